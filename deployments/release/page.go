@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/clusterrun/clusterrun/starter/command"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/help"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -68,8 +69,8 @@ func documented(c *cobra.Command) []*cobra.Command {
 // commandPage returns the page of a command: what --help shows.
 func commandPage(c *cobra.Command) page {
 	var b strings.Builder
-	long := cmp.Or(c.Long, c.Short+".")
-	fmt.Fprintf(&b, ".SH SYNOPSIS\n%s\n.SH DESCRIPTION\n%s", escape(c.UseLine()), paragraphs(long))
+	about, examples := cli.Described(c)
+	fmt.Fprintf(&b, ".SH SYNOPSIS\n%s\n.SH DESCRIPTION\n%s", escape(c.UseLine()), paragraphs(cmp.Or(about, c.Short+".")))
 	if flags := c.LocalNonPersistentFlags(); flags.HasAvailableFlags() {
 		fmt.Fprintf(&b, ".SH OPTIONS\n%s", options(flags))
 	}
@@ -93,8 +94,8 @@ func commandPage(c *cobra.Command) page {
 			fmt.Fprintf(&b, ".TP\n%s\n%s\n", reference("clusterrun-"+name, "7"), escape(topic.Title))
 		}
 	}
-	if c.Example != "" {
-		fmt.Fprintf(&b, ".SH EXAMPLES\n%s", verbatim(c.Example))
+	if examples != "" {
+		fmt.Fprintf(&b, ".SH EXAMPLES\n%s", verbatim(examples))
 	}
 	if c.HasParent() {
 		fmt.Fprintf(&b, ".SH SEE ALSO\n%s\n", reference(nameOf(c.Parent()), "1"))

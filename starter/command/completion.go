@@ -8,16 +8,6 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
-const bashCompletionHelp = `Prints a script that completes commands, flags, and the IDs of runs in bash. It works with
-and without the bash-completion package. In this shell:
-
-  source <(clusterrun completion bash)
-
-In every new one, with that package, and without it:
-
-  clusterrun completion bash > /etc/bash_completion.d/clusterrun
-  echo 'source <(clusterrun completion bash)' >> ~/.bashrc`
-
 // addCompletion adds Cobra's completion command to root. Cobra's script for bash calls a
 // function of the bash-completion package, which many containers lack; [bashWords] works
 // without it.
@@ -29,14 +19,13 @@ func addCompletion(a *cli.App, root *cobra.Command) {
 		return
 	}
 	cli.AsGroup(completion)
-	completion.Short = "Print a script that completes commands in a shell"
-	completion.Long = "Prints a script that completes commands, flags, and the IDs of runs in a shell.\nThe help of each shell's command says how to use it."
+	completion.Short, completion.Long = "Print a script that completes commands in a shell", ""
 	for _, c := range completion.Commands() {
 		c.Short = "Print the script for " + c.Name()
 		if c.Name() != "bash" {
 			continue
 		}
-		c.Long = bashCompletionHelp
+		c.Long = "" // Cobra's needs that package
 		print := c.RunE
 		c.RunE = func(cmd *cobra.Command, args []string) error {
 			if err := print(cmd, args); err != nil {

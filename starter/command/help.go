@@ -18,15 +18,6 @@ func Help(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [flags] [TOPIC | COMMAND...]",
 		Short: "Read about a topic, such as placement, or about a command",
-		Long: `Show a help topic or, if none has that name, the help of a command. Without an argument it
-lists the topics. help flags shows the flags that all commands have.
-
-Exit codes:
-  0  shown
-  2  there is no such topic or command`,
-		Example: `  clusterrun help
-  clusterrun help calls | less
-  clusterrun help host drain`,
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, start string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return completeHelp(cmd.Root(), args, start), cobra.ShellCompDirectiveNoFileComp
 		},

@@ -27,33 +27,7 @@ func Exec(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "exec [flags] RUN TASK [-- COMMAND [ARG...]]",
 		Short: "Run a shell or a command with a running task",
-		Long: `Run a command, by default the user's shell, with a running task: on its host, as its user, with
-its variables, directory, CPUs and limits. If stdin and stdout are terminals, the command gets a
-terminal. Otherwise stdin, stdout and stderr are passed as they are.
-
-TASK is the name of a task, such as worker-3, or its rank. Flags come before RUN.
-
-The command is not part of the task: it is not at its barriers, its exit changes nothing in the
-run, and its output is in no log. It ends, with all that it has started, when the task ends or
-when this command does: SIGHUP, and SIGKILL 2s later. A host executes at most 16 commands at a
-time.
-
-A host that ` + "`clusterrun run -H`" + ` has started is reached through that command, by its user on its
-machine.
-
-A host with a policy decides as about a start of the task with this command. If it wants that
-signed, see --sign.
-
-Exit codes:
-  N    exit code of the command; 128+N if signal N ended it
-  2    mistake in the command line
-  125  the server, the run or the host could not do it, or the task ended first
-  126  the program cannot be executed; 127: it was not found`,
-		Example: `  clusterrun exec iris-x2k4 worker-1
-  clusterrun exec iris-x2k4 0 -- nvidia-smi
-  clusterrun exec iris-x2k4 worker-1 -- sh -c 'ls -l $CLUSTERRUN_LOG_DIR'
-  tar c src | clusterrun exec --last worker-1 -- tar x`,
-		Args: o.choice.Args(cli.SomeArgs(2, "RUN or TASK")),
+		Args:  o.choice.Args(cli.SomeArgs(2, "RUN or TASK")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.forced = cmd.Flags().Changed("tty")
 			return runExec(cmd.Context(), a, args, o)

@@ -14,16 +14,7 @@ func Restart(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restart [flags] RUN TASK...",
 		Short: "Restart tasks",
-		Long: `Stop the named tasks and start them again, on the same host and address. This does not
-count towards max_restarts. A task whose program or directory no longer exists is left
-running. With restart scope "group" all tasks are placed and started again, and a missing program is
-noticed only then.
-
-` + cli.SeveralTasks + `
-
-` + cli.ExitCodesOfRequests,
-		Example: "  clusterrun restart iris-x2k4 worker-1",
-		Args:    cli.SomeArgs(2, "RUN or TASK"),
+		Args:  cli.SomeArgs(2, "RUN or TASK"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return restartTasks(cmd.Context(), a, args[0], args[1:], how)
 		},

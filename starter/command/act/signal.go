@@ -13,14 +13,7 @@ func Signal(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "signal [flags] RUN TASK... SIGNAL",
 		Short: "Send a signal to tasks",
-		Long: `Send a signal to all processes of the named tasks. A task that dies of it has failed; to
-stop one, use ` + "`clusterrun stop`" + `.
-
-` + cli.SeveralTasks + `
-
-` + cli.ExitCodesOfRequests,
-		Example: "  clusterrun signal iris-x2k4 worker-0 worker-1 SIGUSR1",
-		Args:    cli.SomeArgs(3, "RUN, TASK or SIGNAL"),
+		Args:  cli.SomeArgs(3, "RUN, TASK or SIGNAL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			last := len(args) - 1
 			return signalTasks(cmd.Context(), a, args[0], args[1:last], args[last])

@@ -18,20 +18,6 @@ func Start(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "start [flags] RUN TASK [-- COMMAND [ARG...]]",
 		Short: "Start a task that has ended, or a new one",
-		Long: `Start a task of the spec that has ended, or one outside the spec, which may be of a new
-type, while the run is open. A command after -- replaces the task's own, and the arguments
-of its type are then left out. The task has the environment of the run, not of this shell.
-
-Its host first checks that the program and the directory exist. If not, the command says
-so, and the run continues as before. The same happens if the index leaves a gap after the
-existing tasks, unless --new is given.
-
-A host with a policy requires a signature of this request; see --sign. Starting a task as
-the spec has it needs only the signature of the run.
-
-` + cli.ExitCodesOfRequests,
-		Example: `  clusterrun start iris-x2k4 worker-1
-  clusterrun start iris-x2k4 evaluator-0 -- python3 evaluate.py`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && slices.Contains(cli.SpecExtensions, filepath.Ext(args[0])) {
 				return cli.Usagef("%s is a file, and start starts tasks of a run; `clusterrun run %s` starts a run", args[0], args[0])

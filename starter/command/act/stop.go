@@ -18,49 +18,8 @@ func Stop(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stop [flags] RUN... | RUN TASK...",
 		Short: "Stop runs, or some tasks of one (--kill, --graceful)",
-		Long: `Stop runs: every task gets the spec's stop signal, and SIGKILL after its grace. The command
-returns when the runs have been asked or, with --wait, when they have ended. If one run
-cannot be stopped, the others still are, and the exit code is not 0.
-
-` + cli.PatternsOfRuns + ` For stop a pattern stands for open runs. If it matches more
-than three, stop asks first; without a terminal it requires --yes.
-
-Of a sweep that runs, all trials are stopped. SWEEP.17 and 'SWEEP.1?' stop those trials; those that
-have not been started are skipped.
-
-With tasks, only those are stopped. Their exits do not count as failures; with auto_restart
-they start again. TASK is a name, such as worker-3, or a rank. Arguments after the first are
-tasks if the first run has them, and runs otherwise.
-
---kill sends SIGKILL at once. --signal and --grace replace the spec's.
-
---graceful sends no signal. The tasks learn that they are to stop, as if one of them had
-asked for it, and end by themselves. Tasks that still run when the grace of the spec's
-stop_together is over are stopped, and the run fails with their names. If --error is given,
-the run fails with it, unless its kind is one of the spec's clean_errors. --cancel withdraws
-such a request while the tasks still run.
-
---notice 2m lets the tasks run for that time first. They learn of it at once, by
-clusterrun.preempted() or the signal of the spec's preemption, and can save their work. If
-all of them exit with 0 in time, the run succeeds; otherwise it ends as preempted, which is
-no failure. With --requeue it is pending again instead, with its age, and continues when
-there is room.
-
---abandon ends runs on the server, without a result. If they still have processes, their
-hosts stop them: at once, or when they are back. A run that no worker executes ends like
-this without the flag.
-
-` + cli.ExitCodesOfRequests,
-		Example: `  clusterrun stop iris-x2k4
-  clusterrun stop iris-x2k4 worker-1 worker-2
-  clusterrun stop --wait 'hp-*'
-  clusterrun stop --kill iris-x2k4
-  clusterrun stop --graceful --reason 'the machine is needed' iris-x2k4
-  clusterrun stop --graceful --error 'the data is wrong' iris-x2k4
-  clusterrun stop --cancel iris-x2k4
-  clusterrun stop --notice 2m --requeue --reason 'new driver' iris-x2k4`,
-		Args: cli.SomeArgs(1, "RUN"),
-		RunE: func(cmd *cobra.Command, args []string) error { return runStop(cmd.Context(), a, args, &o) },
+		Args:  cli.SomeArgs(1, "RUN"),
+		RunE:  func(cmd *cobra.Command, args []string) error { return runStop(cmd.Context(), a, args, &o) },
 	}
 	fs := cmd.Flags()
 	o.given = fs.Changed

@@ -31,32 +31,6 @@ func Call(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "call [flags] RUN FUNCTION [ARG...]",
 		Short: "Call a function in a task of a run",
-		Long: `Puts a call of a function into the queue of a run and prints its ID. A task that serves the
-function executes it, at least once; ` + "`clusterrun call get`" + ` prints its value. Each ARG is
-JSON: 3, '"text"', '[1, 2]'. After -- an ARG may begin with a dash. The arguments of a call
-may have up to 256 KiB; pass larger data in files. A run whose ID is the name of a command
-below follows --: clusterrun call -- list FUNCTION.
-
-With --from, calls are read from a file, one JSON object in each line, such as
-{"function": "train_step", "args": [3], "kwargs": {"rate": 0.1}, "options": {"key": "3"}},
-with the options of call pipe; the flags apply to all of them. This waits while the queue is
-full. If a line is wrong, the calls before it are already in the queue.
-
-A call with the --key of an earlier one is that call, for as long as the run is open, unless
-it was cancelled. If it has failed, its error is reported again; with --retry-failed it is
-executed again. The keys of a run may have up to 1 MiB in all, including 8 bytes for each;
-beyond that, calls with new keys are refused.
-
-The error of an earlier call is reported here: the queued calls, with this call, are
-cancelled, and the queue is as new. With --wait and one call, its own error is printed and
-not reported again, and errors of others do not matter. With --wait and --from, the first
-error cancels the queued calls.
-
-` + exitCodesOfCalls,
-		Example: `  clusterrun call iris-x2k4 train_step 3
-  clusterrun call iris-x2k4 evaluate '{"split": "test"}' --wait
-  clusterrun call iris-x2k4 --wait -- add -3 4
-  seq 1000 | jq -c '{function: "train_step", args: [.]}' | clusterrun call iris-x2k4 --from -`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if s.from != "" {
 				return s.checkFrom(cmd, args)

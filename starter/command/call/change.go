@@ -15,12 +15,7 @@ func pauseCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause [flags] RUN",
 		Short: "Start no more calls until resume",
-		Long: `Assigns no more calls to tasks until ` + "`clusterrun call resume`" + `, and shows the queue. Running
-calls continue, and new ones are queued.
-
-` + cli.ExitCodesOfRequests,
-		Example: `  clusterrun call pause iris-x2k4 --reason "new data at noon"`,
-		Args:    cli.OneArg("RUN"),
+		Args:  cli.OneArg("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			// There may be no call yet.
 			return onQueue(cmd.Context(), a, args[0], opened, func(ctx context.Context, q *closurequeue.Queue) error {
@@ -35,11 +30,9 @@ calls continue, and new ones are queued.
 
 func resumeCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
-		Use:     "resume RUN",
-		Short:   "End a pause",
-		Long:    "Ends a pause of the calls of a run, and shows the queue.\n\n" + cli.ExitCodesOfRequests,
-		Example: `  clusterrun call resume iris-x2k4`,
-		Args:    cli.OneArg("RUN"),
+		Use:   "resume RUN",
+		Short: "End a pause",
+		Args:  cli.OneArg("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return onQueue(cmd.Context(), a, args[0], existing, func(ctx context.Context, q *closurequeue.Queue) error {
 				_, err := q.Resume(ctx)
@@ -54,12 +47,6 @@ func cancelCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cancel [flags] RUN ID...",
 		Short: "Cancel calls",
-		Long: `Cancels queued calls, asks running ones to end, and shows the queue. Calls that have ended
-stay as they are.
-
-` + cli.ExitCodesOfRequests,
-		Example: `  clusterrun call cancel iris-x2k4 17 18
-  clusterrun call cancel iris-x2k4 --all`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case all && len(args) > 1:

@@ -17,13 +17,6 @@ func getCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get [flags] RUN ID...",
 		Short: "Print the values of calls",
-		Long: `Prints the values of calls as JSON, one per line, in the order of the IDs. It waits for
-calls that have not ended. Values are available for as long as the server keeps the history
-of the run's queue, even long after the run has ended.
-
-` + exitCodesOfCalls,
-		Example: `  clusterrun call get iris-x2k4 1 2 3
-  clusterrun call get iris-x2k4 $(clusterrun call iris-x2k4 evaluate)`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				return cli.Usagef("ID is missing; usage: %s", cmd.UseLine())

@@ -18,15 +18,7 @@ func listCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list RUN",
 		Short: "Show the queue of a run's calls, and the tasks that serve it",
-		Long: `Shows how many calls are queued, assigned to a host, executing and done, the error that the
-next call or wait will report, the calls that no task serves, and the tasks that serve.
-Hosts are assigned more calls than they execute, and report after a moment how many of them
-execute.
-
-` + cli.ExitCodesOfRequests,
-		Example: `  clusterrun call list iris-x2k4
-  clusterrun call list --json iris-x2k4 | jq .counts`,
-		Args: cli.OneArg("RUN"),
+		Args:  cli.OneArg("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return onQueue(cmd.Context(), a, args[0], existing, func(context.Context, *closurequeue.Queue) error { return nil })
 		},

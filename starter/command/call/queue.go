@@ -19,13 +19,6 @@ import (
 // exitFailed is the exit code for a call that failed, which is a mistake of the program.
 const exitFailed = 3
 
-const exitCodesOfCalls = `Exit codes:
-  0    done
-  2    mistake in the command line
-  3    a call failed; its error is on stderr
-  124  the --wait-timeout passed
-  125  the server, or the run, could not do it`
-
 // attach opens the queue of a run's calls: [starter.Run.Closures] for commands that add
 // calls, and [starter.Run.ExistingClosures] for others.
 type attach func(*starter.Run, context.Context) (*closurequeue.Queue, error)

@@ -25,18 +25,7 @@ func waitCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait [flags] RUN",
 		Short: "Wait until all calls of a run have ended",
-		Long: `Waits until no call is queued or running, including detached calls, such as a call with
---wait. If a call has failed, the queued ones are cancelled, running ones are asked to end,
-and the first error is printed once no call is running; then the queue is as new.
-
---wait-timeout 0 waits for nothing: it exits with 0 if all calls have ended, and with 124 if
-not.
-
-` + exitCodesOfCalls,
-		Example: `  clusterrun call wait iris-x2k4
-  clusterrun call wait iris-x2k4 --wait-timeout 10m
-  until clusterrun call wait iris-x2k4 --wait-timeout 0; do sleep 10; done`,
-		Args: cli.OneArg("RUN"),
+		Args:  cli.OneArg("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("wait-timeout") && timeout == 0 {
 				return reportDone(cmd.Context(), a, args[0])

@@ -12,27 +12,6 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-const ExitCodesOfRuns = `Exit codes:
-  0      the run succeeded
-  N      exit code of the process that was the root cause; 128+N if signal N ended it
-  124    timeout or max_run_time passed, or the grace of a stop together
-  125    clusterrun or the server failed, or the run was terminated without a result,
-         or it succeeded but its output could not be written
-  126    a program cannot be executed; 127: it was not found
-  130    the run was stopped (by Ctrl-C or otherwise); 128+N if signal N stopped this command
-  2      mistake in the command line, or an invalid run spec`
-
-const ExitCodesOfRequests = `Exit codes:
-  0    done
-  2    mistake in the command line, or a request that the run rejects as invalid
-  125  the server or the run could not do it`
-
-// SeveralTasks is the part of the help that commands for several tasks share.
-const SeveralTasks = `TASK is the name of a task, such as worker-3, or its rank.
-
-If it fails for one task, the others are still done; the command says so, and its exit
-code is not 0.`
-
 // UsageError is a mistake in the command line. Each problem is a line that says what is wrong,
 // where, and how to correct it.
 type UsageError struct {

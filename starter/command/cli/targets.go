@@ -14,10 +14,6 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
-// PatternsOfRuns is the part of the help that commands for several runs share.
-const PatternsOfRuns = `RUN may be a pattern with *, ? and [a-z], such as 'hp-*', in quotes so that the shell
-does not expand it.`
-
 // MostMatched is the largest number of runs that a pattern may match for a command that changes
 // them without asking.
 const MostMatched = 3

@@ -41,21 +41,21 @@ func HelpText(cmd *cobra.Command, headings []string) string {
 		b.WriteString("\n")
 	}
 	flags, common := sections(cmd)
-	text := cmp.Or(strings.TrimSpace(cmd.Long), cmd.Short)
+	about, examples := Described(cmd)
 	if common != nil {
 		b.WriteString(cmd.Short + ".\n\n")
 		usage()
 		writeFlags(&b, commonFlags, common)
 	}
-	b.WriteString(text + "\n\n")
+	b.WriteString(cmp.Or(about, cmd.Short) + "\n\n")
 	if common == nil {
 		usage()
 	}
 	if len(cmd.Aliases) > 0 {
 		fmt.Fprintf(&b, "Aliases:\n  %s\n\n", cmd.NameAndAliases())
 	}
-	if cmd.HasExample() {
-		fmt.Fprintf(&b, "Examples:\n%s\n\n", cmd.Example)
+	if examples != "" {
+		fmt.Fprintf(&b, "Examples:\n%s\n\n", examples)
 	}
 	if cmd.HasAvailableSubCommands() {
 		b.WriteString("Commands:\n")
@@ -78,6 +78,16 @@ func HelpText(cmd *cobra.Command, headings []string) string {
 	}
 	b.WriteString("Global flags, such as --json: clusterrun help flags\n")
 	return b.String()
+}
+
+// Described returns the description of a command and its examples, from its file in package help.
+// In a command with such a file, Long is the part of it that the program makes.
+func Described(cmd *cobra.Command) (about, examples string) {
+	_, name, _ := strings.Cut(cmd.CommandPath(), " ")
+	if about, examples = help.Command(name, cmd.Long); about != "" {
+		return about, examples
+	}
+	return strings.TrimSpace(cmd.Long), cmd.Example
 }
 
 // sections returns the visible flags of a command by their headings, and the common flags for the

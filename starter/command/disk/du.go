@@ -41,15 +41,8 @@ func DU(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "du [flags]",
 		Short: "Show how much disk space runs take on this host",
-		Long: `Show how much space runs take on the disk of this host, the largest first, and the totals
-of database, journals, shipped directories and logs. The state of a run is its state on
-this host: held by a host worker, ended, kept, or unknown, like the runs of other state
-directories. ` + "`clusterrun prune`" + ` and ` + "`clusterrun rm`" + ` make room.
-
-` + cli.ExitCodesOfRequests,
-		Example: "  clusterrun du\n  clusterrun du --json | jq '.runs[0]'",
-		Args:    cli.NoArgs,
-		RunE:    func(*cobra.Command, []string) error { return runDu(a, &o) },
+		Args:  cli.NoArgs,
+		RunE:  func(*cobra.Command, []string) error { return runDu(a, &o) },
 	}
 	cmd.Flags().IntVarP(&o.limit, "limit", "n", 20, "show at most `NUMBER` runs; --json has all")
 	logDirFlag(cmd, &o.logDir)

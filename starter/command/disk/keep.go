@@ -13,14 +13,8 @@ func Keep(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keep [flags] RUN...",
 		Short: "Keep the logs of runs for good",
-		Long: `Keep the logs of runs on this host: neither prune nor a host worker removes them, or makes
-the embedded server forget the runs. The file RUN/EXECUTION.keep next to the logs marks
-them. The server still forgets a run when the retention of its namespace is over.
-
-` + cli.ExitCodesOfRequests,
-		Example: "  clusterrun keep iris-x2k4\n  clusterrun keep --off iris-x2k4",
-		Args:    cli.SomeArgs(1, "RUN"),
-		RunE:    func(_ *cobra.Command, args []string) error { return runKeep(a, args, &o) },
+		Args:  cli.SomeArgs(1, "RUN"),
+		RunE:  func(_ *cobra.Command, args []string) error { return runKeep(a, args, &o) },
 	}
 	cmd.Flags().BoolVar(&o.off, "off", false, "no longer keep them")
 	logDirFlag(cmd, &o.logDir)

@@ -30,22 +30,8 @@ func Prune(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune [flags] --older-than TIME",
 		Short: "Remove the logs of runs that ended long ago",
-		Long: `Remove the logs, archived journals and shipped directories of runs that ended before a
-time, and make the embedded server forget these runs. Other servers keep runs for as long
-as they are configured to. prune acts on this host, for the runs of this state directory;
-each host worker removes its own logs (see --keep-logs of worker and dev).
-
-Runs that the server reports as open, or that a host worker here still holds, are never
-removed. Neither are runs that are not known to have ended, runs of other state
-directories in the same log directory, and runs that ` + "`clusterrun keep`" + ` keeps.
-
-It asks first, unless --yes is given; without a terminal it requires --yes.
-
-` + cli.ExitCodesOfRequests,
-		Example: `  clusterrun prune --older-than 30d --keep-failed --dry-run
-  clusterrun prune --older-than 7d --yes`,
-		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runPrune(cmd.Context(), a, &o) },
+		Args:  cli.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return runPrune(cmd.Context(), a, &o) },
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&o.olderThan, "older-than", "", "remove runs that ended more than `TIME` ago, such as 30d, or before a time such as 2026-01-31")

@@ -26,19 +26,8 @@ func Rm(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rm [flags] RUN...",
 		Short: "Remove runs with their logs and records",
-		Long: `Remove the logs, archived journals and shipped directories of runs that have ended, and make
-the server forget them, with their groups, barriers and calls. All runs with the same ID are
-removed, and with a sweep its trials. Open runs, and runs that ` + "`clusterrun keep`" + ` keeps, are refused. rm acts on this
-host, for the runs of this state directory; each host worker removes its own logs (see
---keep-logs of worker and dev).
-
-` + cli.PatternsOfRuns + ` For rm a pattern stands for ended runs. If it matches more than
-three, rm asks first; without a terminal it requires --yes.
-
-` + cli.ExitCodesOfRequests,
-		Example: "  clusterrun rm iris-x2k4\n  clusterrun rm --yes 'hp-*'",
-		Args:    cli.SomeArgs(1, "RUN"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return runRm(cmd.Context(), a, args, logDir, yes) },
+		Args:  cli.SomeArgs(1, "RUN"),
+		RunE:  func(cmd *cobra.Command, args []string) error { return runRm(cmd.Context(), a, args, logDir, yes) },
 	}
 	logDirFlag(cmd, &logDir)
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask if many runs match")

@@ -28,32 +28,7 @@ func Doctor(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [flags] [RUN]",
 		Short: "Find out what is wrong on this host and server",
-		Long: `Checks this host and the server: whether the server answers, what its namespace has and how
-long it keeps runs; whether its clock agrees with that of this machine; versions of programs
-and of the hosts of the queue; NTP; cgroups; limits; ports; disks; GPUs and their driver; the
-policy and the state directory. It starts and changes nothing. Each finding is ok, a warning
-or a problem, with a remedy. A check that takes longer than 8 s says so. With --hostfile it
-also checks the hosts in that file, by ssh.
-
---bundle packs a file for a bug report: the findings, versions, the configuration, the ends
-of the logs of servers and host workers of this state directory, the state of supervisors,
-and from their journals the starts, ends and ports of the latest runs; for a RUN also its
-spec, status, result, exits and history. Only you can read the file. Its manifest.json lists
-what is in it, what was left out, and why. It has no secrets: no values of variables, API
-keys, tokens, keys, certificates, payloads or output of processes. Text that looks like a
-secret is replaced. Look into the file before you send it all the same, because no rule
-finds everything.
-
-Exit codes:
-  0    nothing is wrong; there may be warnings. With --bundle: written
-  1    there is a problem
-  2    mistake in the command line, or the file already exists
-  125  the file cannot be written, or it lacks information about the run
-  130  interrupted; nothing is written`,
-		Example: `  clusterrun doctor
-  clusterrun doctor --json | jq -r '.findings[] | select(.level == "problem") | .remedy'
-  clusterrun doctor --bundle report.tar.gz iris-x2k4`,
-		RunE: func(cmd *cobra.Command, args []string) error { return runDoctor(cmd.Context(), a, cmd, args, &o) },
+		RunE:  func(cmd *cobra.Command, args []string) error { return runDoctor(cmd.Context(), a, cmd, args, &o) },
 	}
 	o.e.register(cmd)
 	cmd.Flags().StringVar(&o.bundle, "bundle", "", "pack `FILE` for people who help, without secrets; it must not exist; - is stdout")

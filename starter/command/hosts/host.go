@@ -26,12 +26,7 @@ func cordonCommand(a *cli.App, drain bool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cordon [flags] HOST",
 		Short: "Give a host no new tasks",
-		Long: `Gives a host no new tasks. Its tasks and its host worker continue. ` + "`clusterrun host uncordon`" + `
-reverses it.
-
-` + cli.ExitCodesOfRequests,
-		Example: `  clusterrun host cordon gpu-3 --reason "new driver on Monday"`,
-		Args:    cli.OneArg("HOST"),
+		Args:  cli.OneArg("HOST"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q := fleet.Cordoned{Name: args[0], Reason: reason, Drain: drain}
 			if deadline < 0 {
@@ -57,17 +52,6 @@ reverses it.
 	}
 	if drain {
 		cmd.Use, cmd.Short = "drain [flags] HOST", "Give a host no new tasks, and move its runs elsewhere"
-		cmd.Long = `Gives a host no new tasks. Groups that have tasks there (restart_scope: group) restart on
-other hosts as soon as there is room; other runs stay until they end.
-
-With --deadline, all runs that have tasks there get notice instead, so that they can save their
-work (see ` + "`clusterrun help checkpoints`" + `). They are stopped at the deadline, and are pending
-again, with their age, unless their requeue_on says otherwise.
-
-` + "`clusterrun host uncordon`" + ` reverses a drain. A notice that was given stays.
-
-` + cli.ExitCodesOfRequests
-		cmd.Example = `  clusterrun host drain gpu-3 --reason "memory errors" --deadline 2h`
 		cmd.Flags().DurationVar(&deadline, "deadline", 0, "`TIME` from now after which the runs there are stopped, and of which they have notice")
 	}
 	cli.QueueFlag(cmd, &queue)
@@ -93,7 +77,6 @@ func uncordonCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "uncordon [flags] HOST",
 		Short: "Give a host tasks again",
-		Long:  "Reverses `clusterrun host cordon` and `drain`.\n\n" + cli.ExitCodesOfRequests,
 		Args:  cli.OneArg("HOST"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.OnFleet(cmd.Context(), a, queue, func(f *starter.Fleet) error {

@@ -26,15 +26,8 @@ func listCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [flags]",
 		Short: "Show the hosts of a queue, and what runs on them",
-		Long: `Shows the hosts that have joined a queue with ` + "`clusterrun worker`" + `: how many of their slots
-and GPUs are in use and by which runs, their checks, labels and versions. A host that has not
-answered for 15 s is silent, and gets no tasks until it is back.
-
-` + cli.ExitCodesOfRequests,
-		Example: `  clusterrun host list
-  clusterrun host list --json | jq -r '.[] | select(.state != "ready") | .name'`,
-		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runList(cmd.Context(), a, queue) },
+		Args:  cli.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return runList(cmd.Context(), a, queue) },
 	}
 	cli.QueueFlag(cmd, &queue)
 	return cmd

@@ -20,50 +20,6 @@ func Policy(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy [flags] FILE",
 		Short: "Check what a host would run, for whom and as which user",
-		Long: `Checks a policy: its fields, its patterns, and that no other user has write access to it.
-With --spec it shows which rule decides about each task and each notification, as a host
-worker of this user on this machine would. With --schema it prints the JSON Schema of a policy, for editors, and
-takes no FILE.
-
-A policy is a YAML file that says what a host worker runs (worker --policy FILE). The first
-rule that matches a task decides; a task without such a rule is denied:
-
-    allowed_signers: /etc/clusterrun/allowed_signers
-    audit: /var/log/clusterrun/audit.log
-    rules:
-      - signers: [alice@example.com]      # who has signed the run
-        user: alice                       # whom its tasks run as
-        programs: [/usr/bin/python3, "/opt/jobs/**"]
-        directories: [/srv/alice]         # of dir and logs.dir, with all below
-        env: [NCCL_DEBUG, EPOCHS]         # variables that the spec may set
-        secrets: {env: [WANDB_API_KEY], files: ["/etc/clusterrun/secrets/*"]}
-        webhooks: [hooks.example.com]     # hosts that get notices; default: none
-        requests: [restart, stacks]       # of running tasks; default: all
-        closures: false
-      - signers: [unsigned]
-        user: nobody
-        programs: [/opt/jobs/selftest]
-
-allowed_signers is a file as in ssh-keygen(1). Both files, and all directories above them,
-must belong to root or to the user of the host worker, and no other user may have write
-access to them. They are read again when they change.
-
-A signature (submit --sign) covers the spec, the run ID and an expiry. A run without one is
-unsigned, and so is a run that was started without clusterrun. Runs, and requests about
-tasks, are denied before anything starts; requests that end tasks are never denied.
-
-Only a host worker that runs as root runs tasks as another user, one per run and host, with
-that user's groups and the environment of a login. Users must be able to pass through its
-state directory: --state-dir /var/lib/clusterrun. Tasks run as root only if a rule names
-root or 0.
-
-Exit codes:
-  0  the policy can be used, and allows every task and notification
-  1  it denies one
-  2  it cannot be used, or a mistake in the command line`,
-		Example: `  clusterrun policy /etc/clusterrun/policy.yaml
-  clusterrun policy policy.yaml --spec iris.yaml --signer alice@example.com
-  clusterrun policy --schema > policy.schema.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case o.schema && (o.specFile != "" || len(o.signers) > 0):

@@ -19,23 +19,7 @@ func settingsCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "settings [flags]",
 		Short: "Show or change the rules of a queue",
-		Long: `Shows the rules of a queue, after changing those that flags name. They stay until they are
-changed, or until the queue has had no hosts for so long that the server has forgotten it.
-
-With --preempt lower-priority, a pending run may preempt runs of lower priority, if it could start
-in their room. They get notice, can save their work, are stopped, and are pending again with
-their age (see ` + "`clusterrun help queue`" + `).
-
-With --sick-hosts cordon, a host gets no new tasks after three runs have failed there within a day
-in the same way, by host-lost, by oom or by a signal, if most other hosts had no such failure. It
-gets tasks again a day after the first of these failures, or by host uncordon. With report, the
-default, host list and the metrics only name it.
-
-` + cli.ExitCodesOfRequests,
-		Example: `  clusterrun host settings
-  clusterrun host settings --preempt lower-priority --longest-notice 2m
-  clusterrun host settings --sick-hosts cordon`,
-		Args: cli.NoArgs,
+		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			given := cmd.Flags().Changed
 			if given("preempt") && !slices.Contains(fleet.Preemptings, preempt) {

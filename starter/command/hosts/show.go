@@ -22,15 +22,8 @@ func showCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [flags] HOST",
 		Short: "Show a host: its resources, runs and checks, and why it gets no tasks",
-		Long: `Shows a host of a queue: its resources and labels, the runs that have tasks on it, the last
-results of its checks (see worker --check), why it gets no new tasks, and how runs have ended
-there in the last months.
-
-` + cli.ExitCodesOfRequests,
-		Example: `  clusterrun host show gpu-3
-  clusterrun host show gpu-3 --json | jq .results`,
-		Args: cli.OneArg("HOST"),
-		RunE: func(cmd *cobra.Command, args []string) error { return runShow(cmd.Context(), a, queue, args[0]) },
+		Args:  cli.OneArg("HOST"),
+		RunE:  func(cmd *cobra.Command, args []string) error { return runShow(cmd.Context(), a, queue, args[0]) },
 	}
 	cli.QueueFlag(cmd, &queue)
 	return cmd

@@ -22,41 +22,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-const logsHelp = `Show the output of the processes of a run, each line with its task: of all tasks or of the
-named tasks and types, restarts included. Of a task that restarts often, the first and the
-latest 20 attempts are kept; if some were removed, it says so on stderr.
-
-SWEEP shows the output of all trials of a sweep, and SWEEP.17 of one.
-
-Lines of several runs begin with run and task. They are shown one after the other, and
-with -f all at the same time. ` + cli.PatternsOfRuns + ` Arguments after the first are
-tasks or types if the first run has them, and runs otherwise.
-
-Files that are not on this machine are read from the host worker that has them, if it
-serves them (clusterrun worker --listen). If some output cannot be fetched, the command
-names the tasks and their hosts, and exits with 125.
-
---since uses marks that the host makes every few seconds (1 in small runs, 8 in large
-ones), so it may show that much more than asked for, but never less. --json prints a JSON
-object per line, with task, attempt, stream and line, and of several runs also run_id.
-
-On a terminal, lines that several tasks write alike within a second become one:
-"[× 48, ranks 0-47] epoch 1". --fold=never shows each, --fold=always also folds elsewhere.
-
-` + cli.ExitCodesOfRequests
-
 func Logs(a *cli.App) *cobra.Command {
 	var o logsOptions
 	cmd := &cobra.Command{
 		Use:   "logs [flags] RUN... | RUN TASK|TYPE...",
 		Short: "Show the output of runs",
-		Long:  logsHelp,
-		Example: `  clusterrun logs iris-x2k4 worker-1
-  clusterrun logs -f --stderr iris-x2k4
-  clusterrun logs --tail 3 'hp-*'
-  clusterrun logs --since 10m --attempt last iris-x2k4 ps`,
-		Args: o.choice.Args(cli.SomeArgs(1, "RUN")),
-		RunE: func(cmd *cobra.Command, args []string) error { return runLogs(cmd.Context(), a, cmd, args, &o) },
+		Args:  o.choice.Args(cli.SomeArgs(1, "RUN")),
+		RunE:  func(cmd *cobra.Command, args []string) error { return runLogs(cmd.Context(), a, cmd, args, &o) },
 	}
 	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "follow the output until the run has ended")
 	cmd.Flags().BoolVar(&o.selected.OnlyStdout, "stdout", false, "only stdout")

@@ -23,24 +23,6 @@ func Diff(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff [flags] A B",
 		Short: "Compare two runs",
-		Long: `Compare two runs: their specs, source code and results and, for each task, the packages of
-its Python environment, the kernel, drivers and libraries of its host, the environment of
-its process, its program and the files among its arguments, the version of clusterrun, its
-host, how it ended, its restarts and the last lines of its stdout. It begins with the main
-differences in one line. --last compares the latest run with the one before it of the same
-name or command. A difference that several tasks share is printed once, with the
-tasks. Of source code with the same commit the lines that differ are shown. The durations of the phases are
-printed, but are not differences. IDs, ports and others that always differ are left out.
-
-Values of variables that are probably secret are never compared. How processes were
-started, what they used, and their last lines come from their log directories. If those
-are on other hosts, which do not serve them, they are left out, and diff says so.
-
-Exit codes, as in diff(1):
-  0    the runs are the same
-  1    they are different
-  2    mistake in the command line, or a run could not be read`,
-		Example: "  clusterrun diff iris-x2k4 iris-7hq3\n  clusterrun diff --last\n  clusterrun diff --json iris-x2k4 iris-7hq3 | jq '.differences[] | select(.in == \"environment\")'",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if last && len(args) == 0 {
 				return nil

@@ -24,46 +24,8 @@ func Export(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export [flags] RUN",
 		Short: "Write a run to a file: an archive, a page for a browser, or a trace",
-		Long: `Writes a run to one file, which tar opens on any machine: the spec, the status with the
-result and every exit, its source code and software, how its processes were started, what
-they used over time, its history in Temporal's JSON and,
-with --logs, its output. A README in it says what is where. What is on other hosts comes
-from the host workers that serve it (clusterrun worker --listen). If some of it cannot be
-fetched, the command names the tasks and their hosts, writes the rest, and exits with 125.
-
-The file appears only when it is complete: Ctrl-C leaves none, nor does kill -9 on most
-file systems.
-
-The file contains everything in the history, including the values of variables in the spec.
-Only you can read it. Encrypted payloads stay encrypted unless --codec-keys decrypts them;
-then the file has neither spec nor result besides the history, and its README names the
-missing key.
-
---format html writes a page for a browser instead, which needs no server and loads nothing:
-the state and the root cause, the tasks, the end of their output, stacks, a time line and the
-spec without secrets. It has at most 5 MB, and says which output is left out.
-
---format otlp prints the trace of a run that has ended instead, as OTLP JSON for
-OpenTelemetry: a span for the run, one for each of its phases (queued, placing, launch,
-running, ending), one for each process with its host, exit code and cause, and one for each
-round of a barrier that the server held. Rounds within a single host, without "barriers:
-server", are not known. The trace ID is the execution ID of the run, so sending it twice
-makes no second trace.
-
---send sends the trace over HTTP to the collector that the OpenTelemetry variables name:
-OTEL_EXPORTER_OTLP_ENDPOINT (default: http://localhost:4318) or
-OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, and OTEL_EXPORTER_OTLP_HEADERS. OTEL_SERVICE_NAME is
-the name of the service (default: clusterrun).
-
-` + cli.ExitCodesOfRequests + `
-  130  interrupted; nothing is written`,
-		Example: `  clusterrun export --logs iris-x2k4
-  clusterrun export -o - iris-x2k4 | ssh archive 'cat > iris-x2k4.tar.gz'
-  clusterrun export --format html -o iris.html iris-x2k4
-  clusterrun export --format otlp iris-x2k4 > trace.json
-  OTEL_EXPORTER_OTLP_ENDPOINT=http://jaeger:4318 clusterrun export --format otlp --send --last`,
-		Args: o.choice.Args(cli.OneArg("RUN")),
-		RunE: func(cmd *cobra.Command, args []string) error { return runExport(cmd.Context(), a, args, &o) },
+		Args:  o.choice.Args(cli.OneArg("RUN")),
+		RunE:  func(cmd *cobra.Command, args []string) error { return runExport(cmd.Context(), a, args, &o) },
 	}
 	cmd.Flags().StringVarP(&o.file, "output", "o", "", "`FILE` to write, which must not exist, or - for stdout; default: the run ID with .tar.gz or .html, and stdout for a trace")
 	cmd.Flags().StringVar(&o.format, "format", formatArchive, "`archive|html|otlp`: an archive of everything, a page for a browser, or a trace")

@@ -25,27 +25,8 @@ func List(a *cli.App) *cobra.Command {
 		Use:     "list [flags]",
 		Aliases: []string{"ls"},
 		Short:   "List runs, the open ones first",
-		Long: `List runs with their status and command: open ones first, and the latest first. If
-there are more than the limit, it says so on stderr. An open run is pending until hosts
-have room for it, waiting until the runs of --after have ended, and otherwise running. It
-is also "silent" while some of its tasks are, if its spec sets a time for that (silence). --wide does not cut the commands, and adds cause,
-restarts, priority, hosts, queue and directory. --json has everything. A sweep is one line; --trials
-adds its trials.
-
---pending lists the runs that wait for room on the hosts of a queue, in the order in which
-they get it: by priority, 1 before 5, and then by age. A smaller run may overtake a larger
-one if that does not delay the larger one. Runs that wait for other runs (--after) come
-last, without a position.
-
-` + cli.ExitCodesOfRequests,
-		Example: `  clusterrun list
-  clusterrun list --open
-  clusterrun list --failed --since 2d --name 'iris*'
-  clusterrun list --cause oom --wide
-  clusterrun list --pending
-  clusterrun list --here --json | jq -r '.[].run_id'`,
-		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runList(cmd.Context(), a, cmd, &flags) },
+		Args:    cli.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runList(cmd.Context(), a, cmd, &flags) },
 	}
 	fs := cmd.Flags()
 	fs.BoolVar(&flags.o.Open, "open", false, "only runs that have not ended")

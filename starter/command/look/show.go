@@ -25,19 +25,6 @@ func Show(a *cli.App) *cobra.Command {
 	cmd := cli.OnRun(a, &cobra.Command{
 		Use:   "show [flags] RUN",
 		Short: "Show what a run was started with",
-		Long: `Show the spec of a run, how long its phases took, the git commit that it was started from
-and what was changed since, the software of its hosts and, if its logs can be read, how its
-processes were started: program, directory, environment and version of clusterrun.
-With --spec it prints only the spec, in YAML that run, submit and validate take. That is
-the spec as it was given, with flags applied and paths made absolute, but without its
-signature, which is not valid for another run ID. With --patch it prints only the difference
-to the commit, without what is probably secret. --json has all packages of Python.
-
-Values of variables that are probably secret are left out, except those in the spec with
---spec or --json. --json prints everything that diff compares.
-
-` + cli.ExitCodesOfRequests,
-		Example: "  clusterrun show iris-x2k4\n  clusterrun show --spec iris-x2k4 > iris.yaml\n  clusterrun show --patch iris-x2k4",
 	}, func(ctx context.Context, r *starter.Run) error {
 		if patch {
 			histories, err := r.History(ctx)

@@ -36,27 +36,7 @@ func Stacks(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stacks [flags] RUN [TASK...]",
 		Short: "Show the stacks of all ranks, and which of them differ",
-		Long: `Show what the processes of a run, or of the named tasks, are doing now: a line for the ranks
-that do the same, with what they wait for and where, and at the end the ranks that hold the
-others up, if the stacks tell. A second look, a second later, tells ranks that are in other
-lines by then, and so slow, from those that may be stuck. Only the main thread of each rank counts. The processes
-continue.
-
-All that was seen is saved as well, in one text file for each task, next to its logs on its
-host: every process with each of its threads, with its Python or native stack, state, CPU time,
-system call and, if the host worker is root, kernel stack. --files lists these files, and --show
-prints them. See ` + "`clusterrun help hangs`" + ` for what can be seen of which programs.
-
-When a run times out, the stacks are saved automatically before anything is stopped. For a run
-that has ended, this lists the latest files on this machine.
-
-` + cli.SeveralTasks + `
-
-` + cli.ExitCodesOfRequests,
-		Example: `  clusterrun stacks iris-x2k4
-  clusterrun stacks --show iris-x2k4 worker-1
-  clusterrun stacks --json iris-x2k4 | jq -r .findings.sentence`,
-		Args: choice.Args(cli.SomeArgs(1, "RUN")),
+		Args:  choice.Args(cli.SomeArgs(1, "RUN")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			tasks := args
 			if !choice.Last {

@@ -24,46 +24,6 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-var statusHelp = `Show how a run is doing, and each of its tasks: state, host, process ID, restarts, and
-how it ended.
-
-For a run with more than 40 tasks it shows how many tasks are in which state, in all and
-per host, and then the tasks that stand out: those that have failed, are restarting, are on
-a host that does not answer, or are in a state that few share. --all, --failed, --on-host
-and --task list each task that they select. --json always has all selected tasks.
-
---watch continues until the run has ended, and exits as ` + "`clusterrun wait`" + ` does. On a
-terminal it redraws the status each second; elsewhere it prints a line for each change or,
-with --json, a status.
-
---why shows what a run waits for and its position in the queue. Of a run that executes it
-shows the hosts, those that have not been heard of, the barriers at which tasks are missing,
-the tasks that are silent, what is used, and, as ` + "`clusterrun stacks`" + ` does, what the ranks
-are doing and which of them hold the others up.
-
---usage shows what the tasks have used: processor time, maximum memory, GPU time and maximum
-GPU memory (with the driver of NVIDIA or AMD), and the size of their output. For running
-tasks it also shows what they use now; their totals are those of the current process. For a
-run that has ended the totals include all processes, restarts too. See ` + "`clusterrun help usage`" + `.
-With --history it shows how much they used over time, and the time of their steps, as the
-hosts of the tasks recorded it: a sample every ten seconds, and the older ones merged.
---all, --failed, --on-host and --task select tasks.
-
---barriers shows the barriers at which tasks wait: which tasks have arrived and on which
-host, which are missing and since when. Barriers that all tasks have passed are not shown,
-and neither are local ones, which only their host knows. The server's list lags a little, so
-a barrier that has just opened may be missing.
-
-Of a sweep it shows how many trials are in which state, an estimate of the time that is left, and
-the trials that run or have failed; --all, --failed and --csv list trials with their parameters.
---best KEY:min or KEY:max sorts those that have returned an object with that number.
-
-CAUSE is why a process ended. SIGTERM or 143 with "collateral", "operator" or "timeout" is
-not a crash: clusterrun asked the process to end.
-` + spec.CausesText() + `
-` + cli.ExitCodesOfRequests + `
-With --watch, those of ` + "`clusterrun wait`" + `.`
-
 // statusOptions are the flags of status.
 type statusOptions struct {
 	tasks                                taskChoice
@@ -75,18 +35,9 @@ type statusOptions struct {
 func Status(a *cli.App) *cobra.Command {
 	var o statusOptions
 	cmd := cli.OnRun(a, &cobra.Command{
-		Use:   "status [flags] RUN",
-		Short: "Show how a run and its tasks are doing",
-		Long:  statusHelp,
-		Example: `  clusterrun status iris-x2k4
-  clusterrun status --watch iris-x2k4
-  clusterrun status --why iris-x2k4
-  clusterrun status --failed --on-host node-7 iris-x2k4
-  clusterrun status --usage --history --task worker-3 iris-x2k4
-  clusterrun status --best loss:min hp-7c2m
-  clusterrun status --csv hp-7c2m > trials.csv
-  clusterrun status --json iris-x2k4 | jq '.tasks[] | select(.state == "running") | .pid'
-  clusterrun status --json --barriers iris-x2k4 | jq -r '.barriers[].missing[].task'`,
+		Use:     "status [flags] RUN",
+		Short:   "Show how a run and its tasks are doing",
+		Long:    spec.CausesText(), // for its help
 		PreRunE: func(*cobra.Command, []string) error { return o.check() },
 	}, func(ctx context.Context, r *starter.Run) error { return showStatus(ctx, a, r, &o) })
 	fs := cmd.Flags()

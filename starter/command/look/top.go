@@ -32,18 +32,8 @@ func Top(a *cli.App) *cobra.Command {
 	var o topOptions
 
 	cmd := &cobra.Command{
-		Use:   "top [flags] [RUN]",
-		Short: "Watch runs, tasks, hosts and output live",
-		Long: `Show the runs, the tasks of a run and what they use, the queue, the hosts, and output as it
-comes, until q is pressed. With RUN it begins with the tasks of that run. Keys stop and
-kill runs, restart tasks and save the stacks of processes; each asks first. ? lists them.
-
-It needs a terminal. Programs get the same as JSON from list, status RUN, queue and hosts
-with --json, and from logs -f.
-
-` + cli.ExitCodesOfRequests + `
-  128+N  signal N ended it`,
-		Example:           "  clusterrun top\n  clusterrun top iris-x2k4\n  clusterrun top --last",
+		Use:               "top [flags] [RUN]",
+		Short:             "Watch runs, tasks, hosts and output live",
 		ValidArgsFunction: cli.Complete(a, cli.CompleteRuns),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {

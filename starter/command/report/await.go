@@ -18,28 +18,8 @@ func Wait(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait [flags] RUN...",
 		Short: "Wait for runs, and exit as they did",
-		Long: `Wait for the end of a run, report how it ended, and exit as clusterrun run does. Ctrl-C ends
-the waiting, and the run continues.
-
-Of several runs each is reported when it ends. The command ends with the last of them, and
-it exits as the first, in the order of the arguments, that did not succeed. With
---any it ends with the first run that ends, or has ended before. With --json it prints a
-line for each run, with its run_id.
-
-` + cli.PatternsOfRuns + ` A pattern stands for the runs that match now, ended ones too, in
-the order of their start.
-
---progress shows on stderr how the run is doing: on a terminal in a line that is updated,
-and elsewhere with a line for each change.
-
-` + cli.ExitCodesOfRuns,
-		Example: `  clusterrun wait iris-x2k4
-  clusterrun wait --progress iris-x2k4
-  clusterrun wait 'hp-*' && clusterrun submit evaluate.yaml
-  clusterrun wait --any iris-x2k4 mnist-7b2c
-  clusterrun wait --json iris-x2k4 | jq .first_failure`,
-		Args: o.choice.Args(cli.SomeArgs(1, "RUN")),
-		RunE: func(cmd *cobra.Command, args []string) error { return runWait(cmd.Context(), a, args, &o) },
+		Args:  o.choice.Args(cli.SomeArgs(1, "RUN")),
+		RunE:  func(cmd *cobra.Command, args []string) error { return runWait(cmd.Context(), a, args, &o) },
 	}
 	o.choice.Flags(cmd)
 	cmd.Flags().BoolVar(&o.progress, "progress", false, "show how the run is doing")

@@ -30,29 +30,8 @@ func Rerun(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rerun [flags] RUN",
 		Short: "Run an earlier run again",
-		Long: `Run the spec of another run again, under a new ID: either here in the foreground, as run
-does, or on the host workers of the same queue, as submit does, as the other run was
-started. It takes the flags of run, which override the spec as they override a file.
-
-If the logs of the other run can be read here, it reports what has changed on this machine
-since: programs and files among their arguments that are missing or different, the version
-of clusterrun, and the names of variables of this shell that differ, if the processes get
-its environment. It runs in any case.
-
-Of a sweep that has ended, --failed starts the trials again that have not succeeded, under the
-same ID: the others keep their results. While the sweep is open, it puts failed trials back into
-its queue. Without --failed, all trials run again, as another sweep.
-
-A directory that the run shipped is packed again, as it is now. If the run reached hosts by
-ssh, name them again with -H.
-
-` + cli.ExitCodesOfRuns,
-		Example: `  clusterrun rerun iris-x2k4
-  clusterrun rerun --timeout 10m -x LEVEL=debug iris-x2k4
-  clusterrun rerun --failed hp-7c2m
-  clusterrun rerun --submit=false --last`,
-		Args: flags.choice.Args(cli.OneArg("RUN")),
-		RunE: func(cmd *cobra.Command, args []string) error { return runRerun(cmd.Context(), a, cmd, args, &flags) },
+		Args:  flags.choice.Args(cli.OneArg("RUN")),
+		RunE:  func(cmd *cobra.Command, args []string) error { return runRerun(cmd.Context(), a, cmd, args, &flags) },
 	}
 	flags.o.register(cmd.Flags(), &flags.f)
 	cmd.Flags().BoolVar(&flags.background, "submit", false, "start it on the host workers of the queue and return, as submit does; default: as the other run was started")

@@ -18,55 +18,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-const torchrunHelp = `Take the arguments of PyTorch's torchrun, and run them as ` + "`clusterrun run`" + ` does.
-With
-
-  alias torchrun='clusterrun torchrun'
-
-scripts for torchrun run as they are. SCRIPT is started with python -u: $PYTHON_EXEC, else the
-python3 or python of PATH. All processes are stopped when one fails, and started again
-together, with fresh ports, as often as --max-restarts says. They get torchrun's variables,
-and all others of this shell, also from Slurm and MPI. As with torchrun, lines have no prefix
-unless --tee asks for it, and clusterrun prints nothing unless a process fails.
-If stdin is a pipe or a file, rank 0 reads it; for a debugger at this terminal use
-` + "`clusterrun run --foreground`" + `.
-
-The variables PET_NNODES, PET_NPROC_PER_NODE and so on give defaults of the flags.
-Dashes in flags may be underscores, and flags may be abbreviated. clusterrun's own flags stand
-before torchrun: clusterrun --json torchrun train.py. Hosts reached by ssh and restarts of single tasks are for
-` + "`clusterrun run`" + `, whose --nproc-per-node and --nnodes are torchrun's as well.
-
-What torchrun's flags mean here:
-
-`
-
-const exitCodesOfTorchrun = `
-Exit codes:
-  0      all processes succeeded
-  1      a process failed; the report says which was the root cause, and its exit code
-  125    clusterrun or the server failed
-  130    the run was stopped by Ctrl-C; 128+N when signal N stopped this command
-  2      mistake in the command line`
-
-const torchrunExamples = `  # Eight processes on this host, at most three restarts of all
-  clusterrun torchrun --standalone --nproc-per-node 8 --max-restarts 3 train.py --epochs 3
-
-  # A module, one process for each GPU, the output of rank 0 with a prefix and all of it in files
-  clusterrun torchrun --nproc-per-node gpu --local-ranks-filter 0 --tee 3 -m mypackage.train
-
-  # A program that is not Python
-  clusterrun torchrun --nproc-per-node 4 --no-python ./train.sh
-
-  # Two hosts: run reaches them by ssh, and is started once
-  clusterrun run -H gpu-1,gpu-2 --nproc-per-node 8 --max-restarts 3 -- python3 -u train.py`
-
 func Torchrun(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:                   "torchrun [FLAG...] SCRIPT [ARG...]",
 		DisableFlagsInUseLine: true,
 		Short:                 "The same, with torchrun's command line",
-		Long:                  torchrunHelp + torchrun.Reference() + exitCodesOfTorchrun,
-		Example:               torchrunExamples,
+		Long:                  torchrun.Reference(), // for its help
 		RunE:                  func(cmd *cobra.Command, args []string) error { return runTorchrun(cmd.Context(), a, cmd, args) },
 	}
 }

@@ -24,31 +24,7 @@ func codecCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "codec [flags]",
 		Short: "Decrypt what --codec-keys encrypts, for the temporal CLI and a Web UI",
-		Long: `Serves Temporal's remote codec for the keys of --codec-keys until Ctrl-C, on this machine
-only. It prints the variables with which the temporal CLI uses it, and the link that lets a
-browser use it for the pages of the Web UIs that --origin names. The Web UI of
-` + "`clusterrun server ui`" + ` and ` + "`clusterrun dev`" + ` decrypts by itself.
-
-With --codec-keys FILE, or CLUSTERRUN_CODEC_KEYS, clusterrun encrypts all payloads and
-failures (AES-256-GCM) before they go to the server, and decrypts what comes back: specs
-with their variables, results, errors, progress, closures. Host workers, and all commands
-that start runs or look at them, need the file; on hosts reached by ssh it is the file with
-the same path. It has an ID and a key on each line, and only its user may be able to read
-it:
-
-  umask 077; echo "2026-11 $(openssl rand -base64 32)" >> keys
-
-The last key encrypts, and all of them decrypt. To rotate keys, first put the new one above
-the others, on all hosts, and then move it to the end; nothing needs a restart. Names of
-runs, tasks, hosts and users are not encrypted. Neither are the logs of processes and the
-state directories of host workers, which stay on their hosts.
-
-Exit codes:
-  0    stopped as requested
-  2    mistake in the command line
-  125  the port is taken, or the keys cannot be used`,
-		Example: "  clusterrun server codec --codec-keys keys\n  clusterrun server codec --codec-keys keys --origin http://127.0.0.1:8080   # and a Web UI there",
-		Args:    cli.NoArgs,
+		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if a.Global.Server.CodecKeys == "" {
 				return cli.Usagef("there are no keys; give their file with --codec-keys or CLUSTERRUN_CODEC_KEYS")

@@ -37,35 +37,8 @@ func Dev(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dev [flags]",
 		Short: "Run a server, pages in a browser and a host worker here",
-		Long: `Serve the embedded Temporal server, pages in a browser (see ` + "`clusterrun help pages`" + `) and
-submitted runs, in the foreground until Ctrl-C. It uses the same database as run, so the
-pages show earlier runs, too. Their link is printed first. It
-takes over from an embedded server that already runs, and clients follow. If the server
-ends by itself, it is restarted.
-
-The processes of submitted runs end with this command. If there are any, the first SIGTERM
-or Ctrl-C only names the runs. A second one within 5s stops everything: processes get
-SIGTERM, and SIGKILL 2s later. Without runs the first is enough, and when the terminal
-closes (SIGHUP) everything ends at once. Runs of clusterrun run are separate and continue.
-
-At a time as many tasks run as there are processors, or as --slots says; other runs wait.
-Without --slots a run with more tasks starts once nothing else runs, and has the host alone.
-
-With --detach all this happens in the background, without a terminal: the command returns
-when runs can be submitted, and prints how to end it. Its messages go to dev.log in the
-state directory.
-
-Logs are removed 90 days after their run has ended, when the server also forgets the run.
-For logs, --keep-logs changes that, and --max-logs limits their size. ` + "`clusterrun du`" + ` shows
-how much there is. run also keeps logs for 90 days.
-
-Exit codes:
-  0    stopped as requested; with --detach: it runs, or already did
-  2    mistake in the command line
-  125  a port is taken, dev already runs, or something failed`,
-		Example: "  clusterrun dev\n  clusterrun submit iris.yaml   # in another terminal\n\n  clusterrun dev --detach\n  clusterrun submit iris.yaml   # in the same one",
-		Args:    cli.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runDev(cmd.Context(), a, cmd, &o) },
+		Args:  cli.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return runDev(cmd.Context(), a, cmd, &o) },
 	}
 	cmd.Flags().IntVar(&o.port, "port", 7233, "`PORT` of the server")
 	cmd.Flags().IntVar(&o.uiPort, "ui-port", 8233, "`PORT` of the pages")

@@ -15,19 +15,8 @@ func envCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "env",
 		Short: "Print the variables with which the temporal CLI uses the embedded server",
-		Long: `Prints shell commands that set the variables with which the temporal CLI, and programs with
-Temporal's SDKs, use this user's embedded server: its address, and the certificate that it
-requires. The server is started if it does not run, and ends when nobody has used it for
-ten minutes; ` + "`clusterrun dev`" + ` keeps it up. Anyone who can read the certificate's file can
-run commands as you.
-
-Exit codes:
-  0    printed
-  2    another server is named; this is for the embedded one
-  125  the server could not be started`,
-		Example: "  eval \"$(clusterrun server env)\"\n  temporal workflow list\n\n  clusterrun server env --json",
-		Args:    cli.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runEnv(cmd.Context(), a) },
+		Args:  cli.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return runEnv(cmd.Context(), a) },
 	}
 }
 

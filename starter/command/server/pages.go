@@ -26,25 +26,7 @@ func Pages(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ui [flags]",
 		Short: "Show runs, hosts and output in a browser, and act on runs",
-		Long: `Serves pages about runs on this machine until Ctrl-C, prints the link to them and opens it in
-the browser: a list of runs, a page of each run with its tasks, output and stacks, the
-hosts, and the runs that wait for them. Pages update themselves. Buttons stop, restart and
-signal tasks and capture stacks; each asks first. With --read-only there are none.
-
-The link has a token, which a cookie replaces in the browser: who has it can run commands
-as you. If ` + "`clusterrun dev`" + ` already serves the pages, this only prints its link.
-
-Temporal's Web UI is at /temporal/. For another server than the embedded one, --temporal-ui
-says where its Web UI is, for links.
-
-From another machine: ssh -L 8233:127.0.0.1:8233 HOST, and the same link.
-
-Exit codes:
-  0    stopped as requested, or the link of dev was printed
-  2    mistake in the command line
-  125  the port is taken, the server cannot be reached, or Temporal's Web UI failed`,
-		Example: "  clusterrun ui\n  clusterrun ui --read-only --port 0 --no-open\n  clusterrun ui --address temporal:7233 --temporal-ui http://temporal:8080",
-		Args:    cli.NoArgs,
+		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.chosen = cmd.Flags().Changed("port")
 			if err := o.check(); err != nil {

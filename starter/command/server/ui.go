@@ -14,19 +14,7 @@ func uiCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ui [flags]",
 		Short: "Serve Temporal's Web UI of the embedded server",
-		Long: `Serves Temporal's Web UI for this user's embedded server until Ctrl-C, and prints a link.
-The link has a token, which a cookie replaces in the browser. It opens the saved view Runs,
-which shows runs only and not their other workflows. If ` + "`clusterrun dev`" + ` already serves the
-Web UI, this only prints its link. The server in the background is not stopped or moved.
-
-From another machine: ssh -L 8233:127.0.0.1:8233 HOST, and the same link.
-
-Exit codes:
-  0    stopped as requested, or the link of dev was printed
-  2    another server is named, or no port
-  125  the port is taken, or the Web UI failed`,
-		Example: "  clusterrun server ui\n  clusterrun server ui --port 0   # any that is free",
-		Args:    cli.NoArgs,
+		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if port < 0 || port > 65535 {
 				return cli.Usagef("--port %d is not a port; give 1 to 65535, or 0 for any free one", port)

@@ -27,8 +27,6 @@ func scheduleListCommand(a *cli.App) *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List schedules, and when each starts a run next",
-		Long:    "Lists the schedules of runs on the server, of all users.\n\n" + cli.ExitCodesOfRequests,
-		Example: "  clusterrun schedule list\n  clusterrun schedule list --json | jq -r '.[] | select(.paused) | .schedule_id'",
 		Args:    cli.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return listSchedules(cmd.Context(), a) },
 	}
@@ -74,11 +72,6 @@ func schedulePauseCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause [flags] SCHEDULE",
 		Short: "Let a schedule start no runs",
-		Long: `Lets a schedule start no runs until ` + "`clusterrun schedule resume`" + `. A run that is open
-continues. Runs that are due during a pause are not started later.
-
-` + cli.ExitCodesOfRequests,
-		Example: `  clusterrun schedule pause nightly --reason holidays`,
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "`WHY`, which schedule list shows")
 	return onSchedule(a, cmd, "paused", func(ctx context.Context, c client.Client, id string) error {
@@ -90,11 +83,6 @@ func scheduleResumeCommand(a *cli.App) *cobra.Command {
 	return onSchedule(a, &cobra.Command{
 		Use:   "resume SCHEDULE",
 		Short: "Let a paused schedule start runs again",
-		Long: `Lets a paused schedule start runs again, also one that --pause-on-failure has paused. The
-next run starts at the next of its times.
-
-` + cli.ExitCodesOfRequests,
-		Example: `  clusterrun schedule resume nightly`,
 	}, "resumed", starter.ResumeSchedule)
 }
 
@@ -103,8 +91,6 @@ func scheduleDeleteCommand(a *cli.App) *cobra.Command {
 		Use:     "delete SCHEDULE",
 		Aliases: []string{"rm"},
 		Short:   "Delete a schedule",
-		Long:    "Deletes a schedule. Its runs stay, and an open run continues.\n\n" + cli.ExitCodesOfRequests,
-		Example: `  clusterrun schedule delete nightly`,
 	}, "deleted", starter.DeleteSchedule)
 }
 

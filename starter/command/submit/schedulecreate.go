@@ -36,28 +36,7 @@ func scheduleCreateCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create [flags] SPEC | -- COMMAND [ARG...]",
 		Short: "Create a schedule of runs",
-		Long: `Creates a schedule in the Temporal server and prints its ID. At each of its times the
-server starts a run of the spec, on the host workers that serve the queue. SPEC and flags
-are those of submit. The ID of each run consists of the schedule's and the time in UTC, and
-list shows it like any other.
-
-While the previous run is open, no run starts (--overlap-policy skip). buffer-one and
-buffer-all start it when the previous one has ended, cancel-other and terminate-other end
-that first, and allow-all lets both run. If the server was down when a run was due, the run
-starts when it is back, unless it is later than --catchup-window.
-
-To start a run at another time, use the temporal CLI: see ` + "`clusterrun help schedules`" + `.
-Hosts must have the directory and the programs: nothing is shipped. Nothing can be signed,
-because the IDs of future runs are not known.
-
-Exit codes:
-  0    the schedule is created
-  2    mistake in the command line, an invalid run spec, or a schedule of that ID
-  125  the server could not be reached`,
-		Example: `  clusterrun schedule create --id nightly --cron '0 3 * * *' --timezone Europe/Berlin iris.yaml
-  clusterrun schedule create --every 6h --overlap-policy buffer-one -n 4 --dir /srv/job -- python3 train.py
-  clusterrun schedule pause nightly`,
-		RunE: func(cmd *cobra.Command, args []string) error { return runScheduleCreate(a, cmd, args, &o) },
+		RunE:  func(cmd *cobra.Command, args []string) error { return runScheduleCreate(a, cmd, args, &o) },
 	}
 	cmd.Flags().SetInterspersed(false)
 	cmd.Flags().StringArrayVar(&o.when.Cron, "cron", nil, "start runs at these `TIMES`, as cron has them: minute, hour, day of the month, month, day of the week; may be repeated")

@@ -26,38 +26,6 @@ func Submit(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "submit [flags] SPEC | -- COMMAND [ARG...]",
 		Short: "Start a run on the hosts of a queue, and return",
-		Long: `Start a run on the host workers that serve the queue (see worker and dev), print its run
-ID, and return. The run continues without this command. SPEC and flags are as for
-run.
-
-If no worker serves the default queue of the embedded server, this starts a host worker in
-the background. It has the environment of this shell, and ends after 10 minutes without
-runs; ` + "`clusterrun worker stop`" + ` ends it at once. A run with more tasks than this machine has
-processors starts there once nothing else runs, as with dev. The next submit starts another one. Within
-a task of a run it starts none.
-
-The processes have the environment of their host worker, not of this shell; --env, -x
-and --env-from-shell put variables into the spec, and so into the run's history. With
---ship they run in a copy of a directory of this machine. This command uploads it to one of
-the hosts, which has to serve files (see worker --listen) and keeps it for the others until
-the run has ended.
-
-With --array this starts a sweep: a run for each combination of some parameters, of which at most so
-many run at once. See ` + "`clusterrun help sweeps`" + `.
-
-With --sign or --sign-key FILE, an SSH key signs the run for hosts whose owners have a
-policy (see policy). The signature covers the spec, the run ID and an expiry.
-
-Exit codes:
-  0    the run is started; wait tells whether it succeeds
-  2    mistake in the command line, or an invalid run spec
-  125  the server could not be reached`,
-		Example: `  clusterrun submit iris.yaml
-  clusterrun wait $(clusterrun submit -n 4 --dir /srv/job -- python3 train.py)
-  clusterrun submit --array 'lr=1e-3,3e-4 seed=0..9' --at-most 4 -- python3 train.py --lr {lr} --seed {seed}
-  clusterrun submit --sign iris.yaml
-  clusterrun submit -x PYTHONPATH -x LEVEL=debug -- python3 -m train
-  clusterrun submit --ship . --exclude '*.ckpt' -n 8 -- python3 train.py`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := specs.Read(a, cmd, args, f)
 			if err != nil {

@@ -19,30 +19,7 @@ func Validate(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate [flags] SPEC [-- COMMAND [ARG...]]",
 		Short: "Check a run spec, or show where it would run",
-		Long: `Checks a run spec, overridden by the flags of run, and reports every mistake at once. SPEC
-is a file in YAML or JSON, a TensorFlow cluster spec, or - for stdin. With --json it prints
-the spec as it would run, with defaults filled in, or the mistakes.
-
-With --plan it shows on which hosts of the queue the tasks would be placed now, or what the
-run would wait for, and what it would ship. SPEC and flags are those of submit. Nothing is
-started, sent or stored. With --schema it prints the JSON Schema of a run spec, for editors
-and other programs, and takes no SPEC.
-
-Exit codes:
-  0    the spec is valid; with --plan: there is room for it now
-  1    with --plan: there is no room now; stderr says what is missing
-  2    it is not valid; every mistake is on stderr
-  125  with --plan: the server could not be reached, or the queue has no hosts`,
-		Example: `  clusterrun validate iris.yaml
-  clusterrun validate --json --auto-restart iris.yaml
-  echo '{"worker": ["localhost:2222"]}' | clusterrun validate - -- ./train
-  clusterrun validate --plan -n 16 -- python3 train.py
-  clusterrun validate --plan --ship . iris.yaml
-
-  clusterrun validate --schema > clusterrun.schema.json
-  # then, as the first line of a spec, for editors with a YAML language server:
-  # yaml-language-server: $schema=clusterrun.schema.json`,
-		RunE: func(cmd *cobra.Command, args []string) error { return runValidate(cmd.Context(), a, cmd, args, &o) },
+		RunE:  func(cmd *cobra.Command, args []string) error { return runValidate(cmd.Context(), a, cmd, args, &o) },
 	}
 	cmd.Flags().SetInterspersed(false)
 	cmd.Flags().BoolVar(&o.plan, "plan", false, "show where the run would be placed now, or what it would wait for")

@@ -19,22 +19,8 @@ func taskBarrierCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "barrier [flags] [NAME]",
 		Short: "Wait until all tasks have arrived at a barrier",
-		Long: `Wait until all tasks of the spec have arrived at the barrier NAME, or "default". A barrier
-can be used again, in rounds. With --task only some tasks take part; all of them have to
-name the same ones.
-
-A barrier breaks, for all tasks that wait at it, when the timeout of one of them passes, or
-when a task ends that has not arrived and does not restart.
-
-Exit codes:
-  0    all have arrived
-  1    the barrier broke
-  2    mistake in the command line, or not called within a task
-  124  the timeout passed
-  125  the host refused it`,
-		Example: "  clusterrun task barrier\n  clusterrun task barrier --timeout 10m --task worker loaded\n  clusterrun task barrier --local step",
-		Args:    fromToArgs(0, 1, "NAME"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return runTaskBarrier(cmd.Context(), a, cmd, args, &o) },
+		Args:  fromToArgs(0, 1, "NAME"),
+		RunE:  func(cmd *cobra.Command, args []string) error { return runTaskBarrier(cmd.Context(), a, cmd, args, &o) },
 	}
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "wait at most this `TIME`, such as 30s; default: without limit")
 	cmd.Flags().StringSliceVar(&o.participants, "task", nil, "`NAME` of a participant, or a type for all its tasks; may be repeated. Default: all tasks of the spec")

@@ -23,11 +23,6 @@ const exitBroken = 1
 // hostPatience is the longest time that a call waits for a host that is briefly away.
 const hostPatience = time.Minute
 
-const exitCodesOfTasks = `Exit codes:
-  0    done
-  2    mistake in the command line, or not called within a task
-  125  the host refused it, or did not answer for a minute`
-
 // currentTask returns the task to which this process belongs.
 func currentTask() (*task.Task, error) {
 	t, err := task.Current()
@@ -82,14 +77,8 @@ func taskResultCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "result [flags] VALUE",
 		Short: "Set the result of the task",
-		Long: `Set the result of the task, one JSON value that replaces any earlier one; - reads it from
-stdin. If the program exits with 0, the value becomes part of the run's result. A value of
-more than 256 KiB stays in a file on the host, which the result names (value_file).
-
-` + exitCodesOfTasks,
-		Example: "  clusterrun task result 0.97\n  clusterrun task result '\"done\"'\n  jq -n '{loss: 0.3}' | clusterrun task result -",
-		Args:    cli.OneArg("VALUE"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return runTaskResult(a, cmd, args) },
+		Args:  cli.OneArg("VALUE"),
+		RunE:  func(cmd *cobra.Command, args []string) error { return runTaskResult(a, cmd, args) },
 	}
 }
 
@@ -113,12 +102,7 @@ func taskErrorCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "error [flags] MESSAGE",
 		Short: "Report why the task is about to fail",
-		Long: `Report why the program is about to fail, replacing any earlier report; - reads it from
-stdin. If the program does not exit with 0, the run names this message as the cause.
-
-` + exitCodesOfTasks,
-		Example: "  clusterrun task error 'no space left for the checkpoint'; exit 3",
-		Args:    cli.OneArg("MESSAGE"),
+		Args:  cli.OneArg("MESSAGE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			message, err := argumentOrStdin(a, args[0])
 			if err != nil {
@@ -140,13 +124,8 @@ func taskProgressCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "progress [flags] CURRENT [TOTAL [MESSAGE]]",
 		Short: "Report the progress of the task",
-		Long: `Report the progress of the task, which ` + "`clusterrun status`" + ` and the status line of
-` + "`clusterrun run`" + ` show. The latest report counts. TOTAL 0 means that the total is unknown.
-
-` + exitCodesOfTasks,
-		Example: "  clusterrun task progress 3 10\n  clusterrun task progress 420 1000 'loss 0.3'",
-		Args:    fromToArgs(1, 3, "CURRENT"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return runTaskProgress(cmd, args) },
+		Args:  fromToArgs(1, 3, "CURRENT"),
+		RunE:  func(cmd *cobra.Command, args []string) error { return runTaskProgress(cmd, args) },
 	}
 }
 
@@ -181,12 +160,8 @@ func taskClusterCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "cluster [flags]",
 		Short: "List the tasks of the cluster and their addresses",
-		Long: `List the tasks of the cluster, in rank order: name, rank, host and address.
-
-` + exitCodesOfTasks,
-		Example: "  clusterrun task cluster\n  clusterrun task cluster --json | jq -r '.members[0].address'",
-		Args:    cli.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runTaskCluster(a, cmd) },
+		Args:  cli.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return runTaskCluster(a, cmd) },
 	}
 }
 
@@ -213,12 +188,8 @@ func taskInfoCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "info [flags]",
 		Short: "Show which task of which run this is",
-		Long: `Show which task of which run this is, and where it runs.
-
-` + exitCodesOfTasks,
-		Example: "  clusterrun task info --json | jq -r .address",
-		Args:    cli.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runTaskInfo(a, cmd) },
+		Args:  cli.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return runTaskInfo(a, cmd) },
 	}
 }
 
@@ -238,12 +209,8 @@ func taskRestartCountCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "restart-count [flags]",
 		Short: "Print how often the task has restarted",
-		Long: `Print how many processes the task had before the current process. 0 is the first.
-
-` + exitCodesOfTasks,
-		Example: "  [ $(clusterrun task restart-count) = 0 ] || load_checkpoint",
-		Args:    cli.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runTaskRestartCount(a, cmd) },
+		Args:  cli.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return runTaskRestartCount(a, cmd) },
 	}
 }
 

@@ -17,19 +17,7 @@ func taskMPICommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "mpi [flags] -- PROGRAM [ARGUMENT ...]",
 		Short: "Start an MPICH program as a rank of the run",
-		Long: `Start PROGRAM as one rank of an MPI world, which consists of all tasks of the run in the
-order of their ranks, and exit as it does. It is for programs that are linked with MPICH or
-a derivative (Intel MPI, MVAPICH), and for scripts that start one. Processes with the env
-profile "mpi" start through it automatically.
-
-Exit codes:
-  2    mistake in the command line, or not called within a task
-  125  PROGRAM could not be started as a rank
-  126  PROGRAM cannot be executed
-  127  there is no PROGRAM
-  other codes are PROGRAM's`,
-		Example: "  clusterrun task mpi -- ./solver input.dat\n  clusterrun run -n 4 -- bash -c 'module load solver; exec clusterrun task mpi -- solver'",
-		Args:    cli.SomeArgs(1, "PROGRAM"),
+		Args:  cli.SomeArgs(1, "PROGRAM"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := currentTask()
 			if err != nil {

@@ -16,24 +16,8 @@ func taskPythonCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "python [flags]",
 		Short: "Print the Python package for tasks, or its directory",
-		Long: `Print an archive of the Python package clusterrun, for programs that are tasks. pip can
-install it, and PYTHONPATH can name it. With --dir it puts the package into a directory
-below the state directory and prints that directory, for PYTHONPATH. Each version has its
-own directory.
-
-For tasks, the package has barriers, stopping together, results, errors, progress and the
-cluster, and a Coordinator and LooperThread for the threads of one process or of all tasks.
-A program that imports it answers ` + "`clusterrun stacks`" + ` with its Python stacks. For programs
-that are not tasks, its Pool and run start processes with clusterrun.
-
-Exit codes:
-  0    printed
-  2    mistake in the command line
-  125  the directory could not be written`,
-		Example: `  clusterrun task python > clusterrun.zip
-  PYTHONPATH=$(clusterrun task python --dir) clusterrun run -n 4 -- python3 train.py`,
-		Args: cli.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return runTaskPython(a, dir) },
+		Args:  cli.NoArgs,
+		RunE:  func(*cobra.Command, []string) error { return runTaskPython(a, dir) },
 	}
 	cmd.Flags().BoolVar(&dir, "dir", false, "put it into a directory and print the directory")
 	return cmd

@@ -22,19 +22,8 @@ func taskStopCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stop [flags]",
 		Short: "Ask all tasks of the run to stop",
-		Long: `Ask all tasks of the run to stop. Each learns of it, and has the grace of the run to end
-by itself. If a request has an error, the run fails with the first such error, unless its
-kind is a clean end, such as OutOfRangeError. The command returns when the run knows of the
-request; from then on ` + "`clusterrun task should-stop`" + ` says yes. --json prints the stop of the
-run: another task may have asked first.
-
-` + exitCodesOfTasks,
-		Example: `  clusterrun task stop
-  clusterrun task stop --reason 'loss is below 0.1'
-  ./train || clusterrun task stop --error "train exited with $?" --kind TrainError
-  clusterrun task stop --kind TrainError --error - < error.txt`,
-		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runTaskStop(a, cmd, &o) },
+		Args:  cli.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return runTaskStop(a, cmd, &o) },
 	}
 	cmd.Flags().StringVar(&o.message, "error", "", "stop because of the error that `TEXT` describes; - reads it from stdin")
 	cmd.Flags().StringVar(&o.kind, "kind", "", "`KIND` of the error, such as IOError")
@@ -73,12 +62,7 @@ func taskClearStopCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "clear-stop [flags]",
 		Short: "Take back the stop of the run",
-		Long: `Take back the stop, also of another task: afterwards ` + "`clusterrun task should-stop`" + `
-says no, in all tasks that still run. Without a stop it does nothing.
-
-` + exitCodesOfTasks,
-		Example: "  clusterrun task clear-stop",
-		Args:    cli.NoArgs,
+		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return showStopping(a, cmd, func(ctx context.Context, t *task.Task) (task.Stopping, error) { return t.ClearStop(ctx) })
 		},
@@ -102,18 +86,7 @@ func taskShouldStopCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "should-stop [flags]",
 		Short: "Report by the exit code whether the tasks of the run are to stop",
-		Long: `Report whether the tasks of the run are to stop, only by the exit code, as grep does. --json
-prints which task asked first, why, and how much time is left.
-
-Exit codes:
-  0    they are to stop
-  1    they are not
-  2    mistake in the command line, or not called within a task
-  125  the host refused it, or did not answer for a minute`,
-		Example: `  until clusterrun task should-stop; do work; done
-  while clusterrun task should-stop; [ $? = 1 ]; do work; done   # an error ends it, too
-  clusterrun task should-stop --json | jq -r .error.message`,
-		Args: cli.NoArgs,
+		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var now task.Stopping
 			err := showStopping(a, cmd, func(ctx context.Context, t *task.Task) (_ task.Stopping, err error) {
@@ -133,18 +106,8 @@ func taskWaitForStopCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait-for-stop [flags]",
 		Short: "Wait until the tasks of the run are to stop",
-		Long: `Wait until the tasks of the run are to stop. --json prints which task asked first, why, and
-how much time is left.
-
-Exit codes:
-  0    they are to stop
-  2    mistake in the command line, or not called within a task
-  124  the timeout passed
-  125  the host refused it`,
-		Example: `  clusterrun task wait-for-stop && kill -TERM $server
-  until clusterrun task wait-for-stop --timeout 10m; do save; done`,
-		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runTaskWaitForStop(cmd.Context(), a, cmd, timeout) },
+		Args:  cli.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return runTaskWaitForStop(cmd.Context(), a, cmd, timeout) },
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "wait at most this `TIME`, such as 30s; default: without limit")
 	return cmd

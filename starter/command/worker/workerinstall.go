@@ -29,35 +29,8 @@ func workerInstallCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install [flags]",
 		Short: "Write a systemd unit that keeps a host worker running",
-		Long: `Writes a systemd unit for a host worker with these flags, which are those of worker, and
-prints how to start it. The unit is a system unit, which requires root, or with --user one
-of your own. With --enable it starts now and at each boot. The command does not wait until
-it is ready, because the server may come later (see systemctl status). An existing unit of
-this command is replaced; one of other origin is left alone.
-
-A system unit runs as the user of --run-as, or as root with a --policy, which says as whom
-the tasks run. Its state is in /var/lib/NAME, unless --state-dir names another directory. It
-does not have the environment of a shell: put the API key, certificates and PATH as
-NAME=VALUE lines into the file that the unit names. Without the address of a server, the
-worker keeps the embedded server up, for this machine.
-
-systemctl reload upgrades the worker to the program on disk, and tasks continue (see worker
-upgrade); stop and restart end the tasks. Tasks can have limits (Delegate=yes), and one that
-exceeds its memory does not end the others (OOMPolicy=continue). The unit has no hardening
-such as NoNewPrivileges or ProtectSystem, because tasks are children of the worker and would
-inherit it. Only the unit of --role controller, which runs no tasks, has it.
-
-Exit codes:
-  0    written, removed or printed
-  2    mistake in the command line
-  125  the unit could not be written, or systemctl failed`,
-		Example: `  clusterrun worker install --user --enable
-  sudo clusterrun worker install --run-as train --address temporal.example:7233 --slots 8
-  sudo clusterrun worker install --policy /etc/clusterrun/policy.yaml --address temporal.example:7233
-  clusterrun worker install --user --dry-run
-  sudo clusterrun worker install --uninstall`,
-		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },
+		Args:  cli.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },
 	}
 	cmd.Flags().BoolVar(&s.forUser, "user", false, "write a user unit instead of a system unit")
 	cmd.Flags().StringVar(&s.runAs, "run-as", "", "`USER` as whom the worker of a system unit runs, and without a policy its tasks")

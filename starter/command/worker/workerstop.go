@@ -21,23 +21,7 @@ func workerStopCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stop",
 		Short: "End the host worker of the state directory",
-		Long: `Ends the host worker of the state directory, whether --detach or submit started it in the
-background, or it runs in a terminal or as a service. It returns when the worker has ended.
-While runs have tasks on this host it refuses and names them: wait for them, or stop them
-with ` + "`clusterrun stop`" + `. With --force it first stops their processes by SIGTERM, and SIGKILL
-10s later. Such a run ends as host-lost or, with auto_restart, continues when a host worker
-is back. If there is no host worker, it does nothing.
-
-The embedded server ends by itself some time after the last host worker. To end the worker
-of ` + "`clusterrun dev`" + `, end dev.
-
-Exit codes:
-  0    no host worker uses the state directory any more
-  2    mistake in the command line
-  125  it has tasks, or does not end`,
-		Example: `  clusterrun worker stop
-  clusterrun worker stop --force`,
-		Args: cli.NoArgs,
+		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return stopHostWorker(cmd.Context(), a, force)
 		},

@@ -25,27 +25,8 @@ func workerUpgradeCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "upgrade",
 		Short: "Upgrade the running worker to the program on disk",
-		Long: `Makes the host worker of the state directory use the program that is now at the path from
-which it was started. The part of the worker that speaks to the server, and has nearly all of
-its logic, is replaced at once. Its tasks continue: their processes stay the same, no exit is
-lost, and requests to their sockets are answered a moment later. The supervisor, the small
-parent of the processes, stays and starts those of new runs too. It is replaced as soon as no
-run is open on the host, in the same process. ` + "`clusterrun host list`" + ` and ` + "`doctor`" + ` show both
-versions. In a systemd unit (see worker install), systemctl reload does this. So does SIGHUP, for a
-worker that was started without a terminal.
-
-The new program is first asked whether it understands the supervisor, the worker's flags and
-the runs there. If it does not, or cannot be executed, the worker continues as before and this
-command says why. An older program is accepted, too. The worker keeps the flags with which it
-was started.
-
-Exit codes:
-  0    upgraded
-  2    mistake in the command line
-  125  no host worker uses the state directory, or it is not upgraded and continues`,
-		Example: `  install -m 755 clusterrun /usr/local/bin/ && clusterrun worker upgrade`,
-		Args:    cli.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runWorkerUpgrade(cmd.Context(), a) },
+		Args:  cli.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return runWorkerUpgrade(cmd.Context(), a) },
 	}
 }
 
