@@ -64,6 +64,7 @@ func (r *clusterRun) ended(ctx workflow.Context, e lifecycle.TaskEnded) {
 	}
 	delete(r.launches, e.Task)
 	if e.Exit == nil {
+		e.GivenUp = r.absent[h.queue]
 		r.unsettled[h.queue] = true
 	}
 	if e.Exit != nil && e.Exit.Cause == spec.CauseHostLost {

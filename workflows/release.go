@@ -43,6 +43,9 @@ type givenBack struct {
 func (g *releaser) giveBack(ctx workflow.Context) givenBack {
 	var back givenBack
 	e := lifecycle.Released{Exits: map[string][]spec.Exit{}, Values: map[string][]byte{}, Hosts: map[string]string{}}
+	lost := func(h *host, why string) {
+		e.Lost, e.Problems = append(e.Lost, h.name), append(e.Problems, "host "+h.name+" "+why)
+	}
 	// Hosts that the group has left come first: the results of later hosts are newer.
 	hosts := append(slices.Clone(g.former), g.hosts...)
 	futures := make([]future[hostapi.ReleaseOutput], len(hosts))
@@ -59,14 +62,14 @@ func (g *releaser) giveBack(ctx workflow.Context) givenBack {
 		former := i < len(g.former)
 		if futures[i].Future == nil {
 			if g.absent[h.queue] && !former {
-				e.Problems = append(e.Problems, fmt.Sprintf("host %s did not come back; values and earlier exits that only it knows are missing", h.name))
+				lost(h, "did not come back; values and earlier exits that only it knows are missing")
 			}
 			continue
 		}
 		out, err := futures[i].get(ctx)
 		if err != nil {
 			if !former {
-				e.Problems = append(e.Problems, fmt.Sprintf("host %s could not be released: %s", h.name, reasonOf(err)))
+				lost(h, "could not be released: "+reasonOf(err))
 			}
 			continue
 		}

@@ -60,13 +60,6 @@ func check(r report) []string {
 			exits[e.PID], owner[e.PID] = e, t.Name
 		}
 	}
-	// The first task that is lost with its host stops the others, so that their exits are missing.
-	gone := map[string]bool{}
-	for _, p := range r.pages {
-		if _, known := exits[p.pid]; !known && r.givesUp && r.faulty[p.host] && lost[p.task] {
-			gone[p.host] = true
-		}
-	}
 	for _, p := range r.pages {
 		for _, d := range p.doubles {
 			wrong("process %d of %s, generation %d, lived at the same time as %s", p.pid, p.task, p.generation, d)
@@ -75,7 +68,7 @@ func check(r report) []string {
 			wrong("process %d of %s: %s", p.pid, p.task, w)
 		}
 		e, ok := exits[p.pid]
-		if !ok && gone[p.host] {
+		if !ok && r.givesUp && r.faulty[p.host] && lost[p.task] {
 			continue
 		}
 		if !ok {

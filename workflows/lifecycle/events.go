@@ -101,8 +101,8 @@ type Released struct {
 	Hosts map[string]string
 	// Usage is the usage of the processes on the hosts that could be released.
 	Usage spec.Usage
-	// Problems describes the hosts that could not be released.
-	Problems []string
+	// Lost holds the names of the hosts that could not be released, and Problems describes them.
+	Lost, Problems []string
 }
 
 // Ends reports whether an event ends the run in any state.

@@ -21,6 +21,9 @@ const maxExits = 10
 func (a *account) finish(e Released) Finish {
 	for _, t := range a.tasks {
 		t.complete(e.Exits[t.Name()])
+		if slices.Contains(e.Lost, e.Hosts[t.Name()]) && t.exit == nil && t.launch >= 0 {
+			t.exit = t.lostExit()
+		}
 	}
 	r := spec.RunResult{
 		EndedBy: a.decided, Reason: shorten.Text(a.reason, maxReason),

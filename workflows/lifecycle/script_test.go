@@ -57,14 +57,14 @@ import (
 //	UPDATE {FIELD: VALUE, …}        any other update by its name, such as "exec {task: worker-0}"
 //	resume                          the workflow continues as new
 //	resumed elapsed=DURATION        and begins
-//	released [host=TASK,HOST]… [value=TASK,JSON]… [problem=TEXT]… [forgotten]
+//	released [host=TASK,HOST]… [value=TASK,JSON]… [problem=TEXT]… [lost=HOST]… [forgotten]
 //
 // HOW is one of
 //
 //	ok | exit=N | killed=SIGNAL     by itself
 //	stopped | terminated | timeout | lost | silent     by us, or not by itself
 //	[lived=DURATION] [step=DURATION] [unkillable] [code=N]      code: of a process that was stopped
-//	nothing                         there was no process
+//	nothing | gone                  there was no process | its host was given up
 //
 // with [prints=T [peer] [logged] [place=FILE:LINE]] for an error in its output, whose line is
 // the message, [trace=N] for what torch's Flight Recorder wrote,
@@ -347,7 +347,7 @@ func (s *script) ended(words []string, text string) (lifecycle.Event, error) {
 		Restart: number, PID: 100 + number, Message: text,
 		LogDir: fmt.Sprintf("/logs/attempt_%d/%s", number, task),
 	}
-	launch, generation, nothing, host := s.launches[task], s.generation, false, ""
+	launch, generation, nothing, gone, host := s.launches[task], s.generation, false, false, ""
 	for _, w := range words[2:] {
 		key, value, _ := strings.Cut(w, "=")
 		n, _ := strconv.Atoi(value)
@@ -378,6 +378,8 @@ func (s *script) ended(words []string, text string) (lifecycle.Event, error) {
 			e.LastStep = new(float64(n))
 		case "nothing":
 			nothing = true
+		case "gone":
+			nothing, gone = true, true
 		case "report":
 			e.Reported = true
 		case "code":
@@ -435,7 +437,7 @@ func (s *script) ended(words []string, text string) (lifecycle.Event, error) {
 		}
 	}
 	if nothing {
-		return lifecycle.TaskEnded{Task: task, Generation: generation, Launch: launch}, nil
+		return lifecycle.TaskEnded{Task: task, Generation: generation, Launch: launch, GivenUp: gone}, nil
 	}
 	if launch == s.launches[task] && generation == s.generation {
 		s.exits[task] = append(s.exits[task], e)
@@ -470,6 +472,8 @@ func (s *script) released(words []string) (lifecycle.Event, error) {
 			e.Values[task] = []byte(rest)
 		case "problem":
 			e.Problems = append(e.Problems, value)
+		case "lost":
+			e.Lost = append(e.Lost, value)
 		case "forgotten":
 			e.Exits = nil
 		default:

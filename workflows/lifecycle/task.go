@@ -57,6 +57,7 @@ func (t *task) exitOf(e TaskEnded) *spec.Exit {
 	switch {
 	case e.Exit != nil:
 		exit := t.relabel(*e.Exit)
+		exit.Restart = max(exit.Restart, t.first) // that of a host that is given up is not known
 		return &exit
 	case t.stopped == "":
 		// The task was not stopped, and its end is unknown.
@@ -64,8 +65,19 @@ func (t *task) exitOf(e TaskEnded) *spec.Exit {
 			Restart: t.first, ExitCode: -1, Cause: spec.CauseHostLost,
 			Message: "its activity ended without a report on the process",
 		}
+	case e.GivenUp:
+		return t.lostExit()
 	default:
 		return nil
+	}
+}
+
+// lostExit returns the exit of a task that was stopped on a lost host, which alone knows how it
+// ended.
+func (t *task) lostExit() *spec.Exit {
+	return &spec.Exit{
+		Restart: t.first, ExitCode: -1, Cause: spec.CauseHostLost,
+		Message: "it was being stopped when its host was lost",
 	}
 }
 
