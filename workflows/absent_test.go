@@ -23,7 +23,7 @@ import (
 )
 
 // The end of a run does not wait for a host that the run has given up, and the result names
-// what is missing. A host that reports a loss itself is present, and is released.
+// what is missing. What ran there is lost. A host that reports a loss itself is present, and is released.
 func TestTheEndWaitsForNoHostThatIsGivenUp(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -43,8 +43,11 @@ func TestTheEndWaitsForNoHostThatIsGivenUp(t *testing.T) {
 			env.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
 			register := func(name string, f any) { env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name}) }
 			register(hostapi.Name(hostapi.Host.Reserve), func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
-				host := map[string]string{"worker-0": "a", "worker-1": "b"}[in.Tasks[0]]
-				return hostapi.ReserveOutput{Host: host, Instance: "i", Addresses: []string{host + ":1"}}, nil
+				out := hostapi.ReserveOutput{Host: "b", Instance: "i", Addresses: []string{"b:1", "b:2"}[:len(in.Tasks)]}
+				if in.Tasks[0] == "worker-0" {
+					out.Host, out.Addresses = "a", []string{"a:1"}
+				}
+				return out, nil
 			})
 			register(hostapi.Name(hostapi.Host.Prepare), func(context.Context, hostapi.PrepareInput) (hostapi.PrepareOutput, error) {
 				return hostapi.PrepareOutput{}, nil
@@ -54,6 +57,9 @@ func TestTheEndWaitsForNoHostThatIsGivenUp(t *testing.T) {
 					return spec.Exit{}, c.loss
 				}
 				<-ctx.Done()
+				if in.Task == "worker-2" {
+					return spec.Exit{}, temporal.NewCanceledError() // no worker had it
+				}
 				return spec.Exit{}, temporal.NewCanceledError(spec.Exit{Cause: spec.CauseCollateral, Signal: "SIGTERM"})
 			})
 			var mu sync.Mutex
@@ -64,7 +70,7 @@ func TestTheEndWaitsForNoHostThatIsGivenUp(t *testing.T) {
 				released = append(released, strings.Split(activity.GetInfo(ctx).TaskQueue, "/host/")[1])
 				return hostapi.ReleaseOutput{}, nil
 			})
-			execute(t, env, spec.RunSpec{Command: []string{"x"}, Tasks: []spec.TaskGroup{{Type: "worker", Addresses: []string{"a:1", "b:1"}}}})
+			execute(t, env, spec.RunSpec{Command: []string{"x"}, Tasks: []spec.TaskGroup{{Type: "worker", Addresses: []string{"a:1", "b:1", "b:2"}}}})
 			var app *temporal.ApplicationError
 			require.ErrorAs(t, env.GetWorkflowError(), &app)
 			assert.Equal(t, spec.ErrHostLost, app.Type(), app.Message())
@@ -74,8 +80,10 @@ func TestTheEndWaitsForNoHostThatIsGivenUp(t *testing.T) {
 			require.NoError(t, app.Details(&r))
 			if c.missing {
 				assert.Contains(t, strings.Join(r.NotReleased, "\n"), "host b did not come back; values and earlier exits that only it knows are missing")
+				assert.Equal(t, spec.CauseHostLost, r.Tasks[2].Exit.Cause)
 			} else {
 				assert.Empty(t, r.NotReleased)
+				assert.Nil(t, r.Tasks[2].Exit, "it started no process")
 			}
 		})
 	}
