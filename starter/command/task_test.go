@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -134,6 +135,22 @@ func TestTaskStop_CO01(t *testing.T) {
 	assert.Empty(t, h.exits(0, "clear-stop"))
 }
 
+func TestTaskPreempted(t *testing.T) {
+	h := newTaskHost(t)
+	assert.Empty(t, h.exits(1, "preempted"))
+	given := time.Now()
+	h.SetStopping(h.run, spec.Stopping{Seq: 1, Notice: &spec.StopNotice{
+		From: spec.NoticeFromDrain, Given: given, Deadline: given.Add(time.Hour),
+	}})
+	code, stdout, stderr := h.call("", "preempted")
+	assert.Zero(t, code, stderr)
+	left, err := strconv.Atoi(strings.TrimSuffix(stdout, "\n"))
+	require.NoError(t, err)
+	assert.InDelta(t, 3600, left, 60)
+	_, stdout, _ = h.call("", "preempted", "--json")
+	assert.Contains(t, stdout, `"reason": "a host drains"`)
+}
+
 func TestTaskStopWithAnError(t *testing.T) {
 	h := newTaskHost(t)
 	h.exits(0, "stop", "--error", "disk full", "--kind", "IOError")
@@ -165,7 +182,7 @@ func TestTaskStopMistakes(t *testing.T) {
 		assert.Contains(t, h.exits(2, args...), want)
 	}
 	assert.Empty(t, h.wishes)
-	for _, args := range [][]string{{"stop"}, {"should-stop"}, {"wait-for-stop"}, {"clear-stop"}} {
+	for _, args := range [][]string{{"stop"}, {"should-stop"}, {"wait-for-stop"}, {"clear-stop"}, {"preempted"}} {
 		code, stdout, _ := h.call("", append(args, "--help")...)
 		assert.Zero(t, code)
 		assert.Contains(t, stdout, "Exit codes:\n")
@@ -185,7 +202,7 @@ func TestTaskStopRefused(t *testing.T) {
 	h.mu.Unlock()
 	assert.Contains(t, h.exits(125, "stop"), "run iris has ended")
 	h = newTaskHost(t, func(c *taskapi.Config) { c.Stops = nil })
-	for _, args := range [][]string{{"stop"}, {"should-stop"}, {"wait-for-stop"}, {"clear-stop"}} {
+	for _, args := range [][]string{{"stop"}, {"should-stop"}, {"wait-for-stop"}, {"clear-stop"}, {"preempted"}} {
 		assert.Contains(t, h.exits(125, args...), "does not support graceful stops")
 	}
 }

@@ -65,9 +65,9 @@ type tie struct {
 	asking int
 }
 
-func (x *tie) follow(ctx context.Context, now *news.Item[Stopping]) {
+func (x *tie) follow(ctx context.Context, now *news.Item[heard]) {
 	for {
-		x.receive(now.Value)
+		x.receive(now.Value.Stopping)
 		select {
 		case <-now.Later():
 			now = now.Next()

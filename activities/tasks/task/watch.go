@@ -22,13 +22,19 @@ const (
 // watch follows whether the tasks of the run must stop, with one waiting request to the host
 // for all callers in this process. It lasts as long as the process.
 type watch struct {
-	news.Feed[Stopping]
+	news.Feed[heard]
 	start sync.Once
 	// heard is closed when the host has answered, or takes too long.
 	heard chan struct{}
 	// over is closed when the host no longer answers. err is the reason.
 	over chan struct{}
 	err  error
+}
+
+// heard is a state, with the time at which this process learned of it.
+type heard struct {
+	Stopping
+	at time.Time
 }
 
 // watching returns the watch, which has started and has the first state, unless the host is
@@ -73,5 +79,5 @@ func (t *Task) keepUp(heard func()) error {
 // learn records a state, unless a later one is known: a restarted host worker may not know
 // the latest one yet.
 func (w *watch) learn(said Stopping) {
-	w.Add(said, func(known Stopping) bool { return said.Seq > known.Seq })
+	w.Add(heard{said, time.Now()}, func(known heard) bool { return said.Seq > known.Seq })
 }

@@ -688,3 +688,21 @@ func BenchmarkShouldStop(b *testing.B) {
 		}
 	})
 }
+
+// A notice reaches a program that polls, with the time that is left, and its end as well.
+func TestNotice(t *testing.T) {
+	h, _ := newStopping(t, 1)
+	c := h.task(0)
+	_, noticed := c.Preempted()
+	assert.False(t, noticed)
+	now := time.Now()
+	h.SetStopping(h.run, spec.Stopping{Seq: 1, Notice: &spec.StopNotice{Given: now, Deadline: now.Add(time.Minute)}})
+	require.Eventually(t, func() bool { _, noticed = c.Preempted(); return noticed }, 10*time.Second, time.Millisecond)
+	first, _ := c.Preempted()
+	assert.InDelta(t, time.Minute, first, float64(10*time.Second))
+	later, _ := c.Preempted()
+	assert.Less(t, later, first)
+	assert.False(t, c.ShouldStop())
+	h.SetStopping(h.run, spec.Stopping{Seq: 2})
+	require.Eventually(t, func() bool { _, noticed = c.Preempted(); return !noticed }, 10*time.Second, time.Millisecond)
+}

@@ -13,8 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
-// exitNo is the exit code of should-stop if no stop was requested, like grep's if nothing
-// matches.
+// exitNo is the exit code of should-stop and preempted if the answer is no, like grep's if
+// nothing matches.
 const exitNo = 1
 
 func taskStopCommand(a *cli.App) *cobra.Command {
