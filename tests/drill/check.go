@@ -227,8 +227,8 @@ func account(r report) string {
 			return time.Duration(at - first).Round(time.Millisecond).String()
 		}
 		e := exits[p.pid]
-		fmt.Fprintf(&all, "\n    %s, process %d of generation %d, on %s: began %s, ended %s with %d, asked: %t, killed: %t, broken: %q, passes: %d; exit: %s %d %s",
-			p.task, p.pid, p.generation, p.host, since(p.started), since(p.ended), p.code, p.asked, r.killed[p.pid], p.broken, len(p.passes), e.Cause, e.ExitCode, e.Ended.Format("15:04:05.000"))
+		fmt.Fprintf(&all, "\n    %s, process %d of generation %d, on %s: began %s, ended %s with %d, asked: %t, killed: %t, broken: %q, passes: %d; exit: %s %d %s %q",
+			p.task, p.pid, p.generation, p.host, since(p.started), since(p.ended), p.code, p.asked, r.killed[p.pid], p.broken, len(p.passes), e.Cause, e.ExitCode, e.Ended.Format("15:04:05.000"), e.Message)
 	}
 	return all.String()
 }

@@ -47,6 +47,9 @@ type stage struct {
 	hosts  []*host
 	client client.Client
 	killed map[int]bool
+	pulse  pulse
+	// faulty are the hosts whose processes the faults of this round may end.
+	faulty map[string]bool
 	// full reports whether a disk was full in this round.
 	full bool
 	// serverless reports whether the server was away in this round.
@@ -83,6 +86,7 @@ func TestDrill(t *testing.T) {
 	s.server = harness.StartServer(t, "--headless")
 	s.client = s.server.Client()
 	t.Cleanup(s.thaw)
+	go s.pulse.keep(t.Context(), s.client)
 	for i := range Hosts {
 		dir := filepath.Join(s.dir, HostName(i))
 		require.NoError(t, os.Mkdir(dir, 0o700))
@@ -92,7 +96,7 @@ func TestDrill(t *testing.T) {
 	for i, round := range NewSchedule(s.seed, faults, limits) {
 		began := time.Now()
 		found := s.play(t, i, round)
-		text := fmt.Sprintf("round %d, %.0fs", i, time.Since(began).Seconds())
+		text := fmt.Sprintf("round %d, %.0fs; the server was silent for at most %.1fs", i, time.Since(began).Seconds(), s.pulse.gap().Seconds())
 		for _, f := range round {
 			text += "\n  " + f.String()
 		}
@@ -112,23 +116,37 @@ func (s *stage) play(t *testing.T, n int, faults []Fault) []string {
 			found = append(found, s.sicken(t, s.hosts[f.Host])...)
 		}
 	}
+	s.pulse.begin()
 	runs := s.launch(t)
 	s.conduct(t, faults, runs)
 	runs = append(runs, s.vips...)
-	faulty := map[string]bool{}
+	s.faulty = map[string]bool{}
 	s.full = slices.ContainsFunc(faults, func(f Fault) bool { return f.Kind == FillState || f.Kind == FillLogs })
 	s.serverless = slices.ContainsFunc(faults, func(f Fault) bool {
 		return f.Kind == KillServer || f.Kind == KillServerTwice || f.Kind == FreezeServer
 	})
 	for _, f := range faults {
 		for _, i := range f.MayLose() {
-			faulty[HostName(i)] = true
+			s.faulty[HostName(i)] = true
 		}
 	}
 	for _, r := range runs {
-		found = append(found, r.finish(t, s, faulty)...)
+		found = append(found, r.finish(t, s)...)
 	}
 	return append(found, s.leftovers(t, n, runs)...)
+}
+
+// mayLose returns the hosts that may have lost processes in this round: all of them, if the
+// server did not answer for so long that leases may have run out.
+func (s *stage) mayLose() map[string]bool {
+	if s.pulse.gap() < stopAfter/3 { // the requests of the hosts take as long again
+		return s.faulty
+	}
+	all := map[string]bool{}
+	for _, h := range s.hosts {
+		all[h.name] = true
+	}
+	return all
 }
 
 // conduct brings the faults about, and heals them, one event after the other.

@@ -163,7 +163,7 @@ func coordinate(ctx context.Context, r *starter.Run) error {
 }
 
 // finish waits for the end of the run and returns its faults.
-func (r *run) finish(t *testing.T, s *stage, faulty map[string]bool) []string {
+func (r *run) finish(t *testing.T, s *stage) []string {
 	ctx, cancel := context.WithTimeout(t.Context(), endBound)
 	defer cancel()
 	var found []string
@@ -210,7 +210,7 @@ func (r *run) finish(t *testing.T, s *stage, faulty map[string]bool) []string {
 	}
 	_, _, givesUp := r.spec.TwoBounds(0)
 	givesUp = givesUp || len(s.lost) > 0
-	first := result.FirstFailure
+	first, faulty := result.FirstFailure, s.mayLose()
 	lostHost := givesUp && first != nil && first.Cause == spec.CauseHostLost && faulty[first.Host]
 	known := report{
 		run: r.name, result: *result, pages: pages, stopped: r.stopped, faulty: faulty, killed: s.killed, full: s.full,
