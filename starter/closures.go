@@ -19,8 +19,17 @@ import (
 )
 
 // Closures returns the queue of the run's closures: while the run is open, for scheduling, and
-// afterwards for reading values. All calls return the same queue. The caller closes it.
-func (r *Run) Closures(ctx context.Context) (*closurequeue.Queue, error) {
+// afterwards for reading values. All calls return the same queue. The caller closes it. Closures
+// continues while the server cannot be reached, as the queue itself does.
+func (r *Run) Closures(ctx context.Context) (q *closurequeue.Queue, err error) {
+	err = Patiently(ctx, func(error) {}, func() error {
+		q, err = r.openClosures(ctx)
+		return err
+	})
+	return q, err
+}
+
+func (r *Run) openClosures(ctx context.Context) (*closurequeue.Queue, error) {
 	taskQueue, in, open, err := r.queue(ctx)
 	switch {
 	case err != nil:

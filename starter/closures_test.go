@@ -19,7 +19,7 @@ import (
 )
 
 // The first client that opens the queue of a run uses the settings in the run's spec (SEED-34,
-// SEED-53), even from outside the run.
+// SEED-53), even from outside the run. It waits for a server that is away.
 func TestQueueIsOpenedWithTheSettingsOfTheRun(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec string
@@ -37,6 +37,7 @@ func TestQueueIsOpenedWithTheSettingsOfTheRun(t *testing.T) {
 			c := mocks.NewClient(t)
 			d := described(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)
 			d.WorkflowExecutionInfo.FirstRunId = "first"
+			c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(nil, serviceerror.NewDeadlineExceeded("away")).Once()
 			c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(d, nil)
 			c.On("GetWorkflowHistory", mock.Anything, "iris-1", mock.Anything, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT).Return(begun(t, test.spec))
 			c.On("ExecuteWorkflow", mock.Anything, mock.Anything, closure.QueueType, mock.Anything).
