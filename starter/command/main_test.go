@@ -2,10 +2,14 @@ package command
 
 import (
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/logs/retention"
 )
@@ -18,8 +22,10 @@ func TestMain(m *testing.M) {
 // TestScripts runs commands that need no server as a user would. Scripts that need one are in
 // tests/e2e.
 func TestScripts(t *testing.T) {
+	scripts, err := filepath.Abs("testdata/script") // commands change the directory of this process
+	require.NoError(t, err)
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Dir:                 scripts,
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			// Scripts get a state directory of their own, and none of the developer's
@@ -29,18 +35,56 @@ func TestScripts(t *testing.T) {
 				"PATH="+ours+":/usr/bin:/bin", "LOGS_HOST="+retention.Host())
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "prints": prints},
 	})
 }
 
-// exits runs a command and checks its exit code: exits 2 clusterrun run.
+// exits runs a command and checks its exit code: exits 125 clusterrun list. A command line that
+// is refused starts nothing, so it needs no process of its own.
 func exits(ts *testscript.TestScript, _ bool, args []string) {
-	err := ts.Exec(args[1], args[2:]...)
-	code := "0"
-	if err != nil {
+	var code string
+	if args[0] == "2" && args[1] == "clusterrun" {
+		code = strconv.Itoa(executeHere(ts, args[2:]))
+	} else if err := ts.Exec(args[1], args[2:]...); err != nil {
 		code = err.Error()[len("exit status "):]
+	} else {
+		code = "0"
 	}
 	if code != args[0] {
 		ts.Fatalf("exit code %s, want %s", code, args[0])
+	}
+}
+
+// prints runs a command that only prints, such as prints clusterrun help run.
+func prints(ts *testscript.TestScript, _ bool, args []string) {
+	if code := executeHere(ts, args[1:]); code != 0 {
+		ts.Fatalf("exit code %d", code)
+	}
+}
+
+// process is the environment and the directory of this process.
+var process sync.Mutex
+
+// executeHere runs the command line within this process, which takes a hundredth of the time of
+// another process, with the script's environment and directory. It returns the exit code.
+func executeHere(ts *testscript.TestScript, args []string) int {
+	list := filepath.Join(ts.Getenv("TMPDIR"), "environment")
+	ts.Check(ts.Exec("/bin/sh", "-c", "/usr/bin/env -0 > "+list))
+	process.Lock()
+	defer process.Unlock()
+	dir, err := os.Getwd()
+	ts.Check(err)
+	defer setProcess(ts, dir, os.Environ())
+	setProcess(ts, ts.MkAbs("."), strings.Split(ts.ReadFile(list), "\x00"))
+	return execute(args, strings.NewReader(""), ts.Stdout(), ts.Stderr())
+}
+
+func setProcess(ts *testscript.TestScript, dir string, environ []string) {
+	ts.Check(os.Chdir(dir))
+	os.Clearenv()
+	for _, variable := range environ {
+		if key, value, ok := strings.Cut(variable, "="); ok {
+			ts.Check(os.Setenv(key, value))
+		}
 	}
 }
