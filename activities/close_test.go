@@ -101,8 +101,7 @@ func TestTheEndOfAHostWaitsForItsLeases(t *testing.T) {
 					cancel(temporal.NewCanceledError())
 				}
 				l := &taskLease{Host: h, ctx: ctx, plan: &plan{Spec: (&spec.RunSpec{}).WithDefaults()}, key: runkey.Task{Task: "worker-0"}}
-				_, err := l.attend([]supervisor.Process{{Key: l.key}})
-				held <- err
+				held <- l.attend(&supervisor.Process{Key: l.key})
 				return nil
 			}
 			go func() {

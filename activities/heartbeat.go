@@ -77,10 +77,10 @@ type beater struct {
 	beating chan struct{} // has an element during a beat
 }
 
-func (l *taskLease) newBeater(p supervisor.Process) *beater {
+func (l *taskLease) newBeater(p *supervisor.Process) *beater {
 	tasks := len(l.plan.Cluster.Members)
 	b := &beater{
-		lease: l, process: p, interval: l.plan.hurry(beatInterval(tasks, activity.GetInfo(l.ctx).HeartbeatTimeout)), phase: phaseOf(l.Instance), times: tasklog.NewTimes(p.LogDir), history: l.newUsageHistory(p), software: l.newSoftwareNote(p),
+		lease: l, process: *p, interval: l.plan.hurry(beatInterval(tasks, activity.GetInfo(l.ctx).HeartbeatTimeout)), phase: phaseOf(l.Instance), times: tasklog.NewTimes(p.LogDir), history: l.newUsageHistory(*p), software: l.newSoftwareNote(*p),
 		answers: make(chan error, 1), beating: make(chan struct{}, 1),
 	}
 	first := firstBeat
@@ -97,15 +97,15 @@ func (l *taskLease) newBeater(p supervisor.Process) *beater {
 func (b *beater) stop() { b.due.Stop() }
 
 // end records the end of the process.
-func (b *beater) end(p supervisor.Process) {
+func (b *beater) end(exit *supervisor.Exit) {
 	do := func(note func()) {
 		_ = b.lease.plan.User.Do(func() error {
 			note()
 			return nil
 		})
 	}
-	do(func() { b.history.end(p.Exit) })
-	if p.Exit != nil && !p.Exit.Lost {
+	do(func() { b.history.end(exit) })
+	if exit != nil && !exit.Lost {
 		b.lease.Host.group.Go(func(context.Context) { do(func() { b.software.note(true) }) })
 	}
 }

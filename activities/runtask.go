@@ -43,31 +43,30 @@ var errAway = errors.New("the host worker released the process; it continues, an
 //   - a cancellation with the [spec.Exit] in its details: it was stopped
 //   - a retryable error: it continues, for example with a restart
 func (h *Host) RunTask(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
+	l := h.newLease(ctx, &in)
+	h.leases.attach(l.key)
+	defer h.leases.detach(l.key)
+	exit, err := l.hold(&in)
+	err = h.answer(in.Task, err)
+	if exit == nil {
+		return spec.Exit{}, err
+	}
+	return *exit, err
+}
+
+func (h *Host) newLease(ctx context.Context, in *hostapi.RunTaskInput) *taskLease {
 	info := activity.GetInfo(ctx)
 	run := runOf(ctx, in.Run)
 	run.WorkflowID = cmp.Or(in.Workflow, run.WorkflowID)
-	key := runkey.Task{Run: run, Generation: in.Generation, Task: in.Task}
-	h.leases.attach(key)
-	defer h.leases.detach(key)
-
-	p, err := h.planFor(ctx, run, in)
-	if errors.Is(err, errNoPlan) {
-		return spec.Exit{}, h.lost(in.Task, "its host worker has no record of the run")
-	} else if err != nil {
-		return spec.Exit{}, h.answer(in.Task, err)
-	}
-	p.bounds = (*lease.Bounds)(in.Bounds)
-	h.collectors.collect(p)
-	l := taskLease{
-		Host: h, ctx: ctx, plan: p, key: key, token: info.TaskToken,
+	return &taskLease{
+		Host: h, ctx: ctx, token: info.TaskToken,
+		key: runkey.Task{Run: run, Generation: in.Generation, Task: in.Task},
 		// Each offer has attempts of its own, and a later one a higher number.
 		fence: supervisor.Fence{Launch: in.Launch, Execution: in.Execution, Attempt: int(in.Offer<<attemptBits) + int(info.Attempt)},
 		offer: in.Offer,
 		// Heartbeats before this attempt mean that a process was started.
 		resumed: in.Resumed || activity.HasHeartbeatDetails(ctx),
 	}
-	out, err := l.hold()
-	return out, h.answer(in.Task, err)
 }
 
 // attemptBits is the size of the number of an attempt in its fence, below the number of the offer.
@@ -110,9 +109,9 @@ func (h *Host) answer(task string, err error) error {
 }
 
 // planFor returns the plan with the task in it. If the task is an added one, this adds it.
-func (h *Host) planFor(ctx context.Context, run runkey.Run, in hostapi.RunTaskInput) (*plan, error) {
+func (h *Host) planFor(ctx context.Context, run runkey.Run, in *hostapi.RunTaskInput) (*plan, error) {
 	if in.Added != nil {
-		if err := h.addTask(ctx, run, in); err != nil {
+		if err := h.addTask(ctx, run, *in); err != nil {
 			return nil, err
 		}
 	}
@@ -152,15 +151,48 @@ type taskLease struct {
 }
 
 // hold finds or starts the process, attends it until its end, and then decides what follows.
-func (l *taskLease) hold() (spec.Exit, error) {
+//
+// A run may have thousands of leases, each of which waits in attend with the frames of its
+// callers on its stack. So these are small: functions that return earlier or are called later
+// have the large variables.
+func (l *taskLease) hold(in *hostapi.RunTaskInput) (*spec.Exit, error) {
+	if err := l.readPlan(in); err != nil {
+		return nil, err
+	}
+	defer l.leaveTurn()
+	processes, exit, err := l.begin()
+	if exit != nil || err != nil {
+		return exit, err
+	}
+	if err := l.attend(&processes[len(processes)-1]); err != nil {
+		return nil, err
+	}
+	return l.end(processes)
+}
+
+func (l *taskLease) readPlan(in *hostapi.RunTaskInput) error {
+	p, err := l.planFor(l.ctx, l.key.Run, in)
+	if errors.Is(err, errNoPlan) {
+		return l.lost(in.Task, "its host worker has no record of the run")
+	} else if err != nil {
+		return err
+	}
+	p.bounds = (*lease.Bounds)(in.Bounds)
+	l.collectors.collect(p)
+	l.plan = p
+	return nil
+}
+
+// begin finds or starts the process. If none is to be attended, it returns the exit instead.
+func (l *taskLease) begin() ([]supervisor.Process, *spec.Exit, error) {
 	reply, err := l.Supervisor.Attach(l.ctx, supervisor.AttachRequest{Key: l.key, Fence: l.fence})
 	if err != nil {
-		return spec.Exit{}, err
+		return nil, nil, err
 	}
 	processes := reply.Processes
 	if len(processes) == 0 && l.resumed {
 		l.services.Lost(l.plan.forServices(), l.key)
-		return spec.Exit{}, l.lost(l.key.Task, "the record of its process is missing")
+		return nil, nil, l.lost(l.key.Task, "the record of its process is missing")
 	}
 	next := 0
 	l.restarts = l.restartsOf(processes)
@@ -169,64 +201,87 @@ func (l *taskLease) hold() (spec.Exit, error) {
 		next = last.Number + 1
 		switch {
 		case last.Exit == nil:
-			if err := l.listenFor(l.plan, last); err != nil {
-				return spec.Exit{}, err
-			}
-			return l.attend(processes)
+			return processes, nil, l.listenFor(l.plan, last)
 		case !last.Granted && last.Launch == l.fence.Launch:
-			return l.judge(processes)
+			exit, err := l.judge(processes)
+			return nil, &exit, err
 		case last.Granted && last.Launch == l.fence.Launch && l.sealed():
 			// The task was waiting to be started again when the run ended.
-			return l.conclude(processes)
+			exit, err := l.conclude(processes)
+			return nil, &exit, err
 		}
 	}
 	if l.plan.Spec.Batch != nil {
-		defer l.turns.release(l.key.Run)
 		endTurn, exit, err := l.takeTurn()
 		if endTurn == nil {
-			return exit, err
+			l.turns.release(l.key.Run)
+			return nil, &exit, err
 		}
-		defer endTurn()
 		l.endTurn = endTurn
 	}
-	command, err := l.command(next)
+	p, err := l.start(next)
+	if err != nil {
+		return nil, nil, err
+	}
+	processes = append(processes, p)
+	l.restarts = l.restartsOf(processes)
+	if p.Exit != nil {
+		exit, err := l.judge(processes)
+		return nil, &exit, err
+	}
+	return processes, nil, nil
+}
+
+// start starts the process with that number.
+func (l *taskLease) start(number int) (supervisor.Process, error) {
+	command, err := l.command(number)
 	if err == nil {
 		err = l.written(command)
 	}
 	if err != nil {
-		return spec.Exit{}, fmt.Errorf("%w: %w", errCommand, err)
+		return supervisor.Process{}, fmt.Errorf("%w: %w", errCommand, err)
 	}
 	contact, err := l.contact()
 	if err != nil {
-		return spec.Exit{}, err
+		return supervisor.Process{}, err
 	}
 	began := time.Now()
 	p, err := l.Supervisor.Start(l.ctx, supervisor.StartRequest{
-		Key: l.key, Fence: l.fence, Number: next, Command: command, Contact: contact,
+		Key: l.key, Fence: l.fence, Number: number, Command: command, Contact: contact,
 	})
 	if err != nil {
-		return spec.Exit{}, err
+		return supervisor.Process{}, err
 	}
 	l.Metrics.Starts.Observe(time.Since(began).Seconds())
 	l.noteStart(command)
-	processes = append(processes, p)
-	l.restarts = l.restartsOf(processes)
-	if p.Exit != nil {
-		return l.judge(processes)
-	}
-	exit, err := l.attend(processes)
+	return p, nil
+}
+
+// leaveTurn lets the next task of a batch start, if this one has had its turn.
+func (l *taskLease) leaveTurn() {
 	if l.endTurn != nil {
 		l.endTurn()
-		report := l.turns.reported(l.key.Run)
-		if err == nil { // a failure is reported at once
-			select {
-			case <-report:
-			case <-l.ctx.Done():
-			case <-l.group.Context().Done():
-			}
+		l.turns.release(l.key.Run)
+	}
+}
+
+// end decides what follows the end of the last process. A task of a batch that has ended well
+// waits for the others that end in the same second.
+func (l *taskLease) end(processes []supervisor.Process) (*spec.Exit, error) {
+	exit, err := l.judge(processes)
+	if l.endTurn == nil {
+		return &exit, err
+	}
+	l.endTurn()
+	report := l.turns.reported(l.key.Run)
+	if err == nil { // a failure is reported at once
+		select {
+		case <-report:
+		case <-l.ctx.Done():
+		case <-l.group.Context().Done():
 		}
 	}
-	return exit, err
+	return &exit, err
 }
 
 // restartsOf returns the number of restarts to report: the restarts of this launch and, in
@@ -241,76 +296,77 @@ func (l *taskLease) sealed() bool {
 	return err == nil && p.sealed()
 }
 
-// attend sends heartbeats until the last process has ended, and stops the process when the
-// activity is cancelled.
-func (l *taskLease) attend(processes []supervisor.Process) (spec.Exit, error) {
+// attend sends heartbeats until the process has ended, and stops it when the activity is
+// cancelled. Then p has its exit.
+func (l *taskLease) attend(p *supervisor.Process) error {
 	l.Metrics.Processes.Inc()
 	defer l.Metrics.Processes.Dec()
-	p := processes[len(processes)-1]
 	// The wait must outlive a cancellation of the activity, but not the host.
 	waiting, done := context.WithCancel(context.WithoutCancel(l.ctx))
 	defer done()
 	closed := l.group.Context()
 	defer context.AfterFunc(closed, done)()
-	type end struct {
-		process supervisor.Process
-		err     error
-	}
-	ended := make(chan end, 1)
-	l.group.Go(func(context.Context) {
-		q, err := l.Supervisor.Wait(waiting, supervisor.ProcessRef{Key: l.key, Number: p.Number})
-		ended <- end{q, err}
-	})
-
 	beats := l.newBeater(p)
 	defer beats.stop()
+	ended := make(chan error, 1)
+	l.group.Go(func(context.Context) {
+		q, err := l.Supervisor.Wait(waiting, beats.process.Ref())
+		if err == nil {
+			*p = q
+		}
+		ended <- err
+	})
 	l.stopped = make(chan error, 1)
 	cancelled := l.ctx.Done()
 	for {
 		select {
 		case <-closed.Done():
-			return spec.Exit{}, errAway
-		case e := <-ended:
-			if e.err != nil && closed.Err() != nil {
-				return spec.Exit{}, errAway
-			} else if e.err != nil {
-				return spec.Exit{}, e.err
+			return errAway
+		case err := <-ended:
+			if err != nil && closed.Err() != nil {
+				return errAway
+			} else if err != nil {
+				return err
 			}
-			processes[len(processes)-1] = e.process
-			if l.endTurn != nil && e.process.Exit.Code == 0 { // a failure must be counted first
+			if l.endTurn != nil && p.Exit.Code == 0 { // a failure must be counted first
 				l.endTurn()
 			}
-			beats.end(e.process)
-			return l.judge(processes)
+			beats.end(p.Exit)
+			return nil
 		case err := <-l.stopped:
 			if err != nil {
-				return spec.Exit{}, err
+				return err
 			}
 		case <-beats.due.C:
 			beats.beat(waiting)
 		case err := <-beats.answers:
 			if server.IsGone(err) {
-				return spec.Exit{}, errSuperseded
+				return errSuperseded
 			}
-			l.stop(waiting, p)
-			// The SDK must learn of the cancellation itself before it lets an activity end as
-			// cancelled.
-			activity.RecordHeartbeat(l.ctx, l.details(p))
+			l.stop(waiting, &beats.process)
 		case <-cancelled:
 			cancelled = nil
-			cause := context.Cause(l.ctx)
-			switch {
-			case temporal.IsCanceledError(cause):
-				l.group.Go(func(context.Context) { l.confirm(waiting, p, cause, beats.answers) })
-			case server.IsGone(cause):
-				return spec.Exit{}, errSuperseded
-			case l.stopping, errors.Is(cause, activity.ErrActivityPaused), errors.Is(cause, activity.ErrActivityReset):
-				// A paused activity must not be started again, but its process continues.
-			default:
-				return spec.Exit{}, fmt.Errorf("%w: %v", errAway, cause)
+			if err := l.onCancelled(waiting, beats); err != nil {
+				return err
 			}
 		}
 	}
+}
+
+// onCancelled handles the end of the context of the activity. An error ends the attempt.
+func (l *taskLease) onCancelled(waiting context.Context, beats *beater) error {
+	cause := context.Cause(l.ctx)
+	switch {
+	case temporal.IsCanceledError(cause):
+		l.group.Go(func(context.Context) { l.confirm(waiting, beats.process, cause, beats.answers) })
+	case server.IsGone(cause):
+		return errSuperseded
+	case l.stopping, errors.Is(cause, activity.ErrActivityPaused), errors.Is(cause, activity.ErrActivityReset):
+		// A paused activity must not be started again, but its process continues.
+	default:
+		return fmt.Errorf("%w: %v", errAway, cause)
+	}
+	return nil
 }
 
 // confirm asks the server about a cancellation that it has pushed. The server pushes one even
@@ -330,13 +386,14 @@ func (l *taskLease) confirm(waiting context.Context, p supervisor.Process, cance
 
 // stop starts to stop the process because the activity was cancelled. waiting ends with the
 // process.
-func (l *taskLease) stop(waiting context.Context, p supervisor.Process) {
-	if l.stopping {
-		return
+func (l *taskLease) stop(waiting context.Context, p *supervisor.Process) {
+	if !l.stopping {
+		l.stopping = true
+		l.audited("the run stops it")
+		l.group.Go(func(context.Context) { l.stopped <- l.stopProcess(waiting, *p) })
 	}
-	l.stopping = true
-	l.audited("the run stops it")
-	l.group.Go(func(context.Context) { l.stopped <- l.stopProcess(waiting, p) })
+	// The SDK must learn of the cancellation itself before it lets an activity end as cancelled.
+	activity.RecordHeartbeat(l.ctx, l.details(*p))
 }
 
 // stopProcess stops the process. One that has shown an error first gets a moment to end by

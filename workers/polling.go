@@ -109,6 +109,10 @@ func (s *side) registerChecks(w worker.Worker) {
 func (s *side) registerTasks(w worker.Worker) {
 	// The next generation of a group is reserved on the hosts of the last one.
 	w.RegisterActivity(&struct{ hostapi.Host }{s.host})
+	// Thousands of these calls may wait here. As a function it needs half the stack.
+	w.RegisterActivityWithOptions(s.host.RunTask, activity.RegisterOptions{
+		Name: hostapi.Name(hostapi.Host.RunTask), DisableAlreadyRegisteredCheck: true,
+	})
 	closures := server.NewClosures(s.server, s.host.Brokers())
 	w.RegisterActivityWithOptions(closures.RunClosures, activity.RegisterOptions{Name: closure.ActivityRunClosures})
 	w.RegisterActivityWithOptions(closures.CancelClosures, activity.RegisterOptions{Name: closure.ActivityCancelClosures})
