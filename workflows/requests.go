@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"errors"
 	"time"
 
 	"go.temporal.io/sdk/converter"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/strictjson"
 )
 
 // register installs the handlers. It must run before the workflow first blocks. Requests that
@@ -72,6 +74,13 @@ func decodeFrom(input converter.RawValue) func(any) error {
 		if key := spec.MissingKey(p.GetMetadata()); key != nil {
 			return key
 		}
-		return converter.GetDefaultDataConverter().FromPayload(p, v)
+		if string(p.GetMetadata()[converter.MetadataEncoding]) != converter.MetadataEncodingJSON {
+			return converter.GetDefaultDataConverter().FromPayload(p, v)
+		}
+		err := strictjson.DecodeKnown(p.GetData(), v)
+		if wrong, ok := errors.AsType[*strictjson.Error](err); ok {
+			return &spec.InvalidRequestError{Problems: []spec.Problem{{Path: wrong.Path, Message: wrong.Message}}}
+		}
+		return err
 	}
 }

@@ -130,10 +130,15 @@ func TestTemporalCLI(t *testing.T) {
 		code, out := start(t, "cli-4", sleeper("cli-4"))
 		require.Zero(t, code, out)
 		f.file("cli-4-0")
-		code, out, errOut := f.Temporal(t, "workflow", "update", "execute", "--workflow-id", "cli-4",
-			"--name", "terminate-task", "--input", `{"task": "worker-1"}`)
-		assert.NotZero(t, code)
-		assert.Contains(t, out+errOut, "tasks")
+		for input, want := range map[string]string{
+			`{"task": "worker-1"}`:  "tasks: missing",
+			`{"tasks": "worker-1"}`: "tasks: it is a string; want a list",
+		} {
+			code, out, errOut := f.Temporal(t, "workflow", "update", "execute", "--workflow-id", "cli-4",
+				"--name", "terminate-task", "--input", input)
+			assert.NotZero(t, code)
+			assert.Contains(t, out+errOut, want)
+		}
 		code, _, _ = f.Temporal(t, "workflow", "update", "execute", "--workflow-id", "cli-4", "--name", "request-stop", "--input", `{}`)
 		assert.Zero(t, code)
 		harness.Eventually(t, "no process is left", func() bool { return len(harness.Alive(f.mark)) == 0 })

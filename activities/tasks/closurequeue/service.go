@@ -7,11 +7,11 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/system/strictjson"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/strictjson"
 )
 
 // Service answers the requests of programs that schedule closures on the tasks of a run: the

@@ -8,8 +8,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/system/strictjson"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+	"github.com/clusterrun/clusterrun/workflows/text/strictjson"
 )
 
 // Bounds of bodies, in bytes. An error that is longer than what is kept of it is cut, not

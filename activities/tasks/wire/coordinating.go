@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/clusterrun/clusterrun/activities/system/strictjson"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/strictjson"
 )
 
 // PathCoordinator, followed by the name of an operation, is for programs that schedule

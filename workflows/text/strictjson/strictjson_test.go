@@ -48,3 +48,10 @@ func TestDecode(t *testing.T) {
 		assert.EqualError(t, err, want, text)
 	}
 }
+
+func TestDecodeKnown(t *testing.T) {
+	var r request
+	require.NoError(t, DecodeKnown([]byte(`{"id": 3, "idd": 1}`), &r))
+	assert.Equal(t, request{ID: 3}, r)
+	require.EqualError(t, DecodeKnown([]byte(`{"list": {}}`), &r), "field list: it is an object; want a list")
+}

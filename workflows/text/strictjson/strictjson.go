@@ -1,6 +1,6 @@
-// Package strictjson decodes requests: one JSON object, with the fields of a struct and no
-// others, because the author of "prio" would not otherwise learn that it has no effect. Its
-// errors are worded for readers who do not write Go.
+// Package strictjson decodes requests: one JSON object, with the fields of a struct. [Decode]
+// allows no others, because the author of "prio" would not otherwise learn that it has no effect.
+// Errors are worded for readers who do not write Go.
 package strictjson
 
 import (
@@ -36,6 +36,16 @@ const maxPath = 80
 func Decode(text []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
+	return decode(d, v)
+}
+
+// DecodeKnown is like Decode, but ignores fields that v does not have: they may be of a later
+// version.
+func DecodeKnown(text []byte, v any) error {
+	return decode(json.NewDecoder(bytes.NewReader(text)), v)
+}
+
+func decode(d *json.Decoder, v any) error {
 	err := d.Decode(v)
 	if err == nil {
 		if _, more := d.Token(); !errors.Is(more, io.EOF) {
@@ -60,7 +70,10 @@ func Decode(text []byte, v any) error {
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		return &Error{shorten.Text(strings.Trim(field, `"`), maxPath), "unknown field; the fields are " + strings.Join(fieldsOf(reflect.TypeOf(v), ""), ", ")}
 	}
-	return &Error{"", "it is not JSON: " + strings.TrimPrefix(err.Error(), "json: ")}
+	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return &Error{"", "it is not JSON: " + err.Error()}
+	}
+	return &Error{"", strings.TrimPrefix(err.Error(), "json: ")} // of a type that decodes itself
 }
 
 // pathOf returns the path of a field without the embedded structs that encoding/json
