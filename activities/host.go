@@ -24,6 +24,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/witness"
 	"github.com/clusterrun/clusterrun/activities/trust/guard"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // Config configures a [Host].
@@ -109,6 +110,8 @@ type Server interface {
 	// current execution of that run, or the last one.
 	CancelRun(ctx context.Context, workflowID, began string) error
 	DescribeRun(ctx context.Context, workflowID, began string) (*workflowservice.DescribeWorkflowExecutionResponse, error)
+	// ReadShared reads a value that the run shares with its hosts.
+	ReadShared(ctx context.Context, at hostapi.Shared, value any) error
 	// Identity returns an ID of the server and its database. It is empty if the server has
 	// none.
 	Identity(ctx context.Context, namespace string) (string, error)

@@ -22,6 +22,9 @@ const witnessTakes = 3 * time.Second
 // Prepare stores the cluster in the plan, once the host of rank 0 can be reached.
 func (h *Host) Prepare(ctx context.Context, in hostapi.PrepareInput) (out hostapi.PrepareOutput, err error) {
 	p, err := h.plans.get(runOf(ctx, in.Run))
+	if at := in.SharedCluster; at != nil && err == nil {
+		err = h.Server.ReadShared(ctx, *at, &in.Cluster)
+	}
 	if err == nil {
 		err = h.gate.checkCluster(p, in.Cluster)
 	}

@@ -28,6 +28,9 @@ const (
 	defaultGrace = 30 * time.Second
 	// reconcileEvery is the time between checks whether runs have ended.
 	reconcileEvery = 2 * time.Second
+	// describedAtMost bounds how often the hosts of one run ask the server about it, in a second:
+	// the answer lists activities of all of them.
+	describedAtMost = 50
 	// reservationLapse is the time for which a reservation without a task is kept beyond the
 	// placement timeout: perhaps the answer of Reserve was lost, and the run was placed
 	// elsewhere.
@@ -65,6 +68,9 @@ func (r *reconciler) reconcileAll(ctx context.Context) {
 				if err := r.reconcile(ctx, p); err != nil && ctx.Err() == nil {
 					r.Log.Debug("a run cannot be compared with the server now", zap.String("run", p.Run.WorkflowID), zap.Error(err))
 				}
+				if !r.leases.holdsAny(p) {
+					r.rest(ctx, p)
+				}
 			})
 		}
 		select {
@@ -74,6 +80,24 @@ func (r *reconciler) reconcileAll(ctx context.Context) {
 		case <-ticker.C:
 		}
 	}
+}
+
+// rest delays the next check of a run with many hosts.
+func (r *reconciler) rest(ctx context.Context, p *plan) {
+	select {
+	case <-time.After(restOf(p)):
+	case <-ctx.Done():
+	}
+}
+
+// restOf returns the time between two checks of a run beyond [reconcileEvery]. If the host does
+// not have the cluster yet, it assumes as many tasks on each host.
+func restOf(p *plan) time.Duration {
+	hosts := p.Cluster.Hosts
+	if here := len(p.Tasks); hosts == 0 && here > 0 {
+		hosts = len(p.Spec.TaskList()) / here
+	}
+	return max(0, time.Duration(hosts)*time.Second/describedAtMost-reconcileEvery)
 }
 
 func (r *reconciler) reconcile(ctx context.Context, p *plan) error {

@@ -37,6 +37,13 @@ func (h *Host) Reserve(ctx context.Context, in hostapi.ReserveInput) (hostapi.Re
 	if err != nil {
 		return hostapi.ReserveOutput{}, err
 	}
+	if at := in.SharedSpec; at != nil {
+		var shared hostapi.ReserveInput
+		if err := h.Server.ReadShared(ctx, *at, &shared); err != nil {
+			return hostapi.ReserveOutput{}, err
+		}
+		in.Spec, in.Unknown = shared.Spec, shared.Unknown
+	}
 	if err := h.reservations.understands(in); err != nil {
 		return hostapi.ReserveOutput{}, err
 	}

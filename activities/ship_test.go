@@ -262,4 +262,5 @@ func (a answering) DescribeRun(context.Context, string, string) (*workflowservic
 }
 func (answering) RecordActivityHeartbeat(context.Context, []byte, ...any) error { return nil }
 func (answering) CancelRun(context.Context, string, string) error               { return nil }
+func (answering) ReadShared(context.Context, hostapi.Shared, any) error         { return nil }
 func (answering) Identity(context.Context, string) (string, error)              { return "this", nil }

@@ -71,6 +71,7 @@ func registerWorkflows(w worker.Worker) {
 	w.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.TrialWorkflowType})
 	w.RegisterWorkflowWithOptions(workflows.Sweep, workflow.RegisterOptions{Name: spec.SweepWorkflowType})
 	w.RegisterWorkflowWithOptions(workflows.TaskGroup, workflow.RegisterOptions{Name: spec.GroupWorkflowType})
+	w.RegisterWorkflowWithOptions(workflows.Shared, workflow.RegisterOptions{Name: spec.SharedWorkflowType})
 	w.RegisterWorkflowWithOptions(workflows.Fleet, workflow.RegisterOptions{Name: spec.FleetWorkflowType})
 	w.RegisterWorkflowWithOptions(workflows.Barrier, workflow.RegisterOptions{Name: spec.BarrierWorkflowType})
 	w.RegisterWorkflowWithOptions(workflows.Notify, workflow.RegisterOptions{Name: spec.NotifyWorkflowType})

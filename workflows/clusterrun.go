@@ -162,6 +162,8 @@ type runState struct {
 	inputBytes int
 	// specBytes is the size of the spec if several hosts receive it.
 	specBytes int
+	// shared counts the values that this execution has shared with hosts.
+	shared int
 	// queued is the time of the first request to the fleet, from which the fleet counts the
 	// run's age in the queue.
 	queued time.Time

@@ -1,5 +1,6 @@
 // Package workflows contains the ClusterRun workflow, which carries out one run, the TaskGroup
-// workflow, which carries tasks of a large run on one host, the Fleet workflow, which knows the
+// workflow, which carries tasks of a large run on one host, the Shared workflow, which keeps a value for
+// the hosts of a large run, the Fleet workflow, which knows the
 // hosts of a queue, the Barrier workflow, which carries out one round of a barrier, and the Notify
 // workflow, which sends a notice about a run and outlives it (notify.go).
 //
@@ -99,6 +100,11 @@
 // TaskGroup starts their RunTask activities, and reports their ends to the run in batches. It
 // decides nothing and starts nothing later: the run itself carries single launches, for example
 // by start-task. A host sees no difference but in whose activity it is.
+//
+// What all hosts receive would make the history grow with the square of their number. If the spec and
+// the cluster for all hosts have more than 1 MiB together, a workflow of type Shared has each of them
+// in its input (shared.go), and the inputs of the hosts name that workflow. The hosts read its history
+// from the server. It stays open until all hosts have answered, so that no retention removes it.
 //
 // Groups belong to one execution of the run, like its activities. The server terminates them
 // whenever that closes: the hosts then find that the server does not know the attempts, and ask

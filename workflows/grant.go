@@ -243,14 +243,19 @@ func (pl *placer) hostsAt(places []fleet.Place) []*host {
 // reserveAll reserves all hosts of the run. It returns no error if a host refuses because it
 // has no room: another may have it.
 func (pl *placer) reserveAll(ctx workflow.Context, p placement) (*fleet.Refused, error) {
+	shared, done, err := pl.share(ctx, "the spec", hostapi.ReserveInput{Spec: pl.sized})
+	defer done()
+	if err != nil {
+		return nil, err
+	}
 	futures := make([]future[hostapi.ReserveOutput], len(pl.hosts))
 	asking, giveUp := workflow.WithCancel(ctx)
 	var sending pace
 	for i, h := range pl.hosts {
-		if err := sending.await(ctx, pl.specBytes); err != nil {
+		if err := sending.await(ctx, sent(shared, pl.specBytes)); err != nil {
 			return nil, err
 		}
-		futures[i] = call(shipping(reservingAt(asking, h.queue, reserveSummary(h, p.generation)), pl.spec), hostapi.Host.Reserve, pl.reserveInput(ctx, p, h, h.groups[0]))
+		futures[i] = call(shipping(reservingAt(asking, h.queue, len(pl.hosts), reserveSummary(h, p.generation)), pl.spec), hostapi.Host.Reserve, pl.reserveInput(ctx, p, h, h.groups[0], shared))
 		sending.started = append(sending.started, futures[i])
 	}
 	onRefusal(ctx, futures, giveUp)
@@ -266,16 +271,16 @@ func (pl *placer) reserveAll(ctx workflow.Context, p placement) (*fleet.Refused,
 				failure = err
 			}
 		case refused == nil:
-			refused = &fleet.Refused{Host: h.name, Reason: refusal(h, err)}
+			refused = &fleet.Refused{Host: h.name, Reason: refusal(h, len(pl.hosts), err)}
 		}
 	}
 	return refused, failure
 }
 
 // refusal returns the reason why a host has not taken its tasks.
-func refusal(h *host, err error) string {
+func refusal(h *host, hosts int, err error) string {
 	if _, ok := errors.AsType[*temporal.TimeoutError](err); ok {
-		return fmt.Sprintf("host %s did not answer within %s", h.name, spec.Duration(reserveWait))
+		return fmt.Sprintf("host %s did not answer within %s", h.name, spec.Duration(reservesWithin(hosts)))
 	}
 	return reasonOf(err)
 }

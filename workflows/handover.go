@@ -19,6 +19,8 @@ const (
 	// manyRequests and eventsOfTask decide whether a history is long because of requests: a
 	// large run whose history is long because all its tasks end is about to end.
 	manyRequests, eventsOfTask = 500, 8
+	// eventsOfHost and bytesOfHost are about the numbers for each host of a run with manyHosts.
+	manyHosts, eventsOfHost, bytesOfHost = 64, 20, 450
 	// mostEvents bounds that: the server terminates a workflow with 51,200 events, or with
 	// 10,000 signals.
 	mostEvents = 20_000
@@ -59,8 +61,17 @@ func (o *handover) handOver(ctx workflow.Context) bool {
 func (o *handover) isLong(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	return info.GetContinueAsNewSuggested() && o.machine.Quiet() &&
-		(o.requests >= manyRequests || info.GetCurrentHistoryLength() >= min(eventsOfTask*o.machine.Size(), mostEvents)) &&
-		o.machine.AddedSize() <= maxAddedBytes && o.inputBytes+bytesOfTask*o.machine.Size() <= maxCarried
+		(o.requests >= manyRequests || info.GetCurrentHistoryLength() >= min(o.times(eventsOfTask, eventsOfHost), mostEvents)) &&
+		o.machine.AddedSize() <= maxAddedBytes && o.inputBytes+o.times(bytesOfTask, bytesOfHost) <= maxCarried
+}
+
+// times returns a number that grows with the tasks and with the hosts, if these are many.
+func (o *handover) times(task, host int) int {
+	n := task * o.machine.Size()
+	if len(o.hosts) >= manyHosts {
+		n += host * len(o.hosts)
+	}
+	return n
 }
 
 // wakeWhenFinished wakes the loop of the run after all requests are answered.

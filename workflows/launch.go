@@ -101,7 +101,7 @@ type Carrier struct {
 	// Bounds are the two bounds of the run, and Others the queues of the other hosts, or empty.
 	Bounds *hostapi.Bounds `json:"bounds,omitempty"`
 	Others []string        `json:"others,omitempty"`
-	// Crowd reports whether each task may send heartbeats less often.
+	// Crowd reports whether the tasks send heartbeats less often.
 	Crowd bool `json:"crowd,omitempty"`
 }
 

@@ -113,13 +113,12 @@ type asked struct {
 func (c *hostCalls) askEach(ctx workflow.Context, activity string, options activityOptions, tasks []string, in func(to spec.Group, tasks []string) any) []asked {
 	var all []asked
 	var answers []future[spec.RequestAnswer]
+	on := map[*host][]string{}
+	for _, task := range tasks {
+		on[c.placed[task]] = append(on[c.placed[task]], task)
+	}
 	for _, h := range c.hosts {
-		var here []string
-		for _, task := range tasks {
-			if c.placed[task] == h {
-				here = append(here, task)
-			}
-		}
+		here := on[h]
 		if len(here) == 0 {
 			continue
 		}

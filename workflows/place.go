@@ -99,16 +99,21 @@ func (pl *placer) placeWherePinned(ctx workflow.Context, p placement) error {
 	if err := pl.checkSize(ctx); err != nil {
 		return err
 	}
+	shared, done, err := pl.share(ctx, "the spec", hostapi.ReserveInput{Spec: pl.sized})
+	defer done()
+	if err != nil {
+		return err
+	}
 	deadline := pl.spec.PlacementTimeout.Std()
 	asking, giveUp := workflow.WithCancel(ctx)
 	futures := make([]future[hostapi.ReserveOutput], len(pl.hosts))
 	var sending pace
 	for i, h := range pl.hosts {
-		if err := sending.await(ctx, pl.specBytes); err != nil {
+		if err := sending.await(ctx, sent(shared, pl.specBytes)); err != nil {
 			return err
 		}
 		h.groups = []int{i}
-		futures[i] = pl.reserve(asking, h, pl.reserveInput(ctx, p, h, i), pl.queueBefore(asked, i), deadline)
+		futures[i] = pl.reserve(asking, h, pl.reserveInput(ctx, p, h, i, shared), pl.queueBefore(asked, i), deadline)
 		sending.started = append(sending.started, futures[i])
 	}
 	onRefusal(ctx, futures, giveUp)
@@ -128,11 +133,14 @@ func (pl *placer) placeWherePinned(ctx workflow.Context, p placement) error {
 }
 
 // reserveInput returns the input of a host's reservation. If the host is the only one its input
-// has all tasks, and with them the whole cluster.
-func (pl *placer) reserveInput(ctx workflow.Context, p placement, h *host, group int) hostapi.ReserveInput {
+// has all tasks, and with them the whole cluster. shared has the spec, or is nil.
+func (pl *placer) reserveInput(ctx workflow.Context, p placement, h *host, group int, shared *hostapi.Shared) hostapi.ReserveInput {
 	in := hostapi.ReserveInput{
 		Run: pl.began, Spec: pl.sized, Devices: h.devices, Group: group, Generation: p.generation, First: p.first,
 		Stopping: pl.calls.standing(), Shipped: pl.shipped,
+	}
+	if shared != nil {
+		in.Spec, in.SharedSpec = nil, shared
 	}
 	in.Elapsed = pl.elapsed(ctx)
 	if len(pl.hosts) > 1 {
@@ -217,10 +225,18 @@ func (pl *placer) checkBarriers() error {
 // prepare sends the whole cluster to the hosts, if there are several.
 func (pl *placer) prepare(ctx workflow.Context, generation int, left time.Duration) error {
 	in := hostapi.PrepareInput{Run: pl.began, Generation: generation, Cluster: pl.cluster(), Witnesses: pl.witnesses()}
+	shared, done, err := pl.share(ctx, "the description of the cluster", in.Cluster)
+	defer done()
+	if err != nil {
+		return err
+	}
+	if shared != nil {
+		in.Cluster, in.SharedCluster = hostapi.Cluster{}, shared
+	}
 	futures := make([]future[hostapi.PrepareOutput], len(pl.hosts))
 	var sending pace
 	for i, h := range pl.hosts {
-		if err := sending.await(ctx, pl.clusterSize()); err != nil {
+		if err := sending.await(ctx, sent(shared, pl.clusterSize())); err != nil {
 			return err
 		}
 		actx := placing(ctx, h.queue, max(left, 10*time.Second), "the cluster for "+markdown.Name(h.name))

@@ -23,10 +23,12 @@ const (
 	// more often for its host.
 	crowdTimeout = time.Minute
 	crowd        = 32
+	// crowds is the size of a run from which on the same holds for all its tasks.
+	crowds = 2500
 	// reserveTakes bounds one try at a reservation.
 	reserveTakes = 20 * time.Second
-	// reserveWait is the time in which a granted host must take up its reservation.
-	reserveWait = 30 * time.Second
+	// reserveWait and reserveEach are for [reservesWithin].
+	reserveWait, reserveEach = 30 * time.Second, 100 * time.Millisecond
 	// shippingTakes bounds the transfer of a run's files to a host.
 	shippingTakes = 30 * time.Minute
 	// startCheckTakes bounds the check of a task before it is started. Commands wait 15 s
@@ -74,14 +76,19 @@ func placing(ctx workflow.Context, queue string, deadline time.Duration, summary
 	})
 }
 
+// reservesWithin returns the time in which each of the granted hosts must take up its reservation.
+func reservesWithin(hosts int) time.Duration {
+	return reserveWait + time.Duration(hosts)*reserveEach
+}
+
 // reservingAt is for Reserve on a host that the fleet has granted. A refusal goes back to the
 // fleet, which knows another host or lets the run wait.
-func reservingAt(ctx workflow.Context, queue, summary string) workflow.Context {
+func reservingAt(ctx workflow.Context, queue string, hosts int, summary string) workflow.Context {
 	retries := every(time.Second)
 	retries.NonRetryableErrorTypes = []string{spec.ErrPlacement}
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              queue,
-		ScheduleToCloseTimeout: reserveWait,
+		ScheduleToCloseTimeout: reservesWithin(hosts),
 		StartToCloseTimeout:    reserveTakes,
 		RetryPolicy:            retries,
 		Summary:                summary,

@@ -117,7 +117,7 @@ func (r *clusterRun) startGroup(ctx workflow.Context, h *host, n int, launches [
 	in := GroupInput{Carrier: r.placer.carrierOn(h), Common: hostapi.RunTaskInput{
 		Workflow: info.WorkflowExecution.ID, Run: r.began, Execution: r.execution, Generation: r.machine.Generation(),
 	}}
-	in.Carrier.Crowd = len(launches) >= crowd
+	in.Carrier.Crowd = len(launches) >= crowd || r.machine.Size() >= crowds
 	gctx, cancel := workflow.WithCancel(ctx)
 	for _, a := range launches {
 		name := a.Task.Name()

@@ -73,6 +73,9 @@ func (s *Server) Kill() {
 	s.process.ExitCode()
 }
 
+// PID returns the process ID of the server.
+func (s *Server) PID() int { return s.process.Cmd.Process.Pid }
+
 // Exited reports whether the server has ended.
 func (s *Server) Exited() bool { return s.process.Exited() }
 

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // host is a host of the fleet.
@@ -62,9 +64,7 @@ type named struct {
 }
 
 const (
-	// maxHosts bounds the hosts: each has an activity open, a server takes no more than 2,000 of one
-	// workflow, and a host that joins again has two for a moment.
-	maxHosts   = 1900
+	maxHosts   = spec.MaxHosts
 	maxCordons = 500
 )
 

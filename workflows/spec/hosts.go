@@ -104,7 +104,7 @@ func (h HostCount) check(c *checker, path string) {
 			c.add(path, Quote(string(h))+" is not a number of hosts", hostCountRemedy)
 			return
 		}
-		checkNumber(c, path, n, field{least: new(1), most: new(MaxTasks)})
+		checkNumber(c, path, n, field{least: new(1), most: new(MaxHosts)})
 	}
 	if least, most := h.Bounds(); least > most {
 		c.add(path, fmt.Sprintf("%s has a minimum above its maximum", Quote(string(h))), fmt.Sprintf(`write "%d:%d"`, most, least))
@@ -113,7 +113,7 @@ func (h HostCount) check(c *checker, path string) {
 
 func hostCountSchema(f field, nullable bool) object {
 	forms := []object{
-		{{"type", "integer"}, {"minimum", 1}, {"maximum", MaxTasks}},
+		{{"type", "integer"}, {"minimum", 1}, {"maximum", MaxHosts}},
 		{{"type", "string"}, {"pattern", emptyOr(hostCountPattern, nullable)}},
 	}
 	if nullable {
@@ -146,6 +146,9 @@ func checkHosts(c *checker, s *RunSpec) {
 		return
 	}
 	pinned := s.pinnedHosts()
+	if len(pinned) > MaxHosts {
+		c.add("tasks", fmt.Sprintf("addresses name %d hosts, and a run has at most %d", len(pinned), MaxHosts), "use fewer hosts")
+	}
 	checkHostCount(c, s, n, pinned)
 	checkSpares(c, s, pinned)
 	for _, host := range pinned {

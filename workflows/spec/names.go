@@ -19,6 +19,9 @@ const (
 	// GroupWorkflowType is the type of the workflow that carries tasks of a large run on
 	// one of its hosts; see [GroupID].
 	GroupWorkflowType = "TaskGroup"
+	// SharedWorkflowType is the type of the workflow that keeps a value for all hosts of a run
+	// with many of them; see [SharedID].
+	SharedWorkflowType = "Shared"
 	// FleetWorkflowType is the type of the workflow that knows the hosts of a queue and
 	// which runs wait for room on them; see [FleetID].
 	FleetWorkflowType = "Fleet"
@@ -224,6 +227,12 @@ func HostOfGroup(id string) string {
 		return ""
 	}
 	return host
+}
+
+// SharedID returns the workflow ID of the nth value that an execution of a run's workflow shares
+// with its hosts.
+func SharedID(workflowID, execution string, n int) string {
+	return fmt.Sprintf("%s/shared/%s/%d", workflowID, execution, n)
 }
 
 // NoticeID returns the workflow ID of the nth notice of a run, which counts from 1, and its ID in

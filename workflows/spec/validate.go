@@ -13,6 +13,11 @@ import (
 // MaxTasks bounds the tasks of a run.
 const MaxTasks = 10_000
 
+// MaxHosts bounds the hosts of a run and of a queue. Each has an activity or a workflow open at a
+// time, a server takes no more than 2,000 of one workflow, and a host that joins again has two for a
+// moment.
+const MaxHosts = 1900
+
 // Validate checks the spec against every rule that does not need a host. File systems, ports
 // and installed programs are checked when the tasks are placed. The error is an
 // [*InvalidSpecError] with all problems.

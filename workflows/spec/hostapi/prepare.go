@@ -12,6 +12,8 @@ type PrepareInput struct {
 	Run        string  `json:"run,omitempty"`
 	Generation int     `json:"generation"`
 	Cluster    Cluster `json:"cluster"`
+	// SharedCluster has the cluster instead, if many hosts receive it.
+	SharedCluster *Shared `json:"shared_cluster,omitempty"`
 	// Witnesses are the services of all hosts of the generation, if each of them has one; see
 	// [ReserveOutput.Witness].
 	Witnesses []spec.HostService `json:"witnesses,omitempty"`

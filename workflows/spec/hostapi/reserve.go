@@ -13,6 +13,8 @@ import (
 type ReserveInput struct {
 	Spec       *spec.RunSpec `json:"spec"` // validated, defaults filled in
 	Generation int           `json:"generation"`
+	// SharedSpec has a ReserveInput with the spec instead, if many hosts receive it.
+	SharedSpec *Shared `json:"shared_spec,omitempty"`
 	// Tasks names the tasks for this host; empty means all, and then the host knows the whole
 	// cluster and needs no Prepare.
 	Tasks []string `json:"tasks,omitempty"`

@@ -1,0 +1,71 @@
+package workflows
+
+import (
+	"fmt"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
+)
+
+// Shared keeps its input for the hosts of a run, which read it from the history, until the run
+// cancels it.
+func Shared(ctx workflow.Context, _ converter.RawValue) error {
+	ctx.Done().Receive(ctx, nil)
+	return nil
+}
+
+const (
+	// maxSent bounds what a generation sends to its hosts in their inputs, in bytes. If it is
+	// more, the hosts get the spec and the cluster from workflows of type Shared.
+	maxSent = 1 << 20
+	// maxShared bounds a shared value, in bytes: it must fit into one payload.
+	maxShared = 1900 << 10
+)
+
+// shares reports whether the spec and the cluster are shared.
+func (pl *placer) shares(ctx workflow.Context) bool {
+	return len(pl.hosts) > 1 && (pl.inputBytes+pl.clusterSize())*len(pl.hosts) > maxSent &&
+		workflow.GetVersion(ctx, "shared", workflow.DefaultVersion, 1) > workflow.DefaultVersion
+}
+
+// share starts the workflow that keeps a value for the hosts, if there are many. The hosts can read
+// it until done is called.
+func (pl *placer) share(ctx workflow.Context, what string, value any) (shared *hostapi.Shared, done func(), err error) {
+	ctx, done = workflow.WithCancel(ctx)
+	if !pl.shares(ctx) {
+		return nil, done, nil
+	}
+	var size int
+	if err := workflow.SideEffect(ctx, func(workflow.Context) any { return sizeOf(value) }).Get(&size); err != nil || size > maxShared {
+		return nil, done, temporal.NewNonRetryableApplicationError(fmt.Sprintf(
+			"%s is too large: it has %d KiB, and a host can receive %d KiB; use fewer hosts or a shorter spec", what, size>>10, maxShared>>10), spec.ErrPlacement, nil)
+	}
+	info := workflow.GetInfo(ctx)
+	pl.shared++
+	child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
+		WorkflowID:        spec.SharedID(info.WorkflowExecution.ID, info.OriginalRunID, pl.shared),
+		ParentClosePolicy: enumspb.PARENT_CLOSE_POLICY_TERMINATE,
+		StaticSummary:     what + " for all hosts",
+	}), spec.SharedWorkflowType, value)
+	var e workflow.Execution
+	if err := child.GetChildWorkflowExecution().Get(ctx, &e); err != nil {
+		return nil, done, err
+	}
+	return &hostapi.Shared{WorkflowID: e.ID, RunID: e.RunID}, done, nil
+}
+
+// sharedInput is a bound of the input of an activity whose large part is shared, in bytes.
+const sharedInput = 1 << 10
+
+// sent returns the size of the input of a host, in bytes, whose large part has that size.
+func sent(shared *hostapi.Shared, size int) int {
+	if shared != nil {
+		return sharedInput
+	}
+	return size
+}
