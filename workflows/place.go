@@ -239,7 +239,7 @@ func (pl *placer) prepare(ctx workflow.Context, generation int, left time.Durati
 		if err := sending.await(ctx, sent(shared, pl.clusterSize())); err != nil {
 			return err
 		}
-		actx := placing(ctx, h.queue, max(left, 10*time.Second), "the cluster for "+markdown.Name(h.name))
+		actx := placing(ctx, h.queue, max(left, preparesWithin(len(pl.hosts))), "the cluster for "+markdown.Name(h.name))
 		futures[i] = call(actx, hostapi.Host.Prepare, in)
 		sending.started = append(sending.started, futures[i])
 	}

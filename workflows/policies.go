@@ -27,7 +27,7 @@ const (
 	crowds = 2500
 	// reserveTakes bounds one try at a reservation.
 	reserveTakes = 20 * time.Second
-	// reserveWait and reserveEach are for [reservesWithin].
+	// reserveWait and reserveEach are for [reservesWithin] and [preparesWithin].
 	reserveWait, reserveEach = 30 * time.Second, 100 * time.Millisecond
 	// shippingTakes bounds the transfer of a run's files to a host.
 	shippingTakes = 30 * time.Minute
@@ -74,6 +74,12 @@ func placing(ctx workflow.Context, queue string, deadline time.Duration, summary
 		RetryPolicy:         every(time.Second),
 		Summary:             summary,
 	})
+}
+
+// preparesWithin returns the time that the hosts have to take the cluster, even if the placement
+// timeout is up.
+func preparesWithin(hosts int) time.Duration {
+	return 10*time.Second + time.Duration(hosts)*reserveEach
 }
 
 // reservesWithin returns the time in which each of the granted hosts must take up its reservation.

@@ -75,7 +75,7 @@ func newCrowd(b *testing.B, hosts, each int) *crowd {
 	for i := range hosts {
 		c.join(i)
 	}
-	harness.Eventually(b, "the queue has all hosts", func() bool {
+	harness.Within(b, 10*time.Minute, "the queue has all hosts", func() bool {
 		return c.joined() == hosts
 	})
 	return c
@@ -220,6 +220,12 @@ func (h *crowdHost) Release(context.Context, hostapi.ReleaseInput) (hostapi.Rele
 
 const mib = 1 << 20
 
+// note prints a figure at once: the measurement takes many minutes.
+func (c *crowd) note(figure float64, unit string) {
+	fmt.Fprintf(os.Stderr, "%s: %.4g %s\n", c.b.Name(), figure, unit)
+	c.b.ReportMetric(figure, unit)
+}
+
 func (c *crowd) measure() {
 	b, ctx := c.b, c.b.Context()
 	before, busy := c.cpu(), time.Now()
@@ -239,41 +245,41 @@ func (c *crowd) measure() {
 		b.Fatalf("%d tasks run after a quarter of an hour", c.running.Load())
 	}
 	launched := c.cpu() - before
-	b.ReportMetric(all.Sub(started).Seconds(), "s/launch")
-	b.ReportMetric(launched, "server-CPU-s/launch")
+	c.note(all.Sub(started).Seconds(), "s/launch")
+	c.note(launched, "server-CPU-s/launch")
 
 	v, err := c.client.QueryWorkflow(ctx, run.GetID(), "", spec.QueryStatus)
 	require.NoError(b, err)
 	var status spec.Status
 	require.NoError(b, v.Get(&status))
 	require.Len(b, status.Tasks, c.hosts*c.each)
-	b.ReportMetric(float64(size(b, status))/1000, "kB/status")
+	c.note(float64(size(b, status))/1000, "kB/status")
 	d, err := c.client.DescribeWorkflowExecution(ctx, run.GetID(), "")
 	require.NoError(b, err)
-	b.ReportMetric(float64(proto.Size(d))/1000, "kB/description")
+	c.note(float64(proto.Size(d))/1000, "kB/description")
 	asked := time.Now()
 	code, _, stderr := c.server.CLI(b, "status", "many", "--json")
 	require.Zero(b, code, stderr)
-	b.ReportMetric(time.Since(asked).Seconds(), "s/status-command")
+	c.note(time.Since(asked).Seconds(), "s/status-command")
 
 	before, busy = c.cpu(), time.Now()
 	time.Sleep(30 * time.Second) // the heartbeats of all tasks are measured
-	b.ReportMetric((c.cpu()-before)/time.Since(busy).Seconds(), "server-CPUs/running")
-	b.ReportMetric(idle, "server-CPUs/idle")
-	b.ReportMetric(residentMiB([]int{c.server.PID()}), "MiB/server")
-	b.ReportMetric(residentMiB(harness.Children(c.controller.Cmd.Process.Pid)), "MiB/controller")
+	c.note((c.cpu()-before)/time.Since(busy).Seconds(), "server-CPUs/running")
+	c.note(idle, "server-CPUs/idle")
+	c.note(residentMiB([]int{c.server.PID()}), "MiB/server")
+	c.note(residentMiB(harness.Children(c.controller.Cmd.Process.Pid)), "MiB/controller")
 
 	before = c.cpu()
 	ended := time.Now()
 	close(c.ends)
 	var result spec.RunResult
 	require.NoError(b, run.Get(ctx, &result))
-	b.ReportMetric(time.Since(ended).Seconds(), "s/end")
-	b.ReportMetric(c.cpu()-before, "server-CPU-s/end")
-	b.ReportMetric(float64(size(b, result))/1000, "kB/result")
+	c.note(time.Since(ended).Seconds(), "s/end")
+	c.note(c.cpu()-before, "server-CPU-s/end")
+	c.note(float64(size(b, result))/1000, "kB/result")
 	c.reportHistory(run.GetID())
 	for name, bytes := range c.inputs {
-		b.ReportMetric(float64(bytes), "bytes/"+name)
+		c.note(float64(bytes), "bytes/"+name)
 	}
 	b.ReportMetric(0, "ns/op")
 }
@@ -317,9 +323,9 @@ func (c *crowd) reportHistory(id string) {
 	}
 	d, err := c.client.DescribeWorkflowExecution(ctx, id, "")
 	require.NoError(c.b, err)
-	c.b.ReportMetric(float64(events), "events/run")
+	c.note(float64(events), "events/run")
 	for cause, n := range failed {
-		c.b.ReportMetric(float64(n), "workflow-tasks/"+cause)
+		c.note(float64(n), "workflow-tasks/"+cause)
 	}
-	c.b.ReportMetric(float64(d.GetWorkflowExecutionInfo().GetHistorySizeBytes())/mib, "MiB/history")
+	c.note(float64(d.GetWorkflowExecutionInfo().GetHistorySizeBytes())/mib, "MiB/history")
 }
