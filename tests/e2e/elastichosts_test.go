@@ -86,7 +86,14 @@ func TestElasticHosts(t *testing.T) {
 	assert.Equal(t, "a: worker-0, worker-1\nb: worker-2, worker-3\nc: worker-4, worker-5\n", stdout)
 	assert.Contains(t, stderr, "it waits 30s for room on 4 hosts, then begins on 3; its minimum is 2")
 
-	run := f.start(elastic("2:4", 8, spec.GrowNextGeneration))
+	s := elastic("2:4", 8, spec.GrowNextGeneration)
+	// Three hosts read such a large spec from a workflow, two receive it.
+	large := map[string]string{}
+	for i := range 5 {
+		large[fmt.Sprint("LARGE_", i)] = strings.Repeat("x", 100_000)
+	}
+	s.Env = spec.EnvOf(large)
+	run := f.start(s)
 	first := f.generation(0, 2, "a", "b", "c")
 	_, stdout, _ = f.CLI(t, "status", run.GetID())
 	assert.Contains(t, stdout, "elastic: 3 of 2:4 hosts, world size 6; the next generation has more if there is room\n")
@@ -100,10 +107,10 @@ func TestElasticHosts(t *testing.T) {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // some end with the others
 	}
 	f.generation(1, 2, "a", "c")
-	s, err := starter.Get(f.client, run.GetID(), "").Status(t.Context())
+	status, err := starter.Get(f.client, run.GetID(), "").Status(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, &spec.ElasticStatus{Range: "2:4", Hosts: 2, Tasks: 4, Grow: spec.GrowNextGeneration}, s.Elastic)
-	assert.Len(t, s.Tasks, 4)
+	assert.Equal(t, &spec.ElasticStatus{Range: "2:4", Hosts: 2, Tasks: 4, Grow: spec.GrowNextGeneration}, status.Elastic)
+	assert.Len(t, status.Tasks, 4)
 
 	hosts["b"].Restart()
 	harness.Eventually(t, "b is back, and has room for others", func() bool {
