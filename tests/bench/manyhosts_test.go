@@ -19,6 +19,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/clusterrun/clusterrun/activities/server"
@@ -29,8 +30,9 @@ import (
 )
 
 // BenchmarkManyHosts measures a run on many hosts that have no processes: they are in this process,
-// join the queue of a real server, execute the activities of the run and send its heartbeats. The
-// workflows are executed by a real controller.
+// execute the activities of the run and send its heartbeats. A real controller executes its workflows
+// on a real server. The workflow of the queue is replaced by one that gives the run all hosts: package
+// fleet has the figures of the real one.
 //
 // CLUSTERRUN_MANY replaces the sizes: "hosts x tasks on each,…", such as "1000x8".
 func BenchmarkManyHosts(b *testing.B) {
@@ -55,7 +57,6 @@ type crowd struct {
 	connection  *server.Server
 	hosts, each int
 
-	leases     atomic.Int64
 	running    atomic.Int64
 	allRunning chan time.Time
 	// ends is closed when all tasks end.
@@ -73,71 +74,62 @@ func newCrowd(b *testing.B, hosts, each int) *crowd {
 		hosts: hosts, each: each, allRunning: make(chan time.Time, 1), ends: make(chan struct{}), inputs: map[string]int{},
 	}
 	c.connection.Connect(c.client)
-	const together = 20
 	for i := range hosts {
-		c.join(i)
-		if (i+1)%together == 0 {
-			harness.Eventually(b, "the hosts have joined", func() bool { return c.leases.Load() > int64(i) })
-		}
+		c.serve(i)
 	}
-	harness.Within(b, 10*time.Minute, "the queue has all hosts", func() bool {
-		return c.joined() == hosts
-	})
+	c.replaceQueue()
 	return c
 }
 
-func (c *crowd) joined() (n int) {
-	all, err := fleet.AllHosts(func(after string) (page []fleet.HostStatus, err error) {
-		v, err := c.client.QueryWorkflow(c.b.Context(), spec.FleetID(spec.TaskQueue), "", spec.QueryHosts, after)
-		if err == nil {
-			err = v.Get(&page)
+func hostName(i int) string { return fmt.Sprintf("gpu-%04d.cluster.example.org", i) }
+
+func instance(i int) string { return fmt.Sprintf("%08x%08x", i, i) }
+
+// replaceQueue starts a workflow in the place of the queue's.
+func (c *crowd) replaceQueue() {
+	c.b.Helper()
+	const queue = "bench/queue"
+	w := worker.New(c.client, queue, worker.Options{LocalActivityWorkerOnly: true})
+	w.RegisterWorkflowWithOptions(func(ctx workflow.Context) error {
+		messages := workflow.GetSignalChannel(ctx, spec.SignalFleet)
+		for {
+			var m fleet.Message
+			messages.Receive(ctx, &m)
+			if m.Asked == nil {
+				continue
+			}
+			grant := fleet.Grant{Run: m.Asked.Run, Generation: m.Asked.Generation, Try: m.Asked.Try}
+			for i := range c.hosts {
+				grant.Places = append(grant.Places, fleet.Place{
+					Host: hostName(i), Instance: instance(i), Ranks: []fleet.Ranks{{First: i * c.each, End: (i + 1) * c.each}},
+				})
+			}
+			if err := workflow.SignalExternalWorkflow(ctx, grant.Run.WorkflowID, "", spec.SignalFleet, fleet.Answer{Grant: &grant}).Get(ctx, nil); err != nil {
+				return err
+			}
 		}
-		return page, err
-	})
-	if err != nil {
-		return 0
-	}
-	for _, h := range all {
-		if h.State == fleet.HostReady {
-			n++
-		}
-	}
-	return n
+	}, workflow.RegisterOptions{Name: "queue"})
+	require.NoError(c.b, w.Start())
+	c.b.Cleanup(w.Stop)
+	_, err := c.client.ExecuteWorkflow(c.b.Context(), client.StartWorkflowOptions{ID: spec.FleetID(spec.TaskQueue), TaskQueue: queue}, "queue")
+	require.NoError(c.b, err)
 }
 
-// join starts a host and makes it join the queue.
-func (c *crowd) join(i int) {
+// serve starts a host.
+func (c *crowd) serve(i int) {
 	c.b.Helper()
-	h := &crowdHost{crowd: c, i: i, name: fmt.Sprintf("gpu-%04d.cluster.example.org", i), instance: fmt.Sprintf("%08x%08x", i, i)}
-	member := server.NewMembership(c.connection, spec.TaskQueue, fleet.Host{
-		Name: h.name, Instance: h.instance, Address: h.address(), Version: spec.Version, Slots: c.each, CPUs: 64, Memory: 1 << 40,
-	}, noChecks{})
+	h := &crowdHost{crowd: c, i: i, name: hostName(i), instance: instance(i)}
 	w := worker.New(c.client, spec.InstanceQueue(spec.TaskQueue, h.name, h.instance), worker.Options{
-		DisableWorkflowWorker: true, MaxConcurrentActivityTaskPollers: 1, DisableRegistrationAliasing: true,
+		DisableWorkflowWorker: true, MaxConcurrentActivityTaskPollers: 1,
 	})
 	named := func(f any, name string) { w.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name}) }
-	named(func(ctx context.Context, in fleet.HostLeaseInput) error {
-		c.leases.Add(1)
-		return member.HostLease(ctx, in)
-	}, spec.ActivityHostLease)
-	named(member.FleetCheck, spec.ActivityFleetCheck)
 	named(h.Reserve, hostapi.Name(hostapi.Host.Reserve))
 	named(h.Prepare, hostapi.Name(hostapi.Host.Prepare))
 	named(h.RunTask, hostapi.Name(hostapi.Host.RunTask))
 	named(h.Release, hostapi.Name(hostapi.Host.Release))
 	require.NoError(c.b, w.Start())
-	ctx, cancel := context.WithCancel(context.Background())
-	c.b.Cleanup(func() { cancel(); w.Stop() })
-	go member.Keep(ctx, func() []fleet.Holding { return nil }, func(error) {})
+	c.b.Cleanup(w.Stop)
 }
-
-type noChecks struct{}
-
-func (noChecks) First(context.Context, time.Duration) {}
-func (noChecks) Names() []string                      { return nil }
-func (noChecks) Failing() []fleet.Failing             { return nil }
-func (noChecks) Changed() <-chan struct{}             { return nil }
-func (noChecks) Results() []fleet.CheckResult         { return nil }
 
 // crowdHost is a host without processes.
 type crowdHost struct {
@@ -236,11 +228,7 @@ func (c *crowd) note(figure float64, unit string) {
 
 func (c *crowd) measure() {
 	b, ctx := c.b, c.b.Context()
-	fmt.Fprintln(os.Stderr, b.Name(), "all hosts have joined")
-	before, busy := c.cpu(), time.Now()
-	time.Sleep(10 * time.Second) // the heartbeats of hosts without tasks are measured
-	idle := (c.cpu() - before) / time.Since(busy).Seconds()
-	before = c.cpu()
+	before := c.cpu()
 	started := time.Now()
 	run, err := c.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: "many", TaskQueue: spec.TaskQueue, WorkflowTaskTimeout: spec.WorkflowTaskTimeout}, spec.WorkflowType, &spec.RunSpec{
 		Command: []string{"python3", "train.py"}, Tasks: []spec.TaskGroup{{Type: "worker", Count: count(c.hosts * c.each)}},
@@ -271,10 +259,9 @@ func (c *crowd) measure() {
 	require.Zero(b, code, stderr)
 	c.note(time.Since(asked).Seconds(), "s/status-command")
 
-	before, busy = c.cpu(), time.Now()
+	before, busy := c.cpu(), time.Now()
 	time.Sleep(20 * time.Second) // the heartbeats of all tasks are measured
 	c.note((c.cpu()-before)/time.Since(busy).Seconds(), "server-CPUs/running")
-	c.note(idle, "server-CPUs/idle")
 	c.note(residentMiB([]int{c.server.PID()}), "MiB/server")
 	c.note(residentMiB(harness.Children(c.controller.Cmd.Process.Pid)), "MiB/controller")
 
