@@ -47,9 +47,17 @@ func (c *chain) locate(ctx context.Context) error {
 		if t == nil || t.Exit != nil && sweep.StateOfExit(*t.Exit) == sweep.Pending {
 			continue // it did not get its turn
 		}
+		trials, err := of.Grid.Parse()
+		if err != nil {
+			return err
+		}
+		own, err := of.Trial(trials, id, trial)
+		if err != nil {
+			return err
+		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.id, c.first, c.task = run.RunID, run.ExecutionID, t.Name
+		c.id, c.first, c.task, c.trial = run.RunID, run.ExecutionID, t.Name, own
 		return nil
 	}
 	return nil

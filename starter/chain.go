@@ -11,6 +11,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // chain is the chain of executions of a run: its workflow may continue in another execution
@@ -23,6 +24,8 @@ type chain struct {
 
 	// task is the task of a batch that is meant; see [chain.locate].
 	task string
+	// trial is what that task executes, as a run of its own would have it.
+	trial *spec.RunSpec
 
 	mu       sync.Mutex
 	latestID string // the latest known execution

@@ -158,6 +158,7 @@ func (r *Run) Status(ctx context.Context) (*Status, error) {
 	s, err := r.statusOfRun(ctx)
 	if err == nil && r.task != "" {
 		s.narrow(r.task)
+		s.Command, s.Dir = runs.CommandLine(r.trial), r.trial.Dir
 	}
 	return s, err
 }

@@ -49,15 +49,15 @@ func OwnerOf(workflowID string) string { return shorten.Text(workflowID, 200) }
 
 // Memo returns the facts that lists show of a run in addition to its search attributes.
 func Memo(s *spec.RunSpec, owner string) map[string]any {
-	m := map[string]any{MemoOwner: owner, MemoName: s.Name, MemoTasks: cluster(s), MemoCommand: commandLine(s), MemoDir: s.Dir}
+	m := map[string]any{MemoOwner: owner, MemoName: s.Name, MemoTasks: cluster(s), MemoCommand: CommandLine(s), MemoDir: s.Dir}
 	if s.Silence != "" {
 		m[MemoSilence] = s.Silence
 	}
 	return m
 }
 
-// commandLine returns the command of the first tasks, cut to fit into a list.
-func commandLine(s *spec.RunSpec) string {
+// CommandLine returns the command of the first tasks, cut to fit into a list.
+func CommandLine(s *spec.RunSpec) string {
 	words := s.Command
 	if len(words) == 0 && len(s.Tasks) > 0 {
 		words = s.Tasks[0].Command
