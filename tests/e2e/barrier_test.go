@@ -284,7 +284,7 @@ func TestBarrierParticipantEnds(t *testing.T) {
 	end := filepath.Join(t.TempDir(), "end")
 	run, err := p.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "run-b", TaskQueue: spec.TaskQueue}, spec.WorkflowType,
 		&spec.RunSpec{OnFailure: spec.OnFailureContinue, Tasks: []spec.TaskGroup{
-			harness.Shell("worker", 2, fmt.Sprintf("if [ $CLUSTERRUN_TASK = worker-1 ]; then while [ ! -e %s ]; do sleep 0.05; done; exit 3; fi; exec sleep 300", end)),
+			harness.Shell("worker", 2, fmt.Sprintf("if [ $CLUSTERRUN_TASK = worker-1 ]; then while [ ! -e %s ]; do nap; done; exit 3; fi; exec sleep 300", end)),
 		}})
 	require.NoError(t, err)
 	p.run = spec.RunRef{WorkflowID: run.GetID(), RunID: run.GetRunID()}

@@ -17,7 +17,7 @@ func TestTheTemporalSideEndsAtABarrier(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	run := f.start(&spec.RunSpec{Env: spec.EnvOf(map[string]string{"CR": harness.Clusterrun(t)}), Tasks: []spec.TaskGroup{
-		group("worker", 2, `if [ $RANK = 1 ]; then until [ -e $DIR/go ]; do sleep 0.05; done; fi; "$CR" task barrier x`),
+		group("worker", 2, `if [ $RANK = 1 ]; then until [ -e $DIR/go ]; do nap; done; fi; "$CR" task barrier x`),
 	}})
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGTERM} {
 		harness.Eventually(t, "one waits", func() bool {

@@ -227,7 +227,7 @@ os.system("echo shell; echo shell error >&2")`)
 func TestElasticWait(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1, `while [ ! -e $DIR/go ]; do sleep 0.02; done`)}})
+	run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1, `while [ ! -e $DIR/go ]; do nap; done`)}})
 	handle := starter.Get(f.client, run.GetID(), run.GetRunID())
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
@@ -249,7 +249,7 @@ func TestElasticClose(t *testing.T) {
 		Stop: spec.Stop{Grace: spec.DurationOf(time.Second)},
 		Tasks: []spec.TaskGroup{
 			group("worker", 2, `trap '' TERM; echo up > $DIR/up-$RANK; sleep 10000 & wait; wait`),
-			{Type: "ps", Command: []string{"bash", "-c", `trap 'exit 7' INT; echo up > $DIR/up-$RANK; while :; do sleep 0.02; done`},
+			{Type: "ps", Command: harness.Bash(`trap 'exit 7' INT; echo up > $DIR/up-$RANK; while :; do nap; done`),
 				Stop: spec.Stop{Signal: "SIGINT", Grace: spec.DurationOf(time.Minute)}},
 		},
 	})

@@ -26,7 +26,7 @@ import (
 // member is a program that writes the variables of its generation, and ends when a file
 // appears.
 const member = `echo "$$ $CLUSTERRUN_HOST $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $GROUP_RANK $GROUP_WORLD_SIZE $MASTER_ADDR:$MASTER_PORT $TF_CONFIG" > $DIR/told-$CLUSTERRUN_GENERATION-$RANK
-until [ -e $DIR/end ]; do sleep 0.05; done`
+until [ -e $DIR/end ]; do nap; done`
 
 // generation waits for a generation on these hosts, with perHost tasks on each, and checks the
 // variables of its tasks. It returns their processes by host.
@@ -180,7 +180,8 @@ func TestElasticHostsBelowTheFewest(t *testing.T) {
 func TestARunThatWaitsAgainSaysSo(t *testing.T) {
 	t.Parallel()
 	f, hosts := fleetOf(t, 1, "a", "b")
-	p := f.StartCLI(t, "run", "--remote", "--constraint", "rack == a", "--restart-scope", "group", "--placement-timeout", "10m", "--env", "DIR="+f.dir, "-n", "1", "--", "sh", "-c", waitFor("again"))
+	p := f.StartCLI(t, append([]string{"run", "--remote", "--constraint", "rack == a", "--restart-scope", "group", "--placement-timeout", "10m", "--env", "DIR=" + f.dir, "-n", "1", "--"},
+		harness.Bash(waitFor("again"))...)...)
 	f.file("again-0")
 	hosts["a"].Kill(syscall.SIGTERM)
 	hosts["a"].ExitCode()

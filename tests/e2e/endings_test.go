@@ -117,7 +117,7 @@ func TestEndings(t *testing.T) {
 	t.Run("D-03 max run time is hard", func(t *testing.T) {
 		f.t = t
 		r := f.result(f.start(&spec.RunSpec{MaxRunTime: spec.DurationOf(time.Second),
-			Tasks: []spec.TaskGroup{group("worker", 1, `trap '' TERM; while :; do sleep 0.1; done`)}}))
+			Tasks: []spec.TaskGroup{group("worker", 1, `trap '' TERM; while :; do nap; done`)}}))
 		assert.Equal(t, spec.ErrUnexpectedExit, r.ErrorType, r.Message)
 		assert.Contains(t, r.Message, "1s")
 		assert.Equal(t, 124, r.ExitCode)
@@ -128,8 +128,8 @@ func TestEndings(t *testing.T) {
 		f.t = t
 		r := f.result(f.start(&spec.RunSpec{ChiefGrace: spec.DurationOf(0), Stop: spec.Stop{Grace: spec.DurationOf(500 * time.Millisecond)},
 			Tasks: []spec.TaskGroup{
-				group("chief", 1, `until [ -e $DIR/ignoring ]; do sleep 0.05; done`),
-				group("worker", 1, `trap '' TERM; touch $DIR/ignoring; while :; do sleep 0.1; done`),
+				group("chief", 1, `until [ -e $DIR/ignoring ]; do nap; done`),
+				group("worker", 1, `trap '' TERM; touch $DIR/ignoring; while :; do nap; done`),
 			}}))
 		require.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
 		assert.Equal(t, "SIGKILL", task(r, "worker-0").Exit.Signal)
@@ -139,8 +139,8 @@ func TestEndings(t *testing.T) {
 	t.Run("a stopped process can still act on SIGTERM", func(t *testing.T) {
 		f.t = t
 		r := f.result(f.start(&spec.RunSpec{ChiefGrace: spec.DurationOf(0), Tasks: []spec.TaskGroup{
-			group("chief", 1, `until grep -q T /proc/$(cat $DIR/frozen 2>/dev/null)/stat 2>/dev/null; do sleep 0.05; done`),
-			group("worker", 1, `trap 'echo done > $DIR/acted; exit 0' TERM; echo $$ > $DIR/frozen; kill -STOP $$; while :; do sleep 0.1; done`),
+			group("chief", 1, `until grep -q T /proc/$(cat $DIR/frozen 2>/dev/null)/stat 2>/dev/null; do nap; done`),
+			group("worker", 1, `trap 'echo done > $DIR/acted; exit 0' TERM; echo $$ > $DIR/frozen; kill -STOP $$; while :; do nap; done`),
 		}}))
 		require.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
 		assert.Equal(t, "done\n", f.file("acted"))

@@ -18,7 +18,7 @@ import (
 )
 
 // until runs until a file exists, and counts its starts.
-const until = `echo $$ >> $DIR/started-$CLUSTERRUN_TASK_INDEX; until [ -e $DIR/go ]; do sleep 0.05; done; echo '"done"' > "$CLUSTERRUN_RESULT_FILE"`
+const until = `echo $$ >> $DIR/started-$CLUSTERRUN_TASK_INDEX; until [ -e $DIR/go ]; do nap; done; echo '"done"' > "$CLUSTERRUN_RESULT_FILE"`
 
 // startedOnce checks that no program was started twice and returns its pid.
 func (f *fixture) startedOnce(index int) int {
@@ -140,7 +140,7 @@ func TestTheServerIsKilledAndRestarted(t *testing.T) {
 func TestAProcessEndsWhileTheServerIsAway(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1, `echo $$ >> $DIR/started-0; until [ -e $DIR/go ]; do sleep 0.05; done; exit 9`)}})
+	run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1, `echo $$ >> $DIR/started-0; until [ -e $DIR/go ]; do nap; done; exit 9`)}})
 	f.startedOnce(0)
 	touch(t, f, "go")
 	f.KillAndRestart(2 * time.Second)

@@ -216,10 +216,10 @@ func TestAServerThatIsAwayForLong(t *testing.T) {
 			f := newFixture(t)
 			f.StartWorker(t, "--host-name", "host-b", "--listen", "127.0.0.1")
 			f.StartWorker(t, "--host-name", "host-c", "--listen", "127.0.0.1")
-			script := []string{"/bin/bash", "-c", until}
+			script := harness.Bash(until)
 			run := f.start(&spec.RunSpec{OnDisconnect: policy, Stop: spec.Stop{Grace: spec.DurationOf(time.Second)}, Tasks: []spec.TaskGroup{
 				{Type: "worker", Addresses: []string{"host-b"}, Command: script},
-				{Type: "ps", Addresses: []string{"host-c"}, Command: []string{"/bin/bash", "-c", strings.ReplaceAll(until, "started-$CLUSTERRUN_TASK_INDEX", "started-1")}},
+				{Type: "ps", Addresses: []string{"host-c"}, Command: harness.Bash(strings.ReplaceAll(until, "started-$CLUSTERRUN_TASK_INDEX", "started-1"))},
 			}})
 			pids := []int{f.startedOnce(0), f.startedOnce(1)}
 			f.Kill()

@@ -81,7 +81,7 @@ func (f *fixture) waitsBehind(runs ...client.WorkflowRun) {
 
 // waitFor returns a program that reports its start, and ends when the file appears.
 func waitFor(file string) string {
-	return fmt.Sprintf(`echo up > $DIR/%s-$RANK; until [ -e $DIR/%s ]; do sleep 0.05; done`, file, file)
+	return fmt.Sprintf(`echo up > $DIR/%s-$RANK; until [ -e $DIR/%s ]; do nap; done`, file, file)
 }
 
 // Tasks are placed on any hosts with room, on as few as possible. Runs without room wait for it

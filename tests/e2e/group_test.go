@@ -30,7 +30,7 @@ func TestGroupRestart(t *testing.T) {
 	run := f.start(&spec.RunSpec{
 		RestartScope: spec.RestartScopeGroup, MaxRestarts: ptr(3),
 		Tasks: []spec.TaskGroup{group("worker", 3, told+`
-			if [ $RANK = 1 ] && [ $CLUSTERRUN_GENERATION -lt 2 ]; then while [ ! -s $DIR/told-0-$CLUSTERRUN_GENERATION ] || [ ! -s $DIR/told-2-$CLUSTERRUN_GENERATION ]; do sleep 0.02; done; echo oh no >&2; exit 9; fi
+			if [ $RANK = 1 ] && [ $CLUSTERRUN_GENERATION -lt 2 ]; then while [ ! -s $DIR/told-0-$CLUSTERRUN_GENERATION ] || [ ! -s $DIR/told-2-$CLUSTERRUN_GENERATION ]; do nap; done; echo oh no >&2; exit 9; fi
 			[ $CLUSTERRUN_GENERATION = 2 ] && { echo '"done"' > $CLUSTERRUN_RESULT_FILE; exit 0; }
 			exec sleep 10000`)},
 	})
@@ -91,7 +91,7 @@ func TestGroupRestartsThatDoNotCount(t *testing.T) {
 	run := f.start(&spec.RunSpec{
 		RestartScope: spec.RestartScopeGroup, MaxRestarts: ptr(0),
 		Tasks: []spec.TaskGroup{group("worker", 2, told+`
-			while [ ! -e $DIR/go ]; do sleep 0.02; done; [ $RANK = 0 ] && exit 5; exec sleep 10000`)},
+			while [ ! -e $DIR/go ]; do nap; done; [ $RANK = 0 ] && exit 5; exec sleep 10000`)},
 	})
 	f.file("told-1-0")
 	f.file("told-0-0")
@@ -125,7 +125,7 @@ func TestGroupRestartOnTwoHosts(t *testing.T) {
 		RestartScope: spec.RestartScopeGroup,
 		Tasks: []spec.TaskGroup{
 			group("worker", 2, told+`
-				if [ $CLUSTERRUN_GENERATION = 0 ]; then trap '' TERM; echo $$ > $DIR/pid-$RANK; [ $RANK = 0 ] && { while [ ! -s $DIR/pid-1 ] || [ ! -s $DIR/pid-2 ]; do sleep 0.02; done; exit 3; }; sleep 10000 & wait; fi
+				if [ $CLUSTERRUN_GENERATION = 0 ]; then trap '' TERM; echo $$ > $DIR/pid-$RANK; [ $RANK = 0 ] && { while [ ! -s $DIR/pid-1 ] || [ ! -s $DIR/pid-2 ]; do nap; done; exit 3; }; sleep 10000 & wait; fi
 				kill -0 $(cat $DIR/pid-2) 2>/dev/null && echo left > $DIR/left; true`),
 			{Type: "ps", Addresses: []string{"localhost.localdomain"}, Command: []string{"bash", "-c", told + `
 				if [ $CLUSTERRUN_GENERATION = 0 ]; then echo $$ > $DIR/pid-2; exec sleep 10000; fi`}},
@@ -195,7 +195,7 @@ func TestGroupRestartWhileATemporalSideIsKilled(t *testing.T) {
 	run := f.start(&spec.RunSpec{
 		RestartScope: spec.RestartScopeGroup,
 		Tasks: []spec.TaskGroup{
-			group("worker", 1, told+`[ $CLUSTERRUN_GENERATION = 0 ] || exit 0; while [ ! -e $DIR/go ]; do sleep 0.02; done; exit 3`),
+			group("worker", 1, told+`[ $CLUSTERRUN_GENERATION = 0 ] || exit 0; while [ ! -e $DIR/go ]; do nap; done; exit 3`),
 			{Type: "ps", Addresses: []string{"localhost.localdomain"}, Command: []string{"bash", "-c", told + `
 				[ $CLUSTERRUN_GENERATION = 0 ] || exit 0; echo $$ > $DIR/ps; exec sleep 10000`}},
 		},

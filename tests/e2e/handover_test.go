@@ -46,9 +46,9 @@ func TestARunGoesOnInAnotherExecutionWithItsTasks(t *testing.T) {
 	start := func(name string) *starter.Run {
 		run := f.start(&spec.RunSpec{
 			Env: spec.EnvOf(map[string]string{"CR": harness.Clusterrun(t), "NAME": name}),
-			Tasks: []spec.TaskGroup{group("worker", 2, begin+`if [ $RANK = 1 ]; then until [ -e $DIR/go ]; do sleep 0.05; done; fi; exec "$CR" task barrier x`), group("stopper", 1, begin+`
+			Tasks: []spec.TaskGroup{group("worker", 2, begin+`if [ $RANK = 1 ]; then until [ -e $DIR/go ]; do nap; done; fi; exec "$CR" task barrier x`), group("stopper", 1, begin+`
 				[ $NAME = busy ] && for i in $(seq 12); do "$CR" task stop && "$CR" task clear-stop || exit 7; done
-				echo yes > $DIR/$NAME-stopped; until [ -e $DIR/go ]; do sleep 0.05; done; exec "$CR" task barrier x`)},
+				echo yes > $DIR/$NAME-stopped; until [ -e $DIR/go ]; do nap; done; exec "$CR" task barrier x`)},
 		})
 		return starter.Get(f.client, run.GetID(), run.GetRunID())
 	}
@@ -64,7 +64,7 @@ func TestARunGoesOnInAnotherExecutionWithItsTasks(t *testing.T) {
 	}
 	before, err := busy.Status(t.Context())
 	require.NoError(t, err)
-	_, err = starter.Ask(t.Context(), busy, spec.UpdateStartTask, spec.StartTaskRequest{Task: "added-0", Command: []string{"bash", "-c", begin + "until [ -e $DIR/go ]; do sleep 0.05; done"}})
+	_, err = starter.Ask(t.Context(), busy, spec.UpdateStartTask, spec.StartTaskRequest{Task: "added-0", Command: harness.Bash(begin + "until [ -e $DIR/go ]; do nap; done")})
 	if err != nil { // the stopper may have had them stop just then
 		require.ErrorContains(t, err, "are stopping gracefully")
 	} else {

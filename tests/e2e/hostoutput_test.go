@@ -31,9 +31,9 @@ func TestOutputFromEveryHost(t *testing.T) {
 	c := f.StartWorker(t, append([]string{"--host-name", "host-c"}, serve...)...)
 	const lines = 500
 	script := fmt.Sprintf(`for i in $(seq %d); do echo "$CLUSTERRUN_TASK line $i"; done; echo "no newline yet" >&2; printf half
-		echo up > $DIR/up-$CLUSTERRUN_TASK; until [ -e $DIR/end ]; do sleep 0.05; done; echo " whole"; printf 'the end' >&2`, lines)
+		echo up > $DIR/up-$CLUSTERRUN_TASK; until [ -e $DIR/end ]; do nap; done; echo " whole"; printf 'the end' >&2`, lines)
 	run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{{
-		Type: "worker", Addresses: []string{"host-b", "host-c", "host-b", "host-c"}, Command: []string{"bash", "-c", script},
+		Type: "worker", Addresses: []string{"host-b", "host-c", "host-b", "host-c"}, Command: harness.Bash(script),
 	}}})
 	follow := f.StartCLI(t, "logs", "-f", run.GetID())
 	for i := range 4 {
@@ -79,9 +79,9 @@ func TestOutputFromEveryHost(t *testing.T) {
 	// run --remote shows it as run does, and the error file comes from its host, too.
 	two, err := json.Marshal(&spec.RunSpec{Tasks: []spec.TaskGroup{{
 		Type: "worker", Addresses: []string{"host-b", "host-c"}, Env: spec.EnvOf(map[string]string{"DIR": f.dir}),
-		Command: []string{"bash", "-c", `echo hello; if [ $RANK = 0 ]; then touch $DIR/said; exit; fi
-			until [ -e $DIR/said ]; do sleep 0.05; done
-			cd /proc/$PPID/cwd; echo '{"message": "boom"}' > $CLUSTERRUN_ERROR_FILE; exit 3`},
+		Command: harness.Bash(`echo hello; if [ $RANK = 0 ]; then touch $DIR/said; exit; fi
+			until [ -e $DIR/said ]; do nap; done
+			cd /proc/$PPID/cwd; echo '{"message": "boom"}' > $CLUSTERRUN_ERROR_FILE; exit 3`),
 	}}})
 	require.NoError(t, err)
 	path, errorFile := filepath.Join(f.dir, "two.json"), filepath.Join(f.dir, "error.json")

@@ -21,7 +21,7 @@ const logger = "while head -c 1M /dev/zero; do sleep 0.01; done"
 func TestALoggerEndsItsRun(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	healthy := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{harness.Shell("worker", 1, `until [ -e $DIR/end ]; do sleep 0.05; done`)}})
+	healthy := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{harness.Shell("worker", 1, `until [ -e $DIR/end ]; do nap; done`)}})
 	for name, s := range map[string]*spec.RunSpec{
 		"one": {AutoRestart: true}, "group": {RestartScope: spec.RestartScopeGroup}, "others go on": {OnFailure: spec.OnFailureContinue},
 	} {

@@ -27,7 +27,7 @@ func TestLocalBarriersOfTheSpec(t *testing.T) {
 	}
 	run := f.start(&spec.RunSpec{Barriers: spec.BarriersLocal, Env: spec.EnvOf(env), Tasks: []spec.TaskGroup{
 		group("worker", 2, `"$CR" task barrier x && echo passed > $DIR/first-$CLUSTERRUN_TASK
-until [ -e $DIR/go ]; do sleep 0.05; done
+until [ -e $DIR/go ]; do nap; done
 "$CR" task barrier x && echo passed > $DIR/second-$CLUSTERRUN_TASK`),
 		// A pinned address chooses the host for the other tasks, too.
 		{Type: "pinned", Addresses: []string{f.worker.Host}, Command: []string{python, "-c", `
@@ -90,7 +90,7 @@ func TestLocalBarriersAreNotListed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	run := f.start(&spec.RunSpec{Barriers: spec.BarriersLocal, Env: spec.EnvOf(map[string]string{"CR": harness.Clusterrun(t)}), Tasks: []spec.TaskGroup{
-		group("worker", 2, `if [ $RANK = 1 ]; then until [ -e $DIR/go ]; do sleep 0.05; done; fi; "$CR" task barrier x`),
+		group("worker", 2, `if [ $RANK = 1 ]; then until [ -e $DIR/go ]; do nap; done; fi; "$CR" task barrier x`),
 	}})
 	harness.Eventually(t, "one waits", func() bool { return len(barrierClients(f)) == 1 })
 	code, stdout, stderr := f.CLI(t, "status", "--barriers", run.GetID())

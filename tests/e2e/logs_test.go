@@ -114,7 +114,7 @@ func TestLogsOfALivingRun(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	run := f.start(&spec.RunSpec{Logs: spec.Logs{Dir: f.dir + "/logs"}, Tasks: []spec.TaskGroup{group("worker", 1,
-		`echo one; until [ -e $DIR/go ]; do sleep 0.05; done; echo two; until [ -e $DIR/end ]; do sleep 0.05; done`)}})
+		`echo one; until [ -e $DIR/go ]; do nap; done; echo two; until [ -e $DIR/end ]; do nap; done`)}})
 	follow := f.StartCLI(t, "logs", "-f", run.GetID())
 	harness.Eventually(t, "the times are noted", func() bool {
 		files, _ := filepath.Glob(filepath.Join(f.dir, "logs", "*", "*", "attempt_0", "0", "times"))
@@ -142,9 +142,9 @@ func TestLogsOfARunOnSeveralHosts(t *testing.T) {
 	f := newFixture(t)
 	f.StartWorker(t, "--host-name", "host-b")
 	away := f.StartWorker(t, "--host-name", "host-c")
-	script := `echo "hello from $CLUSTERRUN_TASK"; echo up > $DIR/up-$CLUSTERRUN_TASK; until [ -e $DIR/end ]; do sleep 0.05; done; echo bye`
+	script := `echo "hello from $CLUSTERRUN_TASK"; echo up > $DIR/up-$CLUSTERRUN_TASK; until [ -e $DIR/end ]; do nap; done; echo bye`
 	run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{{
-		Type: "worker", Addresses: []string{"host-a", "host-b", "host-c"}, Command: []string{"bash", "-c", script},
+		Type: "worker", Addresses: []string{"host-a", "host-b", "host-c"}, Command: harness.Bash(script),
 	}}})
 	follow := f.StartCLI(t, "logs", "-f", run.GetID(), "worker-1", "worker-0")
 	for _, name := range []string{"up-worker-0", "up-worker-1", "up-worker-2"} {
@@ -209,7 +209,7 @@ func TestFilteredFiles_TE26_TE29(t *testing.T) {
 		Logs: spec.Logs{Dir: f.dir + "/logs", DuplicateStdoutFilters: []string{"helloA"}, DuplicateStderrFilters: []string{"worldA", "B"}},
 		Tasks: []spec.TaskGroup{group("worker", 2,
 			`N=$([ $RANK = 0 ] && echo A || echo B); echo hello$N; echo world$N >&2; echo up > $DIR/up$RANK
-			until [ -e $DIR/go ]; do sleep 0.05; done; echo later hello$N; echo noise`)},
+			until [ -e $DIR/go ]; do nap; done; echo later hello$N; echo noise`)},
 	})
 	f.file("up0")
 	f.file("up1")

@@ -68,7 +68,7 @@ func TestMetrics(t *testing.T) {
 	// A run that is open before the metrics begin.
 	end := filepath.Join(t.TempDir(), "end")
 	open, err := starter.Start(t.Context(), s.Client(), &spec.RunSpec{Dir: t.TempDir(), Tasks: []spec.TaskGroup{
-		group("worker", 1, "until [ -e "+end+" ]; do sleep 0.05; done"),
+		group("worker", 1, "until [ -e "+end+" ]; do nap; done"),
 	}}, starter.Options{ID: "open"})
 	require.NoError(t, err)
 	harness.Eventually(t, "the server counts it", func() bool {

@@ -85,7 +85,7 @@ func TestRunsInWorkflows(t *testing.T) {
 		}
 		return &result, nil
 	}
-	const slow = `trap 'echo saved > $DIR/saved-$NAME; exit 0' TERM; echo up > $DIR/up-$NAME; while :; do sleep 0.1; done`
+	const slow = `trap 'echo saved > $DIR/saved-$NAME; exit 0' TERM; echo up > $DIR/up-$NAME; while :; do nap; done`
 	named := func(name string) *spec.RunSpec {
 		s := of(slow)
 		s.Env["NAME"] = spec.Variable{Value: name}

@@ -95,7 +95,7 @@ func TestRecordSettled(t *testing.T) {
 	dir := recordDir(t)
 	f := newFixture(t)
 	b := f.StartWorker(t, "--host-name", "host-b")
-	up := `[ $CLUSTERRUN_GENERATION -gt 0 ] && exit 0; echo up > $DIR/up-$RANK; until [ -e $DIR/fail ]; do sleep 0.05; done; exit 3`
+	up := `[ $CLUSTERRUN_GENERATION -gt 0 ] && exit 0; echo up > $DIR/up-$RANK; until [ -e $DIR/fail ]; do nap; done; exit 3`
 	run := f.start(&spec.RunSpec{RestartScope: spec.RestartScopeGroup, Tasks: []spec.TaskGroup{
 		{Type: "worker", Addresses: []string{"host-a"}, Command: []string{"bash", "-c", up}}, {Type: "ps", Addresses: []string{"host-b:28224"}, Command: []string{"bash", "-c", up}}}})
 	f.file("up-0")

@@ -23,7 +23,7 @@ func TestOperatorRequests(t *testing.T) {
 	t.Run("MPR-06 a terminated task does not fail the run", func(t *testing.T) {
 		f.t = t
 		run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2,
-			`echo up > $DIR/06-$CLUSTERRUN_TASK_INDEX; [ $CLUSTERRUN_TASK_INDEX = 0 ] && exec sleep 10000; until [ -e $DIR/06-go ]; do sleep 0.05; done`)}})
+			`echo up > $DIR/06-$CLUSTERRUN_TASK_INDEX; [ $CLUSTERRUN_TASK_INDEX = 0 ] && exec sleep 10000; until [ -e $DIR/06-go ]; do nap; done`)}})
 		f.file("06-0")
 		f.file("06-1")
 		assert.Equal(t, []string{"worker-0"}, f.update(run, spec.UpdateTerminateTask, spec.TaskRequest{Tasks: []string{"worker-0"}}).Tasks)
@@ -36,7 +36,7 @@ func TestOperatorRequests(t *testing.T) {
 	t.Run("MPR-07 SEED-07 D-15 a terminated task can be started again", func(t *testing.T) {
 		f.t = t
 		run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2,
-			`echo up >> $DIR/07-$CLUSTERRUN_TASK_INDEX; until [ -e $DIR/07-go ]; do sleep 0.05; done`)}})
+			`echo up >> $DIR/07-$CLUSTERRUN_TASK_INDEX; until [ -e $DIR/07-go ]; do nap; done`)}})
 		f.file("07-0")
 		f.file("07-1")
 		_, err := f.tryUpdate(run, spec.UpdateStartTask, spec.StartTaskRequest{Task: "worker-0"})
@@ -55,8 +55,8 @@ func TestOperatorRequests(t *testing.T) {
 	t.Run("MPR-08 SEED-12 tasks outside the spec", func(t *testing.T) {
 		f.t = t
 		run := f.start(&spec.RunSpec{DependenceOnChief: ptr(false), Tasks: []spec.TaskGroup{
-			group("chief", 1, `echo "$TF_CONFIG" > $DIR/08-$CLUSTERRUN_TASK; until [ -e $DIR/08-go ]; do sleep 0.05; done`),
-			group("worker", 2, `echo "$TF_CONFIG" > $DIR/08-$CLUSTERRUN_TASK; until [ -e $DIR/08-go ]; do sleep 0.05; done`)}})
+			group("chief", 1, `echo "$TF_CONFIG" > $DIR/08-$CLUSTERRUN_TASK; until [ -e $DIR/08-go ]; do nap; done`),
+			group("worker", 2, `echo "$TF_CONFIG" > $DIR/08-$CLUSTERRUN_TASK; until [ -e $DIR/08-go ]; do nap; done`)}})
 		f.file("08-worker-1")
 		f.update(run, spec.UpdateStartTask, spec.StartTaskRequest{Task: "worker-2"})
 		f.update(run, spec.UpdateStartTask, spec.StartTaskRequest{Task: "evaluator-0", Command: []string{"/bin/sh", "-c", "echo x > $DIR/08-evaluator-0"}})
@@ -109,7 +109,7 @@ func TestOperatorRequests(t *testing.T) {
 	t.Run("signal-task", func(t *testing.T) {
 		f.t = t
 		run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1,
-			`trap 'echo usr1 > $DIR/signalled; exit 0' USR1; echo up > $DIR/signal-up; while :; do sleep 0.05; done`)}})
+			`trap 'echo usr1 > $DIR/signalled; exit 0' USR1; echo up > $DIR/signal-up; while :; do nap; done`)}})
 		f.file("signal-up")
 		f.update(run, spec.UpdateSignalTask, spec.SignalRequest{Tasks: []string{"worker-0"}, Signal: "SIGUSR1"})
 		assert.Equal(t, spec.VerdictSucceeded, f.result(run).Verdict)
@@ -118,7 +118,7 @@ func TestOperatorRequests(t *testing.T) {
 
 	t.Run("cancelling the workflow stops the run with a result", func(t *testing.T) {
 		f.t = t
-		run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 3, `trap 'exit 7' TERM; echo up > $DIR/cancel-$CLUSTERRUN_TASK_INDEX; while :; do sleep 0.05; done`)}})
+		run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 3, `trap 'exit 7' TERM; echo up > $DIR/cancel-$CLUSTERRUN_TASK_INDEX; while :; do nap; done`)}})
 		for _, n := range []string{"cancel-0", "cancel-1", "cancel-2"} {
 			f.file(n)
 		}
@@ -155,7 +155,7 @@ func TestOperatorRequests(t *testing.T) {
 	})
 	t.Run("a start that would fail is refused and changes nothing", func(t *testing.T) {
 		f.t = t
-		run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1, `echo up > $DIR/checked; until [ -e $DIR/checked-go ]; do sleep 0.05; done`)}})
+		run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1, `echo up > $DIR/checked; until [ -e $DIR/checked-go ]; do nap; done`)}})
 		f.file("checked")
 		code, stdout, stderr := f.CLI(t, "start", run.GetID(), "extra-0", "--", "/no/such/program")
 		assert.Equal(t, 2, code)

@@ -107,7 +107,7 @@ func TestSharesOverTime(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	s := &spec.RunSpec{
-		Tasks:       []spec.TaskGroup{group("worker", 2, `echo "$CUDA_VISIBLE_DEVICES" >> "$DIR/$CLUSTERRUN_TASK.$CLUSTERRUN_RESTART_COUNT"; until [ -e "$DIR/end" ]; do sleep 0.05; done`)},
+		Tasks:       []spec.TaskGroup{group("worker", 2, `echo "$CUDA_VISIBLE_DEVICES" >> "$DIR/$CLUSTERRUN_TASK.$CLUSTERRUN_RESTART_COUNT"; until [ -e "$DIR/end" ]; do nap; done`)},
 		Devices:     spec.Resources{"GPU-0", "GPU-1", "GPU-2"},
 		AutoRestart: true,
 	}

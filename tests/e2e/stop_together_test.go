@@ -22,7 +22,7 @@ import (
 )
 
 // upTo is a task that reports its start, and ends when a file appears.
-const upTo = `echo up > $DIR/$NAME-$CLUSTERRUN_TASK; until [ -e $DIR/$NAME-end-$CLUSTERRUN_TASK ]; do sleep 0.05; done`
+const upTo = `echo up > $DIR/$NAME-$CLUSTERRUN_TASK; until [ -e $DIR/$NAME-end-$CLUSTERRUN_TASK ]; do nap; done`
 
 // stopRun starts a run of such tasks and waits until they are up.
 func (f *fixture) stopRun(name string, s *spec.RunSpec, tasks ...string) client.WorkflowRun {
@@ -160,7 +160,7 @@ func TestStopTogether(t *testing.T) {
 
 	t.Run("a failure in the grace counts, and nothing is started again", func(t *testing.T) {
 		f.t = t
-		failing := `echo up >> $DIR/$NAME-$CLUSTERRUN_TASK; until [ -e $DIR/$NAME-end-$CLUSTERRUN_TASK ]; do sleep 0.05; done; exit 5`
+		failing := `echo up >> $DIR/$NAME-$CLUSTERRUN_TASK; until [ -e $DIR/$NAME-end-$CLUSTERRUN_TASK ]; do nap; done; exit 5`
 		run := f.stopRun("sealed", &spec.RunSpec{AutoRestart: true, Tasks: []spec.TaskGroup{group("worker", 1, failing), group("ps", 1, upTo)}}, "worker-0", "ps-0")
 		f.clusterrun("stop", "--graceful", run.GetID())
 		f.told(f.worker, run, 1)
@@ -178,7 +178,7 @@ func TestStopTogether(t *testing.T) {
 		f.t = t
 		// It fails once during the stop, and once after the clear.
 		failing := `echo up >> $DIR/$NAME-$CLUSTERRUN_TASK; n=$(wc -l < $DIR/$NAME-$CLUSTERRUN_TASK)
-until [ -e $DIR/$NAME-$n ]; do sleep 0.05; done; [ $n = 3 ]`
+until [ -e $DIR/$NAME-$n ]; do nap; done; [ $n = 3 ]`
 		run := f.stopRun("clear", &spec.RunSpec{AutoRestart: true, StopTogether: spec.StopTogether{Grace: spec.DurationOf(time.Hour)},
 			Tasks: []spec.TaskGroup{group("worker", 1, failing), group("ps", 1, upTo)}}, "worker-0", "ps-0")
 		f.clusterrun("stop", "--graceful", "--error", "First", run.GetID())
@@ -279,7 +279,7 @@ func TestStopTogetherOnTwoHosts(t *testing.T) {
 	f := newFixture(t)
 	other := f.StartWorker(t, "--host-name", "host-b")
 	run := f.stopRun("two", &spec.RunSpec{Tasks: []spec.TaskGroup{
-		{Type: "worker", Addresses: []string{"host-a"}, Command: []string{"bash", "-c", upTo}}, {Type: "ps", Addresses: []string{"host-b:28341"}, Command: []string{"bash", "-c", upTo}}}}, "worker-0", "ps-0")
+		{Type: "worker", Addresses: []string{"host-a"}, Command: harness.Bash(upTo)}, {Type: "ps", Addresses: []string{"host-b:28341"}, Command: harness.Bash(upTo)}}}, "worker-0", "ps-0")
 	f.clusterrun("stop", "--graceful", run.GetID())
 	f.told(f.worker, run, 1)
 	f.told(other, run, 1)

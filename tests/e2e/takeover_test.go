@@ -34,7 +34,7 @@ func TestTheNextSideTakesOverAtOnce(t *testing.T) {
 	waited := 0
 	n := kills(t)
 	for i := range n {
-		run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 3, `echo $$ > $DIR/up-$RANK; until [ -e $DIR/go ]; do sleep 0.05; done`)}})
+		run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 3, `echo $$ > $DIR/up-$RANK; until [ -e $DIR/go ]; do nap; done`)}})
 		for rank := range 3 {
 			f.file("up-" + strconv.Itoa(rank))
 		}

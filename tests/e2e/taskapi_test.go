@@ -184,7 +184,7 @@ b = clusterrun.get_barrier("x", local=True)
 open(os.environ["DIR"] + "/started-python", "w").write("x")
 b.wait(); b.wait()
 clusterrun.result("met")`}},
-		group("late", 1, `echo $$ > $DIR/started-late; until [ -e $DIR/go ]; do sleep 0.05; done; "$CR" task barrier --local x && "$CR" task barrier --local x && "$CR" task result '"met"'`),
+		group("late", 1, `echo $$ > $DIR/started-late; until [ -e $DIR/go ]; do nap; done; "$CR" task barrier --local x && "$CR" task barrier --local x && "$CR" task result '"met"'`),
 	}})
 	for _, name := range []string{"started-0", "started-1", "started-python", "started-late"} {
 		f.file(name)

@@ -20,7 +20,7 @@ func TestBarriersOfARunThatContinues(t *testing.T) {
 	t.Parallel()
 	f := fixtureOn(t, harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=20"))
 	run := f.start(&spec.RunSpec{Barriers: spec.BarriersServer, Tasks: []spec.TaskGroup{group("worker", 2,
-		`[ $RANK = 0 ] && echo up > $DIR/up; while [ $RANK = 1 ] && [ ! -e $DIR/go ]; do sleep 0.05; done; `+harness.Clusterrun(t)+` task barrier epoch`)}})
+		`[ $RANK = 0 ] && echo up > $DIR/up; while [ $RANK = 1 ] && [ ! -e $DIR/go ]; do nap; done; `+harness.Clusterrun(t)+` task barrier epoch`)}})
 	f.file("up")
 	waits := func() bool {
 		code, stdout, _ := f.CLI(t, "status", "--barriers", run.GetID())

@@ -50,7 +50,7 @@ func TestHostsOfTwoVersions(t *testing.T) {
 	// Rank 1 waits at each barrier, and rank 0 comes when it may.
 	long := start("long", fmt.Sprintf(`echo $$ >> $DIR/pids-$RANK
 		for i in $(seq 0 %d); do
-			if [ $RANK = 0 ]; then until [ -e $DIR/go-$i ]; do sleep 0.05; done; else echo waits > $DIR/waits-$i; fi
+			if [ $RANK = 0 ]; then until [ -e $DIR/go-$i ]; do nap; done; else echo waits > $DIR/waits-$i; fi
 			"$CR" task barrier round-$i || exit 1
 			echo met > $DIR/met-$i-$RANK
 		done`, len(steps)-1))
@@ -102,7 +102,7 @@ func TestAHostDoesNotKnowWhatARunWants(t *testing.T) {
 	write := func(name string) string {
 		t.Helper()
 		text, err := json.Marshal(map[string]any{
-			"nice": 5, "command": []string{"bash", "-c", "echo up; until [ -e " + name + " ]; do sleep 0.05; done"}, "dir": dir,
+			"nice": 5, "command": harness.Bash("echo up; until [ -e " + name + " ]; do nap; done"), "dir": dir,
 			"tasks": []any{map[string]any{"type": "worker", "count": 1}},
 		})
 		require.NoError(t, err)
