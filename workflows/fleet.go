@@ -233,9 +233,9 @@ func (f *fleetOf) tell(ctx workflow.Context, run fleet.Run, what fleet.Answer) {
 }
 
 const (
-	// leaseTimeout is the heartbeat timeout of a host's lease, and leaseWait the longest time
-	// between the join and the start of the lease.
-	leaseTimeout, leaseWait = 15 * time.Second, 15 * time.Second
+	// missedBeats is the number of heartbeats after which a host is silent. It also has as long to
+	// begin its lease.
+	missedBeats = 3
 	// checkTakes is the length of a check, and checkAgain the time between two of its looks.
 	// maxChecked is the most runs it checks.
 	checkTakes, checkAgain, maxChecked = 30 * time.Second, 5 * time.Second, 200
@@ -246,17 +246,18 @@ func (f *fleetOf) lease(ctx workflow.Context, h fleet.Host) {
 	if old := f.leases[h.Name]; old != nil {
 		old.stop()
 	}
+	beat := fleet.Beat(f.machine.Size())
 	actx, stop := workflow.WithCancel(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              spec.InstanceQueue(f.queue, h.Name, h.Instance),
-		ScheduleToStartTimeout: leaseWait,
+		ScheduleToStartTimeout: missedBeats * beat,
 		StartToCloseTimeout:    tenYears,
-		HeartbeatTimeout:       leaseTimeout,
+		HeartbeatTimeout:       missedBeats * beat,
 		RetryPolicy:            once(),
 		Summary:                "host " + markdown.Name(h.Name),
 	}))
 	l := &hostLease{stop}
 	f.leases[h.Name] = l
-	held := workflow.ExecuteActivity(actx, spec.ActivityHostLease, fleet.HostLeaseInput{Host: h.Name, Instance: h.Instance})
+	held := workflow.ExecuteActivity(actx, spec.ActivityHostLease, fleet.HostLeaseInput{Host: h.Name, Instance: h.Instance, Beat: beat})
 	f.selector.AddFuture(held, func(held workflow.Future) {
 		if f.leases[h.Name] != l {
 			return // it has joined again

@@ -39,6 +39,8 @@ func newFleet(t *testing.T) *fleetWorld {
 	w.SetTestTimeout(time.Minute)
 	w.RegisterWorkflowWithOptions(workflows.Fleet, workflow.RegisterOptions{Name: spec.FleetWorkflowType})
 	w.RegisterActivityWithOptions(func(ctx context.Context, in fleet.HostLeaseInput) error {
+		assert.Equal(w.t, 5*time.Second, in.Beat)
+		assert.Equal(w.t, 15*time.Second, activity.GetInfo(ctx).HeartbeatTimeout)
 		select {
 		case err := <-w.endOf(in.Host):
 			return err

@@ -29,6 +29,8 @@ type Membership struct {
 	// after open has changed.
 	open    int
 	changed chan struct{}
+	// beat is the time between two heartbeats of the last lease.
+	beat time.Duration
 	// confirmed is the time at which the server last confirmed a lease.
 	confirmed time.Time
 	// leaves is closed once the host leaves in order.
@@ -50,19 +52,16 @@ type HostChecks interface {
 func NewMembership(s *Server, queue string, h fleet.Host, checks HostChecks) *Membership {
 	return &Membership{
 		server: s, queue: queue, host: h, checks: checks,
-		changed: make(chan struct{}, 1), leaves: make(chan struct{}), confirmed: time.Now(),
+		changed: make(chan struct{}, 1), leaves: make(chan struct{}), beat: fleet.Beat(1), confirmed: time.Now(),
 	}
 }
 
 const (
-	// leaseTakes is the longest time that a host waits for its lease after it has joined.
-	// leaseFollows is the longest time that it waits for the next lease after one has ended,
-	// before it joins again: a fleet that continues in another execution gives a new lease
-	// without being asked.
-	leaseTakes, leaseFollows = 20 * time.Second, 2 * time.Second
-	// hostBeats is the interval between heartbeats of a host, a third of the time after which
-	// it counts as silent.
-	hostBeats = 5 * time.Second
+	// leaseTakes is the longest time that a host waits until it has joined, and then for its lease:
+	// many hosts may join at once.
+	leaseTakes = time.Minute
+	// leaseFollows is for [Membership.leaseFollows].
+	leaseFollows = 2 * time.Second
 	// checksTake is the longest time that a host waits for the first results of its checks
 	// before it joins. Checks without a result keep it from tasks.
 	checksTake = 2 * time.Second
@@ -92,9 +91,19 @@ func (m *Membership) Keep(ctx context.Context, holds func() []fleet.Holding, ref
 		again.Reset()
 		wait := leaseTakes
 		for m.await(ctx, true, wait) && m.await(ctx, false, 0) {
-			wait = leaseFollows
+			wait = m.leaseFollows()
 		}
 	}
+}
+
+// leaseFollows returns the longest time that a host waits for the next lease after one has ended,
+// before it joins again: a fleet that continues in another execution gives all hosts new leases
+// without being asked. If it is large, that takes a while, and hosts that join again meanwhile
+// would soon make it continue once more.
+func (m *Membership) leaseFollows() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return leaseFollows + m.beat - fleet.Beat(1)
 }
 
 // await waits until this host has a lease, or has none, and reports whether that came before
@@ -222,14 +231,18 @@ func (m *Membership) HostLease(ctx context.Context, in fleet.HostLeaseInput) err
 	if in.Instance != m.host.Instance {
 		return temporal.NewNonRetryableApplicationError("this is another host worker", "Superseded", nil)
 	}
+	beat := max(in.Beat, fleet.Beat(1)) // an earlier version gives none
+	m.mu.Lock()
+	m.beat = beat
+	m.mu.Unlock()
 	m.count(1)
 	defer m.count(-1)
 	token := activity.GetInfo(ctx).TaskToken
-	ticker := time.NewTicker(hostBeats)
+	ticker := time.NewTicker(beat)
 	defer ticker.Stop()
 	for {
-		beating, cancel := context.WithTimeout(ctx, hostBeats)
-		err := m.server.RecordActivityHeartbeat(beating, token, m.beat()...)
+		beating, cancel := context.WithTimeout(ctx, beat)
+		err := m.server.RecordActivityHeartbeat(beating, token, m.results()...)
 		cancel()
 		if temporal.IsCanceledError(err) || IsGone(err) {
 			return err
@@ -252,8 +265,8 @@ func (m *Membership) HostLease(ctx context.Context, in fleet.HostLeaseInput) err
 	}
 }
 
-// beat returns the details of a heartbeat: the results of the checks, if there are any.
-func (m *Membership) beat() []any {
+// results returns the details of a heartbeat: the results of the checks, if there are any.
+func (m *Membership) results() []any {
 	if results := m.checks.Results(); len(results) > 0 {
 		return []any{fleet.HostBeat{Host: m.host.Name, Checks: results}}
 	}

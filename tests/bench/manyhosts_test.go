@@ -31,8 +31,8 @@ import (
 
 // BenchmarkManyHosts measures a run on many hosts that have no processes: they are in this process,
 // execute the activities of the run and send its heartbeats. A real controller executes its workflows
-// on a real server. The workflow of the queue is replaced by one that gives the run all hosts: package
-// fleet has the figures of the real one.
+// on a real server. The workflow of the queue is replaced by one that gives the run all hosts: for the
+// real one see [BenchmarkManyJoin].
 //
 // CLUSTERRUN_MANY replaces the sizes: "hosts x tasks on each,…", such as "1000x8".
 func BenchmarkManyHosts(b *testing.B) {

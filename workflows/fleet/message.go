@@ -1,5 +1,7 @@
 package fleet
 
+import "time"
+
 // Message is a message from a run to its fleet. One field is set.
 type Message struct {
 	Asked   *Asked   `json:"asked,omitempty"`
@@ -20,7 +22,18 @@ type Answer struct {
 type HostLeaseInput struct {
 	Host     string `json:"host"`
 	Instance string `json:"instance"`
+	// Beat is the time between two heartbeats; see [Beat].
+	Beat time.Duration `json:"beat"`
 }
+
+// leastBeat is the time between two heartbeats of a host in a small fleet, and eachBeat that
+// between the heartbeats of any two hosts in a large one.
+const leastBeat, eachBeat = 5 * time.Second, 25 * time.Millisecond
+
+// Beat returns the time between two heartbeats of a host in a fleet with that many hosts. After
+// three times as long it counts as silent. All hosts together send at most 40 heartbeats in a
+// second, because they go to one workflow, whose changes the server writes one after the other.
+func Beat(hosts int) time.Duration { return max(leastBeat, time.Duration(hosts)*eachBeat) }
 
 // CheckInput names runs that may have ended without a message to their fleet.
 type CheckInput struct {

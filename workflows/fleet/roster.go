@@ -120,6 +120,9 @@ func whoIsThere(names []string) string {
 // Count returns the number of hosts.
 func (ro *roster) Count() int { return len(ro.hosts) }
 
+// Size returns the number of hosts, silent ones included.
+func (ro *roster) Size() int { return len(ro.hosts) }
+
 // AnyHost returns the first host that answers and is accepted.
 func (ro *roster) AnyHost(accept func(name string) bool) (Host, bool) {
 	i := slices.IndexFunc(ro.hosts, func(h *host) bool { return !h.silent && accept(h.Name) })

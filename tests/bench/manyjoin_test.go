@@ -1,0 +1,98 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/clusterrun/clusterrun/activities/server"
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/fleet"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// BenchmarkManyJoin measures how long hosts without processes take to join a queue, all at the same
+// time, and what their heartbeats cost the server then.
+func BenchmarkManyJoin(b *testing.B) {
+	for _, hosts := range []int{200, 1000} {
+		b.Run(fmt.Sprint(hosts), func(b *testing.B) {
+			s := harness.StartServer(b, "--headless")
+			c := &crowd{
+				b: b, server: s, controller: s.StartCLI(b, "worker", "--role", "controller", "--host-name", "controller"),
+				client: s.Client(), connection: &server.Server{}, hosts: hosts, each: 8,
+			}
+			c.connection.Connect(c.client)
+			var leases atomic.Int64
+			before, began := c.cpu(), time.Now()
+			for i := range hosts {
+				c.join(i, &leases)
+			}
+			harness.Within(b, 20*time.Minute, "the queue has all hosts", func() bool { return c.joined() == hosts })
+			c.note(time.Since(began).Seconds(), "s/join")
+			c.note(c.cpu()-before, "server-CPU-s/join")
+			before, began = c.cpu(), time.Now()
+			time.Sleep(time.Minute) // their heartbeats are measured
+			c.note((c.cpu()-before)/time.Since(began).Seconds(), "server-CPUs/joined")
+			require.Equal(b, hosts, c.joined(), "all of them stay")
+			c.note(float64(leases.Load()), "leases")
+			c.reportHistory(spec.FleetID(spec.TaskQueue))
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// join starts a host that joins the queue.
+func (c *crowd) join(i int, leases *atomic.Int64) {
+	c.b.Helper()
+	h := &crowdHost{crowd: c, i: i, name: hostName(i), instance: instance(i)}
+	member := server.NewMembership(c.connection, spec.TaskQueue, fleet.Host{
+		Name: h.name, Instance: h.instance, Address: h.address(), Version: spec.Version, Slots: c.each, CPUs: 64, Memory: 1 << 40,
+	}, noChecks{})
+	w := worker.New(c.client, spec.InstanceQueue(spec.TaskQueue, h.name, h.instance), worker.Options{
+		DisableWorkflowWorker: true, MaxConcurrentActivityTaskPollers: 1, DisableRegistrationAliasing: true,
+	})
+	named := func(f any, name string) { w.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name}) }
+	named(func(ctx context.Context, in fleet.HostLeaseInput) error {
+		leases.Add(1)
+		return member.HostLease(ctx, in)
+	}, spec.ActivityHostLease)
+	named(member.FleetCheck, spec.ActivityFleetCheck)
+	require.NoError(c.b, w.Start())
+	ctx, cancel := context.WithCancel(context.Background())
+	c.b.Cleanup(func() { cancel(); w.Stop() })
+	go member.Keep(ctx, func() []fleet.Holding { return nil }, func(error) {})
+}
+
+// joined returns the number of hosts that the queue has.
+func (c *crowd) joined() (n int) {
+	all, err := fleet.AllHosts(func(after string) (page []fleet.HostStatus, err error) {
+		v, err := c.client.QueryWorkflow(c.b.Context(), spec.FleetID(spec.TaskQueue), "", spec.QueryHosts, after)
+		if err == nil {
+			err = v.Get(&page)
+		}
+		return page, err
+	})
+	if err != nil {
+		return 0 // it does not answer in time
+	}
+	for _, h := range all {
+		if h.State == fleet.HostReady {
+			n++
+		}
+	}
+	return n
+}
+
+type noChecks struct{}
+
+func (noChecks) First(context.Context, time.Duration) {}
+func (noChecks) Names() []string                      { return nil }
+func (noChecks) Failing() []fleet.Failing             { return nil }
+func (noChecks) Changed() <-chan struct{}             { return nil }
+func (noChecks) Results() []fleet.CheckResult         { return nil }
