@@ -24,8 +24,8 @@ export CLUSTERRUN_BIN       := $(abspath $(BIN)/clusterrun)
 # The linters vet. With -short, tests leave out cases that others resemble and that take minutes.
 WAITS     := -vet=off -timeout 60m -parallel 4
 TESTFLAGS ?= -short $(WAITS)
-# The packages that take longest come first.
-PACKAGES  ?= ./tests/e2e ./tests/drill ./...
+# The package that takes longest comes first.
+PACKAGES  ?= ./tests/e2e ./...
 
 # The programs need no libc, so they run on every Linux.
 STATIC := CGO_ENABLED=0
