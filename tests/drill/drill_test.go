@@ -27,6 +27,8 @@ const (
 	// outage is the other bound of the runs in every other round: hosts that reach each other
 	// continue for that long without a server.
 	outage = 40 * time.Second
+	// serverStarts is the longest time that the server takes to start on such a machine.
+	serverStarts = 3 * time.Second
 	// goneBound is the longest time that a process may live after the end of its run.
 	goneBound = 10 * time.Second
 )
@@ -54,7 +56,10 @@ type stage struct {
 	full bool
 	// serverless reports whether the server was away in this round.
 	serverless bool
-	random     *rand.Rand
+	// patience is the longest time for which the server does not answer in this round on a machine
+	// that is quick enough for leases of stopAfter.
+	patience time.Duration
+	random   *rand.Rand
 	// round is the number of the round. vips are its runs that may preempt others, sick its hosts
 	// that failed their check, and lost those that were killed for long.
 	round int
@@ -122,10 +127,11 @@ func (s *stage) play(t *testing.T, n int, faults []Fault) []string {
 	runs = append(runs, s.vips...)
 	s.faulty = map[string]bool{}
 	s.full = slices.ContainsFunc(faults, func(f Fault) bool { return f.Kind == FillState || f.Kind == FillLogs })
-	s.serverless = slices.ContainsFunc(faults, func(f Fault) bool {
-		return f.Kind == KillServer || f.Kind == KillServerTwice || f.Kind == FreezeServer
-	})
+	s.serverless, s.patience = false, time.Second
 	for _, f := range faults {
+		if f.Kind == KillServer || f.Kind == KillServerTwice || f.Kind == FreezeServer {
+			s.serverless, s.patience = true, max(s.patience, f.For+serverStarts)
+		}
 		for _, i := range f.MayLose() {
 			s.faulty[HostName(i)] = true
 		}
@@ -139,7 +145,7 @@ func (s *stage) play(t *testing.T, n int, faults []Fault) []string {
 // mayLose returns the hosts that may have lost processes in this round: all of them, if the
 // server did not answer for so long that leases may have run out.
 func (s *stage) mayLose() map[string]bool {
-	if s.pulse.gap() < stopAfter/3 { // the requests of the hosts take as long again
+	if s.pulse.gap() < s.patience {
 		return s.faulty
 	}
 	all := map[string]bool{}
