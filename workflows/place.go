@@ -355,6 +355,8 @@ func (pl *placer) placementError(h *host, err error) error {
 	case app != nil:
 		// Its last refusal, also if the deadline ended the tries.
 		why = app.Message()
+	case errors.As(err, &timeout) && h.queue != "":
+		why = "its host worker did not answer in time"
 	case errors.As(err, &timeout):
 		why = fmt.Sprintf("no host worker serves queue %q, %s after the start; start one there with `clusterrun worker`, or correct the address",
 			h.reserveQueue(pl.queue), pl.spec.PlacementTimeout)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
@@ -46,6 +47,25 @@ func TestARefusalWaitsForNoOtherHost(t *testing.T) {
 	assert.Equal(t, spec.ErrInvalidRunSpec, app.Type())
 	assert.Equal(t, "one port for two tasks", app.Message())
 	assert.Less(t, env.Now().Sub(begun), time.Minute)
+}
+
+// A host that took its tasks and then does not answer is there: nobody has to start it.
+func TestAHostThatDoesNotTakeTheCluster(t *testing.T) {
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.PrivateQueue("test")})
+	env.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
+	register := func(name string, f any) { env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name}) }
+	register(hostapi.Name(hostapi.Host.Reserve), func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
+		host := map[string]string{"worker-0": "a", "worker-1": "b"}[in.Tasks[0]]
+		return hostapi.ReserveOutput{Host: host, Instance: "i", Addresses: []string{host + ":1"}}, nil
+	})
+	register(hostapi.Name(hostapi.Host.Prepare), func(context.Context, hostapi.PrepareInput) (hostapi.PrepareOutput, error) {
+		return hostapi.PrepareOutput{}, temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
+	})
+	register(hostapi.Name(hostapi.Host.Release), func(context.Context) (hostapi.ReleaseOutput, error) { return hostapi.ReleaseOutput{}, nil })
+	execute(t, env, spec.RunSpec{Command: []string{"x"}, Tasks: []spec.TaskGroup{{Type: "worker", Addresses: []string{"a:1", "b:1"}}}})
+	require.ErrorContains(t, env.GetWorkflowError(), "worker-0 could not be placed on host a: its host worker did not answer in time")
 }
 
 // A run with hosts of its own has them for good.
