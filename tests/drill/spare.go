@@ -45,7 +45,8 @@ func checkRanks(pages []page, faulty string) []string {
 	return found
 }
 
-// checkReplaced checks that the spare of a run has replaced a host before that was back.
+// checkReplaced checks that the spare of a run has replaced a host, unless the next generation
+// began only when that was back: the leases of its tasks do not end at the same time.
 func checkReplaced(pages []page, l lost) []string {
 	last := -1
 	for _, p := range pages {
@@ -54,18 +55,20 @@ func checkReplaced(pages []page, l lost) []string {
 		}
 	}
 	before := map[string]string{}
-	replaced := map[string]string{}
+	replaced, returned := map[string]string{}, map[string]bool{}
 	for _, p := range pages {
 		switch {
 		case p.generation == last:
 			before[p.task] = p.host
 		case p.generation > last && l.covers(p.started):
 			replaced[p.task] = p.host
+		case p.generation == last+1 && p.host == l.host:
+			returned[p.task] = true
 		}
 	}
 	var found []string
 	for _, task := range slices.Sorted(maps.Keys(before)) {
-		if before[task] == l.host && replaced[task] != l.spare {
+		if before[task] == l.host && replaced[task] != l.spare && !returned[task] {
 			found = append(found, fmt.Sprintf("%s was lost with %s, and was then on %q; the spare was %s", task, l.host, replaced[task], l.spare))
 		}
 	}
