@@ -17,6 +17,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/server"
+	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
@@ -69,7 +70,7 @@ func (r *reconciler) reconcileAll(ctx context.Context) {
 					r.Log.Debug("a run cannot be compared with the server now", zap.String("run", p.Run.WorkflowID), zap.Error(err))
 				}
 				if !r.leases.holdsAny(p) {
-					r.rest(ctx, p)
+					_ = retry.Sleep(ctx, restOf(p))
 				}
 			})
 		}
@@ -79,14 +80,6 @@ func (r *reconciler) reconcileAll(ctx context.Context) {
 		case <-r.leases.nudge:
 		case <-ticker.C:
 		}
-	}
-}
-
-// rest delays the next check of a run with many hosts.
-func (r *reconciler) rest(ctx context.Context, p *plan) {
-	select {
-	case <-time.After(restOf(p)):
-	case <-ctx.Done():
 	}
 }
 
