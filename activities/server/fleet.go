@@ -60,8 +60,6 @@ const (
 	// leaseTakes is the longest time that a host waits until it has joined, and then for its lease:
 	// many hosts may join at once.
 	leaseTakes = time.Minute
-	// leaseFollows is for [Membership.leaseFollows].
-	leaseFollows = 2 * time.Second
 	// checksTake is the longest time that a host waits for the first results of its checks
 	// before it joins. Checks without a result keep it from tasks.
 	checksTake = 2 * time.Second
@@ -101,9 +99,10 @@ func (m *Membership) Keep(ctx context.Context, holds func() []fleet.Holding, ref
 // without being asked. If it is large, that takes a while, and hosts that join again meanwhile
 // would soon make it continue once more.
 func (m *Membership) leaseFollows() time.Duration {
+	const small = 2 * time.Second // in a small fleet
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return leaseFollows + m.beat - fleet.Beat(1)
+	return small + m.beat - fleet.Beat(1)
 }
 
 // await waits until this host has a lease, or has none, and reports whether that came before
