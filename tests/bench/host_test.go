@@ -3,8 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"os"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +12,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/tests/measure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -96,17 +95,11 @@ func resident(b *testing.B, pids []int) int64 {
 	return size
 }
 
-func cpu(b *testing.B, pids []int) time.Duration {
-	var ticks int64
+func cpu(b *testing.B, pids []int) (used time.Duration) {
 	for _, pid := range pids {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		stat, err := proc.ReadStat(pid)
 		require.NoError(b, err)
-		fields := strings.Fields(string(text[strings.LastIndex(string(text), ")")+1:]))
-		for _, field := range fields[11:13] {
-			n, err := strconv.ParseInt(field, 10, 64)
-			require.NoError(b, err)
-			ticks += n
-		}
+		used += stat.User + stat.System
 	}
-	return time.Duration(ticks) * time.Second / 100
+	return used
 }

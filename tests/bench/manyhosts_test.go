@@ -1,12 +1,12 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -36,15 +36,18 @@ import (
 //
 // CLUSTERRUN_MANY replaces the sizes: "hosts x tasks on each,…", such as "1000x8".
 func BenchmarkManyHosts(b *testing.B) {
-	sizes := "1000x1,1000x8"
-	if s := os.Getenv("CLUSTERRUN_MANY"); s != "" {
-		sizes = s
-	}
-	for size := range strings.SplitSeq(sizes, ",") {
+	for size := range strings.SplitSeq(cmp.Or(os.Getenv("CLUSTERRUN_MANY"), "1000x1,1000x8"), ",") {
 		var hosts, each int
 		_, err := fmt.Sscanf(size, "%dx%d", &hosts, &each)
 		require.NoError(b, err)
-		b.Run(size, func(b *testing.B) { newCrowd(b, hosts, each).measure() })
+		b.Run(size, func(b *testing.B) {
+			c := newCrowd(b, hosts, each)
+			for i := range hosts {
+				c.serve(i)
+			}
+			c.replaceQueue()
+			c.measure()
+		})
 	}
 }
 
@@ -74,10 +77,6 @@ func newCrowd(b *testing.B, hosts, each int) *crowd {
 		hosts: hosts, each: each, allRunning: make(chan time.Time, 1), ends: make(chan struct{}), inputs: map[string]int{},
 	}
 	c.connection.Connect(c.client)
-	for i := range hosts {
-		c.serve(i)
-	}
-	c.replaceQueue()
 	return c
 }
 
@@ -118,17 +117,13 @@ func (c *crowd) replaceQueue() {
 // serve starts a host.
 func (c *crowd) serve(i int) {
 	c.b.Helper()
-	h := &crowdHost{crowd: c, i: i, name: hostName(i), instance: instance(i)}
-	w := worker.New(c.client, spec.InstanceQueue(spec.TaskQueue, h.name, h.instance), worker.Options{
-		DisableWorkflowWorker: true, MaxConcurrentActivityTaskPollers: 1,
+	h := c.host(i)
+	h.execute(map[string]any{
+		hostapi.Name(hostapi.Host.Reserve): h.Reserve,
+		hostapi.Name(hostapi.Host.Prepare): h.Prepare,
+		hostapi.Name(hostapi.Host.RunTask): h.RunTask,
+		hostapi.Name(hostapi.Host.Release): h.Release,
 	})
-	named := func(f any, name string) { w.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name}) }
-	named(h.Reserve, hostapi.Name(hostapi.Host.Reserve))
-	named(h.Prepare, hostapi.Name(hostapi.Host.Prepare))
-	named(h.RunTask, hostapi.Name(hostapi.Host.RunTask))
-	named(h.Release, hostapi.Name(hostapi.Host.Release))
-	require.NoError(c.b, w.Start())
-	c.b.Cleanup(w.Stop)
 }
 
 // crowdHost is a host without processes.
@@ -137,6 +132,23 @@ type crowdHost struct {
 	i              int
 	name, instance string
 	tasks          []string
+}
+
+func (c *crowd) host(i int) *crowdHost {
+	return &crowdHost{crowd: c, i: i, name: hostName(i), instance: instance(i)}
+}
+
+// execute starts to execute the activities of the host.
+func (h *crowdHost) execute(activities map[string]any) {
+	h.b.Helper()
+	w := worker.New(h.client, spec.InstanceQueue(spec.TaskQueue, h.name, h.instance), worker.Options{
+		DisableWorkflowWorker: true, MaxConcurrentActivityTaskPollers: 1, DisableRegistrationAliasing: true,
+	})
+	for name, f := range activities {
+		w.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
+	}
+	require.NoError(h.b, w.Start())
+	h.b.Cleanup(w.Stop)
 }
 
 func (h *crowdHost) address() string { return fmt.Sprintf("10.%d.%d.7", h.i/250, h.i%250) }
@@ -218,8 +230,6 @@ func (h *crowdHost) Release(context.Context, hostapi.ReleaseInput) (hostapi.Rele
 	return out, nil
 }
 
-const mib = 1 << 20
-
 // note prints a figure at once: the measurement takes many minutes.
 func (c *crowd) note(figure float64, unit string) {
 	fmt.Fprintf(os.Stderr, "%s: %.4g %s\n", c.b.Name(), figure, unit)
@@ -288,17 +298,7 @@ func size(b *testing.B, v any) int {
 }
 
 // cpu returns the processor time that the server has used, in seconds.
-func (c *crowd) cpu() float64 {
-	c.b.Helper()
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(c.server.PID()), "stat"))
-	require.NoError(c.b, err)
-	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	user, err := strconv.Atoi(fields[11])
-	require.NoError(c.b, err)
-	system, err := strconv.Atoi(fields[12])
-	require.NoError(c.b, err)
-	return float64(user+system) / 100
-}
+func (c *crowd) cpu() float64 { return cpu(c.b, []int{c.server.PID()}).Seconds() }
 
 // reportHistory reports the sizes of the histories of the run and of what belongs to it.
 func (c *crowd) reportHistory(id string) {
@@ -323,5 +323,5 @@ func (c *crowd) reportHistory(id string) {
 	for cause, n := range failed {
 		c.note(float64(n), "workflow-tasks/"+cause)
 	}
-	c.note(float64(d.GetWorkflowExecutionInfo().GetHistorySizeBytes())/mib, "MiB/history")
+	c.note(float64(d.GetWorkflowExecutionInfo().GetHistorySizeBytes())/(1<<20), "MiB/history")
 }

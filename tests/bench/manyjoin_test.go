@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/worker"
 
 	"github.com/clusterrun/clusterrun/activities/server"
 	"github.com/clusterrun/clusterrun/tests/harness"
@@ -22,12 +20,7 @@ import (
 func BenchmarkManyJoin(b *testing.B) {
 	for _, hosts := range []int{200, 1000} {
 		b.Run(fmt.Sprint(hosts), func(b *testing.B) {
-			s := harness.StartServer(b, "--headless")
-			c := &crowd{
-				b: b, server: s, controller: s.StartCLI(b, "worker", "--role", "controller", "--host-name", "controller"),
-				client: s.Client(), connection: &server.Server{}, hosts: hosts, each: 8,
-			}
-			c.connection.Connect(c.client)
+			c := newCrowd(b, hosts, 8)
 			var leases atomic.Int64
 			before, began := c.cpu(), time.Now()
 			for i := range hosts {
@@ -50,22 +43,19 @@ func BenchmarkManyJoin(b *testing.B) {
 // join starts a host that joins the queue.
 func (c *crowd) join(i int, leases *atomic.Int64) {
 	c.b.Helper()
-	h := &crowdHost{crowd: c, i: i, name: hostName(i), instance: instance(i)}
+	h := c.host(i)
 	member := server.NewMembership(c.connection, spec.TaskQueue, fleet.Host{
 		Name: h.name, Instance: h.instance, Address: h.address(), Version: spec.Version, Slots: c.each, CPUs: 64, Memory: 1 << 40,
 	}, noChecks{})
-	w := worker.New(c.client, spec.InstanceQueue(spec.TaskQueue, h.name, h.instance), worker.Options{
-		DisableWorkflowWorker: true, MaxConcurrentActivityTaskPollers: 1, DisableRegistrationAliasing: true,
+	h.execute(map[string]any{
+		spec.ActivityHostLease: func(ctx context.Context, in fleet.HostLeaseInput) error {
+			leases.Add(1)
+			return member.HostLease(ctx, in)
+		},
+		spec.ActivityFleetCheck: member.FleetCheck,
 	})
-	named := func(f any, name string) { w.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name}) }
-	named(func(ctx context.Context, in fleet.HostLeaseInput) error {
-		leases.Add(1)
-		return member.HostLease(ctx, in)
-	}, spec.ActivityHostLease)
-	named(member.FleetCheck, spec.ActivityFleetCheck)
-	require.NoError(c.b, w.Start())
 	ctx, cancel := context.WithCancel(context.Background())
-	c.b.Cleanup(func() { cancel(); w.Stop() })
+	c.b.Cleanup(cancel)
 	go member.Keep(ctx, func() []fleet.Holding { return nil }, func(error) {})
 }
 
