@@ -3,7 +3,12 @@ package activities
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -15,9 +20,13 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/system/hostuser"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskservices"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 func execution(id, first string, status enumspb.WorkflowExecutionStatus, events int64) *workflowservice.DescribeWorkflowExecutionResponse {
@@ -76,5 +85,92 @@ func TestAPushedCancellationIsConfirmed(t *testing.T) {
 		answers := make(chan error, 1)
 		l.confirm(t.Context(), supervisor.Process{}, pushed, answers)
 		assert.Equal(t, c.want, <-answers)
+	}
+}
+
+// A failure that is cut in the middle of a character cannot be sent.
+func TestBounded(t *testing.T) {
+	for shift := range 4 {
+		s := bounded(strings.Repeat("x", shift) + strings.Repeat("\u20ac", 1000))
+		assert.True(t, utf8.ValidString(s))
+		assert.LessOrEqual(t, len(s), maxMessage)
+	}
+	assert.Equal(t, "a\uFFFDb", bounded("a\xffb"))
+	assert.Equal(t, "short", bounded("short"))
+}
+
+// All hosts of a run together ask the server about it at most 50 times a second.
+func TestHostsOfALargeRunAskTheServerRarely(t *testing.T) {
+	tasks := []spec.TaskGroup{{Type: "worker", Count: new(8000)}}
+	for hosts, want := range map[int]time.Duration{1: 0, 100: 0, 1000: 18 * time.Second} {
+		assert.Equal(t, want, restOf(&plan{Spec: &spec.RunSpec{Tasks: tasks}, Cluster: hostapi.Cluster{Hosts: hosts}}), "%d hosts", hosts)
+	}
+	reserved := &plan{Spec: &spec.RunSpec{Tasks: tasks}, Tasks: []string{"worker-0", "worker-1", "worker-2", "worker-3", "worker-4", "worker-5", "worker-6", "worker-7"}}
+	assert.Equal(t, 18*time.Second, restOf(reserved), "before the host knows the others")
+	assert.Zero(t, restOf(&plan{Spec: &spec.RunSpec{Tasks: tasks}}), "a host that the run has left")
+}
+
+// The plan records the user as which files are read. The present owner of their directory
+// proves nothing.
+func TestFilesOfAnotherUserAreNotReadAsUs(t *testing.T) {
+	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Log: zap.NewNop()})
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, tasklog.StderrFile), []byte("the secret\n"), 0o600))
+	ours := supervisor.Process{Key: runkey.Task{Task: "worker-0"}, PID: 1, LogDir: dir, Exit: &supervisor.Exit{Code: 1}}
+	theirs := ours
+	theirs.User = "alice"
+	p := &plan{Spec: (&spec.RunSpec{}).WithDefaults()}
+
+	for _, p := range []*plan{nil, p} {
+		e, _ := h.describeExit(p, ours)
+		assert.Equal(t, "the secret", e.Message)
+		e, _ = h.describeExit(p, theirs)
+		assert.Equal(t, "the process ran as the user alice, and the record needed to read its files is gone", e.Message)
+		assert.Equal(t, 1, e.ExitCode)
+		assert.Equal(t, spec.CauseOrigin, e.Cause)
+	}
+	assert.Len(t, lastOutput(p, []supervisor.Process{ours}), 1)
+	assert.Empty(t, lastOutput(p, []supervisor.Process{theirs}))
+
+	alice := &hostuser.User{Name: "alice", UID: 54321}
+	user, err := (&plan{User: alice}).userOf(theirs)
+	require.NoError(t, err)
+	assert.Equal(t, alice, user)
+}
+
+// A host refuses more tasks than it has slots, unless the tasks belong to its only run and it
+// may be oversubscribed.
+func TestClaimSlots(t *testing.T) {
+	other := runkey.Run{Namespace: "default", WorkflowID: "other", RunID: "1"}
+	tasks := (&spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker", Count: new(3)}}}).TaskList()
+	for name, test := range map[string]struct {
+		slots         int
+		oversubscribe bool
+		others        []string
+		refusal       string
+	}{
+		"room":                {slots: 4, others: []string{"worker-0"}},
+		"no room":             {slots: 2, refusal: "host a has 2 of 2 slots free, the run needs 3"},
+		"no bound":            {slots: 0, others: []string{"worker-0"}},
+		"oversubscribed":      {slots: 2, oversubscribe: true},
+		"others are there":    {slots: 3, oversubscribe: true, others: []string{"worker-0"}, refusal: "host a has 2 of 3 slots free, the run needs 3"},
+		"room beside another": {slots: 4, oversubscribe: true, others: []string{"worker-0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, err := NewHost(Config{Name: "a", StateDir: t.TempDir(), Slots: test.slots, Oversubscribe: test.oversubscribe, Log: zap.NewNop()})
+			require.NoError(t, err)
+			_, err = h.plans.update(other, func(*plan) (*plan, error) {
+				return &plan{Run: other, Spec: &spec.RunSpec{}, Tasks: test.others}, nil
+			})
+			require.NoError(t, err)
+			err = h.reservations.claimSlots(servedRun, 0, tasks)
+			if test.refusal == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.Error(t, err)
+			assert.Contains(t, err.Error(), test.refusal)
+		})
 	}
 }

@@ -1,6 +1,10 @@
 package activities
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -8,7 +12,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
+	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/process/taskenv"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/activities/trust/guard"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
@@ -74,4 +83,195 @@ func checkRefusal(t *testing.T, err error, want string) {
 	assert.Equal(t, spec.ErrInvalidRequest, app.Type())
 	assert.True(t, app.NonRetryable())
 	assert.Contains(t, app.Message(), want)
+}
+
+// limited is a supervisor that can only limit memory.
+type limited struct{ supervisor.API }
+
+func (limited) Controllers(context.Context) (supervisor.ControllersReply, error) {
+	return supervisor.ControllersReply{Controllers: []string{"memory"}, Why: "there is memory only"}, nil
+}
+
+func TestPreflightRefusesLimitsThatCannotBeEnforced(t *testing.T) {
+	h := assemble(&core{Config: Config{Name: "host-a", Supervisor: limited{}}})
+	var files unix.Rlimit
+	require.NoError(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &files))
+	task := func(typ string) spec.Task { return spec.Task{Type: typ, Command: []string{"true"}, Dir: "/"} }
+	s := &spec.RunSpec{
+		Limits: spec.Limits{Memory: "1GiB", PIDs: new(100), NoFile: new(int(files.Max))},
+		Tasks:  []spec.TaskGroup{{Type: "ps", Limits: spec.Limits{NoFile: new(int(files.Max) + 1), CPUs: new(2)}}, {Type: "worker"}},
+	}
+	var texts []string
+	for _, p := range h.checks.preflight(runkey.Run{}, s, nil, []spec.Task{task("ps"), task("worker")}) {
+		texts = append(texts, p.String())
+	}
+	assert.Equal(t, []string{
+		"limits.cpus: host host-a cannot enforce it: there is memory only (ps-0); or leave the limit out",
+		"limits.pids: host host-a cannot enforce it: there is memory only (ps-0 and 1 more); or leave the limit out",
+		fmt.Sprintf("limits.nofile: the host worker on host host-a may itself have at most %d (ps-0); raise its hard limit (ulimit -Hn, or LimitNOFILE of its service), or ask for less", files.Max),
+	}, texts)
+	assert.Equal(t, supervisor.Limits{Memory: 1 << 30, CPUs: 2, PIDs: 100, Rlimits: []supervisor.Rlimit{{Resource: unix.RLIMIT_NOFILE, Value: files.Max + 1}}}, limitsOf(s, task("ps")))
+	none := limitsOf(&spec.RunSpec{Limits: spec.Limits{Core: spec.CoreNone}}, task("worker"))
+	assert.Equal(t, []supervisor.Rlimit{{Resource: unix.RLIMIT_CORE}}, none.Rlimits)
+	all := limitsOf(&spec.RunSpec{Limits: spec.Limits{Core: spec.CoreUnlimited}}, task("worker"))
+	assert.Equal(t, []supervisor.Rlimit{{Resource: unix.RLIMIT_CORE, Value: unix.RLIM_INFINITY}}, all.Rlimits)
+}
+
+// The tasks of a run on one host share its resources, even if they came there separately.
+func TestResourcesOfAHost_MPR33(t *testing.T) {
+	t.Setenv("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b,GPU-c")
+	plans, err := openPlans(t.TempDir())
+	require.NoError(t, err)
+	h := assemble(&core{Config: Config{Name: "a"}, plans: plans})
+	run := runkey.Run{WorkflowID: "w"}
+	two, one := 2, 1
+	s := &spec.RunSpec{
+		Devices: spec.Resources{"auto"}, CPUs: spec.Resources{"auto"},
+		Tasks: []spec.TaskGroup{{Type: "chief", Count: &one}, {Type: "worker", Count: &two}, {Type: "ps", Count: &one}},
+	}
+	all := s.TaskList()
+	in := hostapi.ReserveInput{Spec: s}
+
+	problems, err := h.checks.checkResources(run, in, all[:2])
+	require.NoError(t, err)
+	assert.Empty(t, problems)
+	_, err = plans.update(run, func(*plan) (*plan, error) {
+		return &plan{Run: run, Spec: s, Tasks: []string{"worker-1", "chief-0"}}, nil
+	})
+	require.NoError(t, err)
+	problems, err = h.checks.checkResources(run, in, all[1:])
+	require.NoError(t, err)
+	require.Len(t, problems, 1)
+	assert.Equal(t, "devices: 4 tasks on host a share 3 devices (auto), but each needs one; give some types devices: [], or have fewer tasks", problems[0].String())
+	problems, err = h.checks.checkResources(runkey.Run{WorkflowID: "another"}, in, all[1:])
+	require.NoError(t, err)
+	assert.Empty(t, problems)
+
+	s.Tasks[2].Devices = spec.Resources{}
+	problems, err = h.checks.checkResources(run, in, all[1:])
+	require.NoError(t, err)
+	assert.Empty(t, problems)
+
+	// The order of local ranks counts, not the order of the reservations.
+	p, err := plans.get(run)
+	require.NoError(t, err)
+	p.Tasks = []string{"ps-0", "worker-1", "chief-0"}
+	p.Cluster.Members = []hostapi.Member{
+		{Type: "chief", Rank: 0, Host: "a"}, {Type: "worker", Index: 0, Rank: 1, Host: "b"},
+		{Type: "worker", Index: 1, Rank: 2, Host: "a", LocalRank: 1}, {Type: "ps", Rank: 3, Host: "a", LocalRank: 2},
+	}
+	l := &taskLease{Host: h, plan: p}
+	for name, want := range map[string]string{"chief-0": "GPU-a,GPU-c", "worker-1": "GPU-b", "ps-0": "", "worker-2": "GPU-a,GPU-c", "worker-3": "GPU-b"} {
+		task, ok := p.task(name)
+		if !ok { // a task that was added later
+			typ, index, err := spec.ParseTaskName(name)
+			require.NoError(t, err)
+			task = spec.Task{Type: typ, Index: index}
+		}
+		var process taskenv.Process
+		cpus, err := l.resources(task, &process)
+		require.NoError(t, err)
+		assert.Equal(t, want, process.Devices["CUDA_VISIBLE_DEVICES"], name)
+		assert.NotEmpty(t, cpus)
+		assert.Len(t, cpus, process.CPUs)
+	}
+
+	// The devices are gone when the task starts.
+	t.Setenv("CUDA_VISIBLE_DEVICES", "GPU-a")
+	_, err = l.resources(all[0], &taskenv.Process{})
+	assert.ErrorContains(t, err, "2 tasks on host a share 1 device (auto)")
+
+	// If no resources are requested, nothing is set.
+	p.Spec = &spec.RunSpec{Tasks: s.Tasks[:2]}
+	var process taskenv.Process
+	cpus, err := l.resources(all[0], &process)
+	require.NoError(t, err)
+	assert.Empty(t, cpus)
+	assert.Equal(t, taskenv.Process{}, process)
+}
+
+// If a newer program asks for something unknown, the error names it, and counts as a refusal by
+// this host rather than a mistake of the run.
+func TestWhatIsNotUnderstood(t *testing.T) {
+	h := assemble(&core{Config: Config{Name: "host-a"}})
+	for text, want := range map[string]string{
+		`{"spec": {"command": ["true"], "tasks": [{"type": "worker", "nicer": 1}]}, "generation": 0}`:           `host host-a has clusterrun ` + spec.Version + `, which does not understand the run's spec (unknown field "nicer"); upgrade it there`,
+		`{"spec": {"command": ["true"], "tasks": [{"type": "worker"}]}, "generation": 0, "moon": 1}`:            `unknown field "moon"`,
+		`{"spec": {"command": ["true"], "tasks": [{"type": "worker"}], "on_silence": "sing"}, "generation": 0}`: `on_silence`,
+		`{"spec": {"command": "true", "tasks": [{"type": "worker"}]}, "generation": 0}`:                         `command`,
+		`{"generation": 0}`: "there is no spec",
+		`{"spec": {"command": ["true"], "tasks": [{"type": "worker"}]}, "generation": 0}`: "",
+	} {
+		var in hostapi.ReserveInput
+		require.NoError(t, json.Unmarshal([]byte(text), &in))
+		err := h.reservations.understands(in)
+		if want == "" {
+			assert.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, want)
+		var refused *temporal.ApplicationError
+		require.True(t, errors.As(err, &refused))
+		assert.Equal(t, spec.ErrPlacement, refused.Type())
+	}
+}
+
+// An elastic run that has lost a host requests fewer tasks of the others than its spec has.
+func TestAPartOfAnElasticRunIsUnderstood(t *testing.T) {
+	s, err := spec.DecodeYAML([]byte(`{tasks: [{type: worker, count: 6, logs: {tee: "5:3"},
+		overrides: {"0": {command: [a]}, "1": {command: [a]}, "2": {command: [a]}, "3": {command: [a]}, "4": {command: [a]}, "5": {command: [b]}}}],
+		logs: {filter: [worker-4], redirects: "4:1"}, hosts: {count: "1:3"}, restart_scope: group}`))
+	require.NoError(t, err)
+	require.NoError(t, s.Validate())
+	for _, h := range []*Host{assemble(&core{}), assemble(&core{Config: Config{Guard: &guard.Guard{}}})} {
+		alone := s.Sized(2)
+		require.Error(t, alone.Validate())
+		assert.NoError(t, h.reservations.understands(hostapi.ReserveInput{Spec: alone}))
+		assert.NoError(t, h.reservations.understands(hostapi.ReserveInput{Spec: s.Sized(4), Tasks: []string{"worker-0", "worker-1"}}))
+		assert.NoError(t, h.reservations.understands(hostapi.ReserveInput{Spec: s, Tasks: []string{"worker-0", "worker-1"}}))
+
+		newer := *alone
+		newer.OnFailure = "hibernate"
+		assert.ErrorContains(t, h.reservations.understands(hostapi.ReserveInput{Spec: &newer}), "hibernate")
+		huge := *alone
+		huge.Hosts.Count = "1:9223372036854775807"
+		assert.ErrorContains(t, h.reservations.understands(hostapi.ReserveInput{Spec: &huge}), "hosts.count")
+		empty := *alone
+		empty.Tasks = nil
+		assert.ErrorContains(t, h.reservations.understands(hostapi.ReserveInput{Spec: &empty}), "tasks")
+	}
+}
+
+// A program does not take over runs if it would lose a part of their plans. Runs that are
+// over do not count.
+func TestPlansThatAreNotUnderstood(t *testing.T) {
+	dir := t.TempDir()
+	assert.NoError(t, UnderstandsPlans(dir))
+	s, err := openPlans(dir)
+	require.NoError(t, err)
+	run := runkey.Run{Namespace: "default", WorkflowID: "iris", RunID: "r1"}
+	_, err = s.update(run, func(*plan) (*plan, error) {
+		return &plan{Run: run, Spec: &spec.RunSpec{Command: []string{"true"}}}, nil
+	})
+	require.NoError(t, err)
+	require.NoError(t, UnderstandsPlans(dir))
+
+	var text map[string]any
+	raw, err := os.ReadFile(s.path(run))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(raw, &text))
+	text["spec"].(map[string]any)["nice"] = 5
+	write := func(name string) {
+		t.Helper()
+		raw, err := json.Marshal(text)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(name, raw, 0o600))
+	}
+	write(s.path(run))
+	assert.EqualError(t, UnderstandsPlans(dir), `the stored description of run iris is not understood: unknown field "nice"`)
+	text["released"] = true
+	write(s.path(run))
+	assert.NoError(t, UnderstandsPlans(dir))
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "torn.json"), []byte("{"), 0o600))
+	assert.NoError(t, UnderstandsPlans(dir), "that one is set aside")
 }

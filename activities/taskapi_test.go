@@ -7,16 +7,22 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/server"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/activities/tasks/taskservices"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
@@ -124,4 +130,167 @@ func TestComesBack(t *testing.T) {
 	assert.False(t, never.comesBack(exit(1, supervisor.ReasonNone), false))
 	sealed := &plan{Spec: once.Spec, Sealed: true}
 	assert.False(t, sealed.comesBack(exit(1, supervisor.ReasonNone), false))
+}
+
+// listening receives the messages to queues.
+type listening struct {
+	taskservices.Queues
+	messages chan closure.ServingMessage
+}
+
+func (l *listening) Tell(_ context.Context, _ closure.QueueInput, m closure.ServingMessage) error {
+	l.messages <- m
+	return nil
+}
+
+// forgetful is a server that does not know any activity.
+type forgetful struct{ client.Client }
+
+func (forgetful) RecordActivityHeartbeat(context.Context, []byte, ...any) error {
+	return serviceerror.NewNotFound("no such activity")
+}
+
+// The queue gives no more closures to a host that died. A host that only seemed dead reports
+// its presence once its lease was lost.
+func TestAHostWhoseLeaseWasLostSaysThatItIsThere(t *testing.T) {
+	queue := &listening{messages: make(chan closure.ServingMessage, 10)}
+	s := servingOf(t, queue)
+	s.asks("a", 1, 1)
+	first := <-queue.messages
+	require.Len(t, first.Serving, 1)
+	srv := &server.Server{}
+	srv.Connect(forgetful{})
+	s.do(func(ctx context.Context) error {
+		_, err := server.NewClosures(srv, s.Brokers()).RunClosures(ctx, closure.Lease{Run: s.of(), Closures: []closure.Closure{{ID: 1, Function: "g"}}})
+		require.ErrorContains(t, err, "no such activity")
+		return nil
+	})
+	again := <-queue.messages
+	assert.Equal(t, first.Serving, again.Serving)
+	assert.Equal(t, first.Broker, again.Broker)
+	assert.Greater(t, again.Seq, first.Seq)
+}
+
+// A host without leases reports its presence after a silence that is long enough for the queue
+// to give it up.
+func TestAHostThatWasCutOffSaysThatItIsThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queue := &listening{messages: make(chan closure.ServingMessage, 10)}
+		s := servingOf(t, queue)
+		defer s.Close()
+		require.NotNil(t, s.Brokers().Serving(s.run))
+		s.watch.mu.Lock()
+		s.watch.lastHeard = time.Now().Add(-time.Hour)
+		s.watch.mu.Unlock()
+		s.watch.heard(nil)
+		synctest.Wait()
+		assert.Empty(t, queue.messages, "nobody knows yet who serves")
+		assert.Empty(t, (<-queue.messages).Serving, "the broker is settled")
+		for range 10 {
+			time.Sleep(15 * time.Second)
+			s.watch.heard(nil)
+		}
+		time.Sleep(30 * time.Second)
+		s.watch.heard(serviceerror.NewUnavailable("away"))
+		synctest.Wait()
+		assert.Empty(t, queue.messages)
+		s.watch.heard(nil)
+		synctest.Wait()
+		assert.Len(t, queue.messages, 1)
+	})
+}
+
+// again returns the next host worker of the host, which knows only what is on disk.
+func (s *serving) again() *serving {
+	s.t.Helper()
+	next := *s
+	var err error
+	next.Host, err = NewHost(Config{Name: s.Name, StateDir: s.StateDir, Supervisor: emptied{}, Queues: s.queues, Server: beaten{}, Log: zap.NewNop()})
+	require.NoError(s.t, err)
+	s.t.Cleanup(next.Close)
+	return &next
+}
+
+// asks requests closures for a process of worker-0. With no slots, the process leaves.
+func (s *serving) asks(process string, seq uint64, slots int) {
+	s.t.Helper()
+	_, err := s.Brokers().Next(s.t.Context(), runkey.Task{Run: s.run, Task: "worker-0"}, taskapi.ClosuresRequest{
+		Process: process, Seq: seq, Slots: slots, Functions: []string{"f"},
+	})
+	require.NoError(s.t, err)
+}
+
+// ended reports that a process of worker-0 has ended, and returns the call that it was in.
+// Earlier processes that the supervisor still knows may be passed as well.
+func (s *serving) ended(number, code int, before ...supervisor.Process) (call string) {
+	s.t.Helper()
+	key := runkey.Task{Run: s.run, Task: "worker-0"}
+	q := supervisor.Process{Key: key, Number: number, Exit: &supervisor.Exit{Code: code}}
+	_, err := s.services.ProcessEnded(append(before, q), code == 0)
+	require.NoError(s.t, err)
+	p, err := s.plans.get(s.run)
+	require.NoError(s.t, err)
+	return p.inCall(q)
+}
+
+// A process that served and exited with 0 while no host worker was there has not completed: its
+// call was lost with the previous host worker.
+func TestAServingProcessExitsWhileItsHostWorkerIsDown(t *testing.T) {
+	first := newServing(t)
+	first.asks("a", 1, 1)
+	assert.Empty(t, first.ended(0, 0), "its host worker knows that it had nothing")
+
+	first.asks("b", 1, 1)
+	second := first.again()
+	assert.Equal(t, spec.UnknownCall, second.ended(1, 0))
+	assert.Equal(t, spec.UnknownCall, second.again().ended(1, 0), "and so for whoever judges it again")
+	assert.Empty(t, second.ended(2, 0), "the next one did not serve")
+
+	second.asks("c", 1, 1)
+	third := second.again()
+	third.asks("c", 2, 1)
+	assert.Empty(t, third.ended(3, 0), "it has told the new host worker that it has nothing")
+
+	third.asks("d", 1, 1)
+	third.asks("d", 2, 0)
+	assert.Empty(t, third.again().ended(4, 0), "it had left")
+
+	third = third.again()
+	third.asks("e", 1, 1)
+	fourth := third.again()
+	assert.Empty(t, fourth.ended(5, 1), "its exit code says enough")
+	assert.Empty(t, fourth.ended(6, 0))
+
+	fourth.asks("f", 1, 1)
+	fifth := fourth.again()
+	_, err := fifth.plans.update(fifth.run, func(p *plan) (*plan, error) {
+		p.Stopping = &spec.Stopping{Seq: 1, Stop: true}
+		return p, nil
+	})
+	require.NoError(t, err)
+	assert.Empty(t, fifth.ended(7, 0), "the tasks stop gracefully")
+}
+
+// A task that ends in calls again and again leaves no more calls behind than the supervisor
+// remembers processes, because each change writes the whole plan.
+func TestCallsOfProcessesThatAreOmittedAreForgotten(t *testing.T) {
+	s := newServing(t)
+	known := func(numbers ...int) (processes []supervisor.Process) {
+		for _, n := range numbers {
+			processes = append(processes, supervisor.Process{Key: runkey.Task{Run: s.run, Task: "worker-0"}, Number: n})
+		}
+		return processes
+	}
+	for number, before := range [][]supervisor.Process{nil, known(0), known(0, 1), known(0, 2)} {
+		s.asks(string(rune('a'+number)), 1, 1)
+		s = s.again()
+		require.Equal(t, spec.UnknownCall, s.ended(number, 0, before...))
+	}
+	p, err := s.plans.get(s.run)
+	require.NoError(t, err)
+	var kept []int
+	for _, c := range p.Calls {
+		kept = append(kept, c.Process)
+	}
+	assert.Equal(t, []int{0, 2, 3}, kept)
 }

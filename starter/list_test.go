@@ -3,6 +3,7 @@ package starter_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -288,4 +289,38 @@ func TestListNamesTheStateOfOpenRuns(t *testing.T) {
 	assert.Equal(t, "depends", pending[1].Run.WorkflowID)
 	assert.Equal(t, "the end of a, b", pending[1].Why)
 	assert.Equal(t, 2, pending[1].Tasks)
+}
+
+func TestDoing(t *testing.T) {
+	task := func(state spec.TaskState, host string, cause spec.Cause) starter.TaskStatus {
+		s := starter.TaskStatus{TaskStatus: spec.TaskStatus{State: state, Host: host}}
+		if cause != "" {
+			s.Exit = &spec.Exit{Cause: cause}
+		}
+		return s
+	}
+	again := task(spec.TaskRunning, "a", "")
+	again.NextStart = time.Unix(1, 0)
+	s := &starter.Status{
+		Silent: []starter.SilentHost{{Host: "b"}},
+		Tasks: []starter.TaskStatus{
+			again, task("", "", ""), task(spec.TaskRunning, "b", ""), task(spec.TaskPending, "", ""),
+			task(spec.TaskEnded, "a", spec.CauseCompleted), task(spec.TaskEnded, "a", spec.CauseOrigin), task(spec.TaskEnded, "b", spec.CauseHostLost),
+			task(spec.TaskEnded, "a", spec.CauseOperator), task(spec.TaskEnded, "a", spec.CauseTimeout), task(spec.TaskEnded, "a", spec.CauseOOM),
+		},
+	}
+	words := s.Doing()
+	assert.Equal(t, []string{"restarting", "unknown", "missing", "pending", "ended", "failed", "failed", "ended", "ended", "failed"}, words)
+	assert.Equal(t, "1 pending, 1 restarting, 3 ended, 3 failed, 1 missing, 1 unknown", starter.TallyOf(words).String())
+	assert.Empty(t, starter.TallyOf(nil).String())
+}
+
+func TestOddTasks(t *testing.T) {
+	words := slices.Repeat([]string{"running"}, 38)
+	assert.Empty(t, starter.Odd(words))
+	assert.Empty(t, starter.Odd(nil))
+	words[5], words[6], words[7] = "missing", "ended", "failed"
+	assert.Equal(t, []int{7, 5, 6}, starter.Odd(append(words, "running", "running")))
+	words[8], words[9] = "ended", "ended"
+	assert.Equal(t, []int{7, 5}, starter.Odd(words), "three of 38 are not few")
 }

@@ -1,12 +1,19 @@
 package workflows_test
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
@@ -77,4 +84,211 @@ func TestALocalRefusalIsForGood(t *testing.T) {
 	require.ErrorAs(t, env.GetWorkflowError(), &app)
 	assert.Equal(t, spec.ErrInvalidRunSpec, app.Type())
 	assert.Equal(t, []bool{true}, tries[hostapi.Name(hostapi.Host.Reserve)])
+}
+
+// afterWorld is a world with earlier runs. A run that is not in ends does not exist.
+func afterWorld(t *testing.T, ends map[string]spec.RunEnd) (*world, *atomic.Int32) {
+	w := newWorld(t)
+	w.SetContinueAsNewSuggested(false)
+	var launched atomic.Int32
+	w.RegisterActivityWithOptions(func(ctx context.Context, in spec.RunEndInput) (out spec.RunEndOutput, err error) {
+		assert.Equal(t, spec.AfterActivity+in.Run, activity.GetInfo(ctx).ActivityID)
+		end, exists := ends[in.Run]
+		switch {
+		case !exists:
+			return out, nil
+		case in.Execution == "":
+			return spec.RunEndOutput{Execution: "first of " + in.Run}, nil
+		}
+		assert.Equal(t, "first of "+in.Run, in.Execution)
+		if activity.GetInfo(ctx).Attempt < 3 || end == "" {
+			return out, temporal.NewApplicationError("it has not ended", "Unchanged")
+		}
+		return spec.RunEndOutput{Execution: in.Execution, End: end}, nil
+	}, activity.RegisterOptions{Name: spec.ActivityRunEnd})
+	w.OnActivity(hostapi.Name(hostapi.Host.RunTask), mock.Anything, mock.Anything).Return(func(context.Context, hostapi.RunTaskInput) (spec.Exit, error) {
+		launched.Add(1)
+		return spec.Exit{Cause: spec.CauseCompleted}, nil
+	}).Maybe()
+	return w, &launched
+}
+
+func TestARunBeginsAfterOthers(t *testing.T) {
+	w, launched := afterWorld(t, map[string]spec.RunEnd{"a": spec.EndedWell, "b": spec.EndedBadly, "c": spec.EndedSkipped})
+	require.NoError(t, w.start(t, spec.RunSpec{After: []spec.After{{Run: "a"}, {Run: "b", When: spec.AfterFailed}, {Run: "c", When: spec.AfterAny}}}, nil))
+	assert.Equal(t, int32(1), launched.Load())
+}
+
+// A run is skipped as soon as one of the earlier runs has not ended as the spec requires.
+func TestARunIsSkipped(t *testing.T) {
+	w, launched := afterWorld(t, map[string]spec.RunEnd{"open": "", "bad": spec.EndedBadly})
+	err := w.start(t, spec.RunSpec{After: []spec.After{{Run: "open"}, {Run: "bad"}}}, nil)
+	var failed *temporal.ApplicationError
+	require.ErrorAs(t, err, &failed)
+	assert.Equal(t, spec.ErrSkipped, failed.Type())
+	var r spec.RunResult
+	require.NoError(t, failed.Details(&r))
+	assert.Equal(t, spec.VerdictSkipped, r.Verdict)
+	assert.Equal(t, "run bad did not succeed", r.Message)
+	assert.Equal(t, spec.EndedByAfter, r.EndedBy)
+	assert.Zero(t, launched.Load())
+	assert.Empty(t, w.generations, "no host was asked")
+}
+
+func TestNoSuchEarlierRun(t *testing.T) {
+	for run, want := range map[string]string{
+		"none":                     `after[0].run: there is no run "none"`,
+		"default-test-workflow-id": "after[0].run: is the ID of this run",
+	} {
+		w, _ := afterWorld(t, nil)
+		err := w.start(t, spec.RunSpec{After: []spec.After{{Run: run}}}, nil)
+		assert.ErrorContains(t, err, want)
+	}
+}
+
+func TestARunThatWaitsForAnotherIsCancelled(t *testing.T) {
+	w, launched := afterWorld(t, nil)
+	w.OnActivity(spec.ActivityRunEnd, mock.Anything, spec.RunEndInput{Run: "open"}).Return(spec.RunEndOutput{Execution: "x"}, nil)
+	w.OnActivity(spec.ActivityRunEnd, mock.Anything, spec.RunEndInput{Run: "open", Execution: "x"}).
+		After(24*time.Hour).Return(spec.RunEndOutput{Execution: "x", End: spec.EndedWell}, nil)
+	w.RegisterDelayedCallback(w.CancelWorkflow, time.Hour)
+	err := w.start(t, spec.RunSpec{After: []spec.After{{Run: "open"}}}, nil)
+	require.Error(t, err)
+	var cancelled *temporal.CanceledError
+	require.ErrorAs(t, err, &cancelled)
+	assert.Zero(t, launched.Load())
+}
+
+// The end of a run does not wait for a host that the run has given up, and the result names
+// what is missing. What ran there is lost. A host that reports a loss itself is present, and is released.
+func TestTheEndWaitsForNoHostThatIsGivenUp(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		loss     error // of worker-1, which is on host b
+		released []string
+		missing  bool
+	}{
+		{"given up", temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START, nil), []string{"a/i"}, true},
+		{"the host reports the loss", temporal.NewNonRetryableApplicationError("its record is gone", spec.ErrHostLost, nil,
+			spec.Exit{ExitCode: -1, Cause: spec.CauseHostLost}), []string{"a/i", "b/i"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var suite testsuite.WorkflowTestSuite
+			env := suite.NewTestWorkflowEnvironment()
+			env.SetTestTimeout(time.Minute)
+			env.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.PrivateQueue("test")})
+			env.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
+			register := func(name string, f any) { env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name}) }
+			register(hostapi.Name(hostapi.Host.Reserve), func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
+				out := hostapi.ReserveOutput{Host: "b", Instance: "i", Addresses: []string{"b:1", "b:2"}[:len(in.Tasks)]}
+				if in.Tasks[0] == "worker-0" {
+					out.Host, out.Addresses = "a", []string{"a:1"}
+				}
+				return out, nil
+			})
+			register(hostapi.Name(hostapi.Host.Prepare), func(context.Context, hostapi.PrepareInput) (hostapi.PrepareOutput, error) {
+				return hostapi.PrepareOutput{}, nil
+			})
+			register(hostapi.Name(hostapi.Host.RunTask), func(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
+				if in.Task == "worker-1" {
+					return spec.Exit{}, c.loss
+				}
+				<-ctx.Done()
+				if in.Task == "worker-2" {
+					return spec.Exit{}, temporal.NewCanceledError() // no worker had it
+				}
+				return spec.Exit{}, temporal.NewCanceledError(spec.Exit{Cause: spec.CauseCollateral, Signal: "SIGTERM"})
+			})
+			var mu sync.Mutex
+			var released []string
+			register(hostapi.Name(hostapi.Host.Release), func(ctx context.Context) (hostapi.ReleaseOutput, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				released = append(released, strings.Split(activity.GetInfo(ctx).TaskQueue, "/host/")[1])
+				return hostapi.ReleaseOutput{}, nil
+			})
+			execute(t, env, spec.RunSpec{Command: []string{"x"}, Tasks: []spec.TaskGroup{{Type: "worker", Addresses: []string{"a:1", "b:1", "b:2"}}}})
+			var app *temporal.ApplicationError
+			require.ErrorAs(t, env.GetWorkflowError(), &app)
+			assert.Equal(t, spec.ErrHostLost, app.Type(), app.Message())
+			slices.Sort(released)
+			assert.Equal(t, c.released, released)
+			var r spec.RunResult
+			require.NoError(t, app.Details(&r))
+			if c.missing {
+				assert.Contains(t, strings.Join(r.NotReleased, "\n"), "host b did not come back; values and earlier exits that only it knows are missing")
+				assert.Equal(t, spec.CauseHostLost, r.Tasks[2].Exit.Cause)
+			} else {
+				assert.Empty(t, r.NotReleased)
+				assert.Nil(t, r.Tasks[2].Exit, "it started no process")
+			}
+		})
+	}
+}
+
+// The run starts a workflow for each notice, and ends although no notice is ever sent.
+func TestRunNotifies(t *testing.T) {
+	w := newWorld(t)
+	w.SetContinueAsNewSuggested(false)
+	var mu sync.Mutex // child workflows are started side by side
+	var told []workflows.NotifyInput
+	w.OnWorkflow(spec.NotifyWorkflowType, mock.Anything, mock.Anything).Return(func(ctx workflow.Context, in workflows.NotifyInput) error {
+		mu.Lock()
+		told = append(told, in)
+		mu.Unlock()
+		return workflow.Sleep(ctx, 24*time.Hour)
+	})
+	mail := spec.Notification{Events: []spec.NotifyOn{spec.NotifyRestart}, Command: []string{"mail"}}
+	hook := spec.Notification{Webhook: spec.Variable{From: spec.Source{FromFile: "/hook"}}}
+	s := spec.RunSpec{RestartScope: spec.RestartScopeGroup, MaxRestarts: new(1), Notify: []spec.Notification{mail, hook}}
+	require.Error(t, w.start(t, s, nil))
+
+	mu.Lock()
+	defer mu.Unlock()
+	require.Len(t, told, 2)
+	slices.SortFunc(told, func(a, b workflows.NotifyInput) int { return cmp.Compare(a.Each[0].Notice.ID, b.Each[0].Notice.ID) })
+	restart, end := told[0].Each, told[1].Each
+	require.Len(t, restart, 1)
+	assert.Equal(t, mail, restart[0].Notification)
+	assert.Equal(t, "run default-test-workflow-id: worker-0 on a (rank 0) exited with exit code 3; all tasks restarted (attempt_1)", restart[0].Notice.Text)
+	require.Len(t, end, 1)
+	assert.Equal(t, hook, end[0].Notification)
+	n := end[0].Notice
+	assert.Equal(t, "run default-test-workflow-id failed: Subprocess worker-0 exited with exit code 3", n.Text)
+	assert.Equal(t, spec.NotifyFailure, n.Event)
+	assert.Equal(t, spec.NoticeID(n.Run, n.Execution, 2), n.ID)
+	assert.Equal(t, 3, *n.ExitCode)
+	assert.Equal(t, []string{spec.InstanceQueue(spec.PrivateQueue("test"), "a", "i"), spec.HostsQueue(spec.PrivateQueue("test"))}, told[1].Queues)
+}
+
+// A host that does not take a notice up is followed by the next, and one receiver that refuses it
+// does not keep it from the others.
+func TestNoticeIsSent(t *testing.T) {
+	var suite testsuite.WorkflowTestSuite
+	w := suite.NewTestWorkflowEnvironment()
+	w.RegisterWorkflowWithOptions(workflows.Notify, workflow.RegisterOptions{Name: spec.NotifyWorkflowType})
+	tries := map[string]int{}
+	w.RegisterActivityWithOptions(func(ctx context.Context, in hostapi.NotifyInput) (hostapi.None, error) {
+		queue := activity.GetInfo(ctx).TaskQueue
+		tries[queue]++
+		switch {
+		case queue == "away":
+			return hostapi.None{}, temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
+		case in.Notification.IsWebhook():
+			return hostapi.None{}, temporal.NewNonRetryableApplicationError("example.com answered 404 Not Found", spec.ErrNotify, nil)
+		case activity.GetInfo(ctx).Attempt < 3:
+			return hostapi.None{}, temporal.NewApplicationError("busy", spec.ErrNotify)
+		}
+		return hostapi.None{}, nil
+	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.Notify)})
+	w.ExecuteWorkflow(spec.NotifyWorkflowType, workflows.NotifyInput{
+		Queues: []string{"away", "here"},
+		Each: []hostapi.NotifyInput{
+			{Notification: spec.Notification{Webhook: spec.Variable{Value: "https://example.com/secret"}}},
+			{Notification: spec.Notification{Command: []string{"mail"}}},
+		},
+	})
+	require.ErrorContains(t, w.GetWorkflowError(), "webhook: example.com answered 404 Not Found")
+	assert.NotContains(t, w.GetWorkflowError().Error(), "mail")
+	assert.Equal(t, 4, tries["here"], "one for the webhook, three for the command")
 }

@@ -3,20 +3,28 @@ package workflows_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/workflows"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/queue"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
@@ -104,4 +112,285 @@ func TestTimeoutWhileARunThatGoesOnIsPlaced(t *testing.T) {
 	var failed *temporal.ApplicationError
 	require.ErrorAs(t, err, &failed)
 	assert.Equal(t, spec.ErrSubprocessTimeout, failed.Type(), failed.Message())
+}
+
+// adopting is a world whose host adopts the tasks of earlier executions, which do not end by
+// themselves.
+type adopting struct {
+	*world
+	ran      []hostapi.RunTaskInput
+	asked    []spec.Group
+	released []hostapi.ReleaseInput
+	// token is of the task that does not end by itself.
+	token []byte
+}
+
+// end ends the process of that task, soon, because it was stopped.
+func (w *adopting) end(t *testing.T) {
+	w.RegisterDelayedCallback(func() {
+		require.NoError(t, w.CompleteActivity(w.token, nil, temporal.NewCanceledError(spec.Exit{ExitCode: -15, Cause: spec.CauseCollateral})))
+	}, time.Second)
+}
+
+var serviceOfA = spec.HostService{Host: "a", Address: "10.0.0.7:4711", Fingerprint: "f", Token: "t"}
+
+func newAdopting(t *testing.T) *adopting {
+	w := &adopting{world: newWorld(t)}
+	w.RegisterActivityWithOptions(func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
+		w.generations = append(w.generations, in.Generation)
+		return hostapi.ReserveOutput{Host: "a", Instance: "i", Addresses: []string{"127.0.0.1:1"}, Service: &serviceOfA}, nil
+	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.Reserve), DisableAlreadyRegisteredCheck: true})
+	w.RegisterActivityWithOptions(func(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
+		in.Workflow = "" // only activities of groups set it
+		w.ran = append(w.ran, in)
+		if in.Task == "brief-0" {
+			return spec.Exit{Cause: spec.CauseCompleted}, nil
+		}
+		w.token = activity.GetInfo(ctx).TaskToken
+		return spec.Exit{}, activity.ErrResultPending
+	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.RunTask), DisableAlreadyRegisteredCheck: true})
+	w.RegisterActivityWithOptions(func(_ context.Context, in spec.HostRequest[spec.StacksRequest]) (spec.RequestAnswer, error) {
+		w.asked = append(w.asked, in.Group)
+		w.end(t)
+		return spec.RequestAnswer{Tasks: in.Request.Tasks}, nil
+	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.CaptureStacks)})
+	w.RegisterActivityWithOptions(func(_ context.Context, in hostapi.CheckStartInput) (hostapi.None, error) {
+		w.asked = append(w.asked, in.Group)
+		return hostapi.None{}, nil
+	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.CheckStart)})
+	w.RegisterActivityWithOptions(func(_ context.Context, in hostapi.ReleaseInput) (hostapi.ReleaseOutput, error) {
+		w.released = append(w.released, in)
+		return hostapi.ReleaseOutput{}, nil
+	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.Release), DisableAlreadyRegisteredCheck: true})
+	return w
+}
+
+// resumed is a world in which the history is short again.
+func resumed(t *testing.T) *adopting {
+	w := newAdopting(t)
+	w.SetContinueAsNewSuggested(false)
+	return w
+}
+
+func TestARunThatIsLongGoesOnWithItsTasks(t *testing.T) {
+	s := spec.RunSpec{Timeout: spec.DurationOf(time.Hour)}
+	w := newAdopting(t)
+	w.SetCurrentHistoryLength(4000)
+	r := next(t, w.start(t, s, nil))
+	require.Empty(t, w.released, "the hosts keep what they have")
+	assert.NotEmpty(t, r.Run)
+	assert.Equal(t, 1, r.Execution)
+	require.Len(t, r.Hosts, 1)
+	assert.Equal(t, []string{"worker-0"}, r.Hosts[0].Tasks)
+	assert.Equal(t, &serviceOfA, r.Hosts[0].Service, "readers go on")
+	assert.Equal(t, map[string]string{"worker-0": "127.0.0.1:1"}, r.Addresses)
+
+	w = resumed(t)
+	r.Started = w.Now().Add(-10 * time.Minute)
+	w.RegisterDelayedCallback(func() {
+		w.UpdateWorkflowNoRejection(spec.UpdateStartTask.Name, "start", t, spec.StartTaskRequest{Task: "brief-0", Command: []string{"true"}})
+	}, time.Second)
+	began := w.Now()
+	err := w.start(t, s, r)
+	var failed *temporal.ApplicationError
+	require.ErrorAs(t, err, &failed)
+	assert.Equal(t, spec.ErrSubprocessTimeout, failed.Type(), failed.Message())
+	assert.InDelta(t, 50, w.Now().Sub(began).Minutes(), 1, "the time goes on")
+	assert.Empty(t, w.generations, "nothing is placed again")
+	require.Len(t, w.ran, 2)
+	assert.Equal(t, hostapi.RunTaskInput{Run: r.Run, Execution: 1, Task: "worker-0"}, w.ran[0])
+	assert.Equal(t, "brief-0", w.ran[1].Task)
+	assert.Equal(t, []hostapi.ReleaseInput{{Run: r.Run}}, w.released)
+	for _, c := range w.asked {
+		assert.Equal(t, r.Run, c.Run)
+	}
+}
+
+// Between two generations the hosts are not given back either.
+func TestAGroupThatIsLongKeepsItsHosts(t *testing.T) {
+	w := newAdopting(t)
+	w.RegisterActivityWithOptions(func(context.Context, hostapi.RunTaskInput) (spec.Exit, error) {
+		exit := spec.Exit{ExitCode: 3, Cause: spec.CauseOrigin}
+		return spec.Exit{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil, exit)
+	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.RunTask), DisableAlreadyRegisteredCheck: true})
+	r := next(t, w.start(t, groupSpec, nil))
+	assert.Empty(t, w.released)
+	assert.Equal(t, 1, r.Machine.Generation)
+	assert.Empty(t, r.Machine.Running)
+
+	again := resumed(t)
+	again.RegisterActivityWithOptions(func(context.Context, hostapi.RunTaskInput) (spec.Exit, error) {
+		return spec.Exit{Cause: spec.CauseCompleted}, nil
+	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.RunTask), DisableAlreadyRegisteredCheck: true})
+	require.NoError(t, again.start(t, groupSpec, r))
+	assert.Equal(t, []int{1}, again.generations)
+	assert.Equal(t, []hostapi.ReleaseInput{{Run: r.Run}}, again.released)
+}
+
+// A run that serves a request does not continue as new, and refuses further requests until
+// then, to be repeated. It accepts requests that end the run.
+func TestARunDoesNotGoOnInTheMiddleOfARequest(t *testing.T) {
+	for name, ends := range map[string]bool{"signal-task": false, "terminate-all": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newAdopting(t)
+			w.SetContinueAsNewSuggested(false)
+			w.SetCurrentHistoryLength(4000)
+			var answer spec.RequestAnswer
+			w.RegisterActivityWithOptions(func(_ context.Context, in spec.HostRequest[spec.SignalRequest]) (spec.RequestAnswer, error) {
+				if ends {
+					w.UpdateWorkflowNoRejection(spec.UpdateTerminateAll.Name, "end", t, spec.TerminateAllRequest{})
+				}
+				time.Sleep(50 * time.Millisecond) // until the update is served
+				return spec.RequestAnswer{Tasks: in.Request.Tasks}, nil
+			}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.SignalTasks)})
+			w.RegisterActivityWithOptions(func(_ context.Context, in spec.HostRequest[spec.TaskRequest]) (spec.RequestAnswer, error) {
+				w.end(t)
+				return spec.RequestAnswer{Tasks: in.Request.Tasks}, nil
+			}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.TerminateTasks)})
+			w.RegisterDelayedCallback(func() {
+				w.SetContinueAsNewSuggested(true)
+				w.UpdateWorkflow(spec.UpdateSignalTask.Name, "signal", &testsuite.TestUpdateCallback{
+					OnAccept: func() {}, OnReject: func(err error) { assert.NoError(t, err) },
+					OnComplete: func(v any, err error) {
+						assert.NoError(t, err)
+						answer, _ = v.(spec.RequestAnswer)
+					},
+				}, spec.SignalRequest{Tasks: []string{"worker-0"}, Signal: "SIGCONT"})
+			}, time.Second)
+			err := w.start(t, spec.RunSpec{}, nil)
+			assert.Equal(t, []string{"worker-0"}, answer.Tasks)
+			if ends {
+				require.True(t, temporal.IsCanceledError(err), "%v", err)
+				return
+			}
+			next(t, err)
+		})
+	}
+}
+
+// If an activity was closed without a report of its process, the host is asked to settle before
+// the next generation is placed, in this execution or the next.
+func TestNothingIsPlacedBeforeTheLastGenerationIsSettled(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		accounts bool // the host reports the end of the process of generation 0
+		long     bool // the history is, so that the run continues as new
+		want     []string
+	}{
+		{"no account", false, false, []string{"reserve 0", "run 0", "settle 0", "reserve 1", "run 1", "release"}},
+		{"no account, continues as new", false, true, []string{"reserve 0", "run 0", "settle 0", "reserve 1", "run 1", "release"}},
+		{"an account", true, false, []string{"reserve 0", "run 0", "reserve 1", "run 1", "release"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var order []string
+			note := func(what string, generation int) { order = append(order, fmt.Sprintf("%s %d", what, generation)) }
+			run := func(long bool, from *workflows.Resumption) error {
+				w := newWorld(t)
+				w.SetContinueAsNewSuggested(long)
+				w.RegisterActivityWithOptions(func(_ context.Context, in hostapi.TasksInput) (spec.RequestAnswer, error) {
+					assert.Equal(t, []string{"worker-0"}, in.Tasks)
+					note("settle", in.Generation)
+					return spec.RequestAnswer{}, nil
+				}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.SettleTasks)})
+				w.OnActivity(hostapi.Name(hostapi.Host.Reserve), mock.Anything, mock.Anything).Return(func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
+					note("reserve", in.Generation)
+					return hostapi.ReserveOutput{Host: "a", Instance: "i", Addresses: []string{"127.0.0.1:1"}}, nil
+				})
+				w.OnActivity(hostapi.Name(hostapi.Host.RunTask), mock.Anything, mock.Anything).Return(func(_ context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
+					note("run", in.Generation)
+					switch {
+					case in.Generation > 0:
+						return spec.Exit{Cause: spec.CauseCompleted}, nil
+					case c.accounts:
+						return spec.Exit{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil,
+							spec.Exit{ExitCode: 3, Cause: spec.CauseOrigin})
+					}
+					return spec.Exit{}, temporal.NewNonRetryableApplicationError("nobody knows", "x", nil)
+				})
+				w.onRelease = func(int) { order = append(order, "release") }
+				return w.start(t, groupSpec, from)
+			}
+			err := run(c.long, nil)
+			if c.long {
+				err = run(false, next(t, err))
+			}
+			require.NoError(t, err)
+			assert.Equal(t, c.want, order)
+		})
+	}
+}
+
+// A run behaves the same with and without groups. The environment of the tests cannot terminate
+// a group that has not begun; a test in tests/e2e continues a run with groups.
+func TestInGroups(t *testing.T) {
+	for name, test := range map[string]func(*testing.T){
+		"TimeoutWhileARunThatGoesOnIsPlaced":              TestTimeoutWhileARunThatGoesOnIsPlaced,
+		"AGroupThatIsLongKeepsItsHosts":                   TestAGroupThatIsLongKeepsItsHosts,
+		"ARunDoesNotGoOnInTheMiddleOfARequest":            TestARunDoesNotGoOnInTheMiddleOfARequest,
+		"NothingIsPlacedBeforeTheLastGenerationIsSettled": TestNothingIsPlacedBeforeTheLastGenerationIsSettled,
+		"StopTogether":                   TestStopTogether_CO01_CO08,
+		"Stragglers":                     TestStragglers_CO06_SEED61,
+		"ClearStop":                      TestClearStop_CO13,
+		"StopTogetherIsRefused":          TestStopTogetherIsRefused,
+		"TheNextGenerationKnowsOfAClear": TestTheNextGenerationKnowsOfAClear,
+	} {
+		t.Run(name, test)
+	}
+}
+
+// clusterRun returns the workflow of runs for a test. Below TestInGroups it is a workflow whose
+// tasks are carried by groups.
+func clusterRun(t *testing.T) func(workflow.Context, converter.RawValue, converter.RawValue) (*spec.RunResult, error) {
+	if strings.HasPrefix(t.Name(), "TestInGroups/") {
+		return workflows.ClusterRunInGroups
+	}
+	return workflows.ClusterRun
+}
+
+// hearEnds delivers the signals of groups to the runs of a test.
+func hearEnds(env *testsuite.TestWorkflowEnvironment) {
+	env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, spec.SignalEnded, mock.Anything).
+		Return(func(_, _, _, name string, ends any) error {
+			env.SignalWorkflow(name, ends)
+			return nil
+		}).Maybe()
+}
+
+// Histories of released versions must replay: a run may live for months and meet several
+// versions of this code. `make record` records the histories of a new version.
+func TestReplay(t *testing.T) {
+	types := map[string]any{
+		spec.WorkflowType:        workflows.ClusterRun,
+		spec.GroupWorkflowType:   workflows.TaskGroup,
+		spec.FleetWorkflowType:   workflows.Fleet,
+		spec.BarrierWorkflowType: workflows.Barrier,
+		spec.NotifyWorkflowType:  workflows.Notify,
+		spec.SweepWorkflowType:   workflows.Sweep,
+		spec.TrialWorkflowType:   workflows.ClusterRun,
+		closure.QueueType:        queue.Workflow,
+	}
+	files, err := filepath.Glob("testdata/replay/*/*.json")
+	require.NoError(t, err)
+	replayed := map[string]bool{}
+	for _, file := range files {
+		t.Run(file, func(t *testing.T) {
+			f, err := os.Open(file)
+			require.NoError(t, err)
+			defer f.Close()
+			history, err := client.HistoryFromJSON(f, client.HistoryJSONOptions{})
+			require.NoError(t, err)
+			begun := history.Events[0].GetWorkflowExecutionStartedEventAttributes()
+			name := begun.GetWorkflowType().GetName()
+			r := worker.NewWorkflowReplayer()
+			r.RegisterWorkflowWithOptions(types[name], workflow.RegisterOptions{Name: name})
+			require.NoError(t, r.ReplayWorkflowHistoryWithOptions(nil, history, worker.ReplayWorkflowHistoryOptions{
+				// A run accepts answers of its fleet only if they are for this execution.
+				OriginalExecution: workflow.Execution{ID: begun.GetWorkflowId(), RunID: begun.GetOriginalExecutionRunId()},
+			}))
+			replayed[name] = true
+		})
+	}
+	for name := range types {
+		require.True(t, replayed[name], "there is no history of the workflow type %s", name)
+	}
 }

@@ -3,10 +3,14 @@ package workflows_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/activity"
@@ -19,6 +23,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/workflows"
+	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
@@ -142,4 +147,284 @@ func TestTheSizeOfASpecIsRecorded(t *testing.T) {
 	}
 	assert.Contains(t, place(1000), "asked")
 	assert.Contains(t, place(12<<20), "too large for 2 hosts: its description is 12288 KiB")
+}
+
+// The host of worker-1 does not take its task. It is given up once another host has promised, and
+// has said nothing else for long; and without a promise only after the long bound. Without two
+// bounds it is not offered again.
+func TestASilentHostIsGivenUpWithAPromise(t *testing.T) {
+	const open = 26 * time.Second // an offer
+	for _, c := range []struct {
+		name    string
+		reaches bool
+		quiet   time.Duration
+		refuses bool
+		taken   int // the offer that the host takes
+		offers  int
+		ok      bool
+	}{
+		{"the other host was quiet", true, time.Hour, false, 0, 1, false},
+		{"it spoke a moment ago", true, time.Second, false, 0, 2, false},
+		{"it spoke a moment ago, and the host is back", true, time.Second, false, 2, 2, true},
+		{"it does not promise", true, 0, true, 0, 24, false},
+		{"it does not promise, and the host is back", true, 0, true, 20, 20, true},
+		{"the hosts do not reach each other", false, time.Hour, false, 0, 1, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var suite testsuite.WorkflowTestSuite
+			env := suite.NewTestWorkflowEnvironment()
+			env.SetTestTimeout(time.Minute)
+			env.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.PrivateQueue("test")})
+			env.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
+			register := func(name string, f any) { env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name}) }
+			register(hostapi.Name(hostapi.Host.Reserve), func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
+				host := map[string]string{"worker-0": "a", "worker-1": "b"}[in.Tasks[0]]
+				return hostapi.ReserveOutput{Host: host, Instance: "i", Addresses: []string{host + ":1"}, Witness: &spec.HostService{Host: host}}, nil
+			})
+			register(hostapi.Name(hostapi.Host.Prepare), func(_ context.Context, in hostapi.PrepareInput) (hostapi.PrepareOutput, error) {
+				assert.Len(t, in.Witnesses, 2)
+				return hostapi.PrepareOutput{Reaches: c.reaches}, nil
+			})
+			register(hostapi.Name(hostapi.Host.RunTask), func(context.Context, hostapi.RunTaskInput) (spec.Exit, error) { panic("mocked") })
+			denied := 0
+			register(hostapi.Name(hostapi.Host.Deny), func(ctx context.Context, in hostapi.DenyInput) (hostapi.DenyOutput, error) {
+				assert.Equal(t, []string{"worker-1"}, in.Tasks)
+				assert.Contains(t, activity.GetInfo(ctx).TaskQueue, "/host/a/i")
+				denied++
+				if c.refuses {
+					return hostapi.DenyOutput{}, errors.New("it is away")
+				}
+				return hostapi.DenyOutput{Quiet: c.quiet}, nil
+			})
+			register(hostapi.Name(hostapi.Host.Release), func(context.Context) (hostapi.ReleaseOutput, error) { return hostapi.ReleaseOutput{}, nil })
+			var mu sync.Mutex
+			var offers []hostapi.RunTaskInput
+			env.OnActivity(hostapi.Name(hostapi.Host.RunTask), mock.Anything, mock.Anything).After(open).Return(
+				func(_ context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
+					assert.Equal(t, c.reaches, in.Bounds != nil)
+					mu.Lock()
+					defer mu.Unlock()
+					if in.Task == "worker-1" {
+						offers = append(offers, in)
+						if len(offers) != c.taken {
+							return spec.Exit{}, temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
+						}
+					}
+					return spec.Exit{Cause: spec.CauseCompleted}, nil
+				})
+			env.ExecuteWorkflow(spec.WorkflowType, map[string]any{
+				"command": []string{"x"}, "tasks": []map[string]any{{"type": "worker", "addresses": []string{"a", "b"}}},
+			}, nil)
+			require.True(t, env.IsWorkflowCompleted())
+			err := env.GetWorkflowError()
+			if c.ok {
+				require.NoError(t, err)
+			} else {
+				var app *temporal.ApplicationError
+				require.ErrorAs(t, err, &app)
+				assert.Equal(t, spec.ErrHostLost, app.Type())
+			}
+			assert.Len(t, offers, c.offers)
+			for i := range offers[1:] {
+				assert.Greater(t, offers[i+1].Offer, offers[i].Offer)
+			}
+			if c.reaches {
+				assert.GreaterOrEqual(t, denied, c.offers-1)
+			} else {
+				assert.Zero(t, denied)
+			}
+		})
+	}
+}
+
+// A lost host is replaced by the run's spare at its place, so that the other keeps its rank. The
+// fleet learns how the run has ended on its hosts.
+func TestASpareReplacesALostHost(t *testing.T) {
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetTestTimeout(time.Minute)
+	env.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.TaskQueue})
+	env.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
+	var mu sync.Mutex
+	machine := fleet.New()
+	for _, name := range []string{"a", "b", "c"} {
+		machine.Step(fleet.Joined{Host: fleet.Host{Name: name, Instance: "i", Slots: 1}, Now: env.Now()})
+	}
+	env.OnSignalExternalWorkflow(mock.Anything, spec.FleetID(spec.TaskQueue), mock.Anything, spec.SignalFleet, mock.Anything).Return(
+		func(_, _, _, _ string, arg any) error {
+			mu.Lock()
+			defer mu.Unlock()
+			m := arg.(fleet.Message)
+			var e fleet.Event
+			switch now := env.Now(); {
+			case m.Asked != nil:
+				m.Asked.Now = now
+				e = *m.Asked
+			case m.Placed != nil:
+				m.Placed.Now = now
+				e = *m.Placed
+			case m.Freed != nil:
+				m.Freed.Now = now
+				e = *m.Freed
+			}
+			for _, a := range machine.Step(e) {
+				if g, ok := a.(fleet.Grant); ok {
+					env.RegisterDelayedCallback(func() { env.SignalWorkflow(spec.SignalFleet, fleet.Answer{Grant: &g}) }, 0)
+				}
+			}
+			return nil
+		})
+	hostOf := func(ctx context.Context) string {
+		_, rest, _ := strings.Cut(activity.GetInfo(ctx).TaskQueue, "/host/")
+		host, _, _ := strings.Cut(rest, "/")
+		return host
+	}
+	placed := make([]map[string]string, 2) // hosts by task, of each generation
+	register := func(name string, f any) { env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name}) }
+	register(hostapi.Name(hostapi.Host.Reserve), func(ctx context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if placed[in.Generation] == nil {
+			placed[in.Generation] = map[string]string{}
+		}
+		for _, task := range in.Tasks {
+			placed[in.Generation][task] = hostOf(ctx)
+		}
+		return hostapi.ReserveOutput{Host: hostOf(ctx), Instance: "i", Addresses: []string{hostOf(ctx) + ":1"}}, nil
+	})
+	register(hostapi.Name(hostapi.Host.Prepare), func(context.Context, hostapi.PrepareInput) (hostapi.PrepareOutput, error) {
+		return hostapi.PrepareOutput{}, nil
+	})
+	register(hostapi.Name(hostapi.Host.Unreserve), func(context.Context, spec.Group) (hostapi.None, error) { return hostapi.None{}, nil })
+	register(hostapi.Name(hostapi.Host.Release), func(context.Context, hostapi.ReleaseInput) (hostapi.ReleaseOutput, error) {
+		return hostapi.ReleaseOutput{}, nil
+	})
+	register(hostapi.Name(hostapi.Host.RunTask), func(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
+		if in.Generation > 0 {
+			return spec.Exit{Cause: spec.CauseCompleted}, nil
+		}
+		if hostOf(ctx) == "b" {
+			<-ctx.Done()
+			return spec.Exit{}, temporal.NewCanceledError(spec.Exit{Cause: spec.CauseCollateral, Signal: "SIGTERM"})
+		}
+		mu.Lock()
+		machine.Step(fleet.Silent{Name: hostOf(ctx), Instance: "i", Now: env.Now()})
+		mu.Unlock()
+		exit := spec.Exit{Cause: spec.CauseHostLost, ExitCode: -1}
+		return spec.Exit{}, temporal.NewNonRetryableApplicationError("ended", spec.ErrUnexpectedExit, nil, exit)
+	})
+	execute(t, env, spec.RunSpec{
+		Command: []string{"x"}, RestartScope: spec.RestartScopeGroup, Hosts: spec.Hosts{Count: "2", Spares: new(1)},
+		Tasks: []spec.TaskGroup{{Type: "worker", Count: new(2)}},
+	})
+	require.NoError(t, env.GetWorkflowError())
+	assert.Equal(t, []map[string]string{{"worker-0": "a", "worker-1": "b"}, {"worker-0": "c", "worker-1": "b"}}, placed)
+	for host, want := range map[string]string{"a": "host-lost", "b": fleet.EndCompleted, "c": fleet.EndCompleted} {
+		days := machine.History(host)
+		require.Len(t, days, 1, host)
+		assert.Equal(t, []fleet.Ends{{Kind: want, Runs: 1}}, days[0].Ends, host)
+	}
+}
+
+// A run with notice tells its hosts, is stopped at the deadline, gives its room back, and asks
+// for room with its age, in this execution or the next. Nothing of that counts.
+func TestAPreemptedRunReturnsToTheQueue(t *testing.T) {
+	for _, long := range []bool{false, true} {
+		var mu sync.Mutex
+		var asked []fleet.Asked
+		var reserved []hostapi.ReserveInput
+		var order []string
+		note := func(what string) { order = append(order, what) }
+		var told []spec.Stopping
+		over := make(chan struct{})
+		run := func(long bool, from *workflows.Resumption) (*world, error) {
+			w := newWorld(t)
+			w.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.TaskQueue})
+			w.SetContinueAsNewSuggested(long)
+			register := func(name string, f any) {
+				w.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
+			}
+			register(hostapi.Name(hostapi.Host.TellStopping), func(_ context.Context, in hostapi.TellStoppingInput) (hostapi.None, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				told = append(told, in.Stopping)
+				return hostapi.None{}, nil
+			})
+			register(hostapi.Name(hostapi.Host.SettleTasks), func(context.Context, hostapi.TasksInput) (spec.RequestAnswer, error) {
+				return spec.RequestAnswer{}, nil
+			})
+			register(hostapi.Name(hostapi.Host.Unreserve), func(context.Context, spec.Group) (hostapi.None, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				note("unreserve")
+				return hostapi.None{}, nil
+			})
+			w.OnActivity(hostapi.Name(hostapi.Host.Reserve), mock.Anything, mock.Anything).Return(func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				reserved = append(reserved, in)
+				return hostapi.ReserveOutput{Host: "a", Instance: "i", Addresses: []string{"127.0.0.1:1"}}, nil
+			})
+			w.OnActivity(hostapi.Name(hostapi.Host.RunTask), mock.Anything, mock.Anything).Return(func(_ context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
+				if in.Generation == 0 {
+					<-over
+				}
+				return spec.Exit{Restart: in.Generation, Cause: spec.CauseCompleted}, nil
+			})
+			w.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, spec.SignalFleet, mock.Anything).Return(func(_, _, _, _ string, arg any) error {
+				mu.Lock()
+				defer mu.Unlock()
+				switch m := arg.(fleet.Message); {
+				case m.Asked != nil:
+					note("ask")
+					asked = append(asked, *m.Asked)
+					w.RegisterDelayedCallback(func() {
+						if m.Asked.Generation > 0 {
+							v, err := w.QueryWorkflow(spec.QueryStatus)
+							require.NoError(t, err)
+							var s spec.Status
+							require.NoError(t, v.Get(&s))
+							assert.Equal(t, spec.RunPlacing, s.State)
+							assert.Equal(t, 1, s.Preemptions)
+							assert.False(t, s.PendingSince.IsZero())
+							assert.Equal(t, "vip comes first", s.GroupRestarts[0].Reason)
+						}
+						w.SignalWorkflow(spec.SignalFleet, fleet.Answer{Grant: &fleet.Grant{
+							Run: m.Asked.Run, Generation: m.Asked.Generation, Places: []fleet.Place{{Host: "a", Instance: "i", Ranks: []fleet.Ranks{{First: 0, End: 1}}}},
+						}})
+					}, time.Millisecond)
+				case m.Placed != nil && m.Placed.Generation == 0:
+					w.RegisterDelayedCallback(func() {
+						w.SignalWorkflow(spec.SignalFleet, fleet.Answer{Preempt: &fleet.Preempt{Run: m.Placed.Run, Reason: "vip comes first", Deadline: w.Now().Add(50 * time.Millisecond)}})
+					}, time.Millisecond)
+				case m.Freed != nil && m.Freed.Host != "":
+					note("free " + m.Freed.Host)
+				}
+				return nil
+			})
+			err := w.start(t, spec.RunSpec{MaxRunTime: spec.DurationOf(time.Hour), Preemption: spec.Preemption{Max: new(1)}}, from)
+			return w, err
+		}
+		w, err := run(long, nil)
+		if long {
+			w, err = run(false, next(t, err))
+		}
+		close(over)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"ask", "unreserve", "free a", "ask"}, order)
+		require.Len(t, asked, 2)
+		assert.True(t, asked[1].Since.Equal(asked[0].Since))
+		assert.Equal(t, []bool{false, true}, []bool{asked[0].Demand.Firm, asked[1].Demand.Firm})
+		assert.Equal(t, []string{"a"}, asked[1].Demand.Prefer)
+		require.Len(t, told, 1)
+		assert.Equal(t, spec.NoticeFromQueue, told[0].Notice.From)
+		require.Len(t, reserved, 2)
+		assert.Greater(t, reserved[1].Stopping.Seq, told[0].Seq)
+		assert.Nil(t, reserved[1].Stopping.Notice)
+		assert.Zero(t, reserved[1].Elapsed, "max_run_time counts from the next start")
+		var r spec.RunResult
+		require.NoError(t, w.GetWorkflowResult(&r))
+		assert.Equal(t, 1, r.Preemptions)
+		assert.Equal(t, spec.VerdictSucceeded, r.Verdict)
+	}
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
@@ -13,11 +15,19 @@ import (
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/mocks"
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/taskservices"
+	"github.com/clusterrun/clusterrun/activities/trust/codec"
+	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // chained is a server that knows the executions of a workflow in order.
@@ -116,4 +126,171 @@ func TestRefusals(t *testing.T) {
 	} {
 		assert.False(t, errors.As(refusal(err), &refused), "%v may pass", err)
 	}
+}
+
+// Only an answer of the server about the task is contact. The SDK returns a
+// DeadlineExceeded of its own when connections are refused.
+func TestContactIsAnAnswer(t *testing.T) {
+	for _, err := range []error{nil, temporal.NewCanceledError(), activity.ErrActivityPaused, activity.ErrActivityReset} {
+		assert.True(t, IsContact(err), "%v", err)
+	}
+	for _, err := range []error{
+		serviceerror.NewDeadlineExceeded("connection refused"), serviceerror.NewUnavailable("away"), context.DeadlineExceeded,
+		context.Canceled, serviceerror.NewPermissionDenied("who are you", ""), serviceerror.NewResourceExhausted(0, "later"),
+		serviceerror.NewInternal("oops"), serviceerror.NewNotFound("over"), errors.New("broken pipe"),
+	} {
+		assert.False(t, IsContact(err), "%v", err)
+	}
+}
+
+// noChecks are the checks of a host that has none.
+type noChecks struct{}
+
+func (noChecks) First(context.Context, time.Duration) {}
+func (noChecks) Names() []string                      { return nil }
+func (noChecks) Failing() []fleet.Failing             { return nil }
+func (noChecks) Changed() <-chan struct{}             { return nil }
+func (noChecks) Results() []fleet.CheckResult         { return nil }
+
+// If a run releases this host while the host joins, the release may reach the fleet before the
+// list of what the host holds. The host joins once more, because otherwise the fleet would keep
+// the stale list.
+func TestAHostJoinsAgainWhenWhatIsHeldHasChanged(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	handle := &mocks.WorkflowUpdateHandle{}
+	handle.On("Get", mock.Anything, mock.Anything).Return(nil)
+	c := &mocks.Client{}
+	c.On("NewWithStartWorkflowOperation", mock.Anything, mock.Anything, mock.Anything).Return(nil)
+	held := []fleet.Holding{{Run: fleet.Run{WorkflowID: "iris", RunID: "1"}, Tasks: 2}}
+	var said [][]fleet.Holding
+	c.On("UpdateWithStartWorkflow", mock.Anything, mock.Anything).Run(func(args mock.Arguments) {
+		o := args.Get(1).(client.UpdateWithStartWorkflowOptions)
+		said = append(said, o.UpdateOptions.Args[0].(fleet.Joined).Holds)
+		held = nil // the run releases the host
+	}).Return(handle, nil)
+	s := &Server{}
+	s.Connect(c)
+	NewMembership(s, "clusterrun", fleet.Host{Name: "a", Instance: "i"}, noChecks{}).Keep(ctx,
+		func() []fleet.Holding { return held },
+		func(err error) {
+			assert.NoError(t, err)
+			cancel() // the host has joined
+		})
+	assert.Equal(t, [][]fleet.Holding{{{Run: fleet.Run{WorkflowID: "iris", RunID: "1"}, Tasks: 2}}, nil}, said)
+}
+
+// sharing is a server with one workflow, and the iterator over its history.
+type sharing struct {
+	client.Client
+	at    hostapi.Shared
+	input *commonpb.Payloads
+	err   error
+}
+
+func (s *sharing) GetWorkflowHistory(_ context.Context, id, execution string, _ bool, _ enumspb.HistoryEventFilterType) client.HistoryEventIterator {
+	if (hostapi.Shared{WorkflowID: id, RunID: execution}) != s.at {
+		return &sharing{err: serviceerror.NewNotFound("no such execution")}
+	}
+	return s
+}
+
+func (s *sharing) HasNext() bool { return true }
+
+func (s *sharing) Next() (*historypb.HistoryEvent, error) {
+	return &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
+		WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{Input: s.input},
+	}}, s.err
+}
+
+func TestReadShared(t *testing.T) {
+	at := hostapi.Shared{WorkflowID: "iris/shared/1/1", RunID: "2"}
+	want := hostapi.Cluster{Hosts: 2, Members: hostapi.Members{{Type: "worker", Host: "a"}, {Type: "worker", Index: 1, Host: "b"}}}
+	input, err := codec.Converter.ToPayloads(want)
+	require.NoError(t, err)
+	var s Server
+	var got hostapi.Cluster
+	require.ErrorIs(t, s.ReadShared(t.Context(), at, &got), errNotConnected)
+	s.Connect(&sharing{at: at, input: input})
+	require.NoError(t, s.ReadShared(t.Context(), at, &got))
+	assert.Equal(t, want, got)
+
+	err = s.ReadShared(t.Context(), hostapi.Shared{WorkflowID: "iris/shared/1/1", RunID: "3"}, &got)
+	require.ErrorContains(t, err, "from workflow iris/shared/1/1: no such execution")
+	// A host without the key of an encrypted run names the key.
+	input.Payloads[0].Metadata[converter.MetadataEncoding] = []byte(spec.PayloadEncoding)
+	var missing *spec.MissingKeyError
+	require.ErrorAs(t, s.ReadShared(t.Context(), at, &got), &missing)
+}
+
+// watching executes an activity that waits the way looks do, with a worker that stops once
+// stop is closed, and returns how the activity ends.
+func watching(t *testing.T, stop chan struct{}, watching func(context.Context) error) error {
+	t.Helper()
+	e := (&testsuite.WorkflowTestSuite{}).NewTestWorkflowEnvironment()
+	e.SetTestTimeout(time.Minute)
+	e.SetWorkerStopChannel(stop)
+	e.RegisterActivityWithOptions(watching, activity.RegisterOptions{Name: "look"})
+	e.ExecuteWorkflow(func(ctx workflow.Context) error {
+		return workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+			StartToCloseTimeout: time.Hour, HeartbeatTimeout: 10 * time.Minute, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
+		}), "look").Get(ctx, nil)
+	})
+	require.True(t, e.IsWorkflowCompleted())
+	return e.GetWorkflowError()
+}
+
+var errNothing = errors.New("nothing")
+
+// Long looks leave slots to the activities that start and end tasks.
+func TestLooksThatLastAreBounded(t *testing.T) {
+	for _, test := range []struct {
+		others int64
+		looks  int
+	}{{mostLasting, 1}, {mostLasting - 1, 2}} {
+		lasting.Store(test.others)
+		defer lasting.Store(0)
+		looks := 0
+		err := watching(t, make(chan struct{}), func(ctx context.Context) error {
+			return watch(ctx, watchEvery, errNothing, func(context.Context) (bool, error) {
+				looks++
+				return looks == 2, nil
+			})
+		})
+		assert.Equal(t, test.looks, looks, "beside %d", test.others)
+		if test.looks == 1 {
+			assert.ErrorContains(t, err, errNothing.Error())
+		} else {
+			assert.NoError(t, err)
+		}
+		assert.Equal(t, test.others, lasting.Load(), "its slot is free again")
+	}
+}
+
+// A worker that stops ends the contexts of activities, too. This is not a failure of a look.
+func TestALookEndsWithItsWorker(t *testing.T) {
+	for range 20 {
+		stop := make(chan struct{})
+		err := watching(t, stop, func(ctx context.Context) error {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			return watch(ctx, watchEvery, errNothing, func(context.Context) (bool, error) {
+				close(stop)
+				cancel()
+				return false, nil
+			})
+		})
+		require.ErrorContains(t, err, errNothing.Error())
+	}
+}
+
+// A look that is no longer needed is cancelled.
+func TestALookIsCancelled(t *testing.T) {
+	err := watching(t, make(chan struct{}), func(ctx context.Context) error {
+		ctx, cancel := context.WithCancel(ctx)
+		return watch(ctx, watchEvery, errNothing, func(context.Context) (bool, error) {
+			cancel()
+			return false, nil
+		})
+	})
+	require.ErrorContains(t, err, context.Canceled.Error())
 }

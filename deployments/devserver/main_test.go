@@ -6,21 +6,39 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
+	"go.temporal.io/server/api/historyservice/v1"
+	sqliteschema "go.temporal.io/server/schema/sqlite"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 )
 
 // asCommand makes the test binary behave like clusterrun-devserver, so that the
@@ -210,4 +228,317 @@ func (s *syncBuffer) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.b.String()
+}
+
+// The first build compiles every package, so a new version of Temporal that brings many
+// more is noticed.
+func TestHowManyPackagesThereAre(t *testing.T) {
+	_, err := os.ReadFile("go.sum") // for the cache of tests: a result is one for these versions
+	require.NoError(t, err)
+	out, err := exec.Command("go", "list", "-deps", "./clusterrun-devserver").Output()
+	require.NoError(t, err)
+	packages := strings.Fields(string(out))
+	assert.Less(t, len(packages), 1300)
+	for _, p := range packages {
+		assert.False(t, strings.HasPrefix(p, "k8s.io/") || strings.HasPrefix(p, "google.golang.org/grpc/xds"), p)
+	}
+}
+
+// The metrics are there under Temporal's names, and neither queues nor IDs are labels: there is one
+// of each for every run.
+func TestMetricsAreServed(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := l.Addr().String()
+	require.NoError(t, l.Close())
+	p := start(t, "--metrics="+address)
+	defer startWorker(t, p.client(), func(r worker.Registry) { r.RegisterWorkflow(awaitSignal) })()
+	run := startWorkflow(t, p.client(), awaitSignal)
+	require.NoError(t, p.client().SignalWorkflow(t.Context(), run.GetID(), "", "go", "text"))
+	require.NoError(t, awaitResult(t, run, new(string)))
+
+	// They are gathered once a second.
+	var text string
+	require.EventuallyWithT(t, func(t *assert.CollectT) {
+		r, err := http.Get("http://" + address + "/metrics")
+		require.NoError(t, err)
+		defer r.Body.Close()
+		body, err := io.ReadAll(r.Body)
+		require.NoError(t, err)
+		text = string(body)
+		assert.Regexp(t, `(?m)^service_requests\{.*operation="StartWorkflowExecution".* 1$`, text)
+		assert.Regexp(t, `(?m)^persistence_latency_bucket\{.*operation="CreateWorkflowExecution"`, text)
+	}, patience, 100*time.Millisecond)
+	assert.NotContains(t, text, run.GetID())
+	assert.NotContains(t, text, testQueue)
+}
+
+// A database of an earlier version gets the search attributes that it does not know, beside
+// those of its users, and keeps the columns of the others.
+func TestAttributesOfAnEarlierVersion(t *testing.T) {
+	d := &database{path: filepath.Join(t.TempDir(), "runs.db")}
+	require.NoError(t, d.prepare(t.Context()))
+	old, err := sqliteschema.NewNamespaceConfig(clusterName, "default", false, map[string]enumspb.IndexedValueType{
+		"ClusterRunOwner": enumspb.INDEXED_VALUE_TYPE_KEYWORD, "Mine": enumspb.INDEXED_VALUE_TYPE_KEYWORD,
+		"One": enumspb.INDEXED_VALUE_TYPE_INT, "Two": enumspb.INDEXED_VALUE_TYPE_INT,
+	})
+	require.NoError(t, err)
+	require.NoError(t, sqliteschema.CreateNamespaces(d.config(), old))
+
+	for range 2 {
+		p := start(t, "--db", d.path)
+		known, err := p.client().OperatorService().ListSearchAttributes(t.Context(), &operatorservice.ListSearchAttributesRequest{Namespace: "default"})
+		require.NoError(t, err)
+		want := maps.Clone(searchAttributes)
+		maps.Copy(want, map[string]enumspb.IndexedValueType{
+			"Mine": enumspb.INDEXED_VALUE_TYPE_KEYWORD, "One": enumspb.INDEXED_VALUE_TYPE_INT, "Two": enumspb.INDEXED_VALUE_TYPE_INT,
+		})
+		delete(want, "ClusterRunTasks") // there are three columns of this type
+		assert.Equal(t, want, known.GetCustomAttributes())
+		p.kill()
+	}
+}
+
+func TestAttributesKeepTheirColumns(t *testing.T) {
+	columns := map[string]string{"Keyword07": "ClusterRunOwner", "Int02": "Mine"}
+	before := maps.Clone(columns)
+	addColumns(columns)
+	for column, name := range before {
+		assert.Equal(t, name, columns[column])
+	}
+	assert.Equal(t, append(slices.Sorted(maps.Keys(searchAttributes)), "Mine"), slices.Sorted(maps.Values(columns)))
+}
+
+// handshakes fail, and tell how much time they had.
+type handshakes struct {
+	credentials.TransportCredentials
+	time chan time.Duration
+}
+
+func (h handshakes) ClientHandshake(ctx context.Context, _ string, _ net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	if until, ok := ctx.Deadline(); ok {
+		select {
+		case h.time <- time.Until(until):
+		default: // it was told
+		}
+	}
+	return nil, nil, errors.New("refused")
+}
+
+// A slow processor takes long for a handshake, however soon the next is tried.
+func TestTheHandshakeOfTheProbeHasTime(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	h := handshakes{insecure.NewCredentials(), make(chan time.Duration, 1)}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- awaitReady(ctx, listener.Addr().String(), "default", h) }()
+	select {
+	case had := <-h.time:
+		assert.Greater(t, had, 10*time.Second)
+	case <-ctx.Done():
+		assert.Fail(t, "no handshake with a bound")
+	}
+	cancel()
+	assert.Error(t, <-ended)
+}
+
+// busyHistory answers when its caller has given up.
+type busyHistory struct {
+	historyservice.HistoryServiceClient
+	patience context.Context // of the first caller
+}
+
+func (h busyHistory) answer(ctx context.Context) error {
+	<-h.patience.Done()
+	if errors.Is(h.patience.Err(), context.Canceled) {
+		<-ctx.Done()
+	}
+	return ctx.Err()
+}
+
+func (h busyHistory) RecordWorkflowTaskStarted(ctx context.Context, _ *historyservice.RecordWorkflowTaskStartedRequest, _ ...grpc.CallOption) (*historyservice.RecordWorkflowTaskStartedResponse, error) {
+	return &historyservice.RecordWorkflowTaskStartedResponse{}, h.answer(ctx)
+}
+
+func (h busyHistory) RecordActivityTaskStarted(ctx context.Context, _ *historyservice.RecordActivityTaskStartedRequest, _ ...grpc.CallOption) (*historyservice.RecordActivityTaskStartedResponse, error) {
+	return &historyservice.RecordActivityTaskStartedResponse{}, h.answer(ctx)
+}
+
+// A run of half a second took fourteen: history had recorded that a task has started,
+// and its answer came after the second for which matching waits.
+func TestATaskWhoseStartIsRecordedLateIsNotLost(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	h := patientHistory{busyHistory{patience: ctx}}
+	_, err := h.RecordWorkflowTaskStarted(ctx, nil)
+	require.NoError(t, err)
+	_, err = h.RecordActivityTaskStarted(ctx, nil)
+	require.NoError(t, err)
+
+	// The worker has hung up: then nothing is to be started for it.
+	gone, hangUp := context.WithCancel(t.Context())
+	hangUp()
+	h = patientHistory{busyHistory{patience: gone}}
+	_, err = h.RecordWorkflowTaskStarted(gone, nil)
+	assert.ErrorIs(t, err, context.Canceled)
+	_, err = h.RecordActivityTaskStarted(gone, nil)
+	assert.ErrorIs(t, err, context.Canceled)
+}
+
+// Whoever may use the Web UI may use its codec, which learns nothing of the browser.
+func TestTheCodecOfTheWebUI(t *testing.T) {
+	codec := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		_, _ = io.WriteString(w, strings.Join([]string{r.URL.Path, r.Header.Get("Authorization"), r.Header.Get("Cookie"), r.Header.Get("Origin"), string(b)}, "|"))
+	}))
+	defer codec.Close()
+	cmd := command("--json", "--port=0", "--ui-port=0", "--key", filepath.Join(t.TempDir(), "key.pem"))
+	cmd.Env = append(cmd.Env, codecEndpoint+"="+codec.URL, codecAuth+"=Bearer word")
+	p := startCommand(t, cmd)
+	link, err := url.Parse(p.ready.UI)
+	require.NoError(t, err)
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	browser := &http.Client{Jar: jar}
+	decode := func(origin string) (int, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+link.Host+"/codec/decode", strings.NewReader("{}"))
+		require.NoError(t, err)
+		r.Header.Set("Origin", origin)
+		resp, err := browser.Do(r)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		return resp.StatusCode, string(b)
+	}
+	status, _ := decode("http://" + link.Host)
+	assert.Equal(t, http.StatusUnauthorized, status)
+	resp, err := browser.Get(p.ready.UI)
+	require.NoError(t, err)
+	resp.Body.Close()
+	status, body := decode("http://" + link.Host)
+	assert.Equal(t, http.StatusOK, status)
+	assert.Equal(t, "/decode|Bearer word|||{}", body)
+	status, _ = decode("http://evil.example")
+	assert.Equal(t, http.StatusForbidden, status)
+}
+
+func TestACodecThatIsNoURL(t *testing.T) {
+	t.Setenv(codecEndpoint, "here")
+	_, err := withCodec(nil)
+	assert.ErrorContains(t, err, "TEMPORAL_CODEC_ENDPOINT=here is not a URL")
+}
+
+func TestHelpNamesFlagsExamplesAndExitCodes(t *testing.T) {
+	var out, errs bytes.Buffer
+	require.Equal(t, ExitOK, Main([]string{"--help"}, &out, &errs))
+	assert.Empty(t, errs.String())
+	for _, want := range []string{
+		"--db", "--ip", "--port", "--ui-port", "--headless", "--namespace", "--retention", "--idle-exit",
+		"--ready-file", "--lifeline-fd", "--metrics", "--log-level", "--json", "--version", "Examples:", "Exit codes:",
+	} {
+		assert.Contains(t, out.String(), want)
+	}
+}
+
+func TestVersionNamesTheServer(t *testing.T) {
+	var out, errs bytes.Buffer
+	require.Equal(t, ExitOK, Main([]string{"--version"}, &out, &errs))
+	assert.Regexp(t, `^clusterrun-devserver \(Temporal server 1\.\d+\.\d+, Web UI 2\.\d+\.\d+\)\n$`, out.String())
+}
+
+func TestMistakesInTheCommandLine(t *testing.T) {
+	notOpen := strconv.Itoa(1 << 20)
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"--nonsense"}, "unknown flag: --nonsense"},
+		{[]string{"runs.db"}, `unexpected argument "runs.db"`},
+		{[]string{"--ip=0.0.0.0"}, "--ip 0.0.0.0 is not a loopback address"},
+		{[]string{"--ip=192.168.1.2"}, "can run commands as you"},
+		{[]string{"--ip=localhost"}, "give 127.0.0.1 or ::1"},
+		{[]string{"--port=70000"}, "--port 70000 is not a port"},
+		{[]string{"--ui-port=-1"}, "--ui-port -1 is not a port"},
+		{[]string{"--port=7233", "--ui-port=7233"}, "the Web UI needs a port of its own"},
+		{[]string{"--db="}, "--db is missing a value"},
+		{[]string{"--namespace="}, "--namespace is empty"},
+		{[]string{"--namespace=temporal-system"}, "the server's own"},
+		{[]string{"--retention=1m"}, "--retention 1m0s is too short"},
+		{[]string{"--idle-exit=-1s"}, "--idle-exit -1s is negative"},
+		{[]string{"--idle-exit=soon"}, "--idle-exit"},
+		{[]string{"--metrics=9465"}, `--metrics "9465": give HOST:PORT`},
+		{[]string{"--metrics=127.0.0.1:70000"}, "give HOST:PORT"},
+		{[]string{"--log-level=loud"}, `--log-level "loud"`},
+		{[]string{"--lifeline-fd=-7"}, "--lifeline-fd -7"},
+		{[]string{"--lifeline-fd=" + notOpen}, "--lifeline-fd " + notOpen + ": bad file descriptor"},
+	} {
+		var out, errs bytes.Buffer
+		assert.Equal(t, ExitUsage, Main(c.args, &out, &errs), "%s", c.args)
+		assert.Contains(t, errs.String(), c.says, "%s", c.args)
+		assert.Contains(t, errs.String(), "--help", "%s", c.args)
+		assert.Empty(t, out.String(), "%s", c.args)
+	}
+}
+
+func TestTakenPort(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	port := l.Addr().(*net.TCPAddr).Port
+
+	assert.Contains(t, refused(t, ExitFailure, "--port=0", "--headless", fmt.Sprintf("--metrics=127.0.0.1:%d", port)),
+		fmt.Sprintf("--metrics: 127.0.0.1:%d is in use by another program", port))
+	for flag, args := range map[string][]string{
+		"--port":    {"--headless"},
+		"--ui-port": {"--port=0"},
+	} {
+		db := testFile(t)
+		ready := filepath.Join(filepath.Dir(db), "ready.json")
+		args = append(args, fmt.Sprintf("%s=%d", flag, port), "--db", db, "--ready-file", ready)
+		says := refused(t, ExitFailure, args...)
+		assert.Contains(t, says, fmt.Sprintf("%s: 127.0.0.1:%d is in use by another program", flag, port))
+		assert.False(t, exists(db), "nothing is half started")
+		assert.False(t, exists(ready))
+	}
+}
+
+func TestAllTakenPortsAreNamed(t *testing.T) {
+	flags, args := []string{"--port", "--ui-port"}, []string{}
+	for _, flag := range flags {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer l.Close()
+		args = append(args, fmt.Sprintf("%s=%d", flag, l.Addr().(*net.TCPAddr).Port))
+	}
+	says := refused(t, ExitFailure, args...)
+	for i, flag := range flags {
+		_, port, _ := strings.Cut(args[i], "=")
+		assert.Contains(t, says, fmt.Sprintf("%s: 127.0.0.1:%s is in use by another program", flag, port))
+	}
+}
+
+func TestChosenPortsAreDistinctAndFree(t *testing.T) {
+	o := DefaultOptions()
+	o.Port, o.UIPort = 0, 0
+	p, err := choosePorts(o)
+	require.NoError(t, err)
+	seen := map[int]bool{}
+	for _, port := range []int{p.frontend, p.history, p.matching, p.worker, p.ui} {
+		assert.NotZero(t, port)
+		assert.False(t, seen[port])
+		seen[port] = true
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		require.NoError(t, err, "TIME_WAIT must not keep us out")
+		defer l.Close()
+	}
+
+	o.Headless = true
+	p, err = choosePorts(o)
+	require.NoError(t, err)
+	assert.Zero(t, p.ui)
 }

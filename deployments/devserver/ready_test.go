@@ -1,16 +1,31 @@
 package devserver
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"net"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"regexp"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+	"go.temporal.io/server/common/dynamicconfig"
 )
 
 func TestReadyFileComesWithTheServerAndGoesWithIt(t *testing.T) {
@@ -94,4 +109,290 @@ func TestIPv6(t *testing.T) {
 	require.NoError(t, err)
 	resp.Body.Close()
 	assert.Equal(t, http.StatusOK, resp.StatusCode)
+}
+
+// A run continues after its server was killed, on the same address, with the same
+// worker and a client that waited all the time.
+func TestRunsSurviveAKilledServer(t *testing.T) {
+	path := testFile(t)
+	p := start(t, "--db", path)
+	var steps atomic.Int32
+	step := func(context.Context) error { steps.Add(1); return nil }
+	wf := func(ctx workflow.Context) (string, error) {
+		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Hour})
+		if err := workflow.ExecuteActivity(ctx, "step").Get(ctx, nil); err != nil {
+			return "", err
+		}
+		var s string
+		workflow.GetSignalChannel(ctx, "go").Receive(ctx, &s)
+		return s, workflow.ExecuteActivity(ctx, "step").Get(ctx, nil)
+	}
+	c := p.client()
+	startWorker(t, c, func(r worker.Registry) {
+		r.RegisterWorkflowWithOptions(wf, workflow.RegisterOptions{Name: "survivor"})
+		r.RegisterActivityWithOptions(step, activity.RegisterOptions{Name: "step"})
+	})
+	run := startWorkflow(t, c, "survivor")
+	require.Eventually(t, func() bool { return steps.Load() == 1 }, patience, time.Millisecond)
+	var result string
+	done := make(chan error, 1)
+	go func() { done <- run.Get(context.Background(), &result) }()
+
+	p.kill()
+	again := startCommand(t, command("--json", "--headless", "--db", path, "--port", portOf(t, p.ready.Address)))
+	require.NoError(t, again.client().SignalWorkflow(context.Background(), run.GetID(), "", "go", "on"))
+	select {
+	case err := <-done:
+		require.NoError(t, err)
+		assert.Equal(t, "on", result)
+		assert.Equal(t, int32(2), steps.Load(), "what was done is not done again")
+	case <-time.After(patience):
+		require.FailNow(t, "the run did not go on", "%s", again.stderr)
+	}
+}
+
+// Commands that wait survive a clean stop: they find the next server.
+func TestWaitingClientsSurviveACleanStop(t *testing.T) {
+	path := testFile(t)
+	p := start(t, "--db", path)
+	c := p.client()
+	startWorker(t, c, func(r worker.Registry) { r.RegisterWorkflow(awaitSignal) })
+	run := startWorkflow(t, c, awaitSignal)
+	var result string
+	done := make(chan error, 1)
+	go func() { done <- run.Get(context.Background(), &result) }()
+
+	asked := time.Now()
+	p.signal(syscall.SIGTERM)
+	require.Equal(t, ExitOK, p.await())
+	assert.Less(t, time.Since(asked), 10*time.Second)
+
+	again := startCommand(t, command("--json", "--headless", "--db", path, "--port", portOf(t, p.ready.Address)))
+	require.NoError(t, again.client().SignalWorkflow(context.Background(), run.GetID(), "", "go", "on"))
+	select {
+	case err := <-done:
+		require.NoError(t, err)
+		assert.Equal(t, "on", result)
+	case <-time.After(patience):
+		require.FailNow(t, "the client does not get its result", "%s", again.stderr)
+	}
+}
+
+func portOf(t *testing.T, address string) string {
+	_, port, err := net.SplitHostPort(address)
+	require.NoError(t, err)
+	return port
+}
+
+func TestMemoryForgets(t *testing.T) {
+	p := start(t)
+	run := startWorkflow(t, p.client(), "nobody serves this")
+	p.signal(syscall.SIGTERM)
+	require.Equal(t, ExitOK, p.await())
+
+	_, err := start(t).client().DescribeWorkflowExecution(context.Background(), run.GetID(), "")
+	var notFound *serviceerror.NotFound
+	assert.ErrorAs(t, err, &notFound)
+}
+
+func TestSignalsAreACleanStop(t *testing.T) {
+	signals := []syscall.Signal{syscall.SIGTERM, syscall.SIGINT}
+	if !signal.Ignored(syscall.SIGHUP) { // under nohup it is, and the server inherits that
+		signals = append(signals, syscall.SIGHUP)
+	}
+	for _, s := range signals {
+		p := start(t)
+		p.signal(s)
+		assert.Equal(t, ExitOK, p.await(), "%s", s)
+		assert.Contains(t, p.stderr.String(), "stopped: signal: "+s.String())
+	}
+}
+
+func TestNobodyReadsTheOutput(t *testing.T) {
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	cmd := command("--json", "--port=0", "--headless", "--log-level=debug")
+	require.NoError(t, reader.Close())
+	p := startCommandTo(t, cmd, writer)
+	require.NoError(t, writer.Close())
+	p.signal(syscall.SIGTERM)
+	assert.Equal(t, ExitOK, p.await())
+}
+
+func TestSignalDuringTheStart(t *testing.T) {
+	db := testFile(t)
+	ready := filepath.Join(filepath.Dir(db), "ready.json")
+	cmd := command("--port=0", "--headless", "--db", db, "--ready-file", ready)
+	p := &process{t: t, cmd: cmd, stderr: &syncBuffer{}, exited: make(chan struct{})}
+	cmd.Stderr = p.stderr
+	require.NoError(t, cmd.Start())
+	go func() { defer close(p.exited); _ = cmd.Wait() }()
+	t.Cleanup(p.kill)
+	// The lock is the first thing that it leaves, well before it is ready; by then it
+	// listens for signals.
+	require.Eventually(t, func() bool { return exists(db + ".lock") }, patience, 1)
+	p.signal(syscall.SIGTERM)
+	assert.Equal(t, ExitOK, p.await(), "%s", p.stderr)
+	assert.False(t, exists(ready))
+
+	start(t, "--db", db)
+}
+
+func TestLifeline(t *testing.T) {
+	ours, theirs, err := pipe()
+	require.NoError(t, err)
+	cmd := command("--json", "--port=0", "--headless", "--lifeline-fd=3")
+	cmd.ExtraFiles = []*os.File{theirs}
+	p := startCommand(t, cmd)
+	require.NoError(t, theirs.Close())
+
+	_, err = ours.WriteString("what is written is ignored")
+	require.NoError(t, err)
+	p.client()
+	require.True(t, p.running())
+
+	require.NoError(t, ours.Close())
+	assert.Equal(t, ExitOK, p.await())
+	assert.Contains(t, p.stderr.String(), "its owner is gone")
+}
+
+// pipe returns the owner's end, to write to, and the server's.
+func pipe() (owner, server *os.File, err error) {
+	server, owner, err = os.Pipe()
+	return owner, server, err
+}
+
+// The embedded server has the settings that we recommend for other servers.
+func TestSampleDynamicConfigMatchesOurs(t *testing.T) {
+	sample, err := os.ReadFile(filepath.Join("..", "temporal", "dynamicconfig.yaml"))
+	require.NoError(t, err)
+	load := func(text []byte) map[string]any {
+		l := dynamicconfig.LoadYamlFile(text)
+		require.NoError(t, l.Err())
+		require.Empty(t, l.Warnings, "Temporal warns of unknown keys and of wrong types")
+		values := map[string]any{}
+		for key, v := range l.Map {
+			require.Len(t, v, 1, key.String())
+			values[key.String()] = v[0].Value
+		}
+		return values
+	}
+	ours := map[string]any{}
+	for key, v := range tuning() {
+		ours[key.String()] = v
+	}
+
+	values := load(sample)
+	assert.Len(t, values, 7)
+	const shift = "history.timerprocessormaxtimeshift"
+	assert.NotContains(t, values, shift, "dangerous where there are several hosts, so it is commented out")
+	all := load(regexp.MustCompile(`(?m)^# (history\.timerProcessorMaxTimeShift:|  - value: "1ms")$`).ReplaceAll(sample, []byte("$1")))
+	require.Contains(t, all, shift)
+	parsed, err := time.ParseDuration(all[shift].(string))
+	require.NoError(t, err)
+	all[shift] = parsed
+	for key, v := range all {
+		assert.Equal(t, ours[key], v, key)
+	}
+}
+
+func TestNamespace(t *testing.T) {
+	path := testFile(t)
+	p := start(t, "--db", path, "--namespace", "mine", "--retention", "48h")
+	c := p.client()
+	ctx := context.Background()
+	ns, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: "mine"})
+	require.NoError(t, err)
+	assert.Equal(t, 48*time.Hour, ns.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration())
+
+	run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		TaskQueue: testQueue,
+		TypedSearchAttributes: temporal.NewSearchAttributes(
+			temporal.NewSearchAttributeKeyKeyword("ClusterRunOwner").ValueSet("me"),
+		),
+	}, "nobody serves this")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		found, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+			Query: `ClusterRunOwner = "me"`,
+		})
+		return err == nil && len(found.Executions) == 1 && found.Executions[0].Execution.WorkflowId == run.GetID()
+	}, patience, 10*time.Millisecond)
+
+	// Another namespace on the same file; the first keeps what it was created with.
+	p.kill()
+	c = start(t, "--db", path).client()
+	for name, retention := range map[string]time.Duration{"mine": 48 * time.Hour, "default": 90 * 24 * time.Hour} {
+		ns, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: name})
+		require.NoError(t, err, name)
+		assert.Equal(t, retention, ns.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration(), name)
+	}
+}
+
+// With the default settings no retry comes sooner than after a second. On a busy
+// machine one may be late all the same, so the quickest counts.
+func TestRetryDelayOfAMillisecondIsNotASecond(t *testing.T) {
+	const attempts = 6
+	var mu sync.Mutex
+	var began []time.Time
+	flaky := func(ctx context.Context) error {
+		mu.Lock()
+		began = append(began, time.Now())
+		mu.Unlock()
+		if activity.GetInfo(ctx).Attempt < attempts {
+			return temporal.NewApplicationErrorWithOptions("again", "again",
+				temporal.ApplicationErrorOptions{NextRetryDelay: time.Millisecond})
+		}
+		return nil
+	}
+	wf := func(ctx workflow.Context) error {
+		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Hour})
+		return workflow.ExecuteActivity(ctx, "flaky").Get(ctx, nil)
+	}
+	c := start(t).client()
+	startWorker(t, c, func(r worker.Registry) {
+		r.RegisterWorkflowWithOptions(wf, workflow.RegisterOptions{Name: "retries"})
+		r.RegisterActivityWithOptions(flaky, activity.RegisterOptions{Name: "flaky"})
+	})
+	require.NoError(t, awaitResult(t, startWorkflow(t, c, "retries"), nil))
+	require.Len(t, began, attempts)
+	quickest := time.Hour
+	for i := 1; i < attempts; i++ {
+		quickest = min(quickest, began[i].Sub(began[i-1]))
+	}
+	assert.Less(t, quickest, time.Second)
+}
+
+// The activity heartbeats only once, before it is cancelled: it has no other way to learn of it.
+func TestCancellationIsPushed(t *testing.T) {
+	running := make(chan struct{})
+	told := make(chan struct{})
+	wait := func(ctx context.Context) error {
+		activity.RecordHeartbeat(ctx)
+		close(running)
+		<-ctx.Done()
+		close(told)
+		return ctx.Err()
+	}
+	wf := func(ctx workflow.Context) error {
+		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+			StartToCloseTimeout: time.Hour, HeartbeatTimeout: time.Hour, WaitForCancellation: true,
+		})
+		return workflow.ExecuteActivity(ctx, "wait").Get(ctx, nil)
+	}
+	c := start(t).client()
+	startWorker(t, c, func(r worker.Registry) {
+		r.RegisterWorkflowWithOptions(wf, workflow.RegisterOptions{Name: "waits"})
+		r.RegisterActivityWithOptions(wait, activity.RegisterOptions{Name: "wait"})
+	})
+	run := startWorkflow(t, c, "waits")
+	<-running
+	require.NoError(t, c.CancelWorkflow(context.Background(), run.GetID(), ""))
+	select {
+	case <-told:
+	case <-time.After(patience):
+		require.FailNow(t, "the activity was not told")
+	}
+	var canceled *temporal.CanceledError
+	assert.True(t, errors.As(awaitResult(t, run, nil), &canceled))
 }

@@ -3,17 +3,22 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // backgroundWorker returns the process of the host worker of the state directory, or 0 if there
@@ -174,4 +179,118 @@ func TestAHostWorkerStaysForRunsThatWait(t *testing.T) {
 	assert.Contains(t, stderr, "absent", "the time for hosts passes only where somebody serves the run")
 	l.ended(worker.PID)
 	assert.Zero(t, l.backgroundWorker())
+}
+
+// Two host workers with the same name would share the tasks that are pinned to it. The second
+// is refused for as long as the first is alive.
+func TestTheSecondHostWorkerOfANameIsRefused(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	code, _, stderr := f.CLI(t, "worker", "--state-dir", t.TempDir(), "--host-name", f.worker.Host)
+	assert.Equal(t, 125, code)
+	assert.Contains(t, stderr, ") already serves queue clusterrun as host host-a")
+	assert.Contains(t, stderr, "--host-name")
+
+	f.worker.Kill(syscall.SIGKILL)
+	f.worker.ExitCode()
+	harness.Eventually(t, "its side is gone", func() bool { return len(harness.Alive(f.worker.State)) == 0 })
+	f.worker = f.StartWorker(t)
+	r := f.result(f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1, "true")}}))
+	assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
+}
+
+// A host worker is started, reloaded and stopped as its unit says. It notifies systemd that it
+// is ready once its fleet has it, and again after an upgrade in place, in the same process; and
+// that it stops.
+func TestSystemdHearsOfAHostWorker(t *testing.T) {
+	t.Parallel()
+	s := harness.StartServer(t)
+	socket := filepath.Join(t.TempDir(), "notify")
+	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	require.NoError(t, err)
+	defer l.Close()
+	next := func() string {
+		t.Helper()
+		require.NoError(t, l.SetReadDeadline(time.Now().Add(time.Minute)))
+		message := make([]byte, 1000)
+		n, err := l.Read(message)
+		require.NoError(t, err)
+		return string(message[:n])
+	}
+
+	code, unit, stderr := s.CLI(t, "worker", "install", "--user", "--dry-run", "--address", s.Address, "--state-dir", filepath.Join(t.TempDir(), "state"),
+		"--host-name", "host-a", "--slots", "2", "--label", "rack=r7", "--advertise", "127.0.0.1")
+	require.Zero(t, code, stderr)
+	// A shell takes these words as systemd does.
+	call := func(key string) *harness.Process {
+		t.Helper()
+		_, rest, found := strings.Cut(unit, "\n"+key+"=")
+		require.True(t, found, unit)
+		line, _, _ := strings.Cut(rest, "\n")
+		return harness.Start(t, t.TempDir(), harness.Env(t.TempDir(), "NOTIFY_SOCKET="+socket), "bash", "-c", "exec "+line)
+	}
+
+	w := call("ExecStart")
+	require.Equal(t, "READY=1", next())
+	code, out, stderr := s.CLI(t, "host", "list")
+	require.Zero(t, code, stderr)
+	assert.Contains(t, out, "host-a", "it is registered by then")
+	assert.Contains(t, out, "rack=r7")
+
+	reload := call("ExecReload")
+	require.Zero(t, reload.ExitCode(), reload.Stderr())
+	require.Equal(t, "READY=1", next())
+	assert.False(t, w.Exited(), "it is the same process")
+
+	stop := call("ExecStop")
+	require.Equal(t, "STOPPING=1", next())
+	require.Zero(t, w.ExitCode(), w.Stderr())
+	require.Zero(t, stop.ExitCode(), stop.Stderr())
+}
+
+// probed returns a host worker's answer to a probe. The code is 0 if there is no answer.
+func probed(address string) (int, string) {
+	r, err := http.Get("http://" + address + "/ready")
+	if err != nil {
+		return 0, ""
+	}
+	defer r.Body.Close()
+	text, _ := io.ReadAll(r.Body)
+	return r.StatusCode, strings.TrimSpace(string(text))
+}
+
+// Probes of host workers and controllers succeed when they serve, but not before there is a
+// server.
+func TestReadyIsServed(t *testing.T) {
+	t.Parallel()
+	host, controller := harness.FreeAddress(t), harness.FreeAddress(t)
+	awaits := func(address string, status int) {
+		t.Helper()
+		harness.Eventually(t, http.StatusText(status)+" at "+address, func() bool {
+			got, _ := probed(address)
+			return got == status
+		})
+	}
+	s := harness.StartServer(t, "--headless")
+	s.Kill()
+	start := func(role, address string) *harness.Process {
+		return harness.Start(t, t.TempDir(), harness.Env(t.TempDir(), "TEMPORAL_ADDRESS="+s.Address), harness.Clusterrun(t),
+			"worker", "--role", role, "--metrics", address)
+	}
+	for role, address := range map[string]string{"host": host, "controller": controller} {
+		p := start(role, address)
+		defer func() {
+			p.Kill(syscall.SIGTERM)
+			p.ExitCode()
+		}()
+		awaits(address, http.StatusServiceUnavailable)
+	}
+	_, text := probed(host)
+	assert.Equal(t, "not ready: the queues of this host worker are not served", text)
+
+	s.Restart()
+	awaits(controller, http.StatusOK)
+	awaits(host, http.StatusOK)
+	_, text = probed(host)
+	assert.Equal(t, "ready", text)
 }

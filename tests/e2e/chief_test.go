@@ -3,16 +3,20 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
+	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -107,4 +111,213 @@ func (c *chief) process(task string) int {
 		return false
 	})
 	return found
+}
+
+// A Python chief coordinates Python workers, as in a run of a user.
+func TestPythonChief(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	c := f.coordinated(spec.RunSpec{AutoRestart: true}, f.serving("worker", 2))
+	for _, s := range []struct {
+		ids, name string
+		args      []any
+	}{
+		{"CC-15", "nested_values", nil},
+		{"CC-16", "a_list_of_values", nil},
+		{"CC-18", "schedule_and_join", nil},
+		{"CC-22", "per_worker_values", nil},
+		{"CC-24 CC-25", "arguments_that_are_refused", nil},
+		{"CC-44", "two_variables", nil},
+		{"SEED-43 SEED-44", "statuses", []any{"statuses"}},
+		{"CC-32 CC-35 CC-36", "join_raises", nil},
+		{"CC-33", "schedule_raises", nil},
+		{"CC-34", "schedule_raises_one_of_many", nil},
+		{"CC-07", "done_raises", nil},
+		{"CC-37 CC-38", "input_error", nil},
+		{"CC-39", "cancellation", []any{"very-long"}},
+		{"SEED-36 SEED-37", "the_first_error", nil},
+		{"CC-40", "a_resource_after_an_error", nil},
+		{"CC-63", "an_error_while_a_worker_is_away", []any{"away"}},
+		{"CC-61", "between_functions", nil},
+		{"CC-62", "amid_functions", []any{"amid"}},
+		{"CC-72 CC-87", "a_value_outlives_its_worker", []any{"worker-0", "worker-1"}},
+	} {
+		t.Run(s.ids+" "+s.name, func(t *testing.T) { c.does(t, s.name, s.args...) })
+	}
+	c.succeeds()
+}
+
+// datasets runs the scenarios that need only workers.
+func (c *chief) datasets(t *testing.T) {
+	for _, s := range []struct{ ids, name string }{
+		{"CC-17", "each_iterator_begins_anew"},
+		{"CC-19", "a_mapped_dataset"},
+		{"CC-20 SEED-57", "a_builder_that_shares"},
+		{"CC-21", "shuffled_differently"},
+		{"CC-27 CC-26", "data_for_a_dataset"},
+		{"CC-28", "two_datasets"},
+		{"CC-52", "schedule_with_a_dataset"},
+	} {
+		t.Run(s.ids+" "+s.name, func(t *testing.T) { c.does(t, s.name) })
+	}
+}
+
+// Datasets of each worker, on five of them, as in the seed.
+func TestPerWorkerDatasets(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	c := f.coordinated(spec.RunSpec{AutoRestart: true}, f.serving("worker", 5))
+	t.Run("CC-13 a part for each", func(t *testing.T) {
+		assert.Equal(t, []any{5.0, 7.0, 9.0, 11.0, 13.0}, c.does(t, "a_shard_of_each_worker"))
+	})
+	c.datasets(t)
+	t.Run("CC-64 CC-65 a worker dies amid building", func(t *testing.T) { c.does(t, "a_worker_dies_amid_building", "cc64") })
+	c.succeeds()
+}
+
+// CC-31: workers that begin one after the other, as the environment asks for, bring the
+// same results. Worker-0 does not wait, and the others no longer than the maximum.
+func TestWorkersThatBeginLater(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	workers := f.serving("worker", 3)
+	workers.Env["TF_COORDINATOR_SCHEDULE_START_DELAY"] = spec.Variable{Value: "2"}
+	workers.Env["TF_COORDINATOR_SCHEDULE_START_DELAY_MAX"] = spec.Variable{Value: "4"}
+	c := f.coordinated(spec.RunSpec{AutoRestart: true}, workers)
+	for _, name := range []string{"nested_values", "a_list_of_values", "schedule_and_join", "per_worker_values", "arguments_that_are_refused"} {
+		c.does(t, name)
+	}
+	c.does(t, "a_shard_of_each_worker")
+	c.datasets(t)
+	c.succeeds()
+}
+
+// Workers come and go while a chief coordinates.
+func TestElasticWorkers(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	c := f.coordinated(spec.RunSpec{}, f.serving("worker", 2))
+	add := func(task string) {
+		t.Helper()
+		c.update(c.run, spec.UpdateStartTask, spec.StartTaskRequest{Task: task, New: task == "worker-7"})
+	}
+	remove := func(task string) {
+		t.Helper()
+		c.update(c.run, spec.UpdateTerminateTask, spec.TaskRequest{Tasks: []string{task}})
+		c.awaitState(task, spec.TaskEnded)
+	}
+	t.Run("CC-89 one is added between functions", func(t *testing.T) {
+		assert.EqualValues(t, 2, c.does(t, "count", "cc89", 2))
+		add("worker-2")
+		c.does(t, "serves", "worker-2")
+		assert.EqualValues(t, 4, c.does(t, "count", "cc89", 2))
+	})
+	t.Run("CC-90 one is added amid functions", func(t *testing.T) {
+		held := c.does(t, "begin_held", "cc90", 5, "worker-0", "worker-1", "worker-2")
+		add("worker-3")
+		c.does(t, "await_held", "cc90", "worker-3")
+		assert.GreaterOrEqual(t, c.does(t, "end_held", "cc90", held), 5.0)
+	})
+	t.Run("CC-91 one comes back by its name", func(t *testing.T) {
+		assert.EqualValues(t, 2, c.does(t, "count", "cc91", 2))
+		remove("worker-0")
+		add("worker-0")
+		assert.EqualValues(t, 4, c.does(t, "count", "cc91", 2))
+		c.does(t, "serves", "worker-0")
+	})
+	t.Run("CC-92 one comes back by another name", func(t *testing.T) {
+		assert.EqualValues(t, 2, c.does(t, "count", "cc92", 2))
+		remove("worker-0")
+		add("worker-7")
+		assert.EqualValues(t, 4, c.does(t, "count", "cc92", 2))
+		c.does(t, "serves", "worker-7")
+	})
+	c.succeeds()
+}
+
+// health returns the states of the tasks that `clusterrun status` shows, and the tasks in its
+// order.
+func (c *chief) health() (states map[string]spec.TaskState, order []string) {
+	c.t.Helper()
+	var s spec.Status
+	require.NoError(c.t, json.Unmarshal([]byte(c.clusterrun("status", "--json", c.run.GetID())), &s))
+	states = map[string]spec.TaskState{}
+	for _, task := range s.Tasks {
+		states[task.Name] = task.State
+		order = append(order, task.Name)
+	}
+	return states, order
+}
+
+// awaitHealth waits until all tasks run but those.
+func (c *chief) awaitHealth(t *testing.T, ended ...string) {
+	t.Helper()
+	want := map[string]spec.TaskState{}
+	for _, task := range []string{"chief-0", "worker-0", "worker-1", "ps-0", "ps-1"} {
+		want[task] = spec.TaskRunning
+	}
+	for _, task := range ended {
+		want[task] = spec.TaskEnded
+	}
+	var got map[string]spec.TaskState
+	harness.Eventually(t, "the tasks are as they should be", func() bool {
+		var order []string
+		got, order = c.health()
+		assert.Equal(t, []string{"chief-0", "worker-0", "worker-1", "ps-0", "ps-1"}, order)
+		return maps.Equal(want, got)
+	})
+}
+
+// serving are the tasks that the queue of closures knows to serve.
+func (c *chief) servingTasks(of *clustercoordinator.Coordinator) []string {
+	c.t.Helper()
+	var names []string
+	for _, w := range c.status(of).Workers {
+		if w.Serving {
+			names = append(names, w.Task)
+		}
+	}
+	return slices.Sorted(slices.Values(names))
+}
+
+// CC-93 to CC-96: the health of the workers and the servers of a run is visible to all.
+func TestTheHealthOfTasks(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	c := f.withServers(spec.RunSpec{OnFailure: spec.OnFailureContinue}, 2, 2)
+	of := f.coordinator(c.run)
+	f.awaitServing(of, 2)
+
+	t.Run("CC-93 all are healthy", func(t *testing.T) {
+		c.awaitHealth(t)
+		assert.Equal(t, []string{"worker-0", "worker-1"}, c.servingTasks(of))
+	})
+	t.Run("CC-94 a worker is not", func(t *testing.T) {
+		require.NoError(t, syscall.Kill(c.process("worker-0"), syscall.SIGKILL))
+		c.awaitHealth(t, "worker-0")
+		harness.Eventually(t, "only worker-1 serves", func() bool { return slices.Equal(c.servingTasks(of), []string{"worker-1"}) })
+		assert.Contains(t, c.clusterrun("status", c.run.GetID()), "SIGKILL")
+		c.startAgain("worker-0")
+		c.awaitHealth(t)
+		harness.Eventually(t, "both serve", func() bool { return len(c.servingTasks(of)) == 2 })
+	})
+	t.Run("CC-95 a server is not", func(t *testing.T) {
+		require.NoError(t, syscall.Kill(c.process("ps-1"), syscall.SIGKILL))
+		c.awaitHealth(t, "ps-1")
+		assert.Equal(t, []string{"worker-0", "worker-1"}, c.servingTasks(of), "workers do not mind")
+		c.startAgain("ps-1")
+		c.awaitHealth(t)
+		c.does(t, "steps", "all", 4)
+	})
+	t.Run("CC-96 nobody knows while the server is away", func(t *testing.T) {
+		f.Server.Kill()
+		code, stdout, stderr := f.CLI(t, "status", c.run.GetID())
+		assert.Equal(t, 125, code, stdout)
+		assert.NotEmpty(t, stderr)
+		f.Restart()
+		c.awaitHealth(t)
+		assert.Equal(t, []string{"worker-0", "worker-1"}, c.servingTasks(of))
+		c.does(t, "steps", "again", 4)
+	})
+	c.succeeds()
 }

@@ -1,7 +1,10 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -130,4 +133,95 @@ func TestFind(t *testing.T) {
 	code, stdout, stderr = f.CLI(t, "stop", "--wait", "mnist-*")
 	assert.Zero(t, code, stderr)
 	assert.Equal(t, "stopped: mnist-cc\n", stdout)
+}
+
+// Runs are found in the Web UI and by the temporal CLI: by their verdict, which is empty before
+// they end, and by their hosts.
+func TestRunsAreFoundByVerdictAndHost(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.StartWorker(t, "--host-name", "host-b")
+	submit := func(id string, args ...string) {
+		t.Helper()
+		code, _, stderr := f.CLI(t, append([]string{"submit", "--id", id, "--env", f.mark, "--dir", f.dir}, args...)...)
+		require.Zero(t, code, stderr)
+	}
+	submit("good", "--task", "worker=host-a,host-b", "--", "true")
+	submit("bad", "--task", "worker=host-b", "--", "false")
+	submit("open", "--task", "worker=host-a", "--", "sleep", "1000")
+	submit("unplaced", "--task", "worker=host-c", "--", "true")
+
+	found := func(query string) (ids []string) {
+		list, err := f.client.ListWorkflow(context.Background(), &workflowservice.ListWorkflowExecutionsRequest{Query: query})
+		require.NoError(t, err)
+		for _, e := range list.GetExecutions() {
+			ids = append(ids, e.GetExecution().GetWorkflowId())
+		}
+		return ids
+	}
+	for query, want := range map[string][]string{
+		`ClusterRunVerdict = "succeeded"`: {"good"},
+		`ClusterRunVerdict = "failed"`:    {"bad"},
+		`ClusterRunVerdict = "none"`:      {"open", "unplaced"},
+		`ClusterRunHost = "host-a"`:       {"good", "open"},
+		`ClusterRunHost = "host-b"`:       {"good", "bad"},
+		`ClusterRunHost = "none"`:         {"unplaced"},
+	} {
+		harness.Eventually(t, fmt.Sprint(query, " finds ", want), func() bool {
+			return assert.ObjectsAreEqual(len(want), len(found(query))) && assert.Subset(new(testing.T), found(query), want)
+		})
+	}
+
+	for _, id := range []string{"open", "unplaced"} {
+		code, _, stderr := f.CLI(t, "stop", id)
+		require.Zero(t, code, stderr)
+	}
+	harness.Eventually(t, "two runs were cancelled", func() bool { return len(found(`ClusterRunVerdict = "cancelled"`)) == 2 })
+}
+
+// Prune removes what ended runs have left, here and on the server, and nothing of a living run.
+func TestPrune(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	program := []string{"-n", "2", "--env", l.mark, "--env", "BIN=" + harness.Clusterrun(t)}
+	living := l.start(append(append([]string{"run", "--id", "lives"}, program...), "--", "sh", "-c", "echo up; exec sleep 1000")...)
+	code, _, stderr := l.run(append(append([]string{"run", "--id", "past"}, program...), "--", "sh", "-c", "$BIN task barrier met")...)
+	require.Zero(t, code, stderr)
+	code, _, stderr = l.run("run", "--id", "failed", "--", "false")
+	require.Equal(t, 1, code, stderr)
+	harness.Eventually(t, "the run lives", func() bool { return strings.Count(living.Stdout(), "up") == 2 })
+	logs := filepath.Join(l.state(), "logs")
+	code, stdout, stderr := l.run("du", "--json")
+	require.Zero(t, code, stderr)
+	assert.Contains(t, stdout, `"held"`)
+
+	code, _, stderr = l.run("rm", "lives")
+	assert.Equal(t, 125, code)
+	assert.Contains(t, stderr, "run lives has not ended; `clusterrun stop lives` ends it")
+	code, stdout, _ = l.run("prune", "--older-than", "0s", "--keep-failed", "--dry-run")
+	assert.Zero(t, code)
+	assert.Contains(t, stdout, "past ")
+	code, pruned, stderr := l.run("prune", "--older-than", "0s", "--keep-failed", "--yes")
+	assert.Zero(t, code, stderr)
+	assert.Equal(t, stdout, pruned)
+	assert.NoDirExists(t, filepath.Join(logs, "past"))
+	assert.DirExists(t, filepath.Join(logs, "failed"))
+	assert.DirExists(t, filepath.Join(logs, "lives"))
+	harness.Eventually(t, "the server forgets the run", func() bool {
+		_, _, stderr := l.run("status", "past")
+		return strings.Contains(stderr, "no run \"past\"")
+	})
+	code, _, stderr = l.run("rm", "failed")
+	assert.Zero(t, code, stderr)
+	code, _, stderr = l.run("stop", "--wait", "lives")
+	assert.Zero(t, code, stderr)
+	living.ExitCode()
+	code, stdout, stderr = l.run("rm", "lives", "past")
+	assert.Equal(t, 125, code)
+	assert.Contains(t, stdout, "removed: lives")
+	assert.Contains(t, stderr, "no run \"past\"")
+	harness.Eventually(t, "the server forgets all", func() bool {
+		_, stdout, _ := l.run("list", "--json")
+		return stdout == "[]\n"
+	})
 }

@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -291,4 +294,134 @@ func TestRecordFleet(t *testing.T) {
 	require.NoError(t, f.client.CancelWorkflow(t.Context(), run.GetID(), ""))
 	_ = run.Get(t.Context(), nil)
 	writeHistory(t, f, run, dir+"/fleet.json")
+}
+
+// training trains until the file "enough" is there, and saves its step when it has notice.
+const training = `
+import os, sys, time, clusterrun
+here = os.environ["DIR"] + "/"
+saved, steps = here + "saved-" + os.environ["RANK"], here + "steps-" + os.environ["RANK"]
+step = int(open(saved).read()) if os.path.exists(saved) else 0
+with open(steps, "a") as done:
+    while not os.path.exists(here + "enough"):
+        time.sleep(0.01)
+        step += 1
+        print(step, file=done, flush=True)
+        if clusterrun.preempted() is not None:
+            with open(saved, "w") as f:
+                print(step, file=f)
+            sys.exit(75)
+`
+
+// A run of higher priority gets the room of another, which saves its work, is pending again with
+// its age, and continues without a lost step or a counted failure.
+func TestARunMakesRoomForAnother(t *testing.T) {
+	t.Parallel()
+	f, _ := fleetOf(t, 2, "a")
+	python, err := exec.LookPath("python3")
+	require.NoError(t, err)
+	low := spec.TaskGroup{
+		Type: "worker", Count: new(2), Command: []string{python, "-c", training},
+		Env: spec.EnvOf(map[string]string{"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": filepath.Join(harness.Root(), "activities/tasks/python")}),
+	}
+	first := f.start(&spec.RunSpec{Priority: new(5), Preemption: spec.Preemption{Notice: spec.DurationOf(time.Minute)}, Tasks: []spec.TaskGroup{low}})
+	f.file("steps-0")
+	f.file("steps-1")
+	vip := f.start(&spec.RunSpec{Priority: new(1), Tasks: []spec.TaskGroup{group("worker", 2, waitFor("vip"))}})
+	f.waitsBehind(vip) // queues do not preempt by default
+	code, stdout, stderr := f.CLI(t, "host", "settings", "--preempt", "lower-priority")
+	require.Zero(t, code, stderr)
+	assert.Equal(t, "preempt: lower-priority\nsick hosts: report\n", stdout)
+	f.file("vip-1")
+	f.waitsBehind(first)
+	_, stdout, _ = f.CLI(t, "status", first.GetID())
+	assert.Contains(t, stdout, "preempted 1 time, pending again since ")
+	assert.Contains(t, stdout, "preempted: run "+vip.GetID()+" with priority 1 needs the room")
+	touch(t, f, "vip")
+	require.Equal(t, spec.VerdictSucceeded, f.result(vip).Verdict)
+	before := len(f.file("steps-0"))
+	harness.Eventually(t, "it continues", func() bool { return len(f.file("steps-0")) > before })
+	touch(t, f, "enough")
+	r := f.result(first)
+	assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
+	assert.Equal(t, 1, r.Preemptions)
+	for rank := range 2 {
+		steps, err := os.ReadFile(filepath.Join(f.dir, fmt.Sprintf("steps-%d", rank)))
+		require.NoError(t, err)
+		for i, step := range strings.Fields(string(steps)) {
+			require.Equal(t, fmt.Sprint(i+1), step, "rank %d", rank)
+		}
+	}
+}
+
+// Pinned tasks run on the host that their address names, all get the same cluster, and a
+// failure on one host ends the tasks on the other.
+func TestTwoHosts(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.StartWorker(t, "--host-name", "host-b")
+	f.StartWorker(t, "--host-name", "host-c")
+
+	t.Run("success", func(t *testing.T) {
+		f.t = t
+		script := `env > $DIR/env-$CLUSTERRUN_TASK; echo "\"$CLUSTERRUN_HOST\"" > "$CLUSTERRUN_RESULT_FILE"`
+		r := f.result(f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{
+			{Type: "worker", Addresses: []string{"host-b:28301", "host-c:28302", "host-b:28303"}, Command: []string{"bash", "-c", script}},
+			{Type: "ps", Addresses: []string{"host-c"}, Command: []string{"bash", "-c", script}},
+		}}))
+		require.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
+		for name, host := range map[string]string{"worker-0": "host-b", "worker-1": "host-c", "worker-2": "host-b", "ps-0": "host-c"} {
+			assert.Equal(t, host, task(r, name).Host, name)
+			assert.Equal(t, `"`+host+`"`, string(task(r, name).Value), name)
+		}
+		env := environment(f.file("env-ps-0"))
+		assert.Equal(t, "3", env["RANK"])
+		assert.Equal(t, "1", env["LOCAL_RANK"])
+		assert.Equal(t, "2", env["LOCAL_WORLD_SIZE"])
+		assert.Equal(t, "1", env["GROUP_RANK"])
+		assert.Equal(t, "2", env["GROUP_WORLD_SIZE"])
+		assert.NotNil(t, net.ParseIP(env["MASTER_ADDR"]), "the names are none of this machine: %s", env["MASTER_ADDR"])
+		other := environment(f.file("env-worker-0"))
+		assert.Equal(t, env["MASTER_PORT"], other["MASTER_PORT"])
+		assert.Equal(t, clusterOf(env["TF_CONFIG"]), clusterOf(other["TF_CONFIG"]))
+		assert.Contains(t, env["TF_CONFIG"], strings.ReplaceAll(`["HOST:28301","HOST:28302","HOST:28303"]`, "HOST", env["MASTER_ADDR"]))
+	})
+
+	t.Run("failure", func(t *testing.T) {
+		f.t = t
+		r := f.result(f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{
+			{Type: "worker", Addresses: []string{"host-b:28301"}, Command: []string{"bash", "-c", `sleep 0.3; exit 5`}},
+			{Type: "ps", Addresses: []string{"host-c:28302"}, Command: []string{"bash", "-c", `exec sleep 10000`}},
+		}}))
+		assert.Equal(t, 5, r.ExitCode)
+		assert.Equal(t, "host-b", r.FirstFailure.Host)
+		assert.Equal(t, spec.CauseCollateral, task(r, "ps-0").Exit.Cause)
+	})
+
+	// Both hosts are this machine.
+	t.Run("two tasks that are pinned to one port are refused at once", func(t *testing.T) {
+		f.t = t
+		for _, one := range []string{"host-c:28303", "localhost:28303"} {
+			run := f.start(&spec.RunSpec{Command: []string{"true"}, PlacementTimeout: spec.DurationOf(time.Hour), Tasks: []spec.TaskGroup{
+				{Type: "worker", Addresses: []string{one}}, {Type: "ps", Addresses: []string{"host-b:28303"}},
+			}})
+			code, _, stderr := f.CLI(t, "wait", run.GetID())
+			assert.Equal(t, 2, code)
+			assert.Regexp(t, `(ps-0 and worker-0|worker-0 and ps-0) are both pinned to port 28303 of this machine; give each task its own port`, stderr)
+		}
+	})
+}
+
+func environment(text string) map[string]string {
+	env := map[string]string{}
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		env[name] = value
+	}
+	return env
+}
+
+func clusterOf(tfConfig string) string {
+	before, _, _ := strings.Cut(tfConfig, `"task"`)
+	return before
 }

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"debug/elf"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
@@ -134,3 +137,58 @@ func group(typ string, count int, script string) spec.TaskGroup {
 }
 
 func ptr[T any](v T) *T { return &v }
+
+// takesLong skips a test of `make test-long`: others resemble it, or test its rule alone.
+func takesLong(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("make test-long runs it")
+	}
+}
+
+func touch(t *testing.T, f *fixture, name string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(filepath.Join(f.dir, name), nil, 0o644))
+}
+
+// state asks the run where a task is.
+func (f *fixture) state(run client.WorkflowRun, name string) spec.TaskState {
+	f.t.Helper()
+	v, err := f.client.QueryWorkflow(context.Background(), run.GetID(), run.GetRunID(), spec.QueryStatus)
+	require.NoError(f.t, err)
+	var s spec.Status
+	require.NoError(f.t, v.Get(&s))
+	for _, t := range s.Tasks {
+		if t.Name == name {
+			return t.State
+		}
+	}
+	return ""
+}
+
+func (f *fixture) pending(run client.WorkflowRun) []*workflowpb.PendingActivityInfo {
+	f.t.Helper()
+	d, err := f.client.DescribeWorkflowExecution(context.Background(), run.GetID(), run.GetRunID())
+	require.NoError(f.t, err)
+	return d.GetPendingActivities()
+}
+
+func after(s, sep string) string {
+	_, rest, _ := strings.Cut(s, sep)
+	return rest
+}
+
+// The programs start where libc is older than on the machine that built them, or missing.
+func TestProgramsNeedNoLibc(t *testing.T) {
+	for _, path := range []string{harness.Clusterrun(t), harness.Devserver(t)} {
+		program, err := elf.Open(path)
+		require.NoError(t, err)
+		needed, err := program.ImportedLibraries()
+		require.NoError(t, err)
+		assert.Empty(t, needed, path)
+		for _, p := range program.Progs {
+			assert.NotEqual(t, elf.PT_INTERP, p.Type, "%s needs a dynamic linker", path)
+		}
+		require.NoError(t, program.Close())
+	}
+}

@@ -1,11 +1,17 @@
 package e2e
 
 import (
+	"fmt"
 	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
@@ -27,4 +33,121 @@ func emulate(t *testing.T, dir, architecture string, args ...string) *harness.Pr
 	}, args)...)
 	require.True(t, vm.EndsWithin(10*time.Minute), "it is powered off in the end") // emulated processors are slow
 	return vm
+}
+
+// A machine for arm64 executes runs. It is a virtual machine of qemu, since qemu's emulation of
+// single programs has no subreapers. The server runs outside: emulated processors are slow.
+func TestOnARM64(t *testing.T) {
+	t.Parallel()
+	root := os.Getenv("CLUSTERRUN_ARM64_ROOT")
+	if root == "" {
+		t.Skip("CLUSTERRUN_ARM64_ROOT does not name the files of a Debian for arm64, which .ci/arm64-image makes")
+	}
+	server := guestsServer(t)
+
+	dir := t.TempDir()
+	files, image, console := filepath.Join(dir, "files"), filepath.Join(dir, "image"), filepath.Join(dir, "console")
+	script := exec.Command("sh", "-euc", `
+mkdir -p "$files/bin" "$files/usr/bin" "$files/modules" "$files/proc" "$files/sys" "$files/dev" "$files/root" "$files/tmp"
+cp "$root/bin/busybox" "$files/bin"
+cp tests/e2e/testdata/arm64/init "$files"
+echo "$server" > "$files/server"
+for module in failover net_failover virtio virtio_ring virtio_pci virtio_pci_legacy_dev virtio_pci_modern_dev virtio_net; do
+  find "$root/lib/modules" -name "$module.ko" -exec cp {} "$files/modules" \;
+done
+GOARCH=arm64 CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$files/usr/bin/clusterrun" ./starter/clusterrun
+cd "$files"
+find . | cpio --quiet -o -H newc > "$image"`)
+	script.Dir = harness.Root()
+	script.Env = append(os.Environ(), "root="+root, "server="+server, "files="+files, "image="+image)
+	out, err := script.CombinedOutput()
+	require.NoError(t, err, string(out))
+	kernels, err := filepath.Glob(filepath.Join(root, "boot", "vmlinuz-*"))
+	require.NoError(t, err)
+	require.Len(t, kernels, 1)
+
+	vm := emulate(t, dir, "aarch64", "-M", "virt", "-cpu", "cortex-a72", "-serial", "file:"+console, "-kernel", kernels[0], "-initrd", image,
+		"-append", "console=ttyAMA0 quiet panic=-1")
+	said, err := os.ReadFile(console)
+	require.NoError(t, err)
+	t.Logf("%s", said)
+	require.Zero(t, vm.ExitCode(), vm.Stderr())
+	for _, line := range []string{
+		"rank 0 of 2 on aarch64", "rank 1 of 2 on aarch64", "run=0", "after 2 restarts", "restart=0",
+		"Root cause: worker-0 on node (rank 0, pid ", "failure=3", "barrier=0",
+	} {
+		assert.Contains(t, string(said), line)
+	}
+}
+
+// A machine with systemd as process 1 runs host workers and a controller as in the units that
+// worker install writes: with delegated cgroups of version 2, and with the hardening. It is a
+// virtual machine of qemu, and its server runs outside.
+func TestUnderSystemd(t *testing.T) {
+	t.Parallel()
+	root := os.Getenv("CLUSTERRUN_SYSTEMD_ROOT")
+	if root == "" {
+		t.Skip("CLUSTERRUN_SYSTEMD_ROOT does not name the files of a Debian, which .ci/systemd-image makes")
+	}
+	server := guestsServer(t)
+
+	dir := t.TempDir()
+	disk, said, console := filepath.Join(dir, "disk"), filepath.Join(dir, "said"), filepath.Join(dir, "console")
+	files := filepath.Join(dir, "files")
+	do := func(args ...string) {
+		t.Helper()
+		out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
+		require.NoError(t, err, "%s: %s", args, out)
+	}
+	do("cp", "-a", root, files)
+	do("cp", harness.Clusterrun(t), filepath.Join(harness.Root(), "tests/e2e/testdata/systemd/scenario"), filepath.Join(files, "usr/bin"))
+	for name, text := range map[string]string{
+		"etc/systemd/network/all.network": "[Match]\nName=e*\n[Network]\nDHCP=yes\n",
+		"etc/systemd/system/scenario.service": "[Service]\nType=idle\nExecStart=/usr/bin/scenario " + server +
+			"\n[Install]\nWantedBy=multi-user.target\n",
+		"etc/hostname": "node\n",
+		"etc/hosts":    "127.0.0.1 localhost node\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(files, name), []byte(text), 0o644))
+	}
+	do("chroot", files, "systemctl", "enable", "scenario.service", "systemd-networkd.service")
+	do("truncate", "-s", "2G", disk)
+	do("mke2fs", "-q", "-t", "ext4", "-d", files, disk)
+	require.NoError(t, os.RemoveAll(files))
+	newest := func(pattern string) string {
+		found, err := filepath.Glob(filepath.Join(root, "boot", pattern))
+		require.NoError(t, err)
+		require.NotEmpty(t, found)
+		return found[len(found)-1]
+	}
+	vm := emulate(t, dir, "x86_64", "-M", "q35", "-cpu", "max", "-serial", "file:"+console, "-serial", "file:"+said,
+		"-kernel", newest("vmlinuz-*"), "-initrd", newest("initrd.img-*"), "-append", "root=/dev/vda rw console=ttyS0",
+		"-drive", "file="+disk+",if=virtio,format=raw")
+	code := vm.ExitCode()
+	text, err := os.ReadFile(said)
+	require.NoError(t, err)
+	is := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		is[name] = strings.TrimSpace(value)
+	}
+	all, _ := os.ReadFile(console)
+	t.Logf("%s\n%s", text, all)
+	require.Zero(t, code, vm.Stderr())
+	require.Equal(t, "yes", is["done"])
+
+	assert.Equal(t, "cgroup2fs", is["cgroups"])
+	assert.Equal(t, "active enabled", is["installed"])
+	assert.Contains(t, is["eater"], "reached its memory limit")
+	assert.Equal(t, "0", is["task_no_new_privileges"], "tasks inherit no hardening")
+	assert.Equal(t, "0 the same", is["reload"], "the tasks and the host worker are the same processes")
+	assert.Equal(t, "active", is["restart"], "without a task of before")
+	assert.Contains(t, is["restart_report"], "the host worker on node was stopped, and its tasks with it")
+	assert.Equal(t, "active", is["killed"], "without a task of before")
+	assert.Contains(t, is["killed_report"], "run killed failed")
+	assert.Equal(t, "active 1", is["controller"], "it is hardened")
+	assert.Contains(t, is["apart"], "run apart succeeded")
+	for _, task := range []string{"worker-0", "worker-1"} {
+		assert.Contains(t, is["apart"], fmt.Sprintf("[%s]: NoNewPrivs:\t0", task))
+	}
 }

@@ -2,12 +2,16 @@ package e2e
 
 import (
 	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
@@ -184,4 +188,100 @@ func strip(m protoreflect.Message) {
 		}
 		return true
 	})
+}
+
+// TestRecordLocal writes the history of a group that is restarted on the only host of its run, which
+// has the workflow, too.
+func TestRecordLocal(t *testing.T) {
+	dir := recordDir(t)
+	f := newFixture(t)
+	code, _, stderr := f.CLI(t, "run", "--id", "local", "-n", "2", "--restart-scope", "group", "--", "bash", "-c", `[ $CLUSTERRUN_GENERATION = 1 ] || exit 3`)
+	require.Zero(t, code, stderr)
+	writeHistory(t, f, f.client.GetWorkflow(t.Context(), "local", ""), filepath.Join(dir, "local.json"))
+}
+
+// TestRecordStops does the same as TestRecordHistories for runs whose tasks stop together.
+func TestRecordStops(t *testing.T) {
+	dir := recordDir(t)
+	f := newFixture(t)
+	record := func(name string, run client.WorkflowRun) {
+		f.result(run)
+		writeHistory(t, f, run, filepath.Join(dir, name+".json"))
+	}
+	workers := []spec.TaskGroup{group("worker", 2, upTo)}
+	both := []string{"worker-0", "worker-1"}
+
+	run := f.stopRun("stop-together", &spec.RunSpec{Tasks: workers}, both...)
+	f.stopping(run, spec.UpdateStopTogether, spec.TogetherRequest{Task: "worker-1", Key: "a", Error: &spec.TogetherError{Kind: "ValueError", Message: "bad batch"}})
+	f.stopping(run, spec.UpdateStopTogether, spec.TogetherRequest{Task: "worker-0", Error: &spec.TogetherError{Message: "too late"}})
+	f.letEnd("stop-together", both...)
+	record("stop-together", run)
+
+	run = f.stopRun("stop-stragglers", &spec.RunSpec{Tasks: workers, StopTogether: spec.StopTogether{Grace: spec.DurationOf(300 * time.Millisecond)}}, both...)
+	f.stopping(run, spec.UpdateStopTogether, spec.TogetherRequest{Reason: "enough"})
+	record("stop-stragglers", run)
+
+	// The stop is cleared, and a task that failed before is started again.
+	run = f.stopRun("stop-cleared", &spec.RunSpec{AutoRestart: true, Tasks: []spec.TaskGroup{
+		group("worker", 2, upTo+`; [ $RANK = 0 ] || [ $CLUSTERRUN_RESTART_COUNT != 0 ]`)}}, both...)
+	f.stopping(run, spec.UpdateStopTogether, spec.TogetherRequest{})
+	f.told(f.worker, run, 1)
+	f.letEnd("stop-cleared", "worker-1")
+	harness.Eventually(t, "worker-1 has ended", func() bool { return f.state(run, "worker-1") == spec.TaskEnded })
+	f.stopping(run, spec.UpdateClearStop, spec.ClearStopRequest{Task: "worker-0"})
+	f.told(f.worker, run, 2)
+	f.letEnd("stop-cleared", "worker-0")
+	record("stop-cleared", run)
+}
+
+// stopping makes a request that is answered with how the run stands.
+func (f *fixture) stopping(run client.WorkflowRun, u fmt.Stringer, q any) spec.Stopping {
+	f.t.Helper()
+	var s spec.Stopping
+	h, err := f.client.UpdateWorkflow(f.t.Context(), client.UpdateWorkflowOptions{
+		WorkflowID: run.GetID(), RunID: run.GetRunID(), UpdateName: u.String(), Args: []any{q}, WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	require.NoError(f.t, err)
+	require.NoError(f.t, h.Get(f.t.Context(), &s))
+	return s
+}
+
+// TestRecordNotice writes the history of a notice that one receiver takes and another refuses.
+func TestRecordNotice(t *testing.T) {
+	dir := recordDir(t)
+	f := newFixture(t)
+	hook := httptest.NewServer(http.NotFoundHandler())
+	defer hook.Close()
+	run := f.start(&spec.RunSpec{
+		Tasks:  []spec.TaskGroup{group("worker", 1, "exit 3")},
+		Notify: []spec.Notification{{Command: []string{"true"}}, {Webhook: spec.Variable{Value: hook.URL}}},
+	})
+	require.Error(t, run.Get(t.Context(), nil))
+	notice := f.client.GetWorkflow(t.Context(), spec.NoticeID(run.GetID(), run.GetRunID(), 1), "")
+	require.ErrorContains(t, notice.Get(t.Context(), nil), "webhook: ")
+	writeHistory(t, f, run, filepath.Join(dir, "notified.json"))
+	writeHistory(t, f, notice, filepath.Join(dir, "notice.json"))
+}
+
+// TestRecordSweep writes the histories of the first and the last execution of a sweep, one of
+// whose trials fails and one of which is stopped, and of a trial.
+func TestRecordSweep(t *testing.T) {
+	dir := recordDir(t)
+	f := fixtureOn(t, harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=20"))
+	code, _, stderr := f.CLI(t, "submit", "--id", "hp", "--array", "n=0..5", "--at-most", "2", "--env", "DIR="+f.dir, "--", "sh", "-c",
+		`echo up > $DIR/up-{n}; [ {n} != 1 ] || sleep 10000; [ {n} != 3 ]`)
+	require.Zero(t, code, stderr)
+	f.file("up-1")
+	f.file("up-4")
+	code, _, stderr = f.CLI(t, "stop", "hp.1")
+	require.Zero(t, code, stderr)
+	code, _, stderr = f.CLI(t, "wait", "hp")
+	assert.Equal(t, 1, code, stderr)
+	last, err := f.client.DescribeWorkflowExecution(t.Context(), "hp", "")
+	require.NoError(t, err)
+	first := last.GetWorkflowExecutionInfo().GetFirstRunId()
+	require.NotEqual(t, first, last.GetWorkflowExecutionInfo().GetExecution().GetRunId(), "it continued")
+	writeHistory(t, f, f.client.GetWorkflow(t.Context(), "hp", first), filepath.Join(dir, "sweep.json"))
+	writeHistory(t, f, f.client.GetWorkflow(t.Context(), "hp", ""), filepath.Join(dir, "sweep-last.json"))
+	writeHistory(t, f, f.client.GetWorkflow(t.Context(), spec.TrialID("hp", 3), ""), filepath.Join(dir, "trial.json"))
 }

@@ -3,8 +3,10 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -128,4 +130,114 @@ func allowedHere(t *testing.T) string {
 	require.NoError(t, err)
 	line, _, _ := strings.Cut(after(string(b), "Cpus_allowed_list:"), "\n")
 	return strings.TrimSpace(line)
+}
+
+// Runs on one host have different GPUs, even after its host worker was killed and the fleet has
+// received its GPUs again.
+func TestRunsDoNotShareAGPU(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	host := f.StartWorkerWith(t, []string{"CUDA_VISIBLE_DEVICES=4,5,6,7"}, "--host-name", "a", "--gpus", "4")
+	harness.Eventually(t, "both hosts are there", func() bool { return len(f.hosts()) == 2 })
+	f.worker.Kill(syscall.SIGTERM)
+	f.worker.ExitCode()
+	harness.Eventually(t, "the host is there", func() bool { return len(f.hosts()) == 1 })
+	tell := `printf '"%s"' "$CUDA_VISIBLE_DEVICES" > "$CLUSTERRUN_RESULT_FILE"; `
+
+	devices := func(run spec.RunResult, tasks ...string) (list []string) {
+		require.Equal(t, spec.VerdictSucceeded, run.Verdict, run.Message)
+		for _, name := range tasks {
+			list = append(list, string(task(run, name).Value))
+		}
+		return list
+	}
+	one := f.start(&spec.RunSpec{GPUsPerTask: new(1), Tasks: []spec.TaskGroup{group("worker", 2, tell+waitFor("one"))}})
+	f.file("one-1")
+	side := host.Side()
+	require.NoError(t, syscall.Kill(side, syscall.SIGKILL))
+	harness.Eventually(t, "another side serves the host", func() bool { return host.Side() != side })
+	two := f.start(&spec.RunSpec{Devices: spec.Resources{"7"}, Tasks: []spec.TaskGroup{group("worker", 1, tell+waitFor("two"))}})
+	f.file("two-0")
+	harness.Eventually(t, "three GPUs are in use", func() bool { return f.hosts()["a"].UsedGPUs == 3 })
+	same := f.start(&spec.RunSpec{Devices: spec.Resources{"7"}, Tasks: []spec.TaskGroup{group("worker", 1, tell)}})
+	f.waitsBehind(same)
+	code, stdout, stderr := f.CLI(t, "status", "--why", same.GetID())
+	require.Zero(t, code, stderr)
+	assert.Contains(t, stdout, "GPUs 7 not all free on a")
+	many := f.start(&spec.RunSpec{GPUsPerTask: new(2), Tasks: []spec.TaskGroup{group("worker", 1, tell)}})
+	f.waitsBehind(same, many)
+
+	touch(t, f, "one")
+	assert.ElementsMatch(t, []string{`"4"`, `"5"`}, devices(f.result(one), "worker-0", "worker-1"))
+	assert.NotContains(t, devices(f.result(many), "worker-0")[0], "7")
+	touch(t, f, "two")
+	assert.Equal(t, []string{`"7"`}, devices(f.result(two), "worker-0"))
+	assert.Equal(t, []string{`"7"`}, devices(f.result(same), "worker-0"))
+
+	code, _, stderr = f.CLI(t, "validate", "--plan", "-n", "3", "--gpus-per-task", "2", "--", "true")
+	assert.Equal(t, 1, code)
+	assert.Contains(t, stderr, "host a has room for 2 tasks with their GPUs; 3 are needed")
+}
+
+// logger writes without end, but not so fast that it fills the disk before anybody looks.
+const logger = "while head -c 1M /dev/zero; do sleep 0.01; done"
+
+// A task that would write 100 GB ends its run with the reason, and is not started again.
+// Another run on the same host is not affected.
+func TestALoggerEndsItsRun(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	healthy := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{harness.Shell("worker", 1, `until [ -e $DIR/end ]; do nap; done`)}})
+	for name, s := range map[string]*spec.RunSpec{
+		"one": {AutoRestart: true}, "group": {RestartScope: spec.RestartScopeGroup}, "others go on": {OnFailure: spec.OnFailureContinue},
+	} {
+		s.Logs = spec.Logs{Quota: "1MiB"}
+		s.Tasks = []spec.TaskGroup{harness.Shell("logger", 1, logger), harness.Shell("steady", 1, "echo begun; sleep 1; echo ended")}
+		result := f.result(f.start(s))
+		require.NotNil(t, result.FirstFailure, name)
+		assert.Equal(t, spec.CauseLogQuota, result.FirstFailure.Cause, name)
+		assert.Equal(t, "logger-0", result.FirstFailure.Task, name)
+		assert.Contains(t, result.Message, "was stopped because the run's output on that host exceeded logs.quota", name)
+		assert.Contains(t, result.FirstFailure.Message, "bytes of output on this host, and logs.quota is 1048576", name)
+		assert.Zero(t, result.Tasks[0].Restarts+result.Generation, name)
+		if s.OnFailure == spec.OnFailureContinue {
+			require.NotNil(t, result.Tasks[1].Exit)
+			assert.Equal(t, spec.CauseCompleted, result.Tasks[1].Exit.Cause, "the others have the quota for themselves then")
+		}
+	}
+	dropping := f.start(&spec.RunSpec{
+		Logs:  spec.Logs{Quota: "64KiB", OnFull: spec.OnFullDrop},
+		Tasks: []spec.TaskGroup{harness.Shell("logger", 1, "head -c 300M /dev/zero")},
+	})
+	result := f.result(dropping)
+	assert.Equal(t, spec.VerdictSucceeded, result.Verdict)
+	require.NotNil(t, result.Tasks[0].Exit)
+	assert.Positive(t, result.Tasks[0].Exit.DroppedBytes)
+	code, stdout, stderr := f.CLI(t, "status", dropping.GetID())
+	require.Zero(t, code, stderr)
+	assert.Regexp(t, `(?m)^\d.* of the output of logger-0 were dropped \(logs.on_full\), or could not be written$`, stdout)
+	log, err := os.ReadFile(filepath.Join(result.Tasks[0].Exit.LogDir, "stdout.log"))
+	require.NoError(t, err)
+	assert.Less(t, len(log), 66<<10)
+	assert.True(t, strings.HasSuffix(string(log), " bytes of this output were dropped\n"))
+
+	require.NoError(t, os.WriteFile(filepath.Join(f.dir, "end"), nil, 0o600))
+	assert.Equal(t, spec.VerdictSucceeded, f.result(healthy).Verdict)
+}
+
+// Limits that this host can enforce are enforced; others are refused before anything starts.
+func TestLimitsOfMemory(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	p := harness.Start(t, l.home, harness.Env(l.home, "CLUSTERRUN_DEVSERVER="+harness.Devserver(t)),
+		harness.Clusterrun(t), "run", "--limit-memory", "64MiB", "--", "sh", "-c", "touch started; head -c 1G /dev/zero | tail")
+	code := p.ExitCode()
+	if strings.Contains(p.Stderr(), "cannot enforce it") {
+		assert.Equal(t, 2, code)
+		assert.Contains(t, p.Stderr(), "invalid run spec: limits.memory: host ")
+		assert.NoFileExists(t, filepath.Join(l.home, "started"))
+		return
+	}
+	assert.Contains(t, p.Stderr(), "reached its memory limit and was killed")
+	assert.Contains(t, p.Stderr(), "limits.memory is 67108864 bytes")
 }

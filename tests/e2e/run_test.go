@@ -2,13 +2,17 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
@@ -263,4 +267,147 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		})
 	}
 	assert.NoDirExists(t, filepath.Join(l.home, ".local/state/clusterrun/server"))
+}
+
+// Processes on other hosts do not have the shell's environment, and the command reports that.
+// They have the variables that -x and --env-from-shell name.
+func TestTheShellsEnvironment(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	run := func(args ...string) (code int, stderr string) {
+		home := t.TempDir()
+		env := harness.Env(home, "TEMPORAL_ADDRESS="+f.Address, "GREETING=hello", f.mark)
+		argv := append([]string{harness.Clusterrun(t), "run", "--remote", "--dir", f.dir}, args...)
+		p := harness.Start(t, home, env, append(argv, "--", "bash", "-c", `[ "$GREETING" = hello ] || exit 3`)...)
+		return p.ExitCode(), p.Stderr()
+	}
+	code, stderr := run()
+	assert.Equal(t, 3, code)
+	assert.Contains(t, stderr, "set in this shell, but not sent")
+	for _, flag := range []string{"-xGREETING", "--env-from-shell"} {
+		code, stderr = run(flag)
+		assert.Zero(t, code, stderr)
+		assert.NotContains(t, stderr, "set in this shell, but not sent")
+	}
+	// The same command line without --remote.
+	code, _, stderr = f.CLI(t, "run", "-x", "GREETING=hello", "--", "bash", "-c", `[ "$GREETING" = hello ] || exit 3`)
+	assert.Zero(t, code, stderr)
+}
+
+func TestExec(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	named := func(command string) []int {
+		return slices.DeleteFunc(l.tasks(), func(pid int) bool { return !strings.HasPrefix(harness.Cmdline(pid), command) })
+	}
+	p := l.start("run", "--id", "busy", "-n", "2", "--env", l.mark, "--", "sh", "-c", "echo waiting; [ $RANK = 0 ] || exit 0; sleep 600")
+	harness.Eventually(t, "the tasks run", waiting(p, 2))
+
+	code, stdout, stderr := l.run("exec", "busy", "0", "--", "sh", "-c", `echo "$CLUSTERRUN_TASK $E2E_MARK$CLUSTERRUN_SOCKET"; pwd; echo problem >&2; exit 7`)
+	assert.Equal(t, 7, code, stderr)
+	assert.Equal(t, "worker-0 "+strings.TrimPrefix(l.mark, "E2E_MARK=")+"\n"+l.home+"\n", stdout)
+	assert.Equal(t, "problem\n", stderr)
+	code, _, stderr = l.run("exec", "busy", "worker-0", "no-such-program")
+	assert.Equal(t, 127, code)
+	assert.Contains(t, stderr, "no-such-program: command not found on host")
+	harness.Eventually(t, "worker-1 has ended", func() bool {
+		code, _, stderr = l.run("exec", "busy", "worker-1", "true")
+		return code == 125
+	})
+	assert.Regexp(t, `worker-1 of run busy is not running: it ended .* ago with exit code 0; .clusterrun start busy worker-1. starts it`, stderr)
+
+	x := harness.StartInTerminal(t, l.home, harness.Env(l.home, "ENV="), harness.Clusterrun(t), "exec", "busy", "worker-0", "--", "sh", "-c", "stty size; exec sh")
+	x.Expect("24 80")
+	x.Type("trap 'stty size' WINCH; sleep 601\n")
+	harness.Eventually(t, "the program runs", func() bool { return len(named("sleep 601")) == 1 })
+	x.Type("\x03")
+	x.Type("echo ended by $?; stty size; exit 3\n")
+	x.Expect("ended by 130")
+	assert.Equal(t, 3, x.ExitCode())
+	assert.Equal(t, x.Before, x.Modes(), "the terminal is as it was")
+
+	killed := l.start("exec", "busy", "worker-0", "--", "sh", "-c", "trap '' HUP; sleep 602 & setsid sleep 602; wait")
+	harness.Eventually(t, "the command runs", func() bool { return len(named("sleep 602")) == 2 })
+	require.NoError(t, killed.Process.Signal(syscall.SIGKILL))
+	harness.Eventually(t, "nothing of the command is left", func() bool { return len(named("sleep 602")) == 0 })
+
+	ends := l.start("exec", "busy", "worker-0", "--", "sh", "-c", "echo started; sleep 603")
+	harness.Eventually(t, "the command runs", func() bool { return ends.Stdout() == "started\n" })
+	code, _, stderr = l.run("stop", "busy")
+	require.Zero(t, code, stderr)
+	assert.Equal(t, 125, ends.ExitCode())
+	assert.Contains(t, ends.Stderr(), "the task has ended")
+	p.ExitCode()
+	assert.Empty(t, named("sleep 603"))
+}
+
+// As with mpirun, the first task reads a stdin that is not a terminal.
+func TestStdin(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	const program = ` -- bash -c 'echo $RANK:$(cat)'`
+	for _, c := range []struct {
+		name, script, want string
+	}{
+		{"a pipe", "printf 'a\nb\n' | %s run -n 2" + program, "0:a b 1:"},
+		{"a file, of which the shell has read a part", "printf 'x\na\nb\n' > in; { read x; %s run -n 2" + program + "; } < in", "0:a b 1:"},
+		{"none", "echo a | %s run -n 2 --stdin none" + program, "0: 1:"},
+		{"another task", "echo a | %s run -n 2 --stdin worker-1" + program, "0: 1:a"},
+		{"all, of a pipe", "printf 'a\nb\n' | %s run -n 2 --stdin all" + program, "0:a b 1:a b"},
+		{"all, of the rest of a file", "printf 'x\na\n' > in; { read x; %s run -n 2 --stdin all" + program + "; } < in", "0:a 1:a"},
+		{"the spec", `printf 'command: [bash, -c, "echo $RANK:$(cat)"]\ntasks: [{type: worker}]' | %s run -`, "0:"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := harness.Start(t, t.TempDir(), harness.Env(l.home), "bash", "-c", fmt.Sprintf(c.script, harness.Clusterrun(t)))
+			assert.Zero(t, p.ExitCode(), p.Stderr())
+			got := map[string]bool{}
+			for line := range strings.Lines(p.Stdout()) {
+				_, text, _ := strings.Cut(line, "]:")
+				got[strings.TrimSpace(text)] = true
+			}
+			for _, rank := range strings.SplitAfter(strings.ReplaceAll(c.want, " 1:", "\n1:"), "\n") {
+				assert.Contains(t, got, strings.TrimSpace(rank))
+			}
+		})
+	}
+	for name, c := range map[string]struct{ args, want string }{
+		"no such task":   {"run -n 2 --stdin boss-0 -- true", "--stdin boss-0: give none, all, or a task; the run has worker-0 to worker-1"},
+		"the spec":       {"run --stdin all -", "--stdin all: the spec is read from stdin; leave --stdin out"},
+		"the foreground": {"run --foreground worker-0 --stdin all -- true", "--stdin all: worker-0 has stdin, with --foreground; leave --stdin out"},
+		"elsewhere":      {"run --remote --stdin all -- true", "with --remote no task can read the stdin of this command"},
+		"by default":     {"run --remote -- true", "stdin has input, and with --remote no task can read the stdin of this command; put it into a file that the hosts have, or drop it with --stdin none"},
+		"all of hosts":   {"run -H host.invalid:2 --stdin all -- true", "--stdin all: only one task can read it where hosts are given; leave --stdin out"},
+		"no task there":  {"run -H host.invalid:2 --stdin boss-0 -- true", "--stdin boss-0: give none or a task; the run has worker-0 to worker-1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := harness.Start(t, t.TempDir(), harness.Env(l.home), "bash", "-c",
+				`printf 'command: ["true"]\ntasks: [{type: worker}]' | `+harness.Clusterrun(t)+" "+c.args)
+			assert.Equal(t, 2, p.ExitCode())
+			assert.Contains(t, p.Stderr(), c.want)
+		})
+	}
+}
+
+// A signal ends a command that reads a pipe for all tasks, even if another process keeps the
+// pipe open.
+func TestASignalEndsTheReadingOfStdin(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	dir := t.TempDir()
+	fifo := filepath.Join(dir, "in")
+	require.NoError(t, unix.Mkfifo(fifo, 0o600))
+	open, err := os.OpenFile(fifo, os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer open.Close()
+	p := harness.Start(t, dir, harness.Env(l.home), "bash", "-c", "exec "+harness.Clusterrun(t)+" run -n 1 --stdin all -- cat < in")
+	harness.Eventually(t, "it reads", func() bool {
+		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", p.Cmd.Process.Pid))
+		return err == nil && slices.ContainsFunc(files, func(file string) bool {
+			target, err := os.Readlink(file)
+			return err == nil && strings.Contains(target, "clusterrun-stdin-")
+		})
+	})
+	p.Kill(syscall.SIGTERM)
+	assert.Equal(t, 143, p.ExitCode(), p.Stderr())
+	assert.Contains(t, p.Stderr(), "got SIGTERM before the run was started")
 }

@@ -1,6 +1,10 @@
 package e2e
 
 import (
+	"bytes"
+	"io"
+	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // A task of the same user finds no credentials of its host worker: neither in its own
@@ -96,4 +101,110 @@ func (h *stranger) run(env []string, args ...string) (code int, stdout, stderr s
 	p := h.start(env, args...)
 	code = p.ExitCode()
 	return code, p.Stdout(), p.Stderr()
+}
+
+// A secret is read on the host when a process is started, again at each restart, and is nowhere
+// else: not in the database, nor in plans, journals and logs, nor in any output.
+func TestSecretsStayOnTheirHost(t *testing.T) {
+	t.Parallel()
+	s := harness.StartServer(t) // with its Web UI
+	const first, second, inEnv, open = "canary-9c1f-first", "canary-9c1f-second", "canary-9c1f-env", "plain-9c1f"
+	f := &fixture{Server: s, t: t, client: s.Client(), dir: t.TempDir(), mark: "E2E_MARK=" + filepath.Base(t.TempDir())}
+	f.worker = s.StartWorkerWith(t, []string{"HOST_TOKEN=" + inEnv})
+	secret := filepath.Join(f.dir, "token")
+	require.NoError(t, os.WriteFile(secret, []byte(first+"\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(f.dir, "next"), []byte(second), 0o600))
+
+	run := f.start(&spec.RunSpec{AutoRestart: true, Env: spec.Env{"PLAIN": {Value: open}}, Tasks: []spec.TaskGroup{{
+		Type: "worker", Env: spec.Env{"FILE_TOKEN": {From: spec.Source{FromFile: secret}}, "ENV_TOKEN": {From: spec.Source{FromEnv: "HOST_TOKEN"}}},
+		Command: []string{"bash", "-c", `
+			echo "$FILE_TOKEN $ENV_TOKEN" >> "$DIR/seen"
+			case "$FILE_TOKEN" in
+			*first) mv "$DIR/next" "$DIR/token";;
+			*second) rm "$DIR/token";;
+			esac
+			echo "about $PLAIN" >&2
+			exit 3`},
+	}}})
+	result := f.result(run)
+	assert.Equal(t, first+" "+inEnv+"\n"+second+" "+inEnv+"\n", f.file("seen"), "a restart reads the file again")
+	require.NotNil(t, result.FirstFailure)
+	assert.Contains(t, result.FirstFailure.Message, "env.FILE_TOKEN.from_file: on host host-a: "+secret+": no such file or directory")
+
+	// Refused before anything starts.
+	err := f.start(&spec.RunSpec{Env: spec.Env{"T": {From: spec.Source{FromEnv: "NO_SUCH_TOKEN"}}}, Tasks: []spec.TaskGroup{harness.Shell("worker", 2, "touch $DIR/started")}}).Get(t.Context(), nil)
+	require.ErrorContains(t, err, "env.T.from_env: on host host-a: the host worker has no variable NO_SUCH_TOKEN (worker-0 and 1 more); start the host worker with it")
+	assert.NoFileExists(t, filepath.Join(f.dir, "started"))
+
+	var shown bytes.Buffer
+	show := func(code int, stdout, stderr string) { shown.WriteString(stdout + stderr) }
+	id := run.GetID()
+	for _, args := range [][]string{{"status", id}, {"status", "--json", id}, {"logs", id}, {"list", "--json"}, {"wait", "--json", id}, {"stacks", id}} {
+		show(f.CLI(t, args...))
+	}
+	show(f.Temporal(t, "workflow", "show", "--workflow-id", id, "-o", "json"))
+	show(f.Temporal(t, "workflow", "describe", "--workflow-id", id, "-o", "json"))
+	for _, path := range []string{"", "/history", "?view=full"} {
+		shown.WriteString(get(t, "http://"+strings.TrimPrefix(s.UI, "http://")+"/api/v1/namespaces/default/workflows/"+id+path))
+	}
+	f.worker.Kill(15)
+	f.worker.ExitCode()
+	shown.WriteString(f.worker.Stdout() + f.worker.Stderr())
+	// Payloads in base64 are those that the database has as they are.
+	assert.False(t, strings.Contains(shown.String(), "canary-9c1f"), "the secret is shown")
+	assert.True(t, strings.Contains(shown.String(), open), "what is no secret is shown")
+
+	s.Signal(15) // so that the whole database is on disk
+	s.AwaitEnd()
+	assert.Empty(t, filesWith(t, "canary-9c1f", s.Dir(), f.worker.State))
+	assert.NotEmpty(t, filesWith(t, open, s.Dir()), "the database has what is no secret")
+	assert.NotEmpty(t, filesWith(t, open, f.worker.State), "and so have the logs")
+}
+
+// The command of `clusterrun help tasks`.
+func TestSecretsOfTheTopic(t *testing.T) {
+	t.Parallel()
+	s := harness.StartServer(t, "--headless")
+	s.StartWorkerWith(t, []string{"HF_TOKEN=one"})
+	dir := t.TempDir()
+	file := filepath.Join(dir, "wandb")
+	require.NoError(t, os.WriteFile(file, []byte("two\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "train.yaml"), []byte(`
+tasks: [{type: worker}]
+command: [sh, -c, 'test "$HF_TOKEN" = one && test "$WANDB_API_KEY" = two || exit 3']
+`), 0o600))
+	p := harness.Start(t, dir, harness.Env(dir, "TEMPORAL_ADDRESS="+s.Address, "PATH="+filepath.Dir(harness.Clusterrun(t))+":"+os.Getenv("PATH")),
+		"sh", "-c", strings.ReplaceAll(code(t, "tasks", "sh", "--secret"), "/run/secrets/wandb", file))
+	require.Zero(t, p.ExitCode(), p.Stderr())
+	code, _, stderr := s.CLI(t, "wait", strings.TrimSpace(p.Stdout()))
+	assert.Zero(t, code, stderr)
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	r, err := http.Get(url) //nolint:gosec,noctx // of our own server
+	require.NoError(t, err)
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	require.NotEmpty(t, b)
+	return string(b)
+}
+
+// filesWith lists the files below dirs that contain the text.
+func filesWith(t *testing.T, text string, dirs ...string) (found []string) {
+	t.Helper()
+	for _, dir := range dirs {
+		require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() {
+				return err
+			}
+			b, err := os.ReadFile(path)
+			if bytes.Contains(b, []byte(text)) {
+				found = append(found, path)
+			}
+			return err
+		}))
+	}
+	return found
 }

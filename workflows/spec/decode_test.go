@@ -1,14 +1,19 @@
 package spec
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 func TestDecodeFillsEveryField(t *testing.T) {
@@ -159,4 +164,119 @@ func TestNearest(t *testing.T) {
 	} {
 		assert.Equal(t, want, Nearest(name, known), "%q", name)
 	}
+}
+
+func TestShownValue(t *testing.T) {
+	for value, want := range map[string]string{
+		`{"loss": {"$clusterrun.number": "NaN"}, "a": [{"$clusterrun.number":"-Infinity"}, 1]}`: `{"loss":NaN,"a":[-Infinity,1]}`,
+		`{"$clusterrun.number":"Infinity"}`:                                                     `Infinity`,
+		`"{\"$clusterrun.number\":\"NaN\"}"`:                                                    `"{\"$clusterrun.number\":\"NaN\"}"`,
+		`{"$clusterrun.number":"seven"}`:                                                        `{"$clusterrun.number":"seven"}`,
+		`{"$clusterrun.number":"NaN","more":1}`:                                                 `{"$clusterrun.number":"NaN","more":1}`,
+		`{"$clusterrun.bytes":"AA=="}`:                                                          `{"$clusterrun.bytes":"AA=="}`,
+		`{`:                                                                                     `{`,
+	} {
+		assert.Equal(t, want, ShownValue(json.RawMessage(value)))
+	}
+}
+
+func TestDurationText(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"3s": 3 * time.Second, "90m": 90 * time.Minute, "1h30m": 90 * time.Minute, "0": 0, "0.5s": 500 * time.Millisecond, "1us": time.Microsecond,
+	} {
+		d, err := ParseDuration(text)
+		require.NoError(t, err)
+		assert.Equal(t, Duration(want), d)
+	}
+	for d, want := range map[time.Duration]string{
+		0: "0s", time.Second: "1s", 10 * time.Second: "10s", time.Minute: "1m", 10 * time.Minute: "10m", time.Hour: "1h", 20 * time.Hour: "20h",
+		time.Hour + time.Second: "1h0m1s", 90 * time.Minute: "1h30m", time.Minute + time.Millisecond: "1m0.001s", -time.Minute: "-1m",
+	} {
+		assert.Equal(t, want, Duration(d).String())
+		back, err := ParseDuration(want)
+		require.NoError(t, err)
+		assert.Equal(t, Duration(d), back)
+	}
+	for _, text := range []string{"", "3", "1d", "3 s", "three", "9999999h"} {
+		_, err := ParseDuration(text)
+		assert.EqualError(t, err, Quote(text)+` is not a duration; write it like "3s", "90m" or "1h30m"`)
+	}
+}
+
+func TestDurationJSON(t *testing.T) {
+	var v struct{ D *Duration }
+	require.NoError(t, json.Unmarshal([]byte(`{"D": "1h0m0s"}`), &v))
+	assert.Equal(t, time.Hour, v.D.Std())
+	assert.JSONEq(t, `{"D": "1h"}`, toJSON(t, v))
+	require.NoError(t, json.Unmarshal([]byte(`{"D": null}`), &v))
+	assert.Zero(t, v.D.Std(), "nil is 0")
+	assert.ErrorContains(t, json.Unmarshal([]byte(`{"D": 3}`), &v), `a duration is a text such as "3s", not 3`)
+	assert.ErrorContains(t, json.Unmarshal([]byte(`{"D": "3"}`), &v), `"3" is not a duration`)
+	assert.Equal(t, time.Minute, DurationOf(time.Minute).Std())
+}
+
+func TestReferenceGolden(t *testing.T) {
+	golden(t, "testdata/reference.golden.txt", Reference())
+}
+
+func TestReferenceFitsTheScreen(t *testing.T) {
+	for line := range strings.SplitSeq(Reference(), "\n") {
+		assert.LessOrEqual(t, utf8.RuneCountInString(line), referenceColumns, line)
+	}
+	for _, f := range fields {
+		if strings.HasPrefix(f.of, "Archive.") || strings.HasPrefix(f.of, "HostService.") || strings.HasPrefix(f.of, "Signature.") || strings.HasPrefix(f.of, "Batch.") {
+			continue // not written by hand
+		}
+		assert.Contains(t, Reference(), f.example+"\n", f.of)
+	}
+}
+
+func TestSignalsAreTheKernels(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the table is that of Linux")
+	}
+	for n := 1; n < 32; n++ {
+		assert.Equal(t, unix.SignalName(syscall.Signal(n)), SignalName(n))
+	}
+	for _, name := range signalNames() {
+		n, err := SignalNumber(name)
+		require.NoError(t, err)
+		if known := unix.SignalNum(name); known != 0 {
+			assert.Equal(t, int(known), n, name)
+		}
+		short, err := SignalNumber(name[len("SIG"):])
+		require.NoError(t, err)
+		assert.Equal(t, n, short)
+	}
+}
+
+func TestUnknownSignals_SEED87(t *testing.T) {
+	for _, n := range []int{0, -1, -15, 32, 33, 35, 63, 65, 1000} {
+		assert.Equal(t, "<N/A>", SignalName(n))
+	}
+	assert.Equal(t, "SIGRTMIN", SignalName(34))
+	assert.Equal(t, "SIGRTMAX", SignalName(64))
+	for name, remedy := range map[string]string{
+		"": "write its name, such as SIGTERM", "sigterm": "did you mean SIGTERM?", "15": "did you mean SIGTERM?",
+		"99": "write its name, such as SIGTERM", "SIGTREM": "did you mean SIGTERM?", "SIG": "write its name, such as SIGTERM",
+	} {
+		_, err := SignalNumber(name)
+		assert.ErrorContains(t, err, remedy, "%q", name)
+	}
+}
+
+func TestOtherTexts(t *testing.T) {
+	assert.Equal(t, "worker-1 is running; `clusterrun restart` restarts it", TaskRunningText("worker-1"))
+}
+
+func TestTextsOfAnEndInTheMiddleOfACall(t *testing.T) {
+	e := Exit{Cause: CauseOrigin, Call: "closure 7 of train", Message: "last words"}
+	assert.False(t, e.BadResult())
+}
+
+func TestVisible(t *testing.T) {
+	assert.Equal(t, "a\n\tb ü", Visible("a\n\tb ü"))
+	assert.Equal(t, `\x1b[31mred\a\r\u202e\u0085`, Visible("\x1b[31mred\a\r\u202e\u0085"))
+	assert.Equal(t, "\uFFFD", Visible("\xff"))
+	assert.Equal(t, `a b \x1b[31mc`, Cell(" a\n\tb\r\x1b[31mc\n"))
 }

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
@@ -56,4 +57,99 @@ func documents(t testing.TB, kind string) []document {
 	}
 	require.NotEmpty(t, list)
 	return list
+}
+
+func TestGoodSpecsDecode(t *testing.T) {
+	for _, d := range documents(t, "good") {
+		t.Run(d.name, func(t *testing.T) {
+			s, err := d.decode()
+			require.NoError(t, err)
+			requireStable(t, s)
+			requireStable(t, s.WithDefaults())
+		})
+	}
+}
+
+// requireStable fails the test if the spec changes when it is written and read again, as on the
+// way from the starter to the workflow, strictly or not.
+func requireStable(t testing.TB, s *RunSpec) {
+	t.Helper()
+	data, err := json.Marshal(s)
+	require.NoError(t, err)
+	again, err := Decode(data)
+	require.NoError(t, err, "%s", data)
+	require.JSONEq(t, toJSON(t, s.WithDefaults()), toJSON(t, again.WithDefaults()))
+	require.Equal(t, s.TaskList(), again.TaskList(), "%s", data)
+	twice, err := json.Marshal(again)
+	require.NoError(t, err)
+	require.Equal(t, string(data), string(twice))
+	var lenient RunSpec
+	require.NoError(t, json.Unmarshal(data, &lenient))
+	require.Equal(t, again.WithDefaults(), lenient.WithDefaults())
+	written, err := s.YAML()
+	require.NoError(t, err)
+	fromYAML, err := DecodeYAML(written)
+	require.NoError(t, err, "%s", written)
+	data, err = json.Marshal(fromYAML)
+	require.NoError(t, err)
+	require.Equal(t, string(twice), string(data), "%s", written)
+}
+
+// Specs written as YAML are easy to read.
+func TestYAML(t *testing.T) {
+	for want, s := range map[string]*RunSpec{
+		`name: iris
+command: [python3, train.py, --epochs, "3"]
+tasks:
+  - type: worker
+    count: 2
+env:
+  A: "yes"
+  B:
+    from_env: B
+  C: "tab\t, \x7F and \r"
+  D: ""
+  E: "null"
+`: {
+			Name: "iris", Command: []string{"python3", "train.py", "--epochs", "3"}, Tasks: []TaskGroup{{Type: "worker", Count: new(2)}},
+			Env: Env{"A": {Value: "yes"}, "B": {From: Source{FromEnv: "B"}}, "C": {Value: "tab\t, \x7f and \r"}, "D": {}, "E": {Value: "null"}},
+		},
+		`command:
+  - bash
+  - -c
+  - |
+    cd src
+    make
+tasks: []
+`: {Command: []string{"bash", "-c", "cd src\nmake\n"}, Tasks: []TaskGroup{}},
+	} {
+		got, err := s.YAML()
+		require.NoError(t, err)
+		require.Equal(t, want, string(got))
+	}
+}
+
+func toJSON(t testing.TB, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	require.NoError(t, err)
+	return string(data)
+}
+
+// Each golden file lists all problems of its document, as people see them.
+func TestBadSpecsAreRefused(t *testing.T) {
+	for _, d := range documents(t, "bad") {
+		t.Run(d.name, func(t *testing.T) {
+			s, err := d.decode()
+			require.Error(t, err)
+			require.Nil(t, s)
+			var invalid *InvalidSpecError
+			require.ErrorAs(t, err, &invalid)
+			golden(t, d.path+".golden", err.Error()+"\n")
+			for i := range 20 {
+				_, err2 := d.decode()
+				require.Equal(t, err, err2, "time %d", i)
+			}
+		})
+	}
 }

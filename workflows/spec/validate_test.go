@@ -1,8 +1,11 @@
 package spec
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
+	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -161,4 +164,130 @@ func TestRequests(t *testing.T) {
 			assert.Equal(t, strings.Split(strings.ReplaceAll(c.want, "\n\t\t\t", "\n"), "\n"), got)
 		}
 	}
+}
+
+func TestAfterOf(t *testing.T) {
+	for text, want := range map[string]After{
+		"prep": {Run: "prep"}, "prep:ok": {"prep", AfterOK}, "prep:failed": {"prep", AfterFailed}, "a:b:any": {"a:b", AfterAny},
+		"a:b": {Run: "a:b"}, ":any": {"", AfterAny},
+	} {
+		assert.Equal(t, want, AfterOf(text), text)
+	}
+}
+
+func TestAfterHolds(t *testing.T) {
+	ends := []RunEnd{EndedWell, EndedBadly, EndedSkipped, EndedUnknown}
+	for when, want := range map[AfterWhen][]bool{
+		"":          {true, false, false, false},
+		AfterOK:     {true, false, false, false},
+		AfterFailed: {false, true, false, false},
+		AfterAny:    {true, true, true, true},
+	} {
+		for i, end := range ends {
+			assert.Equal(t, want[i], After{"prep", when}.Holds(end), "%s after %s", end, when)
+		}
+	}
+}
+
+func TestHostCount(t *testing.T) {
+	for count, want := range map[HostCount]struct {
+		least, most int
+		json        string
+	}{
+		"4":   {4, 4, `4`},
+		"2:4": {2, 4, `"2:4"`},
+		"3:3": {3, 3, `"3:3"`},
+	} {
+		least, most := count.Bounds()
+		assert.Equal(t, [2]int{want.least, want.most}, [2]int{least, most}, count)
+		b, err := json.Marshal(count)
+		require.NoError(t, err)
+		assert.Equal(t, want.json, string(b))
+		var back HostCount
+		require.NoError(t, json.Unmarshal(b, &back))
+		assert.Equal(t, count, back)
+	}
+}
+
+func TestSized(t *testing.T) {
+	s, err := DecodeYAML([]byte(`{command: [x], tasks: [{type: chief}, {type: worker, count: 7}], hosts: "2:4", restart_scope: group}`))
+	require.NoError(t, err)
+	assert.True(t, s.IsElastic())
+	assert.Equal(t, 2, s.TasksPerHost())
+	assert.Same(t, s, s.Sized(8))
+	tasks := s.Sized(4).TaskList()
+	assert.Equal(t, s.TaskList()[:4], tasks)
+	assert.Len(t, s.TaskList(), 8)
+}
+
+func TestSplitAddress(t *testing.T) {
+	for addr, want := range map[string]struct {
+		host string
+		port int
+	}{
+		"host-a:2222": {"host-a", 2222}, "host-a": {"host-a", 0}, "10.0.0.7:65535": {"10.0.0.7", 65535}, "h:1": {"h", 1},
+		"[::1]:2222": {"::1", 2222}, "[::1]": {"::1", 0}, "[fe80::1%eth0]:1": {"fe80::1%eth0", 1}, "Node_1.example.com": {"Node_1.example.com", 0},
+	} {
+		host, port, err := SplitAddress(addr)
+		require.NoError(t, err, addr)
+		assert.Equal(t, want.host, host)
+		assert.Equal(t, want.port, port)
+	}
+	for _, addr := range []string{
+		"", ":1", "h:", "h:0", "h:65536", "h:-1", "h:+1", "h:01", "h:x", "h:1:2", "::1", "[::1", "[::1]x", "[::1]:", "[1.2.3.4]:1", "[h]:1",
+		"a b:1", "a/b:1", "-h:1", "h-:1", ".h", "h\n:1", "é:1", "[fe80::1%a/b]:1", "[fe80::1%a\n]:1", strings.Repeat("h", 254),
+	} {
+		host, port, err := SplitAddress(addr)
+		assert.Error(t, err, "%q", addr)
+		assert.Zero(t, host+strings.Repeat("x", port))
+	}
+}
+
+func TestIsLoopback(t *testing.T) {
+	for _, host := range []string{"localhost", "LocalHost", "127.0.0.1", "127.1.2.3", "::1", "[::1]", "::ffff:127.0.0.1"} {
+		assert.True(t, IsLoopback(host), host)
+	}
+	for _, host := range []string{"", "host-a", "10.0.0.7", "0.0.0.0", "::", "localhost.example.com", "127.0.0.1.example.com"} {
+		assert.False(t, IsLoopback(host), host)
+	}
+}
+
+func TestStopAfter(t *testing.T) {
+	for _, c := range []struct {
+		text  OnDisconnect
+		hosts int
+		want  time.Duration
+	}{
+		{"", 1, 0}, {"", 2, 2 * time.Minute}, {OnDisconnectKeep, 2, 0},
+		{OnDisconnectStop(30 * time.Second), 1, 30 * time.Second}, {"30s", 5, 30 * time.Second},
+	} {
+		assert.Equal(t, c.want, (&RunSpec{OnDisconnect: c.text}).StopAfter(c.hosts), "%q on %d", c.text, c.hosts)
+	}
+}
+
+func TestOnDisconnectTravels(t *testing.T) {
+	for text, written := range map[OnDisconnect]string{OnDisconnectKeep: `"keep"`, "30s": `{"stop_after":"30s"}`} {
+		b, err := json.Marshal(text)
+		require.NoError(t, err)
+		assert.JSONEq(t, written, string(b))
+		var back OnDisconnect
+		require.NoError(t, json.Unmarshal(b, &back))
+		assert.Equal(t, text, back)
+	}
+}
+
+func TestEachCauseIsExplainedInALine(t *testing.T) {
+	lines := strings.Split(strings.TrimSuffix(CausesText(), "\n"), "\n")
+	assert.Len(t, lines, 10)
+	names, err := os.ReadFile("testdata/contract.golden")
+	require.NoError(t, err)
+	constants := regexp.MustCompile(`(?m)^Cause\w+ +"(.+)"$`).FindAllStringSubmatch(string(names), -1)
+	require.Len(t, constants, len(Causes))
+	for _, c := range constants {
+		assert.Contains(t, CausesText(), "  "+c[1]+" ")
+	}
+	for _, line := range lines {
+		assert.LessOrEqual(t, len(line), 100)
+	}
+	assert.Contains(t, CausesText(), "\n  collateral  clusterrun stopped it because ")
 }

@@ -3,7 +3,9 @@ package hostservice
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,8 +25,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/activities/logs/shipped"
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/workflows/lease"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -505,4 +510,156 @@ func TestRecordsOfALaterVersion(t *testing.T) {
 	var r record
 	require.NoError(t, json.NewDecoder(bytes.NewReader([]byte(`{"rank":1,"attempt":0,"stderr":true,"offset":7,"length":3,"colour":"red"}`))).Decode(&r))
 	assert.Equal(t, record{Stream: tasklog.Stream{Rank: 1, Stderr: true}, Offset: 7, Length: 3}, r)
+}
+
+// Another host of the run asks with the token of the witness, which reads no files, and a token
+// for files does not ask.
+func TestAnotherHostAsks(t *testing.T) {
+	h := newHost(t)
+	question := Question{Task: "worker-1", Generation: 2, Offer: 7, Token: []byte{1}, Beat: spec.Heartbeat{PID: 4711}}
+	h.AnswerBy(func(_ context.Context, run runkey.Run, q Question) lease.Answer {
+		assert.Equal(t, h.run, run)
+		assert.Equal(t, question, q)
+		return lease.Silent
+	})
+	asks := NewClient(*h.DescribeWitness(h.run), h.run.RunID)
+	defer asks.Close()
+	answer, err := asks.Ask(t.Context(), question)
+	require.NoError(t, err)
+	assert.Equal(t, lease.Silent, answer)
+	_, err = asks.List(t.Context())
+	require.Error(t, err, "the token of the witness reads files")
+	answer, err = asks.Ask(t.Context(), Question{})
+	require.NoError(t, err)
+	assert.Equal(t, lease.Denied, answer, "an empty question")
+
+	reads := NewClient(*h.Describe(h.run, h.dir, nil), h.run.RunID)
+	defer reads.Close()
+	_, err = reads.Ask(t.Context(), question)
+	require.Error(t, err, "a token for files asks")
+	elsewhere := NewClient(*h.DescribeWitness(runkey.Run{RunID: "another"}), h.run.RunID)
+	defer elsewhere.Close()
+	_, err = elsewhere.Ask(t.Context(), question)
+	require.Error(t, err, "the token of another run asks")
+}
+
+// The files of a run are read as its user, even if its directory is missing or a path leads
+// to root's files.
+func TestFilesAreReadAsTheUserOfTheRun(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can be another user")
+	}
+	user, err := hostuser.Lookup(t.Context(), "nobody")
+	require.NoError(t, err)
+	h := newHost(t)
+	require.NoError(t, os.Chmod(filepath.Dir(filepath.Dir(h.dir)), 0o711))
+	h.write(0, 0, tasklog.StdoutFile, "the secret\n")
+	h.write(0, 0, tasklog.ResultFile, "1")
+	secret := tasklog.ProcessDir(h.dir, 0, 0)
+	require.NoError(t, os.Chmod(secret, 0o700))
+
+	// The directory belongs to root.
+	c := h.client(*h.Describe(h.run, h.dir, user))
+	for _, file := range []string{"stdout", "result"} {
+		_, err = c.ReadFile(t.Context(), 0, 0, file)
+		require.Error(t, err, file)
+	}
+	// The directory is missing, and then a link appears in its place.
+	later := filepath.Join(filepath.Dir(h.dir), "later")
+	c = h.client(*h.Describe(h.run, later, user))
+	response, err := c.ask(t.Context(), http.MethodGet, "/tasks/0/attempts/0/stdout?follow=true", nil)
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(later, 0o755))
+	require.NoError(t, os.Symlink(filepath.Dir(secret), filepath.Join(later, "attempt_0")))
+	close(h.over)
+	b, _ := io.ReadAll(response.Body) // the body may be cut off
+	require.NoError(t, response.Body.Close())
+	assert.Empty(t, string(b))
+
+	// The user's own files are read.
+	for _, path := range []string{secret, filepath.Join(secret, tasklog.StdoutFile)} {
+		require.NoError(t, os.Chown(path, int(user.UID), int(user.GID)))
+	}
+	b, err = h.client(*h.Describe(h.run, h.dir, user)).ReadFile(t.Context(), 0, 0, "stdout")
+	require.NoError(t, err)
+	assert.Equal(t, "the secret\n", string(b))
+
+	// This token does not say whose files they are.
+	_, err = h.client(*h.describe(grant{Run: h.run, Dir: h.dir})).ReadFile(t.Context(), 0, 0, "stdout")
+	require.ErrorContains(t, err, "the token does not name the owner of the files")
+}
+
+// keeping returns a host that keeps archives.
+func keeping(t *testing.T) (*Server, *shipped.Store, string) {
+	t.Helper()
+	state := t.TempDir()
+	store := shipped.Open(state)
+	s, err := Listen(Config{Host: "host-b", StateDir: state, Listen: "127.0.0.1", Archives: store})
+	require.NoError(t, err)
+	go s.Serve(func(context.Context, runkey.Run) {}, nil)
+	t.Cleanup(s.Close)
+	return s, store, state
+}
+
+func clientOf(t *testing.T, s *spec.HostService) *Client {
+	c := NewClient(*s, "")
+	t.Cleanup(c.Close)
+	return c
+}
+
+// buffer is a sink.
+type buffer struct{ bytes.Buffer }
+
+func (b *buffer) Len() int64 { return int64(b.Buffer.Len()) }
+
+func TestArchives(t *testing.T) {
+	s, store, state := keeping(t)
+	content := []byte(strings.Repeat("any bytes will do\n", 10_000))
+	sum := sha256.Sum256(content)
+	a := spec.Archive{Digest: hex.EncodeToString(sum[:]), Size: len(content)}
+	reader := func() io.ReadCloser { return io.NopCloser(bytes.NewReader(content)) }
+	stores := clientOf(t, s.DescribeStore())
+
+	wrong := a
+	wrong.Digest = strings.Repeat("0", 64)
+	_, err := stores.StoreArchive(t.Context(), wrong, shipped.Upload{WorkflowID: "iris"}, reader())
+	assert.ErrorContains(t, err, "host host-b at "+s.Address()+": the archive has the digest "+a.Digest)
+	assert.False(t, store.Has(wrong.Digest))
+	wrong.Digest = "../evil"
+	_, err = stores.StoreArchive(t.Context(), wrong, shipped.Upload{WorkflowID: "iris"}, reader())
+	require.Error(t, err)
+	_, err = stores.StoreArchive(t.Context(), a, shipped.Upload{WorkflowID: ""}, reader())
+	assert.ErrorContains(t, err, "give the digest of the archive, its length, and the run")
+
+	from, err := stores.StoreArchive(t.Context(), a, shipped.Upload{WorkflowID: "iris"}, reader())
+	require.NoError(t, err)
+	assert.True(t, store.Has(a.Digest))
+	var got buffer
+	got.Write(content[:1000]) // these bytes are from an earlier try
+	require.NoError(t, clientOf(t, from).ReadArchive(t.Context(), a, &got))
+	assert.Equal(t, content, got.Bytes())
+
+	less := a
+	less.Size = 2000 // of the directory that the run claims to ship
+	got.Reset()
+	assert.ErrorContains(t, clientOf(t, from).ReadArchive(t.Context(), less, &got), "it sends more than the 2000 bytes of the archive")
+	assert.Equal(t, 2001, got.Buffer.Len())
+
+	unending, w := io.Pipe()
+	again, err := stores.StoreArchive(t.Context(), a, shipped.Upload{WorkflowID: "other"}, unending)
+	require.NoError(t, w.Close())
+	require.NoError(t, err, "it is there, and need not be sent")
+	assert.Equal(t, from, again)
+	notes, err := filepath.Glob(filepath.Join(state, "shipped", "uploads", a.Digest+"-*"))
+	require.NoError(t, err)
+	assert.Len(t, notes, 2, "two runs have it from here")
+
+	for name, service := range map[string]*spec.HostService{
+		"to read it": from, "of a run": s.Describe(runkey.Run{RunID: "0199-aa"}, "/logs", nil), "of another archive": s.DescribeArchive(wrong.Digest),
+	} {
+		_, err := clientOf(t, service).StoreArchive(t.Context(), a, shipped.Upload{WorkflowID: "iris"}, reader())
+		assert.ErrorIs(t, err, fs.ErrNotExist, "a token "+name)
+	}
+	_, err = NewClient(*from, "0199-aa").List(t.Context())
+	assert.ErrorIs(t, err, fs.ErrNotExist, "the files of runs are not for it")
 }

@@ -7,13 +7,16 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/system/pty"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -269,4 +272,233 @@ func TestNothingIsTornWithAStatusLineAndManyWriters(t *testing.T) {
 		}
 	}
 	assert.ElementsMatch(t, want, s.lines)
+}
+
+var aLine = regexp.MustCompile(`^(\[worker-[01]\]: {4}|status)`)
+
+// For any text of two tasks, cut anywhere, each line on a terminal begins with a prefix that is
+// not colored or moved by a task. Without carriage returns, an output that is not a terminal
+// gets the bytes as they were written.
+func FuzzConsole(f *testing.F) {
+	for _, s := range []string{
+		"a\n\x1b[31mb\nc", "\r1%\r2%\n", "x\r\n", "\x1b]8;;u\x1b\\a\n\r\x1b[K\r\n", "\r\x1b[1m\r\n\n", "a\rb\x1b[A\n\n\rc",
+		"\r" + strings.Repeat("x", maxBar) + "\ry\n", "\r   \r\r\n\xc2\r\n",
+	} {
+		f.Add([]byte(s), []byte("other\n\rbar"), byte(3))
+	}
+	f.Fuzz(func(t *testing.T, one, two []byte, step byte) {
+		texts := [2][]byte{bytes.ReplaceAll(one, []byte("\b"), nil), bytes.ReplaceAll(two, []byte("\b"), nil)}
+		term := newTerminal(1<<20, 8)
+		c := NewConsole(term, term, ConsoleOptions{Prefix: workers, Terminal: always})
+		var out bytes.Buffer
+		plain := NewConsole(&out, io.Discard, ConsoleOptions{})
+		var want [2]bytes.Buffer
+		var open [2]bool
+		n := 1 + int(step)
+		for i := 0; len(texts[0])+len(texts[1]) > 0; i++ {
+			rank := i % 2
+			piece := texts[rank][:min(n, len(texts[rank]))]
+			texts[rank] = texts[rank][len(piece):]
+			switch {
+			case len(piece) > 0:
+				chunk := Chunk{Stream: Stream{Rank: rank}, Data: piece, Start: !open[rank]}
+				open[rank] = !chunk.End()
+				want[rank].Write(piece)
+				c.Deliver(chunk)
+				if rank == 0 {
+					plain.Deliver(chunk)
+				}
+			case i%3 == 0:
+				c.SetStatus(fmt.Sprint("status ", i))
+			case i%5 == 0:
+				c.showBars(c.err.place)
+				plain.showBars(plain.out.place)
+			}
+		}
+		require.NoError(t, c.Close())
+		require.NoError(t, plain.Close())
+		assert.Empty(t, term.unknown)
+		assert.Empty(t, c.err.place.bars)
+		for i, l := range term.text() {
+			if l != "" && !aLine.MatchString(l+"    ") {
+				t.Errorf("%q", l)
+			}
+			if l != "" {
+				assert.Regexp(t, `^\[worker-[01]\]:    `, term.pens(i))
+			}
+		}
+		if text := want[0].String(); !strings.Contains(text, "\r") {
+			if text != "" && !strings.HasSuffix(text, "\n") {
+				text += "\n"
+			}
+			assert.Equal(t, text, out.String())
+		}
+	})
+}
+
+// openPTY opens a real terminal, and returns both its sides.
+func openPTY(t *testing.T, width, height int) (shower, tty *os.File) {
+	t.Helper()
+	shower, tty, err := pty.Open()
+	if err != nil {
+		t.Skip("there are no terminals here: ", err)
+	}
+	t.Cleanup(func() { shower.Close(); tty.Close() })
+	require.NoError(t, pty.SetSize(shower, height, width))
+	return shower, tty
+}
+
+// A file that is a terminal is recognized, with its height, and both outputs are recognized
+// as the same terminal.
+func TestARealTerminal(t *testing.T) {
+	t.Setenv("TERM", "xterm")
+	shower, tty := openPTY(t, 40, 6)
+	again, err := os.OpenFile(tty.Name(), os.O_RDWR|unix.O_NOCTTY, 0)
+	require.NoError(t, err)
+	c := NewConsole(tty, again, ConsoleOptions{Prefix: workers})
+	assert.True(t, c.out.place == c.err.place && c.err.place.live)
+	assert.Equal(t, 3, c.err.place.maxRows())
+
+	shown := make(chan []byte)
+	go func() {
+		b, _ := io.ReadAll(shower) // until no process has the terminal open
+		shown <- b
+	}()
+	c.SetStatus("a status line that is longer than forty columns")
+	for rank := range 5 {
+		c.Deliver(Chunk{Stream: Stream{Rank: rank, Stderr: true}, Data: []byte("\r" + strings.Repeat("#", 50)), Start: true})
+		c.Deliver(Chunk{Stream: Stream{Rank: rank}, Data: []byte("\x1b[31mred\x1b[H\n"), Start: true})
+	}
+	c.SetStatus("last")
+	for rank := range 5 {
+		c.Deliver(Chunk{Stream: Stream{Rank: rank, Stderr: true}, Data: []byte("\rdone\n")})
+	}
+	require.NoError(t, c.Close())
+	require.NoError(t, again.Close())
+	require.NoError(t, tty.Close())
+
+	term := newTerminal(40, 6)
+	_, _ = term.Write([]byte(strings.ReplaceAll(string(<-shown), "\r\n", "\n")))
+	assert.Empty(t, term.unknown)
+	assert.Equal(t, []string{
+		"[worker-0]:    red", "[worker-1]:    red", "[worker-2]:    red", "[worker-3]:    red", "[worker-4]:    red",
+		"[worker-0]:    done", "[worker-1]:    done", "[worker-2]:    done", "[worker-3]:    done", "[worker-4]:    done",
+	}, term.text())
+
+	t.Setenv("TERM", "dumb")
+	assert.False(t, IsTerminal(again))
+}
+
+func filtered(pieces ...string) (string, *filter) {
+	var f filter
+	var out []byte
+	for _, p := range pieces {
+		out = f.appendSafe(out, []byte(p))
+	}
+	return string(out), &f
+}
+
+// The cases are effects that a tailed line may have on a terminal, and effects that it may not
+// have. The result does not depend on where the text is cut.
+func TestFilter(t *testing.T) {
+	for name, c := range map[string]struct{ in, out string }{
+		"text":                     {"plain é\tx\xff\xc3", "plain é\tx\xff\xc3"},
+		"colours":                  {"\x1b[31mred\x1b[0m \x1b[1;38;5;200mx\x1b[m", "\x1b[31mred\x1b[0m \x1b[1;38;5;200mx\x1b[m"},
+		"colons":                   {"\x1b[4:3m\x1b[38:2::1:2:3mx", "\x1b[4:3m\x1b[38:2::1:2:3mx"},
+		"cursor":                   {"a\x1b[Ab\x1b[10;10Hc\x1b[2Jd\x1b[Ke\x1b7f\x1b8g\x1bMh\x1bDi", "abcdefghi"},
+		"screens":                  {"\x1b[?1049ha\x1b[?25lb\x1b[?7l", "ab"},
+		"scrolling":                {"\x1b[5;10ra\x1b[3Sb\x1b[2Lc", "abc"},
+		"keyboard modes, not SGR":  {"\x1b[>4;2ma\x1b[?4mb", "ab"},
+		"character sets":           {"\x1b(0a\x0eb\x0fc\x1b%Gd", "abcd"},
+		"reset":                    {"\x1bca\x1b[!pb", "ab"},
+		"title and clipboard":      {"\x1b]0;title\ax\x1b]52;c;aGk=\x1b\\y", "xy"},
+		"device control":           {"\x1bPq#0;2;0;0;0\x1b\\x\x1b_Gf=100;AAAA\x1b\\y\x1b^p\x1b\\z\x1bXs\x1b\\!", "xyz!"},
+		"answerback, tabs and FF":  {"a\x05b\vc\fd", "abcd"},
+		"link":                     {"\x1b]8;id=1;http://x/\ahere\x1b]8;;\a", "\x1b]8;id=1;http://x/\x1b\\here\x1b]8;;\x1b\\"},
+		"link with ST":             {"\x1b]8;;http://x/\x1b\\here\x1b]8;;\x1b\\", "\x1b]8;;http://x/\x1b\\here\x1b]8;;\x1b\\"},
+		"C1 controls":              {"a\u009b2Jb\u009d0;t\ac\u0085d", "abcd"},
+		"Latin-1":                  {"£ 5 §", "£ 5 §"},
+		"half a letter":            {"a\xc2b\xc2\x1b[K\x9b2J", "ab\x9b2J"},
+		"cancelled":                {"a\x1b[31\x18b\x1b]8;;x\x1ac", "abc"},
+		"broken by another":        {"a\x1b[3\x1b[32mb", "a\x1b[32mb"},
+		"string broken by another": {"a\x1b]0;x\x1b[32mb", "a\x1b[32mb"},
+		"control in a sequence":    {"a\x1b[3\x051mb", "a\x1b[31mb"},
+		"letter in a sequence":     {"a\x1b[3éb", "aéb"},
+		"too long":                 {"a\x1b]8;;" + strings.Repeat("x", 2*maxSequence) + "\abc\x1b[" + strings.Repeat("1;", maxSequence) + "mb", "abcb"},
+		"backspace":                {"b\bb", "b\bb"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, f := filtered(c.in)
+			assert.Equal(t, c.out, got)
+			assert.LessOrEqual(t, cap(f.sequence), 3*maxSequence)
+			if len(c.in) > 1000 {
+				return
+			}
+			for i := range c.in {
+				got, _ := filtered(c.in[:i], c.in[i:])
+				require.Equal(t, c.out, got, "cut at %d", i)
+			}
+			got, _ = filtered(strings.Split(c.in, "")...)
+			require.Equal(t, c.out, got)
+		})
+	}
+}
+
+func TestUnfinishedSequenceEndsWithItsLine(t *testing.T) {
+	_, f := filtered("a\x1b]0;title")
+	f.abort()
+	assert.Equal(t, "b", string(f.appendSafe(nil, []byte("b"))))
+}
+
+func TestStyleGoesOn(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                                   "",
+		"\x1b[1;31m":                         "\x1b[1;31m",
+		"\x1b[31m\x1b[32m":                   "\x1b[32m",
+		"\x1b[1;2;3;4;5;7;8;9;53m":           "\x1b[1;2;3;4;5;7;8;9;53m",
+		"\x1b[1;2;3m\x1b[22m":                "\x1b[3m",
+		"\x1b[3;4;5;7;8;9m\x1b[23;24;25;27m": "\x1b[8;9m",
+		"\x1b[8;9;53;51m\x1b[28;29;54;55m":   "",
+		"\x1b[31;42m\x1b[39m":                "\x1b[42m",
+		"\x1b[91;102m\x1b[49m":               "\x1b[91m",
+		"\x1b[31;0;32m":                      "\x1b[32m",
+		"\x1b[31m\x1b[m":                     "",
+		"\x1b[38;5;7;1m":                     "\x1b[1;38;5;7m",
+		"\x1b[48;2;1;2;3;4m":                 "\x1b[4;48;2;1;2;3m",
+		"\x1b[38:2::1:2:3;58:5:9m\x1b[59m":   "\x1b[38:2::1:2:3m",
+		"\x1b[4:3m\x1b[4:0m":                 "",
+		"\x1b[21m\x1b[24m":                   "",
+		"\x1b[11m\x1b[73m\x1b[10;75m":        "",
+		"\x1b[38m\x1b[38;9m\x1b[48;2;1;2m":   "",
+		"\x1b[01;31m":                        "\x1b[01;31m",
+		"\x1b[1:2m\x1b[:1m\x1b[26m":          "",
+		"\x1b[123456789012345678901m":        "",
+		"\x1b]8;;u\x1b\\\x1b[1m":             "\x1b[1m\x1b]8;;u\x1b\\",
+		"\x1b]8;;u\x1b\\\x1b]8;;\x1b\\":      "",
+	} {
+		_, f := filtered(in)
+		assert.Equal(t, want, string(f.style.appendOpen(nil)), "%q", in)
+		assert.Equal(t, want == "", f.style.isPlain(), "%q", in)
+	}
+}
+
+// For any text, a terminal gets only text, attributes and links.
+func FuzzFilter(f *testing.F) {
+	for _, s := range []string{"a\x1b[31mb", "\x1b]8;;x\x1b\\y", "\x1bP1\x1b\\", "\u009b2J", "\x1b\x1b[\x1b]\x1b\\", "\xc2\x1b[K", "\x1b(\x1b[1m"} {
+		f.Add([]byte(s), 1)
+	}
+	f.Fuzz(func(t *testing.T, text []byte, cut int) {
+		text = bytes.ReplaceAll(bytes.ReplaceAll(text, []byte("\n"), nil), []byte("\r"), nil)
+		cut = min(max(cut, 0), len(text))
+		whole, _ := filtered(string(text))
+		parts, _ := filtered(string(text[:cut]), string(text[cut:]))
+		require.Equal(t, whole, parts)
+		term := newTerminal(80, 5)
+		_, _ = term.Write([]byte(whole))
+		assert.Empty(t, term.unknown, "%q", whole)
+		assert.NotContains(t, whole, "\x1b[K")
+		again, _ := filtered(whole)
+		assert.Equal(t, whole, again, "what is safe stays as it is")
+		assert.LessOrEqual(t, len(whole), 2*len(text)+8)
+	})
 }

@@ -1,6 +1,8 @@
 package tasklog
 
 import (
+	"bytes"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -246,4 +248,181 @@ main()`)
 	assert.NoFileExists(t, path, "TE-67")
 
 	require.Error(t, record(`raise ValueError("nobody asks")`, "TORCHELASTIC_ERROR_FILE="), "TE-68")
+}
+
+func TestWrittenBy(t *testing.T) {
+	run := t.TempDir()
+	dir := ProcessDir(run, 0, 3)
+	require.NoError(t, os.MkdirAll(dir, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, TimesFile), []byte("1000 10 0\n2000 10 5\n3000 40 5\n"), 0o600))
+	by := WrittenBy(run)
+	for offset, want := range map[int64]int64{0: 1000, 10: 1000, 11: 3000, 40: 3000} {
+		assert.Equal(t, time.Unix(0, want), by(Stream{Rank: 3}, offset), offset)
+	}
+	assert.Equal(t, time.Unix(0, 2000), by(Stream{Rank: 3, Stderr: true}, 5))
+	assert.Zero(t, by(Stream{Rank: 3}, 41), "written since")
+	assert.Zero(t, by(Stream{Rank: 4}, 1), "nothing is recorded")
+}
+
+func TestTraceFile(t *testing.T) {
+	dir := t.TempDir()
+	assert.Empty(t, TraceFile(filepath.Join(dir, "missing")))
+	begun := time.Now()
+	write := func(name, text string, age time.Duration) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		require.NoError(t, os.Chtimes(path, begun, begun.Add(-age)))
+		return path
+	}
+	write(StderrFile, "text", 0)
+	write(TracePrefix+"0", "", 0)
+	require.NoError(t, os.Mkdir(filepath.Join(dir, TracePrefix+"1"), 0o700))
+	assert.Empty(t, TraceFile(dir), "neither output, nor an empty file, nor a directory")
+	older := write(TracePrefix+"2", "trace", time.Minute)
+	assert.Equal(t, older, TraceFile(dir))
+	latest := write(TracePrefix+"17", "trace", time.Second)
+	assert.Equal(t, latest, TraceFile(dir))
+}
+
+func nested(deep int) string { return strings.Repeat("[", deep) + strings.Repeat("]", deep) }
+
+func TestValue(t *testing.T) {
+	for text, want := range map[string]string{
+		` {"a": 1, "a": [2, "]["]}`: `{"a":1,"a":[2,"]["]}`, // the reader decides what a repeated name means
+		`"\ud800\"[[["`:             `"\ud800\"[[["`,
+		`1e400`:                     `1e400`,
+		nested(maxDepth):            nested(maxDepth),
+		"[" + strings.Repeat("[],", 2000) + "{}]": "[" + strings.Repeat("[],", 2000) + "{}]",
+	} {
+		got, err := Value([]byte(text))
+		require.NoError(t, err, text)
+		assert.Equal(t, want, string(got))
+	}
+	for text, want := range map[string]string{
+		"":                   "is not one JSON value: unexpected end of JSON input",
+		"NaN":                "is not one JSON value: invalid character 'N'",
+		"-Infinity":          "is not one JSON value: invalid character 'I'",
+		"1 2":                "is not one JSON value: invalid character '2' after top-level value",
+		"\"\xff\"":           "is not UTF-8",
+		nested(maxDepth + 1): "has lists and objects nested to a depth of 501; the limit is 500",
+		strings.Repeat(`{"a":`, 9999) + "1" + strings.Repeat("}", 9999): "a depth of 9999; the limit is 500",
+		nested(10001): "exceeded max depth",
+	} {
+		_, err := Value([]byte(text))
+		assert.ErrorContains(t, err, want, text[:min(len(text), 50)])
+	}
+}
+
+func TestSelection(t *testing.T) {
+	out, err := Stream{Rank: 1, Attempt: 2}, Stream{Rank: 1, Attempt: 2, Stderr: true}
+	for _, c := range []struct {
+		Selection
+		out, err bool
+	}{
+		{Selection{}, true, true},
+		{Selection{Ranks: []int{}}, false, false},
+		{Selection{Ranks: []int{0, 1}, OnlyStdout: true}, true, false},
+		{Selection{OnlyStderr: true}, false, true},
+		{Selection{Attempts: []int{0}}, false, false},
+		{Selection{Attempts: []int{0, 2}}, true, true},
+		{Selection{Last: true}, true, true},
+		{Selection{Last: true, Latest: map[int]int{1: 3}}, false, false},
+		{Selection{Last: true, Latest: map[int]int{1: 3}, Attempts: []int{2}}, true, true},
+		{Selection{Last: true, Latest: map[int]int{1: 2}}, true, true},
+	} {
+		assert.Equal(t, c.out, c.Has(out), "%+v", c.Selection)
+		assert.Equal(t, c.err, c.Has(err), "%+v", c.Selection)
+	}
+}
+
+func TestStartOfLastLines(t *testing.T) {
+	path := filepath.Join(t.TempDir(), StdoutFile)
+	assert.Zero(t, startOfLastLines(path, 1))
+	long := strings.Repeat("x", readSize-1)
+	for _, c := range []struct {
+		text string
+		n    int
+		want string
+	}{
+		{"", 1, ""},
+		{"one", 1, "one"},
+		{"one\n", 1, "one\n"},
+		{"one\ntwo\nthree\n", 1, "three\n"},
+		{"one\ntwo\nthree\n", 2, "two\nthree\n"},
+		{"one\ntwo\nthree\n", 3, "one\ntwo\nthree\n"},
+		{"one\ntwo\nthree\n", 9, "one\ntwo\nthree\n"},
+		{"one\ntwo\nthr", 2, "two\nthr"},
+		{"\n\n\n", 2, "\n\n"},
+		{"one\n" + long + "\n" + long + "\ntwo\n", 2, long + "\ntwo\n"},
+		{"one\n" + long + long + "\n", 1, long + long + "\n"},
+	} {
+		require.NoError(t, os.WriteFile(path, []byte(c.text), 0o644))
+		assert.Equal(t, c.want, c.text[startOfLastLines(path, c.n):])
+	}
+}
+
+// asLines returns the lines of a run, decoded from JSON.
+func asLines(t *testing.T, run string) (lines []Line) {
+	t.Helper()
+	var out bytes.Buffer
+	j := NewJSONLines(&out, func(rank int) (string, string) { return "", "worker-" + string(rune('0'+rank)) })
+	f := Follow(run, j.Deliver, FollowOptions{Hold: WholeLines})
+	require.NoError(t, f.Stop(t.Context()))
+	require.NoError(t, j.Close())
+	for text := range strings.Lines(out.String()) {
+		var l Line
+		require.NoError(t, json.Unmarshal([]byte(text), &l), text)
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+func TestJSONLines(t *testing.T) {
+	run := t.TempDir()
+	dir := makeProcess(t, run, 2, 1)
+	appendTo(t, dir, StdoutFile, "<a> \"b\"\n\nbad \xff\xfe\nunfinished")
+	appendTo(t, dir, StderrFile, "ends within a character: \xc3")
+	assert.Equal(t, []Line{
+		{Task: "worker-1", Attempt: 2, Stream: "stdout", Text: `<a> "b"`},
+		{Task: "worker-1", Attempt: 2, Stream: "stdout"},
+		{Task: "worker-1", Attempt: 2, Stream: "stdout", Text: "bad \uFFFD\uFFFD"},
+		{Task: "worker-1", Attempt: 2, Stream: "stdout", Text: "unfinished", Partial: true},
+		{Task: "worker-1", Attempt: 2, Stream: "stderr", Text: "ends within a character: ", Partial: true},
+		{Task: "worker-1", Attempt: 2, Stream: "stderr", Text: "\uFFFD", Partial: true},
+	}, asLines(t, run))
+}
+
+// A line beyond all bounds is split into parts, and no character is torn.
+func TestJSONLinesOfALongLine(t *testing.T) {
+	run := t.TempDir()
+	dir := makeProcess(t, run, 0, 0)
+	long := "x" + strings.Repeat("é", 1<<20)
+	appendTo(t, dir, StdoutFile, long+"\nshort\n")
+	lines := asLines(t, run)
+	var text strings.Builder
+	for i, l := range lines {
+		if i < len(lines)-2 {
+			assert.True(t, l.Partial)
+		}
+		text.WriteString(l.Text)
+	}
+	assert.Greater(t, len(lines), 3)
+	assert.Equal(t, long+"short", text.String())
+	assert.False(t, lines[len(lines)-2].Partial)
+	assert.Equal(t, "short", lines[len(lines)-1].Text)
+}
+
+// A line that is written slowly is still one line.
+func TestJSONLinesWaitForTheEndOfALine(t *testing.T) {
+	run := t.TempDir()
+	dir := makeProcess(t, run, 0, 0)
+	c := &collector{}
+	f := Follow(run, c.add, FollowOptions{Hold: WholeLines})
+	appendTo(t, dir, StdoutFile, "one\ntw")
+	appendTo(t, dir, StderrFile, "later\n")
+	eventually(t, "what was written later is there", func() bool { return c.text(Stream{Stderr: true}) == "later\n" })
+	assert.Equal(t, "one\n", c.text(Stream{}))
+	appendTo(t, dir, StdoutFile, "o\n")
+	eventually(t, "the second, too", func() bool { return c.text(Stream{}) == "one\ntwo\n" })
+	stop(t, f)
 }

@@ -1,6 +1,12 @@
 package stacks
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -9,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/system/proc"
+	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
 func TestParseStatus(t *testing.T) {
@@ -74,4 +81,86 @@ func TestTheWorkerOfATask(t *testing.T) {
 	require.Same(t, child, r.worker())
 	child.ended = true
 	require.Same(t, shell, r.worker())
+}
+
+// A tracer that takes too long is killed, and a thread that it left stopped continues.
+func TestATracerThatHangs(t *testing.T) {
+	p := startProgram(t, nil, "bash", "-c", "echo ready; exec sleep 1000").sleeps()
+	tool := script(t, "eu-stack", fmt.Sprintf("#!/bin/sh\necho 'TID %d:'; kill -STOP %d; exec sleep 1000\n", p.pid, p.pid))
+	require.NoError(t, os.Chmod(tool, 0o700))
+	t.Setenv("PATH", filepath.Dir(tool)+":"+os.Getenv("PATH"))
+	ctx, cancel := context.WithCancel(t.Context())
+	state := func() byte {
+		s, err := proc.ReadStat(p.pid)
+		require.NoError(t, err)
+		return s.State
+	}
+	s, err := proc.ReadStat(p.pid)
+	require.NoError(t, err)
+	read := &process{pid: p.pid, Stat: s}
+	done := make(chan struct{})
+	go func() { defer close(done); read.unwind(ctx, nil) }()
+	eventually(t, "it is stopped", func() bool { return state() == 'T' })
+	cancel() // as when the time is over
+	<-done
+	assert.Equal(t, "the rest took longer than 2s", read.unnative)
+	eventually(t, "it continues", func() bool { return state() == 'S' })
+}
+
+// No signal reaches a process in uninterruptible sleep, and no debugger.
+func TestUninterruptibleSleep(t *testing.T) {
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("there is no gcc")
+	}
+	// The parent in a vfork is in that state until the child has another program.
+	source := script(t, "forks.c", `
+#include <unistd.h>
+int main(void) { if (vfork() == 0) { write(1, "ready\n", 6); while (1) pause(); } return 0; }
+`)
+	binary := filepath.Join(filepath.Dir(source), "forks")
+	out, err := exec.Command("gcc", "-w", "-o", binary, source).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	p := startProgram(t, nil, binary)
+	r := p.captureTask(p.task())
+	require.NoError(t, r.Err)
+	assert.Equal(t, stacktree.Frame{Kind: stacktree.Kernel, Function: stacktree.Uninterruptible}, r.Stack[len(r.Stack)-1])
+	text, err := os.ReadFile(r.File)
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "in uninterruptible sleep (D), parent")
+	assert.Contains(t, string(text), "by its machine code: not read: it is in uninterruptible sleep")
+	found := stacktree.Explain(stacktree.Of(0, r.Stack), func(int) string { return "" })
+	assert.Equal(t, "waits for a child process in forks", found.Classes[0].Does())
+}
+
+// The sentence names the setting that is in the way, and only what can be changed.
+func TestWhyAProcessCannotBeTraced(t *testing.T) {
+	failed := errors.New("exit status 1")
+	denied := "eu-stack: dwfl_linux_proc_attach pid 1: Operation not permitted"
+	for _, c := range []struct{ scope, text, want string }{
+		{"", denied, "the host worker may not trace it; it needs to be the same user, or root with the capability SYS_PTRACE"},
+		{"0", denied, "the host worker may not trace it; it needs to be the same user, or root with the capability SYS_PTRACE"},
+		{"1", denied, "kernel.yama.ptrace_scope is 1 here, with which the host worker needs the capability SYS_PTRACE; sysctl kernel.yama.ptrace_scope=0 lets it do without"},
+		{"2", denied, "kernel.yama.ptrace_scope is 2 here, with which the host worker needs the capability SYS_PTRACE; sysctl kernel.yama.ptrace_scope=0 lets it do without"},
+		{"3", denied, "kernel.yama.ptrace_scope is 3 here, which forbids tracing processes; only a restart of the host changes it"},
+		{"1", "eu-stack: no such process", "eu-stack: eu-stack: no such process"},
+		{"", "", "eu-stack: exit status 1"},
+	} {
+		assert.Equal(t, c.want, reasonOfTracer(c.text, failed, c.scope), "%+v", c)
+	}
+}
+
+// The frames of extensions for Python follow those in Python.
+func TestNativeFramesBelowPython(t *testing.T) {
+	native := parseNative(`TID 7:
+#0  0x1 __futex_abstimed_wait_common - /usr/lib/libc.so.6
+#1  0x2 c10d::ProcessGroupGloo::AsyncWork::wait(std::chrono::duration<long, std::ratio<1l, 1000l> >) - /usr/lib/libtorch_cpu.so.1.13.0
+#2  0x3 _PyEval_EvalFrameDefault - /usr/bin/python3.11
+#3  0x4 main - /usr/bin/python3.11
+`, 7)
+	var names []string
+	for _, f := range belowPython(native) {
+		names = append(names, f.Function)
+	}
+	assert.Equal(t, []string{"c10d::ProcessGroupGloo::AsyncWork::wait", "__futex_abstimed_wait_common"}, names)
+	assert.Empty(t, belowPython(native[:2]), "the interpreter itself")
 }

@@ -6,15 +6,18 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/fork"
 	"github.com/clusterrun/clusterrun/activities/system/proc"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
@@ -231,4 +234,142 @@ func TestOutputThatIsTooMuchIsDropped(t *testing.T) {
 	require.NoError(t, err)
 	assert.Zero(t, p.Exit.Dropped)
 	assert.Equal(t, "x\n", content(t, within.Command.Stdout))
+}
+
+// While the journal of a released run is read from a disk that hangs, the table is free.
+func TestTheTableIsFreeWhileAReleasedRunIsRead(t *testing.T) {
+	state := &State{dir: t.TempDir(), runs: map[string]*run{}}
+	s := &supervisor{table: newTable(state)}
+	path := state.releasedPath(runHash(testRun))
+	require.NoError(t, os.Mkdir(filepath.Dir(path), 0o700))
+	require.NoError(t, syscall.Mkfifo(path, 0o600))
+	read := make(chan error, 1)
+	go func() {
+		_, err := s.Processes(t.Context(), testRun)
+		read <- err
+	}()
+	disk, err := os.OpenFile(path, os.O_WRONLY, 0) // returns once the journal is being read
+	require.NoError(t, err)
+	free := s.mu.TryLock()
+	assert.True(t, free)
+	if free {
+		s.mu.Unlock()
+	}
+	require.NoError(t, disk.Close())
+	require.NoError(t, <-read)
+}
+
+// A run that is added while it is looked for on the disk is found.
+func TestARunThatIsAddedMeanwhileIsFound(t *testing.T) {
+	state := &State{dir: t.TempDir(), runs: map[string]*run{}}
+	s := newTable(state)
+	path := state.releasedPath(runHash(testRun))
+	require.NoError(t, os.Mkdir(filepath.Dir(path), 0o700))
+	require.NoError(t, syscall.Mkfifo(path, 0o600))
+	found := make(chan *run)
+	go func() {
+		r := s.lockOrAddRun(testRun)
+		s.mu.Unlock()
+		found <- r
+	}()
+	disk, err := os.OpenFile(path, os.O_WRONLY, 0)
+	require.NoError(t, err)
+	s.mu.Lock()
+	added := newRun(runHash(testRun), testRun)
+	s.runs[added.hash] = added
+	s.mu.Unlock()
+	require.NoError(t, disk.Close())
+	assert.Same(t, added, <-found)
+}
+
+// A run whose lease takes long, for example on a disk that hangs, does not delay the leases of
+// others.
+func TestALeaseWaitsForNoOtherRun(t *testing.T) {
+	state := &State{dir: t.TempDir(), volatile: true, runs: map[string]*run{}}
+	require.NoError(t, os.Mkdir(filepath.Join(state.dir, journalDir), 0o700))
+	s := &supervisor{table: newTable(state), cfg: Config{PortsLapse: defaultPortsLapse}, log: zap.NewNop()}
+	slow := state.journalPath(runHash(testRun))
+	require.NoError(t, syscall.Mkfifo(slow, 0o600))
+	leased := make(chan error, 1)
+	go func() {
+		_, err := s.Lease(t.Context(), PortLeaseRequest{Run: testRun, Count: 1})
+		leased <- err
+	}()
+	other := runkey.Run{Namespace: "n", WorkflowID: "other", RunID: "r"}
+	reply, err := s.Lease(t.Context(), PortLeaseRequest{Run: other, Count: 1})
+	require.NoError(t, err)
+	assert.Len(t, reply.Ports, 1)
+	assert.Empty(t, leased)
+	disk, err := os.OpenFile(slow, os.O_RDONLY, 0) // returns once the lease is being written
+	require.NoError(t, err)
+	require.NoError(t, <-leased)
+	require.NoError(t, disk.Close())
+	for _, r := range s.runs {
+		r.ports.Free()
+	}
+}
+
+// Only the process is bound, and it is bound with all its threads and children before it
+// executes anything (MPR-33).
+func TestCPUs_MPR33(t *testing.T) {
+	own := unix.NewCPUSet(fork.MostCPUs)
+	require.NoError(t, unix.SchedGetaffinityDynamic(0, own))
+	var cpus []int
+	for n := range fork.MostCPUs {
+		if own.IsSet(n) {
+			cpus = append(cpus, n)
+		}
+	}
+	if len(cpus) < 2 {
+		t.Skip("needs two CPUs")
+	}
+	first, last := cpus[0], cpus[len(cpus)-1]
+	all := allowedIn(t, "/proc/self/status")
+
+	h := newHost(t, nil)
+	tasks := 0
+	start := func(program string, cpus ...int) Process {
+		r := h.request("task-"+strconv.Itoa(tasks), 0, "")
+		tasks++
+		r.Command.Path, r.Command.Args = program, []string{"cat", "/proc/self/status"}
+		r.Command.CPUs = cpus
+		p, err := h.client.Start(h.ctx(), r)
+		require.NoError(t, err)
+		h.wait(r.Key.Task, 0)
+		return p
+	}
+	allowed := func(p Process) string { return allowedIn(t, p.LogDir+"/stdout.log") }
+
+	require.Equal(t, all, allowed(start("/bin/cat")))
+	require.Equal(t, strconv.Itoa(last), allowed(start("/bin/cat", last)))
+	require.Equal(t, all, allowed(start("/bin/cat")), "the next one is not bound")
+	require.Equal(t, strconv.Itoa(first), allowed(start("/bin/cat", first)))
+
+	for text, bad := range map[string][]int{
+		"binding to CPUs [8191]: invalid argument":           {8191},
+		"binding to CPUs [8192]: no CPU 8192":                {8192},
+		"binding to CPUs [-1]: no CPU -1":                    {-1},
+		"]: CPU 8191 may not be used here":                   {first, 8191},
+		"cannot execute /nowhere: no such file or directory": nil,
+	} {
+		program := "/bin/cat"
+		if bad == nil {
+			program, bad = "/nowhere", []int{last}
+		}
+		p := start(program, bad...)
+		require.NotNil(t, p.Exit, text)
+		require.Contains(t, p.Exit.StartError, text)
+		require.Equal(t, all, allowed(start("/bin/cat")), "after %s", text)
+	}
+	require.Equal(t, strconv.Itoa(last), allowed(start("/bin/cat", last)))
+}
+
+func allowedIn(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(b), "Cpus_allowed_list:")
+	require.True(t, found, "%s", b)
+	list, _, _ := strings.Cut(rest, "\n")
+	return strings.TrimSpace(list)
 }

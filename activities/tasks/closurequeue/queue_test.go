@@ -2,14 +2,17 @@ package closurequeue
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/tests/queues"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 func TestOneClosure(t *testing.T) {
@@ -563,4 +566,149 @@ func TestJoinAllWaitsForDetachedClosures(t *testing.T) {
 	done, err = f.AllDone(patience(t))
 	require.NoError(t, err)
 	assert.True(t, done)
+}
+
+// A request that a queue refuses is never repeated, whether it is a mistake or cannot be met
+// now.
+func TestWhatIsRefusedIsFinal(t *testing.T) {
+	for _, kind := range []string{spec.ErrRefused, spec.ErrInvalidRequest} {
+		err := (&Client{}).final(t.Context(), temporal.NewNonRetryableApplicationError("no", kind, nil))
+		var refused *closure.RefusedError
+		require.ErrorAs(t, err, &refused, kind)
+		require.Equal(t, "no", refused.Error())
+	}
+	require.NoError(t, (&Client{}).final(t.Context(), temporal.NewApplicationError("later", spec.ErrTryAgain)))
+}
+
+// A run may have no queue. Requests do not create one.
+func TestNoQueue(t *testing.T) {
+	s := queues.New(t, nil)
+	q := Attach(s, queues.Run)
+	t.Cleanup(q.Close)
+	for name, ask := range map[string]func(context.Context) error{
+		"status": func(ctx context.Context) error { _, err := q.Status(ctx); return err },
+		"join":   q.Join,
+		"done":   func(ctx context.Context) error { _, err := q.Done(ctx); return err },
+		"fetch":  func(ctx context.Context) error { _, err := q.Fetch(ctx, 1); return err },
+		"cancel": func(ctx context.Context) error { _, err := q.Cancel(ctx); return err },
+		"schedule": func(ctx context.Context) error {
+			r, err := q.Schedule(ctx, newClosure("same", 1))
+			if err == nil {
+				_, err = r.Wait(ctx)
+			}
+			return err
+		},
+	} {
+		err := ask(patience(t))
+		require.ErrorIs(t, err, ErrNoQueue, name)
+		var refused *closure.RefusedError
+		require.ErrorAs(t, err, &refused, name)
+		assert.Equal(t, `run "iris" has no calls: no task called serve(), and nothing was scheduled`, err.Error(), name)
+	}
+	assert.Zero(t, s.Updates(closure.UpdateJoin))
+}
+
+// A caller that has stopped waiting takes no error from those who wait: the queue keeps it for
+// the next request.
+func TestWhoDoesNotWaitTakesNoError(t *testing.T) {
+	f := newFixture(t)
+	waits := f.schedule(newClosure("wait"))
+	_, err := waits.ID(patience(t))
+	require.NoError(t, err)
+
+	watcher := f.open()
+	ctx, cancel := context.WithCancel(patience(t))
+	joined := make(chan error, 1)
+	go func() { joined <- watcher.Join(ctx) }()
+	f.eventually("the join waits", func() bool { return f.Updates(closure.UpdateJoin) == 1 })
+	cancel()
+	require.ErrorIs(t, <-joined, context.Canceled)
+	require.Equal(t, 1, f.Updates(closure.UpdateWithdraw))
+
+	f.assertError("no", f.schedule(newClosure("fails", "no")))
+	s, err := f.Status(patience(t))
+	require.NoError(t, err)
+	assert.Equal(t, closure.QueueFailed, s.State, "nobody has asked")
+	close(f.release)
+	f.assertValue(`"released"`, waits)
+	require.EqualError(t, f.Join(patience(t)), "no")
+}
+
+// A join that was withdrawn, for instance because its host worker ended, can be requested
+// again. One that another caller requested continues even if it is withdrawn here.
+func TestAJoinThatWasTakenBackIsAskedForAgain(t *testing.T) {
+	f := newFixture(t)
+	f.schedule(newClosure("wait"))
+	require.NoError(t, f.Flush(patience(t)))
+	request := closure.WaitRequest{Client: "task", Call: 1}
+
+	here, cancel := context.WithCancel(patience(t))
+	ended := make(chan error, 1)
+	go func() { _, err := f.client.Join(here, request); ended <- err }()
+	f.eventually("the join waits", func() bool { return f.Updates(closure.UpdateJoin) == 1 })
+	elsewhere := make(chan closure.WaitAnswer, 1)
+	go func() {
+		a, err := f.client.Join(patience(t), request)
+		assert.NoError(t, err)
+		elsewhere <- a
+	}()
+	f.eventually("it waits twice", func() bool { return f.Updates(closure.UpdateJoin) == 2 })
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	f.eventually("it is asked for again", func() bool { return f.Updates(closure.UpdateJoin) == 3 })
+	close(f.release)
+	assert.Equal(t, closure.WaitAnswer{Done: true}, <-elsewhere)
+}
+
+func on(task string) closure.Closure {
+	return closure.Closure{Function: "same", Args: []byte("[1]"), Options: &closure.Options{Task: task}}
+}
+
+// A task may be started outside the spec of the run, even later. A closure for an unknown
+// task is refused, and the run is asked only about tasks that are not known yet.
+func TestOnlyTasksOfTheRunAreAskedFor(t *testing.T) {
+	names, asked := []string{"worker-0"}, 0
+	tasks := NewTasks(func(context.Context) ([]string, bool, error) { asked++; return names, true, nil }, "chief-0")
+	require.NoError(t, tasks.Check(patience(t), newClosure("same"), on("chief-0")))
+	assert.Zero(t, asked)
+	err := tasks.Check(patience(t), on("chief-0"), on("worker-1"))
+	var refused *closure.RefusedError
+	require.ErrorAs(t, err, &refused)
+	require.EqualError(t, err, `closures[1].options.task: the run has no task "worker-1"; it has worker-0`)
+	require.NoError(t, tasks.Check(patience(t), on("worker-0")))
+	assert.Equal(t, 1, asked)
+	names = append(names, "worker-1")
+	require.NoError(t, tasks.Check(patience(t), on("worker-1")))
+	require.NoError(t, tasks.Check(patience(t), on("worker-1")))
+	assert.Equal(t, 2, asked)
+}
+
+// If the run does not say which tasks it has, no closure is refused.
+func TestTheRunDoesNotSayItsTasks(t *testing.T) {
+	for name, says := range map[string]TaskNames{
+		"not all":  func(context.Context) ([]string, bool, error) { return []string{"worker-0"}, false, nil },
+		"an error": func(context.Context) ([]string, bool, error) { return nil, false, errors.New("away") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			tasks := NewTasks(func(ctx context.Context) ([]string, bool, error) { asked++; return says(ctx) })
+			require.NoError(t, tasks.Check(patience(t), on("worker-9")))
+			require.NoError(t, tasks.Check(patience(t), on("worker-9")))
+			assert.Equal(t, 1, asked)
+			over, cancel := context.WithCancel(patience(t))
+			cancel()
+			tasks = NewTasks(func(ctx context.Context) ([]string, bool, error) { return nil, false, ctx.Err() })
+			require.ErrorIs(t, tasks.Check(over, on("worker-10")), context.Canceled)
+		})
+	}
+}
+
+// A closure that is refused is not in the queue, and affects no other closure.
+func TestAClosureForATaskThatIsNotThere(t *testing.T) {
+	f := newFixture(t)
+	f.tasks = NewTasks(func(context.Context) ([]string, bool, error) { return []string{"worker-0"}, true, nil })
+	_, err := f.Schedule(patience(t), on("worker-1"))
+	require.EqualError(t, err, `options.task: the run has no task "worker-1"; it has worker-0`)
+	assert.Zero(t, f.Counts().Scheduled)
+	require.NoError(t, f.Join(patience(t)), "whoever has scheduled it knows")
 }

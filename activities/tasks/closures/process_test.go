@@ -1,6 +1,11 @@
 package closures
 
 import (
+	"context"
+	"encoding/json"
+	"os"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -8,8 +13,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 func lost(id uint64, task string, started bool) closure.Outcome {
@@ -420,4 +427,361 @@ func TestClosuresOfAnEarlierBroker(t *testing.T) {
 			return q.take(1, 20)
 		}())
 	})
+}
+
+func (h *host) cancel(ids ...uint64) {
+	h.Cancel(closure.CancelLease{Closures: ids, Grace: 3 * time.Second})
+}
+
+// settles waits until the broker no longer waits for a process of an earlier one.
+func settles() {
+	time.Sleep(settleAfter)
+	synctest.Wait()
+}
+
+// A cancellation and a lease arrive by two activities, and either may be the first.
+func TestACancellationMayComeBeforeItsLease(t *testing.T) {
+	run(t, func(t *testing.T, h *host) {
+		settles()
+		h.cancel(1, 2)
+		l := h.lease(closuresFrom(1, 3)...)
+		assert.Equal(t, []uint64{3}, h.process("worker-0", "a", 3).take(3, 0))
+		r := l.get(t)
+		assert.Equal(t, []closure.Outcome{wasCancelled(1, ""), wasCancelled(2, "")}, r.Outcomes)
+		assert.Equal(t, []uint64{3}, r.Rest)
+	})
+}
+
+// A lease names its cancelled closures, so that a broker that did not receive the cancellation
+// cancels them as well.
+func TestALeaseNamesWhatWasCancelled(t *testing.T) {
+	run(t, func(t *testing.T, h *host) {
+		settles()
+		p := h.process("worker-0", "a", 1)
+		l := h.lease(newClosure(1))
+		require.Equal(t, []uint64{1}, p.take(1, 0))
+		l.cancel()
+		<-l.done
+		listening := p.waiting(0)
+		l = h.leaseAll(closure.Lease{Closures: closuresFrom(1, 2), Cancelled: []uint64{1, 2}, Grace: 3 * time.Second})
+		assert.Equal(t, []taskapi.CallCancel{{ID: 1}}, (<-listening).Cancel)
+		assert.Equal(t, closure.LeaseResult{Outcomes: []closure.Outcome{wasCancelled(2, "")}, Rest: []uint64{1}}, l.get(t))
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		assert.Equal(t, []string{"worker-0"}, h.restarts(), "as after any other cancellation")
+		l = h.leaseAll(closure.Lease{Closures: closuresFrom(1, 1), Cancelled: []uint64{1}, Grace: 3 * time.Second})
+		h.ProcessEnded("worker-0", "")
+		assert.Equal(t, []closure.Outcome{wasCancelled(1, "worker-0")}, l.get(t).Outcomes)
+	})
+}
+
+// A closure that is cancelled before the processes of an earlier broker are back may still be
+// running in one of them. It then ends when that call ends, but no earlier (SEED-58).
+func TestWhatAnEarlierBrokerGaveIsCancelledThere(t *testing.T) {
+	for name, tell := range map[string]func(h *host) *leasing{
+		"first": func(h *host) *leasing { h.cancel(1, 2); return h.lease(closuresFrom(1, 2)...) },
+		"then":  func(h *host) *leasing { l := h.lease(closuresFrom(1, 2)...); h.cancel(1, 2); return l },
+		"inside": func(h *host) *leasing {
+			return h.leaseAll(closure.Lease{Closures: closuresFrom(1, 2), Cancelled: []uint64{1, 2}, Grace: 3 * time.Second})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(t *testing.T, h *host) {
+				p := h.process("worker-0", "a", 1)
+				h.lease(closuresFrom(1, 2)...)
+				require.Equal(t, []uint64{1}, p.take(1, 0))
+				h.start()
+				l := tell(h)
+				assert.True(t, l.waits(), "a process may have them")
+				in := p.request()
+				in.Wait = 20
+				a := p.send(in)
+				assert.Equal(t, []taskapi.CallCancel{{ID: 1}}, a.Cancel)
+				p.read(a)
+				r := l.get(t)
+				assert.Equal(t, []closure.Outcome{wasCancelled(2, "")}, r.Outcomes, "nobody had it")
+				l = h.lease(newClosure(1))
+				time.Sleep(3*time.Second - settleAfter)
+				synctest.Wait()
+				assert.Equal(t, []string{"worker-0"}, h.restarts(), "3 s after it was told")
+				p.done(taskapi.CallOutcome{ID: 1, Kind: "cancelled"})
+				assert.Equal(t, []closure.Outcome{wasCancelled(1, "worker-0")}, l.get(t).Outcomes)
+				assertEmpty(t, h)
+			})
+		})
+	}
+}
+
+// A process may be back before any lease names its closure, and its call may be over by then.
+func TestAProcessMayBeBackBeforeTheCancelledClosureIs(t *testing.T) {
+	run(t, func(t *testing.T, h *host) {
+		p := h.process("worker-0", "a", 2)
+		h.lease(closuresFrom(1, 2)...)
+		require.Equal(t, []uint64{1, 2}, p.take(2, 0))
+		h.start()
+		h.cancel(1, 2)
+		a := p.done(value(2))
+		assert.Equal(t, []taskapi.CallCancel{{ID: 1}}, a.Cancel)
+		p.read(a)
+		p.done(taskapi.CallOutcome{ID: 1, Kind: "cancelled"})
+		assert.Equal(t, []closure.Outcome{wasCancelled(1, "worker-0"), valued(2, "worker-0")}, h.lease(closuresFrom(1, 2)...).get(t).Outcomes)
+		assertEmpty(t, h)
+	})
+}
+
+// The number of remembered cancellations of unknown closures is bounded.
+func TestEarlyCancellationsAreBounded(t *testing.T) {
+	run(t, func(t *testing.T, h *host) {
+		settles()
+		for id := range uint64(2 * maxCancelled) {
+			h.cancel(id + 1)
+		}
+		assert.LessOrEqual(t, len(h.cancelled.has), maxCancelled)
+		last := uint64(2 * maxCancelled)
+		assert.Equal(t, []closure.Outcome{wasCancelled(last, "")}, h.lease(newClosure(last)).get(t).Outcomes)
+	})
+}
+
+// stop tells the tasks to stop together.
+func (m *machine) stop() {
+	m.server.SetStopping(runkey.Run{}, spec.Stopping{Seq: 1, Stop: true})
+}
+
+// noStops is for tests in which no task requests a stop.
+type noStops struct{ taskapi.Stops }
+
+// queued leases n closures of the function hold.
+func (m *machine) queued(n int) (outcomes func() []closure.Outcome) {
+	m.t.Helper()
+	out := make(chan closure.LeaseResult, n)
+	ctx, cancel := context.WithCancel(m.t.Context())
+	m.t.Cleanup(cancel)
+	var in closure.Lease
+	for i := range n {
+		in.Closures = append(in.Closures, call(uint64(i+1), "hold", "hold-"+strconv.Itoa(i+1)))
+	}
+	go func() {
+		r, err := m.now().Lease(ctx, in)
+		if err == nil {
+			out <- r
+		}
+	}()
+	return func() []closure.Outcome { return (<-out).Outcomes }
+}
+
+// Serving tasks stop together with the others: idle ones at once, and busy ones after their
+// calls, whose values count.
+func TestGoStopsTogether(t *testing.T) {
+	m := newMachine(t, "worker-0", "worker-1")
+	began, goOn := make(chan bool, 9), make(chan bool)
+	functions := map[string]any{"hold": func(_ context.Context, s string) (string, error) { began <- true; <-goOn; return s, nil }}
+	busy := m.goProcess("worker-0", 2, functions)
+	m.awaitServing(1)
+	outcomes := m.queued(2)
+	<-began
+	<-began
+	idle := m.goProcess("worker-1", 1, functions)
+	m.awaitServing(2)
+	m.stop()
+	require.NoError(t, <-idle.ended)
+	m.awaitServing(0)
+	select {
+	case err := <-busy.ended:
+		t.Fatal("it is busy, and has ended", err)
+	default:
+	}
+	close(goOn)
+	require.NoError(t, <-busy.ended)
+	var values []string
+	for _, o := range outcomes() {
+		values = append(values, string(o.Value))
+	}
+	assert.ElementsMatch(t, []string{`"hold-1"`, `"hold-2"`}, values)
+	// A process that begins to serve while the others stop ends at once.
+	late := m.goProcess("worker-0", 1, functions)
+	require.NoError(t, <-late.ended)
+}
+
+func TestPythonStopsTogether(t *testing.T) {
+	for _, slots := range []int{1, 3} {
+		t.Run(strconv.Itoa(slots)+" slots", func(t *testing.T) {
+			m := newMachine(t, "worker-0", "worker-1")
+			source := `
+@clusterrun.function
+def hold(name):
+    print(name, flush=True)
+    while not os.path.exists("` + m.state + `/go"):
+        time.sleep(0.01)
+    return name
+clusterrun.serve(` + strconv.Itoa(slots) + `)
+print("over", flush=True)
+`
+			busy := m.pyProcess("worker-0", source)
+			m.awaitServing(1)
+			outcomes := m.queued(slots)
+			var names []string
+			for range slots {
+				names = append(names, busy.line())
+			}
+			idle := m.pyProcess("worker-1", source, "TF_COORDINATOR_SCHEDULE_START_DELAY=1000", "CLUSTERRUN_TASK_INDEX=1")
+			m.stop()
+			assert.Equal(t, "over", idle.line())
+			code, stderr := idle.end()
+			assert.Zero(t, code, stderr)
+			m.awaitServing(0)
+			require.NoError(t, os.WriteFile(m.state+"/go", nil, 0o644))
+			assert.Equal(t, "over", busy.line())
+			code, stderr = busy.end()
+			assert.Zero(t, code, stderr)
+			assert.Empty(t, m.now().ProcessEnded("worker-0", ""), "it has left in order")
+			var values []string
+			for _, o := range outcomes() {
+				var name string
+				require.NoError(t, json.Unmarshal(o.Value, &name))
+				values = append(values, name)
+			}
+			assert.ElementsMatch(t, names, values)
+		})
+	}
+}
+
+func TestOneIsGivenWhereNobodyKnowsHowLongItTakes(t *testing.T) {
+	run(t, func(t *testing.T, h *host) {
+		h.lease(closuresFrom(1, 1000)...)
+		p := h.process("worker-0", "a", 1)
+		assert.Len(t, p.take(1, 0), 1)
+		assert.Len(t, h.process("worker-1", "b", 3).take(3, 0), 3, "one for each slot")
+	})
+}
+
+// A process is given about 20 ms of work, and at most a fair share.
+func TestBatchesFollowHowLongCallsTake(t *testing.T) {
+	run(t, func(t *testing.T, h *host) {
+		for first := range uint64(20) {
+			h.lease(closuresFrom(1+1000*first, 1000)...)
+		}
+		p := h.process("worker-0", "a", 1)
+		taking := func(seconds float64) int {
+			for range 60 {
+				var outcomes []taskapi.CallOutcome
+				for _, id := range p.held {
+					o := value(id)
+					o.Seconds = seconds
+					outcomes = append(outcomes, o)
+				}
+				in := p.report(outcomes...)
+				in.Free = 1
+				p.read(p.send(in))
+			}
+			return len(p.held)
+		}
+		assert.InDelta(t, 10, taking(0.002), 1)
+		assert.Equal(t, 1, taking(0.02))
+		assert.Equal(t, 1, taking(0.03))
+		assert.Equal(t, maxCalls, taking(1e-6))
+	})
+}
+
+func TestASmallRestIsShared(t *testing.T) {
+	run(t, func(t *testing.T, h *host) {
+		var all []*fake
+		for _, name := range []string{"a", "b", "c"} {
+			p := h.process("worker-"+name, name, 1)
+			p.fast()
+			all = append(all, p)
+		}
+		h.lease(closuresFrom(1, 6)...)
+		assert.Len(t, all[0].take(1, 0), 2)
+		assert.Len(t, all[1].take(1, 0), 1)
+		assert.Len(t, all[2].take(1, 0), 1)
+	})
+}
+
+// If a process does not report how long a call took, the broker measures it.
+func TestTimesAreMeasuredWhereTheyAreNotTold(t *testing.T) {
+	run(t, func(t *testing.T, h *host) {
+		h.lease(closuresFrom(1, 100)...)
+		p := h.process("worker-0", "a", 1)
+		require.Len(t, p.take(1, 0), 1)
+		time.Sleep(5 * time.Millisecond)
+		p.done(taskapi.CallOutcome{ID: 1})
+		assert.Len(t, p.take(1, 0), 4)
+	})
+}
+
+func TestOrderAndPlace(t *testing.T) {
+	run(t, func(t *testing.T, h *host) {
+		mine := closure.Options{Task: "worker-0"}
+		h.lease(newClosure(4), with(newClosure(1), mine), newClosure(2), with(newClosure(3), mine), closure.Closure{ID: 5, Function: "g"})
+		p, q := h.process("worker-0", "a", 9, "f", "g"), h.process("worker-1", "b", 9)
+		assert.Equal(t, []uint64{2, 4}, q.take(9, 0))
+		assert.Equal(t, []uint64{1, 3, 5}, p.take(9, 0))
+	})
+}
+
+func TestLargeArgumentsAreNotGivenTogether(t *testing.T) {
+	run(t, func(t *testing.T, h *host) {
+		large := json.RawMessage(`["` + strings.Repeat("x", closure.MaxBytes-4) + `"]`)
+		list := closuresFrom(1, 5)
+		for i := range list {
+			list[i].Args = large
+		}
+		h.lease(list...)
+		assert.Len(t, h.process("worker-0", "a", 9).take(9, 0), 2)
+	})
+}
+
+// A closure of a function that no process has registered is given to any process, which reports
+// it as unknown. While a task that had registered it is away, the closure waits for the task.
+func TestUnknownFunctions(t *testing.T) {
+	run(t, func(t *testing.T, h *host) {
+		p := h.process("worker-0", "a", 1)
+		p.take(0, 0)
+		q := h.process("worker-1", "b", 9, "g")
+		waits := q.waiting(9)
+		h.lease(newClosure(1), closure.Closure{ID: 2, Function: "h"}, with(closure.Closure{ID: 3, Function: "g"}, closure.Options{Task: "worker-0"}))
+		h.ProcessEnded("worker-0", "")
+		assert.Empty(t, waits)
+		time.Sleep(settleAfter)
+		synctest.Wait()
+		assert.Equal(t, []uint64{2}, q.read(<-waits))
+		assert.Empty(t, q.take(8, 0))
+		p = h.process("worker-0", "c", 2)
+		assert.Equal(t, []uint64{1, 3}, p.take(2, 0), "worker-0 has no g, and nobody else may call 3")
+	})
+}
+
+func TestResourcesAreToldOnce(t *testing.T) {
+	run(t, func(t *testing.T, h *host) {
+		p := h.process("worker-0", "a", 1)
+		list := closuresFrom(1, 3)
+		for i := range list {
+			list[i].Resources = []uint64{8, 9}
+		}
+		h.leaseAll(closure.Lease{Closures: list, Resources: []closure.Resource{{ID: 8, Function: "x"}, {ID: 9, Function: "y"}, {ID: 10, Function: "z"}}})
+		in := p.request()
+		in.Free = 1
+		a := p.send(in)
+		assert.Equal(t, []closure.Resource{{ID: 8, Function: "x"}, {ID: 9, Function: "y"}}, a.Resources)
+		p.read(a)
+		in = p.report(value(1))
+		in.Free = 1
+		a = p.send(in)
+		assert.Equal(t, []uint64{2}, p.read(a))
+		assert.Empty(t, a.Resources)
+		q := h.process("worker-1", "b", 1)
+		in = q.request()
+		in.Free = 1
+		assert.Len(t, q.send(in).Resources, 2)
+	})
+}
+
+// Every slot gets a closure for any number of slots: sums of fractions are not exact.
+func TestAllSlotsAreFilled(t *testing.T) {
+	for slots := 1; slots <= 100; slots++ {
+		run(t, func(t *testing.T, h *host) {
+			h.lease(closuresFrom(1, slots)...)
+			require.Len(t, h.process("worker-0", "a", slots).take(slots, 0), slots)
+		})
+	}
 }

@@ -3,6 +3,7 @@ package python
 import (
 	"archive/zip"
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
@@ -10,9 +11,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -220,4 +224,40 @@ func TestInstallWhereItCannotBe(t *testing.T) {
 	_, err := Install(file, "")
 	require.ErrorContains(t, err, "the Python package: ")
 	require.ErrorContains(t, err, "not a directory")
+}
+
+// The page of help has all names of the package.
+func TestThePageHasAllNames(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../starter/help/topics/reference/python.md")
+	require.NoError(t, err)
+	source, err := os.ReadFile("clusterrun/__init__.py")
+	require.NoError(t, err)
+	list := regexp.MustCompile(`(?s)__all__ = \[(.*?)\]`).FindSubmatch(source)
+	require.NotNil(t, list)
+	names := regexp.MustCompile(`"(\w+)"`).FindAllSubmatch(list[1], -1)
+	assert.Greater(t, len(names), 30)
+	for _, name := range names {
+		assert.Regexp(t, "`"+string(name[1])+`\b`, string(page))
+	}
+}
+
+// The tests in tests/ pass with each interpreter that is installed. Those of threads that
+// stop together are CO-01 to CO-18 and SEED-59 to SEED-70.
+func TestPythonUnittests(t *testing.T) {
+	for version, program := range interpreters(t, "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14") {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			// A test that hangs prints its stacks.
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, program, "-B", "-W", "error", "-X", "faulthandler", "-m", "unittest", "discover", "-v", "tests")
+			cmd.Env = append(os.Environ(), "CLUSTERRUN_STACK_SIGNAL=", "CLUSTERRUN_STACK_FILE=")
+			cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGABRT) }
+			cmd.WaitDelay = 10 * time.Second
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			assert.Regexp(t, `\nRan [1-9]\d* tests? in `, string(out))
+		})
+	}
 }

@@ -5,13 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/activities/tasks/task"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -171,4 +176,126 @@ func TestAServingProcessIsToldToStop(t *testing.T) {
 	h.SetStopping(h.run, spec.Stopping{Seq: 2})
 	_, body, _ = h.do(0, "POST", wire.PathClosures, `{"process":"a","seq":4,"slots":1,"free":1,"wait":20}`)
 	assert.Equal(t, `{"news":4}`+"\n", body)
+}
+
+// The clock of a process stops while it waits, in one thread or in several.
+func TestWaitsDoNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var observed []float64
+		w := newWork(func(seconds float64) { observed = append(observed, seconds) })
+		assert.Nil(t, w.stepTime())
+		for range 11 {
+			time.Sleep(2 * time.Second)
+			first, second := w.wait(), w.wait()
+			time.Sleep(time.Hour)
+			first(true)
+			first(true) // as for an arrival whose connection is cut after its answer
+			time.Sleep(time.Hour)
+			second(false)
+		}
+		assert.Equal(t, &spec.StepTime{Seconds: 2, Steps: 10, Barriers: true}, w.stepTime())
+		assert.Equal(t, []float64{2, 2, 2, 2, 2, 2, 2, 2, 2, 2}, observed)
+		for i := range 11 {
+			time.Sleep(3 * time.Second)
+			w.progress(float64(4 * i))
+		}
+		assert.Equal(t, &spec.StepTime{Seconds: 0.75, Steps: 40}, w.stepTime())
+	})
+}
+
+// Barriers of all tasks are rounds, and no others; the next process begins again.
+func TestRoundsAreSteps(t *testing.T) {
+	h := newHost(t, 2)
+	meet := func(options ...task.Option) {
+		var group sync.WaitGroup
+		for i := range 2 {
+			group.Go(func() {
+				_, err := h.task(i).Barrier(testContext(t), "step", options...)
+				assert.NoError(t, err)
+			})
+		}
+		group.Wait()
+	}
+	h.view.Tasks = append(h.view.Tasks, "ps-0")
+	for range 3 {
+		meet(task.Participants("worker-0", "worker-1"), task.Local())
+	}
+	assert.Nil(t, h.StepTime(h.ids[0]), "ps-0 was not there")
+	h.view.Tasks = h.view.Tasks[:2]
+	for _, options := range [][]task.Option{{task.Local()}, {}, {task.Timeout(time.Minute)}} {
+		meet(options...)
+	}
+	for _, id := range h.ids {
+		require.NotNil(t, h.StepTime(id))
+		assert.Equal(t, spec.StepTime{Steps: 2, Barriers: true}, *h.StepTime(id))
+		assert.Equal(t, h.StepTime(id), h.StepTimes()[id])
+	}
+	assert.Equal(t, 0, h.tasks[h.ids[0]].work.waits)
+	h.listen(0, 1)
+	assert.Nil(t, h.StepTime(h.ids[0]))
+	for step, want := range []*spec.StepTime{nil, {Steps: 1}, {Steps: 2}} {
+		status, body, _ := h.do(0, "PUT", wire.PathProgress, fmt.Sprintf(`{"current": %d}`, step))
+		require.Equal(t, 200, status, body)
+		assert.Equal(t, want, h.StepTime(h.ids[0]))
+	}
+}
+
+// Of 100,000 requests of a task, a few are handled at once and five a second from then on, over
+// any number of connections.
+func TestATaskAsksItsRunAtAPace(t *testing.T) {
+	var p pace
+	start := time.Unix(1e9, 0)
+	at, turns, most := start, 0, 30*time.Second
+	for range 100_000 {
+		wait, ok := p.turn(at, most)
+		assert.LessOrEqual(t, wait, most)
+		if ok {
+			turns++
+		}
+		at = at.Add(time.Millisecond)
+	}
+	took := at.Sub(start)
+	assert.InDelta(t, float64((took+most)/askEvery)+askAtOnce, float64(turns), 2)
+
+	// After a quiet while, the next request is handled at once again.
+	wait, ok := p.turn(at.Add(time.Hour), most)
+	assert.True(t, ok)
+	assert.Zero(t, wait)
+}
+
+func TestStopAndClearInAFlood(t *testing.T) {
+	h := newHostWith(t, 2, newTogether())
+	h.restartWith(patience{run: 2 * time.Second})
+	var wait sync.WaitGroup
+	answers := make(chan string, 80)
+	for range 40 {
+		wait.Go(func() {
+			for i := range 2 {
+				method, body := http.MethodPost, "{}"
+				if i%2 == 0 {
+					method, body = http.MethodDelete, ""
+				}
+				status, text, _ := h.do(0, method, wire.PathStop, body)
+				switch {
+				case status == http.StatusOK:
+					answers <- "done"
+				case status == http.StatusServiceUnavailable && strings.Contains(text, "this task has asked too often: it may 5 times a second"):
+					answers <- "refused"
+				default:
+					answers <- text
+				}
+			}
+		})
+	}
+	wait.Wait()
+	close(answers)
+	count := map[string]int{}
+	for a := range answers {
+		count[a]++
+	}
+	assert.Positive(t, count["done"], count)
+	assert.Positive(t, count["refused"], count)
+	// Another task, of this run or another, is not affected.
+	status, text, _ := h.do(1, http.MethodPost, wire.PathStop, "{}")
+	assert.Equal(t, http.StatusOK, status, text)
 }

@@ -5,16 +5,20 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,6 +27,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
@@ -449,4 +454,231 @@ func TestWrongTypes(t *testing.T) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	assert.Nil(t, h.tasks[h.ids[0]].progress)
+}
+
+// ask sends a result to the socket of a task as a user, and returns the outcome.
+func ask(t *testing.T, u *hostuser.User, path string) string {
+	t.Helper()
+	said := make(chan string)
+	go func() {
+		// To the kernel, this thread is a process of the user. It ends with the goroutine.
+		runtime.LockOSThread()
+		if u != nil {
+			for _, call := range [][4]uintptr{
+				{syscall.SYS_SETGROUPS}, {syscall.SYS_SETRESGID, uintptr(u.GID), uintptr(u.GID), uintptr(u.GID)},
+				{syscall.SYS_SETRESUID, uintptr(u.UID), uintptr(u.UID), uintptr(u.UID)},
+			} {
+				if _, _, errno := syscall.RawSyscall(call[0], call[1], call[2], call[3]); errno != 0 {
+					said <- errno.Error()
+					return
+				}
+			}
+		}
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			said <- errors.Unwrap(errors.Unwrap(err)).Error()
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "PUT /v1/result HTTP/1.0\r\nHost: task\r\nContent-Length: 2\r\n\r\n42")
+		answer, _ := io.ReadAll(conn)
+		line, _, _ := strings.Cut(string(answer), "\r\n")
+		said <- line
+	}()
+	return <-said
+}
+
+// A task that runs as another user reaches its own socket, and no other user's.
+func TestTheSocketIsTheUsers(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can be another user")
+	}
+	dir, err := os.MkdirTemp("/tmp", "t")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	require.NoError(t, os.Chmod(dir, 0o711))
+	s, err := NewServer(Config{StateDir: dir})
+	require.NoError(t, err)
+	defer s.Close()
+	alice, bob := &hostuser.User{Name: "alice", UID: 54321, GID: 54321}, &hostuser.User{Name: "bob", UID: 54322, GID: 54322}
+	listen := func(run string, u *hostuser.User) (path, logs string) {
+		logs = filepath.Join(dir, "logs-"+run)
+		require.NoError(t, os.Mkdir(logs, 0o700))
+		if u != nil {
+			require.NoError(t, os.Lchown(logs, int(u.UID), int(u.GID)))
+		}
+		path, err := s.Listen(Task{
+			ID: runkey.Task{Run: runkey.Run{WorkflowID: run}, Task: "worker-0"}, User: u, LogDir: logs, View: &View{Members: []Member{{Task: "worker-0"}}},
+		})
+		require.NoError(t, err)
+		return path, logs
+	}
+	hers, logs := listen("hers", alice)
+	his, _ := listen("his", bob)
+	ours, _ := listen("ours", nil)
+
+	assert.Equal(t, "HTTP/1.0 200 OK", ask(t, alice, hers))
+	info, err := os.Stat(filepath.Join(logs, tasklog.ResultFile))
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o600), info.Mode())
+	assert.Equal(t, alice.UID, info.Sys().(*syscall.Stat_t).Uid, "the file is hers")
+	for _, path := range []string{his, ours} {
+		assert.Equal(t, "permission denied", ask(t, alice, path))
+	}
+	assert.Equal(t, "HTTP/1.0 200 OK", ask(t, nil, his), "root is let in")
+
+	// A user who gets access to another's socket is still not served.
+	require.NoError(t, os.Chmod(his, 0o777))
+	assert.Empty(t, ask(t, alice, his))
+	assert.Equal(t, "HTTP/1.0 200 OK", ask(t, bob, his))
+
+	// The user can neither change the directory nor list it.
+	cmd := exec.Command("sh", "-c", `rm -f "$0"; ls "$(dirname "$0")"; echo x >"$0.new"; true`, hers)
+	cmd.Dir, cmd.SysProcAttr = "/", &syscall.SysProcAttr{Credential: alice.Credential()}
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err)
+	assert.Equal(t, 3, strings.Count(string(out), "ermission denied"), string(out))
+
+	// If a link has replaced the log directory, the host worker does not write elsewhere.
+	secret := filepath.Join(dir, "secret")
+	require.NoError(t, os.Mkdir(secret, 0o700))
+	require.NoError(t, os.RemoveAll(logs))
+	require.NoError(t, os.Symlink(secret, logs))
+	assert.Equal(t, "HTTP/1.0 500 Internal Server Error", ask(t, alice, hers))
+	left, err := os.ReadDir(secret)
+	require.NoError(t, err)
+	assert.Empty(t, left)
+}
+
+// Participants of a large run are given by type, by name, or both.
+func TestParticipantsOfALargeRun(t *testing.T) {
+	v := &View{}
+	var all []string
+	for i := range 1000 {
+		task := fmt.Sprint("worker-", i)
+		v.Members = append(v.Members, Member{Task: task, Type: "worker", Index: i, Rank: i})
+		v.Tasks = append(v.Tasks, task)
+		all = append(all, task)
+	}
+	v.Members = append(v.Members, Member{Task: "worker-1000", Type: "worker", Index: 1000, Rank: 1000}) // added later
+	for name, names := range map[string][]string{"none": nil, "the type": {"worker"}, "all": all, "twice": append([]string{"worker", "worker-7"}, all...)} {
+		got, problem := v.participants(names)
+		require.Nil(t, problem, name)
+		assert.Equal(t, all, got, name)
+	}
+	got, problem := v.participants([]string{"worker-1000", "worker-3"})
+	require.Nil(t, problem)
+	assert.Equal(t, []string{"worker-3", "worker-1000"}, got, "in rank order; what was added has to be named")
+	_, problem = v.participants([]string{"worker", "ps"})
+	require.NotNil(t, problem)
+	assert.Equal(t, "participants[1]", problem.Field)
+	assert.Contains(t, problem.Message, `no task and no type "ps"; it has worker-0, `)
+	assert.Contains(t, problem.Message, "worker-19 and 981 more")
+}
+
+// waits are barriers that release no task until their arrivals end. They report who arrived and
+// why each arrival ended.
+type waits struct {
+	arrived chan Arrival
+	left    chan error
+}
+
+func waitElsewhere(h *host) waits {
+	w := waits{make(chan Arrival, 1), make(chan error, 1)}
+	h.Barriers = elsewhere(func(ctx context.Context, a Arrival) (Release, error) {
+		w.arrived <- a
+		<-ctx.Done()
+		w.left <- context.Cause(ctx)
+		return Release{}, ctx.Err()
+	})
+	return w
+}
+
+// A barrier that ends while a task waits does not answer: the client arrives again.
+func TestComeAgain(t *testing.T) {
+	h := newHost(t, 1)
+	keys := make(chan string, 2)
+	h.Barriers = elsewhere(func(_ context.Context, a Arrival) (Release, error) {
+		keys <- a.Key
+		if len(keys) == 1 {
+			return Release{}, ErrComeAgain
+		}
+		return Release{Round: 3}, nil
+	})
+	r, err := h.task(0).Barrier(testContext(t), "x")
+	require.NoError(t, err)
+	assert.Equal(t, task.Release{Round: 3, Parties: 1}, r)
+	assert.Equal(t, <-keys, <-keys, "it is the same arrival")
+}
+
+// A mismatch of participants has the same code as at a local barrier.
+func TestRefusedElsewhere(t *testing.T) {
+	h := newHost(t, 1)
+	for why, code := range map[BarrierWhy]string{OtherParticipants: wire.CodeBarrierMismatch, TooOften: wire.CodeAlreadyWaiting} {
+		h.Barriers = elsewhere(func(context.Context, Arrival) (Release, error) {
+			return Release{}, &BarrierError{Why: why, Message: "not so"}
+		})
+		var refused *task.APIError
+		_, err := h.task(0).Barrier(testContext(t), "x")
+		require.ErrorAs(t, err, &refused)
+		assert.Equal(t, code, refused.Code)
+	}
+	h.Barriers = elsewhere(func(context.Context, Arrival) (Release, error) { return Release{}, errors.New("on fire") })
+	p := h.refused(500, wire.CodeInternal, "POST", wire.PathBarriers+"x", "")
+	assert.Equal(t, `barrier "x": on fire`, p.Message)
+}
+
+// An arrival at a barrier across hosts can be withdrawn by its key, too.
+func TestWithdrawnElsewhere(t *testing.T) {
+	h := newHost(t, 1)
+	w := waitElsewhere(h)
+	const path = wire.PathBarriers + "x"
+	told := make(chan string, 1)
+	go func() {
+		_, text, _ := h.do(0, "POST", path, `{"key":"k"}`)
+		told <- text
+	}()
+	<-w.arrived
+	for _, key := range []string{"another", "k"} {
+		_, text, _ := h.do(0, "DELETE", path+"?key="+key, "")
+		assert.JSONEq(t, `{"withdrawn": true}`, text)
+	}
+	require.ErrorContains(t, <-w.left, `the arrival at barrier "x" was withdrawn`)
+	assert.Contains(t, <-told, wire.CodeBarrierWithdrawn)
+
+	// This is too late: the arrival was answered, whether or not the answer was read.
+	h.Barriers = elsewhere(func(_ context.Context, a Arrival) (Release, error) {
+		if a.Key == "broken" {
+			return Release{}, &BarrierError{Why: Broken, Message: "worker-1 has ended"}
+		}
+		return Release{Round: 2}, nil
+	})
+	_, _, _ = h.do(0, "POST", path, `{"key":"k"}`)
+	_, text, _ := h.do(0, "DELETE", path+"?key=k", "")
+	assert.JSONEq(t, `{"withdrawn": false, "released": {"round": 2, "index": 0, "parties": 1}}`, text)
+	_, _, _ = h.do(0, "POST", path, `{"key":"broken"}`)
+	p := h.refused(409, wire.CodeBarrierBroken, "DELETE", path+"?key=broken", "")
+	assert.Equal(t, "worker-1 has ended", p.Message)
+
+	h.Ended(h.ids[0], false, "exited with exit code 1")
+	_, text, _ = h.do(0, "DELETE", path+"?key=k", "")
+	assert.JSONEq(t, `{"withdrawn": true}`, text, "the keys were those of the process that ended")
+}
+
+// The end of a process ends its waits even if another process holds its connection open. The
+// end of its generation does so, too.
+func TestVisitsEndWithTheProcess(t *testing.T) {
+	h := newHost(t, 1)
+	w := waitElsewhere(h)
+	first := h.arrive(testContext(t), 0, "x")
+	<-w.arrived
+	h.Ended(h.ids[0], false, "exited with exit code 1")
+	require.ErrorContains(t, <-w.left, "the process of worker-0 that arrived has ended")
+	assert.Contains(t, broken(t, <-first).Message, "the process of worker-0 that arrived has ended")
+
+	second := h.arrive(testContext(t), 0, "x")
+	<-w.arrived
+	h.Server.Release(h.run)
+	require.ErrorContains(t, <-w.left, "the run is released on this host")
+	assert.Contains(t, broken(t, <-second).Message, "the run is released on this host")
 }

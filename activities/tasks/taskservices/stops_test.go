@@ -9,12 +9,17 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/serviceerror"
 
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+	fakes "github.com/clusterrun/clusterrun/tests/queues"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -219,4 +224,77 @@ func TestStopsOfAnotherTime(t *testing.T) {
 	_, err = h.stops.ClearStop(t.Context(), by("worker-0"))
 	require.EqualError(t, err, "the run is released on this host")
 	assert.Empty(t, r.asked)
+}
+
+// A closure for a task that the run does not have is refused. Tasks of the spec are known
+// here, and the run is asked about other tasks, once for each that exists.
+func TestACoordinatorAsksForTasksOfTheRun(t *testing.T) {
+	r := newRun(t)
+	h := newServices(t, Config{Runs: r})
+	r.tasks = []string{"worker-0", "worker-1", "extra-3"}
+	run, err := h.runOf(by("worker-0"))
+	require.NoError(t, err)
+	tasks := h.coordinators.tasksOf(&run)
+	check := func(names ...string) error {
+		var closures []closure.Closure
+		for _, name := range names {
+			closures = append(closures, closure.Closure{Function: "f", Options: &closure.Options{Task: name}})
+		}
+		return tasks.Check(t.Context(), closures...)
+	}
+	require.NoError(t, tasks.Check(t.Context(), closure.Closure{Function: "f"}))
+	require.NoError(t, check("worker-0", "worker-1", ""))
+	assert.Zero(t, r.tasksAsked)
+	require.NoError(t, check("extra-3", "extra-3"))
+	require.NoError(t, check("extra-3"))
+	assert.Equal(t, 1, r.tasksAsked)
+
+	var refused *closure.RefusedError
+	require.ErrorAs(t, check("worker-0", "chief-9"), &refused)
+	assert.Equal(t, `closures[1].options.task: the run has no task "chief-9"; it has worker-0, worker-1, extra-3`, refused.Error())
+
+	r.tasksFail = errors.New("away")
+	require.NoError(t, check("chief-8"), "it may be there")
+	asked := r.tasksAsked
+	require.NoError(t, check("chief-8"))
+	assert.Equal(t, asked, r.tasksAsked)
+}
+
+// servedQueue is a queue that answers requests.
+type servedQueue struct {
+	Queues
+	server *fakes.Server
+}
+
+func (q *servedQueue) Client(run spec.RunRef) (*closurequeue.Client, error) {
+	return closurequeue.NewClient(q.server, run), nil
+}
+
+// The host releases the resources of a killed coordinator when the next process of its task is
+// there, or when there will be none. The next host worker does so, too.
+func TestAHostReleasesWhatKilledCoordinatorsCreated(t *testing.T) {
+	q := &servedQueue{server: fakes.New(t, map[string]fakes.Function{"f": nil})}
+	plans := plansOf(&spec.RunSpec{})
+	h := newServices(t, Config{Plans: plans, Queues: q})
+	created := uint64(0)
+	create := func(task string, process int) {
+		created++
+		_, problem := h.coordinators.Answer(t.Context(), by(task), process, wire.OpResources, fmt.Appendf(nil, `{"client":"c","number":%d,"resource":{"function":"f"}}`, created))
+		require.Nil(t, problem)
+	}
+	for process := range 4 {
+		_, problem := h.coordinators.Answer(t.Context(), by("worker-0"), process, wire.OpOpen, nil)
+		require.Nil(t, problem)
+		assert.Zero(t, q.server.Counts().Resource)
+		create("worker-0", process)
+	}
+	create("worker-1", 0)
+	h.Close()
+	h = newServices(t, Config{Plans: plans, Queues: q})
+	ended := func(task string, process int) {
+		h.Ended(runkey.Task{Run: servedRun, Generation: 1, Task: task}, process, "exited with exit code 1")
+	}
+	ended("worker-1", 0) // worker-1 has not opened the queue here
+	ended("worker-0", 3)
+	require.Eventually(t, func() bool { return q.server.Counts().Resource == 1 }, time.Minute, time.Millisecond)
 }

@@ -2,8 +2,11 @@ package look
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,9 +15,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/record"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
+	"github.com/clusterrun/clusterrun/workflows/series"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -160,4 +168,95 @@ func TestStatusOfSlowTasks(t *testing.T) {
 	out.Reset()
 	printSlow(&out, &starter.Status{TooFewSteps: true})
 	assert.Equal(t, "slow: too few steps are known to compare the tasks\n", out.String())
+}
+
+func TestStatusOfAStopTogether(t *testing.T) {
+	var out bytes.Buffer
+	printStatus(&out, &starter.Status{
+		RunID: "iris-1", Open: true, State: spec.RunStopping, Started: time.Now(),
+		Stopping: &spec.Stopping{Stop: true, Reason: "enough", Asked: time.Now(), Deadline: time.Now().Add(time.Hour)},
+	}, false)
+	assert.Regexp(t, `^run iris-1: stopping, .*\nstopping together: an operator asked all tasks to stop: enough \(\S+ ago; (1h0m0s|59m59s) left\)\n$`, out.String())
+	out.Reset()
+	printStatus(&out, &starter.Status{
+		RunID: "iris-1", State: spec.RunEnded,
+		Result: &spec.RunResult{Verdict: spec.VerdictSucceeded, Stopping: &spec.Stopping{Stop: true, By: "worker-0"}},
+	}, false)
+	assert.Contains(t, out.String(), "run iris-1: succeeded")
+	assert.Contains(t, out.String(), "\nworker-0 asked all tasks to stop\n")
+}
+
+func TestUsageHistoryIsShown(t *testing.T) {
+	began := time.Unix(1_800_000_000, 0)
+	tasks := []record.UsageHistory{{Name: "worker-0", Host: "a"}, {Name: "worker-1"}}
+	for i := range 100 {
+		p := series.Point{From: began.Add(time.Duration(i) * time.Second), Seconds: 1, CPUs: float64(i) / 50, MaxCPUs: float64(i) / 50, RSSBytes: 1 << 20}
+		if i < 50 {
+			tasks[0].Points = append(tasks[0].Points, p)
+		}
+		p.Steps, p.StepSeconds, p.MaxStepSeconds = 2, 0.25, 1.5
+		tasks[1].Points = append(tasks[1].Points, p)
+	}
+	var out strings.Builder
+	require.NoError(t, printUsageHistory(&out, tasks, false))
+	lines := strings.Split(out.String(), "\n")
+	assert.Contains(t, lines[0], "; a bar is 5s, and the tallest one the most of any task")
+	assert.Equal(t, []string{"TASK", "HOST", "CPUS", "(MEAN,", "MAX)", "MEMORY", "(MAX)", "STEP", "(MEAN,", "MAX)"}, strings.Fields(lines[1]), "no GPUs")
+	assert.Contains(t, lines[2], "▁▂▂▂▃▃▃▄▄▄            0.49, 0.98")
+	assert.Contains(t, lines[3], "▁▂▂▂▃▃▃▄▄▄▅▅▅▆▆▇▇▇██  0.99, 1.98  ████████████████████  1.0 MiB")
+	assert.Contains(t, lines[3], "250ms, 1.5s")
+}
+
+// Stacks are read from this machine or through the service of their host. Unreadable stacks are
+// named, and the command fails.
+func TestStacksOfAnotherHost(t *testing.T) {
+	const name = "stacks-20260102T030405.678Z.txt"
+	write := func(runDir, text string) string {
+		dir := tasklog.ProcessDir(runDir, 0, 1)
+		require.NoError(t, os.MkdirAll(dir, 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+		return filepath.Join(dir, name)
+	}
+	// The path that another host names belongs to an unrelated file on this machine.
+	logs, ours, theirs := t.TempDir(), t.TempDir(), t.TempDir()
+	here, secret := write(logs, "main\n"), write(ours, "a file of ours\n")
+	write(theirs, "its own\n")
+	files, err := hostservice.Listen(hostservice.Config{Host: "served", StateDir: t.TempDir(), Listen: "127.0.0.1"})
+	require.NoError(t, err)
+	defer files.Close()
+	go files.Serve(func(ctx context.Context, _ runkey.Run) { <-ctx.Done() }, nil)
+	served := *files.Describe(runkey.Run{WorkflowID: "iris-1", RunID: "0199-aa"}, theirs, nil)
+	read := &record.Files{
+		Execution: "0199-aa", Own: "a", Logs: logs, Services: []spec.HostService{served},
+		IsOwn: func(string) bool { return false },
+	}
+
+	for _, c := range []struct {
+		host, file, text string
+	}{
+		{"a", here, "main\n"},
+		{"shares", here, "main\n"}, // below the log directory of the run
+		{"served", secret, "its own\n"},
+		{"served", "/somewhere/else/" + name, ""},
+		{"unserved", secret, ""},
+		{"", secret, ""},
+	} {
+		captured := []stacksOfTask{{Task: "worker-1", Host: c.host, File: c.file}}
+		for _, json := range []bool{false, true} {
+			var out, errs bytes.Buffer
+			a := &cli.App{Out: &out, Err: &errs}
+			a.Global.JSON = json
+			err := printStacks(t.Context(), a, "iris-1", nil, captured, nil, true, read)
+			assert.NotContains(t, out.String(), "a file of ours")
+			if c.text != "" {
+				assert.NoError(t, err)
+				require.NotNil(t, captured[0].Text)
+				assert.Equal(t, c.text, *captured[0].Text)
+			} else {
+				assert.Equal(t, exitcode.Machinery, cli.CodeOf(err))
+				assert.Equal(t, "clusterrun: what cannot be read from here is left out:\n  worker-1: "+c.file+" on "+cli.OrDash(c.host)+"\n", errs.String())
+			}
+			assert.NoError(t, printStacks(t.Context(), a, "iris-1", nil, captured, nil, false, read))
+		}
+	}
 }

@@ -4,13 +4,18 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/activities/system/pty"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -117,4 +122,144 @@ func TestReportHandsTheErrorFileOn_TE69_TE70_TE76_TE77(t *testing.T) {
 	result.FirstFailure.ErrorFile = ""
 	assert.NotContains(t, fail(), "error file")
 	assert.NoFileExists(t, filepath.Join(dir, "torch.json"))
+}
+
+func TestWaitingForWhatIsShipped(t *testing.T) {
+	w := starter.Waiting{Queue: "clusterrun", Fetching: &spec.Fetching{Host: "gpu-1", Bytes: 60 << 20, Size: 120 << 20}}
+	assert.Equal(t, "host gpu-1, which fetches what the run ships: 60 MiB of 120 MiB", WaitingLine(w, time.Now()))
+	w.Fetching.Unpacking = true
+	assert.Equal(t, "host gpu-1, which unpacks what the run ships: 60 MiB of 120 MiB", WaitingLine(w, time.Now()))
+}
+
+var askedAt = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+
+func TestStoppingLine(t *testing.T) {
+	s := spec.Stopping{Stop: true, By: "worker-1", Reason: "enough", Asked: askedAt, Deadline: askedAt.Add(2 * time.Minute)}
+	assert.Equal(t, "worker-1 asked all tasks to stop: enough (12s ago; 1m48s left)", StoppingLine(s, askedAt.Add(12*time.Second)))
+	assert.Equal(t, "worker-1 asked all tasks to stop: enough (3m0s ago; their time is over)", StoppingLine(s, askedAt.Add(3*time.Minute)))
+	assert.Equal(t, "worker-1 asked all tasks to stop: enough (0s ago; 2m1s left)", StoppingLine(s, askedAt.Add(-time.Second)), "by a clock that is behind")
+	s.Deadline = time.Time{}
+	assert.Equal(t, "worker-1 asked all tasks to stop: enough (5s ago; the run was ending already)", StoppingLine(s, askedAt.Add(5*time.Second)))
+}
+
+// CO-10, CO-07: the report of a successful run names the task that stopped it, the reason, and
+// the tasks that it did not wait for.
+func TestReportOfAStopTogether(t *testing.T) {
+	stopping := &spec.Stopping{Stop: true, By: "worker-1", Error: &spec.TogetherError{Kind: "StopIteration"}, Clean: true}
+	_, stderr, code := reported(t, false, &spec.RunResult{Verdict: spec.VerdictSucceeded, Stopping: stopping, Stragglers: []string{"worker-0", "ps-0"}}, nil)
+	assert.Equal(t, `clusterrun: run iris-1 succeeded
+  worker-1 asked all tasks to stop: StopIteration (a clean stop)
+  Coordinator stopped with tasks still running: worker-0 ps-0
+`, stderr)
+	assert.Zero(t, code)
+}
+
+func TestProgressColumn(t *testing.T) {
+	assert.Equal(t, "-", ProgressColumn(nil))
+	assert.Equal(t, "7", ProgressColumn(&spec.Progress{Current: 7}))
+	assert.Equal(t, "42% (420/1000) loss 0.3", ProgressColumn(&spec.Progress{Current: 420, Total: 1000, Message: "loss 0.3"}))
+	assert.Equal(t, "99% (2.99/3)", ProgressColumn(&spec.Progress{Current: 2.99, Total: 3}), "not done before it is")
+	assert.Equal(t, "100% (5/3)", ProgressColumn(&spec.Progress{Current: 5, Total: 3}))
+}
+
+func TestProgressLine(t *testing.T) {
+	now := time.Now()
+	task := func(state spec.TaskState, started time.Duration, p *spec.Progress) starter.TaskStatus {
+		return starter.TaskStatus{TaskStatus: spec.TaskStatus{State: state}, Started: now.Add(-started), Progress: p}
+	}
+	line := func(tasks ...starter.TaskStatus) string { return ProgressLine(&starter.Status{Tasks: tasks}, now) }
+	assert.Empty(t, line(task(spec.TaskRunning, time.Minute, nil), task(spec.TaskRunning, time.Minute, &spec.Progress{Current: 3})))
+	assert.Equal(t, " · 0%", line(task(spec.TaskRunning, time.Minute, &spec.Progress{Total: 3})), "nobody can tell yet")
+	assert.Equal(t, " · 25..50%, 3m0s left", line(
+		task(spec.TaskRunning, time.Minute, &spec.Progress{Current: 1, Total: 4}),
+		task(spec.TaskRunning, time.Minute, &spec.Progress{Current: 2, Total: 4}),
+		task(spec.TaskEnded, time.Minute, &spec.Progress{Current: 1, Total: 100}),
+	), "of the slowest that runs")
+	assert.Equal(t, " · 100%", line(task(spec.TaskRunning, time.Minute, &spec.Progress{Current: 4, Total: 4})))
+}
+
+// Programs may report any numbers.
+func TestExtremeProgress(t *testing.T) {
+	for _, p := range []spec.Progress{
+		{Current: math.MaxFloat64, Total: math.SmallestNonzeroFloat64}, {Current: math.SmallestNonzeroFloat64, Total: math.MaxFloat64},
+		{Current: math.MaxFloat64, Total: math.MaxFloat64}, {Total: math.MaxFloat64},
+	} {
+		assert.Regexp(t, `^(0|100)% \(\S+/\S+\)$`, ProgressColumn(&p))
+		s := &starter.Status{Tasks: []starter.TaskStatus{{
+			TaskStatus: spec.TaskStatus{State: spec.TaskRunning}, Started: time.Unix(0, 0), Progress: &p,
+		}}}
+		assert.Regexp(t, `^ · (0|100)%(, [0-9hms]+ left)?$`, ProgressLine(s, time.Now()))
+	}
+}
+
+func TestNewsOfARun(t *testing.T) {
+	var n News
+	s := &starter.Status{RunID: "big", Open: true, State: spec.RunRunning, Started: time.Now()}
+	for i := range 400 {
+		s.Tasks = append(s.Tasks, starter.TaskStatus{
+			TaskStatus: spec.TaskStatus{Name: fmt.Sprintf("worker-%d", i), Type: "worker", Index: i, Rank: i, Host: []string{"a", "b"}[i/200], State: spec.TaskRunning},
+		})
+	}
+	assert.Equal(t, "running: 400 running", n.Of(s))
+	assert.Empty(t, n.Of(s))
+	for i := range 10 {
+		s.Tasks[i].Restarts = 1
+	}
+	s.Tasks[300].NextStart = time.Unix(1, 0)
+	assert.Equal(t, "running: 399 running, 1 restarting; restarting: worker-300; started again: worker-0, worker-1, worker-2, worker-3, worker-4, worker-5, worker-6, worker-7 and 2 more", n.Of(s))
+	s.Tasks[300].NextStart, s.Tasks[300].Restarts = time.Time{}, 9
+	s.Tasks[2].State, s.Tasks[2].Exit = spec.TaskEnded, &spec.Exit{Cause: spec.CauseOOM, Signal: "SIGKILL"}
+	assert.Equal(t, "running: 399 running, 1 failed; failed: worker-2 (SIGKILL, oom); started again: worker-300", n.Of(s))
+	s.Silent = []starter.SilentHost{{Host: "b"}}
+	assert.Regexp(t, `^running: 199 running, 1 failed, 200 missing; missing: worker-200, .* and 192 more$`, n.Of(s))
+	s.Silent = nil
+	assert.Equal(t, "running: 399 running, 1 failed", n.Of(s))
+	unanswered := &starter.Status{Open: true, Unanswered: true}
+	assert.Empty(t, n.Of(unanswered), "it may be late")
+	assert.Empty(t, n.Of(s))
+	assert.Empty(t, n.Of(unanswered))
+	assert.Equal(t, "open, but its host worker does not answer", n.Of(unanswered))
+	unanswered.Unattended = true
+	assert.Equal(t, "open, but no host worker executes it", n.Of(unanswered))
+	s.Open, s.Verdict = false, spec.VerdictFailed
+	assert.Equal(t, "failed", n.Of(s))
+}
+
+// A waiting run reports its reason once, although the remaining time changes.
+func TestNewsOfAWait(t *testing.T) {
+	var n News
+	s := &starter.Status{Open: true, State: spec.RunPlacing, Waiting: []starter.Waiting{{Queue: "clusterrun", Refusal: "3 slots", Position: 2, Until: time.Now().Add(time.Hour)}}}
+	assert.Equal(t, "pending; waiting for 3 slots (position 2 in queue clusterrun)", n.Of(s))
+	s.Waiting[0].Until = time.Now()
+	assert.Empty(t, n.Of(s))
+	s.Waiting[0].Position = 1
+	assert.Equal(t, "pending; waiting for 3 slots (position 1 in queue clusterrun)", n.Of(s))
+}
+
+// A text is drawn over its last version, and leaves the rest of the terminal as it was.
+func TestRedrawnText(t *testing.T) {
+	master, slave, err := pty.Open()
+	require.NoError(t, err)
+	defer master.Close()
+	defer slave.Close()
+	require.NoError(t, pty.SetSize(slave, 5, 14))
+	r := &cli.Redrawn{Terminal: slave}
+	written := func(text string) string {
+		require.NoError(t, r.Show(text))
+		b, all := make([]byte, 1000), ""
+		for !strings.HasSuffix(all, "\x1b[J") { // a terminal may split output into several pieces
+			n, err := master.Read(b)
+			require.NoError(t, err)
+			all += string(b[:n])
+		}
+		return strings.ReplaceAll(strings.ReplaceAll(all, "\r\n", "\n"), "\x1b[K", "")
+	}
+	assert.Equal(t, "\rone\ntwo\n\x1b[J", written("one\ntwo\n"))
+	assert.Equal(t, "\r\x1b[2A1234567890123…\n\x1b[J", written("123456789012345"), "cut to the width")
+	assert.Equal(t, "\r\x1b[1A1\n2\n3\n… 3 lines more\n\x1b[J", written("1\n2\n3\n4\n5\n6"), "cut to the height")
+	assert.Equal(t, "\r\x1b[4A世界世界世界…\n\x1b[J", written("世界世界世界世界"), "by columns")
+	f, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer f.Close()
+	assert.Error(t, (&cli.Redrawn{Terminal: f}).Show("x"))
 }

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -12,8 +13,10 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/mocks"
 
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/record"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -86,4 +89,131 @@ func TestNoSignalIsLostWhileARunIsStarted(t *testing.T) {
 		}
 		cancel()
 	}
+}
+
+// Agents of one user on one machine share a key. An empty key file, as after a power cut, is
+// refused, since an empty key would not be secret.
+func TestOwnKey(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "state")
+	first, err := ownKey(dir)
+	require.NoError(t, err)
+	second, err := ownKey(dir)
+	require.NoError(t, err)
+	assert.Equal(t, first, second)
+
+	file := filepath.Join(dir, "agents.key")
+	require.NoError(t, os.Truncate(file, 0))
+	_, err = ownKey(dir)
+	assert.EqualError(t, err, file+": the secret has 0 bytes; it needs 16; remove the file, and a new one is made")
+	require.NoError(t, os.Remove(file))
+	third, err := ownKey(dir)
+	require.NoError(t, err)
+	assert.NotEqual(t, first, third)
+}
+
+// If a run stops, its owner gets the reason from the run. A task that was stopped with it does
+// not count.
+func TestEndedWell(t *testing.T) {
+	task := func(name string, state spec.TaskState, cause spec.Cause) starter.TaskStatus {
+		s := starter.TaskStatus{TaskStatus: spec.TaskStatus{Name: name, State: state}}
+		if cause != "" {
+			s.Exit = &spec.Exit{Cause: cause}
+		}
+		return s
+	}
+	running := task("worker-0", spec.TaskRunning, "")
+	done := task("worker-1", spec.TaskEnded, spec.CauseCompleted)
+	killed := task("worker-2", spec.TaskEnded, spec.CauseOrigin)
+	for name, c := range map[string]struct {
+		state spec.RunState
+		tasks []starter.TaskStatus
+		want  string
+	}{
+		"all run":                      {spec.RunRunning, []starter.TaskStatus{running, running}, ""},
+		"one is done":                  {spec.RunRunning, []starter.TaskStatus{running, done}, "worker-1"},
+		"one that never had a process": {spec.RunRunning, []starter.TaskStatus{running, task("worker-1", spec.TaskEnded, "")}, "worker-1"},
+		"one has failed":               {spec.RunRunning, []starter.TaskStatus{killed, running}, ""},
+		"a failure stops the others":   {spec.RunStopping, []starter.TaskStatus{done, killed}, ""},
+		"which are gone":               {spec.RunReleasing, []starter.TaskStatus{done, killed}, ""},
+		"the run has ended":            {spec.RunEnded, []starter.TaskStatus{done, killed}, ""},
+		"the group is restarted":       {spec.RunRestarting, []starter.TaskStatus{done, killed}, ""},
+		"nobody answers for the run":   {"", []starter.TaskStatus{done}, ""},
+	} {
+		assert.Equal(t, c.want, endedWell(&starter.Status{State: c.state, Tasks: c.tasks}), name)
+	}
+}
+
+func TestPrepareHere(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	own, err := os.Hostname()
+	require.NoError(t, err)
+	s := &spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker", Addresses: []string{"localhost:1", "127.0.0.1:2", own + ":3"}}}}
+	require.NoError(t, prepareHere(s, runOptions{}))
+	assert.Equal(t, dir, s.Dir, "the current directory is filled in")
+
+	s.Tasks[0].Addresses = []string{"localhost:1", "192.0.2.1:2", "elsewhere.example"}
+	err = prepareHere(s, runOptions{})
+	var usage *cli.UsageError
+	require.ErrorAs(t, err, &usage)
+	require.Len(t, usage.Problems, 2)
+	assert.Contains(t, usage.Problems[0], `tasks[0].addresses[1]: "192.0.2.1" is not this machine`)
+	assert.Contains(t, usage.Problems[1], "clusterrun worker --host-name elsewhere.example")
+}
+
+func TestPrepareHereRefusesOtherHosts(t *testing.T) {
+	for want, hosts := range map[string]spec.Hosts{
+		"":                                 {Count: "1", PerHost: new(2), Strategy: spec.StrategySpread, Exclusive: true},
+		"hosts.count (or --nnodes) is 2":   {Count: "2"},
+		"hosts.count (or --nnodes) is 1:2": {Count: "1:2"},
+		"hosts.per_host is 1, for 2":       {PerHost: new(1)},
+		"hosts.select chooses hosts":       {Select: []string{"a"}},
+		"hosts.constraints choose host":    {Constraints: []string{"cpus > 1"}},
+	} {
+		err := prepareHere(&spec.RunSpec{Dir: "/", Tasks: []spec.TaskGroup{{Type: "worker", Count: new(2)}}, Hosts: hosts}, runOptions{})
+		if want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "clusterrun submit")
+	}
+}
+
+func TestWhatHasChangedSince(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"train.py", "same", "gone"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("1"), 0o644))
+	}
+	start := &tasklog.Start{Version: "0.0.1", Dir: dir, Files: tasklog.FilesOf("/bin/sh", []string{"train.py", "same", "gone"}, dir)}
+	then := []string{"LEVEL=1", "A_TOKEN=secret-1", "GONE=secret-2", "SAME=1", "RANK=0", "SHLVL=1"}
+	key, err := tasklog.OpenValueKey(t.TempDir())
+	require.NoError(t, err)
+	start.Variables(then, then[:4], key, func(string, string) bool { return false })
+	of := &record.Account{
+		Status: &starter.Status{RunID: "a"}, Spec: &spec.RunSpec{},
+		Tasks: []record.Task{{Name: "worker-0"}, {Name: "worker-1", Start: start}, {Name: "worker-2", Start: start}},
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "train.py"), []byte("12"), 0o644))
+	require.NoError(t, os.Remove(filepath.Join(dir, "gone")))
+	changes := changedHere(of)
+	require.Len(t, changes, 3)
+	assert.Equal(t, "clusterrun was 0.0.1, and is "+spec.Version, changes[0])
+	assert.Contains(t, changes[1], filepath.Join(dir, "train.py")+" has changed: it had ")
+	assert.Contains(t, changes[1], ", and has 2 bytes of ")
+	assert.Equal(t, filepath.Join(dir, "gone")+": no such file or directory", changes[2])
+
+	changes = changedVariables(of, []string{"LEVEL=secret-3", "A_TOKEN=secret-4", "SAME=1", "NEW=secret-5", "SHLVL=7"}, key)
+	assert.Equal(t, []string{
+		"in the environment of this shell LEVEL has another value",
+		"in the environment of this shell NEW is new",
+		"in the environment of this shell GONE is gone",
+	}, changes, "names, and no values")
+
+	assert.Len(t, changedVariables(of, []string{"LEVEL=secret-3", "NEW=secret-5"}, tasklog.ValueKey("another")), 2, "with another key values are not compared")
+
+	start.Dir = filepath.Join(dir, "nosuch")
+	assert.Contains(t, changedHere(of), "the directory "+start.Dir+": no such file or directory")
+	assert.Empty(t, changedVariables(&record.Account{}, nil, key), "nothing is known")
 }

@@ -1,6 +1,7 @@
 package specs
 
 import (
+	"bytes"
 	"os"
 	"regexp"
 	"runtime"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -314,4 +316,127 @@ func splitOnce(line string) []string {
 		fields[i] = strings.ReplaceAll(fields[i], "\x00", " ")
 	}
 	return fields
+}
+
+func TestThisMachine(t *testing.T) {
+	own, err := os.Hostname()
+	require.NoError(t, err)
+	for _, name := range []string{"localhost", "127.0.0.1", "127.3.2.1", "::1", own} {
+		assert.True(t, IsThisMachine(name), name)
+	}
+	for _, name := range []string{"elsewhere.example", "192.0.2.1"} {
+		assert.False(t, IsThisMachine(name), name)
+	}
+}
+
+func TestTakers(t *testing.T) {
+	var hosts []fleet.HostStatus
+	for name, state := range map[string]fleet.HostState{"a": fleet.HostDraining, "b": fleet.HostReady, "c": fleet.HostReady, "d": fleet.HostReady} {
+		hosts = append(hosts, fleet.HostStatus{Host: fleet.Host{Name: name}, State: state})
+	}
+	var names []string
+	for _, h := range takers(hosts, []string{"d", "c"}) {
+		names = append(names, h.Name)
+	}
+	assert.Equal(t, []string{"d", "c", "b", "a"}, names)
+}
+
+func TestThreadsAreSpokenOf(t *testing.T) {
+	t.Setenv("OMP_NUM_THREADS", "")
+	said := func(args ...string) string {
+		s, err := specFrom(t, "", args...)
+		require.NoError(t, err)
+		var errs bytes.Buffer
+		SayThreads((&cli.App{Err: &errs}), s)
+		return errs.String()
+	}
+	assert.Equal(t, "clusterrun: OMP_NUM_THREADS is unset; using 1 per process, as torchrun does. Set it to tune your program\n",
+		said("-n", "2", "python3", "train.py"))
+	for _, args := range [][]string{
+		{"-n", "1", "python3", "x"}, {"-n", "2", "true"}, {"-n", "2", "-x", "OMP_NUM_THREADS=4", "python3", "x"},
+		{"-n", "2", "--cpus", "auto", "python3", "x"}, {"-n", "2", "--env-profile", "tensorflow", "python3", "x"},
+	} {
+		assert.Empty(t, said(args...), args)
+	}
+	t.Setenv("OMP_NUM_THREADS", "8")
+	assert.Empty(t, said("-n", "2", "python3", "x"))
+}
+
+func TestNodesInTorchrunsWords(t *testing.T) {
+	s, err := specFrom(t, "", "--nnodes", "2:4", "--nproc-per-node", "3", "--join-wait", "5s", "--grow", "next-generation", "./train")
+	require.NoError(t, err)
+	assert.Equal(t, &spec.RunSpec{
+		Name: "train", Command: []string{"./train"}, Tasks: ranks(12), Hosts: spec.Hosts{Count: "2:4", PerHost: ptr(3)},
+		Elastic:      spec.Elastic{JoinWait: ptr(spec.Duration(5e9)), Grow: spec.GrowNextGeneration},
+		RestartScope: spec.RestartScopeGroup, MaxRestarts: ptr(0),
+	}, s)
+	s, err = specFrom(t, "", "--nnodes", "3", "./train")
+	require.NoError(t, err)
+	assert.Equal(t, &spec.RunSpec{Name: "train", Command: []string{"./train"}, Tasks: ranks(3), Hosts: spec.Hosts{Count: "3"}}, s)
+	s, err = specFrom(t, "{tasks: [{type: worker, count: 8}], max_restarts: 2, restart_scope: group}", "--nnodes", "2:4", "-", "--", "./train")
+	require.NoError(t, err)
+	assert.Equal(t, &spec.RunSpec{
+		Name: "train", Command: []string{"./train"}, Tasks: ranks(8), Hosts: spec.Hosts{Count: "2:4"},
+		RestartScope: spec.RestartScopeGroup, MaxRestarts: ptr(2),
+	}, s)
+}
+
+func TestNodesThatCannotBe(t *testing.T) {
+	for want, args := range map[string][]string{
+		`--nnodes "4:2": give a number of hosts`:             {"--nnodes", "4:2"},
+		`--nnodes "two": give a number of hosts`:             {"--nnodes", "two"},
+		`--nnodes "0:2": give a number of hosts`:             {"--nnodes", "0:2"},
+		"--nnodes 1:2: -H or --hostfile names 2":             {"--nnodes", "1:2", "-H", "a,b"},
+		"--nnodes 2 and --hosts 3 contradict each other":     {"--nnodes", "2", "--hosts", "3"},
+		"--nproc-per-node gpu: hosts of a fleet may have":    {"--nnodes", "2", "--nproc-per-node", "gpu"},
+		"-n 5 and --nproc-per-node 2 on 4 hosts contradict":  {"--nnodes", "2:4", "-n", "5", "--nproc-per-node", "2"},
+		"hosts.count: 5 tasks on at most 4 hosts are not":    {"--nnodes", "2:4", "-n", "5"},
+		"restart_scope: a run on 2:4 hosts restarts all tas": {"--hosts", "2:4", "-n", "4"},
+		"--join-wait: has no effect without a range":         {"--nnodes", "2", "--join-wait", "1s"},
+	} {
+		_, err := specFrom(t, "", append(args, "./train")...)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestNProc(t *testing.T) {
+	with, without := Machine{Gpus: 3, Cpus: 16}, Machine{Cpus: 16}
+	for _, c := range []struct {
+		id, text string
+		machine  Machine
+		want     int
+	}{
+		{"TR-06", "auto", without, 16},
+		{"TR-07", "4", with, 4},
+		{"TR-09", "auto", with, 3},
+		{"TR-09", "gpu", with, 3},
+		{"", "cpu", with, 16},
+	} {
+		n, err := ParseNProc(c.text, c.machine)
+		require.NoError(t, err, c.id)
+		assert.Equal(t, c.want, n, c.id)
+	}
+	for _, c := range []struct {
+		text    string
+		machine Machine
+		want    string
+	}{
+		{"unknown", with, `--nproc-per-node "unknown": give a number, gpu, cpu or auto`}, // TR-08
+		{"gpu", without, "--nproc-per-node gpu: no GPU is seen on this machine; give a number, or auto or cpu"},
+		{"gpu", Machine{Cpus: 16, LimitedBy: "CUDA_VISIBLE_DEVICES"}, "--nproc-per-node gpu: CUDA_VISIBLE_DEVICES shows no GPU; change it, or give a number"},
+	} {
+		_, err := ParseNProc(c.text, c.machine)
+		assert.EqualError(t, err, c.want)
+	}
+}
+
+// A shell's own choice of GPUs counts.
+func TestNProcHere(t *testing.T) {
+	t.Setenv("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b")
+	s, err := specFrom(t, "", "--nproc-per-node", "gpu", "x")
+	require.NoError(t, err)
+	assert.Equal(t, ranks(2), s.Tasks)
+	t.Setenv("CUDA_VISIBLE_DEVICES", "")
+	_, err = specFrom(t, "", "--nproc-per-node", "gpu", "x")
+	assert.ErrorContains(t, err, "CUDA_VISIBLE_DEVICES shows no GPU")
 }

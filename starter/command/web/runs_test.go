@@ -1,14 +1,25 @@
 package web
 
 import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/page"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -67,4 +78,191 @@ func TestStatesInTheList(t *testing.T) {
 		assert.Equal(t, c.why, why)
 		assert.Equal(t, c.tone, tone, state)
 	}
+}
+
+// slowServer answers nothing.
+type slowServer struct{ client.Client }
+
+func (slowServer) DescribeWorkflowExecution(ctx context.Context, _, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// The page of a run does not wait for a slow server. Once the server has not answered in time, it
+// says so.
+func TestAPageOfASlowServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Server{Options: Options{App: &cli.App{}, Client: slowServer{}}}
+		get := func() *httptest.ResponseRecorder {
+			w := httptest.NewRecorder()
+			s.handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/runs/iris", nil))
+			return w
+		}
+		began := time.Now()
+		w := get()
+		assert.Equal(t, patience, time.Since(began))
+		assert.Equal(t, http.StatusOK, w.Code)
+		assert.Contains(t, w.Body.String(), "It takes longer than usual")
+		assert.Contains(t, w.Body.String(), `data-refresh="500"`)
+		time.Sleep(askedFor)
+		w = get()
+		assert.Equal(t, http.StatusBadGateway, w.Code)
+		assert.Contains(t, w.Body.String(), "The server did not answer within 15s. This page tries again.")
+		assert.Equal(t, "5", w.Header().Get("Refresh"))
+	})
+}
+
+// Only the latest notes are kept, and only who knows the key of one sees it.
+func TestNotes(t *testing.T) {
+	var n notes
+	first := n.add(page.Notice{Text: "first"})
+	note, ok := n.get(first)
+	assert.True(t, ok)
+	assert.Equal(t, "first", note.Text)
+	for i := range mostKept {
+		n.add(page.Notice{Text: strconv.Itoa(i)})
+	}
+	_, ok = n.get(first)
+	assert.False(t, ok)
+	_, ok = n.get("")
+	assert.False(t, ok)
+	assert.Len(t, n.all, mostKept)
+	assert.Len(t, n.keys, mostKept)
+}
+
+func statusOf(names ...string) *starter.Status {
+	s := &starter.Status{RunID: "iris"}
+	for rank, name := range names {
+		kind, index, err := spec.ParseTaskName(name)
+		if err != nil {
+			panic(err)
+		}
+		s.Tasks = append(s.Tasks, starter.TaskStatus{TaskStatus: spec.TaskStatus{Name: name, Type: kind, Index: index, Rank: rank}})
+	}
+	return s
+}
+
+func TestChosenTasks(t *testing.T) {
+	s := statusOf("chief-0", "worker-0", "worker-1", "worker-2")
+	for ranks, want := range map[string][]string{
+		"":                 nil,
+		"0":                {"chief-0"},
+		"1-2":              {"worker-0", "worker-1"},
+		" 3 , 0 ":          {"chief-0", "worker-2"},
+		"2-99":             {"worker-1", "worker-2"},
+		"worker":           {"worker-0", "worker-1", "worker-2"},
+		"chief-0,worker-1": {"chief-0", "worker-1"},
+	} {
+		names, err := outputQuery{page.OutputFilter{Ranks: ranks}}.names(s)
+		require.NoError(t, err, ranks)
+		assert.Equal(t, want, names, ranks)
+	}
+	for _, ranks := range []string{"4", "7-9", "ps", "3-1", "<b>", "1-"} {
+		_, err := outputQuery{page.OutputFilter{Ranks: ranks}}.names(s)
+		assert.Error(t, err, ranks)
+	}
+}
+
+func TestFileName(t *testing.T) {
+	assert.Equal(t, "a_b_c-worker-0", fileName("a/b\"c-worker-0"))
+	assert.Equal(t, "___", fileName("\r\n\x00"))
+}
+
+// Several pages ask once.
+func TestFactsAreShared(t *testing.T) {
+	var f facts[int]
+	var asked atomic.Int32
+	ask := func(context.Context) (int, error) { return int(asked.Add(1)), nil }
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			value, _, err := f.get(t.Context(), "run", time.Minute, ask)
+			assert.NoError(t, err)
+			assert.Equal(t, 1, value)
+		})
+	}
+	all.Wait()
+	other, _, err := f.get(t.Context(), "other", time.Minute, ask)
+	require.NoError(t, err)
+	assert.Equal(t, 2, other)
+	f.forget("run")
+	again, _, err := f.get(t.Context(), "run", time.Minute, ask)
+	require.NoError(t, err)
+	assert.Equal(t, 3, again)
+}
+
+// A page does not wait for a slow answer, and the next one has it. A page
+// waits even less for a newer answer than the one it knows.
+func TestASlowAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f facts[int]
+		asked, began := 0, time.Now()
+		ask := func(ctx context.Context) (int, error) {
+			asked++
+			select {
+			case <-time.After(5 * time.Second):
+				return asked, nil
+			case <-ctx.Done():
+				return 0, ctx.Err()
+			}
+		}
+		first, leave := context.WithCancel(t.Context())
+		_, _, err := f.get(first, "run", time.Second, ask)
+		require.ErrorIs(t, err, errPending)
+		assert.Equal(t, time.Second, time.Since(began))
+		leave() // the question continues
+		value, at, err := f.get(t.Context(), "run", time.Minute, ask)
+		require.NoError(t, err)
+		assert.Equal(t, 1, value)
+		assert.Equal(t, 5*time.Second, at.Sub(began))
+
+		time.Sleep(most)
+		again := time.Now()
+		value, at, err = f.get(t.Context(), "run", time.Minute, ask)
+		require.NoError(t, err)
+		assert.Equal(t, 1, value, "the earlier answer")
+		assert.Equal(t, 5*time.Second, at.Sub(began))
+		assert.Equal(t, patience, time.Since(again))
+		synctest.Wait()
+		time.Sleep(5 * time.Second)
+		value, _, err = f.get(t.Context(), "run", 0, ask)
+		require.NoError(t, err)
+		assert.Equal(t, 2, value)
+		assert.Equal(t, 2, asked)
+	})
+}
+
+// A browser that leaves does not spoil the facts of others.
+func TestABrowserThatLeaves(t *testing.T) {
+	var f facts[int]
+	gone, leave := context.WithCancel(t.Context())
+	let := make(chan struct{})
+	_, _, err := f.get(gone, "run", time.Minute, func(ctx context.Context) (int, error) {
+		leave()
+		<-let
+		return 7, ctx.Err()
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	close(let)
+	value, _, err := f.get(t.Context(), "run", time.Minute, nil)
+	require.NoError(t, err)
+	assert.Equal(t, 7, value)
+}
+
+// An error is a fact, too: a server that does not answer is not asked by each page.
+func TestErrorsAreShared(t *testing.T) {
+	var f facts[int]
+	asked := 0
+	for range 3 {
+		_, _, err := f.get(t.Context(), "run", time.Minute, func(context.Context) (int, error) { asked++; return 0, errors.New("no") })
+		require.EqualError(t, err, "no")
+	}
+	assert.Equal(t, 1, asked)
+}
+
+// A slow answer makes the pause before the next question longer.
+func TestPause(t *testing.T) {
+	assert.Equal(t, least, pause(time.Millisecond))
+	assert.Equal(t, 5*time.Second, pause(200*time.Millisecond))
+	assert.Equal(t, most, pause(10*time.Second))
 }

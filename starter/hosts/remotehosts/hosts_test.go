@@ -2,12 +2,15 @@ package remotehosts
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"encoding/gob"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -335,4 +338,109 @@ func TestOutputStaysInTheLogs(t *testing.T) {
 	for _, path := range []string{"../x", "/etc/x", "a/../../x"} {
 		assert.ErrorContains(t, appendTo(dir, piece{Path: path}, map[string]bool{}), "outside of the logs", path)
 	}
+}
+
+type noWorker struct{}
+
+func (noWorker) StopAll(supervisor.StopAll) {}
+func (noWorker) Stop(context.Context)       {}
+
+// The home directory of a host may have a long name, which the path of a socket cannot.
+func TestAHostWithALongHome(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	s := &service{ended: make(chan struct{})}
+	s.Parent = filepath.Join(t.TempDir(), strings.Repeat("h", 100))
+	socket := ""
+	s.StartWorker = func(o workers.Options, _ *os.File, _ func(error)) (Worker, error) {
+		socket = o.Server.Socket
+		return noWorker{}, nil
+	}
+	require.NoError(t, s.startWorker(workers.Options{}, Facts{}))
+	_, err := os.Stat(socket)
+	require.NoError(t, err)
+	s.close()
+	_, err = os.Stat(filepath.Dir(socket))
+	require.ErrorIs(t, err, os.ErrNotExist, "nothing of the run is left")
+	left, err := os.ReadDir(s.Parent)
+	require.NoError(t, err)
+	assert.Empty(t, left)
+}
+
+// A request is read up to its bound.
+func TestRequestsAreBounded(t *testing.T) {
+	for body, want := range map[string]int{
+		`{"workflow_id":"iris"}`: http.StatusOK,
+		`{"workflow_id":`:        http.StatusBadRequest,
+		`{"workflow_id":"` + strings.Repeat("x", maxMessage) + `"}`: http.StatusRequestEntityTooLarge,
+	} {
+		answer := httptest.NewRecorder()
+		var in outputRequest
+		ok := read(answer, httptest.NewRequest(http.MethodPost, "/output", strings.NewReader(body)), &in)
+		assert.Equal(t, want, answer.Code)
+		assert.Equal(t, want == http.StatusOK, ok)
+	}
+}
+
+// answering is a transport whose answers all have this body.
+type answering []byte
+
+func (a answering) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(a))}, nil
+}
+
+// A piece of output is read up to its bound, and earlier pieces are kept.
+func TestPiecesAreBounded(t *testing.T) {
+	var sent bytes.Buffer
+	pieces := gob.NewEncoder(&sent)
+	for _, p := range []piece{{Path: "a", Data: make([]byte, maxPiece/2)}, {Path: "a", Data: make([]byte, maxPiece/2)}, {Path: "a", Data: make([]byte, maxPiece+1)}} {
+		require.NoError(t, pieces.Encode(p))
+	}
+	h := &host{client: &http.Client{Transport: answering(sent.Bytes())}}
+	dir := t.TempDir()
+	err := h.copyOutput(context.Background(), outputRequest{}, dir, func(error) {})
+	assert.EqualError(t, err, "it sends more than 8 MiB of a file at once")
+	assert.FileExists(t, dir+"/a")
+}
+
+// scriptFile makes a program of a text for a shell.
+func scriptFile(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "program")
+	require.NoError(t, os.WriteFile(file, []byte("#!/bin/sh\n"+text+"\n"), 0o755))
+	return file
+}
+
+func TestAsk(t *testing.T) {
+	ctx := context.Background()
+	// An agent like ssh, to a host whose shell prints a greeting.
+	agent := []string{scriptFile(t, `shift; echo welcome; exec sh -c "$1"`)}
+	version, ahead, doubt, err := Ask(ctx, agent, "a", scriptFile(t, `echo "clusterrun 2 ($1)"`))
+	require.NoError(t, err)
+	assert.Equal(t, "clusterrun 2 (version)", version)
+	assert.LessOrEqual(t, ahead.Abs(), doubt)
+	assert.GreaterOrEqual(t, doubt, time.Second)
+
+	// An agent to a host whose shell prints a lot before.
+	loud := []string{scriptFile(t, `shift; head -c 1000000 /dev/zero; echo; exec sh -c "$1"`)}
+	version, _, _, err = Ask(ctx, loud, "a", scriptFile(t, `echo "clusterrun 2 ($1)"`))
+	require.NoError(t, err)
+	assert.Equal(t, "clusterrun 2 (version)", version)
+
+	t.Setenv("PATH", "/usr/bin:/bin")
+	_, _, _, err = Ask(ctx, agent, "a", "/nowhere/clusterrun")
+	require.ErrorContains(t, err, "no clusterrun in its PATH")
+
+	_, _, _, err = Ask(ctx, []string{scriptFile(t, "echo no route >&2; exit 255")}, "a", "clusterrun")
+	require.ErrorContains(t, err, "no route")
+
+	_, _, _, err = Ask(ctx, []string{scriptFile(t, "echo welcome")}, "a", "clusterrun")
+	require.ErrorContains(t, err, "its answer is not understood")
+
+	_, _, _, err = Ask(ctx, []string{"/nowhere/ssh"}, "a", "clusterrun")
+	require.ErrorContains(t, err, "/nowhere/ssh")
+
+	ended, end := context.WithCancel(ctx)
+	end()
+	_, _, _, err = Ask(ended, agent, "a", "clusterrun")
+	require.ErrorContains(t, err, "no answer in time")
 }

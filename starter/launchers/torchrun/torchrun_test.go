@@ -2,7 +2,9 @@ package torchrun
 
 import (
 	"errors"
+	goflag "flag"
 	"fmt"
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -160,4 +162,67 @@ func FuzzTranslate(f *testing.F) {
 		out := translated(strings.Split(environ, "\n"), strings.Split(args, " "))
 		assert.NotEmpty(t, strings.TrimPrefix(out, "error: \n"))
 	})
+}
+
+// An argument with ${local_rank} is replaced as torchrun does it:
+// string.Template(arg).safe_substitute(local_rank=3). Other arguments keep $$, which torchrun
+// replaces with $.
+func TestWithLocalRank(t *testing.T) {
+	for arg, want := range map[string]string{
+		"--local_rank=${local_rank}":      "--local_rank=3",
+		"$local_rank":                     "3",
+		"$local_rank.log":                 "3.log",
+		"a'b ${local_rank} \"$HOME\" `x`": "a'b 3 \"$HOME\" `x`",
+		"$${local_rank} is ${local_rank}": "${local_rank} is 3",
+		"${local_rank}${local_rank}":      "33",
+		"${local_rank}\n\\":               "3\n\\",
+	} {
+		command := WithLocalRank([]string{"printf", "%s|", "", arg, "$HOME $$"})
+		c := exec.Command(command[0], command[1:]...)
+		c.Env = append(c.Environ(), "LOCAL_RANK=3")
+		out, err := c.Output()
+		require.NoError(t, err, arg)
+		assert.Equal(t, "|"+want+"|$HOME $$|", string(out), arg)
+	}
+	for _, arg := range []string{"", "$local_ranks", "${rank}", "$$local_rank", "$${local_rank}", "local_rank"} {
+		command := []string{"${local_rank}", arg}
+		assert.Equal(t, command, WithLocalRank(command), "it is left alone")
+	}
+	assert.Equal(t, strings.Fields("train.py"), WithLocalRank([]string{"train.py"}))
+}
+
+var update = goflag.Bool("update", false, "write the table of the topic anew")
+
+// The topic lists the flags as they are.
+func TestTopic(t *testing.T) {
+	const path, head = "../../help/topics/start/torchrun.md", "| flag | here |\n| --- | --- |\n"
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	before, rest, found := strings.Cut(string(b), head)
+	require.True(t, found)
+	var table strings.Builder
+	for _, f := range flags {
+		name := "--" + f.name
+		if f.short != "" {
+			name = "-" + f.short + ", " + name
+		}
+		if f.value != "" {
+			name += " " + f.value
+		}
+		text := f.here
+		if text == "" {
+			text = "not needed: " + f.unneeded
+		}
+		table.WriteString("| `" + strings.ReplaceAll(name, "|", "\\|") + "` | " + text + " |\n")
+	}
+	after := rest
+	for strings.HasPrefix(after, "| ") {
+		_, after, _ = strings.Cut(after, "\n")
+	}
+	want := before + head + table.String() + after
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(want), 0o644))
+		return
+	}
+	require.Equal(t, want, string(b), "run the test with -update")
 }

@@ -1,11 +1,17 @@
 package closure
 
 import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/tests/contract"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -48,4 +54,116 @@ func TestQueueInput(t *testing.T) {
 	in, err := NewQueueInput(&spec.RunSpec{Closures: spec.Closures{QueueSize: new(2)}}, run, func(string) string { return "three" })
 	require.EqualError(t, err, `TF_COORDINATOR_IGNORE_TRANSIENT_PS_FAILURES="three" is not a whole number; write for example 3`)
 	assert.Equal(t, QueueInput{Run: run, QueueSize: 2}, in)
+}
+
+func TestPlainValue(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"b": 1, "a": 2}`: `{"b": 1, "a": 2}`,
+		`null`:             `null`,
+		`{"$clusterrun.tuple":[1,{"x":{"$clusterrun.tuple":["<",12345678901234567890]}},[]]}`: `[1,{"x":["<",12345678901234567890]},[]]`,
+		`{"$clusterrun.tuple":[1],"more":2}`:                                                  `{"$clusterrun.tuple":[1],"more":2}`,
+		`{"$clusterrun.tuple":`:                                                               `{"$clusterrun.tuple":`,
+	} {
+		assert.Equal(t, want, string(PlainValue(json.RawMessage(in))))
+	}
+}
+
+var update = flag.Bool("update", false, "write the golden file instead of comparing with it")
+
+// TestContract compares every name on the wire with the golden file, like the test of package
+// spec.
+func TestContract(t *testing.T) {
+	const path = "testdata/contract.golden"
+	got := contract.Text(t, "", []reflect.Type{
+		reflect.TypeFor[QueueInput](),
+		reflect.TypeFor[ScheduleRequest](),
+		reflect.TypeFor[ScheduleAnswer](),
+		reflect.TypeFor[WaitRequest](),
+		reflect.TypeFor[WaitAnswer](),
+		reflect.TypeFor[WithdrawAnswer](),
+		reflect.TypeFor[ResourceRequest](),
+		reflect.TypeFor[ResourceAnswer](),
+		reflect.TypeFor[ReleaseRequest](),
+		reflect.TypeFor[ReleaseAnswer](),
+		reflect.TypeFor[CancelRequest](),
+		reflect.TypeFor[CancelAnswer](),
+		reflect.TypeFor[PauseRequest](),
+		reflect.TypeFor[ServingMessage](),
+		reflect.TypeFor[Lease](),
+		reflect.TypeFor[LeaseResult](),
+		reflect.TypeFor[LeaseBeat](),
+		reflect.TypeFor[CancelLease](),
+		reflect.TypeFor[ReleasedResources](),
+		reflect.TypeFor[EndInput](),
+		reflect.TypeFor[CheckInput](),
+		reflect.TypeFor[CheckOutput](),
+		reflect.TypeFor[DecidedOutcomes](),
+		reflect.TypeFor[QueueStatus](),
+		reflect.TypeFor[QueueResult](),
+	})
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+		return
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err, "run the test with -update to make it")
+	require.Equal(t, string(want), got, "if this change is meant, run the test with -update")
+}
+
+// manyFunctions are n names, 64 KiB together where n is 1000.
+func manyFunctions(n int, prefix string) (names []string) {
+	for i := range n {
+		names = append(names, fmt.Sprintf("%s%0*d", prefix, 60-len(prefix), i))
+	}
+	return names
+}
+
+// A message takes 2 MiB, and so does the answer to a query.
+func TestListsOfFunctionsAreWrittenOnce(t *testing.T) {
+	m := ServingMessage{Host: "h", Queue: "q", Seq: 1, Broker: "b", Over: "o"}
+	s := QueueStatus{State: QueueOpen, Counts: QueueCounts{Queued: 3}, Executions: []QueueExecution{{RunID: "r"}}}
+	for i := range 1000 {
+		functions := manyFunctions(1000, []string{"worker-", "ps-", ""}[i%3])
+		if i == 500 {
+			functions = nil
+		}
+		m.Serving = append(m.Serving, ServingTask{Task: spec.TaskName("worker", i), Process: "p", Slots: 1, Functions: functions})
+		s.Workers = append(s.Workers, WorkerStatus{Task: spec.TaskName("worker", i), Host: "h", Serving: true, Slots: 1, Functions: functions})
+	}
+	text, err := json.Marshal(m)
+	require.NoError(t, err)
+	assert.Less(t, len(text), 512<<10)
+	var heard ServingMessage
+	require.NoError(t, json.Unmarshal(text, &heard))
+	assert.Equal(t, m, heard)
+
+	text, err = json.Marshal(&s)
+	require.NoError(t, err)
+	assert.Less(t, len(text), 512<<10)
+	var told QueueStatus
+	require.NoError(t, json.Unmarshal(text, &told))
+	assert.Equal(t, s, told)
+}
+
+// Short lists of functions stay with their tasks.
+func TestShortListsOfFunctionsStayWithTheirTasks(t *testing.T) {
+	two := []ServingTask{{Task: "worker-0", Functions: []string{"f"}}, {Task: "worker-1", Functions: []string{"f"}}}
+	text, err := json.Marshal(ServingMessage{Host: "h", Serving: two})
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"host": "h", "queue": "", "seq": 0, "serving": [
+		{"task": "worker-0", "process": "", "slots": 0, "functions": ["f"]}, {"task": "worker-1", "process": "", "slots": 0, "functions": ["f"]}]}`, string(text))
+	var m ServingMessage
+	require.NoError(t, json.Unmarshal(text, &m))
+	assert.Equal(t, two, m.Serving)
+	text, err = json.Marshal(ServingMessage{Over: "x"})
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"host": "", "queue": "", "seq": 0, "serving": null, "over": "x"}`, string(text))
+}
+
+func TestListsThatAreNotThere(t *testing.T) {
+	for _, list := range []int{-1, 2} {
+		var m ServingMessage
+		text := fmt.Sprintf(`{"serving": [{"task": "worker-3", "list": %d}], "lists": [["f"]]}`, list)
+		require.ErrorContains(t, json.Unmarshal([]byte(text), &m), fmt.Sprintf("task worker-3 refers to list %d of functions, but only 1 exist", list))
+	}
 }
