@@ -52,6 +52,10 @@ type TaskEnded struct {
 	GivenUp bool `json:"given_up,omitempty"`
 }
 
+// HostGivenUp reports that a host with tasks of the last generation did not come back, after the
+// generation has ended and before the next begins.
+type HostGivenUp struct{ Tasks []string }
+
 // TimerFired reports that a timer of [StartTimer] fired.
 type TimerFired struct{ Timer Timer }
 

@@ -181,6 +181,8 @@ func (w *world) event() Event {
 			return PlacementFailed{Message: "no room"}
 		case 1, 2:
 			return w.captured()
+		case 3:
+			return HostGivenUp{Tasks: w.tasks()}
 		}
 		return Begin{Elapsed: time.Duration(w.Byte()%4) * time.Second}
 	default:

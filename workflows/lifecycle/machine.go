@@ -129,7 +129,7 @@ func (m *Machine) launch(t *task) {
 		t.first = max(t.first, t.exit.Restart+1)
 	}
 	t.launch++
-	t.live = true
+	t.live, t.unknown = true, nil
 	t.resetEnd()
 	m.do(Launch{Task: t.Task, Generation: m.group.generation, Launch: t.launch, Added: t.added})
 }

@@ -38,6 +38,7 @@ import (
 //	                                its activity closed; none given means the latest
 //	process TASK HOW                a process ended and the host starts another,
 //	                                of which the run hears only when it is released
+//	given-up TASK,TASK              their host did not come back after their generation
 //	timer NAME
 //	cancel: TEXT
 //	terminate|restart|signal TASK,TASK [signal=NAME] [grace=DURATION]
@@ -201,6 +202,8 @@ func (s *script) event(line string) (lifecycle.Event, error) {
 		return resume{}, nil
 	case "unplaced":
 		return lifecycle.PlacementFailed{Message: text}, nil
+	case "given-up":
+		return lifecycle.HostGivenUp{Tasks: tasks}, nil
 	case "skipped":
 		return lifecycle.PlacementFailed{Message: text, Skipped: true}, nil
 	case "ended", "process":

@@ -25,8 +25,11 @@ type Snapshot struct {
 	Quick      int                    `json:"quick,omitempty"`
 	Added      []spec.Task            `json:"added,omitempty"`
 	Exits      map[string][]spec.Exit `json:"exits,omitempty"`
-	Before     *spec.Failure          `json:"before,omitempty"`
-	Restarts   []spec.GroupRestart    `json:"restarts,omitempty"`
+	// Unknown has the tasks whose end in the last generation is not known, with the numbers of
+	// their first processes in it.
+	Unknown  map[string]int      `json:"unknown,omitempty"`
+	Before   *spec.Failure       `json:"before,omitempty"`
+	Restarts []spec.GroupRestart `json:"restarts,omitempty"`
 	// Stops is the number of stops together and their clears. None is in force: a stop
 	// lets no other generation begin, and is not a quiet moment.
 	Stops int `json:"stops,omitempty"`
@@ -102,6 +105,12 @@ func (m *Machine) Snapshot() Snapshot {
 		}
 		if len(exits) > 0 {
 			s.Exits[t.Name()] = slices.Clone(exits)
+		}
+		if t.unknown != nil {
+			if s.Unknown == nil {
+				s.Unknown = map[string]int{}
+			}
+			s.Unknown[t.Name()] = *t.unknown
 		}
 	}
 	if g.before != nil {
@@ -185,6 +194,9 @@ func Resume(s *spec.RunSpec, tasks []spec.Task, from Snapshot) *Machine {
 	m.setSize(from.Size)
 	for _, t := range m.tasks {
 		t.first, t.earlier = from.First, from.Exits[t.Name()]
+		if n, ok := from.Unknown[t.Name()]; ok {
+			t.unknown = &n
+		}
 	}
 	if b := from.Before; b != nil && m.named[b.Task] != nil {
 		m.group.before = &spec.Failure{Task: b.Task, Rank: b.Rank, Host: b.Host, Exit: b.Exit, Evidence: b.Evidence}

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -34,6 +35,9 @@ type task struct {
 	// the launches before it, of all generations.
 	first   int
 	earlier []spec.Exit
+	// unknown is the number of the first process of the last generation, if no end of that is
+	// known. It is nil otherwise, and while the generation after it runs.
+	unknown *int
 }
 
 // next returns the number after its last process's.
@@ -74,9 +78,11 @@ func (t *task) exitOf(e TaskEnded) *spec.Exit {
 
 // lostExit returns the exit of a task that was stopped on a lost host, which alone knows how it
 // ended.
-func (t *task) lostExit() *spec.Exit {
+func (t *task) lostExit() *spec.Exit { return lostExit(t.first) }
+
+func lostExit(number int) *spec.Exit {
 	return &spec.Exit{
-		Restart: t.first, ExitCode: -1, Cause: spec.CauseHostLost,
+		Restart: number, ExitCode: -1, Cause: spec.CauseHostLost,
 		Message: "it was being stopped when its host was lost",
 	}
 }
@@ -94,6 +100,22 @@ func (t *task) relabel(e spec.Exit) spec.Exit {
 		e.Message = strings.TrimSpace("its host stopped it, although this run did not request that\n" + e.Message)
 	}
 	return e
+}
+
+// apply records the tasks as lost: only their host knows how they ended.
+func (e HostGivenUp) apply(m *Machine) {
+	for _, name := range e.Tasks {
+		if t := m.named[name]; t != nil && t.unknown != nil {
+			t.keep(*lostExit(*t.unknown))
+			t.unknown = nil
+		}
+	}
+}
+
+// keep adds an exit of a generation that has ended.
+func (t *task) keep(e spec.Exit) {
+	kept := slices.Concat(t.earlier, []spec.Exit{e}) // earlier answers have the former slice
+	t.earlier = kept[max(0, len(kept)-maxExits):]
 }
 
 func (t *task) endedBy(c spec.Cause) bool { return t.exit != nil && t.exit.Cause == c }

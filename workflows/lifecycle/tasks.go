@@ -107,10 +107,13 @@ func (l *taskList) renumber(from int) (first int) {
 	first = from
 	for _, t := range l.tasks {
 		first = max(first, t.next())
-		if t.exit != nil {
-			t.earlier = append(t.earlier, *t.exit)
+		t.unknown = nil
+		switch {
+		case t.exit != nil:
+			t.keep(*t.exit)
+		case t.launch >= 0:
+			t.unknown = new(t.first)
 		}
-		t.earlier = t.earlier[max(0, len(t.earlier)-maxExits):]
 	}
 	for _, t := range l.tasks {
 		t.first, t.launch = first, -1
