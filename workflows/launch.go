@@ -37,7 +37,7 @@ func (r *clusterRun) launch(ctx workflow.Context, a lifecycle.Launch) {
 	f := at.runTask(actx, in, func(id string) { l.open = id })
 	r.selector.AddFuture(f.Future, func(workflow.Future) {
 		exit, err := f.get(ctx)
-		r.heard[h.queue] = at.heard(workflow.Now(ctx), err)
+		r.noteHeard(ctx, at, err)
 		r.ended(ctx, at.endOf(in, exit, err))
 	})
 }
@@ -130,9 +130,38 @@ func (c Carrier) runTask(ctx workflow.Context, in hostapi.RunTaskInput, offered 
 	return call(ctx, hostapi.Host.RunTask, in)
 }
 
+// noteHeard notes the last time at which the server can have answered the host of a launch that
+// has ended like this.
+func (r *clusterRun) noteHeard(ctx workflow.Context, c Carrier, err error) {
+	if c.Bounds == nil {
+		return
+	}
+	now := workflow.Now(ctx)
+	heard := c.heard(now, err)
+	switch silent := errors.As(err, new(*silentError)); {
+	case !heard.Before(now):
+	case knowsLastHeard(ctx):
+		if last := r.heard[c.Queue]; last.After(heard) {
+			heard = last // another task of the host was heard later
+		}
+	case silent:
+		heard = now
+	}
+	r.heard[c.Queue] = heard
+}
+
+// knowsLastHeard reports whether this execution counts from the last lease of a host whose offers
+// were not taken, rather than from the end of the last offer.
+func knowsLastHeard(ctx workflow.Context) bool {
+	return workflow.GetVersion(ctx, "last-heard", workflow.DefaultVersion, 1) > workflow.DefaultVersion
+}
+
 // heard returns the last time at which the server can have answered for a launch that ended
 // like this at that time.
 func (c Carrier) heard(now time.Time, err error) time.Time {
+	if silent, ok := errors.AsType[*silentError](err); ok {
+		return silent.heard
+	}
 	if timeout, ok := errors.AsType[*temporal.TimeoutError](err); ok && timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_HEARTBEAT {
 		return now.Add(-c.options("", "").HeartbeatTimeout)
 	}

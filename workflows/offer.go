@@ -41,6 +41,9 @@ func (c Carrier) offers(ctx workflow.Context, in hostapi.RunTaskInput, summary s
 		options.RetryPolicy.MaximumAttempts = attempts
 		options.RetryPolicy.NonRetryableErrorTypes = []string{heartbeatTimedOut}
 		exit, err := call(workflow.WithActivityOptions(ctx, options), hostapi.Host.RunTask, in).get(ctx)
+		if attempts == 1 && isNotTaken(err) {
+			err = &silentError{err, loss.LastHeard()}
+		}
 		if ctx.Err() != nil || err == nil {
 			return exit, err
 		}
@@ -56,9 +59,10 @@ func (c Carrier) offers(ctx workflow.Context, in hostapi.RunTaskInput, summary s
 			case enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START:
 				if attempts == 0 { // an earlier attempt may have been taken
 					loss.Heard(now.Add(-wait))
+					err = &silentError{err, loss.LastHeard()}
 				}
 				if c.promise(ctx, loss, n, in.Generation, in.Run, []string{in.Task}); ctx.Err() != nil {
-					return exit, ctx.Err()
+					return exit, &silentError{ctx.Err(), loss.LastHeard()}
 				}
 				if now = workflow.Now(ctx); loss.Lost(now) {
 					return exit, err
@@ -79,6 +83,29 @@ func (c Carrier) offers(ctx workflow.Context, in hostapi.RunTaskInput, summary s
 		}
 	}
 }
+
+// silentError ends the offers of a task whose host has not taken the last of them.
+type silentError struct {
+	error
+	// heard is the last time at which the server can have given a lease.
+	heard time.Time
+}
+
+func (e *silentError) Unwrap() error { return e.error }
+
+// isNotTaken reports whether an offer that ended like this was not taken by its host, in its last
+// attempt.
+func isNotTaken(err error) bool {
+	if timeout, ok := errors.AsType[*temporal.TimeoutError](err); ok {
+		return timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START
+	}
+	cancelled, ok := errors.AsType[*temporal.CanceledError](err)
+	var details string
+	return ok && cancelled.HasDetails() && cancelled.Details(&details) == nil && details == notStarted
+}
+
+// notStarted is in the details of an activity that the server has cancelled while no worker had it.
+const notStarted = "ACTIVITY_ID_NOT_STARTED"
 
 // heartbeatTimedOut is the type of a heartbeat timeout in a retry policy.
 const heartbeatTimedOut = "TemporalTimeout:Heartbeat"
@@ -115,11 +142,15 @@ func (pl *placer) settled(ctx workflow.Context, h *host, tasks []string) error {
 	defer giveUp()
 	answer := call(settling(asking, h.queue, lease.Bounds(*pl.bounds).LongPassed(), pl.spec, "what "+h.name+" may have left"),
 		hostapi.Host.SettleTasks, hostapi.TasksInput{Group: spec.Group{Run: pl.began, Generation: generation}, Tasks: tasks})
+	wait := loss.Wait(workflow.Now(ctx))
+	if knowsLastHeard(ctx) {
+		wait = loss.FirstWait(workflow.Now(ctx))
+	}
 	for n := 0; ; n++ {
 		selector := workflow.NewSelector(ctx)
 		waiting, stop := workflow.WithCancel(ctx)
 		selector.AddFuture(answer.Future, func(workflow.Future) {})
-		selector.AddFuture(workflow.NewTimer(waiting, loss.Wait(workflow.Now(ctx))), func(workflow.Future) {})
+		selector.AddFuture(workflow.NewTimer(waiting, wait), func(workflow.Future) {})
 		selector.Select(ctx)
 		stop()
 		if answer.IsReady() {
@@ -132,6 +163,7 @@ func (pl *placer) settled(ctx workflow.Context, h *host, tasks []string) error {
 		if loss.Lost(workflow.Now(ctx)) && !answer.IsReady() {
 			return temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, nil)
 		}
+		wait = loss.Wait(workflow.Now(ctx))
 	}
 }
 

@@ -36,6 +36,15 @@ func (l *Loss) Promised(at time.Time, quiet time.Duration) {
 	}
 }
 
+// LastHeard returns the last time at which the server can have given a lease.
+func (l *Loss) LastHeard() time.Time { return l.heard }
+
+// FirstWait returns for how long the run waits for a host before it asks for the first promise.
+// The last lease of the server may be over by then.
+func (l *Loss) FirstWait(now time.Time) time.Duration {
+	return max(leastWait, l.heard.Add(l.bounds.Passed()).Sub(now))
+}
+
 // Lost reports whether nothing of the task lives.
 func (l *Loss) Lost(now time.Time) bool { return !now.Before(l.over()) }
 
