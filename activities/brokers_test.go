@@ -16,6 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/server"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskservices"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
@@ -67,9 +68,7 @@ func newServing(t *testing.T) *serving {
 func servingOf(t *testing.T, q taskservices.Queues) *serving {
 	t.Helper()
 	s := &serving{t: t}
-	var err error
-	s.Host, err = NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: emptied{}, Queues: q, Server: beaten{}, Log: zap.NewNop()})
-	require.NoError(t, err)
+	s.Host = must.Get(NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: emptied{}, Queues: q, Server: beaten{}, Log: zap.NewNop()}))(t)
 	t.Cleanup(s.Close)
 	s.do(func(ctx context.Context) error {
 		s.run = runOf(ctx, "")
@@ -162,8 +161,7 @@ func TestACancellationIsTheFirstThatABrokerHears(t *testing.T) {
 	s.do(func(ctx context.Context) error {
 		return s.activities().CancelClosures(ctx, closure.CancelLease{Run: s.of(), Closures: []uint64{1}, Grace: time.Second})
 	})
-	r, err := s.lease(closure.Closure{ID: 1, Function: "f"})
-	require.NoError(t, err)
+	r := must.Get(s.lease(closure.Closure{ID: 1, Function: "f"}))(t)
 	require.Len(t, r.Outcomes, 1)
 	assert.Equal(t, closure.OutcomeCancelled, r.Outcomes[0].Kind)
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -207,9 +208,8 @@ func TestBeatInterval(t *testing.T) {
 
 // An attempt at a run that this host has released fails once and is not retried.
 func TestATaskOfAReleasedRunIsLost(t *testing.T) {
-	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Log: zap.NewNop()})
-	require.NoError(t, err)
-	err = h.answer("worker-0", fmt.Errorf("start: %w", supervisor.ErrReleased))
+	h := must.Get(NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Log: zap.NewNop()}))(t)
+	err := h.answer("worker-0", fmt.Errorf("start: %w", supervisor.ErrReleased))
 	var app *temporal.ApplicationError
 	require.ErrorAs(t, err, &app)
 	assert.True(t, app.NonRetryable())

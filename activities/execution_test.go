@@ -25,6 +25,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskservices"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
@@ -42,8 +43,7 @@ const running = enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 func TestTasksAreNotStoppedBeforeTheyAreTakenOver(t *testing.T) {
 	s := &stopped{listed: listed{processes: []supervisor.Process{living("worker-0", 0, 0)}}}
 	server := &describes{}
-	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Server: server, Log: zap.NewNop()})
-	require.NoError(t, err)
+	h := must.Get(NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Server: server, Log: zap.NewNop()}))(t)
 	p := &plan{Run: servedRun, Spec: (&spec.RunSpec{}).WithDefaults()}
 	scheduled := execution("next", servedRun.RunID, running, 5)
 	scheduled.PendingWorkflowTask = &workflowpb.PendingWorkflowTaskInfo{}
@@ -77,9 +77,7 @@ func TestAPushedCancellationIsConfirmed(t *testing.T) {
 		{serviceerror.NewNotFound("workflow execution already completed"), serviceerror.NewNotFound("workflow execution already completed")},
 	} {
 		h := assemble(&core{Config: Config{Name: "host-a", Server: oneAnswer{err: c.answer}}})
-		var err error
-		h.services, err = taskservices.New(taskservices.Config{StateDir: t.TempDir(), Log: zap.NewNop()})
-		require.NoError(t, err)
+		h.services = must.Get(taskservices.New(taskservices.Config{StateDir: t.TempDir(), Log: zap.NewNop()}))(t)
 		t.Cleanup(h.services.Close)
 		l := &taskLease{Host: h}
 		answers := make(chan error, 1)
@@ -113,8 +111,7 @@ func TestHostsOfALargeRunAskTheServerRarely(t *testing.T) {
 // The plan records the user as which files are read. The present owner of their directory
 // proves nothing.
 func TestFilesOfAnotherUserAreNotReadAsUs(t *testing.T) {
-	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Log: zap.NewNop()})
-	require.NoError(t, err)
+	h := must.Get(NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Log: zap.NewNop()}))(t)
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, tasklog.StderrFile), []byte("the secret\n"), 0o600))
 	ours := supervisor.Process{Key: runkey.Task{Task: "worker-0"}, PID: 1, LogDir: dir, Exit: &supervisor.Exit{Code: 1}}
@@ -134,8 +131,7 @@ func TestFilesOfAnotherUserAreNotReadAsUs(t *testing.T) {
 	assert.Empty(t, lastOutput(p, []supervisor.Process{theirs}))
 
 	alice := &hostuser.User{Name: "alice", UID: 54321}
-	user, err := (&plan{User: alice}).userOf(theirs)
-	require.NoError(t, err)
+	user := must.Get((&plan{User: alice}).userOf(theirs))(t)
 	assert.Equal(t, alice, user)
 }
 
@@ -158,9 +154,8 @@ func TestClaimSlots(t *testing.T) {
 		"room beside another": {slots: 4, oversubscribe: true, others: []string{"worker-0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, err := NewHost(Config{Name: "a", StateDir: t.TempDir(), Slots: test.slots, Oversubscribe: test.oversubscribe, Log: zap.NewNop()})
-			require.NoError(t, err)
-			_, err = h.plans.update(other, func(*plan) (*plan, error) {
+			h := must.Get(NewHost(Config{Name: "a", StateDir: t.TempDir(), Slots: test.slots, Oversubscribe: test.oversubscribe, Log: zap.NewNop()}))(t)
+			_, err := h.plans.update(other, func(*plan) (*plan, error) {
 				return &plan{Run: other, Spec: &spec.RunSpec{}, Tasks: test.others}, nil
 			})
 			require.NoError(t, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -26,8 +27,7 @@ import (
 // filtering is a host with a run of two tasks whose lines are filtered.
 func filtering(t *testing.T, change func(*plan)) (h *Host, p *plan, runDir string) {
 	t.Helper()
-	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Log: zap.NewNop()})
-	require.NoError(t, err)
+	h = must.Get(NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Log: zap.NewNop()}))(t)
 	p = planOf("chief", "worker")
 	p.Run = runkey.Run{WorkflowID: "iris", RunID: "1"}
 	p.Tasks, p.LogRoot, p.Cluster.Hosts = []string{"chief-0", "worker-0"}, t.TempDir(), 1
@@ -35,8 +35,7 @@ func filtering(t *testing.T, change func(*plan)) (h *Host, p *plan, runDir strin
 	if change != nil {
 		change(p)
 	}
-	p, err = h.plans.update(p.Run, func(*plan) (*plan, error) { return p, nil })
-	require.NoError(t, err)
+	p = must.Get(h.plans.update(p.Run, func(*plan) (*plan, error) { return p, nil }))(t)
 	return h, p, tasklog.RunDir(p.LogRoot, "iris", "1")
 }
 
@@ -44,17 +43,15 @@ func write(t *testing.T, runDir string, attempt, rank int, text string) {
 	t.Helper()
 	dir := tasklog.ProcessDir(runDir, attempt, rank)
 	require.NoError(t, tasklog.MakeDir(dir))
-	f, err := os.OpenFile(filepath.Join(dir, tasklog.StdoutFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	require.NoError(t, err)
-	_, err = f.WriteString(text)
+	f := must.Get(os.OpenFile(filepath.Join(dir, tasklog.StdoutFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600))(t)
+	_, err := f.WriteString(text)
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
 }
 
 func filtered(t *testing.T, runDir string, attempt string) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(runDir, "attempt_"+attempt, "filtered_stdout.log"))
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(filepath.Join(runDir, "attempt_"+attempt, "filtered_stdout.log")))(t)
 	return string(b)
 }
 
@@ -83,8 +80,7 @@ func TestFilteredLinesOfAnotherHostWorker(t *testing.T) {
 	h, p, dir := filtering(t, func(p *plan) { p.Spec.Logs.Prefix = new("{{.Type}}/{{.Rank}}@{{.Host}}#{{.Attempt}} ") })
 	write(t, dir, 0, 0, "loss 1\n")
 	h.collectors.collect(p)
-	next, err := NewHost(h.Config)
-	require.NoError(t, err)
+	next := must.Get(NewHost(h.Config))(t)
 	write(t, dir, 0, 0, "loss 2\n")
 	require.NoError(t, h.collectors.endCollecting(t.Context(), p.Run)) // as its death would
 	next.collectors.collectRest(t.Context(), p)
@@ -119,8 +115,7 @@ func TestFilteredLinesOfHostsWithOneDirectory(t *testing.T) {
 	write(t, dir, 0, 0, "loss of another host\n")
 	write(t, dir, 0, 1, "loss\n")
 	h.collectors.collectRest(t.Context(), p)
-	b, err := os.ReadFile(filepath.Join(dir, "attempt_0", "filtered_stdout.host-a.log"))
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(filepath.Join(dir, "attempt_0", "filtered_stdout.host-a.log")))(t)
 	assert.Equal(t, "[worker-0]:    loss\n", string(b))
 }
 

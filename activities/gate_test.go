@@ -21,6 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/trust/guard"
 	"github.com/clusterrun/clusterrun/activities/trust/policy"
 	"github.com/clusterrun/clusterrun/activities/trust/signatures"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
@@ -30,8 +31,7 @@ func policedHost(t *testing.T, rules string) (*Host, ssh.Signer) {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(nil)
 	require.NoError(t, err)
-	key, err := ssh.NewSignerFromKey(private)
-	require.NoError(t, err)
+	key := must.Get(ssh.NewSignerFromKey(private))(t)
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(dir, 0o700)) // regardless of the umask
 	file := filepath.Join(dir, "policy.yaml")
@@ -48,8 +48,7 @@ func TestHostTakesAnElasticRunOfFewerTasks(t *testing.T) {
 		Hosts: spec.Hosts{Count: "2:4"}, RestartScope: spec.RestartScopeGroup,
 	}
 	run := runkey.Run{Namespace: "default", WorkflowID: "r", RunID: "1"}
-	signature, err := signatures.OfRun("r", s).Sign(key, time.Now().Add(time.Hour))
-	require.NoError(t, err)
+	signature := must.Get(signatures.OfRun("r", s).Sign(key, time.Now().Add(time.Hour)))(t)
 	signature.Size = 4
 	s.Signature = signature
 	sized := s.WithDefaults().Sized(3)
@@ -64,8 +63,7 @@ func TestHostTakesAnElasticRunOfFewerTasks(t *testing.T) {
 }
 
 func TestPolicyIsAskedAboutWhereLinksLead(t *testing.T) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
+	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	require.NoError(t, os.Symlink("/etc", filepath.Join(dir, "link")))
 	ships := filepath.Join(dir, "ships")
 	require.NoError(t, os.MkdirAll(filepath.Join(ships, "src"), 0o700))
@@ -125,8 +123,7 @@ func TestOnlyWhatWasDecidedOnIsStarted(t *testing.T) {
 	h, _ := policedHost(t, "[{signers: [unsigned], user: root, programs: [/opt/jobs/*]}]")
 	s := &spec.RunSpec{Command: []string{"/opt/jobs/a"}, Dir: "/", Tasks: []spec.TaskGroup{{Type: "worker"}}}
 	l := &taskLease{Host: h, plan: &plan{Spec: s, As: "root"}, key: runkey.Task{Task: "worker-0"}}
-	d, err := l.allowedStart(s.TaskList()[0])
-	require.NoError(t, err)
+	d := must.Get(l.allowedStart(s.TaskList()[0]))(t)
 	require.True(t, d.Allowed)
 	require.NoError(t, l.written(supervisor.Command{Path: "/opt/jobs/a", Dir: "/"}))
 	assert.ErrorContains(t, l.written(supervisor.Command{Path: "/opt/jobs/b", Dir: "/"}), "the policy was checked for /opt/jobs/a, but the program is now /opt/jobs/b")
@@ -146,9 +143,7 @@ func TestRunGoesOnWithItsOwnSpec(t *testing.T) {
 	unsigned := &spec.RunSpec{Command: []string{"/bin/true"}, Tasks: []spec.TaskGroup{{Type: "worker"}}}
 	other := &spec.RunSpec{Command: []string{"/bin/false"}, Tasks: []spec.TaskGroup{{Type: "worker"}}}
 	signed := *unsigned
-	var err error
-	signed.Signature, err = signatures.OfRun("r", unsigned).Sign(key, time.Now().Add(time.Hour))
-	require.NoError(t, err)
+	signed.Signature = must.Get(signatures.OfRun("r", unsigned).Sign(key, time.Now().Add(time.Hour)))(t)
 	p := &plan{Run: run, Statement: of(unsigned).statement}
 	require.NoError(t, h.gate.sameSpec(p, of(unsigned)))
 	assert.ErrorContains(t, h.gate.sameSpec(p, of(other)), "this host knows the run with a different spec or different signers")
@@ -228,8 +223,7 @@ func TestRequestsAreHeldAgainstWhatRuns(t *testing.T) {
 	require.NoError(t, ask(c.host.Unreserve, spec.Group{}))
 	assert.Empty(t, c.host.plans.all()[0].Tasks)
 	require.NoError(t, ask(c.host.SealTasks, hostapi.TasksInput{Tasks: []string{"worker-0"}}))
-	b, err := os.ReadFile(audit)
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(audit))(t)
 	for _, what := range []string{"unreserve", "seal"} {
 		assert.Contains(t, string(b), `"what":"`+what+`"`)
 	}
@@ -296,8 +290,7 @@ func TestTasksGetClosuresOnlyWhereARuleSaysSo(t *testing.T) {
 	} {
 		h, _ := policedHost(t, rules)
 		var err error
-		h.plans, err = openPlans(h.StateDir)
-		require.NoError(t, err)
+		h.plans = must.Get(openPlans(h.StateDir))(t)
 		run := runkey.Run{Namespace: "default", WorkflowID: "r", RunID: "1"}
 		_, err = h.plans.update(run, func(*plan) (*plan, error) {
 			return &plan{Run: run, Signers: []string{"alice"}, As: "root", Spec: &spec.RunSpec{Command: []string{"/bin/true"}, Tasks: []spec.TaskGroup{{Type: "worker"}}}}, nil

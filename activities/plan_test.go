@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -17,9 +18,8 @@ import (
 func TestPlansAreOnDisk(t *testing.T) {
 	dir := t.TempDir()
 	run := runkey.Run{Namespace: "n", WorkflowID: "w", RunID: "r"}
-	s, err := openPlans(dir)
-	require.NoError(t, err)
-	_, err = s.get(run)
+	s := must.Get(openPlans(dir))(t)
+	_, err := s.get(run)
 	require.ErrorIs(t, err, errNoPlan)
 	_, err = s.update(run, func(p *plan) (*plan, error) {
 		require.Nil(t, p)
@@ -27,28 +27,24 @@ func TestPlansAreOnDisk(t *testing.T) {
 	})
 	require.NoError(t, err)
 
-	again, err := openPlans(dir)
-	require.NoError(t, err)
-	p, err := again.get(run)
-	require.NoError(t, err)
+	again := must.Get(openPlans(dir))(t)
+	p := must.Get(again.get(run))(t)
 	assert.Equal(t, []string{"worker-0"}, p.Tasks)
 	require.NoError(t, again.drop(run))
 	require.NoError(t, again.drop(run), "dropping twice is harmless")
 
-	last, err := openPlans(dir)
-	require.NoError(t, err)
+	last := must.Get(openPlans(dir))(t)
 	assert.Empty(t, last.all())
 }
 
 // A plan that is being written to a slow disk does not delay the plans of other runs.
 func TestPlansOfOtherRunsDoNotWait(t *testing.T) {
-	s, err := openPlans(t.TempDir())
-	require.NoError(t, err)
+	s := must.Get(openPlans(t.TempDir()))(t)
 	keep := func(p *plan) func(*plan) (*plan, error) {
 		return func(*plan) (*plan, error) { return p, nil }
 	}
 	slow, other := runkey.Run{WorkflowID: "slow"}, runkey.Run{WorkflowID: "other"}
-	_, err = s.update(slow, func(*plan) (*plan, error) {
+	_, err := s.update(slow, func(*plan) (*plan, error) {
 		_, err := s.update(other, keep(&plan{Run: other, Spec: &spec.RunSpec{}}))
 		return &plan{Run: slow, Spec: &spec.RunSpec{}}, err
 	})
@@ -68,8 +64,7 @@ func TestPlansOfOtherRunsDoNotWait(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	p, err := s.get(slow)
-	require.NoError(t, err)
+	p := must.Get(s.get(slow))(t)
 	assert.Equal(t, 20, p.Generation)
 	assert.Empty(t, s.changing)
 }
@@ -79,8 +74,7 @@ func TestADamagedPlanIsSetAside(t *testing.T) {
 	path := filepath.Join(dir, "plans", "x.json")
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
-	s, err := openPlans(dir)
-	require.NoError(t, err)
+	s := must.Get(openPlans(dir))(t)
 	assert.Empty(t, s.all())
 	assert.Equal(t, []string{path + ".damaged"}, s.damaged)
 	assert.FileExists(t, path+".damaged")
@@ -149,8 +143,7 @@ func TestPreflightLooksForSecrets(t *testing.T) {
 }
 
 func TestWhoWaitsForTheEndOfARunHere(t *testing.T) {
-	s, err := openPlans(t.TempDir())
-	require.NoError(t, err)
+	s := must.Get(openPlans(t.TempDir()))(t)
 	h := assemble(&core{plans: s})
 	run := runkey.Run{Namespace: "n", WorkflowID: "w", RunID: "r"}
 	h.AwaitOver(t.Context(), run) // the run was never here

@@ -24,6 +24,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/barriers"
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -97,8 +98,7 @@ func TestOnlyWhatIsOlderThanTheListIsStopped(t *testing.T) {
 	server := &describes{run: open(spec.TaskActivityID("worker-0", 0, 0)), answering: func() {
 		s.processes = append(s.processes, living("worker-0", 1, 0), living("worker-1", 1, 0))
 	}}
-	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Server: server, Log: zap.NewNop()})
-	require.NoError(t, err)
+	h := must.Get(NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Server: server, Log: zap.NewNop()}))(t)
 	h.leases.attach(living("worker-2", 0, 0).Key)
 	p := &plan{Run: servedRun, Generation: 1, Spec: (&spec.RunSpec{}).WithDefaults()}
 	require.NoError(t, h.watch.reconcile(t.Context(), p))
@@ -119,8 +119,7 @@ func TestTasksOfGroupsAreListedThere(t *testing.T) {
 		{WorkflowTypeName: spec.GroupWorkflowType, WorkflowId: there}, child,
 	}
 	s := &stopped{listed: listed{processes: []supervisor.Process{living("worker-0", 0, 0), living("worker-1", 0, 0), living("worker-2", 0, 0)}}}
-	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Server: server, Log: zap.NewNop()})
-	require.NoError(t, err)
+	h := must.Get(NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Server: server, Log: zap.NewNop()}))(t)
 	p := &plan{Run: servedRun, Spec: (&spec.RunSpec{}).WithDefaults()}
 	require.ErrorIs(t, h.watch.reconcile(t.Context(), p), errNotBegun, "it is not started")
 	child.RunId = "0123"
@@ -148,10 +147,9 @@ func TestAHostThatWasLostLeavesTheRun(t *testing.T) {
 	s := &stopped{listed: listed{processes: []supervisor.Process{ended}}}
 	server := &describes{}
 	told := &freed{}
-	h, err := NewHost(Config{Name: "host-a", Instance: "i", StateDir: t.TempDir(), Supervisor: s, Server: server, Fleet: told, Log: zap.NewNop()})
-	require.NoError(t, err)
+	h := must.Get(NewHost(Config{Name: "host-a", Instance: "i", StateDir: t.TempDir(), Supervisor: s, Server: server, Fleet: told, Log: zap.NewNop()}))(t)
 	p := &plan{Run: servedRun, Generation: 1, Tasks: []string{"worker-0"}, Spec: (&spec.RunSpec{}).WithDefaults()}
-	_, err = h.plans.update(servedRun, func(*plan) (*plan, error) { return p, nil })
+	_, err := h.plans.update(servedRun, func(*plan) (*plan, error) { return p, nil })
 	require.NoError(t, err)
 	stays := func(run *workflowservice.DescribeWorkflowExecutionResponse, why string) {
 		t.Helper()
@@ -200,8 +198,7 @@ func (s *stopped) Release(_ context.Context, r supervisor.ReleaseRequest) (super
 func TestAnotherServerKillsNothing(t *testing.T) {
 	s := &stopped{listed: listed{processes: []supervisor.Process{living("worker-0", 0, 0)}}}
 	server := &describes{id: "another"}
-	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Server: server, Log: zap.NewNop()})
-	require.NoError(t, err)
+	h := must.Get(NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Server: server, Log: zap.NewNop()}))(t)
 	p := &plan{Run: servedRun, Server: "one", Spec: (&spec.RunSpec{}).WithDefaults()}
 	require.ErrorIs(t, h.watch.reconcile(t.Context(), p), errStranger)
 	require.ErrorIs(t, h.watch.reconcile(t.Context(), p), errStranger)
@@ -263,8 +260,7 @@ func TestKillBound(t *testing.T) {
 
 // The host of rank 0 counts as reached whether it accepts the connection or refuses it.
 func TestReachMaster(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	port := l.Addr().(*net.TCPAddr).Port
 	cluster := func(host, address string, profiles ...spec.EnvProfile) *hostapi.Cluster {
 		return &hostapi.Cluster{Members: hostapi.Members{{Host: host}}, MasterAddr: address, MasterPort: port, Profiles: profiles}
@@ -275,7 +271,7 @@ func TestReachMaster(t *testing.T) {
 	require.NoError(t, l.Close())
 	require.NoError(t, reach(cluster("a", "127.0.0.1", spec.EnvTorch)))
 
-	err = reach(cluster("a", "nobody.invalid", spec.EnvTensorFlow, spec.EnvTorch))
+	err := reach(cluster("a", "nobody.invalid", spec.EnvTensorFlow, spec.EnvTorch))
 	require.ErrorContains(t, err, "host b cannot reach a, which has rank 0, by its address nobody.invalid (MASTER_ADDR): ")
 	assert.ErrorContains(t, err, "--advertise")
 	require.NoError(t, reach(cluster("a", "nobody.invalid", spec.EnvTensorFlow)), "nobody is told of it")
@@ -330,19 +326,16 @@ func (*releasing) Release(context.Context, supervisor.ReleaseRequest) (superviso
 func TestAbandonedRunsLeaveNoBarriers(t *testing.T) {
 	s := opens{told: make(chan spec.BarrierMessage, 1), ended: make(chan string, 1)}
 	state := t.TempDir()
-	h, err := NewHost(Config{Name: "host-a", StateDir: state, Supervisor: &releasing{}, Rounds: s, Log: zap.NewNop()})
-	require.NoError(t, err)
+	h := must.Get(NewHost(Config{Name: "host-a", StateDir: state, Supervisor: &releasing{}, Rounds: s, Log: zap.NewNop()}))(t)
 	t.Cleanup(h.Close)
 	run := runkey.Run{Namespace: "default", WorkflowID: "iris", RunID: "1"}
 	p, err := h.plans.update(run, func(*plan) (*plan, error) {
 		return &plan{Run: run, Spec: (&spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker", Count: new(2), Command: []string{"x"}}}}).WithDefaults(), LogRoot: t.TempDir(), Tasks: []string{"worker-0"}, Cluster: twoHosts()}, nil
 	})
 	require.NoError(t, err)
-	socket, err := h.listen(p, runkey.Task{Run: run, Task: "worker-0"}, 0, "")
-	require.NoError(t, err)
+	socket := must.Get(h.listen(p, runkey.Task{Run: run, Task: "worker-0"}, 0, ""))(t)
 	t.Setenv(taskapi.SocketVar, socket)
-	c, err := task.Current()
-	require.NoError(t, err)
+	c := must.Get(task.Current())(t)
 	answered := make(chan error, 1)
 	go func() {
 		_, err := c.Barrier(t.Context(), "epoch")
@@ -359,8 +352,7 @@ func TestAbandonedRunsLeaveNoBarriers(t *testing.T) {
 
 // An open run has not ended, even if this host no longer has any part of it.
 func TestOnlyTheEndOfARunIsNoted(t *testing.T) {
-	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: &releasing{}, Log: zap.NewNop()})
-	require.NoError(t, err)
+	h := must.Get(NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: &releasing{}, Log: zap.NewNop()}))(t)
 	t.Cleanup(h.Close)
 	logs := t.TempDir()
 	run := runkey.Run{Namespace: "default", WorkflowID: "iris", RunID: "1"}
@@ -373,8 +365,7 @@ func TestOnlyTheEndOfARunIsNoted(t *testing.T) {
 		})
 		require.NoError(t, err)
 		require.NoError(t, h.watch.abandon(p, "it lapsed, or is closed", closed))
-		b, err := os.ReadFile(note)
-		require.NoError(t, err)
+		b := must.Get(os.ReadFile(note))(t)
 		return string(b)
 	}
 	assert.NotContains(t, abandon(nil), `"ended"`)

@@ -28,6 +28,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
 	"github.com/clusterrun/clusterrun/activities/logs/shipped"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
@@ -46,9 +47,7 @@ func newSource(t *testing.T, name string, archive *shipped.Archive) *source {
 	if archive != nil {
 		require.NoError(t, s.store.Put(archive.Archive, archive.Reader()))
 	}
-	var err error
-	s.Server, err = hostservice.Listen(hostservice.Config{Host: name, StateDir: s.state, Listen: "127.0.0.1", Archives: s.store})
-	require.NoError(t, err)
+	s.Server = must.Get(hostservice.Listen(hostservice.Config{Host: name, StateDir: s.state, Listen: "127.0.0.1", Archives: s.store}))(t)
 	go s.Serve(func(context.Context, runkey.Run) {}, nil)
 	t.Cleanup(s.Close)
 	return s
@@ -58,16 +57,14 @@ func packed(t *testing.T, size int) *shipped.Archive {
 	t.Helper()
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "data"), bytes.Repeat([]byte("x"), size), 0o600))
-	a, err := shipped.Pack(t.Context(), dir, t.TempDir(), shipped.Options{})
-	require.NoError(t, err)
+	a := must.Get(shipped.Pack(t.Context(), dir, t.TempDir(), shipped.Options{}))(t)
 	t.Cleanup(a.Close)
 	return a
 }
 
 func shippingTo(t *testing.T, state string) *Host {
 	t.Helper()
-	h, err := NewHost(Config{Name: "host-b", StateDir: state, LogRoot: filepath.Join(state, "logs"), Log: zap.NewNop()})
-	require.NoError(t, err)
+	h := must.Get(NewHost(Config{Name: "host-b", StateDir: state, LogRoot: filepath.Join(state, "logs"), Log: zap.NewNop()}))(t)
 	t.Cleanup(h.Close)
 	return h
 }
@@ -114,8 +111,7 @@ func TestWhatIsShippedIsFetchedOnce(t *testing.T) {
 	s, state := newSource(t, "host-a", archive), t.TempDir()
 	h := shippingTo(t, state)
 	require.NoError(t, bringTo(t, h, archive.Archive, *s.DescribeArchive(archive.Digest)))
-	info, err := os.Stat(filepath.Join(h.shipped.Dir(iris), "data"))
-	require.NoError(t, err)
+	info := must.Get(os.Stat(filepath.Join(h.shipped.Dir(iris), "data")))(t)
 	assert.EqualValues(t, 100_000, info.Size())
 	s.Close()
 	require.NoError(t, bringTo(t, h, archive.Archive, *s.DescribeArchive(archive.Digest)), "the next generation")
@@ -151,8 +147,7 @@ func TestSourcesThatAreNoGood(t *testing.T) {
 	archive, other := packed(t, 5000), packed(t, 6000)
 	good, damaged, empty := newSource(t, "host-a", archive), newSource(t, "host-c", archive), newSource(t, "host-d", nil)
 	path := filepath.Join(damaged.state, "shipped", "archives", archive.Digest)
-	b, err := os.ReadFile(path)
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(path))(t)
 	b[700]++
 	require.NoError(t, os.WriteFile(path, b, 0o600))
 	gone := newSource(t, "host-e", archive)

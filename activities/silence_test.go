@@ -17,6 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskservices"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
@@ -43,9 +44,7 @@ func (s *silentSupervisor) Processes(context.Context, runkey.Run) (supervisor.Pr
 func TestOnSilence(t *testing.T) {
 	s := &silentSupervisor{}
 	h := assemble(&core{Config: Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Log: zap.NewNop()}, now: time.Now})
-	var err error
-	h.services, err = taskservices.New(taskservices.Config{StateDir: h.StateDir, Log: h.Log})
-	require.NoError(t, err)
+	h.services = must.Get(taskservices.New(taskservices.Config{StateDir: h.StateDir, Log: h.Log}))(t)
 	t.Cleanup(h.services.Close)
 	p := &plan{Spec: &spec.RunSpec{Silence: "1m", OnSilence: spec.OnSilenceStop, Stop: spec.Stop{Signal: "SIGINT"}}}
 	leaseOf := func(run, task string) *taskLease {

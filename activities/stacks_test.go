@@ -21,6 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -46,8 +47,7 @@ func newControl(t *testing.T) *control {
 	t.Helper()
 	c := &control{t: t, listed: &listed{}}
 	var err error
-	c.host, err = NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: c.listed, Log: zap.NewNop()})
-	require.NoError(t, err)
+	c.host = must.Get(NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: c.listed, Log: zap.NewNop()}))(t)
 	var suite testsuite.WorkflowTestSuite
 	c.env = suite.NewTestActivityEnvironment()
 	c.env.RegisterActivity(c.reserved)
@@ -104,8 +104,7 @@ func writtenAgo(t *testing.T, ago time.Duration, text string) string {
 
 func content(t *testing.T, path string) string {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(path))(t)
 	return string(b)
 }
 
@@ -121,8 +120,7 @@ func TestControlCapturesStacks(t *testing.T) {
 		supervisor.Process{Key: runkey.Task{Task: "worker-3"}, PID: os.Getpid(), Exit: &supervisor.Exit{}},
 		supervisor.Process{Key: runkey.Task{Task: "worker-4"}, PID: 1 << 22}, // no process has this number
 	)
-	out, err := c.stacks()
-	require.NoError(t, err)
+	out := must.Get(c.stacks())(t)
 	assert.Equal(t, []string{"worker-0", "worker-1", "worker-2"}, out.Tasks, "those with a living process")
 	require.Len(t, out.Files, 3)
 	for task, path := range out.Files {
@@ -136,13 +134,11 @@ func TestControlCapturesStacks(t *testing.T) {
 	assert.Regexp(t, `\nno output for 3m\d+s\n`, content(t, out.Files["worker-1"]))
 	assert.Regexp(t, `\nno output since its start 1h0m\d+s ago\n`, content(t, out.Files["worker-2"]))
 
-	one, err := c.stacks("worker-1", "worker-3")
-	require.NoError(t, err)
+	one := must.Get(c.stacks("worker-1", "worker-3"))(t)
 	assert.Equal(t, []string{"worker-1"}, one.Tasks)
 	assert.NotEqual(t, out.Files["worker-1"], one.Files["worker-1"], "nothing is replaced")
 
-	none, err := c.stacks("worker-3", "worker-4")
-	require.NoError(t, err)
+	none := must.Get(c.stacks("worker-3", "worker-4"))(t)
 	assert.Empty(t, none.Tasks)
 	assert.Empty(t, none.Files)
 }
@@ -168,22 +164,19 @@ func TestStacksOfARunWithoutLogs(t *testing.T) {
 	weeksAgo := time.Now().Add(-3 * keepCaptures)
 	require.NoError(t, os.Chtimes(old, weeksAgo, weeksAgo))
 
-	out, err := c.stacks()
-	require.NoError(t, err)
+	out := must.Get(c.stacks())(t)
 	path := out.Files["worker-0"]
 	assert.True(t, strings.HasPrefix(path, c.host.captures.ownCaptures()+"/"), path)
 	assert.True(t, strings.HasPrefix(filepath.Base(path), "worker-0-stacks-"), path)
 	assert.Contains(t, content(t, path), "its output goes to no file")
 	assert.NoDirExists(t, filepath.Join(c.host.captures.ownCaptures(), "long"))
-	again, err := c.stacks()
-	require.NoError(t, err)
+	again := must.Get(c.stacks())(t)
 	assert.FileExists(t, path)
 	assert.FileExists(t, again.Files["worker-0"])
 
 	// The state directory of `clusterrun run` is removed with the run.
 	c.host.LogRoot = t.TempDir()
-	out, err = c.stacks()
-	require.NoError(t, err)
+	out = must.Get(c.stacks())(t)
 	assert.True(t, strings.HasPrefix(out.Files["worker-0"], c.host.LogRoot+"/"), out.Files["worker-0"])
 	assert.True(t, strings.HasSuffix(filepath.Dir(out.Files["worker-0"]), "/attempt_0/0"), out.Files["worker-0"])
 }
@@ -193,17 +186,15 @@ func TestStacksLeaveTheLogsOfOthersAlone(t *testing.T) {
 	c := newControl(t)
 	c.host.LogRoot = t.TempDir()
 	c.process("worker-0", "")
-	out, err := c.stacks()
-	require.NoError(t, err)
+	out := must.Get(c.stacks())(t)
 	attempt := filepath.Dir(filepath.Dir(out.Files["worker-0"]))
 	require.True(t, strings.HasPrefix(attempt, c.host.LogRoot+"/"), attempt)
 	elsewhere := t.TempDir()
 	require.NoError(t, os.RemoveAll(attempt))
 	require.NoError(t, os.Symlink(elsewhere, attempt))
-	_, err = c.stacks()
+	_, err := c.stacks()
 	require.ErrorContains(t, err, "stacks of worker-0 on host host-a: ")
-	left, err := os.ReadDir(elsewhere)
-	require.NoError(t, err)
+	left := must.Get(os.ReadDir(elsewhere))(t)
 	assert.Empty(t, left)
 
 	for _, p := range c.host.plans.all() {
@@ -213,11 +204,9 @@ func TestStacksLeaveTheLogsOfOthersAlone(t *testing.T) {
 		})
 		require.NoError(t, err)
 	}
-	out, err = c.stacks()
-	require.NoError(t, err)
+	out = must.Get(c.stacks())(t)
 	assert.True(t, strings.HasPrefix(out.Files["worker-0"], c.host.captures.ownCaptures()+"/"), out.Files["worker-0"])
-	info, err := os.Stat(c.host.captures.ownCaptures())
-	require.NoError(t, err)
+	info := must.Get(os.Stat(c.host.captures.ownCaptures()))(t)
 	assert.Zero(t, info.Mode().Perm()&0o077)
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/taskenv"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/trust/guard"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
@@ -120,8 +121,7 @@ func TestPreflightRefusesLimitsThatCannotBeEnforced(t *testing.T) {
 // The tasks of a run on one host share its resources, even if they came there separately.
 func TestResourcesOfAHost_MPR33(t *testing.T) {
 	t.Setenv("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b,GPU-c")
-	plans, err := openPlans(t.TempDir())
-	require.NoError(t, err)
+	plans := must.Get(openPlans(t.TempDir()))(t)
 	h := assemble(&core{Config: Config{Name: "a"}, plans: plans})
 	run := runkey.Run{WorkflowID: "w"}
 	two, one := 2, 1
@@ -132,29 +132,24 @@ func TestResourcesOfAHost_MPR33(t *testing.T) {
 	all := s.TaskList()
 	in := hostapi.ReserveInput{Spec: s}
 
-	problems, err := h.checks.checkResources(run, in, all[:2])
-	require.NoError(t, err)
+	problems := must.Get(h.checks.checkResources(run, in, all[:2]))(t)
 	assert.Empty(t, problems)
-	_, err = plans.update(run, func(*plan) (*plan, error) {
+	_, err := plans.update(run, func(*plan) (*plan, error) {
 		return &plan{Run: run, Spec: s, Tasks: []string{"worker-1", "chief-0"}}, nil
 	})
 	require.NoError(t, err)
-	problems, err = h.checks.checkResources(run, in, all[1:])
-	require.NoError(t, err)
+	problems = must.Get(h.checks.checkResources(run, in, all[1:]))(t)
 	require.Len(t, problems, 1)
 	assert.Equal(t, "devices: 4 tasks on host a share 3 devices (auto), but each needs one; give some types devices: [], or have fewer tasks", problems[0].String())
-	problems, err = h.checks.checkResources(runkey.Run{WorkflowID: "another"}, in, all[1:])
-	require.NoError(t, err)
+	problems = must.Get(h.checks.checkResources(runkey.Run{WorkflowID: "another"}, in, all[1:]))(t)
 	assert.Empty(t, problems)
 
 	s.Tasks[2].Devices = spec.Resources{}
-	problems, err = h.checks.checkResources(run, in, all[1:])
-	require.NoError(t, err)
+	problems = must.Get(h.checks.checkResources(run, in, all[1:]))(t)
 	assert.Empty(t, problems)
 
 	// The order of local ranks counts, not the order of the reservations.
-	p, err := plans.get(run)
-	require.NoError(t, err)
+	p := must.Get(plans.get(run))(t)
 	p.Tasks = []string{"ps-0", "worker-1", "chief-0"}
 	p.Cluster.Members = []hostapi.Member{
 		{Type: "chief", Rank: 0, Host: "a"}, {Type: "worker", Index: 0, Rank: 1, Host: "b"},
@@ -169,8 +164,7 @@ func TestResourcesOfAHost_MPR33(t *testing.T) {
 			task = spec.Task{Type: typ, Index: index}
 		}
 		var process taskenv.Process
-		cpus, err := l.resources(task, &process)
-		require.NoError(t, err)
+		cpus := must.Get(l.resources(task, &process))(t)
 		assert.Equal(t, want, process.Devices["CUDA_VISIBLE_DEVICES"], name)
 		assert.NotEmpty(t, cpus)
 		assert.Len(t, cpus, process.CPUs)
@@ -184,8 +178,7 @@ func TestResourcesOfAHost_MPR33(t *testing.T) {
 	// If no resources are requested, nothing is set.
 	p.Spec = &spec.RunSpec{Tasks: s.Tasks[:2]}
 	var process taskenv.Process
-	cpus, err := l.resources(all[0], &process)
-	require.NoError(t, err)
+	cpus := must.Get(l.resources(all[0], &process))(t)
 	assert.Empty(t, cpus)
 	assert.Equal(t, taskenv.Process{}, process)
 }
@@ -202,8 +195,7 @@ func TestWhatIsNotUnderstood(t *testing.T) {
 		`{"generation": 0}`: "there is no spec",
 		`{"spec": {"command": ["true"], "tasks": [{"type": "worker"}]}, "generation": 0}`: "",
 	} {
-		var in hostapi.ReserveInput
-		require.NoError(t, json.Unmarshal([]byte(text), &in))
+		in := must.JSON[hostapi.ReserveInput](t, text)
 		err := h.reservations.understands(in)
 		if want == "" {
 			assert.NoError(t, err)
@@ -247,24 +239,21 @@ func TestAPartOfAnElasticRunIsUnderstood(t *testing.T) {
 func TestPlansThatAreNotUnderstood(t *testing.T) {
 	dir := t.TempDir()
 	assert.NoError(t, UnderstandsPlans(dir))
-	s, err := openPlans(dir)
-	require.NoError(t, err)
+	s := must.Get(openPlans(dir))(t)
 	run := runkey.Run{Namespace: "default", WorkflowID: "iris", RunID: "r1"}
-	_, err = s.update(run, func(*plan) (*plan, error) {
+	_, err := s.update(run, func(*plan) (*plan, error) {
 		return &plan{Run: run, Spec: &spec.RunSpec{Command: []string{"true"}}}, nil
 	})
 	require.NoError(t, err)
 	require.NoError(t, UnderstandsPlans(dir))
 
 	var text map[string]any
-	raw, err := os.ReadFile(s.path(run))
-	require.NoError(t, err)
+	raw := must.Get(os.ReadFile(s.path(run)))(t)
 	require.NoError(t, json.Unmarshal(raw, &text))
 	text["spec"].(map[string]any)["nice"] = 5
 	write := func(name string) {
 		t.Helper()
-		raw, err := json.Marshal(text)
-		require.NoError(t, err)
+		raw := must.Get(json.Marshal(text))(t)
 		require.NoError(t, os.WriteFile(name, raw, 0o600))
 	}
 	write(s.path(run))

@@ -16,6 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
@@ -33,9 +34,8 @@ func TestWhatIsLeftIsStoppedAsItsTypeIs(t *testing.T) {
 	p := &plan{Run: servedRun, Spec: s, Tasks: []string{"worker-0", "ps-0"}, Added: map[string]addedTask{"ps-7": {Task: spec.Task{Type: "ps", Index: 7}}}}
 
 	api := &stopped{}
-	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: api, Server: &describes{}, Log: zap.NewNop()})
-	require.NoError(t, err)
-	_, err = h.plans.update(servedRun, func(*plan) (*plan, error) { return p, nil })
+	h := must.Get(NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: api, Server: &describes{}, Log: zap.NewNop()}))(t)
+	_, err := h.plans.update(servedRun, func(*plan) (*plan, error) { return p, nil })
 	require.NoError(t, err)
 
 	require.NoError(t, h.watch.abandon(p, "for a test", nil))
@@ -46,8 +46,7 @@ func TestWhatIsLeftIsStoppedAsItsTypeIs(t *testing.T) {
 	require.Len(t, api.stops, 1)
 	assert.Equal(t, own, supervisor.Stop{Signal: api.stops[0].Signal, Grace: api.stops[0].Grace})
 
-	none, err := (*plan)(nil).stops()
-	require.NoError(t, err)
+	none := must.Get((*plan)(nil).stops())(t)
 	assert.Equal(t, supervisor.Stops{Stop: supervisor.Stop{Signal: int(unix.SIGTERM), Grace: defaultGrace}}, none)
 }
 
@@ -59,8 +58,7 @@ func TestAHostIsToldOfAStop(t *testing.T) {
 	tell := func(s spec.Stopping) *plan {
 		_, err := c.env.ExecuteActivity(c.host.TellStopping, hostapi.TellStoppingInput{Stopping: s})
 		require.NoError(t, err)
-		p, err := c.host.plans.get(run)
-		require.NoError(t, err)
+		p := must.Get(c.host.plans.get(run))(t)
 		return p
 	}
 	p := tell(spec.Stopping{Seq: 1, Stop: true, By: "worker-0"})
@@ -117,8 +115,7 @@ func TestAProcessThatReportedBeforeItWasStoppedHasFailed(t *testing.T) {
 	const grace = 50 * time.Millisecond
 	begin := func(t *testing.T) (*stopNotes, *taskLease, supervisor.Process) {
 		s := &stopNotes{}
-		host, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Log: zap.NewNop()})
-		require.NoError(t, err)
+		host := must.Get(NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Log: zap.NewNop()}))(t)
 		p := &plan{Spec: (&spec.RunSpec{Stop: spec.Stop{Grace: spec.DurationOf(grace)}}).WithDefaults()}
 		return s, &taskLease{Host: host, plan: p, key: runkey.Task{Task: "worker-0"}}, supervisor.Process{PID: 1, LogDir: t.TempDir()}
 	}
@@ -238,8 +235,7 @@ func TestTheEndOfAHostWaitsForItsLeases(t *testing.T) {
 			case "stop":
 				s.stop = last
 			}
-			h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Server: server, Log: zap.NewNop()})
-			require.NoError(t, err)
+			h := must.Get(NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Server: server, Log: zap.NewNop()}))(t)
 			held := make(chan error, 1)
 			over := make(chan struct{})
 			attend := func(ctx context.Context) error {

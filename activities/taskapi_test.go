@@ -22,6 +22,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskservices"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
@@ -38,8 +39,7 @@ func TestShortText(t *testing.T) {
 	assert.Equal(t, "31m", shortText("\u009b31m"))
 	assert.NotContains(t, shortText(strings.Repeat("\x1b", 300)+"\x00[31m"), "\x1b")
 	for _, s := range []string{strings.Repeat("<", 1000), strings.Repeat("\x00\"\\", 1000), strings.Repeat("\U0001F600", 1000)} {
-		b, err := json.Marshal(shortText(s))
-		require.NoError(t, err)
+		b := must.Get(json.Marshal(shortText(s)))(t)
 		assert.LessOrEqual(t, len(b), maxProgress+2)
 		assert.Greater(t, len(b), maxProgress-20)
 	}
@@ -63,8 +63,7 @@ func TestHeartbeatIsSmall(t *testing.T) {
 // served returns a host with a plan of two workers and these processes.
 func served(t *testing.T, state string, processes ...supervisor.Process) *Host {
 	t.Helper()
-	h, err := NewHost(Config{Name: "host-a", StateDir: state, Supervisor: &listed{processes: processes}, Log: zap.NewNop()})
-	require.NoError(t, err)
+	h := must.Get(NewHost(Config{Name: "host-a", StateDir: state, Supervisor: &listed{processes: processes}, Log: zap.NewNop()}))(t)
 	t.Cleanup(h.Close)
 	return h
 }
@@ -86,8 +85,7 @@ func TestServeTasksAgain(t *testing.T) {
 		}}}, nil
 	})
 	require.NoError(t, err)
-	path, err := first.listen(p, workerKey("0"), 0, t.TempDir())
-	require.NoError(t, err)
+	path := must.Get(first.listen(p, workerKey("0"), 0, t.TempDir()))(t)
 	first.Close()
 
 	logs := t.TempDir()
@@ -96,12 +94,10 @@ func TestServeTasksAgain(t *testing.T) {
 	second := served(t, state, living, ended)
 	require.NoError(t, second.ServeTasks(context.Background()))
 	t.Setenv(taskapi.SocketVar, path)
-	c, err := task.Current()
-	require.NoError(t, err)
+	c := must.Get(task.Current())(t)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	info, err := c.Info(ctx)
-	require.NoError(t, err)
+	info := must.Get(c.Info(ctx))(t)
 	assert.Equal(t, 2, info.RestartCount)
 	require.NoError(t, c.Result(ctx, 1))
 	assert.FileExists(t, logs+"/result.json")
@@ -204,9 +200,7 @@ func TestAHostThatWasCutOffSaysThatItIsThere(t *testing.T) {
 func (s *serving) again() *serving {
 	s.t.Helper()
 	next := *s
-	var err error
-	next.Host, err = NewHost(Config{Name: s.Name, StateDir: s.StateDir, Supervisor: emptied{}, Queues: s.queues, Server: beaten{}, Log: zap.NewNop()})
-	require.NoError(s.t, err)
+	next.Host = must.Get(NewHost(Config{Name: s.Name, StateDir: s.StateDir, Supervisor: emptied{}, Queues: s.queues, Server: beaten{}, Log: zap.NewNop()}))(s.t)
 	s.t.Cleanup(next.Close)
 	return &next
 }
@@ -228,8 +222,7 @@ func (s *serving) ended(number, code int, before ...supervisor.Process) (call st
 	q := supervisor.Process{Key: key, Number: number, Exit: &supervisor.Exit{Code: code}}
 	_, err := s.services.ProcessEnded(append(before, q), code == 0)
 	require.NoError(s.t, err)
-	p, err := s.plans.get(s.run)
-	require.NoError(s.t, err)
+	p := must.Get(s.plans.get(s.run))(s.t)
 	return p.inCall(q)
 }
 
@@ -286,8 +279,7 @@ func TestCallsOfProcessesThatAreOmittedAreForgotten(t *testing.T) {
 		s = s.again()
 		require.Equal(t, spec.UnknownCall, s.ended(number, 0, before...))
 	}
-	p, err := s.plans.get(s.run)
-	require.NoError(t, err)
+	p := must.Get(s.plans.get(s.run))(t)
 	var kept []int
 	for _, c := range p.Calls {
 		kept = append(kept, c.Process)

@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/mocks"
 
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -43,8 +44,7 @@ func TestQueueIsOpenedWithTheSettingsOfTheRun(t *testing.T) {
 			c.On("ExecuteWorkflow", mock.Anything, mock.Anything, closure.QueueType, mock.Anything).
 				Run(func(args mock.Arguments) { in = args.Get(3).(closure.QueueInput) }).
 				Return(nil, serviceerror.NewWorkflowExecutionAlreadyStarted("ended", "", "")).Once()
-			q, err := starter.Get(c, "iris-1", "").Closures(t.Context())
-			require.NoError(t, err)
+			q := must.Get(starter.Get(c, "iris-1", "").Closures(t.Context()))(t)
 			q.Close()
 			test.want.Run = spec.RunRef{WorkflowID: "iris-1", RunID: "first"}
 			assert.Equal(t, test.want, in)
@@ -80,8 +80,7 @@ func TestTaskNames(t *testing.T) {
 }
 
 func begun(t *testing.T, spec string) client.HistoryEventIterator {
-	input, err := converter.GetDefaultDataConverter().ToPayloads(rawJSON(spec))
-	require.NoError(t, err)
+	input := must.Get(converter.GetDefaultDataConverter().ToPayloads(rawJSON(spec)))(t)
 	events := mocks.NewHistoryEventIterator(t)
 	events.On("Next").Return(&historypb.HistoryEvent{
 		Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{

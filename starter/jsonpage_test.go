@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 var updateJSON = flag.Bool("update-json", false, "write the tables of help json anew")
@@ -40,8 +42,7 @@ func jsonPage(t *testing.T, name string, types ...jsonType) {
 	t.Helper()
 	const begin, end = "<!-- begin: made of the Go types -->\n", "<!-- end -->"
 	path := "help/topics/reference/" + name + ".md"
-	page, err := os.ReadFile(path)
-	require.NoError(t, err)
+	page := must.Get(os.ReadFile(path))(t)
 	head, rest, found := strings.Cut(string(page), begin)
 	require.True(t, found)
 	_, tail, found := strings.Cut(rest, end)
@@ -67,14 +68,12 @@ func jsonPage(t *testing.T, name string, types ...jsonType) {
 
 func structOf(t *testing.T, dir, name string) *ast.StructType {
 	t.Helper()
-	files, err := os.ReadDir(dir)
-	require.NoError(t, err)
+	files := must.Get(os.ReadDir(dir))(t)
 	for _, file := range files {
 		if !strings.HasSuffix(file.Name(), ".go") || strings.HasSuffix(file.Name(), "_test.go") {
 			continue
 		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), dir+"/"+file.Name(), nil, parser.ParseComments)
-		require.NoError(t, err)
+		parsed := must.Get(parser.ParseFile(token.NewFileSet(), dir+"/"+file.Name(), nil, parser.ParseComments))(t)
 		if o := parsed.Scope.Lookup(name); o != nil && o.Kind == ast.Typ {
 			return o.Decl.(*ast.TypeSpec).Type.(*ast.StructType)
 		}

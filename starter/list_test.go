@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -48,8 +49,7 @@ func TestTheListIsSortedByTheTimeItShows(t *testing.T) {
 	page("= 'Running'", "", "", listed("first", 1, 0, open), listed("fifth", 9, 0, open))
 	page("NOT IN ('Running', 'ContinuedAsNew')", "", "more", listed("fourth", 5, 1.5, done), listed("third", 3, 2.5, done))
 	page("NOT IN ('Running', 'ContinuedAsNew')", "more", "even more", listed("second", 2.8, 2.7, ended), listed("sixth", 10, 4, done))
-	runs, err := starter.List(t.Context(), c, starter.ListOptions{Limit: 3})
-	require.NoError(t, err)
+	runs := must.Get(starter.List(t.Context(), c, starter.ListOptions{Limit: 3}))(t)
 	var ids []string
 	for _, r := range runs {
 		ids = append(ids, r.RunID)
@@ -61,8 +61,7 @@ func TestTheListIsSortedByTheTimeItShows(t *testing.T) {
 
 	page("= 'Running'", "", "", listed("first", 1, 0, open), listed("fifth", 9, 0, open))
 	page("NOT IN ('Running', 'ContinuedAsNew')", "", "", listed("fourth", 5, 1.5, done), listed("third", 3, 2.5, done))
-	runs, err = starter.List(t.Context(), c, starter.ListOptions{Limit: 3, OpenFirst: true})
-	require.NoError(t, err)
+	runs = must.Get(starter.List(t.Context(), c, starter.ListOptions{Limit: 3, OpenFirst: true}))(t)
 	ids = nil
 	for _, r := range runs {
 		ids = append(ids, r.RunID)
@@ -71,27 +70,23 @@ func TestTheListIsSortedByTheTimeItShows(t *testing.T) {
 
 	page("= 'Running'", "", "", listed("hp-3", 1, 0, open))
 	page("NOT IN ('Running', 'ContinuedAsNew')", "", "", listed("hp-2", 5, 1.5, done), listed("hp-3", 9, 8, done), listed("hp-1", 8, 2.5, done), listed("hq-1", 7, 6, done))
-	found, err := starter.Matching(t.Context(), c, "hp-*", starter.AnyRuns)
-	require.NoError(t, err)
+	found := must.Get(starter.Matching(t.Context(), c, "hp-*", starter.AnyRuns))(t)
 	assert.Equal(t, []string{"hp-1", "hp-2", "hp-3"}, found, "in the order of their start, the last of each ID")
 	page("= 'Running'", "", "", listed("hp-3", 1, 0, open))
 	page("NOT IN ('Running', 'ContinuedAsNew')", "", "", listed("hp-2", 5, 1.5, done), listed("hp-3", 9, 8, done))
-	found, err = starter.Matching(t.Context(), c, "hp-*", starter.EndedRuns)
-	require.NoError(t, err)
+	found = must.Get(starter.Matching(t.Context(), c, "hp-*", starter.EndedRuns))(t)
 	assert.Equal(t, []string{"hp-2"}, found)
 
 	page("NOT IN ('Running', 'ContinuedAsNew')", "", "more", listed("late", 2, 1, done), listed("early", 5, 4, done))
 	page("= 'Running'", "", "more", listed("here", 1, 0, open), listed("open", 6, 0, open))
-	runs, err = starter.List(t.Context(), c, starter.ListOptions{Since: now.Add(-3 * time.Hour)})
-	require.NoError(t, err)
+	runs = must.Get(starter.List(t.Context(), c, starter.ListOptions{Since: now.Add(-3 * time.Hour)}))(t)
 	require.Len(t, runs, 2)
 	assert.Equal(t, "here", runs[0].RunID)
 	assert.Equal(t, "late", runs[1].RunID)
 
 	page("= 'Running'", "", "", listed("ends", 2, 0, open))
 	page("NOT IN ('Running', 'ContinuedAsNew')", "", "", listed("ends", 2, 0, ended))
-	runs, err = starter.List(t.Context(), c, starter.ListOptions{})
-	require.NoError(t, err)
+	runs = must.Get(starter.List(t.Context(), c, starter.ListOptions{}))(t)
 	require.Len(t, runs, 1, "a run that ends in between is one")
 	assert.False(t, runs[0].Open)
 }
@@ -103,8 +98,7 @@ func TestTheListTakesWhatRunsHaveNoted(t *testing.T) {
 		spec.AttributeVerdict: "timed-out", spec.AttributeCause: "timeout", spec.AttributeExitCode: "124",
 		spec.AttributeHost: []string{"a", "b"}, spec.AttributeRestarts: 7, spec.AttributePriority: "2",
 	} {
-		p, err := converter.GetDefaultDataConverter().ToPayload(value)
-		require.NoError(t, err)
+		p := must.Get(converter.GetDefaultDataConverter().ToPayload(value))(t)
 		fields[name] = p
 	}
 	c := mocks.NewClient(t)
@@ -114,8 +108,7 @@ func TestTheListTakesWhatRunsHaveNoted(t *testing.T) {
 		Execution: &commonpb.WorkflowExecution{WorkflowId: "iris-1"}, Status: enumspb.WORKFLOW_EXECUTION_STATUS_FAILED,
 		SearchAttributes: &commonpb.SearchAttributes{IndexedFields: fields},
 	}}}, nil).Once()
-	runs, err := starter.List(t.Context(), c, starter.ListOptions{Failed: true, Host: "a", Cause: "timeout"})
-	require.NoError(t, err)
+	runs := must.Get(starter.List(t.Context(), c, starter.ListOptions{Failed: true, Host: "a", Cause: "timeout"}))(t)
 	require.Len(t, runs, 1)
 	r := runs[0]
 	assert.Equal(t, spec.VerdictTimedOut, r.Verdict)
@@ -127,7 +120,7 @@ func TestTheListTakesWhatRunsHaveNoted(t *testing.T) {
 
 	c.On("ListWorkflow", mock.Anything, mock.Anything).
 		Return(nil, serviceerror.NewInvalidArgument("invalid query: ClusterRunCause is not a valid search attribute")).Once()
-	_, err = starter.List(t.Context(), c, starter.ListOptions{Cause: "oom"})
+	_, err := starter.List(t.Context(), c, starter.ListOptions{Cause: "oom"})
 	assert.ErrorContains(t, err, "the server does not know the search attribute ClusterRunCause: `temporal operator search-attribute create --name ClusterRunOwner --type Keyword ")
 }
 
@@ -166,8 +159,7 @@ func TestTheServerNarrowsTheList(t *testing.T) {
 			query = all
 		}
 		on(query).Return(found, nil)
-		runs, err := starter.List(t.Context(), c, starter.ListOptions{Open: true, Name: l.name, Owner: l.owner})
-		require.NoError(t, err)
+		runs := must.Get(starter.List(t.Context(), c, starter.ListOptions{Open: true, Name: l.name, Owner: l.owner}))(t)
 		assert.Len(t, runs, l.listed, l.name)
 	}
 }
@@ -175,8 +167,7 @@ func TestTheServerNarrowsTheList(t *testing.T) {
 // Of open runs the list has which tasks are silent, and when one last wrote output.
 func TestTheListHasSilentRuns(t *testing.T) {
 	payload := func(v any) *commonpb.Payload {
-		p, err := converter.GetDefaultDataConverter().ToPayload(v)
-		require.NoError(t, err)
+		p := must.Get(converter.GetDefaultDataConverter().ToPayload(v))(t)
 		return p
 	}
 	wrote := time.Unix(1000, 0).UTC()
@@ -202,8 +193,7 @@ func TestTheListHasSilentRuns(t *testing.T) {
 		beat("worker-1", 700), beat("worker-2", 0), beat("worker-0", 650), {ActivityId: "Release"},
 	}}, nil).Once()
 	c.On("DescribeWorkflowExecution", bounded, "other", "other").Return(&workflowservice.DescribeWorkflowExecutionResponse{}, nil).Once()
-	runs, err := starter.List(t.Context(), c, starter.ListOptions{Open: true, LastOutput: true})
-	require.NoError(t, err)
+	runs := must.Get(starter.List(t.Context(), c, starter.ListOptions{Open: true, LastOutput: true}))(t)
 	require.Len(t, runs, 2)
 	assert.Equal(t, wrote, runs[0].LastOutput, "of the task that is not silent")
 	assert.Zero(t, runs[1].LastOutput)
@@ -230,8 +220,7 @@ func TestListHasASweepOnce(t *testing.T) {
 		return strings.Contains(r.Query, "= 'Running'")
 	})).Return(&workflowservice.ListWorkflowExecutionsResponse{Executions: []*workflowpb.WorkflowExecutionInfo{other, second}}, nil)
 	c.On("ListWorkflow", mock.Anything, mock.Anything).Return(&workflowservice.ListWorkflowExecutionsResponse{Executions: []*workflowpb.WorkflowExecutionInfo{first}}, nil)
-	runs, err := starter.List(t.Context(), c, starter.ListOptions{})
-	require.NoError(t, err)
+	runs := must.Get(starter.List(t.Context(), c, starter.ListOptions{}))(t)
 	require.Len(t, runs, 2)
 	assert.Equal(t, "3", runs[0].ExecutionID)
 	assert.Equal(t, "2", runs[1].ExecutionID)
@@ -264,8 +253,7 @@ func TestListNamesTheStateOfOpenRuns(t *testing.T) {
 		c.On("DescribeWorkflowExecution", mock.Anything, id, id).Return(&workflowservice.DescribeWorkflowExecutionResponse{PendingActivities: pending}, nil)
 	}
 	states := func(o starter.ListOptions) map[string]string {
-		runs, err := starter.List(t.Context(), c, o)
-		require.NoError(t, err)
+		runs := must.Get(starter.List(t.Context(), c, o))(t)
 		found := map[string]string{}
 		for _, r := range runs {
 			found[r.RunID] = strings.TrimSpace(r.State + " " + strings.Join(r.After, " "))
@@ -282,8 +270,7 @@ func TestListNamesTheStateOfOpenRuns(t *testing.T) {
 		*args.Get(0).(*[]fleet.Waiting) = []fleet.Waiting{{Position: 1, Run: fleet.Run{WorkflowID: "queued"}}}
 	}).Return(nil)
 	c.On("QueryWorkflowWithOptions", mock.Anything, mock.Anything).Return(&client.QueryWorkflowWithOptionsResponse{QueryResult: queue}, nil)
-	pending, err := starter.GetFleet(c, "").Pending(t.Context())
-	require.NoError(t, err)
+	pending := must.Get(starter.GetFleet(c, "").Pending(t.Context()))(t)
 	require.Len(t, pending, 2)
 	assert.Equal(t, "queued", pending[0].Run.WorkflowID)
 	assert.Equal(t, "depends", pending[1].Run.WorkflowID)

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -90,15 +91,13 @@ func TestWait(t *testing.T) {
 }
 
 func TestWaitSucceeds(t *testing.T) {
-	result, err := starter.Get(ends(t, nil), "iris-1", "").Wait(t.Context())
-	require.NoError(t, err)
+	result := must.Get(starter.Get(ends(t, nil), "iris-1", "").Wait(t.Context()))(t)
 	assert.Equal(t, spec.VerdictSucceeded, result.Verdict)
 }
 
 // A server that is away for a while does not end the run.
 func TestWaitOutlastsAnOutage(t *testing.T) {
-	result, err := starter.Get(ends(t, serviceerror.NewUnavailable("gone"), nil), "iris-1", "").Wait(t.Context())
-	require.NoError(t, err)
+	result := must.Get(starter.Get(ends(t, serviceerror.NewUnavailable("gone"), nil), "iris-1", "").Wait(t.Context()))(t)
 	assert.Equal(t, spec.VerdictSucceeded, result.Verdict)
 }
 
@@ -205,8 +204,7 @@ func TestWaitNoticesAnEndThatNobodyTold(t *testing.T) {
 	c := mocks.NewClient(t)
 	c.On("GetWorkflow", mock.Anything, "iris-1", "").Return(run)
 	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(described(t, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED), nil)
-	result, err := starter.Get(c, "iris-1", "").Wait(t.Context())
-	require.NoError(t, err)
+	result := must.Get(starter.Get(c, "iris-1", "").Wait(t.Context()))(t)
 	assert.Equal(t, spec.VerdictSucceeded, result.Verdict)
 }
 

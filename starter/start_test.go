@@ -21,6 +21,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -43,8 +44,7 @@ func started(t *testing.T, options *client.StartWorkflowOptions) *mocks.Client {
 
 func TestStart(t *testing.T) {
 	var o client.StartWorkflowOptions
-	r, err := starter.Start(t.Context(), started(t, &o), validSpec(), starter.Options{Owner: "me@here"})
-	require.NoError(t, err)
+	r := must.Get(starter.Start(t.Context(), started(t, &o), validSpec(), starter.Options{Owner: "me@here"}))(t)
 	assert.Equal(t, "iris-1", r.ID)
 	assert.Equal(t, "execution", r.ExecutionID)
 

@@ -25,13 +25,13 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 func payloads(t *testing.T, v any) *commonpb.Payloads {
-	p, err := converter.GetDefaultDataConverter().ToPayloads(v)
-	require.NoError(t, err)
+	p := must.Get(converter.GetDefaultDataConverter().ToPayloads(v))(t)
 	return p
 }
 
@@ -77,8 +77,7 @@ func TestStatusOfAnOpenRun(t *testing.T) {
 	}).Return(nil)
 	c.On("QueryWorkflow", mock.Anything, "iris-1", "", spec.QueryStatus).Return(value, nil)
 
-	s, err := starter.Get(c, "iris-1", "").Status(t.Context())
-	require.NoError(t, err)
+	s := must.Get(starter.Get(c, "iris-1", "").Status(t.Context()))(t)
 	assert.True(t, s.Open)
 	assert.Equal(t, "me@here", s.Owner)
 	assert.Equal(t, "execution", s.ExecutionID)
@@ -120,8 +119,7 @@ func TestStatusSaysWhatARunWaitsFor(t *testing.T) {
 	value := mocks.NewEncodedValue(t)
 	value.On("Get", mock.Anything).Return(nil)
 	c.On("QueryWorkflow", mock.Anything, "iris-1", "", spec.QueryStatus).Return(value, nil)
-	s, err := starter.Get(c, "iris-1", "").Status(t.Context())
-	require.NoError(t, err)
+	s := must.Get(starter.Get(c, "iris-1", "").Status(t.Context()))(t)
 	until := time.Unix(200, 0).UTC()
 	assert.Equal(t, []starter.Waiting{
 		{Host: "b", Queue: "queue/host/b", Until: until},
@@ -132,8 +130,7 @@ func TestStatusSaysWhatARunWaitsFor(t *testing.T) {
 
 // historyOf returns a history of a run with only its first event.
 func historyOf(t *testing.T, s *spec.RunSpec) client.HistoryEventIterator {
-	input, err := converter.GetDefaultDataConverter().ToPayloads(s)
-	require.NoError(t, err)
+	input := must.Get(converter.GetDefaultDataConverter().ToPayloads(s))(t)
 	events := mocks.NewHistoryEventIterator(t)
 	events.On("Next").Return(&historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
 		WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{Input: input},
@@ -158,8 +155,7 @@ func TestStatusOfATerminatedRun(t *testing.T) {
 		}}
 	}).Return(nil)
 	c.On("QueryWorkflow", mock.Anything, "iris-1", mock.Anything, spec.QueryStatus).Return(value, nil)
-	s, err := starter.Get(c, "iris-1", "").Status(t.Context())
-	require.NoError(t, err)
+	s := must.Get(starter.Get(c, "iris-1", "").Status(t.Context()))(t)
 	assert.True(t, s.Terminated())
 	require.Len(t, s.Tasks, 2)
 	assert.Equal(t, "/logs", s.Tasks[0].LogDir)
@@ -177,8 +173,7 @@ func TestStatusIsAskedAgain(t *testing.T) {
 	}).Return(nil)
 	c.On("QueryWorkflow", mock.Anything, "iris-1", "", spec.QueryStatus).Return(nil, serviceerror.NewDeadlineExceeded("frozen")).Once()
 	c.On("QueryWorkflow", mock.Anything, "iris-1", "", spec.QueryStatus).Return(value, nil).Once()
-	s, err := starter.Get(c, "iris-1", "").Status(t.Context())
-	require.NoError(t, err)
+	s := must.Get(starter.Get(c, "iris-1", "").Status(t.Context()))(t)
 	assert.False(t, s.Unanswered)
 	assert.Equal(t, spec.RunRunning, s.State)
 	assert.Empty(t, s.Absence())
@@ -197,14 +192,12 @@ func TestStatusOfARunThatNobodyExecutes(t *testing.T) {
 
 func testStatusOfARunThatNobodyExecutes(t *testing.T, failure error, absence string) {
 	c := mocks.NewClient(t)
-	beat, err := converter.GetDefaultDataConverter().ToPayloads(spec.Heartbeat{Host: "host-b", LogDir: "/logs"})
-	require.NoError(t, err)
+	beat := must.Get(converter.GetDefaultDataConverter().ToPayloads(spec.Heartbeat{Host: "host-b", LogDir: "/logs"}))(t)
 	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(described(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
 		&workflowpb.PendingActivityInfo{ActivityId: "worker-1/0.0", HeartbeatDetails: beat}), nil)
 	c.On("QueryWorkflow", mock.Anything, "iris-1", "", spec.QueryStatus).Return(nil, failure)
 	c.On("GetWorkflowHistory", mock.Anything, "iris-1", "execution", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT).Return(historyOf(t, validSpec()))
-	s, err := starter.Get(c, "iris-1", "").Status(t.Context())
-	require.NoError(t, err)
+	s := must.Get(starter.Get(c, "iris-1", "").Status(t.Context()))(t)
 	assert.True(t, s.Open)
 	assert.True(t, s.Unanswered)
 	assert.Equal(t, absence, s.Absence())
@@ -225,8 +218,7 @@ func TestStatusOfAnEndedRun(t *testing.T) {
 		}}
 	}).Return(nil)
 	c.On("GetWorkflow", mock.Anything, "iris-1", "execution").Return(run)
-	s, err := starter.Get(c, "iris-1", "").Status(t.Context())
-	require.NoError(t, err)
+	s := must.Get(starter.Get(c, "iris-1", "").Status(t.Context()))(t)
 	assert.False(t, s.Open)
 	assert.Equal(t, spec.RunEnded, s.State)
 	assert.Equal(t, time.Minute, s.Ended.Sub(s.Started))
@@ -251,8 +243,7 @@ func TestBarriersOfTheRunItself(t *testing.T) {
 	})).Return(&workflowservice.ListWorkflowExecutionsResponse{Executions: []*workflowpb.WorkflowExecutionInfo{
 		{Execution: &commonpb.WorkflowExecution{WorkflowId: id}},
 	}}, nil)
-	barriers, err := starter.Get(c, "iris-1", "").Barriers(t.Context())
-	require.NoError(t, err)
+	barriers := must.Get(starter.Get(c, "iris-1", "").Barriers(t.Context()))(t)
 	assert.Equal(t, []starter.Barrier{{
 		Name: "end of epoch/1", Round: 7, Generation: 2, WorkflowID: id, Unanswered: true,
 		Waiting: []spec.BarrierWaiter{}, Missing: []starter.MissingTask{},

@@ -18,6 +18,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 var update = flag.Bool("update", false, "write the last column of behaviours.md anew")
@@ -32,8 +34,7 @@ var (
 // behaviours.md lists all behaviours that tests name, and only tests name them.
 func TestBehaviours(t *testing.T) {
 	const name = "behaviours.md"
-	text, err := os.ReadFile(name)
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile(name))(t)
 	shown, inTable := behavioursShown(t), map[string]bool{}
 	written := row.ReplaceAllStringFunc(string(text), func(line string) string {
 		m := row.FindStringSubmatch(line)
@@ -71,8 +72,7 @@ func behavioursShown(t *testing.T) map[string]map[string]bool {
 		if !slices.Contains([]string{".go", ".py", ".txt"}, filepath.Ext(path)) {
 			return nil
 		}
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
+		text := must.Get(os.ReadFile(path))(t)
 		path = filepath.ToSlash(path)[len("../"):]
 		matches := behaviour.FindAllStringSubmatchIndex(string(text), -1)
 		if matches == nil {
@@ -129,8 +129,7 @@ func testsOf(t *testing.T, path, text string) (tests []span) {
 	switch filepath.Ext(path) {
 	case ".go":
 		files := token.NewFileSet()
-		file, err := parser.ParseFile(files, path, text, parser.ParseComments)
-		require.NoError(t, err)
+		file := must.Get(parser.ParseFile(files, path, text, parser.ParseComments))(t)
 		for _, d := range file.Decls {
 			f, ok := d.(*ast.FuncDecl)
 			if !ok || !strings.HasPrefix(f.Name.Name, "Test") && !strings.HasPrefix(f.Name.Name, "Fuzz") {

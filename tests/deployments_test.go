@@ -19,6 +19,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -213,8 +214,7 @@ func TestKustomize(t *testing.T) {
 		t.Skip("kubectl is not installed")
 	}
 	cmd := exec.Command(kubectl, "kustomize", "../deployments/kustomize")
-	out, err := cmd.Output()
-	require.NoError(t, err)
+	out := must.Get(cmd.Output())(t)
 	checkManifests(t, out)
 	assert.NotContains(t, string(out), "kind: Secret", "nobody's key is here")
 }
@@ -297,8 +297,7 @@ func TestCompose(t *testing.T) {
 	}
 	decodeFile(t, "../deployments/compose.yaml", &compose)
 	// The Temporal version must be the same as in the embedded server's go.mod.
-	module, err := os.ReadFile("../deployments/devserver/go.mod")
-	require.NoError(t, err)
+	module := must.Get(os.ReadFile("../deployments/devserver/go.mod"))(t)
 	server := regexp.MustCompile(`go\.temporal\.io/server v(\S+)`).FindSubmatch(module)
 	require.NotNil(t, server)
 	for name, s := range compose.Services {
@@ -327,7 +326,6 @@ func TestCompose(t *testing.T) {
 
 func decodeFile(t *testing.T, path string, into any) {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile(path))(t)
 	require.NoError(t, yaml.Unmarshal(text, into), path)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -23,8 +24,7 @@ func TestOneVersion(t *testing.T) {
 		"../activities/tasks/python/pyproject.toml": "\nversion = \"" + spec.Version + "\"\n",
 		"../activities/tasks/taskapi/openapi.yaml":  "\n  version: " + spec.Version + "\n",
 	} {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
+		text := must.Get(os.ReadFile(file))(t)
 		assert.Contains(t, string(text), line, file)
 	}
 	assert.DirExists(t, "../workflows/testdata/replay/v"+spec.Version, "make record records its histories")
@@ -72,8 +72,7 @@ func TestLicenses(t *testing.T) {
 		cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not (or .Main .Replace)}}{{.Path}} {{.Dir}}{{end}}{{end}}", p.pkg)
 		cmd.Dir = p.module
 		cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64")
-		out, err := cmd.Output()
-		require.NoError(t, err)
+		out := must.Get(cmd.Output())(t)
 		modules := strings.Split(strings.TrimSpace(string(out)), "\n")
 		slices.Sort(modules)
 		for _, line := range slices.Compact(modules) {
@@ -92,24 +91,21 @@ func TestLicenses(t *testing.T) {
 		require.NoError(t, os.WriteFile(name, []byte(b.String()), 0o644))
 		return
 	}
-	written, err := os.ReadFile(name)
-	require.NoError(t, err)
+	written := must.Get(os.ReadFile(name))(t)
 	assert.Equal(t, string(written), b.String(), "go test ./tests -run Licenses -update")
 }
 
 // licenseOf names the licences in a module's directory.
 func licenseOf(t *testing.T, dir string) string {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
+	entries := must.Get(os.ReadDir(dir))(t)
 	var found []string
 	for _, e := range entries {
 		name := strings.ToLower(e.Name())
 		if e.IsDir() || !strings.HasPrefix(name, "license") && !strings.HasPrefix(name, "licence") && !strings.HasPrefix(name, "copying") {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		require.NoError(t, err)
+		text := must.Get(os.ReadFile(filepath.Join(dir, e.Name())))(t)
 		words := strings.Join(strings.Fields(strings.ToLower(string(text))), " ")
 		for _, l := range licenses {
 			// Others name the GPL as one that they go together with.

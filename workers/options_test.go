@@ -18,26 +18,23 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 func TestDefaults(t *testing.T) {
-	name, err := os.Hostname()
-	require.NoError(t, err)
-	o, err := Options{StateDir: "/state"}.withDefaults()
-	require.NoError(t, err)
+	name := must.Get(os.Hostname())(t)
+	o := must.Get(Options{StateDir: "/state"}.withDefaults())(t)
 	assert.Equal(t, name, o.Host)
 	assert.Equal(t, spec.TaskQueue, o.Queue)
 	assert.Equal(t, 2*time.Second, o.OrphanGrace)
 
 	given := Options{StateDir: "/state", Host: "host-a", Queue: "q", OrphanGrace: time.Minute, Slots: 3}
-	o, err = given.withDefaults()
-	require.NoError(t, err)
+	o = must.Get(given.withDefaults())(t)
 	assert.Equal(t, given, o)
-	again, err := o.withDefaults()
-	require.NoError(t, err)
+	again := must.Get(o.withDefaults())(t)
 	assert.Equal(t, o, again, "a side has the options of its supervisor")
 
 	assert.Equal(t, "/state/logs", (&side{Options: o}).logRoot())
@@ -53,10 +50,9 @@ func TestAHostWorkerThatCannotBe(t *testing.T) {
 	require.ErrorContains(t, Supervise(t.Context(), Options{StateDir: file}, nil, Owner{}), file)
 
 	dir := t.TempDir()
-	state, err := supervisor.OpenState(dir)
-	require.NoError(t, err)
+	state := must.Get(supervisor.OpenState(dir))(t)
 	defer state.Close()
-	err = Supervise(t.Context(), Options{StateDir: dir}, []string{"/no/such/side"}, Owner{})
+	err := Supervise(t.Context(), Options{StateDir: dir}, []string{"/no/such/side"}, Owner{})
 	require.ErrorContains(t, err, dir, "another one has it")
 }
 
@@ -64,8 +60,7 @@ func TestAHostWorkerThatCannotBe(t *testing.T) {
 func TestASideByHand(t *testing.T) {
 	t.Setenv(optionsVar, "")
 	require.ErrorContains(t, Side(context.Background()), "this command is started by a clusterrun supervisor, not by hand")
-	text, err := json.Marshal(Options{StateDir: t.TempDir()})
-	require.NoError(t, err)
+	text := must.Get(json.Marshal(Options{StateDir: t.TempDir()}))(t)
 	t.Setenv(optionsVar, string(text))
 	require.Error(t, Side(context.Background()))
 	_, told := os.LookupEnv(optionsVar)
@@ -173,18 +168,15 @@ func TestServiceSocket(t *testing.T) {
 		"abstract": "@" + filepath.Join(t.TempDir(), "socket"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: address, Net: "unixgram"})
-			require.NoError(t, err)
+			l := must.Get(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: address, Net: "unixgram"}))(t)
 			defer l.Close()
 			require.NoError(t, l.SetReadDeadline(time.Now().Add(time.Minute)))
 			require.NoError(t, sendService(address, serviceStopping))
 			require.NoError(t, sendService(address, serviceReady))
 			message := make([]byte, 100)
-			n, err := l.Read(message)
-			require.NoError(t, err)
+			n := must.Get(l.Read(message))(t)
 			assert.Equal(t, "STOPPING=1", string(message[:n]))
-			n, err = l.Read(message)
-			require.NoError(t, err)
+			n = must.Get(l.Read(message))(t)
 			assert.Equal(t, "READY=1", string(message[:n]))
 		})
 	}

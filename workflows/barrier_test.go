@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -77,8 +78,7 @@ func TestBarrierQuery(t *testing.T) {
 	b.OnActivity(spec.ActivityBarrierCheck, mock.Anything, mock.Anything).Return(unchanged).Maybe()
 	b.arrive(time.Second, "a", time.Minute, "worker-0")
 	b.RegisterDelayedCallback(func() {
-		v, err := b.QueryWorkflow(spec.QueryBarrier)
-		require.NoError(t, err)
+		v := must.Get(b.QueryWorkflow(spec.QueryBarrier))(t)
 		var s spec.BarrierStatus
 		require.NoError(t, v.Get(&s))
 		require.Equal(t, "epoch", s.Name)

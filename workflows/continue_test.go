@@ -22,6 +22,7 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/closures/queue"
@@ -78,10 +79,8 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) start(t *testing.T, s spec.RunSpec, from *workflows.Resumption) error {
 	s.Command, s.Tasks = []string{"x"}, []spec.TaskGroup{{Type: "worker"}}
-	data, err := json.Marshal(s)
-	require.NoError(t, err)
-	payload, err := converter.GetDefaultDataConverter().ToPayload(json.RawMessage(data))
-	require.NoError(t, err)
+	data := must.Get(json.Marshal(s))(t)
+	payload := must.Get(converter.GetDefaultDataConverter().ToPayload(json.RawMessage(data)))(t)
 	w.ExecuteWorkflow(spec.WorkflowType, converter.NewRawValue(payload), from)
 	require.True(t, w.IsWorkflowCompleted())
 	return w.GetWorkflowError()
@@ -369,16 +368,13 @@ func TestReplay(t *testing.T) {
 		spec.TrialWorkflowType:   workflows.ClusterRun,
 		closure.QueueType:        queue.Workflow,
 	}
-	files, err := filepath.Glob("testdata/replay/*/*.json")
-	require.NoError(t, err)
+	files := must.Get(filepath.Glob("testdata/replay/*/*.json"))(t)
 	replayed := map[string]bool{}
 	for _, file := range files {
 		t.Run(file, func(t *testing.T) {
-			f, err := os.Open(file)
-			require.NoError(t, err)
+			f := must.Get(os.Open(file))(t)
 			defer f.Close()
-			history, err := client.HistoryFromJSON(f, client.HistoryJSONOptions{})
-			require.NoError(t, err)
+			history := must.Get(client.HistoryFromJSON(f, client.HistoryJSONOptions{}))(t)
 			begun := history.Events[0].GetWorkflowExecutionStartedEventAttributes()
 			name := begun.GetWorkflowType().GetName()
 			r := worker.NewWorkflowReplayer()

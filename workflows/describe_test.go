@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
@@ -19,8 +20,7 @@ import (
 // detailsOf returns the details that the Web UI shows of a workflow.
 func detailsOf(t *testing.T, w *testsuite.TestWorkflowEnvironment) string {
 	t.Helper()
-	v, err := w.QueryWorkflow("__temporal_workflow_metadata")
-	require.NoError(t, err)
+	v := must.Get(w.QueryWorkflow("__temporal_workflow_metadata"))(t)
 	var m sdkpb.WorkflowMetadata
 	require.NoError(t, v.Get(&m))
 	return m.GetCurrentDetails()

@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -107,8 +108,7 @@ func (w *fleetWorld) ask(after time.Duration, run string, tasks int) {
 }
 
 func (w *fleetWorld) hosts() map[string]fleet.HostState {
-	v, err := w.QueryWorkflow(spec.QueryHosts)
-	require.NoError(w.t, err)
+	v := must.Get(w.QueryWorkflow(spec.QueryHosts))(w.t)
 	var hosts []fleet.HostStatus
 	require.NoError(w.t, v.Get(&hosts))
 	states := map[string]fleet.HostState{}

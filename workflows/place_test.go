@@ -22,6 +22,7 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -92,10 +93,8 @@ func TestAnElasticRunWantsAFleet(t *testing.T) {
 // execute runs a spec to its end.
 func execute(t *testing.T, env *testsuite.TestWorkflowEnvironment, s spec.RunSpec) {
 	t.Helper()
-	data, err := json.Marshal(s)
-	require.NoError(t, err)
-	payload, err := converter.GetDefaultDataConverter().ToPayload(json.RawMessage(data))
-	require.NoError(t, err)
+	data := must.Get(json.Marshal(s))(t)
+	payload := must.Get(converter.GetDefaultDataConverter().ToPayload(json.RawMessage(data)))(t)
 	env.ExecuteWorkflow(spec.WorkflowType, converter.NewRawValue(payload), (*workflows.Resumption)(nil))
 	require.True(t, env.IsWorkflowCompleted())
 }
@@ -380,8 +379,7 @@ func TestAPreemptedRunReturnsToTheQueue(t *testing.T) {
 					asked = append(asked, *m.Asked)
 					w.RegisterDelayedCallback(func() {
 						if m.Asked.Generation > 0 {
-							v, err := w.QueryWorkflow(spec.QueryStatus)
-							require.NoError(t, err)
+							v := must.Get(w.QueryWorkflow(spec.QueryStatus))(t)
 							var s spec.Status
 							require.NoError(t, v.Get(&s))
 							assert.Equal(t, spec.RunPlacing, s.State)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -23,16 +24,14 @@ func TestTheStatusOfTheLargestRunFits(t *testing.T) {
 		r.placed[name], r.addresses[name] = &host{name: fmt.Sprint("host-", i/40)}, fmt.Sprint("10.0.0.7:", 20000+i)
 		r.launches[name] = newLaunch(a.(lifecycle.Launch), nil)
 	}
-	status, err := r.answerStatus()
-	require.NoError(t, err)
+	status := must.Get(r.answerStatus())(t)
 	assert.Less(t, sizeOf(status), maxStatus)
 	for i := range 2000 {
 		r.machine.Step(lifecycle.TaskEnded{Task: spec.TaskName("worker", i), Exit: &spec.Exit{
 			Cause: spec.CauseOrigin, ExitCode: 3, Message: strings.Repeat("m", 1000), LogDir: "/" + strings.Repeat("d", 100),
 		}})
 	}
-	status, err = r.answerStatus()
-	require.NoError(t, err)
+	status = must.Get(r.answerStatus())(t)
 	assert.Less(t, sizeOf(status), maxStatus)
 	require.Len(t, status.Tasks, spec.MaxTasks)
 	assert.Equal(t, spec.TaskEnded, status.Tasks[0].State)

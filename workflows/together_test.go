@@ -19,6 +19,7 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows"
 	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -126,13 +127,11 @@ func (w *togetherWorld) tell(ctx context.Context, in hostapi.TellStoppingInput) 
 func (w *togetherWorld) run(s spec.RunSpec) (*spec.RunResult, error) {
 	s.Command = []string{"x"}
 	s.Tasks = []spec.TaskGroup{{Type: "worker", Count: new(2)}, {Type: "ps", Addresses: []string{"b:2222"}}}
-	data, err := json.Marshal(s)
-	require.NoError(w.t, err)
-	payload, err := converter.GetDefaultDataConverter().ToPayload(json.RawMessage(data))
-	require.NoError(w.t, err)
+	data := must.Get(json.Marshal(s))(w.t)
+	payload := must.Get(converter.GetDefaultDataConverter().ToPayload(json.RawMessage(data)))(w.t)
 	w.ExecuteWorkflow(spec.WorkflowType, converter.NewRawValue(payload), nil)
 	require.True(w.t, w.IsWorkflowCompleted())
-	err = w.GetWorkflowError()
+	err := w.GetWorkflowError()
 	var (
 		app       *temporal.ApplicationError
 		cancelled *temporal.CanceledError
@@ -166,8 +165,7 @@ func (w *togetherWorld) ask(after time.Duration, update fmt.Stringer, q any, ans
 }
 
 func (w *togetherWorld) status() spec.Status {
-	v, err := w.QueryWorkflow(spec.QueryStatus)
-	require.NoError(w.t, err)
+	v := must.Get(w.QueryWorkflow(spec.QueryStatus))(w.t)
 	var s spec.Status
 	require.NoError(w.t, v.Get(&s))
 	return s
@@ -273,8 +271,7 @@ func TestStopTogetherIsRefused(t *testing.T) {
 	refused(spec.TogetherRequest{Error: &spec.TogetherError{}}, spec.UpdateStopTogether, "error: says nothing", time.Second)
 	refused(spec.ClearStopRequest{Task: "x"}, spec.UpdateClearStop, "task", time.Second)
 	w.RegisterDelayedCallback(func() { w.end(0, "worker-0", "worker-1", "ps-0") }, 2*time.Second)
-	r, err := w.run(spec.RunSpec{})
-	require.NoError(t, err)
+	r := must.Get(w.run(spec.RunSpec{}))(t)
 	assert.Nil(t, r.Stopping)
 	assert.Empty(t, w.told)
 }
@@ -302,8 +299,7 @@ func TestTheNextGenerationKnowsOfAClear(t *testing.T) {
 		again = append(again, s)
 	})
 	w.RegisterDelayedCallback(func() { w.end(0, "worker-0", "worker-1", "ps-0") }, time.Minute)
-	r, err := w.run(spec.RunSpec{RestartScope: spec.RestartScopeGroup})
-	require.NoError(t, err)
+	r := must.Get(w.run(spec.RunSpec{RestartScope: spec.RestartScopeGroup}))(t)
 	assert.Equal(t, []spec.Stopping{{Seq: 2}}, again)
 	assert.Equal(t, 1, r.Generation)
 	cleared := &spec.Stopping{Seq: 2}

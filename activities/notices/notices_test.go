@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // The example of the specification of Standard Webhooks.
@@ -73,11 +75,10 @@ func command(bound time.Duration, script string) Command {
 func TestCommand(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "got")
 	require.NoError(t, command(time.Minute, "cat > "+file).Run(t.Context(), []byte("body")))
-	got, err := os.ReadFile(file)
-	require.NoError(t, err)
+	got := must.Get(os.ReadFile(file))(t)
 	assert.Equal(t, "body", string(got))
 
-	err = command(time.Minute, "echo no such mailbox >&2; exit 3").Run(t.Context(), nil)
+	err := command(time.Minute, "echo no such mailbox >&2; exit 3").Run(t.Context(), nil)
 	require.EqualError(t, err, "sh ended with exit status 3, and wrote: no such mailbox")
 	err = command(time.Minute, "head -c 1000000 /dev/zero | tr '\\0' x; exit 1").Run(t.Context(), nil)
 	assert.Less(t, len(err.Error()), 500)

@@ -25,6 +25,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/tasks/taskservices"
 	"github.com/clusterrun/clusterrun/activities/trust/codec"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
@@ -205,8 +206,7 @@ func (s *sharing) Next() (*historypb.HistoryEvent, error) {
 func TestReadShared(t *testing.T) {
 	at := hostapi.Shared{WorkflowID: "iris/shared/1/1", RunID: "2"}
 	want := hostapi.Cluster{Hosts: 2, Members: hostapi.Members{{Type: "worker", Host: "a"}, {Type: "worker", Index: 1, Host: "b"}}}
-	input, err := codec.Converter.ToPayloads(want)
-	require.NoError(t, err)
+	input := must.Get(codec.Converter.ToPayloads(want))(t)
 	var s Server
 	var got hostapi.Cluster
 	require.ErrorIs(t, s.ReadShared(t.Context(), at, &got), errNotConnected)
@@ -214,7 +214,7 @@ func TestReadShared(t *testing.T) {
 	require.NoError(t, s.ReadShared(t.Context(), at, &got))
 	assert.Equal(t, want, got)
 
-	err = s.ReadShared(t.Context(), hostapi.Shared{WorkflowID: "iris/shared/1/1", RunID: "3"}, &got)
+	err := s.ReadShared(t.Context(), hostapi.Shared{WorkflowID: "iris/shared/1/1", RunID: "3"}, &got)
 	require.ErrorContains(t, err, "from workflow iris/shared/1/1: no such execution")
 	// A host without the key of an encrypted run names the key.
 	input.Payloads[0].Metadata[converter.MetadataEncoding] = []byte(spec.PayloadEncoding)

@@ -17,14 +17,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // unpack writes the files of a tarball below dir.
 func unpack(t *testing.T, path, dir string) {
 	t.Helper()
-	f, err := os.Open(path)
-	require.NoError(t, err)
+	f := must.Get(os.Open(path))(t)
 	defer f.Close()
 	for r := tar.NewReader(f); ; {
 		h, err := r.Next()
@@ -32,8 +32,7 @@ func unpack(t *testing.T, path, dir string) {
 			return
 		}
 		require.NoError(t, err)
-		content, err := io.ReadAll(r)
-		require.NoError(t, err)
+		content := must.Get(io.ReadAll(r))(t)
 		name := filepath.Join(dir, filepath.Clean("/"+h.Name))
 		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
 		require.NoError(t, os.WriteFile(name, content, 0o600))
@@ -45,14 +44,11 @@ func imageIn(t *testing.T, path string) v1.Image {
 	t.Helper()
 	dir := t.TempDir()
 	unpack(t, path, dir)
-	index, err := layout.ImageIndexFromPath(dir)
-	require.NoError(t, err)
-	manifest, err := index.IndexManifest()
-	require.NoError(t, err)
+	index := must.Get(layout.ImageIndexFromPath(dir))(t)
+	manifest := must.Get(index.IndexManifest())(t)
 	require.Len(t, manifest.Manifests, 1)
 	assert.Equal(t, spec.Version, manifest.Manifests[0].Annotations["org.opencontainers.image.ref.name"])
-	image, err := index.Image(manifest.Manifests[0].Digest)
-	require.NoError(t, err)
+	image := must.Get(index.Image(manifest.Manifests[0].Digest))(t)
 	require.NoError(t, validate.Image(image))
 	return image
 }
@@ -71,15 +67,12 @@ func TestImage(t *testing.T) {
 	for _, path := range []string{first, second} {
 		require.NoError(t, writeImage(path, "arm64", ca, programs, when))
 	}
-	a, err := os.ReadFile(first)
-	require.NoError(t, err)
-	b, err := os.ReadFile(second)
-	require.NoError(t, err)
+	a := must.Get(os.ReadFile(first))(t)
+	b := must.Get(os.ReadFile(second))(t)
 	assert.True(t, bytes.Equal(a, b), "the same programs make the same bytes")
 
 	image := imageIn(t, first)
-	config, err := image.ConfigFile()
-	require.NoError(t, err)
+	config := must.Get(image.ConfigFile())(t)
 	assert.Equal(t, "linux/arm64", config.Platform().String())
 	assert.True(t, when.Equal(config.Created.Time))
 	assert.Equal(t, "65532:65532", config.Config.User)
@@ -87,11 +80,9 @@ func TestImage(t *testing.T) {
 	assert.Contains(t, config.Config.Env, "CLUSTERRUN_STATE_DIR=/state")
 	assert.Contains(t, config.Config.Volumes, "/state")
 
-	layers, err := image.Layers()
-	require.NoError(t, err)
+	layers := must.Get(image.Layers())(t)
 	require.Len(t, layers, 1)
-	r, err := layers[0].Uncompressed()
-	require.NoError(t, err)
+	r := must.Get(layers[0].Uncompressed())(t)
 	defer r.Close()
 	type file struct {
 		mode    fs.FileMode
@@ -105,8 +96,7 @@ func TestImage(t *testing.T) {
 			break
 		}
 		require.NoError(t, err)
-		content, err := io.ReadAll(files)
-		require.NoError(t, err)
+		content := must.Get(io.ReadAll(files))(t)
 		assert.True(t, when.Equal(h.ModTime), h.Name)
 		got[h.Name] = file{h.FileInfo().Mode(), h.Uid, string(content)}
 	}

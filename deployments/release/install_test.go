@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // machine executes programs for an architecture, by an emulator where one is named.
@@ -42,8 +44,7 @@ func (m machine) works(t *testing.T, dir string) {
 	t.Helper()
 	for _, name := range []string{"clusterrun", "clusterrun-devserver"} {
 		m.executes(t, filepath.Join(dir, "bin", name))
-		info, err := os.Stat(filepath.Join(dir, "bin", name))
-		require.NoError(t, err)
+		info := must.Get(os.Stat(filepath.Join(dir, "bin", name)))(t)
 		assert.Equal(t, fs.FileMode(0o755), info.Mode())
 		assert.Equal(t, int64(1700000000), info.ModTime().Unix())
 	}
@@ -51,8 +52,7 @@ func (m machine) works(t *testing.T, dir string) {
 		"man/man1/clusterrun-run.1.gz", "bash-completion/completions/clusterrun", "zsh/site-functions/_clusterrun",
 		"fish/vendor_completions.d/clusterrun.fish", "doc/clusterrun/licenses.md",
 	} {
-		info, err := os.Stat(filepath.Join(dir, "share", name))
-		require.NoError(t, err)
+		info := must.Get(os.Stat(filepath.Join(dir, "share", name)))(t)
 		assert.Equal(t, fs.FileMode(0o644), info.Mode())
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -15,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -75,8 +75,7 @@ func TestManualPages(t *testing.T) {
 
 	t.Run("roff", func(t *testing.T) {
 		need(t, "groff")
-		pages, err := filepath.Glob(dir + "/man/man?/*")
-		require.NoError(t, err)
+		pages := must.Get(filepath.Glob(dir + "/man/man?/*"))(t)
 		assert.Empty(t, output(t, dir, "groff", append([]string{"-man", "-Tutf8", "-ww", "-z"}, pages...)...))
 	})
 	need(t, "man")
@@ -114,13 +113,11 @@ func TestCompletions(t *testing.T) {
 }
 
 func TestSBOM(t *testing.T) {
-	self, err := os.Executable()
-	require.NoError(t, err)
+	self := must.Get(os.Executable())(t)
 	t.Chdir("../..")
 	var b bytes.Buffer
 	require.NoError(t, writeSBOM(&b, []string{self}, time.Unix(1700000000, 0).UTC()))
-	var list bom
-	require.NoError(t, json.Unmarshal(b.Bytes(), &list))
+	list := must.JSON[bom](t, b.Bytes())
 	assert.Equal(t, "2023-11-14T22:13:20Z", list.Metadata.Timestamp)
 	refs := map[string]component{list.Metadata.Component.Ref: list.Metadata.Component}
 	cobra := false
@@ -152,8 +149,7 @@ func packed(t *testing.T, architecture string) (dist string, names []string) {
 	certificates := filepath.Join(programs, "ca.pem")
 	require.NoError(t, os.WriteFile(certificates, []byte("-----BEGIN CERTIFICATE-----\n"), 0o600))
 	t.Setenv("CERTIFICATES", certificates)
-	self, err := os.Executable()
-	require.NoError(t, err)
+	self := must.Get(os.Executable())(t)
 	require.NoError(t, os.Symlink(self, filepath.Join(programs, "release")))
 	const program = "package main\nimport (\"os\"; \"runtime\")\nfunc main() { os.Stdout.WriteString(os.Args[1] + \" \" + runtime.GOARCH) }\n"
 	require.NoError(t, os.WriteFile(filepath.Join(programs, "main.go"), []byte(program), 0o600))
@@ -167,8 +163,7 @@ func packed(t *testing.T, architecture string) (dist string, names []string) {
 	dist = filepath.Join(t.TempDir(), "dist")
 	t.Setenv("DIST", dist)
 	output(t, ".", "./build", "release", architecture)
-	entries, err := os.ReadDir(dist)
-	require.NoError(t, err)
+	entries := must.Get(os.ReadDir(dist))(t)
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
@@ -178,11 +173,9 @@ func packed(t *testing.T, architecture string) (dist string, names []string) {
 // A release is packed twice, from programs that are there.
 func TestRelease(t *testing.T) {
 	dist, names := packed(t, runtime.GOARCH)
-	sums, err := os.ReadFile(filepath.Join(dist, "SHA256SUMS"))
-	require.NoError(t, err)
+	sums := must.Get(os.ReadFile(filepath.Join(dist, "SHA256SUMS")))(t)
 	second, _ := packed(t, runtime.GOARCH)
-	again, err := os.ReadFile(filepath.Join(second, "SHA256SUMS"))
-	require.NoError(t, err)
+	again := must.Get(os.ReadFile(filepath.Join(second, "SHA256SUMS")))(t)
 	assert.Equal(t, string(sums), string(again), "the same programs make the same packages")
 
 	output(t, dist, "sha256sum", "--check", "--strict", "SHA256SUMS")

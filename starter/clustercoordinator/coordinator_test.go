@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/tests/queues"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
@@ -34,8 +35,7 @@ func newFixture(t *testing.T) *fixture {
 
 func (f *fixture) attach() *Coordinator {
 	f.t.Helper()
-	q, err := closurequeue.Open(patience(f.t), f.Server, "", closure.QueueInput{Run: queues.Run}, nil)
-	require.NoError(f.t, err)
+	q := must.Get(closurequeue.Open(patience(f.t), f.Server, "", closure.QueueInput{Run: queues.Run}, nil))(f.t)
 	c := Of(q)
 	f.t.Cleanup(c.Close)
 	return c
@@ -43,8 +43,7 @@ func (f *fixture) attach() *Coordinator {
 
 func (f *fixture) schedule(function string, args ...any) *RemoteValue {
 	f.t.Helper()
-	v, err := f.Schedule(patience(f.t), function, args...)
-	require.NoError(f.t, err)
+	v := must.Get(f.Schedule(patience(f.t), function, args...))(f.t)
 	return v
 }
 
@@ -81,18 +80,15 @@ func TestAJoinHoldsSchedulesBack(t *testing.T) {
 	joined := make(chan error, 1)
 	go func() { joined <- f.Join(patience(t)) }()
 	require.Eventually(t, func() bool { return f.Updates(closure.UpdateJoin) == 1 }, time.Minute, time.Millisecond)
-	detached, err := f.ScheduleWith(patience(t), closure.Options{Detached: true}, "same", []any{1}, nil)
-	require.NoError(t, err)
-	one, err := Get[int](patience(t), detached)
-	require.NoError(t, err)
+	detached := must.Get(f.ScheduleWith(patience(t), closure.Options{Detached: true}, "same", []any{1}, nil))(t)
+	one := must.Get(Get[int](patience(t), detached))(t)
 	assert.Equal(t, 1, one)
 	over, cancel := context.WithCancel(patience(t))
 	cancel()
-	_, err = f.Schedule(over, "same", 2)
+	_, err := f.Schedule(over, "same", 2)
 	require.ErrorIs(t, err, context.Canceled)
 	close(f.release)
 	require.NoError(t, <-joined)
-	two, err := Get[int](patience(t), f.schedule("same", 2))
-	require.NoError(t, err)
+	two := must.Get(Get[int](patience(t), f.schedule("same", 2)))(t)
 	assert.Equal(t, 2, two)
 }

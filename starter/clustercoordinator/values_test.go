@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
@@ -52,10 +53,9 @@ func TestAborted(t *testing.T) {
 	t.Run("the coordinator was closed", func(t *testing.T) {
 		f := newFixture(t)
 		v := f.schedule("wait")
-		id, err := v.ID(patience(t))
-		require.NoError(t, err)
+		id := must.Get(v.ID(patience(t)))(t)
 		f.Close()
-		_, err = Get[string](patience(t), v)
+		_, err := Get[string](patience(t), v)
 		require.EqualError(t, err, text+" (the coordinator was closed)")
 		assert.Equal(t, Aborted, v.State())
 		var said *closure.Error
@@ -65,9 +65,8 @@ func TestAborted(t *testing.T) {
 	t.Run("cancelled is not aborted", func(t *testing.T) {
 		f := newFixture(t)
 		v := f.schedule("wait")
-		id, err := v.ID(patience(t))
-		require.NoError(t, err)
-		_, err = f.Queue().Cancel(patience(t), id)
+		id := must.Get(v.ID(patience(t)))(t)
+		_, err := f.Queue().Cancel(patience(t), id)
 		require.NoError(t, err)
 		_, err = v.JSON(patience(t))
 		require.EqualError(t, err, "CancelledError: "+closure.TextCancelled)

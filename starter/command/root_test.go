@@ -19,6 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/help"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
@@ -133,8 +134,7 @@ func TestFilesOfCommandHelp(t *testing.T) {
 	unused := map[string]bool{}
 	var shared []string
 	for _, pattern := range []string{"commands/*.txt", "commands/*/*.txt", "shared/*.txt"} {
-		names, err := fs.Glob(dir, pattern)
-		require.NoError(t, err)
+		names := must.Get(fs.Glob(dir, pattern))(t)
 		for _, name := range names {
 			unused[name] = true
 			if part, ok := strings.CutPrefix(name, "shared/"); ok {

@@ -3,7 +3,6 @@ package command
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -22,6 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -46,9 +46,7 @@ func newTaskHost(t *testing.T, options ...func(*taskapi.Config)) *taskHost {
 	for _, o := range options {
 		o(&config)
 	}
-	var err error
-	h.Server, err = taskapi.NewServer(config)
-	require.NoError(t, err)
+	h.Server = must.Get(taskapi.NewServer(config))(t)
 	t.Cleanup(func() { _ = h.Close() })
 	names := []string{"worker-0", "worker-1"}
 	view := &taskapi.View{Tasks: names, Here: map[string]bool{}}
@@ -57,8 +55,7 @@ func newTaskHost(t *testing.T, options ...func(*taskapi.Config)) *taskHost {
 		view.Here[name] = true
 	}
 	for _, name := range names {
-		path, err := h.Listen(taskapi.Task{ID: runkey.Task{Run: h.run, Task: name}, View: view})
-		require.NoError(t, err)
+		path := must.Get(h.Listen(taskapi.Task{ID: runkey.Task{Run: h.run, Task: name}, View: view}))(t)
 		h.paths = append(h.paths, path)
 	}
 	return h
@@ -144,8 +141,7 @@ func TestTaskPreempted(t *testing.T) {
 	}})
 	code, stdout, stderr := h.call("", "preempted")
 	assert.Zero(t, code, stderr)
-	left, err := strconv.Atoi(strings.TrimSuffix(stdout, "\n"))
-	require.NoError(t, err)
+	left := must.Get(strconv.Atoi(strings.TrimSuffix(stdout, "\n")))(t)
 	assert.InDelta(t, 3600, left, 60)
 	_, stdout, _ = h.call("", "preempted", "--json")
 	assert.Contains(t, stdout, `"reason": "a host drains"`)
@@ -216,8 +212,7 @@ func TestTaskWaitForStop_CO02(t *testing.T) {
 	require.NoError(t, waits.Start())
 	h.exits(0, "stop", "--error", "x")
 	require.NoError(t, waits.Wait())
-	var s task.Stopping
-	require.NoError(t, json.Unmarshal(out.Bytes(), &s))
+	s := must.JSON[task.Stopping](t, out.Bytes())
 	assert.Equal(t, "x", s.Error.Message)
 }
 
@@ -237,11 +232,9 @@ func TestTaskBarrierInTheBackground(t *testing.T) {
 	background := h.command(0, "bash", "-c", "trap '' INT; exec clusterrun task barrier x")
 	require.NoError(t, background.Start())
 	<-meet.arrived
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", background.Process.Pid))
-	require.NoError(t, err)
+	status := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/status", background.Process.Pid)))(t)
 	_, mask, _ := strings.Cut(string(status), "SigIgn:\t")
-	ignored, err := strconv.ParseUint(mask[:16], 16, 64)
-	require.NoError(t, err)
+	ignored := must.Get(strconv.ParseUint(mask[:16], 16, 64))(t)
 	assert.NotZero(t, ignored&(1<<(syscall.SIGINT-1)), "it stays ignored")
 	require.NoError(t, background.Process.Signal(syscall.SIGINT))
 	close(meet.released)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/tests/queues"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
@@ -80,8 +81,7 @@ func begin(t *testing.T, size ...int) *program {
 
 func text(t *testing.T, v any) string {
 	t.Helper()
-	b, err := json.Marshal(v)
-	require.NoError(t, err)
+	b := must.Get(json.Marshal(v))(t)
 	return string(b)
 }
 
@@ -93,10 +93,8 @@ func (p *program) ask(line string) {
 
 func (p *program) answer() Answer {
 	p.t.Helper()
-	line, err := p.out.ReadBytes('\n')
-	require.NoError(p.t, err)
-	var a Answer
-	require.NoError(p.t, json.Unmarshal(line, &a), string(line))
+	line := must.Get(p.out.ReadBytes('\n'))(p.t)
+	a := must.JSON[Answer](p.t, line)
 	return a
 }
 
@@ -116,8 +114,7 @@ func answersIn(t *testing.T, in io.Reader) map[uint64]Answer {
 	t.Helper()
 	all := map[uint64]Answer{}
 	for lines := bufio.NewScanner(in); lines.Scan(); {
-		var a Answer
-		require.NoError(t, json.Unmarshal(lines.Bytes(), &a))
+		a := must.JSON[Answer](t, lines.Bytes())
 		all[a.ID] = a
 	}
 	return all
@@ -197,8 +194,7 @@ func TestTheInputEnds(t *testing.T) {
 	assert.Equal(t, uint64(all), p.Counts().Scheduled)
 	answers := answersIn(t, strings.NewReader(out.String()))
 	for i := range uint64(all) {
-		var got closure.ScheduleAnswer
-		require.NoError(t, json.Unmarshal(answers[i+1].Answer, &got))
+		got := must.JSON[closure.ScheduleAnswer](t, answers[i+1].Answer)
 		assert.Equal(t, i+1, got.First)
 	}
 	assert.Len(t, answers, all+1, "the event and these")

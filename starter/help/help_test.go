@@ -9,7 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 const sample = "# A *title* of `code`\n\nOne two\nthree `a b` \\<x> [four](five.md), [six](https://seven.example).\n\n" +
@@ -60,8 +61,7 @@ func TestTopics(t *testing.T) {
 	t.Parallel()
 	assert.Contains(t, Names(), "exit-codes")
 	assert.Len(t, slices.Compact(Names()), len(Names()), "names are unique")
-	pages, err := filepath.Glob("topics/*.md")
-	require.NoError(t, err)
+	pages := must.Get(filepath.Glob("topics/*.md"))(t)
 	assert.Empty(t, pages, "a topic belongs in the directory of a group")
 	for _, name := range Names() {
 		topic, found := Find(name)
@@ -91,8 +91,7 @@ func TestLinks(t *testing.T) {
 		pages = append(pages, topic.Path)
 	}
 	for _, page := range pages {
-		text, err := os.ReadFile(page)
-		require.NoError(t, err)
+		text := must.Get(os.ReadFile(page))(t)
 		for _, m := range mention.FindAllStringSubmatch(string(text), -1) {
 			_, found := Find(m[1])
 			assert.True(t, found, "%s names the topic %s", page, m[1])

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/clusterrun/clusterrun/tests/browser"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
@@ -26,8 +27,7 @@ func rendered(t testing.TB, p *RunPage, m Mode) (string, *html.Node) {
 	t.Helper()
 	var b bytes.Buffer
 	require.NoError(t, RenderRun(&b, p, m))
-	root, err := html.Parse(strings.NewReader(b.String()))
-	require.NoError(t, err)
+	root := must.Get(html.Parse(strings.NewReader(b.String())))(t)
 	return b.String(), root
 }
 
@@ -366,8 +366,7 @@ func tree(t *testing.T, write func(*bytes.Buffer) error) (string, *html.Node) {
 	t.Helper()
 	var b bytes.Buffer
 	require.NoError(t, write(&b))
-	root, err := html.Parse(bytes.NewReader(b.Bytes()))
-	require.NoError(t, err)
+	root := must.Get(html.Parse(bytes.NewReader(b.Bytes())))(t)
 	return b.String(), root
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/starter/coordinate"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -32,8 +33,7 @@ type fake string
 
 func (f fake) read(t *testing.T, name string) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(string(f), name))
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(filepath.Join(string(f), name)))(t)
 	return string(b)
 }
 
@@ -48,8 +48,7 @@ func newPool(t *testing.T, o Options) (*Pool, fake) {
 	if o.Clusterrun == "" {
 		o.Clusterrun = "testdata/clusterrun"
 	}
-	p, err := New(o)
-	require.NoError(t, err)
+	p := must.Get(New(o))(t)
 	t.Cleanup(p.Shutdown)
 	return p, f
 }
@@ -64,8 +63,7 @@ func bounded(t *testing.T) context.Context {
 // pid returns the process that plays clusterrun for a pool.
 func pid(t *testing.T, p *Pool, function string) int {
 	t.Helper()
-	values, err := Run[int](bounded(t), p, function)
-	require.NoError(t, err)
+	values := must.Get(Run[int](bounded(t), p, function))(t)
 	require.Len(t, values, 2)
 	assert.Equal(t, 2, values[1], "in the order of the ranks")
 	return values[0]
@@ -97,14 +95,12 @@ func TestMainIsNotCalled(t *testing.T) {
 }
 
 func TestTheProgramClusterrun(t *testing.T) {
-	here, err := filepath.Abs("testdata/clusterrun")
-	require.NoError(t, err)
+	here := must.Get(filepath.Abs("testdata/clusterrun"))(t)
 	t.Setenv("PATH", filepath.Dir(here)+":"+os.Getenv("PATH"))
 	t.Setenv("CLUSTERRUN_BIN", "")
 	found := func(option string) string {
 		t.Helper()
-		path, err := find(option)
-		require.NoError(t, err)
+		path := must.Get(find(option))(t)
 		return path
 	}
 	assert.Equal(t, here, found("testdata/clusterrun"), "for tasks, which are elsewhere")
@@ -112,7 +108,7 @@ func TestTheProgramClusterrun(t *testing.T) {
 	t.Setenv("CLUSTERRUN_BIN", "/bin/sh")
 	assert.Equal(t, "/bin/sh", found(""))
 	assert.Equal(t, here, found(here), "an option goes before the variable")
-	_, err = find("testdata/nothing")
+	_, err := find("testdata/nothing")
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorContains(t, err, "put it into PATH, or name it in Options.Clusterrun or CLUSTERRUN_BIN")
 
@@ -151,17 +147,14 @@ func TestTheRunOfAPool(t *testing.T) {
 	_, err := p.Run(bounded(t), "pids")
 	require.NoError(t, err)
 	assert.Equal(t, "run --coordinator-fd 3 -\n", f.read(t, "arguments"))
-	s, err := spec.Decode([]byte(f.read(t, "spec")))
-	require.NoError(t, err)
-	self, err := os.Executable()
-	require.NoError(t, err)
+	s := must.Get(spec.Decode([]byte(f.read(t, "spec"))))(t)
+	self := must.Get(os.Executable())(t)
 	require.Greater(t, len(s.Command), 2)
 	assert.Equal(t, []string{self, marker}, s.Command[:2])
 	assert.Equal(t, append([]string{"python", "other.py"}, s.Command[1:]...), s.Tasks[0].Command)
 	assert.Empty(t, s.Tasks[1].Command)
 	assert.Equal(t, os.Args[1:], s.Command[3:])
-	var k knowledge
-	require.NoError(t, json.Unmarshal([]byte(s.Command[2]), &k))
+	k := must.JSON[knowledge](t, s.Command[2])
 	assert.Equal(t, "prepare", k.Initializer)
 	assert.Equal(t, "/state", k.Environ["CLUSTERRUN_STATE_DIR"])
 	assert.Equal(t, p.binary, k.Environ["CLUSTERRUN_BIN"], "for pools of their own")
@@ -178,8 +171,7 @@ func TestARequest(t *testing.T) {
 	schedule, _, _ := strings.Cut(f.read(t, "requests"), "\n")
 	require.NoError(t, json.Unmarshal([]byte(schedule), &r))
 	assert.Equal(t, wire.OpSchedule, r.Op)
-	var message closure.ScheduleRequest
-	require.NoError(t, json.Unmarshal(r.Message, &message))
+	message := must.JSON[closure.ScheduleRequest](t, r.Message)
 	require.NoError(t, message.Validate())
 	require.Len(t, message.Closures, 2)
 	for i, c := range message.Closures {

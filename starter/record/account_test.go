@@ -23,6 +23,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
@@ -151,15 +152,12 @@ func TestPack(t *testing.T) {
 	assert.Contains(t, files["README"], "Run run-aaaa of clusterrun (execution 0-1-run-aaaa)")
 	assert.NotContains(t, files["README"], "no spec.yaml")
 	assert.Equal(t, "line\n", files["logs/attempt_0/1/stdout.log"])
-	var got Account
-	require.NoError(t, json.Unmarshal([]byte(files["account.json"]), &got))
+	got := must.JSON[Account](t, files["account.json"])
 	assert.Empty(t, Compare(a, &got).Differences)
-	again, err := spec.DecodeYAML([]byte(files["spec.yaml"]))
-	require.NoError(t, err)
+	again := must.Get(spec.DecodeYAML([]byte(files["spec.yaml"])))(t)
 	assert.Equal(t, a.Spec.Command, again.Command)
 	assert.Nil(t, again.Ship.Archive)
-	var events []struct{ Events []json.RawMessage }
-	require.NoError(t, json.Unmarshal([]byte(files["history.json"]), &events))
+	events := must.JSON[[]struct{ Events []json.RawMessage }](t, files["history.json"])
 	assert.Len(t, events[0].Events, 3)
 
 	a.Spec, a.Keys, a.Status.RunID = nil, []string{"one"}, "../evil\x1b[31m"
@@ -174,8 +172,7 @@ func packed(t *testing.T, a *Account, histories []*historypb.History, logs ...st
 	t.Helper()
 	var file bytes.Buffer
 	require.NoError(t, Pack(&file, a, histories, logs))
-	zip, err := gzip.NewReader(&file)
-	require.NoError(t, err)
+	zip := must.Get(gzip.NewReader(&file))(t)
 	files := map[string]string{}
 	for archive := tar.NewReader(zip); ; {
 		h, err := archive.Next()
@@ -187,8 +184,7 @@ func packed(t *testing.T, a *Account, histories []*historypb.History, logs ...st
 		require.Equal(t, DirName(a.Status.RunID), dir)
 		require.True(t, filepath.IsLocal(h.Name), h.Name)
 		require.NotContains(t, files, name)
-		text, err := io.ReadAll(archive)
-		require.NoError(t, err)
+		text := must.Get(io.ReadAll(archive))(t)
 		files[name] = string(text)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/process/software"
 	"github.com/clusterrun/clusterrun/starter/source"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/series"
 )
 
@@ -42,8 +43,7 @@ func TestDifferentOrigins(t *testing.T) {
 			}
 			require.NoError(t, record.Write(task.LogDir))
 		}
-		own, err := os.Hostname()
-		require.NoError(t, err)
+		own := must.Get(os.Hostname())(t)
 		files := &Files{Own: own, Logs: filepath.Dir(filepath.Dir(filepath.Dir(of.Status.Tasks[0].LogDir))), IsOwn: func(string) bool { return false }}
 		of.AddFiles(t.Context(), files)
 		require.Len(t, of.Software, 2)
@@ -86,14 +86,12 @@ func TestUsageOfTasks(t *testing.T) {
 
 	files := &Files{Logs: run, IsOwn: func(string) bool { return false }}
 	defer files.Close()
-	histories, err := files.Usage(t.Context(), a.Status.Tasks)
-	require.NoError(t, err)
+	histories := must.Get(files.Usage(t.Context(), a.Status.Tasks))(t)
 	assert.Equal(t, []UsageHistory{
 		{Name: "worker-0", Rank: 0, Host: "a", Points: []series.Point{}},
 		{Name: "worker-1", Rank: 1, Host: "a", Points: []series.Point{first, second}},
 	}, histories)
 	elsewhere := &Files{}
-	histories, err = elsewhere.Usage(t.Context(), a.Status.Tasks)
-	require.NoError(t, err)
+	histories = must.Get(elsewhere.Usage(t.Context(), a.Status.Tasks))(t)
 	assert.Empty(t, histories[1].Points)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workers/connect"
 )
 
@@ -24,15 +25,12 @@ func abandon(d *Dir) { d.lock.Close() }
 
 func TestADirectoryOfALivingOwner(t *testing.T) {
 	parent := filepath.Join(t.TempDir(), "runs")
-	d, err := Create(parent)
-	require.NoError(t, err)
+	d := must.Get(Create(parent))(t)
 	require.NoError(t, d.Save(record()))
-	info, err := os.Stat(d.Path)
-	require.NoError(t, err)
+	info := must.Get(os.Stat(d.Path))(t)
 	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm())
 
-	dirs, err := Abandoned(parent)
-	require.NoError(t, err)
+	dirs := must.Get(Abandoned(parent))(t)
 	assert.Empty(t, dirs)
 
 	require.NoError(t, d.Remove())
@@ -41,38 +39,30 @@ func TestADirectoryOfALivingOwner(t *testing.T) {
 
 func TestADirectoryOfADeadOwner(t *testing.T) {
 	parent := t.TempDir()
-	d, err := Create(parent)
-	require.NoError(t, err)
+	d := must.Get(Create(parent))(t)
 	require.NoError(t, d.Save(record()))
 	abandon(d)
 
-	dirs, err := Abandoned(parent)
-	require.NoError(t, err)
+	dirs := must.Get(Abandoned(parent))(t)
 	require.Len(t, dirs, 1)
-	r, err := dirs[0].Load()
-	require.NoError(t, err)
+	r := must.Get(dirs[0].Load())(t)
 	assert.Equal(t, record(), r)
 
 	// Two do not look after it at the same time.
-	others, err := Abandoned(parent)
-	require.NoError(t, err)
+	others := must.Get(Abandoned(parent))(t)
 	assert.Empty(t, others)
 	require.NoError(t, dirs[0].Remove())
-	others, err = Abandoned(parent)
-	require.NoError(t, err)
+	others = must.Get(Abandoned(parent))(t)
 	assert.Empty(t, others)
 }
 
 func TestADirectoryWithoutARun(t *testing.T) {
 	parent := t.TempDir()
-	d, err := Create(parent)
-	require.NoError(t, err)
+	d := must.Get(Create(parent))(t)
 	abandon(d)
-	dirs, err := Abandoned(parent)
-	require.NoError(t, err)
+	dirs := must.Get(Abandoned(parent))(t)
 	require.Len(t, dirs, 1)
-	r, err := dirs[0].Load()
-	require.NoError(t, err)
+	r := must.Get(dirs[0].Load())(t)
 	assert.Empty(t, r.RunID)
 }
 
@@ -85,8 +75,7 @@ func TestUnbornDirectories(t *testing.T) {
 	require.NoError(t, os.Mkdir(old, 0o700))
 	then := time.Now().Add(-2 * unbornFor)
 	require.NoError(t, os.Chtimes(old, then, then))
-	dirs, err := Abandoned(parent)
-	require.NoError(t, err)
+	dirs := must.Get(Abandoned(parent))(t)
 	assert.Empty(t, dirs)
 	assert.DirExists(t, young)
 	assert.NoDirExists(t, old)
@@ -94,7 +83,6 @@ func TestUnbornDirectories(t *testing.T) {
 
 func TestNoDirectoriesAtAll(t *testing.T) {
 	parent := filepath.Join(t.TempDir(), "none")
-	dirs, err := Abandoned(parent)
-	require.NoError(t, err)
+	dirs := must.Get(Abandoned(parent))(t)
 	assert.Empty(t, dirs)
 }

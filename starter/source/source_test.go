@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/converter"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // repository returns a work tree with one commit of these files.
@@ -90,13 +92,11 @@ func TestAWorkTree(t *testing.T) {
 	assert.Equal(t, []string{"config.json", "data.bin", "src/ä b.py", "train.py"}, Names(clean, s))
 
 	// The workflow's arguments bring it back.
-	payloads, err := converter.GetDefaultDataConverter().ToPayloads(append([]any{"the spec"}, s.Arguments()...)...)
-	require.NoError(t, err)
+	payloads := must.Get(converter.GetDefaultDataConverter().ToPayloads(append([]any{"the spec"}, s.Arguments()...)...))(t)
 	assert.Equal(t, s, Of(payloads.GetPayloads()))
 	assert.Nil(t, Of(payloads.GetPayloads()[:1]))
 	assert.Nil(t, Of([]*commonpb.Payload{{}, {}, {Data: []byte("{}")}}))
-	payloads, err = converter.GetDefaultDataConverter().ToPayloads(append([]any{"the spec"}, clean.Arguments()...)...)
-	require.NoError(t, err)
+	payloads = must.Get(converter.GetDefaultDataConverter().ToPayloads(append([]any{"the spec"}, clean.Arguments()...)...))(t)
 	assert.Equal(t, clean, Of(payloads.GetPayloads()))
 	assert.Empty(t, (*Source)(nil).Arguments())
 }
@@ -116,8 +116,7 @@ func TestNoWorkTree(t *testing.T) {
 // Git may hang, as on a network file system. A start does not.
 func TestASlowGit(t *testing.T) {
 	dir, bin := repository(t, map[string]string{"a": "1\n"}), t.TempDir()
-	path, err := exec.LookPath("git")
-	require.NoError(t, err)
+	path := must.Get(exec.LookPath("git"))(t)
 	write(t, bin, map[string]string{"git": "#!/bin/sh\ncase $1 in rev-parse) exec " + path + " \"$@\";; esac\nexec sleep 1000\n"})
 	require.NoError(t, os.Chmod(filepath.Join(bin, "git"), 0o700))
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))

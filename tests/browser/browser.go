@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // bound is the longest time for a request on a busy machine.
@@ -59,8 +61,7 @@ func Start(t testing.TB) *Browser {
 	if err != nil {
 		t.Skip("Chromium is not installed")
 	}
-	home, err := os.MkdirTemp("", "chromium")
-	require.NoError(t, err)
+	home := must.Get(os.MkdirTemp("", "chromium"))(t)
 	theirIn, in, err := os.Pipe()
 	require.NoError(t, err)
 	out, theirOut, err := os.Pipe()
@@ -248,7 +249,6 @@ func (p *Page) Screenshot(file string, height int) {
 		"captureBeyondViewport": true,
 		"clip":                  map[string]any{"x": 0, "y": 0, "width": size.W, "height": min(height, size.H), "scale": 1},
 	}, &shot)
-	png, err := base64.StdEncoding.DecodeString(shot.Data)
-	require.NoError(p.t, err)
+	png := must.Get(base64.StdEncoding.DecodeString(shot.Data))(p.t)
 	require.NoError(p.t, os.WriteFile(file, png, 0o600), fmt.Sprintf("%d bytes", len(png)))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/measure"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 func sample() *comparison {
@@ -48,8 +49,7 @@ func TestTableGoesBetweenItsMarks(t *testing.T) {
 	for range 2 {
 		require.NoError(t, replace(page, "new\n"))
 	}
-	text, err := os.ReadFile(page)
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile(page))(t)
 	assert.Equal(t, "before\n"+begin+"\nnew\n\n"+end+"after\n", string(text))
 	require.NoError(t, os.WriteFile(page, []byte("no marks\n"), 0o600))
 	assert.ErrorContains(t, replace(page, "new\n"), "has not the lines")

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // Text lists the exported constants of the package in this directory that are texts, and
@@ -64,13 +66,11 @@ func writeType(b *strings.Builder, typ reflect.Type, seen map[reflect.Type]bool)
 func stringConstants(t *testing.T) []string {
 	t.Helper()
 	fset := token.NewFileSet()
-	paths, err := filepath.Glob("*.go")
-	require.NoError(t, err)
+	paths := must.Get(filepath.Glob("*.go"))(t)
 	var files []*ast.File
 	for _, path := range paths {
 		if !strings.HasSuffix(path, "_test.go") {
-			file, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
-			require.NoError(t, err)
+			file := must.Get(parser.ParseFile(fset, path, nil, parser.SkipObjectResolution))(t)
 			files = append(files, file)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // apply brings a fault about and returns how it is healed.
@@ -62,13 +63,11 @@ func (s *stage) apply(t *testing.T, f Fault, runs []*run) (heal func()) {
 			signalTo(pid, syscall.SIGKILL)
 		}
 	case Partition:
-		end, err := h.link.Cut(f.Cut)
-		require.NoError(t, err)
+		end := must.Get(h.link.Cut(f.Cut))(t)
 		if !f.Peers {
 			return func() { require.NoError(t, end()) }
 		}
-		endPeers, err := h.peers.Cut(f.Cut)
-		require.NoError(t, err)
+		endPeers := must.Get(h.peers.Cut(f.Cut))(t)
 		return func() {
 			require.NoError(t, end())
 			require.NoError(t, endPeers())
@@ -133,7 +132,6 @@ func (s *stage) start(t *testing.T, args ...string) *harness.Process {
 }
 
 func writeJSON(t *testing.T, path string, v any) {
-	b, err := json.Marshal(v)
-	require.NoError(t, err)
+	b := must.Get(json.Marshal(v))(t)
 	require.NoError(t, os.WriteFile(path, b, 0o600))
 }

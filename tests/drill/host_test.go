@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // slots is the number of slots of a host.
@@ -64,8 +65,7 @@ func newHost(t *testing.T, i int, server string, limits Limits, dir string) *hos
 }
 
 func newLink(t *testing.T, outside, target string) *Link {
-	l, err := NewLink(outside+":0", target)
-	require.NoError(t, err)
+	l := must.Get(NewLink(outside+":0", target))(t)
 	t.Cleanup(l.Close)
 	return l
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -82,8 +83,7 @@ func mix() map[string]*spec.RunSpec {
 
 // prepare returns a run of this round that is still to be started.
 func (s *stage) prepare(t *testing.T, name string, sp *spec.RunSpec) *run {
-	self, err := os.Executable()
-	require.NoError(t, err)
+	self := must.Get(os.Executable())(t)
 	id := fmt.Sprintf("drill-%d-%d-%s", s.seed, s.round, name)
 	r := &run{name: id, spec: sp, ledger: filepath.Join(s.dir, id)}
 	require.NoError(t, os.Mkdir(r.ledger, 0o700))
@@ -112,9 +112,7 @@ func (s *stage) launch(t *testing.T) []*run {
 			r.launchHere(t, s)
 			continue
 		}
-		var err error
-		r.Run, err = starter.Start(t.Context(), s.client, sp, starter.Options{ID: r.name})
-		require.NoError(t, err)
+		r.Run = must.Get(starter.Start(t.Context(), s.client, sp, starter.Options{ID: r.name}))(t)
 		if name == "closures" {
 			r.coordinated = make(chan error, 1)
 			go func() { r.coordinated <- coordinate(t.Context(), r.Run) }()
@@ -125,8 +123,7 @@ func (s *stage) launch(t *testing.T) []*run {
 
 // launchHere starts the run by a launcher, with a host worker of its own.
 func (r *run) launchHere(t *testing.T, s *stage) {
-	b, err := json.Marshal(r.spec)
-	require.NoError(t, err)
+	b := must.Get(json.Marshal(r.spec))(t)
 	file := filepath.Join(r.ledger, "spec.json")
 	require.NoError(t, os.WriteFile(file, b, 0o600))
 	r.state = filepath.Join(s.dir, "launcher")

@@ -4,7 +4,6 @@ package hangs
 
 import (
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -19,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
@@ -165,7 +165,6 @@ func (s *Stage) capture(id string) stacktree.Findings {
 	s.t.Helper()
 	p := s.start("stacks", "--again", "0", "--json", id)
 	require.Zero(s.t, p.ExitCode(), p.Stderr())
-	var out struct{ Findings stacktree.Findings }
-	require.NoError(s.t, json.Unmarshal([]byte(p.Stdout()), &out), p.Stdout())
+	out := must.JSON[struct{ Findings stacktree.Findings }](s.t, p.Stdout())
 	return out.Findings
 }

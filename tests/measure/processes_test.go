@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // TestMain lets this program be those that take part in measurements.
@@ -25,8 +27,7 @@ func newPlace(t *testing.T) *Place {
 	t.Helper()
 	p := &Place{Dir: t.TempDir(), Env: []string{"PATH=" + os.Getenv("PATH")}}
 	t.Cleanup(func() {
-		left, err := os.ReadDir(p.Dir)
-		require.NoError(t, err)
+		left := must.Get(os.ReadDir(p.Dir))(t)
 		assert.Empty(t, left, "measurements leave files")
 	})
 	return p
@@ -54,18 +55,15 @@ func TestShellDoesAllThatIsMeasured(t *testing.T) {
 
 func TestMemoryIsTheLaunchersWithWhatIsBesideIt(t *testing.T) {
 	p, shell := newPlace(t), Shell()
-	alone, err := p.Memory(t.Context(), shell, 3)
-	require.NoError(t, err)
+	alone := must.Get(p.Memory(t.Context(), shell, 3))(t)
 	assert.Positive(t, alone)
 	shell.Beside = func() []int { return []int{os.Getpid()} }
-	beside, err := p.Memory(t.Context(), shell, 3)
-	require.NoError(t, err)
+	beside := must.Get(p.Memory(t.Context(), shell, 3))(t)
 	assert.Greater(t, beside, alone)
 }
 
 func TestCopiesOfAKilledShellAreLeftAndEndWithTheMeasurement(t *testing.T) {
-	left, err := newPlace(t).Left(t.Context(), Shell(), 3, 100*time.Millisecond)
-	require.NoError(t, err)
+	left := must.Get(newPlace(t).Left(t.Context(), Shell(), 3, 100*time.Millisecond))(t)
 	assert.Equal(t, 3, left.Copies)
 }
 

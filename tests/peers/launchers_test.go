@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/measure"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/tests/peers"
 )
 
@@ -45,8 +46,7 @@ func TestLaunchersDoWhatTheirEntriesSay(t *testing.T) {
 				prefixes(ctx, t, place, launcher)
 			}
 			for _, dir := range []string{place.Dir, temporary} {
-				left, err := filepath.Glob(filepath.Join(dir, "*"))
-				require.NoError(t, err)
+				left := must.Get(filepath.Glob(filepath.Join(dir, "*")))(t)
 				assert.Empty(t, left)
 			}
 		})
@@ -58,12 +58,10 @@ func prefixes(ctx context.Context, t *testing.T, place *measure.Place, launcher 
 	t.Helper()
 	const line = "costs $$5"
 	out := filepath.Join(t.TempDir(), "out")
-	argv, err := launcher.Tee(t.TempDir(), 3, []string{"printf", line + `\n` + line + `\n`})
+	argv := must.Get(launcher.Tee(t.TempDir(), 3, []string{"printf", line + `\n` + line + `\n`}))(t)
+	_, _, err := place.Time(ctx, append([]string{"/bin/sh", "-c", `exec "$@" > "$0"`, out}, argv...))
 	require.NoError(t, err)
-	_, _, err = place.Time(ctx, append([]string{"/bin/sh", "-c", `exec "$@" > "$0"`, out}, argv...))
-	require.NoError(t, err)
-	text, err := os.ReadFile(out)
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile(out))(t)
 	found := 0
 	for l := range strings.Lines(string(text)) {
 		if before, ok := strings.CutSuffix(strings.TrimSpace(l), line); ok && before != "" {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/filelock"
 	"github.com/clusterrun/clusterrun/activities/system/proc"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // fakeVariable makes the test binary a stand-in for clusterrun-devserver: it
@@ -90,8 +91,7 @@ func fakeServer() int {
 func newHome(t *testing.T) Home {
 	t.Helper()
 	dir := t.TempDir()
-	self, err := os.Executable()
-	require.NoError(t, err)
+	self := must.Get(os.Executable())(t)
 	program := filepath.Join(dir, "fake")
 	script := fmt.Sprintf("#!/bin/sh\n%s=1 exec %s \"$@\"\n", fakeVariable, self)
 	require.NoError(t, os.WriteFile(program, []byte(script), 0o755))
@@ -112,22 +112,18 @@ func kill(t *testing.T, h Home) {
 }
 
 func TestNothingRuns(t *testing.T) {
-	s, err := newHome(t).Find(t.Context())
-	require.NoError(t, err)
+	s := must.Get(newHome(t).Find(t.Context()))(t)
 	assert.Nil(t, s)
 }
 
 func TestEnsure(t *testing.T) {
 	h := newHome(t)
-	first, err := h.Ensure(t.Context(), "")
-	require.NoError(t, err)
+	first := must.Get(h.Ensure(t.Context(), ""))(t)
 	assert.Equal(t, "default", first.Namespace)
-	second, err := h.Ensure(t.Context(), "")
-	require.NoError(t, err)
+	second := must.Get(h.Ensure(t.Context(), ""))(t)
 	assert.Equal(t, first, second)
 
-	info, err := os.Stat(h.Dir)
-	require.NoError(t, err)
+	info := must.Get(os.Stat(h.Dir))(t)
 	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm())
 }
 
@@ -152,27 +148,22 @@ func TestManyAtOnceStartOneServer(t *testing.T) {
 // listens at the same address.
 func TestAKilledServer(t *testing.T) {
 	h := newHome(t)
-	first, err := h.Ensure(t.Context(), "")
-	require.NoError(t, err)
+	first := must.Get(h.Ensure(t.Context(), ""))(t)
 	kill(t, h)
 	assert.FileExists(t, h.readyFile())
-	s, err := h.Find(t.Context())
-	require.NoError(t, err)
+	s := must.Get(h.Find(t.Context()))(t)
 	assert.Nil(t, s)
 
-	second, err := h.Ensure(t.Context(), "")
-	require.NoError(t, err)
+	second := must.Get(h.Ensure(t.Context(), ""))(t)
 	assert.NotEqual(t, first.PID, second.PID)
 	assert.Equal(t, first.Address, second.Address)
 }
 
 func TestAPreferredAddressThatIsTaken(t *testing.T) {
 	h := newHome(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
-	s, err := h.Ensure(t.Context(), l.Addr().String())
-	require.NoError(t, err)
+	s := must.Get(h.Ensure(t.Context(), l.Addr().String()))(t)
 	assert.NotEqual(t, l.Addr().String(), s.Address)
 }
 
@@ -192,40 +183,33 @@ func TestAServerThatDoesNotStart(t *testing.T) {
 
 func TestAServerThatIsKilledInItsStart(t *testing.T) {
 	h := newHome(t)
-	first, err := h.Ensure(t.Context(), "")
-	require.NoError(t, err)
+	first := must.Get(h.Ensure(t.Context(), ""))(t)
 	kill(t, h)
 	require.NoError(t, os.WriteFile(filepath.Join(h.Dir, "killed-once"), nil, 0o600))
-	s, err := h.Ensure(t.Context(), "")
-	require.NoError(t, err)
+	s := must.Get(h.Ensure(t.Context(), ""))(t)
 	assert.Equal(t, first.Address, s.Address)
 }
 
 func TestForeground(t *testing.T) {
 	h := newHome(t)
-	f, err := h.StartForeground(t.Context(), 0, 0)
-	require.NoError(t, err)
-	s, err := h.Ensure(t.Context(), "")
-	require.NoError(t, err)
+	f := must.Get(h.StartForeground(t.Context(), 0, 0))(t)
+	s := must.Get(h.Ensure(t.Context(), ""))(t)
 	assert.Equal(t, f.PID, s.PID, "runs use it")
 
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	require.NoError(t, f.Stop(ctx))
-	s, err = h.Find(t.Context())
-	require.NoError(t, err)
+	s = must.Get(h.Find(t.Context()))(t)
 	assert.Nil(t, s)
 	<-f.Exited() // its end has been received, so this must not block
 }
 
 func TestForegroundTakesOver(t *testing.T) {
 	h := newHome(t)
-	background, err := h.Ensure(t.Context(), "")
-	require.NoError(t, err)
+	background := must.Get(h.Ensure(t.Context(), ""))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	f, err := h.StartForeground(ctx, freePort(background.Address), 0)
-	require.NoError(t, err)
+	f := must.Get(h.StartForeground(ctx, freePort(background.Address), 0))(t)
 	assert.NotEqual(t, background.PID, f.PID)
 	require.NoError(t, f.Stop(ctx))
 }
@@ -251,13 +235,10 @@ func TestABackgroundServerHasNoFilesOfItsCaller(t *testing.T) {
 	require.NoError(t, unix.Pipe(pipe)) // not closed on exec, as what a shell leaves open
 	defer unix.Close(pipe[0])
 	defer unix.Close(pipe[1])
-	ours, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", pipe[1]))
-	require.NoError(t, err)
-	s, err := h.Ensure(t.Context(), "")
-	require.NoError(t, err)
+	ours := must.Get(os.Readlink(fmt.Sprintf("/proc/self/fd/%d", pipe[1])))(t)
+	s := must.Get(h.Ensure(t.Context(), ""))(t)
 	files := fmt.Sprintf("/proc/%d/fd", s.PID)
-	open, err := os.ReadDir(files)
-	require.NoError(t, err)
+	open := must.Get(os.ReadDir(files))(t)
 	for _, e := range open {
 		theirs, _ := os.Readlink(filepath.Join(files, e.Name()))
 		assert.NotEqual(t, ours, theirs, e.Name())

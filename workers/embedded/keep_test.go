@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // keep has the home's server kept until the test ends.
@@ -42,8 +44,7 @@ func awaitOther(t *testing.T, h Home, known map[int]bool) *Server {
 // A server that is killed is started again, as often as it is, and at its port.
 func TestAServerIsKept(t *testing.T) {
 	h := newHome(t)
-	first, err := h.Ensure(t.Context(), "")
-	require.NoError(t, err)
+	first := must.Get(h.Ensure(t.Context(), ""))(t)
 	keep(t, h, func(err error) { assert.NoError(t, err) })
 	keep(t, h, func(err error) { assert.NoError(t, err) }) // by two commands at a time
 	known := map[int]bool{first.PID: true}
@@ -72,25 +73,21 @@ func TestAServerThatCannotBeKept(t *testing.T) {
 // A connection goes to where the server is then, and nowhere while there is none.
 func TestDialFollowsTheServer(t *testing.T) {
 	h := newHome(t)
-	first, err := h.Ensure(t.Context(), "")
-	require.NoError(t, err)
+	first := must.Get(h.Ensure(t.Context(), ""))(t)
 	dialed := func() string {
-		c, err := h.Dial(t.Context())
-		require.NoError(t, err)
+		c := must.Get(h.Dial(t.Context()))(t)
 		defer c.Close()
 		return c.RemoteAddr().String()
 	}
 	assert.Equal(t, first.Address, dialed())
 
 	kill(t, h)
-	stranger, err := net.Listen("tcp", first.Address)
-	require.NoError(t, err)
+	stranger := must.Get(net.Listen("tcp", first.Address))(t)
 	defer stranger.Close()
-	_, err = h.Dial(t.Context())
+	_, err := h.Dial(t.Context())
 	require.EqualError(t, err, "the embedded server does not run")
 
-	second, err := h.Ensure(t.Context(), "")
-	require.NoError(t, err)
+	second := must.Get(h.Ensure(t.Context(), ""))(t)
 	assert.NotEqual(t, first.Address, second.Address, "a stranger has its port")
 	assert.Equal(t, second.Address, dialed())
 }
@@ -99,17 +96,13 @@ func TestDialFollowsTheServer(t *testing.T) {
 // when it is ready.
 func TestAStarterIsKilledBeforeItsServerIsReady(t *testing.T) {
 	h := newHome(t)
-	starting, err := h.lockForStart(t.Context())
-	require.NoError(t, err)
-	cmd, err := h.command("--port", "0")
-	require.NoError(t, err)
+	starting := must.Get(h.lockForStart(t.Context()))(t)
+	cmd := must.Get(h.command("--port", "0"))(t)
 	require.NoError(t, cmd.Start())
 	starting.Close()
-	s, err := h.Ensure(t.Context(), "")
-	require.NoError(t, err)
+	s := must.Get(h.Ensure(t.Context(), ""))(t)
 	require.NotNil(t, s)
-	again, err := h.Find(t.Context())
-	require.NoError(t, err)
+	again := must.Get(h.Find(t.Context()))(t)
 	assert.Equal(t, s, again)
 	kill(t, h)
 	_ = cmd.Wait()

@@ -18,6 +18,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // serveTLS greets clients that have the key in the file, which it writes.
@@ -73,19 +75,16 @@ func serveTLS(l net.Listener, file string) error {
 // from a client.
 func TestAStrangerIsNotTakenForTheServer(t *testing.T) {
 	h := newHome(t)
-	s, err := h.Ensure(t.Context(), "")
-	require.NoError(t, err)
-	c, err := h.Dial(t.Context())
-	require.NoError(t, err)
+	s := must.Get(h.Ensure(t.Context(), ""))(t)
+	c := must.Get(h.Dial(t.Context()))(t)
 	require.NoError(t, c.Close())
 
-	stranger, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	stranger := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer stranger.Close()
 	require.NoError(t, serveTLS(stranger, t.TempDir()+"/key.pem"))
 	s.Address = stranger.Addr().String()
 	writeReady(t, h, s)
-	_, err = h.Dial(t.Context())
+	_, err := h.Dial(t.Context())
 	var unknown *tls.CertificateVerificationError
 	require.ErrorAs(t, err, &unknown)
 }
@@ -94,10 +93,8 @@ func TestAStrangerIsNotTakenForTheServer(t *testing.T) {
 // says nothing: that is not waited for.
 func TestAStrangerThatIsSilent(t *testing.T) {
 	h := newHome(t)
-	s, err := h.Ensure(t.Context(), "")
-	require.NoError(t, err)
-	stranger, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	s := must.Get(h.Ensure(t.Context(), ""))(t)
+	stranger := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer stranger.Close()
 	s.Address = stranger.Addr().String()
 	writeReady(t, h, s)
@@ -106,8 +103,7 @@ func TestAStrangerThatIsSilent(t *testing.T) {
 		_, err := h.Dial(t.Context())
 		dialed <- err
 	}()
-	c, err := stranger.Accept()
-	require.NoError(t, err)
+	c := must.Get(stranger.Accept())(t)
 	defer c.Close()
 	require.NoError(t, syscall.Kill(s.PID, syscall.SIGKILL))
 	select {
@@ -122,8 +118,7 @@ func TestAStrangerThatIsSilent(t *testing.T) {
 // user or boot is not mistaken for this one.
 func TestTheServerOfAnotherMachine(t *testing.T) {
 	h := newHome(t)
-	s, err := h.Ensure(t.Context(), "")
-	require.NoError(t, err)
+	s := must.Get(h.Ensure(t.Context(), ""))(t)
 	for where, other := range map[string]Server{
 		"on the host node-7 as":                         {PID: s.PID, Host: "node-7", Boot: "another", UID: s.UID, Container: s.Container},
 		"on the host node-7 as the user":                {PID: s.PID, Host: "node-7", Boot: s.Boot, UID: s.UID + 1, Container: s.Container},
@@ -140,7 +135,6 @@ func TestTheServerOfAnotherMachine(t *testing.T) {
 
 func writeReady(t *testing.T, h Home, s *Server) {
 	t.Helper()
-	text, err := json.Marshal(s)
-	require.NoError(t, err)
+	text := must.Get(json.Marshal(s))(t)
 	require.NoError(t, os.WriteFile(h.readyFile(), text, 0o600))
 }

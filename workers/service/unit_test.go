@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // verify returns what systemd finds wrong with a unit.
@@ -44,8 +46,7 @@ func verify(t *testing.T, text string, forUser bool) string {
 
 func self(t *testing.T) string {
 	t.Helper()
-	program, err := os.Executable()
-	require.NoError(t, err)
+	program := must.Get(os.Executable())(t)
 	return program
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -48,8 +49,7 @@ func TestDemandOf(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := spec.DecodeYAML([]byte(c.spec), func(s *spec.RunSpec) { s.Command = []string{"x"} })
-			require.NoError(t, err)
+			s := must.Get(spec.DecodeYAML([]byte(c.spec), func(s *spec.RunSpec) { s.Command = []string{"x"} }))(t)
 			if c.want.Notice == 0 {
 				c.want.Notice = 30 * time.Second
 			}

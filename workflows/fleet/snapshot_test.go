@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/tests/scripts"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -49,12 +50,10 @@ func TestSnapshotFitsIntoAPayload(t *testing.T) {
 		}
 	}
 	snapshot := m.Snapshot()
-	packed, err := snapshot.Pack()
-	require.NoError(t, err)
+	packed := must.Get(snapshot.Pack())(t)
 	b := scripts.JSON(t, packed)
 	require.Less(t, len(b), 2<<20)
-	again, err := packed.Unpack()
-	require.NoError(t, err)
+	again := must.Get(packed.Unpack())(t)
 	all := scripts.JSON(t, snapshot)
 	require.Equal(t, all, scripts.JSON(t, again))
 	t.Logf("%d KiB, packed to %d KiB", len(all)>>10, len(b)>>10)
@@ -69,11 +68,9 @@ func TestPages(t *testing.T) {
 	for i := range 2 * WaitingPerPage {
 		m.asked(Asked{Run: Run{fmt.Sprint(i), "1"}, Demand: Demand{Groups: []Group{{Tasks: 1}}}, Now: now})
 	}
-	hosts, err := AllHosts(func(after string) ([]HostStatus, error) { return m.HostsAfter(after, HostsPerPage), nil })
-	require.NoError(t, err)
+	hosts := must.Get(AllHosts(func(after string) ([]HostStatus, error) { return m.HostsAfter(after, HostsPerPage), nil }))(t)
 	require.Equal(t, m.Hosts(), hosts)
-	waiting, err := AllWaiting(func(after int) ([]Waiting, error) { return m.QueueAfter(after, WaitingPerPage), nil })
-	require.NoError(t, err)
+	waiting := must.Get(AllWaiting(func(after int) ([]Waiting, error) { return m.QueueAfter(after, WaitingPerPage), nil }))(t)
 	require.Equal(t, m.Queue(), waiting)
 	require.Equal(t, 2*WaitingPerPage, waiting[len(waiting)-1].Position)
 }

@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -62,8 +63,7 @@ func TestRunReturnsTheResult(t *testing.T) {
 	c := newCaller(t, func(workflow.Context) (*spec.RunResult, error) {
 		return &spec.RunResult{Verdict: spec.VerdictSucceeded, Tasks: []spec.TaskResult{{Name: "worker-0", Value: []byte(`{"loss":1}`)}}}, nil
 	})
-	result, err := c.call(runs.Options{})
-	require.NoError(t, err)
+	result := must.Get(c.call(runs.Options{}))(t)
 	assert.JSONEq(t, `{"loss":1}`, string(result.Tasks[0].Value))
 	assert.Equal(t, two(), c.input)
 	assert.Regexp(t, `^iris-[a-z0-9]{8}$`, c.info.WorkflowExecution.ID)
@@ -215,8 +215,7 @@ func run(ctx workflow.Context) (*spec.RunResult, error) {
 }
 
 func TestNexus(t *testing.T) {
-	result, err := called(t, runs.OperationRun, nil, run)
-	require.NoError(t, err)
+	result := must.Get(called(t, runs.OperationRun, nil, run))(t)
 	assert.Equal(t, spec.VerdictSucceeded, result.Verdict)
 }
 

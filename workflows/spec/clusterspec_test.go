@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 func withCommand(s *RunSpec) { s.Command = []string{"./train"} }
@@ -36,8 +38,7 @@ func TestClusterSpecIsARunSpec(t *testing.T) {
 }
 
 func TestClusterSpecKeepsRPCLayer(t *testing.T) {
-	s, err := Decode([]byte(`{"cluster": {"worker": ["h:1"]}, "rpc_layer": "grpc+loas"}`), withCommand)
-	require.NoError(t, err)
+	s := must.Get(Decode([]byte(`{"cluster": {"worker": ["h:1"]}, "rpc_layer": "grpc+loas"}`), withCommand))(t)
 	require.Equal(t, "grpc+loas", s.RPCLayer)
 }
 
@@ -72,8 +73,7 @@ var somebody = PrefixFields{Type: "worker", Index: 3, Rank: 12, LocalRank: 4, At
 
 func format(t *testing.T, template string, f PrefixFields) string {
 	t.Helper()
-	p, err := ParsePrefix(&template)
-	require.NoError(t, err)
+	p := must.Get(ParsePrefix(&template))(t)
 	return p.Format(f)
 }
 
@@ -83,8 +83,7 @@ func TestDefaultPrefix_SEED05(t *testing.T) {
 		"chief": "[chief-0]:     ", "worker": "[worker-0]:    ", "ps": "[ps-0]:        ", "evaluator": "[evaluator-0]: ",
 		"parameter_server": "[parameter_server-0]: ", // not cut
 	} {
-		p, err := ParsePrefix(nil)
-		require.NoError(t, err)
+		p := must.Get(ParsePrefix(nil))(t)
 		assert.Equal(t, want, p.Format(PrefixFields{Type: typ}))
 		assert.Equal(t, want, format(t, DefaultPrefix, PrefixFields{Type: typ}))
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 func TestDecodeFillsEveryField(t *testing.T) {
@@ -41,17 +43,14 @@ func TestDecodeFillsEveryField(t *testing.T) {
 }
 
 func TestDecodeAndDecodeYAMLAgree(t *testing.T) {
-	fromYAML, err := DecodeYAML([]byte("command: [x]\ntasks:\n  - type: worker\n    overrides: {1: {args: [a]}, 0: {}}\n    count: 2\n"))
-	require.NoError(t, err)
-	fromJSON, err := Decode([]byte(`{"command": ["x"], "tasks": [{"type": "worker", "count": 2, "overrides": {"0": {}, "1": {"args": ["a"]}}}]}`))
-	require.NoError(t, err)
+	fromYAML := must.Get(DecodeYAML([]byte("command: [x]\ntasks:\n  - type: worker\n    overrides: {1: {args: [a]}, 0: {}}\n    count: 2\n")))(t)
+	fromJSON := must.Get(Decode([]byte(`{"command": ["x"], "tasks": [{"type": "worker", "count": 2, "overrides": {"0": {}, "1": {"args": ["a"]}}}]}`)))(t)
 	require.Equal(t, fromJSON, fromYAML)
 }
 
 // JSON is read by the JSON reader even if it is given as YAML, since YAML has other escapes.
 func TestDecodeYAMLTakesJSON(t *testing.T) {
-	s, err := DecodeYAML([]byte("\ufeff" + `  {"command": ["\ud83d\ude00\/"], "tasks": [{"type": "worker"}]}`))
-	require.NoError(t, err)
+	s := must.Get(DecodeYAML([]byte("\ufeff" + `  {"command": ["\ud83d\ude00\/"], "tasks": [{"type": "worker"}]}`)))(t)
 	require.Equal(t, []string{"😀/"}, s.Command)
 }
 
@@ -59,8 +58,7 @@ func TestDecodeCompletesBeforeItValidates(t *testing.T) {
 	doc := []byte(`{"worker": ["localhost:1", "localhost:2"]}`)
 	_, err := Decode(doc)
 	require.ErrorContains(t, err, "command: missing")
-	s, err := Decode(doc, func(s *RunSpec) { s.Command = []string{"./train"} }, func(s *RunSpec) { s.Dir = "/srv" + s.Dir })
-	require.NoError(t, err)
+	s := must.Get(Decode(doc, func(s *RunSpec) { s.Command = []string{"./train"} }, func(s *RunSpec) { s.Dir = "/srv" + s.Dir }))(t)
 	require.Equal(t, []string{"./train"}, s.Command)
 	require.Equal(t, "/srv", s.Dir)
 
@@ -184,8 +182,7 @@ func TestDurationText(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"3s": 3 * time.Second, "90m": 90 * time.Minute, "1h30m": 90 * time.Minute, "0": 0, "0.5s": 500 * time.Millisecond, "1us": time.Microsecond,
 	} {
-		d, err := ParseDuration(text)
-		require.NoError(t, err)
+		d := must.Get(ParseDuration(text))(t)
 		assert.Equal(t, Duration(want), d)
 	}
 	for d, want := range map[time.Duration]string{
@@ -193,8 +190,7 @@ func TestDurationText(t *testing.T) {
 		time.Hour + time.Second: "1h0m1s", 90 * time.Minute: "1h30m", time.Minute + time.Millisecond: "1m0.001s", -time.Minute: "-1m",
 	} {
 		assert.Equal(t, want, Duration(d).String())
-		back, err := ParseDuration(want)
-		require.NoError(t, err)
+		back := must.Get(ParseDuration(want))(t)
 		assert.Equal(t, Duration(d), back)
 	}
 	for _, text := range []string{"", "3", "1d", "3 s", "three", "9999999h"} {
@@ -204,8 +200,7 @@ func TestDurationText(t *testing.T) {
 }
 
 func TestDurationJSON(t *testing.T) {
-	var v struct{ D *Duration }
-	require.NoError(t, json.Unmarshal([]byte(`{"D": "1h0m0s"}`), &v))
+	v := must.JSON[struct{ D *Duration }](t, `{"D": "1h0m0s"}`)
 	assert.Equal(t, time.Hour, v.D.Std())
 	assert.JSONEq(t, `{"D": "1h"}`, toJSON(t, v))
 	require.NoError(t, json.Unmarshal([]byte(`{"D": null}`), &v))
@@ -239,13 +234,11 @@ func TestSignalsAreTheKernels(t *testing.T) {
 		assert.Equal(t, unix.SignalName(syscall.Signal(n)), SignalName(n))
 	}
 	for _, name := range signalNames() {
-		n, err := SignalNumber(name)
-		require.NoError(t, err)
+		n := must.Get(SignalNumber(name))(t)
 		if known := unix.SignalNum(name); known != 0 {
 			assert.Equal(t, int(known), n, name)
 		}
-		short, err := SignalNumber(name[len("SIG"):])
-		require.NoError(t, err)
+		short := must.Get(SignalNumber(name[len("SIG"):]))(t)
 		assert.Equal(t, n, short)
 	}
 }

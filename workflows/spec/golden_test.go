@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
@@ -47,11 +49,9 @@ func documents(t testing.TB, kind string) []document {
 	t.Helper()
 	var list []document
 	for _, pattern := range []string{"*.yaml", "*.json"} {
-		paths, err := filepath.Glob(filepath.Join("testdata", kind, pattern))
-		require.NoError(t, err)
+		paths := must.Get(filepath.Glob(filepath.Join("testdata", kind, pattern)))(t)
 		for _, path := range paths {
-			data, err := os.ReadFile(path)
-			require.NoError(t, err)
+			data := must.Get(os.ReadFile(path))(t)
 			list = append(list, document{name: filepath.Base(path), path: path, data: data})
 		}
 	}
@@ -62,8 +62,7 @@ func documents(t testing.TB, kind string) []document {
 func TestGoodSpecsDecode(t *testing.T) {
 	for _, d := range documents(t, "good") {
 		t.Run(d.name, func(t *testing.T) {
-			s, err := d.decode()
-			require.NoError(t, err)
+			s := must.Get(d.decode())(t)
 			requireStable(t, s)
 			requireStable(t, s.WithDefaults())
 		})
@@ -74,24 +73,19 @@ func TestGoodSpecsDecode(t *testing.T) {
 // way from the starter to the workflow, strictly or not.
 func requireStable(t testing.TB, s *RunSpec) {
 	t.Helper()
-	data, err := json.Marshal(s)
-	require.NoError(t, err)
+	data := must.Get(json.Marshal(s))(t)
 	again, err := Decode(data)
 	require.NoError(t, err, "%s", data)
 	require.JSONEq(t, toJSON(t, s.WithDefaults()), toJSON(t, again.WithDefaults()))
 	require.Equal(t, s.TaskList(), again.TaskList(), "%s", data)
-	twice, err := json.Marshal(again)
-	require.NoError(t, err)
+	twice := must.Get(json.Marshal(again))(t)
 	require.Equal(t, string(data), string(twice))
-	var lenient RunSpec
-	require.NoError(t, json.Unmarshal(data, &lenient))
+	lenient := must.JSON[RunSpec](t, data)
 	require.Equal(t, again.WithDefaults(), lenient.WithDefaults())
-	written, err := s.YAML()
-	require.NoError(t, err)
+	written := must.Get(s.YAML())(t)
 	fromYAML, err := DecodeYAML(written)
 	require.NoError(t, err, "%s", written)
-	data, err = json.Marshal(fromYAML)
-	require.NoError(t, err)
+	data = must.Get(json.Marshal(fromYAML))(t)
 	require.Equal(t, string(twice), string(data), "%s", written)
 }
 
@@ -123,16 +117,14 @@ env:
 tasks: []
 `: {Command: []string{"bash", "-c", "cd src\nmake\n"}, Tasks: []TaskGroup{}},
 	} {
-		got, err := s.YAML()
-		require.NoError(t, err)
+		got := must.Get(s.YAML())(t)
 		require.Equal(t, want, string(got))
 	}
 }
 
 func toJSON(t testing.TB, v any) string {
 	t.Helper()
-	data, err := json.Marshal(v)
-	require.NoError(t, err)
+	data := must.Get(json.Marshal(v))(t)
 	return string(data)
 }
 

@@ -10,6 +10,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // beyondSchema lists the documents of testdata/bad that the schema accepts,
@@ -50,10 +52,8 @@ var beyondSchema = map[string]string{
 
 func resolvedSchema(t testing.TB) *jsonschema.Resolved {
 	t.Helper()
-	var s jsonschema.Schema
-	require.NoError(t, json.Unmarshal(Schema(), &s))
-	r, err := s.Resolve(nil)
-	require.NoError(t, err)
+	s := must.JSON[jsonschema.Schema](t, Schema())
+	r := must.Get(s.Resolve(nil))(t)
 	return r
 }
 
@@ -69,8 +69,7 @@ func TestSchemaAcceptsGoodSpecs(t *testing.T) {
 	for _, d := range documents(t, "good") {
 		t.Run(d.name, func(t *testing.T) {
 			require.NoError(t, schema.Validate(instance(t, d)))
-			s, err := d.decode()
-			require.NoError(t, err)
+			s := must.Get(d.decode())(t)
 			require.NoError(t, schema.Validate(jsonValue(t, s)), "as Go writes it")
 			require.NoError(t, schema.Validate(jsonValue(t, s.WithDefaults())), "with defaults")
 		})
@@ -251,7 +250,6 @@ func plainValue(n *node) any {
 
 func jsonValue(t testing.TB, v any) any {
 	t.Helper()
-	var out any
-	require.NoError(t, json.Unmarshal([]byte(toJSON(t, v)), &out))
+	out := must.JSON[any](t, toJSON(t, v))
 	return out
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 func cluster() *RunSpec {
@@ -51,26 +53,22 @@ func TestTasksShareNothing(t *testing.T) {
 
 func TestAddedTask_SEED12(t *testing.T) {
 	s := cluster()
-	one, err := s.AddedTask(StartTaskRequest{Task: "worker-1"})
-	require.NoError(t, err)
+	one := must.Get(s.AddedTask(StartTaskRequest{Task: "worker-1"}))(t)
 	want := s.TaskList()[2]
 	want.Rank = 0
 	assert.Equal(t, want, one, "a task of the spec is as the spec has it")
 
-	beyond, err := s.AddedTask(StartTaskRequest{Task: "worker-9", Env: EnvOf(map[string]string{"X": "1"})})
-	require.NoError(t, err)
+	beyond := must.Get(s.AddedTask(StartTaskRequest{Task: "worker-9", Env: EnvOf(map[string]string{"X": "1"})}))(t)
 	assert.Equal(t, Task{
 		Type: "worker", Index: 9, Command: []string{"python3", "train.py", "--w"}, Dir: "/group",
 		Env: EnvOf(map[string]string{"A": "group", "R": "run", "G": "group", "X": "1"}),
 	}, beyond, "an index outside the spec has what its type has")
 
-	own, err := s.AddedTask(StartTaskRequest{Task: "worker-0", Command: []string{"./other"}, Dir: "/d"})
-	require.NoError(t, err)
+	own := must.Get(s.AddedTask(StartTaskRequest{Task: "worker-0", Command: []string{"./other"}, Dir: "/d"}))(t)
 	assert.Equal(t, []string{"./other"}, own.Command, "with a command of its own the default args are not used")
 	assert.Equal(t, "/d", own.Dir)
 
-	evaluator, err := s.AddedTask(StartTaskRequest{Task: "evaluator-0", Args: []string{"--eval"}})
-	require.NoError(t, err)
+	evaluator := must.Get(s.AddedTask(StartTaskRequest{Task: "evaluator-0", Args: []string{"--eval"}}))(t)
 	assert.Equal(t, []string{"python3", "train.py", "--eval"}, evaluator.Command, "a type outside the spec takes the run's command")
 
 	require.Equal(t, cluster(), s, "nobody else sees a changed spec")
@@ -78,11 +76,9 @@ func TestAddedTask_SEED12(t *testing.T) {
 
 func TestAddedTaskKeepsArgsUnlessGiven_SEED04(t *testing.T) {
 	s := cluster()
-	kept, err := s.AddedTask(StartTaskRequest{Task: "worker-0"})
-	require.NoError(t, err)
+	kept := must.Get(s.AddedTask(StartTaskRequest{Task: "worker-0"}))(t)
 	assert.Equal(t, []string{"python3", "train.py", "--w"}, kept.Command)
-	none, err := s.AddedTask(StartTaskRequest{Task: "worker-0", Args: []string{}})
-	require.NoError(t, err)
+	none := must.Get(s.AddedTask(StartTaskRequest{Task: "worker-0", Args: []string{}}))(t)
 	assert.Equal(t, []string{"python3", "train.py"}, none.Command, "given and empty: none")
 }
 
@@ -172,8 +168,7 @@ func TestWithDefaultsKeepsWhatIsGiven(t *testing.T) {
 // No slice, map or pointer of the copy is one of the original.
 func TestWithDefaultsIsDeep(t *testing.T) {
 	for _, d := range documents(t, "good") {
-		s, err := d.decode()
-		require.NoError(t, err)
+		s := must.Get(d.decode())(t)
 		requireApart(t, reflect.ValueOf(s), reflect.ValueOf(s.WithDefaults()), "spec")
 	}
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // SEED-62, CO-10, CO-11: the kinds of a list replace the default, and an empty list
@@ -34,10 +36,8 @@ func TestCleanErrors(t *testing.T) {
 // An empty list survives the way to the workflow. A missing list means the default.
 func TestAnEmptyListOfCleanErrorsStaysEmpty(t *testing.T) {
 	s := oneWorker(func(s *RunSpec) { s.StopTogether.CleanErrors = []string{} })
-	data, err := json.Marshal(s)
-	require.NoError(t, err)
-	again, err := Decode(data)
-	require.NoError(t, err)
+	data := must.Get(json.Marshal(s))(t)
+	again := must.Get(Decode(data))(t)
 	assert.Equal(t, []string{}, again.WithDefaults().StopTogether.CleanErrors)
 	s = oneWorker(func(*RunSpec) {})
 	assert.Equal(t, DefaultCleanErrors, s.WithDefaults().StopTogether.CleanErrors)
@@ -138,8 +138,7 @@ func FuzzBarrierValueSize(f *testing.F) {
 		f.Add(value)
 	}
 	f.Fuzz(func(t *testing.T, value string) {
-		b, err := json.Marshal(value)
-		require.NoError(t, err)
+		b := must.Get(json.Marshal(value))(t)
 		require.LessOrEqual(t, len(b)-len(`""`), BarrierValueSize(value))
 	})
 }

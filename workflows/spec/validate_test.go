@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // Most rules are shown by testdata/bad. Here are those that a document cannot
@@ -200,18 +202,15 @@ func TestHostCount(t *testing.T) {
 	} {
 		least, most := count.Bounds()
 		assert.Equal(t, [2]int{want.least, want.most}, [2]int{least, most}, count)
-		b, err := json.Marshal(count)
-		require.NoError(t, err)
+		b := must.Get(json.Marshal(count))(t)
 		assert.Equal(t, want.json, string(b))
-		var back HostCount
-		require.NoError(t, json.Unmarshal(b, &back))
+		back := must.JSON[HostCount](t, b)
 		assert.Equal(t, count, back)
 	}
 }
 
 func TestSized(t *testing.T) {
-	s, err := DecodeYAML([]byte(`{command: [x], tasks: [{type: chief}, {type: worker, count: 7}], hosts: "2:4", restart_scope: group}`))
-	require.NoError(t, err)
+	s := must.Get(DecodeYAML([]byte(`{command: [x], tasks: [{type: chief}, {type: worker, count: 7}], hosts: "2:4", restart_scope: group}`)))(t)
 	assert.True(t, s.IsElastic())
 	assert.Equal(t, 2, s.TasksPerHost())
 	assert.Same(t, s, s.Sized(8))
@@ -267,11 +266,9 @@ func TestStopAfter(t *testing.T) {
 
 func TestOnDisconnectTravels(t *testing.T) {
 	for text, written := range map[OnDisconnect]string{OnDisconnectKeep: `"keep"`, "30s": `{"stop_after":"30s"}`} {
-		b, err := json.Marshal(text)
-		require.NoError(t, err)
+		b := must.Get(json.Marshal(text))(t)
 		assert.JSONEq(t, written, string(b))
-		var back OnDisconnect
-		require.NoError(t, json.Unmarshal(b, &back))
+		back := must.JSON[OnDisconnect](t, b)
 		assert.Equal(t, text, back)
 	}
 }
@@ -279,8 +276,7 @@ func TestOnDisconnectTravels(t *testing.T) {
 func TestEachCauseIsExplainedInALine(t *testing.T) {
 	lines := strings.Split(strings.TrimSuffix(CausesText(), "\n"), "\n")
 	assert.Len(t, lines, 10)
-	names, err := os.ReadFile("testdata/contract.golden")
-	require.NoError(t, err)
+	names := must.Get(os.ReadFile("testdata/contract.golden"))(t)
 	constants := regexp.MustCompile(`(?m)^Cause\w+ +"(.+)"$`).FindAllStringSubmatch(string(names), -1)
 	require.Len(t, constants, len(Causes))
 	for _, c := range constants {

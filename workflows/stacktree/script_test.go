@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
@@ -42,11 +43,9 @@ func TestScripts(t *testing.T) {
 			case "tree":
 				show(&b, tree.Roots, 0)
 			case "fit":
-				bytes, err := strconv.Atoi(d.CmdArgs[0].Key)
-				require.NoError(t, err)
+				bytes := must.Get(strconv.Atoi(d.CmdArgs[0].Key))(t)
 				small := tree.Fit(bytes)
-				raw, err := json.Marshal(small)
-				require.NoError(t, err)
+				raw := must.Get(json.Marshal(small))(t)
 				require.LessOrEqual(t, len(raw), bytes)
 				require.Equal(t, tree.Ranks(), small.Ranks())
 				require.NoError(t, stacktree.Explain(small, hosts).Write(&b))
@@ -104,8 +103,7 @@ func parseStack(t *testing.T, text string) stacktree.Stack {
 			file, line, some := strings.Cut(words[2], ":")
 			f.File = file
 			if some {
-				n, err := strconv.Atoi(line)
-				require.NoError(t, err)
+				n := must.Get(strconv.Atoi(line))(t)
 				f.Line = n
 			}
 		}

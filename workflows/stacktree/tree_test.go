@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
@@ -55,10 +56,8 @@ func FuzzMerge(f *testing.F) {
 		require.Equal(t, all, stacktree.Merge(c, a, b))
 		require.Equal(t, all, stacktree.Merge(all, all), "a tree that comes twice counts once")
 		require.Equal(t, ranks, all.Ranks().Len())
-		text, err := json.Marshal(all)
-		require.NoError(t, err)
-		var back stacktree.Tree
-		require.NoError(t, json.Unmarshal(text, &back))
+		text := must.Get(json.Marshal(all))(t)
+		back := must.JSON[stacktree.Tree](t, text)
 		require.Equal(t, all, back)
 		small := all.Fit(int(bound))
 		require.Equal(t, all.Ranks(), small.Ranks())

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -44,22 +45,18 @@ func taskOf(t *testing.T, words []string) Task {
 	kind, rank, ok := strings.Cut(words[0], "-")
 	require.True(t, ok, words)
 	task := Task{Name: words[0], Type: kind, Host: words[1], Time: &spec.StepTime{Steps: 50}}
-	var err error
-	task.Rank, err = strconv.Atoi(rank)
-	require.NoError(t, err)
+	task.Rank = must.Get(strconv.Atoi(rank))(t)
 	if words[2] == "-" {
 		task.Time = nil
 		return task
 	}
-	task.Time.Seconds, err = strconv.ParseFloat(words[2], 64)
-	require.NoError(t, err)
+	task.Time.Seconds = must.Get(strconv.ParseFloat(words[2], 64))(t)
 	for _, w := range words[3:] {
 		if w == "rounds" {
 			task.Time.Barriers = true
 			continue
 		}
-		task.Time.Steps, err = strconv.Atoi(w)
-		require.NoError(t, err)
+		task.Time.Steps = must.Get(strconv.Atoi(w))(t)
 	}
 	return task
 }
@@ -71,16 +68,13 @@ func series(t *testing.T, text string) string {
 	for line := range strings.Lines(text) {
 		times, reports := 1, strings.TrimSpace(line)
 		if n, inner, ok := strings.Cut(reports, "*("); ok {
-			var err error
-			times, err = strconv.Atoi(n)
-			require.NoError(t, err)
+			times = must.Get(strconv.Atoi(n))(t)
 			reports = strings.TrimSuffix(inner, ")")
 		}
 		for range times {
 			for _, word := range strings.Fields(reports) {
 				what, at, _ := strings.Cut(word, "@")
-				d, err := time.ParseDuration(strings.TrimPrefix(at, "+"))
-				require.NoError(t, err)
+				d := must.Get(time.ParseDuration(strings.TrimPrefix(at, "+")))(t)
 				if worked = d + worked; !strings.HasPrefix(at, "+") {
 					worked = d
 				}
@@ -88,8 +82,7 @@ func series(t *testing.T, text string) string {
 					s.Round(worked)
 					continue
 				}
-				n, err := strconv.ParseFloat(strings.TrimPrefix(what, "+"), 64)
-				require.NoError(t, err)
+				n := must.Get(strconv.ParseFloat(strings.TrimPrefix(what, "+"), 64))(t)
 				if step = n + step; !strings.HasPrefix(what, "+") {
 					step = n
 				}

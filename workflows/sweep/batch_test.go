@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
@@ -37,31 +38,26 @@ func TestQuick(t *testing.T) {
 		{`{"command": ["true"], "tasks": [{"type": "worker"}], "logs": {"quota": "1MiB"}}`, false},
 		{`{"command": ["true"], "tasks": [{"type": "worker"}], "silence": "1m"}`, false},
 	} {
-		var s spec.RunSpec
-		require.NoError(t, json.Unmarshal([]byte(test.run), &s))
+		s := must.JSON[spec.RunSpec](t, test.run)
 		assert.Equal(t, test.quick, sweep.Quick(&s), test.run)
 	}
 }
 
 // The tasks of a batch are exactly the trials.
 func TestBatchHasTheTasksOfItsTrials(t *testing.T) {
-	grid, err := sweep.ProductGrid("a=0..3 b=x,'y z'")
-	require.NoError(t, err)
+	grid := must.Get(sweep.ProductGrid("a=0..3 b=x,'y z'"))(t)
 	s := sweep.Spec{Rules: sweep.Rules{AtMost: 1}, Grid: grid, Run: &spec.RunSpec{
 		Command: []string{"echo", "{a}"}, Dir: "/{b}", Env: spec.Env{"A": {Value: "{a}"}, "SAME": {Value: "1"}},
 		Tasks: []spec.TaskGroup{{Type: "worker", Args: []string{"{trial}"}, Env: spec.Env{"B": {Value: "{b}"}}}},
 	}}
-	trials, err := s.Check("hp")
-	require.NoError(t, err)
+	trials := must.Get(s.Check("hp"))(t)
 	assert.Positive(t, s.Rules.Batch)
-	batch, err := s.BatchOf(trials, "hp", 2, 4, nil)
-	require.NoError(t, err)
+	batch := must.Get(s.BatchOf(trials, "hp", 2, 4, nil))(t)
 	require.NoError(t, batch.Validate())
 	tasks := batch.TaskList()
 	require.Len(t, tasks, 4)
 	for i, got := range tasks {
-		one, err := s.Trial(trials, "hp", 2+i)
-		require.NoError(t, err)
+		one := must.Get(s.Trial(trials, "hp", 2+i))(t)
 		want := one.TaskList()[0]
 		want.Index, want.Rank = i, i
 		assert.Equal(t, want, got)
@@ -78,17 +74,13 @@ func TestBatchHasTheTasksOfItsTrials(t *testing.T) {
 
 // Long commands make batches small: the spec of a batch has a bound.
 func TestBatchesAreBoundedInBytes(t *testing.T) {
-	grid, err := sweep.ProductGrid("n=0..999")
-	require.NoError(t, err)
+	grid := must.Get(sweep.ProductGrid("n=0..999"))(t)
 	s := sweep.Spec{Rules: sweep.Rules{AtMost: 1}, Grid: grid, Run: &spec.RunSpec{
 		Command: []string{"echo", fmt.Sprint(slices.Repeat([]int{7}, 10_000), "{n}")}, Tasks: []spec.TaskGroup{{Type: "worker"}},
 	}}
-	trials, err := s.Check("hp")
-	require.NoError(t, err)
+	trials := must.Get(s.Check("hp"))(t)
 	assert.Equal(t, 4, s.Rules.Batch)
-	batch, err := s.BatchOf(trials, "hp", 990, s.Rules.Batch, nil)
-	require.NoError(t, err)
-	text, err := json.Marshal(batch)
-	require.NoError(t, err)
+	batch := must.Get(s.BatchOf(trials, "hp", 990, s.Rules.Batch, nil))(t)
+	text := must.Get(json.Marshal(batch))(t)
 	assert.Less(t, len(text), 200<<10)
 }

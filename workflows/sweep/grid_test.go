@@ -6,16 +6,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
 
 // rows returns the values of all trials, a line each.
 func rows(t *testing.T, g sweep.Grid) string {
-	trials, err := g.Parse()
-	require.NoError(t, err)
+	trials := must.Get(g.Parse())(t)
 	var lines []string
 	for i := range trials.Len() {
 		lines = append(lines, sweep.Words(trials.Values(i)))
@@ -114,8 +113,7 @@ func TestRefusedTables(t *testing.T) {
 }
 
 func newSpec(t *testing.T, grid string, command ...string) *sweep.Spec {
-	g, err := sweep.ProductGrid(grid)
-	require.NoError(t, err)
+	g := must.Get(sweep.ProductGrid(grid))(t)
 	return &sweep.Spec{Run: &spec.RunSpec{Command: command, Tasks: []spec.TaskGroup{{Type: "worker"}}}, Grid: g, Rules: sweep.Rules{AtMost: 1}}
 }
 
@@ -142,8 +140,7 @@ func TestTemplates(t *testing.T) {
 		if !assert.NoError(t, err, text) {
 			continue
 		}
-		one, err := s.Trial(trials, "hp", 0)
-		require.NoError(t, err)
+		one := must.Get(s.Trial(trials, "hp", 0))(t)
 		assert.Equal(t, want, one.Command[1], text)
 	}
 }
@@ -158,10 +155,8 @@ func TestTrialSpec(t *testing.T) {
 		Type: "worker", Args: []string{"{trial}"}, Dir: "/w/{lr}", Env: spec.EnvOf(map[string]string{"A": "{lr}"}),
 		Overrides: map[string]spec.Override{"0": {Command: []string{"x{lr}"}, Args: []string{"{lr}"}, Dir: "/o/{lr}", Env: spec.EnvOf(map[string]string{"B": "{lr}"})}},
 	}}
-	trials, err := s.Check("hp")
-	require.NoError(t, err)
-	one, err := s.Trial(trials, "hp", 1)
-	require.NoError(t, err)
+	trials := must.Get(s.Check("hp"))(t)
+	one := must.Get(s.Trial(trials, "hp", 1))(t)
 	assert.Equal(t, []string{"train", "2"}, one.Command)
 	assert.Equal(t, "/runs/2", one.Dir)
 	assert.Equal(t, spec.EnvOf(map[string]string{

@@ -29,6 +29,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/lease"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -55,8 +56,7 @@ func newHost(t *testing.T) *host {
 
 func (h *host) serve() {
 	h.t.Helper()
-	s, err := Listen(Config{Host: "host-b", StateDir: h.state, Listen: "127.0.0.1"})
-	require.NoError(h.t, err)
+	s := must.Get(Listen(Config{Host: "host-b", StateDir: h.state, Listen: "127.0.0.1"}))(h.t)
 	h.Server = s
 	go s.Serve(func(ctx context.Context, run runkey.Run) {
 		assert.Equal(h.t, h.run, run)
@@ -73,9 +73,8 @@ func (h *host) write(attempt, rank int, file, text string) {
 	h.t.Helper()
 	dir := tasklog.ProcessDir(h.dir, attempt, rank)
 	require.NoError(h.t, os.MkdirAll(dir, 0o755))
-	f, err := os.OpenFile(filepath.Join(dir, file), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	require.NoError(h.t, err)
-	_, err = f.WriteString(text)
+	f := must.Get(os.OpenFile(filepath.Join(dir, file), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644))(h.t)
+	_, err := f.WriteString(text)
 	require.NoError(h.t, err)
 	require.NoError(h.t, f.Close())
 }
@@ -147,8 +146,7 @@ func TestAllThatIsThere(t *testing.T) {
 	h.write(1, 1, tasklog.StdoutFile, "three\nfou")
 	h.write(0, 12, tasklog.StdoutFile, strings.Repeat("x", 1<<20))
 	c := h.client(h.service())
-	listing, err := c.List(t.Context())
-	require.NoError(t, err)
+	listing := must.Get(c.List(t.Context()))(t)
 	attempts := listing.Attempts
 	assert.Equal(t, map[int][]int{1: {0, 1}, 12: {0}}, attempts)
 
@@ -220,8 +218,7 @@ type relay struct {
 }
 
 func newRelay(t *testing.T, to string, after int64) *relay {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	r := &relay{Listener: l, to: to, after: after}
 	go func() {
@@ -322,8 +319,7 @@ func TestWhoMayRead(t *testing.T) {
 
 	_, err = h.client(right).List(t.Context())
 	assert.NoError(t, err)
-	info, err := os.Stat(filepath.Join(h.state, identityFile))
-	require.NoError(t, err)
+	info := must.Get(os.Stat(filepath.Join(h.state, identityFile)))(t)
 	assert.Equal(t, fs.FileMode(0o600), info.Mode().Perm())
 }
 
@@ -332,14 +328,11 @@ func (h *host) get(path string) (code int, body, end string) {
 	h.t.Helper()
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} // HTTP/1.1
 	defer client.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, "https://"+h.Address()+"/v1/runs/"+h.run.RunID+path, nil)
-	require.NoError(h.t, err)
+	request := must.Get(http.NewRequestWithContext(h.t.Context(), http.MethodGet, "https://"+h.Address()+"/v1/runs/"+h.run.RunID+path, nil))(h.t)
 	request.Header.Set("Authorization", "Bearer "+h.service().Token)
-	response, err := client.Do(request)
-	require.NoError(h.t, err)
+	response := must.Get(client.Do(request))(h.t)
 	defer response.Body.Close()
-	b, err := io.ReadAll(response.Body)
-	require.NoError(h.t, err)
+	b := must.Get(io.ReadAll(response.Body))(h.t)
 	return response.StatusCode, string(b), response.Trailer.Get(endTrailer)
 }
 
@@ -352,8 +345,7 @@ func TestFiles(t *testing.T) {
 	h.write(2, 1, stacks, "What worker-1 was doing")
 	c := h.client(h.service())
 	for file, want := range map[string]string{"stdout": "one\ntwo\n", "error": `{"message": "x"}`, "result": "[1, 2]", stacks: "What worker-1 was doing"} {
-		b, err := c.ReadFile(t.Context(), 1, 2, file)
-		require.NoError(t, err)
+		b := must.Get(c.ReadFile(t.Context(), 1, 2, file))(t)
 		assert.Equal(t, want, string(b))
 	}
 	for _, missing := range []string{"stderr", "plan", "times", "stacks-", "stacks-x.txt"} {
@@ -396,8 +388,7 @@ func TestLargeFiles(t *testing.T) {
 	assert.True(t, large == got.String(), "%d bytes of %d", got.Len(), len(large))
 	_, err := c.ReadFile(t.Context(), 0, 0, "result")
 	assert.ErrorContains(t, err, "the result file has more than 16 MiB")
-	b, err := c.ReadFile(t.Context(), 1, 0, "result")
-	require.NoError(t, err)
+	b := must.Get(c.ReadFile(t.Context(), 1, 0, "result"))(t)
 	assert.Len(t, b, maxFile)
 	full := errors.New("full")
 	assert.ErrorIs(t, c.EachPiece(t.Context(), 0, 0, "result", func([]byte, int64) error { return full }), full)
@@ -410,15 +401,13 @@ func TestPrunedAttempts(t *testing.T) {
 	}
 	require.NoError(t, tasklog.Prune(h.dir, 0, tasklog.KeepAttempts))
 	c := h.client(h.service())
-	listing, err := c.List(t.Context())
-	require.NoError(t, err)
+	listing := must.Get(c.List(t.Context()))(t)
 	attempts := listing.Attempts
 	from, to, ok := tasklog.Pruned(attempts[0])
 	assert.Equal(t, []any{1, 4, true}, []any{from, to, ok})
-	_, err = c.ReadFile(t.Context(), 0, 3, "stdout")
+	_, err := c.ReadFile(t.Context(), 0, 3, "stdout")
 	assert.ErrorContains(t, err, "attempts 1 to 4 of the task have been removed")
-	b, err := c.ReadFile(t.Context(), 0, 24, "stdout")
-	require.NoError(t, err)
+	b := must.Get(c.ReadFile(t.Context(), 0, 24, "stdout"))(t)
 	assert.Equal(t, "24\n", string(b))
 }
 
@@ -524,13 +513,11 @@ func TestAnotherHostAsks(t *testing.T) {
 	})
 	asks := NewClient(*h.DescribeWitness(h.run), h.run.RunID)
 	defer asks.Close()
-	answer, err := asks.Ask(t.Context(), question)
-	require.NoError(t, err)
+	answer := must.Get(asks.Ask(t.Context(), question))(t)
 	assert.Equal(t, lease.Silent, answer)
-	_, err = asks.List(t.Context())
+	_, err := asks.List(t.Context())
 	require.Error(t, err, "the token of the witness reads files")
-	answer, err = asks.Ask(t.Context(), Question{})
-	require.NoError(t, err)
+	answer = must.Get(asks.Ask(t.Context(), Question{}))(t)
 	assert.Equal(t, lease.Denied, answer, "an empty question")
 
 	reads := NewClient(*h.Describe(h.run, h.dir, nil), h.run.RunID)
@@ -567,8 +554,7 @@ func TestFilesAreReadAsTheUserOfTheRun(t *testing.T) {
 	// The directory is missing, and then a link appears in its place.
 	later := filepath.Join(filepath.Dir(h.dir), "later")
 	c = h.client(*h.Describe(h.run, later, user))
-	response, err := c.ask(t.Context(), http.MethodGet, "/tasks/0/attempts/0/stdout?follow=true", nil)
-	require.NoError(t, err)
+	response := must.Get(c.ask(t.Context(), http.MethodGet, "/tasks/0/attempts/0/stdout?follow=true", nil))(t)
 	require.NoError(t, os.MkdirAll(later, 0o755))
 	require.NoError(t, os.Symlink(filepath.Dir(secret), filepath.Join(later, "attempt_0")))
 	close(h.over)
@@ -580,8 +566,7 @@ func TestFilesAreReadAsTheUserOfTheRun(t *testing.T) {
 	for _, path := range []string{secret, filepath.Join(secret, tasklog.StdoutFile)} {
 		require.NoError(t, os.Chown(path, int(user.UID), int(user.GID)))
 	}
-	b, err = h.client(*h.Describe(h.run, h.dir, user)).ReadFile(t.Context(), 0, 0, "stdout")
-	require.NoError(t, err)
+	b = must.Get(h.client(*h.Describe(h.run, h.dir, user)).ReadFile(t.Context(), 0, 0, "stdout"))(t)
 	assert.Equal(t, "the secret\n", string(b))
 
 	// This token does not say whose files they are.
@@ -594,8 +579,7 @@ func keeping(t *testing.T) (*Server, *shipped.Store, string) {
 	t.Helper()
 	state := t.TempDir()
 	store := shipped.Open(state)
-	s, err := Listen(Config{Host: "host-b", StateDir: state, Listen: "127.0.0.1", Archives: store})
-	require.NoError(t, err)
+	s := must.Get(Listen(Config{Host: "host-b", StateDir: state, Listen: "127.0.0.1", Archives: store}))(t)
 	go s.Serve(func(context.Context, runkey.Run) {}, nil)
 	t.Cleanup(s.Close)
 	return s, store, state
@@ -631,8 +615,7 @@ func TestArchives(t *testing.T) {
 	_, err = stores.StoreArchive(t.Context(), a, shipped.Upload{WorkflowID: ""}, reader())
 	assert.ErrorContains(t, err, "give the digest of the archive, its length, and the run")
 
-	from, err := stores.StoreArchive(t.Context(), a, shipped.Upload{WorkflowID: "iris"}, reader())
-	require.NoError(t, err)
+	from := must.Get(stores.StoreArchive(t.Context(), a, shipped.Upload{WorkflowID: "iris"}, reader()))(t)
 	assert.True(t, store.Has(a.Digest))
 	var got buffer
 	got.Write(content[:1000]) // these bytes are from an earlier try
@@ -650,8 +633,7 @@ func TestArchives(t *testing.T) {
 	require.NoError(t, w.Close())
 	require.NoError(t, err, "it is there, and need not be sent")
 	assert.Equal(t, from, again)
-	notes, err := filepath.Glob(filepath.Join(state, "shipped", "uploads", a.Digest+"-*"))
-	require.NoError(t, err)
+	notes := must.Get(filepath.Glob(filepath.Join(state, "shipped", "uploads", a.Digest+"-*")))(t)
 	assert.Len(t, notes, 2, "two runs have it from here")
 
 	for name, service := range map[string]*spec.HostService{

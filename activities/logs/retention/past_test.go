@@ -15,6 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // place is a state directory with logs.
@@ -57,8 +58,7 @@ func holdsNone(string, runkey.Run) bool { return false }
 
 func (p place) apply(holds func(string, runkey.Run) bool) []string {
 	p.t.Helper()
-	removed, err := Policy{Home: p.home, For: DefaultFor}.Apply(p.logs, now, holds)
-	require.NoError(p.t, err)
+	removed := must.Get(Policy{Home: p.home, For: DefaultFor}.Apply(p.logs, now, holds))(p.t)
 	return removed
 }
 
@@ -76,11 +76,9 @@ func TestApply(t *testing.T) {
 	_, open := p.run("open", "1", 0)
 	heldKey, held := p.run("held", "1", long)
 	_, kept := p.run("kept", "1", long)
-	l, err := OpenLogs(p.logs)
-	require.NoError(t, err)
+	l := must.Get(OpenLogs(p.logs))(t)
 	defer l.Close()
-	entries, err := l.EntriesOf("kept")
-	require.NoError(t, err)
+	entries := must.Get(l.EntriesOf("kept"))(t)
 	require.Len(t, entries, 1)
 	require.NoError(t, l.Keep(entries[0], true))
 
@@ -122,11 +120,9 @@ func TestOthersStay(t *testing.T) {
 // edit changes a note to what another host or another clock would have written.
 func (p place) edit(note string, do func(*Note)) {
 	p.t.Helper()
-	dir, err := os.OpenRoot(filepath.Dir(note))
-	require.NoError(p.t, err)
+	dir := must.Get(os.OpenRoot(filepath.Dir(note)))(p.t)
 	defer dir.Close()
-	n, err := readNote(dir, filepath.Base(note))
-	require.NoError(p.t, err)
+	n := must.Get(readNote(dir, filepath.Base(note)))(p.t)
 	do(&n)
 	require.NoError(p.t, writeNote(dir, filepath.Base(note), n))
 }
@@ -143,17 +139,14 @@ func TestAnotherHost(t *testing.T) {
 	writing := p.write(filepath.Join(filepath.Dir(lives), "."+filepath.Base(lives)+noteEnding+"-"+strconv.Itoa(os.Getpid())))
 	require.NoError(t, os.RemoveAll(p.worker()))
 	at := time.Now().Add(long)
-	removed, err := Policy{Home: p.home, For: DefaultFor}.Apply(p.logs, at, holdsNone)
-	require.NoError(t, err)
+	removed := must.Get(Policy{Home: p.home, For: DefaultFor}.Apply(p.logs, at, holdsNone))(t)
 	assert.Empty(t, removed)
 	assert.DirExists(t, lives)
 	assert.DirExists(t, past)
 
-	l, err := OpenLogs(p.logs)
-	require.NoError(t, err)
+	l := must.Get(OpenLogs(p.logs))(t)
 	defer l.Close()
-	entries, err := l.EntriesOf("lives")
-	require.NoError(t, err)
+	entries := must.Get(l.EntriesOf("lives"))(t)
 	require.Len(t, entries, 1)
 	assert.Equal(t, Unsettled, Past{Logs: l, Home: p.home, Holds: holdsNone}.Facts(entries[0], false).Alive())
 
@@ -189,8 +182,7 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	require.NoError(t, os.Remove(pipe+noteEnding))
 	require.NoError(t, syscall.Mkfifo(pipe+noteEnding, 0o600))
 	_, forged := p.run("forged", "1", long)
-	forgery, err := os.ReadFile(forged + noteEnding)
-	require.NoError(t, err)
+	forgery := must.Get(os.ReadFile(forged + noteEnding))(t)
 	require.NoError(t, os.WriteFile(victim+noteEnding, forgery, 0o600)) // this is the note of another run
 
 	removed, _ := Policy{Home: p.home, For: DefaultFor}.Apply(p.logs, now, holdsNone)
@@ -225,13 +217,11 @@ func TestAPruneThatWasKilled(t *testing.T) {
 func TestTwoAtOnce(t *testing.T) {
 	p := newPlace(t)
 	_, dir := p.run("run", "1", long)
-	l, err := OpenLogs(p.logs)
-	require.NoError(t, err)
+	l := must.Get(OpenLogs(p.logs))(t)
 	require.NoError(t, l.Lock())
 	assert.Empty(t, p.apply(holdsNone), "somebody else does it")
 	assert.DirExists(t, dir)
-	second, err := OpenLogs(p.logs)
-	require.NoError(t, err)
+	second := must.Get(OpenLogs(p.logs))(t)
 	defer second.Close()
 	require.ErrorIs(t, second.Lock(), ErrBusy)
 	l.Close()
@@ -271,11 +261,9 @@ func TestWrongClocks(t *testing.T) {
 func TestARunThatIsKeptMeanwhile(t *testing.T) {
 	p := newPlace(t)
 	_, dir := p.run("run", "1", long)
-	l, err := OpenLogs(p.logs)
-	require.NoError(t, err)
+	l := must.Get(OpenLogs(p.logs))(t)
 	defer l.Close()
-	entries, err := l.Entries()
-	require.NoError(t, err)
+	entries := must.Get(l.Entries())(t)
 	require.Len(t, entries, 1)
 	require.NoError(t, l.Keep(entries[0], true))
 	past := Past{Logs: l, Home: p.home, Holds: holdsNone}
@@ -296,8 +284,7 @@ func TestAStateDirectoryThatIsGone(t *testing.T) {
 	require.NoError(t, os.RemoveAll(p.worker()))
 	assert.Empty(t, p.apply(holdsNone), "it has just written")
 	at := time.Now().Add(long)
-	removed, err := Policy{Home: p.home, For: DefaultFor}.Apply(p.logs, at, holdsNone)
-	require.NoError(t, err)
+	removed := must.Get(Policy{Home: p.home, For: DefaultFor}.Apply(p.logs, at, holdsNone))(t)
 	assert.Equal(t, []string{"run"}, removed)
 	assert.NoDirExists(t, dir)
 }

@@ -15,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // onTerminal is a console on one terminal for both outputs.
@@ -434,8 +436,7 @@ func TestAGiantBarNeedsLittleMemory(t *testing.T) {
 
 func TestIsTerminalIsAskedForFiles(t *testing.T) {
 	t.Setenv("TERM", "xterm")
-	f, err := os.Open(os.DevNull)
-	require.NoError(t, err)
+	f := must.Get(os.Open(os.DevNull))(t)
 	defer f.Close()
 	c := NewConsole(f, &bytes.Buffer{}, ConsoleOptions{})
 	assert.False(t, c.out.place.terminal || c.err.place.terminal)

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 var shortLines = bytes.Repeat([]byte("a short line of a program\n"), 1_000_000)
@@ -107,8 +109,7 @@ func BenchmarkCollect(b *testing.B) {
 // BenchmarkTimes measures what each heartbeat of a writing process pays to note its output.
 func BenchmarkTimes(b *testing.B) {
 	dir := b.TempDir()
-	f, err := os.Create(filepath.Join(dir, StdoutFile))
-	require.NoError(b, err)
+	f := must.Get(os.Create(filepath.Join(dir, StdoutFile)))(b)
 	defer f.Close()
 	times := NewTimes(dir)
 	for n := int64(1); b.Loop(); n++ {

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/system/pty"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -94,11 +95,9 @@ func TestConsoleOneplaceForBoth(t *testing.T) {
 	assert.Equal(t, "[worker-0]:    unfinished\n[worker-0]:    error\nours\n", both.String())
 
 	path := filepath.Join(t.TempDir(), "both")
-	f, err := os.Create(path)
-	require.NoError(t, err)
+	f := must.Get(os.Create(path))(t)
 	defer f.Close()
-	again, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
-	require.NoError(t, err)
+	again := must.Get(os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0))(t)
 	defer again.Close()
 	assert.True(t, samePlace(f, again), "as with 2>&1")
 	assert.False(t, samePlace(f, os.Stderr))
@@ -240,8 +239,7 @@ func TestNoStatusLineWithoutTerminal(t *testing.T) {
 	b.SetStatus("status")
 	require.NoError(t, b.Close())
 	assert.Empty(t, b.err.String())
-	f, err := os.Open(os.DevNull)
-	require.NoError(t, err)
+	f := must.Get(os.Open(os.DevNull))(t)
 	defer f.Close()
 	t.Setenv("TERM", "xterm")
 	assert.False(t, IsTerminal(f))
@@ -353,8 +351,7 @@ func openPTY(t *testing.T, width, height int) (shower, tty *os.File) {
 func TestARealTerminal(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	shower, tty := openPTY(t, 40, 6)
-	again, err := os.OpenFile(tty.Name(), os.O_RDWR|unix.O_NOCTTY, 0)
-	require.NoError(t, err)
+	again := must.Get(os.OpenFile(tty.Name(), os.O_RDWR|unix.O_NOCTTY, 0))(t)
 	c := NewConsole(tty, again, ConsoleOptions{Prefix: workers})
 	assert.True(t, c.out.place == c.err.place && c.err.place.live)
 	assert.Equal(t, 3, c.err.place.maxRows())

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // collect returns a collector with the prefixes that torch has in TE-29.
@@ -21,8 +23,7 @@ func collect(t *testing.T, run string, o CollectOptions) *Collector {
 
 func content(t *testing.T, path ...string) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(path...))
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(filepath.Join(path...)))(t)
 	return string(b)
 }
 
@@ -133,8 +134,7 @@ func TestPruneOfFilteredFiles(t *testing.T) {
 	require.NoError(t, Prune(run, 0, 1))
 	assert.FileExists(t, filepath.Join(run, "attempt_1", "filtered_stdout.log"), "another task has files there")
 	require.NoError(t, Prune(run, 1, 1))
-	numbers, err := attempts(run)
-	require.NoError(t, err)
+	numbers := must.Get(attempts(run))(t)
 	assert.Equal(t, []int{0, 2}, numbers)
 	require.NoError(t, c.Stop(t.Context()))
 }

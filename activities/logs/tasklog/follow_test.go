@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -69,8 +70,7 @@ func makeProcess(t *testing.T, run string, attempt, rank int) (dir string) {
 
 func openLog(t *testing.T, dir, name string) *os.File {
 	t.Helper()
-	f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	require.NoError(t, err)
+	f := must.Get(os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600))(t)
 	t.Cleanup(func() { f.Close() })
 	return f
 }

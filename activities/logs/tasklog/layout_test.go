@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 func TestLayout(t *testing.T) {
@@ -73,11 +75,9 @@ func TestAttempts(t *testing.T) {
 	for _, p := range [][2]int{{0, 0}, {2, 0}, {10, 0}, {1, 3}} {
 		require.NoError(t, MakeDir(ProcessDir(run, p[0], p[1])))
 	}
-	byRank, err := Attempts(run)
-	require.NoError(t, err)
+	byRank := must.Get(Attempts(run))(t)
 	assert.Equal(t, map[int][]int{0: {0, 2, 10}, 3: {1}}, byRank)
-	byRank, err = Attempts(filepath.Join(run, "missing"))
-	require.NoError(t, err)
+	byRank = must.Get(Attempts(filepath.Join(run, "missing")))(t)
 	assert.Empty(t, byRank)
 }
 
@@ -92,16 +92,13 @@ func TestPrune(t *testing.T) {
 
 	require.NoError(t, Prune(run, 3, 2))
 	var left []string
-	dirs, err := filepath.Glob(filepath.Join(run, "*", "*"))
-	require.NoError(t, err)
+	dirs := must.Get(filepath.Glob(filepath.Join(run, "*", "*")))(t)
 	for _, d := range dirs {
-		rel, err := filepath.Rel(run, d)
-		require.NoError(t, err)
+		rel := must.Get(filepath.Rel(run, d))(t)
 		left = append(left, rel)
 	}
 	assert.ElementsMatch(t, []string{"attempt_0/1", "attempt_0/3", "attempt_10/3", "attempt_11/3"}, left)
-	numbers, err := attempts(run)
-	require.NoError(t, err)
+	numbers := must.Get(attempts(run))(t)
 	assert.Equal(t, []int{0, 10, 11}, numbers, "empty attempts are gone")
 
 	require.NoError(t, Prune(run, 3, 0))

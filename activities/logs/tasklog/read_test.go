@@ -2,7 +2,6 @@ package tasklog
 
 import (
 	"bytes"
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 func fileWith(t *testing.T, content string) string {
@@ -61,11 +62,10 @@ func TestLastLinesOfWhatIsNoFile(t *testing.T) {
 
 func TestLastLinesReadsOnlyTheEnd(t *testing.T) {
 	path := fileWith(t, "")
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	require.NoError(t, err)
+	f := must.Get(os.OpenFile(path, os.O_WRONLY, 0))(t)
 	defer f.Close()
 	// The file has a tebibyte, nearly all of it a hole.
-	_, err = f.WriteAt([]byte("\nlast\nlines\n"), 1<<40)
+	_, err := f.WriteAt([]byte("\nlast\nlines\n"), 1<<40)
 	require.NoError(t, err)
 	start := time.Now()
 	assert.Equal(t, "last\nlines", LastLines(path, 2, 1000))
@@ -185,8 +185,7 @@ func TestReadResult(t *testing.T) {
 		assert.Equal(t, want, string(got))
 	}
 	for _, content := range []string{"", " \n"} {
-		got, err := ReadResult(fileWith(t, content), 100)
-		require.NoError(t, err)
+		got := must.Get(ReadResult(fileWith(t, content), 100))(t)
 		assert.Nil(t, got, "no value")
 	}
 	for content, want := range map[string]string{
@@ -200,8 +199,7 @@ func TestReadResult(t *testing.T) {
 		_, err := ReadResult(path, 8)
 		assert.ErrorContains(t, err, "result file "+path+" "+want)
 	}
-	got, err := ReadResult(fileWith(t, "12345678"), 8)
-	require.NoError(t, err)
+	got := must.Get(ReadResult(fileWith(t, "12345678"), 8))(t)
 	assert.Equal(t, "12345678", string(got), "just as long as it may be")
 }
 
@@ -231,8 +229,7 @@ main()`)
 
 	path, variable := file()
 	require.Error(t, record(`raise ValueError("the loss is not a number")`, variable), "TE-64: it propagates")
-	report, err := ReadErrorFile(path)
-	require.NoError(t, err)
+	report := must.Get(ReadErrorFile(path))(t)
 	require.NotNil(t, report)
 	assert.Equal(t, "ValueError: the loss is not a number", report.Message)
 	assert.Contains(t, report.Callstack, "Traceback (most recent call last)")
@@ -370,8 +367,7 @@ func asLines(t *testing.T, run string) (lines []Line) {
 	require.NoError(t, f.Stop(t.Context()))
 	require.NoError(t, j.Close())
 	for text := range strings.Lines(out.String()) {
-		var l Line
-		require.NoError(t, json.Unmarshal([]byte(text), &l), text)
+		l := must.JSON[Line](t, text)
 		lines = append(lines, l)
 	}
 	return lines

@@ -12,14 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/series"
 )
 
 func TestStart(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "train.py"), []byte("pass"), 0o644))
-	key, err := OpenValueKey(dir)
-	require.NoError(t, err)
+	key := must.Get(OpenValueKey(dir))(t)
 	s := &Start{Version: "1", Dir: dir, Files: FilesOf("/bin/sh", []string{"-x", "train.py", "nosuch", "."}, dir)}
 	s.Variables(
 		[]string{"HOME=/root", "RANK=0", "PATH=/other", "MY_TOKEN=xyzzy", "LENT=hush", "COPY=hush", "DB=postgres://me:plugh@db/x", "LONG=" + strings.Repeat("x", 2000)},
@@ -28,13 +28,11 @@ func TestStart(t *testing.T) {
 	require.NoError(t, s.Write(dir))
 	require.NoError(t, (&Start{Version: "2"}).Write(dir), "the first stays")
 
-	raw, err := os.ReadFile(filepath.Join(dir, StartFile))
-	require.NoError(t, err)
+	raw := must.Get(os.ReadFile(filepath.Join(dir, StartFile)))(t)
 	for _, value := range []string{"xyzzy", "hush", "plugh", "/root"} {
 		assert.NotContains(t, string(raw), value)
 	}
-	info, err := os.Stat(filepath.Join(dir, StartFile))
-	require.NoError(t, err)
+	info := must.Get(os.Stat(filepath.Join(dir, StartFile)))(t)
 	assert.Equal(t, os.FileMode(0o600), info.Mode())
 
 	got := ReadStart(dir)
@@ -58,18 +56,13 @@ func TestStart(t *testing.T) {
 // about them.
 func TestInheritedValuesAreDigests(t *testing.T) {
 	dir := t.TempDir()
-	key, err := OpenValueKey(dir)
-	require.NoError(t, err)
-	again, err := OpenValueKey(dir)
-	require.NoError(t, err)
+	key := must.Get(OpenValueKey(dir))(t)
+	again := must.Get(OpenValueKey(dir))(t)
 	assert.Equal(t, key, again, "it is made once")
-	info, err := os.Stat(filepath.Join(dir, valueKeyFile))
-	require.NoError(t, err)
+	info := must.Get(os.Stat(filepath.Join(dir, valueKeyFile)))(t)
 	assert.Equal(t, os.FileMode(0o600), info.Mode())
-	other, err := OpenValueKey(t.TempDir())
-	require.NoError(t, err)
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
+	other := must.Get(OpenValueKey(t.TempDir()))(t)
+	entries := must.Get(os.ReadDir(dir))(t)
 	assert.Len(t, entries, 1, "nothing is left behind")
 
 	of := func(key ValueKey, env ...string) Start {
@@ -119,16 +112,13 @@ func TestHandOn_TE69_TE76_TE77_SEED88(t *testing.T) {
 				want = c.content
 			}
 			for _, again := range []bool{false, true} {
-				replaced, err := HandOn(child, parent, c.exitCode)
-				require.NoError(t, err)
+				replaced := must.Get(HandOn(child, parent, c.exitCode))(t)
 				assert.Equal(t, again, replaced)
-				got, err := os.ReadFile(parent)
-				require.NoError(t, err)
+				got := must.Get(os.ReadFile(parent))(t)
 				assert.Equal(t, want, string(got))
 				require.NoError(t, os.WriteFile(parent, []byte("an old story, and a longer one than the new one is, by far and in every respect"), 0o600))
 			}
-			left, err := os.ReadDir(filepath.Dir(parent))
-			require.NoError(t, err)
+			left := must.Get(os.ReadDir(filepath.Dir(parent)))(t)
 			assert.Len(t, left, 1, "nothing is left beside it")
 		})
 	}
@@ -140,8 +130,7 @@ func TestHandOnWithoutAChildsFile(t *testing.T) {
 	replaced, err := HandOn(filepath.Join(t.TempDir(), "missing"), parent, 1)
 	assert.ErrorIs(t, err, fs.ErrNotExist)
 	assert.False(t, replaced)
-	got, err := os.ReadFile(parent)
-	require.NoError(t, err)
+	got := must.Get(os.ReadFile(parent))(t)
 	assert.Equal(t, "old", string(got))
 }
 
@@ -153,8 +142,7 @@ func TestHandOnWhereItCannotBe(t *testing.T) {
 	assert.ErrorContains(t, err, "missing/error.json")
 	_, err = HandOn(child, child, 1)
 	require.NoError(t, err)
-	got, err := os.ReadFile(child)
-	require.NoError(t, err)
+	got := must.Get(os.ReadFile(child))(t)
 	assert.Equal(t, plainError, string(got), "the same file is left alone")
 }
 
@@ -173,8 +161,7 @@ func TestUsageHasAFixedSize(t *testing.T) {
 		}
 	}
 	require.NoError(t, u.Flush())
-	info, err := os.Stat(filepath.Join(dir, UsageFile))
-	require.NoError(t, err)
+	info := must.Get(os.Stat(filepath.Join(dir, UsageFile)))(t)
 	assert.LessOrEqual(t, info.Size(), int64(16<<10))
 	points := ReadUsage(dir)
 	assert.Equal(t, usagePoint(0).From, points[0].From)
@@ -220,8 +207,7 @@ func BenchmarkUsage(b *testing.B) {
 	b.ReportMetric((cpuTime(b)-before).Seconds()/float64(at)*samples*percent, "%core/1000tasks")
 	largest := int64(0)
 	for _, u := range all {
-		info, err := os.Stat(filepath.Join(u.dir, UsageFile))
-		require.NoError(b, err)
+		info := must.Get(os.Stat(filepath.Join(u.dir, UsageFile)))(b)
 		largest = max(largest, info.Size())
 	}
 	const block = 4096

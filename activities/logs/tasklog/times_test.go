@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // timed returns the directory of a run, and the directory of process 0 of rank 0 in it.
@@ -97,14 +99,12 @@ func TestTimesAreBounded(t *testing.T) {
 	for range 500 {
 		appendTo(t, dir, StdoutFile, ".\n")
 		times.Note()
-		info, err := os.Stat(filepath.Join(dir, TimesFile))
-		require.NoError(t, err)
+		info := must.Get(os.Stat(filepath.Join(dir, TimesFile)))(t)
 		require.LessOrEqual(t, info.Size(), int64(1100))
 		records := readTimes(dir)
 		require.Equal(t, times.last, records[len(records)-1])
 	}
-	files, err := os.ReadDir(dir)
-	require.NoError(t, err)
+	files := must.Get(os.ReadDir(dir))(t)
 	assert.Len(t, files, 2, "nothing is left beside it")
 	records := readTimes(dir)
 	assert.Greater(t, len(records), 5)

@@ -18,6 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/remotecommand"
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/activities/system/xid"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 )
 
@@ -88,8 +89,7 @@ func TestLeftBehind(t *testing.T) {
 
 // running returns the processes with that text in their command lines.
 func running(t *testing.T, text string) (found []int) {
-	pids, err := proc.PIDs()
-	require.NoError(t, err)
+	pids := must.Get(proc.PIDs())(t)
 	for _, pid := range pids {
 		line, _ := os.ReadFile(filepath.Join(proc.Dir(pid), "cmdline"))
 		if bytes.Contains(line, []byte(text)) {
@@ -155,8 +155,7 @@ func TestOneExecutionAtATime(t *testing.T) {
 	first, second := k.begin(k.watched[0]), k.begin(k.watched[0])
 	assert.Equal(t, first, second)
 	<-first
-	times, err := os.ReadFile(file)
-	require.NoError(t, err)
+	times := must.Get(os.ReadFile(file))(t)
 	assert.Equal(t, "\n", string(times))
 }
 
@@ -284,11 +283,9 @@ func TestClock(t *testing.T) {
 }
 
 func TestLink(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	there := l.Addr().String()
-	gone, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	gone := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	away := gone.Addr().String()
 	require.NoError(t, gone.Close())
 	defer l.Close()

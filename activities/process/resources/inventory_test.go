@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // tree writes files below a directory that stands for /.
@@ -130,8 +132,7 @@ func TestTopology(t *testing.T) {
 }
 
 func TestReadThisHost(t *testing.T) {
-	inv, err := Read(nil)
-	require.NoError(t, err)
+	inv := must.Get(Read(nil))(t)
 	assert.Len(t, inv.CPUs, runtime.NumCPU())
 	assert.Empty(t, inv.GPUs.LimitedBy)
 }
@@ -142,8 +143,7 @@ func TestGPUsOfThisHost(t *testing.T) {
 		t.Skip("needs a GPU of NVIDIA")
 	}
 	cmd := exec.Command("nvidia-smi", "-L")
-	out, err := cmd.Output()
-	require.NoError(t, err)
+	out := must.Get(cmd.Output())(t)
 	n := 0
 	for line := range bytes.Lines(out) {
 		if bytes.HasPrefix(line, []byte("GPU ")) { // slices are indented below theirs

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // place writes files below a directory.
@@ -68,8 +70,7 @@ func TestPython(t *testing.T) {
 
 	record = Of("gpu-1", dir)
 	require.NoError(t, record.Write(dir))
-	b, err := os.ReadFile(filepath.Join(dir, File))
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(filepath.Join(dir, File)))(t)
 	assert.Equal(t, &record, Parse(b))
 	assert.Nil(t, Parse([]byte("[")))
 	require.NoError(t, os.RemoveAll(filepath.Join(later, "numpy-2.1.0.dist-info")))

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/system/proc"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 func TestWhatTheKernelKnows(t *testing.T) {
@@ -69,11 +70,9 @@ func TestAProgramAnswers(t *testing.T) {
 	// A later answer neither hides nor repeats an earlier one.
 	again := p.capture()
 	assert.Equal(t, 1, strings.Count(again, "Godot"), again)
-	files, err := filepath.Glob(filepath.Join(p.dir, "stacks-*.txt"))
-	require.NoError(t, err)
+	files := must.Get(filepath.Glob(filepath.Join(p.dir, "stacks-*.txt")))(t)
 	assert.Len(t, files, 2, "no capture replaces another")
-	info, err := os.Stat(files[0])
-	require.NoError(t, err)
+	info := must.Get(os.Stat(files[0]))(t)
 	assert.Equal(t, os.FileMode(0o600), info.Mode())
 }
 
@@ -105,8 +104,7 @@ func TestAStoppedProcess(t *testing.T) {
 	assert.Contains(t, text, "by its own account: not asked: it is stopped")
 	require.NoError(t, syscall.Kill(p.pid, syscall.SIGCONT))
 	assert.Contains(t, p.capture(), "by its own account\nsomething\n")
-	raw, err := os.ReadFile(answerFile(p.dir, p.pid))
-	require.NoError(t, err)
+	raw := must.Get(os.ReadFile(answerFile(p.dir, p.pid)))(t)
 	assert.Equal(t, "something\n", string(raw), "it was asked once")
 }
 
@@ -137,8 +135,7 @@ func TestManyThreadsAreBounded(t *testing.T) {
 	assert.Equal(t, mostThreads, strings.Count(text, "\nthread "))
 	shown := regexp.MustCompile(`(?m)^(\d+) more threads are not shown$`).FindStringSubmatch(text)
 	require.NotNil(t, shown)
-	n, err := strconv.Atoi(shown[1])
-	require.NoError(t, err)
+	n := must.Get(strconv.Atoi(shown[1]))(t)
 	assert.GreaterOrEqual(t, n, 1000-mostThreads)
 	assert.Contains(t, text, "in poll")
 	p.alive()
@@ -167,8 +164,7 @@ until [ -s $LOGS/child ] && [ -s $LOGS/orphan ]; do sleep 0.01; done; echo ready
 
 	// This is the table as if the orphan had been reparented past us, because otherwise we
 	// are a subreaper.
-	all, err := readTable()
-	require.NoError(t, err)
+	all := must.Get(readTable())(t)
 	s := all[orphan]
 	s.PPID = all[p.pid].PPID
 	all[orphan] = s
@@ -181,10 +177,8 @@ until [ -s $LOGS/child ] && [ -s $LOGS/orphan ]; do sleep 0.01; done; echo ready
 
 func (p *program) number(file string) int {
 	p.t.Helper()
-	raw, err := os.ReadFile(filepath.Join(p.dir, file))
-	require.NoError(p.t, err)
-	n, err := strconv.Atoi(strings.TrimSpace(string(raw)))
-	require.NoError(p.t, err)
+	raw := must.Get(os.ReadFile(filepath.Join(p.dir, file)))(p.t)
+	n := must.Get(strconv.Atoi(strings.TrimSpace(string(raw))))(p.t)
 	return n
 }
 
@@ -222,13 +216,11 @@ func TestManyTasks(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	results, err := Capture(ctx, tasks, cookieVar)
-	require.NoError(t, err)
+	results := must.Get(Capture(ctx, tasks, cookieVar))(t)
 	require.Len(t, results, len(tasks))
 	for i, r := range results {
 		require.NoError(t, r.Err)
-		text, err := os.ReadFile(r.File)
-		require.NoError(t, err)
+		text := must.Get(os.ReadFile(r.File))(t)
 		assert.Contains(t, string(text), "What worker-"+strconv.Itoa(i)+" was")
 		assert.Contains(t, string(text), "account\nmine "+strconv.Itoa(i)+"\n")
 	}
@@ -238,8 +230,7 @@ func TestNoTimeLeft(t *testing.T) {
 	p := startProgram(t, nil, "bash", "-c", `echo ready; exec sleep 1000`)
 	ctx, cancel := context.WithTimeout(context.Background(), reserve/2)
 	defer cancel()
-	results, err := Capture(ctx, []Task{p.task()}, cookieVar)
-	require.NoError(t, err)
+	results := must.Get(Capture(ctx, []Task{p.task()}, cookieVar))(t)
 	require.ErrorIs(t, results[0].Err, errLate)
 }
 

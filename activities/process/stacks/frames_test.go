@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/system/proc"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
@@ -108,15 +109,13 @@ int main(void) { waits_here(1000); return 0; }
 func TestAStoppedProcessStaysStopped(t *testing.T) {
 	p := startProgram(t, nil, "bash", "-c", "echo ready; kill -STOP $$; sleep 1000")
 	eventually(t, "it is stopped", func() bool {
-		s, err := proc.ReadStat(p.pid)
-		require.NoError(t, err)
+		s := must.Get(proc.ReadStat(p.pid))(t)
 		return s.State == 'T'
 	})
 	r := p.captureTask(p.task())
 	require.NoError(t, r.Err)
 	assert.Equal(t, stacktree.Frame{Kind: stacktree.Kernel, Function: stacktree.Stopped}, r.Stack[len(r.Stack)-1])
-	s, err := proc.ReadStat(p.pid)
-	require.NoError(t, err)
+	s := must.Get(proc.ReadStat(p.pid))(t)
 	assert.Equal(t, byte('T'), s.State)
 	assert.Contains(t, p.capture(), "by its machine code: not read: it is stopped")
 }

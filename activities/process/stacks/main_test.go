@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/system/proc"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // The tests run this binary again as the programs whose stacks they capture.
@@ -96,8 +97,7 @@ func startProgram(t *testing.T, env []string, argv ...string) *program {
 	}, env...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	p.cmd.Stderr = os.Stderr
-	out, err := p.cmd.StdoutPipe()
-	require.NoError(t, err)
+	out := must.Get(p.cmd.StdoutPipe())(t)
 	require.NoError(t, p.cmd.Start())
 	p.pid = p.cmd.Process.Pid
 	t.Cleanup(func() {
@@ -105,16 +105,14 @@ func startProgram(t *testing.T, env []string, argv ...string) *program {
 		_ = p.cmd.Process.Kill()
 		_ = p.cmd.Wait()
 	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(t, err)
+	line := must.Get(bufio.NewReader(out).ReadString('\n'))(t)
 	require.Equal(t, "ready\n", line)
 	return p
 }
 
 func startSelf(t *testing.T, role string, env ...string) *program {
 	t.Helper()
-	self, err := os.Executable()
-	require.NoError(t, err)
+	self := must.Get(os.Executable())(t)
 	return startProgram(t, append(env, roleVar+"="+role), self)
 }
 
@@ -127,8 +125,7 @@ func (p *program) capture() string {
 	p.t.Helper()
 	r := p.captureTask(p.task())
 	require.NoError(p.t, r.Err)
-	text, err := os.ReadFile(r.File)
-	require.NoError(p.t, err)
+	text := must.Get(os.ReadFile(r.File))(p.t)
 	return string(text)
 }
 
@@ -137,8 +134,7 @@ func (p *program) captureTask(task Task) Result {
 	// This is much more than a capture takes: no test is about its duration.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	results, err := Capture(ctx, []Task{task}, cookieVar)
-	require.NoError(p.t, err)
+	results := must.Get(Capture(ctx, []Task{task}, cookieVar))(p.t)
 	require.Len(p.t, results, 1)
 	return results[0]
 }
@@ -148,8 +144,7 @@ const cookieVar = "CLUSTERRUN_COOKIE"
 // alive fails the test if the process has ended.
 func (p *program) alive() {
 	p.t.Helper()
-	s, err := proc.ReadStat(p.pid)
-	require.NoError(p.t, err)
+	s := must.Get(proc.ReadStat(p.pid))(p.t)
 	require.False(p.t, s.Dead(), "it has died of it")
 }
 
@@ -158,8 +153,7 @@ func (p *program) alive() {
 func (p *program) sleeps() *program {
 	p.t.Helper()
 	eventually(p.t, "it sleeps", func() bool {
-		all, err := readTable()
-		require.NoError(p.t, err)
+		all := must.Get(readTable())(p.t)
 		sleeping := false
 		for _, s := range all {
 			sleeping = sleeping || s.Session == p.pid && s.Name == "sleep" && s.State == 'S'

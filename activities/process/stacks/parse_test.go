@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/system/proc"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
@@ -91,12 +92,10 @@ func TestATracerThatHangs(t *testing.T) {
 	t.Setenv("PATH", filepath.Dir(tool)+":"+os.Getenv("PATH"))
 	ctx, cancel := context.WithCancel(t.Context())
 	state := func() byte {
-		s, err := proc.ReadStat(p.pid)
-		require.NoError(t, err)
+		s := must.Get(proc.ReadStat(p.pid))(t)
 		return s.State
 	}
-	s, err := proc.ReadStat(p.pid)
-	require.NoError(t, err)
+	s := must.Get(proc.ReadStat(p.pid))(t)
 	read := &process{pid: p.pid, Stat: s}
 	done := make(chan struct{})
 	go func() { defer close(done); read.unwind(ctx, nil) }()
@@ -124,8 +123,7 @@ int main(void) { if (vfork() == 0) { write(1, "ready\n", 6); while (1) pause(); 
 	r := p.captureTask(p.task())
 	require.NoError(t, r.Err)
 	assert.Equal(t, stacktree.Frame{Kind: stacktree.Kernel, Function: stacktree.Uninterruptible}, r.Stack[len(r.Stack)-1])
-	text, err := os.ReadFile(r.File)
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile(r.File))(t)
 	assert.Contains(t, string(text), "in uninterruptible sleep (D), parent")
 	assert.Contains(t, string(text), "by its machine code: not read: it is in uninterruptible sleep")
 	found := stacktree.Explain(stacktree.Of(0, r.Stack), func(int) string { return "" })

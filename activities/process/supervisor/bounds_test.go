@@ -18,13 +18,13 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/fork"
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
 func content(t *testing.T, path ...string) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(path...))
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(filepath.Join(path...)))(t)
 	return string(b)
 }
 
@@ -74,8 +74,7 @@ func TestLimitsOfAProcess(t *testing.T) {
 	// The program is not a shell, because a shell would use up its time.
 	r.Command.Path, r.Command.Args = "/bin/cat", []string{"cat", "/proc/self/limits"}
 	r.Command.Limits.Rlimits = []Rlimit{{Resource: unix.RLIMIT_NOFILE, Value: 64}, {Resource: unix.RLIMIT_CORE}}
-	p, err := h.client.Start(h.ctx(), r)
-	require.NoError(t, err)
+	p := must.Get(h.client.Start(h.ctx(), r))(t)
 	assert.Nil(t, p.Exit)
 	e := h.wait("limits", 0)
 	require.Zero(t, e.Code)
@@ -85,7 +84,7 @@ func TestLimitsOfAProcess(t *testing.T) {
 
 	// A process without limits has the supervisor's limits.
 	r = h.request("free", 0, "ulimit -Hn")
-	_, err = h.client.Start(h.ctx(), r)
+	_, err := h.client.Start(h.ctx(), r)
 	require.NoError(t, err)
 	require.Zero(t, h.wait("free", 0).Code)
 	assert.Equal(t, strconv.FormatUint(fault.MostFiles(), 10)+"\n", content(t, r.Command.Stdout))
@@ -108,12 +107,11 @@ func TestLimitsOfAProcess(t *testing.T) {
 
 func TestLimitsThatCannotBeEnforcedAreAnError(t *testing.T) {
 	h := newHost(t, func(r *role) { r.NoCgroups = true })
-	reply, err := h.client.Controllers(h.ctx())
-	require.NoError(t, err)
+	reply := must.Get(h.client.Controllers(h.ctx()))(t)
 	assert.Empty(t, reply.Controllers)
 	r := h.request("hog", 0, "exit 0")
 	r.Command.Limits.Memory = 1 << 30
-	_, err = h.client.Start(h.ctx(), r)
+	_, err := h.client.Start(h.ctx(), r)
 	require.NoError(t, err)
 	e := h.wait("hog", 0)
 	assert.Equal(t, exitcode.NotExecutable, e.Code)
@@ -124,15 +122,14 @@ func TestLimitsThatCannotBeEnforcedAreAnError(t *testing.T) {
 // controllers.
 func TestAttacksOnMemoryAndProcesses(t *testing.T) {
 	h := newHost(t, nil)
-	reply, err := h.client.Controllers(h.ctx())
-	require.NoError(t, err)
+	reply := must.Get(h.client.Controllers(h.ctx()))(t)
 	if reply.Why != "" {
 		t.Skip(reply.Why)
 	}
 	h.sh("neighbour", 0, "echo $$ > $D/neighbour; exec sleep 600")
 	hog := h.request("hog", 0, "head -c 1G /dev/zero | tail; echo survived")
 	hog.Command.Limits.Memory = 64 << 20
-	_, err = h.client.Start(h.ctx(), hog)
+	_, err := h.client.Start(h.ctx(), hog)
 	require.NoError(t, err)
 	e := h.wait("hog", 0)
 	assert.Equal(t, ReasonOOM, e.Reason)
@@ -156,12 +153,10 @@ func TestOOMScores(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, h.wait("score", 0).Code)
 	mine := content(t, fork.OOMFile)
-	n, err := strconv.Atoi(strings.TrimSpace(mine))
-	require.NoError(t, err)
+	n := must.Get(strconv.Atoi(strings.TrimSpace(mine)))(t)
 	of := func(pid int) string { return content(t, "/proc", strconv.Itoa(pid), "oom_score_adj") }
 	assert.Equal(t, strconv.Itoa(max(0, n))+"\n", content(t, r.Command.Stdout))
-	side, err := proc.ReadStat(h.sidePID())
-	require.NoError(t, err)
+	side := must.Get(proc.ReadStat(h.sidePID()))(t)
 	assert.Equal(t, strconv.Itoa(max(0, n))+"\n", of(h.sidePID()))
 	if os.WriteFile(fork.OOMFile, []byte(strconv.Itoa(fork.OOMProtected)), 0) != nil {
 		t.Log("this user may not protect a process")
@@ -230,8 +225,7 @@ func TestOutputThatIsTooMuchIsDropped(t *testing.T) {
 	within.Key.Run.RunID = "another"
 	_, err = h.client.Start(h.ctx(), within)
 	require.NoError(t, err)
-	p, err := h.client.Wait(h.ctx(), ProcessRef{Key: within.Key})
-	require.NoError(t, err)
+	p := must.Get(h.client.Wait(h.ctx(), ProcessRef{Key: within.Key}))(t)
 	assert.Zero(t, p.Exit.Dropped)
 	assert.Equal(t, "x\n", content(t, within.Command.Stdout))
 }
@@ -272,8 +266,7 @@ func TestARunThatIsAddedMeanwhileIsFound(t *testing.T) {
 		s.mu.Unlock()
 		found <- r
 	}()
-	disk, err := os.OpenFile(path, os.O_WRONLY, 0)
-	require.NoError(t, err)
+	disk := must.Get(os.OpenFile(path, os.O_WRONLY, 0))(t)
 	s.mu.Lock()
 	added := newRun(runHash(testRun), testRun)
 	s.runs[added.hash] = added
@@ -296,8 +289,7 @@ func TestALeaseWaitsForNoOtherRun(t *testing.T) {
 		leased <- err
 	}()
 	other := runkey.Run{Namespace: "n", WorkflowID: "other", RunID: "r"}
-	reply, err := s.Lease(t.Context(), PortLeaseRequest{Run: other, Count: 1})
-	require.NoError(t, err)
+	reply := must.Get(s.Lease(t.Context(), PortLeaseRequest{Run: other, Count: 1}))(t)
 	assert.Len(t, reply.Ports, 1)
 	assert.Empty(t, leased)
 	disk, err := os.OpenFile(slow, os.O_RDONLY, 0) // returns once the lease is being written
@@ -333,8 +325,7 @@ func TestCPUs_MPR33(t *testing.T) {
 		tasks++
 		r.Command.Path, r.Command.Args = program, []string{"cat", "/proc/self/status"}
 		r.Command.CPUs = cpus
-		p, err := h.client.Start(h.ctx(), r)
-		require.NoError(t, err)
+		p := must.Get(h.client.Start(h.ctx(), r))(t)
 		h.wait(r.Key.Task, 0)
 		return p
 	}
@@ -366,8 +357,7 @@ func TestCPUs_MPR33(t *testing.T) {
 
 func allowedIn(t *testing.T, path string) string {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(path))(t)
 	_, rest, found := strings.Cut(string(b), "Cpus_allowed_list:")
 	require.True(t, found, "%s", b)
 	list, _, _ := strings.Cut(rest, "\n")

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/system/proc"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 func numbers(last int) string {
@@ -32,8 +33,7 @@ func (h *host) begin(task, script string, change func(*Command)) Command {
 	if change != nil {
 		change(&r.Command)
 	}
-	p, err := h.client.Start(h.ctx(), r)
-	require.NoError(h.t, err)
+	p := must.Get(h.client.Start(h.ctx(), r))(h.t)
 	require.True(h.t, p.Exit == nil || p.Exit.StartError == "", "%+v", p.Exit)
 	return r.Command
 }
@@ -137,12 +137,11 @@ func TestAPipeThatOutlivesItsProcess(t *testing.T) {
 	h := newHost(t, nil)
 	before := h.fds()
 	c := h.begin("t", "echo one; echo $$ >$D/pid; while ! test -e $D/go; do sleep 0.01; done; echo two", nil)
-	held, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/1", h.pidIn("pid")), os.O_WRONLY, 0)
-	require.NoError(t, err)
+	held := must.Get(os.OpenFile(fmt.Sprintf("/proc/%d/fd/1", h.pidIn("pid")), os.O_WRONLY, 0))(t)
 	h.touch("go")
 	require.Zero(t, h.wait("t", 0).Code)
 	require.Equal(t, "one\ntwo\n", content(t, c.Stdout))
-	_, err = held.WriteString("three\n")
+	_, err := held.WriteString("three\n")
 	require.NoError(t, err)
 	h.until("its line is there", func() bool { return content(t, c.Stdout) == "one\ntwo\nthree\n" })
 	require.NoError(t, held.Close())

@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/early"
 	"github.com/clusterrun/clusterrun/activities/system/proc"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // guardPID waits until the supervisor has a guard with another process ID than other.
@@ -20,8 +21,7 @@ func (h *host) guardPID(other int) int {
 	h.t.Helper()
 	guard := 0
 	h.until("there is a guard", func() bool {
-		pids, err := proc.PIDs()
-		require.NoError(h.t, err)
+		pids := must.Get(proc.PIDs())(h.t)
 		for _, pid := range pids {
 			stat, err := proc.ReadStat(pid)
 			if err == nil && stat.PPID == h.cmd.Process.Pid && !stat.Dead() && pid != other && comm(pid) == early.GuardName {
@@ -96,15 +96,12 @@ func TestGuard(t *testing.T) {
 	guard := h.guardPID(0)
 	// A `pkill -f` of our name does not match, and there is nothing that others wait for.
 	assert.Equal(t, early.GuardName+"\x00", content(t, procFile(guard, "cmdline")))
-	stat, err := proc.ReadStat(guard)
-	require.NoError(t, err)
+	stat := must.Get(proc.ReadStat(guard))(t)
 	assert.Equal(t, guard, stat.Session)
 	assert.Equal(t, content(t, procFile(h.cmd.Process.Pid, "oom_score_adj")), content(t, procFile(guard, "oom_score_adj")))
-	files, err := os.ReadDir(procFile(guard, "fd"))
-	require.NoError(t, err)
+	files := must.Get(os.ReadDir(procFile(guard, "fd")))(t)
 	for _, f := range files {
-		to, err := os.Readlink(procFile(guard, "fd/"+f.Name()))
-		require.NoError(t, err)
+		to := must.Get(os.Readlink(procFile(guard, "fd/"+f.Name())))(t)
 		if to != os.DevNull && !strings.HasPrefix(to, "/sys/fs/cgroup/") && !strings.HasPrefix(to, "anon_inode:") {
 			assert.Fail(t, "besides those of Go's runtime it has a descriptor", to)
 		}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // patience bounds the wait for things that happen at once, on a busy machine.
@@ -60,18 +61,15 @@ func newHost(t *testing.T, change func(*role)) *host {
 func (h *host) start() {
 	h.t.Helper()
 	sides := h.count("side ")
-	text, err := json.Marshal(h.role)
-	require.NoError(h.t, err)
+	text := must.Get(json.Marshal(h.role))(h.t)
 	h.cmd = exec.Command("/proc/self/exe", "-test.run=^$")
 	if h.role.Files != "" {
-		exe, err := os.Executable()
-		require.NoError(h.t, err)
+		exe := must.Get(os.Executable())(h.t)
 		h.cmd = exec.Command("/bin/sh", "-c", "ulimit "+h.role.Files+` && exec "$0" -test.run='^$'`, exe)
 	}
 	// Otherwise every process of a test with -race takes a second to exit.
 	h.cmd.Env = append(os.Environ(), roleVar+"="+string(text), "GORACE=atexit_sleep_ms=0 halt_on_error=1 exitcode=66")
-	log, err := os.OpenFile(filepath.Join(h.dir, "supervisor.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	require.NoError(h.t, err)
+	log := must.Get(os.OpenFile(filepath.Join(h.dir, "supervisor.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600))(h.t)
 	defer log.Close()
 	h.cmd.Stdout, h.cmd.Stderr = log, log
 	if h.role.Lifeline {
@@ -100,8 +98,7 @@ func (h *host) start() {
 	}
 	h.awaitCount("side ", sides+1)
 	h.connect()
-	raw, err := os.ReadFile(filepath.Join(h.role.Dir, instanceFile))
-	require.NoError(h.t, err)
+	raw := must.Get(os.ReadFile(filepath.Join(h.role.Dir, instanceFile)))(h.t)
 	h.instance = strings.TrimSpace(string(raw))
 }
 
@@ -179,8 +176,7 @@ func (h *host) sides() []int {
 
 // find lists the living processes with a wanted cookie of the host.
 func (h *host) find(wanted func(cookie string) bool) []int {
-	pids, err := proc.PIDs()
-	require.NoError(h.t, err)
+	pids := must.Get(proc.PIDs())(h.t)
 	var found []int
 	for _, pid := range pids {
 		c := ofInstance(readCookies(pid), h.instance)
@@ -241,8 +237,7 @@ func (h *host) lastEvent(prefix string) string {
 }
 
 func (h *host) sidePID() int {
-	pid, err := strconv.Atoi(h.lastEvent("side "))
-	require.NoError(h.t, err)
+	pid := must.Get(strconv.Atoi(h.lastEvent("side ")))(h.t)
 	return pid
 }
 
@@ -307,8 +302,7 @@ func (h *host) request(task string, number int, script string) StartRequest {
 // sh starts a process that must start.
 func (h *host) sh(task string, number int, script string) Process {
 	h.t.Helper()
-	p, err := h.client.Start(h.ctx(), h.request(task, number, script))
-	require.NoError(h.t, err)
+	p := must.Get(h.client.Start(h.ctx(), h.request(task, number, script)))(h.t)
 	require.Equal(h.t, number, p.Number)
 	if p.Exit == nil {
 		require.NotZero(h.t, p.PID)
@@ -319,16 +313,14 @@ func (h *host) sh(task string, number int, script string) Process {
 // wait waits for the end of a process.
 func (h *host) wait(task string, number int) Exit {
 	h.t.Helper()
-	p, err := h.client.Wait(h.ctx(), ref(task, number))
-	require.NoError(h.t, err)
+	p := must.Get(h.client.Wait(h.ctx(), ref(task, number)))(h.t)
 	require.NotNil(h.t, p.Exit)
 	return *p.Exit
 }
 
 func (h *host) stop(signal int, grace time.Duration, tasks ...string) []string {
 	h.t.Helper()
-	reply, err := h.client.Stop(h.ctx(), StopRequest{Run: testRun, Tasks: tasks, Signal: signal, Grace: grace, Reason: ReasonTerminate})
-	require.NoError(h.t, err)
+	reply := must.Get(h.client.Stop(h.ctx(), StopRequest{Run: testRun, Tasks: tasks, Signal: signal, Grace: grace, Reason: ReasonTerminate}))(h.t)
 	return reply.Tasks
 }
 
@@ -343,10 +335,9 @@ const (
 // unknown, the advice does not name process 0, which would be the whole process group.
 func TestWhoeverHoldsAStateDirectoryIsNamedWithItsTasks(t *testing.T) {
 	dir := t.TempDir()
-	lock, err := tryLock(dir, roleSupervisor)
-	require.NoError(t, err)
+	lock := must.Get(tryLock(dir, roleSupervisor))(t)
 	defer lock.Close()
-	_, err = waitLock(dir)
+	_, err := waitLock(dir)
 	require.EqualError(t, err, fmt.Sprintf("the state directory %s is in use by the host worker with pid %d; "+
 		"choose another state directory, or end that host worker with all its tasks: kill %d", dir, os.Getpid(), os.Getpid()))
 	require.NoError(t, lock.Truncate(0))
@@ -397,7 +388,6 @@ func TestSoftLimitIsRaisedAndNotLeaked(t *testing.T) {
 	require.NoError(t, err)
 	h.sh("asks", 0, "ulimit -Sn >$D/limit")
 	require.Zero(t, h.wait("asks", 0).Code)
-	raw, err := os.ReadFile(h.file("limit"))
-	require.NoError(t, err)
+	raw := must.Get(os.ReadFile(h.file("limit")))(t)
 	require.Equal(t, "40", strings.TrimSpace(string(raw)))
 }

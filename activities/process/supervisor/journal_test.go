@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/system/proc"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // journalFixture is a state directory with the journal of one run: worker-0
@@ -22,8 +23,7 @@ import (
 func journalFixture(t *testing.T) (dir, path string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "state")
-	s, err := OpenState(dir)
-	require.NoError(t, err)
+	s := must.Get(OpenState(dir))(t)
 	j := newJournal(s.journalPath(runHash(testRun)), testRun)
 	fence := &Fence{Launch: 0, Attempt: 1}
 	for _, r := range []record{
@@ -45,8 +45,7 @@ func journalFixture(t *testing.T) (dir, path string) {
 
 func reopen(t *testing.T, dir string) (*State, *run) {
 	t.Helper()
-	s, err := OpenState(dir)
-	require.NoError(t, err)
+	s := must.Get(OpenState(dir))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	return s, s.runs[runHash(testRun)]
 }
@@ -75,8 +74,7 @@ func TestJournalIsRead(t *testing.T) {
 
 func TestJournalTorn(t *testing.T) {
 	dir, path := journalFixture(t)
-	whole, err := os.ReadFile(path)
-	require.NoError(t, err)
+	whole := must.Get(os.ReadFile(path))(t)
 	lines := bytes.SplitAfter(whole, []byte("\n"))
 	lines = lines[:len(lines)-1]
 	// If the journal is cut anywhere, the whole records are read and nothing is damaged.
@@ -122,14 +120,12 @@ func TestJournalDamaged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, path := journalFixture(t)
-			whole, err := os.ReadFile(path)
-			require.NoError(t, err)
+			whole := must.Get(os.ReadFile(path))(t)
 			require.NoError(t, os.WriteFile(path, damage(bytes.Clone(whole)), 0o600))
 			for range 2 { // also the second time
 				s, r := reopen(t, dir)
 				require.NotEmpty(t, r.damaged)
-				aside, err := os.ReadFile(r.damaged)
-				require.NoError(t, err)
+				aside := must.Get(os.ReadFile(r.damaged))(t)
 				require.NotEmpty(t, aside)
 				for _, p := range r.views() {
 					require.NotNil(t, p.Exit)
@@ -141,7 +137,7 @@ func TestJournalDamaged(t *testing.T) {
 				return
 			}
 			h := newHost(t, func(r *role) { r.Dir = dir })
-			_, err = h.client.Start(h.ctx(), h.request("new", 0, "touch $D/ran"))
+			_, err := h.client.Start(h.ctx(), h.request("new", 0, "touch $D/ran"))
 			require.ErrorIs(t, err, ErrDamaged)
 			require.ErrorContains(t, err, "lost with the host")
 			_, err = h.client.Attach(h.ctx(), AttachRequest{Key: keyOf("new"), Fence: Fence{Attempt: 1}})
@@ -164,8 +160,7 @@ func TestJournalDamaged(t *testing.T) {
 // rewritten.
 func TestJournalOfALaterVersion(t *testing.T) {
 	dir, path := journalFixture(t)
-	whole, err := os.ReadFile(path)
-	require.NoError(t, err)
+	whole := must.Get(os.ReadFile(path))(t)
 	later := []byte(`{"type":"teleported","to":"mars"}` + "\n")
 	head, rest, _ := bytes.Cut(bytes.Clone(whole), []byte("\n"))
 	head = append(bytes.Clone(bytes.TrimSuffix(head, []byte("}"))), `,"mood":"good"}`+"\n"...)
@@ -173,8 +168,7 @@ func TestJournalOfALaterVersion(t *testing.T) {
 	s, r := reopen(t, dir)
 	require.Empty(t, r.damaged)
 	require.NoError(t, s.Close())
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile(path))(t)
 	text, ok := compact(text, runHash(testRun))
 	require.True(t, ok)
 	require.True(t, bytes.HasPrefix(text, slices.Concat(head, later)))
@@ -182,15 +176,12 @@ func TestJournalOfALaterVersion(t *testing.T) {
 
 func TestJournalOfAnotherBoot(t *testing.T) {
 	dir, path := journalFixture(t)
-	s, err := OpenState(dir)
-	require.NoError(t, err)
+	s := must.Get(OpenState(dir))(t)
 	boot := s.boot
 	require.NoError(t, s.Close())
-	raw, err := os.ReadFile(path)
-	require.NoError(t, err)
+	raw := must.Get(os.ReadFile(path))(t)
 	// This is our own pid under another boot. It must not be taken for a task.
-	stat, err := proc.ReadStat(os.Getpid())
-	require.NoError(t, err)
+	stat := must.Get(proc.ReadStat(os.Getpid()))(t)
 	text := strings.ReplaceAll(string(raw), fmt.Sprintf("%q", boot), `"another boot"`)
 	text = strings.ReplaceAll(text, "999998", fmt.Sprint(stat.Session))
 	// Drop the records of what the first opening found lost.
@@ -237,24 +228,21 @@ func TestJournalSharesSyncs(t *testing.T) {
 	wg.Wait()
 	require.NoError(t, j.close())
 	require.Error(t, j.append(record{Type: recGranted}))
-	raw, err := os.ReadFile(j.path)
-	require.NoError(t, err)
+	raw := must.Get(os.ReadFile(j.path))(t)
 	require.Equal(t, 201, bytes.Count(raw, []byte("\n")))
 }
 
 func TestStateDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "state")
-	s, err := OpenState(dir)
-	require.NoError(t, err)
+	s := must.Get(OpenState(dir))(t)
 	require.Regexp(t, `^[a-z0-9]{8}$`, s.Instance())
 	require.Equal(t, dir, s.Dir())
-	info, err := os.Stat(dir)
-	require.NoError(t, err)
+	info := must.Get(os.Stat(dir))(t)
 	require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
 	require.NoError(t, s.Close())
 	require.NoError(t, s.Close())
 	require.NoError(t, os.WriteFile(filepath.Join(dir, instanceFile), []byte("../../x\n"), 0o600))
-	_, err = OpenState(dir)
+	_, err := OpenState(dir)
 	require.ErrorContains(t, err, instanceFile)
 	require.True(t, LockFree(dir), "a failed opening leaves no lock")
 }
@@ -301,10 +289,8 @@ func TestCrashLoopIsBounded(t *testing.T) {
 	h := newHost(t, nil)
 	h.kill9()
 	h.awaitCount("swept", 1)
-	boot, err := bootID()
-	require.NoError(t, err)
-	s, err := OpenState(h.role.Dir)
-	require.NoError(t, err)
+	boot := must.Get(bootID())(t)
+	s := must.Get(OpenState(h.role.Dir))(t)
 	j := newJournal(s.journalPath(runHash(testRun)), testRun)
 	for number := range restarts {
 		crashed(t, j, boot, 0, number)
@@ -315,8 +301,7 @@ func TestCrashLoopIsBounded(t *testing.T) {
 
 	h.start()
 	attach := func() []Process {
-		reply, err := h.client.Attach(h.ctx(), AttachRequest{Key: keyOf("worker-0"), Fence: Fence{Attempt: restarts + 1}})
-		require.NoError(t, err)
+		reply := must.Get(h.client.Attach(h.ctx(), AttachRequest{Key: keyOf("worker-0"), Fence: Fence{Attempt: restarts + 1}}))(t)
 		return reply.Processes
 	}
 	known := attach()
@@ -329,15 +314,14 @@ func TestCrashLoopIsBounded(t *testing.T) {
 
 	r := h.request("worker-0", restarts, "exit 4")
 	r.Fence.Attempt = restarts + 1
-	_, err = h.client.Start(h.ctx(), r)
+	_, err := h.client.Start(h.ctx(), r)
 	require.NoError(t, err)
 	require.Equal(t, 4, h.wait("worker-0", restarts).Code)
 	known = attach()
 	require.Len(t, known, 1+KeepProcesses)
 	require.Equal(t, restarts, known[len(known)-1].Number)
 
-	reply, err := h.client.Release(h.ctx(), ReleaseRequest{Run: testRun, Stops: Stops{Stop: Stop{Signal: sigTERM}}})
-	require.NoError(t, err)
+	reply := must.Get(h.client.Release(h.ctx(), ReleaseRequest{Run: testRun, Stops: Stops{Stop: Stop{Signal: sigTERM}}}))(t)
 	require.Equal(t, known, reply.Processes)
 }
 
@@ -345,8 +329,7 @@ func TestCrashLoopIsBounded(t *testing.T) {
 func TestCrashLoopOfAGroupIsBounded(t *testing.T) {
 	const generations = 1500
 	dir := t.TempDir()
-	s, err := OpenState(dir)
-	require.NoError(t, err)
+	s := must.Get(OpenState(dir))(t)
 	j := newJournal(s.journalPath(runHash(testRun)), testRun)
 	for generation := range generations {
 		require.NoError(t, j.append(record{Type: recLeased, Generation: generation, Ports: []int{20001}}))
@@ -368,8 +351,7 @@ func TestCrashLoopOfAGroupIsBounded(t *testing.T) {
 // that were taken back, and the beginning of each launch.
 func TestCompact(t *testing.T) {
 	dir := t.TempDir()
-	s, err := OpenState(dir)
-	require.NoError(t, err)
+	s := must.Get(OpenState(dir))(t)
 	j := newJournal(s.journalPath(runHash(testRun)), testRun)
 	for number := range 150 {
 		crashed(t, j, s.boot, 0, number)
@@ -386,8 +368,7 @@ func TestCompact(t *testing.T) {
 	require.NoError(t, j.append(record{Type: recStarting, Task: "worker-1", Fence: &Fence{}, Boot: s.boot}))
 	launch1(300)
 	require.NoError(t, j.close())
-	raw, err := os.ReadFile(j.path)
-	require.NoError(t, err)
+	raw := must.Get(os.ReadFile(j.path))(t)
 	text, ok := compact(raw, runHash(testRun))
 	require.True(t, ok)
 	require.Less(t, len(text), len(raw)/2)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/ports"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 func runNamed(id string) runkey.Run {
@@ -27,10 +28,9 @@ func runNamed(id string) runkey.Run {
 
 // leased reports whether anybody on this machine holds a port.
 func leased(t *testing.T, port int) bool {
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	require.NoError(t, err)
+	fd := must.Get(unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0))(t)
 	defer unix.Close(fd)
-	err = unix.Bind(fd, &unix.SockaddrUnix{Name: "@clusterrun-port-" + strconv.Itoa(port)})
+	err := unix.Bind(fd, &unix.SockaddrUnix{Name: "@clusterrun-port-" + strconv.Itoa(port)})
 	if err != nil {
 		require.ErrorIs(t, err, unix.EADDRINUSE)
 		return true
@@ -44,8 +44,7 @@ func TestLease(t *testing.T) {
 		reply, err := h.client.Lease(h.ctx(), PortLeaseRequest{Run: runNamed(id), Generation: generation, Count: count, Ports: fixed})
 		return reply.Ports, err
 	}
-	first, err := lease("a", 0, 3)
-	require.NoError(t, err)
+	first := must.Get(lease("a", 0, 3))(t)
 	require.Len(t, first, 3)
 	low, high := ports.Range()
 	for _, port := range first {
@@ -55,22 +54,19 @@ func TestLease(t *testing.T) {
 		require.NoError(t, err, "a program can listen on it")
 		require.NoError(t, l.Close())
 	}
-	again, err := lease("a", 0, 3)
-	require.NoError(t, err)
+	again := must.Get(lease("a", 0, 3))(t)
 	require.Equal(t, first, again)
 
-	other, err := lease("b", 0, 3)
-	require.NoError(t, err)
+	other := must.Get(lease("b", 0, 3))(t)
 	for _, port := range other {
 		require.NotContains(t, first, port)
 	}
-	_, err = lease("b", 0, 0, first[0])
+	_, err := lease("b", 0, 0, first[0])
 	require.ErrorIs(t, err, ErrPortTaken)
 	require.ErrorContains(t, err, "port "+strconv.Itoa(first[0])+" is taken")
 	require.ErrorContains(t, err, "clusterrun")
 
-	l, err := net.Listen("tcp", ":0")
-	require.NoError(t, err)
+	l := must.Get(net.Listen("tcp", ":0"))(t)
 	defer l.Close()
 	busy := l.Addr().(*net.TCPAddr).Port
 	free := other[0] // b has leased this port itself, so it may also request it by number
@@ -78,8 +74,7 @@ func TestLease(t *testing.T) {
 	require.ErrorIs(t, err, ErrPortTaken)
 	require.ErrorContains(t, err, "port "+strconv.Itoa(busy)+" is taken: address already in use")
 	require.False(t, leased(t, busy), "a failed request holds nothing")
-	next, err := lease("b", 1, 2, free)
-	require.NoError(t, err)
+	next := must.Get(lease("b", 1, 2, free))(t)
 	require.NotContains(t, next, free)
 	require.True(t, leased(t, free))
 	require.False(t, leased(t, other[1]), "only the newest generation's are held")
@@ -97,8 +92,7 @@ func TestLease(t *testing.T) {
 	require.False(t, leased(t, free), "the kernel frees them with the supervisor")
 	h.awaitCount("swept", 1)
 	h.start()
-	again, err = lease("b", 1, 2, free)
-	require.NoError(t, err)
+	again = must.Get(lease("b", 1, 2, free))(t)
 	require.Equal(t, next, again, "the next supervisor leases the same again")
 	require.True(t, leased(t, free))
 }
@@ -106,8 +100,7 @@ func TestLease(t *testing.T) {
 func TestLeasesLapse(t *testing.T) {
 	h := newHost(t, func(r *role) { r.PortsLapse = 100 * time.Millisecond })
 	lease := func(id string) int {
-		reply, err := h.client.Lease(h.ctx(), PortLeaseRequest{Run: runNamed(id), Count: 1})
-		require.NoError(t, err)
+		reply := must.Get(h.client.Lease(h.ctx(), PortLeaseRequest{Run: runNamed(id), Count: 1}))(t)
 		return reply.Ports[0]
 	}
 	lapsed, kept := lease("lapses"), lease("kept")
@@ -136,10 +129,9 @@ func TestStoresOfLeases(t *testing.T) {
 	dial := func(port int) (net.Conn, error) { return net.Dial("tcp", "127.0.0.1:"+strconv.Itoa(port)) }
 	// count adds 1 to a number in the store.
 	count := func(port int) byte {
-		c, err := dial(port)
-		require.NoError(t, err)
+		c := must.Get(dial(port))(t)
 		defer c.Close()
-		_, err = c.Write([]byte("\x03\x01\x00\x00\x00\x00\x00\x00\x00n\x01\x00\x00\x00\x00\x00\x00\x00"))
+		_, err := c.Write([]byte("\x03\x01\x00\x00\x00\x00\x00\x00\x00n\x01\x00\x00\x00\x00\x00\x00\x00"))
 		require.NoError(t, err)
 		answer := make([]byte, 8)
 		_, err = io.ReadFull(c, answer)
@@ -153,16 +145,14 @@ func TestStoresOfLeases(t *testing.T) {
 		}
 		return errors.Is(err, unix.ECONNREFUSED)
 	}
-	port, err := lease(0, "127.0.0.1:0")
-	require.NoError(t, err)
+	port := must.Get(lease(0, "127.0.0.1:0"))(t)
 	h.until("the lease lapses, and the store with it", func() bool { return refused(port) })
 	r := h.request("worker-0", 0, "exec sleep 1000")
 	r.Key.Run = runNamed("s")
-	_, err = h.client.Start(h.ctx(), r)
+	_, err := h.client.Start(h.ctx(), r)
 	require.NoError(t, err)
 	require.Equal(t, byte(1), count(port), "a start takes both back")
-	again, err := lease(0, "127.0.0.1:0")
-	require.NoError(t, err)
+	again := must.Get(lease(0, "127.0.0.1:0"))(t)
 	require.Equal(t, port, again)
 	require.Equal(t, byte(2), count(port), "the same lease has the same store")
 
@@ -175,13 +165,11 @@ func TestStoresOfLeases(t *testing.T) {
 	_, err = lease(1, "nonsense")
 	require.ErrorIs(t, err, ErrInvalid)
 	h.until("its process has ended, and the store of the earlier generation is gone", func() bool {
-		next, err := lease(2, "127.0.0.1:0")
-		require.NoError(t, err)
+		next := must.Get(lease(2, "127.0.0.1:0"))(t)
 		return next == port || refused(port)
 	})
 
-	port, err = lease(3, "127.0.0.1:0")
-	require.NoError(t, err)
+	port = must.Get(lease(3, "127.0.0.1:0"))(t)
 	r.Key.Generation = 3
 	_, err = h.client.Start(h.ctx(), r)
 	require.NoError(t, err)
@@ -231,15 +219,14 @@ func TestSupervisorsLeaseDifferentPorts(t *testing.T) {
 // used to wait for each other until the placement timed out.
 func TestAPortThatTwoTasksOfARunWantIsRefusedForGood(t *testing.T) {
 	a, b := newHost(t, nil), newHost(t, nil)
-	l, err := net.Listen("tcp", ":0")
-	require.NoError(t, err)
+	l := must.Get(net.Listen("tcp", ":0"))(t)
 	require.NoError(t, l.Close())
 	port := l.Addr().(*net.TCPAddr).Port
 	lease := func(h *host, run string, generation, group int, task string) error {
 		_, err := h.client.Lease(h.ctx(), PortLeaseRequest{Run: runNamed(run), Generation: generation, Group: group, Ports: []int{port}, Tasks: []string{task}})
 		return err
 	}
-	_, err = a.client.Lease(a.ctx(), PortLeaseRequest{Run: runNamed("w"), Ports: []int{port, port}, Tasks: []string{"worker-0", "ps-0"}})
+	_, err := a.client.Lease(a.ctx(), PortLeaseRequest{Run: runNamed("w"), Ports: []int{port, port}, Tasks: []string{"worker-0", "ps-0"}})
 	require.ErrorIs(t, err, ErrPortShared, "in one reservation")
 	require.NoError(t, lease(a, "x", 0, 0, "worker-0"))
 	require.NoError(t, lease(a, "x", 0, 0, "worker-0"), "again")
@@ -267,8 +254,7 @@ func TestPortsThatTasksWantByNumberAreLeftAlone(t *testing.T) {
 	for port := low + 200; port < high; port++ {
 		avoid = append(avoid, port)
 	}
-	reply, err := h.client.Lease(h.ctx(), PortLeaseRequest{Run: runNamed("z"), Count: 3, Avoid: avoid})
-	require.NoError(t, err)
+	reply := must.Get(h.client.Lease(h.ctx(), PortLeaseRequest{Run: runNamed("z"), Count: 3, Avoid: avoid}))(t)
 	for _, port := range reply.Ports {
 		require.Less(t, port, low+200)
 	}
@@ -283,8 +269,7 @@ func (h *host) startIn(c Contact, task, script string) Process {
 	h.t.Helper()
 	r := h.request(task, 0, script)
 	r.Contact = c
-	p, err := h.client.Start(h.ctx(), r)
-	require.NoError(h.t, err)
+	p := must.Get(h.client.Start(h.ctx(), r))(h.t)
 	return p
 }
 
@@ -320,8 +305,7 @@ func TestContactOfAnOldCommander(t *testing.T) {
 	r.Contact = Contact{Until: BootNanos() - 1, Signal: sigTERM}
 	_, err := h.client.Start(h.ctx(), r)
 	require.ErrorIs(t, err, ErrCutOff)
-	all, err := h.client.Processes(h.ctx(), testRun)
-	require.NoError(t, err)
+	all := must.Get(h.client.Processes(h.ctx(), testRun))(t)
 	require.Empty(t, all.Processes)
 
 	h.startIn(contact(500*time.Millisecond, long), "worker-0", "exec sleep 1000")
@@ -365,14 +349,12 @@ func TestCatchingUpWithTheOwner(t *testing.T) {
 	require.NoError(t, err)
 	defer theirs.Close()
 	var last atomic.Int64
-	l, err := watchLifeline(theirs, func(a StopAll) { last.Store(int64(a.Grace)) }, zap.NewNop())
-	require.NoError(t, err)
+	l := must.Get(watchLifeline(theirs, func(a StopAll) { last.Store(int64(a.Grace)) }, zap.NewNop()))(t)
 	defer l.stop()
 	for i := range time.Duration(2000) {
-		line, err := json.Marshal(StopAll{Stops: Stops{Stop: Stop{Signal: sigTERM, Grace: i}}, Later: true})
-		require.NoError(t, err)
+		line := must.Get(json.Marshal(StopAll{Stops: Stops{Stop: Stop{Signal: sigTERM, Grace: i}}, Later: true}))(t)
 		half := len(line) / 2
-		_, err = ours.Write(line[:half])
+		_, err := ours.Write(line[:half])
 		require.NoError(t, err)
 		_, err = ours.Write(append(line[half:], '\n'))
 		require.NoError(t, err)
@@ -389,8 +371,7 @@ func TestCatchingUpWithTheOwner(t *testing.T) {
 }
 
 func TestNoOwnerToCatchUpWith(t *testing.T) {
-	l, err := watchLifeline(nil, nil, nil)
-	require.NoError(t, err)
+	l := must.Get(watchLifeline(nil, nil, nil))(t)
 	l.catchUp()
 	gone, told := l.news()
 	require.Nil(t, gone)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // kill9 kills the supervisor as the kernel does when it is out of memory.
@@ -35,8 +37,7 @@ func TestSideIsRestarted(t *testing.T) {
 		h.awaitCount("side ", i+2)
 		require.NotEqual(t, side, h.sidePID())
 		h.connect()
-		reply, err := h.client.Attach(h.ctx(), AttachRequest{Key: keyOf("stays"), Fence: Fence{Attempt: 2 + i}})
-		require.NoError(t, err)
+		reply := must.Get(h.client.Attach(h.ctx(), AttachRequest{Key: keyOf("stays"), Fence: Fence{Attempt: 2 + i}}))(t)
 		require.Len(t, reply.Processes, 1)
 		require.Equal(t, p.PID, reply.Processes[0].PID, "adopted, not started again")
 	}
@@ -164,8 +165,7 @@ func TestTheOwnerHasEverythingStopped(t *testing.T) {
 	require.Equal(t, 1, h.count("exit slow -15 shutdown"))
 
 	// The supervisor's records can be read after it has ended.
-	processes, err := Journalled(h.role.Dir)
-	require.NoError(t, err)
+	processes := must.Get(Journalled(h.role.Dir))(t)
 	codes := map[string]int{}
 	for _, p := range processes {
 		codes[p.Key.Task] = p.Exit.Code
@@ -184,8 +184,7 @@ func TestShutdown(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosing)
 	_, err = h.client.Lease(h.ctx(), PortLeaseRequest{Run: testRun, Count: 1})
 	require.ErrorIs(t, err, ErrClosing)
-	reply, err := h.client.Closing(h.ctx())
-	require.NoError(t, err)
+	reply := must.Get(h.client.Closing(h.ctx()))(t)
 	require.False(t, reply.OwnerGone)
 	p := h.sh("slow", 0, "what there is can still be asked for")
 	require.Nil(t, p.Exit)
@@ -224,8 +223,7 @@ func TestNoLeaks(t *testing.T) {
 	_, err := h.client.Processes(h.ctx(), testRun)
 	require.NoError(t, err)
 	h.until("descriptors are closed", func() bool { return before() <= base })
-	reply, err := h.client.Lease(h.ctx(), PortLeaseRequest{Run: testRun, Count: 5})
-	require.NoError(t, err)
+	reply := must.Get(h.client.Lease(h.ctx(), PortLeaseRequest{Run: testRun, Count: 5}))(t)
 	require.Len(t, reply.Ports, 5)
 	_, err = h.client.Release(h.ctx(), ReleaseRequest{Run: testRun, Stops: Stops{Stop: Stop{Signal: sigTERM}}})
 	require.NoError(t, err)
@@ -240,14 +238,12 @@ func TestNoLeaks(t *testing.T) {
 }
 
 func number(t *testing.T, text string) int {
-	n, err := strconv.Atoi(text)
-	require.NoError(t, err)
+	n := must.Get(strconv.Atoi(text))(t)
 	return n
 }
 
 func (h *host) fds() int {
-	entries, err := os.ReadDir("/proc/" + strconv.Itoa(h.cmd.Process.Pid) + "/fd")
-	require.NoError(h.t, err)
+	entries := must.Get(os.ReadDir("/proc/" + strconv.Itoa(h.cmd.Process.Pid) + "/fd"))(h.t)
 	return len(entries)
 }
 
@@ -264,10 +260,8 @@ func TestOldJournalOfAnOpenRun(t *testing.T) {
 			h.awaitCount("swept", 1)
 			path := filepath.Join(h.role.Dir, journalDir, runHash(testRun)+".jsonl")
 			if loss == "another boot" {
-				boot, err := bootID()
-				require.NoError(t, err)
-				raw, err := os.ReadFile(path)
-				require.NoError(t, err)
+				boot := must.Get(bootID())(t)
+				raw := must.Get(os.ReadFile(path))(t)
 				raw = bytes.ReplaceAll(raw, fmt.Appendf(nil, "%q", boot), []byte(`"another boot"`))
 				require.NoError(t, os.WriteFile(path, raw, 0o600))
 			}
@@ -275,8 +269,7 @@ func TestOldJournalOfAnOpenRun(t *testing.T) {
 			require.NoError(t, os.Chtimes(path, old, old))
 
 			h.start()
-			reply, err := h.client.Attach(h.ctx(), AttachRequest{Key: keyOf("worker-0"), Fence: Fence{Attempt: 2}})
-			require.NoError(t, err)
+			reply := must.Get(h.client.Attach(h.ctx(), AttachRequest{Key: keyOf("worker-0"), Fence: Fence{Attempt: 2}}))(t)
 			require.Len(t, reply.Processes, 1)
 			require.True(t, reply.Processes[0].Exit.Lost)
 			r := h.request("worker-0", 0, "exit 4")
@@ -285,10 +278,9 @@ func TestOldJournalOfAnOpenRun(t *testing.T) {
 				require.NoError(t, h.client.Grant(h.ctx(), GrantRequest{Key: r.Key, Fence: r.Fence, Number: 0}))
 				r.Number = 1
 			}
-			_, err = h.client.Start(h.ctx(), r)
+			_, err := h.client.Start(h.ctx(), r)
 			require.NoError(t, err)
-			p, err := h.client.Wait(h.ctx(), ProcessRef{Key: r.Key, Number: r.Number})
-			require.NoError(t, err)
+			p := must.Get(h.client.Wait(h.ctx(), ProcessRef{Key: r.Key, Number: r.Number}))(t)
 			require.Equal(t, 4, p.Exit.Code)
 		})
 	}
@@ -299,14 +291,12 @@ func TestTheSideOfRecordedRunsIsKilled(t *testing.T) {
 	h := newHost(t, func(r *role) { r.Lifeline, r.SlowSide = true, true })
 	h.sh("worker-0", 0, `trap 'exit 3' TERM; echo $$ >$D/worker; while :; do sleep 0.01; done`)
 	h.pidIn("worker")
-	line, err := json.Marshal(StopAll{Stops: Stops{Stop: Stop{Signal: sigTERM, Grace: long}}, Recorded: true})
-	require.NoError(t, err)
-	_, err = h.lifeline.Write(append(line, '\n'))
+	line := must.Get(json.Marshal(StopAll{Stops: Stops{Stop: Stop{Signal: sigTERM, Grace: long}}, Recorded: true}))(t)
+	_, err := h.lifeline.Write(append(line, '\n'))
 	require.NoError(t, err)
 	require.NoError(t, h.ended())
 	require.Zero(t, h.count("side terminated"))
-	processes, err := Journalled(h.role.Dir)
-	require.NoError(t, err)
+	processes := must.Get(Journalled(h.role.Dir))(t)
 	require.Len(t, processes, 1)
 	require.Equal(t, 3, processes[0].Exit.Code, "the processes come first")
 }
@@ -320,15 +310,13 @@ func TestTheOwnersSignalIsSentLater(t *testing.T) {
 		h.sh(task, 0, fmt.Sprintf(loop, task))
 		h.pidIn(task)
 	}
-	line, err := json.Marshal(StopAll{Stops: Stops{Stop: Stop{Signal: int(unix.SIGINT)}, Tasks: map[string]Stop{"ps-0": {Signal: sigTERM}}}, Later: true})
-	require.NoError(t, err)
-	_, err = h.lifeline.Write(append(line, '\n'))
+	line := must.Get(json.Marshal(StopAll{Stops: Stops{Stop: Stop{Signal: int(unix.SIGINT)}, Tasks: map[string]Stop{"ps-0": {Signal: sigTERM}}}, Later: true}))(t)
+	_, err := h.lifeline.Write(append(line, '\n'))
 	require.NoError(t, err)
 	stop := func(reason Reason, task string) int {
 		_, err := h.client.Stop(h.ctx(), StopRequest{Run: keyOf(task).Run, Tasks: []string{task}, Signal: sigTERM, Grace: long, Reason: reason})
 		require.NoError(t, err)
-		p, err := h.client.Wait(h.ctx(), ProcessRef{Key: keyOf(task)})
-		require.NoError(t, err)
+		p := must.Get(h.client.Wait(h.ctx(), ProcessRef{Key: keyOf(task)}))(t)
 		return p.Exit.Code
 	}
 	require.Equal(t, 3, stop(ReasonTerminate, "worker-1"))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/output"
 	"github.com/clusterrun/clusterrun/activities/system/pty"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
@@ -35,8 +36,7 @@ func TestOwnersDescriptors(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "in"), []byte("typed\n"), 0o600))
 	h := newHost(t, func(r *role) { r.Owner = dir })
 	written := func(name string) string {
-		raw, err := os.ReadFile(filepath.Join(dir, name))
-		require.NoError(t, err)
+		raw := must.Get(os.ReadFile(filepath.Join(dir, name)))(t)
 		require.NoError(t, os.Truncate(filepath.Join(dir, name), 0))
 		return string(raw)
 	}
@@ -49,8 +49,7 @@ func TestOwnersDescriptors(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, h.wait("direct", 0).Code)
 	assert.Equal(t, "to stdout\n0, 1, 2, 3\n", written("out"), "stdin is /dev/null, and nothing of the owner's beside")
-	raw, err := os.ReadFile(r.Command.Stderr)
-	require.NoError(t, err)
+	raw := must.Get(os.ReadFile(r.Command.Stderr))(t)
 	assert.Equal(t, "to stderr\n", string(raw))
 	assert.Empty(t, written("err"))
 
@@ -139,9 +138,8 @@ func TestTheOwnersSideLeaves(t *testing.T) {
 func TestTheOwnersSideIsCutOff(t *testing.T) {
 	h := newOwned(t)
 	h.sh("w", 0, "exec sleep 1000")
-	line, err := json.Marshal(StopAll{Stops: Stops{Stop: Stop{Signal: int(unix.SIGTERM), Grace: patience}}, Recorded: true})
-	require.NoError(t, err)
-	_, err = h.lifeline.Write(append(line, '\n'))
+	line := must.Get(json.Marshal(StopAll{Stops: Stops{Stop: Stop{Signal: int(unix.SIGTERM), Grace: patience}}, Recorded: true}))(t)
+	_, err := h.lifeline.Write(append(line, '\n'))
 	require.NoError(t, err)
 	<-h.client.Lost()
 	require.NoError(t, h.ended())
@@ -216,8 +214,7 @@ func TestTheEndOfWhatGoesToATerminalIsKept(t *testing.T) {
 	require.NoError(t, err)
 	defer master.Close()
 	defer slave.Close()
-	modes, err := pty.Modes(slave)
-	require.NoError(t, err)
+	modes := must.Get(pty.Modes(slave))(t)
 	require.NoError(t, pty.SetModes(slave, pty.Raw(modes)))
 	require.NoError(t, pty.SetSize(master, 33, 77))
 	dir := t.TempDir()

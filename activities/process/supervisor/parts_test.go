@@ -19,6 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/wire"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 func TestCookies(t *testing.T) {
@@ -57,8 +58,7 @@ func TestFencesOnTheWire(t *testing.T) {
 
 func TestBootTimer(t *testing.T) {
 	fired := make(chan int64, 10)
-	timer, err := newBootTimer(func() { fired <- BootNanos() })
-	require.NoError(t, err)
+	timer := must.Get(newBootTimer(func() { fired <- BootNanos() }))(t)
 	defer timer.close()
 	at := BootNanos() + int64(20*time.Millisecond)
 	require.NoError(t, timer.set(BootNanos()+int64(time.Hour)))
@@ -84,13 +84,11 @@ func (f *fakeAPI) Wait(ctx context.Context, _ ProcessRef) (Process, error) {
 func (f *fakeAPI) Grant(context.Context, GrantRequest) error { return fault.Refuse(ErrFenced, "no") }
 
 func pair(t *testing.T) (net.Conn, net.Conn) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	require.NoError(t, err)
+	fds := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)
 	var conns [2]net.Conn
 	for i, fd := range fds {
 		f := os.NewFile(uintptr(fd), "pair")
-		conns[i], err = net.FileConn(f)
-		require.NoError(t, err)
+		conns[i] = must.Get(net.FileConn(f))(t)
 		require.NoError(t, f.Close())
 	}
 	return conns[0], conns[1]

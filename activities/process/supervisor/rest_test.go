@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // leaves starts a process that leaves two others running, one in its group and one in another
@@ -31,15 +33,13 @@ func (h *host) leaves(what string, stop Stop) {
 	r.Command.Args = []string{"sh", h.file("script")}
 	r.Command.Env = append(r.Command.Env, "LEAVES="+what)
 	r.Command.Stop = stop
-	p, err := h.client.Start(h.ctx(), r)
-	require.NoError(h.t, err)
+	p := must.Get(h.client.Start(h.ctx(), r))(h.t)
 	require.Nil(h.t, p.Exit)
 }
 
 func (h *host) lives(task string) bool {
 	h.t.Helper()
-	reply, err := h.client.Processes(h.ctx(), testRun)
-	require.NoError(h.t, err)
+	reply := must.Get(h.client.Processes(h.ctx(), testRun))(h.t)
 	for _, p := range reply.Processes {
 		if p.Key.Task == task {
 			return p.Exit == nil
@@ -105,8 +105,7 @@ func TestTheGraceOfTheRestIsCutShort(t *testing.T) {
 			h := newUpgradable(t, nil)
 			h.leaves("deaf", Stop{sigTERM, long})
 			h.until("the leader has ended", func() bool {
-				reply, err := h.client.Processes(h.ctx(), testRun)
-				require.NoError(t, err)
+				reply := must.Get(h.client.Processes(h.ctx(), testRun))(t)
 				return gone(reply.Processes[0].PID)
 			})
 			require.True(t, h.lives("leaver"))

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -49,8 +50,7 @@ func TestStart(t *testing.T) {
 		_, err := h.client.Start(h.ctx(), r)
 		require.NoError(t, err)
 		require.Zero(t, h.wait("surroundings", 0).Code)
-		out, err := os.ReadFile(r.Command.Stdout)
-		require.NoError(t, err)
+		out := must.Get(os.ReadFile(r.Command.Stdout))(t)
 		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 		require.Equal(t, h.dir, lines[0])
 		require.Equal(t, "/dev/null", lines[1])
@@ -68,8 +68,7 @@ func TestStart(t *testing.T) {
 		require.Len(t, ids, 3)
 		require.Equal(t, ids[0], ids[1], "a session and a group of its own")
 		require.Equal(t, ids[0], ids[2])
-		raw, err := os.ReadFile(r.Command.Stderr)
-		require.NoError(t, err)
+		raw := must.Get(os.ReadFile(r.Command.Stderr))(t)
 		require.Equal(t, "err\n", string(raw))
 	})
 
@@ -81,8 +80,7 @@ func TestStart(t *testing.T) {
 		_, err := h.client.Start(h.ctx(), r)
 		require.NoError(t, err)
 		h.wait("append", 0)
-		raw, err := os.ReadFile(r.Command.Stdout)
-		require.NoError(t, err)
+		raw := must.Get(os.ReadFile(r.Command.Stdout))(t)
 		require.Equal(t, "old\nnew\n", string(raw))
 	})
 
@@ -92,8 +90,7 @@ func TestStart(t *testing.T) {
 		_, err := h.client.Start(h.ctx(), r)
 		require.NoError(t, err)
 		h.wait("fds", 0)
-		raw, err := os.ReadFile(r.Command.Stdout)
-		require.NoError(t, err)
+		raw := must.Get(os.ReadFile(r.Command.Stdout))(t)
 		require.Equal(t, "0\n1\n2\n3\n", string(raw), "the last one is of ls itself")
 	})
 
@@ -103,15 +100,13 @@ func TestStart(t *testing.T) {
 		_, err := h.client.Start(h.ctx(), r)
 		require.NoError(t, err)
 		h.wait("signals", 0)
-		raw, err := os.ReadFile(r.Command.Stdout)
-		require.NoError(t, err)
+		raw := must.Get(os.ReadFile(r.Command.Stdout))(t)
 		require.Regexp(t, `SigBlk:\s0{16}\n`, string(raw))
 		// The supervisor needs SIGCHLD and ignores SIGPIPE; a task must do neither. Two
 		// signals of glibc's own stay as the process that started us left them.
 		ignored := regexp.MustCompile(`SigIgn:\s([0-9a-f]{16})\n`).FindStringSubmatch(string(raw))
 		require.Len(t, ignored, 2)
-		mask, err := strconv.ParseUint(ignored[1], 16, 64)
-		require.NoError(t, err)
+		mask := must.Get(strconv.ParseUint(ignored[1], 16, 64))(t)
 		require.Zero(t, mask&^(1<<31|1<<32), ignored[1])
 	})
 
@@ -156,15 +151,14 @@ func TestStartErrors(t *testing.T) {
 		task := fmt.Sprintf("bad-%d", i)
 		r := h.request(task, 0, "true")
 		c.change(&r.Command)
-		p, err := h.client.Start(h.ctx(), r)
-		require.NoError(t, err)
+		p := must.Get(h.client.Start(h.ctx(), r))(t)
 		require.NotNil(t, p.Exit, c.text)
 		assert.Equal(t, c.code, p.Exit.Code, c.text)
 		assert.Contains(t, p.Exit.StartError, c.text)
 		assert.NotZero(t, p.Exit.BootNanos)
 		assert.Equal(t, *p.Exit, h.wait(task, 0))
 		// The failed start counts as a process: the next number needs a grant.
-		_, err = h.client.Start(h.ctx(), h.request(task, 1, "true"))
+		_, err := h.client.Start(h.ctx(), h.request(task, 1, "true"))
 		require.ErrorIs(t, err, ErrNotGranted)
 	}
 
@@ -200,8 +194,7 @@ func TestDiskFull(t *testing.T) {
 	}
 	fill := func(t *testing.T, dir string) string {
 		path := filepath.Join(dir, "ballast")
-		f, err := os.Create(path)
-		require.NoError(t, err)
+		f := must.Get(os.Create(path))(t)
 		defer f.Close()
 		for size := 4096; size > 0; {
 			if _, err := f.Write(make([]byte, size)); err != nil {
@@ -223,8 +216,7 @@ func TestDiskFull(t *testing.T) {
 		}
 		r := h.request("worker-0", 0, "true")
 		r.Command.LogDir = filepath.Join(dir, "logs")
-		p, err := h.client.Start(h.ctx(), r)
-		require.NoError(t, err)
+		p := must.Get(h.client.Start(h.ctx(), r))(t)
 		require.NotNil(t, p.Exit)
 		require.Contains(t, p.Exit.StartError, "making the log directory "+dir)
 		require.Contains(t, p.Exit.StartError, "no space left on device")
@@ -353,8 +345,7 @@ func TestRestartsNeedAGrant(t *testing.T) {
 	require.NoError(t, start(2, second, "exit 12"))
 	require.Equal(t, 12, h.wait("worker-0", 2).Code)
 
-	reply, err := h.client.Attach(h.ctx(), AttachRequest{Key: keyOf("worker-0"), Fence: Fence{Launch: 1, Attempt: 3}})
-	require.NoError(t, err)
+	reply := must.Get(h.client.Attach(h.ctx(), AttachRequest{Key: keyOf("worker-0"), Fence: Fence{Launch: 1, Attempt: 3}}))(t)
 	require.Len(t, reply.Processes, 3)
 	for i, p := range reply.Processes {
 		require.Equal(t, i, p.Number)
@@ -369,7 +360,7 @@ func TestRestartsNeedAGrant(t *testing.T) {
 	require.ErrorIs(t, start(3, second, "exit 1"), ErrFenced)
 	require.ErrorIs(t, start(0, second, "exit 1"), ErrFenced, "even for what there is")
 	require.ErrorIs(t, grant(2, second), ErrFenced)
-	_, err = h.client.Attach(h.ctx(), AttachRequest{Key: keyOf("worker-0"), Fence: second})
+	_, err := h.client.Attach(h.ctx(), AttachRequest{Key: keyOf("worker-0"), Fence: second})
 	require.ErrorIs(t, err, ErrFenced)
 	_, err = h.client.Stop(h.ctx(), StopRequest{Run: testRun, Signal: sigTERM, Fence: &second})
 	require.ErrorIs(t, err, ErrFenced)
@@ -404,14 +395,11 @@ func TestFencesAreThoseOfAGeneration(t *testing.T) {
 	h.stop(sigTERM, long)
 	h.wait("worker-0", 0)
 	key := start(1, fresh)
-	reply, err := h.client.Stop(h.ctx(), StopRequest{Run: testRun, Signal: sigTERM, Grace: long, Fence: &old})
-	require.NoError(t, err)
+	reply := must.Get(h.client.Stop(h.ctx(), StopRequest{Run: testRun, Signal: sigTERM, Grace: long, Fence: &old}))(t)
 	require.Empty(t, reply.Tasks)
-	reply, err = h.client.Stop(h.ctx(), StopRequest{Run: testRun, Signal: sigTERM, Grace: long, Fence: &fresh, Generation: 1})
-	require.NoError(t, err)
+	reply = must.Get(h.client.Stop(h.ctx(), StopRequest{Run: testRun, Signal: sigTERM, Grace: long, Fence: &fresh, Generation: 1}))(t)
 	require.Equal(t, []string{"worker-0"}, reply.Tasks)
-	p, err := h.client.Wait(h.ctx(), ProcessRef{Key: key})
-	require.NoError(t, err)
+	p := must.Get(h.client.Wait(h.ctx(), ProcessRef{Key: key}))(t)
 	require.Equal(t, -sigTERM, p.Exit.Code)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 )
@@ -67,8 +68,7 @@ func TestStop(t *testing.T) {
 	t.Run("stopped by SIGSTOP", func(t *testing.T) {
 		h.sh("frozen", 0, `trap 'exit 3' TERM; echo $$ >$D/frozen; while :; do sleep 0.01; done`)
 		h.pidIn("frozen")
-		reply, err := h.client.Signal(h.ctx(), SignalRequest{Run: testRun, Tasks: []string{"frozen"}, Signal: int(unix.SIGSTOP)})
-		require.NoError(t, err)
+		reply := must.Get(h.client.Signal(h.ctx(), SignalRequest{Run: testRun, Tasks: []string{"frozen"}, Signal: int(unix.SIGSTOP)}))(t)
 		require.Equal(t, []string{"frozen"}, reply.Tasks)
 		h.stop(sigTERM, long, "frozen")
 		require.Equal(t, 3, h.wait("frozen", 0).Code)
@@ -90,8 +90,7 @@ func TestStop(t *testing.T) {
 		e := h.wait("twice", 0)
 		require.Equal(t, -9, e.Code)
 		require.Equal(t, ReasonTerminate, e.Reason)
-		raw, err := os.ReadFile(h.file("asks"))
-		require.NoError(t, err)
+		raw := must.Get(os.ReadFile(h.file("asks")))(t)
 		require.Equal(t, "x\n", string(raw))
 	})
 
@@ -105,18 +104,15 @@ func TestStop(t *testing.T) {
 
 	t.Run("empty list", func(t *testing.T) {
 		h.sh("bystander", 0, "exec sleep 1000")
-		reply, err := h.client.Stop(h.ctx(), StopRequest{Run: testRun, Tasks: []string{}, Signal: sigKILL})
-		require.NoError(t, err)
+		reply := must.Get(h.client.Stop(h.ctx(), StopRequest{Run: testRun, Tasks: []string{}, Signal: sigKILL}))(t)
 		require.Empty(t, reply.Tasks, "an empty list is nobody, not everybody")
 		other := testRun
 		other.RunID = "r2"
-		reply, err = h.client.Stop(h.ctx(), StopRequest{Run: other, Signal: sigKILL})
-		require.NoError(t, err)
+		reply = must.Get(h.client.Stop(h.ctx(), StopRequest{Run: other, Signal: sigKILL}))(t)
 		require.Empty(t, reply.Tasks, "another run")
-		sent, err := h.client.Signal(h.ctx(), SignalRequest{Run: testRun, Tasks: []string{"bystander", "polite"}, Signal: int(unix.SIGCONT)})
-		require.NoError(t, err)
+		sent := must.Get(h.client.Signal(h.ctx(), SignalRequest{Run: testRun, Tasks: []string{"bystander", "polite"}, Signal: int(unix.SIGCONT)}))(t)
 		require.Equal(t, []string{"bystander"}, sent.Tasks)
-		_, err = h.client.Signal(h.ctx(), SignalRequest{Run: testRun, Tasks: []string{"bystander"}, Signal: 99})
+		_, err := h.client.Signal(h.ctx(), SignalRequest{Run: testRun, Tasks: []string{"bystander"}, Signal: 99})
 		require.ErrorIs(t, err, ErrInvalid)
 		require.Equal(t, []string{"bystander"}, h.stop(sigKILL, 0))
 		h.wait("bystander", 0)
@@ -192,8 +188,7 @@ func TestUnkillable(t *testing.T) {
 	require.NoError(t, h.client.Grant(h.ctx(), GrantRequest{Key: keyOf("stuck"), Fence: Fence{Attempt: 1}}))
 	h.sh("stuck", 1, "exit 1")
 	require.Equal(t, 1, h.wait("stuck", 1).Code)
-	reply, err := h.client.Release(h.ctx(), ReleaseRequest{Run: testRun, Stops: Stops{Stop: Stop{Signal: sigTERM}}})
-	require.NoError(t, err)
+	reply := must.Get(h.client.Release(h.ctx(), ReleaseRequest{Run: testRun, Stops: Stops{Stop: Stop{Signal: sigTERM}}}))(t)
 	require.Len(t, reply.Processes, 3)
 
 	require.NoError(t, os.Remove(h.role.Unkillable))
@@ -232,21 +227,17 @@ func TestRelease(t *testing.T) {
 	require.Equal(t, 3, h.wait("worker-0", 0).Code, "its processes stay readable")
 	p := h.sh("worker-0", 0, "exit 1")
 	require.Equal(t, 3, p.Exit.Code)
-	attached, err := h.client.Attach(h.ctx(), AttachRequest{Key: keyOf("worker-1"), Fence: Fence{Attempt: 1}})
-	require.NoError(t, err)
+	attached := must.Get(h.client.Attach(h.ctx(), AttachRequest{Key: keyOf("worker-1"), Fence: Fence{Attempt: 1}}))(t)
 	require.Len(t, attached.Processes, 1)
-	listed, err := h.client.Processes(h.ctx(), runkey.Run{})
-	require.NoError(t, err)
+	listed := must.Get(h.client.Processes(h.ctx(), runkey.Run{}))(t)
 	require.Empty(t, listed.Processes)
-	listed, err = h.client.Processes(h.ctx(), testRun)
-	require.NoError(t, err)
+	listed = must.Get(h.client.Processes(h.ctx(), testRun))(t)
 	require.Equal(t, all, listed.Processes)
 
 	// A run that is unknown to this host is released as well: its start may still be on its
 	// way.
 	other := runkey.Run{Namespace: "default", WorkflowID: "other", RunID: "r9"}
-	reply, err := h.client.Release(h.ctx(), ReleaseRequest{Run: other, Stops: Stops{Stop: Stop{Signal: sigTERM}}})
-	require.NoError(t, err)
+	reply := must.Get(h.client.Release(h.ctx(), ReleaseRequest{Run: other, Stops: Stops{Stop: Stop{Signal: sigTERM}}}))(t)
 	require.Empty(t, reply.Processes)
 	r := h.request("worker-0", 0, "exit 1")
 	r.Key.Run = other
@@ -272,17 +263,14 @@ func TestStopOfOneProcess(t *testing.T) {
 	next := keyOf("worker-0")
 	next.Generation = 1
 	stop := func(refs ...ProcessRef) []string {
-		reply, err := h.client.Stop(h.ctx(), StopRequest{Run: testRun, Processes: refs, Signal: sigTERM, Grace: long, Reason: ReasonCollateral})
-		require.NoError(t, err)
+		reply := must.Get(h.client.Stop(h.ctx(), StopRequest{Run: testRun, Processes: refs, Signal: sigTERM, Grace: long, Reason: ReasonCollateral}))(t)
 		return reply.Tasks
 	}
 	require.Empty(t, stop(ref("worker-0", 0), ref("worker-1", 1), ProcessRef{Key: next, Number: 1}))
 	require.Empty(t, stop([]ProcessRef{}...), "an empty list is nobody")
-	reply, err := h.client.Stop(h.ctx(), StopRequest{Run: testRun, Tasks: []string{"worker-0"}, Generation: 1, Signal: sigTERM, Grace: long})
-	require.NoError(t, err)
+	reply := must.Get(h.client.Stop(h.ctx(), StopRequest{Run: testRun, Tasks: []string{"worker-0"}, Generation: 1, Signal: sigTERM, Grace: long}))(t)
 	require.Empty(t, reply.Tasks)
-	sent, err := h.client.Signal(h.ctx(), SignalRequest{Run: testRun, Tasks: []string{"worker-0"}, Generation: 1, Signal: sigTERM})
-	require.NoError(t, err)
+	sent := must.Get(h.client.Signal(h.ctx(), SignalRequest{Run: testRun, Tasks: []string{"worker-0"}, Generation: 1, Signal: sigTERM}))(t)
 	require.Empty(t, sent.Tasks)
 	require.Equal(t, []string{"worker-0"}, stop(ref("worker-0", 1)))
 	require.Equal(t, ReasonCollateral, h.wait("worker-0", 1).Reason)

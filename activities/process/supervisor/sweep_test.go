@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/cgroup"
 	"github.com/clusterrun/clusterrun/activities/system/proc"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // ways are the ways in which a host can keep its processes together here.
@@ -191,8 +192,7 @@ func TestCgroups(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 5, h.wait("goes", 0).Code)
 	require.True(t, gone(h.pidIn("pid")), "although it could have been the other's")
-	raw, err := os.ReadFile(r.Command.Stdout)
-	require.NoError(t, err)
+	raw := must.Get(os.ReadFile(r.Command.Stdout))(t)
 	name := cgroup.Name(runHash(testRun), keyOf("goes"), 0)
 	require.Contains(t, string(raw), "/clusterrun-"+h.instance+"/"+name)
 	h.until("its cgroup is removed", func() bool { _, err := os.Stat(filepath.Join(dir, name)); return err != nil })
@@ -216,14 +216,12 @@ func TestNestedSupervisor(t *testing.T) {
 			outer := newHost(t, change)
 			inner := role{Dir: filepath.Join(outer.dir, "inner-"+filepath.Base(filepath.Dir(outer.role.Dir)), "state"), Events: outer.file("inner-events")}
 			change(&inner)
-			text, err := json.Marshal(inner)
-			require.NoError(t, err)
+			text := must.Get(json.Marshal(inner))(t)
 			r := outer.request("nest", 0, "")
-			exe, err := os.Executable()
-			require.NoError(t, err)
+			exe := must.Get(os.Executable())(t)
 			r.Command.Path, r.Command.Args = exe, []string{"supervisor.test", "-test.run=^$"}
 			r.Command.Env = append(r.Command.Env, roleVar+"="+string(text), "GORACE=atexit_sleep_ms=0", "TMPDIR="+os.TempDir())
-			_, err = outer.client.Start(outer.ctx(), r)
+			_, err := outer.client.Start(outer.ctx(), r)
 			require.NoError(t, err)
 
 			h := &host{t: t, role: inner, dir: outer.dir}

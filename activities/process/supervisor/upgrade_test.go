@@ -20,6 +20,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/fork"
 	"github.com/clusterrun/clusterrun/activities/system/proc"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // newUpgradable returns a host that can be upgraded: to this program, under the version that
@@ -29,15 +30,13 @@ func newUpgradable(t *testing.T, change func(*role)) *host {
 	h := newHost(t, func(r *role) {
 		dir := t.TempDir()
 		r.Next, r.Versions = filepath.Join(dir, "program"), filepath.Join(dir, "versions")
-		exe, err := os.Executable()
-		require.NoError(t, err)
+		exe := must.Get(os.Executable())(t)
 		require.NoError(t, os.Symlink(exe, r.Next))
 		if change != nil {
 			change(r)
 		}
 	})
-	bystander, err := strconv.Atoi(h.lastEvent("bystander "))
-	require.NoError(t, err)
+	bystander := must.Get(strconv.Atoi(h.lastEvent("bystander ")))(t)
 	t.Cleanup(func() { _ = unix.Kill(bystander, unix.SIGKILL) })
 	return h
 }
@@ -81,8 +80,7 @@ func (h *host) release() {
 func TestTheSupervisorIsReplacedWhenNoRunIsLeft(t *testing.T) {
 	h := newUpgradable(t, nil)
 	h.sh("steady", 0, `trap 'exit 7' TERM; while :; do sleep 0.01; done`)
-	before, err := h.client.Processes(h.ctx(), testRun)
-	require.NoError(t, err)
+	before := must.Get(h.client.Processes(h.ctx(), testRun))(t)
 	h.versions(1, 2, "1.1")
 	after := h.upgrade()
 	assert.Equal(t, "1.1", after.Version)
@@ -92,8 +90,7 @@ func TestTheSupervisorIsReplacedWhenNoRunIsLeft(t *testing.T) {
 	assert.Equal(t, 9, h.wait("late", 0).Code)
 	h.stop(sigTERM, long, "steady")
 	assert.Equal(t, 7, h.wait("steady", 0).Code)
-	processes, err := h.client.Processes(h.ctx(), testRun)
-	require.NoError(t, err)
+	processes := must.Get(h.client.Processes(h.ctx(), testRun))(t)
 	require.Len(t, processes.Processes, 2)
 	assert.Equal(t, before.Processes[0].PID, processes.Processes[1].PID)
 
@@ -104,19 +101,15 @@ func TestTheSupervisorIsReplacedWhenNoRunIsLeft(t *testing.T) {
 	assert.Equal(t, strconv.Itoa(h.cmd.Process.Pid), h.lastEvent("ready "))
 	assert.Equal(t, 2, h.count("ready "))
 	h.until("it says so", func() bool { u := Programs(h.role.Dir); return u != nil && u.Supervisor == "1.1" && u.Version == "1.1" })
-	processes, err = h.client.Processes(h.ctx(), testRun)
-	require.NoError(t, err)
+	processes = must.Get(h.client.Processes(h.ctx(), testRun))(t)
 	assert.Len(t, processes.Processes, 2, "the released run can be read")
-	bystander, err := strconv.Atoi(h.lastEvent("bystander "))
-	require.NoError(t, err)
+	bystander := must.Get(strconv.Atoi(h.lastEvent("bystander ")))(t)
 	assert.False(t, gone(bystander), "a process that the first program has started itself goes on")
 	// The next supervisor has children as usual.
 	r := h.request("next", 0, `exit 5`)
 	r.Key.Run.RunID = "another"
-	p, err := h.client.Start(h.ctx(), r)
-	require.NoError(t, err)
-	p, err = h.client.Wait(h.ctx(), ProcessRef{p.Key, p.Number})
-	require.NoError(t, err)
+	p := must.Get(h.client.Start(h.ctx(), r))(t)
+	p = must.Get(h.client.Wait(h.ctx(), ProcessRef{p.Key, p.Number}))(t)
 	assert.Equal(t, 5, p.Exit.Code)
 }
 
@@ -152,11 +145,9 @@ func TestARequestToEndWhileTheSupervisorIsReplaced(t *testing.T) {
 // Several ask at once, with signals of both kinds, while tasks are started and ports are held.
 func TestUpgradesAtOnce(t *testing.T) {
 	h := newUpgradable(t, nil)
-	reply, err := h.client.Lease(h.ctx(), PortLeaseRequest{Run: testRun, Count: 2000, Store: "127.0.0.1:0"})
-	require.NoError(t, err)
+	reply := must.Get(h.client.Lease(h.ctx(), PortLeaseRequest{Run: testRun, Count: 2000, Store: "127.0.0.1:0"}))(t)
 	h.sh("first", 0, `exec sleep 1000`)
-	client, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(reply.Ports[0])))
-	require.NoError(t, err)
+	client := must.Get(net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(reply.Ports[0]))))(t)
 	defer client.Close()
 	ping := func() {
 		_, err := client.Write([]byte{13, 7, 0, 0, 0})
@@ -164,7 +155,7 @@ func TestUpgradesAtOnce(t *testing.T) {
 		_, err = io.ReadFull(client, make([]byte, 4))
 		require.NoError(t, err)
 	}
-	_, err = client.Write([]byte{0, 0xCE, 0xF7, 0x85, 0x3C})
+	_, err := client.Write([]byte{0, 0xCE, 0xF7, 0x85, 0x3C})
 	require.NoError(t, err)
 	ping()
 
@@ -190,11 +181,9 @@ func TestUpgradesAtOnce(t *testing.T) {
 	all.Wait()
 	ping()
 	h.connect()
-	again, err := h.client.Lease(h.ctx(), PortLeaseRequest{Run: testRun, Count: 2000, Store: "127.0.0.1:0"})
-	require.NoError(t, err)
+	again := must.Get(h.client.Lease(h.ctx(), PortLeaseRequest{Run: testRun, Count: 2000, Store: "127.0.0.1:0"}))(t)
 	assert.Equal(t, reply.Ports, again.Ports)
-	processes, err := h.client.Processes(h.ctx(), testRun)
-	require.NoError(t, err)
+	processes := must.Get(h.client.Processes(h.ctx(), testRun))(t)
 	require.Len(t, processes.Processes, 6)
 	for _, p := range processes.Processes {
 		assert.Nil(t, p.Exit)
@@ -205,8 +194,7 @@ func TestUpgradesAtOnce(t *testing.T) {
 func TestProgramsThatCannotBeTheSide(t *testing.T) {
 	h := newUpgradable(t, nil)
 	p := h.sh("t", 0, `exec sleep 1000`)
-	exe, err := os.ReadFile("/proc/self/exe")
-	require.NoError(t, err)
+	exe := must.Get(os.ReadFile("/proc/self/exe"))(t)
 	write := func(content []byte, mode os.FileMode) func() {
 		return func() { require.NoError(t, os.WriteFile(h.role.Next, content, mode)) }
 	}
@@ -241,8 +229,7 @@ func TestProgramsThatCannotBeTheSide(t *testing.T) {
 		}
 		return true
 	})
-	self, err := os.Executable()
-	require.NoError(t, err)
+	self := must.Get(os.Executable())(t)
 	require.NoError(t, os.Remove(h.role.Next))
 	require.NoError(t, os.Symlink(self, h.role.Next))
 	h.versions(2, 3, "1.2")
@@ -281,8 +268,7 @@ func TestUpgradeOfWhatIsStuck(t *testing.T) {
 	require.NoError(t, unix.Kill(h.sidePID(), unix.SIGSTOP))
 	h.upgrade()
 	require.ErrorIs(t, <-released, ErrLost)
-	reply, err := h.client.Release(h.ctx(), ReleaseRequest{Run: testRun, Stops: Stops{Stop: Stop{Signal: sigTERM, Grace: long}}})
-	require.NoError(t, err)
+	reply := must.Get(h.client.Release(h.ctx(), ReleaseRequest{Run: testRun, Stops: Stops{Stop: Stop{Signal: sigTERM, Grace: long}}}))(t)
 	require.Len(t, reply.Processes, 1)
 	assert.Equal(t, -sigKILL, reply.Processes[0].Exit.Code)
 	h.until("it is archived", func() bool {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/cgroup"
 	"github.com/clusterrun/clusterrun/activities/system/proc"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // burn uses processor time in the shell that runs it, and prints how much that shell and its
@@ -21,8 +22,7 @@ const burn = "i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done; times"
 // sample samples all tasks and returns the sample of one.
 func (h *host) sample(task string, gpus ...GPUProcess) (Sample, bool) {
 	h.t.Helper()
-	reply, err := h.client.Sample(h.ctx(), SampleRequest{GPUs: gpus})
-	require.NoError(h.t, err)
+	reply := must.Get(h.client.Sample(h.ctx(), SampleRequest{GPUs: gpus}))(h.t)
 	for _, v := range reply.Samples {
 		if v.Process.Key.Task == task {
 			return v, true
@@ -35,11 +35,9 @@ func (h *host) sample(task string, gpus ...GPUProcess) (Sample, bool) {
 // children.
 func (h *host) timesIn(name string) (all time.Duration) {
 	h.t.Helper()
-	raw, err := os.ReadFile(h.file(name))
-	require.NoError(h.t, err)
+	raw := must.Get(os.ReadFile(h.file(name)))(h.t)
 	for text := range strings.FieldsSeq(string(raw)) {
-		d, err := time.ParseDuration(text)
-		require.NoError(h.t, err)
+		d := must.Get(time.ParseDuration(text))(h.t)
 		all += d
 	}
 	require.Positive(h.t, all)
@@ -182,8 +180,7 @@ func BenchmarkSample(b *testing.B) {
 			before := cpuOf(t, h.cmd.Process.Pid)
 			const looks = 50
 			for range looks {
-				reply, err := h.client.Sample(h.ctx(), SampleRequest{})
-				require.NoError(t, err)
+				reply := must.Get(h.client.Sample(h.ctx(), SampleRequest{}))(t)
 				require.Len(t, reply.Samples, tasks)
 			}
 			share = (cpuOf(t, h.cmd.Process.Pid) - before).Seconds() / looks / 10
@@ -198,7 +195,6 @@ func BenchmarkSample(b *testing.B) {
 }
 
 func cpuOf(t *testing.T, pid int) time.Duration {
-	stat, err := proc.ReadStat(pid)
-	require.NoError(t, err)
+	stat := must.Get(proc.ReadStat(pid))(t)
 	return stat.User + stat.ChildUser + stat.System + stat.ChildSystem
 }

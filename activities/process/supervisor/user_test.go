@@ -12,6 +12,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 	"github.com/clusterrun/clusterrun/activities/system/proc"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // another returns a user that the files of the host do not list, and a host with a directory
@@ -39,8 +40,7 @@ func TestAsAnotherUser(t *testing.T) {
 		return r
 	}
 	start := func(r StartRequest) Process {
-		p, err := h.client.Start(h.ctx(), r)
-		require.NoError(t, err)
+		p := must.Get(h.client.Start(h.ctx(), r))(t)
 		return p
 	}
 
@@ -49,8 +49,7 @@ func TestAsAnotherUser(t *testing.T) {
 		p := start(r)
 		require.Equal(t, "somebody", p.User)
 		require.Zero(t, h.wait("is", 0).Code)
-		raw, err := os.ReadFile(r.Command.Stdout)
-		require.NoError(t, err)
+		raw := must.Get(os.ReadFile(r.Command.Stdout))(t)
 		require.Equal(t, strings.Join([]string{
 			"54321", "54322", "54322 54323", "0022", h.dir,
 			"Uid:\t54321\t54321\t54321\t54321", "Gid:\t54322\t54322\t54322\t54322", "Groups:\t54322 54323 ",
@@ -71,8 +70,7 @@ func TestAsAnotherUser(t *testing.T) {
 			kill -0 $PPID && echo may signal; true`, h.role.Dir))
 		start(r)
 		require.Zero(t, h.wait("reads", 0).Code)
-		raw, err := os.ReadFile(r.Command.Stdout)
-		require.NoError(t, err)
+		raw := must.Get(os.ReadFile(r.Command.Stdout))(t)
 		require.Empty(t, string(raw))
 	})
 
@@ -94,8 +92,7 @@ func TestAsAnotherUser(t *testing.T) {
 			require.NotNil(t, p.Exit, name)
 			require.Contains(t, p.Exit.StartError, c.text, name)
 		}
-		left, err := os.ReadDir(closed)
-		require.NoError(t, err)
+		left := must.Get(os.ReadDir(closed))(t)
 		require.Empty(t, left)
 	})
 
@@ -107,8 +104,7 @@ func TestAsAnotherUser(t *testing.T) {
 		h.until("it is gone", func() bool { stat, err := proc.ReadStat(p.PID); return err != nil || stat.Dead() })
 		require.Empty(t, h.cookied())
 		h.start()
-		reply, err := h.client.Attach(h.ctx(), AttachRequest{Key: keyOf("dies"), Fence: Fence{Attempt: 9}})
-		require.NoError(t, err)
+		reply := must.Get(h.client.Attach(h.ctx(), AttachRequest{Key: keyOf("dies"), Fence: Fence{Attempt: 9}}))(t)
 		require.Len(t, reply.Processes, 1)
 		require.Equal(t, "somebody", reply.Processes[0].User, "the journal has it")
 		require.True(t, reply.Processes[0].Exit.Lost)
@@ -132,28 +128,24 @@ func TestLinksInTheLogDirectoryLeadNowhere(t *testing.T) {
 		r := h.request(strings.ReplaceAll(dir, "/", "-"), 0, "echo it came through")
 		r.Command.LogRoot, r.Command.LogDir = root, filepath.Join(root, dir)
 		r.Command.Stdout, r.Command.Stderr = filepath.Join(root, dir, "stdout.log"), filepath.Join(root, dir, "stderr.log")
-		p, err := h.client.Start(h.ctx(), r)
-		require.NoError(t, err)
+		p := must.Get(h.client.Start(h.ctx(), r))(t)
 		require.NotNil(t, p.Exit, dir)
 		require.Contains(t, p.Exit.StartError, says)
 		require.Contains(t, p.Exit.StartError, "path escapes from parent")
 	}
-	left, err := os.ReadDir(elsewhere)
-	require.NoError(t, err)
+	left := must.Get(os.ReadDir(elsewhere))(t)
 	require.Empty(t, left)
 
 	r := h.request("fine", 0, "echo it is here")
 	r.Command.LogRoot, r.Command.LogDir = root, filepath.Join(root, "b", "0")
 	r.Command.Stdout, r.Command.Stderr = filepath.Join(root, "b", "0", "stdout.log"), ""
-	_, err = h.client.Start(h.ctx(), r)
+	_, err := h.client.Start(h.ctx(), r)
 	require.NoError(t, err)
 	require.Zero(t, h.wait("fine", 0).Code)
-	raw, err := os.ReadFile(r.Command.Stdout)
-	require.NoError(t, err)
+	raw := must.Get(os.ReadFile(r.Command.Stdout))(t)
 	require.Equal(t, "it is here\n", string(raw))
 	for path, mode := range map[string]os.FileMode{filepath.Join(root, "b", "0"): 0o700, r.Command.Stdout: 0o600} {
-		info, err := os.Stat(path)
-		require.NoError(t, err)
+		info := must.Get(os.Stat(path))(t)
 		require.Equal(t, mode, info.Mode().Perm(), path)
 	}
 }

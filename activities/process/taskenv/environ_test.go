@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/trust/policy"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
@@ -43,8 +44,7 @@ func process(task string) Process {
 
 func environ(t *testing.T, base []string, p Process) map[string]string {
 	t.Helper()
-	list, err := Environ(base, p)
-	require.NoError(t, err)
+	list := must.Get(Environ(base, p))(t)
 	assert.True(t, slices.IsSorted(list), "sorted: %q", list)
 	env := fromList(list)
 	assert.Len(t, env, len(list), "each name once: %q", list)
@@ -53,8 +53,7 @@ func environ(t *testing.T, base []string, p Process) map[string]string {
 
 // The page of help has all variables that a process gets.
 func TestThePageHasAllVariables(t *testing.T) {
-	page, err := os.ReadFile("../../../starter/help/topics/reference/environment.md")
-	require.NoError(t, err)
+	page := must.Get(os.ReadFile("../../../starter/help/topics/reference/environment.md"))(t)
 	p := process("worker-1")
 	p.TFConfigFile, p.TraceFile, p.Socket, p.PythonHook, p.Dir = "/logs/tf", "/logs/trace", "/socket", "/hook", "/job"
 	for name := range environ(t, nil, p) {
@@ -329,12 +328,10 @@ func TestClean(t *testing.T) {
 
 func TestClusterAsJSON(t *testing.T) {
 	c := twoHosts()
-	b, err := json.Marshal(c)
-	require.NoError(t, err)
+	b := must.Get(json.Marshal(c))(t)
 	assert.Contains(t, string(b), `{"type":"evaluator","index":0,"rank":4,"host":"b","address":"10.0.0.2:2222","local_rank":0,"local_world_size":1,"host_index":1}`)
 	assert.Contains(t, string(b), `"rpc_layer":"grpc","master_addr":"10.0.0.1","master_port":20001,"jax_port":20002,"hosts":2,"profiles":["tensorflow","torch","jax"]`)
-	var back hostapi.Cluster
-	require.NoError(t, json.Unmarshal(b, &back))
+	back := must.JSON[hostapi.Cluster](t, b)
 	assert.Equal(t, *c, back)
 }
 
@@ -345,8 +342,7 @@ func TestLongTFConfig(t *testing.T) {
 	env := environ(t, nil, p)
 	assert.NotContains(t, env, "TF_CONFIG")
 	assert.Equal(t, "/logs/tf_config.json", env["CLUSTERRUN_TF_CONFIG_FILE"])
-	config, err := p.LongTFConfig()
-	require.NoError(t, err)
+	config := must.Get(p.LongTFConfig())(t)
 	var c struct {
 		Cluster map[string][]string
 		Task    struct{ Index int }
@@ -356,13 +352,11 @@ func TestLongTFConfig(t *testing.T) {
 	assert.Equal(t, 7, c.Task.Index)
 
 	p.Env = map[string]string{"TF_CONFIG": "mine"}
-	config, err = p.LongTFConfig()
-	require.NoError(t, err)
+	config = must.Get(p.LongTFConfig())(t)
 	assert.Empty(t, config)
 	p.Env, p.Cluster.Members = nil, manyMembers(100)
 	assert.NotContains(t, environ(t, nil, p), "CLUSTERRUN_TF_CONFIG_FILE")
-	config, err = p.LongTFConfig()
-	require.NoError(t, err)
+	config = must.Get(p.LongTFConfig())(t)
 	assert.Empty(t, config)
 }
 

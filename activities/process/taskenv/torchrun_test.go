@@ -2,7 +2,6 @@ package taskenv
 
 import (
 	"bytes"
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
@@ -49,17 +49,14 @@ with open(os.path.join(os.environ["OUT"], os.environ["RANK"]), "w") as f:
 		},
 	}
 	for rank, task := range []string{"default-0", "default-1"} {
-		b, err := os.ReadFile(filepath.Join(dir, strconv.Itoa(rank)))
-		require.NoError(t, err)
-		var theirs map[string]string
-		require.NoError(t, json.Unmarshal(b, &theirs))
+		b := must.Get(os.ReadFile(filepath.Join(dir, strconv.Itoa(rank))))(t)
+		theirs := must.JSON[map[string]string](t, b)
 		// Old versions have only the old name of this variable.
 		if v, ok := theirs["NCCL_ASYNC_ERROR_HANDLING"]; ok {
 			delete(theirs, "NCCL_ASYNC_ERROR_HANDLING")
 			theirs["TORCH_NCCL_ASYNC_ERROR_HANDLING"] = v
 		}
-		list, err := Environ(base, Process{Cluster: cluster, Task: task, WorkflowID: "x", ErrorFile: "/e"})
-		require.NoError(t, err)
+		list := must.Get(Environ(base, Process{Cluster: cluster, Task: task, WorkflowID: "x", ErrorFile: "/e"}))(t)
 		ours := fromList(list)
 		for name := range ours {
 			if strings.HasPrefix(name, ownPrefix) || name == "PYTHONUNBUFFERED" {

@@ -13,18 +13,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 func serve(t *testing.T) *Server {
-	s, err := Listen("127.0.0.1:0", zap.NewNop())
-	require.NoError(t, err)
+	s := must.Get(Listen("127.0.0.1:0", zap.NewNop()))(t)
 	t.Cleanup(s.Close)
 	return s
 }
 
 func dial(t *testing.T, s *Server) net.Conn {
-	c, err := net.Dial("tcp", s.listener.Addr().String())
-	require.NoError(t, err)
+	c := must.Get(net.Dial("tcp", s.listener.Addr().String()))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -189,8 +189,7 @@ func TestCloseFreesThePort(t *testing.T) {
 	s.Close()
 	_, err = c.Read(make([]byte, 1))
 	require.Error(t, err)
-	again, err := Listen(address, zap.NewNop())
-	require.NoError(t, err)
+	again := must.Get(Listen(address, zap.NewNop()))(t)
 	again.Close()
 }
 

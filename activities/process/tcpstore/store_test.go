@@ -13,6 +13,8 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // names are the names of requests in testdata.
@@ -30,8 +32,7 @@ func asked(t testing.TB, words []string) *request {
 	q := &request{op: o}
 	for i, word := range words[1:] {
 		number := func() {
-			n, err := strconv.ParseInt(word, 10, 64)
-			require.NoError(t, err)
+			n := must.Get(strconv.ParseInt(word, 10, 64))(t)
 			q.number = n
 		}
 		switch {
@@ -54,8 +55,7 @@ func TestStore(t *testing.T) {
 		var b strings.Builder
 		for line := range strings.Lines(d.Input) {
 			words := strings.Fields(line)
-			n, err := strconv.Atoi(words[0])
-			require.NoError(t, err)
+			n := must.Get(strconv.Atoi(words[0]))(t)
 			if words[1] == "leaves" {
 				s.leave(client(n))
 				continue
@@ -180,8 +180,7 @@ func TestRequestsOfAllVersions(t *testing.T) {
 	watch := &request{op: opWatch, keys: []string{"k"}}
 	r := readerOf(bytes.Repeat(sent(numbers20, watch), 2))
 	for range 2 {
-		q, err := r.next()
-		require.NoError(t, err)
+		q := must.Get(r.next())(t)
 		require.Equal(t, watch, q)
 	}
 }

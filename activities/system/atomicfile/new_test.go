@@ -10,12 +10,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 func names(t *testing.T, dir string) (names []string) {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
+	entries := must.Get(os.ReadDir(dir))(t)
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
@@ -35,8 +36,7 @@ func TestWriteNew(t *testing.T) {
 	for name, write := range map[string]func(path string, write func(io.Writer) error) error{
 		"as the file system can": WriteNew,
 		"under a hidden name": func(path string, write func(io.Writer) error) error {
-			f, err := createHidden(path)
-			require.NoError(t, err)
+			f := must.Get(createHidden(path))(t)
 			return f.become(path, write)
 		},
 	} {
@@ -50,19 +50,16 @@ func TestWriteNew(t *testing.T) {
 				assert.NotContains(t, names(t, dir), "file", "it is there once it is whole")
 				return writes("whole")(w)
 			}))
-			info, err := os.Stat(path)
-			require.NoError(t, err)
+			info := must.Get(os.Stat(path))(t)
 			assert.Equal(t, fs.FileMode(0o600), info.Mode())
 			require.ErrorIs(t, write(path, writes("another")), fs.ErrExist)
 
 			// A file that another process creates during the write is kept.
 			other := filepath.Join(dir, "other")
 			require.ErrorIs(t, write(other, func(io.Writer) error { return os.WriteFile(other, []byte("theirs"), 0o600) }), fs.ErrExist)
-			b, err := os.ReadFile(other)
-			require.NoError(t, err)
+			b := must.Get(os.ReadFile(other))(t)
 			assert.Equal(t, "theirs", string(b))
-			b, err = os.ReadFile(path)
-			require.NoError(t, err)
+			b = must.Get(os.ReadFile(path))(t)
 			assert.Equal(t, "whole", string(b))
 			assert.Equal(t, []string{"file", "other"}, names(t, dir))
 		})

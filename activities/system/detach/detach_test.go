@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // The tests run this binary again: as a command that is called with surroundings of its own,
@@ -79,18 +81,15 @@ func TestABackgroundProcessBeginsLikeAService(t *testing.T) {
 			t.Skip(err)
 		}
 	}
-	self, err := os.Executable()
-	require.NoError(t, err)
+	self := must.Get(os.Executable())(t)
 	// The niceness is last: it may be refused to lower it again.
 	shell := `umask 077; ulimit -S -n 99; ulimit -S -t 5000; exec 9</dev/null; echo 500 >/proc/self/oom_score_adj; exec taskset -c "$2" nice -n "$3" "$1"`
 	run := func(nice int) surroundings {
 		cmd := exec.Command("sh", "-c", shell, "sh", self, strconv.Itoa(firstCPU(t)), strconv.Itoa(nice))
 		cmd.Env = append(os.Environ(), roleVar+"=command")
 		cmd.Stderr = os.Stderr
-		out, err := cmd.Output()
-		require.NoError(t, err)
-		var s surroundings
-		require.NoError(t, json.Unmarshal(out, &s))
+		out := must.Get(cmd.Output())(t)
+		s := must.JSON[surroundings](t, out)
 		return s
 	}
 	here := look()

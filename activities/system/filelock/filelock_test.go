@@ -7,13 +7,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 func TestLocks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	held := func() bool {
-		held, err := IsHeld(path)
-		require.NoError(t, err)
+		held := must.Get(IsHeld(path))(t)
 		return held
 	}
 	assert.False(t, held(), "no file, no lock")
@@ -21,8 +22,7 @@ func TestLocks(t *testing.T) {
 	_, err := TryExisting(path)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 
-	one, err := Try(path)
-	require.NoError(t, err)
+	one := must.Get(Try(path))(t)
 	assert.True(t, held())
 	_, err = Try(path)
 	require.ErrorIs(t, err, ErrLocked)
@@ -33,11 +33,9 @@ func TestLocks(t *testing.T) {
 	require.NoError(t, one.Close())
 	assert.False(t, held())
 
-	one, err = TryShared(path)
-	require.NoError(t, err)
+	one = must.Get(TryShared(path))(t)
 	defer one.Close()
-	two, err := TryShared(path)
-	require.NoError(t, err)
+	two := must.Get(TryShared(path))(t)
 	defer two.Close()
 	assert.False(t, held(), "it is only shared")
 	_, err = Try(path)

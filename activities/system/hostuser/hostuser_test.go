@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 func nobody(t *testing.T) *User {
@@ -21,15 +23,13 @@ func nobody(t *testing.T) *User {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can be another user")
 	}
-	u, err := Lookup(t.Context(), "nobody")
-	require.NoError(t, err)
+	u := must.Get(Lookup(t.Context(), "nobody"))(t)
 	require.NotZero(t, u.UID)
 	return u
 }
 
 func TestLookup(t *testing.T) {
-	me, err := Lookup(t.Context(), strconv.Itoa(os.Geteuid()))
-	require.NoError(t, err)
+	me := must.Get(Lookup(t.Context(), strconv.Itoa(os.Geteuid())))(t)
 	require.Nil(t, me, "this process runs as that user already")
 	for name, says := range map[string]string{
 		"no-such-user": `this host has no user "no-such-user"`, "4294967295": "this host has no user", "": "this host has no user",
@@ -39,18 +39,15 @@ func TestLookup(t *testing.T) {
 		require.ErrorContains(t, err, says, name)
 	}
 	byName := nobody(t)
-	byNumber, err := Lookup(t.Context(), strconv.Itoa(int(byName.UID)))
-	require.NoError(t, err)
+	byNumber := must.Get(Lookup(t.Context(), strconv.Itoa(int(byName.UID))))(t)
 	require.Equal(t, byName, byNumber)
 	require.Contains(t, byName.Groups, byName.GID)
 }
 
 func TestEntries(t *testing.T) {
-	u, err := parse("alice:x:1000:1001:Alice:/home/alice:/bin/bash")
-	require.NoError(t, err)
+	u := must.Get(parse("alice:x:1000:1001:Alice:/home/alice:/bin/bash"))(t)
 	require.Equal(t, &User{Name: "alice", UID: 1000, GID: 1001, Home: "/home/alice", Shell: "/bin/bash"}, u)
-	u, err = parse("alice:x:1000:1001:::")
-	require.NoError(t, err)
+	u = must.Get(parse("alice:x:1000:1001:::"))(t)
 	require.Equal(t, "/", u.Home)
 	require.Equal(t, "/bin/sh", u.Shell)
 	for _, bad := range []string{"", "alice:x:1000:1001:Alice:/home/alice", "alice:x:-1:1001:::", "alice:x:1000:4294967296:::"} {
@@ -63,8 +60,7 @@ func TestTheNumberOfRootByAnotherName(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Run("root", func(t *testing.T) {
 			for _, name := range []string{"root", "0"} {
-				u, err := Lookup(t.Context(), name)
-				require.NoError(t, err)
+				u := must.Get(Lookup(t.Context(), name))(t)
 				require.Nil(t, u)
 			}
 		})
@@ -83,10 +79,8 @@ func TestQuestionsAreBounded(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "getent"), []byte("#!/bin/sh\n/bin/sleep 1000 &\necho $! > "+dir+"/pid\nwait\n"), 0o755))
 	t.Setenv("PATH", dir)
 	t.Cleanup(func() {
-		pid, err := os.ReadFile(filepath.Join(dir, "pid"))
-		require.NoError(t, err)
-		n, err := strconv.Atoi(strings.TrimSpace(string(pid)))
-		require.NoError(t, err)
+		pid := must.Get(os.ReadFile(filepath.Join(dir, "pid")))(t)
+		n := must.Get(strconv.Atoi(strings.TrimSpace(string(pid))))(t)
 		require.NoError(t, unix.Kill(n, unix.SIGKILL))
 	})
 	_, err := askWithin(t.Context(), time.Second, "getent", "passwd", "--", "alice")

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -42,15 +43,12 @@ func used() *Metrics {
 // scrape returns the metrics that are served now.
 func scrape(t *testing.T, m *Metrics) string {
 	t.Helper()
-	l, err := Listen("metrics", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := must.Get(Listen("metrics", "127.0.0.1:0"))(t)
 	defer l.Close()
 	go m.Serve(l)
-	r, err := http.Get("http://" + l.Addr().String() + "/metrics")
-	require.NoError(t, err)
+	r := must.Get(http.Get("http://" + l.Addr().String() + "/metrics"))(t)
 	defer r.Body.Close()
-	body, err := io.ReadAll(r.Body)
-	require.NoError(t, err)
+	body := must.Get(io.ReadAll(r.Body))(t)
 	require.Equal(t, http.StatusOK, r.StatusCode)
 	return string(body)
 }
@@ -83,10 +81,8 @@ func TestMonitoringNamesMetrics(t *testing.T) {
 	}
 	require.NotEmpty(t, there)
 	dir := filepath.Join("..", "..", "..", "deployments", "monitoring")
-	alerts, err := os.ReadFile(filepath.Join(dir, "alerts.yml"))
-	require.NoError(t, err)
-	dashboard, err := os.ReadFile(filepath.Join(dir, "dashboard.json"))
-	require.NoError(t, err)
+	alerts := must.Get(os.ReadFile(filepath.Join(dir, "alerts.yml")))(t)
+	dashboard := must.Get(os.ReadFile(filepath.Join(dir, "dashboard.json")))(t)
 	require.True(t, json.Valid(dashboard))
 	asked := metricName.FindAllString(string(alerts)+string(dashboard), -1)
 	require.Greater(t, len(asked), 10)
@@ -139,18 +135,16 @@ func TestAddress(t *testing.T) {
 }
 
 func TestTaken(t *testing.T) {
-	l, err := Listen("metrics", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := must.Get(Listen("metrics", "127.0.0.1:0"))(t)
 	defer l.Close()
-	_, err = Listen("metrics", l.Addr().String())
+	_, err := Listen("metrics", l.Addr().String())
 	assert.ErrorContains(t, err, "another program listens there; give another port")
 }
 
 // Many requests at once are served in turn or told to come later. Only GET /metrics is
 // answered.
 func TestCrowd(t *testing.T) {
-	l, err := Listen("metrics", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := must.Get(Listen("metrics", "127.0.0.1:0"))(t)
 	defer l.Close()
 	go used().Serve(l)
 	url := "http://" + l.Addr().String()
@@ -167,8 +161,7 @@ func TestCrowd(t *testing.T) {
 		})
 	}
 	all.Wait()
-	r, err := http.Get(url + "/debug/pprof/")
-	require.NoError(t, err)
+	r := must.Get(http.Get(url + "/debug/pprof/"))(t)
 	r.Body.Close()
 	assert.Equal(t, http.StatusNotFound, r.StatusCode)
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 func TestMake(t *testing.T) {
@@ -18,8 +20,7 @@ func TestMake(t *testing.T) {
 	open := filepath.Join(parent, "open")
 	require.NoError(t, os.Mkdir(open, 0o777))
 	require.NoError(t, Make(open))
-	info, err := os.Stat(open)
-	require.NoError(t, err)
+	info := must.Get(os.Stat(open))(t)
 	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm())
 	if os.Getuid() != 0 {
 		t.Skip("only root can give a directory away")
@@ -36,22 +37,19 @@ func TestSockets(t *testing.T) {
 	if len(short) > 70 {
 		t.Skip("TMPDIR is too long itself")
 	}
-	dir, err := socketsIn(short, "tasks", longest, nil)
-	require.NoError(t, err)
+	dir := must.Get(socketsIn(short, "tasks", longest, nil))(t)
 	assert.Equal(t, filepath.Join(short, "tasks"), dir)
 
 	long := filepath.Join(short, strings.Repeat("x", 100))
 	temp := []string{"relative", filepath.Join(short, strings.Repeat("y", 100)), filepath.Join(short, "t")}
-	dir, err = socketsIn(long, "tasks", longest, temp)
-	require.NoError(t, err)
+	dir = must.Get(socketsIn(long, "tasks", longest, temp))(t)
 	assert.Equal(t, temp[2], filepath.Dir(dir))
 	assert.LessOrEqual(t, len(dir)+longest, MaxSocketPath)
 	for _, of := range [][2]string{{long, "server"}, {long + "y", "tasks"}} {
-		other, err := socketsIn(of[0], of[1], longest, temp)
-		require.NoError(t, err)
+		other := must.Get(socketsIn(of[0], of[1], longest, temp))(t)
 		assert.NotEqual(t, dir, other, "each has its own")
 	}
-	_, err = socketsIn(long, "tasks", longest, temp[:2])
+	_, err := socketsIn(long, "tasks", longest, temp[:2])
 	require.ErrorContains(t, err, "choose a shorter state directory")
 }
 

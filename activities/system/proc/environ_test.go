@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // A process that executes one program after the other always has its variables.
@@ -33,10 +35,9 @@ func TestEnvironOfAProcessThatExecutes(t *testing.T) {
 }
 
 func TestEnvironOfOthers(t *testing.T) {
-	environ, err := Environ(os.Getpid())
-	require.NoError(t, err)
+	environ := must.Get(Environ(os.Getpid()))(t)
 	assert.Contains(t, environ, "PATH="+os.Getenv("PATH"))
-	_, err = Environ(-1)
+	_, err := Environ(-1)
 	require.Error(t, err)
 	assert.Empty(t, Variable(-1, "PATH"))
 

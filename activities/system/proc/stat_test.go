@@ -9,11 +9,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 func TestParseStat(t *testing.T) {
-	s, err := parseStat([]byte("42 (a) b (c)) S 7 42 41 0 -1 4194560 1 2 3 4 150 50 9 8 20 0 12 0 987654 1 2 3\n"))
-	require.NoError(t, err)
+	s := must.Get(parseStat([]byte("42 (a) b (c)) S 7 42 41 0 -1 4194560 1 2 3 4 150 50 9 8 20 0 12 0 987654 1 2 3\n")))(t)
 	ms := time.Millisecond
 	assert.Equal(t, Stat{
 		Name: "a) b (c)", State: 'S', PPID: 7, Session: 41, Threads: 12, Ticks: 987654,
@@ -36,12 +37,10 @@ func TestReadStat(t *testing.T) {
 		func() (Stat, error) { return ReadStat(os.Getpid()) },
 		func() (Stat, error) { return ReadStatInto(os.Getpid(), buf[:]) },
 	} {
-		s, err := read()
-		require.NoError(t, err)
+		s := must.Get(read())(t)
 		assert.Equal(t, os.Getppid(), s.PPID)
 	}
-	pids, err := PIDs()
-	require.NoError(t, err)
+	pids := must.Get(PIDs())(t)
 	assert.Contains(t, pids, os.Getpid())
 	assert.NotEmpty(t, BootID())
 }
@@ -51,8 +50,7 @@ func TestEnviron(t *testing.T) {
 	cmd.Env = []string{"XA=no", "A=1 2"}
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	env, err := Environ(cmd.Process.Pid)
-	require.NoError(t, err)
+	env := must.Get(Environ(cmd.Process.Pid))(t)
 	assert.Contains(t, env, "XA=no")
 	assert.Equal(t, "1 2", Variable(cmd.Process.Pid, "A"))
 	assert.Empty(t, Variable(cmd.Process.Pid, "B"))

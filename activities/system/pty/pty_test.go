@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 func TestOpen(t *testing.T) {
@@ -20,8 +22,7 @@ func TestOpen(t *testing.T) {
 	require.NoError(t, err)
 	defer master.Close()
 	assert.True(t, Is(slave))
-	group, err := Foreground(master)
-	require.NoError(t, err)
+	group := must.Get(Foreground(master))(t)
 	assert.Zero(t, group, "nobody has it as a controlling terminal, we least of all")
 
 	require.NoError(t, SetSize(master, 33, 77))
@@ -29,8 +30,7 @@ func TestOpen(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []int{33, 77}, []int{rows, columns})
 
-	modes, err := Modes(slave)
-	require.NoError(t, err)
+	modes := must.Get(Modes(slave))(t)
 	modes.Lflag &^= unix.ECHO // it could come between two lines of the program
 	require.NoError(t, SetModes(slave, modes))
 	cmd := exec.Command("sh", "-c", "tty; stty size; echo $(ps -o tpgid= -p $$) $$; read line; echo got $line")
@@ -61,8 +61,7 @@ func TestRaw(t *testing.T) {
 	require.NoError(t, err)
 	defer master.Close()
 	defer slave.Close()
-	before, err := Modes(slave)
-	require.NoError(t, err)
+	before := must.Get(Modes(slave))(t)
 	require.NoError(t, SetModes(slave, Raw(before)))
 	_, err = master.WriteString("a\x03\r")
 	require.NoError(t, err)
@@ -71,16 +70,14 @@ func TestRaw(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "a\x03\r", string(got), "no line, no signal, no translation")
 	require.NoError(t, SetModes(slave, before))
-	after, err := Modes(slave)
-	require.NoError(t, err)
+	after := must.Get(Modes(slave))(t)
 	assert.Equal(t, before, after)
 }
 
 func TestNoTerminal(t *testing.T) {
-	f, err := os.Open(os.DevNull)
-	require.NoError(t, err)
+	f := must.Get(os.Open(os.DevNull))(t)
 	defer f.Close()
 	assert.False(t, Is(f))
-	_, _, err = Size(f)
+	_, _, err := Size(f)
 	assert.Error(t, err)
 }

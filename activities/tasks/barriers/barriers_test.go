@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/barriers"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/barrier"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -25,8 +26,7 @@ var run = spec.RunRef{WorkflowID: "iris", RunID: "0123abcd-0"}
 
 func newHost(t *testing.T, s barriers.Server, state string) *barriers.Barriers {
 	t.Helper()
-	b, err := barriers.New(barriers.Config{Server: s, Host: "host", Queue: "q", StateDir: state, Log: zap.NewNop()})
-	require.NoError(t, err)
+	b := must.Get(barriers.New(barriers.Config{Server: s, Host: "host", Queue: "q", StateDir: state, Log: zap.NewNop()}))(t)
 	t.Cleanup(b.Close)
 	return b
 }
@@ -267,8 +267,7 @@ func TestForgottenNumberIsFound(t *testing.T) {
 	state := t.TempDir()
 	b := newHost(t, s, state)
 	for round := range 10_000 {
-		r, err := b.Arrive(t.Context(), arrival("worker-0", "epoch", fmt.Sprint(round), "worker-0"))
-		require.NoError(t, err)
+		r := must.Get(b.Arrive(t.Context(), arrival("worker-0", "epoch", fmt.Sprint(round), "worker-0")))(t)
 		require.Equal(t, round, r.Round)
 	}
 	require.Zero(t, s.asked("state"), "in the usual case nothing is looked for")
@@ -331,8 +330,7 @@ func TestGenerations(t *testing.T) {
 
 func files(t *testing.T, state string) []string {
 	t.Helper()
-	list, err := filepath.Glob(filepath.Join(state, "barriers", "*"))
-	require.NoError(t, err)
+	list := must.Get(filepath.Glob(filepath.Join(state, "barriers", "*")))(t)
 	return list
 }
 
@@ -353,8 +351,7 @@ func TestManyBarriersAreForgotten(t *testing.T) {
 	eventually(t, func() bool { return runtime.NumGoroutine() <= before+2 })
 	require.Less(t, float64(heap())-float64(memory), float64(1<<20))
 	b.Close()
-	info, err := os.Stat(files(t, state)[0])
-	require.NoError(t, err)
+	info := must.Get(os.Stat(files(t, state)[0]))(t)
 	require.Less(t, info.Size(), int64(64<<10))
 }
 

@@ -5,9 +5,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/tests/queues"
 	"github.com/clusterrun/clusterrun/tests/queues/contract"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
@@ -49,8 +48,7 @@ func TestTheQueueOfTestsIsLikeTheRealOne(t *testing.T) {
 	contract.Check(t, contract.Queue{
 		Server: s, Run: queues.Run,
 		Open: func() *closurequeue.Queue {
-			q, err := closurequeue.Open(t.Context(), s, "", closure.QueueInput{Run: queues.Run}, nil)
-			require.NoError(t, err)
+			q := must.Get(closurequeue.Open(t.Context(), s, "", closure.QueueInput{Run: queues.Run}, nil))(t)
 			return q
 		},
 		Release:       func(name string) { close(holds[name]) },

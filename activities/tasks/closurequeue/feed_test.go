@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
@@ -54,12 +55,10 @@ func TestAFeedGoesOnWhereItsProcessIs(t *testing.T) {
 
 	// The answer to the next request is lost. After that, another host serves the program.
 	f.assertValue("2", f.schedule(newClosure("same", 2)))
-	lost, err := feed.next(patience(t), process.at, time.Minute)
-	require.NoError(t, err)
+	lost := must.Get(feed.next(patience(t), process.at, time.Minute))(t)
 	f.ContinueAsNew()
 	f.assertValue("3", f.schedule(newClosure("same", 3)))
-	again, err := feed.next(patience(t), process.at, time.Minute)
-	require.NoError(t, err)
+	again := must.Get(feed.next(patience(t), process.at, time.Minute))(t)
 	assert.Equal(t, lost, again)
 	other := newFeed(c)
 	t.Cleanup(other.end)
@@ -70,8 +69,7 @@ func TestAFeedGoesOnWhereItsProcessIs(t *testing.T) {
 
 	// The server is away, and forgets executions.
 	f.Away(true)
-	b, err := other.next(patience(t), process.at, 10*time.Millisecond)
-	require.NoError(t, err)
+	b := must.Get(other.next(patience(t), process.at, 10*time.Millisecond))(t)
 	assert.Equal(t, closure.Outcomes{At: process.at}, b)
 	f.Away(false)
 	f.assertValue("4", f.schedule(newClosure("same", 4)))
@@ -96,12 +94,11 @@ func TestAFeedGoesOnWhereItsProcessIs(t *testing.T) {
 // other way around, there are two batches.
 func TestTheOrderOfABatch(t *testing.T) {
 	f := newFixture(t)
-	here, err := f.client.Here(patience(t))
-	require.NoError(t, err)
+	here := must.Get(f.client.Here(patience(t)))(t)
 	process := &follower{t: t, at: here.String()}
 	wait := f.schedule(newClosure("wait"))
 	f.assertError("no", f.schedule(newClosure("fails", "no")))
-	_, err = f.Schedule(patience(t), newClosure("same", 1)) // the error cancels it
+	_, err := f.Schedule(patience(t), newClosure("same", 1)) // the error cancels it
 	require.NoError(t, err)
 	_, err = wait.Wait(patience(t))
 	require.Error(t, err)
@@ -110,8 +107,7 @@ func TestTheOrderOfABatch(t *testing.T) {
 	feed := newFeed(f.client)
 	t.Cleanup(feed.end)
 	for len(process.got) < 4 {
-		b, err := feed.next(patience(t), process.at, time.Minute)
-		require.NoError(t, err)
+		b := must.Get(feed.next(patience(t), process.at, time.Minute))(t)
 		process.take(b)
 	}
 	assert.Equal(t, "2=", process.got[0])
@@ -122,8 +118,7 @@ func TestTheOrderOfABatch(t *testing.T) {
 // The amount that a feed reads ahead is bounded, even if its caller is slow.
 func TestAFeedReadsLittleAhead(t *testing.T) {
 	f := newFixture(t)
-	here, err := f.client.Here(patience(t))
-	require.NoError(t, err)
+	here := must.Get(f.client.Here(patience(t)))(t)
 	at := here.String()
 	large := newClosure("same", strings.Repeat("x", 120<<10))
 	var all []*Remote
@@ -138,8 +133,7 @@ func TestAFeedReadsLittleAhead(t *testing.T) {
 	t.Cleanup(feed.end)
 	got := 0
 	for got < 40 {
-		b, err := feed.next(patience(t), at, time.Minute)
-		require.NoError(t, err)
+		b := must.Get(feed.next(patience(t), at, time.Minute))(t)
 		assert.LessOrEqual(t, len(b.Outcomes)*120<<10, 2*batchBytes+closure.MaxBytes)
 		got += len(b.Outcomes)
 		at = b.At
@@ -150,8 +144,7 @@ func TestAFeedReadsLittleAhead(t *testing.T) {
 // A feed that is no longer used is dropped, and so is the oldest of too many.
 func TestFeeds(t *testing.T) {
 	f := newFixture(t)
-	here, err := f.client.Here(patience(t))
-	require.NoError(t, err)
+	here := must.Get(f.client.Here(patience(t)))(t)
 	at := here.String()
 	all := &feeds{client: f.client}
 	t.Cleanup(all.close)
@@ -189,8 +182,7 @@ func TestFeeds(t *testing.T) {
 
 func TestPositions(t *testing.T) {
 	p := Position{Execution: "0199-ab", Event: 12}
-	back, err := ParsePosition(p.String())
-	require.NoError(t, err)
+	back := must.Get(ParsePosition(p.String()))(t)
 	assert.Equal(t, p, back)
 	for _, bad := range []string{"", "x", "x:", ":1", "x:-1", "x:y"} {
 		_, err := ParsePosition(bad)

@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/tests/queues"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
@@ -33,8 +34,7 @@ func TestFetchAll(t *testing.T) {
 	f.Queue = f.open()
 	before := f.Reads()
 	ids = append(ids, n+1, 7, n+1)
-	remotes, err := f.FetchAll(patience(t), ids...)
-	require.NoError(t, err)
+	remotes := must.Get(f.FetchAll(patience(t), ids...))(t)
 	require.Len(t, remotes, n+3)
 	assert.LessOrEqual(t, f.Reads()-before, 4, "of each of two executions")
 	for i := range n {
@@ -76,8 +76,7 @@ func TestAFetchThatFails(t *testing.T) {
 	q.mu.Lock()
 	assert.Empty(t, q.remotes)
 	q.mu.Unlock()
-	r, err := q.Fetch(patience(t), 2)
-	require.NoError(t, err)
+	r := must.Get(q.Fetch(patience(t), 2))(t)
 	close(f.release)
 	f.assertValue(`"released"`, r)
 }
@@ -91,8 +90,7 @@ func TestAFetchWaitsForTheServer(t *testing.T) {
 		s := &secondQuery{Server: f.Server, err: away}
 		q := Attach(s, queues.Run)
 		t.Cleanup(q.Close)
-		r, err := q.Fetch(patience(t), 1)
-		require.NoError(t, err)
+		r := must.Get(q.Fetch(patience(t), 1))(t)
 		require.Equal(t, 3, s.asked)
 		close(f.release)
 		f.assertValue(`"released"`, r)
@@ -138,9 +136,8 @@ func TestARunThatEndsDuringAFetch(t *testing.T) {
 	q := Attach(s, queues.Run)
 	t.Cleanup(q.Close)
 	s.known = func() { assert.NoError(t, q.await(patience(t), func() bool { return q.broken != nil })) }
-	r, err := q.Fetch(patience(t), 1)
-	require.NoError(t, err)
-	_, err = r.Wait(patience(t))
+	r := must.Get(q.Fetch(patience(t), 1))(t)
+	_, err := r.Wait(patience(t))
 	var failed *closure.Error
 	require.ErrorAs(t, err, &failed)
 	assert.Equal(t, closure.ErrCancelled, failed.Kind)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/tests/queues"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
@@ -45,8 +46,7 @@ func (f *fixture) open(size ...int) *Queue {
 	if len(size) > 0 {
 		in.QueueSize = size[0]
 	}
-	q, err := Open(patience(f.t), f.Server, "", in, nil)
-	require.NoError(f.t, err)
+	q := must.Get(Open(patience(f.t), f.Server, "", in, nil))(f.t)
 	f.t.Cleanup(q.Close)
 	return q
 }
@@ -66,8 +66,7 @@ func with(c closure.Closure, o closure.Options) closure.Closure {
 
 func (f *fixture) schedule(c closure.Closure) *Remote {
 	f.t.Helper()
-	r, err := f.Schedule(patience(f.t), c)
-	require.NoError(f.t, err)
+	r := must.Get(f.Schedule(patience(f.t), c))(f.t)
 	return r
 }
 

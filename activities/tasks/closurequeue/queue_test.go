@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/tests/queues"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -19,11 +20,9 @@ func TestOneClosure(t *testing.T) {
 	f := newFixture(t)
 	r := f.schedule(newClosure("same", 7))
 	f.assertValue("7", r)
-	id, err := r.ID(patience(t))
-	require.NoError(t, err)
+	id := must.Get(r.ID(patience(t)))(t)
 	assert.Equal(t, uint64(1), id)
-	done, err := f.Done(patience(t))
-	require.NoError(t, err)
+	done := must.Get(f.Done(patience(t)))(t)
 	assert.True(t, done)
 	require.NoError(t, f.Join(patience(t)))
 }
@@ -103,16 +102,14 @@ func TestDoneRaises(t *testing.T) {
 	f := newFixture(t)
 	wait := f.schedule(newClosure("wait"))
 	require.NoError(t, f.Flush(patience(t)))
-	done, err := f.Done(patience(t))
-	require.NoError(t, err)
+	done := must.Get(f.Done(patience(t)))(t)
 	assert.False(t, done)
 	f.assertError("no", f.schedule(newClosure("fails", "no")))
 	close(f.release)
 	f.assertValue(`"released"`, wait)
-	_, err = f.Done(patience(t))
+	_, err := f.Done(patience(t))
 	require.EqualError(t, err, "no")
-	done, err = f.Done(patience(t))
-	require.NoError(t, err)
+	done = must.Get(f.Done(patience(t)))(t)
 	assert.True(t, done)
 }
 
@@ -142,8 +139,7 @@ func TestScheduleWaitsInAFullQueue(t *testing.T) {
 		require.NoError(t, err)
 	}
 	f.eventually("the next one waits in the queue's line", func() bool { return f.Waiting() == 1 })
-	done, err := f.Done(patience(t))
-	require.NoError(t, err)
+	done := must.Get(f.Done(patience(t)))(t)
 	assert.False(t, done)
 	select {
 	case <-taken:
@@ -248,8 +244,7 @@ func TestTheSameKeyIsTheSameClosure(t *testing.T) {
 	f.ContinueAsNew()
 	f.assertValue("1", f.schedule(keyed(3)))
 	other := f.open()
-	r, err := other.Schedule(patience(t), keyed(4))
-	require.NoError(t, err)
+	r := must.Get(other.Schedule(patience(t), keyed(4)))(t)
 	f.assertValue("1", r)
 	assert.Equal(t, 1, f.Calls("same"))
 }
@@ -257,9 +252,8 @@ func TestTheSameKeyIsTheSameClosure(t *testing.T) {
 func TestCancel(t *testing.T) {
 	f := newFixture(t)
 	forever, wait := f.schedule(newClosure("forever")), f.schedule(newClosure("wait"))
-	id, err := forever.ID(patience(t))
-	require.NoError(t, err)
-	_, err = f.Cancel(patience(t), id)
+	id := must.Get(forever.ID(patience(t)))(t)
+	_, err := f.Cancel(patience(t), id)
 	require.NoError(t, err)
 	f.assertError("CancelledError: "+closure.TextCancelled, forever)
 	close(f.release)
@@ -272,8 +266,7 @@ func TestFetch(t *testing.T) {
 	f := newFixture(t)
 	fetch := func(id uint64) *Remote {
 		t.Helper()
-		r, err := f.Fetch(patience(t), id)
-		require.NoError(t, err)
+		r := must.Get(f.Fetch(patience(t), id))(t)
 		return r
 	}
 	f.assertValue("1", f.schedule(newClosure("same", 1)))
@@ -281,8 +274,7 @@ func TestFetch(t *testing.T) {
 	f.assertError("no", f.schedule(newClosure("fails", "no")))
 	require.EqualError(t, f.Join(patience(t)), "no")
 	waits := f.schedule(newClosure("wait"))
-	id, err := waits.ID(patience(t))
-	require.NoError(t, err)
+	id := must.Get(waits.ID(patience(t)))(t)
 	f.ContinueAsNew()
 	f.Queue = f.open()
 	f.assertValue("1", fetch(1))
@@ -369,8 +361,7 @@ func TestTooManyEarlyOutcomes(t *testing.T) {
 	f.early.full = true
 	f.sending = 1
 	f.Queue.mu.Unlock()
-	a, err := f.client.Schedule(patience(t), closure.ScheduleRequest{Client: f.name, Batch: 1, Closures: []closure.Closure{newClosure("same", 1)}})
-	require.NoError(t, err)
+	a := must.Get(f.client.Schedule(patience(t), closure.ScheduleRequest{Client: f.name, Batch: 1, Closures: []closure.Closure{newClosure("same", 1)}}))(t)
 	require.NoError(t, f.Join(patience(t)))
 	r := newRemote(newClosure("same", 1), 0)
 	f.sent([]*Remote{r}, a, nil)
@@ -413,8 +404,7 @@ func TestValuesAreThereAfterAnError(t *testing.T) {
 		f.assertEnded(fails)
 		r := f.schedule(newClosure("same", 1))
 		f.eventually("done", func() bool {
-			done, err := f.Done(patience(t))
-			require.NoError(t, err)
+			done := must.Get(f.Done(patience(t)))(t)
 			return done
 		})
 		f.assertEnded(r)
@@ -519,8 +509,7 @@ func TestCancelAll(t *testing.T) {
 	require.NoError(t, f.Join(patience(t)))
 	assert.Zero(t, f.Calls("same"))
 	f.assertValue("3", f.schedule(newClosure("same", 3)))
-	a, err := f.Cancel(patience(t))
-	require.NoError(t, err)
+	a := must.Get(f.Cancel(patience(t)))(t)
 	assert.Zero(t, a.Cancelled)
 }
 
@@ -554,8 +543,7 @@ func TestJoinAllWaitsForDetachedClosures(t *testing.T) {
 	f := newFixture(t)
 	detached := f.schedule(with(newClosure("wait"), closure.Options{Detached: true}))
 	require.NoError(t, f.Join(patience(t)))
-	done, err := f.AllDone(patience(t))
-	require.NoError(t, err)
+	done := must.Get(f.AllDone(patience(t)))(t)
 	assert.False(t, done)
 	joined := make(chan error, 1)
 	go func() { joined <- f.JoinAll(patience(t)) }()
@@ -563,8 +551,7 @@ func TestJoinAllWaitsForDetachedClosures(t *testing.T) {
 	close(f.release)
 	require.NoError(t, <-joined)
 	f.assertValue(`"released"`, detached)
-	done, err = f.AllDone(patience(t))
-	require.NoError(t, err)
+	done = must.Get(f.AllDone(patience(t)))(t)
 	assert.True(t, done)
 }
 
@@ -626,8 +613,7 @@ func TestWhoDoesNotWaitTakesNoError(t *testing.T) {
 	require.Equal(t, 1, f.Updates(closure.UpdateWithdraw))
 
 	f.assertError("no", f.schedule(newClosure("fails", "no")))
-	s, err := f.Status(patience(t))
-	require.NoError(t, err)
+	s := must.Get(f.Status(patience(t)))(t)
 	assert.Equal(t, closure.QueueFailed, s.State, "nobody has asked")
 	close(f.release)
 	f.assertValue(`"released"`, waits)

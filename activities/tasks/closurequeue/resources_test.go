@@ -7,13 +7,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 func (q *Queue) create(t *testing.T) uint64 {
 	t.Helper()
-	id, err := q.CreateResource(patience(t), closure.Resource{Function: "same", Args: []byte("[7]")})
-	require.NoError(t, err)
+	id := must.Get(q.CreateResource(patience(t), closure.Resource{Function: "same", Args: []byte("[7]")}))(t)
 	return id
 }
 

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
@@ -136,8 +137,7 @@ func (p *fake) request() taskapi.ClosuresRequest {
 
 func (p *fake) send(in taskapi.ClosuresRequest) taskapi.ClosuresAnswer {
 	p.h.t.Helper()
-	a, err := p.h.Next(p.h.t.Context(), p.task, in)
-	require.NoError(p.h.t, err)
+	a := must.Get(p.h.Next(p.h.t.Context(), p.task, in))(p.h.t)
 	synctest.Wait() // until leases that are due have returned
 	return a
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
@@ -111,8 +112,7 @@ func TestAFloodReturnsInHundreds(t *testing.T) {
 			send(p.report(outcomes...))
 		}()
 		for len(rest) > 0 {
-			r, err := h.Lease(t.Context(), closure.Lease{Closures: rest})
-			require.NoError(t, err)
+			r := must.Get(h.Lease(t.Context(), closure.Lease{Closures: rest}))(t)
 			leases++
 			returned += len(r.Outcomes)
 			rest = nil
@@ -156,8 +156,7 @@ func TestAResultIsBounded(t *testing.T) {
 				var got []uint64
 				for len(got) < n {
 					r := l.get(t)
-					b, err := json.Marshal(r.Outcomes)
-					require.NoError(t, err)
+					b := must.Get(json.Marshal(r.Outcomes))(t)
 					assert.LessOrEqual(t, len(b), closure.MaxBatchBytes)
 					got = append(got, ids(r.Outcomes)...)
 					var rest []closure.Closure

@@ -15,6 +15,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -636,8 +637,7 @@ print("over", flush=True)
 			assert.Empty(t, m.now().ProcessEnded("worker-0", ""), "it has left in order")
 			var values []string
 			for _, o := range outcomes() {
-				var name string
-				require.NoError(t, json.Unmarshal(o.Value, &name))
+				name := must.JSON[string](t, o.Value)
 				values = append(values, name)
 			}
 			assert.ElementsMatch(t, names, values)

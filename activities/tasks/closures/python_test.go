@@ -20,6 +20,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/tasks/python"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
@@ -37,8 +38,7 @@ func (m *machine) pyProcess(task, source string, env ...string) *pyProcess {
 	if err != nil {
 		m.t.Skip("there is no python3")
 	}
-	module, err := python.Install(m.t.TempDir(), "")
-	require.NoError(m.t, err)
+	module := must.Get(python.Install(m.t.TempDir(), ""))(m.t)
 	p := &pyProcess{t: m.t, cmd: exec.Command(program, "-W", "error", "-c", "import clusterrun, os, sys, time, threading\n"+source)}
 	p.cmd.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + m.state, "PYTHONPATH=" + module, "PYTHONDONTWRITEBYTECODE=1",
@@ -46,8 +46,7 @@ func (m *machine) pyProcess(task, source string, env ...string) *pyProcess {
 	}, env...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	p.cmd.Stderr = &p.err
-	out, err := p.cmd.StdoutPipe()
-	require.NoError(m.t, err)
+	out := must.Get(p.cmd.StdoutPipe())(m.t)
 	require.NoError(m.t, p.cmd.Start())
 	p.lines = bufio.NewScanner(out)
 	m.t.Cleanup(func() {
@@ -464,8 +463,7 @@ clusterrun.serve(%d)
 			for n := uint64(1); n <= 20; n++ {
 				list = append(list, call(n, "f", n))
 			}
-			r, err := m.now().Lease(t.Context(), closure.Lease{Closures: list})
-			require.NoError(t, err)
+			r := must.Get(m.now().Lease(t.Context(), closure.Lease{Closures: list}))(t)
 			assert.ElementsMatch(t, []uint64{1, 2}, ids(r.Outcomes))
 			m.pyProcess("worker-1", source, "WHO=worker-1", "FLAG="+flag)
 			for id, o := range m.all(list[2+slots:]...) {

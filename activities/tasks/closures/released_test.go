@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
@@ -169,8 +170,7 @@ func TestGoReleasesResources(t *testing.T) {
 		defer cancel()
 		var out []closure.Outcome
 		for len(closures) > 0 {
-			r, err := m.now().Lease(ctx, closure.Lease{Closures: closures, Resources: definitions, Released: released})
-			require.NoError(t, err)
+			r := must.Get(m.now().Lease(ctx, closure.Lease{Closures: closures, Resources: definitions, Released: released}))(t)
 			out = append(out, r.Outcomes...)
 			closures = slices.DeleteFunc(slices.Clone(closures), func(c closure.Closure) bool { return !slices.Contains(r.Rest, c.ID) })
 		}
@@ -247,8 +247,7 @@ clusterrun.serve(`+slots+`)
 			lease := func(c closure.Closure) closure.Outcome {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				r, err := m.now().Lease(ctx, closure.Lease{Closures: []closure.Closure{c}, Resources: definitions})
-				require.NoError(t, err)
+				r := must.Get(m.now().Lease(ctx, closure.Lease{Closures: []closure.Closure{c}, Resources: definitions}))(t)
 				return r.Outcomes[0]
 			}
 			assertText(t, "40", lease(using(call(1, "use", resource(11)), 11)))

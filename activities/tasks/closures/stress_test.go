@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
@@ -468,8 +469,7 @@ func TestMemoryIsFlat(t *testing.T) {
 				list = append(list, c)
 			}
 			for len(list) > 0 {
-				r, err := b.Lease(ctx, closure.Lease{Closures: list})
-				require.NoError(t, err)
+				r := must.Get(b.Lease(ctx, closure.Lease{Closures: list}))(t)
 				ended += len(r.Outcomes)
 				list = list[:0]
 				for _, id := range r.Rest {

@@ -17,6 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
@@ -68,9 +69,7 @@ func (m *machine) start() {
 
 func (m *machine) startServer() {
 	m.t.Helper()
-	var err error
-	m.server, err = taskapi.NewServer(taskapi.Config{StateDir: m.state, Closures: m, Stops: noStops{}, Log: zap.NewNop()})
-	require.NoError(m.t, err)
+	m.server = must.Get(taskapi.NewServer(taskapi.Config{StateDir: m.state, Closures: m, Stops: noStops{}, Log: zap.NewNop()}))(m.t)
 	view := &taskapi.View{Here: map[string]bool{}}
 	for i, name := range m.tasks {
 		view.Members = append(view.Members, taskapi.Member{Task: name, Type: "worker", Index: i, Rank: i})
@@ -78,8 +77,7 @@ func (m *machine) startServer() {
 	}
 	m.paths = map[string]string{}
 	for _, name := range m.tasks {
-		m.paths[name], err = m.server.Listen(taskapi.Task{ID: runkey.Task{Task: name}, View: view})
-		require.NoError(m.t, err)
+		m.paths[name] = must.Get(m.server.Listen(taskapi.Task{ID: runkey.Task{Task: name}, View: view}))(m.t)
 	}
 }
 
@@ -163,8 +161,7 @@ func (m *machine) all(closures ...closure.Closure) map[uint64]closure.Outcome {
 		for _, c := range byID {
 			in.Closures = append(in.Closures, c)
 		}
-		r, err := m.now().Lease(ctx, in)
-		require.NoError(m.t, err)
+		r := must.Get(m.now().Lease(ctx, in))(m.t)
 		for _, o := range r.Outcomes {
 			if o.Error != nil && (o.Error.Message == tasksBusy || strings.HasPrefix(o.Error.Message, "no task of this host serves ")) {
 				continue // the queue would lease it again

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // byItself returns the parts of a capture that Python programs have written.
@@ -26,8 +28,7 @@ func byItself(text string) string {
 
 func alive(t *testing.T, pid int) {
 	t.Helper()
-	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	require.NoError(t, err)
+	stat := must.Get(os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat")))(t)
 	assert.NotContains(t, string(stat), ") Z ", "it has ended")
 }
 
@@ -196,14 +197,11 @@ main_waits_here()
 // The hook is for the tasks of other users as well, who can read it but not change it.
 func TestTheHookIsReadable(t *testing.T) {
 	root := t.TempDir()
-	dir, err := InstallHook(root)
-	require.NoError(t, err)
-	again, err := InstallHook(root)
-	require.NoError(t, err)
+	dir := must.Get(InstallHook(root))(t)
+	again := must.Get(InstallHook(root))(t)
 	assert.Equal(t, dir, again)
 	for _, path := range []string{dir, filepath.Join(dir, "sitecustomize.py")} {
-		info, err := os.Stat(path)
-		require.NoError(t, err)
+		info := must.Get(os.Stat(path))(t)
 		assert.Equal(t, os.FileMode(0o044), info.Mode().Perm()&0o066, path)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -28,14 +29,12 @@ import (
 func installed(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	entries, err := os.ReadDir(filepath.Join(dir, "clusterrun"))
-	require.NoError(t, err)
+	entries := must.Get(os.ReadDir(filepath.Join(dir, "clusterrun")))(t)
 	for _, entry := range entries {
 		if entry.Name() == "__pycache__" {
 			continue
 		}
-		content, err := os.ReadFile(filepath.Join(dir, "clusterrun", entry.Name()))
-		require.NoError(t, err)
+		content := must.Get(os.ReadFile(filepath.Join(dir, "clusterrun", entry.Name())))(t)
 		found[entry.Name()] = string(content)
 	}
 	return found
@@ -43,42 +42,35 @@ func installed(t *testing.T, dir string) map[string]string {
 
 func TestInstall(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "python")
-	dir, err := Install(root, "")
-	require.NoError(t, err)
+	dir := must.Get(Install(root, ""))(t)
 	assert.Equal(t, installed(t, "."), installed(t, dir))
 	path := filepath.Join(dir, "clusterrun", "__init__.py")
-	before, err := os.Stat(path)
-	require.NoError(t, err)
+	before := must.Get(os.Stat(path))(t)
 
-	again, err := Install(root, "")
-	require.NoError(t, err)
+	again := must.Get(Install(root, ""))(t)
 	assert.Equal(t, dir, again)
-	after, err := os.Stat(path)
-	require.NoError(t, err)
+	after := must.Get(os.Stat(path))(t)
 	assert.True(t, os.SameFile(before, after), "what is right is left alone")
 
 	require.NoError(t, os.WriteFile(path, []byte("damaged"), 0o644))
 	require.NoError(t, os.Remove(filepath.Join(dir, binaryFile)))
-	_, err = Install(root, "")
+	_, err := Install(root, "")
 	require.NoError(t, err)
 	assert.Equal(t, installed(t, "."), installed(t, dir))
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
+	entries := must.Get(os.ReadDir(dir))(t)
 	assert.Len(t, entries, 1, "nothing else is left there")
 }
 
 // The package knows the path of the program it came from, even if the path has spaces and
 // quotes.
 func TestInstallOfAProgram(t *testing.T) {
-	dir, err := Install(t.TempDir(), `/opt/it's "here"/clusterrun`)
-	require.NoError(t, err)
+	dir := must.Get(Install(t.TempDir(), `/opt/it's "here"/clusterrun`))(t)
 	assert.Equal(t, "/opt/it's \"here\"/clusterrun\n", binaryOf(t, "python3", dir))
 }
 
 // Python imports the package from the archive.
 func TestArchive(t *testing.T) {
-	archive, err := Archive("/opt/clusterrun")
-	require.NoError(t, err)
+	archive := must.Get(Archive("/opt/clusterrun"))(t)
 	file := filepath.Join(t.TempDir(), "clusterrun.zip")
 	require.NoError(t, os.WriteFile(file, archive, 0o644))
 	assert.Equal(t, "/opt/clusterrun\n", binaryOf(t, "python3", file))
@@ -98,12 +90,10 @@ func TestPip(t *testing.T) {
 		out, err := exec.Command("python3", "-m", "pip", "--python", venv, "install", "--no-index", "--no-build-isolation", "--force-reinstall", source).CombinedOutput()
 		require.NoError(t, err, string(out))
 	}
-	archive, err := Archive("/opt/clusterrun")
-	require.NoError(t, err)
+	archive := must.Get(Archive("/opt/clusterrun"))(t)
 	file := filepath.Join(t.TempDir(), "clusterrun.zip")
 	require.NoError(t, os.WriteFile(file, archive, 0o644))
-	here, err := filepath.Abs(".")
-	require.NoError(t, err)
+	here := must.Get(filepath.Abs("."))(t)
 	for source, binary := range map[string]string{here: "", file: "/opt/clusterrun"} {
 		install(source)
 		assert.Equal(t, binary+"\n", binaryOf(t, venv+"/bin/python3", ""))
@@ -111,15 +101,13 @@ func TestPip(t *testing.T) {
 
 	install(wheel(t, t.TempDir()))
 	for _, name := range []string{"clusterrun", "clusterrun-devserver"} {
-		out, err := exec.Command(filepath.Join(venv, "bin", name)).Output()
-		require.NoError(t, err)
+		out := must.Get(exec.Command(filepath.Join(venv, "bin", name)).Output())(t)
 		assert.Equal(t, name+"\n", string(out))
 	}
 	cmd := exec.Command(venv+"/bin/python3", "-c", `import clusterrun; clusterrun.run(["-n", "2", "true"], check=True)`)
 	cmd.Dir = t.TempDir()
 	cmd.Env = []string{"PATH=/nowhere"}
-	out, err := cmd.Output()
-	require.NoError(t, err)
+	out := must.Get(cmd.Output())(t)
 	assert.Equal(t, "clusterrun run -n 2 true\n", string(out))
 }
 
@@ -134,8 +122,7 @@ func wheel(t *testing.T, dir string) string {
 	}
 	cmd := exec.Command("python3", args...)
 	cmd.Env = append(os.Environ(), "SOURCE_DATE_EPOCH=1700000000")
-	out, err := cmd.Output()
-	require.NoError(t, err)
+	out := must.Get(cmd.Output())(t)
 	return filepath.Join(dir, strings.TrimSpace(string(out)))
 }
 
@@ -145,20 +132,16 @@ func TestWheel(t *testing.T) {
 	}
 	name := wheel(t, t.TempDir())
 	assert.Equal(t, "clusterrun-"+spec.Version+"-py3-none-linux_x86_64.linux_aarch64.whl", filepath.Base(name))
-	ours, err := os.ReadFile(name)
-	require.NoError(t, err)
-	again, err := os.ReadFile(wheel(t, t.TempDir()))
-	require.NoError(t, err)
+	ours := must.Get(os.ReadFile(name))(t)
+	again := must.Get(os.ReadFile(wheel(t, t.TempDir())))(t)
 	assert.True(t, bytes.Equal(ours, again), "the same files make the same wheel")
 
-	archive, err := zip.NewReader(bytes.NewReader(ours), int64(len(ours)))
-	require.NoError(t, err)
+	archive := must.Get(zip.NewReader(bytes.NewReader(ours), int64(len(ours))))(t)
 	content := map[string]string{}
 	var record []string
 	info := "clusterrun-" + spec.Version + ".dist-info/"
 	for _, f := range archive.File {
-		all, err := fs.ReadFile(archive, f.Name)
-		require.NoError(t, err)
+		all := must.Get(fs.ReadFile(archive, f.Name))(t)
 		content[f.Name] = string(all)
 		want := fs.FileMode(0o644)
 		if strings.Contains(f.Name, ".data/scripts/") {
@@ -189,14 +172,12 @@ func binaryOf(t *testing.T, interpreter, path string) string {
 	cmd := exec.Command(interpreter, "-c", "import clusterrun, clusterrun._binary as b; print(b.PATH)")
 	cmd.Dir = t.TempDir() // not a directory that has the package, too
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+path, "PYTHONDONTWRITEBYTECODE=1")
-	out, err := cmd.Output()
-	require.NoError(t, err)
+	out := must.Get(cmd.Output())(t)
 	return string(out)
 }
 
 func TestTheProjectHasOurVersion(t *testing.T) {
-	project, err := os.ReadFile("pyproject.toml")
-	require.NoError(t, err)
+	project := must.Get(os.ReadFile("pyproject.toml"))(t)
 	assert.Contains(t, string(project), "\nversion = \""+spec.Version+"\"\n")
 }
 
@@ -212,8 +193,7 @@ func TestInstallSideBySide(t *testing.T) {
 		})
 	}
 	group.Wait()
-	entries, err := os.ReadDir(root)
-	require.NoError(t, err)
+	entries := must.Get(os.ReadDir(root))(t)
 	require.Len(t, entries, 1)
 	assert.Equal(t, installed(t, "."), installed(t, filepath.Join(root, entries[0].Name())))
 }
@@ -229,10 +209,8 @@ func TestInstallWhereItCannotBe(t *testing.T) {
 // The page of help has all names of the package.
 func TestThePageHasAllNames(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../starter/help/topics/reference/python.md")
-	require.NoError(t, err)
-	source, err := os.ReadFile("clusterrun/__init__.py")
-	require.NoError(t, err)
+	page := must.Get(os.ReadFile("../../../starter/help/topics/reference/python.md"))(t)
+	source := must.Get(os.ReadFile("clusterrun/__init__.py"))(t)
 	list := regexp.MustCompile(`(?s)__all__ = \[(.*?)\]`).FindSubmatch(source)
 	require.NotNil(t, list)
 	names := regexp.MustCompile(`"(\w+)"`).FindAllSubmatch(list[1], -1)

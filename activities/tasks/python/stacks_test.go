@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/process/stacks"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // interpreter is an interpreter that finds the package, with a task's log directory.
@@ -33,8 +34,7 @@ func newInterpreter(t *testing.T) *interpreter {
 	if err != nil {
 		t.Skip("there is no python3")
 	}
-	module, err := Install(t.TempDir(), "")
-	require.NoError(t, err)
+	module := must.Get(Install(t.TempDir(), ""))(t)
 	return &interpreter{t, program, module, t.TempDir()}
 }
 
@@ -43,8 +43,7 @@ func newInterpreter(t *testing.T) *interpreter {
 func newHooked(t *testing.T) *interpreter {
 	t.Helper()
 	p := newInterpreter(t)
-	hook, err := InstallHook(t.TempDir())
-	require.NoError(t, err)
+	hook := must.Get(InstallHook(t.TempDir()))(t)
 	p.path = hook
 	return p
 }
@@ -56,8 +55,7 @@ func interpreters(t *testing.T, versions ...string) map[string]string {
 	found := map[string]string{}
 	for _, version := range versions {
 		if program, err := exec.LookPath("python" + version); err == nil {
-			text, err := os.ReadFile(program)
-			require.NoError(t, err)
+			text := must.Get(os.ReadFile(program))(t)
 			if !bytes.HasPrefix(text, []byte("#!")) {
 				found[version] = program
 			}
@@ -85,15 +83,13 @@ func (p *interpreter) start(source string, env ...string) (pid int) {
 	p.t.Helper()
 	cmd := p.command(source)
 	cmd.Env = append(cmd.Env, env...)
-	out, err := cmd.StdoutPipe()
-	require.NoError(p.t, err)
+	out := must.Get(cmd.StdoutPipe())(p.t)
 	require.NoError(p.t, cmd.Start())
 	p.t.Cleanup(func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		_ = cmd.Wait()
 	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(p.t, err)
+	line := must.Get(bufio.NewReader(out).ReadString('\n'))(p.t)
 	require.Equal(p.t, "ready\n", line)
 	return cmd.Process.Pid
 }
@@ -102,8 +98,7 @@ func (p *interpreter) output(source string, env ...string) string {
 	p.t.Helper()
 	cmd := p.command(source)
 	cmd.Env = append(cmd.Env, env...)
-	out, err := cmd.Output()
-	require.NoError(p.t, err)
+	out := must.Get(cmd.Output())(p.t)
 	return string(out)
 }
 
@@ -111,12 +106,10 @@ func (p *interpreter) capture(pid int) string {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	results, err := stacks.Capture(ctx, []stacks.Task{{Name: "worker-0", PID: pid, LogDir: p.logs, Root: p.logs}}, "")
-	require.NoError(p.t, err)
+	results := must.Get(stacks.Capture(ctx, []stacks.Task{{Name: "worker-0", PID: pid, LogDir: p.logs, Root: p.logs}}, ""))(p.t)
 	require.Len(p.t, results, 1)
 	require.NoError(p.t, results[0].Err)
-	text, err := os.ReadFile(results[0].File)
-	require.NoError(p.t, err)
+	text := must.Get(os.ReadFile(results[0].File))(p.t)
 	return string(text)
 }
 
@@ -211,8 +204,7 @@ print("ready", flush=True)
 time.sleep(1000)
 `)
 	assert.NotContains(t, p.capture(pid), "by its own account")
-	info, err := os.Stat(filepath.Join(p.logs, "precious"))
-	require.NoError(t, err)
+	info := must.Get(os.Stat(filepath.Join(p.logs, "precious")))(t)
 	assert.Zero(t, info.Size())
 
 	pid = p.start(`
@@ -225,8 +217,7 @@ print("ready", flush=True)
 time.sleep(1000)
 `)
 	assert.Contains(t, p.capture(pid), "by its own account\n")
-	raw, err := os.ReadFile(filepath.Join(p.logs, "precious"))
-	require.NoError(t, err)
+	raw := must.Get(os.ReadFile(filepath.Join(p.logs, "precious")))(t)
 	assert.Equal(t, "as it should be", string(raw))
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
@@ -78,8 +79,7 @@ func TestArguments(t *testing.T) {
 		{func(context.Context) error { return nil }, ``, ``, ``},
 		{func(context.Context) (*int, error) { return nil, nil }, `[]`, ``, `null`},
 	} {
-		v, err := callOf(t, c.fn, c.args, c.kwargs)
-		require.NoError(t, err)
+		v := must.Get(callOf(t, c.fn, c.args, c.kwargs))(t)
 		assert.Equal(t, c.want, v)
 	}
 	for _, c := range []struct {
@@ -136,8 +136,7 @@ func TestOutcomes(t *testing.T) {
 			assert.Equal(t, "ps-0", o.Error.Task)
 		}
 	}
-	v, err := callOf(t, func(context.Context) (string, error) { return strings.Repeat("x", closure.MaxBytes-2), nil }, ``, ``)
-	require.NoError(t, err)
+	v := must.Get(callOf(t, func(context.Context) (string, error) { return strings.Repeat("x", closure.MaxBytes-2), nil }, ``, ``))(t)
 	assert.Len(t, v, closure.MaxBytes)
 
 	s := &server{functions: NewFunctions()}
@@ -145,7 +144,7 @@ func TestOutcomes(t *testing.T) {
 	require.NoError(t, s.functions.Register("f", fail(nil)))
 	c := &call{ctx: t.Context()}
 	c.Function = "h"
-	_, err = s.value(c.ctx, &c.Call)
+	_, err := s.value(c.ctx, &c.Call)
 	o := outcomeOf(nil, err, nil)
 	assert.Equal(t, closure.ErrUnknownFunction, o.Error.Kind)
 	assert.Equal(t, `no function "h" is registered here; registered are f, g`, o.Error.Message)
@@ -158,9 +157,8 @@ func TestWhatIsAResource(t *testing.T) {
 	} {
 		assert.Equal(t, want, resourceIn(json.RawMessage(text)), text)
 	}
-	f, err := check("f", func(context.Context, string) error { return nil })
-	require.NoError(t, err)
-	_, err = f.arguments(json.RawMessage(`[{"$clusterrun.resource":7}]`), nil, func(uint64) (reflect.Value, error) { return reflect.ValueOf(1), nil })
+	f := must.Get(check("f", func(context.Context, string) error { return nil }))(t)
+	_, err := f.arguments(json.RawMessage(`[{"$clusterrun.resource":7}]`), nil, func(uint64) (reflect.Value, error) { return reflect.ValueOf(1), nil })
 	require.EqualError(t, err, "f: argument 1 is of type string, and the resource given for it of type int")
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // answer is the answer of the barrier to a task.
@@ -260,9 +261,8 @@ func TestATaskOutsideTheSpec_SEED28(t *testing.T) {
 	h := newHost(t, 2)
 	extra := *h.view
 	extra.Members = append(slices.Clone(h.view.Members), Member{Task: "extra-0", Type: "extra", Rank: 9, Host: "host-a"})
-	path, err := h.Listen(Task{ID: runkey.Task{Run: h.run, Task: "extra-0"}, View: &extra})
-	require.NoError(t, err)
-	_, err = clientAt(t, path).Barrier(testContext(t), "x")
+	path := must.Get(h.Listen(Task{ID: runkey.Task{Run: h.run, Task: "extra-0"}, View: &extra}))(t)
+	_, err := clientAt(t, path).Barrier(testContext(t), "x")
 	require.ErrorContains(t, err, "extra-0 is not a participant of this barrier; its participants are worker-0, worker-1")
 	a := h.arrive(testContext(t), 0, "x")
 	require.NoError(t, (<-h.arrive(testContext(t), 1, "x")).err)
@@ -320,8 +320,7 @@ func TestBarriersAcrossHosts(t *testing.T) {
 		}
 		return Release{Round: 7}, nil
 	})
-	r, err := h.task(1).Barrier(testContext(t), "x", task.Participants("worker", "ps-0"), task.Timeout(time.Minute))
-	require.NoError(t, err)
+	r := must.Get(h.task(1).Barrier(testContext(t), "x", task.Participants("worker", "ps-0"), task.Timeout(time.Minute)))(t)
 	assert.Equal(t, task.Release{Round: 7, Index: 1, Parties: 3}, r)
 	a := <-answers
 	assert.Equal(t, []string{"worker-0", "worker-1", "ps-0"}, a.Participants)
@@ -329,7 +328,7 @@ func TestBarriersAcrossHosts(t *testing.T) {
 	assert.InDelta(t, time.Minute, a.Timeout, float64(10*time.Second))
 	assert.NotEmpty(t, a.Key)
 
-	_, err = h.task(1).Barrier(testContext(t), "broken")
+	_, err := h.task(1).Barrier(testContext(t), "broken")
 	assert.Zero(t, (<-answers).Timeout)
 	b := broken(t, answer{err: err})
 	assert.True(t, b.Timeout)
@@ -365,8 +364,7 @@ func TestGivingUpTooLateAcrossHosts(t *testing.T) {
 		<-waiting.Done()
 		return Release{Round: 3}, nil // both have happened, and a release counts
 	})
-	r, err := h.task(0).Barrier(ctx, "x")
-	require.NoError(t, err)
+	r := must.Get(h.task(0).Barrier(ctx, "x"))(t)
 	assert.Equal(t, task.Release{Round: 3, Index: 0, Parties: 1}, r)
 }
 
@@ -524,15 +522,12 @@ func TestGenerations(t *testing.T) {
 	h := newHost(t, 2)
 	old := h.arrive(testContext(t), 0, "x")
 	h.awaitArrived("x", 1)
-	path, err := h.Listen(Task{ID: runkey.Task{Run: h.run, Generation: 1, Task: "worker-0"}, View: h.view})
-	require.NoError(t, err)
+	path := must.Get(h.Listen(Task{ID: runkey.Task{Run: h.run, Generation: 1, Task: "worker-0"}, View: h.view}))(t)
 	assert.Contains(t, broken(t, <-old).Message, "the run has restarted all tasks")
 	assert.NotEqual(t, h.paths[0], path)
-	left, err := os.ReadDir(filepath.Dir(path))
-	require.NoError(t, err)
+	left := must.Get(os.ReadDir(filepath.Dir(path)))(t)
 	assert.Len(t, left, 2, "the socket and the log of rounds; nothing of the one before")
-	info, err := clientAt(t, path).Info(testContext(t))
-	require.NoError(t, err)
+	info := must.Get(clientAt(t, path).Info(testContext(t)))(t)
 	assert.Equal(t, 1, info.Generation)
 	h.Server.Release(h.run)
 	assert.NoFileExists(t, path)
@@ -565,8 +560,7 @@ func TestNoHost(t *testing.T) {
 // The log of rounds stays small, and the part of it that matters is read.
 func TestRoundLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rounds")
-	l, err := openRoundLog(path)
-	require.NoError(t, err)
+	l := must.Get(openRoundLog(path))(t)
 	name := "a \"name\"\x7f=ü"
 	brought := func(i int) []string {
 		if i%2 == 0 {
@@ -579,17 +573,14 @@ func TestRoundLog(t *testing.T) {
 	}
 	require.NoError(t, l.err)
 	l.close()
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	require.NoError(t, err)
-	_, err = f.WriteString("20001 a-0=k200") // cut short
+	f := must.Get(os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0))(t)
+	_, err := f.WriteString("20001 a-0=k200") // cut short
 	require.NoError(t, errors.Join(err, f.Close()))
 	for _, p := range []string{path, l.oldPath()} {
-		info, err := os.Stat(p)
-		require.NoError(t, err)
+		info := must.Get(os.Stat(p))(t)
 		assert.Less(t, info.Size(), int64(roundLogSize+1000))
 	}
-	l, err = openRoundLog(path)
-	require.NoError(t, err)
+	l = must.Get(openRoundLog(path))(t)
 	defer l.close()
 	r := newRounds(l)
 	assert.Equal(t, map[string]int{name: 20000}, r.counts)

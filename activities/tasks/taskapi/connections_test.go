@@ -18,12 +18,12 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/privatedir"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 func dial(t *testing.T, path string) net.Conn {
 	t.Helper()
-	c, err := net.Dial("unix", path)
-	require.NoError(t, err)
+	c := must.Get(net.Dial("unix", path))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -135,8 +135,7 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	for i := range 10 {
 		c := dial(t, h.paths[0])
 		require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
-		status, err := exchange(c, bufio.NewReader(c))
-		require.NoError(t, err)
+		status := must.Get(exchange(c, bufio.NewReader(c)))(t)
 		assert.Equal(t, 200, status)
 		l.awaitIdle(t) // the answer arrives before the server has marked the connection idle
 		if i == 0 {
@@ -298,8 +297,7 @@ func TestHalfARequest(t *testing.T) {
 
 func TestSocketsArePrivate(t *testing.T) {
 	h := newHost(t, 1)
-	info, err := os.Stat(h.dir)
-	require.NoError(t, err)
+	info := must.Get(os.Stat(h.dir))(t)
 	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm())
 	assert.LessOrEqual(t, len(h.paths[0]), privatedir.MaxSocketPath)
 	assert.True(t, strings.HasPrefix(h.paths[0], h.state))
@@ -307,18 +305,15 @@ func TestSocketsArePrivate(t *testing.T) {
 
 // If the state directory makes paths too long, the sockets lie elsewhere.
 func TestALongStateDirectory(t *testing.T) {
-	short, err := os.MkdirTemp("/tmp", "t")
-	require.NoError(t, err)
+	short := must.Get(os.MkdirTemp("/tmp", "t"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(short) })
 	long := filepath.Join(short, strings.Repeat("x", 100))
 	t.Setenv("TMPDIR", filepath.Join(short, "tmp"))
-	s, err := NewServer(Config{StateDir: long})
-	require.NoError(t, err)
+	s := must.Get(NewServer(Config{StateDir: long}))(t)
 	defer s.Close()
 	assert.True(t, strings.HasPrefix(s.dir, filepath.Join(short, "tmp", "clusterrun-")), s.dir)
-	path, err := s.Listen(Task{ID: runkey.Task{Task: "worker-0"}, View: &View{Members: []Member{{Task: "worker-0"}}}})
-	require.NoError(t, err)
-	_, err = clientAt(t, path).Info(testContext(t))
+	path := must.Get(s.Listen(Task{ID: runkey.Task{Task: "worker-0"}, View: &View{Members: []Member{{Task: "worker-0"}}}}))(t)
+	_, err := clientAt(t, path).Info(testContext(t))
 	require.NoError(t, err)
 }
 
@@ -340,8 +335,7 @@ func TestASocketThatVanishedIsMadeAgain(t *testing.T) {
 
 	require.NoError(t, os.Remove(h.paths[0]))
 	h.task(0)
-	path, err := h.Listen(Task{ID: h.ids[0], View: h.view})
-	require.NoError(t, err)
+	path := must.Get(h.Listen(Task{ID: h.ids[0], View: h.view}))(t)
 	_, err = clientAt(t, path).Info(testContext(t))
 	require.NoError(t, err)
 }

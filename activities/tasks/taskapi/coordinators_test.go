@@ -22,6 +22,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
 	"github.com/clusterrun/clusterrun/activities/tasks/task/coordinator"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/tests/queues"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -381,8 +382,7 @@ func TestAStopAndAClearMeet(t *testing.T) {
 	r.is(spec.Stopping{Seq: 4})
 	h.SetStopping(h.run, spec.Stopping{Seq: 3, Stop: true})
 	h.SetStopping(h.run, spec.Stopping{Seq: 4})
-	s, err := c.Stopping(testContext(t))
-	require.NoError(t, err)
+	s := must.Get(c.Stopping(testContext(t)))(t)
 	assert.Equal(t, 4, s.Seq)
 	assert.True(t, coord.ShouldStop())
 	release()

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
@@ -73,8 +74,7 @@ var described = map[string]struct{ request, answer any }{
 // TestOpenAPI compares openapi.yaml with the routes of the server and the types that it reads
 // and writes.
 func TestOpenAPI(t *testing.T) {
-	raw, err := os.ReadFile("openapi.yaml")
-	require.NoError(t, err)
+	raw := must.Get(os.ReadFile("openapi.yaml"))(t)
 	var d document
 	require.NoError(t, yaml.Unmarshal(raw, &d))
 
@@ -96,8 +96,7 @@ func TestOpenAPI(t *testing.T) {
 				RequestBody content            `json:"requestBody"`
 				Responses   map[string]content `json:"responses"`
 			}
-			b, err := yaml.Marshal(op)
-			require.NoError(t, err)
+			b := must.Get(yaml.Marshal(op))(t)
 			require.NoError(t, yaml.Unmarshal(b, &o))
 			types, ok := described[route]
 			require.True(t, ok, route)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -28,10 +29,8 @@ func (p *python) background(h *host, i int, source string) *program {
 	p.t.Helper()
 	cmd := p.command(source)
 	cmd.Env = append(cmd.Env, SocketVar+"="+h.paths[i])
-	out, err := cmd.StdoutPipe()
-	require.NoError(p.t, err)
-	in, err := cmd.StdinPipe()
-	require.NoError(p.t, err)
+	out := must.Get(cmd.StdoutPipe())(p.t)
+	in := must.Get(cmd.StdinPipe())(p.t)
 	require.NoError(p.t, cmd.Start())
 	p.t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
 	return &program{p.t, cmd, bufio.NewReader(out), in}
@@ -40,16 +39,14 @@ func (p *python) background(h *host, i int, source string) *program {
 // says checks the next line the program prints.
 func (p *program) says(want string) {
 	p.t.Helper()
-	line, err := p.out.ReadString('\n')
-	require.NoError(p.t, err)
+	line := must.Get(p.out.ReadString('\n'))(p.t)
 	assert.Equal(p.t, want+"\n", line)
 }
 
 // ends reads the rest of the program's output and waits for its end.
 func (p *program) ends() string {
 	p.t.Helper()
-	rest, err := io.ReadAll(p.out)
-	require.NoError(p.t, err)
+	rest := must.Get(io.ReadAll(p.out))(p.t)
 	require.NoError(p.t, p.cmd.Wait())
 	return string(rest)
 }
@@ -428,8 +425,7 @@ print(coord.wait_for_stop(60), clusterrun.should_stop())
 	for _, program := range programs {
 		program.says("done")
 	}
-	now, err := r.ClearStop(testContext(t), h.ids[0])
-	require.NoError(t, err)
+	now := must.Get(r.ClearStop(testContext(t), h.ids[0]))(t)
 	seq := now.Seq
 	h.SetStopping(h.run, spec.Stopping{Seq: seq})
 	h.SetStopping(h.run, spec.Stopping{Seq: seq + 1, Stop: true, By: "ps-0"})

@@ -1,7 +1,6 @@
 package taskapi
 
 import (
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	pythonsdk "github.com/clusterrun/clusterrun/activities/tasks/python"
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/tests/queues"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
@@ -89,8 +89,7 @@ invalid participants[0] field participants[0]: the cluster has no task and no ty
 the name of a barrier has 1 to 200 bytes, not 10485760
 the name of a barrier has 1 to 200 bytes, not 0`), strings.TrimSpace(out))
 	assert.Equal(t, &Progress{Current: 10000, Total: 10000, Message: "loss 0.1"}, h.Progress(h.ids[0]))
-	b, err := os.ReadFile(filepath.Join(h.logs, "0", "0", tasklog.ResultFile))
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(filepath.Join(h.logs, "0", "0", tasklog.ResultFile)))(t)
 	assert.JSONEq(t, `{"ü": [null, 1.5]}`, string(b))
 }
 
@@ -106,8 +105,7 @@ clusterrun.progress(float("nan"), 10, "loss nan")
 `))
 	assert.Equal(t, &Progress{Total: 10, Message: "loss nan"}, h.Progress(h.ids[0]))
 	kept := func() string {
-		b, err := os.ReadFile(file)
-		require.NoError(t, err)
+		b := must.Get(os.ReadFile(file))(t)
 		return string(b)
 	}
 	assert.JSONEq(t, `{"loss": {"$clusterrun.number": "NaN"}, "epochs": 10, "when": "2024-02-29"}`, kept())
@@ -191,15 +189,12 @@ except ValueError:
 `
 	for _, socket := range []string{h.paths[0], filepath.Join(t.TempDir(), "nobody")} {
 		assert.Equal(t, "raised\n", p.run(h, 0, program, SocketVar+"="+socket))
-		r, err := tasklog.ReadErrorFile(file)
-		require.NoError(t, err)
+		r := must.Get(tasklog.ReadErrorFile(file))(t)
 		require.NotNil(t, r)
 		assert.Equal(t, "ValueError: x is 3, ?", r.Message)
 		assert.Contains(t, r.Callstack, "in train\n")
-		b, err := os.ReadFile(file)
-		require.NoError(t, err)
-		var m map[string]map[string]any
-		require.NoError(t, json.Unmarshal(b, &m))
+		b := must.Get(os.ReadFile(file))(t)
+		m := must.JSON[map[string]map[string]any](t, b)
 		info, ok := m["message"]["extraInfo"].(map[string]any)
 		require.True(t, ok)
 		assert.Regexp(t, `^\d+$`, info["timestamp"])
@@ -211,8 +206,7 @@ import clusterrun
 clusterrun.error("no disk", kind="IOError")
 clusterrun.error("x" * (5 << 20))
 `))
-	r, err := tasklog.ReadErrorFile(file)
-	require.NoError(t, err)
+	r := must.Get(tasklog.ReadErrorFile(file))(t)
 	assert.Len(t, r.Message, 64<<10, "cut, not lost")
 }
 
@@ -222,8 +216,7 @@ func TestPythonMain(t *testing.T) {
 	p.run(h, 0, "import clusterrun\nclusterrun.main(lambda a, b=0: None, 1, b=2)")
 	assert.NoFileExists(t, result)
 	p.run(h, 0, "import clusterrun\nclusterrun.main(lambda a, b=0: {'sum': a + b}, 1, b=2)")
-	b, err := os.ReadFile(result)
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(result))(t)
 	assert.JSONEq(t, `{"sum": 3}`, string(b))
 }
 
@@ -241,8 +234,7 @@ print(b.wait(), b.wait())`)
 	require.NoError(t, h.Close())
 	h.start()
 	for round := 1; round <= 2; round++ {
-		r, err := h.task(1).Barrier(testContext(t), "x")
-		require.NoError(t, err)
+		r := must.Get(h.task(1).Barrier(testContext(t), "x"))(t)
 		assert.Equal(t, task.Release{Round: round, Index: 1, Parties: 2}, r)
 	}
 	assert.Equal(t, "0 0\n", <-out)
@@ -277,8 +269,7 @@ func newPython(t *testing.T) *python {
 	if err != nil {
 		t.Skip("there is no python3")
 	}
-	path, err := pythonsdk.Install(t.TempDir(), "")
-	require.NoError(t, err)
+	path := must.Get(pythonsdk.Install(t.TempDir(), ""))(t)
 	return &python{t, program, path}
 }
 
@@ -296,8 +287,7 @@ func (p *python) output(source string, env ...string) string {
 	p.t.Helper()
 	cmd := p.command(source)
 	cmd.Env = append(cmd.Env, env...)
-	out, err := cmd.Output()
-	require.NoError(p.t, err)
+	out := must.Get(cmd.Output())(p.t)
 	return string(out)
 }
 

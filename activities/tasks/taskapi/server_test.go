@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -31,6 +30,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -99,8 +99,7 @@ func (h *host) unpaced() {
 // startKnowing starts a server that knows the state of the run's stop before it serves.
 func (h *host) startKnowing(now spec.Stopping) {
 	h.t.Helper()
-	s, err := newServer(Config{StateDir: h.state, Stops: h.stops, Coordinators: h.coordinators, Log: zap.NewNop()}, h.patience)
-	require.NoError(h.t, err)
+	s := must.Get(newServer(Config{StateDir: h.state, Stops: h.stops, Coordinators: h.coordinators, Log: zap.NewNop()}, h.patience))(h.t)
 	h.t.Cleanup(func() { _ = s.Close() })
 	h.Server, h.paths = s, nil
 	h.SetStopping(h.run, now)
@@ -113,8 +112,7 @@ func (h *host) listen(i, restart int) string {
 	h.t.Helper()
 	dir := filepath.Join(h.logs, strconv.Itoa(restart), strconv.Itoa(i))
 	require.NoError(h.t, os.MkdirAll(dir, 0o755))
-	path, err := h.Listen(Task{ID: h.ids[i], RestartCount: restart, Host: "host-a", LogDir: dir, View: h.view})
-	require.NoError(h.t, err)
+	path := must.Get(h.Listen(Task{ID: h.ids[i], RestartCount: restart, Host: "host-a", LogDir: dir, View: h.view}))(h.t)
 	return path
 }
 
@@ -144,13 +142,10 @@ func (h *host) do(i int, method, path, body string) (int, string, http.Header) {
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", h.paths[i])
 		}}}
-	r, err := http.NewRequest(method, "http://task"+path, strings.NewReader(body))
-	require.NoError(h.t, err)
-	answer, err := client.Do(r)
-	require.NoError(h.t, err)
+	r := must.Get(http.NewRequest(method, "http://task"+path, strings.NewReader(body)))(h.t)
+	answer := must.Get(client.Do(r))(h.t)
 	defer answer.Body.Close()
-	b, err := io.ReadAll(answer.Body)
-	require.NoError(h.t, err)
+	b := must.Get(io.ReadAll(answer.Body))(h.t)
 	return answer.StatusCode, string(b), answer.Header
 }
 
@@ -160,8 +155,7 @@ func (h *host) refused(status int, code, method, path, body string) wire.Problem
 	got, text, header := h.do(0, method, path, body)
 	assert.Equal(h.t, status, got, text)
 	assert.Equal(h.t, "application/json", header.Get("Content-Type"))
-	var f wire.Failure
-	require.NoError(h.t, json.Unmarshal([]byte(text), &f), text)
+	f := must.JSON[wire.Failure](h.t, text)
 	assert.Equal(h.t, code, f.Error.Code, text)
 	assert.NotEmpty(h.t, f.Error.Message)
 	return f.Error
@@ -176,18 +170,15 @@ func testContext(t testing.TB) context.Context {
 
 func TestWhoATaskIs(t *testing.T) {
 	h := newHost(t, 2)
-	info, err := h.task(1).Info(testContext(t))
-	require.NoError(t, err)
+	info := must.Get(h.task(1).Info(testContext(t)))(t)
 	assert.Equal(t, task.Info{
 		Run: "iris", Execution: "1-2-3", Task: "worker-1", Type: "worker", Index: 1, Rank: 1, LocalRank: 1,
 		WorldSize: 3, LocalWorldSize: 2, Host: "host-a", Address: "127.0.0.1:20001",
 	}, info)
-	members, err := h.task(0).Cluster(testContext(t))
-	require.NoError(t, err)
+	members := must.Get(h.task(0).Cluster(testContext(t)))(t)
 	assert.Equal(t, h.view.Members, members)
 	h.listen(1, 3)
-	info, err = h.task(1).Info(testContext(t))
-	require.NoError(t, err)
+	info = must.Get(h.task(1).Info(testContext(t)))(t)
 	assert.Equal(t, 3, info.RestartCount)
 }
 
@@ -196,8 +187,7 @@ func TestResult(t *testing.T) {
 	ctx := testContext(t)
 	file := filepath.Join(h.logs, "0", "0", tasklog.ResultFile)
 	read := func() string {
-		b, err := tasklog.ReadResult(file, wire.MaxResult)
-		require.NoError(t, err)
+		b := must.Get(tasklog.ReadResult(file, wire.MaxResult))(t)
 		return string(b)
 	}
 	require.NoError(t, h.task(0).Result(ctx, map[string]any{"loss": 0.5}))
@@ -225,8 +215,7 @@ func TestResult(t *testing.T) {
 		p := h.refused(400, wire.CodeInvalid, "PUT", wire.PathResult, body)
 		assert.Contains(t, p.Message, want)
 	}
-	entries, err := os.ReadDir(filepath.Dir(file))
-	require.NoError(t, err)
+	entries := must.Get(os.ReadDir(filepath.Dir(file)))(t)
 	assert.Len(t, entries, 1, "nothing half-written is left")
 
 	h.listen(0, 1)
@@ -239,21 +228,18 @@ func TestError(t *testing.T) {
 	h := newHost(t, 1)
 	file := filepath.Join(h.logs, "0", "0", tasklog.ErrorFile)
 	require.NoError(t, h.task(0).Report(testContext(t), task.Report{Kind: "ValueError", Message: "x", Traceback: "at line 1", Timestamp: 1e9}))
-	b, err := os.ReadFile(file)
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(file))(t)
 	assert.JSONEq(t, `{"message": {"message": "ValueError: x", "extraInfo": {"py_callstack": "at line 1", "timestamp": "1000000000"}}}`, string(b), "as torch writes it")
 
 	require.NoError(t, h.task(0).Error(testContext(t), fmt.Errorf("no space: %w", os.ErrExist)))
-	r, err := tasklog.ReadErrorFile(file)
-	require.NoError(t, err)
+	r := must.Get(tasklog.ReadErrorFile(file))(t)
 	assert.Equal(t, "no space: file already exists", r.Message)
 	assert.Contains(t, r.Callstack, "TestError")
 	assert.WithinDuration(t, time.Now(), r.When(), time.Minute)
 
 	// Bytes that take six characters each in JSON do not make the report too long to be read.
 	require.NoError(t, h.task(0).Report(testContext(t), task.Report{Message: strings.Repeat("\x01", 1<<20), Traceback: strings.Repeat("<", 200<<10) + "end"}))
-	r, err = tasklog.ReadErrorFile(file)
-	require.NoError(t, err)
+	r = must.Get(tasklog.ReadErrorFile(file))(t)
 	assert.True(t, strings.HasSuffix(r.Callstack, "<<end"))
 
 	h.refused(400, wire.CodeInvalid, "PUT", wire.PathError, "{}")
@@ -394,8 +380,7 @@ func TestLongReports(t *testing.T) {
 	require.NoError(t, h.task(0).Report(testContext(t), task.Report{
 		Kind: "ValueError", Message: "start" + strings.Repeat("<", 10<<20), Traceback: strings.Repeat("\xff\x01", 5<<20) + "end",
 	}))
-	r, err := tasklog.ReadErrorFile(file)
-	require.NoError(t, err)
+	r := must.Get(tasklog.ReadErrorFile(file))(t)
 	assert.True(t, strings.HasPrefix(r.Message, "ValueError: start<<<"), r.Message[:40])
 	assert.True(t, strings.HasSuffix(r.Callstack, "end"))
 	require.NoError(t, h.task(0).Progress(testContext(t), 1, 2, strings.Repeat("x", 10<<20)))
@@ -493,12 +478,10 @@ func TestTheSocketIsTheUsers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can be another user")
 	}
-	dir, err := os.MkdirTemp("/tmp", "t")
-	require.NoError(t, err)
+	dir := must.Get(os.MkdirTemp("/tmp", "t"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	require.NoError(t, os.Chmod(dir, 0o711))
-	s, err := NewServer(Config{StateDir: dir})
-	require.NoError(t, err)
+	s := must.Get(NewServer(Config{StateDir: dir}))(t)
 	defer s.Close()
 	alice, bob := &hostuser.User{Name: "alice", UID: 54321, GID: 54321}, &hostuser.User{Name: "bob", UID: 54322, GID: 54322}
 	listen := func(run string, u *hostuser.User) (path, logs string) {
@@ -518,8 +501,7 @@ func TestTheSocketIsTheUsers(t *testing.T) {
 	ours, _ := listen("ours", nil)
 
 	assert.Equal(t, "HTTP/1.0 200 OK", ask(t, alice, hers))
-	info, err := os.Stat(filepath.Join(logs, tasklog.ResultFile))
-	require.NoError(t, err)
+	info := must.Get(os.Stat(filepath.Join(logs, tasklog.ResultFile)))(t)
 	assert.Equal(t, os.FileMode(0o600), info.Mode())
 	assert.Equal(t, alice.UID, info.Sys().(*syscall.Stat_t).Uid, "the file is hers")
 	for _, path := range []string{his, ours} {
@@ -535,8 +517,7 @@ func TestTheSocketIsTheUsers(t *testing.T) {
 	// The user can neither change the directory nor list it.
 	cmd := exec.Command("sh", "-c", `rm -f "$0"; ls "$(dirname "$0")"; echo x >"$0.new"; true`, hers)
 	cmd.Dir, cmd.SysProcAttr = "/", &syscall.SysProcAttr{Credential: alice.Credential()}
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err)
+	out := must.Get(cmd.CombinedOutput())(t)
 	assert.Equal(t, 3, strings.Count(string(out), "ermission denied"), string(out))
 
 	// If a link has replaced the log directory, the host worker does not write elsewhere.
@@ -545,8 +526,7 @@ func TestTheSocketIsTheUsers(t *testing.T) {
 	require.NoError(t, os.RemoveAll(logs))
 	require.NoError(t, os.Symlink(secret, logs))
 	assert.Equal(t, "HTTP/1.0 500 Internal Server Error", ask(t, alice, hers))
-	left, err := os.ReadDir(secret)
-	require.NoError(t, err)
+	left := must.Get(os.ReadDir(secret))(t)
 	assert.Empty(t, left)
 }
 
@@ -605,8 +585,7 @@ func TestComeAgain(t *testing.T) {
 		}
 		return Release{Round: 3}, nil
 	})
-	r, err := h.task(0).Barrier(testContext(t), "x")
-	require.NoError(t, err)
+	r := must.Get(h.task(0).Barrier(testContext(t), "x"))(t)
 	assert.Equal(t, task.Release{Round: 3, Parties: 1}, r)
 	assert.Equal(t, <-keys, <-keys, "it is the same arrival")
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -140,8 +141,7 @@ func (h *host) stop(i int, method, query, body string) wire.Stopping {
 	h.t.Helper()
 	status, text, _ := h.do(i, method, wire.PathStop+query, body)
 	require.Equal(h.t, 200, status, text)
-	var s wire.Stopping
-	require.NoError(h.t, json.Unmarshal([]byte(text), &s))
+	s := must.JSON[wire.Stopping](h.t, text)
 	return s
 }
 
@@ -165,8 +165,7 @@ func TestTasksStop_CO01(t *testing.T) {
 	require.NoError(t, asks.RequestStop(ctx, nil))
 	assert.True(t, asks.ShouldStop(), "who asked finds it at once")
 	for _, c := range []*task.Task{asks, other} {
-		s, err := c.WaitForStop(ctx)
-		require.NoError(t, err)
+		s := must.Get(c.WaitForStop(ctx))(t)
 		assert.Equal(t, task.Stopping{Seq: 1, Stop: true, By: "worker-0"}, s)
 		assert.True(t, c.ShouldStop())
 	}
@@ -254,8 +253,7 @@ func TestLongStops(t *testing.T) {
 	assert.True(t, strings.HasPrefix(wish.Error.Traceback, "ü") && strings.HasSuffix(wish.Error.Traceback, "üend"), "of a traceback both ends")
 	assert.Contains(t, wish.Error.Traceback, "bytes are left out")
 	assert.Len(t, wish.Error.Kind, maxKind)
-	b, err := json.Marshal(wish)
-	require.NoError(t, err)
+	b := must.Get(json.Marshal(wish))(t)
 	assert.Less(t, len(b), 256<<10)
 
 	p := h.refused(413, wire.CodeTooLarge, "POST", wire.PathStop, `{"reason": "`+strings.Repeat("x", 10<<20)+`"}`)
@@ -333,8 +331,7 @@ func TestAWaitForNewsHasNoDeadline(t *testing.T) {
 		for range 2 {
 			late := dial(t, h.paths[1])
 			ask(late, "PUT /v1/result", "Content-Length: 10\r\n\r\n{")
-			r, err := http.ReadResponse(bufio.NewReader(late), nil)
-			require.NoError(t, err)
+			r := must.Get(http.ReadResponse(bufio.NewReader(late), nil))(t)
 			assert.Equal(t, http.StatusRequestTimeout, r.StatusCode)
 		}
 	}
@@ -344,8 +341,7 @@ func TestAWaitForNewsHasNoDeadline(t *testing.T) {
 		ask(c, fmt.Sprintf("GET /v1/stop?wait=1m&after=%d", i), "\r\n")
 		patienceIsOver()
 		h.SetStopping(h.run, spec.Stopping{Seq: i + 1})
-		r, err := http.ReadResponse(in, nil)
-		require.NoError(t, err)
+		r := must.Get(http.ReadResponse(in, nil))(t)
 		var told wire.Stopping
 		require.NoError(t, json.NewDecoder(r.Body).Decode(&told))
 		assert.Equal(t, i+1, told.Seq, "answered before there was news")
@@ -359,20 +355,16 @@ func TestAStopIsCleared_CO13_SEED65(t *testing.T) {
 	a, b := h.task(0), h.task(1)
 	for i := range 3 {
 		require.NoError(t, a.RequestStop(ctx, fmt.Errorf("error %d", i)))
-		s, err := b.WaitForStop(ctx)
-		require.NoError(t, err)
+		s := must.Get(b.WaitForStop(ctx))(t)
 		assert.Equal(t, fmt.Sprintf("error %d", i), s.Error.Message)
-		s, err = b.ClearStop(ctx)
-		require.NoError(t, err)
+		s = must.Get(b.ClearStop(ctx))(t)
 		assert.Equal(t, task.Stopping{Seq: 2*i + 2}, s)
 		assert.False(t, b.ShouldStop())
 		require.Eventually(t, func() bool { return !a.ShouldStop() }, time.Minute, time.Millisecond)
-		s, err = a.Stopping(ctx)
-		require.NoError(t, err)
+		s = must.Get(a.Stopping(ctx))(t)
 		assert.False(t, s.Stop)
 	}
-	s, err := a.ClearStop(ctx)
-	require.NoError(t, err)
+	s := must.Get(a.ClearStop(ctx))(t)
 	assert.Equal(t, 6, s.Seq, "there was nothing to clear")
 }
 
@@ -435,11 +427,9 @@ func TestStoppingIsKeptUntilRelease(t *testing.T) {
 	other := runkey.Run{WorkflowID: "other"}
 	h.SetStopping(other, spec.Stopping{Seq: 1, Stop: true})
 	assert.False(t, h.stop(0, "GET", "", "").Stop)
-	path, err := h.Listen(Task{ID: runkey.Task{Run: other, Task: "worker-0"}, View: h.view})
-	require.NoError(t, err)
+	path := must.Get(h.Listen(Task{ID: runkey.Task{Run: other, Task: "worker-0"}, View: h.view}))(t)
 	assert.True(t, clientAt(t, path).ShouldStop())
-	path, err = h.Listen(Task{ID: runkey.Task{Run: other, Generation: 1, Task: "worker-0"}, View: h.view})
-	require.NoError(t, err)
+	path = must.Get(h.Listen(Task{ID: runkey.Task{Run: other, Generation: 1, Task: "worker-0"}, View: h.view}))(t)
 	assert.True(t, clientAt(t, path).ShouldStop(), "it is the run's, and not a generation's")
 	h.Release(other)
 	h.Release(h.run)
@@ -455,10 +445,8 @@ func TestTheTaskIsOver(t *testing.T) {
 	ask := func(method, query string) (status int, body string) {
 		_, err := io.WriteString(conn, method+" /v1/stop"+query+" HTTP/1.1\r\nHost: task\r\nContent-Length: 0\r\n\r\n")
 		require.NoError(t, err)
-		a, err := http.ReadResponse(in, nil)
-		require.NoError(t, err)
-		b, err := io.ReadAll(a.Body)
-		require.NoError(t, err)
+		a := must.Get(http.ReadResponse(in, nil))(t)
+		b := must.Get(io.ReadAll(a.Body))(t)
 		return a.StatusCode, string(b)
 	}
 	status, _ := ask("GET", "")

@@ -14,6 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/barriers"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -32,8 +33,7 @@ func (s told) Tell(_ context.Context, in spec.BarrierInput, m spec.BarrierMessag
 
 func meetingsOf(t *testing.T, s barriers.Server) *barriers.Barriers {
 	t.Helper()
-	m, err := barriers.New(barriers.Config{Server: s, Host: "host-a", Queue: "q", StateDir: t.TempDir(), Log: zap.NewNop()})
-	require.NoError(t, err)
+	m := must.Get(barriers.New(barriers.Config{Server: s, Host: "host-a", Queue: "q", StateDir: t.TempDir(), Log: zap.NewNop()}))(t)
 	t.Cleanup(m.Close)
 	return m
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -84,8 +85,7 @@ func newServices(t *testing.T, c Config) *Services {
 		c.Log = zap.NewNop()
 	}
 	c.Host, c.StateDir = "host-a", t.TempDir()
-	s, err := New(c)
-	require.NoError(t, err)
+	s := must.Get(New(c))(t)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -121,8 +121,7 @@ func TestWhoServesIsNoted(t *testing.T) {
 	next("worker-0", asks("a", 1))
 	next("worker-0", asks("forked", 1))
 	next("worker-1", asks("b", 1))
-	run, err := plans.Run(servedRun)
-	require.NoError(t, err)
+	run := must.Get(plans.Run(servedRun))(t)
 	assert.Equal(t, map[string][]string{"worker-0": {"a", "forked"}, "worker-1": {"b"}}, run.servers())
 
 	s.brokers.Known(servedRun).ProcessEnded("worker-0", "forked")
@@ -130,8 +129,7 @@ func TestWhoServesIsNoted(t *testing.T) {
 	in := asks("b", 0)
 	in.Seq = 2
 	next("worker-1", in)
-	run, err = plans.Run(servedRun)
-	require.NoError(t, err)
+	run = must.Get(plans.Run(servedRun))(t)
 	assert.Equal(t, map[string][]string{"worker-0": {"a", "another"}}, run.servers())
 }
 

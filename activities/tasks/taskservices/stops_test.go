@@ -18,6 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+	"github.com/clusterrun/clusterrun/tests/must"
 	fakes "github.com/clusterrun/clusterrun/tests/queues"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -93,8 +94,7 @@ func newRun(t *testing.T) *aRun { return &aRun{t: t, answers: map[string]spec.St
 
 func planned(t *testing.T, s *Services) *spec.Stopping {
 	t.Helper()
-	r, err := s.Plans.Run(servedRun)
-	require.NoError(t, err)
+	r := must.Get(s.Plans.Run(servedRun))(t)
 	return r.Stopping
 }
 
@@ -144,15 +144,12 @@ func TestATaskClearsAStop_CO13(t *testing.T) {
 	first := spec.TogetherRequest{Key: "k", Error: &spec.TogetherError{Message: "First"}}
 	_, err := h.stops.RequestStop(t.Context(), by("worker-0"), first)
 	require.NoError(t, err)
-	s, err := h.stops.ClearStop(t.Context(), by("worker-1"))
-	require.NoError(t, err)
+	s := must.Get(h.stops.ClearStop(t.Context(), by("worker-1")))(t)
 	assert.Equal(t, spec.Stopping{Seq: 2}, s)
 	assert.Equal(t, spec.ClearStopRequest{Task: "worker-1", Generation: 1}, r.asked[1].Input)
-	s, err = h.stops.RequestStop(t.Context(), by("worker-0"), first)
-	require.NoError(t, err)
+	s = must.Get(h.stops.RequestStop(t.Context(), by("worker-0"), first))(t)
 	assert.Equal(t, spec.Stopping{Seq: 2}, s, "the same key is the same wish")
-	s, err = h.stops.RequestStop(t.Context(), by("worker-0"), spec.TogetherRequest{Key: "l", Error: &spec.TogetherError{Message: "Second"}})
-	require.NoError(t, err)
+	s = must.Get(h.stops.RequestStop(t.Context(), by("worker-0"), spec.TogetherRequest{Key: "l", Error: &spec.TogetherError{Message: "Second"}}))(t)
 	assert.Equal(t, 3, s.Seq)
 	assert.Equal(t, "Second", s.Error.Message)
 }
@@ -164,8 +161,7 @@ func TestAskingOutlivesAnOutage(t *testing.T) {
 		r := newRun(t)
 		r.fails, r.lost = []error{serviceerror.NewUnavailable("away"), errors.New("no connection yet")}, lost
 		h := newServices(t, Config{Runs: r})
-		s, err := h.stops.RequestStop(t.Context(), by("worker-0"), spec.TogetherRequest{})
-		require.NoError(t, err)
+		s := must.Get(h.stops.RequestStop(t.Context(), by("worker-0"), spec.TogetherRequest{}))(t)
 		assert.Equal(t, 1, s.Seq)
 		require.Len(t, r.asked, 3)
 		assert.NotEmpty(t, strings.TrimPrefix(r.asked[0].ID, "stop-together/1/worker-0/"), "a key of our own")
@@ -232,8 +228,7 @@ func TestACoordinatorAsksForTasksOfTheRun(t *testing.T) {
 	r := newRun(t)
 	h := newServices(t, Config{Runs: r})
 	r.tasks = []string{"worker-0", "worker-1", "extra-3"}
-	run, err := h.runOf(by("worker-0"))
-	require.NoError(t, err)
+	run := must.Get(h.runOf(by("worker-0")))(t)
 	tasks := h.coordinators.tasksOf(&run)
 	check := func(names ...string) error {
 		var closures []closure.Closure

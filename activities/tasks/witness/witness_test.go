@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/lease"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -72,8 +73,7 @@ func TestAsk(t *testing.T) {
 	var others []spec.HostService
 	var listening []*hostservice.Server
 	for _, name := range []string{"b", "c"} {
-		s, err := hostservice.Listen(hostservice.Config{Host: name, StateDir: t.TempDir(), Listen: "127.0.0.1"})
-		require.NoError(t, err)
+		s := must.Get(hostservice.Listen(hostservice.Config{Host: name, StateDir: t.TempDir(), Listen: "127.0.0.1"}))(t)
 		t.Cleanup(s.Close)
 		s.AnswerBy(New(server.pass, func(runkey.Run) (Plan, error) { return Plan{Generation: 1}, nil }).Answer)
 		go s.Serve(func(context.Context, runkey.Run) {}, nil)

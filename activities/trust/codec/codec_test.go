@@ -17,6 +17,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/activities/trust/codec"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -37,30 +38,26 @@ func keys(t *testing.T, text string) (*codec.Keys, string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "keys")
 	write(t, file, text)
-	k, err := codec.Open(file)
-	require.NoError(t, err)
+	k := must.Get(codec.Open(file))(t)
 	return k, file
 }
 
 func payload(t *testing.T, v any) *commonpb.Payload {
 	t.Helper()
-	p, err := converter.GetDefaultDataConverter().ToPayload(v)
-	require.NoError(t, err)
+	p := must.Get(converter.GetDefaultDataConverter().ToPayload(v))(t)
 	return p
 }
 
 func encode(t *testing.T, k *codec.Keys, v any) *commonpb.Payload {
 	t.Helper()
-	out, err := k.Encode([]*commonpb.Payload{payload(t, v)})
-	require.NoError(t, err)
+	out := must.Get(k.Encode([]*commonpb.Payload{payload(t, v)}))(t)
 	return out[0]
 }
 
 // decode returns the text of a payload, or the reason why there is none.
 func decode(t *testing.T, k *codec.Keys, p *commonpb.Payload) (text string, err error) {
 	t.Helper()
-	out, err := k.Decode([]*commonpb.Payload{p})
-	require.NoError(t, err)
+	out := must.Get(k.Decode([]*commonpb.Payload{p}))(t)
 	return text, codec.Converter.FromPayload(out[0], &text)
 }
 
@@ -76,18 +73,16 @@ func TestRotation(t *testing.T) {
 	assert.Equal(t, "2026-10", string(encode(t, k, "canary").Metadata["encryption-key-id"]), "the last one encodes")
 	write(t, file, first+second+"\n")
 	assert.Equal(t, "2026-11", string(encode(t, k, "canary").Metadata["encryption-key-id"]))
-	text, err := decode(t, k, old)
-	require.NoError(t, err)
+	text := must.Get(decode(t, k, old))(t)
 	assert.Equal(t, "canary", text)
 
 	write(t, file, second+"half of a li")
 	assert.Equal(t, "2026-11", string(encode(t, k, "canary").Metadata["encryption-key-id"]), "a file that cannot be used changes nothing")
-	text, err = decode(t, k, old)
-	require.NoError(t, err)
+	text = must.Get(decode(t, k, old))(t)
 	assert.Equal(t, "canary", text)
 
 	write(t, file, second+"# without the first\n")
-	_, err = decode(t, k, old)
+	_, err := decode(t, k, old)
 	var missing *spec.MissingKeyError
 	require.ErrorAs(t, err, &missing)
 	assert.Equal(t, "2026-10", missing.ID)
@@ -96,14 +91,13 @@ func TestRotation(t *testing.T) {
 
 func TestWhatIsNotOurs(t *testing.T) {
 	k, _ := keys(t, line("a", 32))
-	text, err := decode(t, k, payload(t, "plain"))
-	require.NoError(t, err)
+	text := must.Get(decode(t, k, payload(t, "plain")))(t)
 	assert.Equal(t, "plain", text, "histories from before the codec can be read")
 
 	// The payload is decoded with another key of the same name, and after it was changed.
 	other, _ := keys(t, line("a", 32))
 	var missing *spec.MissingKeyError
-	_, err = decode(t, other, encode(t, k, "canary"))
+	_, err := decode(t, other, encode(t, k, "canary"))
 	require.ErrorAs(t, err, &missing)
 	changed := encode(t, k, "canary")
 	changed.Data[len(changed.Data)-1]++

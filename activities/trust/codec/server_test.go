@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/clusterrun/clusterrun/activities/trust/codec"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 const origin = "http://127.0.0.1:8080"
@@ -33,14 +34,12 @@ func ask(t *testing.T, h http.Handler, method, path, body string, header ...stri
 func TestServer(t *testing.T) {
 	k, _ := keys(t, line("a", 32))
 	s := &codec.Server{Keys: k, Token: "word", Origins: []string{origin}}
-	body, err := protojson.Marshal(&commonpb.Payloads{Payloads: []*commonpb.Payload{encode(t, k, "canary"), payload(t, "plain")}})
-	require.NoError(t, err)
+	body := must.Get(protojson.Marshal(&commonpb.Payloads{Payloads: []*commonpb.Payload{encode(t, k, "canary"), payload(t, "plain")}}))(t)
 	const auth, bearer = "Authorization", "Bearer word"
 
 	answer := ask(t, s, "POST", "/decode", string(body), auth, bearer)
 	require.Equal(t, http.StatusOK, answer.StatusCode)
-	b, err := io.ReadAll(answer.Body)
-	require.NoError(t, err)
+	b := must.Get(io.ReadAll(answer.Body))(t)
 	var decoded commonpb.Payloads
 	require.NoError(t, protojson.Unmarshal(b, &decoded))
 	assert.JSONEq(t, `"canary"`, string(decoded.Payloads[0].Data))
@@ -48,8 +47,7 @@ func TestServer(t *testing.T) {
 
 	answer = ask(t, s, "POST", "/encode", string(b), auth, bearer)
 	require.Equal(t, http.StatusOK, answer.StatusCode)
-	b, err = io.ReadAll(answer.Body)
-	require.NoError(t, err)
+	b = must.Get(io.ReadAll(answer.Body))(t)
 	assert.NotContains(t, string(b), "canary")
 
 	for name, header := range map[string][]string{

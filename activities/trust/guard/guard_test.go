@@ -3,7 +3,6 @@ package guard
 import (
 	"crypto/ed25519"
 	"encoding/base64"
-	"encoding/json"
 	"encoding/pem"
 	"os"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/trust/policy"
 	"github.com/clusterrun/clusterrun/activities/trust/signatures"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -119,13 +119,11 @@ func TestPolicyThatCannotBeReadIsRefused(t *testing.T) {
 func signedBy(t *testing.T) (*Guard, func(id string, s *spec.RunSpec, expires time.Time) *spec.Signature) {
 	_, private, err := ed25519.GenerateKey(nil)
 	require.NoError(t, err)
-	key, err := ssh.NewSignerFromKey(private)
-	require.NoError(t, err)
+	key := must.Get(ssh.NewSignerFromKey(private))(t)
 	g, file := newGuard(t, "allowed_signers: signers\nrules: [{signers: [alice]}]")
 	write(t, filepath.Join(filepath.Dir(file), "signers"), "alice "+string(ssh.MarshalAuthorizedKey(key.PublicKey())))
 	return g, func(id string, s *spec.RunSpec, expires time.Time) *spec.Signature {
-		signature, err := signatures.OfRun(id, s).Sign(key, expires)
-		require.NoError(t, err)
+		signature := must.Get(signatures.OfRun(id, s).Sign(key, expires))(t)
 		return signature
 	}
 }
@@ -217,11 +215,9 @@ func TestAuditLogBoundsItsLines(t *testing.T) {
 	g, _ := newGuard(t, unsignedSh)
 	long := strings.Repeat("x", 1<<20)
 	require.NoError(t, g.Log(Entry{What: "refused", Command: []string{"a", long, "b", long}, Why: long}))
-	b, err := os.ReadFile(g.audit)
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(g.audit))(t)
 	assert.Less(t, len(b), 3*maxText)
-	var e Entry
-	require.NoError(t, json.Unmarshal(b, &e))
+	e := must.JSON[Entry](t, b)
 	assert.Equal(t, "a", e.Command[0])
 	assert.True(t, strings.HasPrefix(e.Command[1], "xxx"))
 	short := []string{"a", "b"}
@@ -235,14 +231,11 @@ func TestAuditLog(t *testing.T) {
 	require.NoError(t, g.Log(Entry{What: "start", Run: "r", Task: "worker-0"}))
 	require.NoError(t, os.Rename(g.audit, g.audit+".1"), "it may be moved away")
 	require.NoError(t, g.Log(Entry{What: "refused", Run: "r\n", Why: "\"x\"\n"}))
-	b, err := os.ReadFile(g.audit)
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(g.audit))(t)
 	assert.Equal(t, 1, strings.Count(string(b), "\n"))
-	var e Entry
-	require.NoError(t, json.Unmarshal(b, &e))
+	e := must.JSON[Entry](t, b)
 	assert.Equal(t, Entry{Time: begin, What: "refused", Run: "r\n", Why: "\"x\"\n"}, e)
-	info, err := os.Stat(g.audit)
-	require.NoError(t, err)
+	info := must.Get(os.Stat(g.audit))(t)
 	assert.Equal(t, os.FileMode(0o600), info.Mode())
 
 	require.NoError(t, os.Remove(g.audit))

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"encoding/json"
 	"reflect"
 	"strings"
 	"testing"
@@ -10,6 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 func TestDirectoryStandsForItselfAndWhatIsBelow(t *testing.T) {
@@ -54,8 +55,7 @@ rules:
 `
 
 func TestDecide(t *testing.T) {
-	p, err := Decode([]byte(example))
-	require.NoError(t, err)
+	p := must.Get(Decode([]byte(example)))(t)
 	python := Request{Signers: []string{"alice@example.com"}, Program: "/usr/bin/python3", Directories: []string{"/srv/alice/job"}, Env: []string{"NCCL_DEBUG"}}
 	with := func(change func(*Request)) Request {
 		r := python
@@ -110,11 +110,9 @@ func TestWithoutPolicyEverythingIsAllowed(t *testing.T) {
 }
 
 func TestEmptyListsAllowNothing(t *testing.T) {
-	p, err := Decode([]byte("rules: [{signers: [unsigned], programs: [], requests: []}]"))
-	require.NoError(t, err)
+	p := must.Get(Decode([]byte("rules: [{signers: [unsigned], programs: [], requests: []}]")))(t)
 	assert.False(t, p.Decide(Request{Program: "/bin/sh"}).Allowed)
-	p, err = Decode([]byte("rules: []"))
-	require.NoError(t, err)
+	p = must.Get(Decode([]byte("rules: []")))(t)
 	assert.False(t, p.Decide(Request{Program: "/bin/sh"}).Allowed)
 }
 
@@ -146,8 +144,7 @@ func TestInvalidPolicies(t *testing.T) {
 
 // TestSchemaHasEachField compares the schema with the types.
 func TestSchemaHasEachField(t *testing.T) {
-	var s jsonschema.Schema
-	require.NoError(t, json.Unmarshal(Schema, &s))
+	s := must.JSON[jsonschema.Schema](t, Schema)
 	var walk func(typ reflect.Type, s *jsonschema.Schema)
 	walk = func(typ reflect.Type, s *jsonschema.Schema) {
 		assert.NotNil(t, s.AdditionalProperties, typ)
@@ -172,8 +169,7 @@ func TestSchemaHasEachField(t *testing.T) {
 	}
 	walk(reflect.TypeFor[Policy](), &s)
 
-	resolved, err := s.Resolve(nil)
-	require.NoError(t, err)
+	resolved := must.Get(s.Resolve(nil))(t)
 	var good any
 	require.NoError(t, yaml.Unmarshal([]byte(example), &good))
 	assert.NoError(t, resolved.Validate(good))

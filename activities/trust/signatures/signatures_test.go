@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -29,14 +30,12 @@ var now = time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC)
 func newKey(t testing.TB) ssh.Signer {
 	_, private, err := ed25519.GenerateKey(nil)
 	require.NoError(t, err)
-	key, err := ssh.NewSignerFromKey(private)
-	require.NoError(t, err)
+	key := must.Get(ssh.NewSignerFromKey(private))(t)
 	return key
 }
 
 func signersOf(t testing.TB, lines ...string) *Signers {
-	s, err := ParseSigners([]byte(strings.Join(lines, "\n")))
-	require.NoError(t, err)
+	s := must.Get(ParseSigners([]byte(strings.Join(lines, "\n"))))(t)
 	return s
 }
 
@@ -50,18 +49,15 @@ func aSpec(command ...string) *spec.RunSpec {
 
 // arrived returns a spec as a host gets it: with defaults, and through JSON.
 func arrived(t testing.TB, s *spec.RunSpec) *spec.RunSpec {
-	b, err := json.Marshal(s.WithDefaults())
-	require.NoError(t, err)
-	var out spec.RunSpec
-	require.NoError(t, json.Unmarshal(b, &out))
+	b := must.Get(json.Marshal(s.WithDefaults()))(t)
+	out := must.JSON[spec.RunSpec](t, b)
 	return &out
 }
 
 func TestSignatureIsOfOneRunAndOneSpec(t *testing.T) {
 	key := newKey(t)
 	s := aSpec("python3", "train.py")
-	signature, err := OfRun("iris-1", s).Sign(key, now)
-	require.NoError(t, err)
+	signature := must.Get(OfRun("iris-1", s).Sign(key, now))(t)
 	by := signersOf(t, "# people", line("alice@example.com,alice", key))
 	who, _, err := OfRun("iris-1", arrived(t, s)).Verify(*signature, by, now)
 	require.NoError(t, err)
@@ -92,18 +88,14 @@ func TestSignatureIsOfOneRunAndOneSpec(t *testing.T) {
 
 // From an ECDSA signature (r, s) anybody can make another valid one, (r, n-s).
 func TestTurnedSignatureIsOfTheSame(t *testing.T) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	key, err := ssh.NewSignerFromKey(private)
-	require.NoError(t, err)
+	private := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+	key := must.Get(ssh.NewSignerFromKey(private))(t)
 	by := signersOf(t, line("a", key))
-	signature, err := OfRun("r", aSpec("x")).Sign(key, now)
-	require.NoError(t, err)
+	signature := must.Get(OfRun("r", aSpec("x")).Sign(key, now))(t)
 	_, id, err := OfRun("r", aSpec("x")).Verify(*signature, by, now)
 	require.NoError(t, err)
 
-	parsed, err := sshsig.Unarmor([]byte(signature.SSH))
-	require.NoError(t, err)
+	parsed := must.Get(sshsig.Unarmor([]byte(signature.SSH)))(t)
 	var rs struct{ R, S *big.Int }
 	require.NoError(t, ssh.Unmarshal(parsed.Signature.Blob, &rs))
 	rs.S.Sub(elliptic.P256().Params().N, rs.S)
@@ -115,8 +107,7 @@ func TestTurnedSignatureIsOfTheSame(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, id, same)
 
-	other, err := OfRun("r", aSpec("y")).Sign(key, now)
-	require.NoError(t, err)
+	other := must.Get(OfRun("r", aSpec("y")).Sign(key, now))(t)
 	_, different, err := OfRun("r", aSpec("y")).Verify(*other, by, now)
 	require.NoError(t, err)
 	assert.NotEqual(t, id, different)
@@ -141,8 +132,7 @@ func TestElasticRunMayHaveFewerTasksThanWereSigned(t *testing.T) {
 
 func TestSignersAreThoseOfTheTime(t *testing.T) {
 	key := newKey(t)
-	signature, err := OfRun("r", aSpec("x")).Sign(key, now)
-	require.NoError(t, err)
+	signature := must.Get(OfRun("r", aSpec("x")).Sign(key, now))(t)
 	for options, valid := range map[string]bool{
 		"": true, `valid-after="20261123Z" `: true, `valid-after="20261124Z" `: false, `valid-before="202611230800Z" `: false,
 		`valid-before="202611230801Z" `: true, `namespaces="git" `: false, `namespaces="git,clusterrun-run" `: true,
@@ -171,25 +161,18 @@ func TestRefusedAlgorithms(t *testing.T) {
 	key := newKey(t)
 	certificate := &ssh.Certificate{Key: key.PublicKey(), CertType: ssh.UserCert, ValidBefore: ssh.CertTimeInfinity}
 	require.NoError(t, certificate.SignCert(rand.Reader, newKey(t)))
-	certified, err := ssh.NewCertSigner(certificate, key)
-	require.NoError(t, err)
-	text, err := sign(certified, Namespace, []byte("message"))
-	require.NoError(t, err)
-	_, err = verify(text, Namespace, []byte("message"))
+	certified := must.Get(ssh.NewCertSigner(certificate, key))(t)
+	text := must.Get(sign(certified, Namespace, []byte("message")))(t)
+	_, err := verify(text, Namespace, []byte("message"))
 	require.ErrorContains(t, err, "by a certificate")
 
-	private, err := rsa.GenerateKey(rand.Reader, 2048)
-	require.NoError(t, err)
-	old, err := ssh.NewSignerFromKey(private)
-	require.NoError(t, err)
-	text, err = sign(old, Namespace, []byte("message"))
-	require.NoError(t, err)
-	parsed, err := sshsig.Unarmor([]byte(text))
-	require.NoError(t, err)
+	private := must.Get(rsa.GenerateKey(rand.Reader, 2048))(t)
+	old := must.Get(ssh.NewSignerFromKey(private))(t)
+	text = must.Get(sign(old, Namespace, []byte("message")))(t)
+	parsed := must.Get(sshsig.Unarmor([]byte(text)))(t)
 	hash := sha512.Sum512([]byte("message"))
 	signed := ssh.Marshal(struct{ Namespace, Reserved, Algorithm, Hash string }{Namespace, "", "sha512", string(hash[:])})
-	parsed.Signature, err = old.(ssh.AlgorithmSigner).SignWithAlgorithm(rand.Reader, append([]byte("SSHSIG"), signed...), ssh.KeyAlgoRSA)
-	require.NoError(t, err)
+	parsed.Signature = must.Get(old.(ssh.AlgorithmSigner).SignWithAlgorithm(rand.Reader, append([]byte("SSHSIG"), signed...), ssh.KeyAlgoRSA))(t)
 	_, err = verify(string(sshsig.Armor(parsed)), Namespace, []byte("message"))
 	require.ErrorContains(t, err, `invalid signature format "ssh-rsa"`)
 }
@@ -210,13 +193,10 @@ func TestAgreesWithSSHKeygen(t *testing.T) {
 			return string(out)
 		}
 		run("", "ssh-keygen", "-q", "-t", typ, "-N", "", "-f", file)
-		private, err := os.ReadFile(file)
-		require.NoError(t, err)
-		key, err := ssh.ParsePrivateKey(private)
-		require.NoError(t, err)
+		private := must.Get(os.ReadFile(file))(t)
+		key := must.Get(ssh.ParsePrivateKey(private))(t)
 
-		ours, err := sign(key, Namespace, []byte("message"))
-		require.NoError(t, err)
+		ours := must.Get(sign(key, Namespace, []byte("message")))(t)
 		allowed, sig := filepath.Join(dir, "allowed"), filepath.Join(dir, "sig")
 		require.NoError(t, os.WriteFile(allowed, []byte(line("alice", key)), 0o600))
 		require.NoError(t, os.WriteFile(sig, []byte(ours), 0o600))
@@ -225,20 +205,17 @@ func TestAgreesWithSSHKeygen(t *testing.T) {
 		message := filepath.Join(dir, "message")
 		require.NoError(t, os.WriteFile(message, []byte("message"), 0o600))
 		run("", "ssh-keygen", "-Y", "sign", "-f", file, "-n", Namespace, message)
-		theirs, err := os.ReadFile(message + ".sig")
-		require.NoError(t, err)
-		by, err := verify(string(theirs), Namespace, []byte("message"))
-		require.NoError(t, err)
+		theirs := must.Get(os.ReadFile(message + ".sig"))(t)
+		by := must.Get(verify(string(theirs), Namespace, []byte("message")))(t)
 		assert.Equal(t, key.PublicKey().Marshal(), by.Marshal())
-		_, err = verify(string(theirs), "git", []byte("message"))
+		_, err := verify(string(theirs), "git", []byte("message"))
 		assert.ErrorContains(t, err, `it is for "clusterrun-run"`)
 	}
 }
 
 func FuzzVerify(f *testing.F) {
 	key := newKey(f)
-	text, err := sign(key, Namespace, []byte("message"))
-	require.NoError(f, err)
+	text := must.Get(sign(key, Namespace, []byte("message")))(f)
 	f.Add(text)
 	f.Add("-----BEGIN SSH SIGNATURE-----\nU1NIU0lH\n-----END SSH SIGNATURE-----\n")
 	f.Fuzz(func(t *testing.T, text string) {
@@ -270,8 +247,7 @@ func BenchmarkVerify(b *testing.B) {
 	s.Tasks[0].Count = new(250)
 	s.Env = spec.EnvOf(map[string]string{"NCCL_DEBUG": "INFO", "EPOCHS": "90"})
 	s = arrived(b, s)
-	signature, err := OfRun("r", s).Sign(key, now)
-	require.NoError(b, err)
+	signature := must.Get(OfRun("r", s).Sign(key, now))(b)
 	by := signersOf(b, line("a", key))
 	for b.Loop() {
 		if _, _, err := OfRun("r", s).Verify(*signature, by, now); err != nil {
@@ -283,8 +259,7 @@ func BenchmarkVerify(b *testing.B) {
 // A client signs an empty list, of which nothing arrives at the host.
 func TestSignatureOfAShell(t *testing.T) {
 	key := newKey(t)
-	signature, err := OfExec("r", "worker-0", "k", []string{}).Sign(key, now.Add(time.Hour))
-	require.NoError(t, err)
+	signature := must.Get(OfExec("r", "worker-0", "k", []string{}).Sign(key, now.Add(time.Hour)))(t)
 	by := signersOf(t, "a "+string(ssh.MarshalAuthorizedKey(key.PublicKey())))
 	who, _, err := OfExec("r", "worker-0", "k", nil).Verify(*signature, by, now)
 	require.NoError(t, err)

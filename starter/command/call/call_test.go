@@ -15,6 +15,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -44,8 +45,7 @@ func TestClosuresOfAFile(t *testing.T) {
 		{Function: "f", Options: &closure.Options{Task: "worker-1"}},
 		{Function: "g", Args: []byte(`[1]`), Kwargs: []byte(`{"rate":0.1}`), Options: &closure.Options{Task: "worker-1", Key: "k", Timeout: "3s"}},
 	}, all)
-	all, err = readAll(scheduling{}, `{"function":"f","options":{"key":"k"}}`)
-	require.NoError(t, err)
+	all = must.Get(readAll(scheduling{}, `{"function":"f","options":{"key":"k"}}`))(t)
 	assert.Equal(t, []closure.Closure{{Function: "f", Options: &closure.Options{Key: "k"}}}, all)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 func TestInterruptedFileIsNotThere(t *testing.T) {
@@ -30,8 +31,7 @@ func TestInterruptedFileIsNotThere(t *testing.T) {
 			return err
 		})
 		require.ErrorIs(t, err, context.Canceled)
-		entries, err := os.ReadDir(dir)
-		require.NoError(t, err)
+		entries := must.Get(os.ReadDir(dir))(t)
 		assert.Empty(t, entries)
 	}
 	require.NoError(t, WriteNew(t.Context(), file, func(io.Writer) error { return nil }))
@@ -90,8 +90,7 @@ func TestTheStateOfAUserWithoutAHome(t *testing.T) {
 	require.NoError(t, keepTemporarily(&a))
 	assert.Contains(t, a.temporary, a.Global.StateDir+", and may not last")
 	parent := filepath.Dir(a.Global.StateDir)
-	info, err := os.Stat(parent)
-	require.NoError(t, err)
+	info := must.Get(os.Stat(parent))(t)
 	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm())
 
 	require.NoError(t, os.Remove(parent))

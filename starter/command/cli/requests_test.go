@@ -19,6 +19,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/rundir"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -45,13 +46,12 @@ func TestARequestIsMetForTheTasksForWhichItCanBe(t *testing.T) {
 		}
 	}
 
-	answer, err := forTasks([]string{"a", "b", "c"}, answers(wrong("a"), nil))
-	require.NoError(t, err)
+	answer := must.Get(forTasks([]string{"a", "b", "c"}, answers(wrong("a"), nil)))(t)
 	assert.Equal(t, [][]string{{"a", "b", "c"}, {"b", "c"}}, asked)
 	assert.Equal(t, []string{"b", "c"}, answer.Tasks)
 	assert.Equal(t, "a is no task\nc is on a host that is away", Messages(answer.Problems))
 
-	_, err = forTasks([]string{"a", "b"}, answers(wrong("a", "b")))
+	_, err := forTasks([]string{"a", "b"}, answers(wrong("a", "b")))
 	require.EqualError(t, err, "as the run says it")
 	assert.Len(t, asked, 1, "there is nobody left")
 
@@ -96,18 +96,16 @@ func TestAnAbandonedRunIsKeptUntilItIsKnownToBeOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			parent := t.TempDir()
-			d, err := rundir.Create(parent)
-			require.NoError(t, err)
+			d := must.Get(rundir.Create(parent))(t)
 			require.NoError(t, d.Save(rundir.Record{Embedded: true, RunID: "a", ExecutionID: c.execution, Queue: "q", Started: time.Now().Add(-c.since)}))
 			path := d.Path
 			d.Close() // its owner is gone
-			found, err := rundir.Abandoned(parent)
-			require.NoError(t, err)
+			found := must.Get(rundir.Abandoned(parent))(t)
 			require.Len(t, found, 1)
 			theirs := &mocks.Client{}
 			theirs.On("DescribeWorkflowExecution", mock.Anything, mock.Anything, mock.Anything).Return(nil, c.answer)
 			endOne(t.Context(), (&App{}), found[0], theirs, Server{Embedded: true})
-			_, err = os.Stat(path)
+			_, err := os.Stat(path)
 			assert.Equal(t, c.kept, err == nil)
 		})
 	}
@@ -185,13 +183,11 @@ func TestABrokenConnectionIsNoBrokenOutput(t *testing.T) {
 	r.Close()
 	assert.True(t, nobodyReads(w))
 
-	file, err := os.CreateTemp(t.TempDir(), "")
-	require.NoError(t, err)
+	file := must.Get(os.CreateTemp(t.TempDir(), ""))(t)
 	defer file.Close()
 	assert.False(t, nobodyReads(file))
 
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	require.NoError(t, err)
+	fds := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)
 	socket := os.NewFile(uintptr(fds[0]), "socket")
 	defer socket.Close()
 	assert.False(t, nobodyReads(socket))

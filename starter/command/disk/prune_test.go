@@ -10,6 +10,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // If the mark of a run cannot be read, because a disk fails for a moment, the run is not
@@ -39,7 +40,6 @@ func TestARunThatMayBeKept(t *testing.T) {
 	execution := tasklog.RunDir(elsewhere, r.RunID, r.ExecutionID)
 	require.NoError(t, os.MkdirAll(execution, 0o700))
 	require.NoError(t, os.WriteFile(execution+".keep", nil, 0o600))
-	kept, err = keeps(elsewhere)
-	require.NoError(t, err)
+	kept = must.Get(keeps(elsewhere))(t)
 	assert.True(t, kept)
 }

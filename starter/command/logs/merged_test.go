@@ -14,6 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/page"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -80,13 +81,11 @@ func TestTasksByRank(t *testing.T) {
 	}
 	require.NoError(t, cli.CheckTasks([]string{"2", "chief-0"}))
 	require.Error(t, cli.CheckTasks([]string{"-1"}))
-	names, err := cli.NamesOfRanks(s, []string{"2", "chief-0", "1"})
-	require.NoError(t, err)
+	names := must.Get(cli.NamesOfRanks(s, []string{"2", "chief-0", "1"}))(t)
 	assert.Equal(t, []string{"worker-1", "chief-0", "worker-0"}, names)
-	_, err = cli.NamesOfRanks(s, []string{"7"})
+	_, err := cli.NamesOfRanks(s, []string{"7"})
 	require.ErrorContains(t, err, "run iris-1 has no rank 7")
-	ranks, err := RanksOf(s, []string{"0", "worker-1"})
-	require.NoError(t, err)
+	ranks := must.Get(RanksOf(s, []string{"0", "worker-1"}))(t)
 	assert.Equal(t, map[int]bool{0: true, 2: true}, ranks)
 }
 
@@ -182,8 +181,7 @@ func TestWhichLogs(t *testing.T) {
 		return starter.TaskStatus{TaskStatus: spec.TaskStatus{Name: spec.TaskName(typ, index), Type: typ, Index: index, Rank: rank}}
 	}
 	status := &starter.Status{RunID: "iris-1", Tasks: []starter.TaskStatus{task("worker", 0, 0), task("worker", 1, 1), task("ps", 0, 2)}}
-	there, err := tasklog.Attempts(run)
-	require.NoError(t, err)
+	there := must.Get(tasklog.Attempts(run))(t)
 	stream := func(attempt, rank int) tasklog.Stream { return tasklog.Stream{Attempt: attempt, Rank: rank} }
 	errs := tasklog.Stream{Stderr: true}
 	for name, c := range map[string]struct {

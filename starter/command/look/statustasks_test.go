@@ -21,6 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/record"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/series"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -221,8 +222,7 @@ func TestStacksOfAnotherHost(t *testing.T) {
 	logs, ours, theirs := t.TempDir(), t.TempDir(), t.TempDir()
 	here, secret := write(logs, "main\n"), write(ours, "a file of ours\n")
 	write(theirs, "its own\n")
-	files, err := hostservice.Listen(hostservice.Config{Host: "served", StateDir: t.TempDir(), Listen: "127.0.0.1"})
-	require.NoError(t, err)
+	files := must.Get(hostservice.Listen(hostservice.Config{Host: "served", StateDir: t.TempDir(), Listen: "127.0.0.1"}))(t)
 	defer files.Close()
 	go files.Serve(func(ctx context.Context, _ runkey.Run) { <-ctx.Done() }, nil)
 	served := *files.Describe(runkey.Run{WorkflowID: "iris-1", RunID: "0199-aa"}, theirs, nil)

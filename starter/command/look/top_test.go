@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/pty"
 	"github.com/clusterrun/clusterrun/starter/top"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // idle is a program that does not fetch by itself.
@@ -26,8 +27,7 @@ func TestTopRestoresTheTerminalAfterAPanic(t *testing.T) {
 	require.NoError(t, err)
 	defer master.Close()
 	defer slave.Close()
-	before, err := pty.Modes(slave)
-	require.NoError(t, err)
+	before := must.Get(pty.Modes(slave))(t)
 	program := tea.NewProgram(idle{&topProgram{model: top.New("")}}, tea.WithInput(slave), tea.WithOutput(slave), tea.WithoutSignalHandler())
 	shown := make(chan string)
 	go func() {
@@ -46,8 +46,7 @@ func TestTopRestoresTheTerminalAfterAPanic(t *testing.T) {
 	}()
 	_, err = program.Run()
 	assert.ErrorIs(t, err, tea.ErrProgramPanic)
-	after, err := pty.Modes(slave)
-	require.NoError(t, err)
+	after := must.Get(pty.Modes(slave))(t)
 	assert.Equal(t, before, after)
 	require.NoError(t, slave.Close())
 	assert.Regexp(t, `(?s)\x1b\[\?1049h.*looking.*\x1b\[\?1049l`, <-shown, "the screen of before is back")

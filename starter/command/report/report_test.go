@@ -18,6 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/pty"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -64,8 +65,7 @@ func TestReportOfFailure(t *testing.T) {
 func TestReportAsJSON(t *testing.T) {
 	result := &spec.RunResult{Verdict: spec.VerdictCancelled, ExitCode: 130, Tasks: []spec.TaskResult{}}
 	stdout, _, code := reported(t, true, result, &starter.Error{Result: result})
-	var got spec.RunResult
-	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
+	got := must.JSON[spec.RunResult](t, stdout)
 	assert.Equal(t, *result, got)
 	assert.Equal(t, 130, code)
 
@@ -104,8 +104,7 @@ func TestReportHandsTheErrorFileOn_TE69_TE70_TE76_TE77(t *testing.T) {
 
 	t.Setenv("CLUSTERRUN_ERROR_FILE", ours)
 	assert.NotContains(t, fail(), "replaced")
-	got, err := os.ReadFile(ours)
-	require.NoError(t, err)
+	got := must.Get(os.ReadFile(ours))(t)
 	assert.JSONEq(t, `{"message": {"message": "KeyError: lr", "errorCode": 3}}`, string(got))
 
 	assert.Contains(t, fail(), "replaced "+ours)
@@ -248,8 +247,7 @@ func TestRedrawnText(t *testing.T) {
 		require.NoError(t, r.Show(text))
 		b, all := make([]byte, 1000), ""
 		for !strings.HasSuffix(all, "\x1b[J") { // a terminal may split output into several pieces
-			n, err := master.Read(b)
-			require.NoError(t, err)
+			n := must.Get(master.Read(b))(t)
 			all += string(b[:n])
 		}
 		return strings.ReplaceAll(strings.ReplaceAll(all, "\r\n", "\n"), "\x1b[K", "")
@@ -258,8 +256,7 @@ func TestRedrawnText(t *testing.T) {
 	assert.Equal(t, "\r\x1b[2A1234567890123…\n\x1b[J", written("123456789012345"), "cut to the width")
 	assert.Equal(t, "\r\x1b[1A1\n2\n3\n… 3 lines more\n\x1b[J", written("1\n2\n3\n4\n5\n6"), "cut to the height")
 	assert.Equal(t, "\r\x1b[4A世界世界世界…\n\x1b[J", written("世界世界世界世界"), "by columns")
-	f, err := os.Open(os.DevNull)
-	require.NoError(t, err)
+	f := must.Get(os.Open(os.DevNull))(t)
 	defer f.Close()
 	assert.Error(t, (&cli.Redrawn{Terminal: f}).Show("x"))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/record"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -96,19 +97,16 @@ func TestNoSignalIsLostWhileARunIsStarted(t *testing.T) {
 func TestOwnKey(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "state")
-	first, err := ownKey(dir)
-	require.NoError(t, err)
-	second, err := ownKey(dir)
-	require.NoError(t, err)
+	first := must.Get(ownKey(dir))(t)
+	second := must.Get(ownKey(dir))(t)
 	assert.Equal(t, first, second)
 
 	file := filepath.Join(dir, "agents.key")
 	require.NoError(t, os.Truncate(file, 0))
-	_, err = ownKey(dir)
+	_, err := ownKey(dir)
 	assert.EqualError(t, err, file+": the secret has 0 bytes; it needs 16; remove the file, and a new one is made")
 	require.NoError(t, os.Remove(file))
-	third, err := ownKey(dir)
-	require.NoError(t, err)
+	third := must.Get(ownKey(dir))(t)
 	assert.NotEqual(t, first, third)
 }
 
@@ -147,14 +145,13 @@ func TestEndedWell(t *testing.T) {
 func TestPrepareHere(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	own, err := os.Hostname()
-	require.NoError(t, err)
+	own := must.Get(os.Hostname())(t)
 	s := &spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker", Addresses: []string{"localhost:1", "127.0.0.1:2", own + ":3"}}}}
 	require.NoError(t, prepareHere(s, runOptions{}))
 	assert.Equal(t, dir, s.Dir, "the current directory is filled in")
 
 	s.Tasks[0].Addresses = []string{"localhost:1", "192.0.2.1:2", "elsewhere.example"}
-	err = prepareHere(s, runOptions{})
+	err := prepareHere(s, runOptions{})
 	var usage *cli.UsageError
 	require.ErrorAs(t, err, &usage)
 	require.Len(t, usage.Problems, 2)
@@ -188,8 +185,7 @@ func TestWhatHasChangedSince(t *testing.T) {
 	}
 	start := &tasklog.Start{Version: "0.0.1", Dir: dir, Files: tasklog.FilesOf("/bin/sh", []string{"train.py", "same", "gone"}, dir)}
 	then := []string{"LEVEL=1", "A_TOKEN=secret-1", "GONE=secret-2", "SAME=1", "RANK=0", "SHLVL=1"}
-	key, err := tasklog.OpenValueKey(t.TempDir())
-	require.NoError(t, err)
+	key := must.Get(tasklog.OpenValueKey(t.TempDir()))(t)
 	start.Variables(then, then[:4], key, func(string, string) bool { return false })
 	of := &record.Account{
 		Status: &starter.Status{RunID: "a"}, Spec: &spec.RunSpec{},

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/command/report"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -65,22 +65,19 @@ func TestTasksThatAreAdded(t *testing.T) {
 	shown := selection(x, s)
 	assert.False(t, shown(tasklog.Stream{Rank: 0}))
 	assert.True(t, shown(tasklog.Stream{Rank: 1}))
-	l, err := newLabels(x, s)
-	require.NoError(t, err)
+	l := must.Get(newLabels(x, s))(t)
 	assert.Equal(t, "[evaluator-2]: ", l.prefix(1, 0))
 }
 
 func TestLabels(t *testing.T) {
 	two := 2
 	s := (&spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "chief"}, {Type: "worker", Count: &two}}}).WithDefaults()
-	l, err := newLabels(newTaskIndex(nil, s), s)
-	require.NoError(t, err)
+	l := must.Get(newLabels(newTaskIndex(nil, s), s))(t)
 	assert.Equal(t, "[chief-0]:     ", l.prefix(0, 0))
 	assert.Equal(t, "[worker-1]:    ", l.prefix(2, 0))
 
 	s.Logs.Prefix = new("{{.Rank}}/{{.Attempt}} ")
-	l, err = newLabels(newTaskIndex(nil, s), s)
-	require.NoError(t, err)
+	l = must.Get(newLabels(newTaskIndex(nil, s), s))(t)
 	assert.Equal(t, "2/3 ", l.prefix(2, 3))
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -20,16 +21,13 @@ func TestShellEnvironment(t *testing.T) {
 	t.Setenv("PWD", "/here")
 	t.Setenv("LATIN", "caf\xe9")
 
-	s, err := specFrom(t, "", "-x", "GREETING", "-xLEVEL=", "-x", "A=1", "--env", "A=2", "--", "true")
-	require.NoError(t, err)
+	s := must.Get(specFrom(t, "", "-x", "GREETING", "-xLEVEL=", "-x", "A=1", "--env", "A=2", "--", "true"))(t)
 	assert.Equal(t, spec.EnvOf(map[string]string{"GREETING": "hello=world", "LEVEL": "", "A": "2"}), s.Env)
 
-	s, err = specFrom(t, "", "--", "true")
-	require.NoError(t, err)
+	s = must.Get(specFrom(t, "", "--", "true"))(t)
 	assert.Nil(t, s.Env)
 
-	s, err = specFrom(t, "{command: [x], tasks: [{type: worker}], env: {GREETING: mine, A: '1'}}", "--env-from-shell", "-x", "A=2", "-")
-	require.NoError(t, err)
+	s = must.Get(specFrom(t, "{command: [x], tasks: [{type: worker}], env: {GREETING: mine, A: '1'}}", "--env-from-shell", "-x", "A=2", "-"))(t)
 	assert.Equal(t, "mine", s.Env["GREETING"].Value, "the spec's, and not the shell's")
 	assert.Equal(t, "2", s.Env["A"].Value)
 	assert.Contains(t, s.Env, "PATH")
@@ -37,7 +35,7 @@ func TestShellEnvironment(t *testing.T) {
 		assert.NotContains(t, s.Env, name)
 	}
 
-	_, err = specFrom(t, "", "-x", "LATIN", "--", "true")
+	_, err := specFrom(t, "", "-x", "LATIN", "--", "true")
 	assert.ErrorContains(t, err, "not valid UTF-8")
 	_, err = specFrom(t, "", "-x", "NOT_SET_HERE", "--", "true")
 	assert.ErrorContains(t, err, "-x NOT_SET_HERE: there is no such variable in this shell")
@@ -53,15 +51,14 @@ func TestShellEnvironment(t *testing.T) {
 
 func TestSecretsByReference(t *testing.T) {
 	t.Setenv("TOKEN", "s3cret")
-	s, err := specFrom(t, "", "-x", "TOKEN", "--secret", "TOKEN=env:HF_TOKEN", "--secret", "KEY=file:/run/secrets/a=b:c", "--", "true")
-	require.NoError(t, err)
+	s := must.Get(specFrom(t, "", "-x", "TOKEN", "--secret", "TOKEN=env:HF_TOKEN", "--secret", "KEY=file:/run/secrets/a=b:c", "--", "true"))(t)
 	assert.Equal(t, spec.Env{"TOKEN": {From: spec.Source{FromEnv: "HF_TOKEN"}}, "KEY": {From: spec.Source{FromFile: "/run/secrets/a=b:c"}}}, s.Env)
 	for _, text := range []string{"s3cret", "TOKEN", "TOKEN=", "TOKEN=s3cret", "TOKEN=env:", "TOKEN=vault:s3cret", "=env:X"} {
 		_, err := specFrom(t, "", "--secret", text, "--", "true")
 		require.ErrorContains(t, err, "write NAME=env:VARIABLE or NAME=file:PATH")
 		assert.NotContains(t, strings.ReplaceAll(err.Error(), `--secret "s3cret"`, ""), "s3cret", "what may be the secret is not repeated")
 	}
-	_, err = specFrom(t, "", "--secret", "TOKEN=file:token", "--", "true")
+	_, err := specFrom(t, "", "--secret", "TOKEN=file:token", "--", "true")
 	require.ErrorContains(t, err, `env.TOKEN.from_file: "token" is a relative path`)
 }
 

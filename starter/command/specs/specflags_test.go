@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -111,8 +112,7 @@ func TestRestartsInTorchrunsWords(t *testing.T) {
 		{[]string{"-n", "2", "--max-restarts", "3"}, "", true},
 		{[]string{"-n", "2", "--max-restarts", "3", "--restart-scope", "group"}, spec.RestartScopeGroup, false},
 	} {
-		s, err := specFrom(t, "", append(test.args, "./train")...)
-		require.NoError(t, err)
+		s := must.Get(specFrom(t, "", append(test.args, "./train")...))(t)
 		assert.Equal(t, test.scope, s.RestartScope, test.args)
 		assert.Equal(t, test.auto, s.AutoRestart, test.args)
 	}
@@ -121,8 +121,7 @@ func TestRestartsInTorchrunsWords(t *testing.T) {
 // An empty list of clean errors means none; without the flag the default applies.
 func TestNoCleanErrors(t *testing.T) {
 	for _, args := range [][]string{{"--clean-errors", ""}, {"--clean-errors="}} {
-		s, err := specFrom(t, "", append(args, "--", "./train")...)
-		require.NoError(t, err)
+		s := must.Get(specFrom(t, "", append(args, "--", "./train")...))(t)
 		assert.Equal(t, []string{}, s.WithDefaults().StopTogether.CleanErrors)
 	}
 	_, err := specFrom(t, "", "--clean-errors", "a,,b", "--", "./train")
@@ -131,8 +130,7 @@ func TestNoCleanErrors(t *testing.T) {
 
 // An empty list of profiles selects none, as in a file.
 func TestNoProfiles(t *testing.T) {
-	s, err := specFrom(t, "", "--env-profile", "", "--", "./train")
-	require.NoError(t, err)
+	s := must.Get(specFrom(t, "", "--env-profile", "", "--", "./train"))(t)
 	assert.Equal(t, []spec.EnvProfile{}, s.WithDefaults().EnvProfiles)
 }
 
@@ -146,8 +144,7 @@ func TestProblemsNameTheFlag(t *testing.T) {
 
 // Fields that no flag sets keep the defaults of the spec.
 func TestNoFlags(t *testing.T) {
-	s, err := specFrom(t, "", "./train")
-	require.NoError(t, err)
+	s := must.Get(specFrom(t, "", "./train"))(t)
 	assert.Equal(t, &spec.RunSpec{Name: "train", Command: []string{"./train"}, Tasks: ranks(1)}, s)
 }
 
@@ -168,8 +165,7 @@ func TestHowManyTasks(t *testing.T) {
 		"-H localhost,localhost,localhost x": 3,
 	} {
 		t.Run(line, func(t *testing.T) {
-			s, err := specFrom(t, "", strings.Fields(line)...)
-			require.NoError(t, err)
+			s := must.Get(specFrom(t, "", strings.Fields(line)...))(t)
 			assert.Equal(t, ranks(want), s.Tasks)
 			assert.Equal(t, "x", s.Command[0])
 		})
@@ -187,8 +183,7 @@ tasks:
 `
 
 func TestFlagsOverAFile(t *testing.T) {
-	s, err := specFrom(t, threeTypes, "--task", "worker=5", "--task", "ps=1", "--max-restarts", "0", "--auto-restart=false", "--stop-signal", "SIGINT", "-")
-	require.NoError(t, err)
+	s := must.Get(specFrom(t, threeTypes, "--task", "worker=5", "--task", "ps=1", "--max-restarts", "0", "--auto-restart=false", "--stop-signal", "SIGINT", "-"))(t)
 	assert.Equal(t, []spec.TaskGroup{
 		{Type: "chief"},
 		{Type: "worker", Count: ptr(5), Args: []string{"--fast"}, Env: spec.EnvOf(map[string]string{"A": "B"})},
@@ -201,8 +196,7 @@ func TestFlagsOverAFile(t *testing.T) {
 }
 
 func TestACommandOverAFile(t *testing.T) {
-	s, err := specFrom(t, `{"worker": ["localhost:1", "localhost:2"], "chief": ["localhost:3"]}`, "-", "--", "./train", "--help")
-	require.NoError(t, err)
+	s := must.Get(specFrom(t, `{"worker": ["localhost:1", "localhost:2"], "chief": ["localhost:3"]}`, "-", "--", "./train", "--help"))(t)
 	assert.Equal(t, []string{"./train", "--help"}, s.Command)
 	assert.Equal(t, "chief", s.Tasks[0].Type)
 	assert.Equal(t, "worker", s.Tasks[1].Type)
@@ -211,8 +205,7 @@ func TestACommandOverAFile(t *testing.T) {
 func TestRelativePathsAreOfTheCaller(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	s, err := specFrom(t, `{"command": ["x"], "dir": "job", "logs": {"dir": "out"}, "tasks": [{"type": "worker", "dir": "w", "overrides": {"0": {"dir": "zero"}}}]}`, "-")
-	require.NoError(t, err)
+	s := must.Get(specFrom(t, `{"command": ["x"], "dir": "job", "logs": {"dir": "out"}, "tasks": [{"type": "worker", "dir": "w", "overrides": {"0": {"dir": "zero"}}}]}`, "-"))(t)
 	assert.Equal(t, dir+"/job", s.Dir)
 	assert.Equal(t, dir+"/out", s.Logs.Dir)
 	assert.Equal(t, dir+"/w", s.Tasks[0].Dir)
@@ -319,8 +312,7 @@ func splitOnce(line string) []string {
 }
 
 func TestThisMachine(t *testing.T) {
-	own, err := os.Hostname()
-	require.NoError(t, err)
+	own := must.Get(os.Hostname())(t)
 	for _, name := range []string{"localhost", "127.0.0.1", "127.3.2.1", "::1", own} {
 		assert.True(t, IsThisMachine(name), name)
 	}
@@ -344,8 +336,7 @@ func TestTakers(t *testing.T) {
 func TestThreadsAreSpokenOf(t *testing.T) {
 	t.Setenv("OMP_NUM_THREADS", "")
 	said := func(args ...string) string {
-		s, err := specFrom(t, "", args...)
-		require.NoError(t, err)
+		s := must.Get(specFrom(t, "", args...))(t)
 		var errs bytes.Buffer
 		SayThreads((&cli.App{Err: &errs}), s)
 		return errs.String()
@@ -363,18 +354,15 @@ func TestThreadsAreSpokenOf(t *testing.T) {
 }
 
 func TestNodesInTorchrunsWords(t *testing.T) {
-	s, err := specFrom(t, "", "--nnodes", "2:4", "--nproc-per-node", "3", "--join-wait", "5s", "--grow", "next-generation", "./train")
-	require.NoError(t, err)
+	s := must.Get(specFrom(t, "", "--nnodes", "2:4", "--nproc-per-node", "3", "--join-wait", "5s", "--grow", "next-generation", "./train"))(t)
 	assert.Equal(t, &spec.RunSpec{
 		Name: "train", Command: []string{"./train"}, Tasks: ranks(12), Hosts: spec.Hosts{Count: "2:4", PerHost: ptr(3)},
 		Elastic:      spec.Elastic{JoinWait: ptr(spec.Duration(5e9)), Grow: spec.GrowNextGeneration},
 		RestartScope: spec.RestartScopeGroup, MaxRestarts: ptr(0),
 	}, s)
-	s, err = specFrom(t, "", "--nnodes", "3", "./train")
-	require.NoError(t, err)
+	s = must.Get(specFrom(t, "", "--nnodes", "3", "./train"))(t)
 	assert.Equal(t, &spec.RunSpec{Name: "train", Command: []string{"./train"}, Tasks: ranks(3), Hosts: spec.Hosts{Count: "3"}}, s)
-	s, err = specFrom(t, "{tasks: [{type: worker, count: 8}], max_restarts: 2, restart_scope: group}", "--nnodes", "2:4", "-", "--", "./train")
-	require.NoError(t, err)
+	s = must.Get(specFrom(t, "{tasks: [{type: worker, count: 8}], max_restarts: 2, restart_scope: group}", "--nnodes", "2:4", "-", "--", "./train"))(t)
 	assert.Equal(t, &spec.RunSpec{
 		Name: "train", Command: []string{"./train"}, Tasks: ranks(8), Hosts: spec.Hosts{Count: "2:4"},
 		RestartScope: spec.RestartScopeGroup, MaxRestarts: ptr(2),
@@ -433,10 +421,9 @@ func TestNProc(t *testing.T) {
 // A shell's own choice of GPUs counts.
 func TestNProcHere(t *testing.T) {
 	t.Setenv("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b")
-	s, err := specFrom(t, "", "--nproc-per-node", "gpu", "x")
-	require.NoError(t, err)
+	s := must.Get(specFrom(t, "", "--nproc-per-node", "gpu", "x"))(t)
 	assert.Equal(t, ranks(2), s.Tasks)
 	t.Setenv("CUDA_VISIBLE_DEVICES", "")
-	_, err = specFrom(t, "", "--nproc-per-node", "gpu", "x")
+	_, err := specFrom(t, "", "--nproc-per-node", "gpu", "x")
 	assert.ErrorContains(t, err, "CUDA_VISIBLE_DEVICES shows no GPU")
 }

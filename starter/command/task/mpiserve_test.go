@@ -13,14 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // A rank whose host does not name the other ranks fails with a reason, which it reports. MPI
 // itself reports only that its initialization has failed.
 func TestNoClusterForMPI(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "task")
-	listener, err := net.Listen("unix", socket)
-	require.NoError(t, err)
+	listener := must.Get(net.Listen("unix", socket))(t)
 	reports := make(chan string, 1)
 	host := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPut {
@@ -35,8 +35,7 @@ func TestNoClusterForMPI(t *testing.T) {
 	host.Start()
 	t.Cleanup(host.Close)
 	t.Setenv("CLUSTERRUN_SOCKET", socket)
-	rank, err := task.Current()
-	require.NoError(t, err)
+	rank := must.Get(task.Current())(t)
 	here, there, err := os.Pipe()
 	require.NoError(t, err)
 	defer there.Close()

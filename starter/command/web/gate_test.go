@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 const secret = "0123456789abcdef0123456789abcdef"
@@ -78,8 +80,7 @@ func TestWhoMayPassTheGate(t *testing.T) {
 // without the token.
 func TestTheLink(t *testing.T) {
 	g := newGate(secret, 8233)
-	link, err := url.Parse(g.link())
-	require.NoError(t, err)
+	link := must.Get(url.Parse(g.link()))(t)
 	assert.Equal(t, "127.0.0.1:8233", link.Host)
 	for target, to := range map[string]string{
 		link.RequestURI():                                      "/",
@@ -110,7 +111,6 @@ func TestALinkOnAnotherSite(t *testing.T) {
 
 func bodyOf(t *testing.T, answer *http.Response) string {
 	t.Helper()
-	b, err := io.ReadAll(answer.Body)
-	require.NoError(t, err)
+	b := must.Get(io.ReadAll(answer.Body))(t)
 	return string(b)
 }

@@ -21,14 +21,13 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/page"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 func TestListQueries(t *testing.T) {
-	v, err := url.ParseQuery("state=failed&user=ada%40node&name=ir%5Bis&since=1d&before=2026-03-14T12:00:00.5Z")
-	require.NoError(t, err)
-	q, err := parseListQuery(v)
-	require.NoError(t, err)
+	v := must.Get(url.ParseQuery("state=failed&user=ada%40node&name=ir%5Bis&since=1d&before=2026-03-14T12:00:00.5Z"))(t)
+	q := must.Get(parseListQuery(v))(t)
 	o := q.options()
 	assert.Equal(t, `ir\[is*`, o.Name)
 	assert.True(t, o.Failed)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
@@ -50,8 +51,7 @@ func TestScreen(t *testing.T) {
 	s.Finish()
 	write("after\n")
 	require.NoError(t, w.Close())
-	got, err := io.ReadAll(r)
-	require.NoError(t, err)
+	got := must.Get(io.ReadAll(r))(t)
 	assert.Equal(t, "before\n"+
 		"one\r\ntwo\r\n"+
 		"(Pdb) \r\n[worker-0]: line\r\n"+

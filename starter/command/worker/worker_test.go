@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workers/connect"
 )
 
@@ -20,8 +20,7 @@ func TestWhereAHostWorkerListens(t *testing.T) {
 		{":7070", "127.0.0.1:7233", ":7070"},
 		{"10.0.0.7", "temporal.example:7233", "10.0.0.7"},
 	} {
-		got, err := listenAddress(c.given, cli.Server{Options: connect.Options{Address: c.server}})
-		require.NoError(t, err)
+		got := must.Get(listenAddress(c.given, cli.Server{Options: connect.Options{Address: c.server}}))(t)
 		assert.Equal(t, c.want, got, "%+v", c)
 	}
 }

@@ -14,12 +14,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 func key(t *testing.T, secret string) []byte {
 	t.Helper()
-	k, err := Key([]byte("sixteen bytes and " + secret))
-	require.NoError(t, err)
+	k := must.Get(Key([]byte("sixteen bytes and " + secret)))(t)
 	return k
 }
 
@@ -82,8 +83,7 @@ func TestAgentsMeet(t *testing.T) {
 
 	r := request("a") // another agent of the same machine
 	r.Spec["env"] = json.RawMessage(`{}`)
-	second, err := h.join(t.Context(), right, r, never)
-	require.NoError(t, err)
+	second := must.Get(h.join(t.Context(), right, r, never))(t)
 	assert.Equal(t, "a.2", second.Host)
 	assert.Equal(t, "r", second.RunID)
 	assert.Equal(t, "127.0.0.1", second.Address)
@@ -120,8 +120,7 @@ func TestAgentsMeet(t *testing.T) {
 func TestTheHeadIsGone(t *testing.T) {
 	t.Parallel()
 	h := listen(t)
-	m, err := h.join(t.Context(), key(t, "the secret"), request("b"), never)
-	require.NoError(t, err)
+	m := must.Get(h.join(t.Context(), key(t, "the secret"), request("b"), never))(t)
 	ended, end := context.WithCancel(t.Context())
 	end()
 	h.Close(ended)
@@ -133,8 +132,7 @@ func TestTooManyConnections(t *testing.T) {
 	t.Parallel()
 	h := listen(t)
 	dial := func() net.Conn {
-		conn, err := net.Dial("tcp", h.listener.Addr().String())
-		require.NoError(t, err)
+		conn := must.Get(net.Dial("tcp", h.listener.Addr().String()))(t)
 		t.Cleanup(func() { _ = conn.Close() })
 		return conn
 	}
@@ -146,8 +144,7 @@ func TestTooManyConnections(t *testing.T) {
 	_, err := first.Read(make([]byte, 1))
 	require.Error(t, err)
 
-	config, err := tlsConfig(key(t, "the secret"), serverProtocol)
-	require.NoError(t, err)
+	config := must.Get(tlsConfig(key(t, "the secret"), serverProtocol))(t)
 	// served reports whether a connection is passed on to the server.
 	served := func(raw net.Conn) bool {
 		_, err := io.ReadFull(tls.Client(raw, config), make([]byte, 6))
@@ -168,8 +165,7 @@ func TestTheRunHasEnded(t *testing.T) {
 	t.Parallel()
 	h := listen(t)
 	right := key(t, "the secret")
-	m, err := h.join(t.Context(), right, request("b"), never)
-	require.NoError(t, err)
+	m := must.Get(h.join(t.Context(), right, request("b"), never))(t)
 	closed := make(chan struct{})
 	go func() {
 		h.Close(context.Background())
@@ -177,7 +173,7 @@ func TestTheRunHasEnded(t *testing.T) {
 	}()
 	ctx, enough := context.WithTimeout(t.Context(), time.Minute)
 	defer enough()
-	_, err = h.join(ctx, right, request("c"), func(err error) {
+	_, err := h.join(ctx, right, request("c"), func(err error) {
 		if strings.Contains(err.Error(), "the run has ended") {
 			enough()
 		}
@@ -202,23 +198,19 @@ func TestStrangers(t *testing.T) {
 		_, err = io.ReadFull(conn, b)
 		return string(b), err
 	}
-	right, err := tlsConfig(key(t, "the secret"), serverProtocol)
-	require.NoError(t, err)
-	word, err := connect(right)
-	require.NoError(t, err)
+	right := must.Get(tlsConfig(key(t, "the secret"), serverProtocol))(t)
+	word := must.Get(connect(right))(t)
 	assert.Equal(t, "server", word)
 
-	wrong, err := tlsConfig(key(t, "another"), serverProtocol)
-	require.NoError(t, err)
+	wrong := must.Get(tlsConfig(key(t, "another"), serverProtocol))(t)
 	wrong.InsecureSkipVerify = true
-	_, err = connect(wrong)
+	_, err := connect(wrong)
 	assert.ErrorContains(t, err, "remote error: tls")
 	_, err = connect(&tls.Config{InsecureSkipVerify: true, NextProtos: []string{serverProtocol}, MinVersion: tls.VersionTLS13})
 	assert.ErrorContains(t, err, "remote error: tls")
 
 	// Something else at the endpoint.
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	go func() {
 		if conn, err := l.Accept(); err == nil {
@@ -276,9 +268,8 @@ func TestRankOfTheDead(t *testing.T) {
 	h := listen(t)
 	right, r := key(t, "the secret"), request("b")
 	r.Rank = 1
-	dead, err := h.join(t.Context(), right, r, never)
-	require.NoError(t, err)
-	_, err = Join(t.Context(), JoinConfig{Endpoint: h.listener.Addr().String(), Key: right, Request: r}, never)
+	dead := must.Get(h.join(t.Context(), right, r, never))(t)
+	_, err := Join(t.Context(), JoinConfig{Endpoint: h.listener.Addr().String(), Key: right, Request: r}, never)
 	require.ErrorContains(t, err, "--node-rank 1 is that of host 1-b already", "without patience")
 	second, err := h.join(t.Context(), right, r, func(err error) {
 		assert.ErrorContains(t, err, "--node-rank 1 is that of host 1-b already")
@@ -302,8 +293,7 @@ func TestSecret(t *testing.T) {
 	_, err = Secret(file, none)
 	assert.ErrorContains(t, err, "other users can read")
 	require.NoError(t, os.Chmod(file, 0o600))
-	secret, err := Secret(file, none)
-	require.NoError(t, err)
+	secret := must.Get(Secret(file, none))(t)
 	assert.Equal(t, "sixteen bytes or more", string(secret))
 	assert.Equal(t, key(t, "one"), key(t, "one"), "the same secret makes the same")
 	_, err = Key(nil)

@@ -7,12 +7,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 func TestParse(t *testing.T) {
-	hosts, err := Parse("a:4, b,ann@c:1")
-	require.NoError(t, err)
+	hosts := must.Get(Parse("a:4, b,ann@c:1"))(t)
 	assert.Equal(t, []Host{
 		{Name: "a", Login: "a", Slots: 4}, {Name: "b", Login: "b", Slots: 1, Implied: true}, {Name: "c", Login: "ann@c", Slots: 1},
 	}, hosts)
@@ -23,8 +23,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestParseFile(t *testing.T) {
-	hosts, err := ParseFile(strings.NewReader("# hosts\na slots=4 max_slots=8\n\nb:2 # MPICH\nann@c\n"))
-	require.NoError(t, err)
+	hosts := must.Get(ParseFile(strings.NewReader("# hosts\na slots=4 max_slots=8\n\nb:2 # MPICH\nann@c\n")))(t)
 	assert.Equal(t, []Host{
 		{Name: "a", Login: "a", Slots: 4}, {Name: "b", Login: "b", Slots: 2}, {Name: "c", Login: "ann@c", Implied: true},
 	}, hosts)
@@ -43,8 +42,7 @@ func TestParseFile(t *testing.T) {
 }
 
 func TestMerge(t *testing.T) {
-	hosts, err := Parse("localhost:2,b,a:3,b,own:1")
-	require.NoError(t, err)
+	hosts := must.Get(Parse("localhost:2,b,a:3,b,own:1"))(t)
 	hosts = Merge(hosts, "own", func(name string) bool { return name == "localhost" || name == "own" })
 	assert.Equal(t, []Host{
 		{Name: "own", Login: "localhost", Slots: 3, Here: true},
@@ -57,8 +55,7 @@ func TestMerge(t *testing.T) {
 	assert.True(t, Elsewhere(hosts))
 	assert.False(t, Elsewhere(hosts[:1]))
 
-	hosts, err = ParseFile(strings.NewReader("a\na\n"))
-	require.NoError(t, err)
+	hosts = must.Get(ParseFile(strings.NewReader("a\na\n")))(t)
 	hosts = Merge(hosts, "own", func(string) bool { return false })
 	_, known = Slots(hosts)
 	assert.False(t, known, "the host has not said how many it has")
@@ -67,14 +64,12 @@ func TestMerge(t *testing.T) {
 func TestLimit(t *testing.T) {
 	given, implied := Host{Name: "a", Slots: 2}, Host{Name: "a", Slots: 1, Implied: true}
 	for _, h := range []Host{implied, given} {
-		h, err := Limit(h, 2, false)
-		require.NoError(t, err)
+		h := must.Get(Limit(h, 2, false))(t)
 		assert.Equal(t, 2, h.Slots)
 	}
 	_, err := Limit(given, 3, false)
 	assert.EqualError(t, err, "3 tasks on host a need as many slots, but it has 2; give it more, or --oversubscribe")
-	h, err := Limit(given, 3, true)
-	require.NoError(t, err)
+	h := must.Get(Limit(given, 3, true))(t)
 	assert.Equal(t, 3, h.Slots)
 }
 
@@ -110,10 +105,9 @@ func TestFill(t *testing.T) {
 		"many are pinned":        {hosts: "a:1,b:1", groups: []spec.TaskGroup{at("ps", "a:1", "a:2"), group("w", 1)}, over: true, want: "a a b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			hosts, err := Parse(c.hosts)
-			require.NoError(t, err)
+			hosts := must.Get(Parse(c.hosts))(t)
 			hosts = Merge(hosts, "own", func(name string) bool { return name == "own" })
-			err = Fill(c.groups, hosts, c.deal, c.over)
+			err := Fill(c.groups, hosts, c.deal, c.over)
 			if c.problem != "" {
 				require.EqualError(t, err, c.problem)
 				return

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 func TestCommandLine(t *testing.T) {
@@ -78,8 +80,7 @@ func TestCopyScript(t *testing.T) {
 	assert.Equal(t, 126, code, "the program was cut off")
 	assert.Equal(t, sendLine+"\n", out)
 	cached := filepath.Join(dir, ".cache", "clusterrun", "d1")
-	left, err := os.ReadDir(cached)
-	require.NoError(t, err)
+	left := must.Get(os.ReadDir(cached))(t)
 	assert.Empty(t, left)
 
 	out, code = execute(t, "sh", copyScript(b), dir, "", text+"what follows")
@@ -88,8 +89,7 @@ func TestCopyScript(t *testing.T) {
 	out, code = execute(t, "sh", copyScript(b), dir, "", "")
 	assert.Zero(t, code)
 	assert.Equal(t, "copied remote-host\n", out, "it is there")
-	info, err := os.Stat(cached)
-	require.NoError(t, err)
+	info := must.Get(os.Stat(cached))(t)
 	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm())
 }
 

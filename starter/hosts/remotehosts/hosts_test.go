@@ -24,6 +24,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workers"
 )
 
@@ -94,8 +95,7 @@ func (w *fakeWorker) Stop(context.Context) {
 func newConfig(t *testing.T) (c Config, dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	server, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	server := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { server.Close() })
 	go func() {
 		for {
@@ -111,8 +111,7 @@ func newConfig(t *testing.T) (c Config, dir string) {
 		}
 	}()
 	agent := filepath.Join(dir, "agent")
-	self, err := os.Executable()
-	require.NoError(t, err)
+	self := must.Get(os.Executable())(t)
 	require.NoError(t, os.WriteFile(agent, []byte("#!/bin/sh\necho Welcome\n"+
 		hostVariable+"="+dir+"/$1 "+self+"\n"), 0o700))
 	return Config{
@@ -133,8 +132,7 @@ func named(names ...string) (hosts []Host) {
 // left returns the directories that runs have left on a host.
 func left(t *testing.T, dir, host string) []os.DirEntry {
 	t.Helper()
-	entries, err := os.ReadDir(filepath.Join(dir, host))
-	require.NoError(t, err)
+	entries := must.Get(os.ReadDir(filepath.Join(dir, host)))(t)
 	return entries
 }
 
@@ -142,22 +140,19 @@ func noneAwaited([]string) {}
 
 func TestHosts(t *testing.T) {
 	c, dir := newConfig(t)
-	s, err := Launch(t.Context(), c, named("a", "b"), noneAwaited)
-	require.NoError(t, err)
+	s := must.Get(Launch(t.Context(), c, named("a", "b"), noneAwaited))(t)
 	require.Len(t, s.Facts(), 2)
 	assert.Positive(t, s.Facts()[1].CPUs)
 	assert.NotEmpty(t, s.Facts()[1].Address)
 	require.Len(t, left(t, dir, "a"), 1)
-	info, err := os.Stat(filepath.Join(dir, "a", left(t, dir, "a")[0].Name()))
-	require.NoError(t, err)
+	info := must.Get(os.Stat(filepath.Join(dir, "a", left(t, dir, "a")[0].Name())))(t)
 	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm(), "nobody else gets to the server through it")
 
 	logs := t.TempDir()
 	s.CopyOutput("run", "execution", logs, func(err error) { t.Error(err) })
 	require.NoError(t, s.End(t.Context()))
 	for rank, name := range []string{"a", "b"} {
-		got, err := os.ReadFile(filepath.Join(tasklog.ProcessDir(logs, 0, rank), tasklog.StdoutFile))
-		require.NoError(t, err)
+		got := must.Get(os.ReadFile(filepath.Join(tasklog.ProcessDir(logs, 0, rank), tasklog.StdoutFile)))(t)
 		assert.True(t, strings.Repeat("hello "+name+"\n", 1e5)+"unfinished" == string(got), "%d bytes", len(got))
 		assert.FileExists(t, filepath.Join(tasklog.ProcessDir(logs, 0, rank), tasklog.ErrorFile))
 		assert.Empty(t, left(t, dir, name))
@@ -169,50 +164,41 @@ func TestHosts(t *testing.T) {
 // Clients on this machine connect to ports of a host. Both directions end separately.
 func TestConnectionsToAHost(t *testing.T) {
 	c, dir := newConfig(t)
-	s, err := Launch(t.Context(), c, named("a", "b"), noneAwaited)
-	require.NoError(t, err)
+	s := must.Get(Launch(t.Context(), c, named("a", "b"), noneAwaited))(t)
 	defer s.Close()
-	clients, err := net.Listen("unix", filepath.Join(dir, "hosts"))
-	require.NoError(t, err)
+	clients := must.Get(net.Listen("unix", filepath.Join(dir, "hosts")))(t)
 	server := http.Server{Handler: s}
 	go func() { _ = server.Serve(clients) }()
 	defer server.Close()
-	service, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	service := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer service.Close()
 	connect := func(host, address string) (*net.UnixConn, *http.Response) {
-		conn, err := net.DialUnix("unix", nil, clients.Addr().(*net.UnixAddr))
-		require.NoError(t, err)
+		conn := must.Get(net.DialUnix("unix", nil, clients.Addr().(*net.UnixAddr)))(t)
 		t.Cleanup(func() { conn.Close() })
 		fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %[1]s\r\n%s: %s\r\n\r\n", address, hostservice.HostHeader, host)
-		answer, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: http.MethodConnect})
-		require.NoError(t, err)
+		answer := must.Get(http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: http.MethodConnect}))(t)
 		return conn, answer
 	}
 	conn, answer := connect("b", service.Addr().String())
 	require.Equal(t, http.StatusOK, answer.StatusCode)
-	there, err := service.Accept()
-	require.NoError(t, err)
+	there := must.Get(service.Accept())(t)
 	defer there.Close()
-	_, err = io.WriteString(conn, "question")
+	_, err := io.WriteString(conn, "question")
 	require.NoError(t, err)
 	require.NoError(t, conn.CloseWrite())
-	got, err := io.ReadAll(there)
-	require.NoError(t, err)
+	got := must.Get(io.ReadAll(there))(t)
 	assert.Equal(t, "question", string(got))
 	_, err = io.WriteString(there, "answer")
 	require.NoError(t, err)
 	require.NoError(t, there.Close())
-	got, err = io.ReadAll(conn)
-	require.NoError(t, err)
+	got = must.Get(io.ReadAll(conn))(t)
 	assert.Equal(t, "answer", string(got))
 
 	_, answer = connect("c", service.Addr().String())
 	assert.Equal(t, http.StatusNotFound, answer.StatusCode)
 	require.NoError(t, service.Close())
 	_, answer = connect("a", service.Addr().String())
-	text, err := io.ReadAll(answer.Body)
-	require.NoError(t, err)
+	text := must.Get(io.ReadAll(answer.Body))(t)
 	assert.Contains(t, string(text), "serves no commands now")
 }
 
@@ -221,8 +207,7 @@ func TestStdin(t *testing.T) {
 	c, _ := newConfig(t)
 	hosts := named("a", "b")
 	hosts[0].Options.Stdin, hosts[1].Options.Stdin = "a", "unread"
-	s, err := Launch(t.Context(), c, hosts, noneAwaited)
-	require.NoError(t, err)
+	s := must.Get(Launch(t.Context(), c, hosts, noneAwaited))(t)
 	logs, want := t.TempDir(), strings.Repeat("line\n", 1e6)
 	s.CopyOutput("run", "execution", logs, func(err error) { t.Error(err) })
 	told := make(chan error, 1)
@@ -232,8 +217,7 @@ func TestStdin(t *testing.T) {
 	<-unread.full
 	require.NoError(t, s.End(t.Context()))
 	require.ErrorIs(t, <-told, io.ErrNoProgress)
-	got, err := os.ReadFile(filepath.Join(tasklog.ProcessDir(logs, 0, 0), tasklog.StderrFile))
-	require.NoError(t, err)
+	got := must.Get(os.ReadFile(filepath.Join(tasklog.ProcessDir(logs, 0, 0), tasklog.StderrFile)))(t)
 	assert.True(t, want == string(got), "%d bytes", len(got))
 	assert.FileExists(t, filepath.Join(tasklog.ProcessDir(logs, 0, 1), tasklog.StdoutFile))
 }
@@ -292,13 +276,12 @@ func TestAHostThatHangs(t *testing.T) {
 // A lost host is reported, and its output is incomplete.
 func TestALostHost(t *testing.T) {
 	c, dir := newConfig(t)
-	s, err := Launch(t.Context(), c, named("a", "b"), noneAwaited)
-	require.NoError(t, err)
+	s := must.Get(Launch(t.Context(), c, named("a", "b"), noneAwaited))(t)
 	s.CopyOutput("run", "execution", t.TempDir(), func(err error) { t.Error(err) })
 	s.all[1].process.kill()
 	require.EqualError(t, <-s.Lost(), "host b: agent: signal: killed")
 	require.Eventually(t, func() bool { return len(left(t, dir, "b")) == 0 }, 10*time.Second, time.Millisecond, "it sees that")
-	err = s.End(t.Context())
+	err := s.End(t.Context())
 	var incomplete *IncompleteError
 	require.ErrorAs(t, err, &incomplete)
 	require.EqualError(t, err, "the output of host b is incomplete: its connection has ended")
@@ -307,8 +290,7 @@ func TestALostHost(t *testing.T) {
 // Hosts stop on request without the server, and report why they end.
 func TestStopAll(t *testing.T) {
 	c, _ := newConfig(t)
-	s, err := Launch(t.Context(), c, named("a"), noneAwaited)
-	require.NoError(t, err)
+	s := must.Get(Launch(t.Context(), c, named("a"), noneAwaited))(t)
 	defer s.Close()
 	s.StopAll(t.Context(), supervisor.StopAll{Stops: supervisor.Stops{Stop: supervisor.Stop{Signal: 7}}})
 	require.EqualError(t, <-s.Lost(), "host a: agent: told to stop with signal 7")
@@ -320,8 +302,7 @@ func TestFacts(t *testing.T) {
 	assert.Equal(t, "10.0.0.1", f.Peer)
 	assert.Equal(t, "10.0.0.2", f.Address)
 	assert.Equal(t, "CUDA_VISIBLE_DEVICES", f.GPUsLimitedBy)
-	own, err := os.Hostname()
-	require.NoError(t, err)
+	own := must.Get(os.Hostname())(t)
 	assert.Equal(t, own, factsOf([]string{"SSH_CONNECTION=127.0.0.1 5555 127.0.0.1 22"}, isOwn).Address, "others cannot reach that")
 	assert.Equal(t, own, factsOf([]string{"SSH_CONNECTION=10.0.0.1 5555 10.0.0.9 22"}, isOwn).Address, "it is of a session on another machine")
 	assert.Equal(t, own, factsOf(nil, isOwn).Address)
@@ -332,8 +313,7 @@ func TestOutputStaysInTheLogs(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, appendTo(dir, piece{Path: "attempt_0/0/stdout.log", Data: []byte("a")}, map[string]bool{}))
 	require.NoError(t, appendTo(dir, piece{Path: "attempt_0/0/stdout.log", Data: []byte("b")}, map[string]bool{}))
-	got, err := os.ReadFile(filepath.Join(dir, "attempt_0/0/stdout.log"))
-	require.NoError(t, err)
+	got := must.Get(os.ReadFile(filepath.Join(dir, "attempt_0/0/stdout.log")))(t)
 	assert.Equal(t, "ab", string(got))
 	for _, path := range []string{"../x", "/etc/x", "a/../../x"} {
 		assert.ErrorContains(t, appendTo(dir, piece{Path: path}, map[string]bool{}), "outside of the logs", path)
@@ -361,8 +341,7 @@ func TestAHostWithALongHome(t *testing.T) {
 	s.close()
 	_, err = os.Stat(filepath.Dir(socket))
 	require.ErrorIs(t, err, os.ErrNotExist, "nothing of the run is left")
-	left, err := os.ReadDir(s.Parent)
-	require.NoError(t, err)
+	left := must.Get(os.ReadDir(s.Parent))(t)
 	assert.Empty(t, left)
 }
 

@@ -11,6 +11,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // ours lists the flags of the tests' command that take values.
@@ -83,8 +85,7 @@ func reference() string {
 // The help topic contains the table of the flags. CLUSTERRUN_REWRITE=1 rewrites it.
 func TestTopic(t *testing.T) {
 	const path = "../../help/topics/reference/mpirun.md"
-	topic, err := os.ReadFile(path)
-	require.NoError(t, err)
+	topic := must.Get(os.ReadFile(path))(t)
 	table := regexp.MustCompile(`(?m)^\| flag .*\n(\|.*\n)+`)
 	require.Len(t, table.FindAll(topic, -1), 1)
 	if os.Getenv("CLUSTERRUN_REWRITE") != "" {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/text/shellword"
 )
 
@@ -196,8 +197,7 @@ var update = goflag.Bool("update", false, "write the table of the topic anew")
 // The topic lists the flags as they are.
 func TestTopic(t *testing.T) {
 	const path, head = "../../help/topics/start/torchrun.md", "| flag | here |\n| --- | --- |\n"
-	b, err := os.ReadFile(path)
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(path))(t)
 	before, rest, found := strings.Cut(string(b), head)
 	require.True(t, found)
 	var table strings.Builder

@@ -15,6 +15,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/record"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -44,8 +45,7 @@ func rounds() []starter.Round {
 
 // A trace is valid OpenTelemetry: its own types know all fields, and their values are right.
 func TestTrace(t *testing.T) {
-	text, err := json.Marshal(New(failed(), rounds(), "training"))
-	require.NoError(t, err)
+	text := must.Get(json.Marshal(New(failed(), rounds(), "training")))(t)
 	var read otlp.TracesData
 	require.NoError(t, protojson.Unmarshal(text, &read), "%s", text)
 	require.Len(t, read.ResourceSpans, 1)
@@ -113,12 +113,10 @@ func TestCollectorOf(t *testing.T) {
 		"https://tempo/otlp/v1/traces":    {"OTEL_EXPORTER_OTLP_ENDPOINT": "https://tempo/otlp"},
 		"http://here:1/as/it/is?q":        {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://here:1/as/it/is?q", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://other"},
 	} {
-		c, err := of(variables)
-		require.NoError(t, err)
+		c := must.Get(of(variables))(t)
 		assert.Equal(t, want, c.URL)
 	}
-	c, err := of(map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "a=1, authorization=Bearer%20x", "OTEL_EXPORTER_OTLP_TRACES_HEADERS": "a=2"})
-	require.NoError(t, err)
+	c := must.Get(of(map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "a=1, authorization=Bearer%20x", "OTEL_EXPORTER_OTLP_TRACES_HEADERS": "a=2"}))(t)
 	assert.Equal(t, http.Header{"A": {"2"}, "Authorization": {"Bearer x"}}, c.Headers)
 	for _, wrong := range []map[string]string{
 		{"OTEL_EXPORTER_OTLP_ENDPOINT": "jaeger:4318"}, {"OTEL_EXPORTER_OTLP_ENDPOINT": "grpc://jaeger"},

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -50,8 +51,7 @@ func Check(t *testing.T, q Queue) {
 	t.Cleanup(cancel)
 	s := &script{Queue: q, T: t, ctx: ctx, ended: map[uint64]string{}, client: closurequeue.NewClient(q.Server, q.Run), q: q.Open()}
 	t.Cleanup(s.q.Close)
-	start, err := s.client.Here(ctx)
-	require.NoError(t, err)
+	start := must.Get(s.client.Here(ctx))(t)
 	for _, part := range []struct {
 		name string
 		run  func(*script)
@@ -84,21 +84,17 @@ func of(function string, args ...any) closure.Closure {
 
 func (s *script) schedule(c closure.Closure) (*closurequeue.Remote, uint64) {
 	s.Helper()
-	r, err := s.q.Schedule(s.ctx, c)
-	require.NoError(s, err)
-	id, err := r.ID(s.ctx)
-	require.NoError(s, err)
+	r := must.Get(s.q.Schedule(s.ctx, c))(s)
+	id := must.Get(r.ID(s.ctx))(s)
 	return r, id
 }
 
 // value waits for the value of a closure.
 func (s *script) value(want string, r *closurequeue.Remote) {
 	s.Helper()
-	v, err := r.Wait(s.ctx)
-	require.NoError(s, err)
+	v := must.Get(r.Wait(s.ctx))(s)
 	assert.JSONEq(s, want, string(v))
-	id, err := r.ID(s.ctx)
-	require.NoError(s, err)
+	id := must.Get(r.ID(s.ctx))(s)
 	s.ended[id] = want
 }
 
@@ -111,8 +107,7 @@ func (s *script) failed(kind, message string, r *closurequeue.Remote) {
 		assert.Equal(s, kind, e.Kind)
 	}
 	assert.Contains(s, e.Message, message)
-	id, err := r.ID(s.ctx)
-	require.NoError(s, err)
+	id := must.Get(r.ID(s.ctx))(s)
 	s.ended[id] = message
 }
 
@@ -133,23 +128,19 @@ func (s *script) awaits(what string, stands func(closure.QueueStatus) bool) {
 }
 
 func values(s *script) {
-	before, err := s.q.Status(s.ctx)
-	require.NoError(s, err)
+	before := must.Get(s.q.Status(s.ctx))(s)
 	assert.Equal(s, closure.QueueCounts{}, before.Counts)
 	require.NoError(s, s.q.Join(s.ctx), "nothing was scheduled")
 	for i := range 20 {
 		r, id := s.schedule(of("square", i))
 		assert.Equal(s, uint64(i)+1, id, "in the order in which they were scheduled")
-		square, err := json.Marshal(i * i)
-		require.NoError(s, err)
+		square := must.Get(json.Marshal(i * i))(s)
 		s.value(string(square), r)
 	}
 	require.NoError(s, s.q.Join(s.ctx))
-	done, err := s.q.Done(s.ctx)
-	require.NoError(s, err)
+	done := must.Get(s.q.Done(s.ctx))(s)
 	assert.True(s, done)
-	after, err := s.q.Status(s.ctx)
-	require.NoError(s, err)
+	after := must.Get(s.q.Status(s.ctx))(s)
 	assert.EqualValues(s, 20, after.Counts.Scheduled)
 	assert.EqualValues(s, 20, after.Counts.Finished)
 }
@@ -202,10 +193,8 @@ func keys(s *script) {
 	s.value("25", first)
 	second := keyed("square", 6, closure.Options{Key: "key"})
 	s.value("25", second)
-	a, err := first.ID(s.ctx)
-	require.NoError(s, err)
-	b, err := second.ID(s.ctx)
-	require.NoError(s, err)
+	a := must.Get(first.ID(s.ctx))(s)
+	b := must.Get(second.ID(s.ctx))(s)
 	assert.Equal(s, a, b)
 	s.failed("", "the first time", keyed("fail", "the first time", closure.Options{Key: "fails"}))
 	s.failed("", "the first time", keyed("square", 7, closure.Options{Key: "fails"}))
@@ -215,29 +204,25 @@ func keys(s *script) {
 func cancelling(s *script) {
 	holds, id := s.schedule(of("hold", "cancelled"))
 	s.awaits("it is being called", func(q closure.QueueStatus) bool { return q.Counts.Executing+q.Counts.GivenOut == 1 })
-	a, err := s.q.Cancel(s.ctx, id)
-	require.NoError(s, err)
+	a := must.Get(s.q.Cancel(s.ctx, id))(s)
 	assert.Equal(s, 1, a.Cancelled+a.Told)
 	s.failed(closure.ErrCancelled, closure.TextCancelled, holds)
 	// The history shows an outcome before the workflow has applied it.
 	s.awaits("the queue has its outcome", func(q closure.QueueStatus) bool { return q.Counts.Executing+q.Counts.GivenOut == 0 })
-	a, err = s.q.Cancel(s.ctx, id, 1)
-	require.NoError(s, err)
+	a = must.Get(s.q.Cancel(s.ctx, id, 1))(s)
 	assert.Zero(s, a.Cancelled+a.Told, "they have ended")
 	require.NoError(s, s.q.Join(s.ctx))
 }
 
 func pauses(s *script) {
-	status, err := s.q.Pause(s.ctx, "for a test")
-	require.NoError(s, err)
+	status := must.Get(s.q.Pause(s.ctx, "for a test"))(s)
 	assert.Equal(s, closure.QueuePaused, status.State)
 	waits, _ := s.schedule(of("square", 8))
 	goes, id := s.schedule(of("square", 9))
-	a, err := s.q.Cancel(s.ctx, id)
-	require.NoError(s, err)
+	a := must.Get(s.q.Cancel(s.ctx, id))(s)
 	assert.Equal(s, 1, a.Cancelled, "nobody had it yet")
 	s.failed(closure.ErrCancelled, closure.TextCancelled, goes)
-	_, err = s.q.Resume(s.ctx)
+	_, err := s.q.Resume(s.ctx)
 	require.NoError(s, err)
 	s.value("64", waits)
 	require.NoError(s, s.q.Join(s.ctx))
@@ -246,15 +231,12 @@ func pauses(s *script) {
 // resources expects that a resource is made once in each task that uses it, and stays until no
 // closure needs it.
 func resources(s *script) {
-	id, err := s.q.CreateResource(s.ctx, closure.Resource{Function: "counter", Args: []byte("[10]")})
-	require.NoError(s, err)
-	text, err := json.Marshal([]any{map[string]uint64{closure.ResourceKey: id}})
-	require.NoError(s, err)
+	id := must.Get(s.q.CreateResource(s.ctx, closure.Resource{Function: "counter", Args: []byte("[10]")}))(s)
+	text := must.Get(json.Marshal([]any{map[string]uint64{closure.ResourceKey: id}}))(s)
 	counted := map[string]int{}
 	for range 5 {
 		r, _ := s.schedule(closure.Closure{Function: "count", Args: text, Resources: []uint64{id}})
-		v, err := r.Wait(s.ctx)
-		require.NoError(s, err)
+		v := must.Get(r.Wait(s.ctx))(s)
 		var task string
 		var n int
 		require.NoError(s, json.Unmarshal(v, &[]any{&task, &n}))
@@ -270,14 +252,11 @@ func resources(s *script) {
 func anotherExecution(s *script) {
 	holds, id := s.schedule(of("hold", "long"))
 	s.awaits("it is being called", func(q closure.QueueStatus) bool { return q.Counts.Executing+q.Counts.GivenOut == 1 })
-	before, err := s.q.Status(s.ctx)
-	require.NoError(s, err)
+	before := must.Get(s.q.Status(s.ctx))(s)
 	s.ContinueAsNew(s.q)
-	after, err := s.q.Status(s.ctx)
-	require.NoError(s, err)
+	after := must.Get(s.q.Status(s.ctx))(s)
 	require.Greater(s, len(after.Executions), len(before.Executions))
-	found, err := s.client.Find(s.ctx, id)
-	require.NoError(s, err)
+	found := must.Get(s.client.Find(s.ctx, id))(s)
 	assert.Empty(s, found, "it goes on")
 	s.Release("long")
 	s.value(`"long"`, holds)
@@ -291,15 +270,13 @@ func (s *script) found() {
 	for id := range s.ended {
 		ids = append(ids, id)
 	}
-	found, err := s.client.Find(s.ctx, ids...)
-	require.NoError(s, err)
+	found := must.Get(s.client.Find(s.ctx, ids...))(s)
 	for id, want := range s.ended {
 		s.outcome(want, found[id])
 	}
 	q := s.Open()
 	defer q.Close()
-	r, err := q.Fetch(s.ctx, 4)
-	require.NoError(s, err)
+	r := must.Get(q.Fetch(s.ctx, 4))(s)
 	s.value("9", r)
 }
 
@@ -324,8 +301,7 @@ func theEnd(s *script) {
 	s.awaits("it has ended", func(q closure.QueueStatus) bool { return q.State == closure.QueueEnded })
 	_, err = s.client.Schedule(s.ctx, closure.ScheduleRequest{Client: "late", Batch: 1, Closures: []closure.Closure{of("square", 1)}})
 	require.ErrorIs(s, err, closurequeue.ErrRunEnded)
-	status, err := s.q.Status(s.ctx)
-	require.NoError(s, err)
+	status := must.Get(s.q.Status(s.ctx))(s)
 	c := status.Counts
 	assert.Equal(s, c.Scheduled, c.Finished+c.Failed+c.Cancelled)
 	s.found()
@@ -334,8 +310,7 @@ func theEnd(s *script) {
 // following expects that a client that follows the history from a position before the first
 // closure receives all outcomes. The first one received for a closure counts.
 func following(s *script, from closurequeue.Position) {
-	again, err := closurequeue.ParsePosition(from.String())
-	require.NoError(s, err)
+	again := must.Get(closurequeue.ParsePosition(from.String()))(s)
 	require.Equal(s, from, again)
 	all := map[uint64]bool{}
 	for id := range s.ended {
@@ -343,7 +318,7 @@ func following(s *script, from closurequeue.Position) {
 	}
 	told := map[uint64]closure.Outcome{}
 	var places []closurequeue.Position
-	err = s.client.Follow(s.ctx, from, func(n closurequeue.News) error {
+	err := s.client.Follow(s.ctx, from, func(n closurequeue.News) error {
 		places = append(places, n.At)
 		n.Each(all, func(o closure.Outcome) {
 			if _, before := told[o.ID]; !before {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/contract"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -45,8 +46,7 @@ func TestQueueInput(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			env := func(name string) string { return map[string]string{spec.EnvTransientFailures: test.env}[name] }
 			for _, s := range []*spec.RunSpec{&test.spec, test.spec.WithDefaults()} {
-				in, err := NewQueueInput(s, run, env)
-				require.NoError(t, err)
+				in := must.Get(NewQueueInput(s, run, env))(t)
 				assert.Equal(t, QueueInput{Run: run, QueueSize: test.size, TransientUnavailable: test.times}, in)
 			}
 		})
@@ -130,33 +130,26 @@ func TestListsOfFunctionsAreWrittenOnce(t *testing.T) {
 		m.Serving = append(m.Serving, ServingTask{Task: spec.TaskName("worker", i), Process: "p", Slots: 1, Functions: functions})
 		s.Workers = append(s.Workers, WorkerStatus{Task: spec.TaskName("worker", i), Host: "h", Serving: true, Slots: 1, Functions: functions})
 	}
-	text, err := json.Marshal(m)
-	require.NoError(t, err)
+	text := must.Get(json.Marshal(m))(t)
 	assert.Less(t, len(text), 512<<10)
-	var heard ServingMessage
-	require.NoError(t, json.Unmarshal(text, &heard))
+	heard := must.JSON[ServingMessage](t, text)
 	assert.Equal(t, m, heard)
 
-	text, err = json.Marshal(&s)
-	require.NoError(t, err)
+	text = must.Get(json.Marshal(&s))(t)
 	assert.Less(t, len(text), 512<<10)
-	var told QueueStatus
-	require.NoError(t, json.Unmarshal(text, &told))
+	told := must.JSON[QueueStatus](t, text)
 	assert.Equal(t, s, told)
 }
 
 // Short lists of functions stay with their tasks.
 func TestShortListsOfFunctionsStayWithTheirTasks(t *testing.T) {
 	two := []ServingTask{{Task: "worker-0", Functions: []string{"f"}}, {Task: "worker-1", Functions: []string{"f"}}}
-	text, err := json.Marshal(ServingMessage{Host: "h", Serving: two})
-	require.NoError(t, err)
+	text := must.Get(json.Marshal(ServingMessage{Host: "h", Serving: two}))(t)
 	assert.JSONEq(t, `{"host": "h", "queue": "", "seq": 0, "serving": [
 		{"task": "worker-0", "process": "", "slots": 0, "functions": ["f"]}, {"task": "worker-1", "process": "", "slots": 0, "functions": ["f"]}]}`, string(text))
-	var m ServingMessage
-	require.NoError(t, json.Unmarshal(text, &m))
+	m := must.JSON[ServingMessage](t, text)
 	assert.Equal(t, two, m.Serving)
-	text, err = json.Marshal(ServingMessage{Over: "x"})
-	require.NoError(t, err)
+	text = must.Get(json.Marshal(ServingMessage{Over: "x"}))(t)
 	assert.JSONEq(t, `{"host": "", "queue": "", "seq": 0, "serving": null, "over": "x"}`, string(text))
 }
 

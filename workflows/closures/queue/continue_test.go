@@ -18,6 +18,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/closures/queue"
 	"github.com/clusterrun/clusterrun/workflows/closures/rules"
@@ -61,11 +62,9 @@ const continuedQueue = "../../testdata/replay/v0.5.0/closures-continued.json"
 
 func historyOf(t *testing.T, file string) *historypb.History {
 	t.Helper()
-	f, err := os.Open(file)
-	require.NoError(t, err)
+	f := must.Get(os.Open(file))(t)
 	defer f.Close()
-	history, err := client.HistoryFromJSON(f, client.HistoryJSONOptions{})
-	require.NoError(t, err)
+	history := must.Get(client.HistoryFromJSON(f, client.HistoryJSONOptions{}))(t)
 	return history
 }
 
@@ -108,20 +107,17 @@ func continuedWith(t *testing.T, history *historypb.History, news ...*historypb.
 	task[4].GetWorkflowExecutionContinuedAsNewEventAttributes().WorkflowTaskCompletedEventId = task[2].EventId
 
 	var end continuing
-	r, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{Interceptors: []interceptor.WorkerInterceptor{&end}})
-	require.NoError(t, err)
+	r := must.Get(worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{Interceptors: []interceptor.WorkerInterceptor{&end}}))(t)
 	r.RegisterWorkflowWithOptions(queue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
 	require.NoError(t, r.ReplayWorkflowHistory(nil, history))
 	require.Len(t, end.args, 2, "it has continued as new")
-	next, err := queue.Unpack(end.args[1].([]byte))
-	require.NoError(t, err)
+	next := must.Get(queue.Unpack(end.args[1].([]byte)))(t)
 	return rules.Restore(rules.ConfigOf(end.args[0].(closure.QueueInput)), next.Queue).Status()
 }
 
 func signaled(t *testing.T, m closure.ServingMessage) *historypb.HistoryEvent {
 	t.Helper()
-	input, err := converter.GetDefaultDataConverter().ToPayloads(m)
-	require.NoError(t, err)
+	input := must.Get(converter.GetDefaultDataConverter().ToPayloads(m))(t)
 	return &historypb.HistoryEvent{
 		EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED,
 		Attributes: &historypb.HistoryEvent_WorkflowExecutionSignaledEventAttributes{
@@ -132,8 +128,7 @@ func signaled(t *testing.T, m closure.ServingMessage) *historypb.HistoryEvent {
 
 func completed(t *testing.T, scheduled int64, result closure.LeaseResult) []*historypb.HistoryEvent {
 	t.Helper()
-	out, err := converter.GetDefaultDataConverter().ToPayloads(result)
-	require.NoError(t, err)
+	out := must.Get(converter.GetDefaultDataConverter().ToPayloads(result))(t)
 	return []*historypb.HistoryEvent{
 		{
 			EventType: enumspb.EVENT_TYPE_ACTIVITY_TASK_STARTED,
@@ -190,8 +185,7 @@ func TestWhetherAQueueIsTooLargeIsRecorded(t *testing.T) {
 		}
 	}
 	require.NotNil(t, last)
-	data, err := converter.GetDefaultDataConverter().ToPayloads(closure.DecidedOutcomes{TooLarge: true})
-	require.NoError(t, err)
+	data := must.Get(converter.GetDefaultDataConverter().ToPayloads(closure.DecidedOutcomes{TooLarge: true}))(t)
 	last.GetMarkerRecordedEventAttributes().Details["data"] = data
 	require.ErrorContains(t, replay(), "nondeterministic", "it would have stayed")
 }

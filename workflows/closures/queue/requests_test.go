@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/closures/queue"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -161,8 +162,7 @@ func TestDetailsFenceWhatUsersSay(t *testing.T) {
 		w.UpdateWorkflowNoRejection(closure.UpdatePauseQueue, "", t, closure.PauseRequest{Paused: true, Reason: "<b>__full__"})
 	}, time.Second)
 	w.RegisterDelayedCallback(func() {
-		v, err := w.QueryWorkflow("__temporal_workflow_metadata")
-		require.NoError(t, err)
+		v := must.Get(w.QueryWorkflow("__temporal_workflow_metadata"))(t)
 		var m sdkpb.WorkflowMetadata
 		require.NoError(t, v.Get(&m))
 		assert.Contains(t, m.GetCurrentDetails(), "· `<b>__full__` ·")

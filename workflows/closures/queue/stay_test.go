@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/closures/queue"
 	"github.com/clusterrun/clusterrun/workflows/closures/rules"
@@ -71,8 +72,7 @@ func (q *longQueue) carried() (payloads []*commonpb.Payload, executions []closur
 	var in closure.QueueInput
 	var packed []byte
 	require.NoError(q.t, converter.GetDefaultDataConverter().FromPayloads(again.Input, &in, &packed))
-	r, err := queue.Unpack(packed)
-	require.NoError(q.t, err)
+	r := must.Get(queue.Unpack(packed))(q.t)
 	return again.Input.Payloads, r.Executions, rules.Restore(rules.ConfigOf(in), r.Queue)
 }
 
@@ -133,10 +133,8 @@ func TestExecutionsAreBounded(t *testing.T) {
 		earlier = append(earlier, closure.QueueExecution{RunID: fmt.Sprintf("01a1ffcc-%04x-%04x-%04x-%012x", i, rand.Uint32()>>16, rand.Uint32()>>16, rand.Uint64()>>16), First: 1000 * i, Last: 1000*i + 1999})
 	}
 	run := func(before []closure.QueueExecution) []closure.QueueExecution {
-		empty, err := rules.New(rules.Config{}).Snapshot()
-		require.NoError(t, err)
-		packed, err := queue.Pack(queue.Resumption{Executions: before, Queue: empty})
-		require.NoError(t, err)
+		empty := must.Get(rules.New(rules.Config{}).Snapshot())(t)
+		packed := must.Get(queue.Pack(queue.Resumption{Executions: before, Queue: empty}))(t)
 		q := newLongQueue(t)
 		q.SetContinueAsNewSuggested(true)
 		q.ExecuteWorkflow(closure.QueueType, closure.QueueInput{}, packed)

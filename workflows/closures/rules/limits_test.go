@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -23,8 +24,7 @@ func one(client string, batch uint64, o *closure.Options) closure.ScheduleReques
 
 func first(t *testing.T, call *Call[closure.ScheduleAnswer]) uint64 {
 	t.Helper()
-	a, err := call.Answer()
-	require.NoError(t, err)
+	a := must.Get(call.Answer())(t)
 	return a.First
 }
 
@@ -52,16 +52,14 @@ func TestOwedClientsAreKept(t *testing.T) {
 	q.Serving(closure.ServingMessage{Host: "a", Queue: "a", Seq: 1, Serving: []closure.ServingTask{{Task: "worker-0", Slots: 1, Functions: []string{"f"}}}})
 	q.Actions()
 	q.LeaseEnded(1, closure.LeaseResult{Outcomes: []closure.Outcome{{ID: 1, Kind: closure.OutcomeError, Error: &closure.Error{Message: "no"}}}})
-	a, err := q.Join(closure.WaitRequest{Client: "asks", Call: 1}).Answer()
-	require.NoError(t, err)
+	a := must.Get(q.Join(closure.WaitRequest{Client: "asks", Call: 1}).Answer())(t)
 	require.ErrorContains(t, a.Raised, "no")
 	pool := &closure.Options{Detached: true}
 	for i := range 1500 {
 		q.Schedule(one(fmt.Sprint("client-", i), 1, pool))
 	}
 	assert.Len(t, q.clients.list, maxClients)
-	a, err = q.Done(closure.WaitRequest{Client: "owed", Call: 1}).Answer()
-	require.NoError(t, err)
+	a = must.Get(q.Done(closure.WaitRequest{Client: "owed", Call: 1}).Answer())(t)
 	require.ErrorContains(t, a.Raised, "no")
 }
 
@@ -70,8 +68,7 @@ func TestForgottenEpochs(t *testing.T) {
 	q := New(Config{})
 	r := one("c", 5, nil)
 	r.Epoch = 7
-	a, err := q.Schedule(r).Answer()
-	require.NoError(t, err)
+	a := must.Get(q.Schedule(r).Answer())(t)
 	assert.Equal(t, closure.ScheduleAnswer{First: 1, Epoch: 7}, a)
 }
 
@@ -117,8 +114,7 @@ func TestKeysAreRememberedOrRefused(t *testing.T) {
 	batch := uint64(1000)
 	for i := range twice / 100 {
 		batch++
-		a, err := q.Schedule(request(batch, 100*i)).Answer()
-		require.NoError(t, err)
+		a := must.Get(q.Schedule(request(batch, 100*i)).Answer())(t)
 		require.Len(t, a.Known, 100)
 	}
 	require.EqualValues(t, twice, q.Status().Counts.Scheduled)
@@ -286,8 +282,7 @@ func TestResourcesAreBounded(t *testing.T) {
 	r := closure.ResourceRequest{Client: "c", Resource: closure.Resource{Function: "f", Args: []byte(`["` + strings.Repeat("x", 100<<10) + `"]`)}}
 	for i := range uint64(2) {
 		r.Number = i + 1
-		a, err := q.CreateResource(r)
-		require.NoError(t, err)
+		a := must.Get(q.CreateResource(r))(t)
 		require.Equal(t, i+1, a.ID)
 	}
 	r.Number = 3
@@ -295,8 +290,7 @@ func TestResourcesAreBounded(t *testing.T) {
 	require.ErrorContains(t, err, "Reuse resources in many closures")
 	// It was not taken, so its number is free.
 	r.Resource.Args = nil
-	a, err := q.CreateResource(r)
-	require.NoError(t, err)
+	a := must.Get(q.CreateResource(r))(t)
 	require.Equal(t, uint64(3), a.ID)
 	_, err = q.CreateResource(closure.ResourceRequest{Client: "c", Number: 4, Resource: closure.Resource{Function: "f", ID: 9}})
 	require.ErrorContains(t, err, "resource.id: is set; leave it out")
@@ -312,8 +306,7 @@ func TestReleasedResourcesLeaveNothing(t *testing.T) {
 	serve(1)
 	var sizes []int
 	for i := range uint64(30_000) {
-		a, err := q.CreateResource(closure.ResourceRequest{Client: "c", Number: i + 1, Resource: closure.Resource{Function: "f", Args: []byte(`["` + strings.Repeat("x", 100) + `"]`)}})
-		require.NoError(t, err)
+		a := must.Get(q.CreateResource(closure.ResourceRequest{Client: "c", Number: i + 1, Resource: closure.Resource{Function: "f", Args: []byte(`["` + strings.Repeat("x", 100) + `"]`)}}))(t)
 		require.Equal(t, i+1, a.ID, "no ID is given twice")
 		if i%100 == 0 {
 			q.Schedule(closure.ScheduleRequest{Client: "c", Batch: i + 1, Closures: []closure.Closure{{Function: "f", Resources: []uint64{a.ID}}}})
@@ -350,8 +343,7 @@ func TestAHostHearsOfManyReleases(t *testing.T) {
 	const n = 200
 	wanted := closure.Closure{Function: "f"}
 	for i := range uint64(n) {
-		a, err := q.CreateResource(closure.ResourceRequest{Client: "c", Number: i + 1, Resource: closure.Resource{Function: "f"}})
-		require.NoError(t, err)
+		a := must.Get(q.CreateResource(closure.ResourceRequest{Client: "c", Number: i + 1, Resource: closure.Resource{Function: "f"}}))(t)
 		wanted.Resources = append(wanted.Resources, a.ID)
 	}
 	q.Schedule(closure.ScheduleRequest{Client: "c", Batch: 1, Closures: []closure.Closure{wanted}})
@@ -389,8 +381,7 @@ func TestLineIsBounded(t *testing.T) {
 	require.ErrorIs(t, err, ErrTooMany)
 	require.ErrorIs(t, q.CheckSchedule(one("c", 2, nil)), ErrTooMany)
 	q.Cancel(closure.CancelRequest{})
-	a, err := q.Join(closure.WaitRequest{Client: "c", Call: 1}).Answer()
-	require.NoError(t, err)
+	a := must.Get(q.Join(closure.WaitRequest{Client: "c", Call: 1}).Answer())(t)
 	require.True(t, a.Done)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -22,16 +23,14 @@ import (
 // brings back.
 func packed(t testing.TB, q *Queue) ([]byte, *Queue) {
 	t.Helper()
-	snapshot, err := q.Snapshot()
-	require.NoError(t, err)
+	snapshot := must.Get(q.Snapshot())(t)
 	var text, b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	e := json.NewEncoder(io.MultiWriter(&text, z))
 	e.SetEscapeHTML(false)
 	require.NoError(t, e.Encode(snapshot))
 	require.NoError(t, z.Close())
-	var read Snapshot
-	require.NoError(t, json.Unmarshal(text.Bytes(), &read))
+	read := must.JSON[Snapshot](t, text.Bytes())
 	return b.Bytes(), Restore(q.config, &read)
 }
 

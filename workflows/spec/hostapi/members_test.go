@@ -6,7 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // members returns n tasks on hosts of 40 each.
@@ -27,18 +28,13 @@ func TestMembersAsJSON(t *testing.T) {
 	many[17].Address, many[18].Address, many[19].Address = "[fe80::1]:80", "", "nowhere:http"
 	many[200].LocalRank = 3
 	for _, m := range []Members{nil, few, many} {
-		b, err := json.Marshal(Cluster{Members: m})
-		require.NoError(t, err)
-		var c Cluster
-		require.NoError(t, json.Unmarshal(b, &c))
+		b := must.Get(json.Marshal(Cluster{Members: m}))(t)
+		c := must.JSON[Cluster](t, b)
 		assert.Equal(t, m, c.Members)
 	}
-	b, err := json.Marshal(few)
-	require.NoError(t, err)
-	old, err := json.Marshal([]Member(few))
-	require.NoError(t, err)
+	b := must.Get(json.Marshal(few))(t)
+	old := must.Get(json.Marshal([]Member(few)))(t)
 	assert.Equal(t, string(old), string(b), "other versions read it")
-	b, err = json.Marshal(many)
-	require.NoError(t, err)
+	b = must.Get(json.Marshal(many))(t)
 	assert.Less(t, len(b), 12*len(many), "every host of the run is told it")
 }

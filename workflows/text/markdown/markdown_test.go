@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 func TestTracebacksAreFenced(t *testing.T) {
@@ -76,8 +78,7 @@ func FuzzNothingGetsOut(f *testing.F) {
 		} else {
 			assert.True(t, isPlain(in))
 		}
-		b, err := json.Marshal(in)
-		require.NoError(t, err)
+		b := must.Get(json.Marshal(in))(t)
 		assert.LessOrEqual(t, len(b), 100+len("``````  ")+len("\"\""))
 	})
 }

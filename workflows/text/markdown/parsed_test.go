@@ -12,6 +12,8 @@ import (
 	"github.com/yuin/goldmark/extension"
 	east "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/text"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // node is a node of the tree that a parser of GitHub's Markdown, which the Web UI uses too,
@@ -106,12 +108,10 @@ func FuzzParsed(f *testing.F) {
 		for _, made := range []string{Workflow("name", text, text, text), Below("name", text, text)} {
 			link := parse(made).only(t, "Paragraph").only(t, "Link")
 			assert.Equal(t, "name", link.said(t))
-			target, err := url.Parse(link.target)
-			require.NoError(t, err)
+			target := must.Get(url.Parse(link.target))(t)
 			parts := strings.Split(target.EscapedPath(), "/")
 			require.Greater(t, len(parts), 3)
-			namespace, err := url.PathUnescape(parts[2])
-			require.NoError(t, err)
+			namespace := must.Get(url.PathUnescape(parts[2]))(t)
 			assert.Equal(t, text, namespace)
 			assert.Empty(t, target.Fragment)
 		}

@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 func TestChoosePorts(t *testing.T) {
@@ -38,7 +40,6 @@ func TestFreePortsAreLeasedToNobody(t *testing.T) {
 		}
 		first = port
 	}
-	fd, err := bindPort(first)
-	require.NoError(t, err)
+	fd := must.Get(bindPort(first))(t)
 	require.NoError(t, unix.Close(fd))
 }

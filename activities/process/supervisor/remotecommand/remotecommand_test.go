@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/system/proc"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // connection is a client and a host with a task, in one process.
@@ -68,8 +69,7 @@ func (c *connection) execute(client Client, terminal *Size, argv ...string) (End
 func TestStreamsAndExitCode(t *testing.T) {
 	c := connect(t)
 	input := strings.Repeat("0123456789abcde\n", 3*window/16)
-	end, err := c.execute(Client{In: strings.NewReader(input)}, nil, "-c", "cat; echo problem >&2; exit 7")
-	require.NoError(t, err)
+	end := must.Get(c.execute(Client{In: strings.NewReader(input)}, nil, "-c", "cat; echo problem >&2; exit 7"))(t)
 	assert.Equal(t, End{Code: 7}, end)
 	assert.Equal(t, input, c.out.String())
 	assert.Equal(t, "problem\n", c.err.String())
@@ -79,8 +79,7 @@ func TestInputThatIsNotRead(t *testing.T) {
 	c := connect(t)
 	signals := make(chan string, 1)
 	started := func() { signals <- "SIGTERM" }
-	end, err := c.execute(Client{In: strings.NewReader(strings.Repeat("x", 4*window)), Signals: signals, Started: started}, nil, "-c", "exec sleep 600")
-	require.NoError(t, err)
+	end := must.Get(c.execute(Client{In: strings.NewReader(strings.Repeat("x", 4*window)), Signals: signals, Started: started}, nil, "-c", "exec sleep 600"))(t)
 	assert.Equal(t, End{Code: 143}, end, "the signal passes input that is not read")
 }
 
@@ -100,8 +99,7 @@ func TestTerminal(t *testing.T) {
 
 // children returns the processes that have the ID of a command of the executor.
 func (c *connection) children() int {
-	pids, err := proc.PIDs()
-	require.NoError(c.t, err)
+	pids := must.Get(proc.PIDs())(c.t)
 	return len(living(pids, func(pid int, _ proc.Stat) bool {
 		raw, _ := os.ReadFile(proc.Dir(pid) + "/environ")
 		return bytes.Contains(raw, []byte(Variable+"=test/")) && bytes.Contains(raw, []byte("OF="+c.t.Name()+"\x00"))
@@ -136,8 +134,7 @@ func TestNothingIsLeft(t *testing.T) {
 				t.Fatal("the host still waits")
 			}
 			assert.Zero(t, c.children())
-			entries, err := os.ReadDir(c.executor.dir)
-			require.NoError(t, err)
+			entries := must.Get(os.ReadDir(c.executor.dir))(t)
 			assert.Empty(t, entries)
 		})
 	}
@@ -180,13 +177,11 @@ func TestMoreInputThanAllowed(t *testing.T) {
 // A line that does not end is not read to its end.
 func TestLinesAreBounded(t *testing.T) {
 	in := bufio.NewReaderSize(io.MultiReader(strings.NewReader("one\n"+strings.Repeat("x", 99)+"\n"), endless{}), 16)
-	line, err := ReadLine(in, 100)
-	require.NoError(t, err)
+	line := must.Get(ReadLine(in, 100))(t)
 	assert.Equal(t, "one\n", string(line))
-	line, err = ReadLine(in, 100)
-	require.NoError(t, err)
+	line = must.Get(ReadLine(in, 100))(t)
 	assert.Len(t, line, 100)
-	_, err = ReadLine(in, 100)
+	_, err := ReadLine(in, 100)
 	assert.ErrorContains(t, err, "it sends a line of more than 100 bytes")
 }
 

@@ -15,6 +15,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // TestScripts runs testdata: the requests of a process, line by line, and their answers. `go
@@ -127,8 +129,7 @@ func (c *client) ask(line string) string {
 	c.t.Helper()
 	_, err := io.WriteString(c, line+"\n")
 	require.NoError(c.t, err)
-	answer, err := c.in.ReadString('\n')
-	require.NoError(c.t, err)
+	answer := must.Get(c.in.ReadString('\n'))(c.t)
 	return strings.TrimSuffix(answer, "\n")
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // controllers holds the results of Delegate.
@@ -39,8 +40,7 @@ func tree(t *testing.T, files map[string]string) string {
 
 func content(t *testing.T, path ...string) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(path...))
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(filepath.Join(path...)))(t)
 	return string(b)
 }
 

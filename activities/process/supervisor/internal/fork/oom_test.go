@@ -7,12 +7,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 func TestOOMScoreDuringAFork(t *testing.T) {
 	content := func(file string) string {
-		b, err := os.ReadFile(file)
-		require.NoError(t, err)
+		b := must.Get(os.ReadFile(file))(t)
 		return string(b)
 	}
 	for had, children := range map[string]string{"0\n": "0", "-500\n": "0", "300\n": "300"} {

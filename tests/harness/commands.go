@@ -1,0 +1,26 @@
+package harness
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// OK runs a clusterrun command that has to succeed, and returns its stdout.
+func (s *Server) OK(t testing.TB, args ...string) (stdout string) {
+	t.Helper()
+	code, stdout, stderr := s.CLI(t, args...)
+	require.Zero(t, code, "%q\n%s%s", args, stdout, stderr)
+	return stdout
+}
+
+// Fails runs a clusterrun command that has to end with the exit code, and returns its stderr.
+func (s *Server) Fails(t testing.TB, want int, args ...string) (stderr string) {
+	t.Helper()
+	code, stdout, stderr := s.CLI(t, args...)
+	require.Equal(t, want, code, "%q\n%s%s", args, stdout, stderr)
+	return stderr
+}
+
+// Napping returns a bash script that may call nap, as in [Bash].
+func Napping(script string) string { return Bash(script)[2] }
