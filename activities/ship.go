@@ -58,17 +58,19 @@ func (sh *shipping) bring(ctx context.Context, run runkey.Run, in hostapi.Reserv
 	if unlock, err = sh.shipped.Lock(ctx, a.Digest); err != nil {
 		return nil, err
 	}
-	err = sh.fetch(ctx, *a, sources(in), func(n int64) {
-		now.Store(&spec.Fetching{Host: sh.Name, Size: int64(a.Size), Bytes: n})
-	})
-	if err == nil {
-		logs := ""
-		if root := sh.logRoot(in.Spec); root != spec.NullDir {
-			logs = tasklog.RunDir(root, run.WorkflowID, run.RunID)
-		}
-		err = sh.shipped.Unpack(ctx, run, *a, statement, logs, user, func(n int64) {
-			now.Store(&spec.Fetching{Host: sh.Name, Size: int64(a.Size), Bytes: n, Unpacking: true})
+	as := shipped.Unpacked{Run: sh.ownerOf(run, in.Spec), Digest: a.Digest, Statement: statement}
+	if root := sh.logRoot(in.Spec); root != spec.NullDir {
+		as.Logs = tasklog.RunDir(root, run.WorkflowID, run.RunID)
+	}
+	if err = sh.shipped.Reuse(as, user); errors.Is(err, fs.ErrNotExist) {
+		err = sh.fetch(ctx, *a, sources(in), func(n int64) {
+			now.Store(&spec.Fetching{Host: sh.Name, Size: int64(a.Size), Bytes: n})
 		})
+		if err == nil {
+			err = sh.shipped.Unpack(ctx, as, int64(a.Size), user, func(n int64) {
+				now.Store(&spec.Fetching{Host: sh.Name, Size: int64(a.Size), Bytes: n, Unpacking: true})
+			})
+		}
 	}
 	if err == nil || ctx.Err() != nil {
 		if err != nil {
@@ -184,7 +186,17 @@ func (sh *shipping) shipsTo(run runkey.Run, s *spec.RunSpec) string {
 	if !s.Ships() {
 		return ""
 	}
-	return sh.shipped.Dir(run)
+	return sh.shipped.Dir(sh.ownerOf(run, s))
+}
+
+// ownerOf returns the run whose directory a run uses. The trials of a sweep share that of the
+// sweep. Where a policy decides which content is executed, each has its own, since others may
+// write to a shared one.
+func (sh *shipping) ownerOf(run runkey.Run, s *spec.RunSpec) runkey.Run {
+	if of := s.Ship.Sweep; of != nil && !sh.Guard.HasPolicy() {
+		run.WorkflowID, run.RunID = of.ID, of.Execution
+	}
+	return run
 }
 
 func dirIn(ships string, s *spec.RunSpec, t spec.Task) string {
@@ -232,8 +244,9 @@ func (sh *shipping) sweepShipped(over func(shipped.Upload) bool) {
 	}
 	err := sh.shipped.Sweep(shipped.Needs{
 		Held: func(run runkey.Run) bool {
-			_, err := sh.plans.get(run)
-			return err == nil
+			return slices.ContainsFunc(sh.plans.all(), func(p *plan) bool {
+				return p.Run == run || p.Spec != nil && sh.ownerOf(p.Run, p.Spec) == run
+			})
 		},
 		Used: func(digest string) bool {
 			return slices.ContainsFunc(sh.plans.all(), func(p *plan) bool {

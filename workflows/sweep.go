@@ -193,6 +193,9 @@ func (w *sweepOf) start(ctx workflow.Context, trial int) {
 		workflow.GetLogger(ctx).Error("a trial has no spec", "trial", trial, "error", err)
 		s = &spec.RunSpec{} // the run refuses it
 	}
+	if s.Ship.Archive != nil {
+		s.Ship.Sweep = &spec.ShipSweep{ID: w.id, Execution: workflow.GetInfo(ctx).FirstRunID}
+	}
 	child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 		WorkflowID:            id,
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,

@@ -31,6 +31,7 @@ type sweepWorld struct {
 	mu         sync.Mutex
 	open, most int
 	started    []string // IDs of trials
+	ships      []spec.Ship
 }
 
 func newSweep(t *testing.T, grid string, rules sweep.Rules) *sweepWorld {
@@ -51,6 +52,7 @@ func (w *sweepWorld) trial(ctx workflow.Context, s spec.RunSpec) (*spec.RunResul
 	w.open++
 	w.most = max(w.most, w.open)
 	w.started = append(w.started, workflow.GetInfo(ctx).WorkflowExecution.ID)
+	w.ships = append(w.ships, s.Ship)
 	w.mu.Unlock()
 	err := workflow.Sleep(ctx, time.Minute)
 	w.mu.Lock()
@@ -98,6 +100,7 @@ func (w *sweepWorld) run(from *sweep.Resumption) (result spec.RunResult, err err
 // Five trials, two at once, take three minutes.
 func TestSweepRunsAtMostSoMany(t *testing.T) {
 	w := newSweep(t, "n=0..4", sweep.Rules{AtMost: 2})
+	w.spec.Run.Ship.Archive = &spec.Archive{Digest: "1234", Size: 1, Files: 1}
 	w.at(90*time.Second, func() {
 		s := w.status()
 		assert.Equal(t, "2 of 5 trials ended, 2 running", s.Counts())
@@ -113,6 +116,12 @@ func TestSweepRunsAtMostSoMany(t *testing.T) {
 	assert.ElementsMatch(t, []string{
 		"default-test-workflow-id.0", "default-test-workflow-id.1", "default-test-workflow-id.2", "default-test-workflow-id.3", "default-test-workflow-id.4",
 	}, w.started)
+	require.Len(t, w.ships, 5)
+	for _, s := range w.ships {
+		assert.Equal(t, "1234", s.Archive.Digest)
+		require.NotNil(t, s.Sweep, "they share its directory")
+		assert.Equal(t, "default-test-workflow-id", s.Sweep.ID) // the environment has no first execution
+	}
 }
 
 func TestSweepEndsAfterTooManyFailures(t *testing.T) {

@@ -17,18 +17,22 @@ import (
 )
 
 // A sweep on this machine shows the output of each trial with its number, says which failed, and
-// exits with 1.
+// exits with 1. The trials share a copy of a directory.
 func TestRunArray(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
-	code, stdout, stderr := l.run("run", "--id", "hp", "--array", "lr=1e-3,'a b' seed=0..1", "--",
-		"sh", "-c", `echo "$CLUSTERRUN_PARAM_LR {seed} $CLUSTERRUN_SWEEP"; echo more; echo "{\"loss\": $CLUSTERRUN_TRIAL}" > $CLUSTERRUN_RESULT_FILE; [ {trial} != 2 ]`)
+	job := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(job, "says"), []byte("more\n"), 0o600))
+	code, stdout, stderr := l.run("run", "--id", "hp", "--ship", job, "--array", "lr=1e-3,'a b' seed=0..1", "--",
+		"sh", "-c", `echo "$CLUSTERRUN_PARAM_LR {seed} $CLUSTERRUN_SWEEP"; cat says; touch used; echo "{\"loss\": $CLUSTERRUN_TRIAL}" > $CLUSTERRUN_RESULT_FILE; [ {trial} != 2 ]`)
 	assert.Equal(t, 1, code, stderr)
 	lines := strings.SplitAfter(stdout, "\n")
 	slices.SortStableFunc(lines, func(a, b string) int { return strings.Compare(a[:min(len(a), 3)], b[:min(len(b), 3)]) })
 	assert.Equal(t, "[0]: 1e-3 0 hp\n[0]: more\n[1]: 1e-3 1 hp\n[1]: more\n[2]: a b 0 hp\n[2]: more\n[3]: a b 1 hp\n[3]: more\n", strings.Join(lines, ""))
 	assert.Contains(t, stderr, "trial 2 (lr=a b seed=0) failed: Subprocess worker-0 exited with exit code 1\n")
 	assert.Contains(t, stderr, "sweep hp failed (exit code 1): 1 of 4 trials failed (2), 3 succeeded\n")
+
+	assert.NoFileExists(t, filepath.Join(job, "used"))
 
 	code, stdout, stderr = l.run("status", "--csv", "--best", "loss:max", "hp")
 	require.Zero(t, code, stderr)

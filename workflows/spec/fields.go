@@ -178,6 +178,13 @@ var fields = []field{
 		doc:     "The host that keeps the archive until the run has ended, written by run and submit.",
 		example: `from: {host: gpu1, address: "10.0.0.7:41000"}`,
 	},
+	{
+		of:      "Ship.sweep",
+		doc:     "The sweep whose trials share the directory on each host; a sweep writes it.",
+		example: "sweep: {id: hp, execution: 01a0b1c2}", remedy: "leave it to submit --array",
+	},
+	{of: "ShipSweep.id", required: true, doc: "The ID of the sweep.", example: "id: hp"},
+	{of: "ShipSweep.execution", required: true, doc: "The first execution of its workflow.", example: "execution: 01a0b1c2"},
 	{of: "HostService.host", doc: "The name of the host.", example: "host: gpu1"},
 	{of: "HostService.address", doc: "The address at which it serves the archive.", example: `address: "10.0.0.7:41000"`},
 	{of: "HostService.fingerprint", doc: "The SHA-256 of its certificate, in hex.", example: "fingerprint: 9f86d081884c7d65"},

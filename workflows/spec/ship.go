@@ -18,6 +18,15 @@ type Ship struct {
 	// From is the host that has the archive. It is nil if the starter has put the archive on
 	// the hosts of the run.
 	From *HostService `json:"from,omitempty"`
+	// Sweep is the sweep whose trials share the directory on each host. The sweep sets it.
+	Sweep *ShipSweep `json:"sweep,omitempty"`
+}
+
+// ShipSweep names a sweep.
+type ShipSweep struct {
+	ID string `json:"id"`
+	// Execution is the first execution of its workflow.
+	Execution string `json:"execution"`
 }
 
 // Archive is the content of a directory at one time.

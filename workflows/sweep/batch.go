@@ -34,7 +34,7 @@ func Quick(s *spec.RunSpec) bool {
 	rest := *s
 	rest.Tasks = nil
 	rest.Name, rest.Command, rest.Dir, rest.Env, rest.UnsetEnv, rest.RecordSource = "", nil, "", nil, nil, nil
-	rest.Stop, rest.PythonStacks, rest.Priority, rest.EnvProfiles = spec.Stop{}, nil, nil, nil
+	rest.Stop, rest.PythonStacks, rest.Priority, rest.EnvProfiles, rest.Ship = spec.Stop{}, nil, nil, nil, spec.Ship{}
 	if rest.Logs.Quota == "" {
 		rest.Logs = spec.Logs{}
 	}

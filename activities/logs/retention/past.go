@@ -69,7 +69,7 @@ func (p Past) Rest(e Entry) (r Rest) {
 	}
 	open, released := supervisor.Journals(e.Note.State, e.Note.Run)
 	r.Journal = TreeSize(open) + TreeSize(released)
-	r.Shipped = TreeSize(shipped.Open(e.Note.State).Dir(e.Note.Run))
+	r.Shipped = TreeSize(shipped.Open(e.Note.State).DirOf(e.Note.Run, p.Path(e)))
 	return r
 }
 

@@ -105,7 +105,7 @@ func TestPackAndUnpack(t *testing.T) {
 	s := Open(t.TempDir())
 	require.NoError(t, s.Put(a.Archive, a.Reader()))
 	var last int64
-	require.NoError(t, s.Unpack(t.Context(), key("iris"), a.Archive, "", "", nil, func(n int64) { last = n }))
+	require.NoError(t, s.Unpack(t.Context(), Unpacked{Run: key("iris"), Digest: a.Digest}, int64(a.Size), nil, func(n int64) { last = n }))
 	assert.EqualValues(t, a.Size, last)
 	dir := s.Dir(key("iris"))
 	assert.Equal(t, names(t, tree(t, files)), names(t, dir))
@@ -117,9 +117,9 @@ func TestPackAndUnpack(t *testing.T) {
 	assert.Equal(t, "print(1)\n", string(content))
 
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "out"), nil, 0o600))
-	require.NoError(t, s.Unpack(t.Context(), key("iris"), a.Archive, "", "", nil, nil), "the next generation has what the last one wrote")
+	require.NoError(t, s.Unpack(t.Context(), Unpacked{Run: key("iris"), Digest: a.Digest}, int64(a.Size), nil, nil), "the next generation has what the last one wrote")
 	assert.FileExists(t, filepath.Join(dir, "out"))
-	require.NoError(t, s.Unpack(t.Context(), key("other"), a.Archive, "", "", nil, func(int64) {}))
+	require.NoError(t, s.Unpack(t.Context(), Unpacked{Run: key("other"), Digest: a.Digest}, int64(a.Size), nil, func(int64) {}))
 	assert.NoFileExists(t, filepath.Join(s.Dir(key("other")), "out"), "each run has its own")
 }
 
@@ -130,7 +130,7 @@ func TestDirectoryIsOfOneRunAndOneSpec(t *testing.T) {
 	require.NoError(t, s.Put(evil.Archive, evil.Reader()))
 	require.NoError(t, s.Put(good.Archive, good.Reader()))
 	unpackFor := func(run runkey.Run, a spec.Archive, statement string) error {
-		return s.Unpack(t.Context(), run, a, statement, "", nil, func(int64) {})
+		return s.Unpack(t.Context(), Unpacked{Run: run, Digest: a.Digest, Statement: statement}, int64(a.Size), nil, func(int64) {})
 	}
 	require.NoError(t, unpackFor(key("iris"), evil.Archive, "mine"))
 	require.NoError(t, unpackFor(key("iris"), evil.Archive, "mine"), "the next generation")
@@ -172,7 +172,7 @@ func TestWhatStaysBehind(t *testing.T) {
 		a := pack(t, filepath.Join(tree(t, files), c.dir), Options{Exclude: c.exclude})
 		s := Open(t.TempDir())
 		require.NoError(t, s.Put(a.Archive, a.Reader()))
-		require.NoError(t, s.Unpack(t.Context(), key("iris"), a.Archive, "", "", nil, func(int64) {}))
+		require.NoError(t, s.Unpack(t.Context(), Unpacked{Run: key("iris"), Digest: a.Digest}, int64(a.Size), nil, func(int64) {}))
 		assert.Equal(t, c.want, names(t, s.Dir(key("iris"))), "%s without %q", c.dir, c.exclude)
 	}
 }
@@ -313,7 +313,7 @@ func TestHostileArchives(t *testing.T) {
 			s, a := Open(state), archiveOf(b)
 			require.NoError(t, s.Put(a, bytes.NewReader(b)))
 			before := names(t, state)
-			require.Error(t, s.Unpack(t.Context(), key("iris"), a, "", "", nil, func(int64) {}))
+			require.Error(t, s.Unpack(t.Context(), Unpacked{Run: key("iris"), Digest: a.Digest}, int64(a.Size), nil, func(int64) {}))
 			assert.Subset(t, append(before, "shipped/runs/", "shipped/runs/iris/"), names(t, state), "nothing is left")
 		})
 	}
@@ -368,7 +368,7 @@ func TestWrongDigest(t *testing.T) {
 	// Here the archive was damaged after it was checked.
 	require.NoError(t, s.Put(a, bytes.NewReader(b)))
 	require.NoError(t, os.WriteFile(s.archive(a.Digest), wrong, 0o600))
-	require.ErrorAs(t, s.Unpack(t.Context(), key("iris"), a, "", "", nil, func(int64) {}), &mismatch)
+	require.ErrorAs(t, s.Unpack(t.Context(), Unpacked{Run: key("iris"), Digest: a.Digest}, int64(a.Size), nil, func(int64) {}), &mismatch)
 	assert.False(t, s.Has(a.Digest), "it is fetched again")
 	assert.NoDirExists(t, s.Dir(key("iris")))
 
@@ -382,7 +382,7 @@ func TestWrongDigest(t *testing.T) {
 	_, err = in.Write(b)
 	require.NoError(t, err)
 	require.NoError(t, in.Commit(), "another source has the right one")
-	require.NoError(t, s.Unpack(t.Context(), key("iris"), a, "", "", nil, func(int64) {}))
+	require.NoError(t, s.Unpack(t.Context(), Unpacked{Run: key("iris"), Digest: a.Digest}, int64(a.Size), nil, func(int64) {}))
 }
 
 func TestUnpackIsGivenUp(t *testing.T) {
@@ -391,10 +391,10 @@ func TestUnpackIsGivenUp(t *testing.T) {
 	b, a := tarOf(t, tar.Header{Name: "x", Typeflag: tar.TypeReg, Size: 1 << 20}, tar.Header{Name: "y", Typeflag: tar.TypeReg, Size: 1})
 	require.NoError(t, s.Put(a, bytes.NewReader(b)))
 	ctx, cancel := context.WithCancel(t.Context())
-	require.ErrorIs(t, s.Unpack(ctx, key("iris"), a, "", "", nil, func(int64) { cancel() }), context.Canceled)
+	require.ErrorIs(t, s.Unpack(ctx, Unpacked{Run: key("iris"), Digest: a.Digest}, int64(a.Size), nil, func(int64) { cancel() }), context.Canceled)
 	assert.Empty(t, names(t, s.unfinished()))
 	assert.True(t, s.Has(a.Digest), "the archive is good")
-	require.NoError(t, s.Unpack(t.Context(), key("iris"), a, "", "", nil, func(int64) {}))
+	require.NoError(t, s.Unpack(t.Context(), Unpacked{Run: key("iris"), Digest: a.Digest}, int64(a.Size), nil, func(int64) {}))
 }
 
 func TestFullDisk(t *testing.T) {
@@ -412,12 +412,43 @@ func TestFullDisk(t *testing.T) {
 
 	b, a = tarOf(t, tar.Header{Name: "half", Typeflag: tar.TypeReg, Size: 700 << 10})
 	require.NoError(t, s.Put(a, bytes.NewReader(b)))
-	err = s.Unpack(t.Context(), key("iris"), a, "", "", nil, func(int64) {})
+	err = s.Unpack(t.Context(), Unpacked{Run: key("iris"), Digest: a.Digest}, int64(a.Size), nil, func(int64) {})
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	assert.ErrorContains(t, err, state)
 	assert.Empty(t, names(t, s.unfinished()), "no half directory is left")
 	assert.NoDirExists(t, s.Dir(key("iris")))
 	assert.True(t, s.Has(a.Digest))
+}
+
+// TestDirectoryOfSeveralRuns checks that the directory of a sweep is kept as long as the logs of the
+// trial that used it last.
+func TestDirectoryOfSeveralRuns(t *testing.T) {
+	s, logs := Open(t.TempDir()), t.TempDir()
+	b, a := tarOf(t, tar.Header{Name: "x", Typeflag: tar.TypeReg, Size: 1})
+	require.NoError(t, s.Put(a, bytes.NewReader(b)))
+	held := true
+	sweep := func() {
+		t.Helper()
+		require.NoError(t, s.Sweep(Needs{Held: func(runkey.Run) bool { return held }, Used: func(string) bool { return held }}))
+	}
+	of := func(trial string) Unpacked {
+		return Unpacked{Run: key("hp"), Digest: a.Digest, Logs: filepath.Join(logs, trial)}
+	}
+	require.ErrorIs(t, s.Reuse(of("hp.0"), nil), fs.ErrNotExist)
+	require.NoError(t, s.Unpack(t.Context(), of("hp.0"), int64(a.Size), nil, func(int64) {}))
+	require.NoError(t, os.WriteFile(filepath.Join(s.Dir(key("hp")), "model"), nil, 0o600))
+	held = false
+	require.NoError(t, os.Mkdir(filepath.Join(logs, "hp.1"), 0o700))
+	require.NoError(t, s.Reuse(of("hp.1"), nil))
+	assert.Equal(t, s.Dir(key("hp")), s.DirOf(key("hp.1"), of("hp.1").Logs))
+	assert.Equal(t, s.Dir(key("hp.0")), s.DirOf(key("hp.0"), of("hp.0").Logs), "hp.1 has used it last")
+	sweep()
+	assert.FileExists(t, filepath.Join(s.Dir(key("hp")), "model"), "the logs of hp.1 are there")
+	assert.False(t, s.Has(a.Digest))
+	require.NoError(t, s.Unpack(t.Context(), of("hp.1"), int64(a.Size), nil, nil), "without the archive")
+	require.NoError(t, os.Remove(filepath.Join(logs, "hp.1")))
+	sweep()
+	assert.NoDirExists(t, s.Dir(key("hp")))
 }
 
 func TestSweep(t *testing.T) {
@@ -433,7 +464,7 @@ func TestSweep(t *testing.T) {
 		if id == "iris" {
 			l = logs
 		}
-		require.NoError(t, s.Unpack(t.Context(), key(id), a, "", l, nil, func(int64) {}))
+		require.NoError(t, s.Unpack(t.Context(), Unpacked{Run: key(id), Digest: a.Digest, Logs: l}, int64(a.Size), nil, func(int64) {}))
 	}
 	held, over := map[string]bool{"iris": true, "quiet": true}, map[string]bool{}
 	sweep := func() {

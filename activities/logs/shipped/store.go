@@ -54,6 +54,24 @@ func (s *Store) Dir(run runkey.Run) string {
 	return tasklog.RunDir(s.runs(), run.WorkflowID, run.RunID)
 }
 
+// DirOf returns the directory of the run with that log directory: its own, or that of its sweep if it
+// is the trial that used it last.
+func (s *Store) DirOf(run runkey.Run, logs string) string {
+	own := s.Dir(run)
+	sweep, _, _, ok := spec.SplitTrialsID(run.WorkflowID)
+	if !ok || exists(own) {
+		return own
+	}
+	notes, _ := filepath.Glob(filepath.Join(filepath.Dir(s.Dir(runkey.Run{WorkflowID: sweep})), "*.json"))
+	for _, path := range notes {
+		var u Unpacked
+		if readJSON(path, &u) == nil && u.Logs == logs {
+			return s.Dir(u.Run)
+		}
+	}
+	return own
+}
+
 func (s *Store) lockOf(digest string) chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,13 +217,16 @@ func (s *Store) Keep(digest string, u Upload) error {
 	return atomicfile.Write(filepath.Join(s.uploads(), digest+"-"+hex.EncodeToString(sum[:12])+".json"), b, 0o600)
 }
 
-// unpacked is the note next to the directory of a run.
-type unpacked struct {
+// Unpacked describes the directory of a run, and is the note next to it.
+type Unpacked struct {
+	// Run is the run. The trials of a sweep may share a directory, with the ID and the first
+	// execution of the sweep.
 	Run    runkey.Run `json:"run"`
 	Digest string     `json:"digest"`
 	// Statement is the ID of the spec that it was unpacked for, or empty if there is no policy.
 	Statement string `json:"statement,omitempty"`
-	// Logs is the log directory of the run. It is empty if the run keeps no logs.
+	// Logs is the log directory of the latest run that uses the directory, which is kept as long.
+	// It is empty if that run keeps no logs.
 	Logs string `json:"logs,omitempty"`
 }
 
@@ -220,7 +241,7 @@ func (e *TakenError) Error() string {
 // check returns an error if the directory of a run differs from u, or does not belong to the
 // user. It compares u with the note next to the directory, where the user cannot write. The
 // error is fs.ErrNotExist if there is no directory.
-func (s *Store) check(u unpacked, user *hostuser.User) error {
+func (s *Store) check(u Unpacked, user *hostuser.User) error {
 	dir := s.Dir(u.Run)
 	info, err := os.Lstat(dir)
 	if err != nil {
@@ -230,7 +251,7 @@ func (s *Store) check(u unpacked, user *hostuser.User) error {
 	if user != nil {
 		uid = user.UID
 	}
-	var there unpacked
+	var there Unpacked
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	switch {
 	case readJSON(dir+".json", &there) != nil:
@@ -247,17 +268,35 @@ func (s *Store) check(u unpacked, user *hostuser.User) error {
 	return nil
 }
 
-// Unpack unpacks an archive of the store into the directory of a run, unless the same was
-// unpacked there already. The digest must be locked. statement is the ID of the run's spec if
-// the host has a policy. progress is called with the number of bytes unpacked so far. A
-// damaged archive is removed. The files belong to user; nil is the user of this process.
-func (s *Store) Unpack(ctx context.Context, run runkey.Run, a spec.Archive, statement, logs string, user *hostuser.User, progress func(n int64)) (err error) {
-	dir := s.Dir(run)
-	u := unpacked{run, a.Digest, statement, logs}
-	if err := s.check(u, user); !errors.Is(err, fs.ErrNotExist) {
+// Reuse prepares the directory of a run that was unpacked before. The error is fs.ErrNotExist if
+// there is none. The digest must be locked. nil is the user of this process.
+func (s *Store) Reuse(u Unpacked, user *hostuser.User) error {
+	s.placing.Lock()
+	defer s.placing.Unlock()
+	if err := s.check(u, user); err != nil {
 		return err
 	}
-	in, err := s.Read(a.Digest)
+	return s.note(u)
+}
+
+func (s *Store) note(u Unpacked) error {
+	b, err := json.Marshal(u)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(s.Dir(u.Run)+".json", b, 0o600)
+}
+
+// Unpack unpacks an archive of the store, of that size, into the directory of a run, unless it was
+// unpacked there before. The digest must be locked. progress is called with the number of bytes
+// unpacked so far. A damaged archive is removed. The files belong to user; nil is the user of this
+// process.
+func (s *Store) Unpack(ctx context.Context, u Unpacked, size int64, user *hostuser.User, progress func(n int64)) (err error) {
+	if err := s.Reuse(u, user); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	dir := s.Dir(u.Run)
+	in, err := s.Read(u.Digest)
 	if err != nil {
 		return err
 	}
@@ -277,13 +316,13 @@ func (s *Store) Unpack(ctx context.Context, run runkey.Run, a spec.Archive, stat
 		}
 	}()
 	sum := sha256.New()
-	err = unpack(ctx, io.TeeReader(in, io.MultiWriter(sum, told(progress))), int64(a.Size), tmp)
+	err = unpack(ctx, io.TeeReader(in, io.MultiWriter(sum, told(progress))), size, tmp)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	_, _ = io.Copy(sum, in) // the rest, if unpacking failed
-	if got := hex.EncodeToString(sum.Sum(nil)); got != a.Digest {
-		return errors.Join(&DigestError{Want: a.Digest, Got: got}, os.Remove(s.archive(a.Digest)))
+	if got := hex.EncodeToString(sum.Sum(nil)); got != u.Digest {
+		return errors.Join(&DigestError{Want: u.Digest, Got: got}, os.Remove(s.archive(u.Digest)))
 	}
 	if err == nil && user != nil {
 		err = errors.Join(giveTo(user, tmp), s.open(dir))
@@ -294,16 +333,12 @@ func (s *Store) Unpack(ctx context.Context, run runkey.Run, a spec.Archive, stat
 	if err != nil {
 		return err
 	}
-	b, err := json.Marshal(u)
-	if err != nil {
-		return err
-	}
 	s.placing.Lock()
 	defer s.placing.Unlock()
 	if err := s.check(u, user); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(err, removeAll(tmp)) // another process was faster
 	}
-	if err := atomicfile.Write(dir+".json", b, 0o600); err != nil {
+	if err := s.note(u); err != nil {
 		return err
 	}
 	return os.Rename(tmp, dir)

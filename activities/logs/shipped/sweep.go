@@ -45,7 +45,7 @@ func (s *Store) whileUnlocked(digest string, do func() error) error {
 func (s *Store) sweepRuns(n Needs) error {
 	notes, err := filepath.Glob(filepath.Join(s.runs(), "*", "*.json"))
 	for _, path := range notes {
-		var u unpacked
+		var u Unpacked
 		if readJSON(path, &u) != nil {
 			continue
 		}

@@ -200,7 +200,11 @@ func printStatus(out io.Writer, s *starter.Status, each bool) {
 	}
 	fmt.Fprintf(out, "run %s: %s%s, %s\n", s.RunID, state, generation, cli.Roughly(took))
 	if s.Command != "" || s.Dir != "" {
-		fmt.Fprintf(out, "%s in %s\n", cli.OrDash(spec.Cell(s.Command)), cli.OrDash(spec.Cell(s.Dir)))
+		command := cli.OrDash(spec.Cell(s.Command))
+		if s.Dir != "" { // otherwise it ships one
+			command += " in " + spec.Cell(s.Dir)
+		}
+		fmt.Fprintln(out, command)
 	}
 	if s.Terminated() {
 		fmt.Fprintf(out, "its host workers stop the processes it left, and their ends are not known here; `clusterrun rm %s` removes what is left of it\n", shellword.Of(s.RunID))

@@ -52,8 +52,6 @@ func checkSweep(cmd *cobra.Command, s *spec.RunSpec, f *specs.SpecFlags, o *runO
 	switch {
 	case f.Others != nil:
 		return cli.Usagef("%s: run --array uses this machine. Start `clusterrun worker` on the hosts, and use submit --array", f.Others.Flag)
-	case s.Ships():
-		return cli.Usagef("--ship is for one run, which removes its copy at the end; leave it out, since trials run in this directory")
 	case gpus && o.sweep.AtMost > 1:
 		return cli.Usagef("--array: run does not divide GPUs among trials. Use submit --array, which does, or --at-most 1")
 	}

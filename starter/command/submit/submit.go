@@ -66,13 +66,8 @@ func SubmitSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, 
 	if err := cli.CheckID(cmd, o.ID); err != nil {
 		return err
 	}
-	if o.Sweep != nil {
-		switch {
-		case g.Wanted():
-			return cli.Usagef("--sign and --sign-key sign one run, and each trial of --array is another; leave them out")
-		case s.Ships():
-			return cli.Usagef("--ship is for one run, which removes its copy at the end; with --array put the directory where all hosts have it, and name it with --dir")
-		}
+	if o.Sweep != nil && g.Wanted() {
+		return cli.Usagef("--sign and --sign-key sign one run, and each trial of --array is another; leave them out")
 	}
 	specs.SayUnsent(a, cmd, args, s, specs.HostEnv(cmd.Context(), a))
 	o.Source = specs.WorkTree(cmd.Context(), s)
