@@ -32,6 +32,12 @@ type pyProcess struct {
 	err   bytes.Buffer
 }
 
+// pythonFile returns a program of testdata/python.
+func pythonFile(t *testing.T, name string) string {
+	t.Helper()
+	return string(must.Get(os.ReadFile(filepath.Join("testdata/python", name+".py")))(t))
+}
+
 func (m *machine) pyProcess(task, source string, env ...string) *pyProcess {
 	m.t.Helper()
 	program, err := exec.LookPath("python3")
@@ -82,48 +88,7 @@ func (p *pyProcess) end() (int, string) {
 
 func TestPythonServes(t *testing.T) {
 	m := newMachine(t, "worker-0")
-	m.pyProcess("worker-0", `
-@clusterrun.function
-def add(a, b=1, *more, **named):
-    return [a + b, list(more), named]
-@clusterrun.function(name="fail.now")
-def fail():
-    def inner():
-        raise KeyError("no")
-    inner()
-@clusterrun.function
-def nothing():
-    pass
-@clusterrun.function
-def ps():
-    raise clusterrun.UnavailableError("no answer", task="ps-0")
-@clusterrun.function
-def connection():
-    raise ConnectionError("guess")
-@clusterrun.function
-def bad(kind):
-    if kind == "large":
-        return "x" * ((256 << 10) - 1)
-    if kind == "largest":
-        return "ü" * ((128 << 10) - 1)
-    if kind == "surrogate":
-        return "\udc80"
-    if kind == "loop":
-        x = []
-        x.append(x)
-        return x
-    return {"object": object(), "nan": float("nan")}[kind]
-@clusterrun.function
-def lengthy(what):
-    class Unwritable(Exception):
-        def __str__(self): raise SystemExit(1)
-    long = "x" * (5 << 20)
-    raise {
-        "kind": lambda: type(long, (Exception,), {})("no"), "message": lambda: ValueError(long),
-        "task": lambda: clusterrun.UnavailableError("no", long), "str": Unwritable,
-    }[what]()
-clusterrun.serve()
-`)
+	m.pyProcess("worker-0", pythonFile(t, "serves"))
 	c := call(2, "add", 1, 2, 3)
 	c.Kwargs = []byte(`{"x":{"y":null}}`)
 	out := m.all(call(1, "add", 5), c, call(3, "fail.now"), call(4, "ps"), call(5, "nothing"), call(6, "add"), call(7, "connection"),
@@ -132,7 +97,7 @@ clusterrun.serve()
 	assertText(t, `[3,[3],{"x":{"y":null}}]`, out[2])
 	assertText(t, `error KeyError: 'no'`, out[3])
 	traceback := out[3].Error.Traceback
-	assert.Regexp(t, `(?s)^Traceback.*line 10, in fail\n.*line 9, in inner\n.*KeyError: 'no'\n$`, traceback)
+	assert.Regexp(t, `(?s)^Traceback.*line 9, in fail\n.*line 8, in inner\n.*KeyError: 'no'\n$`, traceback)
 	assert.NotContains(t, traceback, "clusterrun/", "the caller is nobody's business")
 	assert.Equal(t, "worker-0", out[3].Error.Task)
 	assertText(t, "unavailable UnavailableError: no answer", out[4])
@@ -164,31 +129,7 @@ clusterrun.serve()
 
 func TestPythonRefusesWhatCannotWork(t *testing.T) {
 	m := newMachine(t, "worker-0")
-	p := m.pyProcess("worker-0", `
-def wrong(call):
-    try:
-        call()
-    except (ValueError, TypeError) as e:
-        print(type(e).__name__, e)
-async def later(): pass
-def f(): pass
-def g(): pass
-wrong(clusterrun.serve)
-wrong(lambda: clusterrun.function(7))
-wrong(lambda: clusterrun.function("name"))
-wrong(lambda: clusterrun.function(later))
-wrong(lambda: clusterrun.function(f, name="a\nb"))
-assert clusterrun.function(f) is f and clusterrun.function(f) is f
-wrong(lambda: clusterrun.function(g, name="f"))
-wrong(lambda: clusterrun.serve(0))
-assert clusterrun.cancelled() is False
-os.environ["TF_COORDINATOR_SCHEDULE_START_DELAY"] = "soon"
-wrong(clusterrun.serve)
-del os.environ["CLUSTERRUN_SOCKET"]
-wrong(clusterrun.serve)
-for delay, most, index in (("", "", "3"), ("5", "", "3"), ("5", "10", "3"), ("5", "10", "1"), ("0.5", "0", "3"), ("5", "", "")):
-    print(clusterrun.serving.start_delay({"TF_COORDINATOR_SCHEDULE_START_DELAY": delay, "TF_COORDINATOR_SCHEDULE_START_DELAY_MAX": most, "CLUSTERRUN_TASK_INDEX": index}), end=" ")
-`)
+	p := m.pyProcess("worker-0", pythonFile(t, "refuses_what_cannot_work"))
 	var got []string
 	for p.lines.Scan() {
 		got = append(got, p.lines.Text())
@@ -212,30 +153,7 @@ func TestPythonResources(t *testing.T) {
 	for _, slots := range []string{"1", "4"} {
 		t.Run(slots, func(t *testing.T) {
 			m := newMachine(t, "worker-0")
-			p := m.pyProcess("worker-0", `
-tries = 0
-@clusterrun.function
-def load(n):
-    print("loads", flush=True)
-    return {n}
-@clusterrun.function
-def fails():
-    print("fails", flush=True)
-    raise OSError("disk is gone")
-@clusterrun.function
-def flaky():
-    global tries
-    tries += 1
-    if tries == 1:
-        raise clusterrun.UnavailableError(task="ps-1")
-    return {7}
-@clusterrun.function
-def use(d, n=0, **more):
-    return [max(d), n, [max(d) for d in more.get("list", [])]]
-@clusterrun.function
-def same(x):
-    return x
-clusterrun.serve(`+slots+`)
+			p := m.pyProcess("worker-0", pythonFile(t, "resources")+slots+`)
 `)
 			deep := using(call(3, "use", resource(1)), 1, 3)
 			deep.Kwargs = []byte(`{"n":1,"list":[{"$clusterrun.resource":1}]}`)
@@ -260,46 +178,7 @@ clusterrun.serve(`+slots+`)
 // catches everything can ask whether it was cancelled.
 func TestPythonCancel(t *testing.T) {
 	m := newMachine(t, "worker-0")
-	p := m.pyProcess("worker-0", `
-@clusterrun.function
-def sleeps():
-    try:
-        print("sleeps", flush=True)
-        time.sleep(1000)
-    finally:
-        print(clusterrun.cancelled(), flush=True)
-@clusterrun.function
-def loops():
-    print("loops", flush=True)
-    while True:
-        pass
-@clusterrun.function
-def locks():
-    lock = threading.Lock()
-    lock.acquire()
-    try:
-        print("locks", flush=True)
-        lock.acquire()
-    except BaseException as e:
-        print(type(e).__name__, clusterrun.cancelled(), flush=True)
-    return "all the same"
-@clusterrun.function
-def asks():
-    try:
-        print("asks", flush=True)
-        while not clusterrun.cancelled():
-            time.sleep(0.001)
-        time.sleep(1000)
-    except clusterrun.CancelledError:
-        pass
-    raise ValueError("stopped")
-@clusterrun.function
-def raises():
-    raise clusterrun.CancelledError("of its own accord")
-@clusterrun.function
-def f(): return 1
-clusterrun.serve()
-`)
+	p := m.pyProcess("worker-0", pythonFile(t, "cancel"))
 	wants := map[string]string{
 		"sleeps": "cancelled CancelledError: " + closure.TextCancelled,
 		"loops":  "cancelled CancelledError: " + closure.TextCancelled,
@@ -332,22 +211,7 @@ clusterrun.serve()
 // lost.
 func TestPythonWakesUpAgain(t *testing.T) {
 	m := newMachine(t, "worker-0")
-	p := m.pyProcess("worker-0", `
-import signal
-send, lost = signal.pthread_kill, []
-def lose(*signal):
-    lost.append(signal)
-    if len(lost) > 1:
-        send(*signal)
-signal.pthread_kill = lose
-@clusterrun.function
-def sleeps():
-    print("sleeps", flush=True)
-    time.sleep(1000)
-@clusterrun.function
-def f(): return len(lost)
-clusterrun.serve()
-`)
+	p := m.pyProcess("worker-0", pythonFile(t, "wakes_up_again"))
 	outcome := make(chan closure.Outcome)
 	go func() { outcome <- m.one(call(1, "sleeps")) }()
 	require.Equal(t, "sleeps", p.line())
@@ -359,17 +223,7 @@ clusterrun.serve()
 // If a call does not end, its process is restarted, and the call is cancelled then.
 func TestAPythonFunctionThatIsStuckCostsItsProcess(t *testing.T) {
 	m := newMachine(t, "worker-0")
-	p := m.pyProcess("worker-0", `
-@clusterrun.function
-def stuck():
-    print("stuck", flush=True)
-    while True:
-        try:
-            time.sleep(1000)
-        except BaseException:
-            pass
-clusterrun.serve()
-`)
+	p := m.pyProcess("worker-0", pythonFile(t, "a_python_function_that_is_stuck_costs_its_process"))
 	outcome := make(chan closure.Outcome)
 	go func() { outcome <- m.one(call(1, "stuck")) }()
 	require.Equal(t, "stuck", p.line())
@@ -384,14 +238,7 @@ func TestPythonCancelAtAnyMoment(t *testing.T) {
 	for _, slots := range []string{"1", "3"} {
 		t.Run(slots, func(t *testing.T) {
 			m := newMachine(t, "worker-0")
-			m.pyProcess("worker-0", `
-@clusterrun.function
-def f(n):
-    x = 0
-    for i in range(n % 7 * 4000):
-        x += i
-    return n
-clusterrun.serve(`+slots+`)
+			m.pyProcess("worker-0", pythonFile(t, "cancel_at_any_moment")+slots+`)
 `)
 			m.awaitServing(1)
 			var chunk atomic.Uint64 // the closures that are being called
@@ -446,14 +293,7 @@ func TestPythonHandsBack(t *testing.T) {
 		t.Run(strconv.Itoa(slots), func(t *testing.T) {
 			m := newMachine(t, "worker-0", "worker-1")
 			flag := filepath.Join(t.TempDir(), "flag")
-			source := fmt.Sprintf(`
-@clusterrun.function
-def f(n):
-    while 2 < n < 3 + %d and not os.path.exists(os.environ["FLAG"]):
-        time.sleep(0.01)
-    return [n, os.environ["WHO"]]
-clusterrun.serve(%d)
-`, slots, slots)
+			source := fmt.Sprintf(pythonFile(t, "hands_back"), slots, slots)
 			m.pyProcess("worker-0", source, "WHO=worker-0", "FLAG="+flag)
 			m.awaitServing(1)
 			for id := range uint64(50) { // so that the process gets many at once
@@ -479,17 +319,7 @@ clusterrun.serve(%d)
 
 func TestPythonGoesOnWhenTheHostIsKilled(t *testing.T) {
 	m := newMachine(t, "worker-0")
-	p := m.pyProcess("worker-0", `
-@clusterrun.function
-def long():
-    print("began", flush=True)
-    time.sleep(1.5)
-    return "done"
-@clusterrun.function
-def f(n):
-    return n
-clusterrun.serve(2)
-`)
+	p := m.pyProcess("worker-0", pythonFile(t, "goes_on_when_the_host_is_killed"))
 	l := make(chan struct{})
 	go func() {
 		defer close(l)
@@ -533,28 +363,7 @@ func TestPythonForks(t *testing.T) {
 	for _, slots := range []string{"1", "2"} {
 		t.Run(slots, func(t *testing.T) {
 			m := newMachine(t, "worker-0")
-			p := m.pyProcess("worker-0", `
-import multiprocessing, subprocess, warnings
-warnings.simplefilter("ignore")
-def child(queue):
-    queue.put([os.getpid() != parent, clusterrun.cancelled()])
-parent = os.getpid()
-@clusterrun.function
-def f():
-    context = multiprocessing.get_context("fork")
-    queue = context.SimpleQueue()
-    process = context.Process(target=child, args=(queue,))
-    process.start()
-    value = queue.get()
-    process.join()
-    assert subprocess.run(["true"]).returncode == 0
-    pid = os.fork()
-    if pid == 0:
-        return "the child returns"
-    return value + [os.WEXITSTATUS(os.waitpid(pid, 0)[1])]
-@clusterrun.function
-def g(): return 1
-clusterrun.serve(`+slots+`)
+			p := m.pyProcess("worker-0", pythonFile(t, "forks")+slots+`)
 `)
 			for id := range uint64(2) {
 				assertText(t, "[true,false,1]", m.one(call(2*id+1, "f")))
@@ -570,19 +379,7 @@ clusterrun.serve(`+slots+`)
 // A child that a task has forked serves like any process, and its end is noticed, too.
 func TestTheEndOfAForkedChildIsNoticed(t *testing.T) {
 	m := newMachine(t, "worker-0")
-	p := m.pyProcess("worker-0", `
-@clusterrun.function
-def dies():
-    os._exit(1)
-@clusterrun.function
-def pid():
-    return os.getpid()
-for _ in range(2):
-    if os.fork() == 0:
-        clusterrun.serve()
-print(os.getpid(), flush=True)
-time.sleep(1000)
-`)
+	p := m.pyProcess("worker-0", pythonFile(t, "the_end_of_a_forked_child_is_noticed"))
 	parent := p.line()
 	m.awaitServing(2)
 	o := m.one(call(1, "dies"))

@@ -223,25 +223,7 @@ func TestPythonReleasesResources(t *testing.T) {
 	for _, slots := range []string{"1", "4"} {
 		t.Run(slots, func(t *testing.T) {
 			m := newMachine(t, "worker-0")
-			p := m.pyProcess("worker-0", `
-@clusterrun.function
-def load(n):
-    try:
-        while True:
-            yield n
-    finally:
-        if threading.current_thread().name != "clusterrun-closures":
-            print("ends", n, flush=True)
-@clusterrun.function
-def fails():
-    raise OSError("disk is gone")
-@clusterrun.function
-def use(d, wait=None):
-    if wait:
-        print("holds", flush=True)
-        open(wait).read()
-    return next(d)
-clusterrun.serve(`+slots+`)
+			p := m.pyProcess("worker-0", pythonFile(t, "releases_resources")+slots+`)
 `)
 			definitions := []closure.Resource{{ID: 11, Function: "load", Args: []byte("[40]")}, {ID: 12, Function: "load", Args: []byte("[41]")}, {ID: 13, Function: "fails"}}
 			lease := func(c closure.Closure) closure.Outcome {

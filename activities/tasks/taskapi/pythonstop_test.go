@@ -69,21 +69,7 @@ print(should_stop(), wait_for_stop(0.01), request_stop(reason="enough"), should_
 func TestPythonStopErrors(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 1)
-	p.run(h, 0, `
-import clusterrun, sys
-def fails():
-    raise ValueError("loss is \udcff")
-try:
-    fails()
-except ValueError as e:
-    clusterrun.request_stop(e, reason="diverged")
-try:
-    next(iter([]))
-except StopIteration:
-    clusterrun.request_stop(sys.exc_info())
-clusterrun.request_stop(RuntimeError("x" * (10 << 20)), reason="ü" * (10 << 20))
-clusterrun.request_stop("no exception")
-`)
+	p.run(h, 0, pythonFile(t, "stop_errors"))
 	require.Len(t, r.heard(), 4)
 	first := r.heard()[0]
 	assert.Equal(t, "diverged", first.Reason)
@@ -107,18 +93,7 @@ clusterrun.request_stop("no exception")
 func TestPythonNotice(t *testing.T) {
 	p := newPython(t)
 	h, _ := newStopping(t, 1)
-	program := p.background(h, 0, `
-import clusterrun
-assert clusterrun.preempted() is None
-print("ready", flush=True)
-while clusterrun.preempted() is None:
-    pass
-first = clusterrun.preempted()
-print(50 < first <= 60 and clusterrun.preempted() <= first, clusterrun.should_stop(), flush=True)
-while clusterrun.preempted() is not None:
-    pass
-print("over")
-`)
+	program := p.background(h, 0, pythonFile(t, "notice"))
 	program.says("ready")
 	now := time.Now()
 	given := now.Add(-time.Hour) // by a clock that is late
@@ -135,22 +110,7 @@ print("over")
 func TestPythonStopAcrossServers_CO02(t *testing.T) {
 	p := newPython(t)
 	h, _ := newStopping(t, 1)
-	program := p.background(h, 0, `
-import clusterrun, threading, time
-assert not clusterrun.should_stop()
-told = []
-threads = [threading.Thread(target=lambda: told.append(clusterrun.wait_for_stop())) for _ in range(20)]
-for t in threads: t.start()
-print("ready", flush=True)
-while not clusterrun.should_stop():
-    time.sleep(0.001)
-for t in threads: t.join()
-print(told == [True] * 20, flush=True)
-while clusterrun.should_stop():
-    time.sleep(0.001)
-print(clusterrun.wait_for_stop(0.01), flush=True)
-print(clusterrun.wait_for_stop(60))
-`)
+	program := p.background(h, 0, pythonFile(t, "stop_across_servers"))
 	program.says("ready")
 	awaitStopWaiters(t, 1)
 	require.NoError(t, h.Close())
@@ -172,33 +132,9 @@ print(clusterrun.wait_for_stop(60))
 func TestPythonTiedCoordinators_CO08_CO12_SEED67(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 2)
-	other := p.background(h, 1, `
-import clusterrun, sys, threading, traceback
-coord = clusterrun.Coordinator(run=True)
-looper = clusterrun.LooperThread.loop(coord, 0.001, lambda: None)
-print("ready", flush=True)
-try:
-    coord.join()
-except clusterrun.StopError as e:
-    print(e, "|", e.by, e.kind, e.message, "in fails" in e.traceback, coord.should_stop(), looper.is_alive())
-    print("in fails\n" in traceback.format_exc())
-`)
+	other := p.background(h, 1, pythonFile(t, "tied_coordinators"))
 	other.says("ready")
-	assert.Equal(t, "First True\n", p.run(h, 0, `
-import clusterrun, threading
-coord = clusterrun.Coordinator(run=True)
-def fails():
-    raise RuntimeError("First")
-def run(body):
-    with coord.stop_on_exception():
-        body()
-threads = [threading.Thread(target=run, args=(body,)) for body in (fails, coord.wait_for_stop)]
-for t in threads: t.start()
-try:
-    coord.join(threads)
-except RuntimeError as e:
-    print(e, clusterrun.should_stop())
-`))
+	assert.Equal(t, "First True\n", p.run(h, 0, pythonFile(t, "tied_coordinators_2")))
 	assert.Equal(t, "worker-0 stopped the run: RuntimeError: First | worker-0 RuntimeError First True True False\nTrue\n", other.ends())
 	assert.Equal(t, "worker-0", r.wish(t).Task, "what came from the run does not go back")
 }
@@ -208,20 +144,7 @@ except RuntimeError as e:
 func TestPythonCleanStopsOfProcesses_CO11_SEED62(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 2)
-	assert.Equal(t, "joined\nraised StopIteration()\n", p.run(h, 0, `
-import clusterrun
-coord = clusterrun.Coordinator((ValueError,), run=True)
-coord.request_stop(ValueError("no more"))
-coord.join()
-print("joined")
-coord.clear_stop()
-assert not clusterrun.should_stop()
-coord.request_stop(StopIteration())
-try:
-    coord.join()
-except StopIteration as e:
-    print("raised", repr(e))
-`))
+	assert.Equal(t, "joined\nraised StopIteration()\n", p.run(h, 0, pythonFile(t, "clean_stops_of_processes")))
 	require.Len(t, r.heard(), 2)
 	assert.Nil(t, r.heard()[0].Error)
 	assert.Equal(t, "ValueError: no more", r.heard()[0].Reason)
@@ -240,27 +163,7 @@ print("joined")
 func TestPythonTheRunStopsACoordinator(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 1)
-	program := p.background(h, 0, `
-import clusterrun, gc, time
-for i in range(100):
-    clusterrun.Coordinator(run=True)
-coord = clusterrun.Coordinator(run=True)
-gc.collect()
-assert len(clusterrun.stop._listeners) == 1
-print("ready", flush=True)
-assert coord.wait_for_stop(60)
-coord.join()
-print(coord.joined, flush=True)
-while coord.should_stop():
-    time.sleep(0.001)
-print(coord.joined, flush=True)
-assert coord.wait_for_stop(60)
-for _ in range(2):
-    try:
-        coord.join()
-    except clusterrun.StopError as e:
-        print(e, len(e.__traceback__.tb_frame.f_code.co_name) > 0)
-`)
+	program := p.background(h, 0, pythonFile(t, "the_run_stops_a_coordinator"))
 	program.says("ready")
 	h.SetStopping(h.run, spec.Stopping{Seq: 1, Stop: true})
 	program.says("True")
@@ -277,15 +180,7 @@ func TestPythonJoinWaitsUntilTheRunKnows(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 1)
 	release := r.hold()
-	program := p.background(h, 0, `
-import clusterrun, os, threading
-coord = clusterrun.Coordinator(run=True)
-threading.Thread(target=coord.request_stop, daemon=True).start()
-coord.wait_for_stop()
-print("stopped", flush=True)
-coord.join()
-os._exit(0)
-`)
+	program := p.background(h, 0, pythonFile(t, "join_waits_until_the_run_knows"))
 	program.says("stopped")
 	<-r.asked
 	release()
@@ -297,79 +192,22 @@ func TestPythonStopIsRefused(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 1)
 	r.refuses("run iris has ended")
-	assert.Equal(t, strings.Repeat("stop_refused run iris has ended\n", 3), p.run(h, 0, `
-import clusterrun
-coord = clusterrun.Coordinator(run=True)
-coord.request_stop()
-for call in (clusterrun.request_stop, clusterrun.clear_stop, coord.join):
-    try:
-        call()
-    except clusterrun.TaskError as e:
-        print(e.code, e)
-coord.clear_stop()
-assert not coord.should_stop()
-`))
+	assert.Equal(t, strings.Repeat("stop_refused run iris has ended\n", 3), p.run(h, 0, pythonFile(t, "stop_is_refused")))
 	h = newHost(t, 1)
-	assert.Equal(t, strings.Repeat("not_implemented this host worker does not support graceful stops\n", 4), p.run(h, 0, `
-import clusterrun
-for call in (clusterrun.should_stop, clusterrun.should_stop, clusterrun.wait_for_stop, clusterrun.request_stop):
-    try:
-        call()
-    except clusterrun.TaskError as e:
-        print(e.code, e)
-`))
+	assert.Equal(t, strings.Repeat("not_implemented this host worker does not support graceful stops\n", 4), p.run(h, 0, pythonFile(t, "stop_is_refused_2")))
 }
 
 // SEED-28: in a process that is not a task, only its own requests to stop count.
 func TestPythonStopOutsideATask(t *testing.T) {
 	p := newPython(t)
-	assert.Equal(t, "True\nTrue ValueError: oops\n", p.output(`
-import clusterrun, threading
-assert not clusterrun.should_stop() and not clusterrun.wait_for_stop(0.01)
-waits = threading.Thread(target=lambda: print(clusterrun.wait_for_stop()))
-waits.start()
-clusterrun.request_stop(reason="enough")
-waits.join()
-assert clusterrun.should_stop()
-clusterrun.clear_stop()
-assert not clusterrun.should_stop()
-tied = clusterrun.Coordinator(run=True)
-assert not tied.should_stop()
-try:
-    raise ValueError("oops")
-except ValueError as e:
-    tied.request_stop(e)
-try:
-    tied.join()
-except ValueError as e:
-    print(clusterrun.should_stop(), "ValueError:", e)
-coord = clusterrun.Coordinator()
-coord.request_stop()
-coord.join()
-`))
+	assert.Equal(t, "True\nTrue ValueError: oops\n", p.output(pythonFile(t, "stop_outside_a_task")))
 }
 
 // A forked child follows the run by itself, with its own key.
 func TestPythonStopAndForks(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 1)
-	assert.Equal(t, "child True True True\nparent True True\n", p.run(h, 0, `
-import clusterrun, os, threading
-coord = clusterrun.Coordinator(run=True)
-assert not clusterrun.should_stop()
-read, write = os.pipe()
-pid = os.fork()
-if pid == 0:
-    assert not coord.should_stop() and not clusterrun.should_stop()
-    os.write(write, b"x")
-    print("child", coord.wait_for_stop(60), clusterrun.wait_for_stop(60), coord.should_stop(), flush=True)
-    clusterrun.request_stop()
-    os._exit(0)
-os.read(read, 1)
-clusterrun.request_stop()
-assert os.waitpid(pid, 0)[1] == 0
-print("parent", coord.wait_for_stop(60), clusterrun.should_stop())
-`))
+	assert.Equal(t, "child True True True\nparent True True\n", p.run(h, 0, pythonFile(t, "stop_and_forks")))
 	require.Len(t, r.heard(), 2)
 	assert.NotEqual(t, r.heard()[0].Key, r.heard()[1].Key)
 }
@@ -378,15 +216,7 @@ print("parent", coord.wait_for_stop(60), clusterrun.should_stop())
 func TestPythonStopInAHandler(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 1)
-	program := p.background(h, 0, `
-import atexit, clusterrun, signal
-coord = clusterrun.Coordinator(run=True)
-signal.signal(signal.SIGTERM, lambda *_: coord.request_stop())
-atexit.register(lambda: print(clusterrun.should_stop(), clusterrun.wait_for_stop(0.1)))
-print("ready", flush=True)
-coord.wait_for_stop()
-coord.join()
-`)
+	program := p.background(h, 0, pythonFile(t, "stop_in_a_handler"))
 	program.says("ready")
 	require.NoError(t, program.cmd.Process.Signal(syscall.SIGTERM))
 	assert.Equal(t, "True True\n", program.ends())
@@ -403,24 +233,7 @@ func TestPythonStopSideBySide(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 2)
 	h.unpaced()
-	const source = `
-import clusterrun, threading, time
-coord = clusterrun.Coordinator(run=True)
-def work():
-    for i in range(20):
-        clusterrun.request_stop(ValueError(i))
-        coord.should_stop()
-        coord.request_stop()
-        clusterrun.clear_stop()
-        coord.clear_stop()
-threads = [threading.Thread(target=work) for _ in range(4)]
-for t in threads: t.start()
-for t in threads: t.join()
-print("done", flush=True)
-while clusterrun.stop._watch.said.get("by") != "ps-0":
-    time.sleep(0.001)
-print(coord.wait_for_stop(60), clusterrun.should_stop())
-`
+	source := pythonFile(t, "stop_side_by_side")
 	programs := []*program{p.background(h, 0, source), p.background(h, 1, source)}
 	for _, program := range programs {
 		program.says("done")

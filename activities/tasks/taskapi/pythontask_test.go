@@ -20,6 +20,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
+// pythonFile returns a program of testdata/python.
+func pythonFile(t *testing.T, name string) string {
+	t.Helper()
+	return string(must.Get(os.ReadFile(filepath.Join("testdata/python", name+".py")))(t))
+}
+
 // run runs a program as a task and returns what it printed.
 func (p *python) run(h *host, i int, source string, env ...string) string {
 	p.t.Helper()
@@ -34,54 +40,12 @@ func (p *python) run(h *host, i int, source string, env ...string) string {
 // one task.
 func TestPythonOutsideATask_MPR12_SEED28(t *testing.T) {
 	p := newPython(t)
-	assert.Equal(t, "barrier is not defined. It is likely because you are calling get_barrier() in the main process. get_barrier() can only be called in the subprocesses.\n", p.output(`
-import clusterrun
-try:
-    clusterrun.get_barrier()
-except ValueError as e:
-    print(str(e).split(" (CLUSTERRUN")[0])
-for call in (lambda: clusterrun.result(1), lambda: clusterrun.progress(1, float("nan")), lambda: clusterrun.error("x")):
-    assert call() is None
-assert clusterrun.barrier("loaded", timeout=1, participants=["ps"]) == 0
-info = clusterrun.info()
-assert (info["rank"], info["world_size"], info["local_rank"], info["local_world_size"]) == (0, 1, 0, 1)
-assert [m["rank"] for m in clusterrun.cluster()] == [0]
-assert clusterrun.main(lambda: {7}) == {7}
-assert clusterrun.restart_count() == 0
-@clusterrun.record
-def fails():
-    raise KeyError("x")
-try:
-    fails()
-except KeyError:
-    pass
-`))
+	assert.Equal(t, "barrier is not defined. It is likely because you are calling get_barrier() in the main process. get_barrier() can only be called in the subprocesses.\n", p.output(pythonFile(t, "outside_a_task")))
 }
 
 func TestPythonTask(t *testing.T) {
 	p, h := newPython(t), newHost(t, 1)
-	out := p.run(h, 0, `
-import clusterrun
-assert clusterrun.restart_count() == 2
-assert clusterrun.info()["task"] == "worker-0"
-assert [m["task"] for m in clusterrun.cluster()] == ["worker-0", "ps-0"]
-assert clusterrun.get_barrier().wait() == 0
-assert clusterrun.barrier("ü/..", timeout=30, participants=["worker"], local=True) == 0
-for i in range(10001):
-    clusterrun.progress(i, 10000, "loss 0.1")
-clusterrun.result({"ü": [None, 1.5]})
-for call in (lambda: clusterrun.result("x" * (256 << 10)), lambda: clusterrun.result("x" * (8 << 20)),
-             lambda: clusterrun.barrier("x", participants=["nobody"])):
-    try:
-        call()
-    except clusterrun.TaskError as e:
-        print(e.code, e.field, e)
-for call in (lambda: clusterrun.barrier("x" * (10 << 20)), lambda: clusterrun.barrier("")):
-    try:
-        call()
-    except ValueError as e:
-        print(e)
-`)
+	out := p.run(h, 0, pythonFile(t, "task"))
 	assert.Equal(t, strings.TrimSpace(`
 too_large  the result has more than 262144 bytes, the limit of a result that is sent: write it to the file that CLUSTERRUN_RESULT_FILE names
 too_large  the result has more than 262144 bytes, the limit of a result that is sent: write it to the file that CLUSTERRUN_RESULT_FILE names
@@ -136,15 +100,7 @@ except clusterrun.BarrierTimeoutError as e:
     print(e.missing, e.arrived, isinstance(e, threading.BrokenBarrierError), isinstance(e, TimeoutError))
 `))
 	h.Ended(h.ids[1], true, "exited with exit code 7")
-	assert.Contains(t, p.run(h, 0, `
-import clusterrun
-try:
-    clusterrun.barrier("x")
-except clusterrun.BarrierTimeoutError:
-    print("wrong")
-except clusterrun.BrokenBarrierError as e:
-    print(e)
-`), "worker-1 exited with exit code 7 and does not come back")
+	assert.Contains(t, p.run(h, 0, pythonFile(t, "barrier_breaks")), "worker-1 exited with exit code 7 and does not come back")
 }
 
 // Threads and forked children send requests side by side.
@@ -152,24 +108,7 @@ func TestPythonThreadsAndForks(t *testing.T) {
 	p, h := newPython(t), newHost(t, 2)
 	told := h.arrive(testContext(t), 1, "all")
 	h.awaitArrived("all", 1)
-	assert.Equal(t, "child 0\nparent 8\n", p.run(h, 0, `
-import clusterrun, os, threading
-clusterrun.info()  # a connection that a child must not use
-done = []
-def ask():
-    for _ in range(50):
-        assert clusterrun.info()["task"] == "worker-0"
-    done.append(1)
-threads = [threading.Thread(target=ask) for _ in range(8)]
-for t in threads: t.start()
-pid = os.fork()
-if pid == 0:
-    print("child", clusterrun.barrier("all"), flush=True)
-    os._exit(0)
-assert os.waitpid(pid, 0)[1] == 0
-for t in threads: t.join()
-print("parent", len(done))
-`))
+	assert.Equal(t, "child 0\nparent 8\n", p.run(h, 0, pythonFile(t, "threads_and_forks")))
 	require.NoError(t, (<-told).err)
 }
 
@@ -177,16 +116,7 @@ print("parent", len(done))
 func TestPythonErrors(t *testing.T) {
 	p, h := newPython(t), newHost(t, 1)
 	file := filepath.Join(h.logs, "0", "0", tasklog.ErrorFile)
-	const program = `
-import clusterrun, sys
-@clusterrun.record
-def train(x):
-    raise ValueError("x is %s, \udcff" % x)
-try:
-    train(3)
-except ValueError:
-    print("raised")
-`
+	program := pythonFile(t, "errors")
 	for _, socket := range []string{h.paths[0], filepath.Join(t.TempDir(), "nobody")} {
 		assert.Equal(t, "raised\n", p.run(h, 0, program, SocketVar+"="+socket))
 		r := must.Get(tasklog.ReadErrorFile(file))(t)
@@ -243,16 +173,7 @@ print(b.wait(), b.wait())`)
 // A program may close all its descriptors, as daemons do, and continue.
 func TestPythonWithoutDescriptors(t *testing.T) {
 	p, h := newPython(t), newHost(t, 1)
-	out := p.run(h, 0, `
-import clusterrun, os
-for _ in range(3):
-    clusterrun.barrier("x", local=True)
-    clusterrun.info()
-    os.closerange(3, 1000)
-    clusterrun.result(1)
-    os.closerange(3, 1000)
-print("done")
-`)
+	out := p.run(h, 0, pythonFile(t, "without_descriptors"))
 	assert.Equal(t, "done\n", out)
 }
 
@@ -295,44 +216,7 @@ func (p *python) output(source string, env ...string) string {
 // closures that use them are in the queue.
 func TestPythonReleasesResources_CC29(t *testing.T) {
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"same": same, "load": same})
-	program := p.background(h.host, 0, coordinates+`
-import copy, gc, pickle
-def steps(*names):
-    for name in names:
-        print(name, flush=True)
-        sys.stdin.readline()
-dataset = c.create_per_worker_dataset("load", args=(8,))
-kept = c.create_per_worker_resource("load", args=(7,))
-copies = [copy.copy(kept), copy.deepcopy([kept])[0]]
-assert copies[0] is kept and copies[1] is kept
-named = pickle.loads(pickle.dumps(kept))
-assert type(named) is clusterrun.PerWorkerValues and c.schedule("same", (named,)).fetch() == 7
-del named
-assert type(pickle.loads(pickle.dumps(iter(dataset)))) is type(iter(dataset))
-for i in range(200):
-    it = iter(dataset)
-    assert c.schedule("same", (it,)).fetch() == 8
-steps("one of 200 is left")
-del it
-steps("none is left")
-it = iter(dataset)
-steps("away")
-values = [c.schedule("same", (it,)) for i in range(10)]
-del it
-steps("unsent")
-assert c.fetch(values) == [8] * 10
-steps("gone")
-named = pickle.loads(pickle.dumps(kept))
-del kept, copies
-steps("released")
-value = c.schedule("same", (named,))
-text = raised(value.fetch, clusterrun.ClosureError)
-assert text.startswith("RefusedError: resources: resource 1 was released by the client that created it"), text
-assert raised(c.join, clusterrun.ClosureError) == text
-more = [iter(dataset) for i in range(20)]
-assert c.fetch([c.schedule("same", (it,)) for it in more]) == [8] * 20
-print("ends")
-`)
+	program := p.background(h.host, 0, coordinates+pythonFile(t, "releases_resources"))
 	left := func(n int) {
 		t.Helper()
 		require.Eventually(t, func() bool { return h.queue.Counts().Resource == n && len(h.queue.Built()) == n }, time.Minute, time.Millisecond,
@@ -363,28 +247,7 @@ print("ends")
 // releases none.
 func TestPythonCoordinatorsReleaseAtTheirEnd(t *testing.T) {
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"same": same, "load": same})
-	program := p.background(h.host, 0, strings.Replace(coordinates, "c = ", "", 1)+`
-import gc
-def threads():
-    return [t for t in threading.enumerate() if t.name in ("clusterrun-schedule", "clusterrun-outcomes")]
-values = clusterrun.ClusterCoordinator().create_per_worker_resource("load", args=(7,))
-assert clusterrun.ClusterCoordinator() is values._coordinator, "they keep it"
-pid = os.fork()
-if pid == 0:
-    del values
-    gc.collect()
-    sys.exit()
-assert os.waitpid(pid, 0)[1] == 0
-assert clusterrun.ClusterCoordinator().schedule("same", (values,)).fetch() == 7
-ending = threads()
-assert len(ending) == 2
-del values
-gc.collect()
-for t in ending: t.join(60)
-assert not threads(), threads()
-print("ended", flush=True)
-sys.stdin.readline()
-`)
+	program := p.background(h.host, 0, strings.Replace(coordinates, "c = ", "", 1)+pythonFile(t, "coordinators_release_at_their_end"))
 	program.says("ended")
 	assert.Zero(t, h.queue.Counts().Resource)
 	assert.Equal(t, 1, h.queue.Updates(closure.UpdateReleaseResources))
