@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,11 +56,12 @@ var daemons = map[string]string{
 func TestNothingIsLeftBehind(t *testing.T) {
 	for way, change := range ways {
 		t.Run(way, func(t *testing.T) {
+			h := newHost(t, change)
 			for name, script := range daemons {
 				t.Run(name, func(t *testing.T) {
-					h := newHost(t, change)
-					h.sh("leaver", 0, script+`while [ ! -s $D/pid ]; do sleep 0.01; done; exit 5`)
-					e := h.wait("leaver", 0)
+					task := strings.ReplaceAll(name, " ", "-")
+					h.sh(task, 0, `rm -f $D/pid $D/up; `+script+`while [ ! -s $D/pid ]; do sleep 0.01; done; exit 5`)
+					e := h.wait(task, 0)
 					require.Equal(t, 5, e.Code)
 					require.False(t, e.Unkillable)
 					if way != "cgroups" { // a cgroup is killed at once, so the count is not always known
@@ -70,8 +72,8 @@ func TestNothingIsLeftBehind(t *testing.T) {
 					require.Empty(t, h.cookied())
 
 					// The same holds if the leader is stopped.
-					require.NoError(t, h.client.Grant(h.ctx(), GrantRequest{Key: keyOf("leaver"), Fence: Fence{Attempt: 1}}))
-					h.sh("leaver", 1, `rm $D/pid; `+script+`while [ ! -s $D/pid ]; do sleep 0.01; done; echo $$ >$D/up; while :; do sleep 1000; done`)
+					require.NoError(t, h.client.Grant(h.ctx(), GrantRequest{Key: keyOf(task), Fence: Fence{Attempt: 1}}))
+					h.sh(task, 1, `rm $D/pid; `+script+`while [ ! -s $D/pid ]; do sleep 0.01; done; echo $$ >$D/up; while :; do sleep 1000; done`)
 					h.pidIn("up")
 					pid := h.pidIn("pid")
 					require.False(t, gone(pid), "a daemon of a living task is left alone")
@@ -79,8 +81,8 @@ func TestNothingIsLeftBehind(t *testing.T) {
 					if name == "ignores all" {
 						grace = time.Second
 					}
-					h.stop(sigTERM, grace)
-					require.Equal(t, -15, h.wait("leaver", 1).Code)
+					h.stop(sigTERM, grace, task)
+					require.Equal(t, -15, h.wait(task, 1).Code)
 					require.True(t, gone(pid))
 					require.Empty(t, h.cookied())
 				})

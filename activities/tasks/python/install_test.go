@@ -93,8 +93,11 @@ func TestPip(t *testing.T) {
 	archive := must.Get(Archive("/opt/clusterrun"))(t)
 	file := filepath.Join(t.TempDir(), "clusterrun.zip")
 	require.NoError(t, os.WriteFile(file, archive, 0o644))
-	here := must.Get(filepath.Abs("."))(t)
-	for source, binary := range map[string]string{here: "", file: "/opt/clusterrun"} {
+	sources := map[string]string{file: "/opt/clusterrun"}
+	if !testing.Short() { // the archive has the same project
+		sources[must.Get(filepath.Abs("."))(t)] = ""
+	}
+	for source, binary := range sources {
 		install(source)
 		assert.Equal(t, binary+"\n", binaryOf(t, venv+"/bin/python3", ""))
 	}
