@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/contract"
@@ -56,4 +57,28 @@ func TestQueues(t *testing.T) {
 	require.True(t, spec.IsPrivateQueue(local), "it asks no fleet for hosts")
 	require.Equal(t, []string{local, local, local}, []string{spec.HostsQueue(local), spec.HostQueue(local, "a"), spec.InstanceQueue(local, "a", "i")})
 	require.False(t, spec.IsLocalQueue(spec.PrivateQueue("x")))
+}
+
+func TestATaskIsFoundInTheIDOfItsActivity(t *testing.T) {
+	task, generation, ok := spec.TaskOfActivity(spec.TaskActivityID("data-worker-3", 12, 4))
+	assert.Equal(t, "data-worker-3", task)
+	assert.Equal(t, 12, generation)
+	assert.True(t, ok)
+	for _, other := range []string{"", "17", "worker-0", "worker-0/x.1"} {
+		_, _, ok := spec.TaskOfActivity(other)
+		assert.False(t, ok, other)
+	}
+}
+
+func TestMostHosts(t *testing.T) {
+	var addresses []string
+	for i := range spec.MaxHosts {
+		addresses = append(addresses, fmt.Sprint("h", i))
+	}
+	validate := func() error {
+		return (&spec.RunSpec{Command: []string{"true"}, Tasks: []spec.TaskGroup{{Type: "worker", Addresses: addresses}}}).WithDefaults().Validate()
+	}
+	require.NoError(t, validate())
+	addresses = append(addresses, "another")
+	require.EqualError(t, validate(), "invalid run spec: tasks: addresses name 1901 hosts, and a run has at most 1900; use fewer hosts")
 }

@@ -1,13 +1,18 @@
 package worker
 
 import (
+	"io"
+	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workers/connect"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
 // A client on the server's machine reads the files there.
@@ -23,4 +28,58 @@ func TestWhereAHostWorkerListens(t *testing.T) {
 		got := must.Get(listenAddress(c.given, cli.Server{Options: connect.Options{Address: c.server}}))(t)
 		assert.Equal(t, c.want, got, "%+v", c)
 	}
+}
+
+func TestEscape(t *testing.T) {
+	var e escape
+	now := time.Now()
+	press := func(keys string, apart time.Duration) (hits int) {
+		for _, key := range []byte(keys) {
+			now = now.Add(apart)
+			if e.typed(key, now) {
+				hits++
+			}
+		}
+		return hits
+	}
+	assert.Equal(t, 1, press("\x1d\x1d\x1d", 100*time.Millisecond))
+	assert.Zero(t, press("\x1d\x1da\x1d", 100*time.Millisecond), "others in between")
+	assert.Zero(t, press("a\x1d\x1d\x1d\x1d", time.Second), "too slowly")
+	assert.Equal(t, 2, press("a\x1d\x1d\x1d\x1d\x1d\x1d", time.Millisecond), "again")
+}
+
+func TestScreen(t *testing.T) {
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	s := &cli.Screen{File: w}
+	write := func(text string) {
+		_, err := io.WriteString(s, text)
+		require.NoError(t, err)
+	}
+	write("before\n")
+	s.Raw.Store(true)
+	write("one\ntwo\n")
+	s.Relay([]byte("(Pdb) "))
+	write("[worker-0]: line\n")
+	s.Relay([]byte("x\r\n"))
+	write("line\n")
+	s.Relay([]byte("prompt"))
+	s.Finish()
+	write("after\n")
+	require.NoError(t, w.Close())
+	got := must.Get(io.ReadAll(r))(t)
+	assert.Equal(t, "before\n"+
+		"one\r\ntwo\r\n"+
+		"(Pdb) \r\n[worker-0]: line\r\n"+
+		"x\r\nline\r\n"+
+		"prompt\nafter\n", string(got))
+}
+
+// The escape counts like a signal, although no signal was sent.
+func TestEscapeIsNoSignal(t *testing.T) {
+	var i cli.Interruption
+	assert.Equal(t, 1, i.Add(escaped{}))
+	assert.Zero(t, i.Add(escaped{}), "so soon it is the same")
+	assert.Equal(t, "Ctrl-] three times", cli.NameOfSignal(i.First))
+	assert.Equal(t, exitcode.Interrupted, cli.CodeOfSignal(i.First))
 }
