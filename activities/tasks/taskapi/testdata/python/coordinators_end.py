@@ -33,4 +33,4 @@ if pid == 0:
 assert os.waitpid(pid, 0)[1] == 0
 assert c.schedule("same", (9,)).fetch() == 9
 for i in range(10):
-    c.schedule("same", (i,))  # sent, although nobody waits
+    c.schedule("same", (i,))  # sent, although no task waits

@@ -16,7 +16,7 @@ assert raised(waits.fetch, clusterrun.CancelledError) == CANCELLED == raised(aga
 assert other.status is clusterrun.RemoteValueStatus.NOT_READY
 c.cancel()
 assert raised(other.fetch, clusterrun.CancelledError) == CANCELLED
-c.join()  # it is no error
+c.join()  # without an error
 failed = c.schedule("fails", ("IndexError", "x"))
 raised(c.join, IndexError)
 assert raised(c.remote_value(failed.id).fetch, IndexError) == "x"
