@@ -27,9 +27,6 @@ func (s *Summary) firstState() string {
 
 // observe sets the state of an open run by its pending activities.
 func (s *Summary) observe(pending []*workflowpb.PendingActivityInfo) {
-	if s.Sweep {
-		return
-	}
 	placing := len(pending) == 0
 	for _, a := range pending {
 		if run, ok := strings.CutPrefix(a.GetActivityId(), spec.AfterActivity); ok {
@@ -45,6 +42,7 @@ func (s *Summary) observe(pending []*workflowpb.PendingActivityInfo) {
 	switch {
 	case len(s.After) > 0:
 		s.State = StateWaiting
+	case s.Sweep:
 	case placing && !spec.IsPrivateQueue(s.Queue):
 		s.State = StatePending // a private queue places its tasks without an activity
 	case !placing:

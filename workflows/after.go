@@ -16,24 +16,24 @@ type skippedError struct{ why string }
 
 func (e *skippedError) Error() string { return e.why }
 
-// awaitEarlier waits until the earlier runs of the spec have ended. The first that does not end as
+// awaitEarlier waits until the earlier runs of a spec have ended. The first that does not end as
 // the spec requires ends the wait with a [*skippedError].
 //
 // A run can only wait for runs that began before it, so no runs wait for each other.
-func (pl *placer) awaitEarlier(parent workflow.Context) error {
+func awaitEarlier(parent workflow.Context, queue string, after []spec.After) error {
 	ctx, giveUp := workflow.WithCancel(parent)
 	defer giveUp()
-	ends := workflow.NewBufferedChannel(ctx, len(pl.spec.After))
-	for i, a := range pl.spec.After {
+	ends := workflow.NewBufferedChannel(ctx, len(after))
+	for i, a := range after {
 		workflow.Go(ctx, func(ctx workflow.Context) {
-			end, err := pl.endOf(ctx, i, a)
+			end, err := endOf(ctx, queue, i, a)
 			if err == nil && !a.Holds(end) {
 				err = &skippedError{a.Why(end)}
 			}
 			ends.SendAsync(err)
 		})
 	}
-	for range pl.spec.After {
+	for range after {
 		var err error
 		if ends.Receive(ctx, &err); err != nil {
 			return err
@@ -43,7 +43,7 @@ func (pl *placer) awaitEarlier(parent workflow.Context) error {
 }
 
 // endOf waits for the end of an earlier run.
-func (pl *placer) endOf(ctx workflow.Context, i int, a spec.After) (spec.RunEnd, error) {
+func endOf(ctx workflow.Context, queue string, i int, a spec.After) (spec.RunEnd, error) {
 	if a.Run == workflow.GetInfo(ctx).WorkflowExecution.ID {
 		return "", invalidAfter(i, "is the ID of this run", "a run cannot wait for itself; name another run")
 	}
@@ -51,7 +51,7 @@ func (pl *placer) endOf(ctx workflow.Context, i int, a spec.After) (spec.RunEnd,
 	in := spec.RunEndInput{Run: a.Run}
 	var out spec.RunEndOutput
 	for out.End == "" {
-		ctx := waitingFor(ctx, pl.queue, a)
+		ctx := waitingFor(ctx, queue, a)
 		if err := workflow.ExecuteActivity(ctx, spec.ActivityRunEnd, in).Get(ctx, &out); err != nil {
 			return "", err
 		}

@@ -51,7 +51,7 @@ func (pl *placer) place(ctx workflow.Context, p placement) error {
 		}
 	}
 	if p.generation == 0 && len(pl.spec.After) > 0 {
-		if err := pl.awaitEarlier(ctx); err != nil {
+		if err := awaitEarlier(ctx, pl.queue, pl.spec.After); err != nil {
 			return err
 		}
 	}

@@ -58,6 +58,10 @@ func Sweep(ctx workflow.Context, in sweep.Spec, from *sweep.Resumption) (*spec.R
 	if next := w.run(ctx, from); next != nil {
 		return nil, workflow.NewContinueAsNewError(ctx, Sweep, in, next)
 	}
+	if w.invalid != nil {
+		noteEnd(ctx, resultOfRefusal(w.invalid), 0)
+		return nil, w.invalid
+	}
 	noteEnd(ctx, w.result, 0)
 	return resultOrError(w.result)
 }
@@ -77,7 +81,14 @@ type sweepOf struct {
 	// interrupted are the trials to cancel as soon as the server has started their runs.
 	interrupted map[int]sweep.Interrupt
 	selector    workflow.Selector
-	result      *spec.RunResult
+	// waits reports whether the sweep waits for earlier runs, and waited whether it has done so: its
+	// trials then do not.
+	waits, waited bool
+	result        *spec.RunResult
+	// invalid is set instead of result if an earlier run does not exist. skipped says why no trial
+	// is started.
+	invalid error
+	skipped string
 }
 
 // run carries out the sweep until it has a result, or returns the state for the next execution. It
@@ -112,10 +123,14 @@ func (w *sweepOf) run(ctx workflow.Context, from *sweep.Resumption) *sweep.Resum
 		w.check(free, from.Open)
 		w.held = from.Held
 	}
-	w.step(free, sweep.Begin{Now: workflow.Now(free)})
-	for w.result == nil {
+	if w.mustWait(free, from) {
+		w.await(free)
+	} else {
+		w.step(free, sweep.Begin{Now: workflow.Now(free)})
+	}
+	for w.result == nil && w.invalid == nil {
 		// A cancelled sweep ends soon, and the next execution would not be cancelled.
-		leave := workflow.GetInfo(free).GetContinueAsNewSuggested() && ctx.Err() == nil
+		leave := workflow.GetInfo(free).GetContinueAsNewSuggested() && ctx.Err() == nil && !w.waits
 		w.startHeld(free, leave)
 		if leave && w.starting == 0 && w.cancelling == 0 && w.result == nil && !w.selector.HasPending() {
 			return w.resumption(free)
@@ -127,9 +142,47 @@ func (w *sweepOf) run(ctx workflow.Context, from *sweep.Resumption) *sweep.Resum
 	return nil
 }
 
+// mustWait reports whether the sweep waits for earlier runs before it starts trials. In executions
+// of an earlier version each trial does.
+func (w *sweepOf) mustWait(ctx workflow.Context, from *sweep.Resumption) bool {
+	if len(w.in.Run.After) == 0 || workflow.GetVersion(ctx, "sweep-after", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return false
+	}
+	if from != nil && (from.Waited || len(from.Open)+len(from.Held) > 0) {
+		w.waited = from.Waited
+		return false
+	}
+	return true
+}
+
+// await waits for the earlier runs in a coroutine, and then starts the first trials, or skips all.
+func (w *sweepOf) await(ctx workflow.Context) {
+	w.waits, w.waited = true, true
+	w.step(ctx, sweep.Wait{})
+	ended := workflow.NewBufferedChannel(ctx, 1)
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		ended.SendAsync(awaitEarlier(ctx, workflow.GetInfo(ctx).TaskQueueName, w.in.Run.After))
+	})
+	w.selector.AddReceive(ended, func(c workflow.ReceiveChannel, _ bool) {
+		var err error
+		c.Receive(ctx, &err)
+		w.waits = false
+		skipped, ok := errors.AsType[*skippedError](err)
+		switch {
+		case ok:
+			w.skipped = skipped.why
+			w.step(ctx, sweep.Skip{})
+		case err != nil:
+			w.invalid = err
+		default:
+			w.step(ctx, sweep.Begin{Now: workflow.Now(ctx)})
+		}
+	})
+}
+
 func (w *sweepOf) resumption(ctx workflow.Context) *sweep.Resumption {
 	noteStart(ctx)
-	next := &sweep.Resumption{Machine: w.machine.Snapshot(), Held: w.held}
+	next := &sweep.Resumption{Machine: w.machine.Snapshot(), Held: w.held, Waited: w.waited}
 	//workflowcheck:ignore the keys are sorted
 	for _, trial := range slices.Sorted(maps.Keys(w.open)) {
 		open := sweep.Open{Trial: trial, RunID: w.open[trial]}
@@ -169,7 +222,7 @@ func (w *sweepOf) startHeld(ctx workflow.Context, leave bool) {
 		w.held = w.held[1:]
 		switch {
 		case w.interruptedAll(trial):
-			w.ended(ctx, trial, slices.Repeat([]sweep.State{sweep.Cancelled}, w.machine.Count(trial))) // it may append more
+			w.ended(ctx, trial, slices.Repeat([]sweep.State{sweep.Cancelled}, w.machine.Count(trial)), nil) // it may append more
 		case leave || w.starting == maxStarting:
 			stay = append(stay, trial)
 		default:
@@ -195,6 +248,9 @@ func (w *sweepOf) start(ctx workflow.Context, trial int) {
 	}
 	if s.Ship.Archive != nil {
 		s.Ship.Sweep = &spec.ShipSweep{ID: w.id, Execution: workflow.GetInfo(ctx).FirstRunID}
+	}
+	if w.waited {
+		s.After = nil
 	}
 	child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 		WorkflowID:            id,
@@ -222,21 +278,26 @@ func (w *sweepOf) start(ctx workflow.Context, trial int) {
 		if err := f.Get(ctx, result); err != nil {
 			result = runs.ResultOf(err)
 		}
-		w.ended(ctx, trial, sweep.StatesOf(result, count))
+		var ran *sweep.Ran
+		if workflow.GetVersion(ctx, "trials-ran", workflow.DefaultVersion, 1) > workflow.DefaultVersion {
+			ran = sweep.RanIn(result)
+		}
+		w.ended(ctx, trial, sweep.StatesOf(result, count), ran)
 	})
 }
 
-// ended passes the states of trials whose run has ended to the machine.
-func (w *sweepOf) ended(ctx workflow.Context, first int, states []sweep.State) {
+// ended passes the states of trials whose run has ended to the machine, and the time of their
+// processes if it is known.
+func (w *sweepOf) ended(ctx workflow.Context, first int, states []sweep.State, ran *sweep.Ran) {
 	i, interrupted := w.interrupted[first]
 	delete(w.open, first)
 	delete(w.interrupted, first)
 	if len(states) == 1 {
-		w.step(ctx, sweep.Ended{Trial: first, State: states[0], Now: workflow.Now(ctx)})
+		w.step(ctx, sweep.Ended{Trial: first, State: states[0], Now: workflow.Now(ctx), Ran: ran})
 		return
 	}
 	w.step(ctx, sweep.BatchEnded{
-		First: first, States: states, Interrupted: interrupted && i.Some == nil, Now: workflow.Now(ctx),
+		First: first, States: states, Interrupted: interrupted && i.Some == nil, Now: workflow.Now(ctx), Ran: ran,
 	})
 }
 
@@ -304,7 +365,7 @@ func (w *sweepOf) check(ctx workflow.Context, open []sweep.Open) {
 			if n := w.machine.Count(t.Trial); n > 1 {
 				states = sweep.StatesIn(t.States, n)
 			}
-			w.ended(ctx, t.Trial, states)
+			w.ended(ctx, t.Trial, states, nil)
 		}
 		if w.result == nil {
 			w.check(ctx, open)
@@ -320,8 +381,11 @@ func (w *sweepOf) status(ctx workflow.Context) spec.Status {
 		State: spec.RunRunning, Tasks: []spec.TaskStatus{}, Started: workflow.GetInfo(ctx).WorkflowStartTime,
 		Sweep: w.machine.Status(workflow.Now(ctx)), Result: w.result,
 	}
-	if w.result != nil {
+	switch {
+	case w.result != nil:
 		s.State = spec.RunEnded
+	case w.waits:
+		s.State = spec.RunPlacing
 	}
 	return s
 }
@@ -334,6 +398,8 @@ func (w *sweepOf) finish(ctx workflow.Context) *spec.RunResult {
 		r.ExitCode, r.ErrorType = exitcode.Failed, spec.ErrTrials
 	case spec.VerdictCancelled:
 		r.ExitCode, r.EndedBy = exitcode.Interrupted, spec.EndedByCancel
+	case spec.VerdictSkipped:
+		r.ExitCode, r.ErrorType, r.EndedBy, r.Reason = exitcode.Failed, spec.ErrSkipped, spec.EndedByAfter, w.skipped
 	}
 	r.Message = outcome.Sentence(r)
 	return r

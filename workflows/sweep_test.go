@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
@@ -205,7 +206,33 @@ func TestSweepStartsHeldTrials(t *testing.T) {
 	r, err := w.run(&sweep.Resumption{Machine: sweep.Snapshot{States: "1s2r"}, Held: []int{1, 2}})
 	require.NoError(t, err)
 	assert.Equal(t, "3s", r.Sweep.States)
-	assert.Equal(t, []string{"default-test-workflow-id.1", "default-test-workflow-id.2"}, w.started)
+	assert.ElementsMatch(t, []string{"default-test-workflow-id.1", "default-test-workflow-id.2"}, w.started)
+}
+
+// A sweep waits for earlier runs itself, so that it has no open trials meanwhile. If one does not end
+// as required, the sweep is skipped, and no trial has failed.
+func TestSweepAfterAnotherRun(t *testing.T) {
+	for end, want := range map[spec.RunEnd]spec.Verdict{spec.EndedWell: spec.VerdictSucceeded, spec.EndedBadly: spec.VerdictSkipped} {
+		w := newSweep(t, "n=0..2", sweep.Rules{AtMost: 2})
+		w.spec.Run.After = []spec.After{{Run: "earlier"}}
+		w.RegisterActivityWithOptions(func(context.Context, spec.RunEndInput) (spec.RunEndOutput, error) {
+			panic("mocked")
+		}, activity.RegisterOptions{Name: spec.ActivityRunEnd})
+		w.OnActivity(spec.ActivityRunEnd, mock.Anything, mock.Anything).After(time.Hour).Return(spec.RunEndOutput{Execution: "x", End: end}, nil)
+		w.at(time.Minute, func() {
+			s := w.status()
+			assert.Equal(t, []int{3, 0, 0}, []int{s.Pending, s.Running, len(w.started)})
+		})
+		r, err := w.run(nil)
+		assert.Equal(t, want, r.Verdict)
+		if end == spec.EndedWell {
+			require.NoError(t, err)
+			assert.Len(t, w.started, 3)
+			continue
+		}
+		assert.Equal(t, "run earlier did not succeed", r.Message)
+		assert.Equal(t, []int{3, 0, 0}, []int{r.Sweep.Skipped, r.Sweep.Failed, len(w.started)})
+	}
 }
 
 func TestSweepRefusesABadGrid(t *testing.T) {

@@ -66,10 +66,10 @@ func Sentence(r *spec.RunResult) string {
 	switch {
 	case r.Verdict == spec.VerdictSucceeded:
 		return ""
-	case r.Sweep != nil:
-		return r.Sweep.Summary()
 	case r.EndedBy == spec.EndedByPlacement, r.EndedBy == spec.EndedByAfter:
 		return r.Reason
+	case r.Sweep != nil:
+		return r.Sweep.Summary()
 	case r.Verdict == spec.VerdictPreempted:
 		return "The run was preempted: " + strings.TrimSuffix(r.Reason, ".")
 	case r.Verdict == spec.VerdictCancelled && r.Reason == "":

@@ -113,6 +113,29 @@ func StatesOf(result *spec.RunResult, count int) []State {
 	return states
 }
 
+// Ran is the time that processes of trials have taken, one after the other.
+type Ran struct {
+	Took      time.Duration
+	Processes int
+}
+
+// RanIn returns the time of the processes of a trial, or of a batch, that have ended by themselves.
+func RanIn(result *spec.RunResult) *Ran {
+	r := &Ran{}
+	if result == nil {
+		return r
+	}
+	for _, t := range result.Tasks {
+		e := t.Exit
+		if e == nil || e.Cause != spec.CauseCompleted && !e.Cause.ByItself() || e.Started.IsZero() || e.Ended.Before(e.Started) {
+			continue
+		}
+		r.Took += e.Ended.Sub(e.Started)
+		r.Processes++
+	}
+	return r
+}
+
 // stateOf returns the state of a trial that is a run.
 func stateOf(result *spec.RunResult) State {
 	switch {
@@ -145,11 +168,14 @@ func StateOfExit(e spec.Exit) State {
 // batchFrom returns the number of pending trials to start as one run, from the first of them.
 func (m *Machine) batchFrom(first int) int {
 	most := min(m.rules.Batch, maxWaiting/m.rules.AtMost)
-	if m.timed > 0 {
-		most = min(most, int(batchTakes/max(m.took/time.Duration(m.timed), time.Millisecond)))
-	} else {
-		most = 1 // the first trials show how long one takes
+	each := batchTakes // the first trials show how long one takes
+	switch {
+	case m.measured > 0:
+		each = m.ran / time.Duration(m.measured)
+	case m.timed > 0:
+		each = m.took / time.Duration(m.timed)
 	}
+	most = min(most, int(batchTakes/max(each, time.Millisecond)))
 	// Toward the end batches are smaller, so that all end at about the same time.
 	most = min(most, max(m.counts[Pending]/(2*m.rules.AtMost), most/8))
 	n := 1

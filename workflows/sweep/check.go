@@ -59,6 +59,8 @@ type Resumption struct {
 	Open []Open `json:"open,omitempty"`
 	// Held are the trials to start first.
 	Held []int `json:"held,omitempty"`
+	// Waited reports whether the sweep has waited for earlier runs.
+	Waited bool `json:"waited,omitempty"`
 }
 
 // StatesIn returns the states of a batch from their text. If it has another number of them, all have failed.

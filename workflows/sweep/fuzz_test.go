@@ -42,7 +42,7 @@ func FuzzMachine(f *testing.F) {
 				fz.step(Cancel{})
 				fz.cancelled = true
 			default:
-				fz.step(Ended{trial, []State{Succeeded, Failed, Cancelled}[data.Byte()%3], fz.now})
+				fz.step(Ended{Trial: trial, State: []State{Succeeded, Failed, Cancelled}[data.Byte()%3], Now: fz.now, Ran: &Ran{time.Duration(trial) * time.Second, 1}})
 				delete(fz.running, trial)
 			}
 			fz.check()
@@ -50,13 +50,13 @@ func FuzzMachine(f *testing.F) {
 		for trial := range trials { // whatever still runs ends
 			for n := 0; fz.running[trial] && n < trials; n++ {
 				delete(fz.running, trial)
-				fz.step(Ended{trial, Succeeded, fz.now})
+				fz.step(Ended{Trial: trial, State: Succeeded, Now: fz.now})
 			}
 		}
 		for trial := 0; !fz.finished; trial = (trial + 1) % trials {
 			if fz.running[trial] {
 				delete(fz.running, trial)
-				fz.step(Ended{trial, Succeeded, fz.now})
+				fz.step(Ended{Trial: trial, State: Succeeded, Now: fz.now})
 			} else if len(fz.running) == 0 {
 				t.Fatal("the sweep does not end although nothing runs")
 			}

@@ -68,6 +68,12 @@ type Machine struct {
 	// took is the time of the trials that have ended, timed their number.
 	took  time.Duration
 	timed int
+	// ran is the time of their processes, without the waits for room, and measured the number of
+	// these.
+	ran      time.Duration
+	measured int
+	// waits reports whether no trial may begin yet, and skipped whether none ever may.
+	waits, skipped bool
 	// cancelled reports whether the whole sweep was cancelled, and over whether it has ended.
 	cancelled, over bool
 }
@@ -77,13 +83,19 @@ type Event interface{ step(*Machine) []Action }
 
 // The events of a sweep.
 type (
+	// Wait comes first in a sweep that waits for earlier runs. Begin or Skip follows.
+	Wait struct{}
 	// Begin starts the first trials, of a new sweep or of one that continues.
 	Begin struct{ Now time.Time }
+	// Skip reports that an earlier run did not end as required.
+	Skip struct{}
 	// Ended reports the end of a trial.
 	Ended struct {
 		Trial int
 		State State
 		Now   time.Time
+		// Ran is the time of its process. It is nil in executions of an earlier version.
+		Ran *Ran
 	}
 	// BatchEnded reports the end of a run of several trials. If all of them were interrupted,
 	// those that did not get their turn are skipped.
@@ -92,6 +104,7 @@ type (
 		States      []State
 		Interrupted bool
 		Now         time.Time
+		Ran         *Ran
 	}
 	// Stop stops the trials whose numbers match: pending ones are skipped.
 	Stop struct{ Match func(trial int) bool }
@@ -139,17 +152,43 @@ func (m *Machine) Step(e Event) []Action {
 	return e.step(m)
 }
 
-func (e Begin) step(m *Machine) []Action { return m.advance(nil, e.Now) }
+func (e Wait) step(m *Machine) []Action {
+	m.waits = true
+	return nil
+}
+
+func (e Begin) step(m *Machine) []Action {
+	m.waits = false
+	return m.advance(nil, e.Now)
+}
+
+func (e Skip) step(m *Machine) []Action {
+	m.waits, m.skipped = false, true
+	m.skipPending()
+	return m.finish(nil)
+}
+
+// skipPending skips all trials that have not been started.
+func (m *Machine) skipPending() {
+	for trial, state := range m.states {
+		if state == Pending {
+			m.set(trial, Skipped)
+		}
+	}
+}
 
 func (e Ended) step(m *Machine) []Action {
 	if e.Trial < 0 || e.Trial >= len(m.states) || m.states[e.Trial] != Running || m.batches[e.Trial] > 0 {
 		return nil // reported before
 	}
 	if at, ok := m.started[e.Trial]; ok {
-		m.took += e.Now.Sub(at)
-		m.timed++
+		if e.State != Cancelled || e.Ran == nil { // others take longer
+			m.took += e.Now.Sub(at)
+			m.timed++
+		}
 		delete(m.started, e.Trial)
 	}
+	m.add(e.Ran)
 	m.set(e.Trial, e.State)
 	return m.advance(nil, e.Now)
 }
@@ -173,7 +212,16 @@ func (e BatchEnded) step(m *Machine) []Action {
 		m.set(e.First+i, state)
 	}
 	m.took += e.Now.Sub(at)
+	m.add(e.Ran)
 	return m.advance(nil, e.Now)
+}
+
+func (m *Machine) add(r *Ran) {
+	if r == nil {
+		return
+	}
+	m.ran += r.Took
+	m.measured += r.Processes
 }
 
 func (e Stop) step(m *Machine) []Action {
@@ -222,13 +270,9 @@ func (e Cancel) step(m *Machine) []Action {
 // advance starts as many trials as the rules allow, after other actions.
 func (m *Machine) advance(actions []Action, now time.Time) []Action {
 	if m.exhausted() {
-		for trial, state := range m.states {
-			if state == Pending {
-				m.set(trial, Skipped)
-			}
-		}
+		m.skipPending()
 	}
-	for m.counts[Pending] > 0 && m.counts[Running] < m.rules.AtMost {
+	for !m.waits && m.counts[Pending] > 0 && m.counts[Running] < m.rules.AtMost {
 		trial := m.pop()
 		count := m.batchFrom(trial)
 		m.set(trial, Running)
@@ -332,12 +376,16 @@ func (m *Machine) remaining(now time.Time) time.Duration {
 }
 
 // Verdict returns how a sweep has ended. A trial that was stopped or skipped on request is not a
-// failure, unless the whole sweep was cancelled.
+// failure, unless the whole sweep was cancelled, or no trial has succeeded.
 func (m *Machine) Verdict() spec.Verdict {
 	switch {
 	case m.counts[Failed] > 0:
 		return spec.VerdictFailed
 	case m.cancelled:
+		return spec.VerdictCancelled
+	case m.skipped:
+		return spec.VerdictSkipped
+	case m.counts[Succeeded] == 0:
 		return spec.VerdictCancelled
 	}
 	return spec.VerdictSucceeded
@@ -352,11 +400,14 @@ type Snapshot struct {
 	Batches map[int]int       `json:"batches,omitempty"`
 	Took    time.Duration     `json:"took,omitempty"`
 	Timed   int               `json:"timed,omitempty"`
+	// Ran is the time of their processes, and Measured the number of these.
+	Ran      time.Duration `json:"ran,omitempty"`
+	Measured int           `json:"measured,omitempty"`
 }
 
 // Snapshot returns the state of a sweep that has not ended.
 func (m *Machine) Snapshot() Snapshot {
-	return Snapshot{States: TextOf(m.states), Started: m.started, Batches: m.batches, Took: m.took, Timed: m.timed}
+	return Snapshot{States: TextOf(m.states), Started: m.started, Batches: m.batches, Took: m.took, Timed: m.timed, Ran: m.ran, Measured: m.measured}
 }
 
 // TextOf returns states as run lengths.
@@ -397,7 +448,7 @@ func Resume(s Snapshot, rules Rules) (*Machine, error) {
 		m.counts[State(c)] += number
 		number = 0
 	}
-	m.took, m.timed = s.Took, s.Timed
+	m.took, m.timed, m.ran, m.measured = s.Took, s.Timed, s.Ran, s.Measured
 	if s.Started != nil {
 		m.started = s.Started
 	}

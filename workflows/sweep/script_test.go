@@ -27,8 +27,8 @@ import (
 //
 // and in events the lines
 //
-//	begin
-//	ended TRIAL succeeded|failed|cancelled
+//	wait | begin | skip
+//	ended TRIAL succeeded|failed|cancelled [TIME of its process]
 //	batch FIRST STATES [interrupted], such as 3s1f2p, of a batch that has ended
 //	stop PATTERN
 //	retry
@@ -87,6 +87,10 @@ func (s *script) step(line string) (string, error) {
 	f := append(strings.Fields(line), "", "")
 	var e sweep.Event
 	switch f[0] {
+	case "wait":
+		e = sweep.Wait{}
+	case "skip":
+		e = sweep.Skip{}
 	case "begin":
 		e = sweep.Begin{Now: s.now}
 	case "ended":
@@ -94,7 +98,7 @@ func (s *script) step(line string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		e = sweep.Ended{Trial: trial, State: sweep.StateNamed(f[2]), Now: s.now}
+		e = sweep.Ended{Trial: trial, State: sweep.StateNamed(f[2]), Now: s.now, Ran: ran(f[3])}
 	case "batch":
 		first, err := strconv.Atoi(f[1])
 		if err != nil {
@@ -143,6 +147,14 @@ func (s *script) step(line string) (string, error) {
 		}
 	}
 	return out.String(), nil
+}
+
+func ran(text string) *sweep.Ran {
+	took, err := time.ParseDuration(text)
+	if err != nil {
+		return nil // of an earlier version
+	}
+	return &sweep.Ran{Took: took, Processes: 1}
 }
 
 func (s *script) status() string {

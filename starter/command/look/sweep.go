@@ -25,6 +25,9 @@ import (
 
 // showSweep prints the status of a sweep, as the flags select.
 func showSweep(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Status, o *statusOptions) error {
+	if o.why && s.Open && len(s.Waiting) > 0 {
+		return showWhy(ctx, a, r, s)
+	}
 	for _, flag := range []string{"why", "usage", "history", "barriers", "on-host", "task"} {
 		if o.tasks.given(flag) {
 			return cli.Usagef("--%s is about one run; name a trial of the sweep, such as %s", flag, spec.TrialID(r.ID, 0))
@@ -79,7 +82,7 @@ const bestRows = 10
 
 // printSweep writes the state of a sweep in a few lines.
 func printSweep(out io.Writer, s *starter.Status) {
-	state := string(s.State)
+	state := s.Word()
 	took := time.Since(s.Started)
 	switch {
 	case !s.Open:
@@ -96,7 +99,14 @@ func printSweep(out io.Writer, s *starter.Status) {
 	default:
 		fmt.Fprintln(out, s.Sweep.Summary())
 	}
-	if !s.Open && s.Sweep == nil && s.Message != "" {
+	for _, w := range s.Waiting {
+		fmt.Fprintf(out, "waits for %s\n", report.WaitingLine(w, time.Now()))
+	}
+	switch {
+	case s.Open:
+	case s.Verdict == spec.VerdictSkipped && s.Result != nil:
+		fmt.Fprintln(out, s.Result.Message)
+	case s.Sweep == nil && s.Message != "":
 		fmt.Fprintln(out, s.Message)
 	}
 }

@@ -104,7 +104,7 @@ func stateLine(s *starter.Status) string {
 	case s.Unanswered:
 		state = "open, but " + s.Absence()
 	}
-	if s.Sweep != nil {
+	if s.Sweep != nil && len(s.Waiting) == 0 {
 		return state + ": " + s.Sweep.Counts()
 	}
 	if counts := starter.TallyOf(s.Doing()).String(); counts != "" {
