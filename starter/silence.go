@@ -102,6 +102,10 @@ func signOfLife(now time.Time, a *workflowpb.PendingActivityInfo) (heard, givenU
 			last = taken
 		}
 		scheduled = last.Add(o.GetHeartbeatTimeout().AsDuration() + time.Second)
+		if len(o.GetRetryPolicy().GetNonRetryableErrorTypes()) > 0 && !isFurtherOffer(a.GetActivityId()) {
+			// The run offers the task again by itself, and counts from the last heartbeat.
+			scheduled = last
+		}
 	}
 	if wait := o.GetScheduleToStartTimeout().AsDuration(); wait > 0 {
 		givenUp = scheduled.Add(wait)

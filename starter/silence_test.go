@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	activitypb "go.temporal.io/api/activity/v1"
+	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	failurepb "go.temporal.io/api/failure/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
@@ -19,6 +20,10 @@ func TestASilentHostIsNamed(t *testing.T) {
 	at := func(s int) *timestamppb.Timestamp { return timestamppb.New(start.Add(time.Duration(s) * time.Second)) }
 	fenced := &activitypb.ActivityOptions{
 		HeartbeatTimeout: durationpb.New(20 * time.Second), ScheduleToStartTimeout: durationpb.New(100 * time.Second),
+	}
+	offering := &activitypb.ActivityOptions{
+		HeartbeatTimeout: durationpb.New(15 * time.Second), ScheduleToStartTimeout: durationpb.New(25 * time.Second),
+		RetryPolicy: &commonpb.RetryPolicy{NonRetryableErrorTypes: []string{"TemporalTimeout:Heartbeat"}},
 	}
 	started := func(id string, beat int, o *activitypb.ActivityOptions) *workflowpb.PendingActivityInfo {
 		return &workflowpb.PendingActivityInfo{
@@ -56,6 +61,8 @@ func TestASilentHostIsNamed(t *testing.T) {
 		{"one of its tasks is heard of", 40, []*workflowpb.PendingActivityInfo{started("gpu-2/0", 10, fenced), started("gpu-2/1", 39, fenced)}, nil},
 		{"silent", 24, []*workflowpb.PendingActivityInfo{started("gpu-1/0", 23, fenced), started("gpu-2/0", 10, fenced)},
 			[]string{"no heartbeat from host gpu-2 for 14s; it will be declared lost in 1m47s"}},
+		{"silent, in a run with two bounds", 24, []*workflowpb.PendingActivityInfo{started("gpu-2/0", 10, offering)},
+			[]string{"no heartbeat from host gpu-2 for 14s; it will be declared lost in 11s"}},
 		{"its attempt has timed out", 32, []*workflowpb.PendingActivityInfo{timedOut}, []string{"no heartbeat from host gpu-2 for 22s; it will be declared lost in 1m39s"}},
 		{"its next attempt is taken by nobody", 32, []*workflowpb.PendingActivityInfo{again}, []string{"no heartbeat from host gpu-2 for 22s; it will be declared lost in 2m0s"}},
 		{"it was never heard of", 32, []*workflowpb.PendingActivityInfo{never}, []string{"no heartbeat from host gpu-2 for 31s; it will be declared lost in 1m51s"}},
