@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
@@ -69,6 +70,9 @@ func (c *chain) requestError(err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &application):
+		if strings.HasPrefix(application.Message(), unknownUpdate) && c.isSweep() {
+			return &RefusedError{Reason: fmt.Sprintf("%s is a sweep, which has no tasks of its own; name a trial, such as %s", c.id, spec.TrialID(c.id, 0)), Invalid: true}
+		}
 		refused := &RefusedError{Reason: application.Message(), Invalid: application.Type() == spec.ErrInvalidRequest}
 		if application.HasDetails() {
 			_ = application.Details(&refused.Tasks) // another version may send other details
@@ -84,6 +88,16 @@ func (c *chain) requestError(err error) error {
 	default:
 		return fmt.Errorf("run %s: %w", c.id, err)
 	}
+}
+
+// unknownUpdate begins the answer of a workflow that does not have an update.
+const unknownUpdate = "unknown update "
+
+func (c *chain) isSweep() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
+	defer cancel()
+	d, err := c.describe(ctx)
+	return err == nil && d.GetWorkflowExecutionInfo().GetType().GetName() == spec.SweepWorkflowType
 }
 
 // exists distinguishes an ended run from one that never existed. The server returns the same

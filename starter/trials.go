@@ -104,7 +104,7 @@ func (s *Status) states() (*sweep.Machine, error) {
 }
 
 func (t *Trial) fill(run Summary) {
-	t.Started, t.Cause = run.Started, run.Cause
+	t.Started, t.Cause, t.ExitCode = run.Started, run.Cause, nil // it may have run before
 	if run.Open {
 		t.State, t.Seconds = sweep.Running.String(), seconds(time.Since(run.Started))
 		return

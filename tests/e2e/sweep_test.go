@@ -66,6 +66,12 @@ func TestSweepSurvivesItsHostWorker(t *testing.T) {
 		return n
 	}
 	harness.Eventually(t, "two run", func() bool { return len(starts()) == 2 })
+	code, _, stderr = l.run("stop", "hp.6")
+	assert.Equal(t, 2, code, stderr)
+	assert.Contains(t, stderr, "hp.6: sweep hp has no such trial; its trials are 0 to 5")
+	code, _, stderr = l.run("stacks", "hp")
+	assert.Equal(t, 2, code, stderr)
+	assert.Contains(t, stderr, "hp is a sweep, which has no tasks of its own; name a trial, such as hp.0")
 	code, _, stderr = l.run("stop", "hp.5")
 	require.Zero(t, code, stderr)
 	sides := slices.DeleteFunc(harness.Children(l.backgroundWorker()), func(pid int) bool { return !strings.Contains(harness.Cmdline(pid), " side") })

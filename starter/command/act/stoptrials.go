@@ -47,14 +47,31 @@ func stopTrials(ctx context.Context, a *cli.App, c client.Client, args []string)
 			others = append(others, arg)
 			continue
 		}
+		trials := "trials"
+		if !spec.IsPattern(pattern) {
+			trials = "trial"
+		}
+		if s, err := r.Status(ctx); err == nil && s.Sweep != nil && !anyTrial(s.Sweep.Trials, pattern) {
+			return nil, cli.Usagef("%s: sweep %s has no such trial; its trials are 0 to %d", arg, id, s.Sweep.Trials-1)
+		}
 		if err := r.StopTrials(ctx, pattern); err != nil {
 			return nil, err
 		}
-		if err := printStopped(a, Stopped{RunID: arg, State: "stopping", line: fmt.Sprintf("stopping: trials %s of sweep %s", pattern, id)}); err != nil {
+		if err := printStopped(a, Stopped{RunID: arg, State: "stopping", line: fmt.Sprintf("stopping: %s %s of sweep %s", trials, pattern, id)}); err != nil {
 			return nil, err
 		}
 	}
 	return others, nil
+}
+
+// anyTrial reports whether the pattern matches the number of one of so many trials.
+func anyTrial(trials int, pattern string) bool {
+	for trial := range trials {
+		if ok, err := path.Match(pattern, strconv.Itoa(trial)); ok && err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // abandonTrials ends the open trials of a sweep that was ended on the server.
