@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/tests/must"
@@ -78,6 +79,27 @@ func TestADamagedPlanIsSetAside(t *testing.T) {
 	assert.Empty(t, s.all())
 	assert.Equal(t, []string{path + ".damaged"}, s.damaged)
 	assert.FileExists(t, path+".damaged")
+}
+
+// A full disk is no mistake of the spec: the run waits, or is placed on another host. A run that has
+// brought its host along has no other.
+func TestAFullDiskIsRefusedAsAPlace(t *testing.T) {
+	full, wrong := spec.Problem{Path: "logs.dir", Message: "no space left on device", Remedy: makeRoom}, spec.Problem{Path: "dir", Message: "it is no directory"}
+	for _, c := range []struct {
+		owned    bool
+		problems []spec.Problem
+		want     string
+	}{
+		{false, []spec.Problem{full}, spec.ErrPlacement},
+		{false, []spec.Problem{full, wrong}, spec.ErrInvalidRunSpec},
+		{true, []spec.Problem{full}, spec.ErrInvalidRunSpec},
+	} {
+		h := assemble(&core{Config: Config{Name: "host-a", Owned: c.owned}})
+		var app *temporal.ApplicationError
+		require.ErrorAs(t, h.reservations.refused(c.problems), &app)
+		assert.Equal(t, c.want, app.Type())
+		assert.Equal(t, c.want == spec.ErrInvalidRunSpec, app.NonRetryable())
+	}
 }
 
 func TestPreflightReportsEverything(t *testing.T) {

@@ -69,12 +69,15 @@ func (c *checks) preflight(run runkey.Run, s *spec.RunSpec, user *hostuser.User,
 	if err != nil {
 		remedy := "name a directory the host worker may write to"
 		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
-			remedy = "make room there, or name another directory"
+			remedy = makeRoom
 		}
 		problems = append(problems, spec.Problem{Path: "logs.dir", Message: fmt.Sprintf("%s on host %s", err, c.Name), Remedy: remedy})
 	}
 	return problems
 }
+
+// makeRoom is the remedy of a full disk.
+const makeRoom = "make room there, or name another directory"
 
 // checkProgram reports why a task could not be started in a directory.
 func (c *checks) checkProgram(t spec.Task, dir string, env map[string]string, report func(task, path, what, remedy string, exitCode int)) {

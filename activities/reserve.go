@@ -91,7 +91,7 @@ func (h *Host) Reserve(ctx context.Context, in hostapi.ReserveInput) (hostapi.Re
 		checked, claimed = nil, tasks[:min(1, len(tasks))]
 	}
 	if problems = append(h.checks.preflight(run, in.Spec, user, checked), problems...); len(problems) > 0 {
-		return hostapi.ReserveOutput{}, refusedSpec(problems)
+		return hostapi.ReserveOutput{}, h.reservations.refused(problems)
 	}
 	lease, addresses, err := h.reservations.leasePorts(ctx, run, in, tasks)
 	if err != nil {
@@ -157,6 +157,16 @@ func (r *reservations) isFit(ctx context.Context) error {
 		return nil
 	}
 	return temporal.NewApplicationErrorWithOptions(fmt.Sprintf("host %s: %v", r.Name, err), spec.ErrPlacement,
+		temporal.ApplicationErrorOptions{NextRetryDelay: time.Second})
+}
+
+// refused returns an error for the problems of a spec on this host. Others may have room if its disk
+// is full, or this one later.
+func (r *reservations) refused(problems []spec.Problem) error {
+	if r.Owned || slices.ContainsFunc(problems, func(p spec.Problem) bool { return p.Remedy != makeRoom }) {
+		return refusedSpec(problems)
+	}
+	return temporal.NewApplicationErrorWithOptions(fmt.Sprintf("host %s: %s", r.Name, problems[0].Message), spec.ErrPlacement,
 		temporal.ApplicationErrorOptions{NextRetryDelay: time.Second})
 }
 
