@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // agentsOn are machines on which the same command line of torchrun is typed.
@@ -44,7 +45,7 @@ func (a *agentsOn) on(host *harness.SSHHost, args ...string) *harness.Process {
 
 // say is a program that writes its place in the run, and ends when a file appears.
 const say = `echo "$TORCHELASTIC_RESTART_COUNT $CLUSTERRUN_HOST $RANK/$WORLD_SIZE"; echo $$ > pid-$CLUSTERRUN_HOST-$LOCAL_RANK; trap "" TERM
-until [ -e end ]; do sleep 0.05; done`
+until [ -e end ]; do nap; done`
 
 // said waits until an agent has shown these lines.
 func said(t *testing.T, p *harness.Process, lines ...string) {
@@ -58,10 +59,8 @@ func said(t *testing.T, p *harness.Process, lines ...string) {
 // pid returns the first process on a host.
 func (a *agentsOn) pid(host *harness.SSHHost) int {
 	a.t.Helper()
-	b, err := os.ReadFile(filepath.Join(a.home, "pid-"+host.Name+"-0"))
-	require.NoError(a.t, err)
-	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
-	require.NoError(a.t, err)
+	b := must.Get(os.ReadFile(filepath.Join(a.home, "pid-"+host.Name+"-0")))(a.t)
+	pid := must.Get(strconv.Atoi(strings.TrimSpace(string(b))))(a.t)
 	return pid
 }
 
@@ -83,7 +82,7 @@ func TestAgents(t *testing.T) {
 
 	t.Run("agents come and go", func(t *testing.T) {
 		flags := []string{"--nnodes", "1:2", "--nproc-per-node", "2", "--max-restarts", "2", "--shutdown-timeout", "1", "--rdzv-conf", "last_call_timeout=600"}
-		elastic := append(slices.Clip(flags), "--no-python", "bash", "-c", say)
+		elastic := append(slices.Clip(flags), "--no-python", "bash", "-c", harness.Napping(say))
 		second := a.start(other, elastic...)
 		first := a.start(head, elastic...) // the head comes last
 		said(t, first, "0 a 0/4", "0 a 1/4")
@@ -98,7 +97,7 @@ func TestAgents(t *testing.T) {
 		third := a.start(other, elastic...)
 		differs := a.start(other, append(slices.Clip(flags), "--no-python", "true")...)
 		assert.Equal(t, 2, differs.ExitCode())
-		assert.Contains(t, differs.Stderr(), "this agent does not take part in the run at a:29400: the script and its arguments: true here, and at the endpoint bash -c echo ")
+		assert.Contains(t, differs.Stderr(), "this agent does not take part in the run at a:29400: the script and its arguments: true here, and at the endpoint bash -c exec ")
 		require.NoError(t, syscall.Kill(a.pid(head), syscall.SIGKILL))
 		said(t, first, "2 a 0/4", "2 a 1/4")
 		said(t, third, "2 b 2/4", "2 b 3/4")
@@ -113,7 +112,7 @@ func TestAgents(t *testing.T) {
 	})
 
 	t.Run("the head is killed", func(t *testing.T) {
-		fixed := []string{"--nnodes", "2", "--no-python", "bash", "-c", say}
+		fixed := []string{"--nnodes", "2", "--no-python", "bash", "-c", harness.Napping(say)}
 		first, second := a.start(head, fixed...), a.start(other, fixed...)
 		said(t, first, "0 a 0/2")
 		said(t, second, "0 b 1/2")

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -18,11 +17,12 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// backgroundWorker returns the process of the host worker of the state directory, or 0 if there
-// is none.
+// backgroundWorker returns the process of the host worker of the state directory, or 0 without
+// one.
 func (l *local) backgroundWorker() int { return supervisor.Holder(filepath.Join(l.state(), "worker")) }
 
 // endBackgroundWorker ends the host worker that a submit may have started.
@@ -30,8 +30,7 @@ func (l *local) endBackgroundWorker() {
 	if l.backgroundWorker() == 0 {
 		return
 	}
-	code, _, stderr := l.run("worker", "stop", "--force")
-	assert.Zero(l.t, code, stderr)
+	l.ok("worker", "stop", "--force")
 }
 
 func (l *local) ended(pid int) {
@@ -56,70 +55,55 @@ func TestSubmitAlone(t *testing.T) {
 	started := fmt.Sprintf("started a host worker in the background (process %d); it ends after 10m without runs, or by `clusterrun worker stop`", worker)
 	assert.Equal(t, 1, strings.Count(said, started), said)
 	// It does not depend on the shell that happened to start it.
-	cwd, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", worker))
-	require.NoError(t, err)
+	cwd := must.Get(os.Readlink(fmt.Sprintf("/proc/%d/cwd", worker)))(t)
 	assert.Equal(t, l.home, cwd)
 	for _, id := range []string{"first", "second"} {
-		code, _, stderr := l.run("wait", id)
-		assert.Zero(t, code, stderr)
+		l.ok("wait", id)
 	}
-	code, stdout, stderr := l.run("logs", "first")
-	require.Zero(t, code, stderr)
+	stdout := l.ok("logs", "first")
 	assert.Equal(t, 2, strings.Count(stdout, l.home+"\n"), "the processes run in the directory of submit: %s", stdout)
 
 	// While it has tasks, `worker stop` does not end it.
-	code, _, stderr = l.run(append([]string{"submit", "--id", "third", "--auto-restart", "--env", l.mark}, untilGo(l)...)...)
-	require.Zero(t, code, stderr)
+	_, stderr := l.succeeds(append([]string{"submit", "--id", "third", "--auto-restart", "--env", l.mark}, untilGo(l)...)...)
 	assert.NotContains(t, stderr, "started a host worker")
 	harness.Eventually(t, "its process runs", func() bool { return len(l.tasks()) > 0 })
-	code, _, stderr = l.run("worker", "stop")
-	assert.Equal(t, 125, code)
-	assert.Contains(t, stderr, "has tasks of 1 run (third)")
+	assert.Contains(t, l.fails(125, "worker", "stop"), "has tasks of 1 run (third)")
 	assert.Equal(t, worker, l.backgroundWorker())
 
 	// It is killed, and the next one continues its run.
 	require.NoError(t, syscall.Kill(worker, syscall.SIGKILL))
 	l.ended(worker)
-	code, _, stderr = l.run("submit", "--id", "fourth", "--", "true")
-	require.Zero(t, code, stderr)
+	_, stderr = l.succeeds("submit", "--id", "fourth", "--", "true")
 	next := l.backgroundWorker()
 	require.NotZero(t, next)
 	assert.NotEqual(t, worker, next)
 	assert.Contains(t, stderr, fmt.Sprintf("started a host worker in the background (process %d) to replace process %d, which was killed", next, worker))
 	l.goOn()
 	for _, id := range []string{"third", "fourth"} {
-		code, _, stderr := l.run("wait", id)
-		assert.Zero(t, code, stderr)
+		l.ok("wait", id)
 	}
 
 	harness.Eventually(t, "it has given the runs back", func() bool { code, _, _ := l.run("worker", "stop"); return code == 0 })
 	assert.Zero(t, l.backgroundWorker())
 	l.ended(next)
-	code, _, stderr = l.run("worker", "stop")
-	assert.Zero(t, code, stderr)
+	_, stderr = l.succeeds("worker", "stop")
 	assert.Contains(t, stderr, "no host worker uses")
 
 	// One that has ended as asked was not killed.
-	code, _, stderr = l.run("submit", "--id", "fifth", "--", "true")
-	require.Zero(t, code, stderr)
+	_, stderr = l.succeeds("submit", "--id", "fifth", "--", "true")
 	assert.Contains(t, stderr, "started a host worker")
 	assert.NotContains(t, stderr, "killed")
-	code, _, stderr = l.run("wait", "fifth")
-	assert.Zero(t, code, stderr)
+	l.ok("wait", "fifth")
 }
 
 // Submit starts no host worker for another queue, or within a task.
 func TestSubmitForOthersStartsNothing(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
-	code, _, stderr := l.run("submit", "--queue", "others", "--", "true")
-	require.Zero(t, code, stderr)
+	_, stderr := l.succeeds("submit", "--queue", "others", "--", "true")
 	assert.Contains(t, stderr, "no worker serves the queue others")
-	code, _, stderr = l.run("host", "list", "--queue", "others")
-	assert.Equal(t, 125, code)
-	assert.Equal(t, "clusterrun: no worker serves the queue others; start `clusterrun worker` (not with --role host) or `clusterrun dev`\n", stderr)
-	code, stdout, stderr := l.run("run", "-n", "1", "--", harness.Clusterrun(t), "submit", "--id", "nested", "--", "true")
-	require.Zero(t, code, stdout+stderr)
+	assert.Equal(t, "clusterrun: no worker serves the queue others; start `clusterrun worker` (not with --role host) or `clusterrun dev`\n", l.fails(125, "host", "list", "--queue", "others"))
+	stdout, stderr := l.succeeds("run", "-n", "1", "--", harness.Clusterrun(t), "submit", "--id", "nested", "--", "true")
 	assert.Contains(t, stdout+stderr, "no worker serves the queue clusterrun")
 	assert.Zero(t, l.backgroundWorker())
 }
@@ -129,24 +113,19 @@ func TestSubmitForOthersStartsNothing(t *testing.T) {
 func TestAHostWorkerInTheBackground(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
-	code, stdout, stderr := l.run("worker", "--detach", "--idle-exit", "2s", "--json")
-	require.Zero(t, code, stderr)
-	var worker struct{ PID int }
-	require.NoError(t, json.Unmarshal([]byte(stdout), &worker))
+	stdout := l.ok("worker", "--detach", "--idle-exit", "2s", "--json")
+	worker := must.JSON[struct{ PID int }](t, stdout)
 	require.Equal(t, worker.PID, l.backgroundWorker())
 	l.ended(worker.PID)
 	assert.NoFileExists(t, filepath.Join(l.state(), "worker", "background.json"))
-	log, err := os.ReadFile(filepath.Join(l.state(), "worker.log"))
-	require.NoError(t, err)
+	log := must.Get(os.ReadFile(filepath.Join(l.state(), "worker.log")))(t)
 	assert.Contains(t, string(log), "this host worker was idle for too long, and exits")
 
-	code, _, stderr = l.run("submit", "--id", "run", "--", "true")
-	require.Zero(t, code, stderr)
+	l.ok("submit", "--id", "run", "--", "true")
 	onDemand := l.backgroundWorker()
 	require.NotZero(t, onDemand)
-	code, _, stderr = l.run("worker", "--detach")
-	require.Zero(t, code, stderr)
-	code, _, stderr = l.run("wait", "run")
+	l.ok("worker", "--detach")
+	code, _, stderr := l.run("wait", "run")
 	require.Zero(t, code, stderr)
 	harness.Eventually(t, "it has made way", func() bool {
 		code, _, stderr = l.run("worker", "--detach")
@@ -154,11 +133,9 @@ func TestAHostWorkerInTheBackground(t *testing.T) {
 		return l.backgroundWorker() != onDemand
 	})
 	last := l.backgroundWorker()
-	code, _, stderr = l.run("worker", "--detach")
-	require.Zero(t, code, stderr)
+	_, stderr = l.succeeds("worker", "--detach")
 	assert.Contains(t, stderr, fmt.Sprintf("runs already, as process %d", last))
-	code, _, stderr = l.run("worker", "upgrade")
-	require.Zero(t, code, stderr)
+	l.ok("worker", "upgrade")
 	assert.Equal(t, last, l.backgroundWorker())
 }
 
@@ -167,14 +144,11 @@ func TestAHostWorkerInTheBackground(t *testing.T) {
 func TestAHostWorkerStaysForRunsThatWait(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
-	code, _, stderr := l.run("submit", "--id", "waits", "--queue", "others", "--placement-timeout", "10s", "--task", "worker=absent:2222", "--", "true")
-	require.Zero(t, code, stderr)
-	code, stdout, stderr := l.run("worker", "--detach", "--queue", "others", "--idle-exit", "4s", "--json")
-	require.Zero(t, code, stderr)
-	var worker struct{ PID int }
-	require.NoError(t, json.Unmarshal([]byte(stdout), &worker))
+	l.ok("submit", "--id", "waits", "--queue", "others", "--placement-timeout", "10s", "--task", "worker=absent:2222", "--", "true")
+	stdout := l.ok("worker", "--detach", "--queue", "others", "--idle-exit", "4s", "--json")
+	worker := must.JSON[struct{ PID int }](t, stdout)
 
-	code, _, stderr = l.run("wait", "waits")
+	code, _, stderr := l.run("wait", "waits")
 	assert.NotZero(t, code)
 	assert.Contains(t, stderr, "absent", "the time for hosts passes only where somebody serves the run")
 	l.ended(worker.PID)
@@ -186,8 +160,7 @@ func TestAHostWorkerStaysForRunsThatWait(t *testing.T) {
 func TestTheSecondHostWorkerOfANameIsRefused(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	code, _, stderr := f.CLI(t, "worker", "--state-dir", t.TempDir(), "--host-name", f.worker.Host)
-	assert.Equal(t, 125, code)
+	stderr := f.Fails(t, 125, "worker", "--state-dir", t.TempDir(), "--host-name", f.worker.Host)
 	assert.Contains(t, stderr, ") already serves queue clusterrun as host host-a")
 	assert.Contains(t, stderr, "--host-name")
 
@@ -206,15 +179,13 @@ func TestSystemdHearsOfAHostWorker(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t)
 	socket := filepath.Join(t.TempDir(), "notify")
-	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
-	require.NoError(t, err)
+	l := must.Get(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"}))(t)
 	defer l.Close()
 	next := func() string {
 		t.Helper()
 		require.NoError(t, l.SetReadDeadline(time.Now().Add(time.Minute)))
 		message := make([]byte, 1000)
-		n, err := l.Read(message)
-		require.NoError(t, err)
+		n := must.Get(l.Read(message))(t)
 		return string(message[:n])
 	}
 
@@ -232,8 +203,7 @@ func TestSystemdHearsOfAHostWorker(t *testing.T) {
 
 	w := call("ExecStart")
 	require.Equal(t, "READY=1", next())
-	code, out, stderr := s.CLI(t, "host", "list")
-	require.Zero(t, code, stderr)
+	out := s.OK(t, "host", "list")
 	assert.Contains(t, out, "host-a", "it is registered by then")
 	assert.Contains(t, out, "rack=r7")
 

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,13 +14,22 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Input that only a host can check is refused there, before anything starts.
-func TestRefusedByTheHost(t *testing.T) {
+// A host refuses a spec, or runs it, or the run waits for another host.
+func TestWhatASpecAsksOfHosts(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
+	f.refusedByTheHost(t)
+	f.refusedSpecSaysWhy(t)
+	f.placement(t)
+	f.portsAreLeased(t)
+}
+
+// Input that only a host can check is refused there, before anything starts.
+func (f *fixture) refusedByTheHost(t *testing.T) {
 	plain := filepath.Join(f.dir, "plain")
 	require.NoError(t, os.WriteFile(plain, []byte("#!/bin/sh\n"), 0o644))
 	one := func(command ...string) []spec.TaskGroup {
@@ -52,23 +60,17 @@ func TestRefusedByTheHost(t *testing.T) {
 func (f *fixture) saysWhy(run client.WorkflowRun, why string) {
 	f.t.Helper()
 	for _, command := range []string{"status", "show"} {
-		code, stdout, stderr := f.CLI(f.t, command, run.GetID())
-		assert.Zero(f.t, code, stderr)
+		stdout := f.OK(f.t, command, run.GetID())
 		assert.Contains(f.t, stdout, why, command)
 	}
-	code, _, stderr := f.CLI(f.t, "logs", run.GetID())
-	assert.Equal(f.t, 125, code)
-	assert.Contains(f.t, stderr, "was refused and has started nothing")
+	assert.Contains(f.t, f.Fails(f.t, 125, "logs", run.GetID()), "was refused and has started nothing")
 	waited, _, stderr := f.CLI(f.t, "wait", run.GetID())
 	assert.Contains(f.t, stderr, why)
-	code, stdout, stderr := f.CLI(f.t, "list", "--json", "--name", run.GetID())
-	require.Zero(f.t, code, stderr)
-	var listed []starter.Summary
-	require.NoError(f.t, json.Unmarshal([]byte(stdout), &listed))
+	stdout := f.OK(f.t, "list", "--json", "--name", run.GetID())
+	listed := must.JSON[[]starter.Summary](f.t, stdout)
 	require.Len(f.t, listed, 1)
 	assert.Equal(f.t, waited, listed[0].ExitCode)
-	answer, err := f.client.QueryWorkflow(f.t.Context(), run.GetID(), run.GetRunID(), spec.QueryStatus)
-	require.NoError(f.t, err)
+	answer := must.Get(f.client.QueryWorkflow(f.t.Context(), run.GetID(), run.GetRunID(), spec.QueryStatus))(f.t)
 	var s spec.Status
 	require.NoError(f.t, answer.Get(&s))
 	assert.Equal(f.t, spec.RunEnded, s.State)
@@ -79,9 +81,8 @@ func (f *fixture) saysWhy(run client.WorkflowRun, why string) {
 
 // A spec that no version of clusterrun accepts is refused with the reason, too, if another
 // client has started it.
-func TestARefusedSpecSaysWhy(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
+func (f *fixture) refusedSpecSaysWhy(t *testing.T) {
+	f.t = t
 	run, err := f.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "refused", TaskQueue: spec.TaskQueue}, spec.WorkflowType,
 		map[string]any{"comand": []string{"true"}})
 	require.NoError(t, err)
@@ -89,9 +90,8 @@ func TestARefusedSpecSaysWhy(t *testing.T) {
 	f.saysWhy(run, "comand")
 }
 
-func TestPlacement(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
+func (f *fixture) placement(t *testing.T) {
+	f.t = t
 	t.Run("an address without a worker", func(t *testing.T) {
 		f.t = t
 		started := time.Now()
@@ -108,8 +108,7 @@ func TestPlacement(t *testing.T) {
 		r := f.result(f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{
 			group("worker", 1, `echo "$TF_CONFIG" > $DIR/tf`), {Type: "ps", Addresses: []string{"host-a:28222"}, Command: []string{"true"}}}}))
 		assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
-		var cluster struct{ Cluster map[string][]string }
-		require.NoError(t, json.Unmarshal([]byte(f.file("tf")), &cluster))
+		cluster := must.JSON[struct{ Cluster map[string][]string }](t, f.file("tf"))
 		address, port, err := net.SplitHostPort(cluster.Cluster["ps"][0])
 		require.NoError(t, err)
 		assert.NotNil(t, net.ParseIP(address), "the name is known to clusterrun alone")
@@ -117,8 +116,7 @@ func TestPlacement(t *testing.T) {
 	})
 	t.Run("a port that is taken", func(t *testing.T) {
 		f.t = t
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
+		l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 		defer func() { _ = l.Close() }()
 		r := f.result(f.start(&spec.RunSpec{PlacementTimeout: spec.DurationOf(3 * time.Second), Tasks: []spec.TaskGroup{
 			{Type: "ps", Addresses: []string{strings.Replace(l.Addr().String(), "127.0.0.1", "localhost", 1)}, Command: []string{"true"}}}}))
@@ -129,9 +127,8 @@ func TestPlacement(t *testing.T) {
 }
 
 // Two runs on one machine never get the same port.
-func TestPortsAreLeased(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
+func (f *fixture) portsAreLeased(t *testing.T) {
+	f.t = t
 	// Each look is a process, and forty tasks look.
 	script := `echo "$CLUSTERRUN_ADDRESS" >> $DIR/ports; until [ -e $DIR/go ]; do sleep 1; done`
 	a := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 20, script)}})

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/barriers"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -42,8 +42,7 @@ func meetingPlaceOn(t *testing.T, s *harness.Server, hosts int) *meetingPlace {
 	t.Helper()
 	p := &meetingPlace{Server: s, t: t, queue: "barriers"}
 	// A run without a worker for its workflow is open, and its tasks are unknown.
-	run, err := p.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "nobody", TaskQueue: "nobody"}, spec.WorkflowType)
-	require.NoError(t, err)
+	run := must.Get(p.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "nobody", TaskQueue: "nobody"}, spec.WorkflowType))(t)
 	p.run = spec.RunRef{WorkflowID: run.GetID(), RunID: run.GetRunID()}
 	p.BarrierWorker(t, p.queue)
 	for i := range hosts {
@@ -123,49 +122,42 @@ func (p *meetingPlace) awaitWaiting(name string, round, n int) {
 	})
 }
 
-// A barrier holds every participant until all have arrived, again and again.
-func TestBarrierReleases(t *testing.T) {
-	t.Parallel()
-	for _, hosts := range []int{1, 2, 10} {
-		t.Run(fmt.Sprint(hosts), func(t *testing.T) {
-			p := newMeetingPlace(t, hosts)
-			for round := range 5 {
-				var waits []chan arrived
-				for i := range hosts - 1 {
-					waits = append(waits, p.arrive(t.Context(), p.arrival(i, "epoch", fmt.Sprint(i, "-", round))))
-				}
-				if hosts > 1 {
-					p.awaitWaiting("epoch", round, hosts-1)
-					for _, w := range waits {
-						require.Empty(t, w, "released before all have arrived")
-					}
-				}
-				waits = append(waits, p.arrive(t.Context(), p.arrival(hosts-1, "epoch", fmt.Sprint("last-", round))))
-				for _, w := range waits {
-					p.released(w, round)
-				}
-			}
-		})
-	}
+// of returns a part of the meeting place: the first hosts and their tasks.
+func (p *meetingPlace) of(t *testing.T, hosts int) *meetingPlace {
+	q := *p
+	q.t, q.tasks = t, p.tasks[:hosts]
+	return &q
 }
 
-// A server that is killed and restarted on its file has lost no waiting task, and learns of
-// arrivals during its absence.
-func TestBarrierOutlivesTheServer(t *testing.T) {
-	takesLong(t)
+func TestBarriers(t *testing.T) {
 	t.Parallel()
-	p := newMeetingPlace(t, 3)
-	first := p.arrive(t.Context(), p.arrival(0, "epoch", "a"))
-	p.awaitWaiting("epoch", 0, 1)
-	p.Kill()
-	second := p.arrive(t.Context(), p.arrival(1, "epoch", "b"))
-	time.Sleep(2 * time.Second) // the outage is under test
-	p.Restart()
-	p.awaitWaiting("epoch", 0, 2)
-	third := p.arrive(t.Context(), p.arrival(2, "epoch", "c"))
-	p.released(first, 0)
-	p.released(second, 0)
-	p.released(third, 0)
+	all := newMeetingPlace(t, 10)
+	for _, hosts := range []int{1, 2, 10} {
+		t.Run(fmt.Sprint(hosts, " hosts"), func(t *testing.T) { all.of(t, hosts).meet(fmt.Sprint("of-", hosts)) })
+	}
+	t.Run("errors", func(t *testing.T) { all.of(t, 3).differ() })
+	t.Run("terminated", func(t *testing.T) { all.of(t, 2).terminated() })
+}
+
+// meet checks that a barrier holds every participant until all have arrived, again and again.
+func (p *meetingPlace) meet(name string) {
+	t, hosts := p.t, len(p.tasks)
+	for round := range 5 {
+		var waits []chan arrived
+		for i := range hosts - 1 {
+			waits = append(waits, p.arrive(t.Context(), p.arrival(i, name, fmt.Sprint(i, "-", round))))
+		}
+		if hosts > 1 {
+			p.awaitWaiting(name, round, hosts-1)
+			for _, w := range waits {
+				require.Empty(t, w, "released before all have arrived")
+			}
+		}
+		waits = append(waits, p.arrive(t.Context(), p.arrival(hosts-1, name, fmt.Sprint("last-", round))))
+		for _, w := range waits {
+			p.released(w, round)
+		}
+	}
 }
 
 // hostGoesAway lets two tasks pass the earlier rounds, and ends the host of the first while it
@@ -183,20 +175,6 @@ func (p *meetingPlace) hostGoesAway(round int) {
 	p.awaitWaiting("epoch", round, 1)
 	p.hosts[0].Close()
 	require.ErrorIs(p.t, p.await(first).err, barriers.ErrShutdown)
-}
-
-// A host worker that is killed while its task waits, and comes back, finds the
-// round open: the task arrives again with its key.
-func TestBarrierHostComesBack(t *testing.T) {
-	takesLong(t)
-	t.Parallel()
-	p := newMeetingPlace(t, 2)
-	p.hostGoesAway(3)
-	p.restart(0)
-	again := p.arrive(t.Context(), p.arrival(0, "epoch", "a3"))
-	second := p.arrive(t.Context(), p.arrival(1, "epoch", "b3"))
-	p.released(again, 3)
-	p.released(second, 3)
 }
 
 // If a round was released while a host was away, the same arrival is answered with this release
@@ -229,9 +207,8 @@ func TestBarrierReleasedWhileTheHostWasAway(t *testing.T) {
 // A task that brings other participants under the same name gets the difference as an error,
 // and the others are not disturbed. A timeout breaks the barrier for all and names the missing
 // tasks. After it there is another round.
-func TestBarrierErrors(t *testing.T) {
-	t.Parallel()
-	p := newMeetingPlace(t, 3)
+func (p *meetingPlace) differ() {
+	t := p.t
 	first := p.arrive(t.Context(), p.arrival(0, "epoch", "a"))
 	p.awaitWaiting("epoch", 0, 1)
 	a := p.arrival(1, "epoch", "b")
@@ -252,7 +229,7 @@ func TestBarrierErrors(t *testing.T) {
 	}
 
 	var waits []chan arrived
-	for i := range p.hosts {
+	for i := range p.tasks {
 		waits = append(waits, p.arrive(t.Context(), p.arrival(i, "epoch", fmt.Sprint("again-", i))))
 	}
 	for _, w := range waits {
@@ -261,26 +238,31 @@ func TestBarrierErrors(t *testing.T) {
 }
 
 // A round that is terminated leaves no task waiting.
-func TestBarrierTerminated(t *testing.T) {
-	t.Parallel()
-	p := newMeetingPlace(t, 2)
-	first := p.arrive(t.Context(), p.arrival(0, "epoch", "a"))
-	p.awaitWaiting("epoch", 0, 1)
-	require.NoError(t, p.Client().TerminateWorkflow(t.Context(), spec.BarrierID(p.run, "epoch", 0), "", "test"))
+func (p *meetingPlace) terminated() {
+	t := p.t
+	first := p.arrive(t.Context(), p.arrival(0, "terminated", "a"))
+	p.awaitWaiting("terminated", 0, 1)
+	require.NoError(t, p.Client().TerminateWorkflow(t.Context(), spec.BarrierID(p.run, "terminated", 0), "", "test"))
 	var broken *barriers.BrokenError
 	require.ErrorAs(t, p.await(first).err, &broken)
-	next := p.arrive(t.Context(), p.arrival(0, "epoch", "a2"))
-	second := p.arrive(t.Context(), p.arrival(1, "epoch", "b"))
+	next := p.arrive(t.Context(), p.arrival(0, "terminated", "a2"))
+	second := p.arrive(t.Context(), p.arrival(1, "terminated", "b"))
 	p.released(next, 1)
 	p.released(second, 1)
 }
 
-// A missing participant that has ended and does not come back breaks the barrier,
-// and so does the end of the run. Asked of a real run.
-func TestBarrierParticipantEnds(t *testing.T) {
+// Barriers of a real run.
+func TestBarriersOfARun(t *testing.T) {
 	t.Parallel()
 	p := newMeetingPlace(t, 1)
 	p.StartWorker(t)
+	p.participantEnds(t)
+	p.areListed(t)
+}
+
+// A missing participant that has ended and does not come back breaks the barrier,
+// and so does the end of the run.
+func (p *meetingPlace) participantEnds(t *testing.T) {
 	end := filepath.Join(t.TempDir(), "end")
 	run, err := p.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "run-b", TaskQueue: spec.TaskQueue}, spec.WorkflowType,
 		&spec.RunSpec{OnFailure: spec.OnFailureContinue, Tasks: []spec.TaskGroup{
@@ -302,8 +284,7 @@ func TestBarrierParticipantEnds(t *testing.T) {
 		return true
 	})
 	require.Empty(t, first)
-	d, err := p.Client().DescribeWorkflowExecution(t.Context(), spec.BarrierID(p.run, "epoch", 0), "")
-	require.NoError(t, err)
+	d := must.Get(p.Client().DescribeWorkflowExecution(t.Context(), spec.BarrierID(p.run, "epoch", 0), ""))(t)
 	require.LessOrEqual(t, d.GetWorkflowExecutionInfo().GetHistoryLength(), int64(30), "however long it lasts, it costs no history")
 	require.NoError(t, os.WriteFile(end, nil, 0o600))
 	var broken *barriers.BrokenError
@@ -321,18 +302,14 @@ func TestBarrierParticipantEnds(t *testing.T) {
 
 // `clusterrun status --barriers` lists who waits at which barrier, and who is missing since
 // when.
-func TestBarriersCommand(t *testing.T) {
-	t.Parallel()
-	p := newMeetingPlace(t, 1)
-	p.StartWorker(t)
+func (p *meetingPlace) areListed(t *testing.T) {
 	run, err := p.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "it's-run", TaskQueue: spec.TaskQueue}, spec.WorkflowType,
 		&spec.RunSpec{Tasks: []spec.TaskGroup{harness.Shell("worker", 2, "exec sleep 300")}})
 	require.NoError(t, err)
 	p.run = spec.RunRef{WorkflowID: run.GetID(), RunID: run.GetRunID()}
 	p.tasks = []string{"worker-0", "worker-1"}
 
-	code, _, stderr := p.CLI(t, "status", "--barriers", run.GetID())
-	require.Zero(t, code, stderr)
+	_, stderr := p.Succeeds(t, "status", "--barriers", run.GetID())
 	require.Contains(t, stderr, "no task waits at a barrier of run it's-run")
 	code, stdout, stderr := p.CLI(t, "status", "--barriers", "--json", run.GetID())
 	require.Zero(t, code, stderr)
@@ -348,10 +325,8 @@ func TestBarriersCommand(t *testing.T) {
 	require.Regexp(t, `(?m)^barrier end of epoch/1, round 1: 1 waiting, 1 missing, breaks in (1h|59m|60m)`, stdout)
 	require.Regexp(t, `(?m)^worker-1 +missing +host-a +\d\d:\d\d:\d\d +\S+ +running$`, stdout)
 	require.Regexp(t, `(?m)^worker-0 +waiting +host-0 +\d\d:\d\d:\d\d +\S+ +-$`, stdout)
-	code, stdout, stderr = p.CLI(t, "status", "--barriers", "--json", run.GetID())
-	require.Zero(t, code, stderr)
-	var listed struct{ Barriers []starter.Barrier }
-	require.NoError(t, json.Unmarshal([]byte(stdout), &listed))
+	stdout = p.OK(t, "status", "--barriers", "--json", run.GetID())
+	listed := must.JSON[struct{ Barriers []starter.Barrier }](t, stdout)
 	require.Len(t, listed.Barriers, 1)
 	require.Equal(t, "worker-1", listed.Barriers[0].Missing[0].Task)
 
@@ -370,8 +345,7 @@ func TestBarrierOfATaskThatComesAndGoes(t *testing.T) {
 	patient := p.arrive(t.Context(), p.arrival(1, "epoch", "b"))
 	p.awaitWaiting("epoch", 0, 1)
 	execution := func() string {
-		d, err := p.Client().DescribeWorkflowExecution(t.Context(), spec.BarrierID(p.run, "epoch", 0), "")
-		require.NoError(t, err)
+		d := must.Get(p.Client().DescribeWorkflowExecution(t.Context(), spec.BarrierID(p.run, "epoch", 0), ""))(t)
 		return d.GetWorkflowExecutionInfo().GetExecution().GetRunId()
 	}
 	first := execution()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -39,8 +40,7 @@ func (f *fixture) coordinated(s spec.RunSpec, groups ...spec.TaskGroup) *chief {
 // python is a group of tasks that are a program of testdata.
 func (f *fixture) python(typ string, count int, program string) spec.TaskGroup {
 	f.t.Helper()
-	python, err := exec.LookPath("python3")
-	require.NoError(f.t, err)
+	python := must.Get(exec.LookPath("python3"))(f.t)
 	return spec.TaskGroup{
 		Type: typ, Count: &count, Command: []string{python, filepath.Join(harness.Root(), "tests/e2e/testdata", program)},
 		Env: spec.EnvOf(map[string]string{"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": filepath.Join(harness.Root(), "activities/tasks/python")}),
@@ -55,8 +55,7 @@ func (c *chief) tell(name string, args ...any) func(t *testing.T) any {
 	if args == nil {
 		args = []any{}
 	}
-	b, err := json.Marshal([]any{name, args})
-	require.NoError(c.t, err)
+	b := must.Get(json.Marshal([]any{name, args}))(c.t)
 	path := func(kind string) string { return filepath.Join(c.dir, fmt.Sprintf("%s-%d", kind, n)) }
 	require.NoError(c.t, os.WriteFile(path("telling"), b, 0o644))
 	require.NoError(c.t, os.Rename(path("telling"), path("command")))
@@ -239,8 +238,7 @@ func TestElasticWorkers(t *testing.T) {
 // order.
 func (c *chief) health() (states map[string]spec.TaskState, order []string) {
 	c.t.Helper()
-	var s spec.Status
-	require.NoError(c.t, json.Unmarshal([]byte(c.clusterrun("status", "--json", c.run.GetID())), &s))
+	s := must.JSON[spec.Status](c.t, c.clusterrun("status", "--json", c.run.GetID()))
 	states = map[string]spec.TaskState{}
 	for _, task := range s.Tasks {
 		states[task.Name] = task.State

@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -100,8 +101,10 @@ func TestParameterServerFailures(t *testing.T) {
 // error of the run. SEED-56: or the run ends with the exit code that the environment says.
 func TestTheErrorOfAParameterServerIsThatOfTheRun(t *testing.T) {
 	t.Parallel()
+	f := newFixture(t)
 	end := func(name string, s spec.RunSpec) spec.RunResult {
-		c := newFixture(t).withServers(s, 1, 1)
+		f.dir = t.TempDir() // each chief has files of its own
+		c := f.withServers(s, 1, 1)
 		c.does(t, "begin_endless", name, 1)
 		c.update(c.run, spec.UpdateTerminateTask, spec.TaskRequest{Tasks: []string{"ps-0"}})
 		c.tell("raise")
@@ -191,24 +194,6 @@ func TestPythonChiefFaults(t *testing.T) {
 	c.succeeds()
 }
 
-// The Temporal side of the host worker is killed amid all this.
-func TestPythonChiefWithoutASide(t *testing.T) {
-	takesLong(t)
-	t.Parallel()
-	f := newFixture(t)
-	c := f.coordinated(spec.RunSpec{AutoRestart: true}, f.serving("worker", 3))
-	done := c.tell("many", "side", 10_000, amidst, slowly)
-	c.squaresCalled(10_000, amidst/4)
-	side := f.worker.Side()
-	require.NoError(t, syscall.Kill(side, syscall.SIGKILL))
-	harness.Eventually(t, "there is another side", func() bool { s := f.worker.Side(); return s != side && s != 0 })
-	executions(t, amidst, done(t))
-	f.checkQueue(f.coordinator(c.run), amidst)
-	// It would end by itself, too, once the server has missed the heartbeats of the old side.
-	require.NoError(t, f.client.TerminateWorkflow(t.Context(), c.run.GetID(), "", "test"))
-	f.alive(0)
-}
-
 // CC-82: amid 5,000 closures a worker is terminated in the middle, and started again later.
 func TestPythonChiefWhoseWorkerIsAwayForAWhile(t *testing.T) {
 	t.Parallel()
@@ -226,7 +211,6 @@ func TestPythonChiefWhoseWorkerIsAwayForAWhile(t *testing.T) {
 	executions(t, n, done(t))
 	f.checkQueue(f.coordinator(c.run), n)
 	r := c.succeeds()
-	out, err := os.ReadFile(filepath.Join(task(r, "chief-0").Exit.LogDir, "stdout.log"))
-	require.NoError(t, err)
+	out := must.Get(os.ReadFile(filepath.Join(task(r, "chief-0").Exit.LogDir, "stdout.log")))(t)
 	assert.Contains(t, string(out), fmt.Sprintf("success: %d closures", n))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -32,8 +33,7 @@ func (l *local) fed(in string, args ...string) (code int, stdout, stderr string)
 func TestClosureCommands(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
-	python, err := exec.LookPath("python3")
-	require.NoError(t, err)
+	python := must.Get(exec.LookPath("python3"))(t)
 	run := l.start("run", "--id", "shell", "-n", "1",
 		"--env", "PYTHONPATH="+filepath.Join(harness.Root(), "activities/tasks/python"), "--env", "PYTHONDONTWRITEBYTECODE=1",
 		"--env", "DIR="+l.home, "--", python, "-c", `
@@ -52,24 +52,17 @@ clusterrun.serve()`)
 	// There is no queue yet, and asking for it does not make one.
 	for range 2 {
 		for _, args := range [][]string{{"call", "list", "shell"}, {"call", "get", "shell", "1"}, {"call", "cancel", "shell", "--all"}} {
-			code, _, stderr := l.run(args...)
-			assert.Equal(t, 2, code, args)
-			assert.Contains(t, stderr, `run "shell" has no calls: no task called serve(), and nothing was scheduled`)
+			assert.Contains(t, l.fails(2, args...), `run "shell" has no calls: no task called serve(), and nothing was scheduled`)
 		}
-		code, stdout, stderr := l.run("call", "wait", "--wait-timeout", "0", "shell")
-		assert.Zero(t, code, stderr)
-		assert.Empty(t, stdout)
-		code, _, stderr = l.run("call", "wait", "shell", "--wait-timeout", "1m")
-		assert.Zero(t, code, stderr)
+		assert.Empty(t, l.ok("call", "wait", "--wait-timeout", "0", "shell"))
+		l.ok("call", "wait", "shell", "--wait-timeout", "1m")
 	}
 
 	// Calls piped into it reach the queue, although no task serves yet.
 	code, stdout, stderr := l.fed(`{"id":1,"op":"schedule","message":{"client":"c","batch":1,"closures":[{"function":"add","args":[1]}]}}`+"\n", "call", "pipe", "shell")
 	assert.Zero(t, code, stderr)
 	assert.Regexp(t, `^\{"event":"open","run":"shell","answer":\{"at":".+","room":\d+\}\}\n\{"id":1,"answer":\{"first":1,.*\}\}\n$`, stdout)
-	code, _, stderr = l.run("call", "pipe", "nobody")
-	assert.Equal(t, 125, code)
-	assert.Contains(t, stderr, "nobody")
+	assert.Contains(t, l.fails(125, "call", "pipe", "nobody"), "nobody")
 	var lines strings.Builder
 	for i := range 50 {
 		fmt.Fprintf(&lines, `{"function":"add","args":[%d],"kwargs":{"b":10},"options":{"key":"k%d"}}`+"\n", i, i%40)
@@ -87,46 +80,25 @@ clusterrun.serve()`)
 	assert.Contains(t, stdout, "41 queued calls wait until a task serves that has registered add\nno task serves\n")
 
 	l.write("go", "")
-	code, stdout, stderr = l.run(append([]string{"call", "get", "shell"}, ids...)...)
-	assert.Zero(t, code, stderr)
+	stdout = l.ok(append([]string{"call", "get", "shell"}, ids...)...)
 	var want strings.Builder
 	for i := range 50 {
 		fmt.Fprintln(&want, i%40+10)
 	}
 	assert.Equal(t, want.String(), stdout)
-	code, stdout, stderr = l.run("call", "get", "shell", "1")
-	assert.Zero(t, code, stderr)
-	assert.Equal(t, "2\n", stdout)
-	code, _, stderr = l.run("call", "get", "shell", "1", "999")
-	assert.Equal(t, 2, code)
-	assert.Contains(t, stderr, "no closure 999")
-	code, _, stderr = l.run("call", "wait", "shell")
-	assert.Zero(t, code, stderr)
-	code, stdout, stderr = l.run("call", "list", "shell")
-	assert.Zero(t, code, stderr)
-	assert.Contains(t, stdout, "41 finished")
-	code, _, stderr = l.run("call", "cancel", "shell", "1", "9999")
-	assert.Equal(t, 2, code)
-	assert.Contains(t, stderr, "there is no call 9999; the run has 41 calls")
-	code, _, stderr = l.run("call", "cancel", "shell", "1")
-	assert.Zero(t, code, stderr)
+	assert.Equal(t, "2\n", l.ok("call", "get", "shell", "1"))
+	assert.Contains(t, l.fails(2, "call", "get", "shell", "1", "999"), "no closure 999")
+	l.ok("call", "wait", "shell")
+	assert.Contains(t, l.ok("call", "list", "shell"), "41 finished")
+	assert.Contains(t, l.fails(2, "call", "cancel", "shell", "1", "9999"), "there is no call 9999; the run has 41 calls")
+	_, stderr = l.succeeds("call", "cancel", "shell", "1")
 	assert.Contains(t, stderr, "nothing to cancel")
-	code, _, stderr = l.run("call", "shell", "add", "-3")
-	assert.Equal(t, 2, code)
-	assert.Contains(t, stderr, "write -- before arguments that begin with a dash")
-	code, stdout, stderr = l.run("call", "shell", "--wait", "--", "add", "-3", "1")
-	assert.Zero(t, code, stderr)
-	assert.Equal(t, "-2\n", stdout)
-	code, _, stderr = l.run("call", "shell", "add", "1", "--call-timeout", "-1s")
-	assert.Equal(t, 2, code)
-	assert.Contains(t, stderr, "--call-timeout: must be 0s or more")
+	assert.Contains(t, l.fails(2, "call", "shell", "add", "-3"), "write -- before arguments that begin with a dash")
+	assert.Equal(t, "-2\n", l.ok("call", "shell", "--wait", "--", "add", "-3", "1"))
+	assert.Contains(t, l.fails(2, "call", "shell", "add", "1", "--call-timeout", "-1s"), "--call-timeout: must be 0s or more")
 	closureErrors(l)
-	code, _, stderr = l.run("call", "shell", "add", "1", "--task", "worker-9")
-	assert.Equal(t, 2, code)
-	assert.Contains(t, stderr, `--task: the run has no task "worker-9"; it has worker-0`)
-	code, stdout, stderr = l.run("call", "shell", "add", "1", "--task", "worker-0", "--wait")
-	assert.Zero(t, code, stderr)
-	assert.Equal(t, "2\n", stdout)
+	assert.Contains(t, l.fails(2, "call", "shell", "add", "1", "--task", "worker-9"), `--task: the run has no task "worker-9"; it has worker-0`)
+	assert.Equal(t, "2\n", l.ok("call", "shell", "add", "1", "--task", "worker-0", "--wait"))
 	code, _, stderr = l.run("stop", "shell")
 	assert.Zero(t, code, stderr)
 	assert.NotZero(t, run.ExitCode())
@@ -137,37 +109,26 @@ clusterrun.serve()`)
 		assert.Contains(t, stderr, "run shell has ended (", args)
 		assert.Contains(t, stderr, "`clusterrun call get shell ID` still has the values", args)
 	}
-	code, stdout, stderr = l.run("call", "get", "shell", "1")
-	assert.Zero(t, code, stderr)
-	assert.Equal(t, "2\n", stdout)
+	assert.Equal(t, "2\n", l.ok("call", "get", "shell", "1"))
 }
 
 // closureErrors expects that an error is reported once: to the command that waits for it, or
 // else to the next one. After that all commands work.
 func closureErrors(l *local) {
 	t := l.t
-	code, _, stderr := l.run("call", "shell", "add", `"x"`, "--wait")
-	assert.Equal(t, 3, code)
-	assert.Contains(t, stderr, "TypeError")
-	code, stdout, stderr := l.run("call", "shell", "add", "1", "--wait")
-	assert.Zero(t, code, stderr)
-	assert.Equal(t, "2\n", stdout)
+	assert.Contains(t, l.fails(3, "call", "shell", "add", `"x"`, "--wait"), "TypeError")
+	assert.Equal(t, "2\n", l.ok("call", "shell", "add", "1", "--wait"))
 
-	code, _, stderr = l.run("call", "shell", "ad")
-	assert.Equal(t, 2, code)
-	assert.Contains(t, stderr, `FUNCTION: no task has registered a function "ad"; did you mean "add"?`)
+	assert.Contains(t, l.fails(2, "call", "shell", "ad"), `FUNCTION: no task has registered a function "ad"; did you mean "add"?`)
 
-	code, stdout, stderr = l.run("call", "shell", "add", `"y"`)
-	assert.Zero(t, code, stderr)
+	stdout := l.ok("call", "shell", "add", `"y"`)
 	failed := strings.TrimSpace(stdout)
-	code, _, _ = l.run("call", "get", "shell", failed)
+	code, _, _ := l.run("call", "get", "shell", failed)
 	assert.Equal(t, 3, code, "which leaves it for the next one")
-	code, stdout, stderr = l.run("call", "shell", "add", "1")
+	code, stdout, stderr := l.run("call", "shell", "add", "1")
 	assert.Equal(t, 3, code, stdout)
 	assert.Contains(t, stderr, "call "+failed+": TypeError")
-	code, stdout, stderr = l.run("call", "shell", "add", "1", "--wait")
-	assert.Zero(t, code, stderr)
-	assert.Equal(t, "2\n", stdout)
+	assert.Equal(t, "2\n", l.ok("call", "shell", "add", "1", "--wait"))
 
 	code, stdout, stderr = l.fed(`{"function":"add","args":[1]}
 {"function":"add","args":["z"]}
@@ -176,8 +137,7 @@ func closureErrors(l *local) {
 	assert.Equal(t, 3, code)
 	assert.Equal(t, "2\n", stdout)
 	assert.Contains(t, stderr, "TypeError")
-	code, _, stderr = l.run("call", "wait", "shell")
-	assert.Zero(t, code, stderr)
+	l.ok("call", "wait", "shell")
 }
 
 // While no host worker executes a run, commands that wait for its queue say why, and commands
@@ -201,8 +161,7 @@ func TestClosureCommandsWhileNobodyExecutesTheRun(t *testing.T) {
 	waiting := f.StartCLI(t, "call", id, "square", "2")
 	// Requests that change the queue may still reach it later, when there is a worker again.
 	for _, args := range [][]string{{"call", "list", id}, {"call", "resume", id}, {"call", "wait", "--wait-timeout", "0", id}} {
-		code, _, stderr := f.CLI(t, args...)
-		assert.Equal(t, 125, code, args)
+		stderr := f.Fails(t, 125, args...)
 		assert.Contains(t, stderr, nobody, args)
 		assert.NotContains(t, stderr, "RST_STREAM", args)
 	}

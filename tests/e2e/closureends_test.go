@@ -20,6 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/tests/queues/contract"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -30,8 +31,7 @@ func awaitClosed(t *testing.T, c client.Client, queue string) enumspb.WorkflowEx
 	t.Helper()
 	var status enumspb.WorkflowExecutionStatus
 	harness.Eventually(t, "the queue of closures has closed", func() bool {
-		d, err := c.DescribeWorkflowExecution(t.Context(), queue, "")
-		require.NoError(t, err)
+		d := must.Get(c.DescribeWorkflowExecution(t.Context(), queue, ""))(t)
 		status = d.GetWorkflowExecutionInfo().GetStatus()
 		return d.GetWorkflowExecutionInfo().GetCloseTime() != nil
 	})
@@ -61,8 +61,7 @@ func TestTheRunOfClosuresEnds(t *testing.T) {
 			ctx := bounded(t)
 			var values []*clustercoordinator.RemoteValue
 			for range n {
-				v, err := c.Schedule(ctx, "hold", "never-"+name)
-				require.NoError(t, err)
+				v := must.Get(c.Schedule(ctx, "hold", "never-"+name))(t)
 				values = append(values, v)
 			}
 			require.NoError(t, c.Queue().Flush(ctx))
@@ -122,8 +121,7 @@ func TestAQueueThatNobodyServesEndsWithItsRun(t *testing.T) {
 func TestTheOwnerOfClosuresIsKilled(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t, "--headless")
-	python, err := exec.LookPath("python3")
-	require.NoError(t, err)
+	python := must.Get(exec.LookPath("python3"))(t)
 	home := t.TempDir()
 	clusterrun := func(args ...string) *harness.Process {
 		return harness.Start(t, home, harness.Env(home, "TEMPORAL_ADDRESS="+s.Address), append([]string{harness.Clusterrun(t)}, args...)...)
@@ -136,8 +134,7 @@ func TestTheOwnerOfClosuresIsKilled(t *testing.T) {
 		_, err := f.client.DescribeWorkflowExecution(t.Context(), "owned", "")
 		return err == nil
 	})
-	c, err := clustercoordinator.New(t.Context(), starter.Get(f.client, "owned", ""))
-	require.NoError(t, err)
+	c := must.Get(clustercoordinator.New(t.Context(), starter.Get(f.client, "owned", "")))(t)
 	defer c.Close()
 	v := schedule(t, c, "hold", "never")
 	f.called("hold never", 1)
@@ -157,7 +154,7 @@ func TestTheOwnerOfClosuresIsKilled(t *testing.T) {
 	assert.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, awaitClosed(t, f.client, c.Queue().ID()))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	_, err = v.JSON(ctx)
+	_, err := v.JSON(ctx)
 	assert.ErrorContains(t, err, "ended")
 }
 
@@ -172,8 +169,7 @@ func (f *fixture) serveOn(s spec.RunSpec, addresses ...string) client.WorkflowRu
 
 // callers returns the number of calls of squares that each task has noted.
 func (f *fixture) callers() map[string]int {
-	b, err := os.ReadFile(filepath.Join(f.dir, "calls"))
-	require.NoError(f.t, err)
+	b := must.Get(os.ReadFile(filepath.Join(f.dir, "calls")))(f.t)
 	n := map[string]int{}
 	for line := range strings.Lines(string(b)) {
 		if fields := strings.Fields(line); fields[0] == "square" {
@@ -237,8 +233,7 @@ func TestGenerationsServeOneQueue(t *testing.T) {
 	executions := map[string]bool{}
 	for round := range 5 {
 		f.squares(c, 1000*(round+1), 300, 0.001).check(c)
-		d, err := f.client.DescribeWorkflowExecution(t.Context(), run.GetID(), "")
-		require.NoError(t, err)
+		d := must.Get(f.client.DescribeWorkflowExecution(t.Context(), run.GetID(), ""))(t)
 		executions[d.GetWorkflowExecutionInfo().GetExecution().GetRunId()] = true
 		release := fmt.Sprintf("generation-%d", round)
 		held := schedule(t, c, "hold", release)
@@ -271,20 +266,17 @@ func TestAQueueKeepsItsContract(t *testing.T) {
 	contract.Check(t, contract.Queue{
 		Server: f.client, Run: spec.RunRef{WorkflowID: run.GetID(), RunID: run.GetRunID()},
 		Open: func() *closurequeue.Queue {
-			q, err := starter.Get(f.client, run.GetID(), "").Closures(bounded(t))
-			require.NoError(t, err)
+			q := must.Get(starter.Get(f.client, run.GetID(), "").Closures(bounded(t)))(t)
 			return q
 		},
 		Release: func(name string) { touch(t, f, name) },
 		ContinueAsNew: func(q *closurequeue.Queue) {
-			before, err := q.Status(bounded(t))
-			require.NoError(t, err)
+			before := must.Get(q.Status(bounded(t)))(t)
 			for now := before; len(now.Executions) == len(before.Executions); {
 				_, err := q.Schedule(bounded(t), closure.Closure{Function: "square", Args: []byte("[3]")})
 				require.NoError(t, err)
 				require.NoError(t, q.Flush(bounded(t)))
-				now, err = q.Status(bounded(t))
-				require.NoError(t, err)
+				now = must.Get(q.Status(bounded(t)))(t)
 			}
 		},
 		End: func() { f.end(run) },

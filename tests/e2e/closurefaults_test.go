@@ -17,6 +17,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -33,8 +34,7 @@ func (f *fixture) squares(c *clustercoordinator.Coordinator, from, n int, second
 	s := &squares{f: f, from: from}
 	ctx := bounded(f.t)
 	for i := range n {
-		v, err := c.Schedule(ctx, "square", from+i, seconds)
-		require.NoError(f.t, err)
+		v := must.Get(c.Schedule(ctx, "square", from+i, seconds))(f.t)
 		s.values = append(s.values, v)
 	}
 	return s
@@ -63,8 +63,7 @@ func (s *squares) check(c *clustercoordinator.Coordinator) {
 	require.NoError(t, c.Join(bounded(t)))
 	ctx := bounded(t)
 	for i, v := range s.values {
-		got, err := clustercoordinator.Get[int](ctx, v)
-		require.NoError(t, err)
+		got := must.Get(clustercoordinator.Get[int](ctx, v))(t)
 		require.Equal(t, (s.from+i)*(s.from+i), got)
 	}
 	s.checkCalls()
@@ -129,8 +128,7 @@ func TestClosureFaults(t *testing.T) {
 		var ids []uint64
 		ctx := bounded(t)
 		for _, v := range s.values {
-			id, err := v.ID(ctx)
-			require.NoError(t, err)
+			id := must.Get(v.ID(ctx))(t)
 			ids = append(ids, id)
 		}
 		dying.Close()
@@ -167,8 +165,7 @@ func (f *fixture) checkQueue(c *clustercoordinator.Coordinator, n int) closure.Q
 	for _, x := range s.Executions {
 		it := f.client.GetWorkflowHistory(t.Context(), c.Queue().ID(), x.RunID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 		for it.HasNext() {
-			e, err := it.Next()
-			require.NoError(t, err)
+			e := must.Get(it.Next())(t)
 			events++
 			if a := e.GetWorkflowTaskFailedEventAttributes(); a != nil {
 				failed[a.GetCause().String()]++
@@ -235,8 +232,7 @@ func TestClosuresContinueAsNew(t *testing.T) {
 	assert.Equal(t, 1, f.calls()["hold long"], "to continue as new calls nothing again")
 	status := f.checkQueue(c, 2*n+2+talkers*words)
 	assert.Greater(t, len(status.Executions), 3)
-	id, err := first.ID(bounded(t))
-	require.NoError(t, err)
+	id := must.Get(first.ID(bounded(t)))(t)
 	assert.JSONEq(t, "25", string(fetchID(t, c.Queue(), id)), "of the first execution")
 
 	f.end(run)

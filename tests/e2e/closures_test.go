@@ -21,6 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -42,8 +43,7 @@ func (f *fixture) serve(count int) client.WorkflowRun {
 // coordinator attaches to the queue of a run.
 func (f *fixture) coordinator(run client.WorkflowRun) *clustercoordinator.Coordinator {
 	f.t.Helper()
-	c, err := clustercoordinator.New(f.t.Context(), starter.Get(f.client, run.GetID(), run.GetRunID()))
-	require.NoError(f.t, err)
+	c := must.Get(clustercoordinator.New(f.t.Context(), starter.Get(f.client, run.GetID(), run.GetRunID())))(f.t)
 	f.t.Cleanup(c.Close)
 	return c
 }
@@ -58,23 +58,20 @@ func bounded(t *testing.T) context.Context {
 // schedule schedules one closure, and requires that the queue takes it.
 func schedule(t *testing.T, c *clustercoordinator.Coordinator, function string, args ...any) *clustercoordinator.RemoteValue {
 	t.Helper()
-	v, err := c.Schedule(bounded(t), function, args...)
-	require.NoError(t, err)
+	v := must.Get(c.Schedule(bounded(t), function, args...))(t)
 	return v
 }
 
 func scheduleCall(t *testing.T, c *clustercoordinator.Coordinator, o closure.Options, function string, args ...any) *clustercoordinator.RemoteValue {
 	t.Helper()
-	v, err := c.ScheduleWith(bounded(t), o, function, args, nil)
-	require.NoError(t, err)
+	v := must.Get(c.ScheduleWith(bounded(t), o, function, args, nil))(t)
 	return v
 }
 
 // fetched is the value of a closure that has to have one.
 func fetched[T any](t *testing.T, v *clustercoordinator.RemoteValue) T {
 	t.Helper()
-	got, err := clustercoordinator.Get[T](bounded(t), v)
-	require.NoError(t, err)
+	got := must.Get(clustercoordinator.Get[T](bounded(t), v))(t)
 	return got
 }
 
@@ -131,8 +128,7 @@ func (f *fixture) servers(task string) []int {
 
 func (f *fixture) status(c *clustercoordinator.Coordinator) closure.QueueStatus {
 	f.t.Helper()
-	s, err := c.Queue().Status(bounded(f.t))
-	require.NoError(f.t, err)
+	s := must.Get(c.Queue().Status(bounded(f.t)))(f.t)
 	return s
 }
 
@@ -153,8 +149,7 @@ func TestClosures(t *testing.T) {
 	var last *clustercoordinator.RemoteValue
 
 	t.Run("values", func(t *testing.T) {
-		v, err := c.ScheduleWith(bounded(t), closure.Options{}, "echo", []any{nil, "ü"}, map[string]any{"a": []int{1}})
-		require.NoError(t, err)
+		v := must.Get(c.ScheduleWith(bounded(t), closure.Options{}, "echo", []any{nil, "ü"}, map[string]any{"a": []int{1}}))(t)
 		assert.Equal(t, []any{[]any{nil, "ü"}, map[string]any{"a": []any{1.0}}}, fetched[any](t, v))
 		assert.Equal(t, clustercoordinator.Ready, v.State())
 	})
@@ -171,23 +166,19 @@ func TestClosures(t *testing.T) {
 	t.Run("processes that die", func(t *testing.T) { last = testPreempted(t, f, c) })
 
 	t.Run("after the run", func(t *testing.T) {
-		id, err := last.ID(bounded(t))
-		require.NoError(t, err)
+		id := must.Get(last.ID(bounded(t)))(t)
 		f.update(run, spec.UpdateTerminateAll, spec.TerminateAllRequest{})
 		f.result(run)
-		_, err = c.Schedule(bounded(t), "square", 1)
+		_, err := c.Schedule(bounded(t), "square", 1)
 		if err == nil { // the end has not come here yet
 			err = c.Join(bounded(t))
 		}
 		require.Error(t, err)
 		assert.Contains(t, err.Error(), "ended")
-		q, err := starter.Get(f.client, run.GetID(), "").Closures(bounded(t))
-		require.NoError(t, err)
+		q := must.Get(starter.Get(f.client, run.GetID(), "").Closures(bounded(t)))(t)
 		defer q.Close()
-		r, err := q.Fetch(bounded(t), id)
-		require.NoError(t, err)
-		value, err := r.Wait(bounded(t))
-		require.NoError(t, err)
+		r := must.Get(q.Fetch(bounded(t), id))(t)
+		value := must.Get(r.Wait(bounded(t)))(t)
 		assert.JSONEq(t, "[1,-1]", string(value))
 		_, err = q.Fetch(bounded(t), 1_000_000)
 		assert.ErrorContains(t, err, "no closure 1000000")
@@ -237,8 +228,7 @@ func testPreempted(t *testing.T, f *fixture, c *clustercoordinator.Coordinator) 
 			for round, tasks := range test.killed {
 				f.called("hold "+release, 2+round)
 				harness.Eventually(t, "all that are to be killed live", func() bool { return len(f.servers("worker-0")) == 1 && len(f.servers("worker-1")) == 1 })
-				done, err := c.Done(bounded(t))
-				require.NoError(t, err)
+				done := must.Get(c.Done(bounded(t)))(t)
 				assert.False(t, done)
 				kill(tasks...)
 			}
@@ -264,9 +254,7 @@ func testPreempted(t *testing.T, f *fixture, c *clustercoordinator.Coordinator) 
 // fetchID is the value of a closure by its ID.
 func fetchID(t *testing.T, q *closurequeue.Queue, id uint64) json.RawMessage {
 	t.Helper()
-	r, err := q.Fetch(bounded(t), id)
-	require.NoError(t, err)
-	value, err := r.Wait(bounded(t))
-	require.NoError(t, err)
+	r := must.Get(q.Fetch(bounded(t), id))(t)
+	value := must.Get(r.Wait(bounded(t)))(t)
 	return value
 }

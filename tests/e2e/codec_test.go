@@ -17,7 +17,9 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	sdklog "go.temporal.io/sdk/log"
 
+	"github.com/clusterrun/clusterrun/tests/browser"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
@@ -42,21 +44,19 @@ func TestTheCodecHidesWhatRunsSay(t *testing.T) {
 	l := newLocal(t)
 	keys := keyFile(t, "one")
 	with := func(args ...string) []string { return append(args, "--codec-keys", keys) }
-	run := l.start("run", "--codec-keys", keys, "--id", "hidden", "--task", "chief=1", "--task", "worker=1", "--env", "WORD="+canary, "--", "bash", "-c", `
+	run := l.start("run", "--codec-keys", keys, "--id", "hidden", "--task", "chief=1", "--task", "worker=1", "--env", "WORD="+canary, "--", "bash", "-c", harness.Napping(`
 		"$0" task progress 1 2 "at $WORD"
-		until [ -e "$1/go" ]; do sleep 0.05; done
+		until [ -e "$1/go" ]; do nap; done
 		case $CLUSTERRUN_TASK in
 		worker-0) "$0" task result "\"$WORD\"";;
 		*) "$0" task error "it was $WORD"; exit 3;;
-		esac`, harness.Clusterrun(t), l.home, canary)
+		esac`), harness.Clusterrun(t), l.home, canary)
 	harness.Eventually(t, "the progress is shown", func() bool {
 		_, stdout, _ := l.run(with("status", "hidden", "--json")...)
 		return strings.Contains(stdout, "at "+canary)
 	})
-	code, _, stderr := l.run("call", "--codec-keys", keys, "hidden", "nobody_serves_this", `"`+canary+`"`)
-	require.Zero(t, code, stderr)
-	code, _, stderr = l.run("call", "pause", "--codec-keys", keys, "hidden", "--reason", canary)
-	require.Zero(t, code, stderr)
+	l.ok("call", "--codec-keys", keys, "hidden", "nobody_serves_this", `"`+canary+`"`)
+	_, stderr := l.succeeds("call", "pause", "--codec-keys", keys, "hidden", "--reason", canary)
 	l.goOn()
 	require.Equal(t, 3, run.ExitCode(), run.Stderr())
 	assert.Contains(t, run.Stderr(), "it was "+canary)
@@ -72,8 +72,7 @@ func TestTheCodecHidesWhatRunsSay(t *testing.T) {
 	}
 	// An export that cannot be decoded names the key.
 	export := filepath.Join(l.home, "hidden.tar.gz")
-	code, _, stderr = l.run("export", "-o", export, "hidden", "--codec-keys", keyFile(t, "two"))
-	require.Zero(t, code, stderr)
+	_, stderr = l.succeeds("export", "-o", export, "hidden", "--codec-keys", keyFile(t, "two"))
 	assert.Contains(t, stderr, `its spec cannot be read: it is encoded with the key "one"; --codec-keys FILE decodes it`)
 	unpacked := t.TempDir()
 	require.NoError(t, exec.Command("tar", "-xzf", export, "-C", unpacked).Run())
@@ -90,8 +89,7 @@ func TestTheCodecHidesWhatRunsSay(t *testing.T) {
 		sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)), time.Minute)
 	require.NoError(t, err)
 	defer c.Close()
-	d, err := c.DescribeWorkflowExecution(t.Context(), "hidden", "")
-	require.NoError(t, err)
+	d := must.Get(c.DescribeWorkflowExecution(t.Context(), "hidden", ""))(t)
 	seen := 0
 	for _, id := range []string{"hidden", closure.QueueID("hidden", d.GetWorkflowExecutionInfo().GetExecution().GetRunId())} {
 		for events := c.GetWorkflowHistory(t.Context(), id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); seen++ {
@@ -104,12 +102,10 @@ func TestTheCodecHidesWhatRunsSay(t *testing.T) {
 
 	require.NoError(t, syscall.Kill(server.PID, syscall.SIGTERM))
 	harness.Eventually(t, "the server has ended", func() bool { s := harness.State(server.PID); return s == "" || s == "Z" })
-	files, err := filepath.Glob(filepath.Join(l.state(), "server", "*"))
-	require.NoError(t, err)
+	files := must.Get(filepath.Glob(filepath.Join(l.state(), "server", "*")))(t)
 	require.NotEmpty(t, files)
 	for _, file := range files {
-		b, err := os.ReadFile(file)
-		require.NoError(t, err)
+		b := must.Get(os.ReadFile(file))(t)
 		assert.NotContains(t, string(b), canary, file)
 	}
 }
@@ -120,9 +116,7 @@ func TestAWorkerWithoutTheKey(t *testing.T) {
 	s := harness.StartServer(t)
 	s.StartWorker(t)
 	keys := keyFile(t, "one")
-	code, _, stderr := s.CLI(t, "run", "--remote", "--codec-keys", keys, "--", "true")
-	assert.Equal(t, 125, code)
-	assert.Contains(t, stderr, `it is encoded with the key "one", which is missing or different here`)
+	assert.Contains(t, s.Fails(t, 125, "run", "--remote", "--codec-keys", keys, "--", "true"), `it is encoded with the key "one", which is missing or different here`)
 }
 
 // Keys that cannot be used are a mistake before anything starts.
@@ -131,39 +125,20 @@ func TestKeysThatCannotBeUsed(t *testing.T) {
 	l := newLocal(t)
 	open := keyFile(t, "one")
 	require.NoError(t, os.Chmod(open, 0o644))
-	for _, c := range []struct{ keys, want string }{
-		{open, "other users can read"}, {filepath.Join(l.home, "none"), "no such file"}, {os.DevNull, "is not a file"},
-	} {
-		for _, args := range [][]string{{"run", "--", "true"}, {"submit", "--", "true"}, {"worker"}, {"dev", "--headless"}, {"status", "x"}, {"list"}, {"server", "ui"}, {"server", "codec"}} {
-			code, _, stderr := l.run(append([]string{args[0], "--codec-keys", c.keys}, args[1:]...)...)
-			assert.Contains(t, []int{2, 125}, code, args)
-			assert.Contains(t, stderr, c.want, args)
-		}
+	refused := func(keys, want string, args ...string) {
+		code, _, stderr := l.run(append([]string{args[0], "--codec-keys", keys}, args[1:]...)...)
+		assert.Contains(t, []int{2, 125}, code, args)
+		assert.Contains(t, stderr, want, args)
+	}
+	refused(open, "other users can read", "list")
+	refused(os.DevNull, "is not a file", "list")
+	for _, args := range [][]string{{"run", "--", "true"}, {"submit", "--", "true"}, {"worker"}, {"dev", "--headless"}, {"status", "x"}, {"list"}, {"server", "ui"}, {"server", "codec"}} {
+		refused(filepath.Join(l.home, "none"), "no such file", args...)
 	}
 	remote := harness.Start(t, l.home, harness.Env(l.home, "TEMPORAL_CODEC_ENDPOINT=http://127.0.0.1:1"), harness.Clusterrun(t), "run", "--", "true")
 	assert.Equal(t, 2, remote.ExitCode())
 	assert.Contains(t, remote.Stderr(), "a remote codec is configured (http://127.0.0.1:1), and clusterrun asks none: give it the keys themselves with --codec-keys")
 	assert.NoDirExists(t, l.state(), "nothing was started")
-}
-
-// browse returns a page as Chromium shows it. On a busy machine the Web UI sometimes gives up
-// and asks for a refresh.
-func browse(t *testing.T, link string) (page string) {
-	t.Helper()
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skip("Chromium is not installed")
-	}
-	harness.Eventually(t, "the page is there", func() bool {
-		home := t.TempDir()
-		p := harness.Start(t, home, harness.Env(home), path, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-			"--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir="+home,
-			"--virtual-time-budget=25000", "--dump-dom", link)
-		require.Zero(t, p.ExitCode(), p.Stderr())
-		page = p.Stdout()
-		return !strings.Contains(page, "Try a refresh")
-	})
-	return page
 }
 
 // The Web UI of clusterrun server ui shows what is encoded, and the temporal CLI by way of
@@ -172,8 +147,7 @@ func TestReadersOfTheCodec(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
 	keys := keyFile(t, "one")
-	code, _, stderr := l.run("run", "--codec-keys", keys, "--id", "hidden", "--", "bash", "-c", "exit 3", canary)
-	require.Equal(t, 3, code, stderr)
+	l.fails(3, "run", "--codec-keys", keys, "--id", "hidden", "--", "bash", "-c", "exit 3", canary)
 
 	t.Run("temporal", func(t *testing.T) {
 		p := l.start("server", "codec", "--codec-keys", keys, "--listen", "127.0.0.1:0")
@@ -193,6 +167,14 @@ func TestReadersOfTheCodec(t *testing.T) {
 		p := l.start("server", "ui", "--port", "0", "--codec-keys", keys)
 		harness.Eventually(t, "it serves", func() bool { return strings.Contains(p.Stdout(), "?token=") })
 		base, token, _ := strings.Cut(strings.TrimSpace(p.Stdout()), "/?")
-		assert.Contains(t, browse(t, base+"/namespaces/default/workflows/hidden?"+token), canary)
+		page := browser.Start(t).Open(t, base+"/namespaces/default/workflows/hidden?"+token)
+		harness.Eventually(t, "the page has what is encoded", func() bool {
+			var shown string
+			page.Eval("document.documentElement.outerHTML", &shown)
+			if strings.Contains(shown, "Try a refresh") { // it gives up on a busy machine
+				page.Eval("location.reload()", nil)
+			}
+			return strings.Contains(shown, canary)
+		})
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"io"
@@ -27,6 +26,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter/doctor/debugbundle"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // shifted forwards requests to a server, and shifts its clock.
@@ -50,11 +50,9 @@ func TestDoctorComparesTheClockOfTheServer(t *testing.T) {
 	_, said, _ := s.CLI(t, "doctor")
 	assert.Regexp(t, `(?m)^ok +server +the clocks of the server and of this machine agree, to within [0-9.]+m?s$`, said)
 
-	p, err := proxy.NewWorkflowServiceProxyServer(proxy.WorkflowServiceProxyOptions{Client: s.Client().WorkflowService()})
-	require.NoError(t, err)
+	p := must.Get(proxy.NewWorkflowServiceProxyServer(proxy.WorkflowServiceProxyOptions{Client: s.Client().WorkflowService()}))(t)
 	for by, want := range map[time.Duration]string{-time.Minute: "-1m", 2 * time.Hour: "2h0m"} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
+		l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 		server := grpc.NewServer()
 		workflowservice.RegisterWorkflowServiceServer(server, shifted{p, by})
 		go func() { _ = server.Serve(l) }()
@@ -82,18 +80,15 @@ func TestDebugBundleHasNoSecrets(t *testing.T) {
 	require.Equal(t, 3, code, stderr)
 
 	// A run that a host worker of this state directory has run, with a journal.
-	code, _, stderr = l.run("worker", "--detach")
-	require.Zero(t, code, stderr)
+	l.ok("worker", "--detach")
 	defer l.endBackgroundWorker()
 	code, _, stderr = l.runIn(env, "submit", "--id", "journalled", "-n", "1", "--env", "DB_PASSWORD=canary-of-run", "--secret", "FROM_FILE=file:"+l.home+"/secret-file",
 		"--", "bash", l.home+"/train", "--password", "canary-of-flag")
 	require.Zero(t, code, stderr)
-	code, _, stderr = l.run("wait", "journalled")
-	require.Equal(t, 3, code, stderr)
+	stderr = l.fails(3, "wait", "journalled")
 
 	var block *pem.Block
-	key, err := os.ReadFile(filepath.Join(l.state(), "server", "key.pem"))
-	require.NoError(t, err)
+	key := must.Get(os.ReadFile(filepath.Join(l.state(), "server", "key.pem")))(t)
 	secrets := []string{"canary", codecKey}
 	for rest := key; ; secrets = append(secrets, base64.StdEncoding.EncodeToString(block.Bytes)[:40]) {
 		if block, rest = pem.Decode(rest); block == nil {
@@ -105,9 +100,8 @@ func TestDebugBundleHasNoSecrets(t *testing.T) {
 	note := func(text string) {
 		for _, name := range []string{"dev.log", "dev/worker.log", "server/server.log"} {
 			require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(l.state(), name)), 0o700))
-			f, err := os.OpenFile(filepath.Join(l.state(), name), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-			require.NoError(t, err)
-			_, err = f.WriteString(text + "\nthe last line\n")
+			f := must.Get(os.OpenFile(filepath.Join(l.state(), name), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600))(t)
+			_, err := f.WriteString(text + "\nthe last line\n")
 			require.NoError(t, errors.Join(err, f.Close()))
 		}
 	}
@@ -138,15 +132,13 @@ func TestDebugBundleHasNoSecrets(t *testing.T) {
 			code, stdout, stderr := l.runIn(append(append([]string{}, env...), c.env...), args...)
 			require.Equal(t, c.code, code, stderr)
 			assert.Contains(t, stdout, "server")
-			info, err := os.Stat(file)
-			require.NoError(t, err)
+			info := must.Get(os.Stat(file))(t)
 			assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 			files := unpack(t, file)
 			for _, want := range append(c.has, "doctor.json", "doctor.txt", "version.json", "configuration.json", "supervisors.json", "logs/dev.log", "logs/dev/worker.log", "logs/server/server.log") {
 				assert.Contains(t, files, want)
 			}
-			var m debugbundle.Manifest
-			require.NoError(t, json.Unmarshal(files["manifest.json"], &m))
+			m := must.JSON[debugbundle.Manifest](t, files["manifest.json"])
 			assert.Len(t, m.Files, len(files)-1)
 			assert.NotEmpty(t, m.LeftOut)
 			assert.Contains(t, string(files["logs/dev.log"]), "the last line\n")
@@ -169,10 +161,8 @@ func TestDebugBundleHasNoSecrets(t *testing.T) {
 
 func unpack(t *testing.T, file string) map[string][]byte {
 	t.Helper()
-	packed, err := os.ReadFile(file)
-	require.NoError(t, err)
-	zip, err := gzip.NewReader(bytes.NewReader(packed))
-	require.NoError(t, err)
+	packed := must.Get(os.ReadFile(file))(t)
+	zip := must.Get(gzip.NewReader(bytes.NewReader(packed)))(t)
 	files := map[string][]byte{}
 	for archive := tar.NewReader(zip); ; {
 		h, err := archive.Next()
@@ -180,8 +170,7 @@ func unpack(t *testing.T, file string) map[string][]byte {
 			return files
 		}
 		require.NoError(t, err)
-		files[h.Name], err = io.ReadAll(archive)
-		require.NoError(t, err)
+		files[h.Name] = must.Get(io.ReadAll(archive))(t)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -43,8 +44,7 @@ func logged(t *testing.T, r spec.RunResult, task int, file string) (text string,
 func TestElastic(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
-	python, err := exec.LookPath("python3")
-	require.NoError(t, err)
+	python := must.Get(exec.LookPath("python3"))(t)
 
 	t.Run("TE-13 TE-23 TE-24 SEED-82 SEED-91 values", func(t *testing.T) {
 		r, _ := l.result("--redirects", "0", "--tee", "0", "-n", "3", "--", "bash", "-c",
@@ -62,16 +62,14 @@ func TestElastic(t *testing.T) {
 		r, _ := l.result("-n", "4", "--", python, "-c",
 			fmt.Sprintf(`import json, os; json.dump([int(os.environ["RANK"])] * %d, open(os.environ["CLUSTERRUN_RESULT_FILE"], "w"))`, entries))
 		for rank, task := range r.Tasks {
-			var value []int
-			require.NoError(t, json.Unmarshal(task.Value, &value), "rank %d: %s", rank, r.Message)
+			value := must.JSON[[]int](t, task.Value)
 			require.Len(t, value, entries)
 			assert.Equal(t, rank, value[entries-1])
 		}
 	})
 
 	t.Run("TE-15 TE-20 TE-80 SEED-79 SEED-85 a program raises", func(t *testing.T) {
-		code, dir, stderr := l.run("task", "python", "--dir")
-		require.Zero(t, code, stderr)
+		dir := l.ok("task", "python", "--dir")
 		r, _ := l.result("--env", "PYTHONPATH="+strings.TrimSpace(dir), "-n", "2", "--", python, "-c", `
 import clusterrun, os, time
 def f():
@@ -172,8 +170,7 @@ os.system("echo shell; echo shell error >&2")`)
 	t.Run("TE-55 TE-56 half a million lines", func(t *testing.T) {
 		r, _ := l.result("--tee", "0", "-n", "2", "--", "bash", "-c",
 			`if [ $RANK = 0 ]; then PYTHONUNBUFFERED= `+python+` -c "for i in range(1, 500001): print(i)"; else seq 1 500000; fi`)
-		want, err := exec.Command("seq", "1", "500000").Output()
-		require.NoError(t, err)
+		want := must.Get(exec.Command("seq", "1", "500000").Output())(t)
 		for rank := range 2 {
 			text, _ := logged(t, r, rank, "stdout.log")
 			assert.True(t, text == string(want), "rank %d", rank)
@@ -217,29 +214,12 @@ os.system("echo shell; echo shell error >&2")`)
 			r, _ := l.result("--log-dir", dir, "--id", "same", "-n", "1", "--", "true")
 			assert.Equal(t, spec.VerdictSucceeded, r.Verdict)
 		}
-		runs, err := filepath.Glob(filepath.Join(dir, "same", "*", "attempt_0", "0"))
-		require.NoError(t, err)
+		runs := must.Get(filepath.Glob(filepath.Join(dir, "same", "*", "attempt_0", "0")))(t)
 		assert.Len(t, runs, 2)
 	})
 }
 
 // TE-09, SEED-81: waiting with a limit returns no result when it expires, and a result later.
-func TestElasticWait(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1, `while [ ! -e $DIR/go ]; do nap; done`)}})
-	handle := starter.Get(f.client, run.GetID(), run.GetRunID())
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer cancel()
-	r, err := handle.Wait(ctx)
-	assert.Nil(t, r)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	touch(t, f, "go")
-	r, err = handle.Wait(context.Background())
-	require.NoError(t, err)
-	assert.Equal(t, spec.VerdictSucceeded, r.Verdict)
-}
-
 // TE-11, TE-18, SEED-83: closing ends all tasks, even if they ignore the signal, within one
 // grace for all; a type may have a signal and a grace of its own.
 func TestElasticClose(t *testing.T) {
@@ -256,8 +236,16 @@ func TestElasticClose(t *testing.T) {
 	for rank := range 3 {
 		f.file(fmt.Sprintf("up-%d", rank))
 	}
+	handle := starter.Get(f.client, run.GetID(), run.GetRunID())
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	early, err := handle.Wait(ctx)
+	assert.Nil(t, early)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.NoError(t, f.client.CancelWorkflow(context.Background(), run.GetID(), run.GetRunID()))
-	r := f.result(run)
+	r, err := handle.Wait(context.Background())
+	var ended *starter.Error
+	require.ErrorAs(t, err, &ended)
 	assert.Equal(t, spec.VerdictCancelled, r.Verdict, r.Message)
 	for _, task := range r.Tasks[:2] {
 		assert.Equal(t, -9, task.Exit.ExitCode)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
@@ -39,8 +40,7 @@ func (f *fixture) generation(generation, perHost int, hosts ...string) map[strin
 		harness.Within(f.t, 3*time.Minute, name+" is written", func() bool { return f.written(name) })
 		words := strings.SplitN(strings.TrimSpace(f.file(name)), " ", 10)
 		require.Len(f.t, words, 10)
-		pid, err := strconv.Atoi(words[0])
-		require.NoError(f.t, err)
+		pid := must.Get(strconv.Atoi(words[0]))(f.t)
 		host := hosts[rank/perHost]
 		pids[host] = append(pids[host], pid)
 		want := fmt.Sprint(host, " ", rank, " ", len(hosts)*perHost, " ", rank%perHost, " ", perHost, " ", rank/perHost, " ", len(hosts))
@@ -81,8 +81,7 @@ func elastic(count spec.HostCount, tasks int, grow spec.Grow) *spec.RunSpec {
 func TestElasticHosts(t *testing.T) {
 	t.Parallel()
 	f, hosts := fleetOf(t, 2, "a", "b", "c")
-	code, stdout, stderr := f.CLI(t, "validate", "--plan", "--nnodes", "2:4", "--nproc-per-node", "2", "--", "true")
-	require.Zero(t, code, stderr)
+	stdout, stderr := f.Succeeds(t, "validate", "--plan", "--nnodes", "2:4", "--nproc-per-node", "2", "--", "true")
 	assert.Equal(t, "a: worker-0, worker-1\nb: worker-2, worker-3\nc: worker-4, worker-5\n", stdout)
 	assert.Contains(t, stderr, "it waits 30s for room on 4 hosts, then begins on 3; its minimum is 2")
 
@@ -107,8 +106,7 @@ func TestElasticHosts(t *testing.T) {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // some end with the others
 	}
 	f.generation(1, 2, "a", "c")
-	status, err := starter.Get(f.client, run.GetID(), "").Status(t.Context())
-	require.NoError(t, err)
+	status := must.Get(starter.Get(f.client, run.GetID(), "").Status(t.Context()))(t)
 	assert.Equal(t, &spec.ElasticStatus{Range: "2:4", Hosts: 2, Tasks: 4, Grow: spec.GrowNextGeneration}, status.Elastic)
 	assert.Len(t, status.Tasks, 4)
 
@@ -167,8 +165,7 @@ func TestElasticHostsBelowTheFewest(t *testing.T) {
 	assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
 	assert.Equal(t, spec.VerdictSucceeded, f.result(later).Verdict)
 	for events := f.client.GetWorkflowHistory(t.Context(), run.GetID(), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
-		e, err := events.Next()
-		require.NoError(t, err)
+		e := must.Get(events.Next())(t)
 		a := e.GetActivityTaskScheduledEventAttributes()
 		if a.GetActivityType().GetName() == hostapi.Name(hostapi.Host.Release) && regexp.MustCompile(`/host/[abc]/`).MatchString(a.GetTaskQueue().GetName()) {
 			assert.Equal(t, 5*time.Second, a.GetScheduleToStartTimeout().AsDuration(), "the end waits for no host that the group has left")

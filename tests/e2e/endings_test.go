@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -174,8 +175,7 @@ func TestEndings(t *testing.T) {
 		r := f.result(f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1, `head -c 10485760 /dev/zero | tr '\0' 1 > "$CLUSTERRUN_RESULT_FILE"`)}}))
 		require.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
 		assert.Empty(t, r.Tasks[0].Value)
-		info, err := os.Stat(r.Tasks[0].Exit.ValueFile)
-		require.NoError(t, err)
+		info := must.Get(os.Stat(r.Tasks[0].Exit.ValueFile))(t)
 		assert.Equal(t, int64(10<<20), info.Size())
 	})
 }

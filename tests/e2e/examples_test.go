@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -21,8 +22,7 @@ func (l *local) example(name string, path string) (int, spec.RunResult, string) 
 	p := harness.Start(l.t, harness.Root(), []string{"PATH=" + path, "HOME=" + l.home},
 		harness.Clusterrun(l.t), "run", "--json", filepath.Join("starter/examples", name, "run.yaml"))
 	code := p.ExitCode()
-	var r spec.RunResult
-	require.NoError(l.t, json.Unmarshal([]byte(p.Stdout()), &r), p.Stderr())
+	r := must.JSON[spec.RunResult](l.t, p.Stdout())
 	return code, r, p.Stderr()
 }
 
@@ -64,8 +64,7 @@ func TestExampleCoordinator(t *testing.T) {
 		t.Skip("Python is not installed")
 	}
 	l := newLocal(t)
-	readme, err := os.ReadFile(filepath.Join(harness.Root(), "starter/examples/coordinator/README.md"))
-	require.NoError(t, err)
+	readme := must.Get(os.ReadFile(filepath.Join(harness.Root(), "starter/examples/coordinator/README.md")))(t)
 	_, rest, found := strings.Cut(string(readme), "\n    PYTHONPATH=")
 	require.True(t, found)
 	command, rest, _ := strings.Cut(rest, "\n")

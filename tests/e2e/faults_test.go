@@ -8,13 +8,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -26,17 +26,27 @@ func (f *fixture) startedOnce(index int) int {
 	f.t.Helper()
 	lines := strings.Fields(f.file("started-" + strconv.Itoa(index)))
 	require.Len(f.t, lines, 1, "started twice")
-	pid, err := strconv.Atoi(lines[0])
-	require.NoError(f.t, err)
+	pid := must.Get(strconv.Atoi(lines[0]))(f.t)
 	return pid
 }
 
+// Processes outlive a side that hangs and is killed, except if their run was terminated during
+// that time.
 func TestTheTemporalSideIsKilled(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 3, until)}})
+	terminated := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2, `echo $$ > $DIR/ends-$RANK; exec sleep 10000`)}})
 	pids := []int{f.startedOnce(0), f.startedOnce(1), f.startedOnce(2)}
-	require.NoError(t, syscall.Kill(f.worker.Side(), syscall.SIGKILL))
+	f.file("ends-0")
+	f.file("ends-1")
+	f.alive(5)
+	side := f.worker.Side()
+	require.NoError(t, syscall.Kill(side, syscall.SIGSTOP))
+	require.NoError(t, f.client.TerminateWorkflow(context.Background(), terminated.GetID(), terminated.GetRunID(), "test"))
+	assert.Len(t, harness.Alive(f.mark), 5)
+	require.NoError(t, syscall.Kill(side, syscall.SIGKILL))
+	assert.ElementsMatch(t, pids, f.alive(3))
 	touch(t, f, "go")
 	r := f.result(run)
 	require.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
@@ -123,44 +133,27 @@ func TestEverythingOnTheHostIsKilled(t *testing.T) {
 	}
 }
 
+// Processes continue while the server is away, and the run learns of those that end then.
 func TestTheServerIsKilledAndRestarted(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2, until)}})
-	pids := []int{f.startedOnce(0), f.startedOnce(1)}
-	f.KillAndRestart(3 * time.Second)
+	ends := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1, `echo $$ >> $DIR/started-2; until [ -e $DIR/end ]; do nap; done; exit 9`)}})
+	pids := []int{f.startedOnce(0), f.startedOnce(1), f.startedOnce(2)}
+	f.Kill()
+	touch(t, f, "end")
+	assert.ElementsMatch(t, pids[:2], f.alive(2))
+	f.Restart()
 	touch(t, f, "go")
 	r := f.result(run)
 	require.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
-	for i, pid := range pids {
+	for i, pid := range pids[:2] {
 		assert.Equal(t, pid, r.Tasks[i].Exit.PID)
 		assert.Equal(t, pid, f.startedOnce(i))
 	}
-}
-
-func TestAProcessEndsWhileTheServerIsAway(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1, `echo $$ >> $DIR/started-0; until [ -e $DIR/go ]; do nap; done; exit 9`)}})
-	f.startedOnce(0)
-	touch(t, f, "go")
-	f.KillAndRestart(2 * time.Second)
-	r := f.result(run)
+	r = f.result(ends)
 	assert.Equal(t, 9, r.ExitCode, r.Message)
-	f.startedOnce(0)
-}
-
-func TestTerminatedWhileTheWorkerIsDown(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2, until)}})
-	pids := []int{f.startedOnce(0), f.startedOnce(1)}
-	side := f.worker.Side()
-	require.NoError(t, syscall.Kill(side, syscall.SIGSTOP))
-	require.NoError(t, f.client.TerminateWorkflow(context.Background(), run.GetID(), run.GetRunID(), "test"))
-	assert.Subset(t, harness.Alive(f.mark), pids)
-	require.NoError(t, syscall.Kill(side, syscall.SIGKILL))
-	harness.Eventually(t, "the processes are gone", func() bool { return len(harness.Alive(f.mark)) == 0 })
+	f.startedOnce(2)
 }
 
 func TestTerminatedWhileTheWorkerIsUp(t *testing.T) {
@@ -175,6 +168,9 @@ func TestTerminatedWhileTheWorkerIsUp(t *testing.T) {
 		plans, _ := filepath.Glob(filepath.Join(f.worker.State, "worker", "plans", "*.json"))
 		return len(plans) == 0
 	})
+	stderr := f.Fails(t, 125, "worker", "--state-dir", f.worker.State)
+	assert.Contains(t, stderr, f.worker.State, "a second host worker on the same state is refused")
+	assert.Contains(t, stderr, strconv.Itoa(f.worker.Cmd.Process.Pid))
 }
 
 func TestTheWorkerIsStopped(t *testing.T) {
@@ -190,15 +186,6 @@ func TestTheWorkerIsStopped(t *testing.T) {
 	r := f.result(run)
 	assert.Equal(t, spec.ErrHostLost, r.ErrorType, r.Message)
 	f.startedOnce(0)
-}
-
-func TestASecondWorkerOnTheSameStateIsRefused(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	code, _, stderr := f.CLI(t, "worker", "--state-dir", f.worker.State)
-	assert.NotZero(t, code)
-	assert.Contains(t, stderr, f.worker.State)
-	assert.Contains(t, stderr, strconv.Itoa(f.worker.Cmd.Process.Pid))
 }
 
 func TestTheDiskUnderTheLogsIsFull(t *testing.T) {
@@ -272,8 +259,7 @@ func TestTheNextSideTakesOverAtOnce(t *testing.T) {
 	assert.LessOrEqual(t, waited, n/2, "after most kills nothing waits for a timeout")
 	harness.Eventually(t, "what was held is given back", func() bool {
 		held := func(kind string) int {
-			files, err := filepath.Glob(filepath.Join(f.worker.State, "worker", "held", "*."+kind))
-			require.NoError(t, err)
+			files := must.Get(filepath.Glob(filepath.Join(f.worker.State, "worker", "held", "*."+kind)))(t)
 			return len(files)
 		}
 		// The side still holds the queue of its workflows, and the lease on the host.
@@ -285,8 +271,7 @@ func TestTheNextSideTakesOverAtOnce(t *testing.T) {
 func (f *fixture) timeouts(id string) (all []string) {
 	f.t.Helper()
 	for events := f.client.GetWorkflowHistory(f.t.Context(), id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
-		e, err := events.Next()
-		require.NoError(f.t, err)
+		e := must.Get(events.Next())(f.t)
 		if info := e.GetActivityTaskStartedEventAttributes().GetLastFailure().GetTimeoutFailureInfo(); info != nil {
 			all = append(all, "activity: "+info.GetTimeoutType().String())
 		}

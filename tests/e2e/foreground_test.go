@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -41,8 +41,8 @@ func TestStartProcessesInTheForeground_MPR09(t *testing.T) {
 	l := newLocal(t)
 	const script = `
 case $TASK_NAME in
-chief-0) until [ -e done ]; do sleep 0.05; done; echo "chief: $(cat)";;
-worker-0) for i in 1 2 3 4 5; do echo "from the worker $i"; done; until [ -e done ]; do sleep 0.05; done;;
+chief-0) until [ -e done ]; do nap; done; echo "chief: $(cat)";;
+worker-0) for i in 1 2 3 4 5; do echo "from the worker $i"; done; until [ -e done ]; do nap; done;;
 esac`
 	l.write("spec.yaml", `
 tasks:
@@ -50,12 +50,11 @@ tasks:
   - {type: worker, count: 1, env: {TASK_NAME: worker-0}}
 command: ["bash", "script.sh"]
 `)
-	l.write("script.sh", script)
+	l.write("script.sh", harness.Napping(script))
 	l.write("input", "typed")
 	p := l.start("run", "--id", "mpr", "--foreground", "chief-0", "spec.yaml")
 	harness.Eventually(t, "the worker runs", func() bool { return strings.Contains(p.Stdout(), "from the worker 5") })
-	code, _, stderr := l.run("start", "mpr", "evaluator-0", "--", "bash", "-c", `for i in 1 2 3 4 5; do echo "from the evaluator $i"; done; touch done`)
-	require.Zero(t, code, stderr)
+	l.ok("start", "mpr", "evaluator-0", "--", "bash", "-c", `for i in 1 2 3 4 5; do echo "from the evaluator $i"; done; touch done`)
 	require.Zero(t, p.ExitCode(), p.Stderr())
 	for _, want := range append(lines(5, "[worker-0]:    ", "from the worker"), lines(5, "[evaluator-0]: ", "from the evaluator")...) {
 		assert.Contains(t, p.Stdout(), want)
@@ -75,42 +74,17 @@ if [ $RANK = 0 ]; then cat; test -t 0 || echo no terminal; ls /proc/self/fd | wc
 	assert.Contains(t, p.Stdout(), others, "the other task has its stdin from /dev/null")
 	// The other's line may stand anywhere between the foreground's.
 	assert.Equal(t, "some data\nno terminal\n4\n", strings.Replace(p.Stdout(), others, "", 1), "stdin is the task's, and no descriptor beside the three is")
-	errors, err := os.ReadFile(filepath.Join(l.home, "errors"))
-	require.NoError(t, err)
+	errors := must.Get(os.ReadFile(filepath.Join(l.home, "errors")))(t)
 	assert.Contains(t, "\n"+string(errors), "\nto stderr\n")
-	logs, err := filepath.Glob(filepath.Join(l.home, ".local/state/clusterrun/logs/*/*/attempt_0/*/stdout.log"))
-	require.NoError(t, err)
+	logs := must.Get(filepath.Glob(filepath.Join(l.home, ".local/state/clusterrun/logs/*/*/attempt_0/*/stdout.log")))(t)
 	require.Len(t, logs, 2, "%v", logs)
-	kept, err := os.ReadFile(logs[0])
-	require.NoError(t, err)
+	kept := must.Get(os.ReadFile(logs[0]))(t)
 	assert.Equal(t, "some data\nno terminal\n4\n", string(kept), "the end of what goes to our stdout is kept")
 
 	code, stdout, stderr := l.run("run", "--json", "--foreground", "worker-0", "-n", "1", "--", "bash", "-c", "echo noise; exit 3")
 	assert.Equal(t, 3, code)
-	var r spec.RunResult
-	require.NoError(t, json.Unmarshal([]byte(stdout), &r), stdout)
+	must.JSON[spec.RunResult](t, stdout)
 	assert.Contains(t, "\n"+stderr, "\nnoise\n")
-}
-
-func TestForegroundMistakes(t *testing.T) {
-	t.Parallel()
-	l := newLocal(t)
-	for name, c := range map[string]struct {
-		args []string
-		want string
-	}{
-		"no such task": {[]string{"run", "--foreground", "boss-0", "--task", "chief=1", "--task", "worker=3", "--", "true"}, "it has chief-0, worker-0 to worker-2"},
-		"only a type":  {[]string{"run", "--foreground", "worker", "-n", "1", "--", "true"}, "it has worker-0"},
-		"remote":       {[]string{"run", "--remote", "--foreground", "worker-0", "-n", "1", "--", "true"}, "--remote"},
-		"submit":       {[]string{"submit", "--foreground", "worker-0", "-n", "1", "--", "true"}, "no terminal to give"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			code, _, stderr := l.run(c.args...)
-			assert.Equal(t, 2, code, stderr)
-			assert.Contains(t, stderr, c.want)
-		})
-	}
-	assert.NoDirExists(t, filepath.Join(l.home, ".local/state/clusterrun/server"))
 }
 
 func TestForegroundInATerminal(t *testing.T) {
@@ -200,7 +174,7 @@ while True:
 	})
 
 	t.Run("the size", func(t *testing.T) {
-		x := l.atTerminal("run", "--foreground", "worker-0", "-n", "1", "--", "bash", "-c", `trap 'stty size; exit' WINCH; stty size; while :; do sleep 0.05; done`)
+		x := l.atTerminal("run", "--foreground", "worker-0", "-n", "1", "--", "bash", "-c", harness.Napping(`trap 'stty size; exit' WINCH; stty size; while :; do nap; done`))
 		x.Expect("24 80\r\n")
 		x.Resize(40, 132)
 		x.Expect("40 132\r\n")
@@ -226,7 +200,7 @@ while True:
 
 	t.Run("output of others that is not redirected", func(t *testing.T) {
 		x := l.atTerminal("run", "--foreground", "worker-0", "-n", "2", "--redirects", "0", "--tee", "0", "--", "bash", "-c",
-			`if [ $RANK = 1 ]; then echo one; echo two; touch said; else until [ -e said ]; do sleep 0.05; done; fi`)
+			harness.Napping(`if [ $RANK = 1 ]; then echo one; echo two; touch said; else until [ -e said ]; do nap; done; fi`))
 		x.Expect("one\r\ntwo\r\n")
 		assert.Zero(t, x.ExitCode())
 	})
@@ -268,7 +242,7 @@ while True:
 	})
 
 	t.Run("killed", func(t *testing.T) {
-		x := l.atTerminal("run", "--env", l.mark, "--foreground", "worker-0", "-n", "2", "--", "bash", "-c", `trap '' TERM HUP; echo up; while :; do sleep 0.05; done`)
+		x := l.atTerminal("run", "--env", l.mark, "--foreground", "worker-0", "-n", "2", "--", "bash", "-c", harness.Napping(`trap '' TERM HUP; echo up; while :; do nap; done`))
 		before := x.Before
 		harness.Eventually(t, "both are up", func() bool { return strings.Count(x.Screen(), "up\r\n") == 2 })
 		x.Kill(syscall.SIGTERM)
@@ -282,7 +256,7 @@ while True:
 	t.Run("keys", func(t *testing.T) {
 		// Ctrl-C, Ctrl-\ and Ctrl-Z go to the task; three times Ctrl-] goes to clusterrun.
 		x := l.atTerminal("run", "--foreground", "worker-0", "-n", "1", "--", "bash", "-c",
-			`trap 'echo INT' INT; trap 'echo QUIT' QUIT; trap 'echo TSTP' TSTP; trap 'echo stopped; exit 0' TERM; echo up; while :; do sleep 0.05; done`)
+			harness.Napping(`trap 'echo INT' INT; trap 'echo QUIT' QUIT; trap 'echo TSTP' TSTP; trap 'echo stopped; exit 0' TERM; echo up; while :; do nap; done`))
 		before := x.Before
 		x.Expect("up\r\n")
 		for key, name := range map[string]string{"\x03": "INT", "\x1c": "QUIT", "\x1a": "TSTP"} {
@@ -315,32 +289,13 @@ while True:
 	})
 }
 
-// The supervisor's successor has the terminal too.
-func TestTheSupervisorOfAForegroundTaskIsKilled(t *testing.T) {
-	takesLong(t)
-	t.Parallel()
-	l := newLocal(t)
-	x := l.atTerminal("run", "--env", l.mark, "--foreground", "worker-0", "-n", "1", "--", "bash", "-c", `echo up; exec sleep 1000`)
-	before := x.Before
-	x.Expect("up\r\n")
-	for _, pid := range harness.Children(x.Cmd.Process.Pid) {
-		if strings.Contains(harness.Cmdline(pid), "supervise") {
-			require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
-		}
-	}
-	assert.Equal(t, 125, x.ExitCode())
-	assert.Equal(t, before, x.Modes())
-	x.Expect("lost")
-}
-
 func TestDirectOutput_SEED77(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
 	direct := []string{"run", "-n", "2", "--redirects", "0", "--tee", "0"}
 
 	t.Run("a pipe", func(t *testing.T) {
-		code, stdout, stderr := l.run(append(direct, "--", "bash", "-c", `printf "without a prefix\n"; printf 'to stderr\n' >&2`)...)
-		assert.Zero(t, code)
+		stdout, stderr := l.succeeds(append(direct, "--", "bash", "-c", `printf "without a prefix\n"; printf 'to stderr\n' >&2`)...)
 		assert.Equal(t, strings.Repeat("without a prefix\n", 2), stdout)
 		assert.Equal(t, 2, strings.Count(stderr, "to stderr\n"))
 		assert.NotContains(t, stderr, "]: ")
@@ -349,26 +304,22 @@ func TestDirectOutput_SEED77(t *testing.T) {
 		script := harness.Clusterrun(t) + ` run -n 2 --redirects 0:0,1:3 --tee 0 -- bash -c 'echo rank $RANK' >out`
 		p := harness.Start(t, l.home, harness.Env(l.home), "bash", "-c", script)
 		require.Zero(t, p.ExitCode())
-		b, err := os.ReadFile(filepath.Join(l.home, "out"))
-		require.NoError(t, err)
+		b := must.Get(os.ReadFile(filepath.Join(l.home, "out")))(t)
 		assert.Equal(t, "rank 0\n", string(b))
 	})
 	t.Run("json", func(t *testing.T) {
-		code, stdout, stderr := l.run(append(direct, "--json", "--", "echo", "noise")...)
-		assert.Zero(t, code)
-		var r spec.RunResult
-		require.NoError(t, json.Unmarshal([]byte(stdout), &r), stdout)
+		stdout, stderr := l.succeeds(append(direct, "--json", "--", "echo", "noise")...)
+		must.JSON[spec.RunResult](t, stdout)
 		assert.Equal(t, 2, strings.Count(stderr, "noise\n"))
 	})
 	t.Run("quiet", func(t *testing.T) {
-		code, stdout, stderr := l.run(append(direct, "-q", "--", "bash", "-c", "echo noise; echo noise >&2")...)
-		assert.Zero(t, code)
+		stdout, stderr := l.succeeds(append(direct, "-q", "--", "bash", "-c", "echo noise; echo noise >&2")...)
 		assert.Empty(t, stdout)
 		assert.NotContains(t, stderr, "noise")
 	})
 	t.Run("nobody reads", func(t *testing.T) {
 		// It notices even if its programs do not write, or ignore the error.
-		script := harness.Clusterrun(t) + ` run --env ` + l.mark + ` -n 2 --redirects 0 --tee 0 -- bash -c 'trap "" PIPE; echo up; while :; do sleep 0.05; done' | head -1; echo "code ${PIPESTATUS[0]}"`
+		script := harness.Clusterrun(t) + ` run --env ` + l.mark + ` -n 2 --redirects 0 --tee 0 -- bash -c '` + harness.Napping(`trap "" PIPE; echo up; while :; do nap; done`) + `' | head -1; echo "code ${PIPESTATUS[0]}"`
 		p := harness.Start(t, l.home, harness.Env(l.home), "bash", "-c", script)
 		require.Zero(t, p.ExitCode())
 		assert.Equal(t, "up\ncode 141\n", p.Stdout())

@@ -16,6 +16,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -65,22 +66,6 @@ func TestGroupRestart(t *testing.T) {
 		}
 	}
 	assert.Equal(t, "oh no", task(r, "worker-1").Exits[1].Message)
-}
-
-// The budget used up, the last failure is the run's.
-func TestGroupRestartsAreUsedUp(t *testing.T) {
-	takesLong(t)
-	t.Parallel()
-	f := newFixture(t)
-	run := f.start(&spec.RunSpec{
-		RestartScope: spec.RestartScopeGroup, MaxRestarts: ptr(2),
-		Tasks: []spec.TaskGroup{group("worker", 2, `[ $RANK = 1 ] && exit $((10 + CLUSTERRUN_GENERATION)); exec sleep 10000`)},
-	})
-	r := f.result(run)
-	assert.Equal(t, spec.ErrUnexpectedExit, r.ErrorType, r.Message)
-	assert.Equal(t, 12, r.ExitCode)
-	assert.Equal(t, "worker-1", r.FirstFailure.Task)
-	assert.Equal(t, 2, r.Generation)
 }
 
 // Budget by cause: neither a host that was lost nor an operator's restart counts.
@@ -157,17 +142,14 @@ func TestGroupContinuesAsNew(t *testing.T) {
 	})
 	f.file("told-0-4")
 	f.file("told-1-4")
-	first, err := f.client.DescribeWorkflowExecution(context.Background(), run.GetID(), run.GetRunID())
-	require.NoError(t, err)
+	first := must.Get(f.client.DescribeWorkflowExecution(context.Background(), run.GetID(), run.GetRunID()))(t)
 	require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW, first.GetWorkflowExecutionInfo().GetStatus())
 
 	handle := starter.Get(f.client, run.GetID(), run.GetRunID())
-	status, err := handle.Status(context.Background())
-	require.NoError(t, err)
+	status := must.Get(handle.Status(context.Background()))(t)
 	assert.True(t, status.Open)
 	assert.Equal(t, 4, status.Generation)
-	answer, err := starter.Ask(context.Background(), handle, spec.UpdateSignalTask, spec.SignalRequest{Tasks: []string{"worker-0"}, Signal: "SIGCONT"})
-	require.NoError(t, err)
+	answer := must.Get(starter.Ask(context.Background(), handle, spec.UpdateSignalTask, spec.SignalRequest{Tasks: []string{"worker-0"}, Signal: "SIGCONT"}))(t)
 	assert.Equal(t, []string{"worker-0"}, answer.Tasks)
 	require.NoError(t, handle.Cancel(context.Background()))
 	r, err := handle.Wait(context.Background())
@@ -183,29 +165,4 @@ func TestGroupContinuesAsNew(t *testing.T) {
 	}
 	assert.Equal(t, logs, filepath.Dir(filepath.Dir(exits[0].LogDir)))
 	assert.Empty(t, harness.Alive(f.mark))
-}
-
-// A lease that is lost while the group is being stopped leaves its process behind. The next
-// generation ends it and continues.
-func TestGroupRestartWhileATemporalSideIsKilled(t *testing.T) {
-	takesLong(t)
-	t.Parallel()
-	f := newFixture(t)
-	b := f.StartWorker(t, "--host-name", "localhost.localdomain")
-	run := f.start(&spec.RunSpec{
-		RestartScope: spec.RestartScopeGroup,
-		Tasks: []spec.TaskGroup{
-			group("worker", 1, told+`[ $CLUSTERRUN_GENERATION = 0 ] || exit 0; while [ ! -e $DIR/go ]; do nap; done; exit 3`),
-			{Type: "ps", Addresses: []string{"localhost.localdomain"}, Command: []string{"bash", "-c", told + `
-				[ $CLUSTERRUN_GENERATION = 0 ] || exit 0; echo $$ > $DIR/ps; exec sleep 10000`}},
-		},
-	})
-	f.file("told-0-0")
-	f.file("ps")
-	require.NoError(t, syscall.Kill(b.Side(), syscall.SIGKILL))
-	touch(t, f, "go")
-	r := f.result(run)
-	require.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
-	assert.Equal(t, 1, r.Generation)
-	f.file("told-1-1")
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -22,15 +23,13 @@ func executionsOf(t *testing.T, f *fixture, id, first string) []string {
 	t.Helper()
 	all := []string{first}
 	for {
-		d, err := f.client.DescribeWorkflowExecution(t.Context(), id, all[len(all)-1])
-		require.NoError(t, err)
+		d := must.Get(f.client.DescribeWorkflowExecution(t.Context(), id, all[len(all)-1]))(t)
 		if d.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW {
 			return all
 		}
 		events := f.client.GetWorkflowHistory(t.Context(), id, all[len(all)-1], false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
 		require.True(t, events.HasNext())
-		e, err := events.Next()
-		require.NoError(t, err)
+		e := must.Get(events.Next())(t)
 		all = append(all, e.GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId())
 	}
 }
@@ -62,9 +61,8 @@ func TestARunGoesOnInAnotherExecutionWithItsTasks(t *testing.T) {
 	for _, task := range []string{"worker-0", "worker-1", "stopper-0"} {
 		pids[task] = f.file("busy-" + task)
 	}
-	before, err := busy.Status(t.Context())
-	require.NoError(t, err)
-	_, err = starter.Ask(t.Context(), busy, spec.UpdateStartTask, spec.StartTaskRequest{Task: "added-0", Command: harness.Bash(begin + "until [ -e $DIR/go ]; do nap; done")})
+	before := must.Get(busy.Status(t.Context()))(t)
+	_, err := starter.Ask(t.Context(), busy, spec.UpdateStartTask, spec.StartTaskRequest{Task: "added-0", Command: harness.Bash(begin + "until [ -e $DIR/go ]; do nap; done")})
 	if err != nil { // the stopper may have had them stop just then
 		require.ErrorContains(t, err, "are stopping gracefully")
 	} else {
@@ -105,21 +103,18 @@ func TestARunGoesOnInAnotherExecutionWithItsTasks(t *testing.T) {
 	assert.NotEmpty(t, fetched[string](t, held))
 	assert.Equal(t, 1, f.calls()["hold release"])
 	require.NoError(t, served.Cancel(t.Context()))
-	status, err := starter.Get(f.client, busy.ID, busy.ExecutionID).Status(t.Context())
-	require.NoError(t, err)
+	status := must.Get(starter.Get(f.client, busy.ID, busy.ExecutionID).Status(t.Context()))(t)
 	require.True(t, status.Open, "%+v", status.Result)
 	assert.Equal(t, before.Started, status.Started)
 	for _, task := range status.Tasks {
 		assert.Equal(t, spec.TaskRunning, task.State, task.Name)
 		assert.Equal(t, before.Tasks[0].Host, task.Host)
 	}
-	list, err := starter.List(t.Context(), f.client, starter.ListOptions{})
-	require.NoError(t, err)
+	list := must.Get(starter.List(t.Context(), f.client, starter.ListOptions{}))(t)
 	require.Len(t, list, 3)
 
 	touch(t, f, "go")
-	r, err := busy.Wait(context.Background())
-	require.NoError(t, err)
+	r := must.Get(busy.Wait(context.Background()))(t)
 	assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
 	for _, task := range r.Tasks {
 		assert.Zero(t, task.Restarts, task.Name)

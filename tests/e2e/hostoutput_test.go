@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -58,8 +59,7 @@ func TestOutputFromEveryHost(t *testing.T) {
 	r := f.result(run)
 	require.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
 
-	code, after, afterErr := f.CLI(t, "logs", run.GetID())
-	require.Zero(t, code, afterErr)
+	after, afterErr := f.Succeeds(t, "logs", run.GetID())
 	for task := range 4 {
 		assert.Equal(t, want(task), joinHalves(of(follow.Stdout(), task)), "followed")
 		assert.Equal(t, want(task), of(after, task), "afterwards")
@@ -68,11 +68,9 @@ func TestOutputFromEveryHost(t *testing.T) {
 		assert.Equal(t, stderr, of(afterErr, task))
 	}
 
-	code, stdout, stderr := f.CLI(t, "logs", run.GetID(), "--tail", "2", "--stdout", "--attempt", "last", "worker-1", "worker-2")
-	assert.Zero(t, code, stderr)
+	stdout := f.OK(t, "logs", run.GetID(), "--tail", "2", "--stdout", "--attempt", "last", "worker-1", "worker-2")
 	assert.ElementsMatch(t, append(want(1)[lines-1:], want(2)[lines-1:]...), linesWith(stdout))
-	code, stdout, stderr = f.CLI(t, "logs", run.GetID(), "--json", "--stderr", "worker-3")
-	assert.Zero(t, code, stderr)
+	stdout = f.OK(t, "logs", run.GetID(), "--json", "--stderr", "worker-3")
 	assert.Equal(t, `{"task":"worker-3","attempt":0,"stream":"stderr","line":"no newline yet"}`+"\n"+
 		`{"task":"worker-3","attempt":0,"stream":"stderr","line":"the end","partial":true}`+"\n", stdout)
 
@@ -96,27 +94,22 @@ func TestOutputFromEveryHost(t *testing.T) {
 	// A host that is gone is named, and the others are still read.
 	c.Kill(syscall.SIGTERM)
 	require.Zero(t, c.ExitCode())
-	code, stdout, stderr = f.CLI(t, "logs", run.GetID())
+	code, stdout, stderr := f.CLI(t, "logs", run.GetID())
 	assert.Equal(t, 125, code)
 	assert.Equal(t, want(0), of(stdout, 0))
 	assert.Equal(t, want(2), of(stdout, 2))
 	assert.Empty(t, of(stdout, 1))
 	assert.Contains(t, stderr, "left out:\n  worker-1, worker-3 on host-c, in "+apart)
 	assert.Contains(t, stderr, "connection refused")
-	code, stdout, stderr = f.CLI(t, "logs", run.GetID(), "worker-2")
-	assert.Zero(t, code, stderr)
+	stdout = f.OK(t, "logs", run.GetID(), "worker-2")
 	assert.Equal(t, want(2), linesWith(stdout), "the host that is gone has none of it")
 
 	// Another host worker answers at the address.
 	address := strings.TrimSpace(readFile(t, filepath.Join(c.State, "worker", "hostservice.port")))
 	f.StartWorker(t, "--host-name", "host-c", "--listen", "127.0.0.1:"+address, "--log-dir", apart)
-	code, _, stderr = f.CLI(t, "logs", run.GetID(), "worker-1")
-	assert.Equal(t, 125, code)
-	assert.Contains(t, stderr, "the certificate is unknown to the run")
+	assert.Contains(t, f.Fails(t, 125, "logs", run.GetID(), "worker-1"), "the certificate is unknown to the run")
 
-	code, _, stderr = f.CLI(t, "worker", "--state-dir", t.TempDir(), "--host-name", "host-d", "--listen", "127.0.0.1:"+address)
-	assert.Equal(t, 125, code)
-	assert.Contains(t, stderr, "--listen 127.0.0.1:"+address+": another program listens there; give another port")
+	assert.Contains(t, f.Fails(t, 125, "worker", "--state-dir", t.TempDir(), "--host-name", "host-d", "--listen", "127.0.0.1:"+address), "--listen 127.0.0.1:"+address+": another program listens there; give another port")
 }
 
 // joinHalves joins an unfinished line that was shown with its rest.
@@ -132,7 +125,6 @@ func joinHalves(lines []string) []string {
 
 func readFile(t *testing.T, path string) string {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(path))(t)
 	return string(b)
 }

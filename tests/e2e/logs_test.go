@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -38,8 +38,7 @@ func TestLogs(t *testing.T) {
 	require.Zero(t, code, stderr)
 	logs := func(args ...string) (stdout, stderr []string) {
 		t.Helper()
-		code, out, errs := l.run(append([]string{"logs", "iris"}, args...)...)
-		require.Zero(t, code, errs)
+		out, errs := l.succeeds(append([]string{"logs", "iris"}, args...)...)
 		return linesWith(out), linesWith(errs)
 	}
 
@@ -85,8 +84,7 @@ func TestLogs(t *testing.T) {
 		}
 		var got []line
 		for _, text := range out {
-			var one line
-			require.NoError(t, json.Unmarshal([]byte(text), &one), text)
+			one := must.JSON[line](t, text)
 			got = append(got, one)
 		}
 		assert.ElementsMatch(t, []line{
@@ -101,9 +99,7 @@ func TestLogs(t *testing.T) {
 			"or last":                       {"--attempt", "first"},
 			"how long ago":                  {"--since", "yesterday"},
 		} {
-			code, _, stderr := l.run(append([]string{"logs", "iris"}, args...)...)
-			assert.Equal(t, 2, code, "%v", args)
-			assert.Contains(t, stderr, want)
+			assert.Contains(t, l.fails(2, append([]string{"logs", "iris"}, args...)...), want)
 		}
 	})
 }
@@ -125,13 +121,11 @@ func TestLogsOfALivingRun(t *testing.T) {
 	harness.Eventually(t, "the second line is followed", func() bool {
 		return follow.Stdout() == "[worker-0]:    one\n[worker-0]:    two\n"
 	})
-	code, stdout, stderr := f.CLI(t, "logs", run.GetID(), "--since", since)
-	assert.Zero(t, code, stderr)
-	assert.Equal(t, "[worker-0]:    two\n", stdout)
+	assert.Equal(t, "[worker-0]:    two\n", f.OK(t, "logs", run.GetID(), "--since", since))
 	touch(t, f, "end")
 	assert.Zero(t, follow.ExitCode(), follow.Stderr())
 	f.result(run)
-	_, stdout, _ = f.CLI(t, "logs", run.GetID(), "--since", since)
+	_, stdout, _ := f.CLI(t, "logs", run.GetID(), "--since", since)
 	assert.Equal(t, "[worker-0]:    two\n", stdout, "the run has ended")
 }
 
@@ -150,8 +144,7 @@ func TestLogsOfARunOnSeveralHosts(t *testing.T) {
 	for _, name := range []string{"up-worker-0", "up-worker-1", "up-worker-2"} {
 		f.file(name)
 	}
-	code, stdout, stderr := f.CLI(t, "logs", run.GetID())
-	assert.Zero(t, code, stderr)
+	stdout, stderr := f.Succeeds(t, "logs", run.GetID())
 	assert.Len(t, linesWith(stdout), 3, "hosts have not said yet where the output is: %s", stderr)
 	// As if that host were another machine.
 	logs := filepath.Join(away.State, "logs")
@@ -169,13 +162,12 @@ func TestLogsOfARunOnSeveralHosts(t *testing.T) {
 	}
 	f.result(run)
 
-	code, stdout, stderr = f.CLI(t, "logs", run.GetID())
-	assert.Zero(t, code, stderr)
+	stdout, stderr = f.Succeeds(t, "logs", run.GetID())
 	assert.Len(t, linesWith(stdout), 6)
 	assert.Empty(t, stderr)
 
 	require.NoError(t, os.Rename(logs, logs+".away"))
-	code, stdout, stderr = f.CLI(t, "logs", "--json", run.GetID())
+	code, stdout, stderr := f.CLI(t, "logs", "--json", run.GetID())
 	assert.Equal(t, 125, code)
 	assert.Len(t, linesWith(stdout), 4)
 	assert.Contains(t, stderr, "left out:\n  worker-2 on host-c, in "+logs)
@@ -183,20 +175,15 @@ func TestLogsOfARunOnSeveralHosts(t *testing.T) {
 	assert.Equal(t, 125, code)
 	assert.Empty(t, stdout)
 	assert.Contains(t, stderr, "worker-2 on host-c, in "+logs)
-	code, stdout, stderr = f.CLI(t, "logs", run.GetID(), "worker-1", "--attempt", "last")
-	assert.Zero(t, code, stderr)
+	stdout = f.OK(t, "logs", run.GetID(), "worker-1", "--attempt", "last")
 	assert.Len(t, linesWith(stdout), 2)
 
 	// A run without a result does not record the hosts of its tasks.
 	run = f.start(&spec.RunSpec{Logs: spec.Logs{Dir: f.dir + "/logs"}, Tasks: []spec.TaskGroup{group("worker", 1, `echo up > $DIR/up; exec sleep 1000`)}})
 	f.file("up")
 	require.NoError(t, f.client.TerminateWorkflow(t.Context(), run.GetID(), "", "for the test"))
-	code, _, stderr = f.CLI(t, "logs", run.GetID())
-	assert.Equal(t, 125, code)
-	assert.Contains(t, stderr, "worker-0: the run does not say where they are")
-	code, stdout, stderr = f.CLI(t, "logs", "--state-dir", f.dir, run.GetID())
-	assert.Zero(t, code, stderr)
-	assert.Equal(t, "", stdout)
+	assert.Contains(t, f.Fails(t, 125, "logs", run.GetID()), "worker-0: the run does not say where they are")
+	assert.Equal(t, "", f.OK(t, "logs", "--state-dir", f.dir, run.GetID()))
 	f.alive(0)
 }
 
@@ -240,8 +227,7 @@ func TestNullLogDir_SEED76(t *testing.T) {
 	code, stdout, stderr := l.run("run", "--id", "null", "--json", "--log-dir", "/dev/null", "--return-output", "--duplicate-stdout-filters", "hello",
 		"-n", "2", "--", "bash", "-c", `echo hello; [ -z "$CLUSTERRUN_ERROR_FILE$CLUSTERRUN_RESULT_FILE$TORCHELASTIC_ERROR_FILE" ]`)
 	require.Zero(t, code, stderr)
-	var r spec.RunResult
-	require.NoError(t, json.Unmarshal([]byte(stdout), &r), stdout)
+	r := must.JSON[spec.RunResult](t, stdout)
 	assert.Empty(t, r.Output)
 	for _, task := range r.Tasks {
 		assert.Nil(t, task.Value)
@@ -249,13 +235,9 @@ func TestNullLogDir_SEED76(t *testing.T) {
 	}
 	assert.NoDirExists(t, filepath.Join(l.home, ".local/state/clusterrun/logs/null"))
 
-	code, _, stderr = l.run("run", "--log-dir", "/dev/null", "-n", "1", "--", "bash", "-c", "exit 7")
-	assert.Equal(t, 7, code, stderr)
-	assert.NotContains(t, stderr, "error file")
+	assert.NotContains(t, l.fails(7, "run", "--log-dir", "/dev/null", "-n", "1", "--", "bash", "-c", "exit 7"), "error file")
 
-	code, _, stderr = l.run("logs", "null")
-	assert.Equal(t, 125, code)
-	assert.Contains(t, stderr, "has no logs on this host")
+	assert.Contains(t, l.fails(125, "logs", "null"), "has no logs on this host")
 }
 
 // A run that is started by a launcher leaves its root cause's error where that
@@ -276,21 +258,18 @@ func TestErrorFileOfTheParent(t *testing.T) {
 	assert.NoFileExists(t, ours, "TE-70: the child left none")
 
 	assert.NotContains(t, fails(fail), "replaced")
-	b, err := os.ReadFile(ours)
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(ours))(t)
 	assert.JSONEq(t, `{"message": {"message": "KeyError: lr", "errorCode": 3, "extraInfo": {"py_callstack": "in <module>", "timestamp": "10"}}}`, string(b), "TE-69")
 
 	assert.Contains(t, fails(`echo '{"message":  "plain"}' > "$TORCHELASTIC_ERROR_FILE"; exit 3`), "replaced "+ours, "TE-77")
-	b, err = os.ReadFile(ours)
-	require.NoError(t, err)
+	b = must.Get(os.ReadFile(ours))(t)
 	assert.Equal(t, "{\"message\":  \"plain\"}\n", string(b), "TE-76: byte for byte")
 
 	t.Run("a run within a run", func(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(l.home, "fail.sh"), []byte(fail), 0o600))
 		code, stdout, stderr := l.run("run", "--json", "-n", "1", "--", harness.Clusterrun(t), "run", "-n", "1", "--", "bash", "fail.sh")
 		assert.Equal(t, 3, code, stderr)
-		var r spec.RunResult
-		require.NoError(t, json.Unmarshal([]byte(stdout), &r), stdout)
+		r := must.JSON[spec.RunResult](t, stdout)
 		assert.Equal(t, spec.ErrSubprocess, r.ErrorType)
 		assert.True(t, r.Message == "worker-0 reported an error: KeyError: lr", r.Message)
 	})
@@ -315,8 +294,7 @@ main()
 	code, stdout, stderr := l.run("run", "--json", "-n", "1", "--", python, "train.py")
 	assert.Equal(t, 1, code)
 	assert.Contains(t, stderr, "worker-0 reported an error: ValueError: the loss is not a number")
-	var r spec.RunResult
-	require.NoError(t, json.Unmarshal([]byte(stdout), &r), stdout)
+	r := must.JSON[spec.RunResult](t, stdout)
 	assert.Equal(t, spec.ErrSubprocess, r.ErrorType)
 	f := r.FirstFailure
 	require.NotNil(t, f)

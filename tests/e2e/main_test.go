@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -96,15 +97,13 @@ func (f *fixture) file(name string) string {
 		info, err := os.Stat(path)
 		return err == nil && info.Size() > 0
 	})
-	b, err := os.ReadFile(path)
-	require.NoError(f.t, err)
+	b := must.Get(os.ReadFile(path))(f.t)
 	return string(b)
 }
 
 func (f *fixture) update(run client.WorkflowRun, u fmt.Stringer, arg any) spec.RequestAnswer {
 	f.t.Helper()
-	answer, err := f.tryUpdate(run, u, arg)
-	require.NoError(f.t, err)
+	answer := must.Get(f.tryUpdate(run, u, arg))(f.t)
 	return answer
 }
 
@@ -138,7 +137,7 @@ func group(typ string, count int, script string) spec.TaskGroup {
 
 func ptr[T any](v T) *T { return &v }
 
-// takesLong skips a test of `make test-long`: others resemble it, or test its rule alone.
+// takesLong skips a test of `make test-long`: others resemble it, or test only its rule.
 func takesLong(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -154,8 +153,7 @@ func touch(t *testing.T, f *fixture, name string) {
 // state asks the run where a task is.
 func (f *fixture) state(run client.WorkflowRun, name string) spec.TaskState {
 	f.t.Helper()
-	v, err := f.client.QueryWorkflow(context.Background(), run.GetID(), run.GetRunID(), spec.QueryStatus)
-	require.NoError(f.t, err)
+	v := must.Get(f.client.QueryWorkflow(context.Background(), run.GetID(), run.GetRunID(), spec.QueryStatus))(f.t)
 	var s spec.Status
 	require.NoError(f.t, v.Get(&s))
 	for _, t := range s.Tasks {
@@ -168,8 +166,7 @@ func (f *fixture) state(run client.WorkflowRun, name string) spec.TaskState {
 
 func (f *fixture) pending(run client.WorkflowRun) []*workflowpb.PendingActivityInfo {
 	f.t.Helper()
-	d, err := f.client.DescribeWorkflowExecution(context.Background(), run.GetID(), run.GetRunID())
-	require.NoError(f.t, err)
+	d := must.Get(f.client.DescribeWorkflowExecution(context.Background(), run.GetID(), run.GetRunID()))(f.t)
 	return d.GetPendingActivities()
 }
 
@@ -181,10 +178,8 @@ func after(s, sep string) string {
 // The programs start where libc is older than on the machine that built them, or missing.
 func TestProgramsNeedNoLibc(t *testing.T) {
 	for _, path := range []string{harness.Clusterrun(t), harness.Devserver(t)} {
-		program, err := elf.Open(path)
-		require.NoError(t, err)
-		needed, err := program.ImportedLibraries()
-		require.NoError(t, err)
+		program := must.Get(elf.Open(path))(t)
+		needed := must.Get(program.ImportedLibraries())(t)
 		assert.Empty(t, needed, path)
 		for _, p := range program.Progs {
 			assert.NotEqual(t, elf.PT_INTERP, p.Type, "%s needs a dynamic linker", path)

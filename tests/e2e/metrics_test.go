@@ -18,6 +18,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -38,8 +39,7 @@ func scrape(t *testing.T, address string, labels ...string) (s scraped, text str
 		return nil, ""
 	}
 	defer r.Body.Close()
-	body, err := io.ReadAll(r.Body)
-	require.NoError(t, err)
+	body := must.Get(io.ReadAll(r.Body))(t)
 	require.Equal(t, http.StatusOK, r.StatusCode)
 	s = scraped{}
 	for _, m := range sample.FindAllStringSubmatch(string(body), -1) {

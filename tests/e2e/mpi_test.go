@@ -78,39 +78,31 @@ func TestMPICH(t *testing.T) {
 		{"--env-profile", "mpi", "--", "bash", "-c", "./solver"},
 		{"--", "bash", "-c", `exec "$0" task mpi -- ./solver`, harness.Clusterrun(t)},
 	} {
-		code, stdout, stderr := l.run(append([]string{"run", "-n", "3"}, command...)...)
-		require.Zero(t, code, stderr)
+		stdout, stderr := l.succeeds(append([]string{"run", "-n", "3"}, command...)...)
 		for _, line := range ranks(3) {
 			assert.Contains(t, stdout, line)
 		}
 		assert.NotContains(t, stderr, "linked with")
 	}
 
-	code, _, stderr := l.run("run", "-n", "3", "--", "./solver", "abort")
-	assert.Equal(t, 3, code, stderr)
+	stderr := l.fails(3, "run", "-n", "3", "--", "./solver", "abort")
 	assert.Contains(t, stderr, "worker-1 reported an error: MPI_Abort: MPI_Abort was called with 3")
 	assert.Contains(t, stderr, "2 were stopped because of it")
 
-	code, _, stderr = l.run("run", "-n", "3", "--", "./solver", "segv")
-	assert.Equal(t, 139, code, stderr)
-	assert.Regexp(t, `failed: Subprocess worker-1 exited with exit code 139 \(SIGSEGV\)`, stderr)
+	assert.Regexp(t, `failed: Subprocess worker-1 exited with exit code 139 \(SIGSEGV\)`, l.fails(139, "run", "-n", "3", "--", "./solver", "segv"))
 
-	code, _, stderr = l.run("run", "-n", "2", "--", "./solver", "leave")
+	code, _, stderr := l.run("run", "-n", "2", "--", "./solver", "leave")
 	assert.NotZero(t, code)
 	assert.Regexp(t, `worker-1 exited with exit code 0 (without arriving )?and does not come back`, stderr)
 
-	code, stdout, stderr := l.run("run", "-n", "3", "--restart-scope", "group", "--max-restarts", "1", "--", "./solver", "once")
-	require.Zero(t, code, stderr)
+	stdout := l.ok("run", "-n", "3", "--restart-scope", "group", "--max-restarts", "1", "--", "./solver", "once")
 	for _, line := range ranks(3) {
 		assert.Contains(t, stdout, line)
 	}
 
-	code, _, stderr = l.run("run", "-n", "3", "--auto-restart", "--", "./solver")
-	assert.Equal(t, 2, code)
-	assert.Contains(t, stderr, "a rank of MPI that is started again alone finds no other rank waiting for it; add --restart-scope group")
+	assert.Contains(t, l.fails(2, "run", "-n", "3", "--auto-restart", "--", "./solver"), "a rank of MPI that is started again alone finds no other rank waiting for it; add --restart-scope group")
 
-	code, stdout, stderr = l.run("run", "-n", "2", "--env-profile", "torch", "--", "./solver")
-	require.Zero(t, code, stderr)
+	stdout, stderr = l.succeeds("run", "-n", "2", "--env-profile", "torch", "--", "./solver")
 	assert.Equal(t, 2, strings.Count(stdout, "rank 0 of 1"), "the profiles were given")
 	assert.Contains(t, stderr, "./solver is linked with libmpich.so.12: each of its processes would be rank 0 of 1 here; add mpi to the env_profiles, by --env-profile torch,mpi")
 }

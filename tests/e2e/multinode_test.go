@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // An unmodified script for torchrun trains on three hosts with two processes each, which
@@ -26,8 +27,7 @@ func TestDDPOnThreeHosts(t *testing.T) {
 	}
 	h := newOnHosts(t, 3)
 	script := filepath.Join(harness.Root(), "starter/examples/ddp/train.py")
-	code, stdout, stderr := h.run(h.args(h.Agent, "-H", "a,b,c", "--nnodes", "3", "--nproc-per-node", "2", "--", python, script)...)
-	require.Zero(t, code, stderr)
+	stdout := h.ok(h.args(h.Agent, "-H", "a,b,c", "--nnodes", "3", "--nproc-per-node", "2", "--", python, script)...)
 	for rank := range 6 {
 		assert.Contains(t, stdout, fmt.Sprintf("rank %d of 6, local rank %d\n", rank, rank%2))
 		assert.Contains(t, stdout, fmt.Sprintf("rank %d agrees with all others", rank))
@@ -40,14 +40,10 @@ func TestDDPOnThreeHosts(t *testing.T) {
 func TestTFConfigOnThreeHosts(t *testing.T) {
 	t.Parallel()
 	h := newOnHosts(t, 3)
-	spec, err := os.ReadFile(filepath.Join(harness.Root(), "starter/examples/logistic/run.yaml"))
-	require.NoError(t, err)
+	spec := must.Get(os.ReadFile(filepath.Join(harness.Root(), "starter/examples/logistic/run.yaml")))(t)
 	h.write("run.yaml", string(spec))
-	code, stdout, stderr := h.run(h.args(h.Agent, "--id", "logistic", "-H", "a:2,b:2,c:2", "--dir", harness.Root(), "run.yaml")...)
-	require.Zero(t, code, stderr)
-	assert.Regexp(t, `accuracy`, stdout)
-	code, stdout, stderr = h.run("wait", "--json", "logistic")
-	require.Zero(t, code, stderr)
+	assert.Regexp(t, `accuracy`, h.ok(h.args(h.Agent, "--id", "logistic", "-H", "a:2,b:2,c:2", "--dir", harness.Root(), "run.yaml")...))
+	stdout := h.ok("wait", "--json", "logistic")
 	assert.Contains(t, strings.ReplaceAll(stdout, " ", ""), `"accuracy":0.9`)
 	for _, host := range h.Hosts {
 		assert.Regexp(t, regexp.QuoteMeta(fmt.Sprintf("%q", host.Name)), stdout)
@@ -69,8 +65,7 @@ exec `+h.Agent+` "$@"`)
 	assert.Regexp(t, `worker-1 could not be placed on host b: host b cannot reach a, which has rank 0, by its address `+regexp.QuoteMeta(h.Hosts[0].Address)+` \(MASTER_ADDR\): dial tcp .*: no route to host; connect their networks`, stderr)
 	h.gone()
 
-	code, stdout, stderr = h.run(h.args(firewall, "-H", "a,b", "--env-profile", "tensorflow", "--", "echo", "started")...)
-	require.Zero(t, code, stderr)
+	stdout = h.ok(h.args(firewall, "-H", "a,b", "--env-profile", "tensorflow", "--", "echo", "started")...)
 	assert.Equal(t, 2, strings.Count(stdout, "started\n"), "without MASTER_ADDR nobody needs that address")
 	h.gone()
 }
@@ -116,13 +111,11 @@ tasks:
   - {type: a, env: {OMPI_MCA_orte_tmpdir_base: a}}
   - {type: b, env: {OMPI_MCA_orte_tmpdir_base: b}}
 `)
-	code, stdout, stderr := l.run("run", "mpi.yaml")
-	require.Zero(t, code, stderr)
+	stdout, stderr := l.succeeds("run", "mpi.yaml")
 	assert.Equal(t, 2, strings.Count(stdout, "rank 0 of 1\n"), stdout)
 	assert.Contains(t, stderr, warning)
 
-	code, stdout, stderr = l.run("run", "-n", "1", "--", "mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", "./mpi")
-	require.Zero(t, code, stderr)
+	stdout, stderr = l.succeeds("run", "-n", "1", "--", "mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", "./mpi")
 	assert.Contains(t, stdout, "rank 0 of 2\n")
 	assert.Contains(t, stdout, "rank 1 of 2\n")
 	assert.NotContains(t, stderr, "is linked with")

@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -60,8 +61,7 @@ func TestRunsInWorkflows(t *testing.T) {
 
 	call := func(id string, caller any, args ...any) client.WorkflowRun {
 		t.Helper()
-		run, err := f.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: "callers"}, caller, args...)
-		require.NoError(t, err)
+		run := must.Get(f.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: "callers"}, caller, args...))(t)
 		return run
 	}
 	key, value, _ := cut(f.mark)
@@ -111,8 +111,7 @@ func TestRunsInWorkflows(t *testing.T) {
 	missing := call("missing", waiter, "no-such-run")
 
 	for _, run := range []client.WorkflowRun{good, goodNexus} {
-		result, err := resultOf(run)
-		require.NoError(t, err)
+		result := must.Get(resultOf(run))(t)
 		assert.Equal(t, spec.VerdictSucceeded, result.Verdict)
 		assert.Len(t, result.Tasks, 1)
 	}
@@ -142,8 +141,7 @@ func TestRunsInWorkflows(t *testing.T) {
 	assert.ErrorContains(t, err, "run nexus-cancelled is running already")
 	for _, run := range []client.WorkflowRun{attached, waiting, leaving} {
 		harness.Eventually(t, run.GetID()+" is attached", func() bool {
-			d, err := f.client.DescribeWorkflowExecution(t.Context(), run.GetID(), "")
-			require.NoError(t, err)
+			d := must.Get(f.client.DescribeWorkflowExecution(t.Context(), run.GetID(), ""))(t)
 			pending := d.GetPendingNexusOperations()
 			return len(pending) == 1 && pending[0].GetState() == enumspb.PENDING_NEXUS_OPERATION_STATE_STARTED
 		})

@@ -17,10 +17,11 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // polite is a task that takes a while to end when it is asked to.
-const polite = `trap 'echo asked; sleep 0.5; exit 3' TERM; touch up; while :; do sleep 0.05; done`
+var polite = harness.Napping(`trap 'echo asked; sleep 0.5; exit 3' TERM; touch up; while :; do nap; done`)
 
 func awaitUp(t *testing.T, p *harness.Process) {
 	t.Helper()
@@ -121,11 +122,9 @@ func TestTheDiskUnderTheStateDirectoryIsFull(t *testing.T) {
 	p = start()
 	awaitUp(t, p)
 	var server struct{ PID int }
-	ready, err := filepath.Glob(filepath.Join(state, "server", "ready*.json"))
-	require.NoError(t, err)
+	ready := must.Get(filepath.Glob(filepath.Join(state, "server", "ready*.json")))(t)
 	require.Len(t, ready, 1)
-	b, err := os.ReadFile(ready[0])
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(ready[0]))(t)
 	require.NoError(t, json.Unmarshal(b, &server))
 	t.Cleanup(func() {
 		_ = syscall.Kill(server.PID, syscall.SIGKILL)
@@ -169,11 +168,8 @@ func TestARunThatNobodyExecutesIsEnded(t *testing.T) {
 	s := harness.StartServer(t)
 	var both sync.WaitGroup
 	for command, flags := range map[string][]string{"stop": nil, "kill": {"--kill"}} {
-		code, _, stderr := s.CLI(t, "submit", "--queue", "nobody", "--id", command, "-n", "1", "--dir", t.TempDir(), "--", "true")
-		require.Zero(t, code, stderr)
-		code, out, stderr := s.CLI(t, "status", "--why", command)
-		require.Zero(t, code, stderr)
-		assert.Contains(t, out, "no worker executes it; a `clusterrun worker` for the queue nobody would")
+		s.OK(t, "submit", "--queue", "nobody", "--id", command, "-n", "1", "--dir", t.TempDir(), "--", "true")
+		assert.Contains(t, s.OK(t, "status", "--why", command), "no worker executes it; a `clusterrun worker` for the queue nobody would")
 		p := s.StartCLI(t, append([]string{"stop", command}, flags...)...)
 		both.Go(func() {
 			assert.Zero(t, p.ExitCode(), p.Stderr())
@@ -181,7 +177,5 @@ func TestARunThatNobodyExecutesIsEnded(t *testing.T) {
 		})
 	}
 	both.Wait()
-	code, _, stderr := s.CLI(t, "run", "--remote", "--queue", "nobody", "--placement-timeout", "1s", "-n", "1", "--dir", t.TempDir(), "--", "true")
-	assert.Equal(t, 125, code)
-	assert.Contains(t, stderr, "no worker served the queue nobody within the placement timeout of 1s")
+	assert.Contains(t, s.Fails(t, 125, "run", "--remote", "--queue", "nobody", "--placement-timeout", "1s", "-n", "1", "--dir", t.TempDir(), "--", "true"), "no worker served the queue nobody within the placement timeout of 1s")
 }

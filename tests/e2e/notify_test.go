@@ -17,6 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/notices"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -55,8 +56,7 @@ func TestNotifications(t *testing.T) {
 	ended.Store(true)
 	got := <-taken
 	assert.Equal(t, notices.Sign("key of the hook", got.header.Get("webhook-id"), got.header.Get("webhook-timestamp"), got.body), got.header.Get("webhook-signature"))
-	var notice spec.Notice
-	require.NoError(t, json.Unmarshal(got.body, &notice))
+	notice := must.JSON[spec.Notice](t, got.body)
 	assert.Equal(t, spec.NotifyFailure, notice.Event)
 	assert.Equal(t, "run "+run.GetID()+" failed: "+result.Message, notice.Text)
 	assert.Equal(t, notice.ID, got.header.Get("webhook-id"))
@@ -103,20 +103,18 @@ func TestScheduledRuns(t *testing.T) {
 	s.StartWorker(t)
 	runs := func(pattern string) (found []starter.Summary) {
 		t.Helper()
-		code, out, stderr := s.CLI(t, "list", "--json", "--name", pattern)
-		require.Zero(t, code, stderr)
+		out := s.OK(t, "list", "--json", "--name", pattern)
 		require.NoError(t, json.Unmarshal([]byte(out), &found))
 		return found
 	}
 
-	code, out, stderr := s.CLI(t, "schedule", "create", "--json", "--id", "nightly", "--cron", "0 3 1 1 *", "--priority", "2", "--dir", t.TempDir(), "-n", "2", "--", "true")
-	require.Zero(t, code, stderr)
+	out, stderr := s.Succeeds(t, "schedule", "create", "--json", "--id", "nightly", "--cron", "0 3 1 1 *", "--priority", "2", "--dir", t.TempDir(), "-n", "2", "--", "true")
 	assert.Contains(t, out, `"schedule_id": "nightly"`)
 	assert.Regexp(t, `"next": \[\n +"\d{4}-01-01T03:00:00Z"`, out)
 	assert.Contains(t, stderr, "clusterrun schedule delete nightly")
 	assert.Empty(t, runs("nightly-*"), "none is due")
 
-	code, _, stderr = s.Temporal(t, "schedule", "trigger", "--schedule-id", "nightly")
+	code, _, stderr := s.Temporal(t, "schedule", "trigger", "--schedule-id", "nightly")
 	require.Zero(t, code, stderr)
 	var found []starter.Summary
 	harness.Eventually(t, "the run has succeeded", func() bool {
@@ -130,22 +128,14 @@ func TestScheduledRuns(t *testing.T) {
 	assert.Equal(t, 2, run.Priority)
 	assert.NotEmpty(t, run.Owner)
 	assert.Equal(t, []string{"host-a"}, run.Hosts)
-	code, out, stderr = s.CLI(t, "status", "nightly-")
-	require.Zero(t, code, stderr)
+	out = s.OK(t, "status", "nightly-")
 	assert.True(t, strings.HasPrefix(out, "run "+run.RunID+": succeeded"), out)
 
-	code, _, stderr = s.CLI(t, "schedule", "create", "--id", "nightly", "--every", "6h", "-n", "1", "--", "true")
-	assert.Equal(t, 2, code)
-	assert.Contains(t, stderr, `a schedule "nightly" exists already`)
-	code, _, stderr = s.CLI(t, "schedule", "create", "--cron", "99 * * * *", "-n", "1", "--", "true")
-	assert.Equal(t, 2, code, stderr)
-	assert.Contains(t, stderr, "the server refuses these times: ")
-	code, _, stderr = s.CLI(t, "schedule", "create", "--cron", "0 3 * * *", "--timezone", "Nowhere/Atall", "-n", "1", "--", "true")
-	assert.Equal(t, 2, code, stderr)
+	assert.Contains(t, s.Fails(t, 2, "schedule", "create", "--id", "nightly", "--every", "6h", "-n", "1", "--", "true"), `a schedule "nightly" exists already`)
+	assert.Contains(t, s.Fails(t, 2, "schedule", "create", "--cron", "99 * * * *", "-n", "1", "--", "true"), "the server refuses these times: ")
+	stderr = s.Fails(t, 2, "schedule", "create", "--cron", "0 3 * * *", "--timezone", "Nowhere/Atall", "-n", "1", "--", "true")
 
-	code, out, stderr = s.CLI(t, "schedule", "create", "--id", "often", "--every", "1s", "--name", "tick", "--dir", t.TempDir(), "-n", "1", "--", "true")
-	require.Zero(t, code, stderr)
-	assert.Equal(t, "often\n", out)
+	assert.Equal(t, "often\n", s.OK(t, "schedule", "create", "--id", "often", "--every", "1s", "--name", "tick", "--dir", t.TempDir(), "-n", "1", "--", "true"))
 	harness.Eventually(t, "two runs have succeeded that nobody asked for", func() bool {
 		ended := 0
 		for _, r := range runs("often-*") {
@@ -155,22 +145,16 @@ func TestScheduledRuns(t *testing.T) {
 		}
 		return ended >= 2
 	})
-	code, out, stderr = s.CLI(t, "status", "often")
-	require.Zero(t, code, stderr)
-	assert.Regexp(t, `^run often-\d{4}-`, out, "the latest")
+	assert.Regexp(t, `^run often-\d{4}-`, s.OK(t, "status", "often"), "the latest")
 
-	code, out, stderr = s.CLI(t, "schedule", "pause", "often", "--reason", "holidays")
-	require.Zero(t, code, stderr)
+	out = s.OK(t, "schedule", "pause", "often", "--reason", "holidays")
 	assert.Equal(t, "paused: often\n", out)
 	harness.Eventually(t, "the schedule is listed as paused", func() bool {
 		_, out, _ := s.CLI(t, "schedule", "list")
 		return strings.Contains(out, "paused") && strings.Contains(out, "holidays")
 	})
-	code, _, stderr = s.CLI(t, "schedule", "resume", "often")
-	require.Zero(t, code, stderr)
-	code, out, stderr = s.CLI(t, "schedule", "delete", "often", "--json")
-	require.Zero(t, code, stderr)
-	assert.JSONEq(t, `{"schedule_id": "often", "state": "deleted"}`, out)
+	s.OK(t, "schedule", "resume", "often")
+	assert.JSONEq(t, `{"schedule_id": "often", "state": "deleted"}`, s.OK(t, "schedule", "delete", "often", "--json"))
 	code, _, stderr = s.CLI(t, "schedule", "pause", "often")
 	assert.NotZero(t, code)
 	assert.Contains(t, stderr, `no schedule "often"`)

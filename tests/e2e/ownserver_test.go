@@ -43,7 +43,7 @@ func (l *local) awaitServer(last *embedded.Server) *embedded.Server {
 
 // untilGo is a command that ends well once the file go is in the home.
 func untilGo(l *local) []string {
-	return []string{"--", "bash", "-c", "echo started; until [ -e " + l.home + "/go ]; do sleep 0.1; done"}
+	return []string{"--", "bash", "-c", harness.Napping("echo started; until [ -e " + l.home + "/go ]; do nap; done")}
 }
 
 func (l *local) goOn() {
@@ -77,8 +77,7 @@ func TestWhoWaitsFollowsTheServer(t *testing.T) {
 		_, stdout, _ := l.run("status", "there")
 		return strings.Contains(stdout, "running")
 	})
-	code, stdout, stderr := l.run("call", "here", "nobody_serves_this")
-	require.Zero(t, code, stderr)
+	stdout := l.ok("call", "here", "nobody_serves_this")
 	closure := strings.TrimSpace(stdout)
 	ending := map[*harness.Process][]int{
 		run: {0}, remote: {0}, l.start("wait", "here"): {0}, l.start("logs", "-f", "here"): {0},
@@ -110,9 +109,7 @@ func TestWhoWaitsFollowsTheServer(t *testing.T) {
 	})
 	defer stranger.Close()
 	require.NoError(t, unix.Flock(int(starting.Fd()), unix.LOCK_UN))
-	code, stdout, stderr = l.run("list")
-	assert.Zero(t, code, stderr)
-	assert.Contains(t, stdout, "here")
+	assert.Contains(t, l.ok("list"), "here")
 	assert.NotEqual(t, first.Address, l.awaitServer(first).Address)
 
 	l.goOn()
@@ -123,28 +120,6 @@ func TestWhoWaitsFollowsTheServer(t *testing.T) {
 	assert.Zero(t, worker.ExitCode())
 }
 
-// If the embedded server is killed again and again, it is restarted at its port for as long as
-// the run is open.
-func TestTheServerOfARunIsKilledAgainAndAgain(t *testing.T) {
-	takesLong(t)
-	t.Parallel()
-	l := newLocal(t)
-	p := l.start(append([]string{"run", "-n", "2"}, untilGo(l)...)...)
-	harness.Eventually(t, "the tasks run", func() bool { return strings.Count(p.Stdout(), "started") == 2 })
-	first := l.server()
-	require.NotNil(t, first)
-	last := first
-	for range 3 {
-		require.NoError(t, syscall.Kill(last.PID, syscall.SIGKILL))
-		last = l.awaitServer(last)
-		assert.Equal(t, first.Address, last.Address)
-	}
-	require.NoError(t, syscall.Kill(last.PID, syscall.SIGKILL))
-	l.goOn()
-	assert.Zero(t, p.ExitCode(), p.Stderr())
-	assert.Equal(t, 2, strings.Count(p.Stdout(), "started"))
-}
-
 // A single signal does not end submitted runs.
 func TestDevAsksBeforeItEndsRuns(t *testing.T) {
 	t.Parallel()
@@ -153,8 +128,7 @@ func TestDevAsksBeforeItEndsRuns(t *testing.T) {
 	harness.Eventually(t, "a server is there", func() bool { return strings.Contains(own.Stdout(), "started") })
 
 	metrics := harness.FreeAddress(t)
-	code, stdout, stderr := l.run("dev", "--detach", "--port", "0", "--headless", "--server-metrics", metrics)
-	require.Zero(t, code, stderr)
+	stdout := l.ok("dev", "--detach", "--port", "0", "--headless", "--server-metrics", metrics)
 	_, text, found := strings.Cut(stdout, "End with         kill ")
 	require.True(t, found, stdout)
 	var pid int
@@ -169,16 +143,12 @@ func TestDevAsksBeforeItEndsRuns(t *testing.T) {
 			return strings.Contains(string(log), what)
 		}
 	}
-	code, again, stderr := l.run("dev", "--detach")
-	assert.Zero(t, code, stderr)
+	again, stderr := l.succeeds("dev", "--detach")
 	assert.Contains(t, stderr, fmt.Sprintf("runs already, as process %d", pid))
 	assert.Equal(t, stdout, again, "it says how to use and end it")
-	code, _, stderr = l.run("dev", "--port", "0", "--headless")
-	assert.Equal(t, 125, code)
-	assert.Contains(t, stderr, fmt.Sprintf("(pid %d) runs already", pid))
+	assert.Contains(t, l.fails(125, "dev", "--port", "0", "--headless"), fmt.Sprintf("(pid %d) runs already", pid))
 
-	code, _, stderr = l.run(append([]string{"submit", "--id", "submitted", "-n", "1"}, untilGo(l)...)...)
-	require.Zero(t, code, stderr)
+	l.ok(append([]string{"submit", "--id", "submitted", "-n", "1"}, untilGo(l)...)...)
 	first := l.server()
 	require.NotNil(t, first)
 	require.NoError(t, syscall.Kill(first.PID, syscall.SIGKILL))

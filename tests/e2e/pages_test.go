@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/browser"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // linkOf returns the link to the pages that a command prints.
@@ -44,8 +44,7 @@ func TestPagesInABrowser(t *testing.T) {
 		code, _, stderr := l.run(append([]string{"run", "--remote"}, args...)...)
 		assert.Contains(t, []int{0, 3}, code, stderr)
 	}
-	code, _, stderr := l.run("submit", "--id", "hangs", "-n", "3", "--", "bash", "-c", `echo "step $RANK"; sleep 1000`)
-	require.Zero(t, code, stderr)
+	l.ok("submit", "--id", "hangs", "-n", "3", "--", "bash", "-c", `echo "step $RANK"; sleep 1000`)
 
 	p := browser.Start(t).Open(t, link)
 	await := func(what, expression string) {
@@ -79,8 +78,7 @@ func TestPagesInABrowser(t *testing.T) {
 	click(`form[action="/runs/hangs/stop"] button`)
 	await("the page says that it has ended", `document.getElementById("head").innerText.includes("cancelled")`)
 	assert.Empty(t, p.Problems())
-	code, _, stderr = l.run("wait", "hangs")
-	assert.Equal(t, 130, code, stderr)
+	l.fails(130, "wait", "hangs")
 	open("/temporal/namespaces/default/workflows/bad")
 	await("Temporal's Web UI shows the workflow", `document.body.innerText.includes("ClusterRun")`)
 	click(`a[href="/from-temporal"]`)
@@ -93,19 +91,15 @@ func TestPagesOfAnotherServer(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t)
 	s.StartWorker(t)
-	code, _, stderr := s.CLI(t, "submit", "--id", "sleeps", "--", "sleep", "1000")
-	require.Zero(t, code, stderr)
+	s.OK(t, "submit", "--id", "sleeps", "--", "sleep", "1000")
 	p := s.StartCLI(t, "ui", "--port", "0", "--read-only", "--temporal-ui", "http://temporal.example/ui/")
 	base, link := linkOf(t, p)
-	jar, err := cookiejar.New(nil)
-	require.NoError(t, err)
+	jar := must.Get(cookiejar.New(nil))(t)
 	client := &http.Client{Jar: jar}
 	get := func(to string) (int, string) {
-		answer, err := client.Get(to)
-		require.NoError(t, err)
+		answer := must.Get(client.Get(to))(t)
 		defer answer.Body.Close()
-		text, err := io.ReadAll(answer.Body)
-		require.NoError(t, err)
+		text := must.Get(io.ReadAll(answer.Body))(t)
 		return answer.StatusCode, string(text)
 	}
 	status, _ := get(base + "/")
@@ -115,12 +109,10 @@ func TestPagesOfAnotherServer(t *testing.T) {
 	assert.Equal(t, http.StatusOK, status, text)
 	assert.Contains(t, text, `href="http://temporal.example/ui/namespaces/default/workflows/sleeps"`)
 	assert.NotContains(t, text, "<form method=\"post\"")
-	answer, err := client.PostForm(base+"/runs/sleeps/stop", url.Values{})
-	require.NoError(t, err)
+	answer := must.Get(client.PostForm(base+"/runs/sleeps/stop", url.Values{}))(t)
 	answer.Body.Close()
 	assert.Equal(t, http.StatusForbidden, answer.StatusCode)
 	status, text = get(base + "/runs/none")
 	assert.Equal(t, http.StatusNotFound, status, text)
-	code, _, stderr = s.CLI(t, "stop", "--wait", "sleeps")
-	assert.Zero(t, code, stderr)
+	s.OK(t, "stop", "--wait", "sleeps")
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/trust/guard"
 	"github.com/clusterrun/clusterrun/activities/trust/signatures"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
@@ -59,19 +60,15 @@ func newPoliced(t *testing.T) *policed {
 		}
 	}
 	s := harness.StartServer(t, "--headless")
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
+	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	require.NoError(t, os.Chmod(dir, 0o700)) // independent of the umask
 	g := &policed{Server: s, t: t, client: s.Client(), dir: dir}
 	for _, name := range []string{"alice", "eve"} {
 		g.command(nil, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", g.path(name))
 	}
-	private, err := os.ReadFile(g.path("alice"))
-	require.NoError(t, err)
-	g.alice, err = ssh.ParsePrivateKey(private)
-	require.NoError(t, err)
-	me, err := user.Current()
-	require.NoError(t, err)
+	private := must.Get(os.ReadFile(g.path("alice")))(t)
+	g.alice = must.Get(ssh.ParsePrivateKey(private))(t)
+	me := must.Get(user.Current())(t)
 	g.write("signers", "alice@example.com "+string(ssh.MarshalAuthorizedKey(g.alice.PublicKey())))
 	g.write("policy.yaml", fmt.Sprintf(rules, me.Username, dir))
 	for _, name := range []string{"job", "evil"} {
@@ -117,15 +114,13 @@ func (g *policed) job(args ...string) *spec.RunSpec {
 // byHand starts a run as any client of the server can.
 func (g *policed) byHand(id string, s *spec.RunSpec) error {
 	g.t.Helper()
-	run, err := g.client.ExecuteWorkflow(g.t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: spec.TaskQueue}, spec.WorkflowType, s)
-	require.NoError(g.t, err)
+	run := must.Get(g.client.ExecuteWorkflow(g.t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: spec.TaskQueue}, spec.WorkflowType, s))(g.t)
 	return run.Get(g.t.Context(), nil)
 }
 
 func (g *policed) sign(id string, s *spec.RunSpec, expires time.Duration) *spec.RunSpec {
 	g.t.Helper()
-	signature, err := signatures.OfRun(id, s).Sign(g.alice, time.Now().Add(expires))
-	require.NoError(g.t, err)
+	signature := must.Get(signatures.OfRun(id, s).Sign(g.alice, time.Now().Add(expires)))(g.t)
 	signed := *s
 	signed.Signature = signature
 	return &signed
@@ -134,11 +129,9 @@ func (g *policed) sign(id string, s *spec.RunSpec, expires time.Duration) *spec.
 // audited returns the lines of the audit log.
 func (g *policed) audited() (entries []guard.Entry) {
 	g.t.Helper()
-	b, err := os.ReadFile(g.path("audit.log"))
-	require.NoError(g.t, err)
+	b := must.Get(os.ReadFile(g.path("audit.log")))(g.t)
 	for line := range strings.Lines(string(b)) {
-		var e guard.Entry
-		require.NoError(g.t, json.Unmarshal([]byte(line), &e), line)
+		e := must.JSON[guard.Entry](g.t, line)
 		entries = append(entries, e)
 	}
 	return entries
@@ -237,8 +230,7 @@ func TestHostRunsOnlyWhatItsPolicyAllows(t *testing.T) {
 	assert.Empty(t, g.ran("evil"))
 
 	// The policy is read again when it has changed.
-	before, err := os.ReadFile(g.path("policy.yaml"))
-	require.NoError(t, err)
+	before := must.Get(os.ReadFile(g.path("policy.yaml")))(t)
 	for text, want := range map[string]string{
 		"rules: []\n":    "no rule is for alice@example.com",
 		"rulez: []\n":    "the policy of this host cannot be used",
@@ -256,8 +248,7 @@ func TestHostRunsOnlyWhatItsPolicyAllows(t *testing.T) {
 			assert.ErrorContains(t, err, want)
 		}
 	}
-	info, err := os.Stat(g.path("audit.log"))
-	require.NoError(t, err)
+	info := must.Get(os.Stat(g.path("audit.log")))(t)
 	assert.Equal(t, os.FileMode(0o600), info.Mode())
 }
 
@@ -304,8 +295,7 @@ func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 	// The signed request that started it, once more.
 	var q spec.StartTaskRequest
 	q.Task = "worker-3"
-	signature, err := signatures.OfStart("r", q).Sign(g.alice, time.Now().Add(time.Hour))
-	require.NoError(t, err)
+	signature := must.Get(signatures.OfStart("r", q).Sign(g.alice, time.Now().Add(time.Hour)))(t)
 	start := func(q spec.StartTaskRequest) error {
 		u, err := g.client.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{
 			WorkflowID: "r", UpdateName: spec.UpdateStartTask.Name, Args: []any{q}, WaitForStage: client.WorkflowUpdateStageCompleted,
@@ -332,8 +322,7 @@ func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 	instance := supervisor.InstanceIn(filepath.Join(g.worker.State, "worker"))
 	require.NotEmpty(t, instance)
 	queue := spec.InstanceQueue(spec.TaskQueue, "host-a", instance)
-	d, err := g.client.DescribeWorkflowExecution(t.Context(), "r", "")
-	require.NoError(t, err)
+	d := must.Get(g.client.DescribeWorkflowExecution(t.Context(), "r", ""))(t)
 	execution := d.GetWorkflowExecutionInfo().GetExecution().GetRunId()
 	evil := spec.Task{Type: "worker", Index: 9, Rank: 9, Command: []string{g.path("evil")}, Dir: g.dir}
 	asSigned := evil
@@ -431,8 +420,7 @@ func (g *policed) activities(workflowID, queue string, calls ...byHand) []string
 	}, workflow.RegisterOptions{Name: "Attack"})
 	require.NoError(g.t, w.Start())
 	defer w.Stop()
-	run, err := g.client.ExecuteWorkflow(g.t.Context(), client.StartWorkflowOptions{ID: workflowID, TaskQueue: "by-hand-" + workflowID}, "Attack")
-	require.NoError(g.t, err)
+	run := must.Get(g.client.ExecuteWorkflow(g.t.Context(), client.StartWorkflowOptions{ID: workflowID, TaskQueue: "by-hand-" + workflowID}, "Attack"))(g.t)
 	ctx, cancel := context.WithTimeout(g.t.Context(), 2*time.Minute)
 	defer cancel()
 	var errs []string
@@ -445,8 +433,7 @@ func (g *policed) activities(workflowID, queue string, calls ...byHand) []string
 // error. With a spec it prints the rule that decides.
 func TestPolicyCheck(t *testing.T) {
 	t.Parallel()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
+	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	require.NoError(t, os.Chmod(dir, 0o700))  // independent of the umask
 	bin, err := filepath.EvalSymlinks("/bin") // patterns are of real paths
 	require.NoError(t, err)
@@ -483,8 +470,7 @@ func TestPolicyCheck(t *testing.T) {
 	assert.Equal(t, 2, code)
 	assert.Contains(t, stderr, "no such file or directory")
 
-	me, err := user.Current()
-	require.NoError(t, err)
+	me := must.Get(user.Current())(t)
 	write("signers", "", 0o600)
 	write("policy.yaml", fmt.Sprintf(rules, me.Username, dir)+"  - {signers: [unsigned], user: nobody, programs: ["+bin+"/true]}\n", 0o644)
 	s := write("run.yaml", "dir: "+dir+"\ntasks: [{type: chief, command: ["+dir+"/job]}, {type: worker, command: [/bin/true]}]", 0o644)
@@ -528,13 +514,10 @@ func TestStartThatCannotBeWrittenDownIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	audit := filepath.Join(dir, "audit.log")
 	s.StartWorker(t, "--audit", audit)
-	code, _, stderr := s.CLI(t, "run", "--remote", "-n", "1", "--", "touch", filepath.Join(dir, "first"))
-	require.Zero(t, code, stderr)
+	s.OK(t, "run", "--remote", "-n", "1", "--", "touch", filepath.Join(dir, "first"))
 	require.NoError(t, os.Remove(audit))
 	require.NoError(t, os.Mkdir(audit, 0o700))
-	code, _, stderr = s.CLI(t, "run", "--remote", "-n", "1", "--", "touch", filepath.Join(dir, "second"))
-	assert.Equal(t, 126, code, stderr)
-	assert.Contains(t, stderr, "the audit log cannot be written")
+	assert.Contains(t, s.Fails(t, 126, "run", "--remote", "-n", "1", "--", "touch", filepath.Join(dir, "second")), "the audit log cannot be written")
 	assert.NoFileExists(t, filepath.Join(dir, "second"))
 }
 
@@ -542,10 +525,8 @@ func TestStartThatCannotBeWrittenDownIsRefused(t *testing.T) {
 func TestPolicyOfTheTopic(t *testing.T) {
 	t.Parallel()
 	g := newPoliced(t)
-	me, err := user.Current()
-	require.NoError(t, err)
-	sleep, err := exec.LookPath("sleep")
-	require.NoError(t, err)
+	me := must.Get(user.Current())(t)
+	sleep := must.Get(exec.LookPath("sleep"))(t)
 	g.write("allowed_signers", "alice@example.com "+string(ssh.MarshalAuthorizedKey(g.alice.PublicKey())))
 	g.write("policy.yaml", strings.NewReplacer("user: alice", "user: "+me.Username, "/usr/bin/python3", sleep, "/srv/alice", g.dir, "/var/log/", g.dir+"/").
 		Replace(code(t, "security", "yaml", "rules:")))

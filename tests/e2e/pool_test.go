@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // pools runs programs that use pools, the same in Python and in Go, on one server.
@@ -34,12 +34,10 @@ func newPools(t *testing.T) *pools {
 		program["go"] = []string{binary}
 	}
 	// Use the interpreter itself: python3 in PATH may be a script that needs more of PATH.
-	found, err := exec.Command("python3", "-c", "import sys; print(sys.executable, end='')").Output()
-	require.NoError(t, err)
+	found := must.Get(exec.Command("python3", "-c", "import sys; print(sys.executable, end='')").Output())(t)
 	program["python"] = []string{string(found), filepath.Join(harness.Root(), "tests/e2e/testdata/pool/main.py")}
 	// The server is started before any pool, so that it has no mark.
-	code, _, stderr := l.run("run", "-q", "-n", "1", "--", "true")
-	require.Zero(t, code, stderr)
+	l.ok("run", "-q", "-n", "1", "--", "true")
 	return &pools{l, program}
 }
 
@@ -88,8 +86,7 @@ func (p *poolProgram) said() map[string]any {
 		p.read++
 		return true
 	})
-	var said map[string]any
-	require.NoError(p.t, json.Unmarshal([]byte(line), &said))
+	said := must.JSON[map[string]any](p.t, line)
 	return said
 }
 

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // pytorchTests lists the files of PyTorch's tests of its launcher, below test/distributed, and
@@ -100,12 +100,10 @@ func TestPyTorch(t *testing.T) {
 	if err != nil {
 		t.Skip("PyTorch is not installed (Debian: python3-torch)")
 	}
-	var torch torchBuild
-	require.NoError(t, json.Unmarshal(out, &torch), string(out))
+	torch := must.JSON[torchBuild](t, out)
 	l := newLocal(t)
 	// The server is started before any test, so that it has no mark.
-	code, _, stderr := l.run("run", "-q", "-n", "1", "--", "true")
-	require.Zero(t, code, stderr)
+	l.ok("run", "-q", "-n", "1", "--", "true")
 	shim := filepath.Join(harness.Root(), "tests/e2e/testdata/pytorch")
 	env := harness.Env(l.home, l.mark, "TMPDIR="+t.TempDir(), "PYTHONPATH="+shim, "PYTHONDONTWRITEBYTECODE=1", "CUDA_VISIBLE_DEVICES=-1",
 		"CLUSTERRUN_BIN="+harness.Clusterrun(t), "CLUSTERRUN_DEVSERVER="+harness.Devserver(t))
@@ -146,8 +144,7 @@ func TestPyTorch(t *testing.T) {
 			}
 			outcomes := func(processes string, names ...string) (outcomes []pytorchOutcome) {
 				for line := range strings.Lines(run(append([]string{processes}, names...)...).Stdout()) {
-					var told pytorchOutcome
-					require.NoError(t, json.Unmarshal([]byte(line), &told), line)
+					told := must.JSON[pytorchOutcome](t, line)
 					outcomes = append(outcomes, told)
 				}
 				return outcomes
@@ -201,8 +198,7 @@ func pytorchFiles(t *testing.T, dir string) (files []string) {
 				return fs.SkipDir // scripts that the tests start
 			}
 			if err == nil && !d.IsDir() && (strings.HasPrefix(name, "test_") || strings.HasSuffix(name, "_test")) {
-				relative, err := filepath.Rel(dir, path)
-				require.NoError(t, err)
+				relative := must.Get(filepath.Rel(dir, path))(t)
 				files = append(files, relative)
 			}
 			return err

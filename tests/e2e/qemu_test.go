@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // guestsServer starts a server for machines of qemu, and returns the address by which they reach it.
@@ -62,14 +63,12 @@ find . | cpio --quiet -o -H newc > "$image"`)
 	script.Env = append(os.Environ(), "root="+root, "server="+server, "files="+files, "image="+image)
 	out, err := script.CombinedOutput()
 	require.NoError(t, err, string(out))
-	kernels, err := filepath.Glob(filepath.Join(root, "boot", "vmlinuz-*"))
-	require.NoError(t, err)
+	kernels := must.Get(filepath.Glob(filepath.Join(root, "boot", "vmlinuz-*")))(t)
 	require.Len(t, kernels, 1)
 
 	vm := emulate(t, dir, "aarch64", "-M", "virt", "-cpu", "cortex-a72", "-serial", "file:"+console, "-kernel", kernels[0], "-initrd", image,
 		"-append", "console=ttyAMA0 quiet panic=-1")
-	said, err := os.ReadFile(console)
-	require.NoError(t, err)
+	said := must.Get(os.ReadFile(console))(t)
 	t.Logf("%s", said)
 	require.Zero(t, vm.ExitCode(), vm.Stderr())
 	for _, line := range []string{
@@ -115,8 +114,7 @@ func TestUnderSystemd(t *testing.T) {
 	do("mke2fs", "-q", "-t", "ext4", "-d", files, disk)
 	require.NoError(t, os.RemoveAll(files))
 	newest := func(pattern string) string {
-		found, err := filepath.Glob(filepath.Join(root, "boot", pattern))
-		require.NoError(t, err)
+		found := must.Get(filepath.Glob(filepath.Join(root, "boot", pattern)))(t)
 		require.NotEmpty(t, found)
 		return found[len(found)-1]
 	}
@@ -124,8 +122,7 @@ func TestUnderSystemd(t *testing.T) {
 		"-kernel", newest("vmlinuz-*"), "-initrd", newest("initrd.img-*"), "-append", "root=/dev/vda rw console=ttyS0",
 		"-drive", "file="+disk+",if=virtio,format=raw")
 	code := vm.ExitCode()
-	text, err := os.ReadFile(said)
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile(said))(t)
 	is := map[string]string{}
 	for line := range strings.Lines(string(text)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -167,13 +167,11 @@ func writeHistory(t *testing.T, f *fixture, run client.WorkflowRun, path string)
 	history := &historypb.History{}
 	it := f.client.GetWorkflowHistory(context.Background(), run.GetID(), run.GetRunID(), false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for it.HasNext() {
-		e, err := it.Next()
-		require.NoError(t, err)
+		e := must.Get(it.Next())(t)
 		history.Events = append(history.Events, e)
 		strip(e.ProtoReflect())
 	}
-	b, err := temporalproto.CustomJSONMarshalOptions{}.Marshal(history)
-	require.NoError(t, err)
+	b := must.Get(temporalproto.CustomJSONMarshalOptions{}.Marshal(history))(t)
 	require.NoError(t, os.WriteFile(path, append(b, '\n'), 0o644))
 }
 
@@ -195,8 +193,7 @@ func strip(m protoreflect.Message) {
 func TestRecordLocal(t *testing.T) {
 	dir := recordDir(t)
 	f := newFixture(t)
-	code, _, stderr := f.CLI(t, "run", "--id", "local", "-n", "2", "--restart-scope", "group", "--", "bash", "-c", `[ $CLUSTERRUN_GENERATION = 1 ] || exit 3`)
-	require.Zero(t, code, stderr)
+	f.OK(t, "run", "--id", "local", "-n", "2", "--restart-scope", "group", "--", "bash", "-c", `[ $CLUSTERRUN_GENERATION = 1 ] || exit 3`)
 	writeHistory(t, f, f.client.GetWorkflow(t.Context(), "local", ""), filepath.Join(dir, "local.json"))
 }
 
@@ -273,12 +270,9 @@ func TestRecordSweep(t *testing.T) {
 	require.Zero(t, code, stderr)
 	f.file("up-1")
 	f.file("up-4")
-	code, _, stderr = f.CLI(t, "stop", "hp.1")
-	require.Zero(t, code, stderr)
-	code, _, stderr = f.CLI(t, "wait", "hp")
-	assert.Equal(t, 1, code, stderr)
-	last, err := f.client.DescribeWorkflowExecution(t.Context(), "hp", "")
-	require.NoError(t, err)
+	f.OK(t, "stop", "hp.1")
+	stderr = f.Fails(t, 1, "wait", "hp")
+	last := must.Get(f.client.DescribeWorkflowExecution(t.Context(), "hp", ""))(t)
 	first := last.GetWorkflowExecutionInfo().GetFirstRunId()
 	require.NotEqual(t, first, last.GetWorkflowExecutionInfo().GetExecution().GetRunId(), "it continued")
 	writeHistory(t, f, f.client.GetWorkflow(t.Context(), "hp", first), filepath.Join(dir, "sweep.json"))

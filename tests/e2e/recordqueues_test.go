@@ -15,6 +15,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -81,8 +82,7 @@ func TestRecordBarrierContinued(t *testing.T) {
 	id := spec.BarrierID(p.run, "barrier-continued", 0)
 	waits := p.arrive(t.Context(), p.arrival(0, "barrier-continued", "a"))
 	p.awaitWaiting("barrier-continued", 0, 1)
-	d, err := f.client.DescribeWorkflowExecution(t.Context(), id, "")
-	require.NoError(t, err)
+	d := must.Get(f.client.DescribeWorkflowExecution(t.Context(), id, ""))(t)
 	first := d.GetWorkflowExecutionInfo().GetExecution().GetRunId()
 	for i := 0; len(executionsOf(t, f, id, first)) == 1; i++ {
 		ctx, die := context.WithCancel(t.Context())
@@ -115,8 +115,7 @@ func TestRecordClosures(t *testing.T) {
 	run := f.serve(2)
 	c := f.coordinator(run)
 	f.awaitServing(c, 2)
-	r, err := c.CreatePerWorkerResource(t.Context(), "counter", 1)
-	require.NoError(t, err)
+	r := must.Get(c.CreatePerWorkerResource(t.Context(), "counter", 1))(t)
 	schedule(t, c, "count", r)
 	for i := range 20 {
 		schedule(t, c, "square", i)
@@ -138,11 +137,10 @@ func TestRecordClosures(t *testing.T) {
 	require.Error(t, c.Join(bounded(t)))
 	require.Error(t, fetchError(t, long))
 	require.Error(t, fetchError(t, scheduleCall(t, c, closure.Options{MaxLosses: ptr(0), Detached: true}, "die")))
-	_, err = c.Queue().Pause(bounded(t), "test")
+	_, err := c.Queue().Pause(bounded(t), "test")
 	require.NoError(t, err)
 	waiting := schedule(t, c, "square", 1)
-	id, err := waiting.ID(bounded(t))
-	require.NoError(t, err)
+	id := must.Get(waiting.ID(bounded(t)))(t)
 	_, err = c.Queue().Cancel(bounded(t), id)
 	require.NoError(t, err)
 	_, err = c.Queue().Resume(bounded(t))
@@ -254,8 +252,7 @@ func (f *fixture) countEvents(c *clustercoordinator.Coordinator, counts func(*hi
 	n := 0
 	it := f.client.GetWorkflowHistory(f.t.Context(), c.Queue().ID(), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for it.HasNext() {
-		e, err := it.Next()
-		require.NoError(f.t, err)
+		e := must.Get(it.Next())(f.t)
 		if counts(e) {
 			n++
 		}

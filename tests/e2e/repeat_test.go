@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,6 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/record"
 	"github.com/clusterrun/clusterrun/tests/browser"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -47,8 +47,7 @@ func TestRepeat(t *testing.T) {
 	require.NotEqual(t, first, second)
 	cli(3, "wait", second)
 	cli(0, "diff", first, first)
-	var c record.Comparison
-	require.NoError(t, json.Unmarshal([]byte(cli(1, "diff", "--json", first, second)), &c))
+	c := must.JSON[record.Comparison](t, cli(1, "diff", "--json", first, second))
 	what := map[string]bool{}
 	for _, d := range c.Differences {
 		what[d.In+" "+d.What] = true
@@ -109,15 +108,13 @@ func TestARunKnowsItsOrigin(t *testing.T) {
 	assert.Contains(t, cli(1, "diff", "one", "two"), "these two differ in: train.py (+1 −1)\n")
 	assert.Contains(t, cli(0, "show", "--patch", "two"), "-rate = 1\n+rate = 2\n")
 	assert.Empty(t, cli(0, "show", "--patch", "three"))
-	var of record.Account
-	require.NoError(t, json.Unmarshal([]byte(cli(0, "show", "--json", "one")), &of))
+	of := must.JSON[record.Account](t, cli(0, "show", "--json", "one"))
 	require.NotNil(t, of.Source)
 	assert.Len(t, of.Source.Commit, 40)
 	require.Len(t, of.Software, 1)
 	assert.NotEmpty(t, of.Software[0].Versions["kernel"])
 	require.NotNil(t, of.Software[0].Python)
-	var usage struct{ Tasks []record.UsageHistory }
-	require.NoError(t, json.Unmarshal([]byte(cli(0, "status", "--usage", "--history", "--json", "one")), &usage))
+	usage := must.JSON[struct{ Tasks []record.UsageHistory }](t, cli(0, "status", "--usage", "--history", "--json", "one"))
 	require.Len(t, usage.Tasks, 1)
 	assert.NotEmpty(t, usage.Tasks[0].Points)
 }
@@ -160,8 +157,7 @@ func TestExportOfEveryHost(t *testing.T) {
 	export := harness.Start(t, dir, harness.Env(dir, "TEMPORAL_ADDRESS="+f.Address, "TMPDIR="+filepath.Join(dir, "nosuch")),
 		harness.Clusterrun(t), "export", "--logs", "-o", whole, run.GetID())
 	require.Zero(t, export.ExitCode(), export.Stderr())
-	left, err := filepath.Glob(filepath.Join(dir, ".cluster*"))
-	require.NoError(t, err)
+	left := must.Get(filepath.Glob(filepath.Join(dir, ".cluster*")))(t)
 	assert.Empty(t, left)
 	unpacked := unpack(whole)
 	var numbers strings.Builder
@@ -178,17 +174,14 @@ func TestExportOfEveryHost(t *testing.T) {
 
 	// How processes were started is in it, with the output and without.
 	starts := func(file string) (starts []*tasklog.Start) {
-		var of record.Account
-		require.NoError(t, json.Unmarshal([]byte(readFile(t, filepath.Join(unpack(file), "account.json"))), &of))
+		of := must.JSON[record.Account](t, readFile(t, filepath.Join(unpack(file), "account.json")))
 		for _, task := range of.Tasks {
 			starts = append(starts, task.Start)
 		}
 		return starts
 	}
 	bare := filepath.Join(dir, "bare.tar.gz")
-	code, stdout, stderr := f.CLI(t, "export", "-o", bare, run.GetID())
-	require.Zero(t, code, stderr)
-	assert.Equal(t, bare+"\n", stdout)
+	assert.Equal(t, bare+"\n", f.OK(t, "export", "-o", bare, run.GetID()))
 	for _, all := range [][]*tasklog.Start{starts(whole), starts(bare)} {
 		require.Len(t, all, 3)
 		for rank, start := range all {
@@ -198,15 +191,14 @@ func TestExportOfEveryHost(t *testing.T) {
 			assert.Contains(t, start.Inherited, "PATH")
 		}
 	}
-	startFile, err := filepath.Glob(filepath.Join(c.Dir, "logs", run.GetID(), "*", "attempt_1", "1", tasklog.StartFile))
-	require.NoError(t, err)
+	startFile := must.Get(filepath.Glob(filepath.Join(c.Dir, "logs", run.GetID(), "*", "attempt_1", "1", tasklog.StartFile)))(t)
 	require.Len(t, startFile, 1)
 	assert.Equal(t, readFile(t, startFile[0]), logOf(unpacked, 1, 1, tasklog.StartFile))
 
 	c.Kill(syscall.SIGTERM)
 	require.Zero(t, c.ExitCode())
 	part := filepath.Join(dir, "part.tar.gz")
-	code, stdout, stderr = f.CLI(t, "export", "--logs", "-o", part, run.GetID())
+	code, stdout, stderr := f.CLI(t, "export", "--logs", "-o", part, run.GetID())
 	assert.Equal(t, 125, code)
 	assert.Equal(t, part+"\n", stdout, "what there is is in it")
 	assert.Contains(t, stderr, "worker-1 (attempt 0), worker-1 on host-c, in "+apart)
@@ -223,10 +215,8 @@ func TestAPageInAFile(t *testing.T) {
 		`echo "</pre><script>document.title = 'taken'</script>$RANK" >&2; seq 200000; [ $RANK = 0 ] || sleep 1000; exit 3`)
 	require.Equal(t, 3, code, stderr)
 	file := filepath.Join(t.TempDir(), "bad.html")
-	code, _, stderr = l.run("export", "--format", "html", "bad", "-o", file)
-	require.Zero(t, code, stderr)
-	info, err := os.Stat(file)
-	require.NoError(t, err)
+	l.ok("export", "--format", "html", "bad", "-o", file)
+	info := must.Get(os.Stat(file))(t)
 	assert.Less(t, info.Size(), int64(5<<20))
 
 	p := browser.Start(t).Open(t, "file://"+file)

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -126,8 +127,7 @@ func TestSharesOverTime(t *testing.T) {
 
 func allowedHere(t *testing.T) string {
 	t.Helper()
-	b, err := os.ReadFile("/proc/thread-self/status")
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile("/proc/thread-self/status"))(t)
 	line, _, _ := strings.Cut(after(string(b), "Cpus_allowed_list:"), "\n")
 	return strings.TrimSpace(line)
 }
@@ -161,9 +161,7 @@ func TestRunsDoNotShareAGPU(t *testing.T) {
 	harness.Eventually(t, "three GPUs are in use", func() bool { return f.hosts()["a"].UsedGPUs == 3 })
 	same := f.start(&spec.RunSpec{Devices: spec.Resources{"7"}, Tasks: []spec.TaskGroup{group("worker", 1, tell)}})
 	f.waitsBehind(same)
-	code, stdout, stderr := f.CLI(t, "status", "--why", same.GetID())
-	require.Zero(t, code, stderr)
-	assert.Contains(t, stdout, "GPUs 7 not all free on a")
+	assert.Contains(t, f.OK(t, "status", "--why", same.GetID()), "GPUs 7 not all free on a")
 	many := f.start(&spec.RunSpec{GPUsPerTask: new(2), Tasks: []spec.TaskGroup{group("worker", 1, tell)}})
 	f.waitsBehind(same, many)
 
@@ -174,9 +172,7 @@ func TestRunsDoNotShareAGPU(t *testing.T) {
 	assert.Equal(t, []string{`"7"`}, devices(f.result(two), "worker-0"))
 	assert.Equal(t, []string{`"7"`}, devices(f.result(same), "worker-0"))
 
-	code, _, stderr = f.CLI(t, "validate", "--plan", "-n", "3", "--gpus-per-task", "2", "--", "true")
-	assert.Equal(t, 1, code)
-	assert.Contains(t, stderr, "host a has room for 2 tasks with their GPUs; 3 are needed")
+	assert.Contains(t, f.Fails(t, 1, "validate", "--plan", "-n", "3", "--gpus-per-task", "2", "--", "true"), "host a has room for 2 tasks with their GPUs; 3 are needed")
 }
 
 // logger writes without end, but not so fast that it fills the disk before anybody looks.
@@ -213,11 +209,8 @@ func TestALoggerEndsItsRun(t *testing.T) {
 	assert.Equal(t, spec.VerdictSucceeded, result.Verdict)
 	require.NotNil(t, result.Tasks[0].Exit)
 	assert.Positive(t, result.Tasks[0].Exit.DroppedBytes)
-	code, stdout, stderr := f.CLI(t, "status", dropping.GetID())
-	require.Zero(t, code, stderr)
-	assert.Regexp(t, `(?m)^\d.* of the output of logger-0 were dropped \(logs.on_full\), or could not be written$`, stdout)
-	log, err := os.ReadFile(filepath.Join(result.Tasks[0].Exit.LogDir, "stdout.log"))
-	require.NoError(t, err)
+	assert.Regexp(t, `(?m)^\d.* of the output of logger-0 were dropped \(logs.on_full\), or could not be written$`, f.OK(t, "status", dropping.GetID()))
+	log := must.Get(os.ReadFile(filepath.Join(result.Tasks[0].Exit.LogDir, "stdout.log")))(t)
 	assert.Less(t, len(log), 66<<10)
 	assert.True(t, strings.HasSuffix(string(log), " bytes of this output were dropped\n"))
 

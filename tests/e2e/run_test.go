@@ -16,6 +16,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -51,6 +52,29 @@ func (l *local) run(args ...string) (code int, stdout, stderr string) {
 	return code, p.Stdout(), p.Stderr()
 }
 
+// succeeds runs a command that must succeed, and returns its output.
+func (l *local) succeeds(args ...string) (stdout, stderr string) {
+	l.t.Helper()
+	code, stdout, stderr := l.run(args...)
+	require.Zero(l.t, code, "%q\n%s%s", args, stdout, stderr)
+	return stdout, stderr
+}
+
+// ok is succeeds for commands whose stderr does not matter.
+func (l *local) ok(args ...string) (stdout string) {
+	l.t.Helper()
+	stdout, _ = l.succeeds(args...)
+	return stdout
+}
+
+// fails runs a command that must end with the exit code, and returns its stderr.
+func (l *local) fails(want int, args ...string) (stderr string) {
+	l.t.Helper()
+	code, stdout, stderr := l.run(args...)
+	require.Equal(l.t, want, code, "%q\n%s%s", args, stdout, stderr)
+	return stderr
+}
+
 // tasks are the processes of tasks, which carry the mark.
 func (l *local) tasks() []int { return harness.Alive(l.mark) }
 
@@ -59,8 +83,7 @@ func TestRun(t *testing.T) {
 	l := newLocal(t)
 
 	t.Run("MPR-05 SEED-05 prefixes", func(t *testing.T) {
-		code, stdout, _ := l.run("run", "--task", "chief=1", "--task", "worker=2", "--task", "ps=1", "--task", "evaluator=1", "--follow-chief=false", "--", "echo", "This is something printed.")
-		assert.Zero(t, code)
+		stdout := l.ok("run", "--task", "chief=1", "--task", "worker=2", "--task", "ps=1", "--task", "evaluator=1", "--follow-chief=false", "--", "echo", "This is something printed.")
 		for _, line := range []string{
 			"[chief-0]:     This is something printed.\n",
 			"[worker-0]:    This is something printed.\n",
@@ -73,8 +96,7 @@ func TestRun(t *testing.T) {
 	})
 
 	t.Run("several programs", func(t *testing.T) {
-		code, stdout, _ := l.run("run", "-np", "2", "-wdir", "/", "sh", "-c", "pwd; echo $RANK of $WORLD_SIZE", ":", "-x", "MODE=fine", "printenv", "RANK", "MODE")
-		assert.Zero(t, code)
+		stdout := l.ok("run", "-np", "2", "-wdir", "/", "sh", "-c", "pwd; echo $RANK of $WORLD_SIZE", ":", "-x", "MODE=fine", "printenv", "RANK", "MODE")
 		for _, line := range []string{"[sh-0]:        0 of 3\n", "[sh-1]:        1 of 3\n", "[sh-1]:        /\n", "[printenv-0]:  2\n", "[printenv-0]:  fine\n"} {
 			assert.Contains(t, stdout, line)
 		}
@@ -87,22 +109,18 @@ func TestRun(t *testing.T) {
 		}
 		code, _, _ := l.run("run", "-n", "1", "--timeout", "1s", "--", "sleep", "1000")
 		assert.Equal(t, 124, code)
-		code, _, stderr := l.run("run", "-n", "1", "--", "no-such-program")
-		assert.Equal(t, 127, code)
-		assert.Contains(t, stderr, "command not found")
+		assert.Contains(t, l.fails(127, "run", "-n", "1", "--", "no-such-program"), "command not found")
 	})
 
 	t.Run("return values", func(t *testing.T) {
-		code, stdout, stderr := l.run("run", "-n", "1", "--", "bash", "-c", `echo 0.97 > "$CLUSTERRUN_RESULT_FILE"`)
-		assert.Zero(t, code)
+		stdout, stderr := l.succeeds("run", "-n", "1", "--", "bash", "-c", `echo 0.97 > "$CLUSTERRUN_RESULT_FILE"`)
 		assert.Contains(t, stdout+stderr, "0.97")
 	})
 
 	t.Run("json", func(t *testing.T) {
 		code, stdout, _ := l.run("run", "--json", "-n", "2", "--", "bash", "-c", "echo noise; exit 3")
 		assert.Equal(t, 3, code)
-		var r spec.RunResult
-		require.NoError(t, json.Unmarshal([]byte(stdout), &r), stdout)
+		r := must.JSON[spec.RunResult](t, stdout)
 		assert.Equal(t, spec.VerdictFailed, r.Verdict)
 		assert.Len(t, r.Tasks, 2)
 	})
@@ -119,8 +137,7 @@ func TestRun(t *testing.T) {
 	})
 
 	t.Run("no line is lost", func(t *testing.T) {
-		code, stdout, _ := l.run("run", "-n", "2", "--", "bash", "-c", "seq 1 50000; printf last")
-		assert.Zero(t, code)
+		stdout := l.ok("run", "-n", "2", "--", "bash", "-c", "seq 1 50000; printf last")
 		for _, worker := range []string{"[worker-0]:    ", "[worker-1]:    "} {
 			var got []string
 			for line := range strings.Lines(stdout) {
@@ -139,93 +156,75 @@ func TestRun(t *testing.T) {
 // A grandchild in a session of its own belongs to the task all the same.
 const withGrandchild = `(setsid sleep 10000 &) ; exec sleep 10000`
 
+// However a command is ended, its tasks end, and no run stays open.
 func TestRunIsKilled(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
-	p := l.start("run", "--env", l.mark, "-n", "2", "--", "bash", "-c", withGrandchild)
-	harness.Eventually(t, "the tasks run", func() bool { return countSleeps(l.tasks()) == 4 })
-	p.Kill(syscall.SIGKILL)
-	p.ExitCode()
-	harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
-	// The run is not left open either.
-	harness.Eventually(t, "the run is closed", func() bool {
-		code, stdout, _ := l.run("list", "--json")
-		var runs []starter.Summary
-		return code == 0 && json.Unmarshal([]byte(stdout), &runs) == nil && len(runs) == 1 && !runs[0].Open
+	started := func(t *testing.T) *harness.Process {
+		t.Helper()
+		p := l.start("run", "--env", l.mark, "-n", "2", "--", "bash", "-c", "echo started; "+withGrandchild)
+		harness.Eventually(t, "the tasks run", func() bool { return countSleeps(l.tasks()) == 4 })
+		return p
+	}
+	gone := func(t *testing.T) {
+		t.Helper()
+		harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
+	}
+	supervisor := func(t *testing.T, p *harness.Process) int {
+		t.Helper()
+		i := slices.IndexFunc(harness.Children(p.Cmd.Process.Pid), func(pid int) bool { return strings.Contains(harness.Cmdline(pid), "supervise") })
+		require.GreaterOrEqual(t, i, 0)
+		return harness.Children(p.Cmd.Process.Pid)[i]
+	}
+	t.Run("the command", func(t *testing.T) {
+		p := started(t)
+		p.Kill(syscall.SIGKILL)
+		p.ExitCode()
+		gone(t)
+		// The run is not left open either.
+		harness.Eventually(t, "the run is closed", func() bool {
+			code, stdout, _ := l.run("list", "--json")
+			var runs []starter.Summary
+			return code == 0 && json.Unmarshal([]byte(stdout), &runs) == nil && len(runs) == 1 && !runs[0].Open
+		})
 	})
-}
-
-func TestRunIsInterrupted(t *testing.T) {
-	t.Parallel()
-	l := newLocal(t)
 	for signal, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129, syscall.SIGQUIT: 131} {
 		t.Run(signal.String(), func(t *testing.T) {
-			p := l.start("run", "--env", l.mark, "-n", "2", "--", "bash", "-c", withGrandchild)
-			harness.Eventually(t, "the tasks run", func() bool { return countSleeps(l.tasks()) == 4 })
+			p := started(t)
 			p.Kill(signal)
 			assert.Equal(t, want, p.ExitCode())
-			harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
+			gone(t)
 		})
 	}
 	t.Run("twice", func(t *testing.T) {
-		p := l.start("run", "--env", l.mark, "-n", "2", "--", "bash", "-c", `trap '' TERM; echo up; while :; do sleep 0.1; done`)
+		p := l.start("run", "--env", l.mark, "-n", "2", "--", "bash", "-c", harness.Napping(`trap '' TERM; echo up; while :; do nap; done`))
 		harness.Eventually(t, "the tasks run", func() bool { return strings.Count(p.Stdout(), "up\n") == 2 })
 		p.Kill(syscall.SIGINT)
 		harness.Eventually(t, "it says that it stops", func() bool { return strings.Contains(p.Stderr(), "again") })
 		p.Kill(syscall.SIGTERM) // the same signal may come from timeout(1) for the group, and would not count at once
 		assert.Equal(t, 130, p.ExitCode())
 		assert.Contains(t, p.Stderr(), "got SIGTERM: killing run")
-		harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
+		gone(t)
 	})
-}
-
-func TestTheSupervisorOfARunIsKilled(t *testing.T) {
-	t.Parallel()
-	l := newLocal(t)
-	p := l.start("run", "--env", l.mark, "-n", "2", "--", "bash", "-c", `echo started; `+withGrandchild)
-	harness.Eventually(t, "the tasks run", func() bool { return countSleeps(l.tasks()) == 4 })
-	killed := false
-	for _, pid := range harness.Children(p.Cmd.Process.Pid) {
-		if strings.Contains(harness.Cmdline(pid), "supervise") {
-			killed = syscall.Kill(pid, syscall.SIGKILL) == nil
+	t.Run("the supervisor", func(t *testing.T) {
+		p := started(t)
+		require.NoError(t, syscall.Kill(supervisor(t, p), syscall.SIGKILL))
+		assert.Equal(t, 125, p.ExitCode())
+		assert.Contains(t, p.Stderr(), "lost")
+		assert.Equal(t, 2, strings.Count(p.Stdout(), "started"), "no program is started twice")
+		gone(t)
+	})
+	// The side of such a run is in the process of the command.
+	t.Run("the command and its supervisor", func(t *testing.T) {
+		p := started(t)
+		ours := []int{p.Cmd.Process.Pid, supervisor(t, p)}
+		for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} { // so that neither sees the end of the other
+			for _, pid := range ours {
+				require.NoError(t, syscall.Kill(pid, signal))
+			}
 		}
-	}
-	require.True(t, killed)
-	assert.Equal(t, 125, p.ExitCode())
-	assert.Contains(t, p.Stderr(), "lost")
-	assert.Equal(t, 2, strings.Count(p.Stdout(), "started"), "no program is started twice")
-	harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
-}
-
-// The side of such a run is in the process of the command.
-func TestRunIsKilledWithItsSupervisor(t *testing.T) {
-	t.Parallel()
-	l := newLocal(t)
-	p := l.start("run", "--env", l.mark, "-n", "2", "--", "bash", "-c", withGrandchild)
-	harness.Eventually(t, "the tasks run", func() bool { return countSleeps(l.tasks()) == 4 })
-	ours := []int{p.Cmd.Process.Pid}
-	for _, pid := range harness.Children(p.Cmd.Process.Pid) {
-		if strings.Contains(harness.Cmdline(pid), "supervise") {
-			ours = append(ours, pid)
-		}
-	}
-	require.Len(t, ours, 2)
-	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} { // so that neither sees the end of the other
-		for _, pid := range ours {
-			require.NoError(t, syscall.Kill(pid, signal))
-		}
-	}
-	harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
-}
-
-func TestServerUnreachable(t *testing.T) {
-	t.Parallel()
-	l := newLocal(t)
-	for _, command := range [][]string{{"run", "-n", "1", "--", "true"}, {"list"}, {"wait", "x"}, {"submit", "-n", "1", "--", "true"}} {
-		code, _, stderr := l.run(append(command[:1:1], append([]string{"--address", "127.0.0.1:1"}, command[1:]...)...)...)
-		assert.Equal(t, 125, code, "%v: %s", command, stderr)
-		assert.Contains(t, stderr, "127.0.0.1:1")
-	}
+		gone(t)
+	})
 }
 
 func countSleeps(pids []int) int {
@@ -239,35 +238,6 @@ func countSleeps(pids []int) int {
 }
 
 func cut(mark string) (key, value string, ok bool) { return strings.Cut(mark, "=") }
-
-// Mistakes are reported before anything starts, without starting a server.
-func TestMistakesOnTheCommandLine(t *testing.T) {
-	t.Parallel()
-	l := newLocal(t)
-	for name, c := range map[string]struct {
-		args []string
-		want string
-	}{
-		"no command":        {[]string{"run", "-n", "2"}, "command"},
-		"zero tasks":        {[]string{"run", "-n", "0", "--", "true"}, "0"},
-		"100,000 tasks":     {[]string{"run", "-n", "100000", "--", "true"}, "1000"},
-		"two chiefs":        {[]string{"run", "--task", "chief=2", "--", "true"}, "at most one chief"},
-		"negative duration": {[]string{"run", "--timeout", "-3s", "--", "true"}, "timeout"},
-		"huge duration":     {[]string{"run", "--timeout", "1000000h", "--", "true"}, "timeout"},
-		"no UTF-8":          {[]string{"run", "--", "echo", "\xff\xfe"}, "UTF-8"},
-		"unknown flag":      {[]string{"run", "--tasks", "3", "--", "true"}, "--tasks"},
-		"several hosts":     {[]string{"run", "--nnodes", "2", "--", "true"}, "nnodes"},
-		"no slots":          {[]string{"run", "-H", "elsewhere:0", "--", "true"}, "slots"},
-		"a spec not there":  {[]string{"run", "nothing.yaml"}, "nothing.yaml"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			code, _, stderr := l.run(c.args...)
-			assert.Equal(t, 2, code, stderr)
-			assert.Contains(t, stderr, c.want)
-		})
-	}
-	assert.NoDirExists(t, filepath.Join(l.home, ".local/state/clusterrun/server"))
-}
 
 // Processes on other hosts do not have the shell's environment, and the command reports that.
 // They have the variables that -x and --env-from-shell name.
@@ -290,8 +260,7 @@ func TestTheShellsEnvironment(t *testing.T) {
 		assert.NotContains(t, stderr, "set in this shell, but not sent")
 	}
 	// The same command line without --remote.
-	code, _, stderr = f.CLI(t, "run", "-x", "GREETING=hello", "--", "bash", "-c", `[ "$GREETING" = hello ] || exit 3`)
-	assert.Zero(t, code, stderr)
+	f.OK(t, "run", "-x", "GREETING=hello", "--", "bash", "-c", `[ "$GREETING" = hello ] || exit 3`)
 }
 
 func TestExec(t *testing.T) {
@@ -333,8 +302,7 @@ func TestExec(t *testing.T) {
 
 	ends := l.start("exec", "busy", "worker-0", "--", "sh", "-c", "echo started; sleep 603")
 	harness.Eventually(t, "the command runs", func() bool { return ends.Stdout() == "started\n" })
-	code, _, stderr = l.run("stop", "busy")
-	require.Zero(t, code, stderr)
+	l.ok("stop", "busy")
 	assert.Equal(t, 125, ends.ExitCode())
 	assert.Contains(t, ends.Stderr(), "the task has ended")
 	p.ExitCode()
@@ -396,8 +364,7 @@ func TestASignalEndsTheReadingOfStdin(t *testing.T) {
 	dir := t.TempDir()
 	fifo := filepath.Join(dir, "in")
 	require.NoError(t, unix.Mkfifo(fifo, 0o600))
-	open, err := os.OpenFile(fifo, os.O_RDWR, 0)
-	require.NoError(t, err)
+	open := must.Get(os.OpenFile(fifo, os.O_RDWR, 0))(t)
 	defer open.Close()
 	p := harness.Start(t, dir, harness.Env(l.home), "bash", "-c", "exec "+harness.Clusterrun(t)+" run -n 1 --stdin all -- cat < in")
 	harness.Eventually(t, "it reads", func() bool {

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -72,8 +73,7 @@ const nobody = 65534
 func newStranger(t *testing.T) *stranger {
 	t.Helper()
 	// The user must be able to reach the directory.
-	dir, err := os.MkdirTemp("", "clusterrun-stranger-")
-	require.NoError(t, err)
+	dir := must.Get(os.MkdirTemp("", "clusterrun-stranger-"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	h := &stranger{t: t, home: dir, program: filepath.Join(dir, "clusterrun")}
 	copyProgram(t, harness.Clusterrun(t), h.program)
@@ -176,8 +176,7 @@ command: [sh, -c, 'test "$HF_TOKEN" = one && test "$WANDB_API_KEY" = two || exit
 	p := harness.Start(t, dir, harness.Env(dir, "TEMPORAL_ADDRESS="+s.Address, "PATH="+filepath.Dir(harness.Clusterrun(t))+":"+os.Getenv("PATH")),
 		"sh", "-c", strings.ReplaceAll(code(t, "tasks", "sh", "--secret"), "/run/secrets/wandb", file))
 	require.Zero(t, p.ExitCode(), p.Stderr())
-	code, _, stderr := s.CLI(t, "wait", strings.TrimSpace(p.Stdout()))
-	assert.Zero(t, code, stderr)
+	s.OK(t, "wait", strings.TrimSpace(p.Stdout()))
 }
 
 func get(t *testing.T, url string) string {
@@ -185,8 +184,7 @@ func get(t *testing.T, url string) string {
 	r, err := http.Get(url) //nolint:gosec,noctx // of our own server
 	require.NoError(t, err)
 	defer r.Body.Close()
-	b, err := io.ReadAll(r.Body)
-	require.NoError(t, err)
+	b := must.Get(io.ReadAll(r.Body))(t)
 	require.NotEmpty(t, b)
 	return string(b)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -35,8 +36,7 @@ func job(t *testing.T) string {
 // shippedOn returns the directories of runs on a host.
 func shippedOn(t *testing.T, w *harness.Worker) []string {
 	t.Helper()
-	dirs, err := filepath.Glob(filepath.Join(w.State, "worker", "shipped", "runs", "*", "*[0-9a-f]"))
-	require.NoError(t, err)
+	dirs := must.Get(filepath.Glob(filepath.Join(w.State, "worker", "shipped", "runs", "*", "*[0-9a-f]")))(t)
 	return dirs
 }
 
@@ -52,8 +52,7 @@ func TestShipWithTheSubmitterGone(t *testing.T) {
 	f.worker.ExitCode()
 	harness.Eventually(t, "it is alone", func() bool { return len(f.hosts()) == 1 })
 	dir := job(t)
-	code, stdout, stderr := f.CLI(t, "submit", "--json", "--ship", dir, "--exclude", "/data/big", "--log-dir", logs, "--hosts", "2", "-n", "2", "--", "./run.sh")
-	require.Zero(t, code, stderr)
+	stdout, stderr := f.Succeeds(t, "submit", "--json", "--ship", dir, "--exclude", "/data/big", "--log-dir", logs, "--hosts", "2", "-n", "2", "--", "./run.sh")
 	assert.Contains(t, stderr, "shipping ")
 	assert.Contains(t, stderr, " (4 files) to host host-b")
 	var run struct {
@@ -63,22 +62,18 @@ func TestShipWithTheSubmitterGone(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(stdout), &run))
 	assert.Equal(t, 4, run.Archive.Files)
 	require.NoError(t, os.RemoveAll(dir))
-	code, stdout, stderr = f.CLI(t, "status", run.ID)
-	require.Zero(t, code, stderr)
+	stdout = f.OK(t, "status", run.ID)
 	assert.Contains(t, stdout, "it ships ")
 	assert.Contains(t, stdout, " in 4 files, SHA-256 "+run.Archive.Digest)
 
 	b := f.StartWorker(t, append([]string{"--host-name", "host-c"}, serve...)...)
-	code, _, stderr = f.CLI(t, "wait", run.ID)
-	require.Zero(t, code, stderr)
-	code, stdout, stderr = f.CLI(t, "logs", run.ID)
-	require.Zero(t, code, stderr)
+	f.OK(t, "wait", run.ID)
+	stdout = f.OK(t, "logs", run.ID)
 	for host, w := range map[string]*harness.Worker{"host-b": a, "host-c": b} {
 		dirs := shippedOn(t, w)
 		require.Len(t, dirs, 1, host)
 		assert.Contains(t, stdout, "hello from "+host+" in "+dirs[0]+"\n")
-		info, err := os.Stat(dirs[0])
-		require.NoError(t, err)
+		info := must.Get(os.Stat(dirs[0]))(t)
 		assert.Equal(t, os.FileMode(0o700), info.Mode().Perm())
 		assert.Equal(t, "mine\n", readFile(t, filepath.Join(dirs[0], "written")), "each host has its own")
 	}
@@ -99,8 +94,7 @@ func TestShipFromAnotherHostWorker(t *testing.T) {
 	f.worker.Kill(syscall.SIGTERM)
 	f.worker.ExitCode()
 	harness.Eventually(t, "it is alone", func() bool { return len(f.hosts()) == 1 })
-	code, id, stderr := f.CLI(t, "submit", "--ship", job(t), "--hosts", "2", "-n", "2", "--", "./run.sh")
-	require.Zero(t, code, stderr)
+	id := f.OK(t, "submit", "--ship", job(t), "--hosts", "2", "-n", "2", "--", "./run.sh")
 	port := strings.TrimSpace(readFile(t, filepath.Join(a.State, "worker", "hostservice.port")))
 	a.Kill(syscall.SIGTERM)
 	require.Zero(t, a.ExitCode())
@@ -112,8 +106,7 @@ func TestShipFromAnotherHostWorker(t *testing.T) {
 		s, err := starter.Get(f.client, id, "").Status(t.Context())
 		return err == nil && len(s.Waiting) == 1 && strings.Contains(s.Waiting[0].Refusal, "the certificate is unknown to the run")
 	})
-	code, _, stderr = f.CLI(t, "stop", id)
-	require.Zero(t, code, stderr)
+	f.OK(t, "stop", id)
 }
 
 func TestShipIsRefused(t *testing.T) {
@@ -137,8 +130,7 @@ func TestShipIsRefused(t *testing.T) {
 	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(dir, "users")))
 	assert.Contains(t, submit("--ship", dir), "--ship: the symbolic link users -> /etc/passwd leaves the directory")
 
-	code, stdout, stderr := f.CLI(t, "validate", "--plan", "--ship", dir, "--exclude", "users", "--", "./run.sh")
-	require.Zero(t, code, stderr)
+	stdout, stderr := f.Succeeds(t, "validate", "--plan", "--ship", dir, "--exclude", "users", "--", "./run.sh")
 	assert.Contains(t, stdout, "host-a: worker-0")
 	assert.Contains(t, stderr, "it would ship ")
 	assert.Contains(t, stderr, " in 5 files of "+dir)
@@ -148,28 +140,22 @@ func TestShipHere(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
 	dir := job(t)
-	code, stdout, stderr := l.run("run", "--ship", dir, "-n", "2", "--", "./run.sh")
-	require.Zero(t, code, stderr)
+	stdout, stderr := l.succeeds("run", "--ship", dir, "-n", "2", "--", "./run.sh")
 	assert.Equal(t, 2, strings.Count(stdout, "hello from "))
 	assert.NotContains(t, stdout, "model.ckpt")
 	assert.Contains(t, stderr, "in a copy of "+dir)
 	assert.NoFileExists(t, filepath.Join(dir, "written"))
 
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "data", "sub.sh"), []byte("echo here is $PWD\n"), 0o600))
-	code, stdout, stderr = l.run("run", "--ship", dir, "--dir", "data", "--", "bash", "sub.sh")
-	require.Zero(t, code, stderr)
-	assert.Regexp(t, `here is /.*/shipped/runs/.*/data`, stdout)
-	code, _, stderr = l.run("run", "--ship", dir, "--", "./missing.sh")
-	assert.Equal(t, 127, code)
-	assert.Contains(t, stderr, "./missing.sh on host")
+	assert.Regexp(t, `here is /.*/shipped/runs/.*/data`, l.ok("run", "--ship", dir, "--dir", "data", "--", "bash", "sub.sh"))
+	assert.Contains(t, l.fails(127, "run", "--ship", dir, "--", "./missing.sh"), "./missing.sh on host")
 }
 
 func TestShipBySSH(t *testing.T) {
 	t.Parallel()
 	h := newOnHosts(t, 2)
 	dir := job(t)
-	code, stdout, stderr := h.run("run", "--launch-agent", h.Agent, "--ship", dir, "-H", "a,b,localhost", "--", "./run.sh")
-	require.Zero(t, code, stderr)
+	stdout, stderr := h.succeeds("run", "--launch-agent", h.Agent, "--ship", dir, "-H", "a,b,localhost", "--", "./run.sh")
 	for _, host := range h.Hosts {
 		assert.Contains(t, stdout, "hello from "+host.Name+" in "+host.State)
 		assert.Contains(t, stderr, "to host "+host.Name)

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -31,42 +31,43 @@ func (l *local) runWith(env []string, argv ...string) *harness.Process {
 func TestSignalsToHandle(t *testing.T) {
 	t.Parallel()
 	const variable = "TORCHELASTIC_SIGNALS_TO_HANDLE="
+	l := newLocal(t)
+	gone := func(t *testing.T) {
+		t.Helper()
+		harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
+	}
 
 	t.Run("TE-41 TE-45 a list", func(t *testing.T) {
 		for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2} {
-			l := newLocal(t)
 			p := l.runWith([]string{variable + "SIGTERM, SIGUSR1,SIGUSR2"})
 			p.Kill(signal)
 			assert.Equal(t, 128+int(signal), p.ExitCode(), p.Stderr())
-			harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
+			gone(t)
 			// TE-39: the signal is named.
 			name := spec.SignalName(int(signal))
 			assert.Contains(t, p.Stderr(), "got "+name)
-			var r spec.RunResult
-			require.NoError(t, json.Unmarshal([]byte(p.Stdout()), &r), p.Stdout())
+			r := must.JSON[spec.RunResult](t, p.Stdout())
 			assert.Equal(t, spec.VerdictCancelled, r.Verdict)
 			assert.Contains(t, r.Message, fmt.Sprintf("process %d) got %s", p.Cmd.Process.Pid, name))
 		}
 	})
 	t.Run("TE-41 not in the list", func(t *testing.T) {
 		// It has its usual effect, and the end of the command ends the run.
-		l := newLocal(t)
 		p := l.runWith([]string{variable + "SIGUSR1"})
 		p.Kill(syscall.SIGHUP)
 		assert.Equal(t, 129, p.ExitCode())
 		assert.NotContains(t, p.Stderr(), "stopping run")
-		harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
+		gone(t)
 	})
 	t.Run("TE-42 no signal", func(t *testing.T) {
-		l := newLocal(t)
 		p := l.runWith([]string{variable + "SIGTERM,SIGNONE,SIGKILL"})
 		assert.Contains(t, p.Stderr(), `"SIGNONE" is not a signal`)
 		assert.Contains(t, p.Stderr(), `"SIGKILL" cannot be handled`)
 		p.Kill(syscall.SIGTERM)
 		assert.Equal(t, 143, p.ExitCode())
+		gone(t)
 	})
 	t.Run("TE-45 they are logged", func(t *testing.T) {
-		l := newLocal(t)
 		p := harness.Start(t, l.home, harness.Env(l.home, variable+"SIGUSR1,SIGUSR2"), harness.Clusterrun(t), "run", "--log-level", "info", "-n", "1", "--", "true")
 		assert.Zero(t, p.ExitCode())
 		assert.Contains(t, p.Stderr(), "SIGUSR1,SIGUSR2")
@@ -76,6 +77,7 @@ func TestSignalsToHandle(t *testing.T) {
 // A command ignores the signals that it was started to ignore; its tasks do not.
 func TestIgnoredSignals(t *testing.T) {
 	t.Parallel()
+	l := newLocal(t)
 	maskOf := func(t *testing.T, status string) (mask uint64) {
 		t.Helper()
 		_, err := fmt.Sscanf(after(status, "SigIgn:"), "%x", &mask)
@@ -84,8 +86,7 @@ func TestIgnoredSignals(t *testing.T) {
 	}
 	ignoredBy := func(t *testing.T, pid int) uint64 {
 		t.Helper()
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-		require.NoError(t, err)
+		b := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)))(t)
 		return maskOf(t, string(b))
 	}
 	bit := func(s syscall.Signal) uint64 { return 1 << (s - 1) }
@@ -98,7 +99,6 @@ func TestIgnoredSignals(t *testing.T) {
 		"background": {[]string{"sh", "-c", `trap "" INT QUIT; exec "$@"`, "sh"}, []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLocal(t)
 			p := l.runWith(nil, c.argv...)
 			harness.Eventually(t, "both have said what they ignore", func() bool { return strings.Count(p.Stderr(), "SigIgn:") == 2 })
 			for _, s := range c.ignored {
@@ -120,11 +120,9 @@ func TestIgnoredSignals(t *testing.T) {
 		p.Kill(syscall.SIGINT)
 		p.Kill(syscall.SIGHUP)
 		p.Kill(syscall.SIGQUIT)
-		l := newLocal(t)
-		code, stdout, stderr := s.CLI(t, "run", "--remote", "-n", "1", "--dir", l.home, "--", "bash", "-c", "cat /proc/self/status >status")
+		code, stdout, stderr := s.CLI(t, "run", "--remote", "-n", "1", "--dir", home, "--", "bash", "-c", "cat /proc/self/status >status")
 		require.Zero(t, code, stdout+stderr)
-		b, err := os.ReadFile(filepath.Join(l.home, "status"))
-		require.NoError(t, err)
+		b := must.Get(os.ReadFile(filepath.Join(home, "status")))(t)
 		assert.Zero(t, maskOf(t, string(b))&(bit(syscall.SIGINT)|bit(syscall.SIGQUIT)|bit(syscall.SIGHUP)))
 		p.Kill(syscall.SIGTERM)
 		assert.Zero(t, p.ExitCode())
@@ -135,7 +133,8 @@ func TestIgnoredSignals(t *testing.T) {
 // background of a script as well, where its shell has had it ignored.
 func TestSignalsArePassedOn(t *testing.T) {
 	t.Parallel()
-	const script = "trap 'echo int; exit' INT; trap 'echo quit; exit' QUIT; trap 'echo term; exit' TERM; echo up; while :; do sleep 0.01; done"
+	l := newLocal(t)
+	script := harness.Napping("trap 'echo int; exit' INT; trap 'echo quit; exit' QUIT; trap 'echo term; exit' TERM; echo up; while :; do nap; done")
 	for name, c := range map[string]struct {
 		signal syscall.Signal
 		argv   []string
@@ -146,7 +145,6 @@ func TestSignalsArePassedOn(t *testing.T) {
 		"run":                         {syscall.SIGQUIT, []string{"run", "--log-prefix", "", "-n", "2", "--", "bash", "-c", script}, "term"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLocal(t)
 			argv := []string{harness.Clusterrun(t)}
 			if c.signal == syscall.SIGINT {
 				argv = []string{"sh", "-c", `trap "" INT QUIT; exec "$@"`, "sh", argv[0]}
@@ -164,13 +162,13 @@ func TestSignalsArePassedOn(t *testing.T) {
 // SIGUSR1 and SIGUSR2 do not stop a run: its processes get them, each once.
 func TestUserSignalsArePassedOn(t *testing.T) {
 	t.Parallel()
-	const script = "trap 'echo one' USR1; trap 'echo two; exit' USR2; echo up; while :; do sleep 0.01; done"
+	l := newLocal(t)
+	script := harness.Napping("trap 'echo one' USR1; trap 'echo two; exit' USR2; echo up; while :; do nap; done")
 	for name, args := range map[string][]string{
 		"run":      {"run", "--log-prefix", "", "-n", "2", "--", "bash", "-c", script},
 		"torchrun": {"torchrun", "--nproc-per-node", "2", "--no-python", "bash", "-c", script},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLocal(t)
 			p := l.start(args...)
 			said := func(word string) func() bool {
 				return func() bool { return strings.Count(p.Stdout(), word+"\n") == 2 }
@@ -190,7 +188,7 @@ func TestARunIsSuspended(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
 	p := l.start("run", "-n", "2", "--env", "CR="+harness.Clusterrun(t), "--barriers", "server", "--", "bash", "-c",
-		`touch up-$RANK; until [ -e go ]; do sleep 0.05; done; "$CR" task barrier x && touch passed-$RANK`)
+		harness.Napping(`touch up-$RANK; until [ -e go ]; do nap; done; "$CR" task barrier x && touch passed-$RANK`))
 	there := func(name string) func() bool {
 		return func() bool {
 			for rank := range 2 {
@@ -216,7 +214,6 @@ func TestARunIsSuspended(t *testing.T) {
 
 func isStopped(t *testing.T, pid int) bool {
 	t.Helper()
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	require.NoError(t, err)
+	stat := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)))(t)
 	return strings.Contains(string(stat), ") T ")
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // onHosts runs `clusterrun run` on hosts that have only sshd and the program.
@@ -84,8 +85,7 @@ func TestHostsBySSH(t *testing.T) {
 		script := fmt.Sprintf(`echo env $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $GROUP_RANK/$GROUP_WORLD_SIZE $MASTER_ADDR $CLUSTERRUN_HOST
 			echo '"value"' > $CLUSTERRUN_RESULT_FILE
 			for i in {1..%d}; do echo out $i; echo err $i >&2; done; printf unfinished`, lines)
-		code, stdout, stderr := h.run(h.args(h.Agent, "--id", "all", "-H", "a:2,b:2", "--", "bash", "-c", script)...)
-		require.Zero(t, code, stderr)
+		stdout, stderr := h.succeeds(h.args(h.Agent, "--id", "all", "-H", "a:2,b:2", "--", "bash", "-c", script)...)
 		for rank := range 4 {
 			prefix := fmt.Sprintf("[worker-%d]:    ", rank)
 			host := h.Hosts[rank/2].Name
@@ -100,11 +100,9 @@ func TestHostsBySSH(t *testing.T) {
 		}
 		h.gone()
 
-		code, logs, stderr := h.run("logs", "all")
-		require.Zero(t, code, "the logs are here: %s", stderr)
+		logs := h.ok("logs", "all")
 		assert.Equal(t, strings.Count(stdout, "\n"), strings.Count(logs, "\n"))
-		code, stdout, stderr = h.run("wait", "--json", "all")
-		require.Zero(t, code, stderr)
+		stdout = h.ok("wait", "--json", "all")
 		assert.Contains(t, stdout, `"value"`)
 	})
 
@@ -129,8 +127,7 @@ else:
 		"this machine by its address": {h.Address + ",a", h.Address},
 	} {
 		t.Run(name, func(t *testing.T) {
-			code, stdout, stderr := h.run(h.args(h.Agent, "-H", c.hosts, "--env", "PYTHONUNBUFFERED=1", "--", "python3", "-c", `import os; print("at", os.environ["MASTER_ADDR"])`+"\n"+meet)...)
-			require.Zero(t, code, stderr)
+			stdout := h.ok(h.args(h.Agent, "-H", c.hosts, "--env", "PYTHONUNBUFFERED=1", "--", "python3", "-c", `import os; print("at", os.environ["MASTER_ADDR"])`+"\n"+meet)...)
 			assert.Equal(t, 2, strings.Count(stdout, "at "+c.master+"\n"), stdout)
 			assert.Contains(t, stdout, "[worker-0]:    met 1\n")
 			h.gone()
@@ -152,8 +149,7 @@ else:
 	})
 
 	t.Run("without logs", func(t *testing.T) {
-		code, stdout, stderr := h.run(h.args(h.Agent, "--id", "unkept", "-H", "a,localhost", "--log-dir", "/dev/null", "--", "bash", "-c", "echo shown; echo too >&2")...)
-		require.Zero(t, code, stderr)
+		stdout, stderr := h.succeeds(h.args(h.Agent, "--id", "unkept", "-H", "a,localhost", "--log-dir", "/dev/null", "--", "bash", "-c", "echo shown; echo too >&2")...)
 		assert.Contains(t, stdout, "[worker-0]:    shown\n")
 		assert.Contains(t, stderr, "[worker-0]:    too\n")
 		assert.Len(t, keep(stdout, "shown\n"), 1, "what is here goes straight to the console")
@@ -172,7 +168,7 @@ else:
 	})
 
 	t.Run("a command with a task, and Ctrl-C", func(t *testing.T) {
-		p := h.start(h.args(h.Agent, "--id", "stops", "-H", "a,b", "--", "bash", "-c", `trap "echo stopped; exit 0" TERM; echo running; while :; do sleep 0.05; done`)...)
+		p := h.start(h.args(h.Agent, "--id", "stops", "-H", "a,b", "--", "bash", "-c", harness.Napping(`trap "echo stopped; exit 0" TERM; echo running; while :; do nap; done`))...)
 		running(t, p, 2)
 		code, stdout, stderr := h.run("exec", "stops", "worker-1", "--", "bash", "-c", "hostname; echo $RANK; exit 4")
 		assert.Equal(t, 4, code, stderr)
@@ -264,19 +260,14 @@ func TestAHostfileWithoutSlotsBySSH(t *testing.T) {
 	t.Parallel()
 	h := newOnHosts(t, 2, "taskset", "-c", "0")
 	hostfile := h.Write("hosts", "a\nb slots=2\n")
-	code, stdout, stderr := h.run(h.args(h.Agent, "--hostfile", hostfile, "--", "bash", "-c", "echo $RANK of $WORLD_SIZE on $CLUSTERRUN_HOST")...)
-	require.Zero(t, code, stderr)
+	stdout := h.ok(h.args(h.Agent, "--hostfile", hostfile, "--", "bash", "-c", "echo $RANK of $WORLD_SIZE on $CLUSTERRUN_HOST")...)
 	for _, line := range []string{"0 of 3 on a\n", "1 of 3 on b\n", "2 of 3 on b\n"} {
 		assert.Contains(t, stdout, line)
 	}
-	code, _, stderr = h.run(h.args(h.Agent, "--hostfile", hostfile, "-n", "4", "--", "true")...)
-	assert.Equal(t, 2, code)
-	assert.Contains(t, stderr, "4 tasks need 4 slots, but -H or --hostfile gives 3 (a:1, b:2)")
-	code, stdout, stderr = h.run(h.args(h.Agent, "--hostfile", hostfile, "-n", "4", "--oversubscribe", "--", "bash", "-c", "echo on $CLUSTERRUN_HOST")...)
-	require.Zero(t, code, stderr)
+	assert.Contains(t, h.fails(2, h.args(h.Agent, "--hostfile", hostfile, "-n", "4", "--", "true")...), "4 tasks need 4 slots, but -H or --hostfile gives 3 (a:1, b:2)")
+	stdout = h.ok(h.args(h.Agent, "--hostfile", hostfile, "-n", "4", "--oversubscribe", "--", "bash", "-c", "echo on $CLUSTERRUN_HOST")...)
 	assert.Equal(t, 2, strings.Count(stdout, "on a\n"))
-	code, stdout, stderr = h.run(h.args(h.Agent, "-H", "a,b", "--nnodes", "2", "--nproc-per-node", "cpu", "--", "bash", "-c", "echo on $CLUSTERRUN_HOST")...)
-	require.Zero(t, code, stderr)
+	stdout = h.ok(h.args(h.Agent, "-H", "a,b", "--nnodes", "2", "--nproc-per-node", "cpu", "--", "bash", "-c", "echo on $CLUSTERRUN_HOST")...)
 	assert.Equal(t, 2, strings.Count(stdout, "\n"), stdout)
 	h.gone()
 }
@@ -336,8 +327,7 @@ func TestWaitingForHostsIsStopped(t *testing.T) {
 		harness.Eventually(t, "the hosts that are waited for are named", func() bool { return strings.Contains(p.Stderr(), "waiting for a (hang)") })
 		p.Kill(signal)
 		assert.Equal(t, 128+int(signal), p.ExitCode())
-		b, err := os.ReadFile(pids)
-		require.NoError(t, err)
+		b := must.Get(os.ReadFile(pids))(t)
 		for _, pid := range strings.Fields(string(b)) {
 			harness.Eventually(t, "the agent is gone", func() bool {
 				_, err := os.Stat("/proc/" + pid)
@@ -356,18 +346,14 @@ func TestTheProgramIsCopied(t *testing.T) {
 		return list
 	}
 	for range 2 {
-		code, stdout, stderr := h.run(h.args(h.Agent, "--copy-binary", "-H", "a", "--", "bash", "-c", `readlink /proc/$(ps -o ppid= $PPID | tr -d " ")/exe; ps -o args= $PPID`)...)
-		require.Zero(t, code, stderr)
+		stdout := h.ok(h.args(h.Agent, "--copy-binary", "-H", "a", "--", "bash", "-c", `readlink /proc/$(ps -o ppid= $PPID | tr -d " ")/exe; ps -o args= $PPID`)...)
 		require.Len(t, cached(), 1)
 		assert.Contains(t, stdout, cached()[0]+" supervise")
 	}
-	info, err := os.Stat(filepath.Dir(cached()[0]))
-	require.NoError(t, err)
+	info := must.Get(os.Stat(filepath.Dir(cached()[0])))(t)
 	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm())
-	want, err := os.ReadFile(harness.Clusterrun(t))
-	require.NoError(t, err)
-	got, err := os.ReadFile(cached()[0])
-	require.NoError(t, err)
+	want := must.Get(os.ReadFile(harness.Clusterrun(t)))(t)
+	got := must.Get(os.ReadFile(cached()[0]))(t)
 	assert.True(t, string(want) == string(got), "the copy differs")
 	h.gone()
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/tests/hangs"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -31,8 +32,7 @@ waits_for_its_peers()
 // modulePath returns the variable by which Python programs find the module.
 func modulePath(t *testing.T, l *local) string {
 	t.Helper()
-	code, stdout, stderr := l.run("task", "python", "--dir")
-	require.Zero(t, code, stderr)
+	stdout := l.ok("task", "python", "--dir")
 	dir := strings.TrimSpace(stdout)
 	require.FileExists(t, filepath.Join(dir, "clusterrun", "__init__.py"))
 	return "PYTHONPATH=" + dir
@@ -55,21 +55,18 @@ func TestStacksOnRequest(t *testing.T) {
 	p := l.start("run", "--id", "stuck", "--task", "chief=1", "--task", "worker=2", "--env", l.mark, "--", "python3", "-c", stuck)
 	harness.Eventually(t, "all tasks wait", waiting(p, 3))
 
-	code, stdout, stderr := l.run("stacks", "stuck")
-	require.Zero(t, code, stderr)
+	stdout := l.ok("stacks", "stuck")
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	require.Len(t, lines, 3, stdout)
 	assert.Equal(t, "1s later all 3 were at the same lines", lines[2])
 	assert.Regexp(t, `^3 of 3 \(ranks 0-2\) wait for a lock in waits_for_its_peers +<string>:\d+ waits_for_its_peers ← <string>:\d+ <module>$`, lines[0])
 	assert.Contains(t, lines[1], "cannot tell")
 
-	code, explained, stderr := l.run("status", "--why", "stuck")
-	require.Zero(t, code, stderr)
+	explained := l.ok("status", "--why", "stuck")
 	assert.Contains(t, explained, ": chief-0, worker-0, worker-1\n")
 	assert.Contains(t, explained, lines[0], "it says what they are doing as well")
 
-	code, stdout, stderr = l.run("stacks", "--files", "stuck")
-	require.Zero(t, code, stderr)
+	stdout = l.ok("stacks", "--files", "stuck")
 	lines = strings.Split(strings.TrimSpace(stdout), "\n")
 	require.Len(t, lines, 4, stdout)
 	assert.Equal(t, []string{"TASK", "HOST", "FILE"}, strings.Fields(lines[0]))
@@ -77,21 +74,18 @@ func TestStacksOnRequest(t *testing.T) {
 		fields := strings.Fields(lines[i+1])
 		require.Len(t, fields, 3, stdout)
 		assert.Equal(t, task, fields[0])
-		text, err := os.ReadFile(fields[2])
-		require.NoError(t, err)
+		text := must.Get(os.ReadFile(fields[2]))(t)
 		assert.Contains(t, string(text), "What "+task+" was doing")
 		assert.Contains(t, string(text), "in waits_for_its_peers")
 		assert.Contains(t, string(text), "futex")
 	}
 
-	code, stdout, stderr = l.run("stacks", "--show", "stuck", "worker-1")
-	require.Zero(t, code, stderr)
+	stdout = l.ok("stacks", "--show", "stuck", "worker-1")
 	assert.Equal(t, 1, strings.Count(stdout, "What "), stdout)
 	assert.Contains(t, stdout, "What worker-1 was doing")
 	assert.Equal(t, 1, strings.Count(stdout, "in waits_for_its_peers"), "only what was said now: %s", stdout)
 
-	code, stdout, stderr = l.run("stacks", "--json", "stuck", "chief-0")
-	require.Zero(t, code, stderr)
+	stdout = l.ok("stacks", "--json", "stuck", "chief-0")
 	var out struct {
 		RunID  string `json:"run_id"`
 		Stacks []struct{ Task, Host, File string }
@@ -103,19 +97,15 @@ func TestStacksOnRequest(t *testing.T) {
 	assert.NotEmpty(t, out.Stacks[0].Host)
 	assert.FileExists(t, out.Stacks[0].File)
 
-	code, _, stderr = l.run("stacks", "stuck", "worker-9")
+	code, _, stderr := l.run("stacks", "stuck", "worker-9")
 	assert.NotZero(t, code)
 	assert.Contains(t, stderr, "worker-9")
 	assert.Len(t, programs(t, l), 3, "nobody has ended of it")
 
 	p.Kill(syscall.SIGINT)
 	assert.Equal(t, 130, p.ExitCode())
-	code, stdout, stderr = l.run("stacks", "--last", "chief-0")
-	assert.Zero(t, code, stderr)
-	assert.Contains(t, stdout, "stacks-", "what was captured is kept")
-	code, _, stderr = l.run("stacks", "stuck", "worker-9")
-	assert.Equal(t, 125, code)
-	assert.Contains(t, stderr, "has ended, and this machine has no stacks of it")
+	assert.Contains(t, l.ok("stacks", "--last", "chief-0"), "stacks-", "what was captured is kept")
+	assert.Contains(t, l.fails(125, "stacks", "stuck", "worker-9"), "has ended, and this machine has no stacks of it")
 }
 
 func TestStacksOfATaskThatHasEnded(t *testing.T) {
@@ -129,8 +119,7 @@ func TestStacksOfATaskThatHasEnded(t *testing.T) {
 		code, stdout, stderr := l.run("stacks", "half", "worker-0")
 		return code == 125 && stdout == "" && strings.Contains(stderr, "worker-0 has ended")
 	})
-	code, stdout, stderr := l.run("stacks", "half")
-	require.Zero(t, code, stderr)
+	stdout := l.ok("stacks", "half")
 	assert.Regexp(t, `\(rank 0\) +has ended\n`, stdout)
 	assert.Regexp(t, `\(rank 1\) +sleeps in sleep`, stdout)
 	p.Kill(syscall.SIGINT)
@@ -145,60 +134,19 @@ func TestStacksOnTimeout(t *testing.T) {
 	code, stdout, stderr := l.run("run", "--json", "--timeout", "8s", "--task", "chief=1", "--task", "worker=2",
 		"--env", l.mark, "--", "python3", "-c", stuck)
 	require.Equal(t, 124, code, stderr)
-	var r spec.RunResult
-	require.NoError(t, json.Unmarshal([]byte(stdout), &r), stdout)
+	r := must.JSON[spec.RunResult](t, stdout)
 	require.Len(t, r.Tasks, 3)
 	require.NotNil(t, r.Stacks)
 	assert.Equal(t, 3, r.Stacks.Total)
 	assert.Contains(t, strings.Join(outcome.Lines(&r, outcome.Options{}), "\n")+"\n", r.Stacks.String()+"\n")
 	for _, task := range r.Tasks {
 		require.NotEmpty(t, task.StacksFile, task.Name)
-		text, err := os.ReadFile(task.StacksFile)
-		require.NoError(t, err)
+		text := must.Get(os.ReadFile(task.StacksFile))(t)
 		assert.Contains(t, string(text), "What "+task.Name+" was doing")
 		assert.Contains(t, string(text), "in waits_for_its_peers", "the module was asked")
 		assert.Contains(t, string(text), "futex", "it was still there")
 		assert.Equal(t, spec.CauseTimeout, task.Exit.Cause)
 	}
-	assert.Empty(t, programs(t, l))
-}
-
-// A run that keeps no files has its stacks captured all the same.
-func TestStacksOnTimeoutWithoutLogs(t *testing.T) {
-	takesLong(t)
-	t.Parallel()
-	l := newLocal(t)
-	code, stdout, stderr := l.run("run", "--json", "--timeout", "2s", "-n", "2", "--log-dir", spec.NullDir,
-		"--env", l.mark, "--", "sleep", "1000")
-	require.Equal(t, 124, code, stderr)
-	var r spec.RunResult
-	require.NoError(t, json.Unmarshal([]byte(stdout), &r), stdout)
-	for _, task := range r.Tasks {
-		require.NotEmpty(t, task.StacksFile, task.Name)
-		text, err := os.ReadFile(task.StacksFile)
-		require.NoError(t, err)
-		assert.Contains(t, string(text), ": sleep 1000\n")
-	}
-}
-
-// A stopped process does not hold up the end of the run.
-func TestStacksOnTimeoutOfAStoppedProcess(t *testing.T) {
-	takesLong(t)
-	t.Parallel()
-	l := newLocal(t)
-	p := l.start("run", "--json", "--timeout", "4s", "-n", "2", "--env", l.mark, "--", "python3", "-c", stuck)
-	harness.Eventually(t, "both have started", func() bool { return len(programs(t, l)) == 2 })
-	require.NoError(t, syscall.Kill(programs(t, l)[0], syscall.SIGSTOP))
-	require.Equal(t, 124, p.ExitCode(), p.Stderr())
-	var r spec.RunResult
-	require.NoError(t, json.Unmarshal([]byte(p.Stdout()), &r), p.Stdout())
-	stopped := 0
-	for _, task := range r.Tasks {
-		text, err := os.ReadFile(task.StacksFile)
-		require.NoError(t, err)
-		stopped += strings.Count(string(text), "\nstopped (T), parent")
-	}
-	assert.Equal(t, 1, stopped)
 	assert.Empty(t, programs(t, l))
 }
 

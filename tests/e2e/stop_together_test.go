@@ -18,6 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -46,8 +47,7 @@ func (f *fixture) letEnd(name string, tasks ...string) {
 // clusterrun runs a command that has to succeed.
 func (f *fixture) clusterrun(args ...string) string {
 	f.t.Helper()
-	code, stdout, stderr := f.CLI(f.t, args...)
-	require.Zero(f.t, code, stdout+stderr)
+	stdout := f.OK(f.t, args...)
 	return stdout
 }
 
@@ -84,13 +84,10 @@ func TestStopTogether(t *testing.T) {
 		out = f.clusterrun("status", run.GetID())
 		assert.Contains(t, out, "\nstopping together: an operator asked all tasks to stop: the machine is needed (")
 		assert.Contains(t, out, " left)")
-		var status starter.Status
-		require.NoError(t, json.Unmarshal([]byte(f.clusterrun("status", "--json", run.GetID())), &status))
+		status := must.JSON[starter.Status](t, f.clusterrun("status", "--json", run.GetID()))
 		require.NotNil(t, status.Stopping)
 		assert.Equal(t, 2*time.Minute, status.Stopping.Deadline.Sub(status.Stopping.Asked))
-		code, _, stderr := f.CLI(t, "start", run.GetID(), "worker-7")
-		assert.Equal(t, 125, code)
-		assert.Contains(t, stderr, "the tasks are stopping gracefully; no tasks are started unless the stop is cancelled")
+		assert.Contains(t, f.Fails(t, 125, "start", run.GetID(), "worker-7"), "the tasks are stopping gracefully; no tasks are started unless the stop is cancelled")
 		for _, task := range three {
 			assert.Equal(t, spec.TaskRunning, f.state(run, task))
 		}
@@ -103,9 +100,7 @@ func TestStopTogether(t *testing.T) {
 			assert.Equal(t, spec.CauseCompleted, task.Exit.Cause, task.Name)
 		}
 		assert.Contains(t, f.clusterrun("status", run.GetID()), "An operator asked all tasks to stop: the machine is needed")
-		code, _, stderr = f.CLI(t, "stop", "--graceful", run.GetID())
-		assert.Equal(t, 125, code)
-		assert.Contains(t, stderr, "has ended")
+		assert.Contains(t, f.Fails(t, 125, "stop", "--graceful", run.GetID()), "has ended")
 	})
 
 	t.Run("CO-06 SEED-61 stragglers are named and stopped", func(t *testing.T) {
@@ -133,8 +128,7 @@ func TestStopTogether(t *testing.T) {
 		f.t = t
 		run := f.stopRun("ignored", &spec.RunSpec{Tasks: groups(), StopTogether: spec.StopTogether{Grace: spec.DurationOf(0), IgnoreLiveTasks: true}}, three...)
 		f.clusterrun("stop", "--graceful", run.GetID())
-		code, stdout, stderr := f.CLI(t, "wait", run.GetID())
-		assert.Zero(t, code, stdout+stderr)
+		_, stderr := f.Succeeds(t, "wait", run.GetID())
 		assert.Contains(t, stderr, "Coordinator stopped with tasks still running: worker-0 worker-1 ps-0")
 	})
 
@@ -144,8 +138,7 @@ func TestStopTogether(t *testing.T) {
 		f.clusterrun("stop", "--graceful", "--error", "the data is wrong", "--kind", "ValueError", run.GetID())
 		f.clusterrun("stop", "--graceful", "--error", "too late", run.GetID())
 		f.letEnd("error", three...)
-		code, _, stderr := f.CLI(t, "wait", run.GetID())
-		assert.Equal(t, 1, code)
+		stderr := f.Fails(t, 1, "wait", run.GetID())
 		assert.Contains(t, stderr, "An operator asked all tasks to stop, because of an error: ValueError: the data is wrong")
 		assert.NotContains(t, stderr, "too late")
 		assert.Equal(t, spec.ErrSubprocess, f.result(run).ErrorType)
@@ -153,8 +146,7 @@ func TestStopTogether(t *testing.T) {
 		run = f.stopRun("clean", &spec.RunSpec{Tasks: groups()}, three...)
 		f.clusterrun("stop", "--graceful", "--kind", "StopIteration", run.GetID())
 		f.letEnd("clean", three...)
-		code, _, stderr = f.CLI(t, "wait", run.GetID())
-		assert.Zero(t, code, stderr)
+		_, stderr = f.Succeeds(t, "wait", run.GetID())
 		assert.Contains(t, stderr, "An operator asked all tasks to stop: StopIteration (a clean stop)")
 	})
 
@@ -228,17 +220,13 @@ until [ -e $DIR/$NAME-$n ]; do nap; done; [ $n = 3 ]`
 
 	t.Run("what cannot be is refused", func(t *testing.T) {
 		f.t = t
-		code, _, stderr := f.CLI(t, "stop", "--graceful", "no-such-run")
-		assert.Equal(t, 125, code)
-		assert.Contains(t, stderr, "no run \"no-such-run\"")
+		assert.Contains(t, f.Fails(t, 125, "stop", "--graceful", "no-such-run"), "no run \"no-such-run\"")
 		run := f.stopRun("over", &spec.RunSpec{Stop: spec.Stop{Grace: spec.DurationOf(time.Hour)}, Tasks: []spec.TaskGroup{
 			group("worker", 1, `trap '' TERM; `+upTo), group("ps", 1, upTo+`; exit 3`)}}, "worker-0", "ps-0")
 		f.letEnd("over", "ps-0")
 		harness.Eventually(t, "worker-0 is being stopped", func() bool { return f.state(run, "worker-0") == spec.TaskStopping })
 		for flag, want := range map[string]string{"--graceful": "the run is ending, and its tasks are being stopped", "--cancel": "no stop to cancel"} {
-			code, _, stderr := f.CLI(t, "stop", flag, run.GetID())
-			assert.Equal(t, 125, code)
-			assert.Contains(t, stderr, want)
+			assert.Contains(t, f.Fails(t, 125, "stop", flag, run.GetID()), want)
 		}
 		f.letEnd("over", "worker-0")
 		assert.Equal(t, 3, f.result(run).ExitCode)
@@ -293,7 +281,7 @@ func TestRunReportsAStopTogether(t *testing.T) {
 	s := harness.StartServer(t, "--headless")
 	dir := t.TempDir()
 	p := s.StartCLI(t, "run", "--id", "reported", "--dir", dir, "--state-dir", filepath.Join(dir, "state"), "-n", "2", "--ignore-live-tasks", "--graceful-timeout", "300ms", "--",
-		"bash", "-c", `echo up; trap 'exit 0' TERM; while :; do sleep 0.05; done`)
+		"bash", "-c", harness.Napping(`echo up; trap 'exit 0' TERM; while :; do nap; done`))
 	harness.Eventually(t, "both are up", func() bool { return strings.Count(p.Stdout(), "up") == 2 })
 	code, out, errOut := s.CLI(t, "stop", "--graceful", "--reason", "enough", "reported")
 	require.Zero(t, code, out+errOut)

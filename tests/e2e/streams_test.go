@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // Output of a program is shown, kept and quoted in the report, independent of how it opens its
@@ -33,15 +34,14 @@ func TestNothingThatIsWrittenIsLost(t *testing.T) {
 	assert.Equal(t, want.String(), logged)
 
 	p := l.start("run", "--id", "renamed", "-n", "1", "--log-dir", "logs", "--", "bash", "-c",
-		`for i in $(seq 30); do echo line $i; if [ $((i % 10)) = 0 ]; then until [ -e go-$i ]; do sleep 0.01; done; fi; done`)
+		harness.Napping(`for i in $(seq 30); do echo line $i; if [ $((i % 10)) = 0 ]; then until [ -e go-$i ]; do nap; done; fi; done`))
 	for i, replace := range []func(path string) error{func(path string) error { return os.Rename(path, path+".1") }, os.Remove, nil} {
 		last := (i + 1) * 10
 		harness.Eventually(t, "the console shows what came before", func() bool {
 			return strings.Contains(p.Stdout(), fmt.Sprintf("line %d\n", last))
 		})
 		if replace != nil {
-			paths, err := filepath.Glob(filepath.Join(l.home, "logs/renamed/*/attempt_0/0/stdout.log"))
-			require.NoError(t, err)
+			paths := must.Get(filepath.Glob(filepath.Join(l.home, "logs/renamed/*/attempt_0/0/stdout.log")))(t)
 			require.Len(t, paths, 1)
 			require.NoError(t, replace(paths[0]))
 		}
@@ -70,15 +70,12 @@ func TestTheLastLinesOfWhatGoesToNoFile(t *testing.T) {
 	assert.Equal(t, "out\n", stdout)
 	assert.Contains(t, "\n"+stderr, "\nFATAL: y\n")
 	assert.Contains(t, stderr, "\n      FATAL: y\n")
-	code, stdout, stderr = l.run("logs", "--last")
-	require.Zero(t, code, stderr)
+	stdout, stderr = l.succeeds("logs", "--last")
 	assert.Equal(t, "[default-0]:   out\n", stdout)
 	assert.Equal(t, "[default-0]:   FATAL: y\n", stderr)
 
-	code, _, stderr = l.run("run", "-n", "1", "true")
-	require.Zero(t, code, stderr)
-	code, _, stderr = l.run("logs", "--last")
-	require.Zero(t, code, stderr)
+	l.ok("run", "-n", "1", "true")
+	_, stderr = l.succeeds("logs", "--last")
 	assert.Contains(t, stderr, "has written nothing yet")
 }
 

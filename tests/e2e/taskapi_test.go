@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -80,11 +81,9 @@ tasks:
 	assert.Equal(t, "bash-0", info.Task)
 	assert.Equal(t, 4, info.Rank)
 	assert.Equal(t, 5, info.WorldSize)
-	cluster, err := os.ReadFile(filepath.Join(l.home, "cluster.json"))
-	require.NoError(t, err)
+	cluster := must.Get(os.ReadFile(filepath.Join(l.home, "cluster.json")))(t)
 	assert.Contains(t, string(cluster), info.Address)
-	sockets, err := filepath.Glob(filepath.Join(l.home, ".local/state/clusterrun/runs/*"))
-	require.NoError(t, err)
+	sockets := must.Get(filepath.Glob(filepath.Join(l.home, ".local/state/clusterrun/runs/*")))(t)
 	assert.Empty(t, sockets, "nothing is left")
 }
 
@@ -105,8 +104,7 @@ train(7)
 	require.NotNil(t, r.FirstFailure)
 	assert.Equal(t, "ValueError: rate 7 is too large", r.FirstFailure.Message)
 	assert.Empty(t, r.Tasks[0].Value)
-	b, err := os.ReadFile(r.FirstFailure.ErrorFile)
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(r.FirstFailure.ErrorFile))(t)
 	var file struct {
 		Message struct {
 			Message   string
@@ -118,7 +116,7 @@ train(7)
 	}
 	require.NoError(t, json.Unmarshal(b, &file))
 	assert.Contains(t, file.Message.ExtraInfo.Stack, "in train\n")
-	_, err = strconv.Atoi(file.Message.ExtraInfo.Timestamp)
+	_, err := strconv.Atoi(file.Message.ExtraInfo.Timestamp)
 	assert.NoError(t, err)
 
 	code, r, _ = l.json("-n", "1", "--", "bash", "-c", `"$CR" task error --kind IOError 'disk full'; exit 3`)
@@ -131,7 +129,7 @@ train(7)
 	assert.Equal(t, "1", string(r.Tasks[0].Value))
 }
 
-// A barrier that cannot be released any more ends the wait of all tasks with its reason.
+// A barrier that can no longer be released ends the wait of all tasks with its reason.
 func TestABrokenBarrier(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -141,28 +139,18 @@ func TestABrokenBarrier(t *testing.T) {
 	assert.Contains(t, stderr, "worker-2 exited with exit code 7")
 
 	_, _, stderr = l.json("-n", "2", "--", "bash", "-c",
-		`if [ $RANK = 0 ]; then "$CR" task barrier --local --timeout 200ms x; echo "code $?" >&2; touch done; fi; until [ -e done ]; do sleep 0.05; done`)
+		harness.Napping(`if [ $RANK = 0 ]; then "$CR" task barrier --local --timeout 200ms x; echo "code $?" >&2; touch done; fi; until [ -e done ]; do nap; done`))
 	assert.Contains(t, stderr, "code 124")
 	assert.Contains(t, stderr, "worker-1 did not arrive within 2")
 }
 
-func TestWithoutAHost(t *testing.T) {
+// A run that keeps no files has the rest.
+func TestWithoutFiles(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
-	for _, args := range [][]string{{"barrier"}, {"result", "1"}, {"error", "x"}, {"progress", "1"}, {"cluster"}, {"restart-count"}} {
-		code, _, stderr := l.run(append([]string{"task"}, args...)...)
-		assert.Equal(t, 2, code, args)
-		assert.Contains(t, stderr, "CLUSTERRUN_SOCKET is not set")
-	}
-	code, _, stderr := l.run("task", "result", "not json")
-	assert.Equal(t, 2, code)
-	assert.Contains(t, stderr, "not one JSON value")
-
-	// A run that keeps no files has the rest.
-	_, _, stderr = l.json("-n", "1", "--log-dir", "/dev/null", "--", "bash", "-c",
+	_, _, stderr := l.json("-n", "1", "--log-dir", "/dev/null", "--", "bash", "-c",
 		`"$CR" task result 1 2> refused; echo $? >> refused; "$CR" task barrier && "$CR" task progress 1; echo $? >> refused`)
-	b, err := os.ReadFile(filepath.Join(l.home, "refused"))
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(filepath.Join(l.home, "refused")))(t)
 	assert.Contains(t, string(b), "the run keeps no files", stderr)
 	assert.Contains(t, string(b), "\n125\n0\n")
 }
@@ -173,8 +161,7 @@ func TestTheTemporalSideIsKilledAtABarrier(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	cr := harness.Clusterrun(t)
-	python, err := exec.LookPath("python3")
-	require.NoError(t, err)
+	python := must.Get(exec.LookPath("python3"))(t)
 	module := filepath.Join(harness.Root(), "activities/tasks/python")
 	run := f.start(&spec.RunSpec{Env: spec.EnvOf(map[string]string{"CR": cr, "PYTHONPATH": module, "PYTHONDONTWRITEBYTECODE": "1"}), Tasks: []spec.TaskGroup{
 		group("worker", 2, `echo $$ > $DIR/started-$CLUSTERRUN_TASK_INDEX; "$CR" task barrier --local x && "$CR" task barrier --local x && "$CR" task result '"met"'`),
@@ -221,13 +208,13 @@ func TestARestartedTaskAtABarrier(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
 	code, r, stderr := l.json("-n", "2", "--max-restarts", "3", "--", "bash", "-c",
-		`wait_for() { until [ -e $1 ]; do sleep 0.05; done; }
+		harness.Napping(`wait_for() { until [ -e $1 ]; do nap; done; }
 		if [ $RANK = 1 ]; then wait_for again; fi
 		if [ $RANK = 0 ]; then
 			if [ "$("$CR" task restart-count)" = 0 ]; then "$CR" task barrier --local x & sleep 0.5; kill -9 $$; fi
 			touch again
 		fi
-		"$CR" task barrier --local x && "$CR" task result "$RANK"`)
+		"$CR" task barrier --local x && "$CR" task result "$RANK"`))
 	require.Zero(t, code, stderr)
 	assert.Len(t, r.Tasks[0].Exits, 2)
 	assert.Equal(t, "1", string(r.Tasks[1].Value))
@@ -238,7 +225,7 @@ func TestProgressIsSeen(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
 	p := l.start("run", "--id", "steps", "-n", "2", "--auto-restart", "--env", l.mark, "--env", "CR="+harness.Clusterrun(t), "--", "bash", "-c",
-		`[ $RANK$CLUSTERRUN_RESTART_COUNT != 10 ] || exit 3; "$CR" task progress $((RANK + 1)) 4 $'\e[31mloss\e[0m\n0.'"$RANK"$'\a'; until [ -e done ]; do sleep 0.05; done`)
+		harness.Napping(`[ $RANK$CLUSTERRUN_RESTART_COUNT != 10 ] || exit 3; "$CR" task progress $((RANK + 1)) 4 $'\e[31mloss\e[0m\n0.'"$RANK"$'\a'; until [ -e done ]; do nap; done`))
 	harness.Eventually(t, "status has it", func() bool {
 		code, stdout, _ := l.run("status", "steps")
 		return code == 0 && strings.Contains(stdout, "PROGRESS") &&
@@ -324,15 +311,13 @@ esac`)
 	assert.Zero(t, code, stderr)
 	assert.Empty(t, r.Tasks[0].Value)
 	assert.Contains(t, r.LeftOut.Values, "worker-0")
-	b, err := os.ReadFile(filepath.Join(r.Tasks[0].Exit.LogDir, "result.json"))
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile(filepath.Join(r.Tasks[0].Exit.LogDir, "result.json")))(t)
 	assert.Equal(t, largest, string(b))
 }
 
 func compacted(t *testing.T, value json.RawMessage) string {
 	t.Helper()
-	b, err := json.Marshal(value)
-	require.NoError(t, err)
+	b := must.Get(json.Marshal(value))(t)
 	return string(b)
 }
 
@@ -353,7 +338,6 @@ def train():
 train()`)
 	assert.Equal(t, 1, code, stderr)
 	assert.True(t, strings.HasPrefix(r.FirstFailure.Message, "ValueError: startxxx"), "%.100q", r.FirstFailure.Message)
-	info, err := os.Stat(r.FirstFailure.ErrorFile)
-	require.NoError(t, err)
+	info := must.Get(os.Stat(r.FirstFailure.ErrorFile))(t)
 	assert.Less(t, info.Size(), int64(1<<20))
 }

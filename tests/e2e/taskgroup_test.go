@@ -14,6 +14,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -56,8 +57,7 @@ func (f *fixture) endFirst(restarts, code int) {
 // groups returns the open groups of a run.
 func (f *fixture) groups(run *starter.Run) []string {
 	f.t.Helper()
-	d, err := f.client.DescribeWorkflowExecution(f.t.Context(), run.ID, "")
-	require.NoError(f.t, err)
+	d := must.Get(f.client.DescribeWorkflowExecution(f.t.Context(), run.ID, ""))(f.t)
 	var ids []string
 	for _, c := range d.GetPendingChildren() {
 		if c.GetWorkflowTypeName() == spec.GroupWorkflowType && c.GetRunId() != "" {
@@ -86,9 +86,7 @@ func TestALargeRun(t *testing.T) {
 	f.endFirst(0, 3)
 	var status *starter.Status
 	harness.Eventually(t, "the first was started again, and the host workers tell of all", func() bool {
-		var err error
-		status, err = run.Status(t.Context())
-		require.NoError(t, err)
+		status = must.Get(run.Status(t.Context()))(t)
 		for _, task := range status.Tasks {
 			if task.PID == 0 || (task.Type == "first") != (task.Restarts == 1) {
 				return false
@@ -138,8 +136,7 @@ func TestALargeGroupIsStartedAgain(t *testing.T) {
 	require.Len(t, f.groups(run), 2)
 	f.endFirst(0, 3)
 	harness.Eventually(t, "the next generation runs", func() bool {
-		status, err := run.Status(t.Context())
-		require.NoError(t, err)
+		status := must.Get(run.Status(t.Context()))(t)
 		return status.Generation == 1 && status.State == spec.RunRunning
 	})
 	for _, pid := range f.sleeping(many - 1) {

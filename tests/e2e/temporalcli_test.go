@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -21,8 +22,7 @@ func TestTemporalCLI(t *testing.T) {
 	f := newFixture(t)
 	input := func(t *testing.T, s any) string {
 		path := filepath.Join(t.TempDir(), "run.json")
-		b, err := json.Marshal(s)
-		require.NoError(t, err)
+		b := must.Get(json.Marshal(s))(t)
 		require.NoError(t, os.WriteFile(path, b, 0o644))
 		return path
 	}
@@ -47,10 +47,8 @@ func TestTemporalCLI(t *testing.T) {
 			require.Zero(t, code, out)
 			f.file(id + "-0")
 			f.file(id + "-1")
-			code, out, errOut := f.CLI(t, "list", "--json")
-			require.Zero(t, code, errOut)
-			assert.Contains(t, out, `"tasks": "worker=2"`, "a list shows the run although its starter set no memo")
-			code, out, errOut = f.Temporal(t, "workflow", "reset", "--workflow-id", id, "--type", to, "--reason", "try")
+			assert.Contains(t, f.OK(t, "list", "--json"), `"tasks": "worker=2"`, "a list shows the run although its starter set no memo")
+			code, out, errOut := f.Temporal(t, "workflow", "reset", "--workflow-id", id, "--type", to, "--reason", "try")
 			require.Zero(t, code, out+errOut)
 		}
 		// The history before the reset stays, and its processes are taken over.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -107,8 +108,7 @@ func TestTop(t *testing.T) {
 	x.shows(`(?m)^ icanon\n(.*\n)*shell\$$`)
 	x.keys("clear; "+harness.Clusterrun(t)+" top iris-1; echo ended with $?; stty -a | grep -o ' -*icanon'", "Enter")
 	x.shows(`(?m)^worker-1 +running`)
-	shell, err := strconv.Atoi(strings.TrimSpace(x.do("display-message", "-p", "#{pane_pid}")))
-	require.NoError(t, err)
+	shell := must.Get(strconv.Atoi(strings.TrimSpace(x.do("display-message", "-p", "#{pane_pid}"))))(t)
 	programs := harness.Children(shell)
 	require.Len(t, programs, 1)
 	require.NoError(t, syscall.Kill(programs[0], syscall.SIGTERM))
@@ -120,8 +120,7 @@ func TestTop(t *testing.T) {
 	x.keys("q")
 	x.shows(`(?m)^shell\$$`)
 
-	code, _, stderr := f.CLI(t, "top")
-	assert.Equal(t, 2, code)
+	stderr := f.Fails(t, 2, "top")
 	assert.Contains(t, stderr, "top needs a terminal")
 	assert.Contains(t, stderr, "--json")
 }

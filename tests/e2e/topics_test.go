@@ -19,6 +19,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter/help"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -42,8 +43,7 @@ var fence = regexp.MustCompile("^```([a-z]*)(?: no-run=\"([^\"]+)\")?$")
 
 func blocksOf(t *testing.T, path string) (blocks []block) {
 	t.Helper()
-	page, err := os.ReadFile(path)
-	require.NoError(t, err)
+	page := must.Get(os.ReadFile(path))(t)
 	var open *block
 	for i, line := range strings.Split(string(page), "\n") {
 		switch {
@@ -173,8 +173,7 @@ func newWorkplace(t *testing.T) *workplace {
 	}
 	l := newLocal(t) // ends the server
 	w := &workplace{home: l.home}
-	fixtures, err := filepath.Abs("testdata/topics")
-	require.NoError(t, err)
+	fixtures := must.Get(filepath.Abs("testdata/topics"))(t)
 	path := []string{filepath.Join(fixtures, "bin"), filepath.Dir(harness.Clusterrun(t)), os.Getenv("PATH"), filepath.Join(harness.Root(), ".tools")}
 	w.env = harness.Env(w.home, "PATH="+strings.Join(path, ":"), "PROGRAM="+harness.Clusterrun(t),
 		"CLUSTERRUN_DEVSERVER="+harness.Devserver(t), "PYTHONDONTWRITEBYTECODE=1")

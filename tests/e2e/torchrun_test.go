@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -79,8 +80,7 @@ os.write(1, (json.dumps([sys.argv[1:], env]) + "\n").encode())`, "torchrun --npr
 		assert.Equal(t, "[rank0]: out\n", stdout)
 		code, stdout, _ = l.torchrun(script, "torchrun -t 1 --log-line-prefix-template '${hostname}:$rank ' train.py", "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE=no")
 		assert.Zero(t, code)
-		host, err := os.Hostname()
-		require.NoError(t, err)
+		host := must.Get(os.Hostname())(t)
 		assert.Equal(t, host+":0 out\n", stdout)
 	})
 
@@ -162,8 +162,7 @@ s = socket.create_server((os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT
 os.write(1, (os.environ["TORCHELASTIC_USE_AGENT_STORE"] + "\n").encode())`, "torchrun --no-agent-store train.py")
 		assert.Zero(t, code)
 		assert.Equal(t, "False\n", stdout)
-		taken, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
+		taken := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 		defer taken.Close()
 		_, port, _ := net.SplitHostPort(taken.Addr().String())
 		code, _, stderr = l.torchrun("", "torchrun --master-port "+port+" train.py")
@@ -182,8 +181,7 @@ os.write(1, (os.environ["TORCHELASTIC_USE_AGENT_STORE"] + "\n").encode())`, "tor
 	t.Run("the result as JSON", func(t *testing.T) {
 		p := l.start("--json", "torchrun", "--no-python", "false")
 		assert.Equal(t, 1, p.ExitCode())
-		var r spec.RunResult
-		require.NoError(t, json.Unmarshal([]byte(p.Stdout()), &r))
+		r := must.JSON[spec.RunResult](t, p.Stdout())
 		assert.Equal(t, 1, r.ExitCode)
 	})
 }
@@ -196,8 +194,7 @@ func TestTorchrunTrains(t *testing.T) {
 		t.Skip("PyTorch is not installed (Debian: python3-torch)")
 	}
 	l := newLocal(t)
-	readme, err := os.ReadFile(filepath.Join(harness.Root(), "starter/examples/ddp/README.md"))
-	require.NoError(t, err)
+	readme := must.Get(os.ReadFile(filepath.Join(harness.Root(), "starter/examples/ddp/README.md")))(t)
 	_, line, found := strings.Cut(string(readme), "\n    clusterrun torchrun ")
 	require.True(t, found)
 	line, _, _ = strings.Cut(line, "\n")

@@ -16,6 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -179,8 +180,7 @@ clusterrun.serve()
 func TestUpgradesUnderOpenBarriersAndClosures(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
-	code, _, stderr := l.run("worker", "--detach", "--slots", "20")
-	require.Zero(t, code, stderr)
+	l.ok("worker", "--detach", "--slots", "20")
 	defer l.endBackgroundWorker()
 	_, dir, _ := l.run("task", "python", "--dir")
 	const tasks, closures = 6, 8
@@ -190,8 +190,7 @@ func TestUpgradesUnderOpenBarriersAndClosures(t *testing.T) {
 		require.Zero(t, code, stderr)
 	}
 	for i := range closures {
-		code, _, stderr := l.run("call", "serves", "square", strconv.Itoa(i))
-		require.Zero(t, code, stderr)
+		l.ok("call", "serves", "square", strconv.Itoa(i))
 	}
 	calls := func() []string {
 		text, _ := os.ReadFile(filepath.Join(l.home, "calls"))
@@ -204,10 +203,8 @@ func TestUpgradesUnderOpenBarriersAndClosures(t *testing.T) {
 	})
 	pids := func() (all []int) {
 		for _, id := range []string{"meets", "serves"} {
-			code, out, stderr := l.run("status", "--json", id)
-			require.Zero(t, code, stderr)
-			var s starter.Status
-			require.NoError(t, json.Unmarshal([]byte(out), &s))
+			out := l.ok("status", "--json", id)
+			s := must.JSON[starter.Status](t, out)
 			for _, task := range s.Tasks {
 				assert.Zero(t, task.Restarts)
 				all = append(all, task.PID)
@@ -223,25 +220,20 @@ func TestUpgradesUnderOpenBarriersAndClosures(t *testing.T) {
 	same := func() bool { return slices.Equal(before, pids()) }
 
 	for range 2 {
-		code, _, stderr := l.run("worker", "upgrade")
-		require.Zero(t, code, stderr)
+		_, stderr := l.succeeds("worker", "upgrade")
 		assert.Contains(t, stderr, strconv.Itoa(2*tasks)+" processes continue")
 	}
 	harness.Eventually(t, "the same processes are known again", same)
 
 	l.goOn()
-	code, _, stderr = l.run("wait", "meets")
-	assert.Zero(t, code, stderr)
+	l.ok("wait", "meets")
 	for i := range closures {
-		code, value, stderr := l.run("call", "get", "serves", strconv.Itoa(i+1))
-		require.Zero(t, code, stderr)
-		assert.Equal(t, strconv.Itoa(i*i)+"\n", value)
+		assert.Equal(t, strconv.Itoa(i*i)+"\n", l.ok("call", "get", "serves", strconv.Itoa(i+1)))
 	}
 	called := calls()
 	slices.Sort(called)
 	assert.Equal(t, []string{"0", "1", "2", "3", "4", "5", "6", "7"}, called, "each once")
 	assert.Equal(t, before[tasks:], pids()[tasks:])
-	code, _, stderr = l.run("stop", "serves")
-	assert.Zero(t, code, stderr)
+	l.ok("stop", "serves")
 	_, _, _ = l.run("wait", "serves")
 }

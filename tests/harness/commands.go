@@ -6,15 +6,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// OK runs a clusterrun command that has to succeed, and returns its stdout.
-func (s *Server) OK(t testing.TB, args ...string) (stdout string) {
+// Succeeds runs a clusterrun command that must succeed, and returns its output.
+func (s *Server) Succeeds(t testing.TB, args ...string) (stdout, stderr string) {
 	t.Helper()
 	code, stdout, stderr := s.CLI(t, args...)
 	require.Zero(t, code, "%q\n%s%s", args, stdout, stderr)
+	return stdout, stderr
+}
+
+// OK is Succeeds for commands whose stderr does not matter.
+func (s *Server) OK(t testing.TB, args ...string) (stdout string) {
+	t.Helper()
+	stdout, _ = s.Succeeds(t, args...)
 	return stdout
 }
 
-// Fails runs a clusterrun command that has to end with the exit code, and returns its stderr.
+// Fails runs a clusterrun command that must end with the exit code, and returns its stderr.
 func (s *Server) Fails(t testing.TB, want int, args ...string) (stderr string) {
 	t.Helper()
 	code, stdout, stderr := s.CLI(t, args...)
