@@ -125,6 +125,10 @@ in_debian = $(if $(DEBIAN),$(abspath .ci/in-debian) $(DEBIAN) $(abspath $(TOOLS)
 pytorch: build ## run PyTorch's own tests of its launcher, with clusterrun in the place of torchrun; DEBIAN=trixie takes PyTorch 2.6, and root
 	tests=$$($(in_debian) .ci/pytorch-tests $(TOOLS)/pytorch) && CLUSTERRUN_PYTORCH_TESTS=$$tests $(GO) test $(if $(DEBIAN),-exec '$(in_debian)') -count 1 -v -run '^TestPyTorch$$' ./tests/e2e
 
+.PHONY: postgresql
+postgresql: build $(TOOLS)/temporal $(TOOLS)/temporal-server $(TOOLS)/temporal-sql-tool ## run the test of Temporal's own server with PostgreSQL; CLUSTERRUN_BENCH_SERVER=postgresql make bench BENCH=Many measures it
+	$(GO) test -count 1 -v -run '^TestPostgreSQL$$' ./tests/e2e
+
 .PHONY: typescript
 typescript: build ## run the example in TypeScript with Temporal's SDK from npm
 	mkdir -p $(TOOLS)/typescript && cp starter/examples/typescript/package.json $(TOOLS)/typescript && npm install --no-audit --no-fund --prefix $(TOOLS)/typescript
@@ -152,6 +156,12 @@ tools: $(TOOLS)/temporal $(TOOLS)/gotestsum $(TOOLS)/golangci-lint $(TOOLS)/work
 $(TOOLS)/temporal:
 	@echo 'building the temporal CLI: about four minutes the first time'
 	GOBIN=$(abspath $(TOOLS)) $(GO) install -trimpath $(TEMPORAL_CLI)
+
+# In the version of the embedded server, with most of its packages as they are compiled for that.
+$(TOOLS)/temporal-server $(TOOLS)/temporal-sql-tool: deployments/devserver/go.mod
+	@mkdir -p $(TOOLS)
+	cp $< $(TOOLS)/temporal.mod && cp $(<:mod=sum) $(TOOLS)/temporal.sum
+	cd $(<D) && $(GO) build -modfile $(abspath $(TOOLS))/temporal.mod -mod=mod -ldflags '-s -w' -o $(abspath $@) go.temporal.io/server/cmd/$(if $(findstring sql,$@),tools/sql,server)
 
 $(TOOLS)/golangci-lint:
 	GOBIN=$(abspath $(TOOLS)) $(GO) install $(GOLANGCI_LINT)

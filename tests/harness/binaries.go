@@ -29,13 +29,22 @@ func Devserver(t testing.TB) string { return must(t, devserverOnce) }
 // only make builds it.
 func TemporalCLI(t testing.TB) string {
 	t.Helper()
-	for _, path := range []string{os.Getenv("CLUSTERRUN_TEMPORAL"), filepath.Join(Root(), ".tools", "temporal")} {
+	if path := os.Getenv("CLUSTERRUN_TEMPORAL"); path != "" {
 		if _, err := os.Stat(path); err == nil {
 			return path
 		}
 	}
-	t.Skip("the temporal CLI is not built: make tools")
-	return ""
+	return tool(t, "temporal", "make tools")
+}
+
+// tool is the path of a program that only make builds. Without it the test is skipped.
+func tool(t testing.TB, name, builtBy string) string {
+	t.Helper()
+	path := filepath.Join(Root(), ".tools", name)
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("%s is not built: %s", path, builtBy)
+	}
+	return path
 }
 
 func must(t testing.TB, f func() (string, error)) string {

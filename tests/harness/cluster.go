@@ -18,13 +18,17 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Server is an embedded Temporal server on a database file of its own.
+// Server is an embedded Temporal server on a database file of its own, or another one.
 type Server struct {
 	t       testing.TB
 	dir     string
 	process *Process
 	Address string
 	UI      string
+	// Database is nil if the server keeps its data in a file of its own.
+	Database *PostgreSQL
+	// start starts a server of [StartTemporal] again.
+	start func()
 }
 
 // StartServer starts one and waits until it serves.
@@ -88,9 +92,13 @@ func (s *Server) Freeze() (thaw func()) {
 	return thaw
 }
 
-// Restart starts a server that was killed on the same file and port.
+// Restart starts a server that was killed on the same database and port.
 func (s *Server) Restart() {
 	s.t.Helper()
+	if s.start != nil {
+		s.start()
+		return
+	}
 	_, port, _ := strings.Cut(s.Address, ":")
 	s.Start("--port", port, "--headless")
 }
@@ -103,6 +111,22 @@ func (s *Server) Empty() {
 	for _, f := range files {
 		require.NoError(s.t, os.Remove(f))
 	}
+}
+
+// DatabaseBytes returns the size of the server's database.
+func (s *Server) DatabaseBytes() (sum int64) {
+	s.t.Helper()
+	if s.Database != nil {
+		return s.Database.Bytes()
+	}
+	files, err := filepath.Glob(filepath.Join(s.dir, "temporal.db*"))
+	require.NoError(s.t, err)
+	for _, f := range files {
+		info, err := os.Stat(f)
+		require.NoError(s.t, err)
+		sum += info.Size()
+	}
+	return sum
 }
 
 // Client dials the server.

@@ -26,8 +26,15 @@ func StartDevServer(t testing.TB, dynamicConfig ...string) *Server {
 		argv = append(argv, "--dynamic-config-value", value)
 	}
 	s.process = Start(t, s.dir, Env(s.dir), argv...)
-	Eventually(t, "the development server serves", func() bool {
-		require.False(t, s.process.Exited(), "the server ended: %s", s.process.Stderr())
+	s.awaitHealth()
+	return s
+}
+
+// awaitHealth waits until the server serves.
+func (s *Server) awaitHealth() {
+	s.t.Helper()
+	Eventually(s.t, "the server serves", func() bool {
+		require.False(s.t, s.process.Exited(), "the server ended: %s", s.process.Stdout()+s.process.Stderr())
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		c, err := client.DialContext(ctx, client.Options{HostPort: s.Address, Logger: sdklog.NewStructuredLogger(discard())})
@@ -38,7 +45,6 @@ func StartDevServer(t testing.TB, dynamicConfig ...string) *Server {
 		_, err = c.CheckHealth(ctx, nil)
 		return err == nil
 	})
-	return s
 }
 
 // freePort returns a port that is free at the moment.
