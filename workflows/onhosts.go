@@ -43,7 +43,7 @@ func (c *hostCalls) answer(ctx workflow.Context, reach onHosts, before []string,
 		default:
 			slices.Sort(answer.Tasks)
 			answer.Tasks = slices.Compact(answer.Tasks)
-			done.SetValue(answer)
+			done.SetValue(answer.Bounded())
 		}
 	})
 }
@@ -79,7 +79,7 @@ func (c *hostCalls) captureStacks(q spec.StacksRequest, options activityOptions)
 // reach returns the function that carries out a request on the hosts of its tasks.
 func (c *hostCalls) reach(a lifecycle.Reach) onHosts {
 	if q, ok := a.Request.(spec.StacksRequest); ok {
-		return c.captureStacks(q, requesting)
+		return c.captureStacks(q, requesting(len(c.hosts)))
 	}
 	return c.ask(a.Activity, a.Tasks, partOf(a.Request))
 }
@@ -94,7 +94,7 @@ func partOf(q spec.TasksRequest) func(spec.Group, []string) any {
 // ask returns the function that executes an activity on the hosts of tasks.
 func (c *hostCalls) ask(activity string, tasks []string, in func(to spec.Group, tasks []string) any) onHosts {
 	return func(ctx workflow.Context) (spec.RequestAnswer, error) {
-		return together(c.askEach(ctx, activity, requesting, tasks, in))
+		return together(c.askEach(ctx, activity, requesting(len(c.hosts)), tasks, in))
 	}
 }
 

@@ -27,7 +27,7 @@ const (
 	crowds = 2500
 	// reserveTakes bounds one try at a reservation.
 	reserveTakes = 20 * time.Second
-	// reserveWait and reserveEach are for [reservesWithin] and [preparesWithin].
+	// reserveWait and reserveEach are for [reservesWithin], [preparesWithin] and [requesting].
 	reserveWait, reserveEach = 30 * time.Second, 100 * time.Millisecond
 	// shippingTakes bounds the transfer of a run's files to a host.
 	shippingTakes = 30 * time.Minute
@@ -150,15 +150,17 @@ func settling(ctx workflow.Context, queue string, givenUp time.Duration, s *spec
 	})
 }
 
-// requesting is for requests to tasks, which are short and useless if they come late.
-func requesting(ctx workflow.Context, queue, summary string) workflow.Context {
-	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		TaskQueue:              queue,
-		StartToCloseTimeout:    10 * time.Second,
-		ScheduleToCloseTimeout: time.Minute,
-		RetryPolicy:            every(time.Second),
-		Summary:                summary,
-	})
+// requesting is for requests to tasks on that many hosts, which are short and useless if they come late.
+func requesting(hosts int) activityOptions {
+	return func(ctx workflow.Context, queue, summary string) workflow.Context {
+		return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+			TaskQueue:              queue,
+			StartToCloseTimeout:    10 * time.Second,
+			ScheduleToCloseTimeout: time.Minute + time.Duration(hosts)*reserveEach,
+			RetryPolicy:            every(time.Second),
+			Summary:                summary,
+		})
+	}
 }
 
 // askingFirst is for CheckStart and Unreserve, whose callers wait for the answer.

@@ -5,6 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
@@ -305,8 +308,44 @@ type RequestAnswer struct {
 	// Through is a Unix socket of the command that started the run, if only that command has a
 	// connection to the host.
 	Through string `json:"through,omitempty"`
-	// Note says what the request did to the run if it reached no task.
+	// Note says what the request did to the run if it reached no task, or what the answer lacks.
 	Note string `json:"note,omitempty"`
+}
+
+// A server ends a run whose answer has more than 2 MiB.
+const (
+	maxAnswerFiles    = 1 << 20
+	maxAnswerProblems = 256 << 10
+)
+
+// Bounded returns the answer without the files and problems of further tasks, if there are too many
+// for the server; the note says so.
+func (a RequestAnswer) Bounded() RequestAnswer {
+	var left []string
+	size := 0
+	keep := slices.IndexFunc(a.Problems, func(p TaskProblem) bool {
+		size += len(p.Task) + len(p.Message)
+		return size > maxAnswerProblems
+	})
+	if keep >= 0 {
+		left = append(left, fmt.Sprintf("the problems of %d tasks", len(a.Problems)-keep))
+		a.Problems = a.Problems[:keep]
+	}
+	size = 0
+	files := make(map[string]string, len(a.Files))
+	for _, task := range slices.Sorted(maps.Keys(a.Files)) {
+		if size += len(task) + len(a.Files[task]); size <= maxAnswerFiles {
+			files[task] = a.Files[task]
+		}
+	}
+	if n := len(a.Files) - len(files); n > 0 {
+		left = append(left, fmt.Sprintf("the files of %d tasks", n))
+		a.Files = files
+	}
+	if len(left) > 0 {
+		a.Note = strings.Join(left, " and ") + " are left out of the answer; ask for fewer tasks"
+	}
+	return a
 }
 
 // TaskProblem is the reason why a request cannot be met for one of its tasks. A refusal has
