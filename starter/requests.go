@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
@@ -38,15 +39,27 @@ func (r *Run) Terminate(ctx context.Context, reason string) error {
 
 // Ask sends a request to a run, such as [spec.UpdateSignalTask], and waits for its answer.
 func Ask[Q spec.Request, A any](ctx context.Context, r *Run, u spec.Update[Q, A], q Q) (A, error) {
+	return ask(ctx, r, u, q, func(o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+		o.WaitForStage = client.WorkflowUpdateStageCompleted
+		return r.client.UpdateWorkflow(ctx, o)
+	})
+}
+
+// AskPatiently is [Ask] for a request that takes long if a run has many hosts. Only the time until
+// the run has accepted it is bounded, besides by ctx: a run that is executed does so at once.
+func AskPatiently[Q spec.Request, A any](ctx context.Context, accepted time.Duration, r *Run, u spec.Update[Q, A], q Q) (A, error) {
+	return ask(ctx, r, u, q, func(o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+		ctx, cancel := context.WithTimeout(ctx, accepted)
+		defer cancel()
+		o.WaitForStage = client.WorkflowUpdateStageAccepted
+		return r.client.UpdateWorkflow(ctx, o)
+	})
+}
+
+func ask[Q spec.Request, A any](ctx context.Context, r *Run, u spec.Update[Q, A], q Q, send func(client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error)) (A, error) {
 	var answer A
 	err := r.request(ctx, func(execution string) error {
-		handle, err := r.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-			WorkflowID:   r.ID,
-			RunID:        execution,
-			UpdateName:   u.Name,
-			Args:         []any{q},
-			WaitForStage: client.WorkflowUpdateStageCompleted,
-		})
+		handle, err := send(client.UpdateWorkflowOptions{WorkflowID: r.ID, RunID: execution, UpdateName: u.Name, Args: []any{q}})
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/mock"
@@ -15,6 +16,7 @@ import (
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/mocks"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
@@ -149,6 +151,15 @@ func TestRequestErrors(t *testing.T) {
 	c.On("UpdateWorkflow", mock.Anything, mock.Anything).Return(nil, refusal).Once()
 	_, err := starter.Ask(t.Context(), starter.Get(c, "iris-1", ""), spec.UpdateStartTask, spec.StartTaskRequest{Task: "worker-1"})
 	require.EqualError(t, err, "worker-1 is running; `clusterrun restart` restarts it")
+
+	// Until it has accepted the request, a run has less time than for its answer.
+	c.On("UpdateWorkflow", mock.Anything, mock.Anything).Run(func(args mock.Arguments) {
+		assert.Equal(t, client.WorkflowUpdateStageAccepted, args.Get(1).(client.UpdateWorkflowOptions).WaitForStage)
+		<-args.Get(0).(context.Context).Done()
+	}).Return(nil, context.DeadlineExceeded).Once()
+	_, err = starter.AskPatiently(t.Context(), time.Millisecond, starter.Get(c, "iris-1", ""), spec.UpdateSignalTask, spec.SignalRequest{})
+	var unanswered *starter.UnansweredError
+	require.ErrorAs(t, err, &unanswered)
 
 	problems := []spec.TaskProblem{{Task: "worker-9", Message: "worker-9 is not a task of this run"}}
 	refusal = temporal.NewNonRetryableApplicationError("worker-9 is not a task of this run", "InvalidRequest", nil, problems)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/clusterrun/clusterrun/starter"
@@ -12,6 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/report"
 	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // Stopped is the answer of a run to a request to stop.
@@ -79,7 +79,7 @@ func stopRuns(ctx context.Context, a *cli.App, runs []*starter.Run, stop stopFun
 }
 
 func ask(ctx context.Context, r *starter.Run, stop stopFunc) (Stopped, error) {
-	ctx, cancel := context.WithTimeout(ctx, cli.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, cli.AnswerTimeout)
 	defer cancel()
 	return stop(ctx, r)
 }
@@ -117,7 +117,7 @@ func stopAll(q spec.TerminateAllRequest) stopFunc {
 				nobodyAnswers(errUnexecuted)
 			}
 		}()
-		answer, err := starter.Ask(asking, r, spec.UpdateTerminateAll, q)
+		answer, err := starter.AskPatiently(asking, cli.RequestTimeout, r, spec.UpdateTerminateAll, q)
 		if context.Cause(asking) == errUnexecuted {
 			return endUnexecuted(ctx, r)
 		}
@@ -127,7 +127,7 @@ func stopAll(q spec.TerminateAllRequest) stopFunc {
 		s := Stopped{RunID: r.ID, State: "stopping", Tasks: answer.Tasks, line: "stopping: " + r.ID}
 		switch {
 		case len(answer.Tasks) > 0:
-			s.line += ": " + strings.Join(answer.Tasks, ", ")
+			s.line += ": " + shorten.List(answer.Tasks, cli.MostNamed)
 		case answer.Note != "":
 			s.line += ": " + answer.Note
 		}
@@ -160,7 +160,7 @@ func abandon(reason string) stopFunc {
 // stopGracefully asks the tasks of a run to stop, each by itself.
 func stopGracefully(q spec.TogetherRequest) stopFunc {
 	return func(ctx context.Context, r *starter.Run) (Stopped, error) {
-		s, err := starter.Ask(ctx, r, spec.UpdateStopTogether, q)
+		s, err := starter.AskPatiently(ctx, cli.RequestTimeout, r, spec.UpdateStopTogether, q)
 		line := fmt.Sprintf("stopping gracefully: %s: %s", r.ID, report.StoppingLine(s, time.Now()))
 		return Stopped{RunID: r.ID, State: "stopping", Stopping: &s, line: line}, err
 	}
@@ -169,7 +169,7 @@ func stopGracefully(q spec.TogetherRequest) stopFunc {
 // giveNotice gives the tasks of a run notice that they will be stopped.
 func giveNotice(q spec.NoticeRequest) stopFunc {
 	return func(ctx context.Context, r *starter.Run) (Stopped, error) {
-		s, err := starter.Ask(ctx, r, spec.UpdateNotice, q)
+		s, err := starter.AskPatiently(ctx, cli.RequestTimeout, r, spec.UpdateNotice, q)
 		if err != nil {
 			return Stopped{}, err
 		}
@@ -183,7 +183,7 @@ func giveNotice(q spec.NoticeRequest) stopFunc {
 
 // cancelStop withdraws such a request.
 func cancelStop(ctx context.Context, r *starter.Run) (Stopped, error) {
-	s, err := starter.Ask(ctx, r, spec.UpdateClearStop, spec.ClearStopRequest{})
+	s, err := starter.AskPatiently(ctx, cli.RequestTimeout, r, spec.UpdateClearStop, spec.ClearStopRequest{})
 	return Stopped{RunID: r.ID, State: "running", Stopping: &s, line: "continues: " + r.ID}, err
 }
 

@@ -13,10 +13,16 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/list"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// RequestTimeout is the longest time in which a run answers a request.
-const RequestTimeout = 15 * time.Second
+const (
+	// RequestTimeout is the longest time in which a run answers a request that concerns few of its
+	// tasks, and accepts any other.
+	RequestTimeout = 15 * time.Second
+	// AnswerTimeout is the longest time in which all hosts of a run carry out a request.
+	AnswerTimeout = 5 * time.Minute
+)
 
 // WithRun connects and calls do, which makes a request to a run. The context of do ends after
 // [RequestTimeout].
@@ -36,16 +42,19 @@ func Request[Q spec.TasksRequest](ctx context.Context, a *App, id, did string, t
 	if err := CheckTasks(tasks); err != nil {
 		return err
 	}
-	return WithRun(ctx, a, id, func(ctx context.Context, run *starter.Run) error {
-		return RequestOf(ctx, a, run, did, tasks, u, q)
-	})
+	c, _, err := a.DialExisting(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return RequestOf(ctx, a, starter.Get(c, id, ""), did, tasks, u, q)
 }
 
 // RequestOf is like [Request] for a run of a client.
 func RequestOf[Q spec.TasksRequest](ctx context.Context, a *App, run *starter.Run, did string, tasks []string, u spec.Update[Q, spec.RequestAnswer], q Q) error {
-	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
+	looking, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
-	names, err := TasksOf(ctx, run, tasks)
+	names, err := TasksOf(looking, run, tasks)
 	if err != nil {
 		return err
 	}
@@ -100,8 +109,10 @@ func NamesOfRanks(s *starter.Status, given []string) ([]string, error) {
 // repeats it for the others and adds the refusals to the problems of the answer. It returns an
 // error if the request succeeds for no task.
 func AskTasks[Q spec.TasksRequest](ctx context.Context, run *starter.Run, tasks []string, u spec.Update[Q, spec.RequestAnswer], q Q) (spec.RequestAnswer, error) {
+	ctx, cancel := context.WithTimeout(ctx, AnswerTimeout)
+	defer cancel()
 	return forTasks(tasks, func(tasks []string) (spec.RequestAnswer, error) {
-		return starter.Ask(ctx, run, u, q.For(tasks).(Q))
+		return starter.AskPatiently(ctx, RequestTimeout, run, u, q.For(tasks).(Q))
 	})
 }
 
@@ -131,6 +142,11 @@ func Messages(problems []spec.TaskProblem) string {
 	return strings.Join(lines, "\n")
 }
 
+// MostNamed is the largest number of tasks that an answer names; --json has all of them.
+const MostNamed = 20
+
+// PrintAnswer prints the tasks that a request reached. It returns an [*ExitError] if it was not met for
+// some.
 func PrintAnswer(a *App, id, did string, answer spec.RequestAnswer) error {
 	switch {
 	case a.Global.JSON:
@@ -144,7 +160,7 @@ func PrintAnswer(a *App, id, did string, answer spec.RequestAnswer) error {
 			return err
 		}
 	case len(answer.Tasks) > 0:
-		fmt.Fprintf(a.Out, "%s: %s\n", did, strings.Join(answer.Tasks, ", "))
+		fmt.Fprintf(a.Out, "%s: %s\n", did, shorten.List(answer.Tasks, MostNamed))
 	case answer.Note != "":
 		fmt.Fprintf(a.Out, "run %s: %s\n", id, answer.Note)
 	case len(answer.Problems) == 0:

@@ -23,10 +23,6 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// stacksTimeout is the longest time for a run to capture stacks. It is longer than for other
-// requests, because processes get time to answer.
-const stacksTimeout = 30 * time.Second
-
 // secondLook is the default time between two captures of stacks.
 const secondLook = time.Second
 
@@ -75,8 +71,6 @@ type stacksOfTask struct {
 }
 
 func stacks(ctx context.Context, a *cli.App, run *starter.Run, tasks []string, how stacksOptions) error {
-	ctx, cancel := context.WithTimeout(ctx, stacksTimeout)
-	defer cancel()
 	tasks, err := cli.TasksOf(ctx, run, tasks)
 	if err != nil {
 		return err
@@ -117,6 +111,9 @@ func stacks(ctx context.Context, a *cli.App, run *starter.Run, tasks []string, h
 	}
 	if err != nil {
 		return err
+	}
+	if answer.Note != "" {
+		a.Say("%s", answer.Note)
 	}
 	return cli.LeftOut(a, answer.Problems)
 }

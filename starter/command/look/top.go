@@ -318,9 +318,12 @@ func (l *topFetcher) end() {
 	l.followed, l.output, l.stop = top.Subject{}, nil, nil
 }
 
+// actTimeout is the longest time for a run to carry out an action.
+const actTimeout = 30 * time.Second
+
 // act carries out a confirmed action, and returns a message with its result.
 func (l *topFetcher) act(a top.Action) string {
-	ctx, cancel := context.WithTimeout(l.ctx, stacksTimeout)
+	ctx, cancel := context.WithTimeout(l.ctx, actTimeout)
 	defer cancel()
 	run := l.run(a.Run, a.Execution)
 	var tasks []string

@@ -56,12 +56,12 @@ type doing struct {
 
 // doingOf captures the stacks of a run. It returns no error if the run ends before it is done.
 func doingOf(ctx context.Context, r *starter.Run, s *starter.Status) (d doing, err error) {
-	ctx, cancel := context.WithTimeout(ctx, stacksTimeout)
+	ctx, cancel := context.WithTimeout(ctx, cli.AnswerTimeout)
 	defer cancel()
 	if d.barriers, err = r.Barriers(ctx); err != nil {
 		return d, err
 	}
-	answer, err := starter.Ask(ctx, r, spec.UpdateCaptureStacks, spec.StacksRequest{Again: spec.DurationOf(secondLook)})
+	answer, err := starter.AskPatiently(ctx, cli.RequestTimeout, r, spec.UpdateCaptureStacks, spec.StacksRequest{Again: spec.DurationOf(secondLook)})
 	var ended *starter.EndedError
 	switch {
 	case errors.As(err, &ended):
