@@ -17,6 +17,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
+	"github.com/clusterrun/clusterrun/activities/system/parallel"
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -372,20 +373,18 @@ func (s *Status) fillFromSpec(started *spec.RunSpec, err error) {
 
 // pending returns the open activities in the workflows of a run and of its groups.
 func (c *chain) pending(ctx context.Context, d *workflowservice.DescribeWorkflowExecutionResponse) ([]*workflowpb.PendingActivityInfo, error) {
-	pending := d.GetPendingActivities()
-	for _, child := range d.GetPendingChildren() {
-		if child.GetWorkflowTypeName() != spec.GroupWorkflowType || child.GetRunId() == "" {
-			continue
-		}
+	groups := slices.DeleteFunc(slices.Clone(d.GetPendingChildren()), func(child *workflowpb.PendingChildExecutionInfo) bool {
+		return child.GetWorkflowTypeName() != spec.GroupWorkflowType || child.GetRunId() == ""
+	})
+	of := make([][]*workflowpb.PendingActivityInfo, len(groups))
+	errs := make([]error, len(groups))
+	parallel.Each(16, groups, func(i int, child *workflowpb.PendingChildExecutionInfo) {
 		group, err := c.client.DescribeWorkflowExecution(ctx, child.GetWorkflowId(), child.GetRunId())
-		if isNotFound(err) {
-			continue
-		} else if err != nil {
-			return nil, err
+		if !isNotFound(err) {
+			of[i], errs[i] = group.GetPendingActivities(), err
 		}
-		pending = slices.Concat(pending, group.GetPendingActivities())
-	}
-	return pending, nil
+	})
+	return append(d.GetPendingActivities(), slices.Concat(of...)...), cmp.Or(errs...)
 }
 
 // merge adds facts from pending activities: the process and restarts of a task are in the
