@@ -64,8 +64,9 @@ type barrierWorkflow struct {
 	stopDeadline workflow.CancelFunc
 }
 
-func (b *barrierWorkflow) status() (spec.BarrierStatus, error) {
-	s := b.round.Status()
+// status answers [spec.QueryBarrier].
+func (b *barrierWorkflow) status(of []string) (spec.BarrierStatus, error) {
+	s := b.round.Status().Of(of)
 	s.Name, s.Round, s.Generation = b.in.Name, b.in.Round, b.in.Run.Generation
 	return s, nil
 }

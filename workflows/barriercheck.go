@@ -38,7 +38,7 @@ func (b *barrierWorkflow) startChecks(ctx workflow.Context) {
 	}
 	if b.checking {
 		for _, t := range b.round.Missing() {
-			if b.asked != nil && !slices.Contains(b.asked, t) {
+			if _, asked := slices.BinarySearch(b.asked, t); b.asked != nil && !asked {
 				b.stopCheck()
 				b.check(ctx)
 				return

@@ -83,13 +83,13 @@ func (s *Barriers) State(ctx context.Context, id string) (barriers.RoundState, e
 }
 
 // Status implements [barriers.Server].
-func (s *Barriers) Status(ctx context.Context, id string) (spec.BarrierStatus, error) {
+func (s *Barriers) Status(ctx context.Context, id string, of []string) (spec.BarrierStatus, error) {
 	var status spec.BarrierStatus
 	c, err := s.server.connected()
 	if err != nil {
 		return status, err
 	}
-	v, err := c.QueryWorkflow(ctx, id, "", spec.QueryBarrier)
+	v, err := c.QueryWorkflow(ctx, id, "", spec.QueryBarrier, of)
 	if err == nil {
 		err = v.Get(&status)
 	}

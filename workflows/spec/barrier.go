@@ -129,7 +129,7 @@ type BarrierRefusal struct {
 	Why  BarrierRefusalWhy `json:"why"`
 }
 
-// BarrierStatus is the answer of [QueryBarrier].
+// BarrierStatus is the answer of [QueryBarrier], which takes a list of tasks; see [BarrierStatus.Of].
 type BarrierStatus struct {
 	Name         string           `json:"name"`
 	Round        int              `json:"round"`
@@ -143,6 +143,21 @@ type BarrierStatus struct {
 	// Deadline is the time at which the first of the timeouts passes. It is zero if there is no
 	// timeout.
 	Deadline time.Time `json:"deadline,omitzero"`
+}
+
+// Of returns the part of the status that concerns some of the tasks. Without any it is all of it.
+// Each of many hosts asks only for its own.
+func (s BarrierStatus) Of(tasks []string) BarrierStatus {
+	if len(tasks) == 0 {
+		return s
+	}
+	s.Waiting = slices.DeleteFunc(s.Waiting, func(w BarrierWaiter) bool { return !slices.Contains(tasks, w.Task) })
+	s.Missing = []BarrierMissing{}
+	s.Refused = slices.DeleteFunc(s.Refused, func(r BarrierRefusal) bool { return !slices.Contains(tasks, r.Task) })
+	if len(s.Refused) == 0 {
+		s.Participants = nil
+	}
+	return s
 }
 
 // BarrierWaiter is a participant that has arrived.

@@ -25,8 +25,8 @@ type Server interface {
 	Result(ctx context.Context, id string) (spec.BarrierResult, error)
 	// State returns whether there is a round, without waiting.
 	State(ctx context.Context, id string) (RoundState, error)
-	// Status returns the status of an open round, with the tasks that have arrived.
-	Status(ctx context.Context, id string) (spec.BarrierStatus, error)
+	// Status returns the status of an open round, with those of the tasks that have arrived.
+	Status(ctx context.Context, id string, of []string) (spec.BarrierStatus, error)
 	// End ends an open round that no task waits for any longer.
 	End(ctx context.Context, id, why string) error
 }

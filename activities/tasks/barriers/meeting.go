@@ -25,6 +25,9 @@ const (
 	// lookAfter is the time after which the host asks a round that is still open whether it has
 	// the arrivals that it was sent; lookAgain is the time until it asks again.
 	lookAfter, lookAgain = 250 * time.Millisecond, time.Minute
+	// lookEach is added to the first of them for each host that the round may have: the message of
+	// each takes the server some time.
+	lookEach = 20 * time.Millisecond
 	// callTakes bounds one short call to the server.
 	callTakes = 10 * time.Second
 	// maxLookBack bounds how many broken rounds before the open one are searched for an
@@ -324,7 +327,8 @@ func (s *server) tell(ctx context.Context, batch []*waiter) error {
 	}
 	if err == nil {
 		s.watch(ctx, round)
-		s.lookIn(lookAfter)
+		w := batch[0]
+		s.lookIn(lookAfter + time.Duration(len(w.Participants)/max(1, len(w.Here)))*lookEach)
 	}
 	return err
 }

@@ -252,9 +252,10 @@ type sight struct {
 func (s *server) lookAtRound(ctx context.Context) {
 	s.mu.Lock()
 	var told []*waiter
+	var tasks []string
 	for _, w := range s.waiters {
 		if w.told {
-			told = append(told, w)
+			told, tasks = append(told, w), append(tasks, w.Task)
 		}
 	}
 	id := s.id(s.next)
@@ -267,7 +268,7 @@ func (s *server) lookAtRound(ctx context.Context) {
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, callTakes)
 		defer cancel()
-		status, err := s.b.Server.Status(ctx, id)
+		status, err := s.b.Server.Status(ctx, id, tasks)
 		looked <- sight{told, status, err}
 	}()
 }

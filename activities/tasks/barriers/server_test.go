@@ -161,7 +161,7 @@ func (s *fakeServer) State(_ context.Context, id string) (barriers.RoundState, e
 	return barriers.Open, nil
 }
 
-func (s *fakeServer) Status(_ context.Context, id string) (spec.BarrierStatus, error) {
+func (s *fakeServer) Status(_ context.Context, id string, of []string) (spec.BarrierStatus, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, _ := s.faulty("status")
@@ -172,7 +172,7 @@ func (s *fakeServer) Status(_ context.Context, id string) (spec.BarrierStatus, e
 	case r == nil:
 		return spec.BarrierStatus{}, barriers.ErrClosed
 	}
-	status := r.round.Status()
+	status := r.round.Status().Of(of)
 	status.Name, status.Round = r.in.Name, r.in.Round
 	return status, nil
 }
