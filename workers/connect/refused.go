@@ -96,7 +96,11 @@ func plainCause(err error) string {
 	return strings.Trim(text[strings.LastIndex(text, ": ")+1:], ` "`)
 }
 
-// sayRefused adds the remedy to the error of a request that the server does not allow.
+// late is the error of a request that a server takes and does not answer.
+const late = "the Temporal server does not answer in time; see whether its database is up"
+
+// sayRefused adds the remedy to the error of a request that the server does not allow, or does not
+// answer in time.
 func sayRefused(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	err := invoke(ctx, method, req, reply, cc, opts...)
 	s, _ := status.FromError(err)
@@ -106,6 +110,8 @@ func sayRefused(ctx context.Context, method string, req, reply any, cc *grpc.Cli
 		remedy = "its operator must allow that for this program's client certificate or API key, in this namespace"
 	case codes.Unauthenticated:
 		remedy = "it does not know the API key or certificate of this program, or they have expired: give others (TEMPORAL_API_KEY, --api-key-file, TEMPORAL_TLS_CLIENT_CERT_PATH)"
+	case codes.DeadlineExceeded:
+		return status.Error(s.Code(), late)
 	default:
 		return err
 	}

@@ -6,6 +6,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
 )
 
 // The text of an unreachable server has no words of gRPC, and the wrapped error has them all.
@@ -29,4 +33,15 @@ func TestUnreachedIsPlain(t *testing.T) {
 		}
 	}
 	assert.ErrorIs(t, unreached("a:1", context.Canceled), context.Canceled)
+}
+
+// A server whose database is down takes requests and does not answer them.
+func TestAServerThatDoesNotAnswer(t *testing.T) {
+	silent := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+		return status.FromContextError(context.DeadlineExceeded).Err()
+	}
+	err := serviceerror.FromStatus(status.Convert(sayRefused(t.Context(), "", nil, nil, nil, silent)))
+	require.EqualError(t, err, "the Temporal server does not answer in time; see whether its database is up")
+	var late *serviceerror.DeadlineExceeded
+	require.ErrorAs(t, err, &late)
 }
