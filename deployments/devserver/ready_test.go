@@ -283,7 +283,7 @@ func TestSampleDynamicConfigMatchesOurs(t *testing.T) {
 	}
 
 	values := load(sample)
-	assert.Len(t, values, 7)
+	assert.Len(t, values, 16)
 	const shift = "history.timerprocessormaxtimeshift"
 	assert.NotContains(t, values, shift, "dangerous where there are several hosts, so it is commented out")
 	all := load(regexp.MustCompile(`(?m)^# (history\.timerProcessorMaxTimeShift:|  - value: "1ms")$`).ReplaceAll(sample, []byte("$1")))
