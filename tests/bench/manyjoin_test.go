@@ -22,18 +22,18 @@ func BenchmarkManyJoin(b *testing.B) {
 		b.Run(fmt.Sprint(hosts), func(b *testing.B) {
 			c := newCrowd(b, hosts, 8)
 			var leases atomic.Int64
-			before, began := c.cpu(), time.Now()
+			before := c.sample()
 			for i := range hosts {
 				c.join(i, &leases)
 			}
 			harness.Within(b, 20*time.Minute, "the queue has all hosts", func() bool { return c.joined() == hosts })
-			c.note(time.Since(began).Seconds(), "s/join")
-			c.note(c.cpu()-before, "server-CPU-s/join")
-			before, began = c.cpu(), time.Now()
+			c.noteSince(before, "join")
+			before = c.sample()
 			time.Sleep(time.Minute) // their heartbeats are measured
-			c.note((c.cpu()-before)/time.Since(began).Seconds(), "server-CPUs/joined")
+			c.noteRates(before, "joined")
 			require.Equal(b, hosts, c.joined(), "all of them stay")
 			c.note(float64(leases.Load()), "leases")
+			c.noteMemory()
 			c.reportHistory(spec.FleetID(spec.TaskQueue))
 			b.ReportMetric(0, "ns/op")
 		})

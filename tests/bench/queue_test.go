@@ -84,25 +84,20 @@ type queueFlood struct {
 
 // longestTask is the longest of the queue's workflow tasks. How short their timeout can
 // be follows from it.
-func (f *queueFlood) longestTask() (longest time.Duration) {
+func (f *queueFlood) longestTask() time.Duration {
 	f.b.Helper()
+	var tasks taskClock
 	status, err := f.c.Queue().Status(f.b.Context())
 	require.NoError(f.b, err)
 	for _, e := range status.Executions {
-		var started time.Time
 		events := f.client.GetWorkflowHistory(f.b.Context(), f.c.Queue().ID(), e.RunID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 		for events.HasNext() {
 			event, err := events.Next()
 			require.NoError(f.b, err)
-			switch event.EventType {
-			case enumspb.EVENT_TYPE_WORKFLOW_TASK_STARTED:
-				started = event.EventTime.AsTime()
-			case enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED, enumspb.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT:
-				longest = max(longest, event.EventTime.AsTime().Sub(started))
-			}
+			tasks.see(event)
 		}
 	}
-	return longest
+	return tasks.longest
 }
 
 func newQueueFlood(b *testing.B, command []string) *queueFlood {

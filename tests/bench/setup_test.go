@@ -27,9 +27,24 @@ type fixture struct {
 	runs   int
 }
 
+// startServer starts the server that CLUSTERRUN_BENCH_SERVER names: "postgresql" is Temporal's own with
+// that database, and the default is the embedded one.
+func startServer(b *testing.B) *harness.Server {
+	b.Helper()
+	switch name := os.Getenv("CLUSTERRUN_BENCH_SERVER"); name {
+	case "", "embedded":
+		return harness.StartServer(b, "--headless")
+	case "postgresql":
+		return harness.StartTemporal(b)
+	default:
+		b.Fatalf("CLUSTERRUN_BENCH_SERVER=%s: it is neither embedded nor postgresql", name)
+		return nil
+	}
+}
+
 func newFixture(b *testing.B) *fixture {
 	b.Helper()
-	s := harness.StartServer(b, "--headless")
+	s := startServer(b)
 	return &fixture{Server: s, b: b, worker: s.StartWorker(b), client: s.Client(), dir: b.TempDir()}
 }
 
