@@ -171,9 +171,11 @@ func TestFilesOfCommandHelp(t *testing.T) {
 
 // The help page has the same command as the error messages.
 func TestTheTopicRegistersAllSearchAttributes(t *testing.T) {
-	topic, found := help.Find("temporal")
-	require.True(t, found)
-	assert.Contains(t, strings.Join(strings.Fields(strings.ReplaceAll(topic.Text, "\\\n", "")), " "), starter.RegisterAttributes())
+	for _, name := range []string{"temporal", "postgresql"} {
+		topic, found := help.Find(name)
+		require.True(t, found)
+		assert.Contains(t, strings.Join(strings.Fields(strings.ReplaceAll(topic.Text, "\\\n", "")), " "), starter.RegisterAttributes(), name)
+	}
 }
 
 // A name that is not UTF-8 would change on its way. It is refused, and no files are left under
