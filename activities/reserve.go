@@ -166,7 +166,7 @@ func (r *reservations) refused(problems []spec.Problem) error {
 	if r.Owned || slices.ContainsFunc(problems, func(p spec.Problem) bool { return p.Remedy != makeRoom }) {
 		return refusedSpec(problems)
 	}
-	return temporal.NewApplicationErrorWithOptions(fmt.Sprintf("host %s: %s", r.Name, problems[0].Message), spec.ErrPlacement,
+	return temporal.NewApplicationErrorWithOptions(problems[0].Message, spec.ErrPlacement,
 		temporal.ApplicationErrorOptions{NextRetryDelay: time.Second})
 }
 
