@@ -117,8 +117,15 @@ func (b *Browser) read(out *os.File) {
 	}
 }
 
-// call sends a request, and stores its result in result unless that is nil.
+// call sends a request that must succeed.
 func (b *Browser) call(t testing.TB, session, method string, params, result any) {
+	t.Helper()
+	require.Empty(t, b.ask(t, session, method, params, result), method)
+}
+
+// ask sends a request, and stores its result in result unless that is nil. It returns an error
+// of Chromium.
+func (b *Browser) ask(t testing.TB, session, method string, params, result any) (problem string) {
 	t.Helper()
 	b.mu.Lock()
 	b.next++
@@ -132,13 +139,14 @@ func (b *Browser) call(t testing.TB, session, method string, params, result any)
 	require.NoError(t, err)
 	select {
 	case m := <-answer:
-		require.Empty(t, string(m.Error), method)
-		if result != nil {
+		if result != nil && len(m.Error) == 0 {
 			require.NoError(t, json.Unmarshal(m.Result, result))
 		}
+		return string(m.Error)
 	case <-time.After(bound):
 		require.Fail(t, "Chromium does not answer", method)
 	}
+	return ""
 }
 
 // Open opens an address.
@@ -220,7 +228,16 @@ func (p *Page) Eval(expression string, result any) {
 		Result           struct{ Value json.RawMessage }
 		ExceptionDetails json.RawMessage
 	}
-	p.call("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &answer)
+	for {
+		problem := p.b.ask(p.t, p.session, "Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &answer)
+		if problem == "" {
+			break
+		}
+		require.Contains(p.t, problem, "navigated", expression)
+		if result == nil {
+			return // the expression itself may have led to the next page
+		}
+	}
 	require.Empty(p.t, string(answer.ExceptionDetails), expression)
 	if result != nil {
 		require.NoError(p.t, json.Unmarshal(answer.Result.Value, result), expression)
