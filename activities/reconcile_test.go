@@ -306,7 +306,7 @@ func (s opens) Withdraw(context.Context, string, spec.BarrierMessage) error {
 	return barriers.ErrClosed
 }
 
-func (s opens) Status(context.Context, string) (spec.BarrierStatus, error) {
+func (s opens) Status(context.Context, string, []string) (spec.BarrierStatus, error) {
 	return spec.BarrierStatus{}, barriers.ErrClosed
 }
 
