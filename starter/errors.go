@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
@@ -8,6 +9,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
+
+// IsError reports whether an error, or one that it wraps, has a type.
+func IsError[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
 
 // Error is the error of a run that did not end well.
 type Error = runs.Error

@@ -117,12 +117,7 @@ func (f *Fleet) update(ctx context.Context, name string, arg any) error {
 
 // requestError explains why a fleet did not answer.
 func (f *Fleet) requestError(err error) error {
-	var (
-		refused *temporal.ApplicationError
-		slow    *client.WorkflowUpdateServiceTimeoutOrCanceledError
-		late    *serviceerror.DeadlineExceeded
-		cut     *serviceerror.Canceled // from the server, when a query times out
-	)
+	var refused *temporal.ApplicationError
 	switch {
 	case err == nil:
 		return nil
@@ -130,7 +125,8 @@ func (f *Fleet) requestError(err error) error {
 		return &RefusedError{Reason: refused.Message(), Invalid: refused.Type() == spec.ErrInvalidRequest}
 	case isNotFound(err):
 		return &NoFleetError{Queue: f.Queue}
-	case errors.As(err, &slow), errors.As(err, &late), errors.As(err, &cut), errors.Is(err, context.DeadlineExceeded):
+	case IsError[*client.WorkflowUpdateServiceTimeoutOrCanceledError](err), IsError[*serviceerror.DeadlineExceeded](err), errors.Is(err, context.DeadlineExceeded),
+		IsError[*serviceerror.Canceled](err): // from the server, when a query times out
 		return fmt.Errorf("no host of queue %q answers; is a `clusterrun worker` running? (%w)", f.Queue, err)
 	default:
 		return fmt.Errorf("queue %s: %w", f.Queue, err)

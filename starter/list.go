@@ -2,7 +2,6 @@ package starter
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -138,7 +137,7 @@ func (o ListOptions) latest(ctx context.Context, c client.Client, found []Summar
 	narrow := o.narrowing()
 	for {
 		r, err := c.ListWorkflow(ctx, withCondition(request, narrow))
-		if _, ok := errors.AsType[*serviceerror.InvalidArgument](err); ok && narrow != "" {
+		if IsError[*serviceerror.InvalidArgument](err) && narrow != "" {
 			narrow = "" // not every server supports this, or says why not; match filters all runs
 			request.NextPageToken = nil
 			continue

@@ -75,10 +75,7 @@ func ask[Q spec.Request, A any](ctx context.Context, r *Run, u spec.Update[Q, A]
 // requestError explains why a request was not delivered. It returns the run's own answers
 // unchanged.
 func (c *chain) requestError(err error) error {
-	var (
-		application *temporal.ApplicationError
-		slow        *client.WorkflowUpdateServiceTimeoutOrCanceledError
-	)
+	var application *temporal.ApplicationError
 	switch {
 	case err == nil:
 		return nil
@@ -96,7 +93,7 @@ func (c *chain) requestError(err error) error {
 			return &EndedError{RunID: c.id}
 		}
 		return &NotFoundError{RunID: c.id}
-	case errors.As(err, &slow), errors.Is(err, context.DeadlineExceeded):
+	case IsError[*client.WorkflowUpdateServiceTimeoutOrCanceledError](err), errors.Is(err, context.DeadlineExceeded):
 		return &UnansweredError{RunID: c.id, Cause: err}
 	default:
 		return fmt.Errorf("run %s: %w", c.id, err)

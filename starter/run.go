@@ -2,7 +2,6 @@ package starter
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -95,11 +94,10 @@ func Patiently(ctx context.Context, notify func(error), do func() error) error {
 
 // ended returns the result in the details of a workflow's error.
 func (r *Run) ended(ctx context.Context, err error) (*spec.RunResult, error) {
-	var terminated *temporal.TerminatedError
 	switch {
 	case isNotFound(err):
 		return nil, &NotFoundError{RunID: r.ID}
-	case errors.As(err, &terminated):
+	case IsError[*temporal.TerminatedError](err):
 		return nil, r.terminated(ctx)
 	}
 	result := runs.ResultOf(err)

@@ -3,7 +3,6 @@ package starter
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -77,9 +76,8 @@ func Start(ctx context.Context, c client.Client, s *spec.RunSpec, o Options) (*R
 		w, err = c.ExecuteWorkflow(ctx, options, workflowType, arguments...)
 		return err
 	})
-	var running *serviceerror.WorkflowExecutionAlreadyStarted
 	switch {
-	case errors.As(err, &running):
+	case IsError[*serviceerror.WorkflowExecutionAlreadyStarted](err):
 		return nil, &RunningError{ID: o.ID}
 	case err != nil:
 		return nil, fmt.Errorf("start run %s: %w", o.ID, err)

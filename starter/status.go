@@ -274,8 +274,7 @@ func queryOf(ctx context.Context, c client.Client, id, execution, query string) 
 		trying, cancel := context.WithTimeout(ctx, queryTimeout)
 		v, err = c.QueryWorkflow(trying, id, execution, query)
 		cancel()
-		var slow *serviceerror.DeadlineExceeded
-		if !errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &slow) || ctx.Err() != nil {
+		if !errors.Is(err, context.DeadlineExceeded) && !IsError[*serviceerror.DeadlineExceeded](err) || ctx.Err() != nil {
 			break
 		}
 	}

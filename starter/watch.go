@@ -2,7 +2,6 @@ package starter
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -73,8 +72,7 @@ func (w *watch) run(ctx context.Context) {
 }
 
 func isStuck(err error) bool {
-	var stuck *StuckError
-	return errors.As(err, &stuck)
+	return IsError[*StuckError](err)
 }
 
 func (w *watch) lookOnce(ctx context.Context) (bool, error) {

@@ -171,7 +171,7 @@ func (s *supervisor) make(p *process, r StartRequest) {
 
 func (s *supervisor) startFailed(p *process, err error) {
 	exit := &Exit{Code: exitcode.NotExecutable, StartError: err.Error(), Ended: time.Now().UTC(), BootNanos: BootNanos()}
-	if se := (*fault.Start)(nil); errors.As(err, &se) {
+	if se, ok := errors.AsType[*fault.Start](err); ok {
 		exit.Code = se.Code
 	}
 	s.mu.Lock()

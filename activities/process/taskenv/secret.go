@@ -92,7 +92,7 @@ func secretFile(path string, allowed policy.Secrets) (string, error) {
 
 // reasonOf returns an error without its path.
 func reasonOf(err error) error {
-	if pathError := (*fs.PathError)(nil); errors.As(err, &pathError) {
+	if pathError, ok := errors.AsType[*fs.PathError](err); ok {
 		return pathError.Err
 	}
 	return err

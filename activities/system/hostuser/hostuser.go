@@ -37,7 +37,7 @@ func Check(ctx context.Context, name string) error {
 // find returns the entry of a user.
 func find(ctx context.Context, name string) (string, error) {
 	entry, err := ask(ctx, "getent", "passwd", "--", name)
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == notFound {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == notFound {
 		return "", fmt.Errorf("this host has no user %q", name)
 	} else if err != nil {
 		return "", fmt.Errorf("look up the user %q: %w", name, err)
@@ -103,7 +103,7 @@ const notFound = 2
 // Group returns the number of a group, given its name or number.
 func Group(ctx context.Context, name string) (uint32, error) {
 	entry, err := ask(ctx, "getent", "group", "--", name)
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == notFound {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == notFound {
 		return 0, fmt.Errorf("this host has no group %q", name)
 	} else if err != nil {
 		return 0, fmt.Errorf("look up the group %q: %w", name, err)

@@ -103,9 +103,7 @@ func allowed(ctx context.Context, run *starter.Run, task string, start *remoteco
 
 // notRunning explains an error with the end of the task, if it has ended.
 func notRunning(ctx context.Context, run *starter.Run, task string, err error) error {
-	var refused *starter.RefusedError
-	var ended *starter.EndedError
-	if !errors.As(err, &refused) && !errors.As(err, &ended) {
+	if !starter.IsError[*starter.RefusedError](err) && !starter.IsError[*starter.EndedError](err) {
 		return err
 	}
 	s, statusErr := run.Status(ctx)

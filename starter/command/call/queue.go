@@ -102,8 +102,7 @@ func callsEnded(ctx context.Context, r *starter.Run) error {
 // isAnswer reports whether an error is the answer of a queue, as opposed to a failure of the
 // request.
 func isAnswer(err error) bool {
-	var refused *closure.RefusedError
-	return isClosureError(err) || errors.As(err, &refused)
+	return isClosureError(err) || starter.IsError[*closure.RefusedError](err)
 }
 
 // flagOf returns the flag or argument that sets a field of a closure.

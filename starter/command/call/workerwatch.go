@@ -2,7 +2,6 @@ package call
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -41,8 +40,7 @@ func watchWorkers(ctx context.Context, answers func(context.Context) error, news
 			if ctx.Err() != nil {
 				return
 			}
-			var nobody *starter.UnansweredError
-			absent := errors.As(err, &nobody)
+			absent := starter.IsError[*starter.UnansweredError](err)
 			if err != nil && !absent { // the server is away, which is reported elsewhere
 				continue
 			}

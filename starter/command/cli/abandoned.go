@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -93,14 +92,10 @@ func TerminateAbandoned(ctx context.Context, a *App, r rundir.Record, c client.C
 	defer closeClient()
 	run := starter.Get(c, r.RunID, r.ExecutionID)
 	queue, open, err := run.Queue(ctx)
-	var (
-		unknown *starter.NotFoundError
-		ended   *starter.EndedError
-	)
 	switch {
-	case errors.As(err, &unknown) && r.ExecutionID == "" && time.Since(r.Started) < startSettles:
+	case starter.IsError[*starter.NotFoundError](err) && r.ExecutionID == "" && time.Since(r.Started) < startSettles:
 		return err
-	case errors.As(err, &unknown), errors.As(err, &ended):
+	case starter.IsError[*starter.NotFoundError](err), starter.IsError[*starter.EndedError](err):
 		return nil
 	case err != nil:
 		return err

@@ -102,10 +102,6 @@ func (a *App) wantsJSON() bool {
 func CodeOf(err error) int {
 	var (
 		exit    *ExitError
-		usage   *UsageError
-		invalid *spec.InvalidSpecError
-		running *starter.RunningError
-		many    *starter.AmbiguousError
 		failed  *starter.Error
 		refused *starter.RefusedError
 	)
@@ -114,7 +110,7 @@ func CodeOf(err error) int {
 		return exitcode.OK
 	case errors.As(err, &exit):
 		return exit.Code
-	case errors.As(err, &usage), errors.As(err, &invalid), errors.As(err, &running), errors.As(err, &many),
+	case starter.IsError[*UsageError](err), starter.IsError[*spec.InvalidSpecError](err), starter.IsError[*starter.RunningError](err), starter.IsError[*starter.AmbiguousError](err),
 		errors.As(err, &refused) && refused.Invalid:
 		return exitcode.Usage
 	case errors.As(err, &failed):

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -163,11 +162,10 @@ func (l logWriter) Write(b []byte) (int, error) {
 // SayUnreachable reports that the server does not answer or that the run is stuck, or, if err
 // is nil, that this is over.
 func (a *App) SayUnreachable(err error) {
-	var stuck *starter.StuckError
 	switch {
 	case err == nil:
 		a.Say("that is over, the run goes on")
-	case errors.As(err, &stuck):
+	case starter.IsError[*starter.StuckError](err):
 		a.Say("%s", err)
 	default:
 		a.Say("the Temporal server does not answer; the processes go on, waiting for it (%v)", err)

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -112,8 +111,7 @@ func (o Choice) tasks(ctx context.Context, c client.Client, id string, words []s
 }
 
 func isNotFound(err error) bool {
-	var notFound *starter.NotFoundError
-	return errors.As(err, &notFound)
+	return starter.IsError[*starter.NotFoundError](err)
 }
 
 // mayBeTask reports whether a word can name tasks of some run.

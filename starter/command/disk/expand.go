@@ -3,7 +3,6 @@ package disk
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -52,10 +51,9 @@ func expand(ctx context.Context, a *cli.App, c client.Client, args []string, log
 // or has open trials, is refused.
 func trialsOf(ctx context.Context, c client.Client, id string) ([]string, error) {
 	r := starter.Get(c, id, "")
-	var notFound *starter.NotFoundError
 	of, err := r.IsSweep(ctx)
 	switch {
-	case errors.As(err, &notFound): // it may have files here
+	case starter.IsError[*starter.NotFoundError](err): // it may have files here
 		return nil, nil
 	case err != nil:
 		return nil, err

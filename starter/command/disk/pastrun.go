@@ -83,11 +83,10 @@ func askServer(ctx context.Context, c client.Client, runs []*pastRun) error {
 			return
 		}
 		s, err := starter.Get(c, r.RunID, r.ExecutionID).Summary(ctx)
-		var notFound *starter.NotFoundError
 		switch {
 		case err == nil && s.ExecutionID == r.ExecutionID:
 			r.setSummary(s)
-		case err != nil && !errors.As(err, &notFound):
+		case err != nil && !starter.IsError[*starter.NotFoundError](err):
 			cancel(err)
 		}
 	})

@@ -89,8 +89,7 @@ func remove(ctx context.Context, a *cli.App, c client.Client, namespace, id, log
 	var known bool
 	if c != nil {
 		s, err := starter.Get(c, id, "").Summary(ctx)
-		var notFound *starter.NotFoundError
-		if err != nil && !errors.As(err, &notFound) {
+		if err != nil && !starter.IsError[*starter.NotFoundError](err) {
 			return done, err
 		}
 		if known = err == nil; known && s.Open {

@@ -3,7 +3,6 @@ package doctor
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -67,8 +66,7 @@ func examineRuns(ctx context.Context, c client.Client) []doctor.Finding {
 	}
 	nobody := make([]bool, len(open))
 	parallel.Each(mostExamined/2, open, func(i int, r starter.Summary) {
-		var unanswered *starter.UnansweredError
-		nobody[i] = errors.As(starter.Get(c, r.RunID, "").Answers(ctx), &unanswered)
+		nobody[i] = starter.IsError[*starter.UnansweredError](starter.Get(c, r.RunID, "").Answers(ctx))
 	})
 	var ids []string
 	for i, r := range open {
@@ -94,7 +92,7 @@ func serverFacts(ctx context.Context, a *cli.App, c client.Client, s cli.Server)
 	}
 	facts.Latency, facts.Version = time.Since(began), info.GetServerVersion()
 	ns, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: facts.Namespace})
-	if _, ok := errors.AsType[*serviceerror.NamespaceNotFound](err); ok {
+	if starter.IsError[*serviceerror.NamespaceNotFound](err) {
 		return facts, doctor.CheckUnreached(fmt.Errorf("%s has no namespace %s", facts.Name, facts.Namespace), "temporal operator namespace create "+facts.Namespace)
 	}
 	if err != nil {
@@ -121,8 +119,7 @@ func examineQueue(ctx context.Context, c client.Client, queue string) []doctor.F
 	ctx, cancel := context.WithTimeout(ctx, fleetTakes)
 	defer cancel()
 	hosts, err := starter.GetFleet(c, queue).Hosts(ctx)
-	var none *starter.NoFleetError
-	if err != nil && !errors.As(err, &none) {
+	if err != nil && !starter.IsError[*starter.NoFleetError](err) {
 		return []doctor.Finding{doctor.Unknown(err, "clusterrun worker, or clusterrun dev")}
 	}
 	members := list.Of(hosts, func(h fleet.HostStatus) doctor.Member {

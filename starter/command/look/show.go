@@ -2,7 +2,6 @@ package look
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -103,8 +102,7 @@ func AccountHere(ctx context.Context, r *starter.Run) (*record.Account, error) {
 		return nil, err
 	}
 	s, err := r.Spec(ctx)
-	var invalid *spec.InvalidSpecError
-	if err != nil && !errors.As(err, &invalid) {
+	if err != nil && !starter.IsError[*spec.InvalidSpecError](err) {
 		return nil, err // an invalid spec is encrypted, or of a later version
 	}
 	return record.New(status, s, histories), nil

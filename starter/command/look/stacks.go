@@ -76,7 +76,7 @@ func stacks(ctx context.Context, a *cli.App, run *starter.Run, tasks []string, h
 		return err
 	}
 	answer, err := cli.AskTasks(ctx, run, tasks, spec.UpdateCaptureStacks, spec.StacksRequest{Again: how.again.Spec()})
-	if _, ok := errors.AsType[*starter.EndedError](err); ok {
+	if starter.IsError[*starter.EndedError](err) {
 		return keptStacks(ctx, a, run, tasks, how.show)
 	} else if err != nil {
 		return err

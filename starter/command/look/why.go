@@ -2,7 +2,6 @@ package look
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -62,9 +61,8 @@ func doingOf(ctx context.Context, r *starter.Run, s *starter.Status) (d doing, e
 		return d, err
 	}
 	answer, err := starter.AskPatiently(ctx, cli.RequestTimeout, r, spec.UpdateCaptureStacks, spec.StacksRequest{Again: spec.DurationOf(secondLook)})
-	var ended *starter.EndedError
 	switch {
-	case errors.As(err, &ended):
+	case starter.IsError[*starter.EndedError](err):
 		return d, nil
 	case err != nil:
 		return d, err

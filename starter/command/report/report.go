@@ -29,12 +29,9 @@ func Report(a *cli.App, id string, result *spec.RunResult, err error) error {
 // ResultOf returns the result of a run that has ended. It makes a result for a run that was
 // terminated or cannot be reached. It returns an error if the run has not ended.
 func ResultOf(result *spec.RunResult, err error) (*spec.RunResult, error) {
-	var (
-		failed     *starter.Error
-		terminated *starter.TerminatedError
-	)
+	var terminated *starter.TerminatedError
 	switch {
-	case err == nil, result != nil && errors.As(err, &failed):
+	case err == nil, result != nil && starter.IsError[*starter.Error](err):
 		return result, nil
 	case result != nil:
 		return nil, err

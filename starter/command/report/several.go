@@ -2,7 +2,6 @@ package report
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/clusterrun/clusterrun/starter"
@@ -88,9 +87,8 @@ type absence struct {
 func (s *absence) notify(r *starter.Run, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var stuck *starter.StuckError
 	switch before := len(s.runs); {
-	case errors.As(err, &stuck), err == nil && !s.runs[r]:
+	case starter.IsError[*starter.StuckError](err), err == nil && !s.runs[r]:
 		s.app.SayUnreachable(err)
 	case err != nil:
 		if s.runs[r] = true; before == 0 {

@@ -198,9 +198,8 @@ func join(ctx context.Context, a *cli.App, c agents.JoinConfig, timeout time.Dur
 			a.Say("%s", a.Color.Dim(fmt.Sprintf("waiting for the agent at %s: %s", c.Endpoint, text)))
 		}
 	})
-	var refused *agents.RefusedError
 	switch {
-	case errors.As(err, &refused):
+	case starter.IsError[*agents.RefusedError](err):
 		return nil, cli.Usagef("%s", err)
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
 		return nil, fmt.Errorf("no agent at %s has taken this one within %s (join_timeout of --rdzv-conf); is one started there, and can this host reach the port?", c.Endpoint, timeout)

@@ -89,8 +89,7 @@ type ending struct {
 
 // closed reports whether the run is known to have ended on the server.
 func (e ending) closed() bool {
-	var terminated *starter.TerminatedError
-	return e.result != nil || errors.As(e.err, &terminated)
+	return e.result != nil || starter.IsError[*starter.TerminatedError](e.err)
 }
 
 // code returns the exit code of the run.
@@ -444,7 +443,6 @@ func (l *localRun) workerDied(ctx context.Context, err error) *ending {
 // trouble reports that the server does not answer or that the run is stuck, or, if err is nil,
 // that this is over.
 func (l *localRun) trouble(err error) {
-	var stuck *starter.StuckError
 	l.troubled.Store(err != nil)
 	switch {
 	case err == nil:
@@ -454,7 +452,7 @@ func (l *localRun) trouble(err error) {
 			l.Say("that is over, the run goes on")
 		}
 		return
-	case errors.As(err, &stuck):
+	case starter.IsError[*starter.StuckError](err):
 		l.Say("run %s does not get on; the last its host worker said:\n%s", l.id, l.worker.LastWords())
 		return
 	}

@@ -85,9 +85,8 @@ func showRemote(ctx context.Context, a *cli.App, r *starter.Run, s *spec.RunSpec
 	l := logs.NewReader(a, r, logs.Selection{})
 	l.Follow, l.Spec, l.Fold, l.Notify = true, s, fold, func(error) {}
 	err := l.Show(ctx)
-	var incomplete *cli.ExitError
 	switch {
-	case err == nil, errors.As(err, &incomplete):
+	case err == nil, starter.IsError[*cli.ExitError](err):
 		return err
 	case errors.Is(err, fs.ErrNotExist):
 		return nil // the result of the run says why there is no output

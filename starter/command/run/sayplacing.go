@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/system/retry"
@@ -23,9 +22,8 @@ func sayPlacing(ctx context.Context, a *cli.App, r *starter.Run) {
 	for retry.Sleep(ctx, again) == nil {
 		again = lookAtPlace
 		s, err := r.Status(ctx)
-		var gone *starter.NotFoundError
 		switch {
-		case errors.As(err, &gone):
+		case starter.IsError[*starter.NotFoundError](err):
 			return
 		case err != nil || s.Unanswered:
 			continue // a server that is away is reported elsewhere

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -72,8 +71,7 @@ func (l *localRun) cancel(ctx context.Context) {
 		asked, done := context.WithTimeout(ctx, cli.RequestTimeout)
 		err := l.end(asked)
 		done()
-		var late *starter.EndedError
-		if err == nil || errors.As(err, &late) {
+		if err == nil || starter.IsError[*starter.EndedError](err) {
 			break
 		}
 		_ = retry.Sleep(ctx, cancelAgain)

@@ -78,9 +78,8 @@ func Ship(ctx context.Context, a *cli.App, c client.Client, on cli.Server, s *sp
 	}
 	f := starter.GetFleet(c, o.Queue)
 	hosts, err := f.Hosts(ctx)
-	var none *starter.NoFleetError
 	switch {
-	case errors.As(err, &none):
+	case starter.IsError[*starter.NoFleetError](err):
 		return fmt.Errorf("--ship: one of the hosts has to have the files before the run is started, and %w", err)
 	case err != nil:
 		return err

@@ -3,7 +3,6 @@ package specs
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -89,9 +88,8 @@ func (g *Signing) with(f func(ssh.Signer) error) error {
 		}
 		if public, _, _, _, err = ssh.ParseAuthorizedKey(b); err != nil {
 			key, err := ssh.ParsePrivateKey(b)
-			var passphrase *ssh.PassphraseMissingError
 			switch {
-			case errors.As(err, &passphrase):
+			case starter.IsError[*ssh.PassphraseMissingError](err):
 				return cli.Usagef("--sign-key %s has a passphrase; add it to ssh-agent with ssh-add, and use --sign", g.key)
 			case err != nil:
 				return cli.Usagef("--sign-key %s: %v", g.key, err)

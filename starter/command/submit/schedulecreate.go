@@ -103,9 +103,8 @@ func scheduleSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec
 	}
 	id, next, err := starter.CreateSchedule(ctx, c, s, o, when)
 	var invalid *serviceerror.InvalidArgument
-	var exists *starter.ScheduleExistsError
 	switch {
-	case errors.As(err, &exists):
+	case starter.IsError[*starter.ScheduleExistsError](err):
 		return cli.Usagef("%s", err)
 	case errors.As(err, &invalid):
 		return cli.Usagef("the server refuses these times: %s; see --cron, --every and --timezone",

@@ -173,18 +173,12 @@ func (s *Server) message(w http.ResponseWriter, status int, title, text string, 
 // fail writes why there is no page.
 func (s *Server) fail(w http.ResponseWriter, err error) {
 	status, title := http.StatusBadGateway, "The server does not answer as it should"
-	var (
-		unknown *starter.NotFoundError
-		usage   *cli.UsageError
-		refused *starter.RefusedError
-		ended   *starter.EndedError
-	)
 	switch {
-	case errors.As(err, &unknown):
+	case starter.IsError[*starter.NotFoundError](err):
 		status, title = http.StatusNotFound, "There is no such run"
-	case errors.As(err, &usage):
+	case starter.IsError[*cli.UsageError](err):
 		status, title = http.StatusBadRequest, "That cannot be done"
-	case errors.As(err, &refused), errors.As(err, &ended):
+	case starter.IsError[*starter.RefusedError](err), starter.IsError[*starter.EndedError](err):
 		status, title = http.StatusConflict, "The run refused that"
 	case errors.Is(err, context.Canceled):
 		return

@@ -107,9 +107,8 @@ var remedies = []struct{ said, remedy string }{
 // reason returns why the agent of a host has ended, in the agent's own words if it wrote any.
 func (c Config) reason(err error, said []string) string {
 	name := filepath.Base(c.Agent[0])
-	var exit *exec.ExitError
 	code := -1
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		code = exit.ExitCode()
 	}
 	text := strings.TrimPrefix(strings.Join(said, "; "), name+": ")

@@ -15,7 +15,7 @@ import (
 
 // Exec explains why a program could not be executed with these arguments and variables.
 func Exec(path string, args, env []string, err error) error {
-	if se := (*Start)(nil); errors.As(err, &se) {
+	if se, ok := errors.AsType[*Start](err); ok {
 		return se // it has its own text
 	}
 	e := &Start{Text: fmt.Sprintf("cannot execute %s: %s", path, Reason(err)), Code: exitcode.NotExecutable}

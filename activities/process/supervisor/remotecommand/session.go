@@ -70,7 +70,7 @@ func (e *Executor) Run(ctx context.Context, s *Session, c Command) End {
 	p, err := e.start(c, s.Terminal)
 	if err != nil {
 		end := End{Code: exitcode.NotExecutable, Why: err.Error()}
-		if failed := (*fault.Start)(nil); errors.As(err, &failed) {
+		if failed, ok := errors.AsType[*fault.Start](err); ok {
 			end.Code = failed.Code
 		}
 		return end
