@@ -4,13 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
-	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 )
 
@@ -58,7 +55,8 @@ func (h Home) Keep(ctx context.Context, tell func(error)) {
 // Again calls serve repeatedly until ctx is done: at once if the last call took long, and with
 // growing delays if not. It calls tell with errors of serve, once for equal errors in a row.
 func Again(ctx context.Context, serve func() error, tell func(error)) {
-	var p pace
+	pace := retry.Backoff{First: 100 * time.Millisecond, Most: 10 * time.Second}
+	wait := time.Duration(0)
 	told := ""
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -73,38 +71,23 @@ func Again(ctx context.Context, serve func() error, tell func(error)) {
 			told = err.Error()
 			tell(err)
 		}
-		_ = retry.Sleep(ctx, p.next(time.Since(began)))
+		if time.Since(began) >= lasting {
+			pace.Reset()
+			wait = 0
+		}
+		_ = retry.Sleep(ctx, wait)
+		wait = pace.Next()
 	}
 }
 
-// pace computes the time between starts of a server that keeps ending.
-type pace struct{ short int }
-
-const (
-	// lasting is the time for which a server must run to reset the pace.
-	lasting   = time.Minute
-	paceFirst = 100 * time.Millisecond
-	paceMost  = 10 * time.Second
-)
-
-// next returns how long to wait after a server that has run for lived.
-func (p *pace) next(lived time.Duration) time.Duration {
-	if lived >= lasting {
-		p.short = 0
-	}
-	p.short++
-	if p.short == 1 {
-		return 0
-	}
-	return min(paceFirst<<min(p.short-2, 10), paceMost)
-}
+// lasting is the time for which a server must run to be started again at once.
+const lasting = time.Minute
 
 // awaitEnd returns when the process of a server has ended, or ctx is done, and reports
 // whether it has ended.
 func (h Home) awaitEnd(ctx context.Context, s *Server) (ended bool) {
-	fd, failed := unix.PidfdOpen(s.PID, unix.PIDFD_NONBLOCK)
-	f := os.NewFile(uintptr(fd), fmt.Sprintf("pidfd %d", s.PID))
-	defer f.Close()
+	pidfd, failed := proc.OpenPidfd(s.PID)
+	defer pidfd.Close()
 	// The process may have ended before, and another process may have its ID.
 	now, err := h.Find(ctx)
 	if err == nil && (now == nil || now.PID != s.PID) {
@@ -113,15 +96,6 @@ func (h Home) awaitEnd(ctx context.Context, s *Server) (ended bool) {
 	if failed != nil || err != nil {
 		return false
 	}
-	defer context.AfterFunc(ctx, func() { f.Close() })()
-	c, err := f.SyscallConn()
-	if err != nil {
-		return false
-	}
-	_ = c.Read(func(fd uintptr) bool {
-		n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
-		ended = n > 0
-		return ended
-	})
-	return ended
+	defer context.AfterFunc(ctx, func() { pidfd.Close() })()
+	return proc.AwaitEnd(pidfd)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -108,15 +109,25 @@ func TestAStarterIsKilledBeforeItsServerIsReady(t *testing.T) {
 	_ = cmd.Wait()
 }
 
-func TestPace(t *testing.T) {
-	var p pace
-	var got []string
-	for _, lived := range []time.Duration{0, 0, 0, 0, time.Hour, 0, 0} {
-		got = append(got, p.next(lived).String())
-	}
-	assert.Equal(t, "0s 100ms 200ms 400ms 0s 100ms 200ms", strings.Join(got, " "))
-	for range 100 {
-		assert.LessOrEqual(t, p.next(0), paceMost)
-	}
-	assert.Equal(t, paceMost, p.next(0))
+func TestAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		lives := []time.Duration{0, 0, 0, 0, time.Hour, 0, 0}
+		for range 20 {
+			lives = append(lives, 0)
+		}
+		var waits []string
+		ended := time.Now()
+		Again(ctx, func() error {
+			waits = append(waits, time.Since(ended).String())
+			time.Sleep(lives[0])
+			if lives = lives[1:]; len(lives) == 0 {
+				cancel()
+			}
+			ended = time.Now()
+			return nil
+		}, func(err error) { assert.NoError(t, err) })
+		assert.Equal(t, "0s 0s 100ms 200ms 400ms 0s 100ms 200ms", strings.Join(waits[:8], " "))
+		assert.Equal(t, "10s", waits[len(waits)-1])
+	})
 }

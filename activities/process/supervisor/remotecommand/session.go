@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/fork"
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/activities/system/pty"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -62,11 +63,17 @@ const drainTakes = time.Second
 // Run executes a command. ctx ends with the connection. Run returns when nothing of the command
 // is left.
 func (e *Executor) Run(ctx context.Context, s *Session, c Command) End {
-	task, err := watch(c.Task)
+	task, err := proc.OpenPidfd(c.Task)
 	if err != nil {
 		return End{Code: exitcode.Machinery, Why: taskEnded}
 	}
-	defer task.close()
+	defer task.Close()
+	taskEnds := make(chan struct{})
+	go func() {
+		if proc.AwaitEnd(task) {
+			close(taskEnds)
+		}
+	}()
 	p, err := e.start(c, s.Terminal)
 	if err != nil {
 		end := End{Code: exitcode.NotExecutable, Why: err.Error()}
@@ -91,7 +98,7 @@ func (e *Executor) Run(ctx context.Context, s *Session, c Command) End {
 	var end End
 	select {
 	case <-p.exited:
-	case <-task.ended:
+	case <-taskEnds:
 		end.Why = taskEnded
 	case <-ctx.Done():
 	}
