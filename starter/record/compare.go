@@ -110,10 +110,8 @@ func (c *Comparison) compare(in string, a, b values, tasks []string) {
 type values map[string]*string
 
 func union(a, b values) values {
-	all := maps.Clone(a)
-	if all == nil {
-		all = values{}
-	}
+	all := values{}
+	maps.Copy(all, a)
 	maps.Copy(all, b)
 	return all
 }

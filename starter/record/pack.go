@@ -78,7 +78,11 @@ func texts(a *Account, histories []*historypb.History) ([]member, error) {
 	if err != nil {
 		return nil, err
 	}
-	history, err := historyJSON(histories)
+	list, err := HistoryJSON(histories)
+	if err != nil {
+		return nil, err
+	}
+	history, err := json.Marshal(list)
 	if err != nil {
 		return nil, err
 	}
@@ -133,17 +137,15 @@ logs/attempt_<restarts>/<rank>/
 Directories in account.json are those of the hosts on which the tasks ran.
 %s`
 
-// historyJSON returns the histories as a list, in Temporal's JSON.
-func historyJSON(histories []*historypb.History) ([]byte, error) {
-	list := make([]json.RawMessage, len(histories))
+// HistoryJSON returns each of the histories in Temporal's JSON.
+func HistoryJSON(histories []*historypb.History) (list []json.RawMessage, err error) {
+	list = make([]json.RawMessage, len(histories))
 	for i, h := range histories {
-		text, err := protojson.Marshal(h)
-		if err != nil {
+		if list[i], err = protojson.Marshal(h); err != nil {
 			return nil, err
 		}
-		list[i] = text
 	}
-	return json.Marshal(list)
+	return list, nil
 }
 
 // addLogs adds the files of processes in a directory, without links. It skips files that an

@@ -32,7 +32,7 @@ const (
 // is set. The error describes an invalid value of the variable.
 func (s *RunSpec) TransientFailuresOr(env func(name string) string) (*int, error) {
 	if s.Closures.TransientFailures != nil {
-		return clonePointer(s.Closures.TransientFailures), nil
+		return new(*s.Closures.TransientFailures), nil
 	}
 	text := s.coordinatorEnv(EnvTransientFailures)
 	if text == "" {

@@ -96,13 +96,6 @@ func clone(v reflect.Value) reflect.Value {
 	return c
 }
 
-func clonePointer[T any](p *T) *T {
-	if p == nil {
-		return nil
-	}
-	return new(*p)
-}
-
 // sortedKeys is the only way this package walks over a map: a workflow that
 // replays must meet the entries in the same order.
 func sortedKeys[V any](m map[string]V) []string {

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"strconv"
@@ -92,7 +93,7 @@ func (g TaskGroup) Size() int {
 
 func (s *RunSpec) taskOf(g TaskGroup, index int) Task {
 	o := g.Overrides[strconv.Itoa(index)]
-	t := Task{Type: g.Type, Index: index, Dir: firstOf(o.Dir, g.Dir, s.Dir)}
+	t := Task{Type: g.Type, Index: index, Dir: cmp.Or(o.Dir, g.Dir, s.Dir)}
 	if index < len(g.Addresses) {
 		t.Address = g.Addresses[index]
 	}
@@ -152,13 +153,4 @@ func (s *RunSpec) AddedTask(r StartTaskRequest) (Task, error) {
 		return Task{}, fmt.Errorf("%s: type %s is not in the spec and the run has no command; give one", r.Task, typ)
 	}
 	return t, nil
-}
-
-func firstOf(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
 }

@@ -127,7 +127,8 @@ func parsePython(text string) stacktree.Stack {
 	if cut {
 		last = current
 	}
-	return outermostFirst(last)
+	slices.Reverse(last) // the outermost call first
+	return last
 }
 
 func parsePythonFrame(line string) (stacktree.Frame, bool) {
@@ -152,11 +153,3 @@ func belowPython(s stacktree.Stack) stacktree.Stack {
 }
 
 const maxName = 256
-
-func outermostFirst(s stacktree.Stack) stacktree.Stack {
-	out := make(stacktree.Stack, 0, len(s))
-	for i := range s {
-		out = append(out, s[len(s)-1-i])
-	}
-	return out
-}

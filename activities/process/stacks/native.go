@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -173,7 +174,8 @@ func parseNative(text string, tid int) stacktree.Stack {
 			}
 		}
 	}
-	return outermostFirst(s)
+	slices.Reverse(s) // the outermost call first
+	return s
 }
 
 // parseNativeFrame parses "#1  0x00007f2b94a0de53 __nanosleep - /usr/lib/libc.so.6". A frame

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/encoding/protojson"
-
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
@@ -126,13 +124,8 @@ func gatherRun(ctx context.Context, a *cli.App, id string) (*record.Account, []j
 	if of.Source != nil {
 		of.Source.Patch = "" // a bundle has no source code
 	}
-	list := make([]json.RawMessage, len(histories))
-	for i, h := range histories {
-		if list[i], err = protojson.Marshal(h); err != nil {
-			return nil, nil, err
-		}
-	}
-	return of, list, nil
+	list, err := record.HistoryJSON(histories)
+	return of, list, err
 }
 
 // harmless are the variables whose values a bundle includes.
