@@ -41,6 +41,14 @@ func (s *Server) readArchive(w http.ResponseWriter, r *http.Request, g grant) {
 	_, _ = io.Copy(w, io.NewSectionReader(f, offset, info.Size()-offset))
 }
 
+func number(text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 63)
+	return int64(n), err
+}
+
 // storeArchive stores an archive and keeps it until the run of the query has ended.
 // Its answer says how to read the archive. If the archive is there already, the body is not
 // read.

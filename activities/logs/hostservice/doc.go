@@ -6,8 +6,8 @@
 //	GET  /v1/runs/{run}                      which processes have files: a [Listing]
 //	POST /v1/runs/{run}/output               the output of the run's processes here that
 //	                                         a [Query] selects: records, see below
-//	GET  /v1/runs/{run}/tasks/{rank}/attempts/{n}/{file}?offset=BYTES&follow=true
-//	                                         one file: stdout, stderr, error, result,
+//	GET  /v1/runs/{run}/tasks/{rank}/attempts/{n}/{file}
+//	                                         one file, as it is now: stdout, stderr, error, result,
 //	                                         start, usage, software, or the name of a file of stacks
 //	POST /v1/runs/{run}/lease                a [Question] of another host of the run, with
 //	                                         the answer of package lease
@@ -20,12 +20,8 @@
 //
 // where run is the ID of the run's first execution.
 //
-// The cursor is the offset in a file: a client does not ask again for what it has read, so a
-// lost connection neither loses nor repeats a byte. The end is always marked: the end of an
-// output by its last record, the end of a file by the trailer Clusterrun-End with the offset
-// that was reached. A response without that mark was cut off. With follow, the response ends
-// when the run has released the host; without it, when everything that was there has been
-// sent.
+// The end of an answer is always marked: the end of an output by its last record, the end of a file
+// by the trailer Clusterrun-End with its size. A response without that mark was cut off.
 //
 // # Records
 //
@@ -33,7 +29,8 @@
 // followed by that many bytes of one stream. A [tasklog.Follower] feeds the output and reads no
 // faster than the client: a client that does not read costs one buffer, even if the tasks write
 // much. [Client.Follow] is the other end, and delivers [tasklog.Chunk] values as a follower of
-// files does.
+// files does. When it has lost its connection it sends the offsets that it has reached, so no byte
+// is lost or repeated.
 //
 // # Who may read
 //

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -111,25 +110,19 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request, g grant) {
 	}
 	options.OnError = func(err error) { write(record{Error: err.Error()}, nil) }
 	_ = control.Flush() // tells the client that the request was accepted
-	s.follow(ctx, g, q.Follow, func(c tasklog.Chunk) {
+	options.As = g.as
+	f := tasklog.Follow(g.Dir, func(c tasklog.Chunk) {
 		write(record{Stream: c.Stream, Offset: c.Offset, Length: len(c.Data)}, c.Data)
 	}, options)
+	if q.Follow {
+		s.over(ctx, g.Run)
+	}
+	_ = f.Stop(context.Background()) // a sink without a client returns at once
 	attempts, err := tasklog.Attempts(g.Dir)
 	if err != nil {
 		write(record{Error: err.Error()}, nil)
 	}
 	write(record{End: &Listing{g.Dir, attempts}}, nil)
-}
-
-// follow passes the existing output of the run to the sink and then, with goOn, new output
-// until the run is over. After it returns, the sink is no longer called.
-func (s *Server) follow(ctx context.Context, g grant, goOn bool, sink func(tasklog.Chunk), o tasklog.FollowOptions) {
-	o.As = g.as
-	f := tasklog.Follow(g.Dir, sink, o)
-	if goOn {
-		s.over(ctx, g.Run)
-	}
-	_ = f.Stop(context.Background()) // a sink without a client returns at once
 }
 
 // served are the files of a process, by the names in the protocol.
@@ -148,7 +141,7 @@ func FileName(file string) string {
 	return file // of stacks
 }
 
-// endTrailer has the offset that was reached, if nothing before it is missing.
+// endTrailer has the number of bytes that were sent, if all were.
 const endTrailer = "Clusterrun-End"
 
 func (s *Server) file(w http.ResponseWriter, r *http.Request, g grant) {
@@ -162,18 +155,6 @@ func (s *Server) file(w http.ResponseWriter, r *http.Request, g grant) {
 		http.NotFound(w, r)
 		return
 	}
-	query := r.URL.Query()
-	offset, err := number(query.Get("offset"))
-	if err != nil {
-		http.Error(w, "offset: give a number of bytes", http.StatusBadRequest)
-		return
-	}
-	follow, err := strconv.ParseBool(query.Get("follow"))
-	if err != nil && query.Has("follow") {
-		http.Error(w, "follow: give true or false", http.StatusBadRequest)
-		return
-	}
-	isOutput := name == tasklog.StdoutFile || name == tasklog.StderrFile
 	path := filepath.Join(tasklog.ProcessDir(g.Dir, n, rank), name)
 	if attempts, err := tasklog.Attempts(g.Dir); err == nil {
 		if from, to, ok := tasklog.Pruned(attempts[rank]); ok && from <= n && n <= to {
@@ -181,58 +162,26 @@ func (s *Server) file(w http.ResponseWriter, r *http.Request, g grant) {
 			return
 		}
 	}
-	if info, err := os.Lstat(path); err != nil && (!follow || !isOutput) || err == nil && !info.Mode().IsRegular() {
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() {
 		http.NotFound(w, r)
 		return
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Trailer", endTrailer)
-	ctx, broken := context.WithCancel(r.Context())
-	defer broken()
-	out := flushed{w, http.NewResponseController(w)}
-	_ = out.control.Flush()
-	if !isOutput {
-		sent, err := sendFrom(out, path, offset)
-		if err != nil {
-			panic(http.ErrAbortHandler) // a trailer was announced
-		}
-		offset += sent
-	} else {
-		wanted := tasklog.Stream{Rank: rank, Attempt: n, Stderr: name == tasklog.StderrFile}
-		s.follow(ctx, g, follow, func(c tasklog.Chunk) {
-			if ctx.Err() != nil {
-				return
-			}
-			if _, err := out.Write(c.Data); err != nil {
-				broken()
-			}
-			offset += int64(len(c.Data))
-		}, tasklog.FollowOptions{
-			Select:  func(st tasklog.Stream) bool { return st == wanted },
-			From:    func(tasklog.Stream) int64 { return offset },
-			OnError: func(error) { broken() },
-		})
+	sent, err := sendFile(w, path, info.Size())
+	if err != nil {
+		panic(http.ErrAbortHandler) // a trailer was announced
 	}
-	if ctx.Err() != nil {
-		panic(http.ErrAbortHandler)
-	}
-	w.Header().Set(endTrailer, strconv.FormatInt(offset, 10))
+	w.Header().Set(endTrailer, strconv.FormatInt(sent, 10))
 }
 
-func number(text string) (int64, error) {
-	if text == "" {
-		return 0, nil
-	}
-	n, err := strconv.ParseUint(text, 10, 63)
-	return int64(n), err
-}
-
-// sendFrom sends a file from an offset on, and returns the number of bytes.
-func sendFrom(out io.Writer, path string, offset int64) (int64, error) {
+// sendFile sends a file up to a size, which it had before, and returns the number of bytes.
+func sendFile(out io.Writer, path string, size int64) (int64, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0) // the file may be of any kind
 	if err != nil {
 		return 0, err
 	}
 	defer f.Close()
-	return io.Copy(out, io.NewSectionReader(f, offset, math.MaxInt64-offset))
+	return io.Copy(out, io.LimitReader(f, size))
 }
