@@ -20,9 +20,6 @@ import (
 // MetricsFlag is the flag for [Options]'s Metrics.
 const MetricsFlag = "metrics"
 
-// MetricsAddress returns the address that a flag names.
-func MetricsAddress(flag, given string) (string, error) { return metrics.Address(flag, given) }
-
 // CheckMetrics returns why metrics cannot be served at the address of a flag, or "" if the flag
 // is empty or the address is good.
 func CheckMetrics(flag, address string) error {

@@ -34,8 +34,8 @@ type Files struct {
 
 // listing is the answer of a host.
 type listing struct {
-	hostservice.Listing
-	err error
+	attempts map[int][]int
+	err      error
 }
 
 // FilesOf returns the files of a run. logs is the log directory of this machine.
@@ -126,11 +126,14 @@ func (f *Files) Processes(ctx context.Context, t starter.TaskStatus) (dirs []str
 	}
 	var of map[int][]int
 	if f.IsHere(t.Host, t.LogDir) {
-		of, err = f.here(runDir)
+		of, err = f.once(runDir, func() (map[int][]int, error) { return tasklog.Attempts(runDir) })
 	} else if client := f.client(t.Host); client == nil {
 		err = fs.ErrNotExist
 	} else {
-		of, err = f.list(ctx, t.Host, client)
+		of, err = f.once("host "+t.Host, func() (map[int][]int, error) {
+			l, err := client.List(ctx)
+			return l.Attempts, err
+		})
 	}
 	for _, n := range of[rank] {
 		dirs = append(dirs, tasklog.ProcessDir(runDir, n, rank))
@@ -138,27 +141,15 @@ func (f *Files) Processes(ctx context.Context, t starter.TaskStatus) (dirs []str
 	return dirs, err
 }
 
-// here lists a directory of this machine once.
-func (f *Files) here(runDir string) (map[int][]int, error) {
-	return f.once(runDir, func() (l hostservice.Listing, err error) {
-		l.Attempts, err = tasklog.Attempts(runDir)
-		return l, err
-	})
-}
-
-// list asks a host once.
-func (f *Files) list(ctx context.Context, host string, client *hostservice.Client) (map[int][]int, error) {
-	return f.once("host "+host, func() (hostservice.Listing, error) { return client.List(ctx) })
-}
-
-func (f *Files) once(key string, list func() (hostservice.Listing, error)) (map[int][]int, error) {
+// once lists a directory of this machine, or asks a host, once.
+func (f *Files) once(key string, list func() (map[int][]int, error)) (map[int][]int, error) {
 	known, ok := f.listings[key]
 	if !ok {
-		known.Listing, known.err = list()
+		known.attempts, known.err = list()
 		if f.listings == nil {
 			f.listings = map[string]listing{}
 		}
 		f.listings[key] = known
 	}
-	return known.Attempts, known.err
+	return known.attempts, known.err
 }

@@ -54,26 +54,22 @@ func (a *App) Exit(err error) int {
 	if err == nil {
 		return exitcode.OK
 	}
-	a.AddHint(err)
 	code := CodeOf(err)
-	var exit *ExitError
-	if !errors.As(err, &exit) || exit.Cause != nil {
-		text := spec.Visible(err.Error() + fault.LimitOf(err))
-		a.Say("%s", a.Color.Bad(text))
-		if a.wantsJSON() && !a.printed {
-			_ = a.PrintJSON(map[string]any{"error": text, "exit_code": code}) // the output remembers a failure
-		}
+	if text := a.SayError(err); text != "" && a.wantsJSON() && !a.printed {
+		_ = a.PrintJSON(map[string]any{"error": text, "exit_code": code}) // the output remembers a failure
 	}
 	return code
 }
 
-// SayError prints err unless it was printed before.
-func (a *App) SayError(err error) {
+// SayError prints err, and returns the text. It does nothing if err was printed before.
+func (a *App) SayError(err error) (text string) {
 	a.AddHint(err)
-	var exit *ExitError
-	if !errors.As(err, &exit) || exit.Cause != nil {
-		a.Say("%s", a.Color.Bad(spec.Visible(err.Error()+fault.LimitOf(err))))
+	if exit, ok := errors.AsType[*ExitError](err); ok && exit.Cause == nil {
+		return ""
 	}
+	text = spec.Visible(err.Error() + fault.LimitOf(err))
+	a.Say("%s", a.Color.Bad(text))
+	return text
 }
 
 // AddHint adds a similar run ID to the error for a run that the server does not know.

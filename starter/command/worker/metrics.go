@@ -3,6 +3,7 @@ package worker
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/clusterrun/clusterrun/activities/system/metrics"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workers"
 )
@@ -30,7 +31,7 @@ func (m MeteredAt) Address() (string, error) {
 	if m.given == "" {
 		return "", nil
 	}
-	address, err := workers.MetricsAddress(m.Flag, m.given)
+	address, err := metrics.Address(m.Flag, m.given)
 	if err != nil {
 		return "", cli.Usagef("%s", err)
 	}
