@@ -216,9 +216,9 @@ func (h Home) launch(ctx context.Context, cmd *exec.Cmd, start func(*exec.Cmd) e
 	if err := os.Remove(h.readyFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("embedded server: %w", err)
 	}
-	log, from, err := h.openLog()
+	log, from, err := detach.OpenLog(h.Log(), maxLog)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("embedded server: %w", err)
 	}
 	defer log.Close()
 	cmd.Stderr = log // stdin and stdout are /dev/null
@@ -264,23 +264,6 @@ func checkFiles() error {
 
 // maxLog is the size above which a log, which has only errors, is replaced by an empty one.
 const maxLog = 4 << 20
-
-func (h Home) openLog() (*os.File, int64, error) {
-	flags := os.O_WRONLY | os.O_CREATE | os.O_APPEND
-	if info, err := os.Stat(h.Log()); err == nil && info.Size() > maxLog {
-		flags |= os.O_TRUNC
-	}
-	f, err := os.OpenFile(h.Log(), flags, 0o600)
-	if err != nil {
-		return nil, 0, fmt.Errorf("embedded server: %w", err)
-	}
-	info, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil, 0, err
-	}
-	return f, info.Size(), nil
-}
 
 // logSince returns the log of a server that failed to start.
 func (h Home) logSince(offset int64) string {

@@ -103,7 +103,7 @@ func startDaemon(ctx context.Context, a *cli.App, d daemon) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find our own executable: %w", err)
 	}
-	log, before, err := openDaemonLog(daemonLog(a, d.name))
+	log, before, err := detach.OpenLog(daemonLog(a, d.name), maxDaemonLog)
 	if err != nil {
 		return nil, fmt.Errorf("log of %s: %w", d.name, err)
 	}
@@ -141,25 +141,6 @@ func daemonLog(a *cli.App, name string) string { return filepath.Join(a.Global.S
 
 // maxDaemonLog is the size at which a log is truncated.
 const maxDaemonLog = 16 << 20
-
-// openDaemonLog returns the log and its size.
-func openDaemonLog(path string) (*os.File, int64, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, 0, err
-	}
-	info, err := f.Stat()
-	if err == nil && info.Size() > maxDaemonLog {
-		if err = f.Truncate(0); err == nil {
-			info, err = f.Stat()
-		}
-	}
-	if err != nil {
-		f.Close()
-		return nil, 0, err
-	}
-	return f, info.Size(), nil
-}
 
 // DetachDev executes this command in the background.
 func DetachDev(ctx context.Context, a *cli.App, portsGiven bool) error {

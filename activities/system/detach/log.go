@@ -1,0 +1,23 @@
+package detach
+
+import "os"
+
+// OpenLog opens the log of a background process to append to it, and returns its size. It empties a
+// log of more than most bytes.
+func OpenLog(path string, most int64) (*os.File, int64, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.Size() > most {
+		if err = f.Truncate(0); err == nil {
+			info, err = f.Stat()
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
+}
