@@ -56,23 +56,22 @@ func TestTheCodecHidesWhatRunsSay(t *testing.T) {
 		return strings.Contains(stdout, "at "+canary)
 	})
 	l.ok("call", "--codec-keys", keys, "hidden", "nobody_serves_this", `"`+canary+`"`)
-	_, stderr := l.succeeds("call", "pause", "--codec-keys", keys, "hidden", "--reason", canary)
+	l.ok("call", "pause", "--codec-keys", keys, "hidden", "--reason", canary)
 	l.goOn()
 	require.Equal(t, 3, run.ExitCode(), run.Stderr())
 	assert.Contains(t, run.Stderr(), "it was "+canary)
 	assert.NotContains(t, run.Stderr(), "probably secret by its name")
-	_, stdout, _ := l.run(with("status", "hidden")...)
-	assert.Contains(t, stdout, "it was "+canary)
+	assert.Contains(t, l.ok(with("status", "hidden")...), "it was "+canary)
 
 	// Read without the key, and with a wrong one.
 	for _, args := range [][]string{{"status", "hidden"}, {"wait", "hidden"}, {"wait", "hidden", "--codec-keys", keyFile(t, "two")}} {
-		_, stdout, stderr = l.run(args...)
+		_, stdout, stderr := l.run(args...)
 		assert.Contains(t, stdout+stderr, `the key "one"`, args)
 		assert.NotContains(t, stdout+stderr, canary, args)
 	}
 	// An export that cannot be decoded names the key.
 	export := filepath.Join(l.home, "hidden.tar.gz")
-	_, stderr = l.succeeds("export", "-o", export, "hidden", "--codec-keys", keyFile(t, "two"))
+	_, stderr := l.succeeds("export", "-o", export, "hidden", "--codec-keys", keyFile(t, "two"))
 	assert.Contains(t, stderr, `its spec cannot be read: it is encoded with the key "one"; --codec-keys FILE decodes it`)
 	unpacked := t.TempDir()
 	require.NoError(t, exec.Command("tar", "-xzf", export, "-C", unpacked).Run())

@@ -85,7 +85,7 @@ func TestDebugBundleHasNoSecrets(t *testing.T) {
 	code, _, stderr = l.runIn(env, "submit", "--id", "journalled", "-n", "1", "--env", "DB_PASSWORD=canary-of-run", "--secret", "FROM_FILE=file:"+l.home+"/secret-file",
 		"--", "bash", l.home+"/train", "--password", "canary-of-flag")
 	require.Zero(t, code, stderr)
-	stderr = l.fails(3, "wait", "journalled")
+	l.fails(3, "wait", "journalled")
 
 	var block *pem.Block
 	key := must.Get(os.ReadFile(filepath.Join(l.state(), "server", "key.pem")))(t)

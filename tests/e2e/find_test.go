@@ -167,7 +167,7 @@ func TestPrune(t *testing.T) {
 	program := []string{"-n", "2", "--env", l.mark, "--env", "BIN=" + harness.Clusterrun(t)}
 	living := l.start(append(append([]string{"run", "--id", "lives"}, program...), "--", "sh", "-c", "echo up; exec sleep 1000")...)
 	l.ok(append(append([]string{"run", "--id", "past"}, program...), "--", "sh", "-c", "$BIN task barrier met")...)
-	stderr := l.fails(1, "run", "--id", "failed", "--", "false")
+	l.fails(1, "run", "--id", "failed", "--", "false")
 	harness.Eventually(t, "the run lives", func() bool { return strings.Count(living.Stdout(), "up") == 2 })
 	logs := filepath.Join(l.state(), "logs")
 	assert.Contains(t, l.ok("du", "--json"), `"held"`)

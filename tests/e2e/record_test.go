@@ -271,7 +271,7 @@ func TestRecordSweep(t *testing.T) {
 	f.file("up-1")
 	f.file("up-4")
 	f.OK(t, "stop", "hp.1")
-	stderr = f.Fails(t, 1, "wait", "hp")
+	f.Fails(t, 1, "wait", "hp")
 	last := must.Get(f.client.DescribeWorkflowExecution(t.Context(), "hp", ""))(t)
 	first := last.GetWorkflowExecutionInfo().GetFirstRunId()
 	require.NotEqual(t, first, last.GetWorkflowExecutionInfo().GetExecution().GetRunId(), "it continued")

@@ -87,7 +87,9 @@ const lasting = time.Minute
 // whether it has ended.
 func (h Home) awaitEnd(ctx context.Context, s *Server) (ended bool) {
 	pidfd, failed := proc.OpenPidfd(s.PID)
-	defer pidfd.Close()
+	if failed == nil {
+		defer pidfd.Close()
+	}
 	// The process may have ended before, and another process may have its ID.
 	now, err := h.Find(ctx)
 	if err == nil && (now == nil || now.PID != s.PID) {
