@@ -333,6 +333,7 @@ func (a RequestAnswer) Bounded() RequestAnswer {
 	}
 	size = 0
 	files := make(map[string]string, len(a.Files))
+	//workflowcheck:ignore the keys are sorted
 	for _, task := range slices.Sorted(maps.Keys(a.Files)) {
 		if size += len(task) + len(a.Files[task]); size <= maxAnswerFiles {
 			files[task] = a.Files[task]
