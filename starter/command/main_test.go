@@ -24,13 +24,13 @@ func TestMain(m *testing.M) {
 func TestScripts(t *testing.T) {
 	scripts, err := filepath.Abs("testdata/script") // commands change the directory of this process
 	require.NoError(t, err)
+	ours, _, _ := strings.Cut(os.Getenv("PATH"), ":") // commands change the environment, too
 	testscript.Run(t, testscript.Params{
 		Dir:                 scripts,
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			// Scripts get a state directory of their own, and none of the developer's
 			// variables.
-			ours, _, _ := strings.Cut(e.Getenv("PATH"), ":")
 			e.Vars = append(e.Vars, "HOME="+e.WorkDir, "CLUSTERRUN_STATE_DIR="+e.WorkDir+"/state", "CLUSTERRUN_DEVSERVER=",
 				"PATH="+ours+":/usr/bin:/bin", "LOGS_HOST="+retention.Host())
 			return nil
