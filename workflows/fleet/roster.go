@@ -117,11 +117,8 @@ func whoIsThere(names []string) string {
 	return "; the queue has " + shorten.List(names, maxNamed)
 }
 
-// Count returns the number of hosts.
+// Count returns the number of hosts, silent ones included.
 func (ro *roster) Count() int { return len(ro.hosts) }
-
-// Size returns the number of hosts, silent ones included.
-func (ro *roster) Size() int { return len(ro.hosts) }
 
 // AnyHost returns the first host that answers and is accepted.
 func (ro *roster) AnyHost(accept func(name string) bool) (Host, bool) {
