@@ -22,7 +22,7 @@ func (a *account) finish(e Released) Finish {
 	for _, t := range a.tasks {
 		t.complete(e.Exits[t.Name()])
 		if slices.Contains(e.Lost, e.Hosts[t.Name()]) && t.exit == nil && t.launch >= 0 {
-			t.exit = t.lostExit()
+			t.exit = lostExit(t.first)
 		}
 	}
 	r := spec.RunResult{

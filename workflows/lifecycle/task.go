@@ -70,16 +70,14 @@ func (t *task) exitOf(e TaskEnded) *spec.Exit {
 			Message: "its activity ended without a report on the process",
 		}
 	case e.GivenUp:
-		return t.lostExit()
+		return lostExit(t.first)
 	default:
 		return nil
 	}
 }
 
-// lostExit returns the exit of a task that was stopped on a lost host, which alone knows how it
-// ended.
-func (t *task) lostExit() *spec.Exit { return lostExit(t.first) }
-
+// lostExit returns the exit of the process with that number that was stopped on a lost host, which
+// alone knows how it ended.
 func lostExit(number int) *spec.Exit {
 	return &spec.Exit{
 		Restart: number, ExitCode: -1, Cause: spec.CauseHostLost,
