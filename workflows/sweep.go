@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strconv"
 	"time"
@@ -107,10 +106,7 @@ func (w *sweepOf) run(ctx workflow.Context, from *sweep.Resumption) *sweep.Resum
 	w.selector.AddReceive(workflow.GetSignalChannel(free, spec.SignalStopTrials), func(c workflow.ReceiveChannel, _ bool) {
 		var pattern string
 		c.Receive(free, &pattern)
-		w.step(free, sweep.Stop{Match: func(trial int) bool {
-			ok, err := path.Match(pattern, strconv.Itoa(trial))
-			return err == nil && ok
-		}})
+		w.step(free, sweep.Stop{Match: sweep.Matching(pattern)})
 	})
 	w.selector.AddReceive(workflow.GetSignalChannel(free, spec.SignalRetryTrials), func(c workflow.ReceiveChannel, _ bool) {
 		c.Receive(free, nil)

@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -222,6 +223,14 @@ func (m *Machine) add(r *Ran) {
 	}
 	m.ran += r.Took
 	m.measured += r.Processes
+}
+
+// Matching returns the function for [Stop] that a pattern of [path.Match] stands for.
+func Matching(pattern string) func(trial int) bool {
+	return func(trial int) bool {
+		ok, err := path.Match(pattern, strconv.Itoa(trial))
+		return ok && err == nil
+	}
 }
 
 func (e Stop) step(m *Machine) []Action {

@@ -2,7 +2,6 @@ package sweep_test
 
 import (
 	"fmt"
-	"path"
 	"strconv"
 	"strings"
 	"testing"
@@ -109,10 +108,7 @@ func (s *script) step(line string) (string, error) {
 			Interrupted: len(f) > 3 && f[3] == "interrupted", Now: s.now,
 		}
 	case "stop":
-		e = sweep.Stop{Match: func(trial int) bool {
-			ok, _ := path.Match(f[1], strconv.Itoa(trial))
-			return ok
-		}}
+		e = sweep.Stop{Match: sweep.Matching(f[1])}
 	case "retry":
 		e = sweep.Retry{Now: s.now}
 	case "cancel":

@@ -12,6 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
 
 // namesTasks reports whether the arguments after the first look like tasks of it.
@@ -51,7 +52,7 @@ func stopTrials(ctx context.Context, a *cli.App, c client.Client, args []string)
 		if !spec.IsPattern(pattern) {
 			trials = "trial"
 		}
-		if s, err := r.Status(ctx); err == nil && s.Sweep != nil && !anyTrial(s.Sweep.Trials, pattern) {
+		if s, err := r.Status(ctx); err == nil && s.Sweep != nil && !anyTrial(s.Sweep.Trials, sweep.Matching(pattern)) {
 			return nil, cli.Usagef("%s: sweep %s has no such trial; its trials are 0 to %d", arg, id, s.Sweep.Trials-1)
 		}
 		if err := r.StopTrials(ctx, pattern); err != nil {
@@ -64,10 +65,10 @@ func stopTrials(ctx context.Context, a *cli.App, c client.Client, args []string)
 	return others, nil
 }
 
-// anyTrial reports whether the pattern matches the number of one of so many trials.
-func anyTrial(trials int, pattern string) bool {
+// anyTrial reports whether one of so many trials matches.
+func anyTrial(trials int, matches func(trial int) bool) bool {
 	for trial := range trials {
-		if ok, err := path.Match(pattern, strconv.Itoa(trial)); ok && err == nil {
+		if matches(trial) {
 			return true
 		}
 	}
