@@ -79,7 +79,9 @@ func runStart(ctx context.Context, a *cli.App, cmd *cobra.Command, positional []
 			return err
 		}
 	}
-	return cli.WithRun(ctx, a, id, func(ctx context.Context, r *starter.Run) error {
+	return cli.WithRun(ctx, a, id, func(r *starter.Run) error {
+		ctx, cancel := context.WithTimeout(ctx, cli.RequestTimeout)
+		defer cancel()
 		answer, err := starter.Ask(ctx, r, spec.UpdateStartTask, q)
 		if err != nil {
 			return err

@@ -24,17 +24,14 @@ const (
 	AnswerTimeout = 5 * time.Minute
 )
 
-// WithRun connects and calls do, which makes a request to a run. The context of do ends after
-// [RequestTimeout].
-func WithRun(ctx context.Context, a *App, id string, do func(context.Context, *starter.Run) error) error {
+// WithRun connects and calls do, which makes a request to a run.
+func WithRun(ctx context.Context, a *App, id string, do func(*starter.Run) error) error {
 	c, _, err := a.DialExisting(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
-	defer cancel()
-	return do(ctx, starter.Get(c, id, ""))
+	return do(starter.Get(c, id, ""))
 }
 
 // Request makes a request to tasks of a run, and prints the tasks that it reached.
@@ -42,12 +39,9 @@ func Request[Q spec.TasksRequest](ctx context.Context, a *App, id, did string, t
 	if err := CheckTasks(tasks); err != nil {
 		return err
 	}
-	c, _, err := a.DialExisting(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	return RequestOf(ctx, a, starter.Get(c, id, ""), did, tasks, u, q)
+	return WithRun(ctx, a, id, func(run *starter.Run) error {
+		return RequestOf(ctx, a, run, did, tasks, u, q)
+	})
 }
 
 // RequestOf is like [Request] for a run of a client.
