@@ -80,7 +80,7 @@ func (c *chain) requestError(err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &application):
-		if strings.HasPrefix(application.Message(), unknownUpdate) && c.isSweep() {
+		if strings.HasPrefix(application.Message(), unknownUpdate) && c.isSweepNow() {
 			return &RefusedError{Reason: fmt.Sprintf("%s is a sweep, which has no tasks of its own; name a trial, such as %s", c.id, spec.TrialID(c.id, 0)), Invalid: true}
 		}
 		refused := &RefusedError{Reason: application.Message(), Invalid: application.Type() == spec.ErrInvalidRequest}
@@ -103,11 +103,11 @@ func (c *chain) requestError(err error) error {
 // unknownUpdate begins the answer of a workflow that does not have an update.
 const unknownUpdate = "unknown update "
 
-func (c *chain) isSweep() bool {
+func (c *chain) isSweepNow() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
 	defer cancel()
-	d, err := c.describe(ctx)
-	return err == nil && d.GetWorkflowExecutionInfo().GetType().GetName() == spec.SweepWorkflowType
+	of, err := c.isSweep(ctx)
+	return err == nil && of
 }
 
 // exists distinguishes an ended run from one that never existed. The server returns the same

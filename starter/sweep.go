@@ -13,11 +13,16 @@ import (
 
 // IsSweep reports whether the run is a sweep.
 func (r *Run) IsSweep(ctx context.Context) (bool, error) {
-	d, err := r.describe(ctx)
+	of, err := r.isSweep(ctx)
 	if err != nil {
 		return false, r.requestError(err)
 	}
-	return d.GetWorkflowExecutionInfo().GetType().GetName() == spec.SweepWorkflowType, nil
+	return of, nil
+}
+
+func (c *chain) isSweep(ctx context.Context) (bool, error) {
+	d, err := c.describe(ctx)
+	return d.GetWorkflowExecutionInfo().GetType().GetName() == spec.SweepWorkflowType, err
 }
 
 // SweepSpec returns the input of a sweep.
