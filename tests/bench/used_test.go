@@ -10,6 +10,7 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/measure"
 )
 
 // note prints a figure at once: the measurement takes many minutes.
@@ -60,7 +61,11 @@ func (c *crowd) noteMemory() {
 	c.note(residentMiB([]int{c.server.PID()}), "MiB/server")
 	c.note(residentMiB(harness.Children(c.controller.Cmd.Process.Pid)), "MiB/controller")
 	if d := c.server.Database; d != nil {
-		c.note(d.MiB(), "MiB/database-memory")
+		if size, err := measure.Resident(d.PIDs()); err == nil {
+			c.note(float64(size)/(1<<20), "MiB/database-memory")
+		} else {
+			c.b.Logf("the memory of the database is unknown: %s", err) // a process has just ended
+		}
 		c.note(float64(d.Connections()), "connections")
 	}
 	c.note(float64(c.server.DatabaseBytes())/(1<<20), "MiB/database")

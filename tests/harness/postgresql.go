@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"bytes"
 	"os"
 	"os/exec"
 	"os/user"
@@ -128,19 +127,6 @@ func (d *PostgreSQL) CPU() (used time.Duration) {
 		}
 	}
 	return used
-}
-
-// MiB returns the memory of its processes. What they share counts once.
-func (d *PostgreSQL) MiB() (sum float64) {
-	for _, pid := range d.PIDs() {
-		text, _ := os.ReadFile(proc.Dir(pid) + "/smaps_rollup")
-		_, text, _ = bytes.Cut(text, []byte("\nPss:"))
-		if fields := bytes.Fields(text); len(fields) > 0 {
-			kB, _ := strconv.Atoi(string(fields[0]))
-			sum += float64(kB) / 1024
-		}
-	}
-	return sum
 }
 
 // Transactions returns the number of transactions that were committed.
