@@ -57,6 +57,16 @@ func asTask(cmd *cobra.Command, call func(context.Context, *task.Task) error) er
 	return err
 }
 
+// plainCommand returns a command without arguments that calls the host for the task of this process.
+func plainCommand(use, short string, call func(context.Context, *task.Task) error) *cobra.Command {
+	return &cobra.Command{
+		Use:   use + " [flags]",
+		Short: short,
+		Args:  cli.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return asTask(cmd, call) },
+	}
+}
+
 // maxInput bounds the bytes read from stdin. It exceeds the bounds of hosts.
 const maxInput = 1 << 20
 
@@ -157,45 +167,24 @@ func parseAmount(what, text string) (float64, error) {
 }
 
 func taskClusterCommand(a *cli.App) *cobra.Command {
-	return &cobra.Command{
-		Use:   "cluster [flags]",
-		Short: "List the tasks of the cluster and their addresses",
-		Args:  cli.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return runTaskCluster(a, cmd) },
-	}
-}
-
-// runTaskCluster implements [taskClusterCommand].
-func runTaskCluster(a *cli.App, cmd *cobra.Command) error {
-	return asTask(cmd, func(ctx context.Context, t *task.Task) error {
+	return plainCommand("cluster", "List the tasks of the cluster and their addresses", func(ctx context.Context, t *task.Task) error {
 		members, err := t.Cluster(ctx)
 		if err != nil {
 			return err
 		}
-		if a.Global.JSON {
-			return a.PrintJSON(map[string]any{"members": members})
-		}
-		w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
-		fmt.Fprintln(w, "TASK\tRANK\tHOST\tADDRESS")
-		for _, m := range members {
-			fmt.Fprintf(w, "%s\t%d\t%s\t%s\n", m.Task, m.Rank, cli.OrDash(m.Host), cli.OrDash(m.Address))
-		}
-		return w.Flush()
+		return a.Print(map[string]any{"members": members}, func() {
+			w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+			fmt.Fprintln(w, "TASK\tRANK\tHOST\tADDRESS")
+			for _, m := range members {
+				fmt.Fprintf(w, "%s\t%d\t%s\t%s\n", m.Task, m.Rank, cli.OrDash(m.Host), cli.OrDash(m.Address))
+			}
+			w.Flush()
+		})
 	})
 }
 
 func taskInfoCommand(a *cli.App) *cobra.Command {
-	return &cobra.Command{
-		Use:   "info [flags]",
-		Short: "Show which task of which run this is",
-		Args:  cli.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return runTaskInfo(a, cmd) },
-	}
-}
-
-// runTaskInfo implements [taskInfoCommand].
-func runTaskInfo(a *cli.App, cmd *cobra.Command) error {
-	return asTask(cmd, func(ctx context.Context, t *task.Task) error {
+	return plainCommand("info", "Show which task of which run this is", func(ctx context.Context, t *task.Task) error {
 		info, err := t.Info(ctx)
 		if err != nil {
 			return err
@@ -206,17 +195,7 @@ func runTaskInfo(a *cli.App, cmd *cobra.Command) error {
 }
 
 func taskRestartCountCommand(a *cli.App) *cobra.Command {
-	return &cobra.Command{
-		Use:   "restart-count [flags]",
-		Short: "Print how often the task has restarted",
-		Args:  cli.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return runTaskRestartCount(a, cmd) },
-	}
-}
-
-// runTaskRestartCount implements [taskRestartCountCommand].
-func runTaskRestartCount(a *cli.App, cmd *cobra.Command) error {
-	return asTask(cmd, func(ctx context.Context, t *task.Task) error {
+	return plainCommand("restart-count", "Print how often the task has restarted", func(ctx context.Context, t *task.Task) error {
 		info, err := t.Info(ctx)
 		if err != nil {
 			return err

@@ -55,27 +55,21 @@ func runTaskStop(a *cli.App, cmd *cobra.Command, o *taskStopOptions) error {
 		}
 		request.Error = &task.Report{Kind: o.kind, Message: o.message}
 	}
-	return showStopping(a, cmd, func(ctx context.Context, t *task.Task) (task.Stopping, error) { return t.Stop(ctx, request) })
+	return asTask(cmd, func(ctx context.Context, t *task.Task) error {
+		now, err := t.Stop(ctx, request)
+		return printStopping(a, now, err)
+	})
 }
 
 func taskClearStopCommand(a *cli.App) *cobra.Command {
-	return &cobra.Command{
-		Use:   "clear-stop [flags]",
-		Short: "Take back the stop of the run",
-		Args:  cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return showStopping(a, cmd, func(ctx context.Context, t *task.Task) (task.Stopping, error) { return t.ClearStop(ctx) })
-		},
-	}
+	return plainCommand("clear-stop", "Take back the stop of the run", func(ctx context.Context, t *task.Task) error {
+		now, err := t.ClearStop(ctx)
+		return printStopping(a, now, err)
+	})
 }
 
-// showStopping makes a call. With --json it prints the state of the stop.
-func showStopping(a *cli.App, cmd *cobra.Command, call func(context.Context, *task.Task) (task.Stopping, error)) error {
-	var now task.Stopping
-	err := asTask(cmd, func(ctx context.Context, t *task.Task) (err error) {
-		now, err = call(ctx, t)
-		return err
-	})
+// printStopping prints the state of the stop with --json, unless err is set. It returns err.
+func printStopping(a *cli.App, now task.Stopping, err error) error {
 	if err != nil || !a.Global.JSON {
 		return err
 	}
@@ -83,22 +77,26 @@ func showStopping(a *cli.App, cmd *cobra.Command, call func(context.Context, *ta
 }
 
 func taskShouldStopCommand(a *cli.App) *cobra.Command {
-	return &cobra.Command{
-		Use:   "should-stop [flags]",
-		Short: "Report by the exit code whether the tasks of the run are to stop",
-		Args:  cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var now task.Stopping
-			err := showStopping(a, cmd, func(ctx context.Context, t *task.Task) (_ task.Stopping, err error) {
-				now, err = t.Stopping(ctx)
-				return now, err
-			})
-			if err == nil && !now.Stop {
-				return &cli.ExitError{Code: exitNo}
-			}
+	return plainCommand("should-stop", "Report by the exit code whether the tasks of the run are to stop", func(ctx context.Context, t *task.Task) error {
+		now, err := t.Stopping(ctx)
+		if err = printStopping(a, now, err); err == nil && !now.Stop {
+			return &cli.ExitError{Code: exitNo}
+		}
+		return err
+	})
+}
+
+func taskPreemptedCommand(a *cli.App) *cobra.Command {
+	return plainCommand("preempted", "Print the seconds until the task is stopped, if it has notice", func(ctx context.Context, t *task.Task) error {
+		now, err := t.Stopping(ctx)
+		switch {
+		case err != nil:
 			return err
-		},
-	}
+		case now.Notice == nil:
+			return &cli.ExitError{Code: exitNo}
+		}
+		return a.PrintLine(now.Notice, "%.0f", now.Notice.Left)
+	})
 }
 
 func taskWaitForStopCommand(a *cli.App) *cobra.Command {
@@ -128,13 +126,8 @@ func runTaskWaitForStop(ctx context.Context, a *cli.App, cmd *cobra.Command, tim
 		defer cancel()
 	}
 	now, err := t.WaitForStop(ctx)
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
+	if errors.Is(err, context.DeadlineExceeded) {
 		return &cli.ExitError{Code: exitcode.Timeout, Cause: fmt.Errorf("there was no stop within %s", timeout)}
-	case err != nil:
-		return err
-	case a.Global.JSON:
-		return a.PrintJSON(now)
 	}
-	return nil
+	return printStopping(a, now, err)
 }
