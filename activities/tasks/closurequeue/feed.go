@@ -30,10 +30,10 @@ type feed struct {
 	// again.
 	before string
 	last   closure.Outcomes
-	// ahead is news that was read but has not been returned yet.
-	ahead  *News
+	// ahead was read but has not been returned yet.
+	ahead  *closure.Outcomes
 	stop   context.CancelFunc // stops the reader
-	news   chan News
+	news   chan closure.Outcomes
 	reader *reading
 }
 
@@ -87,12 +87,12 @@ func (f *feed) next(ctx context.Context, after string, wait time.Duration) (clos
 func (f *feed) begin(at Position) {
 	f.end()
 	ctx, cancel := context.WithCancel(context.Background())
-	news, r := make(chan News), &reading{}
+	news, r := make(chan closure.Outcomes), &reading{}
 	f.stop, f.news, f.reader = cancel, news, r
 	f.last = closure.Outcomes{At: at.String()}
 	go func() {
 		defer close(news)
-		r.err = f.client.Follow(ctx, at, func(n News) error {
+		r.err = f.client.Follow(ctx, at, func(n closure.Outcomes) error {
 			select {
 			case news <- n:
 				return nil
@@ -134,19 +134,14 @@ func (f *feed) first(ctx context.Context, b *closure.Outcomes, wait time.Duratio
 }
 
 // take adds news to a batch, or keeps them for the next one.
-func (f *feed) take(b *closure.Outcomes, n News) {
+func (f *feed) take(b *closure.Outcomes, n closure.Outcomes) {
 	if !isEmpty(b) && (isFull(b) || len(b.Cancelled) > 0 && len(n.Outcomes) > 0) {
 		f.ahead = &n
 		return
 	}
-	b.At = n.At.String()
+	b.At = n.At
 	b.Outcomes = append(b.Outcomes, n.Outcomes...)
-	if n.Decided == nil {
-		return
-	}
-	for _, r := range n.Decided.Cancelled {
-		b.Cancelled = append(b.Cancelled, closure.Cancelled{First: r[0], Last: r[1], Text: n.Decided.Text})
-	}
+	b.Cancelled = append(b.Cancelled, n.Cancelled...)
 }
 
 func isFull(b *closure.Outcomes) bool {

@@ -43,8 +43,8 @@ func (c *Client) Find(ctx context.Context, ids ...uint64) (map[uint64]closure.Ou
 		if len(here) == 0 {
 			continue
 		}
-		err := c.search(ctx, x.RunID, func(n News) bool {
-			n.Each(missing, func(o closure.Outcome) {
+		err := c.search(ctx, x.RunID, func(some closure.Outcomes) bool {
+			some.Each(missing, func(o closure.Outcome) {
 				found[o.ID] = o
 				delete(missing, o.ID)
 			})
@@ -92,34 +92,6 @@ func (c *Client) whole(ctx context.Context, e *closure.Error) *closure.Error {
 	}
 }
 
-// Each calls do with the outcomes of the given closures, in order.
-func (n News) Each(of map[uint64]bool, do func(closure.Outcome)) {
-	for _, o := range n.Outcomes {
-		if of[o.ID] {
-			do(o)
-		}
-	}
-	if n.Decided == nil {
-		return
-	}
-	for _, r := range n.Decided.Cancelled {
-		// The range may have many more closures than the caller asks for.
-		for id := range of {
-			if r[0] <= id && id <= r[1] {
-				do(cancelledOutcome(id, n.Decided.Text))
-			}
-		}
-	}
-}
-
-func cancelledOutcome(id uint64, text string) closure.Outcome {
-	o := closure.Outcome{ID: id, Kind: closure.OutcomeCancelled}
-	if text != "" {
-		o.Error = &closure.Error{Kind: closure.ErrCancelled, Message: text, Closure: id}
-	}
-	return o
-}
-
 func lost(id uint64, why string) closure.Outcome {
 	return closure.Outcome{ID: id, Kind: closure.OutcomeError, Error: &closure.Error{
 		Kind: closure.ErrNotFound, Closure: id, Message: fmt.Sprintf("closure %d has no value: %s", id, why),
@@ -127,7 +99,7 @@ func lost(id uint64, why string) closure.Outcome {
 }
 
 // search reads the history of an execution while more returns true.
-func (c *Client) search(ctx context.Context, execution string, more func(News) bool) error {
+func (c *Client) search(ctx context.Context, execution string, more func(closure.Outcomes) bool) error {
 	var read reader
 	events := c.server.GetWorkflowHistory(ctx, c.id, execution, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
@@ -138,11 +110,11 @@ func (c *Client) search(ctx context.Context, execution string, more func(News) b
 		if err != nil {
 			return err
 		}
-		news, err := read.event(e)
+		out, err := read.event(e)
 		if err != nil {
 			return err
 		}
-		if news != nil && !more(*news) {
+		if out != nil && !more(*out) {
 			return nil
 		}
 	}

@@ -11,20 +11,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// News is the information about closures in one event of the history.
-type News struct {
-	// At is the position of the event.
-	At Position
-	// Outcomes are final outcomes.
-	Outcomes []closure.Outcome
-	// Decided has the outcomes that the queue decided itself.
-	Decided *closure.DecidedOutcomes
-}
-
-// Follow reads the history after a position, calls each for all news, and waits for more. It
-// does not read ahead while each runs. While the server is away, it retries. The error is
-// [ErrRunEnded] at the end of the last execution, the error of each, or the error of ctx.
-func (c *Client) Follow(ctx context.Context, from Position, each func(News) error) error {
+// Follow reads the history after a position, calls each with the final outcomes in every event
+// that has some, and waits for more. It does not read ahead while each runs. While the server is
+// away, it retries. The error is [ErrRunEnded] at the end of the last execution, the error of
+// each, or the error of ctx.
+func (c *Client) Follow(ctx context.Context, from Position, each func(closure.Outcomes) error) error {
 	at := from
 	for again := tries; ; {
 		before := at
@@ -56,7 +47,7 @@ func (c *Client) Follow(ctx context.Context, from Position, each func(News) erro
 
 // followOne reads one execution to its end, and moves at to the next one. It returns ended if
 // there is no next one, or if each has failed.
-func (c *Client) followOne(ctx context.Context, at *Position, each func(News) error) (ended bool, err error) {
+func (c *Client) followOne(ctx context.Context, at *Position, each func(closure.Outcomes) error) (ended bool, err error) {
 	var read reader
 	events := c.server.GetWorkflowHistory(ctx, c.id, at.Execution, true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
@@ -67,22 +58,22 @@ func (c *Client) followOne(ctx context.Context, at *Position, each func(News) er
 		if err != nil {
 			return false, err
 		}
-		news, err := read.event(e)
+		out, err := read.event(e)
 		if err != nil {
 			return true, err // a retry would fail as well
 		}
 		if e.GetEventId() <= at.Event {
 			continue
 		}
-		if news == nil {
+		if out == nil {
 			// The position does not move either. At the end of a history the server shows the
 			// events of a workflow task that are not stored yet (Temporal server 1.32). If
 			// the workflow task fails, other events get their IDs.
 			continue
 		}
 		at.Event = e.GetEventId()
-		news.At = *at
-		if err := each(*news); err != nil {
+		out.At = at.String()
+		if err := each(*out); err != nil {
 			return true, err
 		}
 	}
@@ -120,8 +111,8 @@ func (r *reader) follows(e *historypb.HistoryEvent) error {
 	return nil
 }
 
-// event returns the news of an event, or nil if there are none.
-func (r *reader) event(e *historypb.HistoryEvent) (*News, error) {
+// event returns the outcomes in an event, or nil if there are none.
+func (r *reader) event(e *historypb.HistoryEvent) (*closure.Outcomes, error) {
 	switch e.GetEventType() {
 	case enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
 		if e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == closure.ActivityRunClosures {
@@ -147,14 +138,18 @@ func (r *reader) event(e *historypb.HistoryEvent) (*News, error) {
 			}
 		}
 		if len(final) > 0 {
-			return &News{Outcomes: final}, nil
+			return &closure.Outcomes{Outcomes: final}, nil
 		}
 	case enumspb.EVENT_TYPE_MARKER_RECORDED:
 		// The type is in our own details, because the SDK chooses the name of the marker.
 		for _, payloads := range e.GetMarkerRecordedEventAttributes().GetDetails() {
 			var d closure.DecidedOutcomes
 			if decode(payloads, &d) == nil && d.Type == closure.DecidedType {
-				return &News{Outcomes: d.Other, Decided: &d}, nil
+				out := &closure.Outcomes{Outcomes: d.Other}
+				for _, r := range d.Cancelled {
+					out.Cancelled = append(out.Cancelled, closure.Cancelled{First: r[0], Last: r[1], Text: d.Text})
+				}
+				return out, nil
 			}
 		}
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW:

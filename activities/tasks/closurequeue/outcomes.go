@@ -47,23 +47,20 @@ func (q *Queue) follow(ctx context.Context) error {
 	}
 }
 
-// told records news of closures from the history.
-func (q *Queue) told(n News) error {
+// told records outcomes from the history.
+func (q *Queue) told(some closure.Outcomes) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	defer q.wakeIfEnded()
-	for _, o := range n.Outcomes {
+	for _, o := range some.Outcomes {
 		if !q.settle(o) && q.sending > 0 {
 			q.early.add(o) // the ID of its closure may not have arrived yet
 		}
 	}
-	if n.Decided == nil {
-		return nil
-	}
-	for _, r := range n.Decided.Cancelled {
-		q.settleRange(r, n.Decided.Text)
+	for _, c := range some.Cancelled {
+		q.settleRange(c)
 		if q.sending > 0 {
-			q.early.cancel(r, n.Decided.Text)
+			q.early.cancel(c)
 		}
 	}
 	return nil
@@ -78,16 +75,16 @@ type awaited struct {
 }
 
 // settleRange cancels the awaited closures in a range, which may have many more.
-func (a *awaited) settleRange(r [2]uint64, text string) {
-	if r[1]-r[0] < uint64(len(a.remotes)) {
-		for id := r[0]; id <= r[1]; id++ {
-			a.settle(cancelledOutcome(id, text))
+func (a *awaited) settleRange(c closure.Cancelled) {
+	if c.Last-c.First < uint64(len(a.remotes)) {
+		for id := c.First; id <= c.Last; id++ {
+			a.settle(c.Outcome(id))
 		}
 		return
 	}
 	for id := range a.remotes {
-		if r[0] <= id && id <= r[1] {
-			a.settle(cancelledOutcome(id, text))
+		if c.Has(id) {
+			a.settle(c.Outcome(id))
 		}
 	}
 }
@@ -193,9 +190,9 @@ func (e *early) add(o closure.Outcome) {
 	e.outcomes[o.ID] = o
 }
 
-func (e *early) cancel(r [2]uint64, text string) {
+func (e *early) cancel(c closure.Cancelled) {
 	if e.hasRoom() {
-		e.cancelled = append(e.cancelled, closure.Cancelled{First: r[0], Last: r[1], Text: text})
+		e.cancelled = append(e.cancelled, c)
 	}
 }
 
@@ -213,8 +210,8 @@ func (e *early) find(id uint64) (closure.Outcome, bool) {
 		return o, true
 	}
 	for _, c := range e.cancelled {
-		if c.First <= id && id <= c.Last {
-			return cancelledOutcome(id, c.Text), true
+		if c.Has(id) {
+			return c.Outcome(id), true
 		}
 	}
 	return o, false

@@ -158,7 +158,7 @@ func (q *Queue) cancelPending() int {
 	defer q.mu.Unlock()
 	n := len(q.pending)
 	for _, r := range q.pending {
-		r.settle(cancelledOutcome(0, ""))
+		r.settle(closure.Outcome{Kind: closure.OutcomeCancelled})
 	}
 	q.pending, q.pendingBytes = nil, 0
 	q.passed += uint64(n)

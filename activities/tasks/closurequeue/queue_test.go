@@ -334,13 +334,13 @@ func TestClose(t *testing.T) {
 // number is bounded.
 func TestEarlyOutcomes(t *testing.T) {
 	var e early
-	e.cancel([2]uint64{3, 5}, "why")
+	e.cancel(closure.Cancelled{First: 3, Last: 5, Text: "why"})
 	e.add(closure.Outcome{ID: 4, Value: []byte("4")})
 	e.add(closure.Outcome{ID: 6, Value: []byte("6")})
 	e.add(closure.Outcome{ID: 6, Value: []byte("7")})
 	o, ok := e.find(4)
 	assert.True(t, ok)
-	assert.Equal(t, cancelledOutcome(4, "why"), o)
+	assert.Equal(t, "CancelledError: why", o.Failure().Error())
 	o, ok = e.find(6)
 	assert.True(t, ok)
 	assert.Equal(t, "6", string(o.Value))

@@ -105,7 +105,7 @@ func (q *Queue) takeBack(r *Remote) {
 	q.pending = slices.Delete(q.pending, at, at+1)
 	q.pendingBytes -= r.size
 	q.passed++
-	r.settle(cancelledOutcome(0, ""))
+	r.settle(closure.Outcome{Kind: closure.OutcomeCancelled})
 	q.wake()
 }
 

@@ -317,8 +317,8 @@ func following(s *script, from closurequeue.Position) {
 		all[id] = true
 	}
 	told := map[uint64]closure.Outcome{}
-	var places []closurequeue.Position
-	err := s.client.Follow(s.ctx, from, func(n closurequeue.News) error {
+	var places []string
+	err := s.client.Follow(s.ctx, from, func(n closure.Outcomes) error {
 		places = append(places, n.At)
 		n.Each(all, func(o closure.Outcome) {
 			if _, before := told[o.ID]; !before {
@@ -335,8 +335,9 @@ func following(s *script, from closurequeue.Position) {
 	}
 	// From a position in the middle, Follow continues with the next one.
 	middle := len(places) / 2
-	var rest []closurequeue.Position
-	err = s.client.Follow(s.ctx, places[middle], func(n closurequeue.News) error {
+	var rest []string
+	at := must.Get(closurequeue.ParsePosition(places[middle]))(s)
+	err = s.client.Follow(s.ctx, at, func(n closure.Outcomes) error {
 		rest = append(rest, n.At)
 		return nil
 	})

@@ -49,6 +49,35 @@ type (
 	}
 )
 
+// Each calls do with the outcomes of the given closures, in order.
+func (o Outcomes) Each(of map[uint64]bool, do func(Outcome)) {
+	for _, one := range o.Outcomes {
+		if of[one.ID] {
+			do(one)
+		}
+	}
+	for _, c := range o.Cancelled {
+		// The range may have many more closures than the caller asks for.
+		for id := range of {
+			if c.Has(id) {
+				do(c.Outcome(id))
+			}
+		}
+	}
+}
+
+// Has reports whether a closure is among them.
+func (c Cancelled) Has(id uint64) bool { return c.First <= id && id <= c.Last }
+
+// Outcome returns the outcome of one of them.
+func (c Cancelled) Outcome(id uint64) Outcome {
+	o := Outcome{ID: id, Kind: OutcomeCancelled}
+	if c.Text != "" {
+		o.Error = &Error{Kind: ErrCancelled, Message: c.Text, Closure: id}
+	}
+	return o
+}
+
 const (
 	// MaxWait bounds how long a request may wait for outcomes, or for closures to call, in
 	// seconds.
