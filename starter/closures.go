@@ -40,17 +40,20 @@ func (r *Run) openClosures(ctx context.Context) (*closurequeue.Queue, error) {
 	return closurequeue.Open(ctx, r.client, taskQueue, in, r.TaskNames)
 }
 
-// ClosureService returns the queue of the run's closures for a program whose requests it
-// answers, and a description of it. The caller closes it. The run must be open.
-func (r *Run) ClosureService(ctx context.Context) (*closurequeue.Service, closure.Opened, error) {
+// ClosureClient returns a client of the queue of the run's closures, to answer the requests of
+// a program. The caller closes it. The run must be open.
+func (r *Run) ClosureClient(ctx context.Context) (*closurequeue.Client, error) {
 	taskQueue, in, open, err := r.queue(ctx)
 	switch {
 	case err != nil:
-		return nil, closure.Opened{}, err
+		return nil, err
 	case !open:
-		return nil, closure.Opened{}, &EndedError{RunID: r.ID}
+		return nil, &EndedError{RunID: r.ID}
 	}
-	return closurequeue.OpenService(ctx, r.client, taskQueue, in, r.TaskNames)
+	c := closurequeue.NewClient(r.client, in.Run)
+	c.TaskQueue, c.Tasks = taskQueue, closurequeue.NewTasks(r.TaskNames)
+	c.Opening = func(string) (closure.QueueInput, error) { return in, nil }
+	return c, nil
 }
 
 // queue returns the task queue of the run, the input of its queue of closures, and whether the

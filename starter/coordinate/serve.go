@@ -13,7 +13,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
-	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/text/strictjson"
 )
 
@@ -26,7 +25,7 @@ const (
 // Request is one line of input.
 type Request struct {
 	ID uint64 `json:"id"`
-	// Op is one of [wire.Operations] except [wire.OpOpen], and Message is its message.
+	// Op is one of [wire.Operations], and Message is its message.
 	Op      string          `json:"op"`
 	Message json.RawMessage `json:"message,omitempty"`
 }
@@ -54,10 +53,9 @@ const (
 	endPatience = time.Minute
 )
 
-// Serve answers requests until the input or ctx ends. opened is the answer to the opening of
-// the queue.
-func Serve(ctx context.Context, run string, s *closurequeue.Service, opened closure.Opened, in io.Reader, out io.Writer) error {
-	return newServer(s, out).serve(ctx, run, opened, in)
+// Serve opens the queue of a run, and answers requests until the input or ctx ends.
+func Serve(ctx context.Context, run string, q *closurequeue.Client, in io.Reader, out io.Writer) error {
+	return newServer(q, out).serve(ctx, run, in)
 }
 
 // Over reports to the program that the run has ended, and how.
@@ -66,7 +64,7 @@ func Over(out io.Writer, message string) error {
 }
 
 type server struct {
-	service  *closurequeue.Service
+	queue    *closurequeue.Client
 	patience time.Duration
 	requests sync.WaitGroup
 	// scheduling counts the requests to schedule that are not answered. scheduled receives an
@@ -78,14 +76,18 @@ type server struct {
 	out *json.Encoder
 }
 
-func newServer(s *closurequeue.Service, out io.Writer) *server {
-	return &server{service: s, patience: endPatience, scheduled: make(chan struct{}, 1), out: json.NewEncoder(out)}
+func newServer(q *closurequeue.Client, out io.Writer) *server {
+	return &server{queue: q, patience: endPatience, scheduled: make(chan struct{}, 1), out: json.NewEncoder(out)}
 }
 
-func (v *server) serve(ctx context.Context, run string, opened closure.Opened, in io.Reader) error {
+func (v *server) serve(ctx context.Context, run string, in io.Reader) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer v.requests.Wait()
 	defer cancel()
+	opened, err := v.queue.Begin(ctx, closurequeue.Caller{})
+	if err != nil {
+		return err
+	}
 	answer, err := json.Marshal(opened)
 	if err != nil {
 		return err
@@ -184,7 +186,7 @@ func (v *server) awaitScheduled(ctx context.Context) error {
 
 // answer answers a request, unless ctx ends.
 func (v *server) answer(ctx context.Context, r Request) {
-	out, problem := v.service.Answer(ctx, closurequeue.Caller{}, r.Op, r.Message)
+	out, problem := v.queue.Answer(ctx, closurequeue.Caller{}, r.Op, r.Message)
 	if ctx.Err() != nil {
 		return
 	}

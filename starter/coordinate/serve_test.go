@@ -25,11 +25,11 @@ var patience = queues.Patience
 // program is a program that coordinates by lines, and its queue.
 type program struct {
 	*queues.Server
-	t       *testing.T
-	service *closurequeue.Service
-	opened  closure.Opened
-	in      *io.PipeWriter
-	out     *bufio.Reader
+	t      *testing.T
+	queue  *closurequeue.Client
+	opened closure.Opened // the first answer
+	in     *io.PipeWriter
+	out    *bufio.Reader
 	// ended receives the result of Serve.
 	ended chan error
 	// release ends the calls of wait.
@@ -45,12 +45,10 @@ func newProgram(t *testing.T, size ...int) *program {
 		p.Limit(size[0])
 		in.QueueSize = size[0]
 	}
-	var err error
-	p.service, p.opened, err = closurequeue.OpenService(patience(t), p.Server, "", in, func(context.Context) ([]string, bool, error) {
-		return []string{"chief-0", "worker-0"}, true, nil
-	})
-	require.NoError(t, err)
-	t.Cleanup(p.service.Close)
+	p.queue = closurequeue.NewClient(p.Server, queues.Run)
+	p.queue.Opening = func(string) (closure.QueueInput, error) { return in, nil }
+	p.queue.Tasks = closurequeue.NewTasks(func(context.Context) ([]string, bool, error) { return []string{"chief-0", "worker-0"}, true, nil })
+	t.Cleanup(p.queue.Close)
 	return p
 }
 
@@ -63,7 +61,7 @@ func begin(t *testing.T, size ...int) *program {
 	p.in, p.out = requests, bufio.NewReader(answers)
 	ctx, cancel := context.WithCancel(patience(t))
 	go func() {
-		p.ended <- Serve(ctx, "iris", p.service, p.opened, in, out)
+		p.ended <- Serve(ctx, "iris", p.queue, in, out)
 		out.Close()
 		in.Close()
 	}()
@@ -75,7 +73,7 @@ func begin(t *testing.T, size ...int) *program {
 	first := p.answer()
 	assert.Equal(t, EventOpen, first.Event)
 	assert.Equal(t, "iris", first.Run)
-	assert.JSONEq(t, text(t, p.opened), string(first.Answer))
+	require.NoError(t, json.Unmarshal(first.Answer, &p.opened))
 	return p
 }
 
@@ -161,7 +159,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		`{"id":"x","op":"join"}`:           {Error: &wire.Problem{Code: wire.CodeInvalid, Field: "id", Message: "it is a string; want a number from 0"}},
 		`{"id":3,`:                         {Error: &wire.Problem{Code: wire.CodeInvalid, Message: "the JSON ends too early"}},
 		`[]`:                               {Error: &wire.Problem{Code: wire.CodeInvalid, Message: "it is an array; want an object"}},
-		`{"id":4,"op":"dance"}`:            {ID: 4, Error: &wire.Problem{Code: wire.CodeNotFound, Message: `unknown operation "dance"; the operations are schedule, join,`}},
+		`{"id":4,"op":"dance"}`:            {ID: 4, Error: &wire.Problem{Code: wire.CodeNotFound, Message: `unknown operation "dance"; the operations are open, schedule, join,`}},
 		`{"id":5,"op":"join","message":{"call":1}}`:        {ID: 5, Error: &wire.Problem{Code: wire.CodeInvalid, Field: "client", Message: "missing"}},
 		`{"id":6,"op":"find","message":{"x":1}}`:           {ID: 6, Error: &wire.Problem{Code: wire.CodeInvalid, Field: "x", Message: "unknown field; the fields are closures, tuples"}},
 		`{"id":7,"op":"find","message":{"closures":[99]}}`: {ID: 7, Error: &wire.Problem{Code: wire.CodeQueueRefused, Message: "no closure 99"}},
@@ -190,7 +188,7 @@ func TestTheInputEnds(t *testing.T) {
 		fmt.Fprintf(&in, `{"id":%d,"op":"schedule","message":%s}`+"\n", i+1, text(t, batch(i+1, "wait")))
 	}
 	in.WriteString(`{"id":101,"op":"join","message":{"client":"c","call":1}}` + "\n" + `{"id":102,"op":"join"`)
-	require.NoError(t, Serve(patience(t), "iris", p.service, p.opened, strings.NewReader(in.String()), &out))
+	require.NoError(t, Serve(patience(t), "iris", p.queue, strings.NewReader(in.String()), &out))
 	assert.Equal(t, uint64(all), p.Counts().Scheduled)
 	answers := answersIn(t, strings.NewReader(out.String()))
 	for i := range uint64(all) {
@@ -204,11 +202,11 @@ func TestTheInputEnds(t *testing.T) {
 // If no closure reaches the queue for the patience of the server, that is an error.
 func TestTheInputEndsAndTheQueueIsAway(t *testing.T) {
 	p := newProgram(t)
-	p.Away(true)
-	s := newServer(p.service, io.Discard)
+	p.Lose(closure.UpdateSchedule, 1<<30)
+	s := newServer(p.queue, io.Discard)
 	s.patience = time.Millisecond
 	in := strings.NewReader(`{"id":1,"op":"schedule","message":` + text(t, batch(1, "same")) + "}\n")
-	require.EqualError(t, s.serve(patience(t), "iris", p.opened, in), "the input ended before all closures were queued; none was accepted for 1ms")
+	require.EqualError(t, s.serve(patience(t), "iris", in), "the input ended before all closures were queued; none was accepted for 1ms")
 }
 
 // A request to schedule that waits for room does not keep others from being answered.
@@ -235,6 +233,6 @@ func TestOthersBehindAFullQueue(t *testing.T) {
 
 func TestALineThatIsTooLong(t *testing.T) {
 	p := newProgram(t)
-	err := Serve(patience(t), "iris", p.service, p.opened, strings.NewReader(strings.Repeat("x", maxLine+1)+"\n"), io.Discard)
+	err := Serve(patience(t), "iris", p.queue, strings.NewReader(strings.Repeat("x", maxLine+1)+"\n"), io.Discard)
 	require.EqualError(t, err, "a line has more than 4 MiB; send fewer closures at once")
 }

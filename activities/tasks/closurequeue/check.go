@@ -16,7 +16,7 @@ func (q *Queue) Check(ctx context.Context, c closure.Closure) error {
 	if err := c.Validate(); err != nil {
 		return &closure.RefusedError{Reason: err}
 	}
-	return within(q.tasks.Check(ctx, c), "closures[0].")
+	return within(q.client.Tasks.Check(ctx, c), "closures[0].")
 }
 
 // escaped returns a closure in the form in which it is sent.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
@@ -28,25 +29,39 @@ type Server interface {
 	GetWorkflow(ctx context.Context, workflowID, runID string) client.WorkflowRun
 }
 
-// Client sends requests to the queue of a run and reads its history. It has no state; its
-// methods may be called concurrently.
+// Client sends requests to the queue of a run and reads its history, for this program or, by
+// [Client.Answer], for others. It keeps only news that it has read ahead. Its methods may be
+// called concurrently, and its fields must be set before that.
 type Client struct {
-	// Warn, if not nil, is called with a request that has failed for a while, and the error.
-	// It must be set before the client is used.
+	// Warn is called with a request that has failed for a while, and the error.
 	Warn func(request string, err error)
 	// TaskQueue is the task queue of the run's workflow, for a queue that is created.
 	TaskQueue string
+	// Tasks are the tasks that closures may ask for. If nil, they may ask for any.
+	Tasks *Tasks
+	// Opening returns the input with which a program opens the queue. The task is empty for a
+	// program outside the tasks.
+	Opening func(task string) (closure.QueueInput, error)
 
 	server Server
 	run    spec.RunRef
 	id     string
+	feeds  feeds
 }
 
 // NewClient returns a client of the queue of a run, which need not exist. The execution in
 // run must be the first one of the run.
 func NewClient(s Server, run spec.RunRef) *Client {
-	return &Client{server: s, run: run, id: closure.QueueID(run.WorkflowID, run.RunID)}
+	c := &Client{server: s, run: run, id: closure.QueueID(run.WorkflowID, run.RunID)}
+	c.feeds.client = c
+	c.Warn = func(request string, err error) {
+		slog.Warn("a request to the call queue keeps failing; retrying", "queue", c.id, "request", request, "error", err)
+	}
+	return c
 }
+
+// Close ends reading ahead.
+func (c *Client) Close() { c.feeds.close() }
 
 // ID returns the workflow ID of the queue.
 func (c *Client) ID() string { return c.id }

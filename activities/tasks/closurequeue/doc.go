@@ -6,10 +6,11 @@
 //	                                                 │ leases, whose results
 //	Remote.Wait ◄── outcomes ◄── long poll of ──── its history
 //
-// A [Client] retries each request until the queue answers it, and reads the history. It keeps
-// no state: callers have names and number their requests, so a request stays the same if
-// another host sends it again. A host uses a Client for the programs in its tasks, which
-// outlive the host worker; a [Feed] is the part of the history that it keeps for each program.
+// A [Client] retries each request until the queue answers it, and reads the history. Callers
+// have names and number their requests, so a request stays the same if another host sends it
+// again. By [Client.Answer] a host answers the programs in its tasks, which outlive the host
+// worker, and a command answers a program by lines. For each program the client keeps only a
+// feed, a part of the history that was read ahead.
 //
 // A [Queue] is for a program that uses the client itself. It has at most one schedule request
 // in flight. Closures that are scheduled in the meantime are sent with the next request, so a

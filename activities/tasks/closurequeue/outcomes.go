@@ -22,29 +22,26 @@ func (q *Queue) follow(ctx context.Context) error {
 	if q.followed {
 		return nil
 	}
-	for again := tries; ; {
-		here, err := q.client.Here(ctx)
-		if err == nil {
-			q.mu.Lock()
-			defer q.mu.Unlock()
-			if q.ctx.Err() != nil {
-				return errClosed
-			}
-			q.followed = true
-			q.loops.Go(func() {
-				if err := q.client.Follow(q.ctx, here, q.told); q.ctx.Err() == nil {
-					q.fail(err)
-				}
-			})
-			return nil
-		}
-		if err := q.client.final(ctx, err); err != nil {
-			return err
-		}
-		if err := again.Sleep(ctx); err != nil {
-			return err
-		}
+	var here Position
+	err := q.client.patiently(ctx, "follow", func() (err error) {
+		here, err = q.client.Here(ctx)
+		return err
+	})
+	if err != nil {
+		return err
 	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.ctx.Err() != nil {
+		return errClosed
+	}
+	q.followed = true
+	q.loops.Go(func() {
+		if err := q.client.Follow(q.ctx, here, q.told); q.ctx.Err() == nil {
+			q.fail(err)
+		}
+	})
+	return nil
 }
 
 // told records outcomes from the history.

@@ -15,7 +15,6 @@ import (
 type Queue struct {
 	client *Client
 	name   string // identifies this client to the queue
-	tasks  *Tasks
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -51,23 +50,20 @@ type Queue struct {
 // tasks are those that closures may ask for.
 func Open(ctx context.Context, s Server, taskQueue string, in closure.QueueInput, tasks TaskNames) (*Queue, error) {
 	c := NewClient(s, in.Run)
-	c.TaskQueue = taskQueue
+	c.TaskQueue, c.Tasks = taskQueue, NewTasks(tasks)
 	if err := c.Open(ctx, in); err != nil {
 		return nil, err
 	}
-	return attach(c, in.QueueSize, tasks), nil
+	return attach(c, in.QueueSize), nil
 }
 
 // Attach attaches to the queue of a run if there is one. If there is none, requests fail with
 // [ErrNoQueue].
-func Attach(s Server, run spec.RunRef) *Queue { return attach(NewClient(s, run), 1, nil) }
+func Attach(s Server, run spec.RunRef) *Queue { return attach(NewClient(s, run), 1) }
 
-func attach(c *Client, size int, tasks TaskNames) *Queue {
-	if c.Warn == nil {
-		c.Warn = warnByLog(c)
-	}
+func attach(c *Client, size int) *Queue {
 	q := &Queue{
-		client: c, name: rand.Text(), tasks: NewTasks(tasks),
+		client: c, name: rand.Text(),
 		outbox: outbox{room: FirstRoom(size)}, awaited: awaited{remotes: map[uint64][]*Remote{}},
 		changed: make(chan struct{}), following: make(chan struct{}, 1),
 	}

@@ -692,7 +692,7 @@ func TestTheRunDoesNotSayItsTasks(t *testing.T) {
 // A closure that is refused is not in the queue, and affects no other closure.
 func TestAClosureForATaskThatIsNotThere(t *testing.T) {
 	f := newFixture(t)
-	f.tasks = NewTasks(func(context.Context) ([]string, bool, error) { return []string{"worker-0"}, true, nil })
+	f.client.Tasks = NewTasks(func(context.Context) ([]string, bool, error) { return []string{"worker-0"}, true, nil })
 	_, err := f.Schedule(patience(t), on("worker-1"))
 	require.EqualError(t, err, `options.task: the run has no task "worker-1"; it has worker-0`)
 	assert.Zero(t, f.Counts().Scheduled)

@@ -39,7 +39,7 @@ func (t *Tasks) know(names []string) {
 // If the run does not answer, nothing is refused: the task may have been started outside the
 // spec.
 func (t *Tasks) Check(ctx context.Context, closures ...closure.Closure) error {
-	if t.names == nil {
+	if t == nil || t.names == nil {
 		return nil
 	}
 	for i := range closures {

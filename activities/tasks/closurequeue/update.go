@@ -34,30 +34,40 @@ var ErrRunEnded = errors.New("the run has ended; closures can no longer be sched
 // update sends a request to the queue until it is answered: the server may be away, and the
 // execution that received the request may have continued as new.
 func update[A any](ctx context.Context, c *Client, name string, request any) (A, error) {
-	var vain vain
-	for again := tries; ; {
-		var a A
-		began := time.Now()
+	var a A
+	err := c.patiently(ctx, name, func() error {
 		h, err := c.server.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
 			WorkflowID: c.id, UpdateName: name, Args: []any{request}, WaitForStage: client.WorkflowUpdateStageCompleted,
 		})
-		if err == nil {
-			err = h.Get(ctx, &a)
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			return a, nil
-		}
-		if ctx.Err() != nil {
-			return a, ctx.Err()
+		a = *new(A)
+		return h.Get(ctx, &a)
+	})
+	return a, err
+}
+
+// patiently tries something until it succeeds, a retry would not help, or ctx ends.
+func (c *Client) patiently(ctx context.Context, what string, try func() error) error {
+	var vain vain
+	for again := tries; ; {
+		began := time.Now()
+		err := try()
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
 		}
 		if err := c.final(ctx, err); err != nil {
-			return a, err
+			return err
 		}
-		if vain.tell(began, err) && c.Warn != nil {
-			c.Warn(name, withHint(err))
+		if vain.tell(began, err) {
+			c.Warn(what, withHint(err))
 		}
 		if err := again.Sleep(ctx); err != nil {
-			return a, err
+			return err
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,59 +27,16 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// queueClient connects tasks to a queue the way a host does.
-type queueClient struct {
-	client  *closurequeue.Client
-	size    atomic.Int64 // the size of the queue in the run's spec
-	mu      sync.Mutex
-	service *closurequeue.Service
-}
-
-// restart replaces the service, as another host would.
-func (q *queueClient) restart() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.service != nil {
-		q.service.Close()
-	}
-	q.service = closurequeue.NewService(q.client, closurequeue.NewTasks(nil))
-}
-
-func (q *queueClient) Answer(ctx context.Context, by runkey.Task, process int, operation string, message []byte) (any, *wire.Problem) {
-	q.mu.Lock()
-	s := q.service
-	q.mu.Unlock()
-	if operation != wire.OpOpen {
-		return s.Answer(ctx, closurequeue.Caller{Task: by.Task, Process: process}, operation, message)
-	}
-	in := closure.QueueInput{Run: queues.Run, QueueSize: int(q.size.Load())}
-	err := s.Open(ctx, in)
-	if err == nil && process > 0 {
-		_, err = s.ReleaseResources(ctx, closure.ReleaseRequest{Task: by.Task, Process: process})
-	}
-	var out closure.Opened
-	if err == nil {
-		out, err = s.Opened(ctx, in)
-	}
-	if err != nil {
-		return nil, closurequeue.Problem(err)
-	}
-	return out, nil
-}
-
 // coordinatedHost is a host whose tasks schedule closures.
 type coordinatedHost struct {
 	*host
-	queue  *queues.Server
-	client *queueClient
+	queue *queues.Server
+	size  int // of the queue, in the run's spec
 }
 
 func newCoordinated(t *testing.T, functions map[string]queues.Function) *coordinatedHost {
 	t.Helper()
 	h := &coordinatedHost{host: newHostWith(t, 2, newTogether()), queue: queues.New(t, functions)}
-	h.client = &queueClient{client: closurequeue.NewClient(h.queue, queues.Run)}
-	t.Cleanup(func() { h.client.service.Close() })
-	h.coordinators = h.client
 	h.kill()
 	return h
 }
@@ -89,7 +45,12 @@ func newCoordinated(t *testing.T, functions map[string]queues.Function) *coordin
 func (h *coordinatedHost) kill() {
 	h.t.Helper()
 	require.NoError(h.t, h.Close())
-	h.client.restart()
+	client := closurequeue.NewClient(h.queue, queues.Run)
+	client.Opening = func(string) (closure.QueueInput, error) {
+		return closure.QueueInput{Run: queues.Run, QueueSize: h.size}, nil
+	}
+	h.t.Cleanup(client.Close)
+	h.schedules = func(context.Context, runkey.Task) (*closurequeue.Client, error) { return client, nil }
 	h.start()
 }
 

@@ -150,7 +150,7 @@ func TestPythonCoordinatesAcrossHosts(t *testing.T) {
 func TestPythonScheduleWaitsInAFullQueue_CC30_CC41_SEED34(t *testing.T) {
 	g := make(gate)
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"wait": g.wait, "same": same, "fails": fails})
-	h.client.size.Store(2)
+	h.size = 2
 	program := p.background(h.host, 0, coordinates+pythonFile(t, "schedule_waits_in_a_full_queue"))
 	require.Eventually(t, func() bool { return h.queue.Updates(closure.UpdateSchedule) == 11 }, time.Minute, time.Millisecond)
 	program.goOn()
@@ -226,7 +226,7 @@ func TestPythonTakesBackWhatASignalInterrupts(t *testing.T) {
 	})
 	t.Run("full", func(t *testing.T) {
 		p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"forever": forever})
-		h.client.size.Store(1)
+		h.size = 1
 		h.queue.Limit(1)
 		p.coordinates(h, interrupted+pythonFile(t, "takes_back_what_a_signal_interrupts_3"))
 	})
@@ -325,7 +325,7 @@ func TestPythonJoinDoesNotWaitForAKnownDetachedClosure(t *testing.T) {
 // so that the waiting threads do not become stragglers.
 func TestPythonWaitsEndWhenTheTasksStop(t *testing.T) {
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"forever": forever, "same": same})
-	h.client.size.Store(2)
+	h.size = 2
 	program := p.background(h.host, 0, coordinates+pythonFile(t, "waits_end_when_the_tasks_stop"))
 	require.Eventually(t, func() bool { return h.queue.Updates(closure.UpdateJoin) == 2 }, time.Minute, time.Millisecond)
 	program.goOn()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/background"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 )
 
@@ -40,8 +41,9 @@ type Config struct {
 	Barriers Barriers
 	// Closures gives closures to tasks that serve. If nil, tasks cannot serve.
 	Closures Closures
-	// Coordinators answers tasks that schedule closures. If nil, tasks cannot schedule any.
-	Coordinators Coordinators
+	// Queue returns the queue of the run of a task that schedules closures. If nil, tasks cannot
+	// schedule any.
+	Queue func(ctx context.Context, by runkey.Task) (*closurequeue.Client, error)
 	// Stops passes stop requests on to the run. If nil, tasks can neither request a stop nor
 	// ask whether there is one.
 	Stops Stops

@@ -28,6 +28,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/tests/must"
@@ -45,8 +46,8 @@ type host struct {
 	ids   []runkey.Task
 	paths []string
 	stops Stops
-	// coordinators are passed to its servers. They may be nil.
-	coordinators Coordinators
+	// schedules is the Queue of its servers.
+	schedules func(context.Context, runkey.Task) (*closurequeue.Client, error)
 	// patience is the patience of its servers.
 	patience patience
 }
@@ -99,7 +100,7 @@ func (h *host) unpaced() {
 // startKnowing starts a server that knows the state of the run's stop before it serves.
 func (h *host) startKnowing(now spec.Stopping) {
 	h.t.Helper()
-	s := must.Get(newServer(Config{StateDir: h.state, Stops: h.stops, Coordinators: h.coordinators, Log: zap.NewNop()}, h.patience))(h.t)
+	s := must.Get(newServer(Config{StateDir: h.state, Stops: h.stops, Queue: h.schedules, Log: zap.NewNop()}, h.patience))(h.t)
 	h.t.Cleanup(func() { _ = s.Close() })
 	h.Server, h.paths = s, nil
 	h.SetStopping(h.run, now)
@@ -400,7 +401,9 @@ func (noClosures) Next(context.Context, runkey.Task, ClosuresRequest) (ClosuresA
 func TestWrongTypes(t *testing.T) {
 	h, _ := newStopping(t, 1)
 	h.Closures = noClosures{}
-	h.Coordinators = &queueClient{}
+	h.Queue = func(context.Context, runkey.Task) (*closurequeue.Client, error) {
+		return closurequeue.NewClient(nil, spec.RunRef{}), nil
+	}
 	values := map[string]string{"string": `"x"`, "number": `7`, "bool": `true`, "array": `[7]`, "object": `{"a": 1}`}
 	fits := map[reflect.Kind]string{reflect.String: "string", reflect.Float64: "number", reflect.Bool: "bool"}
 	tried := 0

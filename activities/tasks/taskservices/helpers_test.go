@@ -15,7 +15,6 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
-	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -209,7 +208,8 @@ func TestHostOpensTheQueueWithTheSettingsOfTheRun(t *testing.T) {
 				_, _ = h.brokers.Next(ctx, by("worker-0"), taskapi.ClosuresRequest{Process: "p", Seq: 1, Slots: 1, Free: 1, Functions: []string{"f"}})
 			}()
 			assert.Equal(t, test.want, <-queues.told, "a task serves")
-			go func() { _, _ = h.coordinators.Answer(ctx, by("worker-0"), 0, wire.OpOpen, nil) }()
+			queue := must.Get(h.coordinators.queue(ctx, by("worker-0")))(t)
+			go func() { _, _ = queue.Begin(ctx, closurequeue.Caller{Task: "worker-0"}) }()
 			assert.Equal(t, test.want, <-queues.told, "a task coordinates")
 			assert.GreaterOrEqual(t, logged.FilterFieldKey("error").Len(), test.warns)
 			if test.warns == 0 {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
-	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/tests/must"
 	fakes "github.com/clusterrun/clusterrun/tests/queues"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
@@ -274,12 +273,12 @@ func TestAHostReleasesWhatKilledCoordinatorsCreated(t *testing.T) {
 	created := uint64(0)
 	create := func(task string, process int) {
 		created++
-		_, problem := h.coordinators.Answer(t.Context(), by(task), process, wire.OpResources, fmt.Appendf(nil, `{"client":"c","number":%d,"resource":{"function":"f"}}`, created))
-		require.Nil(t, problem)
+		queue := must.Get(h.coordinators.queue(t.Context(), by(task)))(t)
+		must.Get(queue.CreateResource(t.Context(), closure.ResourceRequest{Client: "c", Number: created, Task: task, Process: process, Resource: closure.Resource{Function: "f"}}))(t)
 	}
 	for process := range 4 {
-		_, problem := h.coordinators.Answer(t.Context(), by("worker-0"), process, wire.OpOpen, nil)
-		require.Nil(t, problem)
+		queue := must.Get(h.coordinators.queue(t.Context(), by("worker-0")))(t)
+		must.Get(queue.Begin(t.Context(), closurequeue.Caller{Task: "worker-0", Process: process}))(t)
 		assert.Zero(t, q.server.Counts().Resource)
 		create("worker-0", process)
 	}

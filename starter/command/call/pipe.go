@@ -28,13 +28,13 @@ func runPipe(ctx context.Context, a *cli.App, args []string) error {
 		return err
 	}
 	defer c.Close()
-	s, opened, err := starter.Get(c, args[0], "").ClosureService(ctx)
+	q, err := starter.Get(c, args[0], "").ClosureClient(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.Close()
-	go tellWaits(ctx, s.Status, func(text string) { a.Say("run %s: %s", args[0], text) })
+	defer q.Close()
+	go tellWaits(ctx, q.Status, func(text string) { a.Say("run %s: %s", args[0], text) })
 	// A program that has died reads no answers; the closures that it scheduled stay scheduled.
 	signal.Ignore(syscall.SIGPIPE)
-	return coordinate.Serve(ctx, args[0], s, opened, a.In, a.Out)
+	return coordinate.Serve(ctx, args[0], q, a.In, a.Out)
 }

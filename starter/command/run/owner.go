@@ -95,10 +95,10 @@ func (w *owner) serve(ctx context.Context, run *starter.Run) {
 	ctx, w.stop = context.WithCancel(ctx)
 	w.serving.Go(func() { w.watchTasks(ctx, run) })
 	w.serving.Go(func() {
-		s, opened, err := run.ClosureService(ctx)
+		q, err := run.ClosureClient(ctx)
 		if err == nil {
-			defer s.Close()
-			err = coordinate.Serve(ctx, run.ID, s, opened, w.socket, w.socket)
+			defer q.Close()
+			err = coordinate.Serve(ctx, run.ID, q, w.socket, w.socket)
 		}
 		if err != nil && !w.isGone() && ctx.Err() == nil {
 			w.app.Say("run %s: %s", run.ID, err)
