@@ -248,7 +248,7 @@ func (c *crowd) launch() client.WorkflowRun {
 	b.Helper()
 	before := c.sample()
 	run, err := c.client.ExecuteWorkflow(b.Context(), client.StartWorkflowOptions{ID: "many", TaskQueue: spec.TaskQueue, WorkflowTaskTimeout: spec.WorkflowTaskTimeout}, spec.WorkflowType, &spec.RunSpec{
-		Command: []string{"python3", "train.py"}, Tasks: []spec.TaskGroup{{Type: "worker", Count: count(c.hosts * c.each)}},
+		Command: []string{"python3", "train.py"}, Tasks: []spec.TaskGroup{{Type: "worker", Count: new(c.hosts * c.each)}},
 		Hosts: spec.Hosts{Count: spec.HostCount(strconv.Itoa(c.hosts))},
 	})
 	require.NoError(b, err)

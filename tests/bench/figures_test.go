@@ -2,8 +2,11 @@ package bench
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,6 +17,16 @@ import (
 	"github.com/clusterrun/clusterrun/tests/measure"
 	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workers/embedded"
+)
+
+const (
+	someTasks = 8
+	manyTasks = 64
+
+	// A figure is measured for some seconds, if the rounds suffice.
+	figureTime  = 5 * time.Second
+	leastRounds = 3
+	mostRounds  = 25
 )
 
 // BenchmarkFigures measures for about a minute what users wait for most. Each figure comes with
@@ -29,26 +42,101 @@ func BenchmarkFigures(b *testing.B) {
 	client, err := connect.Dial(b.Context(), connect.Options{Address: server.Address, Embedded: home.Dir}, sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)), time.Minute)
 	require.NoError(b, err)
 	defer client.Close()
-	m := &measure.Measurement{
-		Place: p, Client: client,
-		Ours:    measure.Clusterrun(harness.Clusterrun(b), p.StateDir(), func() []int { return []int{server.PID} }),
-		Chief:   measure.WithChief(harness.Clusterrun(b), p.StateDir()),
-		Program: program(b),
-		Tell:    func(text string) { b.Log(text) },
-	}
-	figures, err := m.Figures(b.Context())
+	self, err := os.Executable()
 	require.NoError(b, err)
+	program := []string{self, "program"}
+	ours, shell := measure.Clusterrun(harness.Clusterrun(b), p.StateDir(), func() []int { return []int{server.PID} }), measure.Shell()
+	chief := &measure.Launcher{End: measure.WithChief(harness.Clusterrun(b), p.StateDir())}
 	b.Log(measure.ThisMachine())
-	for _, f := range figures {
-		b.Run(f.Name, func(b *testing.B) {
-			b.ReportMetric(f.Median, f.Unit)
-			b.ReportMetric(f.Best, "best-"+f.Unit)
-			if f.Floor > 0 {
-				b.Log("the floor: " + f.FloorIs)
-				b.ReportMetric(f.Floor, "floor-"+f.Unit)
-				b.ReportMetric(f.Ratio, "×floor")
-			}
-			b.ReportMetric(0, "ns/op")
+
+	// compare measures the same of clusterrun and its floor.
+	compare := func(name, floorIs string, floor *measure.Launcher, one func(context.Context, *measure.Launcher) (time.Duration, error)) {
+		inTurns(b, name, "ms", floorIs, milliseconds(ours, one), milliseconds(floor, one))
+	}
+	const starts, kills, exchanges = "a shell starts the same processes", "a shell kills its group", "a byte each to a socket and back"
+	for _, n := range []int{1, someTasks} {
+		compare(fmt.Sprintf("run -n %d -- true, the whole command", n), starts, shell, func(ctx context.Context, l *measure.Launcher) (time.Duration, error) {
+			return p.Whole(ctx, l.Launch, n)
 		})
 	}
+	for _, n := range []int{1, someTasks, manyTasks} {
+		compare(fmt.Sprintf("launch, until %d execute", n), starts, shell, func(ctx context.Context, l *measure.Launcher) (time.Duration, error) {
+			return p.Launch(ctx, l, n)
+		})
+	}
+	compare("restart of a failed process", "a shell in a loop", shell, p.Restart)
+	compare(fmt.Sprintf("one of %d fails, until all have ended", someTasks), kills, shell, func(ctx context.Context, l *measure.Launcher) (time.Duration, error) {
+		return p.EndAfterFailure(ctx, l.End, someTasks)
+	})
+	endAfterChief := func(ctx context.Context, l *measure.Launcher) (time.Duration, error) {
+		return p.EndAfterChief(ctx, l.End, someTasks)
+	}
+	inTurns(b, fmt.Sprintf("the chief of %d ends, until all have", someTasks), "ms", kills, milliseconds(chief, endAfterChief), milliseconds(shell, endAfterChief))
+	exchange := func(n int) func(context.Context, *measure.Launcher) (time.Duration, error) {
+		return func(ctx context.Context, _ *measure.Launcher) (time.Duration, error) {
+			return p.Exchange(ctx, n, 2000, program)
+		}
+	}
+	inTurns(b, fmt.Sprintf("local barrier of %d", someTasks), "ms", exchanges,
+		milliseconds(ours, func(ctx context.Context, l *measure.Launcher) (time.Duration, error) {
+			return p.LocalBarrier(ctx, l, someTasks, 2000, program)
+		}), milliseconds(shell, exchange(someTasks)))
+	memory := func(l *measure.Launcher) func(context.Context) (float64, error) {
+		return func(ctx context.Context) (float64, error) {
+			many, err := p.Memory(ctx, l, manyTasks)
+			if err != nil {
+				return 0, err
+			}
+			one, err := p.Memory(ctx, l, 1)
+			return float64(many-one) / (manyTasks - 1) / 1024, err
+		}
+	}
+	inTurns(b, "memory for each process", "KiB", "a shell's own", memory(ours), memory(shell))
+	b.Run("closure, from schedule to value", func(b *testing.B) {
+		floor, err := p.Exchange(b.Context(), 1, 2000, program)
+		require.NoError(b, err)
+		took, err := p.Closures(b.Context(), ours, client, 100, program)
+		require.NoError(b, err)
+		var list []float64
+		for _, d := range took {
+			list = append(list, ms(d))
+		}
+		report(b, "ms", exchanges, list, []float64{ms(floor)})
+	})
+}
+
+func milliseconds(l *measure.Launcher, one func(context.Context, *measure.Launcher) (time.Duration, error)) func(context.Context) (float64, error) {
+	return func(ctx context.Context) (float64, error) {
+		took, err := one(ctx, l)
+		return ms(took), err
+	}
+}
+
+// inTurns measures clusterrun and its floor in turns.
+func inTurns(b *testing.B, name, unit, floorIs string, ours, floor func(context.Context) (float64, error)) {
+	b.Run(name, func(b *testing.B) {
+		var all, floors []float64
+		for begun, round := time.Now(), 0; round < leastRounds || round < mostRounds && time.Since(begun) < figureTime; round++ {
+			lowest, err := floor(b.Context())
+			require.NoError(b, err)
+			own, err := ours(b.Context())
+			require.NoError(b, err)
+			all, floors = append(all, own), append(floors, lowest)
+		}
+		report(b, unit, floorIs, all, floors)
+	})
+}
+
+// report reports the median and the best, the median of the floor, and the ratio of the medians:
+// in the best round the first of two marks may have been read late.
+func report(b *testing.B, unit, floorIs string, ours, floors []float64) {
+	middle := func(list []float64) float64 { return slices.Sorted(slices.Values(list))[len(list)/2] }
+	b.ReportMetric(middle(ours), unit)
+	b.ReportMetric(slices.Min(ours), "best-"+unit)
+	if floor := middle(floors); floor > 0 {
+		b.Log("the floor: " + floorIs)
+		b.ReportMetric(floor, "floor-"+unit)
+		b.ReportMetric(middle(ours)/floor, "×floor")
+	}
+	b.ReportMetric(0, "ns/op")
 }

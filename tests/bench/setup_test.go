@@ -1,7 +1,7 @@
 package bench
 
 import (
-	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,21 +10,22 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/sdk/client"
 
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/tests/measure"
-	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// fixture is a server with one host worker.
-type fixture struct {
-	*harness.Server
-	b      *testing.B
-	worker *harness.Worker
-	client client.Client
-	dir    string
-	runs   int
+// TestMain makes this program also the programs that are measured.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "program" {
+		if err := measure.Program(os.Args[2], os.Args[3:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
 }
 
 // startServer starts the server that CLUSTERRUN_BENCH_SERVER names: "postgresql" is Temporal's own with
@@ -42,69 +43,42 @@ func startServer(b *testing.B) *harness.Server {
 	}
 }
 
-func newFixture(b *testing.B) *fixture {
+// stopOwnServer ends the server that runs in this home brought up, by its pid.
+func stopOwnServer(b *testing.B, home string) {
 	b.Helper()
-	s := startServer(b)
-	return &fixture{Server: s, b: b, worker: s.StartWorker(b), client: s.Client(), dir: b.TempDir()}
-}
-
-func (f *fixture) start(s *spec.RunSpec) client.WorkflowRun {
-	f.b.Helper()
-	f.runs++
-	run, err := f.client.ExecuteWorkflow(context.Background(), client.StartWorkflowOptions{
-		ID: fmt.Sprintf("bench-%d", f.runs), TaskQueue: spec.TaskQueue,
-	}, spec.WorkflowType, s)
-	require.NoError(f.b, err)
-	return run
-}
-
-// stop ends a run and waits until it has closed.
-func (f *fixture) stop(run client.WorkflowRun) {
-	f.b.Helper()
-	require.NoError(f.b, f.client.CancelWorkflow(context.Background(), run.GetID(), run.GetRunID()))
-	_ = run.Get(context.Background(), nil)
-}
-
-// fifo is a named pipe through which processes report, without a clock of their own.
-type fifo struct {
-	path string
-	*os.File
-}
-
-func newFIFO(b *testing.B, dir string) *fifo {
-	b.Helper()
-	path := filepath.Join(dir, fmt.Sprintf("fifo-%d", time.Now().UnixNano()))
-	require.NoError(b, syscall.Mkfifo(path, 0o600))
-	// Read and write, so that opening does not wait for the first process.
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
-	require.NoError(b, err)
-	b.Cleanup(func() { _ = file.Close() })
-	return &fifo{path: path, File: file}
-}
-
-// await reads n marks.
-func (f *fifo) await(b *testing.B, n int) time.Time {
-	b.Helper()
-	require.NoError(b, f.SetReadDeadline(time.Now().Add(2*time.Minute)))
-	buf := make([]byte, n)
-	for got := 0; got < n; {
-		m, err := f.Read(buf[:n-got])
-		require.NoError(b, err, "%d of %d processes reported", got, n)
-		got += m
+	files, _ := filepath.Glob(filepath.Join(home, ".local/state/clusterrun/server/ready*.json"))
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		require.NoError(b, err)
+		var ready struct{ PID int }
+		require.NoError(b, json.Unmarshal(text, &ready))
+		_ = syscall.Kill(ready.PID, syscall.SIGTERM)
+		harness.Eventually(b, "the own server has ended", func() bool { return harness.State(ready.PID) == "" || harness.State(ready.PID) == "Z" })
 	}
-	return time.Now()
 }
 
-func median(d []time.Duration) time.Duration { return measure.Series(d).Median() }
+// timed returns how long a command takes.
+func timed(b *testing.B, home string, argv ...string) time.Duration {
+	b.Helper()
+	took, err := (&measure.Place{Dir: home, Env: harness.Env(home)}).Time(b.Context(), argv)
+	require.NoError(b, err)
+	return took
+}
 
 func ms(d time.Duration) float64 { return measure.Milliseconds(d) }
 
-// program returns the command line that starts this executable as a program of a measurement.
-func program(b *testing.B, args ...string) []string {
+// residentMiB returns the memory of processes.
+func residentMiB(b *testing.B, pids ...int) float64 {
 	b.Helper()
-	self, err := os.Executable()
+	size, err := measure.Resident(pids)
 	require.NoError(b, err)
-	return append([]string{self, "program"}, args...)
+	return float64(size) / (1 << 20)
 }
 
-func count(n int) *int { return &n }
+// cpu returns the processor time that a process has used.
+func cpu(b *testing.B, pid int) time.Duration {
+	b.Helper()
+	stat, err := proc.ReadStat(pid)
+	require.NoError(b, err)
+	return stat.User + stat.System
+}

@@ -27,7 +27,7 @@ type sample struct {
 }
 
 func (c *crowd) sample() sample {
-	s := sample{at: time.Now(), server: cpu(c.b, []int{c.server.PID()})}
+	s := sample{at: time.Now(), server: cpu(c.b, c.server.PID())}
 	if d := c.server.Database; d != nil {
 		s.database, s.transactions = d.CPU(), d.Transactions()
 	}
@@ -58,8 +58,8 @@ func (c *crowd) noteRates(before sample, what string) {
 
 // noteMemory prints the memory of all parts, and the size of the database.
 func (c *crowd) noteMemory() {
-	c.note(residentMiB([]int{c.server.PID()}), "MiB/server")
-	c.note(residentMiB(harness.Children(c.controller.Cmd.Process.Pid)), "MiB/controller")
+	c.note(residentMiB(c.b, c.server.PID()), "MiB/server")
+	c.note(residentMiB(c.b, harness.Children(c.controller.Cmd.Process.Pid)...), "MiB/controller")
 	if d := c.server.Database; d != nil {
 		if size, err := measure.Resident(d.PIDs()); err == nil {
 			c.note(float64(size)/(1<<20), "MiB/database-memory")

@@ -101,7 +101,7 @@ func (c *comparison) works() []work {
 				return l.Launch
 			},
 			measure: func(ctx context.Context, l *measure.Launcher) (float64, error) {
-				took, _, err := c.Whole(ctx, l.Launch, n)
+				took, err := c.Whole(ctx, l.Launch, n)
 				return measure.Milliseconds(took), err
 			}})
 	}
@@ -142,7 +142,7 @@ func (c *comparison) works() []work {
 		work{row: row{name: fmt.Sprintf("of %d processes left %s after `kill -9` of the launcher", copies, leftAfter)}, start: launch, once: true,
 			measure: func(ctx context.Context, l *measure.Launcher) (float64, error) {
 				left, err := c.Left(ctx, l, copies, leftAfter)
-				return float64(left.Copies), err
+				return float64(left), err
 			}},
 	)
 }
@@ -331,7 +331,7 @@ func (c *comparison) ourClosures(ctx context.Context) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, _, err := c.Time(ctx, argv); err != nil {
+	if _, err := c.Time(ctx, argv); err != nil {
 		return nil, err
 	}
 	text, err := os.ReadFile(figures)

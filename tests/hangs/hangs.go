@@ -13,7 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -129,9 +128,8 @@ const python = "/usr/bin/python3"
 
 func (s *Stage) path(name string) string { return filepath.Join(s.dir, name) }
 
-// Play starts a program and waits until it hangs. It returns the findings of clusterrun, and
-// how long the last `clusterrun stacks` took.
-func (s *Stage) Play(h Hang) (stacktree.Findings, time.Duration) {
+// Play starts a program and waits until it hangs. It returns the findings of `clusterrun stacks`.
+func (s *Stage) Play(h Hang) stacktree.Findings {
 	s.t.Helper()
 	s.played++
 	id := "hang-" + strconv.Itoa(s.played)
@@ -151,14 +149,11 @@ func (s *Stage) Play(h Hang) (stacktree.Findings, time.Duration) {
 	})
 	// A rank prints "waiting" before it waits. It has stopped moving once two captures agree.
 	var found, before stacktree.Findings
-	var took time.Duration
 	harness.Eventually(s.t, h.String()+": all stay where they are", func() bool {
-		started := time.Now()
 		before, found = found, s.capture(id)
-		took = time.Since(started)
 		return before.Sentence != "" && before.Sentence == found.Sentence && len(before.Classes) == len(found.Classes)
 	})
-	return found, took
+	return found
 }
 
 func (s *Stage) capture(id string) stacktree.Findings {

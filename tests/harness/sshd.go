@@ -134,20 +134,6 @@ func (s *SSHHosts) start(h *SSHHost, bridge string, i int, by []string) {
 // Netns returns the name of the host's network namespace.
 func (s *SSHHosts) Netns(h *SSHHost) string { return h.netns }
 
-// Workers returns the processes of clusterrun on the host.
-func (s *SSHHosts) Workers(h *SSHHost) (pids []int) {
-	s.t.Helper()
-	for _, line := range s.Processes(h) {
-		text, argv, _ := strings.Cut(line, " ")
-		if program, _, _ := strings.Cut(argv, " "); filepath.Base(program) == "clusterrun" {
-			pid, err := strconv.Atoi(text)
-			require.NoError(s.t, err)
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
 // Cut takes the host off the network.
 func (s *SSHHosts) Cut(h *SSHHost) {
 	s.t.Helper()

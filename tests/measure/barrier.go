@@ -30,7 +30,7 @@ func (p *Place) Barrier(ctx context.Context, start Start, n int, program []strin
 }
 
 // LocalBarrier is Barrier for one host, with the client in Go. program is the command line of
-// [Measurement.Program].
+// [Program].
 func (p *Place) LocalBarrier(ctx context.Context, l *Launcher, n, rounds int, program []string) (time.Duration, error) {
 	return p.Barrier(ctx, l.Launch, n, append(program, "barrier", strconv.Itoa(rounds)))
 }

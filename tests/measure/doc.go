@@ -8,7 +8,6 @@
 //	processes.go          launch, restart, end, memory, what a killed launcher leaves
 //	barrier.go, closures.go, programs.go
 //	                      the same for barriers and closures, and the programs that take part
-//	figures.go            the figures of `make bench`
 //
 // Single figures depend on the machine and its load. So comparisons measure both sides in
 // turns, and use ratios.

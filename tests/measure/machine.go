@@ -11,11 +11,11 @@ import (
 
 // Machine describes a machine without naming it.
 type Machine struct {
-	CPU    string `json:"cpu"`
-	Cores  int    `json:"cores"`
-	Kernel string `json:"kernel"`
+	CPU    string
+	Cores  int
+	Kernel string
 	// Load is the average number of processes that wanted a processor in the last minute.
-	Load string `json:"load"`
+	Load string
 }
 
 // ThisMachine describes the machine of this process.

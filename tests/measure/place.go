@@ -90,25 +90,23 @@ func (c *command) end() {
 	_ = c.wait()
 }
 
-// Time returns how long a command takes, and the processor time of the command and of the
-// processes it waited for.
-func (p *Place) Time(ctx context.Context, argv []string) (took, cpu time.Duration, err error) {
+// Time returns how long a command takes.
+func (p *Place) Time(ctx context.Context, argv []string) (time.Duration, error) {
 	started := time.Now()
 	c, err := p.start(ctx, argv)
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	err = c.wait()
-	took = time.Since(started)
-	return took, c.ProcessState.UserTime() + c.ProcessState.SystemTime(), errors.Join(err, ctx.Err())
+	return time.Since(started), errors.Join(err, ctx.Err())
 }
 
 // Whole returns how long a launcher takes for n copies of a program that does nothing, from
 // its start to its end.
-func (p *Place) Whole(ctx context.Context, start Start, n int) (took, cpu time.Duration, err error) {
+func (p *Place) Whole(ctx context.Context, start Start, n int) (time.Duration, error) {
 	argv, err := start(p.Dir, n, []string{"true"})
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	return p.Time(ctx, argv)
 }

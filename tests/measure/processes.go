@@ -99,24 +99,17 @@ func (p *Place) Memory(ctx context.Context, l *Launcher, n int) (int64, error) {
 	return size, c.finish(l.Stays)
 }
 
-// Left describes the copies that a killed launcher has left.
-type Left struct {
-	Copies int
-	// Gone is the time after which the last copy ended, of those that did.
-	Gone time.Duration
-}
-
-// Left kills a launcher that has started n copies, and reports the copies that are left after a
+// Left kills a launcher that has started n copies, and counts the copies that are left after a
 // time.
-func (p *Place) Left(ctx context.Context, l *Launcher, n int, after time.Duration) (Left, error) {
+func (p *Place) Left(ctx context.Context, l *Launcher, n int, after time.Duration) (left int, err error) {
 	c, err := p.launch(ctx, l.Launch, n, script(holding))
 	if err != nil {
-		return Left{}, err
+		return 0, err
 	}
 	defer c.abort()
 	pids, _, err := c.numbers(ctx, n)
 	if err != nil {
-		return Left{}, err
+		return 0, err
 	}
 	handles := make([]int, 0, n)
 	defer func() {
@@ -127,24 +120,21 @@ func (p *Place) Left(ctx context.Context, l *Launcher, n int, after time.Duratio
 	for _, pid := range pids {
 		fd, err := pidfd(pid)
 		if err != nil {
-			return Left{}, fmt.Errorf("copy %d: %w", pid, err)
+			return 0, fmt.Errorf("copy %d: %w", pid, err)
 		}
 		handles = append(handles, fd)
 	}
 	if err := c.Process.Kill(); err != nil {
-		return Left{}, err
+		return 0, err
 	}
 	killed := time.Now()
-	var left Left
 	for _, fd := range handles {
 		ended, err := endsWithin(fd, time.Until(killed.Add(after)))
 		if err != nil {
-			return Left{}, err
+			return 0, err
 		}
 		if !ended {
-			left.Copies++
-		} else {
-			left.Gone = max(left.Gone, time.Since(killed))
+			left++
 		}
 	}
 	return left, nil

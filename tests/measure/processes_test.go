@@ -39,10 +39,7 @@ func TestShellDoesAllThatIsMeasured(t *testing.T) {
 		"launch":  func() (time.Duration, error) { return p.Launch(t.Context(), shell, 8) },
 		"restart": func() (time.Duration, error) { return p.Restart(t.Context(), shell) },
 		"failure": func() (time.Duration, error) { return p.EndAfterFailure(t.Context(), shell.End, 8) },
-		"whole": func() (time.Duration, error) {
-			took, _, err := p.Whole(t.Context(), shell.Launch, 8)
-			return took, err
-		},
+		"whole":   func() (time.Duration, error) { return p.Whole(t.Context(), shell.Launch, 8) },
 		"exchange": func() (time.Duration, error) {
 			return p.Exchange(t.Context(), 4, 10, []string{os.Args[0], "program"})
 		},
@@ -64,7 +61,7 @@ func TestMemoryIsTheLaunchersWithWhatIsBesideIt(t *testing.T) {
 
 func TestCopiesOfAKilledShellAreLeftAndEndWithTheMeasurement(t *testing.T) {
 	left := must.Get(newPlace(t).Left(t.Context(), Shell(), 3, 100*time.Millisecond))(t)
-	assert.Equal(t, 3, left.Copies)
+	assert.Equal(t, 3, left)
 }
 
 func TestLauncherThatEndsBeforeItsCopiesReport(t *testing.T) {
@@ -87,7 +84,5 @@ func TestMeasurementEndsWithItsContext(t *testing.T) {
 }
 
 func TestSeries(t *testing.T) {
-	s := Series{3, 1, 2, 9, 4}
-	assert.Equal(t, time.Duration(3), s.Median())
-	assert.Equal(t, time.Duration(1), s.Best())
+	assert.Equal(t, time.Duration(3), Series{3, 1, 2, 9, 4}.Median())
 }

@@ -53,8 +53,8 @@ var programs = map[string]func(args []string) error{
 		if err := f.Register("f", func(_ context.Context, n int) (int, error) { return n, nil }); err != nil {
 			return err
 		}
-		if len(args) == 0 { // until the tasks of the run stop
-			return t.Serve(context.Background(), f)
+		if len(args) != 1 {
+			return errors.New("serve wants a directory")
 		}
 		ctx, err := held(args[0])
 		if err != nil {

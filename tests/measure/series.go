@@ -14,8 +14,5 @@ func (s Series) Median() time.Duration {
 	return sorted[len(sorted)/2]
 }
 
-// Best returns the shortest, of a series that is not empty.
-func (s Series) Best() time.Duration { return slices.Min(s) }
-
 // Milliseconds returns a duration as a number to print.
 func Milliseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }

@@ -63,24 +63,18 @@ func mpich(path string) *measure.Launcher {
 	return &measure.Launcher{Launch: line([]string{path, "-n"}), Tee: line([]string{path, "-prepend-rank", "-n"})}
 }
 
-// Torchrun returns the command line of torchrun with its own Python, or nil if it is not
-// installed. It may be a script for another Python than the first on PATH.
-func Torchrun() []string {
+// torchrun starts torchrun with its own Python. It may be a script for another Python than the first
+// on PATH.
+func torchrun() *measure.Launcher {
 	path, err := exec.LookPath("torchrun")
 	if err != nil {
 		return nil
 	}
-	for _, python := range []string{"/usr/bin/python3", "python3"} {
-		if exec.Command(python, "-c", "import torch.distributed.run").Run() == nil {
-			return []string{python, path}
-		}
-	}
-	return nil
-}
-
-func torchrun() *measure.Launcher {
-	path := Torchrun()
-	if path == nil {
+	pythons := []string{"/usr/bin/python3", "python3"}
+	i := slices.IndexFunc(pythons, func(python string) bool {
+		return exec.Command(python, "-c", "import torch.distributed.run").Run() == nil
+	})
+	if i < 0 {
 		return nil
 	}
 	// With Python 3.11 torch 1.13 of Debian takes no streams other than 1 and 2, its own default
@@ -88,11 +82,11 @@ func torchrun() *measure.Launcher {
 	start := func(stream, restarts string) measure.Start {
 		return func(dir string, n int, argv []string) ([]string, error) {
 			argv = slices.Clone(argv)
-			for i, arg := range argv {
-				argv[i] = strings.ReplaceAll(arg, "$", "$$") // it has macros such as $local_rank
+			for j, arg := range argv {
+				argv[j] = strings.ReplaceAll(arg, "$", "$$") // it has macros such as $local_rank
 			}
-			return slices.Concat(path, []string{
-				"--standalone", "--redirects", stream, "--tee", stream, "--log_dir", filepath.Join(dir, "torchrun"),
+			return slices.Concat([]string{
+				pythons[i], path, "--standalone", "--redirects", stream, "--tee", stream, "--log_dir", filepath.Join(dir, "torchrun"),
 				"--max_restarts", restarts, "--nproc_per_node", strconv.Itoa(n), "--no_python",
 			}, argv), nil
 		}

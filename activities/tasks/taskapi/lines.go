@@ -18,8 +18,7 @@ import (
 // arrival at a barrier, a [wire.ArriveLine], and is answered with a line, a release or a
 // failure. Programs meet at local barriers in every step. With net/http, which needs two
 // goroutines for each waiting task, a round of 2, 8 or 32 tasks takes 1.8, 1.6 and 1.5 times
-// as long (BenchmarkLocalBarrier): here the goroutine that read the last arrival writes all
-// answers.
+// as long: here the goroutine that read the last arrival writes all answers.
 type lines struct {
 	*conn
 	// leave withdraws the waiting arrival. It is nil if none has arrived.
