@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
@@ -42,4 +43,16 @@ func TestFreePortsAreLeasedToNobody(t *testing.T) {
 	}
 	fd := must.Get(bindPort(first))(t)
 	require.NoError(t, unix.Close(fd))
+}
+
+func TestMorePortsThanAreFree(t *testing.T) {
+	low, high := Range()
+	p := &Ports{held: map[int]int{}}
+	for port := low + 2; port < high; port++ {
+		p.held[port] = -1
+	}
+	_, err := p.holdAny(3, nil)
+	p.letGo([]int{low, low + 1})
+	assert.ErrorIs(t, err, fault.ErrPortTaken)
+	assert.ErrorContains(t, err, "of 3 ports are free between")
 }
