@@ -315,17 +315,6 @@ func TestAPartialPage(t *testing.T) {
 	assert.NotContains(t, whole, "<noscript>")
 }
 
-// BenchmarkLargeRun renders a live run of 2,000 tasks.
-func BenchmarkLargeRun(b *testing.B) {
-	p := largeRun()
-	var page bytes.Buffer
-	for b.Loop() {
-		page.Reset()
-		require.NoError(b, RenderRun(&page, p, Live))
-	}
-	b.ReportMetric(float64(page.Len()), "page-bytes")
-}
-
 // Pages in files fit into windows of three sizes, in light and dark, and cause no errors. With
 // PAGE_SHOTS set to a directory, pictures of them are written there.
 func TestInABrowser(t *testing.T) {

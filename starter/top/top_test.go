@@ -139,23 +139,3 @@ func FuzzKeys(f *testing.F) {
 		}
 	})
 }
-
-// A key costs the same with 10,000 rows as with 10.
-func BenchmarkKey(b *testing.B) {
-	cost := map[int]float64{}
-	for _, n := range []int{10, 10000} {
-		m := top.New("iris")
-		m, _ = m.Update(top.Size{Width: 200, Height: 14})
-		m, _ = m.Update(top.Found{Subject: m.Subject(), Status: runOf("iris", n)})
-		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			for b.Loop() {
-				for _, k := range []top.Key{"end", "up", "pgup", "home", "down"} {
-					m, _ = m.Update(k)
-					m.View()
-				}
-			}
-			cost[n] = float64(b.Elapsed()) / float64(b.N)
-			b.ReportMetric(cost[n]/cost[10], "x-of-10-rows")
-		})
-	}
-}

@@ -24,7 +24,7 @@ func TestSnapshotFitsIntoAPayload(t *testing.T) {
 		return Run{WorkflowID: fmt.Sprintf("training-%s-%06d", strings.Repeat("x", 12), i), RunID: fmt.Sprintf("%036d", i)}
 	}
 	for i := range maxHosts {
-		j := Joined{Host: benchHost(i), Now: now}
+		j := Joined{Host: aHost(i), Now: now}
 		j.Host.Instance, j.Host.Boot, j.Host.Address = fmt.Sprintf("%026d", i), fmt.Sprintf("%036d", i), "10.0.12.123"
 		j.Host.Store = &spec.HostService{Address: "10.0.12.123:41000", Fingerprint: strings.Repeat("f", 64), Token: strings.Repeat("t", 64)}
 		for k := range 2 {
@@ -41,12 +41,12 @@ func TestSnapshotFitsIntoAPayload(t *testing.T) {
 	m.Step(Passed{Now: now})
 	require.Len(t, m.waiting, maxWaiting)
 	for i := range maxRecent {
-		e := &Ended{Kind: EndStopped, Failures: []HostFailure{{Host: benchHost(i).Name, Kind: "SIGSEGV"}}}
+		e := &Ended{Kind: EndStopped, Failures: []HostFailure{{Host: aHost(i).Name, Kind: "SIGSEGV"}}}
 		m.Step(Freed{Run: id(50_000 + i), Ended: e, Now: now})
 	}
 	for day := range 2 {
 		for i := range maxHosts {
-			m.past.noteEnds(id(0), Ended{Kind: EndCompleted}, []string{benchHost(i).Name}, now.AddDate(0, 0, day))
+			m.past.noteEnds(id(0), Ended{Kind: EndCompleted}, []string{aHost(i).Name}, now.AddDate(0, 0, day))
 		}
 	}
 	snapshot := m.Snapshot()

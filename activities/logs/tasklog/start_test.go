@@ -191,32 +191,3 @@ func TestUsageOfADamagedFile(t *testing.T) {
 	_, err := ParseUsage(make([]byte, 1<<20))
 	require.Error(t, err)
 }
-
-// BenchmarkUsage prints the cost of 1,000 tasks that are sampled every ten seconds for a day.
-func BenchmarkUsage(b *testing.B) {
-	all := make([]*Usage, 100)
-	for i := range all {
-		all[i] = NewUsage(b.TempDir())
-	}
-	at, before := 0, cpuTime(b)
-	for b.Loop() {
-		require.NoError(b, all[at%len(all)].Add(usagePoint(at/len(all))))
-		at++
-	}
-	const tasks, samples, percent = 1000, 100, 100 // samples of all tasks in a second
-	b.ReportMetric((cpuTime(b)-before).Seconds()/float64(at)*samples*percent, "%core/1000tasks")
-	largest := int64(0)
-	for _, u := range all {
-		info := must.Get(os.Stat(filepath.Join(u.dir, UsageFile)))(b)
-		largest = max(largest, info.Size())
-	}
-	const block = 4096
-	b.ReportMetric(float64(tasks*(largest+block-1)/block*block)/1e6, "MB/1000tasks")
-}
-
-// cpuTime returns the processor time of this process, which other programs do not change.
-func cpuTime(b *testing.B) time.Duration {
-	var used unix.Rusage
-	require.NoError(b, unix.Getrusage(unix.RUSAGE_SELF, &used))
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
-}

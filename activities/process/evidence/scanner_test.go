@@ -236,11 +236,3 @@ func FuzzScanner(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkScan(b *testing.B) {
-	text := bytes.Repeat([]byte("epoch 3 step 1200 loss 0.532 throughput 1234.5 samples/s lr 3e-4 grad norm 1.2\n"), 1600)
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		Scan(text, 0)
-	}
-}

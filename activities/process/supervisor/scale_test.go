@@ -2,11 +2,8 @@ package supervisor
 
 import (
 	"fmt"
-	"os"
-	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -93,69 +90,6 @@ func TestChurn(t *testing.T) {
 			}
 			wg.Wait()
 			require.Empty(t, h.cookied())
-		})
-	}
-}
-
-// TestMeasure is a measurement, not a test. Run it with CLUSTERRUN_MEASURE=1 go test -v -run
-// Measure.
-func TestMeasure(t *testing.T) {
-	if os.Getenv("CLUSTERRUN_MEASURE") == "" {
-		t.Skip("set CLUSTERRUN_MEASURE=1 to measure")
-	}
-	for way, change := range ways {
-		t.Run(way, func(t *testing.T) {
-			h := newHost(t, change)
-			memory := func() string {
-				raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", h.cmd.Process.Pid))
-				var out []string
-				for line := range strings.Lines(string(raw)) {
-					for _, name := range []string{"VmRSS", "RssAnon", "Threads"} {
-						if strings.HasPrefix(line, name) {
-							out = append(out, strings.Join(strings.Fields(line), " "))
-						}
-					}
-				}
-				return strings.Join(out, ", ")
-			}
-			t.Logf("idle, no task: %s", memory())
-			const n = 256
-			begun := time.Now()
-			var wg sync.WaitGroup
-			for i := range n {
-				wg.Go(func() {
-					r := h.request(fmt.Sprintf("worker-%d", i), 0, "")
-					r.Command.Path, r.Command.Args = "/bin/sleep", []string{"sleep", "1000"}
-					_, err := h.client.Start(h.ctx(), r)
-					assert.NoError(t, err)
-				})
-			}
-			wg.Wait()
-			took := time.Since(begun)
-			t.Logf("%d starts in %v: %.0f/s", n, took, n/took.Seconds())
-			t.Logf("%d sleeping tasks: %s, %d descriptors", n, memory(), h.fds())
-			begun = time.Now()
-			h.stop(sigTERM, long)
-			h.waitMany(n)
-			t.Logf("%d stops and waits in %v", n, time.Since(begun))
-			h.sh("one", 0, "exit 0")
-			h.wait("one", 0)
-			for i := range 8 {
-				h.sh(fmt.Sprintf("eight-%d", i), 0, "exec sleep 1000")
-			}
-			begun = time.Now()
-			h.stop(sigTERM, long)
-			for i := range 8 {
-				h.wait(fmt.Sprintf("eight-%d", i), 0)
-			}
-			t.Logf("8 stops and waits in %v", time.Since(begun))
-			begun = time.Now()
-			for i := range 20 {
-				h.sh("serial", i, "exit 0")
-				h.wait("serial", i)
-				assert.NoError(t, h.client.Grant(h.ctx(), GrantRequest{Key: keyOf("serial"), Number: i, Fence: Fence{Attempt: 1}}))
-			}
-			t.Logf("start, exit, wait, grant, one after another: %v each", time.Since(begun)/20)
 		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -164,19 +163,6 @@ func TestCrowd(t *testing.T) {
 	r := must.Get(http.Get(url + "/debug/pprof/"))(t)
 	r.Body.Close()
 	assert.Equal(t, http.StatusNotFound, r.StatusCode)
-}
-
-// BenchmarkScrape measures one scrape, which does not depend on the number of tasks.
-func BenchmarkScrape(b *testing.B) {
-	m := used()
-	for range 256 {
-		m.Processes.Inc()
-		m.Starts.Observe(0.01)
-	}
-	h := m.handler()
-	for b.Loop() {
-		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	}
 }
 
 // The first failed run is visible as an increase: it adds to a series that already exists as

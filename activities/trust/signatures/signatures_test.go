@@ -240,22 +240,6 @@ func FuzzParseSigners(f *testing.F) {
 	})
 }
 
-// BenchmarkVerify verifies a signed spec of 250 tasks, which takes less than 5 ms.
-func BenchmarkVerify(b *testing.B) {
-	key := newKey(b)
-	s := aSpec("python3", "train.py")
-	s.Tasks[0].Count = new(250)
-	s.Env = spec.EnvOf(map[string]string{"NCCL_DEBUG": "INFO", "EPOCHS": "90"})
-	s = arrived(b, s)
-	signature := must.Get(OfRun("r", s).Sign(key, now))(b)
-	by := signersOf(b, line("a", key))
-	for b.Loop() {
-		if _, _, err := OfRun("r", s).Verify(*signature, by, now); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // A client signs an empty list, of which nothing arrives at the host.
 func TestSignatureOfAShell(t *testing.T) {
 	key := newKey(t)
