@@ -42,5 +42,5 @@
 // Tasks write into files on their host. These files are copied to the same names below the log
 // directory of the command, which shows them as its own tasks' output, and has them when the
 // host is given back. The end of a host's output is a record of its own; a connection that
-// breaks before it is an [IncompleteError].
+// breaks before it leaves the output incomplete, which [Hosts.End] reports.
 package remotehosts

@@ -234,20 +234,8 @@ func (s *Hosts) Cut() {
 	}
 }
 
-// IncompleteError is returned for hosts whose output has not been copied completely.
-type IncompleteError struct {
-	Host string
-	Err  error
-}
-
-func (e *IncompleteError) Error() string {
-	return fmt.Sprintf("the output of host %s is incomplete: %s", e.Host, e.Err)
-}
-
-func (e *IncompleteError) Unwrap() error { return e.Err }
-
-// End ends all hosts when all their output is here, or ctx is done. It returns an
-// [IncompleteError] for each host whose output is incomplete.
+// End ends all hosts when all their output is here, or ctx is done. It returns an error for
+// each host whose output is incomplete.
 func (s *Hosts) End(ctx context.Context) error {
 	defer s.cancel()
 	errs := make([]error, len(s.all))
@@ -260,7 +248,7 @@ func (s *Hosts) End(ctx context.Context) error {
 			}
 			<-h.copied // the connection has ended, so this does not block
 			if h.incomplete != nil {
-				errs[i] = &IncompleteError{Host: h.name, Err: h.incomplete}
+				errs[i] = fmt.Errorf("the output of host %s is incomplete: %w", h.name, h.incomplete)
 			}
 		})
 	}

@@ -27,9 +27,6 @@ func (s *service) output(w http.ResponseWriter, r *http.Request) {
 	if !read(w, r, &in) {
 		return
 	}
-	if _, ok := s.running(w); !ok {
-		return
-	}
 	out := &sender{pieces: gob.NewEncoder(flushed{w, http.NewResponseController(w)})}
 	out.send(piece{}) // sends the headers
 	dir := tasklog.RunDir(s.logs(), in.WorkflowID, in.RunID)

@@ -63,13 +63,11 @@ func Serve(ctx context.Context, in io.Reader, out io.WriteCloser, c ServeConfig)
 	conn.Conn = &pipes{Reader: in, Writer: out, close: func() { close(conn.closed) }}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /start", s.start)
-	mux.HandleFunc("POST /connections", s.connect)
-	mux.HandleFunc("POST /dial", s.dial)
-	mux.HandleFunc("POST /archive", s.archive)
-	mux.HandleFunc("POST /output", s.output)
-	mux.HandleFunc("POST /stdin", s.stdin)
-	mux.HandleFunc("POST /stop", s.stop)
-	mux.HandleFunc("POST /end", s.end)
+	for path, handle := range map[string]http.HandlerFunc{
+		"/connections": s.connect, "/dial": s.dial, "/archive": s.archive, "/output": s.output, "/stdin": s.stdin, "/stop": s.stop, "/end": s.end,
+	} {
+		mux.HandleFunc("POST "+path, s.whileRunning(handle))
+	}
 	server := http.Server{
 		Handler: mux, Protocols: protocols(),
 		HTTP2: &http.HTTP2Config{
@@ -164,32 +162,30 @@ func (s *service) startWorker(o workers.Options, facts Facts) (err error) {
 
 func (s *service) logs() string { return filepath.Join(s.dir.Path, "logs") }
 
-// running returns the host worker. If there is none, it answers the request with an error.
-func (s *service) running(w http.ResponseWriter) (Worker, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.worker == nil {
-		http.Error(w, "no host worker was started", http.StatusConflict)
+// whileRunning returns a handler that answers with an error before the host worker is started.
+func (s *service) whileRunning(handle http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		started := s.worker != nil
+		s.mu.Unlock()
+		if !started {
+			http.Error(w, "no host worker was started", http.StatusConflict)
+			return
+		}
+		handle(w, r)
 	}
-	return s.worker, s.worker != nil
 }
 
 func (s *service) stop(w http.ResponseWriter, r *http.Request) {
 	var how supervisor.StopAll
-	if !read(w, r, &how) {
-		return
-	}
-	if worker, ok := s.running(w); ok {
-		worker.StopAll(how)
+	if read(w, r, &how) {
+		s.worker.StopAll(how)
 	}
 }
 
 // stdin copies the body of the request to the stdin of a task. If the body breaks off, the
 // stdin does not end, so that the task does not mistake a part for the whole.
 func (s *service) stdin(w http.ResponseWriter, r *http.Request) {
-	if _, ok := s.running(w); !ok {
-		return
-	}
 	if s.input == nil {
 		http.Error(w, "no task reads stdin", http.StatusConflict)
 		return
@@ -199,11 +195,7 @@ func (s *service) stdin(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *service) end(w http.ResponseWriter, _ *http.Request) {
-	if _, ok := s.running(w); ok {
-		s.endWorker()
-	}
-}
+func (s *service) end(http.ResponseWriter, *http.Request) { s.endWorker() }
 
 // endWorker ends the host worker and all processes, after which output ends.
 func (s *service) endWorker() {

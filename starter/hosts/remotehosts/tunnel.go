@@ -10,9 +10,6 @@ import (
 
 // connect waits until the host worker connects to the server, and relays that connection.
 func (s *service) connect(w http.ResponseWriter, r *http.Request) {
-	if _, ok := s.running(w); !ok {
-		return
-	}
 	conn, err := acceptFor(r.Context(), s.socket)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
@@ -23,9 +20,6 @@ func (s *service) connect(w http.ResponseWriter, r *http.Request) {
 
 // dial connects to a port of this host, on which the host worker serves commands with tasks.
 func (s *service) dial(w http.ResponseWriter, r *http.Request) {
-	if _, ok := s.running(w); !ok {
-		return
-	}
 	conn, err := (&net.Dialer{}).DialContext(r.Context(), "tcp", net.JoinHostPort("127.0.0.1", r.URL.Query().Get("port")))
 	if err != nil {
 		http.Error(w, "its host worker serves no commands now; try again", http.StatusServiceUnavailable)
