@@ -251,7 +251,7 @@ func (l *localRun) leaveRun(s os.Signal, n int) {
 	case 1:
 		l.Say("got %s: leaving run %s; again to kill its processes here", cli.NameOfSignal(s), l.id)
 		l.Printer.Hurry()
-		close(l.stopAsked)
+		l.stopAsked.Store(true)
 		l.agents.left = true
 		l.worker.StopAll(l.stops(s))
 	case 2:

@@ -35,7 +35,7 @@ func (u unread) Write(b []byte) (int, error) {
 
 // newLocalRun returns a run on this machine that writes its messages to stderr.
 func newLocalRun(stderr io.Writer) *localRun {
-	l := &localRun{App: &cli.App{Err: stderr}, signals: make(chan os.Signal, 8), stopAsked: make(chan struct{}), late: make(chan struct{})}
+	l := &localRun{App: &cli.App{Err: stderr}, signals: make(chan os.Signal, 8), late: make(chan struct{})}
 	l.giveUp = sync.OnceFunc(func() { close(l.late) })
 	l.Printer.SetAside()
 	return l
@@ -125,7 +125,7 @@ func TestASecondSignalAsTheRunEnds(t *testing.T) {
 	l.run = starter.Get(c, "iris-1", "")
 	ours, theirs, err := os.Pipe()
 	require.NoError(t, err)
-	l.worker = &worker.HostWorker{Lifeline: theirs, Theirs: ours, Exited: make(chan error, 1), Gone: make(chan struct{}), Told: make(chan struct{})}
+	l.worker = &worker.HostWorker{Lifeline: theirs, Theirs: ours, Exited: make(chan error, 1)}
 	l.worker.Exited <- nil
 	killed := make(chan struct{})
 	go func() {

@@ -71,7 +71,7 @@ type localRun struct {
 	passing     chan os.Signal // signals for the processes
 	early       os.Signal      // signal that came while the server was asked to start the run; may be nil
 	asked       bool           // whether the server was asked to start the run and may have done so
-	stopAsked   chan struct{}  // closed at the first signal
+	stopAsked   atomic.Bool    // set at the first signal
 	alone       sync.Once      // for stopAlone
 	troubled    atomic.Bool    // whether the server does not answer or the run is stuck
 	broken      atomic.Bool    // whether output of other hosts is missing here
@@ -120,7 +120,7 @@ func runHere(ctx context.Context, a *cli.App, s *spec.RunSpec, o runOptions) err
 	l := &localRun{
 		passing: passing,
 		App:     a, spec: s, id: o.id, signals: signals, stopping: stopping, foreground: o.foreground, stdin: o.stdin, torchrun: o.torchrun, sweep: o.sweep,
-		stopAsked: make(chan struct{}), late: make(chan struct{}),
+		late: make(chan struct{}),
 	}
 	l.giveUp = sync.OnceFunc(func() { close(l.late) })
 	l.id = cmp.Or(l.id, starter.NewID(s.Name))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -12,7 +13,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
-	"github.com/clusterrun/clusterrun/starter/command/worker"
 	"github.com/clusterrun/clusterrun/starter/coordinate"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -34,9 +34,9 @@ const ownerReads = 5 * time.Second
 type owner struct {
 	app    *cli.App
 	socket *os.File
-	// gone is closed when the owner makes no more requests. inOrder reports whether the owner
-	// then still reads, since it closed its end for writing only.
-	gone    chan struct{}
+	// gone reports whether the owner makes no more requests, and inOrder whether it then still
+	// reads, since it closed its end for writing only.
+	gone    atomic.Bool
 	inOrder bool
 	serving sync.WaitGroup
 	stop    context.CancelFunc
@@ -57,10 +57,10 @@ func listenToOwner(a *cli.App, o runOptions, signals chan<- os.Signal) (*owner, 
 		return nil, fmt.Errorf("--%s %d: %w", coordinatorFlag, o.coordinator, err)
 	}
 	a.Owned, a.NoStatus = true, true
-	w := &owner{app: a, socket: os.NewFile(uintptr(o.coordinator), "coordinator"), gone: make(chan struct{})}
+	w := &owner{app: a, socket: os.NewFile(uintptr(o.coordinator), "coordinator")}
 	go func() {
 		w.inOrder = awaitHangup(watched)
-		close(w.gone)
+		w.gone.Store(true)
 		signals <- syscall.SIGPIPE
 	}()
 	return w, nil
@@ -81,7 +81,7 @@ func awaitHangup(fd int) (open bool) {
 
 // isGone reports whether the owner has closed its end.
 func (w *owner) isGone() bool {
-	return w != nil && worker.IsClosed(w.gone)
+	return w != nil && w.gone.Load()
 }
 
 // endedInOrder reports whether the owner makes no more requests but still reads.

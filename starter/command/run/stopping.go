@@ -11,7 +11,6 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
-	"github.com/clusterrun/clusterrun/starter/command/worker"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -42,7 +41,7 @@ func (l *localRun) signal(ctx context.Context, s os.Signal) int {
 			l.Say("got %s: stopping run %s; again to kill it", cli.NameOfSignal(s), l.id)
 		}
 		l.Printer.Hurry()
-		close(l.stopAsked)
+		l.stopAsked.Store(true)
 		go l.cancel(ctx)
 	case n == 2:
 		l.Say("got %s: killing run %s", cli.NameOfSignal(s), l.id)
@@ -113,7 +112,7 @@ func (l *localRun) passOn(ctx context.Context) {
 const cancelAgain = 100 * time.Millisecond
 
 // isStopping reports whether a signal asked this command to stop the run.
-func (l *localRun) isStopping() bool { return worker.IsClosed(l.stopAsked) }
+func (l *localRun) isStopping() bool { return l.stopAsked.Load() }
 
 // stopAlone makes the supervisor stop the processes as the run would.
 func (l *localRun) stopAlone() {

@@ -8,7 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -29,10 +29,9 @@ type HostWorker struct {
 	// Side is the side in this process. It is nil if the side is a child of the supervisor.
 	Side *workers.OwnersSide
 	// Exited receives the result of each supervisor that we started.
-	Exited           chan error
-	Gone             chan struct{} // closed by cut
-	Told             chan struct{} // closed by StopAll
-	cutting, telling sync.Once
+	Exited chan error
+
+	cut, told atomic.Bool // by Cut and by StopAll
 }
 
 func StartHostWorker(o workers.Options, std StandardFiles) (*HostWorker, error) {
@@ -58,7 +57,7 @@ func newHostWorker(o workers.Options, std StandardFiles, start func(*HostWorker)
 	if err != nil {
 		return nil, err
 	}
-	w := &HostWorker{options: o, std: std, Lifeline: ours, Theirs: theirs, Exited: make(chan error, 1), Gone: make(chan struct{}), Told: make(chan struct{})}
+	w := &HostWorker{options: o, std: std, Lifeline: ours, Theirs: theirs, Exited: make(chan error, 1)}
 	if err := start(w); err != nil {
 		ours.Close()
 		theirs.Close()
@@ -102,10 +101,9 @@ func (w *HostWorker) Start(side *os.File) error {
 // Cut cuts the lifeline of the supervisor, which stops all processes with a short grace and
 // ends. It needs no server for that.
 func (w *HostWorker) Cut() {
-	w.cutting.Do(func() {
-		close(w.Gone)
+	if !w.cut.Swap(true) {
 		w.Lifeline.Close()
-	})
+	}
 }
 
 // StopAll orders the supervisor to stop all processes in the given way and to end, or
@@ -123,27 +121,13 @@ func (w *HostWorker) StopAll(how supervisor.StopAll) {
 			w.Cut()
 		}
 	}
-	if how.Later {
+	if how.Later || !w.told.Swap(true) {
 		tell()
-		return
-	}
-	w.telling.Do(func() {
-		close(w.Told)
-		tell()
-	})
-}
-
-func (w *HostWorker) IsCut() bool  { return IsClosed(w.Gone) }
-func (w *HostWorker) IsTold() bool { return IsClosed(w.Told) }
-
-func IsClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
 	}
 }
+
+func (w *HostWorker) IsCut() bool  { return w.cut.Load() }
+func (w *HostWorker) IsTold() bool { return w.told.Load() }
 
 // Stop cuts the worker and waits for its end.
 func (w *HostWorker) Stop(ctx context.Context) {
