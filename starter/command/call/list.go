@@ -68,7 +68,7 @@ func printQueue(a *cli.App, run string, s closure.QueueStatus) {
 		if !t.Serving {
 			serves = "no"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", t.Task, cli.OrDash(t.Host), serves, t.Slots, cli.OrDash(listFew(t.Functions)))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", t.Task, cli.OrDash(t.Host), serves, t.Slots, cli.OrDash(shorten.List(t.Functions, 6)))
 	}
 	w.Flush()
 }
@@ -80,12 +80,6 @@ func unservedLine(u closure.Unserved) string {
 		return fmt.Sprintf("%s until %s serves: only that task may call %s", what, u.Task, u.Function)
 	}
 	return fmt.Sprintf("%s until a task serves that has registered %s", what, u.Function)
-}
-
-// listFew lists some names and counts the rest.
-func listFew(names []string) string {
-	const few = 6
-	return shorten.List(names, few)
 }
 
 // cancelledLine returns a sentence with the number of calls that were cancelled.

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
+	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
@@ -115,13 +116,12 @@ func printClosures(ctx context.Context, a *cli.App, remotes <-chan *closurequeue
 }
 
 func isClosureError(err error) bool {
-	var e *closure.Error
-	return errors.As(err, &e)
+	return starter.IsError[*closure.Error](err)
 }
 
 func isCancelled(err error) bool {
-	var e *closure.Error
-	return errors.As(err, &e) && e.Kind == closure.ErrCancelled
+	e, ok := errors.AsType[*closure.Error](err)
+	return ok && e.Kind == closure.ErrCancelled
 }
 
 // printValue prints the value of a closure. It is JSON with or without --json.

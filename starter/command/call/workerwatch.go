@@ -2,7 +2,6 @@ package call
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/system/retry"
@@ -24,8 +23,7 @@ type workerWatch struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 
-	mu     sync.Mutex
-	absent error // a [*starter.UnansweredError] while no host worker answers
+	absent error // a [*starter.UnansweredError] while no host worker answers; read after done
 }
 
 // watchWorkers starts a workerWatch. It calls news on each change: with an error if no host
@@ -44,11 +42,8 @@ func watchWorkers(ctx context.Context, answers func(context.Context) error, news
 			if err != nil && !absent { // the server is away, which is reported elsewhere
 				continue
 			}
-			w.mu.Lock()
 			changed := absent != (w.absent != nil)
-			w.absent = err
-			w.mu.Unlock()
-			if changed {
+			if w.absent = err; changed {
 				news(err)
 			}
 			if after = askAgain; absent {
