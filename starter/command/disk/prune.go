@@ -63,17 +63,11 @@ func runPrune(ctx context.Context, a *cli.App, o *pruneOptions) error {
 			return err
 		}
 	}
-	return prune(ctx, a, pruning{rule: retention.Rule{Before: before, KeepFailed: o.keepFailed}, logDir: o.logDir, dryRun: o.dryRun, asks: asks})
+	return prune(ctx, a, o, retention.Rule{Before: before, KeepFailed: o.keepFailed}, asks)
 }
 
-// pruning holds the flags of prune.
-type pruning struct {
-	rule         retention.Rule
-	logDir       string
-	dryRun, asks bool
-}
-
-func prune(ctx context.Context, a *cli.App, o pruning) error {
+// prune removes the runs that the rule chooses, if asks is set with the permission of the user.
+func prune(ctx context.Context, a *cli.App, o *pruneOptions, rule retention.Rule, asks bool) error {
 	p, err := openPast(a, o.logDir)
 	if err != nil {
 		return err
@@ -90,18 +84,18 @@ func prune(ctx context.Context, a *cli.App, o pruning) error {
 	if err != nil {
 		a.Say("some files cannot be read, and are not removed: %s", err)
 	}
-	c, namespace, runs, err := withServer(ctx, a, runs, o.rule, o.logDir)
+	c, namespace, runs, err := withServer(ctx, a, runs, rule, o.logDir)
 	if err != nil {
 		return err
 	}
 	if c != nil {
 		defer c.Close()
 	}
-	going := choose(o.rule, runs)
+	going := choose(rule, runs)
 	if o.dryRun {
 		return printPruned(a, going, true)
 	}
-	if o.asks && len(going) > 0 {
+	if asks && len(going) > 0 {
 		listPruned(a, going)
 		if err := a.Ask("Remove them?", "nothing was removed"); err != nil {
 			return err
