@@ -6,16 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
-
-// FlagNamed returns a flag of a command, local or global, or nil if there is no such flag.
-func FlagNamed(cmd *cobra.Command, name string) *pflag.Flag {
-	if f := cmd.Flags().Lookup(name); f != nil {
-		return f
-	}
-	return cmd.InheritedFlags().Lookup(name)
-}
 
 // TakesValue reports whether the value of a flag is the next argument.
 func TakesValue(cmd *cobra.Command, arg string) bool {
@@ -23,7 +14,7 @@ func TakesValue(cmd *cobra.Command, arg string) bool {
 		return false
 	}
 	if name, long := strings.CutPrefix(arg, "--"); long {
-		f := FlagNamed(cmd, name)
+		f := cmd.Flag(name)
 		return f != nil && f.NoOptDefVal == ""
 	}
 	if len(arg) != 2 {

@@ -29,7 +29,7 @@ func Translate(a *cli.App, root *cobra.Command, args []string) ([]string, error)
 // wordsOf describes the flags of a command for the translation of other launchers' flags.
 func wordsOf(cmd *cobra.Command) mpirun.Command {
 	return mpirun.Command{
-		Has:        func(name string) bool { return cli.FlagNamed(cmd, name) != nil },
+		Has:        func(name string) bool { return cmd.Flag(name) != nil },
 		TakesValue: func(flag string) bool { return cli.TakesValue(cmd, flag) },
 		Fleet:      cmd.Name() == "submit" || cmd.Name() == "create",
 	}
