@@ -208,7 +208,8 @@ func (s *serving) again() *serving {
 // asks requests closures for a process of worker-0. With no slots, the process leaves.
 func (s *serving) asks(process string, seq uint64, slots int) {
 	s.t.Helper()
-	_, err := s.Brokers().Next(s.t.Context(), runkey.Task{Run: s.run, Task: "worker-0"}, taskapi.ClosuresRequest{
+	b := must.Get(s.Brokers().ForProcess(runkey.Task{Run: s.run, Task: "worker-0"}, process, slots))(s.t)
+	_, err := b.Next(s.t.Context(), "worker-0", taskapi.ClosuresRequest{
 		Process: process, Seq: seq, Slots: slots, Functions: []string{"f"},
 	})
 	require.NoError(s.t, err)

@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/activities/tasks/closures"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskservices"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -61,7 +62,7 @@ func (c *Closures) RunClosures(ctx context.Context, in closure.Lease) (closure.L
 // keep sends heartbeats until a lease is over. It ends the lease when the queue no longer wants
 // it or this host worker ends. If the queue has lost the lease, keep announces again that the
 // host serves.
-func (c *Closures) keep(ctx, leased context.Context, b *taskservices.Broker, token []byte, how func() closure.LeaseBeat, release context.CancelCauseFunc) {
+func (c *Closures) keep(ctx, leased context.Context, b *closures.Broker, token []byte, how func() closure.LeaseBeat, release context.CancelCauseFunc) {
 	beat := time.NewTimer(firstLeaseBeat)
 	defer beat.Stop()
 	for {

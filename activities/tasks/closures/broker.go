@@ -1,6 +1,7 @@
 package closures
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"time"
@@ -23,12 +24,18 @@ const (
 // Config configures a [Broker].
 type Config struct {
 	Log *zap.Logger
+	// Life tells the broker from earlier and later ones.
+	Life string
 	// Restart stops the process of a task because it does not end a call although the broker
 	// has asked for that. [Broker.ProcessEnded] must follow; until it does, Restart is called
 	// again. Restart may block.
 	Restart func(task string)
-	// Changed is called with all serving processes, sorted, whenever they have changed.
-	Changed func([]closure.ServingTask)
+	// Report reports all serving processes, sorted, to the queue, whenever they have changed. It
+	// is called again after an error.
+	Report func(ctx context.Context, serving []closure.ServingTask) error
+	// Left, if not nil, is called when the last process of a task that serves here has left in
+	// order.
+	Left func(task string)
 	// Ended, if not nil, is called with the outcome of each closure that ends here. It must
 	// not block.
 	Ended func(closure.OutcomeKind)
@@ -55,8 +62,9 @@ type Broker struct {
 // store has the closures that the broker holds.
 type store struct {
 	Config
-	// closed is closed by Close.
-	closed chan struct{}
+	// ctx ends with the broker.
+	ctx context.Context
+	end context.CancelFunc
 
 	mu sync.Mutex // guards what follows, and the other layers
 	// entries has all closures that the broker holds, by ID.
@@ -109,12 +117,13 @@ type serving struct {
 	// stranding is armed while a closure waits that no process here serves.
 	stranding *time.Timer
 
-	// reporting is armed while a report is due; reported is the last report.
+	// reporting is armed while changes are gathered for a report; reported is the last report.
 	reporting *time.Timer
 	reported  []closure.ServingTask
 	told      bool // a report was made
-	// telling is held while Changed is called, to keep the order of reports.
-	telling sync.Mutex
+	// due has an element while a report must be sent, or sent again.
+	due     chan struct{}
+	reports sync.WaitGroup
 }
 
 // ErrClosed is returned after the broker was closed.
@@ -122,16 +131,18 @@ var ErrClosed = errors.New("the host is being stopped")
 
 // NewBroker returns a broker that holds nothing.
 func NewBroker(c Config) *Broker {
+	ctx, end := context.WithCancel(context.Background())
 	b := &Broker{serving: serving{
 		store: store{
-			Config: c, closed: make(chan struct{}), entries: map[uint64]*entry{}, resources: newResources(),
+			Config: c, ctx: ctx, end: end, entries: map[uint64]*entry{}, resources: newResources(),
 			suspects: newMemory[uint64](maxSuspects), cancelled: newMemory[uint64](maxCancelled),
 		},
 		started: time.Now(), processes: map[processKey]*process{}, known: map[string]map[string]bool{}, endedIn: map[string]string{},
 		gone: newMemory[processKey](maxGone), calls: uint64(time.Now().UnixMicro()),
-		successor: len(c.Earlier) > 0, awaited: map[processKey]bool{},
+		successor: len(c.Earlier) > 0, awaited: map[processKey]bool{}, due: make(chan struct{}, 1),
 	}}
 	b.follow(c.Earlier)
+	b.reports.Go(b.sendReports)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.settling = time.AfterFunc(settleAfter, func() {
@@ -144,12 +155,10 @@ func NewBroker(c Config) *Broker {
 
 // Close ends all waiting. The processes ask again, and reach the next broker.
 func (b *Broker) Close() {
+	defer b.reports.Wait()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.isClosed() {
-		return
-	}
-	close(b.closed)
+	b.end()
 	for _, t := range []*time.Timer{b.settling, b.forgetting, b.reporting, b.stranding, b.silence} {
 		if t != nil {
 			t.Stop()
@@ -163,11 +172,4 @@ func (b *Broker) Close() {
 	}
 }
 
-func (b *store) isClosed() bool {
-	select {
-	case <-b.closed:
-		return true
-	default:
-		return false
-	}
-}
+func (b *store) isClosed() bool { return b.ctx.Err() != nil }

@@ -54,10 +54,11 @@ func (h *host) start() {
 			defer h.mu.Unlock()
 			h.restarted = append(h.restarted, task)
 		},
-		Changed: func(list []closure.ServingTask) {
+		Report: func(_ context.Context, list []closure.ServingTask) error {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			h.reports = append(h.reports, list)
+			return nil
 		},
 		Earlier: h.earlier,
 	})

@@ -102,7 +102,7 @@ func (b *Broker) await(ctx context.Context, l *lease, wait time.Duration) error 
 	case <-passed:
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-b.closed:
+	case <-b.ctx.Done():
 		return ErrClosed
 	}
 	return nil

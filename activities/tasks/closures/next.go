@@ -12,12 +12,16 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// Next answers a process of a task; see [taskapi.Closures].
+// Next answers a process of a task; see [taskapi.Broker].
 func (b *Broker) Next(ctx context.Context, task string, in taskapi.ClosuresRequest) (taskapi.ClosuresAnswer, error) {
 	b.mu.Lock()
 	p, answer, err := b.receive(ctx, task, in)
 	if err != nil || answer != nil {
+		left := err == nil && in.Slots <= 0 && !b.has(task)
 		b.mu.Unlock()
+		if left && b.Left != nil {
+			b.Left(task)
+		}
 		if err != nil {
 			return taskapi.ClosuresAnswer{}, err
 		}
@@ -33,7 +37,7 @@ func (b *Broker) Next(ctx context.Context, task string, in taskapi.ClosuresReque
 		return a, nil
 	case <-patience.C:
 	case <-ctx.Done():
-	case <-b.closed:
+	case <-b.ctx.Done():
 		return taskapi.ClosuresAnswer{}, taskapi.ErrClosuresAway
 	}
 	b.mu.Lock()

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
@@ -129,53 +128,4 @@ func (p *process) learn(function string, seconds float64) {
 		seconds = before + weight*(seconds-before)
 	}
 	p.took[function] = seconds
-}
-
-// changed schedules a report of the serving processes.
-func (b *serving) changed() {
-	if b.reporting != nil || b.isClosed() {
-		return
-	}
-	after := reportAfter
-	if b.successor && !b.settled {
-		// Until the other processes have returned, the last report of the earlier broker is
-		// right.
-		after = max(after, time.Until(b.started.Add(settleAfter)))
-	}
-	b.reporting = time.AfterFunc(after, b.report)
-}
-
-func (b *serving) report() {
-	b.telling.Lock()
-	defer b.telling.Unlock()
-	b.mu.Lock()
-	b.reporting = nil
-	list := b.servingTasks()
-	same := b.told && slices.EqualFunc(list, b.reported, sameServing)
-	b.reported, b.told = list, true
-	closed := b.isClosed()
-	b.mu.Unlock()
-	if !same && !closed {
-		b.Changed(slices.Clone(list))
-	}
-}
-
-func (b *serving) servingTasks() []closure.ServingTask {
-	var list []closure.ServingTask
-	for _, p := range b.processes {
-		if p.serves() {
-			list = append(list, closure.ServingTask{Task: p.task, Process: p.name, Slots: p.slots, Functions: p.functions})
-		}
-	}
-	slices.SortFunc(list, func(a, b closure.ServingTask) int {
-		if c := strings.Compare(a.Task, b.Task); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Process, b.Process)
-	})
-	return list
-}
-
-func sameServing(a, b closure.ServingTask) bool {
-	return a.Task == b.Task && a.Process == b.Process && a.Slots == b.Slots && slices.Equal(a.Functions, b.Functions)
 }

@@ -39,11 +39,9 @@ func (b *Broker) ProcessEnded(task, process string) (call string) {
 	return call
 }
 
-// Has reports whether a process of a task serves here or has closures, or is awaited because
+// has reports whether a process of a task serves here or has closures, or is awaited because
 // it may hold closures from an earlier broker.
-func (b *Broker) Has(task string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (b *Broker) has(task string) bool {
 	for key := range b.processes {
 		if key.task == task {
 			return true

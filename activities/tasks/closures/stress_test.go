@@ -53,7 +53,7 @@ func (w *world) startBroker() {
 		w.broker.Close()
 	}
 	w.broker = NewBroker(Config{
-		Log: zap.NewNop(), Changed: func([]closure.ServingTask) {},
+		Log: zap.NewNop(), Report: func(context.Context, []closure.ServingTask) error { return nil },
 		Restart: func(task string) { w.restart(task) },
 	})
 }
@@ -427,7 +427,7 @@ func TestMemoryIsFlat(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a million closures take some seconds")
 	}
-	b := NewBroker(Config{Log: zap.NewNop(), Changed: func([]closure.ServingTask) {}, Restart: func(string) {}})
+	b := NewBroker(Config{Log: zap.NewNop(), Report: func(context.Context, []closure.ServingTask) error { return nil }, Restart: func(string) {}})
 	defer b.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -38,10 +38,7 @@ type machine struct {
 	reported  chan struct{} // closed by the next report
 }
 
-// Next calls Next of the present broker.
-func (m *machine) Next(ctx context.Context, by runkey.Task, in taskapi.ClosuresRequest) (taskapi.ClosuresAnswer, error) {
-	return m.now().Next(ctx, by.Task, in)
-}
+func (m *machine) forProcess(runkey.Task, string, int) (taskapi.Broker, error) { return m.now(), nil }
 
 func (m *machine) now() *Broker {
 	m.mu.Lock()
@@ -69,7 +66,7 @@ func (m *machine) start() {
 
 func (m *machine) startServer() {
 	m.t.Helper()
-	m.server = must.Get(taskapi.NewServer(taskapi.Config{StateDir: m.state, Closures: m, Stops: noStops{}, Log: zap.NewNop()}))(m.t)
+	m.server = must.Get(taskapi.NewServer(taskapi.Config{StateDir: m.state, Broker: m.forProcess, Stops: noStops{}, Log: zap.NewNop()}))(m.t)
 	view := &taskapi.View{Here: map[string]bool{}}
 	for i, name := range m.tasks {
 		view.Members = append(view.Members, taskapi.Member{Task: name, Type: "worker", Index: i, Rank: i})
@@ -87,13 +84,14 @@ func (m *machine) startBroker() {
 	m.broker = NewBroker(Config{
 		Log:     zap.NewNop(),
 		Restart: func(task string) { m.restarted <- task },
-		Changed: func(list []closure.ServingTask) {
+		Report: func(_ context.Context, list []closure.ServingTask) error {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			m.serving = list
 			m.served = m.served || len(list) > 0
 			close(m.reported)
 			m.reported = make(chan struct{})
+			return nil
 		},
 	})
 }

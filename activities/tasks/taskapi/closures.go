@@ -9,18 +9,17 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
-// Closures lets the processes of tasks call closures.
-type Closures interface {
+// Broker lets the processes of the tasks of a run call closures.
+type Broker interface {
 	// Next accepts the report of a process of a task, and returns its next work. It waits as
 	// long as the request says, or until ctx ends. The error is [ErrClosuresAway],
 	// [ErrProcessEnded], or an error whose message is shown to the program.
-	Next(ctx context.Context, by runkey.Task, in ClosuresRequest) (ClosuresAnswer, error)
+	Next(ctx context.Context, task string, in ClosuresRequest) (ClosuresAnswer, error)
 }
 
 var (
@@ -43,7 +42,7 @@ type (
 
 // postClosures answers a serving process.
 func postClosures(r *request) (any, *wire.Problem) {
-	if r.server.Closures == nil {
+	if r.server.Broker == nil {
 		return nil, &wire.Problem{Code: wire.CodeNotThere, Message: "this host worker has no closures for its tasks"}
 	}
 	var in ClosuresRequest
@@ -55,7 +54,12 @@ func postClosures(r *request) (any, *wire.Problem) {
 	}
 	ctx, stops, leave := r.endpoint.untilStop(r.Context(), &in)
 	defer leave()
-	out, err := r.server.Closures.Next(ctx, r.endpoint.id, in)
+	var out ClosuresAnswer
+	by := r.endpoint.id
+	b, err := r.server.Broker(by, in.Process, in.Slots)
+	if err == nil {
+		out, err = b.Next(ctx, by.Task, in)
+	}
 	switch {
 	case errors.Is(err, ErrClosuresAway):
 		return nil, &wire.Problem{Code: wire.CodeClosuresAway, Message: err.Error()}

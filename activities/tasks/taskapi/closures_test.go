@@ -23,17 +23,22 @@ import (
 )
 
 // nextOf is a function that answers serving processes.
-type nextOf func(ctx context.Context, by runkey.Task, in ClosuresRequest) (ClosuresAnswer, error)
+type nextOf func(ctx context.Context, task string, in ClosuresRequest) (ClosuresAnswer, error)
 
-func (f nextOf) Next(ctx context.Context, by runkey.Task, in ClosuresRequest) (ClosuresAnswer, error) {
-	return f(ctx, by, in)
+func (f nextOf) Next(ctx context.Context, task string, in ClosuresRequest) (ClosuresAnswer, error) {
+	return f(ctx, task, in)
+}
+
+// serves makes a function answer the serving processes.
+func (h *host) serves(f nextOf) {
+	h.Broker = func(runkey.Task, string, int) (Broker, error) { return f, nil }
 }
 
 func TestAServingProcessIsHeard(t *testing.T) {
 	h := newHost(t, 1)
 	var heard ClosuresRequest
-	h.Closures = nextOf(func(_ context.Context, by runkey.Task, in ClosuresRequest) (ClosuresAnswer, error) {
-		assert.Equal(t, h.ids[0], by)
+	h.serves(func(_ context.Context, task string, in ClosuresRequest) (ClosuresAnswer, error) {
+		assert.Equal(t, "worker-0", task)
 		heard = in
 		return ClosuresAnswer{News: 3, Closures: []Call{{Call: 9, Closure: closure.Closure{ID: 7, Function: "f", Args: []byte(`[1, "<"]`), Kwargs: []byte(`{}`), Resources: []uint64{4}, Attempt: 2}}},
 			Resources: []closure.Resource{{ID: 4, Function: "load"}}, Cancel: []CallCancel{{ID: 5, Timeout: true}}}, nil
@@ -58,7 +63,7 @@ func TestBadServingProcessesAreRefused(t *testing.T) {
 	h := newHost(t, 1)
 	p := h.refused(501, wire.CodeNotThere, "POST", wire.PathClosures, `{"process":"a","seq":1}`)
 	assert.Equal(t, "this host worker has no closures for its tasks", p.Message)
-	h.Closures = nextOf(func(context.Context, runkey.Task, ClosuresRequest) (ClosuresAnswer, error) {
+	h.serves(func(context.Context, string, ClosuresRequest) (ClosuresAnswer, error) {
 		assert.Fail(t, "the broker never sees this")
 		return ClosuresAnswer{}, nil
 	})
@@ -111,7 +116,7 @@ func TestWhatTheBrokerRefuses(t *testing.T) {
 		{fmt.Errorf("more: %w", ErrProcessEnded), 409, wire.CodeProcessEnded},
 		{errors.New("else"), 500, wire.CodeInternal},
 	} {
-		h.Closures = nextOf(func(context.Context, runkey.Task, ClosuresRequest) (ClosuresAnswer, error) {
+		h.serves(func(context.Context, string, ClosuresRequest) (ClosuresAnswer, error) {
 			return ClosuresAnswer{}, c.err
 		})
 		p := h.refused(c.status, c.code, "POST", wire.PathClosures, `{"process":"a","seq":1}`)
@@ -123,7 +128,7 @@ func TestWhatTheBrokerRefuses(t *testing.T) {
 func TestAServingProcessGoesAway(t *testing.T) {
 	h := newHost(t, 1)
 	waits, left := make(chan struct{}), make(chan struct{})
-	h.Closures = nextOf(func(ctx context.Context, _ runkey.Task, _ ClosuresRequest) (ClosuresAnswer, error) {
+	h.serves(func(ctx context.Context, _ string, _ ClosuresRequest) (ClosuresAnswer, error) {
 		close(waits)
 		<-ctx.Done()
 		close(left)
@@ -153,7 +158,7 @@ func manyNames(n, bytes int) string {
 func TestAServingProcessIsToldToStop(t *testing.T) {
 	h := newHost(t, 1)
 	waits := make(chan bool, 1)
-	h.Closures = nextOf(func(ctx context.Context, _ runkey.Task, in ClosuresRequest) (ClosuresAnswer, error) {
+	h.serves(func(ctx context.Context, _ string, in ClosuresRequest) (ClosuresAnswer, error) {
 		if in.Seq == 1 {
 			waits <- true
 			<-ctx.Done()

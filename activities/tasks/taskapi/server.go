@@ -39,8 +39,9 @@ type Config struct {
 	// Barriers releases barriers that are not local. If nil, a barrier is released only if
 	// all its participants are on this host.
 	Barriers Barriers
-	// Closures gives closures to tasks that serve. If nil, tasks cannot serve.
-	Closures Closures
+	// Broker returns the broker that answers a process of a task with so many slots. The error
+	// is as of [Broker]. If Broker is nil, tasks cannot serve.
+	Broker func(by runkey.Task, process string, slots int) (Broker, error)
 	// Queue returns the queue of the run of a task that schedules closures. If nil, tasks cannot
 	// schedule any.
 	Queue func(ctx context.Context, by runkey.Task) (*closurequeue.Client, error)

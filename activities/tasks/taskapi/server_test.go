@@ -390,17 +390,10 @@ func TestLongReports(t *testing.T) {
 	require.NoError(t, h.task(0).Result(testContext(t), strings.Repeat("<", wire.MaxResult-2)))
 }
 
-// noClosures has no closures.
-type noClosures struct{}
-
-func (noClosures) Next(context.Context, runkey.Task, ClosuresRequest) (ClosuresAnswer, error) {
-	return ClosuresAnswer{}, nil
-}
-
 // The error for a field of the wrong type names the field, for every field of every request.
 func TestWrongTypes(t *testing.T) {
 	h, _ := newStopping(t, 1)
-	h.Closures = noClosures{}
+	h.serves(func(context.Context, string, ClosuresRequest) (ClosuresAnswer, error) { return ClosuresAnswer{}, nil })
 	h.Queue = func(context.Context, runkey.Task) (*closurequeue.Client, error) {
 		return closurequeue.NewClient(nil, spec.RunRef{}), nil
 	}

@@ -25,63 +25,38 @@ type Brokers struct {
 	group *background.Group
 
 	mu  sync.Mutex
-	all map[runkey.Run]*Broker
+	all map[runkey.Run]*closures.Broker
 }
-
-// Broker holds the closures of one run.
-type Broker struct {
-	*closures.Broker
-	// in is the input to start the queue with, if there is none yet.
-	in closure.QueueInput
-	// life tells this broker from earlier ones.
-	life string
-	seq  int64
-	end  context.CancelFunc
-
-	mu sync.Mutex
-	// serving is valid once said is true.
-	said    bool
-	serving []closure.ServingTask
-	changed chan struct{} // has an element while a report to the queue is due
-}
-
-var _ taskapi.Closures = (*Brokers)(nil)
 
 func newBrokers(c Config, g *background.Group) *Brokers {
-	return &Brokers{Config: c, group: g, all: map[runkey.Run]*Broker{}}
+	return &Brokers{Config: c, group: g, all: map[runkey.Run]*closures.Broker{}}
 }
 
-// Next implements [taskapi.Closures].
-func (b *Brokers) Next(ctx context.Context, by runkey.Task, in taskapi.ClosuresRequest) (taskapi.ClosuresAnswer, error) {
+// ForProcess returns the broker that answers a process of a task with so many slots. See
+// [taskapi.Config].
+func (b *Brokers) ForProcess(by runkey.Task, process string, slots int) (taskapi.Broker, error) {
 	run, err := b.runOf(by)
 	if err != nil {
-		return taskapi.ClosuresAnswer{}, err
+		return nil, err
 	}
 	s := b.of(run)
 	if s == nil {
-		return taskapi.ClosuresAnswer{}, errReleased
+		return nil, errReleased
 	}
-	if b.MayServe != nil && in.Slots > 0 {
+	if slots <= 0 {
+		return s, nil
+	}
+	if b.MayServe != nil {
 		if err := b.MayServe(run.Key, by.Task); err != nil {
-			return taskapi.ClosuresAnswer{}, err
+			return nil, err
 		}
 	}
-	serving := run.Serving[by.Task]
-	if in.Slots > 0 {
-		if err := b.noteServing(run, by.Task, in.Process, s); err != nil {
-			return taskapi.ClosuresAnswer{}, err
-		}
-	}
-	answer, err := s.Next(ctx, by.Task, in)
-	if err == nil && in.Slots <= 0 && serving != "" && !s.Has(by.Task) {
-		b.noteLeft(run, by.Task)
-	}
-	return answer, err
+	return s, b.noteServing(run, by.Task, process, s)
 }
 
 // Serving returns the broker of a run, or nil if the run does not have this host, or has
 // released it.
-func (b *Brokers) Serving(run runkey.Run) *Broker {
+func (b *Brokers) Serving(run runkey.Run) *closures.Broker {
 	r, ok := b.here(run)
 	if !ok {
 		return nil
@@ -90,7 +65,7 @@ func (b *Brokers) Serving(run runkey.Run) *Broker {
 }
 
 // Known returns the broker of a run, or nil if there is none.
-func (b *Brokers) Known(run runkey.Run) *Broker {
+func (b *Brokers) Known(run runkey.Run) *closures.Broker {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.all[run]
@@ -98,7 +73,7 @@ func (b *Brokers) Known(run runkey.Run) *Broker {
 
 // of returns the broker of a run, which it creates on first use. It returns nil if this host
 // has already released the run.
-func (b *Brokers) of(run Run) *Broker {
+func (b *Brokers) of(run Run) *closures.Broker {
 	key := run.Key
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -108,47 +83,33 @@ func (b *Brokers) of(run Run) *Broker {
 	if _, ok := b.here(key); !ok {
 		return nil
 	}
-	ctx, end := context.WithCancel(b.group.Context())
-	s := &Broker{in: b.queueInput(&run), life: rand.Text(), changed: make(chan struct{}, 1), end: end}
-	s.Broker = closures.NewBroker(closures.Config{
-		Log:     b.Log,
+	in, life, seq := b.queueInput(&run), rand.Text(), int64(0)
+	s := closures.NewBroker(closures.Config{
+		Log: b.Log.With(zap.String("run", key.WorkflowID)), Life: life,
 		Restart: func(task string) { b.restart(key, task) },
-		Changed: s.changes,
+		Report: func(ctx context.Context, serving []closure.ServingTask) error {
+			ctx, cancel := context.WithTimeout(ctx, tellPatience)
+			defer cancel()
+			seq++
+			err := b.Queues.Tell(ctx, in, closure.ServingMessage{Host: b.Host, Queue: b.Queue, Seq: seq, Broker: life, Serving: serving})
+			if errors.Is(err, ErrQueueClosed) {
+				return nil
+			}
+			return err
+		},
+		Left: func(task string) { b.noteLeft(key, task) },
 		Ended: func(kind closure.OutcomeKind) {
 			b.Metrics.Closures.WithLabelValues(string(cmp.Or(kind, closure.OutcomeValue))).Inc()
 		},
 		Earlier: run.servers(),
 	})
-	if ctx.Err() != nil {
-		s.Close() // Close no longer knows of it
+	if b.group.Context().Err() != nil {
+		s.Close() // close no longer knows of it
 		return s
 	}
 	b.all[key] = s
 	b.noteQueue(&run)
-	b.group.Go(func(context.Context) { b.tell(ctx, s) })
 	return s
-}
-
-// changes records the serving processes, and requests a report to the queue.
-func (s *Broker) changes(serving []closure.ServingTask) {
-	s.mu.Lock()
-	s.said, s.serving = true, serving
-	s.mu.Unlock()
-	s.TellAgain()
-}
-
-// TellAgain repeats the report to the queue. After the queue has lost the closures that it gave
-// to a host, it gives the host no more until the host reports again.
-func (s *Broker) TellAgain() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.said {
-		return
-	}
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
 }
 
 // TellAgain repeats the reports to all queues.
@@ -163,46 +124,6 @@ func (b *Brokers) TellAgain() {
 // tellPatience is the longest time that the server may take to answer.
 const tellPatience = 10 * time.Second
 
-// tellWarnsAfter is the number of successive failures after which a warning is logged. They
-// take most of a second, which is more than a single lost answer.
-const tellWarnsAfter = 5
-
-// tell reports the serving processes to the queue until the run is released here. It repeats
-// a report that the server did not accept.
-func (b *Brokers) tell(ctx context.Context, s *Broker) {
-	for {
-		select {
-		case <-s.changed:
-		case <-ctx.Done():
-			return
-		}
-		tries := 0
-		for again := askAgain; ; {
-			s.mu.Lock()
-			s.seq++
-			m := closure.ServingMessage{
-				Host: b.Host, Queue: b.Queue,
-				Seq: s.seq, Broker: s.life, Serving: s.serving,
-			}
-			s.mu.Unlock()
-			telling, cancel := context.WithTimeout(ctx, tellPatience)
-			err := b.Queues.Tell(telling, s.in, m)
-			cancel()
-			if err == nil || errors.Is(err, ErrQueueClosed) {
-				break
-			}
-			level := zap.DebugLevel
-			if tries++; tries == tellWarnsAfter {
-				level = zap.WarnLevel
-			}
-			b.Log.Log(level, "the call queue could not be notified which tasks serve; retrying", zap.String("run", s.in.Run.WorkflowID), zap.Error(err))
-			if again.Sleep(ctx) != nil {
-				return
-			}
-		}
-	}
-}
-
 // end ends the service of a run, without telling its queue.
 func (b *Brokers) end(key runkey.Run) {
 	b.mu.Lock()
@@ -210,7 +131,6 @@ func (b *Brokers) end(key runkey.Run) {
 	delete(b.all, key)
 	b.mu.Unlock()
 	if s != nil {
-		s.end()
 		s.Close()
 	}
 }
@@ -220,7 +140,6 @@ func (b *Brokers) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range b.all {
-		s.end()
 		s.Close()
 	}
 }
@@ -246,7 +165,7 @@ func (b *Brokers) restart(key runkey.Run, task string) {
 // here had given it closures.
 func (b *Brokers) processEnded(run Run, task string) (call, life string) {
 	if s := b.Known(run.Key); s != nil {
-		return s.ProcessEnded(task, ""), s.life
+		return s.ProcessEnded(task, ""), s.Life
 	}
 	return "", ""
 }

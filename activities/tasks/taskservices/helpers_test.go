@@ -108,14 +108,22 @@ func asks(process string, slots int) taskapi.ClosuresRequest {
 	return taskapi.ClosuresRequest{Process: process, Seq: 1, Slots: slots, Free: slots, Functions: []string{"f"}}
 }
 
+// next asks for closures as a process of a task does.
+func (s *Services) next(ctx context.Context, task string, in taskapi.ClosuresRequest) error {
+	b, err := s.brokers.ForProcess(by(task), in.Process, in.Slots)
+	if err == nil {
+		_, err = b.Next(ctx, task, in)
+	}
+	return err
+}
+
 // The plan names all processes that may have been given closures, and no others.
 func TestWhoServesIsNoted(t *testing.T) {
 	plans := plansOf(&spec.RunSpec{})
 	s := newServices(t, Config{Plans: plans, Queues: anyQueue()})
 	next := func(task string, in taskapi.ClosuresRequest) {
 		t.Helper()
-		_, err := s.brokers.Next(t.Context(), by(task), in)
-		require.NoError(t, err)
+		require.NoError(t, s.next(t.Context(), task, in))
 	}
 	next("worker-0", asks("a", 1))
 	next("worker-0", asks("forked", 1))
@@ -136,16 +144,12 @@ func TestWhoServesIsNoted(t *testing.T) {
 func TestAProcessThatCannotBeNotedAsksAgain(t *testing.T) {
 	plans := &full{remembered: plansOf(&spec.RunSpec{})}
 	s := newServices(t, Config{Plans: plans, Queues: anyQueue()})
-	_, err := s.brokers.Next(t.Context(), by("worker-0"), asks("a", 1))
-	require.NoError(t, err)
+	require.NoError(t, s.next(t.Context(), "worker-0", asks("a", 1)))
 	plans.is = true
-	_, err = s.brokers.Next(t.Context(), by("worker-0"), asks("b", 1))
-	require.ErrorIs(t, err, taskapi.ErrClosuresAway)
-	_, err = s.brokers.Next(t.Context(), by("worker-0"), asks("a", 1))
-	require.NoError(t, err, "it was noted before")
+	require.ErrorIs(t, s.next(t.Context(), "worker-0", asks("b", 1)), taskapi.ErrClosuresAway)
+	require.NoError(t, s.next(t.Context(), "worker-0", asks("a", 1)), "it was noted before")
 	plans.is = false
-	_, err = s.brokers.Next(t.Context(), by("worker-0"), asks("b", 1))
-	require.NoError(t, err)
+	require.NoError(t, s.next(t.Context(), "worker-0", asks("b", 1)))
 }
 
 // toldQueues records the settings with which queues would be opened.
@@ -205,7 +209,7 @@ func TestHostOpensTheQueueWithTheSettingsOfTheRun(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			go func() {
-				_, _ = h.brokers.Next(ctx, by("worker-0"), taskapi.ClosuresRequest{Process: "p", Seq: 1, Slots: 1, Free: 1, Functions: []string{"f"}})
+				_ = h.next(ctx, "worker-0", taskapi.ClosuresRequest{Process: "p", Seq: 1, Slots: 1, Free: 1, Functions: []string{"f"}})
 			}()
 			assert.Equal(t, test.want, <-queues.told, "a task serves")
 			queue := must.Get(h.coordinators.queue(ctx, by("worker-0")))(t)
@@ -245,7 +249,7 @@ func TestAHostWarnsThatItsQueueHearsNothing(t *testing.T) {
 	log, logged := observer.New(zap.WarnLevel)
 	queues := &deafQueues{heard: make(chan struct{}, 1)}
 	h := newServices(t, Config{Queues: queues, Log: zap.New(log)})
-	h.brokers.Serving(servedRun).changes([]closure.ServingTask{{Task: "worker-0"}})
+	require.NoError(t, h.next(t.Context(), "worker-0", asks("a", 1)))
 	<-queues.heard
 	warnings := logged.FilterMessage("the call queue could not be notified which tasks serve; retrying").All()
 	require.Len(t, warnings, 1)

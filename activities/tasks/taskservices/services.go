@@ -74,7 +74,7 @@ func New(c Config) (*Services, error) {
 		o.Stops = s.stops
 	}
 	if c.Queues != nil {
-		o.Closures, o.Queue = s.brokers, s.coordinators.queue
+		o.Broker, o.Queue = s.brokers.ForProcess, s.coordinators.queue
 	}
 	s.server, err = taskapi.NewServer(o)
 	return s, err

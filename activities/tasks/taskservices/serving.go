@@ -6,6 +6,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/activities/tasks/closures"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
 )
 
@@ -13,13 +15,13 @@ import (
 // it exits with 0 while there is no host worker, the exit must not count as completed, because
 // it is unknown what the process was calling. The next broker must also know which processes to
 // wait for. A process that cannot be noted is therefore given nothing, and asks again.
-func (b *Brokers) noteServing(run Run, task, process string, s *Broker) error {
+func (b *Brokers) noteServing(run Run, task, process string, s *closures.Broker) error {
 	known := slices.Contains(run.Servers[task], process)
-	if known && run.Serving[task] == s.life {
+	if known && run.Serving[task] == s.Life {
 		return nil
 	}
 	_, err := b.Plans.Note(run.Key, func(n *Notes) {
-		n.serves(task, process, s.life, func(p string) bool { return s.IsGone(task, p) })
+		n.serves(task, process, s.Life, func(p string) bool { return s.IsGone(task, p) })
 	})
 	switch {
 	case err == nil:
@@ -33,8 +35,11 @@ func (b *Brokers) noteServing(run Run, task, process string, s *Broker) error {
 }
 
 // noteLeft notes that the last serving process of a task has left.
-func (b *Brokers) noteLeft(run Run, task string) {
-	if _, err := b.Plans.Note(run.Key, func(n *Notes) { n.left(task) }); err != nil {
+func (b *Brokers) noteLeft(key runkey.Run, task string) {
+	if run, ok := b.here(key); !ok || run.Serving[task] == "" {
+		return
+	}
+	if _, err := b.Plans.Note(key, func(n *Notes) { n.left(task) }); err != nil {
 		b.Log.Warn("a task that stopped serving could not be recorded; if it exits with 0, it may be restarted", zap.Error(err))
 	}
 }
