@@ -89,7 +89,11 @@ func TestDrill(t *testing.T) {
 		killed: map[int]bool{},
 	}
 	s.random = rand.New(rand.NewPCG(s.seed, 1))
-	faults := int(number(t, "FAULTS", 16))
+	otherwise := uint64(16)
+	if testing.Short() {
+		otherwise = faultsPerRound // others of the same kinds take minutes
+	}
+	faults := int(number(t, "FAULTS", otherwise))
 	t.Logf("SEED=%d FAULTS=%d, namespaces: %v, disks: %v", s.seed, faults, limits.Namespaces, limits.Disks)
 	s.server = harness.StartServer(t, "--headless")
 	s.client = s.server.Client()
