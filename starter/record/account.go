@@ -57,19 +57,3 @@ func New(s *starter.Status, started *spec.RunSpec, histories []*historypb.Histor
 	}
 	return a
 }
-
-// AddStarts fills in missing start records. read reads one from a file, and returns nil if the
-// file does not exist.
-func (a *Account) AddStarts(read func(rank, attempt int) (*tasklog.Start, error)) error {
-	for i, t := range a.Status.Tasks {
-		_, n, rank, ok := tasklog.SplitProcessDir(t.LogDir)
-		if !ok || a.Tasks[i].Start != nil {
-			continue
-		}
-		var err error
-		if a.Tasks[i].Start, err = read(rank, n); err != nil {
-			return err
-		}
-	}
-	return nil
-}

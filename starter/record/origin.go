@@ -2,6 +2,8 @@ package record
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -34,8 +36,10 @@ func sourceOf(histories []*historypb.History) *source.Source {
 }
 
 // AddFiles adds what only the files of the processes have, here or on their hosts: the software, and
-// how they were started if that is not known yet. It stops when ctx is done.
-func (a *Account) AddFiles(ctx context.Context, f *Files) {
+// how they were started if that is not known yet. It stops when ctx is done. Its error has the
+// reasons why the start of some processes cannot be read.
+func (a *Account) AddFiles(ctx context.Context, f *Files) error {
+	var failed []error
 	type group struct{ host, kind string }
 	var order []group
 	groups := map[group][]starter.TaskStatus{}
@@ -46,10 +50,11 @@ func (a *Account) AddFiles(ctx context.Context, f *Files) {
 		}
 		if a.Tasks[i].Start == nil && !away[t.Host] && ctx.Err() == nil {
 			b, err := f.Read(ctx, t.Host, filepath.Join(t.LogDir, tasklog.StartFile))
-			if err == nil {
+			switch {
+			case err == nil:
 				a.Tasks[i].Start = tasklog.ParseStart(b)
-			} else {
-				away[t.Host] = true
+			case !errors.Is(err, fs.ErrNotExist):
+				away[t.Host], failed = true, append(failed, err)
 			}
 		}
 		g := group{t.Host, t.Type}
@@ -73,6 +78,7 @@ func (a *Account) AddFiles(ctx context.Context, f *Files) {
 			a.Software = append(a.Software, s)
 		}
 	}
+	return errors.Join(failed...)
 }
 
 // softwareOf returns what each task used, by its name.

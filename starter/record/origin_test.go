@@ -45,7 +45,7 @@ func TestDifferentOrigins(t *testing.T) {
 		}
 		own := must.Get(os.Hostname())(t)
 		files := &Files{Own: own, Logs: filepath.Dir(filepath.Dir(filepath.Dir(of.Status.Tasks[0].LogDir))), IsOwn: func(string) bool { return false }}
-		of.AddFiles(t.Context(), files)
+		require.NoError(t, of.AddFiles(t.Context(), files))
 		require.Len(t, of.Software, 2)
 	}
 	b.Status.Tasks[1].Host = "gpu-3"

@@ -96,7 +96,7 @@ func runExport(ctx context.Context, a *cli.App, args []string, o *exportOptions)
 }
 
 func export(ctx context.Context, a *cli.App, r *starter.Run, file string, logs bool) error {
-	of, err := AccountOf(ctx, a, r)
+	of, err := AccountHere(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -105,12 +105,12 @@ func export(ctx context.Context, a *cli.App, r *starter.Run, file string, logs b
 		return err
 	}
 	file = cmp.Or(file, record.DirName(r.ID)+".tar.gz")
-	if err := addStarts(ctx, a, r, of); err != nil && !logs {
-		a.Say("how some processes were started is not in it: %s", err) // with --logs, NamesLeftOut names the processes
-	}
 	files := record.FilesOf(of.Status, a.LogsDir())
 	defer files.Close()
 	files.Learn(ctx, r, of.Status)
+	if err := of.AddFiles(ctx, files); err != nil && !logs {
+		a.Say("how some processes were started is not in it: %s", err) // with --logs, NamesLeftOut names the processes
+	}
 	if of.Usage, err = files.Usage(ctx, of.Status.Tasks); err != nil {
 		a.Say("the usage of some tasks over time is left out: %s", err)
 	}

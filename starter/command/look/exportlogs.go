@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/process/software"
@@ -14,7 +13,6 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/command/logs"
-	"github.com/clusterrun/clusterrun/starter/record"
 )
 
 // exportedLogs is all available output of a run.
@@ -82,34 +80,6 @@ func allLogs(ctx context.Context, a *cli.App, r *starter.Run, of *starter.Status
 	leftOut, incomplete, earlier := l.NamesLeftOut(s), l.MissesSome(), l.MissesEarlier(s)
 	e.missing = leftOut || incomplete || earlier || l.Broken.Load()
 	return e, nil
-}
-
-// addStarts adds to an account how the processes on other hosts were started. Its error has the
-// reasons why that is unknown for some of them.
-func addStarts(ctx context.Context, a *cli.App, r *starter.Run, of *record.Account) error {
-	status := *of.Status
-	s := &status
-	l := logs.NewReader(a, r, logs.Selection{})
-	defer l.CloseHosts()
-	l.LearnServices(ctx, s)
-	l.AddHosts(ctx, s)
-	var failed []error
-	for _, h := range l.Hosts {
-		if h.Err == nil && h.Here == "" {
-			h.Err = of.AddStarts(func(rank, attempt int) (*tasklog.Start, error) {
-				if !slices.Contains(h.Attempts[rank], attempt) {
-					return nil, nil
-				}
-				text, err := h.Client.ReadFile(ctx, rank, attempt, "start")
-				if errors.Is(err, fs.ErrNotExist) {
-					return nil, nil
-				}
-				return tasklog.ParseStart(text), err
-			})
-		}
-		failed = append(failed, h.Err)
-	}
-	return errors.Join(failed...)
 }
 
 // logCopy is a directory with copies of output on other hosts.

@@ -87,7 +87,7 @@ func AccountOf(ctx context.Context, a *cli.App, r *starter.Run) (*record.Account
 	ctx, cancel := context.WithTimeout(ctx, filesTake)
 	defer cancel()
 	files.Learn(ctx, r, of.Status)
-	of.AddFiles(ctx, files)
+	_ = of.AddFiles(ctx, files) // what cannot be read is unknown
 	return of, nil
 }
 
