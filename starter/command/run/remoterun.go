@@ -14,7 +14,6 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/command/logs"
 	"github.com/clusterrun/clusterrun/starter/command/report"
-	"github.com/clusterrun/clusterrun/starter/command/specs"
 	"github.com/clusterrun/clusterrun/starter/command/submit"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -22,39 +21,26 @@ import (
 
 // runRemote submits a run, shows its output and waits for its end.
 func runRemote(a *cli.App, cmd *cobra.Command, s *spec.RunSpec, o runOptions) error {
-	tree := specs.WorkTree(cmd.Context(), s)
-	archive, err := specs.Pack(cmd.Context(), a, s)
-	if err != nil {
-		return err
-	}
-	defer archive.Close()
-	c, server, err := a.Dial(cmd.Context())
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+	ctx := cmd.Context()
 	if s.PlacementTimeout == nil {
 		// A submitted run waits for hosts without a limit by default. Here a user waits for it.
 		patience := spec.DefaultPlacementTimeout
 		s.PlacementTimeout = &patience
 	}
-	r, err := submit.Start(cmd.Context(), a, c, server, s, archive, starter.Options{ID: o.id, Queue: o.queue, Source: tree}, &o.signing)
-	if err != nil {
-		return err
-	}
-	a.Say("run %s has started; Ctrl-C only ends the waiting, `clusterrun stop %s` stops the run", r.ID, r.ID)
-	ctx := cmd.Context()
-	placing, placed := context.WithCancel(ctx)
-	defer placed()
-	go sayPlacing(placing, a, r)
-	go endUnserved(placing, r, o.queue, s.PlacementTimeout.Std())
-	shown := make(chan error, 1)
-	if o.quiet || s.Logs.Dir == spec.NullDir {
-		shown <- nil
-	} else {
-		go func() { shown <- showRemote(ctx, a, r, s.WithDefaults(), o.fold) }()
-	}
-	return report.AwaitEnd(ctx, a, r, shown)
+	return submit.Start(ctx, a, s, starter.Options{ID: o.id, Queue: o.queue}, &o.signing, func(r *starter.Run) error {
+		a.Say("run %s has started; Ctrl-C only ends the waiting, `clusterrun stop %s` stops the run", r.ID, r.ID)
+		placing, placed := context.WithCancel(ctx)
+		defer placed()
+		go sayPlacing(placing, a, r)
+		go endUnserved(placing, r, o.queue, s.PlacementTimeout.Std())
+		shown := make(chan error, 1)
+		if o.quiet || s.Logs.Dir == spec.NullDir {
+			shown <- nil
+		} else {
+			go func() { shown <- showRemote(ctx, a, r, s.WithDefaults(), o.fold) }()
+		}
+		return report.AwaitEnd(ctx, a, r, shown)
+	})
 }
 
 // servedWithin is added to the placement timeout of a run that no worker executes. A worker

@@ -3,7 +3,6 @@ package submit
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -113,14 +112,10 @@ func scheduleSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec
 		return err
 	}
 	sayScheduled(ctx, a, c, on, o.Queue, id, next)
-	if a.Global.JSON {
-		if next == nil {
-			next = []time.Time{}
-		}
-		return a.PrintJSON(map[string]any{"schedule_id": id, "next": next})
+	if next == nil {
+		next = []time.Time{} // in JSON an empty list, not null
 	}
-	_, err = fmt.Fprintln(a.Out, id)
-	return err
+	return a.PrintLine(map[string]any{"schedule_id": id, "next": next}, "%s", id)
 }
 
 // sayScheduled prints when runs start, and any reason that keeps them from starting.

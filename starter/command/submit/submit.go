@@ -3,13 +3,10 @@ package submit
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
-	"go.temporal.io/sdk/client"
 
-	"github.com/clusterrun/clusterrun/activities/logs/shipped"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/command/specs"
@@ -70,53 +67,47 @@ func SubmitSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, 
 		return cli.Usagef("--sign and --sign-key sign one run, and each trial of --array is another; leave them out")
 	}
 	specs.SayUnsent(a, cmd, args, s, specs.HostEnv(cmd.Context(), a))
-	o.Source = specs.WorkTree(cmd.Context(), s)
-	archive, err := specs.Pack(cmd.Context(), a, s)
-	if err != nil {
-		return err
-	}
-	defer archive.Close()
-	c, server, err := a.Dial(cmd.Context())
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	r, err := Start(cmd.Context(), a, c, server, s, archive, o, g)
-	if err != nil {
-		return err
-	}
-	if a.Global.JSON {
+	return Start(cmd.Context(), a, s, o, g, func(r *starter.Run) error {
 		out := map[string]any{"run_id": r.ID, "execution_id": r.ExecutionID}
 		if s.Ship.Archive != nil {
 			out["archive"] = s.Ship.Archive
 		}
-		return a.PrintJSON(out)
-	}
-	_, err = fmt.Fprintln(a.Out, r.ID)
-	return err
+		return a.PrintLine(out, "%s", r.ID)
+	})
 }
 
 // Start starts a run for host workers to execute, and warns if it finds no host worker. It hands the
-// archive that the run ships to one of them first.
-func Start(ctx context.Context, a *cli.App, c client.Client, on cli.Server, s *spec.RunSpec, archive *shipped.Archive, o starter.Options, g *specs.Signing) (*starter.Run, error) {
+// archive that the run ships to one of them first. It calls started with the run.
+func Start(ctx context.Context, a *cli.App, s *spec.RunSpec, o starter.Options, g *specs.Signing, started func(*starter.Run) error) error {
+	o.Source = specs.WorkTree(ctx, s)
+	archive, err := specs.Pack(ctx, a, s)
+	if err != nil {
+		return err
+	}
+	defer archive.Close()
+	c, on, err := a.Dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
 	if on.Embedded {
 		// Its host workers are on this machine.
 		if err := specs.InThisDirectory(s); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if err := starter.FindEarlier(ctx, c, s); err != nil {
-		return nil, err
+		return err
 	}
 	worker.WantWorker(ctx, a, c, on, o.Queue)
 	if archive != nil {
 		o.ID = cmp.Or(o.ID, starter.NewID(s.Name))
 		if err := specs.Ship(ctx, a, c, on, s, archive, o); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if err := g.SignRun(s, &o); err != nil {
-		return nil, err
+		return err
 	}
 	earlier := func() {}
 	if o.Resume == nil { // otherwise it is the same sweep
@@ -124,12 +115,12 @@ func Start(ctx context.Context, a *cli.App, c client.Client, on cli.Server, s *s
 	}
 	r, err := starter.Start(ctx, c, s, o)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	earlier()
 	o.Queue = cmp.Or(o.Queue, spec.TaskQueue)
 	if cli.Unserved(ctx, c, o.Queue) {
 		a.Say("run %s waits: %s", r.ID, cli.NobodyServes(o.Queue))
 	}
-	return r, nil
+	return started(r)
 }
