@@ -118,9 +118,9 @@ func (l *Reader) RunDirs(s *starter.Status) []string {
 	})
 }
 
-// NamesLeftOut names the selected processes whose output cannot be shown, each once, and
+// namesLeftOut names the selected processes whose output cannot be shown, each once, and
 // reports whether there are any.
-func (l *Reader) NamesLeftOut(s *starter.Status) (some bool) {
+func (l *Reader) namesLeftOut(s *starter.Status) (some bool) {
 	var places []string
 	names := map[string][]string{} // by place
 	for _, f := range l.logFiles(s) {

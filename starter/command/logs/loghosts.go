@@ -41,15 +41,21 @@ func (l *Reader) LearnServices(ctx context.Context, s *starter.Status) {
 	if s.Generation == 0 && len(files) > 0 && !slices.ContainsFunc(files, func(f logFiles) bool { return whyNotHere(f) != "" && !l.isRead(f) }) {
 		return
 	}
-	// A run that no worker executes does not answer; NamesLeftOut names the missing processes
+	// A run that no worker executes does not answer; namesLeftOut names the missing processes
 	// then.
 	var err error
 	s.Services, err = l.run.Services(ctx)
 	l.unknown = err != nil
 }
 
-// MissesEarlier names the tasks that earlier returns, and reports whether there are any.
-func (l *Reader) MissesEarlier(s *starter.Status) bool {
+// Misses names the output of a run that could not be read, and reports whether there is any.
+func (l *Reader) Misses(s *starter.Status) bool {
+	leftOut, incomplete, earlier := l.namesLeftOut(s), l.missesSome(), l.missesEarlier(s)
+	return leftOut || incomplete || earlier || l.Broken.Load()
+}
+
+// missesEarlier names the tasks that earlier returns, and reports whether there are any.
+func (l *Reader) missesEarlier(s *starter.Status) bool {
 	names := l.earlier(s)
 	if len(names) == 0 {
 		return false
@@ -187,9 +193,9 @@ func (l *Reader) CloseHosts() {
 	}
 }
 
-// MissesSome names the hosts that could not be read completely, and reports whether there are
+// missesSome names the hosts that could not be read completely, and reports whether there are
 // any.
-func (l *Reader) MissesSome() (some bool) {
+func (l *Reader) missesSome() (some bool) {
 	for _, h := range l.Hosts {
 		if h.Err == nil || h.Here != "" {
 			continue

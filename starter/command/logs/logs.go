@@ -123,7 +123,7 @@ type Reader struct {
 	readers  []*tasklog.Follower
 	Hosts    map[string]*Host  // by the address of their service
 	there    map[int][]int     // see [tasklog.Attempts]
-	named    map[logFiles]bool // for NamesLeftOut
+	named    map[logFiles]bool // for namesLeftOut
 	finished bool              // whether the hosts have been read to the end
 	unknown  bool              // whether the hosts of the run are unknown
 	// Broken reports whether existing output could not be read.
@@ -186,8 +186,7 @@ func (l *Reader) Show(ctx context.Context) error {
 	if err := finish(); err != nil {
 		return err
 	}
-	leftOut, incomplete, earlier := l.NamesLeftOut(s), l.MissesSome(), l.MissesEarlier(s)
-	if leftOut || incomplete || earlier || l.Broken.Load() {
+	if l.Misses(s) {
 		return &cli.ExitError{Code: exitcode.Machinery}
 	}
 	if mistake != nil {
@@ -237,7 +236,7 @@ func (l *Reader) find(ctx context.Context) (*starter.Status, error) {
 		case len(l.RunDirs(s)) > 0 || len(s.Services) > 0 || l.Follow && s.Open && known:
 			return s, nil
 		case !l.Follow || !s.Open:
-			if l.NamesLeftOut(s) {
+			if l.namesLeftOut(s) {
 				return nil, &cli.ExitError{Code: exitcode.Machinery}
 			}
 			if s.Result != nil && s.Result.ErrorType == spec.ErrInvalidRunSpec {
@@ -298,7 +297,7 @@ func (l *Reader) awaitEnd(ctx context.Context) <-chan struct{} {
 // toTheEnd follows the run until it has ended, and returns its last status.
 func (l *Reader) toTheEnd(ctx context.Context, s *starter.Status, ended <-chan struct{}) (*starter.Status, error) {
 	for {
-		l.NamesLeftOut(s)
+		l.namesLeftOut(s)
 		every := lookSeldom
 		if slices.ContainsFunc(s.Tasks, func(t starter.TaskStatus) bool { return t.LogDir == "" && t.State != spec.TaskEnded }) {
 			every = lookAgain

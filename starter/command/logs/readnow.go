@@ -24,8 +24,6 @@ func (l *Reader) ReadNow(ctx context.Context, of *starter.Status) error {
 		return err
 	}
 	l.sayPruned(s)
-	l.NamesLeftOut(s)
-	l.MissesSome()
-	l.MissesEarlier(s)
+	l.Misses(s)
 	return nil
 }

@@ -109,7 +109,7 @@ func export(ctx context.Context, a *cli.App, r *starter.Run, file string, logs b
 	defer files.Close()
 	files.Learn(ctx, r, of.Status)
 	if err := of.AddFiles(ctx, files); err != nil && !logs {
-		a.Say("how some processes were started is not in it: %s", err) // with --logs, NamesLeftOut names the processes
+		a.Say("how some processes were started is not in it: %s", err) // with --logs, Misses names the processes
 	}
 	if of.Usage, err = files.Usage(ctx, of.Status.Tasks); err != nil {
 		a.Say("the usage of some tasks over time is left out: %s", err)

@@ -77,8 +77,7 @@ func allLogs(ctx context.Context, a *cli.App, r *starter.Run, of *starter.Status
 		numbers, _ := tasklog.Attempts(dir) // packing them reports the error
 		l.Found(numbers)
 	}
-	leftOut, incomplete, earlier := l.NamesLeftOut(s), l.MissesSome(), l.MissesEarlier(s)
-	e.missing = leftOut || incomplete || earlier || l.Broken.Load()
+	e.missing = l.Misses(s)
 	return e, nil
 }
 
