@@ -286,9 +286,14 @@ func (s *Status) fillOpen(answer *spec.Status) {
 	s.Stopping, s.OnDisconnect, s.Services, s.Elastic, s.Archive, s.Stacks = answer.Stopping, answer.OnDisconnect, answer.Services, answer.Elastic, answer.Archive, answer.Stacks
 	s.SilenceIgnoresCPU, s.Sweep = answer.SilenceIgnoresCPU, answer.Sweep
 	s.Preemptions, s.PendingSince, s.Notice = answer.Preemptions, answer.PendingSince, answer.Notice
-	for _, t := range answer.Tasks {
+	s.addTasks(answer.Tasks)
+}
+
+// addTasks adds the tasks of an answer to those of the status.
+func (s *Status) addTasks(tasks []spec.TaskStatus) {
+	for _, t := range tasks {
 		// The heartbeat is more exact, once there is one.
-		status := TaskStatus{TaskStatus: t, Restarts: answer.Generation}
+		status := TaskStatus{TaskStatus: t, Restarts: s.Generation}
 		if t.Exit != nil {
 			status.LogDir = t.Exit.LogDir
 		}
@@ -344,16 +349,12 @@ func (s *Status) fillTerminated(ctx context.Context, r *Run) bool {
 		return false
 	}
 	s.Generation, s.GroupRestarts, s.Sweep = answer.Generation, answer.GroupRestarts, answer.Sweep
-	for _, t := range answer.Tasks {
-		if t.Host != "" {
+	for i := range answer.Tasks {
+		if t := &answer.Tasks[i]; t.Host != "" {
 			t.State = spec.TaskEnded // its host stops it when the server says so
 		}
-		status := TaskStatus{TaskStatus: t, Restarts: answer.Generation}
-		if t.Exit != nil {
-			status.LogDir = t.Exit.LogDir
-		}
-		s.Tasks = append(s.Tasks, status)
 	}
+	s.addTasks(answer.Tasks)
 	return true
 }
 
