@@ -40,14 +40,10 @@ func runList(ctx context.Context, a *cli.App, queue string) error {
 		if err != nil {
 			return err
 		}
-		if a.Global.JSON {
-			for i := range hosts {
-				hosts[i].Store = nil // its token is a secret
-			}
-			return a.PrintJSON(hosts)
+		for i := range hosts {
+			hosts[i].Store = nil // its token is a secret
 		}
-		printHosts(a, hosts)
-		return nil
+		return a.Print(hosts, func() { printHosts(a, hosts) })
 	})
 }
 

@@ -74,13 +74,9 @@ func printSettings(a *cli.App, s fleet.Settings) error {
 	if s.LongestNotice > 0 {
 		shown.LongestNotice = s.LongestNotice.String()
 	}
-	if a.Global.JSON {
-		return a.PrintJSON(shown)
-	}
 	text := fmt.Sprintf("preempt: %s\nsick hosts: %s", s.Preempt, s.SickHosts)
 	if shown.LongestNotice != "" {
 		text += "\nlongest notice: " + shown.LongestNotice
 	}
-	_, err := fmt.Fprintln(a.Out, text)
-	return err
+	return a.PrintLine(shown, "%s", text)
 }

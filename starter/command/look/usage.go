@@ -15,10 +15,7 @@ import (
 // showUsage prints the present and past usage of the tasks of a run.
 func showUsage(a *cli.App, s *starter.Status) error {
 	u := usageOfRun(s)
-	if a.Global.JSON {
-		return a.PrintJSON(u)
-	}
-	return printUsage(a, u)
+	return a.Print(u, func() { printUsage(a, u) })
 }
 
 // runUsage is the present and past usage of a run, in total and by task.
@@ -68,7 +65,7 @@ func usageOfRun(s *starter.Status) runUsage {
 	return u
 }
 
-func printUsage(a *cli.App, u runUsage) error {
+func printUsage(a *cli.App, u runUsage) {
 	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
 	gpus := slices.ContainsFunc(u.Tasks, func(t taskUsage) bool {
 		return t.Usage != nil && (t.Usage.GPUSeconds > 0 || t.Usage.MaxGPUMemoryBytes > 0)
@@ -121,7 +118,7 @@ func printUsage(a *cli.App, u runUsage) error {
 	if len(u.Tasks) > 1 {
 		row("all", "", "", &u.Usage)
 	}
-	return w.Flush()
+	w.Flush()
 }
 
 // cpuTime formats a number of seconds.

@@ -80,21 +80,15 @@ func printDoing(a *cli.App, s *starter.Status, d doing) error {
 		fmt.Fprintf(a.Out, "barrier %s: %d waiting, missing: %s\n", b.Name, len(b.Waiting), cli.OrDash(shorten.List(missing, 8)))
 	}
 	var silent []string
-	var used spec.LiveUsage
 	for _, t := range s.Tasks {
-		if u := t.Usage; u != nil {
-			used.CPUs += u.CPUs
-			used.GPUs += u.GPUs
-			used.RSSBytes += u.RSSBytes
-			if u.SilentSeconds > 0 {
-				silent = append(silent, fmt.Sprintf("%s for %s", t.Name, cli.Roughly(time.Duration(u.SilentSeconds)*time.Second)))
-			}
+		if u := t.Usage; u != nil && u.SilentSeconds > 0 {
+			silent = append(silent, fmt.Sprintf("%s for %s", t.Name, cli.Roughly(time.Duration(u.SilentSeconds)*time.Second)))
 		}
 	}
 	if len(silent) > 0 {
 		fmt.Fprintf(a.Out, "silent: %s\n", shorten.List(silent, 8))
 	}
-	if used.RSSBytes > 0 {
+	if used := usageOfRun(s).Usage; used.RSSBytes > 0 {
 		fmt.Fprintf(a.Out, "in use: %.1f processors, %s\n", used.CPUs, shipped.Size(used.RSSBytes))
 	}
 	if d.findings == nil {

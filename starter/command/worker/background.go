@@ -107,15 +107,11 @@ func detachWorker(ctx context.Context, a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	if a.Global.JSON {
-		return a.PrintJSON(w)
-	}
 	stop := "clusterrun worker stop"
 	if a.Given.Changed("state-dir") {
 		stop += " --state-dir " + shellword.Of(a.Global.StateDir)
 	}
-	_, err = fmt.Fprintf(a.Out, "Host worker      process %d, for the queue %s; `%s` ends it\nLog              %s\n", w.PID, w.Queue, stop, w.Log)
-	return err
+	return a.PrintLine(w, "Host worker      process %d, for the queue %s; `%s` ends it\nLog              %s", w.PID, w.Queue, stop, w.Log)
 }
 
 // startWorker starts a host worker in the background, and returns when it serves.

@@ -231,18 +231,16 @@ func (s *installation) remove(ctx context.Context, path string) error {
 			return err
 		}
 	}
-	if s.Global.JSON {
-		return s.PrintJSON(map[string]any{"path": path, "removed": there && !s.dryRun})
-	}
-	switch {
-	case !there:
-		s.Say("there is no %s", path)
-	case s.dryRun:
-		s.Say("would end the service %s and remove %s", s.name, path)
-	default:
-		s.Say("removed %s", path)
-	}
-	return nil
+	return s.Print(map[string]any{"path": path, "removed": there && !s.dryRun}, func() {
+		switch {
+		case !there:
+			s.Say("there is no %s", path)
+		case s.dryRun:
+			s.Say("would end the service %s and remove %s", s.name, path)
+		default:
+			s.Say("removed %s", path)
+		}
+	})
 }
 
 // writtenByUs reports whether the unit exists. It fails if another program wrote it.

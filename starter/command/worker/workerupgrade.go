@@ -47,14 +47,12 @@ func runWorkerUpgrade(ctx context.Context, a *cli.App) error {
 	case after.Error != "":
 		return fmt.Errorf("the host worker with pid %d is not upgraded and continues with clusterrun %s: %s", after.PID, after.Version, after.Error)
 	}
-	if a.Global.JSON {
-		return a.PrintJSON(after)
-	}
-	a.Say("the host worker with pid %d is now clusterrun %s, and was %s; %s", after.PID, after.Version, before.Version, plural.Of(after.Living, "process continues", "processes continue"))
-	if after.Supervisor != after.Version {
-		a.Say("its supervisor stays clusterrun %s until no run is open on this host", after.Supervisor)
-	}
-	return nil
+	return a.Print(after, func() {
+		a.Say("the host worker with pid %d is now clusterrun %s, and was %s; %s", after.PID, after.Version, before.Version, plural.Of(after.Living, "process continues", "processes continue"))
+		if after.Supervisor != after.Version {
+			a.Say("its supervisor stays clusterrun %s until no run is open on this host", after.Supervisor)
+		}
+	})
 }
 
 // TakeOver returns the command with which a new program replaces the program of a supervisor.
