@@ -37,11 +37,10 @@ type output struct {
 func show(a *cli.App, run *starter.Run, s *spec.RunSpec, wanted runOptions, spare string) (*output, error) {
 	s = s.WithDefaults()
 	tasks := newTaskIndex(run, s)
-	labels, err := newLabels(tasks, s)
+	prefix, err := tasks.prefixes(s)
 	if err != nil {
 		return nil, err
 	}
-	prefix := labels.prefix
 	if wanted.sweep != nil {
 		prefix = trialPrefix(s)
 	}
@@ -93,13 +92,13 @@ func show(a *cli.App, run *starter.Run, s *spec.RunSpec, wanted runOptions, spar
 		a.Say("%s", a.Color.Dim(fmt.Sprintf("%s, in %s; %s", what, place(s), o.logs)))
 	}
 	if o.dir != "" && wanted.sweep == nil {
-		selected := selection(tasks, s)
+		selected := tasks.selection(s)
 		o.follow = tasklog.Follow(o.dir, o.deliver, tasklog.FollowOptions{
 			// The task in the foreground writes to our own stdout and stderr.
 			Select: func(st tasklog.Stream) bool {
-				return selected(st) && (wanted.foreground == "" || tasks.task(st.Rank).Name() != wanted.foreground)
+				return selected(st) && (wanted.foreground == "" || tasks.name(st.Rank) != wanted.foreground)
 			},
-			OnNext:  logs.Announce(a, run, s, func(rank int) string { return tasks.task(rank).Name() }),
+			OnNext:  logs.Announce(a, run, s, tasks.name),
 			OnError: func(err error) { a.Say("%s", err) },
 		})
 	}
@@ -202,47 +201,30 @@ func (o *output) endTasks(ctx context.Context, s *starter.Status, ended map[int]
 
 // taskIndex finds the tasks of a run by rank, including tasks that are added later.
 type taskIndex struct {
-	run    *starter.Run
-	own    string             // the name of this host
-	places map[int]hostedTask // of the tasks of the spec, by rank
+	run *starter.Run
+	own string // the name of this host
 
 	mu    sync.Mutex
-	tasks map[int]spec.Task
-}
-
-// hostedTask is the place of a task on its host.
-type hostedTask struct {
-	host      string
-	localRank int
+	tasks map[int]spec.PrefixFields
 }
 
 func newTaskIndex(run *starter.Run, s *spec.RunSpec) *taskIndex {
 	own, _ := os.Hostname() // empty if this machine has no name
-	x := &taskIndex{run: run, own: own, places: map[int]hostedTask{}, tasks: map[int]spec.Task{}}
+	x := &taskIndex{run: run, own: own, tasks: map[int]spec.PrefixFields{}}
 	on := map[string]int{} // number of tasks by host
 	for _, t := range s.TaskList() {
-		x.tasks[t.Rank] = t
 		host, _, err := spec.SplitAddress(t.Address)
 		if err != nil || spec.IsLoopback(host) {
 			host = own
 		}
-		x.places[t.Rank] = hostedTask{host, on[host]}
+		x.tasks[t.Rank] = spec.PrefixFields{Type: t.Type, Index: t.Index, Rank: t.Rank, LocalRank: on[host], Host: host}
 		on[host]++
 	}
 	return x
 }
 
-// place returns the place of a task. A task that was added to the run counts as one of this
-// host, with its rank as local rank.
-func (x *taskIndex) place(rank int) hostedTask {
-	if p, ok := x.places[rank]; ok {
-		return p
-	}
-	return hostedTask{x.own, rank}
-}
-
 // task returns the task of a rank. If the rank is unknown, the type of the task is "rank".
-func (x *taskIndex) task(rank int) spec.Task {
+func (x *taskIndex) task(rank int) spec.PrefixFields {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if t, ok := x.tasks[rank]; ok {
@@ -256,50 +238,49 @@ func (x *taskIndex) task(rank int) spec.Task {
 	if t, ok := x.tasks[rank]; ok {
 		return t
 	}
-	return spec.Task{Type: "rank", Index: rank, Rank: rank}
+	return x.added("rank", rank, rank)
 }
 
 // learn adds the tasks that are new.
 func (x *taskIndex) learn(s *starter.Status) {
 	for _, t := range s.Tasks {
 		if _, ok := x.tasks[t.Rank]; !ok {
-			x.tasks[t.Rank] = spec.Task{Type: t.Type, Index: t.Index, Rank: t.Rank}
+			x.tasks[t.Rank] = x.added(t.Type, t.Index, t.Rank)
 		}
 	}
 }
 
-// labels makes the prefixes of lines.
-type labels struct {
-	tasks  *taskIndex
-	format spec.Prefix
+// added returns a task that was added to the run. It counts as one of this host, with its rank as
+// local rank.
+func (x *taskIndex) added(typ string, index, rank int) spec.PrefixFields {
+	return spec.PrefixFields{Type: typ, Index: index, Rank: rank, LocalRank: rank, Host: x.own}
 }
 
-func newLabels(tasks *taskIndex, s *spec.RunSpec) (*labels, error) {
+func (x *taskIndex) name(rank int) string {
+	t := x.task(rank)
+	return spec.TaskName(t.Type, t.Index)
+}
+
+// prefixes returns a function that returns the prefix of the lines of a process.
+func (x *taskIndex) prefixes(s *spec.RunSpec) (func(rank, attempt int) string, error) {
 	format, err := spec.ParsePrefix(s.Logs.Prefix)
-	if err != nil {
-		return nil, err
-	}
-	return &labels{tasks: tasks, format: format}, nil
-}
-
-// prefix returns the prefix of the lines of one process.
-func (l *labels) prefix(rank, attempt int) string {
-	t, p := l.tasks.task(rank), l.tasks.place(rank)
-	return l.format.Format(spec.PrefixFields{
-		Type: t.Type, Index: t.Index, Rank: t.Rank, LocalRank: p.localRank, Attempt: attempt, Host: p.host,
-	})
+	return func(rank, attempt int) string {
+		t := x.task(rank)
+		t.Attempt = attempt
+		return format.Format(t)
+	}, err
 }
 
 // selection returns a function that reports whether a stream is followed. It also selects
 // streams on other hosts that would be written directly to our output on this host.
-func selection(tasks *taskIndex, s *spec.RunSpec) func(tasklog.Stream) bool {
+func (x *taskIndex) selection(s *spec.RunSpec) func(tasklog.Stream) bool {
 	tee := map[int]spec.Std{} // by rank
 	return func(st tasklog.Stream) bool {
 		shown, ok := tee[st.Rank]
 		if !ok {
-			p := tasks.place(st.Rank)
-			streams := s.StreamsOf(tasks.task(st.Rank), p.localRank)
-			if shown = streams.Tee; p.host != tasks.own {
+			t := x.task(st.Rank)
+			streams := s.StreamsOf(spec.Task{Type: t.Type, Index: t.Index, Rank: t.Rank}, t.LocalRank)
+			if shown = streams.Tee; t.Host != x.own {
 				shown |= streams.Console
 			}
 			tee[st.Rank] = shown

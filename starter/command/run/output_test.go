@@ -39,7 +39,7 @@ func TestSelection(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			three := 3
 			s := (&spec.RunSpec{Logs: c.logs, Tasks: []spec.TaskGroup{{Type: "worker", Count: &three}, {Type: "ps"}}}).WithDefaults()
-			shown := selection(newTaskIndex(nil, s), s)
+			shown := newTaskIndex(nil, s).selection(s)
 			for range 2 { // the second time from the cache
 				for _, st := range c.shown {
 					assert.True(t, shown(st), "%+v", st)
@@ -61,24 +61,24 @@ func TestTasksThatAreAdded(t *testing.T) {
 		{TaskStatus: spec.TaskStatus{Type: "other", Rank: 0}},
 		{TaskStatus: spec.TaskStatus{Type: "evaluator", Index: 2, Rank: 1}},
 	}})
-	assert.Equal(t, "worker-0", func() string { t := x.task(0); return t.Name() }())
-	shown := selection(x, s)
+	assert.Equal(t, "worker-0", x.name(0))
+	shown := x.selection(s)
 	assert.False(t, shown(tasklog.Stream{Rank: 0}))
 	assert.True(t, shown(tasklog.Stream{Rank: 1}))
-	l := must.Get(newLabels(x, s))(t)
-	assert.Equal(t, "[evaluator-2]: ", l.prefix(1, 0))
+	prefix := must.Get(x.prefixes(s))(t)
+	assert.Equal(t, "[evaluator-2]: ", prefix(1, 0))
 }
 
 func TestLabels(t *testing.T) {
 	two := 2
 	s := (&spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "chief"}, {Type: "worker", Count: &two}}}).WithDefaults()
-	l := must.Get(newLabels(newTaskIndex(nil, s), s))(t)
-	assert.Equal(t, "[chief-0]:     ", l.prefix(0, 0))
-	assert.Equal(t, "[worker-1]:    ", l.prefix(2, 0))
+	prefix := must.Get(newTaskIndex(nil, s).prefixes(s))(t)
+	assert.Equal(t, "[chief-0]:     ", prefix(0, 0))
+	assert.Equal(t, "[worker-1]:    ", prefix(2, 0))
 
 	s.Logs.Prefix = new("{{.Rank}}/{{.Attempt}} ")
-	l = must.Get(newLabels(newTaskIndex(nil, s), s))(t)
-	assert.Equal(t, "2/3 ", l.prefix(2, 3))
+	prefix = must.Get(newTaskIndex(nil, s).prefixes(s))(t)
+	assert.Equal(t, "2/3 ", prefix(2, 3))
 }
 
 func TestCounts(t *testing.T) {
