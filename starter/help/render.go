@@ -8,6 +8,8 @@ import (
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
+
+	"github.com/clusterrun/clusterrun/workflows/text/wrap"
 )
 
 const codeIndent = "    "
@@ -127,7 +129,7 @@ func (p *page) table(source, indent string) {
 		lines := make([][]string, len(widths))
 		most := 0
 		for j := range cells {
-			lines[j] = wrap(cells[j], widths[j])
+			lines[j] = wrap.Columns(cells[j], widths[j], columns)
 			most = max(most, len(lines[j]))
 		}
 		for k := range most {
@@ -149,7 +151,7 @@ func (p *page) table(source, indent string) {
 }
 
 func (p *page) paragraph(s, indent string) {
-	for _, line := range wrap(s, p.width-len(indent)) {
+	for _, line := range wrap.Columns(s, p.width-len(indent), columns) {
 		p.out.WriteString(indent + line + "\n")
 	}
 }
@@ -239,23 +241,6 @@ func (p *page) bold(s string) string {
 		}
 	}
 	return strings.Join(words, " ")
-}
-
-// wrap breaks a text at blanks into lines of at most width columns. A longer word gets a line
-// of its own.
-func wrap(s string, width int) (lines []string) {
-	line, used := "", 0
-	for word := range strings.FieldsSeq(s) {
-		w := columns(word)
-		if used > 0 && used+1+w > width {
-			lines, line, used = append(lines, line), "", 0
-		}
-		if used > 0 {
-			line, used = line+" ", used+1
-		}
-		line, used = line+word, used+w
-	}
-	return append(lines, line)
 }
 
 // columns returns the width of a text on a terminal.

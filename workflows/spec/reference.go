@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/clusterrun/clusterrun/workflows/text/wrap"
 )
 
 const referenceHead = `A run spec says what to run: the tasks of a cluster, the command of each, and
@@ -107,22 +109,7 @@ func ofRun(t reflect.Type) bool {
 
 // writeWrapped writes a text in lines that are not too long.
 func writeWrapped(b *strings.Builder, text, indent string) {
-	column := 0
-	for word := range strings.FieldsSeq(text) {
-		switch n := len([]rune(word)); {
-		case column == 0:
-			b.WriteString(indent)
-			column = len(indent) + n
-		case column+1+n > referenceColumns:
-			b.WriteString("\n" + indent)
-			column = len(indent) + n
-		default:
-			b.WriteString(" ")
-			column += 1 + n
-		}
-		b.WriteString(word)
-	}
-	if column > 0 {
-		b.WriteString("\n")
+	for _, line := range wrap.Lines(text, referenceColumns-len(indent)) {
+		b.WriteString(indent + line + "\n")
 	}
 }

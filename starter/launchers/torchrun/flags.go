@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/clusterrun/clusterrun/workflows/text/wrap"
 )
 
 // flag is a flag of torchrun.
@@ -107,19 +109,10 @@ func Reference() string {
 			b.WriteString(column + "\n")
 			column = ""
 		}
-		line := fmt.Sprintf("%-*s", left, column)
-		for i, word := range strings.Fields(text) {
-			switch {
-			case i == 0:
-				line += word
-			case len(line)+1+len(word) > width:
-				b.WriteString(line + "\n")
-				line = strings.Repeat(" ", left) + word
-			default:
-				line += " " + word
-			}
+		for _, line := range wrap.Lines(text, width-left) {
+			fmt.Fprintf(&b, "%-*s%s\n", left, column, line)
+			column = ""
 		}
-		b.WriteString(line + "\n")
 	}
 	return b.String()
 }
