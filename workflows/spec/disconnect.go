@@ -42,12 +42,13 @@ func OnDisconnectTwo(short, long time.Duration) OnDisconnect {
 }
 
 // StopAfter returns the time for which a host keeps the processes of the run running without a
-// server, if the run has so many hosts. 0 means no limit.
+// server, if the run has so many hosts. 0 means no limit, which is the default on one host: there
+// is no other to continue on. A run that requeues after the loss of a host has one.
 func (s *RunSpec) StopAfter(hosts int) time.Duration {
 	first, _, _ := s.OnDisconnect.times()
 	d, err := ParseDuration(first)
 	switch {
-	case s.OnDisconnect == OnDisconnectKeep, s.OnDisconnect == "" && hosts < 2:
+	case s.OnDisconnect == OnDisconnectKeep, s.OnDisconnect == "" && hosts < 2 && !s.Requeues(RequeueOnHostLost):
 		return 0
 	case s.OnDisconnect == "", err != nil:
 		return time.Duration(DefaultStopAfter)

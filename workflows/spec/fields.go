@@ -402,9 +402,9 @@ var fields = []field{
 	},
 	{
 		of:      "RunSpec.on_disconnect",
-		doc:     "The treatment of processes by a host that cannot reach the Temporal server: keep lets them continue, and no host is ever given up; {stop_after: TIME} stops them after that time, so that they can restart elsewhere. With {stop_after: TIME, outage: TIME} a host asks the other hosts of the run: it stops its processes after stop_after if it reaches none of them, and after outage if none of them reaches the server. Hosts reach each other if their workers serve output (--listen). Default: keep on one host, {stop_after: 15s, outage: 10m} on up to 32 hosts that reach each other, {stop_after: 2m} on others.",
+		doc:     "The treatment of processes by a host that cannot reach the Temporal server: keep lets them continue, and no host is ever given up; {stop_after: TIME} stops them after that time, so that they can restart elsewhere. With {stop_after: TIME, outage: TIME} a host asks the other hosts of the run: it stops its processes after stop_after if it reaches none of them, and after outage if none of them reaches the server. Hosts reach each other if their workers serve output (--listen). Default: keep on one host, {stop_after: 15s, outage: 10m} on up to 32 hosts that reach each other, {stop_after: 2m} on others, and on one host if requeue_on has host-lost.",
 		example: "on_disconnect: {stop_after: 2m}", remedy: disconnectRemedy,
-		flag: "on-disconnect", usage: "treatment of processes by a host that cannot reach the server: `keep|TIME|TIME,TIME`; after TIME (5s or more) it stops its processes, after the second one if no host of the run reaches the server (default keep on one host, 15s,10m on several that reach each other, else 2m)",
+		flag: "on-disconnect", usage: "treatment of processes by a host that cannot reach the server: `keep|TIME|TIME,TIME`; after TIME (5s or more) it stops its processes, after the second one if no host of the run reaches the server (default keep on one host without requeue on host-lost, 15s,10m on several that reach each other, else 2m)",
 	},
 	{
 		of: "RunSpec.silence", syntax: silenceSyntax,

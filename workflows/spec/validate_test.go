@@ -252,15 +252,18 @@ func TestIsLoopback(t *testing.T) {
 }
 
 func TestStopAfter(t *testing.T) {
+	lost := []RequeueOn{RequeueOnPreemption, RequeueOnHostLost}
 	for _, c := range []struct {
-		text  OnDisconnect
-		hosts int
-		want  time.Duration
+		text    OnDisconnect
+		requeue []RequeueOn
+		hosts   int
+		want    time.Duration
 	}{
-		{"", 1, 0}, {"", 2, 2 * time.Minute}, {OnDisconnectKeep, 2, 0},
-		{OnDisconnectStop(30 * time.Second), 1, 30 * time.Second}, {"30s", 5, 30 * time.Second},
+		{"", nil, 1, 0}, {"", nil, 2, 2 * time.Minute}, {"", lost, 1, 2 * time.Minute},
+		{OnDisconnectKeep, nil, 2, 0}, {OnDisconnectKeep, lost, 1, 0},
+		{OnDisconnectStop(30 * time.Second), nil, 1, 30 * time.Second}, {"30s", lost, 5, 30 * time.Second},
 	} {
-		assert.Equal(t, c.want, (&RunSpec{OnDisconnect: c.text}).StopAfter(c.hosts), "%q on %d", c.text, c.hosts)
+		assert.Equal(t, c.want, (&RunSpec{OnDisconnect: c.text, RequeueOn: c.requeue}).StopAfter(c.hosts), "%q %s on %d", c.text, c.requeue, c.hosts)
 	}
 }
 
