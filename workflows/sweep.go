@@ -77,7 +77,8 @@ type sweepOf struct {
 	open                 map[int]string
 	held                 []int
 	starting, cancelling int
-	// interrupted are the trials to cancel as soon as the server has started their runs.
+	// interrupted are the trials to cancel as soon as the server has started their runs, and of
+	// batches also those that were cancelled.
 	interrupted map[int]sweep.Interrupt
 	selector    workflow.Selector
 	// waits reports whether the sweep waits for earlier runs, and waited whether it has done so: its
@@ -115,6 +116,9 @@ func (w *sweepOf) run(ctx workflow.Context, from *sweep.Resumption) *sweep.Resum
 	if from != nil {
 		for _, t := range from.Open {
 			w.open[t.Trial] = t.RunID
+		}
+		for _, i := range from.Interrupted {
+			w.interrupted[i.Trial] = i
 		}
 		w.check(free, from.Open)
 		w.held = from.Held
@@ -186,6 +190,10 @@ func (w *sweepOf) resumption(ctx workflow.Context) *sweep.Resumption {
 			open.Count = n
 		}
 		next.Open = append(next.Open, open)
+	}
+	//workflowcheck:ignore the keys are sorted
+	for _, trial := range slices.Sorted(maps.Keys(w.interrupted)) {
+		next.Interrupted = append(next.Interrupted, w.interrupted[trial])
 	}
 	return next
 }
@@ -266,6 +274,7 @@ func (w *sweepOf) start(ctx workflow.Context, trial int) {
 		}
 		w.open[trial] = e.RunID
 		if i, ok := w.interrupted[trial]; ok {
+			delete(w.interrupted, trial)
 			w.interrupt(ctx, i)
 		}
 	})

@@ -33,6 +33,7 @@ type sweepWorld struct {
 	open, most int
 	started    []string // IDs of trials
 	ships      []spec.Ship
+	stopped    [][]int // the trials that batches were asked to stop
 }
 
 func newSweep(t *testing.T, grid string, rules sweep.Rules) *sweepWorld {
@@ -57,6 +58,10 @@ func (w *sweepWorld) trial(ctx workflow.Context, s spec.RunSpec) (*spec.RunResul
 	w.mu.Unlock()
 	err := workflow.Sleep(ctx, time.Minute)
 	w.mu.Lock()
+	var some []int
+	for workflow.GetSignalChannel(ctx, spec.SignalStopTrials).ReceiveAsync(&some) {
+		w.stopped = append(w.stopped, some)
+	}
 	w.open--
 	w.mu.Unlock()
 	switch {
@@ -249,7 +254,11 @@ func TestSweepContinuesAsNewWithBatches(t *testing.T) {
 	rules := sweep.Rules{AtMost: 1, Batch: 4}
 	state := sweep.Snapshot{States: "20p", Took: 100 * time.Millisecond, Timed: 10}
 	first := newSweep(t, "n=0..19", rules)
-	first.at(30*time.Second, func() { first.SetContinueAsNewSuggested(true) })
+	first.at(20*time.Second, func() { first.SignalWorkflow(spec.SignalStopTrials, "1") })
+	first.at(30*time.Second, func() {
+		first.SetContinueAsNewSuggested(true)
+		first.SignalWorkflow(spec.SignalStopTrials, "none")
+	})
 	first.ExecuteWorkflow(spec.SweepWorkflowType, first.spec, &sweep.Resumption{Machine: state})
 	assert.Equal(t, []string{"default-test-workflow-id.0-3"}, first.started)
 	var next *workflow.ContinueAsNewError
@@ -258,6 +267,7 @@ func TestSweepContinuesAsNewWithBatches(t *testing.T) {
 	var from sweep.Resumption
 	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &of, &from))
 	assert.Equal(t, 4, of.Rules.Batch)
+	assert.Equal(t, []sweep.Interrupt{{Trial: 0, Some: []int{1}}}, from.Interrupted)
 
 	second := newSweep(t, "n=0..3", rules)
 	second.RegisterActivityWithOptions(func(_ context.Context, in sweep.CheckInput) (sweep.CheckOutput, error) {
@@ -271,4 +281,24 @@ func TestSweepContinuesAsNewWithBatches(t *testing.T) {
 	require.Error(t, err)
 	assert.Equal(t, "1s1f2s", r.Sweep.States)
 	assert.Equal(t, []string{"default-test-workflow-id.2", "default-test-workflow-id.3"}, second.started)
+}
+
+// Trials of a batch that were stopped before a sweep continued as new stay stopped: if their batch
+// has not been started, it is told when it is, and if it has, they do not get another turn.
+func TestStopsOfTrialsOutliveAnExecution(t *testing.T) {
+	rules := sweep.Rules{AtMost: 2, Batch: 3}
+	w := newSweep(t, "n=0..5", rules)
+	w.RegisterActivityWithOptions(func(_ context.Context, in sweep.CheckInput) (sweep.CheckOutput, error) {
+		return sweep.CheckOutput{Ended: []sweep.EndedTrial{{Trial: 0, States: "1s2p"}}}, nil
+	}, activity.RegisterOptions{Name: spec.ActivityTrialsCheck})
+	r, err := w.run(&sweep.Resumption{
+		Machine:     sweep.Snapshot{States: "1r2w1r2w", Started: map[int]time.Time{0: w.Now(), 3: w.Now()}, Batches: map[int]int{0: 3, 3: 3}},
+		Open:        []sweep.Open{{Trial: 0, RunID: "a", Count: 3}},
+		Held:        []int{3},
+		Interrupted: []sweep.Interrupt{{Trial: 0}, {Trial: 3, Some: []int{4}}},
+	})
+	require.Error(t, err, "trials of a batch without states count as failed")
+	assert.Equal(t, "1s2k3f", r.Sweep.States)
+	assert.Equal(t, []string{"default-test-workflow-id.3-5"}, w.started)
+	assert.Equal(t, [][]int{{4}}, w.stopped)
 }

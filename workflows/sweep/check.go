@@ -59,6 +59,8 @@ type Resumption struct {
 	Open []Open `json:"open,omitempty"`
 	// Held are the trials to start first.
 	Held []int `json:"held,omitempty"`
+	// Interrupted are the requests to stop trials of these.
+	Interrupted []Interrupt `json:"interrupted,omitempty"`
 	// Waited reports whether the sweep has waited for earlier runs.
 	Waited bool `json:"waited,omitempty"`
 }

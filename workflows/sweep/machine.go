@@ -125,8 +125,8 @@ type (
 	// Interrupt cancels the run that begins with a trial or, of a batch, some of its trials. Their
 	// ends are still reported.
 	Interrupt struct {
-		Trial int
-		Some  []int
+		Trial int   `json:"trial"`
+		Some  []int `json:"some,omitempty"`
 	}
 	// Finish ends the sweep.
 	Finish struct{}
