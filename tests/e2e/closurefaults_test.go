@@ -90,7 +90,7 @@ func TestClosureFaults(t *testing.T) {
 	f.awaitServing(c, 2)
 	n, slow := 5000, 0.002
 	if testing.Short() {
-		n, slow = 500, 0.01
+		n, slow = 200, 0.02
 	}
 
 	t.Run("processes", func(t *testing.T) {
