@@ -185,23 +185,6 @@ func (p *fake) done(outcomes ...taskapi.CallOutcome) taskapi.ClosuresAnswer {
 	return p.send(p.report(outcomes...))
 }
 
-// waiting makes the process wait for its next answer.
-func (p *fake) waiting(free int) <-chan taskapi.ClosuresAnswer {
-	in := p.request()
-	in.Free, in.Wait = free, 20
-	out := make(chan taskapi.ClosuresAnswer, 1)
-	h, b := p.h, p.h.Broker
-	go func() {
-		a, err := b.Next(h.t.Context(), p.task, in)
-		if err == nil {
-			out <- a
-		}
-		close(out)
-	}()
-	synctest.Wait()
-	return out
-}
-
 func newClosure(id uint64) closure.Closure { return closure.Closure{ID: id, Function: "f", Attempt: 1} }
 
 func closuresFrom(first uint64, n int) []closure.Closure {
@@ -230,10 +213,6 @@ func quick(id uint64) taskapi.CallOutcome {
 	return o
 }
 
-func valued(id uint64, task string) closure.Outcome {
-	return closure.Outcome{ID: id, Value: json.RawMessage(fmt.Sprint(id)), Task: task}
-}
-
 func failed(id uint64, kind, message string) taskapi.CallOutcome {
 	return taskapi.CallOutcome{ID: id, Kind: "error", Error: &closure.Error{Kind: kind, Message: message}, Seconds: 1}
 }
@@ -253,16 +232,6 @@ func numbers(first uint64, n int) []uint64 {
 	}
 	return list
 }
-
-// one returns the only outcome of a result.
-func one(t testing.TB, r closure.LeaseResult) closure.Outcome {
-	t.Helper()
-	require.Len(t, r.Outcomes, 1)
-	return r.Outcomes[0]
-}
-
-// longLater waits until calls that have just begun count as long ones.
-func longLater() { time.Sleep(time.Second) }
 
 func assertEmpty(t testing.TB, h *host) {
 	t.Helper()

@@ -15,17 +15,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
-
-func released(ids ...uint64) (list []taskapi.ReleasedResources) {
-	for i := 0; i < len(ids); i += 2 {
-		list = append(list, taskapi.ReleasedResources{First: ids[i], Last: ids[i+1]})
-	}
-	return list
-}
 
 func TestRanges(t *testing.T) {
 	r := ranges(nil).with(ranges{{5, 7}, {1, 2}}).with(ranges{{3, 3}, {9, 9}, {6, 8}, {20, 30}})
@@ -34,86 +26,6 @@ func TestRanges(t *testing.T) {
 		want := id >= 1 && id <= 3 || id >= 5 && id <= 9 || id >= 20 && id <= 30
 		assert.Equal(t, want, r.contains(id), id)
 	}
-}
-
-// SEED-45, CC-29: a release is sent to all processes, to waiting ones at once and to others
-// with their next answer, until they have acknowledged it.
-func TestReleasedResourcesAreTold(t *testing.T) {
-	run(t, func(t *testing.T, h *host) {
-		waits, busy := h.process("worker-0", "a", 1), h.process("worker-1", "b", 1)
-		answer := waits.waiting(1)
-		busy.take(0, 0)
-		h.Release([][2]uint64{{1, 3}})
-		told := <-answer
-		assert.Equal(t, released(1, 3), told.Released)
-		waits.read(told)
-		assert.Equal(t, released(1, 3), busy.send(busy.request()).Released)
-
-		h.Release([][2]uint64{{5, 5}})
-		again := busy.send(busy.request())
-		assert.Equal(t, released(1, 3, 5, 5), again.Released, "the answer may have been lost")
-		busy.read(again)
-		after := busy.send(busy.request())
-		assert.Equal(t, released(1, 3, 5, 5), after.Released, "it has perhaps read an answer of that number which did not tell of 5")
-		assert.Greater(t, after.News, again.News)
-		busy.read(after)
-		assert.Empty(t, busy.send(busy.request()).Released)
-
-		assert.Equal(t, released(1, 3, 5, 5), waits.send(waits.request()).Released, "it has not said that it has read the first")
-		fresh := h.process("worker-2", "c", 1)
-		assert.Empty(t, fresh.send(fresh.request()).Released, "it has built nothing before")
-	})
-}
-
-// A lease may announce a release together with its closures.
-func TestALeaseTellsOfReleasedResources(t *testing.T) {
-	run(t, func(t *testing.T, h *host) {
-		p := h.process("worker-0", "a", 1)
-		c := newClosure(1)
-		c.Resources = []uint64{1}
-		l := h.leaseAll(closure.Lease{Closures: []closure.Closure{c}, Resources: []closure.Resource{{ID: 1, Function: "load"}}})
-		require.Equal(t, []uint64{1}, p.take(1, 0))
-		p.done(value(1))
-		assert.Equal(t, []uint64{1}, ids(l.get(t).Outcomes))
-		answer := p.waiting(1)
-		h.leaseAll(closure.Lease{Closures: []closure.Closure{newClosure(2)}, Released: [][2]uint64{{1, 1}}})
-		a := <-answer
-		assert.Len(t, a.Closures, 1)
-		assert.Equal(t, released(1, 1), a.Released)
-		assert.Empty(t, h.processes[processKey{"worker-0", "a"}].built)
-	})
-}
-
-// A process that served an earlier broker gets all releases that this broker knows.
-func TestReleasedResourcesOfAnEarlierBroker(t *testing.T) {
-	run(t, func(t *testing.T, h *host) {
-		p := h.process("worker-0", "a", 1)
-		p.take(0, 0)
-		h.start()
-		h.Release([][2]uint64{{1, 9}})
-		told := p.send(p.request())
-		assert.Equal(t, released(1, 9), told.Released)
-		assert.Greater(t, told.News, p.got)
-	})
-}
-
-// A closure that is no longer in the queue may still be called here, and build its resource
-// again.
-func TestResourcesThatAreBuiltAgainAreReleasedAgain(t *testing.T) {
-	run(t, func(t *testing.T, h *host) {
-		p := h.process("worker-0", "a", 1)
-		c := newClosure(1)
-		c.Resources = []uint64{4}
-		h.leaseAll(closure.Lease{Closures: []closure.Closure{c}, Resources: []closure.Resource{{ID: 4, Function: "load"}}}).cancel()
-		h.Release([][2]uint64{{4, 4}})
-		in := p.request()
-		in.Free = 1
-		a := p.send(in)
-		assert.Equal(t, []closure.Resource{{ID: 4, Function: "load"}}, a.Resources)
-		require.Equal(t, []uint64{1}, p.read(a))
-		assert.Empty(t, p.send(p.request()).Released)
-		assert.Equal(t, released(4, 4), p.done(value(1)).Released)
-	})
 }
 
 // closer is a resource that reports when it is closed.
