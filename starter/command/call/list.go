@@ -3,7 +3,6 @@ package call
 import (
 	"context"
 	"fmt"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -61,14 +60,13 @@ func printQueue(a *cli.App, run string, s closure.QueueStatus) {
 		return
 	}
 	fmt.Fprintln(a.Out)
-	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "TASK\tHOST\tSERVES\tSLOTS\tFUNCTIONS")
+	w := cli.NewTable(a.Out, "TASK", "HOST", "SERVES", "SLOTS", "FUNCTIONS")
 	for _, t := range s.Workers {
 		serves := "yes"
 		if !t.Serving {
 			serves = "no"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", t.Task, cli.OrDash(t.Host), serves, t.Slots, cli.OrDash(shorten.List(t.Functions, 6)))
+		w.Row(t.Task, cli.OrDash(t.Host), serves, t.Slots, cli.OrDash(shorten.List(t.Functions, 6)))
 	}
 	w.Flush()
 }

@@ -2,10 +2,8 @@ package disk
 
 import (
 	"cmp"
-	"fmt"
 	"path/filepath"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -118,24 +116,21 @@ func stateOf(e retention.Entry, mine bool, f retention.Facts) string {
 }
 
 func printDisk(a *cli.App, u DiskUse, limit int) {
-	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+	w := cli.NewTable(a.Out)
 	if len(u.Runs) > 0 {
-		fmt.Fprintln(w, "RUN\tSTATE\tLOGS\tJOURNAL\tSHIPPED\tDIRECTORY")
+		w.Row("RUN", "STATE", "LOGS", "JOURNAL", "SHIPPED", "DIRECTORY")
 	}
 	for _, r := range u.Runs[:min(limit, len(u.Runs))] {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.RunID, r.State, shipped.Size(r.Logs), shipped.Size(r.Journal), shipped.Size(r.Shipped), r.Dir)
+		w.Row(r.RunID, r.State, shipped.Size(r.Logs), shipped.Size(r.Journal), shipped.Size(r.Shipped), r.Dir)
 	}
 	w.Flush()
 	if more := len(u.Runs) - limit; more > 0 {
 		a.Say("%s that take less are not shown; a higher --limit shows them", plural.Of(more, "more run", "more runs"))
 	}
-	fmt.Fprintf(w, "\nlogs\t%s\t%s\n", shipped.Size(u.Logs), plural.Of(len(u.Runs), "run", "runs"))
-	for _, row := range []struct {
-		name string
-		size int64
-	}{{"journals", u.Journals}, {"shipped", u.Shipped}, {"database", u.Database}} {
-		fmt.Fprintf(w, "%s\t%s\t\n", row.name, shipped.Size(row.size))
-	}
-	fmt.Fprintf(w, "state directory\t%s\t%s\n", shipped.Size(u.StateDir), a.Global.StateDir)
+	w.Row("\nlogs", shipped.Size(u.Logs), plural.Of(len(u.Runs), "run", "runs"))
+	w.Row("journals", shipped.Size(u.Journals), "")
+	w.Row("shipped", shipped.Size(u.Shipped), "")
+	w.Row("database", shipped.Size(u.Database), "")
+	w.Row("state directory", shipped.Size(u.StateDir), a.Global.StateDir)
 	w.Flush()
 }

@@ -9,7 +9,6 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -239,10 +238,9 @@ func listPruned(a *cli.App, runs []*pastRun) {
 	if len(runs) == 0 {
 		return
 	}
-	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "RUN\tEXECUTION\tENDED ("+time.Now().Format("MST")+")\tSIZE")
+	w := cli.NewTable(a.Out, "RUN", "EXECUTION", "ENDED ("+time.Now().Format("MST")+")", "SIZE")
 	for _, r := range runs {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.RunID, spec.ShortRunID(r.ExecutionID), r.Ended.Local().Format("2006-01-02 15:04:05"), shipped.Size(r.Bytes))
+		w.Row(r.RunID, spec.ShortRunID(r.ExecutionID), r.Ended.Local().Format("2006-01-02 15:04:05"), shipped.Size(r.Bytes))
 	}
 	w.Flush()
 }

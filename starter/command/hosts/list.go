@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -56,11 +55,10 @@ func versionColumn(version, supervisor string) string {
 }
 
 func printHosts(a *cli.App, hosts []fleet.HostStatus) {
-	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "HOST\tSTATE\tROLE\tSINCE\tSLOTS\tGPUS\tMEMORY\tCHECKS\tVERSION\tLABELS\tRUNS")
+	w := cli.NewTable(a.Out, "HOST", "STATE", "ROLE", "SINCE", "SLOTS", "GPUS", "MEMORY", "CHECKS", "VERSION", "LABELS", "RUNS")
 	now := time.Now()
 	for _, h := range hosts {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", h.Name, h.State, cmp.Or(h.Role, string(workers.RoleBoth)), cli.Ago(now, h.Since),
+		w.Row(h.Name, h.State, cmp.Or(h.Role, string(workers.RoleBoth)), cli.Ago(now, h.Since),
 			share(h.Used, h.Slots), gpusColumn(h), bytesColumn(h.Memory), checksColumn(h), cli.OrDash(versionColumn(h.Version, h.Supervisor)), cli.OrDash(labelsColumn(h.Labels)), cli.OrDash(runsColumn(h.Holds)))
 	}
 	w.Flush()

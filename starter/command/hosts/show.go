@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,20 +42,19 @@ func runShow(ctx context.Context, a *cli.App, queue, name string) error {
 
 func printHost(a *cli.App, h *starter.HostDetails) {
 	now := time.Now()
-	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
-	row := func(name, value string) { fmt.Fprintf(w, "%s\t%s\n", name, value) }
-	row("Host", h.Name)
-	row("State", fmt.Sprintf("%s for %s", stateText(h.HostStatus), cli.Ago(now, h.Since)))
+	w := cli.NewTable(a.Out)
+	w.Row("Host", h.Name)
+	w.Row("State", fmt.Sprintf("%s for %s", stateText(h.HostStatus), cli.Ago(now, h.Since)))
 	if h.Address != "" && h.Address != h.Name {
-		row("Address", h.Address)
+		w.Row("Address", h.Address)
 	}
-	row("Version", cli.OrDash(versionColumn(h.Version, h.Supervisor)))
-	row("Role", cmp.Or(h.Role, string(workers.RoleBoth)))
-	row("Slots", share(h.Used, h.Slots))
-	row("CPUs", cli.OrDash(strings.TrimPrefix(fmt.Sprint(h.CPUs), "0")))
-	row("Memory", bytesColumn(h.Memory))
-	row("GPUs", gpusColumn(h.HostStatus))
-	row("Labels", cli.OrDash(labelsColumn(h.Labels)))
+	w.Row("Version", cli.OrDash(versionColumn(h.Version, h.Supervisor)))
+	w.Row("Role", cmp.Or(h.Role, string(workers.RoleBoth)))
+	w.Row("Slots", share(h.Used, h.Slots))
+	w.Row("CPUs", cli.OrDash(strings.TrimPrefix(fmt.Sprint(h.CPUs), "0")))
+	w.Row("Memory", bytesColumn(h.Memory))
+	w.Row("GPUs", gpusColumn(h.HostStatus))
+	w.Row("Labels", cli.OrDash(labelsColumn(h.Labels)))
 	w.Flush()
 	for _, text := range []string{noTasks(h.HostStatus), suspicion(h.HostStatus)} {
 		if text != "" {
@@ -64,17 +62,17 @@ func printHost(a *cli.App, h *starter.HostDetails) {
 		}
 	}
 	if len(h.Checks) > 0 {
-		fmt.Fprintln(w, "\nCHECK\tRESULT\tAGE\tTOOK")
+		w.Row("\nCHECK", "RESULT", "AGE", "TOOK")
 		for _, name := range h.Checks {
 			result, age, took := resultOf(h, name, now)
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", name, result, age, took)
+			w.Row(name, result, age, took)
 		}
 		w.Flush()
 	}
 	if len(h.Holds) > 0 {
-		fmt.Fprintln(w, "\nRUN\tTASKS\tGPUS")
+		w.Row("\nRUN", "TASKS", "GPUS")
 		for _, o := range h.Holds {
-			fmt.Fprintf(w, "%s\t%s\t%s\n", o.Run.WorkflowID, tasksColumn(o), cli.OrDash(strings.Join(o.Devices, ",")))
+			w.Row(o.Run.WorkflowID, tasksColumn(o), cli.OrDash(strings.Join(o.Devices, ",")))
 		}
 		w.Flush()
 	}
@@ -86,11 +84,10 @@ func printHistory(a *cli.App, days []fleet.Day) {
 	if len(days) == 0 {
 		return
 	}
-	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "\nDAY\tRUNS THAT ENDED HERE")
+	w := cli.NewTable(a.Out, "\nDAY", "RUNS THAT ENDED HERE")
 	for _, d := range days {
 		list := list.Of(d.Ends, func(e fleet.Ends) string { return fmt.Sprintf("%d %s", e.Runs, e.Kind) })
-		fmt.Fprintf(w, "%s\t%s\n", d.Date, strings.Join(list, ", "))
+		w.Row(d.Date, strings.Join(list, ", "))
 	}
 	w.Flush()
 }

@@ -3,7 +3,6 @@ package look
 import (
 	"context"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/clusterrun/clusterrun/starter"
@@ -43,13 +42,12 @@ func printBarriers(a *cli.App, run string, barriers []starter.Barrier) {
 			fmt.Fprintf(a.Out, ", breaks in %s", cli.Roughly(max(0, b.Deadline.Sub(now))))
 		}
 		fmt.Fprintln(a.Out)
-		w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
-		fmt.Fprintln(w, "TASK\tIS\tHOST\tSINCE ("+now.Local().Format("MST")+")\tFOR\tTASK STATE")
+		w := cli.NewTable(a.Out, "TASK", "IS", "HOST", "SINCE ("+now.Local().Format("MST")+")", "FOR", "TASK STATE")
 		for _, m := range b.Missing {
-			fmt.Fprintf(w, "%s\tmissing\t%s\t%s\t%s\t%s\n", m.Task, cli.OrDash(m.Host), clock(m.Since), cli.Ago(now, m.Since), cli.OrDash(string(m.State)))
+			w.Row(m.Task, "missing", cli.OrDash(m.Host), clock(m.Since), cli.Ago(now, m.Since), cli.OrDash(string(m.State)))
 		}
 		for _, t := range b.Waiting {
-			fmt.Fprintf(w, "%s\twaiting\t%s\t%s\t%s\t-\n", t.Task, cli.OrDash(t.Host), clock(t.Since), cli.Ago(now, t.Since))
+			w.Row(t.Task, "waiting", cli.OrDash(t.Host), clock(t.Since), cli.Ago(now, t.Since), "-")
 		}
 		w.Flush()
 	}

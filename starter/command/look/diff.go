@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
@@ -131,9 +130,9 @@ func printComparison(a *cli.App, c *record.Comparison) error {
 		fmt.Fprintf(a.Out, "  %s%s\n%s%s", spec.Cell(d.What), of, diffLine("    - ", d.A), diffLine("    + ", d.B))
 	}
 	fmt.Fprintln(a.Out, "durations:")
-	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+	w := cli.NewTable(a.Out)
 	for _, d := range c.Durations {
-		fmt.Fprintf(w, "  %s\t%s\t%s\n", d.Phase, lasted(d.A), lasted(d.B))
+		w.Row("  "+d.Phase, lasted(d.A), lasted(d.B))
 	}
 	return w.Flush()
 }

@@ -8,7 +8,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -134,16 +133,15 @@ func printList(a *cli.App, runs []starter.Summary, wide bool) {
 		a.Say("there are no runs")
 		return
 	}
-	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
-	more := ""
-	if wide {
-		more = "CAUSE\tRESTARTS\tPRIORITY\tHOSTS\tQUEUE\tDIRECTORY\t"
-	}
-	heard, last := slices.ContainsFunc(runs, func(r starter.Summary) bool { return !r.LastOutput.IsZero() }), ""
+	heading := []any{"RUN", "STATUS", "EXIT", "TASKS", "OWNER", "STARTED (" + time.Now().Format("MST") + ")", "TOOK"}
+	heard := slices.ContainsFunc(runs, func(r starter.Summary) bool { return !r.LastOutput.IsZero() })
 	if heard {
-		last = "LAST OUTPUT\t"
+		heading = append(heading, "LAST OUTPUT")
 	}
-	fmt.Fprintln(w, "RUN\tSTATUS\tEXIT\tTASKS\tOWNER\tSTARTED ("+time.Now().Format("MST")+")\tTOOK\t"+last+more+"COMMAND")
+	if wide {
+		heading = append(heading, "CAUSE", "RESTARTS", "PRIORITY", "HOSTS", "QUEUE", "DIRECTORY")
+	}
+	w := cli.NewTable(a.Out, append(heading, "COMMAND")...)
 	for _, r := range runs {
 		state, exit, took := r.State, "-", cli.Roughly(time.Since(r.Started))
 		if len(r.SilentTasks) > 0 {
@@ -158,18 +156,18 @@ func printList(a *cli.App, runs []starter.Summary, wide bool) {
 		if r.Sweep {
 			tasks = "sweep"
 		}
+		row := []any{spec.Cell(r.RunID), state, exit, tasks, cli.OrDash(spec.Cell(r.Owner)), r.Started.Local().Format("2006-01-02 15:04:05"), took}
+		if heard {
+			row = append(row, lastOutput(r.LastOutput))
+		}
 		command := spec.Cell(r.Command)
 		if wide {
-			more = fmt.Sprintf("%s\t%d\t%s\t%s\t%s\t%s\t", cli.OrDash(spec.Cell(string(r.Cause))), r.Restarts, number(r.Priority),
+			row = append(row, cli.OrDash(spec.Cell(string(r.Cause))), r.Restarts, number(r.Priority),
 				cli.OrDash(spec.Cell(shorten.List(r.Hosts, 3))), spec.Cell(r.Queue), cli.OrDash(spec.Cell(r.Dir)))
 		} else {
 			command = shorten.Text(command, 50)
 		}
-		if heard {
-			last = lastOutput(r.LastOutput) + "\t"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s%s%s\n", spec.Cell(r.RunID), state, exit, tasks, cli.OrDash(spec.Cell(r.Owner)),
-			r.Started.Local().Format("2006-01-02 15:04:05"), took, last, more, cli.OrDash(command))
+		w.Row(append(row, cli.OrDash(command))...)
 	}
 	w.Flush()
 }

@@ -2,8 +2,6 @@ package look
 
 import (
 	"context"
-	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -62,10 +60,9 @@ func printPending(a *cli.App, pending []starter.PendingRun) {
 		return
 	}
 	now := time.Now()
-	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "POSITION\tRUN\tPRIORITY\tTASKS\tWAITS\tFOR")
+	w := cli.NewTable(a.Out, "POSITION", "RUN", "PRIORITY", "TASKS", "WAITS", "FOR")
 	for _, r := range pending {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", number(r.Position), r.Run.WorkflowID, r.Priority, number(r.Tasks), cli.Ago(now, r.Since), r.Why)
+		w.Row(number(r.Position), r.Run.WorkflowID, r.Priority, number(r.Tasks), cli.Ago(now, r.Since), r.Why)
 	}
 	w.Flush()
 }

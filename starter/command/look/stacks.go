@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -195,10 +194,9 @@ func printStacks(ctx context.Context, a *cli.App, id string, asked []string, cap
 	case show:
 		showStacks(a, captured)
 	case len(captured) > 0:
-		w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
-		fmt.Fprintln(w, "TASK\tHOST\tFILE")
+		w := cli.NewTable(a.Out, "TASK", "HOST", "FILE")
 		for _, c := range captured {
-			fmt.Fprintf(w, "%s\t%s\t%s\n", c.Task, cli.OrDash(c.Host), c.File)
+			w.Row(c.Task, cli.OrDash(c.Host), c.File)
 		}
 		if err := w.Flush(); err != nil {
 			return err

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,31 +27,30 @@ const (
 
 // printTasks writes a line for each task.
 func printTasks(out io.Writer, tasks []starter.TaskStatus) {
-	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	shown := slices.ContainsFunc(tasks, func(t starter.TaskStatus) bool { return t.Progress != nil })
 	heard := slices.ContainsFunc(tasks, func(t starter.TaskStatus) bool { return !t.LastOutput.IsZero() })
-	heading := "TASK\tSTATE\tHOST\tPID\tRESTARTS\tEXIT\tCAUSE"
+	heading := []any{"TASK", "STATE", "HOST", "PID", "RESTARTS", "EXIT", "CAUSE"}
 	if heard {
-		heading += "\tLAST OUTPUT"
+		heading = append(heading, "LAST OUTPUT")
 	}
 	if shown {
-		heading += "\tPROGRESS"
+		heading = append(heading, "PROGRESS")
 	}
-	fmt.Fprintln(w, heading)
+	w := cli.NewTable(out, heading...)
 	for _, t := range tasks {
 		exit, cause := report.ExitColumns(t.Exit)
 		state := string(t.State)
 		if !t.NextStart.IsZero() {
 			state = starter.DoingRestart
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s", t.Name, cli.OrDash(state), cli.OrDash(t.Host), number(t.PID), t.Restarts, exit, cause)
+		row := []any{t.Name, cli.OrDash(state), cli.OrDash(t.Host), number(t.PID), t.Restarts, exit, cause}
 		if heard {
-			fmt.Fprint(w, "\t"+lastOutput(t.LastOutput))
+			row = append(row, lastOutput(t.LastOutput))
 		}
 		if shown {
-			fmt.Fprintf(w, "\t%s", report.ProgressColumn(t.Progress))
+			row = append(row, report.ProgressColumn(t.Progress))
 		}
-		fmt.Fprintln(w)
+		w.Row(row...)
 	}
 	w.Flush()
 }
@@ -105,15 +103,14 @@ func printTallies(out io.Writer, tasks []starter.TaskStatus, words []string) {
 	})
 	shown := hosts[:min(len(hosts), mostHosts)]
 	columns := starter.TallyOf(words).Words()
-	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "HOST\tTASKS\t"+strings.ToUpper(strings.Join(columns, "\t")))
+	w := cli.NewTable(out, "HOST", "TASKS", strings.ToUpper(strings.Join(columns, "\t")))
 	for _, h := range shown {
-		n, counts := 0, ""
+		n, counts := 0, []any{}
 		for _, word := range columns {
 			n += on[h][word]
-			counts += "\t" + number(on[h][word])
+			counts = append(counts, number(on[h][word]))
 		}
-		fmt.Fprintf(w, "%s\t%d%s\n", cli.OrDash(h), n, counts)
+		w.Row(append([]any{cli.OrDash(h), n}, counts...)...)
 	}
 	w.Flush()
 	if more := len(hosts) - len(shown); more > 0 {

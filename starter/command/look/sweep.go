@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/clusterrun/clusterrun/starter"
@@ -130,26 +129,25 @@ func standOut(trials []starter.Trial) []starter.Trial {
 
 // printTrials writes a line for each trial.
 func printTrials(out io.Writer, names []string, trials []starter.Trial, best *best) {
-	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
-	heading := "TRIAL\tSTATE\tEXIT\tTOOK"
+	heading := []any{"TRIAL", "STATE", "EXIT", "TOOK"}
 	if best != nil {
-		heading += "\t" + strings.ToUpper(spec.Cell(best.key))
+		heading = append(heading, strings.ToUpper(spec.Cell(best.key)))
 	}
-	fmt.Fprintln(w, heading+"\t"+strings.ToUpper(strings.Join(names, "\t")))
+	w := cli.NewTable(out, append(heading, strings.ToUpper(strings.Join(names, "\t")))...)
 	for _, t := range trials {
 		took := "-"
 		if !t.Started.IsZero() {
 			took = cli.Roughly(time.Duration(t.Seconds * float64(time.Second)))
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s", t.Trial, t.State, exitOf(t, "-"), took)
+		row := []any{t.Trial, t.State, exitOf(t, "-"), took}
 		if best != nil {
 			n, _ := best.of(t)
-			fmt.Fprintf(w, "\t%s", strconv.FormatFloat(n, 'g', 8, 64))
+			row = append(row, strconv.FormatFloat(n, 'g', 8, 64))
 		}
 		for _, name := range names {
-			fmt.Fprintf(w, "\t%s", cli.OrDash(spec.Cell(shorten.Text(t.Parameters[name], 40))))
+			row = append(row, cli.OrDash(spec.Cell(shorten.Text(t.Parameters[name], 40))))
 		}
-		fmt.Fprintln(w)
+		w.Row(row...)
 	}
 	w.Flush()
 }

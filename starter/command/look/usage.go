@@ -3,7 +3,6 @@ package look
 import (
 	"fmt"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/logs/shipped"
@@ -66,25 +65,24 @@ func usageOfRun(s *starter.Status) runUsage {
 }
 
 func printUsage(a *cli.App, u runUsage) {
-	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
 	gpus := slices.ContainsFunc(u.Tasks, func(t taskUsage) bool {
 		return t.Usage != nil && (t.Usage.GPUSeconds > 0 || t.Usage.MaxGPUMemoryBytes > 0)
 	})
-	heading := "TASK\tSTATE\tHOST\tCPU TIME"
+	heading := []any{"TASK", "STATE", "HOST", "CPU TIME"}
 	if u.Open {
-		heading += "\tCPUS\tMEMORY"
+		heading = append(heading, "CPUS", "MEMORY")
 	}
-	heading += "\tMAX MEMORY"
+	heading = append(heading, "MAX MEMORY")
 	if gpus {
-		heading += "\tGPU TIME"
+		heading = append(heading, "GPU TIME")
 		if u.Open {
-			heading += "\tGPUS\tGPU MEMORY"
+			heading = append(heading, "GPUS", "GPU MEMORY")
 		}
-		heading += "\tMAX GPU MEMORY"
+		heading = append(heading, "MAX GPU MEMORY")
 	}
-	fmt.Fprintln(w, heading+"\tOUTPUT")
+	w := cli.NewTable(a.Out, append(heading, "OUTPUT")...)
 	row := func(name, state, host string, v *spec.LiveUsage) {
-		fmt.Fprintf(w, "%s\t%s\t%s", name, state, host)
+		cells := []any{name, state, host}
 		known := v != nil
 		if !known {
 			v = &spec.LiveUsage{}
@@ -93,7 +91,7 @@ func printUsage(a *cli.App, u runUsage) {
 			if !there {
 				text = "-"
 			}
-			fmt.Fprint(w, "\t"+text)
+			cells = append(cells, text)
 		}
 		cell(cpuTime(v.CPUSeconds()), known)
 		if u.Open {
@@ -110,7 +108,7 @@ func printUsage(a *cli.App, u runUsage) {
 			cell(shipped.Size(v.MaxGPUMemoryBytes), v.MaxGPUMemoryBytes > 0)
 		}
 		cell(shipped.Size(v.OutputBytes), known)
-		fmt.Fprintln(w)
+		w.Row(cells...)
 	}
 	for _, t := range u.Tasks {
 		row(t.Name, cli.OrDash(string(t.State)), cli.OrDash(t.Host), t.Usage)

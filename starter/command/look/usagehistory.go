@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/logs/shipped"
@@ -99,12 +98,11 @@ func printUsageHistory(out io.Writer, tasks []record.UsageHistory, each bool) er
 	shown := slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return c.peak(all) == 0 })
 	fmt.Fprintf(out, "from %s to %s; a bar is %s, and the tallest one the most of any task\n",
 		from.Local().Format(cli.LocalTime), to.Local().Format(cli.LocalTime), cli.Roughly(to.Sub(from)/barsWide))
-	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
-	heading := "TASK\tHOST"
+	heading := []any{"TASK", "HOST"}
 	for _, c := range shown {
-		heading += "\t" + c.name + "\t"
+		heading = append(heading, c.name, "")
 	}
-	fmt.Fprintln(w, strings.TrimSuffix(heading, "\t"))
+	w := cli.NewTable(out, heading[:len(heading)-1]...)
 	most := len(tasks)
 	if !each {
 		most = min(most, mostRows)
@@ -120,11 +118,11 @@ func printUsageHistory(out io.Writer, tasks []record.UsageHistory, each bool) er
 		}
 	}
 	for i, t := range tasks[:most] {
-		fmt.Fprintf(w, "%s\t%s", t.Name, cli.OrDash(t.Host))
+		row := []any{t.Name, cli.OrDash(t.Host)}
 		for at, c := range shown {
-			fmt.Fprintf(w, "\t%s\t%s", bars(grids[i], c.of, tallest[at]), c.text(totals[i]))
+			row = append(row, bars(grids[i], c.of, tallest[at]), c.text(totals[i]))
 		}
-		fmt.Fprintln(w)
+		w.Row(row...)
 	}
 	if err := w.Flush(); err != nil {
 		return err

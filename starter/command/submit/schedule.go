@@ -2,8 +2,6 @@ package submit
 
 import (
 	"context"
-	"fmt"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
@@ -52,8 +50,7 @@ func listSchedules(ctx context.Context, a *cli.App) error {
 		a.Say("there are no schedules")
 		return nil
 	}
-	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "SCHEDULE\tNEXT RUN\tNOTE")
+	w := cli.NewTable(a.Out, "SCHEDULE", "NEXT RUN", "NOTE")
 	for _, s := range schedules {
 		next := "never"
 		switch {
@@ -62,7 +59,7 @@ func listSchedules(ctx context.Context, a *cli.App) error {
 		case len(s.Next) > 0:
 			next = s.Next[0].Local().Format(cli.LocalTime)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", s.ID, next, cli.OrDash(s.Note))
+		w.Row(s.ID, next, cli.OrDash(s.Note))
 	}
 	return w.Flush()
 }

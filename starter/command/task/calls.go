@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -173,10 +172,9 @@ func taskClusterCommand(a *cli.App) *cobra.Command {
 			return err
 		}
 		return a.Print(map[string]any{"members": members}, func() {
-			w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
-			fmt.Fprintln(w, "TASK\tRANK\tHOST\tADDRESS")
+			w := cli.NewTable(a.Out, "TASK", "RANK", "HOST", "ADDRESS")
 			for _, m := range members {
-				fmt.Fprintf(w, "%s\t%d\t%s\t%s\n", m.Task, m.Rank, cli.OrDash(m.Host), cli.OrDash(m.Address))
+				w.Row(m.Task, m.Rank, cli.OrDash(m.Host), cli.OrDash(m.Address))
 			}
 			w.Flush()
 		})
