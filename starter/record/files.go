@@ -2,6 +2,7 @@ package record
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"net"
 	"os"
@@ -106,8 +107,10 @@ const maxFile = 16 << 20
 // [fs.ErrNotExist] if the file can be read neither here nor from its host.
 func (f *Files) Read(ctx context.Context, host, path string) ([]byte, error) {
 	if f.IsHere(host, path) {
-		b, _, err := tasklog.ReadFile(path, maxFile)
-		return b, err
+		// A host worker in a container of this machine has files that only it can read.
+		if b, _, err := tasklog.ReadFile(path, maxFile); !errors.Is(err, fs.ErrNotExist) {
+			return b, err
+		}
 	}
 	client := f.client(host)
 	_, attempt, rank, ok := tasklog.SplitProcessDir(filepath.Dir(path))
