@@ -8,6 +8,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
 	sdk "go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.uber.org/zap"
@@ -15,7 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/server"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
-	"github.com/clusterrun/clusterrun/activities/tasks/taskservices"
+	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -24,16 +27,23 @@ import (
 
 // queues are the queues of a server that accepts every message.
 type queues struct {
-	taskservices.Queues
+	client.Client
 	// asked is called when the host asks whether a queue is open.
 	asked func()
 }
 
-func (*queues) Tell(context.Context, closure.QueueInput, closure.ServingMessage) error { return nil }
+func (*queues) SignalWithStartWorkflow(context.Context, string, string, any, client.StartWorkflowOptions, any, ...any) (client.WorkflowRun, error) {
+	return nil, nil
+}
 
-func (q *queues) Left(context.Context, spec.RunRef) (bool, error) {
+func (q *queues) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	q.asked()
-	return false, nil
+	return nil, serviceerror.NewNotFound("there is no queue")
+}
+
+// queuesAt returns the queues on a server.
+func queuesAt(s client.Client) func(spec.RunRef) (*closurequeue.Client, error) {
+	return func(run spec.RunRef) (*closurequeue.Client, error) { return closurequeue.NewClient(s, run), nil }
 }
 
 // beaten is a server that accepts heartbeats.
@@ -64,11 +74,11 @@ func newServing(t *testing.T) *serving {
 	return s
 }
 
-// servingOf returns a host with these queues.
-func servingOf(t *testing.T, q taskservices.Queues) *serving {
+// servingOf returns a host with the queues on a server.
+func servingOf(t *testing.T, q client.Client) *serving {
 	t.Helper()
 	s := &serving{t: t}
-	s.Host = must.Get(NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: emptied{}, Queues: q, Server: beaten{}, Log: zap.NewNop()}))(t)
+	s.Host = must.Get(NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: emptied{}, Queues: queuesAt(q), Server: beaten{}, Log: zap.NewNop()}))(t)
 	t.Cleanup(s.Close)
 	s.do(func(ctx context.Context) error {
 		s.run = runOf(ctx, "")

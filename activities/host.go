@@ -20,10 +20,12 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/metrics"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/barriers"
+	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskservices"
 	"github.com/clusterrun/clusterrun/activities/tasks/witness"
 	"github.com/clusterrun/clusterrun/activities/trust/guard"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
@@ -79,9 +81,9 @@ type Config struct {
 	Rounds barriers.Server
 	// Runs sends requests of tasks to their runs. If nil, tasks cannot make any.
 	Runs taskservices.Runs
-	// Queues has the queues of closures that tasks here serve and schedule. If nil, tasks can
-	// do neither.
-	Queues taskservices.Queues
+	// Queues returns a client of the queue of closures of a run, which tasks here serve and
+	// schedule. If nil, tasks can do neither.
+	Queues func(run spec.RunRef) (*closurequeue.Client, error)
 	// Fleet receives a report when a run no longer holds anything on this host, unless the run
 	// itself reports it. If nil, this host is in no fleet.
 	Fleet Fleet

@@ -21,7 +21,6 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
-	"github.com/clusterrun/clusterrun/activities/tasks/taskservices"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -130,13 +129,13 @@ func TestComesBack(t *testing.T) {
 
 // listening receives the messages to queues.
 type listening struct {
-	taskservices.Queues
+	client.Client
 	messages chan closure.ServingMessage
 }
 
-func (l *listening) Tell(_ context.Context, _ closure.QueueInput, m closure.ServingMessage) error {
-	l.messages <- m
-	return nil
+func (l *listening) SignalWithStartWorkflow(_ context.Context, _, _ string, m any, _ client.StartWorkflowOptions, _ any, _ ...any) (client.WorkflowRun, error) {
+	l.messages <- m.(closure.ServingMessage)
+	return nil, nil
 }
 
 // forgetful is a server that does not know any activity.
@@ -200,7 +199,7 @@ func TestAHostThatWasCutOffSaysThatItIsThere(t *testing.T) {
 func (s *serving) again() *serving {
 	s.t.Helper()
 	next := *s
-	next.Host = must.Get(NewHost(Config{Name: s.Name, StateDir: s.StateDir, Supervisor: emptied{}, Queues: s.queues, Server: beaten{}, Log: zap.NewNop()}))(s.t)
+	next.Host = must.Get(NewHost(Config{Name: s.Name, StateDir: s.StateDir, Supervisor: emptied{}, Queues: queuesAt(s.queues), Server: beaten{}, Log: zap.NewNop()}))(s.t)
 	s.t.Cleanup(next.Close)
 	return &next
 }

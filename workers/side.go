@@ -122,7 +122,7 @@ func (s *side) prepare(ctx context.Context) (err error) {
 		OwnersOutput: s.OwnersOutput, Foreground: s.Foreground, Stdin: s.Stdin, Env: s.Env,
 		Guard: s.guard(),
 		Files: s.files, ServeHere: s.serveHere, Supervisor: s.supervisor, Server: s.server, Rounds: s.rounds, Runs: s.server, Log: s.log,
-		Queues: s.queues, Queue: spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()),
+		Queues: s.queues.Of, Queue: spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()),
 		AskedAt: s.held.askedAt,
 	}
 	if s.Metrics != "" {

@@ -3,7 +3,7 @@
 //
 //	Server    heartbeats, and the runs: described, asked, cancelled
 //	Barriers  the rounds of barriers, each a workflow
-//	Queues    the queues of closures, each a workflow
+//	Queues    clients of the queues of closures, each a workflow
 //
 // Barriers and Queues have activities that ask the server and do not touch the host:
 // BarrierCheck and ClosuresCheck, by which such a workflow learns of the end of its run, and

@@ -4,15 +4,11 @@ import (
 	"context"
 	"time"
 
-	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 
-	"github.com/clusterrun/clusterrun/activities/system/retry"
-	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
-	"github.com/clusterrun/clusterrun/activities/tasks/taskservices"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
 // Queues keeps the queues of closures as workflows on the Temporal server.
@@ -24,49 +20,8 @@ type Queues struct {
 // NewQueues returns queues whose workflows use that task queue.
 func NewQueues(s *Server, queue string) *Queues { return &Queues{server: s, queue: queue} }
 
-var _ taskservices.Queues = (*Queues)(nil)
-
-// Tell implements [taskservices.Queues] by signal-with-start.
-func (s *Queues) Tell(ctx context.Context, in closure.QueueInput, m closure.ServingMessage) error {
-	return s.server.tell(ctx, closure.SignalServing, m, client.StartWorkflowOptions{
-		ID: closure.QueueID(in.Run.WorkflowID, in.Run.RunID), TaskQueue: s.queue,
-		WorkflowTaskTimeout: closure.TaskTimeout,
-		StaticSummary:       "closures of run " + markdown.Name(in.Run.WorkflowID),
-	}, closure.QueueType, in, taskservices.ErrQueueClosed)
-}
-
-// lookAgain is the time that End waits before it checks again whether a queue has ended.
-const lookAgain = 50 * time.Millisecond
-
-// End implements [taskservices.Queues].
-func (s *Queues) End(ctx context.Context, run spec.RunRef, over string) error {
-	c, err := s.server.connected()
-	if err != nil {
-		return err
-	}
-	id := closure.QueueID(run.WorkflowID, run.RunID)
-	switch err := c.SignalWorkflow(ctx, id, "", closure.SignalServing, closure.ServingMessage{Over: over}); {
-	case servererror.IsNotFound(err):
-		return nil
-	case err != nil:
-		return err
-	}
-	for {
-		// It does not matter how the queue ended.
-		err := c.GetWorkflow(ctx, id, "").Get(ctx, nil)
-		if err == nil || ctx.Err() != nil {
-			return ctx.Err()
-		}
-		d, err := c.DescribeWorkflowExecution(ctx, id, "")
-		if servererror.IsNotFound(err) || err == nil && d.GetWorkflowExecutionInfo().GetCloseTime() != nil {
-			return nil
-		}
-		_ = retry.Sleep(ctx, lookAgain)
-	}
-}
-
-// Client implements [taskservices.Queues].
-func (s *Queues) Client(run spec.RunRef) (*closurequeue.Client, error) {
+// Of returns a client of the queue of a run. It fails while the server is not connected.
+func (s *Queues) Of(run spec.RunRef) (*closurequeue.Client, error) {
 	c, err := s.server.connected()
 	if err != nil {
 		return nil, err
@@ -79,5 +34,30 @@ func (s *Queues) Client(run spec.RunRef) (*closurequeue.Client, error) {
 // EndClosures is an activity that tells the queue of a run that the run has ended, and waits
 // until the queue has ended, too: the host worker of a run on its own host ends with the run.
 func (s *Queues) EndClosures(ctx context.Context, in closure.EndInput) error {
-	return s.End(ctx, in.Run, in.Over)
+	q, err := s.Of(in.Run)
+	if err != nil {
+		return err
+	}
+	return q.End(ctx, in.Over)
+}
+
+// overTimeout bounds the request to the server.
+const overTimeout = 10 * time.Second
+
+// ClosuresCheck is an activity that returns when the run has ended. A queue of closures uses it
+// for runs that end without a message to the queue, because the run was terminated, its hosts
+// are gone, or none of its tasks ever served.
+func (s *Queues) ClosuresCheck(ctx context.Context, in closure.CheckInput) (out closure.CheckOutput, err error) {
+	open := temporal.NewApplicationErrorWithOptions("the run is open", "RunOpen",
+		temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
+	err = watch(ctx, watchEvery, open, func(ctx context.Context) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, overTimeout)
+		defer cancel()
+		q, err := s.Of(in.Run)
+		if err == nil {
+			out.Over, err = q.Over(ctx)
+		}
+		return out.Over != "", err
+	})
+	return out, err
 }

@@ -28,6 +28,8 @@ var Run = spec.RunRef{WorkflowID: "iris", RunID: "first-execution"}
 
 // Server has one queue, and calls its closures itself.
 type Server struct {
+	client.Client // for the methods that are not used
+
 	t testing.TB
 
 	mu sync.Mutex
@@ -205,7 +207,7 @@ func (s *Server) End(over string) {
 }
 
 // wake wakes all that wait. mu must be held, as for all below that are not of
-// [closurequeue.Server].
+// the client.
 func (s *Server) wake() {
 	close(s.changed)
 	s.changed = make(chan struct{})

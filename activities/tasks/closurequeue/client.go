@@ -9,25 +9,13 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
 
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
-
-// Server is the part of the SDK's client that is used here.
-type Server interface {
-	ExecuteWorkflow(ctx context.Context, options client.StartWorkflowOptions, workflow any, args ...any) (client.WorkflowRun, error)
-	UpdateWorkflow(ctx context.Context, options client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error)
-	QueryWorkflow(ctx context.Context, workflowID, runID, queryType string, args ...any) (converter.EncodedValue, error)
-	DescribeWorkflowExecution(ctx context.Context, workflowID, runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error)
-	GetWorkflowHistory(ctx context.Context, workflowID, runID string, isLongPoll bool, filter enumspb.HistoryEventFilterType) client.HistoryEventIterator
-	GetWorkflow(ctx context.Context, workflowID, runID string) client.WorkflowRun
-}
 
 // Client sends requests to the queue of a run and reads its history, for this program or, by
 // [Client.Answer], for others. It keeps only news that it has read ahead. Its methods may be
@@ -43,7 +31,7 @@ type Client struct {
 	// program outside the tasks.
 	Opening func(task string) (closure.QueueInput, error)
 
-	server Server
+	server client.Client
 	run    spec.RunRef
 	id     string
 	feeds  feeds
@@ -51,7 +39,7 @@ type Client struct {
 
 // NewClient returns a client of the queue of a run, which need not exist. The execution in
 // run must be the first one of the run.
-func NewClient(s Server, run spec.RunRef) *Client {
+func NewClient(s client.Client, run spec.RunRef) *Client {
 	c := &Client{server: s, run: run, id: closure.QueueID(run.WorkflowID, run.RunID)}
 	c.feeds.client = c
 	c.Warn = func(request string, err error) {
@@ -69,18 +57,36 @@ func (c *Client) ID() string { return c.id }
 // Open creates the queue if there is none. If it exists, all of the input except the run is
 // ignored. A queue that ended with its run stays ended.
 func (c *Client) Open(ctx context.Context, in closure.QueueInput) error {
-	_, err := c.server.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: c.id, TaskQueue: c.TaskQueue,
-		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
-		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		WorkflowTaskTimeout:      closure.TaskTimeout,
-		StaticSummary:            "closures of run " + markdown.Name(c.run.WorkflowID),
-	}, closure.QueueType, in)
-	var ended *serviceerror.WorkflowExecutionAlreadyStarted
-	if err != nil && !errors.As(err, &ended) {
+	o := c.options()
+	o.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
+	_, err := c.server.ExecuteWorkflow(ctx, o, closure.QueueType, in)
+	if err = unlessEnded(err); err != nil {
 		return fmt.Errorf("open the call queue of run %s: %w", c.run.WorkflowID, err)
 	}
 	return nil
+}
+
+// Tell reports to the queue which tasks of a host serve. Like Open it creates a queue, with that
+// input. A queue that has ended needs no report.
+func (c *Client) Tell(ctx context.Context, in closure.QueueInput, m closure.ServingMessage) error {
+	_, err := c.server.SignalWithStartWorkflow(ctx, c.id, closure.SignalServing, m, c.options(), closure.QueueType, in)
+	return unlessEnded(err)
+}
+
+func (c *Client) options() client.StartWorkflowOptions {
+	return client.StartWorkflowOptions{
+		ID: c.id, TaskQueue: c.TaskQueue,
+		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		WorkflowTaskTimeout:   closure.TaskTimeout,
+		StaticSummary:         "closures of run " + markdown.Name(c.run.WorkflowID),
+	}
+}
+
+func unlessEnded(err error) error {
+	if _, ended := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); ended {
+		return nil
+	}
+	return err
 }
 
 // Schedule sends closures until the queue has answered, which it does once it has room.

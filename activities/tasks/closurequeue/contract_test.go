@@ -69,7 +69,7 @@ func TestTheQueueOfTestsIsLikeTheRealOne(t *testing.T) {
 
 // busy is a server that accepts no update, or accepts one and forgets it.
 type busy struct {
-	closurequeue.Server
+	client.Client
 	err   error
 	takes time.Duration
 }

@@ -49,7 +49,7 @@ func TestFetchAll(t *testing.T) {
 
 // secondQuery is a server whose second query fails.
 type secondQuery struct {
-	Server
+	client.Client
 	asked int
 	err   error
 }
@@ -58,7 +58,7 @@ func (s *secondQuery) QueryWorkflow(ctx context.Context, workflow, execution, qu
 	if s.asked++; s.asked == 2 {
 		return nil, s.err
 	}
-	return s.Server.QueryWorkflow(ctx, workflow, execution, query, args...)
+	return s.Client.QueryWorkflow(ctx, workflow, execution, query, args...)
 }
 
 // If outcomes cannot be looked up, no call waits for them.
@@ -67,7 +67,7 @@ func TestAFetchThatFails(t *testing.T) {
 	f.schedule(newClosure("wait"))
 	f.schedule(newClosure("wait"))
 	require.NoError(t, f.Flush(patience(t)))
-	s := &secondQuery{Server: f.Server, err: errors.New("no")}
+	s := &secondQuery{Client: f.Server, err: errors.New("no")}
 	q := Attach(s, queues.Run)
 	t.Cleanup(q.Close)
 	_, err := q.Fetch(patience(t), 2)
@@ -87,7 +87,7 @@ func TestAFetchWaitsForTheServer(t *testing.T) {
 		f := newFixture(t)
 		f.schedule(newClosure("wait"))
 		require.NoError(t, f.Flush(patience(t)))
-		s := &secondQuery{Server: f.Server, err: away}
+		s := &secondQuery{Client: f.Server, err: away}
 		q := Attach(s, queues.Run)
 		t.Cleanup(q.Close)
 		r := must.Get(q.Fetch(patience(t), 1))(t)
@@ -100,7 +100,7 @@ func TestAFetchWaitsForTheServer(t *testing.T) {
 // endsMeanwhile is a server whose run ends after the first lookup of outcomes. A follower of
 // the history learns of the end during the second lookup.
 type endsMeanwhile struct {
-	Server
+	client.Client
 	described  int
 	end, known func()
 	second     chan struct{}
@@ -114,7 +114,7 @@ func (s *endsMeanwhile) DescribeWorkflowExecution(ctx context.Context, workflow,
 		close(s.second)
 		defer s.known()
 	}
-	return s.Server.DescribeWorkflowExecution(ctx, workflow, execution)
+	return s.Client.DescribeWorkflowExecution(ctx, workflow, execution)
 }
 
 func (s *endsMeanwhile) GetWorkflowHistory(ctx context.Context, workflow, execution string, follow bool, filter enumspb.HistoryEventFilterType) client.HistoryEventIterator {
@@ -124,7 +124,7 @@ func (s *endsMeanwhile) GetWorkflowHistory(ctx context.Context, workflow, execut
 		case <-ctx.Done():
 		}
 	}
-	return s.Server.GetWorkflowHistory(ctx, workflow, execution, follow, filter)
+	return s.Client.GetWorkflowHistory(ctx, workflow, execution, follow, filter)
 }
 
 // The outcomes of a run that ends while its closures are looked up are still returned.
@@ -132,7 +132,7 @@ func TestARunThatEndsDuringAFetch(t *testing.T) {
 	f := newFixture(t)
 	f.schedule(newClosure("wait"))
 	require.NoError(t, f.Flush(patience(t)))
-	s := &endsMeanwhile{Server: f.Server, second: make(chan struct{}), end: func() { f.Server.End("the run has ended") }}
+	s := &endsMeanwhile{Client: f.Server, second: make(chan struct{}), end: func() { f.Server.End("the run has ended") }}
 	q := Attach(s, queues.Run)
 	t.Cleanup(q.Close)
 	s.known = func() { assert.NoError(t, q.await(patience(t), func() bool { return q.broken != nil })) }

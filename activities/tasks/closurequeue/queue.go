@@ -6,6 +6,8 @@ import (
 	"errors"
 	"sync"
 
+	"go.temporal.io/sdk/client"
+
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -48,7 +50,7 @@ type Queue struct {
 // Open attaches to the queue of a run, and creates it with that input if there is none. A queue
 // that ended with its run can still be read. The execution of the run must be its first one.
 // tasks are those that closures may ask for.
-func Open(ctx context.Context, s Server, taskQueue string, in closure.QueueInput, tasks TaskNames) (*Queue, error) {
+func Open(ctx context.Context, s client.Client, taskQueue string, in closure.QueueInput, tasks TaskNames) (*Queue, error) {
 	c := NewClient(s, in.Run)
 	c.TaskQueue, c.Tasks = taskQueue, NewTasks(tasks)
 	if err := c.Open(ctx, in); err != nil {
@@ -59,7 +61,7 @@ func Open(ctx context.Context, s Server, taskQueue string, in closure.QueueInput
 
 // Attach attaches to the queue of a run if there is one. If there is none, requests fail with
 // [ErrNoQueue].
-func Attach(s Server, run spec.RunRef) *Queue { return attach(NewClient(s, run), 1) }
+func Attach(s client.Client, run spec.RunRef) *Queue { return attach(NewClient(s, run), 1) }
 
 func attach(c *Client, size int) *Queue {
 	q := &Queue{

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"errors"
 	"os"
 	"sync"
 	"time"
@@ -90,12 +89,12 @@ func (b *Brokers) of(run Run) *closures.Broker {
 		Report: func(ctx context.Context, serving []closure.ServingTask) error {
 			ctx, cancel := context.WithTimeout(ctx, tellPatience)
 			defer cancel()
-			seq++
-			err := b.Queues.Tell(ctx, in, closure.ServingMessage{Host: b.Host, Queue: b.Queue, Seq: seq, Broker: life, Serving: serving})
-			if errors.Is(err, ErrQueueClosed) {
-				return nil
+			q, err := b.Queues(in.Run)
+			if err != nil {
+				return err
 			}
-			return err
+			seq++
+			return q.Tell(ctx, in, closure.ServingMessage{Host: b.Host, Queue: b.Queue, Seq: seq, Broker: life, Serving: serving})
 		},
 		Left: func(task string) { b.noteLeft(key, task) },
 		Ended: func(kind closure.OutcomeKind) {

@@ -47,7 +47,7 @@ func (c *coordinators) queueHere(run *Run) (*closurequeue.Client, error) {
 	if q := c.all[run.Key]; q != nil {
 		return q, nil
 	}
-	q, err := c.Queues.Client(run.ofQueue())
+	q, err := c.Queues(run.ofQueue())
 	if err != nil {
 		return nil, err
 	}

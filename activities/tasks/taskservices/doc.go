@@ -6,8 +6,9 @@
 //	closures to call              the broker of the run, which has leases of its queue
 //	closures to schedule          the queue of the run
 //
-// It knows nothing of the host that runs the tasks, and imports no Temporal: runs and queues
-// are behind [Runs] and [Queues], and what the host keeps on disk of a run is behind [Plans].
+// It knows nothing of the host that runs the tasks, and imports no Temporal: runs are behind
+// [Runs], queues are asked by package closurequeue, and what the host keeps on disk of a run is
+// behind [Plans].
 // The services note there what the next host worker must know ([Notes]); everything else is
 // in memory, and tasks ask again.
 //

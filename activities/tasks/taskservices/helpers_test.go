@@ -102,7 +102,9 @@ func (p *full) Note(k runkey.Run, change func(*Notes)) (Run, error) {
 	return p.remembered.Note(k, change)
 }
 
-func anyQueue() *toldQueues { return &toldQueues{told: make(chan closure.QueueInput, 100)} }
+func anyQueue() func(spec.RunRef) (*closurequeue.Client, error) {
+	return queuesAt(&toldServer{told: make(chan closure.QueueInput, 100)})
+}
 
 func asks(process string, slots int) taskapi.ClosuresRequest {
 	return taskapi.ClosuresRequest{Process: process, Seq: 1, Slots: slots, Free: slots, Functions: []string{"f"}}
@@ -152,28 +154,23 @@ func TestAProcessThatCannotBeNotedAsksAgain(t *testing.T) {
 	require.NoError(t, s.next(t.Context(), "worker-0", asks("b", 1)))
 }
 
-// toldQueues records the settings with which queues would be opened.
-type toldQueues struct {
-	Queues
-	told chan closure.QueueInput
+// queuesAt returns the queues on a server.
+func queuesAt(s client.Client) func(spec.RunRef) (*closurequeue.Client, error) {
+	return func(run spec.RunRef) (*closurequeue.Client, error) { return closurequeue.NewClient(s, run), nil }
 }
 
-func (q *toldQueues) Tell(_ context.Context, in closure.QueueInput, _ closure.ServingMessage) error {
-	q.told <- in
-	return nil
-}
-
-func (q *toldQueues) Client(run spec.RunRef) (*closurequeue.Client, error) {
-	return closurequeue.NewClient(toldServer{told: q.told}, run), nil
-}
-
-// toldServer records the queues that it is asked to start.
+// toldServer records the settings with which queues would be opened.
 type toldServer struct {
-	closurequeue.Server
+	client.Client
 	told chan closure.QueueInput
 }
 
-func (s toldServer) ExecuteWorkflow(ctx context.Context, _ client.StartWorkflowOptions, _ any, args ...any) (client.WorkflowRun, error) {
+func (s *toldServer) SignalWithStartWorkflow(_ context.Context, _, _ string, _ any, _ client.StartWorkflowOptions, _ any, args ...any) (client.WorkflowRun, error) {
+	s.told <- args[0].(closure.QueueInput)
+	return nil, nil
+}
+
+func (s *toldServer) ExecuteWorkflow(ctx context.Context, _ client.StartWorkflowOptions, _ any, args ...any) (client.WorkflowRun, error) {
 	s.told <- args[0].(closure.QueueInput)
 	<-ctx.Done()
 	return nil, ctx.Err()
@@ -189,32 +186,28 @@ func TestHostOpensTheQueueWithTheSettingsOfTheRun(t *testing.T) {
 		want      closure.QueueInput
 		warns     int
 	}{
-		"none":                 {spec.Closures{}, "", "", closure.QueueInput{Run: run}, 0},
 		"settings":             {spec.Closures{QueueSize: new(2), TransientFailures: new(5)}, "6", "7", closure.QueueInput{Run: run, QueueSize: 2, TransientUnavailable: new(5)}, 0},
-		"no limit":             {spec.Closures{QueueSize: new(0)}, "", "", closure.QueueInput{Run: run, QueueSize: -1}, 0},
-		"the tasks' variable":  {spec.Closures{}, "6", "7", closure.QueueInput{Run: run, TransientUnavailable: new(6)}, 0},
-		"the host's variable":  {spec.Closures{}, "", "7", closure.QueueInput{Run: run, TransientUnavailable: new(7)}, 0},
 		"a variable with text": {spec.Closures{}, "", "seven", closure.QueueInput{Run: run}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(spec.EnvTransientFailures, test.host)
 			log, logged := observer.New(zap.WarnLevel)
-			queues := &toldQueues{told: make(chan closure.QueueInput, 1)}
+			server := &toldServer{told: make(chan closure.QueueInput, 1)}
 			s := &spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker", Command: []string{"x"}}}, Closures: test.settings}
 			if test.env != "" {
 				s.Env = spec.EnvOf(map[string]string{spec.EnvTransientFailures: test.env})
 			}
-			h := newServices(t, Config{Plans: plansOf(s), Queues: queues, Log: zap.New(log)})
+			h := newServices(t, Config{Plans: plansOf(s), Queues: queuesAt(server), Log: zap.New(log)})
 
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			go func() {
 				_ = h.next(ctx, "worker-0", taskapi.ClosuresRequest{Process: "p", Seq: 1, Slots: 1, Free: 1, Functions: []string{"f"}})
 			}()
-			assert.Equal(t, test.want, <-queues.told, "a task serves")
+			assert.Equal(t, test.want, <-server.told, "a task serves")
 			queue := must.Get(h.coordinators.queue(ctx, by("worker-0")))(t)
 			go func() { _, _ = queue.Begin(ctx, closurequeue.Caller{Task: "worker-0"}) }()
-			assert.Equal(t, test.want, <-queues.told, "a task coordinates")
+			assert.Equal(t, test.want, <-server.told, "a task coordinates")
 			assert.GreaterOrEqual(t, logged.FilterFieldKey("error").Len(), test.warns)
 			if test.warns == 0 {
 				assert.Zero(t, logged.Len())
@@ -223,34 +216,34 @@ func TestHostOpensTheQueueWithTheSettingsOfTheRun(t *testing.T) {
 	}
 }
 
-// deafQueues refuse messages at first, as if they were too large.
-type deafQueues struct {
-	Queues
+// deafServer refuses messages at first, as if they were too large.
+type deafServer struct {
+	client.Client
 	mu    sync.Mutex
 	tries int
 	heard chan struct{}
 }
 
-func (q *deafQueues) Tell(context.Context, closure.QueueInput, closure.ServingMessage) error {
+func (q *deafServer) SignalWithStartWorkflow(context.Context, string, string, any, client.StartWorkflowOptions, any, ...any) (client.WorkflowRun, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.tries++; q.tries <= 7 {
-		return errors.New("the message is too large")
+		return nil, errors.New("the message is too large")
 	}
 	select {
 	case q.heard <- struct{}{}:
 	default:
 	}
-	return nil
+	return nil, nil
 }
 
 // A queue that gets no report of serving processes calls nothing, so the host logs that, once.
 func TestAHostWarnsThatItsQueueHearsNothing(t *testing.T) {
 	log, logged := observer.New(zap.WarnLevel)
-	queues := &deafQueues{heard: make(chan struct{}, 1)}
-	h := newServices(t, Config{Queues: queues, Log: zap.New(log)})
+	server := &deafServer{heard: make(chan struct{}, 1)}
+	h := newServices(t, Config{Queues: queuesAt(server), Log: zap.New(log)})
 	require.NoError(t, h.next(t.Context(), "worker-0", asks("a", 1)))
-	<-queues.heard
+	<-server.heard
 	warnings := logged.FilterMessage("the call queue could not be notified which tasks serve; retrying").All()
 	require.Len(t, warnings, 1)
 	assert.Equal(t, "the message is too large", warnings[0].ContextMap()["error"])

@@ -12,6 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/metrics"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/barriers"
+	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/steptime"
@@ -29,9 +30,9 @@ type Config struct {
 	Rounds barriers.Server
 	// Runs sends requests of tasks to their runs. If nil, tasks cannot make any.
 	Runs Runs
-	// Queues has the queues of closures that tasks here serve and schedule. If nil, tasks can
-	// do neither.
-	Queues Queues
+	// Queues returns a client of the queue of closures of a run, which tasks here serve and
+	// schedule. It fails while the server is not connected. If nil, tasks can do neither.
+	Queues func(run spec.RunRef) (*closurequeue.Client, error)
 	// Restart stops the process of a task that does not end a call. The process is started
 	// again, as if an operator had restarted it.
 	Restart func(ctx context.Context, run runkey.Run, task string) error
@@ -203,7 +204,11 @@ func (s *Services) HasQueue(ctx context.Context, run Run) bool {
 	if run.Served || s.Queues == nil {
 		return run.Served
 	}
-	left, err := s.Queues.Left(ctx, run.ofQueue())
+	q, err := s.Queues(run.ofQueue())
+	left := false
+	if err == nil {
+		left, err = q.Left(ctx)
+	}
 	if err != nil {
 		s.Log.Debug("cannot tell whether the run has a call queue; if so, the queue ends by itself", zap.Error(err))
 	}
@@ -218,13 +223,22 @@ func (s *Services) EndAbandoned(ctx context.Context, run Run) {
 		return
 	}
 	s.ReleaseClosures(run)
-	over, err := s.Queues.Over(ctx, run.ofQueue())
-	if err == nil && over != "" {
-		err = s.Queues.End(ctx, run.ofQueue(), over)
-	}
-	if err != nil {
+	if err := s.endQueue(ctx, run); err != nil {
 		s.Log.Debug("the call queue of an abandoned run was not ended; it ends by itself", zap.String("run", run.Key.WorkflowID), zap.Error(err))
 	}
+}
+
+// endQueue ends the queue of a run if the run has ended.
+func (s *Services) endQueue(ctx context.Context, run Run) error {
+	q, err := s.Queues(run.ofQueue())
+	if err != nil {
+		return err
+	}
+	over, err := q.Over(ctx)
+	if err != nil || over == "" {
+		return err
+	}
+	return q.End(ctx, over)
 }
 
 var errReleased = errors.New("the run is released on this host")

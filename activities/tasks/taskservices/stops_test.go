@@ -254,22 +254,12 @@ func TestACoordinatorAsksForTasksOfTheRun(t *testing.T) {
 	assert.Equal(t, asked, r.tasksAsked)
 }
 
-// servedQueue is a queue that answers requests.
-type servedQueue struct {
-	Queues
-	server *fakes.Server
-}
-
-func (q *servedQueue) Client(run spec.RunRef) (*closurequeue.Client, error) {
-	return closurequeue.NewClient(q.server, run), nil
-}
-
 // The host releases the resources of a killed coordinator when the next process of its task is
 // there, or when there will be none. The next host worker does so, too.
 func TestAHostReleasesWhatKilledCoordinatorsCreated(t *testing.T) {
-	q := &servedQueue{server: fakes.New(t, map[string]fakes.Function{"f": nil})}
+	server := fakes.New(t, map[string]fakes.Function{"f": nil})
 	plans := plansOf(&spec.RunSpec{})
-	h := newServices(t, Config{Plans: plans, Queues: q})
+	h := newServices(t, Config{Plans: plans, Queues: queuesAt(server)})
 	created := uint64(0)
 	create := func(task string, process int) {
 		created++
@@ -279,16 +269,16 @@ func TestAHostReleasesWhatKilledCoordinatorsCreated(t *testing.T) {
 	for process := range 4 {
 		queue := must.Get(h.coordinators.queue(t.Context(), by("worker-0")))(t)
 		must.Get(queue.Begin(t.Context(), closurequeue.Caller{Task: "worker-0", Process: process}))(t)
-		assert.Zero(t, q.server.Counts().Resource)
+		assert.Zero(t, server.Counts().Resource)
 		create("worker-0", process)
 	}
 	create("worker-1", 0)
 	h.Close()
-	h = newServices(t, Config{Plans: plans, Queues: q})
+	h = newServices(t, Config{Plans: plans, Queues: queuesAt(server)})
 	ended := func(task string, process int) {
 		h.Ended(runkey.Task{Run: servedRun, Generation: 1, Task: task}, process, "exited with exit code 1")
 	}
 	ended("worker-1", 0) // worker-1 has not opened the queue here
 	ended("worker-0", 3)
-	require.Eventually(t, func() bool { return q.server.Counts().Resource == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return server.Counts().Resource == 1 }, time.Minute, time.Millisecond)
 }

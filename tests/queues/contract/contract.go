@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/tests/must"
@@ -22,7 +23,7 @@ import (
 // two closures at a time. They have the functions square(i), fail(text), counter(start), which
 // makes a counter for count(counter), and hold(name), which runs until Release(name).
 type Queue struct {
-	Server closurequeue.Server
+	Server client.Client
 	Run    spec.RunRef
 	// Open returns another client of the queue.
 	Open func() *closurequeue.Queue
