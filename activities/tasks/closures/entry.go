@@ -33,11 +33,9 @@ type entry struct {
 	closure closure.Closure
 	// known reports whether closure is complete. It is not if a process has the closure from
 	// an earlier broker and no lease has named it yet.
-	known bool
-	state state
-	// While it is queued: its place in the heap, and the time.
-	index  int
-	queued time.Time
+	known  bool
+	state  state
+	queued time.Time // while it is queued
 
 	// While it is given:
 	process *process

@@ -43,7 +43,7 @@ func (b *Broker) give(p *process) bool {
 	// free slot.
 	most := max(free, min(maxCalls, b.queue.size*free/max(1, b.slots)))
 	for len(batch) < most {
-		e := first(lines)
+		e := b.first(lines)
 		if e == nil {
 			break
 		}
@@ -87,11 +87,10 @@ func (b *Broker) give(p *process) bool {
 }
 
 // linesFor returns the lines with closures that a process may call.
-func (b *serving) linesFor(p *process) []*line {
-	var lines []*line
-	for key, l := range b.queue.lines {
+func (b *serving) linesFor(p *process) (lines []lineKey) {
+	for key := range b.queue.lines {
 		if b.mayCall(p, key) {
-			lines = append(lines, l)
+			lines = append(lines, key)
 		}
 	}
 	return lines
@@ -103,10 +102,10 @@ func (b *serving) mayCall(p *process, key lineKey) bool {
 }
 
 // first returns the closure that comes first in some lines, without taking it.
-func first(lines []*line) (found *entry) {
-	for _, l := range lines {
-		if len(l.entries) > 0 && (found == nil || before(l.entries[0], found)) {
-			found = l.entries[0]
+func (b *serving) first(lines []lineKey) (found *entry) {
+	for _, key := range lines {
+		if l := b.queue.lines[key]; len(l) > 0 && (found == nil || byID(l[0], found) < 0) {
+			found = l[0]
 		}
 	}
 	return found

@@ -3,6 +3,7 @@ package closures
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
@@ -157,13 +158,7 @@ func (l *lease) lose(e *entry) {
 }
 
 func without(list []*entry, e *entry) []*entry {
-	kept := list[:0]
-	for _, one := range list {
-		if one != e {
-			kept = append(kept, one)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(list, func(o *entry) bool { return o == e })
 }
 
 const forever = time.Duration(1<<63 - 1)

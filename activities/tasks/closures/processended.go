@@ -1,7 +1,6 @@
 package closures
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -68,7 +67,7 @@ func (b *Broker) hasEnded(p *process) {
 	for _, e := range p.holds {
 		held = append(held, e)
 	}
-	slices.SortFunc(held, func(a, b *entry) int { return cmp.Compare(a.closure.ID, b.closure.ID) })
+	slices.SortFunc(held, byID)
 	if len(held) > 0 {
 		b.endedIn[p.task] = calledOf(held).String()
 	}

@@ -1,7 +1,6 @@
 package closures
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -68,7 +67,7 @@ func (b *Broker) silent(p *process) {
 	}
 	b.Log.Warn("a process is silent; other processes get the calls that it has not begun",
 		zap.String("task", p.task), zap.Int("closures", len(taken)), zap.Duration("for", silentAfter))
-	slices.SortFunc(taken, func(x, y *entry) int { return cmp.Compare(x.closure.ID, y.closure.ID) })
+	slices.SortFunc(taken, byID)
 	for _, e := range taken {
 		if p.taken == nil {
 			p.taken = map[uint64]uint64{}

@@ -40,7 +40,7 @@ func (b *serving) giveBackStranded() {
 			}
 			why = tasksBusy
 		}
-		for _, e := range slices.Clone(l.entries) {
+		for _, e := range slices.Clone(l) {
 			if e.lease != nil && time.Since(e.queued) >= strandedAfter {
 				b.queue.remove(e)
 				b.finish(e, closure.Outcome{Kind: closure.OutcomeLost, Error: &closure.Error{Kind: closure.ErrLost, Message: why}})
