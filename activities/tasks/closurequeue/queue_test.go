@@ -16,17 +16,6 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-func TestOneClosure(t *testing.T) {
-	f := newFixture(t)
-	r := f.schedule(newClosure("same", 7))
-	f.assertValue("7", r)
-	id := must.Get(r.ID(patience(t)))(t)
-	assert.Equal(t, uint64(1), id)
-	done := must.Get(f.Done(patience(t)))(t)
-	assert.True(t, done)
-	require.NoError(t, f.Join(patience(t)))
-}
-
 // All faults between a client and its queue occur, and yet each closure is scheduled once and
 // has its value.
 func TestNothingIsLostOrScheduledTwice(t *testing.T) {
@@ -84,17 +73,6 @@ func TestAnErrorIsRaisedOnce(t *testing.T) {
 	f.assertError("CancelledError: "+closure.TextCancelled, forever)
 	require.NoError(t, f.Join(patience(t)), "it was told")
 	f.assertValue("2", f.schedule(newClosure("same", 2)))
-}
-
-// CC-05, CC-06, CC-32: join returns an error, too, and only once nothing is executing.
-func TestJoinRaises(t *testing.T) {
-	f := newFixture(t)
-	forever := f.schedule(newClosure("forever"))
-	f.assertError("Some error.", f.schedule(newClosure("fails", "Some error.")))
-	require.EqualError(t, f.Join(patience(t)), "Some error.")
-	f.assertError("CancelledError: "+closure.TextCancelled, forever)
-	require.NoError(t, f.Join(patience(t)))
-	assert.Zero(t, f.Counts().Executing)
 }
 
 // CC-07
@@ -247,18 +225,6 @@ func TestTheSameKeyIsTheSameClosure(t *testing.T) {
 	r := must.Get(other.Schedule(patience(t), keyed(4)))(t)
 	f.assertValue("1", r)
 	assert.Equal(t, 1, f.Calls("same"))
-}
-
-func TestCancel(t *testing.T) {
-	f := newFixture(t)
-	forever, wait := f.schedule(newClosure("forever")), f.schedule(newClosure("wait"))
-	id := must.Get(forever.ID(patience(t)))(t)
-	_, err := f.Cancel(patience(t), id)
-	require.NoError(t, err)
-	f.assertError("CancelledError: "+closure.TextCancelled, forever)
-	close(f.release)
-	f.assertValue(`"released"`, wait)
-	require.NoError(t, f.Join(patience(t)), "a cancelled closure is no error")
 }
 
 // Values of any age are found by the IDs of their closures.

@@ -7,63 +7,57 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// waiter is a call that waits until the closures of the queue have ended, or asks whether they have.
-type waiter struct {
-	*Queue
-	all bool // also for the detached ones
-}
-
 // Join waits until nothing but detached closures is queued or executing, and until the values
 // of closures scheduled here have arrived. If the queue has an error, Join returns it once
 // nothing executes.
-func (q *Queue) Join(ctx context.Context) error { return waiter{q, false}.join(ctx) }
+func (q *Queue) Join(ctx context.Context) error { return q.join(ctx, false) }
 
 // JoinAll is like [Queue.Join], but waits for detached closures, too.
-func (q *Queue) JoinAll(ctx context.Context) error { return waiter{q, true}.join(ctx) }
+func (q *Queue) JoinAll(ctx context.Context) error { return q.join(ctx, true) }
 
-func (w waiter) join(ctx context.Context) error {
-	if err := w.Flush(ctx); err != nil {
+func (q *Queue) join(ctx context.Context, all bool) error {
+	if err := q.Flush(ctx); err != nil {
 		return err
 	}
-	_, err := w.wait(ctx, w.client.Join)
+	_, err := q.wait(ctx, all, q.client.Join)
 	return err
 }
 
 // Done reports whether nothing but detached closures is queued or executing. Like
 // [Queue.Join] it returns the error of the queue.
-func (q *Queue) Done(ctx context.Context) (bool, error) { return waiter{q, false}.isDone(ctx) }
+func (q *Queue) Done(ctx context.Context) (bool, error) { return q.isDone(ctx, false) }
 
 // AllDone is like [Queue.Done], but includes detached closures.
-func (q *Queue) AllDone(ctx context.Context) (bool, error) { return waiter{q, true}.isDone(ctx) }
+func (q *Queue) AllDone(ctx context.Context) (bool, error) { return q.isDone(ctx, true) }
 
-func (w waiter) isDone(ctx context.Context) (bool, error) {
-	w.mu.Lock()
-	waiting := w.raised == nil && w.broken == nil && w.passed < w.scheduled
-	w.mu.Unlock()
+func (q *Queue) isDone(ctx context.Context, all bool) (bool, error) {
+	q.mu.Lock()
+	waiting := q.raised == nil && q.broken == nil && q.passed < q.scheduled
+	q.mu.Unlock()
 	if waiting { // for room in the queue, perhaps for long
 		return false, nil
 	}
-	return w.wait(ctx, w.client.Done)
+	return q.wait(ctx, all, q.client.Done)
 }
 
-func (w waiter) wait(ctx context.Context, ask func(context.Context, closure.WaitRequest) (closure.WaitAnswer, error)) (bool, error) {
-	w.mu.Lock()
-	if err := w.takeRaised(); err != nil {
-		w.mu.Unlock()
+func (q *Queue) wait(ctx context.Context, all bool, ask func(context.Context, closure.WaitRequest) (closure.WaitAnswer, error)) (bool, error) {
+	q.mu.Lock()
+	if err := q.takeRaised(); err != nil {
+		q.mu.Unlock()
 		return false, err
 	}
-	if err := w.broken; err != nil {
-		w.mu.Unlock()
+	if err := q.broken; err != nil {
+		q.mu.Unlock()
 		return false, err
 	}
-	w.call++
-	request := closure.WaitRequest{Client: w.name, Call: w.call, All: w.all}
-	w.mu.Unlock()
+	q.call++
+	request := closure.WaitRequest{Client: q.name, Call: q.call, All: all}
+	q.mu.Unlock()
 	a, err := ask(ctx, request)
 	if err != nil {
 		return false, err
 	}
-	if err := w.conclude(ctx, a); err != nil {
+	if err := q.conclude(ctx, a); err != nil {
 		return false, err
 	}
 	return a.Done, nil
@@ -71,15 +65,15 @@ func (w waiter) wait(ctx context.Context, ask func(context.Context, closure.Wait
 
 // conclude returns the result of a join once the values are here: the queue knows of the end
 // of closures a little earlier.
-func (w waiter) conclude(ctx context.Context, a closure.WaitAnswer) error {
-	w.mu.Lock()
-	w.epoch = max(w.epoch, a.Epoch)
-	until := w.passed // later closures belong to the next join
-	w.mu.Unlock()
+func (q *Queue) conclude(ctx context.Context, a closure.WaitAnswer) error {
+	q.mu.Lock()
+	q.epoch = max(q.epoch, a.Epoch)
+	until := q.passed // later closures belong to the next join
+	q.mu.Unlock()
 	var err error
 	if a.Done || a.Raised != nil {
-		w.lookBefore(ctx)
-		err = w.await(ctx, func() bool { return w.attached == 0 || w.passed != until || w.broken != nil })
+		q.lookBefore(ctx)
+		err = q.await(ctx, func() bool { return q.attached == 0 || q.passed != until || q.broken != nil })
 	}
 	if a.Raised != nil { // no other call raises it
 		return a.Raised
@@ -90,26 +84,26 @@ func (w waiter) conclude(ctx context.Context, a closure.WaitAnswer) error {
 // lookBefore looks up the values of closures that were in the queue before under their keys,
 // so that the values of those that have ended are here. It does not wait for the others: a
 // detached one may continue.
-func (w waiter) lookBefore(ctx context.Context) {
-	w.mu.Lock()
+func (q *Queue) lookBefore(ctx context.Context) {
+	q.mu.Lock()
 	var ids []uint64
-	for id, rs := range w.remotes {
+	for id, rs := range q.remotes {
 		if slices.ContainsFunc(rs, func(r *Remote) bool { return r.before }) {
 			ids = append(ids, id)
 		}
 	}
-	w.mu.Unlock()
+	q.mu.Unlock()
 	if len(ids) == 0 {
 		return
 	}
-	found, err := w.client.Find(ctx, ids...)
+	found, err := q.client.Find(ctx, ids...)
 	if err != nil {
 		return // the values arrive by the history, a little later
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	defer w.wakeIfEnded()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	defer q.wakeIfEnded()
 	for _, o := range found {
-		w.settle(o)
+		q.settle(o)
 	}
 }

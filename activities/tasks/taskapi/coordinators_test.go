@@ -202,19 +202,9 @@ func TestBadCoordinatorsAreRefused(t *testing.T) {
 	asks[closure.Opened](c, wire.PathCoordinator+wire.OpOpen, "")
 	many := "[" + strings.Repeat("1,", closure.MaxListed) + "1]"
 	for _, bad := range []struct{ path, body, code, field, message string }{
-		{wire.PathCoordinator + wire.OpSchedule, `{}`, wire.CodeInvalid, "client", "missing; give the name of the client"},
-		{wire.PathCoordinator + wire.OpSchedule, `{"client":"s","batch":1}`, wire.CodeInvalid, "closures", "is empty; give at least one closure"},
-		{wire.PathCoordinator + wire.OpSchedule, `{"client":"s","closures":[{"function":"f"}]}`, wire.CodeInvalid, "batch", "missing; count the requests of the client from 1"},
 		{wire.PathCoordinator + wire.OpSchedule, `{"client":"s","batch":1,"closures":[{"function":""},{"function":""}]}`, wire.CodeInvalid, "closures[0].function", "missing; name a function that the tasks have registered (and 1 more problems)"},
-		{wire.PathCoordinator + wire.OpSchedule, `{"client":"s","batch":1,"closures":[{"function":"f","args":{}}]}`, wire.CodeInvalid, "closures[0].args", "must be a JSON array, not"},
-		{wire.PathCoordinator + wire.OpSchedule, `{"client":"s","batch":1,"closures":[{"function":"f","kwargs":[]}]}`, wire.CodeInvalid, "closures[0].kwargs", "must be a JSON object, not"},
-		{wire.PathCoordinator + wire.OpSchedule, `{"client":"s","batch":1,"closures":[{"function":"f","options":{"timeout":"soon"}}]}`, wire.CodeInvalid, "closures[0].options.timeout", `"soon" is not a duration`},
-		{wire.PathCoordinator + wire.OpSchedule, `{"client":"s","batch":1,"closures":[{"function":"f","options":{"timeout":"-1s"}}]}`, wire.CodeInvalid, "closures[0].options.timeout", "must be 0s or more, not -1s"},
 		{wire.PathCoordinator + wire.OpSchedule, `{"client":"s","batch":1,"closures":[{"function":"g"}]}`, wire.CodeQueueRefused, "closures[0].function", `no task has registered a function "g"`},
 		{wire.PathCoordinator + wire.OpSchedule, `{"client":"s","batch":1,"closures":[{"function":"f","resources":[7]}]}`, wire.CodeQueueRefused, "closures[0].resources", `no resource 7`},
-		{wire.PathCoordinator + wire.OpJoin, `{"client":"s"}`, wire.CodeInvalid, "call", "missing; count the requests of the client from 1"},
-		{wire.PathCoordinator + wire.OpDone, `{"client":"a\tb","call":1}`, wire.CodeInvalid, "client", "is not a valid name; give at most 200 bytes of visible text"},
-		{wire.PathCoordinator + wire.OpResources, `{"client":"s","number":1,"resource":{"function":"f","args":7}}`, wire.CodeInvalid, "resource.args", "must be a JSON array, not"},
 		{wire.PathCoordinator + wire.OpResources, `{"client":"s","number":1,"resource":{"function":"g"}}`, wire.CodeQueueRefused, "resource.function", `no task has registered a function "g"`},
 		{wire.PathCoordinator + wire.OpRelease, `{"client":"s"}`, wire.CodeInvalid, "resources", "is empty; give the IDs of resources that the client has created"},
 		{wire.PathCoordinator + wire.OpRelease, `{"task":"worker-1","process":9}`, wire.CodeInvalid, "task", "leave it out; it is for hosts"},
