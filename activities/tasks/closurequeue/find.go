@@ -3,7 +3,6 @@ package closurequeue
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -74,22 +73,14 @@ func (c *Client) whole(ctx context.Context, e *closure.Error) *closure.Error {
 	if e == nil || !e.Before {
 		return e
 	}
-	for again := tries; ; {
-		found, err := c.Find(ctx, e.Closure)
-		if err == nil {
-			o := found[e.Closure]
-			if o.Error == nil {
-				return e
-			}
-			told := *o.Error
-			told.Closure, told.Task = e.Closure, cmp.Or(told.Task, o.Task)
-			return &told
-		}
-		var refused *closure.RefusedError
-		if errors.As(err, &refused) || again.Sleep(ctx) != nil {
-			return e
-		}
+	found, err := c.seek(ctx, []uint64{e.Closure})
+	o := found[e.Closure]
+	if err != nil || o.Error == nil {
+		return e
 	}
+	told := *o.Error
+	told.Closure, told.Task = e.Closure, cmp.Or(told.Task, o.Task)
+	return &told
 }
 
 func lost(id uint64, why string) closure.Outcome {

@@ -151,19 +151,23 @@ func (q *Queue) look(ids []uint64) {
 		for again := tries; ; {
 			found, err := q.client.Find(q.ctx, ids...)
 			if err == nil {
-				q.mu.Lock()
-				defer q.mu.Unlock()
-				defer q.wakeIfEnded()
-				for _, o := range found {
-					q.settle(o)
-				}
-				return
+				q.settleAll(found)
 			}
-			if again.Sleep(q.ctx) != nil {
+			if err == nil || again.Sleep(q.ctx) != nil {
 				return
 			}
 		}
 	})
+}
+
+// settleAll records outcomes that were looked up.
+func (q *Queue) settleAll(found map[uint64]closure.Outcome) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	defer q.wakeIfEnded()
+	for _, o := range found {
+		q.settle(o)
+	}
 }
 
 // early has outcomes that arrived before the IDs of their closures. It is bounded, because

@@ -96,14 +96,7 @@ func (q *Queue) lookBefore(ctx context.Context) {
 	if len(ids) == 0 {
 		return
 	}
-	found, err := q.client.Find(ctx, ids...)
-	if err != nil {
-		return // the values arrive by the history, a little later
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	defer q.wakeIfEnded()
-	for _, o := range found {
-		q.settle(o)
-	}
+	// After an error the values arrive by the history, a little later.
+	found, _ := q.client.Find(ctx, ids...)
+	q.settleAll(found)
 }
