@@ -45,8 +45,8 @@ type Config struct {
 // Services answer the requests of the tasks of a host.
 type Services struct {
 	Config
-	group        *background.Group
-	server       *taskapi.Server
+	group *background.Group
+	*taskapi.Server
 	meetings     *barriers.Barriers // nil without Rounds
 	views        views
 	stops        *stops
@@ -61,7 +61,7 @@ func New(c Config) (*Services, error) {
 	}
 	g := background.NewGroup()
 	s := &Services{Config: c, group: g, brokers: newBrokers(c, g), coordinators: &coordinators{Config: c, group: g}}
-	s.stops = &stops{Config: c, tell: s.SetStopping}
+	s.stops = &stops{Config: c}
 	o := taskapi.Config{StateDir: c.StateDir, Observe: c.Metrics.Steps.Observe, Log: c.Log}
 	var err error
 	if c.Rounds != nil {
@@ -77,8 +77,11 @@ func New(c Config) (*Services, error) {
 	if c.Queues != nil {
 		o.Broker, o.Queue = s.brokers.ForProcess, s.coordinators.queue
 	}
-	s.server, err = taskapi.NewServer(o)
-	return s, err
+	if s.Server, err = taskapi.NewServer(o); err != nil {
+		return nil, err
+	}
+	s.stops.tell = s.SetStopping
+	return s, nil
 }
 
 // Close ends the services and waits for everything that they do. Tasks get no answer: they ask
@@ -88,7 +91,7 @@ func (s *Services) Close() {
 		// This comes first: the end of a connection would withdraw arrivals.
 		s.meetings.Close()
 	}
-	_ = s.server.Close()
+	_ = s.Server.Close()
 	s.group.Close()
 	s.brokers.close()
 	s.coordinators.close()
@@ -112,19 +115,9 @@ type Served struct {
 
 // Listen serves a task and returns the path of its socket.
 func (s *Services) Listen(t Served) (string, error) {
-	return s.server.Listen(taskapi.Task{
+	return s.Server.Listen(taskapi.Task{
 		ID: t.Key, RestartCount: t.RestartCount, Host: s.Host, LogDir: t.LogDir, User: t.User, View: s.views.of(t),
 	})
-}
-
-// Sweep removes what earlier host workers left of runs that are no longer here.
-func (s *Services) Sweep(here []runkey.Run) {
-	s.server.Sweep(here)
-}
-
-// SetStopping tells the tasks of a run whether they stop together.
-func (s *Services) SetStopping(run runkey.Run, now spec.Stopping) {
-	s.server.SetStopping(run, now)
 }
 
 // Learn notes the state of stopping together of a run, unless a newer one is known, and tells
@@ -133,21 +126,11 @@ func (s *Services) Learn(run runkey.Run, now spec.Stopping) (spec.Stopping, erro
 	return s.stops.learn(run, now)
 }
 
-// Progress returns the progress that a task has reported, or nil if there is none.
-func (s *Services) Progress(k runkey.Task) *taskapi.Progress { return s.server.Progress(k) }
-
-// StepTime returns the usual time of a step of a task's process, or nil if it has reported no
-// steps.
-func (s *Services) StepTime(k runkey.Task) *spec.StepTime { return s.server.StepTime(k) }
-
-// Steps returns the number of all steps of a task's process, and the seconds that they took.
-func (s *Services) Steps(k runkey.Task) (steps, seconds float64) { return s.server.Steps(k) }
-
 // SlowestRatio returns the step time of the slowest task here, divided by the median of the other
 // tasks of its type and run on this host. It returns 1 if no task is slow.
 func (s *Services) SlowestRatio() float64 {
 	byRun := map[runkey.Task][]steptime.Task{}
-	for k, t := range s.server.StepTimes() {
+	for k, t := range s.Server.StepTimes() {
 		kind, _, _ := spec.ParseTaskName(k.Task)
 		run := runkey.Task{Run: k.Run, Generation: k.Generation}
 		byRun[run] = append(byRun[run], steptime.Task{Name: k.Task, Type: kind, Time: t})
@@ -162,11 +145,11 @@ func (s *Services) SlowestRatio() float64 {
 }
 
 // Restarts records that a process has ended, and how, and that its task gets another process.
-func (s *Services) Restarts(k runkey.Task, how string) { s.server.Ended(k, false, how) }
+func (s *Services) Restarts(k runkey.Task, how string) { s.Server.Ended(k, false, how) }
 
 // Ended records that a task has ended with the process of that number, and how.
 func (s *Services) Ended(k runkey.Task, process int, how string) {
-	s.server.Ended(k, true, how)
+	s.Server.Ended(k, true, how)
 	if s.Queues != nil {
 		s.coordinators.taskEnded(k, process)
 	}
@@ -175,7 +158,7 @@ func (s *Services) Ended(k runkey.Task, process int, how string) {
 // Lost records that a task has ended and that nothing is known about its processes.
 func (s *Services) Lost(run Run, k runkey.Task) {
 	s.brokers.processEnded(run, k.Task)
-	s.server.Ended(k, true, "was lost")
+	s.Server.Ended(k, true, "was lost")
 }
 
 // Release ends the services for the tasks of a run except its closures.
@@ -186,7 +169,7 @@ func (s *Services) Release(ctx context.Context, run runkey.Run) {
 			s.Log.Warn("a barrier of a released run is still open", zap.Error(err))
 		}
 	}
-	s.server.Release(run)
+	s.Server.Release(run)
 	s.stops.forget(run)
 	s.views.forget(run)
 }
