@@ -153,14 +153,11 @@ func (s *session) call(ctx context.Context, closures []closure.Closure) ([]closu
 	if err := s.ask(ctx, wire.OpSchedule, closure.ScheduleRequest{Client: clientName, Batch: s.batch, Closures: closures}, &scheduled); err != nil {
 		return nil, err
 	}
-	outcomes, missing := make([]closure.Outcome, len(closures)), len(closures)
-	keep := func(o closure.Outcome) {
-		if i := o.ID - scheduled.First; o.ID >= scheduled.First && i < uint64(len(outcomes)) && outcomes[i].ID == 0 {
-			outcomes[i] = o
-			missing--
-		}
+	outcomes, missing := make([]closure.Outcome, len(closures)), map[uint64]bool{}
+	for _, id := range scheduled.IDs(len(closures)) {
+		missing[id] = true
 	}
-	for missing > 0 {
+	for len(missing) > 0 {
 		s.mu.Lock()
 		at := s.at
 		s.mu.Unlock()
@@ -168,14 +165,10 @@ func (s *session) call(ctx context.Context, closures []closure.Closure) ([]closu
 		if err := s.ask(ctx, wire.OpOutcomes, closure.OutcomesRequest{Client: clientName, After: at, Wait: closure.MaxWait}, &news); err != nil {
 			return nil, err
 		}
-		for _, o := range news.Outcomes {
-			keep(o)
-		}
-		for _, c := range news.Cancelled {
-			for id := c.First; id <= c.Last; id++ {
-				keep(closure.Outcome{ID: id, Kind: closure.OutcomeCancelled})
-			}
-		}
+		news.Each(missing, func(o closure.Outcome) {
+			outcomes[o.ID-scheduled.First] = o
+			delete(missing, o.ID)
+		})
 		s.mu.Lock()
 		s.at = news.At
 		s.mu.Unlock()
