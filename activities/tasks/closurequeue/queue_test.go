@@ -71,7 +71,7 @@ func TestAnErrorIsRaisedOnce(t *testing.T) {
 	assert.Equal(t, "Some error.", said.Message)
 	f.assertError("CancelledError: "+closure.TextCancelled, last)
 	f.assertError("CancelledError: "+closure.TextCancelled, forever)
-	require.NoError(t, f.Join(patience(t)), "it was told")
+	require.NoError(t, f.Join(patience(t)), "the error was returned before")
 	f.assertValue("2", f.schedule(newClosure("same", 2)))
 }
 
@@ -134,7 +134,7 @@ func TestScheduleWaitsInAFullQueue(t *testing.T) {
 	assert.LessOrEqual(t, f.Calls("wait"), len(remotes)+1)
 }
 
-// Until a client has an answer of its queue, it waits for room in a small queue, but not in a
+// Until its queue has answered, a client waits for room in a small queue, but not in a
 // large one.
 func TestTheFirstRoom(t *testing.T) {
 	for size, want := range map[int]int{-1: maxPending, 0: maxPending, 1: 0, maxPending - 1: 0, maxPending: maxPending} {
@@ -196,7 +196,7 @@ func TestOneOfManyIsRefused(t *testing.T) {
 	assert.Contains(t, refused.Error(), `no task has registered a function "nobody has this"`)
 	_, err = bad.ID(patience(t))
 	assert.Equal(t, refused, err)
-	require.ErrorIs(t, f.Join(patience(t)), err, "it is told")
+	require.ErrorIs(t, f.Join(patience(t)), err, "Join returns it")
 	require.NoError(t, f.Join(patience(t)))
 }
 
@@ -274,7 +274,7 @@ func TestTheRunEnds(t *testing.T) {
 	f.End("run iris has ended")
 	assert.ErrorContains(t, <-joined, "The run has ended: run iris has ended")
 	f.assertError("CancelledError: The run has ended: run iris has ended", forever)
-	f.eventually("nothing is taken any more", func() bool {
+	f.eventually("it takes no more closures", func() bool {
 		_, err := f.Schedule(patience(t), newClosure("same", 1))
 		return err != nil
 	})
@@ -426,7 +426,7 @@ func TestItBreaksBeforeSomethingIsSent(t *testing.T) {
 	f.eventually("the sender has begun", func() bool { return len(f.following) == 1 })
 	f.fail(ErrRunEnded)
 	f.Away(false)
-	f.eventually("the sender has gone on", func() bool { return len(f.following) == 0 })
+	f.eventually("the sender continues", func() bool { return len(f.following) == 0 })
 	f.assertError(ErrRunEnded.Error(), r)
 	f.Queue.Close()
 }
@@ -495,7 +495,7 @@ func TestTheKeyOfAFailedClosure(t *testing.T) {
 	require.Equal(t, first, second)
 	f.assertEnded(again)
 	f.assertError("no", again)
-	require.NoError(t, f.Join(patience(t)), "it was told")
+	require.NoError(t, f.Join(patience(t)), "the error was returned before")
 	assert.Equal(t, 1, f.Calls("fails"))
 
 	keyed.Options.Retry = true
@@ -580,7 +580,7 @@ func TestWhoDoesNotWaitTakesNoError(t *testing.T) {
 
 	f.assertError("no", f.schedule(newClosure("fails", "no")))
 	s := must.Get(f.Status(patience(t)))(t)
-	assert.Equal(t, closure.QueueFailed, s.State, "nobody has asked")
+	assert.Equal(t, closure.QueueFailed, s.State, "no client has asked")
 	close(f.release)
 	f.assertValue(`"released"`, waits)
 	require.EqualError(t, f.Join(patience(t)), "no")

@@ -65,7 +65,7 @@ func TestTheClosureThatEndsItsProcessesIsFound(t *testing.T) {
 			}
 			h.ProcessEnded("worker-0", "")
 		}
-		assert.Equal(t, map[uint64]int{13: 3}, lostByName, "nobody else is blamed")
+		assert.Equal(t, map[uint64]int{13: 3}, lostByName, "no other closure is blamed")
 	})
 }
 

@@ -17,15 +17,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// TestScripts runs testdata/scripts: what happens to a broker, line by line, and what it does.
+// TestScripts runs testdata/scripts: the events of a broker, line by line, and its answers.
 // Each directive "broker" is a test with a broker and a clock of its own, which advances only in
 // the lines sleep. Its lines are
 //
 //	serve PROCESS TASK [slots=N] [functions=F,F]
 //	                      describes a process, which serves the function f by default
 //	PROCESS [free=N] [wait=SECONDS] [OUTCOME]… [begun=IDS] [returned=IDS] [held=IDS] [lost]
-//	                      the process asks. With lost it does not get the answer. Without slots
-//	                      or functions in the line, they are those of serve
+//	                      the process asks. With lost it does not get the answer. The options
+//	                      slots= and functions= replace the values of serve
 //	                      OUTCOME: done=IDS quick=IDS error=IDS unavailable=IDS cancelled=IDS
 //	PROCESS again         repeats its last request
 //	PROCESS … later       makes a request, and PROCESS later sends it
@@ -38,7 +38,7 @@ import (
 //	release RANGES
 //	end TASK [PROCESS]    a process of the task has ended, or all of them
 //	next [TASK=PROCESSES]…
-//	                      another broker replaces this one, and knows these processes
+//	                      another broker takes over, and knows these processes
 //	sleep TIME
 //	close
 //	serving | holds | executing IDS

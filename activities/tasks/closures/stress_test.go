@@ -308,7 +308,7 @@ func simulate(t *testing.T, seed uint64) {
 		}
 		told := map[uint64]bool{}
 		for _, o := range r.Outcomes {
-			assert.False(t, told[o.ID], "%d is told twice", o.ID)
+			assert.False(t, told[o.ID], "%d has two outcomes", o.ID)
 			told[o.ID] = true
 			if o.Kind == "" || o.Kind.Final() {
 				_, before := final[o.ID]
@@ -320,11 +320,11 @@ func simulate(t *testing.T, seed uint64) {
 			open[o.ID].Attempt++
 		}
 		for _, id := range r.Rest {
-			assert.False(t, told[id], "%d is told and left", id)
+			assert.False(t, told[id], "%d has an outcome and is left", id)
 			told[id] = true
 		}
 		if len(r.Outcomes) > 0 {
-			assert.Len(t, told, len(list), "all are told of")
+			assert.Len(t, told, len(list), "the result names all")
 		}
 	}
 	var queue sync.WaitGroup
@@ -383,7 +383,7 @@ func simulate(t *testing.T, seed uint64) {
 	for id, o := range final {
 		if o.Kind == "" {
 			assert.Equal(t, fmt.Sprint(id), string(o.Value))
-			assert.Positive(t, w.calls[id], "somebody has called it")
+			assert.Positive(t, w.calls[id], "a process has called it")
 		}
 	}
 	w.mu.Lock()

@@ -174,10 +174,10 @@ func failures(s *script) {
 	s.failed("", "on purpose", fails)
 	assert.Equal(s, "on purpose", s.asError(s.q.Join(s.ctx)).Message)
 	s.failed(closure.ErrCancelled, closure.TextCancelled, holds)
-	require.NoError(s, s.q.Join(s.ctx), "it was told")
+	require.NoError(s, s.q.Join(s.ctx), "Join has returned it")
 	alone, _ := s.schedule(closure.Closure{Function: "fail", Args: []byte(`["alone"]`), Options: &closure.Options{Detached: true}})
 	s.failed("", "alone", alone)
-	require.NoError(s, s.q.Join(s.ctx), "of a detached one nobody else hears")
+	require.NoError(s, s.q.Join(s.ctx), "the error of a detached closure is its own")
 }
 
 // keys expects that closures with the same key are one closure, unless the first has failed and
@@ -221,7 +221,7 @@ func pauses(s *script) {
 	waits, _ := s.schedule(of("square", 8))
 	goes, id := s.schedule(of("square", 9))
 	a := must.Get(s.q.Cancel(s.ctx, id))(s)
-	assert.Equal(s, 1, a.Cancelled, "nobody had it yet")
+	assert.Equal(s, 1, a.Cancelled, "no task had it yet")
 	s.failed(closure.ErrCancelled, closure.TextCancelled, goes)
 	_, err := s.q.Resume(s.ctx)
 	require.NoError(s, err)
@@ -258,7 +258,7 @@ func anotherExecution(s *script) {
 	after := must.Get(s.q.Status(s.ctx))(s)
 	require.Greater(s, len(after.Executions), len(before.Executions))
 	found := must.Get(s.client.Find(s.ctx, id))(s)
-	assert.Empty(s, found, "it goes on")
+	assert.Empty(s, found, "it continues")
 	s.Release("long")
 	s.value(`"long"`, holds)
 	s.found()

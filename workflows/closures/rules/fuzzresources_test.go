@@ -85,7 +85,7 @@ func (f *fuzzed) areGone(ranges [][2]uint64) {
 		}
 		for id := r[0]; id <= r[1]; id++ {
 			if f.owners[id] != "" || f.queue.resources.get(id) != nil {
-				f.t.Fatalf("%d is told to be gone", id)
+				f.t.Fatalf("%d is reported as gone", id)
 			}
 		}
 	}

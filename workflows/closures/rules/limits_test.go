@@ -41,7 +41,7 @@ func TestClientsAreBounded(t *testing.T) {
 	assert.Len(t, q.clients.list, maxClients)
 	assert.Same(t, waits, q.Join(closure.WaitRequest{Client: "waits", Call: 1}))
 	assert.Equal(t, uint64(1501), first(t, q.Schedule(one("client-1499", 1, pool))), "the same as before")
-	assert.Equal(t, uint64(1502), first(t, q.Schedule(one("client-0", 1, pool))), "nobody knows that it was there before")
+	assert.Equal(t, uint64(1502), first(t, q.Schedule(one("client-0", 1, pool))), "the queue has forgotten it")
 }
 
 // Clients with an unreported error are forgotten last.
@@ -363,7 +363,7 @@ func TestAHostHearsOfManyReleases(t *testing.T) {
 	many := q.Actions()[0].(ReleaseOn)
 	require.Len(t, many.Released, n/2, "the others are there")
 	q.ReleaseEnded(many.Release, false)
-	require.Empty(t, q.Actions(), "it could not be told")
+	require.Empty(t, q.Actions(), "the host was not reached")
 	q.LeaseEnded(second.Number, closure.LeaseResult{Outcomes: []closure.Outcome{{ID: 2}}})
 	require.Equal(t, many.Released, q.Actions()[0].(ReleaseOn).Released)
 }
