@@ -11,6 +11,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/system/diskspace"
+	"github.com/clusterrun/clusterrun/workflows/fleet"
 )
 
 var (
@@ -26,6 +29,10 @@ var (
 func with[T any](v T, change func(*T)) T {
 	change(&v)
 	return v
+}
+
+func host(name, version string) fleet.HostStatus {
+	return fleet.HostStatus{Host: fleet.Host{Name: name, Version: version}}
 }
 
 // Each row has the facts and the worst finding about them.
@@ -46,9 +53,9 @@ func TestRules(t *testing.T) {
 		"unreached":          {CheckUnreached(errOff, "turn it on"), Problem, "it is off", "turn it on"},
 
 		"no hosts":     {CheckMembers("q", "2", nil), OK, "queue q has no hosts", ""},
-		"hosts":        {CheckMembers("q", "2", []Member{{Name: "a", Version: "2"}, {Name: "b", Version: "2"}}), OK, "2 hosts in the queue q, all 2", ""},
-		"mixed":        {CheckMembers("q", "2", []Member{{Name: "a", Version: "2"}, {Name: "c", Version: "1"}, {Name: "b", Version: "1"}}), Warning, "2 here, 1 on b, c there", "worker upgrade"},
-		"silent hosts": {CheckMembers("q", "2", []Member{{Name: "a", Version: "2", Silent: true}}), Warning, "of the queue q 1 host is silent: a", "clusterrun worker"},
+		"hosts":        {CheckMembers("q", "2", []fleet.HostStatus{host("a", "2"), host("b", "2")}), OK, "2 hosts in the queue q, all 2", ""},
+		"mixed":        {CheckMembers("q", "2", []fleet.HostStatus{host("a", "2"), host("c", "1"), host("b", "1")}), Warning, "2 here, 1 on b, c there", "worker upgrade"},
+		"silent hosts": {CheckMembers("q", "2", []fleet.HostStatus{with(host("a", "2"), func(h *fleet.HostStatus) { h.State = fleet.HostSilent })}), Warning, "of the queue q 1 host is silent: a", "clusterrun worker"},
 
 		"clock":     {CheckClock(true, time.Millisecond), OK, "synchronized", ""},
 		"free run":  {CheckClock(false, 0), Warning, "clock is not known to be", "set-ntp true"},
@@ -82,14 +89,14 @@ func TestRules(t *testing.T) {
 		"all of them": {CheckPorts(with(healthy, func(h *Host) { h.PortsLow, h.PortsHigh = 1024, 65535 }), 16, 16, nil), Warning, "take the ports 1024 to 65535", "ip_local_port_range"},
 		"few of them": {CheckPorts(with(healthy, func(h *Host) { h.PortsLow, h.PortsHigh = 50000, 50100 }), 16, 16, nil), Warning, "50000 to 50100 only", "ip_local_port_range"},
 
-		"disk":        {CheckDisk(Disk{Path: "/s", Use: "state", Free: 2 << 30}), OK, "/s (state) has 2 GiB left", ""},
-		"little room": {CheckDisk(Disk{Path: "/s", Use: "state", Free: 2 << 20}), Warning, "has 2 MiB left", "prune"},
-		"full":        {CheckDisk(Disk{Path: "/s", Use: "state", Full: errFull, Free: 10}), Problem, "the disk of /s is full (0 KiB of 10 are free)", "make room there"},
-		"read-only":   {CheckDisk(Disk{Path: "/s", Setting: "--state-dir", ReadOnly: true, NotUsable: errOff, Free: 2 << 30}), Problem, "read-only", "remount,rw"},
-		"not ours":    {CheckDisk(Disk{Path: "/s", Setting: "--state-dir", NotUsable: errOff, Free: 2 << 30}), Problem, "cannot be written: it is off", "--state-dir"},
-		"no blocks":   {CheckDisk(Disk{Path: "/s", Uncounted: true}), OK, "can be written", ""},
-		"network":     {CheckDisk(Disk{Path: "/s", Setting: "--state-dir", Free: 2 << 30, Network: "NFS"}), Warning, "is on NFS", "--state-dir"},
-		"noexec":      {CheckDisk(Disk{Path: "/tmp", Free: 2 << 30, NoExec: true}), Warning, "nothing in /tmp", "remount,exec"},
+		"disk":        {CheckDisk(Disk{Path: "/s", Use: "state", Space: diskspace.Space{Free: 2 << 30, All: 4 << 30}}), OK, "/s (state) has 2 GiB left", ""},
+		"little room": {CheckDisk(Disk{Path: "/s", Use: "state", Space: diskspace.Space{Free: 2 << 20, All: 4 << 30}}), Warning, "has 2 MiB left", "prune"},
+		"full":        {CheckDisk(Disk{Path: "/s", Use: "state", Full: errFull, Space: diskspace.Space{Free: 10, All: 4 << 30}}), Problem, "the disk of /s is full (0 KiB of 10 are free)", "make room there"},
+		"read-only":   {CheckDisk(Disk{Path: "/s", Setting: "--state-dir", NotUsable: errOff, Space: diskspace.Space{ReadOnly: true, Free: 2 << 30, All: 4 << 30}}), Problem, "read-only", "remount,rw"},
+		"not ours":    {CheckDisk(Disk{Path: "/s", Setting: "--state-dir", NotUsable: errOff, Space: diskspace.Space{Free: 2 << 30, All: 4 << 30}}), Problem, "cannot be written: it is off", "--state-dir"},
+		"no blocks":   {CheckDisk(Disk{Path: "/s"}), OK, "can be written", ""},
+		"network":     {CheckDisk(Disk{Path: "/s", Setting: "--state-dir", Network: "NFS", Space: diskspace.Space{Free: 2 << 30, All: 4 << 30}}), Warning, "is on NFS", "--state-dir"},
+		"noexec":      {CheckDisk(Disk{Path: "/tmp", Space: diskspace.Space{Free: 2 << 30, NoExec: true, All: 4 << 30}}), Warning, "nothing in /tmp", "remount,exec"},
 
 		"no GPU":         {CheckGPUs(Host{}, 0, false, 0, nil), OK, "no GPU", ""},
 		"GPUs":           {CheckGPUs(Host{NVIDIADriver: "550.1", NVIDIADevices: 8}, 8, true, 8, nil), OK, "8 usable GPUs, of which the driver 550.1 knows 8", ""},

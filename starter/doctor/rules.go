@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/system/diskspace"
+	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
@@ -68,19 +70,13 @@ func CheckNotRunning() []Finding {
 	return []Finding{ok("the embedded server does not run; a command that needs it starts it")}
 }
 
-// Member is a host in the fleet of a queue.
-type Member struct {
-	Name, Version string
-	Silent        bool
-}
-
 // CheckMembers judges the hosts of a queue. version is the version of this program.
-func CheckMembers(queue, version string, hosts []Member) []Finding {
+func CheckMembers(queue, version string, hosts []fleet.HostStatus) []Finding {
 	var silent []string
 	by := map[string][]string{}
 	for _, h := range hosts {
 		by[h.Version] = append(by[h.Version], h.Name)
-		if h.Silent {
+		if h.State == fleet.HostSilent {
 			silent = append(silent, h.Name)
 		}
 	}
@@ -137,7 +133,6 @@ func CheckCgroups(h Host, controllers []string, why string) []Finding {
 	}
 	why, _, _ = strings.Cut(why, "; ") // the rest is a remedy
 	why, _, _ = strings.Cut(why, ": ")
-	var all []Finding
 	var lacks []string
 	for _, c := range []struct{ name, limit string }{{"memory", "limits.memory"}, {"cpu", "limits.cpus"}, {"pids", "limits.pids"}} {
 		if !slices.Contains(controllers, c.name) {
@@ -145,11 +140,9 @@ func CheckCgroups(h Host, controllers []string, why string) []Finding {
 		}
 	}
 	if len(lacks) > 0 {
-		all = append(all, warning(remedy, "%s: a host worker started here refuses specs with %s: %s", h.Cgroups, strings.Join(lacks, ", "), why))
-	} else {
-		all = append(all, ok("%s: limits of memory, processors and processes work", h.Cgroups))
+		return []Finding{warning(remedy, "%s: a host worker started here refuses specs with %s: %s", h.Cgroups, strings.Join(lacks, ", "), why)}
 	}
-	return all
+	return []Finding{ok("%s: limits of memory, processors and processes work", h.Cgroups)}
 }
 
 // Limits are the hard limits of this process.
@@ -221,14 +214,10 @@ func CheckPorts(h Host, free, tried int, taken []int) []Finding {
 type Disk struct {
 	Path, Use string
 	Setting   string // the flag or variable that chooses another directory
-	Free      uint64 // in bytes
 	Full      error  // why it counts as full
 	Network   string // its type, if it is one of a network
-	ReadOnly  bool
-	NoExec    bool
-	NotUsable error // why nothing can be written there
-	// Uncounted reports whether the file system counts no blocks.
-	Uncounted bool
+	NotUsable error  // why nothing can be written there
+	diskspace.Space
 }
 
 const littleRoom = 1 << 30
@@ -244,7 +233,7 @@ func CheckDisk(d Disk) []Finding {
 		all = append(all, problem("mount -o remount,rw, or choose another directory with "+d.Setting, "%s (%s) is on a disk that is mounted read-only", d.Path, d.Use))
 	case d.NotUsable != nil:
 		all = append(all, problem("chown or chmod it, or choose another directory with "+d.Setting, "%s (%s) cannot be written: %v", d.Path, d.Use, d.NotUsable))
-	case d.Uncounted:
+	case d.All == 0:
 		all = append(all, ok("%s (%s) can be written", d.Path, d.Use))
 	case d.Free < littleRoom:
 		all = append(all, warning("clusterrun prune --older-than 30d", "%s (%s) has %d MiB left", d.Path, d.Use, d.Free>>20))

@@ -127,7 +127,7 @@ func (e *examination) checks(a *cli.App) ([]doctor.Check, error) {
 		{Name: "cgroups", Find: host(examineCgroups)},
 		{Name: "limits", Find: host(examineLimits)},
 		{Name: "ports", Find: host(func(h doctor.Host) []doctor.Finding { return examinePorts(a, h) })},
-		{Name: "disk", Find: func(p0 context.Context) []doctor.Finding { return examineDisks(p0, a) }},
+		{Name: "disk", Find: func(context.Context) []doctor.Finding { return examineDisks(a) }},
 		{Name: "gpu", Find: func(ctx context.Context) []doctor.Finding { return examineGPUs(ctx, read()) }},
 		{Name: "policy", Find: func(context.Context) []doctor.Finding { return examinePolicy(a, e.policy) }},
 	}

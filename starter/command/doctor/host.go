@@ -116,7 +116,7 @@ func canListen(host string, port int) bool {
 	return true
 }
 
-func examineDisks(_ context.Context, a *cli.App) []doctor.Finding {
+func examineDisks(a *cli.App) []doctor.Finding {
 	return slices.Concat(
 		doctor.CheckDisk(diskOf(a.Global.StateDir, "databases, journals and logs", "--state-dir")),
 		doctor.CheckDisk(diskOf(os.TempDir(), "temporary files", "TMPDIR")))
@@ -130,15 +130,11 @@ var networks = map[int64]string{
 
 // diskOf returns the file system of a directory, which need not exist yet.
 func diskOf(dir, use, setting string) doctor.Disk {
-	d := doctor.Disk{Path: dir, Use: use, Setting: setting, Full: cli.FullDisk(dir)}
 	space, err := diskspace.Of(dir)
+	d := doctor.Disk{Path: dir, Use: use, Setting: setting, Full: cli.FullDisk(dir), Network: networks[space.Type], Space: space}
 	if err != nil {
 		d.NotUsable = err
-		return d
-	}
-	d.Free, d.Uncounted, d.ReadOnly, d.NoExec = space.Free, space.All == 0, space.ReadOnly, space.NoExec
-	d.Network = networks[space.Type]
-	if info, err := os.Stat(space.At); err == nil && !info.IsDir() {
+	} else if info, err := os.Stat(space.At); err == nil && !info.IsDir() {
 		d.NotUsable = fmt.Errorf("%s is not a directory", space.At)
 	} else if err := hostuser.Access(space.At, unix.W_OK|unix.X_OK); err != nil {
 		d.NotUsable = fmt.Errorf("%s: %w", space.At, err)

@@ -17,9 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/doctor"
-	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 // examineServer examines the server that commands would use, if it runs, and the hosts of a
@@ -122,8 +120,5 @@ func examineQueue(ctx context.Context, c client.Client, queue string) []doctor.F
 	if err != nil && !starter.IsError[*starter.NoFleetError](err) {
 		return []doctor.Finding{doctor.Unknown(err, "clusterrun worker, or clusterrun dev")}
 	}
-	members := list.Of(hosts, func(h fleet.HostStatus) doctor.Member {
-		return doctor.Member{Name: h.Name, Version: h.Version, Silent: h.State == fleet.HostSilent}
-	})
-	return doctor.CheckMembers(queue, spec.Version, members)
+	return doctor.CheckMembers(queue, spec.Version, hosts)
 }
