@@ -29,38 +29,29 @@ import (
 // answer. It reports for each try of Reserve and Release whether it was part of a workflow
 // task.
 func localTries(t *testing.T, answer func(try int) error) (tries map[string][]bool, env *testsuite.TestWorkflowEnvironment) {
-	var suite testsuite.WorkflowTestSuite
-	env = suite.NewTestWorkflowEnvironment()
-	env.SetTestTimeout(time.Minute)
-	env.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.LocalQueue("test")})
-	env.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
 	tries = map[string][]bool{}
 	note := func(ctx context.Context, name string) int {
 		tries[name] = append(tries[name], activity.GetInfo(ctx).IsLocalActivity)
 		return len(tries[name])
 	}
-	register := func(name string, f any) {
-		env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
-	}
-	register(hostapi.Name(hostapi.Host.Reserve), func(ctx context.Context, _ hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
-		try := note(ctx, hostapi.Name(hostapi.Host.Reserve))
-		return hostapi.ReserveOutput{Host: "a", Instance: "abcdefgh", Addresses: []string{"127.0.0.1:1"}}, answer(try)
+	env = newEnv(t, activities{
+		"Reserve": func(ctx context.Context, _ hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
+			return reserved("a", 1), answer(note(ctx, "Reserve"))
+		},
+		"Release": func(ctx context.Context, _ hostapi.ReleaseInput) (hostapi.ReleaseOutput, error) {
+			note(ctx, "Release")
+			return hostapi.ReleaseOutput{}, nil
+		},
 	})
-	register(hostapi.Name(hostapi.Host.RunTask), func(context.Context, hostapi.RunTaskInput) (spec.Exit, error) {
-		return spec.Exit{Cause: spec.CauseCompleted}, nil
-	})
-	register(hostapi.Name(hostapi.Host.Release), func(ctx context.Context, _ hostapi.ReleaseInput) (hostapi.ReleaseOutput, error) {
-		note(ctx, hostapi.Name(hostapi.Host.Release))
-		return hostapi.ReleaseOutput{}, nil
-	})
-	execute(t, env, spec.RunSpec{Command: []string{"x"}, Tasks: []spec.TaskGroup{{Type: "worker", Count: new(1)}}})
+	env.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.LocalQueue("test")})
+	execute(t, env, spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker"}}}, nil)
 	return tries, env
 }
 
 func TestALocalReservationIsPartOfTheWorkflowTask(t *testing.T) {
 	tries, env := localTries(t, func(int) error { return nil })
 	require.NoError(t, env.GetWorkflowError())
-	assert.Equal(t, map[string][]bool{hostapi.Name(hostapi.Host.Reserve): {true}, hostapi.Name(hostapi.Host.Release): {true}}, tries)
+	assert.Equal(t, map[string][]bool{"Reserve": {true}, "Release": {true}}, tries)
 }
 
 // A workflow task does not wait until a resource becomes free, since the requests of users
@@ -73,7 +64,7 @@ func TestALocalReservationThatFailsIsRetriedByTheServer(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, env.GetWorkflowError())
-	assert.Equal(t, []bool{true, false, false}, tries[hostapi.Name(hostapi.Host.Reserve)])
+	assert.Equal(t, []bool{true, false, false}, tries["Reserve"])
 }
 
 func TestALocalRefusalIsForGood(t *testing.T) {
@@ -83,7 +74,7 @@ func TestALocalRefusalIsForGood(t *testing.T) {
 	var app *temporal.ApplicationError
 	require.ErrorAs(t, env.GetWorkflowError(), &app)
 	assert.Equal(t, spec.ErrInvalidRunSpec, app.Type())
-	assert.Equal(t, []bool{true}, tries[hostapi.Name(hostapi.Host.Reserve)])
+	assert.Equal(t, []bool{true}, tries["Reserve"])
 }
 
 // afterWorld is a world with earlier runs. A run that is not in ends does not exist.
@@ -106,7 +97,7 @@ func afterWorld(t *testing.T, ends map[string]spec.RunEnd) (*world, *atomic.Int3
 		}
 		return spec.RunEndOutput{Execution: in.Execution, End: end}, nil
 	}, activity.RegisterOptions{Name: spec.ActivityRunEnd})
-	w.OnActivity(hostapi.Name(hostapi.Host.RunTask), mock.Anything, mock.Anything).Return(func(context.Context, hostapi.RunTaskInput) (spec.Exit, error) {
+	w.OnActivity("RunTask", mock.Anything, mock.Anything).Return(func(context.Context, hostapi.RunTaskInput) (spec.Exit, error) {
 		launched.Add(1)
 		return spec.Exit{Cause: spec.CauseCompleted}, nil
 	}).Maybe()
@@ -173,41 +164,27 @@ func TestTheEndWaitsForNoHostThatIsGivenUp(t *testing.T) {
 			spec.Exit{ExitCode: -1, Cause: spec.CauseHostLost}), []string{"a/i", "b/i"}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var suite testsuite.WorkflowTestSuite
-			env := suite.NewTestWorkflowEnvironment()
-			env.SetTestTimeout(time.Minute)
-			env.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.PrivateQueue("test")})
-			env.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
-			register := func(name string, f any) { env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name}) }
-			register(hostapi.Name(hostapi.Host.Reserve), func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
-				out := hostapi.ReserveOutput{Host: "b", Instance: "i", Addresses: []string{"b:1", "b:2"}[:len(in.Tasks)]}
-				if in.Tasks[0] == "worker-0" {
-					out.Host, out.Addresses = "a", []string{"a:1"}
-				}
-				return out, nil
-			})
-			register(hostapi.Name(hostapi.Host.Prepare), func(context.Context, hostapi.PrepareInput) (hostapi.PrepareOutput, error) {
-				return hostapi.PrepareOutput{}, nil
-			})
-			register(hostapi.Name(hostapi.Host.RunTask), func(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
-				if in.Task == "worker-1" {
-					return spec.Exit{}, c.loss
-				}
-				<-ctx.Done()
-				if in.Task == "worker-2" {
-					return spec.Exit{}, temporal.NewCanceledError() // no worker had it
-				}
-				return spec.Exit{}, temporal.NewCanceledError(spec.Exit{Cause: spec.CauseCollateral, Signal: "SIGTERM"})
-			})
 			var mu sync.Mutex
 			var released []string
-			register(hostapi.Name(hostapi.Host.Release), func(ctx context.Context) (hostapi.ReleaseOutput, error) {
-				mu.Lock()
-				defer mu.Unlock()
-				released = append(released, strings.Split(activity.GetInfo(ctx).TaskQueue, "/host/")[1])
-				return hostapi.ReleaseOutput{}, nil
+			env := newEnv(t, activities{
+				"RunTask": func(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
+					if in.Task == "worker-1" {
+						return spec.Exit{}, c.loss
+					}
+					<-ctx.Done()
+					if in.Task == "worker-2" {
+						return spec.Exit{}, temporal.NewCanceledError() // no worker had it
+					}
+					return spec.Exit{}, temporal.NewCanceledError(spec.Exit{Cause: spec.CauseCollateral, Signal: "SIGTERM"})
+				},
+				"Release": func(ctx context.Context) (hostapi.ReleaseOutput, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					released = append(released, strings.Split(activity.GetInfo(ctx).TaskQueue, "/host/")[1])
+					return hostapi.ReleaseOutput{}, nil
+				},
 			})
-			execute(t, env, spec.RunSpec{Command: []string{"x"}, Tasks: []spec.TaskGroup{{Type: "worker", Addresses: []string{"a:1", "b:1", "b:2"}}}})
+			execute(t, env, spec.RunSpec{Tasks: workers("a:1", "b:1", "b:2")}, nil)
 			var app *temporal.ApplicationError
 			require.ErrorAs(t, env.GetWorkflowError(), &app)
 			assert.Equal(t, spec.ErrHostLost, app.Type(), app.Message())
@@ -267,10 +244,13 @@ func TestNoticeIsSent(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	w := suite.NewTestWorkflowEnvironment()
 	w.RegisterWorkflowWithOptions(workflows.Notify, workflow.RegisterOptions{Name: spec.NotifyWorkflowType})
+	var mu sync.Mutex // the receivers are told side by side
 	tries := map[string]int{}
 	w.RegisterActivityWithOptions(func(ctx context.Context, in hostapi.NotifyInput) (hostapi.None, error) {
 		queue := activity.GetInfo(ctx).TaskQueue
+		mu.Lock()
 		tries[queue]++
+		mu.Unlock()
 		switch {
 		case queue == "away":
 			return hostapi.None{}, temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
@@ -280,7 +260,7 @@ func TestNoticeIsSent(t *testing.T) {
 			return hostapi.None{}, temporal.NewApplicationError("busy", spec.ErrNotify)
 		}
 		return hostapi.None{}, nil
-	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.Notify)})
+	}, activity.RegisterOptions{Name: "Notify"})
 	w.ExecuteWorkflow(spec.NotifyWorkflowType, workflows.NotifyInput{
 		Queues: []string{"away", "here"},
 		Each: []hostapi.NotifyInput{

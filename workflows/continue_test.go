@@ -2,17 +2,14 @@ package workflows_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
@@ -45,44 +42,36 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	var suite testsuite.WorkflowTestSuite
-	w := &world{TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), hosts: []string{"a"}, onRelease: func(int) {}}
-	w.SetTestTimeout(time.Minute)
-	w.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.PrivateQueue("test")})
-	w.RegisterWorkflowWithOptions(clusterRun(t), workflow.RegisterOptions{Name: spec.WorkflowType})
-	w.RegisterWorkflowWithOptions(workflows.TaskGroup, workflow.RegisterOptions{Name: spec.GroupWorkflowType})
-	w.RegisterWorkflowWithOptions(workflows.Notify, workflow.RegisterOptions{Name: spec.NotifyWorkflowType})
-	hearEnds(w.TestWorkflowEnvironment)
+	w := &world{hosts: []string{"a"}, onRelease: func(int) {}}
+	w.TestWorkflowEnvironment = newEnv(t, activities{
+		"Reserve": func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
+			w.generations = append(w.generations, in.Generation)
+			return reserved(w.hosts[min(in.Generation, len(w.hosts)-1)], 1), nil
+		},
+		"RunTask": func(_ context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
+			return fails(spec.Exit{Restart: in.Generation, ExitCode: 3, Cause: spec.CauseOrigin})
+		},
+		"Release": func(context.Context) (hostapi.ReleaseOutput, error) {
+			w.mu.Lock()
+			w.releases++
+			n := w.releases
+			w.mu.Unlock()
+			w.onRelease(n)
+			return hostapi.ReleaseOutput{Output: []string{"a line"}}, nil
+		},
+	})
 	w.SetContinueAsNewSuggested(true)
-	register := func(name string, f any) {
-		w.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
-	}
-	register(hostapi.Name(hostapi.Host.Reserve), func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
-		w.generations = append(w.generations, in.Generation)
-		host := w.hosts[min(in.Generation, len(w.hosts)-1)]
-		return hostapi.ReserveOutput{Host: host, Instance: "i", Addresses: []string{"127.0.0.1:1"}}, nil
-	})
-	register(hostapi.Name(hostapi.Host.RunTask), func(_ context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
-		exit := spec.Exit{Restart: in.Generation, ExitCode: 3, Cause: spec.CauseOrigin}
-		return spec.Exit{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil, exit)
-	})
-	register(hostapi.Name(hostapi.Host.Release), func(context.Context) (hostapi.ReleaseOutput, error) {
-		w.mu.Lock()
-		w.releases++
-		n := w.releases
-		w.mu.Unlock()
-		w.onRelease(n)
-		return hostapi.ReleaseOutput{Output: []string{"a line"}}, nil
-	})
 	return w
 }
 
+// fails is the answer of RunTask for a process that failed.
+func fails(exit spec.Exit) (spec.Exit, error) {
+	return spec.Exit{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil, exit)
+}
+
 func (w *world) start(t *testing.T, s spec.RunSpec, from *workflows.Resumption) error {
-	s.Command, s.Tasks = []string{"x"}, []spec.TaskGroup{{Type: "worker"}}
-	data := must.Get(json.Marshal(s))(t)
-	payload := must.Get(converter.GetDefaultDataConverter().ToPayload(json.RawMessage(data)))(t)
-	w.ExecuteWorkflow(spec.WorkflowType, converter.NewRawValue(payload), from)
-	require.True(t, w.IsWorkflowCompleted())
+	s.Tasks = []spec.TaskGroup{{Type: "worker"}}
+	execute(t, w.TestWorkflowEnvironment, s, from)
 	return w.GetWorkflowError()
 }
 
@@ -135,32 +124,36 @@ var serviceOfA = spec.HostService{Host: "a", Address: "10.0.0.7:4711", Fingerpri
 
 func newAdopting(t *testing.T) *adopting {
 	w := &adopting{world: newWorld(t)}
-	w.RegisterActivityWithOptions(func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
-		w.generations = append(w.generations, in.Generation)
-		return hostapi.ReserveOutput{Host: "a", Instance: "i", Addresses: []string{"127.0.0.1:1"}, Service: &serviceOfA}, nil
-	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.Reserve), DisableAlreadyRegisteredCheck: true})
-	w.RegisterActivityWithOptions(func(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
-		in.Workflow = "" // only activities of groups set it
-		w.ran = append(w.ran, in)
-		if in.Task == "brief-0" {
-			return spec.Exit{Cause: spec.CauseCompleted}, nil
-		}
-		w.token = activity.GetInfo(ctx).TaskToken
-		return spec.Exit{}, activity.ErrResultPending
-	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.RunTask), DisableAlreadyRegisteredCheck: true})
-	w.RegisterActivityWithOptions(func(_ context.Context, in spec.HostRequest[spec.StacksRequest]) (spec.RequestAnswer, error) {
-		w.asked = append(w.asked, in.Group)
-		w.end(t)
-		return spec.RequestAnswer{Tasks: in.Request.Tasks}, nil
-	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.CaptureStacks)})
-	w.RegisterActivityWithOptions(func(_ context.Context, in hostapi.CheckStartInput) (hostapi.None, error) {
-		w.asked = append(w.asked, in.Group)
-		return hostapi.None{}, nil
-	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.CheckStart)})
-	w.RegisterActivityWithOptions(func(_ context.Context, in hostapi.ReleaseInput) (hostapi.ReleaseOutput, error) {
-		w.released = append(w.released, in)
-		return hostapi.ReleaseOutput{}, nil
-	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.Release), DisableAlreadyRegisteredCheck: true})
+	register(w.TestWorkflowEnvironment, activities{
+		"Reserve": func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
+			w.generations = append(w.generations, in.Generation)
+			out := reserved("a", 1)
+			out.Service = &serviceOfA
+			return out, nil
+		},
+		"RunTask": func(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
+			in.Workflow = "" // only activities of groups set it
+			w.ran = append(w.ran, in)
+			if in.Task == "brief-0" {
+				return spec.Exit{Cause: spec.CauseCompleted}, nil
+			}
+			w.token = activity.GetInfo(ctx).TaskToken
+			return spec.Exit{}, activity.ErrResultPending
+		},
+		"CaptureStacks": func(_ context.Context, in spec.HostRequest[spec.StacksRequest]) (spec.RequestAnswer, error) {
+			w.asked = append(w.asked, in.Group)
+			w.end(t)
+			return spec.RequestAnswer{Tasks: in.Request.Tasks}, nil
+		},
+		"CheckStart": func(_ context.Context, in hostapi.CheckStartInput) (hostapi.None, error) {
+			w.asked = append(w.asked, in.Group)
+			return hostapi.None{}, nil
+		},
+		"Release": func(_ context.Context, in hostapi.ReleaseInput) (hostapi.ReleaseOutput, error) {
+			w.released = append(w.released, in)
+			return hostapi.ReleaseOutput{}, nil
+		},
+	})
 	return w
 }
 
@@ -182,7 +175,7 @@ func TestARunThatIsLongGoesOnWithItsTasks(t *testing.T) {
 	require.Len(t, r.Hosts, 1)
 	assert.Equal(t, []string{"worker-0"}, r.Hosts[0].Tasks)
 	assert.Equal(t, &serviceOfA, r.Hosts[0].Service, "readers go on")
-	assert.Equal(t, map[string]string{"worker-0": "127.0.0.1:1"}, r.Addresses)
+	assert.Equal(t, map[string]string{"worker-0": "a:1"}, r.Addresses)
 
 	w = resumed(t)
 	r.Started = w.Now().Add(-10 * time.Minute)
@@ -208,19 +201,16 @@ func TestARunThatIsLongGoesOnWithItsTasks(t *testing.T) {
 // Between two generations the hosts are not given back either.
 func TestAGroupThatIsLongKeepsItsHosts(t *testing.T) {
 	w := newAdopting(t)
-	w.RegisterActivityWithOptions(func(context.Context, hostapi.RunTaskInput) (spec.Exit, error) {
-		exit := spec.Exit{ExitCode: 3, Cause: spec.CauseOrigin}
-		return spec.Exit{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil, exit)
-	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.RunTask), DisableAlreadyRegisteredCheck: true})
+	register(w.TestWorkflowEnvironment, activities{"RunTask": func(context.Context) (spec.Exit, error) {
+		return fails(spec.Exit{ExitCode: 3, Cause: spec.CauseOrigin})
+	}})
 	r := next(t, w.start(t, groupSpec, nil))
 	assert.Empty(t, w.released)
 	assert.Equal(t, 1, r.Machine.Generation)
 	assert.Empty(t, r.Machine.Running)
 
 	again := resumed(t)
-	again.RegisterActivityWithOptions(func(context.Context, hostapi.RunTaskInput) (spec.Exit, error) {
-		return spec.Exit{Cause: spec.CauseCompleted}, nil
-	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.RunTask), DisableAlreadyRegisteredCheck: true})
+	register(again.TestWorkflowEnvironment, activities{"RunTask": succeed["RunTask"]})
 	require.NoError(t, again.start(t, groupSpec, r))
 	assert.Equal(t, []int{1}, again.generations)
 	assert.Equal(t, []hostapi.ReleaseInput{{Run: r.Run}}, again.released)
@@ -235,17 +225,19 @@ func TestARunDoesNotGoOnInTheMiddleOfARequest(t *testing.T) {
 			w.SetContinueAsNewSuggested(false)
 			w.SetCurrentHistoryLength(4000)
 			var answer spec.RequestAnswer
-			w.RegisterActivityWithOptions(func(_ context.Context, in spec.HostRequest[spec.SignalRequest]) (spec.RequestAnswer, error) {
-				if ends {
-					w.UpdateWorkflowNoRejection(spec.UpdateTerminateAll.Name, "end", t, spec.TerminateAllRequest{})
-				}
-				time.Sleep(50 * time.Millisecond) // until the update is served
-				return spec.RequestAnswer{Tasks: in.Request.Tasks}, nil
-			}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.SignalTasks)})
-			w.RegisterActivityWithOptions(func(_ context.Context, in spec.HostRequest[spec.TaskRequest]) (spec.RequestAnswer, error) {
-				w.end(t)
-				return spec.RequestAnswer{Tasks: in.Request.Tasks}, nil
-			}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.TerminateTasks)})
+			register(w.TestWorkflowEnvironment, activities{
+				"SignalTasks": func(_ context.Context, in spec.HostRequest[spec.SignalRequest]) (spec.RequestAnswer, error) {
+					if ends {
+						w.UpdateWorkflowNoRejection(spec.UpdateTerminateAll.Name, "end", t, spec.TerminateAllRequest{})
+					}
+					time.Sleep(50 * time.Millisecond) // until the update is served
+					return spec.RequestAnswer{Tasks: in.Request.Tasks}, nil
+				},
+				"TerminateTasks": func(_ context.Context, in spec.HostRequest[spec.TaskRequest]) (spec.RequestAnswer, error) {
+					w.end(t)
+					return spec.RequestAnswer{Tasks: in.Request.Tasks}, nil
+				},
+			})
 			w.RegisterDelayedCallback(func() {
 				w.SetContinueAsNewSuggested(true)
 				w.UpdateWorkflow(spec.UpdateSignalTask.Name, "signal", &testsuite.TestUpdateCallback{
@@ -286,25 +278,26 @@ func TestNothingIsPlacedBeforeTheLastGenerationIsSettled(t *testing.T) {
 			run := func(long bool, from *workflows.Resumption) error {
 				w := newWorld(t)
 				w.SetContinueAsNewSuggested(long)
-				w.RegisterActivityWithOptions(func(_ context.Context, in hostapi.TasksInput) (spec.RequestAnswer, error) {
-					assert.Equal(t, []string{"worker-0"}, in.Tasks)
-					note("settle", in.Generation)
-					return spec.RequestAnswer{}, nil
-				}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.SettleTasks)})
-				w.OnActivity(hostapi.Name(hostapi.Host.Reserve), mock.Anything, mock.Anything).Return(func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
-					note("reserve", in.Generation)
-					return hostapi.ReserveOutput{Host: "a", Instance: "i", Addresses: []string{"127.0.0.1:1"}}, nil
-				})
-				w.OnActivity(hostapi.Name(hostapi.Host.RunTask), mock.Anything, mock.Anything).Return(func(_ context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
-					note("run", in.Generation)
-					switch {
-					case in.Generation > 0:
-						return spec.Exit{Cause: spec.CauseCompleted}, nil
-					case c.accounts:
-						return spec.Exit{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil,
-							spec.Exit{ExitCode: 3, Cause: spec.CauseOrigin})
-					}
-					return spec.Exit{}, temporal.NewNonRetryableApplicationError("nobody knows", "x", nil)
+				register(w.TestWorkflowEnvironment, activities{
+					"SettleTasks": func(_ context.Context, in hostapi.TasksInput) (spec.RequestAnswer, error) {
+						assert.Equal(t, []string{"worker-0"}, in.Tasks)
+						note("settle", in.Generation)
+						return spec.RequestAnswer{}, nil
+					},
+					"Reserve": func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
+						note("reserve", in.Generation)
+						return reserved("a", 1), nil
+					},
+					"RunTask": func(_ context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
+						note("run", in.Generation)
+						switch {
+						case in.Generation > 0:
+							return spec.Exit{Cause: spec.CauseCompleted}, nil
+						case c.accounts:
+							return fails(spec.Exit{ExitCode: 3, Cause: spec.CauseOrigin})
+						}
+						return spec.Exit{}, temporal.NewNonRetryableApplicationError("nobody knows", "x", nil)
+					},
 				})
 				w.onRelease = func(int) { order = append(order, "release") }
 				return w.start(t, groupSpec, from)
@@ -335,24 +328,6 @@ func TestInGroups(t *testing.T) {
 	} {
 		t.Run(name, test)
 	}
-}
-
-// clusterRun returns the workflow of runs for a test. Below TestInGroups it is a workflow whose
-// tasks are carried by groups.
-func clusterRun(t *testing.T) func(workflow.Context, converter.RawValue, converter.RawValue) (*spec.RunResult, error) {
-	if strings.HasPrefix(t.Name(), "TestInGroups/") {
-		return workflows.ClusterRunInGroups
-	}
-	return workflows.ClusterRun
-}
-
-// hearEnds delivers the signals of groups to the runs of a test.
-func hearEnds(env *testsuite.TestWorkflowEnvironment) {
-	env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, spec.SignalEnded, mock.Anything).
-		Return(func(_, _, _, name string, ends any) error {
-			env.SignalWorkflow(name, ends)
-			return nil
-		}).Maybe()
 }
 
 // Histories of released versions must replay: a run may live for months and meet several

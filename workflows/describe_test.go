@@ -34,7 +34,7 @@ func TestDetailsFenceWhatUsersSay(t *testing.T) {
 		w := newWorld(t)
 		w.hosts = []string{"__a|b__"}
 		w.SetContinueAsNewSuggested(false)
-		w.OnActivity(hostapi.Name(hostapi.Host.RunTask), mock.Anything, mock.Anything).Return(
+		w.OnActivity("RunTask", mock.Anything, mock.Anything).Return(
 			func(context.Context, hostapi.RunTaskInput) (spec.Exit, error) {
 				exit := spec.Exit{ExitCode: 3, Cause: spec.CauseOrigin, PID: 4711, Restart: 2, LogDir: "/logs/a|b_/2", Message: traceback, Reported: true}
 				return spec.Exit{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrSubprocess, nil, exit)

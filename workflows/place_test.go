@@ -2,9 +2,7 @@ package workflows_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -32,22 +30,14 @@ import (
 // A host that refuses the spec does so for good: the run used to wait for the others
 // all the same.
 func TestARefusalWaitsForNoOtherHost(t *testing.T) {
-	var suite testsuite.WorkflowTestSuite
-	env := suite.NewTestWorkflowEnvironment()
-	env.SetTestTimeout(time.Minute)
-	env.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.PrivateQueue("test")})
-	env.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
-	env.RegisterActivityWithOptions(func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
-		if in.Tasks[0] == "worker-1" {
+	env := newEnv(t, activities{"Reserve": func(ctx context.Context) (hostapi.ReserveOutput, error) {
+		if hostOf(ctx) == "b" {
 			return hostapi.ReserveOutput{}, temporal.NewNonRetryableApplicationError("one port for two tasks", spec.ErrInvalidRunSpec, nil)
 		}
 		return hostapi.ReserveOutput{}, temporal.NewApplicationError("no slots", spec.ErrPlacement)
-	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.Reserve)})
+	}})
 	begun := env.Now()
-	execute(t, env, spec.RunSpec{
-		Command: []string{"x"}, PlacementTimeout: spec.DurationOf(time.Hour),
-		Tasks: []spec.TaskGroup{{Type: "worker", Addresses: []string{"a:1", "b:1"}}},
-	})
+	execute(t, env, spec.RunSpec{PlacementTimeout: spec.DurationOf(time.Hour), Tasks: workers("a:1", "b:1")}, nil)
 	var app *temporal.ApplicationError
 	require.ErrorAs(t, env.GetWorkflowError(), &app)
 	assert.Equal(t, spec.ErrInvalidRunSpec, app.Type())
@@ -57,46 +47,23 @@ func TestARefusalWaitsForNoOtherHost(t *testing.T) {
 
 // A host that took its tasks and then does not answer is there: nobody has to start it.
 func TestAHostThatDoesNotTakeTheCluster(t *testing.T) {
-	var suite testsuite.WorkflowTestSuite
-	env := suite.NewTestWorkflowEnvironment()
-	env.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.PrivateQueue("test")})
-	env.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
-	register := func(name string, f any) { env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name}) }
-	register(hostapi.Name(hostapi.Host.Reserve), func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
-		host := map[string]string{"worker-0": "a", "worker-1": "b"}[in.Tasks[0]]
-		return hostapi.ReserveOutput{Host: host, Instance: "i", Addresses: []string{host + ":1"}}, nil
-	})
-	register(hostapi.Name(hostapi.Host.Prepare), func(context.Context, hostapi.PrepareInput) (hostapi.PrepareOutput, error) {
+	env := newEnv(t, activities{"Prepare": func(context.Context) (hostapi.PrepareOutput, error) {
 		return hostapi.PrepareOutput{}, temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
-	})
-	register(hostapi.Name(hostapi.Host.Release), func(context.Context) (hostapi.ReleaseOutput, error) { return hostapi.ReleaseOutput{}, nil })
-	execute(t, env, spec.RunSpec{Command: []string{"x"}, Tasks: []spec.TaskGroup{{Type: "worker", Addresses: []string{"a:1", "b:1"}}}})
+	}})
+	execute(t, env, spec.RunSpec{Tasks: workers("a:1", "b:1")}, nil)
 	require.ErrorContains(t, env.GetWorkflowError(), "worker-0 could not be placed on host a: its host worker did not answer in time")
 }
 
 // A run with hosts of its own has them for good.
 func TestAnElasticRunWantsAFleet(t *testing.T) {
-	var suite testsuite.WorkflowTestSuite
-	env := suite.NewTestWorkflowEnvironment()
-	env.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.PrivateQueue("test")})
-	env.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
+	env := newEnv(t, nil)
 	execute(t, env, spec.RunSpec{
-		Command: []string{"x"}, Hosts: spec.Hosts{Count: "1:2"}, RestartScope: spec.RestartScopeGroup,
-		Tasks: []spec.TaskGroup{{Type: "worker", Count: new(2)}},
-	})
+		Hosts: spec.Hosts{Count: "1:2"}, RestartScope: spec.RestartScopeGroup, Tasks: []spec.TaskGroup{{Type: "worker", Count: new(2)}},
+	}, nil)
 	var app *temporal.ApplicationError
 	require.ErrorAs(t, env.GetWorkflowError(), &app)
 	assert.Equal(t, spec.ErrInvalidRunSpec, app.Type())
 	assert.Contains(t, app.Message(), "hosts.count is 1:2, but an elastic run needs a queue of hosts")
-}
-
-// execute runs a spec to its end.
-func execute(t *testing.T, env *testsuite.TestWorkflowEnvironment, s spec.RunSpec) {
-	t.Helper()
-	data := must.Get(json.Marshal(s))(t)
-	payload := must.Get(converter.GetDefaultDataConverter().ToPayload(json.RawMessage(data)))(t)
-	env.ExecuteWorkflow(spec.WorkflowType, converter.NewRawValue(payload), (*workflows.Resumption)(nil))
-	require.True(t, env.IsWorkflowCompleted())
 }
 
 // recordedSize replays a history that recorded a given size of the spec.
@@ -125,18 +92,11 @@ func (r *recordedSize) SideEffect(ctx workflow.Context, _ func(workflow.Context)
 // may write the same spec in more bytes.
 func TestTheSizeOfASpecIsRecorded(t *testing.T) {
 	place := func(size int) string {
-		var suite testsuite.WorkflowTestSuite
-		env := suite.NewTestWorkflowEnvironment()
-		env.SetTestTimeout(time.Minute)
-		env.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.PrivateQueue("test")})
-		env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&recordedSize{size: size}}})
-		env.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
-		env.RegisterActivityWithOptions(func(context.Context, hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
+		env := newEnv(t, activities{"Reserve": func(context.Context) (hostapi.ReserveOutput, error) {
 			return hostapi.ReserveOutput{}, temporal.NewNonRetryableApplicationError("asked", spec.ErrInvalidRunSpec, nil)
-		}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.Reserve)})
-		execute(t, env, spec.RunSpec{
-			Command: []string{"x"}, Tasks: []spec.TaskGroup{{Type: "worker", Addresses: []string{"a:1", "b:1"}}},
-		})
+		}})
+		env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&recordedSize{size: size}}})
+		execute(t, env, spec.RunSpec{Tasks: workers("a:1", "b:1")}, nil)
 		if err := env.GetWorkflowError(); err != nil {
 			return err.Error()
 		}
@@ -170,35 +130,25 @@ func TestASilentHostIsGivenUpWithAPromise(t *testing.T) {
 		{"the hosts do not reach each other", false, time.Hour, false, 0, 1, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var suite testsuite.WorkflowTestSuite
-			env := suite.NewTestWorkflowEnvironment()
-			env.SetTestTimeout(time.Minute)
-			env.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.PrivateQueue("test")})
-			env.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
-			register := func(name string, f any) { env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name}) }
-			register(hostapi.Name(hostapi.Host.Reserve), func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
-				host := map[string]string{"worker-0": "a", "worker-1": "b"}[in.Tasks[0]]
-				return hostapi.ReserveOutput{Host: host, Instance: "i", Addresses: []string{host + ":1"}, Witness: &spec.HostService{Host: host}}, nil
-			})
-			register(hostapi.Name(hostapi.Host.Prepare), func(_ context.Context, in hostapi.PrepareInput) (hostapi.PrepareOutput, error) {
-				assert.Len(t, in.Witnesses, 2)
-				return hostapi.PrepareOutput{Reaches: c.reaches}, nil
-			})
-			register(hostapi.Name(hostapi.Host.RunTask), func(context.Context, hostapi.RunTaskInput) (spec.Exit, error) { panic("mocked") })
 			denied := 0
-			register(hostapi.Name(hostapi.Host.Deny), func(ctx context.Context, in hostapi.DenyInput) (hostapi.DenyOutput, error) {
-				assert.Equal(t, []string{"worker-1"}, in.Tasks)
-				assert.Contains(t, activity.GetInfo(ctx).TaskQueue, "/host/a/i")
-				denied++
-				if c.refuses {
-					return hostapi.DenyOutput{}, errors.New("it is away")
-				}
-				return hostapi.DenyOutput{Quiet: c.quiet}, nil
+			env := newEnv(t, activities{
+				"Prepare": func(_ context.Context, in hostapi.PrepareInput) (hostapi.PrepareOutput, error) {
+					assert.Len(t, in.Witnesses, 2)
+					return hostapi.PrepareOutput{Reaches: c.reaches}, nil
+				},
+				"Deny": func(ctx context.Context, in hostapi.DenyInput) (hostapi.DenyOutput, error) {
+					assert.Equal(t, []string{"worker-1"}, in.Tasks)
+					assert.Contains(t, activity.GetInfo(ctx).TaskQueue, "/host/a/i")
+					denied++
+					if c.refuses {
+						return hostapi.DenyOutput{}, errors.New("it is away")
+					}
+					return hostapi.DenyOutput{Quiet: c.quiet}, nil
+				},
 			})
-			register(hostapi.Name(hostapi.Host.Release), func(context.Context) (hostapi.ReleaseOutput, error) { return hostapi.ReleaseOutput{}, nil })
 			var mu sync.Mutex
 			var offers []hostapi.RunTaskInput
-			env.OnActivity(hostapi.Name(hostapi.Host.RunTask), mock.Anything, mock.Anything).After(open).Return(
+			env.OnActivity("RunTask", mock.Anything, mock.Anything).After(open).Return(
 				func(_ context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
 					assert.Equal(t, c.reaches, in.Bounds != nil)
 					mu.Lock()
@@ -211,10 +161,7 @@ func TestASilentHostIsGivenUpWithAPromise(t *testing.T) {
 					}
 					return spec.Exit{Cause: spec.CauseCompleted}, nil
 				})
-			env.ExecuteWorkflow(spec.WorkflowType, map[string]any{
-				"command": []string{"x"}, "tasks": []map[string]any{{"type": "worker", "addresses": []string{"a", "b"}}},
-			}, nil)
-			require.True(t, env.IsWorkflowCompleted())
+			execute(t, env, spec.RunSpec{Tasks: workers("a", "b")}, nil)
 			err := env.GetWorkflowError()
 			if c.ok {
 				require.NoError(t, err)
@@ -239,13 +186,38 @@ func TestASilentHostIsGivenUpWithAPromise(t *testing.T) {
 // A lost host is replaced by the run's spare at its place, so that the other keeps its rank. The
 // fleet learns how the run has ended on its hosts.
 func TestASpareReplacesALostHost(t *testing.T) {
-	var suite testsuite.WorkflowTestSuite
-	env := suite.NewTestWorkflowEnvironment()
-	env.SetTestTimeout(time.Minute)
-	env.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.TaskQueue})
-	env.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
 	var mu sync.Mutex
 	machine := fleet.New()
+	placed := make([]map[string]string, 2) // hosts by task, of each generation
+	var env *testsuite.TestWorkflowEnvironment
+	env = newEnv(t, activities{
+		"Reserve": func(ctx context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if placed[in.Generation] == nil {
+				placed[in.Generation] = map[string]string{}
+			}
+			for _, task := range in.Tasks {
+				placed[in.Generation][task] = hostOf(ctx)
+			}
+			return reserved(hostOf(ctx), len(in.Tasks)), nil
+		},
+		"RunTask": func(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
+			if in.Generation > 0 {
+				return spec.Exit{Cause: spec.CauseCompleted}, nil
+			}
+			if hostOf(ctx) == "b" {
+				<-ctx.Done()
+				return spec.Exit{}, temporal.NewCanceledError(spec.Exit{Cause: spec.CauseCollateral, Signal: "SIGTERM"})
+			}
+			mu.Lock()
+			machine.Step(fleet.Silent{Name: hostOf(ctx), Instance: "i", Now: env.Now()})
+			mu.Unlock()
+			exit := spec.Exit{Cause: spec.CauseHostLost, ExitCode: -1}
+			return spec.Exit{}, temporal.NewNonRetryableApplicationError("ended", spec.ErrUnexpectedExit, nil, exit)
+		},
+	})
+	env.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.TaskQueue})
 	for _, name := range []string{"a", "b", "c"} {
 		machine.Step(fleet.Joined{Host: fleet.Host{Name: name, Instance: "i", Slots: 1}, Now: env.Now()})
 	}
@@ -273,49 +245,10 @@ func TestASpareReplacesALostHost(t *testing.T) {
 			}
 			return nil
 		})
-	hostOf := func(ctx context.Context) string {
-		_, rest, _ := strings.Cut(activity.GetInfo(ctx).TaskQueue, "/host/")
-		host, _, _ := strings.Cut(rest, "/")
-		return host
-	}
-	placed := make([]map[string]string, 2) // hosts by task, of each generation
-	register := func(name string, f any) { env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name}) }
-	register(hostapi.Name(hostapi.Host.Reserve), func(ctx context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if placed[in.Generation] == nil {
-			placed[in.Generation] = map[string]string{}
-		}
-		for _, task := range in.Tasks {
-			placed[in.Generation][task] = hostOf(ctx)
-		}
-		return hostapi.ReserveOutput{Host: hostOf(ctx), Instance: "i", Addresses: []string{hostOf(ctx) + ":1"}}, nil
-	})
-	register(hostapi.Name(hostapi.Host.Prepare), func(context.Context, hostapi.PrepareInput) (hostapi.PrepareOutput, error) {
-		return hostapi.PrepareOutput{}, nil
-	})
-	register(hostapi.Name(hostapi.Host.Unreserve), func(context.Context, spec.Group) (hostapi.None, error) { return hostapi.None{}, nil })
-	register(hostapi.Name(hostapi.Host.Release), func(context.Context, hostapi.ReleaseInput) (hostapi.ReleaseOutput, error) {
-		return hostapi.ReleaseOutput{}, nil
-	})
-	register(hostapi.Name(hostapi.Host.RunTask), func(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
-		if in.Generation > 0 {
-			return spec.Exit{Cause: spec.CauseCompleted}, nil
-		}
-		if hostOf(ctx) == "b" {
-			<-ctx.Done()
-			return spec.Exit{}, temporal.NewCanceledError(spec.Exit{Cause: spec.CauseCollateral, Signal: "SIGTERM"})
-		}
-		mu.Lock()
-		machine.Step(fleet.Silent{Name: hostOf(ctx), Instance: "i", Now: env.Now()})
-		mu.Unlock()
-		exit := spec.Exit{Cause: spec.CauseHostLost, ExitCode: -1}
-		return spec.Exit{}, temporal.NewNonRetryableApplicationError("ended", spec.ErrUnexpectedExit, nil, exit)
-	})
 	execute(t, env, spec.RunSpec{
-		Command: []string{"x"}, RestartScope: spec.RestartScopeGroup, Hosts: spec.Hosts{Count: "2", Spares: new(1)},
+		RestartScope: spec.RestartScopeGroup, Hosts: spec.Hosts{Count: "2", Spares: new(1)},
 		Tasks: []spec.TaskGroup{{Type: "worker", Count: new(2)}},
-	})
+	}, nil)
 	require.NoError(t, env.GetWorkflowError())
 	assert.Equal(t, []map[string]string{{"worker-0": "a", "worker-1": "b"}, {"worker-0": "c", "worker-1": "b"}}, placed)
 	for host, want := range map[string]string{"a": "host-lost", "b": fleet.EndCompleted, "c": fleet.EndCompleted} {
@@ -331,7 +264,7 @@ func TestAPreemptedRunReturnsToTheQueue(t *testing.T) {
 	for _, long := range []bool{false, true} {
 		var mu sync.Mutex
 		var asked []fleet.Asked
-		var reserved []hostapi.ReserveInput
+		var inputs []hostapi.ReserveInput
 		var order []string
 		note := func(what string) { order = append(order, what) }
 		var told []spec.Stopping
@@ -340,35 +273,31 @@ func TestAPreemptedRunReturnsToTheQueue(t *testing.T) {
 			w := newWorld(t)
 			w.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.TaskQueue})
 			w.SetContinueAsNewSuggested(long)
-			register := func(name string, f any) {
-				w.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
-			}
-			register(hostapi.Name(hostapi.Host.TellStopping), func(_ context.Context, in hostapi.TellStoppingInput) (hostapi.None, error) {
-				mu.Lock()
-				defer mu.Unlock()
-				told = append(told, in.Stopping)
-				return hostapi.None{}, nil
-			})
-			register(hostapi.Name(hostapi.Host.SettleTasks), func(context.Context, hostapi.TasksInput) (spec.RequestAnswer, error) {
-				return spec.RequestAnswer{}, nil
-			})
-			register(hostapi.Name(hostapi.Host.Unreserve), func(context.Context, spec.Group) (hostapi.None, error) {
-				mu.Lock()
-				defer mu.Unlock()
-				note("unreserve")
-				return hostapi.None{}, nil
-			})
-			w.OnActivity(hostapi.Name(hostapi.Host.Reserve), mock.Anything, mock.Anything).Return(func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
-				mu.Lock()
-				defer mu.Unlock()
-				reserved = append(reserved, in)
-				return hostapi.ReserveOutput{Host: "a", Instance: "i", Addresses: []string{"127.0.0.1:1"}}, nil
-			})
-			w.OnActivity(hostapi.Name(hostapi.Host.RunTask), mock.Anything, mock.Anything).Return(func(_ context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
-				if in.Generation == 0 {
-					<-over
-				}
-				return spec.Exit{Restart: in.Generation, Cause: spec.CauseCompleted}, nil
+			register(w.TestWorkflowEnvironment, activities{
+				"TellStopping": func(_ context.Context, in hostapi.TellStoppingInput) (hostapi.None, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					told = append(told, in.Stopping)
+					return hostapi.None{}, nil
+				},
+				"Unreserve": func(context.Context) (hostapi.None, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					note("unreserve")
+					return hostapi.None{}, nil
+				},
+				"Reserve": func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					inputs = append(inputs, in)
+					return reserved("a", 1), nil
+				},
+				"RunTask": func(_ context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
+					if in.Generation == 0 {
+						<-over
+					}
+					return spec.Exit{Restart: in.Generation, Cause: spec.CauseCompleted}, nil
+				},
 			})
 			w.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, spec.SignalFleet, mock.Anything).Return(func(_, _, _, _ string, arg any) error {
 				mu.Lock()
@@ -416,10 +345,10 @@ func TestAPreemptedRunReturnsToTheQueue(t *testing.T) {
 		assert.Equal(t, []string{"a"}, asked[1].Demand.Prefer)
 		require.Len(t, told, 1)
 		assert.Equal(t, spec.NoticeFromQueue, told[0].Notice.From)
-		require.Len(t, reserved, 2)
-		assert.Greater(t, reserved[1].Stopping.Seq, told[0].Seq)
-		assert.Nil(t, reserved[1].Stopping.Notice)
-		assert.Zero(t, reserved[1].Elapsed, "max_run_time counts from the next start")
+		require.Len(t, inputs, 2)
+		assert.Greater(t, inputs[1].Stopping.Seq, told[0].Seq)
+		assert.Nil(t, inputs[1].Stopping.Notice)
+		assert.Zero(t, inputs[1].Elapsed, "max_run_time counts from the next start")
 		var r spec.RunResult
 		require.NoError(t, w.GetWorkflowResult(&r))
 		assert.Equal(t, 1, r.Preemptions)

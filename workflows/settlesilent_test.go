@@ -9,15 +9,12 @@ import (
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/workflows"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
@@ -91,39 +88,23 @@ func TestTheNextGenerationWaitsForTheLastLeaseOnly(t *testing.T) {
 		{"another task fails", 20 * time.Second, passed + 100*time.Millisecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var suite testsuite.WorkflowTestSuite
-			env := suite.NewTestWorkflowEnvironment()
-			env.SetTestTimeout(time.Minute)
-			env.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.PrivateQueue("test")})
-			env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&silentHost{fails: c.fails, offers: map[string]int{}}}})
-			env.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
-			register := func(name string, f any) { env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name}) }
-			register(hostapi.Name(hostapi.Host.Reserve), func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) { panic("mocked") })
-			register(hostapi.Name(hostapi.Host.Prepare), func(context.Context, hostapi.PrepareInput) (hostapi.PrepareOutput, error) {
-				return hostapi.PrepareOutput{Reaches: true}, nil
-			})
-			register(hostapi.Name(hostapi.Host.Deny), func(context.Context, hostapi.DenyInput) (hostapi.DenyOutput, error) {
-				return hostapi.DenyOutput{Quiet: time.Hour}, nil
-			})
-			register(hostapi.Name(hostapi.Host.SettleTasks), func(context.Context, hostapi.TasksInput) (spec.RequestAnswer, error) { panic("mocked") })
-			register(hostapi.Name(hostapi.Host.Release), func(context.Context) (hostapi.ReleaseOutput, error) { return hostapi.ReleaseOutput{}, nil })
-			register(hostapi.Name(hostapi.Host.RunTask), func(context.Context, hostapi.RunTaskInput) (spec.Exit, error) {
-				return spec.Exit{Restart: 1, Cause: spec.CauseCompleted}, nil
-			})
 			var began [2]time.Time
-			env.OnActivity(hostapi.Name(hostapi.Host.Reserve), mock.Anything, mock.Anything).Return(func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
-				out := hostapi.ReserveOutput{Host: "b", Instance: "i", Addresses: []string{"b:1", "b:2"}[:len(in.Tasks)]}
-				if in.Tasks[0] == "worker-0" {
-					out.Host, out.Addresses, began[in.Generation] = "a", []string{"a:1"}, env.Now()
-				}
-				out.Witness = &spec.HostService{Host: out.Host}
-				return out, nil
+			var env *testsuite.TestWorkflowEnvironment
+			env = newEnv(t, activities{
+				"Reserve": func(ctx context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
+					if hostOf(ctx) == "a" {
+						began[in.Generation] = env.Now()
+					}
+					return reserved(hostOf(ctx), len(in.Tasks)), nil
+				},
+				"Prepare": func(context.Context) (hostapi.PrepareOutput, error) { return hostapi.PrepareOutput{Reaches: true}, nil },
+				"RunTask": func(context.Context) (spec.Exit, error) {
+					return spec.Exit{Restart: 1, Cause: spec.CauseCompleted}, nil
+				},
 			})
-			env.OnActivity(hostapi.Name(hostapi.Host.SettleTasks), mock.Anything, mock.Anything).After(time.Hour).Return(spec.RequestAnswer{}, nil)
-			execute(t, env, spec.RunSpec{
-				Command: []string{"x"}, RestartScope: spec.RestartScopeGroup,
-				Tasks: []spec.TaskGroup{{Type: "worker", Addresses: []string{"a:1", "b:1", "b:2"}}},
-			})
+			env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&silentHost{fails: c.fails, offers: map[string]int{}}}})
+			env.OnActivity("SettleTasks", mock.Anything, mock.Anything).After(time.Hour).Return(spec.RequestAnswer{}, nil)
+			execute(t, env, spec.RunSpec{RestartScope: spec.RestartScopeGroup, Tasks: workers("a:1", "b:1", "b:2")}, nil)
 			require.NoError(t, env.GetWorkflowError())
 			assert.WithinDuration(t, began[0].Add(c.begin), began[1], time.Second)
 			var r spec.RunResult

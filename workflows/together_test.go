@@ -2,7 +2,6 @@ package workflows_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -13,14 +12,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/tests/must"
-	"github.com/clusterrun/clusterrun/workflows"
 	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
@@ -46,56 +43,33 @@ type togetherWorld struct {
 }
 
 func newTogetherWorld(t *testing.T) *togetherWorld {
-	var suite testsuite.WorkflowTestSuite
-	w := &togetherWorld{
-		TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), t: t,
-		told: map[string][]spec.Stopping{}, tokens: map[string][]byte{}, groups: map[string]string{},
-	}
-	w.SetTestTimeout(time.Minute)
-	w.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.PrivateQueue("test")})
-	w.RegisterWorkflowWithOptions(clusterRun(t), workflow.RegisterOptions{Name: spec.WorkflowType})
-	w.RegisterWorkflowWithOptions(workflows.TaskGroup, workflow.RegisterOptions{Name: spec.GroupWorkflowType})
-	hearEnds(w.TestWorkflowEnvironment)
-	register := func(name string, f any) {
-		w.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
-	}
-	register(hostapi.Name(hostapi.Host.Reserve), func(ctx context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
-		host := "a"
-		if strings.HasSuffix(activity.GetInfo(ctx).TaskQueue, "/host/b") {
-			host = "b"
-		}
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if in.Generation > 0 && w.busy > 0 {
-			w.busy--
-			return hostapi.ReserveOutput{}, errors.New("no room yet")
-		}
-		w.reserved = append(w.reserved, in.Stopping)
-		return hostapi.ReserveOutput{Host: host, Instance: "i", Addresses: []string{"127.0.0.1:1", "127.0.0.1:2"}}, nil
-	})
-	register(hostapi.Name(hostapi.Host.Prepare), func(context.Context, hostapi.PrepareInput) (hostapi.PrepareOutput, error) {
-		return hostapi.PrepareOutput{}, nil
-	})
-	register(hostapi.Name(hostapi.Host.RunTask), w.runTask)
-	register(hostapi.Name(hostapi.Host.TellStopping), w.tell)
-	register(hostapi.Name(hostapi.Host.SettleTasks), func(context.Context, hostapi.TasksInput) (spec.RequestAnswer, error) {
-		return spec.RequestAnswer{}, nil
-	})
-	register(hostapi.Name(hostapi.Host.CaptureStacks), func(context.Context, spec.HostRequest[spec.StacksRequest]) (spec.RequestAnswer, error) {
-		return spec.RequestAnswer{}, nil // there are none
-	})
-	register(hostapi.Name(hostapi.Host.Release), func(context.Context) (hostapi.ReleaseOutput, error) {
-		return hostapi.ReleaseOutput{}, nil
+	w := &togetherWorld{t: t, told: map[string][]spec.Stopping{}, tokens: map[string][]byte{}, groups: map[string]string{}}
+	w.TestWorkflowEnvironment = newEnv(t, activities{
+		"Reserve": func(ctx context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if in.Generation > 0 && w.busy > 0 {
+				w.busy--
+				return hostapi.ReserveOutput{}, errors.New("no room yet")
+			}
+			w.reserved = append(w.reserved, in.Stopping)
+			return reserved(hostOf(ctx), len(in.Tasks)), nil
+		},
+		"RunTask": func(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.tokens[in.Task] = activity.GetInfo(ctx).TaskToken
+			w.groups[in.Task] = activity.GetInfo(ctx).WorkflowExecution.ID
+			return spec.Exit{}, activity.ErrResultPending
+		},
+		"TellStopping": func(ctx context.Context, in hostapi.TellStoppingInput) (hostapi.None, error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.told[hostOf(ctx)] = append(w.told[hostOf(ctx)], in.Stopping)
+			return hostapi.None{}, nil
+		},
 	})
 	return w
-}
-
-func (w *togetherWorld) runTask(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.tokens[in.Task] = activity.GetInfo(ctx).TaskToken
-	w.groups[in.Task] = activity.GetInfo(ctx).WorkflowExecution.ID
-	return spec.Exit{}, activity.ErrResultPending
 }
 
 // end ends tasks with an exit code, by themselves.
@@ -114,23 +88,10 @@ func (w *togetherWorld) end(code int, tasks ...string) {
 	}
 }
 
-func (w *togetherWorld) tell(ctx context.Context, in hostapi.TellStoppingInput) (hostapi.None, error) {
-	_, queue, _ := strings.Cut(activity.GetInfo(ctx).TaskQueue, "/host/")
-	host, _, _ := strings.Cut(queue, "/")
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.told[host] = append(w.told[host], in.Stopping)
-	return hostapi.None{}, nil
-}
-
 // run runs three tasks, one of them on host b.
 func (w *togetherWorld) run(s spec.RunSpec) (*spec.RunResult, error) {
-	s.Command = []string{"x"}
 	s.Tasks = []spec.TaskGroup{{Type: "worker", Count: new(2)}, {Type: "ps", Addresses: []string{"b:2222"}}}
-	data := must.Get(json.Marshal(s))(w.t)
-	payload := must.Get(converter.GetDefaultDataConverter().ToPayload(json.RawMessage(data)))(w.t)
-	w.ExecuteWorkflow(spec.WorkflowType, converter.NewRawValue(payload), nil)
-	require.True(w.t, w.IsWorkflowCompleted())
+	execute(w.t, w.TestWorkflowEnvironment, s, nil)
 	err := w.GetWorkflowError()
 	var (
 		app       *temporal.ApplicationError
@@ -317,54 +278,43 @@ func TestManyHostsShareWhatTheyReceive(t *testing.T) {
 		{80, 100, 2},
 	} {
 		t.Run(fmt.Sprint(c.hosts, " hosts, ", c.environment, " bytes"), func(t *testing.T) {
-			var suite testsuite.WorkflowTestSuite
-			env := suite.NewTestWorkflowEnvironment()
-			env.SetTestTimeout(time.Minute)
-			env.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.PrivateQueue("test")})
-			env.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
 			values := map[string]converter.EncodedValues{}
-			env.RegisterWorkflowWithOptions(workflows.Shared, workflow.RegisterOptions{Name: spec.SharedWorkflowType})
-			env.SetOnChildWorkflowStartedListener(func(info *workflow.Info, _ workflow.Context, args converter.EncodedValues) {
-				values[info.WorkflowExecution.ID] = args
-			})
 			read := func(at *hostapi.Shared, value any) {
 				if at != nil {
 					require.NotEmpty(t, at.RunID)
 					require.NoError(t, values[at.WorkflowID].Get(value))
 				}
 			}
-			env.RegisterActivityWithOptions(func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
-				assert.Equal(t, c.shared == 0, in.SharedSpec == nil)
-				assert.Equal(t, c.shared == 0, in.Spec != nil)
-				var shared hostapi.ReserveInput
-				if read(in.SharedSpec, &shared); shared.Spec != nil {
-					in.Spec = shared.Spec
-				}
-				assert.Len(t, in.Spec.TaskList(), c.hosts)
-				host := strings.TrimPrefix(in.Tasks[0], "worker-")
-				return hostapi.ReserveOutput{Host: host, Instance: "1", Addresses: []string{host + ":1"}}, nil
-			}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.Reserve)})
-			env.RegisterActivityWithOptions(func(_ context.Context, in hostapi.PrepareInput) (hostapi.PrepareOutput, error) {
-				assert.Equal(t, c.shared == 0, in.SharedCluster == nil)
-				read(in.SharedCluster, &in.Cluster)
-				assert.Len(t, in.Cluster.Members, c.hosts)
-				return hostapi.PrepareOutput{}, nil
-			}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.Prepare)})
-			env.RegisterActivityWithOptions(func(context.Context, hostapi.RunTaskInput) (spec.Exit, error) {
-				return spec.Exit{Cause: spec.CauseCompleted}, nil
-			}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.RunTask)})
-			env.RegisterActivityWithOptions(func(context.Context, hostapi.ReleaseInput) (hostapi.ReleaseOutput, error) {
-				return hostapi.ReleaseOutput{}, nil
-			}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.Release)})
-			group := spec.TaskGroup{Type: "worker"}
+			env := newEnv(t, activities{
+				"Reserve": func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
+					assert.Equal(t, c.shared == 0, in.SharedSpec == nil)
+					assert.Equal(t, c.shared == 0, in.Spec != nil)
+					var shared hostapi.ReserveInput
+					if read(in.SharedSpec, &shared); shared.Spec != nil {
+						in.Spec = shared.Spec
+					}
+					assert.Len(t, in.Spec.TaskList(), c.hosts)
+					return reserved(strings.TrimPrefix(in.Tasks[0], "worker-"), 1), nil
+				},
+				"Prepare": func(_ context.Context, in hostapi.PrepareInput) (hostapi.PrepareOutput, error) {
+					assert.Equal(t, c.shared == 0, in.SharedCluster == nil)
+					read(in.SharedCluster, &in.Cluster)
+					assert.Len(t, in.Cluster.Members, c.hosts)
+					return hostapi.PrepareOutput{}, nil
+				},
+			})
+			env.SetOnChildWorkflowStartedListener(func(info *workflow.Info, _ workflow.Context, args converter.EncodedValues) {
+				values[info.WorkflowExecution.ID] = args
+			})
+			var addresses []string
 			for i := range c.hosts {
-				group.Addresses = append(group.Addresses, fmt.Sprintf("h%d:1", i))
+				addresses = append(addresses, fmt.Sprintf("h%d:1", i))
 			}
 			environment := map[string]string{}
 			for i := range 10 {
 				environment[fmt.Sprint("X", i)] = strings.Repeat("x", c.environment/10)
 			}
-			execute(t, env, spec.RunSpec{Command: []string{"x"}, Tasks: []spec.TaskGroup{group}, Env: spec.EnvOf(environment)})
+			execute(t, env, spec.RunSpec{Tasks: workers(addresses...), Env: spec.EnvOf(environment)}, nil)
 			require.NoError(t, env.GetWorkflowError())
 			assert.Len(t, values, c.shared)
 		})
