@@ -3,6 +3,7 @@ package workflows_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -56,7 +57,8 @@ func (w *sweepWorld) trial(ctx workflow.Context, s spec.RunSpec) (*spec.RunResul
 	w.started = append(w.started, workflow.GetInfo(ctx).WorkflowExecution.ID)
 	w.ships = append(w.ships, s.Ship)
 	w.mu.Unlock()
-	err := workflow.Sleep(ctx, time.Minute)
+	n, _ := strconv.Atoi(s.Command[1])
+	err := workflow.Sleep(ctx, time.Minute+time.Duration(n)*time.Millisecond) // one ends after the other
 	w.mu.Lock()
 	var some []int
 	for workflow.GetSignalChannel(ctx, spec.SignalStopTrials).ReceiveAsync(&some) {
