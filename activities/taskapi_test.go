@@ -21,6 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -208,7 +209,7 @@ func (s *serving) again() *serving {
 func (s *serving) asks(process string, seq uint64, slots int) {
 	s.t.Helper()
 	b := must.Get(s.Brokers().ForProcess(runkey.Task{Run: s.run, Task: "worker-0"}, process, slots))(s.t)
-	_, err := b.Next(s.t.Context(), "worker-0", taskapi.ClosuresRequest{
+	_, err := b.Next(s.t.Context(), "worker-0", wire.ClosuresRequest{
 		Process: process, Seq: seq, Slots: slots, Functions: []string{"f"},
 	})
 	require.NoError(s.t, err)

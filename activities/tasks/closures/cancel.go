@@ -7,7 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
@@ -162,7 +162,7 @@ func (e *entry) timeoutOutcome(traceback string) closure.Outcome {
 }
 
 // judge returns the outcome of a call from the report of its process.
-func judge(e *entry, in taskapi.CallOutcome) closure.Outcome {
+func judge(e *entry, in wire.CallOutcome) closure.Outcome {
 	out := closure.Outcome{ID: in.ID, Kind: in.Kind}
 	var traceback string
 	if in.Error != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
-	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
@@ -131,12 +131,12 @@ func (h *host) process(task, name string, slots int, functions ...string) *fake 
 }
 
 // request returns the next request of the process, with its present state.
-func (p *fake) request() taskapi.ClosuresRequest {
+func (p *fake) request() wire.ClosuresRequest {
 	p.seq++
-	return taskapi.ClosuresRequest{Process: p.name, Seq: p.seq, Got: p.got, Slots: p.slots, Functions: p.functions, Held: slices.Clone(p.held)}
+	return wire.ClosuresRequest{Process: p.name, Seq: p.seq, Got: p.got, Slots: p.slots, Functions: p.functions, Held: slices.Clone(p.held)}
 }
 
-func (p *fake) send(in taskapi.ClosuresRequest) taskapi.ClosuresAnswer {
+func (p *fake) send(in wire.ClosuresRequest) wire.ClosuresAnswer {
 	p.h.t.Helper()
 	a := must.Get(p.h.Next(p.h.t.Context(), p.task, in))(p.h.t)
 	synctest.Wait() // until leases that are due have returned
@@ -144,7 +144,7 @@ func (p *fake) send(in taskapi.ClosuresRequest) taskapi.ClosuresAnswer {
 }
 
 // read takes an answer, and returns the closures it brought.
-func (p *fake) read(a taskapi.ClosuresAnswer) []uint64 {
+func (p *fake) read(a wire.ClosuresAnswer) []uint64 {
 	if a.News <= p.got {
 		return nil
 	}
@@ -167,7 +167,7 @@ func (p *fake) take(free int, wait float64) []uint64 {
 }
 
 // report returns a request with outcomes, whose closures the process holds no longer.
-func (p *fake) report(outcomes ...taskapi.CallOutcome) taskapi.ClosuresRequest {
+func (p *fake) report(outcomes ...wire.CallOutcome) wire.ClosuresRequest {
 	for i := range outcomes {
 		o := &outcomes[i]
 		if o.Call == 0 {
@@ -180,7 +180,7 @@ func (p *fake) report(outcomes ...taskapi.CallOutcome) taskapi.ClosuresRequest {
 	return in
 }
 
-func (p *fake) done(outcomes ...taskapi.CallOutcome) taskapi.ClosuresAnswer {
+func (p *fake) done(outcomes ...wire.CallOutcome) wire.ClosuresAnswer {
 	p.h.t.Helper()
 	return p.send(p.report(outcomes...))
 }
@@ -202,19 +202,19 @@ func with(c closure.Closure, o closure.Options) closure.Closure {
 
 // value returns the outcome of a call that took long, so that the next closure is given by
 // itself.
-func value(id uint64) taskapi.CallOutcome {
-	return taskapi.CallOutcome{ID: id, Value: json.RawMessage(fmt.Sprint(id)), Seconds: 1}
+func value(id uint64) wire.CallOutcome {
+	return wire.CallOutcome{ID: id, Value: json.RawMessage(fmt.Sprint(id)), Seconds: 1}
 }
 
 // quick returns the outcome of a call that took no time.
-func quick(id uint64) taskapi.CallOutcome {
+func quick(id uint64) wire.CallOutcome {
 	o := value(id)
 	o.Seconds = 1e-6
 	return o
 }
 
-func failed(id uint64, kind, message string) taskapi.CallOutcome {
-	return taskapi.CallOutcome{ID: id, Kind: "error", Error: &closure.Error{Kind: kind, Message: message}, Seconds: 1}
+func failed(id uint64, kind, message string) wire.CallOutcome {
+	return wire.CallOutcome{ID: id, Kind: "error", Error: &closure.Error{Kind: kind, Message: message}, Seconds: 1}
 }
 
 func ids(outcomes []closure.Outcome) []uint64 {

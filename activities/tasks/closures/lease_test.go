@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
@@ -43,14 +43,14 @@ func TestAFloodReturnsInHundreds(t *testing.T) {
 		rest := closuresFrom(1, 1000)
 		leases, returned := 0, 0
 		working := make(chan struct{})
-		send := func(in taskapi.ClosuresRequest) taskapi.ClosuresAnswer {
+		send := func(in wire.ClosuresRequest) wire.ClosuresAnswer {
 			a, err := h.Next(t.Context(), p.task, in)
 			assert.NoError(t, err)
 			return a
 		}
 		go func() {
 			defer close(working)
-			var outcomes []taskapi.CallOutcome
+			var outcomes []wire.CallOutcome
 			for total := 0; total < 1000; {
 				in := p.report(outcomes...)
 				in.Free, in.Wait = 1, 20
@@ -84,10 +84,10 @@ func TestAFloodReturnsInHundreds(t *testing.T) {
 func TestAResultIsBounded(t *testing.T) {
 	const n = 32
 	text := func(sign string, bytes int) string { return strings.Repeat(sign, bytes) }
-	value := func(text string) taskapi.CallOutcome {
-		return taskapi.CallOutcome{Value: json.RawMessage(`"` + text + `"`)}
+	value := func(text string) wire.CallOutcome {
+		return wire.CallOutcome{Value: json.RawMessage(`"` + text + `"`)}
 	}
-	for name, o := range map[string]taskapi.CallOutcome{
+	for name, o := range map[string]wire.CallOutcome{
 		"plain":      value(text("x", closure.MaxBytes-2)),
 		"angles":     value(text("<", closure.MaxBytes/6-2)),
 		"separators": value(text("\u2028", closure.MaxBytes/6-2)),
@@ -100,7 +100,7 @@ func TestAResultIsBounded(t *testing.T) {
 				p := h.process("worker-0", "a", n)
 				l := h.lease(closuresFrom(1, n)...)
 				require.Len(t, p.take(n, 0), n)
-				outcomes := make([]taskapi.CallOutcome, n)
+				outcomes := make([]wire.CallOutcome, n)
 				for i := range outcomes {
 					outcomes[i] = o
 					outcomes[i].ID = uint64(i) + 1
@@ -233,26 +233,26 @@ func TestTextsAreBounded(t *testing.T) {
 	for i := range long {
 		long[i] = "é"[i%2]
 	}
-	o := judge(&entry{}, taskapi.CallOutcome{Kind: "error", Error: &closure.Error{Message: "a" + string(long), Traceback: string(long) + "z"}})
+	o := judge(&entry{}, wire.CallOutcome{Kind: "error", Error: &closure.Error{Message: "a" + string(long), Traceback: string(long) + "z"}})
 	assert.Len(t, o.Error.Message, closure.MaxError-1)
 	assert.Equal(t, "aé", o.Error.Message[:3])
 	assert.Len(t, o.Error.Traceback, closure.MaxTraceback-1)
 	assert.Equal(t, "éz", o.Error.Traceback[len(o.Error.Traceback)-3:])
 
-	large := judge(&entry{closure: closure.Closure{Function: "f"}}, taskapi.CallOutcome{Value: make([]byte, closure.MaxBytes+1)})
+	large := judge(&entry{closure: closure.Closure{Function: "f"}}, wire.CallOutcome{Value: make([]byte, closure.MaxBytes+1)})
 	assert.Equal(t, closure.ErrValueTooLarge, large.Error.Kind)
 	assert.Empty(t, large.Value)
 	// A value is measured by its size in the history.
 	for _, sign := range []string{"<", ">", "&", "\u2028"} {
 		fits := json.RawMessage(`"` + strings.Repeat(sign, closure.MaxBytes/6) + `"`)
-		assert.LessOrEqual(t, len(judge(&entry{}, taskapi.CallOutcome{Value: fits}).Value), closure.MaxBytes)
+		assert.LessOrEqual(t, len(judge(&entry{}, wire.CallOutcome{Value: fits}).Value), closure.MaxBytes)
 		fits = json.RawMessage(`"` + strings.Repeat(sign, closure.MaxBytes/6+1) + `"`)
-		large := judge(&entry{closure: closure.Closure{Function: "f"}}, taskapi.CallOutcome{Value: fits})
+		large := judge(&entry{closure: closure.Closure{Function: "f"}}, wire.CallOutcome{Value: fits})
 		require.NotNil(t, large.Error, sign)
 		assert.Equal(t, closure.ErrValueTooLarge, large.Error.Kind)
 		assert.Contains(t, large.Error.Message, "the value of f has 262148 bytes of JSON, in which <, > and & take six each")
 	}
-	timeout := judge(&entry{told: timedOut}, taskapi.CallOutcome{Kind: "error", Error: &closure.Error{Kind: "KeyboardInterrupt", Traceback: "here"}})
+	timeout := judge(&entry{told: timedOut}, wire.CallOutcome{Kind: "error", Error: &closure.Error{Kind: "KeyboardInterrupt", Traceback: "here"}})
 	assert.Equal(t, "here", timeout.Error.Traceback)
-	assert.Equal(t, "CancelledError", judge(&entry{}, taskapi.CallOutcome{Kind: "cancelled", Error: &closure.Error{Kind: "CancelledError"}}).Error.Kind)
+	assert.Equal(t, "CancelledError", judge(&entry{}, wire.CallOutcome{Kind: "cancelled", Error: &closure.Error{Kind: "CancelledError"}}).Error.Kind)
 }

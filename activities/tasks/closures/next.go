@@ -9,11 +9,12 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 // Next answers a process of a task; see [taskapi.Broker].
-func (b *Broker) Next(ctx context.Context, task string, in taskapi.ClosuresRequest) (taskapi.ClosuresAnswer, error) {
+func (b *Broker) Next(ctx context.Context, task string, in wire.ClosuresRequest) (wire.ClosuresAnswer, error) {
 	b.mu.Lock()
 	p, answer, err := b.receive(ctx, task, in)
 	if err != nil || answer != nil {
@@ -23,7 +24,7 @@ func (b *Broker) Next(ctx context.Context, task string, in taskapi.ClosuresReque
 			b.Left(task)
 		}
 		if err != nil {
-			return taskapi.ClosuresAnswer{}, err
+			return wire.ClosuresAnswer{}, err
 		}
 		return *answer, nil
 	}
@@ -38,19 +39,19 @@ func (b *Broker) Next(ctx context.Context, task string, in taskapi.ClosuresReque
 	case <-patience.C:
 	case <-ctx.Done():
 	case <-b.ctx.Done():
-		return taskapi.ClosuresAnswer{}, taskapi.ErrClosuresAway
+		return wire.ClosuresAnswer{}, taskapi.ErrClosuresAway
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if p.request == w {
-		b.answer(p, taskapi.ClosuresAnswer{Cancel: p.cancellations()})
+		b.answer(p, wire.ClosuresAnswer{Cancel: p.cancellations()})
 	}
 	return <-w.answer, nil
 }
 
 // receive processes a request. It returns the answer, or nil if the request must wait. b.mu
 // must be held.
-func (b *Broker) receive(ctx context.Context, task string, in taskapi.ClosuresRequest) (*process, *taskapi.ClosuresAnswer, error) {
+func (b *Broker) receive(ctx context.Context, task string, in wire.ClosuresRequest) (*process, *wire.ClosuresAnswer, error) {
 	key := processKey{task, in.Process}
 	switch {
 	case b.isClosed():
@@ -87,10 +88,10 @@ func (b *Broker) receive(ctx context.Context, task string, in taskapi.ClosuresRe
 	if stale {
 		// A newer request has reported the state of the process.
 		b.dispatch()
-		return p, &taskapi.ClosuresAnswer{}, nil
+		return p, &wire.ClosuresAnswer{}, nil
 	}
 	p.seq = in.Seq
-	b.answer(p, taskapi.ClosuresAnswer{})
+	b.answer(p, wire.ClosuresAnswer{})
 	b.introduce(p, in.Slots, in.Functions)
 	if p.unread != nil && in.Got >= p.news {
 		for _, r := range p.unread.resources {
@@ -111,23 +112,23 @@ func (b *Broker) receive(ctx context.Context, task string, in taskapi.ClosuresRe
 	if in.Slots <= 0 && len(p.holds) == 0 {
 		b.forget(p)
 		delete(b.endedIn, p.task)
-		return p, &taskapi.ClosuresAnswer{}, nil
+		return p, &wire.ClosuresAnswer{}, nil
 	}
 	if p.slots > 0 && len(p.functions) == 0 {
-		return p, &taskapi.ClosuresAnswer{Introduce: true}, nil
+		return p, &wire.ClosuresAnswer{Introduce: true}, nil
 	}
 	if p.unread != nil {
 		answer := p.read()
 		return p, &answer, nil
 	}
-	w := &waiting{free: in.Free, answer: make(chan taskapi.ClosuresAnswer, 1)}
+	w := &waiting{free: in.Free, answer: make(chan wire.ClosuresAnswer, 1)}
 	p.request = w
 	b.waiting = append(b.waiting, p)
 	if gave := b.give(p); gave || p.owed {
 		b.answer(p, b.news(p))
 	}
 	if p.request == w && in.Wait <= 0 {
-		b.answer(p, taskapi.ClosuresAnswer{})
+		b.answer(p, wire.ClosuresAnswer{})
 	}
 	if p.request != w {
 		answer := <-w.answer
@@ -137,7 +138,7 @@ func (b *Broker) receive(ctx context.Context, task string, in taskapi.ClosuresRe
 }
 
 // answer answers the waiting request of a process, if there is one.
-func (b *serving) answer(p *process, a taskapi.ClosuresAnswer) {
+func (b *serving) answer(p *process, a wire.ClosuresAnswer) {
 	if p.request == nil {
 		return
 	}
@@ -148,17 +149,17 @@ func (b *serving) answer(p *process, a taskapi.ClosuresAnswer) {
 }
 
 // read returns the answer that the process may not have received.
-func (p *process) read() taskapi.ClosuresAnswer {
-	a := taskapi.ClosuresAnswer{News: p.news, Resources: p.unread.resources, Cancel: p.cancellations()}
+func (p *process) read() wire.ClosuresAnswer {
+	a := wire.ClosuresAnswer{News: p.news, Resources: p.unread.resources, Cancel: p.cancellations()}
 	for _, r := range p.released {
-		a.Released = append(a.Released, taskapi.ReleasedResources{First: r[0], Last: r[1]})
+		a.Released = append(a.Released, wire.ReleasedResources{First: r[0], Last: r[1]})
 	}
 	for i, e := range p.unread.closures {
 		if e.process != p || e.call != p.unread.calls[i] {
 			continue
 		}
 		c := e.closure
-		a.Closures = append(a.Closures, taskapi.Call{
+		a.Closures = append(a.Closures, wire.Call{
 			Call: e.call,
 			Closure: closure.Closure{
 				ID: c.ID, Function: c.Function, Args: c.Args, Kwargs: c.Kwargs, Resources: c.Resources, Attempt: c.Attempt,
@@ -170,7 +171,7 @@ func (p *process) read() taskapi.ClosuresAnswer {
 
 // news returns an answer with its own number, with all closures that were given to the process
 // and all cancellations.
-func (b *serving) news(p *process) taskapi.ClosuresAnswer {
+func (b *serving) news(p *process) wire.ClosuresAnswer {
 	if p.unread == nil {
 		p.nextNews()
 		p.unread = &unread{}
@@ -181,22 +182,22 @@ func (b *serving) news(p *process) taskapi.ClosuresAnswer {
 
 // cancellations returns all calls that the process holds and must end, even if an earlier
 // answer had them.
-func (p *process) cancellations() []taskapi.CallCancel {
-	var list []taskapi.CallCancel
+func (p *process) cancellations() []wire.CallCancel {
+	var list []wire.CallCancel
 	for id, e := range p.holds {
 		if e.told != untold {
-			list = append(list, taskapi.CallCancel{ID: id, Timeout: e.told == timedOut})
+			list = append(list, wire.CallCancel{ID: id, Timeout: e.told == timedOut})
 		}
 	}
 	for id := range p.taken {
-		list = append(list, taskapi.CallCancel{ID: id})
+		list = append(list, wire.CallCancel{ID: id})
 	}
-	slices.SortFunc(list, func(a, b taskapi.CallCancel) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(list, func(a, b wire.CallCancel) int { return cmp.Compare(a.ID, b.ID) })
 	return list
 }
 
 // hasDone handles an outcome.
-func (b *Broker) hasDone(p *process, isNew bool, in taskapi.CallOutcome) {
+func (b *Broker) hasDone(p *process, isNew bool, in wire.CallOutcome) {
 	e := p.holds[in.ID]
 	if e == nil && isNew {
 		// It was called for an earlier broker.
@@ -224,7 +225,7 @@ func (b *Broker) hasDone(p *process, isNew bool, in taskapi.CallOutcome) {
 }
 
 // adopt takes over the closures that a process holds from an earlier broker.
-func (b *Broker) adopt(p *process, in taskapi.ClosuresRequest) {
+func (b *Broker) adopt(p *process, in wire.ClosuresRequest) {
 	for _, id := range in.Held {
 		e := b.entries[id]
 		switch {
@@ -260,7 +261,7 @@ func (b *store) brought(id uint64) *entry {
 }
 
 // reconcile compares the closures that a process should hold with those that it reports.
-func (b *Broker) reconcile(p *process, in taskapi.ClosuresRequest) {
+func (b *Broker) reconcile(p *process, in wire.ClosuresRequest) {
 	for _, id := range in.Begun {
 		if e := p.holds[id]; e != nil {
 			e.begun = true

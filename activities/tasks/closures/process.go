@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
@@ -62,7 +62,7 @@ type unread struct {
 // waiting is a request that waits for its answer.
 type waiting struct {
 	free   int
-	answer chan taskapi.ClosuresAnswer // has room for it
+	answer chan wire.ClosuresAnswer // has room for it
 }
 
 // serves reports whether the process takes closures.
@@ -104,7 +104,7 @@ func (b *serving) forget(p *process) {
 	b.gone.add(p.processKey)
 	p.unwatch()
 	b.slots -= p.serving()
-	b.answer(p, taskapi.ClosuresAnswer{})
+	b.answer(p, wire.ClosuresAnswer{})
 	delete(b.processes, p.processKey)
 	if p.serves() {
 		b.changed()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -38,7 +39,7 @@ func TestTheClosureThatEndsItsProcessesIsFound(t *testing.T) {
 			p.fast()
 			l := h.lease(rest...)
 			for died := false; !died && l.waits(); {
-				var outcomes []taskapi.CallOutcome
+				var outcomes []wire.CallOutcome
 				for _, id := range p.take(1, 0) {
 					if died = id == 13 && lostByName[13] < 3; died {
 						h.ProcessEnded("worker-0", "")
@@ -195,7 +196,7 @@ func TestBatchesFollowHowLongCallsTake(t *testing.T) {
 		p := h.process("worker-0", "a", 1)
 		taking := func(seconds float64) int {
 			for range 60 {
-				var outcomes []taskapi.CallOutcome
+				var outcomes []wire.CallOutcome
 				for _, id := range p.held {
 					o := value(id)
 					o.Seconds = seconds

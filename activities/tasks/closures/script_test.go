@@ -12,7 +12,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/tests/scripts"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
@@ -49,7 +49,7 @@ func TestScripts(t *testing.T) {
 	scripts.Run(t, func() map[string]scripts.Directive {
 		return map[string]scripts.Directive{"broker": func(t *testing.T, d *datadriven.TestData) (out string) {
 			run(t, func(t *testing.T, h *host) {
-				s := &script{host: h, processes: map[string]*fake{}, last: map[string]taskapi.ClosuresRequest{}, leases: map[string]*leasing{}}
+				s := &script{host: h, processes: map[string]*fake{}, last: map[string]wire.ClosuresRequest{}, leases: map[string]*leasing{}}
 				out = scripts.Events(t, d, s.step)
 				h.Close()
 				synctest.Wait()
@@ -62,8 +62,8 @@ func TestScripts(t *testing.T) {
 type script struct {
 	*host
 	processes map[string]*fake
-	last      map[string]taskapi.ClosuresRequest
-	late      taskapi.ClosuresRequest
+	last      map[string]wire.ClosuresRequest
+	late      wire.ClosuresRequest
 	leases    map[string]*leasing
 	names     []string // of leases
 	// waits are the processes that wait for an answer.
@@ -257,10 +257,10 @@ func (s *script) ask(p *fake, w words) {
 	s.waits = append(s.waits, waits)
 }
 
-func outcomesOf(w words) (list []taskapi.CallOutcome) {
+func outcomesOf(w words) (list []wire.CallOutcome) {
 	for _, key := range []string{"done", "quick", "error", "unavailable", "cancelled"} {
 		for _, id := range w.ids(key) {
-			o := taskapi.CallOutcome{ID: id, Kind: closure.OutcomeKind(key)}
+			o := wire.CallOutcome{ID: id, Kind: closure.OutcomeKind(key)}
 			switch key {
 			case "done":
 				o = value(id)
@@ -278,7 +278,7 @@ func outcomesOf(w words) (list []taskapi.CallOutcome) {
 }
 
 // answer returns the text of an answer to a process.
-func answer(a taskapi.ClosuresAnswer) string {
+func answer(a wire.ClosuresAnswer) string {
 	var parts []string
 	add := func(name string, n int, each func(int) string) {
 		var list []string

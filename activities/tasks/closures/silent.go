@@ -7,7 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 )
 
 // silentAfter is the time for which a process may be silent after it was given closures and
@@ -85,7 +85,7 @@ func (b *Broker) silent(p *process) {
 // speaks handles a request of a process that was silent. It keeps the closures that were taken
 // from it and that no other process has. The next answer cancels the rest, because another
 // process calls them.
-func (b *serving) speaks(p *process, in taskapi.ClosuresRequest) {
+func (b *serving) speaks(p *process, in wire.ClosuresRequest) {
 	if p.quiet {
 		p.quiet = false
 		b.slots += p.serving()
@@ -95,7 +95,7 @@ func (b *serving) speaks(p *process, in taskapi.ClosuresRequest) {
 		return
 	}
 	maps.DeleteFunc(p.taken, func(id, call uint64) bool {
-		ended := slices.ContainsFunc(in.Done, func(o taskapi.CallOutcome) bool { return o.ID == id })
+		ended := slices.ContainsFunc(in.Done, func(o wire.CallOutcome) bool { return o.ID == id })
 		if !ended && !slices.Contains(in.Held, id) {
 			return true
 		}

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
@@ -73,7 +74,7 @@ func (w *world) restart(task string) {
 		return
 	}
 	w.names++
-	next := &unreliable{w: w, task: task, name: fmt.Sprint("p", w.names), slots: 1 + w.random.IntN(3), dead: make(chan struct{}), given: map[uint64]taskapi.Call{}, began: map[uint64]time.Time{}, cancelled: map[uint64]bool{}}
+	next := &unreliable{w: w, task: task, name: fmt.Sprint("p", w.names), slots: 1 + w.random.IntN(3), dead: make(chan struct{}), given: map[uint64]wire.Call{}, began: map[uint64]time.Time{}, cancelled: map[uint64]bool{}}
 	w.alive[task] = next
 	w.work.Add(1)
 	w.mu.Unlock()
@@ -93,10 +94,10 @@ type unreliable struct {
 	dead       chan struct{}
 	seq, got   uint64
 	order      []uint64
-	given      map[uint64]taskapi.Call
+	given      map[uint64]wire.Call
 	began      map[uint64]time.Time
 	cancelled  map[uint64]bool
-	done       []taskapi.CallOutcome
+	done       []wire.CallOutcome
 }
 
 func (p *unreliable) serve() {
@@ -138,11 +139,11 @@ func (p *unreliable) callSome() {
 		stuck := id%50 == 0 && id%100 != 0
 		switch {
 		case p.cancelled[id] && !stuck:
-			p.end(id, taskapi.CallOutcome{Kind: "cancelled"})
+			p.end(id, wire.CallOutcome{Kind: "cancelled"})
 		case time.Since(began) < p.duration(id):
 			running++
 		case p.w.chance(10):
-			p.end(id, taskapi.CallOutcome{Kind: "error", Error: &closure.Error{Kind: "ValueError", Message: fmt.Sprint(id)}})
+			p.end(id, wire.CallOutcome{Kind: "error", Error: &closure.Error{Kind: "ValueError", Message: fmt.Sprint(id)}})
 		default:
 			p.w.mu.Lock()
 			p.w.calls[id]++
@@ -152,7 +153,7 @@ func (p *unreliable) callSome() {
 	}
 }
 
-func (p *unreliable) end(id uint64, o taskapi.CallOutcome) {
+func (p *unreliable) end(id uint64, o wire.CallOutcome) {
 	o.ID, o.Call, o.Seconds = id, p.given[id].Call, p.duration(id).Seconds()
 	p.done = append(p.done, o)
 	p.drop(id)
@@ -173,7 +174,7 @@ func (p *unreliable) drop(id uint64) {
 // ask sends the state of the process until it gets an answer.
 func (p *unreliable) ask() {
 	p.seq++
-	in := taskapi.ClosuresRequest{Process: p.name, Seq: p.seq, Got: p.got, Slots: p.slots, Functions: []string{"f"}, Done: p.done}
+	in := wire.ClosuresRequest{Process: p.name, Seq: p.seq, Got: p.got, Slots: p.slots, Functions: []string{"f"}, Done: p.done}
 	oldest := time.Duration(0)
 	for _, id := range p.order {
 		if began, ok := p.began[id]; ok {
@@ -238,7 +239,7 @@ func (p *unreliable) ask() {
 	}
 }
 
-func slicesContains(list []taskapi.CallCancel, id uint64) bool {
+func slicesContains(list []wire.CallCancel, id uint64) bool {
 	for _, c := range list {
 		if c.ID == id {
 			return true
@@ -434,7 +435,7 @@ func TestMemoryIsFlat(t *testing.T) {
 	var serving sync.WaitGroup
 	for i := range 2 {
 		serving.Go(func() {
-			in := taskapi.ClosuresRequest{Process: fmt.Sprint("p", i), Slots: 1, Functions: []string{"f"}, Free: 1, Wait: 20}
+			in := wire.ClosuresRequest{Process: fmt.Sprint("p", i), Slots: 1, Functions: []string{"f"}, Free: 1, Wait: 20}
 			for ctx.Err() == nil {
 				in.Seq++
 				a, err := b.Next(ctx, "worker-0", in)
@@ -444,7 +445,7 @@ func TestMemoryIsFlat(t *testing.T) {
 				in.Done = in.Done[:0]
 				in.Got = max(in.Got, a.News)
 				for _, c := range a.Closures {
-					in.Done = append(in.Done, taskapi.CallOutcome{ID: c.ID, Call: c.Call, Value: c.Args, Seconds: 1e-6})
+					in.Done = append(in.Done, wire.CallOutcome{ID: c.ID, Call: c.Call, Value: c.Args, Seconds: 1e-6})
 				}
 			}
 		})

@@ -19,7 +19,7 @@ type Broker interface {
 	// Next accepts the report of a process of a task, and returns its next work. It waits as
 	// long as the request says, or until ctx ends. The error is [ErrClosuresAway],
 	// [ErrProcessEnded], or an error whose message is shown to the program.
-	Next(ctx context.Context, task string, in ClosuresRequest) (ClosuresAnswer, error)
+	Next(ctx context.Context, task string, in wire.ClosuresRequest) (wire.ClosuresAnswer, error)
 }
 
 var (
@@ -30,22 +30,12 @@ var (
 	ErrProcessEnded = errors.New("the host counts this process as ended: the closures that it had are called again, and it gets no more")
 )
 
-// The messages between a serving process and its host.
-type (
-	ClosuresRequest   = wire.ClosuresRequest
-	ClosuresAnswer    = wire.ClosuresAnswer
-	Call              = wire.Call
-	CallOutcome       = wire.CallOutcome
-	CallCancel        = wire.CallCancel
-	ReleasedResources = wire.ReleasedResources
-)
-
 // postClosures answers a serving process.
 func postClosures(r *request) (any, *wire.Problem) {
 	if r.server.Broker == nil {
 		return nil, &wire.Problem{Code: wire.CodeNotThere, Message: "this host worker has no closures for its tasks"}
 	}
-	var in ClosuresRequest
+	var in wire.ClosuresRequest
 	if problem := r.decode(&in, maxClosures); problem != nil {
 		return nil, problem
 	}
@@ -54,7 +44,7 @@ func postClosures(r *request) (any, *wire.Problem) {
 	}
 	ctx, stops, leave := r.endpoint.untilStop(r.Context(), &in)
 	defer leave()
-	var out ClosuresAnswer
+	var out wire.ClosuresAnswer
 	by := r.endpoint.id
 	b, err := r.server.Broker(by, in.Process, in.Slots)
 	if err == nil {
@@ -76,7 +66,7 @@ func postClosures(r *request) (any, *wire.Problem) {
 // stopping, the process is given nothing and does not wait. The returned ctx ends when a stop
 // begins. stops reports whether the answer must contain the stop, which it does until the
 // process no longer serves.
-func (e *endpoint) untilStop(parent context.Context, in *ClosuresRequest) (ctx context.Context, stops func() bool, leave context.CancelFunc) {
+func (e *endpoint) untilStop(parent context.Context, in *wire.ClosuresRequest) (ctx context.Context, stops func() bool, leave context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
 	if in.Slots == 0 {
 		return ctx, func() bool { return false }, cancel
@@ -111,7 +101,7 @@ func (e *endpoint) untilStop(parent context.Context, in *ClosuresRequest) (ctx c
 const maxClosures = 4 << 20
 
 // checkClosures returns a problem if a request is invalid.
-func checkClosures(in *ClosuresRequest) *wire.Problem {
+func checkClosures(in *wire.ClosuresRequest) *wire.Problem {
 	if problem := checkRandomName("process", in.Process); problem != nil {
 		return problem
 	}
@@ -180,7 +170,7 @@ func checkFunctions(names []string) *wire.Problem {
 
 // checkOutcome returns the invalid field of an outcome, and the problem. Both are empty if it
 // is valid.
-func checkOutcome(o *CallOutcome) (field, problem string) {
+func checkOutcome(o *wire.CallOutcome) (field, problem string) {
 	if o.ID == 0 {
 		return "id", "missing; give the ID of the closure"
 	}

@@ -23,9 +23,9 @@ import (
 )
 
 // nextOf is a function that answers serving processes.
-type nextOf func(ctx context.Context, task string, in ClosuresRequest) (ClosuresAnswer, error)
+type nextOf func(ctx context.Context, task string, in wire.ClosuresRequest) (wire.ClosuresAnswer, error)
 
-func (f nextOf) Next(ctx context.Context, task string, in ClosuresRequest) (ClosuresAnswer, error) {
+func (f nextOf) Next(ctx context.Context, task string, in wire.ClosuresRequest) (wire.ClosuresAnswer, error) {
 	return f(ctx, task, in)
 }
 
@@ -36,21 +36,21 @@ func (h *host) serves(f nextOf) {
 
 func TestAServingProcessIsHeard(t *testing.T) {
 	h := newHost(t, 1)
-	var heard ClosuresRequest
-	h.serves(func(_ context.Context, task string, in ClosuresRequest) (ClosuresAnswer, error) {
+	var heard wire.ClosuresRequest
+	h.serves(func(_ context.Context, task string, in wire.ClosuresRequest) (wire.ClosuresAnswer, error) {
 		assert.Equal(t, "worker-0", task)
 		heard = in
-		return ClosuresAnswer{News: 3, Closures: []Call{{Call: 9, Closure: closure.Closure{ID: 7, Function: "f", Args: []byte(`[1, "<"]`), Kwargs: []byte(`{}`), Resources: []uint64{4}, Attempt: 2}}},
-			Resources: []closure.Resource{{ID: 4, Function: "load"}}, Cancel: []CallCancel{{ID: 5, Timeout: true}}}, nil
+		return wire.ClosuresAnswer{News: 3, Closures: []wire.Call{{Call: 9, Closure: closure.Closure{ID: 7, Function: "f", Args: []byte(`[1, "<"]`), Kwargs: []byte(`{}`), Resources: []uint64{4}, Attempt: 2}}},
+			Resources: []closure.Resource{{ID: 4, Function: "load"}}, Cancel: []wire.CallCancel{{ID: 5, Timeout: true}}}, nil
 	})
 	status, body, _ := h.do(0, "POST", wire.PathClosures, `{"process":"a-1","seq":2,"got":1,"slots":3,"functions":["f","ü"],"held":[1,2],"begun":[2],"returned":[8],"free":1,"wait":0.5,
 		"done":[{"id":1,"call":5,"value":[1, {"a": null}],"seconds":0.25},{"id":2,"kind":"error","error":{"kind":"ValueError","message":"no","traceback":"here"}},
 		{"id":3,"kind":"unavailable","error":{"message":"no","task":"ps-0"}},{"id":4,"kind":"cancelled"}]}`)
 	assert.Equal(t, 200, status)
 	assert.Equal(t, `{"news":3,"closures":[{"id":7,"function":"f","args":[1,"\u003c"],"kwargs":{},"resources":[4],"attempt":2,"call":9}],"resources":[{"id":4,"function":"load"}],"cancel":[{"id":5,"timeout":true}]}`+"\n", body)
-	assert.Equal(t, ClosuresRequest{
+	assert.Equal(t, wire.ClosuresRequest{
 		Process: "a-1", Seq: 2, Got: 1, Slots: 3, Functions: []string{"f", "ü"}, Held: []uint64{1, 2}, Begun: []uint64{2}, Returned: []uint64{8}, Free: 1, Wait: 0.5,
-		Done: []CallOutcome{
+		Done: []wire.CallOutcome{
 			{ID: 1, Call: 5, Value: []byte(`[1, {"a": null}]`), Seconds: 0.25},
 			{ID: 2, Kind: "error", Error: &closure.Error{Kind: "ValueError", Message: "no", Traceback: "here"}},
 			{ID: 3, Kind: "unavailable", Error: &closure.Error{Message: "no", Task: "ps-0"}},
@@ -63,9 +63,9 @@ func TestBadServingProcessesAreRefused(t *testing.T) {
 	h := newHost(t, 1)
 	p := h.refused(501, wire.CodeNotThere, "POST", wire.PathClosures, `{"process":"a","seq":1}`)
 	assert.Equal(t, "this host worker has no closures for its tasks", p.Message)
-	h.serves(func(context.Context, string, ClosuresRequest) (ClosuresAnswer, error) {
+	h.serves(func(context.Context, string, wire.ClosuresRequest) (wire.ClosuresAnswer, error) {
 		assert.Fail(t, "the broker never sees this")
-		return ClosuresAnswer{}, nil
+		return wire.ClosuresAnswer{}, nil
 	})
 	many := "[" + strings.Repeat("1,", closure.MaxListed) + "1]"
 	for _, c := range []struct{ body, field, message string }{
@@ -116,8 +116,8 @@ func TestWhatTheBrokerRefuses(t *testing.T) {
 		{fmt.Errorf("more: %w", ErrProcessEnded), 409, wire.CodeProcessEnded},
 		{errors.New("else"), 500, wire.CodeInternal},
 	} {
-		h.serves(func(context.Context, string, ClosuresRequest) (ClosuresAnswer, error) {
-			return ClosuresAnswer{}, c.err
+		h.serves(func(context.Context, string, wire.ClosuresRequest) (wire.ClosuresAnswer, error) {
+			return wire.ClosuresAnswer{}, c.err
 		})
 		p := h.refused(c.status, c.code, "POST", wire.PathClosures, `{"process":"a","seq":1}`)
 		assert.Contains(t, p.Message, c.err.Error())
@@ -128,11 +128,11 @@ func TestWhatTheBrokerRefuses(t *testing.T) {
 func TestAServingProcessGoesAway(t *testing.T) {
 	h := newHost(t, 1)
 	waits, left := make(chan struct{}), make(chan struct{})
-	h.serves(func(ctx context.Context, _ string, _ ClosuresRequest) (ClosuresAnswer, error) {
+	h.serves(func(ctx context.Context, _ string, _ wire.ClosuresRequest) (wire.ClosuresAnswer, error) {
 		close(waits)
 		<-ctx.Done()
 		close(left)
-		return ClosuresAnswer{}, nil
+		return wire.ClosuresAnswer{}, nil
 	})
 	c := dial(t, h.paths[0])
 	body := `{"process":"a","seq":1,"wait":20}`
@@ -158,13 +158,13 @@ func manyNames(n, bytes int) string {
 func TestAServingProcessIsToldToStop(t *testing.T) {
 	h := newHost(t, 1)
 	waits := make(chan bool, 1)
-	h.serves(func(ctx context.Context, _ string, in ClosuresRequest) (ClosuresAnswer, error) {
+	h.serves(func(ctx context.Context, _ string, in wire.ClosuresRequest) (wire.ClosuresAnswer, error) {
 		if in.Seq == 1 {
 			waits <- true
 			<-ctx.Done()
 		}
 		assert.Equal(t, in.Wait > 0, in.Free > 0)
-		return ClosuresAnswer{News: in.Seq}, nil
+		return wire.ClosuresAnswer{News: in.Seq}, nil
 	})
 	told := make(chan string, 1)
 	go func() {

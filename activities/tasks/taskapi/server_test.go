@@ -393,7 +393,9 @@ func TestLongReports(t *testing.T) {
 // The error for a field of the wrong type names the field, for every field of every request.
 func TestWrongTypes(t *testing.T) {
 	h, _ := newStopping(t, 1)
-	h.serves(func(context.Context, string, ClosuresRequest) (ClosuresAnswer, error) { return ClosuresAnswer{}, nil })
+	h.serves(func(context.Context, string, wire.ClosuresRequest) (wire.ClosuresAnswer, error) {
+		return wire.ClosuresAnswer{}, nil
+	})
 	h.Queue = func(context.Context, runkey.Task) (*closurequeue.Client, error) {
 		return closurequeue.NewClient(nil, spec.RunRef{}), nil
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -106,12 +107,12 @@ func anyQueue() func(spec.RunRef) (*closurequeue.Client, error) {
 	return queuesAt(&toldServer{told: make(chan closure.QueueInput, 100)})
 }
 
-func asks(process string, slots int) taskapi.ClosuresRequest {
-	return taskapi.ClosuresRequest{Process: process, Seq: 1, Slots: slots, Free: slots, Functions: []string{"f"}}
+func asks(process string, slots int) wire.ClosuresRequest {
+	return wire.ClosuresRequest{Process: process, Seq: 1, Slots: slots, Free: slots, Functions: []string{"f"}}
 }
 
 // next asks for closures as a process of a task does.
-func (s *Services) next(ctx context.Context, task string, in taskapi.ClosuresRequest) error {
+func (s *Services) next(ctx context.Context, task string, in wire.ClosuresRequest) error {
 	b, err := s.brokers.ForProcess(by(task), in.Process, in.Slots)
 	if err == nil {
 		_, err = b.Next(ctx, task, in)
@@ -123,7 +124,7 @@ func (s *Services) next(ctx context.Context, task string, in taskapi.ClosuresReq
 func TestWhoServesIsNoted(t *testing.T) {
 	plans := plansOf(&spec.RunSpec{})
 	s := newServices(t, Config{Plans: plans, Queues: anyQueue()})
-	next := func(task string, in taskapi.ClosuresRequest) {
+	next := func(task string, in wire.ClosuresRequest) {
 		t.Helper()
 		require.NoError(t, s.next(t.Context(), task, in))
 	}
@@ -202,7 +203,7 @@ func TestHostOpensTheQueueWithTheSettingsOfTheRun(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			go func() {
-				_ = h.next(ctx, "worker-0", taskapi.ClosuresRequest{Process: "p", Seq: 1, Slots: 1, Free: 1, Functions: []string{"f"}})
+				_ = h.next(ctx, "worker-0", wire.ClosuresRequest{Process: "p", Seq: 1, Slots: 1, Free: 1, Functions: []string{"f"}})
 			}()
 			assert.Equal(t, test.want, <-server.told, "a task serves")
 			queue := must.Get(h.coordinators.queue(ctx, by("worker-0")))(t)
