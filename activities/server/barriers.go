@@ -6,6 +6,7 @@ import (
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
@@ -30,14 +31,25 @@ func NewBarriers(s *Server, queue string) *Barriers { return &Barriers{server: s
 
 var _ barriers.Server = (*Barriers)(nil)
 
-// Tell implements [barriers.Server] by signal-with-start.
+// Tell implements [barriers.Server]. A closed ID is never started again, so the server rejects a
+// late signal, without a race.
 func (s *Barriers) Tell(ctx context.Context, in spec.BarrierInput, m spec.BarrierMessage) error {
-	return final(s.server.tell(ctx, spec.SignalArrive, m, client.StartWorkflowOptions{
-		ID: spec.BarrierID(in.Run, in.Name, in.Round), TaskQueue: s.queue,
+	c, err := s.server.connected()
+	if err != nil {
+		return err
+	}
+	id := spec.BarrierID(in.Run, in.Name, in.Round)
+	_, err = c.SignalWithStartWorkflow(ctx, id, spec.SignalArrive, m, client.StartWorkflowOptions{
+		ID: id, TaskQueue: s.queue,
+		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		WorkflowExecutionTimeout: maxBarrierRound,
 		WorkflowTaskTimeout:      spec.WorkflowTaskTimeout,
 		StaticSummary:            "barrier " + markdown.Name(in.Name),
-	}, spec.BarrierWorkflowType, in, barriers.ErrClosed))
+	}, spec.BarrierWorkflowType, in)
+	if _, ended := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); ended {
+		return barriers.ErrClosed
+	}
+	return final(err)
 }
 
 // Withdraw implements [barriers.Server].

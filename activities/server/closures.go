@@ -16,12 +16,8 @@ import (
 
 // Closures has the activities by which a queue of closures gets them called on a host.
 type Closures struct {
-	server  heartbeats
+	server  *Server
 	brokers *taskservices.Brokers
-}
-
-type heartbeats interface {
-	RecordActivityHeartbeat(ctx context.Context, taskToken []byte, details ...any) error
 }
 
 // NewClosures returns the activities of the host with those brokers.

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
@@ -46,22 +45,6 @@ func (s *Server) RecordActivityHeartbeat(ctx context.Context, taskToken []byte, 
 		return err
 	}
 	return c.RecordActivityHeartbeat(ctx, taskToken, details...)
-}
-
-// tell sends a signal to a workflow, and starts the workflow if it does not exist. A closed ID
-// is never started again, so a late signal is rejected by the server, without a race; tell then
-// returns the error closed.
-func (s *Server) tell(ctx context.Context, signal string, message any, o client.StartWorkflowOptions, workflow string, in any, closed error) error {
-	c, err := s.connected()
-	if err != nil {
-		return err
-	}
-	o.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
-	_, err = c.SignalWithStartWorkflow(ctx, o.ID, signal, message, o, workflow, in)
-	if _, ok := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); ok {
-		return closed
-	}
-	return err
 }
 
 // identityPatience is the longest time to wait for the server's answer.
