@@ -51,8 +51,7 @@ func write(t *testing.T, runDir string, attempt, rank int, text string) {
 
 func filtered(t *testing.T, runDir string, attempt string) string {
 	t.Helper()
-	b := must.Get(os.ReadFile(filepath.Join(runDir, "attempt_"+attempt, "filtered_stdout.log")))(t)
-	return string(b)
+	return must.Read(t, runDir, "attempt_"+attempt, "filtered_stdout.log")
 }
 
 // TE-26, TE-29: all tasks of the host share one file, with their prefixes, which is complete
@@ -115,8 +114,7 @@ func TestFilteredLinesOfHostsWithOneDirectory(t *testing.T) {
 	write(t, dir, 0, 0, "loss of another host\n")
 	write(t, dir, 0, 1, "loss\n")
 	h.collectors.collectRest(t.Context(), p)
-	b := must.Get(os.ReadFile(filepath.Join(dir, "attempt_0", "filtered_stdout.host-a.log")))(t)
-	assert.Equal(t, "[worker-0]:    loss\n", string(b))
+	assert.Equal(t, "[worker-0]:    loss\n", must.Read(t, dir, "attempt_0", "filtered_stdout.host-a.log"))
 }
 
 // A run gets the final place of its logs, even if the host writes them to another directory.

@@ -365,8 +365,7 @@ func TestOnlyTheEndOfARunIsNoted(t *testing.T) {
 		})
 		require.NoError(t, err)
 		require.NoError(t, h.watch.abandon(p, "it lapsed, or is closed", closed))
-		b := must.Get(os.ReadFile(note))(t)
-		return string(b)
+		return must.Read(t, note)
 	}
 	assert.NotContains(t, abandon(nil), `"ended"`)
 	assert.Contains(t, abandon(&workflowpb.WorkflowExecutionInfo{}), `"ended"`)

@@ -102,12 +102,6 @@ func writtenAgo(t *testing.T, ago time.Duration, text string) string {
 	return dir
 }
 
-func content(t *testing.T, path string) string {
-	t.Helper()
-	b := must.Get(os.ReadFile(path))(t)
-	return string(b)
-}
-
 func TestControlCapturesStacks(t *testing.T) {
 	c := newControl(t)
 	dirs := map[string]string{
@@ -125,14 +119,14 @@ func TestControlCapturesStacks(t *testing.T) {
 	require.Len(t, out.Files, 3)
 	for task, path := range out.Files {
 		assert.Equal(t, dirs[task], filepath.Dir(path))
-		text := content(t, path)
+		text := must.Read(t, path)
 		assert.Contains(t, text, "What "+task+" was doing at")
 		assert.Contains(t, text, ", host host-a, process 0 of the task with pid ")
 		assert.Contains(t, text, ": sleep 1000\n")
 	}
-	assert.Regexp(t, `\nno output for 1m\d+s\n`, content(t, out.Files["worker-0"]))
-	assert.Regexp(t, `\nno output for 3m\d+s\n`, content(t, out.Files["worker-1"]))
-	assert.Regexp(t, `\nno output since its start 1h0m\d+s ago\n`, content(t, out.Files["worker-2"]))
+	assert.Regexp(t, `\nno output for 1m\d+s\n`, must.Read(t, out.Files["worker-0"]))
+	assert.Regexp(t, `\nno output for 3m\d+s\n`, must.Read(t, out.Files["worker-1"]))
+	assert.Regexp(t, `\nno output since its start 1h0m\d+s ago\n`, must.Read(t, out.Files["worker-2"]))
 
 	one := must.Get(c.stacks("worker-1", "worker-3"))(t)
 	assert.Equal(t, []string{"worker-1"}, one.Tasks)
@@ -168,7 +162,7 @@ func TestStacksOfARunWithoutLogs(t *testing.T) {
 	path := out.Files["worker-0"]
 	assert.True(t, strings.HasPrefix(path, c.host.captures.ownCaptures()+"/"), path)
 	assert.True(t, strings.HasPrefix(filepath.Base(path), "worker-0-stacks-"), path)
-	assert.Contains(t, content(t, path), "its output goes to no file")
+	assert.Contains(t, must.Read(t, path), "its output goes to no file")
 	assert.NoDirExists(t, filepath.Join(c.host.captures.ownCaptures(), "long"))
 	again := must.Get(c.stacks())(t)
 	assert.FileExists(t, path)

@@ -75,8 +75,7 @@ func command(bound time.Duration, script string) Command {
 func TestCommand(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "got")
 	require.NoError(t, command(time.Minute, "cat > "+file).Run(t.Context(), []byte("body")))
-	got := must.Get(os.ReadFile(file))(t)
-	assert.Equal(t, "body", string(got))
+	assert.Equal(t, "body", must.Read(t, file))
 
 	err := command(time.Minute, "echo no such mailbox >&2; exit 3").Run(t.Context(), nil)
 	require.EqualError(t, err, "sh ended with exit status 3, and wrote: no such mailbox")

@@ -33,8 +33,7 @@ type fake string
 
 func (f fake) read(t *testing.T, name string) string {
 	t.Helper()
-	b := must.Get(os.ReadFile(filepath.Join(string(f), name)))(t)
-	return string(b)
+	return must.Read(t, string(f), name)
 }
 
 // newPool returns a pool of two processes that testdata/clusterrun plays.

@@ -3,6 +3,8 @@ package must
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,4 +26,10 @@ func JSON[T any, Text ~string | ~[]byte](t testing.TB, text Text) T {
 	var v T
 	require.NoError(t, json.Unmarshal([]byte(text), &v), "%s", text)
 	return v
+}
+
+// Read returns the text of a file, whose path is joined.
+func Read(t testing.TB, path ...string) string {
+	t.Helper()
+	return string(Get(os.ReadFile(filepath.Join(path...)))(t))
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -279,8 +278,7 @@ func TestOnDisconnectTravels(t *testing.T) {
 func TestEachCauseIsExplainedInALine(t *testing.T) {
 	lines := strings.Split(strings.TrimSuffix(CausesText(), "\n"), "\n")
 	assert.Len(t, lines, 10)
-	names := must.Get(os.ReadFile("testdata/contract.golden"))(t)
-	constants := regexp.MustCompile(`(?m)^Cause\w+ +"(.+)"$`).FindAllStringSubmatch(string(names), -1)
+	constants := regexp.MustCompile(`(?m)^Cause\w+ +"(.+)"$`).FindAllStringSubmatch(must.Read(t, "testdata/contract.golden"), -1)
 	require.Len(t, constants, len(Causes))
 	for _, c := range constants {
 		assert.Contains(t, CausesText(), "  "+c[1]+" ")

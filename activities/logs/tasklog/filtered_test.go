@@ -21,12 +21,6 @@ func collect(t *testing.T, run string, o CollectOptions) *Collector {
 	return Collect(run, o)
 }
 
-func content(t *testing.T, path ...string) string {
-	t.Helper()
-	b := must.Get(os.ReadFile(filepath.Join(path...)))(t)
-	return string(b)
-}
-
 // All tasks share one file of the lines that contain one of the texts, each with the prefix
 // of its task (TE-26, TE-29).
 func TestFilteredFiles_TE26_TE29(t *testing.T) {
@@ -38,9 +32,9 @@ func TestFilteredFiles_TE26_TE29(t *testing.T) {
 		appendTo(t, dir, StderrFile, "world"+name+" stderr from "+name+"\nnoise\n")
 	}
 	require.NoError(t, c.Stop(t.Context()))
-	assert.Equal(t, "[trainer0]:helloA stdout from A\n", content(t, run, "attempt_0", "filtered_stdout.log"))
+	assert.Equal(t, "[trainer0]:helloA stdout from A\n", must.Read(t, run, "attempt_0", "filtered_stdout.log"))
 	assert.ElementsMatch(t, []string{"[trainer0]:worldA stderr from A", "[trainer1]:worldB stderr from B"},
-		SplitLines(content(t, run, "attempt_0", "filtered_stderr.log")))
+		SplitLines(must.Read(t, run, "attempt_0", "filtered_stderr.log")))
 }
 
 // Each attempt has its own files, even if they are empty.
@@ -52,9 +46,9 @@ func TestFilteredFilesOfAttempts(t *testing.T) {
 	appendTo(t, makeProcess(t, run, 2, 1), StdoutFile, "loss of another host\n")
 	c := collect(t, run, CollectOptions{Stdout: []string{"loss"}, Select: func(rank int) bool { return rank == 0 }})
 	require.NoError(t, c.Stop(t.Context()))
-	assert.Equal(t, "[trainer0]:loss 1\n", content(t, run, "attempt_0", "filtered_stdout.log"))
-	assert.Empty(t, content(t, run, "attempt_1", "filtered_stdout.log"))
-	assert.Equal(t, "[trainer0]:loss 3, unfinished", content(t, run, "attempt_2", "filtered_stdout.log"))
+	assert.Equal(t, "[trainer0]:loss 1\n", must.Read(t, run, "attempt_0", "filtered_stdout.log"))
+	assert.Empty(t, must.Read(t, run, "attempt_1", "filtered_stdout.log"))
+	assert.Equal(t, "[trainer0]:loss 3, unfinished", must.Read(t, run, "attempt_2", "filtered_stdout.log"))
 	assert.NoFileExists(t, filepath.Join(run, "attempt_0", "filtered_stderr.log"), "nothing is looked for there")
 }
 
@@ -76,7 +70,7 @@ func TestFilteredFilesAreWrittenAnew(t *testing.T) {
 	second := collect(t, run, o)
 	appendTo(t, dir, StdoutFile, "loss 3\n")
 	require.NoError(t, second.Stop(t.Context()))
-	assert.Equal(t, "[trainer0]:loss 1\n[trainer0]:loss 2\n[trainer0]:loss 3\n", content(t, run, "attempt_0", "filtered_stdout.log"))
+	assert.Equal(t, "[trainer0]:loss 1\n[trainer0]:loss 2\n[trainer0]:loss 3\n", must.Read(t, run, "attempt_0", "filtered_stdout.log"))
 }
 
 // A line is matched as a whole, even if it is written in pieces.
@@ -92,7 +86,7 @@ func TestFilteredLinesAreWhole(t *testing.T) {
 		})
 	}
 	require.NoError(t, c.Stop(t.Context()))
-	assert.Equal(t, "[trainer0]:hay needle hay\n", content(t, run, "attempt_0", "filtered_stdout.log"))
+	assert.Equal(t, "[trainer0]:hay needle hay\n", must.Read(t, run, "attempt_0", "filtered_stdout.log"))
 }
 
 // Very long lines are matched by their first 64 KiB, and are copied as a whole or not at all.
@@ -104,7 +98,7 @@ func TestFilteredLongLines(t *testing.T) {
 	appendTo(t, makeProcess(t, run, 0, 1), StdoutFile, "needle of another\n")
 	c := collect(t, run, CollectOptions{Stdout: []string{"needle"}})
 	require.NoError(t, c.Stop(t.Context()))
-	text := content(t, run, "attempt_0", "filtered_stdout.log")
+	text := must.Read(t, run, "attempt_0", "filtered_stdout.log")
 	assert.Contains(t, "\n"+text, "\n[trainer1]:needle of another\n")
 	text = strings.Replace(text, "[trainer1]:needle of another\n", "", 1)
 	text = strings.ReplaceAll(text, "\n[trainer0]:xx", "xx") // after the line was interrupted
@@ -118,7 +112,7 @@ func TestFilteredFilesOfAHost(t *testing.T) {
 	appendTo(t, makeProcess(t, run, 0, 0), StdoutFile, "loss\n")
 	c := collect(t, run, CollectOptions{Stdout: []string{"loss"}, Name: "host/a"})
 	require.NoError(t, c.Stop(t.Context()))
-	assert.Equal(t, "[trainer0]:loss\n", content(t, run, "attempt_0", "filtered_stdout.host%2Fa.log"))
+	assert.Equal(t, "[trainer0]:loss\n", must.Read(t, run, "attempt_0", "filtered_stdout.host%2Fa.log"))
 }
 
 // The collected lines of an attempt are removed with the last files of the attempt.

@@ -114,8 +114,7 @@ func TestHandOn_TE69_TE76_TE77_SEED88(t *testing.T) {
 			for _, again := range []bool{false, true} {
 				replaced := must.Get(HandOn(child, parent, c.exitCode))(t)
 				assert.Equal(t, again, replaced)
-				got := must.Get(os.ReadFile(parent))(t)
-				assert.Equal(t, want, string(got))
+				assert.Equal(t, want, must.Read(t, parent))
 				require.NoError(t, os.WriteFile(parent, []byte("an old story, and a longer one than the new one is, by far and in every respect"), 0o600))
 			}
 			left := must.Get(os.ReadDir(filepath.Dir(parent)))(t)
@@ -130,8 +129,7 @@ func TestHandOnWithoutAChildsFile(t *testing.T) {
 	replaced, err := HandOn(filepath.Join(t.TempDir(), "missing"), parent, 1)
 	assert.ErrorIs(t, err, fs.ErrNotExist)
 	assert.False(t, replaced)
-	got := must.Get(os.ReadFile(parent))(t)
-	assert.Equal(t, "old", string(got))
+	assert.Equal(t, "old", must.Read(t, parent))
 }
 
 func TestHandOnWhereItCannotBe(t *testing.T) {
@@ -142,8 +140,7 @@ func TestHandOnWhereItCannotBe(t *testing.T) {
 	assert.ErrorContains(t, err, "missing/error.json")
 	_, err = HandOn(child, child, 1)
 	require.NoError(t, err)
-	got := must.Get(os.ReadFile(child))(t)
-	assert.Equal(t, plainError, string(got), "the same file is left alone")
+	assert.Equal(t, plainError, must.Read(t, child), "the same file is left alone")
 }
 
 func usagePoint(i int) series.Point {

@@ -155,8 +155,7 @@ func TestOneExecutionAtATime(t *testing.T) {
 	first, second := k.begin(k.watched[0]), k.begin(k.watched[0])
 	assert.Equal(t, first, second)
 	<-first
-	times := must.Get(os.ReadFile(file))(t)
-	assert.Equal(t, "\n", string(times))
+	assert.Equal(t, "\n", must.Read(t, file))
 }
 
 // An execution that cannot be ended keeps the host from tasks, and no other begins until it has ended.

@@ -104,8 +104,7 @@ func TestAStoppedProcess(t *testing.T) {
 	assert.Contains(t, text, "by its own account: not asked: it is stopped")
 	require.NoError(t, syscall.Kill(p.pid, syscall.SIGCONT))
 	assert.Contains(t, p.capture(), "by its own account\nsomething\n")
-	raw := must.Get(os.ReadFile(answerFile(p.dir, p.pid)))(t)
-	assert.Equal(t, "something\n", string(raw), "it was asked once")
+	assert.Equal(t, "something\n", must.Read(t, answerFile(p.dir, p.pid)), "it was asked once")
 }
 
 // The capture does not wait for a program that answers only when its child has ended.

@@ -22,12 +22,6 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
-func content(t *testing.T, path ...string) string {
-	t.Helper()
-	b := must.Get(os.ReadFile(filepath.Join(path...)))(t)
-	return string(b)
-}
-
 func TestLimitsOfACgroup(t *testing.T) {
 	// The machine of a test may have no cgroups of version 2 with controllers.
 	dir, bare := t.TempDir(), t.TempDir()
@@ -45,7 +39,7 @@ func TestLimitsOfACgroup(t *testing.T) {
 	for file, want := range map[string]string{
 		"memory.max": "67108864", "memory.swap.max": "0", "memory.oom.group": "1", "pids.max": "100", "cpu.max": "200000 100000",
 	} {
-		assert.Equal(t, want, content(t, dir, file))
+		assert.Equal(t, want, must.Read(t, dir, file))
 	}
 
 	p := &process{cgroup: dir, limits: l}
@@ -78,7 +72,7 @@ func TestLimitsOfAProcess(t *testing.T) {
 	assert.Nil(t, p.Exit)
 	e := h.wait("limits", 0)
 	require.Zero(t, e.Code)
-	limits := content(t, r.Command.Stdout)
+	limits := must.Read(t, r.Command.Stdout)
 	assert.Regexp(t, `Max open files +64 +64 `, limits)
 	assert.Regexp(t, `Max core file size +0 +0 `, limits)
 
@@ -87,7 +81,7 @@ func TestLimitsOfAProcess(t *testing.T) {
 	_, err := h.client.Start(h.ctx(), r)
 	require.NoError(t, err)
 	require.Zero(t, h.wait("free", 0).Code)
-	assert.Equal(t, strconv.FormatUint(fault.MostFiles(), 10)+"\n", content(t, r.Command.Stdout))
+	assert.Equal(t, strconv.FormatUint(fault.MostFiles(), 10)+"\n", must.Read(t, r.Command.Stdout))
 
 	// A limited process is stopped and restarted like any other, and a program that cannot be
 	// executed is reported.
@@ -152,10 +146,10 @@ func TestOOMScores(t *testing.T) {
 	_, err := h.client.Start(h.ctx(), r)
 	require.NoError(t, err)
 	require.Zero(t, h.wait("score", 0).Code)
-	mine := content(t, fork.OOMFile)
+	mine := must.Read(t, fork.OOMFile)
 	n := must.Get(strconv.Atoi(strings.TrimSpace(mine)))(t)
-	of := func(pid int) string { return content(t, "/proc", strconv.Itoa(pid), "oom_score_adj") }
-	assert.Equal(t, strconv.Itoa(max(0, n))+"\n", content(t, r.Command.Stdout))
+	of := func(pid int) string { return must.Read(t, "/proc", strconv.Itoa(pid), "oom_score_adj") }
+	assert.Equal(t, strconv.Itoa(max(0, n))+"\n", must.Read(t, r.Command.Stdout))
 	side := must.Get(proc.ReadStat(h.sidePID()))(t)
 	assert.Equal(t, strconv.Itoa(max(0, n))+"\n", of(h.sidePID()))
 	if os.WriteFile(fork.OOMFile, []byte(strconv.Itoa(fork.OOMProtected)), 0) != nil {
@@ -211,7 +205,7 @@ func TestOutputThatIsTooMuchIsDropped(t *testing.T) {
 	assert.Zero(t, e.Code)
 	assert.Equal(t, ReasonNone, e.Reason)
 	assert.True(t, h.exists("done"), "it was not ended")
-	text := content(t, r.Command.Stdout)
+	text := must.Read(t, r.Command.Stdout)
 	assert.Equal(t, 300<<20+len("begin\n")-quota, int(e.Dropped))
 	assert.True(t, strings.HasPrefix(text, "begin\n"))
 	lines := strings.Split(strings.TrimSpace(text[quota:]), "\n")
@@ -227,7 +221,7 @@ func TestOutputThatIsTooMuchIsDropped(t *testing.T) {
 	require.NoError(t, err)
 	p := must.Get(h.client.Wait(h.ctx(), ProcessRef{Key: within.Key}))(t)
 	assert.Zero(t, p.Exit.Dropped)
-	assert.Equal(t, "x\n", content(t, within.Command.Stdout))
+	assert.Equal(t, "x\n", must.Read(t, within.Command.Stdout))
 }
 
 // While the journal of a released run is read from a disk that hangs, the table is free.

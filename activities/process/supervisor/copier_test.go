@@ -60,8 +60,8 @@ func TestStreamsThatAreOpenedAgain(t *testing.T) {
 	} {
 		command := h.begin(name, c.script, nil)
 		require.Zero(t, h.wait(name, 0).Code, name)
-		assert.Equal(t, c.stdout, content(t, command.Stdout), name)
-		assert.Equal(t, c.stderr, content(t, command.Stderr), name)
+		assert.Equal(t, c.stdout, must.Read(t, command.Stdout), name)
+		assert.Equal(t, c.stderr, must.Read(t, command.Stderr), name)
 	}
 }
 
@@ -78,11 +78,11 @@ func TestOutputWhileTheSupervisorIsStopped(t *testing.T) {
 	})
 	h.touch("go")
 	h.until("it writes", func() bool { return h.exists("writes") })
-	require.Empty(t, content(t, c.Stderr))
+	require.Empty(t, must.Read(t, c.Stderr))
 	require.NoError(t, h.cmd.Process.Signal(unix.SIGCONT))
 	require.Zero(t, h.wait("t", 0).Code)
-	assert.True(t, content(t, c.Stdout) == numbers(last), "every byte is there once")
-	assert.Equal(t, "first\nlast\n", content(t, c.Stderr))
+	assert.True(t, must.Read(t, c.Stdout) == numbers(last), "every byte is there once")
+	assert.Equal(t, "first\nlast\n", must.Read(t, c.Stderr))
 }
 
 func TestFilesThatAreRenamedOrRemovedAreMadeAnew(t *testing.T) {
@@ -98,7 +98,7 @@ func TestFilesThatAreRenamedOrRemovedAreMadeAnew(t *testing.T) {
 		"replace": {func(c Command) error { return exec.Command("sed", "-i", "s/one/uno/", c.Stdout).Run() }, ""},
 	} {
 		command := h.begin(name, fmt.Sprintf(`echo one; echo two; while ! test -e $D/go-%s; do sleep 0.01; done; echo three; echo four`, name), nil)
-		h.until("two lines are there", func() bool { return content(t, command.Stdout) == "one\ntwo\n" })
+		h.until("two lines are there", func() bool { return must.Read(t, command.Stdout) == "one\ntwo\n" })
 		require.NoError(t, c.do(command))
 		h.touch("go-" + name)
 		require.Zero(t, h.wait(name, 0).Code)
@@ -106,9 +106,9 @@ func TestFilesThatAreRenamedOrRemovedAreMadeAnew(t *testing.T) {
 		if name == "replace" {
 			want = "uno\ntwo\n" + want
 		}
-		assert.Equal(t, want, content(t, command.Stdout), name)
+		assert.Equal(t, want, must.Read(t, command.Stdout), name)
 		if c.before != "" {
-			assert.Equal(t, c.before, content(t, h.file("old")))
+			assert.Equal(t, c.before, must.Read(t, h.file("old")))
 		}
 	}
 }
@@ -121,12 +121,12 @@ func TestFilesThatAreReplacedByOthers(t *testing.T) {
 		"fifo": func(path string) error { return unix.Mkfifo(path, 0o600) },
 	} {
 		command := h.begin(name, fmt.Sprintf(`echo one; while ! test -e $D/go-%s; do sleep 0.01; done; echo two`, name), nil)
-		h.until("the line is there", func() bool { return content(t, command.Stdout) == "one\n" })
+		h.until("the line is there", func() bool { return must.Read(t, command.Stdout) == "one\n" })
 		require.NoError(t, os.Rename(command.Stdout, h.file("old-"+name)))
 		require.NoError(t, put(command.Stdout))
 		h.touch("go-" + name)
 		require.Zero(t, h.wait(name, 0).Code)
-		assert.Equal(t, "one\ntwo\n", content(t, h.file("old-"+name)))
+		assert.Equal(t, "one\ntwo\n", must.Read(t, h.file("old-"+name)))
 	}
 	assert.False(t, h.exists("elsewhere"))
 }
@@ -140,10 +140,10 @@ func TestAPipeThatOutlivesItsProcess(t *testing.T) {
 	held := must.Get(os.OpenFile(fmt.Sprintf("/proc/%d/fd/1", h.pidIn("pid")), os.O_WRONLY, 0))(t)
 	h.touch("go")
 	require.Zero(t, h.wait("t", 0).Code)
-	require.Equal(t, "one\ntwo\n", content(t, c.Stdout))
+	require.Equal(t, "one\ntwo\n", must.Read(t, c.Stdout))
 	_, err := held.WriteString("three\n")
 	require.NoError(t, err)
-	h.until("its line is there", func() bool { return content(t, c.Stdout) == "one\ntwo\nthree\n" })
+	h.until("its line is there", func() bool { return must.Read(t, c.Stdout) == "one\ntwo\nthree\n" })
 	require.NoError(t, held.Close())
 	h.until("all of it is closed", func() bool { return h.fds() <= before+1 }) // the journal stays
 }
@@ -186,7 +186,7 @@ func TestOutputOnAFullDisk(t *testing.T) {
 		exit := h.wait("t", 0)
 		assert.Equal(t, 3, exit.Code)
 		assert.Zero(t, exit.Dropped)
-		assert.True(t, content(t, c.Stdout) == numbers(last), "nothing is missing")
+		assert.True(t, must.Read(t, c.Stdout) == numbers(last), "nothing is missing")
 	})
 
 	t.Run("for long", func(t *testing.T) {
@@ -198,7 +198,7 @@ func TestOutputOnAFullDisk(t *testing.T) {
 		h.touch("room")
 		exit := h.wait("t", 0)
 		assert.Equal(t, 3, exit.Code)
-		text, whole := content(t, c.Stdout), numbers(last)+"again\n"
+		text, whole := must.Read(t, c.Stdout), numbers(last)+"again\n"
 		before, after, found := strings.Cut(text, fmt.Sprintf("clusterrun: %d bytes of this output are missing here, because they could not be written: no space left on device\n", exit.Dropped))
 		require.True(t, found, "the file says what is missing")
 		kept := len(whole) - int(exit.Dropped) - len(after)

@@ -95,10 +95,10 @@ func TestGuard(t *testing.T) {
 	h.sh("worker-0", 0, "exec sleep 1000")
 	guard := h.guardPID(0)
 	// A `pkill -f` of our name does not match, and there is nothing that others wait for.
-	assert.Equal(t, early.GuardName+"\x00", content(t, procFile(guard, "cmdline")))
+	assert.Equal(t, early.GuardName+"\x00", must.Read(t, procFile(guard, "cmdline")))
 	stat := must.Get(proc.ReadStat(guard))(t)
 	assert.Equal(t, guard, stat.Session)
-	assert.Equal(t, content(t, procFile(h.cmd.Process.Pid, "oom_score_adj")), content(t, procFile(guard, "oom_score_adj")))
+	assert.Equal(t, must.Read(t, procFile(h.cmd.Process.Pid, "oom_score_adj")), must.Read(t, procFile(guard, "oom_score_adj")))
 	files := must.Get(os.ReadDir(procFile(guard, "fd")))(t)
 	for _, f := range files {
 		to := must.Get(os.Readlink(procFile(guard, "fd/"+f.Name())))(t)

@@ -98,8 +98,7 @@ func (h *host) start() {
 	}
 	h.awaitCount("side ", sides+1)
 	h.connect()
-	raw := must.Get(os.ReadFile(filepath.Join(h.role.Dir, instanceFile)))(h.t)
-	h.instance = strings.TrimSpace(string(raw))
+	h.instance = strings.TrimSpace(must.Read(h.t, h.role.Dir, instanceFile))
 }
 
 func (h *host) connect() {
@@ -388,6 +387,5 @@ func TestSoftLimitIsRaisedAndNotLeaked(t *testing.T) {
 	require.NoError(t, err)
 	h.sh("asks", 0, "ulimit -Sn >$D/limit")
 	require.Zero(t, h.wait("asks", 0).Code)
-	raw := must.Get(os.ReadFile(h.file("limit")))(t)
-	require.Equal(t, "40", strings.TrimSpace(string(raw)))
+	require.Equal(t, "40", strings.TrimSpace(must.Read(t, h.file("limit"))))
 }

@@ -49,8 +49,7 @@ func TestOwnersDescriptors(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, h.wait("direct", 0).Code)
 	assert.Equal(t, "to stdout\n0, 1, 2, 3\n", written("out"), "stdin is /dev/null, and nothing of the owner's beside")
-	raw := must.Get(os.ReadFile(r.Command.Stderr))(t)
-	assert.Equal(t, "to stderr\n", string(raw))
+	assert.Equal(t, "to stderr\n", must.Read(t, r.Command.Stderr))
 	assert.Empty(t, written("err"))
 
 	r = h.request("foreground", 0, script)
@@ -158,15 +157,15 @@ func TestTheEndOfTheOwnersOutputIsKept(t *testing.T) {
 	}
 	little := begin("little", "echo to stdout >/dev/stdout; echo FATAL >/dev/stderr; exit 3")
 	require.Equal(t, 3, h.wait("little", 0).Code)
-	assert.Equal(t, "to stdout\n", content(t, little.StdoutEnd))
-	assert.Equal(t, "FATAL\n", content(t, little.StderrEnd))
+	assert.Equal(t, "to stdout\n", must.Read(t, little.StdoutEnd))
+	assert.Equal(t, "FATAL\n", must.Read(t, little.StderrEnd))
 
 	const last = 100_000
 	much := begin("much", fmt.Sprintf("seq %d", last))
 	require.Zero(t, h.wait("much", 0).Code)
-	assert.True(t, content(t, dir, "out") == "to stdout\n"+numbers(last), "the owner has all of it")
+	assert.True(t, must.Read(t, dir, "out") == "to stdout\n"+numbers(last), "the owner has all of it")
 	assert.NoFileExists(t, much.StderrEnd, "there was none")
-	note, rest, _ := strings.Cut(content(t, much.StdoutEnd), "\n")
+	note, rest, _ := strings.Cut(must.Read(t, much.StdoutEnd), "\n")
 	assert.Equal(t, "clusterrun: this output was not redirected to a file; its last 64 KiB follow", note)
 	assert.True(t, strings.HasSuffix(numbers(last), "\n"+rest), "whole lines")
 	assert.Greater(t, len(rest), output.KeptEnd-10)
@@ -191,7 +190,7 @@ func TestOneOutputOfTheOwner(t *testing.T) {
 	for i := range tasks {
 		require.Zero(t, h.wait(fmt.Sprint("t", i), 0).Code)
 	}
-	all := content(t, dir, "out")
+	all := must.Read(t, dir, "out")
 	for i := range tasks {
 		var want, got strings.Builder
 		for n := range lines {
@@ -203,7 +202,7 @@ func TestOneOutputOfTheOwner(t *testing.T) {
 			}
 		}
 		assert.Equal(t, want.String(), got.String())
-		assert.Equal(t, want.String(), content(t, ends[i]))
+		assert.Equal(t, want.String(), must.Read(t, ends[i]))
 	}
 }
 
@@ -236,5 +235,5 @@ func TestTheEndOfWhatGoesToATerminalIsKept(t *testing.T) {
 	})
 	require.Equal(t, 3, h.wait("t", 0).Code)
 	assert.True(t, <-shown == want, "the terminal shows all of it")
-	assert.True(t, strings.HasSuffix(content(t, c.StderrEnd), "\n19999\n20000\nFATAL\n"))
+	assert.True(t, strings.HasSuffix(must.Read(t, c.StderrEnd), "\n19999\n20000\nFATAL\n"))
 }

@@ -67,7 +67,7 @@ func TestTheRestIsAskedToEnd(t *testing.T) {
 			assert.Equal(t, 2, e.Swept)
 			assert.Zero(t, e.Killed)
 			for _, name := range []string{"asked-group", "asked-daemon"} {
-				assert.Equal(t, 1, strings.Count(content(t, h.file(name)), "asked"), "one signal each")
+				assert.Equal(t, 1, strings.Count(must.Read(t, h.file(name)), "asked"), "one signal each")
 			}
 			assert.Empty(t, h.cookied())
 		})

@@ -50,8 +50,7 @@ func TestStart(t *testing.T) {
 		_, err := h.client.Start(h.ctx(), r)
 		require.NoError(t, err)
 		require.Zero(t, h.wait("surroundings", 0).Code)
-		out := must.Get(os.ReadFile(r.Command.Stdout))(t)
-		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		lines := strings.Split(strings.TrimSpace(must.Read(t, r.Command.Stdout)), "\n")
 		require.Equal(t, h.dir, lines[0])
 		require.Equal(t, "/dev/null", lines[1])
 		require.Contains(t, lines, "A=b")
@@ -68,8 +67,7 @@ func TestStart(t *testing.T) {
 		require.Len(t, ids, 3)
 		require.Equal(t, ids[0], ids[1], "a session and a group of its own")
 		require.Equal(t, ids[0], ids[2])
-		raw := must.Get(os.ReadFile(r.Command.Stderr))(t)
-		require.Equal(t, "err\n", string(raw))
+		require.Equal(t, "err\n", must.Read(t, r.Command.Stderr))
 	})
 
 	t.Run("output is appended", func(t *testing.T) {
@@ -80,8 +78,7 @@ func TestStart(t *testing.T) {
 		_, err := h.client.Start(h.ctx(), r)
 		require.NoError(t, err)
 		h.wait("append", 0)
-		raw := must.Get(os.ReadFile(r.Command.Stdout))(t)
-		require.Equal(t, "old\nnew\n", string(raw))
+		require.Equal(t, "old\nnew\n", must.Read(t, r.Command.Stdout))
 	})
 
 	t.Run("no descriptors but three", func(t *testing.T) {
@@ -90,8 +87,7 @@ func TestStart(t *testing.T) {
 		_, err := h.client.Start(h.ctx(), r)
 		require.NoError(t, err)
 		h.wait("fds", 0)
-		raw := must.Get(os.ReadFile(r.Command.Stdout))(t)
-		require.Equal(t, "0\n1\n2\n3\n", string(raw), "the last one is of ls itself")
+		require.Equal(t, "0\n1\n2\n3\n", must.Read(t, r.Command.Stdout), "the last one is of ls itself")
 	})
 
 	t.Run("no signal is blocked", func(t *testing.T) {

@@ -90,8 +90,7 @@ func TestStop(t *testing.T) {
 		e := h.wait("twice", 0)
 		require.Equal(t, -9, e.Code)
 		require.Equal(t, ReasonTerminate, e.Reason)
-		raw := must.Get(os.ReadFile(h.file("asks")))(t)
-		require.Equal(t, "x\n", string(raw))
+		require.Equal(t, "x\n", must.Read(t, h.file("asks")))
 	})
 
 	t.Run("the whole group is asked", func(t *testing.T) {

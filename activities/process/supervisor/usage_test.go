@@ -35,8 +35,7 @@ func (h *host) sample(task string, gpus ...GPUProcess) (Sample, bool) {
 // children.
 func (h *host) timesIn(name string) (all time.Duration) {
 	h.t.Helper()
-	raw := must.Get(os.ReadFile(h.file(name)))(h.t)
-	for text := range strings.FieldsSeq(string(raw)) {
+	for text := range strings.FieldsSeq(must.Read(h.t, h.file(name))) {
 		d := must.Get(time.ParseDuration(text))(h.t)
 		all += d
 	}

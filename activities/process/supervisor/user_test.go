@@ -55,7 +55,7 @@ func TestAsAnotherUser(t *testing.T) {
 			"Uid:\t54321\t54321\t54321\t54321", "Gid:\t54322\t54322\t54322\t54322", "Groups:\t54322 54323 ",
 			"CapPrm:\t0000000000000000", "CapEff:\t0000000000000000", "CapAmb:\t0000000000000000", "again", "",
 		}, "\n"), string(raw))
-		require.Equal(t, "mine\ntoo\n", content(t, r.Command.Stderr))
+		require.Equal(t, "mine\ntoo\n", must.Read(t, r.Command.Stderr))
 		for path, mode := range map[string]uint32{r.Command.Stdout: 0o600, h.file("made"): 0o644} {
 			var stat unix.Stat_t
 			require.NoError(t, unix.Stat(path, &stat))
@@ -70,8 +70,7 @@ func TestAsAnotherUser(t *testing.T) {
 			kill -0 $PPID && echo may signal; true`, h.role.Dir))
 		start(r)
 		require.Zero(t, h.wait("reads", 0).Code)
-		raw := must.Get(os.ReadFile(r.Command.Stdout))(t)
-		require.Empty(t, string(raw))
+		require.Empty(t, must.Read(t, r.Command.Stdout))
 	})
 
 	t.Run("what is not open to it", func(t *testing.T) {
@@ -142,8 +141,7 @@ func TestLinksInTheLogDirectoryLeadNowhere(t *testing.T) {
 	_, err := h.client.Start(h.ctx(), r)
 	require.NoError(t, err)
 	require.Zero(t, h.wait("fine", 0).Code)
-	raw := must.Get(os.ReadFile(r.Command.Stdout))(t)
-	require.Equal(t, "it is here\n", string(raw))
+	require.Equal(t, "it is here\n", must.Read(t, r.Command.Stdout))
 	for path, mode := range map[string]os.FileMode{filepath.Join(root, "b", "0"): 0o700, r.Command.Stdout: 0o600} {
 		info := must.Get(os.Stat(path))(t)
 		require.Equal(t, mode, info.Mode().Perm(), path)

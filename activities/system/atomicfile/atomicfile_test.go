@@ -21,8 +21,7 @@ func TestWrite(t *testing.T) {
 			path := filepath.Join(dir, "file")
 			require.NoError(t, os.WriteFile(path, []byte("an old text"), 0o600))
 			require.NoError(t, write(path, []byte("new"), 0o644))
-			b := must.Get(os.ReadFile(path))(t)
-			assert.Equal(t, "new", string(b))
+			assert.Equal(t, "new", must.Read(t, path))
 			info := must.Get(os.Stat(path))(t)
 			assert.Equal(t, fs.FileMode(0o644), info.Mode(), "whatever the umask")
 

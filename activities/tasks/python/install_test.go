@@ -34,8 +34,7 @@ func installed(t *testing.T, dir string) map[string]string {
 		if entry.Name() == "__pycache__" {
 			continue
 		}
-		content := must.Get(os.ReadFile(filepath.Join(dir, "clusterrun", entry.Name())))(t)
-		found[entry.Name()] = string(content)
+		found[entry.Name()] = must.Read(t, dir, "clusterrun", entry.Name())
 	}
 	return found
 }
@@ -180,8 +179,7 @@ func binaryOf(t *testing.T, interpreter, path string) string {
 }
 
 func TestTheProjectHasOurVersion(t *testing.T) {
-	project := must.Get(os.ReadFile("pyproject.toml"))(t)
-	assert.Contains(t, string(project), "\nversion = \""+spec.Version+"\"\n")
+	assert.Contains(t, must.Read(t, "pyproject.toml"), "\nversion = \""+spec.Version+"\"\n")
 }
 
 func TestInstallSideBySide(t *testing.T) {

@@ -217,8 +217,7 @@ print("ready", flush=True)
 time.sleep(1000)
 `)
 	assert.Contains(t, p.capture(pid), "by its own account\n")
-	raw := must.Get(os.ReadFile(filepath.Join(p.logs, "precious")))(t)
-	assert.Equal(t, "as it should be", string(raw))
+	assert.Equal(t, "as it should be", must.Read(t, p.logs, "precious"))
 }
 
 func TestDisabled(t *testing.T) {

@@ -104,8 +104,7 @@ func TestReportHandsTheErrorFileOn_TE69_TE70_TE76_TE77(t *testing.T) {
 
 	t.Setenv("CLUSTERRUN_ERROR_FILE", ours)
 	assert.NotContains(t, fail(), "replaced")
-	got := must.Get(os.ReadFile(ours))(t)
-	assert.JSONEq(t, `{"message": {"message": "KeyError: lr", "errorCode": 3}}`, string(got))
+	assert.JSONEq(t, `{"message": {"message": "KeyError: lr", "errorCode": 3}}`, must.Read(t, ours))
 
 	assert.Contains(t, fail(), "replaced "+ours)
 

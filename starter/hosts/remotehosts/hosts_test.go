@@ -310,8 +310,7 @@ func TestOutputStaysInTheLogs(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, appendTo(dir, piece{Path: "attempt_0/0/stdout.log", Data: []byte("a")}, map[string]bool{}))
 	require.NoError(t, appendTo(dir, piece{Path: "attempt_0/0/stdout.log", Data: []byte("b")}, map[string]bool{}))
-	got := must.Get(os.ReadFile(filepath.Join(dir, "attempt_0/0/stdout.log")))(t)
-	assert.Equal(t, "ab", string(got))
+	assert.Equal(t, "ab", must.Read(t, dir, "attempt_0/0/stdout.log"))
 	for _, path := range []string{"../x", "/etc/x", "a/../../x"} {
 		assert.ErrorContains(t, appendTo(dir, piece{Path: path}, map[string]bool{}), "outside of the logs", path)
 	}

@@ -38,20 +38,14 @@ func tree(t *testing.T, files map[string]string) string {
 	return root
 }
 
-func content(t *testing.T, path ...string) string {
-	t.Helper()
-	b := must.Get(os.ReadFile(filepath.Join(path...)))(t)
-	return string(b)
-}
-
 func TestControllersAreHandedDown(t *testing.T) {
 	root := tree(t, map[string]string{
 		"cgroup.controllers": "cpuset cpu io memory hugetlb pids rdma\n", "cgroup.subtree_control": "", "cgroup.procs": "",
 		"clusterrun-x/cgroup.subtree_control": "",
 	})
 	assert.Equal(t, controllers{there: []string{"cpu", "memory", "pids"}}, delegated(filepath.Join(root, "clusterrun-x")))
-	assert.Equal(t, "+cpu +memory +pids", content(t, root, "cgroup.subtree_control"))
-	assert.Equal(t, "+cpu +memory +pids", content(t, root, "clusterrun-x/cgroup.subtree_control"))
+	assert.Equal(t, "+cpu +memory +pids", must.Read(t, root, "cgroup.subtree_control"))
+	assert.Equal(t, "+cpu +memory +pids", must.Read(t, root, "clusterrun-x/cgroup.subtree_control"))
 
 	for name, c := range map[string]struct {
 		files map[string]string
@@ -91,7 +85,7 @@ func TestProspect(t *testing.T) {
 			there, why := prospect(dir)
 			assert.Equal(t, c.want, controllers{there, why})
 			if was, ok := c.files["cgroup.subtree_control"]; ok {
-				assert.Equal(t, was, content(t, dir, "cgroup.subtree_control"), "nothing is changed")
+				assert.Equal(t, was, must.Read(t, dir, "cgroup.subtree_control"), "nothing is changed")
 			}
 		})
 	}

@@ -13,8 +13,7 @@ import (
 
 func TestOOMScoreDuringAFork(t *testing.T) {
 	content := func(file string) string {
-		b := must.Get(os.ReadFile(file))(t)
-		return string(b)
+		return must.Read(t, file)
 	}
 	for had, children := range map[string]string{"0\n": "0", "-500\n": "0", "300\n": "300"} {
 		file := filepath.Join(t.TempDir(), "score")
