@@ -33,7 +33,7 @@ func newLongQueue(t *testing.T) *longQueue {
 	suite.SetLogger(warns(func(string) {}))
 	q := &longQueue{suite.NewTestWorkflowEnvironment(), t}
 	q.SetTestTimeout(2 * time.Minute)
-	q.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: 15 * time.Second}) // as the host workers have it
+	q.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // host workers have 15 s, of a machine that is less busy
 	q.RegisterWorkflowWithOptions(queue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
 	q.RegisterActivityWithOptions(func(closure.CheckInput) (closure.CheckOutput, error) {
 		return closure.CheckOutput{}, temporal.NewApplicationError("the run is open", "RunOpen")
