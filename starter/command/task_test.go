@@ -19,7 +19,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
-	"github.com/clusterrun/clusterrun/activities/tasks/task"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
@@ -112,24 +111,13 @@ func (h *taskHost) exits(want int, args ...string) (stderr string) {
 func TestTaskStop_CO01(t *testing.T) {
 	h := newTaskHost(t)
 	assert.Empty(t, h.exits(1, "should-stop"))
-	assert.Contains(t, h.exits(124, "wait-for-stop", "--timeout", "10ms"), "there was no stop within 10ms")
 	assert.Empty(t, h.exits(0, "stop", "--reason", "loss is below 0.1"))
 	assert.Empty(t, h.exits(0, "should-stop"))
-	assert.Empty(t, h.exits(0, "wait-for-stop"))
-	assert.Empty(t, h.exits(0, "wait-for-stop", "--timeout", "0"), "it stands already")
-	for _, args := range [][]string{{"should-stop"}, {"wait-for-stop"}, {"stop"}} {
+	for _, args := range [][]string{{"should-stop"}, {"stop"}} {
 		code, stdout, stderr := h.call("", append(args, "--json")...)
 		assert.Zero(t, code, stderr)
 		assert.JSONEq(t, `{"seq": 1, "stop": true, "by": "worker-0", "reason": "loss is below 0.1"}`, stdout)
 	}
-	code, stdout, _ := h.call("", "clear-stop", "--json")
-	assert.Zero(t, code)
-	assert.JSONEq(t, `{"seq": 2, "stop": false}`, stdout)
-	assert.Empty(t, h.exits(1, "should-stop"))
-	code, stdout, _ = h.call("", "should-stop", "--json")
-	assert.Equal(t, 1, code)
-	assert.JSONEq(t, `{"seq": 2, "stop": false}`, stdout)
-	assert.Empty(t, h.exits(0, "clear-stop"))
 }
 
 func TestTaskPreempted(t *testing.T) {
@@ -169,16 +157,13 @@ func TestTaskStopMistakes(t *testing.T) {
 		"--kind IOError is that of an error":   {"stop", "--kind", "IOError"},
 		"the text of --error is empty":         {"stop", "--error", ""},
 		`unexpected argument "now"`:            {"stop", "now"},
-		`unexpected argument "worker-1"`:       {"clear-stop", "worker-1"},
 		`unexpected argument "x"`:              {"should-stop", "x"},
-		"--timeout -1s is negative":            {"wait-for-stop", "--timeout", "-1s"},
-		"--timeout \"soon\"":                   {"wait-for-stop", "--timeout", "soon"},
 		"unknown flag: --force; see `clusterr": {"stop", "--force"},
 	} {
 		assert.Contains(t, h.exits(2, args...), want)
 	}
 	assert.Empty(t, h.wishes)
-	for _, args := range [][]string{{"stop"}, {"should-stop"}, {"wait-for-stop"}, {"clear-stop"}, {"preempted"}} {
+	for _, args := range [][]string{{"stop"}, {"should-stop"}, {"preempted"}} {
 		code, stdout, _ := h.call("", append(args, "--help")...)
 		assert.Zero(t, code)
 		assert.Contains(t, stdout, "Exit codes:\n")
@@ -198,22 +183,9 @@ func TestTaskStopRefused(t *testing.T) {
 	h.mu.Unlock()
 	assert.Contains(t, h.exits(125, "stop"), "run iris has ended")
 	h = newTaskHost(t, func(c *taskapi.Config) { c.Stops = nil })
-	for _, args := range [][]string{{"stop"}, {"should-stop"}, {"wait-for-stop"}, {"clear-stop"}, {"preempted"}} {
+	for _, args := range [][]string{{"stop"}, {"should-stop"}, {"preempted"}} {
 		assert.Contains(t, h.exits(125, args...), "does not support graceful stops")
 	}
-}
-
-// CO-02: a command that waits in a shell returns when the tasks stop.
-func TestTaskWaitForStop_CO02(t *testing.T) {
-	h := newTaskHost(t)
-	waits := h.command(1, "clusterrun", "task", "wait-for-stop", "--json")
-	var out bytes.Buffer
-	waits.Stdout = &out
-	require.NoError(t, waits.Start())
-	h.exits(0, "stop", "--error", "x")
-	require.NoError(t, waits.Wait())
-	s := must.JSON[task.Stopping](t, out.Bytes())
-	assert.Equal(t, "x", s.Error.Message)
 }
 
 // A barrier in the foreground is withdrawn by SIGINT. With & a shell without job control

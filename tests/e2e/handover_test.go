@@ -46,7 +46,7 @@ func TestARunGoesOnInAnotherExecutionWithItsTasks(t *testing.T) {
 		run := f.start(&spec.RunSpec{
 			Env: spec.EnvOf(map[string]string{"CR": harness.Clusterrun(t), "NAME": name}),
 			Tasks: []spec.TaskGroup{group("worker", 2, begin+`if [ $RANK = 1 ]; then until [ -e $DIR/go ]; do nap; done; fi; exec "$CR" task barrier x`), group("stopper", 1, begin+`
-				[ $NAME = busy ] && for i in $(seq 12); do "$CR" task stop && "$CR" task clear-stop || exit 7; done
+				[ $NAME = busy ] && for i in $(seq 12); do "$CR" task stop && curl -sf -X DELETE --unix-socket "$CLUSTERRUN_SOCKET" http://task/v1/stop || exit 7; done
 				echo yes > $DIR/$NAME-stopped; until [ -e $DIR/go ]; do nap; done; exec "$CR" task barrier x`)},
 		})
 		return starter.Get(f.client, run.GetID(), run.GetRunID())

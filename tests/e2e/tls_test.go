@@ -294,7 +294,7 @@ func TestRoles(t *testing.T) {
 	host := start("host", "host-a", "host-a")
 	awaitReady(t, host)
 	code, id, stderr := f.CLI(t, "submit", "-n", "2", "--env", "CR="+harness.Clusterrun(t), "--dir", f.dir, "--",
-		"bash", "-c", harness.Napping(`if [ "$("$CR" task restart-count)" = 0 ]; then "$CR" task barrier && echo met > met-$RANK || exit 1; fi; "$CR" task result "$RANK" && until [ -e go ]; do nap; done`))
+		"bash", "-c", harness.Napping(`if [ "$CLUSTERRUN_RESTART_COUNT" = 0 ]; then "$CR" task barrier && echo met > met-$RANK || exit 1; fi; "$CR" task result "$RANK" && until [ -e go ]; do nap; done`))
 	require.Zero(t, code, stderr)
 	assert.Contains(t, stderr, "no worker serves the queue clusterrun")
 	controller := start("controller", "controller", "controller")

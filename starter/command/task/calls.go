@@ -165,22 +165,6 @@ func parseAmount(what, text string) (float64, error) {
 	return n, nil
 }
 
-func taskClusterCommand(a *cli.App) *cobra.Command {
-	return plainCommand("cluster", "List the tasks of the cluster and their addresses", func(ctx context.Context, t *task.Task) error {
-		members, err := t.Cluster(ctx)
-		if err != nil {
-			return err
-		}
-		return a.Print(map[string]any{"members": members}, func() {
-			w := cli.NewTable(a.Out, "TASK", "RANK", "HOST", "ADDRESS")
-			for _, m := range members {
-				w.Row(m.Task, m.Rank, cli.OrDash(m.Host), cli.OrDash(m.Address))
-			}
-			w.Flush()
-		})
-	})
-}
-
 func taskInfoCommand(a *cli.App) *cobra.Command {
 	return plainCommand("info", "Show which task of which run this is", func(ctx context.Context, t *task.Task) error {
 		info, err := t.Info(ctx)
@@ -189,15 +173,5 @@ func taskInfoCommand(a *cli.App) *cobra.Command {
 		}
 		return a.PrintLine(info, "%s of run %s: rank %d of %d, restart %d, on host %s at %s",
 			info.Task, info.Run, info.Rank, info.WorldSize, info.RestartCount, info.Host, info.Address)
-	})
-}
-
-func taskRestartCountCommand(a *cli.App) *cobra.Command {
-	return plainCommand("restart-count", "Print how often the task has restarted", func(ctx context.Context, t *task.Task) error {
-		info, err := t.Info(ctx)
-		if err != nil {
-			return err
-		}
-		return a.PrintLine(map[string]int{"restart_count": info.RestartCount}, "%v", info.RestartCount)
 	})
 }

@@ -2,15 +2,11 @@ package task
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
-	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
 // exitNo is the exit code of should-stop and preempted if the answer is no, like grep's if
@@ -61,13 +57,6 @@ func runTaskStop(a *cli.App, cmd *cobra.Command, o *taskStopOptions) error {
 	})
 }
 
-func taskClearStopCommand(a *cli.App) *cobra.Command {
-	return plainCommand("clear-stop", "Take back the stop of the run", func(ctx context.Context, t *task.Task) error {
-		now, err := t.ClearStop(ctx)
-		return printStopping(a, now, err)
-	})
-}
-
 // printStopping prints the state of the stop with --json, unless err is set. It returns err.
 func printStopping(a *cli.App, now task.Stopping, err error) error {
 	if err != nil || !a.Global.JSON {
@@ -97,37 +86,4 @@ func taskPreemptedCommand(a *cli.App) *cobra.Command {
 		}
 		return a.PrintLine(now.Notice, "%.0f", now.Notice.Left)
 	})
-}
-
-func taskWaitForStopCommand(a *cli.App) *cobra.Command {
-	var timeout time.Duration
-	cmd := &cobra.Command{
-		Use:   "wait-for-stop [flags]",
-		Short: "Wait until the tasks of the run are to stop",
-		Args:  cli.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return runTaskWaitForStop(cmd.Context(), a, cmd, timeout) },
-	}
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "wait at most this `TIME`, such as 30s; default: without limit")
-	return cmd
-}
-
-// runTaskWaitForStop implements [taskWaitForStopCommand].
-func runTaskWaitForStop(ctx context.Context, a *cli.App, cmd *cobra.Command, timeout time.Duration) error {
-	t, err := currentTask()
-	if err != nil {
-		return err
-	}
-	if cmd.Flags().Changed("timeout") {
-		if timeout < 0 {
-			return cli.Usagef("--timeout %s is negative; give a time span such as 30s", timeout)
-		}
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, timeout)
-		defer cancel()
-	}
-	now, err := t.WaitForStop(ctx)
-	if errors.Is(err, context.DeadlineExceeded) {
-		return &cli.ExitError{Code: exitcode.Timeout, Cause: fmt.Errorf("there was no stop within %s", timeout)}
-	}
-	return printStopping(a, now, err)
 }

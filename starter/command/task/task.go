@@ -13,9 +13,9 @@ func Task(a *cli.App) *cobra.Command {
 		Short: "Commands for programs that are tasks of a run",
 	}
 	cmd.AddCommand(
-		taskStopCommand(a), taskShouldStopCommand(a), taskWaitForStopCommand(a), taskClearStopCommand(a), taskPreemptedCommand(a),
+		taskStopCommand(a), taskShouldStopCommand(a), taskPreemptedCommand(a),
 		taskBarrierCommand(a), taskMPICommand(a), taskResultCommand(a), taskErrorCommand(a), taskProgressCommand(a),
-		taskClusterCommand(a), taskInfoCommand(a), taskRestartCountCommand(a), taskPythonCommand(a),
+		taskInfoCommand(a), taskPythonCommand(a),
 	)
 	return cli.AsGroup(cmd)
 }
