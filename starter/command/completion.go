@@ -8,37 +8,35 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
-// addCompletion adds Cobra's completion command to root. Cobra's script for bash calls a
-// function of the bash-completion package, which many containers lack; [bashWords] works
-// without it.
-func addCompletion(a *cli.App, root *cobra.Command) {
-	root.SetOut(a.Out) // Cobra writes its scripts there
-	root.InitDefaultCompletionCmd()
-	completion, _, err := root.Find([]string{"completion"})
-	if err != nil {
-		return
-	}
-	cli.AsGroup(completion)
-	completion.Short, completion.Long = "Print a script that completes commands in a shell", ""
-	for _, c := range completion.Commands() {
-		c.Short = "Print the script for " + c.Name()
-		if c.Name() != "bash" {
-			continue
-		}
-		c.Long = "" // Cobra's needs that package
-		print := c.RunE
-		c.RunE = func(cmd *cobra.Command, args []string) error {
-			if err := print(cmd, args); err != nil {
+// Completion returns the command that prints the script of a shell.
+func Completion(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:       "completion bash|zsh|fish",
+		Short:     "Print a script that completes commands in a shell",
+		Args:      cli.OneArg("SHELL"),
+		ValidArgs: []string{"bash", "zsh", "fish"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root := cmd.Root()
+			switch args[0] {
+			case "bash":
+				if err := root.GenBashCompletionV2(a.Out, true); err != nil {
+					return err
+				}
+				_, err := io.WriteString(a.Out, bashWords)
 				return err
+			case "zsh":
+				return root.GenZshCompletion(a.Out)
+			case "fish":
+				return root.GenFishCompletion(a.Out, true)
 			}
-			_, err := io.WriteString(a.Out, bashWords)
-			return err
-		}
+			return cli.Usagef("SHELL %q: give bash, zsh or fish", args[0])
+		},
 	}
 }
 
-// bashWords replaces the function with which Cobra's script finds the words before the cursor.
-// Bash's own COMP_WORDS has "=" and ":" as separate words.
+// bashWords replaces the function with which Cobra's script finds the words before the cursor:
+// Cobra's calls a function of the bash-completion package, which many containers lack. Bash's
+// own COMP_WORDS has "=" and ":" as separate words.
 const bashWords = `
 # For shells without the bash-completion package.
 __clusterrun_init_completion()
