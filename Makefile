@@ -12,7 +12,6 @@ GOVULNCHECK    := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 HELM           := helm.sh/helm/v3/cmd/helm@v3.16.4
 GOTESTSUM      := gotest.tools/gotestsum@v1.13.0
 BENCHSTAT      := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
-NFPM           := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.44.1
 
 # What a package's tests need of the built programs they find here.
 export CLUSTERRUN_DEVSERVER := $(abspath $(BIN)/clusterrun-devserver)
@@ -26,6 +25,8 @@ WAITS     := -vet=off -timeout 60m -parallel 4
 TESTFLAGS ?= -short $(WAITS)
 # The package that takes longest comes first.
 PACKAGES  ?= ./tests/e2e ./...
+
+VERSION = $(shell sed -n 's/^const Version = "\(.*\)"/\1/p' workflows/spec/version.go)
 
 # The programs need no libc, so they run on every Linux.
 STATIC := CGO_ENABLED=0
@@ -60,12 +61,12 @@ wheel: ## build a Python wheel with both programs and the package into dist/
 	deployments/release/build wheel
 
 .PHONY: release
-release: $(TOOLS)/nfpm ## build tarballs, deb, rpm, container images and wheels for amd64 and arm64, with SBOMs and checksums, into dist/
-	NFPM=$(abspath $<) deployments/release/build release
+release: ## build tarballs and wheels for amd64 and arm64, with checksums, into dist/
+	deployments/release/build release
 
 .PHONY: image
-image: ## build container images for amd64 and arm64 into dist/, as OCI tarballs
-	deployments/release/build image
+image: build ## build a container image with both programs; takes Docker
+	docker build -f deployments/Dockerfile -t clusterrun:$(VERSION) $(BIN)
 
 .PHONY: demo
 demo: build ## train a model on six processes: a chief, three workers, two parameter servers
@@ -144,7 +145,7 @@ arm64: build ## execute runs on an emulated machine for arm64; takes root and De
 
 .PHONY: record
 record: build ## record histories of the workflows for a version that is to be released
-	CLUSTERRUN_RECORD=$(abspath workflows/testdata/replay)/v$(shell sed -n 's/^const Version = "\(.*\)"/\1/p' workflows/spec/version.go) $(GO) test -count 1 -run '^TestRecord' ./tests/e2e
+	CLUSTERRUN_RECORD=$(abspath workflows/testdata/replay)/v$(VERSION) $(GO) test -count 1 -run '^TestRecord' ./tests/e2e
 
 .PHONY: recording
 recording: build ## record anew what the README shows of a terminal
@@ -174,9 +175,6 @@ $(TOOLS)/govulncheck:
 
 $(TOOLS)/benchstat:
 	GOBIN=$(abspath $(TOOLS)) $(GO) install $(BENCHSTAT)
-
-$(TOOLS)/nfpm:
-	GOBIN=$(abspath $(TOOLS)) $(GO) install -trimpath $(NFPM)
 
 $(TOOLS)/gotestsum:
 	GOBIN=$(abspath $(TOOLS)) $(GO) install -trimpath $(GOTESTSUM)

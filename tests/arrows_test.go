@@ -17,7 +17,7 @@ const module = "github.com/clusterrun/clusterrun/"
 // picture of workflows/DESIGN.md. A package belongs to the folder with the longest name
 // that holds it, and imports from its own layer and from those below.
 var layers = [][]string{
-	{"starter/clusterrun", "deployments/release"},
+	{"starter/clusterrun"},
 	{"starter/command"},
 	{"starter/command/cli"},
 	{"starter"},

@@ -207,18 +207,6 @@ func checkWorkerArgs(t *testing.T, args []string) {
 	assert.NoError(t, err, "%q: %s", args, out)
 }
 
-func TestKustomize(t *testing.T) {
-	t.Parallel()
-	kubectl, err := exec.LookPath("kubectl")
-	if err != nil {
-		t.Skip("kubectl is not installed")
-	}
-	cmd := exec.Command(kubectl, "kustomize", "../deployments/kustomize")
-	out := must.Get(cmd.Output())(t)
-	checkManifests(t, out)
-	assert.NotContains(t, string(out), "kind: Secret", "nobody's key is here")
-}
-
 // helm runs helm from PATH or .tools.
 func helm(t *testing.T, args ...string) (string, error) {
 	t.Helper()
@@ -273,13 +261,6 @@ func TestVersionsOfDeployments(t *testing.T) {
 	assert.Equal(t, spec.Version, chart.Version)
 	assert.Equal(t, spec.Version, chart.AppVersion)
 	decodeFile(t, "../deployments/helm/clusterrun/values.yaml", &map[string]any{})
-	var kustomization struct {
-		Images []struct {
-			NewTag string `yaml:"newTag"`
-		}
-	}
-	decodeFile(t, "../deployments/kustomize/kustomization.yaml", &kustomization)
-	assert.Equal(t, spec.Version, kustomization.Images[0].NewTag)
 }
 
 func TestCompose(t *testing.T) {

@@ -64,12 +64,6 @@ func execute(args []string, in io.Reader, out, err io.Writer) int {
 	return a.Lost(a.Exit(problem))
 }
 
-// Commands returns the root of all commands. They write to out. Generators of documentation use
-// it.
-func Commands(out io.Writer) *cobra.Command {
-	return root(cli.NewApp(nil, nil, out, out))
-}
-
 // passTorchrun puts -- in front of the arguments of torchrun, so that they are not parsed as
 // POSIX flags.
 func passTorchrun(root *cobra.Command, args []string) []string {

@@ -61,7 +61,7 @@ func TestUnknownCommandsOfGroups(t *testing.T) {
 			find(append(slices.Clone(path), c.Name()), c)
 		}
 	}
-	find([]string{}, Commands(io.Discard))
+	find([]string{}, root(cli.NewApp(nil, nil, io.Discard, io.Discard)))
 	require.Contains(t, groups, []string{"host"})
 	groups = slices.DeleteFunc(groups, func(path []string) bool { return slices.Equal(path, []string{"call"}) }) // what follows is a run
 	for _, group := range groups {
@@ -164,7 +164,7 @@ func TestFilesOfCommandHelp(t *testing.T) {
 			}
 		}
 	}
-	check(Commands(io.Discard))
+	check(root(cli.NewApp(nil, nil, io.Discard, io.Discard)))
 	assert.Empty(t, unused, "these belong to no command")
 }
 
