@@ -196,12 +196,11 @@ func subset(of map[string]any, labels map[string]string) bool {
 	return len(of) > 0
 }
 
-// checkWorkerArgs lets the program check the arguments of `clusterrun worker`, by a command
-// that has the same flags.
+// checkWorkerArgs lets the program parse the arguments of `clusterrun worker`.
 func checkWorkerArgs(t *testing.T, args []string) {
 	t.Helper()
 	require.Equal(t, "worker", args[0])
-	cmd := exec.Command(harness.Clusterrun(t), append([]string{"worker", "install", "--user", "--dry-run"}, args[1:]...)...)
+	cmd := exec.Command(harness.Clusterrun(t), append(args, "--help")...)
 	cmd.Env = harness.Env(t.TempDir())
 	out, err := cmd.CombinedOutput()
 	assert.NoError(t, err, "%q: %s", args, out)

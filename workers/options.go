@@ -47,7 +47,7 @@ type Options struct {
 	// LogsCopiedTo is the directory on the owner's machine to which the owner copies the files
 	// below LogRoot; see [activities.Config].
 	LogsCopiedTo string `json:"logs_copied_to,omitempty"`
-	// Advertise is the address at which tasks of other hosts reach the tasks of this one. By
+	// Advertise is the address at which tasks of other hosts reach its tasks. By
 	// default it is Host if the other hosts find this host by that name, and otherwise the
 	// address from which it reaches the server.
 	Advertise string `json:"advertise,omitempty"`

@@ -30,7 +30,7 @@ func (p polling) stop() {
 }
 
 // startWorkers polls the queues of DESIGN.md: the queue of the workflows, the private queues
-// for reservations on any host and on this one, and the queue of this host worker. On a local
+// for reservations on any host and on this host, and the queue of this host worker. On a local
 // queue these are the same.
 func (s *side) startWorkers() (polling, error) {
 	all := s.workers()

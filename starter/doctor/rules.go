@@ -127,7 +127,7 @@ func CheckClock(synchronized bool, off time.Duration) []Finding {
 // CheckCgroups judges the limits that a host worker started here can set. why describes a
 // missing one.
 func CheckCgroups(h Host, controllers []string, why string) []Finding {
-	remedy := "clusterrun worker install, or systemd-run --user -p Delegate=yes clusterrun worker"
+	remedy := "a service by clusterrun worker unit, or systemd-run --user -p Delegate=yes clusterrun worker"
 	if h.Cgroups != cgroupsV2 {
 		remedy = "boot with systemd.unified_cgroup_hierarchy=1, or leave these limits out"
 	}

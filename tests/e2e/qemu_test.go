@@ -79,9 +79,9 @@ find . | cpio --quiet -o -H newc > "$image"`)
 	}
 }
 
-// A machine with systemd as process 1 runs host workers and a controller as in the units that
-// worker install writes: with delegated cgroups of version 2, and with the hardening. It is a
-// virtual machine of qemu, and its server runs outside.
+// A machine with systemd as process 1 runs host workers and a controller by the unit that worker
+// unit prints, with delegated cgroups of version 2. It is a virtual machine of qemu, and its
+// server runs outside.
 func TestUnderSystemd(t *testing.T) {
 	t.Parallel()
 	root := os.Getenv("CLUSTERRUN_SYSTEMD_ROOT")
@@ -136,15 +136,14 @@ func TestUnderSystemd(t *testing.T) {
 	assert.Equal(t, "cgroup2fs", is["cgroups"])
 	assert.Equal(t, "active enabled", is["installed"])
 	assert.Contains(t, is["eater"], "reached its memory limit")
-	assert.Equal(t, "0", is["task_no_new_privileges"], "tasks inherit no hardening")
 	assert.Equal(t, "0 the same", is["reload"], "the tasks and the host worker are the same processes")
 	assert.Equal(t, "active", is["restart"], "without a task of before")
 	assert.Contains(t, is["restart_report"], "the host worker on node was stopped, and its tasks with it")
 	assert.Equal(t, "active", is["killed"], "without a task of before")
 	assert.Contains(t, is["killed_report"], "run killed failed")
-	assert.Equal(t, "active 1", is["controller"], "it is hardened")
+	assert.Equal(t, "active", is["controller"])
 	assert.Contains(t, is["apart"], "run apart succeeded")
 	for _, task := range []string{"worker-0", "worker-1"} {
-		assert.Contains(t, is["apart"], fmt.Sprintf("[%s]: NoNewPrivs:\t0", task))
+		assert.Contains(t, is["apart"], fmt.Sprintf("[%s]: NoNewPrivs:\t0", task), "tasks inherit no hardening")
 	}
 }

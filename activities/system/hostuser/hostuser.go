@@ -28,12 +28,6 @@ type User struct {
 // root has the names that explicitly mean root.
 var root = map[string]bool{"root": true, "0": true}
 
-// Check returns an error if this host has no user with that name or number.
-func Check(ctx context.Context, name string) error {
-	_, err := find(ctx, name)
-	return err
-}
-
 // find returns the entry of a user.
 func find(ctx context.Context, name string) (string, error) {
 	entry, err := ask(ctx, "getent", "passwd", "--", name)

@@ -129,7 +129,7 @@ func sayScheduled(ctx context.Context, a *cli.App, c client.Client, on cli.Serve
 		return
 	}
 	if on.Embedded {
-		a.Say("the embedded server ends when no command uses it, and then starts no runs; `clusterrun dev --detach` or `clusterrun worker install --user` keeps it, with a host worker")
+		a.Say("the embedded server ends when no command uses it, and then starts no runs; `clusterrun dev --detach` keeps it, with a host worker")
 		return
 	}
 	a.Say("runs will wait: %s", cli.NobodyServes(queue))

@@ -54,7 +54,7 @@ func Worker(a *cli.App) *cobra.Command {
 			return serve(ctx, a, o, &background, onDemand)
 		},
 	}
-	cmd.AddCommand(workerInstallCommand(a), workerStopCommand(a), workerUpgradeCommand(a))
+	cmd.AddCommand(workerUnitCommand(a), workerStopCommand(a), workerUpgradeCommand(a))
 	background.Register(cmd, "runs are served")
 	cmd.Flags().DurationVar(&idleExit, "idle-exit", 0, "end when no run has been on this host for this `TIME`; default: never")
 	cmd.Flags().BoolVar(&onDemand, onDemandFlag, false, "this worker was started by another command")

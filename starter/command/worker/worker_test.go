@@ -3,6 +3,9 @@ package worker
 import (
 	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,4 +85,36 @@ func TestEscapeIsNoSignal(t *testing.T) {
 	assert.Zero(t, i.Add(escaped{}), "so soon it is the same")
 	assert.Equal(t, "Ctrl-] three times", cli.NameOfSignal(i.First))
 	assert.Equal(t, exitcode.Interrupted, cli.CodeOfSignal(i.First))
+}
+
+func TestSystemdTakesTheUnit(t *testing.T) {
+	t.Parallel()
+	program, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("systemd is not installed")
+	}
+	// verify returns what systemd finds wrong with a unit.
+	verify := func(text string) string {
+		const name = "clusterrun-of-a-test@.service"
+		path := filepath.Join(t.TempDir(), name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		out, err := exec.CommandContext(t.Context(), program, "verify", "--man=no", path).CombinedOutput()
+		if err != nil && !strings.Contains(string(out), "clusterrun") {
+			t.Skipf("systemd-analyze does not work here: %v: %s", err, out)
+		}
+		var about []string
+		for line := range strings.Lines(string(out)) {
+			// Other units of this machine may be wrong.
+			if strings.Contains(line, "clusterrun") {
+				about = append(about, line)
+			}
+		}
+		return strings.Join(about, "")
+	}
+	odd := filepath.Join(t.TempDir(), "100% sure")
+	require.NoError(t, os.WriteFile(odd, nil, 0o700))
+	text := unitOf(odd)
+	assert.Empty(t, verify(text), text)
+	assert.Contains(t, verify(strings.Replace(text, "KillMode=", "KilMode=", 1)), "KilMode", "systemd says what is wrong")
+	assert.NotEmpty(t, verify(unitOf(odd+"er")), "it looks for the program")
 }

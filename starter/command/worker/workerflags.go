@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// workerFlags are the flags that describe a host worker. All commands that start one have them.
+// workerFlags are the flags that describe a host worker.
 type workerFlags struct {
 	host, queue, logDir, memory string
 	listen, advertise           string
@@ -89,8 +89,7 @@ func (f *workerFlags) options(a *cli.App, cmd *cobra.Command) (o workers.Options
 		if *file.path == "" {
 			continue
 		}
-		// Runs pass the log directory on to others, and a service has another working
-		// directory.
+		// Runs pass the log directory on to others.
 		if *file.path, err = filepath.Abs(*file.path); err != nil {
 			return o, cli.Usagef("%s: %s; give an absolute path", file.flag, err)
 		}
