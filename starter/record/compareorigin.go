@@ -23,66 +23,32 @@ func (c *Comparison) source(a, b *source.Source) {
 			c.Unknown = append(c.Unknown, "the source code of "+map[bool]string{true: c.A, false: c.B}[s == a]+": "+s.Note)
 		}
 	}
-	of := func(s *source.Source) values { return values{"commit": given(s.Revision())} }
-	c.compare("source", of(a), of(b), nil)
+	revision := func(s *source.Source) values { return values{"commit": given(s.Revision())} }
+	c.compare("source", revision(a), revision(b), nil)
 	if a.Commit != b.Commit {
 		c.sum("commit", given(shortCommit(a)), given(shortCommit(b)))
-		changed := func(s *source.Source) values {
-			all := values{}
-			for _, f := range s.Files {
-				all[f.Name] = new("changed since the commit " + source.Counts(f.Added, f.Removed))
-			}
-			return all
+	}
+	from := len(c.Differences)
+	files := func(s *source.Source) values {
+		all := values{}
+		for _, f := range s.Files {
+			all[f.Name] = new(f.Difference())
 		}
-		c.compare("source", changed(a), changed(b), nil)
-	} else {
-		for _, name := range source.Names(a, b) {
-			c.file(a, b, name)
+		return all
+	}
+	c.compare("source", files(a), files(b), nil)
+	for i, d := range c.Differences[from:] {
+		if i == mostSummed {
+			c.Summary = append(c.Summary, fmt.Sprintf("%d more files", len(c.Differences)-from-i))
+			break
 		}
+		c.Summary = append(c.Summary, d.What)
 	}
-	left, right := values{}, values{}
-	for _, name := range a.Untracked {
-		left[name] = new("untracked")
-	}
-	for _, name := range b.Untracked {
-		right[name] = new("untracked")
-	}
-	c.compare("source", left, right, nil)
 }
 
 func shortCommit(s *source.Source) string {
 	revision, _, _ := strings.Cut(s.Revision(), " (")
 	return revision
-}
-
-// file compares a file in two states with the same commit.
-func (c *Comparison) file(a, b *source.Source, name string) {
-	state := func(s *source.Source) source.File {
-		if at := slices.IndexFunc(s.Files, func(f source.File) bool { return f.Name == name }); at >= 0 {
-			return s.Files[at]
-		}
-		return source.File{Name: name}
-	}
-	fa, fb := state(a), state(b)
-	if fa.Binary || fb.Binary || fa.Omitted || fb.Omitted {
-		text := func(f source.File) *string {
-			if f == (source.File{Name: name}) {
-				return new("as in the commit")
-			}
-			return new(strings.TrimPrefix(f.String(), name+" ") + ", the content is not recorded")
-		}
-		if fa != fb {
-			c.compare("source", values{name: text(fa)}, values{name: text(fb)}, nil)
-			c.Summary = append(c.Summary, name)
-		}
-		return
-	}
-	onlyA, onlyB := source.Between(a, b, name)
-	if len(onlyA)+len(onlyB) == 0 {
-		return
-	}
-	c.compare("source", values{name: given(strings.Join(onlyA, "\n"))}, values{name: given(strings.Join(onlyB, "\n"))}, nil)
-	c.Summary = append(c.Summary, name+" "+source.Counts(len(onlyB), len(onlyA)))
 }
 
 // mostSummed is the number of differences of a kind that a summary has.

@@ -27,7 +27,6 @@ func differences(c *Comparison, in string) (lines []string) {
 }
 
 func TestDifferentOrigins(t *testing.T) {
-	const head = "diff --git a/train.py b/train.py\n--- a/train.py\n+++ b/train.py\n@@ -1,2 +1,3 @@\n"
 	a, _ := sample(t, "aaaaaa-1", "info")
 	b, _ := sample(t, "bbbbbb-2", "info")
 	for _, of := range []*Account{a, b} {
@@ -49,21 +48,21 @@ func TestDifferentOrigins(t *testing.T) {
 		require.Len(t, of.Software, 2)
 	}
 	b.Status.Tasks[1].Host = "gpu-3"
-	a.Source = &source.Source{Dir: "/p", Commit: "0123456789abcdef", Branch: "main", Files: []source.File{{Name: "train.py", Added: 1}}, Patch: head + "+lr = 1\n"}
-	b.Source = &source.Source{Dir: "/q", Commit: "0123456789abcdef", Branch: "main", Files: []source.File{{Name: "train.py", Added: 2, Removed: 1}}, Patch: head + "-old\n+lr = 2\n+wd = 0\n", Untracked: []string{"new.py"}}
+	a.Source = &source.Source{Dir: "/p", Commit: "0123456789abcdef", Branch: "main", Files: []source.File{{Name: "same.py", State: "changed", Digest: "3"}, {Name: "train.py", State: "changed", Digest: "1"}}}
+	b.Source = &source.Source{Dir: "/q", Commit: "0123456789abcdef", Branch: "main", Files: []source.File{{Name: "same.py", State: "changed", Digest: "3"}, {Name: "train.py", State: "changed", Digest: "2"}, {Name: "new.py", State: "untracked"}}}
 
 	c := Compare(a, b)
-	assert.Equal(t, []string{"train.py: lr = 1\nold → lr = 2\nwd = 0", "new.py: \x00 → untracked"}, differences(c, "source"))
+	assert.Equal(t, []string{"new.py: \x00 → untracked", "train.py: changed, 1 → changed, 2"}, differences(c, "source"))
 	assert.Equal(t, []string{"new: \x00 → 1", "torch: 2.6.0 → 2.7.0"}, differences(c, "packages"))
 	assert.Empty(t, differences(c, "host software"))
-	assert.Equal(t, []string{"train.py (+2 −2)", "torch 2.6.0 → 2.7.0", "new none → 1", "host gpu-1, gpu-2 → gpu-1, gpu-3"}, c.Summary)
+	assert.Equal(t, []string{"new.py", "train.py", "torch 2.6.0 → 2.7.0", "new none → 1", "host gpu-1, gpu-2 → gpu-1, gpu-3"}, c.Summary)
 	assert.Empty(t, Compare(a, a).Summary)
 
 	b.Source.Commit, b.Source.Note = "fedcba9876543210", "git took longer"
 	c = Compare(a, b)
 	assert.Equal(t, "commit 0123456789 → fedcba9876", c.Summary[0])
 	assert.Equal(t, []string{
-		"commit: 0123456789 (main) → fedcba9876 (main)", "train.py: changed since the commit (+1 −0) → changed since the commit (+2 −1)", "new.py: \x00 → untracked",
+		"commit: 0123456789 (main) → fedcba9876 (main)", "new.py: \x00 → untracked", "train.py: changed, 1 → changed, 2",
 	}, differences(c, "source"))
 	assert.Contains(t, c.Unknown, "the source code of bbbbbb-2: git took longer")
 	b.Source, b.Software = nil, nil

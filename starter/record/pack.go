@@ -123,7 +123,7 @@ const readmeText = `Run %s of clusterrun (execution %s),
 exported %s by clusterrun %s.
 
 account.json   "status": the result, every exit, and where each task ran; "spec": what the
-               run was started with; "source": the git commit and what was changed since;
+               run was started with; "source": the git commit and what differs from it;
                "software": versions and packages; "phases": how long each took, in
                seconds; "tasks": how each process was started, and its last lines
 spec.yaml      the spec, which clusterrun run takes

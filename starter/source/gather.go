@@ -1,16 +1,11 @@
 package source
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -18,10 +13,8 @@ import (
 const (
 	// patience is the longest time from Begin after which nothing waits any longer.
 	patience = 500 * time.Millisecond
-	// maxDifference bounds what is read of git, and maxPacked the compressed patch that is kept.
-	maxDifference, maxPacked = 8 << 20, 256 << 10
-	// mostFiles and mostUntracked bound the lists.
-	mostFiles, mostUntracked = 1000, 100
+	// mostFiles bounds the files that are listed.
+	mostFiles = 300
 )
 
 // Gathering is a question to git in progress.
@@ -85,22 +78,15 @@ func gather(ctx context.Context, top string) *Source {
 		s.Commit, s.Note = strings.TrimSpace(out), "the changes since the commit are not known: "+why(ctx, err)
 		return s
 	}
-	changed := s.read(text)
-	if changed == 0 || s.Commit == "" {
-		return s
+	s.read(text)
+	if err := s.digest(ctx); err != nil {
+		s.Note = "some digests are not known: " + why(ctx, err)
 	}
-	patch, err := git(ctx, top, "-c", "core.quotePath=false", "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames",
-		"--src-prefix=a/", "--dst-prefix=b/", "--unified=3", "--submodule=short", "HEAD", "--")
-	if err != nil {
-		s.Note = "the changes since the commit are not known: " + why(ctx, err)
-		return s
-	}
-	s.take(patch)
 	return s
 }
 
-// read reads the answer of git status, and returns the number of changed files.
-func (s *Source) read(text string) (changed int) {
+// read reads the answer of git status.
+func (s *Source) read(text string) {
 	for _, line := range strings.Split(text, "\x00") {
 		key, value, _ := strings.Cut(line, " ")
 		name, of, _ := strings.Cut(value, " ")
@@ -109,60 +95,63 @@ func (s *Source) read(text string) (changed int) {
 			s.Commit = of
 		case key == "#" && name == "branch.head" && of != "(detached)":
 			s.Branch = of
-		case key == "1", key == "2", key == "u":
-			changed++
-		case key == "?" && len(s.Untracked) < mostUntracked:
-			s.Untracked = append(s.Untracked, strings.ToValidUTF8(value, "\uFFFD"))
 		case key == "?":
-			s.MoreUntracked++
+			s.add(value, "untracked")
+		case key == "1":
+			s.add(afterFields(value, 7), stateOf(name))
+		case key == "u":
+			s.add(afterFields(value, 9), "in conflict")
 		}
 	}
-	return changed
 }
 
-// take keeps a difference, or as many files of it as the bound allows.
-func (s *Source) take(patch string) {
-	all := sections(strings.ToValidUTF8(patch, "\uFFFD"))
-	if len(patch) >= maxDifference {
-		all = all[:max(0, len(all)-1)] // git was not read to the end
-		s.Note = fmt.Sprintf("of the difference only the first %d MiB were read", maxDifference>>20)
+// afterFields returns what follows n fields of a line.
+func afterFields(line string, n int) string {
+	for range n {
+		_, line, _ = strings.Cut(line, " ")
 	}
-	omitted := make([]bool, len(all))
-	for i, part := range all {
-		f := File{Name: part.name, Binary: part.binary}
-		f.Added, f.Removed = part.counts()
-		all[i], omitted[i] = part.withoutSecrets()
-		f.Omitted = omitted[i]
-		s.Files = append(s.Files, f)
+	return line
+}
+
+// stateOf returns the state of a file with two letters of git status, for the index and the work tree.
+func stateOf(letters string) string {
+	switch {
+	case strings.Contains(letters, "D"):
+		return "removed"
+	case strings.Contains(letters, "A"):
+		return "added"
 	}
-	bySize := make([]int, len(all))
-	for i := range bySize {
-		bySize[i] = i
+	return "changed"
+}
+
+func (s *Source) add(name, state string) {
+	if len(s.Files) == mostFiles {
+		s.More++
+		return
 	}
-	slices.SortStableFunc(bySize, func(a, b int) int { return cmp.Compare(len(all[b].body), len(all[a].body)) })
-	join := func() {
-		var b strings.Builder
-		for _, part := range all {
-			b.WriteString(part.head + part.body)
+	s.Files = append(s.Files, File{Name: name, State: state})
+}
+
+// digest asks for the digests of the files. What git has answered until an error counts.
+func (s *Source) digest(ctx context.Context) error {
+	var files []*File
+	args := []string{"hash-object", "--"}
+	for i := range s.Files {
+		f := &s.Files[i]
+		// A directory, a link, and a file that is gone have none.
+		if info, err := os.Lstat(filepath.Join(s.Dir, f.Name)); err == nil && info.Mode().IsRegular() {
+			files, args = append(files, f), append(args, f.Name)
 		}
-		s.Patch = b.String()
 	}
-	left := 0
-	for join(); len(s.Patch) > 0 && len(s.pack()) > maxPacked && left < len(bySize); join() {
-		// Half of what is left is a step that ends soon.
-		for range max(1, (len(bySize)-left)/8) {
-			at := bySize[left]
-			all[at].body, s.Files[at].Omitted = leftOut, true
-			left++
-		}
+	if len(files) == 0 {
+		return nil
 	}
-	if left > 0 {
-		s.Note = strings.TrimPrefix(s.Note+"; "+fmt.Sprintf("the difference is too large: the content of %d of %d files is left out", left, len(all)), "; ")
+	out, err := git(ctx, s.Dir, args...)
+	digests := strings.Fields(out)
+	for i, f := range files[:min(len(files), len(digests))] {
+		f.Digest = digests[i]
 	}
-	if more := len(s.Files) - mostFiles; more > 0 {
-		s.Files = s.Files[:mostFiles]
-		s.Note = strings.TrimPrefix(s.Note+"; "+fmt.Sprintf("%d more files are changed", more), "; ")
-	}
+	return err
 }
 
 // why says why git has not answered.
@@ -173,7 +162,7 @@ func why(ctx context.Context, err error) string {
 	return err.Error()
 }
 
-// git runs git in a directory and returns a bounded part of its output.
+// git runs git in a directory and returns its output, also if it fails.
 func git(ctx context.Context, dir string, args ...string) (string, error) {
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
@@ -181,34 +170,12 @@ func git(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd.Dir = dir
 	// It must not ask, lock, or fetch.
 	cmd.Env = append(os.Environ(), "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_NO_LAZY_FETCH=1", "LC_ALL=C")
-	var out, errs bounded
-	out.left, errs.left = maxDifference, 1<<10
-	cmd.Stdout, cmd.Stderr = &out, &errs
 	cmd.WaitDelay = patience
-	err := cmd.Run()
-	if err != nil && out.left == 0 && ctx.Err() == nil {
-		err = nil // it was cut off
-	}
-	if err != nil {
-		if line, _, _ := strings.Cut(strings.TrimSpace(errs.String()), "\n"); line != "" {
+	out, err := cmd.Output()
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+		if line, _, _ := strings.Cut(strings.TrimSpace(string(failed.Stderr)), "\n"); line != "" {
 			err = errors.New(line)
 		}
 	}
-	return out.String(), err
-}
-
-// bounded keeps the first bytes that are written to it.
-type bounded struct {
-	bytes.Buffer
-	left int
-}
-
-func (b *bounded) Write(p []byte) (int, error) {
-	n := min(len(p), b.left)
-	b.left -= n
-	b.Buffer.Write(p[:n])
-	if n < len(p) {
-		return n, io.ErrShortWrite // ends git
-	}
-	return n, nil
+	return string(out), err
 }

@@ -7,8 +7,8 @@ import (
 	"go.temporal.io/sdk/converter"
 )
 
-// argument is the index of the workflow's argument with the state. The next one has the patch. The
-// workflow has arguments of its own before.
+// argument is the index of the workflow's argument with the state. The workflow has arguments of its
+// own before.
 const argument = 2
 
 // Arguments returns the arguments that follow the spec in the start of a run.
@@ -16,13 +16,7 @@ func (s *Source) Arguments() []any {
 	if s == nil {
 		return nil
 	}
-	short := *s
-	short.Patch = ""
-	args := []any{nil, short}
-	if s.Patch != "" {
-		args = append(args, s.pack())
-	}
-	return args
+	return []any{nil, s}
 }
 
 // Of returns the state that the arguments of a workflow contain, or nil without one, or with one that
@@ -34,9 +28,6 @@ func Of(arguments []*commonpb.Payload) *Source {
 	s := &Source{}
 	if json.Unmarshal(arguments[argument].GetData(), s) != nil || s.Dir == "" {
 		return nil
-	}
-	if len(arguments) > argument+1 {
-		s.Patch, _ = unpack(arguments[argument+1].GetData())
 	}
 	return s
 }

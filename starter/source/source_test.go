@@ -2,7 +2,6 @@ package source
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,44 +60,50 @@ func gathered(t *testing.T, dir string) *Source {
 }
 
 func TestAWorkTree(t *testing.T) {
-	dir := repository(t, map[string]string{"train.py": "a\nb\nc\n", "src/ä b.py": "x\n", "data.bin": "\x00\x01", "config.json": "{\n  \"api_token\": \"abc\"\n}\n", "same.py": "1\n"})
+	dir := repository(t, map[string]string{"train.py": "a\n", "src/ä b.py": "x\n", "gone.py": "1\n", "same.py": "1\n"})
 	clean := gathered(t, filepath.Join(dir, "src"))
 	require.NotNil(t, clean)
 	head := run(t, dir, "rev-parse", "HEAD")
 	assert.Equal(t, &Source{Dir: dir, Commit: head, Branch: "main"}, clean)
 
-	write(t, dir, map[string]string{
-		"train.py": "a\nB\nc\nd\npassword = \"hunter22\"\nn_tokens = count()\n", "src/ä b.py": "y\n", "data.bin": "\x00\x02", "new.py": "", "out/1": "", "out/2": "",
-		"config.json": "{\n  \"api_token\": \"1234567890\"\n}\n",
-	})
+	write(t, dir, map[string]string{"train.py": "b\n", "src/ä b.py": "y\n", "-new.py": "", "staged.py": "2\n", "out/1": "", "out/2": ""})
+	require.NoError(t, os.Remove(filepath.Join(dir, "gone.py")))
+	require.NoError(t, os.Symlink("/dev/zero", filepath.Join(dir, "zero")))
+	run(t, dir, "add", "staged.py")
 	s := gathered(t, dir)
+	digest := func(name string) string { return run(t, dir, "hash-object", "--", name) }
 	assert.Equal(t, []File{
-		{Name: "config.json", Added: 1, Removed: 1}, {Name: "data.bin", Binary: true}, {Name: "src/ä b.py", Added: 1, Removed: 1}, {Name: "train.py", Added: 4, Removed: 1},
+		{Name: "gone.py", State: "removed"},
+		{Name: "src/ä b.py", State: "changed", Digest: digest("src/ä b.py")},
+		{Name: "staged.py", State: "added", Digest: digest("staged.py")},
+		{Name: "train.py", State: "changed", Digest: digest("train.py")},
+		{Name: "-new.py", State: "untracked", Digest: digest("-new.py")},
+		{Name: "out/", State: "untracked"}, {Name: "zero", State: "untracked"},
 	}, s.Files)
-	assert.Equal(t, []string{"new.py", "out/"}, s.Untracked)
-	assert.Contains(t, s.Patch, "+B\n")
-	assert.Contains(t, s.Patch, "+password = \"(perhaps a secret)\"\n")
-	assert.Contains(t, s.Patch, "+n_tokens = count()\n", "code is no secret")
-	assert.NotContains(t, s.Patch, "1234567890")
 	assert.Equal(t, []string{
 		dir + " at " + head[:10] + " (main)",
-		"changed since: config.json (+1 −1), data.bin (binary), src/ä b.py (+1 −1), train.py (+4 −1)",
-		"2 untracked files: new.py, out/",
+		"different: gone.py (removed), src/ä b.py (changed, 975fbec825), staged.py (added, 0cfbf08886), train.py (changed, 6178079822), " +
+			"-new.py (untracked, e69de29bb2), out/ (untracked), zero (untracked)",
 	}, s.Lines())
-
-	onlyA, onlyB := Between(clean, s, "train.py")
-	assert.Equal(t, []string{"b"}, onlyA)
-	assert.Equal(t, []string{"B", "d", `password = "(perhaps a secret)"`, "n_tokens = count()"}, onlyB)
-	assert.Equal(t, []string{"config.json", "data.bin", "src/ä b.py", "train.py"}, Names(clean, s))
 
 	// The workflow's arguments bring it back.
 	payloads := must.Get(converter.GetDefaultDataConverter().ToPayloads(append([]any{"the spec"}, s.Arguments()...)...))(t)
 	assert.Equal(t, s, Of(payloads.GetPayloads()))
 	assert.Nil(t, Of(payloads.GetPayloads()[:1]))
 	assert.Nil(t, Of([]*commonpb.Payload{{}, {}, {Data: []byte("{}")}}))
-	payloads = must.Get(converter.GetDefaultDataConverter().ToPayloads(append([]any{"the spec"}, clean.Arguments()...)...))(t)
-	assert.Equal(t, clean, Of(payloads.GetPayloads()))
 	assert.Empty(t, (*Source)(nil).Arguments())
+}
+
+func TestManyFiles(t *testing.T) {
+	dir, files := repository(t, map[string]string{"a": ""}), map[string]string{}
+	for i := range mostFiles + 2 {
+		files[fmt.Sprint("f", i)] = ""
+	}
+	write(t, dir, files)
+	s := gathered(t, dir)
+	assert.Len(t, s.Files, mostFiles)
+	assert.Equal(t, 2, s.More)
+	assert.Equal(t, "2 more differ, which are not listed", s.Lines()[2])
 }
 
 func TestNoWorkTree(t *testing.T) {
@@ -110,7 +115,7 @@ func TestNoWorkTree(t *testing.T) {
 	empty := t.TempDir()
 	run(t, empty, "init", "-q", "-b", "main")
 	write(t, empty, map[string]string{"a": ""})
-	assert.Equal(t, &Source{Dir: empty, Branch: "main", Untracked: []string{"a"}}, gathered(t, empty))
+	assert.Equal(t, &Source{Dir: empty, Branch: "main", Files: []File{{Name: "a", State: "untracked", Digest: "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"}}}, gathered(t, empty))
 }
 
 // Git may hang, as on a network file system. A start does not.
@@ -125,69 +130,4 @@ func TestASlowGit(t *testing.T) {
 		assert.Len(t, s.Commit, 40)
 		assert.Equal(t, "the changes since the commit are not known: git took longer than 500ms", s.Note)
 	}
-}
-
-// The largest files are left out of a difference that is too large, and of a private key all.
-func TestBounds(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // repeatable
-	part := func(name string, lines int) string {
-		var b strings.Builder
-		fmt.Fprintf(&b, "diff --git a/%[1]s b/%[1]s\n--- a/%[1]s\n+++ b/%[1]s\n@@ -0,0 +1 @@\n", name)
-		for range lines {
-			fmt.Fprintf(&b, "+%x\n", r.Uint64())
-		}
-		return b.String()
-	}
-	s := &Source{}
-	s.take(part("small", 3) + part("large", 100_000) + part("id_rsa", 1) + part("key", 1) + "+-----BEGIN RSA PRIVATE KEY-----\n")
-	assert.Equal(t, []File{{Name: "small", Added: 3}, {Name: "large", Added: 100_000, Omitted: true}, {Name: "id_rsa", Added: 1, Omitted: true}, {Name: "key", Added: 2, Omitted: true}}, s.Files)
-	assert.Equal(t, "the difference is too large: the content of 1 of 4 files is left out", s.Note)
-	assert.LessOrEqual(t, len(s.pack()), maxPacked)
-	assert.Equal(t, 3, strings.Count(s.Patch, leftOut))
-	assert.Contains(t, s.Patch, "+++ b/small\n@@ -0,0 +1 @@\n+")
-
-	many := &Source{}
-	var b strings.Builder
-	for i := range 2000 {
-		b.WriteString(part(fmt.Sprint("f", i), 1))
-	}
-	many.take(b.String())
-	assert.Len(t, many.Files, 1000)
-	assert.Equal(t, "1000 more files are changed", many.Note)
-}
-
-func TestSecrets(t *testing.T) {
-	s := section{name: "a.yaml"}
-	for line, want := range map[string]string{
-		"+password: hunter22\n":              "+password: (perhaps a secret)\n",
-		"+url = postgres://me:pw@db/x\n":     "+(perhaps a secret)\n",
-		"-x = \"ghp_0123456789abcdef\"\n":    "-(perhaps a secret)\n",
-		"+os.environ[\"API_KEY\"] = 'abc'\n": "+os.environ[\"API_KEY\"] = '(perhaps a secret)'\n",
-		"+rate: 3\n":                         "+rate: 3\n",
-		" unchanged\n":                       " unchanged\n",
-		"+\n":                                "+\n",
-	} {
-		assert.Equal(t, want, s.hide(line))
-	}
-	s.name = "a.py"
-	assert.Equal(t, "+secret_tokens = tokenize(x)\n", s.hide("+secret_tokens = tokenize(x)\n"))
-}
-
-// Any answer of git is taken without a mistake.
-func FuzzPatch(f *testing.F) {
-	f.Add("diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n")
-	f.Add("diff --git \"a/\\303\\244\" \"b/\\303\\244\"\nBinary files a and b differ\n")
-	f.Add("diff --git \n@@ \n\n\n")
-	f.Fuzz(func(t *testing.T, text string) {
-		s := &Source{}
-		s.take(text)
-		for _, name := range Names(s, s) {
-			a, b := Between(s, s, name)
-			require.Empty(t, a)
-			require.Empty(t, b)
-			Between(s, &Source{}, name)
-		}
-		s.Lines()
-		(&Source{}).read(text)
-	})
 }

@@ -479,9 +479,9 @@ var fields = []field{
 
 	{
 		of: "RunSpec.record_source", def: true,
-		doc:     "Whether the start of the run records the git work tree that it is started from: the commit, the branch, what was changed since, without what is probably secret, and the names of untracked files. show and diff have it.",
+		doc:     "Whether the start of the run records the git work tree that it is started from: the commit, the branch, and the names and digests of the files that differ from it. show and diff have them.",
 		example: "record_source: false",
-		flag:    "record-source", usage: "record the git commit and what was changed since, for show and diff",
+		flag:    "record-source", usage: "record the git commit and which files differ from it, for show and diff",
 	},
 
 	{

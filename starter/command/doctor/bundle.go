@@ -121,9 +121,6 @@ func gatherRun(ctx context.Context, a *cli.App, id string) (*record.Account, []j
 	if err != nil {
 		return nil, nil, err
 	}
-	if of.Source != nil {
-		of.Source.Patch = "" // a bundle has no source code
-	}
 	list, err := record.HistoryJSON(histories)
 	return of, list, err
 }

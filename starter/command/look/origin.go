@@ -3,7 +3,6 @@ package look
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/software"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/record"
-	"github.com/clusterrun/clusterrun/starter/source"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
@@ -68,19 +66,4 @@ func softwareLine(r software.Record) string {
 		}
 	}
 	return cmp.Or(strings.Join(parts, ", "), "nothing is known")
-}
-
-// printPatch prints the difference of the source code to its commit.
-func printPatch(a *cli.App, id string, s *source.Source) error {
-	switch {
-	case a.Global.JSON:
-		return a.PrintJSON(s)
-	case s == nil:
-		a.Say("the source code of run %s is not recorded: it was started outside of a git work tree, by another program, or without record_source", id)
-		return nil
-	case s.Note != "":
-		a.Say("%s", s.Note)
-	}
-	_, err := io.WriteString(a.Out, s.Patch)
-	return err
 }

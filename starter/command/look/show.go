@@ -20,18 +20,11 @@ import (
 )
 
 func Show(a *cli.App) *cobra.Command {
-	var only, patch bool
+	var only bool
 	cmd := cli.OnRun(a, &cobra.Command{
 		Use:   "show [flags] RUN",
 		Short: "Show what a run was started with",
 	}, func(ctx context.Context, r *starter.Run) error {
-		if patch {
-			histories, err := r.History(ctx)
-			if err != nil {
-				return err
-			}
-			return printPatch(a, r.ID, record.New(&starter.Status{}, nil, histories).Source)
-		}
 		if !only {
 			of, err := AccountOf(ctx, a, r)
 			if err != nil {
@@ -56,9 +49,7 @@ func Show(a *cli.App) *cobra.Command {
 		_, err = a.Out.Write(text)
 		return err
 	})
-	cmd.Flags().BoolVar(&patch, "patch", false, "print only what was changed in the source code since its commit")
 	cmd.Flags().BoolVar(&only, "spec", false, "print only the spec, in the form that run takes")
-	cmd.MarkFlagsMutuallyExclusive("spec", "patch")
 	return cmd
 }
 
