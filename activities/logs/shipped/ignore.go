@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
 )
 
 const ignoreFile = ".gitignore"
@@ -22,8 +20,8 @@ type ignored struct {
 	// above are the names of the directories from the root of the checkout down to the
 	// directory that is packed: patterns of the checkout match paths from there.
 	above    []string
-	patterns []gitignore.Pattern
-	excluded []gitignore.Pattern
+	patterns []pattern
+	excluded []pattern
 }
 
 // newIgnored reads the .gitignore files above dir, up to the root of its git checkout.
@@ -56,8 +54,8 @@ func newIgnored(dir string, exclude []string) (*ignored, error) {
 			g.patterns = nil // the checkout ignores the directory itself
 		}
 	}
-	for _, pattern := range exclude {
-		g.excluded = append(g.excluded, gitignore.ParsePattern(pattern, g.above))
+	for _, line := range exclude {
+		g.excluded = append(g.excluded, parsePattern(line, g.above))
 	}
 	return g, nil
 }
@@ -88,7 +86,7 @@ func (g *ignored) read(r io.Reader, domain []string) error {
 	for lines.Scan() {
 		line := strings.TrimSuffix(lines.Text(), "\r")
 		if strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "#") {
-			g.patterns = append(g.patterns, gitignore.ParsePattern(line, domain))
+			g.patterns = append(g.patterns, parsePattern(line, domain))
 		}
 	}
 	return lines.Err()
@@ -101,8 +99,8 @@ func (g *ignored) has(name string, isDir bool) bool {
 
 func (g *ignored) match(at []string, isDir bool) bool {
 	for _, p := range slices.Backward(slices.Concat(g.patterns, g.excluded)) {
-		if match := p.Match(at, isDir); match != gitignore.NoMatch {
-			return match == gitignore.Exclude
+		if (isDir || !p.onlyDir) && matches(p.elements, at) {
+			return !p.includes
 		}
 	}
 	return false

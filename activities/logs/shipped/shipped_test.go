@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -174,6 +175,36 @@ func TestWhatStaysBehind(t *testing.T) {
 		require.NoError(t, s.Put(a.Archive, a.Reader()))
 		require.NoError(t, s.Unpack(t.Context(), Unpacked{Run: key("iris"), Digest: a.Digest}, int64(a.Size), nil, func(int64) {}))
 		assert.Equal(t, c.want, names(t, s.Dir(key("iris"))), "%s without %q", c.dir, c.exclude)
+	}
+}
+
+// The paths that a pattern matches are those that git check-ignore names.
+func TestPatterns(t *testing.T) {
+	dir := t.TempDir()
+	git := func(input string, args ...string) string {
+		cmd := exec.Command("git", args...)
+		cmd.Dir, cmd.Stdin = dir, strings.NewReader(input)
+		out, _ := cmd.CombinedOutput() // it fails if it names none
+		return string(out)
+	}
+	git("", "init", "-q")
+	paths := []string{"a", "a.ckpt", "sub/a", "sub/a.ckpt", "sub/deep/a", "s[u]b/a", "[a]", "a*", " a ", "!a", "#a", "ab/a", "b"}
+	for _, line := range []string{
+		"a", "/a", "*.ckpt", "/*.ckpt", "sub/", "a/", "sub/a", "sub/*", "sub/**", "**/a", "sub/**/a", "**/deep/**", "[ab]", "[!a]", "[^a]", "?", "*", "**", "a**", `a\*`, `\[a]`,
+		`\!a`, `\#a`, "s?b/a", "sub/*/a", "*/a", "a  ", `\ a\ `, "[", "sub//a",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, ".gitignore"), []byte(line+"\n"), 0o600))
+		named := strings.Split(git(strings.Join(paths, "\x00"), "check-ignore", "--no-index", "-z", "--stdin"), "\x00")
+		g := &ignored{}
+		require.NoError(t, g.read(strings.NewReader(line), nil))
+		for _, name := range paths {
+			elements := strings.Split(name, "/")
+			left := false // in a directory that is not packed, or itself
+			for i := range elements {
+				left = left || g.has(strings.Join(elements[:i+1], "/"), i < len(elements)-1)
+			}
+			assert.Equal(t, slices.Contains(named, name), left, "%s for %q", name, line)
+		}
 	}
 }
 
