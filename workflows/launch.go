@@ -138,22 +138,10 @@ func (r *clusterRun) noteHeard(ctx workflow.Context, c Carrier, err error) {
 	}
 	now := workflow.Now(ctx)
 	heard := c.heard(now, err)
-	switch silent := errors.As(err, new(*silentError)); {
-	case !heard.Before(now):
-	case knowsLastHeard(ctx):
-		if last := r.heard[c.Queue]; last.After(heard) {
-			heard = last // another task of the host was heard later
-		}
-	case silent:
-		heard = now
+	if last := r.heard[c.Queue]; heard.Before(now) && last.After(heard) {
+		heard = last // another task of the host was heard later
 	}
 	r.heard[c.Queue] = heard
-}
-
-// knowsLastHeard reports whether this execution counts from the last lease of a host whose offers
-// were not taken, rather than from the end of the last offer.
-func knowsLastHeard(ctx workflow.Context) bool {
-	return workflow.GetVersion(ctx, "last-heard", workflow.DefaultVersion, 1) > workflow.DefaultVersion
 }
 
 // heard returns the last time at which the server can have answered for a launch that ended

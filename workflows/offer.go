@@ -142,10 +142,7 @@ func (pl *placer) settled(ctx workflow.Context, h *host, tasks []string) error {
 	defer giveUp()
 	answer := call(settling(asking, h.queue, lease.Bounds(*pl.bounds).LongPassed(), pl.spec, "what "+h.name+" may have left"),
 		hostapi.Host.SettleTasks, hostapi.TasksInput{Group: spec.Group{Run: pl.began, Generation: generation}, Tasks: tasks})
-	wait := loss.Wait(workflow.Now(ctx))
-	if knowsLastHeard(ctx) {
-		wait = loss.FirstWait(workflow.Now(ctx))
-	}
+	wait := loss.FirstWait(workflow.Now(ctx))
 	for n := 0; ; n++ {
 		selector := workflow.NewSelector(ctx)
 		waiting, stop := workflow.WithCancel(ctx)

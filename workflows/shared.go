@@ -29,8 +29,7 @@ const (
 
 // shares reports whether the spec and the cluster are shared.
 func (pl *placer) shares(ctx workflow.Context) bool {
-	return len(pl.hosts) > 1 && (pl.inputBytes+pl.clusterSize())*len(pl.hosts) > maxSent &&
-		workflow.GetVersion(ctx, "shared", workflow.DefaultVersion, 1) > workflow.DefaultVersion
+	return len(pl.hosts) > 1 && (pl.inputBytes+pl.clusterSize())*len(pl.hosts) > maxSent
 }
 
 // share starts the workflow that keeps a value for the hosts, if there are many. The hosts can read

@@ -142,10 +142,9 @@ func (w *sweepOf) run(ctx workflow.Context, from *sweep.Resumption) *sweep.Resum
 	return nil
 }
 
-// mustWait reports whether the sweep waits for earlier runs before it starts trials. In executions
-// of an earlier version each trial does.
+// mustWait reports whether the sweep waits for earlier runs before it starts trials.
 func (w *sweepOf) mustWait(ctx workflow.Context, from *sweep.Resumption) bool {
-	if len(w.in.Run.After) == 0 || workflow.GetVersion(ctx, "sweep-after", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+	if len(w.in.Run.After) == 0 {
 		return false
 	}
 	if from != nil && (from.Waited || len(from.Open)+len(from.Held) > 0) {
@@ -283,11 +282,7 @@ func (w *sweepOf) start(ctx workflow.Context, trial int) {
 		if err := f.Get(ctx, result); err != nil {
 			result = runs.ResultOf(err)
 		}
-		var ran *sweep.Ran
-		if workflow.GetVersion(ctx, "trials-ran", workflow.DefaultVersion, 1) > workflow.DefaultVersion {
-			ran = sweep.RanIn(result)
-		}
-		w.ended(ctx, trial, sweep.StatesOf(result, count), ran)
+		w.ended(ctx, trial, sweep.StatesOf(result, count), sweep.RanIn(result))
 	})
 }
 

@@ -88,7 +88,7 @@ func (r *clusterRun) launchAll(ctx workflow.Context, actions []lifecycle.Action)
 			others = append(others, a)
 		}
 	}
-	if len(launches) <= r.groupsAbove || workflow.GetVersion(ctx, "task-groups", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+	if len(launches) <= r.groupsAbove {
 		return actions
 	}
 	var hosts []*host
