@@ -30,9 +30,6 @@ type Queue struct {
 	// raised is the queue's error that a schedule request has received. The next call must
 	// return it.
 	raised error
-	// refusalsTold reports whether the caller of Schedule always looks at the outcome, so
-	// that a refusal need not be raised as well.
-	refusalsTold bool
 	// broken is the reason why nothing can be scheduled any more.
 	broken error
 	// early has the outcomes that arrived before the ID of their closure.

@@ -132,15 +132,6 @@ func (q *Queue) take(c closure.Closure) (*Remote, error) {
 	return r, nil
 }
 
-// RefusalsAreTold says that every caller of Schedule also calls [Remote.ID] or [Remote.Wait]
-// and so learns of a refusal. The next call then does not return it as well, which would be
-// about another closure. It must be called before anything is scheduled.
-func (q *Queue) RefusalsAreTold() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.refusalsTold = true
-}
-
 // Raised returns the error of the queue that the next call here would return, and clears it.
 func (q *Queue) Raised() error {
 	q.mu.Lock()
@@ -235,9 +226,7 @@ func (q *Queue) sent(remotes []*Remote, a closure.ScheduleAnswer, err error) {
 		for _, r := range remotes {
 			r.fail(err)
 		}
-		var refused *closure.RefusedError
-		told := q.refusalsTold && errors.As(err, &refused)
-		if remotes[0].attached && !told && q.raised == nil && q.broken == nil {
+		if remotes[0].attached && q.raised == nil && q.broken == nil {
 			q.raised = err
 		}
 		return
