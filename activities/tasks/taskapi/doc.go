@@ -38,8 +38,6 @@
 //     wait in it. They see every state, so that they do not miss a stop that is cleared at
 //     once.
 //   - A request that the run does not answer within 50 s is refused, to be sent again.
-//   - A task may send 20 of these requests at once and then five a second. Further requests
-//     wait, and are refused if they would wait longer than that.
 //   - When the run is released on this host, or the task's generation is over, all waiting
 //     requests are answered with that.
 //

@@ -232,7 +232,6 @@ atexit.register(lambda: print(clusterrun.should_stop(), clusterrun.wait_for_stop
 func TestPythonStopSideBySide(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 2)
-	h.unpaced()
 	source := pythonFile(t, "stop_side_by_side")
 	programs := []*program{p.background(h, 0, source), p.background(h, 1, source)}
 	for _, program := range programs {

@@ -91,8 +91,6 @@ type endpoint struct {
 	// ended ends when the task is no longer served; its cause says why.
 	ended context.Context
 	end   context.CancelCauseFunc
-	// pace spaces the requests of the task to its run.
-	pace pace
 	// visits has the arrivals at barriers that are not local.
 	visits visits
 

@@ -88,15 +88,6 @@ func (h *host) restartWith(p patience) {
 	h.start()
 }
 
-// unpaced removes the limit on the rate of requests of the tasks.
-func (h *host) unpaced() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, e := range h.tasks {
-		e.pace.every = time.Nanosecond
-	}
-}
-
 // startKnowing starts a server that knows the state of the run's stop before it serves.
 func (h *host) startKnowing(now spec.Stopping) {
 	h.t.Helper()

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
@@ -153,14 +152,6 @@ func (r *request) askRun(call func(context.Context) (spec.Stopping, error)) (any
 	ctx, cancel := context.WithTimeout(r.Context(), r.server.patience.run)
 	defer cancel()
 	defer context.AfterFunc(r.endpoint.ended, cancel)()
-	wait, turn := r.endpoint.pace.turn(time.Now(), r.server.patience.run)
-	if wait > 0 {
-		_ = retry.Sleep(ctx, wait)
-	}
-	if !turn && r.canStop() == nil {
-		return nil, &wire.Problem{Code: wire.CodeUnavailable, Message: fmt.Sprintf(
-			"this task has asked too often: it may %d times a second; ask again with the same key", time.Second/askEvery)}
-	}
 	now, err := call(ctx)
 	switch {
 	case err == nil:
