@@ -76,24 +76,6 @@ func (s *Barriers) Result(ctx context.Context, id string) (spec.BarrierResult, e
 	return r, gone(err)
 }
 
-// State implements [barriers.Server].
-func (s *Barriers) State(ctx context.Context, id string) (barriers.RoundState, error) {
-	c, err := s.server.connected()
-	if err != nil {
-		return barriers.None, err
-	}
-	d, err := c.DescribeWorkflowExecution(ctx, id, "")
-	switch err := gone(err); {
-	case errors.Is(err, barriers.ErrClosed):
-		return barriers.None, nil
-	case err != nil:
-		return barriers.None, err
-	case d.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
-		return barriers.Open, nil
-	}
-	return barriers.Closed, nil
-}
-
 // Status implements [barriers.Server].
 func (s *Barriers) Status(ctx context.Context, id string, of []string) (spec.BarrierStatus, error) {
 	var status spec.BarrierStatus

@@ -23,23 +23,11 @@ type Server interface {
 	Withdraw(ctx context.Context, id string, m spec.BarrierMessage) error
 	// Result waits until a round is closed. It returns [ErrClosed] if there is no such round.
 	Result(ctx context.Context, id string) (spec.BarrierResult, error)
-	// State returns whether there is a round, without waiting.
-	State(ctx context.Context, id string) (RoundState, error)
 	// Status returns the status of an open round, with those of the tasks that have arrived.
 	Status(ctx context.Context, id string, of []string) (spec.BarrierStatus, error)
 	// End ends an open round that no task waits for any longer.
 	End(ctx context.Context, id, why string) error
 }
-
-// RoundState is the state of a round, as the server knows it.
-type RoundState int
-
-// The values of [RoundState].
-const (
-	None RoundState = iota
-	Open
-	Closed
-)
 
 // Config configures [Barriers].
 type Config struct {

@@ -15,13 +15,12 @@
 // round n+1 only after the server has reported that n is closed.
 //
 // The number that a host keeps is only a starting point, and a number that is too low is safe:
-// the host finds the later closed rounds by a galloping search. The number is kept in memory
+// the host passes the closed rounds one after the other. The number is kept in memory
 // and in a small file in the state directory, which is written within a second and needs no
 // fsync. The file matters for runs that outlive the server's retention: once the server has
 // forgotten the closed rounds, a host without a number would start again at 0. (A host that has
 // lost its state directory has lost its tasks too, and the group continues in another
-// generation.) The numbers of the 1,024 most recently used barriers of a run are kept; for any
-// other barrier the server is asked.
+// generation.) The numbers of the 1,024 most recently used barriers of a run are kept.
 //
 // # No arrival counts twice
 //

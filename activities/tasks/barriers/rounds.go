@@ -86,69 +86,17 @@ func (s *server) sendLeaving(ctx context.Context) error {
 	return nil
 }
 
-// advance moves on from a closed round. Usually the next round is open; a host that was away,
-// or that has forgotten the barrier, may have missed many.
+// advance moves on from a closed round. Usually the next round is open; a host that was away, or
+// that has lost its number, may have missed some, and passes them one after the other.
 func (s *server) advance(ctx context.Context) error {
 	s.mu.Lock()
 	round := s.next
 	s.mu.Unlock()
-	open, err := s.firstOpen(ctx, round+1)
-	if err != nil {
-		return err
+	r, err := s.closedResult(ctx, round)
+	if err == nil {
+		s.settle(round, r)
 	}
-	if open == round+1 {
-		r, err := s.closedResult(ctx, round)
-		if err == nil {
-			s.settle(round, r)
-		}
-		return err
-	}
-	s.unwatch()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.moveTo(open)
-	clear(s.last)
-	for _, w := range s.waiters {
-		w.told, w.sent = false, false
-	}
-	return nil
-}
-
-// firstOpen returns the first round, beginning at from, that is not closed. A round is opened
-// only after the previous one is closed, so a binary search finds it.
-func (s *server) firstOpen(ctx context.Context, from int) (int, error) {
-	closed := func(round int) (bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, callTakes)
-		defer cancel()
-		state, err := s.b.Server.State(ctx, s.id(round))
-		return state == Closed, err
-	}
-	low, step := from, 1 // all before low are closed
-	for {
-		is, err := closed(low + step - 1)
-		if err != nil {
-			return 0, err
-		}
-		if !is {
-			break
-		}
-		low += step
-		step *= 2
-	}
-	high := low + step - 1 // not closed
-	for low < high {
-		middle := (low + high) / 2
-		is, err := closed(middle)
-		if err != nil {
-			return 0, err
-		}
-		if is {
-			low = middle + 1
-		} else {
-			high = middle
-		}
-	}
-	return low, nil
+	return err
 }
 
 // moveTo changes the open round to round. m.mu must be held.

@@ -145,22 +145,6 @@ func (s *fakeServer) Result(ctx context.Context, id string) (spec.BarrierResult,
 	return *r.round.Result(), failed(after)
 }
 
-func (s *fakeServer) State(_ context.Context, id string) (barriers.RoundState, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before, _ := s.faulty("state")
-	r := s.rounds[id]
-	switch {
-	case before:
-		return barriers.None, errAway
-	case r == nil:
-		return barriers.None, nil
-	case r.isClosed():
-		return barriers.Closed, nil
-	}
-	return barriers.Open, nil
-}
-
 func (s *fakeServer) Status(_ context.Context, id string, of []string) (spec.BarrierStatus, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
