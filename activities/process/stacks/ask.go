@@ -34,37 +34,14 @@ type pendingAnswer struct {
 	done       bool
 }
 
-// ask sends the signal to the processes that have opted in, and collects what they write. Python
-// writes the 100 newest threads, so those with more are asked for the main one, too.
+// ask sends the signal to the processes that have opted in, and collects what they write.
 func ask(ctx context.Context, processes []*process) {
-	var willing, again []*process
-	for _, p := range processes {
-		if p.answers != "" {
-			willing = append(willing, p)
-		}
-	}
-	askWith(ctx, Signal, willing)
-	for _, p := range willing {
-		if p.answer != "" && isInMemory(p.answers) && len(parsePython(p.answer)) == 0 {
-			again = append(again, p)
-		}
-	}
-	for _, p := range again {
-		defer func(first string) { p.answer = first + p.answer }(p.answer)
-		p.answer = ""
-	}
-	askWith(ctx, mainSignal, again)
-	for _, p := range again {
-		if p.answer == "" {
-			p.silence = "the main thread is not in it: Python writes the 100 newest threads"
-		}
-	}
-}
-
-func askWith(ctx context.Context, signal int, processes []*process) {
 	var open []*pendingAnswer
 	for _, p := range processes {
-		if a, err := send(p, signal); err != nil {
+		if p.answers == "" {
+			continue
+		}
+		if a, err := send(p); err != nil {
 			p.silence = err.Error()
 		} else {
 			open = append(open, a)
@@ -79,7 +56,7 @@ func askWith(ctx context.Context, signal int, processes []*process) {
 	}
 }
 
-func send(p *process, signal int) (*pendingAnswer, error) {
+func send(p *process) (*pendingAnswer, error) {
 	if stopped(p.Stat) {
 		// It would answer when it continues, after the request is over.
 		return nil, errors.New("not asked: it is stopped")
@@ -89,14 +66,14 @@ func send(p *process, signal int) (*pendingAnswer, error) {
 		return nil, errors.New("not asked: " + err.Error())
 	}
 	a := &pendingAnswer{process: p, file: f}
-	if err := a.signal(signal); err != nil {
+	if err := a.signal(); err != nil {
 		_ = f.Close()
 		return nil, err
 	}
 	return a, nil
 }
 
-func (a *pendingAnswer) signal(signal int) error {
+func (a *pendingAnswer) signal() error {
 	p := a.process
 	info, err := a.file.Stat()
 	if err != nil || !info.Mode().IsRegular() {
@@ -114,13 +91,13 @@ func (a *pendingAnswer) signal(signal int) error {
 	if now, err := proc.ReadStat(p.pid); err != nil || now.Ticks != p.Ticks {
 		return errEnded
 	}
-	if s, err := readStatus(proc.Dir(p.pid)); err != nil || !s.catches(signal) {
+	if s, err := readStatus(proc.Dir(p.pid)); err != nil || !s.catches(Signal) {
 		return errors.New("not asked: it no longer handles the signal")
 	}
 	if err == nil {
-		err = unix.PidfdSendSignal(fd, unix.Signal(signal), nil, 0)
+		err = unix.PidfdSendSignal(fd, unix.Signal(Signal), nil, 0)
 	} else {
-		err = unix.Kill(p.pid, unix.Signal(signal)) // there are no pidfds here
+		err = unix.Kill(p.pid, unix.Signal(Signal)) // there are no pidfds here
 	}
 	switch {
 	case errors.Is(err, unix.ESRCH):
@@ -195,21 +172,9 @@ func (a *pendingAnswer) collect() {
 	default:
 		a.silence = "it did not answer within " + answerBound.String()
 	}
-	a.free()
-}
-
-// free gives back the memory of the answer. The process continues to write behind it, so the
-// file keeps its size.
-func (a *pendingAnswer) free() {
-	if !isInMemory(a.answers) {
-		return
+	if a.silence == "" && isInMemory(a.answers) && len(parsePython(a.answer)) == 0 {
+		a.silence = "the main thread is not in it: Python writes the 100 newest threads"
 	}
-	f, err := os.OpenFile(a.answers, os.O_RDWR, 0)
-	if err != nil {
-		return
-	}
-	defer f.Close()
-	_ = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, a.from+mostAnswer)
 }
 
 func isInMemory(link string) bool {

@@ -109,8 +109,7 @@ func parsePython(text string) stacktree.Stack {
 		line = strings.TrimRight(line, "\n\x00")
 		switch {
 		case strings.HasSuffix(line, "(most recent call first):"):
-			// If only the main thread was asked for, the last stack is the only one.
-			inCurrent, last = strings.HasPrefix(line, "Current thread") || strings.HasPrefix(line, "Stack "), nil
+			inCurrent, last = strings.HasPrefix(line, "Current thread"), nil
 		case line == "...":
 			cut = true
 		default:

@@ -9,9 +9,6 @@ import (
 // language runtime or debugger is known to use.
 const Signal = 60
 
-// mainSignal asks a Python program for the stack of only its main thread.
-const mainSignal = Signal - 1
-
 // AnswerBase returns the value of CLUSTERRUN_STACK_FILE for a process with that log
 // directory. A process answers in the file with that name, a dot and its process ID.
 func AnswerBase(logDir string) string { return filepath.Join(logDir, "stacks") }

@@ -27,8 +27,8 @@ def open_file(high):  # type: (int) -> int
 
 
 def enable(number):  # type: (int) -> None
-    """Write the stacks of all threads to such a file when the signal comes, and the stack of the main
-    thread when the signal before it comes: of many threads, all means the newest hundred."""
+    """Write the stacks of all threads to such a file when the signal comes: of many threads, the
+    newest hundred."""
     import os
     import sys
 
@@ -52,7 +52,6 @@ def enable(number):  # type: (int) -> None
 
     def give_up():  # type: () -> None
         faulthandler.unregister(number)
-        faulthandler.unregister(number - 1)
         if is_open():
             os.close(fd)
         state.clear()
@@ -73,7 +72,6 @@ def enable(number):  # type: (int) -> None
 
     try:
         faulthandler.register(number, file=fd, all_threads=True, chain=False)
-        faulthandler.register(number - 1, file=fd, all_threads=False, chain=False)
     except BaseException:
         os.close(fd)
         raise
@@ -81,7 +79,7 @@ def enable(number):  # type: (int) -> None
     register = _signal.signal
 
     def signal(*args):  # type: ignore # a program that uses the signal itself keeps it
-        if state and args and args[0] in (number, number - 1):
+        if state and args and args[0] == number:
             give_up()
         return register(*args)
 

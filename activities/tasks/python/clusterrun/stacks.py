@@ -40,9 +40,7 @@ def disable_stacks() -> None:
     try:
         import faulthandler
 
-        number = int(os.environ["CLUSTERRUN_STACK_SIGNAL"])
-        faulthandler.unregister(number)
-        faulthandler.unregister(number - 1)
+        faulthandler.unregister(int(os.environ["CLUSTERRUN_STACK_SIGNAL"]))
         for fd in _files():
             os.close(fd)
     except Exception:
