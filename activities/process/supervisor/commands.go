@@ -197,7 +197,7 @@ func (s *supervisor) release(r *run, all []*process) {
 	}
 	s.mu.Unlock()
 	if err != nil {
-		s.log.Error("The release of a run is not in the journal yet.", zap.String("run", r.key.WorkflowID), zap.Error(err))
+		s.log.Error("The release of a run is not in the journal.", zap.String("run", r.key.WorkflowID), zap.Error(err))
 	}
 	close(r.released)
 	select {

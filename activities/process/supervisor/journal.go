@@ -54,14 +54,9 @@ type record struct {
 	Failures   int         `json:"failures,omitempty"`
 }
 
-const (
-	// lazySync is the longest time that a record may stay unsynced if no caller waits for it.
-	// Only a crash of the machine could lose it, in which the process is lost as well.
-	lazySync = time.Second
-	// retryFirst and retryMost are the delays between attempts to write to a full disk.
-	retryFirst = time.Second
-	retryMost  = 30 * time.Second
-)
+// lazySync is the longest time that a record may stay unsynced if no caller waits for it. Only
+// a crash of the machine could lose it, in which the process is lost as well.
+const lazySync = time.Second
 
 // journal is the append-only file of one run.
 //
@@ -77,15 +72,13 @@ type journal struct {
 	f    *os.File // nil until the first append
 	size int64    // of all complete lines
 	torn bool     // followed by half a line that could not be removed
-	// backlog holds records that could not be written yet and must not be lost. Later records
-	// wait behind them.
-	backlog    [][]byte
-	retry      *time.Timer
-	retryAfter time.Duration
-	lazy       *time.Timer
-	waiters    []chan error
-	syncing    bool
-	closed     bool
+	// backlog holds records that could not be written and must not be lost: they come before the
+	// next one.
+	backlog [][]byte
+	lazy    *time.Timer
+	waiters []chan error
+	syncing bool
+	closed  bool
 	// compactAt is the size at which the file is next compacted.
 	compactAt int64
 }
@@ -123,7 +116,7 @@ func (j *journal) append(r record) error {
 	return nil
 }
 
-// keep writes a record now or, if that fails, as soon as possible.
+// keep writes a record now or, if that fails, before the next one.
 func (j *journal) keep(r record) error {
 	line, err := encode(r)
 	if err != nil {
@@ -146,35 +139,12 @@ func (j *journal) failed(err error) error {
 func (j *journal) flushLocked() error {
 	for len(j.backlog) > 0 {
 		if err := j.writeLocked(j.backlog[0]); err != nil {
-			j.retryLocked()
 			return err
 		}
 		j.backlog = j.backlog[1:]
 	}
 	j.backlog = nil
-	j.retryAfter = 0
-	if j.retry != nil {
-		j.retry.Stop()
-	}
 	return nil
-}
-
-func (j *journal) retryLocked() {
-	if j.closed {
-		return
-	}
-	j.retryAfter = min(max(2*j.retryAfter, retryFirst), retryMost)
-	if j.retry != nil {
-		j.retry.Reset(j.retryAfter)
-		return
-	}
-	j.retry = time.AfterFunc(j.retryAfter, func() {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		if !j.closed && len(j.backlog) > 0 && j.flushLocked() == nil {
-			j.syncSoonLocked()
-		}
-	})
 }
 
 func (j *journal) writeLocked(line []byte) error {
@@ -330,9 +300,6 @@ func (j *journal) close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.closed = true
-	if j.retry != nil {
-		j.retry.Stop()
-	}
 	if j.lazy != nil {
 		j.lazy.Stop()
 	}
