@@ -119,6 +119,34 @@ func TestFind(t *testing.T) {
 	assert.Equal(t, "stopped: mnist-cc\n", f.OK(t, "stop", "--wait", "mnist-*"))
 }
 
+// On a terminal, lists of runs and the status of a run are drawn again until ^C or the end of the run.
+func TestWatchOnATerminal(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	watch := func(args ...string) *harness.Terminal {
+		return harness.StartInTerminal(t, f.dir, harness.Env(f.dir, "TEMPORAL_ADDRESS="+f.Address), append([]string{harness.Clusterrun(t)}, args...)...)
+	}
+	list, pending := watch("list", "--watch"), watch("list", "--pending", "-w")
+	list.Expect("there are no runs")
+	pending.Expect("no run is pending")
+	run, err := starter.Start(t.Context(), f.client,
+		&spec.RunSpec{Name: "iris", Dir: f.dir, Tasks: []spec.TaskGroup{group("worker", 2, "exec sleep 1000")}}, starter.Options{ID: "iris-1"})
+	require.NoError(t, err)
+	list.Expect("\x1b\\[1A.*iris-1 +running +- +worker=2 ")
+	status := watch("status", "-w", "iris-1")
+	status.Expect("run iris-1: running.*worker-1 +running")
+	for _, x := range []*harness.Terminal{list, pending} {
+		x.Type("\x03")
+		assert.Equal(t, 130, x.ExitCode())
+	}
+	require.NoError(t, run.Cancel(t.Context()))
+	assert.Equal(t, 130, status.ExitCode())
+	status.Expect("run iris-1: cancelled")
+	for _, args := range [][]string{{"list", "-w"}, {"list", "-w", "--json"}} {
+		assert.Contains(t, f.Fails(t, 2, args...), "--watch redraws the list on a terminal")
+	}
+}
+
 // Runs are found in the Web UI and by the temporal CLI: by their verdict, which is empty before
 // they end, and by their hosts.
 func TestRunsAreFoundByVerdictAndHost(t *testing.T) {

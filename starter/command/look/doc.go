@@ -1,4 +1,4 @@
 // Package look implements the commands that show runs and change nothing: list, status (with
-// --why, --usage, --barriers), top, show, diff, stacks and export, with their columns
+// --why, --usage, --barriers), show, diff, stacks and export, with their columns
 // and lines.
 package look

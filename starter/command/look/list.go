@@ -41,6 +41,7 @@ func List(a *cli.App) *cobra.Command {
 	fs.BoolVar(&flags.wide, "wide", false, "show more columns, and whole commands")
 	fs.BoolVar(&flags.here, "here", false, "only runs whose tasks run in this directory")
 	flags.pending.register(fs)
+	fs.BoolVarP(&flags.watch, "watch", "w", false, "redraw the list every few seconds until ^C")
 	fs.IntVarP(&flags.o.Limit, "limit", "n", 20, "list at most `NUMBER` runs")
 	return cmd
 }
@@ -50,6 +51,7 @@ type listOptions struct {
 	o            starter.ListOptions
 	pending      pendingFlags
 	here, wide   bool
+	watch        bool
 	since, until string
 }
 
@@ -58,8 +60,13 @@ func runList(ctx context.Context, a *cli.App, cmd *cobra.Command, flags *listOpt
 	if err := flags.pending.check(cmd); err != nil {
 		return err
 	}
+	if flags.watch {
+		if err := checkWatch(a); err != nil {
+			return err
+		}
+	}
 	if flags.pending.pending {
-		return listPending(ctx, a, flags.pending.queue)
+		return listPending(ctx, a, flags.pending.queue, flags.watch)
 	}
 	limit := flags.o.Limit
 	if limit < 1 {
@@ -89,31 +96,26 @@ func runList(ctx context.Context, a *cli.App, cmd *cobra.Command, flags *listOpt
 			return err
 		}
 	}
-	flags.o.Limit = limit + 1
-	runs, err := listRuns(ctx, a, flags.o)
+	c, _, err := a.DialExisting(ctx)
+	if err == cli.ErrNoServer && a.Global.JSON {
+		return a.PrintJSON([]starter.Summary{})
+	}
 	if err != nil {
 		return err
 	}
-	if len(runs) > limit {
-		runs = runs[:limit]
-		defer a.Say("older runs are not shown; a higher --limit shows them")
-	}
-	return a.Print(runs, func() { printList(a, runs, flags.wide) })
-}
-
-// listRuns returns the runs of the server, the latest first. If there is no server, programs
-// get an empty list.
-func listRuns(ctx context.Context, a *cli.App, o starter.ListOptions) ([]starter.Summary, error) {
-	c, _, err := a.DialExisting(ctx)
-	if err == cli.ErrNoServer && a.Global.JSON {
-		return []starter.Summary{}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
 	defer c.Close()
-	o.LastOutput, o.OpenFirst = true, true
-	return starter.List(ctx, c, o)
+	flags.o.Limit, flags.o.LastOutput, flags.o.OpenFirst = limit+1, true, true
+	return showList(ctx, a, flags.watch, func(a *cli.App) error {
+		runs, err := starter.List(ctx, c, flags.o)
+		if err != nil {
+			return err
+		}
+		if len(runs) > limit {
+			runs = runs[:limit]
+			defer a.Say("older runs are not shown; a higher --limit shows them")
+		}
+		return a.Print(runs, func() { printList(a, runs, flags.wide) })
+	})
 }
 
 // causes returns the causes for which a run can end. A collateral end of a process does not end

@@ -33,7 +33,7 @@ func (p *pendingFlags) check(cmd *cobra.Command) error {
 	}
 	var other string
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if f.Name != "pending" && f.Name != "queue" && cmd.InheritedFlags().Lookup(f.Name) == nil {
+		if f.Name != "pending" && f.Name != "queue" && f.Name != "watch" && cmd.InheritedFlags().Lookup(f.Name) == nil {
 			other = f.Name
 		}
 	})
@@ -44,13 +44,15 @@ func (p *pendingFlags) check(cmd *cobra.Command) error {
 }
 
 // listPending prints the pending runs of a queue.
-func listPending(ctx context.Context, a *cli.App, queue string) error {
+func listPending(ctx context.Context, a *cli.App, queue string, watch bool) error {
 	return cli.OnFleet(ctx, a, queue, func(f *starter.Fleet) error {
-		pending, err := f.Pending(ctx)
-		if err != nil {
-			return err
-		}
-		return a.Print(pending, func() { printPending(a, pending) })
+		return showList(ctx, a, watch, func(a *cli.App) error {
+			pending, err := f.Pending(ctx)
+			if err != nil {
+				return err
+			}
+			return a.Print(pending, func() { printPending(a, pending) })
+		})
 	})
 }
 

@@ -37,7 +37,7 @@ type waitOptions struct {
 func runWait(ctx context.Context, a *cli.App, args []string, o *waitOptions) error {
 	several := len(args) > 1 || len(args) == 1 && spec.IsPattern(args[0])
 	if several && o.progress {
-		return cli.Usagef("--progress is for one run; `clusterrun top` shows several")
+		return cli.Usagef("--progress is for one run; `clusterrun list --watch` shows several")
 	}
 	c, _, err := a.DialExisting(ctx)
 	if err != nil {

@@ -1,0 +1,58 @@
+package look
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/activities/system/retry"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+)
+
+// checkWatch refuses --watch where nothing can be redrawn.
+func checkWatch(a *cli.App) error {
+	if f := tasklog.FileOf(a.Out); f == nil || !tasklog.IsTerminal(f) || a.Global.JSON {
+		return cli.Usagef("--watch redraws the list on a terminal; programs get the list with --json, and the changes of a run with `clusterrun status --watch --json RUN`")
+	}
+	return nil
+}
+
+// listEvery is the time between two lists. The ends of runs are looked up one by one, so a list
+// costs the server more than a status.
+const listEvery = 5 * time.Second
+
+// showList calls show. If watch is set, it does so until ctx ends, and draws what show prints over
+// what it printed before.
+func showList(ctx context.Context, a *cli.App, watch bool, show func(*cli.App) error) error {
+	if !watch {
+		return show(a)
+	}
+	screen := cli.Redrawn{Terminal: tasklog.FileOf(a.Out)}
+	text := ""
+	notify := func(err error) {
+		if err != nil {
+			_ = screen.Show(text + err.Error())
+		}
+	}
+	for {
+		err := starter.Patiently(ctx, notify, func() error {
+			var b bytes.Buffer
+			err := show(&cli.App{Out: &b, Err: &b, Global: a.Global})
+			if err == nil {
+				text = b.String()
+			}
+			return err
+		})
+		if err == nil {
+			err = screen.Show(text)
+		}
+		if err == nil {
+			err = retry.Sleep(ctx, listEvery)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
