@@ -160,8 +160,6 @@ type runState struct {
 	groupsAbove int
 	// inputBytes is the size of the spec as it came.
 	inputBytes int
-	// specBytes is the size of the spec if several hosts receive it.
-	specBytes int
 	// shared counts the values that this execution has shared with hosts.
 	shared int
 	// queued is the time of the first request to the fleet, from which the fleet counts the

@@ -39,9 +39,6 @@ func (pl *placer) placeInFleet(ctx workflow.Context, p placement) error {
 		for _, h := range pl.hosts {
 			delete(pl.draining, h.name) // it takes tasks again
 		}
-		if err := pl.checkSize(ctx); err != nil {
-			return err
-		}
 		refused, err := pl.reserveAll(ctx, p)
 		if err != nil {
 			return err
@@ -250,13 +247,8 @@ func (pl *placer) reserveAll(ctx workflow.Context, p placement) (*fleet.Refused,
 	}
 	futures := make([]future[hostapi.ReserveOutput], len(pl.hosts))
 	asking, giveUp := workflow.WithCancel(ctx)
-	var sending pace
 	for i, h := range pl.hosts {
-		if err := sending.await(ctx, sent(shared, pl.specBytes)); err != nil {
-			return nil, err
-		}
 		futures[i] = call(shipping(reservingAt(asking, h.queue, len(pl.hosts), reserveSummary(h, p.generation)), pl.spec), hostapi.Host.Reserve, pl.reserveInput(ctx, p, h, h.groups[0], shared))
-		sending.started = append(sending.started, futures[i])
 	}
 	onRefusal(ctx, futures, giveUp)
 	var refused *fleet.Refused

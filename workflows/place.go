@@ -96,9 +96,6 @@ func (pl *placer) place(ctx workflow.Context, p placement) error {
 func (pl *placer) placeWherePinned(ctx workflow.Context, p placement) error {
 	asked := slices.Concat(pl.hosts, pl.former)
 	pl.hosts = groupByHost(pl.spec.TaskList())
-	if err := pl.checkSize(ctx); err != nil {
-		return err
-	}
 	shared, done, err := pl.share(ctx, "the spec", hostapi.ReserveInput{Spec: pl.sized})
 	defer done()
 	if err != nil {
@@ -107,14 +104,9 @@ func (pl *placer) placeWherePinned(ctx workflow.Context, p placement) error {
 	deadline := pl.spec.PlacementTimeout.Std()
 	asking, giveUp := workflow.WithCancel(ctx)
 	futures := make([]future[hostapi.ReserveOutput], len(pl.hosts))
-	var sending pace
 	for i, h := range pl.hosts {
-		if err := sending.await(ctx, sent(shared, pl.specBytes)); err != nil {
-			return err
-		}
 		h.groups = []int{i}
 		futures[i] = pl.reserve(asking, h, pl.reserveInput(ctx, p, h, i, shared), pl.queueBefore(asked, i), deadline)
-		sending.started = append(sending.started, futures[i])
 	}
 	onRefusal(ctx, futures, giveUp)
 	var failure error
@@ -234,14 +226,9 @@ func (pl *placer) prepare(ctx workflow.Context, generation int, left time.Durati
 		in.Cluster, in.SharedCluster = hostapi.Cluster{}, shared
 	}
 	futures := make([]future[hostapi.PrepareOutput], len(pl.hosts))
-	var sending pace
 	for i, h := range pl.hosts {
-		if err := sending.await(ctx, sent(shared, pl.clusterSize())); err != nil {
-			return err
-		}
 		actx := placing(ctx, h.queue, max(left, preparesWithin(len(pl.hosts))), "the cluster for "+markdown.Name(h.name))
 		futures[i] = call(actx, hostapi.Host.Prepare, in)
-		sending.started = append(sending.started, futures[i])
 	}
 	var failure error
 	all := in.Witnesses != nil

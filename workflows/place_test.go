@@ -13,12 +13,8 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
-	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/worker"
-	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows"
@@ -64,48 +60,6 @@ func TestAnElasticRunWantsAFleet(t *testing.T) {
 	require.ErrorAs(t, env.GetWorkflowError(), &app)
 	assert.Equal(t, spec.ErrInvalidRunSpec, app.Type())
 	assert.Contains(t, app.Message(), "hosts.count is 1:2, but an elastic run needs a queue of hosts")
-}
-
-// recordedSize replays a history that recorded a given size of the spec.
-type recordedSize struct {
-	interceptor.WorkerInterceptorBase
-	interceptor.WorkflowInboundInterceptorBase
-	interceptor.WorkflowOutboundInterceptorBase
-	size int
-}
-
-func (r *recordedSize) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
-	r.WorkflowInboundInterceptorBase.Next = next
-	return r
-}
-
-func (r *recordedSize) Init(outbound interceptor.WorkflowOutboundInterceptor) error {
-	r.WorkflowOutboundInterceptorBase.Next = outbound
-	return r.WorkflowInboundInterceptorBase.Init(r)
-}
-
-func (r *recordedSize) SideEffect(ctx workflow.Context, _ func(workflow.Context) any) converter.EncodedValue {
-	return r.WorkflowOutboundInterceptorBase.SideEffect(ctx, func(workflow.Context) any { return r.size })
-}
-
-// The history decides whether a run is too large for its hosts: another version of this program
-// may write the same spec in more bytes.
-func TestTheSizeOfASpecIsRecorded(t *testing.T) {
-	place := func(size int) string {
-		env := newEnv(t, activities{"Reserve": func(context.Context) (hostapi.ReserveOutput, error) {
-			return hostapi.ReserveOutput{}, temporal.NewNonRetryableApplicationError("asked", spec.ErrInvalidRunSpec, nil)
-		}})
-		env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&recordedSize{size: size}}})
-		execute(t, env, spec.RunSpec{Tasks: workers("a:1", "b:1")}, nil)
-		if err := env.GetWorkflowError(); err != nil {
-			return err.Error()
-		}
-		var r spec.RunResult
-		require.NoError(t, env.GetWorkflowResult(&r))
-		return r.Message
-	}
-	assert.Contains(t, place(1000), "asked")
-	assert.Contains(t, place(12<<20), "too large for 2 hosts: its description is 12288 KiB")
 }
 
 // The host of worker-1 does not take its task. It is given up once another host has promised, and

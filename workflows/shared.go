@@ -28,7 +28,7 @@ const (
 )
 
 // shares reports whether the spec and the cluster are shared.
-func (pl *placer) shares(ctx workflow.Context) bool {
+func (pl *placer) shares() bool {
 	return len(pl.hosts) > 1 && (pl.inputBytes+pl.clusterSize())*len(pl.hosts) > maxSent
 }
 
@@ -36,7 +36,7 @@ func (pl *placer) shares(ctx workflow.Context) bool {
 // it until done is called.
 func (pl *placer) share(ctx workflow.Context, what string, value any) (shared *hostapi.Shared, done func(), err error) {
 	ctx, done = workflow.WithCancel(ctx)
-	if !pl.shares(ctx) {
+	if !pl.shares() {
 		return nil, done, nil
 	}
 	var size int
@@ -58,13 +58,9 @@ func (pl *placer) share(ctx workflow.Context, what string, value any) (shared *h
 	return &hostapi.Shared{WorkflowID: e.ID, RunID: e.RunID}, done, nil
 }
 
-// sharedInput is a bound of the input of an activity whose large part is shared, in bytes.
-const sharedInput = 1 << 10
-
-// sent returns the size of the input of a host, in bytes, whose large part has that size.
-func sent(shared *hostapi.Shared, size int) int {
-	if shared != nil {
-		return sharedInput
-	}
-	return size
+// clusterSize returns the approximate size of Prepare's input, in bytes. It does not depend on
+// the encoding of this version, so that a replay decides the same.
+func (pl *placer) clusterSize() int {
+	const member, host = 20, 200
+	return member*pl.machine.Size() + host*len(pl.hosts)
 }
