@@ -43,8 +43,9 @@ func environSize(pid int) (size int, known bool) {
 	if err != nil {
 		return 0, false
 	}
-	// Of proc_pid_stat(5), without the first two fields: the state, flags, env_start and env_end.
-	const state, flags, start, end = 0, 6, 47, 48
+	// Of proc_pid_stat(5), without the first two fields: the state, flags, startcode, env_start
+	// and env_end. The kernel sets startcode once the environment is complete.
+	const state, flags, code, start, end = 0, 6, 23, 47, 48
 	const kernelThread = 0x200000
 	fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
 	if len(fields) <= end || strings.ContainsAny(fields[state], "ZX") {
@@ -59,7 +60,7 @@ func environSize(pid int) (size int, known bool) {
 	switch {
 	case err != nil || err2 != nil:
 		return 0, false
-	case from == 0 || to < from:
+	case from == 0 || to < from || fields[code] == "0":
 		return -1, true
 	}
 	return int(to - from), true //nolint:gosec // at most the size of a stack
