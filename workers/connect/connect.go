@@ -17,7 +17,6 @@ import (
 	"go.temporal.io/sdk/contrib/envconfig"
 	"go.temporal.io/sdk/log"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
 
 	"github.com/clusterrun/clusterrun/activities/trust/codec"
 	"github.com/clusterrun/clusterrun/workers/embedded"
@@ -60,7 +59,8 @@ func (o Options) Client() (client.Options, error) {
 		return client.Options{}, err
 	}
 	c.Identity, c.MetricsHandler = o.Identity, o.Metrics
-	c.ConnectionOptions.DialOptions = append(c.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(sayRefused))
+	c.ConnectionOptions.DialOptions = append(c.ConnectionOptions.DialOptions,
+		grpc.WithChainUnaryInterceptor(sayRefused, pollWhenReady), grpc.WithConnectParams(redial))
 	c.DataConverter, c.FailureConverter = codec.Converter, codec.Failures
 	if o.CodecKeys != "" {
 		keys, err := codec.Open(o.CodecKeys)
@@ -79,13 +79,10 @@ func (o Options) Client() (client.Options, error) {
 // named returns how to reach the server that the options select.
 func (o Options) named() (c client.Options, err error) {
 	if o.Socket != "" {
-		c = client.Options{HostPort: "unix://" + o.Socket, Namespace: o.Namespace}
-		c.ConnectionOptions.DialOptions = append(c.ConnectionOptions.DialOptions, redial)
-		return c, nil
+		return client.Options{HostPort: "unix://" + o.Socket, Namespace: o.Namespace}, nil
 	}
 	if o.Key != "" {
 		c = client.Options{HostPort: o.Address, Namespace: o.Namespace}
-		c.ConnectionOptions.DialOptions = append(c.ConnectionOptions.DialOptions, redial)
 		c.ConnectionOptions.TLS, err = embedded.TLS(o.Key)
 		return c, err
 	}
@@ -141,10 +138,6 @@ func (o Options) HostPort() (string, error) {
 	return orDefault(strings.TrimPrefix(c.HostPort, passthrough)), err
 }
 
-// redialMost bounds the time between attempts to reach an embedded server that is away. It is
-// short because the server is on this machine, so an attempt costs nothing.
-const redialMost = time.Second
-
 // passthrough makes gRPC leave the address to the dialer.
 const passthrough = "passthrough:///"
 
@@ -155,14 +148,8 @@ func follow(c *client.Options, home embedded.Home) {
 	c.HostPort = passthrough + c.HostPort
 	c.ConnectionOptions.TLS = nil // on our side of the dialer
 	c.ConnectionOptions.DialOptions = append(c.ConnectionOptions.DialOptions,
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return home.Dial(ctx) }), redial)
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return home.Dial(ctx) }))
 }
-
-// redial paces attempts to reach a server on this machine.
-var redial = grpc.WithConnectParams(grpc.ConnectParams{
-	Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: redialMost},
-	MinConnectTimeout: dialBound,
-})
 
 // dialBound is the longest time to make a connection. A server that is being started is waited
 // for.

@@ -1,0 +1,28 @@
+package connect
+
+import (
+	"context"
+	"path"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+)
+
+// redial paces attempts to reach a server that is away. Once one host of a run has contact, the
+// leases of the others last a few seconds more, so that all must be back within about a second;
+// the SDK waits up to ten.
+var redial = grpc.ConnectParams{
+	Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+	MinConnectTimeout: dialBound,
+}
+
+// pollWhenReady makes polls wait for a connection. A poll that fails is repeated by the SDK after
+// up to ten seconds, in which the host would get no tasks from a server that is back.
+func pollWhenReady(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	if strings.HasPrefix(path.Base(method), "Poll") {
+		opts = append(opts, grpc.WaitForReady(true))
+	}
+	return invoke(ctx, method, req, reply, cc, opts...)
+}
