@@ -61,7 +61,7 @@ type Summary struct {
 	// Dir is the working directory.
 	Dir   string `json:"dir,omitempty"`
 	Queue string `json:"queue"`
-	// Sweep reports whether it is a sweep. Tasks are those of each of its trials.
+	// Sweep reports whether it is a sweep. Tasks are the tasks of each trial.
 	Sweep bool `json:"sweep,omitempty"`
 	// trialOf is the sweep of a trial.
 	trialOf string

@@ -289,7 +289,7 @@ func (s *Status) fillOpen(answer *spec.Status) {
 	s.addTasks(answer.Tasks)
 }
 
-// addTasks adds the tasks of an answer to those of the status.
+// addTasks adds the tasks of an answer to the status.
 func (s *Status) addTasks(tasks []spec.TaskStatus) {
 	for _, t := range tasks {
 		// The heartbeat is more exact, once there is one.

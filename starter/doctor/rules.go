@@ -17,7 +17,7 @@ type Server struct {
 	Name, Version, Namespace string
 	Latency, Retention       time.Duration
 	// Program is the version line of the embedded server's program. It is empty for any other
-	// server, and if there is none.
+	// server.
 	Program string
 	// Missing are search attributes of runs that the server does not know, and Register the
 	// command that registers them. AttributesErr is the error if they could not be read.

@@ -78,7 +78,7 @@ func texts(a *Account, histories []*historypb.History) ([]member, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := HistoryJSON(histories)
+	list, err := historyJSON(histories)
 	if err != nil {
 		return nil, err
 	}
@@ -137,8 +137,8 @@ logs/attempt_<restarts>/<rank>/
 Directories in account.json are those of the hosts on which the tasks ran.
 %s`
 
-// HistoryJSON returns each of the histories in Temporal's JSON.
-func HistoryJSON(histories []*historypb.History) (list []json.RawMessage, err error) {
+// historyJSON returns each of the histories in Temporal's JSON.
+func historyJSON(histories []*historypb.History) (list []json.RawMessage, err error) {
 	list = make([]json.RawMessage, len(histories))
 	for i, h := range histories {
 		if list[i], err = protojson.Marshal(h); err != nil {

@@ -165,13 +165,6 @@ func Journals(dir string, run runkey.Run) (open, released string) {
 	return journalIn(dir, journalDir, hash), journalIn(dir, releasedDir, hash)
 }
 
-// AllJournals returns the paths of all journals in a state directory.
-func AllJournals(dir string) []string {
-	open, _ := filepath.Glob(journalIn(dir, journalDir, "*"))
-	released, _ := filepath.Glob(journalIn(dir, releasedDir, "*"))
-	return append(open, released...)
-}
-
 // archive moves the closed journal of a released run to a place where OpenState does not read
 // it.
 func (s *State) archive(r *run) error {

@@ -10,10 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.temporal.io/sdk/client"
 
-	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
-	"github.com/clusterrun/clusterrun/activities/system/pty"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/doctor"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -23,66 +20,31 @@ import (
 const examineTakes = 8 * time.Second
 
 func Doctor(a *cli.App) *cobra.Command {
-	var o doctorOptions
-
+	var e examination
 	cmd := &cobra.Command{
-		Use:   "doctor [flags] [RUN]",
+		Use:   "doctor [flags]",
 		Short: "Find out what is wrong on this host and server",
-		RunE:  func(cmd *cobra.Command, args []string) error { return runDoctor(cmd.Context(), a, cmd, args, &o) },
+		Args:  cli.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), a, &e) },
 	}
-	o.e.register(cmd)
-	cmd.Flags().StringVar(&o.bundle, "bundle", "", "pack `FILE` for people who help, without secrets; it must not exist; - is stdout")
-	cmd.ValidArgsFunction = cli.Complete(a, func(ctx context.Context, c client.Client, args []string) []string {
-		if len(args) > 0 {
-			return nil
-		}
-		return cli.CompleteRuns(ctx, c, nil)
-	})
+	e.register(cmd)
 	return cmd
 }
 
-// doctorOptions are the flags of [Doctor].
-type doctorOptions struct {
-	e      examination
-	bundle string
-}
-
 // runDoctor implements [Doctor].
-func runDoctor(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string, o *doctorOptions) error {
-	switch bundles := cmd.Flags().Changed("bundle"); {
-	case len(args) > 0 && !bundles:
-		return cli.Usagef("unexpected argument %q; a RUN goes with --bundle FILE", args[0])
-	case bundles && o.bundle == "":
-		return cli.Usagef("--bundle: name a file, or - for stdout")
-	case o.bundle == "-" && pty.Is(tasklog.FileOf(a.Out)):
-		return cli.Usagef("--bundle -: stdout is a terminal; send it to a file or a program")
-	case len(args) > 0:
-		if err := cli.OneArg("RUN")(cmd, args); err != nil {
-			return err
-		}
-	}
-	if _, err := os.Lstat(o.bundle); err == nil && o.bundle != "-" {
-		return cli.ThereAlready(o.bundle)
-	}
-	checks, err := o.e.checks(a)
+func runDoctor(ctx context.Context, a *cli.App, e *examination) error {
+	checks, err := e.checks(a)
 	if err != nil {
 		return err
 	}
 	found := doctor.Examine(ctx, examineTakes, checks)
 	worst := doctor.Worst(found)
-	switch {
-	case o.bundle == "-":
-	case a.Global.JSON:
-		err = a.PrintJSON(map[string]any{"ok": worst != doctor.Problem, "findings": found})
-	default:
-		_, err = fmt.Fprint(a.Out, findingsText(found))
-	}
-	switch {
-	case err != nil:
+	if err := a.Print(map[string]any{"ok": worst != doctor.Problem, "findings": found}, func() {
+		_, _ = fmt.Fprint(a.Out, findingsText(found)) // the output remembers errors
+	}); err != nil {
 		return err
-	case o.bundle != "":
-		return writeBundle(ctx, a, o.bundle, found, args)
-	case worst == doctor.Problem:
+	}
+	if worst == doctor.Problem {
 		return &cli.ExitError{Code: 1}
 	}
 	return nil

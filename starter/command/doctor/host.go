@@ -45,8 +45,7 @@ func examinePrograms(ctx context.Context, a *cli.App) []doctor.Finding {
 	return found
 }
 
-// pythonModule returns the version of the Python package that is installed, or "" if there is
-// none.
+// pythonModule returns the version of the Python package that is installed, or "".
 func pythonModule(ctx context.Context) string {
 	cmd := exec.CommandContext(ctx, "python3", "-c", `import importlib.metadata as m; print(m.version("clusterrun"))`)
 	cmd.Dir, cmd.WaitDelay = "/", time.Second // keeps Python from importing modules of the current directory
