@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,7 +15,6 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/system/undumpable"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
-	"github.com/clusterrun/clusterrun/starter/command/specs"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
@@ -56,21 +56,45 @@ func execute(args []string, in io.Reader, out, err io.Writer) int {
 	root.SetIn(in)
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
-	args, problem := specs.Translate(a, root, args)
-	if problem == nil {
-		root.SetArgs(passTorchrun(root, args))
-		problem = root.ExecuteContext(context.Background())
-	}
-	return a.Lost(a.Exit(problem))
+	root.SetArgs(forPOSIX(root, args))
+	return a.Lost(a.Exit(root.ExecuteContext(context.Background())))
 }
 
-// passTorchrun puts -- in front of the arguments of torchrun, so that they are not parsed as
-// POSIX flags.
-func passTorchrun(root *cobra.Command, args []string) []string {
+// forPOSIX changes arguments that are no POSIX flags: it puts -- in front of torchrun's,
+// and writes mpirun's -np as --np.
+func forPOSIX(root *cobra.Command, args []string) []string {
 	cmd, _, err := root.Find(args)
-	if err != nil || cmd.Name() != "torchrun" {
+	if err != nil {
+		return args // cobra reports what is wrong
+	}
+	at := afterName(root, cmd, args)
+	if cmd.Name() == "torchrun" {
+		return slices.Concat(args[:at], []string{"--"}, args[at:])
+	}
+	if cmd.Flags().Lookup("np") == nil {
 		return args
 	}
-	at := specs.AfterName(root, cmd, args)
-	return slices.Concat(args[:at], []string{"--"}, args[at:])
+	args = slices.Clone(args)
+	for ; at < len(args) && strings.HasPrefix(args[at], "-") && args[at] != "--"; at++ {
+		if args[at] == "-np" {
+			args[at] = "--np"
+		}
+		if cli.TakesValue(cmd, args[at]) {
+			at++
+		}
+	}
+	return args
+}
+
+// afterName returns where the arguments of a command begin.
+func afterName(root, cmd *cobra.Command, args []string) int {
+	for i := 0; i < len(args); i++ {
+		switch {
+		case args[i] == cmd.Name():
+			return i + 1
+		case strings.HasPrefix(args[i], "-") && cli.TakesValue(root, args[i]):
+			i++
+		}
+	}
+	return len(args)
 }

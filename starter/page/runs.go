@@ -17,7 +17,7 @@ type RunsPage struct {
 	// with the name.
 	Name string
 	Kept []Field
-	// Newer and Older lead to other pages, and are "" if there are none.
+	// Newer and Older lead to other pages, and are "" without such pages.
 	Newer, Older string
 	// Cut says which open runs are left out, or is "".
 	Cut string

@@ -95,13 +95,6 @@ func TestRun(t *testing.T) {
 		}
 	})
 
-	t.Run("several programs", func(t *testing.T) {
-		stdout := l.ok("run", "-np", "2", "-wdir", "/", "sh", "-c", "pwd; echo $RANK of $WORLD_SIZE", ":", "-x", "MODE=fine", "printenv", "RANK", "MODE")
-		for _, line := range []string{"[sh-0]:        0 of 3\n", "[sh-1]:        1 of 3\n", "[sh-1]:        /\n", "[printenv-0]:  2\n", "[printenv-0]:  fine\n"} {
-			assert.Contains(t, stdout, line)
-		}
-	})
-
 	t.Run("exit codes", func(t *testing.T) {
 		for script, want := range map[string]int{"exit 0": 0, "exit 7": 7, "kill -9 $$": 128 + 9, "exit 255": 255} {
 			code, _, stderr := l.run("run", "-n", "1", "--", "bash", "-c", script)

@@ -278,7 +278,7 @@ var fields = []field{
 		of:      "RunSpec.timeout",
 		doc:     "The time after which the run is stopped, with the stop signal first, so that programs can still report. 0s: at once. Default: no limit.",
 		example: "timeout: 90m",
-		flag:    "timeout", usage: "stop the run after this `TIME`, with the stop signal first; --time is srun's word for it, in minutes",
+		flag:    "timeout", usage: "stop the run after this `TIME`, with the stop signal first",
 	},
 	{
 		of: "RunSpec.max_run_time", from: positive,

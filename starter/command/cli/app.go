@@ -27,9 +27,8 @@ type App struct {
 	// temporary is a message that names the state directory if it may not last; see
 	// keepTemporarily.
 	temporary string
-	NoStatus  bool     // whether the status line is left out even on a terminal
-	printed   bool     // whether JSON was printed on stdout
-	Notes     []string // messages about flags of other launchers
+	NoStatus  bool // whether the status line is left out even on a terminal
+	printed   bool // whether JSON was printed on stdout
 	// Elsewhere reads the error file of a failure from another host. It is nil if the file is
 	// on this host.
 	Elsewhere func(*spec.Failure) ([]byte, error)

@@ -78,8 +78,6 @@ func UnknownCommand(cmd *cobra.Command, name string) error {
 		if !slices.ContainsFunc(cmd.Commands(), func(c *cobra.Command) bool { return c.Name() == near }) {
 			near = ""
 		}
-	} else if slices.Contains([]string{"mpirun", "mpiexec", "srun"}, name) {
-		return Usagef("there is no command %q; `clusterrun run` takes the flags of mpirun and srun (see `clusterrun help mpirun`)", name)
 	} else if _, topic := help.Find(name); topic {
 		return Usagef("there is no command %q; `clusterrun help %s` is about it", name, name)
 	}

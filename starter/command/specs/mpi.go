@@ -70,7 +70,7 @@ type mpiProgram struct {
 	command []string
 }
 
-// what returns a name, for messages, of the program that is linked with MPI.
+// what names the program that is linked with MPI, for messages.
 func (p mpiProgram) what() string {
 	if p.script() != "" {
 		return "mpi4py of " + p.command[0]

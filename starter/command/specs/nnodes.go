@@ -40,8 +40,6 @@ func (f *SpecFlags) countOnNodes(s *spec.RunSpec, most int) (*int, error) {
 		s.Hosts.PerHost = &each
 	}
 	switch {
-	case f.programs:
-		return nil, nil
 	case f.Given("np") && each > 0 && f.np != each*most:
 		return nil, fmt.Errorf("-n %d and --nproc-per-node %d on %d hosts contradict each other; give one of them", f.np, each, most)
 	case f.Given("np"):

@@ -3,7 +3,6 @@ package specs
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -42,15 +41,15 @@ func ReadSource(a *cli.App, src Source, f *SpecFlags) (*spec.RunSpec, error) {
 	if err != nil {
 		return nil, err
 	}
-	SayNotes(a, src, f)
+	f.SayWarnings(a)
 	saySecrets(a, s)
 	sayPET(a, src)
 	return s, ApplyMPI(a, s, f)
 }
 
-// SayNotes prints the notes and warnings about a command line.
-func SayNotes(a *cli.App, src Source, f *SpecFlags) {
-	for _, text := range slices.Concat(a.Notes, src.notes, f.Warnings) {
+// SayWarnings prints the warnings about a command line.
+func (f *SpecFlags) SayWarnings(a *cli.App) {
+	for _, text := range f.Warnings {
 		a.Say("%s", text)
 	}
 }

@@ -26,10 +26,6 @@ type Source struct {
 	Given   []byte // a spec in JSON that was not read from a file; its title is run
 	Run     string
 	Command []string
-	// Others are the programs after the first one.
-	Others []program
-	// notes are about flags of other launchers in the command.
-	notes []string
 }
 
 // ParseSource tells a spec file from a command. A name with the extension of a spec is a spec
@@ -51,11 +47,8 @@ func ParseSource(cmd *cobra.Command, args []string) (Source, error) {
 		return Source{}, err
 	}
 	switch {
-	case cmd.ArgsLenAtDash() == 0:
-		return Source{Command: args, notes: notSeparated(args)}, nil
-	case !alone || !isSpec:
-		first, others, notes, err := parsePrograms(args, wordsOf(cmd))
-		return Source{Command: first, Others: others, notes: notes}, err
+	case cmd.ArgsLenAtDash() == 0, !alone, !isSpec:
+		return Source{Command: args}, nil
 	}
 	s := Source{File: args[0]}
 	if len(args) > 1 {
@@ -127,9 +120,6 @@ func (s Source) Read(in io.Reader, f *SpecFlags) (*spec.RunSpec, error) {
 	complete := func(r *spec.RunSpec) {
 		if len(s.Command) > 0 {
 			r.Command = s.Command
-		}
-		if len(s.Others) > 0 {
-			problems = append(problems, f.applyPrograms(r, s.Others)...)
 		}
 		problems = append(problems, f.apply(r)...)
 		if r.Name == "" {

@@ -29,9 +29,6 @@ type SpecFlags struct {
 	Others *OtherHosts
 	tasks  []string
 
-	// programs reports whether there are several programs, each with its own number of tasks.
-	programs bool
-
 	variables variables
 
 	// Warnings are about valid but doubtful flags.
@@ -165,22 +162,14 @@ func (f *SpecFlags) count(s *spec.RunSpec) (*int, error) {
 		n = &m
 	}
 	slots, _ := hostlist.Slots(hosts)
-	total := 0
 	switch {
 	case slots == 0:
 		return n, nil
-	case f.programs:
-		for _, g := range s.Tasks {
-			total += g.Size()
-		}
 	case n == nil:
 		return &slots, nil
-	default:
-		total = *n
-	}
-	if total > slots && !f.Oversubscribe {
+	case *n > slots && !f.Oversubscribe:
 		return nil, fmt.Errorf("%s need %s, and -H or --hostfile gives this machine %d; write -H localhost:%d, or --oversubscribe",
-			plural.Of(total, "task", "tasks"), plural.Of(total, "slot", "slots"), slots, total)
+			plural.Of(*n, "task", "tasks"), plural.Of(*n, "slot", "slots"), slots, *n)
 	}
 	return n, nil
 }
@@ -189,8 +178,6 @@ func (f *SpecFlags) count(s *spec.RunSpec) (*int, error) {
 // times the number of hosts. It returns nil if neither is set.
 func (f *SpecFlags) counted(s *spec.RunSpec, hosts int) *int {
 	switch {
-	case f.programs:
-		return nil
 	case f.Given("np"):
 		return &f.np
 	case f.Given("per-host") && len(s.Tasks) == 0 && !f.Given("task") && !f.Given("nproc-per-node"):
@@ -208,10 +195,10 @@ func (f *SpecFlags) countElsewhere(s *spec.RunSpec, hosts []hostlist.Host, flag 
 		f.Others.PerHost = f.nprocPerNode
 	}
 	switch counted := len(s.Tasks) > 1 || len(s.Tasks) == 1 && (s.Tasks[0].Count != nil || len(s.Tasks[0].Addresses) > 0); {
-	case f.Given("np") && !f.programs:
+	case f.Given("np"):
 		f.Others.count = f.np
 		return &f.np, nil
-	case f.programs, counted && f.Others.PerHost == "":
+	case counted && f.Others.PerHost == "":
 		f.Others.inSpec = true
 		return nil, nil
 	}

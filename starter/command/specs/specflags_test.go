@@ -38,11 +38,7 @@ func specFrom(t *testing.T, stdin string, args ...string) (*spec.RunSpec, error)
 	f.Register(cmd.Flags())
 	root := &cobra.Command{Use: "clusterrun"}
 	root.AddCommand(cmd)
-	args, err := Translate((&cli.App{}), root, append([]string{"validate"}, args...))
-	if err != nil {
-		return nil, err
-	}
-	root.SetArgs(args)
+	root.SetArgs(append([]string{"validate"}, args...))
 	require.NoError(t, root.Execute())
 	return out, failure
 }
@@ -153,9 +149,7 @@ func TestHowManyTasks(t *testing.T) {
 		"-n 4 x":                             4,
 		"-n4 x":                              4,
 		"--np=4 x":                           4,
-		"-np 4 x -np 9":                      4,
-		"--name a -np 4 -- x":                4,
-		"-np=4 x":                            4,
+		"-n 4 x -n 9":                        4,
 		"--nproc-per-node 3 x":               3,
 		"--nproc-per-node cpu --nnodes 1 x":  runtime.NumCPU(),
 		"--nnodes 1:1 --nproc-per-node=2 x":  2,

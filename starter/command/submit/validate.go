@@ -59,12 +59,12 @@ func validate(a *cli.App, cmd *cobra.Command, args []string, f *specs.SpecFlags)
 	if err != nil {
 		return err
 	}
-	if src.File == "" && len(src.Others) == 0 && cmd.ArgsLenAtDash() != 0 {
+	if src.File == "" && cmd.ArgsLenAtDash() != 0 {
 		// run treats this as a program, but a user of validate means a file.
 		return cli.Usagef("%s is no spec: the name of one ends in .yaml, .yml or .json; to check a command, write it after --", args[0])
 	}
 	s, err := src.Read(a.In, f)
-	specs.SayNotes(a, src, f)
+	f.SayWarnings(a)
 	if a.Global.JSON {
 		return validateJSON(a, s, err)
 	}

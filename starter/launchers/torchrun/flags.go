@@ -14,7 +14,7 @@ type flag struct {
 	name  string // without dashes, and with dashes for underscores
 	short string // without its dash, or empty
 	value string // name of the value, or empty if the flag takes none
-	// here is what the flag means here.
+	// here describes the meaning of the flag here.
 	here string
 	// unneeded is why the flag does nothing here. It is empty if it does something.
 	unneeded string

@@ -17,8 +17,7 @@ type Launch struct {
 	// Signals are the names of the signals that stop the run. It is empty if they were not
 	// given.
 	Signals string
-	// Meeting describes how the agents of other hosts join the run. It is nil if there are
-	// none.
+	// Meeting describes how the agents of other hosts join the run. It is nil without agents.
 	Meeting *Meeting
 	// Notes are messages for the user.
 	Notes []string
