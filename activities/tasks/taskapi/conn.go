@@ -3,18 +3,16 @@ package taskapi
 import (
 	"io"
 	"net"
-	"time"
+	"sync"
 )
 
 // conn is one connection of a task.
 type conn struct {
 	net.Conn
 	listener *listener
-	// idle is the time since which it has been unused. It is zero while in use. listener.mu
-	// guards it.
-	idle time.Time
 	// begun reports whether its first byte has been read.
 	begun bool
+	once  sync.Once
 }
 
 // Read is called by net/http, which gets nothing of a connection for arrivals at barriers.
@@ -28,24 +26,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// setIdle records whether a connection is between two requests.
-func (c *conn) setIdle(idle bool) {
-	l := c.listener
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c.idle = time.Time{}
-	if idle {
-		c.idle = time.Now()
-		l.change.Signal()
-	}
-}
-
 func (c *conn) Close() error {
-	err := c.Conn.Close()
-	l := c.listener
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.open, c)
-	l.change.Signal()
-	return err
+	c.once.Do(func() { <-c.listener.slots })
+	return c.Conn.Close()
 }

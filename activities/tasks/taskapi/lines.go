@@ -46,7 +46,6 @@ func (l *lines) serve(read []byte) {
 		if !l.answered() || !bytes.HasPrefix(in.Bytes(), []byte{'{'}) {
 			return
 		}
-		l.setIdle(false)
 		if l.leave == nil {
 			_ = l.SetReadDeadline(time.Time{}) // it was for the first line
 		}
@@ -145,7 +144,6 @@ func (l *lines) tell(o outcome) {
 	if err == nil {
 		l.out = append(append(l.out[:0], body...), '\n')
 		_ = l.SetWriteDeadline(time.Now().Add(linePatience))
-		l.setIdle(true)
 		_, err = l.Write(l.out)
 	}
 	l.told <- err

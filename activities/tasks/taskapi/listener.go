@@ -1,35 +1,25 @@
 package taskapi
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"os"
 	"sync"
-	"time"
-
-	"go.uber.org/zap"
 )
 
-const (
-	// acceptAgain is the pause after an error of Accept.
-	acceptAgain = 100 * time.Millisecond
-	warnAgain   = time.Minute
-)
+// maxConns bounds the connections of one task that are served at a time. Others wait in the
+// kernel, without effect on other tasks.
+const maxConns = 512
 
-// listener accepts a bounded number of connections of one task for net/http. If all are taken,
-// it closes an idle one for the next: clients open another when they need it.
-// netutil.LimitListener does not do that, and its bound cannot change with the number of tasks.
+// listener accepts the connections of one task for net/http.
 type listener struct {
 	net.Listener
 	server   *Server
 	endpoint *endpoint
-
-	mu     sync.Mutex
-	change *sync.Cond
-	most   int
-	open   map[*conn]struct{}
-	closed bool
+	// slots has an element for each connection that is open or may come next.
+	slots  chan struct{}
+	once   sync.Once
+	closed chan struct{}
 }
 
 // listen binds a socket that replaces any file at the path.
@@ -57,47 +47,26 @@ func (s *Server) listen(e *endpoint) (*listener, error) {
 		_ = l.Close()
 		return nil, fmt.Errorf("the socket of %s: %w", e.id.Task, err)
 	}
-	out := &listener{Listener: l, server: s, endpoint: e, most: minConns, open: map[*conn]struct{}{}}
-	out.change = sync.NewCond(&out.mu)
-	return out, nil
+	return &listener{Listener: l, server: s, endpoint: e, slots: make(chan struct{}, maxConns), closed: make(chan struct{})}, nil
 }
 
 // Accept returns the next connection, once there is room for one more.
 func (l *listener) Accept() (net.Conn, error) {
-	var warned time.Time
+	select {
+	case l.slots <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
 	for {
-		l.awaitRoom()
 		raw, err := l.Listener.Accept()
 		switch {
-		case err == nil && !l.endpoint.serves(raw):
-			_ = raw.Close()
-			continue
-		case err == nil:
-			return l.keep(raw)
-		case errors.Is(err, net.ErrClosed):
+		case err != nil:
+			<-l.slots
 			return nil, err
+		case l.endpoint.serves(raw):
+			return &conn{Conn: raw, listener: l}, nil
 		}
-		// For example, there may be too many open files: the error may pass when others close
-		// theirs.
-		if time.Since(warned) > warnAgain {
-			warned = time.Now()
-			l.server.Log.Warn("a task cannot reach its host at the moment", zap.String("task", l.endpoint.id.Task), zap.Error(err))
-		}
-		l.mu.Lock()
-		l.closeIdle()
-		l.mu.Unlock()
-		time.Sleep(acceptAgain)
-	}
-}
-
-// awaitRoom waits until another connection may be open.
-func (l *listener) awaitRoom() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for len(l.open) >= l.most && !l.closed {
-		if !l.closeIdle() {
-			l.change.Wait()
-		}
+		_ = raw.Close()
 	}
 }
 
@@ -112,49 +81,7 @@ func (e *endpoint) serves(raw net.Conn) bool {
 	return peer.Uid == 0 || int(peer.Uid) == os.Geteuid() || u != nil && peer.Uid == u.UID
 }
 
-// keep registers an accepted connection.
-func (l *listener) keep(raw net.Conn) (net.Conn, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		_ = raw.Close()
-		return nil, net.ErrClosed
-	}
-	c := &conn{Conn: raw, listener: l}
-	l.open[c] = struct{}{}
-	return c, nil
-}
-
-// setMost changes the number of connections that are served at a time. If there are more, the
-// others stay until they are idle.
-func (l *listener) setMost(most int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.most = most
-	l.change.Broadcast()
-}
-
-// closeIdle closes the connection that has been idle longest, and reports whether there was
-// one. l.mu must be held.
-func (l *listener) closeIdle() bool {
-	var found *conn
-	for c := range l.open {
-		if !c.idle.IsZero() && (found == nil || c.idle.Before(found.idle)) {
-			found = c
-		}
-	}
-	if found == nil {
-		return false
-	}
-	delete(l.open, found)
-	_ = found.Conn.Close()
-	return true
-}
-
 func (l *listener) Close() error {
-	l.mu.Lock()
-	l.closed = true
-	l.change.Broadcast()
-	l.mu.Unlock()
+	l.once.Do(func() { close(l.closed) })
 	return l.Listener.Close()
 }

@@ -62,9 +62,7 @@ type Server struct {
 	group *background.Group
 	// answering counts the connections.
 	answering sync.WaitGroup
-	// budget bounds the open connections of all tasks together.
-	budget   int
-	patience patience
+	patience  patience
 
 	mu     sync.Mutex
 	tasks  map[runkey.Task]*endpoint
@@ -110,7 +108,7 @@ func newServer(c Config, p patience) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		Config: c, dir: dir, budget: budget(), tasks: map[runkey.Task]*endpoint{}, groups: map[group]*rounds{}, stops: map[runkey.Run]*stopping{},
+		Config: c, dir: dir, tasks: map[runkey.Task]*endpoint{}, groups: map[group]*rounds{}, stops: map[runkey.Run]*stopping{},
 		group: background.NewGroup(), patience: p,
 	}
 	var protocols http.Protocols
@@ -119,12 +117,10 @@ func newServer(c Config, p patience) (*Server, error) {
 		Handler: http.HandlerFunc(s.serve), Protocols: &protocols,
 		ReadHeaderTimeout: p.head, MaxHeaderBytes: maxHeader,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
-		ConnState: func(c net.Conn, state http.ConnState) {
+		ConnState: func(_ net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:
 				s.answering.Add(1)
-			case http.StateActive, http.StateIdle:
-				c.(*conn).setIdle(state == http.StateIdle)
 			case http.StateClosed:
 				s.answering.Done()
 			}
@@ -181,7 +177,6 @@ func (s *Server) open(t Task) (*endpoint, error) {
 		return nil, err
 	}
 	s.tasks[t.ID] = e
-	s.divide()
 	return e, nil
 }
 
@@ -233,7 +228,6 @@ func (s *Server) endWhere(which func(group) bool, why string) {
 			delete(s.groups, g)
 		}
 	}
-	before := len(s.tasks)
 	for id, e := range s.tasks {
 		if which(group{id.Run, id.Generation}) {
 			_ = e.listener.Close()
@@ -242,9 +236,6 @@ func (s *Server) endWhere(which func(group) bool, why string) {
 			delete(s.tasks, id)
 			e.end(errors.New(why))
 		}
-	}
-	if len(s.tasks) < before {
-		s.divide()
 	}
 }
 
