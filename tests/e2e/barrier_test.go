@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/barriers"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/tests/must"
@@ -213,7 +214,7 @@ func (p *meetingPlace) differ() {
 	p.awaitWaiting("epoch", 0, 1)
 	a := p.arrival(1, "epoch", "b")
 	a.Participants = []string{"worker-1", "worker-0"}
-	var other *barriers.ParticipantsError
+	var other *barriers.Error
 	err := p.await(p.arrive(t.Context(), a)).err
 	require.ErrorAs(t, err, &other)
 	require.ErrorContains(t, err, "only there: worker-2")
@@ -221,9 +222,10 @@ func (p *meetingPlace) differ() {
 	a = p.arrival(1, "epoch", "c")
 	a.Timeout = time.Second
 	for _, w := range []chan arrived{p.arrive(t.Context(), a), first} {
-		var timeout *barriers.TimeoutError
+		var timeout *barriers.Error
 		err := p.await(w).err
 		require.ErrorAs(t, err, &timeout)
+		require.Equal(t, wire.CodeBarrierTimeout, timeout.Code)
 		require.ErrorContains(t, err, "barrier epoch (round 1) is broken: not all participants arrived within 1s, the timeout of worker-1; missing: worker-2 (since ")
 		require.Len(t, timeout.Missing, 1)
 	}
@@ -243,7 +245,7 @@ func (p *meetingPlace) terminated() {
 	first := p.arrive(t.Context(), p.arrival(0, "terminated", "a"))
 	p.awaitWaiting("terminated", 0, 1)
 	require.NoError(t, p.Client().TerminateWorkflow(t.Context(), spec.BarrierID(p.run, "terminated", 0), "", "test"))
-	var broken *barriers.BrokenError
+	var broken *barriers.Error
 	require.ErrorAs(t, p.await(first).err, &broken)
 	next := p.arrive(t.Context(), p.arrival(0, "terminated", "a2"))
 	second := p.arrive(t.Context(), p.arrival(1, "terminated", "b"))
@@ -287,17 +289,17 @@ func (p *meetingPlace) participantEnds(t *testing.T) {
 	d := must.Get(p.Client().DescribeWorkflowExecution(t.Context(), spec.BarrierID(p.run, "epoch", 0), ""))(t)
 	require.LessOrEqual(t, d.GetWorkflowExecutionInfo().GetHistoryLength(), int64(30), "however long it lasts, it costs no history")
 	require.NoError(t, os.WriteFile(end, nil, 0o600))
-	var broken *barriers.BrokenError
+	var broken *barriers.Error
 	err = p.await(first).err
 	require.ErrorAs(t, err, &broken)
-	require.Equal(t, spec.BarrierEnded, broken.Why)
+	require.Equal(t, wire.CodeBarrierBroken, broken.Code)
 	require.ErrorContains(t, err, "worker-1 ended (exit code 3) without arriving; missing: worker-1 (since ")
 
 	// When the run is over, no task waits for it.
 	second := p.arrive(t.Context(), p.arrival(0, "another", "a"))
 	require.NoError(t, p.Client().TerminateWorkflow(t.Context(), run.GetID(), run.GetRunID(), "test"))
 	err = p.await(second).err
-	require.True(t, errors.As(err, &broken) && (broken.Why == spec.BarrierRunEnded || broken.Why == spec.BarrierEnded), "%v", err)
+	require.True(t, errors.As(err, &broken) && broken.Code == wire.CodeBarrierBroken, "%v", err)
 }
 
 // `clusterrun status --barriers` lists who waits at which barrier, and who is missing since

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -124,10 +126,9 @@ func (b *Barriers) Close() {
 	b.store.flush()
 }
 
-// Arrive waits until all participants have arrived. It returns a [BrokenError] or
-// [TimeoutError] if they will not arrive, a [ParticipantsError] if others wait for other
-// participants under this name, and a [RefusedError] if the server refuses the arrival. When
-// ctx ends, the arrival is withdrawn, because the process is gone.
+// Arrive waits until all participants have arrived. It returns an [Error] if they will not, and a
+// [RefusedError] if the server refuses the arrival. When ctx ends, the arrival is withdrawn,
+// because the process is gone.
 func (b *Barriers) Arrive(ctx context.Context, a Arrival) (Release, error) {
 	if err := a.normalise(); err != nil {
 		return Release{}, err
@@ -158,8 +159,8 @@ func (b *Barriers) Arrive(ctx context.Context, a Arrival) (Release, error) {
 		m.leave(w)
 		return Release{}, ctx.Err()
 	case <-late:
-		return Release{}, &TimeoutError{BrokenError{Name: a.Name, Round: m.leave(w), Why: spec.BarrierTimeout,
-			Message: fmt.Sprintf("the server did not answer %s within the timeout of %s", overdue, a.Timeout)}}
+		return Release{}, failure(a.Name, m.leave(w), spec.BarrierResult{Why: spec.BarrierTimeout,
+			Message: fmt.Sprintf("the server did not answer %s within the timeout of %s", overdue, a.Timeout)})
 	case <-b.ctx.Done():
 		return Release{}, ErrShutdown
 	}
@@ -177,7 +178,7 @@ func (a *Arrival) normalise() error {
 	}
 	a.Participants = spec.NormalParticipants(a.Participants)
 	if !slices.Contains(a.Participants, a.Task) {
-		return &ParticipantsError{Name: a.Name, Task: a.Task, Yours: a.Participants}
+		return refusal(wire.CodeBarrierMismatch, a.Name, a.Task+" is not among its participants: "+strings.Join(a.Participants, ", "))
 	}
 	a.Here = spec.NormalParticipants(a.Here)
 	return nil
@@ -192,7 +193,7 @@ func (b *Barriers) enter(w *waiter) (*meeting, error) {
 	}
 	r := b.runs[keyOf(w.Run)]
 	if r != nil && r.Generation > w.Run.Generation {
-		return nil, &BrokenError{Name: w.Name, Why: spec.BarrierRunEnded, Message: w.Run.Over()}
+		return nil, failure(w.Name, 0, spec.BarrierResult{Message: w.Run.Over()})
 	}
 	if r == nil || r.Generation != w.Run.Generation {
 		// Meetings of the previous generation have no waiters: its processes were stopped.

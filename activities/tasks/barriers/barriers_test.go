@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/barriers"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/barrier"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -83,7 +84,7 @@ func TestValuesAcrossHosts(t *testing.T) {
 	first := arrive(t.Context(), a, zero)
 	eventually(t, func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.told) == 1 })
 	one.Value = "1"
-	var large *barriers.TooLargeError
+	var large *barriers.Error
 	require.ErrorAs(t, await(t, arrive(t.Context(), b, one)).err, &large)
 	require.EqualError(t, large, "barrier x: the values of all tasks exceed 1048576 bytes in all; pass less, such as the path of a file")
 	one.Key, one.Value = "k2", ""
@@ -206,7 +207,7 @@ func TestTooManyArrivals(t *testing.T) {
 		}
 		return refused != ""
 	})
-	var tooMany *barriers.TooManyError
+	var tooMany *barriers.Error
 	require.ErrorAs(t, await(t, all[refused]).err, &tooMany)
 	require.EqualError(t, tooMany, "barrier epoch: worker-0 waits there too often at the same time; let only one thread wait")
 	delete(all, refused)
@@ -227,7 +228,7 @@ func TestBrokenIsRemembered(t *testing.T) {
 	eventually(t, func() bool { return len(s.waiting(id)) == 1 })
 	s.step(id, barrier.Ended{Task: "worker-1", How: "exit code 3"})
 	for range 2 {
-		var broken *barriers.BrokenError
+		var broken *barriers.Error
 		o := await(t, w)
 		require.ErrorAs(t, o.err, &broken)
 		require.Equal(t, "worker-1", broken.Missing[0].Task)
@@ -321,10 +322,10 @@ func TestGenerations(t *testing.T) {
 			released(t, arrive(t.Context(), b, a), round)
 		}
 	}
-	var broken *barriers.BrokenError
+	var broken *barriers.Error
 	_, err := b.Arrive(t.Context(), arrival("worker-0", "epoch", "late", "worker-0"))
 	require.ErrorAs(t, err, &broken)
-	require.Equal(t, spec.BarrierRunEnded, broken.Why)
+	require.Equal(t, wire.CodeBarrierBroken, broken.Code)
 }
 
 func files(t *testing.T, state string) []string {

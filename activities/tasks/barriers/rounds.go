@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -155,12 +156,12 @@ func (m *meeting) refused(w *waiter, refusals []spec.BarrierRefusal, participant
 	if i < 0 {
 		return false
 	}
-	var err error = &ParticipantsError{Name: m.name, Task: w.Task, Yours: w.Participants, Theirs: participants}
+	err := refusal(wire.CodeBarrierMismatch, m.name, spec.OtherParticipantsText(w.Task, w.Participants, participants))
 	switch refusals[i].Why {
 	case spec.BarrierTooMany:
-		err = &TooManyError{Name: m.name, Task: w.Task}
+		err = refusal(wire.CodeAlreadyWaiting, m.name, w.Task+" waits there too often at the same time; let only one thread wait")
 	case spec.BarrierTooLarge:
-		err = &TooLargeError{Name: m.name}
+		err = refusal(wire.CodeTooLarge, m.name, spec.TooLargeText())
 	}
 	w.answered <- answer{err: err}
 	m.last[w.Task] = memory{[]string{w.Key}, answer{err: err}}

@@ -48,29 +48,11 @@ type Barriers interface {
 
 // BarrierError says why a barrier does not let a task pass.
 type BarrierError struct {
-	Why     BarrierWhy
-	Message string
+	// Code is the code of the problem that the task receives.
+	Code, Message string
 	// Standing is the state of the round, if it is known.
 	Standing *Standing
 }
-
-// BarrierWhy is the reason why a barrier does not let a task pass. Tasks receive it as the
-// code of the problem.
-type BarrierWhy string
-
-// The values of [BarrierWhy].
-const (
-	// TimedOut means that the time of an arrival has passed.
-	TimedOut BarrierWhy = wire.CodeBarrierTimeout
-	// Broken means that a participant has ended, or the generation has.
-	Broken BarrierWhy = wire.CodeBarrierBroken
-	// OtherParticipants means that others wait for other participants under this name.
-	OtherParticipants BarrierWhy = wire.CodeBarrierMismatch
-	// TooOften means that the task already waits there.
-	TooOften BarrierWhy = wire.CodeAlreadyWaiting
-	// TooLarge means that the values of the round exceed the limit together.
-	TooLarge BarrierWhy = wire.CodeTooLarge
-)
 
 // Standing is the state of a round when it broke: who had arrived, who was missing, and how
 // long those that had arrived waited.
@@ -79,7 +61,7 @@ type Standing = wire.Standing
 func (e *BarrierError) Error() string { return e.Message }
 
 func (e *BarrierError) problem() *wire.Problem {
-	return &wire.Problem{Code: string(e.Why), Message: e.Message, Barrier: e.Standing}
+	return &wire.Problem{Code: e.Code, Message: e.Message, Barrier: e.Standing}
 }
 
 // participants returns the participants that an arrival names, in rank order. A name is a

@@ -316,7 +316,7 @@ func TestBarriersAcrossHosts(t *testing.T) {
 	h.Barriers = elsewhere(func(_ context.Context, a Arrival) (Release, error) {
 		answers <- a
 		if a.Name == "broken" {
-			return Release{}, &BarrierError{Why: TimedOut, Message: "nobody came", Standing: &Standing{Missing: []string{"ps-0"}}}
+			return Release{}, &BarrierError{Code: wire.CodeBarrierTimeout, Message: "nobody came", Standing: &Standing{Missing: []string{"ps-0"}}}
 		}
 		return Release{Round: 7}, nil
 	})

@@ -580,9 +580,9 @@ func TestComeAgain(t *testing.T) {
 // A mismatch of participants has the same code as at a local barrier.
 func TestRefusedElsewhere(t *testing.T) {
 	h := newHost(t, 1)
-	for why, code := range map[BarrierWhy]string{OtherParticipants: wire.CodeBarrierMismatch, TooOften: wire.CodeAlreadyWaiting} {
+	for _, code := range []string{wire.CodeBarrierMismatch, wire.CodeAlreadyWaiting} {
 		h.Barriers = elsewhere(func(context.Context, Arrival) (Release, error) {
-			return Release{}, &BarrierError{Why: why, Message: "not so"}
+			return Release{}, &BarrierError{Code: code, Message: "not so"}
 		})
 		var refused *task.APIError
 		_, err := h.task(0).Barrier(testContext(t), "x")
@@ -615,7 +615,7 @@ func TestWithdrawnElsewhere(t *testing.T) {
 	// This is too late: the arrival was answered, whether or not the answer was read.
 	h.Barriers = elsewhere(func(_ context.Context, a Arrival) (Release, error) {
 		if a.Key == "broken" {
-			return Release{}, &BarrierError{Why: Broken, Message: "worker-1 has ended"}
+			return Release{}, &BarrierError{Code: wire.CodeBarrierBroken, Message: "worker-1 has ended"}
 		}
 		return Release{Round: 2}, nil
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/tasks/barriers"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -27,7 +28,7 @@ const released = "released"
 // newAcrossHosts returns barriers that record how long tasks wait.
 func newAcrossHosts(meetings *barriers.Barriers, waits *prometheus.HistogramVec) acrossHosts {
 	for _, outcome := range []string{
-		released, string(taskapi.TimedOut), string(taskapi.Broken), string(taskapi.OtherParticipants), string(taskapi.TooOften), string(taskapi.TooLarge),
+		released, wire.CodeBarrierTimeout, wire.CodeBarrierBroken, wire.CodeBarrierMismatch, wire.CodeAlreadyWaiting, wire.CodeTooLarge,
 	} {
 		waits.WithLabelValues(outcome) // makes the series begin at 0
 	}
@@ -44,7 +45,7 @@ func (b acrossHosts) Arrive(ctx context.Context, a taskapi.Arrival) (taskapi.Rel
 	if err != nil {
 		err = forTask(err, a, came)
 		if refused, ok := errors.AsType[*taskapi.BarrierError](err); ok {
-			b.waits.WithLabelValues(string(refused.Why)).Observe(time.Since(came).Seconds())
+			b.waits.WithLabelValues(refused.Code).Observe(time.Since(came).Seconds())
 		}
 		return taskapi.Release{}, err
 	}
@@ -55,35 +56,20 @@ func (b acrossHosts) Arrive(ctx context.Context, a taskapi.Arrival) (taskapi.Rel
 // forTask converts an error into the form that a task receives. came is the time of the
 // arrival.
 func forTask(err error, a taskapi.Arrival, came time.Time) error {
-	var (
-		broken  *barriers.BrokenError
-		others  *barriers.ParticipantsError
-		tooMany *barriers.TooManyError
-		large   *barriers.TooLargeError
-	)
+	var e *barriers.Error
 	switch {
 	case errors.Is(err, barriers.ErrShutdown):
 		return fmt.Errorf("%w: %w", taskapi.ErrComeAgain, err)
-	case errors.As(err, &others):
-		return &taskapi.BarrierError{Why: taskapi.OtherParticipants, Message: err.Error()}
-	case errors.As(err, &tooMany):
-		return &taskapi.BarrierError{Why: taskapi.TooOften, Message: err.Error()}
-	case errors.As(err, &large):
-		return &taskapi.BarrierError{Why: taskapi.TooLarge, Message: err.Error()}
-	case !errors.As(err, &broken):
-		return err
+	case errors.As(err, &e):
+		return &taskapi.BarrierError{Code: e.Code, Message: e.Message, Standing: standing(e, a, came)}
 	}
-	why := taskapi.Broken
-	if broken.Why == spec.BarrierTimeout {
-		why = taskapi.TimedOut
-	}
-	return &taskapi.BarrierError{Why: why, Message: err.Error(), Standing: standing(broken, a, came)}
+	return err
 }
 
 // standing returns the state of the round. It returns nil if the state is unknown because the
 // server was away or the round was terminated. The clocks of the server and of this host may
 // differ, so the wait is counted from this task's arrival.
-func standing(broken *barriers.BrokenError, a taskapi.Arrival, came time.Time) *taskapi.Standing {
+func standing(broken *barriers.Error, a taskapi.Arrival, came time.Time) *taskapi.Standing {
 	if len(broken.Missing) == 0 {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/barriers"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -95,13 +96,13 @@ func TestErrorsAcrossHosts(t *testing.T) {
 	opened := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	a := twoWorkers()
 	a.Participants = []string{"worker-0", "worker-1", "worker-2", "worker-10"}
-	broken := barriers.BrokenError{Name: "epoch", Round: 2, Why: spec.BarrierTimeout, Message: "nobody came", Missing: []spec.BarrierMissing{
+	broken := barriers.Error{Code: wire.CodeBarrierTimeout, Message: "nobody came", Round: 2, Missing: []spec.BarrierMissing{
 		{Task: "worker-1", Since: opened.Add(time.Hour)}, {Task: "worker-10", Since: opened},
 	}}
 	var told *taskapi.BarrierError
-	require.ErrorAs(t, forTask(&barriers.TimeoutError{BrokenError: broken}, a, time.Now().Add(-time.Minute)), &told)
-	assert.Equal(t, taskapi.TimedOut, told.Why)
-	assert.Equal(t, "barrier epoch (round 3) is broken: nobody came", told.Message)
+	require.ErrorAs(t, forTask(&broken, a, time.Now().Add(-time.Minute)), &told)
+	assert.Equal(t, wire.CodeBarrierTimeout, told.Code)
+	assert.Equal(t, "nobody came", told.Message)
 	// The wait does not depend on the clock of the server.
 	assert.InDelta(t, 60, told.Standing.Waited, 30)
 	told.Standing.Waited = 0
@@ -110,14 +111,7 @@ func TestErrorsAcrossHosts(t *testing.T) {
 		Since: "2026-01-02T03:04:05Z",
 	}, told.Standing)
 
-	broken.Why = spec.BarrierEnded
-	require.ErrorAs(t, forTask(&broken, a, time.Now()), &told)
-	assert.Equal(t, taskapi.Broken, told.Why)
 	broken.Missing = nil
 	require.ErrorAs(t, forTask(&broken, a, time.Now()), &told)
 	assert.Nil(t, told.Standing, "nobody knows who was missing")
-	require.ErrorAs(t, forTask(&barriers.ParticipantsError{Name: "epoch", Task: "worker-0"}, a, time.Now()), &told)
-	assert.Equal(t, taskapi.OtherParticipants, told.Why)
-	require.ErrorAs(t, forTask(&barriers.TooManyError{Name: "epoch", Task: "worker-0"}, a, time.Now()), &told)
-	assert.Equal(t, taskapi.TooOften, told.Why)
 }
