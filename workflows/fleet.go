@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/workflows/fleet"
@@ -219,15 +220,32 @@ func (f *fleetOf) wake(ctx workflow.Context) {
 	})
 }
 
-// tell signals a run. A run that no longer exists is freed.
+// tell signals a run. A run that no longer exists is freed. A run that cannot get the signal now,
+// for example since it has had as many as an execution may have, still holds its hosts, and is told
+// again.
 func (f *fleetOf) tell(ctx workflow.Context, run fleet.Run, what fleet.Answer) {
 	f.sending++
 	// Without the run ID: the run may have continued in a later execution.
 	sent := workflow.SignalExternalWorkflow(ctx, run.WorkflowID, "", spec.SignalFleet, what)
 	f.selector.AddFuture(sent, func(sent workflow.Future) {
 		f.sending--
-		if sent.Get(ctx, nil) != nil {
+		err := sent.Get(ctx, nil)
+		if _, gone := errors.AsType[*temporal.UnknownExternalWorkflowExecutionError](err); gone {
 			f.step(ctx, fleet.Freed{Run: run, Now: workflow.Now(ctx)})
+		} else if err != nil {
+			f.tellLater(ctx, run, what)
+		}
+	})
+}
+
+// tellLater tells a run after tellAgain.
+func (f *fleetOf) tellLater(ctx workflow.Context, run fleet.Run, what fleet.Answer) {
+	f.sending++
+	timer := workflow.NewTimerWithOptions(ctx, tellAgain, workflow.TimerOptions{Summary: "tell " + run.WorkflowID + " again"})
+	f.selector.AddFuture(timer, func(timer workflow.Future) {
+		f.sending--
+		if timer.Get(ctx, nil) == nil {
+			f.tell(ctx, run, what)
 		}
 	})
 }
@@ -239,6 +257,8 @@ const (
 	// checkTakes is the length of a check, and checkAgain the time between two of its looks.
 	// maxChecked is the most runs it checks.
 	checkTakes, checkAgain, maxChecked = 30 * time.Second, 5 * time.Second, 200
+	// tellAgain is the time after which a run is told what it could not be told.
+	tellAgain = 5 * time.Second
 )
 
 // lease starts the lease of a host and ends its earlier one.

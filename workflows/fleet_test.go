@@ -32,11 +32,13 @@ type fleetWorld struct {
 	ends map[string]chan error
 	// told holds the answers to runs, by workflow ID.
 	told map[string][]fleet.Answer
+	// full has the runs that get no further signals, by workflow ID.
+	full map[string]bool
 }
 
 func newFleet(t *testing.T) *fleetWorld {
 	var suite testsuite.WorkflowTestSuite
-	w := &fleetWorld{TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), t: t, ends: map[string]chan error{}, told: map[string][]fleet.Answer{}}
+	w := &fleetWorld{TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), t: t, ends: map[string]chan error{}, told: map[string][]fleet.Answer{}, full: map[string]bool{}}
 	w.SetTestTimeout(time.Minute)
 	w.RegisterWorkflowWithOptions(workflows.Fleet, workflow.RegisterOptions{Name: spec.FleetWorkflowType})
 	w.RegisterActivityWithOptions(func(ctx context.Context, in fleet.HostLeaseInput) error {
@@ -55,10 +57,13 @@ func newFleet(t *testing.T) *fleetWorld {
 	w.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, spec.SignalFleet, mock.Anything).Return(
 		func(_, workflowID, _, _ string, arg any) error {
 			if workflowID == "gone" {
-				return errors.New("there is no such workflow")
+				return &temporal.UnknownExternalWorkflowExecutionError{}
 			}
 			w.mu.Lock()
 			defer w.mu.Unlock()
+			if w.full[workflowID] {
+				return errors.New("SIGNAL_COUNT_LIMIT_EXCEEDED")
+			}
 			w.told[workflowID] = append(w.told[workflowID], arg.(fleet.Answer))
 			return nil
 		})
@@ -144,6 +149,29 @@ func TestAFleetKnowsWhoIsThere(t *testing.T) {
 	w.join(6*time.Second, "a", "i2", 4, "")
 	w.at(7*time.Second, func() {
 		assert.Equal(t, map[string]fleet.HostState{"a": fleet.HostReady}, w.hosts())
+		w.CancelWorkflow()
+	})
+	assert.True(t, temporal.IsCanceledError(w.run(nil)))
+}
+
+// A run that cannot get a signal now keeps what it was granted, and is told once it can.
+func TestAGrantWaitsForItsRun(t *testing.T) {
+	t.Parallel()
+	w := newFleet(t)
+	w.full["first"] = true
+	w.join(time.Second, "a", "i1", 4, "")
+	w.ask(2*time.Second, "first", 4)
+	w.ask(3*time.Second, "second", 4)
+	w.at(4*time.Second, func() {
+		assert.Empty(t, w.grants("second"), "the slots are those of the first")
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.full = nil
+	})
+	w.at(8*time.Second, func() {
+		require.Len(t, w.grants("first"), 1)
+		assert.NotNil(t, w.grants("first")[0].Grant)
+		assert.Empty(t, w.grants("second"))
 		w.CancelWorkflow()
 	})
 	assert.True(t, temporal.IsCanceledError(w.run(nil)))
