@@ -81,7 +81,6 @@ func (r *Run) Barriers(ctx context.Context) ([]Barrier, error) {
 type Round struct {
 	Name           string
 	Round          int // from 1
-	Generation     int
 	Opened, Closed time.Time
 }
 
@@ -101,7 +100,7 @@ func (r *Run) Rounds(ctx context.Context) ([]Round, error) {
 	for i, w := range found {
 		var b Barrier
 		b.nameFrom(strings.TrimPrefix(w.GetExecution().GetWorkflowId(), own.prefix))
-		rounds[i] = Round{b.Name, b.Round, b.Generation, w.GetStartTime().AsTime(), w.GetCloseTime().AsTime()}
+		rounds[i] = Round{b.Name, b.Round, w.GetStartTime().AsTime(), w.GetCloseTime().AsTime()}
 	}
 	slices.SortFunc(rounds, func(a, b Round) int {
 		return cmp.Or(a.Opened.Compare(b.Opened), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Round, b.Round))

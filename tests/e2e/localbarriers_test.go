@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -169,7 +170,7 @@ done`, dir, harness.Clusterrun(t))
 }
 
 // The barriers of a run include the barriers of all its executions: in the list of waiting
-// tasks, and later in the trace.
+// tasks, and later in the list of rounds.
 func TestBarriersOfARunThatContinues(t *testing.T) {
 	t.Parallel()
 	f := fixtureOn(t, harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=20"))
@@ -191,7 +192,8 @@ func TestBarriersOfARunThatContinues(t *testing.T) {
 	result := must.Get(asked.Wait(t.Context()))(t)
 	require.Equal(t, spec.VerdictSucceeded, result.Verdict)
 	harness.Eventually(t, "the server lists the round as closed", func() bool {
-		stdout := f.OK(t, "export", "--format", "otlp", run.GetID())
-		return strings.Contains(stdout, `"name": "barrier epoch"`)
+		rounds, err := asked.Rounds(t.Context())
+		require.NoError(t, err)
+		return slices.ContainsFunc(rounds, func(r starter.Round) bool { return r.Name == "epoch" && !r.Closed.IsZero() })
 	})
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Server is an embedded Temporal server on a database file of its own, or another one.
+// Server is an embedded Temporal server on a database file of its own, or any other server.
 type Server struct {
 	t       testing.TB
 	dir     string

@@ -23,13 +23,12 @@ func Export(a *cli.App) *cobra.Command {
 
 	cmd := &cobra.Command{
 		Use:   "export [flags] RUN",
-		Short: "Write a run to a file: an archive, a page for a browser, or a trace",
+		Short: "Write a run to a file: an archive, or a page for a browser",
 		Args:  o.choice.Args(cli.OneArg("RUN")),
 		RunE:  func(cmd *cobra.Command, args []string) error { return runExport(cmd.Context(), a, args, &o) },
 	}
-	cmd.Flags().StringVarP(&o.file, "output", "o", "", "`FILE` to write, which must not exist, or - for stdout; default: the run ID with .tar.gz or .html, and stdout for a trace")
-	cmd.Flags().StringVar(&o.format, "format", formatArchive, "`archive|html|otlp`: an archive of everything, a page for a browser, or a trace")
-	cmd.Flags().BoolVar(&o.send, "send", false, "with --format otlp: send the trace to a collector instead of printing it")
+	cmd.Flags().StringVarP(&o.file, "output", "o", "", "`FILE` to write, which must not exist, or - for stdout; default: the run ID with .tar.gz or .html")
+	cmd.Flags().StringVar(&o.format, "format", formatArchive, "`archive|html`: an archive of everything, or a page for a browser")
 	cmd.Flags().BoolVar(&o.logs, "logs", false, "include the output of the processes")
 	o.choice.Flags(cmd)
 	return cmd
@@ -38,7 +37,7 @@ func Export(a *cli.App) *cobra.Command {
 // exportOptions are the flags of [Export].
 type exportOptions struct {
 	file, format string
-	logs, send   bool
+	logs         bool
 	choice       cli.RunChoice
 }
 
@@ -46,7 +45,6 @@ type exportOptions struct {
 const (
 	formatArchive = "archive"
 	formatHTML    = "html"
-	formatOTLP    = "otlp"
 )
 
 // check refuses flags that do not go together.
@@ -54,15 +52,8 @@ func (o *exportOptions) check(a *cli.App) error {
 	switch {
 	case o.format == formatHTML && o.logs:
 		return cli.Usagef("--logs is for --format archive: a page includes the end of the output anyway")
-	case o.format == formatOTLP && o.logs:
-		return cli.Usagef("--logs is for --format archive: a trace has no output of processes")
-	case o.format == formatOTLP && o.send && o.file != "":
-		return cli.Usagef("--send and -o exclude each other: the trace goes to the collector; leave one of them out")
-	case o.format == formatOTLP:
 	case o.format != formatArchive && o.format != formatHTML:
-		return cli.Usagef("--format %q: give %s, %s or %s", o.format, formatArchive, formatHTML, formatOTLP)
-	case o.send:
-		return cli.Usagef("--send is for --format otlp: only traces go to a collector")
+		return cli.Usagef("--format %q: give %s or %s", o.format, formatArchive, formatHTML)
 	case o.file == "-" && pty.Is(tasklog.FileOf(a.Out)):
 		return cli.Usagef("-o -: stdout is a terminal; send it to a file or a program")
 	}
@@ -80,12 +71,9 @@ func runExport(ctx context.Context, a *cli.App, args []string, o *exportOptions)
 	ctx, done := cli.EndedBy(ctx)
 	defer done()
 	return cli.Look(ctx, a, &o.choice, args, func(r *starter.Run, _ []string) (err error) {
-		switch o.format {
-		case formatHTML:
+		if o.format == formatHTML {
 			err = exportHTML(ctx, a, r, o.file)
-		case formatOTLP:
-			err = exportTrace(ctx, a, r, o.file, o.send)
-		default:
+		} else {
 			err = export(ctx, a, r, o.file, o.logs)
 		}
 		if err != nil && ctx.Err() != nil {
