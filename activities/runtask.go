@@ -317,10 +317,12 @@ func (l *taskLease) attend(p *supervisor.Process) error {
 		ended <- err
 	})
 	l.stopped = make(chan error, 1)
-	cancelled := l.ctx.Done()
+	cancelled, leaving := l.ctx.Done(), activity.GetWorkerStopChannel(l.ctx)
 	for {
 		select {
 		case <-closed.Done():
+			return errAway
+		case <-leaving:
 			return errAway
 		case err := <-ended:
 			if err != nil && closed.Err() != nil {

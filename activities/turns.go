@@ -255,12 +255,14 @@ func (l *taskLease) takeTurn() (done func(), exit spec.Exit, err error) {
 func (l *taskLease) awaitTurn(w *waiting) (turnAnswer, error) {
 	beat := time.NewTicker(activity.GetInfo(l.ctx).HeartbeatTimeout * 2 / 5)
 	defer beat.Stop()
-	closed := l.group.Context()
+	closed, leaving := l.group.Context(), activity.GetWorkerStopChannel(l.ctx)
 	for {
 		select {
 		case answer := <-w.ready:
 			return answer, nil
 		case <-closed.Done():
+			return 0, errAway
+		case <-leaving:
 			return 0, errAway
 		case <-beat.C:
 			l.turns.overdue(l.key.Run)

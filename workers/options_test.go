@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
@@ -125,6 +127,25 @@ func TestOpenRuns(t *testing.T) {
 		}
 		assert.Greater(t, len(waits), 1, "they spread")
 	})
+}
+
+// fakeServer is a Temporal server with a fleet.
+type fakeServer struct {
+	client.Client
+	t *testing.T
+	// hosts are the hosts of the fleet. If it is nil, there is no fleet.
+	hosts []fleet.HostStatus
+}
+
+func (f *fakeServer) QueryWorkflowWithOptions(_ context.Context, q *client.QueryWorkflowWithOptionsRequest) (*client.QueryWorkflowWithOptionsResponse, error) {
+	if f.hosts == nil {
+		return nil, errors.New("the fleet does not answer")
+	}
+	if q.WorkflowID != "q/fleet" || q.QueryType != spec.QueryHosts {
+		f.t.Errorf("it was asked for %s of %s", q.QueryType, q.WorkflowID)
+	}
+	p, err := converter.GetDefaultDataConverter().ToPayloads(f.hosts)
+	return &client.QueryWorkflowWithOptionsResponse{QueryResult: client.NewValue(p)}, err
 }
 
 // A name is taken if another host worker is in the fleet under it. One that is about to

@@ -67,7 +67,7 @@ func NewOwnersSide(ctx context.Context, o Options, file string, start func(Optio
 // Dial connects to the server for both the owner and the side.
 func (s *OwnersSide) Dial(ctx context.Context, server connect.Options, timeout time.Duration) (client.Client, error) {
 	server.Identity = identity(s.side.Host, s.side.supervisor.Instance())
-	return connect.Dial(ctx, server, sdkLogger{s.side.log}, timeout, grpc.WithChainUnaryInterceptor(s.side.held.intercept))
+	return connect.Dial(ctx, server, sdkLogger{s.side.log}, timeout, grpc.WithChainUnaryInterceptor(s.side.asked.intercept))
 }
 
 // Serve starts to serve the queues with the client of Dial. The caller closes the client after
@@ -79,7 +79,7 @@ func (s *OwnersSide) Serve(c client.Client) error {
 		return nil // it has handed over
 	}
 	var err error
-	s.running, err = s.side.begin(s.ctx, c, nil)
+	s.running, err = s.side.begin(s.ctx, c)
 	return err
 }
 

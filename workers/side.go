@@ -66,7 +66,7 @@ type side struct {
 	log        *zap.Logger
 	supervisor *supervisor.Client
 	client     client.Client
-	held       *heldTasks
+	asked      askedTimes
 	metered    client.MetricsHandler // nil if the SDK counts nothing
 	metrics    *metrics.Metrics      // nil if metrics are not served
 	host       *activities.Host
@@ -92,7 +92,6 @@ func (s *side) run(ctx context.Context) error {
 	}
 	defer s.server.Close()
 	defer s.shut()
-	inherited := s.held.inherited()
 	c, err := s.dial(ctx)
 	if ctx.Err() != nil {
 		s.log.Info("stopped")
@@ -101,7 +100,7 @@ func (s *side) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	running, err := s.begin(ctx, c, inherited)
+	running, err := s.begin(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -115,7 +114,6 @@ func (s *side) prepare(ctx context.Context) (err error) {
 	s.Advertise = s.advertised(ctx)
 	s.rounds, s.queues = server.NewBarriers(s.server, s.Queue), server.NewQueues(s.server, s.Queue)
 	s.files = s.openFiles()
-	s.held = newHeldTasks(s.StateDir, s.log)
 	config := activities.Config{
 		Name: s.Host, Instance: s.supervisor.Instance(), StateDir: s.StateDir, KeyDir: s.KeyDir, LogRoot: s.logRoot(),
 		Retention: s.Retention, LogsCopiedTo: s.LogsCopiedTo, Advertise: s.Advertise, Slots: s.Slots, Oversubscribe: s.Oversubscribe, Owned: s.Owned,
@@ -123,7 +121,7 @@ func (s *side) prepare(ctx context.Context) (err error) {
 		Guard: s.guard(),
 		Files: s.files, ServeHere: s.serveHere, Supervisor: s.supervisor, Server: s.server, Rounds: s.rounds, Runs: s.server, Log: s.log,
 		Queues: s.queues.Of, Queue: spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()),
-		AskedAt: s.held.askedAt,
+		AskedAt: s.asked.at,
 	}
 	if s.Metrics != "" {
 		config.Metrics = metrics.New()
@@ -172,8 +170,8 @@ func (s *side) shut() {
 	s.host.Close()
 }
 
-// begin polls the queues of this host. inherited are the tasks that an earlier side held.
-func (s *side) begin(ctx context.Context, c client.Client, inherited []string) (polling, error) {
+// begin polls the queues of this host.
+func (s *side) begin(ctx context.Context, c client.Client) (polling, error) {
 	s.client = c
 	if s.metrics != nil && s.Role.servesWorkflows() {
 		go s.countRuns(ctx, c)
@@ -193,7 +191,6 @@ func (s *side) begin(ctx context.Context, c client.Client, inherited []string) (
 		s.sayReady(true)
 		go s.sayServing(ctx)
 	}
-	go s.takeOver(ctx, inherited)
 	s.host.Reconcile()
 	go returnMemory(ctx)
 	s.log.Info("ready", zap.String("host", s.Host), zap.String("queue", s.Queue))
@@ -273,7 +270,7 @@ func (s *side) dial(ctx context.Context) (client.Client, error) {
 	var told time.Time
 	for again, quiet := untilServed, untilToldAgain; ; {
 		c, err := connect.Dial(ctx, server, sdkLogger{s.log}, 10*time.Second,
-			grpc.WithChainUnaryInterceptor(s.held.intercept))
+			grpc.WithChainUnaryInterceptor(s.asked.intercept))
 		if err == nil {
 			return c, nil
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -92,29 +91,23 @@ func supervise(ctx context.Context, o Options, state *supervisor.State, command 
 	}
 	ends, upgrades := []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP}, []os.Signal(nil)
 	if service {
-		c.Upgrade = &supervisor.Upgrade{Path: owner.Program, Check: TakeOverArgs, Version: spec.Version}
+		c.Upgrade = &supervisor.Upgrade{Path: owner.Program, Check: checkArgs, Version: spec.Version}
 		// With a terminal, SIGHUP comes from the terminal or its shell.
 		if !hasTerminal() {
 			ends, upgrades = ends[:2], ends[2:]
 		}
 	}
 	ctx, end, stop := c.ObeySignals(ctx, ends, upgrades)
-	silent := func() bool { return true }
 	if service {
-		silent = context.AfterFunc(ctx, func() { tellService(log, serviceStopping) })
+		context.AfterFunc(ctx, func() { tellService(log, serviceStopping) })
 	}
 	if o.IdleExit > 0 {
 		go o.endWhenIdle(ctx, log, end)
 	}
 	go returnMemory(ctx)
 	err = supervisor.Run(ctx, c)
-	silent()
-	if asked := stop(); !errors.Is(err, supervisor.ErrReplaced) {
-		return err
-	} else if asked {
-		return nil
-	}
-	return state.Execute(&c, upgrades)
+	stop()
+	return err
 }
 
 func (o Options) withDefaults() (Options, error) {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -67,6 +68,9 @@ func (c *Closures) keep(ctx, leased context.Context, b *closures.Broker, token [
 			return
 		case <-ctx.Done():
 			release(context.Cause(ctx))
+			return
+		case <-activity.GetWorkerStopChannel(ctx):
+			release(errors.New("the host worker is being restarted"))
 			return
 		case <-beat.C:
 			beat.Reset(leaseBeats)

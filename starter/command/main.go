@@ -12,10 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/system/undumpable"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
-	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
@@ -27,11 +25,7 @@ func Main() int {
 		return exitcode.Machinery
 	}
 	deferGC()
-	args := os.Args[1:]
-	if _, replaces := supervisor.Replaces(); replaces {
-		args = workers.TakeOverArgs[:1]
-	}
-	return execute(args, os.Stdin, os.Stdout, os.Stderr)
+	return execute(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 }
 
 const (

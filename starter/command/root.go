@@ -109,7 +109,7 @@ func root(a *cli.App) *cobra.Command {
 		{"disk", "Clean up", []*cobra.Command{disk.DU(a), disk.Prune(a), disk.Rm(a), disk.Keep(a)}},
 		{"host", "Hosts and server", []*cobra.Command{server.Dev(a), server.Pages(a), worker.Worker(a), hosts.Host(a), server.Server(a), hosts.Policy(a), doctor.Doctor(a)}},
 		{"task", "Programs", []*cobra.Command{call.Call(a), task.Task(a)}},
-		{"", "", []*cobra.Command{Version(a), Completion(a), worker.Supervise(a), worker.Side(a), worker.TakeOver(a), run.RemoteHost(a)}},
+		{"", "", []*cobra.Command{Version(a), Completion(a), worker.Supervise(a), worker.Side(a), run.RemoteHost(a)}},
 	}
 	for _, g := range groups {
 		if g.id != "" {

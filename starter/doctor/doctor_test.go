@@ -120,7 +120,7 @@ func TestRules(t *testing.T) {
 		"older Python":  {CheckPrograms("clusterrun 2", "2", "server", nil, false, "1"), Warning, "the Python module is 1, and this is 2", "clusterrun==2"},
 		"its worker":    {CheckWorker("2", 7, "2", "2"), OK, "pid 7 is of the same version", ""},
 		"older worker":  {CheckWorker("2", 7, "1", "1"), Warning, "pid 7 is 1, and this is 2", "worker upgrade"},
-		"upgraded":      {CheckWorker("2", 7, "2", "1"), OK, "its supervisor is 1, and is replaced when no run is open", ""},
+		"upgraded":      {CheckWorker("2", 7, "2", "1"), OK, "its supervisor is 1, and ends when no run is open", ""},
 		"other":         {CheckOther("2", Other{Version: "2"}, nil), OK, "answers", ""},
 		"other version": {CheckOther("2", Other{Version: "1"}, nil), Problem, "1 there, 2 here", "--copy-binary"},
 		"other clock":   {CheckOther("2", Other{"2", Clock{-5 * time.Second, time.Second}}, nil), Warning, "differs by about -5s", "set-ntp"},

@@ -341,7 +341,7 @@ func CheckWorker(version string, pid int, worker, supervisor string) []Finding {
 		all = append(all, warning("clusterrun worker upgrade", "the host worker with pid %d is %s, and this is %s", pid, worker, version))
 	}
 	if supervisor != worker {
-		all = append(all, ok("its supervisor is %s, and is replaced when no run is open on this host", supervisor))
+		all = append(all, ok("its supervisor is %s, and ends when no run is open on this host", supervisor))
 	}
 	return all
 }

@@ -173,7 +173,7 @@ func TestTheSecondHostWorkerOfANameIsRefused(t *testing.T) {
 }
 
 // A host worker is started, reloaded and stopped as its unit says. It notifies systemd that it
-// is ready once its fleet has it, and again after an upgrade in place, in the same process; and
+// is ready once its fleet has it, and again after an upgrade, in the same process; and
 // that it stops.
 func TestSystemdHearsOfAHostWorker(t *testing.T) {
 	t.Parallel()

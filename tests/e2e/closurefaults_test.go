@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -179,18 +178,15 @@ func (f *fixture) checkQueue(c *clustercoordinator.Coordinator, n int) closure.Q
 }
 
 // ofKilledPart reports whether a workflow task failed because a part was killed, rather than by
-// a fault of the workflow. A restarted server does not know its workers, a worker may have
-// asked it in vain for the history, and the successor of a killed side gives back the tasks
-// which its predecessor had.
+// a fault of the workflow. A restarted server does not know its workers, and a worker may have
+// asked it in vain for the history.
 func ofKilledPart(failed *historypb.WorkflowTaskFailedEventAttributes) bool {
 	switch failed.GetCause() {
 	case enumspb.WORKFLOW_TASK_FAILED_CAUSE_RESET_STICKY_TASK_QUEUE, enumspb.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND:
 		return true
 	case enumspb.WORKFLOW_TASK_FAILED_CAUSE_WORKFLOW_WORKER_UNHANDLED_FAILURE:
 		// Of a panic the type is PanicError.
-		failure := failed.GetFailure()
-		return strings.HasSuffix(failure.GetMessage(), "its successor takes over") ||
-			slices.Contains([]string{"Unavailable", "DeadlineExceeded"}, failure.GetApplicationFailureInfo().GetType())
+		return slices.Contains([]string{"Unavailable", "DeadlineExceeded"}, failed.GetFailure().GetApplicationFailureInfo().GetType())
 	}
 	return false
 }

@@ -97,11 +97,11 @@
 //     the journal; reading does not consume them.
 //   - The side dies, hangs, or hears nothing from its server: a process with a [Contact] is
 //     stopped when the contact has not been renewed in time.
-//   - The program is upgraded ([Upgrade]): the side is killed and started from the program on
+//   - The program is upgraded ([Upgrade]): the side is ended and started from the program on
 //     disk, if that understands the protocol, the options and the plans of the runs; processes
-//     do not notice. The supervisor continues, also with new processes, until all runs are
-//     released. Then it hands over only the lock of the state directory: [Run] ends as usual,
-//     and [State.Execute] executes the program in this process.
+//     do not notice. The supervisor continues, also with new processes. If the program is of
+//     another version, the supervisor ends when all runs are released, and a service manager or
+//     a user starts the new one.
 //   - The supervisor dies: parent-death signals kill the leaders, and the side kills the rest
 //     (SweepAfterLoss) and exits. The next OpenState sweeps once more and journals processes
 //     without an end as Lost. The kernel frees the ports.

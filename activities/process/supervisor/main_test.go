@@ -64,8 +64,6 @@ type role struct {
 	// Next is the file of the program for upgrades, and Versions one with the versions of the
 	// protocol that a program speaks, oldest and newest, and its own.
 	Next, Versions string
-	// Nohup: it is started with SIGHUP ignored, and listens for that all the same.
-	Nohup bool
 	// SideDaemon makes the side start a process that should outlive everything.
 	SideDaemon bool
 }
@@ -82,7 +80,6 @@ func supervisorMain(text string) int {
 		}
 		return 0
 	}
-	_, replaces := Replaces()
 	state, err := OpenStateWith(r.Dir, StateOptions{Instance: r.Instance, Volatile: r.OwnersSide})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -94,24 +91,6 @@ func supervisorMain(text string) int {
 		Log: zap.New(zapcore.NewCore(
 			zapcore.NewConsoleEncoder(zap.NewDevelopmentEncoderConfig()), zapcore.Lock(os.Stderr), zapcore.DebugLevel)),
 		Ready: func() { event(r.Events, "ready %d", os.Getpid()) },
-	}
-	var upgrades []os.Signal
-	if r.Nohup {
-		if !replaces {
-			signal.Ignore(unix.SIGHUP)
-		}
-		cfg.Ignored = Ignored()
-		event(r.Events, "ignored %v", cfg.Ignored)
-		upgrades = []os.Signal{unix.SIGHUP}
-	}
-	if r.Next != "" && !replaces {
-		// As a server that was brought up before.
-		bystander := exec.Command("/bin/sleep", "1000")
-		bystander.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-		if err := bystander.Start(); err != nil {
-			panic(err)
-		}
-		event(r.Events, "bystander %d", bystander.Process.Pid)
 	}
 	if r.Next != "" {
 		cfg.Upgrade = &Upgrade{Path: r.Next, Check: []string{"check"}, Version: version}
@@ -141,14 +120,10 @@ func supervisorMain(text string) int {
 	if r.LateKills {
 		k.killLate()
 	}
-	ctx, _, stop := cfg.ObeySignals(context.Background(), []os.Signal{unix.SIGTERM, unix.SIGINT}, upgrades)
+	ctx, _, stop := cfg.ObeySignals(context.Background(), []os.Signal{unix.SIGTERM, unix.SIGINT}, nil)
 	goroutines, open := runtime.NumGoroutine(), descriptors()
 	err = runWith(ctx, cfg, k)
-	if asked := stop(); errors.Is(err, ErrReplaced) {
-		if err = nil; !asked {
-			err = state.Execute(&cfg, upgrades)
-		}
-	}
+	stop()
 	// It has the journals of runs that were not released, and the lock, which was open before.
 	if cerr := state.Close(); err == nil {
 		err = cerr
@@ -255,6 +230,8 @@ func sideMain() int {
 	case <-c.Lost():
 		killed, err := c.SweepAfterLoss(context.Background())
 		event(r.Events, "swept %d %v", killed, err)
+		return 0
+	case <-terminated:
 		return 0
 	case reply := <-closing:
 		event(r.Events, "closing %v", reply.OwnerGone)

@@ -42,6 +42,11 @@ func (p *program) path() string {
 	return fmt.Sprintf("/proc/self/fd/%d", p.file)
 }
 
+// isOf reports whether the program is that of the supervisor, or could be. p may be nil.
+func (p *program) isOf(u *Upgrade) bool {
+	return p == nil || p.version == u.Version && p.alien == nil
+}
+
 // close closes the file. p may be nil.
 func (p *program) close() {
 	if p != nil {
@@ -165,7 +170,7 @@ func killAndReap(pidfd int) {
 	}()
 }
 
-// Answer proves that a program can be the side, and later the supervisor, of a host worker. It
+// Answer proves that a program can be the side of a host worker. It
 // is called with the arguments in [Upgrade.Check] and the environment of a side. check reports
 // why it cannot.
 func Answer(version string, check func() error, out io.Writer) error {

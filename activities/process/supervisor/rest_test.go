@@ -102,7 +102,7 @@ func TestTheGraceOfTheRestIsCutShort(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newUpgradable(t, nil)
+			h := newUpgradable(t)
 			h.leaves("deaf", Stop{sigTERM, long})
 			h.until("the leader has ended", func() bool {
 				reply := must.Get(h.client.Processes(h.ctx(), testRun))(t)

@@ -98,8 +98,8 @@ func Ignored() (ignored []os.Signal) {
 }
 
 // Run runs a supervisor. It returns after ctx or the lifeline has ended, or the owner has
-// requested it on the lifeline, and every process and then the side have ended. It returns
-// [ErrReplaced] after an upgrade when no run is left.
+// requested it on the lifeline, and every process and then the side have ended. After an upgrade
+// to another version it returns [ErrOutdated] when no run is left.
 //
 // While it runs all children of this OS process are its children: nothing else
 // in the program may start any, os/exec included. It does not touch signals other than SIGCHLD,
@@ -158,14 +158,15 @@ func runWith(ctx context.Context, cfg Config, k kernel) error {
 	orphans := Stops{Stop: Stop{int(unix.SIGTERM), cfg.OrphanGrace}}
 	var all StopAll
 	ownerGone := true // or it wants the same
+	outdated := false
 	select {
 	case <-ctx.Done():
 		ownerGone = false
 		all.Stop = Stop{int(unix.SIGTERM), cfg.ShutdownGrace}
 		s.log.Info("The supervisor is closing; everything is stopped.")
-	case <-s.side.replaced:
-		ownerGone = false
-		s.log.Info("The supervisor is idle and is replaced by the installed program.", zap.String("version", s.side.program.version))
+	case <-s.side.outdated:
+		outdated, ownerGone = true, false
+		s.log.Info("The supervisor is idle and ends, since it is of another version than the installed program.")
 	case <-gone:
 		select {
 		case all = <-told: // before it went
@@ -181,11 +182,10 @@ func runWith(ctx context.Context, cfg Config, k kernel) error {
 	s.endProcesses(all.Stops, gone, orphans)
 	s.guard.end()
 	s.side.end(sideGone)
-	if s.side.isReplaced() && ctx.Err() == nil {
-		s.state.next, s.state.tries = s.side.program, s.side.upgrades
-		return ErrReplaced
-	}
 	s.side.program.close()
+	if outdated {
+		return ErrOutdated
+	}
 	return nil
 }
 
@@ -195,7 +195,9 @@ func (s *supervisor) close(ownerGone, recorded bool) {
 	defer s.mu.Unlock()
 	s.ownerGone = ownerGone
 	s.side.record(recorded)
-	close(s.closing)
+	if !s.isClosing() {
+		close(s.closing)
+	}
 }
 
 // endProcesses stops all processes as how says, or as orphans says once the owner is gone.

@@ -126,9 +126,14 @@ func (t *table) byCookie(cookie string) *process {
 	return found
 }
 
-// isEmpty reports whether there is no run that was not released, and so no process and no port.
-func (t *table) isEmpty() bool {
+// closeIfIdle refuses new requests from now on, if there is no run that was not released, and so no
+// process and no port. It reports whether it does.
+func (t *table) closeIfIdle() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.runs) == 0 && len(t.living) == 0
+	if len(t.runs) > 0 || len(t.living) > 0 || t.isClosing() {
+		return false
+	}
+	close(t.closing)
+	return true
 }

@@ -26,9 +26,12 @@ const (
 	// sideGrace its grace after SIGTERM.
 	sideFarewell = 3 * time.Second
 	sideGrace    = 2 * time.Second
+	// ownersFarewell is the time for a side that was started because the owner was killed with its
+	// side: the server gives it the work of that one 20 s later.
+	ownersFarewell = 30 * time.Second
 )
 
-// sideKeeper keeps a side running. Only its goroutine, keep, uses program, next and upgrades.
+// sideKeeper keeps a side running. Only its goroutine, keep, uses program and upgrades.
 type sideKeeper struct {
 	cfg   Config
 	log   *zap.Logger
@@ -46,20 +49,20 @@ type sideKeeper struct {
 
 	// ended receives the status of a side that has ended.
 	ended chan syscall.WaitStatus
-	// emptied gets an element when a run was released, and replaced is closed when the
-	// supervisor must be replaced.
+	// emptied gets an element when a run was released, and outdated is closed when the
+	// supervisor ends because it is of another version than program.
 	emptied  chan struct{}
-	replaced chan struct{}
+	outdated chan struct{}
 
-	// program is the program of the side, and next the requested program.
-	program, next *program
-	upgrades      int
+	// program is the program of the side after an upgrade, and upgrades the number of requests.
+	program  *program
+	upgrades int
 }
 
 func newSideKeeper(cfg Config, t *table) *sideKeeper {
 	return &sideKeeper{
-		cfg: cfg, log: cfg.Log, table: t, upgrades: cfg.State.tries,
-		ended: make(chan syscall.WaitStatus, 1), emptied: make(chan struct{}, 1), replaced: make(chan struct{}),
+		cfg: cfg, log: cfg.Log, table: t,
+		ended: make(chan syscall.WaitStatus, 1), emptied: make(chan struct{}, 1), outdated: make(chan struct{}),
 	}
 }
 
@@ -97,16 +100,12 @@ func (s *sideKeeper) keep(started chan<- error, stop <-chan struct{}) {
 		if err != nil {
 			s.log.Error("The Temporal client of the host worker cannot be started."+fault.LimitOf(err), zap.Error(err))
 		} else {
-			status, killed := s.await()
+			status, upgraded := s.await()
 			link.close()
 			if s.table.isClosing() {
 				return
 			}
-			if killed {
-				if s.adopt() {
-					close(s.replaced)
-					return
-				}
+			if upgraded {
 				pause = 0
 				continue
 			}
@@ -277,10 +276,14 @@ func lastOfEach(env []string) []string {
 // end lets the side finish, then sends SIGTERM, then SIGKILL; SIGKILL at once if what the
 // side would report is recorded. A side in the owner's process is only disconnected.
 func (s *sideKeeper) end(gone <-chan struct{}) {
+	farewell := sideFarewell
+	if s.cfg.OwnersSide != nil {
+		farewell = ownersFarewell
+	}
 	steps := []struct {
 		sig  syscall.Signal
 		wait time.Duration
-	}{{0, sideFarewell}, {unix.SIGTERM, sideGrace}, {unix.SIGKILL, s.cfg.KillBound}}
+	}{{0, farewell}, {unix.SIGTERM, sideGrace}, {unix.SIGKILL, s.cfg.KillBound}}
 	if s.recorded { // no longer written by anybody
 		steps = steps[2:]
 	}
@@ -340,14 +343,4 @@ func (s *sideKeeper) current() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pid
-}
-
-// isReplaced reports whether the supervisor must be replaced.
-func (s *sideKeeper) isReplaced() bool {
-	select {
-	case <-s.replaced:
-		return true
-	default:
-		return false
-	}
 }

@@ -22,9 +22,8 @@ const (
 // Upgrade each of those in upgrades requests one. [SignalEnd] and [SignalUpgrade] are listened for
 // in any case.
 //
-// end ends the context as a signal does. stop is called when the supervisor has ended. It reports
-// whether it was asked to.
-func (c *Config) ObeySignals(ctx context.Context, ends, upgrades []os.Signal) (_ context.Context, end func(), stop func() (asked bool)) {
+// end ends the context as a signal does. stop is called when the supervisor has ended.
+func (c *Config) ObeySignals(ctx context.Context, ends, upgrades []os.Signal) (_ context.Context, end func(), stop func()) {
 	ctx, end = context.WithCancel(ctx)
 	ends = slices.DeleteFunc(slices.Clone(ends), signal.Ignored)
 	those := append(slices.Clone(ends), SignalEnd)
@@ -56,11 +55,10 @@ func (c *Config) ObeySignals(ctx context.Context, ends, upgrades []os.Signal) (_
 			}
 		}
 	}()
-	return ctx, end, func() bool {
+	return ctx, end, func() {
 		signal.Stop(signals) // nothing is sent afterwards
 		close(signals)
 		<-stopped
-		defer end()
-		return ctx.Err() != nil
+		end()
 	}
 }

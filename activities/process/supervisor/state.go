@@ -34,8 +34,6 @@ type State struct {
 	volatile bool // see StateOptions
 	runs     map[string]*run
 	pruned   time.Time // time of the last prune; guarded by supervisor.mu while one runs
-	tries    int       // requested upgrades since the first program was started
-	next     *program  // to be executed; see [State.Execute]
 }
 
 // Dir returns the absolute path of the directory.
@@ -79,9 +77,7 @@ func OpenStateWith(dir string, o StateOptions) (*State, error) {
 		}
 	}
 	s := &State{dir: dir, boot: boot, volatile: o.Volatile}
-	if p := predecessor; p != nil {
-		s.lock, s.tries = os.NewFile(uintptr(p.Lock), lockFile), p.Tries //nolint:gosec // a descriptor
-	} else if s.lock, err = waitLock(dir); err != nil {
+	if s.lock, err = waitLock(dir); err != nil {
 		return nil, err
 	}
 	fresh := false

@@ -17,8 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 )
 
-// Upgrade configures how the program on disk replaces the side while processes run, and the
-// supervisor too as soon as it has no run.
+// Upgrade configures how the program on disk replaces the side while processes run.
 type Upgrade struct {
 	// Path is the file of the program, and Check its arguments, without its name, with which it
 	// calls [Answer].
@@ -30,36 +29,45 @@ type Upgrade struct {
 	requests <-chan struct{} // by [Config.ObeySignals]: an element for each request
 }
 
-// ErrReplaced is returned by [Run] if the supervisor has ended so that its program can be
-// replaced: the caller calls [State.Execute].
-var ErrReplaced = errors.New("the supervisor ends, and another program is executed in its place")
+// ErrOutdated is returned by [Run] if the side was upgraded to another version, and the supervisor
+// has ended because no run was left.
+var ErrOutdated = errors.New("the host worker was upgraded to another version, and has ended since no run was open on this host; start it again, unless a service manager does")
 
 const (
 	// quietBound is the longest time to wait for starts in progress before an upgrade is
 	// refused.
 	quietBound = 5 * time.Second
-	// sideReports is the time that the side has to report a released run before it is killed
-	// because the supervisor is replaced.
-	sideReports = time.Second
+	// handOverBound is the time that the side has to give back to the server what it works on
+	// before it is killed.
+	handOverBound = 5 * time.Second
 )
 
-// await returns when the Temporal client has exited. killed reports whether it was killed for an upgrade;
-// see adopt.
-func (s *sideKeeper) await() (status syscall.WaitStatus, killed bool) {
+// await returns when the side has ended. upgraded reports whether it has ended for an upgrade.
+func (s *sideKeeper) await() (status syscall.WaitStatus, upgraded bool) {
 	var requests <-chan struct{}
 	if s.cfg.Upgrade != nil {
 		requests = s.cfg.Upgrade.requests
 	}
-	var reported <-chan time.Time
 	for {
 		select {
 		case status := <-s.ended:
 			return status, false
+		case <-s.emptied:
+			if s.program.isOf(s.cfg.Upgrade) || !s.table.closeIfIdle() {
+				continue
+			}
+			close(s.outdated)
 		case <-requests:
 			if s.table.isClosing() {
 				continue
 			}
 			next, err := s.openProgram()
+			if err == nil && !next.isOf(s.cfg.Upgrade) && s.table.closeIfIdle() {
+				s.adopt(next)
+				s.tell(nil)
+				close(s.outdated)
+				continue
+			}
 			if err == nil {
 				err = s.suits(next)
 			}
@@ -68,32 +76,49 @@ func (s *sideKeeper) await() (status syscall.WaitStatus, killed bool) {
 				s.refuse(err)
 				continue
 			}
-			s.next = next
-		case <-s.emptied:
-			if s.program != nil {
-				reported = time.After(sideReports)
-			}
-			continue
-		case <-reported:
-			if !s.isIdle() {
-				continue
-			}
+			s.adopt(next)
+			return s.endForNext(), true
 		}
-		s.mu.Lock()
-		if s.pid != 0 {
-			_ = unix.Kill(-s.pid, unix.SIGKILL)
-		}
-		s.mu.Unlock()
-		return <-s.ended, true
 	}
 }
 
 // suits reports why a program cannot become the side now.
 func (s *sideKeeper) suits(p *program) error {
-	if p.alien != nil && !s.isIdle() {
+	if p.alien != nil {
 		return p.alien
 	}
 	return s.awaitStarts()
+}
+
+// adopt makes a program the program of the next side.
+func (s *sideKeeper) adopt(next *program) {
+	s.program.close()
+	s.program = next
+	s.upgrades++
+}
+
+// endForNext ends the side, and returns its status. SIGTERM lets it give back to the server what it
+// works on, so that the next side gets that at once.
+func (s *sideKeeper) endForNext() syscall.WaitStatus {
+	late := time.NewTimer(handOverBound)
+	defer late.Stop()
+	s.signal(1, unix.SIGTERM) // commands that the side has started may end
+	select {
+	case status := <-s.ended:
+		return status
+	case <-late.C:
+	}
+	s.signal(-1, unix.SIGKILL)
+	return <-s.ended
+}
+
+// signal sends a signal to the side if it has not ended, and to its process group if sign is -1.
+func (s *sideKeeper) signal(sign int, sig syscall.Signal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pid != 0 {
+		_ = unix.Kill(sign*s.pid, sig)
+	}
 }
 
 // awaitStarts returns when the starts that are in progress have ended. It returns an error if one
@@ -112,32 +137,6 @@ func (s *sideKeeper) awaitStarts() error {
 		}
 	}
 	return nil
-}
-
-// adopt makes the requested program the program of the next side. It reports whether the
-// supervisor is idle and must be replaced as well. It must be called while there is no side,
-// and so no requests.
-func (s *sideKeeper) adopt() (over bool) {
-	over = s.isIdle()
-	next := s.next
-	s.next = nil
-	switch {
-	case next == nil:
-	case next.alien != nil && !over: // a run has come since the check
-		next.close()
-		s.refuse(next.alien)
-	default:
-		s.program.close()
-		s.program = next
-		s.upgrades++
-	}
-	return over
-}
-
-// isIdle reports whether the supervisor holds no run that is not released, and so no process
-// and no port.
-func (s *sideKeeper) isIdle() bool {
-	return s.table.isEmpty() && !s.table.isClosing()
 }
 
 // refuse tells that an upgrade was not possible.
@@ -185,13 +184,21 @@ func (s *sideKeeper) tell(err error) {
 // Programs returns which programs run as the supervisor and the side of a state directory; nil if
 // none can be upgraded.
 func Programs(dir string) *Upgraded {
+	if u := told(dir); u != nil && u.PID == Holder(dir) {
+		return u
+	}
+	return nil
+}
+
+// told returns what tell has written last. That process may have ended.
+func told(dir string) *Upgraded {
 	raw, err := os.ReadFile(filepath.Join(dir, lockFile))
 	if err != nil {
 		return nil
 	}
 	_, line, _ := strings.Cut(string(raw), "\n")
 	u := new(Upgraded)
-	if json.Unmarshal([]byte(strings.TrimSpace(line)), u) != nil || u.PID == 0 || u.PID != Holder(dir) {
+	if json.Unmarshal([]byte(strings.TrimSpace(line)), u) != nil || u.PID == 0 {
 		return nil
 	}
 	return u
@@ -203,8 +210,8 @@ var (
 	ErrNotUpgradable = errors.New("it cannot be upgraded in place")
 )
 
-// RequestUpgrade makes the supervisor of a state directory start the program on disk as its side.
-// It returns the states before and after.
+// RequestUpgrade makes the supervisor of a state directory start the program on disk as its side,
+// or end if it is idle and of another version. It returns the states before and after.
 func RequestUpgrade(ctx context.Context, dir string) (before, after Upgraded, err error) {
 	pid := Holder(dir)
 	if pid == 0 {
@@ -225,7 +232,7 @@ func RequestUpgrade(ctx context.Context, dir string) (before, after Upgraded, er
 		case <-ctx.Done():
 			return *was, after, ctx.Err()
 		}
-		if u := Programs(dir); u != nil && u.Tries > was.Tries {
+		if u := told(dir); u != nil && u.PID == pid && u.Tries > was.Tries {
 			return *was, *u, nil
 		}
 		if LockFree(dir) {
@@ -235,8 +242,8 @@ func RequestUpgrade(ctx context.Context, dir string) (before, after Upgraded, er
 }
 
 // RequestEnd makes the supervisor of a state directory end, and returns once process pid no longer
-// holds that. It repeats the request until then: a signal that comes while the supervisor is
-// replaced may be lost.
+// holds that. It repeats the request until then: a signal that comes while the supervisor starts may
+// be lost.
 func RequestEnd(ctx context.Context, dir string, pid int) error {
 	for wait := (retry.Backoff{First: 5 * time.Millisecond, Most: 100 * time.Millisecond}); ; {
 		if Holder(dir) != pid {

@@ -25,20 +25,14 @@ import (
 
 // newUpgradable returns a host that can be upgraded: to this program, under the version that
 // versions sets.
-func newUpgradable(t *testing.T, change func(*role)) *host {
+func newUpgradable(t *testing.T) *host {
 	t.Helper()
-	h := newHost(t, func(r *role) {
+	return newHost(t, func(r *role) {
 		dir := t.TempDir()
 		r.Next, r.Versions = filepath.Join(dir, "program"), filepath.Join(dir, "versions")
 		exe := must.Get(os.Executable())(t)
 		require.NoError(t, os.Symlink(exe, r.Next))
-		if change != nil {
-			change(r)
-		}
 	})
-	bystander := must.Get(strconv.Atoi(h.lastEvent("bystander ")))(t)
-	t.Cleanup(func() { _ = unix.Kill(bystander, unix.SIGKILL) })
-	return h
 }
 
 // versions puts another program on disk: one that speaks the protocol from version oldest to newest.
@@ -75,10 +69,18 @@ func (h *host) release() {
 	require.NoError(h.t, err)
 }
 
+// outdated waits until the supervisor has ended because it is of another version, and starts it again.
+func (h *host) outdated() {
+	h.t.Helper()
+	require.Error(h.t, h.ended())
+	assert.Contains(h.t, must.Read(h.t, h.dir, "supervisor.log"), ErrOutdated.Error())
+	h.start()
+}
+
 // The side is replaced under running processes. The supervisor continues, and also starts new
-// processes. It is replaced once the run was released, in the same OS process.
-func TestTheSupervisorIsReplacedWhenNoRunIsLeft(t *testing.T) {
-	h := newUpgradable(t, nil)
+// processes. It ends once the run was released.
+func TestAnOutdatedSupervisorEndsWhenNoRunIsLeft(t *testing.T) {
+	h := newUpgradable(t)
 	h.sh("steady", 0, `trap 'exit 7' TERM; while :; do sleep 0.01; done`)
 	before := must.Get(h.client.Processes(h.ctx(), testRun))(t)
 	h.versions(1, 2, "1.1")
@@ -94,48 +96,41 @@ func TestTheSupervisorIsReplacedWhenNoRunIsLeft(t *testing.T) {
 	require.Len(t, processes.Processes, 2)
 	assert.Equal(t, before.Processes[0].PID, processes.Processes[1].PID)
 
-	sides := h.count("side ")
 	h.release()
-	h.awaitCount("side ", sides+1)
-	h.connect()
-	assert.Equal(t, strconv.Itoa(h.cmd.Process.Pid), h.lastEvent("ready "))
-	assert.Equal(t, 2, h.count("ready "))
+	h.outdated()
 	h.until("it says so", func() bool { u := Programs(h.role.Dir); return u != nil && u.Supervisor == "1.1" && u.Version == "1.1" })
 	processes = must.Get(h.client.Processes(h.ctx(), testRun))(t)
 	assert.Len(t, processes.Processes, 2, "the released run can be read")
-	bystander := must.Get(strconv.Atoi(h.lastEvent("bystander ")))(t)
-	assert.False(t, gone(bystander), "a process that the first program has started itself goes on")
-	// The next supervisor has children as usual.
-	r := h.request("next", 0, `exit 5`)
-	r.Key.Run.RunID = "another"
-	p := must.Get(h.client.Start(h.ctx(), r))(t)
-	p = must.Get(h.client.Wait(h.ctx(), ProcessRef{p.Key, p.Number}))(t)
-	assert.Equal(t, 5, p.Exit.Code)
 }
 
-// Without a run both are replaced at once, also by a program that this supervisor does not understand.
-func TestAnIdleSupervisorIsReplacedAtOnce(t *testing.T) {
-	h := newUpgradable(t, nil)
-	for _, version := range []string{"1.1", "2.0", "1.0"} {
+// Without a run a supervisor of another version ends at once, also for a program that it does not
+// understand. One of the same version stays.
+func TestAnIdleSupervisor(t *testing.T) {
+	h := newUpgradable(t)
+	after := h.upgrade()
+	assert.Equal(t, "1.0", after.Version)
+	for _, version := range []string{"1.1", "2.0"} {
 		protocol := int(version[0] - '0')
 		h.versions(protocol, protocol, version)
-		after := h.upgrade()
+		_, after, err := RequestUpgrade(h.ctx(), h.role.Dir)
+		require.NoError(t, err)
+		assert.Empty(t, after.Error)
 		assert.Equal(t, version, after.Version)
-		assert.Equal(t, version, after.Supervisor)
+		h.outdated()
 	}
-	assert.Equal(t, 4, h.count("ready "))
+	assert.Equal(t, 3, h.count("ready "))
 	require.NoError(t, h.cmd.Process.Signal(unix.SIGTERM))
 	require.NoError(t, h.ended())
 }
 
-// A request to end is heard, also while the supervisor is replaced.
-func TestARequestToEndWhileTheSupervisorIsReplaced(t *testing.T) {
-	for ms := range 12 {
-		t.Run(fmt.Sprintf("after %d ms", 2*ms), func(t *testing.T) {
+// A request to end is heard, also during an upgrade.
+func TestARequestToEndDuringAnUpgrade(t *testing.T) {
+	for ms := range 4 {
+		t.Run(fmt.Sprintf("after %d ms", 5*ms), func(t *testing.T) {
 			t.Parallel()
-			h := newUpgradable(t, nil)
+			h := newUpgradable(t)
 			require.NoError(t, h.cmd.Process.Signal(SignalUpgrade))
-			time.Sleep(time.Duration(2*ms) * time.Millisecond) // a different moment each time
+			time.Sleep(time.Duration(5*ms) * time.Millisecond) // a different moment each time
 			require.NoError(t, RequestEnd(h.ctx(), h.role.Dir, h.cmd.Process.Pid))
 			require.NoError(t, h.ended())
 		})
@@ -144,7 +139,7 @@ func TestARequestToEndWhileTheSupervisorIsReplaced(t *testing.T) {
 
 // Several ask at once, with signals of both kinds, while tasks are started and ports are held.
 func TestUpgradesAtOnce(t *testing.T) {
-	h := newUpgradable(t, nil)
+	h := newUpgradable(t)
 	reply := must.Get(h.client.Lease(h.ctx(), PortLeaseRequest{Run: testRun, Count: 2000, Store: "127.0.0.1:0"}))(t)
 	h.sh("first", 0, `exec sleep 1000`)
 	client := must.Get(net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(reply.Ports[0]))))(t)
@@ -192,7 +187,7 @@ func TestUpgradesAtOnce(t *testing.T) {
 
 // A program that cannot be the side is refused by name, and nothing has happened.
 func TestProgramsThatCannotBeTheSide(t *testing.T) {
-	h := newUpgradable(t, nil)
+	h := newUpgradable(t)
 	p := h.sh("t", 0, `exec sleep 1000`)
 	exe := must.Get(os.ReadFile("/proc/self/exe"))(t)
 	write := func(content []byte, mode os.FileMode) func() {
@@ -241,7 +236,7 @@ func TestProgramsThatCannotBeTheSide(t *testing.T) {
 
 // A supervisor that is killed under a side of another program leaves nothing behind, as always.
 func TestSupervisorKilledUnderAnUpgradedSide(t *testing.T) {
-	h := newUpgradable(t, nil)
+	h := newUpgradable(t)
 	p := h.sh("t", 0, `exec sleep 1000`)
 	h.upgrade()
 	require.NoError(t, h.cmd.Process.Kill())
@@ -253,7 +248,7 @@ func TestSupervisorKilledUnderAnUpgradedSide(t *testing.T) {
 
 // A side that is frozen, a disk that is full, and a run that is being released.
 func TestUpgradeOfWhatIsStuck(t *testing.T) {
-	h := newUpgradable(t, nil)
+	h := newUpgradable(t)
 	h.sh("t", 0, `trap '' TERM; echo $$ >$D/t; while :; do sleep 0.01; done`)
 	h.pidIn("t")
 	released := make(chan error, 1)
@@ -275,15 +270,6 @@ func TestUpgradeOfWhatIsStuck(t *testing.T) {
 		found, err := filepath.Glob(filepath.Join(h.role.Dir, releasedDir, "*.jsonl"))
 		return err == nil && len(found) == 1
 	})
-}
-
-// Signals that nohup made ignored stay ignored for each program, though the side and the
-// supervisor listen for them.
-func TestIgnoredSignalsStayIgnored(t *testing.T) {
-	h := newUpgradable(t, func(r *role) { r.Nohup = true })
-	h.upgrade()
-	h.upgrade()
-	assert.Equal(t, 3, h.count("ignored [hangup]"))
 }
 
 // A supervisor whose first side cannot be started ends.

@@ -131,13 +131,10 @@ func (a *App) Embedded(up *embedded.Server) Server {
 
 // Keep restarts the embedded server whenever it ends, until ctx is done. It returns at once.
 func Keep(ctx context.Context, a *App, s Server) {
-	if s.Embedded {
-		a.KeepOwn(ctx, a.Home())
+	if !s.Embedded {
+		return
 	}
-}
-
-func (a *App) KeepOwn(ctx context.Context, h embedded.Home) {
-	go h.Keep(ctx, func(err error) {
+	go a.Home().Keep(ctx, func(err error) {
 		if ctx.Err() == nil {
 			a.Say("%s; trying again", a.Explain(err))
 		}

@@ -83,15 +83,21 @@ func sideCommand() ([]string, error) {
 }
 
 func Side(a *cli.App) *cobra.Command {
-	return &cobra.Command{
+	check := false
+	cmd := &cobra.Command{
 		Use:    "side",
 		Short:  "The Temporal-facing side of a host worker; started by its supervisor",
 		Hidden: true,
 		Args:   cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if check {
+				return workers.CheckSide(os.Stdout)
+			}
 			ctx, stop := cli.EndedBy(cmd.Context())
 			defer stop()
 			return workers.Side(ctx)
 		},
 	}
+	cmd.Flags().BoolVar(&check, "check", false, "answer whether this program can be the side")
+	return cmd
 }

@@ -13,8 +13,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
-	"github.com/clusterrun/clusterrun/workers"
-	"github.com/clusterrun/clusterrun/workers/embedded"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
@@ -50,48 +48,9 @@ func runWorkerUpgrade(ctx context.Context, a *cli.App) error {
 	return a.Print(after, func() {
 		a.Say("the host worker with pid %d is now clusterrun %s, and was %s; %s", after.PID, after.Version, before.Version, plural.Of(after.Living, "process continues", "processes continue"))
 		if after.Supervisor != after.Version {
-			a.Say("its supervisor stays clusterrun %s until no run is open on this host", after.Supervisor)
+			a.Say("its supervisor stays clusterrun %s and ends when no run is open on this host; start it again then, unless a service manager does", after.Supervisor)
 		}
 	})
-}
-
-// TakeOver returns the command with which a new program replaces the program of a supervisor.
-// With --check it only reports whether it can.
-func TakeOver(a *cli.App) *cobra.Command {
-	check := false
-	cmd := &cobra.Command{
-		Use:    workers.TakeOverArgs[0],
-		Short:  "The program of an upgrade; executed by a host worker",
-		Hidden: true,
-		Args:   cli.NoArgs,
-		// Global flags and the environment do not apply: the options are inherited.
-		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if check {
-				return workers.CheckTakeOver(os.Stdout)
-			}
-			program, ok := supervisor.Replaces()
-			if !ok {
-				return cli.Usagef("take-over is executed by a host worker; use `clusterrun worker upgrade`")
-			}
-			ctx, stop := cli.EndedBy(cmd.Context())
-			defer stop()
-			side, err := sideCommand()
-			if err != nil {
-				return err
-			}
-			var stateDir string
-			defer func() { forgetBackground(stateDir) }()
-			return workers.TakeOver(ctx, side, program, func(ctx context.Context, o workers.Options) {
-				stateDir = o.StateDir
-				if dir := o.Server.Embedded; dir != "" {
-					a.KeepOwn(ctx, embedded.Home{Dir: dir})
-				}
-			})
-		},
-	}
-	cmd.Flags().BoolVar(&check, "check", false, "answer whether this program can take over")
-	return cmd
 }
 
 // ownProgram returns the file of this program, by the name under which a newer program will
