@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
@@ -25,9 +24,8 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%q is ambiguous; it matches %s. Write more of the ID", e.Beginning, shorten.List(e.RunIDs, 5))
 }
 
-// Find returns the ID of the run with that ID, of the only run whose ID begins with it, or of
-// the latest run that the schedule with that ID has started. It fails with [*NotFoundError] or
-// [*AmbiguousError].
+// Find returns the ID of the run with that ID, or of the only run whose ID begins with it. It
+// fails with [*NotFoundError] or [*AmbiguousError].
 func Find(ctx context.Context, c client.Client, beginning string) (string, error) {
 	_, err := c.DescribeWorkflowExecution(ctx, beginning, "")
 	if !servererror.IsNotFound(err) {
@@ -63,31 +61,17 @@ func Find(ctx context.Context, c client.Client, beginning string) (string, error
 	case 1:
 		return ids[0], nil
 	}
-	latest, err := latestOf(ctx, c, beginning)
-	if err == nil && latest == "" {
-		err = &AmbiguousError{beginning, ids}
-	}
-	return latest, err
+	return "", &AmbiguousError{beginning, ids}
 }
 
-// Hint suggests a name if the server does not know the ID of a run: a schedule of that ID, or a
-// run or schedule with a similar one. It returns "" if it finds none.
+// Hint suggests a run with a similar ID if the server does not know the ID of a run. It returns ""
+// if it finds none.
 func Hint(ctx context.Context, c client.Client, unknown string) string {
-	schedules, err := Schedules(ctx, c)
-	if err != nil {
-		return ""
-	}
-	var ids []string
-	for _, s := range schedules {
-		if s.ID == unknown {
-			return fmt.Sprintf("%s is a schedule; `clusterrun schedule delete %s` ends it, and `clusterrun list` shows its runs", unknown, unknown)
-		}
-		ids = append(ids, s.ID)
-	}
 	r, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: lastPage, Query: fmt.Sprintf("WorkflowType IN ('%s', '%s')", spec.WorkflowType, spec.SweepWorkflowType)})
 	if err != nil {
 		return ""
 	}
+	var ids []string
 	for _, e := range r.GetExecutions() {
 		ids = append(ids, e.GetExecution().GetWorkflowId())
 	}
@@ -95,19 +79,4 @@ func Hint(ctx context.Context, c client.Client, unknown string) string {
 		return fmt.Sprintf("did you mean %s?", near)
 	}
 	return ""
-}
-
-// latestOf returns the ID of the latest run that a schedule has started, or "".
-func latestOf(ctx context.Context, c client.Client, schedule string) (string, error) {
-	// The server lists open runs first, and then the others by the time of their end, the
-	// latest first.
-	r, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: 100, Query: fmt.Sprintf(
-		"WorkflowType = '%s' AND TemporalScheduledById = %s", spec.WorkflowType, quoted(schedule))})
-	if err != nil || len(r.GetExecutions()) == 0 {
-		return "", err
-	}
-	latest := slices.MaxFunc(r.GetExecutions(), func(a, b *workflowpb.WorkflowExecutionInfo) int {
-		return a.GetStartTime().AsTime().Compare(b.GetStartTime().AsTime())
-	})
-	return latest.GetExecution().GetWorkflowId(), nil
 }

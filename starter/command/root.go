@@ -103,7 +103,7 @@ func root(a *cli.App) *cobra.Command {
 		id, title string
 		commands  []*cobra.Command
 	}{
-		{"runs", "Run", []*cobra.Command{run.Run(a), run.Torchrun(a), submit.Submit(a), run.Rerun(a), submit.Schedule(a), submit.Validate(a)}},
+		{"runs", "Run", []*cobra.Command{run.Run(a), run.Torchrun(a), submit.Submit(a), run.Rerun(a), submit.Validate(a)}},
 		{"look", "Look", []*cobra.Command{look.List(a), look.Status(a), look.Show(a), look.Diff(a), report.Wait(a), logs.Logs(a), look.Stacks(a), look.Export(a)}},
 		{"act", "Change", []*cobra.Command{act.Stop(a), act.Restart(a), act.Start(a), act.Signal(a), act.Exec(a)}},
 		{"disk", "Clean up", []*cobra.Command{disk.DU(a), disk.Prune(a), disk.Rm(a), disk.Keep(a)}},

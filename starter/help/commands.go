@@ -11,8 +11,8 @@ var commandFiles embed.FS
 // examplesHeading separates the description of a command from its examples.
 const examplesHeading = "\nExamples:\n"
 
-// Command returns the description and the examples of a command. Those of `schedule pause` are in
-// commands/schedule/pause.txt, where {{NAME}} stands for the file shared/NAME.txt, and
+// Command returns the description and the examples of a command. Those of `server env` are in
+// commands/server/env.txt, where {{NAME}} stands for the file shared/NAME.txt, and
 // {{generated}} for what the program makes. Both are empty if there is no such file.
 func Command(name, generated string) (about, examples string) {
 	text, err := commandFiles.ReadFile("commands/" + strings.ReplaceAll(name, " ", "/") + ".txt")

@@ -1,13 +1,11 @@
 package e2e
 
 import (
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -15,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/notices"
-	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -93,69 +90,4 @@ func TestRunAwaitsItsNotices(t *testing.T) {
 	body, err := os.ReadFile(file)
 	require.NoError(t, err, stderr)
 	assert.Contains(t, string(body), `failed: Subprocess worker-0 exited with exit code 4"`)
-}
-
-// The server starts runs of a schedule by itself and when it is asked, each under an ID of its own,
-// and they are found as those that were submitted.
-func TestScheduledRuns(t *testing.T) {
-	t.Parallel()
-	s := harness.StartServer(t)
-	s.StartWorker(t)
-	runs := func(pattern string) (found []starter.Summary) {
-		t.Helper()
-		out := s.OK(t, "list", "--json", "--name", pattern)
-		require.NoError(t, json.Unmarshal([]byte(out), &found))
-		return found
-	}
-
-	out, stderr := s.Succeeds(t, "schedule", "create", "--json", "--id", "nightly", "--cron", "0 3 1 1 *", "--priority", "2", "--dir", t.TempDir(), "-n", "2", "--", "true")
-	assert.Contains(t, out, `"schedule_id": "nightly"`)
-	assert.Regexp(t, `"next": \[\n +"\d{4}-01-01T03:00:00Z"`, out)
-	assert.Contains(t, stderr, "clusterrun schedule delete nightly")
-	assert.Empty(t, runs("nightly-*"), "none is due")
-
-	code, _, stderr := s.Temporal(t, "schedule", "trigger", "--schedule-id", "nightly")
-	require.Zero(t, code, stderr)
-	var found []starter.Summary
-	harness.Eventually(t, "the run has succeeded", func() bool {
-		found = runs("nightly-*")
-		return len(found) > 0 && found[0].Verdict == spec.VerdictSucceeded
-	})
-	run := found[0]
-	assert.Regexp(t, `^nightly-\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$`, run.RunID)
-	assert.Equal(t, "true", run.Command)
-	assert.Equal(t, "worker=2", run.Tasks)
-	assert.Equal(t, 2, run.Priority)
-	assert.NotEmpty(t, run.Owner)
-	assert.Equal(t, []string{"host-a"}, run.Hosts)
-	out = s.OK(t, "status", "nightly-")
-	assert.True(t, strings.HasPrefix(out, "run "+run.RunID+": succeeded"), out)
-
-	assert.Contains(t, s.Fails(t, 2, "schedule", "create", "--id", "nightly", "--every", "6h", "-n", "1", "--", "true"), `a schedule "nightly" exists already`)
-	assert.Contains(t, s.Fails(t, 2, "schedule", "create", "--cron", "99 * * * *", "-n", "1", "--", "true"), "the server refuses these times: ")
-	s.Fails(t, 2, "schedule", "create", "--cron", "0 3 * * *", "--timezone", "Nowhere/Atall", "-n", "1", "--", "true")
-
-	assert.Equal(t, "often\n", s.OK(t, "schedule", "create", "--id", "often", "--every", "1s", "--name", "tick", "--dir", t.TempDir(), "-n", "1", "--", "true"))
-	harness.Eventually(t, "two runs have succeeded that nobody asked for", func() bool {
-		ended := 0
-		for _, r := range runs("often-*") {
-			if r.Verdict == spec.VerdictSucceeded {
-				ended++
-			}
-		}
-		return ended >= 2
-	})
-	assert.Regexp(t, `^run often-\d{4}-`, s.OK(t, "status", "often"), "the latest")
-
-	out = s.OK(t, "schedule", "pause", "often", "--reason", "holidays")
-	assert.Equal(t, "paused: often\n", out)
-	harness.Eventually(t, "the schedule is listed as paused", func() bool {
-		_, out, _ := s.CLI(t, "schedule", "list")
-		return strings.Contains(out, "paused") && strings.Contains(out, "holidays")
-	})
-	s.OK(t, "schedule", "resume", "often")
-	assert.JSONEq(t, `{"schedule_id": "often", "state": "deleted"}`, s.OK(t, "schedule", "delete", "often", "--json"))
-	code, _, stderr = s.CLI(t, "schedule", "pause", "often")
-	assert.NotZero(t, code)
-	assert.Contains(t, stderr, `no schedule "often"`)
 }

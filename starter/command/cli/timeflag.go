@@ -16,19 +16,6 @@ func ParseLength(value string) (time.Duration, error) {
 	return time.ParseDuration(value)
 }
 
-// LengthFlag is a flag for a length of time.
-type LengthFlag time.Duration
-
-func (l *LengthFlag) String() string { return time.Duration(*l).String() }
-func (l *LengthFlag) Type() string   { return "duration" }
-
-// Set implements [pflag.Value].
-func (l *LengthFlag) Set(text string) error {
-	d, err := ParseLength(text)
-	*l = LengthFlag(d)
-	return err
-}
-
 // ParseTime parses the value of a flag: an age, such as 10m or 2d, or a time. It returns the
 // zero time for an empty value.
 func ParseTime(flag, value string, now time.Time) (time.Time, error) {

@@ -1,3 +1,3 @@
-// Package submit has the commands for runs on the hosts of a queue: submit and schedule.
-// validate checks specs and starts nothing.
+// Package submit has the command submit, for runs on the hosts of a queue, and validate, which
+// checks specs and starts nothing.
 package submit
