@@ -70,7 +70,6 @@ type beater struct {
 	phase    time.Duration
 	times    *tasklog.Times
 	history  *usageHistory
-	software *softwareNote
 	// answers has the server's answers that require an action. A server that is temporarily
 	// away requires none.
 	answers chan error
@@ -80,7 +79,7 @@ type beater struct {
 func (l *taskLease) newBeater(p *supervisor.Process) *beater {
 	tasks := len(l.plan.Cluster.Members)
 	b := &beater{
-		lease: l, process: *p, interval: l.plan.hurry(beatInterval(tasks, activity.GetInfo(l.ctx).HeartbeatTimeout)), phase: phaseOf(l.Instance), times: tasklog.NewTimes(p.LogDir), history: l.newUsageHistory(*p), software: l.newSoftwareNote(*p),
+		lease: l, process: *p, interval: l.plan.hurry(beatInterval(tasks, activity.GetInfo(l.ctx).HeartbeatTimeout)), phase: phaseOf(l.Instance), times: tasklog.NewTimes(p.LogDir), history: l.newUsageHistory(*p),
 		answers: make(chan error, 1), beating: make(chan struct{}, 1),
 	}
 	first := firstBeat
@@ -98,16 +97,10 @@ func (b *beater) stop() { b.due.Stop() }
 
 // end records the end of the process.
 func (b *beater) end(exit *supervisor.Exit) {
-	do := func(note func()) {
-		_ = b.lease.plan.User.Do(func() error {
-			note()
-			return nil
-		})
-	}
-	do(func() { b.history.end(exit) })
-	if exit != nil && !exit.Lost {
-		b.lease.Host.group.Go(func(context.Context) { do(func() { b.software.note(true) }) })
-	}
+	_ = b.lease.plan.User.Do(func() error {
+		b.history.end(exit)
+		return nil
+	})
 }
 
 // beat sends one heartbeat, unless the previous one is still in progress.
@@ -124,7 +117,6 @@ func (b *beater) beat(ctx context.Context) {
 		_ = b.lease.plan.User.Do(func() error {
 			b.times.Note()
 			b.history.note()
-			b.software.note(false)
 			return nil
 		})
 	}()

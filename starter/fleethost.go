@@ -12,7 +12,7 @@ import (
 // HostDetails is all that is known of a host.
 type HostDetails struct {
 	fleet.HostStatus
-	// Results are the last results of its checks. There are none if it is silent.
+	// Results are the last results of its checks. A silent host has none.
 	Results []fleet.CheckResult `json:"results,omitempty"`
 	// History says how runs have ended there, by day, the latest first.
 	History []fleet.Day `json:"history,omitempty"`

@@ -164,7 +164,7 @@ func (p *Pool) died(s *session, why string) error {
 	return fmt.Errorf("%w. Please report a bug", ErrProcessDied)
 }
 
-// started returns the session, and starts the processes if there are none.
+// started returns the session, and starts the processes if it is the first.
 func (p *Pool) started() (*session, error) {
 	if !mainIsCalled.Load() {
 		return nil, ErrNoMain

@@ -19,8 +19,6 @@ type Account struct {
 	Phases []Phase       `json:"phases,omitempty"`
 	// Source is the source code that it was started with, or nil if that is unknown.
 	Source *source.Source `json:"source,omitempty"`
-	// Software has the versions and packages of the tasks, by host and type, if they are known.
-	Software []Software `json:"software,omitempty"`
 	// Tasks are in the order of the status.
 	Tasks []Task `json:"tasks"`
 	// Keys are the IDs of the keys with which some of its payloads are still encoded.

@@ -38,7 +38,7 @@ type difference struct{ in, what, a, b string }
 
 // Difference is a value that differs. A value that does not exist is nil.
 type Difference struct {
-	// In is spec, source, packages, host software, environment, files, versions, placement, causes, restarts, last lines or
+	// In is spec, source, environment, files, versions, placement, causes, restarts, last lines or
 	// result.
 	In   string `json:"in"`
 	What string `json:"what"`
@@ -69,7 +69,6 @@ func Compare(a, b *Account) *Comparison {
 		c.compare("spec", fields(a.Spec), fields(b.Spec), nil)
 	}
 	c.source(a.Source, b.Source)
-	c.software(a, b)
 	c.perTask(a, b)
 	c.summarize(a, b)
 	c.compare("result", results(a.Status), results(b.Status), nil)

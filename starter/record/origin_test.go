@@ -2,7 +2,6 @@ package record
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
-	"github.com/clusterrun/clusterrun/activities/process/software"
 	"github.com/clusterrun/clusterrun/starter/source"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/series"
@@ -32,20 +30,6 @@ func TestDifferentOrigins(t *testing.T) {
 	for _, of := range []*Account{a, b} {
 		of.Status.Tasks[0].Host = "gpu-1"
 		of.Status.Tasks[1].Host = "gpu-2"
-		for _, task := range of.Status.Tasks {
-			record := software.Record{
-				Host: task.Host, Versions: map[string]string{software.Kernel: "6.8"},
-				Python: &software.Python{Version: "3.12.3", Packages: map[string]string{"torch": "2.6.0", "numpy": "2.1"}},
-			}
-			if of == b {
-				record.Python.Packages["torch"], record.Python.Packages["new"] = "2.7.0", "1"
-			}
-			require.NoError(t, record.Write(task.LogDir))
-		}
-		own := must.Get(os.Hostname())(t)
-		files := &Files{Own: own, Logs: filepath.Dir(filepath.Dir(filepath.Dir(of.Status.Tasks[0].LogDir))), IsOwn: func(string) bool { return false }}
-		require.NoError(t, of.AddFiles(t.Context(), files))
-		require.Len(t, of.Software, 2)
 	}
 	b.Status.Tasks[1].Host = "gpu-3"
 	a.Source = &source.Source{Dir: "/p", Commit: "0123456789abcdef", Branch: "main", Files: []source.File{{Name: "same.py", State: "changed", Digest: "3"}, {Name: "train.py", State: "changed", Digest: "1"}}}
@@ -53,9 +37,7 @@ func TestDifferentOrigins(t *testing.T) {
 
 	c := Compare(a, b)
 	assert.Equal(t, []string{"new.py: \x00 → untracked", "train.py: changed, 1 → changed, 2"}, differences(c, "source"))
-	assert.Equal(t, []string{"new: \x00 → 1", "torch: 2.6.0 → 2.7.0"}, differences(c, "packages"))
-	assert.Empty(t, differences(c, "host software"))
-	assert.Equal(t, []string{"new.py", "train.py", "torch 2.6.0 → 2.7.0", "new none → 1", "host gpu-1, gpu-2 → gpu-1, gpu-3"}, c.Summary)
+	assert.Equal(t, []string{"new.py", "train.py", "host gpu-1, gpu-2 → gpu-1, gpu-3"}, c.Summary)
 	assert.Empty(t, Compare(a, a).Summary)
 
 	b.Source.Commit, b.Source.Note = "fedcba9876543210", "git took longer"
@@ -65,10 +47,10 @@ func TestDifferentOrigins(t *testing.T) {
 		"commit: 0123456789 (main) → fedcba9876 (main)", "new.py: \x00 → untracked", "train.py: changed, 1 → changed, 2",
 	}, differences(c, "source"))
 	assert.Contains(t, c.Unknown, "the source code of bbbbbb-2: git took longer")
-	b.Source, b.Software = nil, nil
+	b.Source = nil
 	c = Compare(a, b)
 	assert.Empty(t, differences(c, "source"))
-	assert.Len(t, c.Unknown, 2)
+	assert.Len(t, c.Unknown, 1)
 }
 
 func TestUsageOfTasks(t *testing.T) {

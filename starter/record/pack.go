@@ -124,15 +124,15 @@ exported %s by clusterrun %s.
 
 account.json   "status": the result, every exit, and where each task ran; "spec": what the
                run was started with; "source": the git commit and what differs from it;
-               "software": versions and packages; "phases": how long each took, in
-               seconds; "tasks": how each process was started, and its last lines
+               "phases": how long each took, in seconds; "tasks": how each process was
+               started, and its last lines
 spec.yaml      the spec, which clusterrun run takes
 usage.json     what each task has used over time, if it is known
 history.json   the histories of the workflows, in Temporal's JSON
 logs/attempt_<restarts>/<rank>/
                with export --logs, the output of each process: stdout.log and stderr.log,
                error.json and result.json if it wrote them, start.json: how it was started,
-               software.json and usage: what it used
+               usage: what it used
 
 Directories in account.json are those of the hosts on which the tasks ran.
 %s`

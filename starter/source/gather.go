@@ -132,7 +132,7 @@ func (s *Source) add(name, state string) {
 	s.Files = append(s.Files, File{Name: name, State: state})
 }
 
-// digest asks for the digests of the files. What git has answered until an error counts.
+// digest asks for the digests of the files. It keeps the answers before an error.
 func (s *Source) digest(ctx context.Context) error {
 	var files []*File
 	args := []string{"hash-object", "--"}

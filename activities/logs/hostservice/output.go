@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
-	"github.com/clusterrun/clusterrun/activities/process/software"
 	"github.com/clusterrun/clusterrun/activities/process/stacks"
 )
 
@@ -128,7 +127,7 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request, g grant) {
 // served are the files of a process, by the names in the protocol.
 var served = map[string]string{
 	"stdout": tasklog.StdoutFile, "stderr": tasklog.StderrFile, "error": tasklog.ErrorFile, "result": tasklog.ResultFile,
-	"start": tasklog.StartFile, "usage": tasklog.UsageFile, "software": software.File,
+	"start": tasklog.StartFile, "usage": tasklog.UsageFile,
 }
 
 // FileName returns the name in the protocol of a file of a process, for [Client.ReadFile].

@@ -13,7 +13,7 @@
 // and [ReadResult] read the files that a process left behind; each reads a bounded part, even
 // if the process has written much more. A [Start] records how the process was started. [HandOn]
 // passes an error file on to the launcher that started this program. [Usage] records what the
-// process used over time, in at most 16 KB, and package software what it consists of.
+// process used over time, in at most 16 KB.
 //
 // Lines carry no time. Instead, the host regularly records the sizes of the files ([Times]),
 // from which [Since] estimates where the lines after a given time begin.

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
-	"github.com/clusterrun/clusterrun/activities/process/software"
 	"github.com/clusterrun/clusterrun/activities/system/filelock"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
@@ -115,7 +114,7 @@ func (c *logCopy) finish(ctx context.Context, h *logs.Host) error {
 					return err
 				}
 			}
-			for file, name := range map[string]string{"error": tasklog.ErrorFile, "result": tasklog.ResultFile, "start": tasklog.StartFile, "usage": tasklog.UsageFile, "software": software.File} {
+			for file, name := range map[string]string{"error": tasklog.ErrorFile, "result": tasklog.ResultFile, "start": tasklog.StartFile, "usage": tasklog.UsageFile} {
 				if err := c.copy(ctx, h, rank, n, file, c.fileOf(rank, n, name)); err != nil {
 					return err
 				}

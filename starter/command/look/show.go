@@ -121,7 +121,12 @@ func printAccount(a *cli.App, of *record.Account) error {
 	if line := phasesLine(of.Phases); line != "" {
 		fmt.Fprintln(a.Out, line)
 	}
-	printOrigin(a, of)
+	if of.Source != nil {
+		fmt.Fprintln(a.Out, "\nsource:")
+		for _, line := range of.Source.Lines() {
+			fmt.Fprintf(a.Out, "  %s\n", spec.Visible(line))
+		}
+	}
 	for _, g := range sameStarts(of) {
 		fmt.Fprintf(a.Out, "\n%s: by clusterrun %s in %s\n", shorten.List(g.tasks, cli.MostNames), spec.Cell(g.start.Version), spec.Cell(g.start.Dir))
 		for _, f := range g.start.Files {
