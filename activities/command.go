@@ -48,9 +48,9 @@ func (l *taskLease) command(n int) (supervisor.Command, error) {
 		WorkflowID: runID, RunID: l.key.Run.RunID,
 		Restart: l.plan.restartCount(l.key.Generation, n), MaxRestarts: maxRestarts, Generation: l.key.Generation,
 		LogDir: files.dir, ResultFile: files.path(tasklog.ResultFile), ErrorFile: files.path(tasklog.ErrorFile),
-		TFConfigFile: files.path(tasklog.TFConfigFile), TraceFile: files.path(tasklog.TracePrefix),
-		Dir: l.ships.dirOf(l.key.Run, l.plan.Spec, t),
-		Env: variables, Unset: l.plan.Spec.UnsetEnv,
+		TraceFile: files.path(tasklog.TracePrefix),
+		Dir:       l.ships.dirOf(l.key.Run, l.plan.Spec, t),
+		Env:       variables, Unset: l.plan.Spec.UnsetEnv,
 		AgentStore: l.plan.Spec.AgentStore,
 	}
 	if process.Socket, err = l.listen(l.plan, l.key, process.Restart, process.LogDir); err != nil {
@@ -70,9 +70,6 @@ func (l *taskLease) command(n int) (supervisor.Command, error) {
 	user := l.plan.User
 	env, err := taskenv.Environ(user.Environ(os.Environ()), process)
 	if err != nil {
-		return supervisor.Command{}, err
-	}
-	if err := user.Do(func() error { return writeTFConfig(process) }); err != nil {
 		return supervisor.Command{}, err
 	}
 	dir := process.Dir
@@ -133,21 +130,6 @@ func asRank(program string, args []string) (string, []string, error) {
 	// If the executable was replaced since this program started, the new one works as well.
 	self = strings.TrimSuffix(self, " (deleted)")
 	return self, append([]string{self, "task", "mpi", "--", program}, args[1:]...), nil
-}
-
-// writeTFConfig writes the file of a TF_CONFIG that is too long for a variable.
-func writeTFConfig(p taskenv.Process) error {
-	if p.TFConfigFile == "" {
-		return nil
-	}
-	config, err := p.LongTFConfig()
-	if err != nil || config == "" {
-		return err
-	}
-	if err := os.MkdirAll(p.LogDir, 0o750); err != nil {
-		return err
-	}
-	return os.WriteFile(p.TFConfigFile, []byte(config), tasklog.FileMode(p.LogDir))
 }
 
 // restartCount returns the restart count of process number n of a task. In restart scope

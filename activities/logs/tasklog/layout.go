@@ -21,8 +21,6 @@ const (
 	StderrFile = "stderr.log"
 	ErrorFile  = "error.json"
 	ResultFile = "result.json"
-	// TFConfigFile has a TF_CONFIG that is too long for a variable.
-	TFConfigFile = "tf_config.json"
 	// TracePrefix begins the names of the files that torch's Flight Recorder writes; the rank follows.
 	TracePrefix = "torch_trace_rank_"
 )

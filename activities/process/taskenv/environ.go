@@ -32,9 +32,6 @@ type Process struct {
 	Generation           int
 	// ResultFile, ErrorFile and LogDir are paths on the host. An empty path sets no variable.
 	ResultFile, ErrorFile, LogDir string
-	// TFConfigFile is the path of the file for a TF_CONFIG that is too long for a variable.
-	// If it is empty, such a process cannot be started.
-	TFConfigFile string
 	// TraceFile begins the paths of the files that torch's Flight Recorder writes. If it is empty,
 	// no variable is set.
 	TraceFile string
@@ -164,17 +161,9 @@ func toList(env map[string]string) ([]string, error) {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		kv := name + "=" + env[name]
 		if len(kv) >= maxVariable {
-			return nil, fmt.Errorf("the variable %s has %d bytes, but Linux allows at most %d%s",
-				name, len(kv), maxVariable-1, tooLongRemedy(name))
+			return nil, fmt.Errorf("the variable %s has %d bytes, but Linux allows at most %d", name, len(kv), maxVariable-1)
 		}
 		list = append(list, kv)
 	}
 	return list, nil
-}
-
-func tooLongRemedy(name string) string {
-	if name == "TF_CONFIG" {
-		return "; a program without TensorFlow does not need it: leave tensorflow out of env_profiles"
-	}
-	return ""
 }

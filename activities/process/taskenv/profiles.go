@@ -4,46 +4,20 @@ import (
 	"cmp"
 	"encoding/json"
 	"net"
-	"slices"
 	"strconv"
 	"sync"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// tensorFlow sets TF_CONFIG or, if that is too long for a variable, the path of a file with
-// it.
+// tensorFlow sets TF_CONFIG, unless it is too long for a variable.
 func tensorFlow(env map[string]string, p Process, m hostapi.Member) error {
 	config, err := tfConfig(p.Cluster, m)
-	if err != nil {
-		return err
+	if err == nil && len("TF_CONFIG=")+len(config) < maxVariable {
+		env["TF_CONFIG"] = config
 	}
-	if p.TFConfigFile != "" && isTooLong(config) {
-		env[ownPrefix+"TF_CONFIG_FILE"] = p.TFConfigFile
-		return nil
-	}
-	env["TF_CONFIG"] = config
-	return nil
+	return err
 }
-
-// LongTFConfig returns the content of p.TFConfigFile, or empty if the process needs none.
-func (p Process) LongTFConfig() (string, error) {
-	if _, own := p.Env["TF_CONFIG"]; own || !slices.Contains(p.Cluster.Profiles, spec.EnvTensorFlow) {
-		return "", nil
-	}
-	m, err := p.Cluster.Member(p.Task)
-	if err != nil {
-		return "", err
-	}
-	config, err := tfConfig(p.Cluster, m)
-	if err != nil || !isTooLong(config) {
-		return "", err
-	}
-	return config, nil
-}
-
-func isTooLong(config string) bool { return len("TF_CONFIG=")+len(config) >= maxVariable }
 
 func tfConfig(c *hostapi.Cluster, m hostapi.Member) (string, error) {
 	cluster, err := tfClusters.of(c.Members)
