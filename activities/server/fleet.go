@@ -230,7 +230,7 @@ func (m *Membership) HostLease(ctx context.Context, in fleet.HostLeaseInput) err
 	if in.Instance != m.host.Instance {
 		return temporal.NewNonRetryableApplicationError("this is another host worker", "Superseded", nil)
 	}
-	beat := max(in.Beat, fleet.Beat(1)) // an earlier version gives none
+	beat := in.Beat
 	m.mu.Lock()
 	m.beat = beat
 	m.mu.Unlock()

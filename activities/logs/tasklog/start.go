@@ -137,10 +137,5 @@ func ParseStart(b []byte) *Start {
 	if json.Unmarshal(b, s) != nil {
 		return nil
 	}
-	if s.Key == "" { // from a version that stored the values themselves
-		for name := range s.Inherited {
-			s.Inherited[name] = nil
-		}
-	}
 	return s
 }

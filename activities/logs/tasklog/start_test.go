@@ -77,10 +77,6 @@ func TestInheritedValuesAreDigests(t *testing.T) {
 	assert.NotEqual(t, s.Key, of(other).Key)
 	assert.NotEqual(t, s.Inherited["PIN"], of(other, "PIN=1234").Inherited["PIN"])
 	assert.Equal(t, map[string]*string{"PIN": nil}, of(nil, "PIN=1234").Inherited, "without a key nothing is kept")
-
-	old := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(old, StartFile), []byte(`{"inherited":{"PIN":"1234"}}`), 0o600))
-	assert.Equal(t, map[string]*string{"PIN": nil}, ReadStart(old).Inherited, "values of earlier versions go nowhere")
 }
 
 const (
