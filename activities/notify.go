@@ -17,7 +17,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/notices"
 	"github.com/clusterrun/clusterrun/activities/process/taskenv"
-	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskservices"
 	"github.com/clusterrun/clusterrun/activities/trust/guard"
@@ -249,13 +248,7 @@ func (l *taskLease) tellRestart(exit spec.Exit) {
 	l.group.Go(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, tellRestartFor)
 		defer cancel()
-		for again := (retry.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Second}); ; {
-			var answer spec.RequestAnswer
-			var refused *taskservices.RefusedError
-			err := l.Runs.Update(ctx, l.key.Run, update, &answer)
-			if err == nil || errors.As(err, &refused) || again.Sleep(ctx) != nil {
-				return
-			}
-		}
+		var answer spec.RequestAnswer
+		_ = taskservices.Tell(ctx, l.Runs, l.key.Run, update, &answer)
 	})
 }

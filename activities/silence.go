@@ -10,7 +10,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
-	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskservices"
 	"github.com/clusterrun/clusterrun/activities/trust/policy"
@@ -104,14 +103,8 @@ func (s *silenced) tellSilent(ctx context.Context, k runkey.Task, tasks []string
 		Name:  spec.UpdateSilent.Name,
 		Input: spec.SilentRequest{Host: s.Name, Tasks: tasks, Generation: k.Generation},
 	}
-	for again := (retry.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Second}); ; {
-		var answer spec.RequestAnswer
-		err := s.Runs.Update(ctx, k.Run, update, &answer)
-		var refused *taskservices.RefusedError
-		if err == nil || errors.As(err, &refused) || again.Sleep(ctx) != nil {
-			return err
-		}
-	}
+	var answer spec.RequestAnswer
+	return taskservices.Tell(ctx, s.Runs, k.Run, update, &answer)
 }
 
 // silentAlone carries out on_silence for the silent tasks of this host.

@@ -67,33 +67,34 @@ func updateOf(by runkey.Task, name, key string, input any) RunUpdate {
 	return RunUpdate{ID: fmt.Sprintf("%s/%d/%s/%s", name, by.Generation, by.Task, key), Name: name, Input: input}
 }
 
-// askAgain is the time between retries of a request to a run.
+// askAgain is the time between tries.
 var askAgain = retry.Backoff{First: 50 * time.Millisecond, Most: 2 * time.Second}
 
-// ask retries until the run answers or refuses, or ctx is done. The host uses the answer at
-// once.
-func (s *stops) ask(ctx context.Context, run Run, q RunUpdate) (spec.Stopping, error) {
+// Tell sends a request to a run until the run answers or refuses, or ctx is done.
+func Tell(ctx context.Context, runs Runs, run runkey.Run, q RunUpdate, answer any) error {
 	for again := askAgain; ; {
-		var now spec.Stopping
-		err := s.Runs.Update(ctx, run.Key, q, &now)
-		var refused *RefusedError
-		switch {
-		case err == nil:
-			known, err := s.learn(run.Key, now)
-			if err != nil {
-				// The run has decided, and tells this host again.
-				s.Log.Warn("the answer of a run could not be stored", zap.String("run", run.Key.WorkflowID), zap.Error(err))
-				return now, nil
-			}
-			return known, nil
-		case errors.As(err, &refused):
-			return spec.Stopping{}, refused
+		err := runs.Update(ctx, run, q, answer)
+		if err == nil || errors.As(err, new(*RefusedError)) {
+			return err
 		}
-		s.Log.Debug("a run did not answer; asking again", zap.String("run", run.Key.WorkflowID), zap.String("update", q.Name), zap.Error(err))
 		if again.Sleep(ctx) != nil {
-			return spec.Stopping{}, fmt.Errorf("the run did not answer: %w", err)
+			return fmt.Errorf("the run did not answer: %w", err)
 		}
 	}
+}
+
+// ask sends a request to a run. The host uses the answer at once.
+func (s *stops) ask(ctx context.Context, run Run, q RunUpdate) (now spec.Stopping, err error) {
+	if err := Tell(ctx, s.Runs, run.Key, q, &now); err != nil {
+		return spec.Stopping{}, err
+	}
+	known, err := s.learn(run.Key, now)
+	if err != nil {
+		// The run has decided, and tells this host again.
+		s.Log.Warn("the answer of a run could not be stored", zap.String("run", run.Key.WorkflowID), zap.Error(err))
+		return now, nil
+	}
+	return known, nil
 }
 
 // learn implements [Services.Learn]. The note is written first, so that the next host worker
