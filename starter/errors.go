@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -50,7 +51,15 @@ func (e *TerminatedError) Result() *spec.RunResult {
 const terminated = "terminated"
 
 // NotFoundError reports that the server does not know a run.
-type NotFoundError = runs.NotFoundError
+type NotFoundError struct {
+	RunID string
+	// Hint is a similar name that may have been meant, or "".
+	Hint string
+}
+
+func (e *NotFoundError) Error() string {
+	return fmt.Sprintf("no run %q on this server; %s", e.RunID, cmp.Or(e.Hint, "`clusterrun list` shows all runs"))
+}
 
 // RunningError reports that a run ID is in use.
 type RunningError = runs.RunningError

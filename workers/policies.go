@@ -42,7 +42,6 @@ func (s *side) workflowOptions() worker.Options {
 	return worker.Options{
 		DisableRegistrationAliasing:  true,
 		WorkflowTaskPollerBehavior:   pollers(2, 8),
-		NexusTaskPollerBehavior:      pollers(1, 4),
 		LocalActivityWorkerOnly:      true,
 		StickyScheduleToStartTimeout: cachedFor,
 		// Reading a spec of a mebibyte takes a busy machine longer than the

@@ -9,7 +9,6 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/activities/server"
-	"github.com/clusterrun/clusterrun/workers/operations"
 	"github.com/clusterrun/clusterrun/workflows"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/closures/queue"
@@ -55,9 +54,6 @@ func (s *side) workers() (all polling) {
 	if s.Role.servesWorkflows() {
 		w := worker.New(s.client, s.Queue, s.workflowOptions())
 		registerWorkflows(w)
-		if !spec.IsPrivateQueue(s.Queue) && !spec.IsAgentsQueue(s.Queue) {
-			w.RegisterNexusService(operations.Service())
-		}
 		all = append(all, w)
 	}
 	if s.Role.servesTasks() {

@@ -18,8 +18,7 @@ const clusterName = "active"
 const storeName = "sqlite"
 
 // serverConfig is Temporal's static configuration: one shard, everything in one
-// SQLite database, no archive, no profiler. The server calls Nexus operations by the HTTP API of
-// the frontend, which asks for the same certificate as the frontend's other port.
+// SQLite database, no archive, no profiler.
 func serverConfig(o Options, p ports, db *config.SQL, k key) *config.Config {
 	frontend := address(o.IP, p.frontend)
 	service := func(port int) config.Service {
@@ -47,7 +46,7 @@ func serverConfig(o Options, p ports, db *config.SQL, k key) *config.Config {
 		},
 		DCRedirectionPolicy: config.DCRedirectionPolicy{Policy: "noop"},
 		Services: map[string]config.Service{
-			string(primitives.FrontendService): {RPC: config.RPC{GRPCPort: p.frontend, HTTPPort: p.http, BindOnIP: o.IP}},
+			string(primitives.FrontendService): service(p.frontend),
 			string(primitives.HistoryService):  service(p.history),
 			string(primitives.MatchingService): service(p.matching),
 			string(primitives.WorkerService):   service(p.worker),

@@ -3,7 +3,6 @@ package devserver
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/cookiejar"
@@ -39,21 +38,13 @@ func TestOnlyWhoHasTheKeyIsServed(t *testing.T) {
 	stranger, err := ownKey(filepath.Join(t.TempDir(), "key.pem"))
 	require.NoError(t, err)
 	ports := listening(t, p.cmd.Process.Pid)
-	require.Len(t, ports, 5)
-	apis := 0
+	require.Len(t, ports, 4)
 	for _, address := range ports {
-		if apiOf(address, k.pair) == nil {
-			apis++
-			assert.Error(t, apiOf(address), address)
-			assert.Error(t, apiOf(address, stranger.pair), address)
-			continue
-		}
 		assert.NoError(t, healthOf(t, address, k.credentials()), address)
 		assert.Error(t, healthOf(t, address, insecure.NewCredentials()), address)
 		assert.Error(t, healthOf(t, address, credentials.NewTLS(&tls.Config{InsecureSkipVerify: true})), address)
 		assert.Error(t, healthOf(t, address, credentials.NewTLS(&tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{stranger.pair}})), address)
 	}
-	assert.Equal(t, 1, apis, "the frontend has an HTTP API")
 	_, err = client.Dial(client.Options{HostPort: p.ready.Address, Logger: quiet})
 	require.Error(t, err)
 	pair, err := tls.LoadX509KeyPair(file, file)
@@ -65,21 +56,6 @@ func TestOnlyWhoHasTheKeyIsServed(t *testing.T) {
 	defer c.Close()
 	_, err = c.WorkflowService().DescribeNamespace(t.Context(), &workflowservice.DescribeNamespaceRequest{Namespace: "default"})
 	require.NoError(t, err)
-}
-
-// apiOf makes a request to the HTTP API at an address.
-func apiOf(address string, certificates ...tls.Certificate) error {
-	t := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: certificates}}
-	defer t.CloseIdleConnections()
-	r, err := (&http.Client{Transport: t, Timeout: patience}).Get("https://" + address + "/api/v1/system-info")
-	if err != nil {
-		return err
-	}
-	defer r.Body.Close()
-	if r.StatusCode != http.StatusOK {
-		return errors.New(r.Status)
-	}
-	return nil
 }
 
 // healthOf asks a port of the server how it is.

@@ -12,7 +12,6 @@ import (
 // on its own port, even within one process.
 type ports struct {
 	frontend, history, matching, worker int
-	http                                int // the frontend's
 	ui                                  int // 0 without a Web UI
 }
 
@@ -30,7 +29,6 @@ func choosePorts(o Options) (ports, error) {
 		{"", &p.history},
 		{"", &p.matching},
 		{"", &p.worker},
-		{"", &p.http},
 	}
 	p.frontend, p.ui = o.Port, o.UIPort
 

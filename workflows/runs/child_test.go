@@ -5,9 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nexus-rpc/sdk-go/nexus"
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
@@ -127,7 +125,7 @@ func TestResultOf(t *testing.T) {
 			temporal.NewCanceledError(),
 			&spec.RunResult{Verdict: spec.VerdictCancelled, Message: "the run was cancelled before it started", ExitCode: 130},
 		},
-		"in a cause": {temporal.NewApplicationErrorWithCause("operation failed", "OperationError", temporal.NewCanceledError(*stopped)), stopped},
+		"in a cause": {temporal.NewApplicationErrorWithCause("the parent failed", "Error", temporal.NewCanceledError(*stopped)), stopped},
 		"timed out by the server": {
 			temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_START_TO_CLOSE, nil),
 			&spec.RunResult{Verdict: spec.VerdictTimedOut, Message: "the run exceeded its workflow timeout", ExitCode: 124},
@@ -187,63 +185,7 @@ func Example() {
 			return err
 		}
 		evaluate := &spec.RunSpec{Name: "evaluate", Command: []string{"python3", "evaluate.py"}, Dir: dir, Tasks: []spec.TaskGroup{{Type: "worker"}}}
-		_, err = runs.RunNexus(ctx, "clusterrun", runs.RunInput{Spec: evaluate}, workflow.NexusOperationOptions{})
+		_, err = runs.Run(ctx, evaluate, runs.Options{})
 		return err
 	}
-}
-
-// called executes a workflow that calls an operation, which ends with the error.
-func called(t *testing.T, operation string, end error, call func(workflow.Context) (*spec.RunResult, error)) (result *spec.RunResult, err error) {
-	t.Helper()
-	var suite testsuite.WorkflowTestSuite
-	env := suite.NewTestWorkflowEnvironment()
-	reply := &nexus.HandlerStartOperationResultSync[*spec.RunResult]{Value: &spec.RunResult{Verdict: spec.VerdictSucceeded}}
-	if end != nil {
-		reply = nil
-	}
-	env.OnNexusOperation(runs.Service, nexus.NewOperationReference[any, *spec.RunResult](operation), mock.Anything, mock.Anything).Return(reply, end)
-	env.ExecuteWorkflow(func(ctx workflow.Context) error {
-		result, err = call(ctx)
-		return nil
-	})
-	require.NoError(t, env.GetWorkflowError())
-	return result, err
-}
-
-func run(ctx workflow.Context) (*spec.RunResult, error) {
-	return runs.RunNexus(ctx, "endpoint", runs.RunInput{Spec: two(), ID: "iris-1"}, workflow.NexusOperationOptions{ScheduleToCloseTimeout: time.Hour})
-}
-
-func TestNexus(t *testing.T) {
-	result := must.Get(called(t, runs.OperationRun, nil, run))(t)
-	assert.Equal(t, spec.VerdictSucceeded, result.Verdict)
-}
-
-func TestErrorsOfOperations(t *testing.T) {
-	refused := func(errorType, message string) error {
-		return &nexus.OperationError{State: nexus.OperationStateFailed, Message: message, Cause: temporal.NewNonRetryableApplicationError(message, errorType, nil)}
-	}
-	_, err := called(t, runs.OperationRun, refused(runs.ErrRunning, "it runs"), run)
-	var running *runs.RunningError
-	require.ErrorAs(t, err, &running)
-	assert.Equal(t, "iris-1", running.ID)
-
-	_, err = called(t, runs.OperationWait, refused(runs.ErrNotFound, "no such run"), func(ctx workflow.Context) (*spec.RunResult, error) {
-		return runs.WaitNexus(ctx, "endpoint", "iris-1", workflow.NexusOperationOptions{})
-	})
-	var missing *runs.NotFoundError
-	require.ErrorAs(t, err, &missing)
-	assert.Equal(t, "iris-1", missing.RunID)
-
-	result, err := called(t, runs.OperationRun, refused(spec.ErrInvalidRunSpec, "command: it is missing"), run)
-	var ended *runs.Error
-	require.ErrorAs(t, err, &ended)
-	assert.Equal(t, 2, result.ExitCode)
-	assert.Equal(t, spec.ErrInvalidRunSpec, result.ErrorType)
-
-	// An endpoint that fails is not a run that fails.
-	result, err = called(t, runs.OperationRun, nexus.NewHandlerErrorf(nexus.HandlerErrorTypeNotFound, "no such operation"), run)
-	require.Error(t, err)
-	assert.Nil(t, result)
-	assert.NotErrorAs(t, err, &ended)
 }

@@ -31,17 +31,6 @@ func (e *Error) Error() string {
 // Unwrap returns Temporal's error.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// NotFoundError reports that the server does not know a run.
-type NotFoundError struct {
-	RunID string
-	// Hint is a similar name that may have been meant, or "".
-	Hint string
-}
-
-func (e *NotFoundError) Error() string {
-	return fmt.Sprintf("no run %q on this server; %s", e.RunID, cmp.Or(e.Hint, "`clusterrun list` shows all runs"))
-}
-
 // RunningError reports that a run ID is in use.
 type RunningError struct{ ID string }
 
@@ -58,17 +47,8 @@ const (
 	ErrPanic = "PanicError"
 )
 
-// The types of errors with which an operation of [Service] ends without a run.
-const (
-	// ErrRunning means that a run with the ID is open.
-	ErrRunning = "RunAlreadyStarted"
-	// ErrNotFound means that no run has the ID.
-	ErrNotFound = "RunNotFound"
-)
-
 // ResultOf returns the result of a run that did not succeed from the error of its workflow, as a
-// client, a parent or the caller of an operation gets it. If the workflow ended without a
-// result, it makes one of the error. It returns nil if err is not the end of a workflow.
+// client or a parent gets it. If the workflow ended without a result, it makes one of the error. It returns nil if err is not the end of a workflow.
 func ResultOf(err error) *spec.RunResult {
 	if r := resultIn(err); r != nil {
 		return r
@@ -100,8 +80,8 @@ func ResultOf(err error) *spec.RunResult {
 	return nil
 }
 
-// innermost returns the last of the application errors in a chain: the server and the SDKs wrap the
-// error of an operation into another. It returns nil if the chain has no such error.
+// innermost returns the last of the application errors in a chain: the SDK wraps the error of a run
+// into that of its parent. It returns nil if the chain has no such error.
 func innermost(err error) (last *temporal.ApplicationError) {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if application, ok := err.(*temporal.ApplicationError); ok {

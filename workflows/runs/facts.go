@@ -3,7 +3,6 @@ package runs
 import (
 	"cmp"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
 	"strings"
@@ -18,18 +17,7 @@ import (
 func NewID(name string) string {
 	var random [5]byte
 	_, _ = rand.Read(random[:]) // it never fails
-	return idOf(name, random)
-}
-
-// IDOf returns the run ID for a name and the ID of a request, which is the same each time.
-func IDOf(name, request string) string {
-	sum := sha256.Sum256([]byte(request))
-	return idOf(name, [5]byte(sum[:]))
-}
-
-func idOf(name string, unique [5]byte) string {
-	name = cmp.Or(name, "run")
-	return name + "-" + strings.ToLower(base32.StdEncoding.EncodeToString(unique[:]))
+	return cmp.Or(name, "run") + "-" + strings.ToLower(base32.StdEncoding.EncodeToString(random[:]))
 }
 
 // The fields of a run's memo.

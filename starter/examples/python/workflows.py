@@ -1,14 +1,7 @@
 """Execute runs from workflows in Python, with Temporal's own SDK (pip install temporalio)."""
 
-import nexusrpc
 from temporalio import workflow
 from temporalio.workflow import ChildWorkflowCancellationType, ParentClosePolicy
-
-
-@nexusrpc.service(name="clusterrun")
-class ClusterRun:
-    run: nexusrpc.Operation[dict, dict]  # {"spec": …, "id": …, "attach": …, "owner": …}
-    wait: nexusrpc.Operation[dict, dict]  # {"id": …}
 
 
 def result_of(error: BaseException) -> dict:
@@ -35,16 +28,5 @@ class Child:
                 cancellation_type=ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
                 parent_close_policy=ParentClosePolicy.REQUEST_CANCEL,
             )
-        except Exception as error:
-            return result_of(error)
-
-
-@workflow.defn
-class Operation:
-    @workflow.run
-    async def run(self, spec: dict) -> dict:
-        client = workflow.create_nexus_client(service=ClusterRun, endpoint="clusterrun")
-        try:
-            return await client.execute_operation(ClusterRun.run, {"spec": spec})
         except Exception as error:
             return result_of(error)

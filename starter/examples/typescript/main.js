@@ -22,12 +22,10 @@ const worker = await Worker.create({
 });
 const client = new Client({ connection: await Connection.connect(connection) });
 await worker.runUntil(async () => {
-  for (const workflow of ['child', 'operation']) {
-    const result = await client.workflow.execute(workflow, {
-      taskQueue: 'example',
-      workflowId: `example-${workflow}-${process.pid}`,
-      args: [spec],
-    });
-    console.log(`${workflow}: ${result.verdict}, exit code ${result.exit_code}, ${result.tasks.length} tasks`);
-  }
+  const result = await client.workflow.execute('child', {
+    taskQueue: 'example',
+    workflowId: `example-${process.pid}`,
+    args: [spec],
+  });
+  console.log(`${result.verdict}, exit code ${result.exit_code}, ${result.tasks.length} tasks`);
 });

@@ -1,15 +1,9 @@
-import * as nexus from 'nexus-rpc';
 import * as wf from '@temporalio/workflow';
 
 // `clusterrun validate --schema` prints the whole schema of a spec, and `clusterrun help
 // json-result` describes a result.
 export type Spec = { command: string[]; dir?: string; tasks: { type: string; count?: number }[] };
 export type Result = { verdict: string; exit_code: number; message?: string; tasks: { name: string }[] };
-
-const clusterrun = nexus.service('clusterrun', {
-  run: nexus.operation<{ spec: Spec; id?: string; attach?: boolean; owner?: string }, Result>(),
-  wait: nexus.operation<{ id: string }, Result>(),
-});
 
 // A run that did not succeed has its result in the details of one of the causes.
 function resultOf(error: unknown): Result {
@@ -28,9 +22,4 @@ export async function child(spec: Spec): Promise<Result> {
     parentClosePolicy: 'REQUEST_CANCEL',
   });
   return run.catch(resultOf);
-}
-
-export async function operation(spec: Spec): Promise<Result> {
-  const client = wf.createNexusServiceClient({ service: clusterrun, endpoint: 'clusterrun' });
-  return client.executeOperation('run', { spec }).catch(resultOf);
 }
