@@ -97,7 +97,7 @@ func checkManifests(t *testing.T, text []byte) {
 		kinds[m.Kind]++
 		switch m.Kind {
 		case "Service":
-			assert.Equal(t, "None", m.Spec.ClusterIP, "nobody speaks to any host")
+			assert.Equal(t, "None", m.Spec.ClusterIP, "hosts have no common address")
 			selected := 0
 			for _, other := range all {
 				if subset(m.Spec.Selector, other.Spec.Template.Metadata.Labels) {
@@ -105,7 +105,7 @@ func checkManifests(t *testing.T, text []byte) {
 					assert.Contains(t, portsOf(other.Spec.Template.Spec.Containers[0]), m.Spec.Ports[0].TargetPort)
 				}
 			}
-			assert.Equal(t, 1, selected, "the Service %s is that of the hosts", m.Metadata.Name)
+			assert.Equal(t, 1, selected, "the Service %s selects the hosts", m.Metadata.Name)
 		case "Deployment", "StatefulSet", "DaemonSet":
 			checkPods(t, m)
 			if m.Kind == "StatefulSet" {

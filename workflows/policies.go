@@ -120,7 +120,8 @@ func (c Carrier) options(id, summary string) workflow.ActivityOptions {
 		o.HeartbeatTimeout = crowdTimeout
 	}
 	if c.GivenUp > 0 {
-		o.HeartbeatTimeout = min(o.HeartbeatTimeout, c.StopAfter)
+		// After a side was killed, the next one has the lease before the processes are stopped.
+		o.HeartbeatTimeout = min(o.HeartbeatTimeout, c.StopAfter/2)
 		o.ScheduleToStartTimeout = c.GivenUp
 	}
 	return o

@@ -30,7 +30,7 @@ type silentHost struct {
 }
 
 const (
-	beats  = 15 * time.Second
+	beats  = 15 * time.Second / 2
 	passed = 15*time.Second + 300*time.Millisecond + 10*time.Second
 )
 

@@ -143,7 +143,7 @@ done`, dir, harness.Clusterrun(t))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("go-worker-%d-%d", task, round)), nil, 0o600))
 	}
 	waits := func(round int) {
-		harness.Eventually(t, "somebody waits", func() bool {
+		harness.Eventually(t, "a task waits", func() bool {
 			_, out, _ := s.CLI(t, "status", "--barriers", "meet")
 			return strings.Contains(out, fmt.Sprintf("barrier epoch, round %d: 1 waiting, 1 missing", round))
 		})
