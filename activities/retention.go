@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"time"
 
-	enumspb "go.temporal.io/api/enums/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
@@ -52,12 +51,11 @@ func (r *reconciler) noteEnd(p *plan, closed *workflowpb.WorkflowExecutionInfo) 
 	if t := closed.GetCloseTime(); t != nil {
 		at = t.AsTime()
 	}
-	well := endedWell(closed.GetStatus())
 	user := p.User
 	if p.LogRoot == r.LogRoot {
 		user = (*hostuser.User)(nil) // the directory belongs to us
 	}
-	err := user.Do(func() error { return retention.End(p.LogRoot, p.Run.WorkflowID, p.Run.RunID, at, well) })
+	err := user.Do(func() error { return retention.End(p.LogRoot, p.Run.WorkflowID, p.Run.RunID, at) })
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		return err
 	}
@@ -65,9 +63,4 @@ func (r *reconciler) noteEnd(p *plan, closed *workflowpb.WorkflowExecutionInfo) 
 		r.Log.Warn("the end of a run cannot be recorded; its logs stay until they are removed by hand", zap.String("run", p.Run.WorkflowID), zap.Error(err))
 	}
 	return nil
-}
-
-// endedWell reports whether a run has not failed.
-func endedWell(s enumspb.WorkflowExecutionStatus) bool {
-	return s == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED || s == enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED
 }

@@ -92,7 +92,7 @@ func (d runDir) make() error {
 		return err
 	}
 	var err error
-	// A prune may remove the directory of an earlier run with that ID at the same time.
+	// The removal of logs may remove the directory of an earlier run with that ID at the same time.
 	for range 3 {
 		if err = d.makeBelow(); !errors.Is(err, fs.ErrNotExist) {
 			break

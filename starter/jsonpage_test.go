@@ -23,7 +23,7 @@ var updateJSON = flag.Bool("update-json", false, "write the tables of help json 
 // jsonType is a type of a page, and the directory that defines it.
 type jsonType struct{ title, dir, name string }
 
-// The tables of the pages are those of the types.
+// The pages have the tables of the types.
 func TestJSONPages(t *testing.T) {
 	t.Parallel()
 	jsonPage(t, "json",

@@ -105,8 +105,7 @@ func root(a *cli.App) *cobra.Command {
 	}{
 		{"runs", "Run", []*cobra.Command{run.Run(a), run.Torchrun(a), submit.Submit(a), run.Rerun(a), submit.Validate(a)}},
 		{"look", "Look", []*cobra.Command{look.List(a), look.Status(a), look.Show(a), look.Diff(a), report.Wait(a), logs.Logs(a), look.Stacks(a), look.Export(a)}},
-		{"act", "Change", []*cobra.Command{act.Stop(a), act.Restart(a), act.Start(a), act.Signal(a), act.Exec(a)}},
-		{"disk", "Clean up", []*cobra.Command{disk.DU(a), disk.Prune(a), disk.Rm(a), disk.Keep(a)}},
+		{"act", "Change", []*cobra.Command{act.Stop(a), act.Restart(a), act.Start(a), act.Signal(a), act.Exec(a), disk.Rm(a)}},
 		{"host", "Hosts and server", []*cobra.Command{server.Dev(a), server.Pages(a), worker.Worker(a), hosts.Host(a), server.Server(a), hosts.Policy(a), doctor.Doctor(a)}},
 		{"task", "Programs", []*cobra.Command{call.Call(a), task.Task(a)}},
 		{"", "", []*cobra.Command{Version(a), Completion(a), worker.Supervise(a), worker.Side(a), run.RemoteHost(a)}},
@@ -124,27 +123,16 @@ func root(a *cli.App) *cobra.Command {
 	return root
 }
 
-// shortest is the group whose commands share a line of the list.
-const shortest = "disk"
-
 // commandList returns the help of the root: all commands, on one screen.
 func commandList(root *cobra.Command) string {
 	var b strings.Builder
 	b.WriteString(rootHelp)
 	for _, g := range root.Groups() {
 		b.WriteString(g.Title + "\n")
-		var names []string
 		for _, c := range root.Commands() {
-			switch {
-			case c.GroupID != g.ID || !c.IsAvailableCommand():
-			case g.ID == shortest:
-				names = append(names, c.Name())
-			default:
+			if c.GroupID == g.ID && c.IsAvailableCommand() {
 				fmt.Fprintf(&b, "  %-9s %s\n", c.Name(), shorten.Text(c.Short, 68))
 			}
-		}
-		if g.ID == shortest {
-			fmt.Fprintf(&b, "  %s: what ended runs left on disk\n", strings.Join(names, ", "))
 		}
 	}
 	b.WriteString("\nTopics: clusterrun help          Global flags: clusterrun help flags\n")

@@ -90,7 +90,7 @@ func TestRules(t *testing.T) {
 		"few of them": {CheckPorts(with(healthy, func(h *Host) { h.PortsLow, h.PortsHigh = 50000, 50100 }), 16, 16, nil), Warning, "50000 to 50100 only", "ip_local_port_range"},
 
 		"disk":        {CheckDisk(Disk{Path: "/s", Use: "state", Space: diskspace.Space{Free: 2 << 30, All: 4 << 30}}), OK, "/s (state) has 2 GiB left", ""},
-		"little room": {CheckDisk(Disk{Path: "/s", Use: "state", Space: diskspace.Space{Free: 2 << 20, All: 4 << 30}}), Warning, "has 2 MiB left", "prune"},
+		"little room": {CheckDisk(Disk{Path: "/s", Use: "state", Space: diskspace.Space{Free: 2 << 20, All: 4 << 30}}), Warning, "has 2 MiB left", "rm --older-than"},
 		"full":        {CheckDisk(Disk{Path: "/s", Use: "state", Full: errFull, Space: diskspace.Space{Free: 10, All: 4 << 30}}), Problem, "the disk of /s is full (0 KiB of 10 are free)", "make room there"},
 		"read-only":   {CheckDisk(Disk{Path: "/s", Setting: "--state-dir", NotUsable: errOff, Space: diskspace.Space{ReadOnly: true, Free: 2 << 30, All: 4 << 30}}), Problem, "read-only", "remount,rw"},
 		"not ours":    {CheckDisk(Disk{Path: "/s", Setting: "--state-dir", NotUsable: errOff, Space: diskspace.Space{Free: 2 << 30, All: 4 << 30}}), Problem, "cannot be written: it is off", "--state-dir"},

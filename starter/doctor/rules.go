@@ -236,7 +236,7 @@ func CheckDisk(d Disk) []Finding {
 	case d.All == 0:
 		all = append(all, ok("%s (%s) can be written", d.Path, d.Use))
 	case d.Free < littleRoom:
-		all = append(all, warning("clusterrun prune --older-than 30d", "%s (%s) has %d MiB left", d.Path, d.Use, d.Free>>20))
+		all = append(all, warning("clusterrun rm --older-than 30d", "%s (%s) has %d MiB left", d.Path, d.Use, d.Free>>20))
 	default:
 		all = append(all, ok("%s (%s) has %d GiB left", d.Path, d.Use, d.Free>>30))
 	}

@@ -243,7 +243,7 @@ func (f *fixture) stopping(run client.WorkflowRun, u fmt.Stringer, q any) spec.S
 	return s
 }
 
-// TestRecordNotice writes the history of a notice that one receiver takes and another refuses.
+// TestRecordNotice writes the history of a notice that the first receiver takes and the second refuses.
 func TestRecordNotice(t *testing.T) {
 	dir := recordDir(t)
 	f := newFixture(t)

@@ -11,23 +11,21 @@
 //
 // # On disk
 //
-// Next to the logs of an execution there is a note and, if the run must be kept, a second file,
-// which [Logs.Keep] creates:
+// Next to the logs of an execution there is a note:
 //
 //	<log dir>/<workflow id>/<short run id>/attempt_<n>/…
 //	<log dir>/<workflow id>/<short run id>.json
-//	<log dir>/<workflow id>/<short run id>.keep
 //
 // The note is written before the first process starts. It names the host and the state
 // directory that the run belongs to: hosts may share a log directory and have state
-// directories of the same path, and a prune skips the files of others. The note is
+// directories of the same path, and removal skips the files of others. The note is
 // rewritten when the run has ended. Logs without a note are skipped, too.
 //
 // # How it goes
 //
 // All removal goes through [os.Root], below a log directory that is held open; no symbolic
 // link is followed, and a note counts only if it is a file of the calling user. A log
-// directory is pruned by one process at a time ([Logs.Lock]). Only attempts are removed from
+// directory is cleaned by one process at a time ([Logs.Lock]). Only attempts are removed from
 // a log directory, and the directories above them if they are then empty. The note goes last:
-// if a prune is killed, the next one finds the note and continues.
+// if a removal is killed, the next one finds the note and continues.
 package retention

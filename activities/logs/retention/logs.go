@@ -43,7 +43,7 @@ func (l *Logs) Close() {
 }
 
 // ErrBusy is returned if another process is removing logs from the same directory.
-var ErrBusy = errors.New("another prune is in progress there; try again when it has finished")
+var ErrBusy = errors.New("another process is removing logs there; try again when it has finished")
 
 // Lock keeps others from removing anything until Close.
 func (l *Logs) Lock() error {
@@ -68,7 +68,6 @@ type Entry struct {
 	RunID, Execution string
 	// Note is nil if there is none.
 	Note *Note
-	Kept bool
 	dir  string // of the run, below the log directory
 }
 
@@ -118,7 +117,6 @@ func (l *Logs) entriesOf(run string) (entries []Entry, err error) {
 	for _, f := range files {
 		name := f.Name()
 		execution, isNote := strings.CutSuffix(name, noteEnding)
-		keeps, isKeep := strings.CutSuffix(name, keepEnding)
 		switch {
 		case strings.HasPrefix(name, "."):
 		case f.IsDir() && looksOurs(dir, name):
@@ -131,15 +129,9 @@ func (l *Logs) entriesOf(run string) (entries []Entry, err error) {
 					e.Note, e.RunID = &n, n.Run.WorkflowID
 				}
 			}
-		case isKeep && f.Type().IsRegular():
-			at(keeps).Kept = true
 		}
 	}
-	// A keep file without logs and without a note is ignored.
-	return slices.DeleteFunc(entries, func(e Entry) bool {
-		info, err := dir.Lstat(e.Execution)
-		return e.Note == nil && (err != nil || !info.IsDir())
-	}), err
+	return entries, err
 }
 
 // readable returns the run ID that a directory is named after, or the name itself if the ID
@@ -186,9 +178,9 @@ func openDir(parent *os.Root, name string) (*os.Root, error) {
 	return dir, nil
 }
 
-// Size returns the disk usage of the logs of an execution, and when the last of them was
+// size returns the disk usage of the logs of an execution, and when the last of them was
 // written.
-func (l *Logs) Size(e Entry) (bytes int64, newest time.Time) {
+func (l *Logs) size(e Entry) (bytes int64, newest time.Time) {
 	run, err := l.openRun(e.dir)
 	if err != nil {
 		return 0, newest
@@ -220,8 +212,8 @@ func count(bytes *int64, newest *time.Time) fs.WalkDirFunc {
 	}
 }
 
-// TreeSize returns the disk usage of a directory tree.
-func TreeSize(dir string) (bytes int64) {
+// treeSize returns the disk usage of a directory tree.
+func treeSize(dir string) (bytes int64) {
 	_ = filepath.WalkDir(dir, count(&bytes, new(time.Time)))
 	return bytes
 }
@@ -235,29 +227,8 @@ func onDisk(info fs.FileInfo) int64 {
 	return info.Size()
 }
 
-// Keep marks an execution to be kept, or removes the mark.
-func (l *Logs) Keep(e Entry, keep bool) error {
-	dir, err := l.openRun(e.dir)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	name := e.Execution + keepEnding
-	if !keep {
-		if err := dir.Remove(name); !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		return nil
-	}
-	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
-	if err != nil {
-		return err
-	}
-	return f.Close()
-}
-
-// remove removes the attempts of an execution, its note and its mark. Other files in its
-// directory stay.
+// remove removes the attempts of an execution and its note. Other files in its directory
+// stay.
 func (l *Logs) remove(e Entry) error {
 	run, err := l.openRun(e.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -270,10 +241,8 @@ func (l *Logs) remove(e Entry) error {
 	if err := removeAttempts(run, e.Execution); err != nil {
 		return err
 	}
-	for _, ending := range []string{keepEnding, noteEnding} {
-		if err := run.Remove(e.Execution + ending); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+	if err := run.Remove(e.Execution + noteEnding); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	_ = l.root.Remove(e.dir) // fails while there are other executions
 	return nil

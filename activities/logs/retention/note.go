@@ -29,13 +29,10 @@ type Note struct {
 	Began time.Time `json:"began"`
 	// Ended is zero until the run has ended.
 	Ended time.Time `json:"ended,omitzero"`
-	// Succeeded is [Facts.Succeeded].
-	Succeeded bool `json:"succeeded,omitempty"`
 }
 
 const (
 	noteEnding = ".json"
-	keepEnding = ".keep"
 	// maxNote is more than the size of any note.
 	maxNote = 64 << 10
 )
@@ -58,12 +55,12 @@ func Begin(logDir string, run runkey.Run, state string) error {
 }
 
 // End notes that a run has ended, if it was noted to have begun.
-func End(logDir, workflowID, runID string, at time.Time, succeeded bool) error {
+func End(logDir, workflowID, runID string, at time.Time) error {
 	return change(logDir, workflowID, runID, func(n *Note) bool {
-		if n.Run == (runkey.Run{}) || !n.Ended.IsZero() && n.Succeeded == succeeded {
+		if n.Run == (runkey.Run{}) || !n.Ended.IsZero() {
 			return false
 		}
-		n.Ended, n.Succeeded = at.UTC(), succeeded
+		n.Ended = at.UTC()
 		return true
 	})
 }

@@ -24,53 +24,35 @@ type Past struct {
 	Holds func(state string, run runkey.Run) bool
 }
 
-// Facts returns what this host knows of an execution, without the server's answer. Unless
-// measure is set, the size is 0.
+// Facts returns what this host knows of an execution that has a note, without the server's answer.
+// Unless measure is set, the size is 0.
 func (p Past) Facts(e Entry, measure bool) Facts {
-	f := Facts{Kept: e.Kept}
+	var f Facts
 	n := e.Note
-	if n == nil {
-		if measure {
-			f.Bytes, _ = p.Size(e)
-		}
-		return f
-	}
 	_, err := os.Stat(n.State)
 	gone := errors.Is(err, fs.ErrNotExist)
 	f.Gone = gone && n.IsOfThisHost() // it may still exist on another host
 	if f.Held = !gone && p.Holds(n.State, n.Run); f.Held {
 		f.Idle = supervisor.LockFree(n.State)
 	}
-	f.Noted = !n.Ended.IsZero()
-	f.Succeeded, f.Ended = n.Succeeded, n.Ended
+	f.Noted, f.Ended = !n.Ended.IsZero(), n.Ended
 	if measure || !f.Noted {
 		var newest time.Time
-		if f.Bytes, newest = p.Size(e); !f.Noted {
+		if f.Bytes, newest = p.size(e); !f.Noted {
 			f.Ended = n.Began // or later
 			if newest.After(f.Ended) {
 				f.Ended = newest
 			}
 		}
-		f.Bytes += p.Rest(e).Bytes()
+		f.Bytes += p.rest(e)
 	}
 	return f
 }
 
-// Rest is the size of the files of a run other than its logs.
-type Rest struct{ Journal, Shipped int64 }
-
-// Bytes returns the sum.
-func (r Rest) Bytes() int64 { return r.Journal + r.Shipped }
-
-// Rest returns the size of the files of an execution other than its logs.
-func (p Past) Rest(e Entry) (r Rest) {
-	if e.Note == nil {
-		return r
-	}
+// rest returns the size of the files of an execution other than its logs.
+func (p Past) rest(e Entry) int64 {
 	open, released := supervisor.Journals(e.Note.State, e.Note.Run)
-	r.Journal = TreeSize(open) + TreeSize(released)
-	r.Shipped = TreeSize(shipped.Open(e.Note.State).DirOf(e.Note.Run, p.Path(e)))
-	return r
+	return treeSize(open) + treeSize(released) + treeSize(shipped.Open(e.Note.State).DirOf(e.Note.Run, p.Path(e)))
 }
 
 // Mine reports whether the host worker of an execution is on this host and has its state
@@ -79,39 +61,34 @@ func (p Past) Mine(e Entry) bool {
 	return e.Note != nil && e.Note.IsOfThisHost() && e.Note.IsBelow(p.Home)
 }
 
-// Remove removes everything of an execution, unless the execution has come to life, or was
-// marked to be kept, since it was listed. The logs must be locked.
+// Remove removes everything of an execution that is [Past.Mine], unless the execution has come to
+// life since it was listed. The logs must be locked.
 func (p Past) Remove(e Entry, server Answer) error {
 	entries, err := p.entriesOf(e.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if i := slices.IndexFunc(entries, func(is Entry) bool { return is.Execution == e.Execution }); i >= 0 {
-		if p.Mine(e) && !p.Mine(entries[i]) {
+		if !p.Mine(entries[i]) {
 			return &AliveError{e.RunID, Unsettled} // another run has begun there
 		}
 		e = entries[i]
 	}
-	if e.Kept {
-		return &AliveError{e.RunID, Kept}
+	now := p.Facts(e, false)
+	if now.Server = server; now.Alive() != "" {
+		return &AliveError{e.RunID, now.Alive()}
 	}
-	if n := e.Note; n != nil {
-		now := p.Facts(e, false)
-		if now.Server = server; now.Alive() != "" {
-			return &AliveError{e.RunID, now.Alive()}
-		}
-		_, released := supervisor.Journals(n.State, n.Run)
-		if err := os.Remove(released); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		if err := shipped.Open(n.State).Drop(n.Run); err != nil {
-			return err
-		}
+	_, released := supervisor.Journals(e.Note.State, e.Note.Run)
+	if err := os.Remove(released); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := shipped.Open(e.Note.State).Drop(e.Note.Run); err != nil {
+		return err
 	}
 	return p.remove(e)
 }
 
-// AliveError is returned if a run is not over, or is kept.
+// AliveError is returned if a run is not over.
 type AliveError struct {
 	RunID string
 	Why   Reason

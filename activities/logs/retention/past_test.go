@@ -48,7 +48,7 @@ func (p place) run(id, execution string, ago time.Duration) (runkey.Run, string)
 	p.write(filepath.Join(tasklog.ProcessDir(dir, 0, 0), tasklog.StdoutFile))
 	require.NoError(p.t, Begin(p.logs, key, p.worker()))
 	if ago > 0 {
-		require.NoError(p.t, End(p.logs, id, key.RunID, now.Add(-ago), true))
+		require.NoError(p.t, End(p.logs, id, key.RunID, now.Add(-ago)))
 		p.edit(dir, func(n *Note) { n.Began = n.Ended.Add(-time.Minute) })
 	}
 	return key, dir
@@ -75,25 +75,18 @@ func TestApply(t *testing.T) {
 	_, again := p.run("past/run", "2", time.Hour) // a later run of that ID
 	_, open := p.run("open", "1", 0)
 	heldKey, held := p.run("held", "1", long)
-	_, kept := p.run("kept", "1", long)
-	l := must.Get(OpenLogs(p.logs))(t)
-	defer l.Close()
-	entries := must.Get(l.EntriesOf("kept"))(t)
-	require.Len(t, entries, 1)
-	require.NoError(t, l.Keep(entries[0], true))
 
 	assert.Equal(t, []string{"past/run"}, p.apply(func(state string, run runkey.Run) bool { return state == p.worker() && run == heldKey }))
 	for _, gone := range []string{past, past + noteEnding, released, ships, ships + ".json"} {
 		assert.NoFileExists(t, gone)
 		assert.NoDirExists(t, gone)
 	}
-	for _, there := range []string{again, open, held, kept} {
+	for _, there := range []string{again, open, held} {
 		assert.DirExists(t, there)
 		assert.FileExists(t, there+noteEnding)
 	}
-	require.NoError(t, l.Keep(entries[0], false))
-	assert.Equal(t, []string{"held", "kept"}, p.apply(holdsNone))
-	assert.NoDirExists(t, filepath.Dir(kept))
+	assert.Equal(t, []string{"held"}, p.apply(holdsNone))
+	assert.NoDirExists(t, filepath.Dir(held))
 }
 
 // Logs without a note, logs of another state directory, and other files stay.
@@ -205,8 +198,8 @@ func TestNotesOfOthersDoNotCount(t *testing.T) {
 	assert.DirExists(t, dir)
 }
 
-// A prune that was killed has left the note, so that the next one removes the rest.
-func TestAPruneThatWasKilled(t *testing.T) {
+// A removal that was killed has left the note, so that the next one removes the rest.
+func TestARemovalThatWasKilled(t *testing.T) {
 	p := newPlace(t)
 	_, dir := p.run("run", "1", long)
 	require.NoError(t, os.RemoveAll(dir))
@@ -255,25 +248,6 @@ func TestWrongClocks(t *testing.T) {
 	assert.Equal(t, []string{"skewed"}, p.apply(holdsNone))
 	assert.DirExists(t, early)
 	assert.DirExists(t, late)
-}
-
-// The run is marked as kept while the user of the prune is asked.
-func TestARunThatIsKeptMeanwhile(t *testing.T) {
-	p := newPlace(t)
-	_, dir := p.run("run", "1", long)
-	l := must.Get(OpenLogs(p.logs))(t)
-	defer l.Close()
-	entries := must.Get(l.Entries())(t)
-	require.Len(t, entries, 1)
-	require.NoError(t, l.Keep(entries[0], true))
-	past := Past{Logs: l, Home: p.home, Holds: holdsNone}
-	var alive *AliveError
-	require.ErrorAs(t, past.Remove(entries[0], Closed), &alive)
-	assert.Equal(t, Kept, alive.Why)
-	assert.DirExists(t, dir)
-	require.NoError(t, l.Keep(entries[0], false))
-	require.NoError(t, past.Remove(entries[0], Closed))
-	assert.NoDirExists(t, dir)
 }
 
 // If the state directory of a run has gone with it, the run counts as ended when it last

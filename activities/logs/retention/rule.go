@@ -29,13 +29,9 @@ type Facts struct {
 	// Noted reports whether the note says that the run has ended.
 	Noted bool
 	// Gone reports whether the state directory of its host worker is gone.
-	Gone bool
-	// Kept reports whether the run is marked to be kept.
-	Kept bool
-	// Succeeded reports whether the run is known to have succeeded or to have been cancelled.
-	Succeeded bool
-	Ended     time.Time
-	Bytes     int64
+	Gone  bool
+	Ended time.Time
+	Bytes int64
 }
 
 // Reason is why a run stays, or empty if it may be removed.
@@ -45,8 +41,6 @@ type Reason string
 const (
 	Lives     Reason = "lives"
 	Unsettled Reason = "may still be running; nothing proves that it has ended"
-	Kept      Reason = "is kept"
-	Failed    Reason = "has failed"
 	Wanted    Reason = "is not old enough"
 )
 
@@ -69,8 +63,6 @@ type Rule struct {
 	// MostBytes is the limit for all runs together; 0 means no limit. Runs that ended first are
 	// removed first.
 	MostBytes int64
-	// KeepFailed reports whether failed runs stay.
-	KeepFailed bool
 }
 
 // Choose returns for each run why it stays.
@@ -110,10 +102,6 @@ func (r Rule) judge(f Facts) Reason {
 	switch alive := f.Alive(); {
 	case alive != "":
 		return alive
-	case f.Kept:
-		return Kept
-	case r.KeepFailed && !f.Succeeded:
-		return Failed
 	case f.Ended.Before(r.Before):
 		return ""
 	}

@@ -14,7 +14,6 @@ var (
 
 func TestChoose(t *testing.T) {
 	rule := Rule{Before: now.AddDate(0, 0, -30)}
-	failed := Rule{Before: rule.Before, KeepFailed: true}
 	for _, c := range []struct {
 		name string
 		rule Rule
@@ -34,10 +33,6 @@ func TestChoose(t *testing.T) {
 		{"its host worker is away and the server is silent", rule, Facts{Noted: true, Held: true, Idle: true, Ended: old}, Lives},
 		{"its host worker is away and the run is closed", rule, Facts{Server: Closed, Held: true, Idle: true, Ended: old}, ""},
 		{"its host worker is away and the run is open", rule, Facts{Server: Open, Held: true, Idle: true, Ended: old}, Lives},
-		{"it is kept", rule, Facts{Noted: true, Kept: true, Succeeded: true, Ended: old}, Kept},
-		{"it has failed and that does not matter", rule, Facts{Noted: true, Ended: old}, ""},
-		{"it has failed and that matters", failed, Facts{Noted: true, Ended: old}, Failed},
-		{"it has succeeded", failed, Facts{Noted: true, Succeeded: true, Ended: old}, ""},
 		{"no age is old", Rule{}, Facts{Noted: true, Ended: old}, Wanted},
 	} {
 		t.Run(c.name, func(t *testing.T) { assert.Equal(t, []Reason{c.want}, c.rule.Choose([]Facts{c.is})) })
@@ -48,22 +43,21 @@ func TestChoose(t *testing.T) {
 // removed count as well.
 func TestChooseBySize(t *testing.T) {
 	day := func(n int, bytes int64) Facts { return Facts{Noted: true, Ended: now.AddDate(0, 0, -n), Bytes: bytes} }
-	lives, kept := Facts{Held: true, Bytes: 40}, day(9, 40)
-	kept.Kept = true
-	runs := []Facts{day(1, 30), day(3, 30), lives, day(2, 30), kept, day(8, 0)}
+	lives := Facts{Held: true, Bytes: 80}
+	runs := []Facts{day(1, 30), day(3, 30), lives, day(2, 30), day(8, 0)}
 	for _, c := range []struct {
 		most int64
 		want []Reason
 	}{
-		{170, []Reason{Wanted, Wanted, Lives, Wanted, Kept, Wanted}},
-		{169, []Reason{Wanted, "", Lives, Wanted, Kept, Wanted}},
-		{110, []Reason{Wanted, "", Lives, "", Kept, Wanted}},
-		{1, []Reason{"", "", Lives, "", Kept, Wanted}},
-		{0, []Reason{Wanted, Wanted, Lives, Wanted, Kept, Wanted}},
+		{170, []Reason{Wanted, Wanted, Lives, Wanted, Wanted}},
+		{169, []Reason{Wanted, "", Lives, Wanted, Wanted}},
+		{110, []Reason{Wanted, "", Lives, "", Wanted}},
+		{1, []Reason{"", "", Lives, "", Wanted}},
+		{0, []Reason{Wanted, Wanted, Lives, Wanted, Wanted}},
 	} {
 		assert.Equal(t, c.want, Rule{MostBytes: c.most}.Choose(runs), "%d", c.most)
 	}
 	// Runs that are too old are removed first, which makes room for others.
 	rule := Rule{Before: now.Add(-60 * time.Hour), MostBytes: 140}
-	assert.Equal(t, []Reason{Wanted, "", Lives, Wanted, Kept, ""}, rule.Choose(runs))
+	assert.Equal(t, []Reason{Wanted, "", Lives, Wanted, ""}, rule.Choose(runs))
 }

@@ -9,31 +9,18 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/system/pty"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
-
-// CanAsk returns an error if no terminal is there on which a command could ask. instead says
-// what to do.
-func (a *App) CanAsk(instead string) error {
-	if a.Global.JSON || !pty.Is(tasklog.FileOf(a.In)) || !IsTerminal(a.Err) {
-		return Usagef("there is no terminal for a question; %s", instead)
-	}
-	return nil
-}
 
 // Confirm lists what a command is about to change and asks for permission. It returns an error
 // that says refused if it gets none.
 func (a *App) Confirm(items []string, question, refused string) error {
-	if err := a.CanAsk(fmt.Sprintf("give --yes if you mean all %d: %s", len(items), strings.Join(items, ", "))); err != nil {
-		return err
+	if a.Global.JSON || !pty.Is(tasklog.FileOf(a.In)) || !IsTerminal(a.Err) {
+		return Usagef("there is no terminal for a question; give --yes if you mean all %d: %s", len(items), shorten.List(items, 5))
 	}
 	for _, item := range items {
 		fmt.Fprintln(a.Err, item)
 	}
-	return a.Ask(question, refused)
-}
-
-// Ask asks for permission. It returns an error that says refused if it gets none.
-func (a *App) Ask(question, refused string) error {
 	fmt.Fprintf(a.Err, "%s [y/N] ", question)
 	answer, _ := bufio.NewReader(a.In).ReadString('\n')
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {

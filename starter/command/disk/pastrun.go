@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"time"
 
-	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/activities/logs/retention"
@@ -16,13 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workers"
-	"github.com/clusterrun/clusterrun/workflows/spec"
 )
-
-// logDirFlag registers the flag for a log directory.
-func logDirFlag(cmd *cobra.Command, dir *string) {
-	cmd.Flags().StringVar(dir, "log-dir", "", "the log `DIRECTORY` that a run or a worker was given; default: logs, below the state directory")
-}
 
 // openPast opens a log directory. If dir is empty, it opens the one in the state directory, and
 // returns nil if that does not exist.
@@ -39,15 +31,10 @@ func openPast(a *cli.App, dir string) (*retention.Past, error) {
 
 // pastRun describes an execution of a run that is on this host, on the server, or both.
 type pastRun struct {
-	RunID       string           `json:"run_id"`
-	ExecutionID string           `json:"execution_id,omitempty"`
-	Logs        string           `json:"logs,omitempty"`
-	Ended       time.Time        `json:"ended,omitzero"`
-	Bytes       int64            `json:"bytes"`
-	Why         retention.Reason `json:"-"`
-	entry       *retention.Entry // nil if nothing is on this host
-	facts       retention.Facts
-	known       bool // the server knows it
+	RunID, ExecutionID string
+	entry              *retention.Entry // nil if nothing is on this host
+	facts              retention.Facts
+	known              bool // the server knows it
 }
 
 // pastRuns lists the runs of this state directory that have files here.
@@ -66,12 +53,7 @@ func pastRuns(p *retention.Past) ([]*pastRun, error) {
 }
 
 func newPastRun(p *retention.Past, e retention.Entry) *pastRun {
-	r := &pastRun{RunID: e.RunID, Logs: p.Path(e), entry: &e, facts: p.Facts(e, true)}
-	if e.Note != nil {
-		r.ExecutionID = e.Note.Run.RunID
-	}
-	r.Ended, r.Bytes = r.facts.Ended, r.facts.Bytes
-	return r
+	return &pastRun{RunID: e.RunID, ExecutionID: e.Note.Run.RunID, entry: &e, facts: p.Facts(e, true)}
 }
 
 // askServer completes the facts about runs with those from the server.
@@ -99,8 +81,6 @@ func (r *pastRun) setSummary(s starter.Summary) {
 	r.facts.Server = retention.Open
 	if !s.Open {
 		r.facts.Server, r.facts.Ended = retention.Closed, s.Ended
-		r.facts.Succeeded = s.Verdict == spec.VerdictSucceeded || s.Verdict == spec.VerdictCancelled
-		r.Ended = s.Ended
 	}
 }
 

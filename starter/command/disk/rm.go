@@ -21,21 +21,36 @@ import (
 )
 
 func Rm(a *cli.App) *cobra.Command {
-	var logDir string
-	var yes bool
+	var o rmOptions
 	cmd := &cobra.Command{
-		Use:   "rm [flags] RUN...",
+		Use:   "rm [flags] RUN... | --older-than TIME",
 		Short: "Remove runs with their logs and records",
-		Args:  cli.SomeArgs(1, "RUN"),
-		RunE:  func(cmd *cobra.Command, args []string) error { return runRm(cmd.Context(), a, args, logDir, yes) },
+		RunE:  func(cmd *cobra.Command, args []string) error { return runRm(cmd.Context(), a, args, &o) },
 	}
-	logDirFlag(cmd, &logDir)
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask if many runs match")
+	fs := cmd.Flags()
+	fs.StringVar(&o.olderThan, "older-than", "", "remove runs that ended more than `TIME` ago, such as 30d, or before a time such as 2026-01-31")
+	fs.BoolVar(&o.dryRun, "dry-run", false, "only list what would be removed, and how much space that frees")
+	fs.BoolVar(&o.yes, "yes", false, "do not ask")
+	fs.StringVar(&o.logDir, "log-dir", "", "the log `DIRECTORY` that a run or a worker was given; default: logs, below the state directory")
 	return cmd
 }
 
+// rmOptions are the flags of [Rm].
+type rmOptions struct {
+	olderThan, logDir string
+	dryRun, yes       bool
+}
+
 // runRm implements [Rm].
-func runRm(ctx context.Context, a *cli.App, args []string, logDir string, yes bool) error {
+func runRm(ctx context.Context, a *cli.App, args []string, o *rmOptions) error {
+	switch {
+	case o.olderThan == "" && len(args) == 0:
+		return cli.Usagef("name runs, or say how old they have to be: --older-than 30d")
+	case len(args) == 0:
+		return removeOld(ctx, a, o)
+	case o.olderThan != "":
+		return cli.Usagef("--older-than chooses the runs; leave it or %s out", args[0])
+	}
 	c, s, err := a.DialExisting(ctx)
 	namespace := ""
 	switch {
@@ -48,44 +63,69 @@ func runRm(ctx context.Context, a *cli.App, args []string, logDir string, yes bo
 			return err
 		}
 	}
-	ids, matched, err := expand(ctx, a, c, args, logDir)
+	ids, matched, err := expand(ctx, a, c, args, o.logDir)
 	if err != nil {
 		return err
 	}
-	if matched > cli.MostMatched && !yes {
+	if matched > cli.MostMatched && !o.yes && !o.dryRun {
 		if err := a.Confirm(ids, "Remove them?", "nothing was removed"); err != nil {
 			return err
 		}
 	}
-	removed := []removal{}
+	done := removals{Runs: []removal{}, DryRun: o.dryRun}
 	var errs []error
 	for _, id := range ids {
-		r, err := remove(ctx, a, c, namespace, id, logDir)
+		r, err := o.remove(ctx, a, c, namespace, id)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		removed = append(removed, r)
-		if !a.Global.JSON {
-			fmt.Fprintf(a.Out, "removed: %s (%s, %s of the server)\n", id, shipped.Size(r.Bytes), plural.Of(r.Workflows, "workflow", "workflows"))
-		}
+		done.add(a, r)
 	}
-	if a.Global.JSON {
-		errs = append(errs, a.PrintJSON(removed))
-	}
-	return errors.Join(errs...)
+	return done.end(a, errs)
+}
+
+// removals are the runs that a command has removed or, with --dry-run, would remove.
+type removals struct {
+	Runs   []removal `json:"runs"`
+	Bytes  int64     `json:"bytes"`
+	DryRun bool      `json:"dry_run"`
 }
 
 // removal describes what was removed of a run.
 type removal struct {
 	RunID     string `json:"run_id"`
 	Bytes     int64  `json:"bytes"`
-	Workflows int    `json:"workflows"`
+	Workflows int    `json:"workflows,omitzero"`
 }
 
-func remove(ctx context.Context, a *cli.App, c client.Client, namespace, id, logDir string) (removal, error) {
+// add adds a run, and prints it.
+func (r *removals) add(a *cli.App, of removal) {
+	r.Runs, r.Bytes = append(r.Runs, of), r.Bytes+of.Bytes
+	switch {
+	case a.Global.JSON:
+	case r.DryRun:
+		fmt.Fprintf(a.Out, "would remove: %s (%s)\n", of.RunID, shipped.Size(of.Bytes))
+	default:
+		fmt.Fprintf(a.Out, "removed: %s (%s, %s of the server)\n", of.RunID, shipped.Size(of.Bytes), plural.Of(of.Workflows, "workflow", "workflows"))
+	}
+}
+
+// end prints the sum, and returns errs and a failure to print.
+func (r *removals) end(a *cli.App, errs []error) error {
+	did := "freed"
+	if r.DryRun {
+		did = "would free"
+	}
+	return errors.Join(append(errs, a.Print(r, func() {
+		a.Say("%s %s of %s", did, shipped.Size(r.Bytes), plural.Of(len(r.Runs), "run", "runs"))
+	}))...)
+}
+
+// remove removes everything of a run.
+func (o *rmOptions) remove(ctx context.Context, a *cli.App, c client.Client, namespace, id string) (removal, error) {
 	done := removal{RunID: id}
-	dirs := []string{logDir}
+	dirs := []string{o.logDir}
 	var known bool
 	if c != nil {
 		s, err := starter.Get(c, id, "").Summary(ctx)
@@ -96,7 +136,7 @@ func remove(ctx context.Context, a *cli.App, c client.Client, namespace, id, log
 			return done, &starter.OpenError{RunID: id}
 		}
 		if known {
-			its, err := logDirsOf(ctx, c, id, "")
+			its, err := logDirsOf(ctx, c, id)
 			if err != nil {
 				return done, err
 			}
@@ -112,10 +152,10 @@ func remove(ctx context.Context, a *cli.App, c client.Client, namespace, id, log
 		if p == nil {
 			continue
 		}
-		runs, err := removeFrom(ctx, p, c, id)
+		runs, err := o.removeFrom(ctx, p, c, id)
 		p.Close()
 		for _, r := range runs {
-			done.Bytes += r.Bytes
+			done.Bytes += r.facts.Bytes
 			found = true
 		}
 		if err != nil {
@@ -127,7 +167,7 @@ func remove(ctx context.Context, a *cli.App, c client.Client, namespace, id, log
 		return done, fmt.Errorf("there is nothing of run %s here", id)
 	case !found:
 		return done, &starter.NotFoundError{RunID: id}
-	case !known:
+	case !known || o.dryRun:
 		return done, nil
 	}
 	var err error
@@ -135,10 +175,10 @@ func remove(ctx context.Context, a *cli.App, c client.Client, namespace, id, log
 	return done, err
 }
 
-// logDirsOf returns the log directories that an execution of a run was given, as its status
-// lists them; execution "" is the latest. Some may be on other hosts.
-func logDirsOf(ctx context.Context, c client.Client, id, execution string) (dirs []string, err error) {
-	s, err := starter.Get(c, id, execution).Status(ctx)
+// logDirsOf returns the log directories that a run was given, as its status lists them. Some may
+// be on other hosts.
+func logDirsOf(ctx context.Context, c client.Client, id string) (dirs []string, err error) {
+	s, err := starter.Get(c, id, "").Status(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -168,9 +208,11 @@ const (
 )
 
 // removeFrom removes the files of a run from one log directory.
-func removeFrom(ctx context.Context, p *retention.Past, c client.Client, id string) (removed []*pastRun, err error) {
-	if err := p.Lock(); err != nil {
-		return nil, err
+func (o *rmOptions) removeFrom(ctx context.Context, p *retention.Past, c client.Client, id string) (removed []*pastRun, err error) {
+	if !o.dryRun {
+		if err := p.Lock(); err != nil {
+			return nil, err
+		}
 	}
 	until := time.Now().Add(settleTakes)
 	for {
@@ -180,18 +222,15 @@ func removeFrom(ctx context.Context, p *retention.Past, c client.Client, id stri
 		}
 		var runs []*pastRun
 		for _, e := range entries {
-			r := newPastRun(p, e)
-			switch {
+			switch logs := p.Path(e); {
 			case e.Note == nil:
-				return nil, fmt.Errorf("no note says whose logs %s are; remove them by hand", r.Logs)
+				return nil, fmt.Errorf("no note says whose logs %s are; remove them by hand", logs)
 			case !e.Note.IsOfThisHost():
-				return nil, fmt.Errorf("the logs %s belong to the state directory %s of another host; remove them there", r.Logs, filepath.Dir(e.Note.State))
+				return nil, fmt.Errorf("the logs %s belong to the state directory %s of another host; remove them there", logs, filepath.Dir(e.Note.State))
 			case !p.Mine(e):
-				return nil, fmt.Errorf("the logs %s belong to the state directory %s; name it with --state-dir", r.Logs, filepath.Dir(e.Note.State))
-			case e.Kept:
-				return nil, fmt.Errorf("run %s is kept; `clusterrun keep --off %s` ends that", id, id)
+				return nil, fmt.Errorf("the logs %s belong to the state directory %s; name it with --state-dir", logs, filepath.Dir(e.Note.State))
 			}
-			runs = append(runs, r)
+			runs = append(runs, newPastRun(p, e))
 		}
 		if c != nil {
 			if err := askServer(ctx, c, runs); err != nil {
@@ -207,6 +246,9 @@ func removeFrom(ctx context.Context, p *retention.Past, c client.Client, id stri
 				continue
 			}
 			return nil, fmt.Errorf("run %s %s; `clusterrun stop %s` ends it", id, r.facts.Alive(), id)
+		}
+		if o.dryRun {
+			return runs, nil
 		}
 		for _, r := range runs {
 			if err := p.Remove(*r.entry, r.facts.Server); err != nil {

@@ -39,14 +39,13 @@ func pruneOldLogs(a *cli.App) {
 	}
 }
 
-// noteEnd records how a run has ended, next to its logs below root.
+// noteEnd records that a run has ended, next to its logs below root.
 func noteEnd(root string, run *starter.Run, end ending) {
 	if run == nil || !end.closed() || root == spec.NullDir {
 		return
 	}
-	well := end.result != nil && (end.result.Verdict == spec.VerdictSucceeded || end.result.Verdict == spec.VerdictCancelled)
 	// Without this note, the run counts as ended once its directory is gone.
-	_ = retention.End(root, run.ID, run.ExecutionID, time.Now(), well)
+	_ = retention.End(root, run.ID, run.ExecutionID, time.Now())
 }
 
 // noteBegin records to which run the logs belong that are copied from other hosts.
