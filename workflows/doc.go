@@ -76,7 +76,7 @@
 // order the messages to a host, so that the order of arrival does not matter. A stop can be
 // withdrawn, so it differs from the seal of the chief's grace, which cannot. For the same
 // reason the next generation of a group is reserved with the last Stopping. The ID of the
-// update is made of generation, task and key, so that one that is sent again is the same. A run
+// update is made of generation, task and key, so that a repeated update is the same. A run
 // takes ten updates at a time and all tasks often ask at once: a host asks for one task after
 // the other, and answers by itself once it knows of a stop. A clear from elsewhere that has not
 // arrived yet withdraws such a request as well.
@@ -124,7 +124,7 @@
 //
 // The server closes the activities and groups with the old execution; their attempts find that
 // the server does not know them, and leave the processes running. The next execution launches
-// all live tasks again, and its attempts find the processes alive, or ended and not yet judged.
+// all live tasks again, and its attempts find the processes alive, or ended but not judged.
 // Hosts know a run by its first execution, which activities carry, so plans, journals, sockets,
 // the queue of closures and barriers stay; the fence of the supervisor has the number of the
 // execution between launch and attempt. Until the first workflow task of an execution it has no

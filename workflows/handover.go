@@ -128,7 +128,7 @@ func (o *handover) resumption(ctx workflow.Context) *Resumption {
 	return next
 }
 
-// noteStart writes the start of a run into its memo, for the executions after this one.
+// noteStart writes the start of a run into its memo, for the executions after this execution.
 func noteStart(ctx workflow.Context) {
 	info := workflow.GetInfo(ctx)
 	if info.Memo.GetFields()[spec.MemoStarted] != nil {

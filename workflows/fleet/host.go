@@ -66,7 +66,7 @@ type Holding struct {
 	Devices []string `json:"devices,omitempty"`
 	// Exclusive reports whether no other run may use the host during that time.
 	Exclusive bool `json:"exclusive,omitempty"`
-	// Spare reports whether the run has no tasks there: the host is to replace another one.
+	// Spare reports whether the run has no tasks there: the host replaces another host.
 	Spare bool `json:"spare,omitempty"`
 }
 

@@ -61,7 +61,7 @@ func (t *task) exitOf(e TaskEnded) *spec.Exit {
 	switch {
 	case e.Exit != nil:
 		exit := t.relabel(*e.Exit)
-		exit.Restart = max(exit.Restart, t.first) // that of a host that is given up is not known
+		exit.Restart = max(exit.Restart, t.first) // not known of a host that is given up
 		return &exit
 	case t.stopped == "":
 		// The task was not stopped, and its end is unknown.
