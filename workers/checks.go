@@ -5,15 +5,13 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/process/hostcheck"
-	"github.com/clusterrun/clusterrun/activities/process/supervisor/remotecommand"
 	"github.com/clusterrun/clusterrun/activities/server"
 )
 
 // openChecks returns the checker of this host.
 func (s *side) openChecks(ctx context.Context) *hostcheck.Checker {
 	return hostcheck.New(ctx, hostcheck.Config{
-		Checks: s.Checks, Every: s.CheckEvery, Timeout: s.CheckTimeout, Log: s.log,
-		Executor: remotecommand.NewExecutor(s.StateDir, s.supervisor.Instance()),
+		Checks: s.Checks, Every: s.CheckEvery, Timeout: s.CheckTimeout, Log: s.log, Instance: s.supervisor.Instance(),
 		Around: hostcheck.Around{
 			Dirs: []string{s.StateDir, s.logRoot()},
 			Clock: func(ctx context.Context) (ahead, doubt time.Duration, err error) {

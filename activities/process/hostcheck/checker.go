@@ -10,7 +10,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/clusterrun/clusterrun/activities/process/supervisor/remotecommand"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 )
 
@@ -32,9 +31,10 @@ type Config struct {
 	Checks []Check
 	// Every is the time between executions on a host without tasks, and Timeout bounds each.
 	Every, Timeout time.Duration
-	Executor       *remotecommand.Executor
-	Around         Around
-	Log            *zap.Logger
+	// Instance is the supervisor's.
+	Instance string
+	Around   Around
+	Log      *zap.Logger
 }
 
 // Around has the facts that built-in checks need from the host worker.
@@ -50,7 +50,8 @@ type Around struct {
 // Checker executes the checks of a host.
 type Checker struct {
 	Config
-	ctx context.Context //nolint:containedctx // executions outlive the request that began them
+	ctx   context.Context //nolint:containedctx // executions outlive the request that began them
+	swept sync.Once
 
 	mu      sync.Mutex
 	watched []*watched

@@ -3,9 +3,11 @@ package hostcheck
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap/zaptest"
 
-	"github.com/clusterrun/clusterrun/activities/process/supervisor/remotecommand"
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/activities/system/xid"
 	"github.com/clusterrun/clusterrun/tests/must"
@@ -24,7 +25,7 @@ import (
 
 func checkerOf(t *testing.T, timeout time.Duration, checks ...Check) *Checker {
 	return New(t.Context(), Config{
-		Checks: checks, Timeout: timeout, Every: time.Millisecond, Log: zaptest.NewLogger(t), Executor: remotecommand.NewExecutor(t.TempDir(), "test"),
+		Checks: checks, Timeout: timeout, Every: time.Millisecond, Log: zaptest.NewLogger(t), Instance: rand.Text(),
 	})
 }
 
@@ -85,6 +86,18 @@ func TestLeftBehind(t *testing.T) {
 	got := resultOf(t, time.Minute, "setsid "+name+" & echo $!")
 	assert.Empty(t, got.Failed)
 	assert.Empty(t, running(t, name))
+}
+
+// What an earlier side has left is killed before the first command.
+func TestSweep(t *testing.T) {
+	k := checkerOf(t, time.Minute, Check{Name: "own", Command: "true"})
+	left := exec.Command("sleep", "600")
+	left.Env = append(os.Environ(), variable+"="+k.Instance+"/earlier")
+	require.NoError(t, left.Start())
+	ended := make(chan error)
+	go func() { ended <- left.Wait() }()
+	k.First(t.Context(), time.Minute)
+	assert.ErrorContains(t, <-ended, "killed")
 }
 
 // running returns the processes with that text in their command lines.

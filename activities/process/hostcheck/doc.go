@@ -15,6 +15,6 @@
 // At most one execution of a check is under way. If one cannot be killed, since the kernel waits
 // for a disk or a device, the check is failed until it has ended.
 //
-// Commands are children of the side. If that is killed, they end with it, or with the next side;
-// see package remotecommand.
+// Commands are children of the side. If that is killed, the kernel kills them with it, and the next
+// side what else they have started: a variable in its environment tells.
 package hostcheck

@@ -3,14 +3,10 @@ package hostcheck
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"unicode"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/clusterrun/clusterrun/activities/process/supervisor/remotecommand"
-	"github.com/clusterrun/clusterrun/activities/process/taskenv"
 )
 
 const (
@@ -54,9 +50,8 @@ func (e *outputError) Error() string {
 
 // command executes a command, with the environment that tasks have.
 func (k *Checker) command(ctx context.Context, args ...string) error {
-	said, code, err := k.Executor.Output(ctx, remotecommand.Command{
-		Path: "/bin/sh", Args: args, Dir: "/", Env: taskenv.Clean(os.Environ()), Task: os.Getpid(),
-	}, maxSaid)
+	k.swept.Do(func() { sweep(k.Instance) })
+	said, code, err := output(ctx, k.Instance, args)
 	switch {
 	case err != nil:
 		return err
