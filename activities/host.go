@@ -15,7 +15,6 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/hostcheck"
 	"github.com/clusterrun/clusterrun/activities/process/sampling"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
-	"github.com/clusterrun/clusterrun/activities/process/supervisor/remotecommand"
 	"github.com/clusterrun/clusterrun/activities/system/background"
 	"github.com/clusterrun/clusterrun/activities/system/metrics"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
@@ -74,8 +73,6 @@ type Config struct {
 	Server     Server
 	// Files serves the files of runs to others. If nil, they can be read only on this host.
 	Files *hostservice.Server
-	// ServeHere returns a service for commands with tasks if Files is nil.
-	ServeHere func() (*hostservice.Server, error)
 	// Rounds keeps the barriers across hosts at which tasks here wait. If nil, there are no
 	// such barriers.
 	Rounds barriers.Server
@@ -139,7 +136,6 @@ type Host struct {
 	silenced     *silenced
 	collectors   *collectors
 	watch        *reconciler
-	execs        *execs
 	witnesses    *witness.Witnesses
 
 	samples *sampling.Sampler
@@ -162,8 +158,6 @@ func NewHost(c Config) (*Host, error) {
 		c.Metrics = metrics.New()
 	}
 	h := assemble(&core{Config: c, shipped: shipped.Open(c.StateDir), group: background.NewGroup(), plans: plans, now: time.Now})
-	h.execs = &execs{core: h.core, gate: h.gate, ships: h.ships, executor: remotecommand.NewExecutor(c.StateDir, c.Instance), room: make(chan struct{}, mostExecs)}
-	h.execs.executor.Sweep()
 	h.witnesses = witness.New(h.passOn, func(run runkey.Run) (witness.Plan, error) {
 		p, err := plans.get(run)
 		if err != nil {
@@ -269,14 +263,6 @@ type (
 		checks   *checks
 		stops    *stopper
 		captures *captures
-	}
-	// execs executes commands with the processes of tasks.
-	execs struct {
-		*core
-		gate     *gate
-		ships    *shipping
-		executor *remotecommand.Executor
-		room     chan struct{} // has an element for each command
 	}
 	// collectors collect the filtered lines of the runs that ask for them, from the first task
 	// of a run here to its release. They end with this host worker, and the next one starts

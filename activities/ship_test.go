@@ -48,7 +48,7 @@ func newSource(t *testing.T, name string, archive *shipped.Archive) *source {
 		require.NoError(t, s.store.Put(archive.Archive, archive.Reader()))
 	}
 	s.Server = must.Get(hostservice.Listen(hostservice.Config{Host: name, StateDir: s.state, Listen: "127.0.0.1", Archives: s.store}))(t)
-	go s.Serve(func(context.Context, runkey.Run) {}, nil)
+	go s.Serve(func(context.Context, runkey.Run) {})
 	t.Cleanup(s.Close)
 	return s
 }

@@ -1,9 +1,6 @@
 package workers
 
 import (
-	"cmp"
-	"sync"
-
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities"
@@ -49,40 +46,6 @@ func serveFiles(files *hostservice.Server, host *activities.Host) (stop func()) 
 	if files == nil {
 		return func() {}
 	}
-	go files.Serve(host.AwaitOver, host.Exec)
+	go files.Serve(host.AwaitOver)
 	return files.Close
-}
-
-// serveHere opens a service for commands with tasks of a host worker that serves no files to
-// other hosts.
-func (s *side) serveHere() (*hostservice.Server, error) {
-	s.here.Lock()
-	defer s.here.Unlock()
-	if s.here.files != nil || s.here.closed {
-		return s.here.files, nil
-	}
-	files, err := hostservice.Listen(hostservice.Config{
-		Host: s.Host, StateDir: s.StateDir, Listen: cmp.Or(s.ExecAt, "127.0.0.1"), Through: s.ExecThrough, Archives: shipped.Open(s.StateDir),
-	})
-	if err != nil {
-		return nil, err
-	}
-	s.here.files = files
-	go files.Serve(s.host.AwaitOver, s.host.Exec)
-	return files, nil
-}
-
-// here is the service for commands with tasks. It is opened when it is needed first.
-type here struct {
-	sync.Mutex
-	files  *hostservice.Server
-	closed bool
-}
-
-func (h *here) close() {
-	h.Lock()
-	defer h.Unlock()
-	if h.closed = true; h.files != nil {
-		h.files.Close()
-	}
 }

@@ -56,11 +56,6 @@ type Options struct {
 	// others reach Listen if it differs.
 	Listen   string `json:"listen,omitempty"`
 	ListenAs string `json:"listen_as,omitempty"`
-	// ExecAt is the address of this machine at which commands with tasks are served if Listen is
-	// empty. Default: its loopback address. ExecThrough is the socket of the owner through which
-	// clients reach it, or empty.
-	ExecAt      string `json:"exec_at,omitempty"`
-	ExecThrough string `json:"exec_through,omitempty"`
 	// Policy is the file with the rules for what this host runs, and for whom. Audit is the
 	// file to which a line is written for each start, refusal and request; see package guard.
 	// Both may be empty.

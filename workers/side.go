@@ -76,7 +76,6 @@ type side struct {
 	member     *server.Membership  // of the fleet; nil without a fleet
 	checker    *hostcheck.Checker  // of this host; nil without a fleet
 	files      *hostservice.Server // nil if the output of runs is not served
-	here       here
 	stopFiles  func()
 	closing    chan supervisor.ClosingReply // the supervisor's reply once it is closing
 	abandoned  atomic.Bool                  // it is closing because the owner of its runs is gone
@@ -119,7 +118,7 @@ func (s *side) prepare(ctx context.Context) (err error) {
 		Retention: s.Retention, LogsCopiedTo: s.LogsCopiedTo, Advertise: s.Advertise, Slots: s.Slots, Oversubscribe: s.Oversubscribe, Owned: s.Owned,
 		OwnersOutput: s.OwnersOutput, Foreground: s.Foreground, Stdin: s.Stdin, Env: s.Env,
 		Guard: s.guard(),
-		Files: s.files, ServeHere: s.serveHere, Supervisor: s.supervisor, Server: s.server, Rounds: s.rounds, Runs: s.server, Log: s.log,
+		Files: s.files, Supervisor: s.supervisor, Server: s.server, Rounds: s.rounds, Runs: s.server, Log: s.log,
 		Queues: s.queues.Of, Queue: spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()),
 		AskedAt: s.asked.at,
 	}
@@ -166,7 +165,6 @@ func (s *side) shut() {
 		s.host.RemoveSockets()
 	}
 	s.stopFiles()
-	s.here.close()
 	s.host.Close()
 }
 

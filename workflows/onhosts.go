@@ -146,7 +146,6 @@ func together(all []asked) (answer spec.RequestAnswer, failure error) {
 		answer.Tasks = append(answer.Tasks, q.Tasks...)
 		stacks[i] = q.Stacks
 		answer.Motion = answer.Motion.Join(q.Motion)
-		answer.Service, answer.Through = cmp.Or(answer.Service, q.Service), cmp.Or(answer.Through, q.Through)
 		for _, task := range sortedKeys(q.Files) {
 			if answer.Files == nil {
 				answer.Files = map[string]string{}

@@ -55,7 +55,7 @@ func (s *stage) spare(t *testing.T) string {
 	return ""
 }
 
-// checkSpares checks the places of a run with a spare, as far as the faults of the round let them be
+// checkSpares checks the places of a run with a spare, as far as the faults of the round allow
 // known.
 func (r *run) checkSpares(s *stage, known report) []string {
 	var found []string

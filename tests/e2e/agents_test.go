@@ -87,9 +87,6 @@ func TestAgents(t *testing.T) {
 		first := a.start(head, elastic...) // the head comes last
 		said(t, first, "0 a 0/4", "0 a 1/4")
 		said(t, second, "0 b 2/4", "0 b 3/4")
-		with := a.on(head, "exec", "--last", "3", "--", "sh", "-c", "echo $CLUSTERRUN_HOST $RANK")
-		assert.Zero(t, with.ExitCode(), with.Stderr())
-		assert.Equal(t, "b 3\n", with.Stdout())
 		second.Kill(syscall.SIGKILL)
 		a.left(other)
 		said(t, first, "1 a 0/2", "1 a 1/2")

@@ -39,7 +39,6 @@ var Updates = []Update{
 	on(spec.UpdateSignalTask, func(q spec.SignalRequest, _ time.Time) Event { return SignalTasks{q} }),
 	on(spec.UpdateStartTask, func(q spec.StartTaskRequest, _ time.Time) Event { return StartTask{q} }),
 	on(spec.UpdateCaptureStacks, func(q spec.StacksRequest, _ time.Time) Event { return CaptureStacks{q} }),
-	on(spec.UpdateExec, func(q spec.ExecRequest, _ time.Time) Event { return Exec{q} }),
 	on(spec.UpdateRequestStop, func(q spec.StopRequest, _ time.Time) Event { return Cancel{q.Reason} }),
 	on(spec.UpdateStopTogether, func(q spec.TogetherRequest, at time.Time) Event { return StopTogether{q, at} }),
 	on(spec.UpdateClearStop, func(q spec.ClearStopRequest, _ time.Time) Event { return ClearStop{q} }),
@@ -88,7 +87,6 @@ type (
 	StartTask      struct{ spec.StartTaskRequest }
 	// CaptureStacks is for the named tasks, or for all tasks if none is named.
 	CaptureStacks struct{ spec.StacksRequest }
-	Exec          struct{ spec.ExecRequest }
 )
 
 // Check returns why an event cannot be applied now, or nil. Only requests are refused. The
@@ -191,15 +189,6 @@ func (e CaptureStacks) apply(m *Machine) {
 		tasks = namesOf(m.liveOf(e.Tasks))
 	}
 	m.do(reach(spec.UpdateCaptureStacks, e.StacksRequest, tasks))
-}
-
-func (e Exec) check(m *Machine) error {
-	return m.checkTasks([]string{e.Task}, hasEnded(""))
-}
-
-// apply changes nothing: the run does not know of what is executed.
-func (e Exec) apply(m *Machine) {
-	m.do(reach(spec.UpdateExec, e.ExecRequest, []string{e.Task}))
 }
 
 func (e StartTask) check(m *Machine) error {

@@ -2,8 +2,6 @@ package spec
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -34,7 +32,6 @@ var (
 	UpdateSignalTask    = Update[SignalRequest, RequestAnswer]{"signal-task", "Sends a signal to tasks.", Requests.SignalTasks}
 	UpdateStartTask     = Update[StartTaskRequest, RequestAnswer]{"start-task", "Starts a task that ended, or one outside the spec.", nil}
 	UpdateCaptureStacks = Update[StacksRequest, RequestAnswer]{"capture-stacks", "Saves the stacks of processes.", Requests.CaptureStacks}
-	UpdateExec          = Update[ExecRequest, RequestAnswer]{"exec", "Allows a command to be executed with a task.", Requests.AllowExec}
 	UpdateRequestStop   = Update[StopRequest, RequestAnswer]{"request-stop", "Stops the run, with grace.", nil}
 	UpdateStopTogether  = Update[TogetherRequest, Stopping]{"stop-together", "Stops all tasks gracefully.", nil}
 	UpdateClearStop     = Update[ClearStopRequest, Stopping]{"clear-stop", "Cancels a graceful stop.", nil}
@@ -56,8 +53,6 @@ type Requests interface {
 	// CaptureStacks writes the stacks of processes to files. Its answer has at most
 	// [stacktree.HostBytes] of stacks.
 	CaptureStacks(ctx context.Context, in HostRequest[StacksRequest]) (RequestAnswer, error)
-	// AllowExec allows a command to be executed with a task.
-	AllowExec(ctx context.Context, in HostRequest[ExecRequest]) (RequestAnswer, error)
 }
 
 // HostRequest is a request to the tasks of a generation on one host.
@@ -91,7 +86,6 @@ type TasksRequest interface {
 func (r TaskRequest) For(tasks []string) TasksRequest   { r.Tasks = tasks; return r }
 func (r SignalRequest) For(tasks []string) TasksRequest { r.Tasks = tasks; return r }
 func (r StacksRequest) For(tasks []string) TasksRequest { r.Tasks = tasks; return r }
-func (r ExecRequest) For([]string) TasksRequest         { return r }
 
 // Requests come from people in the middle of an incident, often through `temporal workflow
 // update`, which accepts a misspelt field silently. So a request with a missing field is
@@ -238,25 +232,6 @@ func (r StacksRequest) Validate() error {
 	return c.requestError()
 }
 
-// ExecRequest is the input of [UpdateExec]. The command itself is sent to the host only.
-type ExecRequest struct {
-	Task string `json:"task"`
-	// Key is the SHA-256, in hex, of a secret that is needed to use the answer, which the
-	// history of the run keeps.
-	Key string `json:"key"`
-}
-
-// Validate checks the request without the run. The run checks whether its task is running. The error
-// is an [*InvalidRequestError] with all problems.
-func (r ExecRequest) Validate() error {
-	c := &checker{}
-	checkTaskName(c, "task", r.Task)
-	if b, err := hex.DecodeString(r.Key); err != nil || len(b) != sha256.Size {
-		c.add("key", fmt.Sprintf("%q is not a SHA-256", r.Key), "use `clusterrun exec`, which makes it")
-	}
-	return c.requestError()
-}
-
 // SilentRequest is the input of [UpdateSilent].
 type SilentRequest struct {
 	// Host is the sender, and Tasks are its tasks of the generation.
@@ -303,11 +278,6 @@ type RequestAnswer struct {
 	Stacks stacktree.Tree `json:"stacks,omitzero"`
 	// Motion is the result of the second look.
 	Motion stacktree.Motion `json:"motion,omitzero"`
-	// Service is the way to the host of the task of an [ExecRequest], for a short time.
-	Service *HostService `json:"service,omitempty"`
-	// Through is a Unix socket of the command that started the run, if only that command has a
-	// connection to the host.
-	Through string `json:"through,omitempty"`
 	// Note says what the request did to the run if it reached no task, or what the answer lacks.
 	Note string `json:"note,omitempty"`
 }

@@ -22,9 +22,6 @@ import (
 // Client reads the files of one run on one host, or archives.
 type Client struct {
 	service spec.HostService
-	// through is as in [spec.RequestAnswer], and isExec reports whether the client executes commands.
-	through string
-	isExec  bool
 	url     string
 	run     string
 	http    *http.Client
@@ -49,26 +46,17 @@ const (
 
 // NewClient returns a client of the service for a run, by the ID of its first execution,
 // which is empty for archives.
-func NewClient(s spec.HostService, run string) *Client { return newClient(s, run, "") }
-
-// NewExecClient returns a client for [Client.Exec]. through is as in [spec.RequestAnswer].
-func NewExecClient(s spec.HostService, through string) *Client {
-	c := newClient(s, "", through)
-	c.isExec = true
-	return c
-}
-
-func newClient(s spec.HostService, run, through string) *Client {
+func NewClient(s spec.HostService, run string) *Client {
 	answer := answerTakes
 	if run == "" {
 		answer = storingTakes
 	}
 	return &Client{
-		service: s, through: through, url: "https://" + s.Address + "/v1", run: "/runs/" + url.PathEscape(run), giveUpAfter: giveUpAfter,
+		service: s, url: "https://" + s.Address + "/v1", run: "/runs/" + url.PathEscape(run), giveUpAfter: giveUpAfter,
 		http: &http.Client{
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 			Transport: &http.Transport{
-				DialContext: dialer(s, through),
+				DialContext: (&net.Dialer{Timeout: answerTakes}).DialContext,
 				TLSClientConfig: &tls.Config{
 					MinVersion:         tls.VersionTLS13,
 					InsecureSkipVerify: true, //nolint:gosec // the fingerprint is checked instead
@@ -215,16 +203,8 @@ func (c *Client) failed(err error) error {
 	if of, ok := errors.AsType[*url.Error](err); ok {
 		err = of.Err
 	}
-	var dial *net.OpError
-	isDial := errors.As(err, &dial) && dial.Op == "dial"
-	if isDial {
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
 		err = dial.Err
-	}
-	switch {
-	case c.through != "":
-		return fmt.Errorf("host %s: %w", c.service.Host, err)
-	case c.isExec && isLoopback(c.service.Address) && (isDial || errors.Is(err, errCertificate)):
-		return fmt.Errorf("host %s: %w", c.service.Host, errElsewhere)
 	}
 	return fmt.Errorf("host %s at %s: %w", c.service.Host, c.service.Address, err)
 }

@@ -11,8 +11,6 @@
 //	                                         start, usage, or the name of a file of stacks
 //	POST /v1/runs/{run}/lease                a [Question] of another host of the run, with
 //	                                         the answer of package lease
-//	POST /v1/exec                            a command executed with a task; see package
-//	                                         remotecommand
 //	GET  /v1/archives/{digest}?offset=BYTES
 //	                                         the directories that runs ship; see package shipped
 //	PUT  /v1/archives/{digest}?run=WORKFLOW  keeps an archive for the hosts of a run until
@@ -46,10 +44,6 @@
 // for every reason.
 //
 // Questions about leases need a token of their own, which only the hosts of the run get.
-//
-// Commands need a token of their own, for one task. The run gives it to those who may update the
-// run, and it is good for seconds, only together with a secret of the client: the history of the
-// run has the token. The policy of the host then decides about the command.
 //
 // The certificate is made once and kept in the state directory. Clients identify it by its
 // fingerprint, which they also get from the run, so no authority has to sign it; names and

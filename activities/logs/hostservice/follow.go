@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
-	"github.com/clusterrun/clusterrun/activities/process/supervisor/remotecommand"
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 )
 
@@ -178,7 +177,7 @@ func (f *Follower) read(ctx context.Context, live bool) (news bool, err error) {
 
 // next reads a record, and its data into the buffer.
 func (f *Follower) next(in *bufio.Reader) (r record, err error) {
-	line, err := remotecommand.ReadLine(in, maxListing)
+	line, err := readLine(in, maxListing)
 	if err != nil {
 		return r, err
 	}
@@ -194,6 +193,20 @@ func (f *Follower) next(in *bufio.Reader) (r record, err error) {
 	f.buf = f.buf[:r.Length]
 	_, err = io.ReadFull(in, f.buf)
 	return r, err
+}
+
+// readLine reads a line of at most that many bytes.
+func readLine(in *bufio.Reader, most int) (line []byte, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case len(line) > most:
+			return nil, fmt.Errorf("it sends a line of more than %d bytes", most)
+		case err == nil || !errors.Is(err, bufio.ErrBufferFull):
+			return line, err
+		}
+	}
 }
 
 func (f *Follower) deliver(r record) {

@@ -36,7 +36,6 @@ import (
 
 // host is a host whose files are served.
 type host struct {
-	executor Executor
 	*Server
 	t     *testing.T
 	run   runkey.Run
@@ -64,7 +63,7 @@ func (h *host) serve() {
 		case <-ctx.Done():
 		case <-h.over:
 		}
-	}, h.executor)
+	})
 	h.t.Cleanup(s.Close)
 }
 
@@ -571,7 +570,7 @@ func keeping(t *testing.T) (*Server, *shipped.Store, string) {
 	state := t.TempDir()
 	store := shipped.Open(state)
 	s := must.Get(Listen(Config{Host: "host-b", StateDir: state, Listen: "127.0.0.1", Archives: store}))(t)
-	go s.Serve(func(context.Context, runkey.Run) {}, nil)
+	go s.Serve(func(context.Context, runkey.Run) {})
 	t.Cleanup(s.Close)
 	return s, store, state
 }

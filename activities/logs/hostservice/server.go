@@ -37,8 +37,6 @@ type Config struct {
 	// without a port for any free one. Advertise is the address that others use; by default
 	// it is Listen, or the address by which this host reaches Peer.
 	Listen, Advertise, Peer string
-	// Through is the socket through which others reach this host; see [spec.RequestAnswer].
-	Through string
 	// Archives is the store of the directories that runs ship.
 	Archives *shipped.Store
 }
@@ -51,7 +49,6 @@ type Server struct {
 	address  string
 	http     *http.Server
 	over     func(ctx context.Context, run runkey.Run)
-	executor Executor
 	witness  Witness
 	// requests has an element for each request in progress.
 	requests chan struct{}
@@ -79,7 +76,6 @@ func Listen(c Config) (*Server, error) {
 	routes.HandleFunc("POST /v1/runs/{run}/output", s.authorized(ofRun, asUser(s.output)))
 	routes.HandleFunc("GET /v1/runs/{run}/tasks/{rank}/attempts/{n}/{file}", s.authorized(ofRun, asUser(s.file)))
 	routes.HandleFunc("POST /v1/runs/{run}/lease", s.authorized(ofWitness, s.answer))
-	routes.HandleFunc("POST /v1/exec", s.authorized(toExec, s.exec))
 	routes.HandleFunc("GET /v1/archives/{digest}", s.authorized(ofArchive, s.readArchive))
 	routes.HandleFunc("PUT /v1/archives/{digest}", s.authorized(toStore, s.storeArchive))
 	s.http = &http.Server{
@@ -97,8 +93,8 @@ func (s *Server) Address() string { return s.address }
 
 // Serve answers requests until [Server.Close]. over returns when the run has released this
 // host, or when ctx is done.
-func (s *Server) Serve(over func(ctx context.Context, run runkey.Run), executor Executor) {
-	s.over, s.executor = over, executor
+func (s *Server) Serve(over func(ctx context.Context, run runkey.Run)) {
+	s.over = over
 	_ = s.http.ServeTLS(s.listener, "", "")
 }
 
@@ -127,7 +123,7 @@ func (s *Server) describe(g grant) *spec.HostService {
 }
 
 func ofRun(g grant, r *http.Request) bool {
-	return g.Exec == nil && !g.Witness && g.Run.RunID == r.PathValue("run")
+	return !g.Witness && g.Run.RunID == r.PathValue("run")
 }
 func ofArchive(g grant, r *http.Request) bool { return g.Archive == r.PathValue("digest") }
 func toStore(g grant, _ *http.Request) bool   { return g.Store }

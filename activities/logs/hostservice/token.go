@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
-// grant is the content of a token: the permission to read the files of a run, to execute commands
-// with one of its tasks, to ask about leases of its tasks, to read an archive, or to store archives.
+// grant is the content of a token: the permission to read the files of a run, to ask about
+// leases of its tasks, to read an archive, or to store archives.
 type grant struct {
 	Run runkey.Run `json:"run,omitzero"`
 	// Dir is the directory of the run's logs.
@@ -27,8 +27,6 @@ type grant struct {
 	// Archive is the digest of the archive.
 	Archive string `json:"archive,omitempty"`
 	Store   bool   `json:"store,omitempty"`
-	// Exec allows commands with a task of the run, and does not allow to read its files.
-	Exec *Exec `json:"exec,omitempty"`
 	// Witness allows the other hosts of the run to ask, and nothing else.
 	Witness bool `json:"witness,omitempty"`
 }

@@ -76,7 +76,7 @@ func TestAsk(t *testing.T) {
 		s := must.Get(hostservice.Listen(hostservice.Config{Host: name, StateDir: t.TempDir(), Listen: "127.0.0.1"}))(t)
 		t.Cleanup(s.Close)
 		s.AnswerBy(New(server.pass, func(runkey.Run) (Plan, error) { return Plan{Generation: 1}, nil }).Answer)
-		go s.Serve(func(context.Context, runkey.Run) {}, nil)
+		go s.Serve(func(context.Context, runkey.Run) {})
 		others, listening = append(others, *s.DescribeWitness(run)), append(listening, s)
 	}
 	w := New(server.pass, nil)

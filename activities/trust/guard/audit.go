@@ -14,7 +14,7 @@ import (
 // Entry is a line of the audit log.
 type Entry struct {
 	Time time.Time `json:"time"`
-	// What is start, refused, stop, terminate, restart, signal, stacks, exec, tell, seal, settle,
+	// What is start, refused, stop, terminate, restart, signal, stacks, tell, seal, settle,
 	// unreserve or notify.
 	What string `json:"what"`
 	// Signers are the principals of the key that signed the request, or empty if it is unsigned.

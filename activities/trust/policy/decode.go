@@ -67,7 +67,7 @@ func (c *checker) check(p *Policy) {
 		c.patterns(at+"secrets.files", r.Secrets.Files, c.path)
 		for j, ask := range r.Requests {
 			if !slices.Contains(Asks, ask) {
-				c.add(fmt.Sprintf("%srequests[%d]", at, j), fmt.Sprintf("%q is not a request", ask), "write restart, signal, stacks or exec")
+				c.add(fmt.Sprintf("%srequests[%d]", at, j), fmt.Sprintf("%q is not a request", ask), "write restart, signal or stacks")
 			}
 		}
 		if strings.ContainsAny(r.User, " :/\x00") {

@@ -61,12 +61,11 @@ const (
 	AskRestart  Ask = "restart"
 	AskSignal   Ask = "signal"
 	AskStacks   Ask = "stacks"
-	AskExec     Ask = "exec"
 	AskClosures Ask = "closures"
 )
 
 // Asks are the values of [Rule.Requests].
-var Asks = []Ask{AskRestart, AskSignal, AskStacks, AskExec}
+var Asks = []Ask{AskRestart, AskSignal, AskStacks}
 
 // Request is a request to start a process on this host, or to act on a running one.
 type Request struct {

@@ -130,7 +130,7 @@ func TestInvalidPolicies(t *testing.T) {
 		"rules: [{signers: [unsigned], programs: [/a/../b]}]":           "write /b",
 		"rules: [{signers: [unsigned], directories: [\"/a/**/b\"]}]":    "has ** before its end",
 		"rules: [{signers: [unsigned], programs: [\"/a/[\"]}]":          "is not a pattern",
-		"rules: [{signers: [unsigned], requests: [stop]}]":              `rules[0].requests[0]: "stop" is not a request; write restart, signal, stacks or exec`,
+		"rules: [{signers: [unsigned], requests: [stop]}]":              `rules[0].requests[0]: "stop" is not a request; write restart, signal or stacks`,
 		"rules: [{signers: [unsigned], user: \"a b\"}]":                 "is not the name of a user",
 		"rules: [{signers: [unsigned], secrets: {files: [token]}}]":     "rules[0].secrets.files[0]",
 		"rules: [{signers: [unsigned], secrets: {file: [/etc/token]}}]": "rules[0].secrets.file: not a field of secrets; did you mean files?",

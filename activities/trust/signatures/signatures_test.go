@@ -239,15 +239,3 @@ func FuzzParseSigners(f *testing.F) {
 		}
 	})
 }
-
-// A client signs an empty list, of which nothing arrives at the host.
-func TestSignatureOfAShell(t *testing.T) {
-	key := newKey(t)
-	signature := must.Get(OfExec("r", "worker-0", "k", []string{}).Sign(key, now.Add(time.Hour)))(t)
-	by := signersOf(t, "a "+string(ssh.MarshalAuthorizedKey(key.PublicKey())))
-	who, _, err := OfExec("r", "worker-0", "k", nil).Verify(*signature, by, now)
-	require.NoError(t, err)
-	assert.Equal(t, []string{"a"}, who)
-	_, _, err = OfExec("r", "worker-0", "k", []string{"sh"}).Verify(*signature, by, now)
-	require.Error(t, err)
-}

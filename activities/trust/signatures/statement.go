@@ -31,12 +31,6 @@ func OfStart(id string, r spec.StartTaskRequest) Statement {
 	return Statement{"start-task", id, r.AsSigned()}
 }
 
-// OfExec returns the statement that this command may be executed with a task of the run with that
-// ID, by the client that knows the secret of the key. Without a command it is a shell.
-func OfExec(id, task, key string, command []string) Statement {
-	return Statement{"exec", id, append([]string{task, key}, command...)}
-}
-
 // text returns the text that is signed, a line for each of its parts.
 func (s Statement) text(expires string) ([]byte, error) {
 	b, err := json.Marshal(s.content)

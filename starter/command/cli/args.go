@@ -64,7 +64,7 @@ func FlagWords(err error) string {
 
 // otherNames maps the names that other programs use for commands to our names.
 var otherNames = map[string]string{
-	"launch": "run", "attach": "exec", "shell": "exec",
+	"launch": "run",
 	"sbatch": "submit", "ps": "list", "ls": "list", "squeue": "list", "cancel": "stop", "scancel": "stop",
 	"undrain": "uncordon", "resume": "uncordon",
 	"kill": "stop --kill", "terminate": "stop", "log": "logs", "tail": "logs", "check": "validate", "nodes": "host list", "sinfo": "host list", "man": "help",

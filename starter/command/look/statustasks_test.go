@@ -224,7 +224,7 @@ func TestStacksOfAnotherHost(t *testing.T) {
 	write(theirs, "its own\n")
 	files := must.Get(hostservice.Listen(hostservice.Config{Host: "served", StateDir: t.TempDir(), Listen: "127.0.0.1"}))(t)
 	defer files.Close()
-	go files.Serve(func(ctx context.Context, _ runkey.Run) { <-ctx.Done() }, nil)
+	go files.Serve(func(ctx context.Context, _ runkey.Run) { <-ctx.Done() })
 	served := *files.Describe(runkey.Run{WorkflowID: "iris-1", RunID: "0199-aa"}, theirs, nil)
 	read := &record.Files{
 		Execution: "0199-aa", Own: "a", Logs: logs, Services: []spec.HostService{served},

@@ -121,7 +121,6 @@ func (g *agentsOf) describe(w *workers.Options, s *spec.RunSpec, m *torchrun.Mee
 	w.Env, w.Slots = m.Own, *s.Hosts.PerHost
 	if g.joined != nil {
 		w.Host, w.Role, w.Advertise = g.joined.Host, workers.RoleHost, cmp.Or(m.Address, g.joined.Address)
-		w.ExecAt = g.joined.Address
 		return
 	}
 	w.Host, w.Advertise = g.head.Host, cmp.Or(m.Address, m.Host)

@@ -196,7 +196,7 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 	}
 	queue := newQueue(l.spec, o)
 	if o.others != nil {
-		if l.launch, err = launchHosts(ctx, l.App, l.spec, queue, l.dir.Path, o); err != nil {
+		if l.launch, err = launchHosts(ctx, l.App, l.spec, queue, o); err != nil {
 			return err
 		}
 		defer func() {
@@ -472,7 +472,6 @@ func (l *localRun) abort() {
 		ended = l.endStarted(ctx)
 	}
 	l.hosts.Close()
-	l.launch.closeSocket()
 	l.endWorker()
 	l.agents.end(l.run, l.client)
 	if l.client != nil {

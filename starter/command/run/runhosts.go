@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -14,7 +12,6 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"github.com/clusterrun/clusterrun/activities/system/privatedir"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/command/specs"
 	"github.com/clusterrun/clusterrun/starter/hosts/remotehosts"
@@ -41,10 +38,6 @@ type launch struct {
 	served chan struct{}
 	once   sync.Once
 	server cli.Server
-
-	// sockets is the directory of listener, at which clients on this machine reach the hosts.
-	sockets  string
-	listener net.Listener
 }
 
 // serve sets the server for the host workers.
@@ -71,27 +64,10 @@ func (l *launch) dial(ctx context.Context) (net.Conn, error) {
 func (l *launch) abandon() {
 	<-l.done
 	l.hosts.Close()
-	l.closeSocket()
 }
 
-// serveSocket connects clients on this machine to the hosts.
-func (l *launch) serveSocket() {
-	go func() { _ = http.Serve(l.listener, l.hosts) }() //nolint:gosec // only our user can connect
-}
-
-func (l *launch) closeSocket() {
-	if l == nil {
-		return
-	}
-	_ = l.listener.Close()
-	_ = os.RemoveAll(l.sockets) // it need not be below the directory of the run
-}
-
-// hostsSocket is the name of the socket at which clients on this machine reach the hosts.
-const hostsSocket = "/hosts.sock"
-
-// launchHosts begins to start the other hosts. dir is the directory of the run.
-func launchHosts(ctx context.Context, a *cli.App, s *spec.RunSpec, queue, dir string, o runOptions) (*launch, error) {
+// launchHosts begins to start the other hosts.
+func launchHosts(ctx context.Context, a *cli.App, s *spec.RunSpec, queue string, o runOptions) (*launch, error) {
 	agent := strings.Fields(o.launch.agent)
 	program, err := remotehosts.OwnProgram(o.launch.copyBinary)
 	if err != nil {
@@ -105,13 +81,6 @@ func launchHosts(ctx context.Context, a *cli.App, s *spec.RunSpec, queue, dir st
 		return nil, err
 	}
 	l := &launch{done: make(chan struct{}), served: make(chan struct{})}
-	if l.sockets, err = privatedir.Sockets(dir, "hosts", len(hostsSocket)); err != nil {
-		return nil, err
-	}
-	options.ExecThrough = l.sockets + hostsSocket
-	if l.listener, err = (&net.ListenConfig{}).Listen(ctx, "unix", options.ExecThrough); err != nil {
-		return nil, fmt.Errorf("state directory: %w", err)
-	}
 	var hosts []remotehosts.Host
 	for _, h := range o.others.Elsewhere() {
 		options.Host = h.Name
@@ -160,7 +129,6 @@ func (l *localRun) awaitHosts(ctx context.Context, o runOptions) error {
 		return &cli.ExitError{Code: exitcode.Machinery, Cause: l.launch.err}
 	}
 	l.hosts = l.launch.hosts
-	l.launch.serveSocket()
 	if o.others.Placed {
 		return nil
 	}
@@ -202,7 +170,6 @@ func (l *localRun) endHosts() {
 	if l.hosts == nil {
 		return
 	}
-	defer l.launch.closeSocket()
 	ctx, hurry := context.WithCancel(context.Background())
 	defer hurry()
 	done := make(chan error, 1)

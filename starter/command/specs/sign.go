@@ -66,15 +66,6 @@ func (g *Signing) SignStart(id string, q *spec.StartTaskRequest) error {
 	})
 }
 
-// SignExec signs a command to be executed with a task, by the client with that key.
-func (g *Signing) SignExec(id, task, key string, command []string) (s *spec.Signature, err error) {
-	err = g.with(func(signer ssh.Signer) (err error) {
-		s, err = signatures.OfExec(id, task, key, command).Sign(signer, time.Now().Add(g.expires))
-		return err
-	})
-	return s, err
-}
-
 // with calls f with the signing key.
 func (g *Signing) with(f func(ssh.Signer) error) error {
 	if err := g.check(); err != nil {

@@ -13,7 +13,6 @@
 //
 //	POST /start        start a host worker; answers with the facts of the host
 //	POST /connections  one connection of the host worker to the Temporal server
-//	POST /dial         one connection to the host worker, for commands with tasks
 //	POST /archive      the archive of the run, for the host worker to unpack; see package shipped
 //	POST /output       files of the run's logs, as they grow, and that they are complete
 //	POST /stdin        the input of the task that reads stdin, if it is on this host
@@ -24,12 +23,6 @@
 // host worker reaches the server through a Unix socket in its private directory, which other
 // users of that host cannot use, and gets no credentials: the command makes the connections to
 // the server, and follows a server that is restarted at another address.
-//
-// # Commands with tasks
-//
-// The host service listens on the loopback address of the host. Clients on the machine of the
-// command connect to it through a Unix socket of the command ([Hosts.ServeHTTP]), in a directory
-// that only its user can use.
 //
 // # The end
 //

@@ -21,7 +21,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/tests/must"
@@ -159,47 +158,6 @@ func TestHosts(t *testing.T) {
 	}
 	assert.Empty(t, s.Lost())
 	require.NoError(t, s.End(t.Context()), "there is nothing to end any more")
-}
-
-// Clients on this machine connect to ports of a host. Both directions end separately.
-func TestConnectionsToAHost(t *testing.T) {
-	c, dir := newConfig(t)
-	s := must.Get(Launch(t.Context(), c, named("a", "b"), noneAwaited))(t)
-	defer s.Close()
-	clients := must.Get(net.Listen("unix", filepath.Join(dir, "hosts")))(t)
-	server := http.Server{Handler: s}
-	go func() { _ = server.Serve(clients) }()
-	defer server.Close()
-	service := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-	defer service.Close()
-	connect := func(host, address string) (*net.UnixConn, *http.Response) {
-		conn := must.Get(net.DialUnix("unix", nil, clients.Addr().(*net.UnixAddr)))(t)
-		t.Cleanup(func() { conn.Close() })
-		fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %[1]s\r\n%s: %s\r\n\r\n", address, hostservice.HostHeader, host)
-		answer := must.Get(http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: http.MethodConnect}))(t)
-		return conn, answer
-	}
-	conn, answer := connect("b", service.Addr().String())
-	require.Equal(t, http.StatusOK, answer.StatusCode)
-	there := must.Get(service.Accept())(t)
-	defer there.Close()
-	_, err := io.WriteString(conn, "question")
-	require.NoError(t, err)
-	require.NoError(t, conn.CloseWrite())
-	got := must.Get(io.ReadAll(there))(t)
-	assert.Equal(t, "question", string(got))
-	_, err = io.WriteString(there, "answer")
-	require.NoError(t, err)
-	require.NoError(t, there.Close())
-	got = must.Get(io.ReadAll(conn))(t)
-	assert.Equal(t, "answer", string(got))
-
-	_, answer = connect("c", service.Addr().String())
-	assert.Equal(t, http.StatusNotFound, answer.StatusCode)
-	require.NoError(t, service.Close())
-	_, answer = connect("a", service.Addr().String())
-	text := must.Get(io.ReadAll(answer.Body))(t)
-	assert.Contains(t, string(text), "serves no commands now")
 }
 
 // Stdin reaches one host completely. A task that does not read it holds up no others.

@@ -64,7 +64,7 @@ func Serve(ctx context.Context, in io.Reader, out io.WriteCloser, c ServeConfig)
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /start", s.start)
 	for path, handle := range map[string]http.HandlerFunc{
-		"/connections": s.connect, "/dial": s.dial, "/archive": s.archive, "/output": s.output, "/stdin": s.stdin, "/stop": s.stop, "/end": s.end,
+		"/connections": s.connect, "/archive": s.archive, "/output": s.output, "/stdin": s.stdin, "/stop": s.stop, "/end": s.end,
 	} {
 		mux.HandleFunc("POST "+path, s.whileRunning(handle))
 	}

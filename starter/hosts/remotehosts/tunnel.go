@@ -18,16 +18,6 @@ func (s *service) connect(w http.ResponseWriter, r *http.Request) {
 	relay(w, r, conn)
 }
 
-// dial connects to a port of this host, on which the host worker serves commands with tasks.
-func (s *service) dial(w http.ResponseWriter, r *http.Request) {
-	conn, err := (&net.Dialer{}).DialContext(r.Context(), "tcp", net.JoinHostPort("127.0.0.1", r.URL.Query().Get("port")))
-	if err != nil {
-		http.Error(w, "its host worker serves no commands now; try again", http.StatusServiceUnavailable)
-		return
-	}
-	relay(w, r, conn.(stream))
-}
-
 // relay makes one stream of the bodies of a request and its response, and joins it to conn.
 func relay(w http.ResponseWriter, r *http.Request, conn stream) {
 	control := http.NewResponseController(w)

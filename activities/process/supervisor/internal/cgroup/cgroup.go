@@ -26,21 +26,8 @@ import (
 // controller is needed.
 
 // Own returns the directory of the cgroup of this process, or empty if there is none.
-func Own() string { return at("self") }
-
-// In returns the directory of the cgroup, directly below the instance's cgroup, that contains the
-// process, or empty if it is unknown.
-func In(pid int, instance string) string {
-	dir, name := at(strconv.Itoa(pid)), Of(pid, instance)
-	above, _, ok := strings.Cut(dir+"/", "/clusterrun-"+instance+"/")
-	if !ok || name == "" {
-		return ""
-	}
-	return filepath.Join(above, "clusterrun-"+instance, name)
-}
-
-func at(process string) string {
-	self, err := os.ReadFile("/proc/" + process + "/cgroup")
+func Own() string {
+	self, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return ""
 	}
