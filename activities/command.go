@@ -100,7 +100,7 @@ func (l *taskLease) command(n int) (supervisor.Command, error) {
 		StdoutEnd:  files.path(tasklog.StdoutFile),
 		StderrEnd:  files.path(tasklog.StderrFile),
 		Foreground: t.Name() == l.Foreground,
-		Stdin:      l.stdinOf(t.Name()),
+		Stdin:      t.Name() == l.Stdin,
 		CPUs:       cpus,
 		Limits:     limitsOf(l.plan.Spec, t),
 		LogQuota:   l.plan.Spec.Logs.QuotaBytes(),
@@ -108,17 +108,6 @@ func (l *taskLease) command(n int) (supervisor.Command, error) {
 		Stop:       stop,
 		KillAt:     l.plan.killAt(),
 	}, nil
-}
-
-// stdinOf returns the source of a task's stdin.
-func (l *taskLease) stdinOf(task string) string {
-	switch l.Stdin {
-	case AllTasks:
-		return supervisor.OwnersFile
-	case task:
-		return supervisor.OwnersInput
-	}
-	return ""
 }
 
 // asRank returns the command that starts a program as a rank of an MPI world.

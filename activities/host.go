@@ -36,8 +36,6 @@ type Config struct {
 	Instance string
 	// StateDir is the directory in which plans are kept.
 	StateDir string
-	// KeyDir is the state directory with the [tasklog.ValueKey]. Default: StateDir.
-	KeyDir string
 	// LogRoot is the directory for the logs of runs without a log directory of their own.
 	LogRoot string
 	// Retention says how long the logs of ended runs are kept. If nil, they are not removed.
@@ -63,8 +61,7 @@ type Config struct {
 	// Foreground is the task that gets the owner's stdin, stdout and stderr, or empty if no
 	// task gets them.
 	Foreground string
-	// Stdin is the task that gets the owner's stdin, or [AllTasks], or empty if no task gets
-	// it.
+	// Stdin is the task that gets the owner's stdin, or empty if no task gets it.
 	Stdin string
 
 	// Guard has the policy of this host and its audit log. If nil, everything is allowed.
@@ -95,9 +92,6 @@ type Config struct {
 	Metrics *metrics.Metrics
 	Log     *zap.Logger
 }
-
-// AllTasks stands for all tasks in [Config.Stdin]. The owner's stdin must then be a file.
-const AllTasks = "all"
 
 // Server is the part of the Temporal server that a host uses in addition to its activities.
 type Server interface {

@@ -1,7 +1,6 @@
 package activities
 
 import (
-	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -24,14 +23,9 @@ func (l *taskLease) noteStart(c supervisor.Command) {
 	user := l.plan.User
 	base := os.Environ()
 	lent := valuesLent(t.Env, base, c.Env)
-	// Without a key, no hashes of values are kept.
-	key, keyErr := tasklog.OpenValueKey(cmp.Or(l.KeyDir, l.StateDir))
-	if keyErr != nil {
-		l.Log.Warn("the values of variables are not recorded, and cannot be compared with other runs", zap.Error(keyErr))
-	}
 	err := user.Do(func() error {
 		s := tasklog.Start{Version: spec.Version, Dir: c.Dir, Files: tasklog.FilesOf(c.Path, t.Command[1:], c.Dir)}
-		s.Variables(c.Env, taskenv.Clean(user.Environ(base)), key, func(_, value string) bool { return lent[value] })
+		s.Variables(c.Env, taskenv.Clean(user.Environ(base)), func(value string) bool { return lent[value] })
 		return s.Write(c.LogDir)
 	})
 	// If the directory is missing, the process could not be started, and its exit says why.

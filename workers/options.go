@@ -16,9 +16,6 @@ type Options struct {
 	// Instance is the name that StateDir gets if it is new; see [supervisor.StateOptions].
 	// Default: any.
 	Instance string `json:"instance,omitempty"`
-	// KeyDir is the state directory of the machine if StateDir is the state directory of one
-	// run. All its runs have one [tasklog.ValueKey]. Default: StateDir.
-	KeyDir string `json:"key_dir,omitempty"`
 	// Host is the name under which specs can pin tasks to it. Default: the
 	// host name of the machine.
 	Host string `json:"host,omitempty"`
@@ -78,8 +75,7 @@ type Options struct {
 	Env []string `json:"env,omitempty"`
 	// Foreground is the task that gets the owner's stdin, stdout and stderr.
 	Foreground string `json:"foreground,omitempty"`
-	// Stdin is the task that gets the owner's stdin. If it is [activities.AllTasks], each task
-	// gets the file.
+	// Stdin is the task that gets the owner's stdin.
 	Stdin string `json:"stdin,omitempty"`
 	// Server is the Temporal server.
 	Server connect.Options `json:"server"`

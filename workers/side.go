@@ -114,7 +114,7 @@ func (s *side) prepare(ctx context.Context) (err error) {
 	s.rounds, s.queues = server.NewBarriers(s.server, s.Queue), server.NewQueues(s.server, s.Queue)
 	s.files = s.openFiles()
 	config := activities.Config{
-		Name: s.Host, Instance: s.supervisor.Instance(), StateDir: s.StateDir, KeyDir: s.KeyDir, LogRoot: s.logRoot(),
+		Name: s.Host, Instance: s.supervisor.Instance(), StateDir: s.StateDir, LogRoot: s.logRoot(),
 		Retention: s.Retention, LogsCopiedTo: s.LogsCopiedTo, Advertise: s.Advertise, Slots: s.Slots, Oversubscribe: s.Oversubscribe, Owned: s.Owned,
 		OwnersOutput: s.OwnersOutput, Foreground: s.Foreground, Stdin: s.Stdin, Env: s.Env,
 		Guard: s.guard(),

@@ -51,7 +51,7 @@ func sample(t *testing.T, id, level string) (*Account, []*historypb.History) {
 		require.NoError(t, os.MkdirAll(exits[i].LogDir, 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(exits[i].LogDir, tasklog.StdoutFile), []byte("line\n"), 0o600))
 		start := tasklog.Start{Version: "1", Dir: "/"}
-		start.Variables([]string{"LEVEL=" + level, "RUN_TOKEN=x", "CLUSTERRUN_RUN_ID=" + id, "OUT=/out/" + id, "SHELL_LEVEL=" + level}, []string{"SHELL_LEVEL=" + level}, tasklog.ValueKey("key"), func(string, string) bool { return false })
+		start.Variables([]string{"LEVEL=" + level, "RUN_TOKEN=x", "CLUSTERRUN_RUN_ID=" + id, "OUT=/out/" + id, "SHELL_LEVEL=" + level}, []string{"SHELL_LEVEL=" + level}, func(string) bool { return false })
 		require.NoError(t, start.Write(exits[i].LogDir))
 		s.Tasks = append(s.Tasks, starter.TaskStatus{
 			TaskStatus: spec.TaskStatus{Name: name, Type: "worker", Index: i, Rank: i, Host: "a", Exit: &exits[i]}, LogDir: exits[i].LogDir,
@@ -94,18 +94,15 @@ func TestCompare(t *testing.T) {
 	assert.Equal(t, []Difference{
 		{In: "spec", What: "env.LEVEL", A: new("1"), B: new("2")},
 		{In: "environment", What: "LEVEL", Tasks: both, A: new("1"), B: new("2")},
-		{In: "environment", What: "SHELL_LEVEL", Tasks: both, A: new("one value (inherited)"), B: new("another value (inherited)")},
 	}, c.Differences, "what the ID makes another, and secrets, are none")
 	assert.Empty(t, c.Unknown)
 	assert.Empty(t, Compare(a, a).Differences)
 
 	for i := range b.Tasks {
-		b.Tasks[i].Start.Key = "other"
+		b.Tasks[i].Start.Inherited = nil
 	}
 	c = Compare(a, b)
-	assert.Len(t, c.Differences, 2, "digests of different keys say nothing")
-	require.Len(t, c.Unknown, 1)
-	assert.Contains(t, c.Unknown[0], "only the names are compared")
+	assert.Contains(t, c.Differences, Difference{In: "environment", What: "SHELL_LEVEL", Tasks: both, A: new("(inherited)")})
 
 	b, _ = sample(t, "run-bbbb", "1")
 	b.Status.Tasks[1].Host, b.Status.Tasks[0].Restarts = "b", 2

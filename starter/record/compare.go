@@ -93,7 +93,6 @@ func (c *Comparison) compare(in string, a, b values, tasks []string) {
 		if left == nil && right == nil || left != nil && right != nil && *left == *right {
 			continue
 		}
-		left, right = withoutDigests(left, right)
 		key := difference{in, name, orNone(left), orNone(right)}
 		at, ok := c.known[key]
 		if !ok {
@@ -140,18 +139,6 @@ func (c *Comparison) perTask(a, b *Account) {
 		return out
 	}
 	left, right := sides(a), sides(b)
-	otherKey := false
-	for name, l := range left {
-		r, both := right[name]
-		if both && l.Start != nil && r.Start != nil && (l.Start.Key == "" || l.Start.Key != r.Start.Key) {
-			l.Start, r.Start = namesOnly(l.Start), namesOnly(r.Start)
-			left[name], right[name] = l, r
-			otherKey = true
-		}
-	}
-	if otherKey {
-		c.Unknown = append(c.Unknown, "of variables that processes inherited only the names are compared: the values were kept with different keys, or by an older clusterrun")
-	}
 	hide := [2]*strings.Replacer{ownNames(a.Status), ownNames(b.Status)}
 	kinds := []struct {
 		in string
@@ -211,25 +198,26 @@ func ownNames(s *starter.Status) *strings.Replacer {
 // shell. CLUSTERRUN_* follow from the spec and the placement.
 var fleeting = []string{"TORCHELASTIC_RUN_ID", "TORCHELASTIC_ERROR_FILE", "TF_CONFIG", "MASTER_PORT", "JAX_COORDINATOR_ADDRESS", "_", "SHLVL", "OLDPWD"}
 
-// environment returns the variables of a process. Values that may be secrets are not known, so
-// they cannot be compared.
+// environment returns the variables of a process. Inherited values, and values that may be
+// secrets, are not known, so they cannot be compared.
 func environment(s *tasklog.Start, own *strings.Replacer) values {
 	out := values{}
-	for i, variables := range []map[string]*string{s.Inherited, s.Set} {
-		for name, value := range variables {
-			switch {
-			case strings.HasPrefix(name, "CLUSTERRUN_"), slices.Contains(fleeting, name):
-			case value == nil:
-				out[name] = new("(not kept: perhaps a secret)")
-			case i == 0:
-				out[name] = new(digested + s.Key + *value)
-			case name == "PYTHONPATH":
-				out[name] = given(own.Replace(withoutHook(*value)))
-			default:
-				out[name] = new(own.Replace(*value))
-			}
+	for _, name := range s.Inherited {
+		out[name] = new("(inherited)")
+	}
+	for name, value := range s.Set {
+		switch {
+		case value == nil:
+			out[name] = new("(not kept: perhaps a secret)")
+		case name == "PYTHONPATH":
+			out[name] = given(own.Replace(withoutHook(*value)))
+		default:
+			out[name] = new(own.Replace(*value))
 		}
 	}
+	maps.DeleteFunc(out, func(name string, _ *string) bool {
+		return strings.HasPrefix(name, "CLUSTERRUN_") || slices.Contains(fleeting, name)
+	})
 	return out
 }
 
@@ -238,34 +226,6 @@ func withoutHook(path string) string {
 	return strings.Join(slices.DeleteFunc(strings.Split(path, ":"), func(dir string) bool {
 		return strings.HasPrefix(filepath.Base(dir), taskenv.HookPrefix)
 	}), ":")
-}
-
-// digested is the prefix of a value of which only a digest is known. No value of a variable has
-// it.
-const digested = "\x00"
-
-// withoutDigests describes two values that differ.
-func withoutDigests(a, b *string) (*string, *string) {
-	is := func(value *string) bool { return value != nil && strings.HasPrefix(*value, digested) }
-	switch {
-	case is(a) && is(b):
-		return new("one value (inherited)"), new("another value (inherited)")
-	case is(a):
-		return new("(inherited)"), b
-	case is(b):
-		return a, new("(inherited)")
-	}
-	return a, b
-}
-
-// namesOnly returns the start of a process without the values of inherited variables.
-func namesOnly(s *tasklog.Start) *tasklog.Start {
-	out := *s
-	out.Inherited = map[string]*string{}
-	for name := range s.Inherited {
-		out.Inherited[name] = nil
-	}
-	return &out
 }
 
 func files(s *tasklog.Start) values {

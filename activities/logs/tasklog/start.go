@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,12 +29,10 @@ type Start struct {
 	Dir     string `json:"dir"`
 	// Files are the program, and the files that its arguments name.
 	Files []File `json:"files,omitempty"`
-	// Key names the [ValueKey] of the values of Inherited, or empty if there is none.
-	Key string `json:"key,omitempty"`
-	// Inherited are the variables that the process has from the host worker, with a digest of
-	// the value, and Set those that the run gave it. nil stands for a value that may be
-	// secret, and is not stored.
-	Inherited map[string]*string `json:"inherited"`
+	// Inherited are the names of the variables that the process has from the host worker,
+	// sorted, and Set are the variables that the run gave it. nil stands for a value that may
+	// be secret, and is not stored.
+	Inherited []string           `json:"inherited"`
 	Set       map[string]*string `json:"set"`
 }
 
@@ -74,34 +73,24 @@ func FilesOf(program string, args []string, dir string) []File {
 }
 
 // Variables stores the environment of a process in a [Start]. Variables in base with the same
-// value are inherited, and only digests of their values are stored; hide reports whether a
-// value must not be stored at all.
-func (s *Start) Variables(env, base []string, key ValueKey, hide func(name, value string) bool) {
-	own := make(map[string]string, len(base))
-	for _, kv := range base {
-		name, value, _ := strings.Cut(kv, "=")
-		own[name] = value
-	}
-	s.Key = key.name()
-	s.Inherited, s.Set = map[string]*string{}, map[string]*string{}
+// value are inherited, and their values are not stored. hide reports whether another value must
+// not be stored either.
+func (s *Start) Variables(env, base []string, hide func(value string) bool) {
+	s.Inherited, s.Set = []string{}, map[string]*string{}
 	for _, kv := range env {
 		name, value, _ := strings.Cut(kv, "=")
-		to := s.Set
-		inherited, ok := own[name]
-		if ok = ok && inherited == value; ok {
-			to = s.Inherited
-		}
 		switch {
-		case hide(name, value) || spec.LooksSecret(name, value), ok && len(key) == 0:
-			to[name] = nil
-		case ok:
-			to[name] = new(key.digest(name, value))
+		case slices.Contains(base, kv):
+			s.Inherited = append(s.Inherited, name)
+		case hide(value) || spec.LooksSecret(name, value):
+			s.Set[name] = nil
 		case len(value) > longValue:
-			to[name] = new(fmt.Sprintf("%d bytes, SHA-256 %x", len(value), sha256.Sum256([]byte(value))))
+			s.Set[name] = new(fmt.Sprintf("%d bytes, SHA-256 %x", len(value), sha256.Sum256([]byte(value))))
 		default:
-			to[name] = &value
+			s.Set[name] = &value
 		}
 	}
+	slices.Sort(s.Inherited)
 }
 
 // Write writes s into the directory of the process, unless there is one already.

@@ -176,10 +176,10 @@ func (l *launcher) openFiles(c Command) (fds []int, streams []*output.Stream, er
 }
 
 func (l *launcher) openStdin(c Command) (int, error) {
-	if c.Stdin == "" {
-		return openAt(output.Dir{}, os.DevNull, unix.O_RDONLY)
+	if c.Stdin {
+		return duplicate(l.owner.Stdin)
 	}
-	return l.owner.input(c.Stdin)
+	return openAt(output.Dir{}, os.DevNull, unix.O_RDONLY)
 }
 
 // openAt opens a file of a process, with an error for its exit.

@@ -61,26 +61,6 @@ func (o *owner) foreground(c Command) (fds []int, streams []*output.Stream, err 
 	return append(fds, fd), streams, nil
 }
 
-// input returns the owner's stdin, or the file behind it, for a command.
-func (o *owner) input(stdin string) (int, error) {
-	if stdin == OwnersInput || o.Stdin == nil {
-		return duplicate(o.Stdin)
-	}
-	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", o.Stdin.Fd()), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return -1, fault.NotStarted(fmt.Sprintf("opening stdin: %s", fault.Reason(err)))
-	}
-	// The offset is the owner's, whose stdin may be the rest of a file.
-	if at, err := unix.Seek(int(o.Stdin.Fd()), 0, unix.SEEK_CUR); err == nil {
-		_, err = unix.Seek(fd, at, unix.SEEK_SET)
-		if err != nil {
-			_ = unix.Close(fd)
-			return -1, fault.NotStarted(fmt.Sprintf("opening stdin: %s", fault.Reason(err)))
-		}
-	}
-	return fd, nil
-}
-
 // lendTerminal makes the terminal, if there is one, the controlling terminal of a process in
 // the foreground, and resets the modes, which an earlier process may have changed.
 func (o *owner) lendTerminal(attr *syscall.SysProcAttr) {

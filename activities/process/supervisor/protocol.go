@@ -72,15 +72,6 @@ const (
 // in the foreground has.
 const OwnersOutput = "owner"
 
-// The values of [Command.Stdin].
-const (
-	// OwnersInput is the owner's stdin itself: bytes that one process reads are not seen by
-	// others.
-	OwnersInput = "owner"
-	// OwnersFile is the file behind the owner's stdin, opened again for each process.
-	OwnersFile = "owner's file"
-)
-
 // Command describes the program to execute.
 type Command struct {
 	Path string   `json:"path"` // absolute: PATH is not searched
@@ -97,8 +88,8 @@ type Command struct {
 	// LogMode is the mode of the created directories; files are not executable. By default
 	// only the user may read them.
 	LogMode fs.FileMode `json:"log_mode,omitempty"`
-	// Stdin is the source of stdin: [OwnersInput], [OwnersFile], or /dev/null if empty.
-	Stdin string `json:"stdin,omitempty"`
+	// Stdin gives the process the owner's stdin, and otherwise it has /dev/null.
+	Stdin bool `json:"stdin,omitempty"`
 	// Stdout and Stderr are the files to which the output is appended. The process itself has
 	// pipes. /dev/null is allowed, and [OwnersOutput] stands for the same output of the
 	// supervisor's owner.

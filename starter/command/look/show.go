@@ -220,9 +220,9 @@ func printVariables(a *cli.App, what string, variables map[string]*string) {
 }
 
 // printInherited prints the names of variables whose values are not kept.
-func printInherited(a *cli.App, variables map[string]*string) {
+func printInherited(a *cli.App, names []string) {
 	fmt.Fprintln(a.Out, "  inherited, without the values:")
-	for _, name := range slices.Sorted(maps.Keys(variables)) {
+	for _, name := range names {
 		if !strings.HasPrefix(name, "CLUSTERRUN_") {
 			fmt.Fprintf(a.Out, "    %s\n", spec.Cell(name))
 		}

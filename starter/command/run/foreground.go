@@ -40,9 +40,13 @@ func openStandardFiles(a *cli.App, o runOptions, signals chan os.Signal) (worker
 	}
 	std.Err = tasklog.FileOf(a.Err)
 	if o.foreground == "" {
-		var err error
-		std.In, err = stdinFor(a, o.stdin, signals)
-		return std, err
+		if o.stdin == "" {
+			return std, nil
+		}
+		if std.In = tasklog.FileOf(a.In); std.In == nil {
+			return std, fmt.Errorf("--stdin %s: stdin is no file", o.stdin)
+		}
+		return std, nil
 	}
 	if std.In = tasklog.FileOf(a.In); std.In == nil || !std.Given() {
 		return std, fmt.Errorf("--foreground %s: stdin, stdout and stderr are no files", o.foreground)

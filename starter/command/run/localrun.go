@@ -363,7 +363,7 @@ func (l *localRun) connect(ctx context.Context, queue string, o runOptions) erro
 // workerOptions returns the options of the host worker on this machine.
 func (l *localRun) workerOptions(queue string, o runOptions) workers.Options {
 	w := workers.Options{
-		StateDir: l.dir.Path, KeyDir: l.Global.StateDir, Queue: queue, LogRoot: l.LogsDir(), Server: l.server.Options, Debug: l.Debug(),
+		StateDir: l.dir.Path, Queue: queue, LogRoot: l.LogsDir(), Server: l.server.Options, Debug: l.Debug(),
 		OwnersOutput: !o.quiet && l.std.Given(), Foreground: l.foreground, Stdin: l.stdin,
 	}
 	l.agents.describe(&w, l.spec, o.meeting)

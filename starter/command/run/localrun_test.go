@@ -184,9 +184,6 @@ func TestWhatHasChangedSince(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("1"), 0o644))
 	}
 	start := &tasklog.Start{Version: "0.0.1", Dir: dir, Files: tasklog.FilesOf("/bin/sh", []string{"train.py", "same", "gone"}, dir)}
-	then := []string{"LEVEL=1", "A_TOKEN=secret-1", "GONE=secret-2", "SAME=1", "RANK=0", "SHLVL=1"}
-	key := must.Get(tasklog.OpenValueKey(t.TempDir()))(t)
-	start.Variables(then, then[:4], key, func(string, string) bool { return false })
 	of := &record.Account{
 		Status: &starter.Status{RunID: "a"}, Spec: &spec.RunSpec{},
 		Tasks: []record.Task{{Name: "worker-0"}, {Name: "worker-1", Start: start}, {Name: "worker-2", Start: start}},
@@ -200,16 +197,6 @@ func TestWhatHasChangedSince(t *testing.T) {
 	assert.Contains(t, changes[1], ", and has 2 bytes of ")
 	assert.Equal(t, filepath.Join(dir, "gone")+": no such file or directory", changes[2])
 
-	changes = changedVariables(of, []string{"LEVEL=secret-3", "A_TOKEN=secret-4", "SAME=1", "NEW=secret-5", "SHLVL=7"}, key)
-	assert.Equal(t, []string{
-		"in the environment of this shell LEVEL has another value",
-		"in the environment of this shell NEW is new",
-		"in the environment of this shell GONE is gone",
-	}, changes, "names, and no values")
-
-	assert.Len(t, changedVariables(of, []string{"LEVEL=secret-3", "NEW=secret-5"}, tasklog.ValueKey("another")), 2, "with another key values are not compared")
-
 	start.Dir = filepath.Join(dir, "nosuch")
 	assert.Contains(t, changedHere(of), "the directory "+start.Dir+": no such file or directory")
-	assert.Empty(t, changedVariables(&record.Account{}, nil, key), "nothing is known")
 }

@@ -5,15 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
-	"github.com/clusterrun/clusterrun/activities/process/taskenv"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/command/look"
@@ -21,7 +18,6 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/submit"
 	"github.com/clusterrun/clusterrun/starter/record"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 func Rerun(a *cli.App) *cobra.Command {
@@ -87,7 +83,7 @@ func runRerun(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string
 	if !private && !cmd.Flags().Changed("queue") && (flags.background || flags.o.remote) {
 		flags.o.queue = of.Status.Queue
 	}
-	sayChanges(a, of, !flags.background && !flags.o.remote && flags.f.Others == nil)
+	sayChanges(a, of)
 	if flags.background {
 		return submit.SubmitSpec(a, cmd, nil, s, &flags.f, starter.Options{
 			ID: flags.o.id, Queue: flags.o.queue, Sweep: flags.o.sweep, Resume: flags.o.resume, Started: flags.o.started,
@@ -96,18 +92,9 @@ func runRerun(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string
 	return runSpec(a, cmd, nil, s, &flags.f, &flags.o)
 }
 
-// sayChanges prints the changes on this machine since a run was started. If shell is set, they
-// include the variables of this shell.
-func sayChanges(a *cli.App, of *record.Account, shell bool) {
-	changes := changedHere(of)
-	if shell {
-		key, err := tasklog.OpenValueKey(a.Global.StateDir)
-		if err != nil {
-			a.Say("the variables of this shell cannot be compared: %v", err)
-		}
-		changes = append(changes, changedVariables(of, os.Environ(), key)...)
-	}
-	if len(changes) > 0 {
+// sayChanges prints the changes on this machine since a run was started.
+func sayChanges(a *cli.App, of *record.Account) {
+	if changes := changedHere(of); len(changes) > 0 {
 		a.Say("since run %s:\n%s", of.Status.RunID, strings.Join(changes, "\n"))
 	}
 }
@@ -150,45 +137,4 @@ func reason(err error) error {
 		return inner
 	}
 	return err
-}
-
-// changedVariables returns the changes of this shell's variables since the processes of a run
-// inherited them. It does not compare values that may be secret. If the run used another state
-// directory, which has another key, it compares no values.
-func changedVariables(of *record.Account, shell []string, key tasklog.ValueKey) []string {
-	at := slices.IndexFunc(of.Tasks, func(t record.Task) bool { return t.Start != nil })
-	if at < 0 {
-		return nil
-	}
-	then := of.Tasks[at].Start
-	now := tasklog.Start{}
-	now.Variables(taskenv.Clean(shell), taskenv.Clean(shell), key, func(string, string) bool { return false })
-	var added, gone, others []string
-	for name, value := range now.Inherited {
-		before, ok := then.Inherited[name]
-		_, set := then.Set[name]
-		switch {
-		case set || slices.Contains(specs.ShellsOwn, name):
-		case !ok:
-			added = append(added, name)
-		case now.Key == then.Key && value != nil && before != nil && *value != *before:
-			others = append(others, name)
-		}
-	}
-	for name := range maps.Keys(then.Inherited) {
-		if _, ok := now.Inherited[name]; !ok && !slices.Contains(specs.ShellsOwn, name) {
-			gone = append(gone, name)
-		}
-	}
-	var changes []string
-	for _, kind := range []struct {
-		names []string
-		what  string
-	}{{others, "has another value"}, {added, "is new"}, {gone, "is gone"}} {
-		if len(kind.names) > 0 {
-			slices.Sort(kind.names)
-			changes = append(changes, fmt.Sprintf("in the environment of this shell %s %s", shorten.List(kind.names, cli.MostNames), kind.what))
-		}
-	}
-	return changes
 }

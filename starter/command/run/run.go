@@ -26,7 +26,7 @@ type runOptions struct {
 	resume     *sweep.Resumption
 	started    time.Time
 	foreground string
-	// stdin is the task that reads stdin, stdinAll, or "" if none does.
+	// stdin is the task that reads stdin, or "" if none does.
 	stdin   string
 	remote  bool
 	signing specs.Signing
@@ -78,7 +78,7 @@ func (o *runOptions) register(fs *pflag.FlagSet, f *specs.SpecFlags) {
 	fs.BoolVar(&o.launch.copyBinary, "copy-binary", false, "let other hosts execute a copy of this program, which is put into ~/.cache/clusterrun if missing")
 	fs.StringVar(&o.id, "id", "", "run `ID`; default: the name and a random part")
 	fs.StringVar(&o.foreground, "foreground", "", "give this terminal, or stdin, stdout and stderr, to `TASK`, such as chief-0")
-	fs.StringVar(&o.stdin, stdinFlag, "", "who reads stdin: none, all or one `TASK`, also on another host (default the first task, if stdin is a pipe or a file)")
+	fs.StringVar(&o.stdin, stdinFlag, "", "who reads stdin: none or a `TASK`, also on another host (default the first task, if stdin is a pipe or a file)")
 	fs.BoolVarP(&o.quiet, "quiet", "q", false, "show neither the output of the processes nor that the run succeeded")
 	o.fold.Register(fs)
 	fs.BoolVar(&o.remote, "remote", false, "run on the host workers that serve the queue, show the output, and wait")

@@ -1,9 +1,6 @@
 package run
 
 import (
-	"errors"
-	"fmt"
-	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -18,11 +15,8 @@ import (
 
 const stdinFlag = "stdin"
 
-// These values of --stdin do not name a task.
-const (
-	stdinNone = "none"
-	stdinAll  = "all"
-)
+// stdinNone is the value of --stdin that does not name a task.
+const stdinNone = "none"
 
 // setStdin chooses the task that reads our stdin. As with mpirun this is the first task, unless
 // the flag names another, stdin is a terminal, or stdin has another reader.
@@ -42,8 +36,6 @@ func setStdin(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, f 
 		reader = o.foreground + " has stdin, with --foreground"
 	case o.remote:
 		reader = "with --remote no task can read the stdin of this command"
-	case f.Others != nil && o.stdin == stdinAll:
-		reader = "only one task can read it where hosts are given"
 	}
 	if !cmd.Flags().Changed(stdinFlag) {
 		if o.remote && src.File != "-" && hasInput(tasklog.FileOf(a.In)) {
@@ -58,8 +50,8 @@ func setStdin(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, f 
 	switch {
 	case o.stdin == stdinNone:
 		o.stdin = ""
-	case o.stdin != stdinAll && !isTask && f.Others == nil: // otherwise the tasks may not be known yet
-		return cli.Usagef("--stdin %s: give none, all, or a task; the run has %s", o.stdin, specs.TaskNames(s))
+	case !isTask && f.Others == nil: // otherwise the tasks may not be known yet
+		return cli.Usagef("--stdin %s: give none or a task; the run has %s", o.stdin, specs.TaskNames(s))
 	case reader != "":
 		return cli.Usagef("--stdin %s: %s; leave --stdin out", o.stdin, reader)
 	case pty.Is(tasklog.FileOf(a.In)):
@@ -104,47 +96,4 @@ func (l *localRun) sendStdin() {
 	l.hosts.SendStdin(host, l.std.In, func(err error) {
 		l.Say("%s gets no more of stdin: %s", l.stdin, err)
 	})
-}
-
-// stdinFor returns the stdin for reader. If all tasks read stdin, a pipe is first copied to a
-// file. A signal ends the copying.
-func stdinFor(a *cli.App, reader string, signals <-chan os.Signal) (*os.File, error) {
-	in := tasklog.FileOf(a.In)
-	switch {
-	case reader == "":
-		return nil, nil
-	case in == nil:
-		return nil, errors.New("--stdin: stdin is no file")
-	case reader != stdinAll:
-		return in, nil
-	}
-	if info, err := in.Stat(); err == nil && info.Mode().IsRegular() {
-		return in, nil
-	}
-	file, err := os.CreateTemp("", "clusterrun-stdin-")
-	if err != nil {
-		return nil, fmt.Errorf("--stdin all: %w", err)
-	}
-	// The name is not needed: tasks open the file by its descriptor.
-	err = os.Remove(file.Name())
-	if err == nil {
-		copied := make(chan error, 1)
-		go func() {
-			_, err := io.Copy(file, in)
-			copied <- err
-		}()
-		select {
-		case err = <-copied:
-		case s := <-signals:
-			return nil, endedEarly(s)
-		}
-	}
-	if err == nil {
-		_, err = file.Seek(0, io.SeekStart)
-	}
-	if err != nil {
-		_ = file.Close()
-		return nil, fmt.Errorf("--stdin all: %w", err)
-	}
-	return file, nil
 }

@@ -99,7 +99,7 @@ func runDev(ctx context.Context, a *cli.App, cmd *cobra.Command, o *devOptions) 
 	}
 	o.background.CloseOnExec()
 	d := &dev{App: a, port: o.port, uiPort: o.uiPort, headless: o.headless, background: o.background, serverMetrics: serverAddress,
-		options: workers.Options{StateDir: a.DevDir(), KeyDir: a.Global.StateDir, Host: o.host, Queue: spec.TaskQueue, Slots: o.slots, Oversubscribe: !cmd.Flags().Changed("slots"), LogRoot: a.LogsDir(), Retention: policy, Metrics: address, Debug: a.Debug()}}
+		options: workers.Options{StateDir: a.DevDir(), Host: o.host, Queue: spec.TaskQueue, Slots: o.slots, Oversubscribe: !cmd.Flags().Changed("slots"), LogRoot: a.LogsDir(), Retention: policy, Metrics: address, Debug: a.Debug()}}
 	return d.run(ctx)
 }
 

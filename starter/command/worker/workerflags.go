@@ -98,7 +98,7 @@ func (f *workerFlags) options(a *cli.App, cmd *cobra.Command) (o workers.Options
 		}
 	}
 	o = workers.Options{
-		StateDir: a.WorkerDir(), KeyDir: a.Global.StateDir, Host: f.host, Queue: f.queue, Slots: f.slots, LogRoot: cmp.Or(f.logDir, a.LogsDir()), Debug: a.Debug(),
+		StateDir: a.WorkerDir(), Host: f.host, Queue: f.queue, Slots: f.slots, LogRoot: cmp.Or(f.logDir, a.LogsDir()), Debug: a.Debug(),
 		Listen: listen, ListenAs: f.advertise, Labels: f.labels, Role: role, Policy: f.policyFile, Audit: f.audit,
 	}
 	if o.Retention, err = f.keep.Policy(a.Global.StateDir); err != nil {

@@ -134,7 +134,7 @@ func startOf(t *tasklog.Start, names string) page.Start {
 		}
 		start.Set = append(start.Set, v)
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.Inherited)) {
+	for _, name := range t.Inherited {
 		if !strings.HasPrefix(name, "CLUSTERRUN_") {
 			start.Inherited = append(start.Inherited, name)
 		}
