@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -141,14 +140,8 @@ func commandList(root *cobra.Command) string {
 
 // flagError turns an error of pflag into a usage error with a remedy.
 func flagError(a *cli.App, cmd *cobra.Command, err error) error {
-	if !cmd.HasParent() {
-		// The flag may belong to the command that was meant.
-		if at := slices.IndexFunc(a.Args, func(arg string) bool { return !strings.HasPrefix(arg, "-") }); at == 0 {
-			return cli.UnknownCommand(cmd, a.Args[at])
-		}
-		if flag := flagOfRun(cmd, err); flag != "" {
-			return cli.Usagef("%s is a flag of run; write `clusterrun run %s ...`", flag, flag)
-		}
+	if !cmd.HasParent() && !strings.HasPrefix(a.Args[0], "-") {
+		return cli.UnknownCommand(cmd, a.Args[0]) // the flag may belong to the command that was meant
 	}
 	if hint := run.TorchrunHint(cmd, err); hint != "" {
 		return cli.Usagef("%s; %s", cli.FlagWords(err), hint)
@@ -157,24 +150,6 @@ func flagError(a *cli.App, cmd *cobra.Command, err error) error {
 		return cli.Usagef("%s; did you mean %s?", cli.FlagWords(err), near)
 	}
 	return cli.Usagef("%s; see `%s --help`", cli.FlagWords(err), cmd.CommandPath())
-}
-
-// flagOfRun returns the unknown flag of err, as it was written, if `clusterrun run` has it, and
-// "" otherwise.
-func flagOfRun(root *cobra.Command, err error) string {
-	var unknown *pflag.NotExistError
-	run, _, findErr := root.Find([]string{"run"})
-	if !errors.As(err, &unknown) || findErr != nil {
-		return ""
-	}
-	name := unknown.GetSpecifiedName()
-	switch {
-	case unknown.GetSpecifiedShortnames() != "" && run.Flags().ShorthandLookup(name) != nil:
-		return "-" + name
-	case unknown.GetSpecifiedShortnames() == "" && run.Flags().Lookup(name) != nil:
-		return "--" + name
-	}
-	return ""
 }
 
 // nearFlag returns a flag of cmd similar to the unknown flag of err, or "".

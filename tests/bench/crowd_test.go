@@ -62,7 +62,7 @@ func hostName(i int) string { return fmt.Sprintf("gpu-%04d.cluster.example.org",
 
 func instance(i int) string { return fmt.Sprintf("%08x%08x", i, i) }
 
-// replaceQueue starts a workflow in the place of the queue's.
+// replaceQueue starts a workflow instead of the queue's.
 func (c *crowd) replaceQueue() {
 	c.b.Helper()
 	const queue = "bench/queue"

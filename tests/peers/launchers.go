@@ -15,7 +15,7 @@ import (
 // Peer is a launcher that may be installed.
 type Peer struct {
 	Name string
-	// Debian names the Debian package of the launcher. It is empty if there is none.
+	// Debian names the Debian package of the launcher. It is empty without a package.
 	Debian string
 	// Find returns the launcher, or nil if it is not installed.
 	Find func() *measure.Launcher

@@ -25,7 +25,7 @@ func (polled) PollActivityTaskQueue(context.Context, *workflowservice.PollActivi
 }
 
 // A poll that begins while the server is away gets its task as soon as the server is back. Other
-// calls fail meanwhile, so that hosts know of the outage.
+// calls fail until then, so that hosts know of the outage.
 func TestPollsWaitForTheServer(t *testing.T) {
 	socket := t.TempDir() + "/server"
 	o := must.Get(Options{Socket: socket}.Client())(t)

@@ -193,7 +193,7 @@ var fields = []field{
 		of:      "RunSpec.env",
 		doc:     "Environment variables, in addition to the cleaned environment of the host worker.",
 		example: `env: {LOG_LEVEL: "info", TOKEN: {from_env: HF_TOKEN}}`, remedy: envRemedy,
-		otherFlags: []string{"--env", "-x", "--env-from-shell", "--secret"},
+		otherFlags: []string{"--env", "-x", "--secret"},
 	},
 	{
 		of: "Source.from_env", syntax: elsewhere,

@@ -4,7 +4,6 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/clusterrun/clusterrun/starter/help"
-	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // AsGroup makes cmd show its help if it is called without arguments, and refuse unknown
@@ -62,45 +60,19 @@ func FlagWords(err error) string {
 	return fmt.Sprintf("%s %q: %s", flag, invalid.GetValue(), want)
 }
 
-// otherNames maps the names that other programs use for commands to our names.
-var otherNames = map[string]string{
-	"launch": "run",
-	"sbatch": "submit", "ps": "list", "ls": "list", "squeue": "list", "cancel": "stop", "scancel": "stop",
-	"undrain": "uncordon", "resume": "uncordon",
-	"kill": "stop --kill", "terminate": "stop", "log": "logs", "tail": "logs", "check": "validate", "nodes": "host list", "sinfo": "host list", "man": "help",
-}
-
 // UnknownCommand returns an error that says that cmd has no such subcommand and suggests a
 // similar one.
 func UnknownCommand(cmd *cobra.Command, name string) error {
-	near := otherNames[name]
-	if cmd.HasParent() {
-		if !slices.ContainsFunc(cmd.Commands(), func(c *cobra.Command) bool { return c.Name() == near }) {
-			near = ""
-		}
-	} else if _, topic := help.Find(name); topic {
-		return Usagef("there is no command %q; `clusterrun help %s` is about it", name, name)
-	}
-	if near == "" {
-		var names []string
-		for _, c := range cmd.Commands() {
-			if c.IsAvailableCommand() {
-				names = append(names, c.Name())
-			}
-		}
-		near = spec.Nearest(name, names)
-	}
-	if near != "" {
-		return Usagef("there is no command %q; did you mean `%s %s`?", name, cmd.CommandPath(), near)
-	}
+	_, topic := help.Find(name)
 	_, notInPath := exec.LookPath(name)
-	_, noFile := os.Stat(name)
-	switch {
-	case cmd.HasParent():
-	case notInPath == nil, slices.Contains(SpecExtensions, filepath.Ext(name)):
+	cmd.SuggestionsMinimumDistance = 2
+	switch near := cmd.SuggestionsFor(name); {
+	case topic && !cmd.HasParent():
+		return Usagef("there is no command %q; `clusterrun help %s` is about it", name, name)
+	case !cmd.HasParent() && (notInPath == nil || slices.Contains(SpecExtensions, filepath.Ext(name))):
 		return Usagef("there is no command %q; to run a program or a spec write `clusterrun run %s`", name, name)
-	case noFile == nil && filepath.Ext(name) == ".py":
-		return Usagef("there is no command %q; to run that file write `clusterrun run -- python3 %s`", name, name)
+	case len(near) > 0:
+		return Usagef("there is no command %q; did you mean `%s %s`?", name, cmd.CommandPath(), near[0])
 	}
 	return Usagef("there is no command %q; see `%s --help`", name, cmd.CommandPath())
 }

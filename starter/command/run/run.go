@@ -112,7 +112,6 @@ func runSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, f *
 		if err := f.RefuseOthers("run --remote"); err != nil {
 			return err
 		}
-		specs.SayUnsent(a, cmd, args, s, specs.HostEnv(cmd.Context(), a))
 		return runRemote(a, cmd, s, *o)
 	}
 	if o.signing.Wanted() {
@@ -124,9 +123,7 @@ func runSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, f *
 	if _, _, err := a.External(cmd.Context()); err != nil {
 		return err
 	}
-	if o.others = f.Others; o.others != nil {
-		specs.SayUnsent(a, cmd, args, s, nil)
-	} else {
+	if o.others = f.Others; o.others == nil {
 		specs.SayRanks(a, cmd, args, s)
 	}
 	if err := prepareHere(s, *o); err != nil {

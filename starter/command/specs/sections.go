@@ -17,7 +17,7 @@ var sections = []struct {
 	{"Flags that most runs need", []string{"np", "task", "nproc-per-node", "host", "dir", "env", "ship", "max-restarts", "timeout", "remote"}},
 	{"Tasks", []string{"nnodes", "name", "id", "foreground", "stdin"}},
 	{"Where", []string{"hostfile", "queue", "hosts", "per-host", "select", "constraint", "strategy", "exclusive", "oversubscribe", "placement-timeout", "priority", "after", "launch-agent", "copy-binary"}},
-	{"Program", []string{"secret", "export", "env-from-shell", "unset-env", "env-profile", "exclude", "ship-limit", "record-source"}},
+	{"Program", []string{"secret", "export", "unset-env", "env-profile", "exclude", "ship-limit", "record-source"}},
 	{"Restarts and end", []string{"on-failure", "auto-restart", "restart-scope", "give-up-without-progress", "follow-chief", "chief-grace", "max-run-time", "stop-signal", "grace", "graceful-timeout", "on-disconnect"}},
 	{"Output", []string{"quiet", "log-dir", "redirects", "tee", "filter", "local-ranks-filter", "timestamps", "log-prefix", "log-quota", "log-on-full", "return-output"}},
 	{"GPUs and limits", []string{"devices", "gpus-per-task", "cpus", "limit-memory", "limit-cpus", "limit-pids", "limit-nofile", "limit-core"}},

@@ -1,19 +1,16 @@
 package specs
 
 import (
-	"context"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/process/taskenv"
-	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
@@ -26,40 +23,24 @@ import (
 // every host of the run.
 const maxShellEnv = 256 << 10
 
-// ShellsOwn are variables that are meaningful in this shell only.
-var ShellsOwn = []string{"_", "PWD", "OLDPWD", "SHLVL", "HOSTNAME", "SLURMD_NODENAME"}
-
 // variables are the flags that set variables of processes.
 type variables struct {
 	env, export, secrets []string
-	fromShell            bool
 }
 
 func (v *variables) register(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&v.env, "env", nil, "a variable for the processes, as `NAME=VALUE`; may be repeated. It is kept in the run's history: not for secrets")
 	SecretFlag(fs, &v.secrets)
 	fs.StringArrayVarP(&v.export, "export", "x", nil, "a variable of this shell for the processes, as `NAME`, or NAME=VALUE, in mpirun's words; may be repeated, and is kept as with --env")
-	fs.BoolVar(&v.fromShell, "env-from-shell", false, "all variables of this shell for the processes, under those of the spec; for run without --remote they are there anyway")
 }
 
-// over puts the variables over the environment of a spec, and all of the shell's under it. It
-// returns nil if there are none.
-func (v *variables) over(under spec.Env, warn func(format string, args ...any)) (env spec.Env, problems []string) {
-	env = spec.Env{}
-	if v.fromShell {
-		for name, value := range shellEnv() {
-			if !utf8.ValidString(name) || !utf8.ValidString(value) {
-				warn("%q is not sent: it is not valid UTF-8", name)
-				continue
-			}
-			env[name] = spec.Variable{Value: value}
-		}
+// over puts the variables over the environment of a spec. It returns nil without variables.
+func (v *variables) over(under spec.Env) (env spec.Env, problems []string) {
+	env = maps.Clone(under)
+	if env == nil {
+		env = spec.Env{}
 	}
-	sent := sizes(env)
-	for name, v := range under {
-		env[name] = v
-		delete(sent, name)
-	}
+	sent := map[string]int{}
 	for _, text := range v.export {
 		name, value, given := strings.Cut(text, "=")
 		if !given {
@@ -132,26 +113,6 @@ func ParseSecret(text string) (name string, v spec.Variable, err error) {
 	return "", v, fmt.Errorf("--secret %s: write NAME=env:VARIABLE or NAME=file:PATH", spec.Quote(name))
 }
 
-// shellEnv returns the environment of this shell without variables that would mislead a process
-// on another host.
-func shellEnv() map[string]string {
-	env := map[string]string{}
-	for _, kv := range taskenv.Clean(os.Environ()) {
-		if name, value, _ := strings.Cut(kv, "="); !slices.Contains(ShellsOwn, name) {
-			env[name] = value
-		}
-	}
-	return env
-}
-
-func sizes(env spec.Env) map[string]int {
-	out := make(map[string]int, len(env))
-	for name, v := range env {
-		out[name] = len(name) + len(v.Value)
-	}
-	return out
-}
-
 // tooMuch refuses more of the shell's environment than a run can carry.
 func tooMuch(sent map[string]int) string {
 	total := 0
@@ -165,7 +126,7 @@ func tooMuch(sent map[string]int) string {
 	}
 	slices.SortFunc(names, func(a, b string) int { return sent[b] - sent[a] })
 	const most = 3
-	return fmt.Sprintf("-x and --env-from-shell send %d KiB of variables, and %d KiB may be sent; the largest are %s: send others by -x NAME, or pass large data in files",
+	return fmt.Sprintf("-x sends %d KiB of variables, and %d KiB may be sent; the largest are %s: pass large data in files",
 		total>>10, maxShellEnv>>10, strings.Join(names[:min(len(names), most)], ", "))
 }
 
@@ -211,65 +172,4 @@ func SayRanks(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec) {
 	if err == nil && len(src.Command) > 0 && len(names) > 0 {
 		a.Say("%s: not passed on, because processes would take themselves for ranks of another launch; -x NAME passes a variable on", shorten.List(names, cli.MostNames))
 	}
-}
-
-// telling are variables without which programs often fail.
-var telling = []string{
-	"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH", "LD_PRELOAD", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS",
-}
-
-// unsent returns the variables of this shell that processes on other hosts probably miss: those
-// that a command refers to, and those without which programs often fail. hosts is the environment
-// of the host workers, if it is known.
-func unsent(s *spec.RunSpec, hosts []string) (referred, often []string) {
-	var words []string
-	for _, t := range s.WithDefaults().TaskList() {
-		words = append(words, t.Command...)
-	}
-	named := strings.Join(words, " ")
-	for name, value := range shellEnv() {
-		_, given := s.Env[name]
-		switch {
-		case given || value == "" || slices.Contains(hosts, name+"="+value):
-		case strings.Contains(named, "$"+name), strings.Contains(named, "${"+name):
-			referred = append(referred, name)
-		case slices.Contains(telling, name):
-			often = append(often, name)
-		}
-	}
-	return referred, often
-}
-
-// SayUnsent names the variables of this shell that processes on other hosts do not get. It does
-// so only for a command that was typed without a flag for variables, and names a variable that the
-// command does not refer to once. hosts is the environment of the host workers, if it is known.
-func SayUnsent(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, hosts []string) {
-	src, err := ParseSource(cmd, args)
-	if err != nil || len(src.Command) == 0 || cmd.Flags().Changed("export") || cmd.Flags().Changed("env-from-shell") {
-		return
-	}
-	names, often := unsent(s, hosts)
-	for _, name := range often {
-		if a.FirstTime("said-" + name) {
-			names = append(names, name)
-		}
-	}
-	if slices.Sort(names); len(names) > 0 {
-		a.Say("set in this shell, but not sent to the processes: %s; -x NAME sends a variable, --env-from-shell all", shorten.List(names, cli.MostNames))
-	}
-}
-
-// HostEnv returns the environment of the host worker of this machine if it executes submitted
-// runs, as it does with the embedded server.
-func HostEnv(ctx context.Context, a *cli.App) []string {
-	if _, external, err := a.External(ctx); err != nil || external {
-		return nil
-	}
-	for _, dir := range []string{a.DevDir(), a.WorkerDir()} {
-		if pid := supervisor.Holder(dir); pid > 0 {
-			environ, _ := proc.Environ(pid)
-			return environ
-		}
-	}
-	return nil
 }

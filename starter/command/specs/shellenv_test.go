@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -16,9 +15,6 @@ import (
 
 func TestShellEnvironment(t *testing.T) {
 	t.Setenv("GREETING", "hello=world")
-	t.Setenv("RANK", "7")
-	t.Setenv("TEMPORAL_API_KEY", "x")
-	t.Setenv("PWD", "/here")
 	t.Setenv("LATIN", "caf\xe9")
 
 	s := must.Get(specFrom(t, "", "-x", "GREETING", "-xLEVEL=", "-x", "A=1", "--env", "A=2", "--", "true"))(t)
@@ -27,13 +23,8 @@ func TestShellEnvironment(t *testing.T) {
 	s = must.Get(specFrom(t, "", "--", "true"))(t)
 	assert.Nil(t, s.Env)
 
-	s = must.Get(specFrom(t, "{command: [x], tasks: [{type: worker}], env: {GREETING: mine, A: '1'}}", "--env-from-shell", "-x", "A=2", "-"))(t)
-	assert.Equal(t, "mine", s.Env["GREETING"].Value, "the spec's, and not the shell's")
-	assert.Equal(t, "2", s.Env["A"].Value)
-	assert.Contains(t, s.Env, "PATH")
-	for _, name := range []string{"RANK", "TEMPORAL_API_KEY", "PWD", "LATIN"} {
-		assert.NotContains(t, s.Env, name)
-	}
+	s = must.Get(specFrom(t, "{command: [x], tasks: [{type: worker}], env: {GREETING: mine, A: '1'}}", "-x", "A=2", "-"))(t)
+	assert.Equal(t, spec.EnvOf(map[string]string{"GREETING": "mine", "A": "2"}), s.Env)
 
 	_, err := specFrom(t, "", "-x", "LATIN", "--", "true")
 	assert.ErrorContains(t, err, "not valid UTF-8")
@@ -43,10 +34,8 @@ func TestShellEnvironment(t *testing.T) {
 	for _, name := range []string{"BIG", "BIGGER", "LARGE"} {
 		t.Setenv(name, strings.Repeat("x", 100<<10+len(name)))
 	}
-	for _, args := range [][]string{{"--env-from-shell"}, {"-x", "BIG", "-x", "BIGGER", "-x", "LARGE"}} {
-		_, err = specFrom(t, "", append(args, "--", "true")...)
-		assert.ErrorContains(t, err, "256 KiB may be sent; the largest are BIGGER, LARGE, BIG: send others by -x NAME")
-	}
+	_, err = specFrom(t, "", "-x", "BIG", "-x", "BIGGER", "-x", "LARGE", "--", "true")
+	assert.ErrorContains(t, err, "256 KiB may be sent; the largest are BIGGER, LARGE, BIG: pass large data in files")
 }
 
 func TestSecretsByReference(t *testing.T) {
@@ -87,50 +76,4 @@ func TestSecretsAreWarnedOf(t *testing.T) {
 	a.Global.Server.CodecKeys = "keys"
 	saySecrets(a, s)
 	assert.Empty(t, said.String(), "it is encoded")
-}
-
-// A command for other hosts warns that the shell's variables are not sent, unless a flag shows
-// that the user knows, or the host has them. It names a variable without need once.
-func TestUnsentEnvironmentIsSaid(t *testing.T) {
-	for _, name := range telling {
-		t.Setenv(name, "")
-	}
-	t.Setenv("PYTHONPATH", "lib")
-	var hosts []string
-	state := t.TempDir()
-	said := func(args ...string) string {
-		var errs bytes.Buffer
-		a := &cli.App{Err: &errs}
-		a.Global.StateDir = state
-		f := &SpecFlags{}
-		cmd := &cobra.Command{Use: "submit", RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := Read(a, cmd, args, f)
-			if err == nil {
-				SayUnsent(a, cmd, args, s, hosts)
-			}
-			return err
-		}}
-		cmd.Flags().SetInterspersed(false)
-		f.Register(cmd.Flags())
-		cmd.SetArgs(args)
-		require.NoError(t, cmd.Execute())
-		return errs.String()
-	}
-	assert.Equal(t, "clusterrun: set in this shell, but not sent to the processes: PYTHONPATH; -x NAME sends a variable, --env-from-shell all\n",
-		said("--", "true"))
-	assert.NotContains(t, said("--env", "PYTHONPATH=x", "--", "true"), "PYTHONPATH")
-	t.Setenv("LD_PRELOAD", "x.so")
-	t.Setenv("DATA_ROOT", "/data")
-	t.Setenv("LC_TIME", "C")
-	assert.Contains(t, said("--", "true"), ": LD_PRELOAD;", "PYTHONPATH was named before")
-	assert.Empty(t, said("--", "true"))
-	for range 2 {
-		assert.Contains(t, said("--", "sh", "-c", "ls $DATA_ROOT"), ": DATA_ROOT;")
-	}
-	state = t.TempDir()
-	hosts = []string{"PYTHONPATH=lib", "LD_PRELOAD=y.so"}
-	assert.Contains(t, said("--", "true"), ": LD_PRELOAD;", "the host has another value")
-	state = t.TempDir()
-	assert.Empty(t, said("-x", "PYTHONPATH", "--", "true"))
-	assert.Empty(t, said("--env-from-shell=false", "--", "true"))
 }

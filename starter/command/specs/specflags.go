@@ -93,7 +93,7 @@ func (f *SpecFlags) apply(s *spec.RunSpec) []string {
 		s.Tasks, err = setCount(nil, 1)
 		note(err)
 	}
-	env, wrong := f.variables.over(s.Env, f.warn)
+	env, wrong := f.variables.over(s.Env)
 	s.Env, problems = env, append(problems, wrong...)
 	for _, flag := range spec.Flags() {
 		if f.Given(flag.Name) {
@@ -102,10 +102,6 @@ func (f *SpecFlags) apply(s *spec.RunSpec) []string {
 	}
 	f.applyRestarts(s)
 	return problems
-}
-
-func (f *SpecFlags) warn(format string, args ...any) {
-	f.Warnings = append(f.Warnings, fmt.Sprintf(format, args...))
 }
 
 func (f *SpecFlags) Given(name string) bool { return f.Flags.Changed(name) }

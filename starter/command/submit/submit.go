@@ -66,7 +66,6 @@ func SubmitSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, 
 	if o.Sweep != nil && g.Wanted() {
 		return cli.Usagef("--sign and --sign-key sign one run, and each trial of --array is another; leave them out")
 	}
-	specs.SayUnsent(a, cmd, args, s, specs.HostEnv(cmd.Context(), a))
 	return Start(cmd.Context(), a, s, o, g, func(r *starter.Run) error {
 		out := map[string]any{"run_id": r.ID, "execution_id": r.ExecutionID}
 		if s.Ship.Archive != nil {

@@ -64,7 +64,7 @@ func TestMain(m *testing.M) {
 type fakeWorker struct {
 	workers.Options
 	died  func(error)
-	stdin *os.File    // kept, since a pipe is closed when nothing refers to it any more
+	stdin *os.File    // kept, since a pipe is closed when nothing refers to it
 	read  chan []byte // receives the stdin of its task
 }
 
