@@ -71,19 +71,18 @@ func showTopic(a *cli.App, root *cobra.Command, topic help.Topic) error {
 	if a.Global.JSON {
 		return a.PrintJSON(map[string]string{"name": topic.Name, "title": topic.Title, "text": topic.Text})
 	}
-	width, colour := 80, a.Global.Color == "always"
+	width := 80
 	if cli.IsTerminal(a.Out) {
-		colour = colour || a.Color.On
 		if _, columns, err := pty.Size(tasklog.FileOf(a.Out)); err == nil && columns > 0 {
 			width = min(columns, 100) // longer lines are hard to read
 		}
 	}
-	text := help.Render(topic.Text, width, colour)
+	text := help.Render(topic.Text, width)
 	if topic.Name == "spec" {
 		text += "\n" + spec.Reference()
 	}
 	if about, _, err := root.Find([]string{topic.Name}); err == nil && about != root {
-		text += "\n" + help.Render(fmt.Sprintf("The command and its flags: `%s --help`.", about.CommandPath()), width, colour)
+		text += fmt.Sprintf("\nThe command and its flags: `%s --help`.\n", about.CommandPath())
 	}
 	return a.PrintRaw([]byte(text))
 }

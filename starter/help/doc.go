@@ -1,5 +1,5 @@
 // Package help holds the texts of `clusterrun help TOPIC` and `clusterrun COMMAND --help`, and
-// writes topics as text.
+// writes topics for terminals.
 //
 // A topic is a file topics/GROUP/NAME.md, which is read in the repository too. The groups are by
 // purpose: to start, to do something, to look something up, to understand. The first line of a

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/clusterrun/clusterrun/starter/help"
+	"github.com/clusterrun/clusterrun/workflows/text/wrap"
 )
 
 const (
@@ -74,7 +75,10 @@ func HelpText(cmd *cobra.Command, headings []string) string {
 			}
 		}
 	} else if but, ok := flagsOfRun(cmd, flags); ok {
-		b.WriteString(help.Render("It takes the flags of `clusterrun run` as well"+but+".", helpWidth, false) + "\n")
+		for _, line := range wrap.Lines("It takes the flags of `clusterrun run` as well"+but+".", helpWidth) {
+			b.WriteString(line + "\n")
+		}
+		b.WriteString("\n")
 	}
 	b.WriteString("Global flags, such as --json: clusterrun help flags\n")
 	return b.String()

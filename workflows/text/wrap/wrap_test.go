@@ -9,5 +9,4 @@ import (
 func TestLines(t *testing.T) {
 	assert.Equal(t, []string{"one two", "three-and-more", "é ü ö", "four"}, Lines(" one  two three-and-more\té ü ö four", 7))
 	assert.Empty(t, Lines(" ", 7))
-	assert.Equal(t, []string{"one two", "three"}, Columns("one two three", 4, func(string) int { return 1 }))
 }
