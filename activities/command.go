@@ -51,7 +51,6 @@ func (l *taskLease) command(n int) (supervisor.Command, error) {
 		TraceFile: files.path(tasklog.TracePrefix),
 		Dir:       l.ships.dirOf(l.key.Run, l.plan.Spec, t),
 		Env:       variables, Unset: l.plan.Spec.UnsetEnv,
-		AgentStore: l.plan.Spec.AgentStore,
 	}
 	if process.Socket, err = l.listen(l.plan, l.key, process.Restart, process.LogDir); err != nil {
 		return supervisor.Command{}, err

@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -263,7 +260,6 @@ func (r *reservations) leasePorts(ctx context.Context, run runkey.Run, in hostap
 			request.Count++
 		}
 	}
-	r.leaseStore(in, tasks, &request)
 	for _, t := range in.Spec.TaskList() {
 		if _, port, err := splitAddress(t); err == nil && port > 0 {
 			request.Avoid = append(request.Avoid, port)
@@ -272,10 +268,6 @@ func (r *reservations) leasePorts(ctx context.Context, run runkey.Run, in hostap
 	reply, err := r.Supervisor.Lease(ctx, request)
 	if errors.Is(err, supervisor.ErrPortShared) {
 		problem := spec.Problem{Path: "tasks", Message: fmt.Sprintf("on host %s, %v", r.Name, err), Remedy: "give each task its own port"}
-		return nil, nil, refusedSpec([]spec.Problem{problem})
-	}
-	if _, given := in.Spec.MasterPort(); given && request.Store != "" && r.Owned && errors.Is(err, supervisor.ErrPortTaken) {
-		problem := spec.Problem{Path: "env", Message: fmt.Sprintf("MASTER_PORT: %v", err), Remedy: "give another port, or leave it out for a free one"}
 		return nil, nil, refusedSpec([]spec.Problem{problem})
 	}
 	if err != nil {
@@ -338,32 +330,4 @@ func runOf(ctx context.Context, began string) runkey.Run {
 		WorkflowID: info.WorkflowExecution.ID,
 		RunID:      cmp.Or(began, info.WorkflowExecution.RunID),
 	}
-}
-
-// leaseStore requests a store for torch if the run wants one and rank 0 is here, at the
-// MASTER_PORT of the spec or, without one, at a leased port.
-func (r *reservations) leaseStore(in hostapi.ReserveInput, tasks []spec.Task, request *supervisor.PortLeaseRequest) {
-	if !in.Spec.AgentStore || len(tasks) == 0 || tasks[0].Rank != 0 {
-		return
-	}
-	port := 0
-	if v, given := in.Spec.MasterPort(); given {
-		port, _ = strconv.Atoi(v.Value) // validated
-		request.Ports, request.Tasks = append(request.Ports, port), append(request.Tasks, "the agent's store")
-	}
-	// If all tasks are on one host, the loopback interface suffices, unless the spec sets
-	// another address.
-	master := tasks[0].Env["MASTER_ADDR"].Value
-	if master == "" {
-		host, _, _ := splitAddress(tasks[0])
-		master = spec.HostPart(r.address(host, 1, len(in.Tasks) == 0))
-	}
-	host := ""
-	switch master = strings.Trim(master, "[]"); {
-	case strings.EqualFold(master, "localhost"):
-		host = loopback
-	case spec.IsLoopback(master):
-		host = master
-	}
-	request.Store = net.JoinHostPort(host, strconv.Itoa(port))
 }

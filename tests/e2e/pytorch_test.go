@@ -108,7 +108,7 @@ func TestPyTorch(t *testing.T) {
 	env := harness.Env(l.home, l.mark, "TMPDIR="+t.TempDir(), "PYTHONPATH="+shim, "PYTHONDONTWRITEBYTECODE=1", "CUDA_VISIBLE_DEVICES=-1",
 		"CLUSTERRUN_BIN="+harness.Clusterrun(t), "CLUSTERRUN_DEVSERVER="+harness.Devserver(t))
 	if torch.WithoutLibuv {
-		env = append(env, "USE_LIBUV=0") // for a client of the agent's store the shim reads it, and torch does not
+		env = append(env, "USE_LIBUV=0")
 	}
 
 	for _, file := range pytorchFiles(t, filepath.Join(source, "test/distributed")) {

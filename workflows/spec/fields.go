@@ -225,12 +225,6 @@ var fields = []field{
 		flag:    "env-profile", usage: "give the processes these `SETS` of variables: tensorflow,torch,jax,mpi (default the first three, and mpi if the program is linked with MPICH)",
 	},
 	{of: "RunSpec.env_profiles[]", enum: append(names(envProfiles), string(EnvMPI))},
-	{
-		of: "RunSpec.agent_store", def: false,
-		doc:     "Whether the host worker of rank 0 serves torch's store at MASTER_PORT, as torchrun's agent does, so that any rank may end before the others. Not for programs that listen on that port themselves.",
-		example: "agent_store: true",
-		flag:    "agent-store", usage: "let the host worker of rank 0 serve torch's store, as torchrun's agent does, so that any rank may end before the others",
-	},
 
 	{
 		of: "RunSpec.on_failure", def: DefaultOnFailure,

@@ -42,7 +42,6 @@ type RunSpec struct {
 	Logs                  Logs           `json:"logs,omitzero"`
 	ReturnOutput          bool           `json:"return_output,omitempty"`
 	EnvProfiles           []EnvProfile   `json:"env_profiles,omitzero"`
-	AgentStore            bool           `json:"agent_store,omitempty"`
 	Devices               Resources      `json:"devices,omitzero"`
 	GPUsPerTask           *int           `json:"gpus_per_task,omitempty"`
 	CPUs                  Resources      `json:"cpus,omitzero"`

@@ -21,7 +21,7 @@ import (
 //     that neither it nor its group nor the run gives a command, max_restarts
 //     without auto_restart, local barriers of tasks that are pinned to several
 //     hosts, numbers and names of hosts that do not go with the tasks, what an
-//     elastic run needs, agent_store without torch, relative directories of a run that ships nothing, or that
+//     elastic run needs, relative directories of a run that ships nothing, or that
 //     leave what it ships;
 //   - the syntax of addresses, prefixes, patterns of hosts, constraints, sizes and limits, ranges that run backwards,
 //     and durations that are too long, or 0 where that is not allowed;

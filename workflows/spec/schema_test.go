@@ -19,7 +19,6 @@ import (
 // lists the same rules.
 var beyondSchema = map[string]string{
 	"silence_none.yaml":             "on_silence needs silence",
-	"agent_store.yaml":              "a store for torch where torch is left out, or at no port",
 	"hosts_counts.yaml":             "hosts compared with the tasks",
 	"hosts_elastic.yaml":            "what an elastic run needs",
 	"elastic_types.yaml":            "what an elastic run needs",

@@ -37,7 +37,6 @@ func checkSpec(c *checker, s *RunSpec) {
 	checkAfter(c, s)
 	checkMPI(c, s)
 	checkBarriers(c, s)
-	checkStore(c, s)
 	checkHosts(c, s)
 	checkElastic(c, s)
 	checkGPUs(c, "", s.Devices, s.GPUsPerTask)

@@ -187,29 +187,3 @@ func (s *RunSpec) pinnedHosts() []string {
 	}
 	return hosts
 }
-
-// MasterPort returns the variable MASTER_PORT of rank 0, and reports whether the spec has it.
-func (s *RunSpec) MasterPort() (v Variable, given bool) {
-	tasks := s.TaskList()
-	if len(tasks) == 0 {
-		return Variable{}, false
-	}
-	v, given = tasks[0].Env[masterPort]
-	return v, given
-}
-
-const masterPort = "MASTER_PORT"
-
-// checkStore refuses a store whose address processes do not receive, or that no host can serve.
-func checkStore(c *checker, s *RunSpec) {
-	if !s.AgentStore {
-		return
-	}
-	if s.EnvProfiles != nil && !slices.Contains(s.EnvProfiles, EnvTorch) {
-		c.add("agent_store", "the store needs torch in env_profiles", "leave out agent_store, or add torch to env_profiles")
-	}
-	v, given := s.MasterPort()
-	if n, err := strconv.ParseUint(v.Value, 10, 16); given && (err != nil || n == 0) {
-		c.add("agent_store", "MASTER_PORT in env must be a port from 1 to 65535, at which the store is served", "leave out MASTER_PORT, or agent_store")
-	}
-}

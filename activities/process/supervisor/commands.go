@@ -241,7 +241,7 @@ func (s *supervisor) Lease(_ context.Context, r PortLeaseRequest) (PortLeaseRepl
 			return busy
 		},
 		Journal: func(generation, group int, l ports.Lease) error {
-			return run.journal.append(record{Type: recLeased, Generation: generation, Group: group, Ports: l.Any, Fixed: l.Fixed, Store: l.Store})
+			return run.journal.append(record{Type: recLeased, Generation: generation, Group: group, Ports: l.Any, Fixed: l.Fixed})
 		},
 		Lapse: s.cfg.PortsLapse, Log: s.logOf(run),
 	})

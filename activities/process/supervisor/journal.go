@@ -49,7 +49,6 @@ type record struct {
 	Exit       *Exit       `json:"exit,omitempty"`
 	Ports      []int       `json:"ports,omitempty"`
 	Fixed      []int       `json:"fixed,omitempty"`
-	Store      string      `json:"store,omitempty"`
 	Moved      string      `json:"moved,omitempty"`
 	Failures   int         `json:"failures,omitempty"`
 }

@@ -2,8 +2,6 @@ package supervisor
 
 import (
 	"encoding/json"
-	"errors"
-	"io"
 	"net"
 	"os"
 	"strconv"
@@ -115,76 +113,6 @@ func TestLeasesLapse(t *testing.T) {
 	_, err = h.client.Start(h.ctx(), r)
 	require.NoError(t, err)
 	require.True(t, leased(t, lapsed))
-}
-
-// A store is served while its port is leased, and each generation has its own store.
-func TestStoresOfLeases(t *testing.T) {
-	h := newHost(t, func(r *role) { r.PortsLapse = 100 * time.Millisecond })
-	lease := func(generation int, store string, fixed ...int) (int, error) {
-		reply, err := h.client.Lease(h.ctx(), PortLeaseRequest{Run: runNamed("s"), Generation: generation, Count: 1, Ports: fixed, Store: store})
-		return append(reply.Ports, 0)[0], err
-	}
-	dial := func(port int) (net.Conn, error) { return net.Dial("tcp", "127.0.0.1:"+strconv.Itoa(port)) }
-	// count adds 1 to a number in the store.
-	count := func(port int) byte {
-		c := must.Get(dial(port))(t)
-		defer c.Close()
-		_, err := c.Write([]byte("\x03\x01\x00\x00\x00\x00\x00\x00\x00n\x01\x00\x00\x00\x00\x00\x00\x00"))
-		require.NoError(t, err)
-		answer := make([]byte, 8)
-		_, err = io.ReadFull(c, answer)
-		require.NoError(t, err)
-		return answer[0]
-	}
-	refused := func(port int) bool {
-		c, err := dial(port)
-		if err == nil {
-			_ = c.Close()
-		}
-		return errors.Is(err, unix.ECONNREFUSED)
-	}
-	port := must.Get(lease(0, "127.0.0.1:0"))(t)
-	h.until("the lease lapses, and the store with it", func() bool { return refused(port) })
-	r := h.request("worker-0", 0, "exec sleep 1000")
-	r.Key.Run = runNamed("s")
-	_, err := h.client.Start(h.ctx(), r)
-	require.NoError(t, err)
-	require.Equal(t, byte(1), count(port), "a start takes both back")
-	again := must.Get(lease(0, "127.0.0.1:0"))(t)
-	require.Equal(t, port, again)
-	require.Equal(t, byte(2), count(port), "the same lease has the same store")
-
-	_, err = h.client.Stop(h.ctx(), StopRequest{Run: runNamed("s"), Signal: int(unix.SIGKILL)})
-	require.NoError(t, err)
-	h.until("it has ended", func() bool {
-		_, err = lease(1, "127.0.0.1:"+strconv.Itoa(port), port)
-		return err == nil && count(port) == 1
-	})
-	_, err = lease(1, "nonsense")
-	require.ErrorIs(t, err, ErrInvalid)
-	h.until("its process has ended, and the store of the earlier generation is gone", func() bool {
-		next := must.Get(lease(2, "127.0.0.1:0"))(t)
-		return next == port || refused(port)
-	})
-
-	port = must.Get(lease(3, "127.0.0.1:0"))(t)
-	r.Key.Generation = 3
-	_, err = h.client.Start(h.ctx(), r)
-	require.NoError(t, err)
-	require.Equal(t, byte(1), count(port))
-	h.kill9()
-	h.until("it has ended with the supervisor", func() bool { return refused(port) })
-	h.awaitCount("swept", 1)
-	h.start()
-	r.Number = 1
-	r.Fence.Launch = 1
-	_, err = h.client.Start(h.ctx(), r)
-	require.NoError(t, err)
-	require.Equal(t, byte(1), count(port), "the next supervisor serves it for the next process")
-	_, err = h.client.Release(h.ctx(), ReleaseRequest{Run: runNamed("s"), Stops: Stops{Stop: Stop{Signal: sigTERM}}})
-	require.NoError(t, err)
-	// A guard that is just being started has a copy of the socket until it is executed.
-	h.until("the store is closed", func() bool { return refused(port) })
 }
 
 func TestSupervisorsLeaseDifferentPorts(t *testing.T) {

@@ -187,7 +187,7 @@ func (r *run) replay(rec record) bool {
 		}
 		t.next = rec.Number
 	case recLeased:
-		r.ports.Remember(rec.Generation, rec.Group, ports.Lease{Any: rec.Ports, Fixed: rec.Fixed, Store: rec.Store})
+		r.ports.Remember(rec.Generation, rec.Group, ports.Lease{Any: rec.Ports, Fixed: rec.Fixed})
 	case recDamaged:
 		r.damaged = rec.Moved
 	case recReleased:

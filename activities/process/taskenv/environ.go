@@ -44,8 +44,6 @@ type Process struct {
 	Devices map[string]string
 	// CPUs is the number of CPUs that the process is bound to, or 0 if it is not bound.
 	CPUs int
-	// AgentStore reports whether a host serves torch's store.
-	AgentStore bool
 	// Unset names variables of the host worker that the process does not get. A name may end
 	// with a * and then matches by prefix.
 	Unset []string

@@ -105,9 +105,9 @@ func torch(env map[string]string, p Process, m hostapi.Member) {
 	env["TORCHELASTIC_RUN_ID"] = p.WorkflowID
 	env["TORCHELASTIC_RESTART_COUNT"] = strconv.Itoa(p.Restart)
 	env["TORCHELASTIC_MAX_RESTARTS"] = strconv.Itoa(p.MaxRestarts)
-	// With True, rank 0 connects to a store as the others do, and would wait forever if there
-	// is none.
-	env["TORCHELASTIC_USE_AGENT_STORE"] = pythonBool(p.AgentStore)
+	// With True, rank 0 connects to a store as the others do, and waits forever, since there is
+	// none.
+	env["TORCHELASTIC_USE_AGENT_STORE"] = "False"
 	if p.ErrorFile != "" {
 		env["TORCHELASTIC_ERROR_FILE"] = p.ErrorFile
 	}
@@ -117,13 +117,6 @@ func torch(env map[string]string, p Process, m hostapi.Member) {
 		// Otherwise each process uses all cores, and they slow each other down.
 		setDefault(env, "OMP_NUM_THREADS", "1")
 	}
-}
-
-func pythonBool(b bool) string {
-	if b {
-		return "True"
-	}
-	return "False"
 }
 
 // jax sets the coordinator's address, and the values that programs pass to

@@ -58,7 +58,6 @@ var flags = []flag{
 	{name: "signals-to-handle", value: "NAMES", here: "the signals that stop the run; the processes get the same signal (default SIGTERM,SIGINT,SIGHUP,SIGQUIT)"},
 	{name: "shutdown-timeout", value: "SECONDS", here: "the time from the stop signal to SIGKILL (default $TORCH_ELASTIC_SHUTDOWN_TIMEOUT, or 30)"},
 	{name: "print-completion", value: "SHELL", here: "refused; `clusterrun completion SHELL` is for all commands", typed: true},
-	{name: "no-agent-store", here: "rank 0 itself serves the store at MASTER_PORT, instead of clusterrun; for programs that listen there (so does TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1)", ours: true},
 	{name: "timeout", value: "TIME", here: "the time after which the run is stopped, such as 2h", ours: true, typed: true},
 	{name: "silence", value: "TIME|auto", here: "the time without output, progress and processor time after which a process is shown as silent", ours: true, typed: true},
 	{name: "silence-ignores-cpu", here: "processes that use processor time can be silent: NCCL does so while it waits", ours: true, typed: true},

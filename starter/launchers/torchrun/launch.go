@@ -216,9 +216,6 @@ func (t *translation) tasks() error {
 		n *= m.Most
 	}
 	t.add("--task", fmt.Sprintf("%s=%d", t.taskType(), n), "--env-profile", "torch")
-	if !t.has("no-agent-store") && t.machine.getenv("TORCH_DISABLE_SHARE_RDZV_TCP_STORE") != "1" {
-		t.add("--agent-store")
-	}
 	if role := t.role(); role != t.taskType() {
 		t.setenv("ROLE_NAME", role)
 	}

@@ -23,7 +23,6 @@ type Ports struct {
 	leased map[leaseKey]Lease
 	held   map[int]int // by port, the descriptor of the socket that holds it
 	pins   map[int]pin // the ports of held that a task wants by number
-	stores map[int]store
 	lapse  *time.Timer
 }
 
@@ -34,14 +33,13 @@ type leaseKey struct{ generation, group int }
 type Lease struct {
 	Any   []int // without a wanted number
 	Fixed []int
-	Store string // the address of the store, or empty if there is none
 }
 
 // All returns all ports.
 func (l Lease) All() []int { return slices.Concat(l.Any, l.Fixed) }
 
 func (l Lease) equals(other Lease) bool {
-	return slices.Equal(l.Any, other.Any) && slices.Equal(l.Fixed, other.Fixed) && l.Store == other.Store
+	return slices.Equal(l.Any, other.Any) && slices.Equal(l.Fixed, other.Fixed)
 }
 
 // Remember notes a lease that an earlier supervisor has given.
@@ -79,10 +77,6 @@ type Request struct {
 	Tasks []string
 	// Avoid are ports that the run wants by number in any of its leases.
 	Avoid []int
-	// Store is the address of a store for torch that is served while the ports are leased, as
-	// "host:port"; port 0 is the first of the Count ports. If empty, there is none. Each
-	// generation has its own store.
-	Store string
 }
 
 // Run is the ports' access to their run.
@@ -122,9 +116,6 @@ func (p *Ports) Lease(r Request, of Run) ([]int, error) {
 	}
 	had := maps.Clone(p.held)
 	got, err := p.take(r, before.Any, began)
-	if err == nil {
-		err = p.serveStore(key, got.Store, of.Log)
-	}
 	if err == nil && (!again || !got.equals(before)) {
 		if err = of.Journal(r.Generation, r.Group, got); err == nil {
 			p.Remember(r.Generation, r.Group, got)
@@ -176,8 +167,7 @@ func (p *Ports) take(r Request, before []int, began bool) (got Lease, err error)
 		}
 		got.Any = append(got.Any, more...)
 	}
-	got.Store, err = storeAddress(r.Store, got.Any)
-	return got, err
+	return got, nil
 }
 
 // takeFixed holds the i-th port that is wanted by number. p.mu must be held.
@@ -276,9 +266,6 @@ func (p *Ports) Keep(generation int, log *zap.Logger) {
 				log.Warn("A port of a run is no longer reserved for it.", zap.Error(err))
 			}
 		}
-		if err := p.serveStore(key, l.Store, log); err != nil {
-			log.Warn("The store of a run is no longer served.", zap.Error(err))
-		}
 	}
 }
 
@@ -293,7 +280,6 @@ func (p *Ports) Free() {
 // letGo frees the given ports, or all if ports is nil.
 func (p *Ports) letGo(ports []int) {
 	p.unpin(ports)
-	p.endStores(ports)
 	for port, fd := range p.held {
 		if ports == nil || slices.Contains(ports, port) {
 			_ = unix.Close(fd)

@@ -8,8 +8,7 @@ What torch offers to programs that start others is replaced, once its module is 
     torch.distributed.launcher.api.launch_agent              clusterrun torchrun
     torch.distributed.elastic.multiprocessing.start_processes   clusterrun run
 
-torch.distributed.rendezvous.TCPStore reads USE_LIBUV where torch does not. Everything else is
-torch's own. CLUSTERRUN_BIN names the program.
+Everything else is torch's own. CLUSTERRUN_BIN names the program.
 """
 
 import importlib.abc
@@ -19,14 +18,13 @@ import sys
 
 def _replacements():
     """The functions that replace those of a module, by the names of both."""
-    from . import etcd, launch, processes, store
+    from . import etcd, launch, processes
 
     return {
         "torch.distributed.run": {"main": launch.torchrun},
         "torch.distributed.launch": {"main": launch.launch},
         "torch.distributed.launcher.api": {"elastic_launch": launch.ElasticLaunch, "launch_agent": launch.launch_agent},
         "torch.distributed.elastic.multiprocessing": {"start_processes": processes.start_processes},
-        "torch.distributed.rendezvous": {"TCPStore": store.store},
         "torch.distributed.elastic.rendezvous.etcd_server": {"EtcdServer": etcd.EtcdServer},
     }
 
