@@ -255,7 +255,7 @@ func (r *reservations) leasePorts(ctx context.Context, run runkey.Run, in hostap
 			return nil, nil, err
 		}
 		if port > 0 {
-			request.Ports, request.Tasks = append(request.Ports, port), append(request.Tasks, t.Name())
+			request.Ports = append(request.Ports, port)
 		} else if in.Spec.Batch == nil || request.Count == 2 {
 			request.Count++
 		}
@@ -266,10 +266,6 @@ func (r *reservations) leasePorts(ctx context.Context, run runkey.Run, in hostap
 		}
 	}
 	reply, err := r.Supervisor.Lease(ctx, request)
-	if errors.Is(err, supervisor.ErrPortShared) {
-		problem := spec.Problem{Path: "tasks", Message: fmt.Sprintf("on host %s, %v", r.Name, err), Remedy: "give each task its own port"}
-		return nil, nil, refusedSpec([]spec.Problem{problem})
-	}
 	if err != nil {
 		return nil, nil, temporal.NewApplicationErrorWithOptions(
 			fmt.Sprintf("host %s: %v", r.Name, err), spec.ErrPlacement,

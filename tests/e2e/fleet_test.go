@@ -362,17 +362,6 @@ func TestTwoHosts(t *testing.T) {
 		assert.Equal(t, "host-b", r.FirstFailure.Host)
 		assert.Equal(t, spec.CauseCollateral, task(r, "ps-0").Exit.Cause)
 	})
-
-	// Both hosts are this machine.
-	t.Run("two tasks that are pinned to one port are refused at once", func(t *testing.T) {
-		f.t = t
-		for _, one := range []string{"host-c:28303", "localhost:28303"} {
-			run := f.start(&spec.RunSpec{Command: []string{"true"}, PlacementTimeout: spec.DurationOf(time.Hour), Tasks: []spec.TaskGroup{
-				{Type: "worker", Addresses: []string{one}}, {Type: "ps", Addresses: []string{"host-b:28303"}},
-			}})
-			assert.Regexp(t, `(ps-0 and worker-0|worker-0 and ps-0) are both pinned to port 28303 of this machine; give each task its own port`, f.Fails(t, 2, "wait", run.GetID()))
-		}
-	})
 }
 
 func environment(text string) map[string]string {

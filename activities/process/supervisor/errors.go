@@ -26,8 +26,6 @@ var (
 	ErrUnknownProcess = errors.New("unknown process")
 	// ErrPortTaken means that a port wanted by number is in use, or that none are left.
 	ErrPortTaken = fault.ErrPortTaken
-	// ErrPortShared means that a port wanted by number belongs to another task of the run.
-	ErrPortShared = fault.ErrPortShared
 	// ErrJournal means that the journal could not be written, so nothing was done.
 	ErrJournal = errors.New("journal")
 	// ErrDamaged means that the journal of the run was found damaged. The part before it is known;
@@ -44,7 +42,7 @@ var (
 
 var sentinels = []error{
 	ErrFenced, ErrReleased, ErrClosing, ErrCutOff, ErrAlive, ErrNotGranted, ErrUnknownProcess,
-	ErrPortTaken, ErrPortShared, ErrJournal, ErrDamaged, ErrLimit, ErrInvalid,
+	ErrPortTaken, ErrJournal, ErrDamaged, ErrLimit, ErrInvalid,
 }
 
 // net/rpc carries an error as its text only, so the sentinel travels in front.

@@ -16,8 +16,6 @@ import (
 var (
 	// ErrPortTaken means that a port wanted by number is in use, or that none are left.
 	ErrPortTaken = errors.New("port taken")
-	// ErrPortShared means that a port wanted by number belongs to another task of the run.
-	ErrPortShared = errors.New("port shared")
 	// ErrLimit means that this host could not do it even if it did nothing else, because of a
 	// limit that its owner has set.
 	ErrLimit = errors.New("limit")

@@ -22,7 +22,6 @@ type Ports struct {
 	// leased holds the replies, as journalled.
 	leased map[leaseKey]Lease
 	held   map[int]int // by port, the descriptor of the socket that holds it
-	pins   map[int]pin // the ports of held that a task wants by number
 	lapse  *time.Timer
 }
 
@@ -71,10 +70,9 @@ type Request struct {
 	Group int
 	// Count is the number of ports to lease without a wanted number.
 	Count int
-	// Ports are wanted by number, by these Tasks. The request fails if one is taken and,
-	// permanently, with [fault.ErrPortShared] if another task of the run has it.
+	// Ports are wanted by number. The request fails if one is taken, also by another task of the
+	// run.
 	Ports []int
-	Tasks []string
 	// Avoid are ports that the run wants by number in any of its leases.
 	Avoid []int
 }
@@ -141,8 +139,11 @@ func (p *Ports) Lease(r Request, of Run) ([]int, error) {
 // the tasks of the generation know if it began. p.mu must be held.
 func (p *Ports) take(r Request, before []int, began bool) (got Lease, err error) {
 	got.Fixed = r.Ports
-	for i := range r.Ports {
-		if err := p.takeFixed(r, i); err != nil {
+	for i, port := range r.Ports {
+		if slices.Contains(r.Ports[:i], port) || p.sharedWith(leaseKey{r.Generation, r.Group}, port) {
+			return got, fault.Refuse(fault.ErrPortTaken, fmt.Sprintf("port %d is taken by another task of the run", port))
+		}
+		if err := p.hold(port, isReusable); err != nil {
 			return got, err
 		}
 	}
@@ -170,28 +171,14 @@ func (p *Ports) take(r Request, before []int, began bool) (got Lease, err error)
 	return got, nil
 }
 
-// takeFixed holds the i-th port that is wanted by number. p.mu must be held.
-func (p *Ports) takeFixed(r Request, i int) error {
-	port, task := r.Ports[i], ""
-	if i < len(r.Tasks) {
-		task = r.Tasks[i]
-	}
-	if j := slices.Index(r.Ports[:i], port); j >= 0 && j < len(r.Tasks) {
-		return errShared(port, task, r.Tasks[j])
-	}
-	if err := p.sharedWith(leaseKey{r.Generation, r.Group}, port, task); err != nil {
-		return err
-	}
-	err := p.hold(port, isReusable)
-	if errors.Is(err, fault.ErrPortTaken) {
-		if other := pinnedBy(r.Run, r.Generation, port, task); other != "" {
-			return errShared(port, task, other)
+// sharedWith reports whether another lease of the same generation has the port. p.mu must be held.
+func (p *Ports) sharedWith(key leaseKey, port int) bool {
+	for other, l := range p.leased {
+		if other.generation == key.generation && other.group != key.group && slices.Contains(l.All(), port) {
+			return true
 		}
 	}
-	if err == nil {
-		p.pin(r.Run, r.Generation, port, task)
-	}
-	return err
+	return false
 }
 
 // stopLapse stops what lapseLater began. p.mu must be held.
@@ -279,7 +266,6 @@ func (p *Ports) Free() {
 
 // letGo frees the given ports, or all if ports is nil.
 func (p *Ports) letGo(ports []int) {
-	p.unpin(ports)
 	for port, fd := range p.held {
 		if ports == nil || slices.Contains(ports, port) {
 			_ = unix.Close(fd)

@@ -13,15 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func bindPort(port int) (int, error) { return bindAbstract(portPrefix + strconv.Itoa(port)) }
-
-// bindAbstract binds an abstract name, which the kernel frees with its holder.
-func bindAbstract(name string) (int, error) {
+// bindPort binds the name of a port, which the kernel frees with its holder.
+func bindPort(port int) (int, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, err
 	}
-	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: "@" + name}); err != nil {
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: "@" + portPrefix + strconv.Itoa(port)}); err != nil {
 		_ = unix.Close(fd)
 		return -1, err
 	}
