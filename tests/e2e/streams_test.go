@@ -12,11 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
-	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // Output of a program is shown, kept and quoted in the report, independent of how it opens its
-// streams, and even if its file is renamed while it writes.
+// streams.
 func TestNothingThatIsWrittenIsLost(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -32,33 +31,6 @@ func TestNothingThatIsWrittenIsLost(t *testing.T) {
 	assert.Contains(t, stderr, "\n      FATAL: x\n      cleaning up\n")
 	_, _, logged := l.run("logs", "truncates")
 	assert.Equal(t, want.String(), logged)
-
-	p := l.start("run", "--id", "renamed", "-n", "1", "--log-dir", "logs", "--", "bash", "-c",
-		harness.Napping(`for i in $(seq 30); do echo line $i; if [ $((i % 10)) = 0 ]; then until [ -e go-$i ]; do nap; done; fi; done`))
-	for i, replace := range []func(path string) error{func(path string) error { return os.Rename(path, path+".1") }, os.Remove, nil} {
-		last := (i + 1) * 10
-		harness.Eventually(t, "the console shows what came before", func() bool {
-			return strings.Contains(p.Stdout(), fmt.Sprintf("line %d\n", last))
-		})
-		if replace != nil {
-			paths := must.Get(filepath.Glob(filepath.Join(l.home, "logs/renamed/*/attempt_0/0/stdout.log")))(t)
-			require.Len(t, paths, 1)
-			require.NoError(t, replace(paths[0]))
-		}
-		l.write(fmt.Sprintf("go-%d", last), "")
-	}
-	require.Zero(t, p.ExitCode(), p.Stderr())
-	shown := ""
-	for line := range strings.Lines(p.Stdout()) {
-		if strings.Contains(line, "   line ") {
-			shown += line
-		}
-	}
-	want.Reset()
-	for i := range 30 {
-		fmt.Fprintf(&want, "[worker-0]:    line %d\n", i+1)
-	}
-	assert.Equal(t, want.String(), shown)
 }
 
 // A failure is reported with its last lines even if the output goes to no file.

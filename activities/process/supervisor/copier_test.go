@@ -3,7 +3,6 @@ package supervisor
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -85,50 +84,15 @@ func TestOutputWhileTheSupervisorIsStopped(t *testing.T) {
 	assert.Equal(t, "first\nlast\n", must.Read(t, c.Stderr))
 }
 
-func TestFilesThatAreRenamedOrRemovedAreMadeAnew(t *testing.T) {
-	const note = "clusterrun: this file was renamed or removed while it was written; what came before is not here\n"
+// A file may be copied and truncated while it is written, as logrotate does.
+func TestAFileThatIsTruncated(t *testing.T) {
 	h := newHost(t, nil)
-	for name, c := range map[string]struct {
-		do     func(c Command) error
-		before string // the content of the file old
-	}{
-		"rename":  {func(c Command) error { return os.Rename(c.Stdout, h.file("old")) }, "one\ntwo\n"},
-		"remove":  {func(c Command) error { return os.Remove(c.Stdout) }, ""},
-		"all":     {func(c Command) error { return os.RemoveAll(c.LogDir) }, ""},
-		"replace": {func(c Command) error { return exec.Command("sed", "-i", "s/one/uno/", c.Stdout).Run() }, ""},
-	} {
-		command := h.begin(name, fmt.Sprintf(`echo one; echo two; while ! test -e $D/go-%s; do sleep 0.01; done; echo three; echo four`, name), nil)
-		h.until("two lines are there", func() bool { return must.Read(t, command.Stdout) == "one\ntwo\n" })
-		require.NoError(t, c.do(command))
-		h.touch("go-" + name)
-		require.Zero(t, h.wait(name, 0).Code)
-		want := note + "three\nfour\n"
-		if name == "replace" {
-			want = "uno\ntwo\n" + want
-		}
-		assert.Equal(t, want, must.Read(t, command.Stdout), name)
-		if c.before != "" {
-			assert.Equal(t, c.before, must.Read(t, h.file("old")))
-		}
-	}
-}
-
-// A file is never recreated through a link, or at the path of a FIFO.
-func TestFilesThatAreReplacedByOthers(t *testing.T) {
-	h := newHost(t, nil)
-	for name, put := range map[string]func(path string) error{
-		"link": func(path string) error { return os.Symlink(h.file("elsewhere"), path) },
-		"fifo": func(path string) error { return unix.Mkfifo(path, 0o600) },
-	} {
-		command := h.begin(name, fmt.Sprintf(`echo one; while ! test -e $D/go-%s; do sleep 0.01; done; echo two`, name), nil)
-		h.until("the line is there", func() bool { return must.Read(t, command.Stdout) == "one\n" })
-		require.NoError(t, os.Rename(command.Stdout, h.file("old-"+name)))
-		require.NoError(t, put(command.Stdout))
-		h.touch("go-" + name)
-		require.Zero(t, h.wait(name, 0).Code)
-		assert.Equal(t, "one\ntwo\n", must.Read(t, h.file("old-"+name)))
-	}
-	assert.False(t, h.exists("elsewhere"))
+	c := h.begin("t", `echo one; while ! test -e $D/go; do sleep 0.01; done; echo two`, nil)
+	h.until("the line is there", func() bool { return must.Read(t, c.Stdout) == "one\n" })
+	require.NoError(t, os.Truncate(c.Stdout, 0))
+	h.touch("go")
+	require.Zero(t, h.wait("t", 0).Code)
+	assert.Equal(t, "two\n", must.Read(t, c.Stdout))
 }
 
 // A process outside of the task has its pipe: the end of the task does not wait for it, and

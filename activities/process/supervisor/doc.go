@@ -76,7 +76,7 @@
 //   - If the supervisor is stopped, writers wait once their pipe is full, and nothing is lost
 //     or written twice. If it is killed, its processes end with it, and the content of their
 //     pipes, from the last milliseconds, is lost.
-//   - If a file is renamed or removed, another is created at its path, which begins with a note.
+//   - A file that is truncated grows from its beginning. One that is renamed is still written to.
 //   - While the disk is full, writers wait for up to five seconds. Output that cannot be
 //     written even then is counted: a note follows in the file as soon as there is room, and
 //     the exit has the number. The program continues.

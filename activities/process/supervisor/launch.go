@@ -162,7 +162,7 @@ func (l *launcher) openFiles(c Command) (fds []int, streams []*output.Stream, er
 				fd, copied, err = l.owner.relayed(i, placeOf(c, []string{c.StdoutEnd, c.StderrEnd}[i]), false)
 			}
 		} else if fd, err = openAt(logs, cmp.Or(path, os.DevNull), output.Appending); err == nil {
-			fd, copied, err = output.Through(fd, placeOf(c, path))
+			fd, copied, err = output.Through(fd, path)
 		}
 		if err != nil {
 			return fds, streams, err

@@ -40,9 +40,11 @@ type relay struct {
 	// last got the size of the owner's terminal.
 	terminal bool
 	sized    time.Time
-	end      []byte
-	// more reports whether there was more than end.
-	more bool
+	// end is the latest output, which is written to the file at place in the end. more reports
+	// whether there was more.
+	end   []byte
+	more  bool
+	place Place
 }
 
 func (r *relay) keep(b []byte) {
@@ -70,10 +72,10 @@ func (r *relay) last() []byte {
 
 // keepEnd writes the last lines to their file.
 func (s *Stream) keepEnd() {
-	if s.place.Path == "" || len(s.relay.end) == 0 {
+	if s.relay.place.Path == "" || len(s.relay.end) == 0 {
 		return
 	}
-	f := s.place.create()
+	f := s.relay.place.create()
 	if f == nil {
 		return
 	}
@@ -102,7 +104,7 @@ func (c *copier) completeLine(s *Stream) {
 // Relayed returns the stream for output that is read from pipe and goes to the owner's stdout (0) or
 // stderr (1). The end of that is kept. terminal reports whether the pipe is a pseudoterminal.
 func Relayed(pipe int, to *os.File, end Place, which int, terminal bool) *Stream {
-	return &Stream{pipe: pipe, file: to, place: end, relay: &relay{which: which, terminal: terminal}}
+	return &Stream{pipe: pipe, file: to, relay: &relay{which: which, terminal: terminal, place: end}}
 }
 
 // Which returns to which of the owner's outputs a stream goes, if it does.
@@ -114,4 +116,4 @@ func (s *Stream) Which() (which int, relayed bool) {
 }
 
 // KeepEnd changes where the end of a stream is kept that goes to the owner.
-func (s *Stream) KeepEnd(end Place) { s.place = end }
+func (s *Stream) KeepEnd(end Place) { s.relay.place = end }

@@ -3,7 +3,6 @@ package output
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
 	"time"
@@ -34,7 +33,7 @@ func setPipeSize(fd, size int) {
 	_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, size) //nolint:gosec // a descriptor
 }
 
-// Place is the path of a stream's file. If Path is empty, there is no file.
+// Place is the path of a file. If Path is empty, there is none.
 type Place struct {
 	Path string
 	Files
@@ -42,12 +41,10 @@ type Place struct {
 
 // Stream is one output of a process.
 type Stream struct {
-	output   *Output
-	pipe     int // the read end
-	file     *os.File
-	place    Place
-	loud     bool   // see loudSize
-	dev, ino uint64 // of the file
+	output *Output
+	pipe   int // the read end
+	file   *os.File
+	loud   bool // see loudSize
 	// midline reports whether the file ends within a line.
 	midline bool
 	// held is output that does not fit on the disk. Writing it is retried until holdFor after
@@ -68,7 +65,7 @@ type Stream struct {
 
 // Through returns the write end of a pipe to a regular file, and the stream to be copied.
 // Anything else than a regular file, such as /dev/null, is returned itself. It owns fd.
-func Through(fd int, at Place) (int, *Stream, error) {
+func Through(fd int, path string) (int, *Stream, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return fd, nil, nil //nolint:nilerr // it can be written to all the same
@@ -78,8 +75,7 @@ func Through(fd int, at Place) (int, *Stream, error) {
 		_ = unix.Close(fd)
 		return -1, nil, fault.NotStarted("making a pipe for its output: " + fault.Reason(err))
 	}
-	file := os.NewFile(uintptr(fd), at.Path) //nolint:gosec // a descriptor
-	return w, &Stream{pipe: r, file: file, place: at, dev: st.Dev, ino: st.Ino}, nil
+	return w, &Stream{pipe: r, file: os.NewFile(uintptr(fd), path)}, nil //nolint:gosec // a descriptor
 }
 
 // errReaderGone is returned if the output has no reader.
@@ -148,8 +144,6 @@ func (s *Stream) write(b []byte) (lost int64, err error) {
 	}
 	if s.relay != nil {
 		s.relay.keep(b)
-	} else {
-		s.keepPlace()
 	}
 	n := 0
 	if s.tellLoss() {
@@ -221,33 +215,7 @@ func (s *Stream) end() {
 	s.tellLoss()
 }
 
-// keepPlace creates a new file if ours was renamed or removed.
-func (s *Stream) keepPlace() {
-	if s.place.Path == "" || s.ended {
-		return
-	}
-	var at unix.Stat_t
-	err := unix.Lstat(s.place.Path, &at)
-	if err == nil && at.Dev == s.dev && at.Ino == s.ino || err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return
-	}
-	if f := s.place.create(); f != nil {
-		_ = s.file.Close()
-		s.file, s.midline = f, false
-		s.identify()
-		s.note("clusterrun: this file was renamed or removed while it was written; what came before is not here\n")
-	}
-}
-
-// identify remembers which file it is.
-func (s *Stream) identify() {
-	var st unix.Stat_t
-	if unix.Fstat(int(s.file.Fd()), &st) == nil {
-		s.dev, s.ino = st.Dev, st.Ino
-	}
-}
-
-// create creates the file again, with its directories. It returns nil if that is not possible.
+// create creates the file, with its directories. It returns nil if that is not possible.
 func (p Place) create() (f *os.File) {
 	_ = p.User.Do(func() error {
 		logs, err := p.Make()
