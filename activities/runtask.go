@@ -455,7 +455,6 @@ func (l *taskLease) judge(processes []supervisor.Process) (spec.Exit, error) {
 	l.count(last, exit)
 	l.Metrics.Restarts.Inc()
 	l.services.Restarts(l.key, howEnded(exit))
-	l.tellRestart(exit)
 	l.Log.Info("restart", zap.String("task", l.key.String()), zap.Int("process", last.Number+1), zap.Duration("delay", delay))
 	return spec.Exit{}, retryAt(l.whyRestart(exit), spec.ErrRestart, delay, nil)
 }

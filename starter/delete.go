@@ -78,7 +78,6 @@ func (c *chain) belongs(w *workflowpb.WorkflowExecutionInfo, execution string) b
 	id := w.GetExecution().GetWorkflowId()
 	return strings.HasPrefix(id, spec.BarrierIDPrefix(c.id, execution)) ||
 		strings.HasPrefix(id, spec.GroupIDPrefix(c.id, execution)) ||
-		strings.HasPrefix(id, spec.NoticeIDPrefix(c.id, execution)) ||
 		id == closure.QueueID(c.id, execution)
 }
 

@@ -1,8 +1,6 @@
 package workers
 
 import (
-	"fmt"
-
 	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/activities/trust/guard"
 	"github.com/clusterrun/clusterrun/activities/trust/policy"
@@ -21,23 +19,17 @@ type TaskDecision struct {
 	policy.Decision
 }
 
-// NoticeDecision is the decision of a policy about a notification, which is named by its place
-// in the spec.
-type NoticeDecision struct {
-	Notification string `json:"notification"`
-	policy.Decision
-}
-
 // Decisions are the decisions of a policy about a run.
 type Decisions struct {
-	Tasks         []TaskDecision   `json:"tasks"`
-	Notifications []NoticeDecision `json:"notifications"`
+	Tasks []TaskDecision `json:"tasks"`
+	// Notify is nil for a run without a webhook.
+	Notify *policy.Decision `json:"notify,omitempty"`
 }
 
 // DecideRun returns the decisions that a host worker on this machine, of this user and with
 // that policy, would make about a run that was signed by one of those principals. s may be nil.
 func DecideRun(file string, s *spec.RunSpec, signers []string) (d Decisions, err error) {
-	d = Decisions{Tasks: []TaskDecision{}, Notifications: []NoticeDecision{}}
+	d = Decisions{Tasks: []TaskDecision{}}
 	g := guard.New(file, "", "")
 	if err := g.Check(); err != nil || s == nil {
 		return d, err
@@ -49,8 +41,8 @@ func DecideRun(file string, s *spec.RunSpec, signers []string) (d Decisions, err
 	for _, t := range s.TaskList() {
 		d.Tasks = append(d.Tasks, TaskDecision{t.Name(), g.Decide(activities.PolicyRequest(s, t, ships, signers))})
 	}
-	for i, n := range s.Notify {
-		d.Notifications = append(d.Notifications, NoticeDecision{fmt.Sprintf("notify[%d]", i), activities.DecideNotice(g, s, n, signers)})
+	if s.Notify != (spec.Notification{}) {
+		d.Notify = new(activities.DecideNotice(g, s.Notify, signers))
 	}
 	return d, nil
 }

@@ -107,7 +107,7 @@ type clusterRun struct {
 	releaser *releaser  // gives hosts back
 	handover *handover  // continues the run in another execution
 	report   *reporter  // the status, for users
-	notifier *notifier  // notifies of events
+	notifier *notifier  // sends notices
 }
 
 type (
@@ -184,8 +184,9 @@ type runState struct {
 	began string
 	// execution counts the executions that have continued the run with its tasks.
 	execution int
-	// requests counts the requests that this execution has accepted.
-	requests int
+	// requests counts the requests that this execution has accepted, and sending the notices that are
+	// being sent.
+	requests, sending int
 	// leaving is the time since which the run tries to continue in another execution. awaiting
 	// reports whether a coroutine waits for the end of the last request.
 	leaving  time.Time
@@ -242,7 +243,7 @@ func newRun(ctx workflow.Context, s *spec.RunSpec, from *Resumption) *clusterRun
 	r := &clusterRun{
 		runState: state, placer: pl, fleet: pl.fleet, calls: pl.calls,
 		releaser: &releaser{state}, handover: &handover{state, pl}, report: &reporter{state, pl},
-		notifier: &notifier{runState: state},
+		notifier: &notifier{state},
 	}
 	if from != nil {
 		r.resume(from)
@@ -282,7 +283,7 @@ func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 		r.stopTrials(free)
 	}
 	for {
-		for r.result == nil && r.invalid == nil && (r.next == nil || r.events.Len() > 0) {
+		for r.result == nil && r.invalid == nil && (r.next == nil || r.events.Len() > 0 || r.sending > 0) {
 			if !r.selector.HasPending() { // it takes a while for many tasks
 				r.report.describe(free)
 			}
@@ -317,7 +318,9 @@ func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 	if r.next == nil {
 		r.fleet.leaveFleet(free)
 	}
-	r.notifier.await(free)
+	if err := workflow.Await(free, func() bool { return r.sending == 0 }); err != nil {
+		return nil, err
+	}
 	if r.next != nil {
 		return nil, nil
 	}

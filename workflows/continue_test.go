@@ -338,7 +338,6 @@ func TestReplay(t *testing.T) {
 		spec.GroupWorkflowType:   workflows.TaskGroup,
 		spec.FleetWorkflowType:   workflows.Fleet,
 		spec.BarrierWorkflowType: workflows.Barrier,
-		spec.NotifyWorkflowType:  workflows.Notify,
 		spec.SweepWorkflowType:   workflows.Sweep,
 		spec.TrialWorkflowType:   workflows.ClusterRun,
 		closure.QueueType:        queue.Workflow,

@@ -1,8 +1,7 @@
 // Package workflows contains the ClusterRun workflow, which carries out one run, the TaskGroup
 // workflow, which carries tasks of a large run on one host, the Shared workflow, which keeps a value for
 // the hosts of a large run, the Fleet workflow, which knows the
-// hosts of a queue, the Barrier workflow, which carries out one round of a barrier, and the Notify
-// workflow, which sends a notice about a run and outlives it (notify.go).
+// hosts of a queue, the Barrier workflow, which carries out one round of a barrier.
 //
 // It decides nothing. It passes each event of a run to the pure machine of package lifecycle,
 // and carries out the actions that the machine returns: it starts and cancels activities, sets

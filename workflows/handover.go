@@ -49,8 +49,8 @@ func (o *handover) handOver(ctx workflow.Context) bool {
 	case !workflow.AllHandlersFinished(ctx):
 		o.wakeWhenFinished(ctx)
 		return false
-	case o.selector.HasPending():
-		return false // pending events come first
+	case o.selector.HasPending(), o.sending > 0:
+		return false // pending events and notices come first
 	}
 	o.next = o.resumption(ctx)
 	return true

@@ -8,7 +8,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 const (
@@ -41,10 +40,10 @@ const (
 	// a host that was lost and that the group has left: nothing of the run lives there, and it
 	// adds at most the exits of earlier processes.
 	releaseWait, lostWait = time.Minute, 5 * time.Second
-	// notifyTakes is the time for which a notice is tried, and notifyWait the time in which a
-	// host must take it up before the next host is asked.
-	notifyTakes = 24 * time.Hour
-	notifyWait  = 30 * time.Second
+	// notifyTakes is the time for which a host tries to send a notice, since the end of the run waits
+	// for it. notifyWait is the time in which a host must take it up before the next one is asked.
+	notifyTakes = 30 * time.Second
+	notifyWait  = 10 * time.Second
 )
 
 // activityOptions returns a context for an activity on a queue.
@@ -224,15 +223,14 @@ func ending(ctx workflow.Context, queue string) workflow.Context {
 }
 
 // notifying is for Notify. others reports whether other hosts can be asked.
-func notifying(ctx workflow.Context, queue string, others bool, summary string) workflow.Context {
+func notifying(ctx workflow.Context, queue string, others bool) workflow.Context {
 	o := workflow.ActivityOptions{
 		TaskQueue:              queue,
-		StartToCloseTimeout:    2 * hostapi.NotifyBound,
 		ScheduleToCloseTimeout: notifyTakes,
 		RetryPolicy: &temporal.RetryPolicy{
-			InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 5 * time.Minute,
+			InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second,
 		},
-		Summary: summary,
+		Summary: "notify",
 	}
 	if others {
 		o.ScheduleToStartTimeout = notifyWait

@@ -1,20 +1,14 @@
 package notices
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // The example of the specification of Standard Webhooks.
@@ -42,7 +36,6 @@ func TestPost(t *testing.T) {
 		return Post(t.Context(), server.URL+"/secret-path", "id-1", "key", []byte("{}"), time.Unix(1000, 0))
 	}
 	var refused *RefusedError
-	var later *LaterError
 
 	require.NoError(t, post(204, nil))
 	assert.Equal(t, "id-1", asked.Header.Get("webhook-id"))
@@ -56,8 +49,6 @@ func TestPost(t *testing.T) {
 	assert.NotErrorAs(t, err, &refused)
 	assert.NotContains(t, err.Error(), "secret-path")
 	assert.NotErrorAs(t, post(429, nil), &refused)
-	require.ErrorAs(t, post(503, http.Header{"Retry-After": {"7"}}), &later)
-	assert.Equal(t, 7*time.Second, later.After)
 	require.ErrorAs(t, post(404, nil), &refused)
 	require.ErrorAs(t, post(302, http.Header{"Location": {"http://169.254.169.254/"}}), &refused, "a redirect is not followed")
 
@@ -66,24 +57,4 @@ func TestPost(t *testing.T) {
 	require.Error(t, err)
 	assert.NotErrorAs(t, err, &refused)
 	assert.NotContains(t, err.Error(), "secret-path")
-}
-
-func command(bound time.Duration, script string) Command {
-	return Command{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Dir: "/", Env: os.Environ(), Bound: bound}
-}
-
-func TestCommand(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "got")
-	require.NoError(t, command(time.Minute, "cat > "+file).Run(t.Context(), []byte("body")))
-	assert.Equal(t, "body", must.Read(t, file))
-
-	err := command(time.Minute, "echo no such mailbox >&2; exit 3").Run(t.Context(), nil)
-	require.EqualError(t, err, "sh ended with exit status 3, and wrote: no such mailbox")
-	err = command(time.Minute, "head -c 1000000 /dev/zero | tr '\\0' x; exit 1").Run(t.Context(), nil)
-	assert.Less(t, len(err.Error()), 500)
-	err = command(50*time.Millisecond, "sleep 1000 & sleep 1000").Run(t.Context(), nil)
-	require.EqualError(t, err, "sh took longer than 50ms, and was killed")
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	assert.True(t, errors.Is(command(time.Minute, "sleep 1000").Run(ctx, nil), context.Canceled))
 }

@@ -25,22 +25,12 @@ const (
 	// maxAnswer bounds the part of an answer that is read, and maxWords the part that an error
 	// quotes, in bytes.
 	maxAnswer, maxWords = 4 << 10, 300
-	// maxRetryAfter bounds the delay that a webhook may ask for.
-	maxRetryAfter = time.Hour
 )
 
 // RefusedError reports that a try has failed in a way that another try will not mend.
 type RefusedError struct{ Message string }
 
 func (e *RefusedError) Error() string { return e.Message }
-
-// LaterError reports that a webhook asked for another try after a delay.
-type LaterError struct {
-	Message string
-	After   time.Duration
-}
-
-func (e *LaterError) Error() string { return e.Message }
 
 // hooks sends the requests. A redirect could lead to a host that no policy was asked about.
 var hooks = &http.Client{
@@ -81,12 +71,9 @@ func Post(ctx context.Context, address, id, secret string, body []byte, now time
 
 // judge returns the error of a try by the status of the answer.
 func judge(answer *http.Response, text string) error {
-	after, _ := strconv.Atoi(answer.Header.Get("Retry-After"))
 	switch code := answer.StatusCode; {
 	case code >= 200 && code < 300:
 		return nil
-	case after > 0:
-		return &LaterError{text, min(time.Duration(after)*time.Second, maxRetryAfter)}
 	case code >= 500, code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests:
 		return errors.New(text)
 	}

@@ -18,12 +18,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// A webhook that fails is tried again, after the run has ended, and a command gets the notice of
-// each restart.
+// A run notifies its webhook of its end, signed, and tries again if that fails.
 func TestNotifications(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	var ended atomic.Bool
 	var tries atomic.Int32
 	type request struct {
 		header http.Header
@@ -32,7 +30,7 @@ func TestNotifications(t *testing.T) {
 	taken := make(chan request, 1)
 	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		if tries.Add(1) <= 2 || !ended.Load() {
+		if tries.Add(1) <= 2 {
 			http.Error(w, "not now", http.StatusServiceUnavailable)
 			return
 		}
@@ -41,32 +39,19 @@ func TestNotifications(t *testing.T) {
 	defer hook.Close()
 	secret := filepath.Join(f.dir, "hook-key")
 	require.NoError(t, os.WriteFile(secret, []byte("key of the hook\n"), 0o600))
-	told := filepath.Join(f.dir, "told")
 	run := f.start(&spec.RunSpec{
-		Name: "told", AutoRestart: true, MaxRestarts: new(1), Tasks: []spec.TaskGroup{harness.Shell("worker", 1, "exit 3")},
-		Notify: []spec.Notification{
-			{Events: []spec.NotifyOn{spec.NotifyFailure}, Webhook: spec.Variable{Value: hook.URL + "/hush"}, Secret: spec.Source{FromFile: secret}},
-			{Events: []spec.NotifyOn{spec.NotifyRestart}, Command: []string{"sh", "-c", `cat > "$0.tmp" && echo "$CLUSTERRUN_NOTICE_EVENT" >> "$0.tmp" && mv "$0.tmp" "$0"`, told}},
-		},
+		Name: "told", Tasks: []spec.TaskGroup{harness.Shell("worker", 1, "exit 3")},
+		Notify: spec.Notification{Webhook: spec.Variable{Value: hook.URL + "/hush"}, Secret: spec.Source{FromFile: secret}},
 	})
 	result := harness.Result(t, run)
-	ended.Store(true)
+	assert.Empty(t, result.NoticeFailed)
 	got := <-taken
 	assert.Equal(t, notices.Sign("key of the hook", got.header.Get("webhook-id"), got.header.Get("webhook-timestamp"), got.body), got.header.Get("webhook-signature"))
 	notice := must.JSON[spec.Notice](t, got.body)
-	assert.Equal(t, spec.NotifyFailure, notice.Event)
+	assert.Equal(t, spec.NotifyEnd, notice.Event)
 	assert.Equal(t, "run "+run.GetID()+" failed: "+result.Message, notice.Text)
 	assert.Equal(t, notice.ID, got.header.Get("webhook-id"))
 	assert.Equal(t, 3, *notice.ExitCode)
-
-	harness.Eventually(t, "the command has run", func() bool {
-		_, err := os.Stat(told)
-		return err == nil
-	})
-	text := f.file("told")
-	assert.Contains(t, text, `"event":"restart"`)
-	assert.Contains(t, text, "worker-0 on host-a (rank 0) exited with exit code 3; the task restarted (attempt_1)")
-	assert.Contains(t, text, "}restart\n")
 
 	_, shown, _ := f.CLI(t, "show", run.GetID())
 	assert.NotContains(t, shown, "hush")
@@ -74,20 +59,19 @@ func TestNotifications(t *testing.T) {
 	// Refused before anything starts.
 	err := f.start(&spec.RunSpec{
 		Tasks:  []spec.TaskGroup{harness.Shell("worker", 1, "touch $DIR/started")},
-		Notify: []spec.Notification{{Command: []string{"no-such-program"}}, {Webhook: spec.Variable{From: spec.Source{FromFile: "/no/such/file"}}}},
+		Notify: spec.Notification{Webhook: spec.Variable{From: spec.Source{FromFile: "/no/such/file"}}},
 	}).Get(t.Context(), nil)
-	require.ErrorContains(t, err, "notify[0].command[0]: on host host-a: no-such-program: command not found")
-	require.ErrorContains(t, err, "notify[1].webhook.from_file: on host host-a: /no/such/file: no such file or directory")
+	require.ErrorContains(t, err, "notify.webhook.from_file: on host host-a: /no/such/file: no such file or directory")
 	assert.NoFileExists(t, filepath.Join(f.dir, "started"))
 }
 
-// The command that runs a cluster itself waits for its notices.
-func TestRunAwaitsItsNotices(t *testing.T) {
+// The report of a run says if its notice was not sent.
+func TestANoticeThatIsRefused(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "notice")
-	code, _, stderr := newLocal(t).run("run", "--notify", "sleep 0.3; cat > "+file, "--", "sh", "-c", "exit 4")
+	hook := httptest.NewServer(http.NotFoundHandler())
+	defer hook.Close()
+	code, _, stderr := newLocal(t).run("run", "--notify", hook.URL+"/hush", "--", "sh", "-c", "exit 4")
 	assert.Equal(t, 4, code, stderr)
-	body, err := os.ReadFile(file)
-	require.NoError(t, err, stderr)
-	assert.Contains(t, string(body), `failed: Subprocess worker-0 exited with exit code 4"`)
+	assert.Contains(t, stderr, "The notice was not sent: "+hook.Listener.Addr().String()+" answered 404 Not Found")
+	assert.NotContains(t, stderr, "hush")
 }

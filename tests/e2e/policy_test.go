@@ -482,11 +482,11 @@ func TestPolicyCheck(t *testing.T) {
 	assert.Equal(t, 1, code)
 	assert.Contains(t, stderr, "1 task is denied")
 	s = write("run.yaml", "dir: "+dir+"\ntasks: [{type: chief, command: ["+dir+"/job]}, {type: worker, command: [/bin/true]}]\n"+
-		"notify: [{webhook: \"https://hooks.example.com/iris\"}, {command: [/bin/true]}]", 0o644)
+		"notify: {webhook: \"https://hooks.example.com/iris\"}", 0o644)
 	code, stdout, stderr = run("policy", file, "--spec", s)
 	assert.Equal(t, 1, code)
-	assert.Contains(t, stdout, "notify[0]: denied: rule 2 does not allow webhooks of hooks.example.com\nnotify[1]: allowed by rule 2, as nobody\n")
-	assert.Contains(t, stderr, "1 task is denied, 1 notification is denied")
+	assert.Contains(t, stdout, "notify: denied: rule 2 does not allow webhooks of hooks.example.com\n")
+	assert.Contains(t, stderr, "1 task is denied, the webhook is denied")
 	code, stdout, _ = run("policy", file, "--spec", s, "--json")
 	assert.Equal(t, 1, code)
 	type decision struct {

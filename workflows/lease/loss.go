@@ -3,7 +3,7 @@ package lease
 import "time"
 
 // Loss decides, for the run, when the process of a task on a silent host can no longer live.
-// Times are those of the run, with the clock of the server.
+// Times are times of the run, by the clock of the server.
 //
 // The run offers the task to its host again and again. It asks [Loss.Lost] only while no offer is
 // open: an open one can be taken at any moment.

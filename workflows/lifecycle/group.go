@@ -102,7 +102,6 @@ func (m *Machine) nextGeneration() {
 		m.together.seq++
 	}
 	m.requeue.next = ""
-	m.notify(Notify{On: spec.NotifyRestart, Group: new(m.group.restarts[len(m.group.restarts)-1])})
 }
 
 // next begins another generation, whose first processes have the number first. before is the

@@ -226,5 +226,5 @@ func (e Released) apply(m *Machine) {
 	m.phase = ended
 	f := m.finish(e)
 	m.do(f)
-	m.notifyEnd(&f.Result)
+	m.notify(Notify{Result: &f.Result})
 }

@@ -40,7 +40,7 @@ func (m *Machine) endSilence() {
 	if m.phase != running || len(tasks) == 0 {
 		return
 	}
-	m.notify(Notify{On: spec.NotifyHang, Silent: tasks, Findings: m.findings})
+	m.notify(Notify{Silent: tasks, Findings: m.findings})
 	switch most := m.spec.MaxRestarts; {
 	case m.spec.OnSilence == spec.OnSilenceReport:
 	case m.spec.OnSilence == spec.OnSilenceRestart && !m.Ending() && m.requeue.notice == nil && (most == nil || s.restarts < *most):

@@ -46,7 +46,6 @@ var Updates = []Update{
 		return GiveNotice{From: spec.NoticeFromOperator, Reason: q.Bounded().Reason, At: at, Within: q.Within.Std(), Requeue: q.Requeue}
 	}),
 	on(spec.UpdateSilent, func(q spec.SilentRequest, _ time.Time) Event { return Silent{q} }),
-	on(spec.UpdateRestarted, func(q spec.RestartedRequest, _ time.Time) Event { return Restarted{q} }),
 }
 
 // on returns an update that is an event.

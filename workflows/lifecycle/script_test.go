@@ -54,7 +54,6 @@ import (
 //	clear [TASK]                    and takes that back; both have generation=N
 //	notice [queue|drain|operator] within=DURATION [at=DURATION] [requeue]: TEXT
 //	                                the tasks have notice that they will be stopped
-//	restarted TASK N: TEXT          a host says that it restarted the task
 //	UPDATE {FIELD: VALUE, …}        any other update by its name, such as "exec {task: worker-0}"
 //	resume                          the workflow continues as new
 //	resumed elapsed=DURATION        and begins
@@ -195,9 +194,6 @@ func (s *script) event(line string) (lifecycle.Event, error) {
 		return s.captured(words[1:])
 	case "silent":
 		return lifecycle.Silent{SilentRequest: spec.SilentRequest{Tasks: tasks, Generation: s.generation}}, nil
-	case "restarted":
-		n, err := strconv.Atoi(arg(2))
-		return lifecycle.Restarted{RestartedRequest: spec.RestartedRequest{Task: arg(1), Host: "gpu-0", Restart: n, Why: text, Generation: s.generation}}, err
 	case "resume":
 		return resume{}, nil
 	case "unplaced":
@@ -558,20 +554,13 @@ func show(a lifecycle.Action) string {
 }
 
 func showNotify(a lifecycle.Notify) string {
-	var n spec.Notice
-	switch {
-	case a.Result != nil:
+	n := outcome.Hangs("r", a.Silent, a.Findings)
+	if a.Result != nil {
 		r := *a.Result
 		r.Message = outcome.Sentence(&r)
 		n = outcome.Ended("r", &r)
-	case a.Task != nil:
-		n = outcome.TaskRestarts("r", *a.Task)
-	case a.Group != nil:
-		n = outcome.GroupRestarts("r", *a.Group)
-	default:
-		n = outcome.Hangs("r", a.Silent, a.Findings)
 	}
-	return fmt.Sprintf("  notify %d of %s: %s\n", a.Number, a.On, n.Text)
+	return fmt.Sprintf("  notify %d: %s\n", a.Number, n.Text)
 }
 
 func showStopping(s spec.Stopping) string {

@@ -67,6 +67,9 @@ func Lines(r *spec.RunResult, o Options) []string {
 	for _, problem := range r.NotReleased {
 		w.line("Not released: %s", problem)
 	}
+	if r.NoticeFailed != "" {
+		w.line("The notice was not sent: %s", r.NoticeFailed)
+	}
 	w.leftOut()
 	return w.lines
 }

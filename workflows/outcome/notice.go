@@ -28,20 +28,3 @@ func Hangs(run string, silent []string, found *stacktree.Findings) spec.Notice {
 	}
 	return spec.Notice{Text: text, Tasks: silent}
 }
-
-// TaskRestarts returns the same for the restart of a task.
-func TaskRestarts(run string, q spec.RestartedRequest) spec.Notice {
-	return spec.Notice{
-		Text: fmt.Sprintf("run %s: %s; the task restarted (attempt_%d)", run, firstLine(q.Why), q.Restart),
-		Task: q.Task, Host: q.Host, Restart: q.Restart,
-	}
-}
-
-// GroupRestarts returns the same for a restart of the group.
-func GroupRestarts(run string, r spec.GroupRestart) spec.Notice {
-	n := spec.Notice{Text: fmt.Sprintf("run %s: %s", run, Restart(r)), Restart: r.Generation}
-	if f := r.Failure; f != nil {
-		n.Task, n.Host = f.Task, f.Host
-	}
-	return n
-}

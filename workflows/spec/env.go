@@ -90,10 +90,8 @@ func (s *RunSpec) WithoutSecrets() *RunSpec {
 		}
 	}
 	hide(out.Env)
-	for i := range out.Notify {
-		if w := &out.Notify[i].Webhook; w.Value != "" {
-			w.Value = "(perhaps a secret)"
-		}
+	if w := &out.Notify.Webhook; w.Value != "" {
+		w.Value = "(perhaps a secret)"
 	}
 	for _, g := range out.Tasks {
 		hide(g.Env)

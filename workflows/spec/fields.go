@@ -426,31 +426,19 @@ var fields = []field{
 	},
 	{
 		of:      "RunSpec.notify",
-		doc:     "Whom to notify of what happens to the run: webhooks, and commands on a host of the run. The run never waits for them. See `clusterrun help notifications`.",
-		example: "notify: [{events: [failure], webhook: {from_file: /run/secrets/hook}}]", remedy: "write a list, such as notify: [{webhook: \"https://example.com/hook\"}]",
-		flag: "notify", repeated: true, usage: "when the run ends, send a notice to this `URL|COMMAND`: a webhook gets it as JSON, a command of the shell on stdin; may be repeated. See `clusterrun help notifications`",
+		doc:     "The webhook to notify when the run has ended, and when on_silence finds silent tasks. See `clusterrun help notifications`.",
+		example: "notify: {webhook: {from_file: /run/secrets/hook}}", remedy: notificationRemedy,
 	},
-	{of: "RunSpec.notify[]", remedy: notificationRemedy},
-	{
-		of: "Notification.events", filled: true,
-		doc:     "The events: end, any end of the run; failure, an end as failed or timed out; hang, when on_silence has found silent tasks; restart, of a task or of the group. Default: end.",
-		example: "events: [failure, hang]",
-	},
-	{of: "Notification.events[]", enum: names(notifyOns)},
 	{
 		of: "Notification.webhook", syntax: elsewhere,
 		doc:     "The address that gets the notice as JSON, by POST: a text, or {from_env: NAME} or {from_file: PATH} of the host that sends it, since the addresses of many services are secrets.",
 		example: `webhook: "https://example.com/hook"`, remedy: `write an address, such as "https://example.com/hook", or {from_file: PATH}`,
+		flag: "notify", usage: "when the run has ended or hangs, send a notice as JSON to this `URL`; see `clusterrun help notifications`",
 	},
 	{
 		of:      "Notification.secret",
 		doc:     "The secret that signs the notice with HMAC-SHA256, as Standard Webhooks do.",
 		example: "secret: {from_file: /run/secrets/hook-key}", remedy: sourceRemedy,
-	},
-	{
-		of: "Notification.command", filled: true, syntax: commandSyntax,
-		doc:     "The argv of a program that gets the notice on its stdin, on a host of the run. It has a minute.",
-		example: "command: [/opt/bin/page-me]",
 	},
 
 	{

@@ -25,9 +25,6 @@ const (
 	// FleetWorkflowType is the type of the workflow that knows the hosts of a queue and
 	// which runs wait for room on them; see [FleetID].
 	FleetWorkflowType = "Fleet"
-	// NotifyWorkflowType is the type of the workflow that sends the notifications of one event
-	// of a run; see [NoticeID].
-	NotifyWorkflowType = "Notify"
 	// TaskQueue is the queue of the workflow workers that share work. The
 	// queues of hosts are named after it; see [HostsQueue].
 	TaskQueue = "clusterrun"
@@ -235,21 +232,16 @@ func SharedID(workflowID, execution string, n int) string {
 	return fmt.Sprintf("%s/shared/%s/%d", workflowID, execution, n)
 }
 
-// NoticeID returns the workflow ID of the nth notice of a run, which counts from 1, and its ID in
-// [Notice]. execution is the first execution of the run.
+// NoticeID returns the ID of the nth notice of a run, which counts from 1. execution is the first
+// execution of the run.
 func NoticeID(workflowID, execution string, n int) string {
-	return NoticeIDPrefix(workflowID, execution) + strconv.Itoa(n)
-}
-
-// NoticeIDPrefix returns the common start of the IDs of all notices of a run.
-func NoticeIDPrefix(workflowID, execution string) string {
-	return workflowID + "/notice/" + execution + "/"
+	return fmt.Sprintf("%s/notice/%s/%d", workflowID, execution, n)
 }
 
 // RunOfWorkflow returns the ID of the run to which the workflow with that ID belongs: a group, a
-// notice, a barrier or the closures of a run. It returns other IDs as they are.
+// barrier or the closures of a run. It returns other IDs as they are.
 func RunOfWorkflow(id string) string {
-	for _, part := range []string{"/group/", "/notice/", "/barrier/", "/closures/"} {
+	for _, part := range []string{"/group/", "/barrier/", "/closures/"} {
 		if run, _, found := strings.Cut(id, part); found {
 			return run
 		}

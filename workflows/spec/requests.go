@@ -37,7 +37,6 @@ var (
 	UpdateClearStop     = Update[ClearStopRequest, Stopping]{"clear-stop", "Cancels a graceful stop.", nil}
 	UpdateNotice        = Update[NoticeRequest, Stopping]{"notice", "Gives notice that the tasks will be stopped.", nil}
 	UpdateSilent        = Update[SilentRequest, RequestAnswer]{"silent", "Reports that all tasks on a host are silent.", nil}
-	UpdateRestarted     = Update[RestartedRequest, RequestAnswer]{"restarted", "Tells that a host has restarted a task.", nil}
 )
 
 // Requests carry out requests of operators on a host. They answer with the tasks that had a
@@ -244,25 +243,6 @@ type SilentRequest struct {
 func (r SilentRequest) Validate() error {
 	c := &checker{}
 	checkTaskNames(c, r.Tasks)
-	return c.requestError()
-}
-
-// RestartedRequest is the input of [UpdateRestarted]. Hosts send it if the run has a notification
-// of restarts.
-type RestartedRequest struct {
-	Task string `json:"task"`
-	Host string `json:"host"`
-	// Restart numbers the restarts of the task, from 1, and Why is the reason.
-	Restart    int    `json:"restart"`
-	Why        string `json:"why"`
-	Generation int    `json:"generation,omitempty"`
-}
-
-// Validate checks the request without the run. The error is an [*InvalidRequestError].
-func (r RestartedRequest) Validate() error {
-	c := &checker{}
-	checkTaskName(c, "task", r.Task)
-	checkText(c, "why", r.Why)
 	return c.requestError()
 }
 

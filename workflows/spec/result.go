@@ -376,7 +376,9 @@ type RunResult struct {
 	Standstill *Standstill `json:"standstill,omitempty"`
 	// NotReleased is why hosts could not be given back, a line each.
 	NotReleased []string `json:"not_released,omitempty"`
-	LeftOut     *LeftOut `json:"left_out,omitempty"`
+	// NoticeFailed is why the notice of the end was not sent.
+	NoticeFailed string   `json:"notice_failed,omitempty"`
+	LeftOut      *LeftOut `json:"left_out,omitempty"`
 	// Output holds the last lines of the output if the spec asks for it.
 	Output []string `json:"output,omitempty"`
 	// Sweep is set for a sweep, which has trials and no tasks.

@@ -33,7 +33,6 @@ func checkSpec(c *checker, s *RunSpec) {
 	checkDirs(c, s)
 	checkRestarts(c, s)
 	checkSilence(c, s)
-	checkNotify(c, s)
 	checkAfter(c, s)
 	checkMPI(c, s)
 	checkBarriers(c, s)

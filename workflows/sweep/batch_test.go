@@ -32,7 +32,7 @@ func TestQuick(t *testing.T) {
 		{`{"command": ["true"], "tasks": [{"type": "worker"}], "timeout": "1m"}`, false},
 		{`{"command": ["true"], "tasks": [{"type": "worker"}], "max_run_time": "1m"}`, false},
 		{`{"command": ["true"], "tasks": [{"type": "worker"}], "requeue_on": ["timeout"]}`, false},
-		{`{"command": ["true"], "tasks": [{"type": "worker"}], "notify": [{"command": ["x"]}]}`, false},
+		{`{"command": ["true"], "tasks": [{"type": "worker"}], "notify": {"webhook": "https://example.com"}}`, false},
 		{`{"command": ["true"], "tasks": [{"type": "worker"}], "hosts": {"exclusive": true}}`, false},
 		{`{"command": ["true"], "tasks": [{"type": "worker"}], "limits": {"memory": "1GiB"}}`, false},
 		{`{"command": ["true"], "tasks": [{"type": "worker"}], "logs": {"quota": "1MiB"}}`, false},

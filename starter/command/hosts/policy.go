@@ -31,7 +31,7 @@ func Policy(a *cli.App) *cobra.Command {
 		},
 		RunE: func(_ *cobra.Command, args []string) error { return runPolicy(a, args, &o) },
 	}
-	cmd.Flags().StringVar(&o.specFile, "spec", "", "show what it decides about the tasks and notifications of the run spec in this `FILE`")
+	cmd.Flags().StringVar(&o.specFile, "spec", "", "show what it decides about the tasks and the webhook of the run spec in this `FILE`")
 	cmd.Flags().StringSliceVar(&o.signers, "signer", nil, "with --spec: `NAME` of the principal who signed it (default: unsigned)")
 	cmd.Flags().BoolVar(&o.schema, "schema", false, "print the JSON Schema of a policy instead")
 	return cmd
@@ -68,24 +68,21 @@ func runPolicy(a *cli.App, args []string, o *policyOptions) error {
 
 func printDecisions(a *cli.App, d workers.Decisions) error {
 	var lines, denied []string
-	tasks, notices := 0, 0 // denied ones
+	tasks := 0 // denied ones
 	for _, t := range d.Tasks {
 		lines = append(lines, t.Task+": "+decisionText(t.Decision))
 		if !t.Allowed {
 			tasks++
 		}
 	}
-	for _, n := range d.Notifications {
-		lines = append(lines, n.Notification+": "+decisionText(n.Decision))
-		if !n.Allowed {
-			notices++
-		}
-	}
 	if tasks > 0 {
 		denied = append(denied, plural.Of(tasks, "task is denied", "tasks are denied"))
 	}
-	if notices > 0 {
-		denied = append(denied, plural.Of(notices, "notification is denied", "notifications are denied"))
+	if d.Notify != nil {
+		lines = append(lines, "notify: "+decisionText(*d.Notify))
+		if !d.Notify.Allowed {
+			denied = append(denied, "the webhook is denied")
+		}
 	}
 	if len(lines) == 0 {
 		lines = []string{"ok"}

@@ -22,7 +22,6 @@ func (l *localRun) conclude(end ending, o runOptions, abandoned func()) error {
 	disowned := l.owner.isGone() // read before the owner learns of the end
 	l.owner.over(end)
 	end.result = o.asTorchrun(l.agents.withAgents(l.withSignal(end.result), o.meeting))
-	l.awaitNotices(end)
 	shown := l.finish(&end)
 	abandoned()
 	var said error

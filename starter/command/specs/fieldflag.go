@@ -19,7 +19,7 @@ func addFlag(fs *pflag.FlagSet, f spec.Flag) {
 	switch {
 	case t == reflect.TypeFor[spec.Duration]():
 		fs.Var(new(cli.Duration), f.Name, f.Usage)
-	case t == reflect.TypeFor[spec.Resources](), t.Kind() == reflect.String:
+	case t == reflect.TypeFor[spec.Resources](), t == reflect.TypeFor[spec.Variable](), t.Kind() == reflect.String:
 		fs.String(f.Name, "", f.Usage)
 	case t.Kind() == reflect.Bool:
 		fs.Bool(f.Name, false, f.Usage)
@@ -57,8 +57,8 @@ func setField(field reflect.Value, value pflag.Value) {
 // setText sets a field to a value in pflag's text form.
 func setText(field reflect.Value, text string) {
 	switch field.Type() {
-	case reflect.TypeFor[spec.Notification]():
-		field.Set(reflect.ValueOf(spec.NotificationOf(text)))
+	case reflect.TypeFor[spec.Variable]():
+		field.Set(reflect.ValueOf(spec.Variable{Value: text}))
 		return
 	case reflect.TypeFor[spec.After]():
 		field.Set(reflect.ValueOf(spec.AfterOf(text)))

@@ -81,7 +81,7 @@ func (cs *clients) asking(name string) *client {
 
 // forgetOldest drops the client that has been quiet for longest, except for the client to keep
 // and for clients that wait. A client with a pending error is dropped only if there is no
-// other. forgetOldest reports whether there was one to drop.
+// other. forgetOldest reports whether it dropped one.
 func (cs *clients) forgetOldest(keep *client) bool {
 	oldest := -1
 	for i, c := range cs.list {

@@ -91,7 +91,7 @@ func (q *functionQueue) remove(it *item) {
 	}
 }
 
-// head returns the next closure, or nil if there is none.
+// head returns the next closure, or nil if the queue has no fresh ones.
 func (q *functionQueue) head() *item {
 	for q.first < len(q.fresh) && q.fresh[q.first].queue != q {
 		q.dropFirst()
