@@ -19,7 +19,7 @@ import (
 var (
 	errFull    = errors.New("the disk of /s is full (0 KiB of 10 are free); make room there")
 	errOff     = errors.New("it is off")
-	healthy    = Host{Cgroups: cgroupsV2, PIDMax: 4194304, ThreadsMax: 1 << 20, InotifyWatches: 1 << 20, PortsLow: 32768, PortsHigh: 60999}
+	healthy    = Host{Cgroups: cgroupsV2, PIDMax: 4194304, ThreadsMax: 1 << 20, PortsLow: 32768, PortsHigh: 60999}
 	high       = Limits{Files: 1 << 20, Processes: 1 << 20, Locked: 1 << 40}
 	ourServer  = Server{Name: "the embedded server", Version: "1.32.1", Namespace: "default", Latency: time.Millisecond, Retention: 90 * 24 * time.Hour}
 	everything = []string{"cpu", "memory", "pids"}
@@ -76,7 +76,6 @@ func TestRules(t *testing.T) {
 		"files":       {CheckLimits(with(high, func(l *Limits) { l.Files = 1024 }), healthy), Warning, "open files is 1024", "LimitNOFILE=65536"},
 		"processes":   {CheckLimits(with(high, func(l *Limits) { l.Processes = 100 }), healthy), Warning, "processes of this user is 100", "LimitNPROC"},
 		"pids":        {CheckLimits(high, with(healthy, func(h *Host) { h.PIDMax = 4096 })), Warning, "kernel.pid_max is 4096", "sysctl -w kernel.pid_max="},
-		"inotify":     {CheckLimits(high, with(healthy, func(h *Host) { h.InotifyWatches = 10 })), Warning, "max_user_watches is 10", "sysctl -w fs.inotify"},
 		"memlock":     {CheckLimits(with(high, func(l *Limits) { l.Locked = 65536 }), with(healthy, func(h *Host) { h.RDMADevices = 1 })), Warning, "64 KiB of memory can be locked", "LimitMEMLOCK"},
 		"no RDMA":     {CheckLimits(with(high, func(l *Limits) { l.Locked = 65536 }), healthy), OK, "", ""},
 		"not known":   {CheckLimits(Limits{}, Host{}), OK, "", ""},
@@ -149,7 +148,6 @@ func TestReadHost(t *testing.T) {
 	for path, text := range map[string]string{
 		"proc/sys/kernel/pid_max":               "32768\n",
 		"proc/sys/kernel/threads-max":           "1000\n",
-		"proc/sys/fs/inotify/max_user_watches":  "8192\n",
 		"proc/sys/net/ipv4/ip_local_port_range": "32768\t60999\n",
 		"proc/driver/nvidia/version":            "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5\nGCC version: gcc 12\n",
 		"dev/nvidia0":                           "", "dev/nvidia1": "", "dev/nvidiactl": "", "dev/nvidia-uvm": "",
@@ -163,7 +161,7 @@ func TestReadHost(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
 	}
 	assert.Equal(t, Host{
-		PIDMax: 32768, ThreadsMax: 1000, InotifyWatches: 8192, PortsLow: 32768, PortsHigh: 60999,
+		PIDMax: 32768, ThreadsMax: 1000, PortsLow: 32768, PortsHigh: 60999,
 		NVIDIADriver: "550.54.15", NVIDIADevices: 2, NVIDIAOnBus: 1, RDMADevices: 1, Cgroups: cgroupsV2,
 	}, ReadHost(root))
 	assert.Equal(t, Host{Cgroups: "no cgroups"}, ReadHost(t.TempDir()))

@@ -10,7 +10,6 @@ import (
 // Host holds facts that the kernel reports about a host. A number is 0 if it is not known.
 type Host struct {
 	PIDMax, ThreadsMax       uint64
-	InotifyWatches           uint64
 	PortsLow, PortsHigh      uint64 // of outgoing connections, both included
 	NVIDIADriver             string // its version, or empty if it is not loaded
 	NVIDIADevices            int    // device files
@@ -23,11 +22,10 @@ const cgroupsV2 = "cgroups of version 2"
 // ReadHost reads the files below a root, which is / except in tests.
 func ReadHost(root string) Host {
 	h := Host{
-		PIDMax:         number(root, "proc/sys/kernel/pid_max"),
-		ThreadsMax:     number(root, "proc/sys/kernel/threads-max"),
-		InotifyWatches: number(root, "proc/sys/fs/inotify/max_user_watches"),
-		NVIDIADevices:  len(below(root, "dev/nvidia[0-9]*")),
-		RDMADevices:    len(below(root, "sys/class/infiniband/*")),
+		PIDMax:        number(root, "proc/sys/kernel/pid_max"),
+		ThreadsMax:    number(root, "proc/sys/kernel/threads-max"),
+		NVIDIADevices: len(below(root, "dev/nvidia[0-9]*")),
+		RDMADevices:   len(below(root, "sys/class/infiniband/*")),
 	}
 	if ports := strings.Fields(text(root, "proc/sys/net/ipv4/ip_local_port_range")); len(ports) == 2 {
 		h.PortsLow, _ = strconv.ParseUint(ports[0], 10, 16)

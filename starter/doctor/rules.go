@@ -152,7 +152,6 @@ const (
 	fewFiles     = 4096
 	fewProcesses = 4096
 	fewPIDs      = 16384
-	fewWatches   = 8192
 	fewLocked    = 64 << 20 // bytes
 )
 
@@ -168,7 +167,6 @@ func CheckLimits(l Limits, h Host) []Finding {
 	few(l.Processes, fewProcesses, "the hard limit of processes of this user", "nproc in /etc/security/limits.conf, or LimitNPROC=infinity in the unit of the host worker")
 	few(h.PIDMax, fewPIDs, "kernel.pid_max", "sysctl -w kernel.pid_max=4194304")
 	few(h.ThreadsMax, fewPIDs, "kernel.threads-max", "sysctl -w kernel.threads-max=131072")
-	few(h.InotifyWatches, fewWatches, "fs.inotify.max_user_watches", "sysctl -w fs.inotify.max_user_watches=524288")
 	if h.RDMADevices > 0 && l.Locked < fewLocked {
 		all = append(all, warning("memlock unlimited in /etc/security/limits.conf, or LimitMEMLOCK=infinity in the unit of the host worker", "the host has RDMA, but only %d KiB of memory can be locked; NCCL and MPI fall back or fail", l.Locked>>10))
 	}

@@ -372,20 +372,19 @@ func TestNothingIsTornOnATerminal(t *testing.T) {
 }
 
 func TestTheFollowerHandsBarsOnSooner(t *testing.T) {
-	bothWays(t, func(t *testing.T, o FollowOptions) {
-		o.Hold = 3 * time.Second
-		run := t.TempDir()
-		dir := makeProcess(t, run, 0, 0)
-		var c collector
-		f := Follow(run, c.add, o)
-		appendTo(t, dir, StdoutFile, "no bar")
-		appendTo(t, dir, StderrFile, "\r 10%")
-		eventually(t, "the bar", func() bool { return c.text(Stream{Stderr: true}) != "" })
-		assert.Empty(t, c.text(Stream{}), "it is held for ten times as long")
-		stop(t, f)
-		assert.Equal(t, "no bar", c.text(Stream{}))
-		assert.Empty(t, c.problems())
-	})
+	var o FollowOptions
+	o.Hold = 3 * time.Second
+	run := t.TempDir()
+	dir := makeProcess(t, run, 0, 0)
+	var c collector
+	f := Follow(run, c.add, o)
+	appendTo(t, dir, StdoutFile, "no bar")
+	appendTo(t, dir, StderrFile, "\r 10%")
+	eventually(t, "the bar", func() bool { return c.text(Stream{Stderr: true}) != "" })
+	assert.Empty(t, c.text(Stream{}), "it is held for ten times as long")
+	stop(t, f)
+	assert.Equal(t, "no bar", c.text(Stream{}))
+	assert.Empty(t, c.problems())
 }
 
 // Text that is not a bar is passed on in order at any length: nothing is overwritten in pieces

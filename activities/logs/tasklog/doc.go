@@ -25,10 +25,10 @@
 //
 //	stdout.log ┐                      ┌ Console ─► prefix, stdout or stderr
 //	stderr.log ┼─► Follower ──Chunk──►┤
-//	…          ┘   one inotify        └ or JSONLines, a Collector, any func(Chunk)
+//	…          ┘   polls              └ or JSONLines, a Collector, any func(Chunk)
 //
-// A [Follower] follows all files of a run with one inotify watch per process, and finds new
-// attempts by itself. The files are its buffer: it reads no faster than its sink accepts, and
+// A [Follower] looks at all files of a run every 50 ms, or less often where that takes long, and
+// finds new attempts by itself. The files are its buffer: it reads no faster than its sink accepts, and
 // keeps nothing of an unfinished line, which it reads again when there is more of it. So its
 // memory depends neither on the number of tasks nor on the length of lines. It keeps the files
 // of living processes open, up to a bound: a file that is renamed or removed is read to its

@@ -25,8 +25,6 @@ type FollowOptions struct {
 	// Hold is the time for which the unfinished end of a stream is held back to wait for the
 	// rest of its line; with a carriage return it is a tenth of that. The default is 1s.
 	Hold time.Duration
-	// Poll, if not 0, is the interval of polling, which replaces inotify.
-	Poll time.Duration
 	// As is the user of the files. The functions above and the sink are called on a thread
 	// that acts as that user.
 	As *hostuser.User
@@ -47,7 +45,6 @@ type Follower struct {
 
 	// The rest belongs to the goroutine of run.
 
-	watch     *watcher
 	processes map[processKey]*process
 	newest    map[int]*process // by rank: the watched process
 	ready     []*stream        // to be read
@@ -64,20 +61,15 @@ type drain struct {
 }
 
 const (
-	// quiet is the time between two rounds of reading. It combines many small writes of a
-	// process into one read, and is too short to be noticed.
-	quiet = 2 * time.Millisecond
-	// pollEvery is the interval of polling if inotify is not available.
-	pollEvery = 100 * time.Millisecond
+	// pollEvery is the least time between two looks at the files.
+	pollEvery = 50 * time.Millisecond
+	// pollShare bounds the share of the time in which a follower looks at files, 1 in so many.
+	pollShare = 20
 )
 
 // Follow starts to follow the run with that directory ([RunDir]). The sink is called from one
 // goroutine, and may be slow; it must not call the follower.
 func Follow(runDir string, sink func(Chunk), o FollowOptions) *Follower {
-	return follow(runDir, sink, o, newWatcher(o.Poll))
-}
-
-func follow(runDir string, sink func(Chunk), o FollowOptions, w *watcher) *Follower {
 	if abs, err := filepath.Abs(runDir); err == nil {
 		runDir = abs
 	}
@@ -95,7 +87,7 @@ func follow(runDir string, sink func(Chunk), o FollowOptions, w *watcher) *Follo
 	}
 	o.Hold = cmp.Or(o.Hold, time.Second)
 	f := &Follower{
-		dir: runDir, sink: sink, opts: o, watch: w,
+		dir: runDir, sink: sink, opts: o,
 		drains: make(chan drain), done: make(chan struct{}),
 		processes: map[processKey]*process{}, newest: map[int]*process{}, held: map[*stream]struct{}{},
 		reported: map[string]bool{}, buf: make([]byte, readSize),
@@ -148,54 +140,24 @@ func (f *Follower) Stop(ctx context.Context) error {
 
 func (f *Follower) run() {
 	defer close(f.done)
-	defer f.watch.close()
 	defer f.closeFiles()
-	f.attach()
-	alarm := time.NewTimer(0)
-	defer alarm.Stop()
-	now := time.Now()
-	nextRound, nextPoll := now, now
 	for {
-		// Wait for news, but no longer than until the next task is due.
-		wake := f.nextHold
-		if len(f.ready) > 0 {
-			wake = nextRound
-		}
-		if f.watch.poll > 0 && (wake.IsZero() || nextPoll.Before(wake)) {
-			wake = nextPoll
-		}
-		var alarmed <-chan time.Time
-		if !wake.IsZero() {
-			alarm.Reset(time.Until(wake))
-			alarmed = alarm.C
+		began := time.Now()
+		f.lookAtAll()
+		f.expireHolds(time.Now())
+		more := len(f.ready) > 0 && f.readRound()
+		pause := max(pollEvery, pollShare*time.Since(began))
+		if more {
+			pause = 0
 		}
 		select {
-		case e, ok := <-f.watch.events:
-			if ok {
-				f.handle(e)
-			} else {
-				f.watch.events, f.watch.poll = nil, pollEvery // inotify has failed
-			}
-		case err := <-f.watch.errors:
-			f.lostTrack(err)
 		case d := <-f.drains:
 			f.drain(d.ranks)
 			close(d.done)
 		case <-f.ctx.Done():
 			f.drain(nil)
 			return
-		case <-alarmed:
-		}
-		now = time.Now()
-		if f.watch.poll > 0 && !now.Before(nextPoll) {
-			f.lookAtAll()
-			nextPoll = time.Now().Add(f.watch.poll)
-		}
-		f.expireHolds(now)
-		if len(f.ready) > 0 && !now.Before(nextRound) {
-			if more := f.readRound(); !more {
-				nextRound = time.Now().Add(quiet)
-			}
+		case <-time.After(pause):
 		}
 	}
 }

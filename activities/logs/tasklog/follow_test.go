@@ -90,12 +90,6 @@ func stop(t *testing.T, f *Follower) {
 	require.NoError(t, f.Stop(ctx))
 }
 
-// bothWays runs a test with inotify and with polling.
-func bothWays(t *testing.T, test func(t *testing.T, o FollowOptions)) {
-	t.Run("inotify", func(t *testing.T) { test(t, FollowOptions{}) })
-	t.Run("polling", func(t *testing.T) { test(t, FollowOptions{Poll: 5 * time.Millisecond}) })
-}
-
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	require.Eventually(t, ok, 10*time.Second, time.Millisecond, what)
@@ -107,158 +101,151 @@ func TestTail(t *testing.T) {
 	const writers, lines = 32, 1000
 	for name, prefix := range map[string]string{"default": spec.DefaultPrefix, "custom": "[worker{{.Index}}][{{.Rank}}]:"} {
 		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t *testing.T, o FollowOptions) {
-				run := filepath.Join(t.TempDir(), "not", "there", "yet")
-				var out, err bytes.Buffer
-				template, parseErr := spec.ParsePrefix(&prefix)
-				require.NoError(t, parseErr)
-				console := NewConsole(&out, &err, ConsoleOptions{Prefix: func(rank, attempt int) string {
-					return template.Format(spec.PrefixFields{Type: "writer", Index: rank, Rank: rank, Attempt: attempt})
-				}})
-				f := Follow(run, console.Deliver, o)
-				var wg sync.WaitGroup
-				for rank := range writers {
-					wg.Go(func() {
-						time.Sleep(time.Duration(rand.IntN(30)) * time.Millisecond)
-						file := openLog(t, makeProcess(t, run, 0, rank), StdoutFile)
-						for i := range lines {
-							fmt.Fprintln(file, "line", i)
-						}
-					})
-				}
-				wg.Wait()
-				select {
-				case <-f.done:
-					t.Error("stopped before Stop")
-				default:
-				}
-				stop(t, f)
-
-				got := map[string]int{}
-				for _, line := range SplitLines(out.String()) {
-					got[line]++
-				}
-				assert.Len(t, got, writers*lines)
-				for rank := range writers {
-					p := template.Format(spec.PrefixFields{Type: "writer", Index: rank, Rank: rank})
+			run := filepath.Join(t.TempDir(), "not", "there", "yet")
+			var out, err bytes.Buffer
+			template, parseErr := spec.ParsePrefix(&prefix)
+			require.NoError(t, parseErr)
+			console := NewConsole(&out, &err, ConsoleOptions{Prefix: func(rank, attempt int) string {
+				return template.Format(spec.PrefixFields{Type: "writer", Index: rank, Rank: rank, Attempt: attempt})
+			}})
+			f := Follow(run, console.Deliver, FollowOptions{})
+			var wg sync.WaitGroup
+			for rank := range writers {
+				wg.Go(func() {
+					time.Sleep(time.Duration(rand.IntN(30)) * time.Millisecond)
+					file := openLog(t, makeProcess(t, run, 0, rank), StdoutFile)
 					for i := range lines {
-						if line := fmt.Sprintf("%sline %d", p, i); got[line] != 1 {
-							t.Fatalf("%q was seen %d times", line, got[line])
-						}
+						fmt.Fprintln(file, "line", i)
+					}
+				})
+			}
+			wg.Wait()
+			select {
+			case <-f.done:
+				t.Error("stopped before Stop")
+			default:
+			}
+			stop(t, f)
+
+			got := map[string]int{}
+			for _, line := range SplitLines(out.String()) {
+				got[line]++
+			}
+			assert.Len(t, got, writers*lines)
+			for rank := range writers {
+				p := template.Format(spec.PrefixFields{Type: "writer", Index: rank, Rank: rank})
+				for i := range lines {
+					if line := fmt.Sprintf("%sline %d", p, i); got[line] != 1 {
+						t.Fatalf("%q was seen %d times", line, got[line])
 					}
 				}
-				assert.Empty(t, err.String())
-			})
+			}
+			assert.Empty(t, err.String())
 		})
 	}
 }
 
 // TE-48.
 func TestTailNoFiles(t *testing.T) {
-	bothWays(t, func(t *testing.T, o FollowOptions) {
-		var c collector
-		o.OnError = c.fail
-		f := Follow(t.TempDir(), c.add, o)
-		require.NoError(t, f.Drain(t.Context()))
-		stop(t, f)
-		stop(t, f)
-		require.NoError(t, f.Drain(t.Context()), "after Stop there is nothing to wait for")
-		assert.Empty(t, c.streams)
-		assert.Empty(t, c.problems())
-	})
+	var o FollowOptions
+	var c collector
+	o.OnError = c.fail
+	f := Follow(t.TempDir(), c.add, o)
+	require.NoError(t, f.Drain(t.Context()))
+	stop(t, f)
+	stop(t, f)
+	require.NoError(t, f.Drain(t.Context()), "after Stop there is nothing to wait for")
+	assert.Empty(t, c.streams)
+	assert.Empty(t, c.problems())
 }
 
 // TE-49.
 func TestTailFileNeverAppears(t *testing.T) {
-	bothWays(t, func(t *testing.T, o FollowOptions) {
-		before := runtime.NumGoroutine()
-		run := filepath.Join(t.TempDir(), "run")
-		var c collector
-		o.OnError = c.fail
-		f := Follow(run, c.add, o)
-		g := Follow(t.TempDir(), c.add, o)
-		stop(t, f)
-		stop(t, g)
-		for end := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
-			require.True(t, time.Now().Before(end), "helpers are left")
-		}
-		assert.Empty(t, c.problems())
-		assert.NoDirExists(t, run)
-	})
+	var o FollowOptions
+	before := runtime.NumGoroutine()
+	run := filepath.Join(t.TempDir(), "run")
+	var c collector
+	o.OnError = c.fail
+	f := Follow(run, c.add, o)
+	g := Follow(t.TempDir(), c.add, o)
+	stop(t, f)
+	stop(t, g)
+	for end := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
+		require.True(t, time.Now().Before(end), "helpers are left")
+	}
+	assert.Empty(t, c.problems())
+	assert.NoDirExists(t, run)
 }
 
 // TE-50.
 func TestTailDirectoryInsteadOfFile(t *testing.T) {
-	bothWays(t, func(t *testing.T, o FollowOptions) {
-		run := t.TempDir()
-		dir := makeProcess(t, run, 0, 0)
-		require.NoError(t, os.Mkdir(filepath.Join(dir, StdoutFile), 0o700))
-		appendTo(t, dir, StderrFile, "good\n")
-		var c collector
-		o.OnError = c.fail
-		f := Follow(run, c.add, o)
-		eventually(t, "the other file", func() bool { return c.text(Stream{Stderr: true}) == "good\n" })
-		appendTo(t, filepath.Join(dir, StdoutFile), "within", "x")
-		require.NoError(t, f.Drain(t.Context()))
-		stop(t, f)
-		require.Len(t, c.problems(), 1)
-		assert.Contains(t, c.problems()[0], filepath.Join(dir, StdoutFile)+": is a directory")
-	})
+	var o FollowOptions
+	run := t.TempDir()
+	dir := makeProcess(t, run, 0, 0)
+	require.NoError(t, os.Mkdir(filepath.Join(dir, StdoutFile), 0o700))
+	appendTo(t, dir, StderrFile, "good\n")
+	var c collector
+	o.OnError = c.fail
+	f := Follow(run, c.add, o)
+	eventually(t, "the other file", func() bool { return c.text(Stream{Stderr: true}) == "good\n" })
+	appendTo(t, filepath.Join(dir, StdoutFile), "within", "x")
+	require.NoError(t, f.Drain(t.Context()))
+	stop(t, f)
+	require.Len(t, c.problems(), 1)
+	assert.Contains(t, c.problems()[0], filepath.Join(dir, StdoutFile)+": is a directory")
 }
 
 func TestTailFilesInsteadOfDirectories(t *testing.T) {
-	bothWays(t, func(t *testing.T, o FollowOptions) {
-		root := t.TempDir()
-		for name, path := range map[string]string{
-			"the run's":     filepath.Join(root, "run"),
-			"one above it":  filepath.Join(root, "run", "below", "it"),
-			"the process's": root,
-			"the attempt's": filepath.Join(root, "x"),
-		} {
-			t.Run(name, func(t *testing.T) {
-				switch name {
-				case "the process's":
-					appendTo(t, filepath.Dir(makeProcess(t, root, 0, 1)), "0", "")
-				case "the attempt's":
-					require.NoError(t, MakeDir(path))
-					appendTo(t, path, "attempt_0", "")
-				default:
-					appendTo(t, root, "run", "")
-				}
-				var c collector
-				o.OnError = c.fail
-				f := Follow(path, c.add, o)
-				require.NoError(t, f.Drain(t.Context()))
-				require.NoError(t, f.Drain(t.Context()))
-				stop(t, f)
-				assert.Len(t, c.problems(), 1, "%q", c.problems())
-			})
-		}
-	})
+	var o FollowOptions
+	root := t.TempDir()
+	for name, path := range map[string]string{
+		"the run's":     filepath.Join(root, "run"),
+		"one above it":  filepath.Join(root, "run", "below", "it"),
+		"the process's": root,
+		"the attempt's": filepath.Join(root, "x"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			switch name {
+			case "the process's":
+				appendTo(t, filepath.Dir(makeProcess(t, root, 0, 1)), "0", "")
+			case "the attempt's":
+				require.NoError(t, MakeDir(path))
+				appendTo(t, path, "attempt_0", "")
+			default:
+				appendTo(t, root, "run", "")
+			}
+			var c collector
+			o.OnError = c.fail
+			f := Follow(path, c.add, o)
+			require.NoError(t, f.Drain(t.Context()))
+			require.NoError(t, f.Drain(t.Context()))
+			stop(t, f)
+			assert.Len(t, c.problems(), 1, "%q", c.problems())
+		})
+	}
 }
 
 // Everything that is on disk when Drain is called has been delivered when it returns.
 func TestDrain(t *testing.T) {
-	bothWays(t, func(t *testing.T, o FollowOptions) {
-		o.Hold = time.Hour
-		run := filepath.Join(t.TempDir(), "run")
-		var c collector
-		f := Follow(run, c.add, o)
-		want := ""
-		for i := range 50 {
-			dir := makeProcess(t, run, i/10, 7)
-			if i%10 == 0 {
-				want = ""
-			}
-			text := fmt.Sprintf("whole %d\nunfinished %d", i, i)
-			appendTo(t, dir, StderrFile, text)
-			want += text
-			require.NoError(t, f.Drain(t.Context(), 7))
-			assert.Equal(t, want, c.text(Stream{Rank: 7, Attempt: i / 10, Stderr: true}))
+	var o FollowOptions
+	o.Hold = time.Hour
+	run := filepath.Join(t.TempDir(), "run")
+	var c collector
+	f := Follow(run, c.add, o)
+	want := ""
+	for i := range 50 {
+		dir := makeProcess(t, run, i/10, 7)
+		if i%10 == 0 {
+			want = ""
 		}
-		stop(t, f)
-		assert.Empty(t, c.problems())
-	})
+		text := fmt.Sprintf("whole %d\nunfinished %d", i, i)
+		appendTo(t, dir, StderrFile, text)
+		want += text
+		require.NoError(t, f.Drain(t.Context(), 7))
+		assert.Equal(t, want, c.text(Stream{Rank: 7, Attempt: i / 10, Stderr: true}))
+	}
+	stop(t, f)
+	assert.Empty(t, c.problems())
 }
 
 func TestDrainOfOneTaskLeavesTheUnfinishedLinesOfOthers(t *testing.T) {
@@ -327,47 +314,45 @@ func TestALastLineWithoutNewlineIsPassedOnWithoutOne(t *testing.T) {
 }
 
 func TestAnUnfinishedLineIsHeldBackForAWhile(t *testing.T) {
-	bothWays(t, func(t *testing.T, o FollowOptions) {
-		o.Hold = 100 * time.Millisecond
-		run := t.TempDir()
-		dir := makeProcess(t, run, 0, 0)
-		var c collector
-		f := Follow(run, c.add, o)
-		start := time.Now()
-		appendTo(t, dir, StdoutFile, "whole\nDownloading")
-		appendTo(t, dir, StdoutFile, " it…")
-		eventually(t, "the unfinished line", func() bool { return c.text(Stream{}) == "whole\nDownloading it…" })
-		assert.GreaterOrEqual(t, time.Since(start), o.Hold)
-		appendTo(t, dir, StdoutFile, " done\n")
-		eventually(t, "the rest", func() bool { return c.text(Stream{}) == "whole\nDownloading it… done\n" })
-		stop(t, f)
-		assert.Empty(t, c.problems())
-	})
+	var o FollowOptions
+	o.Hold = 100 * time.Millisecond
+	run := t.TempDir()
+	dir := makeProcess(t, run, 0, 0)
+	var c collector
+	f := Follow(run, c.add, o)
+	start := time.Now()
+	appendTo(t, dir, StdoutFile, "whole\nDownloading")
+	appendTo(t, dir, StdoutFile, " it…")
+	eventually(t, "the unfinished line", func() bool { return c.text(Stream{}) == "whole\nDownloading it…" })
+	assert.GreaterOrEqual(t, time.Since(start), o.Hold)
+	appendTo(t, dir, StdoutFile, " done\n")
+	eventually(t, "the rest", func() bool { return c.text(Stream{}) == "whole\nDownloading it… done\n" })
+	stop(t, f)
+	assert.Empty(t, c.problems())
 }
 
 func TestAttemptsOfATaskComeOneAfterTheOther(t *testing.T) {
-	bothWays(t, func(t *testing.T, o FollowOptions) {
-		o.Hold = time.Hour
-		run := t.TempDir()
-		for n := range 3 { // they exist from the start, in an order that differs from the order of their names
-			appendTo(t, makeProcess(t, run, n*10, 4), StdoutFile, fmt.Sprintf("old %d", n))
+	var o FollowOptions
+	o.Hold = time.Hour
+	run := t.TempDir()
+	for n := range 3 { // they exist from the start, in an order that differs from the order of their names
+		appendTo(t, makeProcess(t, run, n*10, 4), StdoutFile, fmt.Sprintf("old %d", n))
+	}
+	var c collector
+	f := Follow(run, c.add, o)
+	for n := range 20 {
+		dir := makeProcess(t, run, 21+n, 4)
+		appendTo(t, dir, StdoutFile, fmt.Sprintf("new %d", n))
+		if n%3 == 0 {
+			time.Sleep(time.Millisecond)
 		}
-		var c collector
-		f := Follow(run, c.add, o)
-		for n := range 20 {
-			dir := makeProcess(t, run, 21+n, 4)
-			appendTo(t, dir, StdoutFile, fmt.Sprintf("new %d", n))
-			if n%3 == 0 {
-				time.Sleep(time.Millisecond)
-			}
-		}
-		stop(t, f)
-		want := []string{"old 0", "old 1", "old 2"}
-		for n := range 20 {
-			want = append(want, fmt.Sprintf("new %d", n))
-		}
-		assert.Equal(t, want, c.chunks)
-	})
+	}
+	stop(t, f)
+	want := []string{"old 0", "old 1", "old 2"}
+	for n := range 20 {
+		want = append(want, fmt.Sprintf("new %d", n))
+	}
+	assert.Equal(t, want, c.chunks)
 }
 
 func TestLateOutputOfAnEndedAttemptIsDrained(t *testing.T) {
@@ -385,68 +370,65 @@ func TestLateOutputOfAnEndedAttemptIsDrained(t *testing.T) {
 }
 
 func TestPrunedAttemptsAreForgotten(t *testing.T) {
-	bothWays(t, func(t *testing.T, o FollowOptions) {
-		run := t.TempDir()
-		var c collector
-		o.OnError = c.fail
-		f := Follow(run, c.add, o)
-		for n := range 30 {
-			for rank := range 2 {
-				appendTo(t, makeProcess(t, run, n, rank), StdoutFile, "x\n")
-			}
-			require.NoError(t, f.Drain(t.Context()))
-			require.NoError(t, Prune(run, 0, 3))
-			require.NoError(t, Prune(run, 1, 3))
+	var o FollowOptions
+	run := t.TempDir()
+	var c collector
+	o.OnError = c.fail
+	f := Follow(run, c.add, o)
+	for n := range 30 {
+		for rank := range 2 {
+			appendTo(t, makeProcess(t, run, n, rank), StdoutFile, "x\n")
 		}
 		require.NoError(t, f.Drain(t.Context()))
-		stop(t, f)
-		assert.LessOrEqual(t, len(f.processes), 2*(1+3))
-		assert.Len(t, c.streams, 60)
-		assert.Empty(t, c.problems())
-	})
+		require.NoError(t, Prune(run, 0, 3))
+		require.NoError(t, Prune(run, 1, 3))
+	}
+	require.NoError(t, f.Drain(t.Context()))
+	stop(t, f)
+	assert.LessOrEqual(t, len(f.processes), 2*(1+3))
+	assert.Len(t, c.streams, 60)
+	assert.Empty(t, c.problems())
 }
 
 func TestTheRunDirectoryMayComeAndGo(t *testing.T) {
-	bothWays(t, func(t *testing.T, o FollowOptions) {
-		run := filepath.Join(t.TempDir(), "a", "b", "run")
-		var c collector
-		o.OnError = c.fail
-		f := Follow(run, c.add, o)
-		for n := range 5 {
-			appendTo(t, makeProcess(t, run, n, 0), StdoutFile, "x\n")
-			eventually(t, "output", func() bool { return c.text(Stream{Attempt: n}) == "x\n" })
-			require.NoError(t, os.RemoveAll(filepath.Dir(filepath.Dir(run))))
-		}
-		stop(t, f)
-		assert.Empty(t, c.problems())
-	})
+	var o FollowOptions
+	run := filepath.Join(t.TempDir(), "a", "b", "run")
+	var c collector
+	o.OnError = c.fail
+	f := Follow(run, c.add, o)
+	for n := range 5 {
+		appendTo(t, makeProcess(t, run, n, 0), StdoutFile, "x\n")
+		eventually(t, "output", func() bool { return c.text(Stream{Attempt: n}) == "x\n" })
+		require.NoError(t, os.RemoveAll(filepath.Dir(filepath.Dir(run))))
+	}
+	stop(t, f)
+	assert.Empty(t, c.problems())
 }
 
 func TestSelect(t *testing.T) {
-	bothWays(t, func(t *testing.T, o FollowOptions) {
-		run := t.TempDir()
-		for rank := range 3 {
-			for _, name := range []string{StdoutFile, StderrFile, ErrorFile, "other.log"} {
-				appendTo(t, makeProcess(t, run, 0, rank), name, name+"\n")
-			}
+	var o FollowOptions
+	run := t.TempDir()
+	for rank := range 3 {
+		for _, name := range []string{StdoutFile, StderrFile, ErrorFile, "other.log"} {
+			appendTo(t, makeProcess(t, run, 0, rank), name, name+"\n")
 		}
-		require.NoError(t, MakeDir(filepath.Join(run, "attempt_x", "0")))
-		require.NoError(t, MakeDir(filepath.Join(run, "attempt_0", "not a rank")))
-		var c collector
-		// The selection is like redirects and tee masks: rank 0 has both streams, rank 1
-		// stderr, rank 2 none.
-		o.Select = func(s Stream) bool { return s.Rank == 0 || s.Rank == 1 && s.Stderr }
-		f := Follow(run, c.add, o)
-		for range 3 {
-			require.NoError(t, f.Drain(t.Context()))
-		}
-		stop(t, f)
-		assert.Equal(t, map[Stream][]byte{
-			{Rank: 0}:               []byte("stdout.log\n"),
-			{Rank: 0, Stderr: true}: []byte("stderr.log\n"),
-			{Rank: 1, Stderr: true}: []byte("stderr.log\n"),
-		}, c.streams)
-	})
+	}
+	require.NoError(t, MakeDir(filepath.Join(run, "attempt_x", "0")))
+	require.NoError(t, MakeDir(filepath.Join(run, "attempt_0", "not a rank")))
+	var c collector
+	// The selection is like redirects and tee masks: rank 0 has both streams, rank 1
+	// stderr, rank 2 none.
+	o.Select = func(s Stream) bool { return s.Rank == 0 || s.Rank == 1 && s.Stderr }
+	f := Follow(run, c.add, o)
+	for range 3 {
+		require.NoError(t, f.Drain(t.Context()))
+	}
+	stop(t, f)
+	assert.Equal(t, map[Stream][]byte{
+		{Rank: 0}:               []byte("stdout.log\n"),
+		{Rank: 0, Stderr: true}: []byte("stderr.log\n"),
+		{Rank: 1, Stderr: true}: []byte("stderr.log\n"),
+	}, c.streams)
 }
 
 func TestTruncatedFile(t *testing.T) {
@@ -466,47 +448,46 @@ func TestTruncatedFile(t *testing.T) {
 // console every line is whole, and in the order of its stream.
 func TestLinesAreNeitherLostNorTorn(t *testing.T) {
 	const writers, lines = 16, 400
-	bothWays(t, func(t *testing.T, o FollowOptions) {
-		run := t.TempDir()
-		var out, err bytes.Buffer
-		console := NewConsole(&out, &err, ConsoleOptions{Prefix: workers})
-		o.Hold = time.Minute
-		f := Follow(run, console.Deliver, o)
-		var wg sync.WaitGroup
-		for rank := range writers {
-			dir := makeProcess(t, run, 0, rank)
-			for _, name := range []string{StdoutFile, StderrFile} {
-				file := openLog(t, dir, name)
-				wg.Go(func() {
-					for i := range lines {
-						text := fmt.Sprintf("%s %d %s\n", name, i, strings.Repeat("é\xff", rand.IntN(100)))
-						for text != "" {
-							n := min(len(text), 1+rand.IntN(80))
-							_, _ = file.WriteString(text[:n])
-							text = text[n:]
-						}
+	var o FollowOptions
+	run := t.TempDir()
+	var out, err bytes.Buffer
+	console := NewConsole(&out, &err, ConsoleOptions{Prefix: workers})
+	o.Hold = time.Minute
+	f := Follow(run, console.Deliver, o)
+	var wg sync.WaitGroup
+	for rank := range writers {
+		dir := makeProcess(t, run, 0, rank)
+		for _, name := range []string{StdoutFile, StderrFile} {
+			file := openLog(t, dir, name)
+			wg.Go(func() {
+				for i := range lines {
+					text := fmt.Sprintf("%s %d %s\n", name, i, strings.Repeat("é\xff", rand.IntN(100)))
+					for text != "" {
+						n := min(len(text), 1+rand.IntN(80))
+						_, _ = file.WriteString(text[:n])
+						text = text[n:]
 					}
-				})
-			}
+				}
+			})
 		}
-		wg.Wait()
-		stop(t, f)
-		for name, buf := range map[string]*bytes.Buffer{StdoutFile: &out, StderrFile: &err} {
-			next := map[int]int{}
-			for _, line := range SplitLines(buf.String()) {
-				var rank, i int
-				_, scanErr := fmt.Sscanf(line, "[worker-%d]: "+name+" %d ", &rank, &i)
-				require.NoError(t, scanErr, "%q", line)
-				require.Equal(t, next[rank], i)
-				next[rank]++
-				rest := line[strings.Index(line, name)+len(name)+len(fmt.Sprint(i))+2:]
-				require.Equal(t, strings.Repeat("é\xff", len(rest)/3), rest)
-			}
-			for rank := range writers {
-				assert.Equal(t, lines, next[rank])
-			}
+	}
+	wg.Wait()
+	stop(t, f)
+	for name, buf := range map[string]*bytes.Buffer{StdoutFile: &out, StderrFile: &err} {
+		next := map[int]int{}
+		for _, line := range SplitLines(buf.String()) {
+			var rank, i int
+			_, scanErr := fmt.Sscanf(line, "[worker-%d]: "+name+" %d ", &rank, &i)
+			require.NoError(t, scanErr, "%q", line)
+			require.Equal(t, next[rank], i)
+			next[rank]++
+			rest := line[strings.Index(line, name)+len(name)+len(fmt.Sprint(i))+2:]
+			require.Equal(t, strings.Repeat("é\xff", len(rest)/3), rest)
 		}
-	})
+		for rank := range writers {
+			assert.Equal(t, lines, next[rank])
+		}
+	}
 }
 
 func TestALineOf100MiBNeedsLittleMemory(t *testing.T) {
@@ -542,40 +523,6 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
-// If inotify refuses, the follower polls.
-func TestPollingWhereInotifyRefuses(t *testing.T) {
-	w := newWatcher(0)
-	require.NotNil(t, w.inotify)
-	require.Zero(t, w.poll)
-	w.close()
-	run := filepath.Join(t.TempDir(), "run")
-	var c collector
-	f := follow(run, c.add, FollowOptions{}, w)
-	for n := range 3 {
-		dir := makeProcess(t, run, n, 0)
-		appendTo(t, dir, StdoutFile, "x\n")
-		eventually(t, "output", func() bool { return c.text(Stream{Attempt: n}) == "x\n" })
-	}
-	stop(t, f)
-}
-
-func TestOutputIsSeenAtOnce(t *testing.T) {
-	run := t.TempDir()
-	dir := makeProcess(t, run, 0, 0)
-	file := openLog(t, dir, StdoutFile)
-	seen := make(chan struct{})
-	w := newWatcher(0)
-	f := follow(run, func(Chunk) { seen <- struct{}{} }, FollowOptions{}, w)
-	require.NoError(t, f.Drain(t.Context()))
-	for range 20 {
-		_, err := file.WriteString("x\n")
-		require.NoError(t, err)
-		<-seen // only inotify can tell of it
-	}
-	stop(t, f)
-	assert.Zero(t, w.poll, "it has not polled")
-}
-
 // Drained pieces are whole lines, too, even if a read ends within a line, because another
 // source may deliver in between.
 func TestDrainedPiecesAreWholeLines(t *testing.T) {
@@ -599,30 +546,29 @@ func TestReplacedFiles(t *testing.T) {
 		"removed": os.Remove,
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t *testing.T, o FollowOptions) {
-				run := RunDir(t.TempDir(), "w", "r")
-				dir := makeProcess(t, run, 0, 0)
-				var got collector
-				o.OnError, o.Hold = got.fail, time.Hour
-				f := Follow(run, got.add, o)
-				old := openLog(t, dir, StdoutFile)
-				write := func(text string) {
-					_, err := old.WriteString(text)
-					require.NoError(t, err)
-				}
-				write("one\n")
-				eventually(t, "the first line", func() bool { return got.text(Stream{}) == "one\n" })
-				write("two\n")
-				require.NoError(t, remove(filepath.Join(dir, StdoutFile)))
-				write("late\nunfinished")
-				const want = "one\ntwo\nlate\nunfinished\nthree, which is longer than all of the old file\n"
-				appendTo(t, dir, StdoutFile, "\nthree, which is longer than all of the old file\n")
-				eventually(t, "the line of the new file", func() bool { return got.text(Stream{}) == want })
-				appendTo(t, dir, StdoutFile, "four\n")
-				stop(t, f)
-				assert.Equal(t, want+"four\n", got.text(Stream{}))
-				assert.Empty(t, got.problems())
-			})
+			var o FollowOptions
+			run := RunDir(t.TempDir(), "w", "r")
+			dir := makeProcess(t, run, 0, 0)
+			var got collector
+			o.OnError, o.Hold = got.fail, time.Hour
+			f := Follow(run, got.add, o)
+			old := openLog(t, dir, StdoutFile)
+			write := func(text string) {
+				_, err := old.WriteString(text)
+				require.NoError(t, err)
+			}
+			write("one\n")
+			eventually(t, "the first line", func() bool { return got.text(Stream{}) == "one\n" })
+			write("two\n")
+			require.NoError(t, remove(filepath.Join(dir, StdoutFile)))
+			write("late\nunfinished")
+			const want = "one\ntwo\nlate\nunfinished\nthree, which is longer than all of the old file\n"
+			appendTo(t, dir, StdoutFile, "\nthree, which is longer than all of the old file\n")
+			eventually(t, "the line of the new file", func() bool { return got.text(Stream{}) == want })
+			appendTo(t, dir, StdoutFile, "four\n")
+			stop(t, f)
+			assert.Equal(t, want+"four\n", got.text(Stream{}))
+			assert.Empty(t, got.problems())
 		})
 	}
 }

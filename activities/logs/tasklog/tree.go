@@ -6,10 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
-	"syscall"
-
-	"github.com/fsnotify/fsnotify"
 )
 
 type processKey struct{ attempt, rank int }
@@ -22,96 +18,7 @@ type process struct {
 	streams []*stream
 }
 
-// attach watches the directory of the run or, while that does not exist, the lowest existing
-// one above it.
-func (f *Follower) attach() {
-	for {
-		at := f.lowestExisting()
-		if f.watch.waiting != "" && f.watch.waiting != at {
-			f.watch.remove(f.watch.waiting)
-		}
-		f.watch.waiting = ""
-		exists := f.watch.add(at)
-		if at == f.dir {
-			f.scan(nil)
-		} else {
-			f.watch.waiting = at
-		}
-		// A directory that appeared before the watch causes no event. One that was removed
-		// before it may exist again, unwatched.
-		if exists && f.lowestExisting() == at {
-			return
-		}
-	}
-}
-
-func (f *Follower) lowestExisting() string {
-	for at := f.dir; ; at = filepath.Dir(at) {
-		info, err := os.Stat(at)
-		if err == nil && info.IsDir() || at == filepath.Dir(at) {
-			return at
-		}
-		if err == nil {
-			f.fail(at, fmt.Errorf("tail: %s is a file", at))
-		}
-	}
-}
-
-// handle handles one event of inotify.
-func (f *Follower) handle(e fsnotify.Event) {
-	rel, below := strings.CutPrefix(e.Name, f.dir+string(filepath.Separator))
-	if !below {
-		// It is the run's directory itself, or one above it.
-		if e.Name == f.dir || strings.HasPrefix(f.dir, strings.TrimSuffix(e.Name, "/")+"/") {
-			f.attach()
-		}
-		return
-	}
-	// attempt_<n>[/<rank>[/<file>]]
-	parts := strings.Split(rel, string(filepath.Separator))
-	n, ok := number(parts[0], attemptPrefix)
-	if !ok {
-		return
-	}
-	gone := e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename)
-	if len(parts) == 1 {
-		if gone {
-			f.forget(func(p *process) bool { return p.attempt == n })
-		} else {
-			f.scanAttempt(n)
-		}
-		return
-	}
-	rank, ok := number(parts[1], "")
-	if !ok {
-		return
-	}
-	key := processKey{n, rank}
-	switch {
-	case len(parts) == 3:
-		if p := f.processes[key]; p != nil {
-			for _, s := range p.streams {
-				if s.path == e.Name {
-					f.markReady(s)
-				}
-			}
-		}
-	case gone:
-		f.forget(func(p *process) bool { return p.processKey == key })
-	default:
-		f.found(key)
-	}
-}
-
-// lostTrack handles an overflow of the event queue: everything may have changed.
-func (f *Follower) lostTrack(err error) {
-	if err != nil {
-		f.attach()
-		f.lookAtAll()
-	}
-}
-
-// lookAtAll checks everything that inotify would have reported.
+// lookAtAll finds new processes and what the followed ones have written.
 func (f *Follower) lookAtAll() {
 	f.scan(nil)
 	for _, p := range f.newest {
@@ -128,13 +35,8 @@ func (f *Follower) lookAtAll() {
 // scan finds the processes on disk, of the tasks with these ranks or of all. In the latter
 // case it drops those that were pruned.
 func (f *Follower) scan(ranks []int) {
-	f.watch.add(f.dir)
 	numbers, err := attempts(f.dir)
-	switch {
-	case errors.Is(err, syscall.ENOTDIR):
-		f.lowestExisting() // reports what is in the way
-		return
-	case err != nil:
+	if err != nil {
 		f.fail(f.dir, fmt.Errorf("tail: %w", err))
 		return
 	}
@@ -157,7 +59,6 @@ func (f *Follower) scan(ranks []int) {
 
 func (f *Follower) scanAttempt(n int) (ranks []int) {
 	dir := attemptDir(f.dir, n)
-	f.watch.add(dir)
 	ranks, err := numbered(dir, "")
 	if err != nil {
 		f.fail(dir, fmt.Errorf("tail: %w", err))
@@ -195,8 +96,7 @@ func (f *Follower) found(key processKey) {
 		return
 	}
 	if last != nil {
-		// It has ended: it causes no more events, and its output comes first.
-		f.watch.remove(last.dir)
+		// It has ended, and its output comes first.
 		f.finish(last)
 		for _, s := range last.streams {
 			f.closeFile(s)
@@ -204,9 +104,6 @@ func (f *Follower) found(key processKey) {
 		f.opts.OnNext(key.rank, key.attempt)
 	}
 	f.newest[key.rank] = p
-	if len(p.streams) > 0 {
-		f.watch.add(p.dir)
-	}
 }
 
 // forget drops files that no longer exist: after a long run they outnumber the others.
