@@ -1,12 +1,15 @@
 package pool
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -17,7 +20,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
-	"github.com/clusterrun/clusterrun/starter/coordinate"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -48,22 +50,17 @@ func endAll() {
 type session struct {
 	command *exec.Cmd
 	socket  net.Conn
-	// over is closed when no more answers can come. why is the reason, if it is known.
-	over chan struct{}
-	why  string
-	ends sync.Once
-	err  error // of the end
+	ends    sync.Once
+	err     error // of the end
 
-	// calling holds an element while a call is in progress. It guards batch.
+	// calling holds an element while a call is in progress. It guards the fields below.
 	calling chan struct{}
+	answers *bufio.Reader
 	batch   uint64
-
-	writes sync.Mutex
-	mu     sync.Mutex
 	// at is the position up to which the history of the queue has been read.
-	at     string
-	number uint64
-	asked  map[uint64]chan coordinate.Answer
+	at string
+	// why is the reason why no more answers come, if it is known.
+	why string
 }
 
 // clientName is the name of a pool in the queue of its own run.
@@ -103,54 +100,50 @@ func start(binary string, s *spec.RunSpec) (*session, error) {
 		socket.Close()
 		return nil, fmt.Errorf("start %s: %w", binary, err)
 	}
-	out := &session{command: command, socket: socket, over: make(chan struct{}), calling: make(chan struct{}, 1), asked: map[uint64]chan coordinate.Answer{}}
+	out := &session{command: command, socket: socket, calling: make(chan struct{}, 1), answers: bufio.NewReader(socket)}
 	sessions.Store(out, nil)
-	go out.listen()
 	return out, nil
 }
 
-// listen delivers answers to the callers that wait for them.
-func (s *session) listen() {
-	defer close(s.over)
-	lines := json.NewDecoder(s.socket)
-	for {
-		var a coordinate.Answer
-		if lines.Decode(&a) != nil {
-			return
-		}
-		var opened closure.Opened
-		switch a.Event {
-		case coordinate.EventOver:
-			s.why = a.Message
-			return
-		case coordinate.EventOpen:
-			if json.Unmarshal(a.Answer, &opened) != nil {
-				return
-			}
-		}
-		s.mu.Lock()
-		s.at = cmp.Or(opened.At, s.at)
-		asked := s.asked[a.ID]
-		delete(s.asked, a.ID)
-		s.mu.Unlock()
-		if asked != nil {
-			asked <- a
-		}
-	}
+// called is what a call has returned.
+type called struct {
+	outcomes []closure.Outcome
+	err      error
 }
 
 // call schedules closures, and returns their outcomes. It returns an [overError] if not all of
-// them will have one.
+// them will have one. When ctx ends, call returns, and the next call waits for these outcomes.
 func (s *session) call(ctx context.Context, closures []closure.Closure) ([]closure.Outcome, error) {
 	select {
 	case s.calling <- struct{}{}:
-		defer func() { <-s.calling }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	done := make(chan called, 1)
+	go func() {
+		defer func() { <-s.calling }()
+		outcomes, err := s.callAll(closures)
+		done <- called{outcomes, err}
+	}()
+	select {
+	case c := <-done:
+		return c.outcomes, c.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (s *session) callAll(closures []closure.Closure) ([]closure.Outcome, error) {
+	if s.at == "" {
+		var opened closure.Opened
+		if err := s.ask(wire.OpOpen, struct{}{}, &opened); err != nil {
+			return nil, err
+		}
+		s.at = opened.At
+	}
 	s.batch++
 	var scheduled closure.ScheduleAnswer
-	if err := s.ask(ctx, wire.OpSchedule, closure.ScheduleRequest{Client: clientName, Batch: s.batch, Closures: closures}, &scheduled); err != nil {
+	if err := s.ask(wire.OpSchedule, closure.ScheduleRequest{Client: clientName, Batch: s.batch, Closures: closures}, &scheduled); err != nil {
 		return nil, err
 	}
 	outcomes, missing := make([]closure.Outcome, len(closures)), map[uint64]bool{}
@@ -158,89 +151,69 @@ func (s *session) call(ctx context.Context, closures []closure.Closure) ([]closu
 		missing[id] = true
 	}
 	for len(missing) > 0 {
-		s.mu.Lock()
-		at := s.at
-		s.mu.Unlock()
 		var news closure.Outcomes
-		if err := s.ask(ctx, wire.OpOutcomes, closure.OutcomesRequest{Client: clientName, After: at, Wait: closure.MaxWait}, &news); err != nil {
+		if err := s.ask(wire.OpOutcomes, closure.OutcomesRequest{Client: clientName, After: s.at, Wait: closure.MaxWait}, &news); err != nil {
 			return nil, err
 		}
 		news.Each(missing, func(o closure.Outcome) {
 			outcomes[o.ID-scheduled.First] = o
 			delete(missing, o.ID)
 		})
-		s.mu.Lock()
 		s.at = news.At
-		s.mu.Unlock()
 	}
 	return outcomes, nil
 }
 
-// ask makes a request and decodes its answer. It returns an [overError] if no answer will come.
-func (s *session) ask(ctx context.Context, op string, message, out any) error {
+// ask makes a request of the task API and decodes its answer. It returns an [overError] if no
+// answer will come.
+func (s *session) ask(op string, message, out any) error {
 	b, err := json.Marshal(message)
 	if err != nil {
 		return err
 	}
-	answer := make(chan coordinate.Answer, 1)
-	s.mu.Lock()
-	s.number++
-	r := coordinate.Request{ID: s.number, Op: op, Message: b}
-	s.asked[r.ID] = answer
-	s.mu.Unlock()
-	if err := s.send(r); err != nil {
+	r, err := http.NewRequest(http.MethodPost, "http://clusterrun"+wire.PathCoordinator+op, bytes.NewReader(b))
+	if err != nil {
 		return err
 	}
-	var a coordinate.Answer
-	select {
-	case a = <-answer:
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-s.over:
-		select {
-		case a = <-answer: // it came first
-		default:
-			return &overError{s.why}
-		}
+	_ = r.Write(s.socket) // if the run has ended, its last answer says why
+	return s.answer(out)
+}
+
+// answer reads an answer and decodes it.
+func (s *session) answer(out any) error {
+	r, err := http.ReadResponse(s.answers, nil)
+	var body []byte
+	if err == nil {
+		body, err = io.ReadAll(r.Body)
 	}
-	switch {
-	case a.Error == nil:
-		return json.Unmarshal(a.Answer, out)
-	case a.Error.Code == wire.CodeOver:
-		return &overError{s.awaitOver(a.Error.Message)}
+	if err != nil {
+		return &overError{s.why}
 	}
-	return &closure.Error{Kind: refusedKind, Message: strings.TrimPrefix(a.Error.Message, "field "+a.Error.Field+": ")}
+	if r.StatusCode == http.StatusOK {
+		return json.Unmarshal(body, out)
+	}
+	var failed wire.Failure
+	if err := json.Unmarshal(body, &failed); err != nil {
+		return err
+	}
+	if failed.Error.Code == wire.CodeOver {
+		s.why = failed.Error.Message
+		return &overError{s.why}
+	}
+	return &closure.Error{Kind: refusedKind, Message: strings.TrimPrefix(failed.Error.Message, "field "+failed.Error.Field+": ")}
 }
 
 // refusedKind is the kind of error of a call that the queue refuses.
 const refusedKind = "RefusedError"
 
-// send writes a request. It ignores errors of writing, because the caller notices them when it
-// waits for the answer.
-func (s *session) send(r coordinate.Request) error {
-	line, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	s.writes.Lock()
-	defer s.writes.Unlock()
-	_, _ = s.socket.Write(append(line, '\n'))
-	return nil
-}
-
 // awaitOver waits for the end of the run, and returns its reason. If the run does not report
 // one in time, it returns otherwise.
 func (s *session) awaitOver(otherwise string) string {
-	timer := time.NewTimer(2 * endGrace)
-	defer timer.Stop()
-	select {
-	case <-s.over:
-		if s.why != "" {
-			return s.why
-		}
-	case <-timer.C:
-	}
-	return otherwise
+	_ = s.socket.SetReadDeadline(time.Now().Add(2 * endGrace))
+	s.calling <- struct{}{}
+	defer func() { <-s.calling }()
+	_ = s.answer(nil) // the last one, which has no request
+	return cmp.Or(s.why, otherwise)
 }
 
 // end closes the socket for writing, which ends the run in order, and waits for that. Closing

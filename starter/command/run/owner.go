@@ -1,9 +1,16 @@
 package run
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -11,9 +18,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
-	"github.com/clusterrun/clusterrun/starter/coordinate"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -23,14 +31,18 @@ const coordinatorFlag = "coordinator-fd"
 // tasksEvery is the time between checks that all tasks still run.
 const tasksEvery = 2 * time.Second
 
-// ownerReads is the longest time that an owner takes to read the last answers when the run has
-// ended.
-const ownerReads = 5 * time.Second
+const (
+	// ownerReads is the longest time that an owner takes to read the last answer.
+	ownerReads = 5 * time.Second
+	// runEnds is the longest time between the end of the run's queue and the end of the run.
+	runEnds = 5 * time.Second
+)
 
 // owner is the program that a run is part of, such as one with a pool of processes. It holds
-// the other end of a socket, on which it schedules closures. The run ends when that end is
-// closed, also by the death of the program. The methods may be called on nil, which means that
-// there is no owner.
+// the other end of a socket, on which it makes the requests of the task API for closures, one
+// after the other. The last answer has the reason why there are no more, and may come before
+// its request. The run ends when the other end is closed, also by the death of the program.
+// The methods may be called on nil, which means that there is no owner.
 type owner struct {
 	app    *cli.App
 	socket *os.File
@@ -39,7 +51,7 @@ type owner struct {
 	gone    atomic.Bool
 	inOrder bool
 	serving sync.WaitGroup
-	stop    context.CancelFunc
+	stop    context.CancelCauseFunc
 }
 
 // listenToOwner prepares for the owner, if there is one. When the owner is gone, signals
@@ -92,18 +104,74 @@ func (w *owner) serve(ctx context.Context, run *starter.Run) {
 	if w == nil {
 		return
 	}
-	ctx, w.stop = context.WithCancel(ctx)
+	ctx, w.stop = context.WithCancelCause(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() {
+		_ = w.socket.SetReadDeadline(time.Now())
+		_ = w.socket.SetWriteDeadline(time.Now().Add(ownerReads))
+	})
 	w.serving.Go(func() { w.watchTasks(ctx, run) })
 	w.serving.Go(func() {
 		q, err := run.ClosureClient(ctx)
 		if err == nil {
 			defer q.Close()
-			err = coordinate.Serve(ctx, run.ID, q, w.socket, w.socket)
+			err = w.answerAll(ctx, q)
 		}
 		if err != nil && !w.isGone() && ctx.Err() == nil {
 			w.app.Say("run %s: %s", run.ID, err)
 		}
+		<-ctx.Done()
+		_ = w.say(nil, &wire.Problem{Code: wire.CodeOver, Message: context.Cause(ctx).Error()})
 	})
+}
+
+// answerAll answers requests until there are no more, or ctx ends.
+func (w *owner) answerAll(ctx context.Context, q *closurequeue.Client) error {
+	in := bufio.NewReader(w.socket)
+	for {
+		r, err := http.ReadRequest(in)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		var message []byte
+		if err == nil {
+			message, err = io.ReadAll(r.Body)
+		}
+		if err != nil {
+			return fmt.Errorf("read a request of the owner: %w", err)
+		}
+		out, problem := q.Answer(ctx, closurequeue.Caller{}, strings.TrimPrefix(r.URL.Path, wire.PathCoordinator), message)
+		if problem != nil && problem.Code == wire.CodeOver {
+			select {
+			case <-ctx.Done(): // the run gives a better reason
+			case <-time.After(runEnds):
+			}
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err := w.say(out, problem); err != nil {
+			return err
+		}
+	}
+}
+
+// say writes an answer.
+func (w *owner) say(out any, problem *wire.Problem) error {
+	status := http.StatusOK
+	if problem != nil {
+		status, out = http.StatusConflict, wire.Failure{Error: *problem}
+	}
+	body, err := json.Marshal(out)
+	if err != nil {
+		return err
+	}
+	a := http.Response{StatusCode: status, ProtoMajor: 1, ProtoMinor: 1, ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body))}
+	var text bytes.Buffer
+	if err := a.Write(&text); err != nil {
+		return err
+	}
+	_, err = w.socket.Write(text.Bytes())
+	return err
 }
 
 // watchTasks informs the owner if a task ends while the run continues: closures that are
@@ -122,7 +190,7 @@ func (w *owner) watchTasks(ctx context.Context, run *starter.Run) {
 			continue
 		}
 		if name := endedWell(s); name != "" {
-			_ = coordinate.Over(w.socket, name+" has ended, and calls nothing any more")
+			w.stop(errors.New(name + " has ended, and calls nothing any more"))
 			return
 		}
 	}
@@ -143,15 +211,11 @@ func endedWell(s *starter.Status) string {
 	return ""
 }
 
-// over informs the owner of the end of the run. Open requests get no answer.
+// over informs the owner of the end of the run.
 func (w *owner) over(end ending) {
 	if w == nil {
 		return
 	}
-	w.stop()
-	_ = w.socket.SetReadDeadline(time.Now())
-	_ = w.socket.SetWriteDeadline(time.Now().Add(ownerReads))
-	w.serving.Wait()
 	text := ""
 	switch {
 	case end.result != nil:
@@ -162,5 +226,6 @@ func (w *owner) over(end ending) {
 	case end.err != nil:
 		text = end.err.Error()
 	}
-	_ = coordinate.Over(w.socket, text)
+	w.stop(errors.New(text))
+	w.serving.Wait()
 }

@@ -84,7 +84,7 @@ func (o *runOptions) register(fs *pflag.FlagSet, f *specs.SpecFlags) {
 	fs.BoolVar(&o.remote, "remote", false, "run on the host workers that serve the queue, show the output, and wait")
 	fs.StringVar(&o.queue, "queue", spec.TaskQueue, "with --remote: task `QUEUE` of the host workers")
 	o.signing.Register(fs, "with --remote: ")
-	fs.IntVar(&o.coordinator, coordinatorFlag, 0, "descriptor `FD` of a socket, on which the owner of the run schedules closures as with `clusterrun call pipe`; the run ends with it")
+	fs.IntVar(&o.coordinator, coordinatorFlag, 0, "descriptor `FD` of a socket, on which the owner of the run makes the requests of the task API for closures; the run ends with it")
 	_ = fs.MarkHidden(coordinatorFlag)
 	specs.SetSections(fs, nil)
 }

@@ -8,14 +8,17 @@ MAX_NAME = 200  # bytes, of a barrier, a function or a key
 FIRST_RETRY, LAST_RETRY = 0.005, 0.2  # seconds between retries of a request
 FOREVER = float("inf")
 MAX_WAIT = 20  # seconds that a request for closures may wait
+COORDINATOR = "/v1/coordinator/"  # before the name of a request of a program that schedules closures
 
 
 class Answer(NamedTuple):
-    """An answer of the host. keep tells whether its connection can be used again."""
+    """An answer of the host. keep tells whether its connection can be used again, and size is
+    the number of its bytes."""
 
     status: int
     body: bytes
     keep: bool
+    size: int
 
 
 class NotUnderstoodError(TaskError):
@@ -51,10 +54,11 @@ def parse(data: Union[bytes, bytearray]) -> Optional[Answer]:
     if length < 0:
         raise NotUnderstoodError(status)
     start = end + 4
-    return Answer(status, bytes(data[start:start + length]), keep) if len(data) >= start + length else None
+    size = start + length
+    return Answer(status, bytes(data[start:size]), keep, size) if len(data) >= size else None
 
 
 def parse_line(data: Union[bytes, bytearray]) -> Optional[Answer]:
     """Return the answer to an arrival at a barrier that was sent as a line, or None if it
     is not complete."""
-    return Answer(409 if data.startswith(b'{"error":') else 200, bytes(data), True) if data.endswith(b"\n") else None
+    return Answer(409 if data.startswith(b'{"error":') else 200, bytes(data), True, len(data)) if data.endswith(b"\n") else None

@@ -12,7 +12,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Deque, Dict, List, Optional, Set, Tuple
 
 from ._errors import TaskError
-from ._http import MAX_WAIT, head
+from ._http import COORDINATOR, MAX_WAIT, head
 from ._json import loads
 from ._transport import Away, Line, get_host
 from .remote import TEXT_CANCELLED, PerWorkerValues, RemoteValue, RemoteValueStatus, closure_error
@@ -30,7 +30,6 @@ _MAX_FIND = 4096
 _ASK_DONE = 1.0  # seconds between questions to the queue while the answer is known here
 FLUSH_PATIENCE = 2.0  # seconds, at the end of the program
 _GATHER_RELEASES = 0.05  # seconds that a release waits for others
-COORDINATOR = "/v1/coordinator/"
 
 
 class Unsent:

@@ -11,7 +11,7 @@ import weakref
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Union
 
 from ._binary import find_binary
-from ._http import MAX_WAIT
+from ._http import COORDINATOR, MAX_WAIT, head, parse, request
 from ._json import loads
 from ._poolprocess import GRACE, pool_function, refuse_while_importing, run_of
 from ._pooltasks import closures_of, error_of, failure_of, is_lost, tasks_of
@@ -64,10 +64,7 @@ class Pool:
         self._initializer = None if initializer is None else pool_function(initializer)
         self._lock = threading.Lock()
         self._process: Any = None
-        self._buffer = bytearray()
-        self._requests = self._batch = 0
-        self._at = ""  # the position up to which the history of the queue was read
-        self._over = ""
+        self._reset()
         _pools.add(self)
 
     def __enter__(self) -> "Pool":
@@ -142,11 +139,23 @@ class Pool:
                 ours.close()
                 self._process = None
                 raise
-        self._socket, self._buffer, self._over = ours, bytearray(), ""
-        self._requests = self._batch = 0
+        self._socket = ours
+        self._reset()
+
+    def _reset(self) -> None:
+        self._buffer = bytearray()
+        self._unread = False  # whether a request has no answer yet
+        self._batch = 0
+        self._at = ""  # the position up to which the history of the queue was read
+        self._over = ""  # why there are no more answers
 
     def _call(self, closures: List[Dict[str, Any]]) -> Optional[List[Dict[str, Any]]]:
         """Return the outcomes of closures, or None if not all of them will have one."""
+        if not self._at:
+            opened = self._ask("open", {})
+            if opened is None:
+                return None
+            self._at = opened["at"]
         self._batch += 1
         scheduled = self._ask("schedule", {"client": "pool", "batch": self._batch, "closures": closures})
         outcomes: Dict[int, Dict[str, Any]] = {}
@@ -167,54 +176,47 @@ class Pool:
         """Return the answer to a request, or None if there will be none. Raise an exception
         if the queue refuses it."""
         assert self._socket is not None
-        self._requests += 1
-        number = self._requests
+        if self._unread and self._answer() is None:  # of a request that was interrupted
+            return None
         try:
-            self._socket.sendall(json.dumps({"id": number, "op": op, "message": message}).encode() + b"\n")
+            self._unread = True
+            self._socket.sendall(request(head("POST", COORDINATOR + op), json.dumps(message).encode()))
         except OSError:
-            return None  # the run has ended
-        except BaseException:  # KeyboardInterrupt, in the middle of a line
+            pass  # the run has ended, and its last answer says why
+        except BaseException:  # KeyboardInterrupt, in the middle of a request
             self._shutdown(self._let_go())
             raise
-        while True:
-            line = self._line()
-            if not line:
-                return None
-            said: Dict[str, Any] = loads(line)
-            if said.get("event") == "over":
-                self._over = said.get("message", "")
-                return None
-            if said.get("event") == "open":
-                self._at = said["answer"]["at"]
-            if said.get("id") != number:  # another number belongs to an interrupted request
-                continue
-            problem = said.get("error")
-            if problem is None:
-                answer: Dict[str, Any] = said["answer"]
-                return answer
-            if problem["code"] == "over":
-                return None
-            refused = problem["code"] in ("invalid", "queue_refused")
-            raise (ValueError if refused else RuntimeError)(problem["message"].replace("field %s: " % problem.get("field"), "", 1))
+        said = self._answer()
+        if said is None:
+            return None
+        problem = said.get("error")
+        if problem is None:
+            return said
+        refused = problem["code"] in ("invalid", "queue_refused")
+        raise (ValueError if refused else RuntimeError)(problem["message"].replace("field %s: " % problem.get("field"), "", 1))
 
-    def _line(self) -> bytes:
-        """Return a line without its end, or nothing at the end of the stream."""
+    def _answer(self) -> Optional[Dict[str, Any]]:
+        """Return the next answer, or None if there are no more."""
         assert self._socket is not None
-        searched = 0
         while True:
-            end = self._buffer.find(b"\n", searched)
-            if end >= 0:
-                line = bytes(self._buffer[:end])
-                del self._buffer[:end + 1]
-                return line
-            searched = len(self._buffer)
+            answer = parse(self._buffer)
+            if answer is not None:
+                break
             try:
                 data = self._socket.recv(1 << 18)
             except ConnectionResetError:
                 data = b""
             if not data:
-                return b""
+                return None
             self._buffer += data
+        del self._buffer[:answer.size]
+        self._unread = False
+        said: Dict[str, Any] = loads(answer.body)
+        problem = said.get("error", {})
+        if problem.get("code") != "over":
+            return said
+        self._over = problem["message"]
+        return None
 
     def _why(self, outcomes: Iterable[Dict[str, Any]]) -> str:
         """Return what is known about the death of a process. The run may be about to
@@ -222,13 +224,8 @@ class Pool:
         assert self._socket is not None
         try:
             self._socket.settimeout(2 * GRACE)
-            while not self._over:
-                line = self._line()
-                if not line:
-                    break
-                said = json.loads(line.decode())
-                if said.get("event") == "over":
-                    self._over = said.get("message", "")
+            while not self._over and self._answer() is not None:
+                pass
         except OSError:
             pass
         lost = [error.get("message", "") for error in map(failure_of, outcomes) if error is not None and is_lost(error)]
