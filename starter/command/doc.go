@@ -8,7 +8,6 @@
 //	logs    show the output of runs
 //	act     change runs
 //	disk    what ended runs left on disk
-//	call    functions in the tasks of a run
 //	worker  host workers
 //	server  the server, and everything on one machine
 //	web     the pages that dev and ui serve

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/clusterrun/clusterrun/starter/command/act"
-	"github.com/clusterrun/clusterrun/starter/command/call"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/command/disk"
 	"github.com/clusterrun/clusterrun/starter/command/doctor"
@@ -106,7 +105,7 @@ func root(a *cli.App) *cobra.Command {
 		{"look", "Look", []*cobra.Command{look.List(a), look.Status(a), look.Show(a), look.Diff(a), report.Wait(a), logs.Logs(a), look.Stacks(a), look.Export(a)}},
 		{"act", "Change", []*cobra.Command{act.Stop(a), act.Restart(a), act.Start(a), act.Signal(a), disk.Rm(a)}},
 		{"host", "Hosts and server", []*cobra.Command{server.Dev(a), server.Pages(a), worker.Worker(a), hosts.Host(a), server.Server(a), hosts.Policy(a), doctor.Doctor(a)}},
-		{"task", "Programs", []*cobra.Command{call.Call(a), task.Task(a)}},
+		{"task", "Programs", []*cobra.Command{task.Task(a)}},
 		{"", "", []*cobra.Command{Version(a), Completion(a), worker.Supervise(a), worker.Side(a), run.RemoteHost(a)}},
 	}
 	for _, g := range groups {

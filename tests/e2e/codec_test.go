@@ -3,24 +3,20 @@ package e2e
 import (
 	"crypto/rand"
 	"encoding/base64"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
-	sdklog "go.temporal.io/sdk/log"
 
 	"github.com/clusterrun/clusterrun/tests/browser"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/tests/must"
-	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
@@ -44,7 +40,11 @@ func TestTheCodecHidesWhatRunsSay(t *testing.T) {
 	l := newLocal(t)
 	keys := keyFile(t, "one")
 	with := func(args ...string) []string { return append(args, "--codec-keys", keys) }
-	run := l.start("run", "--codec-keys", keys, "--id", "hidden", "--task", "chief=1", "--task", "worker=1", "--env", "WORD="+canary, "--", "bash", "-c", harness.Napping(`
+	run := l.start("run", "--codec-keys", keys, "--id", "hidden", "--task", "chief=1", "--task", "worker=1", "--env", "WORD="+canary,
+		"--env", "PYTHONPATH="+filepath.Join(harness.Root(), "activities/tasks/python"), "--env", "PYTHONDONTWRITEBYTECODE=1", "--", "bash", "-c", harness.Napping(`
+		[ $CLUSTERRUN_TASK != chief-0 ] || python3 -c "import clusterrun, os
+c = clusterrun.ClusterCoordinator()
+c.schedule('nobody_serves_this', args=(os.environ['WORD'],))"
 		"$0" task progress 1 2 "at $WORD"
 		until [ -e "$1/go" ]; do nap; done
 		case $CLUSTERRUN_TASK in
@@ -55,8 +55,6 @@ func TestTheCodecHidesWhatRunsSay(t *testing.T) {
 		_, stdout, _ := l.run(with("status", "hidden", "--json")...)
 		return strings.Contains(stdout, "at "+canary)
 	})
-	l.ok("call", "--codec-keys", keys, "hidden", "nobody_serves_this", `"`+canary+`"`)
-	l.ok("call", "pause", "--codec-keys", keys, "hidden", "--reason", canary)
 	l.goOn()
 	require.Equal(t, 3, run.ExitCode(), run.Stderr())
 	assert.Contains(t, run.Stderr(), "it was "+canary)
@@ -82,12 +80,7 @@ func TestTheCodecHidesWhatRunsSay(t *testing.T) {
 	_, _, stderr = l.run("diff", "hidden", "hidden", "--codec-keys", keyFile(t, "two"))
 	assert.Contains(t, stderr, `the spec of hidden cannot be read: it is encoded with the key "one"`)
 
-	server := l.server()
-	require.NotNil(t, server)
-	c, err := connect.Dial(t.Context(), connect.Options{Address: server.Address, Embedded: filepath.Join(l.state(), "server")},
-		sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)), time.Minute)
-	require.NoError(t, err)
-	defer c.Close()
+	server, c := l.server(), l.dial()
 	d := must.Get(c.DescribeWorkflowExecution(t.Context(), "hidden", ""))(t)
 	seen := 0
 	for _, id := range []string{"hidden", closure.QueueID("hidden", d.GetWorkflowExecutionInfo().GetExecution().GetRunId())} {

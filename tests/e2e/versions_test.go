@@ -15,6 +15,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -194,8 +195,11 @@ func TestUpgradesUnderOpenBarriersAndClosures(t *testing.T) {
 			"--env", "PYTHONPATH="+strings.TrimSpace(dir), "--", "python3", "-c", program)
 		require.Zero(t, code, stderr)
 	}
+	c := must.Get(clustercoordinator.New(bounded(t), starter.Get(l.dial(), "serves", "")))(t)
+	t.Cleanup(c.Close)
+	var values []*clustercoordinator.RemoteValue
 	for i := range closures {
-		l.ok("call", "serves", "square", strconv.Itoa(i))
+		values = append(values, schedule(t, c, "square", i))
 	}
 	calls := func() []string {
 		text, _ := os.ReadFile(filepath.Join(l.home, "calls"))
@@ -232,8 +236,8 @@ func TestUpgradesUnderOpenBarriersAndClosures(t *testing.T) {
 
 	l.goOn()
 	l.ok("wait", "meets")
-	for i := range closures {
-		assert.Equal(t, strconv.Itoa(i*i)+"\n", l.ok("call", "get", "serves", strconv.Itoa(i+1)))
+	for i, v := range values {
+		assert.Equal(t, i*i, fetched[int](t, v))
 	}
 	called := calls()
 	slices.Sort(called)

@@ -21,7 +21,7 @@ type Caller struct {
 }
 
 // Answer answers a request of a program that schedules closures: an operation of the task API,
-// which `clusterrun call pipe` has, too. Its message is JSON. Programs number their requests and
+// which pools have, too. Its message is JSON. Programs number their requests and
 // know their positions in the history, so another client can continue. While the server is away,
 // it retries until ctx ends.
 func (c *Client) Answer(ctx context.Context, by Caller, operation string, message []byte) (any, *wire.Problem) {
