@@ -122,7 +122,7 @@ func TestHelpOfRun(t *testing.T) {
 		}
 	})
 	submit := strings.Join(helpOf(t, "submit"), "\n")
-	assert.Contains(t, submit, "It takes the flags of `clusterrun run` as well, except --copy-binary,")
+	assert.Contains(t, submit, "It takes the flags of `clusterrun run` as well, except --fold,")
 	assert.NotContains(t, submit, "--max-restarts")
 }
 

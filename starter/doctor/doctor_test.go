@@ -121,7 +121,7 @@ func TestRules(t *testing.T) {
 		"older worker":  {CheckWorker("2", 7, "1", "1"), Warning, "pid 7 is 1, and this is 2", "worker upgrade"},
 		"upgraded":      {CheckWorker("2", 7, "2", "1"), OK, "its supervisor is 1, and ends when no run is open", ""},
 		"other":         {CheckOther("2", Other{Version: "2"}, nil), OK, "answers", ""},
-		"other version": {CheckOther("2", Other{Version: "1"}, nil), Problem, "1 there, 2 here", "--copy-binary"},
+		"other version": {CheckOther("2", Other{Version: "1"}, nil), Problem, "1 there, 2 here", "install the same"},
 		"other clock":   {CheckOther("2", Other{"2", Clock{-5 * time.Second, time.Second}}, nil), Warning, "differs by about -5s", "set-ntp"},
 		"in doubt":      {CheckOther("2", Other{"2", Clock{2 * time.Second, 2 * time.Second}}, nil), OK, "", ""},
 		"no answer":     {CheckOther("2", Other{}, errOff), Problem, "it is off", "by hand"},

@@ -380,7 +380,7 @@ func CheckOther(version string, o Other, err error) []Finding {
 	}
 	var all []Finding
 	if o.Version != version {
-		all = append(all, problem("install the same clusterrun there, or give --copy-binary to run", "%s there, %s here", o.Version, version))
+		all = append(all, problem("install the same clusterrun there", "%s there, %s here", o.Version, version))
 	}
 	if o.differs() {
 		all = append(all, warning("timedatectl set-ntp true, there and here", "its clock differs by about %s", o.Ahead.Round(time.Second)))

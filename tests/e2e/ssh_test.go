@@ -262,8 +262,6 @@ func TestAHostfileWithoutSlotsBySSH(t *testing.T) {
 		assert.Contains(t, stdout, line)
 	}
 	assert.Contains(t, h.fails(2, h.args(h.Agent, "--hostfile", hostfile, "-n", "4", "--", "true")...), "4 tasks need 4 slots, but -H or --hostfile gives 3 (a:1, b:2)")
-	stdout = h.ok(h.args(h.Agent, "--hostfile", hostfile, "-n", "4", "--oversubscribe", "--", "bash", "-c", "echo on $CLUSTERRUN_HOST")...)
-	assert.Equal(t, 2, strings.Count(stdout, "on a\n"))
 	stdout = h.ok(h.args(h.Agent, "-H", "a,b", "--nnodes", "2", "--nproc-per-node", "cpu", "--", "bash", "-c", "echo on $CLUSTERRUN_HOST")...)
 	assert.Equal(t, 2, strings.Count(stdout, "\n"), stdout)
 	h.gone()
@@ -290,9 +288,9 @@ func TestHostsThatCannotBeReached(t *testing.T) {
 		"no such host, and one that is there": {h.Agent, "a,nobody.invalid", []string{
 			`(?m)^clusterrun: host nobody.invalid: ssh: .*Could not resolve hostname nobody.invalid.*\. Correct the name\n\z`}},
 		"no program": {h.agent("without", ssh+other("/nowhere/clusterrun")), "a", []string{
-			`host a: no clusterrun at the path it has here, nor in the PATH of a command of without; install it, or use --copy-binary`}},
+			`host a: no clusterrun at the path it has here, nor in the PATH of a command of without; install it`}},
 		"an old program": {h.agent("old", ssh+other(old)), "a,b", []string{
-			`host a: its clusterrun is clusterrun 0\.1\.0, go1\.0, this one is clusterrun .*; install the same version, or use --copy-binary`, `host b: its clusterrun`}},
+			`host a: its clusterrun is clusterrun 0\.1\.0, go1\.0, this one is clusterrun .*; install the same version`, `host b: its clusterrun`}},
 		"an agent that fails":               {"false", "a", []string{`host a: false: exit status 1`}},
 		"no agent":                          {"/nowhere/ssh", "a", []string{`host a: .*/nowhere/ssh: no such file`}},
 		"an agent that is no way to a host": {"echo", "a", []string{`host a: echo has ended`}},
@@ -332,25 +330,4 @@ func TestWaitingForHostsIsStopped(t *testing.T) {
 			})
 		}
 	}
-}
-
-// A host without the program gets it, once.
-func TestTheProgramIsCopied(t *testing.T) {
-	t.Parallel()
-	h := newOnHosts(t, 1)
-	cached := func() []string {
-		list, _ := filepath.Glob(filepath.Join(h.Dir, "cache-a", "clusterrun", "*", "*"))
-		return list
-	}
-	for range 2 {
-		stdout := h.ok(h.args(h.Agent, "--copy-binary", "-H", "a", "--", "bash", "-c", `readlink /proc/$(ps -o ppid= $PPID | tr -d " ")/exe; ps -o args= $PPID`)...)
-		require.Len(t, cached(), 1)
-		assert.Contains(t, stdout, cached()[0]+" supervise")
-	}
-	info := must.Get(os.Stat(filepath.Dir(cached()[0])))(t)
-	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm())
-	want := must.Get(os.ReadFile(harness.Clusterrun(t)))(t)
-	got := must.Get(os.ReadFile(cached()[0]))(t)
-	assert.True(t, string(want) == string(got), "the copy differs")
-	h.gone()
 }

@@ -124,7 +124,7 @@ func (s *SSHHosts) start(h *SSHHost, bridge string, i int, by []string) {
 		"PidFile none", "UsePAM no", "StrictModes no", "PermitRootLogin yes", "PasswordAuthentication no", "KbdInteractiveAuthentication no",
 		"MaxStartups 100", "AllowTcpForwarding no", "AllowStreamLocalForwarding no",
 		// HOME is set so that the user's shell files have no effect.
-		fmt.Sprintf("SetEnv HOME=%s PATH=%s CLUSTERRUN_STATE_DIR=%s XDG_CACHE_HOME=%s", s.Dir, os.Getenv("PATH"), h.State, s.path("cache-"+h.Name)),
+		fmt.Sprintf("SetEnv HOME=%s PATH=%s CLUSTERRUN_STATE_DIR=%s", s.Dir, os.Getenv("PATH"), h.State),
 	}, "\n")+"\n")
 	argv := append([]string{"nsenter", "--net=/run/netns/" + h.netns}, by...)
 	argv = append(argv, "unshare", "--uts", "--mount", "sh", "-c", `hostname "$0" && mount --bind "$1" /etc/hosts && shift && exec "$@"`, h.Name, s.path("etc-hosts"))

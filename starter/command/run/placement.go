@@ -57,7 +57,7 @@ func prepareHere(s *spec.RunSpec, o runOptions) error {
 
 // prepareElsewhere completes a spec for a run that also uses other hosts.
 func prepareElsewhere(s *spec.RunSpec, o runOptions) error {
-	if strings.TrimSpace(o.launch.agent) == "" {
+	if strings.TrimSpace(o.launchAgent) == "" {
 		return cli.Usagef("--launch-agent is empty; give a program that is called as ssh is")
 	}
 	if s.Hosts.PerHost != nil && o.others.PerHost == "" {

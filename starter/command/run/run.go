@@ -36,7 +36,8 @@ type runOptions struct {
 	coordinator int
 	// others are the hosts of the run. It is nil if all tasks are on this machine.
 	others *specs.OtherHosts
-	launch launchOptions
+	// launchAgent is the program that reaches them, with its arguments.
+	launchAgent string
 	// torchrun reports whether the run behaves as with torchrun: it prints nothing if it
 	// succeeds, and exits with 1 if a process failed.
 	torchrun bool
@@ -73,9 +74,7 @@ func Run(a *cli.App) *cobra.Command {
 func (o *runOptions) register(fs *pflag.FlagSet, f *specs.SpecFlags) {
 	f.Register(fs)
 	o.array.Register(fs, "as many as there are processors for")
-	fs.BoolVar(&f.Oversubscribe, "oversubscribe", false, "with -H or --hostfile: more tasks than slots")
-	fs.StringVar(&o.launch.agent, "launch-agent", "ssh", "reach other hosts by `PROGRAM`, with its arguments; it is called like ssh, with a host and a command")
-	fs.BoolVar(&o.launch.copyBinary, "copy-binary", false, "let other hosts execute a copy of this program, which is put into ~/.cache/clusterrun if missing")
+	fs.StringVar(&o.launchAgent, "launch-agent", "ssh", "reach other hosts by `PROGRAM`, with its arguments; it is called like ssh, with a host and a command")
 	fs.StringVar(&o.id, "id", "", "run `ID`; default: the name and a random part")
 	fs.StringVar(&o.foreground, "foreground", "", "give this terminal, or stdin, stdout and stderr, to `TASK`, such as chief-0")
 	fs.StringVar(&o.stdin, stdinFlag, "", "who reads stdin: none or a `TASK`, also on another host (default the first task, if stdin is a pipe or a file)")

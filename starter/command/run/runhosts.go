@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -19,12 +20,6 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
-
-// launchOptions are the flags of run for hosts that a launch agent reaches.
-type launchOptions struct {
-	agent      string
-	copyBinary bool
-}
 
 // launch starts the other hosts of a run while the rest comes up. Its methods may be called on
 // nil, which means that there are no other hosts.
@@ -68,8 +63,8 @@ func (l *launch) abandon() {
 
 // launchHosts begins to start the other hosts.
 func launchHosts(ctx context.Context, a *cli.App, s *spec.RunSpec, queue string, o runOptions) (*launch, error) {
-	agent := strings.Fields(o.launch.agent)
-	program, err := remotehosts.OwnProgram(o.launch.copyBinary)
+	agent := strings.Fields(o.launchAgent)
+	program, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find our own executable: %w", err)
 	}
@@ -87,7 +82,7 @@ func launchHosts(ctx context.Context, a *cli.App, s *spec.RunSpec, queue string,
 		hosts = append(hosts, remotehosts.Host{Name: h.Name, Login: h.Login, Options: options})
 	}
 	config := remotehosts.Config{
-		Agent: agent, Copy: o.launch.copyBinary, Version: cli.VersionLine(), Program: program, Dial: l.dial,
+		Agent: agent, Version: cli.VersionLine(), Program: program, Dial: l.dial,
 	}
 	go func() {
 		defer close(l.done)

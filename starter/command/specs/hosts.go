@@ -24,8 +24,7 @@ type OtherHosts struct {
 	count int
 	// PerHost is the number of tasks of each host, as --nproc-per-node takes it. If it is
 	// empty, a host gets as many as it has slots.
-	PerHost       string
-	oversubscribe bool
+	PerHost string
 	// Spread reports whether the tasks are spread over the hosts, one at a time.
 	Spread bool
 	// inSpec reports whether the spec, or --task, gives the number of tasks.
@@ -101,7 +100,7 @@ func (o *OtherHosts) Place(s *spec.RunSpec, machines map[string]Machine) error {
 			if err != nil {
 				return fmt.Errorf("host %s: %w", h.Name, err)
 			}
-			if *h, err = hostlist.Limit(*h, n, o.oversubscribe); err != nil {
+			if *h, err = hostlist.Limit(*h, n); err != nil {
 				return err
 			}
 		}
@@ -113,7 +112,7 @@ func (o *OtherHosts) Place(s *spec.RunSpec, machines map[string]Machine) error {
 	if !o.inSpec {
 		s.Tasks[0].Count, s.Tasks[0].Addresses = &n, nil
 	}
-	if err := hostlist.Fill(s.Tasks, hosts, o.Spread, o.oversubscribe); err != nil {
+	if err := hostlist.Fill(s.Tasks, hosts, o.Spread); err != nil {
 		return err
 	}
 	o.Placed = true

@@ -16,7 +16,7 @@ var sections = []struct {
 }{
 	{"Flags that most runs need", []string{"np", "task", "nproc-per-node", "host", "dir", "env", "ship", "max-restarts", "timeout", "remote"}},
 	{"Tasks", []string{"nnodes", "name", "id", "foreground", "stdin"}},
-	{"Where", []string{"hostfile", "queue", "hosts", "per-host", "select", "constraint", "strategy", "exclusive", "oversubscribe", "placement-timeout", "priority", "after", "launch-agent", "copy-binary"}},
+	{"Where", []string{"hostfile", "queue", "hosts", "per-host", "select", "constraint", "strategy", "exclusive", "placement-timeout", "priority", "after", "launch-agent"}},
 	{"Program", []string{"secret", "export", "unset-env", "env-profile", "exclude", "ship-limit", "record-source"}},
 	{"Restarts and end", []string{"on-failure", "auto-restart", "restart-scope", "give-up-without-progress", "follow-chief", "chief-grace", "max-run-time", "stop-signal", "grace", "graceful-timeout", "on-disconnect"}},
 	{"Output", []string{"quiet", "log-dir", "redirects", "tee", "filter", "local-ranks-filter", "timestamps", "log-prefix", "log-quota", "log-on-full", "return-output"}},

@@ -23,8 +23,6 @@ type SpecFlags struct {
 	nnodes       string
 	hosts        string
 	hostfile     string
-	// Oversubscribe lets hosts have more tasks than slots.
-	Oversubscribe bool
 	// Others are the hosts, if some are other machines.
 	Others *OtherHosts
 	tasks  []string
@@ -163,8 +161,8 @@ func (f *SpecFlags) count(s *spec.RunSpec) (*int, error) {
 		return n, nil
 	case n == nil:
 		return &slots, nil
-	case *n > slots && !f.Oversubscribe:
-		return nil, fmt.Errorf("%s need %s, and -H or --hostfile gives this machine %d; write -H localhost:%d, or --oversubscribe",
+	case *n > slots:
+		return nil, fmt.Errorf("%s need %s, and -H or --hostfile gives this machine %d; write -H localhost:%d",
 			plural.Of(*n, "task", "tasks"), plural.Of(*n, "slot", "slots"), slots, *n)
 	}
 	return n, nil
@@ -186,7 +184,7 @@ func (f *SpecFlags) counted(s *spec.RunSpec, hosts int) *int {
 
 // countElsewhere is count for a list with hosts other than this machine.
 func (f *SpecFlags) countElsewhere(s *spec.RunSpec, hosts []hostlist.Host, flag string) (*int, error) {
-	f.Others = &OtherHosts{hosts: hosts, Flag: flag, oversubscribe: f.Oversubscribe}
+	f.Others = &OtherHosts{hosts: hosts, Flag: flag}
 	if f.Given("nproc-per-node") {
 		f.Others.PerHost = f.nprocPerNode
 	}

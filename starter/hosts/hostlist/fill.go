@@ -23,11 +23,10 @@ func Slots(hosts []Host) (n int, ok bool) {
 	return n, true
 }
 
-// Limit gives a host n tasks. It fails if the host was given fewer slots, unless oversubscribe
-// is set.
-func Limit(h Host, n int, oversubscribe bool) (Host, error) {
-	if !h.Implied && h.Slots > 0 && h.Slots < n && !oversubscribe {
-		return h, fmt.Errorf("%s on host %s need as many slots, but it has %d; give it more, or --oversubscribe",
+// Limit gives a host n tasks. It fails if the host was given fewer slots.
+func Limit(h Host, n int) (Host, error) {
+	if !h.Implied && h.Slots > 0 && h.Slots < n {
+		return h, fmt.Errorf("%s on host %s need as many slots, but it has %d; give it more",
 			plural.Of(n, "task", "tasks"), h.Name, h.Slots)
 	}
 	h.Slots = n
@@ -37,13 +36,10 @@ func Limit(h Host, n int, oversubscribe bool) (Host, error) {
 // Fill gives every task the host that it runs on, in the order of ranks: first the slots of the
 // first host, and so on, or with deal a slot of each host in turn. Tasks with an address keep
 // it, and take a slot of its host.
-func Fill(groups []spec.TaskGroup, hosts []Host, deal, oversubscribe bool) error {
+func Fill(groups []spec.TaskGroup, hosts []Host, deal bool) error {
 	room := list.Of(hosts, func(h Host) int { return h.Slots })
-	tasks, free := 0, 0
+	tasks := 0
 	for i, g := range groups {
-		if len(g.Addresses) == 0 {
-			free += g.Size()
-		}
 		tasks += g.Size()
 		for j, address := range g.Addresses {
 			at, err := indexOf(hosts, address)
@@ -60,18 +56,16 @@ func Fill(groups []spec.TaskGroup, hosts []Host, deal, oversubscribe bool) error
 		}
 	}
 	total, _ := Slots(hosts)
-	if tasks > total && !oversubscribe {
-		return fmt.Errorf("%s need %s, but -H or --hostfile gives %d (%s); give more slots, fewer tasks, or --oversubscribe",
+	if tasks > total {
+		return fmt.Errorf("%s need %s, but -H or --hostfile gives %d (%s); give more slots or fewer tasks",
 			plural.Of(tasks, "task", "tasks"), plural.Of(tasks, "slot", "slots"), total, listed(hosts))
 	}
 	for i := range room {
-		if room[i] < 0 && !oversubscribe {
-			return fmt.Errorf("host %s has %s, and %d tasks have its address; give it more slots, or --oversubscribe",
+		if room[i] < 0 {
+			return fmt.Errorf("host %s has %s, and %d tasks have its address; give it more slots",
 				hosts[i].Name, plural.Of(hosts[i].Slots, "slot", "slots"), hosts[i].Slots-room[i])
 		}
-		room[i] = max(room[i], 0)
 	}
-	spread(room, free)
 	at := 0
 	for i := range groups {
 		g := &groups[i]
@@ -93,17 +87,6 @@ func Fill(groups []spec.TaskGroup, hosts []Host, deal, oversubscribe bool) error
 		}
 	}
 	return nil
-}
-
-// spread adds slots until there are n, one host after the other.
-func spread(room []int, n int) {
-	for _, r := range room {
-		n -= r
-	}
-	for i := 0; n > 0; i++ {
-		room[i%len(room)]++
-		n--
-	}
 }
 
 // indexOf returns the index of the host in an address. A loopback address means this machine.

@@ -64,13 +64,11 @@ func TestMerge(t *testing.T) {
 func TestLimit(t *testing.T) {
 	given, implied := Host{Name: "a", Slots: 2}, Host{Name: "a", Slots: 1, Implied: true}
 	for _, h := range []Host{implied, given} {
-		h := must.Get(Limit(h, 2, false))(t)
+		h := must.Get(Limit(h, 2))(t)
 		assert.Equal(t, 2, h.Slots)
 	}
-	_, err := Limit(given, 3, false)
-	assert.EqualError(t, err, "3 tasks on host a need as many slots, but it has 2; give it more, or --oversubscribe")
-	h := must.Get(Limit(given, 3, true))(t)
-	assert.Equal(t, 3, h.Slots)
+	_, err := Limit(given, 3)
+	assert.EqualError(t, err, "3 tasks on host a need as many slots, but it has 2; give it more")
 }
 
 func TestFill(t *testing.T) {
@@ -83,7 +81,6 @@ func TestFill(t *testing.T) {
 		hosts   string
 		groups  []spec.TaskGroup
 		deal    bool
-		over    bool
 		want    string // hosts in the order of ranks
 		problem string
 	}{
@@ -92,22 +89,18 @@ func TestFill(t *testing.T) {
 		"several types":          {hosts: "a:1,b:3", groups: []spec.TaskGroup{group("chief", 1), group("w", 3)}, want: "a b b b"},
 		"one without a count":    {hosts: "a,b", groups: []spec.TaskGroup{{Type: "chief"}, group("w", 1)}, want: "a b"},
 		"none of a type":         {hosts: "a,b", groups: []spec.TaskGroup{group("ps", 0), group("w", 2)}, want: "a b"},
-		"too many":               {hosts: "a:2,b:2", groups: []spec.TaskGroup{group("w", 7)}, problem: "7 tasks need 7 slots, but -H or --hostfile gives 4 (a:2, b:2); give more slots, fewer tasks, or --oversubscribe"},
-		"more than slots":        {hosts: "a:2,b:1", groups: []spec.TaskGroup{group("w", 6)}, over: true, want: "a a a a b b"},
-		"one more than slots":    {hosts: "a:2,b:2", groups: []spec.TaskGroup{group("w", 5)}, over: true, want: "a a a b b"},
+		"too many":               {hosts: "a:2,b:2", groups: []spec.TaskGroup{group("w", 7)}, problem: "7 tasks need 7 slots, but -H or --hostfile gives 4 (a:2, b:2); give more slots or fewer tasks"},
 		"dealt out":              {hosts: "a:2,b:3", groups: []spec.TaskGroup{group("w", 5)}, deal: true, want: "a b a b b"},
-		"dealt out over slots":   {hosts: "a:1,b:1", groups: []spec.TaskGroup{group("w", 4)}, deal: true, over: true, want: "a b a b"},
 		"dealt out, pinned":      {hosts: "a:2,b:2", groups: []spec.TaskGroup{at("ps", "a:1"), group("w", 3)}, deal: true, want: "a a b b"},
 		"pinned":                 {hosts: "a:2,b:2", groups: []spec.TaskGroup{group("w", 2), at("ps", "a:2222")}, want: "a b a"},
 		"pinned to this machine": {hosts: "own:1,b:1", groups: []spec.TaskGroup{at("ps", "localhost:2222"), group("w", 1)}, want: "own b"},
 		"pinned elsewhere":       {hosts: "a:2", groups: []spec.TaskGroup{at("ps", "c:1")}, problem: `tasks[0].addresses[0]: "c:1" is on none of the hosts of -H or --hostfile (a:2); add the host there`},
-		"too many are pinned":    {hosts: "a:1,b:2", groups: []spec.TaskGroup{at("ps", "a:1", "a:2")}, problem: "host a has 1 slot, and 2 tasks have its address; give it more slots, or --oversubscribe"},
-		"many are pinned":        {hosts: "a:1,b:1", groups: []spec.TaskGroup{at("ps", "a:1", "a:2"), group("w", 1)}, over: true, want: "a a b"},
+		"too many are pinned":    {hosts: "a:1,b:2", groups: []spec.TaskGroup{at("ps", "a:1", "a:2")}, problem: "host a has 1 slot, and 2 tasks have its address; give it more slots"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hosts := must.Get(Parse(c.hosts))(t)
 			hosts = Merge(hosts, "own", func(name string) bool { return name == "own" })
-			err := Fill(c.groups, hosts, c.deal, c.over)
+			err := Fill(c.groups, hosts, c.deal)
 			if c.problem != "" {
 				require.EqualError(t, err, c.problem)
 				return

@@ -12,12 +12,9 @@ import (
 // Command is the subcommand of clusterrun that a host executes for a run.
 const Command = "remote-host"
 
-// These are the lines that the script and the program on the host write before the connection
-// begins. Earlier lines, from a login shell, are skipped.
-const (
-	sendLine  = "clusterrun: send the program"
-	readyLine = "clusterrun: ready"
-)
+// readyLine is the line that the program on the host writes before the connection begins. Earlier
+// lines, from a login shell, are skipped.
+const readyLine = "clusterrun: ready"
 
 // notThere is the exit code of the script if there is no clusterrun.
 const notThere = exitcode.NotFound
@@ -46,13 +43,6 @@ func commandLine(agent []string, login, script string) []string {
 	return append(argv, login, script)
 }
 
-// binary is our own program, which may be copied to hosts.
-type binary struct {
-	path   string
-	digest string
-	size   int64
-}
-
 // script returns the command that a host executes, in a shell of any kind: the program at the path
 // of this program, or else the first in PATH. A program that does not know the subcommand prints its
 // version.
@@ -60,16 +50,6 @@ func script(program string) string {
 	return "exec /bin/sh -c " + Quote(fmt.Sprintf(
 		`p=%s; [ -x "$p" ] || p=$(command -v clusterrun) || exit %d; "$p" %s; c=$?; [ $c = 2 ] && "$p" version >&2; exit $c`,
 		Quote(program), notThere, Command))
-}
-
-// copyScript is like script for a program in a private directory that is named by its digest.
-// The host gets a copy if it has none.
-func copyScript(b binary) string {
-	return "exec /bin/sh -c " + Quote(fmt.Sprintf(
-		`umask 077; d="${XDG_CACHE_HOME:-$HOME/.cache}/clusterrun/%s"; p="$d/clusterrun"; t="$d/new.$(uname -n).$$"; `+
-			`[ -x "$p" ] || { mkdir -p "$d" && echo %s && head -c %d >"$t" && [ "$(wc -c <"$t")" -eq %d ] && chmod 700 "$t" && mv -f "$t" "$p"; } || { rm -f "$t"; exit 126; }; `+
-			`exec "$p" %s`,
-		b.digest, Quote(sendLine), b.size, b.size, Command))
 }
 
 // Quote returns a text as a word of a shell.

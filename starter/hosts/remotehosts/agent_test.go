@@ -2,8 +2,6 @@ package remotehosts
 
 import (
 	"bufio"
-	"bytes"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,8 +10,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 func TestCommandLine(t *testing.T) {
@@ -72,27 +68,6 @@ func TestScript(t *testing.T) {
 	}
 }
 
-func TestCopyScript(t *testing.T) {
-	dir := t.TempDir()
-	text := "#!/bin/sh\necho copied $*\n"
-	b := binary{digest: "d1", size: int64(len(text))}
-	out, code := execute(t, "sh", copyScript(b), dir, "", text[:10])
-	assert.Equal(t, 126, code, "the program was cut off")
-	assert.Equal(t, sendLine+"\n", out)
-	cached := filepath.Join(dir, ".cache", "clusterrun", "d1")
-	left := must.Get(os.ReadDir(cached))(t)
-	assert.Empty(t, left)
-
-	out, code = execute(t, "sh", copyScript(b), dir, "", text+"what follows")
-	assert.Zero(t, code)
-	assert.Equal(t, sendLine+"\ncopied remote-host\n", out)
-	out, code = execute(t, "sh", copyScript(b), dir, "", "")
-	assert.Zero(t, code)
-	assert.Equal(t, "copied remote-host\n", out, "it is there")
-	info := must.Get(os.Stat(cached))(t)
-	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm())
-}
-
 func TestReason(t *testing.T) {
 	exit := func(code string) error { return exec.Command("sh", "-c", "exit "+code).Run() }
 	c := Config{Agent: []string{"/usr/bin/ssh"}, Version: "clusterrun 2"}
@@ -107,10 +82,10 @@ func TestReason(t *testing.T) {
 			"ssh: root@a: Permission denied (publickey). ssh has to get there without a password: use a key, or an agent that has it"},
 		{exit("255"), []string{"ssh: Could not resolve hostname a: Name or service not known"},
 			"ssh: Could not resolve hostname a: Name or service not known. Correct the name"},
-		{exit("127"), nil, "no clusterrun at the path it has here, nor in the PATH of a command of ssh; install it, or use --copy-binary"},
+		{exit("127"), nil, "no clusterrun at the path it has here, nor in the PATH of a command of ssh; install it"},
 		{exit("127"), []string{"sh: exec: not found"}, "ssh: sh: exec: not found"},
 		{exit("2"), []string{"clusterrun: there is no command", "clusterrun 1, go1"},
-			"its clusterrun is clusterrun 1, go1, this one is clusterrun 2; install the same version, or use --copy-binary"},
+			"its clusterrun is clusterrun 1, go1, this one is clusterrun 2; install the same version"},
 		{exit("2"), []string{"usage: agent"}, "ssh: usage: agent"},
 		{exit("1"), nil, "ssh: exit status 1"},
 		{nil, nil, "ssh has ended"},
@@ -132,23 +107,9 @@ func TestTail(t *testing.T) {
 // The output of a login shell is skipped, up to a bound.
 func TestAwaitReady(t *testing.T) {
 	read := func(text string) error {
-		return new(host).awaitReady(bufio.NewReaderSize(strings.NewReader(text), 64), Config{})
+		return awaitReady(bufio.NewReaderSize(strings.NewReader(text), 64))
 	}
 	assert.NoError(t, read("Welcome to a, a machine with a long greeting\n\n"+readyLine+"\r\n"))
 	assert.ErrorContains(t, read("Welcome\n"), "EOF")
 	assert.ErrorContains(t, read(strings.Repeat("Welcome\n", maxNoise)), "have it write nothing to stdout")
 }
-
-func TestTheProgramIsSentWhenItIsAskedFor(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "program")
-	require.NoError(t, os.WriteFile(path, []byte("all of it"), 0o600))
-	var sent bytes.Buffer
-	h := &host{process: &process{stdin: nopCloser{&sent}}}
-	in := bufio.NewReader(strings.NewReader(sendLine + "\n" + readyLine + "\n"))
-	require.NoError(t, h.awaitReady(in, Config{Program: binary{path: path, size: 9}}))
-	assert.Equal(t, "all of it", sent.String())
-}
-
-type nopCloser struct{ *bytes.Buffer }
-
-func (nopCloser) Close() error { return errors.New("not called") }

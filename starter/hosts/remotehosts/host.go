@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -33,12 +32,8 @@ type host struct {
 // start starts the host's agent, the program there, and a host worker. If it fails, it leaves
 // nothing behind.
 func (h *host) start(ctx context.Context, c Config, o workers.Options) (Facts, error) {
-	text := script(c.Program.path)
-	if c.Copy {
-		text = copyScript(c.Program)
-	}
 	var err error
-	if h.process, err = startProcess(commandLine(c.Agent, h.login, text)); err != nil {
+	if h.process, err = startProcess(commandLine(c.Agent, h.login, script(c.Program))); err != nil {
 		return Facts{}, fmt.Errorf("%s: %w", c.Agent[0], err)
 	}
 	stop := context.AfterFunc(ctx, h.process.kill)
@@ -55,7 +50,7 @@ func (h *host) start(ctx context.Context, c Config, o workers.Options) (Facts, e
 func (h *host) greet(ctx context.Context, c Config, o workers.Options) (Facts, error) {
 	var facts Facts
 	in := bufio.NewReader(h.process.stdout)
-	if err := h.awaitReady(in, c); err != nil {
+	if err := awaitReady(in); err != nil {
 		return facts, h.whyNot(ctx, c, err)
 	}
 	conn := &pipes{Reader: in, Writer: h.process.stdin, close: func() { _ = h.process.stdin.Close() }}
@@ -91,41 +86,25 @@ var errLost = errors.New("its connection has ended")
 
 // otherVersion describes a program on a host that has another version.
 func (c Config) otherVersion(version string) string {
-	return fmt.Sprintf("its clusterrun is %s, this one is %s; install the same version, or use --copy-binary", version, c.Version)
+	return fmt.Sprintf("its clusterrun is %s, this one is %s; install the same version", version, c.Version)
 }
 
 // maxNoise bounds the output of a login shell before the program starts.
 const maxNoise = 64 << 10
 
-// awaitReady reads until the program on the host is ready. It sends the program if the script
-// asks for it.
-func (h *host) awaitReady(in *bufio.Reader, c Config) error {
+// awaitReady reads until the program on the host is ready.
+func awaitReady(in *bufio.Reader) error {
 	for read := 0; read < maxNoise; {
 		line, err := in.ReadSlice('\n')
 		read += len(line)
-		switch string(bytes.TrimSpace(line)) {
-		case readyLine:
+		if string(bytes.TrimSpace(line)) == readyLine {
 			return nil
-		case sendLine:
-			if err := h.send(c.Program); err != nil {
-				return err
-			}
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return err
 		}
 	}
 	return errors.New("its shell writes too much before the program starts; have it write nothing to stdout where there is no terminal")
-}
-
-func (h *host) send(b binary) error {
-	f, err := os.Open(b.path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	_, err = io.CopyN(h.process.stdin, f, b.size)
-	return err
 }
 
 // whyNot returns why the host did not start: the reason of its agent if that has ended, and

@@ -2,13 +2,10 @@ package remotehosts
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -21,30 +18,12 @@ import (
 type Config struct {
 	// Agent is the launch agent with its arguments.
 	Agent []string
-	// Copy makes the hosts execute our own program. Hosts that do not have it get a copy.
-	Copy bool
 	// Version is the version of our program. Programs on hosts must have the same.
 	Version string
-	// Program is our own program; see [OwnProgram].
-	Program binary
+	// Program is the path of our own program.
+	Program string
 	// Dial makes a connection to the Temporal server.
 	Dial func(context.Context) (net.Conn, error)
-}
-
-// OwnProgram returns our own program. It computes the digest only if toCopy is set.
-func OwnProgram(toCopy bool) (binary, error) {
-	path, err := os.Executable()
-	if err != nil || !toCopy {
-		return binary{path: path}, err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return binary{}, err
-	}
-	defer f.Close()
-	sum := sha256.New()
-	size, err := io.Copy(sum, f)
-	return binary{path: path, digest: hex.EncodeToString(sum.Sum(nil)), size: size}, err
 }
 
 // Host names a host, and configures its host worker.

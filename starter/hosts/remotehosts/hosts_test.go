@@ -209,8 +209,8 @@ func TestAHostOfAnotherVersion(t *testing.T) {
 	c, dir := newConfig(t)
 	c.Version = "2"
 	_, err := Launch(t.Context(), c, named("a", "b"), noneAwaited)
-	require.EqualError(t, err, "host a: its clusterrun is 1, this one is 2; install the same version, or use --copy-binary\n"+
-		"host b: its clusterrun is 1, this one is 2; install the same version, or use --copy-binary")
+	require.EqualError(t, err, "host a: its clusterrun is 1, this one is 2; install the same version\n"+
+		"host b: its clusterrun is 1, this one is 2; install the same version")
 	assert.NoDirExists(t, filepath.Join(dir, "a"))
 }
 

@@ -119,7 +119,7 @@ func (c Config) reason(err error, said []string) string {
 	}
 	switch {
 	case code == notThere && text == "":
-		return "no clusterrun at the path it has here, nor in the PATH of a command of " + name + "; install it, or use --copy-binary"
+		return "no clusterrun at the path it has here, nor in the PATH of a command of " + name + "; install it"
 	case code == 2 && len(said) > 0 && strings.HasPrefix(said[len(said)-1], "clusterrun "):
 		return c.otherVersion(said[len(said)-1])
 	case text != "":
