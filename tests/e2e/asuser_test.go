@@ -223,7 +223,7 @@ exit 3`, secret), "--id", "links")
 	// Without links it is hers, and of a group that she names only if she is in it.
 	code, _, stderr = s.run("alice", "true", "--log-dir", logs, "--id", "fine")
 	assert.Zero(t, code, stderr)
-	code, _, stderr = s.run("alice", "true", "--log-group", "root")
+	code, _, stderr = s.run("alice", "true", "--set", "logs.group=root")
 	assert.NotZero(t, code)
 	assert.Contains(t, stderr, "the user "+s.alice.Username+" is not in the group root")
 }

@@ -224,7 +224,7 @@ func TestFilteredFiles_TE26_TE29(t *testing.T) {
 func TestNullLogDir_SEED76(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
-	code, stdout, stderr := l.run("run", "--id", "null", "--json", "--log-dir", "/dev/null", "--return-output", "--duplicate-stdout-filters", "hello",
+	code, stdout, stderr := l.run("run", "--id", "null", "--json", "--log-dir", "/dev/null", "--set", "return_output=true", "--set", "logs.duplicate_stdout_filters=[hello]",
 		"-n", "2", "--", "bash", "-c", `echo hello; [ -z "$CLUSTERRUN_ERROR_FILE$CLUSTERRUN_RESULT_FILE$TORCHELASTIC_ERROR_FILE" ]`)
 	require.Zero(t, code, stderr)
 	r := must.JSON[spec.RunResult](t, stdout)

@@ -102,7 +102,7 @@ func TestARunKnowsItsOrigin(t *testing.T) {
 	run("one")
 	write("rate = 2\nprint(rate)\n")
 	run("two")
-	cli(0, "run", "--id", "three", "--dir", dir, "--record-source=false", "--", "python3", "train.py")
+	cli(0, "run", "--id", "three", "--dir", dir, "--set", "record_source=false", "--", "python3", "train.py")
 
 	assert.Contains(t, cli(1, "diff", "one", "two"), "these two differ in: train.py\n")
 	assert.Contains(t, cli(0, "show", "two"), "train.py (changed, ")

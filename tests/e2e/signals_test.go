@@ -187,7 +187,7 @@ func TestUserSignalsArePassedOn(t *testing.T) {
 func TestARunIsSuspended(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
-	p := l.start("run", "-n", "2", "--env", "CR="+harness.Clusterrun(t), "--barriers", "server", "--", "bash", "-c",
+	p := l.start("run", "-n", "2", "--env", "CR="+harness.Clusterrun(t), "--set", "barriers=server", "--", "bash", "-c",
 		harness.Napping(`touch up-$RANK; until [ -e go ]; do nap; done; "$CR" task barrier x && touch passed-$RANK`))
 	there := func(name string) func() bool {
 		return func() bool {

@@ -280,7 +280,7 @@ func TestRunReportsAStopTogether(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t, "--headless")
 	dir := t.TempDir()
-	p := s.StartCLI(t, "run", "--id", "reported", "--dir", dir, "--state-dir", filepath.Join(dir, "state"), "-n", "2", "--ignore-live-tasks", "--graceful-timeout", "300ms", "--",
+	p := s.StartCLI(t, "run", "--id", "reported", "--dir", dir, "--state-dir", filepath.Join(dir, "state"), "-n", "2", "--set", "stop_together={ignore_live_tasks: true, grace: 300ms}", "--",
 		"bash", "-c", harness.Napping(`echo up; trap 'exit 0' TERM; while :; do nap; done`))
 	harness.Eventually(t, "both are up", func() bool { return strings.Count(p.Stdout(), "up") == 2 })
 	code, out, errOut := s.CLI(t, "stop", "--graceful", "--reason", "enough", "reported")

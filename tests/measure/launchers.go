@@ -46,7 +46,7 @@ func Clusterrun(program, stateDir string, beside func() []int) *Launcher {
 func WithChief(program, stateDir string) Start {
 	return func(_ string, n int, argv []string) ([]string, error) {
 		return append([]string{
-			program, "run", "--state-dir", stateDir, "--chief-grace", "0s",
+			program, "run", "--state-dir", stateDir, "--set", "chief_grace=0s",
 			"--task", "chief=1", "--task", "worker=" + strconv.Itoa(n-1), "--",
 		}, argv...), nil
 	}

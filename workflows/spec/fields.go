@@ -1,7 +1,5 @@
 package spec
 
-import "strconv"
-
 // fields is the table of a run spec's fields, in the order of the reference and of the flags.
 // The JSON Schema, the flags with their help and what they set, the defaults, the checks of
 // single values, the remedies and the reference all come from it. A field needs an entry here,
@@ -159,7 +157,6 @@ var fields = []field{
 		of: "Ship.limit", syntax: sizeSyntax,
 		doc:     "The most that may be shipped. Default: " + DefaultShipLimit + ".",
 		example: "limit: 2GiB",
-		flag:    "ship-limit", usage: "with --ship: refuse more than `SIZE` (default " + DefaultShipLimit + ")",
 	},
 	{
 		of:      "Ship.archive",
@@ -209,14 +206,12 @@ var fields = []field{
 		of:      "RunSpec.unset_env",
 		doc:     "Variables of the host worker that the processes do not get: names, or the beginning of names followed by *. Variables in env are not affected.",
 		example: `unset_env: [LD_PRELOAD, "NCCL_*"]`,
-		flag:    "unset-env", repeated: true, usage: "do not pass the variable `NAME`, or START* for all with that beginning, from this shell or the host worker to the processes; may be repeated",
 	},
 	{of: "RunSpec.unset_env[]", syntax: unsetSyntax},
 	{
 		of: "RunSpec.rpc_layer", def: DefaultRPCLayer,
 		doc:     "The RPC layer in TF_CONFIG.",
 		example: "rpc_layer: grpc",
-		flag:    "rpc-layer", usage: "write `LAYER` as rpc_layer into TF_CONFIG",
 	},
 	{
 		of: "RunSpec.env_profiles", def: envProfiles,
@@ -248,7 +243,6 @@ var fields = []field{
 		of:      "RunSpec.give_up_without_progress",
 		doc:     "The number of restarts of the group in a row, after failures, that end the run if none of them reaches a further step than the tasks had reported before. Default: no limit. A program that reports no progress makes none. Needs restart_scope: group.",
 		example: "give_up_without_progress: 2", least: new(1),
-		flag: "give-up-without-progress", usage: "end the run after this `NUMBER` of restarts of the group in a row that reached no further step, by the progress that the tasks report",
 	},
 	{
 		of: "RunSpec.restart_scope", def: DefaultRestartScope,
@@ -266,7 +260,6 @@ var fields = []field{
 		of: "RunSpec.chief_grace", def: DefaultChiefGrace,
 		doc:     "How long the other tasks, together, have to end by themselves after the chief has ended.",
 		example: `chief_grace: 3s`,
-		flag:    "chief-grace", usage: "let the other tasks run for this `TIME` after the chief has ended",
 	},
 	{
 		of:      "RunSpec.timeout",
@@ -278,7 +271,6 @@ var fields = []field{
 		of: "RunSpec.max_run_time", from: positive,
 		doc:     "The time after which everything that is left of the run is killed, from its start and without the time in the queue. Default: no limit.",
 		example: "max_run_time: 12h",
-		flag:    "max-run-time", usage: "kill the run after this `TIME`",
 	},
 	{
 		of: "RunSpec.placement_timeout", def: DefaultPlacementTimeout, from: positive,
@@ -301,25 +293,21 @@ var fields = []field{
 		of: "Preemption.notice", def: DefaultPreemptNotice,
 		doc:     "The time from the notice to the stop of the tasks, for a checkpoint. The queue may set a shorter one.",
 		example: "notice: 2m",
-		flag:    "preempt-notice", usage: "give the tasks this `TIME` from the notice of a preemption to their stop",
 	},
 	{
 		of: "Preemption.signal", syntax: signalSyntax,
 		doc:     "The signal that the tasks get with every notice: of a preemption, of a host that drains, or of a person. Default: none; they can ask for the notice.",
 		example: "signal: SIGUSR1", remedy: "write its name, such as SIGUSR1",
-		flag: "notice-signal", usage: "send the tasks this `SIGNAL` with a notice that they will be stopped",
 	},
 	{
 		of: "Preemption.max", bounds: "leave it out for no limit",
 		doc:     "How often the run may be preempted, which may be 0. Default: no limit.",
 		example: "max: 3", least: new(0),
-		flag: "max-preemptions", usage: "let the run be preempted at most `NUMBER` times",
 	},
 	{
 		of: "RunSpec.requeue_on", def: DefaultRequeueOn,
 		doc:     "After which ends of its tasks the run is pending again, with its age: preemption, by a run of higher priority or by a host that drains; timeout, also of max_run_time; host-lost. max_restarts bounds the last two. An empty list: it ends.",
 		example: "requeue_on: [preemption, timeout]",
-		flag:    "requeue-on", usage: "let the run be pending again after these `ENDS`: preemption, timeout, host-lost; '' for none",
 	},
 	{of: "RunSpec.requeue_on[]", enum: names(requeueOns)},
 	{
@@ -343,7 +331,6 @@ var fields = []field{
 		of:      "Hosts.spares",
 		doc:     "The number of further hosts that the run holds without tasks, as soon as there is room for them that no pending run could use. If a host is lost or cordoned, the next start of the group has a spare in its place at once, and the others keep their ranks. Needs hosts.count and restart_scope: group.",
 		example: "spares: 1, count: 3", least: new(0), most: new(MaxSpares),
-		flag: "spares", usage: "hold this `NUMBER` of further hosts, which replace lost ones",
 	},
 	{
 		of: "Hosts.select", filled: true,
@@ -363,13 +350,11 @@ var fields = []field{
 		of: "Hosts.strategy", def: DefaultStrategy, enum: names(strategies),
 		doc:     "Whether the hosts are filled one after the other, or the tasks are spread one by one over as many hosts as possible.",
 		example: "strategy: spread",
-		flag:    "strategy", usage: "fill one host after the other, or spread the tasks over many: `pack|spread`",
 	},
 	{
 		of: "Hosts.exclusive", def: false,
 		doc:     "Whether no other run may have tasks on these hosts at the same time.",
 		example: "exclusive: true",
-		flag:    "exclusive", usage: "let no other run have tasks on the same hosts",
 	},
 	{
 		of:      "RunSpec.elastic",
@@ -380,19 +365,16 @@ var fields = []field{
 		of: "Elastic.join_wait", def: DefaultJoinWait,
 		doc:     "How long the run waits for more hosts when it has enough to begin, at its start and after it had too few.",
 		example: "join_wait: 30s",
-		flag:    "join-wait", usage: "let an elastic run that has enough hosts wait this `TIME` for more",
 	},
 	{
 		of: "Elastic.grow", def: DefaultGrow, enum: names(grows),
 		doc:     "Whether a run that lost hosts, or began with fewer than the most, gets more with the next generation. Nothing is stopped for that. With never it continues on its hosts, as long as they are enough.",
 		example: "grow: next-generation",
-		flag:    "grow", usage: "whether an elastic run gets more hosts when its group restarts: `never|next-generation`",
 	},
 	{
 		of: "RunSpec.barriers", def: DefaultBarriers,
 		doc:     "What releases the barriers of the tasks: the Temporal server, wherever the tasks are, or with local their host, in microseconds. local needs all tasks on one host.",
 		example: "barriers: local", enum: names(barrierWays),
-		flag: "barriers", usage: "what releases the barriers of the tasks: `server|local`; local is their host, in microseconds",
 	},
 	{
 		of:      "RunSpec.on_disconnect",
@@ -410,7 +392,6 @@ var fields = []field{
 		of:      "RunSpec.silence_ignores_cpu",
 		doc:     "Whether only output and progress are signs of being at work, and processor time is not: processes that wait for NCCL, or poll for messages in MPI, use all of a processor. Set it for programs that print or report progress regularly. Needs silence.",
 		example: "silence_ignores_cpu: true",
-		flag:    "silence-ignores-cpu", usage: "count tasks as silent though they use processor time: NCCL and MPI do so while they wait",
 	},
 	{
 		of: "RunSpec.on_silence", enum: names(onSilences),
@@ -422,7 +403,6 @@ var fields = []field{
 		of: "RunSpec.python_stacks", def: true,
 		doc:     "Whether stacks show the lines of Python programs. For that, PYTHONPATH begins with a directory whose sitecustomize registers a handler of a real-time signal with faulthandler, and then executes the program's own sitecustomize.",
 		example: "python_stacks: false",
-		flag:    "python-stacks", usage: "have stacks show the lines of Python programs, by a directory in front of PYTHONPATH; see clusterrun help hangs",
 	},
 	{
 		of:      "RunSpec.notify",
@@ -463,7 +443,6 @@ var fields = []field{
 		of: "RunSpec.record_source", def: true,
 		doc:     "Whether the start of the run records the git work tree that it is started from: the commit, the branch, and the names and digests of the files that differ from it. show and diff have them.",
 		example: "record_source: false",
-		flag:    "record-source", usage: "record the git commit and which files differ from it, for show and diff",
 	},
 
 	{
@@ -498,20 +477,17 @@ var fields = []field{
 		of: "StopTogether.grace", def: DefaultTogetherGrace,
 		doc:     "How long the tasks have to end by themselves after the request; then those left are stopped.",
 		example: "grace: 2m",
-		flag:    "graceful-timeout", usage: "let the tasks take this `TIME` to end by themselves in a graceful stop",
 	},
 	{
 		of: "StopTogether.clean_errors", def: DefaultCleanErrors,
 		doc:     "The kinds of errors with which a request to stop is not a failure. EOF also stands for io.EOF. A list replaces the default; an empty list: every error is a failure.",
 		example: "clean_errors: [OutOfRangeError]",
-		flag:    "clean-errors", usage: "let the run succeed after a graceful stop with errors of these `KINDS`; '' for none",
 	},
 	{of: "StopTogether.clean_errors[]", syntax: errorKindSyntax},
 	{
 		of: "StopTogether.ignore_live_tasks", def: false,
 		doc:     "Whether the run succeeds although tasks had to be stopped at the end of the grace.",
 		example: "ignore_live_tasks: true",
-		flag:    "ignore-live-tasks", usage: "do not count it as a failure if tasks do not end within --graceful-timeout",
 	},
 
 	{
@@ -523,13 +499,11 @@ var fields = []field{
 		of: "Closures.queue_size", def: DefaultQueueSize, bounds: "0 means no limit but that of bytes",
 		doc:     "How many closures may wait to be called, those being called not counted; schedule waits while it is full. 0: no limit but 1.5 MiB for arguments and names.",
 		example: "queue_size: 1000", least: new(0), most: new(MaxQueueSize),
-		flag: "closures-queue-size", usage: "let schedule wait while this `NUMBER` of calls is queued; with 0 only their bytes are limited",
 	},
 	{
 		of: "Closures.transient_failures", bounds: "0 means that the first failure counts",
 		doc:     "How many reports that the same other task, such as a parameter server, does not answer make an error; before, the closure is called again. 0 and 1: the first one does. Default: the variable " + EnvTransientFailures + ", else 3.",
 		example: "transient_failures: 3", least: new(0),
-		flag: "closures-transient-failures", usage: "fail a call after this `NUMBER` of reports that the same task, such as a parameter server, does not answer (default $" + EnvTransientFailures + ", else " + strconv.Itoa(DefaultTransientFailures) + ")",
 	},
 
 	{
@@ -547,7 +521,6 @@ var fields = []field{
 		of: "Logs.group", syntax: nameSyntax,
 		doc:     "A Unix group on each host that may also read the output files. The user must be in it. Default: only the user of the processes can read them.",
 		example: "group: ml",
-		flag:    "log-group", usage: "let the Unix `GROUP` read the output files, too",
 	},
 	{
 		of: "Logs.redirects", def: DefaultStdMask, syntax: stdSyntax,
@@ -565,7 +538,6 @@ var fields = []field{
 		of:      "Logs.local_ranks_filter",
 		doc:     "Limits the console to these local ranks. Empty: all.",
 		example: "local_ranks_filter: [0]",
-		flag:    "local-ranks-filter", usage: "only these local `RANKS` go to the console",
 	},
 	{of: "Logs.local_ranks_filter[]", syntax: elsewhere, least: new(0), most: new(MaxTasks - 1)},
 	{
@@ -579,27 +551,23 @@ var fields = []field{
 		of:      "Logs.duplicate_stdout_filters",
 		doc:     "Lines of stdout that contain one of these texts are collected in filtered_stdout.log on each host.",
 		example: `duplicate_stdout_filters: [loss]`,
-		flag:    "duplicate-stdout-filters", repeated: true, usage: "also collect lines of stdout that contain `TEXT` in one file per host; may be repeated",
 	},
 	{of: "Logs.duplicate_stdout_filters[]", syntax: lineFilterSyntax},
 	{
 		of:      "Logs.duplicate_stderr_filters",
 		doc:     "The same for stderr, in filtered_stderr.log.",
 		example: `duplicate_stderr_filters: [Error]`,
-		flag:    "duplicate-stderr-filters", repeated: true, usage: "the same for stderr (`TEXT`)",
 	},
 	{of: "Logs.duplicate_stderr_filters[]", syntax: lineFilterSyntax},
 	{
 		of: "Logs.quota", syntax: quotaSyntax,
 		doc:     "How much the tasks of the run may write to their output files on each host, in all and over all restarts. Default: no limit.",
 		example: "quota: 10GiB",
-		flag:    "log-quota", usage: "let all tasks on a host write this `SIZE` of output together",
 	},
 	{
 		of: "Logs.on_full", enum: names(onFulls),
 		doc:     "What happens at the quota: fail ends the task that has written most, with the cause log-quota, and thereby the run; drop leaves out further output, and says so in the file and in the result. Default: fail.",
 		example: "on_full: drop",
-		flag:    "log-on-full", usage: "what happens at the log quota: `fail|drop` (default fail)",
 	},
 	{
 		of: "Logs.timestamps", def: false,
@@ -653,25 +621,21 @@ var fields = []field{
 		of: "Limits.pids", least: new(1), most: new(1 << 22),
 		doc:     "The number of processes and threads; a task that has that many cannot fork. Needs such a cgroup, too, because setrlimit(2) counts all processes of a user.",
 		example: "pids: 500",
-		flag:    "limit-pids", usage: "limit each task to this `NUMBER` of processes and threads",
 	},
 	{
 		of: "Limits.nofile", least: new(8), most: new(1 << 30),
 		doc:     "The number of files that each process may have open (ulimit -n), up to that of the host worker.",
 		example: "nofile: 65536",
-		flag:    "limit-nofile", usage: "limit each process to this `NUMBER` of open files",
 	},
 	{
 		of: "Limits.core", syntax: coreSyntax,
 		doc:     "The size of core dumps (ulimit -c): none, unlimited, or a size, up to that of the host worker. The kernel decides where they go (kernel.core_pattern). Default: that of the host worker.",
 		example: "core: none",
-		flag:    "limit-core", usage: "limit core dumps to `SIZE`, or none or unlimited (default: the limit of the host worker)",
 	},
 	{
 		of: "RunSpec.return_output", def: false,
 		doc:     "Whether the result includes the last lines of the output.",
 		example: "return_output: true",
-		flag:    "return-output", usage: "include the last lines of the output in the result",
 	},
 
 	{

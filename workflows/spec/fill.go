@@ -12,7 +12,8 @@ var (
 	overrideType = reflect.TypeFor[Override]()
 )
 
-// fill lays the node over v, which has the zero value, and notes everything that does not fit.
+// fill lays the node over v, and notes everything that does not fit. Fields and entries that the
+// node does not name keep their values.
 // It keeps the parts that fit, so that the rules can be checked in the same pass; lists keep
 // their length for that. key is the key of v in the table, for better remedies. It reports
 // whether the node itself was of the right kind.
@@ -104,7 +105,9 @@ func (c *checker) fillMap(path, key string, n *node, v reflect.Value) bool {
 	if n.kind != kindObject {
 		return c.mismatch(path, key, n, v.Type())
 	}
-	v.Set(reflect.MakeMap(v.Type()))
+	if v.IsNil() {
+		v.Set(reflect.MakeMap(v.Type()))
+	}
 	seen := map[string]int{}
 	for i := range n.members {
 		m := &n.members[i]

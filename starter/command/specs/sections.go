@@ -15,14 +15,13 @@ var sections = []struct {
 	flags   []string
 }{
 	{"Flags that most runs need", []string{"np", "task", "nproc-per-node", "host", "dir", "env", "ship", "max-restarts", "timeout", "remote"}},
-	{"Tasks", []string{"nnodes", "name", "id", "foreground", "stdin"}},
-	{"Where", []string{"hostfile", "queue", "hosts", "per-host", "select", "constraint", "strategy", "exclusive", "placement-timeout", "priority", "after", "launch-agent"}},
-	{"Program", []string{"secret", "export", "unset-env", "env-profile", "exclude", "ship-limit", "record-source"}},
-	{"Restarts and end", []string{"on-failure", "auto-restart", "restart-scope", "give-up-without-progress", "follow-chief", "chief-grace", "max-run-time", "stop-signal", "grace", "graceful-timeout", "on-disconnect"}},
-	{"Output", []string{"quiet", "log-dir", "redirects", "tee", "filter", "local-ranks-filter", "timestamps", "log-prefix", "log-quota", "log-on-full", "return-output"}},
-	{"GPUs and limits", []string{"devices", "gpus-per-task", "cpus", "limit-memory", "limit-cpus", "limit-pids", "limit-nofile", "limit-core"}},
+	{"Tasks", []string{"nnodes", "name", "id", "set", "foreground", "stdin"}},
+	{"Where", []string{"hostfile", "queue", "hosts", "per-host", "select", "constraint", "placement-timeout", "priority", "after", "launch-agent"}},
+	{"Program", []string{"secret", "export", "env-profile", "exclude"}},
+	{"Restarts and end", []string{"on-failure", "auto-restart", "restart-scope", "follow-chief", "stop-signal", "grace", "on-disconnect"}},
+	{"Output", []string{"quiet", "log-dir", "redirects", "tee", "filter", "timestamps", "log-prefix"}},
+	{"GPUs and limits", []string{"devices", "gpus-per-task", "cpus", "limit-memory", "limit-cpus"}},
 	{"Sweeps", []string{"array", "at-most", "max-failures"}},
-	{"Elastic", []string{"join-wait", "grow"}},
 	{"Signing", []string{"sign", "sign-key", "sign-expires"}},
 	{advanced, nil},
 }

@@ -1,6 +1,7 @@
 package specs
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -26,6 +27,7 @@ type SpecFlags struct {
 	// Others are the hosts, if some are other machines.
 	Others *OtherHosts
 	tasks  []string
+	sets   []string
 
 	variables variables
 
@@ -45,6 +47,7 @@ func (f *SpecFlags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.nnodes, "nnodes", "", "use this `NUMBER` of hosts, as torchrun does, or MIN:MAX for an elastic run: with --nproc-per-node tasks on each, restarted together")
 	fs.StringVarP(&f.hosts, "host", "H", "", "run on these hosts, as `HOST[:SLOTS],...`; other machines are reached by ssh")
 	fs.StringVar(&f.hostfile, "hostfile", "", "read the hosts from `FILE`, in mpirun's form; a host without slots has as many as CPUs")
+	fs.StringArrayVar(&f.sets, "set", nil, "set a field of the spec, as `FIELD=VALUE` in YAML, such as limits.nofile=4096; may be repeated. See `clusterrun help spec`")
 	for _, flag := range spec.Flags() {
 		addFlag(fs, flag)
 		if flag.Name == "dir" {
@@ -96,6 +99,16 @@ func (f *SpecFlags) apply(s *spec.RunSpec) []string {
 	for _, flag := range spec.Flags() {
 		if f.Given(flag.Name) {
 			setField(flag.In(s), f.Flags.Lookup(flag.Name).Value)
+		}
+	}
+	for _, text := range f.sets {
+		field, value, given := strings.Cut(text, "=")
+		if !given {
+			note(fmt.Errorf("--set %q: write FIELD=VALUE", text))
+		} else if err, invalid := errors.AsType[*spec.InvalidSpecError](s.Set(field, value)); invalid {
+			for _, p := range err.Problems {
+				problems = append(problems, "--set "+p.String())
+			}
 		}
 	}
 	f.applyRestarts(s)

@@ -65,13 +65,13 @@ func ranks(n int) []spec.TaskGroup { return []spec.TaskGroup{{Type: "worker", Co
 func TestFlagsMakeASpec(t *testing.T) {
 	s, err := specFrom(t, "",
 		"--task", "chief=1", "--task", "worker=3", "--task", "ps=localhost:2222,localhost:2223",
-		"--name", "iris", "--dir", "/srv", "--env", "A=B=C", "--env", "D=", "--unset-env", "LD_PRELOAD", "--unset-env", "NCCL_*", "--rpc-layer", "grpc+loas",
+		"--name", "iris", "--dir", "/srv", "--env", "A=B=C", "--env", "D=", "--set", "unset_env=[LD_PRELOAD, NCCL_*]", "--set", "rpc_layer=grpc+loas",
 		"--env-profile", "torch,jax", "--on-failure", "continue", "--max-restarts", "3", "--follow-chief=false",
-		"--chief-grace", "0s", "--timeout", "1h30m", "--max-run-time", "2h", "--placement-timeout", "5s", "--barriers", "local",
-		"--stop-signal", "SIGINT", "--grace", "1s", "--graceful-timeout", "0s", "--clean-errors", "EndOfData,io.EOF", "--ignore-live-tasks",
-		"--closures-queue-size", "0", "--closures-transient-failures", "5",
+		"--set", "chief_grace=0s", "--timeout", "1h30m", "--set", "max_run_time=2h", "--placement-timeout", "5s", "--set", "barriers=local",
+		"--stop-signal", "SIGINT", "--grace", "1s", "--set", "stop_together.grace=0s", "--set", "stop_together.clean_errors=[EndOfData, io.EOF]",
+		"--set", "closures.queue_size=0",
 		"--log-dir", "/logs", "--redirects", "0:3", "--tee", "0",
-		"--local-ranks-filter", "0,1", "--log-prefix", "{{.Rank}}", "--return-output",
+		"--set", "logs.local_ranks_filter=[0, 1]", "--log-prefix", "{{.Rank}}", "--set", "return_output=true",
 		"--", "python3", "train.py", "--epochs=3")
 	require.NoError(t, err)
 	assert.Equal(t, &spec.RunSpec{
@@ -87,8 +87,8 @@ func TestFlagsMakeASpec(t *testing.T) {
 		ChiefGrace: spec.DurationOf(0), Timeout: spec.DurationOf(90 * time.Minute), MaxRunTime: spec.DurationOf(2 * time.Hour),
 		PlacementTimeout: spec.DurationOf(5 * time.Second), Barriers: spec.BarriersLocal,
 		Stop:         spec.Stop{Signal: "SIGINT", Grace: spec.DurationOf(time.Second)},
-		StopTogether: spec.StopTogether{Grace: spec.DurationOf(0), CleanErrors: []string{"EndOfData", "io.EOF"}, IgnoreLiveTasks: true},
-		Closures:     spec.Closures{QueueSize: ptr(0), TransientFailures: ptr(5)},
+		StopTogether: spec.StopTogether{Grace: spec.DurationOf(0), CleanErrors: []string{"EndOfData", "io.EOF"}},
+		Closures:     spec.Closures{QueueSize: ptr(0)},
 		Logs:         spec.Logs{Dir: "/logs", Redirects: "0:3", Tee: "0", LocalRanksFilter: []int{0, 1}, Prefix: ptr("{{.Rank}}")},
 		ReturnOutput: true,
 	}, s)
@@ -114,14 +114,14 @@ func TestRestartsInTorchrunsWords(t *testing.T) {
 	}
 }
 
-// An empty list of clean errors means none; without the flag the default applies.
+// An empty list of clean errors means none; without it the default applies.
 func TestNoCleanErrors(t *testing.T) {
-	for _, args := range [][]string{{"--clean-errors", ""}, {"--clean-errors="}} {
-		s := must.Get(specFrom(t, "", append(args, "--", "./train")...))(t)
-		assert.Equal(t, []string{}, s.WithDefaults().StopTogether.CleanErrors)
+	s := must.Get(specFrom(t, "", "--set", "stop_together.clean_errors=[]", "--", "./train"))(t)
+	assert.Equal(t, []string{}, s.WithDefaults().StopTogether.CleanErrors)
+	_, err := specFrom(t, "", "--set", "stop_together.clean_errors", "--set", "stop.grce=1s", "--set", "limits.nofile=many", "--", "./train")
+	for _, problem := range []string{`--set "stop_together.clean_errors": write FIELD=VALUE`, "--set stop.grce: not a field of stop", "--set limits.nofile: must be a whole number"} {
+		require.ErrorContains(t, err, problem)
 	}
-	_, err := specFrom(t, "", "--clean-errors", "a,,b", "--", "./train")
-	require.ErrorContains(t, err, "--clean-errors: is empty")
 }
 
 // An empty list of profiles selects none, as in a file.
@@ -132,8 +132,8 @@ func TestNoProfiles(t *testing.T) {
 
 // A problem with an item of a list names its flag.
 func TestProblemsNameTheFlag(t *testing.T) {
-	_, err := specFrom(t, "", "--duplicate-stderr-filters", "", "--unset-env", "A=B", "--on-disconnect", "1s", "--", "./train")
-	for _, flag := range []string{"--duplicate-stderr-filters: is empty", `--unset-env: "A=B" is no`, "--on-disconnect: must be at least 5s"} {
+	_, err := specFrom(t, "", "--exclude", "", "--env-profile", "x", "--on-disconnect", "1s", "--", "./train")
+	for _, flag := range []string{"--exclude: is empty", `--env-profile: "x" is no`, "--on-disconnect: must be at least 5s"} {
 		require.ErrorContains(t, err, flag)
 	}
 }
@@ -348,7 +348,7 @@ func TestThreadsAreSpokenOf(t *testing.T) {
 }
 
 func TestNodesInTorchrunsWords(t *testing.T) {
-	s := must.Get(specFrom(t, "", "--nnodes", "2:4", "--nproc-per-node", "3", "--join-wait", "5s", "--grow", "next-generation", "./train"))(t)
+	s := must.Get(specFrom(t, "", "--nnodes", "2:4", "--nproc-per-node", "3", "--set", "elastic.join_wait=5s", "--set", "elastic.grow=next-generation", "./train"))(t)
 	assert.Equal(t, &spec.RunSpec{
 		Name: "train", Command: []string{"./train"}, Tasks: ranks(12), Hosts: spec.Hosts{Count: "2:4", PerHost: ptr(3)},
 		Elastic:      spec.Elastic{JoinWait: ptr(spec.Duration(5e9)), Grow: spec.GrowNextGeneration},
@@ -374,7 +374,7 @@ func TestNodesThatCannotBe(t *testing.T) {
 		"-n 5 and --nproc-per-node 2 on 4 hosts contradict":  {"--nnodes", "2:4", "-n", "5", "--nproc-per-node", "2"},
 		"hosts.count: 5 tasks on at most 4 hosts are not":    {"--nnodes", "2:4", "-n", "5"},
 		"restart_scope: a run on 2:4 hosts restarts all tas": {"--hosts", "2:4", "-n", "4"},
-		"--join-wait: has no effect without a range":         {"--nnodes", "2", "--join-wait", "1s"},
+		"elastic.join_wait: has no effect without a range":   {"--nnodes", "2", "--set", "elastic.join_wait=1s"},
 	} {
 		_, err := specFrom(t, "", append(args, "./train")...)
 		require.ErrorContains(t, err, want)

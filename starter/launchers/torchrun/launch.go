@@ -263,7 +263,7 @@ func (t *translation) endings() error {
 		}
 	}
 	if t.has("silence-ignores-cpu") {
-		t.add("--silence-ignores-cpu")
+		t.add("--set", "silence_ignores_cpu=true")
 	}
 	t.launch.Signals = t.text("signals-to-handle", "")
 	return nil

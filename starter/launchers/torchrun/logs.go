@@ -2,6 +2,7 @@ package torchrun
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,11 +22,15 @@ func (t *translation) logs() error {
 	if ranks := t.text("local-ranks-filter", ""); ranks != "" {
 		// If no rank is left, keep the value, so that it is refused instead of hiding all
 		// output.
-		t.add("--local-ranks-filter", cmp.Or(t.ofRanks("local-ranks-filter"), ranks))
+		t.add("--set", "logs.local_ranks_filter=["+cmp.Or(t.ofRanks("local-ranks-filter"), ranks)+"]")
 	}
 	for _, name := range []string{"duplicate-stdout-filters", "duplicate-stderr-filters"} {
-		for _, text := range list(t.text(name, "")) {
-			t.add("--"+name, text)
+		if texts := list(t.text(name, "")); len(texts) > 0 {
+			items, err := json.Marshal(texts) // which is YAML, too
+			if err != nil {
+				return err
+			}
+			t.add("--set", "logs."+strings.ReplaceAll(name, "-", "_")+"="+string(items))
 		}
 	}
 	return nil

@@ -150,7 +150,7 @@ func (t *translation) conf(m *Meeting) error {
 	}
 	t.add("--placement-timeout", m.Timeout.String(), "--on-disconnect", stopAfter)
 	if m.Least < m.Most {
-		t.add("--join-wait", lastCall.String(), "--grow", "next-generation")
+		t.add("--set", "elastic.join_wait="+lastCall.String(), "--set", "elastic.grow=next-generation")
 	}
 	return nil
 }
