@@ -263,6 +263,12 @@ func (l *taskLease) renew(ctx context.Context, until int64) {
 	}
 }
 
+// reachesServer asks the server for something cheap; see [witness.Probe].
+func (h *core) reachesServer(ctx context.Context, namespace string) bool {
+	_, err := h.Server.Identity(ctx, namespace)
+	return err == nil || server.IsGone(err)
+}
+
 // passOn gives the heartbeat of another host to the server; see [witness.Pass].
 func (h *core) passOn(ctx context.Context, token []byte, beat spec.Heartbeat) lease.Answer {
 	switch err := h.Server.RecordActivityHeartbeat(ctx, token, beat); {

@@ -152,7 +152,7 @@ func NewHost(c Config) (*Host, error) {
 		c.Metrics = metrics.New()
 	}
 	h := assemble(&core{Config: c, shipped: shipped.Open(c.StateDir), group: background.NewGroup(), plans: plans, now: time.Now})
-	h.witnesses = witness.New(h.passOn, func(run runkey.Run) (witness.Plan, error) {
+	h.witnesses = witness.New(h.reachesServer, h.passOn, func(run runkey.Run) (witness.Plan, error) {
 		p, err := plans.get(run)
 		if err != nil {
 			return witness.Plan{}, err

@@ -71,7 +71,7 @@ type plan struct {
 	Released bool `json:"released,omitempty"`
 	// Sealed reports whether nothing is started again on this host.
 	Sealed bool `json:"sealed,omitempty"`
-	// Witnesses are the other hosts of the generation, if hosts extend each other's leases, and
+	// Witnesses are the hosts that extend leases of this one, if hosts extend each other's, and
 	// Denied the promises of this host; see package witness.
 	Witnesses []spec.HostService `json:"witnesses,omitempty"`
 	Denied    map[string]int64   `json:"denied,omitempty"`

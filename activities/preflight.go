@@ -135,7 +135,7 @@ func (c *checks) checkAgain(p *plan, names []string) error {
 	return c.cannotStart(c.preflight(p.Run, p.Spec, p.User, tasks)...)
 }
 
-// cannotStart returns a non-retryable error with the problems, or nil if there are none.
+// cannotStart returns a non-retryable error with the problems, or nil without problems.
 func (c *checks) cannotStart(problems ...spec.Problem) error {
 	if len(problems) == 0 {
 		return nil

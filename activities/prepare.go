@@ -34,11 +34,10 @@ func (h *Host) Prepare(ctx context.Context, in hostapi.PrepareInput) (out hostap
 	if err := h.reachMaster(ctx, &in.Cluster); err != nil {
 		return out, err
 	}
-	if h.Files != nil && len(in.Witnesses) == in.Cluster.Hosts {
-		in.Witnesses = slices.DeleteFunc(in.Witnesses, func(s spec.HostService) bool { return s.Address == h.Files.Address() })
+	if len(in.Witnesses) > 0 {
 		asking, cancel := context.WithTimeout(ctx, witnessTakes)
 		defer cancel()
-		out.Reaches = len(in.Witnesses) == in.Cluster.Hosts-1 && h.witnesses.Reaches(asking, p.Run, in.Witnesses)
+		out.Reaches = h.witnesses.Reaches(asking, p.Run, in.Witnesses)
 	}
 	_, err = h.plans.change(runOf(ctx, in.Run), func(p *plan) error {
 		if in.Generation != p.Generation {

@@ -320,11 +320,12 @@ func TestInGroups(t *testing.T) {
 		"AGroupThatIsLongKeepsItsHosts":                   TestAGroupThatIsLongKeepsItsHosts,
 		"ARunDoesNotGoOnInTheMiddleOfARequest":            TestARunDoesNotGoOnInTheMiddleOfARequest,
 		"NothingIsPlacedBeforeTheLastGenerationIsSettled": TestNothingIsPlacedBeforeTheLastGenerationIsSettled,
-		"StopTogether":                   TestStopTogether_CO01_CO08,
-		"Stragglers":                     TestStragglers_CO06_SEED61,
-		"ClearStop":                      TestClearStop_CO13,
-		"StopTogetherIsRefused":          TestStopTogetherIsRefused,
-		"TheNextGenerationKnowsOfAClear": TestTheNextGenerationKnowsOfAClear,
+		"ALargeRunHasFewWitnesses":                        TestALargeRunHasFewWitnesses,
+		"StopTogether":                                    TestStopTogether_CO01_CO08,
+		"Stragglers":                                      TestStragglers_CO06_SEED61,
+		"ClearStop":                                       TestClearStop_CO13,
+		"StopTogetherIsRefused":                           TestStopTogetherIsRefused,
+		"TheNextGenerationKnowsOfAClear":                  TestTheNextGenerationKnowsOfAClear,
 	} {
 		t.Run(name, test)
 	}

@@ -106,6 +106,8 @@ type HeldHost struct {
 	Groups []int  `json:"groups,omitempty"`
 	// Devices are the GPUs that the fleet gave the run there.
 	Devices []string `json:"devices,omitempty"`
+	// Witness reports whether other hosts of the generation ask it about the server.
+	Witness bool `json:"witness,omitempty"`
 	// Service is as in [hostapi.ReserveOutput].
 	Service *spec.HostService `json:"service,omitempty"`
 	// Tasks are the tasks placed there, also tasks outside the spec.
@@ -148,7 +150,7 @@ func (o *handover) held(hosts []*host) []HeldHost {
 			continue
 		}
 		held = append(held, HeldHost{
-			Name: h.name, Queue: h.queue, Pin: h.pin, Groups: h.groups, Devices: h.devices, Service: h.out.Service, Tasks: tasks[h],
+			Name: h.name, Queue: h.queue, Pin: h.pin, Groups: h.groups, Devices: h.devices, Witness: h.witness, Service: h.out.Service, Tasks: tasks[h],
 		})
 	}
 	return held
@@ -202,5 +204,5 @@ func (o *handover) takeOver(from *Resumption) {
 }
 
 func (k HeldHost) host() *host {
-	return &host{name: k.Name, queue: k.Queue, pin: k.Pin, groups: k.Groups, devices: k.Devices, out: hostapi.ReserveOutput{Host: k.Name, Service: k.Service}}
+	return &host{name: k.Name, queue: k.Queue, pin: k.Pin, groups: k.Groups, devices: k.Devices, witness: k.Witness, out: hostapi.ReserveOutput{Host: k.Name, Service: k.Service}}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
@@ -98,16 +99,19 @@ type Carrier struct {
 	// GivenUp the silence after which none of them can be alive. 0 means no limit.
 	StopAfter time.Duration `json:"stop_after,omitempty"`
 	GivenUp   time.Duration `json:"given_up,omitempty"`
-	// Bounds are the two bounds of the run, and Others the queues of the other hosts, or empty.
+	// Bounds are the two bounds of the run, and Others the queues of the witnesses, or empty.
 	Bounds *hostapi.Bounds `json:"bounds,omitempty"`
 	Others []string        `json:"others,omitempty"`
 	// Crowd reports whether the tasks send heartbeats less often.
 	Crowd bool `json:"crowd,omitempty"`
+
+	// asking is set in a group.
+	asking *asking
 }
 
 func (pl *placer) carrierOn(h *host) Carrier {
 	if b := pl.bounds; b != nil {
-		return Carrier{Host: h.name, Queue: h.queue, StopAfter: b.Short, GivenUp: lease.Bounds(*b).Passed(), Bounds: b, Others: pl.others(h)}
+		return Carrier{Host: h.name, Queue: h.queue, StopAfter: b.Short, GivenUp: lease.Bounds(*b).Passed(), Bounds: b, Others: list.Of(pl.witnessesOf(h), func(o *host) string { return o.queue })}
 	}
 	return Carrier{Host: h.name, Queue: h.queue, StopAfter: pl.spec.StopAfter(len(pl.hosts)), GivenUp: pl.givenUp(len(pl.hosts))}
 }

@@ -3,6 +3,7 @@ package workflows
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -16,9 +17,6 @@ import (
 )
 
 const (
-	// maxWitnessed is the most hosts of a run that extend each other's leases: each of them has
-	// the services of all the others.
-	maxWitnessed = 32
 	// mostAsked is the number of hosts that are asked for a promise at once, and denyTakes the
 	// time that they have. The next try asks others.
 	mostAsked, denyTakes = 3, 3 * time.Second
@@ -61,7 +59,7 @@ func (c Carrier) offers(ctx workflow.Context, in hostapi.RunTaskInput, summary s
 					loss.Heard(now.Add(-wait))
 					err = &silentError{err, loss.LastHeard()}
 				}
-				if c.promise(ctx, loss, n, in.Generation, in.Run, []string{in.Task}); ctx.Err() != nil {
+				if c.promiseOf(ctx, loss, n, in); ctx.Err() != nil {
 					return exit, &silentError{ctx.Err(), loss.LastHeard()}
 				}
 				if now = workflow.Now(ctx); loss.Lost(now) {
@@ -110,9 +108,49 @@ const notStarted = "ACTIVITY_ID_NOT_STARTED"
 // heartbeatTimedOut is the type of a heartbeat timeout in a retry policy.
 const heartbeatTimedOut = "TemporalTimeout:Heartbeat"
 
-// promise asks other hosts to deny the tasks, and tells loss of the first that does. The nth try
+// asking has the questions of the tasks of a group, which ask one at a time: witnesses would not
+// answer hundreds of questions in time.
+type asking struct {
+	next *question
+	busy bool
+}
+
+type question struct {
+	tasks  []string
+	losses []*lease.Loss
+	over   bool
+}
+
+// promiseOf asks for a promise about one task, together with those of its group that wait for one.
+func (c Carrier) promiseOf(ctx workflow.Context, loss *lease.Loss, n int, in hostapi.RunTaskInput) {
+	a := c.asking
+	if a == nil {
+		c.promise(ctx, []*lease.Loss{loss}, n, in.Generation, in.Run, []string{in.Task})
+		return
+	}
+	first := a.next == nil
+	if first {
+		a.next = &question{}
+	}
+	q := a.next
+	q.tasks, q.losses = append(q.tasks, in.Task), append(q.losses, loss)
+	if !first {
+		_ = workflow.Await(ctx, func() bool { return q.over }) // the caller looks at ctx
+		return
+	}
+	err := workflow.Await(ctx, func() bool { return !a.busy })
+	a.next = nil
+	if err == nil {
+		a.busy = true
+		c.promise(ctx, q.losses, n, in.Generation, in.Run, q.tasks)
+		a.busy = false
+	}
+	q.over = true
+}
+
+// promise asks other hosts to deny the tasks, and tells losses of the first that does. The nth try
 // asks others than the one before.
-func (c Carrier) promise(ctx workflow.Context, loss *lease.Loss, n, generation int, run string, tasks []string) {
+func (c Carrier) promise(ctx workflow.Context, losses []*lease.Loss, n, generation int, run string, tasks []string) {
 	in := hostapi.DenyInput{
 		Group: spec.Group{Run: run, Generation: generation}, Tasks: tasks, Offer: workflow.Now(ctx).UnixMilli(),
 	}
@@ -124,7 +162,9 @@ func (c Carrier) promise(ctx workflow.Context, loss *lease.Loss, n, generation i
 			open--
 			if out, err := f.get(ctx); err == nil {
 				promised = true
-				loss.Promised(workflow.Now(ctx), out.Quiet)
+				for _, loss := range losses {
+					loss.Promised(workflow.Now(ctx), out.Quiet)
+				}
 			}
 		})
 	}
@@ -154,7 +194,7 @@ func (pl *placer) settled(ctx workflow.Context, h *host, tasks []string) error {
 			_, err := answer.get(ctx)
 			return err
 		}
-		if c.promise(ctx, loss, n, generation, pl.began, tasks); ctx.Err() != nil {
+		if c.promise(ctx, []*lease.Loss{loss}, n, generation, pl.began, tasks); ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if loss.Lost(workflow.Now(ctx)) && !answer.IsReady() {
@@ -164,33 +204,22 @@ func (pl *placer) settled(ctx workflow.Context, h *host, tasks []string) error {
 	}
 }
 
-// witnesses returns the services by which the hosts of the generation ask each other about the
-// server, or nil if they do not.
-func (pl *placer) witnesses() (services []spec.HostService) {
+// chooseWitnesses chooses the witnesses of the generation, if each host can be asked. It reports
+// whether it has.
+func (pl *placer) chooseWitnesses() bool {
 	_, _, ok := pl.spec.TwoBounds(len(pl.placed))
-	if !ok || len(pl.hosts) > maxWitnessed || len(pl.placed) > maxOwn {
-		return nil
+	if !ok || slices.ContainsFunc(pl.hosts, func(h *host) bool { return h.out.Witness == nil }) {
+		return false
 	}
-	for _, h := range pl.hosts {
-		if h.out.Witness == nil {
-			return nil
-		}
-		services = append(services, *h.out.Witness)
+	for i, h := range pl.hosts {
+		h.witness = lease.IsWitness(i, len(pl.hosts))
 	}
-	return services
+	return true
 }
 
-// others returns the queues of the other hosts of the generation, those after h first.
-func (pl *placer) others(h *host) (queues []string) {
-	for _, side := range []bool{false, true} {
-		before := true
-		for _, o := range pl.hosts {
-			if o == h {
-				before = false
-			} else if before == side {
-				queues = append(queues, o.queue)
-			}
-		}
-	}
-	return queues
+// witnessesOf returns the hosts that the host asks about the server, those after it first.
+func (pl *placer) witnessesOf(h *host) []*host {
+	i := slices.Index(pl.hosts, h)
+	others := slices.Concat(pl.hosts[i+1:], pl.hosts[:max(i, 0)])
+	return slices.DeleteFunc(others, func(o *host) bool { return !o.witness })
 }

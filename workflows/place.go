@@ -31,6 +31,8 @@ type host struct {
 	groups []int
 	// devices are the GPUs that the fleet gave the run there.
 	devices []string
+	// witness reports whether other hosts of the generation ask it about the server.
+	witness bool
 }
 
 // place reserves the hosts for the tasks of a generation, and sends them the cluster. If a host
@@ -216,7 +218,7 @@ func (pl *placer) checkBarriers() error {
 
 // prepare sends the whole cluster to the hosts, if there are several.
 func (pl *placer) prepare(ctx workflow.Context, generation int, left time.Duration) error {
-	in := hostapi.PrepareInput{Run: pl.began, Generation: generation, Cluster: pl.cluster(), Witnesses: pl.witnesses()}
+	in := hostapi.PrepareInput{Run: pl.began, Generation: generation, Cluster: pl.cluster()}
 	shared, done, err := pl.share(ctx, "the description of the cluster", in.Cluster)
 	defer done()
 	if err != nil {
@@ -226,12 +228,16 @@ func (pl *placer) prepare(ctx workflow.Context, generation int, left time.Durati
 		in.Cluster, in.SharedCluster = hostapi.Cluster{}, shared
 	}
 	futures := make([]future[hostapi.PrepareOutput], len(pl.hosts))
+	all := pl.chooseWitnesses()
 	for i, h := range pl.hosts {
+		in := in
+		if all {
+			in.Witnesses = list.Of(pl.witnessesOf(h), func(o *host) spec.HostService { return *o.out.Witness })
+		}
 		actx := placing(ctx, h.queue, max(left, preparesWithin(len(pl.hosts))), "the cluster for "+markdown.Name(h.name))
 		futures[i] = call(actx, hostapi.Host.Prepare, in)
 	}
 	var failure error
-	all := in.Witnesses != nil
 	for i, h := range pl.hosts {
 		out, err := futures[i].get(ctx)
 		if err != nil && failure == nil {

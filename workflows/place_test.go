@@ -3,6 +3,8 @@ package workflows_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,6 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
+	"github.com/clusterrun/clusterrun/workflows/lease"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
@@ -87,7 +90,7 @@ func TestASilentHostIsGivenUpWithAPromise(t *testing.T) {
 			denied := 0
 			env := newEnv(t, activities{
 				"Prepare": func(_ context.Context, in hostapi.PrepareInput) (hostapi.PrepareOutput, error) {
-					assert.Len(t, in.Witnesses, 2)
+					assert.Len(t, in.Witnesses, 1)
 					return hostapi.PrepareOutput{Reaches: c.reaches}, nil
 				},
 				"Deny": func(ctx context.Context, in hostapi.DenyInput) (hostapi.DenyOutput, error) {
@@ -134,6 +137,55 @@ func TestASilentHostIsGivenUpWithAPromise(t *testing.T) {
 				assert.Zero(t, denied)
 			}
 		})
+	}
+}
+
+// Seven hosts are the witnesses of a large run, each host asks all of them but itself, and no others
+// promise anything. Tasks of a group that lose their host at once ask together.
+func TestALargeRunHasFewWitnesses(t *testing.T) {
+	const hosts, each, gone = 40, 3, "h07"
+	var mu sync.Mutex
+	asked, denies, denied := map[string]bool{}, 0, map[string]bool{}
+	env := newEnv(t, activities{
+		"Prepare": func(ctx context.Context, in hostapi.PrepareInput) (hostapi.PrepareOutput, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			others := lease.MaxWitnesses
+			for _, s := range in.Witnesses {
+				asked[s.Host] = true
+				assert.NotEqual(t, hostOf(ctx), s.Host)
+			}
+			assert.Contains(t, []int{others - 1, others}, len(in.Witnesses))
+			return hostapi.PrepareOutput{Reaches: true}, nil
+		},
+		"Deny": func(ctx context.Context, in hostapi.DenyInput) (hostapi.DenyOutput, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			assert.Contains(t, asked, hostOf(ctx))
+			denies++
+			for _, task := range in.Tasks {
+				denied[task] = true
+			}
+			return hostapi.DenyOutput{Quiet: time.Second}, nil // so that a second promise is needed
+		},
+	})
+	env.OnActivity("RunTask", mock.Anything, mock.Anything).After(30 * time.Second).Return(
+		func(ctx context.Context, _ hostapi.RunTaskInput) (spec.Exit, error) {
+			if hostOf(ctx) == gone {
+				return spec.Exit{}, temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
+			}
+			return spec.Exit{Cause: spec.CauseCompleted}, nil
+		})
+	var addresses []string
+	for i := range hosts * each {
+		addresses = append(addresses, fmt.Sprintf("h%02d", i/each))
+	}
+	execute(t, env, spec.RunSpec{Tasks: workers(addresses...)}, nil)
+	require.ErrorContains(t, env.GetWorkflowError(), "was lost with its host "+gone)
+	assert.Len(t, asked, lease.MaxWitnesses)
+	assert.Len(t, denied, each)
+	if strings.HasPrefix(t.Name(), "TestInGroups/") {
+		assert.LessOrEqual(t, denies, 2*2*3, "twice the first task asks three hosts, and the others together")
 	}
 }
 

@@ -46,6 +46,7 @@ func TaskGroup(ctx workflow.Context, in GroupInput) ([]lifecycle.TaskEnded, erro
 	open := len(in.Launches)
 	var unheard []lifecycle.TaskEnded
 	telling, news := false, false
+	in.Carrier.asking = &asking{}
 	for _, l := range in.Launches {
 		task := in.Common
 		task.Task, task.Launch, task.Added = l.Task, l.Launch, l.Added

@@ -1,6 +1,8 @@
 // Package lease decides how long a process lives on a host that may be cut off, and when the run
 // may start its task elsewhere. It is pure: it has no clock and no I/O. [Holder] is for the
-// host with the process, [Witness] for each other host of the run, and [Loss] for the run.
+// host with the process, [Witness] for each host that it asks, and [Loss] for the run. At most
+// [MaxWitnesses] hosts of a generation are asked, which the run chooses when it places the
+// generation; a witness asks the others.
 //
 // # The rules
 //
@@ -8,9 +10,9 @@
 //
 //  1. The server answers a heartbeat of the very attempt that holds the task. The lease then ends
 //     the short bound after the heartbeat was sent. A host without contact gives the heartbeat to
-//     the other hosts of its run, and each of them passes it on; an answer that comes through
-//     another host is an answer.
-//  2. All the other hosts of the generation answer that they could not pass it on. The lease then
+//     the witnesses, and each of them passes it on; an answer that comes through another host is
+//     an answer.
+//  2. All the witnesses answer that they could not pass it on. The lease then
 //     ends the short bound after they were asked, and at the latest the long bound after the last
 //     answer of the server.
 //
@@ -19,7 +21,7 @@
 //  3. The server has closed the last attempt, and its host has not taken a new offer of the task.
 //     No offer is open at this moment.
 //  4. The time Passed has gone since the server can have answered for it last.
-//  5. One of the other hosts has promised to answer none of rule 2 for the offers so far, and the
+//  5. One of the witnesses has promised to answer none of rule 2 for the offers so far, and the
 //     time Passed has gone since it can have done so last. Or the time LongPassed has gone since
 //     the server can have answered.
 //
@@ -32,7 +34,7 @@
 // host's clock. It does not matter which way the heartbeat or its answer took, nor how long: the
 // lease counts from the time at which it was sent.
 //
-// Rule 2: the witness of 5 was among all the others, and said so after it was asked, thus after
+// Rule 2: the witness of 5 was among those that were asked, since all of a generation are, and said so after it was asked, thus after
 // the time from which the lease counts. It has said so last before its promise, and Passed has
 // gone since. Without a promise the long bound after the last answer has gone. The two halves
 // agree because the same host speaks to both: as long as its word keeps a process alive it has
@@ -56,14 +58,18 @@
 //   - Hosts that come back: a host that takes an offer has contact, and its new offer is beyond
 //     all promises. A host that comes back later gets the answer that its attempt is gone.
 //   - Two halves with one controller each: only one of them has the server. The other half lacks
-//     the word of a host of the first, and stops after the short bound. If neither half has the
-//     server, both stop, since each lacks the word of the other.
-//   - A host that is not one of the others (of another generation, or one that lost its files)
+//     the word of a witness in the first, and stops after the short bound. If neither half has the
+//     server, both stop, since each lacks the word of the other. If all witnesses are in one half, only
+//     the other half stops. If the other half has the server, no witness can promise, and the run
+//     gives the first half up after the long bound. So witnesses are spread.
+//   - A witness that dies while the server is away: all others lack its word, and stop after the
+//     short bound. Any other host may die without that.
+//   - A host that is no witness (of another generation, or one that lost its files)
 //     does not know the task, and answers neither.
 //   - The server is reachable for no host: no host can promise, because promises are made in an
 //     activity. All live up to the long bound, and the run waits for that long.
 //   - The server itself is down: its timers do not run. When it is back it offers the tasks again.
 //
-// A host that lost power is given up Passed after its last heartbeat, if one other host has
+// A host that lost power is given up Passed after its last heartbeat, if one witness has
 // contact and has not spoken for it lately.
 package lease

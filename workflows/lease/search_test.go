@@ -11,7 +11,7 @@ import (
 )
 
 // The search tries every order of events of a small case: one host with a process, one or two
-// other hosts, and the run. Messages may be lost, or arrive at any later time, and hosts and timers
+// witnesses, and the run. Hosts that are no witnesses only have processes. Messages may be lost, or arrive at any later time, and hosts and timers
 // may be as late as they like. Times are ticks of 5 s, so that Passed is 5 ticks and LongPassed 8.
 const (
 	tick = int64(5 * time.Second)
@@ -51,6 +51,7 @@ type rules struct {
 	onlyOne        bool          // the word of one other host is enough
 	forgets        bool          // a promise is forgotten with a restart
 	noLong         bool          // the word of others extends without an end
+	outsider       bool          // a host that is not asked for words may promise
 	promiseForLate bool          // a promise is kept although the host has taken a later offer
 }
 
@@ -247,6 +248,13 @@ func (s *search) unpicked(w world, add func(func(*world)), offer func(*world, *L
 		offer(x, l)
 	}
 	add(func(x *world) { decide(x, x.loss()) })
+	if s.outsider {
+		add(func(x *world) {
+			l := x.loss()
+			l.Promised(at(x.now), time.Hour)
+			decide(x, l)
+		})
+	}
 	for i := range s.others {
 		add(func(x *world) {
 			l, witness := x.loss(), x.witness(i)
@@ -381,12 +389,13 @@ func TestTheSearchFindsWrongRules(t *testing.T) {
 		others int
 		soon   bool // it is found soon
 	}{
-		"too early":                        {rules{earlier: time.Duration(2 * tick)}, 1, true},
-		"earlier words are forgotten":      {rules{ignoresWords: true}, 1, true},
-		"one word is enough":               {rules{onlyOne: true}, 2, false},
-		"a promise is forgotten":           {rules{forgets: true}, 1, false},
-		"words extend without an end":      {rules{noLong: true}, 1, false},
-		"a promise covers the next offers": {rules{promiseForLate: true}, 1, true},
+		"too early":                         {rules{earlier: time.Duration(2 * tick)}, 1, true},
+		"earlier words are forgotten":       {rules{ignoresWords: true}, 1, true},
+		"one word is enough":                {rules{onlyOne: true}, 2, false},
+		"a promise is forgotten":            {rules{forgets: true}, 1, false},
+		"words extend without an end":       {rules{noLong: true}, 1, false},
+		"a host promises that is not asked": {rules{outsider: true}, 1, true},
+		"a promise covers the next offers":  {rules{promiseForLate: true}, 1, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() && !c.soon {

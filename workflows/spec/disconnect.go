@@ -63,7 +63,8 @@ func (s *RunSpec) StopAfter(hosts int) time.Duration {
 func (s *RunSpec) TwoBounds(tasks int) (short, long time.Duration, ok bool) {
 	if s.OnDisconnect == "" {
 		// A large run sends fewer heartbeats for each task: 32 a second in all.
-		return max(time.Duration(DefaultShort), time.Duration(tasks)*time.Second/8), time.Duration(DefaultLong), true
+		short = max(time.Duration(DefaultShort), time.Duration(tasks)*time.Second/8)
+		return min(short, time.Duration(DefaultStopAfter)), time.Duration(DefaultLong), true
 	}
 	first, second, ok := s.OnDisconnect.times()
 	if !ok {

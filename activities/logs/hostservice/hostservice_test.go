@@ -432,7 +432,8 @@ func TestSlowReader(t *testing.T) {
 	assert.EqualValues(t, size/100*100, got)
 }
 
-// A client that has gone occupies nothing, and a service that is full says so.
+// A client that has gone occupies nothing, and a service that is full says so. It still answers other
+// hosts.
 func TestTooManyRequests(t *testing.T) {
 	h := newHost(t)
 	h.write(0, 0, tasklog.StdoutFile, "one\n")
@@ -442,6 +443,9 @@ func TestTooManyRequests(t *testing.T) {
 	_, err := h.client(h.service()).List(t.Context())
 	assert.ErrorContains(t, err, "too many requests")
 	assert.False(t, isFinal(err))
+	run := runkey.Run{Namespace: "default", WorkflowID: "iris", RunID: "0199-aa"}
+	_, err = NewClient(*h.DescribeWitness(run), run.RunID).Ask(t.Context(), Question{})
+	require.NoError(t, err)
 	for range maxRequests {
 		<-h.requests
 	}

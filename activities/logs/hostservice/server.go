@@ -19,8 +19,12 @@ import (
 )
 
 const (
-	// maxConnections and maxRequests bound the open connections and requests of all clients.
-	maxConnections, maxRequests = 256, 64
+	// maxConnections and maxRequests bound the open connections and requests of all clients: each
+	// host of a run may have a connection to its witnesses.
+	maxConnections, maxRequests = 2048, 64
+	// maxQuestions bounds the questions about leases. They have a bound of their own, since
+	// processes end without their answers, and people who read output must not take their place.
+	maxQuestions = 1024
 	// maxQuery bounds the body of a request: it has a cursor for each stream.
 	maxQuery = 4 << 20
 	// headerTimeout and idleTimeout end silent connections.
@@ -50,8 +54,8 @@ type Server struct {
 	http     *http.Server
 	over     func(ctx context.Context, run runkey.Run)
 	witness  Witness
-	// requests has an element for each request in progress.
-	requests chan struct{}
+	// requests and questions have an element for each request in progress.
+	requests, questions door
 }
 
 // Listen opens the service. [Server.Serve] answers its requests.
@@ -69,15 +73,15 @@ func Listen(c Config) (*Server, error) {
 		_ = l.Close()
 		return nil, err
 	}
-	s := &Server{Config: c, identity: id, address: address, requests: make(chan struct{}, maxRequests)}
+	s := &Server{Config: c, identity: id, address: address, requests: make(door, maxRequests), questions: make(door, maxQuestions)}
 	s.listener = netutil.LimitListener(l, maxConnections)
 	routes := http.NewServeMux()
-	routes.HandleFunc("GET /v1/runs/{run}", s.authorized(ofRun, asUser(s.list)))
-	routes.HandleFunc("POST /v1/runs/{run}/output", s.authorized(ofRun, asUser(s.output)))
-	routes.HandleFunc("GET /v1/runs/{run}/tasks/{rank}/attempts/{n}/{file}", s.authorized(ofRun, asUser(s.file)))
-	routes.HandleFunc("POST /v1/runs/{run}/lease", s.authorized(ofWitness, s.answer))
-	routes.HandleFunc("GET /v1/archives/{digest}", s.authorized(ofArchive, s.readArchive))
-	routes.HandleFunc("PUT /v1/archives/{digest}", s.authorized(toStore, s.storeArchive))
+	routes.HandleFunc("GET /v1/runs/{run}", s.authorized(s.requests, ofRun, asUser(s.list)))
+	routes.HandleFunc("POST /v1/runs/{run}/output", s.authorized(s.requests, ofRun, asUser(s.output)))
+	routes.HandleFunc("GET /v1/runs/{run}/tasks/{rank}/attempts/{n}/{file}", s.authorized(s.requests, ofRun, asUser(s.file)))
+	routes.HandleFunc("POST /v1/runs/{run}/lease", s.authorized(s.questions, ofWitness, s.answer))
+	routes.HandleFunc("GET /v1/archives/{digest}", s.authorized(s.requests, ofArchive, s.readArchive))
+	routes.HandleFunc("PUT /v1/archives/{digest}", s.authorized(s.requests, toStore, s.storeArchive))
 	s.http = &http.Server{
 		Handler:           routes,
 		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{id.certificate}, MinVersion: tls.VersionTLS13},
@@ -128,9 +132,12 @@ func ofRun(g grant, r *http.Request) bool {
 func ofArchive(g grant, r *http.Request) bool { return g.Archive == r.PathValue("digest") }
 func toStore(g grant, _ *http.Request) bool   { return g.Store }
 
-// authorized calls next for the requests that their token allows. All others get the same
-// answer, so that it does not reveal what exists.
-func (s *Server) authorized(allows func(grant, *http.Request) bool, next func(http.ResponseWriter, *http.Request, grant)) http.HandlerFunc {
+// door bounds requests in progress by its capacity.
+type door chan struct{}
+
+// authorized calls next for the requests that their token allows, if the door has room. All others
+// get the same answer, so that it does not reveal what exists.
+func (s *Server) authorized(through door, allows func(grant, *http.Request) bool, next func(http.ResponseWriter, *http.Request, grant)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		g, ok := s.granted(token)
@@ -139,8 +146,8 @@ func (s *Server) authorized(allows func(grant, *http.Request) bool, next func(ht
 			return
 		}
 		select {
-		case s.requests <- struct{}{}:
-			defer func() { <-s.requests }()
+		case through <- struct{}{}:
+			defer func() { <-through }()
 		default:
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, "too many requests are being answered", http.StatusServiceUnavailable)

@@ -64,7 +64,7 @@ type Arrival struct {
 type Release struct {
 	// Round counts the rounds of this barrier, broken ones included, from 0.
 	Round int
-	// Values are the values of all tasks, or nil if there are none.
+	// Values are the values of all tasks, or nil without one.
 	Values map[string]string
 }
 

@@ -111,7 +111,7 @@ func (r *reader) follows(e *historypb.HistoryEvent) error {
 	return nil
 }
 
-// event returns the outcomes in an event, or nil if there are none.
+// event returns the outcomes in an event, or nil without one.
 func (r *reader) event(e *historypb.HistoryEvent) (*closure.Outcomes, error) {
 	switch e.GetEventType() {
 	case enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:

@@ -18,6 +18,9 @@ import (
 // [lease.Gone], or an empty answer if the server does not answer.
 type Pass func(ctx context.Context, token []byte, beat spec.Heartbeat) lease.Answer
 
+// Probe reports whether the server answers this host.
+type Probe func(ctx context.Context, namespace string) bool
+
 // Plan is the knowledge of a host about a run.
 type Plan struct {
 	Generation int
@@ -25,15 +28,26 @@ type Plan struct {
 	Denied map[string]int64
 }
 
-// passTakes bounds the time that the server may take to answer a heartbeat for another host.
-const passTakes = 2 * time.Second
+const (
+	// passTakes bounds the time that the server may take to answer a heartbeat for another host.
+	passTakes = 2 * time.Second
+	// probeTakes bounds a probe of the server, and probeLasts is the time for which all questions use
+	// its result: a server that is away delays none of them for long, and one that returns is asked
+	// little.
+	probeTakes, probeLasts = time.Second, time.Second
+)
 
 // Witnesses are the memories of a host about the runs on it, and its connections to their other
 // hosts.
 type Witnesses struct {
+	probe Probe
 	pass  Pass
 	plan  func(runkey.Run) (Plan, error)
 	began int64
+
+	probing  sync.Mutex // held during a probe
+	probed   time.Time
+	answered bool
 
 	mu      sync.Mutex
 	memory  map[generation]*lease.Witness
@@ -51,9 +65,9 @@ type client struct {
 }
 
 // New returns the witnesses of a host worker that begins now.
-func New(pass Pass, plan func(runkey.Run) (Plan, error)) *Witnesses {
+func New(probe Probe, pass Pass, plan func(runkey.Run) (Plan, error)) *Witnesses {
 	return &Witnesses{
-		pass: pass, plan: plan, began: supervisor.BootNanos(),
+		probe: probe, pass: pass, plan: plan, began: supervisor.BootNanos(),
 		memory: map[generation]*lease.Witness{}, clients: map[client]*hostservice.Client{},
 	}
 }
@@ -65,8 +79,10 @@ func (w *Witnesses) Answer(ctx context.Context, run runkey.Run, q hostservice.Qu
 	}
 	ctx, cancel := context.WithTimeout(ctx, min(passTakes, q.Within))
 	defer cancel()
-	if a := w.pass(ctx, q.Token, q.Beat); a != "" {
-		return a
+	if w.answers(run.Namespace) {
+		if a := w.pass(ctx, q.Token, q.Beat); a != "" {
+			return a
+		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -75,6 +91,18 @@ func (w *Witnesses) Answer(ctx context.Context, run runkey.Run, q hostservice.Qu
 		return lease.Denied
 	}
 	return lease.Silent
+}
+
+// answers reports whether the server answers this host, according to the last probe.
+func (w *Witnesses) answers(namespace string) bool {
+	w.probing.Lock()
+	defer w.probing.Unlock()
+	if time.Since(w.probed) >= probeLasts {
+		ctx, cancel := context.WithTimeout(context.Background(), probeTakes)
+		defer cancel()
+		w.answered, w.probed = w.probe(ctx, namespace), time.Now()
+	}
+	return w.answered
 }
 
 // of returns the memory about the generation of the plan. w.mu must be held.
@@ -111,20 +139,10 @@ func (w *Witnesses) Deny(run runkey.Run, number int, tasks []string, offer int64
 func (w *Witnesses) Ask(ctx context.Context, run runkey.Run, others []spec.HostService, q hostservice.Question) lease.Answer {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	got := make(chan lease.Answer, len(others))
-	for _, s := range others {
-		c := w.client(run, s)
-		go func() {
-			a, err := c.Ask(ctx, q)
-			if err != nil {
-				a = ""
-			}
-			got <- a
-		}()
-	}
+	each := w.each(ctx, run, others, q)
 	var answers []lease.Answer
 	for range others {
-		answers = append(answers, <-got)
+		answers = append(answers, <-each)
 		if a := lease.Combine(answers, len(others)); a != "" {
 			return a
 		}
@@ -134,19 +152,26 @@ func (w *Witnesses) Ask(ctx context.Context, run runkey.Run, others []spec.HostS
 
 // Reaches reports whether all the others answer.
 func (w *Witnesses) Reaches(ctx context.Context, run runkey.Run, others []spec.HostService) bool {
-	got := make(chan error, len(others))
+	each := w.each(ctx, run, others, hostservice.Question{})
+	for range others {
+		if <-each == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// each asks the others at the same time. A host that does not answer has an empty answer.
+func (w *Witnesses) each(ctx context.Context, run runkey.Run, others []spec.HostService, q hostservice.Question) <-chan lease.Answer {
+	answers := make(chan lease.Answer, len(others))
 	for _, s := range others {
 		c := w.client(run, s)
 		go func() {
-			_, err := c.Ask(ctx, hostservice.Question{})
-			got <- err
+			a, _ := c.Ask(ctx, q)
+			answers <- a
 		}()
 	}
-	all := true
-	for range others {
-		all = <-got == nil && all
-	}
-	return all
+	return answers
 }
 
 func (w *Witnesses) client(run runkey.Run, s spec.HostService) *hostservice.Client {

@@ -24,6 +24,8 @@ type answering struct{ answer lease.Answer }
 
 func (s *answering) pass(context.Context, []byte, spec.Heartbeat) lease.Answer { return s.answer }
 
+func answers(context.Context, string) bool { return true }
+
 // tokenOf returns a task token of that workflow.
 func tokenOf(workflow string) []byte {
 	b := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "namespace")
@@ -40,7 +42,7 @@ func question(offer int64) hostservice.Question {
 func TestAnswer(t *testing.T) {
 	server, plan := &answering{}, Plan{Generation: 1}
 	plans := func(runkey.Run) (Plan, error) { return plan, nil }
-	w := New(server.pass, plans)
+	w := New(answers, server.pass, plans)
 	for _, a := range []lease.Answer{lease.Renewed, lease.Gone, lease.Cancelled, ""} {
 		server.answer = a
 		assert.Equal(t, cmp.Or(a, lease.Silent), w.Answer(t.Context(), run, question(5)))
@@ -58,7 +60,7 @@ func TestAnswer(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.Less(t, quiet, time.Minute)
-	for _, w := range []*Witnesses{w, New(server.pass, plans)} {
+	for _, w := range []*Witnesses{w, New(answers, server.pass, plans)} {
 		assert.Equal(t, lease.Denied, w.Answer(t.Context(), run, question(5)))
 		assert.Equal(t, lease.Silent, w.Answer(t.Context(), run, question(6)), "a later offer")
 	}
@@ -75,11 +77,11 @@ func TestAsk(t *testing.T) {
 	for _, name := range []string{"b", "c"} {
 		s := must.Get(hostservice.Listen(hostservice.Config{Host: name, StateDir: t.TempDir(), Listen: "127.0.0.1"}))(t)
 		t.Cleanup(s.Close)
-		s.AnswerBy(New(server.pass, func(runkey.Run) (Plan, error) { return Plan{Generation: 1}, nil }).Answer)
+		s.AnswerBy(New(answers, server.pass, func(runkey.Run) (Plan, error) { return Plan{Generation: 1}, nil }).Answer)
 		go s.Serve(func(context.Context, runkey.Run) {})
 		others, listening = append(others, *s.DescribeWitness(run)), append(listening, s)
 	}
-	w := New(server.pass, nil)
+	w := New(answers, server.pass, nil)
 	defer w.Forget(run)
 	assert.True(t, w.Reaches(t.Context(), run, others))
 	assert.Equal(t, lease.Silent, w.Ask(t.Context(), run, others, question(1)))
@@ -89,4 +91,38 @@ func TestAsk(t *testing.T) {
 	listening[1].Close()
 	assert.Empty(t, w.Ask(t.Context(), run, others, question(1)))
 	assert.False(t, w.Reaches(t.Context(), run, others))
+}
+
+// All tasks of a large run ask at the same time while the server hangs. One probe answers all of them.
+func TestManyAskAtOnce(t *testing.T) {
+	const tasks = 300
+	probes, hangs := make(chan struct{}, tasks), make(chan struct{})
+	witness := New(func(ctx context.Context, _ string) bool {
+		probes <- struct{}{}
+		select {
+		case <-ctx.Done():
+		case <-hangs:
+		}
+		return false
+	}, func(context.Context, []byte, spec.Heartbeat) lease.Answer {
+		t.Error("a heartbeat is passed on to a server that is away")
+		return ""
+	}, func(runkey.Run) (Plan, error) { return Plan{Generation: 1}, nil })
+	s := must.Get(hostservice.Listen(hostservice.Config{Host: "b", StateDir: t.TempDir(), Listen: "127.0.0.1"}))(t)
+	t.Cleanup(s.Close)
+	s.AnswerBy(witness.Answer)
+	go s.Serve(func(context.Context, runkey.Run) {})
+	asking := New(answers, nil, nil)
+	defer asking.Forget(run)
+	got := make(chan lease.Answer, tasks)
+	for range tasks {
+		go func() { got <- asking.Ask(t.Context(), run, []spec.HostService{*s.DescribeWitness(run)}, question(1)) }()
+	}
+	began := time.Now()
+	<-probes
+	close(hangs)
+	for range tasks {
+		require.Equal(t, lease.Silent, <-got)
+	}
+	assert.LessOrEqual(t, len(probes), int(time.Since(began)/probeLasts))
 }

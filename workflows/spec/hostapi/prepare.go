@@ -14,14 +14,14 @@ type PrepareInput struct {
 	Cluster    Cluster `json:"cluster"`
 	// SharedCluster has the cluster instead, if many hosts receive it.
 	SharedCluster *Shared `json:"shared_cluster,omitempty"`
-	// Witnesses are the services of all hosts of the generation, if each of them has one; see
-	// [ReserveOutput.Witness].
+	// Witnesses are the services of the other hosts of the generation that this host asks about the
+	// server, if each host has one; see [ReserveOutput.Witness].
 	Witnesses []spec.HostService `json:"witnesses,omitempty"`
 }
 
 // PrepareOutput is the output of Prepare.
 type PrepareOutput struct {
-	// Reaches reports whether the host reaches all the other witnesses.
+	// Reaches reports whether the host reaches all of its witnesses.
 	Reaches bool `json:"reaches,omitempty"`
 }
 
