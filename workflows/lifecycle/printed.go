@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"slices"
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -15,7 +16,7 @@ const clockError = time.Second
 // process need not have ended by itself: it was on its way out when it was stopped. If there is
 // none, it returns nil. hostOf returns the host of a task.
 func (a *account) byEvidence(root *spec.Failure, all []spec.Failure, hostOf func(*task) string) *spec.Failure {
-	if root == nil || root.Evidence == spec.EvidenceRequest || root.Printed == nil || !root.Printed.LostPeer {
+	if root == nil || root.Evidence == spec.EvidenceRequest || !root.LostPeer() {
 		return nil
 	}
 	var first *spec.Failure
@@ -72,4 +73,42 @@ func (a *account) firstError(root *spec.Failure, hostOf func(*task) string) *spe
 		}
 	}
 	return first
+}
+
+// maxDoneBefore is the most tasks that a result names as done before a peer was lost.
+const maxDoneBefore = 4
+
+// doneBefore returns the tasks that had ended well when root's process lost its peer, the last
+// of them: with fewer steps than the others a rank ends while they still need it. hostOf
+// returns the host of a task.
+func (a *account) doneBefore(root *spec.Failure, hostOf func(*task) string) []spec.TaskResult {
+	if !root.LostPeer() || root.Evidence != "" {
+		return nil
+	}
+	var done []spec.TaskResult
+	for _, t := range a.tasks {
+		if host := hostOf(t); !t.absent && t.ok() && a.couldLeave(t, host, root) {
+			exit := *t.exit
+			exit.Usage, exit.Steps = spec.Usage{}, nil
+			done = append(done, spec.TaskResult{Name: t.Name(), Type: t.Type, Index: t.Index, Rank: t.Rank, Host: host, Exit: &exit})
+		}
+	}
+	slices.SortStableFunc(done, func(a, b spec.TaskResult) int { return a.Exit.Ended.Compare(b.Exit.Ended) })
+	return done[max(0, len(done)-maxDoneBefore):]
+}
+
+// couldLeave reports whether root's process may have lost the process of t, which has ended well on
+// that host. The connections of a process may be closed for a while before it ends.
+func (a *account) couldLeave(t *task, host string, root *spec.Failure) bool {
+	if t.stopped != "" && t.arrived > a.arrival(*root) {
+		return host == root.Host && 0 < t.exit.BootNanos && t.exit.BootNanos < root.BootNanos
+	}
+	ended, lost := t.exit.Ended, root.Ended
+	if ended.IsZero() || lost.IsZero() {
+		return t.arrived < a.arrival(*root)
+	}
+	if host != root.Host {
+		lost = lost.Add(clockError)
+	}
+	return ended.Before(lost.Add(a.spec.ErrorGraceOf(t.Task)))
 }

@@ -74,6 +74,8 @@ func (a *account) judge(r *spec.RunResult, e Released) []spec.Failure {
 	if r.FirstEnded == "" && root.Evidence == "" {
 		if f := a.firstError(root, hostOf); f != nil {
 			r.FirstError = a.describe(*f)
+		} else {
+			r.DoneBefore = a.doneBefore(root, hostOf)
 		}
 	}
 	return failures

@@ -173,8 +173,29 @@ func (w *writer) firstError(f spec.Failure) {
 		w.line("%s", text)
 	case first != nil:
 		w.line("First error: %s%s %s ended: %s", rank(*first), before(*first, f), f.Task, first.Printed)
-	case f.Printed != nil && f.Printed.LostPeer && len(w.r.Tasks) > 1:
-		w.line("Its error reports a lost peer (%s), and no other task had printed its own error", f.Printed)
+	case f.LostPeer() && len(w.r.Tasks) > 1:
+		how := "It wrote to a peer that was gone"
+		if f.Printed != nil {
+			how = fmt.Sprintf("Its error reports a lost peer (%s)", f.Printed)
+		}
+		w.line("%s, and no other task had printed its own error", how)
+		w.doneBefore(f)
+	}
+}
+
+// doneBefore names the tasks that a process may have lost because they were done.
+func (w *writer) doneBefore(f spec.Failure) {
+	for _, t := range w.r.DoneBefore {
+		done := fmt.Sprintf("%s (rank %d) ended with exit code 0", place(t.Name, t.Host), t.Rank)
+		if s := t.Exit.LastStep; s != nil {
+			done += " after step " + step(*s)
+		}
+		if d := f.Ended.Sub(t.Exit.Ended); t.Host == f.Host && d > 0 {
+			done += ", " + span(d) + " before"
+		} else if t.Host == f.Host {
+			done += ", " + span(-d) + " later"
+		}
+		w.line("%s: the others may still have needed it", done)
 	}
 }
 

@@ -207,6 +207,15 @@ func (e Exit) Failed() time.Time {
 	return e.Ended
 }
 
+// LostPeer reports whether the process ended because another process did, or the connection to
+// it: its error says so, or it wrote to one that was gone.
+func (e Exit) LostPeer() bool {
+	if e.Printed != nil {
+		return e.Printed.LostPeer
+	}
+	return e.Cause == CauseOrigin && !e.Reported && e.Signal == "SIGPIPE"
+}
+
 // OK reports whether the process ended by itself with exit code 0.
 func (e Exit) OK() bool { return e.Cause == CauseCompleted }
 
@@ -343,6 +352,9 @@ type RunResult struct {
 	// FirstError is the process that printed an error of its own before the process of
 	// FirstFailure ended, if FirstFailure does not say what went wrong.
 	FirstError *Failure `json:"first_error,omitempty"`
+	// DoneBefore are the last tasks that had ended well, or were about to, when FirstFailure's
+	// process lost its peer, if no other process had printed an error of its own; 4 at most.
+	DoneBefore []TaskResult `json:"done_before,omitempty"`
 	// FirstEnded is the task whose process ended first, if it only lost its peer, FirstFailure's.
 	FirstEnded string `json:"first_ended,omitempty"`
 	// OperatorError is the error with which an operator stopped the run, if no failure came before.
