@@ -30,9 +30,9 @@ type ListOptions struct {
 	Since, Until time.Time
 	// Name is a pattern of [path.Match] for the name or the ID. If it is empty, all match.
 	Name string
-	// Dir is the working directory of the spec, Owner the user who started the run, and Host a
-	// host that has its tasks or had them last. An empty field matches all runs.
-	Dir, Owner, Host string
+	// Owner is the user who started the run, and Host a host that has its tasks or had them
+	// last. An empty field matches all runs.
+	Owner, Host string
 	// Cause is the cause of the end; see [spec.RunResult.Cause]. If it is empty, all runs
 	// match, open runs too.
 	Cause string
@@ -283,7 +283,6 @@ func (o ListOptions) match(s Summary) bool {
 	}
 	return (o.Name == "" || matches(o.Name, s.Name) || matches(o.Name, s.RunID)) &&
 		(o.id == "" || matches(o.id, s.RunID)) &&
-		(o.Dir == "" || o.Dir == s.Dir) &&
 		(o.Owner == "" || o.Owner == s.Owner) &&
 		!s.Started.Before(o.Since) && (o.Until.IsZero() || s.Started.Before(o.Until))
 }

@@ -45,9 +45,9 @@ func TestFind(t *testing.T) {
 		return len(list()) == 3 && len(list("--failed")) == 1 && len(list("--cause", "origin")) == 1 && len(list("--open")) == 1 && len(list("--on-host", "host-a")) == 3
 	})
 	for flags, want := range map[string]string{
-		"--failed": "iris-aaaa", "--cause origin": "iris-aaaa", "--cause completed": "iris-abbb", "--cause oom": "", "--running": "mnist-cc", "--name ir*": "iris-abbb iris-aaaa", "--name mnist-c?": "mnist-cc",
-		"--since 1h": "mnist-cc iris-abbb iris-aaaa", "--until 1h": "", "--since 0s": "", "--owner nobody@nowhere": "",
-		"--on-host host-a": "mnist-cc iris-abbb iris-aaaa", "--on-host b": "", "--limit 1": "mnist-cc", "--here": "", `--name it's`: "", `--on-host it's\`: "",
+		"--failed": "iris-aaaa", "--cause origin": "iris-aaaa", "--cause completed": "iris-abbb", "--cause oom": "", "--open": "mnist-cc", "--name ir*": "iris-abbb iris-aaaa", "--name mnist-c?": "mnist-cc",
+		"--since 1h": "mnist-cc iris-abbb iris-aaaa", "--since 0s": "", "--owner nobody@nowhere": "",
+		"--on-host host-a": "mnist-cc iris-abbb iris-aaaa", "--on-host b": "", "--limit 1": "mnist-cc", `--name it's`: "", `--on-host it's\`: "",
 	} {
 		assert.Equal(t, strings.Fields(want), list(strings.Fields(flags)...), flags)
 	}

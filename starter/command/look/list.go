@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -29,17 +28,14 @@ func List(a *cli.App) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.BoolVar(&flags.o.Open, "open", false, "only runs that have not ended")
-	fs.BoolVar(&flags.o.Open, "running", false, "the same as --open")
 	fs.BoolVar(&flags.o.Failed, "failed", false, "only runs that failed, timed out or were terminated")
 	fs.StringVar(&flags.since, "since", "", "only runs that started within this `TIME`, such as 2d, or since a time such as 2026-01-31T12:00:00Z")
-	fs.StringVar(&flags.until, "until", "", "only runs that started before this `TIME`")
 	fs.StringVar(&flags.o.Name, "name", "", "only runs whose name or ID matches `PATTERN`, such as 'iris*'")
 	fs.StringVar(&flags.o.Owner, "owner", "", "only runs that `USER@HOST` started")
 	fs.StringVar(&flags.o.Host, "on-host", "", "only runs whose tasks are on host `NAME`, or were when they ended")
 	fs.StringVar(&flags.o.Cause, "cause", "", "only runs that ended for this `CAUSE`: "+strings.Join(causes(), ", "))
 	fs.BoolVar(&flags.o.Trials, "trials", false, "list the trials of sweeps as well")
 	fs.BoolVar(&flags.wide, "wide", false, "show more columns, and whole commands")
-	fs.BoolVar(&flags.here, "here", false, "only runs whose tasks run in this directory")
 	flags.pending.register(fs)
 	fs.BoolVarP(&flags.watch, "watch", "w", false, "redraw the list every few seconds until ^C")
 	fs.IntVarP(&flags.o.Limit, "limit", "n", 20, "list at most `NUMBER` runs")
@@ -48,11 +44,11 @@ func List(a *cli.App) *cobra.Command {
 
 // listOptions are the flags of [List].
 type listOptions struct {
-	o            starter.ListOptions
-	pending      pendingFlags
-	here, wide   bool
-	watch        bool
-	since, until string
+	o       starter.ListOptions
+	pending pendingFlags
+	wide    bool
+	watch   bool
+	since   string
 }
 
 // runList runs the command [List].
@@ -87,14 +83,6 @@ func runList(ctx context.Context, a *cli.App, cmd *cobra.Command, flags *listOpt
 	var err error
 	if flags.o.Since, err = cli.ParseTime("--since", flags.since, time.Now()); err != nil {
 		return err
-	}
-	if flags.o.Until, err = cli.ParseTime("--until", flags.until, time.Now()); err != nil {
-		return err
-	}
-	if flags.here {
-		if flags.o.Dir, err = os.Getwd(); err != nil {
-			return err
-		}
 	}
 	c, _, err := a.DialExisting(ctx)
 	if err == cli.ErrNoServer && a.Global.JSON {

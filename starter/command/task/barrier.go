@@ -24,7 +24,7 @@ func taskBarrierCommand(a *cli.App) *cobra.Command {
 	}
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "wait at most this `TIME`, such as 30s; default: without limit")
 	cmd.Flags().StringSliceVar(&o.participants, "task", nil, "`NAME` of a participant, or a type for all its tasks; may be repeated. Default: all tasks of the spec")
-	cmd.Flags().BoolVar(&o.local, "local", false, "let the host release it without the server, in microseconds; all participants have to be on this host. In a run with `barriers: local` every barrier is local")
+	cmd.Flags().BoolVar(&o.local, "local", false, "let the host release it without the server, in microseconds; all participants have to be on this host. In a run with local barriers every barrier is")
 	return cmd
 }
 

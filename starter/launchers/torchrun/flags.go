@@ -60,7 +60,6 @@ var flags = []flag{
 	{name: "print-completion", value: "SHELL", here: "refused; `clusterrun completion SHELL` is for all commands", typed: true},
 	{name: "timeout", value: "TIME", here: "the time after which the run is stopped, such as 2h", ours: true, typed: true},
 	{name: "silence", value: "TIME|auto", here: "the time without output, progress and processor time after which a process is shown as silent", ours: true, typed: true},
-	{name: "silence-ignores-cpu", here: "processes that use processor time can be silent: NCCL does so while it waits", ours: true, typed: true},
 	{name: "on-silence", value: "report|restart|stop", here: "what is done once all processes on a host are silent", ours: true, typed: true},
 	{name: "virtual-local-rank", here: "LOCAL_RANK is 0, and each process sees only its own GPUs"},
 }

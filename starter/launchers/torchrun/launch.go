@@ -262,9 +262,6 @@ func (t *translation) endings() error {
 			t.add("--"+name, t.text(name, ""))
 		}
 	}
-	if t.has("silence-ignores-cpu") {
-		t.add("--set", "silence_ignores_cpu=true")
-	}
 	t.launch.Signals = t.text("signals-to-handle", "")
 	return nil
 }
