@@ -76,16 +76,6 @@ func (r *Run) queue(ctx context.Context) (taskQueue string, in closure.QueueInpu
 	return info.GetTaskQueue(), in, true, err
 }
 
-// ExistingClosures returns the queue of the run's closures for reading. It does not make one:
-// if there is none, requests to it return [closurequeue.ErrNoQueue]. The caller closes it.
-func (r *Run) ExistingClosures(ctx context.Context) (*closurequeue.Queue, error) {
-	d, err := r.describe(ctx)
-	if err != nil {
-		return nil, r.requestError(err)
-	}
-	return closurequeue.Attach(r.client, r.firstOf(d.GetWorkflowExecutionInfo())), nil
-}
-
 // TerminateClosures removes the queue of closures of a run that was terminated and whose host
 // workers are gone for good, since no worker is left to end it in order. The run may have no
 // queue.

@@ -130,7 +130,7 @@ func TestRecordClosures(t *testing.T) {
 	scheduleCall(t, c, closure.Options{Key: "failed"}, "fail")
 	require.Error(t, c.Join(bounded(t)), "the same again")
 	scheduleCall(t, c, closure.Options{Key: "failed", Retry: true}, "square", 6)
-	require.NoError(t, c.Queue().JoinAll(bounded(t)))
+	require.NoError(t, c.Queue().Join(bounded(t)))
 	long := schedule(t, c, "hold", "never")
 	f.called("hold never", 1)
 	schedule(t, c, "fail")

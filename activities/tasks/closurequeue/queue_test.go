@@ -504,23 +504,6 @@ func TestTheKeyOfAFailedClosure(t *testing.T) {
 	assert.Equal(t, 2, f.Calls("fails"))
 }
 
-// Waiting for all closures includes detached ones.
-func TestJoinAllWaitsForDetachedClosures(t *testing.T) {
-	f := newFixture(t)
-	detached := f.schedule(with(newClosure("wait"), closure.Options{Detached: true}))
-	require.NoError(t, f.Join(patience(t)))
-	done := must.Get(f.AllDone(patience(t)))(t)
-	assert.False(t, done)
-	joined := make(chan error, 1)
-	go func() { joined <- f.JoinAll(patience(t)) }()
-	f.eventually("the join waits", func() bool { return f.Updates(closure.UpdateJoin) == 2 })
-	close(f.release)
-	require.NoError(t, <-joined)
-	f.assertValue(`"released"`, detached)
-	done = must.Get(f.AllDone(patience(t)))(t)
-	assert.True(t, done)
-}
-
 // A request that a queue refuses is never repeated, whether it is a mistake or cannot be met
 // now.
 func TestWhatIsRefusedIsFinal(t *testing.T) {

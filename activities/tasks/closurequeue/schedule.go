@@ -132,13 +132,6 @@ func (q *Queue) take(c closure.Closure) (*Remote, error) {
 	return r, nil
 }
 
-// Raised returns the error of the queue that the next call here would return, and clears it.
-func (q *Queue) Raised() error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.takeRaised()
-}
-
 // takeRaised returns the error to report and clears it. q.mu must be held.
 func (q *Queue) takeRaised() error {
 	err := q.raised

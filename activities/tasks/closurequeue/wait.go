@@ -10,37 +10,27 @@ import (
 // Join waits until nothing but detached closures is queued or executing, and until the values
 // of closures scheduled here have arrived. If the queue has an error, Join returns it once
 // nothing executes.
-func (q *Queue) Join(ctx context.Context) error { return q.join(ctx, false) }
-
-// JoinAll is like [Queue.Join], but waits for detached closures, too.
-func (q *Queue) JoinAll(ctx context.Context) error { return q.join(ctx, true) }
-
-func (q *Queue) join(ctx context.Context, all bool) error {
+func (q *Queue) Join(ctx context.Context) error {
 	if err := q.Flush(ctx); err != nil {
 		return err
 	}
-	_, err := q.wait(ctx, all, q.client.Join)
+	_, err := q.wait(ctx, q.client.Join)
 	return err
 }
 
 // Done reports whether nothing but detached closures is queued or executing. Like
 // [Queue.Join] it returns the error of the queue.
-func (q *Queue) Done(ctx context.Context) (bool, error) { return q.isDone(ctx, false) }
-
-// AllDone is like [Queue.Done], but includes detached closures.
-func (q *Queue) AllDone(ctx context.Context) (bool, error) { return q.isDone(ctx, true) }
-
-func (q *Queue) isDone(ctx context.Context, all bool) (bool, error) {
+func (q *Queue) Done(ctx context.Context) (bool, error) {
 	q.mu.Lock()
 	waiting := q.raised == nil && q.broken == nil && q.passed < q.scheduled
 	q.mu.Unlock()
 	if waiting { // for room in the queue, perhaps for long
 		return false, nil
 	}
-	return q.wait(ctx, all, q.client.Done)
+	return q.wait(ctx, q.client.Done)
 }
 
-func (q *Queue) wait(ctx context.Context, all bool, ask func(context.Context, closure.WaitRequest) (closure.WaitAnswer, error)) (bool, error) {
+func (q *Queue) wait(ctx context.Context, ask func(context.Context, closure.WaitRequest) (closure.WaitAnswer, error)) (bool, error) {
 	q.mu.Lock()
 	if err := q.takeRaised(); err != nil {
 		q.mu.Unlock()
@@ -51,7 +41,7 @@ func (q *Queue) wait(ctx context.Context, all bool, ask func(context.Context, cl
 		return false, err
 	}
 	q.call++
-	request := closure.WaitRequest{Client: q.name, Call: q.call, All: all}
+	request := closure.WaitRequest{Client: q.name, Call: q.call}
 	q.mu.Unlock()
 	a, err := ask(ctx, request)
 	if err != nil {

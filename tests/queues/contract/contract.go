@@ -155,7 +155,7 @@ func refusals(s *script) {
 		r, err := s.q.Schedule(s.ctx, c)
 		if err == nil {
 			_, err = r.ID(s.ctx)
-			_ = s.q.Raised()
+			_, _ = s.q.Done(s.ctx)
 		}
 		var refused *closure.RefusedError
 		require.ErrorAs(s, err, &refused)

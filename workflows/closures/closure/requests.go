@@ -78,8 +78,6 @@ type (
 		Client string `json:"client"`
 		// Call counts such requests of the client, from 1.
 		Call uint64 `json:"call"`
-		// All reports whether detached closures are waited for, too.
-		All bool `json:"all,omitempty"`
 	}
 	// WaitAnswer is their answer.
 	WaitAnswer struct {

@@ -188,7 +188,7 @@ func (q *Queue) RunEnded(how string) {
 		q.ended = "it is over"
 	}
 	text := "The run has ended: " + q.ended
-	open, some := q.attachedOpen() > 0, len(q.items) > 0
+	open := q.attachedOpen() > 0
 	q.decided.because(text)
 	q.queues.each(q.cancel)
 	for _, h := range q.hosts {
@@ -211,7 +211,7 @@ func (q *Queue) RunEnded(how string) {
 		case r.kind == asksSchedule:
 			q.cancelRequest(r)
 			q.answer(r, e, true)
-		case open, r.all && some:
+		case open:
 			q.answerWait(r, e, true)
 		default:
 			q.answerWait(r, nil, true)

@@ -50,7 +50,6 @@ type request struct {
 
 	// Of a join, or a done:
 	wait *Call[closure.WaitAnswer]
-	all  bool // detached closures, too
 }
 
 type kind int
@@ -121,7 +120,7 @@ func (q *requests) waitFor(r closure.WaitRequest, kind kind) *Call[closure.WaitA
 	}
 	call := &Call[closure.WaitAnswer]{}
 	q.clients.bytes -= c.waits.add(r.Call, call)
-	q.waitlist = append(q.waitlist, &request{client: c, kind: kind, number: r.Call, wait: call, all: r.All})
+	q.waitlist = append(q.waitlist, &request{client: c, kind: kind, number: r.Call, wait: call})
 	q.advance()
 	return call
 }

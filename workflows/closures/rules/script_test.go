@@ -37,7 +37,7 @@ import (
 //	release TASK below=PROCESS     the host of a task says that its processes before have ended
 //	resources                      shows the number of resources
 //	heard|unheard RELEASE          a release of resources has reached a host, or could not
-//	join|done CLIENT [call=N] [all]
+//	join|done CLIENT [call=N]
 //	withdraw CLIENT call=N         a client no longer waits for its join or done
 //	ended LEASE [OUTCOME]… [rest=IDS] [idle] [took=MILLISECONDS] [stray]
 //	                               OUTCOME: ok=IDS error=IDS:TEXT alone=IDS:TEXT input=IDS:TEXT
@@ -355,15 +355,11 @@ func (s *script) release(words []string) (string, error) {
 }
 
 func (s *script) wait(words []string) (string, error) {
-	client, given, all := words[1], "", false
-	for _, w := range words[2:] {
-		if w == "all" {
-			all = true
-		} else {
-			given = strings.TrimPrefix(w, "call=")
-		}
+	client, given := words[1], ""
+	if len(words) > 2 {
+		given = strings.TrimPrefix(words[2], "call=")
 	}
-	r := closure.WaitRequest{Client: client, Call: s.number(client+" call", given), All: all}
+	r := closure.WaitRequest{Client: client, Call: s.number(client+" call", given)}
 	ask := s.queue.Join
 	if words[0] == "done" {
 		ask = s.queue.Done

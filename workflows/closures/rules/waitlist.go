@@ -81,7 +81,6 @@ func (q *requests) serveWaitlist() (queued bool) {
 	}
 	full := q.partial != nil
 	// Some who schedule are not in the queue, and have closures that are not detached.
-	arriving := full
 	scheduling := full && !q.partial.detached
 	before := q.fault
 	var joining []*client
@@ -90,9 +89,6 @@ func (q *requests) serveWaitlist() (queued bool) {
 			return false // raised by the next round of advance
 		}
 		idle := q.attachedOpen() == 0 && !scheduling
-		if r.all {
-			idle = len(q.items) == 0 && !arriving
-		}
 		switch r.kind {
 		case asksDone:
 			if q.drain != nil {
@@ -109,7 +105,7 @@ func (q *requests) serveWaitlist() (queued bool) {
 			return true
 		}
 		if full || !r.detached && (slices.Contains(joining, r.client) || q.drain != nil) {
-			arriving, scheduling = true, scheduling || !r.detached
+			scheduling = scheduling || !r.detached
 			return false
 		}
 		if err := q.checkKeys(r.closures); err != nil {
@@ -126,7 +122,7 @@ func (q *requests) serveWaitlist() (queued bool) {
 			q.failAgain(failed)
 		}
 		if !fits || q.partial == r {
-			full, arriving, scheduling = true, true, scheduling || !r.detached
+			full, scheduling = true, scheduling || !r.detached
 		}
 		return fits
 	})
