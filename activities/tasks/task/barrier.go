@@ -82,21 +82,14 @@ func (t *Task) Barrier(ctx context.Context, name string, options ...Option) (Rel
 		waiting, cancel = context.WithDeadline(ctx, deadline.Add(answerSlack))
 		defer cancel()
 	}
-	in := wire.ArriveLine{Name: name, Arrive: wire.Arrive{Key: key, Participants: a.participants, Local: a.local, Value: a.value}}
-	if a.timeout >= 0 {
-		in.Timeout = a.timeout.String()
-	}
+	in := wire.Arrive{Key: key, Participants: a.participants, Local: a.local, Value: a.value}
 	var out Release
-	err := t.retry(waiting, &out, func() ([]byte, bool, error) {
-		line, err := encode(in)
-		if a.timeout >= 0 {
-			in.Timeout = max(0, time.Until(deadline)).String() // of another try
+	err := t.callWith(waiting, http.MethodPost, wire.PathBarriers+url.PathEscape(name), func() ([]byte, error) {
+		if a.timeout >= 0 { // another try has less time left
+			in.Timeout = max(0, time.Until(deadline)).String()
 		}
-		if err != nil {
-			return nil, false, err
-		}
-		return t.arrive(waiting, line)
-	})
+		return encode(in)
+	}, &out)
 	if waiting.Err() == nil || err == nil {
 		return out, err
 	}

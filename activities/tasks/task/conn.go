@@ -22,8 +22,12 @@ import (
 // tries is the time between retries of a request.
 var tries = retry.Backoff{First: 5 * time.Millisecond, Most: 200 * time.Millisecond}
 
-// maxAnswer bounds an answer, in bytes.
-const maxAnswer = 16 << 20
+const (
+	// maxAnswer bounds an answer, in bytes.
+	maxAnswer = 16 << 20
+	// maxIdle is the number of idle connections that are kept.
+	maxIdle = 4
+)
 
 // clientOf returns a client of a host.
 func clientOf(socket string) *http.Client {
@@ -38,36 +42,22 @@ func clientOf(socket string) *http.Client {
 
 // call sends a request until there is an answer, or ctx ends.
 func (t *Task) call(ctx context.Context, method, path string, body []byte, out any) error {
-	return t.retry(ctx, out, func() ([]byte, bool, error) {
-		r, err := http.NewRequestWithContext(ctx, method, "http://task"+path, bytes.NewReader(body))
-		if err != nil {
-			return nil, false, err
-		}
-		// Every request can be sent twice: the transport may send it again, if the host has
-		// closed the connection.
-		r.Header["X-Idempotency-Key"] = nil
-		a, err := t.client.Do(r)
-		if err != nil {
-			return nil, false, err
-		}
-		defer a.Body.Close()
-		answer, err := io.ReadAll(io.LimitReader(a.Body, maxAnswer))
-		return answer, false, err
-	})
+	return t.callWith(ctx, method, path, func() ([]byte, error) { return body, nil }, out)
 }
 
-// retry asks the host until there is an answer, or ctx ends. ask returns the answer, and
-// whether it used a connection that was idle before.
-func (t *Task) retry(ctx context.Context, out any, ask func() (answer []byte, reused bool, err error)) error {
+// callWith is like call, with a body for each try.
+func (t *Task) callWith(ctx context.Context, method, path string, body func() ([]byte, error), out any) error {
 	for again := tries; ; {
-		answer, reused, err := ask()
+		b, err := body()
+		if err != nil {
+			return err
+		}
+		answer, err := t.try(ctx, method, path, b)
 		switch {
 		case err == nil:
 			return decode(answer, out)
 		case ctx.Err() != nil:
 			return fmt.Errorf("%w (the host was asked at %s)", context.Cause(ctx), t.socket)
-		case reused:
-			continue // the idle connection may have been closed
 		case !passes(err):
 			return fmt.Errorf("the host cannot be asked: %w", err)
 		}
@@ -75,6 +65,23 @@ func (t *Task) retry(ctx context.Context, out any, ask func() (answer []byte, re
 			return fmt.Errorf("%w (the host does not answer: %w)", ended, err)
 		}
 	}
+}
+
+// try sends a request once, and returns the answer.
+func (t *Task) try(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, method, "http://task"+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	// Every request can be sent twice: the transport may send it again, if the host has closed
+	// the connection.
+	r.Header["X-Idempotency-Key"] = nil
+	a, err := t.client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer a.Body.Close()
+	return io.ReadAll(io.LimitReader(a.Body, maxAnswer))
 }
 
 // decode decodes an answer into out, which may be nil. It returns a failure as an error.

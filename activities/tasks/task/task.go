@@ -27,7 +27,6 @@ var ErrNotATask = errors.New("barrier is not defined. It is likely because you a
 type Task struct {
 	socket string
 	client *http.Client
-	lines  lines
 	watch  watch
 
 	mu           sync.Mutex

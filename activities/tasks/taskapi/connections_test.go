@@ -95,59 +95,6 @@ func TestStrangeBytes(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A connection that begins with { has only arrivals, each a line, even if the caller does not
-// wait for answers.
-func TestConnectionsForArrivals(t *testing.T) {
-	h := newHost(t, 1)
-	const arrival, ok = `{"name":"x","local":true,"key":"%d"}` + "\n", `{"round":%d,"index":0,"parties":1}` + "\n"
-	long := `{"name":"x","participants":["` + strings.Repeat("x", maxArrive) + `"]}` + "\n"
-	arrive := func(key int) string { return fmt.Sprintf(arrival, key) }
-	round := func(n int) string { return fmt.Sprintf(ok, n) }
-	failure := func(code, text string) string { return `{"error":{"code":"` + code + `","message":"` + text }
-	for _, c := range []struct {
-		name string
-		send []string
-		want []string // the answers, or how they begin
-		ends bool     // whether the server closes the connection
-	}{
-		{"one after the other", []string{arrive(1), arrive(2)}, []string{round(1), round(2)}, false},
-		{"in one piece", []string{arrive(3) + arrive(4)}, []string{round(3), round(4)}, false},
-		{"in pieces", []string{arrive(5)[:9], arrive(5)[9:]}, []string{round(5)}, false},
-		{"what was answered comes again", []string{arrive(5), arrive(5)}, []string{round(5), round(5)}, false},
-		{"the key is not at the end", []string{`{"key":"6","name":"x","local":true}` + "\n"}, []string{round(6)}, false},
-		{"a line that is wrong", []string{`{"name":"x","local":1}` + "\n", arrive(7)}, []string{failure("invalid", "field local: it is a number"), round(7)}, false},
-		{"a name that is wrong", []string{`{"name":"","key":"8"}` + "\n", arrive(8)}, []string{failure("invalid", "field name: it is empty"), round(8)}, false},
-		{"a request of HTTP", []string{arrive(9), "GET /v1/task HTTP/1.1\r\nHost: task\r\n\r\n"}, []string{round(9)}, true},
-		{"a line that is too long", []string{arrive(10), long}, []string{round(10), failure("too_large", "the line has more than")}, true},
-	} {
-		connection := dial(t, h.paths[0])
-		require.NoError(t, connection.SetDeadline(time.Now().Add(time.Minute)))
-		go func() {
-			for _, text := range c.send {
-				_, _ = io.WriteString(connection, text) // the server may have closed it
-			}
-		}()
-		in := bufio.NewReader(connection)
-		for _, want := range c.want {
-			line, err := in.ReadString('\n')
-			require.NoError(t, err, c.name)
-			assert.True(t, strings.HasPrefix(line, want), "%s: %s", c.name, line)
-		}
-		if c.ends {
-			_, err := in.ReadByte()
-			require.Error(t, err, c.name)
-		}
-	}
-
-	h.restartWith(patience{head: 50 * time.Millisecond})
-	c := dial(t, h.paths[0])
-	require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
-	_, err := io.WriteString(c, `{"name"`)
-	require.NoError(t, err)
-	_, err = io.Copy(io.Discard, c)
-	require.NoError(t, err, "it was closed: half a line is not waited for")
-}
-
 // The server does not wait forever for half a request, and serves all others in the meantime.
 func TestHalfARequest(t *testing.T) {
 	h := newHost(t, 2)

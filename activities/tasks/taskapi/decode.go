@@ -44,10 +44,6 @@ func (r *request) decode(v any, most int64) *wire.Problem {
 	if problem != nil {
 		return problem
 	}
-	return decodeStrictly(b, v)
-}
-
-func decodeStrictly(b []byte, v any) *wire.Problem {
 	if len(b) == 0 {
 		return nil
 	}

@@ -46,9 +46,6 @@
 // A barrier is local if its arrivals ask for that, or if the spec of the run makes all
 // barriers local. Other barriers go to [Barriers], if the server has them.
 //
-// A connection that begins with { carries only arrivals, as lines of JSON, which net/http does
-// not see; POST does the same for clients without that.
-//
 // A barrier has a name and is used in rounds. An arrival joins the open round, even if it comes
 // from a process that was restarted. When all participants have arrived, the round is released,
 // and the next arrival opens another round.

@@ -104,15 +104,6 @@ type Arrive struct {
 	Key string `json:"key,omitempty"`
 }
 
-// ArriveLine is an arrival on a connection that carries only arrivals. Such a connection begins
-// with { instead of an HTTP request: each line is an arrival, and is answered by a line, which
-// is a [Released] or a [Failure].
-type ArriveLine struct {
-	// Name is the name of the barrier.
-	Name string `json:"name"`
-	Arrive
-}
-
 // Released is the answer to an arrival whose barrier was released.
 type Released struct {
 	// Round counts the rounds of the barrier, from 1.

@@ -56,9 +56,3 @@ def parse(data: Union[bytes, bytearray]) -> Optional[Answer]:
     start = end + 4
     size = start + length
     return Answer(status, bytes(data[start:size]), keep, size) if len(data) >= size else None
-
-
-def parse_line(data: Union[bytes, bytearray]) -> Optional[Answer]:
-    """Return the answer to an arrival at a barrier that was sent as a line, or None if it
-    is not complete."""
-    return Answer(409 if data.startswith(b'{"error":') else 200, bytes(data), True, len(data)) if data.endswith(b"\n") else None

@@ -9,7 +9,7 @@ import time
 from typing import Any, Callable, Dict, List, Optional
 
 from ._errors import TaskError, refusal
-from ._http import FIRST_RETRY, FOREVER, LAST_RETRY, Answer, NotUnderstoodError, head, parse, parse_line, request
+from ._http import FIRST_RETRY, FOREVER, LAST_RETRY, Answer, NotUnderstoodError, head, parse, request
 from ._json import loads
 
 _NOT_A_TASK = (
@@ -38,7 +38,6 @@ class Host:
     def __init__(self, path: str) -> None:
         self.path = path
         self.idle: List[socket.socket] = []
-        self.lines: List[socket.socket] = []  # idle ones, for arrivals at barriers
         self.key = "%x.%s." % (os.getpid(), os.urandom(8).hex())
         # There is no lock: a signal handler may make a request while its thread would hold
         # it.
@@ -51,21 +50,19 @@ class Host:
     def call(self, method: str, path: str, raw: bytes, patience: float) -> Dict[str, Any]:
         return self.exchange(head(method, path), lambda: raw, time.monotonic() + patience)
 
-    def exchange(self, head: Optional[bytes], body: Callable[[], bytes], deadline: Optional[float]) -> Dict[str, Any]:
-        """Send a request until there is an answer; Away when the time is over. Without a
-        head it is a line, an arrival at a barrier, which needs no HTTP: a connection that
-        begins with { has only such lines."""
-        delay, idle = FIRST_RETRY, self.lines if head is None else self.idle
+    def exchange(self, head: bytes, body: Callable[[], bytes], deadline: Optional[float]) -> Dict[str, Any]:
+        """Send a request until there is an answer; Away when the time is over."""
+        delay = FIRST_RETRY
         while True:
             reused = False
             raw = body()
             try:
                 try:
-                    connection, reused = idle.pop(), True
+                    connection, reused = self.idle.pop(), True
                 except IndexError:
                     connection = self.connect(deadline)
                 try:
-                    answer = exchange(connection, raw if head is None else request(head, raw), deadline, parse_line if head is None else parse)
+                    answer = exchange(connection, request(head, raw), deadline)
                 except BaseException:  # including KeyboardInterrupt, which withdraws an arrival
                     close(connection)
                     raise
@@ -84,8 +81,8 @@ class Host:
                 if reused:  # the program has closed all descriptors, including ours
                     continue
                 raise
-            if answer.keep and len(idle) < 4:
-                idle.append(connection)
+            if answer.keep and len(self.idle) < 4:
+                self.idle.append(connection)
             else:
                 close(connection)
             said: Dict[str, Any] = loads(body_of(answer))
@@ -115,9 +112,7 @@ def set_timeout(connection: socket.socket, deadline: Optional[float]) -> None:
         connection.settimeout(None)
 
 
-def exchange(
-    connection: socket.socket, raw: bytes, deadline: Optional[float], parse: Callable[[bytearray], Optional[Answer]] = parse
-) -> Answer:
+def exchange(connection: socket.socket, raw: bytes, deadline: Optional[float]) -> Answer:
     """Send a request and return its answer."""
     set_timeout(connection, deadline)
     sent = True

@@ -5,8 +5,8 @@ import time
 from typing import Any, Dict, Optional, Sequence
 
 from ._errors import BarrierTimeoutError
-from ._http import MAX_NAME
-from ._transport import Away, Host, close, find_host, get_host
+from ._http import MAX_NAME, head
+from ._transport import Away, find_host, get_host
 
 _ANSWER_SLACK = 5.0  # seconds that the host may answer later than the timeout
 
@@ -23,19 +23,19 @@ class Barrier:
         local: bool = False,
     ) -> None:
         get_host()
-        size = len(name.encode())
-        if not 0 < size <= MAX_NAME:
-            raise ValueError("the name of a barrier has 1 to %d bytes, not %d" % (MAX_NAME, size))
+        raw = name.encode()
+        if not 0 < len(raw) <= MAX_NAME:
+            raise ValueError("the name of a barrier has 1 to %d bytes, not %d" % (MAX_NAME, len(raw)))
         if isinstance(participants, str):
             raise TypeError("participants is a list of names, not one name")
         self.name = name
         self.timeout = timeout
-        arrival: Dict[str, Any] = {"name": name}
+        self._head = head("POST", "/v1/barriers/" + "".join("%%%02X" % byte for byte in raw))
+        self._arrival: Dict[str, Any] = {}
         if local:
-            arrival["local"] = True
+            self._arrival["local"] = True
         if participants:
-            arrival["participants"] = list(participants)
-        self._head = json.dumps(arrival)[:-1]
+            self._arrival["participants"] = list(participants)
 
     def wait(self, timeout: Optional[float] = None) -> int:
         """Wait until all participants have arrived. Return the place of this task among
@@ -44,55 +44,22 @@ class Barrier:
             timeout = self.timeout
         host = get_host()
         key = host.new_key()
-        if timeout is None:
-            raw = ('%s,"key":"%s"}\n' % (self._head, key)).encode()
-            index = _arrive(host, raw)
-            # If sent again, it is the same arrival.
-            return _index(host.exchange(None, lambda: raw, None)) if index is None else index
-        end = time.monotonic() + max(0.0, timeout)
+        end = None if timeout is None else time.monotonic() + max(0.0, timeout)
 
         def body() -> bytes:  # a repeated arrival has less time left
-            left = max(0.0, end - time.monotonic())
-            return ('%s,"timeout":"%.6fs","key":"%s"}\n' % (self._head, left, key)).encode()
+            arrival = dict(self._arrival, key=key)
+            if end is not None:
+                arrival["timeout"] = "%.6fs" % max(0.0, end - time.monotonic())
+            return json.dumps(arrival).encode()
 
         try:
-            return _index(host.exchange(None, body, end + _ANSWER_SLACK))
+            release = host.exchange(self._head, body, None if end is None else end + _ANSWER_SLACK)
         except Away as e:
             raise BarrierTimeoutError(
-                "barrier %r: the host did not answer within %gs: %s" % (self.name, timeout, e)
+                "barrier %r: the host did not answer within %gs: %s" % (self.name, timeout or 0.0, e)
             ) from None
-
-
-def _index(release: Dict[str, Any]) -> int:
-    index: int = release["index"]
-    return index
-
-
-def _arrive(host: Host, line: bytes) -> Optional[int]:
-    """The fast path of an arrival: one send and one receive on an idle connection. Return
-    None without such a connection, or if the answer is not the usual one."""
-    try:
-        connection = host.lines.pop()
-    except IndexError:
-        return None
-    try:
-        if connection.gettimeout() is not None:
-            connection.settimeout(None)
-        connection.sendall(line)
-        answer = connection.recv(4096)
-    except OSError:
-        close(connection)
-        return None
-    except BaseException:  # KeyboardInterrupt withdraws the arrival
-        close(connection)
-        raise
-    start = answer.find(b'"index":') + 8
-    end = answer.find(b",", start)
-    if answer.startswith(b'{"error":') or not answer.endswith(b"}\n") or start < 8 or end < 0:
-        close(connection)
-        return None
-    host.lines.append(connection)
-    return int(answer[start:end])
+        index: int = release["index"]
+        return index
 
 
 def get_barrier(
