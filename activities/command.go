@@ -105,6 +105,7 @@ func (l *taskLease) command(n int) (supervisor.Command, error) {
 		LogQuota:   l.plan.Spec.Logs.QuotaBytes(),
 		LogDrop:    l.plan.Spec.Logs.OnFull == spec.OnFullDrop,
 		Stop:       stop,
+		StopGroup:  l.plan.Spec.StopScopeOf(t) == spec.StopScopeGroup,
 		KillAt:     l.plan.killAt(),
 	}, nil
 }

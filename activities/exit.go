@@ -145,6 +145,9 @@ func describeExit(host string, p supervisor.Process, owned bool, call string) (s
 		case e.Message != "":
 		case e.StoppedByHost():
 			e.Message = fmt.Sprintf("the host worker on %s was stopped, and its tasks with it", host)
+			if p.Exit.Detail != "" {
+				e.Message += ": " + p.Exit.Detail
+			}
 		default:
 			e.Message = fmt.Sprintf("the process was lost: the supervisor on host %s, or the machine, has died", host)
 		}

@@ -452,7 +452,7 @@ var fields = []field{
 	},
 	{
 		of: "Stop.signal", def: DefaultStopSignal, syntax: signalSyntax,
-		doc:     "The signal that the process group gets first.",
+		doc:     "The signal that the program gets first.",
 		example: "signal: SIGINT", remedy: "write its name, such as SIGTERM",
 		flag: "stop-signal", usage: "ask processes to end by this `SIGNAL`",
 	},
@@ -461,6 +461,11 @@ var fields = []field{
 		doc:     "The time from the signal to SIGKILL.",
 		example: "grace: 30s",
 		flag:    "grace", usage: "wait this `TIME` from that signal to SIGKILL",
+	},
+	{
+		of: "Stop.scope", def: StopScopeProgram, enum: names(stopScopes),
+		doc:     "Who gets the signal at once: program, only the program of the task, and its helpers once it has ended or the last tenth of the grace begins; or group, all of its process group. Helpers such as loader processes may be needed to save a checkpoint.",
+		example: "scope: group",
 	},
 	{
 		of: "Stop.error_grace", def: DefaultErrorGrace,

@@ -30,6 +30,11 @@ func (s *RunSpec) StopOf(t Task) (signal string, grace time.Duration) {
 	return cmp.Or(g.Stop.Signal, s.Stop.Signal), cmp.Or(g.Stop.Grace, s.Stop.Grace).Std()
 }
 
+// StopScopeOf returns whom the stop signal of a task reaches first. The spec must have its defaults.
+func (s *RunSpec) StopScopeOf(t Task) StopScope {
+	return cmp.Or(s.group(t.Type).Stop.Scope, s.Stop.Scope)
+}
+
 // ErrorGraceOf returns the time in which a task that has printed or reported an error must end
 // by itself before it is stopped. The spec must have its defaults.
 func (s *RunSpec) ErrorGraceOf(t Task) time.Duration {

@@ -65,7 +65,7 @@ func TestNullDirHasNoFiles(t *testing.T) {
 
 func TestStopOfAType(t *testing.T) {
 	s := (&RunSpec{Command: []string{"x"}, Stop: Stop{Signal: "SIGUSR1"}, Tasks: []TaskGroup{
-		{Type: "worker"}, {Type: "ps", Stop: Stop{Signal: "INT", Grace: DurationOf(time.Second)}},
+		{Type: "worker"}, {Type: "ps", Stop: Stop{Signal: "INT", Grace: DurationOf(time.Second), Scope: StopScopeGroup}},
 	}}).WithDefaults()
 	tasks := s.TaskList()
 	signal, grace := s.StopOf(tasks[0])
@@ -74,6 +74,8 @@ func TestStopOfAType(t *testing.T) {
 	signal, grace = s.StopOf(tasks[1])
 	assert.Equal(t, "SIGINT", signal)
 	assert.Equal(t, time.Second, grace)
+	assert.Equal(t, StopScopeProgram, s.StopScopeOf(tasks[0]))
+	assert.Equal(t, StopScopeGroup, s.StopScopeOf(tasks[1]))
 }
 
 func TestResources(t *testing.T) {

@@ -97,9 +97,23 @@ type Override struct {
 type Stop struct {
 	Signal string    `json:"signal,omitempty"`
 	Grace  *Duration `json:"grace,omitempty"`
+	Scope  StopScope `json:"scope,omitempty"`
 	// ErrorGrace is part of Grace.
 	ErrorGrace *Duration `json:"error_grace,omitempty"`
 }
+
+// StopScope says whom the signal of a [Stop] reaches first.
+type StopScope string
+
+const (
+	// StopScopeProgram reaches only the program, which may need its helpers to save its work.
+	// They get the signal when it has ended or has little time left.
+	StopScopeProgram StopScope = "program"
+	// StopScopeGroup reaches the whole process group.
+	StopScopeGroup StopScope = "group"
+)
+
+var stopScopes = []StopScope{StopScopeProgram, StopScopeGroup}
 
 // Logs says where the output of the processes goes. With the directory [NullDir] the shown
 // output goes straight to the console, which a host may not have. Output is dropped if the

@@ -135,7 +135,7 @@ func TestWithDefaults_SEED01(t *testing.T) {
 		Hosts:            Hosts{Strategy: StrategyPack},
 		Elastic:          Elastic{JoinWait: new(DefaultJoinWait), Grow: GrowNever},
 		Barriers:         BarriersServer,
-		Stop:             Stop{Signal: "SIGTERM", Grace: new(DefaultStopGrace), ErrorGrace: new(DefaultErrorGrace)},
+		Stop:             Stop{Signal: "SIGTERM", Grace: new(DefaultStopGrace), Scope: StopScopeProgram, ErrorGrace: new(DefaultErrorGrace)},
 		StopTogether:     StopTogether{Grace: new(DefaultTogetherGrace), CleanErrors: []string{"OutOfRangeError", "StopIteration", "EOFError", "EOF"}},
 		Closures:         Closures{QueueSize: new(DefaultQueueSize)},
 		Logs:             Logs{Redirects: "3", Tee: "3", Prefix: new(DefaultPrefix)},
@@ -152,7 +152,7 @@ func TestWithDefaults_SEED01(t *testing.T) {
 func TestWithDefaultsKeepsWhatIsGiven(t *testing.T) {
 	s := &RunSpec{
 		RecordSource: new(false), DependenceOnChief: new(false), PythonStacks: new(false), ChiefGrace: DurationOf(0), PlacementTimeout: DurationOf(1),
-		Stop: Stop{Signal: "KILL", Grace: DurationOf(0), ErrorGrace: DurationOf(0)}, StopTogether: StopTogether{Grace: DurationOf(0), CleanErrors: []string{}}, EnvProfiles: []EnvProfile{},
+		Stop: Stop{Signal: "KILL", Grace: DurationOf(0), Scope: StopScopeGroup, ErrorGrace: DurationOf(0)}, StopTogether: StopTogether{Grace: DurationOf(0), CleanErrors: []string{}}, EnvProfiles: []EnvProfile{},
 		Logs: Logs{Redirects: "0", Tee: "1", Prefix: new("x")}, OnFailure: OnFailureContinue, RPCLayer: "x", RestartScope: RestartScopeGroup,
 		Priority: new(1), Preemption: Preemption{Notice: DurationOf(0)}, RequeueOn: []RequeueOn{}, Hosts: Hosts{Strategy: StrategySpread}, Elastic: Elastic{JoinWait: DurationOf(0), Grow: GrowNextGeneration}, Barriers: BarriersLocal, Closures: Closures{QueueSize: new(0), TransientFailures: new(0)},
 	}

@@ -151,7 +151,7 @@ func (s *supervisor) Release(ctx context.Context, r ReleaseRequest) (ProcessesRe
 	run.releasing = true
 	var all []*process
 	run.each(func(p *process) { all = append(all, p) })
-	s.stopper.stopEach(all, r.Stops, begun, ReasonCollateral)
+	s.stopper.stopEach(all, r.Stops.way, begun, ReasonCollateral)
 	first := run.released == nil
 	if first {
 		run.released = make(chan struct{})

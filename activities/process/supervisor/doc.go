@@ -55,10 +55,12 @@
 // all of these are gone, and only then has the process ended, and the next one may be started.
 // See [reaper] for how that works without a scan of /proc.
 //
-// To stop a process means: the signal to the group, SIGCONT so that a stopped program can act
-// on it, and SIGKILL when the grace is over. A program outside the group, such as a daemon,
-// gets the signal when the leader has ended; the rest of the grace is for it and for the rest
-// of the group. A later request to stop the process shortens the grace of the processes that it
+// To stop a process means: the signal to the leader, SIGCONT to the group so that a stopped
+// program can act on it, and SIGKILL when the grace is over. The rest of the group gets the signal
+// when the leader has ended, or in the last tenth of the grace: until then the leader may need its
+// helpers to save its work ([Command.StopGroup] asks all at once). A program outside the group,
+// such as a daemon, gets the signal when the leader has ended. The rest of the grace is for all of
+// these. A later request to stop the process shortens the grace of the processes that it
 // left running, but changes nothing in its exit. Only the kernel can keep a process alive after
 // SIGKILL: after a while such a process is reported as unkillable and no longer waited for.
 //

@@ -111,7 +111,7 @@ func TestLifeline(t *testing.T) {
 				change(r)
 				r.Lifeline = true
 				r.OrphanGrace = time.Second // polite needs less, even on a busy machine
-				r.ShutdownGrace = long
+				r.LongestGrace = long
 			})
 			h.sh("deaf", 0, `trap '' TERM; echo $$ >$D/deaf; setsid sh -c 'echo $$ >$D/daemon; exec sleep 1000' & while :; do sleep 1000; done`)
 			h.sh("polite", 0, `trap 'exit 3' TERM; echo $$ >$D/polite; while :; do sleep 0.01; done`)
@@ -138,7 +138,7 @@ func TestLifeline(t *testing.T) {
 func TestTheOwnerHasEverythingStopped(t *testing.T) {
 	h := newHost(t, func(r *role) {
 		r.Lifeline = true
-		r.OrphanGrace, r.ShutdownGrace = 50*time.Millisecond, long
+		r.OrphanGrace, r.LongestGrace = 50*time.Millisecond, long
 	})
 	h.sh("worker-0", 0, `trap 'exit 3' INT; echo $$ >$D/worker; while :; do sleep 0.01; done`)
 	h.sh("ps-0", 0, `trap '' TERM; echo $$ >$D/ps; while :; do sleep 1000; done`)
@@ -173,8 +173,33 @@ func TestTheOwnerHasEverythingStopped(t *testing.T) {
 	require.Equal(t, map[string]int{"worker-0": 3, "ps-0": -9, "slow": -15}, codes)
 }
 
+// Each process has its own grace when the supervisor is asked to end, up to a bound.
+func TestGracesAtShutdown(t *testing.T) {
+	h := newHost(t, func(r *role) { r.LongestGrace = 2 * time.Second })
+	start := func(task string, stop Stop, script string) {
+		r := h.request(task, 0, script)
+		r.Command.Stop = stop
+		must.Get(h.client.Start(h.ctx(), r))(t)
+		h.pidIn(task)
+	}
+	start("own", Stop{Signal: int(unix.SIGINT), Grace: long}, `trap 'exit 3' INT; echo $$ >$D/own; while :; do sleep 0.01; done`)
+	start("none", Stop{Signal: sigTERM}, `trap 'exit 3' TERM; echo $$ >$D/none; while :; do sleep 0.01; done`)
+	start("deaf", Stop{Signal: sigTERM, Grace: long}, `trap '' TERM; echo $$ >$D/deaf; while :; do sleep 1000; done`)
+	require.NoError(t, h.cmd.Process.Signal(unix.SIGTERM))
+	require.NoError(t, h.ended())
+	exits := map[string]Exit{}
+	for _, p := range must.Get(Journalled(h.role.Dir))(t) {
+		exits[p.Key.Task] = *p.Exit
+	}
+	require.Equal(t, 3, exits["own"].Code)
+	require.Equal(t, -9, exits["none"].Code)
+	require.Empty(t, exits["none"].Detail)
+	require.Equal(t, -9, exits["deaf"].Code)
+	require.Equal(t, "its grace of 10m0s was cut to 2s (--longest-grace)", exits["deaf"].Detail)
+}
+
 func TestShutdown(t *testing.T) {
-	h := newHost(t, func(r *role) { r.ShutdownGrace = long })
+	h := newHost(t, func(r *role) { r.LongestGrace = long })
 	h.sh("slow", 0, `trap 'echo x >$D/asked' TERM; echo $$ >$D/slow; while :; do sleep 0.01; done`)
 	h.pidIn("slow")
 	require.NoError(t, h.cmd.Process.Signal(unix.SIGTERM))

@@ -39,17 +39,17 @@ func TestMain(m *testing.M) {
 
 // role configures the supervisor of a test.
 type role struct {
-	Dir           string
-	NoCgroups     bool
-	NoChildren    bool   // as if the kernel had no lists of children
-	Lifeline      bool   // descriptor 3
-	OwnersSide    bool   // descriptor 4, and a volatile state
-	Instance      string // of a new state
-	Owner         string // the directory of the owner's stdin, stdout and stderr
-	OrphanGrace   time.Duration
-	ShutdownGrace time.Duration
-	KillBound     time.Duration
-	PortsLapse    time.Duration
+	Dir          string
+	NoCgroups    bool
+	NoChildren   bool   // as if the kernel had no lists of children
+	Lifeline     bool   // descriptor 3
+	OwnersSide   bool   // descriptor 4, and a volatile state
+	Instance     string // of a new state
+	Owner        string // the directory of the owner's stdin, stdout and stderr
+	OrphanGrace  time.Duration
+	LongestGrace time.Duration
+	KillBound    time.Duration
+	PortsLapse   time.Duration
 	// Unkillable names a file: while it is there, SIGKILL does nothing.
 	Unkillable string
 	// LateKills makes processes that the reaper kills die right after it has listed the
@@ -87,7 +87,7 @@ func supervisorMain(text string) int {
 	}
 	cfg := Config{
 		State: state, NoCgroups: r.NoCgroups,
-		OrphanGrace: r.OrphanGrace, ShutdownGrace: r.ShutdownGrace, KillBound: r.KillBound, PortsLapse: r.PortsLapse,
+		OrphanGrace: r.OrphanGrace, LongestGrace: r.LongestGrace, KillBound: r.KillBound, PortsLapse: r.PortsLapse,
 		Log: zap.New(zapcore.NewCore(
 			zapcore.NewConsoleEncoder(zap.NewDevelopmentEncoderConfig()), zapcore.Lock(os.Stderr), zapcore.DebugLevel)),
 		Ready: func() { event(r.Events, "ready %d", os.Getpid()) },

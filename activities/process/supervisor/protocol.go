@@ -113,6 +113,9 @@ type Command struct {
 	// Stop determines how processes that the program leaves running are stopped if it ends by
 	// itself. Without a grace they are killed at once.
 	Stop Stop `json:"stop,omitzero"`
+	// StopGroup has signals that ask the process to end sent to its whole group at once. By
+	// default only the program gets them, since it may need its helpers to save its work.
+	StopGroup bool `json:"stop_group,omitempty"`
 	// KillAt is the time at which the process is killed for running too long, in nanoseconds of
 	// CLOCK_BOOTTIME; 0 means never.
 	KillAt int64 `json:"kill_at"`
@@ -164,8 +167,8 @@ type Exit struct {
 	Code int `json:"code"`
 	// Reason is why the supervisor, or the kernel, stopped it, or empty if it ended by itself.
 	Reason Reason `json:"reason,omitempty"`
-	// Detail has the numbers of [ReasonOOM] and [ReasonLogQuota], or the Detail of a
-	// [StopRequest].
+	// Detail has the numbers of [ReasonOOM] and [ReasonLogQuota], by what [ReasonShutdown] has cut
+	// a grace, or the Detail of a [StopRequest].
 	Detail string `json:"detail,omitempty"`
 	// Dropped is the number of bytes of its output that are not in its files: they exceeded the
 	// quota, see [Command.LogDrop], or could not be written.

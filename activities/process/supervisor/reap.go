@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -257,12 +258,28 @@ func (r *reaper) finish(p *process, left int) bool {
 			exit.Reason, exit.Detail = ReasonOOM, oom
 		}
 	}
+	if exit.Detail == "" && exit.Reason == ReasonShutdown && exit.Code == -int(unix.SIGKILL) {
+		exit.Detail = p.cutGrace(s.cfg.LongestGrace)
+	}
 	if exit.Unkillable {
 		s.log.Error("A process is still alive after SIGKILL; it is abandoned.", zap.Stringer("task", p.Key), zap.Int("pid", p.PID))
 	}
 	// Writing may take a while on a bad disk; the others must not wait for it.
 	s.records.Go(func() { s.recordExit(p, exit) })
 	return false
+}
+
+// cutGrace says by what the grace of a killed process was cut, or returns an empty string.
+func (p *process) cutGrace(longest time.Duration) string {
+	const late = time.Second // of a timer
+	given := p.killed.Sub(p.askedAt)
+	switch {
+	case p.killed.IsZero() || given+late > p.stop.Grace:
+		return ""
+	case given >= longest:
+		return fmt.Sprintf("its grace of %s was cut to %s (--longest-grace)", p.stop.Grace, longest)
+	}
+	return fmt.Sprintf("its grace of %s was cut to %s", p.stop.Grace, given.Round(time.Second))
 }
 
 // recordExit journals an exit and then publishes it, in this order: an exit that was seen

@@ -7,11 +7,13 @@ import (
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
 // stopRest starts to stop what a leader that has just ended leaves running. If the leader was
-// being stopped, its group has had the signal, and the rest of the grace applies. If it has ended
-// by itself, they are stopped as its task is: they may be saving something, or about to end.
+// being stopped, the rest of its grace applies. If it has ended by itself, they are stopped as its
+// task is: they may be saving something, or about to end.
 // s.table.mu must be held.
 func (s *stopper) stopRest(p *process) {
 	if !p.killed.IsZero() {
@@ -19,14 +21,54 @@ func (s *stopper) stopRest(p *process) {
 		return
 	}
 	now := time.Now()
+	asked := p.toGroup && len(p.signals) > 0
 	if len(p.signals) == 0 {
-		p.signals = []int{p.stop.Signal}
+		p.request(syscall.Signal(p.stop.Signal), now)
 		p.shorten(now.Add(p.stop.Grace))
-		if p.deadline.After(now) {
-			s.ask(p, syscall.Signal(p.stop.Signal))
-		}
+	}
+	p.toGroup = true
+	if !asked && p.deadline.After(now) {
+		s.askAgain(p)
 	}
 	s.armKill(p, now)
+}
+
+// askAgain sends the signals of a stop once more, now to all whom they reach.
+func (s *stopper) askAgain(p *process) {
+	for _, sig := range p.signals {
+		s.ask(p, syscall.Signal(sig))
+	}
+}
+
+// groupAt returns when the group of a process that is being stopped gets its signals although its
+// leader lives: in the last tenth of its grace.
+func (p *process) groupAt() time.Time {
+	return p.deadline.Add(-p.deadline.Sub(p.askedAt) / 10)
+}
+
+// askGroups asks the groups of all processes whose graces are nearly over to end. The leaders have
+// been asked, and might take a second signal as an order to quit at once. So the members are found
+// by one search, in parallel. s.table.mu must be held.
+func (s *stopper) askGroups(now time.Time) {
+	signals := make(map[int][]int) // by group
+	for pid, p := range s.table.living {
+		if p.phase == running && !p.toGroup && len(p.signals) > 0 && !p.groupAt().After(now) {
+			p.toGroup = true
+			signals[pid] = slices.Clone(p.signals)
+		}
+	}
+	go func() {
+		pids, _ := proc.PIDs()
+		for _, pid := range pids {
+			stat, err := proc.ReadStat(pid)
+			if err != nil || pid == stat.Group || stat.Dead() {
+				continue
+			}
+			for _, sig := range signals[stat.Group] {
+				proc.Signal(pid, stat.Ticks, unix.Signal(sig))
+			}
+		}
+	}()
 }
 
 // shorten brings the deadline of a process forward, or sets it.

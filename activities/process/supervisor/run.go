@@ -34,8 +34,9 @@ type Config struct {
 	Owner Owner
 	// OrphanGrace is the grace of processes when the owner is gone. Default 2 s.
 	OrphanGrace time.Duration
-	// ShutdownGrace is their grace when ctx ends. Default 10 s.
-	ShutdownGrace time.Duration
+	// LongestGrace bounds the graces of processes when ctx ends, each of which has its own
+	// ([Command.Stop]). The default is [DefaultLongestGrace].
+	LongestGrace time.Duration
 	// KillBound is the time after SIGKILL at which a process is given up. The default is 10 s.
 	KillBound time.Duration
 	// PortsLapse is the time for which ports are held for a run that starts nothing. The
@@ -57,13 +58,17 @@ type Config struct {
 	killNow <-chan struct{} // closed: the shutdown has no graces any more; see ObeySignals
 }
 
-// DefaultKillBound is the default of [Config]'s KillBound.
-const DefaultKillBound = 10 * time.Second
+const (
+	// DefaultKillBound is the default of [Config]'s KillBound.
+	DefaultKillBound = 10 * time.Second
+	// DefaultLongestGrace is the default of [Config]'s LongestGrace. Service managers kill a
+	// service after 60 s or more, and it must report the ends of its tasks before.
+	DefaultLongestGrace = 50 * time.Second
+)
 
 const (
-	defaultOrphanGrace   = 2 * time.Second
-	defaultShutdownGrace = 10 * time.Second
-	defaultPortsLapse    = time.Minute
+	defaultOrphanGrace = 2 * time.Second
+	defaultPortsLapse  = time.Minute
 )
 
 func (c *Config) setDefaults() {
@@ -72,7 +77,7 @@ func (c *Config) setDefaults() {
 		value time.Duration
 	}{
 		{&c.OrphanGrace, defaultOrphanGrace},
-		{&c.ShutdownGrace, defaultShutdownGrace},
+		{&c.LongestGrace, DefaultLongestGrace},
 		{&c.KillBound, DefaultKillBound},
 		{&c.PortsLapse, defaultPortsLapse},
 	} {
@@ -157,12 +162,12 @@ func runWith(ctx context.Context, cfg Config, k kernel) error {
 
 	orphans := Stops{Stop: Stop{int(unix.SIGTERM), cfg.OrphanGrace}}
 	var all StopAll
+	var how manner = s.ownWay
 	ownerGone := true // or it wants the same
 	outdated := false
 	select {
 	case <-ctx.Done():
 		ownerGone = false
-		all.Stop = Stop{int(unix.SIGTERM), cfg.ShutdownGrace}
 		s.log.Info("The supervisor is closing; everything is stopped.")
 	case <-s.side.outdated:
 		outdated, ownerGone = true, false
@@ -173,13 +178,15 @@ func runWith(ctx context.Context, cfg Config, k kernel) error {
 		default:
 			gone, all.Stops = nil, orphans
 		}
+		how = all.way
 		s.log.Info("The launcher has exited; everything is stopped.")
 	case all = <-told:
+		how = all.way
 		s.log.Info("The launcher stops everything.")
 	}
 	s.close(ownerGone, all.Recorded)
 	close(stopSide)
-	s.endProcesses(all.Stops, gone, orphans)
+	s.endProcesses(how, max(all.Longest(), cfg.LongestGrace), gone, orphans)
 	s.guard.end()
 	s.side.end(sideGone)
 	s.side.program.close()
@@ -200,9 +207,17 @@ func (s *supervisor) close(ownerGone, recorded bool) {
 	}
 }
 
+// ownWay returns how a process is stopped when the supervisor is asked to end.
+func (s *supervisor) ownWay(p *process) Stop {
+	if p.stop.Signal == 0 {
+		return Stop{int(unix.SIGTERM), s.cfg.LongestGrace}
+	}
+	return Stop{p.stop.Signal, min(p.stop.Grace, s.cfg.LongestGrace)}
+}
+
 // endProcesses stops all processes as how says, or as orphans says once the owner is gone.
-// It returns when all have ended or were given up.
-func (s *supervisor) endProcesses(how Stops, ownerGone <-chan struct{}, orphans Stops) {
+// It returns when all have ended or were given up. longest is the longest grace.
+func (s *supervisor) endProcesses(how manner, longest time.Duration, ownerGone <-chan struct{}, orphans Stops) {
 	begun := time.Now()
 	all := s.stopper.stopAll(how, begun)
 	gone := make(chan struct{})
@@ -217,7 +232,7 @@ func (s *supervisor) endProcesses(how Stops, ownerGone <-chan struct{}, orphans 
 	}()
 	kill := s.cfg.killNow
 	// A start that hangs in the kernel cannot be stopped, so the wait is bounded.
-	bound := time.NewTimer(how.Longest() + 2*s.cfg.KillBound)
+	bound := time.NewTimer(longest + 2*s.cfg.KillBound)
 	defer bound.Stop()
 	for {
 		select {
@@ -227,10 +242,10 @@ func (s *supervisor) endProcesses(how Stops, ownerGone <-chan struct{}, orphans 
 			s.log.Error("Some processes are still running; the supervisor stops waiting.")
 			return
 		case <-kill:
-			s.stopper.stopAll(Stops{Stop: Stop{Signal: int(unix.SIGKILL)}}, time.Now())
+			s.stopper.stopAll(Stops{Stop: Stop{Signal: int(unix.SIGKILL)}}.way, time.Now())
 			kill = nil
 		case <-ownerGone:
-			s.stopper.stopAll(orphans, time.Now())
+			s.stopper.stopAll(orphans.way, time.Now())
 			ownerGone = nil
 		}
 	}

@@ -23,7 +23,8 @@ type stopAPI interface {
 	Signal(ctx context.Context, r SignalRequest) (TasksReply, error)
 }
 
-// StopRequest stops living processes of a run: Signal to the group, and SIGKILL after Grace.
+// StopRequest stops living processes of a run: Signal to the program, then to what it leaves
+// running, or to the whole group if the command says so, and SIGKILL after Grace.
 // A second request may shorten the grace of the first but never lengthen it, and never
 // changes its reason. It shortens the grace of what a program that has ended has left running,
 // too, without a word of that in the reply. The reply comes at once; use Wait for the end.
@@ -50,7 +51,8 @@ type StopRequest struct {
 	Fence *Fence
 }
 
-// SignalRequest sends one signal to the groups of the named tasks of a generation.
+// SignalRequest sends one signal to the programs of the named tasks of a generation. Their helpers
+// would often die of it. SIGKILL, SIGSTOP and SIGCONT, which no program handles, go to the groups.
 type SignalRequest struct {
 	Run        runkey.Run
 	Tasks      []string
@@ -164,7 +166,12 @@ func (s *supervisor) Signal(_ context.Context, r SignalRequest) (TasksReply, err
 	if run := s.runs[runHash(r.Run)]; run != nil {
 		run.each(func(p *process) {
 			if r.Generation == p.Key.Generation && slices.Contains(r.Tasks, p.Key.Task) && s.stopper.lives(p) && p.phase == running {
-				s.stopper.signalGroup(p, syscall.Signal(r.Signal))
+				switch sig := syscall.Signal(r.Signal); sig {
+				case unix.SIGKILL, unix.SIGSTOP, unix.SIGCONT:
+					s.stopper.signalGroup(p, sig)
+				default:
+					s.stopper.send(p.PID, sig)
+				}
 				reached = append(reached, p)
 			}
 		})

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,14 @@ import (
 
 func TestStop(t *testing.T) {
 	h := newHost(t, nil)
+	const helped = `sh -c 'trap "echo x >$D/NAME-helper; exit" TERM; echo $$ >$D/NAME; while :; do sleep 0.01; done' & `
+	// This takes nearly all of its grace, so the other cases run at the same time, in another run.
+	last := h.request("last", 0, strings.ReplaceAll(helped, "NAME", "last")+
+		`trap 'echo x >>$D/last-asked' TERM; while kill -0 $!; do sleep 0.01; done; exit 6`)
+	last.Key.Run.RunID = "helpers"
+	must.Get(h.client.Start(h.ctx(), last))(t)
+	h.pidIn("last")
+	must.Get(h.client.Stop(h.ctx(), StopRequest{Run: last.Key.Run, Signal: sigTERM, Grace: 10 * time.Second, Reason: ReasonTerminate}))(t)
 
 	t.Run("with grace", func(t *testing.T) {
 		h.sh("polite", 0, `trap 'echo bye >$D/bye; exit 9' TERM; echo $$ >$D/polite; while :; do sleep 0.01; done`)
@@ -94,11 +103,35 @@ func TestStop(t *testing.T) {
 	})
 
 	t.Run("the whole group is asked", func(t *testing.T) {
-		h.sh("group", 0, `sh -c 'trap "echo x >$D/child-asked; exit" TERM; echo $$ >$D/child; while :; do sleep 0.01; done' & trap : TERM; wait; wait; exit 6`)
-		h.pidIn("child")
+		r := h.request("group", 0, strings.ReplaceAll(helped, "NAME", "group")+`trap : TERM; wait; wait; exit 6`)
+		r.Command.StopGroup = true
+		must.Get(h.client.Start(h.ctx(), r))(t)
+		h.pidIn("group")
 		h.stop(sigTERM, long, "group")
 		require.Equal(t, 6, h.wait("group", 0).Code)
-		require.True(t, h.exists("child-asked"))
+		require.True(t, h.exists("group-helper"))
+	})
+
+	t.Run("the program is asked before its helpers", func(t *testing.T) {
+		h.sh("program", 0, strings.ReplaceAll(helped, "NAME", "program")+
+			`trap 'touch $D/saving; until [ -e $D/save ]; do sleep 0.01; done; [ -e $D/program-helper ] && exit 5; exit 6' TERM; while :; do sleep 0.01; done`)
+		h.pidIn("program")
+		h.stop(sigTERM, long, "program")
+		h.until("it saves its work", func() bool { return h.exists("saving") })
+		require.NoError(t, os.WriteFile(h.file("save"), nil, 0o600))
+		e := h.wait("program", 0)
+		require.Equal(t, 6, e.Code, "its helper was not asked before it had ended")
+		require.Equal(t, 1, e.Swept)
+		require.Zero(t, e.Killed, "the helper had the rest of the grace")
+		require.True(t, h.exists("program-helper"))
+	})
+
+	t.Run("a signal reaches the program alone", func(t *testing.T) {
+		h.sh("told-alone", 0, strings.ReplaceAll(helped, "NAME", "told-alone")+
+			`trap '[ -e $D/told-alone-helper ] && exit 5; exit 6' TERM; while :; do sleep 0.01; done`)
+		h.pidIn("told-alone")
+		must.Get(h.client.Signal(h.ctx(), SignalRequest{Run: testRun, Tasks: []string{"told-alone"}, Signal: sigTERM}))(t)
+		require.Equal(t, 6, h.wait("told-alone", 0).Code)
 	})
 
 	t.Run("empty list", func(t *testing.T) {
@@ -115,6 +148,12 @@ func TestStop(t *testing.T) {
 		require.ErrorIs(t, err, ErrInvalid)
 		require.Equal(t, []string{"bystander"}, h.stop(sigKILL, 0))
 		h.wait("bystander", 0)
+	})
+
+	t.Run("helpers are asked before the grace is over", func(t *testing.T) {
+		p := must.Get(h.client.Wait(h.ctx(), ProcessRef{Key: last.Key}))(t)
+		require.Equal(t, 6, p.Exit.Code)
+		require.Equal(t, "x\n", must.Read(t, h.file("last-asked")), "the program was asked once")
 	})
 }
 

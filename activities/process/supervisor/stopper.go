@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stopper stops processes: it signals their groups, and kills them when their grace or their time
-// is over. The reaper notices their ends. Unless a method says otherwise, the table must be locked.
+// stopper stops processes: it signals their programs, later their groups, and kills them when their
+// grace or their time is over. The reaper notices their ends. Unless a method says otherwise, the table must be locked.
 type stopper struct {
 	table  *table
 	log    *zap.Logger
@@ -54,7 +54,7 @@ func (s *stopper) stop(chosen []*process, sig syscall.Signal, deadline time.Time
 		// A program that is cleaning up might take a second signal as an order to quit at
 		// once.
 		if !slices.Contains(p.signals, int(sig)) {
-			p.signals = append(p.signals, int(sig))
+			p.request(sig, now)
 			if p.phase == running && p.deadline.After(now) {
 				s.ask(p, sig)
 			}
@@ -73,15 +73,25 @@ func (s *stopper) apply(p *process) {
 	}
 	now := time.Now()
 	if p.deadline.After(now) {
-		for _, sig := range p.signals {
-			s.ask(p, syscall.Signal(sig))
-		}
+		s.askAgain(p)
 	}
 	s.armKill(p, now)
 }
 
+// request notes a signal that asks the process to end.
+func (p *process) request(sig syscall.Signal, now time.Time) {
+	if len(p.signals) == 0 {
+		p.askedAt = now
+	}
+	p.signals = append(p.signals, int(sig))
+}
+
 func (s *stopper) ask(p *process, sig syscall.Signal) {
-	s.signalGroup(p, sig)
+	if p.toGroup {
+		s.signalGroup(p, sig)
+	} else {
+		s.send(p.PID, sig)
+	}
 	if sig != unix.SIGSTOP {
 		// A stopped process acts on no signal but SIGKILL.
 		s.signalGroup(p, unix.SIGCONT)
@@ -89,18 +99,28 @@ func (s *stopper) ask(p *process, sig syscall.Signal) {
 }
 
 func (s *stopper) armKill(p *process, now time.Time) {
-	left := p.deadline.Sub(now)
-	if left <= 0 {
+	if !p.deadline.After(now) {
 		s.kill(p)
 		return
 	}
+	next := p.deadline
+	if !p.toGroup {
+		next = p.groupAt()
+	}
 	if p.killTimer != nil {
-		p.killTimer.Reset(left)
+		p.killTimer.Reset(next.Sub(now))
 		return
 	}
-	p.killTimer = time.AfterFunc(left, func() {
+	p.killTimer = time.AfterFunc(next.Sub(now), func() {
 		s.table.mu.Lock()
 		defer s.table.mu.Unlock()
+		if now := time.Now(); p.phase == running && p.deadline.After(now) {
+			if !p.toGroup {
+				s.askGroups(now)
+			}
+			s.armKill(p, now)
+			return
+		}
 		if p.phase == running || p.phase == ending {
 			s.kill(p)
 		}
@@ -132,8 +152,14 @@ func (s *stopper) signalGroup(p *process, sig syscall.Signal) {
 
 func (s *stopper) send(pid int, sig syscall.Signal) { _ = s.kernel.kill(pid, sig) }
 
+// manner says how each process is stopped.
+type manner func(*process) Stop
+
+// way returns how a process is stopped: in the way of its task.
+func (a Stops) way(p *process) Stop { return a.of(p.Key.Task) }
+
 // stopAll stops all processes and returns them. The graces count from begun.
-func (s *stopper) stopAll(how Stops, begun time.Time) []*process {
+func (s *stopper) stopAll(how manner, begun time.Time) []*process {
 	s.table.mu.Lock()
 	defer s.table.mu.Unlock()
 	all := s.table.pick(func(p *process) bool { return p.phase != abandoned })
@@ -141,11 +167,10 @@ func (s *stopper) stopAll(how Stops, begun time.Time) []*process {
 	return all
 }
 
-// stopEach stops each process in the way of its task. The graces count from begun. The caller
-// must hold mu.
-func (s *stopper) stopEach(all []*process, how Stops, begun time.Time, why Reason) {
+// stopEach stops each process in its way. The graces count from begun. The caller must hold mu.
+func (s *stopper) stopEach(all []*process, how manner, begun time.Time, why Reason) {
 	for _, p := range all {
-		stop := how.of(p.Key.Task)
+		stop := how(p)
 		s.stop([]*process{p}, syscall.Signal(stop.Signal), begun.Add(stop.Grace), why, false)
 	}
 }

@@ -85,6 +85,9 @@ type process struct {
 	outputs []*output.Output
 	unkept  []output.Place // see [owner.unkept]
 	stop    Stop           // see [Command.Stop]
+	// toGroup reports whether signals that ask it to end go to its group: from the start if its
+	// command says so, and otherwise once its leader has ended or has little time left.
+	toGroup bool
 
 	// settled is closed once the process runs or could not be started; notMade is the reason
 	// if there is no such process.
@@ -94,11 +97,12 @@ type process struct {
 	done chan struct{}
 
 	reason    Reason
-	detail    string // see [StopRequest.Detail]
-	failed    bool   // see [StopRequest.Failed]
-	swept     int    // see [Exit.Swept]
-	killedOf  int    // see [Exit.Killed]
-	signals   []int  // signals that ask it to end; the signals of Stop are sent once it runs
+	detail    string    // see [StopRequest.Detail]
+	failed    bool      // see [StopRequest.Failed]
+	swept     int       // see [Exit.Swept]
+	killedOf  int       // see [Exit.Killed]
+	signals   []int     // signals that ask it to end; the signals of Stop are sent once it runs
+	askedAt   time.Time // when the first of them was requested
 	deadline  time.Time
 	killTimer *time.Timer
 	// killed is the time at which SIGKILL was first sent. bound is the timer after which the

@@ -15,6 +15,7 @@ type Stat struct {
 	Name    string
 	State   byte
 	PPID    int
+	Group   int
 	Session int
 	Threads int
 	// Ticks is the time at which the process started, in clock ticks since boot. Together with
@@ -90,7 +91,7 @@ func parseStat(raw []byte) (Stat, error) {
 	used := func(i int) time.Duration { return time.Duration(number(i)) * Tick }
 	s := Stat{
 		Name: string(raw[start+1 : end]), State: fields[0][0],
-		PPID: int(number(1)), Session: int(number(3)), Threads: int(number(17)), Ticks: uint64(number(19)),
+		PPID: int(number(1)), Group: int(number(2)), Session: int(number(3)), Threads: int(number(17)), Ticks: uint64(number(19)),
 		User: used(11), System: used(12), ChildUser: used(13), ChildSystem: used(14), RSS: number(21),
 	}
 	if failed != nil {

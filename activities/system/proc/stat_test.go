@@ -18,7 +18,7 @@ func TestParseStat(t *testing.T) {
 	s := must.Get(parseStat([]byte("42 (a) b (c)) S 7 42 41 0 -1 4194560 1 2 3 4 150 50 9 8 20 0 12 0 987654 1 2 3\n")))(t)
 	ms := time.Millisecond
 	assert.Equal(t, Stat{
-		Name: "a) b (c)", State: 'S', PPID: 7, Session: 41, Threads: 12, Ticks: 987654,
+		Name: "a) b (c)", State: 'S', PPID: 7, Group: 42, Session: 41, Threads: 12, Ticks: 987654,
 		User: 1500 * ms, System: 500 * ms, ChildUser: 90 * ms, ChildSystem: 80 * ms, RSS: 2,
 	}, s)
 	for _, bad := range []string{
