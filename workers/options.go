@@ -82,6 +82,9 @@ type Options struct {
 	// OrphanGrace is the time in which processes must end after the owner has died. Default:
 	// 2s.
 	OrphanGrace time.Duration `json:"orphan_grace,omitempty"`
+	// LongestGrace bounds the graces of processes when the host worker is asked to end. Default:
+	// [supervisor.DefaultLongestGrace].
+	LongestGrace time.Duration `json:"longest_grace,omitempty"`
 	// IdleExit is the time without a run after which the host worker ends; see [Want]. 0 means
 	// that it does not end.
 	IdleExit time.Duration `json:"idle_exit,omitempty"`

@@ -75,9 +75,9 @@ func supervise(ctx context.Context, o Options, state *supervisor.State, command 
 		Lifeline:    owner.Lifeline,
 		OwnersSide:  owner.Side,
 		Owner:       supervisor.Owner{Stdin: owner.Stdin, Stdout: owner.Stdout, Stderr: owner.Stderr},
-		OrphanGrace: o.OrphanGrace,
-		Log:         log,
-		Ignored:     supervisor.Ignored(), // before anybody listens
+		OrphanGrace: o.OrphanGrace, LongestGrace: o.LongestGrace,
+		Log:     log,
+		Ignored: supervisor.Ignored(), // before anybody listens
 	}
 	// A host worker with a program may be a service; the others are children of a command.
 	service := owner.Program != ""

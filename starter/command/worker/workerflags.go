@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clusterrun/clusterrun/activities/process/hostcheck"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -28,6 +29,7 @@ type workerFlags struct {
 	role                        string
 	checks                      []string
 	checkEvery, checkTimeout    time.Duration
+	longestGrace                time.Duration
 }
 
 func (f *workerFlags) register(cmd *cobra.Command) {
@@ -42,6 +44,7 @@ func (f *workerFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.checks, "check", nil, "a check that this host must pass to get tasks, as `NAME`, NAME:LIMIT or NAME=COMMAND; may be repeated; default: disk, which none turns off")
 	cmd.Flags().DurationVar(&f.checkEvery, "check-every", hostcheck.DefaultEvery, "repeat the checks after this `TIME` without tasks")
 	cmd.Flags().DurationVar(&f.checkTimeout, "check-timeout", hostcheck.DefaultTimeout, "`TIME` after which a check is killed, and has failed")
+	cmd.Flags().DurationVar(&f.longestGrace, "longest-grace", supervisor.DefaultLongestGrace, "on SIGTERM, leave tasks at most this `TIME` of their graces; give a service manager 10s more")
 	f.keep.Register(cmd)
 	f.metered.Register(cmd)
 	cmd.Flags().StringVar(&f.policyFile, "policy", "", "`FILE` that says what this host runs, for whom and as which user; what it does not allow is denied (see policy)")
@@ -73,7 +76,7 @@ func (f *workerFlags) options(a *cli.App, cmd *cobra.Command) (o workers.Options
 	switch role {
 	case workers.RoleHost, workers.RoleBoth:
 	case workers.RoleController:
-		for _, name := range []string{"slots", "gpus", "memory", "label", "log-dir", "listen", "advertise", "keep-logs", "max-logs", "check", "check-every", "check-timeout"} {
+		for _, name := range []string{"slots", "gpus", "memory", "label", "log-dir", "listen", "advertise", "longest-grace", "keep-logs", "max-logs", "check", "check-every", "check-timeout"} {
 			if cmd.Flags().Changed(name) {
 				return o, cli.Usagef("--%s is for hosts, and a controller executes nothing; leave it out, or give --role both", name)
 			}
@@ -126,12 +129,12 @@ func (f *workerFlags) options(a *cli.App, cmd *cobra.Command) (o workers.Options
 			return o, cli.Usagef("--check: %v", err)
 		}
 	}
-	for flag, d := range map[string]time.Duration{"--check-every": f.checkEvery, "--check-timeout": f.checkTimeout} {
+	for flag, d := range map[string]time.Duration{"--check-every": f.checkEvery, "--check-timeout": f.checkTimeout, "--longest-grace": f.longestGrace} {
 		if d < time.Second {
 			return o, cli.Usagef("%s %s: give a time of at least 1s", flag, d)
 		}
 	}
-	o.CheckEvery, o.CheckTimeout = f.checkEvery, f.checkTimeout
+	o.CheckEvery, o.CheckTimeout, o.LongestGrace = f.checkEvery, f.checkTimeout, f.longestGrace
 	if f.memory != "" {
 		if o.Memory, err = spec.ParseSize(f.memory); err != nil {
 			return o, cli.Usagef("--memory: %v", err)

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,8 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/workers"
 )
 
-// workerStopBound exceeds the time for processes to stop before SIGKILL and for the host worker
-// to report how they ended.
+// workerStopBound is the longest time for a host worker without processes to report how they ended,
+// and to end.
 const workerStopBound = time.Minute
 
 func workerStopCommand(a *cli.App) *cobra.Command {
@@ -32,14 +33,14 @@ func workerStopCommand(a *cli.App) *cobra.Command {
 
 func stopHostWorker(ctx context.Context, a *cli.App, force bool) error {
 	dir := a.WorkerDir()
-	ctx, cancel := context.WithTimeout(ctx, workerStopBound)
-	defer cancel()
 	pid := supervisor.Holder(dir)
 	if pid == 0 {
 		return a.Print(map[string]any{"pid": nil}, func() { a.Say("no host worker uses %s", dir) })
 	}
 	// The lock keeps submit from counting on this host worker.
-	wanted, err := workers.Want(ctx, dir)
+	wanting, cancel := context.WithTimeout(ctx, workerStopBound)
+	defer cancel()
+	wanted, err := workers.Want(wanting, dir)
 	if err != nil {
 		return fmt.Errorf("the host worker with pid %d is being started, or about to end: %w", pid, err)
 	}
@@ -54,10 +55,25 @@ func stopHostWorker(ctx context.Context, a *cli.App, force bool) error {
 	if len(held) > 0 && !force {
 		return fmt.Errorf("the host worker with pid %d has tasks of %s; wait for them, end them with `clusterrun stop`, or give --force, which stops their processes", pid, heldRuns(held))
 	}
-	if err := endWorker(ctx, dir, pid); err != nil {
-		return err
+	for {
+		ending, cancel := context.WithTimeout(ctx, workerStopBound)
+		err = endWorker(ending, dir, pid)
+		cancel()
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil || !hasProcesses(dir) {
+			return err
+		}
+		a.Say("the host worker with pid %d leaves its tasks their graces; waiting", pid)
 	}
 	return a.Print(map[string]any{"pid": pid}, func() { a.Say("the host worker with pid %d has ended", pid) })
+}
+
+// hasProcesses reports whether the journals of a state directory have a process without an end.
+func hasProcesses(dir string) bool {
+	all, err := supervisor.Journalled(dir)
+	return err == nil && slices.ContainsFunc(all, func(p supervisor.Process) bool { return p.Exit == nil })
 }
 
 const (
