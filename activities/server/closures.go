@@ -28,8 +28,7 @@ func NewClosures(s *Server, b *taskservices.Brokers) *Closures {
 
 // leaseBeats is the interval between the heartbeats of a lease, firstLeaseBeat the delay of the
 // first one, and beatPatience the longest time to wait for the server's answer. Most leases end
-// before the first heartbeat. A heartbeat carries the number of closures that are executing,
-// which users see.
+// before the first heartbeat.
 const leaseBeats, firstLeaseBeat, beatPatience = 2 * time.Second, 250 * time.Millisecond, 5 * time.Second
 
 // RunClosures lets the tasks of this host call closures. See [closure.Lease].
@@ -42,12 +41,7 @@ func (c *Closures) RunClosures(ctx context.Context, in closure.Lease) (closure.L
 	// not end the lease.
 	leased, release := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer release(nil)
-	ids := make([]uint64, len(in.Closures))
-	for i := range in.Closures {
-		ids[i] = in.Closures[i].ID
-	}
-	executing := func() closure.LeaseBeat { return closure.LeaseBeat{Executing: broker.Executing(ids)} }
-	go c.keep(ctx, leased, broker, activity.GetInfo(ctx).TaskToken, executing, release)
+	go c.keep(ctx, leased, broker, activity.GetInfo(ctx).TaskToken, release)
 	out, err := broker.Lease(leased, in)
 	if err != nil {
 		return out, temporal.NewApplicationErrorWithOptions("the host stops processing calls: "+err.Error(), "LeaseEnded",
@@ -59,7 +53,7 @@ func (c *Closures) RunClosures(ctx context.Context, in closure.Lease) (closure.L
 // keep sends heartbeats until a lease is over. It ends the lease when the queue no longer wants
 // it or this host worker ends. If the queue has lost the lease, keep announces again that the
 // host serves.
-func (c *Closures) keep(ctx, leased context.Context, b *closures.Broker, token []byte, how func() closure.LeaseBeat, release context.CancelCauseFunc) {
+func (c *Closures) keep(ctx, leased context.Context, b *closures.Broker, token []byte, release context.CancelCauseFunc) {
 	beat := time.NewTimer(firstLeaseBeat)
 	defer beat.Stop()
 	for {
@@ -76,7 +70,7 @@ func (c *Closures) keep(ctx, leased context.Context, b *closures.Broker, token [
 			beat.Reset(leaseBeats)
 		}
 		beating, cancel := context.WithTimeout(leased, beatPatience)
-		err := c.server.RecordActivityHeartbeat(beating, token, how())
+		err := c.server.RecordActivityHeartbeat(beating, token)
 		cancel()
 		if temporal.IsCanceledError(err) || IsGone(err) {
 			release(err)

@@ -8,7 +8,6 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
-	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
@@ -127,18 +126,6 @@ func (c *Client) Pause(ctx context.Context, r closure.PauseRequest) (closure.Que
 	return update[closure.QueueStatus](ctx, c, closure.UpdatePauseQueue, r)
 }
 
-// executing returns the number of closures that are being called, according to the heartbeats
-// of the leases.
-func executing(activities []*workflowpb.PendingActivityInfo) (n int) {
-	for _, a := range activities {
-		var beat closure.LeaseBeat
-		if a.GetActivityType().GetName() == closure.ActivityRunClosures && decode(a.GetHeartbeatDetails(), &beat) == nil {
-			n += beat.Executing
-		}
-	}
-	return n
-}
-
 // Status returns the status of the queue. For a queue that has ended it comes from the result,
 // because no worker may be left for a query.
 func (c *Client) Status(ctx context.Context) (closure.QueueStatus, error) {
@@ -154,9 +141,6 @@ func (c *Client) Status(ctx context.Context) (closure.QueueStatus, error) {
 		if err == nil {
 			err = v.Get(&s)
 		}
-		had := s.Counts.Executing
-		s.Counts.Executing = min(executing(d.GetPendingActivities()), had)
-		s.Counts.GivenOut = had - s.Counts.Executing
 		return s, err
 	}
 	var r closure.QueueResult

@@ -41,7 +41,7 @@ import (
 //	                      another broker takes over, and knows these processes
 //	sleep TIME
 //	close
-//	serving | holds | executing IDS
+//	serving | holds
 //
 // The answers name the closures that a process gets, what a lease returns, tasks that are
 // restarted, and reports of serving processes.
@@ -175,8 +175,6 @@ func (s *script) step(line string) (string, error) {
 		said = serves(s.servingTasks())
 	case "holds":
 		said = fmt.Sprintln(s.held())
-	case "executing":
-		said = fmt.Sprintln(s.Executing(idsIn(arg[0])))
 	default:
 		p := s.processes[w.plain[0]]
 		if p == nil {

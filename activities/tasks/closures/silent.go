@@ -111,15 +111,3 @@ func (b *serving) speaks(p *process, in wire.ClosuresRequest) {
 	})
 	p.owed = p.owed || len(p.taken) > 0
 }
-
-// Executing returns the number of the given closures that are being called.
-func (b *Broker) Executing(of []uint64) (n int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, id := range of {
-		if e := b.entries[id]; e != nil && e.state == given && e.begun && e.news <= e.process.got {
-			n++
-		}
-	}
-	return n
-}

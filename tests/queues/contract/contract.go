@@ -169,7 +169,7 @@ func refusals(s *script) {
 // failures expects that an error cancels all other closures, and is reported once.
 func failures(s *script) {
 	holds, _ := s.schedule(of("hold", "never"))
-	s.awaits("it is being called", func(q closure.QueueStatus) bool { return q.Counts.Executing+q.Counts.GivenOut == 1 })
+	s.awaits("it is being called", func(q closure.QueueStatus) bool { return q.Counts.Executing == 1 })
 	fails, _ := s.schedule(of("fail", "on purpose"))
 	s.failed("", "on purpose", fails)
 	assert.Equal(s, "on purpose", s.asError(s.q.Join(s.ctx)).Message)
@@ -204,12 +204,12 @@ func keys(s *script) {
 
 func cancelling(s *script) {
 	holds, id := s.schedule(of("hold", "cancelled"))
-	s.awaits("it is being called", func(q closure.QueueStatus) bool { return q.Counts.Executing+q.Counts.GivenOut == 1 })
+	s.awaits("it is being called", func(q closure.QueueStatus) bool { return q.Counts.Executing == 1 })
 	a := must.Get(s.q.Cancel(s.ctx, id))(s)
 	assert.Equal(s, 1, a.Cancelled+a.Told)
 	s.failed(closure.ErrCancelled, closure.TextCancelled, holds)
 	// The history shows an outcome before the workflow has applied it.
-	s.awaits("the queue has its outcome", func(q closure.QueueStatus) bool { return q.Counts.Executing+q.Counts.GivenOut == 0 })
+	s.awaits("the queue has its outcome", func(q closure.QueueStatus) bool { return q.Counts.Executing == 0 })
 	a = must.Get(s.q.Cancel(s.ctx, id, 1))(s)
 	assert.Zero(s, a.Cancelled+a.Told, "they have ended")
 	require.NoError(s, s.q.Join(s.ctx))
@@ -252,7 +252,7 @@ func resources(s *script) {
 // client finds values of earlier executions.
 func anotherExecution(s *script) {
 	holds, id := s.schedule(of("hold", "long"))
-	s.awaits("it is being called", func(q closure.QueueStatus) bool { return q.Counts.Executing+q.Counts.GivenOut == 1 })
+	s.awaits("it is being called", func(q closure.QueueStatus) bool { return q.Counts.Executing == 1 })
 	before := must.Get(s.q.Status(s.ctx))(s)
 	s.ContinueAsNew(s.q)
 	after := must.Get(s.q.Status(s.ctx))(s)

@@ -72,12 +72,6 @@ type LeaseResult struct {
 	Took int `json:"took_ms,omitempty"`
 }
 
-// LeaseBeat are the details of a lease's heartbeats.
-type LeaseBeat struct {
-	// Executing is the number of its closures that are being called.
-	Executing int `json:"executing"`
-}
-
 // CancelLease is the input of [ActivityCancelClosures]. The host cancels running calls, and
 // restarts their process after Grace. The closures end in their leases, as cancelled or
 // otherwise.

@@ -91,7 +91,6 @@ func TestContract(t *testing.T) {
 		reflect.TypeFor[ServingMessage](),
 		reflect.TypeFor[Lease](),
 		reflect.TypeFor[LeaseResult](),
-		reflect.TypeFor[LeaseBeat](),
 		reflect.TypeFor[CancelLease](),
 		reflect.TypeFor[ReleasedResources](),
 		reflect.TypeFor[EndInput](),

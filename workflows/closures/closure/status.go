@@ -13,19 +13,6 @@ type QueueStatus struct {
 	// Executions are the executions of the workflow, the oldest first, with the IDs that ended
 	// in each.
 	Executions []QueueExecution `json:"executions"`
-	// Unserved are closures that no task serves, up to [MaxUnserved]. Only the answer to the
-	// query has them.
-	Unserved []Unserved `json:"unserved,omitempty"`
-}
-
-// MaxUnserved bounds [QueueStatus.Unserved].
-const MaxUnserved = 20
-
-// Unserved counts queued closures that no serving task may call.
-type Unserved struct {
-	Function string `json:"function"`
-	Task     string `json:"task,omitempty"` // the only task that may call them
-	Queued   int    `json:"queued"`
 }
 
 // QueueState is the state of a queue.
@@ -44,11 +31,8 @@ const (
 type QueueCounts struct {
 	Scheduled uint64 `json:"scheduled"`
 	Queued    int    `json:"queued"`
-	// Executing is the number of closures that are being called, according to their hosts'
-	// reports, and GivenOut is the number of other closures that hosts hold. The queue itself does not
-	// know the difference and counts all as executing.
+	// Executing is the number of closures that hosts hold, most of which are being called.
 	Executing int    `json:"executing"`
-	GivenOut  int    `json:"given_out,omitempty"`
 	Finished  uint64 `json:"finished"` // with a value
 	Failed    uint64 `json:"failed"`
 	Cancelled uint64 `json:"cancelled"`

@@ -17,12 +17,7 @@ var errContinuing = errors.New("the call queue is continuing as new; try again")
 
 // register installs the handlers. It must run before the workflow first blocks.
 func (q *queue) register(ctx workflow.Context) error {
-	query := func() (closure.QueueStatus, error) {
-		s, err := q.status(ctx)()
-		s.Unserved = q.machine.Unserved()
-		return s, err
-	}
-	if err := workflow.SetQueryHandlerWithOptions(ctx, closure.QueryQueue, query,
+	if err := workflow.SetQueryHandlerWithOptions(ctx, closure.QueryQueue, q.status(ctx),
 		workflow.QueryHandlerOptions{Description: "The status of the queue, and which tasks serve."}); err != nil {
 		return err
 	}

@@ -558,13 +558,6 @@ func (s *script) status() string {
 	for _, w := range st.Workers {
 		fmt.Fprintf(&out, "%s at %s, slots %d, serving %v\n", w.Task, w.Host, w.Slots, w.Serving)
 	}
-	for _, u := range s.queue.Unserved() {
-		fmt.Fprintf(&out, "nobody serves %d of %s", u.Queued, u.Function)
-		if u.Task != "" {
-			fmt.Fprintf(&out, " for %s", u.Task)
-		}
-		out.WriteString("\n")
-	}
 	if first, last := s.queue.Ended(); first > 0 {
 		fmt.Fprintf(&out, "ended from %d to %d\n", first, last)
 	}

@@ -25,19 +25,6 @@ func (q *Queue) Counts() closure.QueueCounts {
 	return c
 }
 
-// Unserved returns the queued closures that no task serves.
-func (q *dispatcher) Unserved() (all []closure.Unserved) {
-	for _, l := range q.queues.list {
-		if l.live > 0 && !slices.ContainsFunc(q.hosts, func(h *host) bool { return q.suits(h, l.queueKey) }) {
-			all = append(all, closure.Unserved{Function: l.function, Task: l.task, Queued: l.live})
-		}
-	}
-	slices.SortFunc(all, func(a, b closure.Unserved) int {
-		return cmp.Or(cmp.Compare(a.Function, b.Function), cmp.Compare(a.Task, b.Task))
-	})
-	return all[:min(len(all), closure.MaxUnserved)]
-}
-
 // sortedWorkers returns the serving tasks. They are kept until one changes, because the
 // status is read with each change of the queue, and there may be thousands of tasks.
 func (q *dispatcher) sortedWorkers() []closure.WorkerStatus {
