@@ -297,11 +297,16 @@ func TestAFloodOfProgress(t *testing.T) {
 			}
 		}
 	}()
-	two := task.Participants("worker-1", "worker-2")
+	one, two := h.task(1), h.task(2)
+	meet := func(c *task.Task) error {
+		_, err := c.Barrier(testContext(t), "step", task.Local(), task.Participants("worker-1", "worker-2"))
+		return err
+	}
 	for h.Progress(h.ids[0]) == nil || h.Progress(h.ids[0]).Current < 5000 {
-		first := h.arrive(testContext(t), 1, "step", task.Local(), two)
-		require.NoError(t, (<-h.arrive(testContext(t), 2, "step", task.Local(), two)).err)
-		require.NoError(t, (<-first).err)
+		first := make(chan error, 1)
+		go func() { first <- meet(one) }()
+		require.NoError(t, meet(two))
+		require.NoError(t, <-first)
 	}
 	close(met)
 	require.NoError(t, <-sent)
