@@ -212,7 +212,7 @@ func play(scenario string, p *pool.Pool) {
 		panic("an error of the main program")
 	case "hangs":
 		say(map[string]any{"pids": run(p, "pid")})
-		select {}
+		time.Sleep(1000 * time.Second)
 	case "interrupted":
 		pids := run(p, "pid")
 		ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
