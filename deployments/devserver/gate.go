@@ -15,7 +15,6 @@ import (
 type gate struct {
 	token string // empty if every user of this machine may use the Web UI
 	port  int
-	view  string // the target of the link with the token
 }
 
 const tokenParameter = "token"
@@ -46,9 +45,6 @@ func (g gate) guard(inner http.Handler) http.Handler {
 			query.Del(tokenParameter)
 			// As it came: IDs of workflows have escaped slashes.
 			to := "/" + strings.TrimLeft(r.URL.EscapedPath(), "/")
-			if to == "/" && len(query) == 0 {
-				to = g.view
-			}
 			if len(query) > 0 {
 				to += "?" + query.Encode()
 			}
@@ -56,7 +52,7 @@ func (g gate) guard(inner http.Handler) http.Handler {
 			return
 		}
 		if c, err := r.Cookie(g.cookie()); g.token != "" && (err != nil || !g.is(c.Value)) {
-			http.Error(w, "The Web UI is for the user who started it: open the link that `clusterrun server ui` prints.", http.StatusUnauthorized)
+			http.Error(w, "The Web UI is for the user who started it: open it by a link on the pages of `clusterrun ui`.", http.StatusUnauthorized)
 			return
 		}
 		inner.ServeHTTP(w, r)
@@ -82,11 +78,4 @@ func isHere(host string) bool {
 func sameOrigin(r *http.Request) bool {
 	origin, err := url.Parse(r.Header.Get("Origin"))
 	return err == nil && origin.Host == r.Host
-}
-
-// runsView returns the page of the Web UI that lists only runs, without barriers, groups and
-// the fleet. The Web UI keeps its views in the browser, and takes one from a link.
-func runsView(namespace string) string {
-	view := url.Values{"query": {"`WorkflowType`=\"ClusterRun\""}, "savedQuery": {"Runs"}}
-	return "/namespaces/" + url.PathEscape(namespace) + "/workflows?" + view.Encode()
 }

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -36,11 +35,7 @@ func startUI(o Options, k key, frontend string, port int) (*webUI, error) {
 		l.Close()
 		return nil, err
 	}
-	if handler, err = withCodec(handler); err != nil {
-		l.Close()
-		return nil, err
-	}
-	g := gate{token: k.token(), port: l.Addr().(*net.TCPAddr).Port, view: runsView(o.Namespace)}
+	g := gate{token: k.token(), port: l.Addr().(*net.TCPAddr).Port}
 	u := &webUI{
 		server: &http.Server{Handler: g.guard(handler), ReadHeaderTimeout: 10 * time.Second},
 		url:    g.link("http://" + l.Addr().String()),
@@ -58,9 +53,6 @@ func uiHandler(o Options, k key, frontend string) (http.Handler, error) {
 		// It must not look for news and new versions on the Internet.
 		DisableNewsFetch: true,
 		CORS:             uiconfig.CORS{CookieInsecure: true}, // there is no TLS on loopback
-	}
-	if os.Getenv(codecEndpoint) != "" {
-		cfg.Codec.Endpoint = codecPath
 	}
 	if !k.none() {
 		cfg.TLS = uiconfig.TLS{CaFile: k.file, CertFile: k.file, KeyFile: k.file, EnableHostVerification: true, ServerName: keyName}

@@ -3,6 +3,8 @@ package e2e
 import (
 	"crypto/rand"
 	"encoding/base64"
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -133,8 +135,7 @@ func TestKeysThatCannotBeUsed(t *testing.T) {
 	assert.NoDirExists(t, l.state(), "nothing was started")
 }
 
-// The Web UI of clusterrun server ui shows what is encoded, and the temporal CLI by way of
-// clusterrun server codec.
+// The temporal CLI and Temporal's Web UI show what is encoded, by way of clusterrun server codec.
 func TestReadersOfTheCodec(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -156,10 +157,27 @@ func TestReadersOfTheCodec(t *testing.T) {
 		assert.Zero(t, p.ExitCode(), p.Stderr())
 	})
 	t.Run("Web UI", func(t *testing.T) {
-		p := l.start("server", "ui", "--port", "0", "--codec-keys", keys)
-		harness.Eventually(t, "it serves", func() bool { return strings.Contains(p.Stdout(), "?token=") })
-		base, token, _ := strings.Cut(strings.TrimSpace(p.Stdout()), "/?")
-		page := browser.Start(t).Open(t, base+"/namespaces/default/workflows/hidden?"+token)
+		_, link := linkOf(t, l.start("ui", "--port", "0", "--no-open"))
+		page := browser.Start(t).Open(t, link)
+		goTo := func(address, shows string) {
+			t.Helper()
+			page.Eval(fmt.Sprintf("void (location.href = %q)", address), nil)
+			harness.Eventually(t, address+" is shown", func() (so bool) {
+				page.Eval(fmt.Sprintf("Boolean(document.body) && document.body.innerText.includes(%q)", shows), &so)
+				return so
+			})
+		}
+		goTo("/namespaces/default/workflows/hidden", "ClusterRun")
+		var ui, origin string
+		page.Eval("location.href", &ui)
+		page.Eval("location.origin", &origin)
+		server := l.start("server", "codec", "--json", "--codec-keys", keys, "--listen", "127.0.0.1:0", "--origin", origin)
+		var codec struct{ Endpoint, Link string }
+		harness.Eventually(t, "it serves", func() bool { return json.Unmarshal([]byte(server.Stdout()), &codec) == nil })
+		// The dialog "Codec Server" stores this.
+		page.Eval(fmt.Sprintf("void Object.assign(localStorage, {endpoint: JSON.stringify(%q), includeCredentials: true, overrideRemoteCodecConfiguration: true})", codec.Endpoint), nil)
+		goTo(codec.Link, "may decode now")
+		goTo(ui, "ClusterRun")
 		harness.Eventually(t, "the page has what is encoded", func() bool {
 			var shown string
 			page.Eval("document.documentElement.outerHTML", &shown)

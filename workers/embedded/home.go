@@ -55,8 +55,6 @@ type Home struct {
 	Dir string
 	// Program is the path of clusterrun-devserver. If it is empty, the program is looked up.
 	Program string
-	// Env is added to the environment of a server that is started.
-	Env []string
 }
 
 // Database returns the path of the server's database.

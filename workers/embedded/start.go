@@ -190,7 +190,7 @@ func (h Home) command(args ...string) (*exec.Cmd, error) {
 	args = append([]string{"--db", h.Database(), "--ready-file", h.readyFile(), "--key", h.Key()}, args...)
 	cmd := exec.Command(path, args...)
 	cmd.Dir = h.Dir
-	cmd.Env = append(environment(), h.Env...)
+	cmd.Env = environment()
 	return cmd, nil
 }
 

@@ -20,7 +20,7 @@ func (h Home) StartUI(ctx context.Context, s *Server, port int) (*Foreground, er
 	}
 	cmd := exec.Command(path, "--ui-for", s.Address, "--namespace", s.Namespace, "--key", h.Key(),
 		"--ui-port", strconv.Itoa(port), "--lifeline-fd", "3", "--json")
-	cmd.Dir, cmd.Env = h.Dir, append(environment(), h.Env...)
+	cmd.Dir, cmd.Env = h.Dir, environment()
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	stdout, err := cmd.StdoutPipe()

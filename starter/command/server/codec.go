@@ -7,8 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,7 +41,7 @@ func codecCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer s.close()
+			defer s.Shutdown(context.Background())
 			if err := printCodec(a, s); err != nil {
 				return err
 			}
@@ -79,46 +77,14 @@ func serveCodec(a *cli.App, listen string, origins []string) (*codecServer, erro
 	return s, nil
 }
 
-func (s *codecServer) close() {
-	if s != nil {
-		_ = s.Shutdown(context.Background())
-	}
-}
-
-// variables returns names and values of the variables by which other programs find the server.
-// s may be nil.
-func (s *codecServer) variables() []string {
-	if s == nil {
-		return nil
-	}
-	return []string{"TEMPORAL_CODEC_ENDPOINT", s.url, "TEMPORAL_CODEC_AUTH", "Bearer " + s.token}
-}
-
 func printCodec(a *cli.App, s *codecServer) error {
 	link := s.url + "/?token=" + s.token
 	if a.Global.JSON {
 		return a.PrintJSON(map[string]string{"endpoint": s.url, "auth": "Bearer " + s.token, "link": link})
 	}
-	if err := printExports(a, s.variables()); err != nil {
+	if err := printExports(a, []string{"TEMPORAL_CODEC_ENDPOINT", s.url, "TEMPORAL_CODEC_AUTH", "Bearer " + s.token}); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(a.Out, "# in a browser: %s\n", link)
 	return err
-}
-
-// serveUICodec starts a codec server for the Web UI that this command starts. It returns nil if
-// there are no keys.
-func serveUICodec(a *cli.App) (*codecServer, error) {
-	if a.Global.Server.CodecKeys == "" {
-		return nil, nil
-	}
-	return serveCodec(a, "127.0.0.1:0", nil)
-}
-
-// environment returns the variables for a server with a Web UI.
-func (s *codecServer) environment() (env []string) {
-	for pair := range slices.Chunk(s.variables(), 2) {
-		env = append(env, strings.Join(pair, "="))
-	}
-	return env
 }

@@ -113,8 +113,7 @@ type dev struct {
 	// are not served.
 	serverMetrics string
 	options       workers.Options
-	decodes       *codecServer // for the Web UI, or nil if nothing is encoded
-	pages         *web.Server  // nil if no pages are served
+	pages         *web.Server // nil if no pages are served
 	client        client.Client
 }
 
@@ -135,10 +134,6 @@ func (d *dev) run(ctx context.Context) error {
 	if err := cmp.Or(workers.CheckMetrics(workers.MetricsFlag, d.options.Metrics), workers.CheckMetrics(worker.ServerMetricsFlag, d.serverMetrics)); err != nil {
 		return err
 	}
-	if d.decodes, err = serveUICodec(d.App); err != nil {
-		return err
-	}
-	defer d.decodes.close()
 	if !d.headless {
 		if d.pages, err = web.Listen("ui-port", d.uiPort); err != nil {
 			return err
@@ -264,14 +259,12 @@ func (d *dev) startServer(ctx context.Context) (*embedded.Foreground, error) {
 	if d.serverMetrics != "" {
 		extra = append(extra, "--metrics", d.serverMetrics)
 	}
-	home := d.Home()
-	home.Env = d.decodes.environment()
-	own, err := home.StartForeground(ctx, d.port, 0, extra...)
+	own, err := d.Home().StartForeground(ctx, d.port, temporalPort(d.uiPort), extra...)
 	if err != nil {
 		return nil, d.Explain(err)
 	}
 	if d.pages != nil {
-		err = d.pages.ShowTemporal(own.UI)
+		err = d.pages.LinkTemporal(own.UI)
 	}
 	return own, err
 }

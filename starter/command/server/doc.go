@@ -1,2 +1,2 @@
-// Package server has the commands for the Temporal server: dev, server ui, server env and server codec.
+// Package server has the commands for the Temporal server: dev, ui, server env and server codec.
 package server

@@ -5,11 +5,12 @@ import (
 	"context"
 	"fmt"
 	"html"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -60,7 +61,6 @@ func (o *pagesOptions) check() error {
 	if u, err := url.Parse(o.temporalUI); err != nil || o.temporalUI != "" && (u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 		return cli.Usagef("--temporal-ui %q: give a URL, such as https://temporal.example.org", o.temporalUI)
 	}
-	o.temporalUI = strings.TrimRight(o.temporalUI, "/")
 	return nil
 }
 
@@ -77,33 +77,28 @@ func servePages(ctx context.Context, a *cli.App, o *pagesOptions) error {
 			return showLink(a, link, o.noOpen)
 		}
 	}
-	var decodes *codecServer // for Temporal's Web UI
-	if !external {
-		if o.temporalUI != "" {
-			return cli.Usagef("--temporal-ui: the pages have the Web UI of the embedded server; leave it out, or name another server")
-		}
-		if decodes, err = serveUICodec(a); err != nil {
-			return err
-		}
-		defer decodes.close()
+	if !external && o.temporalUI != "" {
+		return cli.Usagef("--temporal-ui: the pages link to the Web UI of the embedded server; leave it out, or name another server")
 	}
 	pages, err := web.Listen("port", o.port)
 	if err != nil {
 		return err
 	}
 	defer pages.Close()
-	options := web.Options{App: a, Queue: o.queue, ReadOnly: o.readOnly, TemporalBase: o.temporalUI}
-	ended := make(<-chan error) // never, if Temporal's Web UI is another's
-	if !external {
-		ui, err := startTemporalUI(ctx, a, decodes)
+	options := web.Options{App: a, Queue: o.queue, ReadOnly: o.readOnly}
+	ended := make(<-chan error)   // never, if Temporal's Web UI is another's
+	if !external && !o.readOnly { // everything can be changed in Temporal's Web UI
+		ui, err := startTemporalUI(ctx, a, o.port)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = ui.Stop(context.WithoutCancel(ctx)) }()
-		if err := pages.ShowTemporal(ui.UI); err != nil {
+		o.temporalUI, ended, options.Token = ui.UI, ui.Exited(), tokenOf(ui.UI)
+	}
+	if o.temporalUI != "" {
+		if err := pages.LinkTemporal(o.temporalUI); err != nil {
 			return err
 		}
-		ended, options.Token = ui.Exited(), tokenOf(ui.UI)
 	}
 	c, server, err := a.Dial(ctx)
 	if err != nil {
@@ -127,15 +122,28 @@ func servePages(ctx context.Context, a *cli.App, o *pagesOptions) error {
 	}
 }
 
-// startTemporalUI starts Temporal's Web UI for the embedded server, on any free port.
-func startTemporalUI(ctx context.Context, a *cli.App, decodes *codecServer) (*embedded.Foreground, error) {
+// startTemporalUI starts Temporal's Web UI for the embedded server.
+func startTemporalUI(ctx context.Context, a *cli.App, pages int) (*embedded.Foreground, error) {
 	s, err := a.OwnServer(ctx, "ui")
 	if err != nil {
 		return nil, err
 	}
-	home := a.Home()
-	home.Env = decodes.environment()
-	return home.StartUI(ctx, s, 0)
+	return a.Home().StartUI(ctx, s, temporalPort(pages))
+}
+
+// temporalPort returns a port for Temporal's Web UI: the next one after that of the pages, so that it
+// can be forwarded and --origin can name it. It returns 0, for any port, if that is taken or the
+// pages have any port.
+func temporalPort(pages int) int {
+	if pages == 0 {
+		return 0
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(pages+1)))
+	if err != nil {
+		return 0
+	}
+	l.Close()
+	return pages + 1
 }
 
 // tokenOf returns the token of a link.
@@ -145,11 +153,6 @@ func tokenOf(link string) string {
 		return ""
 	}
 	return u.Query().Get("token")
-}
-
-// temporalLink returns the link to Temporal's Web UI among the pages with a link.
-func temporalLink(link string) string {
-	return strings.Replace(link, "/?", web.TemporalPath+"/?", 1)
 }
 
 // servePages serves the pages of dev, and notes their link in the file of its lock.

@@ -9,8 +9,8 @@ import (
 func Server(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "server COMMAND",
-		Short: "Use the Temporal server from a browser and other programs",
+		Short: "Use the Temporal server from other programs",
 	}
-	cmd.AddCommand(uiCommand(a), envCommand(a), codecCommand(a))
+	cmd.AddCommand(envCommand(a), codecCommand(a))
 	return cli.AsGroup(cmd)
 }

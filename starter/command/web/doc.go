@@ -2,9 +2,9 @@
 // hosts, the page of a run, its output, and requests to it. `clusterrun ui` and `clusterrun dev`
 // use it.
 //
-//	browser ──► gate ──► /temporal/   ──► Temporal's Web UI, which listens on another port
+//	browser ──► gate ──► / /hosts /runs/ID ──► facts ──► starter, logs of tasks
 //	              │
-//	              └────► / /hosts /runs/ID ──► facts ──► starter, logs of tasks
+//	              └────► /namespaces/ ──► a redirect to Temporal's Web UI, which has its own port and token
 //
 // # Who may read
 //

@@ -75,7 +75,7 @@ func (s *Server) showRun(w http.ResponseWriter, r *http.Request) {
 		p.Notices = []page.Notice{{Tone: page.Waits, Text: "The server is asked for this run. It takes longer than usual."}}
 	}
 	p.Frame = s.frame("Runs", run.ID, at)
-	p.TemporalURL = workflowURL(s.temporalBase(), s.Namespace, run.ID, run.ExecutionID)
+	p.TemporalURL = s.temporalURL(workflowPath(run.ID, run.ExecutionID))
 	if p.Open {
 		p.Refresh = pause(time.Since(began))
 	}

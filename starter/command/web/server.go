@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -32,17 +34,16 @@ type Options struct {
 	Token string
 	// ReadOnly leaves out everything that changes something.
 	ReadOnly bool
-	// TemporalBase is the address of a Web UI of Temporal that is served elsewhere, or "".
-	TemporalBase string
 }
 
 // Server serves pages on a port of this machine.
 type Server struct {
 	Options
 	gate     gate
-	temporal temporalUI
 	listener net.Listener
 	http     http.Server
+	// temporal is the address of Temporal's Web UI, or nil. It changes when the server is restarted.
+	temporal atomic.Pointer[url.URL]
 
 	lists   facts[runList]
 	fleets  facts[fleetFacts]
@@ -80,10 +81,6 @@ func (s *Server) Port() int { return s.listener.Addr().(*net.TCPAddr).Port }
 // Link returns the address that admits a browser.
 func (s *Server) Link() string { return s.gate.link() }
 
-// ShowTemporal serves the Web UI of Temporal that has a link with a token, below
-// [TemporalPath]. It may be called again.
-func (s *Server) ShowTemporal(link string) error { return s.temporal.set(link) }
-
 // Serve answers requests until Close.
 func (s *Server) Serve(o Options) {
 	s.Options = o
@@ -109,19 +106,13 @@ func (s *Server) handler() http.Handler {
 	pages.HandleFunc("GET /runs/{id}/log", s.download)
 	pages.HandleFunc("POST /runs/{id}/{action}", s.act)
 	pages.HandleFunc("GET /namespaces/", s.toTemporal)
-	pages.HandleFunc("GET "+backPath, s.back)
 	// Browsers ask for it if they have no page yet, as after a redirect.
 	pages.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	pages.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.message(w, http.StatusNotFound, "There is no such page", "The list of runs has links to all pages.")
 	})
 	assets := http.StripPrefix(page.AssetsPath, http.FileServerFS(page.Assets()))
-	temporal := s.temporal.handler(s.gate.cookie(), s.ReadOnly)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.temporal.handles(r) {
-			temporal.ServeHTTP(w, r)
-			return
-		}
 		secure(w.Header())
 		if _, ok := assetName(r); ok {
 			w.Header().Set("Cache-Control", "private, max-age=31536000, immutable")
@@ -132,29 +123,11 @@ func (s *Server) handler() http.Handler {
 	})
 }
 
-// toTemporal redirects links to workflows that texts of runs have in Temporal's Web UI.
-func (s *Server) toTemporal(w http.ResponseWriter, r *http.Request) {
-	base := s.temporalBase()
-	if base == "" {
-		s.message(w, http.StatusNotFound, "There is no such page", "Temporal's Web UI is not served here.")
-		return
-	}
-	http.Redirect(w, r, base+r.URL.RequestURI(), http.StatusFound)
-}
-
-// temporalBase returns the address below which Temporal's Web UI has its pages, or "".
-func (s *Server) temporalBase() string {
-	if s.temporal.link.Load() != nil {
-		return TemporalPath
-	}
-	return s.TemporalBase
-}
-
 // frame returns the parts of a page that all pages have.
 func (s *Server) frame(section, title string, at time.Time) page.Frame {
 	f := page.Frame{
 		Title: title, At: at, Zone: time.Local, Version: spec.Version, Token: s.gate.formToken(),
-		TemporalURL: runsURL(s.temporalBase(), s.Namespace),
+		TemporalURL: s.temporalURL(runsQuery),
 	}
 	for _, l := range []page.Link{{Text: "Runs", URL: "/"}, {Text: "Hosts", URL: "/hosts"}} {
 		l.Current = l.Text == section

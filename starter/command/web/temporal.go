@@ -2,105 +2,53 @@ package web
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
-	"net/http/httputil"
 	"net/url"
-	"strings"
-	"sync/atomic"
 )
 
-const (
-	// TemporalPath is the path of Temporal's Web UI.
-	TemporalPath = "/temporal"
-	// codecPath is the path at which the Web UI decodes what is encoded.
-	codecPath = "/codec/"
-)
-
-// temporalUI is Temporal's Web UI, which listens on a port of its own at the root, and is served
-// below [TemporalPath].
-type temporalUI struct {
-	// link is the link with its token. It changes when the server is restarted.
-	link atomic.Pointer[url.URL]
-}
-
-// set sets the link of the Web UI. It returns an error for a link that is no URL.
-func (t *temporalUI) set(link string) error {
-	u, err := url.Parse(link)
-	if err == nil && u.Host == "" {
-		err = fmt.Errorf("%q has no host", link)
-	}
+// LinkTemporal makes the pages link to Temporal's Web UI, whose address has a token if it is that of
+// the embedded server. It may be called again.
+func (s *Server) LinkTemporal(address string) error {
+	u, err := url.Parse(address)
 	if err != nil {
-		return fmt.Errorf("the link of Temporal's Web UI: %w", err)
+		return fmt.Errorf("the address of Temporal's Web UI: %w", err)
 	}
-	t.link.Store(u)
+	s.temporal.Store(u)
 	return nil
 }
 
-// handles reports whether a request is for the Web UI.
-func (t *temporalUI) handles(r *http.Request) bool {
-	return t.link.Load() != nil && (strings.HasPrefix(r.URL.Path, TemporalPath+"/") || strings.HasPrefix(r.URL.Path, codecPath))
-}
-
-// handler passes requests on to the Web UI, with its cookie instead of ours, which has a name.
-func (t *temporalUI) handler(own string, readOnly bool) http.Handler {
-	proxy := &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) {
-			to := t.link.Load()
-			r.SetURL(&url.URL{Scheme: to.Scheme, Host: to.Host})
-			r.Out.Host = r.In.Host // which the origin of a request has to be
-			r.Out.Header.Del("Accept-Encoding")
-			r.Out.Header.Del("Cookie")
-			for _, c := range r.In.Cookies() {
-				if c.Name != own {
-					r.Out.AddCookie(c)
-				}
-			}
-			r.Out.AddCookie(&http.Cookie{Name: "clusterrun-ui-" + to.Port(), Value: to.Query().Get(tokenParameter)})
-		},
-		ModifyResponse: func(r *http.Response) error { return adapt(r, readOnly) },
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			refuse(w, http.StatusBadGateway, "Temporal's Web UI does not answer: "+err.Error())
-		},
+// toTemporal redirects to Temporal's Web UI, so that no page has its token. Texts of runs have such
+// links, too.
+func (s *Server) toTemporal(w http.ResponseWriter, r *http.Request) {
+	ui := s.temporal.Load()
+	if ui == nil {
+		s.message(w, http.StatusNotFound, "There is no such page", "These pages do not know Temporal's Web UI.")
+		return
 	}
-	below := http.StripPrefix(TemporalPath, proxy)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case strings.HasPrefix(r.URL.Path, codecPath):
-			proxy.ServeHTTP(w, r)
-		case readOnly && changes(r):
-			refuse(w, http.StatusForbidden, "These pages were started with --read-only.")
-		default:
-			below.ServeHTTP(w, r)
-		}
-	})
+	to, query := ui.JoinPath(r.URL.EscapedPath()), r.URL.Query()
+	maps.Copy(query, ui.Query())
+	to.RawQuery = query.Encode()
+	http.Redirect(w, r, to.String(), http.StatusFound)
 }
 
-// changes reports whether a request to the Web UI may change something. Queries do not, although
-// they are sent by POST.
-func changes(r *http.Request) bool {
-	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		return false
-	}
-	return r.Method != http.MethodPost || !strings.Contains(r.URL.Path, "/workflows/") || !strings.Contains(r.URL.Path, "/query/")
-}
-
-// workflowURL returns the page of a workflow below a base, or "" if there is no Web UI.
-func workflowURL(base, namespace, id, execution string) string {
-	if base == "" {
+// temporalURL returns the path that leads to the workflows of the namespace in Temporal's Web UI, with
+// the rest of it, or "" if there is no Web UI.
+func (s *Server) temporalURL(rest string) string {
+	if s.temporal.Load() == nil {
 		return ""
 	}
-	to := base + "/namespaces/" + url.PathEscape(namespace) + "/workflows/" + url.PathEscape(id)
+	return "/namespaces/" + url.PathEscape(s.Namespace) + "/workflows" + rest
+}
+
+// workflowPath returns the end of the path of a workflow.
+func workflowPath(id, execution string) string {
+	to := "/" + url.PathEscape(id)
 	if execution != "" {
 		to += "/" + url.PathEscape(execution)
 	}
 	return to
 }
 
-// runsURL returns the list of runs in the Web UI.
-func runsURL(base, namespace string) string {
-	if base == "" {
-		return ""
-	}
-	view := url.Values{"query": {"`WorkflowType`=\"ClusterRun\""}, "savedQuery": {"Runs"}}
-	return base + "/namespaces/" + url.PathEscape(namespace) + "/workflows?" + view.Encode()
-}
+// runsQuery selects runs in a list of workflows.
+var runsQuery = "?" + url.Values{"query": {"`WorkflowType`=\"ClusterRun\""}, "savedQuery": {"Runs"}}.Encode()
