@@ -73,6 +73,19 @@ func TestManyConnections(t *testing.T) {
 	assert.LessOrEqual(t, len(l.slots), maxConns)
 }
 
+// Connections that are kept after a request give way to others.
+func TestIdleConnectionsAreClosed(t *testing.T) {
+	h := newHost(t, 1)
+	h.restartWith(patience{head: 200 * time.Millisecond, body: time.Minute})
+	for range maxConns {
+		c := dial(t, h.paths[0])
+		_, err := exchange(c, bufio.NewReader(c))
+		require.NoError(t, err)
+	}
+	_, err := h.task(0).Info(testContext(t))
+	require.NoError(t, err)
+}
+
 func TestStrangeBytes(t *testing.T) {
 	h := newHost(t, 1)
 	for name, text := range map[string]string{

@@ -115,7 +115,8 @@ func newServer(c Config, p patience) (*Server, error) {
 	protocols.SetHTTP1(true)
 	s.http = &http.Server{
 		Handler: http.HandlerFunc(s.serve), Protocols: &protocols,
-		ReadHeaderTimeout: p.head, MaxHeaderBytes: maxHeader,
+		// A connection without a request gives its place to others: a task has a bounded number.
+		ReadHeaderTimeout: p.head, IdleTimeout: p.head, MaxHeaderBytes: maxHeader,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			switch state {
