@@ -423,7 +423,7 @@ var noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 // runOf returns an open run of tasks on hosts with eight tasks each.
 func runOf(n int) *RunPage {
 	p := &RunPage{
-		Frame: Frame{At: noon, Version: "1.2.3", Refresh: 2 * time.Second, Nav: []Link{{Text: "Runs", URL: "/", Current: true}, {Text: "Hosts", URL: "/hosts"}}, TemporalURL: "/temporal/"},
+		Frame: Frame{At: noon, Version: "1.2.3", Refresh: 2 * time.Second, Nav: []Link{{Text: "Runs", URL: "/", Current: true}, {Text: "Hosts", URL: "/hosts"}}, TemporalURL: "/namespaces/default/workflows"},
 		ID:    "iris-x2k4", ExecutionID: "0191-aa", State: "running", Tone: Active, Open: true, Started: noon.Add(-42 * time.Minute),
 		Owner: "ada", Command: "python -u train.py --config configs/iris-large.yaml --batch-size 64 --precision bf16", Dir: "/home/ada/iris", Hosts: (n + 7) / 8,
 		Spec: "version: 1\nname: iris\nhosts: 6\ntasks:\n- type: worker\n  count: 48\n  command: [python, -u, train.py]\n",

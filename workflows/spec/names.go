@@ -238,17 +238,6 @@ func NoticeID(workflowID, execution string, n int) string {
 	return fmt.Sprintf("%s/notice/%s/%d", workflowID, execution, n)
 }
 
-// RunOfWorkflow returns the ID of the run to which the workflow with that ID belongs: a group, a
-// barrier or the closures of a run. It returns other IDs as they are.
-func RunOfWorkflow(id string) string {
-	for _, part := range []string{"/group/", "/barrier/", "/closures/"} {
-		if run, _, found := strings.Cut(id, part); found {
-			return run
-		}
-	}
-	return id
-}
-
 // Names of the search attributes of runs. The starter sets all that the namespace has
 // registered, and the workflow updates the attributes that the run was started with. The queue
 // of a run is in the server's own attribute TaskQueue.
