@@ -85,6 +85,7 @@ func (s *OwnersSide) Serve(c client.Client) error {
 
 func (s *OwnersSide) attend() {
 	defer close(s.ended)
+	defer s.side.log.Sync() //nolint:errcheck // it has none
 	stop := func() {
 		s.leave() // no new tasks start
 		s.mu.Lock()

@@ -47,6 +47,7 @@ func Side(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer log.Sync() //nolint:errcheck // it has none
 	sup, err := supervisor.ClientFromEnv()
 	if err != nil {
 		return err

@@ -65,6 +65,7 @@ func supervise(ctx context.Context, o Options, state *supervisor.State, command 
 	if err != nil {
 		return err
 	}
+	defer log.Sync() //nolint:errcheck // it has none
 	options, err := json.Marshal(o)
 	if err != nil {
 		return err

@@ -87,6 +87,9 @@ const onDemandFlag = "on-demand"
 
 // serve becomes the supervisor of a host worker.
 func serve(ctx context.Context, a *cli.App, o workers.Options, b *Detached, onDemand bool) error {
+	// The reader of our messages must delay neither tasks nor the end.
+	a.Printer.SetAside()
+	defer a.Printer.Hurry()
 	if !b.child() {
 		if err := StopOnDemand(ctx, a); err != nil {
 			return err
