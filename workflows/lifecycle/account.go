@@ -16,6 +16,7 @@ type account struct {
 	together  together
 	requeue   requeue
 	captured  // last
+	lost      lostPeer
 }
 
 // decide records the reason for the end of the run, unless that is already decided.

@@ -79,6 +79,8 @@ const (
 	TimerTogether Timer = "stop-together"
 	// TimerNotice is the deadline of a notice.
 	TimerNotice Timer = "notice"
+	// TimerErrorGrace is the time in which the task may end that made another lose its peer.
+	TimerErrorGrace Timer = "error-grace"
 )
 
 // StartTimer asks for a [TimerFired] once After has passed.

@@ -43,11 +43,16 @@ func (m *Machine) captureFirst(why spec.Cause) {
 }
 
 func (e Captured) apply(m *Machine) {
-	if e.For == "" || e.For != m.capturedFor && (e.For != spec.CauseSilence || !m.silent.capturing) {
+	switch {
+	case e.For == spec.CauseOrigin && m.lost.task != nil && m.phase == running:
+	case e.For == spec.CauseSilence && m.silent.capturing:
+	case e.For == "", e.For != m.capturedFor:
 		return
 	}
 	m.keep(e.Files, m.explain(e), m.group.generation)
 	switch {
+	case e.For == spec.CauseOrigin:
+		m.suspect(e)
 	case e.For == spec.CauseSilence:
 		m.endSilence()
 	case m.phase == capturing:

@@ -132,6 +132,12 @@
 // Such an error decides nothing else, since a program may survive it. Hosts give processes that
 // show an error a moment to end by themselves (stop.error_grace).
 //
+// The process that made the others lose their peer may end after them, with its connections
+// closed while it still cleans up. So a failure for a lost peer stops the others only when
+// a task has ended with an error of its own, or no task lives that does not wait for others
+// according to its stack, or error_grace is over. A task that lives on is named, and so is one
+// that has ended with 0 at about that time: it may have had less work than the others.
+//
 // A process that was stopped for its silence may have waited for another process. The root
 // cause is then the first task that the stacks name ([stacktree.Explain]), silent or not; if
 // they name none, the report says that it cannot tell.

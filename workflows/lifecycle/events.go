@@ -50,6 +50,9 @@ type TaskEnded struct {
 	Exit *spec.Exit `json:"exit,omitempty"`
 	// GivenUp reports whether the run gave the host up because it did not come back.
 	GivenUp bool `json:"given_up,omitempty"`
+	// Await reports whether a task that has lost its peer stops the others only after
+	// error_grace. Runs that began before this was known did not wait.
+	Await bool `json:"-"`
 }
 
 // HostGivenUp reports that a host with tasks of the last generation did not come back, after the

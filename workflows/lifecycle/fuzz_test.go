@@ -158,7 +158,7 @@ func (w *world) event() Event {
 	case 2, 3, 4, 5, 6:
 		return w.ended(w.task())
 	case 7:
-		return TimerFired{Timer: []Timer{TimerChiefGrace, TimerTimeout, TimerMaxRunTime, TimerTogether, "another", TimerNotice}[w.Byte()%6]}
+		return TimerFired{Timer: []Timer{TimerChiefGrace, TimerTimeout, TimerMaxRunTime, TimerTogether, "another", TimerNotice, TimerErrorGrace}[w.Byte()%7]}
 	case 8:
 		if w.Byte()%4 == 0 {
 			return Cancel{Reason: "why not"}
@@ -206,7 +206,7 @@ func (w *world) update() Event {
 
 // captured returns an answer to a capture, which may not have been requested.
 func (w *world) captured() Captured {
-	e := Captured{For: []spec.Cause{spec.CauseTimeout, spec.CauseCollateral, spec.CauseSilence}[w.Byte()%3], Files: map[string]string{w.task(): "/stacks"}}
+	e := Captured{For: []spec.Cause{spec.CauseTimeout, spec.CauseCollateral, spec.CauseSilence, spec.CauseOrigin}[w.Byte()%4], Files: map[string]string{w.task(): "/stacks"}}
 	var stacks []stacktree.Tree
 	for range w.Byte() % 4 {
 		function := []string{"all_reduce", "load"}[w.Byte()%2]
@@ -254,6 +254,7 @@ func (w *world) ended(task string) TaskEnded {
 		at := time.Unix(int64(b>>4), 0).UTC()
 		exit.Printed = &spec.PrintedError{Kind: "python", Line: "E", LostPeer: b&2 != 0, Survivable: b&4 != 0, After: at, By: at.Add(time.Second)}
 		exit.Ended = at.Add(2 * time.Second)
+		e.Await = b&8 != 0
 	}
 	if cause != spec.CauseCompleted {
 		exit.ExitCode = int(how%5) - 2
@@ -416,7 +417,7 @@ func (w *world) carryOut(a Action) {
 		}
 	case Capture:
 		w.allLive(a.Tasks)
-		if a.For != spec.CauseSilence {
+		if a.For != spec.CauseSilence && a.For != spec.CauseOrigin {
 			w.captures++
 		}
 		if w.captures > 1 || w.stops > 0 || a.For == spec.CauseSilence && w.spec.OnSilence == "" {

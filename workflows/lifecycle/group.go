@@ -96,6 +96,7 @@ func (m *Machine) nextGeneration() {
 	m.group.next(first, before)
 	m.phase = placing
 	m.silent.capturing, m.silent.tasks = false, nil
+	m.lost = lostPeer{}
 	m.do(Regroup{Generation: m.group.generation, First: first, After: m.Waiting(), Requeue: m.requeue.next != ""})
 	if m.requeue.notice != nil {
 		m.requeue.notice = nil

@@ -143,17 +143,21 @@ func (e TaskEnded) apply(m *Machine) {
 	switch {
 	case m.phase != running:
 		// It was stopped, or is about to be.
-	case m.afterNotice(t):
-		// It is judged when all have ended.
 	case t.endedBy(spec.CauseTimeout):
 		// The host enforces max_run_time too, and noticed first.
 		m.timeUp(byMaxRunTime)
 	case t.endedBy(spec.CauseOperator) && !t.asked:
 		// No request asked for it: the owner of the host shut it down.
 		m.cancel(t.Name() + " was stopped on its host")
+	case m.lost.task != nil:
+		m.endedMeanwhile(t)
+	case m.afterNotice(t):
+		// It is judged when all have ended.
 	case m.decided == byTogether:
 		// All tasks should end by themselves. A failure does not cut the grace short; it is
 		// judged if the stop is cancelled.
+	case e.Await && m.awaits(t):
+		m.await(t)
 	default:
 		m.judgeEnd(t)
 	}
@@ -182,6 +186,8 @@ func (m *Machine) stopAll(why spec.Cause) {
 }
 
 func (m *Machine) stopLive(why spec.Cause) {
+	m.stopTimer(TimerErrorGrace)
+	m.lost.task = nil
 	live := m.Live()
 	if len(live) == 0 {
 		return

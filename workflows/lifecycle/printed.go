@@ -21,16 +21,19 @@ func (a *account) byEvidence(root *spec.Failure, all []spec.Failure, hostOf func
 	}
 	var first *spec.Failure
 	consider := func(f spec.Failure) {
-		if f.Task == root.Task || f.Evidence == spec.EvidenceRequest || !f.Printed.Own() || !a.couldPrecede(f, root) {
+		if f.Task == root.Task || f.Evidence == spec.EvidenceRequest || !ownEnd(f) || !a.couldPrecede(f, root) {
 			return
 		}
-		if first == nil || f.Printed.By.Before(first.Printed.By) {
+		if first != nil && !shown(f).Before(shown(*first)) {
+			return
+		}
+		if f.Printed.Own() {
 			f.Evidence = spec.EvidencePrinted
 			if f.ErrorTime.IsZero() {
 				f.ErrorTime = f.Printed.By
 			}
-			first = &f
 		}
+		first = &f
 	}
 	for _, f := range all {
 		consider(f)
@@ -43,17 +46,43 @@ func (a *account) byEvidence(root *spec.Failure, all []spec.Failure, hostOf func
 	return first
 }
 
-// couldPrecede reports whether the error of f may have been printed before the end of g. A
-// process that was stopped because of g had printed its error before.
-func (a *account) couldPrecede(f spec.Failure, g *spec.Failure) bool {
-	after := f.Printed.After
+// ownEnd reports whether a process printed an error of its own, or was killed by something else
+// than the loss of a peer and clusterrun.
+func ownEnd(f spec.Failure) bool {
 	switch {
-	case a.named[f.Task].stopped != "", after.IsZero(), g.Ended.IsZero():
+	case f.Printed != nil:
+		return f.Printed.Own()
+	case f.Cause == spec.CauseOOM:
 		return true
-	case f.Host == g.Host:
-		return after.Before(g.Ended)
 	}
-	return after.Before(g.Ended.Add(clockError))
+	return f.Cause == spec.CauseOrigin && f.ExitCode < 0 && f.Signal != "SIGPIPE" && f.Signal != "SIGABRT"
+}
+
+// shown returns when a process showed its failure, by the wall clock of its host.
+func shown(f spec.Failure) time.Time {
+	if f.Printed != nil {
+		return f.Printed.By
+	}
+	return f.Ended
+}
+
+// couldPrecede reports whether f may be the reason for the end of g, whose process lost its peer.
+// A process that was stopped because of g had shown its error before. Others may show it
+// later: until then they clean up, with their connections closed.
+func (a *account) couldPrecede(f spec.Failure, g *spec.Failure) bool {
+	after := f.Ended
+	if f.Printed != nil {
+		after = f.Printed.After
+	}
+	t := a.named[f.Task]
+	if t.stopped != "" || after.IsZero() || g.Ended.IsZero() {
+		return true
+	}
+	latest := g.Ended.Add(a.spec.ErrorGraceOf(t.Task))
+	if f.Host != g.Host {
+		latest = latest.Add(clockError)
+	}
+	return after.Before(latest)
 }
 
 // firstError returns the process that printed an error of its own before root's process ended,

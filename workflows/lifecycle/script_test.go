@@ -346,7 +346,7 @@ func (s *script) ended(words []string, text string) (lifecycle.Event, error) {
 		Restart: number, PID: 100 + number, Message: text,
 		LogDir: fmt.Sprintf("/logs/attempt_%d/%s", number, task),
 	}
-	launch, generation, nothing, gone, host := s.launches[task], s.generation, false, false, ""
+	launch, generation, nothing, gone, await, host := s.launches[task], s.generation, false, false, false, ""
 	for _, w := range words[2:] {
 		key, value, _ := strings.Cut(w, "=")
 		n, _ := strconv.Atoi(value)
@@ -391,6 +391,8 @@ func (s *script) ended(words []string, text string) (lifecycle.Event, error) {
 			e.BootNanos = int64(n)
 		case "peer":
 			e.Printed.LostPeer = true
+		case "await":
+			await = true
 		case "logged":
 			e.Printed.Survivable = true
 		case "place":
@@ -444,7 +446,7 @@ func (s *script) ended(words []string, text string) (lifecycle.Event, error) {
 	if words[0] == "process" {
 		return nil, nil
 	}
-	return lifecycle.TaskEnded{Task: task, Generation: generation, Launch: launch, Host: host, Exit: &e}, nil
+	return lifecycle.TaskEnded{Task: task, Generation: generation, Launch: launch, Host: host, Exit: &e, Await: await}, nil
 }
 
 // resume stands for the end of one execution of the workflow and the start of
@@ -521,7 +523,11 @@ func show(a lifecycle.Action) string {
 	case lifecycle.StopPlacing:
 		return "  stop placing\n"
 	case lifecycle.Capture:
-		return fmt.Sprintf("  capture %s: %s, and again after %s\n", strings.Join(a.Tasks, " "), a.For, a.Again)
+		again := ""
+		if a.Again > 0 {
+			again = fmt.Sprintf(", and again after %s", a.Again)
+		}
+		return fmt.Sprintf("  capture %s: %s%s\n", strings.Join(a.Tasks, " "), a.For, again)
 	case lifecycle.Stop:
 		return fmt.Sprintf("  stop %s: %s\n", strings.Join(a.Tasks, " "), a.Why)
 	case lifecycle.Reach:

@@ -81,7 +81,7 @@ const snapshotExits = 2
 // Quiet reports whether the run can continue in another execution of its workflow while
 // its tasks run: it is not ending, and no operation on all of its tasks is under way.
 func (m *Machine) Quiet() bool {
-	return m.phase == running && m.decided == undecided && !m.silent.capturing && m.requeue.notice == nil
+	return m.phase == running && m.decided == undecided && !m.silent.capturing && m.lost.task == nil && m.requeue.notice == nil
 }
 
 // Snapshot returns the state of the machine after [Regroup] or at a quiet moment.

@@ -32,7 +32,7 @@ func (m *Machine) state() spec.RunState {
 	case regrouping:
 		return spec.RunRestarting
 	case running:
-		if m.decided == byChief || m.decided == byTogether {
+		if m.decided == byChief || m.decided == byTogether || m.decided == byFailure {
 			return spec.RunStopping // in the grace
 		}
 		return spec.RunRunning

@@ -29,6 +29,8 @@ func (m *Machine) timerFired(timer Timer) {
 		m.timeUp(byTimeout)
 	case TimerMaxRunTime:
 		m.timeUp(byMaxRunTime)
+	case TimerErrorGrace:
+		m.stopAwaiting()
 	case TimerTogether:
 		m.togetherOver()
 	}

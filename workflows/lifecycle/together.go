@@ -107,7 +107,7 @@ func (e StopTogether) check(m *Machine) error {
 		return m.errPlacing()
 	case m.phase == regrouping:
 		return errAgain
-	case m.phase != running:
+	case m.phase != running, m.lost.task != nil:
 		return errTooLate
 	}
 	return nil

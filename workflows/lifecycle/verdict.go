@@ -76,6 +76,9 @@ func (a *account) judge(r *spec.RunResult, e Released) []spec.Failure {
 			r.FirstError = a.describe(*f)
 		} else {
 			r.DoneBefore = a.doneBefore(root, hostOf)
+			if root.LostPeer() {
+				r.LivedOn = a.lost.livedOn
+			}
 		}
 	}
 	return failures

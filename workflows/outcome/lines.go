@@ -165,6 +165,16 @@ func (w *writer) rootCause(f spec.Failure) {
 func (w *writer) firstError(f spec.Failure) {
 	effect := w.tasks[w.r.FirstEnded]
 	switch first := w.r.FirstError; {
+	case w.r.FirstEnded != "" && effect != nil && effect.Exit != nil && showedLater(f, effect):
+		text := fmt.Sprintf("%s (rank %d) ended ", place(effect.Name, effect.Host), effect.Rank)
+		if d := f.Failed().Sub(effect.Exit.Ended); effect.Host == f.Host && d > 0 {
+			text += span(d) + " before, "
+		}
+		text += "because it had lost its peer"
+		if p := effect.Exit.Printed; p != nil {
+			text += fmt.Sprintf(" (%s)", p)
+		}
+		w.line("%s", text)
 	case w.r.FirstEnded != "" && effect != nil && effect.Exit != nil:
 		text := fmt.Sprintf("First error: %s%s %s ended", rank(f), before(f, spec.Failure{Host: effect.Host, Exit: *effect.Exit}), effect.Name)
 		if !onItsWay(f) { // otherwise the sentence has it
@@ -180,6 +190,24 @@ func (w *writer) firstError(f spec.Failure) {
 		}
 		w.line("%s, and no other task had printed its own error", how)
 		w.doneBefore(f)
+		w.livedOn()
+	}
+}
+
+// livedOn names the tasks that did not wait for others when a peer was lost, and says where they
+// were.
+func (w *writer) livedOn() {
+	for _, name := range w.r.LivedOn[:min(len(w.r.LivedOn), maxOthers)] {
+		t := w.tasks[name]
+		if t == nil {
+			continue
+		}
+		does := ""
+		if w.r.Stacks != nil {
+			does = w.r.Stacks.DoesOf(t.Rank)
+		}
+		w.line("%s (rank %d) lived on, did not wait for others%s, and was stopped after error_grace", place(name, t.Host), t.Rank, does)
+		w.path("Stacks of "+name, t.StacksFile)
 	}
 }
 
@@ -197,6 +225,12 @@ func (w *writer) doneBefore(f spec.Failure) {
 		}
 		w.line("%s: the others may still have needed it", done)
 	}
+}
+
+// showedLater reports whether the process of f did not show its failure before the process of
+// effect ended, which had lost it as its peer.
+func showedLater(f spec.Failure, effect *spec.TaskResult) bool {
+	return f.Printed == nil || f.Host == effect.Host && f.Printed.By.After(effect.Exit.Ended)
 }
 
 // stoppedTogether writes how the tasks of a run that did not fail stopped together.

@@ -62,7 +62,7 @@ func (w *writer) othersFailed() {
 		t := &w.r.Tasks[i]
 		if t.Failed && t.Name != root.Task && t.Exit != nil && (root.Task == "" || !silent(w.r) || t.Exit.Cause != spec.CauseSilence) {
 			others = append(others, t)
-			later = later && !t.WasRestarting
+			later = later && !t.WasRestarting && !(t.Name == w.r.FirstEnded && showedLater(root, t))
 		}
 	}
 	if len(others) == 0 {

@@ -469,7 +469,7 @@ var fields = []field{
 	},
 	{
 		of: "Stop.error_grace", def: DefaultErrorGrace,
-		doc:     "How long a process that has printed or reported an error may take to end by itself before it gets the signal. It is part of grace.",
+		doc:     "How long a process that has printed or reported an error may take to end by itself before it gets the signal. It is part of grace. After the first loss of a peer, a run waits as long for the task that caused it.",
 		example: "error_grace: 2s",
 	},
 

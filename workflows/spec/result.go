@@ -357,6 +357,9 @@ type RunResult struct {
 	DoneBefore []TaskResult `json:"done_before,omitempty"`
 	// FirstEnded is the task whose process ended first, if it only lost its peer, FirstFailure's.
 	FirstEnded string `json:"first_ended,omitempty"`
+	// LivedOn are tasks that did not wait for others, and that lived on for error_grace after
+	// FirstFailure's process lost its peer, until they were stopped.
+	LivedOn []string `json:"lived_on,omitempty"`
 	// OperatorError is the error with which an operator stopped the run, if no failure came before.
 	OperatorError *TogetherError `json:"operator_error,omitempty"`
 	// Stopping is the state of the stop, if the tasks stopped together.

@@ -33,6 +33,17 @@ func (c *Class) seen() bool {
 	return slices.ContainsFunc(c.Place, func(f Frame) bool { return f.Kind != Program })
 }
 
+// Waiting returns the ranks that are known to wait for other ranks.
+func (t Tree) Waiting() Ranks {
+	waiting := Ranks{}
+	for _, c := range t.classes() {
+		if c.waiting() {
+			waiting = waiting.Union(c.Ranks)
+		}
+	}
+	return waiting
+}
+
 // classes returns the classes of a tree, the largest first.
 func (t Tree) classes() []*Class {
 	byKey := map[string]*Class{}

@@ -120,3 +120,20 @@ func (c Class) places() string {
 	}
 	return b.String()
 }
+
+// DoesOf returns what a rank did and its place in the program, such as
+// " (sleeps in load_batch: train.py:11 ← …)". It is empty if that is unknown.
+func (f Findings) DoesOf(rank int) string {
+	for _, c := range f.Classes {
+		if !c.Ranks.Has(rank) || !c.known() {
+			continue
+		}
+		c.Count = 1
+		text := " (" + c.Does()
+		if place := c.places(); place != "" {
+			text += ": " + place
+		}
+		return text + ")"
+	}
+	return ""
+}

@@ -1,0 +1,104 @@
+package lifecycle
+
+import (
+	"slices"
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// lostPeer is the state of a failure whose consequences wait. The process that made others lose
+// their peer may end after them: its connections are closed while it still cleans up. If
+// it were stopped because of them, its error would never be known.
+type lostPeer struct {
+	// task has lost its peer. It is nil if nothing waits.
+	task *task
+	// known reports whether the stacks are known. suspects are then the tasks that lived and
+	// did not wait for others, in rank order.
+	known    bool
+	suspects []*task
+	// livedOn are the suspects that were stopped in the end.
+	livedOn []string
+}
+
+// awaits reports whether the end of t, which has lost its peer, would stop tasks that may have
+// caused it.
+func (m *Machine) awaits(t *task) bool {
+	if m.decided != undecided || !m.failed(t) || !t.exit.LostPeer() || !m.anyLive() || m.errorGrace() <= 0 {
+		return false
+	}
+	if m.isChief(t) && !m.mayRegroup(t.exit.Cause) {
+		return false // the others have chief_grace
+	}
+	return m.mayRegroup(t.exit.Cause) || m.spec.OnFailure != spec.OnFailureContinue
+}
+
+// errorGrace returns the time that a live task has to end by itself after an error.
+func (m *Machine) errorGrace() (grace time.Duration) {
+	for _, t := range m.tasks {
+		if t.live {
+			grace = max(grace, m.spec.ErrorGraceOf(t.Task))
+		}
+	}
+	return grace
+}
+
+// await captures the stacks and waits for the tasks that may have made t lose its peer.
+func (m *Machine) await(t *task) {
+	m.lost = lostPeer{task: t}
+	if !m.mayRegroup(t.exit.Cause) {
+		m.decide(byFailure)
+	}
+	m.do(Capture{Tasks: m.Live(), For: spec.CauseOrigin})
+	m.startTimer(TimerErrorGrace, m.errorGrace())
+}
+
+// endedMeanwhile ends the wait if the end of t explains the lost peer, or nothing is left to
+// wait for.
+func (m *Machine) endedMeanwhile(t *task) {
+	if m.failed(t) && !t.exit.LostPeer() || !m.anySuspect() {
+		m.stopAwaiting()
+	}
+}
+
+// suspect takes the stacks: tasks that wait for others did not close the connection.
+func (m *Machine) suspect(e Captured) {
+	waiting := e.Stacks.Waiting()
+	m.lost.known, m.lost.suspects = true, nil
+	for _, t := range m.tasks {
+		if t.live && !waiting.Has(t.Rank) {
+			m.lost.suspects = append(m.lost.suspects, t)
+		}
+	}
+	if !m.anySuspect() {
+		m.stopAwaiting()
+	}
+}
+
+func (m *Machine) anySuspect() bool {
+	among := m.tasks
+	if m.lost.known {
+		among = m.lost.suspects
+	}
+	return slices.ContainsFunc(among, func(t *task) bool { return t.live })
+}
+
+// stopAwaiting carries out what follows from the failure.
+func (m *Machine) stopAwaiting() {
+	t := m.lost.task
+	if t == nil || m.phase != running {
+		return
+	}
+	for _, s := range m.lost.suspects {
+		if s.live {
+			m.lost.livedOn = append(m.lost.livedOn, s.Name())
+		}
+	}
+	m.stopTimer(TimerErrorGrace)
+	m.lost.task, m.lost.suspects = nil, nil
+	if m.decided == byFailure {
+		m.stopAll(spec.CauseCollateral)
+		return
+	}
+	m.judgeEnd(t)
+}
