@@ -78,6 +78,8 @@ func (r *clusterRun) ended(ctx workflow.Context, e lifecycle.TaskEnded) {
 		delete(r.absent, h.queue)
 	}
 	e.Host = h.name
+	e.Await = e.Exit != nil && e.Exit.Cause.ByItself() && e.Exit.LostPeer() &&
+		workflow.GetVersion(ctx, "error-grace", workflow.DefaultVersion, 1) != workflow.DefaultVersion
 	r.step(ctx, e)
 }
 

@@ -1,0 +1,48 @@
+package workflows_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
+)
+
+// A task that made another lose its peer is not stopped before it has said why.
+func TestALostPeerStopsNobodyAtOnce(t *testing.T) {
+	captured := make(chan struct{})
+	var once sync.Once
+	fail := func(p spec.PrintedError) error {
+		return temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil, spec.Exit{Cause: spec.CauseOrigin, ExitCode: 1, Printed: &p})
+	}
+	env := newEnv(t, activities{
+		"RunTask": func(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
+			if in.Task == "worker-0" {
+				return spec.Exit{}, fail(spec.PrintedError{Kind: "python", Line: "RuntimeError: Connection closed by peer", LostPeer: true})
+			}
+			select {
+			case <-captured:
+				return spec.Exit{}, fail(spec.PrintedError{Kind: "python", Line: "ValueError: shard 3 is corrupt"})
+			case <-ctx.Done():
+				return spec.Exit{}, temporal.NewCanceledError(spec.Exit{Cause: spec.CauseCollateral, ExitCode: -15})
+			}
+		},
+		"CaptureStacks": func(_ context.Context, _ spec.HostRequest[spec.StacksRequest]) (spec.RequestAnswer, error) {
+			once.Do(func() { close(captured) })
+			return spec.RequestAnswer{}, nil
+		},
+	})
+	execute(t, env, spec.RunSpec{Command: []string{"train"}, Tasks: workers("a:1", "b:1")}, nil)
+	var failed *temporal.ApplicationError
+	require.ErrorAs(t, env.GetWorkflowError(), &failed)
+	var r spec.RunResult
+	require.NoError(t, failed.Details(&r))
+	require.NotNil(t, r.FirstFailure)
+	assert.Equal(t, "worker-1", r.FirstFailure.Task)
+	assert.Equal(t, "worker-0", r.FirstEnded)
+}
