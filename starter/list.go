@@ -10,7 +10,6 @@ import (
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
@@ -134,14 +133,8 @@ const (
 func (o ListOptions) latest(ctx context.Context, c client.Client, found []Summary, open bool) ([]Summary, error) {
 	request := &workflowservice.ListWorkflowExecutionsRequest{Query: o.query(open), PageSize: int32(min(o.Limit+firstPage, lastPage))}
 	before := time.Now()
-	narrow := o.narrowing()
 	for {
-		r, err := c.ListWorkflow(ctx, withCondition(request, narrow))
-		if IsError[*serviceerror.InvalidArgument](err) && narrow != "" {
-			narrow = "" // not every server supports this, or says why not; match filters all runs
-			request.NextPageToken = nil
-			continue
-		}
+		r, err := c.ListWorkflow(ctx, request)
 		if unknown := runs.RefusedAttribute(err); unknown != "" {
 			return nil, fmt.Errorf("the server does not know the search attribute %s: `%s` registers those of runs, and runs that are started later are found by them", unknown, RegisterAttributes())
 		}
@@ -222,6 +215,19 @@ func (o ListOptions) query(open bool) string {
 		// The last execution stands for a run with several.
 		query += "NOT IN ('Running', 'ContinuedAsNew')"
 	}
+	if prefix := literalPrefix(o.Name); prefix != "" {
+		is := "="
+		if prefix != o.Name {
+			is = "STARTS_WITH"
+		}
+		query += fmt.Sprintf(" AND (WorkflowId %s %s OR %s %s %s)", is, quoted(prefix), spec.AttributeName, is, quoted(prefix))
+	}
+	if prefix := literalPrefix(o.id); prefix != "" {
+		query += " AND WorkflowId STARTS_WITH " + quoted(prefix)
+	}
+	if o.Owner != "" {
+		query += fmt.Sprintf(" AND %s = %s", spec.AttributeOwner, quoted(o.Owner))
+	}
 	if o.Host != "" {
 		query += fmt.Sprintf(" AND %s = %s", spec.AttributeHost, quoted(o.Host))
 	}
@@ -229,29 +235,6 @@ func (o ListOptions) query(open bool) string {
 		query += fmt.Sprintf(" AND %s = %s", spec.AttributeCause, quoted(o.Cause))
 	}
 	return query
-}
-
-// narrowing returns a condition that holds for all runs whose name and owner match, and for few
-// others. Runs without these search attributes meet it, too.
-func (o ListOptions) narrowing() string {
-	var conditions []string
-	if o.Name != "" {
-		prefix, is := literalPrefix(o.Name), "="
-		if prefix != o.Name {
-			is = "STARTS_WITH"
-		}
-		if prefix != "" {
-			conditions = append(conditions, fmt.Sprintf("(WorkflowId %s %s OR %s %s %s OR %s IS NULL)",
-				is, quoted(prefix), spec.AttributeName, is, quoted(prefix), spec.AttributeName))
-		}
-	}
-	if prefix := literalPrefix(o.id); prefix != "" {
-		conditions = append(conditions, "WorkflowId STARTS_WITH "+quoted(prefix))
-	}
-	if o.Owner != "" {
-		conditions = append(conditions, fmt.Sprintf("(%s = %s OR %s IS NULL)", spec.AttributeOwner, quoted(o.Owner), spec.AttributeOwner))
-	}
-	return strings.Join(conditions, " AND ")
 }
 
 // literalPrefix returns the part of a pattern before its first special character.
@@ -262,20 +245,12 @@ func literalPrefix(pattern string) string {
 	return pattern
 }
 
-// withCondition returns a request with an additional condition, or r if the condition is "".
-func withCondition(r *workflowservice.ListWorkflowExecutionsRequest, condition string) *workflowservice.ListWorkflowExecutionsRequest {
-	if condition == "" {
-		return r
-	}
-	return &workflowservice.ListWorkflowExecutionsRequest{Query: r.Query + " AND " + condition, PageSize: r.PageSize, NextPageToken: r.NextPageToken}
-}
-
 // quoted returns a text as a literal in a query of the server.
 func quoted(text string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(text) + "'"
 }
 
-// match reports whether a run matches the options that not every server supports.
+// match reports whether a run matches the options that the query cannot express.
 func (o ListOptions) match(s Summary) bool {
 	matches := func(pattern, name string) bool {
 		ok, err := path.Match(pattern, name)
@@ -283,7 +258,6 @@ func (o ListOptions) match(s Summary) bool {
 	}
 	return (o.Name == "" || matches(o.Name, s.Name) || matches(o.Name, s.RunID)) &&
 		(o.id == "" || matches(o.id, s.RunID)) &&
-		(o.Owner == "" || o.Owner == s.Owner) &&
 		!s.Started.Before(o.Since) && (o.Until.IsZero() || s.Started.Before(o.Until))
 }
 
