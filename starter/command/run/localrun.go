@@ -134,12 +134,7 @@ func runHere(ctx context.Context, a *cli.App, s *spec.RunSpec, o runOptions) err
 		return err
 	}
 	defer l.std.Terminal.GiveBack()
-	if direct := directOutput(s); direct || o.foreground != "" {
-		a.NoStatus = true // programs would overwrite the status line
-		if direct && !o.quiet && l.std.Given() {
-			l.std.WatchReaders(signals)
-		}
-	}
+	a.NoStatus = a.NoStatus || directOutput(s) || o.foreground != "" // programs would overwrite the status line
 	if l.owner, err = listenToOwner(a, o, signals); err != nil {
 		return err
 	}

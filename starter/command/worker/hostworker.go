@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/workers"
 )
@@ -168,32 +166,3 @@ type StandardFiles struct {
 
 // Given reports whether there is an output that programs can have.
 func (std StandardFiles) Given() bool { return std.Out != nil && std.Err != nil }
-
-// WatchReaders sends SIGPIPE on signals when a pipe that only programs write to has no reader
-// left. This process would not get that signal itself.
-func (std StandardFiles) WatchReaders(signals chan<- os.Signal) {
-	for _, f := range []*os.File{std.Out, std.Err} {
-		if info, err := f.Stat(); err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {
-			continue
-		}
-		// A copy cannot be closed while poll uses it. It is never closed, because the watch
-		// lasts as long as this process.
-		fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
-		if err != nil {
-			continue
-		}
-		go func() {
-			for {
-				fds := []unix.PollFd{{Fd: int32(fd)}}
-				switch _, err := unix.Poll(fds, -1); {
-				case err == unix.EINTR:
-				case err == nil && fds[0].Revents&unix.POLLERR != 0:
-					signals <- syscall.SIGPIPE
-					return
-				default:
-					return
-				}
-			}
-		}()
-	}
-}
