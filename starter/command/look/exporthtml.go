@@ -1,14 +1,13 @@
 package look
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/logs/shipped"
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
@@ -21,10 +20,10 @@ import (
 
 // The bounds of the page of a run in a file.
 const (
-	mostHTML      = 5 << 20 // bytes
 	mostHTMLTasks = 64      // tasks with output
 	htmlTail      = 500     // lines of output of a stream
 	mostHTMLLines = 4000    // lines of output
+	mostHTMLBytes = 4 << 20 // of these lines
 )
 
 // exportHTML writes the page of a run to a file.
@@ -37,19 +36,11 @@ func exportHTML(ctx context.Context, a *cli.App, r *starter.Run, file string) er
 	if err != nil {
 		return err
 	}
-	text, err := boundedHTML(p)
-	if err != nil {
-		return err
-	}
 	if file == "-" {
-		_, err = cli.UntilDone{Ctx: ctx, W: a.Out}.Write(text)
-		return err
+		return page.RenderRun(cli.UntilDone{Ctx: ctx, W: a.Out}, p, page.File)
 	}
 	file = cmp.Or(file, record.DirName(r.ID)+".html")
-	return exportFile(ctx, a, of, file, func(w io.Writer) error {
-		_, err := w.Write(text)
-		return err
-	})
+	return exportFile(ctx, a, of, file, func(w io.Writer) error { return page.RenderRun(w, p, page.File) })
 }
 
 // htmlPage gathers the page of a run.
@@ -88,26 +79,13 @@ func htmlOutput(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Stat
 		out.Cut = fmt.Sprintf("The last %d lines of each stream of the %d tasks of %d that need a look first; `clusterrun logs %s` has all of them.", htmlTail, mostHTMLTasks, len(tasks.All), s.RunID)
 	}
 	out.Lines, out.Missing = logs.Merged(ctx, a, r, s, tasks.All, selected, "")
-	if len(out.Lines) > mostHTMLLines {
-		out.Lines = out.Lines[len(out.Lines)-mostHTMLLines:]
-		out.Cut = fmt.Sprintf("The last %d lines. ", mostHTMLLines) + out.Cut
+	size := 0
+	for i, line := range slices.Backward(out.Lines) {
+		if size += len(line.Text); size > mostHTMLBytes || len(out.Lines)-i > mostHTMLLines {
+			out.Lines = out.Lines[i+1:]
+			out.Cut = fmt.Sprintf("The last %d lines. ", len(out.Lines)) + out.Cut
+			break
+		}
 	}
 	return out
-}
-
-// boundedHTML returns a page as a file of at most [mostHTML] bytes. It leaves out as many of the
-// first lines of output as necessary.
-func boundedHTML(p *page.RunPage) ([]byte, error) {
-	for {
-		var b bytes.Buffer
-		if err := page.RenderRun(&b, p, page.File); err != nil {
-			return nil, err
-		}
-		n := len(p.Output.Lines)
-		if b.Len() <= mostHTML || n == 0 {
-			return b.Bytes(), nil
-		}
-		p.Output.Lines = p.Output.Lines[n-n/2:]
-		p.Output.Cut = fmt.Sprintf("The last %d lines, since the file may have %s.", n/2, shipped.Size(mostHTML))
-	}
 }
