@@ -282,11 +282,11 @@ func TestHostsThatCannotBeReached(t *testing.T) {
 		want         []string
 	}{
 		"unknown host key": {h.Agent + " -o UserKnownHostsFile=/dev/null", "a,b", []string{
-			`(?m)host a: ssh: .*Host key verification failed\. Connect once by hand, to see its key and accept it$`, `host b: ssh: .*Host key verification failed`}},
+			`(?m)host a: ssh: .*Host key verification failed\.$`, `host b: ssh: .*Host key verification failed`}},
 		"a password is wanted": {h.Agent + " -o PreferredAuthentications=password", "a", []string{
-			`host a: ssh: .*Permission denied.*\. ssh has to get there without a password`}},
+			`host a: ssh: .*Permission denied`}},
 		"no such host, and one that is there": {h.Agent, "a,nobody.invalid", []string{
-			`(?m)^clusterrun: host nobody.invalid: ssh: .*Could not resolve hostname nobody.invalid.*\. Correct the name\n\z`}},
+			`(?m)^clusterrun: host nobody.invalid: ssh: .*Could not resolve hostname nobody.invalid.*\n\z`}},
 		"no program": {h.agent("without", ssh+other("/nowhere/clusterrun")), "a", []string{
 			`host a: no clusterrun at the path it has here, nor in the PATH of a command of without; install it`}},
 		"an old program": {h.agent("old", ssh+other(old)), "a,b", []string{

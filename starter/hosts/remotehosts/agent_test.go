@@ -77,11 +77,9 @@ func TestReason(t *testing.T) {
 		want string
 	}{
 		{exit("255"), []string{"No ED25519 host key is known for a.", "Host key verification failed."},
-			"ssh: No ED25519 host key is known for a.; Host key verification failed. Connect once by hand, to see its key and accept it"},
+			"ssh: No ED25519 host key is known for a.; Host key verification failed."},
 		{exit("255"), []string{"root@a: Permission denied (publickey)."},
-			"ssh: root@a: Permission denied (publickey). ssh has to get there without a password: use a key, or an agent that has it"},
-		{exit("255"), []string{"ssh: Could not resolve hostname a: Name or service not known"},
-			"ssh: Could not resolve hostname a: Name or service not known. Correct the name"},
+			"ssh: root@a: Permission denied (publickey)."},
 		{exit("127"), nil, "no clusterrun at the path it has here, nor in the PATH of a command of ssh; install it"},
 		{exit("127"), []string{"sh: exec: not found"}, "ssh: sh: exec: not found"},
 		{exit("2"), []string{"clusterrun: there is no command", "clusterrun 1, go1"},

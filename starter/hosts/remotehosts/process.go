@@ -96,14 +96,6 @@ func (t *tail) lines() []string {
 	return lines[max(0, len(lines)-most):]
 }
 
-// remedies maps messages of ssh to remedies.
-var remedies = []struct{ said, remedy string }{
-	{"has changed and you have requested strict checking", "Find out why before you remove the old key"},
-	{"Host key verification failed", "Connect once by hand, to see its key and accept it"},
-	{"Permission denied", "ssh has to get there without a password: use a key, or an agent that has it"},
-	{"Could not resolve hostname", "Correct the name"},
-}
-
 // reason returns why the agent of a host has ended, in the agent's own words if it wrote any.
 func (c Config) reason(err error, said []string) string {
 	name := filepath.Base(c.Agent[0])
@@ -112,11 +104,6 @@ func (c Config) reason(err error, said []string) string {
 		code = exit.ExitCode()
 	}
 	text := strings.TrimPrefix(strings.Join(said, "; "), name+": ")
-	for _, r := range remedies {
-		if strings.Contains(text, r.said) {
-			return fmt.Sprintf("%s: %s. %s", name, strings.TrimSuffix(text, "."), r.remedy)
-		}
-	}
 	switch {
 	case code == notThere && text == "":
 		return "no clusterrun at the path it has here, nor in the PATH of a command of " + name + "; install it"
