@@ -19,9 +19,9 @@ const (
 const longHelp = `A Temporal server with its Web UI in one process, for one user on one machine,
 set up for the latencies that clusterrun needs. It listens on loopback only.
 
-With --db FILE everything is kept in that file (SQLite) and survives the server,
-also when it is killed: start it again on the same file and the runs continue. A file
-is used by one server at a time.
+Everything is kept in the file of --db (SQLite) and survives the server, also when it
+is killed: start it again on the same file and the runs continue. A file is used by one
+server at a time.
 
 It prints one line to stdout when clients can connect, and everything else to
 stderr. SIGTERM and SIGINT stop it cleanly.
@@ -31,14 +31,14 @@ Exit codes:
   1  failed: a port is taken, the database is in use or not ours, ...
   2  a mistake in the command line`
 
-const examples = `  # In memory, on the usual ports; for trying things out.
-  clusterrun-devserver
+const examples = `  # On the usual ports.
+  clusterrun-devserver --db runs.db
 
-  # Keeps its runs, and exits after ten idle minutes.
+  # Exits after ten idle minutes.
   clusterrun-devserver --db runs.db --port 0 --headless --idle-exit 10m --ready-file ready.json
 
   # Ends with the program that started it: that holds the other end of descriptor 3.
-  clusterrun-devserver --port 0 --ui-port 0 --lifeline-fd 3`
+  clusterrun-devserver --db runs.db --port 0 --ui-port 0 --lifeline-fd 3`
 
 // Main runs the command and returns its exit code.
 func Main(args []string, stdout, stderr io.Writer) int {
@@ -86,7 +86,7 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&opts.Database, "db", opts.Database, "database `FILE`, created when missing; \"memory\" keeps nothing")
+	f.StringVar(&opts.Database, "db", opts.Database, "database `FILE`, created when missing")
 	f.StringVar(&opts.IP, "ip", opts.IP, "loopback `ADDRESS` to listen on")
 	f.IntVar(&opts.Port, "port", opts.Port, "`PORT` of the Temporal frontend; 0 picks a free one")
 	f.IntVar(&opts.UIPort, "ui-port", opts.UIPort, "`PORT` of the Web UI; 0 picks a free one")

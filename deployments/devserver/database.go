@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/google/uuid"
 	"go.temporal.io/server/common/config"
 	"go.temporal.io/server/common/persistence/sql/sqlplugin/sqlite"
 )
@@ -33,16 +32,13 @@ var sqlitePragmas = map[string]string{
 
 // database is the file that keeps the server's state.
 type database struct {
-	path string   // "" in memory
+	path string   
 	lock *os.File // held until the process ends
 }
 
 // claimDatabase makes sure that no other process uses the database, and that the file is empty
 // or an SQLite database. It writes nothing to the file.
 func claimDatabase(name string) (*database, error) {
-	if name == InMemory {
-		return &database{}, nil
-	}
 	path, err := resolvePath(name)
 	if err != nil {
 		return nil, fmt.Errorf("--db: %w", err)
@@ -61,14 +57,6 @@ func claimDatabase(name string) (*database, error) {
 		return nil, fmt.Errorf("--db: %w; choose a file in a directory that you may write to", err)
 	}
 	return &database{path: path, lock: lock}, nil
-}
-
-// name returns the absolute path, without links, or InMemory.
-func (d *database) name() string {
-	if d.path == "" {
-		return InMemory
-	}
-	return d.path
 }
 
 // resolvePath follows symbolic links, so that a file has one lock.
@@ -123,9 +111,6 @@ func checkFile(path string) error {
 // empty database in one transaction, so that a server that is killed during it leaves an empty
 // database and no half of a schema.
 func (d *database) prepare(ctx context.Context) error {
-	if d.path == "" {
-		return nil // the server's library sets it up
-	}
 	// SQLite would make it readable for others, and it holds what people run.
 	f, err := os.OpenFile(d.path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -169,14 +154,6 @@ func (d *database) transact(ctx context.Context, query url.Values, do func(*sql.
 
 // config returns the persistence configuration of the server.
 func (d *database) config() *config.SQL {
-	if d.path == "" {
-		return &config.SQL{
-			PluginName: sqlite.PluginName,
-			// Every service opens it by this name, and so gets the same one.
-			DatabaseName:      uuid.NewString(),
-			ConnectAttributes: map[string]string{"mode": "memory", "cache": "shared"},
-		}
-	}
 	attributes := map[string]string{"mode": "rw"}
 	for k, v := range sqlitePragmas {
 		attributes[k] = v
@@ -190,9 +167,7 @@ func (d *database) config() *config.SQL {
 
 // release lets the next server have the database.
 func (d *database) release() {
-	if d.lock != nil {
-		_ = d.lock.Close()
-	}
+	_ = d.lock.Close()
 }
 
 // escapePath makes a path part of a SQLite URI, where ? and % mean something.

@@ -124,7 +124,7 @@ func TestTheKey(t *testing.T) {
 // The Web UI lets in who has the link, and later that browser; no other user, no page of
 // another origin, and no name of this address that somebody else has given it.
 func TestTheWebUIIsForItsUser(t *testing.T) {
-	p := startCommand(t, command("--json", "--port=0", "--ui-port=0", "--key", filepath.Join(t.TempDir(), "key.pem")))
+	p := startCommand(t, command(t, "--json", "--port=0", "--ui-port=0", "--key", filepath.Join(t.TempDir(), "key.pem")))
 	link, err := url.Parse(p.ready.UI)
 	require.NoError(t, err)
 	require.NotEmpty(t, link.Query().Get("token"))
@@ -177,7 +177,7 @@ func TestAWebUIForAServerThatRuns(t *testing.T) {
 	require.NoError(t, err)
 	old := time.Now().Add(-2 * keyRotates)
 	require.NoError(t, os.Chtimes(key, old, old))
-	u := startCommand(t, command("--json", "--ui-port=0", "--key", key, "--ui-for", p.ready.Address))
+	u := startCommand(t, command(t, "--json", "--ui-port=0", "--key", key, "--ui-for", p.ready.Address))
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
 	browser := &http.Client{Jar: jar}

@@ -61,8 +61,9 @@ type process struct {
 	exited chan struct{} // closed when it has ended, and cmd.ProcessState is there
 }
 
-func command(args ...string) *exec.Cmd {
-	cmd := exec.Command(os.Args[0], args...)
+// command returns the command of a server on a database of its own, unless args name one.
+func command(t *testing.T, args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], append([]string{"--db", testFile(t)}, args...)...)
 	cmd.Env = append(os.Environ(), asCommand+"=1")
 	return cmd
 }
@@ -70,7 +71,7 @@ func command(args ...string) *exec.Cmd {
 // start returns when the server has said that it is ready.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
-	return startCommand(t, command(append([]string{"--json", "--port=0", "--headless"}, args...)...))
+	return startCommand(t, command(t, append([]string{"--json", "--port=0", "--headless"}, args...)...))
 }
 
 func startCommand(t *testing.T, cmd *exec.Cmd) *process {
@@ -149,7 +150,7 @@ func refused(t *testing.T, code int, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	c := command(args...)
+	c := command(t, args...)
 	cmd := exec.CommandContext(ctx, c.Path, c.Args[1:]...)
 	cmd.Env = c.Env
 	var stdout, stderr bytes.Buffer
@@ -417,7 +418,7 @@ func TestMistakesInTheCommandLine(t *testing.T) {
 		{[]string{"--port=70000"}, "--port 70000 is not a port"},
 		{[]string{"--ui-port=-1"}, "--ui-port -1 is not a port"},
 		{[]string{"--port=7233", "--ui-port=7233"}, "the Web UI needs a port of its own"},
-		{[]string{"--db="}, "--db is missing a value"},
+		{[]string{"--db="}, "--db is missing"},
 		{[]string{"--namespace="}, "--namespace is empty"},
 		{[]string{"--namespace=temporal-system"}, "the server's own"},
 		{[]string{"--retention=1m"}, "--retention 1m0s is too short"},
@@ -430,7 +431,7 @@ func TestMistakesInTheCommandLine(t *testing.T) {
 		{[]string{"--lifeline-fd=" + notOpen}, "--lifeline-fd " + notOpen + ": bad file descriptor"},
 	} {
 		var out, errs bytes.Buffer
-		assert.Equal(t, ExitUsage, Main(c.args, &out, &errs), "%s", c.args)
+		assert.Equal(t, ExitUsage, Main(append([]string{"--db=runs.db"}, c.args...), &out, &errs), "%s", c.args)
 		assert.Contains(t, errs.String(), c.says, "%s", c.args)
 		assert.Contains(t, errs.String(), "--help", "%s", c.args)
 		assert.Empty(t, out.String(), "%s", c.args)

@@ -7,10 +7,6 @@ import (
 	"time"
 )
 
-// InMemory as Options.Database keeps everything in memory: it is gone when the
-// server stops. A file that is really called that is "./memory".
-const InMemory = "memory"
-
 // NoLifeline in Options.LifelineFD means that the server has no lifeline.
 const NoLifeline = -1
 
@@ -19,7 +15,7 @@ const minRetention = time.Hour
 
 // Options are the settings of the command line.
 type Options struct {
-	Database   string        // a file, or InMemory
+	Database   string        // a file
 	IP         string        // a loopback address
 	Port       int           // of the frontend, or 0 for any free port
 	UIPort     int           // of the Web UI, or 0 for any free port
@@ -36,10 +32,9 @@ type Options struct {
 	JSON       bool // the ready line as JSON
 }
 
-// DefaultOptions returns the server on Temporal's usual ports, with nothing to keep.
+// DefaultOptions returns the server on Temporal's usual ports. It needs a database.
 func DefaultOptions() Options {
 	return Options{
-		Database:   InMemory,
 		IP:         "127.0.0.1",
 		Port:       7233,
 		UIPort:     8233,
@@ -82,8 +77,6 @@ func (o *Options) validate() error {
 		}
 	}
 	switch {
-	case o.Database == "":
-		return usagef("--db is missing a value; give a file, or %q", InMemory)
 	case o.Namespace == "":
 		return usagef("--namespace is empty")
 	case o.Namespace == systemNamespace:
@@ -94,6 +87,8 @@ func (o *Options) validate() error {
 		return usagef("--idle-exit %s is negative: give a duration, or 0 for never", o.IdleExit)
 	case o.LifelineFD < NoLifeline:
 		return usagef("--lifeline-fd %d is not a file descriptor", o.LifelineFD)
+	case o.Database == "" && o.UIFor == "":
+		return usagef("--db is missing; give a file")
 	}
 	return nil
 }

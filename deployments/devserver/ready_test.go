@@ -18,7 +18,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
@@ -89,7 +88,7 @@ func TestReadyFileThatCannotBeWrittenFailsTheStart(t *testing.T) {
 }
 
 func TestReadyMeansThatTheWebUIAnswers(t *testing.T) {
-	p := startCommand(t, command("--json", "--port=0", "--ui-port=0"))
+	p := startCommand(t, command(t, "--json", "--port=0", "--ui-port=0"))
 	for _, path := range []string{"/", "/api/v1/namespaces/default/workflows"} {
 		resp, err := http.Get(p.ready.UI + path)
 		require.NoError(t, err)
@@ -102,7 +101,7 @@ func TestIPv6(t *testing.T) {
 	if _, err := os.Stat("/proc/net/if_inet6"); err != nil {
 		t.Skip("this machine has no IPv6")
 	}
-	p := startCommand(t, command("--json", "--ip=::1", "--port=0", "--ui-port=0"))
+	p := startCommand(t, command(t, "--json", "--ip=::1", "--port=0", "--ui-port=0"))
 	assert.Regexp(t, `^\[::1\]:\d+$`, p.ready.Address)
 	p.client()
 	resp, err := http.Get(p.ready.UI)
@@ -139,7 +138,7 @@ func TestRunsSurviveAKilledServer(t *testing.T) {
 	go func() { done <- run.Get(context.Background(), &result) }()
 
 	p.kill()
-	again := startCommand(t, command("--json", "--headless", "--db", path, "--port", portOf(t, p.ready.Address)))
+	again := startCommand(t, command(t, "--json", "--headless", "--db", path, "--port", portOf(t, p.ready.Address)))
 	require.NoError(t, again.client().SignalWorkflow(context.Background(), run.GetID(), "", "go", "on"))
 	select {
 	case err := <-done:
@@ -167,7 +166,7 @@ func TestWaitingClientsSurviveACleanStop(t *testing.T) {
 	require.Equal(t, ExitOK, p.await())
 	assert.Less(t, time.Since(asked), 10*time.Second)
 
-	again := startCommand(t, command("--json", "--headless", "--db", path, "--port", portOf(t, p.ready.Address)))
+	again := startCommand(t, command(t, "--json", "--headless", "--db", path, "--port", portOf(t, p.ready.Address)))
 	require.NoError(t, again.client().SignalWorkflow(context.Background(), run.GetID(), "", "go", "on"))
 	select {
 	case err := <-done:
@@ -182,17 +181,6 @@ func portOf(t *testing.T, address string) string {
 	_, port, err := net.SplitHostPort(address)
 	require.NoError(t, err)
 	return port
-}
-
-func TestMemoryForgets(t *testing.T) {
-	p := start(t)
-	run := startWorkflow(t, p.client(), "nobody serves this")
-	p.signal(syscall.SIGTERM)
-	require.Equal(t, ExitOK, p.await())
-
-	_, err := start(t).client().DescribeWorkflowExecution(context.Background(), run.GetID(), "")
-	var notFound *serviceerror.NotFound
-	assert.ErrorAs(t, err, &notFound)
 }
 
 func TestSignalsAreACleanStop(t *testing.T) {
@@ -211,7 +199,7 @@ func TestSignalsAreACleanStop(t *testing.T) {
 func TestNobodyReadsTheOutput(t *testing.T) {
 	reader, writer, err := os.Pipe()
 	require.NoError(t, err)
-	cmd := command("--json", "--port=0", "--headless", "--log-level=debug")
+	cmd := command(t, "--json", "--port=0", "--headless", "--log-level=debug")
 	require.NoError(t, reader.Close())
 	p := startCommandTo(t, cmd, writer)
 	require.NoError(t, writer.Close())
@@ -222,7 +210,7 @@ func TestNobodyReadsTheOutput(t *testing.T) {
 func TestSignalDuringTheStart(t *testing.T) {
 	db := testFile(t)
 	ready := filepath.Join(filepath.Dir(db), "ready.json")
-	cmd := command("--port=0", "--headless", "--db", db, "--ready-file", ready)
+	cmd := command(t, "--port=0", "--headless", "--db", db, "--ready-file", ready)
 	p := &process{t: t, cmd: cmd, stderr: &syncBuffer{}, exited: make(chan struct{})}
 	cmd.Stderr = p.stderr
 	require.NoError(t, cmd.Start())
@@ -241,7 +229,7 @@ func TestSignalDuringTheStart(t *testing.T) {
 func TestLifeline(t *testing.T) {
 	ours, theirs, err := pipe()
 	require.NoError(t, err)
-	cmd := command("--json", "--port=0", "--headless", "--lifeline-fd=3")
+	cmd := command(t, "--json", "--port=0", "--headless", "--lifeline-fd=3")
 	cmd.ExtraFiles = []*os.File{theirs}
 	p := startCommand(t, cmd)
 	require.NoError(t, theirs.Close())

@@ -122,7 +122,7 @@ func (s *server) ready(started time.Time) Ready {
 		PID:       os.Getpid(),
 		Address:   s.frontend(),
 		Namespace: s.opts.Namespace,
-		Database:  s.db.name(),
+		Database:  s.db.path,
 		Server:    headers.ServerVersion,
 		Started:   started.UTC(),
 	}
