@@ -15,7 +15,7 @@ import (
 // Server describes a Temporal server that answers.
 type Server struct {
 	Name, Version, Namespace string
-	Latency, Retention       time.Duration
+	Retention                time.Duration
 	// Program is the version line of the embedded server's program. It is empty for any other
 	// server.
 	Program string
@@ -27,7 +27,6 @@ type Server struct {
 }
 
 const (
-	slowServer   = 200 * time.Millisecond
 	fewRetention = 24 * time.Hour
 	mostNames    = 8
 )
@@ -37,11 +36,6 @@ func CheckServer(s Server) []Finding {
 	all := []Finding{ok("%s answers: Temporal server %s, namespace %s", s.Name, s.Version, s.Namespace)}
 	if s.Program != "" && !strings.Contains(s.Program, "Temporal server "+s.Version) {
 		all = append(all, warning("wait until it exits by itself, or restart `clusterrun dev`", "the running embedded server is %s, but the program on disk is %s", s.Version, s.Program))
-	}
-	if s.Latency > slowServer {
-		all = append(all, warning("run clusterrun nearer to it, or look at the load of the server", "an answer takes %s", s.Latency.Round(time.Millisecond)))
-	} else {
-		all = append(all, ok("an answer takes %s", s.Latency.Round(10*time.Microsecond)))
 	}
 	if s.Retention > 0 && s.Retention < fewRetention {
 		all = append(all, warning(fmt.Sprintf("temporal operator namespace update --retention 30d %s", s.Namespace), "it forgets runs %s after their end", s.Retention))
@@ -102,26 +96,6 @@ func CheckMembers(queue, version string, hosts []fleet.HostStatus) []Finding {
 		all = append(all, ok("%s in the queue %s, all %s", plural.Of(len(hosts), "host", "hosts"), queue, version))
 	}
 	return all
-}
-
-// CheckRuns judges the open runs. unexecuted are those that no host worker executes.
-func CheckRuns(open int, unexecuted []string) []Finding {
-	if len(unexecuted) == 0 {
-		return []Finding{ok("host workers execute all of the %s", plural.Of(open, "open run", "open runs"))}
-	}
-	return []Finding{warning("clusterrun stop "+strings.Join(unexecuted, " ")+", or start `clusterrun worker` for their queue",
-		"no host worker executes %s: %s", plural.Of(len(unexecuted), "open run", "open runs"), shorten.List(unexecuted, mostNames))}
-}
-
-// CheckClock judges whether NTP or another source keeps the kernel's clock.
-func CheckClock(synchronized bool, off time.Duration) []Finding {
-	switch {
-	case off.Abs() > time.Second:
-		return []Finding{problem("chronyc makestep, or systemctl restart systemd-timesyncd", "the clock is off by %s", off.Round(time.Millisecond))}
-	case !synchronized:
-		return []Finding{warning("timedatectl set-ntp true; in a container or a virtual machine see to the clock of its host", "the kernel's clock is not known to be synchronized")}
-	}
-	return []Finding{ok("the clock is synchronized")}
 }
 
 // CheckCgroups judges the limits that a host worker started here can set. why describes a
@@ -271,43 +245,9 @@ func CheckGPUs(h Host, usable int, program bool, answered int, err error) []Find
 	return []Finding{ok("no GPU")}
 }
 
-// StateDir describes who may write to a state directory.
-type StateDir struct {
-	Path    string
-	Mode    uint32
-	Foreign bool // it is another user's
-}
-
-// CheckPolicy judges who may run commands here. file is empty if there is no policy, and bad is
-// the reason if it cannot be used.
-func CheckPolicy(file string, bad error, root bool, dir *StateDir) []Finding {
-	var all []Finding
-	switch {
-	case bad != nil:
-		all = append(all, problem("clusterrun policy "+file, "%v", bad))
-	case file != "":
-		all = append(all, ok("%s can be used", file))
-	case root:
-		all = append(all, warning("clusterrun worker --policy FILE; see `clusterrun policy --help`", "without a policy, a host worker of root runs anything that is submitted, as root"))
-	default:
-		all = append(all, ok("without a policy (--policy), a host worker runs anything that is submitted, as its user"))
-	}
-	switch {
-	case dir == nil:
-	case dir.Foreign:
-		all = append(all, problem("choose another directory with --state-dir", "the state directory %s belongs to another user", dir.Path))
-	case dir.Mode&0o022 != 0:
-		all = append(all, problem("chmod go-w "+dir.Path, "others can write to the state directory %s", dir.Path))
-	default:
-		all = append(all, ok("only this user can write to the state directory"))
-	}
-	return all
-}
-
 // CheckPrograms judges the programs that belong together. server is the version line of the
-// embedded server's program, and python the version of the Python module, or empty if there is
-// none.
-func CheckPrograms(own, version, server string, serverErr error, external bool, python string) []Finding {
+// embedded server's program.
+func CheckPrograms(own, server string, serverErr error, external bool) []Finding {
 	all := []Finding{ok("%s", own)}
 	switch {
 	case external: // it does not use our program
@@ -316,14 +256,6 @@ func CheckPrograms(own, version, server string, serverErr error, external bool, 
 		all = append(all, problem(remedy, "%s", what))
 	default:
 		all = append(all, ok("%s", server))
-	}
-	switch python {
-	case "":
-		all = append(all, ok("no Python module clusterrun is found by python3; tasks need none"))
-	case version:
-		all = append(all, ok("the Python module is of the same version"))
-	default:
-		all = append(all, warning("python3 -m pip install clusterrun=="+version, "the Python module is %s, and this is %s", python, version))
 	}
 	return all
 }
@@ -344,49 +276,14 @@ func CheckWorker(version string, pid int, worker, supervisor string) []Finding {
 	return all
 }
 
-// Clock holds how far another clock is ahead of this host's, to within Doubt.
-type Clock struct{ Ahead, Doubt time.Duration }
-
-// skewed is the largest difference between clocks that is not reported. Times in logs and
-// statuses come from the clocks of hosts.
-const skewed = time.Second
-
-// differs reports whether the other clock certainly differs by more than skewed.
-func (c Clock) differs() bool { return c.Ahead.Abs()-c.Doubt > skewed }
-
-// CheckServerClock judges the clock of the server, which gives the times at which runs start
-// and end. err is the error of reading it.
-func CheckServerClock(c Clock, err error) []Finding {
+// CheckOther judges another host. There is the version of its program, and here that of this
+// one, as `clusterrun version` prints them.
+func CheckOther(here, there string, err error) []Finding {
 	switch {
 	case err != nil:
-		return []Finding{Unknown(fmt.Errorf("the clock of the server: %w", err), "compare the time there with `date -u` here")}
-	case c.differs():
-		return []Finding{warning("timedatectl set-ntp true, here and where the server is", "the clock of the server differs from that of this machine by about %s: times of runs are those of the server, times of processes those of hosts", c.Ahead.Round(100*time.Millisecond))}
-	}
-	return []Finding{ok("the clocks of the server and of this machine agree, to within %s", (c.Ahead.Abs() + c.Doubt).Round(time.Millisecond))}
-}
-
-// Other holds facts that another host reports about itself.
-type Other struct {
-	Version string
-	Clock
-}
-
-// CheckOther judges another host. version is the version of this program, as `clusterrun
-// version` prints it.
-func CheckOther(version string, o Other, err error) []Finding {
-	if err != nil {
 		return []Finding{problem("try it by hand: ssh -o BatchMode=yes HOST clusterrun version", "%v", err)}
+	case there != here:
+		return []Finding{problem("install the same clusterrun there", "%s there, %s here", there, here)}
 	}
-	var all []Finding
-	if o.Version != version {
-		all = append(all, problem("install the same clusterrun there", "%s there, %s here", o.Version, version))
-	}
-	if o.differs() {
-		all = append(all, warning("timedatectl set-ntp true, there and here", "its clock differs by about %s", o.Ahead.Round(time.Second)))
-	}
-	if len(all) == 0 {
-		all = append(all, ok("answers, with the same clusterrun and about the same time"))
-	}
-	return all
+	return []Finding{ok("answers, with the same clusterrun")}
 }

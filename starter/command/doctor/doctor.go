@@ -66,12 +66,11 @@ func oneLine(text string) string { return spec.Visible(strings.Join(strings.Fiel
 
 // examination names what to examine in addition to this host.
 type examination struct {
-	queue, policy, hostfile, agent string
+	queue, hostfile, agent string
 }
 
 func (e *examination) register(cmd *cobra.Command) {
 	cli.QueueFlag(cmd, &e.queue)
-	cmd.Flags().StringVar(&e.policy, "policy", "", "`FILE` with the policy of the host worker")
 	cmd.Flags().StringVar(&e.hostfile, "hostfile", "", "also check the hosts in this `FILE`, by ssh")
 	cmd.Flags().StringVar(&e.agent, "launch-agent", "ssh", "`PROGRAM` that reaches other hosts, called as ssh is")
 }
@@ -85,13 +84,11 @@ func (e *examination) checks(a *cli.App) ([]doctor.Check, error) {
 	checks := []doctor.Check{
 		{Name: "server", Find: func(ctx context.Context) []doctor.Finding { return examineServer(ctx, a, e.queue) }},
 		{Name: "versions", Find: func(ctx context.Context) []doctor.Finding { return examinePrograms(ctx, a) }},
-		{Name: "clock", Find: examineClock},
 		{Name: "cgroups", Find: host(examineCgroups)},
 		{Name: "limits", Find: host(examineLimits)},
 		{Name: "ports", Find: host(func(h doctor.Host) []doctor.Finding { return examinePorts(a, h) })},
 		{Name: "disk", Find: func(context.Context) []doctor.Finding { return examineDisks(a) }},
 		{Name: "gpu", Find: func(ctx context.Context) []doctor.Finding { return examineGPUs(ctx, read()) }},
-		{Name: "policy", Find: func(context.Context) []doctor.Finding { return examinePolicy(a, e.policy) }},
 	}
 	if e.hostfile == "" {
 		return checks, nil

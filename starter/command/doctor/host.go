@@ -26,7 +26,6 @@ import (
 	"github.com/clusterrun/clusterrun/starter/doctor"
 	"github.com/clusterrun/clusterrun/starter/hosts/hostlist"
 	"github.com/clusterrun/clusterrun/starter/hosts/remotehosts"
-	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -38,32 +37,11 @@ func examinePrograms(ctx context.Context, a *cli.App) []doctor.Finding {
 	ctx, cancel := context.WithTimeout(ctx, programTakes)
 	defer cancel()
 	line, err := a.Home().Version(ctx)
-	found := doctor.CheckPrograms(cli.VersionLine(), spec.Version, line, err, external, pythonModule(ctx))
+	found := doctor.CheckPrograms(cli.VersionLine(), line, err, external)
 	if p := supervisor.Programs(a.WorkerDir()); p != nil {
 		found = append(found, doctor.CheckWorker(spec.Version, p.PID, p.Version, p.Supervisor)...)
 	}
 	return found
-}
-
-// pythonModule returns the version of the Python package that is installed, or "".
-func pythonModule(ctx context.Context) string {
-	cmd := exec.CommandContext(ctx, "python3", "-c", `import importlib.metadata as m; print(m.version("clusterrun"))`)
-	cmd.Dir, cmd.WaitDelay = "/", time.Second // keeps Python from importing modules of the current directory
-	out, _ := cmd.Output()
-	return strings.TrimSpace(string(out))
-}
-
-func examineClock(context.Context) []doctor.Finding {
-	var t unix.Timex
-	state, err := unix.Adjtimex(&t)
-	if err != nil {
-		return []doctor.Finding{doctor.Unknown(err, "timedatectl")}
-	}
-	off := time.Duration(t.Offset) * time.Microsecond
-	if t.Status&unix.STA_NANO != 0 {
-		off = time.Duration(t.Offset)
-	}
-	return doctor.CheckClock(state != unix.TIME_ERROR, off)
 }
 
 func examineCgroups(h doctor.Host) []doctor.Finding {
@@ -151,21 +129,6 @@ func examineGPUs(ctx context.Context, h doctor.Host) []doctor.Finding {
 	return doctor.CheckGPUs(h, usable, true, len(rows), err)
 }
 
-func examinePolicy(a *cli.App, file string) []doctor.Finding {
-	var bad error
-	if file != "" {
-		_, bad = workers.DecideRun(file, nil, nil)
-	}
-	var dir *doctor.StateDir
-	if info, err := os.Stat(a.Global.StateDir); err == nil {
-		dir = &doctor.StateDir{Path: a.Global.StateDir, Mode: uint32(info.Mode().Perm())}
-		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-			dir.Foreign = int(stat.Uid) != os.Geteuid()
-		}
-	}
-	return doctor.CheckPolicy(file, bad, os.Geteuid() == 0, dir)
-}
-
 // otherHosts returns a check for each host of the file except this host.
 func (e *examination) otherHosts() ([]doctor.Check, error) {
 	f, err := os.Open(e.hostfile)
@@ -199,8 +162,8 @@ func (e *examination) otherHosts() ([]doctor.Check, error) {
 			case <-ctx.Done():
 				return []doctor.Finding{doctor.Unknown(errors.New("its turn did not come in time"), "give fewer hosts in --hostfile")}
 			}
-			version, ahead, doubt, err := remotehosts.Ask(ctx, agent, h.Login, self)
-			return doctor.CheckOther(cli.VersionLine(), doctor.Other{Version: version, Clock: doctor.Clock{Ahead: ahead, Doubt: doubt}}, err)
+			version, err := remotehosts.Ask(ctx, agent, h.Login, self)
+			return doctor.CheckOther(cli.VersionLine(), version, err)
 		}})
 	}
 	return checks, nil

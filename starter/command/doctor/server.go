@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"go.temporal.io/api/operatorservice/v1"
@@ -12,8 +11,6 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
-	"github.com/clusterrun/clusterrun/activities/server"
-	"github.com/clusterrun/clusterrun/activities/system/parallel"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/doctor"
@@ -48,31 +45,7 @@ func examineServer(ctx context.Context, a *cli.App, queue string) []doctor.Findi
 	if found != nil {
 		return found
 	}
-	ahead, doubt, err := server.Clock(ctx, c, facts.Namespace)
-	return slices.Concat(doctor.CheckServer(facts), doctor.CheckServerClock(doctor.Clock{Ahead: ahead, Doubt: doubt}, err), examineQueue(ctx, c, queue), examineRuns(ctx, c))
-}
-
-// mostExamined bounds the open runs that are asked whether a host worker executes them. Half of
-// them are asked at a time: each takes three seconds if no host worker does.
-const mostExamined = 50
-
-// examineRuns looks for open runs that no host worker executes.
-func examineRuns(ctx context.Context, c client.Client) []doctor.Finding {
-	open, err := starter.List(ctx, c, starter.ListOptions{Open: true, Limit: mostExamined})
-	if err != nil {
-		return []doctor.Finding{doctor.Unknown(err, "clusterrun list --open")}
-	}
-	nobody := make([]bool, len(open))
-	parallel.Each(mostExamined/2, open, func(i int, r starter.Summary) {
-		nobody[i] = starter.IsError[*starter.UnansweredError](starter.Get(c, r.RunID, "").Answers(ctx))
-	})
-	var ids []string
-	for i, r := range open {
-		if nobody[i] {
-			ids = append(ids, r.RunID)
-		}
-	}
-	return doctor.CheckRuns(len(open), ids)
+	return append(doctor.CheckServer(facts), examineQueue(ctx, c, queue)...)
 }
 
 // serverFacts returns the facts about a server, or the finding that they are not known.
@@ -83,12 +56,11 @@ func serverFacts(ctx context.Context, a *cli.App, c client.Client, s cli.Server)
 	}
 	facts := doctor.Server{Name: s.String(), Namespace: o.Namespace, Register: starter.RegisterAttributes()}
 	facts.Namespace = cmp.Or(facts.Namespace, client.DefaultNamespace)
-	began := time.Now()
 	info, err := c.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
 	if err != nil {
 		return facts, doctor.CheckUnreached(err, "look into the log of the server")
 	}
-	facts.Latency, facts.Version = time.Since(began), info.GetServerVersion()
+	facts.Version = info.GetServerVersion()
 	ns, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: facts.Namespace})
 	if starter.IsError[*serviceerror.NamespaceNotFound](err) {
 		return facts, doctor.CheckUnreached(fmt.Errorf("%s has no namespace %s", facts.Name, facts.Namespace), "temporal operator namespace create "+facts.Namespace)
