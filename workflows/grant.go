@@ -16,9 +16,8 @@ import (
 )
 
 // placeInFleet asks the fleet for hosts, and reserves them for the tasks. If one refuses, the
-// others give back their reservations, and the fleet is asked again.
-func (pl *placer) placeInFleet(ctx workflow.Context, p placement) error {
-	since := workflow.Now(ctx)
+// others give back their reservations, and the fleet is asked again. The run waits since then.
+func (pl *placer) placeInFleet(ctx workflow.Context, p placement, since time.Time) error {
 	if pl.queued.IsZero() {
 		pl.queued = since
 	}

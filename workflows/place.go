@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 	"github.com/clusterrun/clusterrun/workflows/text/list"
@@ -62,16 +63,30 @@ func (pl *placer) place(ctx workflow.Context, p placement) error {
 	}
 	before := pl.hosts
 	defer func() { pl.leave(before) }()
-	started := workflow.Now(ctx)
-	var failure error
-	switch {
-	case spec.IsPrivateQueue(pl.queue) && pl.spec.IsElastic():
+	if spec.IsPrivateQueue(pl.queue) && pl.spec.IsElastic() {
 		return temporal.NewNonRetryableApplicationError(fmt.Sprintf(
 			"hosts.count is %s, but an elastic run needs a queue of hosts; submit it, or give one number of hosts", pl.spec.Hosts.Count), spec.ErrInvalidRunSpec, nil)
-	case spec.IsPrivateQueue(pl.queue):
+	}
+	for started := workflow.Now(ctx); ; {
+		silent, failure := pl.reserveAndPrepare(ctx, p, before, started)
+		if !silent || spec.IsPrivateQueue(pl.queue) ||
+			workflow.GetVersion(ctx, "prepare again", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+			return failure
+		}
+		workflow.GetLogger(ctx).Warn("the run returns to the queue", "error", failure)
+		pl.unreserve(ctx, pl.hosts, p.generation)
+		pl.former, pl.hosts = append(pl.former, pl.hosts...), nil
+		pl.fleet.tellFleet(ctx, fleet.Message{Freed: &fleet.Freed{Run: pl.fleet.inFleet(ctx)}})
+	}
+}
+
+// reserveAndPrepare makes one try to place a generation. silent reports whether the failure is that a
+// host which has reserved no longer answers.
+func (pl *placer) reserveAndPrepare(ctx workflow.Context, p placement, before []*host, started time.Time) (silent bool, failure error) {
+	if spec.IsPrivateQueue(pl.queue) {
 		failure = pl.placeWherePinned(ctx, p)
-	default:
-		failure = pl.placeInFleet(ctx, p)
+	} else {
+		failure = pl.placeInFleet(ctx, p, started)
 	}
 	clear(pl.placed)
 	for _, h := range pl.hosts {
@@ -88,9 +103,9 @@ func (pl *placer) place(ctx workflow.Context, p placement) error {
 	pl.bounds = nil
 	clear(pl.heard)
 	if failure == nil && len(pl.hosts) > 1 {
-		failure = pl.prepare(ctx, p.generation, pl.spec.PlacementTimeout.Std()-workflow.Now(ctx).Sub(started))
+		return pl.prepare(ctx, p.generation, pl.spec.PlacementTimeout.Std()-workflow.Now(ctx).Sub(started))
 	}
-	return failure
+	return false, failure
 }
 
 // placeWherePinned reserves the hosts that the run has brought along: one host for all tasks
@@ -216,13 +231,14 @@ func (pl *placer) checkBarriers() error {
 		len(pl.hosts), strings.Join(where, "; ")), spec.ErrPlacement, nil)
 }
 
-// prepare sends the whole cluster to the hosts, if there are several.
-func (pl *placer) prepare(ctx workflow.Context, generation int, left time.Duration) error {
+// prepare sends the whole cluster to the hosts, if there are several. silent reports whether the
+// failure is that a host does not answer.
+func (pl *placer) prepare(ctx workflow.Context, generation int, left time.Duration) (silent bool, failure error) {
 	in := hostapi.PrepareInput{Run: pl.began, Generation: generation, Cluster: pl.cluster()}
 	shared, done, err := pl.share(ctx, "the description of the cluster", in.Cluster)
 	defer done()
 	if err != nil {
-		return err
+		return false, err
 	}
 	if shared != nil {
 		in.Cluster, in.SharedCluster = hostapi.Cluster{}, shared
@@ -237,10 +253,11 @@ func (pl *placer) prepare(ctx workflow.Context, generation int, left time.Durati
 		actx := placing(ctx, h.queue, max(left, preparesWithin(len(pl.hosts))), "the cluster for "+markdown.Name(h.name))
 		futures[i] = call(actx, hostapi.Host.Prepare, in)
 	}
-	var failure error
 	for i, h := range pl.hosts {
 		out, err := futures[i].get(ctx)
 		if err != nil && failure == nil {
+			var refused *temporal.ApplicationError
+			silent = temporal.IsTimeoutError(err) && !errors.As(err, &refused)
 			failure = pl.placementError(h, err)
 		}
 		all = all && out.Reaches
@@ -249,7 +266,7 @@ func (pl *placer) prepare(ctx workflow.Context, generation int, left time.Durati
 		short, long, _ := pl.spec.TwoBounds(len(pl.placed))
 		pl.bounds = &hostapi.Bounds{Short: short, Long: long}
 	}
-	return failure
+	return silent, failure
 }
 
 // cluster returns the description of a cluster on several hosts for its processes.

@@ -264,6 +264,63 @@ func TestASpareReplacesALostHost(t *testing.T) {
 	}
 }
 
+// A host that has reserved and then does not take the cluster gets no tasks: the run gives everything
+// back and asks for other hosts. A host that says why it does not
+// take the cluster fails the run, on any host.
+func TestARunReturnsToTheQueueIfAHostFallsSilent(t *testing.T) {
+	for _, answers := range []bool{false, true} {
+		var mu sync.Mutex
+		var told []string
+		grants := [][]string{{"a", "b"}, {"a", "c"}}
+		ran := map[string]bool{}
+		env := newEnv(t, activities{
+			"Prepare": func(ctx context.Context, in hostapi.PrepareInput) (hostapi.PrepareOutput, error) {
+				assert.Len(t, in.Cluster.Members, 2)
+				switch {
+				case hostOf(ctx) != "b":
+					return hostapi.PrepareOutput{}, nil
+				case answers:
+					return hostapi.PrepareOutput{}, temporal.NewNonRetryableApplicationError("host b cannot reach a", "", nil)
+				}
+				return hostapi.PrepareOutput{}, temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
+			},
+			"RunTask": func(ctx context.Context, _ hostapi.RunTaskInput) (spec.Exit, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				ran[hostOf(ctx)] = true
+				return spec.Exit{Cause: spec.CauseCompleted}, nil
+			},
+		})
+		env.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.TaskQueue})
+		env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, spec.SignalFleet, mock.Anything).Return(func(_, _, _, _ string, arg any) error {
+			switch m := arg.(fleet.Message); {
+			case m.Asked != nil:
+				told = append(told, "asked")
+				grant := &fleet.Grant{Run: m.Asked.Run, Generation: m.Asked.Generation, Try: m.Asked.Try}
+				for i, host := range grants[0] {
+					grant.Places = append(grant.Places, fleet.Place{Host: host, Instance: "i", Ranks: []fleet.Ranks{{First: i, End: i + 1}}})
+				}
+				grants = grants[1:]
+				env.RegisterDelayedCallback(func() { env.SignalWorkflow(spec.SignalFleet, fleet.Answer{Grant: grant}) }, time.Second)
+			case m.Placed != nil:
+				told = append(told, "placed")
+			case m.Freed != nil:
+				told = append(told, "freed")
+			}
+			return nil
+		})
+		execute(t, env, spec.RunSpec{Hosts: spec.Hosts{Count: "2"}, Tasks: []spec.TaskGroup{{Type: "worker", Count: new(2)}}}, nil)
+		if answers {
+			require.ErrorContains(t, env.GetWorkflowError(), "host b cannot reach a")
+			assert.Equal(t, []string{"asked", "placed", "freed"}, told)
+			continue
+		}
+		require.NoError(t, env.GetWorkflowError())
+		assert.Equal(t, map[string]bool{"a": true, "c": true}, ran)
+		assert.Equal(t, []string{"asked", "placed", "freed", "asked", "placed", "freed"}, told)
+	}
+}
+
 // A run with notice tells its hosts, is stopped at the deadline, gives its room back, and asks
 // for room with its age, in this execution or the next. Nothing of that counts.
 func TestAPreemptedRunReturnsToTheQueue(t *testing.T) {
