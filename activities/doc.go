@@ -7,6 +7,7 @@
 //	                 programs and directories, leases ports, keeps the plan of the run on disk
 //	Prepare          tells the host the whole cluster, if it spans several hosts and rank 0 is reached
 //	Deny             promises to extend no more leases of tasks of another host
+//	Answer           only answers, so that the run knows that the host is back
 //	RunTask          holds a lease on the process of one task for as long as it lives
 //	StopSilentTasks  ends tasks for their silence
 //	SealTasks        restarts nothing any more

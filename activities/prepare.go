@@ -76,6 +76,9 @@ func (h *Host) Deny(ctx context.Context, in hostapi.DenyInput) (out hostapi.Deny
 	return out, err
 }
 
+// Answer only answers.
+func (h *Host) Answer(context.Context) (none hostapi.None, err error) { return none, nil }
+
 // address returns the address at which other tasks reach a task here. If all tasks are on one
 // host, they talk over the loopback interface unless the spec says otherwise; a loopback
 // address is never given to another host.

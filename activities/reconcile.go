@@ -159,8 +159,8 @@ func (r *reconciler) leave(ctx context.Context, p *plan) error {
 	return r.free(ctx, now)
 }
 
-// errNotBegun is returned if a group of the run has not started its activities yet. The next
-// round looks again.
+// errNotBegun is returned if a group of the run has not started its activities yet, or may be about to
+// offer some again. The next round looks again.
 var errNotBegun = errors.New("a group of the run has not begun yet")
 
 // pendingHere returns the pending activities of a run and of its groups on this host.
@@ -177,7 +177,7 @@ func (r *reconciler) pendingHere(ctx context.Context, d *workflowservice.Describ
 		if err != nil {
 			return nil, err
 		}
-		if begins(group) {
+		if begins(group) || isOffering(group) {
 			return nil, errNotBegun
 		}
 		pending = slices.Concat(pending, group.GetPendingActivities())
@@ -313,10 +313,11 @@ func takingOver(d *workflowservice.DescribeWorkflowExecutionResponse) bool {
 }
 
 // isOffering reports whether an execution may be about to offer tasks again whose last offer was
-// closed. It asks other hosts in between.
+// closed. It asks the host, and then others, in between.
 func isOffering(d *workflowservice.DescribeWorkflowExecutionResponse) bool {
 	return d.GetPendingWorkflowTask() != nil || slices.ContainsFunc(d.GetPendingActivities(), func(a *workflowpb.PendingActivityInfo) bool {
-		return a.GetActivityType().GetName() == hostapi.Name(hostapi.Host.Deny)
+		name := a.GetActivityType().GetName()
+		return name == hostapi.Name(hostapi.Host.Deny) || name == hostapi.MethodName(hostapi.Host.Answer)
 	})
 }
 

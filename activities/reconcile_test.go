@@ -124,8 +124,11 @@ func TestTasksOfGroupsAreListedThere(t *testing.T) {
 	require.ErrorIs(t, h.watch.reconcile(t.Context(), p), errNotBegun, "it is not started")
 	child.RunId = "0123"
 	require.ErrorIs(t, h.watch.reconcile(t.Context(), p), errNotBegun, "it has not had its first workflow task")
-	assert.Empty(t, s.stops)
 	group.WorkflowExecutionInfo.HistoryLength = begun
+	group.PendingActivities = append(group.PendingActivities, &workflowpb.PendingActivityInfo{ActivityType: &commonpb.ActivityType{Name: hostapi.Name(hostapi.Host.Deny)}})
+	require.ErrorIs(t, h.watch.reconcile(t.Context(), p), errNotBegun, "it may offer worker-2 again")
+	assert.Empty(t, s.stops)
+	group.PendingActivities = group.PendingActivities[:1]
 	require.NoError(t, h.watch.reconcile(t.Context(), p))
 	require.Len(t, s.stops, 1)
 	assert.Equal(t, []supervisor.ProcessRef{living("worker-2", 0, 0).Ref()}, s.stops[0].Processes)

@@ -54,6 +54,12 @@ func (c Carrier) offers(ctx workflow.Context, in hostapi.RunTaskInput, summary s
 			switch timeout.TimeoutType() {
 			case enumspb.TIMEOUT_TYPE_HEARTBEAT:
 				loss.Heard(now.Add(-options.HeartbeatTimeout))
+				if workflow.GetVersion(ctx, "ask a silent host", workflow.DefaultVersion, 1) > workflow.DefaultVersion {
+					if err := c.awaitHost(ctx, loss, n, in); err != nil {
+						return exit, err
+					}
+					now = workflow.Now(ctx)
+				}
 			case enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START:
 				if attempts == 0 { // an earlier attempt may have been taken
 					loss.Heard(now.Add(-wait))
@@ -80,6 +86,45 @@ func (c Carrier) offers(ctx workflow.Context, in hostapi.RunTaskInput, summary s
 			return exit, err
 		}
 	}
+}
+
+// awaitHost returns once a silent host answers. It fails if nothing of the task can live there before.
+// An offer would be given to an open poll of a host that has lost power, and could be taken until the
+// host misses its heartbeats once more.
+func (c Carrier) awaitHost(ctx workflow.Context, loss *lease.Loss, n int, in hostapi.RunTaskInput) error {
+	for ; ; n++ {
+		if c.answers(ctx, loss.Wait(workflow.Now(ctx))) {
+			return nil
+		}
+		if ctx.Err() == nil {
+			c.promiseOf(ctx, loss, n, in)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return &silentError{ctx.Err(), loss.LastHeard()}
+		case loss.Lost(workflow.Now(ctx)):
+			return &silentError{temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START, nil), loss.LastHeard()}
+		}
+	}
+}
+
+// answers reports whether the host answers within that time. The tasks of a group ask together.
+func (c Carrier) answers(ctx workflow.Context, within time.Duration) bool {
+	a := c.asking
+	if a == nil {
+		a = &asking{}
+	}
+	q := a.host
+	if q != nil {
+		_ = workflow.Await(ctx, func() bool { return q.over })
+		return q.answered && ctx.Err() == nil
+	}
+	q = &question{}
+	a.host = q
+	f := workflow.ExecuteActivity(answering(ctx, c.Queue, within, "whether "+markdown.Name(c.Host)+" is back"), hostapi.MethodName(hostapi.Host.Answer))
+	q.answered = !temporal.IsTimeoutError(f.Get(ctx, nil))
+	q.over, a.host = true, nil
+	return q.answered && ctx.Err() == nil
 }
 
 // silentError ends the offers of a task whose host has not taken the last of them.
@@ -111,14 +156,16 @@ const heartbeatTimedOut = "TemporalTimeout:Heartbeat"
 // asking has the questions of the tasks of a group, which ask one at a time: witnesses would not
 // answer hundreds of questions in time.
 type asking struct {
-	next *question
+	next *question // to witnesses
 	busy bool
+	host *question // to the host of the group; nil without one
 }
 
 type question struct {
-	tasks  []string
-	losses []*lease.Loss
-	over   bool
+	tasks    []string
+	losses   []*lease.Loss
+	over     bool
+	answered bool
 }
 
 // promiseOf asks for a promise about one task, together with those of its group that wait for one.

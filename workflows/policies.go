@@ -28,6 +28,8 @@ const (
 	reserveTakes = 20 * time.Second
 	// reserveWait and reserveEach are for [reservesWithin], [preparesWithin] and [requesting].
 	reserveWait, reserveEach = 30 * time.Second, 100 * time.Millisecond
+	// answerTakes bounds one try of Answer.
+	answerTakes = 2 * time.Second
 	// shippingTakes bounds the transfer of a run's files to a host.
 	shippingTakes = 30 * time.Minute
 	// startCheckTakes bounds the check of a task before it is started. Commands wait 15 s
@@ -124,6 +126,18 @@ func (c Carrier) options(id, summary string) workflow.ActivityOptions {
 		o.ScheduleToStartTimeout = c.GivenUp
 	}
 	return o
+}
+
+// answering is for Answer, which a host that is back does at once: the server gives each try to a poll
+// of the host, and it may have open polls of a host that is gone.
+func answering(ctx workflow.Context, queue string, within time.Duration, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:              queue,
+		StartToCloseTimeout:    min(answerTakes, within),
+		ScheduleToCloseTimeout: within,
+		RetryPolicy:            every(time.Second),
+		Summary:                summary,
+	})
 }
 
 // denying is for Deny.

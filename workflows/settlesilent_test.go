@@ -26,6 +26,7 @@ type silentHost struct {
 	interceptor.WorkflowInboundInterceptorBase
 	interceptor.WorkflowOutboundInterceptorBase
 	fails  time.Duration // of worker-0, or 0
+	back   bool          // it answers as soon as it is asked
 	offers map[string]int
 }
 
@@ -45,8 +46,12 @@ func (s *silentHost) Init(out interceptor.WorkflowOutboundInterceptor) error {
 }
 
 func (s *silentHost) ExecuteActivity(ctx workflow.Context, name string, args ...any) workflow.Future {
-	in, ok := args[0].(hostapi.RunTaskInput)
-	if !ok || in.Generation > 0 {
+	if name == "Answer" && !s.back {
+		within := workflow.GetActivityOptions(ctx).ScheduleToCloseTimeout
+		return ends(ctx, within, temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, nil), temporal.NewCanceledError())
+	}
+	in, ok := append(args, nil)[0].(hostapi.RunTaskInput)
+	if !ok || in.Generation > 0 || s.back && s.offers[in.Task] > 0 {
 		return s.WorkflowOutboundInterceptorBase.Next.ExecuteActivity(ctx, name, args...)
 	}
 	s.offers[in.Task]++
@@ -58,12 +63,14 @@ func (s *silentHost) ExecuteActivity(ctx workflow.Context, name string, args ...
 			after = s.fails
 		}
 		err = temporal.NewNonRetryableApplicationError("it failed", spec.ErrUnexpectedExit, nil, spec.Exit{ExitCode: 1, Cause: spec.CauseOrigin})
-	case s.offers[in.Task] > 1:
-		after, err = workflow.GetActivityOptions(ctx).ScheduleToStartTimeout, temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
-		cancelled = temporal.NewCanceledError("ACTIVITY_ID_NOT_STARTED")
 	case in.Task == "worker-2":
 		after += 100 * time.Millisecond
 	}
+	return ends(ctx, after, err, cancelled)
+}
+
+// ends returns the end of an activity with that error, or with the other if it is cancelled before.
+func ends(ctx workflow.Context, after time.Duration, err, cancelled error) workflow.Future {
 	end, settable := workflow.NewFuture(ctx)
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		if workflow.Sleep(ctx, after) != nil {
@@ -75,8 +82,8 @@ func (s *silentHost) ExecuteActivity(ctx workflow.Context, name string, args ...
 	return end
 }
 
-// Host b has two tasks and falls silent. The first is given up, and the offer of the second is
-// cancelled. The next generation waits no longer: the last lease has ended for both. If another task
+// Host b has two tasks and falls silent. It is asked, and offered nothing: the offer might go to a poll
+// that the server still has of it. The first task is given up, and the second cancelled. The next generation waits no longer: the last lease has ended for both. If another task
 // has failed before, it waits for the rest of the lease. Both have an exit.
 func TestTheNextGenerationWaitsForTheLastLeaseOnly(t *testing.T) {
 	for _, c := range []struct {
@@ -102,10 +109,12 @@ func TestTheNextGenerationWaitsForTheLastLeaseOnly(t *testing.T) {
 					return spec.Exit{Restart: 1, Cause: spec.CauseCompleted}, nil
 				},
 			})
-			env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&silentHost{fails: c.fails, offers: map[string]int{}}}})
+			b := &silentHost{fails: c.fails, offers: map[string]int{}}
+			env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{b}})
 			env.OnActivity("SettleTasks", mock.Anything, mock.Anything).After(time.Hour).Return(spec.RequestAnswer{}, nil)
 			execute(t, env, spec.RunSpec{RestartScope: spec.RestartScopeGroup, Tasks: workers("a:1", "b:1", "b:2")}, nil)
 			require.NoError(t, env.GetWorkflowError())
+			assert.Equal(t, map[string]int{"worker-0": 1, "worker-1": 1, "worker-2": 1}, b.offers)
 			assert.WithinDuration(t, began[0].Add(c.begin), began[1], time.Second)
 			var r spec.RunResult
 			require.NoError(t, env.GetWorkflowResult(&r))
@@ -116,4 +125,16 @@ func TestTheNextGenerationWaitsForTheLastLeaseOnly(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A host that is silent for a while answers, and is offered its tasks again.
+func TestASilentHostThatAnswersKeepsItsTasks(t *testing.T) {
+	env := newEnv(t, activities{
+		"Prepare": func(context.Context) (hostapi.PrepareOutput, error) { return hostapi.PrepareOutput{Reaches: true}, nil },
+	})
+	offers := map[string]int{"worker-0": 1}
+	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&silentHost{back: true, offers: offers}}})
+	execute(t, env, spec.RunSpec{Tasks: workers("a:1", "b:1", "b:2")}, nil)
+	require.NoError(t, env.GetWorkflowError())
+	assert.Equal(t, map[string]int{"worker-0": 1, "worker-1": 1, "worker-2": 1}, offers, "before they are offered again")
 }

@@ -18,8 +18,8 @@
 //
 // The run declares a task lost if all of this holds:
 //
-//  3. The server has closed the last attempt, and its host has not taken a new offer of the task.
-//     No offer is open at this moment.
+//  3. The server has closed the last attempt, and its host has not taken a new offer of the task, or
+//     not answered a question before it. No offer is open at this moment.
 //  4. The time Passed has gone since the server can have answered for it last.
 //  5. One of the witnesses has promised to answer none of rule 2 for the offers so far, and the
 //     time Passed has gone since it can have done so last. Or the time LongPassed has gone since

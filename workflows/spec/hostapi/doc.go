@@ -22,6 +22,8 @@ type Host interface {
 	Prepare(ctx context.Context, in PrepareInput) (PrepareOutput, error)
 	// Deny promises that the host extends no more leases of tasks of another host.
 	Deny(ctx context.Context, in DenyInput) (DenyOutput, error)
+	// Answer only answers. A run asks a silent host before it offers tasks to it again.
+	Answer(ctx context.Context) (None, error)
 	// RunTask holds a lease on the process of a task for as long as it lives.
 	RunTask(ctx context.Context, in RunTaskInput) (spec.Exit, error)
 	spec.Requests
