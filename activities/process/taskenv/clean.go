@@ -39,8 +39,11 @@ func isOwn(name string) bool {
 	// to Temporal is removed completely, including API key and client certificate: an address
 	// without its key and TLS settings would only make a program fail in a strange way. A
 	// program that needs a connection gets it from the spec.
-	return hasAnyPrefix(name, ownPrefix, "TEMPORAL_") || slices.Contains(ofService, name)
+	return hasAnyPrefix(name, ownPrefix, "TEMPORAL_") && !slices.Contains(ofCommands, name) || slices.Contains(ofService, name)
 }
+
+// ofCommands are variables of ours that a program needs to find the runs of its user.
+var ofCommands = []string{ownPrefix + "STATE_DIR", ownPrefix + "DEVSERVER"}
 
 // ofService are variables that systemd sets for the host worker as a service: a program that
 // finds them would report its own readiness as ours.
