@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -155,7 +156,55 @@ func stopTasks(ctx context.Context, a *cli.App, r *starter.Run, tasks []string, 
 	if o.kill {
 		q.Signal = "SIGKILL"
 	}
-	return cli.RequestOf(ctx, a, r, "stopped", tasks, spec.UpdateTerminateTask, q)
+	before, err := r.Status(ctx)
+	if err != nil {
+		return err
+	}
+	names, err := cli.NamesOfRanks(before, tasks)
+	if err != nil {
+		return err
+	}
+	answer, err := cli.AskTasks(ctx, r, names, spec.UpdateTerminateTask, q)
+	if err == nil {
+		err = awaitEnds(ctx, r, before, slices.Clone(answer.Tasks))
+	}
+	if err != nil {
+		return err
+	}
+	return cli.PrintAnswer(a, r.ID, "stopped", answer)
+}
+
+// awaitEnds waits until the run knows that the processes of tasks have ended: until then it refuses
+// to start the tasks again.
+func awaitEnds(ctx context.Context, r *starter.Run, before *starter.Status, tasks []string) error {
+	for again := (retry.Backoff{First: 50 * time.Millisecond, Most: time.Second}); len(tasks) > 0; {
+		if err := again.Sleep(ctx); err != nil {
+			return err
+		}
+		now, err := r.Status(ctx)
+		if err != nil {
+			return err
+		}
+		if now.State == spec.RunEnded || now.Unanswered {
+			return nil
+		}
+		tasks = slices.DeleteFunc(tasks, func(name string) bool { return !isSame(taskOf(before, name), taskOf(now, name)) })
+	}
+	return nil
+}
+
+// isSame reports whether a task still has the process that it had before.
+func isSame(before, now starter.TaskStatus) bool {
+	return (now.State == spec.TaskRunning || now.State == spec.TaskStopping) && now.NextStart.IsZero() && now.PID == before.PID
+}
+
+func taskOf(s *starter.Status, name string) starter.TaskStatus {
+	for _, t := range s.Tasks {
+		if t.Name == name {
+			return t
+		}
+	}
+	return starter.TaskStatus{}
 }
 
 // stop returns the function that stops a run in the way that the flags choose.

@@ -1,0 +1,28 @@
+package act
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// While a task has the process that it had before, the run refuses to start the task.
+func TestWhetherATaskStillHasItsProcess(t *testing.T) {
+	task := func(state spec.TaskState, pid int) (s starter.TaskStatus) {
+		s.State, s.PID = state, pid
+		return s
+	}
+	before := task(spec.TaskRunning, 7)
+	assert.True(t, isSame(before, before))
+	assert.True(t, isSame(before, task(spec.TaskStopping, 7)))
+	assert.False(t, isSame(before, task(spec.TaskEnded, 7)))
+	assert.False(t, isSame(before, task(spec.TaskRunning, 8)), "its successor runs")
+	waits := task(spec.TaskRunning, 7)
+	waits.NextStart = time.Unix(1, 0)
+	assert.False(t, isSame(before, waits), "it waits to be started again")
+	assert.False(t, isSame(before, starter.TaskStatus{}), "the run does not have it any more")
+}
