@@ -31,6 +31,22 @@ func ended(t *testing.T, exit supervisor.Exit, files map[string]string) supervis
 
 const tracedError = `{"message": {"message": "KeyError: 'lr'", "extraInfo": {"py_callstack": "…", "timestamp": "10"}}}`
 
+// A signal that a user asked for does not look like one from elsewhere.
+func TestDescribeARequestedSignal(t *testing.T) {
+	e, _ := describeExit("host-a", ended(t, supervisor.Exit{Code: -10, Sent: true}, map[string]string{tasklog.StderrFile: "last words\n"}), false, "")
+	assert.Equal(t, spec.CauseOrigin, e.Cause)
+	assert.Equal(t, "SIGUSR1 came from a request, such as `clusterrun signal`\nlast words", e.Message)
+}
+
+// A request that reaches no process of a task must not look like success.
+func TestTasksWithoutAProcess(t *testing.T) {
+	answer := withUnreached(spec.RequestAnswer{Tasks: []string{"worker-1"}}, []string{"worker-0", "worker-1"})
+	assert.Equal(t, []string{"worker-1"}, answer.Tasks)
+	require.Len(t, answer.Problems, 1)
+	assert.Equal(t, "worker-0", answer.Problems[0].Task)
+	assert.Contains(t, answer.Problems[0].Message, "worker-0 has no process now")
+}
+
 // If the program reported an error itself, the description has its message, file and time
 // (TE-58, TE-60).
 func TestDescribeReportedExit_TE58_TE60_SEED87(t *testing.T) {

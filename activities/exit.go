@@ -132,6 +132,9 @@ func describeExit(host string, p supervisor.Process, owned bool, call string) (s
 		}
 		return bound(e), value
 	case spec.CauseOrigin:
+		if p.Exit.Sent {
+			e.Message = strings.TrimSpace(e.Signal + " came from a request, such as `clusterrun signal`\n" + e.Message)
+		}
 		if p.Exit.StartError == "" && (report == nil || report.Message == "") {
 			words := tasklog.LastLines(filepath.Join(p.LogDir, tasklog.StderrFile), stderrLines, maxMessage-len(e.Message)-1)
 			e.Message = strings.Trim(e.Message+"\n"+words, "\n")

@@ -18,5 +18,6 @@ func (h *Host) RestartTasks(ctx context.Context, in spec.HostRequest[spec.TaskRe
 	if err := h.checks.checkAgain(p, in.Request.Tasks); err != nil {
 		return spec.RequestAnswer{}, err
 	}
-	return h.stops.stopTasks(ctx, p, in.Request, supervisor.ReasonRestart)
+	answer, err := h.stops.stopTasks(ctx, p, in.Request, supervisor.ReasonRestart)
+	return withUnreached(answer, in.Request.Tasks), err
 }

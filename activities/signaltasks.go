@@ -26,5 +26,5 @@ func (h *Host) SignalTasks(ctx context.Context, in spec.HostRequest[spec.SignalR
 		return spec.RequestAnswer{}, err
 	}
 	reply, err := h.Supervisor.Signal(ctx, supervisor.SignalRequest{Run: p.Run, Tasks: in.Request.Tasks, Generation: in.Generation, Signal: n})
-	return spec.RequestAnswer{Tasks: reply.Tasks}, err
+	return withUnreached(spec.RequestAnswer{Tasks: reply.Tasks}, in.Request.Tasks), err
 }

@@ -67,6 +67,18 @@ func (s *stopper) stopTasks(ctx context.Context, p *plan, q spec.TaskRequest, re
 	return out, nil
 }
 
+// withUnreached adds the tasks of a request that it did not reach to the problems of its answer.
+func withUnreached(answer spec.RequestAnswer, asked []string) spec.RequestAnswer {
+	for _, task := range asked {
+		if !slices.Contains(answer.Tasks, task) {
+			answer.Problems = append(answer.Problems, spec.TaskProblem{
+				Task: task, Message: task + " has no process now, so nothing was done; try again once it has been started again",
+			})
+		}
+	}
+	return answer
+}
+
 // stopProcesses stops exactly these processes, each with the signal and grace of its type,
 // and none of their successors.
 func (s *stopper) stopProcesses(ctx context.Context, p *plan, processes []supervisor.Process, reason supervisor.Reason) error {

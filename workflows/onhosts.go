@@ -144,6 +144,7 @@ func together(all []asked) (answer spec.RequestAnswer, failure error) {
 			}
 		}
 		answer.Tasks = append(answer.Tasks, q.Tasks...)
+		answer.Problems = append(answer.Problems, q.Problems...)
 		stacks[i] = q.Stacks
 		answer.Motion = answer.Motion.Join(q.Motion)
 		for _, task := range sortedKeys(q.Files) {

@@ -435,7 +435,7 @@ var Causes = []struct {
 	Meaning string
 }{
 	{CauseCompleted, "completed", "it exited with 0, by itself"},
-	{CauseOrigin, "failed by itself", "it failed by itself: another exit code, or a signal that clusterrun did not send"},
+	{CauseOrigin, "failed by itself", "it failed by itself: another exit code, or a signal that was not to stop it"},
 	{CauseOOM, "out of memory", "the kernel killed it at the memory limit"},
 	{CauseLogQuota, "too much output", "it was stopped because the run had reached its log quota on that host"},
 	{CauseSilence, "silent", "it was stopped because the run was silent on that host (on_silence)"},

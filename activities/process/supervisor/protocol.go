@@ -170,6 +170,8 @@ type Exit struct {
 	// Detail has the numbers of [ReasonOOM] and [ReasonLogQuota], by what [ReasonShutdown] has cut
 	// a grace, or the Detail of a [StopRequest].
 	Detail string `json:"detail,omitempty"`
+	// Sent reports whether the signal that ended it was one that a [SignalRequest] had sent.
+	Sent bool `json:"sent,omitempty"`
 	// Dropped is the number of bytes of its output that are not in its files: they exceeded the
 	// quota, see [Command.LogDrop], or could not be written.
 	Dropped int64 `json:"dropped,omitempty"`

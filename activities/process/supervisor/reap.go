@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -257,6 +258,9 @@ func (r *reaper) finish(p *process, left int) bool {
 		if oom != "" && exit.Code != 0 && exit.Reason == ReasonNone {
 			exit.Reason, exit.Detail = ReasonOOM, oom
 		}
+	}
+	if exit.Reason == ReasonNone && exit.Code < 0 && slices.Contains(p.sent, -exit.Code) {
+		exit.Sent = true
 	}
 	if exit.Detail == "" && exit.Reason == ReasonShutdown && exit.Code == -int(unix.SIGKILL) {
 		exit.Detail = p.cutGrace(s.cfg.LongestGrace)

@@ -166,6 +166,9 @@ func (s *supervisor) Signal(_ context.Context, r SignalRequest) (TasksReply, err
 	if run := s.runs[runHash(r.Run)]; run != nil {
 		run.each(func(p *process) {
 			if r.Generation == p.Key.Generation && slices.Contains(r.Tasks, p.Key.Task) && s.stopper.lives(p) && p.phase == running {
+				if !slices.Contains(p.sent, r.Signal) {
+					p.sent = append(p.sent, r.Signal)
+				}
 				switch sig := syscall.Signal(r.Signal); sig {
 				case unix.SIGKILL, unix.SIGSTOP, unix.SIGCONT:
 					s.stopper.signalGroup(p, sig)

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -132,6 +133,22 @@ func TestStop(t *testing.T) {
 		h.pidIn("told-alone")
 		must.Get(h.client.Signal(h.ctx(), SignalRequest{Run: testRun, Tasks: []string{"told-alone"}, Signal: sigTERM}))(t)
 		require.Equal(t, 6, h.wait("told-alone", 0).Code)
+	})
+
+	t.Run("the exit tells a signal that was asked for", func(t *testing.T) {
+		for _, asked := range []bool{false, true} {
+			task := fmt.Sprint("asked-", asked)
+			p := h.sh(task, 0, "exec sleep 1000")
+			if asked {
+				must.Get(h.client.Signal(h.ctx(), SignalRequest{Run: testRun, Tasks: []string{task}, Signal: int(unix.SIGUSR1)}))(t)
+			} else {
+				require.NoError(t, unix.Kill(p.PID, unix.SIGUSR1))
+			}
+			e := h.wait(task, 0)
+			require.Equal(t, -int(unix.SIGUSR1), e.Code)
+			require.Equal(t, ReasonNone, e.Reason)
+			require.Equal(t, asked, e.Sent)
+		}
 	})
 
 	t.Run("empty list", func(t *testing.T) {

@@ -102,6 +102,7 @@ type process struct {
 	swept     int       // see [Exit.Swept]
 	killedOf  int       // see [Exit.Killed]
 	signals   []int     // signals that ask it to end; the signals of Stop are sent once it runs
+	sent      []int     // signals of [SignalRequest]s
 	askedAt   time.Time // when the first of them was requested
 	deadline  time.Time
 	killTimer *time.Timer
