@@ -46,6 +46,7 @@ func Lines(r *spec.RunResult, o Options) []string {
 		w.placedBefore()
 	case r.Verdict == spec.VerdictTimedOut && stragglersFail(r):
 		w.stopReason()
+		w.printed()
 		w.doing(r.Stragglers)
 	case r.Limit != nil:
 		w.outOfTime()
@@ -54,6 +55,7 @@ func Lines(r *spec.RunResult, o Options) []string {
 	case r.Verdict == spec.VerdictCancelled, r.Verdict == spec.VerdictPreempted:
 		stopped, _ := w.stopped()
 		w.names(stopped, "was stopped", "were stopped", "")
+		w.printed()
 		w.lost()
 		w.stoppedTogether()
 	case r.Verdict == spec.VerdictSucceeded:
@@ -156,6 +158,7 @@ func (w *writer) rootCause(f spec.Failure) {
 		w.quote(r.Message, true)
 	}
 	if silent(w.r) {
+		w.printed()
 		w.doing(nil)
 	}
 }

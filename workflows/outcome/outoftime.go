@@ -44,18 +44,51 @@ func (w *writer) outOfTime() {
 			}
 		}
 		w.line("Still running: %s", list(places))
+		w.printed()
 		w.doing(names)
+	case w.r.FirstFailure == nil:
+		w.line("All tasks ended by themselves when it passed, while their stacks were being saved")
 	}
 	f := w.r.FirstFailure
 	if f == nil {
 		return
 	}
-	w.line("Before that, %s %s%s", place(f.Task, f.Host), HowEnded(*f), w.at(*f))
+	if f.LostPeer() { // perhaps a task that was stopped when the limit passed
+		w.line("%s %s because it had lost a peer%s", place(f.Task, f.Host), HowEnded(*f), w.at(*f))
+	} else {
+		w.line("Before that, %s %s%s", place(f.Task, f.Host), HowEnded(*f), w.at(*f))
+	}
 	w.quote(f.Message, false)
 	if failures > 1 {
 		w.line("%s after it", plural.Of(failures-1, "other failed", "others failed"))
 	}
 	w.logs(*f)
+}
+
+// printed lists the errors of their own that tasks had printed, the earliest first. A
+// program may live on without the thread that has failed, and others wait for it.
+func (w *writer) printed() {
+	var all []*spec.TaskResult
+	for i := range w.r.Tasks {
+		t := &w.r.Tasks[i]
+		if t.Exit == nil || t.Exit.OK() || !t.Exit.Printed.Own() || w.r.FirstError != nil && w.r.FirstError.Task == t.Name {
+			continue
+		}
+		if f := w.r.FirstFailure; f == nil || f.Task != t.Name || silent(w.r) {
+			all = append(all, t)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *spec.TaskResult) int { return a.Exit.Printed.By.Compare(b.Exit.Printed.By) })
+	for _, t := range all[:min(len(all), maxOthers)] {
+		age := ""
+		if p := t.Exit.Printed; !p.By.IsZero() && t.Exit.Ended.After(p.By) {
+			age = " " + span(t.Exit.Ended.Sub(p.By)) + " before its end"
+		}
+		w.line("%s (rank %d) printed an error%s: %s", place(t.Name, t.Host), t.Rank, age, t.Exit.Printed)
+	}
+	if more := len(all) - maxOthers; more > 0 {
+		w.line("and so did %s", plural.Of(more, "other task", "other tasks"))
+	}
 }
 
 // doing describes what the unfinished tasks were doing, and names the files with their stacks
