@@ -162,7 +162,7 @@ func (a *account) describe(f spec.Failure) *spec.Failure {
 		f.Restarts, f.UsedUp = n, a.usedUp(f)
 	case a.group.generation > 0 && f.Restart >= a.group.first:
 		most := a.spec.MaxRestarts
-		f.Restarts, f.OfGroup, f.UsedUp = a.group.generation, true, most != nil && a.group.counted >= *most
+		f.Restarts, f.OfGroup, f.UsedUp = a.group.generation, true, !a.spec.RestartsTasks() && most != nil && a.group.counted >= *most
 	}
 	return &f
 }

@@ -29,8 +29,12 @@ type group struct {
 // mayRegroup reports whether an end with that cause restarts the whole group. Only
 // failures of programs count against the budget, not lost hosts or an operator's
 // requests.
+//
+// In restart scope "task" hosts restart tasks, and a lost host cannot: the run is placed again, since
+// its tasks would have other addresses elsewhere, and would end with it otherwise.
 func (m *Machine) mayRegroup(cause spec.Cause) bool {
-	if m.spec.RestartScope != spec.RestartScopeGroup || m.decided != undecided || m.phase != running {
+	lost := cause == spec.CauseHostLost && m.spec.RestartsTasks() && m.spec.OnFailure != spec.OnFailureContinue
+	if m.spec.RestartScope != spec.RestartScopeGroup && !lost || m.decided != undecided || m.phase != running {
 		return false
 	}
 	if cause == spec.CauseLogQuota {

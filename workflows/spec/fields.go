@@ -229,7 +229,7 @@ var fields = []field{
 	},
 	{
 		of: "RunSpec.auto_restart", def: false,
-		doc:     "Whether tasks that failed, were terminated or were stopped for their silence restart.",
+		doc:     "Whether tasks that failed, were terminated or were stopped for their silence restart. A run on several hosts is also placed again without a host that is lost, unless on_failure is continue.",
 		example: "auto_restart: true",
 		flag:    "auto-restart", usage: "restart failed tasks",
 	},
