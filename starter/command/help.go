@@ -40,7 +40,6 @@ func runHelp(a *cli.App, cmd *cobra.Command, args []string) error {
 	if err != nil || about == cmd.Root() || len(rest) > 0 {
 		return unknownTopic(cmd.Root(), args)
 	}
-	about.InitDefaultHelpFlag()
 	return about.Help()
 }
 

@@ -30,6 +30,7 @@ type Globals struct {
 
 func (g *Globals) Register(f *pflag.FlagSet) {
 	f.SortFlags = false
+	f.BoolP("help", "h", false, "describe the command, with examples and exit codes")
 	f.StringVar(&g.Server.Address, "address", "", "use the Temporal server at `HOST:PORT`; default: TEMPORAL_ADDRESS, the profile's, or the embedded server")
 	f.StringVar(&g.Server.Namespace, "namespace", "", "use this `NAMESPACE` of the server; default: TEMPORAL_NAMESPACE, the profile's, or \"default\"")
 	f.StringVar(&g.Server.Profile, "profile", "", "use the profile `NAME` of the temporal CLI's configuration file")
