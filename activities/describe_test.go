@@ -262,3 +262,17 @@ func TestExitTellsWhatWasLeftBehind(t *testing.T) {
 	require.Equal(t, 2, of(supervisor.ReasonNone))
 	require.Zero(t, of(supervisor.ReasonCollateral))
 }
+
+// An excerpt of a traceback begins with a frame.
+func TestFromFrame(t *testing.T) {
+	const frame = "  File \"train.py\", line 3, in step\n    load()\nValueError: shard 3\n"
+	for words, want := range map[string]string{
+		"    a(n-1), 0)\n    ^^^^^^\n" + frame:    frame,
+		"    indented\nValueError: shard 3\n":     "    indented\nValueError: shard 3\n",
+		"epoch 1\n" + frame:                       "epoch 1\n" + frame,
+		"    the only line, which has no newline": "    the only line, which has no newline",
+		"": "",
+	} {
+		assert.Equal(t, want, fromFrame(words))
+	}
+}

@@ -136,7 +136,7 @@ func describeExit(host string, p supervisor.Process, owned bool, call string) (s
 			e.Message = strings.TrimSpace(e.Signal + " came from a request, such as `clusterrun signal`\n" + e.Message)
 		}
 		if p.Exit.StartError == "" && (report == nil || report.Message == "") {
-			words := tasklog.LastLines(filepath.Join(p.LogDir, tasklog.StderrFile), stderrLines, maxMessage-len(e.Message)-1)
+			words := fromFrame(tasklog.LastLines(filepath.Join(p.LogDir, tasklog.StderrFile), stderrLines, maxMessage-len(e.Message)-1))
 			e.Message = strings.Trim(e.Message+"\n"+words, "\n")
 		}
 	case spec.CauseOOM, spec.CauseLogQuota, spec.CauseSilence:
@@ -156,6 +156,23 @@ func describeExit(host string, p supervisor.Process, owned bool, call string) (s
 		}
 	}
 	return bound(e), nil
+}
+
+// fromFrame drops the rest of a frame that the end of a Python traceback begins with.
+func fromFrame(words string) string {
+	const frame = `  File "`
+	rest := words
+	for strings.HasPrefix(rest, "    ") {
+		_, after, ok := strings.Cut(rest, "\n")
+		if !ok {
+			return words
+		}
+		rest = after
+	}
+	if strings.HasPrefix(rest, frame) {
+		return rest
+	}
+	return words
 }
 
 // withReport returns the printed error of a process that has reported an error as well. printed

@@ -45,7 +45,7 @@ func (w *writer) logs(f spec.Failure) {
 // quote writes the last lines of a program's words, indented. The first line of a
 // reported error is left out: the sentence has it.
 func (w *writer) quote(words string, reported bool) {
-	words = strings.TrimSpace(words)
+	words = strings.TrimRight(strings.TrimLeft(words, "\n"), " \t\r\n")
 	if reported {
 		_, words, _ = strings.Cut(words, "\n")
 	}
