@@ -142,6 +142,9 @@ func (w *writer) rootCause(f spec.Failure) {
 		w.line("Root cause: %s%s", who, after)
 	}
 	w.quote(f.Message, f.Reported || f.BadResult())
+	if f.Cause == spec.CauseOrigin && f.Signal == "SIGKILL" && f.Message == "" && f.Printed == nil {
+		w.line("It left no words: SIGKILL came from itself, from another process or from the kernel")
+	}
 	if f.Evidence == spec.EvidenceRequest {
 		w.reason()
 	}

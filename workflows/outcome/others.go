@@ -62,7 +62,7 @@ func (w *writer) othersFailed() {
 		t := &w.r.Tasks[i]
 		if t.Failed && t.Name != root.Task && t.Exit != nil && (root.Task == "" || !silent(w.r) || t.Exit.Cause != spec.CauseSilence) {
 			others = append(others, t)
-			later = later && !t.WasRestarting && !(t.Name == w.r.FirstEnded && showedLater(root, t))
+			later = later && !t.WasRestarting && !(t.Name == w.r.FirstEnded && showedLater(root, t)) && !unordered(root, t)
 		}
 	}
 	if len(others) == 0 {
@@ -86,6 +86,9 @@ func (w *writer) othersFailed() {
 			if a, b := root.FailedNanos(), t.Exit.FailedNanos(); t.Host == root.Host && t.Host != "" && a > 0 && b-a >= int64(time.Millisecond) {
 				how += ", " + span(time.Duration(b-a)) + " later"
 			}
+			if unordered(root, t) {
+				how += ", perhaps first: the clocks of the hosts do not tell"
+			}
 			if t.WasRestarting {
 				how += ", and would have been restarted"
 			}
@@ -95,6 +98,13 @@ func (w *writer) othersFailed() {
 		told = append(told, fmt.Sprintf("%s (%s)", t.Name, how))
 	}
 	w.line("%s%s: %s", plural.Of(len(others), "other failed", "others failed"), after, list(told))
+}
+
+// unordered reports whether root and a task on another host failed so close together, each by
+// itself, that the clocks of the hosts do not say which was first.
+func unordered(root spec.Failure, t *spec.TaskResult) bool {
+	a, b := root.Failed(), t.Exit.Failed()
+	return t.Host != root.Host && root.Evidence == "" && !a.IsZero() && !b.IsZero() && b.Sub(a).Abs() < clockError && !root.LostPeer() && !t.Exit.LostPeer()
 }
 
 // stopped returns the tasks that were stopped and had not failed before. If a failure ended the
