@@ -1,8 +1,6 @@
 package record
 
 import (
-	"path/filepath"
-
 	historypb "go.temporal.io/api/history/v1"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
@@ -32,8 +30,6 @@ type Task struct {
 	Name string `json:"name"`
 	// Start is nil if the log directory of the process cannot be read.
 	Start *tasklog.Start `json:"start,omitempty"`
-	// LastLines are the last lines of its stdout.
-	LastLines string `json:"last_lines,omitempty"`
 }
 
 // New returns the account of a run.
@@ -44,12 +40,10 @@ func New(s *starter.Status, started *spec.RunSpec, histories []*historypb.Histor
 		own.Signature, own.Ship.From = nil, nil // useless for another run, and a key to this run's files
 		a.Spec = &own
 	}
-	const lines, bytes = 3, 500
 	for _, t := range s.Tasks {
 		task := Task{Name: t.Name}
 		if t.LogDir != "" {
 			task.Start = tasklog.ReadStart(t.LogDir)
-			task.LastLines = tasklog.LastLines(filepath.Join(t.LogDir, tasklog.StdoutFile), lines, bytes)
 		}
 		a.Tasks = append(a.Tasks, task)
 	}

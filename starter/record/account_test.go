@@ -93,21 +93,13 @@ func TestCompare(t *testing.T) {
 	c := Compare(a, b)
 	assert.Equal(t, []Difference{
 		{In: "spec", What: "env.LEVEL", A: new("1"), B: new("2")},
-		{In: "environment", What: "LEVEL", Tasks: both, A: new("1"), B: new("2")},
 	}, c.Differences, "what the ID makes another, and secrets, are none")
 	assert.Empty(t, c.Unknown)
 	assert.Empty(t, Compare(a, a).Differences)
 
-	for i := range b.Tasks {
-		b.Tasks[i].Start.Inherited = nil
-	}
-	c = Compare(a, b)
-	assert.Contains(t, c.Differences, Difference{In: "environment", What: "SHELL_LEVEL", Tasks: both, A: new("(inherited)")})
-
 	b, _ = sample(t, "run-bbbb", "1")
 	b.Status.Tasks[1].Host, b.Status.Tasks[0].Restarts = "b", 2
 	b.Status.Tasks[1].Exit.Cause = spec.CauseOOM
-	b.Tasks[0].LastLines, b.Tasks[1].Start = "other", nil
 	b.Status.Result.ExitCode = 4
 	b.Status.Result.Tasks[0].Value = []byte(`{"loss":1}`)
 	b.Phases = b.Phases[:1]
@@ -116,12 +108,9 @@ func TestCompare(t *testing.T) {
 		{In: "placement", What: "host", Tasks: both[1:], A: new("a"), B: new("b")},
 		{In: "causes", What: "cause", Tasks: both[1:], A: new("origin"), B: new("oom")},
 		{In: "restarts", What: "restarts", Tasks: both[:1], A: new("0"), B: new("2")},
-		{In: "last lines", What: "stdout", Tasks: both[:1], A: new("line"), B: new("other")},
 		{In: "result", What: "exit code", A: new("3"), B: new("4")},
 		{In: "result", What: "value of worker-0", B: new(`{"loss":1}`)},
 	}, c.Differences)
-	require.Len(t, c.Unknown, 1)
-	assert.Contains(t, c.Unknown[0], "how processes of run-bbbb were started cannot be read here")
 	assert.Len(t, c.Durations, 5)
 	assert.Nil(t, c.Durations[4].B)
 

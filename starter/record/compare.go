@@ -4,15 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
-	"time"
 
-	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
-	"github.com/clusterrun/clusterrun/activities/process/taskenv"
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/source"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -20,10 +16,8 @@ import (
 type Comparison struct {
 	A string `json:"a"`
 	B string `json:"b"`
-	// Summary lists the main differences of the runs, each in a few words.
-	Summary []string `json:"summary,omitempty"`
-	// Differences are ordered from causes to effects: of the spec, the environment and the
-	// programs first, and of the results last.
+	// Differences are ordered from causes to effects: of the spec and the source code first, and
+	// of the results last.
 	Differences []Difference `json:"differences"`
 	// Durations always differ, and do not count as a difference.
 	Durations []Durations `json:"durations"`
@@ -38,8 +32,7 @@ type difference struct{ in, what, a, b string }
 
 // Difference is a value that differs. A value that does not exist is nil.
 type Difference struct {
-	// In is spec, source, environment, files, versions, placement, causes, restarts, last lines or
-	// result.
+	// In is spec, source, placement, causes, restarts or result.
 	In   string `json:"in"`
 	What string `json:"what"`
 	// Tasks are the tasks with this difference.
@@ -69,21 +62,34 @@ func Compare(a, b *Account) *Comparison {
 		c.compare("spec", fields(a.Spec), fields(b.Spec), nil)
 	}
 	c.source(a.Source, b.Source)
-	c.perTask(a, b)
-	c.summarize(a, b)
+	c.perTask(a.Status.Tasks, b.Status.Tasks)
 	c.compare("result", results(a.Status), results(b.Status), nil)
 	c.durations(a.Phases, b.Phases)
 	return c
 }
 
-func (c *Comparison) which(a, b bool) string {
-	switch {
-	case a && b:
-		return "both runs"
-	case a:
-		return c.A
+// source compares the source code of two runs.
+func (c *Comparison) source(a, b *source.Source) {
+	for i, s := range []*source.Source{a, b} {
+		id := []string{c.A, c.B}[i]
+		switch {
+		case s == nil && a != b:
+			c.Unknown = append(c.Unknown, "the source code of "+id+" is not recorded: it was started outside of a git work tree, by another program, or without record_source")
+		case s != nil && s.Note != "":
+			c.Unknown = append(c.Unknown, "the source code of "+id+": "+s.Note)
+		}
 	}
-	return c.B
+	if a == nil || b == nil {
+		return
+	}
+	files := func(s *source.Source) values {
+		all := values{"commit": given(s.Revision())}
+		for _, f := range s.Files {
+			all[f.Name] = new(f.Difference())
+		}
+		return all
+	}
+	c.compare("source", files(a), files(b), nil)
 }
 
 // compare records the values that differ, by name.
@@ -122,118 +128,23 @@ func orNone(value *string) string {
 }
 
 // perTask compares the tasks that both runs have.
-func (c *Comparison) perTask(a, b *Account) {
-	type side struct {
-		status starter.TaskStatus
-		Task
-	}
-	sides := func(a *Account) map[string]side {
-		out := map[string]side{}
-		for i, t := range a.Status.Tasks {
-			s := side{status: t}
-			if i < len(a.Tasks) && a.Tasks[i].Name == t.Name {
-				s.Task = a.Tasks[i]
-			}
-			out[t.Name] = s
-		}
-		return out
-	}
-	left, right := sides(a), sides(b)
-	hide := [2]*strings.Replacer{ownNames(a.Status), ownNames(b.Status)}
-	kinds := []struct {
+func (c *Comparison) perTask(a, b []starter.TaskStatus) {
+	for _, k := range []struct {
 		in string
-		of func(s side, own *strings.Replacer) values
+		of func(starter.TaskStatus) values
 	}{
-		{"environment", func(s side, own *strings.Replacer) values { return environment(s.Start, own) }},
-		{"files", func(s side, _ *strings.Replacer) values { return files(s.Start) }},
-		{"versions", func(s side, _ *strings.Replacer) values {
-			if s.Start == nil {
-				return nil
-			}
-			return values{"clusterrun": &s.Start.Version}
-		}},
-		{"placement", func(s side, _ *strings.Replacer) values { return values{"host": given(s.status.Host)} }},
-		{"causes", func(s side, own *strings.Replacer) values { return ending(s.status, own) }},
-		{"restarts", func(s side, _ *strings.Replacer) values {
-			return values{"restarts": new(strconv.Itoa(s.status.Restarts))}
-		}},
-		{"last lines", func(s side, own *strings.Replacer) values { return values{"stdout": given(own.Replace(s.LastLines))} }},
-	}
-	var silent [2]bool
-	for _, k := range kinds {
-		for _, t := range a.Status.Tasks {
-			l := left[t.Name]
-			r, both := right[t.Name]
-			if !both {
+		{"placement", func(t starter.TaskStatus) values { return values{"host": given(t.Host)} }},
+		{"causes", ending},
+		{"restarts", func(t starter.TaskStatus) values { return values{"restarts": new(strconv.Itoa(t.Restarts))} }},
+	} {
+		for _, t := range a {
+			at := slices.IndexFunc(b, func(other starter.TaskStatus) bool { return other.Name == t.Name })
+			if at < 0 {
 				continue // a difference of the specs
 			}
-			if (k.in == "environment" || k.in == "files" || k.in == "versions") && (l.Start == nil || r.Start == nil) {
-				silent[0], silent[1] = silent[0] || l.Start == nil, silent[1] || r.Start == nil
-				continue
-			}
-			c.compare(k.in, k.of(l, hide[0]), k.of(r, hide[1]), []string{t.Name})
+			c.compare(k.in, k.of(t), k.of(b[at]), []string{t.Name})
 		}
 	}
-	if silent[0] || silent[1] {
-		c.Unknown = append(c.Unknown, "how processes of "+c.which(silent[0], silent[1])+
-			" were started cannot be read here: their environment, programs and versions are left out (their logs are on another host, were removed, or are of an older clusterrun)")
-	}
-}
-
-// tellingID is the length from which an ID does not occur in a text by chance.
-const tellingID = 6
-
-// ownNames returns a replacer for the parts of a text that differ in each run.
-func ownNames(s *starter.Status) *strings.Replacer {
-	pairs := []string{"/" + s.RunID + "/", "/RUN/"} // in a path, any ID is telling
-	for _, p := range [][2]string{{s.ExecutionID, "EXECUTION"}, {s.ExecutionID[strings.LastIndexByte(s.ExecutionID, '-')+1:], "EXECUTION"}, {s.RunID, "RUN"}} {
-		if len(p[0]) >= tellingID {
-			pairs = append(pairs, p[0], p[1])
-		}
-	}
-	return strings.NewReplacer(pairs...)
-}
-
-// fleeting are variables that differ in each run: its ID, leased ports, and variables of the
-// shell. CLUSTERRUN_* follow from the spec and the placement.
-var fleeting = []string{"TORCHELASTIC_RUN_ID", "TORCHELASTIC_ERROR_FILE", "TF_CONFIG", "MASTER_PORT", "JAX_COORDINATOR_ADDRESS", "_", "SHLVL", "OLDPWD"}
-
-// environment returns the variables of a process. Inherited values, and values that may be
-// secrets, are not known, so they cannot be compared.
-func environment(s *tasklog.Start, own *strings.Replacer) values {
-	out := values{}
-	for _, name := range s.Inherited {
-		out[name] = new("(inherited)")
-	}
-	for name, value := range s.Set {
-		switch {
-		case value == nil:
-			out[name] = new("(not kept: perhaps a secret)")
-		case name == "PYTHONPATH":
-			out[name] = given(own.Replace(withoutHook(*value)))
-		default:
-			out[name] = new(own.Replace(*value))
-		}
-	}
-	maps.DeleteFunc(out, func(name string, _ *string) bool {
-		return strings.HasPrefix(name, "CLUSTERRUN_") || slices.Contains(fleeting, name)
-	})
-	return out
-}
-
-// withoutHook returns a search path of Python without the directory that clusterrun puts in front.
-func withoutHook(path string) string {
-	return strings.Join(slices.DeleteFunc(strings.Split(path, ":"), func(dir string) bool {
-		return strings.HasPrefix(filepath.Base(dir), taskenv.HookPrefix)
-	}), ":")
-}
-
-func files(s *tasklog.Start) values {
-	out := values{"directory": &s.Dir}
-	for _, f := range s.Files {
-		out[f.Path] = new(fmt.Sprintf("%d bytes of %s", f.Size, f.Modified.UTC().Format(time.RFC3339)))
-	}
-	return out
 }
 
 func given(text string) *string {
@@ -244,14 +155,13 @@ func given(text string) *string {
 }
 
 // ending returns the state of a task, or how it ended.
-func ending(t starter.TaskStatus, own *strings.Replacer) values {
+func ending(t starter.TaskStatus) values {
 	if t.Exit == nil {
 		return values{"state": given(string(t.State))}
 	}
 	return values{
-		"exit":    new(cmp.Or(t.Exit.Signal, strconv.Itoa(t.Exit.ExitCode))),
-		"cause":   given(string(t.Exit.Cause)),
-		"message": given(own.Replace(t.Exit.Message)),
+		"exit":  new(cmp.Or(t.Exit.Signal, strconv.Itoa(t.Exit.ExitCode))),
+		"cause": given(string(t.Exit.Cause)),
 	}
 }
 

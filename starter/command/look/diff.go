@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
 
-	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/record"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
@@ -18,17 +17,10 @@ import (
 )
 
 func Diff(a *cli.App) *cobra.Command {
-	last := false
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "diff [flags] A B",
 		Short: "Compare two runs",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if last && len(args) == 0 {
-				return nil
-			}
-			if last {
-				return cli.Usagef("--last: it chooses both runs; leave out %s", strings.Join(args, " "))
-			}
 			if len(args) != 2 {
 				return cli.Usagef("give two runs; usage: %s", cmd.UseLine())
 			}
@@ -40,64 +32,40 @@ func Diff(a *cli.App) *cobra.Command {
 			}
 			return cli.CompleteRuns(ctx, c, nil)
 		}),
-		RunE: func(cmd *cobra.Command, args []string) error { return runDiff(cmd.Context(), a, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := compare(cmd.Context(), a, args)
+			if err == nil {
+				err = printComparison(a, c)
+			}
+			if err != nil {
+				return &cli.ExitError{Code: exitcode.Usage, Cause: err}
+			}
+			if len(c.Differences) > 0 {
+				return &cli.ExitError{Code: exitDifferent}
+			}
+			return nil
+		},
 	}
-	cmd.Flags().BoolVar(&last, "last", false, "the latest run, and the one before it of the same name or command")
-	return cmd
 }
 
-// runDiff runs the command [Diff]. It compares the latest runs if args are empty.
-func runDiff(ctx context.Context, a *cli.App, args []string) error {
-	failed := func(err error) error { return &cli.ExitError{Code: exitcode.Usage, Cause: err} }
+// compare compares two runs.
+func compare(ctx context.Context, a *cli.App, ids []string) (*record.Comparison, error) {
 	conn, _, err := a.DialExisting(ctx)
 	if err != nil {
-		return failed(err)
+		return nil, err
 	}
 	defer conn.Close()
-	var runs [2]*starter.Run
-	if len(args) == 0 {
-		if runs[0], runs[1], err = latestTwo(ctx, conn); err != nil {
-			return failed(err)
-		}
-	}
 	var both [2]*record.Account
-	for i := range both {
-		if runs[i] == nil {
-			if runs[i], _, err = (&cli.RunChoice{}).Find(ctx, conn, args[i:]); err != nil {
-				return failed(fmt.Errorf("%s: %w", args[i], err))
-			}
+	for i, id := range ids {
+		r, _, err := (&cli.RunChoice{}).Find(ctx, conn, []string{id})
+		if err == nil {
+			both[i], err = AccountHere(ctx, r)
 		}
-		if both[i], err = AccountOf(ctx, a, runs[i]); err != nil {
-			return failed(fmt.Errorf("%s: %w", runs[i].ID, err))
-		}
-	}
-	c := record.Compare(both[0], both[1])
-	if err := printComparison(a, c); err != nil {
-		return &cli.ExitError{Code: exitcode.Usage, Cause: err}
-	}
-	if len(c.Differences) > 0 {
-		return &cli.ExitError{Code: exitDifferent}
-	}
-	return nil
-}
-
-// latestTwo returns the latest run, and before it the run that was started last before it with the
-// same name or command.
-func latestTwo(ctx context.Context, c client.Client) (before, latest *starter.Run, err error) {
-	const among = 1000
-	runs, err := starter.List(ctx, c, starter.ListOptions{Limit: among})
-	if err != nil {
-		return nil, nil, err
-	}
-	for i, r := range runs {
-		if i > 0 && (r.Name != "" && r.Name == runs[0].Name || r.Command != "" && r.Command == runs[0].Command) {
-			return starter.Get(c, r.RunID, r.ExecutionID), starter.Get(c, runs[0].RunID, runs[0].ExecutionID), nil
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", id, err)
 		}
 	}
-	if len(runs) == 0 {
-		return nil, nil, errors.New("--last: there are no runs")
-	}
-	return nil, nil, fmt.Errorf("--last: no earlier run has the name or the command of the latest run, %s; name two runs", runs[0].RunID)
+	return record.Compare(both[0], both[1]), nil
 }
 
 // exitDifferent is the exit code if there are differences, as with diff(1).
@@ -111,12 +79,6 @@ func printComparison(a *cli.App, c *record.Comparison) error {
 		return a.PrintJSON(c)
 	}
 	fmt.Fprintf(a.Out, "--- %s\n+++ %s\n", c.A, c.B)
-	switch {
-	case len(c.Summary) > 0:
-		fmt.Fprintf(a.Out, "these two differ in: %s\n", spec.Visible(strings.Join(c.Summary, ", ")))
-	case len(c.Differences) > 0:
-		fmt.Fprintln(a.Out, "both were started alike, according to their records")
-	}
 	in := ""
 	for _, d := range c.Differences {
 		if d.In != in {
