@@ -80,8 +80,7 @@ func TestFind(t *testing.T) {
 	assert.Contains(t, stdout, "mnist-cc\t")
 	assert.NotContains(t, stdout, "iris")
 	for words, want := range map[string]string{
-		"stop iris-aaaa iris-": "iris-abbb\t/bin/bash -c true", "restart mnist-cc w": "worker-0", "logs --last ": "worker-0",
-		"list --on-host h": "host-a", "status mnist-cc ": "", "host drain ": "host-a", "signal nosuch ": "",
+		"stop iris-aaaa iris-": "iris-abbb\t/bin/bash -c true", "diff mnist-cc iris-aa": "iris-aaaa\t/bin/bash -c echo lost; exit 3", "status mnist-cc ": "",
 	} {
 		code, stdout, stderr = f.CLI(t, append([]string{"__complete"}, strings.Split(words, " ")...)...)
 		assert.Zero(t, code, words)

@@ -3,8 +3,8 @@
 // to, the choice of the run that is its argument, and the completion of words in shells.
 //
 // A command that changes a run takes complete IDs ([WithRun], [Request]) or patterns ([Resolve]).
-// Others take the beginning of an ID, too ([OnRun], [Look]). [CompleteAll] completes RUN, TASK
-// and HOST in a usage; other arguments need a ValidArgsFunction.
+// Others take the beginning of an ID, too ([OnRun], [Look]). [CompleteAll] completes each RUN in
+// a usage.
 //
 // Data is written to stdout, everything else to stderr. Their readers may stop reading, and a
 // run must stop without waiting for them. So a command that catches signals writes in

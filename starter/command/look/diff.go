@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/record"
@@ -18,7 +17,7 @@ import (
 
 func Diff(a *cli.App) *cobra.Command {
 	return &cobra.Command{
-		Use:   "diff [flags] A B",
+		Use:   "diff [flags] RUN RUN",
 		Short: "Compare two runs",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
@@ -26,12 +25,6 @@ func Diff(a *cli.App) *cobra.Command {
 			}
 			return errors.Join(cli.CheckRun(args[0]), cli.CheckRun(args[1]))
 		},
-		ValidArgsFunction: cli.Complete(a, func(ctx context.Context, c client.Client, args []string) []string {
-			if len(args) > 1 {
-				return nil
-			}
-			return cli.CompleteRuns(ctx, c, nil)
-		}),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := compare(cmd.Context(), a, args)
 			if err == nil {
