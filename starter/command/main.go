@@ -51,7 +51,7 @@ func execute(args []string, in io.Reader, out, err io.Writer) int {
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
 	root.SetArgs(forPOSIX(root, args))
-	return a.Lost(a.Exit(root.ExecuteContext(context.Background())))
+	return a.Lost(a.Exit(cli.Exclusive(root.ExecuteContext(context.Background()))))
 }
 
 // forPOSIX changes arguments that are no POSIX flags: it puts -- in front of torchrun's,

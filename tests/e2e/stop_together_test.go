@@ -51,6 +51,12 @@ func (f *fixture) clusterrun(args ...string) string {
 	return stdout
 }
 
+// stopFor asks the tasks of a run to stop because of an error.
+func (f *fixture) stopFor(run client.WorkflowRun, e spec.TogetherError) {
+	f.t.Helper()
+	must.Get(starter.Ask(f.t.Context(), starter.Get(f.Client(), run.GetID(), ""), spec.UpdateStopTogether, spec.TogetherRequest{Error: &e}))(f.t)
+}
+
 // told waits until a host worker has stored the run's latest stop, with the number seq.
 func (f *fixture) told(w *harness.Worker, run client.WorkflowRun, seq int) {
 	f.t.Helper()
@@ -135,8 +141,8 @@ func TestStopTogether(t *testing.T) {
 	t.Run("SEED-62 an error is the verdict, unless it is a clean one", func(t *testing.T) {
 		f.t = t
 		run := f.stopRun("error", &spec.RunSpec{Tasks: groups()}, three...)
-		f.clusterrun("stop", "--graceful", "--error", "the data is wrong", "--kind", "ValueError", run.GetID())
-		f.clusterrun("stop", "--graceful", "--error", "too late", run.GetID())
+		f.stopFor(run, spec.TogetherError{Kind: "ValueError", Message: "the data is wrong"})
+		f.stopFor(run, spec.TogetherError{Message: "too late"})
 		f.letEnd("error", three...)
 		stderr := f.Fails(t, 1, "wait", run.GetID())
 		assert.Contains(t, stderr, "An operator asked all tasks to stop, because of an error: ValueError: the data is wrong")
@@ -144,7 +150,7 @@ func TestStopTogether(t *testing.T) {
 		assert.Equal(t, spec.ErrSubprocess, f.result(run).ErrorType)
 
 		run = f.stopRun("clean", &spec.RunSpec{Tasks: groups()}, three...)
-		f.clusterrun("stop", "--graceful", "--kind", "StopIteration", run.GetID())
+		f.stopFor(run, spec.TogetherError{Kind: "StopIteration"})
 		f.letEnd("clean", three...)
 		_, stderr = f.Succeeds(t, "wait", run.GetID())
 		assert.Contains(t, stderr, "An operator asked all tasks to stop: StopIteration (a clean stop)")
@@ -173,7 +179,7 @@ func TestStopTogether(t *testing.T) {
 until [ -e $DIR/$NAME-$n ]; do nap; done; [ $n = 3 ]`
 		run := f.stopRun("clear", &spec.RunSpec{AutoRestart: true, StopTogether: spec.StopTogether{Grace: spec.DurationOf(time.Hour)},
 			Tasks: []spec.TaskGroup{group("worker", 1, failing), group("ps", 1, upTo)}}, "worker-0", "ps-0")
-		f.clusterrun("stop", "--graceful", "--error", "First", run.GetID())
+		f.stopFor(run, spec.TogetherError{Message: "First"})
 		f.told(f.worker, run, 1)
 		touch(t, f, "clear-1")
 		harness.Eventually(t, "worker-0 has ended", func() bool { return f.state(run, "worker-0") == spec.TaskEnded })
@@ -183,7 +189,7 @@ until [ -e $DIR/$NAME-$n ]; do nap; done; [ $n = 3 ]`
 		assert.NotContains(t, f.clusterrun("status", run.GetID()), "stopping")
 		touch(t, f, "clear-2")
 		harness.Eventually(t, "worker-0 is started again by its host", func() bool { return f.file("clear-worker-0") == "up\nup\nup\n" })
-		f.clusterrun("stop", "--graceful", "--error", "Second", run.GetID())
+		f.stopFor(run, spec.TogetherError{Message: "Second"})
 		touch(t, f, "clear-3")
 		f.letEnd("clear", "ps-0")
 		r := f.result(run)

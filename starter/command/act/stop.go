@@ -24,7 +24,7 @@ func Stop(a *cli.App) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	o.given = fs.Changed
-	o.how.register(cmd)
+	fs.Var(&o.grace, "grace", "wait this `TIME` before SIGKILL, instead of the spec's grace")
 	fs.BoolVar(&o.kill, "kill", false, "end the processes with SIGKILL")
 	fs.BoolVar(&o.wait, "wait", false, "wait until the runs have ended")
 	fs.BoolVar(&o.graceful, "graceful", false, "ask the tasks to stop by themselves")
@@ -33,64 +33,36 @@ func Stop(a *cli.App) *cobra.Command {
 	fs.DurationVar(&o.notice, "notice", 0, "stop the tasks after this `TIME`, of which they have notice")
 	fs.BoolVar(&o.requeue, "requeue", false, "with --notice: let the runs be pending again")
 	fs.StringVar(&o.reason, "reason", "", "with --graceful, --notice and --abandon: the reason, a `TEXT` that reports show")
-	fs.StringVar(&o.message, "error", "", "with --graceful: the message of an error, a `TEXT` with which the run then fails")
-	fs.StringVar(&o.kind, "kind", "", "with --graceful: the `KIND` of the error, such as ValueError or StopIteration")
 	fs.BoolVar(&o.yes, "yes", false, "do not ask if many runs match")
+	cmd.MarkFlagsMutuallyExclusive(ways...)
+	for _, continues := range []string{"cancel", "requeue"} { // so there is no end to wait for
+		cmd.MarkFlagsMutuallyExclusive(continues, "wait")
+	}
 	return cmd
 }
 
 // stopOptions are the flags of [Stop].
 type stopOptions struct {
-	how                                        endFlags
+	grace                                      cli.Duration
 	kill, wait, graceful, cancel, abandon, yes bool
 	notice                                     time.Duration
 	requeue                                    bool
-	reason, message, kind                      string
+	reason                                     string
 	given                                      func(flag string) bool
 }
 
 // ways are the flags that exclude each other.
-var ways = []string{"kill", "graceful", "notice", "cancel", "abandon"}
+var ways = []string{"kill", "graceful", "notice", "cancel", "abandon", "grace"}
 
-// check refuses flags that contradict each other.
+// check refuses flags that miss others.
 func (o *stopOptions) check() error {
-	way := ""
-	for _, flag := range ways {
-		switch {
-		case !o.given(flag):
-		case way != "":
-			return cli.Usagef("--%s and --%s: give one of them", way, flag)
-		default:
-			way = flag
-		}
-	}
-	for _, flag := range []string{"signal", "grace"} {
-		if o.given(flag) && way != "" {
-			return cli.Usagef("--%s and --%s: give one of them", way, flag)
-		}
-	}
 	switch {
-	case o.cancel && o.wait:
-		return cli.Usagef("--cancel lets the run continue, so --wait would not return; leave it out")
 	case o.given("notice") && o.notice <= 0:
 		return cli.Usagef("--notice %s: give the time until the stop, such as 2m", o.notice)
 	case o.requeue && !o.given("notice"):
 		return cli.Usagef("--requeue is for --notice; give that as well, or leave it out")
-	case o.requeue && o.wait:
-		return cli.Usagef("--requeue lets the run continue later, so --wait would not return; leave it out")
 	case o.given("reason") && !o.graceful && !o.abandon && !o.given("notice"):
 		return cli.Usagef("--reason is for --graceful, --notice and --abandon; give one of them, or leave it out")
-	}
-	for _, flag := range []string{"error", "kind"} {
-		if o.given(flag) && !o.graceful {
-			return cli.Usagef("--%s is for --graceful; give that as well, or leave it out", flag)
-		}
-	}
-	switch {
-	case o.given("error") && o.message == "":
-		return cli.Usagef("--error is empty; say what went wrong, or leave it out")
-	case o.given("kind") && o.kind == "":
-		return cli.Usagef("--kind is empty; name a kind of error, such as ValueError, or leave it out")
 	}
 	return nil
 }
@@ -105,7 +77,7 @@ func runStop(ctx context.Context, a *cli.App, args []string, o *stopOptions) err
 		return err
 	}
 	defer c.Close()
-	if !slices.ContainsFunc(slices.Concat(ways, []string{"signal", "grace"}), o.given) && !o.wait && !namesTasks(args) {
+	if !slices.ContainsFunc(ways, o.given) && !o.wait && !namesTasks(args) {
 		rest, err := stopTrials(ctx, a, c, args)
 		if err != nil || len(rest) == 0 {
 			return err
@@ -130,7 +102,7 @@ func runStop(ctx context.Context, a *cli.App, args []string, o *stopOptions) err
 			sweeps = append(sweeps, r)
 		}
 	}
-	for _, flag := range []string{"kill", "graceful", "notice", "cancel", "signal", "grace"} {
+	for _, flag := range []string{"kill", "graceful", "notice", "cancel", "grace"} {
 		if len(sweeps) > 0 && o.given(flag) {
 			id := sweeps[0].ID
 			return cli.Usagef("--%s is for runs, and %s is a sweep; name its trials, as '%s.*', or leave the flag out", flag, id, id)
@@ -152,7 +124,7 @@ func stopTasks(ctx context.Context, a *cli.App, r *starter.Run, tasks []string, 
 			return cli.Usagef("--%s is for whole runs, and %s is a task of run %s; leave out one of them", flag, tasks[0], r.ID)
 		}
 	}
-	q := spec.TaskRequest{Signal: o.how.signal, Grace: o.how.given()}
+	q := spec.TaskRequest{Grace: o.givenGrace()}
 	if o.kill {
 		q.Signal = "SIGKILL"
 	}
@@ -207,23 +179,27 @@ func taskOf(s *starter.Status, name string) starter.TaskStatus {
 	return starter.TaskStatus{}
 }
 
+// givenGrace returns the grace, or nil if the flag is not set.
+func (o *stopOptions) givenGrace() *spec.Duration {
+	if !o.given("grace") {
+		return nil
+	}
+	return o.grace.Spec()
+}
+
 // stop returns the function that stops a run in the way that the flags choose.
 func (o *stopOptions) stop() stopFunc {
 	switch {
 	case o.graceful:
-		q := spec.TogetherRequest{Reason: o.reason}
-		if o.message != "" || o.kind != "" {
-			q.Error = &spec.TogetherError{Kind: o.kind, Message: o.message}
-		}
-		return stopGracefully(q)
+		return stopGracefully(spec.TogetherRequest{Reason: o.reason})
 	case o.given("notice"):
 		return giveNotice(spec.NoticeRequest{Within: spec.Duration(o.notice), Reason: o.reason, Requeue: o.requeue})
 	case o.cancel:
 		return cancelStop
 	case o.abandon:
 		return abandon(cmp.Or(o.reason, "clusterrun stop --abandon"))
-	case o.kill, o.given("signal"), o.given("grace"):
-		return stopAll(spec.TerminateAllRequest{Signal: o.how.signal, Grace: o.how.given()})
+	case o.kill, o.given("grace"):
+		return stopAll(spec.TerminateAllRequest{Grace: o.givenGrace()})
 	}
 	return StopSignal
 }

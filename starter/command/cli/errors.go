@@ -34,6 +34,20 @@ func Usagef(format string, args ...any) error {
 	return &UsageError{Problems: []string{fmt.Sprintf(format, args...)}}
 }
 
+// Exclusive says in our words that flags exclude each other; see
+// [cobra.Command.MarkFlagsMutuallyExclusive]. It returns other errors as they are.
+func Exclusive(err error) error {
+	if err == nil {
+		return nil
+	}
+	_, given, is := strings.Cut(err.Error(), "none of the others can be; [")
+	if !is {
+		return err
+	}
+	flags, _, _ := strings.Cut(given, "]")
+	return Usagef("--%s: give one of them", strings.Join(strings.Fields(flags), " and --"))
+}
+
 // ExitError ends the command with the exit code Code. If Cause is nil, nothing more is printed.
 type ExitError struct {
 	Code  int

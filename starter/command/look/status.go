@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -49,25 +48,17 @@ func Status(a *cli.App) *cobra.Command {
 	fs.BoolVar(&o.csv, "csv", false, "print the trials of a sweep as CSV")
 	fs.StringVar(&o.best, "best", "", "sort the trials of a sweep by a number that they return: `KEY:min` or KEY:max")
 	o.tasks.flags(cmd)
+	cmd.MarkFlagsMutuallyExclusive("watch", "why", "usage", "barriers")
 	return cmd
 }
 
 // check refuses flags that contradict each other.
 func (o *statusOptions) check() error {
-	var given []string
-	for name, set := range map[string]bool{"--watch": o.watch, "--why": o.why, "--usage": o.usage, "--barriers": o.barriers} {
-		if set {
-			given = append(given, name)
-		}
-	}
-	slices.Sort(given)
 	switch {
-	case len(given) > 1:
-		return cli.Usagef("%s and %s: give one of them", given[0], given[1])
 	case o.history && !o.usage:
 		return cli.Usagef("--history: it is about usage; give --usage, too")
-	case len(given) == 1 && !o.watch && !o.history && o.tasks.each():
-		return cli.Usagef("%s is about all tasks of the run; leave out --all, --failed, --on-host and --task", given[0])
+	case (o.why || o.usage && !o.history || o.barriers) && o.tasks.each():
+		return cli.Usagef("--why, --usage and --barriers are about all tasks of the run; leave out --all, --failed, --on-host and --task")
 	}
 	return nil
 }

@@ -25,6 +25,7 @@ func Validate(a *cli.App) *cobra.Command {
 	cmd.Flags().BoolVar(&o.plan, "plan", false, "show where the run would be placed now, or what it would wait for")
 	cmd.Flags().StringVar(&o.queue, "queue", spec.TaskQueue, "with --plan: task `QUEUE` of the hosts")
 	cmd.Flags().BoolVar(&o.schema, "schema", false, "print the JSON Schema of a run spec instead")
+	cmd.MarkFlagsMutuallyExclusive("schema", "plan")
 	o.f.Register(cmd.Flags())
 	return cmd
 }
@@ -39,8 +40,6 @@ type validateOptions struct {
 // runValidate implements [Validate].
 func runValidate(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string, o *validateOptions) error {
 	switch {
-	case o.schema && o.plan:
-		return cli.Usagef("--schema and --plan exclude each other; give one of them")
 	case o.schema && len(args) > 0:
 		return cli.Usagef("unexpected argument %q: --schema prints the schema of all specs; leave one of them out", args[0])
 	case o.schema:
