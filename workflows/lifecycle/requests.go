@@ -39,7 +39,7 @@ var Updates = []Update{
 	on(spec.UpdateSignalTask, func(q spec.SignalRequest, _ time.Time) Event { return SignalTasks{q} }),
 	on(spec.UpdateStartTask, func(q spec.StartTaskRequest, _ time.Time) Event { return StartTask{q} }),
 	on(spec.UpdateCaptureStacks, func(q spec.StacksRequest, _ time.Time) Event { return CaptureStacks{q} }),
-	on(spec.UpdateRequestStop, func(q spec.StopRequest, _ time.Time) Event { return Cancel{q.Reason} }),
+	on(spec.UpdateRequestStop, func(q spec.StopRequest, _ time.Time) Event { return Cancel{spec.Visible(q.Reason)} }),
 	on(spec.UpdateStopTogether, func(q spec.TogetherRequest, at time.Time) Event { return StopTogether{q, at} }),
 	on(spec.UpdateClearStop, func(q spec.ClearStopRequest, _ time.Time) Event { return ClearStop{q} }),
 	on(spec.UpdateNotice, func(q spec.NoticeRequest, at time.Time) Event {

@@ -3,7 +3,6 @@ package spec
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
@@ -103,8 +102,8 @@ func (r NoticeRequest) Validate() error {
 	return c.requestError()
 }
 
-// Bounded returns the request with its reason cut to its bound.
+// Bounded returns the request with its reason cut to its bound, and without control characters.
 func (r NoticeRequest) Bounded() NoticeRequest {
-	r.Reason = shorten.Text(strings.ToValidUTF8(r.Reason, "\ufffd"), maxTogetherWords)
+	r.Reason = shorten.Text(Visible(r.Reason), maxTogetherWords)
 	return r
 }

@@ -86,15 +86,15 @@ const (
 	maxTogetherTraceback = 8192
 )
 
-// Bounded returns the request with its texts cut to their bounds.
+// Bounded returns the request with its texts cut to their bounds, and without control characters:
+// reports print them on terminals of other people.
 func (r TogetherRequest) Bounded() TogetherRequest {
-	valid := func(text string) string { return strings.ToValidUTF8(text, "\ufffd") }
-	r.Reason = shorten.Text(valid(r.Reason), maxTogetherWords)
+	r.Reason = shorten.Text(Visible(r.Reason), maxTogetherWords)
 	if r.Error != nil {
 		r.Error = &TogetherError{
-			Kind:      shorten.Text(valid(r.Error.Kind), maxTogetherKind),
-			Message:   shorten.Text(valid(r.Error.Message), maxTogetherWords),
-			Traceback: shorten.Traceback(valid(r.Error.Traceback), maxTogetherTraceback),
+			Kind:      shorten.Text(Visible(r.Error.Kind), maxTogetherKind),
+			Message:   shorten.Text(Visible(r.Error.Message), maxTogetherWords),
+			Traceback: shorten.Traceback(Visible(r.Error.Traceback), maxTogetherTraceback),
 		}
 	}
 	return r

@@ -43,6 +43,15 @@ func TestAnEmptyListOfCleanErrorsStaysEmpty(t *testing.T) {
 	assert.Equal(t, DefaultCleanErrors, s.WithDefaults().StopTogether.CleanErrors)
 }
 
+// Reports print the texts of people on the terminals of others.
+func TestTextsOfRequestsHaveNoEscapeSequences(t *testing.T) {
+	const text, safe = "a\x1b[2Jb", `a\x1b[2Jb`
+	b := TogetherRequest{Reason: text, Error: &TogetherError{Kind: text, Message: text, Traceback: text}}.Bounded()
+	for _, got := range []string{b.Reason, b.Error.Kind, b.Error.Message, b.Error.Traceback, NoticeRequest{Reason: text}.Bounded().Reason} {
+		assert.Equal(t, safe, got)
+	}
+}
+
 func TestWordsOfAWishAreBounded(t *testing.T) {
 	long := strings.Repeat("ü", 5000)
 	r := TogetherRequest{Task: "worker-0", Key: "k", Reason: long, Error: &TogetherError{Kind: long, Message: long, Traceback: long + "end"}}
