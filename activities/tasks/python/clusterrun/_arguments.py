@@ -2,6 +2,7 @@
 
 from typing import Any, Dict, List, Mapping, Optional
 
+from ._errors import seconds
 from ._http import MAX_NAME
 from ._json import encode_arguments, to_json
 from ._values import RESOURCE
@@ -68,7 +69,7 @@ def closure_options(
             raise ValueError("task is %r; want the name of one, such as 'worker-1'" % (task,))
         options["task"] = task
     if timeout is not None:
-        if not timeout > 0 or timeout > 3e8:
+        if not 0 < seconds("timeout", timeout) <= 3e8:
             raise ValueError("timeout is %r; want a number of seconds greater than 0" % (timeout,))
         options["timeout"] = "%dns" % max(1, round(timeout * 1e9))
     if max_losses is not None:

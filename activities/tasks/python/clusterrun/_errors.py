@@ -136,3 +136,19 @@ def exc_info(ex: Any) -> ExcInfo:
         return ex[0], ex[1], ex[2]
     wrong = ValueError("ex must be a tuple or sys.exc_info must return the current exception: %s" % (ex,))
     return ValueError, wrong, None
+
+
+def number(name: str, value: Any, want: str = "a number") -> float:
+    """Return the value of an argument that is a number of any kind, such as one of NumPy."""
+    try:
+        if not isinstance(value, (str, bytes, bytearray)):
+            return float(value)
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+    except (TypeError, ValueError):
+        pass
+    raise TypeError("%s is %r; want %s" % (name, value, want))
+
+
+def seconds(name: str, value: Any) -> float:
+    return number(name, value, "a number of seconds")

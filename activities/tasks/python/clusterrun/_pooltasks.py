@@ -41,14 +41,19 @@ def size_of(group: Dict[str, Any]) -> int:
     return size
 
 
-def closures_of(groups: List[Dict[str, Any]], name: str, args: List[Any], kwargs: Dict[str, Any]) -> List[Dict[str, Any]]:
+def closures_of(groups: List[Dict[str, Any]], name: str, args: Any, kwargs: Any) -> List[Dict[str, Any]]:
     """Return closures that call the function once in each task. No call is ever
     repeated."""
+    if not isinstance(args, (tuple, list)):
+        raise TypeError("args is %r; want a tuple of arguments, such as (%r,)" % (args, args))
+    if not isinstance(kwargs, Mapping):
+        raise TypeError("kwargs is %r; want a dict of arguments by name" % (kwargs,))
+
     def refuse(value: Any) -> Any:
         raise TypeError("%r is not JSON" % (value,))
 
     try:
-        args, kwargs = json.loads(encode_arguments([args, kwargs], refuse))
+        args, kwargs = json.loads(encode_arguments([list(args), dict(kwargs)], refuse))
     except (TypeError, ValueError, RecursionError) as e:
         raise TypeError("the arguments of %s are not JSON: %s" % (name, e)) from None
     return [

@@ -4,7 +4,7 @@ import json
 import time
 from typing import Any, Dict, Optional, Sequence
 
-from ._errors import BarrierTimeoutError
+from ._errors import BarrierTimeoutError, seconds
 from ._http import MAX_NAME, head
 from ._transport import Away, find_host, get_host
 
@@ -29,7 +29,7 @@ class Barrier:
         if isinstance(participants, str):
             raise TypeError("participants is a list of names, not one name")
         self.name = name
-        self.timeout = timeout
+        self.timeout = None if timeout is None else seconds("timeout", timeout)
         self._head = head("POST", "/v1/barriers/" + "".join("%%%02X" % byte for byte in raw))
         self._arrival: Dict[str, Any] = {}
         if local:
@@ -42,6 +42,8 @@ class Barrier:
         them, from 0. Raise BrokenBarrierError if the barrier breaks."""
         if timeout is None:
             timeout = self.timeout
+        else:
+            timeout = seconds("timeout", timeout)
         host = get_host()
         key = host.new_key()
         end = None if timeout is None else time.monotonic() + max(0.0, timeout)

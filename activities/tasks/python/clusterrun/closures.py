@@ -10,7 +10,7 @@ import weakref
 from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, Optional, Sequence, Type, TypeVar, Union
 
 from ._arguments import arguments, closure_options
-from ._errors import UnavailableError
+from ._errors import UnavailableError, seconds
 from ._json import to_json
 from ._session import FLUSH_PATIENCE, Session, sessions
 from ._transport import in_forked_children
@@ -127,7 +127,7 @@ class ClusterCoordinator:
         which is returned with values in their places. Anything else is returned
         unchanged. Raise StopError if the tasks of the run are to stop and a function has
         not ended."""
-        end = None if timeout is None else time.monotonic() + timeout
+        end = None if timeout is None else time.monotonic() + seconds("timeout", timeout)
 
         def one(value: Any) -> Any:
             if isinstance(value, RemoteValue):

@@ -91,7 +91,7 @@ class Pool:
         and the pool is shut down; the next run starts new processes.
         """
         name = pool_function(fn)
-        closures = closures_of(self._tasks, name, list(args or ()), dict(kwargs or {}))
+        closures = closures_of(self._tasks, name, () if args is None else args, {} if kwargs is None else kwargs)
         with self._lock:
             if self._socket is None:
                 self._start()

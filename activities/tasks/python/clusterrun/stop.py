@@ -6,7 +6,7 @@ import time
 import weakref
 from typing import Any, Callable, Dict, Optional, Tuple, Union
 
-from ._errors import MAX_MESSAGE, ExcInfo, RemoteTraceback, TaskError, describe, exc_info, message_of, printable
+from ._errors import MAX_MESSAGE, ExcInfo, RemoteTraceback, TaskError, describe, exc_info, message_of, printable, seconds
 from ._event import Event
 from ._http import head
 from ._transport import Away, Host, ask, find_host, in_forked_children
@@ -42,7 +42,7 @@ def should_stop() -> bool:
 def wait_for_stop(timeout: Optional[float] = None) -> bool:
     """Wait until the tasks of the run are to stop, for at most timeout seconds; return
     whether they are."""
-    end = None if timeout is None else time.monotonic() + timeout
+    end = None if timeout is None else time.monotonic() + seconds("timeout", timeout)
     watch = _watch or watching()
     if watch.thread is None and watch.host is not None:  # the interpreter starts no more threads
         watch.keep_up_until(end)
@@ -255,4 +255,4 @@ def _forget_watch() -> None:
 
 
 def bounded(timeout: Optional[float]) -> Optional[float]:
-    return None if timeout is None else min(timeout, threading.TIMEOUT_MAX)
+    return None if timeout is None else min(seconds("timeout", timeout), threading.TIMEOUT_MAX)

@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any, Callable, Dict, List, Optional, TypeVar, Union
 
-from ._errors import TaskError, describe, message_of
+from ._errors import TaskError, describe, message_of, number
 from ._json import encode
 from ._transport import PATIENCE, Away, ask, find_host
 
@@ -88,22 +88,20 @@ def progress(current: float, total: Optional[float] = None, message: str = "") -
     host = find_host()
     if host is None:
         return
+    current = number("current", current)
+    total = number("total", total or 0)
     now = time.monotonic()
     if now - host.progress_sent < _PROGRESS_EVERY and not (total and current >= total):
         return
     host.progress_sent = now
-    body = {"current": _finite(current), "total": _finite(total or 0), "message": message_of(message)[:1000]}
+    body = {"current": _finite(current), "total": _finite(total), "message": message_of(message)[:1000]}
     try:
         host.call("PUT", "/v1/progress", json.dumps(body).encode(), _PROGRESS_PATIENCE)
     except Away:
         pass  # a later update will arrive
 
 
-def _finite(number: Any) -> float:
-    try:
-        value = float(number)
-    except OverflowError:
-        return 0.0
+def _finite(value: float) -> float:
     return value if math.isfinite(value) else 0.0
 
 

@@ -4,12 +4,15 @@ import copy
 import json
 import pickle
 import unittest
+from unittest import mock
 
 import clusterrun
-from clusterrun._errors import OwnError, describe
+from clusterrun._arguments import closure_options
+from clusterrun._errors import OwnError, describe, number, seconds
 from clusterrun._pooltasks import error_of
 from clusterrun._values import failure_outcome
 from clusterrun.remote import closure_error
+from clusterrun.stop import bounded
 
 
 def happened(e, kind=None):
@@ -28,6 +31,23 @@ def copies(e):
 
 class Own(ValueError):
     pass
+
+
+class Arguments(unittest.TestCase):
+    def test_what_is_no_number(self):
+        for call, said in (
+            (lambda: number("current", "a"), "current is 'a'; want a number"),
+            (lambda: seconds("timeout", "1"), "timeout is '1'; want a number of seconds"),
+            (lambda: seconds("timeout", [1]), "timeout is [1]; want a number of seconds"),
+            (lambda: bounded("1"), "timeout is '1'; want a number of seconds"),
+            (lambda: closure_options(None, None, "1", None, False, False), "timeout is '1'; want a number of seconds"),
+            (lambda: clusterrun.Pool(1).run(abs, 5), "args is 5; want a tuple of arguments, such as (5,)"),
+            (lambda: clusterrun.Pool(1).run(abs, (), 5), "kwargs is 5; want a dict of arguments by name"),
+        ):
+            with mock.patch("clusterrun.pool.pool_function", return_value="abs_of"), self.assertRaises(TypeError) as raised:
+                call()
+            self.assertEqual(str(raised.exception), said)
+        self.assertEqual(number("current", 10**400), float("inf"))
 
 
 class Errors(unittest.TestCase):
