@@ -71,6 +71,9 @@ func noProgram(cmd *cobra.Command, word string) error {
 	if _, err := exec.LookPath(word); err == nil {
 		return nil
 	}
+	if grid := cmd.Flags().Lookup("array"); grid != nil && grid.Changed {
+		return cli.Usagef("%q is no program; to add it to the parameters, put all of them in quotes: --array '%s %s'", word, grid.Value, word)
+	}
 	name, value, _ := strings.Cut(word, "=")
 	if _, err := strconv.Atoi(value); err == nil && cmd.Flags().Changed("task") {
 		return cli.Usagef("%q is no program; each type of tasks has a --task of its own: write --task %s", word, word)
