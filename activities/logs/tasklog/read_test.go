@@ -179,6 +179,9 @@ func TestReadResult(t *testing.T) {
 		`null`:                                   `null`,
 		` "text" `:                               `"text"`,
 		`3`:                                      `3`,
+		`NaN`:                                    `{"$clusterrun.number":"NaN"}`,
+		`{"loss": NaN, "NaN\"": "-Infinity"}`:    `{"loss":{"$clusterrun.number":"NaN"},"NaN\"":"-Infinity"}`,
+		`[-Infinity,Infinity, -1]`:               `[{"$clusterrun.number":"-Infinity"},{"$clusterrun.number":"Infinity"},-1]`,
 	} {
 		got, err := ReadResult(fileWith(t, content), 100)
 		require.NoError(t, err, content)
@@ -189,7 +192,9 @@ func TestReadResult(t *testing.T) {
 		assert.Nil(t, got, "no value")
 	}
 	for content, want := range map[string]string{
-		"NaN":       "is not one JSON value: invalid character 'N'",
+		"nan":       "is not one JSON value: invalid character 'a'",
+		"NaNs":      "is not one JSON value: invalid character 's'",
+		"NaN":       "is too large",
 		"1 2":       "is not one JSON value: invalid character '2' after top-level value",
 		"\"\xff\"":  "is not UTF-8",
 		"{\"a\": ":  "is not one JSON value: unexpected end of JSON input",

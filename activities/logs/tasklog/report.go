@@ -131,9 +131,12 @@ func ReadResult(path string, maxBytes int64) (json.RawMessage, error) {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return nil, nil
 	}
-	value, err := Value(b)
+	value, err := Value(expressed(b)) // Python's json.dump writes NaN as it is
 	if err != nil {
 		return nil, fmt.Errorf("result file %s %w", path, err)
+	}
+	if int64(len(value)) > maxBytes { // a NaN takes more room there than in the file
+		return nil, fmt.Errorf("result file %s %w", path, ErrTooLarge)
 	}
 	return value, nil
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // maxDepth is the limit of nesting of lists and objects in a value. Most readers of JSON have a
@@ -27,6 +29,34 @@ func Value(text []byte) (json.RawMessage, error) {
 		return nil, fmt.Errorf("has lists and objects nested to a depth of %d; the limit is %d", deep, maxDepth)
 	}
 	return compact.Bytes(), nil
+}
+
+// bare are the numbers that are not JSON. The one with a sign must precede the one without.
+var bare = []string{"NaN", "-Infinity", "Infinity"}
+
+// expressed replaces bare numbers by the objects that stand for them; see [spec.NumberKey].
+func expressed(text []byte) []byte {
+	var out []byte
+	done, inText := 0, false
+	for i := 0; i < len(text); i++ {
+		switch b := text[i]; {
+		case inText && b == '\\':
+			i++
+		case b == '"':
+			inText = !inText
+		case inText:
+		case b == 'N' || b == '-' || b == 'I':
+			for _, number := range bare {
+				if bytes.HasPrefix(text[i:], []byte(number)) {
+					out = fmt.Appendf(append(out, text[done:i]...), "{%q:%q}", spec.NumberKey, number)
+					i += len(number) - 1
+					done = i + 1
+					break
+				}
+			}
+		}
+	}
+	return append(out, text[done:]...)
 }
 
 // depth returns how deep a valid JSON value is nested.
