@@ -538,37 +538,18 @@ func TestDrainedPiecesAreWholeLines(t *testing.T) {
 	}
 }
 
-// A file that is renamed or removed is read to its end, and then its replacement, even if that
-// is longer.
-func TestReplacedFiles(t *testing.T) {
-	for name, remove := range map[string]func(path string) error{
-		"renamed": func(path string) error { return os.Rename(path, path+".1") },
-		"removed": os.Remove,
-	} {
-		t.Run(name, func(t *testing.T) {
-			var o FollowOptions
-			run := RunDir(t.TempDir(), "w", "r")
-			dir := makeProcess(t, run, 0, 0)
-			var got collector
-			o.OnError, o.Hold = got.fail, time.Hour
-			f := Follow(run, got.add, o)
-			old := openLog(t, dir, StdoutFile)
-			write := func(text string) {
-				_, err := old.WriteString(text)
-				require.NoError(t, err)
-			}
-			write("one\n")
-			eventually(t, "the first line", func() bool { return got.text(Stream{}) == "one\n" })
-			write("two\n")
-			require.NoError(t, remove(filepath.Join(dir, StdoutFile)))
-			write("late\nunfinished")
-			const want = "one\ntwo\nlate\nunfinished\nthree, which is longer than all of the old file\n"
-			appendTo(t, dir, StdoutFile, "\nthree, which is longer than all of the old file\n")
-			eventually(t, "the line of the new file", func() bool { return got.text(Stream{}) == want })
-			appendTo(t, dir, StdoutFile, "four\n")
-			stop(t, f)
-			assert.Equal(t, want+"four\n", got.text(Stream{}))
-			assert.Empty(t, got.problems())
-		})
-	}
+// A file that is removed is read to its end.
+func TestRemovedFiles(t *testing.T) {
+	run := RunDir(t.TempDir(), "w", "r")
+	dir := makeProcess(t, run, 0, 0)
+	var got collector
+	f := Follow(run, got.add, FollowOptions{OnError: got.fail, Hold: time.Hour})
+	old := openLog(t, dir, StdoutFile)
+	must.Get(old.WriteString("one\n"))(t)
+	eventually(t, "the first line", func() bool { return got.text(Stream{}) == "one\n" })
+	require.NoError(t, os.Remove(filepath.Join(dir, StdoutFile)))
+	must.Get(old.WriteString("late\nunfinished"))(t)
+	stop(t, f)
+	assert.Equal(t, "one\nlate\nunfinished", got.text(Stream{}))
+	assert.Empty(t, got.problems())
 }

@@ -27,12 +27,8 @@ type stream struct {
 	Stream
 	path string
 	// file is open while the process may write to it, so that it can be read to its end if it
-	// is renamed or removed. It is nil if too many are open; info identifies the file even then.
+	// is removed. It is nil if too many are open.
 	file *os.File
-	info os.FileInfo
-	// removed reports whether the directory was removed: a file at the path now is another
-	// stream.
-	removed bool
 	// offset is the beginning of the undelivered part.
 	offset int64
 	// open reports whether the delivered part ended within a line.
@@ -70,7 +66,7 @@ func (f *Follower) readRound() (more bool) {
 
 // read delivers a stream up to an offset, or somewhat further, and reports whether there is
 // more. The unfinished line at the end is delivered only if all is true, or if it has been
-// held back long enough. If there is another file at the path now, it comes after the old one.
+// held back long enough.
 func (f *Follower) read(s *stream, upTo int64, all bool) (more bool) {
 	if err := f.open(s); err != nil {
 		f.cannotRead(s, err)
@@ -84,7 +80,6 @@ func (f *Follower) read(s *stream, upTo int64, all bool) (more bool) {
 			return false
 		}
 		atEnd := n < len(f.buf)
-		next := atEnd && !s.removed && f.isReplaced(s)
 		if n == 0 {
 			f.release(s)
 			if info, err := s.file.Stat(); err == nil && info.Size() < s.offset {
@@ -96,19 +91,11 @@ func (f *Follower) read(s *stream, upTo int64, all bool) (more bool) {
 			whole := bytes.LastIndexByte(data, '\n') + 1
 			if rest := n - whole; rest == 0 {
 				f.release(s)
-			} else if (all || next) && atEnd || rest >= maxHeld || f.heldLongEnough(s, data[whole:], whole > 0) {
+			} else if all && atEnd || rest >= maxHeld || f.heldLongEnough(s, data[whole:], whole > 0) {
 				whole = n
 				f.release(s)
 			}
 			f.deliver(s, data[:whole])
-		}
-		if next {
-			f.closeFile(s)
-			if err := f.open(s); err != nil {
-				f.cannotRead(s, err)
-				return false
-			}
-			continue
 		}
 		if atEnd {
 			return false
@@ -122,8 +109,7 @@ func (f *Follower) read(s *stream, upTo int64, all bool) (more bool) {
 // maxOpen is the number of files that a follower keeps open.
 const maxOpen = 1024
 
-// open opens the file of a stream unless it is open. Another file than before is read from its
-// beginning.
+// open opens the file of a stream unless it is open.
 func (f *Follower) open(s *stream) error {
 	if s.file != nil {
 		return nil
@@ -132,23 +118,9 @@ func (f *Follower) open(s *stream) error {
 	if err != nil {
 		return err
 	}
-	info, err := file.Stat()
-	if err != nil {
-		_ = file.Close()
-		return err
-	}
-	if s.info != nil && !os.SameFile(s.info, info) {
-		s.offset = 0
-	}
-	s.file, s.info = file, info
+	s.file = file
 	f.opened++
 	return nil
-}
-
-// isReplaced reports whether the path of a stream no longer leads to the open file.
-func (f *Follower) isReplaced(s *stream) bool {
-	info, err := os.Lstat(s.path)
-	return err == nil && !os.SameFile(s.info, info)
 }
 
 // closeSurplus closes a file that need not or cannot be kept open.
@@ -244,11 +216,6 @@ func (f *Follower) drain(ranks []int) {
 	}
 }
 
-// behind reports whether there may be unread bytes, given the file at the path now.
-func (s *stream) behind(now os.FileInfo) bool {
-	return now.Size() != s.offset || s.info != nil && !os.SameFile(s.info, now)
-}
-
 // readRemoved reads the rest of a file that was removed, if the file is still open.
 func (f *Follower) readRemoved(s *stream, err error) {
 	if s.file == nil {
@@ -264,7 +231,7 @@ func (f *Follower) finish(p *process) {
 	for _, s := range p.streams {
 		if info, err := os.Lstat(s.path); err != nil {
 			f.readRemoved(s, err)
-		} else if s.behind(info) {
+		} else if info.Size() != s.offset {
 			f.read(s, info.Size(), true)
 		}
 	}

@@ -25,7 +25,7 @@ func (f *Follower) lookAtAll() {
 		for _, s := range p.streams {
 			if info, err := os.Lstat(s.path); err != nil {
 				f.readRemoved(s, err)
-			} else if s.behind(info) {
+			} else if info.Size() != s.offset {
 				f.markReady(s)
 			}
 		}
@@ -113,7 +113,6 @@ func (f *Follower) forget(gone func(*process) bool) {
 			continue
 		}
 		for _, s := range p.streams {
-			s.removed = true
 			f.readRemoved(s, fs.ErrNotExist)
 			f.closeFile(s)
 		}
