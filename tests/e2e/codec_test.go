@@ -126,7 +126,7 @@ func TestKeysThatCannotBeUsed(t *testing.T) {
 	}
 	refused(open, "other users can read", "list")
 	refused(os.DevNull, "is not a file", "list")
-	for _, args := range [][]string{{"run", "--", "true"}, {"submit", "--", "true"}, {"worker"}, {"dev", "--headless"}, {"status", "x"}, {"list"}, {"server", "ui"}, {"server", "codec"}} {
+	for _, args := range [][]string{{"run", "--", "true"}, {"submit", "--", "true"}, {"worker"}, {"dev", "--headless"}, {"status", "x"}, {"list"}, {"server", "codec"}} {
 		refused(filepath.Join(l.home, "none"), "no such file", args...)
 	}
 	remote := harness.Start(t, l.home, harness.Env(l.home, "TEMPORAL_CODEC_ENDPOINT=http://127.0.0.1:1"), harness.Clusterrun(t), "run", "--", "true")
