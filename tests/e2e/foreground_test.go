@@ -210,7 +210,8 @@ while True:
 			`tty; stty -a | grep -o ' -\?echo '; if [ -e again ]; then read line; echo "got $line"; else touch again; stty raw -echo; exit 3; fi`)
 		before := x.Before
 		tty := strings.TrimSpace(x.Expect(`/dev/pts/\d+\r\n`))
-		x.Expect(tty + `\r\n echo \r\n`) // as the first found it
+		x.Expect(tty + `\r\n`)
+		x.Expect(` echo \r\n`) // as the first found it; our message may come before it
 		x.Type("text\r")
 		x.Expect("got text")
 		assert.Zero(t, x.ExitCode())
