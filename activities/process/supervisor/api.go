@@ -15,8 +15,8 @@ type API interface {
 	// Start journals and starts a process. For a program that cannot be executed it returns a
 	// Process whose Exit has a StartError, not an error. It fails with ErrFenced for an old
 	// commander, with ErrReleased after Release, with ErrAlive or ErrNotGranted if the
-	// previous process lives or was not granted a successor, and with ErrCutOff if its
-	// contact is over.
+	// previous process lives or was not granted a successor, with ErrRemains as long as SIGKILL
+	// has not ended an earlier one, and with ErrCutOff if its contact is over.
 	Start(ctx context.Context, r StartRequest) (Process, error)
 	// Renew extends the contact of the process of a task. It fails with ErrFenced for an
 	// old commander.

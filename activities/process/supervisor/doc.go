@@ -62,7 +62,8 @@
 // such as a daemon, gets the signal when the leader has ended. The rest of the grace is for all of
 // these. A later request to stop the process shortens the grace of the processes that it
 // left running, but changes nothing in its exit. Only the kernel can keep a process alive after
-// SIGKILL: after a while such a process is reported as unkillable and no longer waited for.
+// SIGKILL: after a while such a process is reported as unkillable and no longer waited for. Its task
+// is not started again while it is there.
 //
 // The end of a process is the time at which its leader was seen dead, by one clock that counts
 // suspension too. Ends that were seen together have the same time, because the kernel does not

@@ -20,6 +20,8 @@ var (
 	ErrCutOff = errors.New("cut off")
 	// ErrAlive means that an earlier process of the task still lives.
 	ErrAlive = errors.New("alive")
+	// ErrRemains means that SIGKILL has not ended an earlier process of the task.
+	ErrRemains = errors.New("remains")
 	// ErrNotGranted means that the last process of the task was not granted a successor.
 	ErrNotGranted = errors.New("not granted")
 	// ErrUnknownProcess means that no process of that number was ever journalled here.
@@ -41,7 +43,7 @@ var (
 )
 
 var sentinels = []error{
-	ErrFenced, ErrReleased, ErrClosing, ErrCutOff, ErrAlive, ErrNotGranted, ErrUnknownProcess,
+	ErrFenced, ErrReleased, ErrClosing, ErrCutOff, ErrAlive, ErrRemains, ErrNotGranted, ErrUnknownProcess,
 	ErrPortTaken, ErrJournal, ErrDamaged, ErrLimit, ErrInvalid,
 }
 

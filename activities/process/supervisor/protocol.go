@@ -10,6 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/fork"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/ports"
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
@@ -187,12 +188,39 @@ type Exit struct {
 	Lost bool `json:"lost,omitempty"`
 	// Unkillable reports whether it was still alive some time after SIGKILL and was given up.
 	Unkillable bool `json:"unkillable,omitempty"`
+	// Left are the processes that were still alive then.
+	Left []Survivor `json:"left,omitempty"`
 	// StartError is the reason if the program could not be executed.
 	StartError string    `json:"start_error,omitempty"`
 	Ended      time.Time `json:"ended"`
 	// BootNanos is the end on CLOCK_BOOTTIME.
 	BootNanos int64 `json:"boot_ns"`
 	Usage
+}
+
+// Survivor is a process that SIGKILL has not ended. Together with its start, in clock ticks since
+// boot, its ID is unique.
+type Survivor struct {
+	PID   int    `json:"pid"`
+	Ticks uint64 `json:"ticks"`
+}
+
+// Lives reports whether the process is still there.
+func (s Survivor) Lives() bool {
+	stat, err := proc.ReadStat(s.PID)
+	return err == nil && stat.Ticks == s.Ticks && !stat.Dead()
+}
+
+// Survivors returns the processes of an ended one that are still there. e may be nil.
+func (e *Exit) Survivors() (left []Survivor) {
+	if e != nil {
+		for _, s := range e.Left {
+			if s.Lives() {
+				left = append(left, s)
+			}
+		}
+	}
+	return left
 }
 
 // AttachRequest announces a new commander of a task.

@@ -235,7 +235,7 @@ func (r *reaper) finish(p *process, left int) bool {
 	if p.phase == running {
 		// It does not die. It stays in the table, to be reaped if it ever does.
 		p.phase = abandoned
-		exit.Code, exit.Unkillable = -int(unix.SIGKILL), true
+		exit.Code, exit.Unkillable, exit.Left = -int(unix.SIGKILL), true, []Survivor{{p.PID, p.ticks}}
 		exit.Ended, exit.BootNanos = time.Now().UTC(), BootNanos()
 		exit.Usage = p.used(&syscall.Rusage{}, used)
 	} else {
@@ -249,7 +249,9 @@ func (r *reaper) finish(p *process, left int) bool {
 		}
 		delete(s.living, p.PID)
 		p.phase = ended
-		exit.Unkillable = !empty
+		if !empty {
+			exit.Unkillable, exit.Left = true, r.survivors(p)
+		}
 		exit.Code = status.ExitStatus()
 		if status.Signaled() {
 			exit.Code = -int(status.Signal())
@@ -273,6 +275,24 @@ func (r *reaper) finish(p *process, left int) bool {
 	return false
 }
 
+// survivors returns what a leader that has ended left running and SIGKILL has not ended.
+func (r *reaper) survivors(p *process) (left []Survivor) {
+	for pid, o := range r.orphans {
+		if o.owner == p {
+			left = append(left, Survivor{pid, o.ticks})
+		}
+	}
+	if p.cgroup == "" {
+		return left
+	}
+	for _, pid := range cgroup.PIDs(p.cgroup) {
+		if stat, err := proc.ReadStat(pid); err == nil && !stat.Dead() && r.orphans[pid] == nil {
+			left = append(left, Survivor{pid, stat.Ticks})
+		}
+	}
+	return left
+}
+
 // cutGrace says by what the grace of a killed process was cut, or returns an empty string.
 func (p *process) cutGrace(longest time.Duration) string {
 	const late = time.Second // of a timer
@@ -280,7 +300,7 @@ func (p *process) cutGrace(longest time.Duration) string {
 	switch {
 	case p.killed.IsZero() || given+late > p.stop.Grace:
 		return ""
-	case given >= longest:
+	case given.Round(late) >= longest: // it counts from the request, a little earlier
 		return fmt.Sprintf("its grace of %s was cut to %s (--longest-grace)", p.stop.Grace, longest)
 	}
 	return fmt.Sprintf("its grace of %s was cut to %s", p.stop.Grace, given.Round(time.Second))

@@ -97,6 +97,9 @@ func (s *supervisor) admit(r StartRequest) (p *process, mine bool, err error) {
 			if q.Exit == nil {
 				return nil, false, fault.Refuse(ErrAlive, fmt.Sprintf("%s: process %d of start %d of the run is still alive (pid %d)", r.Key, q.Number, other.generation, q.PID))
 			}
+			if left := q.Exit.Survivors(); len(left) > 0 {
+				return nil, false, fault.Refuse(ErrRemains, fmt.Sprintf("%s is not started again while SIGKILL does not end its process %d", r.Key.Task, left[0].PID))
+			}
 		}
 	}
 	if n := len(t.processes); n > 0 {

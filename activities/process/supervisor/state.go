@@ -209,7 +209,9 @@ func (s *State) loseRest(r *run, swept sweepResult) {
 			return
 		}
 		exit := &Exit{Code: -9, Lost: true, Ended: time.Now().UTC(), BootNanos: BootNanos()}
-		exit.Unkillable = p.PID != 0 && swept.left[p.PID]
+		if p.PID != 0 && swept.left[p.PID] {
+			exit.Unkillable, exit.Left = true, []Survivor{{p.PID, p.ticks}}
+		}
 		p.Exit = exit
 		p.phase = ended
 		close(p.done)

@@ -229,6 +229,8 @@ func TestUnkillable(t *testing.T) {
 	require.Equal(t, -9, e.Code)
 	require.Equal(t, ReasonTerminate, e.Reason)
 	require.False(t, gone(p.PID))
+	require.Equal(t, p.PID, e.Left[0].PID)
+	require.Len(t, e.Survivors(), 1)
 
 	// Here the leader ends but leaves a process that does not.
 	h.sh("parent", 0, `sh -c 'trap "" TERM; echo $$ >$D/orphan; exec sleep 1000' & while [ ! -s $D/orphan ]; do sleep 0.01; done; exit 4`)
@@ -237,18 +239,30 @@ func TestUnkillable(t *testing.T) {
 	require.Equal(t, 4, e.Code)
 	orphan := h.pidIn("orphan")
 	require.False(t, gone(orphan))
+	require.Len(t, e.Left, 1)
+	require.Equal(t, orphan, e.Left[0].PID)
 
-	// These processes do not delay anything: the run can be released, and the task started
-	// again.
-	require.NoError(t, h.client.Grant(h.ctx(), GrantRequest{Key: keyOf("stuck"), Fence: Fence{Attempt: 1}}))
+	// Their tasks are not started again: two processes would have one rank.
+	for _, task := range []string{"stuck", "parent"} {
+		require.NoError(t, h.client.Grant(h.ctx(), GrantRequest{Key: keyOf(task), Fence: Fence{Attempt: 1}}))
+		_, err := h.client.Start(h.ctx(), h.request(task, 1, "exit 1"))
+		require.ErrorIs(t, err, ErrRemains)
+		require.ErrorContains(t, err, "SIGKILL does not end its process")
+	}
+	// A later generation is not either.
+	later := h.request("stuck", 0, "exit 1")
+	later.Key.Generation = 1
+	_, err := h.client.Start(h.ctx(), later)
+	require.ErrorIs(t, err, ErrRemains)
+
+	require.NoError(t, os.Remove(h.role.Unkillable))
+	require.NoError(t, unix.Kill(-p.PID, unix.SIGKILL))
+	h.until("it is reaped after all", func() bool { return len(e.Survivors()) == 0 && gone(p.PID) })
 	h.sh("stuck", 1, "exit 1")
 	require.Equal(t, 1, h.wait("stuck", 1).Code)
 	reply := must.Get(h.client.Release(h.ctx(), ReleaseRequest{Run: testRun, Stops: Stops{Stop: Stop{Signal: sigTERM}}}))(t)
 	require.Len(t, reply.Processes, 3)
-
-	require.NoError(t, os.Remove(h.role.Unkillable))
-	require.NoError(t, unix.Kill(-p.PID, unix.SIGKILL))
-	h.until("it is reaped after all", func() bool { _, err := proc.ReadStat(p.PID); return err != nil })
+	h.until("the leader is reaped", func() bool { _, err := proc.ReadStat(p.PID); return err != nil })
 }
 
 func TestRelease(t *testing.T) {
