@@ -16,7 +16,8 @@
 // worker of the same name is refused ([Machine.CheckJoin]). A host that falls silent keeps what
 // it holds and gets nothing more until it joins again. A cordon belongs to the name, and
 // outlives the host worker. A host with a check that fails is cordoned as well: its host worker
-// joins again with each change of that, and no person has to uncordon it.
+// joins again with each change of that, and no person has to uncordon it. What SIGKILL does not end
+// holds its room also after the end of its run ([Holding.Stuck]), until its host joins without it.
 //
 // The fleet counts how runs have ended on each host, by day. A host is suspected while three runs
 // have failed there within a day in a way that may be its fault, all in the same way, and most other

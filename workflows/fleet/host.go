@@ -66,6 +66,9 @@ type Holding struct {
 	Devices []string `json:"devices,omitempty"`
 	// Exclusive reports whether no other run may use the host during that time.
 	Exclusive bool `json:"exclusive,omitempty"`
+	// Stuck names processes that SIGKILL does not end. Their host holds this until they are gone,
+	// even if the run has ended.
+	Stuck string `json:"stuck,omitempty"`
 	// Spare reports whether the run has no tasks there: the host replaces another host.
 	Spare bool `json:"spare,omitempty"`
 }
@@ -109,7 +112,7 @@ func (h *host) status() HostStatus {
 	h.each(func(r *run, share room, alone bool) {
 		s.Used += share.slots
 		s.UsedGPUs += share.gpus
-		s.Holds = append(s.Holds, Holding{Run: r.id, Generation: r.generation, Tasks: share.slots, Devices: h.devicesOf(r), Exclusive: alone, Spare: h.isSpare(r) && r.placeOn(h.Name) == nil})
+		s.Holds = append(s.Holds, Holding{Run: r.id, Generation: r.generation, Tasks: share.slots, Devices: h.devicesOf(r), Exclusive: alone, Stuck: h.stuckOf(r), Spare: h.isSpare(r) && r.placeOn(h.Name) == nil})
 	})
 	slices.SortFunc(s.Holds, func(a, b Holding) int { return compareRuns(a.Run, b.Run) })
 	return s

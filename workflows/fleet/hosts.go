@@ -224,6 +224,14 @@ func (h *host) holding(r *run) (int, bool) {
 	return slices.BinarySearchFunc(h.holds, r.id, func(o held, run Run) int { return compareRuns(o.Run, run) })
 }
 
+// stuckOf names the processes of a run that SIGKILL does not end, or returns an empty string.
+func (h *host) stuckOf(r *run) string {
+	if i, there := h.holding(r); there {
+		return h.holds[i].Stuck
+	}
+	return ""
+}
+
 // drop removes the room that a run holds on the host.
 func (h *host) drop(r *run) {
 	h.holds = slices.DeleteFunc(h.holds, func(o held) bool { return o.run == r })

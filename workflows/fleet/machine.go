@@ -269,7 +269,7 @@ func (m *Machine) placed(e Placed) []Action {
 	places := r.places
 	m.takeBack(r)
 	for _, h := range slices.Clone(r.held) {
-		if !h.isSpare(r) || slices.ContainsFunc(places, func(p place) bool { return p.Host == h.Name }) {
+		if placed := slices.ContainsFunc(places, func(p place) bool { return p.Host == h.Name }); placed || !h.isSpare(r) && h.stuckOf(r) == "" {
 			h.drop(r)
 		}
 	}
@@ -333,7 +333,9 @@ func (m *Machine) freed(e Freed) {
 		m.unqueue(r)
 		m.takeBack(r)
 		for _, h := range slices.Clone(r.held) {
-			h.drop(r)
+			if h.stuckOf(r) == "" { // else its host tells when they are gone
+				h.drop(r)
+			}
 		}
 	}
 	m.forget(r)

@@ -33,7 +33,7 @@ import (
 // and in events the lines
 //
 //	join NAME [slots=N] [oversubscribe] [gpus=N] [model=NAME] [gpu-memory=SIZE] [memory=SIZE] [cpus=N] [KEY:VALUE labels]
-//	     [failing=CHECK:REASON] [instance=NAME] [holds=RUN:GENERATION:TASKS[:GPU+GPU…],…]
+//	     [failing=CHECK:REASON] [instance=NAME] [holds=RUN:GENERATION:TASKS[:GPU+GPU…[:STUCK]],…]
 //	silent NAME · left NAME · cordon NAME [REASON] · drain NAME [REASON] · uncordon NAME
 //	preempt never|lower-priority [LONGEST-NOTICE]
 //	ask RUN DEMAND [gen=N] [try=N] [since=DURATION ago] [last]
@@ -322,7 +322,10 @@ func (s *script) join(name string, options []string) (fleet.Event, error) {
 					}
 				}
 				if len(p) > 3 {
-					h.Devices = strings.Split(p[3], "+")
+					h.Devices = strings.FieldsFunc(p[3], func(c rune) bool { return c == '+' })
+				}
+				if len(p) > 4 {
+					h.Stuck = p[4]
 				}
 				e.Holds = append(e.Holds, h)
 			}

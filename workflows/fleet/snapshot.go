@@ -45,6 +45,7 @@ type SnapshotHold struct {
 	Devices    []string `json:"devices,omitempty"`
 	Exclusive  bool     `json:"exclusive,omitempty"`
 	Spare      bool     `json:"spare,omitempty"`
+	Stuck      string   `json:"stuck,omitempty"`
 }
 
 // SnapshotRun is a run.
@@ -115,7 +116,7 @@ func (m *Machine) Snapshot() Snapshot {
 			sh.Cordon = new(h.cordon)
 		}
 		for _, o := range h.holds {
-			sh.Holds = append(sh.Holds, SnapshotHold{keep(o.run), o.Generation, o.Tasks, o.Devices, o.Exclusive, o.Spare})
+			sh.Holds = append(sh.Holds, SnapshotHold{keep(o.run), o.Generation, o.Tasks, o.Devices, o.Exclusive, o.Spare, o.Stuck})
 		}
 		s.Hosts = append(s.Hosts, sh)
 	}
@@ -188,7 +189,7 @@ func Resume(s Snapshot) *Machine {
 		m.hosts = append(m.hosts, h)
 		for _, o := range sh.Holds {
 			r := runs[o.Run]
-			h.hold(r, Holding{Run: r.id, Generation: o.Generation, Tasks: o.Tasks, Devices: o.Devices, Exclusive: o.Exclusive, Spare: o.Spare})
+			h.hold(r, Holding{Run: r.id, Generation: o.Generation, Tasks: o.Tasks, Devices: o.Devices, Exclusive: o.Exclusive, Spare: o.Spare, Stuck: o.Stuck})
 		}
 		for _, r := range m.granted {
 			if r.placeOn(h.Name) != nil {
