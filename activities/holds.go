@@ -19,14 +19,14 @@ import (
 func (h *Host) Holds() []fleet.Holding {
 	var holds []fleet.Holding
 	for _, p := range h.plans.all() {
-		tasks := p.slots()
-		if p.Released || tasks == 0 {
+		tasks, devices, stuck := p.held(false)
+		if tasks == 0 {
 			continue
 		}
 		holds = append(holds, fleet.Holding{
 			Run:        fleet.Run{WorkflowID: p.Run.WorkflowID, RunID: p.Run.RunID},
-			Generation: p.Generation, Tasks: tasks, Devices: p.Devices,
-			Exclusive: p.Spec.Hosts.Exclusive,
+			Generation: p.Generation, Tasks: tasks, Devices: devices, Stuck: stuck,
+			Exclusive: p.Spec.Hosts.Exclusive && !p.Released,
 		})
 	}
 	return holds

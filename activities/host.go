@@ -114,6 +114,8 @@ type Server interface {
 type Fleet interface {
 	// Freed reports that the run no longer holds anything on this host.
 	Freed(ctx context.Context, run fleet.Run) error
+	// Rejoin makes this host join again, with what runs hold here now.
+	Rejoin()
 }
 
 // Host has the activities of one host.

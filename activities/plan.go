@@ -69,6 +69,8 @@ type plan struct {
 	// Released reports whether the run has released this host. The plan stays until the run
 	// is closed, so that a repeated release gets the same answer.
 	Released bool `json:"released,omitempty"`
+	// Stuck are the tasks whose processes SIGKILL has not ended. They hold their slots and GPUs.
+	Stuck []stuckTask `json:"stuck,omitempty"`
 	// Sealed reports whether nothing is started again on this host.
 	Sealed bool `json:"sealed,omitempty"`
 	// Witnesses are the hosts that extend leases of this one, if hosts extend each other's, and

@@ -97,6 +97,11 @@ func (r *reconciler) reconcile(ctx context.Context, p *plan) error {
 	if r.leases.holdsAny(p) {
 		return nil
 	}
+	if p.Released {
+		if kept, err := r.keepStuck(p.Run); kept || err != nil {
+			return err
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	// This comes before the server is asked: the answer does not list later starts.
@@ -195,8 +200,11 @@ func (r *reconciler) abandon(p *plan, why string, closed *workflowpb.WorkflowExe
 	// It gets a context of its own: processes may use up their grace.
 	ctx, cancel := context.WithTimeout(r.group.Context(), stops.Longest()+time.Minute)
 	defer cancel()
-	_, err := r.Supervisor.Release(ctx, supervisor.ReleaseRequest{Run: p.Run, Stops: stops})
+	reply, err := r.Supervisor.Release(ctx, supervisor.ReleaseRequest{Run: p.Run, Stops: stops})
 	if err != nil {
+		return err
+	}
+	if err := r.reservations.noteStuck(p.Run, reply.Processes); err != nil && !errors.Is(err, errNoPlan) {
 		return err
 	}
 	r.services.Release(ctx, p.Run)
@@ -208,6 +216,12 @@ func (r *reconciler) abandon(p *plan, why string, closed *workflowpb.WorkflowExe
 		if err := r.noteEnd(p, closed); err != nil {
 			return err
 		}
+	}
+	if kept, err := r.keepStuck(p.Run); kept || err != nil {
+		if kept && !p.Released {
+			r.services.EndAbandoned(ctx, p.forServices())
+		}
+		return err
 	}
 	if err := r.plans.drop(p.Run); err != nil {
 		return err
@@ -225,7 +239,7 @@ func (r *reconciler) free(ctx context.Context, p *plan) error {
 	if p.Released || r.Fleet == nil {
 		return nil
 	}
-	if err := r.reservations.unreserve(p.Run, p.Generation); err != nil {
+	if err := r.reservations.unreserve(ctx, p.Run, p.Generation); err != nil {
 		return err
 	}
 	return r.Fleet.Freed(ctx, fleet.Run{WorkflowID: p.Run.WorkflowID, RunID: p.Run.RunID})

@@ -36,6 +36,7 @@ type stopped struct {
 	listed
 	stops    []supervisor.StopRequest
 	released []runkey.Run
+	ended    []supervisor.Process // the answer to a release
 	as       supervisor.Stops // of the last release
 	fenced   []supervisor.AttachRequest
 	awaited  []supervisor.ProcessRef
@@ -134,7 +135,12 @@ func TestTasksOfGroupsAreListedThere(t *testing.T) {
 	assert.Equal(t, []supervisor.ProcessRef{living("worker-2", 0, 0).Ref()}, s.stops[0].Processes)
 }
 
-type freed struct{ runs []fleet.Run }
+type freed struct {
+	runs     []fleet.Run
+	rejoined int
+}
+
+func (f *freed) Rejoin() { f.rejoined++ }
 
 func (f *freed) Freed(_ context.Context, run fleet.Run) error {
 	f.runs = append(f.runs, run)
@@ -193,7 +199,7 @@ func TestGenerationsOfGroups(t *testing.T) {
 
 func (s *stopped) Release(_ context.Context, r supervisor.ReleaseRequest) (supervisor.ProcessesReply, error) {
 	s.released, s.as = append(s.released, r.Run), r.Stops
-	return supervisor.ProcessesReply{}, nil
+	return supervisor.ProcessesReply{Processes: s.ended}, nil
 }
 
 // A server that does not know a run, because it is another server or has lost its database,

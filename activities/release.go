@@ -41,6 +41,9 @@ func (h *Host) Release(ctx context.Context, in hostapi.ReleaseInput) (hostapi.Re
 	if err != nil {
 		return hostapi.ReleaseOutput{}, err
 	}
+	if err := h.reservations.noteStuck(run, reply.Processes); err != nil && !errors.Is(err, errNoPlan) {
+		return hostapi.ReleaseOutput{}, err
+	}
 	h.services.Release(ctx, run)
 	out := hostapi.ReleaseOutput{Exits: map[string][]spec.Exit{}, Values: map[string]json.RawMessage{}}
 	if p != nil {
@@ -74,10 +77,13 @@ func (h *Host) Release(ctx context.Context, in hostapi.ReleaseInput) (hostapi.Re
 		})
 	}
 	if p != nil {
-		_, err = h.plans.change(run, func(p *plan) error {
+		changed, err := h.plans.change(run, func(p *plan) error {
 			p.Released = true
 			return nil
 		})
+		if err == nil && len(changed.Stuck) > 0 {
+			h.reservations.rejoin()
+		}
 		if err != nil && !errors.Is(err, errNoPlan) {
 			h.Log.Warn("a released run keeps its slots for now", zap.Error(err))
 		}

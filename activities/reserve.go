@@ -69,6 +69,12 @@ func (h *Host) Reserve(ctx context.Context, in hostapi.ReserveInput) (hostapi.Re
 	if err := h.reservations.checkUnused(ctx, run, in.Generation); err != nil {
 		return hostapi.ReserveOutput{}, err
 	}
+	if err := h.reservations.stuckOf(ctx, run); err != nil {
+		return hostapi.ReserveOutput{}, err
+	}
+	if err := h.reservations.checkStuck(run, in, tasks); err != nil {
+		return hostapi.ReserveOutput{}, err
+	}
 	user, err := h.reservations.userFor(ctx, leave.as)
 	if err != nil {
 		return hostapi.ReserveOutput{}, err
@@ -182,6 +188,7 @@ func (r *reservations) newPlan(run runkey.Run, in hostapi.ReserveInput, before *
 	}
 	if before != nil {
 		oldest := in.Generation - supervisor.KeepProcesses
+		p.Stuck = before.stillStuck()
 		p.Firsts, p.Calls = maps.Clone(before.Firsts), slices.Clone(before.Calls)
 		maps.DeleteFunc(p.Firsts, func(generation, _ int) bool { return generation < oldest })
 		p.Calls = slices.DeleteFunc(p.Calls, func(c taskservices.EndedCall) bool { return c.Generation > 0 && c.Generation < oldest })
@@ -223,12 +230,13 @@ func (r *reservations) claimSlots(run runkey.Run, generation int, tasks []spec.T
 	}
 	used, others, want := 0, 0, len(tasks)
 	for _, p := range r.plans.all() {
-		if p.Released || p.Run == run && p.Generation < generation {
+		its, _, _ := p.held(p.Run == run && p.Generation < generation)
+		used += its
+		if p.Run != run {
+			others += its
 			continue
 		}
-		used += p.slots()
-		if p.Run != run {
-			others += p.slots()
+		if p.Released || p.Generation < generation {
 			continue
 		}
 		for _, t := range tasks {

@@ -76,6 +76,9 @@ const attemptBits = 20
 // worker polls a little longer than it can run tasks.
 const awayFor = 2 * time.Second
 
+// remainsFor is the delay between two looks at a process that SIGKILL does not end.
+const remainsFor = 2 * time.Second
+
 // leavingFor is the delay of the attempt after one whose host worker or supervisor was about
 // to end. If the server gave it to the same host worker in its last moments, the attempt
 // would be lost for a whole heartbeat timeout.
@@ -95,6 +98,8 @@ func (h *Host) answer(task string, err error) error {
 		return h.lost(task, "the run was released before")
 	case errors.Is(err, supervisor.ErrFenced):
 		return errSuperseded
+	case errors.Is(err, supervisor.ErrRemains):
+		return retryAt(err.Error(), spec.ErrRemains, remainsFor, nil)
 	case errors.Is(err, supervisor.ErrClosing):
 		return retryAt(err.Error(), "HostWorkerAway", awayFor, nil)
 	case errors.Is(err, errAway), errors.Is(err, supervisor.ErrLost), errors.Is(err, supervisor.ErrCutOff):

@@ -19,7 +19,7 @@ func (h *Host) Unreserve(ctx context.Context, in spec.Group) (none hostapi.None,
 	if err := h.gate.checkLeft(ctx, run, in.Generation); err != nil {
 		return none, err
 	}
-	return none, h.reservations.unreserve(run, in.Generation)
+	return none, h.reservations.unreserve(ctx, run, in.Generation)
 }
 
 // checkLeft returns an error if a run has not left this host: a process under a policy must
@@ -42,7 +42,10 @@ func (g *gate) checkLeft(ctx context.Context, run runkey.Run, generation int) er
 
 // unreserve frees the slots of a run that has left this host, or whose placement failed. Its
 // plan and ports stay until the run is released: it may return.
-func (r *reservations) unreserve(run runkey.Run, generation int) error {
+func (r *reservations) unreserve(ctx context.Context, run runkey.Run, generation int) error {
+	if err := r.stuckOf(ctx, run); err != nil {
+		return err
+	}
 	_, err := r.plans.change(run, func(p *plan) error {
 		if p.Generation <= generation {
 			p.Tasks, p.Added = nil, nil

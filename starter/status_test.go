@@ -115,6 +115,9 @@ func TestStatusSaysWhatARunWaitsFor(t *testing.T) {
 			Message: "activity StartToClose timeout", FailureInfo: &failurepb.Failure_TimeoutFailureInfo{TimeoutFailureInfo: &failurepb.TimeoutFailureInfo{}},
 		}),
 		pending(hostapi.Name(hostapi.Host.SignalTasks), "queue/host/d/instance", nil),
+		pending(hostapi.Name(hostapi.Host.RunTask), "queue/host/e/instance", &failurepb.Failure{
+			Message: "SIGKILL does not end it", FailureInfo: &failurepb.Failure_ApplicationFailureInfo{ApplicationFailureInfo: &failurepb.ApplicationFailureInfo{Type: spec.ErrRemains}},
+		}),
 	), nil)
 	value := mocks.NewEncodedValue(t)
 	value.On("Get", mock.Anything).Return(nil)
@@ -124,6 +127,7 @@ func TestStatusSaysWhatARunWaitsFor(t *testing.T) {
 	assert.Equal(t, []starter.Waiting{
 		{Host: "b", Queue: "queue/host/b", Until: until},
 		{Host: "c", Queue: "queue/host/c/instance", Refusal: "its host worker did not answer in time", Until: until},
+		{Host: "e", Queue: "queue/host/e/instance", Refusal: "SIGKILL does not end it"},
 		{Queue: "queue/hosts", Refusal: "host a has 0 of 1 slots free", Until: until},
 	}, s.Waiting)
 }

@@ -34,7 +34,8 @@ type Waiting struct {
 	Until time.Time `json:"until,omitzero"`
 }
 
-// waiting finds what a run waits for, from its pending activities.
+// waiting finds what a run waits for, from its pending activities: hosts for its tasks, or the ends
+// of processes that SIGKILL does not end.
 func waiting(queue string, pending []*workflowpb.PendingActivityInfo) []Waiting {
 	var all []Waiting
 	for _, a := range pending {
@@ -42,7 +43,8 @@ func waiting(queue string, pending []*workflowpb.PendingActivityInfo) []Waiting 
 			all = append(all, Waiting{After: run})
 			continue
 		}
-		if !placesTasks(a) {
+		remains := a.GetLastFailure().GetApplicationFailureInfo().GetType() == spec.ErrRemains
+		if !placesTasks(a) && !remains {
 			continue
 		}
 		w := Waiting{Queue: a.GetActivityOptions().GetTaskQueue().GetName(), Refusal: failureText(a.GetLastFailure())}
@@ -50,10 +52,10 @@ func waiting(queue string, pending []*workflowpb.PendingActivityInfo) []Waiting 
 			w.Host, _, _ = strings.Cut(host, "/")
 		}
 		var fetching spec.Fetching
-		if decode(a.GetHeartbeatDetails(), &fetching) {
+		if !remains && decode(a.GetHeartbeatDetails(), &fetching) {
 			w.Fetching = &fetching
 		}
-		if t := a.GetExpirationTime(); t != nil {
+		if t := a.GetExpirationTime(); t != nil && !remains {
 			w.Until = t.AsTime()
 		}
 		all = append(all, w)

@@ -35,6 +35,8 @@ type Membership struct {
 	confirmed time.Time
 	// leaves is closed once the host leaves in order.
 	leaves chan struct{}
+	// again has an element after Rejoin.
+	again chan struct{}
 }
 
 // HostChecks are the checks of a host.
@@ -52,7 +54,7 @@ type HostChecks interface {
 func NewMembership(s *Server, queue string, h fleet.Host, checks HostChecks) *Membership {
 	return &Membership{
 		server: s, queue: queue, host: h, checks: checks,
-		changed: make(chan struct{}, 1), leaves: make(chan struct{}), beat: fleet.Beat(1), confirmed: time.Now(),
+		changed: make(chan struct{}, 1), leaves: make(chan struct{}), again: make(chan struct{}, 1), beat: fleet.Beat(1), confirmed: time.Now(),
 	}
 }
 
@@ -65,8 +67,8 @@ const (
 	checksTake = 2 * time.Second
 )
 
-// Keep joins the fleet, and joins again whenever the host has lost its place or its checks have
-// changed, until ctx is done. It calls holds each time for what runs hold on this host. It calls refused with each
+// Keep joins the fleet, and joins again whenever the host has lost its place, its checks have
+// changed, or [Membership.Rejoin] asks for it, until ctx is done. It calls holds each time for what runs hold on this host. It calls refused with each
 // refusal, and with nil when the host has joined.
 func (m *Membership) Keep(ctx context.Context, holds func() []fleet.Holding, refused func(error)) {
 	again := retry.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Second}
@@ -74,6 +76,10 @@ func (m *Membership) Keep(ctx context.Context, holds func() []fleet.Holding, ref
 	for ctx.Err() == nil {
 		select {
 		case <-m.checks.Changed(): // join has the latest
+		default:
+		}
+		select {
+		case <-m.again:
 		default:
 		}
 		held := holds()
@@ -124,6 +130,8 @@ func (m *Membership) await(ctx context.Context, leased bool, wait time.Duration)
 		select {
 		case <-m.changed:
 		case <-m.checks.Changed():
+			return false
+		case <-m.again:
 			return false
 		case <-over:
 			return false
@@ -188,6 +196,14 @@ func (m *Membership) Freed(ctx context.Context, run fleet.Run) error {
 		return nil
 	}
 	return err
+}
+
+// Rejoin makes Keep join again.
+func (m *Membership) Rejoin() {
+	select {
+	case m.again <- struct{}{}:
+	default:
+	}
 }
 
 // Others returns the addresses of the services of the other hosts that are not silent, by their

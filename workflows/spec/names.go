@@ -95,6 +95,10 @@ const ErrTrials = "TrialsError"
 // continues in another execution of its workflow.
 const MemoStarted = "started"
 
+// ErrRemains is the type of the failures of RunTask while the task waits for the end of an earlier
+// process, which SIGKILL does not end.
+const ErrRemains = "Remains"
+
 // ErrRestart is the type of the failures of RunTask after which the task gets another process.
 // Their message is the reason.
 const ErrRestart = "Restart"

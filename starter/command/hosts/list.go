@@ -63,12 +63,22 @@ func printHosts(a *cli.App, hosts []fleet.HostStatus) {
 	}
 	w.Flush()
 	for _, h := range hosts {
-		for _, text := range []string{noTasks(h), suspicion(h)} {
+		for _, text := range append([]string{noTasks(h), suspicion(h)}, stuck(h)...) {
 			if text != "" {
 				fmt.Fprintln(a.Out, text)
 			}
 		}
 	}
+}
+
+// stuck says what SIGKILL does not end on a host.
+func stuck(h fleet.HostStatus) (lines []string) {
+	for _, o := range h.Holds {
+		if o.Stuck != "" {
+			lines = append(lines, fmt.Sprintf("%s: SIGKILL does not end %s of run %s. Its slot and GPUs are free once it is gone.", h.Name, o.Stuck, o.Run.WorkflowID))
+		}
+	}
+	return lines
 }
 
 // checksColumn says how many checks a host has passed, or which fail.

@@ -56,7 +56,7 @@ func printHost(a *cli.App, h *starter.HostDetails) {
 	w.Row("GPUs", gpusColumn(h.HostStatus))
 	w.Row("Labels", cli.OrDash(labelsColumn(h.Labels)))
 	w.Flush()
-	for _, text := range []string{noTasks(h.HostStatus), suspicion(h.HostStatus)} {
+	for _, text := range append([]string{noTasks(h.HostStatus), suspicion(h.HostStatus)}, stuck(h.HostStatus)...) {
 		if text != "" {
 			fmt.Fprintf(a.Out, "\n%s\n", text)
 		}
