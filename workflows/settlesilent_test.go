@@ -56,14 +56,14 @@ func (s *silentHost) ExecuteActivity(ctx workflow.Context, name string, args ...
 	}
 	s.offers[in.Task]++
 	after, err, cancelled := beats, temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_HEARTBEAT, nil), temporal.NewCanceledError()
-	switch {
-	case in.Task == "worker-0":
+	switch in.Task {
+	case "worker-0":
 		after, cancelled = time.Hour, temporal.NewCanceledError(spec.Exit{Cause: spec.CauseCollateral, Signal: "SIGTERM"})
 		if s.fails > 0 {
 			after = s.fails
 		}
 		err = temporal.NewNonRetryableApplicationError("it failed", spec.ErrUnexpectedExit, nil, spec.Exit{ExitCode: 1, Cause: spec.CauseOrigin})
-	case in.Task == "worker-2":
+	case "worker-2":
 		after += 100 * time.Millisecond
 	}
 	return ends(ctx, after, err, cancelled)

@@ -62,7 +62,8 @@ func (w *writer) othersFailed() {
 		t := &w.r.Tasks[i]
 		if t.Failed && t.Name != root.Task && t.Exit != nil && (root.Task == "" || !silent(w.r) || t.Exit.Cause != spec.CauseSilence) {
 			others = append(others, t)
-			later = later && !t.WasRestarting && !(t.Name == w.r.FirstEnded && showedLater(root, t)) && !unordered(root, t)
+			shown := t.Name == w.r.FirstEnded && showedLater(root, t)
+			later = later && !t.WasRestarting && !shown && !unordered(root, t)
 		}
 	}
 	if len(others) == 0 {

@@ -41,7 +41,7 @@ func codecCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer s.Shutdown(context.Background())
+			defer func() { _ = s.Shutdown(context.Background()) }()
 			if err := printCodec(a, s); err != nil {
 				return err
 			}

@@ -24,11 +24,11 @@ func ApplyMPI(a *cli.App, s *spec.RunSpec, f *SpecFlags) error {
 	seen := map[[2]string]bool{}
 	for _, t := range tasks {
 		program := t.Command[0]
-		if key := [2]string{t.Dir, program}; seen[key] {
+		key := [2]string{t.Dir, program}
+		if seen[key] {
 			continue
-		} else {
-			seen[key] = true
 		}
+		seen[key] = true
 		library := mpiLibrary(t)
 		switch {
 		case library == "":
