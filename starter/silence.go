@@ -8,6 +8,9 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // silentAfter is the time without a heartbeat after which a host counts as silent: hosts with
@@ -44,6 +47,9 @@ func silentHosts(now time.Time, activities []*workflowpb.PendingActivityInfo, ho
 	hosts := map[string]SilentHost{}
 	for _, a := range activities {
 		name := host(a.GetActivityId())
+		if isAsked(a) {
+			name = spec.HostOfQueue(a.GetActivityOptions().GetTaskQueue().GetName())
+		}
 		if name == "" {
 			continue
 		}
@@ -79,6 +85,8 @@ func signOfLife(now time.Time, a *workflowpb.PendingActivityInfo) (heard, givenU
 	lost := a.GetLastFailure().GetTimeoutFailureInfo() != nil
 	isScheduled := a.GetState() == enumspb.PENDING_ACTIVITY_STATE_SCHEDULED
 	switch heard = beat; {
+	case isAsked(a):
+		return scheduled.Add(-o.GetHeartbeatTimeout().AsDuration()), scheduled.Add(o.GetScheduleToCloseTimeout().AsDuration())
 	case lost:
 		// An attempt that the server has given to a poll of the host is not a sign of life if the
 		// previous attempt was lost: the host may have been cut off with its poll open.
@@ -111,6 +119,11 @@ func signOfLife(now time.Time, a *workflowpb.PendingActivityInfo) (heard, givenU
 		givenUp = scheduled.Add(wait)
 	}
 	return heard, givenUp
+}
+
+// isAsked reports whether an activity asks a silent host whether it is back.
+func isAsked(a *workflowpb.PendingActivityInfo) bool {
+	return a.GetActivityType().GetName() == hostapi.MethodName(hostapi.Host.Answer)
 }
 
 // isFurtherOffer reports whether an activity is a further offer of a task; see [spec.OfferID]. Its

@@ -9,9 +9,12 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	failurepb "go.temporal.io/api/failure/v1"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // A silent host is named within 20 s, with the consequence and its time.
@@ -50,6 +53,13 @@ func TestASilentHostIsNamed(t *testing.T) {
 	offered := &workflowpb.PendingActivityInfo{
 		ActivityId: "gpu-2/0.0.1", State: enumspb.PENDING_ACTIVITY_STATE_SCHEDULED, Attempt: 1, ScheduledTime: at(30), ActivityOptions: fenced,
 	}
+	// The run asks whether it is back.
+	asked := &workflowpb.PendingActivityInfo{
+		ActivityId: "77", ActivityType: &commonpb.ActivityType{Name: "Answer"}, State: enumspb.PENDING_ACTIVITY_STATE_STARTED, Attempt: 2,
+		ScheduledTime: at(30), LastStartedTime: at(31), ActivityOptions: &activitypb.ActivityOptions{
+			TaskQueue: &taskqueuepb.TaskQueue{Name: spec.InstanceQueue(spec.TaskQueue, "gpu-2", "i")}, HeartbeatTimeout: durationpb.New(20 * time.Second), ScheduleToCloseTimeout: durationpb.New(18 * time.Second),
+		},
+	}
 
 	for _, c := range []struct {
 		name       string
@@ -67,6 +77,7 @@ func TestASilentHostIsNamed(t *testing.T) {
 		{"its next attempt is taken by nobody", 32, []*workflowpb.PendingActivityInfo{again}, []string{"no heartbeat from host gpu-2 for 22s; it will be declared lost in 2m0s"}},
 		{"it was never heard of", 32, []*workflowpb.PendingActivityInfo{never}, []string{"no heartbeat from host gpu-2 for 31s; it will be declared lost in 1m51s"}},
 		{"it is offered its task again", 32, []*workflowpb.PendingActivityInfo{offered}, []string{"no heartbeat from host gpu-2 for 22s; it will be declared lost in 1m38s"}},
+		{"it is asked whether it is back", 32, []*workflowpb.PendingActivityInfo{asked}, []string{"no heartbeat from host gpu-2 for 22s; it will be declared lost in 16s"}},
 		{"it is back", 40, []*workflowpb.PendingActivityInfo{back}, nil},
 		{"the time is over", 132, []*workflowpb.PendingActivityInfo{timedOut}, []string{"no heartbeat from host gpu-2 for 2m2s; it is being declared lost"}},
 		{"kept", 3610, []*workflowpb.PendingActivityInfo{started("gpu-2/0", 10, nil)},
@@ -76,7 +87,7 @@ func TestASilentHostIsNamed(t *testing.T) {
 	} {
 		now := start.Add(time.Duration(c.now) * time.Second)
 		var got []string
-		for _, h := range silentHosts(now, c.activities, func(id string) string { return map[bool]string{true: id[:5]}[id != "other"] }) {
+		for _, h := range silentHosts(now, c.activities, func(id string) string { return map[bool]string{true: id[:min(5, len(id))]}[id != "other"] }) {
 			got = append(got, h.Text(now))
 		}
 		assert.Equal(t, c.want, got, c.name)

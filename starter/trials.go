@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -27,6 +28,8 @@ type Trial struct {
 	Started  time.Time  `json:"started,omitzero"`
 	// Seconds is the time from its start, with its wait for room, to its end or until now.
 	Seconds float64 `json:"seconds,omitempty"`
+	// Silent are hosts of the trial that have not sent anything for a while.
+	Silent []SilentHost `json:"silent,omitempty"`
 	// Value is the first value that its tasks have returned, by rank.
 	Value json.RawMessage `json:"value,omitempty"`
 }
@@ -89,10 +92,50 @@ func (r *Run) Trials(ctx context.Context, s *Status, values bool) (names []strin
 		}
 	}
 	fillBatches(ctx, r, trials, batches)
+	findSilent(ctx, r, trials, latest, batches)
 	if values {
 		readValues(ctx, r, trials, latest)
 	}
 	return grid.Names(), trials, nil
+}
+
+// mostLooked bounds the trials whose hosts are looked at: those that have run for the longest time.
+const mostLooked = 16
+
+// findSilent finds the silent hosts of the oldest runs of trials. It omits facts that are not known now.
+func findSilent(ctx context.Context, r *Run, trials []Trial, single, batches map[int]Summary) {
+	ctx, cancel := context.WithTimeout(ctx, heartbeatsTake)
+	defer cancel()
+	runs := map[string]Summary{}
+	for _, m := range []map[int]Summary{single, batches} {
+		for _, run := range m {
+			if run.Open && time.Since(run.Started) > silentAfter {
+				runs[run.RunID] = run
+			}
+		}
+	}
+	oldest := slices.SortedFunc(maps.Values(runs), func(a, b Summary) int { return a.Started.Compare(b.Started) })
+	parallel.Each(8, oldest[:min(len(oldest), mostLooked)], func(_ int, run Summary) {
+		d, err := Get(r.client, run.RunID, run.ExecutionID).describe(ctx)
+		if err != nil {
+			return
+		}
+		silent := silentHosts(time.Now(), d.GetPendingActivities(), func(id string) string {
+			for _, a := range d.GetPendingActivities() {
+				var beat spec.Heartbeat
+				if a.GetActivityId() == id && decode(a.GetHeartbeatDetails(), &beat) {
+					return beat.Host
+				}
+			}
+			return ""
+		})
+		_, first, count, _ := spec.SplitTrialsID(run.RunID)
+		for i := first; i < first+count; i++ {
+			if trials[i].State == sweep.Running.String() {
+				trials[i].Silent = silent
+			}
+		}
+	})
 }
 
 // states returns the states of the trials of a sweep, or nil if they are not known.

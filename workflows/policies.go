@@ -130,11 +130,12 @@ func (c Carrier) options(id, summary string) workflow.ActivityOptions {
 
 // answering is for Answer, which a host that is back does at once: the server gives each try to a poll
 // of the host, and it may have open polls of a host that is gone.
-func answering(ctx workflow.Context, queue string, within time.Duration, summary string) workflow.Context {
+func answering(ctx workflow.Context, queue string, within time.Duration, summary string, unheard time.Duration) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              queue,
 		StartToCloseTimeout:    min(answerTakes, within),
 		ScheduleToCloseTimeout: within,
+		HeartbeatTimeout:       unheard, // it sends none, and `status` shows since when the host is silent
 		RetryPolicy:            every(time.Second),
 		Summary:                summary,
 	})

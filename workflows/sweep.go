@@ -255,6 +255,7 @@ func (w *sweepOf) start(ctx workflow.Context, trial int) {
 	if w.waited {
 		s.After = nil
 	}
+	givesUp(s, workflow.GetInfo(ctx).TaskQueueName)
 	child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 		WorkflowID:            id,
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
@@ -284,6 +285,19 @@ func (w *sweepOf) start(ctx workflow.Context, trial int) {
 		}
 		w.ended(ctx, trial, sweep.StatesOf(result, count), sweep.RanIn(result))
 	})
+}
+
+// givesUp makes a trial give up a host that does not come back, if its spec says nothing about that:
+// other hosts can run it. A run on one host would wait for it.
+func givesUp(s *spec.RunSpec, queue string) {
+	if s.OnDisconnect != "" || spec.IsPrivateQueue(queue) {
+		return
+	}
+	if s.Batch != nil || len(s.TaskList()) == 1 {
+		s.OnDisconnect = spec.OnDisconnectStop(time.Duration(spec.DefaultLong))
+	} else if s.RequeueOn == nil { // it may have several hosts
+		s.RequeueOn = slices.Concat(spec.DefaultRequeueOn, []spec.RequeueOn{spec.RequeueOnHostLost})
+	}
 }
 
 // ended passes the states of trials whose run has ended to the machine, and the time of their

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
@@ -33,7 +34,7 @@ type sweepWorld struct {
 	mu         sync.Mutex
 	open, most int
 	started    []string // IDs of trials
-	ships      []spec.Ship
+	specs      []spec.RunSpec
 	stopped    [][]int // the trials that batches were asked to stop
 }
 
@@ -55,7 +56,7 @@ func (w *sweepWorld) trial(ctx workflow.Context, s spec.RunSpec) (*spec.RunResul
 	w.open++
 	w.most = max(w.most, w.open)
 	w.started = append(w.started, workflow.GetInfo(ctx).WorkflowExecution.ID)
-	w.ships = append(w.ships, s.Ship)
+	w.specs = append(w.specs, s)
 	w.mu.Unlock()
 	n, _ := strconv.Atoi(s.Command[1])
 	err := workflow.Sleep(ctx, time.Minute+time.Duration(n)*time.Millisecond) // one ends after the other
@@ -124,11 +125,34 @@ func TestSweepRunsAtMostSoMany(t *testing.T) {
 	assert.ElementsMatch(t, []string{
 		"default-test-workflow-id.0", "default-test-workflow-id.1", "default-test-workflow-id.2", "default-test-workflow-id.3", "default-test-workflow-id.4",
 	}, w.started)
-	require.Len(t, w.ships, 5)
-	for _, s := range w.ships {
-		assert.Equal(t, "1234", s.Archive.Digest)
-		require.NotNil(t, s.Sweep, "they share its directory")
-		assert.Equal(t, "default-test-workflow-id", s.Sweep.ID) // the environment has no first execution
+	require.Len(t, w.specs, 5)
+	for _, s := range w.specs {
+		assert.Equal(t, "1234", s.Ship.Archive.Digest)
+		require.NotNil(t, s.Ship.Sweep, "they share its directory")
+		assert.Equal(t, "default-test-workflow-id", s.Ship.Sweep.ID) // the environment has no first execution
+	}
+}
+
+// A trial on a queue of hosts waits for none of them for ever, unless its spec says so.
+func TestTrialsGiveUpTheirHosts(t *testing.T) {
+	for name, c := range map[string]struct {
+		queue  string
+		change func(*spec.RunSpec)
+		after  time.Duration // the time for which one host keeps its tasks running
+	}{
+		"one task":      {spec.TaskQueue, func(*spec.RunSpec) {}, 10 * time.Minute},
+		"two tasks":     {spec.TaskQueue, func(s *spec.RunSpec) { s.Tasks[0].Count = new(2) }, 2 * time.Minute},
+		"it is kept":    {spec.TaskQueue, func(s *spec.RunSpec) { s.OnDisconnect = spec.OnDisconnectKeep }, 0},
+		"its only host": {spec.PrivateQueue("x"), func(*spec.RunSpec) {}, 0},
+	} {
+		w := newSweep(t, "n=0..1", sweep.Rules{AtMost: 2})
+		w.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: c.queue})
+		c.change(w.spec.Run)
+		_, err := w.run(nil)
+		require.NoError(t, err, name)
+		require.Len(t, w.specs, 2)
+		require.NoError(t, w.specs[1].Validate(), name)
+		assert.Equal(t, c.after, w.specs[1].WithDefaults().StopAfter(1), name)
 	}
 }
 

@@ -164,6 +164,13 @@ func InstanceQueue(workflowQueue, host, instance string) string {
 	return hostQueue(workflowQueue, "/host/"+host+"/"+instance)
 }
 
+// HostOfQueue returns the name of the host of an [InstanceQueue], or an empty string.
+func HostOfQueue(instanceQueue string) string {
+	_, rest, _ := strings.Cut(instanceQueue, "/host/")
+	host, _, _ := strings.Cut(rest, "/")
+	return host
+}
+
 func hostQueue(workflowQueue, part string) string {
 	if IsLocalQueue(workflowQueue) {
 		return workflowQueue

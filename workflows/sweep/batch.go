@@ -145,6 +145,8 @@ func stateOf(result *spec.RunResult) State {
 		return Succeeded
 	case result.Verdict == spec.VerdictCancelled, result.Verdict == spec.VerdictPreempted:
 		return Cancelled
+	case result.ErrorType == spec.ErrHostLost:
+		return Lost
 	}
 	return Failed
 }
@@ -161,6 +163,8 @@ func StateOfExit(e spec.Exit) State {
 		return Cancelled
 	case spec.CausePreempted:
 		return Pending
+	case spec.CauseHostLost:
+		return Lost
 	}
 	return Failed
 }

@@ -44,7 +44,7 @@ type EndedTrial struct {
 
 // StateNamed is the inverse of [State.String]. An unknown word counts as a failure.
 func StateNamed(word string) State {
-	for _, s := range []State{Succeeded, Cancelled} {
+	for _, s := range []State{Succeeded, Cancelled, Lost} {
 		if s.String() == word {
 			return s
 		}

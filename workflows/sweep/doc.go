@@ -13,7 +13,8 @@
 //
 // It starts trials in order, at most so many at once. Once more trials have failed than the sweep
 // tolerates, it starts no more, and those that run end by themselves. A trial that was stopped on
-// request has not failed. Failed trials can be put back into the queue.
+// request has not failed. Failed trials can be put back into the queue. Those that were lost with their
+// host are, up to two times.
 //
 // Short trials of one process ([Quick]) are started in batches: one run whose tasks are consecutive
 // trials ([Spec.BatchOf]), which its host starts one after the other. The machine makes batches that

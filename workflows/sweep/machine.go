@@ -23,6 +23,8 @@ const (
 	Cancelled State = 'c' // stopped on request
 	Skipped   State = 'k' // never started
 	Waiting   State = 'w' // for its turn in a batch
+	// Lost is only reported: the trial was lost with its host, and is started again.
+	Lost State = 'l'
 )
 
 // String returns the state as a word.
@@ -40,6 +42,8 @@ func (s State) String() string {
 		return "cancelled"
 	case Skipped:
 		return "skipped"
+	case Lost:
+		return "lost"
 	}
 	return "unknown"
 }
@@ -73,6 +77,8 @@ type Machine struct {
 	// these.
 	ran      time.Duration
 	measured int
+	// lost is the number of hosts that each trial was lost with.
+	lost map[int]int
 	// waits reports whether no trial may begin yet, and skipped whether none ever may.
 	waits, skipped bool
 	// cancelled reports whether the whole sweep was cancelled, and over whether it has ended.
@@ -138,7 +144,7 @@ func (Finish) action()    {}
 
 // New returns the machine of a sweep of so many trials.
 func New(trials int, rules Rules) *Machine {
-	m := &Machine{rules: rules, states: make([]State, trials), counts: map[State]int{Pending: trials}, started: map[int]time.Time{}, batches: map[int]int{}}
+	m := &Machine{rules: rules, states: make([]State, trials), counts: map[State]int{Pending: trials}, started: map[int]time.Time{}, batches: map[int]int{}, lost: map[int]int{}}
 	for i := range m.states {
 		m.states[i] = Pending
 	}
@@ -190,7 +196,7 @@ func (e Ended) step(m *Machine) []Action {
 		delete(m.started, e.Trial)
 	}
 	m.add(e.Ran)
-	m.set(e.Trial, e.State)
+	m.set(e.Trial, m.unlessLost(e.Trial, e.State))
 	return m.advance(nil, e.Now)
 }
 
@@ -202,6 +208,7 @@ func (e BatchEnded) step(m *Machine) []Action {
 	delete(m.started, e.First)
 	delete(m.batches, e.First)
 	for i, state := range e.States {
+		state = m.unlessLost(e.First+i, state)
 		switch {
 		case state != Pending:
 			m.timed++
@@ -215,6 +222,25 @@ func (e BatchEnded) step(m *Machine) []Action {
 	m.took += e.Now.Sub(at)
 	m.add(e.Ran)
 	return m.advance(nil, e.Now)
+}
+
+// mostLost is the number of hosts that a trial may be lost with: it may be the reason.
+const mostLost = 3
+
+// unlessLost returns the state of a trial that has ended: one that was lost with its host is pending
+// again.
+func (m *Machine) unlessLost(trial int, state State) State {
+	if state != Lost {
+		return state
+	}
+	switch m.lost[trial]++; {
+	case m.lost[trial] >= mostLost:
+		return Failed
+	case m.cancelled:
+		return Skipped
+	}
+	m.next = min(m.next, trial)
+	return Pending
 }
 
 func (m *Machine) add(r *Ran) {
@@ -412,11 +438,13 @@ type Snapshot struct {
 	// Ran is the time of their processes, and Measured the number of these.
 	Ran      time.Duration `json:"ran,omitempty"`
 	Measured int           `json:"measured,omitempty"`
+	// Lost is the number of hosts that trials were lost with.
+	Lost map[int]int `json:"lost,omitempty"`
 }
 
 // Snapshot returns the state of a sweep that has not ended.
 func (m *Machine) Snapshot() Snapshot {
-	return Snapshot{States: TextOf(m.states), Started: m.started, Batches: m.batches, Took: m.took, Timed: m.timed, Ran: m.ran, Measured: m.measured}
+	return Snapshot{States: TextOf(m.states), Started: m.started, Batches: m.batches, Took: m.took, Timed: m.timed, Ran: m.ran, Measured: m.measured, Lost: m.lost}
 }
 
 // TextOf returns states as run lengths.
@@ -463,6 +491,9 @@ func Resume(s Snapshot, rules Rules) (*Machine, error) {
 	}
 	if s.Batches != nil {
 		m.batches = s.Batches
+	}
+	if s.Lost != nil {
+		m.lost = s.Lost
 	}
 	return m, nil
 }

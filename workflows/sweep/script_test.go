@@ -27,7 +27,7 @@ import (
 // and in events the lines
 //
 //	wait | begin | skip
-//	ended TRIAL succeeded|failed|cancelled [TIME of its process]
+//	ended TRIAL succeeded|failed|cancelled|lost [TIME of its process]
 //	batch FIRST STATES [interrupted], such as 3s1f2p, of a batch that has ended
 //	stop PATTERN
 //	retry

@@ -150,6 +150,11 @@ func printTrials(out io.Writer, names []string, trials []starter.Trial, best *be
 		w.Row(row...)
 	}
 	w.Flush()
+	for _, t := range trials {
+		for _, h := range t.Silent {
+			fmt.Fprintf(out, "trial %d: %s\n", t.Trial, h.Text(time.Now()))
+		}
+	}
 }
 
 func exitOf(t starter.Trial, none string) string {
