@@ -45,8 +45,19 @@ type Options struct {
 // Start validates a spec and starts a run of it. If the spec has problems, Start returns all of
 // them and starts nothing. If the run ID is in use, it returns a [*RunningError].
 func Start(ctx context.Context, c client.Client, s *spec.RunSpec, o Options) (*Run, error) {
+	given := o.ID != ""
 	if err := o.complete(s); err != nil {
 		return nil, err
+	}
+	workflowType, arguments := spec.WorkflowType, append([]any{s}, o.Source.Result().Arguments()...)
+	if o.Sweep != nil {
+		o.Sweep.Owner = o.Owner
+		workflowType, arguments = spec.SweepWorkflowType, []any{o.Sweep, o.Resume}
+	}
+	if given {
+		if err := isOfKind(ctx, c, o.ID, workflowType); err != nil {
+			return nil, err
+		}
 	}
 	options := client.StartWorkflowOptions{
 		ID:        o.ID,
@@ -66,11 +77,6 @@ func Start(ctx context.Context, c client.Client, s *spec.RunSpec, o Options) (*R
 		options.Memo[spec.MemoStarted] = o.Started.UTC().Format(time.RFC3339Nano)
 	}
 	var w client.WorkflowRun
-	workflowType, arguments := spec.WorkflowType, append([]any{s}, o.Source.Result().Arguments()...)
-	if o.Sweep != nil {
-		o.Sweep.Owner = o.Owner
-		workflowType, arguments = spec.SweepWorkflowType, []any{o.Sweep, o.Resume}
-	}
 	err := runs.WithAttributes(runs.Attributes(s, o.Owner, o.Host), func(known temporal.SearchAttributes) (err error) {
 		options.TypedSearchAttributes = known
 		w, err = c.ExecuteWorkflow(ctx, options, workflowType, arguments...)
@@ -83,6 +89,27 @@ func Start(ctx context.Context, c client.Client, s *spec.RunSpec, o Options) (*R
 		return nil, fmt.Errorf("start run %s: %w", o.ID, err)
 	}
 	return Get(c, w.GetID(), w.GetRunID()), nil
+}
+
+// isOfKind returns an error if an ended workflow of another type has the run ID: its trials or its
+// history would then belong to nothing.
+func isOfKind(ctx context.Context, c client.Client, id, workflowType string) error {
+	d, err := c.DescribeWorkflowExecution(ctx, id, "")
+	info := d.GetWorkflowExecutionInfo()
+	before := info.GetType().GetName()
+	if err != nil || before == workflowType || info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return nil //nolint:nilerr // the start has the error
+	}
+	kind, remedy := "workflow of type "+before, ""
+	switch before {
+	case spec.SweepWorkflowType:
+		kind, remedy = "sweep", ", or remove it with its trials: clusterrun rm "+id
+	case spec.TrialWorkflowType:
+		kind = "trial of a sweep"
+	case spec.WorkflowType:
+		kind, remedy = "run", ", or remove it: clusterrun rm "+id
+	}
+	return fmt.Errorf("the ID %s belongs to a %s that has ended; choose another%s", id, kind, remedy)
 }
 
 // complete validates a spec that will be run and sets the options that were left out.

@@ -13,8 +13,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
 	"go.temporal.io/sdk/mocks"
@@ -36,6 +39,7 @@ func started(t *testing.T, options *client.StartWorkflowOptions) *mocks.Client {
 	run.On("GetID").Return("iris-1").Maybe()
 	run.On("GetRunID").Return("execution").Maybe()
 	c := mocks.NewClient(t)
+	c.On("DescribeWorkflowExecution", mock.Anything, mock.Anything, "").Return(nil, serviceerror.NewNotFound("")).Maybe()
 	c.On("ExecuteWorkflow", mock.Anything, mock.Anything, spec.WorkflowType, mock.Anything).
 		Run(func(args mock.Arguments) { *options = args.Get(1).(client.StartWorkflowOptions) }).
 		Return(run, nil).Once()
@@ -75,8 +79,27 @@ func TestStartRefusesAnInvalidSpec(t *testing.T) {
 	assert.NotEmpty(t, invalid.Problems)
 }
 
+// A run with the ID of a sweep that has ended would hide it, and rm would leave its trials behind.
+func TestStartRefusesAnIDOfAnotherKind(t *testing.T) {
+	for before, want := range map[string]string{
+		spec.SweepWorkflowType: "the ID mine belongs to a sweep that has ended; choose another, or remove it with its trials: clusterrun rm mine",
+		spec.TrialWorkflowType: "the ID mine belongs to a trial of a sweep that has ended; choose another",
+		"Order":                "the ID mine belongs to a workflow of type Order that has ended; choose another",
+	} {
+		c := mocks.NewClient(t)
+		c.On("DescribeWorkflowExecution", mock.Anything, "mine", "").Return(&workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+			Type: &commonpb.WorkflowType{Name: before}, Status: enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED,
+		}}, nil)
+		_, err := starter.Start(t.Context(), c, validSpec(), starter.Options{ID: "mine"})
+		require.EqualError(t, err, want)
+	}
+}
+
 func TestStartRefusesAnIDInUse(t *testing.T) {
 	c := mocks.NewClient(t)
+	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(&workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+		Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
+	}}, nil)
 	c.On("ExecuteWorkflow", mock.Anything, mock.Anything, mock.Anything, mock.Anything).
 		Return(nil, serviceerror.NewWorkflowExecutionAlreadyStarted("started", "", "")).Once()
 	_, err := starter.Start(t.Context(), c, validSpec(), starter.Options{ID: "iris-1"})

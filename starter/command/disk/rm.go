@@ -97,6 +97,8 @@ type removal struct {
 	RunID     string `json:"run_id"`
 	Bytes     int64  `json:"bytes"`
 	Workflows int    `json:"workflows,omitzero"`
+	// Sweep reports whether it is a sweep. Its trials are runs of their own.
+	Sweep bool `json:"sweep,omitzero"`
 }
 
 // add adds a run, and prints it.
@@ -105,10 +107,17 @@ func (r *removals) add(a *cli.App, of removal) {
 	switch {
 	case a.Global.JSON:
 	case r.DryRun:
-		fmt.Fprintf(a.Out, "would remove: %s (%s)\n", of.RunID, shipped.Size(of.Bytes))
+		fmt.Fprintf(a.Out, "would remove: %s (%s%s)\n", of.RunID, of.kind(), shipped.Size(of.Bytes))
 	default:
-		fmt.Fprintf(a.Out, "removed: %s (%s, %s of the server)\n", of.RunID, shipped.Size(of.Bytes), plural.Of(of.Workflows, "workflow", "workflows"))
+		fmt.Fprintf(a.Out, "removed: %s (%s%s, %s of the server)\n", of.RunID, of.kind(), shipped.Size(of.Bytes), plural.Of(of.Workflows, "workflow", "workflows"))
 	}
+}
+
+func (r removal) kind() string {
+	if r.Sweep {
+		return "sweep, "
+	}
+	return ""
 }
 
 // end prints the sum, and returns errs and a failure to print.
@@ -132,6 +141,7 @@ func (o *rmOptions) remove(ctx context.Context, a *cli.App, c client.Client, nam
 		if err != nil && !starter.IsError[*starter.NotFoundError](err) {
 			return done, err
 		}
+		done.Sweep = s.Sweep
 		if known = err == nil; known && s.Open {
 			return done, &starter.OpenError{RunID: id}
 		}

@@ -29,6 +29,7 @@ func starting(t *testing.T, took func(context.Context, chan<- os.Signal) error) 
 	execution.On("GetID").Return("x")
 	execution.On("GetRunID").Return("execution")
 	server := &mocks.Client{}
+	server.On("DescribeWorkflowExecution", mock.Anything, "x", "").Return(nil, serviceerror.NewNotFound(""))
 	call := server.On("ExecuteWorkflow", mock.Anything, mock.Anything, mock.Anything, mock.Anything)
 	call.Run(func(args mock.Arguments) {
 		err := took(args.Get(0).(context.Context), signals)
