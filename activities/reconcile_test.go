@@ -37,7 +37,7 @@ type stopped struct {
 	stops    []supervisor.StopRequest
 	released []runkey.Run
 	ended    []supervisor.Process // the answer to a release
-	as       supervisor.Stops // of the last release
+	as       supervisor.Stops     // of the last release
 	fenced   []supervisor.AttachRequest
 	awaited  []supervisor.ProcessRef
 }

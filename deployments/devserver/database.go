@@ -32,7 +32,7 @@ var sqlitePragmas = map[string]string{
 
 // database is the file that keeps the server's state.
 type database struct {
-	path string   
+	path string
 	lock *os.File // held until the process ends
 }
 
