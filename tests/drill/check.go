@@ -99,6 +99,8 @@ func checkExit(p page, e spec.Exit, r report) []string {
 	switch {
 	case p.ended != 0 && !lost && e.ExitCode != p.code:
 		wrong("it ended with %d, and the result says %d (%s)", p.code, e.ExitCode, e.Cause)
+	case p.ended != 0 && !p.asked && p.code == 0 && e.Cause == spec.CauseOperator && r.result.Verdict == spec.VerdictCancelled:
+		// The run was stopped between its last note and its end.
 	case p.ended != 0 && !p.asked && p.code == 0 && !lost && e.Cause != spec.CauseCompleted:
 		wrong("it ended well by itself, and the result says %s", e.Cause)
 	case p.ended != 0 && !p.asked && e.Cause == spec.CauseCollateral && r.hadFailed(p):
