@@ -216,6 +216,9 @@ func GroupIDPrefix(workflowID, execution string) string {
 	return workflowID + "/group/" + execution + "/"
 }
 
+// IsGroupOf reports whether an ID is that of a group of any execution of a run.
+func IsGroupOf(id, workflowID string) bool { return strings.HasPrefix(id, workflowID+"/group/") }
+
 // GenerationOfGroup returns the generation of the group with that workflow ID, and -1 for
 // the IDs of other workflows.
 func GenerationOfGroup(id string) int {

@@ -206,8 +206,8 @@ func (w *Witnesses) Forget(run runkey.Run) {
 // workflowOfToken is the number of the field of a task token that has the ID of its workflow.
 const workflowOfToken = 2
 
-// isOf reports whether a task token is of that workflow: hosts pass on heartbeats of their own
-// run only.
+// isOf reports whether a task token is of that workflow of a run, or of one of its groups: hosts pass on
+// heartbeats of their own run only.
 func isOf(token []byte, workflow string) bool {
 	for len(token) > 0 {
 		number, kind, n := protowire.ConsumeTag(token)
@@ -217,7 +217,7 @@ func isOf(token []byte, workflow string) bool {
 		token = token[n:]
 		if number == workflowOfToken && kind == protowire.BytesType {
 			id, n := protowire.ConsumeBytes(token)
-			return n >= 0 && string(id) == workflow
+			return n >= 0 && (string(id) == workflow || spec.IsGroupOf(string(id), workflow))
 		}
 		if n = protowire.ConsumeFieldValue(number, kind, token); n < 0 {
 			return false
