@@ -31,8 +31,9 @@
 // finds new attempts by itself. The files are its buffer: it reads no faster than its sink accepts, and
 // keeps nothing of an unfinished line, which it reads again when there is more of it. So its
 // memory depends neither on the number of tasks nor on the length of lines. It keeps the files
-// of living processes open, up to a bound: a file that is removed is read to its end. [Follower.Drain] makes a tail trustworthy: when it returns,
-// everything that was on disk when it was called has been delivered.
+// of living processes open, up to a bound: a file that is removed is read to its end.
+// [Follower.Drain] makes a tail trustworthy: when it returns, everything that was on disk when it
+// was called has been delivered.
 //
 // A [Selection] describes the part of a run's output that is wanted, here and for readers on other
 // hosts.

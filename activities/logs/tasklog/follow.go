@@ -48,9 +48,7 @@ type Follower struct {
 	processes map[processKey]*process
 	newest    map[int]*process // by rank: the watched process
 	ready     []*stream        // to be read
-	held      map[*stream]struct{}
-	nextHold  time.Time       // when to check held; zero if it is empty
-	reported  map[string]bool // by path
+	reported  map[string]bool  // by path
 	buf       []byte
 	opened    int // files
 }
@@ -89,7 +87,7 @@ func Follow(runDir string, sink func(Chunk), o FollowOptions) *Follower {
 	f := &Follower{
 		dir: runDir, sink: sink, opts: o,
 		drains: make(chan drain), done: make(chan struct{}),
-		processes: map[processKey]*process{}, newest: map[int]*process{}, held: map[*stream]struct{}{},
+		processes: map[processKey]*process{}, newest: map[int]*process{},
 		reported: map[string]bool{}, buf: make([]byte, readSize),
 	}
 	f.ctx, f.stop = context.WithCancel(context.Background())
@@ -144,7 +142,6 @@ func (f *Follower) run() {
 	for {
 		began := time.Now()
 		f.lookAtAll()
-		f.expireHolds(time.Now())
 		more := len(f.ready) > 0 && f.readRound()
 		pause := max(pollEvery, pollShare*time.Since(began))
 		if more {

@@ -38,8 +38,6 @@ type stream struct {
 	// held is since when the unfinished line at the end has been held back; zero if there is
 	// none.
 	held time.Time
-	// due is the time at which the line is delivered unfinished.
-	due time.Time
 }
 
 func (f *Follower) markReady(s *stream) {
@@ -81,7 +79,7 @@ func (f *Follower) read(s *stream, upTo int64, all bool) (more bool) {
 		}
 		atEnd := n < len(f.buf)
 		if n == 0 {
-			f.release(s)
+			s.held = time.Time{}
 			if info, err := s.file.Stat(); err == nil && info.Size() < s.offset {
 				s.offset = 0 // the file was truncated
 				continue
@@ -90,10 +88,10 @@ func (f *Follower) read(s *stream, upTo int64, all bool) (more bool) {
 			data := f.buf[:n]
 			whole := bytes.LastIndexByte(data, '\n') + 1
 			if rest := n - whole; rest == 0 {
-				f.release(s)
+				s.held = time.Time{}
 			} else if all && atEnd || rest >= maxHeld || f.heldLongEnough(s, data[whole:], whole > 0) {
 				whole = n
-				f.release(s)
+				s.held = time.Time{}
 			}
 			f.deliver(s, data[:whole])
 		}
@@ -155,45 +153,18 @@ func (f *Follower) heldLongEnough(s *stream, rest []byte, newLine bool) bool {
 	now := time.Now()
 	if s.held.IsZero() || newLine {
 		s.held = now
-		f.held[s] = struct{}{}
 	}
 	hold := f.opts.Hold
 	if bytes.IndexByte(rest, '\r') >= 0 {
 		hold /= 10
 	}
-	s.due = s.held.Add(hold)
-	if f.nextHold.IsZero() || s.due.Before(f.nextHold) {
-		f.nextHold = s.due
-	}
-	return !now.Before(s.due)
-}
-
-func (f *Follower) release(s *stream) {
-	if !s.held.IsZero() {
-		s.held = time.Time{}
-		delete(f.held, s)
-	}
-}
-
-// expireHolds makes the streams ready whose lines were held back long enough.
-func (f *Follower) expireHolds(now time.Time) {
-	if f.nextHold.IsZero() || now.Before(f.nextHold) {
-		return
-	}
-	f.nextHold = time.Time{}
-	for s := range f.held {
-		if !now.Before(s.due) {
-			f.markReady(s)
-		} else if f.nextHold.IsZero() || s.due.Before(f.nextHold) {
-			f.nextHold = s.due
-		}
-	}
+	return now.Sub(s.held) >= hold
 }
 
 // cannotRead reports a problem of the file of a stream. A missing file is not a problem: it
 // may not exist yet, or no longer, or the output may not be redirected.
 func (f *Follower) cannotRead(s *stream, err error) {
-	f.release(s)
+	s.held = time.Time{}
 	if !errors.Is(err, fs.ErrNotExist) {
 		f.fail(s.path, fmt.Errorf("tail: %w", err))
 	}

@@ -122,7 +122,6 @@ func (f *Follower) forget(gone func(*process) bool) {
 		}
 		delete(f.reported, p.dir)
 		for _, s := range p.streams {
-			f.release(s)
 			delete(f.reported, s.path)
 		}
 	}
