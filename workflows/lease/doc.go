@@ -34,9 +34,9 @@
 // host's clock. It does not matter which way the heartbeat or its answer took, nor how long: the
 // lease counts from the time at which it was sent.
 //
-// Rule 2: the witness of 5 was among those that were asked, since all of a generation are, and said so after it was asked, thus after
-// the time from which the lease counts. It has said so last before its promise, and Passed has
-// gone since. Without a promise the long bound after the last answer has gone. The two halves
+// Rule 2: the witness of 5 was among those that were asked, since all of a generation are, and said
+// so after it was asked, thus after the time from which the lease counts. It has said so last
+// before its promise, and Passed has gone since. Without a promise the long bound after the last answer has gone. The two halves
 // agree because the same host speaks to both: as long as its word keeps a process alive it has
 // not promised, and after its promise its word is out.
 //

@@ -237,7 +237,7 @@ func printStatus(out io.Writer, s *starter.Status, each bool) {
 		alone, outage, two := strings.Cut(string(s.OnDisconnect), ",")
 		fmt.Fprintf(out, "a host that hears nothing of the server for %s stops its processes (on_disconnect)", alone)
 		if two {
-			fmt.Fprintf(out, "; after %s if it reaches all other hosts, and none of them reaches the server", outage)
+			fmt.Fprintf(out, "; after %s if it reaches its witnesses among the other hosts, and none of them reaches the server", outage)
 		}
 		fmt.Fprintln(out)
 	}
