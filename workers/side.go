@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -77,7 +78,7 @@ type side struct {
 	member     *server.Membership  // of the fleet; nil without a fleet
 	checker    *hostcheck.Checker  // of this host; nil without a fleet
 	files      *hostservice.Server // nil if the output of runs is not served
-	stopFiles  func()
+	unlisten   func()              // stops to serve the output of runs and the metrics
 	closing    chan supervisor.ClosingReply // the supervisor's reply once it is closing
 	abandoned  atomic.Bool                  // it is closing because the owner of its runs is gone
 	handsOver  atomic.Bool                  // another side takes over
@@ -126,7 +127,6 @@ func (s *side) prepare(ctx context.Context) (err error) {
 	if s.Metrics != "" {
 		config.Metrics = metrics.New()
 		s.metrics, s.metered = config.Metrics, sdkMetrics{config.Metrics.SDK()}
-		go s.serveMetrics(ctx)
 	}
 	if !spec.IsPrivateQueue(s.Queue) && s.Role.servesTasks() {
 		s.checker = s.openChecks(ctx)
@@ -143,13 +143,26 @@ func (s *side) prepare(ctx context.Context) (err error) {
 	if config.Metrics != nil {
 		config.Metrics.SlowestTask(s.host.SlowestRatio)
 	}
-	s.stopFiles = serveFiles(s.files, s.host)
+	s.unlisten = s.listens(ctx)
 	s.closing = make(chan supervisor.ClosingReply, 1)
 	go s.awaitClosing(ctx)
 	if err = s.host.ServeTasks(ctx); err != nil {
 		s.shut()
 	}
 	return err
+}
+
+// listens serves the metrics and the output of runs until the function that it returns is called.
+func (s *side) listens(ctx context.Context) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	if s.metrics != nil {
+		go s.serveMetrics(ctx)
+	}
+	stopFiles := serveFiles(s.files, s.host)
+	return func() {
+		cancel()
+		stopFiles()
+	}
 }
 
 // awaitClosing waits until the supervisor is closing.
@@ -165,7 +178,7 @@ func (s *side) shut() {
 	if s.abandoned.Load() {
 		s.host.RemoveSockets()
 	}
-	s.stopFiles()
+	s.unlisten()
 	s.host.Close()
 }
 
@@ -245,9 +258,14 @@ func (s *side) leave(ctx context.Context) {
 }
 
 // afterLoss ends what the supervisor left behind. Its processes died with it, but their
-// children may have left their sessions.
+// children may have left their sessions. A host worker that is started in its place waits for
+// the end of the sweep and then needs the addresses of this one, whose polls may take longer to
+// end.
 func (s *side) afterLoss(ctx context.Context, stop func()) error {
-	stop()
+	s.unlisten()
+	var polls sync.WaitGroup
+	polls.Go(stop)
+	defer polls.Wait()
 	n, err := s.supervisor.SweepAfterLoss(context.WithoutCancel(ctx))
 	s.log.Warn("the supervisor has exited", zap.Int("swept", n))
 	return errors.Join(errors.New("the supervisor has exited"), err)
