@@ -72,15 +72,3 @@ func stripStyles(text []byte) []byte {
 		text = text[end+1:]
 	}
 }
-
-// closed appends the state, and ends its styles.
-func closed(dst, state []byte) []byte {
-	dst = append(dst, state...)
-	if bytes.IndexByte(state, esc) >= 0 {
-		dst = append(dst, resetAttributes...)
-		if bytes.Contains(state, []byte("\x1b]8;")) {
-			dst = append(dst, closeLink...)
-		}
-	}
-	return dst
-}

@@ -28,7 +28,6 @@ type onTerminal struct {
 func newOnTerminal(width, height int) *onTerminal {
 	t := &onTerminal{terminal: newTerminal(width, height), bed: &bed{open: map[Stream]bool{}}}
 	t.bed.Console = NewConsole(t.terminal, t.terminal, ConsoleOptions{Prefix: workers, Terminal: always})
-	t.bed.Console.err.place.height = func() int { return height }
 	return t
 }
 
@@ -140,78 +139,49 @@ func TestFinishedBars(t *testing.T) {
 		assert.Equal(t, want, strings.TrimRight(SplitLines(plain.out.String())[0], "\r"), "%q", in)
 		assert.Equal(t, []string{"[worker-0]:    " + want}, c.rowsOf(t), "%q", in)
 		assert.Empty(t, c.Console.out.place.lines)
-		assert.Empty(t, c.bed.Console.err.place.bars)
+		assert.Empty(t, c.bed.Console.err.place.bars())
 	}
 }
 
-func TestBarsAreBelowTheLines(t *testing.T) {
+// While it is drawn, a bar is a line now and then; when it ends, its last state is the line.
+func TestBarsOnATerminal(t *testing.T) {
 	c := newOnTerminal(80, 20)
+	c.bed.Console.err.place.every = time.Hour
 	c.SetStatus("2 running")
 	c.say(1, true, "\r 10%")
 	c.say(0, true, "\r\x1b[32m 20%\x1b[0m")
+	before := c.writes
+	for i := range 1000 {
+		c.say(1, true, fmt.Sprintf("\r%d", i))
+	}
+	assert.Equal(t, before, c.writes, "no change is a write")
 	c.tick()
-	assert.Equal(t, []string{"[worker-0]:     20%", "[worker-1]:     10%", "2 running"}, c.rowsOf(t))
+	assert.Equal(t, []string{"[worker-0]:     20%", "[worker-1]:    999", "2 running"}, c.rowsOf(t))
 	assert.Equal(t, "[worker-0]:    {32} 20%", c.pens(0))
-	c.say(0, false, "epoch 1\n")
-	c.say(1, true, "\r 30%")
-	c.say(1, true, "\r 40%")
-	c.say(1, false, "unfinished")
 	c.tick()
-	assert.Equal(t, []string{"[worker-0]:    epoch 1", "[worker-1]:    unfinished", "[worker-0]:     20%", "[worker-1]:     40%", "2 running"}, c.rowsOf(t))
+	assert.Len(t, c.rowsOf(t), 3, "each state is shown once")
 	c.say(1, true, "\r100%\nnext\n")
-	c.Println("ours")
-	assert.Equal(t, []string{"[worker-0]:    epoch 1", "[worker-1]:    unfinished", "[worker-1]:    100%", "[worker-1]:    next", "ours", "[worker-0]:     20%", "2 running"}, c.rowsOf(t))
 	c.say(0, true, "\r    \r")
 	c.tick()
-	assert.Equal(t, "2 running", c.rowsOf(t)[5], "a bar that is wiped has no row")
+	assert.Equal(t, []string{"[worker-1]:    100%", "[worker-1]:    next", "2 running"}, c.rowsOf(t)[2:], "a bar that is wiped has no state")
 	c.say(0, true, "\r 90%")
+	c.End(1)
+	c.say(2, true, "\rof the first process")
+	c.say(3, true, "\rof a task that ends")
+	c.End(3)
+	c.Deliver(Chunk{Stream: Stream{Rank: 2, Attempt: 1, Stderr: true}, Data: []byte("again\n"), Start: true})
 	require.NoError(t, c.Close())
-	assert.Equal(t, []string{"ours", "[worker-0]:     90%"}, c.rowsOf(t)[4:])
+	assert.Equal(t, []string{"[worker-3]:    of a task that ends", "[worker-2]:    of the first process", "[worker-2]:    again", "[worker-0]:     90%"}, c.rowsOf(t)[4:])
+	assert.Empty(t, c.bed.Console.err.place.lines)
 }
 
-func TestBarsOfEndedTasksBecomeLines(t *testing.T) {
+func TestTheTimerShowsBars(t *testing.T) {
 	c := newOnTerminal(80, 20)
-	c.say(0, true, "\r 10%")
-	c.say(1, true, "\r 20%")
-	c.End(0)
-	c.End(7)
-	assert.Equal(t, []string{"[worker-0]:     10%", "[worker-1]:     20%"}, c.rowsOf(t))
-	assert.Len(t, c.bed.Console.err.place.bars, 1)
-	c.Deliver(Chunk{Stream: Stream{Rank: 1, Attempt: 1, Stderr: true}, Data: []byte("again\n"), Start: true})
-	assert.Equal(t, []string{"[worker-0]:     10%", "[worker-1]:     20%", "[worker-1]:    again"}, c.rowsOf(t))
-	assert.Empty(t, c.bed.Console.err.place.bars)
-}
-
-func TestManyBars(t *testing.T) {
-	for height, rows := range map[int]int{40: maxRows, 8: 5, 3: 0, 2: 0} {
-		c := newOnTerminal(30, height)
-		for rank := range 12 {
-			c.say(rank, true, fmt.Sprintf("\r%s %d", strings.Repeat("#", 40), rank))
-		}
-		c.SetStatus("status")
-		for i := range 20 {
-			c.say(0, false, fmt.Sprintf("line %d\n", i))
-		}
-		require.NoError(t, c.Close())
-		var text []string
-		for _, l := range c.rowsOf(t) {
-			if strings.Contains(l, "line") {
-				text = append(text, l)
-			}
-			assert.NotContains(t, l, "status")
-			assert.NotContains(t, l, "more bar")
-		}
-		assert.Len(t, text, 20)
-		assert.Equal(t, rows, min(rows, c.bed.Console.err.place.maxRows()))
-	}
-	c := newOnTerminal(30, 40)
-	for rank := range 10 {
-		c.say(rank, true, "\rx")
-	}
-	c.tick()
-	assert.Equal(t, "and 2 more bars", c.rowsOf(t)[8])
-	c.say(0, true, "\n")
-	assert.Equal(t, "and 1 more bar", c.rowsOf(t)[9])
+	c.bed.Console.err.place.every = time.Millisecond
+	c.say(0, true, "\rlast")
+	eventually(t, "the timer", func() bool { return len(c.terminal.text()) > 0 })
+	assert.Equal(t, []string{"[worker-0]:    last"}, c.rowsOf(t))
+	require.NoError(t, c.Close())
 }
 
 // Bars of several rows, as tqdm draws them, by moving the cursor.
@@ -228,31 +198,10 @@ func TestBarsOfSeveralRows(t *testing.T) {
 	}
 }
 
-// Bars are not redrawn for each change, which would be too often.
-func TestBarsAreRedrawnNowAndThen(t *testing.T) {
-	c := newOnTerminal(80, 20)
-	c.bed.Console.err.place.redraw = time.Hour
-	c.say(0, true, "\r0%")
-	before := c.writes
-	for i := range 1000 {
-		c.say(0, true, fmt.Sprintf("\r%d", i))
-	}
-	assert.Equal(t, before, c.writes)
-	c.tick()
-	assert.Equal(t, before+1, c.writes)
-	assert.Equal(t, []string{"[worker-0]:    999"}, c.rowsOf(t))
-	assert.Nil(t, c.bed.Console.err.place.timer)
-
-	c.bed.Console.err.place.redraw = time.Millisecond
-	c.say(0, true, "\rlast")
-	eventually(t, "the timer", func() bool { return c.terminal.text()[0] == "[worker-0]:    last" })
-	require.NoError(t, c.Close())
-}
-
 func TestBarsWithoutATerminal(t *testing.T) {
 	b := newBed(ConsoleOptions{Prefix: workers})
 	p := b.Console.err.place
-	p.redraw = time.Hour
+	p.every = time.Hour
 	tick := func() { b.showBars(p) }
 	b.say(0, true, "\r 10%")
 	b.say(0, true, "\r 20%")
@@ -279,20 +228,6 @@ func TestBarsWithoutATerminal(t *testing.T) {
 	tick()
 }
 
-// Others write to the terminal, too, so that nothing can stay at the bottom.
-func TestBarsOnASharedTerminal(t *testing.T) {
-	term := newTerminal(80, 20)
-	c := NewConsole(term, term, ConsoleOptions{Prefix: workers, Terminal: always, Shared: true})
-	c.SetStatus("status")
-	c.Deliver(Chunk{Data: []byte("\r\x1b[31m\x1b[A10%"), Start: true})
-	assert.Empty(t, term.text())
-	c.showBars(c.err.place)
-	c.Deliver(Chunk{Data: []byte("\r20%\n")})
-	require.NoError(t, c.Close())
-	assert.Equal(t, []string{"[worker-0]:    10%", "[worker-0]:    20%"}, term.text())
-	assert.Empty(t, term.unknown)
-}
-
 func TestStdoutAndStderrOnDifferentTerminals(t *testing.T) {
 	out, errs := newTerminal(80, 10), newTerminal(80, 10)
 	c := NewConsole(out, errs, ConsoleOptions{Prefix: workers, Terminal: always})
@@ -300,6 +235,7 @@ func TestStdoutAndStderrOnDifferentTerminals(t *testing.T) {
 	c.Deliver(Chunk{Data: []byte("\rout"), Start: true})
 	c.Deliver(Chunk{Stream: Stream{Stderr: true}, Data: []byte("\rerr"), Start: true})
 	c.showBars(c.err.place)
+	c.showBars(c.out.place)
 	assert.Equal(t, []string{"[worker-0]:    out"}, out.text())
 	assert.Equal(t, []string{"[worker-0]:    err", "status"}, errs.text())
 	require.NoError(t, c.Close())
@@ -322,7 +258,7 @@ func TestTimestamps(t *testing.T) {
 // Colors, bars, wrapped lines and the status line never tear each other in any order of writes.
 func TestNothingIsTornOnATerminal(t *testing.T) {
 	c := newOnTerminal(60, 12)
-	c.bed.Console.err.place.redraw = time.Millisecond
+	c.bed.Console.err.place.every = time.Hour
 	const tasks, lines = 6, 150
 	var wg sync.WaitGroup
 	for rank := range tasks {
@@ -429,7 +365,7 @@ func TestAGiantBarNeedsLittleMemory(t *testing.T) {
 	}
 	runtime.ReadMemStats(&after)
 	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(8<<20))
-	assert.LessOrEqual(t, cap(c.err.place.bars[0].bar.current), 2*maxBar)
+	assert.LessOrEqual(t, cap(c.err.place.bars()[0].bar.current), 2*maxBar)
 	require.NoError(t, c.Close())
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"slices"
 	"time"
 )
 
@@ -19,17 +18,14 @@ type ConsoleOptions struct {
 	// Terminal reports whether an output is a terminal that understands escape sequences.
 	// Default: [IsTerminal], for files and for values with a method File.
 	Terminal func(io.Writer) bool
-	// Shared reports whether others write to the same terminal. Then nothing is shown below
-	// the lines, since their output would break it.
-	Shared bool
 }
 
 // Console writes the lines of many tasks, each with its prefix, to stdout and stderr. Lines
 // are written whole: no line has another line within it. On a terminal, the colours of a line
 // end with it, and sequences that move the cursor are left out; elsewhere all bytes are kept.
 // Of a line with carriage returns only the last state counts. While such a line is
-// unfinished, it is a progress bar, which is shown below all lines or, without a terminal, as
-// a line now and then. All methods may be called concurrently.
+// unfinished, it is a progress bar, which is shown as a line now and then. All methods may be
+// called concurrently.
 //
 // The two outputs are independent unless they are the same place: after an error an output is
 // no longer written to, and an output that is not read blocks only those that write to it.
@@ -73,12 +69,9 @@ func NewConsole(stdout, stderr io.Writer, o ConsoleOptions) *Console {
 		}
 	}
 	c.err = &output{w: stderr, place: newPlace(stderr, o)}
-	c.err.place.below = c.err
-	if samePlace(stdout, stderr) {
-		c.out = &output{w: stdout, place: c.err.place}
-	} else {
-		c.out = &output{w: stdout, place: newPlace(stdout, o)}
-		c.out.place.below = c.out
+	c.out = &output{w: stdout, place: c.err.place}
+	if !samePlace(stdout, stderr) {
+		c.out.place = newPlace(stdout, o)
 	}
 	return c
 }
@@ -158,8 +151,8 @@ func (c *Console) Println(text string) {
 // End finishes the unfinished lines of a task. It is called when all processes of the task
 // have ended.
 func (c *Console) End(rank int) {
-	for _, stderr := range []bool{false, true} {
-		c.endOf(c.outputOf(stderr), streamKey{rank, stderr})
+	for _, o := range []*output{c.out, c.err} {
+		c.endOf(o, streamKey{rank, o == c.err})
 	}
 }
 
@@ -172,37 +165,26 @@ func (c *Console) endOf(o *output, key streamKey) {
 	c.end(o)
 }
 
-// Close finishes the last lines and removes the live area below them. It returns the first
+// Close finishes the last lines and removes the status line below them. It returns the first
 // write error of each output.
 func (c *Console) Close() error {
-	if c.out.place == c.err.place {
-		c.closePlace(c.out, c.err)
-	} else {
-		c.closePlace(c.err)
-		c.closePlace(c.out)
-	}
+	c.SetStatus("")
+	c.closeOutput(c.err)
+	c.closeOutput(c.out)
 	return c.Err()
 }
 
-// closePlace closes the place of all outputs that go there.
-func (c *Console) closePlace(outputs ...*output) {
-	p := outputs[0].place
+func (c *Console) closeOutput(o *output) {
+	p := o.place
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, o := range outputs {
-		for _, l := range slices.Clone(p.bars) {
-			if l.Stderr == (o == c.err) {
-				c.endLine(o, l)
-			}
+	for _, l := range p.bars() {
+		if l.Stderr == (o == c.err) {
+			c.endLine(o, l)
 		}
 	}
-	if p == c.err.place {
-		c.setStatus("")
-	}
-	for _, o := range outputs {
-		c.finishLine(o)
-		c.end(o)
-	}
+	c.finishLine(o)
+	c.end(o)
 	if p.timer != nil {
 		p.timer.Stop()
 	}

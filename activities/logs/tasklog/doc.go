@@ -32,7 +32,7 @@
 // keeps nothing of an unfinished line, which it reads again when there is more of it. So its
 // memory depends neither on the number of tasks nor on the length of lines. It keeps the files
 // of living processes open, up to a bound: a file that is removed is read to its end.
-// [Follower.Drain] makes a tail trustworthy: when it returns, everything that was on disk when it
+// [Follower.Stop] makes a tail trustworthy: when it returns, everything that was on disk when it
 // was called has been delivered.
 //
 // A [Selection] describes the part of a run's output that is wanted, here and for readers on other
@@ -40,23 +40,20 @@
 //
 // A [Console] writes whole lines, with the prefix of their task, to stdout and stderr. A line
 // is written once it is complete, has grown past 64 KiB, has been unfinished for a second, or
-// the stream is drained. An unfinished line does not delay other tasks: when a line of
+// the follower stops. An unfinished line does not delay other tasks: when a line of
 // another task comes first, the console breaks the unfinished one, and starts its rest with
 // the prefix again.
 //
-// An unfinished line with a carriage return is a progress bar, and is shown after a tenth of a
-// second. The console keeps its last state, at most 4 KiB of it; longer text is not a bar, and
-// is passed on. When the line ends, that state is the line.
+// An unfinished line with a carriage return is a progress bar. The console keeps its last state,
+// at most 4 KiB of it; longer text is not a bar, and is passed on. When the line ends, that state is
+// the line. Before, a bar that has changed is shown as a line every ten seconds.
 //
 // # On a terminal
 //
-// Below the lines is a live area: up to eight bars, the number of further bars, and the
-// status line. It is erased and redrawn with each write of lines, and at most ten times a
-// second if only bars have changed. Its rows are not wrapped, and there are never more rows than the
-// terminal has. Only those escape sequences pass that set attributes or links. Each stream has its
-// own attributes, which end with its line and resume with its next line, so that between two lines
-// the terminal is always in its initial state.
+// Below the lines is the status line. It is erased and redrawn with each write of lines. Only those
+// escape sequences pass that set attributes or links. Each stream has its own attributes, which end
+// with its line and resume with its next line, so that between two lines the terminal is always in
+// its initial state.
 //
-// Without a terminal all bytes are kept as they are, and a bar that has changed is shown as a
-// line every ten seconds.
+// Without a terminal all bytes are kept as they are.
 package tasklog

@@ -2,6 +2,7 @@ package tasklog
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 )
 
@@ -14,17 +15,22 @@ const (
 	// maxSequence bounds what is kept of an escape sequence. Links have the longest sequences
 	// that pass, and terminals accept about 2 KiB.
 	maxSequence = 4 << 10
+	// maxPen bounds the attributes that a text continues with on its next line.
+	maxPen = 256
+
+	resetAttributes = "\x1b[0m"
+	closeLink       = "\x1b]8;;\x1b\\"
 )
 
 // filter makes the text of a stream safe for a terminal that others write to: sequences that
 // set attributes and links pass, and those that move the cursor, erase or change the terminal
-// are left out. It tracks the style of the text.
+// are left out.
 type filter struct {
-	style style
-	// sequence is the beginning of an unfinished escape sequence.
-	sequence []byte
-	// tooLong reports whether part of the sequence was dropped.
-	tooLong bool
+	// pen has the sequences that the text has set attributes with since it last switched some off,
+	// and link the one that has opened a link.
+	pen, link string
+	// rest is the beginning of an unfinished escape sequence.
+	rest []byte
 	// erased reports whether the text has requested that its line be erased.
 	erased bool
 }
@@ -40,173 +46,145 @@ var passes = func() (t [256]bool) {
 	return t
 }()
 
-// isSafe reports whether a text needs no filter.
-func isSafe(text []byte) bool {
-	for _, b := range text {
+// safe returns the length of the start of a text that needs no filter.
+func safe(text []byte) int {
+	for i, b := range text {
 		if !passes[b] {
-			return false
+			return i
 		}
 	}
-	return true
+	return len(text)
 }
 
 // appendSafe appends the safe part of a piece of a line.
 func (f *filter) appendSafe(dst, text []byte) []byte {
-	for i := 0; i < len(text); {
-		if len(f.sequence) > 0 {
-			var used bool
-			if dst, used = f.next(dst, text[i]); used {
-				i++
+	if len(f.rest) > 0 {
+		text, f.rest = append(f.rest, text...), nil
+	}
+	for len(text) > 0 {
+		n := safe(text)
+		dst, text = append(dst, text[:n]...), text[n:]
+		switch {
+		case len(text) == 0:
+		case text[0] != esc && text[0] != latin:
+			text = text[1:]
+		case len(text) > 1 && text[0] == latin && text[1] >= 0xa0 && text[1] < 0xc0:
+			dst, text = append(dst, text[:2]...), text[2:]
+		default:
+			kind, body, length := sequence(text)
+			if length == 0 {
+				f.rest = bytes.Clone(text)
+				if len(text) > maxSequence {
+					f.rest = append(f.rest[:2:2], '?') // its kind, with which none passes
+				}
+				return dst
 			}
-			continue
-		}
-		start := i
-		for i < len(text) && passes[text[i]] {
-			i++
-		}
-		dst = append(dst, text[start:i]...)
-		if i < len(text) {
-			if b := text[i]; b == esc || b == latin {
-				f.sequence = append(f.sequence, b)
-			}
-			i++
+			dst, text = f.apply(dst, kind, body), text[length:]
 		}
 	}
 	return dst
 }
 
-// abort drops an unfinished sequence at the end of a line.
-func (f *filter) abort() { f.sequence, f.tooLong = f.sequence[:0], false }
-
-// next consumes one more byte of a sequence. It returns false if the byte ends the sequence
-// without being part of it.
-func (f *filter) next(dst []byte, b byte) (_ []byte, used bool) {
-	if len(f.sequence) == 1 && f.sequence[0] == latin {
-		return f.nextLatin(dst, b)
+// sequence reads the escape sequence at the start of a text: the byte after the escape, which is 0
+// if the sequence is broken, and the rest. The length is 0 if the text ends within the sequence.
+func sequence(text []byte) (kind byte, body []byte, length int) {
+	if len(text) < 2 {
+		return 0, nil, 0
 	}
-	switch b {
-	case 0x18, 0x1a: // CAN and SUB cancel
-		f.abort()
-		return dst, true
-	case esc:
-		if f.isString() && f.sequence[len(f.sequence)-1] != esc {
-			f.keep(b) // probably the first half of the terminator
-			return dst, true
+	kind = text[1]
+	if text[0] == latin {
+		if kind -= 0x40; kind < '@' || kind > '_' {
+			return 0, nil, 1 // it is half a character
 		}
-		f.abort()
-		f.sequence = append(f.sequence, b)
-		return dst, true
+		if strings.IndexByte("[]PX^_", kind) < 0 {
+			return 0, nil, 2
+		}
 	}
-	if len(f.sequence) == 1 {
-		return dst, f.second(b)
-	}
-	if f.isString() {
-		return f.nextOfString(dst, b)
-	}
-	isControl := f.sequence[1] == '['
+	end := 2
 	switch {
-	case b < ' ':
-		return dst, true
-	case b <= '/', isControl && b <= '?':
-		f.keep(b)
-		return dst, true
-	case b > '~':
-		f.abort()
-		return dst, false
-	}
-	if isControl && !f.tooLong {
-		dst = f.control(dst, b)
-	}
-	f.abort()
-	return dst, true
-}
-
-// nextLatin distinguishes the control characters U+0080 to U+009F from other characters.
-func (f *filter) nextLatin(dst []byte, b byte) (_ []byte, used bool) {
-	f.abort()
-	switch {
-	case b >= 0xa0 && b < 0xc0:
-		return append(dst, latin, b), true
-	case b < 0x80 || b >= 0xc0: // not a character, and the next byte could make it a control
-		return dst, false
-	case strings.IndexByte("[]PX^_", b-0x40) >= 0:
-		f.sequence = append(f.sequence, esc, b-0x40)
-	}
-	return dst, true
-}
-
-// second consumes the byte after the escape.
-func (f *filter) second(b byte) (used bool) {
-	if strings.IndexByte("[]PX^_", b) >= 0 || b >= ' ' && b <= '/' {
-		f.sequence = append(f.sequence, b)
-		return true
-	}
-	f.abort()
-	return b > ' ' && b <= '~'
-}
-
-func (f *filter) isString() bool {
-	return len(f.sequence) > 1 && strings.IndexByte("]PX^_", f.sequence[1]) >= 0
-}
-
-func (f *filter) nextOfString(dst []byte, b byte) (_ []byte, used bool) {
-	last := len(f.sequence) - 1
-	ended := f.sequence[last] == esc
-	switch {
-	case ended && b == '\\':
-		f.sequence = f.sequence[:last]
-	case ended: // by another sequence
-		f.abort()
-		f.sequence = append(f.sequence, esc)
-		return dst, false
-	case b == bell:
+	case strings.IndexByte("]PX^_", kind) >= 0:
+		i := bytes.IndexAny(text[end:], "\a\x1b\x18\x1a")
+		if end += i; i < 0 || text[end] == esc && end+1 == len(text) {
+			return 0, nil, 0
+		}
+		switch {
+		case text[end] == bell:
+			return kind, text[2:end], end + 1
+		case text[end] != esc:
+			return 0, nil, end + 1
+		case text[end+1] == '\\':
+			return kind, text[2:end], end + 2
+		}
+		return 0, nil, end // broken by another
+	case kind == '[':
+		for end < len(text) && text[end] >= ' ' && text[end] <= '?' {
+			end++
+		}
+	case kind >= ' ' && kind <= '/':
+		for end < len(text) && text[end] >= ' ' && text[end] <= '/' {
+			end++
+		}
+	case kind > ' ' && kind <= '~':
+		return kind, nil, end
 	default:
-		if b >= ' ' {
-			f.keep(b)
-		}
-		return dst, true
+		return 0, nil, 1
 	}
-	if text, ok := bytes.CutPrefix(f.sequence, []byte("\x1b]8;")); ok && !f.tooLong {
-		dst = f.setLink(dst, text)
-	}
-	f.abort()
-	return dst, true
-}
-
-// keep appends to the sequence. If the sequence is too long to pass, only its kind is kept.
-func (f *filter) keep(b byte) {
-	if len(f.sequence) >= maxSequence {
-		f.sequence, f.tooLong = f.sequence[:2], true
-	}
-	f.sequence = append(f.sequence, b)
-}
-
-// control applies the control sequence with this last byte to the style.
-func (f *filter) control(dst []byte, last byte) []byte {
-	parameters := f.sequence[2:]
 	switch {
-	case last == 'K':
+	case end == len(text):
+		return 0, nil, 0
+	case text[end] > ' ' && text[end] <= '~':
+		return kind, text[2 : end+1], end + 1
+	}
+	return 0, nil, end
+}
+
+// apply appends a sequence if it may pass.
+func (f *filter) apply(dst []byte, kind byte, body []byte) []byte {
+	switch {
+	case kind == '[' && body[len(body)-1] == 'K':
 		f.erased = true
-	case last == 'm' && len(parameters) < 128 && len(bytes.Trim(parameters, "0123456789;:")) == 0:
-		// An unknown attribute could not be ended with its line.
-		if s := f.style; s.apply(string(parameters)) {
-			f.style = s
-			dst = append(append(dst, f.sequence...), last)
+	case kind == '[' && len(body) < 128 && len(bytes.Trim(body, "0123456789;:")) == 1 && body[len(body)-1] == 'm':
+		f.paint(string(body))
+		return append(append(dst, "\x1b["...), body...)
+	case kind == ']' && bytes.HasPrefix(body, []byte("8;")) && len(body) < maxSequence && safe(body) == len(body):
+		_, address, ok := bytes.Cut(body[2:], []byte(";"))
+		if f.link = ""; len(address) > 0 {
+			f.link = "\x1b]" + string(body) + "\x1b\\"
+			return append(dst, f.link...)
+		}
+		if ok {
+			return append(dst, closeLink...)
 		}
 	}
 	return dst
 }
 
-// setLink opens or closes a link; the text is "parameters;address".
-func (f *filter) setLink(dst, text []byte) []byte {
-	_, address, ok := bytes.Cut(text, []byte(";"))
-	switch {
-	case !ok:
-		return dst
-	case len(address) == 0:
-		f.style.link = ""
-		return append(dst, closeLink...)
+// paint notes attributes for the next line. One that switches others off ends them all there.
+func (f *filter) paint(attributes string) {
+	first := strings.TrimRight(attributes, "m")
+	if i := strings.IndexAny(first, ";:"); i >= 0 {
+		first = first[:i]
 	}
-	f.style.link = string(f.sequence) + "\x1b\\"
-	return append(dst, f.style.link...)
+	n, _ := strconv.Atoi(first)
+	only := len(first)+1 == len(attributes)
+	switch {
+	case only && n == 0, n >= 22 && n <= 29, n == 39, n == 49, n == 54, n == 55, n == 59, n == 75:
+		f.pen = ""
+	case n == 0 || len(f.pen)+len(attributes) > maxPen:
+		f.pen = "\x1b[" + attributes
+	default:
+		f.pen += "\x1b[" + attributes
+	}
+}
+
+// closed appends the ends of the attributes and links of a text.
+func closed(text []byte) []byte {
+	if bytes.IndexByte(text, esc) < 0 {
+		return text
+	}
+	link := bytes.Contains(text, []byte("\x1b]8;"))
+	if text = append(text, resetAttributes...); link {
+		text = append(text, closeLink...)
+	}
+	return text
 }

@@ -17,7 +17,7 @@ type line struct {
 
 // isNothing reports whether the line no longer needs state.
 func (l *line) isNothing() bool {
-	return l.bar == nil && len(l.sequence) == 0 && l.style.isPlain()
+	return l.bar == nil && len(l.rest) == 0 && l.pen == "" && l.link == ""
 }
 
 // lineOf returns the state of the line that a chunk continues, or nil if there is none.
@@ -40,13 +40,9 @@ func (c *Console) lineOf(o *output, chunk Chunk) *line {
 // been already.
 func (c *Console) endLine(o *output, l *line) {
 	delete(o.place.lines, streamKey{l.Rank, l.Stderr})
-	if l.bar == nil {
-		return
+	if l.bar != nil {
+		c.showChanged(o, l)
 	}
-	if b := l.bar; (b.changed || o.place.live) && !isBlank(b.state()) {
-		c.showBar(o, l, []byte("\n"))
-	}
-	c.dropBar(o, l)
 }
 
 // careful writes a chunk with carriage returns or, for a terminal, with escape sequences.
@@ -83,17 +79,17 @@ func (c *Console) carefulLine(o *output, l *line, text []byte) {
 			return
 		}
 		if returns > 0 && l.bar == nil && !o.place.isOpen(l.Stream) {
-			c.newBar(o, l)
+			l.bar, l.erased = &bar{}, false
 		}
 		if len(piece) > 0 {
 			c.feed(o, l, piece)
 		}
 		if returns > 0 {
 			if l.bar == nil {
-				c.newBar(o, l)
+				l.bar, l.erased = &bar{}, false
 			}
 			l.bar.returns += returns
-			l.abort()
+			l.rest = nil
 		}
 	}
 	if !newline {
@@ -105,13 +101,13 @@ func (c *Console) carefulLine(o *output, l *line, text []byte) {
 	case len(b.state()) == 0 && !l.erased:
 		// It contains nothing but carriage returns.
 		end := bytes.Repeat([]byte("\r"), b.returns)
-		c.dropBar(o, l)
+		l.bar = nil
 		c.piece(o, l, nil, end, true)
 	default:
 		end := append(bytes.Repeat([]byte("\r"), b.returns), '\n')
-		l.abort()
+		l.rest = nil
 		c.showBar(o, l, end)
-		c.dropBar(o, l)
+		l.bar = nil
 	}
 }
 
@@ -129,9 +125,9 @@ func (c *Console) feed(o *output, l *line, text []byte) {
 	if len(b.current)+len(text) > maxBar {
 		// This is not a bar. It continues as text.
 		begun := bytes.Clone(b.current)
-		c.dropBar(o, l)
+		l.bar = nil
 		if o.place.terminal {
-			begun = closed(nil, begun)
+			begun = closed(begun)
 		}
 		c.finishLine(o)
 		c.raw(o, l, begun)
@@ -142,7 +138,7 @@ func (c *Console) feed(o *output, l *line, text []byte) {
 		b.current = append(b.current, text...)
 	} else {
 		if begins {
-			b.current = l.style.appendOpen(b.current)
+			b.current = append(append(b.current, l.pen...), l.link...)
 		}
 		l.erased = false
 		b.current = l.appendSafe(b.current, text)
@@ -151,20 +147,20 @@ func (c *Console) feed(o *output, l *line, text []byte) {
 		}
 	}
 	b.changed = true
-	c.barChanged(o)
+	c.barChanged(o.place)
 }
 
 // piece writes a piece of a line that is not a bar: text, carriage returns before the end of
 // the line, and the end.
 func (c *Console) piece(o *output, l *line, text, returns []byte, newline bool) {
 	if o.place.terminal && len(text) > 0 {
-		safe := l.style.appendOpen(o.place.text[:0])
-		safe = l.appendSafe(safe, text)
-		safe = l.style.appendClose(safe)
-		o.place.text, text = safe, safe
+		shown := append(append(o.place.text[:0], l.pen...), l.link...)
+		shown = l.appendSafe(shown, text)
+		text = closed(shown)
+		o.place.text = text
 	}
 	if newline {
-		l.abort()
+		l.rest = nil
 		returns = append(bytes.Clone(returns), '\n')
 	}
 	if len(text)+len(returns) == 0 {
@@ -186,12 +182,19 @@ func (c *Console) raw(o *output, l *line, text []byte) {
 	o.place.open, o.place.stream = true, l.Stream
 }
 
+// showChanged writes the state of a bar as a line, unless that was done.
+func (c *Console) showChanged(o *output, l *line) {
+	if l.bar.changed && !isBlank(l.bar.state()) {
+		c.showBar(o, l, []byte("\n"))
+	}
+}
+
 // showBar writes the state of a bar as a line.
 func (c *Console) showBar(o *output, l *line, end []byte) {
 	c.finishLine(o)
 	state := l.bar.state()
 	if o.place.terminal {
-		o.place.text = closed(o.place.text[:0], state)
+		o.place.text = closed(append(o.place.text[:0], state...))
 		state = o.place.text
 	}
 	c.add(o, c.prefixFor(o.place, l.Stream), state)

@@ -22,9 +22,7 @@ const consoleBuffer = 512 << 10
 
 // add appends one line, given in two parts, to the buffer.
 func (c *Console) add(o *output, a, b []byte) {
-	if o.place.drawn > 0 {
-		o.buf = o.place.appendErase(o.buf)
-	}
+	o.buf = o.place.appendErase(o.buf)
 	if len(o.buf)+len(a)+len(b) > consoleBuffer {
 		c.flush(o)
 		if len(a)+len(b) > consoleBuffer {
@@ -44,11 +42,14 @@ func (c *Console) finishLine(o *output) {
 	}
 }
 
-// end writes the buffer, and the live area below it.
+// end writes the buffer, and the status line below it. It turns wrapping off: a line that is too
+// long would become two, of which only one would be erased. So the width of the terminal does not
+// matter, even if it changes.
 func (c *Console) end(o *output) {
-	if p := o.place; p.drawn == 0 && !p.closed && p.hasLive() {
+	if p := o.place; !p.drawn && p.status != "" {
 		c.finishLine(o)
-		o.buf = c.appendLive(o.buf, p)
+		o.buf = append(append(append(o.buf, "\x1b[?7l"...), p.status...), "\x1b[?7h"...)
+		p.drawn = true
 	}
 	c.flush(o)
 }

@@ -24,12 +24,21 @@ func (c *Console) setStatus(text string) {
 		return r
 	}, text)
 	p := c.err.place
-	if !p.live || text == p.status {
+	if !p.terminal || text == p.status {
 		return
 	}
 	p.status = text
 	c.err.buf = p.appendErase(c.err.buf)
 	c.end(c.err)
+}
+
+// appendErase removes the status line, and leaves the cursor there.
+func (p *place) appendErase(dst []byte) []byte {
+	if p.drawn {
+		dst = append(dst, "\r\x1b[K"...)
+	}
+	p.drawn = false
+	return dst
 }
 
 // IsTerminal reports whether f is a terminal that understands escape sequences.

@@ -138,7 +138,7 @@ func (t *terminal) attributes(parameters string) {
 		number, sub, _ := strings.Cut(p, ":")
 		code, _ := strconv.Atoi(number)
 		if (code == 38 || code == 48 || code == 58) && p == number && i+1 < len(list) {
-			end := i + map[string]int{"5": 2, "2": 4}[list[i+1]]
+			end := min(len(list)-1, i+map[string]int{"5": 2, "2": 4}[list[i+1]])
 			p, i = strings.Join(list[i:end+1], ";"), end
 		}
 		if code == 0 {

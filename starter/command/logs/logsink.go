@@ -27,7 +27,7 @@ func (l *Reader) sink() (finish func() error, err error) {
 	var prefix *string
 	var o tasklog.ConsoleOptions
 	if l.Spec != nil {
-		prefix, o.Timestamps, o.Shared = l.Spec.Logs.Prefix, l.Spec.Logs.Timestamps, l.NoStatus
+		prefix, o.Timestamps = l.Spec.Logs.Prefix, l.Spec.Logs.Timestamps
 		if l.Global.JSON {
 			out = l.Err // stdout has only the result
 		}

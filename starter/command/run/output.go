@@ -48,15 +48,14 @@ func show(a *cli.App, run *starter.Run, s *spec.RunSpec, wanted runOptions, spar
 	if a.Global.JSON {
 		stdout = a.Err // stdout has only the result
 	}
-	shared := a.NoStatus
 	status := false
 	if f := tasklog.FileOf(a.Err); f != nil {
-		status = !shared && tasklog.IsTerminal(f)
+		status = !a.NoStatus && tasklog.IsTerminal(f)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	o := &output{app: a, run: run, stop: stop}
 	o.console = tasklog.NewConsole(stdout, a.Err, tasklog.ConsoleOptions{
-		Prefix: prefix, Timestamps: s.Logs.Timestamps, Shared: shared,
+		Prefix: prefix, Timestamps: s.Logs.Timestamps,
 	})
 	a.Printer.Through(o.console)
 	o.folder = wanted.fold.On(o.console, len(tasks.tasks), a.Printer.Flush)
@@ -162,7 +161,6 @@ func (o *output) keepStatus(ctx context.Context) {
 	tick := time.NewTicker(report.StatusEvery)
 	defer tick.Stop()
 	text := ""
-	ended := map[int]bool{}
 	for {
 		select {
 		case <-ctx.Done():
@@ -172,30 +170,10 @@ func (o *output) keepStatus(ctx context.Context) {
 		}
 		if s, err := o.run.Status(ctx); err == nil && !s.Unanswered {
 			text = report.Counts(s) + report.ProgressLine(s, time.Now())
-			o.endTasks(ctx, s, ended)
 		}
 		if ctx.Err() == nil {
 			o.console.SetStatus(report.LiveLine(o.run.ID, text, started))
 		}
-	}
-}
-
-// endTasks marks tasks that have ended in the console, so that their progress bars do not stay
-// below the lines.
-func (o *output) endTasks(ctx context.Context, s *starter.Status, ended map[int]bool) {
-	for _, t := range s.Tasks {
-		if t.State != spec.TaskEnded {
-			delete(ended, t.Rank) // it was started again
-			continue
-		}
-		if ended[t.Rank] {
-			continue
-		}
-		if o.follow != nil && o.follow.Drain(ctx, t.Rank) != nil {
-			return
-		}
-		ended[t.Rank] = true
-		o.console.End(t.Rank)
 	}
 }
 
