@@ -1,6 +1,7 @@
 package tasklog
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -124,7 +125,10 @@ func TestPruneOfFilteredFiles(t *testing.T) {
 		}
 	}
 	c := collect(t, run, CollectOptions{Stdout: []string{"loss"}})
-	require.NoError(t, c.follow.Drain(t.Context()))
+	eventually(t, "the last attempt", func() bool {
+		b, _ := os.ReadFile(filepath.Join(run, "attempt_2", "filtered_stdout.log"))
+		return bytes.Count(b, []byte("\n")) == 2
+	})
 	require.NoError(t, Prune(run, 0, 1))
 	assert.FileExists(t, filepath.Join(run, "attempt_1", "filtered_stdout.log"), "another task has files there")
 	require.NoError(t, Prune(run, 1, 1))

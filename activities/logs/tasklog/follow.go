@@ -38,10 +38,9 @@ type Follower struct {
 	sink func(Chunk)
 	opts FollowOptions
 
-	drains chan drain
-	ctx    context.Context // ends when Stop is called
-	stop   context.CancelFunc
-	done   chan struct{}
+	ctx  context.Context // ends when Stop is called
+	stop context.CancelFunc
+	done chan struct{}
 
 	// The rest belongs to the goroutine of run.
 
@@ -51,11 +50,6 @@ type Follower struct {
 	reported  map[string]bool  // by path
 	buf       []byte
 	opened    int // files
-}
-
-type drain struct {
-	ranks []int
-	done  chan struct{}
 }
 
 const (
@@ -85,8 +79,7 @@ func Follow(runDir string, sink func(Chunk), o FollowOptions) *Follower {
 	}
 	o.Hold = cmp.Or(o.Hold, time.Second)
 	f := &Follower{
-		dir: runDir, sink: sink, opts: o,
-		drains: make(chan drain), done: make(chan struct{}),
+		dir: runDir, sink: sink, opts: o, done: make(chan struct{}),
 		processes: map[processKey]*process{}, newest: map[int]*process{},
 		reported: map[string]bool{}, buf: make([]byte, readSize),
 	}
@@ -104,27 +97,7 @@ func Follow(runDir string, sink func(Chunk), o FollowOptions) *Follower {
 	return f
 }
 
-// Drain delivers everything that is on disk when it is called, unfinished lines too, for the
-// tasks with these ranks, or for all tasks. If the sink blocks it for longer than ctx, it
-// returns ctx's error.
-func (f *Follower) Drain(ctx context.Context, ranks ...int) error {
-	d := drain{ranks, make(chan struct{})}
-	select {
-	case f.drains <- d:
-	case <-f.done: // Stop has drained everything
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	select {
-	case <-d.done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// Stop drains everything and ends. If the sink blocks it for longer than ctx, it returns
+// Stop delivers everything that is on disk, unfinished lines too, and ends. If the sink blocks it for longer than ctx, it returns
 // ctx's error, and ends later. It may be called again.
 func (f *Follower) Stop(ctx context.Context) error {
 	f.stop()
@@ -148,11 +121,8 @@ func (f *Follower) run() {
 			pause = 0
 		}
 		select {
-		case d := <-f.drains:
-			f.drain(d.ranks)
-			close(d.done)
 		case <-f.ctx.Done():
-			f.drain(nil)
+			f.drain()
 			return
 		case <-time.After(pause):
 		}

@@ -151,10 +151,8 @@ func TestTailNoFiles(t *testing.T) {
 	var c collector
 	o.OnError = c.fail
 	f := Follow(t.TempDir(), c.add, o)
-	require.NoError(t, f.Drain(t.Context()))
 	stop(t, f)
 	stop(t, f)
-	require.NoError(t, f.Drain(t.Context()), "after Stop there is nothing to wait for")
 	assert.Empty(t, c.streams)
 	assert.Empty(t, c.problems())
 }
@@ -189,7 +187,6 @@ func TestTailDirectoryInsteadOfFile(t *testing.T) {
 	f := Follow(run, c.add, o)
 	eventually(t, "the other file", func() bool { return c.text(Stream{Stderr: true}) == "good\n" })
 	appendTo(t, filepath.Join(dir, StdoutFile), "within", "x")
-	require.NoError(t, f.Drain(t.Context()))
 	stop(t, f)
 	require.Len(t, c.problems(), 1)
 	assert.Contains(t, c.problems()[0], filepath.Join(dir, StdoutFile)+": is a directory")
@@ -217,51 +214,32 @@ func TestTailFilesInsteadOfDirectories(t *testing.T) {
 			var c collector
 			o.OnError = c.fail
 			f := Follow(path, c.add, o)
-			require.NoError(t, f.Drain(t.Context()))
-			require.NoError(t, f.Drain(t.Context()))
+			eventually(t, "the problem", func() bool { return len(c.problems()) > 0 })
 			stop(t, f)
 			assert.Len(t, c.problems(), 1, "%q", c.problems())
 		})
 	}
 }
 
-// Everything that is on disk when Drain is called has been delivered when it returns.
-func TestDrain(t *testing.T) {
-	var o FollowOptions
-	o.Hold = time.Hour
+// Everything that is on disk when Stop is called has been delivered when it returns.
+func TestStopDeliversEverything(t *testing.T) {
 	run := filepath.Join(t.TempDir(), "run")
-	var c collector
-	f := Follow(run, c.add, o)
-	want := ""
 	for i := range 50 {
+		var c collector
+		f := Follow(run, c.add, FollowOptions{Hold: time.Hour})
 		dir := makeProcess(t, run, i/10, 7)
-		if i%10 == 0 {
-			want = ""
+		appendTo(t, dir, StderrFile, fmt.Sprintf("whole %d\nunfinished %d", i, i))
+		stop(t, f)
+		want := ""
+		for k := i / 10 * 10; k <= i; k++ {
+			want += fmt.Sprintf("whole %d\nunfinished %d", k, k)
 		}
-		text := fmt.Sprintf("whole %d\nunfinished %d", i, i)
-		appendTo(t, dir, StderrFile, text)
-		want += text
-		require.NoError(t, f.Drain(t.Context(), 7))
 		assert.Equal(t, want, c.text(Stream{Rank: 7, Attempt: i / 10, Stderr: true}))
+		assert.Empty(t, c.problems())
 	}
-	stop(t, f)
-	assert.Empty(t, c.problems())
 }
 
-func TestDrainOfOneTaskLeavesTheUnfinishedLinesOfOthers(t *testing.T) {
-	run := t.TempDir()
-	appendTo(t, makeProcess(t, run, 0, 0), StdoutFile, "zero")
-	appendTo(t, makeProcess(t, run, 0, 1), StdoutFile, "one")
-	var c collector
-	f := Follow(run, c.add, FollowOptions{Hold: time.Hour})
-	require.NoError(t, f.Drain(t.Context(), 1))
-	assert.Equal(t, "one", c.text(Stream{Rank: 1}))
-	assert.Equal(t, "", c.text(Stream{Rank: 0}))
-	stop(t, f)
-	assert.Equal(t, "zero", c.text(Stream{Rank: 0}))
-}
-
-func TestDrainEndsWhileTheProcessWrites(t *testing.T) {
+func TestStopEndsWhileTheProcessWrites(t *testing.T) {
 	run := t.TempDir()
 	file := openLog(t, makeProcess(t, run, 0, 0), StdoutFile)
 	quit := make(chan struct{})
@@ -279,14 +257,9 @@ func TestDrainEndsWhileTheProcessWrites(t *testing.T) {
 	})
 	// The sink is slower than the writer, so that the end of the file is never reached.
 	f := Follow(run, func(Chunk) { time.Sleep(5 * time.Millisecond) }, FollowOptions{})
-	for range 3 {
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-		require.NoError(t, f.Drain(ctx))
-		cancel()
-	}
+	stop(t, f)
 	close(quit)
 	wg.Wait()
-	stop(t, f)
 }
 
 func TestWaitingForASinkHasAnEnd(t *testing.T) {
@@ -296,7 +269,6 @@ func TestWaitingForASinkHasAnEnd(t *testing.T) {
 	f := Follow(run, func(Chunk) { <-release }, FollowOptions{})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	assert.ErrorIs(t, f.Drain(ctx), context.DeadlineExceeded)
 	assert.ErrorIs(t, f.Stop(ctx), context.DeadlineExceeded)
 	close(release)
 	stop(t, f)
@@ -364,9 +336,8 @@ func TestLateOutputOfAnEndedAttemptIsDrained(t *testing.T) {
 	appendTo(t, makeProcess(t, run, 1, 0), StdoutFile, "second\n")
 	eventually(t, "second", func() bool { return c.text(Stream{Attempt: 1}) == "second\n" })
 	appendTo(t, first, StdoutFile, "a straggler\n")
-	require.NoError(t, f.Drain(t.Context()))
-	assert.Equal(t, "first\na straggler\n", c.text(Stream{}))
 	stop(t, f)
+	assert.Equal(t, "first\na straggler\n", c.text(Stream{}))
 }
 
 func TestPrunedAttemptsAreForgotten(t *testing.T) {
@@ -379,11 +350,12 @@ func TestPrunedAttemptsAreForgotten(t *testing.T) {
 		for rank := range 2 {
 			appendTo(t, makeProcess(t, run, n, rank), StdoutFile, "x\n")
 		}
-		require.NoError(t, f.Drain(t.Context()))
+		for rank := range 2 {
+			eventually(t, "the output", func() bool { return c.text(Stream{Rank: rank, Attempt: n}) == "x\n" })
+		}
 		require.NoError(t, Prune(run, 0, 3))
 		require.NoError(t, Prune(run, 1, 3))
 	}
-	require.NoError(t, f.Drain(t.Context()))
 	stop(t, f)
 	assert.LessOrEqual(t, len(f.processes), 2*(1+3))
 	assert.Len(t, c.streams, 60)
@@ -420,9 +392,6 @@ func TestSelect(t *testing.T) {
 	// stderr, rank 2 none.
 	o.Select = func(s Stream) bool { return s.Rank == 0 || s.Rank == 1 && s.Stderr }
 	f := Follow(run, c.add, o)
-	for range 3 {
-		require.NoError(t, f.Drain(t.Context()))
-	}
 	stop(t, f)
 	assert.Equal(t, map[Stream][]byte{
 		{Rank: 0}:               []byte("stdout.log\n"),

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -171,15 +172,9 @@ func (f *Follower) cannotRead(s *stream, err error) {
 }
 
 // drain finds what is new and delivers all of it.
-func (f *Follower) drain(ranks []int) {
-	f.scan(ranks)
-	var all []*process
-	for _, p := range f.processes {
-		if ranks == nil || slices.Contains(ranks, p.rank) {
-			all = append(all, p)
-		}
-	}
-	slices.SortFunc(all, func(a, b *process) int {
+func (f *Follower) drain() {
+	f.scan()
+	all := slices.SortedFunc(maps.Values(f.processes), func(a, b *process) int {
 		return cmp.Or(cmp.Compare(a.attempt, b.attempt), cmp.Compare(a.rank, b.rank))
 	})
 	for _, p := range all {

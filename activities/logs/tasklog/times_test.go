@@ -155,7 +155,7 @@ func TestFollowFrom(t *testing.T) {
 	appendTo(t, dir, StdoutFile, "old\nnew\n")
 	c := &collector{}
 	f := Follow(run, c.add, FollowOptions{From: func(Stream) int64 { return 4 }})
-	require.NoError(t, f.Drain(t.Context()))
+	eventually(t, "the new line", func() bool { return c.text(Stream{}) == "new\n" })
 	appendTo(t, dir, StdoutFile, "newer\n")
 	require.NoError(t, f.Stop(t.Context()))
 	assert.Equal(t, "new\nnewer\n", c.text(Stream{}))

@@ -20,7 +20,7 @@ type process struct {
 
 // lookAtAll finds new processes and what the followed ones have written.
 func (f *Follower) lookAtAll() {
-	f.scan(nil)
+	f.scan()
 	for _, p := range f.newest {
 		for _, s := range p.streams {
 			if info, err := os.Lstat(s.path); err != nil {
@@ -32,20 +32,11 @@ func (f *Follower) lookAtAll() {
 	}
 }
 
-// scan finds the processes on disk, of the tasks with these ranks or of all. In the latter
-// case it drops those that were pruned.
-func (f *Follower) scan(ranks []int) {
+// scan finds the processes on disk, and drops those that were pruned.
+func (f *Follower) scan() {
 	numbers, err := attempts(f.dir)
 	if err != nil {
 		f.fail(f.dir, fmt.Errorf("tail: %w", err))
-		return
-	}
-	if ranks != nil {
-		for _, n := range numbers {
-			for _, rank := range ranks {
-				f.found(processKey{n, rank})
-			}
-		}
 		return
 	}
 	there := map[processKey]bool{}
