@@ -45,8 +45,8 @@ const (
 	lastWords = time.Second
 )
 
-// lossy is the file of a log. Its reader may have stopped reading, or its disk may hang, and nobody
-// who supervises processes may wait for that. So one goroutine writes, and messages for which it has
+// lossy is the file of a log. Its reader may have stopped reading, or its disk may hang, and no
+// supervisor of processes may wait for that. So one goroutine writes, and messages for which it has
 // no room are dropped and counted.
 type lossy struct {
 	entries chan entry

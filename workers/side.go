@@ -259,8 +259,8 @@ func (s *side) leave(ctx context.Context) {
 
 // afterLoss ends what the supervisor left behind. Its processes died with it, but their
 // children may have left their sessions. A host worker that is started in its place waits for
-// the end of the sweep and then needs the addresses of this one, whose polls may take longer to
-// end.
+// the end of the sweep and then needs the addresses of this host worker, whose polls may take
+// longer to end.
 func (s *side) afterLoss(ctx context.Context, stop func()) error {
 	s.unlisten()
 	var polls sync.WaitGroup

@@ -27,7 +27,7 @@ const (
 // are left out.
 type filter struct {
 	// pen has the sequences that the text has set attributes with since it last switched some off,
-	// and link the one that has opened a link.
+	// and link the sequence that has opened a link.
 	pen, link string
 	// rest is the beginning of an unfinished escape sequence.
 	rest []byte

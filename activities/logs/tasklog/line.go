@@ -20,7 +20,7 @@ func (l *line) isNothing() bool {
 	return l.bar == nil && len(l.rest) == 0 && l.pen == "" && l.link == ""
 }
 
-// lineOf returns the state of the line that a chunk continues, or nil if there is none.
+// lineOf returns the state of the line that a chunk continues, or nil.
 func (c *Console) lineOf(o *output, chunk Chunk) *line {
 	l := o.place.lines[streamKey{chunk.Rank, chunk.Stderr}]
 	switch {

@@ -67,7 +67,7 @@ func (c *Console) write(o *output, b []byte) {
 }
 
 // FileOf returns the file that a stream reads or writes: the stream itself, or what its
-// method File returns, or nil if there is none.
+// method File returns, or nil.
 func FileOf(stream any) *os.File {
 	switch s := stream.(type) {
 	case *os.File:

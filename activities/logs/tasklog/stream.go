@@ -36,8 +36,7 @@ type stream struct {
 	open bool
 	// ready reports whether it is in the follower's list.
 	ready bool
-	// held is since when the unfinished line at the end has been held back; zero if there is
-	// none.
+	// held is since when the unfinished line at the end has been held back, or zero.
 	held time.Time
 }
 
