@@ -37,7 +37,7 @@ func (r *Run) openClosures(ctx context.Context) (*closurequeue.Queue, error) {
 	case !open:
 		return closurequeue.Attach(r.client, in.Run), nil
 	}
-	return closurequeue.Open(ctx, r.client, taskQueue, in, r.TaskNames)
+	return closurequeue.Open(ctx, r.client, taskQueue, in)
 }
 
 // ClosureClient returns a client of the queue of the run's closures, to answer the requests of
@@ -51,7 +51,7 @@ func (r *Run) ClosureClient(ctx context.Context) (*closurequeue.Client, error) {
 		return nil, &EndedError{RunID: r.ID}
 	}
 	c := closurequeue.NewClient(r.client, in.Run)
-	c.TaskQueue, c.Tasks = taskQueue, closurequeue.NewTasks(r.TaskNames)
+	c.TaskQueue = taskQueue
 	c.Opening = func(string) (closure.QueueInput, error) { return in, nil }
 	return c, nil
 }

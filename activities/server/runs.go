@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -34,29 +33,6 @@ func (s *Server) Update(ctx context.Context, run runkey.Run, q taskservices.RunU
 		err = handle.Get(ctx, answer)
 	}
 	return refusal(err)
-}
-
-// tasksTimeout bounds the query: without a worker to answer it, it would wait for as long as
-// it is allowed to.
-const tasksTimeout = 3 * time.Second
-
-// Tasks implements [taskservices.Runs].
-func (s *Server) Tasks(ctx context.Context, run runkey.Run) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, tasksTimeout)
-	defer cancel()
-	d, err := s.DescribeRun(ctx, run.WorkflowID, run.RunID)
-	if err != nil {
-		return nil, err
-	}
-	status, err := s.status(ctx, d)
-	if err != nil {
-		return nil, err
-	}
-	names := make([]string, len(status.Tasks))
-	for i, t := range status.Tasks {
-		names[i] = t.Name
-	}
-	return names, nil
 }
 
 // status queries the execution of a run that is described.

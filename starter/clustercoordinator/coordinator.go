@@ -15,8 +15,7 @@ import (
 // Coordinator schedules closures on the tasks of a run. Its methods may be called concurrently.
 type Coordinator struct {
 	queue *closurequeue.Queue
-	// one is held while Schedule or Join runs: while a join waits, so does schedule. Detached
-	// closures do not hold it.
+	// one is held while Schedule or Join runs: while a join waits, so does schedule.
 	one chan struct{}
 	// patience bounds the time for which Close waits until the scheduled closures are in the
 	// queue.
@@ -53,7 +52,7 @@ func (c *Coordinator) Close() {
 }
 
 // Queue returns the client of the queue, for what TensorFlow's coordinator does not offer:
-// cancelling, pausing, values by ID.
+// cancelling, values by ID.
 func (c *Coordinator) Queue() *closurequeue.Queue { return c.queue }
 
 // Schedule schedules a call of a function on any task, and returns a handle on its value at
@@ -63,25 +62,20 @@ func (c *Coordinator) Queue() *closurequeue.Queue { return c.queue }
 // If a closure that was scheduled before has failed, Schedule returns its error, does not
 // schedule this closure, and cancels those not called yet.
 func (c *Coordinator) Schedule(ctx context.Context, function string, args ...any) (*RemoteValue, error) {
-	return c.ScheduleWith(ctx, closure.Options{}, function, args, nil)
+	return c.ScheduleWith(ctx, function, args, nil)
 }
 
-// ScheduleWith is like Schedule, but takes options and named arguments.
-func (c *Coordinator) ScheduleWith(ctx context.Context, o closure.Options, function string, args []any, kwargs map[string]any) (*RemoteValue, error) {
+// ScheduleWith is like Schedule, but takes named arguments, too.
+func (c *Coordinator) ScheduleWith(ctx context.Context, function string, args []any, kwargs map[string]any) (*RemoteValue, error) {
 	what, err := newClosure(function, args, kwargs)
 	if err != nil {
 		return nil, err
 	}
-	if o != (closure.Options{}) {
-		what.Options = &o
+	leave, err := c.enter(ctx)
+	if err != nil {
+		return nil, err
 	}
-	if !o.Detached {
-		leave, err := c.enter(ctx)
-		if err != nil {
-			return nil, err
-		}
-		defer leave()
-	}
+	defer leave()
 	r, err := c.queue.Schedule(ctx, what)
 	// This keeps resources among the arguments from being released before.
 	runtime.KeepAlive(args)

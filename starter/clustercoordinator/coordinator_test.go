@@ -35,7 +35,7 @@ func newFixture(t *testing.T) *fixture {
 
 func (f *fixture) attach() *Coordinator {
 	f.t.Helper()
-	q := must.Get(closurequeue.Open(patience(f.t), f.Server, "", closure.QueueInput{Run: queues.Run}, nil))(f.t)
+	q := must.Get(closurequeue.Open(patience(f.t), f.Server, "", closure.QueueInput{Run: queues.Run}))(f.t)
 	c := Of(q)
 	f.t.Cleanup(c.Close)
 	return c
@@ -72,17 +72,13 @@ func TestCloseWaitsForAWhile(t *testing.T) {
 	require.ErrorContains(t, err, "the coordinator was closed")
 }
 
-// SEED-35: while a join waits, schedule in another goroutine waits, too. The join does not wait
-// for detached closures.
+// SEED-35: while a join waits, schedule in another goroutine waits, too.
 func TestAJoinHoldsSchedulesBack(t *testing.T) {
 	f := newFixture(t)
 	f.schedule("wait")
 	joined := make(chan error, 1)
 	go func() { joined <- f.Join(patience(t)) }()
 	require.Eventually(t, func() bool { return f.Updates(closure.UpdateJoin) == 1 }, time.Minute, time.Millisecond)
-	detached := must.Get(f.ScheduleWith(patience(t), closure.Options{Detached: true}, "same", []any{1}, nil))(t)
-	one := must.Get(Get[int](patience(t), detached))(t)
-	assert.Equal(t, 1, one)
 	over, cancel := context.WithCancel(patience(t))
 	cancel()
 	_, err := f.Schedule(over, "same", 2)

@@ -262,10 +262,9 @@ func (p *Pool) closures(function string, args []any) ([]closure.Closure, error) 
 	if err != nil {
 		return nil, err
 	}
-	never := 0
 	all := make([]closure.Closure, len(p.tasks))
 	for i, t := range p.tasks {
-		all[i] = closure.Closure{Function: function, Args: list, Options: &closure.Options{Task: t.Name(), Detached: true, MaxLosses: &never}}
+		all[i] = closure.Closure{Function: function, Args: list, Task: t.Name()}
 	}
 	return all, nil
 }

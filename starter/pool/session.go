@@ -147,8 +147,8 @@ func (s *session) callAll(closures []closure.Closure) ([]closure.Outcome, error)
 		return nil, err
 	}
 	outcomes, missing := make([]closure.Outcome, len(closures)), map[uint64]bool{}
-	for _, id := range scheduled.IDs(len(closures)) {
-		missing[id] = true
+	for i := range closures {
+		missing[scheduled.First+uint64(i)] = true
 	}
 	for len(missing) > 0 {
 		var news closure.Outcomes

@@ -195,8 +195,6 @@ func TestClosuresOnTwoHosts(t *testing.T) {
 	assert.Greater(t, spread["worker-1"], 50, spread)
 
 	// The second host has two closures that do not end, and others behind them.
-	first := scheduleCall(t, c, closure.Options{Task: "worker-1"}, "where")
-	fetched[[]any](t, first)
 	held := schedule(t, c, "hold", "gone")
 	held2 := schedule(t, c, "hold", "gone")
 	f.called("hold gone", 2)

@@ -241,7 +241,7 @@ func TestClosuresContinueAsNew(t *testing.T) {
 // talk schedules squares one after the other.
 func talk(ctx context.Context, c *clustercoordinator.Coordinator, from, n int) error {
 	for x := from; x < from+n; x++ {
-		v, err := c.ScheduleWith(ctx, closure.Options{Detached: true}, "square", []any{x}, nil)
+		v, err := c.Schedule(ctx, "square", x)
 		if err != nil {
 			return err
 		}

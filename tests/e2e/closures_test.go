@@ -62,12 +62,6 @@ func schedule(t *testing.T, c *clustercoordinator.Coordinator, function string, 
 	return v
 }
 
-func scheduleCall(t *testing.T, c *clustercoordinator.Coordinator, o closure.Options, function string, args ...any) *clustercoordinator.RemoteValue {
-	t.Helper()
-	v := must.Get(c.ScheduleWith(bounded(t), o, function, args, nil))(t)
-	return v
-}
-
 // fetched is the value of a closure that has to have one.
 func fetched[T any](t *testing.T, v *clustercoordinator.RemoteValue) T {
 	t.Helper()
@@ -149,7 +143,7 @@ func TestClosures(t *testing.T) {
 	var last *clustercoordinator.RemoteValue
 
 	t.Run("values", func(t *testing.T) {
-		v := must.Get(c.ScheduleWith(bounded(t), closure.Options{}, "echo", []any{nil, "ü"}, map[string]any{"a": []int{1}}))(t)
+		v := must.Get(c.ScheduleWith(bounded(t), "echo", []any{nil, "ü"}, map[string]any{"a": []int{1}}))(t)
 		assert.Equal(t, []any{[]any{nil, "ü"}, map[string]any{"a": []any{1.0}}}, fetched[any](t, v))
 		assert.Equal(t, clustercoordinator.Ready, v.State())
 	})

@@ -342,10 +342,6 @@ func (s *Server) request(o client.UpdateWorkflowOptions) (answer func() (ready b
 	case closure.UpdateCancelClosures:
 		a := s.machine.Cancel(as[closure.CancelRequest](payloads))
 		return func() (bool, any, error) { return true, a, nil }, nil
-	case closure.UpdatePauseQueue:
-		s.machine.Pause(as[closure.PauseRequest](payloads))
-		a := s.machine.Status()
-		return func() (bool, any, error) { return true, a, nil }, nil
 	}
 	return nil, fmt.Errorf("there is no update %s", o.UpdateName)
 }

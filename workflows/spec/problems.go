@@ -296,13 +296,6 @@ func (c *Checker) Add(path, message, remedy string) { c.c.add(path, message, rem
 // TaskName notes a text that is not the name of a task.
 func (c *Checker) TaskName(path, name string) { checkTaskName(&c.c, path, name) }
 
-// Duration notes a problem if text is not a time span, or a negative or too long one.
-func (c *Checker) Duration(path, text string) {
-	d, err := ParseDuration(text)
-	c.c.addError(path, err)
-	checkDuration(&c.c, path, &d, orZero)
-}
-
 // Full reports whether further problems are only counted.
 func (c *Checker) Full() bool { return len(c.c.problems) >= maxProblems }
 

@@ -82,15 +82,10 @@ func Problem(err error) *wire.Problem {
 
 // operations are the requests of programs.
 var operations = map[string]func(ctx context.Context, c *Client, by Caller, message []byte) (any, error){
-	wire.OpOpen: func(ctx context.Context, c *Client, by Caller, _ []byte) (any, error) { return c.Begin(ctx, by) },
-	wire.OpSchedule: operation(func(ctx context.Context, c *Client, _ Caller, in closure.ScheduleRequest) (closure.ScheduleAnswer, error) {
-		if err := c.Tasks.Check(ctx, in.Closures...); err != nil {
-			return closure.ScheduleAnswer{}, err
-		}
-		return c.Schedule(ctx, in)
-	}),
-	wire.OpJoin: forward((*Client).Join),
-	wire.OpDone: forward((*Client).Done),
+	wire.OpOpen:     func(ctx context.Context, c *Client, by Caller, _ []byte) (any, error) { return c.Begin(ctx, by) },
+	wire.OpSchedule: forward((*Client).Schedule),
+	wire.OpJoin:     forward((*Client).Join),
+	wire.OpDone:     forward((*Client).Done),
 	wire.OpResources: operation(func(ctx context.Context, c *Client, by Caller, in closure.ResourceRequest) (closure.ResourceAnswer, error) {
 		in.Task, in.Process = by.Task, by.Process
 		return c.CreateResource(ctx, in)

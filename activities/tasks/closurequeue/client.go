@@ -24,8 +24,6 @@ type Client struct {
 	Warn func(request string, err error)
 	// TaskQueue is the task queue of the run's workflow, for a queue that is created.
 	TaskQueue string
-	// Tasks are the tasks that closures may ask for. If nil, they may ask for any.
-	Tasks *Tasks
 	// Opening returns the input with which a program opens the queue. The task is empty for a
 	// program outside the tasks.
 	Opening func(task string) (closure.QueueInput, error)
@@ -91,9 +89,7 @@ func unlessEnded(err error) error {
 // Schedule sends closures until the queue has answered, which it does once it has room.
 // Requests of a client must be sent one after the other to keep their order.
 func (c *Client) Schedule(ctx context.Context, r closure.ScheduleRequest) (closure.ScheduleAnswer, error) {
-	a, err := update[closure.ScheduleAnswer](ctx, c, closure.UpdateSchedule, r)
-	a.Raised = c.whole(ctx, a.Raised)
-	return a, err
+	return update[closure.ScheduleAnswer](ctx, c, closure.UpdateSchedule, r)
 }
 
 // Join waits until nothing is queued or executing, or the queue has an error.
@@ -119,11 +115,6 @@ func (c *Client) ReleaseResources(ctx context.Context, r closure.ReleaseRequest)
 // Cancel cancels closures, or all of them.
 func (c *Client) Cancel(ctx context.Context, r closure.CancelRequest) (closure.CancelAnswer, error) {
 	return update[closure.CancelAnswer](ctx, c, closure.UpdateCancelClosures, r)
-}
-
-// Pause pauses the queue, so that no closures are given out, or resumes it.
-func (c *Client) Pause(ctx context.Context, r closure.PauseRequest) (closure.QueueStatus, error) {
-	return update[closure.QueueStatus](ctx, c, closure.UpdatePauseQueue, r)
 }
 
 // Status returns the status of the queue. For a queue that has ended it comes from the result,

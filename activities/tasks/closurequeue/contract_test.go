@@ -58,7 +58,7 @@ func TestTheQueueOfTestsIsLikeTheRealOne(t *testing.T) {
 	contract.Check(t, contract.Queue{
 		Server: s, Run: queues.Run,
 		Open: func() *closurequeue.Queue {
-			q := must.Get(closurequeue.Open(t.Context(), s, "", closure.QueueInput{Run: queues.Run}, nil))(t)
+			q := must.Get(closurequeue.Open(t.Context(), s, "", closure.QueueInput{Run: queues.Run}))(t)
 			return q
 		},
 		Release:       func(name string) { close(holds[name]) },

@@ -1,7 +1,6 @@
 package closurequeue
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -64,23 +63,6 @@ func (c *Client) Find(ctx context.Context, ids ...uint64) (map[uint64]closure.Ou
 		}
 	}
 	return found, nil
-}
-
-// whole returns the full text of an error that the queue has raised. For a closure that had
-// failed before, the queue has only its number, and the error itself is in the history. If
-// the history is gone, the error is returned as it is.
-func (c *Client) whole(ctx context.Context, e *closure.Error) *closure.Error {
-	if e == nil || !e.Before {
-		return e
-	}
-	found, err := c.seek(ctx, []uint64{e.Closure})
-	o := found[e.Closure]
-	if err != nil || o.Error == nil {
-		return e
-	}
-	told := *o.Error
-	told.Closure, told.Task = e.Closure, cmp.Or(told.Task, o.Task)
-	return &told
 }
 
 func lost(id uint64, why string) closure.Outcome {

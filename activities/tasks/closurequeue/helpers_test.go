@@ -46,7 +46,7 @@ func (f *fixture) open(size ...int) *Queue {
 	if len(size) > 0 {
 		in.QueueSize = size[0]
 	}
-	q := must.Get(Open(patience(f.t), f.Server, "", in, nil))(f.t)
+	q := must.Get(Open(patience(f.t), f.Server, "", in))(f.t)
 	f.t.Cleanup(q.Close)
 	return q
 }
@@ -57,11 +57,6 @@ func newClosure(function string, args ...any) closure.Closure {
 		panic(err)
 	}
 	return closure.Closure{Function: function, Args: b}
-}
-
-func with(c closure.Closure, o closure.Options) closure.Closure {
-	c.Options = &o
-	return c
 }
 
 func (f *fixture) schedule(c closure.Closure) *Remote {

@@ -46,10 +46,9 @@ type Queue struct {
 
 // Open attaches to the queue of a run, and creates it with that input if there is none. A queue
 // that ended with its run can still be read. The execution of the run must be its first one.
-// tasks are those that closures may ask for.
-func Open(ctx context.Context, s client.Client, taskQueue string, in closure.QueueInput, tasks TaskNames) (*Queue, error) {
+func Open(ctx context.Context, s client.Client, taskQueue string, in closure.QueueInput) (*Queue, error) {
 	c := NewClient(s, in.Run)
-	c.TaskQueue, c.Tasks = taskQueue, NewTasks(tasks)
+	c.TaskQueue = taskQueue
 	if err := c.Open(ctx, in); err != nil {
 		return nil, err
 	}
@@ -159,14 +158,4 @@ func (q *Queue) cancelPending() int {
 	q.passed += uint64(n)
 	q.wake()
 	return n
-}
-
-// Pause pauses the queue, so that no more closures are given out.
-func (q *Queue) Pause(ctx context.Context, reason string) (closure.QueueStatus, error) {
-	return q.client.Pause(ctx, closure.PauseRequest{Paused: true, Reason: reason})
-}
-
-// Resume ends a pause.
-func (q *Queue) Resume(ctx context.Context) (closure.QueueStatus, error) {
-	return q.client.Pause(ctx, closure.PauseRequest{})
 }

@@ -2,7 +2,6 @@ package closurequeue
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 
@@ -159,7 +158,7 @@ func TestMuchInBytesWaits(t *testing.T) {
 	f.eventually("it is full", func() bool {
 		f.Queue.mu.Lock()
 		defer f.Queue.mu.Unlock()
-		return !f.takes(true)
+		return !f.takes()
 	})
 	f.Queue.mu.Lock()
 	assert.Less(t, len(f.pending), 10)
@@ -198,33 +197,6 @@ func TestOneOfManyIsRefused(t *testing.T) {
 	assert.Equal(t, refused, err)
 	require.ErrorIs(t, f.Join(patience(t)), err, "Join returns it")
 	require.NoError(t, f.Join(patience(t)))
-}
-
-// Detached closures are not sent with others, because the error of another would cancel them.
-func TestDetachedClosuresGoByThemselves(t *testing.T) {
-	f := newFixture(t)
-	f.assertError("no", f.schedule(newClosure("fails", "no")))
-	f.Away(true)
-	cancelled := f.schedule(newClosure("same", 1))
-	detached := f.schedule(with(newClosure("same", 2), closure.Options{Detached: true}))
-	f.Away(false)
-	f.assertError("CancelledError: "+closure.TextCancelled, cancelled)
-	f.assertValue("2", detached)
-	require.EqualError(t, f.Join(patience(t)), "no")
-}
-
-// A known key means the same closure, even if that ended long ago.
-func TestTheSameKeyIsTheSameClosure(t *testing.T) {
-	f := newFixture(t)
-	keyed := func(v any) closure.Closure { return with(newClosure("same", v), closure.Options{Key: "k"}) }
-	f.assertValue("1", f.schedule(keyed(1)))
-	f.assertValue("1", f.schedule(keyed(2)))
-	f.ContinueAsNew()
-	f.assertValue("1", f.schedule(keyed(3)))
-	other := f.open()
-	r := must.Get(other.Schedule(patience(t), keyed(4)))(t)
-	f.assertValue("1", r)
-	assert.Equal(t, 1, f.Calls("same"))
 }
 
 // Values of any age are found by the IDs of their closures.
@@ -340,12 +312,10 @@ func TestJoinWaitsForTheValues(t *testing.T) {
 	f := newFixture(t)
 	f.Still(true)
 	r := f.schedule(newClosure("same", 1))
-	detached := f.schedule(with(newClosure("forever"), closure.Options{Detached: true}))
 	require.ErrorIs(t, f.joinAndGiveUp(), context.Canceled, "they are not here")
 	f.Still(false)
 	require.NoError(t, f.Join(patience(t)))
 	f.assertEnded(r)
-	f.assertOpen(detached)
 }
 
 // joinAndGiveUp gives up a join once the queue has answered it.
@@ -384,38 +354,6 @@ func TestAnErrorIsToldWithoutTheValues(t *testing.T) {
 	f.Still(true)
 	f.schedule(newClosure("fails", "no"))
 	require.EqualError(t, f.joinAndGiveUp(), "no")
-}
-
-// A closure that was first scheduled as detached is detached for everyone who schedules it by
-// its key: no join waits for it.
-func TestJoinDoesNotWaitForAKnownDetachedClosure(t *testing.T) {
-	f := newFixture(t)
-	f.schedule(with(newClosure("forever"), closure.Options{Key: "k", Detached: true}))
-	other := f.schedule(with(newClosure("forever"), closure.Options{Key: "k"}))
-	require.NoError(t, f.Join(patience(t)))
-	f.assertOpen(other)
-}
-
-// The error of a detached closure is reported by no other call, even if the queue refuses the
-// closure.
-func TestARefusedDetachedClosureTellsNobodyElse(t *testing.T) {
-	f := newFixture(t)
-	refused := f.schedule(with(newClosure("nobody has this"), closure.Options{Detached: true}))
-	_, err := refused.Wait(patience(t))
-	require.ErrorContains(t, err, `no task has registered a function "nobody has this"`)
-	f.assertValue("1", f.schedule(newClosure("same", 1)))
-	require.NoError(t, f.Join(patience(t)))
-}
-
-// A detached closure does not take an error that another call must report.
-func TestADetachedClosureTakesNoError(t *testing.T) {
-	f := newFixture(t)
-	refused := f.schedule(newClosure("nobody has this"))
-	_, err := refused.Wait(patience(t))
-	require.ErrorContains(t, err, "no task has registered")
-	f.assertValue("1", f.schedule(with(newClosure("same", 1), closure.Options{Detached: true})))
-	_, raised := f.Schedule(patience(t), newClosure("same", 2))
-	require.ErrorIs(t, raised, err)
 }
 
 // The queue may fail while the sender waits for the server.
@@ -477,31 +415,6 @@ func TestCancelAll(t *testing.T) {
 	f.assertValue("3", f.schedule(newClosure("same", 3)))
 	a := must.Get(f.Cancel(patience(t)))(t)
 	assert.Zero(t, a.Cancelled)
-}
-
-// The key of a closure that has failed gives the same error to a program that schedules it
-// again and joins. With retry it is called again.
-func TestTheKeyOfAFailedClosure(t *testing.T) {
-	f := newFixture(t)
-	keyed := with(newClosure("fails", "no"), closure.Options{Key: "k"})
-	f.assertError("no", f.schedule(keyed))
-	first := f.Join(patience(t))
-	require.EqualError(t, first, "no")
-	f.ContinueAsNew()
-
-	f.Queue = f.open()
-	again := f.schedule(keyed)
-	second := f.Join(patience(t))
-	require.Equal(t, first, second)
-	f.assertEnded(again)
-	f.assertError("no", again)
-	require.NoError(t, f.Join(patience(t)), "the error was returned before")
-	assert.Equal(t, 1, f.Calls("fails"))
-
-	keyed.Options.Retry = true
-	f.assertError("no", f.schedule(keyed))
-	require.EqualError(t, f.Join(patience(t)), "no")
-	assert.Equal(t, 2, f.Calls("fails"))
 }
 
 // A request that a queue refuses is never repeated, whether it is a mistake or cannot be met
@@ -593,57 +506,4 @@ func TestAJoinThatWasTakenBackIsAskedForAgain(t *testing.T) {
 	f.eventually("it is asked for again", func() bool { return f.Updates(closure.UpdateJoin) == 3 })
 	close(f.release)
 	assert.Equal(t, closure.WaitAnswer{Done: true}, <-elsewhere)
-}
-
-func on(task string) closure.Closure {
-	return closure.Closure{Function: "same", Args: []byte("[1]"), Options: &closure.Options{Task: task}}
-}
-
-// A task may be started outside the spec of the run, even later. A closure for an unknown
-// task is refused, and the run is asked only about tasks that are not known yet.
-func TestOnlyTasksOfTheRunAreAskedFor(t *testing.T) {
-	names, asked := []string{"worker-0"}, 0
-	tasks := NewTasks(func(context.Context) ([]string, bool, error) { asked++; return names, true, nil }, "chief-0")
-	require.NoError(t, tasks.Check(patience(t), newClosure("same"), on("chief-0")))
-	assert.Zero(t, asked)
-	err := tasks.Check(patience(t), on("chief-0"), on("worker-1"))
-	var refused *closure.RefusedError
-	require.ErrorAs(t, err, &refused)
-	require.EqualError(t, err, `closures[1].options.task: the run has no task "worker-1"; it has worker-0`)
-	require.NoError(t, tasks.Check(patience(t), on("worker-0")))
-	assert.Equal(t, 1, asked)
-	names = append(names, "worker-1")
-	require.NoError(t, tasks.Check(patience(t), on("worker-1")))
-	require.NoError(t, tasks.Check(patience(t), on("worker-1")))
-	assert.Equal(t, 2, asked)
-}
-
-// If the run does not say which tasks it has, no closure is refused.
-func TestTheRunDoesNotSayItsTasks(t *testing.T) {
-	for name, says := range map[string]TaskNames{
-		"not all":  func(context.Context) ([]string, bool, error) { return []string{"worker-0"}, false, nil },
-		"an error": func(context.Context) ([]string, bool, error) { return nil, false, errors.New("away") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			asked := 0
-			tasks := NewTasks(func(ctx context.Context) ([]string, bool, error) { asked++; return says(ctx) })
-			require.NoError(t, tasks.Check(patience(t), on("worker-9")))
-			require.NoError(t, tasks.Check(patience(t), on("worker-9")))
-			assert.Equal(t, 1, asked)
-			over, cancel := context.WithCancel(patience(t))
-			cancel()
-			tasks = NewTasks(func(ctx context.Context) ([]string, bool, error) { return nil, false, ctx.Err() })
-			require.ErrorIs(t, tasks.Check(over, on("worker-10")), context.Canceled)
-		})
-	}
-}
-
-// A closure that is refused is not in the queue, and affects no other closure.
-func TestAClosureForATaskThatIsNotThere(t *testing.T) {
-	f := newFixture(t)
-	f.client.Tasks = NewTasks(func(context.Context) ([]string, bool, error) { return []string{"worker-0"}, true, nil })
-	_, err := f.Schedule(patience(t), on("worker-1"))
-	require.EqualError(t, err, `options.task: the run has no task "worker-1"; it has worker-0`)
-	assert.Zero(t, f.Counts().Scheduled)
-	require.NoError(t, f.Join(patience(t)), "whoever has scheduled it knows")
 }

@@ -14,11 +14,8 @@ type Remote struct {
 	// epoch is the last epoch of the queue's errors that was reported before it was
 	// scheduled.
 	epoch uint64
-	// attached reports whether join and done wait for it. They may not wait for a closure
-	// that another client has scheduled under its key.
+	// attached reports whether join and done wait for it, since it was scheduled here.
 	attached bool
-	// before reports whether the queue already had a closure with its key.
-	before bool
 	// unwanted reports whether the caller stopped waiting for room.
 	unwanted bool
 	// sought reports whether its outcome is being looked up, which works after the end of the
@@ -33,7 +30,7 @@ type Remote struct {
 
 func newRemote(c closure.Closure, epoch uint64) *Remote {
 	return &Remote{
-		closure: c, size: c.Size() + closureOverhead, epoch: epoch, attached: !detached(c),
+		closure: c, size: c.Size() + closureOverhead, epoch: epoch, attached: true,
 		known: make(chan struct{}), done: make(chan struct{}),
 	}
 }
@@ -45,8 +42,6 @@ func fetched(id uint64) *Remote {
 	r.is(id)
 	return r
 }
-
-func detached(c closure.Closure) bool { return c.Options != nil && c.Options.Detached }
 
 // closureOverhead is the size of a closure without its name and arguments, in bytes.
 const closureOverhead = 32

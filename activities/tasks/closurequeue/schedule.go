@@ -31,15 +31,15 @@ type outbox struct {
 
 // Schedule takes a closure, to be sent with the next request. It waits while the queue is full;
 // closures that the queue has not answered for count as queued. If the queue has raised an
-// error in the meantime, Schedule returns it, once, and does not take the closure, unless the
-// closure is detached. A closure that every queue refuses is a [closure.RefusedError].
+// error in the meantime, Schedule returns it, once, and does not take the closure. A closure that
+// every queue refuses is a [closure.RefusedError].
 func (q *Queue) Schedule(ctx context.Context, c closure.Closure) (*Remote, error) {
-	if err := q.Check(ctx, c); err != nil {
+	if err := check(c); err != nil {
 		return nil, err
 	}
 	c = escaped(c)
 	for {
-		if err := q.await(ctx, func() bool { return q.takes(!detached(c)) }); err != nil {
+		if err := q.await(ctx, func() bool { return q.takes() }); err != nil {
 			return nil, err
 		}
 		r, err := q.take(c)
@@ -70,8 +70,8 @@ func FirstRoom(size int) int {
 }
 
 // takes reports whether take would return without waiting. q.mu must be held.
-func (q *Queue) takes(attached bool) bool {
-	return attached && q.raised != nil || q.broken != nil ||
+func (q *Queue) takes() bool {
+	return q.raised != nil || q.broken != nil ||
 		q.unanswered() < max(1, q.room) && q.pendingBytes < maxPendingBytes
 }
 
@@ -113,13 +113,12 @@ func (q *Queue) takeBack(r *Remote) {
 func (q *Queue) take(c closure.Closure) (*Remote, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	attached := !detached(c)
 	switch {
-	case attached && q.raised != nil:
+	case q.raised != nil:
 		return nil, q.takeRaised()
 	case q.broken != nil:
 		return nil, q.broken
-	case !q.takes(attached):
+	case !q.takes():
 		return nil, nil
 	}
 	r := newRemote(c, q.epoch)
@@ -163,13 +162,12 @@ func (q *Queue) send() {
 }
 
 // nextBatch takes the closures from pending that fit into a request. All closures of a request
-// have the same epoch, because an error cancels them together. Detached closures are not mixed
-// with others, because errors do not concern them.
+// have the same epoch, because an error cancels them together.
 func (o *outbox) nextBatch() []*Remote {
 	n, bytes := 0, 0
 	for n < len(o.pending) && n < closure.MaxBatch {
 		r := o.pending[n]
-		if n > 0 && (bytes+r.size > closure.MaxBatchBytes || r.epoch != o.pending[0].epoch || r.attached != o.pending[0].attached) {
+		if n > 0 && (bytes+r.size > closure.MaxBatchBytes || r.epoch != o.pending[0].epoch) {
 			break
 		}
 		bytes += r.size
@@ -219,7 +217,7 @@ func (q *Queue) sent(remotes []*Remote, a closure.ScheduleAnswer, err error) {
 		for _, r := range remotes {
 			r.fail(err)
 		}
-		if remotes[0].attached && q.raised == nil && q.broken == nil {
+		if q.raised == nil && q.broken == nil {
 			q.raised = err
 		}
 		return
@@ -230,15 +228,13 @@ func (q *Queue) sent(remotes []*Remote, a closure.ScheduleAnswer, err error) {
 		q.room = min(*a.Room, maxPending)
 	}
 	var unseen, unwanted []uint64
-	for i, id := range a.IDs(len(remotes)) {
-		r := remotes[i]
+	for i, r := range remotes {
+		id := a.First + uint64(i)
 		r.is(id)
-		if _, known := a.Known[i]; r.unwanted && !known {
+		if r.unwanted {
 			unwanted = append(unwanted, id)
 		}
 		r.closure = closure.Closure{} // it is in the queue
-		_, before := a.Known[i]
-		r.attached, r.before = r.attached && !before, before
 		o, ended := q.early.find(id)
 		switch {
 		case ended:
@@ -247,7 +243,7 @@ func (q *Queue) sent(remotes []*Remote, a closure.ScheduleAnswer, err error) {
 			r.fail(q.broken)
 		default: // even if it is cancelled: the history has its outcome
 			q.expect(r)
-			if before || q.early.full {
+			if q.early.full {
 				unseen = append(unseen, id)
 			}
 		}

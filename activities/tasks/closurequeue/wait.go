@@ -2,13 +2,12 @@ package closurequeue
 
 import (
 	"context"
-	"slices"
 
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// Join waits until nothing but detached closures is queued or executing, and until the values
-// of closures scheduled here have arrived. If the queue has an error, Join returns it once
+// Join waits until nothing is queued or executing, and until the values of closures scheduled
+// here have arrived. If the queue has an error, Join returns it once
 // nothing executes.
 func (q *Queue) Join(ctx context.Context) error {
 	if err := q.Flush(ctx); err != nil {
@@ -18,7 +17,7 @@ func (q *Queue) Join(ctx context.Context) error {
 	return err
 }
 
-// Done reports whether nothing but detached closures is queued or executing. Like
+// Done reports whether nothing is queued or executing. Like
 // [Queue.Join] it returns the error of the queue.
 func (q *Queue) Done(ctx context.Context) (bool, error) {
 	q.mu.Lock()
@@ -62,31 +61,10 @@ func (q *Queue) conclude(ctx context.Context, a closure.WaitAnswer) error {
 	q.mu.Unlock()
 	var err error
 	if a.Done || a.Raised != nil {
-		q.lookBefore(ctx)
 		err = q.await(ctx, func() bool { return q.attached == 0 || q.passed != until || q.broken != nil })
 	}
 	if a.Raised != nil { // no other call raises it
 		return a.Raised
 	}
 	return err
-}
-
-// lookBefore looks up the values of closures that were in the queue before under their keys,
-// so that the values of those that have ended are here. It does not wait for the others: a
-// detached one may continue.
-func (q *Queue) lookBefore(ctx context.Context) {
-	q.mu.Lock()
-	var ids []uint64
-	for id, rs := range q.remotes {
-		if slices.ContainsFunc(rs, func(r *Remote) bool { return r.before }) {
-			ids = append(ids, id)
-		}
-	}
-	q.mu.Unlock()
-	if len(ids) == 0 {
-		return
-	}
-	// After an error the values arrive by the history, a little later.
-	found, _ := q.client.Find(ctx, ids...)
-	q.settleAll(found)
 }

@@ -20,6 +20,5 @@ func wait(ctx context.Context, c *Client, name string, r closure.WaitRequest) (c
 		defer cancel()
 		_, _ = update[closure.WithdrawAnswer](after, c, closure.UpdateWithdraw, r)
 	}
-	a.Raised = c.whole(ctx, a.Raised)
 	return a, err
 }

@@ -13,8 +13,6 @@ import (
 )
 
 const (
-	// timeoutGrace is the time for which a call may continue after its timeout.
-	timeoutGrace = 5 * time.Second
 	// restartAgain is the time that the broker waits for the end of a process before it asks
 	// again.
 	restartAgain = 30 * time.Second
@@ -47,13 +45,13 @@ func (b *Broker) cancel(ids []uint64, grace time.Duration) {
 		b.cancelled.add(id)
 		e := b.entries[id]
 		switch {
-		case e == nil || e.state == ended || e.told == cancelled:
+		case e == nil || e.state == ended || e.told:
 		case e.state == queued:
 			b.queue.remove(e)
 			b.doom(e)
 		default:
 			told[e.process] = true
-			b.tell(e, cancelled, grace)
+			b.tell(e, grace)
 		}
 	}
 	for p := range told {
@@ -65,7 +63,7 @@ func (b *Broker) cancel(ids []uint64, grace time.Duration) {
 // earlier broker may return, one of them may hold it, so the outcome is delayed: the function
 // must no longer be running when it is reported.
 func (b *serving) doom(e *entry) {
-	e.told = cancelled
+	e.told = true
 	if b.settled {
 		b.finish(e, cancelledOutcome(""))
 		return
@@ -82,24 +80,11 @@ func (b *serving) endDoomed() {
 	}
 }
 
-// limit starts the timeout of a call.
-func (b *serving) limit(e *entry) {
-	timeout := e.timeout()
-	if timeout <= 0 || e.state != given || e.told != untold {
-		return
-	}
-	e.stopTimer()
-	b.after(e, timeout, func() {
-		b.tell(e, timedOut, timeoutGrace)
-		b.answerOwed(e.process)
-	})
-}
-
 // tell tells a process to end a call, with its next answer. If it does not, the process is
 // restarted after the grace.
-func (b *serving) tell(e *entry, why reason, grace time.Duration) {
+func (b *serving) tell(e *entry, grace time.Duration) {
 	e.stopTimer()
-	e.told = why
+	e.told = true
 	e.process.owed = true
 	b.after(e, grace, func() { b.restart(e) })
 }
@@ -138,26 +123,9 @@ func (b *store) after(e *entry, d time.Duration, do func()) {
 	e.timer = t
 }
 
-// ended returns the outcome of a call that was cancelled or timed out, and whose process did
-// not report an outcome.
-func (e *entry) ended() closure.Outcome {
-	if e.told == timedOut {
-		return e.timeoutOutcome("")
-	}
-	return cancelledOutcome("")
-}
-
 func cancelledOutcome(traceback string) closure.Outcome {
 	return closure.Outcome{Kind: closure.OutcomeCancelled, Error: &closure.Error{
 		Kind: closure.ErrCancelled, Message: closure.TextCancelled, Traceback: traceback,
-	}}
-}
-
-func (e *entry) timeoutOutcome(traceback string) closure.Outcome {
-	return closure.Outcome{Kind: closure.OutcomeError, Error: &closure.Error{
-		Kind:      closure.ErrTimeout,
-		Message:   fmt.Sprintf("the function %s has not ended within its timeout of %s", e.closure.Function, e.options().Timeout),
-		Traceback: traceback,
 	}}
 }
 
@@ -181,9 +149,7 @@ func judge(e *entry, in wire.CallOutcome) closure.Outcome {
 		}
 		// A value counts even if it comes late.
 		return closure.Outcome{Value: value}
-	case e.told == timedOut:
-		return e.timeoutOutcome(traceback)
-	case out.Kind == closure.OutcomeCancelled && e.told == cancelled:
+	case out.Kind == closure.OutcomeCancelled && e.told:
 		return cancelledOutcome(traceback)
 	case out.Kind == closure.OutcomeCancelled:
 		// The call was not cancelled.

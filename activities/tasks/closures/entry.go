@@ -19,15 +19,6 @@ const (
 	ended // it has an outcome that no lease has returned yet
 )
 
-// reason is the reason for which a process must end a call.
-type reason int
-
-const (
-	untold reason = iota
-	cancelled
-	timedOut
-)
-
 // entry is one closure that the broker holds.
 type entry struct {
 	closure closure.Closure
@@ -49,8 +40,9 @@ type entry struct {
 	// begun reports whether the call is known to have begun. It is false while the process may
 	// still be calling another closure of the same answer.
 	begun bool
-	told  reason
-	// timer runs first for its timeout, then for the grace of its process.
+	// told reports whether the process must end the call.
+	told bool
+	// timer runs for the grace of its process.
 	timer *time.Timer
 
 	// outcome is set once it has ended, and size is the outcome's size as JSON.
@@ -70,21 +62,6 @@ func (e *entry) stopTimer() {
 	}
 }
 
-func (e *entry) options() closure.Options {
-	if e.closure.Options == nil {
-		return closure.Options{}
-	}
-	return *e.closure.Options
-}
-
-// timeout returns the limit of one call, or 0 if there is none.
-func (e *entry) timeout() time.Duration {
-	if e.closure.Options == nil {
-		return 0
-	}
-	return e.closure.Options.Timeout.Span()
-}
-
 // add adds a closure that the broker did not hold.
 func (b *store) add(e *entry) {
 	b.entries[e.closure.ID] = e
@@ -101,7 +78,7 @@ func (b *store) drop(e *entry) {
 // enqueue puts a closure into the queue.
 func (b *store) enqueue(e *entry) {
 	e.stopTimer()
-	e.state, e.process, e.call, e.begun, e.told = queued, nil, 0, false, untold
+	e.state, e.process, e.call, e.begun, e.told = queued, nil, 0, false, false
 	e.queued = time.Now()
 	b.queue.push(e)
 }

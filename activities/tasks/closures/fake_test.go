@@ -195,11 +195,6 @@ func closuresFrom(first uint64, n int) []closure.Closure {
 	return list
 }
 
-func with(c closure.Closure, o closure.Options) closure.Closure {
-	c.Options = &o
-	return c
-}
-
 // value returns the outcome of a call that took long, so that the next closure is given by
 // itself.
 func value(id uint64) wire.CallOutcome {

@@ -48,7 +48,7 @@ func (b *Broker) give(p *process) bool {
 			break
 		}
 		took, known := p.took[e.closure.Function]
-		if alone := !known || e.timeout() > 0 || b.suspects.contains(e.closure.ID); alone {
+		if alone := !known || b.suspects.contains(e.closure.ID); alone {
 			// It begins at once, so that its process and the beginning of the call are known.
 			most, took = min(most, free), batchWork
 		}
@@ -73,7 +73,6 @@ func (b *Broker) give(p *process) bool {
 		e.call, e.news, e.batch, e.at = b.calls, p.news, len(batch), time.Now()
 		e.begun = len(batch) <= free
 		u.calls = append(u.calls, e.call)
-		b.limit(e)
 		for _, id := range e.closure.Resources {
 			if r, ok := b.resources.all[id]; ok && !told[id] && !p.built[id] {
 				told[id] = true
@@ -133,7 +132,7 @@ func (b *serving) unknown(key lineKey) bool {
 
 // otherFor reports whether a process other than p serves a closure.
 func (b *serving) otherFor(e *entry, p *process) bool {
-	task := e.options().Task
+	task := e.closure.Task
 	for _, q := range b.processes {
 		if q != p && q.serves() && (task == "" || task == q.task) && q.has[e.closure.Function] {
 			return true

@@ -130,12 +130,6 @@ func TestGoCancel(t *testing.T) {
 	assertText(t, "cancelled CancelledError: "+closure.TextCancelled, out[1])
 	assertText(t, "7", out[2])
 	assertText(t, "cancelled CancelledError: "+closure.TextCancelled, out[3])
-
-	c := call(4, "wait")
-	c.Options = &closure.Options{Timeout: closure.TimeoutOf(10 * time.Millisecond)}
-	assertText(t, "error ClosureTimeoutError: the function wait has not ended within its timeout of 10ms", m.one(c))
-	<-began
-	assert.Equal(t, task.ErrCallTimeout, <-began)
 }
 
 // A long call holds back neither the closures behind it nor the outcomes of earlier calls.

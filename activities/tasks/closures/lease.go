@@ -130,7 +130,6 @@ func (b *Broker) attach(l *lease, c *closure.Closure) {
 	case !e.known:
 		e.known, e.closure = true, *c
 		b.resources.refer(c.Resources)
-		b.limit(e)
 	default:
 		e.closure.Attempt = max(c.Attempt, e.closure.Attempt)
 	}

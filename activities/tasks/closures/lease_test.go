@@ -19,13 +19,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// A process gets everything about a closure but its options.
+// A process gets everything about a closure but its task.
 func TestWhatAProcessGets(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		c := closure.Closure{ID: 7, Function: "f", Args: json.RawMessage(`[1]`), Kwargs: json.RawMessage(`{"x":2}`), Resources: []uint64{4}, Attempt: 3}
 		resource := closure.Resource{ID: 4, Function: "load", Args: json.RawMessage(`[5]`)}
 		leased := c
-		leased.Options = &closure.Options{Key: "k"}
+		leased.Task = "worker-0"
 		h.leaseAll(closure.Lease{Closures: []closure.Closure{leased}, Resources: []closure.Resource{resource}})
 		in := h.process("worker-0", "a", 1).request()
 		in.Free = 1
@@ -252,7 +252,7 @@ func TestTextsAreBounded(t *testing.T) {
 		assert.Equal(t, closure.ErrValueTooLarge, large.Error.Kind)
 		assert.Contains(t, large.Error.Message, "the value of f has 262148 bytes of JSON, in which <, > and & take six each")
 	}
-	timeout := judge(&entry{told: timedOut}, wire.CallOutcome{Kind: "error", Error: &closure.Error{Kind: "KeyboardInterrupt", Traceback: "here"}})
-	assert.Equal(t, "here", timeout.Error.Traceback)
+	told := judge(&entry{told: true}, wire.CallOutcome{Kind: "cancelled", Error: &closure.Error{Kind: "CancelledError", Traceback: "here"}})
+	assert.Equal(t, "here", told.Error.Traceback)
 	assert.Equal(t, "CancelledError", judge(&entry{}, wire.CallOutcome{Kind: "cancelled", Error: &closure.Error{Kind: "CancelledError"}}).Error.Kind)
 }

@@ -1,7 +1,6 @@
 package closures
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -182,17 +181,17 @@ func (b *serving) news(p *process) wire.ClosuresAnswer {
 
 // cancellations returns all calls that the process holds and must end, even if an earlier
 // answer had them.
-func (p *process) cancellations() []wire.CallCancel {
-	var list []wire.CallCancel
+func (p *process) cancellations() []uint64 {
+	var list []uint64
 	for id, e := range p.holds {
-		if e.told != untold {
-			list = append(list, wire.CallCancel{ID: id, Timeout: e.told == timedOut})
+		if e.told {
+			list = append(list, id)
 		}
 	}
 	for id := range p.taken {
-		list = append(list, wire.CallCancel{ID: id})
+		list = append(list, id)
 	}
-	slices.SortFunc(list, func(a, b wire.CallCancel) int { return cmp.Compare(a.ID, b.ID) })
+	slices.Sort(list)
 	return list
 }
 
@@ -241,11 +240,9 @@ func (b *Broker) adopt(p *process, in wire.ClosuresRequest) {
 		}
 		e.at, e.news = time.Now(), in.Got
 		p.take(e)
-		if e.told == cancelled {
-			b.tell(e, cancelled, b.grace)
-			continue
+		if e.told {
+			b.tell(e, b.grace)
 		}
-		b.limit(e)
 	}
 }
 
@@ -254,7 +251,7 @@ func (b *Broker) adopt(p *process, in wire.ClosuresRequest) {
 func (b *store) brought(id uint64) *entry {
 	e := &entry{closure: closure.Closure{ID: id}}
 	if b.cancelled.contains(id) {
-		e.told = cancelled
+		e.told = true
 	}
 	b.add(e)
 	return e
@@ -287,8 +284,8 @@ func (b *Broker) reconcile(p *process, in wire.ClosuresRequest) {
 func (b *store) putBack(e *entry) {
 	p := e.process
 	switch {
-	case e.told != untold:
-		b.finish(e, e.ended())
+	case e.told:
+		b.finish(e, cancelledOutcome(""))
 	case !e.known:
 		// The next lease that names it brings it again.
 		delete(p.holds, e.closure.ID)

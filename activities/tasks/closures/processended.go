@@ -76,7 +76,7 @@ func (b *Broker) hasEnded(p *process) {
 			b.suspects.add(e.closure.ID)
 		}
 		switch {
-		case e.told != untold || !e.begun && (!e.known || b.otherFor(e, p)):
+		case e.told || !e.begun && (!e.known || b.otherFor(e, p)):
 			b.putBack(e)
 		default:
 			b.finish(e, closure.Outcome{Kind: closure.OutcomeLost, Started: e.begun, Error: &closure.Error{

@@ -202,9 +202,6 @@ func TestPythonCancel(t *testing.T) {
 		assertText(t, "1", m.one(call(id+1, "f")))
 	}
 	assertText(t, "error CancelledError: of its own accord", m.one(call(50, "raises")))
-	c := call(51, "sleeps")
-	c.Options = &closure.Options{Timeout: closure.TimeoutOf(10 * time.Millisecond)}
-	assertText(t, "error ClosureTimeoutError: the function sleeps has not ended within its timeout of 10ms", m.one(c))
 }
 
 // The signal that should end a wait of the main thread may arrive just before the wait, and be

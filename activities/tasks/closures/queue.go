@@ -19,7 +19,7 @@ type lineKey struct {
 	task string
 }
 
-func keyOf(e *entry) lineKey { return lineKey{e.closure.Function, e.options().Task} }
+func keyOf(e *entry) lineKey { return lineKey{e.closure.Function, e.closure.Task} }
 
 func byID(a, b *entry) int { return cmp.Compare(a.closure.ID, b.closure.ID) }
 

@@ -32,7 +32,7 @@ import (
 //	PROCESS fast          its calls have been so quick that it gets many at once
 //	lease NAME CLOSURE… [resources=IDS] [cancelled=IDS] [released=RANGES]
 //	                      CLOSURE: an ID or a range, such as 1-3:task=worker-0
-//	                      with the options function= task= timeout= uses=
+//	                      with the options function= task= uses=
 //	drop NAME             a lease ends
 //	cancel IDS [grace=TIME]
 //	release RANGES
@@ -205,7 +205,7 @@ func leaseOf(w words) closure.Lease {
 			c := newClosure(id)
 			c.Function = cmp.Or(o.options["function"], "f")
 			c.Resources = o.ids("uses")
-			c.Options = &closure.Options{Task: o.options["task"], Timeout: closure.Timeout(o.options["timeout"])}
+			c.Task = o.options["task"]
 			in.Closures = append(in.Closures, c)
 		}
 	}
@@ -290,12 +290,7 @@ func answer(a wire.ClosuresAnswer) string {
 	add("gets", len(a.Closures), func(i int) string { return fmt.Sprint(a.Closures[i].ID) })
 	add("resources", len(a.Resources), func(i int) string { return fmt.Sprint(a.Resources[i].ID) })
 	add("released", len(a.Released), func(i int) string { return fmt.Sprint(a.Released[i].First, "-", a.Released[i].Last) })
-	add("cancel", len(a.Cancel), func(i int) string {
-		if a.Cancel[i].Timeout {
-			return fmt.Sprint(a.Cancel[i].ID, " (timeout)")
-		}
-		return fmt.Sprint(a.Cancel[i].ID)
-	})
+	add("cancel", len(a.Cancel), func(i int) string { return fmt.Sprint(a.Cancel[i]) })
 	if a.Introduce {
 		parts = append(parts, "introduce")
 	}

@@ -58,7 +58,7 @@ func (b *Broker) takeFromSilent(due time.Time) {
 func (b *Broker) silent(p *process) {
 	var taken []*entry
 	for _, e := range p.holds {
-		if e.told == untold && (e.news > p.got || !e.begun) { // others are lost only with the process
+		if !e.told && (e.news > p.got || !e.begun) { // others are lost only with the process
 			taken = append(taken, e)
 		}
 	}
@@ -106,7 +106,6 @@ func (b *serving) speaks(p *process, in wire.ClosuresRequest) {
 		b.queue.remove(e)
 		p.take(e)
 		e.call, e.news, e.at = call, in.Got, time.Now()
-		b.limit(e)
 		return true
 	})
 	p.owed = p.owed || len(p.taken) > 0

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -220,9 +221,9 @@ func (p *unreliable) ask() {
 			continue
 		}
 		p.done = nil
-		for _, c := range a.Cancel {
-			if _, ok := p.given[c.ID]; ok {
-				p.cancelled[c.ID] = true
+		for _, id := range a.Cancel {
+			if _, ok := p.given[id]; ok {
+				p.cancelled[id] = true
 			}
 		}
 		if a.News > p.got {
@@ -230,22 +231,13 @@ func (p *unreliable) ask() {
 			for _, c := range a.Closures {
 				p.given[c.ID] = c
 				p.order = append(p.order, c.ID)
-				if slicesContains(a.Cancel, c.ID) {
+				if slices.Contains(a.Cancel, c.ID) {
 					p.cancelled[c.ID] = true
 				}
 			}
 		}
 		return
 	}
-}
-
-func slicesContains(list []wire.CallCancel, id uint64) bool {
-	for _, c := range list {
-		if c.ID == id {
-			return true
-		}
-	}
-	return false
 }
 
 // trouble ends processes and brokers until stop is closed.
@@ -280,12 +272,9 @@ func simulate(t *testing.T, seed uint64) {
 	leased := map[uint64]bool{}
 	final := map[uint64]closure.Outcome{}
 	for id := uint64(1); id <= total; id++ {
-		c := with(newClosure(id), closure.Options{})
-		if id%11 == 0 {
-			c.Options.Timeout = closure.TimeoutOf(100 * time.Millisecond)
-		}
+		c := newClosure(id)
 		if id%13 == 0 {
-			c.Options.Task = "worker-1"
+			c.Task = "worker-1"
 		}
 		open[id] = &c
 	}

@@ -15,14 +15,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Causes for the end of the context of a function, in addition to the causes of the context of
-// [Task.Serve].
-var (
-	// ErrCallCancelled means that the value is no longer wanted.
-	ErrCallCancelled = errors.New("the call was cancelled")
-	// ErrCallTimeout means that the call has exceeded its timeout.
-	ErrCallTimeout = errors.New("the call has taken longer than its timeout")
-)
+// ErrCallCancelled is the cause for the end of the context of a function whose value is no
+// longer wanted.
+var ErrCallCancelled = errors.New("the call was cancelled")
 
 // UnavailableError is returned by a function that cannot do its work because another task,
 // such as a parameter server, does not answer. The function is called again, and only if that
@@ -158,8 +153,6 @@ func outcomeOf(value json.RawMessage, err, cause error) wire.CallOutcome {
 		out.Error.Kind = "ArgumentError"
 	case errors.Is(cause, ErrCallCancelled):
 		out.Kind = closure.OutcomeCancelled
-	case errors.Is(cause, ErrCallTimeout):
-		// The host has its own text for that.
 	case errors.As(err, &unavailable):
 		out.Kind, out.Error.Kind, out.Error.Task = closure.OutcomeUnavailable, closure.ErrUnavailable, shorten.Head(unavailable.Task, closure.MaxFunctionName)
 	}

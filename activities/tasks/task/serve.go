@@ -33,10 +33,10 @@ type ServeOption func(*server)
 func Slots(n int) ServeOption { return func(s *server) { s.slots = n } }
 
 // Serve calls the functions that coordinators schedule, until ctx ends. The context of a
-// function ends when the call is cancelled, with [ErrCallCancelled] as its cause, when it
-// exceeds its timeout, with [ErrCallTimeout], and with ctx. If the function then does not
-// return, the host restarts the task and its process is lost. A program that the function has
-// started ends with the call only if it was started by [os/exec.CommandContext].
+// function ends when the call is cancelled, with [ErrCallCancelled] as its cause, and with ctx.
+// If the function then does not return, the host restarts the task and its process is lost. A
+// program that the function has started ends with the call only if it was started by
+// [os/exec.CommandContext].
 //
 // The value of a per-worker resource is kept until its coordinator no longer needs it and no
 // call uses it. Then it is closed if it is an [io.Closer].
@@ -341,8 +341,8 @@ func (s *server) answered(x *exchange, a *wire.ClosuresAnswer, err error) {
 		s.progress = time.Now()
 		s.change.Broadcast()
 	}
-	for _, one := range a.Cancel {
-		s.cancel(one)
+	for _, id := range a.Cancel {
+		s.cancel(id)
 	}
 	if a.Stop && !s.stopping {
 		s.stopping = true
@@ -377,15 +377,12 @@ func (s *server) forget(id uint64) {
 }
 
 // cancel ends a call, or removes a closure that has not begun.
-func (s *server) cancel(one wire.CallCancel) {
-	c := s.calls[one.ID]
+func (s *server) cancel(id uint64) {
+	c := s.calls[id]
 	if c == nil || c.told != nil {
 		return
 	}
 	c.told = ErrCallCancelled
-	if one.Timeout {
-		c.told = ErrCallTimeout
-	}
 	if c.cancel != nil {
 		c.cancel(c.told)
 		return

@@ -40,13 +40,13 @@ func TestAServingProcessIsHeard(t *testing.T) {
 		assert.Equal(t, "worker-0", task)
 		heard = in
 		return wire.ClosuresAnswer{News: 3, Closures: []wire.Call{{Call: 9, Closure: closure.Closure{ID: 7, Function: "f", Args: []byte(`[1, "<"]`), Kwargs: []byte(`{}`), Resources: []uint64{4}, Attempt: 2}}},
-			Resources: []closure.Resource{{ID: 4, Function: "load"}}, Cancel: []wire.CallCancel{{ID: 5, Timeout: true}}}, nil
+			Resources: []closure.Resource{{ID: 4, Function: "load"}}, Cancel: []uint64{5}}, nil
 	})
 	status, body, _ := h.do(0, "POST", wire.PathClosures, `{"process":"a-1","seq":2,"got":1,"slots":3,"functions":["f","ü"],"held":[1,2],"begun":[2],"returned":[8],"free":1,"wait":0.5,
 		"done":[{"id":1,"call":5,"value":[1, {"a": null}],"seconds":0.25},{"id":2,"kind":"error","error":{"kind":"ValueError","message":"no","traceback":"here"}},
 		{"id":3,"kind":"unavailable","error":{"message":"no","task":"ps-0"}},{"id":4,"kind":"cancelled"}]}`)
 	assert.Equal(t, 200, status)
-	assert.Equal(t, `{"news":3,"closures":[{"id":7,"function":"f","args":[1,"\u003c"],"kwargs":{},"resources":[4],"attempt":2,"call":9}],"resources":[{"id":4,"function":"load"}],"cancel":[{"id":5,"timeout":true}]}`+"\n", body)
+	assert.Equal(t, `{"news":3,"closures":[{"id":7,"function":"f","args":[1,"\u003c"],"kwargs":{},"resources":[4],"attempt":2,"call":9}],"resources":[{"id":4,"function":"load"}],"cancel":[5]}`+"\n", body)
 	assert.Equal(t, wire.ClosuresRequest{
 		Process: "a-1", Seq: 2, Got: 1, Slots: 3, Functions: []string{"f", "ü"}, Held: []uint64{1, 2}, Begun: []uint64{2}, Returned: []uint64{8}, Free: 1, Wait: 0.5,
 		Done: []wire.CallOutcome{

@@ -121,13 +121,13 @@ func TestATaskSchedules(t *testing.T) {
 	resource := asks[closure.ResourceAnswer](h, wire.PathCoordinator+wire.OpResources, `{"client":"s","number":1,"resource":{"function":"same","args":[40]}}`)
 	assert.Equal(t, uint64(1), resource.ID)
 
-	body := `{"client":"s","batch":1,"closures":[{"function":"same","args":["<"],"options":{"key":"k","timeout":"1m","max_losses":-1}},
+	body := `{"client":"s","batch":1,"closures":[{"function":"same","args":["<"]},
 		{"function":"same","args":[{"$clusterrun.resource":1}],"kwargs":{"x":[]},"resources":[1]},{"function":"same","args":[{"$clusterrun":1}]}]}`
 	want := closure.ScheduleAnswer{First: 1, Room: new(spec.DefaultQueueSize - 3)}
 	assert.Equal(t, want, asks[closure.ScheduleAnswer](h, wire.PathCoordinator+wire.OpSchedule, body))
 	assert.Equal(t, want, asks[closure.ScheduleAnswer](h, wire.PathCoordinator+wire.OpSchedule, body), "the same request again is the same")
-	assert.Equal(t, closure.ScheduleAnswer{First: 4, Known: map[int]uint64{0: 1}, Room: new(spec.DefaultQueueSize - 1)}, asks[closure.ScheduleAnswer](h, wire.PathCoordinator+wire.OpSchedule,
-		`{"client":"s","batch":2,"closures":[{"function":"same","options":{"key":"k"}},{"function":"tuple"}]}`))
+	assert.Equal(t, closure.ScheduleAnswer{First: 4, Room: new(spec.DefaultQueueSize - 1)}, asks[closure.ScheduleAnswer](h, wire.PathCoordinator+wire.OpSchedule,
+		`{"client":"s","batch":2,"closures":[{"function":"tuple"}]}`))
 	assert.Equal(t, closure.WaitAnswer{Done: true}, asks[closure.WaitAnswer](h, wire.PathCoordinator+wire.OpJoin, `{"client":"s","call":1}`))
 
 	values := map[uint64]string{}

@@ -78,10 +78,6 @@ kwargs is [1]; want a dict of arguments by name
 the arguments of add: <class 'object'> is not JSON
 the arguments of add: {1} is not JSON
 the arguments of add have 262156 bytes of JSON; the limit is 262144: pass large data in files
-key is ''; want 1 to 200 printable bytes
-task is ''; want the name of one, such as 'worker-1'
-timeout is 0; want a number of seconds greater than 0
-max_losses is 'many'; want a whole number
 [('closure_execution', 15), ('remote_value_fetch', 15)]`)+"\n", out)
 	assert.Equal(t, int64(20), sum.sum.Load())
 }
@@ -159,13 +155,13 @@ func TestPythonScheduleWaitsInAFullQueue_CC30_CC41_SEED34(t *testing.T) {
 	assert.Equal(t, "done\n", program.ends())
 }
 
-// SEED-35: while a join waits, schedule waits in other threads, except for detached closures.
+// SEED-35: while a join waits, schedule waits in other threads.
 func TestPythonScheduleWaitsForAJoin_SEED35(t *testing.T) {
 	g := make(gate)
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"wait": g.wait, "same": same})
 	program := p.background(h.host, 0, coordinates+pythonFile(t, "schedule_waits_for_a_join"))
 	program.says("waits")
-	assert.Equal(t, 1, h.queue.Calls("same"))
+	assert.Zero(t, h.queue.Calls("same"))
 	close(g)
 	assert.Equal(t, "['joined', 'scheduled']\n", program.ends())
 }
@@ -177,7 +173,7 @@ func TestPythonRefusedClosures(t *testing.T) {
 	p.coordinates(h, pythonFile(t, "refused_closures"))
 }
 
-// Keys, IDs, priorities and cancelling.
+// IDs and cancelling.
 func TestPythonMoreThanTheSeed(t *testing.T) {
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"same": same, "forever": forever, "fails": fails})
 	program := p.background(h.host, 0, coordinates+pythonFile(t, "more_than_the_seed"))
@@ -186,27 +182,6 @@ func TestPythonMoreThanTheSeed(t *testing.T) {
 	program.goOn()
 	assert.Equal(t, "ok\n", program.ends())
 	assert.Equal(t, 1, h.queue.Calls("same"))
-}
-
-// The key of a function that has failed gives the same error to a program that schedules it
-// again: after a restart of the chief, its join raises the error, too. With retry, the function
-// is called again.
-func TestPythonTheKeyOfAFailedFunction(t *testing.T) {
-	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"same": same, "fails": fails})
-	chief := pythonFile(t, "the_key_of_a_failed_function")
-	for range 2 {
-		assert.Equal(t, "no Traceback: in fails\n", p.coordinates(h, chief))
-		h.queue.ContinueAsNew()
-	}
-	assert.Equal(t, 1, h.queue.Calls("fails"))
-	p.coordinates(h, `
-for kwargs in ({"retry": True}, {}):
-    value = c.schedule("same", (2,), key="bad", **kwargs)
-    c.join()
-    assert value.status is clusterrun.RemoteValueStatus.READY and value.fetch() == 2
-assert raised(lambda: c.schedule("same", retry=True), ValueError) == "retry is set without a key; want the key of the closure that has failed"
-`)
-	assert.Equal(t, 2, h.queue.Calls("same"))
 }
 
 // Everything can be cancelled even while the queue is full.
@@ -301,8 +276,7 @@ ClosureError ['Exception'] KeyboardInterrupt: text
 ClosureError ['Exception'] print: text
 ClosureError ['Exception'] MyError: text
 ClosureError ['Exception'] text
-UnavailableError ['ClosureError', 'UnavailableError'] text
-ClosureTimeoutError ['ClosureError', 'TimeoutError'] text`)+"\n", out)
+UnavailableError ['ClosureError', 'UnavailableError'] text`)+"\n", out)
 }
 
 // goOn sends the line for which a program waits.
@@ -310,15 +284,6 @@ func (p *program) goOn() {
 	p.t.Helper()
 	_, err := fmt.Fprintln(p.in)
 	require.NoError(p.t, err)
-}
-
-// A closure that was first scheduled as detached is detached for everyone who schedules it by
-// its key: no join waits for it.
-func TestPythonJoinDoesNotWaitForAKnownDetachedClosure(t *testing.T) {
-	g := make(gate)
-	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"wait": g.wait})
-	p.coordinates(h, `c.schedule("wait", key="k", detached=True)`)
-	p.coordinates(h, pythonFile(t, "join_does_not_wait_for_a_known_detached_closure"))
 }
 
 // When the tasks of a run must stop, queued closures may never be called. Waits for them end,

@@ -55,7 +55,6 @@ func (c *coordinators) queueHere(run *Run) (*closurequeue.Client, error) {
 		c.Log.Warn("a request to the call queue keeps failing; retrying",
 			zap.String("queue", q.ID()), zap.String("request", request), zap.Error(err))
 	}
-	q.Tasks = c.tasksOf(run)
 	key := run.Key
 	q.Opening = func(task string) (closure.QueueInput, error) {
 		run, err := c.Plans.Run(key)

@@ -12,8 +12,6 @@ type Runs interface {
 	// answer into answer. A [RefusedError] is final; after any other error the request may be
 	// retried.
 	Update(ctx context.Context, run runkey.Run, q RunUpdate, answer any) error
-	// Tasks returns the names of the run's tasks, including those outside its spec.
-	Tasks(ctx context.Context, run runkey.Run) ([]string, error)
 }
 
 // RunUpdate is a request to a run. Requests with the same ID are the same request, and get

@@ -97,8 +97,8 @@ type ClosuresAnswer struct {
 	// Released are resources that are no longer needed: the process drops what it has built.
 	// They may come with an old answer number, too.
 	Released []ReleasedResources `json:"released,omitempty"`
-	// Cancel are closures that it must no longer call.
-	Cancel []CallCancel `json:"cancel,omitempty"`
+	// Cancel are the IDs of closures that it must no longer call.
+	Cancel []uint64 `json:"cancel,omitempty"`
 	// Introduce reports whether the host does not know the functions of the process.
 	Introduce bool `json:"introduce,omitempty"`
 	// Stop reports whether a stop of all tasks of the run is requested. The process is given no
@@ -119,13 +119,6 @@ type Call struct {
 type ReleasedResources struct {
 	First uint64 `json:"first"`
 	Last  uint64 `json:"last"`
-}
-
-// CallCancel is a closure that must no longer be called.
-type CallCancel struct {
-	ID uint64 `json:"id"`
-	// Timeout reports whether it exceeded its timeout; otherwise it was cancelled.
-	Timeout bool `json:"timeout,omitempty"`
 }
 
 // CheckFunction returns the problem with the name of a function, or an empty string if it is

@@ -57,8 +57,8 @@ func Check(t *testing.T, q Queue) {
 		name string
 		run  func(*script)
 	}{
-		{"values", values}, {"refusals", refusals}, {"errors", failures}, {"keys", keys}, {"cancelling", cancelling},
-		{"pauses", pauses}, {"resources", resources}, {"another execution", anotherExecution}, {"the end of the run", theEnd},
+		{"values", values}, {"refusals", refusals}, {"errors", failures}, {"cancelling", cancelling},
+		{"resources", resources}, {"another execution", anotherExecution}, {"the end of the run", theEnd},
 	} {
 		if !t.Run(part.name, func(t *testing.T) {
 			own := *s
@@ -175,31 +175,9 @@ func failures(s *script) {
 	assert.Equal(s, "on purpose", s.asError(s.q.Join(s.ctx)).Message)
 	s.failed(closure.ErrCancelled, closure.TextCancelled, holds)
 	require.NoError(s, s.q.Join(s.ctx), "Join has returned it")
-	alone, _ := s.schedule(closure.Closure{Function: "fail", Args: []byte(`["alone"]`), Options: &closure.Options{Detached: true}})
+	alone, _ := s.schedule(closure.Closure{Function: "fail", Args: []byte(`["alone"]`), Task: "worker-0"})
 	s.failed("", "alone", alone)
-	require.NoError(s, s.q.Join(s.ctx), "the error of a detached closure is its own")
-}
-
-// keys expects that closures with the same key are one closure, unless the first has failed and
-// the second sets Retry.
-func keys(s *script) {
-	keyed := func(function string, arg any, o closure.Options) *closurequeue.Remote {
-		c := of(function, arg)
-		o.Detached = true
-		c.Options = &o
-		r, _ := s.schedule(c)
-		return r
-	}
-	first := keyed("square", 5, closure.Options{Key: "key"})
-	s.value("25", first)
-	second := keyed("square", 6, closure.Options{Key: "key"})
-	s.value("25", second)
-	a := must.Get(first.ID(s.ctx))(s)
-	b := must.Get(second.ID(s.ctx))(s)
-	assert.Equal(s, a, b)
-	s.failed("", "the first time", keyed("fail", "the first time", closure.Options{Key: "fails"}))
-	s.failed("", "the first time", keyed("square", 7, closure.Options{Key: "fails"}))
-	s.value("49", keyed("square", 7, closure.Options{Key: "fails", Retry: true}))
+	require.NoError(s, s.q.Join(s.ctx), "the error of a closure for a certain task is its own")
 }
 
 func cancelling(s *script) {
@@ -212,20 +190,6 @@ func cancelling(s *script) {
 	s.awaits("the queue has its outcome", func(q closure.QueueStatus) bool { return q.Counts.Executing == 0 })
 	a = must.Get(s.q.Cancel(s.ctx, id, 1))(s)
 	assert.Zero(s, a.Cancelled+a.Told, "they have ended")
-	require.NoError(s, s.q.Join(s.ctx))
-}
-
-func pauses(s *script) {
-	status := must.Get(s.q.Pause(s.ctx, "for a test"))(s)
-	assert.Equal(s, closure.QueuePaused, status.State)
-	waits, _ := s.schedule(of("square", 8))
-	goes, id := s.schedule(of("square", 9))
-	a := must.Get(s.q.Cancel(s.ctx, id))(s)
-	assert.Equal(s, 1, a.Cancelled, "no task had it yet")
-	s.failed(closure.ErrCancelled, closure.TextCancelled, goes)
-	_, err := s.q.Resume(s.ctx)
-	require.NoError(s, err)
-	s.value("64", waits)
 	require.NoError(s, s.q.Join(s.ctx))
 }
 

@@ -20,7 +20,6 @@ const (
 	// UpdateReleaseResources releases per-worker resources.
 	UpdateReleaseResources = "release-resources"
 	UpdateCancelClosures   = "cancel-closures"
-	UpdatePauseQueue       = "pause"
 
 	// ActivityRunClosures makes the tasks of a host call closures, ActivityCancelClosures takes
 	// closures back, and ActivityReleaseResources drops the objects that the tasks have built

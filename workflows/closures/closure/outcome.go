@@ -12,7 +12,7 @@ type OutcomeKind string
 // decides whether it ends.
 const (
 	OutcomeValue     OutcomeKind = "value"
-	OutcomeError     OutcomeKind = "error"     // the function's error, or its timeout's
+	OutcomeError     OutcomeKind = "error"     // the function's
 	OutcomeInput     OutcomeKind = "input"     // a resource among its arguments could not be built
 	OutcomeCancelled OutcomeKind = "cancelled" // on request
 	// OutcomeLost means that the process ended before the call did. Started reports whether the
@@ -80,9 +80,6 @@ type Error struct {
 	// Args is the array of the exception's arguments if they are short, for programs of the
 	// same language: an OSError has its errno there.
 	Args json.RawMessage `json:"args,omitempty"`
-	// Before reports whether the closure has failed before, and was scheduled again by its key. The error
-	// itself is its outcome, in the history.
-	Before bool `json:"before,omitempty"`
 }
 
 func (e *Error) Error() string {
@@ -97,7 +94,6 @@ const (
 	ErrCancelled       = "CancelledError"
 	ErrInput           = "InputError"
 	ErrUnavailable     = "UnavailableError"
-	ErrTimeout         = "ClosureTimeoutError"
 	ErrQuarantined     = "QuarantinedError"
 	ErrUnknownFunction = "UnknownFunctionError"
 	ErrValueTooLarge   = "ValueTooLargeError"

@@ -56,14 +56,11 @@ type (
 		Epoch    uint64    `json:"epoch,omitempty"`
 		Closures []Closure `json:"closures"`
 	}
-	// ScheduleAnswer has the IDs of the closures; see [ScheduleAnswer.IDs].
+	// ScheduleAnswer has the IDs of the closures.
 	ScheduleAnswer struct {
-		// First is the ID of the first new closure, and the IDs of the other new ones follow
-		// without a gap: a known closure takes none. First is 0 if all are known.
+		// First is the ID of the first closure, and the IDs of the others follow without a gap.
 		First uint64 `json:"first"`
-		// Known has the IDs of the closures whose key was known, by place in the request.
-		Known map[int]uint64 `json:"known,omitempty"`
-		Epoch uint64         `json:"epoch,omitempty"`
+		Epoch uint64 `json:"epoch,omitempty"`
 		// Raised is the queue's error, which this request has taken, after all calls had ended.
 		// Then, and when Cancelled is set, all of its closures are cancelled, except for
 		// closures that had ended before: a request that is larger than the queue may have been
@@ -133,23 +130,4 @@ type (
 		Cancelled int `json:"cancelled"`
 		Told      int `json:"told"`
 	}
-	// PauseRequest is the input of [UpdatePauseQueue].
-	PauseRequest struct {
-		Paused bool   `json:"paused"`
-		Reason string `json:"reason,omitempty"`
-	}
 )
-
-// IDs returns the IDs of the n closures of the request, by place.
-func (a ScheduleAnswer) IDs(n int) []uint64 {
-	ids, next := make([]uint64, n), a.First
-	for i := range ids {
-		if known, ok := a.Known[i]; ok {
-			ids[i] = known
-			continue
-		}
-		ids[i] = next
-		next++
-	}
-	return ids
-}

@@ -87,7 +87,6 @@ func TestContract(t *testing.T) {
 		reflect.TypeFor[ReleaseAnswer](),
 		reflect.TypeFor[CancelRequest](),
 		reflect.TypeFor[CancelAnswer](),
-		reflect.TypeFor[PauseRequest](),
 		reflect.TypeFor[ServingMessage](),
 		reflect.TypeFor[Lease](),
 		reflect.TypeFor[LeaseResult](),

@@ -3,7 +3,6 @@ package closure
 // QueueStatus is the answer of [QueryQueue].
 type QueueStatus struct {
 	State  QueueState  `json:"state"`
-	Paused string      `json:"paused,omitempty"`
 	Error  *Error      `json:"error,omitempty"`
 	Counts QueueCounts `json:"counts"`
 	// Workers are the tasks that serve, sorted.
@@ -21,7 +20,6 @@ type QueueState string
 // The values of [QueueState].
 const (
 	QueueOpen     QueueState = "open"
-	QueuePaused   QueueState = "paused"
 	QueueFailed   QueueState = "failed"   // the next schedule, join or done raises
 	QueueDraining QueueState = "draining" // and waits until nothing executes
 	QueueEnded    QueueState = "ended"    // the run has ended

@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // checker collects the problems of a request.
@@ -127,21 +126,8 @@ func (c *checker) checkClosure(closure *Closure, path func(field string) string)
 		return
 	}
 	c.checkArguments(path, closure.Args, closure.Kwargs, closure.Resources)
-	o := closure.Options
-	if o == nil {
-		return
-	}
-	if len(o.Key) > MaxFunctionName || o.Key != "" && !printableName(o.Key) {
-		c.Add(path("options.key"), spec.Quote(o.Key)+" is not a valid key", fmt.Sprintf("give at most %d bytes of visible text", MaxFunctionName))
-	}
-	if o.Retry && o.Key == "" {
-		c.Add(path("options.retry"), "is set without a key", "give the key of the closure that has failed")
-	}
-	if o.Task != "" {
-		c.TaskName(path("options.task"), o.Task)
-	}
-	if o.Timeout != "" {
-		c.Duration(path("options.timeout"), string(o.Timeout))
+	if closure.Task != "" {
+		c.TaskName(path("task"), closure.Task)
 	}
 }
 
@@ -235,12 +221,6 @@ func printableName(name string) bool {
 
 // maxListed bounds the names that a message lists.
 const maxListed = 20
-
-// UnknownTask returns the problem that the run has no such task to call a closure, which would
-// wait for it for ever. tasks are the tasks of the run.
-func UnknownTask(path, name string, tasks []string) spec.Problem {
-	return spec.Problem{Path: path, Message: "the run has no task " + spec.Quote(name), Remedy: "it has " + shorten.List(tasks, maxListed)}
-}
 
 // UnknownFunction returns the problem that no task has registered a function.
 // registered are the names that tasks have, sorted.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -39,7 +38,7 @@ func TestValidateScheduleNamesEveryProblem(t *testing.T) {
 			r.Closures[0] = Closure{
 				Function: strings.Repeat("ü", MaxFunctionName/2), Args: json.RawMessage(` [1, {"$clusterrun.resource": 7}]`),
 				Kwargs: json.RawMessage(`{"a": {"$clusterrun.resource": 8}}`), Resources: []uint64{7, 8},
-				Options: &Options{Key: "k 1", Task: "worker-3", Detached: true, Timeout: TimeoutOf(time.Hour), MaxLosses: new(-1)},
+				Task: "worker-3",
 			}
 		}, nil},
 		"no client, no number":     {func(r *ScheduleRequest) { r.Client, r.Batch = "", 0 }, []string{"client: missing", "batch: missing"}},
@@ -76,13 +75,7 @@ func TestValidateScheduleNamesEveryProblem(t *testing.T) {
 		"too many resources": {func(r *ScheduleRequest) { r.Closures[0].Resources = make([]uint64, 101) },
 			[]string{"closures[0].resources: has 101; a closure may use at most 100 resources"}},
 		"two keys are data": {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`[{"$clusterrun.resource":3, "b": 1}]`) }, nil},
-		"options": {func(r *ScheduleRequest) {
-			r.Closures[0].Options = &Options{Key: long, Task: "worker", Timeout: "-1ns"}
-		}, []string{
-			`closures[0].options.key: "` + long[:60] + `…" is not a valid key`,
-			`closures[0].options.task: "worker" is not a task name`,
-			"closures[0].options.timeout: must be 0s or more, not -1ns",
-		}},
+		"task":              {func(r *ScheduleRequest) { r.Closures[0].Task = "worker" }, []string{`closures[0].task: "worker" is not a task name`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := ScheduleRequest{Client: "c", Batch: 1, Closures: []Closure{{Function: "train"}}}
@@ -123,20 +116,6 @@ func TestUnknownFunction(t *testing.T) {
 	assert.Equal(t, `f: no task has registered a function "x"; the tasks that serve have not registered any`, UnknownFunction("f", "x", nil).String())
 	many := strings.Split(strings.Repeat("something,", 25), ",")
 	assert.Contains(t, UnknownFunction("f", "x", many[:25]).String(), ` and 5 more`)
-}
-
-func TestUnknownTask(t *testing.T) {
-	assert.Equal(t, `o.task: the run has no task "chief-9"; it has chief-0, worker-0`, UnknownTask("o.task", "chief-9", []string{"chief-0", "worker-0"}).String())
-	many := strings.Split(strings.Repeat("worker-0,", 25), ",")
-	assert.Contains(t, UnknownTask("o.task", "x-1", many[:25]).String(), ` and 5 more`)
-}
-
-// Both sides read an answer the same way.
-func TestScheduleAnswerIDs(t *testing.T) {
-	assert.Equal(t, []uint64{7, 8, 9}, ScheduleAnswer{First: 7}.IDs(3))
-	assert.Equal(t, []uint64{2, 7, 8, 3, 9}, ScheduleAnswer{First: 7, Known: map[int]uint64{0: 2, 3: 3}}.IDs(5))
-	assert.Equal(t, []uint64{2, 2}, ScheduleAnswer{Known: map[int]uint64{0: 2, 1: 2}}.IDs(2))
-	assert.Empty(t, ScheduleAnswer{}.IDs(0))
 }
 
 func TestClosureError(t *testing.T) {

@@ -42,8 +42,8 @@ func (q *queue) shouldContinue(ctx workflow.Context) bool {
 // between this decision and the server's accepting it.
 //
 // A queue that is too large stays without an error, and takes no closures until enough of them
-// have ended. That is rare: it takes hundreds of kilobytes of random keys, resources or options
-// in addition to a full queue of random arguments.
+// have ended. That is rare: it takes hundreds of kilobytes of random resources in addition to a
+// full queue of random arguments.
 func (q *queue) continueAsNew(ctx workflow.Context) error {
 	q.continuing = true
 	q.machine.Suspend(true)

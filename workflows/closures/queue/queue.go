@@ -150,9 +150,6 @@ func (q *queue) describe(ctx workflow.Context) {
 	s := q.machine.Status()
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s**", s.State)
-	if s.Paused != "" {
-		b.WriteString(" · " + markdown.Inline(s.Paused, maxText))
-	}
 	c := s.Counts
 	fmt.Fprintf(&b, " · %d scheduled · %d queued · %d running · %d succeeded · %d failed · %d cancelled\n\n",
 		c.Scheduled, c.Queued, c.Executing, c.Finished, c.Failed, c.Cancelled)

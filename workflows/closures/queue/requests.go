@@ -38,10 +38,6 @@ func (q *queue) register(ctx workflow.Context) error {
 		promptUpdate(ctx, q, closure.UpdateCancelClosures, "Cancels closures.", func(r closure.CancelRequest) (closure.CancelAnswer, error) {
 			return q.machine.Cancel(r), nil
 		}),
-		promptUpdate(ctx, q, closure.UpdatePauseQueue, "Pauses or resumes the queue.", func(r closure.PauseRequest) (closure.QueueStatus, error) {
-			q.machine.Pause(r)
-			return q.status(ctx)()
-		}),
 	)
 }
 

@@ -159,13 +159,13 @@ func TestDetailsFenceWhatUsersSay(t *testing.T) {
 		return closure.CheckOutput{}, temporal.NewApplicationError("the run is open", "RunOpen")
 	}, activity.RegisterOptions{Name: closure.ActivityClosuresCheck})
 	w.RegisterDelayedCallback(func() {
-		w.UpdateWorkflowNoRejection(closure.UpdatePauseQueue, "", t, closure.PauseRequest{Paused: true, Reason: "<b>__full__"})
+		w.SignalWorkflow(closure.SignalServing, closure.ServingMessage{Host: "<b>__full__", Queue: "q", Seq: 1, Serving: []closure.ServingTask{{Task: "worker-0", Process: "1", Slots: 1}}})
 	}, time.Second)
 	w.RegisterDelayedCallback(func() {
 		v := must.Get(w.QueryWorkflow("__temporal_workflow_metadata"))(t)
 		var m sdkpb.WorkflowMetadata
 		require.NoError(t, v.Get(&m))
-		assert.Contains(t, m.GetCurrentDetails(), "· `<b>__full__` ·")
+		assert.Contains(t, m.GetCurrentDetails(), "| `<b>__full__` |")
 		assert.Contains(t, m.GetCurrentDetails(), "Closures of run [iris](/namespaces/default-test-namespace/workflows/iris/1-2)")
 		w.SignalWorkflow(closure.SignalServing, closure.ServingMessage{Over: "it has ended"})
 	}, 2*time.Second)

@@ -83,13 +83,20 @@ func TestAQueueThatIsTooLargeStays(t *testing.T) {
 	q := newLongQueue(t)
 	q.SetCurrentHistoryLength(100)
 	random := rand.New(rand.NewPCG(1, 2))
+	q.at(0, func() {
+		for i := range uint64(100) {
+			q.ask(closure.UpdateCreateResource, closure.ResourceRequest{Client: "c", Number: i + 1, Resource: closure.Resource{Function: "r"}})
+		}
+	})
 	for batch := range uint64(batches) {
 		q.at(time.Second, func() {
 			r := closure.ScheduleRequest{Client: "c", Batch: batch + 1}
 			for range closure.MaxBatch {
-				r.Closures = append(r.Closures, closure.Closure{Function: "f", Options: &closure.Options{
-					Timeout: closure.TimeoutOf(time.Duration(random.Int64N(3e17))), MaxLosses: new(random.Int()),
-				}})
+				c := closure.Closure{Function: "f"}
+				for range 12 {
+					c.Resources = append(c.Resources, 1+random.Uint64N(100))
+				}
+				r.Closures = append(r.Closures, c)
 			}
 			q.ask(closure.UpdateSchedule, r)
 		})
@@ -98,7 +105,7 @@ func TestAQueueThatIsTooLargeStays(t *testing.T) {
 	var late, done *answered
 	q.at(time.Minute, func() {
 		q.SetContinueAsNewSuggested(true)
-		q.ask(closure.UpdatePauseQueue, closure.PauseRequest{Paused: true, Reason: "still here"})
+		q.ask(closure.UpdateCancelClosures, closure.CancelRequest{Closures: []uint64{1 << 40}})
 	})
 	q.at(2*time.Minute, func() { late = q.ask(closure.UpdateSchedule, one) })
 	q.at(3*time.Minute, func() {

@@ -37,7 +37,7 @@ func (q *Queue) Actions() []Action {
 	if q.ended == "" && !q.suspended {
 		q.packHeld()
 		// Dispatched closures make room for requests that wait.
-		for q.drain == nil && !q.paused && q.fill() && q.advance() {
+		for q.drain == nil && q.fill() && q.advance() {
 		}
 	}
 	q.noteDropped()

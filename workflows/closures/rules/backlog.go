@@ -2,7 +2,7 @@ package rules
 
 import "github.com/clusterrun/clusterrun/workflows/closures/closure"
 
-// backlog has the closures that have not ended. Only the keys of ended ones are kept.
+// backlog has the closures that have not ended.
 type backlog struct {
 	items  map[uint64]*item // by ID, for look-ups only: ranging over a map has no order
 	queues functionQueues
@@ -11,7 +11,6 @@ type backlog struct {
 	queued, executing tally
 	bytes             int
 
-	keys      keys
 	resources resources
 	// dropped are dropped resources that hosts do not know of yet.
 	dropped []uint64
@@ -68,7 +67,6 @@ func (q *backlog) end(it *item, count *uint64) {
 func (q *backlog) cancel(it *item) {
 	q.end(it, &q.counts.Cancelled)
 	q.decided.cancel(it.ID, it.ID)
-	q.keys.forget(it.key(), it.ID)
 }
 
 // noteEnded notes that closures with these IDs, or some of them, have ended.
@@ -85,16 +83,3 @@ func (q *backlog) Ended() (first, last uint64) { return q.firstEnded, q.lastEnde
 
 // attachedOpen returns the number of attached closures that have not ended.
 func (q *backlog) attachedOpen() int { return q.queued.attached + q.executing.attached }
-
-// known returns the earlier closure with the key in o, unless that closure has failed and o
-// asks for a retry.
-func (q *backlog) known(o *closure.Options) (keyed, bool) {
-	if o == nil {
-		return keyed{}, false
-	}
-	c, known := q.keys.find(o.Key)
-	if known && c.failed && o.Retry {
-		return keyed{}, false
-	}
-	return c, known
-}

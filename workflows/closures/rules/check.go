@@ -29,34 +29,7 @@ func (q *requests) CheckSchedule(r closure.ScheduleRequest) error {
 	if len(q.waitlist) >= maxWaiting {
 		return tooMany(len(q.waitlist))
 	}
-	if err := q.checkKeys(r.Closures); err != nil {
-		return err
-	}
 	return q.checkNames(r)
-}
-
-// checkKeys refuses closures whose keys cannot be kept.
-func (q *backlog) checkKeys(closures []closure.Closure) error {
-	bytes := 0
-	for i := range closures {
-		o := closures[i].Options
-		if o == nil || o.Key == "" {
-			continue
-		}
-		if _, there := q.keys.find(o.Key); there {
-			continue
-		}
-		if bytes += len(o.Key) + keyBytes; q.keys.hasRoom(bytes) {
-			continue
-		}
-		return &spec.InvalidRequestError{Problems: []spec.Problem{{
-			Path: fmt.Sprintf("closures[%d].options.key", i),
-			Message: fmt.Sprintf("the run remembers %d keys (%d KiB, including %d bytes for each); the limit is %d KiB",
-				len(q.keys.ids), q.keys.bytes>>10, keyBytes, maxKeyBytes>>10),
-			Remedy: "use shorter keys, or no keys",
-		}}}
-	}
-	return nil
 }
 
 // CheckWait is [Queue.CheckSchedule] for joins and dones.

@@ -61,8 +61,8 @@
 // the history as well.
 //
 //   - value, error, input, cancelled: the end.
-//   - lost: the process ended during the call. After more losses than max_losses the closure
-//     is an error. A call that had not begun is put back and does not count as a loss.
+//   - lost: the process ended during the call. After more than ten losses, or after one if
+//     only a certain task may call it, the closure is an error. A call that had not begun is put back and does not count as a loss.
 //   - unavailable: a task that it needs does not answer. The K-th report of the same task is
 //     an error, and earlier ones put the closure back. Raising the error resets the count.
 //   - a lease that is lost with its host, or an ID that the host does not know: put back.
@@ -92,17 +92,9 @@
 // Each error that is raised to a client begins an epoch of that client. Closures that it
 // scheduled before it could know of the error belong to the old epoch, and are cancelled.
 //
-// Detached closures have no part in this: joins do not wait for them, a drain does not cancel
-// them, and their errors are only their own. A request with only detached closures neither
-// raises nor waits for a join. A join or done of all closures waits for them as well.
-//
-// # Keys
-//
-// A closure with the key of an earlier one is that closure, even if it has ended, unless it
-// was cancelled. If it has failed it fails again, as if it had been called at once: its error
-// becomes the queue's, with the text that is in the history. With retry it is a new closure.
-// Keys are kept for as long as the run lives. They have a limit in bytes, and requests with
-// new keys beyond it are refused.
+// Closures that only a certain task may call are detached, and have no part in this: joins do
+// not wait for them, a drain does not cancel them, and their errors are only their own. A
+// request with only detached closures neither raises nor waits for a join.
 //
 // # Waiting
 //
@@ -118,5 +110,5 @@
 // answers are kept. [Queue.Snapshot] keeps the effects of requests: queued and held closures,
 // answers, a drain. Requests that only wait are not in it, and their clients send them again.
 //
-// Of a closure that has ended only its key is kept, and all that is kept is bounded.
+// Of a closure that has ended nothing is kept, and all that is kept is bounded.
 package rules

@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
@@ -11,19 +10,8 @@ import (
 // fail makes the error of a closure the queue's, if it is the first. It cancels nothing: the
 // next request does. Later errors are only their closures' own.
 func (q *requests) fail(it *item, e *closure.Error) {
-	q.keys.hasFailed(it.key(), it.ID)
 	if q.fault == nil && !it.detached() {
 		q.fault = e
-	}
-}
-
-// failAgain fails the queue with the error of a closure that had failed before and was
-// scheduled again by its key. The text of the error is in the history.
-func (q *requests) failAgain(id uint64) {
-	if id != 0 && q.fault == nil {
-		q.fault = &closure.Error{
-			Message: fmt.Sprintf("closure %d has failed before, and was scheduled again with the same key", id), Closure: id, Before: true,
-		}
 	}
 }
 
@@ -177,6 +165,9 @@ func (q *requests) cancelPartial() int {
 	q.answer(r, nil, false)
 	return n
 }
+
+// maxReason bounds the text of how a run ended, in bytes.
+const maxReason = 1000
 
 // RunEnded ends the queue with its run. It cancels all closures and answers all requests.
 func (q *Queue) RunEnded(how string) {

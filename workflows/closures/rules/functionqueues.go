@@ -32,7 +32,7 @@ func newFunctionQueues() functionQueues { return functionQueues{named: map[queue
 // of returns the queue of an item. Its name replaces the item's, so that a hundred
 // thousand closures share one text.
 func (qs *functionQueues) of(it *item) *functionQueue {
-	name := queueKey{it.task(), it.Function}
+	name := queueKey{it.Task, it.Function}
 	q := qs.named[name]
 	if q == nil {
 		q = &functionQueue{queueKey: name}

@@ -148,11 +148,8 @@ func (f *fuzzed) event() {
 		if n := f.chooseLease(); n > 0 {
 			f.leaseLost(n, f.Byte()%3 == 0)
 		}
-	case 18:
+	case 18, 19:
 		f.cancel()
-	case 19:
-		paused := f.Byte()%2 == 0
-		f.both(func(q *Queue) { q.Pause(closure.PauseRequest{Paused: paused, Reason: "fuzzed"}) })
 	case 20:
 		f.askAgain()
 	case 21:
@@ -209,18 +206,8 @@ func (f *fuzzed) schedule() {
 				c.Resources = []uint64{id}
 			}
 		}
-		if o&2 != 0 {
-			c.Options = &closure.Options{Detached: o&4 != 0 && f.Byte()%2 == 0}
-			if o&8 != 0 {
-				c.Options.Task = fmt.Sprint("worker-", f.Byte()%4)
-			}
-			if o&16 != 0 {
-				c.Options.Key = fmt.Sprint("key-", f.Byte()%16)
-				c.Options.Retry = f.Byte()%3 == 0
-			}
-			if o&32 != 0 {
-				c.Options.MaxLosses = new(int(f.Byte()%4) - 1)
-			}
+		if o&2 != 0 && (o&4 != 0 || f.Byte()%2 == 0) {
+			c.Task = fmt.Sprint("worker-", f.Byte()%4)
 		}
 		r.Closures = append(r.Closures, c)
 	}
@@ -461,32 +448,25 @@ func (f *fuzzed) dispatched(d Dispatch, before closure.QueueStatus, quiet bool) 
 	f.order = append(f.order, d.Number)
 	f.given(d)
 	for _, c := range d.Closures {
-		at := fuzzHeld{d.TaskQueue, c.Attempt, optionsOf(c).Detached, strings.Split(string(c.Args), `"`)[1]}
+		at := fuzzHeld{d.TaskQueue, c.Attempt, c.Task != "", strings.Split(string(c.Args), `"`)[1]}
 		known, adopted := f.held[c.ID]
 		switch {
 		case f.ended[c.ID]:
 			t.Fatalf("%d is given out after its end", c.ID)
 		case adopted && known != at:
 			t.Fatalf("%d is given to %v while %v has it", c.ID, at, known)
-		case !adopted && (before.State == closure.QueueDraining || before.Paused != ""):
+		case !adopted && before.State == closure.QueueDraining:
 			t.Fatalf("%d is given out while the queue is %s", c.ID, before.State)
 		}
-		if task := optionsOf(c).Task; task != "" && !adopted {
+		if c.Task != "" && !adopted {
 			at := slices.IndexFunc(f.queue.hosts, func(h *host) bool { return h.queue == d.TaskQueue })
-			if f.queue.hosts[at].tasks[task] == 0 {
-				t.Fatalf("%d is for %s, which does not serve at %s", c.ID, task, d.TaskQueue)
+			if f.queue.hosts[at].tasks[c.Task] == 0 {
+				t.Fatalf("%d is for %s, which does not serve at %s", c.ID, c.Task, d.TaskQueue)
 			}
 		}
 		f.held[c.ID] = at
 		f.leases[d.Number] = append(f.leases[d.Number], c.ID)
 	}
-}
-
-func optionsOf(c closure.Closure) closure.Options {
-	if c.Options == nil {
-		return closure.Options{}
-	}
-	return *c.Options
 }
 
 func (f *fuzzed) decided(d Decide) {
@@ -542,18 +522,13 @@ func (f *fuzzed) answers() {
 }
 
 func (f *fuzzed) scheduled(c *fuzzCall, a closure.ScheduleAnswer) {
-	c.ids = a.IDs(len(c.schedule.Closures))
-	for i, id := range c.ids {
-		if _, known := a.Known[i]; known {
-			if id == 0 || id > f.queue.lastID {
-				f.t.Fatalf("%d is known", id)
-			}
-			continue
-		}
+	for i := range c.schedule.Closures {
+		id := a.First + uint64(i)
+		c.ids = append(c.ids, id)
 		if _, twice := f.detached[id]; twice || id == 0 {
 			f.t.Fatalf("%d is given to two closures", id)
 		}
-		f.detached[id] = optionsOf(c.schedule.Closures[i]).Detached
+		f.detached[id] = c.schedule.Closures[i].Task != ""
 		if (a.Cancelled || a.Raised != nil && !f.detached[id]) && !f.ended[id] {
 			f.t.Fatalf("%d is not cancelled with its request", id)
 		}
@@ -568,10 +543,7 @@ func (f *fuzzed) raised(e *closure.Error, client string) {
 		return
 	}
 	before := f.raisedTo[e.Closure]
-	if e.Before { // the client has scheduled its key again
-		before = slices.DeleteFunc(before, func(c string) bool { return c == client })
-	}
-	if slices.Contains(before, client) || !f.failed[e.Closure] || f.detached[e.Closure] && !e.Before {
+	if slices.Contains(before, client) || !f.failed[e.Closure] || f.detached[e.Closure] {
 		f.t.Fatalf("raised to %s, after %v: %+v", client, before, e)
 	}
 	f.raisedTo[e.Closure] = append(before, client)
@@ -629,7 +601,6 @@ func (f *fuzzed) check() {
 // Then it ends the run, and checks that every closure has ended.
 func (f *fuzzed) finish() {
 	t := f.t
-	f.both(func(q *Queue) { q.Pause(closure.PauseRequest{}) })
 	for i := range fuzzHosts {
 		f.serve(i, 3)
 	}

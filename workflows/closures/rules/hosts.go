@@ -239,8 +239,8 @@ func (h *host) hasRoom(task string) bool {
 func (h *host) hold(it *item) {
 	it.host = h
 	h.held++
-	if task := it.task(); task != "" {
-		h.pinned[task]++
+	if it.Task != "" {
+		h.pinned[it.Task]++
 	}
 }
 
@@ -248,9 +248,9 @@ func (h *host) hold(it *item) {
 func (h *host) drop(it *item) {
 	it.host, it.lease = nil, 0
 	h.held--
-	if task := it.task(); task != "" {
-		if h.pinned[task]--; h.pinned[task] == 0 {
-			delete(h.pinned, task)
+	if it.Task != "" {
+		if h.pinned[it.Task]--; h.pinned[it.Task] == 0 {
+			delete(h.pinned, it.Task)
 		}
 	}
 }

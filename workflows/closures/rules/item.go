@@ -27,30 +27,11 @@ type item struct {
 
 func newItem(c closure.Closure, id uint64) *item {
 	c.ID, c.Attempt = id, 0
-	if c.Options != nil && c.Options.Retry { // its callers need not know it
-		o := *c.Options
-		o.Retry = false
-		c.Options = &o
-	}
 	return &item{Closure: c, size: c.Size()}
 }
 
 // detached reports whether join and done do not wait for it, and its error is not the queue's.
-func (it *item) detached() bool { return it.Options != nil && it.Options.Detached }
-
-func (it *item) task() string {
-	if it.Options == nil {
-		return ""
-	}
-	return it.Options.Task
-}
-
-func (it *item) key() string {
-	if it.Options == nil {
-		return ""
-	}
-	return it.Options.Key
-}
+func (it *item) detached() bool { return it.Task != "" }
 
 func byID(a, b *item) int { return cmp.Compare(a.ID, b.ID) }
 

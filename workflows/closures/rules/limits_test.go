@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -18,8 +17,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-func one(client string, batch uint64, o *closure.Options) closure.ScheduleRequest {
-	return closure.ScheduleRequest{Client: client, Batch: batch, Closures: []closure.Closure{{Function: "f", Options: o}}}
+func one(client string, batch uint64, task string) closure.ScheduleRequest {
+	return closure.ScheduleRequest{Client: client, Batch: batch, Closures: []closure.Closure{{Function: "f", Task: task}}}
 }
 
 func first(t *testing.T, call *Call[closure.ScheduleAnswer]) uint64 {
@@ -31,10 +30,10 @@ func first(t *testing.T, call *Call[closure.ScheduleAnswer]) uint64 {
 // A thousand clients are remembered. The quietest are forgotten, unless they wait.
 func TestClientsAreBounded(t *testing.T) {
 	q := New(Config{})
-	q.Schedule(one("scheduler", 1, nil))
+	q.Schedule(one("scheduler", 1, ""))
 	waits := q.Join(closure.WaitRequest{Client: "waits", Call: 1})
 	require.False(t, waits.Ready())
-	pool := &closure.Options{Detached: true}
+	const pool = "worker-1"
 	for i := range 1500 {
 		require.Equal(t, uint64(i+2), first(t, q.Schedule(one(fmt.Sprint("client-", i), 1, pool))))
 	}
@@ -47,14 +46,14 @@ func TestClientsAreBounded(t *testing.T) {
 // Clients with an unreported error are forgotten last.
 func TestOwedClientsAreKept(t *testing.T) {
 	q := New(Config{})
-	q.Schedule(one("owed", 1, nil))
-	q.Schedule(one("asks", 1, nil))
+	q.Schedule(one("owed", 1, ""))
+	q.Schedule(one("asks", 1, ""))
 	q.Serving(closure.ServingMessage{Host: "a", Queue: "a", Seq: 1, Serving: []closure.ServingTask{{Task: "worker-0", Slots: 1, Functions: []string{"f"}}}})
 	q.Actions()
 	q.LeaseEnded(1, closure.LeaseResult{Outcomes: []closure.Outcome{{ID: 1, Kind: closure.OutcomeError, Error: &closure.Error{Message: "no"}}}})
 	a := must.Get(q.Join(closure.WaitRequest{Client: "asks", Call: 1}).Answer())(t)
 	require.ErrorContains(t, a.Raised, "no")
-	pool := &closure.Options{Detached: true}
+	const pool = "worker-1"
 	for i := range 1500 {
 		q.Schedule(one(fmt.Sprint("client-", i), 1, pool))
 	}
@@ -66,7 +65,7 @@ func TestOwedClientsAreKept(t *testing.T) {
 // A forgotten client still knows its epoch, the number of errors reported to it.
 func TestForgottenEpochs(t *testing.T) {
 	q := New(Config{})
-	r := one("c", 5, nil)
+	r := one("c", 5, "")
 	r.Epoch = 7
 	a := must.Get(q.Schedule(r).Answer())(t)
 	assert.Equal(t, closure.ScheduleAnswer{First: 1, Epoch: 7}, a)
@@ -91,52 +90,6 @@ func TestAnswersAreBounded(t *testing.T) {
 		sum += len(c.name) + c.waits.bytes()
 	}
 	assert.Equal(t, sum, q.clients.bytes)
-}
-
-// Keys are remembered for the whole run: a closure that is scheduled twice is called once, even
-// among many others, and even in later executions. A key is refused if the queue would have to
-// forget another key.
-func TestKeysAreRememberedOrRefused(t *testing.T) {
-	q := New(Config{})
-	request := func(batch uint64, first int) closure.ScheduleRequest {
-		r := closure.ScheduleRequest{Client: "c", Batch: batch}
-		for i := range 100 {
-			r.Closures = append(r.Closures, closure.Closure{Function: "f", Options: &closure.Options{Key: fmt.Sprint("step-", first+i)}})
-		}
-		return r
-	}
-	const twice = 10_100
-	for i := range twice / 100 {
-		require.True(t, q.Schedule(request(uint64(i+1), 100*i)).Ready())
-	}
-	q.Actions()
-	_, q = packed(t, q)
-	batch := uint64(1000)
-	for i := range twice / 100 {
-		batch++
-		a := must.Get(q.Schedule(request(batch, 100*i)).Answer())(t)
-		require.Len(t, a.Known, 100)
-	}
-	require.EqualValues(t, twice, q.Status().Counts.Scheduled)
-
-	n := twice
-	for ; q.CheckSchedule(request(batch+1, n)) == nil; n += 100 {
-		batch++
-		require.True(t, q.Schedule(request(batch, n)).Ready())
-	}
-	require.Greater(t, n, 50_000)
-	require.ErrorContains(t, q.CheckSchedule(request(batch+1, n)), `options.key: the run remembers`)
-	_, err := q.Schedule(request(batch+1, n)).Answer()
-	require.ErrorContains(t, err, "use shorter keys, or no keys", "also where it was taken before others filled the room")
-	require.NoError(t, q.CheckSchedule(one("c", batch+1, nil)), "what has no key is taken")
-	require.NoError(t, q.CheckSchedule(request(batch+1, 0)), "and what is known")
-	assert.EqualValues(t, n, q.Status().Counts.Scheduled)
-	assert.LessOrEqual(t, q.keys.bytes, maxKeyBytes)
-
-	q.Cancel(closure.CancelRequest{})
-	require.NoError(t, q.CheckSchedule(request(batch+1, n)), "the keys of what was cancelled are free")
-	assert.Zero(t, q.keys.bytes)
-	assert.LessOrEqual(t, len(q.keys.list), 64)
 }
 
 // A queue is full by bytes, too, and a lease is never larger than what may be sent.
@@ -227,7 +180,7 @@ func TestDecisionsComeInPieces(t *testing.T) {
 // repeated.
 func TestCancelledLeaveTheQueue(t *testing.T) {
 	q := New(Config{QueueSize: 1000})
-	q.Schedule(one("c", 1, nil))
+	q.Schedule(one("c", 1, ""))
 	for i := range uint64(500) {
 		r := closure.ScheduleRequest{Client: "c", Batch: i + 2}
 		for range 900 {
@@ -371,15 +324,15 @@ func TestAHostHearsOfManyReleases(t *testing.T) {
 // So many may wait and no more.
 func TestLineIsBounded(t *testing.T) {
 	q := New(Config{})
-	q.Schedule(one("c", 1, nil))
+	q.Schedule(one("c", 1, ""))
 	for i := range uint64(maxWaiting) {
 		require.False(t, q.Join(closure.WaitRequest{Client: "c", Call: i + 1}).Ready())
 	}
 	_, err := q.Join(closure.WaitRequest{Client: "c", Call: maxWaiting + 1}).Answer()
 	require.ErrorIs(t, err, ErrTooMany)
-	_, err = q.Schedule(one("c", 2, nil)).Answer()
+	_, err = q.Schedule(one("c", 2, "")).Answer()
 	require.ErrorIs(t, err, ErrTooMany)
-	require.ErrorIs(t, q.CheckSchedule(one("c", 2, nil)), ErrTooMany)
+	require.ErrorIs(t, q.CheckSchedule(one("c", 2, "")), ErrTooMany)
 	q.Cancel(closure.CancelRequest{})
 	a := must.Get(q.Join(closure.WaitRequest{Client: "c", Call: 1}).Answer())(t)
 	require.True(t, a.Done)
@@ -409,10 +362,10 @@ func TestFunctionsAreBounded(t *testing.T) {
 		m.Serving[0].Functions = append(m.Serving[0].Functions, fmt.Sprint("f", i))
 	}
 	q.Serving(m)
-	require.ErrorContains(t, q.CheckSchedule(one("c", 1, nil)), `no task has registered a function "f"`)
+	require.ErrorContains(t, q.CheckSchedule(one("c", 1, "")), `no task has registered a function "f"`)
 	m.Seq, m.Serving[0].Functions = 2, []string{"a", "b"}
 	q.Serving(m)
-	require.NoError(t, q.CheckSchedule(one("c", 1, nil)))
+	require.NoError(t, q.CheckSchedule(one("c", 1, "")))
 }
 
 // A function that could not be remembered is called where a task has registered more than
@@ -515,10 +468,6 @@ func worst(r noise) *Queue {
 		c.waits.add(r.Uint64(), call)
 		q.answerWait(&request{client: c, number: c.waits.list[0].number, wait: call}, &closure.Error{Message: r.text(100), Closure: i}, true)
 	}
-	for i := uint64(1); q.keys.hasRoom(60 + keyBytes); i++ {
-		q.keys.add(r.text(60), i)
-		q.lastID = i
-	}
 	for i := range uint64(maxResources) {
 		if _, err := q.CreateResource(closure.ResourceRequest{Client: "c", Number: i + 1, Resource: closure.Resource{Function: r.text(10), Args: []byte(`["` + r.text(10) + `"]`)}}); err != nil {
 			break
@@ -562,9 +511,7 @@ func TestTheWorstLeaseFits(t *testing.T) {
 	q.lastID = 1 << 50
 	batch := closure.ScheduleRequest{Client: "c", Batch: 1}
 	for range closure.MaxBatch {
-		c := closure.Closure{Function: r.text(1), Args: []byte(`["` + r.text(350) + `"]`), Options: &closure.Options{
-			Key: r.text(100), Timeout: closure.TimeoutOf(time.Duration(r.Int64N(3e17))), MaxLosses: new(r.Int()), Detached: true,
-		}}
+		c := closure.Closure{Function: r.text(1), Args: []byte(`["` + r.text(350) + `"]`), Kwargs: []byte(`{"` + r.text(150) + `":0}`)}
 		for range closure.MaxResources {
 			c.Resources = append(c.Resources, 1+r.Uint64N(maxResources))
 		}

@@ -25,17 +25,17 @@ func (q *Queue) lost(it *item, o closure.Outcome) {
 		it.lostOn = append(it.lostOn, o.Task)
 		it.lostOn = it.lostOn[max(0, len(it.lostOn)-maxLostOn):]
 	}
-	most := closure.DefaultMaxLosses
-	if it.Options != nil && it.Options.MaxLosses != nil {
-		most = *it.Options.MaxLosses
+	most := closure.MaxLosses
+	if it.Task != "" {
+		most = 0
 	}
-	if most < 0 || it.losses <= most || it.told || q.fault != nil && !it.detached() {
+	if it.losses <= most || it.told || q.fault != nil && !it.detached() {
 		q.putBack(it)
 		return
 	}
 	q.giveUp(it, &closure.Error{Kind: closure.ErrQuarantined, Task: o.Task, Message: fmt.Sprintf(
-		"closure %d (%s) is no longer retried: %s ended while executing it%s, and max_losses is %d",
-		it.ID, it.Function, plural.Of(it.losses, "process", "processes"), on(it.lostOn), most)})
+		"closure %d (%s) is no longer retried: %s ended while executing it%s",
+		it.ID, it.Function, plural.Of(it.losses, "process", "processes"), on(it.lostOn))})
 }
 
 func on(tasks []string) string {

@@ -11,7 +11,7 @@ import (
 func (q *Queue) LeaseEnded(number int, r closure.LeaseResult) {
 	l := q.leases[number]
 	if l != nil && !q.suspended {
-		if !q.paused && q.drain == nil {
+		if q.drain == nil {
 			q.adapt(l.host, r)
 		}
 		l.host.unreachable = false
@@ -133,7 +133,6 @@ func (q *Queue) final(it *item, o closure.Outcome) {
 		q.end(it, &q.counts.Finished)
 	case closure.OutcomeCancelled:
 		q.end(it, &q.counts.Cancelled)
-		q.keys.forget(it.key(), it.ID)
 	default:
 		q.end(it, &q.counts.Failed)
 		if !o.Alone {

@@ -3,7 +3,6 @@ package rules
 import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // Config configures a [Queue].
@@ -38,8 +37,6 @@ func ConfigOf(in closure.QueueInput) Config {
 //	backlog      closures that have not ended
 type Queue struct {
 	requests
-	paused bool
-	reason string
 	// suspended reports whether nothing is given to hosts, because the workflow is about to
 	// continue as new.
 	suspended bool
@@ -49,7 +46,7 @@ type Queue struct {
 func New(c Config) *Queue {
 	q := &Queue{}
 	q.config, q.leases, q.items, q.queues = c, map[int]*lease{}, map[uint64]*item{}, newFunctionQueues()
-	q.keys, q.clients, q.idleEpoch = newKeys(), newClients(), 1
+	q.clients, q.idleEpoch = newClients(), 1
 	return q
 }
 
@@ -63,18 +60,3 @@ func (q *Queue) TooLarge() { q.tooLarge = len(q.items) }
 
 // Shrunk reports whether half of the closures have ended that made the queue too large.
 func (q *Queue) Shrunk() bool { return q.tooLarge > 0 && 2*len(q.items) <= q.tooLarge }
-
-// Pause stops the queue from giving new closures to hosts. Hosts continue with the closures
-// that they hold.
-func (q *Queue) Pause(r closure.PauseRequest) {
-	q.paused, q.reason = r.Paused, ""
-	if r.Paused {
-		q.reason = shorten.Head(r.Reason, maxReason)
-		if q.reason == "" {
-			q.reason = "paused"
-		}
-	}
-}
-
-// maxReason bounds the texts of why a queue is paused and of how a run ended, in bytes.
-const maxReason = 1000

@@ -45,7 +45,6 @@ type request struct {
 	detached bool
 	// left are the closures that have IDs but are not queued yet.
 	first uint64
-	known map[int]uint64
 	left  []*item
 
 	// Of a join, or a done:
@@ -87,7 +86,7 @@ func (q *requests) Schedule(r closure.ScheduleRequest) *Call[closure.ScheduleAns
 	}
 	q.waitlist = append(q.waitlist, &request{
 		client: c, kind: asksSchedule, number: r.Batch, schedule: call, epoch: r.Epoch, closures: r.Closures,
-		detached: !slices.ContainsFunc(r.Closures, func(c closure.Closure) bool { return c.Options == nil || !c.Options.Detached }),
+		detached: !slices.ContainsFunc(r.Closures, func(c closure.Closure) bool { return c.Task == "" }),
 	})
 	q.advance()
 	return call
@@ -125,18 +124,17 @@ func (q *requests) waitFor(r closure.WaitRequest, kind kind) *Call[closure.WaitA
 	return call
 }
 
-// answerBytes is the size that counts for an answer without an error, and for each known ID
-// in it.
+// answerBytes is the size that counts for an answer without an error.
 const answerBytes = 8
 
 // answer answers a schedule.
 func (q *requests) answer(r *request, raised *closure.Error, cancelled bool) {
-	a := closure.ScheduleAnswer{First: r.first, Known: r.known, Epoch: r.client.epoch, Raised: raised, Cancelled: cancelled}
+	a := closure.ScheduleAnswer{First: r.first, Epoch: r.client.epoch, Raised: raised, Cancelled: cancelled}
 	if q.config.QueueSize > 0 {
 		a.Room = new(q.room())
 	}
 	r.schedule.give(a)
-	bytes := answerBytes*(1+len(r.known)) + errorBytes(raised)
+	bytes := answerBytes + errorBytes(raised)
 	r.client.batches.weigh(r.number, bytes)
 	q.clients.answered(r.client, bytes)
 }

@@ -12,7 +12,7 @@ import (
 func Restore(c Config, s *Snapshot) *Queue {
 	q := New(c)
 	q.lastID, q.lastLease, q.counts = s.LastID, s.LastLease, s.Counts
-	q.paused, q.reason, q.ended, q.fault, q.last, q.peers = s.Paused, s.Reason, s.Ended, s.Fault, s.Last, s.Peers
+	q.ended, q.fault, q.last, q.peers = s.Ended, s.Fault, s.Last, s.Peers
 	for _, name := range s.Seen {
 		q.seen.add(name)
 	}
@@ -76,7 +76,7 @@ func (q *Queue) restoreRequest(s *savedRequest) *request {
 		return nil
 	}
 	c := q.clients.named[s.Client]
-	r := &request{client: c, kind: s.Kind, number: s.Number, detached: s.Detached, first: s.First, known: s.Known}
+	r := &request{client: c, kind: s.Kind, number: s.Number, detached: s.Detached, first: s.First}
 	if r.kind == asksSchedule {
 		r.schedule = &Call[closure.ScheduleAnswer]{}
 		c.batches.insert(s.Number, r.schedule)
@@ -88,7 +88,6 @@ func (q *Queue) restoreRequest(s *savedRequest) *request {
 }
 
 func (q *Queue) restoreClosures(s *Snapshot) {
-	keys := slices.Clone(s.Keys)
 	id := uint64(0)
 	for _, saved := range s.Closures {
 		id = cmp.Or(saved.ID, id+1)
@@ -97,9 +96,6 @@ func (q *Queue) restoreClosures(s *Snapshot) {
 		it.told, it.returns, it.losses, it.lostOn = saved.Told, saved.Returns, saved.Losses, saved.LostOn
 		q.bytes += it.size
 		q.use(it.Resources)
-		if key := it.key(); key != "" {
-			keys = append(keys, savedKey{Key: key, ID: id})
-		}
 		switch {
 		case saved.Partial:
 			q.partial.left = append(q.partial.left, it)
@@ -110,13 +106,6 @@ func (q *Queue) restoreClosures(s *Snapshot) {
 			q.items[id] = it
 			q.queues.of(it).append(it)
 			q.queued.count(it, 1)
-		}
-	}
-	slices.SortFunc(keys, func(a, b savedKey) int { return cmp.Compare(a.ID, b.ID) })
-	for _, k := range keys {
-		q.keys.add(k.Key, k.ID)
-		if k.Failed {
-			q.keys.hasFailed(k.Key, k.ID)
 		}
 	}
 }

@@ -30,7 +30,7 @@ import (
 //	serve HOST TASK[=SLOTS]… [functions=F,F] [queue=Q] [seq=N] [broker=B] [over=HOW]
 //	                               the tasks that serve on a host; without TASK none does
 //	schedule CLIENT FUNCTION…|N*FUNCTION [OPTION]… [uses=RESOURCE,…]
-//	                               OPTION: key= retry task= detached losses=
+//	                               OPTION: task=
 //	                               [args=JSON] [batch=N] [epoch=N]; without epoch the client knows the latest
 //	resource CLIENT FUNCTION [number=N] [of=TASK:PROCESS]
 //	release CLIENT IDS
@@ -46,8 +46,7 @@ import (
 //	lost LEASE                     the host worker no longer answers
 //	cancel all|IDS
 //	untold HOST IDS                a request to cancel them did not reach the host
-//	pause [REASON] | resume
-//	suspend | continue-as-new
+//	suspend | resume | continue-as-new
 //	run-ended HOW
 //
 // IDS are as in 1,4-6, or "all" for the closures of the lease that are not named before in the
@@ -177,12 +176,10 @@ func (s *script) event(line string) (answer string, err error) {
 		told, err := ids(list)
 		s.queue.CancelLost(rules.CancelOn{Host: host, Queue: "q/" + host, Closures: told})
 		return "", err
-	case "pause":
-		s.queue.Pause(closure.PauseRequest{Paused: true, Reason: rest})
-	case "resume":
-		s.queue.Pause(closure.PauseRequest{})
 	case "suspend":
 		s.queue.Suspend(true)
+	case "resume":
+		s.queue.Suspend(false)
 	case "continue-as-new":
 		return "", s.continueAsNew()
 	case "run-ended":
@@ -235,11 +232,11 @@ func (s *script) number(client string, given string) uint64 {
 func (s *script) schedule(words []string) (string, error) {
 	client := words[0]
 	r := closure.ScheduleRequest{Client: client, Epoch: s.epochs[client]}
-	batch, o, with := "", closure.Options{}, false
+	batch, task := "", ""
 	var uses []uint64
 	args := ""
 	for _, w := range words[1:] {
-		name, value, option := strings.Cut(w, "=")
+		name, value, _ := strings.Cut(w, "=")
 		n, _ := strconv.Atoi(value)
 		switch {
 		case name == "batch":
@@ -253,22 +250,8 @@ func (s *script) schedule(words []string) (string, error) {
 			if uses, err = ids(value); err != nil {
 				return "", err
 			}
-		case option || w == "detached" || w == "retry":
-			with = true
-			switch name {
-			case "key":
-				o.Key = value
-			case "retry":
-				o.Retry = true
-			case "task":
-				o.Task = value
-			case "detached":
-				o.Detached = true
-			case "losses":
-				o.MaxLosses = &n
-			default:
-				return "", fmt.Errorf("%s is not known", name)
-			}
+		case name == "task":
+			task = value
 		default:
 			times, function, many := strings.Cut(w, "*")
 			if !many {
@@ -284,11 +267,7 @@ func (s *script) schedule(words []string) (string, error) {
 		}
 	}
 	for i := range r.Closures {
-		r.Closures[i].Resources, r.Closures[i].Args = uses, []byte(args)
-		if with {
-			own := o
-			r.Closures[i].Options = &own
-		}
+		r.Closures[i].Resources, r.Closures[i].Args, r.Closures[i].Task = uses, []byte(args), task
 	}
 	r.Batch = s.number(client+" batch", batch)
 	if err := s.queue.CheckSchedule(r); err != nil {
@@ -301,7 +280,10 @@ func (s *script) schedule(words []string) (string, error) {
 			return fmt.Sprintf("%s batch %d: %v", client, r.Batch, err)
 		}
 		s.epochs[client] = a.Epoch
-		text := fmt.Sprintf("%s batch %d: closures %s", client, r.Batch, ranges(a.IDs(n)))
+		text := fmt.Sprintf("%s batch %d: closures %d", client, r.Batch, a.First)
+		if n > 1 {
+			text += fmt.Sprintf("-%d", a.First+uint64(n)-1)
+		}
 		if a.Cancelled {
 			text += ", cancelled"
 		}
@@ -546,9 +528,6 @@ func (s *script) status() string {
 	var out strings.Builder
 	st := s.queue.Status()
 	fmt.Fprintf(&out, "%s", st.State)
-	if st.Paused != "" {
-		fmt.Fprintf(&out, " (%s)", st.Paused)
-	}
 	if st.Error != nil {
 		fmt.Fprintf(&out, ": %v", st.Error)
 	}

@@ -14,8 +14,6 @@ type Snapshot struct {
 	LastID    uint64              `json:"last_id"`
 	LastLease int                 `json:"last_lease"`
 	Counts    closure.QueueCounts `json:"counts"`
-	Paused    bool                `json:"paused,omitempty"`
-	Reason    string              `json:"reason,omitempty"`
 	Ended     string              `json:"ended,omitempty"`
 	Fault     *closure.Error      `json:"fault,omitempty"`
 	Last      *closure.Error      `json:"last,omitempty"`
@@ -31,8 +29,6 @@ type Snapshot struct {
 	LastResource uint64          `json:"last_resource,omitempty"`
 	// Closures are the closures that have not ended, by ID.
 	Closures []savedClosure `json:"closures,omitempty"`
-	// Keys are the keys of closures that have ended, by ID.
-	Keys []savedKey `json:"keys,omitempty"`
 }
 
 // savedClosure has no ID if that is one more than the ID before it. So closures that are
@@ -47,19 +43,12 @@ type savedClosure struct {
 	LostOn  []string `json:"lost_on,omitempty"`
 }
 
-type savedKey struct {
-	Key    string `json:"k"`
-	ID     uint64 `json:"i"`
-	Failed bool   `json:"f,omitempty"`
-}
-
 type savedRequest struct {
-	Client   string         `json:"client"`
-	Kind     kind           `json:"kind"`
-	Number   uint64         `json:"number"`
-	Detached bool           `json:"detached,omitempty"`
-	First    uint64         `json:"first,omitempty"`
-	Known    map[int]uint64 `json:"known,omitempty"`
+	Client   string `json:"client"`
+	Kind     kind   `json:"kind"`
+	Number   uint64 `json:"number"`
+	Detached bool   `json:"detached,omitempty"`
+	First    uint64 `json:"first,omitempty"`
 }
 
 type savedHost struct {
@@ -122,7 +111,7 @@ func (q *Queue) Snapshot() (*Snapshot, error) {
 	q.noteDropped()
 	s := &Snapshot{
 		LastID: q.lastID, LastLease: q.lastLease, Counts: q.counts,
-		Paused: q.paused, Reason: q.reason, Ended: q.ended, Fault: q.fault,
+		Ended: q.ended, Fault: q.fault,
 		Drain: saveRequest(q.drain), Partial: saveRequest(q.partial),
 		Seen: q.seen.list, Peers: q.peers, LastResource: q.resources.last,
 	}
@@ -180,10 +169,8 @@ func (q *Queue) saveClosures(s *Snapshot) {
 		open = append(open, q.partial.left...)
 	}
 	slices.SortFunc(open, byID)
-	isOpen := make(map[uint64]bool, len(open))
 	last := uint64(0)
 	for _, it := range open {
-		isOpen[it.ID] = true
 		saved := savedClosure{
 			Closure: it.Closure, Host: hosts[it.host], Partial: q.items[it.ID] == nil,
 			Told: it.told, Returns: it.returns, Losses: it.losses, LostOn: it.lostOn,
@@ -194,18 +181,13 @@ func (q *Queue) saveClosures(s *Snapshot) {
 		last = it.ID
 		s.Closures = append(s.Closures, saved)
 	}
-	for _, k := range q.keys.known() {
-		if !isOpen[k.id] {
-			s.Keys = append(s.Keys, savedKey{k.key, k.id, q.keys.ids[k.key].failed})
-		}
-	}
 }
 
 func saveRequest(r *request) *savedRequest {
 	if r == nil {
 		return nil
 	}
-	return &savedRequest{Client: r.client.name, Kind: r.kind, Number: r.number, Detached: r.detached, First: r.first, Known: r.known}
+	return &savedRequest{Client: r.client.name, Kind: r.kind, Number: r.number, Detached: r.detached, First: r.first}
 }
 
 // saveAnswers saves the answers, and the numbers of unanswered requests.

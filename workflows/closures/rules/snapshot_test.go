@@ -85,10 +85,10 @@ func TestSnapshotSizes(t *testing.T) {
 		snapshot, _ := snapshotOf(t, q)
 		require.Less(t, len(snapshot), 1200<<10)
 	})
-	t.Run("pinned with keys", func(t *testing.T) {
+	t.Run("for certain tasks", func(t *testing.T) {
 		q := New(config)
 		fill(q, 100_000, func(i int) closure.Closure {
-			return closure.Closure{Function: "add", Options: &closure.Options{Detached: true, Task: spec.TaskName("worker", i%1000), Key: fmt.Sprint("k", i)}}
+			return closure.Closure{Function: "add", Task: spec.TaskName("worker", i%1000)}
 		})
 		snapshot, _ := snapshotOf(t, q)
 		require.Less(t, len(snapshot), 1200<<10)
@@ -104,7 +104,7 @@ func TestSnapshotSizes(t *testing.T) {
 			return b.String()
 		}
 		fill(q, 100_000, func(i int) closure.Closure {
-			return closure.Closure{Function: "add", Args: []byte(`["` + noise(4000) + `"]`), Options: &closure.Options{Key: noise(100)}}
+			return closure.Closure{Function: "add", Args: []byte(`["` + noise(4000) + `"]`)}
 		})
 		for i := range uint64(100) {
 			_, err := q.CreateResource(closure.ResourceRequest{Client: "c", Number: i + 1, Resource: closure.Resource{Function: "add", Args: []byte(`["` + noise(2600) + `"]`)}})

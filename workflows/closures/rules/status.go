@@ -12,7 +12,7 @@ import (
 // ID: the workflow knows the earlier ones.
 func (q *Queue) Status() closure.QueueStatus {
 	return closure.QueueStatus{
-		State: q.State(), Paused: q.reason, Error: q.fault, Counts: q.Counts(), Workers: q.sortedWorkers(),
+		State: q.State(), Error: q.fault, Counts: q.Counts(), Workers: q.sortedWorkers(),
 		Executions: []closure.QueueExecution{{First: q.firstEnded, Last: q.lastEnded}},
 	}
 }
@@ -58,8 +58,6 @@ func (q *Queue) State() closure.QueueState {
 		return closure.QueueDraining
 	case q.fault != nil:
 		return closure.QueueFailed
-	case q.paused:
-		return closure.QueuePaused
 	}
 	return closure.QueueOpen
 }

@@ -8,7 +8,7 @@ import (
 
 // advance answers the requests that need not wait any longer, and queues as many closures as have
 // room. It reports whether it has queued any.
-func (q *requests) advance() (queued bool) {
+func (q *requests) advance() bool {
 	if q.ended != "" {
 		return false
 	}
@@ -30,12 +30,7 @@ func (q *requests) advance() (queued bool) {
 				continue
 			}
 		}
-		before := q.fault
-		queued = q.serveWaitlist() || queued
-		if q.fault == before {
-			return queued
-		}
-		// A closure that had failed was scheduled again, and a request may be waiting already.
+		return q.serveWaitlist()
 	}
 }
 
@@ -82,12 +77,8 @@ func (q *requests) serveWaitlist() (queued bool) {
 	full := q.partial != nil
 	// Some who schedule are not in the queue, and have closures that are not detached.
 	scheduling := full && !q.partial.detached
-	before := q.fault
 	var joining []*client
 	q.waitlist = slices.DeleteFunc(q.waitlist, func(r *request) bool {
-		if q.fault != before && !r.detached {
-			return false // raised by the next round of advance
-		}
 		idle := q.attachedOpen() == 0 && !scheduling
 		switch r.kind {
 		case asksDone:
@@ -108,18 +99,13 @@ func (q *requests) serveWaitlist() (queued bool) {
 			scheduling = scheduling || !r.detached
 			return false
 		}
-		if err := q.checkKeys(r.closures); err != nil {
-			q.refuse(r, err)
-			return true
-		}
 		fits := q.fits(r)
 		if fits {
-			failed := q.enter(r)
+			q.enter(r)
 			if !r.detached {
 				r.client.busy = q.idleEpoch
 			}
 			queued = q.admit(r) || queued
-			q.failAgain(failed)
 		}
 		if !fits || q.partial == r {
 			full, scheduling = true, scheduling || !r.detached
@@ -127,16 +113,6 @@ func (q *requests) serveWaitlist() (queued bool) {
 		return fits
 	})
 	return queued
-}
-
-// refuse refuses a schedule that was accepted before. It is not remembered: sent again, it
-// is another request.
-func (q *requests) refuse(r *request, err error) {
-	for i := range r.closures {
-		q.useNoMore(r.closures[i].Resources)
-	}
-	r.client.batches.forgive(r.number)
-	r.schedule.refuse(err)
 }
 
 // admit queues the closures of a request that have IDs, if there is room. They are queued together,
@@ -170,69 +146,29 @@ func (q *dispatcher) room() int {
 
 // fits reports whether the first closures of a request can be queued.
 func (q *requests) fits(r *request) bool {
-	fresh, bytes := q.fresh(r)
-	if fresh == 0 {
-		return true
+	bytes := 0
+	for i := range r.closures {
+		bytes += r.closures[i].Size()
 	}
 	if q.tooLarge > 0 && len(q.items) > 0 || q.bytes > 0 && q.bytes+bytes > closure.MaxQueueBytes {
 		return false
 	}
-	if size := q.config.QueueSize; size > 0 && fresh > size {
+	if size := q.config.QueueSize; size > 0 && len(r.closures) > size {
 		return q.room() > 0
 	}
-	return fresh <= q.room() || q.config.QueueSize <= 0
+	return len(r.closures) <= q.room() || q.config.QueueSize <= 0
 }
 
-// fresh returns how many closures of a request are new, and their size in bytes.
-func (q *requests) fresh(r *request) (n, bytes int) {
-	var seen map[string]bool
-	for i := range r.closures {
-		c := &r.closures[i]
-		if c.Options != nil && c.Options.Key != "" {
-			if _, known := q.known(c.Options); known || seen[c.Options.Key] {
-				continue
-			}
-			if seen == nil {
-				seen = map[string]bool{}
-			}
-			seen[c.Options.Key] = true
-		}
-		n, bytes = n+1, bytes+c.Size()
-	}
-	return n, bytes
-}
-
-// enter assigns IDs to the closures of a request. A closure with a known key gets the ID of the
-// closure that has it. enter returns the first of them that had failed before, or 0.
-func (q *requests) enter(r *request) (failed uint64) {
-	for i, c := range r.closures {
-		it := newItem(c, q.lastID+1)
-		if before, known := q.known(c.Options); known {
-			r.knows(i, before.id)
-			q.useNoMore(it.Resources)
-			if before.failed && failed == 0 && !it.detached() {
-				failed = before.id
-			}
-			continue
-		}
+// enter assigns IDs to the closures of a request.
+func (q *requests) enter(r *request) {
+	r.first = q.lastID + 1
+	for _, c := range r.closures {
 		q.lastID++
-		if r.first == 0 {
-			r.first = it.ID
-		}
-		q.keys.add(it.key(), it.ID)
+		it := newItem(c, q.lastID)
 		q.bytes += it.size
 		r.left = append(r.left, it)
 	}
 	r.closures = nil
-	return failed
-}
-
-// knows notes that the closure at place i is one that was scheduled before.
-func (r *request) knows(i int, id uint64) {
-	if r.known == nil {
-		r.known = map[int]uint64{}
-	}
-	r.known[i] = id
 }
 
 // cancelRequest cancels the closures of a request that are not queued yet. They get IDs like
@@ -247,7 +183,6 @@ func (q *requests) cancelRequest(r *request) {
 	first, last := r.left[0].ID, r.left[len(r.left)-1].ID
 	for _, it := range r.left {
 		q.bytes -= it.size
-		q.keys.forget(it.key(), it.ID)
 		q.useNoMore(it.Resources)
 	}
 	q.counts.Scheduled += uint64(len(r.left))

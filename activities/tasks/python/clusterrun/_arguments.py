@@ -1,9 +1,7 @@
 """Encodes scheduled functions in the form that the queue accepts."""
 
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, List, Mapping
 
-from ._errors import seconds
-from ._http import MAX_NAME
 from ._json import encode_arguments, to_json
 from ._values import RESOURCE
 from .remote import PerWorkerDataset, PerWorkerValues, RemoteValue
@@ -49,33 +47,3 @@ def arguments(name: str, args: Any, kwargs: Any) -> str:
     if resources:
         raw += ',"resources":' + to_json(resources)
     return raw
-
-
-def closure_options(
-    key: Optional[str], task: Optional[str], timeout: Optional[float], max_losses: Optional[int], detached: bool, retry: bool
-) -> str:
-    """Return the options of a closure as a member of an object, or "" without options."""
-    options: Dict[str, Any] = {}
-    if key is not None:
-        if not isinstance(key, str) or not 0 < len(key.encode("utf-8", "replace")) <= MAX_NAME or not key.isprintable():
-            raise ValueError("key is %r; want 1 to %d printable bytes" % (key, MAX_NAME))
-        options["key"] = key
-    if retry:
-        if key is None:
-            raise ValueError("retry is set without a key; want the key of the closure that has failed")
-        options["retry"] = True
-    if task is not None:
-        if not isinstance(task, str) or not task:
-            raise ValueError("task is %r; want the name of one, such as 'worker-1'" % (task,))
-        options["task"] = task
-    if timeout is not None:
-        if not 0 < seconds("timeout", timeout) <= 3e8:
-            raise ValueError("timeout is %r; want a number of seconds greater than 0" % (timeout,))
-        options["timeout"] = "%dns" % max(1, round(timeout * 1e9))
-    if max_losses is not None:
-        if not isinstance(max_losses, int):
-            raise ValueError("max_losses is %r; want a whole number" % (max_losses,))
-        options["max_losses"] = max_losses
-    if detached:
-        options["detached"] = True
-    return ',"options":' + to_json(options) if options else ""

@@ -40,9 +40,9 @@ class BarrierTimeoutError(BrokenBarrierError, TimeoutError):
 
 
 class CancelledError(BaseException):
-    """Raised in a function whose call was cancelled or has exceeded its timeout, at the
-    next line of Python that it executes. In the main thread it also ends a wait, such as
-    time.sleep. It is not an Exception, so handlers of Exception do not catch it."""
+    """Raised in a function whose call was cancelled, at the next line of Python that it
+    executes. In the main thread it also ends a wait, such as time.sleep. It is not an
+    Exception, so handlers of Exception do not catch it."""
 
     __module__ = "clusterrun"
 

@@ -4,7 +4,7 @@ from typing import NamedTuple, Optional, Union
 
 from ._errors import TaskError
 
-MAX_NAME = 200  # bytes, of a barrier, a function or a key
+MAX_NAME = 200  # bytes, of a barrier or a function
 FIRST_RETRY, LAST_RETRY = 0.005, 0.2  # seconds between retries of a request
 FOREVER = float("inf")
 MAX_WAIT = 20  # seconds that a request for closures may wait

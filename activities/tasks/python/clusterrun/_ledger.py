@@ -208,7 +208,7 @@ class Ledger:
             for raw in answer.get("closures") or ():
                 self._take(raw)
             self.progress = now
-        told = [call for call in (self._cancel(raw["id"], now) for raw in answer.get("cancel") or ()) if call is not None]
+        told = [call for call in (self._cancel(key, now) for key in answer.get("cancel") or ()) if call is not None]
         self.stopping = self.stopping or bool(answer.get("stop"))
         if self.stopping or self.over:
             self.hand_back()

@@ -42,8 +42,8 @@ def size_of(group: Dict[str, Any]) -> int:
 
 
 def closures_of(groups: List[Dict[str, Any]], name: str, args: Any, kwargs: Any) -> List[Dict[str, Any]]:
-    """Return closures that call the function once in each task. No call is ever
-    repeated."""
+    """Return closures that call the function once in each task. No call for a certain
+    task is ever repeated."""
     if not isinstance(args, (tuple, list)):
         raise TypeError("args is %r; want a tuple of arguments, such as (%r,)" % (args, args))
     if not isinstance(kwargs, Mapping):
@@ -57,8 +57,7 @@ def closures_of(groups: List[Dict[str, Any]], name: str, args: Any, kwargs: Any)
     except (TypeError, ValueError, RecursionError) as e:
         raise TypeError("the arguments of %s are not JSON: %s" % (name, e)) from None
     return [
-        {"function": name, "args": args, "kwargs": kwargs,
-         "options": {"task": "%s-%d" % (group["type"], i), "detached": True, "max_losses": 0}}
+        {"function": name, "args": args, "kwargs": kwargs, "task": "%s-%d" % (group["type"], i)}
         for group in groups for i in range(size_of(group))
     ]
 

@@ -1,7 +1,6 @@
 """The client of the queue of a run."""
 
 import collections
-import contextlib
 import itertools
 import json
 import os
@@ -35,28 +34,26 @@ _GATHER_RELEASES = 0.05  # seconds that a release waits for others
 class Unsent:
     """A closure that is unsent or in flight."""
 
-    __slots__ = ("number", "value", "raw", "epoch", "detached", "cancelled")
+    __slots__ = ("number", "value", "raw", "epoch", "cancelled")
 
-    def __init__(self, value: RemoteValue, raw: bytes, detached: bool) -> None:
+    def __init__(self, value: RemoteValue, raw: bytes) -> None:
         self.number = 0  # increases with each closure
         self.value = value
         self.raw = raw
         self.epoch = 0
-        self.detached = detached
         self.cancelled = False  # it must be cancelled once it has an ID
 
 
 class Open:
     """A closure in the queue that has not ended, to the knowledge of this process, and the
-    values that wait for it here, if there are any. known tells whether the queue already
-    had it, by its key, when it was scheduled here."""
+    values that wait for it here, if there are any. ours tells whether it was scheduled
+    here, so that join and done wait for it."""
 
-    __slots__ = ("values", "detached", "known")
+    __slots__ = ("values", "ours")
 
-    def __init__(self, detached: bool, known: bool = False) -> None:
+    def __init__(self, ours: bool) -> None:
         self.values: List[weakref.ref[RemoteValue]] = []
-        self.detached = detached
-        self.known = known
+        self.ours = ours
 
 
 sessions: "weakref.WeakSet[Session]" = weakref.WeakSet()
@@ -91,7 +88,7 @@ class Session:
         self.numbers = itertools.count(1)
         self.passed = 0  # how many closures the queue has answered for
         self.open: Dict[int, Open] = {}
-        self.attached = 0  # how many of those are not detached
+        self.ours = 0  # how many of those were scheduled here
         self.early: Dict[int, Dict[str, Any]] = {}  # outcomes that came before the ID
         self.early_ranges: List[Dict[str, Any]] = []
         self.early_full = False  # some outcomes were dropped
@@ -210,7 +207,7 @@ class Session:
                     if value is not None:
                         value._abort()
             self.open.clear()
-            self.attached = 0
+            self.ours = 0
             for condition in (self.work, self.wanted, self.room, self.ended):
                 condition.notify_all()
 
@@ -226,20 +223,19 @@ class Session:
 
     # -- scheduling
 
-    def schedule(self, coordinator: "ClusterCoordinator", closure: str, detached: bool) -> RemoteValue:
+    def schedule(self, coordinator: "ClusterCoordinator", closure: str) -> RemoteValue:
         try:
             raw = closure.encode()
         except UnicodeEncodeError:  # a surrogate, for example from a file name
             raw = json.dumps(json.loads(closure)).encode()
         value = RemoteValue(coordinator)
-        one = Unsent(value, raw, detached)
+        one = Unsent(value, raw)
         try:
             with self.lock:
                 while True:
                     self.check()
-                    if not detached:
-                        self.tell()
-                    if (detached or not self.joins) and self.unanswered() < max(1, self.free) and self.bytes < _MAX_UNSENT_BYTES:
+                    self.tell()
+                    if not self.joins and self.unanswered() < max(1, self.free) and self.bytes < _MAX_UNSENT_BYTES:
                         break
                     self.wait(self.room)
                 self.start()
@@ -343,14 +339,13 @@ class Session:
 
     def next_batch(self) -> List[Unsent]:
         """Return what fits into a request. Its closures were scheduled in the same epoch,
-        because an error cancels them together, and detached ones are not mixed with
-        others."""
+        because an error cancels them together."""
         batch = [self.unsent.popleft()]
         size = len(batch[0].raw)
         while self.unsent and len(batch) < _MAX_BATCH:
             one = self.unsent[0]
             size += len(one.raw)
-            if size > _MAX_BATCH_BYTES or one.epoch != batch[0].epoch or one.detached != batch[0].detached:
+            if size > _MAX_BATCH_BYTES or one.epoch != batch[0].epoch:
                 break
             batch.append(self.unsent.popleft())
         self.bytes = sum(len(one.raw) for one in self.unsent)
@@ -394,28 +389,24 @@ class Session:
             elif "refused" in answer:
                 said = refused(answer["refused"])
                 batch[0].value._settle({"error": said})
-                if not batch[0].detached and self.raised is None:
+                if self.raised is None:
                     self.raised = closure_error(said)
             else:
-                known = {int(i): key for i, key in (answer.get("known") or {}).items()}
-                new = itertools.count(answer["first"])
                 self.free = min(answer.get("room", _MAX_UNSENT), _MAX_UNSENT)
-                for i, one in enumerate(batch):
-                    one.value._id = key = known[i] if i in known else next(new)
+                for key, one in enumerate(batch, answer["first"]):
+                    one.value._id = key
                     if one.cancelled:
                         cancelled.append(key)
                     outcome = self.early.get(key) or self.early_range(key)
                     if outcome is not None:
-                        self.count(outcome, one.detached)
+                        self.count(outcome, True)
                         one.value._settle(outcome)
                         continue
                     if self.over:
                         one.value._abort()
                         continue
-                    # Join may not wait for a closure that another client has scheduled under
-                    # its key.
-                    self.expect(one.value, one.detached or i in known, i in known)
-                    if i in known or self.early_full:
+                    self.expect(one.value, True)
+                    if self.early_full:
                         unseen.append(key)
                 self.hear(answer)
                 if answer.get("raised") and self.raised is None:
@@ -427,13 +418,13 @@ class Session:
             self.ended.notify_all()
         return unseen, cancelled
 
-    def expect(self, value: RemoteValue, detached: bool, known: bool = False) -> None:
+    def expect(self, value: RemoteValue, ours: bool) -> None:
         if not self.open and self.dog is not None:
             self.dog.report_closure_done()
         opened = self.open.get(value._id)
         if opened is None:
-            opened = self.open[value._id] = Open(detached, known)
-            self.attached += not detached
+            opened = self.open[value._id] = Open(ours)
+            self.ours += ours
         opened.values.append(weakref.ref(value))
         self.wanted.notify()
 
@@ -488,8 +479,8 @@ class Session:
             if self.sending and key not in self.early and self.early_range(key) is None and self.early_room():
                 self.early[key] = outcome
             return
-        self.attached -= not opened.detached
-        self.count(outcome, opened.detached)
+        self.ours -= opened.ours
+        self.count(outcome, opened.ours)
         for ref in opened.values:
             value = ref()
             if value is not None:
@@ -508,12 +499,12 @@ class Session:
                 return cancelled_outcome(key, span)
         return None
 
-    def count(self, outcome: Dict[str, Any], detached: bool) -> None:
+    def count(self, outcome: Dict[str, Any], ours: bool) -> None:
         kind = outcome.get("kind")
         if kind != "cancelled":
             self.counts["closure_execution"] += 1
         if kind in ("error", "input"):
-            self.failed = self.failed or not detached
+            self.failed = self.failed or ours
         elif kind != "cancelled":
             self.counts["remote_value_fetch"] += 1
         if self.dog is not None:
@@ -548,7 +539,7 @@ class Session:
         value._id = key
         with self.lock:
             self.check()
-            self.expect(value, True)
+            self.expect(value, False)
             self.start()
         try:
             answer = self.ask("find", {"closures": [key], "tuples": True})
@@ -557,7 +548,7 @@ class Session:
                 opened = self.open.get(key)
                 if opened is not None:
                     opened.values = [ref for ref in opened.values if ref() is not value]
-                    if not opened.values and opened.detached:
+                    if not opened.values and not opened.ours:
                         del self.open[key]
             if isinstance(e, TaskError) and e.code in REFUSALS:
                 raise ValueError(str(e)) from None
@@ -606,7 +597,7 @@ class Session:
             self.check()
             self.tell()
             now = time.monotonic()
-            if self.unanswered() or (self.attached and not self.failed and now - self.asked < _ASK_DONE):
+            if self.unanswered() or (self.ours and not self.failed and now - self.asked < _ASK_DONE):
                 return False
             self.asked, self.failed = now, False
             call = next(self.calls)
@@ -618,15 +609,9 @@ class Session:
         with self.lock:
             self.hear(answer)
             raised = answer.get("raised")
-            known = [key for key, opened in self.open.items() if opened.known] if raised or answer["done"] else []
-        for i in range(0, len(known), _MAX_FIND):
-            # Closures that were in the queue before may have ended there, or be detached.
-            with contextlib.suppress(TaskError):  # otherwise they arrive a little later
-                self.found(self.ask("find", {"closures": known[i:i + _MAX_FIND], "tuples": True}))
-        with self.lock:
             if raised or answer["done"]:
                 until = self.passed
-                while self.attached and self.passed == until and not self.over:
+                while self.ours and self.passed == until and not self.over:
                     self.ended.wait()
         if raised:
             raise closure_error(raised)

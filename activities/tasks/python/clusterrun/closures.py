@@ -9,7 +9,7 @@ import time
 import weakref
 from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, Optional, Sequence, Type, TypeVar, Union
 
-from ._arguments import arguments, closure_options
+from ._arguments import arguments
 from ._errors import UnavailableError, seconds
 from ._json import to_json
 from ._session import FLUSH_PATIENCE, Session, sessions
@@ -79,13 +79,6 @@ class ClusterCoordinator:
         fn: Union[str, Callable[..., Any]],
         args: Optional[Sequence[Any]] = None,
         kwargs: Optional[Mapping[str, Any]] = None,
-        *,
-        key: Optional[str] = None,
-        task: Optional[str] = None,
-        timeout: Optional[float] = None,
-        max_losses: Optional[int] = None,
-        detached: bool = False,
-        retry: bool = False
     ) -> RemoteValue:
         """Schedule a function for some task, and return a RemoteValue for its value at
         once. While the queue is full, or another thread joins, it waits; StopError is
@@ -94,21 +87,13 @@ class ClusterCoordinator:
         fn is a registered function, or the name of one. Arguments are JSON values, in
         which a tuple becomes a list, NaN, the infinities, bytes, and PerWorkerValues.
 
-        key: a closure with the same key is the same closure for as long as the run lives,
-        unless that closure was cancelled. If it has failed, its error is raised again, or
-        with retry it is called again. The keys of a run may have 1 MiB in total,
-        including 8 bytes for each, and keys beyond that are refused. task: only this task
-        may call it; it is an error if the run has no such task. timeout bounds one call,
-        in seconds. max_losses: how often its task may die during the call before that is
-        an error; the default is 10, and a negative number means no limit. If a chief
-        handles that error and ends before the task has been restarted, the run still
-        fails because of the death. detached: join and done do not wait for it, and its
-        error is reported only by its value.
+        A function that lets its task die during more than ten calls is not called again;
+        that is an error. If a chief handles that error and ends before the task has been
+        restarted, the run still fails because of the death.
         """
         name = name_to_schedule(fn)
         raw = arguments(name, args, kwargs)
-        options = closure_options(key, task, timeout, max_losses, detached, retry)
-        return self._session.schedule(self, '{"function":%s%s%s}' % (to_json(name), raw, options), bool(detached))
+        return self._session.schedule(self, '{"function":%s%s}' % (to_json(name), raw))
 
     def join(self) -> None:
         """Wait until all functions that were scheduled have ended. Raise the first error,

@@ -70,7 +70,6 @@ def _error_type(kind: str) -> Any:
 
         own = {
             "CancelledError": CancelledError, "UnavailableError": UnavailableError, "InputError": InputError,
-            "ClosureTimeoutError": TimeoutError,
         }
         base = own.get(kind) or getattr(builtins, kind, None)
         if not isinstance(base, type) or not issubclass(base, (Exception, CancelledError)):

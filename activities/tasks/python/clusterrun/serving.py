@@ -67,7 +67,7 @@ def serve(slots: int = 1) -> None:
 
 def cancelled() -> bool:
     """Return whether the function that is being called must end, because its call was
-    cancelled or has exceeded its timeout; False outside a call. With one slot, threads
+    cancelled; False outside a call. With one slot, threads
     that a function has started get the same answer."""
     server = _server
     if server is None or server.pid != os.getpid():

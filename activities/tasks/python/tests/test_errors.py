@@ -88,7 +88,7 @@ class Errors(unittest.TestCase):
     def test_other_errors_can_be_pickled(self):
         for e in (
             closure_error({"kind": "CancelledError", "message": "c"}), closure_error({"kind": "InputError", "message": "i"}),
-            closure_error({"kind": "ClosureTimeoutError", "message": "t"}), clusterrun.UnavailableError(task="ps-0"),
+            clusterrun.UnavailableError(task="ps-0"),
             clusterrun.TaskError("no", "over", "field"), clusterrun.PoolError("p", "K", "worker-0"),
             clusterrun.StopError("s", "worker-0", "K"),
             clusterrun.BarrierTimeoutError("b", ["a"], ["m"]),

@@ -1,7 +1,7 @@
 values = []
 def fill():
     for _ in range(10):
-        values.append(c.schedule("forever", detached=True))
+        values.append(c.schedule("forever"))
 thread = threading.Thread(target=fill)
 thread.start()
 while thread.is_alive():

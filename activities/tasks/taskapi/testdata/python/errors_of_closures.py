@@ -60,7 +60,3 @@ raised(fail().fetch, ValueError)
 assert raised(c.done, ValueError) == "Some error."
 assert c.done() is True
 assert raised(long.fetch, clusterrun.CancelledError) == CANCELLED
-# A detached one has its error for itself.
-value = c.schedule("fails", ("OSError", "its own"), detached=True)
-assert raised(value.fetch, OSError) == "its own"
-c.join()

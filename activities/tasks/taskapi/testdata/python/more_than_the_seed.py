@@ -1,7 +1,6 @@
-assert c.schedule("same", (1,), key="k").fetch() == 1
+assert c.schedule("same", (1,)).fetch() == 1
 print("kept", flush=True)
 sys.stdin.readline()
-assert c.schedule("same", (2,), key="k", timeout=1.5, max_losses=-1).fetch() == 1
 first = c.remote_value(1)
 assert first.fetch() == 1 and first.id == 1
 assert raised(lambda: c.remote_value(100), ValueError) == "no closure 100; only 1 were scheduled"

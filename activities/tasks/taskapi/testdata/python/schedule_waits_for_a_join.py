@@ -12,7 +12,7 @@ def schedule():
     assert value.fetch() == 2
 threads.append(threading.Thread(target=schedule))
 threads[1].start()
-assert c.schedule("same", (3,), detached=True).fetch() == 3
+time.sleep(0.1)
 assert done == [], done
 print("waits", flush=True)
 for t in threads: t.join()

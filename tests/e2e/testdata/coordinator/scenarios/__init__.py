@@ -1,11 +1,14 @@
 """What the chief of the tests can be told to do. Each asserts by itself; what it returns
 is for the test to see."""
 
+import json
 import os
 import signal
 import time
 
 import clusterrun
+from clusterrun._arguments import arguments
+from clusterrun.functions import name_to_schedule
 
 DIR = os.environ["DIR"]
 PATIENCE = 60  # seconds for what has to come
@@ -73,9 +76,23 @@ def shared(name):
         return float(f.read())
 
 
+def only(c, task, fn, *args):
+    """Schedules a function for one task, as a pool does."""
+    name = name_to_schedule(fn)
+    return c._session.schedule(c, '{"function":%s%s,"task":"%s"}' % (json.dumps(name), arguments(name, args, None), task))
+
+
 def pid(c, task):
     """The process that serves as a task."""
-    return c.schedule("where", task=task, detached=True).fetch(PATIENCE)[1]
+    while True:
+        try:
+            return only(c, task, "where").fetch(PATIENCE)[1]
+        except clusterrun.ClosureError as e:  # it has died under the call
+            assert e.kind == "QuarantinedError", e
+
+
+def worker_names():
+    return ["worker-%d" % i for i in range(sum(t["type"] == "worker" for t in clusterrun.cluster()))]
 
 
 def kill(c, *tasks):

@@ -5,20 +5,16 @@ import signal
 
 import clusterrun
 
-from . import calls, pid, raised, release, scenario, shared, until
-
-
-def workers():
-    return ["worker-%d" % i for i in range(sum(t["type"] == "worker" for t in clusterrun.cluster()))]
+from . import calls, only, pid, raised, release, scenario, shared, until, worker_names
 
 
 @scenario
 def a_shard_of_each_worker(c):
     """CC-13: each worker has its part of the data, by its index."""
-    all_of = workers()
+    all_of = worker_names()
     n = len(all_of)
     iterator = iter(c.create_per_worker_dataset("shard", args=(2 * n,)))
-    values = [c.schedule("rest", args=(iterator,), task=task) for task in all_of]
+    values = [only(c, task, "rest", iterator) for task in all_of]
     c.join()
     sums = sorted(sum(v) for v in c.fetch(values))
     assert sums == [n + 2 * i for i in range(n)], sums
@@ -36,10 +32,10 @@ def each_iterator_begins_anew(c):
     assert shared("cc17") == 2
     # Each had one element.
     iterator = iter(dataset)
-    task = workers()[0]
-    c.schedule("count_up", args=("cc17", iterator), task=task)
+    task = worker_names()[0]
+    only(c, task, "count_up", "cc17", iterator)
     c.join()
-    e = raised(c.schedule("count_up", args=("cc17", iterator), task=task, detached=True).fetch, clusterrun.ClosureError)
+    e = raised(only(c, task, "count_up", "cc17", iterator).fetch, clusterrun.ClosureError)
     assert e.kind == "StopIteration", e.kind
 
 
@@ -47,9 +43,9 @@ def each_iterator_begins_anew(c):
 def a_mapped_dataset(c):
     """CC-19: the numbers from 0, with 10 added to each."""
     iterator = iter(c.create_per_worker_dataset("numbers", args=(0, 10), kwargs={"more": 10}))
-    task = workers()[0]
-    assert c.schedule("sum_of_next", args=(iterator,), task=task).fetch() == [10, task]
-    assert c.schedule("rest", args=(iterator,), task=task).fetch() == list(range(11, 20))
+    task = worker_names()[0]
+    assert only(c, task, "sum_of_next", iterator).fetch() == [10, task]
+    assert only(c, task, "rest", iterator).fetch() == list(range(11, 20))
     c.join()
 
 
@@ -68,8 +64,8 @@ def shuffled_differently(c):
     """CC-21: the orders of two workers, and those of two iterators."""
     dataset = c.create_per_worker_dataset("shuffled", args=(100,))
     first, second = iter(dataset), iter(dataset)
-    a, b = workers()[:2]
-    orders = c.fetch([c.schedule("rest", args=(i,), task=t) for i, t in ((first, a), (first, b), (second, a))])
+    a, b = worker_names()[:2]
+    orders = c.fetch([only(c, t, "rest", i) for i, t in ((first, a), (first, b), (second, a))])
     assert all(sorted(order) == list(range(100)) for order in orders)
     assert orders[0] != orders[1] and orders[0] != orders[2]
     c.join()
@@ -80,8 +76,8 @@ def data_for_a_dataset(c):
     """CC-27: what the coordinator has goes to the workers as arguments of the builder. An
     object of this process, such as an iterator, cannot (CC-26)."""
     iterator = iter(c.create_per_worker_dataset("elements", args=([[3, 4], [5, 6]],)))
-    task = workers()[0]
-    assert c.schedule("rest", args=(iterator,), task=task).fetch() == [[3, 4], [5, 6]]
+    task = worker_names()[0]
+    assert only(c, task, "rest", iterator).fetch() == [[3, 4], [5, 6]]
     c.join()
     e = raised(lambda: c.create_per_worker_dataset(iter([3])), TypeError)
     assert "only registered functions are accepted" in str(e), e
@@ -97,7 +93,7 @@ def two_datasets(c):
     first, second = iter(one), iter(four)
     value, task = c.schedule("sum_of_next", args=(first, second)).fetch()
     assert value == 5
-    assert c.schedule("sum_of_next", args=(iter(one), second), task=task).fetch() == [6, task]
+    assert only(c, task, "sum_of_next", iter(one), second).fetch() == [6, task]
     value, other = c.schedule("sum_of_next", args=(iter(one), second)).fetch()
     assert value == 7 if other == task else value == 5
     c.join()
@@ -125,7 +121,7 @@ def a_worker_dies_amid_building(c, name):
         here = "%s-%d" % (name, batch)
         iterator = iter(c.create_per_worker_dataset("slowly", args=(here,)))
         process = pid(c, victim)
-        n = len(workers())  # one for each: none of them ends before
+        n = len(worker_names())  # one for each: none of them ends before
         for _ in range(n):
             c.schedule("count_up", args=(here, iterator))
         until("worker-0 builds it", lambda: victim in calls("building " + here))

@@ -5,7 +5,7 @@ import signal
 
 import clusterrun
 
-from . import CANCELLED, calls, pid, raised, raised_soon, release, scenario, until
+from . import CANCELLED, calls, pid, raised, raised_soon, release, scenario, until, worker_names
 
 
 def good(c, n=3):
@@ -131,15 +131,16 @@ def a_resource_after_an_error(c):
 @scenario
 def an_error_while_a_worker_is_away(c, name):
     """CC-63: a worker dies under a long closure, and another closure fails."""
-    victim = pid(c, "worker-0")
+    pids = {task: pid(c, task) for task in worker_names()}
     values = good(c)
-    long = c.schedule("hold", args=(name,), task="worker-0")
-    until("worker-0 calls it", lambda: calls("hold " + name))
-    os.kill(victim, signal.SIGKILL)
+    long = c.schedule("hold", args=(name,))
+    until("a worker calls it", lambda: calls("hold " + name))
+    victim = calls("hold " + name)[0]
+    os.kill(pids[victim], signal.SIGKILL)
     c.schedule("fail")
     check(raised(c.join, ValueError))
     assert str(raised(long.fetch, clusterrun.CancelledError)) == CANCELLED
     values = good(c)
     c.join()
     assert c.fetch(values) == [0, 1, 4]
-    pid(c, "worker-0")  # it is back
+    pid(c, victim)  # it is back

@@ -9,7 +9,7 @@ import clusterrun
 sys.path.append(os.path.join(os.path.dirname(__file__), "..", "..", "closures"))
 import parameters  # noqa: E402 what the workers have
 
-from . import calls, pid, raised, raised_soon, release, scenario, until  # noqa: E402
+from . import calls, only, pid, raised, raised_soon, release, scenario, until  # noqa: E402
 
 kept = {}  # from one scenario for another
 
@@ -83,10 +83,10 @@ def every_worker_says_so(c, tasks, *dead):
     """CC-78, CC-85, CC-86: whatever needs a server, on each worker; other functions work."""
     for task in tasks:
         for _ in range(2):
-            e = raised(c.schedule(parameters.step, args=("each",), task=task, detached=True).fetch, clusterrun.UnavailableError)
+            e = raised(only(c, task, parameters.step, "each").fetch, clusterrun.UnavailableError)
             assert e.task in dead, vars(e)
             check(e, e.task)
-        assert c.schedule("square", args=(4,), task=task).fetch() == 16
+        assert only(c, task, "square", 4).fetch() == 16
     c.join()
 
 
@@ -108,10 +108,10 @@ def the_resource_is_built_again(c):
 
 @scenario
 def pinned_calls(c, name):
-    """CC-66, CC-67: calls for worker-0 that dies under them. They wait for it; where they
-    may not be lost the error names the worker, and no server."""
+    """CC-66, CC-67: calls for worker-0 that dies under them. The error of the one that has
+    begun names the worker, and no server; the others wait for it."""
     kept["name"] = name
-    kept["pinned"] = [c.schedule("hold", args=(name,), task="worker-0", max_losses=losses, detached=losses == 0) for losses in (0, -1, -1)]
+    kept["pinned"] = [only(c, "worker-0", "hold", name) for _ in range(3)]
     until("one is called", lambda: calls("hold " + name))
 
 
@@ -156,7 +156,7 @@ def a_server_returns(c, name):
 
     def works():
         try:
-            return c.schedule(parameters.step, args=(name,), detached=True).fetch()
+            return only(c, "worker-0", parameters.step, name).fetch()
         except clusterrun.UnavailableError as e:
             check(e)
 

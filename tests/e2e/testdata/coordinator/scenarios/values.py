@@ -104,8 +104,9 @@ def statuses(c, name):
     release(name)
     assert held.fetch() == name and held.status is RemoteValueStatus.READY
     c.join()
-    failed = c.schedule("fail", detached=True)
+    failed = c.schedule("fail")
     raised(failed.fetch, ValueError)
+    raised(c.join, ValueError)
     assert failed.status is RemoteValueStatus.READY
     waits = c.schedule("hold", args=("nobody",))
     c.cancel(waits)

@@ -3,7 +3,7 @@
 import os
 import signal
 
-from . import calls, kill, pid, release, scenario, shared, until
+from . import calls, kill, only, pid, release, scenario, shared, until
 
 
 @scenario
@@ -83,5 +83,5 @@ def end_held(c, name, ids):
 @scenario
 def serves(c, task):
     """A closure for one task is called there."""
-    assert c.schedule("where", task=task).fetch()[0] == task
+    assert only(c, task, "where").fetch()[0] == task
     c.join()
