@@ -106,6 +106,7 @@ func (l *taskLease) command(n int) (supervisor.Command, error) {
 		LogDrop:    l.plan.Spec.Logs.OnFull == spec.OnFullDrop,
 		Stop:       stop,
 		StopGroup:  l.plan.Spec.StopScopeOf(t) == spec.StopScopeGroup,
+		OOMFails:   l.plan.Spec.OnOOM == spec.OnOOMFail,
 		KillAt:     l.plan.killAt(),
 	}, nil
 }

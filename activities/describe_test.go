@@ -38,6 +38,24 @@ func TestDescribeARequestedSignal(t *testing.T) {
 	assert.Equal(t, "SIGUSR1 came from a request, such as `clusterrun signal`\nlast words", e.Message)
 }
 
+// A SIGKILL that clusterrun did not send has a word, and so has what the kernel kills to free
+// memory.
+func TestDescribeOutOfMemory(t *testing.T) {
+	stderr := map[string]string{tasklog.StderrFile: "last words\n"}
+	for want, exit := range map[string]supervisor.Exit{
+		"clusterrun did not send SIGKILL: the program itself or another process did\nlast words":                                      {Code: -9},
+		"likely out of memory: the kernel killed 1 process to free memory while it ran, in the cgroup of the host worker\nlast words": {Code: -9, OOMKills: 1, OOMScope: "cgroup"},
+		"limits.memory is 5 bytes; the kernel killed 2 processes of the task to free memory":                                          {Code: -9, Reason: supervisor.ReasonOOM, Detail: "limits.memory is 5 bytes", OOMKills: 2, OOMScope: "task"},
+		"the kernel killed 1 process to free memory while it ran, on the host":                                                        {Reason: supervisor.ReasonOOM, OOMKills: 1, OOMScope: "host"},
+		"last words": {Code: -11},
+	} {
+		e, _ := describeExit("host-a", ended(t, exit, stderr), false, "")
+		assert.Equal(t, want, e.Message)
+		assert.Equal(t, exit.OOMKills, e.OOMKills)
+		assert.True(t, e.Cause.ByItself())
+	}
+}
+
 // A request that reaches no process of a task must not look like success.
 func TestTasksWithoutAProcess(t *testing.T) {
 	answer := withUnreached(spec.RequestAnswer{Tasks: []string{"worker-1"}}, []string{"worker-0", "worker-1"})

@@ -35,8 +35,8 @@ func exitOf(p supervisor.Process, owned bool, call string) spec.Exit {
 		Restart: p.Number, PID: p.PID, LogDir: p.LogDir, Started: p.Started,
 		ExitCode: p.Exit.Code, Cause: causeOf(p.Exit, owned, call), Call: call,
 		Ended: p.Exit.Ended, BootNanos: p.Exit.BootNanos, Unkillable: p.Exit.Unkillable, DroppedBytes: p.Exit.Dropped,
-		Message: p.Exit.StartError,
-		Usage:   usageOf(p.Exit.Usage),
+		Message: p.Exit.StartError, OOMKills: p.Exit.OOMKills, OOMScope: p.Exit.OOMScope,
+		Usage: usageOf(p.Exit.Usage),
 	}
 	if p.Exit.Reason == supervisor.ReasonNone {
 		e.LeftBehind = p.Exit.Killed
@@ -132,14 +132,18 @@ func describeExit(host string, p supervisor.Process, owned bool, call string) (s
 		}
 		return bound(e), value
 	case spec.CauseOrigin:
-		if p.Exit.Sent {
-			e.Message = strings.TrimSpace(e.Signal + " came from a request, such as `clusterrun signal`\n" + e.Message)
-		}
+		e.Message = strings.TrimSpace(fromWhom(e, p.Exit.Sent) + "\n" + e.Message)
 		if p.Exit.StartError == "" && (report == nil || report.Message == "") {
 			words := fromFrame(tasklog.LastLines(filepath.Join(p.LogDir, tasklog.StderrFile), stderrLines, maxMessage-len(e.Message)-1))
 			e.Message = strings.Trim(e.Message+"\n"+words, "\n")
 		}
-	case spec.CauseOOM, spec.CauseLogQuota, spec.CauseSilence:
+	case spec.CauseOOM:
+		limit := p.Exit.Detail
+		if limit != "" {
+			limit += "; "
+		}
+		e.Message = strings.TrimSpace(limit + e.OOMText() + "\n" + e.Message)
+	case spec.CauseLogQuota, spec.CauseSilence:
 		e.Message = strings.TrimSpace(p.Exit.Detail + "\n" + e.Message)
 	case spec.CauseHostLost:
 		switch {
@@ -156,6 +160,20 @@ func describeExit(host string, p supervisor.Process, owned bool, call string) (s
 		}
 	}
 	return bound(e), nil
+}
+
+// fromWhom says where the signal came from that ended a process, if that is of interest. sent
+// reports whether a request had sent it.
+func fromWhom(e spec.Exit, sent bool) string {
+	switch {
+	case sent:
+		return e.Signal + " came from a request, such as `clusterrun signal`"
+	case e.Signal != "SIGKILL" || e.Reported:
+		return ""
+	case e.OOMKills > 0:
+		return "likely out of memory: " + e.OOMText()
+	}
+	return "clusterrun did not send SIGKILL: the program itself or another process did"
 }
 
 // fromFrame drops the rest of a frame that the end of a Python traceback begins with.

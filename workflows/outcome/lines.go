@@ -62,6 +62,7 @@ func Lines(r *spec.RunResult, o Options) []string {
 		w.stoppedTogether()
 	}
 	w.traces()
+	w.outOfMemory()
 	w.unkillable()
 	if r.Verdict != spec.VerdictSucceeded {
 		w.groupRestarts()
@@ -142,9 +143,6 @@ func (w *writer) rootCause(f spec.Failure) {
 		w.line("Root cause: %s%s", who, after)
 	}
 	w.quote(f.Message, f.Reported || f.BadResult())
-	if f.Cause == spec.CauseOrigin && f.Signal == "SIGKILL" && f.Message == "" && f.Printed == nil {
-		w.line("It left no words: SIGKILL came from itself, from another process or from the kernel")
-	}
 	if f.Evidence == spec.EvidenceRequest {
 		w.reason()
 	}

@@ -139,6 +139,29 @@ func (w *writer) lost() {
 	w.names(names, "was lost with the host in the meantime", "were lost with the host in the meantime", "")
 }
 
+// outOfMemory names the tasks that have ended by themselves and whose processes the kernel has
+// killed, or may have.
+func (w *writer) outOfMemory() {
+	var texts []string
+	names := make(map[string][]string)
+	for _, t := range w.r.Tasks {
+		if t.Exit == nil || t.Exit.OOMKills == 0 || !t.Exit.OK() && !t.Failed {
+			continue
+		}
+		text := t.Exit.OOMText()
+		if f := w.r.FirstFailure; f != nil && f.Task == t.Name && strings.Contains(f.Message, text) {
+			continue // it has been said
+		}
+		if names[text] == nil {
+			texts = append(texts, text)
+		}
+		names[text] = append(names[text], place(t.Name, t.Host))
+	}
+	for _, text := range texts {
+		w.line("Out of memory (%s): %s", list(names[text]), text)
+	}
+}
+
 // unkillable names processes that outlived SIGKILL. They still hold their resources, and
 // only the owner of the machine can help.
 func (w *writer) unkillable() {

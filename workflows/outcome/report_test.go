@@ -118,6 +118,27 @@ func TestHeadline(t *testing.T) {
 	assert.Equal(t, "run x *timed out* (exit code 124): why", Headline("x", &spec.RunResult{Verdict: spec.VerdictTimedOut, ExitCode: 124, Message: "why"}, mark))
 }
 
+// The report of a run that succeeded names tasks with processes that the kernel has killed, but not
+// those that were stopped.
+func TestLinesOutOfMemory(t *testing.T) {
+	of := func(name, scope string, cause spec.Cause) spec.TaskResult {
+		return spec.TaskResult{Name: name, Host: "a", Failed: cause == spec.CauseOrigin, Exit: &spec.Exit{Cause: cause, OOMKills: 1, OOMScope: scope}}
+	}
+	r := &spec.RunResult{Verdict: spec.VerdictSucceeded, Tasks: []spec.TaskResult{
+		of("worker-0", "cgroup", spec.CauseCompleted), of("worker-1", "cgroup", spec.CauseCompleted), of("worker-2", "task", spec.CauseCompleted), of("worker-3", "cgroup", spec.CauseCollateral), {Name: "worker-4"},
+	}}
+	shared := "the kernel killed 1 process to free memory while it ran, in the cgroup of the host worker"
+	assert.Equal(t, []string{
+		"Out of memory (worker-0 on a, worker-1 on a): " + shared,
+		"Out of memory (worker-2 on a): the kernel killed 1 process of the task to free memory",
+	}, Lines(r, Options{}))
+	r = &spec.RunResult{Verdict: spec.VerdictFailed, Tasks: []spec.TaskResult{of("worker-0", "cgroup", spec.CauseOrigin)}}
+	r.FirstFailure = &spec.Failure{Task: "worker-0", Exit: *r.Tasks[0].Exit}
+	assert.Contains(t, Lines(r, Options{}), "Out of memory (worker-0 on a): "+shared)
+	r.FirstFailure.Message = "likely out of memory: " + shared
+	assert.NotContains(t, Lines(r, Options{}), "Out of memory (worker-0 on a): "+shared, "it has been said")
+}
+
 func TestLinesOfASuccessfulStop(t *testing.T) {
 	r := &spec.RunResult{Verdict: spec.VerdictSucceeded, Stopping: &spec.Stopping{Stop: true, Reason: "enough"}, Stragglers: []string{"worker-0"}, IgnoredStragglers: true}
 	assert.Equal(t, []string{"An operator asked all tasks to stop: enough", "Coordinator stopped with tasks still running: worker-0"}, Lines(r, Options{}))

@@ -163,6 +163,8 @@ func HowEnded(f spec.Failure) string {
 		return "was stopped by its host (" + exitText(e) + ")"
 	case e.Cause == spec.CauseHostLost:
 		return "was lost with its host or the host worker there"
+	case e.Cause == spec.CauseOOM && e.ExitCode == 0:
+		return "exited with exit code 0 after a death for lack of memory (on_oom)"
 	case e.Cause == spec.CauseOOM:
 		return "reached its memory limit and was killed"
 	case e.Cause == spec.CauseSilence:

@@ -245,6 +245,11 @@ var fields = []field{
 		example: "give_up_without_progress: 2", least: new(1),
 	},
 	{
+		of: "RunSpec.on_oom", enum: names(onOOMs),
+		doc:     "How a task ends that exits with 0 although the kernel has killed one of its processes to free memory: report says so in the report; fail makes it a failure, with the cause oom. If a task has no version 2 cgroup with a memory controller, all processes in the cgroup of its host worker count, or all on its host. Default: report.",
+		example: "on_oom: fail",
+	},
+	{
 		of: "RunSpec.restart_scope", def: DefaultRestartScope,
 		doc:     "What restarts after a failure: the task, or the whole group. group implies auto_restart.",
 		example: "restart_scope: task", enum: names(restartScopes),

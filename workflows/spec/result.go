@@ -42,7 +42,8 @@ const (
 	// CauseOrigin means that it failed by itself.
 	CauseOrigin Cause = "origin"
 	// CauseOOM means that the kernel killed it, or one of its descendants, because they had
-	// used all the memory that their limits allow.
+	// used all the memory that their limits allow; or, with on_oom "fail", to free memory,
+	// though it exited with 0.
 	CauseOOM Cause = "oom"
 	// CauseLogQuota means that the tasks of the run had written more output on its host than
 	// they may. It is not started again, since that would change nothing.
@@ -122,6 +123,12 @@ type Exit struct {
 	// DroppedBytes is the number of bytes of its output that were dropped (see logs.on_full),
 	// or could not be written, for example because the disk was full.
 	DroppedBytes int64 `json:"dropped_bytes,omitempty"`
+	// OOMKills is the number of processes that the kernel has killed to free memory while the
+	// process ran.
+	OOMKills int `json:"oom_kills,omitempty"`
+	// OOMScope is "task" if all of them were the task's own. It is "cgroup" if they were in the
+	// cgroup of the host worker, because the task has no memory controller of its own, or "host".
+	OOMScope string `json:"oom_scope,omitempty"`
 	// LeftBehind is the number of processes that the program left running when it ended by
 	// itself, which did not end within the grace of its task (stop.grace) and were killed.
 	LeftBehind int `json:"left_behind,omitempty"`
@@ -436,7 +443,7 @@ var Causes = []struct {
 }{
 	{CauseCompleted, "completed", "it exited with 0, by itself"},
 	{CauseOrigin, "failed by itself", "it failed by itself: another exit code, or a signal that was not to stop it"},
-	{CauseOOM, "out of memory", "the kernel killed it at the memory limit"},
+	{CauseOOM, "out of memory", "the kernel killed it at the memory limit, or its processes (on_oom)"},
 	{CauseLogQuota, "too much output", "it was stopped because the run had reached its log quota on that host"},
 	{CauseSilence, "silent", "it was stopped because the run was silent on that host (on_silence)"},
 	{CauseCollateral, "stopped in order", "clusterrun stopped it because another task had failed or the run was over"},

@@ -20,6 +20,7 @@ type RunSpec struct {
 	RestartScope          RestartScope `json:"restart_scope,omitempty"`
 	MaxRestarts           *int         `json:"max_restarts,omitempty"`
 	GiveUpWithoutProgress *int         `json:"give_up_without_progress,omitempty"`
+	OnOOM                 OnOOM        `json:"on_oom,omitempty"`
 	MaxRunTime            *Duration    `json:"max_run_time,omitempty"`
 	Timeout               *Duration    `json:"timeout,omitempty"`
 	PlacementTimeout      *Duration    `json:"placement_timeout,omitempty"`
@@ -145,6 +146,18 @@ const (
 	OnFullFail OnFull = "fail"
 	// OnFullDrop drops it, with a note in the file and in the result.
 	OnFullDrop OnFull = "drop"
+)
+
+// OnOOM says what becomes of a task that exits with 0 although the kernel has killed some of its
+// processes to free memory.
+type OnOOM string
+
+// The values of [OnOOM].
+const (
+	// OnOOMReport has the report say so.
+	OnOOMReport OnOOM = "report"
+	// OnOOMFail makes it a failure.
+	OnOOMFail OnOOM = "fail"
 )
 
 // OnSilence says how silent tasks are handled.

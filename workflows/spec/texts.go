@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
 // Texts of errors, in the words of the systems that users come from. Programs and people search
@@ -35,6 +37,18 @@ func (e Exit) InCallText() string {
 		return "while it was serving calls and its host worker was down"
 	}
 	return "in the middle of a call, " + e.Call
+}
+
+// OOMText says what the kernel has killed to free memory while the process ran.
+func (e Exit) OOMText() string {
+	text := "the kernel killed " + plural.Of(e.OOMKills, "process", "processes")
+	switch e.OOMScope {
+	case "task":
+		return text + " of the task to free memory"
+	case "cgroup":
+		return text + " to free memory while it ran, in the cgroup of the host worker"
+	}
+	return text + " to free memory while it ran, on the host"
 }
 
 // StoppedByHost reports whether the host worker stopped the process because it was itself

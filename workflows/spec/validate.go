@@ -261,6 +261,7 @@ func checkOneOf(c *checker, path, value string, values []string) {
 
 var (
 	onFulls       = []OnFull{OnFullFail, OnFullDrop}
+	onOOMs        = []OnOOM{OnOOMReport, OnOOMFail}
 	onSilences    = []OnSilence{OnSilenceReport, OnSilenceRestart, OnSilenceStop}
 	onFailures    = []OnFailure{OnFailureStop, OnFailureContinue}
 	restartScopes = []RestartScope{RestartScopeTask, RestartScopeGroup}

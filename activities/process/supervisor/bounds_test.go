@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/cgroup"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/fork"
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
@@ -43,12 +45,10 @@ func TestLimitsOfACgroup(t *testing.T) {
 	}
 
 	p := &process{cgroup: dir, limits: l}
-	assert.Empty(t, p.oom(), "nothing was killed")
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "memory.events"), []byte("oom 1\noom_kill 2\n"), 0o644))
-	assert.Equal(t, "limits.memory is 67108864 bytes; the kernel killed 2 processes", p.oom(), "an old kernel does not know the peak")
+	assert.Equal(t, "limits.memory is 67108864 bytes", p.memoryLimit(), "an old kernel does not know the peak")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "memory.peak"), []byte("67100672\n"), 0o644))
-	assert.Equal(t, "limits.memory is 67108864 bytes, and it had used 67100672; the kernel killed 2 processes", p.oom())
-	assert.Empty(t, (&process{cgroup: dir}).oom(), "it has no limit")
+	assert.Equal(t, "limits.memory is 67108864 bytes, and it had used 67100672", p.memoryLimit())
+	assert.Empty(t, (&process{cgroup: dir}).memoryLimit())
 
 	// Optional files may be missing and others may not, and limit creates none.
 	require.NoError(t, s.limit(bare, Limits{Memory: 1 << 20}))
@@ -59,6 +59,45 @@ func TestLimitsOfACgroup(t *testing.T) {
 	require.EqualError(t, s.limit(dir, l), "its limits cannot be enforced: its cgroup has no cpu controller (because)")
 	require.EqualError(t, s.limit("", Limits{Memory: 1}), "its limits cannot be enforced: its cgroup has no memory controller (because)")
 	require.NoError(t, s.limit("", Limits{Rlimits: []Rlimit{{Resource: unix.RLIMIT_CORE}}}))
+}
+
+// A process with a counter of its own has its own number of kills, and others share that of the
+// supervisor.
+func TestOutOfMemory(t *testing.T) {
+	const killed = -int(unix.SIGKILL)
+	own, none := t.TempDir(), t.TempDir()
+	events := func(dir string, n int) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "memory.events"), fmt.Appendf(nil, "oom 7\noom_kill %d\noom_group_kill 0\n", n), 0o644))
+	}
+	events(own, 2)
+	shared := t.TempDir()
+	events(shared, 5)
+	limited := Limits{Memory: 1 << 20}
+	for name, c := range map[string]struct {
+		p    process
+		exit Exit
+		want Exit
+	}{
+		"its own":              {process{cgroup: own}, Exit{}, Exit{OOMKills: 2, OOMScope: "task"}},
+		"at its limit":         {process{cgroup: own, limits: limited}, Exit{Code: killed}, Exit{Code: killed, OOMKills: 2, OOMScope: "task", Reason: ReasonOOM, Detail: "limits.memory is 1048576 bytes"}},
+		"a child at its limit": {process{cgroup: own, limits: limited}, Exit{}, Exit{OOMKills: 2, OOMScope: "task"}},
+		"on_oom":               {process{cgroup: own, oomFails: true}, Exit{}, Exit{OOMKills: 2, OOMScope: "task", Reason: ReasonOOM}},
+		"stopped":              {process{cgroup: own, oomFails: true}, Exit{Reason: ReasonCollateral}, Exit{OOMKills: 2, OOMScope: "task", Reason: ReasonCollateral}},
+		"of all":               {process{cgroup: none, oomBefore: 4}, Exit{}, Exit{OOMKills: 1, OOMScope: "cgroup"}},
+		"before it":            {process{oomBefore: 5, oomFails: true}, Exit{}, Exit{}},
+		"on_oom, of all":       {process{oomBefore: 4, oomFails: true}, Exit{}, Exit{OOMKills: 1, OOMScope: "cgroup", Reason: ReasonOOM}},
+	} {
+		s := &cgroups{oom: cgroup.OOMCounter{Path: filepath.Join(shared, "memory.events"), Scope: "cgroup"}}
+		kills, scope := s.oomKills(&c.p)
+		s.setOOM(&c.p, &c.exit, kills, scope)
+		assert.Equal(t, c.want, c.exit, name)
+	}
+
+	s := &cgroups{oom: cgroup.OOMCounter{Path: filepath.Join(shared, "memory.events"), Scope: "cgroup"}}
+	victim, other := &process{oomBefore: 4}, &process{oomBefore: 4}
+	s.setOOM(victim, &Exit{Code: killed}, 1, "cgroup")
+	kills, _ := s.oomKills(other)
+	assert.Zero(t, kills, "the death of the other explains it")
 }
 
 // A program has its limits from its first instruction on.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"go.uber.org/zap"
@@ -19,11 +20,15 @@ type cgroups struct {
 	// controllers are the controllers of the cgroups of processes.
 	controllers ControllersReply
 	refused     atomic.Bool // the kernel allows cgroups, but no starts in them
+	// oom counts what the kernel kills to free memory here, for processes without a counter
+	// of their own. oomExplained is the number of those that were leaders.
+	oom          cgroup.OOMCounter
+	oomExplained atomic.Int64
 }
 
 // newCgroups creates the cgroup of an instance, unless none are wanted.
 func newCgroups(cfg Config) *cgroups {
-	c := &cgroups{}
+	c := &cgroups{oom: cgroup.OwnOOM()}
 	if !cfg.NoCgroups {
 		c.dir = cgroup.Make(cfg.State.instance)
 	}
@@ -70,24 +75,47 @@ func (c *cgroups) limit(dir string, l Limits) error {
 	return cgroup.Limit(dir, l.Memory, l.CPUs, l.PIDs)
 }
 
-// oom returns the numbers if the kernel has killed the process, or one of its descendants,
-// because they had used all the memory that they may; otherwise it returns "".
-func (p *process) oom() string {
-	if p.cgroup == "" || p.limits.Memory == 0 {
-		return ""
+// oomCount returns the count of what the kernel has killed here, without leaders: their ends say
+// so, and those of others need not.
+func (c *cgroups) oomCount() int { return c.oom.Count() - int(c.oomExplained.Load()) }
+
+// oomKills returns how many processes the kernel has killed to free memory while p ran, and
+// which it counts; see [Exit.OOMScope].
+func (c *cgroups) oomKills(p *process) (n int, scope string) {
+	if p.cgroup != "" {
+		if n, ok := cgroup.OOMKills(p.cgroup); ok {
+			return n, "task"
+		}
 	}
-	killed, peak := cgroup.Killed(p.cgroup)
-	if killed == 0 {
+	return max(0, c.oomCount()-p.oomBefore), c.oom.Scope
+}
+
+// setOOM completes the exit of a process while which the kernel has killed others, or itself.
+func (c *cgroups) setOOM(p *process, e *Exit, kills int, scope string) {
+	if kills == 0 {
+		return
+	}
+	e.OOMKills, e.OOMScope = kills, scope
+	switch {
+	case e.Reason != ReasonNone || e.Sent:
+	case p.limits.Memory > 0 && scope == "task" && e.Code != 0, p.oomFails && e.Code == 0:
+		e.Reason, e.Detail = ReasonOOM, p.memoryLimit()
+	case e.Code == -int(unix.SIGKILL) && scope != "task":
+		c.oomExplained.Add(1)
+	}
+}
+
+// memoryLimit returns the limit of the memory of a process, and the most that it has used; "" if
+// it has no limit.
+func (p *process) memoryLimit() string {
+	if p.limits.Memory == 0 {
 		return ""
 	}
 	text := fmt.Sprintf("limits.memory is %d bytes", p.limits.Memory)
-	if peak != "" {
+	if peak := strings.TrimSpace(string(cgroup.Read(p.cgroup, "memory.peak"))); peak != "" {
 		text += ", and it had used " + peak
 	}
-	if killed == 1 {
-		return text + "; the kernel killed 1 process"
-	}
-	return fmt.Sprintf("%s; the kernel killed %d processes", text, killed)
+	return text
 }
 
 // Prospect returns the controllers that a supervisor started in the cgroup of this process

@@ -99,13 +99,14 @@ func (l *launcher) launch(p *process, c Command) error {
 }
 
 func (l *launcher) forkTask(p *process, cgroup string, c Command, attr *syscall.ProcAttr) error {
+	oomBefore := l.groups.oomCount()
 	how := fork.How{CPUs: c.CPUs, Login: c.User != nil, Limits: c.Limits.Rlimits}
 	return l.fork.StartAs(how, c.Path, c.Args, attr, func(pid int) {
 		// A child has a stat file until it is reaped.
 		stat, _ := proc.ReadStat(pid)
 		l.table.mu.Lock()
 		defer l.table.mu.Unlock()
-		p.PID, p.ticks, p.cgroup = pid, stat.Ticks, cgroup
+		p.PID, p.ticks, p.cgroup, p.oomBefore = pid, stat.Ticks, cgroup, oomBefore
 		p.sampled.at = time.Now()
 		p.Started = p.sampled.at.UTC()
 		p.phase = running

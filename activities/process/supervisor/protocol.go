@@ -61,7 +61,8 @@ const (
 	ReasonCutOff Reason = "cut-off"
 	// ReasonShutdown means that the supervisor was asked to end, or that its owner died.
 	ReasonShutdown Reason = "shutdown"
-	// ReasonOOM means that the kernel killed it because it had reached its [Limits.Memory].
+	// ReasonOOM means that the kernel killed it because it had reached its [Limits.Memory], or
+	// other processes while it ran ([Command.OOMFails]).
 	ReasonOOM Reason = "oom"
 	// ReasonSilence means that it was silent for too long.
 	ReasonSilence Reason = "silence"
@@ -117,6 +118,9 @@ type Command struct {
 	// StopGroup has signals that ask the process to end sent to its whole group at once. By
 	// default only the program gets them, since it may need its helpers to save its work.
 	StopGroup bool `json:"stop_group,omitempty"`
+	// OOMFails has a process fail that exits with 0 if the kernel has killed others to free
+	// memory while it ran; see [Exit.OOMKills].
+	OOMFails bool `json:"oom_fails,omitempty"`
 	// KillAt is the time at which the process is killed for running too long, in nanoseconds of
 	// CLOCK_BOOTTIME; 0 means never.
 	KillAt int64 `json:"kill_at"`
@@ -181,6 +185,11 @@ type Exit struct {
 	// Killed is the number of these that SIGKILL ended, because they outlived the grace, or had
 	// none.
 	Killed int `json:"killed,omitempty"`
+	// OOMKills is the number of processes that the kernel has killed to free memory while it ran.
+	// OOMScope is "task" if all of them were the task's own. It is "cgroup" if they were in the
+	// cgroup of the supervisor, because the task has no memory controller of its own, or "host".
+	OOMKills int    `json:"oom_kills,omitempty"`
+	OOMScope string `json:"oom_scope,omitempty"`
 	// Failed reports whether it was known to have failed when it was stopped.
 	Failed bool `json:"failed,omitempty"`
 	// Lost reports whether the process ended with its host, supervisor or boot, so that its

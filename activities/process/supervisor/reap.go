@@ -213,7 +213,8 @@ func (r *reaper) reapAbandoned(p *process) {
 // the process must be looked at again.
 func (r *reaper) finish(p *process, left int) bool {
 	s := r.s
-	oom, used := p.oom(), p.cgroupUsage()
+	used := p.cgroupUsage()
+	oomKills, oomScope := s.groups.oomKills(p)
 	empty := left == 0 && !r.unsure && (p.cgroup == "" || !cgroup.Populated(p.cgroup))
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -257,13 +258,11 @@ func (r *reaper) finish(p *process, left int) bool {
 			exit.Code = -int(status.Signal())
 		}
 		exit.Usage = p.used(&usage, used)
-		if oom != "" && exit.Code != 0 && exit.Reason == ReasonNone {
-			exit.Reason, exit.Detail = ReasonOOM, oom
-		}
 	}
 	if exit.Reason == ReasonNone && exit.Code < 0 && slices.Contains(p.sent, -exit.Code) {
 		exit.Sent = true
 	}
+	s.groups.setOOM(p, exit, oomKills, oomScope)
 	if exit.Detail == "" && exit.Reason == ReasonShutdown && exit.Code == -int(unix.SIGKILL) {
 		exit.Detail = p.cutGrace(s.cfg.LongestGrace)
 	}

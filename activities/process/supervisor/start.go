@@ -110,7 +110,7 @@ func (s *supervisor) admit(r StartRequest) (p *process, mine bool, err error) {
 	p = newProcess(t, r.Number, r.Fence.Launch)
 	p.LogDir, p.killAt, p.boot = r.Command.LogDir, r.Command.KillAt, s.state.boot
 	p.contact, p.limits, p.stop = r.Contact, r.Command.Limits, r.Command.Stop
-	p.toGroup = r.Command.StopGroup
+	p.toGroup, p.oomFails = r.Command.StopGroup, r.Command.OOMFails
 	if r.Command.User != nil {
 		p.User = r.Command.User.Name
 	}

@@ -73,18 +73,20 @@ const (
 // process is one process of a task. Guarded by supervisor.mu.
 type process struct {
 	Process
-	task    *task
-	phase   phase
-	ticks   uint64
-	boot    string
-	cookie  string
-	killAt  int64
-	contact Contact
-	cgroup  string // directory, if it has one
-	limits  Limits
-	outputs []*output.Output
-	unkept  []output.Place // see [owner.unkept]
-	stop    Stop           // see [Command.Stop]
+	task      *task
+	phase     phase
+	ticks     uint64
+	boot      string
+	cookie    string
+	killAt    int64
+	contact   Contact
+	cgroup    string // directory, if it has one
+	limits    Limits
+	oomBefore int  // the oomCount when it was started
+	oomFails  bool // see [Command.OOMFails]
+	outputs   []*output.Output
+	unkept    []output.Place // see [owner.unkept]
+	stop      Stop           // see [Command.Stop]
 	// toGroup reports whether signals that ask it to end go to its group: from the start if its
 	// command says so, and otherwise once its leader has ended or has little time left.
 	toGroup bool

@@ -256,6 +256,9 @@ func printStatus(out io.Writer, s *starter.Status, each bool) {
 		if t.Exit != nil && t.Exit.DroppedBytes > 0 {
 			fmt.Fprintf(out, "%s of the output of %s were dropped (logs.on_full), or could not be written\n", shipped.Size(t.Exit.DroppedBytes), t.Name)
 		}
+		if t.Exit != nil && t.Exit.OOMKills > 0 && s.Result == nil {
+			fmt.Fprintf(out, "%s: %s\n", t.Name, t.Exit.OOMText())
+		}
 		if t.Exit != nil && t.Exit.LeftBehind > 0 {
 			fmt.Fprintf(out, "%s ended by itself and left %s running, killed after the grace (stop.grace)\n", t.Name, plural.Of(t.Exit.LeftBehind, "process", "processes"))
 		}

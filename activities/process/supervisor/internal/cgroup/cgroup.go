@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,14 +36,16 @@ func Own() string {
 	if err != nil {
 		return ""
 	}
-	return find(self, mounts)
+	return find(self, mounts, "")
 }
 
-func find(self, mounts []byte) string {
+// find finds the cgroup of a controller of version 1, or of version 2 if the controller is "".
+func find(self, mounts []byte, controller string) string {
 	var path string
 	for line := range bytes.Lines(self) {
-		if rest, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("0::")); ok {
-			path = string(rest)
+		fields := strings.SplitN(strings.TrimSpace(string(line)), ":", 3)
+		if len(fields) == 3 && slices.Contains(strings.Split(fields[1], ","), controller) {
+			path = fields[2]
 		}
 	}
 	if path == "" || strings.HasPrefix(path, "/..") {
@@ -53,7 +56,7 @@ func find(self, mounts []byte) string {
 	lines := bufio.NewScanner(bytes.NewReader(mounts))
 	for lines.Scan() {
 		head, tail, ok := strings.Cut(lines.Text(), " - ")
-		if !ok || !strings.HasPrefix(tail, "cgroup2 ") {
+		if !ok || !mounted(strings.Fields(tail), controller) {
 			continue
 		}
 		fields := strings.Fields(head)
@@ -68,6 +71,15 @@ func find(self, mounts []byte) string {
 		return filepath.Join(point, rel)
 	}
 	return ""
+}
+
+// mounted reports whether a mount with that type, source and options has the cgroups of a
+// controller.
+func mounted(tail []string, controller string) bool {
+	if controller == "" {
+		return tail[0] == "cgroup2"
+	}
+	return len(tail) == 3 && tail[0] == "cgroup" && slices.Contains(strings.Split(tail[2], ","), controller)
 }
 
 // unescapeMount undoes the octal escapes of mountinfo.

@@ -105,7 +105,37 @@ func TestFindCgroup(t *testing.T) {
 		{"0::/docker/abc/x\n", "29 23 0:26 /docker/abc /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "/sys/fs/cgroup/x"},
 		{"0::/x\n", "29 23 0:26 / /mnt/c\\040g rw - cgroup2 cgroup2 rw\n", "/mnt/c g/x"},
 	} {
-		require.Equal(t, c.want, find([]byte(c.self), []byte(c.mounts)), c.self)
+		require.Equal(t, c.want, find([]byte(c.self), []byte(c.mounts), ""), c.self)
+	}
+}
+
+// The kernel counts what it kills to free memory in files whose lines are alike.
+func TestOOMCounter(t *testing.T) {
+	root := tree(t, map[string]string{
+		"two/a/memory.events":      "oom 3\noom_kill 2\noom_group_kill 0\n",
+		"two/a/b/cgroup.procs":     "1\n",
+		"one/x/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n",
+		"old/x/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\n",
+		"vmstat":                   "nr_free_pages 12\noom_kill 4\n",
+	})
+	two := "41 31 0:38 / " + root + "/two rw - cgroup2 cgroup2 rw\n"
+	one := "42 31 0:39 / " + root + "/one rw - cgroup cgroup rw,memory\n"
+	old := "42 31 0:39 / " + root + "/old rw - cgroup cgroup rw,memory,blkio\n"
+	vmstat := filepath.Join(root, "vmstat")
+	for name, c := range map[string]struct {
+		self, mounts, host, scope string
+		want                      int
+	}{
+		"version 2":             {"0::/a\n", two, vmstat, "cgroup", 2},
+		"the cgroup above":      {"0::/a/b\n", two, vmstat, "cgroup", 2},
+		"version 1":             {"4:memory:/x\n0::/\n", two + one, vmstat, "cgroup", 3},
+		"several controllers":   {"4:memory,blkio:/x\n", old, vmstat, "host", 4},
+		"no cgroups":            {"", "", vmstat, "host", 4},
+		"nothing counts at all": {"4:memory:/x\n", old, root, "", 0},
+	} {
+		got := ownOOM([]byte(c.self), []byte(c.mounts), c.host)
+		assert.Equal(t, c.scope, got.Scope, name)
+		assert.Equal(t, c.want, got.Count(), name)
 	}
 }
 

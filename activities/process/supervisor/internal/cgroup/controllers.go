@@ -1,7 +1,6 @@
 package cgroup
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -149,17 +148,6 @@ func Limit(dir string, memory int64, cpus, pids int) error {
 		}
 	}
 	return nil
-}
-
-// Killed returns how many processes of a cgroup the kernel has killed because it had used all the
-// memory that it may, and the most bytes that it had used, if the kernel knows them.
-func Killed(dir string) (n int, peak string) {
-	for line := range bytes.Lines(Read(dir, "memory.events")) {
-		if text, ok := bytes.CutPrefix(line, []byte("oom_kill ")); ok {
-			n, _ = strconv.Atoi(string(bytes.TrimSpace(text)))
-		}
-	}
-	return n, strings.TrimSpace(string(Read(dir, "memory.peak")))
 }
 
 // Read returns the content of a file of a cgroup, or nil if it cannot be read.
