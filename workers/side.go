@@ -75,10 +75,10 @@ type side struct {
 	server     *server.Server
 	rounds     *server.Barriers
 	queues     *server.Queues
-	member     *server.Membership  // of the fleet; nil without a fleet
-	checker    *hostcheck.Checker  // of this host; nil without a fleet
-	files      *hostservice.Server // nil if the output of runs is not served
-	unlisten   func()              // stops to serve the output of runs and the metrics
+	member     *server.Membership           // of the fleet; nil without a fleet
+	checker    *hostcheck.Checker           // of this host; nil without a fleet
+	files      *hostservice.Server          // nil if the output of runs is not served
+	unlisten   func()                       // stops to serve the output of runs and the metrics
 	closing    chan supervisor.ClosingReply // the supervisor's reply once it is closing
 	abandoned  atomic.Bool                  // it is closing because the owner of its runs is gone
 	handsOver  atomic.Bool                  // another side takes over

@@ -5,7 +5,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -22,22 +21,6 @@ type class struct {
 	lax bool
 	// slots is the sum over all hosts, if each of them may be oversubscribed, and 0 otherwise.
 	slots int
-	// sums are over the hosts, as they were at a moment: there is no more than that until
-	// the next decision.
-	at   moment
-	sums sums
-}
-
-// moment is a time in a decision, during which the guards change.
-type moment struct{ decision, guards int }
-
-// sums bound what runs can have of the hosts of a class.
-type sums struct {
-	// slots are free, unguarded are free for runs that may not pass, and empty are free on
-	// hosts without a run.
-	slots, unguarded, empty int
-	largest                 int       // of a host
-	latest                  time.Time // end of a guard
 }
 
 // share returns the number of tasks that a host gets in proportion to its slots. The shares of

@@ -1,9 +1,6 @@
 package fleet
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // Demand describes the room that a run needs.
 type Demand struct {
@@ -64,12 +61,6 @@ type Group struct {
 	// PerTask is the number of GPUs that each of the tasks takes, instead of GPUs. No task runs
 	// without.
 	PerTask int `json:"gpus_per_task,omitempty"`
-}
-
-// sameRoom returns a text that is the same for demands of the same room.
-func sameRoom(d Demand) string {
-	d.Priority, d.MaxRunTime, d.Notice, d.Firm, d.JoinWait, d.WaitForHosts, d.Spares = 0, 0, 0, false, 0, false, 0
-	return fmt.Sprintf("%+v", d)
 }
 
 // AllGPUs stands for all GPUs of a host.

@@ -369,7 +369,7 @@ func (f *fuzzed) checkGuarded(r *run, victims []*run) {
 			return
 		}
 		open := f.machine.openFor(w)
-		if !f.machine.couldStart(w, open) || w.promised == f.machine.moment.decision {
+		if !f.machine.couldStart(w, open) || w.promised == f.machine.decision {
 			continue
 		}
 		if !slices.ContainsFunc(victims, func(v *run) bool {

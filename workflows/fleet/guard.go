@@ -25,7 +25,6 @@ func (p *planner) protect(r *run) {
 	if !slices.ContainsFunc(hosts, func(h *host) bool { return !h.guard.on }) || !p.couldStart(r, hosts) {
 		return
 	}
-	p.moment.guards++
 	var turn time.Time
 	var places []place
 	if r.enough.IsZero() { // otherwise a short run here could make it wait again from the start

@@ -38,10 +38,6 @@ func (m *Machine) judgeHosts() []Action {
 
 // judge brings a host up to date with the suspicions and the settings.
 func (m *Machine) judge(h *host) {
-	sick := h.sick
 	h.suspicion = m.past.suspicionOf(h.Name)
 	h.sick = h.suspicion != nil && m.settings.SickHosts == CordonSickHosts
-	if h.sick != sick {
-		m.changes++
-	}
 }

@@ -37,7 +37,6 @@ type run struct {
 	try        int
 	state      runState
 	demand     Demand
-	kind       string // the same for demands of the same room
 	shape      shape
 	class      *class
 	over       bool // it needs more slots than its class has, and may have them
@@ -50,9 +49,6 @@ type run struct {
 	held []*host
 	// asked is set until the hosts were first looked at: could they ever meet the demand?
 	asked bool
-	// could reports whether it could start if all hosts were empty, at the time of judged.
-	judged int
-	could  bool
 	// last reports whether the run is refused if it is not granted its room at once.
 	last bool
 	// told is set once the run was asked to give back its room.
@@ -100,16 +96,12 @@ const queueFull = "the queue is full: too many runs are pending; try again later
 
 // New returns a fleet without hosts.
 func New() *Machine {
-	return &Machine{runs: map[Run]*run{}, planner: planner{classes: map[string]*class{}, could: map[string]bool{}, inVain: map[string]bool{}, changes: 1}}
+	return &Machine{runs: map[Run]*run{}, planner: planner{classes: map[string]*class{}}}
 }
 
 // Step takes in an event and returns the actions that follow, to be carried out in this order.
 func (m *Machine) Step(e Event) []Action {
 	var actions []Action
-	switch e.(type) {
-	case Joined, Silent, Left, Cordoned, Uncordoned:
-		m.changes++
-	}
 	switch e := e.(type) {
 	case Joined:
 		m.goOn(e.Now)
@@ -165,12 +157,7 @@ func (m *Machine) goOn(now time.Time) {
 
 // dropRefusals forgets refusals of hosts, which may then be asked again.
 func (r *run) dropRefusals(over func(refusal) bool) {
-	if n := len(r.refusals); n > 0 {
-		r.refusals = slices.DeleteFunc(r.refusals, over)
-		if len(r.refusals) < n {
-			r.judged = 0
-		}
-	}
+	r.refusals = slices.DeleteFunc(r.refusals, over)
 }
 
 // Wake returns the time at which the machine needs [Passed], or zero if it needs another event
@@ -255,8 +242,7 @@ func (m *Machine) meet(id Run, generation int) *run {
 
 // set gives a run a demand.
 func (r *run) set(d Demand) {
-	r.demand, r.shape, r.class, r.judged = d, shapeOf(d.on(d.MinHosts)), nil, 0
-	r.kind = sameRoom(d)
+	r.demand, r.shape, r.class = d, shapeOf(d.on(d.MinHosts)), nil
 	r.demand.Priority = min(max(cmp.Or(d.Priority, spec.DefaultPriority), 1), spec.LastPriority)
 	r.terms = terms{r.demand.Priority, d.Notice, d.Firm}
 }
@@ -306,7 +292,6 @@ func (m *Machine) refused(e Refused) {
 	r.try++
 	r.ends = time.Time{}
 	if e.Host != "" && !back {
-		r.judged = 0
 		r.refusals = slices.DeleteFunc(r.refusals, func(f refusal) bool { return f.host == e.Host })
 		r.refusals = append(r.refusals, refusal{e.Host, e.Reason, m.now.Add(refusalLasts(r.try))})
 		r.refusals = r.refusals[max(0, len(r.refusals)-maxRefusals):]

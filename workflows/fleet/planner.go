@@ -14,19 +14,11 @@ type planner struct {
 	roster
 	now     time.Time
 	classes map[string]*class
-	// changes counts the changes that open hosts for runs, or close them.
-	changes int
-	// could reports which kinds of demands could be met by empty hosts, at the time of judged. It is
-	// only for look-ups.
-	could  map[string]bool
-	judged int
-	moment moment
-	// open is the number of ready hosts that no run guards in this decision.
-	open int
-	// soft is the number of ready hosts that are not firm in this decision, and inVain has the kinds of
-	// demands for which no runs can be preempted. It is only for look-ups.
-	soft   int
-	inVain map[string]bool
+	// decision counts the decisions.
+	decision int
+	// open is the number of ready hosts that no run guards in this decision, and soft the number of
+	// those that are not firm.
+	open, soft int
 	// seats and choice are reused by searches, uses and ends by looks ahead.
 	seats  []seat
 	choice []*seat
@@ -36,7 +28,7 @@ type planner struct {
 
 // unguard begins a decision: no host is guarded.
 func (p *planner) unguard() {
-	p.moment = moment{decision: p.moment.decision + 1}
+	p.decision++
 	p.open = 0
 	for _, h := range p.hosts {
 		h.guard, h.promised, h.firm, h.ready = guard{}, room{}, false, h.state() == HostReady
@@ -45,14 +37,10 @@ func (p *planner) unguard() {
 		}
 	}
 	p.soft = p.open
-	clear(p.inVain)
 }
 
 // try returns places for a run now, or none.
 func (p *planner) try(r *run) []place {
-	if p.hopeless(r) {
-		return nil
-	}
 	return p.search(r, p.class(r).hosts, func(h *host) room { return p.roomFor(r, h) })
 }
 
@@ -119,73 +107,7 @@ func (p *planner) openFor(r *run) []*host {
 }
 
 // couldStart reports whether a run could start if the hosts that are open for it were empty.
-func (p *planner) couldStart(r *run, hosts []*host) bool {
-	if r.judged == p.changes {
-		return r.could
-	}
-	if p.judged != p.changes {
-		p.judged = p.changes
-		clear(p.could)
-	}
-	could, known := p.could[r.kind]
-	if !known || len(r.refusals) > 0 {
-		could = p.search(r, hosts, r.all) != nil
-	}
-	if len(r.refusals) == 0 {
-		p.could[r.kind] = could // thousands of runs often are of a few kinds
-	}
-	r.judged, r.could = p.changes, could
-	return could
-}
-
-// hopeless reports whether a run certainly has no room now, without a search. It may return
-// false if there is no room.
-func (p *planner) hopeless(r *run) bool {
-	c, sh := p.class(r), &r.shape
-	if len(r.held) > 0 || r.over {
-		return false
-	}
-	s := p.sumsOf(c)
-	slots := s.slots
-	switch {
-	case sh.max == 1 && s.largest < sh.tasks, sh.perHost > s.largest && sh.tasks >= sh.perHost:
-		return true
-	case r.demand.Exclusive:
-		slots = s.empty
-	}
-	if !r.endsBy(p.now, s.latest) {
-		slots = min(slots, s.unguarded)
-	}
-	return slots < sh.tasks
-}
-
-// sumsOf returns the sums over the hosts of a class.
-func (p *planner) sumsOf(c *class) *sums {
-	if c.at == p.moment {
-		return &c.sums
-	}
-	c.at, c.sums = p.moment, sums{}
-	s := &c.sums
-	for _, h := range c.hosts {
-		if !h.ready || h.slots <= 0 || h.exclusive {
-			continue
-		}
-		s.slots += h.slots
-		s.largest = max(s.largest, h.slots)
-		if h.users == 0 {
-			s.empty += h.slots
-		}
-		if !h.guard.on {
-			s.unguarded += h.slots
-			continue
-		}
-		s.unguarded += max(0, min(h.slots, h.guard.rest.slots))
-		if h.guard.until.After(s.latest) {
-			s.latest = h.guard.until
-		}
-	}
-	return s
-}
+func (p *planner) couldStart(r *run, hosts []*host) bool { return p.search(r, hosts, r.all) != nil }
 
 // classOf returns the hosts for a demand.
 func (p *planner) classOf(d *Demand) *class {

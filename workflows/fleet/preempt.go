@@ -44,8 +44,7 @@ func (r *run) leaves(now time.Time) bool {
 // run could use that was promised none are left out. A run that hosts have refused preempts none,
 // since it may not start in their room either.
 func (m *Machine) preempt(r *run) []Action {
-	plain := len(r.held) == 0 && len(r.refusals) == 0
-	if m.settings.Preempt != PreemptLower || m.soft == 0 || plain && m.inVain[r.kind] {
+	if m.settings.Preempt != PreemptLower || m.soft == 0 {
 		return nil
 	}
 	hosts := m.openFor(r)
@@ -56,15 +55,12 @@ func (m *Machine) preempt(r *run) []Action {
 	if r.try == 0 && r.enough.IsZero() && !r.last {
 		actions = m.giveNotice(r, hosts)
 	}
-	if r.promised != m.moment.decision {
+	if r.promised != m.decision {
 		for _, h := range hosts {
 			if !h.firm {
 				h.firm = true
 				m.soft--
 			}
-		}
-		if plain {
-			m.inVain[r.kind] = true // in this decision less room is left for each next run
 		}
 	}
 	return actions
@@ -139,7 +135,7 @@ func (m *Machine) promise(r *run, places []place) {
 	if len(r.shape.listed) > 0 {
 		return
 	}
-	r.promised = m.moment.decision
+	r.promised = m.decision
 	for _, p := range places {
 		h := m.host(p.Host)
 		h.promised.slots += p.tasks
