@@ -98,26 +98,26 @@ func (h *Host) Release(ctx context.Context, in hostapi.ReleaseInput) (hostapi.Re
 // half of it and most of which the run knows from RunTask, and then the largest values, which are
 // listed in LeftOut.
 func fit(o *hostapi.ReleaseOutput) {
-	for _, less := range []func(exits []spec.Exit) []spec.Exit{
-		func(exits []spec.Exit) []spec.Exit { return exits[len(exits)-1:] },
-		each(func(e *spec.Exit) { e.Message = shorten.Text(e.Message, 200) }),
-		each(func(e *spec.Exit) {
-			e.Message, e.GPUError, e.LogDir, e.ErrorFile, e.TraceFile, e.Usage = "", "", "", "", "", spec.Usage{}
-		}),
-		func(exits []spec.Exit) []spec.Exit { return slices.DeleteFunc(exits, spec.Exit.OK) },
-		func([]spec.Exit) []spec.Exit { return []spec.Exit{} },
-	} {
-		if carried(o.Exits) <= maxReleasePayload/2 {
-			break
-		}
-		for task, exits := range o.Exits { // its key says that the task was here
-			o.Exits[task] = less(exits)
+	each := func(less func(exits []spec.Exit) []spec.Exit) func() {
+		return func() {
+			for task, exits := range o.Exits { // its key says that the task was here
+				o.Exits[task] = less(exits)
+			}
 		}
 	}
-	left := carried(o) - maxReleasePayload
+	shorten.ToFit(o.Exits, maxReleasePayload/2,
+		each(func(exits []spec.Exit) []spec.Exit { return exits[len(exits)-1:] }),
+		each(changed(func(e *spec.Exit) { e.Message = shorten.Text(e.Message, 200) })),
+		each(changed(func(e *spec.Exit) {
+			e.Message, e.GPUError, e.LogDir, e.ErrorFile, e.TraceFile, e.Usage = "", "", "", "", "", spec.Usage{}
+		})),
+		each(func(exits []spec.Exit) []spec.Exit { return slices.DeleteFunc(exits, spec.Exit.OK) }),
+		each(func([]spec.Exit) []spec.Exit { return []spec.Exit{} }),
+	)
+	left := shorten.Size(o) - maxReleasePayload
 	sizes := map[string]int{}
 	for task, value := range o.Values {
-		sizes[task] = carried(value)
+		sizes[task] = shorten.Size(value)
 	}
 	tasks := slices.SortedFunc(maps.Keys(sizes), func(a, b string) int { return cmp.Or(sizes[b]-sizes[a], strings.Compare(a, b)) })
 	for _, task := range tasks {
@@ -130,22 +130,12 @@ func fit(o *hostapi.ReleaseOutput) {
 	}
 }
 
-// each returns a function that changes each of the exits.
-func each(change func(*spec.Exit)) func([]spec.Exit) []spec.Exit {
+// changed returns a function that changes each of the exits.
+func changed(change func(*spec.Exit)) func([]spec.Exit) []spec.Exit {
 	return func(exits []spec.Exit) []spec.Exit {
 		for i := range exits {
 			change(&exits[i])
 		}
 		return exits
 	}
-}
-
-// carried returns the size of v in the encoding that is sent to the server. A value can be
-// larger there than by itself: every < and > takes six bytes.
-func carried(v any) int {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return 0
-	}
-	return len(b)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // silentSupervisor records which tasks are stopped. It knows no processes, so that no stacks
@@ -184,7 +185,7 @@ func TestValuesThatDoNotFit(t *testing.T) {
 	fit(&o)
 	assert.Equal(t, []string{"angles"}, o.LeftOut)
 	assert.Len(t, o.Values, 5)
-	assert.LessOrEqual(t, carried(o), maxReleasePayload)
+	assert.LessOrEqual(t, shorten.Size(o), maxReleasePayload)
 	assert.Len(t, o.Exits["worker-0"], 2, "the exits take little")
 }
 
@@ -201,7 +202,7 @@ func TestTheMostTasksOfAHostFit(t *testing.T) {
 		o.Values[task] = json.RawMessage("1")
 	}
 	fit(&o)
-	assert.LessOrEqual(t, carried(o), maxReleasePayload)
+	assert.LessOrEqual(t, shorten.Size(o), maxReleasePayload)
 	assert.Len(t, o.Exits, spec.MaxTasks, "all are tasks of this host")
 	assert.Equal(t, 3, o.Exits["worker-7"][0].ExitCode)
 	assert.Empty(t, o.Exits["worker-8"])
@@ -212,7 +213,7 @@ func TestTheMostTasksOfAHostFit(t *testing.T) {
 		o.Exits[spec.TaskName("worker", i)] = []spec.Exit{{Message: "first"}, {Message: strings.Repeat("m", 1000)}}
 	}
 	fit(&o)
-	assert.LessOrEqual(t, carried(o), maxReleasePayload)
+	assert.LessOrEqual(t, shorten.Size(o), maxReleasePayload)
 	require.Len(t, o.Exits["worker-0"], 1, "older exits go first")
 	assert.Len(t, o.Exits["worker-0"][0].Message, 200)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // Shared keeps its input for the hosts of a run, which read it from the history, until the run
@@ -40,7 +41,7 @@ func (pl *placer) share(ctx workflow.Context, what string, value any) (shared *h
 		return nil, done, nil
 	}
 	var size int
-	if err := workflow.SideEffect(ctx, func(workflow.Context) any { return sizeOf(value) }).Get(&size); err != nil || size > maxShared {
+	if err := workflow.SideEffect(ctx, func(workflow.Context) any { return shorten.Size(value) }).Get(&size); err != nil || size > maxShared {
 		return nil, done, temporal.NewNonRetryableApplicationError(fmt.Sprintf(
 			"%s is too large: it has %d KiB, and a host can receive %d KiB; use fewer hosts or a shorter spec", what, size>>10, maxShared>>10), spec.ErrPlacement, nil)
 	}

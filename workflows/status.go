@@ -13,6 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // answerStatusBy installs the handler of the status query.
@@ -39,22 +40,21 @@ func (v *reporter) answerStatus() (spec.Status, error) {
 	if v.invalid != nil {
 		s.Result = resultOfRefusal(v.invalid)
 	}
-	for _, cut := range []func(*spec.TaskStatus){
-		func(t *spec.TaskStatus) {
-			if e := t.Exit; e != nil {
-				t.Exit = &spec.Exit{Restart: e.Restart, ExitCode: e.ExitCode, Signal: e.Signal, Cause: e.Cause}
+	if len(s.Tasks) < manyTasks {
+		return s, nil
+	}
+	each := func(cut func(*spec.TaskStatus)) func() {
+		return func() {
+			for i := range s.Tasks {
+				cut(&s.Tasks[i])
 			}
-		},
-		func(t *spec.TaskStatus) { t.Address = "" },
-		func(t *spec.TaskStatus) { t.Exit = nil },
-	} {
-		if len(s.Tasks) < manyTasks || sizeOf(s) <= maxStatus {
-			break
-		}
-		for i := range s.Tasks {
-			cut(&s.Tasks[i])
 		}
 	}
+	shorten.ToFit(&s, maxStatus,
+		each(func(t *spec.TaskStatus) { t.Exit = t.Exit.Bare() }),
+		each(func(t *spec.TaskStatus) { t.Address = "" }),
+		each(func(t *spec.TaskStatus) { t.Exit = nil }),
+	)
 	return s, nil
 }
 

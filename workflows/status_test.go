@@ -11,6 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // The status of the largest run fits into a message to the server in each state of its tasks.
@@ -25,14 +26,14 @@ func TestTheStatusOfTheLargestRunFits(t *testing.T) {
 		r.launches[name] = newLaunch(a.(lifecycle.Launch), nil)
 	}
 	status := must.Get(r.answerStatus())(t)
-	assert.Less(t, sizeOf(status), maxStatus)
+	assert.Less(t, shorten.Size(status), maxStatus)
 	for i := range 2000 {
 		r.machine.Step(lifecycle.TaskEnded{Task: spec.TaskName("worker", i), Exit: &spec.Exit{
 			Cause: spec.CauseOrigin, ExitCode: 3, Message: strings.Repeat("m", 1000), LogDir: "/" + strings.Repeat("d", 100),
 		}})
 	}
 	status = must.Get(r.answerStatus())(t)
-	assert.Less(t, sizeOf(status), maxStatus)
+	assert.Less(t, shorten.Size(status), maxStatus)
 	require.Len(t, status.Tasks, spec.MaxTasks)
 	assert.Equal(t, spec.TaskEnded, status.Tasks[0].State)
 	assert.Equal(t, spec.TaskRunning, status.Tasks[2000].State)

@@ -1,12 +1,11 @@
 package workflows
 
 import (
-	"encoding/json"
-
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // maxTold bounds the messages of a stop to all hosts together, in bytes: the commands of one
@@ -17,7 +16,7 @@ const maxTold = 2 << 20
 // that is away receives it when it is back. If messages arrive out of order, their numbers show
 // the host which is newer.
 func (c *hostCalls) tell(ctx workflow.Context, s spec.Stopping) {
-	if s.Error != nil && sizeOf(s)*len(c.hosts) > maxTold {
+	if s.Error != nil && shorten.Size(s)*len(c.hosts) > maxTold {
 		short := *s.Error
 		short.Traceback = ""
 		s.Error = &short
@@ -47,16 +46,6 @@ func (c *hostCalls) tellAgain(ctx workflow.Context) {
 	if s := c.standing(); s != nil {
 		c.tell(ctx, *s)
 	}
-}
-
-// sizeOf returns the size of a value as JSON.
-func sizeOf(v any) int {
-	// The encoder's caches do not change its output.
-	b, err := json.Marshal(v) //workflowcheck:ignore
-	if err != nil {
-		return 0
-	}
-	return len(b)
 }
 
 // standing returns the state of the stop, for hosts that are reserved after a stop or its

@@ -1,8 +1,6 @@
 package lifecycle
 
 import (
-	"encoding/json"
-
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
@@ -15,44 +13,35 @@ const maxResult = 1 << 20
 // fit drops parts of a result until it fits in limit bytes, the least needed first. The
 // root cause stays, in FirstFailure.
 func fit(r *spec.RunResult, limit int) {
-	if size(r) <= limit {
-		return
+	fits := shorten.ToFit(r, limit,
+		func() { cutMessages(r, 400) },
+		func() { cutMessages(r, 100) },
+		func() {
+			for i := range r.Tasks {
+				r.Tasks[i].Exits = nil
+			}
+		},
+		func() {
+			// Values belong to the user: they are dropped after earlier exits and long messages, and
+			// the result names them.
+			for i := range r.Tasks {
+				if t := &r.Tasks[i]; t.Value != nil {
+					t.Value = nil
+					r.WithoutValue(t.Name)
+				}
+			}
+		},
+		func() { cutMessages(r, 0) },
+		func() {
+			for i := range r.Tasks {
+				t := &r.Tasks[i]
+				t.StacksFile, t.Exit = "", t.Exit.Bare()
+			}
+		},
+	)
+	if !fits {
+		leaveOut(r, shorten.Size(r)-limit)
 	}
-	for _, most := range []int{400, 100} {
-		cutMessages(r, most)
-		if size(r) <= limit {
-			return
-		}
-	}
-	for i := range r.Tasks {
-		r.Tasks[i].Exits = nil
-	}
-	if size(r) <= limit {
-		return
-	}
-	// Values belong to the user: they are dropped after earlier exits and long messages, and
-	// the result names them.
-	for i := range r.Tasks {
-		if t := &r.Tasks[i]; t.Value != nil {
-			t.Value = nil
-			r.WithoutValue(t.Name)
-		}
-	}
-	if size(r) <= limit {
-		return
-	}
-	cutMessages(r, 0)
-	if size(r) <= limit {
-		return
-	}
-	for i := range r.Tasks {
-		t := &r.Tasks[i]
-		t.StacksFile = ""
-		if e := t.Exit; e != nil {
-			t.Exit = &spec.Exit{Restart: e.Restart, ExitCode: e.ExitCode, Signal: e.Signal, Cause: e.Cause}
-		}
-	}
-	leaveOut(r, size(r)-limit)
 }
 
 // leaveOut drops tasks with that many bytes from a result, and notes their number: completed tasks
@@ -63,7 +52,7 @@ func leaveOut(r *spec.RunResult, bytes int) {
 	for _, completed := range []bool{true, false} {
 		for i := len(r.Tasks) - 1; i >= 0 && bytes > 0; i-- {
 			if t := &r.Tasks[i]; !out[i] && completed == (t.Exit != nil && t.Exit.Cause == spec.CauseCompleted) {
-				bytes -= sizeOf(t) + len(",")
+				bytes -= shorten.Size(t) + len(",")
 				out[i] = true
 				dropped++
 			}
@@ -98,16 +87,4 @@ func cutMessages(r *spec.RunResult, most int) {
 			t.Exits[k].Message = shorten.Text(t.Exits[k].Message, most)
 		}
 	}
-}
-
-func size(r *spec.RunResult) int { return sizeOf(r) }
-
-// sizeOf returns the size of v as JSON, in bytes.
-func sizeOf(v any) int {
-	// The encoder caches, so workflowcheck doubts it; its output is deterministic.
-	b, err := json.Marshal(v) //workflowcheck:ignore
-	if err != nil {
-		return 0 // encoding it for the server will fail with a better error
-	}
-	return len(b)
 }

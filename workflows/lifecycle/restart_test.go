@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 func TestRestartPolicy(t *testing.T) {
@@ -106,7 +107,7 @@ func TestSnapshotsAreBounded(t *testing.T) {
 			}})
 		}
 		snapshot := m.Snapshot()
-		require.LessOrEqual(t, sizeOf(snapshot), maxSnapshot)
+		require.LessOrEqual(t, shorten.Size(snapshot), maxSnapshot)
 		assert.NotEmpty(t, snapshot.Exits["worker-999"])
 		assert.Equal(t, 1, snapshot.Generation)
 		assert.Equal(t, 1, snapshot.Counted)
@@ -173,7 +174,7 @@ func TestTasksAreLeftOut(t *testing.T) {
 	}
 	few := r
 	fit(&few, 200_000)
-	if s := size(&few); s > 201_000 || s < 150_000 {
+	if s := shorten.Size(&few); s > 201_000 || s < 150_000 {
 		t.Errorf("%d bytes", s)
 	}
 	if first := few.Tasks[0]; first.Name != "worker-0" || first.Exit.Cause != spec.CauseOrigin {

@@ -141,30 +141,27 @@ func clone(e *spec.Exit) *spec.Exit {
 // names of files of stacks first, then older exits, then all earlier exits. Numbers, budgets
 // and how each task ended stay.
 func (l *taskList) fitSnapshot(s *Snapshot) {
-	for _, by := range []struct {
-		shorten func([]spec.Exit) []spec.Exit
-		ended   func(*spec.Exit)
-	}{
-		{func(exits []spec.Exit) []spec.Exit { return withoutWords(exits, 160) }, func(e *spec.Exit) { e.Message = shorten.Text(e.Message, 160) }},
-		{func(exits []spec.Exit) []spec.Exit { return withoutWords(exits, 0) }, func(e *spec.Exit) { e.Message, e.GPUError, e.Printed = "", "", nil }},
-		{func(exits []spec.Exit) []spec.Exit { return exits[max(0, len(exits)-1):] }, func(*spec.Exit) {}},
-		{func([]spec.Exit) []spec.Exit { return nil }, func(e *spec.Exit) { e.LogDir, e.ErrorFile = "", "" }},
-	} {
-		if sizeOf(s) <= maxSnapshot {
-			return
-		}
-		for _, t := range l.tasks {
-			if exits, ok := s.Exits[t.Name()]; ok {
-				s.Exits[t.Name()] = by.shorten(exits)
+	less := func(earlier func([]spec.Exit) []spec.Exit, ended func(*spec.Exit)) func() {
+		return func() {
+			for _, t := range l.tasks {
+				if exits, ok := s.Exits[t.Name()]; ok {
+					s.Exits[t.Name()] = earlier(exits)
+				}
 			}
-		}
-		for i := range s.Running {
-			if e := s.Running[i].Exit; e != nil {
-				by.ended(e)
+			for i := range s.Running {
+				if e := s.Running[i].Exit; e != nil {
+					ended(e)
+				}
 			}
+			s.StackFiles = nil
 		}
-		s.StackFiles = nil
 	}
+	shorten.ToFit(s, maxSnapshot,
+		less(func(exits []spec.Exit) []spec.Exit { return withoutWords(exits, 160) }, func(e *spec.Exit) { e.Message = shorten.Text(e.Message, 160) }),
+		less(func(exits []spec.Exit) []spec.Exit { return withoutWords(exits, 0) }, func(e *spec.Exit) { e.Message, e.GPUError, e.Printed = "", "", nil }),
+		less(func(exits []spec.Exit) []spec.Exit { return exits[max(0, len(exits)-1):] }, func(*spec.Exit) {}),
+		less(func([]spec.Exit) []spec.Exit { return nil }, func(e *spec.Exit) { e.LogDir, e.ErrorFile = "", "" }),
+	)
 }
 
 // withoutWords cuts the messages of exits to at most that many bytes each.

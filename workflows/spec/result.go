@@ -226,6 +226,14 @@ func (e Exit) LostPeer() bool {
 // OK reports whether the process ended by itself with exit code 0.
 func (e Exit) OK() bool { return e.Cause == CauseCompleted }
 
+// Bare returns the exit without texts, or nil if e is nil.
+func (e *Exit) Bare() *Exit {
+	if e == nil {
+		return nil
+	}
+	return &Exit{Restart: e.Restart, ExitCode: e.ExitCode, Signal: e.Signal, Cause: e.Cause}
+}
+
 // TaskResult is the end of one task.
 type TaskResult struct {
 	Name  string `json:"name"` // such as worker-3

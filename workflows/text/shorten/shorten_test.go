@@ -47,3 +47,15 @@ func TestList(t *testing.T) {
 	assert.Equal(t, "a, b, c", List(names, 3))
 	assert.Equal(t, "a, b and 1 more", List(names, 2))
 }
+
+func TestToFit(t *testing.T) {
+	v := []string{strings.Repeat("<", 10), "b", "c"} // < has six bytes in JSON
+	steps := 0
+	drop := func() { v, steps = v[1:], steps+1 }
+	assert.True(t, ToFit(&v, Size(v), drop))
+	assert.Equal(t, 0, steps)
+	assert.True(t, ToFit(&v, len(`["b","c"]`), drop, drop))
+	assert.Equal(t, []string{"b", "c"}, v)
+	assert.False(t, ToFit(&v, 1, drop))
+	assert.Equal(t, []string{"c"}, v)
+}
