@@ -3,10 +3,13 @@ package workflows
 import (
 	"fmt"
 	"slices"
+	"time"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
+	"github.com/clusterrun/clusterrun/workflows/lease"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
@@ -55,7 +58,7 @@ func (g *releaser) giveBack(ctx workflow.Context) givenBack {
 			wait = lostWait
 		}
 		if h.queue != "" && !g.absent[h.queue] && (!spec.IsAgentsQueue(g.queue) || !g.lost[h.queue]) {
-			futures[i] = callHere(releasing(ctx, h.queue, wait, g.spec, "give back "+markdown.Name(h.name)), hostapi.Host.Release, hostapi.ReleaseInput{Run: g.began})
+			futures[i] = g.releaseOn(ctx, h, wait)
 		}
 	}
 	for i, h := range hosts {
@@ -135,4 +138,31 @@ func sortedKeys[V any](m map[string]V) []string {
 	}
 	slices.Sort(keys)
 	return keys
+}
+
+// releaseOn runs Release on a host, which must take it up within that time. A host that gave no account
+// of a task may be gone, and is asked first: an open poll of it would take the release, which may last
+// as long as the grace of its processes.
+func (g *releaser) releaseOn(ctx workflow.Context, h *host, wait time.Duration) future[hostapi.ReleaseOutput] {
+	release := func(ctx workflow.Context) future[hostapi.ReleaseOutput] {
+		return callHere(releasing(ctx, h.queue, wait, g.spec, "give back "+markdown.Name(h.name)), hostapi.Host.Release, hostapi.ReleaseInput{Run: g.began})
+	}
+	if !g.unsettled[h.queue] || spec.IsLocalQueue(h.queue) ||
+		workflow.GetVersion(ctx, "ask before release", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return release(ctx)
+	}
+	within := wait
+	if g.bounds != nil {
+		within = min(wait, lease.Bounds(*g.bounds).Passed())
+	}
+	answer, settable := workflow.NewFuture(ctx)
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		asking := answering(ctx, h.queue, within, "whether "+markdown.Name(h.name)+" is there", heartbeatTimeout)
+		if err := workflow.ExecuteActivity(asking, hostapi.MethodName(hostapi.Host.Answer)).Get(ctx, nil); temporal.IsTimeoutError(err) {
+			settable.SetError(err)
+			return
+		}
+		settable.Set(release(ctx).get(ctx))
+	})
+	return future[hostapi.ReleaseOutput]{answer}
 }

@@ -138,3 +138,22 @@ func TestASilentHostThatAnswersKeepsItsTasks(t *testing.T) {
 	require.NoError(t, env.GetWorkflowError())
 	assert.Equal(t, map[string]int{"worker-0": 1, "worker-1": 1, "worker-2": 1}, offers, "before they are offered again")
 }
+
+// A run whose host is silent ends once nothing lives there, and does not give the host its release:
+// that would go to an open poll of the host, and take as long as a release may.
+func TestTheEndWaitsForASilentHostOnlyABit(t *testing.T) {
+	var released []string
+	env := newEnv(t, activities{
+		"Prepare": func(context.Context) (hostapi.PrepareOutput, error) { return hostapi.PrepareOutput{Reaches: true}, nil },
+		"Release": func(ctx context.Context) (hostapi.ReleaseOutput, error) {
+			released = append(released, hostOf(ctx))
+			return hostapi.ReleaseOutput{}, nil
+		},
+	})
+	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&silentHost{fails: 10 * time.Second, offers: map[string]int{}}}})
+	begun := env.Now()
+	execute(t, env, spec.RunSpec{Tasks: workers("a:1", "b:1")}, nil)
+	require.ErrorContains(t, env.GetWorkflowError(), "worker-0")
+	assert.Equal(t, []string{"a"}, released)
+	assert.WithinDuration(t, begun.Add(10*time.Second+passed), env.Now(), time.Second)
+}
