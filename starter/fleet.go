@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/list"
@@ -85,13 +87,21 @@ func (f *Fleet) Terminate(ctx context.Context, reason string) error {
 
 func queryFleet[A any](ctx context.Context, f *Fleet, name string, args ...any) (A, error) {
 	var answer A
-	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
-	defer cancel()
-	out, err := f.client.QueryWorkflowWithOptions(ctx, &client.QueryWorkflowWithOptionsRequest{
-		WorkflowID: spec.FleetID(f.Queue), QueryType: name, Args: args,
-		// A terminated fleet knows only old facts.
-		QueryRejectCondition: enumspb.QUERY_REJECT_CONDITION_NOT_OPEN,
-	})
+	var out *client.QueryWorkflowWithOptionsResponse
+	var err error
+	// The server gives up sooner than we do if it is busy.
+	for until := time.Now().Add(queryTries * queryTimeout); ; {
+		trying, cancel := context.WithTimeout(ctx, queryTimeout)
+		out, err = f.client.QueryWorkflowWithOptions(trying, &client.QueryWorkflowWithOptionsRequest{
+			WorkflowID: spec.FleetID(f.Queue), QueryType: name, Args: args,
+			// A terminated fleet knows only old facts.
+			QueryRejectCondition: enumspb.QUERY_REJECT_CONDITION_NOT_OPEN,
+		})
+		cancel()
+		if !isUnanswered(err) || time.Now().After(until) || retry.Sleep(ctx, queryPause) != nil {
+			break
+		}
+	}
 	switch {
 	case err != nil:
 		return answer, f.requestError(err)
@@ -104,7 +114,13 @@ func queryFleet[A any](ctx context.Context, f *Fleet, name string, args ...any) 
 	return answer, nil
 }
 
+// updateTimeout bounds the wait for a fleet to carry out a request. The server keeps it until a worker
+// takes it.
+const updateTimeout = 15 * time.Second
+
 func (f *Fleet) update(ctx context.Context, name string, arg any) error {
+	ctx, cancel := context.WithTimeout(ctx, updateTimeout)
+	defer cancel()
 	handle, err := f.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
 		WorkflowID: spec.FleetID(f.Queue), UpdateName: name, Args: []any{arg},
 		WaitForStage: client.WorkflowUpdateStageCompleted,
@@ -112,7 +128,16 @@ func (f *Fleet) update(ctx context.Context, name string, arg any) error {
 	if err == nil {
 		err = handle.Get(ctx, nil)
 	}
+	if isUnanswered(err) {
+		return fmt.Errorf("%w; the request may still be carried out once one does", f.requestError(err))
+	}
 	return f.requestError(err)
+}
+
+// isUnanswered reports whether no worker has answered a query or an update in time.
+func isUnanswered(err error) bool {
+	return IsError[*client.WorkflowUpdateServiceTimeoutOrCanceledError](err) || IsError[*serviceerror.DeadlineExceeded](err) || errors.Is(err, context.DeadlineExceeded) ||
+		IsError[*serviceerror.Canceled](err) // from the server, when a query times out
 }
 
 // requestError explains why a fleet did not answer.
@@ -125,8 +150,7 @@ func (f *Fleet) requestError(err error) error {
 		return &RefusedError{Reason: refused.Message(), Invalid: refused.Type() == spec.ErrInvalidRequest}
 	case isNotFound(err):
 		return &NoFleetError{Queue: f.Queue}
-	case IsError[*client.WorkflowUpdateServiceTimeoutOrCanceledError](err), IsError[*serviceerror.DeadlineExceeded](err), errors.Is(err, context.DeadlineExceeded),
-		IsError[*serviceerror.Canceled](err): // from the server, when a query times out
+	case isUnanswered(err):
 		return fmt.Errorf("no host of queue %q answers; is a `clusterrun worker` running? (%w)", f.Queue, err)
 	default:
 		return fmt.Errorf("queue %s: %w", f.Queue, err)

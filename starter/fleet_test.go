@@ -6,7 +6,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/mock"
+	querypb "go.temporal.io/api/query/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/mocks"
 )
 
 func TestAFleetThatDoesNotAnswer(t *testing.T) {
@@ -21,4 +25,13 @@ func TestAFleetThatDoesNotAnswer(t *testing.T) {
 		assert.ErrorIs(t, said, err)
 	}
 	assert.EqualError(t, f.requestError(errors.New("no route")), "queue gpus: no route")
+}
+
+// A server that is busy gives a query up before a worker has taken it. It is sent again.
+func TestAFleetIsAskedAgain(t *testing.T) {
+	c := mocks.NewClient(t)
+	c.On("QueryWorkflowWithOptions", mock.Anything, mock.Anything).Return(nil, serviceerror.NewDeadlineExceeded("busy")).Times(2)
+	c.On("QueryWorkflowWithOptions", mock.Anything, mock.Anything).Return(&client.QueryWorkflowWithOptionsResponse{QueryRejected: &querypb.QueryRejected{}}, nil).Once()
+	_, err := GetFleet(c, "gpus").Settings(t.Context())
+	assert.ErrorAs(t, err, new(*NoFleetError))
 }

@@ -126,6 +126,8 @@ const (
 	// server may have given the first one to a host worker that is frozen; another host worker
 	// takes the next.
 	queryTries = 2
+	// queryPause is the time between two tries to ask a fleet.
+	queryPause = 100 * time.Millisecond
 )
 
 // LastOutput returns when a living process of the run last wrote output. It returns nil if no
