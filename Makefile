@@ -147,10 +147,6 @@ arm64: build ## execute runs on an emulated machine for arm64; takes root and De
 record: build ## record histories of the workflows for a version that is to be released
 	CLUSTERRUN_RECORD=$(abspath workflows/testdata/replay)/v$(VERSION) $(GO) test -count 1 -run '^TestRecord' ./tests/e2e
 
-.PHONY: recording
-recording: build ## record anew what the README shows of a terminal
-	python3 tests/recording/record.py
-
 .PHONY: tools
 tools: $(TOOLS)/temporal $(TOOLS)/gotestsum $(TOOLS)/golangci-lint $(TOOLS)/workflowcheck $(TOOLS)/govulncheck ## build the temporal CLI, gotestsum and the linters into .tools/
 

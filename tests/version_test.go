@@ -30,16 +30,6 @@ func TestOneVersion(t *testing.T) {
 	assert.DirExists(t, "../workflows/testdata/replay/v"+spec.Version, "make record records its histories")
 }
 
-// The recording in the README shows the program and the commands of the README.
-func TestTheRecordingIsOfTheREADME(t *testing.T) {
-	t.Parallel()
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("Python is not installed")
-	}
-	out, err := exec.Command("python3", "recording/record.py", "--check").CombinedOutput()
-	assert.NoError(t, err, "%s", out)
-}
-
 // programs lists the distributed programs, each with its module.
 var programs = []struct{ name, module, pkg string }{
 	{"clusterrun", "..", "./starter/clusterrun"},

@@ -25,7 +25,7 @@ import (
 
 // block is a fenced block of code on a page. Blocks in sh are run, and so are the commands
 // after $ in console blocks. Their output must match the text below them: … stands for
-// anything, a line of it for any lines, and numbers may differ. A block that cannot be run
+// anything, a line of it for any lines, and numbers may differ, but not those of lines of Python. A block that cannot be run
 // gives the reason:
 //
 //	```sh no-run="needs two hosts"
@@ -144,7 +144,7 @@ func (b block) steps(t *testing.T) (steps []step) {
 }
 
 var (
-	number = regexp.MustCompile(`[0-9]+`)
+	number = regexp.MustCompile(`(\.py:)?[0-9]+`)
 	dots   = regexp.MustCompile(`(?m)^…\n`)
 )
 
@@ -154,7 +154,13 @@ func pattern(shown string) *regexp.Regexp {
 	s = dots.ReplaceAllString(s, `(?:.*\n)*?`)
 	s = strings.ReplaceAll(s, "…", `.*`)
 	s = strings.NewReplacer("x2k9", "RANDOM", "host-a", `\S+`).Replace(s) // the ID of a run ends so
-	s = strings.ReplaceAll(number.ReplaceAllString(s, `[0-9]+`), "RANDOM", `[a-z0-9]+`)
+	s = number.ReplaceAllStringFunc(s, func(n string) string {
+		if strings.HasPrefix(n, ".py:") {
+			return n
+		}
+		return `[0-9]+`
+	})
+	s = strings.ReplaceAll(s, "RANDOM", `[a-z0-9]+`)
 	return regexp.MustCompile(`^` + s + `$`)
 }
 
@@ -174,7 +180,8 @@ func newWorkplace(t *testing.T) *workplace {
 	l := newLocal(t) // ends the server
 	w := &workplace{home: l.home}
 	fixtures := must.Get(filepath.Abs("testdata/topics"))(t)
-	path := []string{filepath.Join(fixtures, "bin"), filepath.Dir(harness.Clusterrun(t)), os.Getenv("PATH"), filepath.Join(harness.Root(), ".tools")}
+	// Debian's Python has PyTorch, if that is installed.
+	path := []string{filepath.Join(fixtures, "bin"), filepath.Dir(harness.Clusterrun(t)), "/usr/bin", os.Getenv("PATH"), filepath.Join(harness.Root(), ".tools")}
 	w.env = harness.Env(w.home, "PATH="+strings.Join(path, ":"), "PROGRAM="+harness.Clusterrun(t),
 		"CLUSTERRUN_DEVSERVER="+harness.Devserver(t), "PYTHONDONTWRITEBYTECODE=1")
 	t.Cleanup(func() {
@@ -209,6 +216,8 @@ func (w *workplace) try(t *testing.T, page string) {
 	}
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/topics")))
+	const example = "starter/examples/ddp" // as in a clone
+	require.NoError(t, os.CopyFS(filepath.Join(dir, example), os.DirFS(filepath.Join(harness.Root(), example))))
 	var script strings.Builder
 	script.WriteString("shopt -s expand_aliases; exec 2>&1\n")
 	for _, s := range steps {
@@ -240,6 +249,9 @@ var slowServer = regexp.MustCompile(`(?m)^clusterrun: (the embedded server does 
 // Every block of the README is run as it is, in a home of its own.
 func TestREADME(t *testing.T) {
 	t.Parallel()
+	if err := exec.Command("/usr/bin/python3", "-c", "import torch").Run(); err != nil {
+		t.Skip("PyTorch is not installed (Debian: python3-torch)")
+	}
 	newWorkplace(t).try(t, filepath.Join(harness.Root(), "README.md"))
 }
 

@@ -2,20 +2,26 @@
 """PyTorch DistributedDataParallel on CPUs, as one would write it for torchrun.
 
 Nothing in here knows clusterrun: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT
-come from the environment.
+come from the environment. With "fail" or "hang", rank 2 does so in its tenth step,
+to show what a launcher says.
 """
 import os
+import sys
+import time
 
 import torch
 import torch.distributed as dist
-from torch.distributed.elastic.multiprocessing.errors import record
 from torch.nn.parallel import DistributedDataParallel
 
 
 def batches(rank, steps):
     """Each rank has examples of its own, of the same function."""
     generator = torch.Generator().manual_seed(1000 + rank)
-    for _ in range(steps):
+    for step in range(steps):
+        if rank == 2 and step == 10 and "fail" in sys.argv:
+            raise ValueError("shapes (3,) and (4,) do not match")
+        if rank == 2 and step == 10 and "hang" in sys.argv:
+            time.sleep(3600)
         x = torch.randn(64, 8, generator=generator)
         yield x, x.square().sum(dim=1, keepdim=True) / 8
 
@@ -28,7 +34,6 @@ def gather_parameters(model, world):
     return mine, theirs
 
 
-@record  # writes an error of this function where the launcher wants it
 def main():
     dist.init_process_group("gloo")
     rank, world = dist.get_rank(), dist.get_world_size()
