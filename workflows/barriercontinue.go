@@ -13,7 +13,7 @@ import (
 
 // BarrierResumption is the state of a round that continues as new.
 type BarrierResumption struct {
-	Round barrier.Snapshot `json:"round"`
+	Round barrier.State `json:"round"`
 	// Hosts are the hosts that have sent something, in the order of their first messages.
 	Hosts []BarrierHost `json:"hosts,omitempty"`
 }
@@ -29,11 +29,11 @@ const maxTaken = 3000
 
 // outgrown reports whether the round must continue as new.
 func (b *barrierWorkflow) outgrown(ctx workflow.Context) bool {
-	return workflow.GetInfo(ctx).GetContinueAsNewSuggested() && b.round.Arrivals() <= maxTaken
+	return workflow.GetInfo(ctx).GetContinueAsNewSuggested() && b.round.Count() <= maxTaken
 }
 
 func (b *barrierWorkflow) resumption() *BarrierResumption {
-	r := &BarrierResumption{Round: b.round.Snapshot()}
+	r := &BarrierResumption{Round: b.round.State}
 	for _, queue := range b.hosts {
 		r.Hosts = append(r.Hosts, BarrierHost{Queue: queue, Name: b.names[queue]})
 	}

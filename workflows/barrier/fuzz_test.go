@@ -154,8 +154,8 @@ func (f *fuzzed) step(e Event) {
 
 // copied is the round as another execution of its workflow has it.
 func (f *fuzzed) copied(r *Round) *Round {
-	var s Snapshot
-	if err := json.Unmarshal([]byte(scripts.JSON(f.t, r.Snapshot())), &s); err != nil {
+	var s State
+	if err := json.Unmarshal([]byte(scripts.JSON(f.t, r.State)), &s); err != nil {
 		f.t.Fatal(err)
 	}
 	return Resume(f.tasks, s)

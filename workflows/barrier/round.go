@@ -17,40 +17,63 @@ const maxKeys = 64
 // maxRefused bounds the refusals that are remembered.
 const maxRefused = 1000
 
-// Round is the state of one round. It is not safe for concurrent use.
+// State is the state of an open round, which it passes from one execution of its workflow to the
+// next.
+type State struct {
+	Opened time.Time `json:"opened"`
+	// Tasks are the participants, by name. The map is for look-ups only: ranging over it has no order.
+	Tasks   map[string]*Participant `json:"tasks"`
+	Refused []spec.BarrierRefusal   `json:"refused,omitempty"`
+}
+
+// Participant is a task: its arrivals, and since when it is there, or missing.
+type Participant struct {
+	Since    time.Time `json:"since"`
+	Arrivals []Arrival `json:"arrivals,omitempty"`
+}
+
+// Arrival is an arrival that counts.
+type Arrival struct {
+	Key     string        `json:"key"`
+	Host    string        `json:"host"`
+	Value   string        `json:"value,omitempty"`
+	Timeout time.Duration `json:"timeout,omitempty"`
+	// Deadline is zero if the arrival waits without limit.
+	Deadline time.Time `json:"deadline,omitzero"`
+}
+
+// Round is one round. It is not safe for concurrent use.
 type Round struct {
+	State
 	participants []string
 	digest       string
-	opened       time.Time
-	tasks        map[string]*participant // for look-ups only: ranging over a map has no order
 	absent       int
 	brought      int // the sizes of all values
-	refused      []spec.BarrierRefusal
 	result       *spec.BarrierResult
-}
-
-type participant struct {
-	arrivals []arrival // nil if it is missing
-	since    time.Time // it is there, or missing
-}
-
-type arrival struct {
-	key, host string
-	value     string
-	timeout   time.Duration
-	deadline  time.Time // zero if it waits without limit
 }
 
 // New opens a round for these participants.
 func New(participants []string, now time.Time) *Round {
-	r := &Round{participants: spec.NormalParticipants(participants), opened: now}
+	return Resume(participants, State{Opened: now, Tasks: make(map[string]*Participant, len(participants))})
+}
+
+// Resume returns the round of a state.
+func Resume(participants []string, s State) *Round {
+	r := &Round{State: s, participants: spec.NormalParticipants(participants)}
 	r.digest = spec.ParticipantsDigest(r.participants)
-	r.absent = len(r.participants)
-	r.tasks = make(map[string]*participant, r.absent)
-	all := make([]participant, r.absent)
+	all := make([]Participant, len(r.participants))
 	for i, t := range r.participants {
-		all[i].since = now
-		r.tasks[t] = &all[i]
+		p := r.Tasks[t]
+		if p == nil {
+			p = &all[i]
+			p.Since, r.Tasks[t] = s.Opened, p
+		}
+		for _, a := range p.Arrivals {
+			r.brought += spec.BarrierValueSize(a.Value)
+		}
+		if len(p.Arrivals) == 0 {
+			r.absent++
+		}
 	}
 	return r
 }
@@ -79,37 +102,37 @@ func (r *Round) Step(e Event) []Answer {
 }
 
 func (r *Round) arrived(e Arrived) []Answer {
-	p := r.tasks[e.Task]
+	p := r.Tasks[e.Task]
 	if p == nil || e.Digest != r.digest {
 		return r.refuse(e, spec.BarrierOthers)
 	}
-	if slices.ContainsFunc(p.arrivals, func(a arrival) bool { return a.key == e.Key }) {
+	if slices.ContainsFunc(p.Arrivals, func(a Arrival) bool { return a.Key == e.Key }) {
 		return nil // heard before; it is answered with the others, or has been
 	}
-	if len(p.arrivals) >= maxKeys {
+	if len(p.Arrivals) >= maxKeys {
 		return r.refuse(e, spec.BarrierTooMany)
 	}
 	if r.brought+spec.BarrierValueSize(e.Value) > spec.MaxBarrierValues {
 		return r.refuse(e, spec.BarrierTooLarge)
 	}
-	if r.result != nil && r.result.State == spec.BarrierBroken && len(p.arrivals) == 0 {
+	if r.result != nil && r.result.State == spec.BarrierBroken && len(p.Arrivals) == 0 {
 		// An arrival at a broken round shares its end. Otherwise it would wait in the next
 		// round for tasks that gave up in the broken one.
-		p.since = e.Now
+		p.Since = e.Now
 	}
-	first := len(p.arrivals) == 0
-	a := arrival{key: e.Key, host: e.Host, value: e.Value, timeout: e.Timeout}
+	first := len(p.Arrivals) == 0
+	a := Arrival{Key: e.Key, Host: e.Host, Value: e.Value, Timeout: e.Timeout}
 	if e.Timeout > 0 {
-		a.deadline = e.Now.Add(e.Timeout)
+		a.Deadline = e.Now.Add(e.Timeout)
 	}
-	p.arrivals = append(p.arrivals, a)
-	r.brought += spec.BarrierValueSize(a.value)
+	p.Arrivals = append(p.Arrivals, a)
+	r.brought += spec.BarrierValueSize(a.Value)
 	if r.result != nil {
 		r.result.Arrived[e.Task] = append(r.result.Arrived[e.Task], e.Key)
 		return []Answer{{Task: e.Task, Key: e.Key, Host: e.Host, State: r.result.State}}
 	}
 	if first {
-		p.since = e.Now
+		p.Since = e.Now
 		r.absent--
 	}
 	if r.absent > 0 {
@@ -120,30 +143,30 @@ func (r *Round) arrived(e Arrived) []Answer {
 
 func (r *Round) refuse(e Arrived, why spec.BarrierRefusalWhy) []Answer {
 	refusal := spec.BarrierRefusal{Task: e.Task, Key: e.Key, Why: why}
-	if len(r.refused) < maxRefused && !slices.Contains(r.refused, refusal) {
-		r.refused = append(r.refused, refusal)
+	if len(r.Refused) < maxRefused && !slices.Contains(r.Refused, refusal) {
+		r.Refused = append(r.Refused, refusal)
 	}
 	if r.result != nil {
-		r.result.Refused, r.result.Participants = r.refused, r.participants
+		r.result.Refused, r.result.Participants = r.Refused, r.participants
 	}
 	return []Answer{{Task: e.Task, Key: e.Key, Host: e.Host, Refused: why}}
 }
 
 // withdrawn removes one arrival. A task with another arrival stays in the round.
 func (r *Round) withdrawn(e Withdrawn) {
-	p := r.tasks[e.Task]
+	p := r.Tasks[e.Task]
 	if r.result != nil || p == nil {
 		return
 	}
-	n := len(p.arrivals)
-	p.arrivals = slices.DeleteFunc(p.arrivals, func(a arrival) bool {
-		if a.key == e.Key {
-			r.brought -= spec.BarrierValueSize(a.value)
+	n := len(p.Arrivals)
+	p.Arrivals = slices.DeleteFunc(p.Arrivals, func(a Arrival) bool {
+		if a.Key == e.Key {
+			r.brought -= spec.BarrierValueSize(a.Value)
 		}
-		return a.key == e.Key
+		return a.Key == e.Key
 	})
-	if n > 0 && len(p.arrivals) == 0 {
-		p.since = e.Now
+	if n > 0 && len(p.Arrivals) == 0 {
+		p.Since = e.Now
 		r.absent++
 	}
 }
@@ -159,9 +182,9 @@ func (r *Round) passed(now time.Time) []Answer {
 // earliest returns the first deadline, and its task.
 func (r *Round) earliest() (deadline time.Time, task string, timeout time.Duration) {
 	for _, t := range r.participants {
-		for _, a := range r.tasks[t].arrivals {
-			if !a.deadline.IsZero() && (deadline.IsZero() || a.deadline.Before(deadline)) {
-				deadline, task, timeout = a.deadline, t, a.timeout
+		for _, a := range r.Tasks[t].Arrivals {
+			if !a.Deadline.IsZero() && (deadline.IsZero() || a.Deadline.Before(deadline)) {
+				deadline, task, timeout = a.Deadline, t, a.Timeout
 			}
 		}
 	}
@@ -169,8 +192,8 @@ func (r *Round) earliest() (deadline time.Time, task string, timeout time.Durati
 }
 
 func (r *Round) ended(e Ended) []Answer {
-	p := r.tasks[e.Task]
-	if p == nil || len(p.arrivals) > 0 {
+	p := r.Tasks[e.Task]
+	if p == nil || len(p.Arrivals) > 0 {
 		return nil
 	}
 	how := ""
@@ -207,16 +230,16 @@ func (r *Round) close(result spec.BarrierResult) []Answer {
 		result.Values = map[string]string{}
 	}
 	for _, t := range r.participants {
-		for _, a := range r.tasks[t].arrivals {
-			result.Arrived[t] = append(result.Arrived[t], a.key)
-			if result.Values != nil && a.value != "" {
-				result.Values[t] = a.value
+		for _, a := range r.Tasks[t].Arrivals {
+			result.Arrived[t] = append(result.Arrived[t], a.Key)
+			if result.Values != nil && a.Value != "" {
+				result.Values[t] = a.Value
 			}
-			answers = append(answers, Answer{Task: t, Key: a.key, Host: a.host, State: result.State})
+			answers = append(answers, Answer{Task: t, Key: a.Key, Host: a.Host, State: result.State})
 		}
 	}
-	if len(r.refused) > 0 {
-		result.Refused, result.Participants = r.refused, r.participants
+	if len(r.Refused) > 0 {
+		result.Refused, result.Participants = r.Refused, r.participants
 	}
 	r.result = &result
 	return answers
@@ -225,8 +248,8 @@ func (r *Round) close(result spec.BarrierResult) []Answer {
 func (r *Round) missing() []spec.BarrierMissing {
 	var missing []spec.BarrierMissing
 	for _, t := range r.participants {
-		if p := r.tasks[t]; len(p.arrivals) == 0 {
-			missing = append(missing, spec.BarrierMissing{Task: t, Since: p.since})
+		if p := r.Tasks[t]; len(p.Arrivals) == 0 {
+			missing = append(missing, spec.BarrierMissing{Task: t, Since: p.Since})
 		}
 	}
 	return missing
@@ -256,19 +279,27 @@ func (r *Round) Missing() []string {
 // Status returns the round for display. Name, round and generation are set by the caller.
 func (r *Round) Status() spec.BarrierStatus {
 	s := spec.BarrierStatus{
-		State: spec.BarrierWaiting, Opened: r.opened, Participants: r.participants,
+		State: spec.BarrierWaiting, Opened: r.Opened, Participants: r.participants,
 		Waiting: []spec.BarrierWaiter{}, Missing: []spec.BarrierMissing{},
-		Refused: slices.Clone(r.refused), Deadline: r.Deadline(),
+		Refused: slices.Clone(r.Refused), Deadline: r.Deadline(),
 	}
 	if r.result != nil {
 		s.State = r.result.State
 	}
 	for _, t := range r.participants {
-		p := r.tasks[t]
-		if len(p.arrivals) > 0 {
-			s.Waiting = append(s.Waiting, spec.BarrierWaiter{Task: t, Host: p.arrivals[len(p.arrivals)-1].host, Since: p.since})
+		p := r.Tasks[t]
+		if len(p.Arrivals) > 0 {
+			s.Waiting = append(s.Waiting, spec.BarrierWaiter{Task: t, Host: p.Arrivals[len(p.Arrivals)-1].Host, Since: p.Since})
 		}
 	}
 	s.Missing = append(s.Missing, r.missing()...)
 	return s
+}
+
+// Count returns the number of arrivals of the round.
+func (r *Round) Count() (n int) {
+	for _, name := range r.participants {
+		n += len(r.Tasks[name].Arrivals)
+	}
+	return n
 }
