@@ -21,7 +21,7 @@ import (
 // Each host has an activity open for as long as it is there, whose heartbeats leave nothing in
 // the history. When the activity ends, the host is gone. A fleet that was terminated is started
 // again by its hosts, which know their runs, and runs that wait ask again.
-func Fleet(ctx workflow.Context, from *fleet.Snapshot) error {
+func Fleet(ctx workflow.Context, from *fleet.State) error {
 	f := &fleetOf{
 		machine:  fleet.New(),
 		queue:    workflow.GetInfo(ctx).TaskQueueName,
@@ -61,7 +61,7 @@ func Fleet(ctx workflow.Context, from *fleet.Snapshot) error {
 		f.check(free)
 		f.describe(free)
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() && f.sending == 0 && workflow.AllHandlersFinished(ctx) && !f.selector.HasPending() {
-			next, err := f.machine.Snapshot().Pack()
+			next, err := f.machine.State().Pack()
 			if err != nil {
 				return err
 			}

@@ -124,7 +124,7 @@ func (w *fleetWorld) hosts() map[string]fleet.HostState {
 }
 
 // run executes the fleet until it is cancelled, or continues as new.
-func (w *fleetWorld) run(from *fleet.Snapshot) error {
+func (w *fleetWorld) run(from *fleet.State) error {
 	w.ExecuteWorkflow(spec.FleetWorkflowType, from)
 	require.True(w.t, w.IsWorkflowCompleted())
 	return w.GetWorkflowError()
@@ -195,7 +195,7 @@ func TestAFleetContinuesAsNew(t *testing.T) {
 	})
 	var again *workflow.ContinueAsNewError
 	require.ErrorAs(t, w.run(nil), &again)
-	var from *fleet.Snapshot
+	var from *fleet.State
 	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(again.Input, &from))
 
 	w = newFleet(t)

@@ -170,7 +170,7 @@ func (m *Membership) join(ctx context.Context, holds []fleet.Holding) error {
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		WorkflowTaskTimeout:      spec.WorkflowTaskTimeout,
 		StaticSummary:            "the hosts of queue " + m.queue,
-	}, spec.FleetWorkflowType, (*fleet.Snapshot)(nil))
+	}, spec.FleetWorkflowType, (*fleet.State)(nil))
 	h, err := c.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
 		StartWorkflowOperation: start,
 		UpdateOptions: client.UpdateWorkflowOptions{

@@ -51,8 +51,8 @@ const (
 // person comes first: only a person lifts it.
 func (h *host) cordonedBy() (by CordonedBy, why string, since time.Time) {
 	switch {
-	case h.cordon.On:
-		return CordonedByPerson, h.cordon.Reason, h.cordon.Since
+	case h.Cordon.On:
+		return CordonedByPerson, h.Cordon.Reason, h.Cordon.Since
 	case len(h.Failing) > 0:
 		var all []string
 		for _, f := range h.Failing {
@@ -69,7 +69,7 @@ func (h *host) cordonedBy() (by CordonedBy, why string, since time.Time) {
 func (h *host) closed() string {
 	text := fmt.Sprintf("%s %s", h.Name, h.state())
 	switch by, why, _ := h.cordonedBy(); {
-	case h.silent:
+	case h.Silent:
 	case by == CordonedByCheck:
 		text += " by its " + why
 	case by == CordonedByFailures:

@@ -26,7 +26,7 @@ func (h *Host) knows(listed []string) bool {
 func (h *host) devicesOf(r *run) []string {
 	var list []string
 	if i, there := h.holding(r); there {
-		list = h.holds[i].Devices
+		list = h.Holds[i].Devices
 	}
 	if p := r.placeOn(h.Name); p != nil {
 		for _, name := range p.Devices {
@@ -77,20 +77,20 @@ func (h *host) unused(r *run) []string {
 // GPUs that it has from before, and then others, if possible none that earlier runs want by
 // name.
 func (h *host) assign(r *run, p *place) []string {
-	if p.gpus == 0 {
+	if p.GPUs == 0 {
 		return nil
 	}
 	var list []string
 	take := func(names []string) {
 		for _, name := range names {
-			if len(list) < p.gpus && !slices.Contains(list, name) {
+			if len(list) < p.GPUs && !slices.Contains(list, name) {
 				list = append(list, name)
 			}
 		}
 	}
 	unused, own, all := h.unused(r), h.devicesOf(r), h.devices()
 	take(p.listed)
-	p.gpus -= len(p.listed) - len(list) // listed twice
+	p.GPUs -= len(p.listed) - len(list) // listed twice
 	take(slices.DeleteFunc(slices.Clone(unused), func(name string) bool { return !slices.Contains(own, name) }))
 	take(slices.DeleteFunc(slices.Clone(unused), func(name string) bool { return slices.Contains(h.guard.listed, name) }))
 	take(unused)

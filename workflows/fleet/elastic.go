@@ -44,31 +44,31 @@ func (d Demand) With(left int, grow spec.Grow) Demand {
 func (p *planner) offer(r *run) []place {
 	places := p.try(r)
 	switch {
-	case !r.demand.Elastic:
+	case !r.Demand.Elastic:
 		return places
 	case places == nil:
-		r.enough = time.Time{}
+		r.Enough = time.Time{}
 		return nil
-	case r.enough.IsZero():
-		r.enough = p.now
+	case r.Enough.IsZero():
+		r.Enough = p.now
 	}
 	places = p.most(r, places)
-	if len(places) < r.demand.MaxHosts && p.now.Before(r.begins()) {
+	if len(places) < r.Demand.MaxHosts && p.now.Before(r.begins()) {
 		return nil
 	}
 	return places
 }
 
 // begins returns the time from which an elastic run no longer waits for more hosts.
-func (r *run) begins() time.Time { return r.enough.Add(r.demand.JoinWait) }
+func (r *run) begins() time.Time { return r.Enough.Add(r.Demand.JoinWait) }
 
 // most returns the places of an elastic run on as many hosts as there is room on; it has
 // found places on the fewest.
 func (p *planner) most(r *run, places []place) []place {
 	least := r.shape
-	for fewest, most := r.demand.MinHosts, r.demand.MaxHosts; fewest < most; {
+	for fewest, most := r.Demand.MinHosts, r.Demand.MaxHosts; fewest < most; {
 		n := (fewest + most + 1) / 2
-		r.shape = shapeOf(r.demand.on(n))
+		r.shape = shapeOf(r.Demand.on(n))
 		if more := p.try(r); more != nil {
 			places, fewest = more, n
 		} else {
@@ -82,5 +82,5 @@ func (p *planner) most(r *run, places []place) []place {
 // whyJoining returns the reason why an elastic run that has room on enough hosts waits.
 func (p *planner) whyJoining(r *run) string {
 	return fmt.Sprintf("%s on each of %d hosts, or fewer, but at least %d, from %s on: %s",
-		plural.Of(r.demand.PerHost, "slot", "slots"), r.demand.MaxHosts, r.demand.MinHosts, r.begins().UTC().Format("2006-01-02 15:04:05 UTC"), p.missing(r))
+		plural.Of(r.Demand.PerHost, "slot", "slots"), r.Demand.MaxHosts, r.Demand.MinHosts, r.begins().UTC().Format("2006-01-02 15:04:05 UTC"), p.missing(r))
 }

@@ -180,7 +180,7 @@ func (f *fuzzed) settings() Settings {
 func (f *fuzzed) join(h Host) Joined {
 	j := Joined{Host: h, Now: f.now}
 	if known := f.machine.host(h.Name); known != nil {
-		for _, o := range known.holds {
+		for _, o := range known.Holds {
 			if !o.Spare { // hosts know nothing of spares
 				j.Holds = append(j.Holds, o.Holding)
 			}
@@ -213,7 +213,7 @@ func (f *fuzzed) finish() {
 			r := f.machine.runs[id]
 			switch {
 			case r == nil:
-			case r.state != waiting:
+			case r.State != waiting:
 				f.step(Freed{Run: id, Now: f.now})
 			case len(r.held) > 0: // as a Return asks it to
 				f.step(Freed{Run: id, Host: r.held[0].Name, Now: f.now})
@@ -305,7 +305,7 @@ func (f *fuzzed) step(e Event) {
 // the queue says so, no more of them than necessary, and never for room that others make already.
 func (f *fuzzed) checkNotices(e Event, actions []Action) {
 	for run := range f.notices {
-		if r := f.machine.runs[run]; r == nil || r.leaving.until.IsZero() {
+		if r := f.machine.runs[run]; r == nil || r.Leaving.Until.IsZero() {
 			delete(f.notices, run)
 		}
 	}
@@ -323,11 +323,11 @@ func (f *fuzzed) checkNotices(e Event, actions []Action) {
 			f.t.Fatalf("%#v: %#v, and one of them is unknown", e, p)
 		case again:
 			f.t.Fatalf("%#v: %v has notice twice", e, p.Run)
-		case v.state != holding || len(v.held) == 0 || r.state != waiting:
-			f.t.Fatalf("%#v: %v in state %d makes room for %v in state %d", e, p.Run, v.state, p.For, r.state)
-		case v.terms.firm || v.terms.priority <= f.asked[p.For].Demand.Priority:
-			f.t.Fatalf("%#v: %v makes room for %v", e, v.terms, f.asked[p.For])
-		case p.Deadline.Sub(f.machine.now) > v.terms.notice:
+		case v.State != holding || len(v.held) == 0 || r.State != waiting:
+			f.t.Fatalf("%#v: %v in state %d makes room for %v in state %d", e, p.Run, v.State, p.For, r.State)
+		case v.Terms.Firm || v.Terms.Priority <= f.asked[p.For].Demand.Priority:
+			f.t.Fatalf("%#v: %v makes room for %v", e, v.Terms, f.asked[p.For])
+		case p.Deadline.Sub(f.machine.now) > v.Terms.Notice:
 			f.t.Fatalf("%#v: %v until %v, at %v", e, p.Run, p.Deadline, f.now)
 		}
 		f.notices[p.Run] = p
@@ -339,7 +339,7 @@ func (f *fuzzed) checkNotices(e Event, actions []Action) {
 		fits := func() bool {
 			return f.machine.search(r, hosts, func(h *host) room {
 				free, alone := h.roomAt(r, time.Time{})
-				if r.demand.Exclusive && !alone {
+				if r.Demand.Exclusive && !alone {
 					return room{}
 				}
 				return free
@@ -375,14 +375,14 @@ func (f *fuzzed) checkGuarded(r *run, victims []*run) {
 		if !slices.ContainsFunc(victims, func(v *run) bool {
 			return slices.ContainsFunc(v.held, func(h *host) bool { return !slices.Contains(open, h) })
 		}) {
-			f.t.Fatalf("%v leave for %v, and %v comes first", victims[0].id, r.id, w.id)
+			f.t.Fatalf("%v leave for %v, and %v comes first", victims[0].ID, r.ID, w.ID)
 		}
 	}
 }
 
 func (f *fuzzed) copied(m *Machine) *Machine {
-	var s Snapshot
-	if err := json.Unmarshal([]byte(scripts.JSON(f.t, m.Snapshot())), &s); err != nil {
+	var s State
+	if err := json.Unmarshal([]byte(scripts.JSON(f.t, m.State())), &s); err != nil {
 		f.t.Fatal(err)
 	}
 	return Resume(s)
@@ -487,12 +487,12 @@ func (f *fuzzed) checkRoom() {
 		h.each(func(r *run, s room, exclusive bool) {
 			for _, name := range h.devicesOf(r) {
 				if other, taken := owners[name]; taken || !h.knows([]string{name}) {
-					f.t.Fatalf("%v and %v have GPU %s of %s", r.id, other, name, h.Name)
+					f.t.Fatalf("%v and %v have GPU %s of %s", r.ID, other, name, h.Name)
 				}
-				owners[name] = r.id
+				owners[name] = r.ID
 			}
 			if n := len(h.devicesOf(r)); n < s.gpus {
-				f.t.Fatalf("%v has %d GPUs of %s, and %d are counted", r.id, n, h.Name, s.gpus)
+				f.t.Fatalf("%v has %d GPUs of %s, and %d are counted", r.ID, n, h.Name, s.gpus)
 			}
 			used = room{used.slots + s.slots, used.gpus + s.gpus}
 			alone = alone || exclusive
@@ -518,11 +518,11 @@ func (f *fuzzed) checkOrder(e Event, fresh []Run) {
 		}
 		head := f.machine.waiting[i]
 		with, _ := f.machine.turn(head, f.machine.openFor(head))
-		places := r.places
+		places := r.Places
 		f.machine.takeBack(r)
 		without, _ := f.machine.turn(head, f.machine.openFor(head))
 		if !without.IsZero() && (with.IsZero() || with.After(without)) {
-			f.t.Fatalf("%#v: %v delays %v from %v to %v", e, r.id, head.id, without, with)
+			f.t.Fatalf("%#v: %v delays %v from %v to %v", e, r.ID, head.ID, without, with)
 		}
 		if without.IsZero() {
 			f.checkAnyEnd(head, r, places)
@@ -538,11 +538,11 @@ func (f *fuzzed) checkAnyEnd(head, r *run, places []place) {
 	for _, h := range f.machine.hosts {
 		h.each(func(o *run, _ room, _ bool) {
 			if _, seen := ends[o]; !seen {
-				ends[o] = o.ends
+				ends[o] = o.Ends
 				if o != r && f.Byte()%2 == 0 {
-					o.ends = f.now.Add(-time.Second)
+					o.Ends = f.now.Add(-time.Second)
 				} else {
-					o.ends = time.Time{}
+					o.Ends = time.Time{}
 				}
 			}
 		})
@@ -551,24 +551,24 @@ func (f *fuzzed) checkAnyEnd(head, r *run, places []place) {
 	fits := func() bool {
 		return f.machine.search(head, hosts, func(h *host) room {
 			free, alone := h.roomAt(head, f.now)
-			if head.demand.Exclusive && !alone {
+			if head.Demand.Exclusive && !alone {
 				return room{}
 			}
 			return free
 		}) != nil
 	}
 	without := fits()
-	end := r.ends
-	r.ends = time.Time{}
+	end := r.Ends
+	r.Ends = time.Time{}
 	f.machine.grant(r, places)
-	r.ends = time.Time{}
+	r.Ends = time.Time{}
 	with := fits()
 	f.machine.takeBack(r)
-	r.ends = end
+	r.Ends = end
 	for o, end := range ends {
-		o.ends = end
+		o.Ends = end
 	}
 	if without && !with {
-		f.t.Fatalf("%v is in the way of %v", r.id, head.id)
+		f.t.Fatalf("%v is in the way of %v", r.ID, head.ID)
 	}
 }

@@ -27,7 +27,7 @@ func (p *planner) protect(r *run) {
 	}
 	var turn time.Time
 	var places []place
-	if r.enough.IsZero() { // otherwise a short run here could make it wait again from the start
+	if r.Enough.IsZero() { // otherwise a short run here could make it wait again from the start
 		turn, places = p.turn(r, hosts)
 	}
 	for _, h := range hosts {
@@ -65,8 +65,8 @@ func (p *planner) turn(r *run, hosts []*host) (time.Time, []place) {
 				return
 			}
 			u := use{s, alone, h.contest(r.shape.listed, h.devicesOf(o)), 0}
-			if !o.ends.IsZero() {
-				u.end = o.ends.UnixNano()
+			if !o.Ends.IsZero() {
+				u.end = o.Ends.UnixNano()
 				p.ends = append(p.ends, u.end)
 			}
 			p.uses = append(p.uses, u)
@@ -99,7 +99,7 @@ func (r *run) after(end int64, h *host, uses []use) room {
 		switch {
 		case u.end != 0 && u.end <= end:
 			continue
-		case u.alone || r.demand.Exclusive:
+		case u.alone || r.Demand.Exclusive:
 			return room{}
 		case u.contested:
 			free.gpus = 0
@@ -114,7 +114,7 @@ func (r *run) after(end int64, h *host, uses []use) room {
 // known, at any time.
 func (r *run) restOf(h *host, turn time.Time, places []place) room {
 	if turn.IsZero() {
-		if r.demand.Exclusive {
+		if r.Demand.Exclusive {
 			return room{}
 		}
 		s := seat{host: h, from: r.all(h), lax: r.class.lax}
@@ -129,10 +129,10 @@ func (r *run) restOf(h *host, turn time.Time, places []place) room {
 	}
 	free, _ := h.roomAt(r, turn)
 	if i := slices.IndexFunc(places, func(p place) bool { return p.Host == h.Name }); i >= 0 {
-		if r.demand.Exclusive {
+		if r.Demand.Exclusive {
 			return room{}
 		}
-		return room{free.slots - places[i].tasks, free.gpus - places[i].gpus}
+		return room{free.slots - places[i].Tasks, free.gpus - places[i].GPUs}
 	}
 	return free
 }

@@ -104,15 +104,15 @@ type HostStatus struct {
 
 // status returns the host as others see it.
 func (h *host) status() HostStatus {
-	s := HostStatus{Host: h.Host, State: h.state(), Deadline: h.cordon.Deadline, Since: h.since, Suspicion: h.suspicion}
+	s := HostStatus{Host: h.Host, State: h.state(), Deadline: h.Cordon.Deadline, Since: h.Since, Suspicion: h.suspicion}
 	var since time.Time
-	if s.CordonedBy, s.Reason, since = h.cordonedBy(); !h.silent && !since.IsZero() {
+	if s.CordonedBy, s.Reason, since = h.cordonedBy(); !h.Silent && !since.IsZero() {
 		s.Since = since
 	}
 	h.each(func(r *run, share room, alone bool) {
 		s.Used += share.slots
 		s.UsedGPUs += share.gpus
-		s.Holds = append(s.Holds, Holding{Run: r.id, Generation: r.generation, Tasks: share.slots, Devices: h.devicesOf(r), Exclusive: alone, Stuck: h.stuckOf(r), Spare: h.isSpare(r) && r.placeOn(h.Name) == nil})
+		s.Holds = append(s.Holds, Holding{Run: r.ID, Generation: r.Generation, Tasks: share.slots, Devices: h.devicesOf(r), Exclusive: alone, Stuck: h.stuckOf(r), Spare: h.isSpare(r) && r.placeOn(h.Name) == nil})
 	})
 	slices.SortFunc(s.Holds, func(a, b Holding) int { return compareRuns(a.Run, b.Run) })
 	return s

@@ -11,14 +11,15 @@ import (
 // host is a host of the fleet.
 type host struct {
 	Host
-	silent bool
-	since  time.Time
-	cordon cordon
+	Silent bool      `json:"silent,omitempty"`
+	Since  time.Time `json:"since,omitzero"`
+	Cordon cordon    `json:"cordon,omitzero"`
+	// Holds are in the order of runs.
+	Holds []held `json:"holds,omitempty"`
 	// suspicion is set while the host is suspected, and sick if that keeps new tasks from it.
 	suspicion *Suspicion
 	sick      bool
-	// holds are in the order of runs. granted has the runs with grants that are not placed yet.
-	holds   []held
+	// granted has the runs with grants that are not placed yet.
 	granted []*run
 	// room is free for a run that has nothing here. users is the number of runs here.
 	room
@@ -71,11 +72,11 @@ const (
 // state returns the state of a host in the fleet.
 func (h *host) state() HostState {
 	switch {
-	case h.silent:
+	case h.Silent:
 		return HostSilent
-	case h.cordon.Drain:
+	case h.Cordon.Drain:
 		return HostDraining
-	case h.cordon.On, len(h.Failing) > 0, h.sick:
+	case h.Cordon.On, len(h.Failing) > 0, h.sick:
 		return HostCordoned
 	}
 	return HostReady
@@ -105,7 +106,7 @@ func (m *Machine) joined(e Joined) []Action {
 			m.remove(gone)
 			i, _ = m.hostIndex(e.Host.Name)
 		}
-		m.hosts = slices.Insert(m.hosts, i, &host{since: e.Now, cordon: m.cordonOf(e.Host.Name)})
+		m.hosts = slices.Insert(m.hosts, i, &host{Since: e.Now, Cordon: m.cordonOf(e.Host.Name)})
 		for _, r := range m.granted {
 			if r.placeOn(e.Host.Name) != nil {
 				m.hosts[i].granted = append(m.hosts[i].granted, r)
@@ -114,13 +115,13 @@ func (m *Machine) joined(e Joined) []Action {
 		m.settled = e.Now.Add(settling)
 	}
 	h := m.hosts[i]
-	if h.silent || h.Instance != e.Host.Instance {
-		h.since = e.Now
+	if h.Silent || h.Instance != e.Host.Instance {
+		h.Since = e.Now
 	}
-	h.Host, h.silent = e.Host, false
+	h.Host, h.Silent = e.Host, false
 	m.judge(h)
 	m.forgetClasses()
-	before := slices.Clone(h.holds)
+	before := slices.Clone(h.Holds)
 	for _, o := range before {
 		if !o.Spare && !slices.ContainsFunc(e.Holds, func(n Holding) bool { return n.Run == o.Run }) {
 			h.drop(o.run)
@@ -134,20 +135,20 @@ func (m *Machine) joined(e Joined) []Action {
 			r = m.meet(n.Run, n.Generation)
 		}
 		h.hold(r, n)
-		if h.cordon.Drain && !slices.ContainsFunc(before, func(o held) bool { return o.Run == n.Run }) {
-			actions = append(actions, h.move(r.id))
+		if h.Cordon.Drain && !slices.ContainsFunc(before, func(o held) bool { return o.Run == n.Run }) {
+			actions = append(actions, h.move(r.ID))
 		}
 	}
 	for _, r := range m.waiting {
-		r.dropRefusals(func(f refusal) bool { return f.host == h.Name })
+		r.dropRefusals(func(f refusal) bool { return f.Host == h.Name })
 	}
 	h.count()
 	return actions
 }
 
 func (m *Machine) silent(e Silent) {
-	if h := m.host(e.Name); h != nil && h.Instance == e.Instance && !h.silent {
-		h.silent, h.since = true, e.Now
+	if h := m.host(e.Name); h != nil && h.Instance == e.Instance && !h.Silent {
+		h.Silent, h.Since = true, e.Now
 	}
 }
 
@@ -159,12 +160,12 @@ func (m *Machine) left(e Left) {
 
 // remove takes a host out of the fleet. Its cordon stays.
 func (m *Machine) remove(h *host) {
-	for _, o := range slices.Clone(h.holds) {
+	for _, o := range slices.Clone(h.Holds) {
 		h.drop(o.run)
 		m.forget(o.run)
 	}
-	if h.cordon.On {
-		m.cordons = append(m.cordons, named{h.Name, h.cordon})
+	if h.Cordon.On {
+		m.cordons = append(m.cordons, named{h.Name, h.Cordon})
 		m.cordons = m.cordons[max(0, len(m.cordons)-maxCordons):]
 	}
 	m.hosts = slices.DeleteFunc(m.hosts, func(o *host) bool { return o == h })
@@ -180,10 +181,10 @@ func (m *Machine) cordoned(e Cordoned) []Action {
 		}
 		return nil
 	}
-	h.cordon = c
+	h.Cordon = c
 	var actions []Action
 	if c.Drain {
-		for _, o := range h.holds {
+		for _, o := range h.Holds {
 			if !o.Spare {
 				actions = append(actions, h.move(o.Run))
 			}
@@ -195,14 +196,14 @@ func (m *Machine) cordoned(e Cordoned) []Action {
 func (m *Machine) uncordoned(e Uncordoned) {
 	m.cordonOf(e.Name)
 	if h := m.host(e.Name); h != nil {
-		h.cordon = cordon{}
+		h.Cordon = cordon{}
 	}
 	m.past.pardon(e.Name)
 	m.judgeHosts()
 }
 
 func (h *host) move(run Run) Move {
-	return Move{Run: run, Host: h.Name, Reason: h.cordon.Reason, Deadline: h.cordon.Deadline}
+	return Move{Run: run, Host: h.Name, Reason: h.Cordon.Reason, Deadline: h.Cordon.Deadline}
 }
 
 // hold records the room that a run holds on the host. It replaces the room that the run held
@@ -210,9 +211,9 @@ func (h *host) move(run Run) Move {
 func (h *host) hold(r *run, n Holding) {
 	i, there := h.holding(r)
 	if there {
-		h.holds[i].Holding = n
+		h.Holds[i].Holding = n
 	} else {
-		h.holds = slices.Insert(h.holds, i, held{n, r})
+		h.Holds = slices.Insert(h.Holds, i, held{n, r})
 		at, _ := slices.BinarySearchFunc(r.held, h.Name, func(o *host, name string) int { return cmp.Compare(o.Name, name) })
 		r.held = slices.Insert(r.held, at, h)
 	}
@@ -221,20 +222,20 @@ func (h *host) hold(r *run, n Holding) {
 
 // holding returns the index of the run's entry in holds, and whether it has one.
 func (h *host) holding(r *run) (int, bool) {
-	return slices.BinarySearchFunc(h.holds, r.id, func(o held, run Run) int { return compareRuns(o.Run, run) })
+	return slices.BinarySearchFunc(h.Holds, r.ID, func(o held, run Run) int { return compareRuns(o.Run, run) })
 }
 
 // stuckOf names the processes of a run that SIGKILL does not end, or returns an empty string.
 func (h *host) stuckOf(r *run) string {
 	if i, there := h.holding(r); there {
-		return h.holds[i].Stuck
+		return h.Holds[i].Stuck
 	}
 	return ""
 }
 
 // drop removes the room that a run holds on the host.
 func (h *host) drop(r *run) {
-	h.holds = slices.DeleteFunc(h.holds, func(o held) bool { return o.run == r })
+	h.Holds = slices.DeleteFunc(h.Holds, func(o held) bool { return o.run == r })
 	r.held = slices.DeleteFunc(r.held, func(o *host) bool { return o == h })
 	h.count()
 }
@@ -242,15 +243,15 @@ func (h *host) drop(r *run) {
 // share returns the room that counts for a run on a host: the larger of the room that it holds
 // and the room that it was granted, because the grant becomes the hold.
 func (h *host) share(r *run) (s room, alone bool) {
-	if len(r.held) == 0 && r.state != granted {
+	if len(r.held) == 0 && r.State != granted {
 		return room{}, false
 	}
 	if i, there := h.holding(r); there {
-		s, alone = room{h.holds[i].Tasks, len(h.holds[i].Devices)}, h.holds[i].Exclusive
+		s, alone = room{h.Holds[i].Tasks, len(h.Holds[i].Devices)}, h.Holds[i].Exclusive
 	}
 	if p := r.placeOn(h.Name); p != nil {
-		s = room{max(s.slots, p.tasks), max(s.gpus, p.gpus)}
-		alone = alone || r.demand.Exclusive
+		s = room{max(s.slots, p.Tasks), max(s.gpus, p.GPUs)}
+		alone = alone || r.Demand.Exclusive
 	}
 	return s, alone
 }
@@ -261,8 +262,8 @@ func (h *host) each(f func(r *run, s room, alone bool)) {
 		s, alone := h.share(r)
 		f(r, s, alone)
 	}
-	for i := range h.holds {
-		if o := &h.holds[i]; !slices.Contains(h.granted, o.run) {
+	for i := range h.Holds {
+		if o := &h.Holds[i]; !slices.Contains(h.granted, o.run) {
 			f(o.run, room{o.Tasks, len(o.Devices)}, o.Exclusive)
 		}
 	}
@@ -294,7 +295,7 @@ func (h *host) roomAt(r *run, t time.Time) (free room, alone bool) {
 	contested := false
 	h.each(func(o *run, s room, exclusive bool) {
 		switch {
-		case o == r || o.gone || !o.ends.IsZero() && !o.ends.After(t):
+		case o == r || o.gone || !o.Ends.IsZero() && !o.Ends.After(t):
 			return
 		case exclusive:
 			free = room{}

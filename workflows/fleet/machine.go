@@ -31,39 +31,43 @@ type Machine struct {
 
 // run is a run that waits, or that was given room.
 type run struct {
-	id         Run
-	number     int // in the order in which the fleet met them
-	generation int
-	try        int
-	state      runState
-	demand     Demand
-	shape      shape
-	class      *class
-	over       bool // it needs more slots than its class has, and may have them
-	since      time.Time
-	refusals   []refusal
-	places     []place
-	grantedAt  time.Time // when it was given them
-	ends       time.Time // zero if not known
+	ID Run `json:"run"`
+	// Number is in the order in which the fleet met them.
+	Number     int       `json:"number"`
+	Generation int       `json:"generation,omitempty"`
+	Try        int       `json:"try,omitempty"`
+	State      runState  `json:"state,omitempty"`
+	Demand     Demand    `json:"demand,omitzero"`
+	Since      time.Time `json:"since,omitzero"`
+	Refusals   []refusal `json:"refusals,omitempty"`
+	Places     []place   `json:"places,omitempty"`
+	// GrantedAt is the time at which it was given them, and Ends that of its end, if known.
+	GrantedAt time.Time `json:"granted_at,omitzero"`
+	Ends      time.Time `json:"ends,omitzero"`
+	// New is set until the hosts were first looked at: could they ever meet the demand?
+	New bool `json:"new,omitempty"`
+	// Told is set once the run was asked to give back its room.
+	Told bool `json:"told,omitempty"`
+	// Terms are from its latest demand. Leaving is the notice that it has.
+	Terms   terms   `json:"terms,omitzero"`
+	Leaving leaving `json:"leaving,omitzero"`
+	// Enough is the time since which there has been room on enough hosts for an elastic run
+	// that waits for more. It is zero while there is no such room.
+	Enough time.Time `json:"enough,omitzero"`
+
+	// shape is made of the demand.
+	shape shape
+	class *class
+	over  bool // it needs more slots than its class has, and may have them
 	// held are the hosts on which the run holds something, by name.
 	held []*host
-	// asked is set until the hosts were first looked at: could they ever meet the demand?
-	asked bool
 	// last reports whether the run is refused if it is not granted its room at once.
 	last bool
-	// told is set once the run was asked to give back its room.
-	told bool
-	// terms are from its latest demand. leaving is the notice that it has, and gone is set
-	// while the fleet looks at the room that its end would leave.
-	terms   terms
-	leaving leaving
-	gone    bool
-	seen    int // the latest look that found it
+	// gone is set while the fleet looks at the room that the end of the run would leave.
+	gone bool
+	seen int // the latest look that found it
 	// promised is the latest decision in which it was promised room that others make.
 	promised int
-	// enough is the time since which there has been room on enough hosts for an elastic run
-	// that waits for more. It is zero while there is no such room.
-	enough time.Time
 }
 
 type runState int
@@ -76,8 +80,9 @@ const (
 
 // refusal is a host that has not taken the tasks of a run.
 type refusal struct {
-	host, reason string
-	until        time.Time
+	Host   string    `json:"host"`
+	Reason string    `json:"reason,omitempty"`
+	Until  time.Time `json:"until"`
 }
 
 const (
@@ -148,7 +153,7 @@ func (m *Machine) goOn(now time.Time) {
 		m.now = now
 	}
 	for _, r := range m.waiting {
-		r.dropRefusals(func(f refusal) bool { return !m.now.Before(f.until) })
+		r.dropRefusals(func(f refusal) bool { return !m.now.Before(f.Until) })
 	}
 	if m.past.expired(m.now) {
 		m.judgeHosts()
@@ -157,7 +162,7 @@ func (m *Machine) goOn(now time.Time) {
 
 // dropRefusals forgets refusals of hosts, which may then be asked again.
 func (r *run) dropRefusals(over func(refusal) bool) {
-	r.refusals = slices.DeleteFunc(r.refusals, over)
+	r.Refusals = slices.DeleteFunc(r.Refusals, over)
 }
 
 // Wake returns the time at which the machine needs [Passed], or zero if it needs another event
@@ -169,18 +174,18 @@ func (m *Machine) Wake() (at time.Time) {
 		}
 	}
 	for _, r := range m.waiting {
-		if r.asked {
+		if r.New {
 			sooner(m.settled)
 		}
-		for _, f := range r.refusals {
-			sooner(f.until)
+		for _, f := range r.Refusals {
+			sooner(f.Until)
 		}
-		if !r.enough.IsZero() {
+		if !r.Enough.IsZero() {
 			sooner(r.begins())
 		}
 	}
 	if len(m.waiting) > 0 && m.settings.SickHosts == CordonSickHosts && len(m.past.suspected) > 0 {
-		sooner(m.past.recent[0].At.Add(suspectWithin))
+		sooner(m.past.Recent[0].At.Add(suspectWithin))
 	}
 	return at
 }
@@ -190,30 +195,30 @@ func (m *Machine) asked(e Asked) []Action {
 	switch {
 	case r == nil:
 		r = m.meet(e.Run, -1)
-	case e.Generation < r.generation, e.Generation == r.generation && r.state == holding:
+	case e.Generation < r.Generation, e.Generation == r.Generation && r.State == holding:
 		return nil // the message is late
-	case e.Generation == r.generation && r.state == granted && e.Try <= r.try:
+	case e.Generation == r.Generation && r.State == granted && e.Try <= r.Try:
 		return []Action{r.grant()}
 	}
 	m.unqueue(r)
 	m.takeBack(r)
-	if e.Generation > r.generation {
-		r.try, r.refusals, r.told, r.enough, r.leaving = 0, nil, false, time.Time{}, leaving{}
+	if e.Generation > r.Generation {
+		r.Try, r.Refusals, r.Told, r.Enough, r.Leaving = 0, nil, false, time.Time{}, leaving{}
 	}
-	r.generation, r.try = e.Generation, max(r.try, e.Try)
+	r.Generation, r.Try = e.Generation, max(r.Try, e.Try)
 	if e.Last {
 		e.Demand.JoinWait = 0
 	}
 	r.set(e.Demand)
 	m.substitute(r)
-	r.since, r.ends = e.Since, time.Time{}
-	r.asked = e.Generation == 0
-	if r.since.IsZero() || r.since.After(e.Now) {
-		r.since = e.Now
+	r.Since, r.Ends = e.Since, time.Time{}
+	r.New = e.Generation == 0
+	if r.Since.IsZero() || r.Since.After(e.Now) {
+		r.Since = e.Now
 	}
 	if len(m.waiting) >= maxWaiting {
 		m.forget(r)
-		return []Action{Grant{Run: e.Run, Generation: e.Generation, Try: r.try, Refusal: queueFull}}
+		return []Action{Grant{Run: e.Run, Generation: e.Generation, Try: r.Try, Refusal: queueFull}}
 	}
 	m.enqueue(r)
 	if !e.Last {
@@ -222,12 +227,12 @@ func (m *Machine) asked(e Asked) []Action {
 	r.last = true
 	actions := m.decide()
 	r.last = false
-	if r.state == waiting {
+	if r.State == waiting {
 		why := "waited for " + m.why(r)
 		m.unqueue(r)
-		r.leaving = leaving{until: m.now} // it ends, without a notice
+		r.Leaving = leaving{Until: m.now} // it ends, without a notice
 		m.forget(r)
-		actions = append(actions, Grant{Run: e.Run, Generation: e.Generation, Try: r.try, Refusal: why})
+		actions = append(actions, Grant{Run: e.Run, Generation: e.Generation, Try: r.Try, Refusal: why})
 	}
 	return actions
 }
@@ -235,24 +240,24 @@ func (m *Machine) asked(e Asked) []Action {
 // meet begins to know a run.
 func (m *Machine) meet(id Run, generation int) *run {
 	m.met++
-	r := &run{id: id, generation: generation, number: m.met}
+	r := &run{ID: id, Generation: generation, Number: m.met}
 	m.runs[id] = r
 	return r
 }
 
 // set gives a run a demand.
 func (r *run) set(d Demand) {
-	r.demand, r.shape, r.class = d, shapeOf(d.on(d.MinHosts)), nil
-	r.demand.Priority = min(max(cmp.Or(d.Priority, spec.DefaultPriority), 1), spec.LastPriority)
-	r.terms = terms{r.demand.Priority, d.Notice, d.Firm}
+	r.Demand, r.shape, r.class = d, shapeOf(d.on(d.MinHosts)), nil
+	r.Demand.Priority = min(max(cmp.Or(d.Priority, spec.DefaultPriority), 1), spec.LastPriority)
+	r.Terms = terms{r.Demand.Priority, d.Notice, d.Firm}
 }
 
 func (m *Machine) placed(e Placed) []Action {
 	r := m.runs[e.Run]
-	if r == nil || r.state != granted || r.generation != e.Generation {
+	if r == nil || r.State != granted || r.Generation != e.Generation {
 		return nil
 	}
-	places := r.places
+	places := r.Places
 	m.takeBack(r)
 	for _, h := range slices.Clone(r.held) {
 		if placed := slices.ContainsFunc(places, func(p place) bool { return p.Host == h.Name }); placed || !h.isSpare(r) && h.stuckOf(r) == "" {
@@ -265,18 +270,18 @@ func (m *Machine) placed(e Placed) []Action {
 		if h == nil {
 			continue // it left in between
 		}
-		h.hold(r, Holding{Run: r.id, Generation: r.generation, Tasks: p.tasks, Devices: p.Devices, Exclusive: r.demand.Exclusive})
-		if h.cordon.Drain {
-			actions = append(actions, h.move(r.id))
+		h.hold(r, Holding{Run: r.ID, Generation: r.Generation, Tasks: p.Tasks, Devices: p.Devices, Exclusive: r.Demand.Exclusive})
+		if h.Cordon.Drain {
+			actions = append(actions, h.move(r.ID))
 		}
 	}
-	r.refusals = nil
-	if r.demand.Spares > 0 {
+	r.Refusals = nil
+	if r.Demand.Spares > 0 {
 		if !slices.Contains(m.sparing, r) {
 			m.sparing = append(m.sparing, r)
 		}
 	} else {
-		r.demand, r.shape, r.class = Demand{}, shape{}, nil
+		r.Demand, r.shape, r.class = Demand{}, shape{}, nil
 	}
 	m.forget(r)
 	return actions
@@ -284,17 +289,17 @@ func (m *Machine) placed(e Placed) []Action {
 
 func (m *Machine) refused(e Refused) {
 	r := m.runs[e.Run]
-	if r == nil || r.state != granted || r.generation != e.Generation || e.Try < r.try && e.Try > 0 {
+	if r == nil || r.State != granted || r.Generation != e.Generation || e.Try < r.Try && e.Try > 0 {
 		return
 	}
-	back := m.isBack(e.Host, r.grantedAt)
+	back := m.isBack(e.Host, r.GrantedAt)
 	m.takeBack(r)
-	r.try++
-	r.ends = time.Time{}
+	r.Try++
+	r.Ends = time.Time{}
 	if e.Host != "" && !back {
-		r.refusals = slices.DeleteFunc(r.refusals, func(f refusal) bool { return f.host == e.Host })
-		r.refusals = append(r.refusals, refusal{e.Host, e.Reason, m.now.Add(refusalLasts(r.try))})
-		r.refusals = r.refusals[max(0, len(r.refusals)-maxRefusals):]
+		r.Refusals = slices.DeleteFunc(r.Refusals, func(f refusal) bool { return f.Host == e.Host })
+		r.Refusals = append(r.Refusals, refusal{e.Host, e.Reason, m.now.Add(refusalLasts(r.Try))})
+		r.Refusals = r.Refusals[max(0, len(r.Refusals)-maxRefusals):]
 	}
 	m.enqueue(r)
 }
@@ -328,14 +333,14 @@ func (m *Machine) freed(e Freed) {
 
 // enqueue puts a run at its place in the queue, by its priority and its age.
 func (m *Machine) enqueue(r *run) {
-	r.state = waiting
+	r.State = waiting
 	at, _ := slices.BinarySearchFunc(m.waiting, r, before)
 	m.waiting = slices.Insert(m.waiting, at, r)
 }
 
 // before compares two runs that wait by their order.
 func before(a, b *run) int {
-	return cmp.Or(cmp.Compare(a.demand.Priority, b.demand.Priority), a.since.Compare(b.since), cmp.Compare(a.number, b.number))
+	return cmp.Or(cmp.Compare(a.Demand.Priority, b.Demand.Priority), a.Since.Compare(b.Since), cmp.Compare(a.Number, b.Number))
 }
 
 func compareRuns(a, b Run) int {
@@ -344,17 +349,17 @@ func compareRuns(a, b Run) int {
 
 // unqueue takes a run out of the queue.
 func (m *Machine) unqueue(r *run) {
-	if r.state == waiting {
-		r.state = holding
+	if r.State == waiting {
+		r.State = holding
 		m.waiting = slices.DeleteFunc(m.waiting, func(w *run) bool { return w == r })
 	}
 }
 
 // forget drops a run that neither waits nor has anything.
 func (m *Machine) forget(r *run) {
-	if r.state == holding && !slices.ContainsFunc(r.held, func(h *host) bool { return !h.isSpare(r) }) {
+	if r.State == holding && !slices.ContainsFunc(r.held, func(h *host) bool { return !h.isSpare(r) }) {
 		r.dropSpares(true)
-		delete(m.runs, r.id)
+		delete(m.runs, r.ID)
 		m.sparing = slices.DeleteFunc(m.sparing, func(o *run) bool { return o == r })
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"io"
 )
 
-// packAbove is the number of hosts and runs above which a snapshot is packed: a server terminates a
+// packAbove is the number of hosts and runs above which a state is packed: a server terminates a
 // workflow that passes on more than 2 MiB. maxUnpacked bounds it, in bytes, before it is packed.
 const packAbove, maxUnpacked = 200, 128 << 20
 
-// Pack returns the snapshot, compressed if it is large.
-func (s Snapshot) Pack() (Snapshot, error) {
-	if len(s.Hosts)+len(s.Past)+len(s.Recent)+len(s.Runs) <= packAbove {
+// Pack returns the state, compressed if it is large.
+func (s State) Pack() (State, error) {
+	if len(s.Hosts)+len(s.Past.Hosts)+len(s.Past.Recent)+len(s.Runs) <= packAbove {
 		return s, nil
 	}
 	text, err := json.Marshal(s)
@@ -24,11 +24,11 @@ func (s Snapshot) Pack() (Snapshot, error) {
 	z := gzip.NewWriter(&packed)
 	_, _ = z.Write(text) // a buffer takes everything
 	_ = z.Close()
-	return Snapshot{Packed: packed.Bytes()}, nil
+	return State{Packed: packed.Bytes()}, nil
 }
 
-// Unpack is the inverse of [Snapshot.Pack].
-func (s Snapshot) Unpack() (Snapshot, error) {
+// Unpack is the inverse of [State.Pack].
+func (s State) Unpack() (State, error) {
 	if s.Packed == nil {
 		return s, nil
 	}
@@ -40,7 +40,7 @@ func (s Snapshot) Unpack() (Snapshot, error) {
 	if err != nil {
 		return s, err
 	}
-	var all Snapshot
+	var all State
 	err = json.Unmarshal(text, &all)
 	return all, err
 }

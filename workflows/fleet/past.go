@@ -67,10 +67,10 @@ func (s Suspicion) String() string {
 
 // past records the ends of runs on the hosts of a fleet.
 type past struct {
-	// hosts are by name. recent are the failures of the last day that may be the fault of their
+	// Hosts are by name. Recent are the failures of the last day that may be the fault of their
 	// hosts, the oldest first.
-	hosts  []PastHost
-	recent []RecentFailure
+	Hosts  []PastHost      `json:"hosts,omitempty"`
+	Recent []RecentFailure `json:"recent,omitempty"`
 	// suspected are the hosts that are suspected now, by name.
 	suspected []suspected
 }
@@ -98,7 +98,7 @@ const (
 	// suspectRuns is the number of runs after whose failure within suspectWithin a host is
 	// suspected.
 	suspectRuns, suspectWithin = 3, 24 * time.Hour
-	// maxDays bounds the days of all hosts together, and maxDaysOfHost the days of one: a snapshot has
+	// maxDays bounds the days of all hosts together, and maxDaysOfHost the days of one: a state has
 	// to fit into a payload. maxRecent bounds the recent failures, and maxFailures the failures
 	// of a run.
 	maxDays, maxDaysOfHost, maxRecent, maxFailures = 2500, 180, 500, 16
@@ -113,21 +113,21 @@ func isOfHost(kind string) bool {
 
 // expired reports whether a recent failure is no longer recent.
 func (p *past) expired(now time.Time) bool {
-	return len(p.recent) > 0 && now.Sub(p.recent[0].At) >= suspectWithin
+	return len(p.Recent) > 0 && now.Sub(p.Recent[0].At) >= suspectWithin
 }
 
 // noteEnds records how a run has ended on hosts. hosts are all hosts that it had.
 func (p *past) noteEnds(run Run, e Ended, hosts []string, now time.Time) {
 	failures := e.Failures[:min(len(e.Failures), maxFailures)]
 	for _, f := range failures {
-		known := slices.IndexFunc(p.recent, func(r RecentFailure) bool { return r.Run == run && r.Host == f.Host && r.Kind == f.Kind })
+		known := slices.IndexFunc(p.Recent, func(r RecentFailure) bool { return r.Run == run && r.Host == f.Host && r.Kind == f.Kind })
 		if known >= 0 || !f.At.IsZero() && now.Sub(f.At) >= suspectWithin {
 			continue // it was in an earlier message
 		}
 		p.count(f.Host, f.Kind, now)
 		if isOfHost(f.Kind) {
-			p.recent = append(p.recent, RecentFailure{run, f.Host, f.Kind, now})
-			p.recent = p.recent[max(0, len(p.recent)-maxRecent):]
+			p.Recent = append(p.Recent, RecentFailure{run, f.Host, f.Kind, now})
+			p.Recent = p.Recent[max(0, len(p.Recent)-maxRecent):]
 		}
 	}
 	if e.Kind == "" {
@@ -141,23 +141,23 @@ func (p *past) noteEnds(run Run, e Ended, hosts []string, now time.Time) {
 }
 
 func (p *past) index(host string) (int, bool) {
-	return slices.BinarySearchFunc(p.hosts, host, func(h PastHost, name string) int { return cmp.Compare(h.Name, name) })
+	return slices.BinarySearchFunc(p.Hosts, host, func(h PastHost, name string) int { return cmp.Compare(h.Name, name) })
 }
 
 // count adds an end on a host.
 func (p *past) count(host, kind string, now time.Time) {
 	at, known := p.index(host)
 	if !known {
-		p.hosts = slices.Insert(p.hosts, at, PastHost{Name: host})
+		p.Hosts = slices.Insert(p.Hosts, at, PastHost{Name: host})
 	}
-	h := &p.hosts[at]
+	h := &p.Hosts[at]
 	date := now.UTC().Format(time.DateOnly)
 	if n := len(h.Days); n == 0 || h.Days[n-1].Date < date {
 		h.Days = append(h.Days, Day{Date: date})
 		h.Days = h.Days[max(0, len(h.Days)-maxDaysOfHost):]
 		p.dropOldDays(host)
 		at, _ = p.index(host)
-		h = &p.hosts[at]
+		h = &p.Hosts[at]
 	}
 	day := &h.Days[len(h.Days)-1]
 	i := slices.IndexFunc(day.Ends, func(e Ends) bool { return e.Kind == kind })
@@ -174,23 +174,23 @@ func (p *past) count(host, kind string, now time.Time) {
 // dropOldDays drops the oldest days if the fleet has too many, but none of the host keep.
 func (p *past) dropOldDays(keep string) {
 	total := 0
-	for _, h := range p.hosts {
+	for _, h := range p.Hosts {
 		total += len(h.Days)
 	}
 	for ; total > maxDays; total-- {
 		oldest := -1
-		for i, h := range p.hosts {
-			if h.Name != keep && (oldest < 0 || h.Days[0].Date < p.hosts[oldest].Days[0].Date) {
+		for i, h := range p.Hosts {
+			if h.Name != keep && (oldest < 0 || h.Days[0].Date < p.Hosts[oldest].Days[0].Date) {
 				oldest = i
 			}
 		}
 		if oldest < 0 {
 			return
 		}
-		if h := &p.hosts[oldest]; len(h.Days) > 1 {
+		if h := &p.Hosts[oldest]; len(h.Days) > 1 {
 			h.Days = h.Days[1:]
 		} else {
-			p.hosts = slices.Delete(p.hosts, oldest, oldest+1)
+			p.Hosts = slices.Delete(p.Hosts, oldest, oldest+1)
 		}
 	}
 }
@@ -198,15 +198,15 @@ func (p *past) dropOldDays(keep string) {
 // suspect finds the hosts that are suspected at that time, and forgets failures that are older than
 // a day.
 func (p *past) suspect(now time.Time) {
-	p.recent = slices.DeleteFunc(p.recent, func(f RecentFailure) bool { return now.Sub(f.At) >= suspectWithin })
+	p.Recent = slices.DeleteFunc(p.Recent, func(f RecentFailure) bool { return now.Sub(f.At) >= suspectWithin })
 	p.suspected = nil
-	for i, f := range p.recent {
-		first := slices.IndexFunc(p.recent, func(o RecentFailure) bool { return o.Host == f.Host && o.Kind == f.Kind })
+	for i, f := range p.Recent {
+		first := slices.IndexFunc(p.Recent, func(o RecentFailure) bool { return o.Host == f.Host && o.Kind == f.Kind })
 		if first != i || slices.ContainsFunc(p.suspected, func(s suspected) bool { return s.host == f.Host }) {
 			continue
 		}
 		var times []time.Time
-		for _, o := range p.recent {
+		for _, o := range p.Recent {
 			if o.Host == f.Host && o.Kind == f.Kind {
 				times = append(times, o.At)
 			}
@@ -226,12 +226,12 @@ func (p *past) suspect(now time.Time) {
 func (p *past) othersHadNone(f RecentFailure, now time.Time) bool {
 	yesterday := now.Add(-suspectWithin).UTC().Format(time.DateOnly)
 	others, had := 0, 0
-	for _, h := range p.hosts {
+	for _, h := range p.Hosts {
 		if h.Name == f.Host || len(h.Days) == 0 || h.Days[len(h.Days)-1].Date < yesterday {
 			continue
 		}
 		others++
-		if slices.ContainsFunc(p.recent, func(o RecentFailure) bool { return o.Host == h.Name && o.Kind == f.Kind }) {
+		if slices.ContainsFunc(p.Recent, func(o RecentFailure) bool { return o.Host == h.Name && o.Kind == f.Kind }) {
 			had++
 		}
 	}
@@ -249,7 +249,7 @@ func (p *past) suspicionOf(host string) *Suspicion {
 
 // pardon forgets the failures of a host that may be its fault.
 func (p *past) pardon(host string) {
-	p.recent = slices.DeleteFunc(p.recent, func(f RecentFailure) bool { return f.Host == host })
+	p.Recent = slices.DeleteFunc(p.Recent, func(f RecentFailure) bool { return f.Host == host })
 }
 
 // ofHost returns the days of a host, the latest first.
@@ -258,7 +258,7 @@ func (p *past) ofHost(host string) []Day {
 	if !found {
 		return nil
 	}
-	days := slices.Clone(p.hosts[at].Days)
+	days := slices.Clone(p.Hosts[at].Days)
 	slices.Reverse(days)
 	return days
 }

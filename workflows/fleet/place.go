@@ -8,8 +8,9 @@ import (
 // place is the room that a run gets on a host.
 type place struct {
 	Place
-	tasks, gpus int
-	listed      []string // GPUs that are wanted by name
+	Tasks  int      `json:"tasks"`
+	GPUs   int      `json:"gpus,omitempty"`
+	listed []string // GPUs that are wanted by name
 }
 
 // places finds places for all tasks, or returns nil. The order of the seats does not matter.
@@ -220,7 +221,7 @@ func withRanks(list []Ranks, r Ranks) []Ranks {
 func (s *seat) place(ranks []Ranks) place {
 	p := place{
 		Place: Place{Host: s.host.Name, Instance: s.host.Instance, Address: s.host.Address, Ranks: ranks},
-		tasks: s.tasks, gpus: s.from.gpus - s.gpus,
+		Tasks: s.tasks, GPUs: s.from.gpus - s.gpus,
 	}
 	if s.tasks > s.host.all().slots {
 		p.Slots = s.host.Slots

@@ -66,7 +66,7 @@ func (p *planner) search(r *run, hosts []*host, rooms func(*host) room) []place 
 
 func (p *planner) class(r *run) *class {
 	if r.class == nil || r.class.version != p.version {
-		r.class = p.classOf(&r.demand)
+		r.class = p.classOf(&r.Demand)
 		r.over = r.class.slots > 0 && r.shape.tasks > r.class.slots && r.shape.max >= len(r.class.hosts)
 	}
 	return r.class
@@ -78,14 +78,14 @@ func (p *planner) roomFor(r *run, h *host) room {
 		return room{}
 	}
 	free, alone := h.free(r)
-	if r.demand.Exclusive && !alone {
+	if r.Demand.Exclusive && !alone {
 		return room{}
 	}
 	if !h.guard.on || r.endsBy(p.now, h.guard.until) {
 		return free
 	}
 	own, _ := h.share(r)
-	if r.demand.Exclusive && own == (room{}) {
+	if r.Demand.Exclusive && own == (room{}) {
 		return room{}
 	}
 	rest := room{own.slots + max(0, h.guard.rest.slots), own.gpus + max(0, h.guard.rest.gpus)}

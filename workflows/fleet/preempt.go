@@ -12,16 +12,16 @@ import (
 
 // terms say when a run that has room must make room for others.
 type terms struct {
-	// priority is 0 if the fleet does not know it: then the run is not preempted.
-	priority int
-	notice   time.Duration
-	firm     bool
+	// Priority is 0 if the fleet does not know it: then the run is not preempted.
+	Priority int           `json:"priority,omitempty"`
+	Notice   time.Duration `json:"notice,omitempty"`
+	Firm     bool          `json:"firm,omitempty"`
 }
 
-// leaving is the notice that a run has.
+// leaving is the notice that a run has, for another run.
 type leaving struct {
-	whom  Run
-	until time.Time
+	For   Run       `json:"for,omitzero"`
+	Until time.Time `json:"until,omitzero"`
 }
 
 const (
@@ -34,7 +34,7 @@ const (
 
 // leaves reports whether the room of a run will be free soon, because it has notice.
 func (r *run) leaves(now time.Time) bool {
-	return !r.leaving.until.IsZero() && now.Before(r.leaving.until.Add(overdue))
+	return !r.Leaving.Until.IsZero() && now.Before(r.Leaving.Until.Add(overdue))
 }
 
 // preempt gives notice to runs of lower priority so that a run that waits can start after their
@@ -52,7 +52,7 @@ func (m *Machine) preempt(r *run) []Action {
 		return nil
 	}
 	var actions []Action
-	if r.try == 0 && r.enough.IsZero() && !r.last {
+	if r.Try == 0 && r.Enough.IsZero() && !r.last {
 		actions = m.giveNotice(r, hosts)
 	}
 	if r.promised != m.decision {
@@ -104,14 +104,14 @@ func (m *Machine) giveNotice(r *run, hosts []*host) []Action {
 	m.promise(r, find())
 	var actions []Action
 	for _, o := range chosen {
-		notice := o.terms.notice
+		notice := o.Terms.Notice
 		if most := m.settings.LongestNotice; most > 0 {
 			notice = min(notice, most)
 		}
-		o.leaving = leaving{whom: r.id, until: m.now.Add(notice)}
+		o.Leaving = leaving{For: r.ID, Until: m.now.Add(notice)}
 		actions = append(actions, Preempt{
-			Run: o.id, For: r.id, Deadline: o.leaving.until,
-			Reason: fmt.Sprintf("run %s with priority %d needs the room", shorten.Text(r.id.WorkflowID, maxWords), r.demand.Priority),
+			Run: o.ID, For: r.ID, Deadline: o.Leaving.Until,
+			Reason: fmt.Sprintf("run %s with priority %d needs the room", shorten.Text(r.ID.WorkflowID, maxWords), r.Demand.Priority),
 		})
 	}
 	return actions
@@ -123,7 +123,7 @@ func (m *Machine) roomThen(r *run, h *host) room {
 		return m.roomFor(r, h)
 	}
 	free, alone := h.roomAt(r, time.Time{})
-	if r.demand.Exclusive && (!alone || h.promised != room{}) {
+	if r.Demand.Exclusive && (!alone || h.promised != room{}) {
 		return room{}
 	}
 	return room{max(0, free.slots-h.promised.slots), max(0, free.gpus-h.promised.gpus)}
@@ -138,9 +138,9 @@ func (m *Machine) promise(r *run, places []place) {
 	r.promised = m.decision
 	for _, p := range places {
 		h := m.host(p.Host)
-		h.promised.slots += p.tasks
-		h.promised.gpus += p.gpus
-		if r.demand.Exclusive {
+		h.promised.slots += p.Tasks
+		h.promised.gpus += p.GPUs
+		if r.Demand.Exclusive {
 			h.promised = room{noBound, noBound}
 		}
 	}
@@ -154,9 +154,9 @@ func (m *Machine) victims(r *run, hosts []*host) []*run {
 		if h.firm {
 			continue
 		}
-		for _, o := range h.holds {
+		for _, o := range h.Holds {
 			v := o.run
-			if v.state == holding && v.terms.priority > r.demand.Priority && !v.terms.firm && v.leaving.until.IsZero() && v.seen != m.looks {
+			if v.State == holding && v.Terms.Priority > r.Demand.Priority && !v.Terms.Firm && v.Leaving.Until.IsZero() && v.seen != m.looks {
 				v.seen = m.looks
 				list = append(list, v)
 			}
@@ -168,7 +168,7 @@ func (m *Machine) victims(r *run, hosts []*host) []*run {
 // inOrder sorts runs in the order in which they are chosen.
 func (m *Machine) inOrder(list []*run) {
 	slices.SortFunc(list, func(a, b *run) int {
-		return cmp.Or(-cmp.Compare(a.terms.priority, b.terms.priority), cmp.Compare(a.work(m.now), b.work(m.now)), -cmp.Compare(a.number, b.number))
+		return cmp.Or(-cmp.Compare(a.Terms.Priority, b.Terms.Priority), cmp.Compare(a.work(m.now), b.work(m.now)), -cmp.Compare(a.Number, b.Number))
 	})
 }
 
@@ -177,17 +177,17 @@ func (r *run) work(now time.Time) time.Duration {
 	slots := 0
 	for _, h := range r.held {
 		if i, there := h.holding(r); there {
-			slots += h.holds[i].Tasks
+			slots += h.Holds[i].Tasks
 		}
 	}
-	return now.Sub(r.grantedAt) * time.Duration(slots)
+	return now.Sub(r.GrantedAt) * time.Duration(slots)
 }
 
 // withNotice returns the runs on hosts that will leave soon.
 func (m *Machine) withNotice(hosts []*host) []*run {
 	var list []*run
 	for _, h := range hosts {
-		for _, o := range h.holds {
+		for _, o := range h.Holds {
 			if o.run.leaves(m.now) {
 				list = append(list, o.run)
 			}
@@ -219,16 +219,16 @@ type Making struct {
 func (m *Machine) makers() map[Run][]Making {
 	var found []*run
 	for _, h := range m.hosts {
-		for _, o := range h.holds {
-			if !o.run.leaving.until.IsZero() {
+		for _, o := range h.Holds {
+			if !o.run.Leaving.Until.IsZero() {
 				found = append(found, o.run)
 			}
 		}
 	}
-	slices.SortFunc(found, func(a, b *run) int { return cmp.Compare(a.number, b.number) })
+	slices.SortFunc(found, func(a, b *run) int { return cmp.Compare(a.Number, b.Number) })
 	all := map[Run][]Making{} // for look-ups only
 	for _, v := range slices.Compact(found) {
-		all[v.leaving.whom] = append(all[v.leaving.whom], Making{v.id, v.leaving.until})
+		all[v.Leaving.For] = append(all[v.Leaving.For], Making{v.ID, v.Leaving.Until})
 	}
 	return all
 }

@@ -15,12 +15,12 @@ func (m *Machine) decide() []Action {
 	}
 	m.unguard()
 	for _, r := range slices.Clone(m.waiting) {
-		if r.asked && !m.now.Before(m.settled) && len(m.hosts) > 0 {
-			r.asked = false
+		if r.New && !m.now.Before(m.settled) && len(m.hosts) > 0 {
+			r.New = false
 			if err := m.neverFits(r); err != nil {
 				m.unqueue(r)
 				m.forget(r)
-				actions = append(actions, Grant{Run: r.id, Generation: r.generation, Try: r.try, Refusal: err.Error()})
+				actions = append(actions, Grant{Run: r.ID, Generation: r.Generation, Try: r.Try, Refusal: err.Error()})
 				continue
 			}
 		}
@@ -35,13 +35,13 @@ func (m *Machine) decide() []Action {
 	}
 	gaveBack := false
 	for _, r := range m.waiting {
-		if len(r.held) == 0 || r.told {
+		if len(r.held) == 0 || r.Told {
 			continue
 		}
-		r.told = true
+		r.Told = true
 		gaveBack = r.dropSpares(true) || gaveBack
 		if len(r.held) > 0 {
-			actions = append(actions, Return{Run: r.id, Generation: r.generation})
+			actions = append(actions, Return{Run: r.ID, Generation: r.Generation})
 		}
 	}
 	if gaveBack {
@@ -53,15 +53,15 @@ func (m *Machine) decide() []Action {
 
 // neverFits returns the reason why a run must be refused, if the hosts could never meet its demand.
 func (m *Machine) neverFits(r *run) error {
-	if r.demand.WaitForHosts || m.couldStart(r, m.openFor(r)) {
+	if r.Demand.WaitForHosts || m.couldStart(r, m.openFor(r)) {
 		return nil // the rest takes long for thousands of runs
 	}
-	return m.Impossible(r.demand)
+	return m.Impossible(r.Demand)
 }
 
 // preference returns the index of a host in the run's preferred hosts.
 func (r *run) preference(h *host) int {
-	if i := slices.Index(r.demand.Prefer, h.Name); i >= 0 {
+	if i := slices.Index(r.Demand.Prefer, h.Name); i >= 0 {
 		return i
 	}
 	return noBound
@@ -70,33 +70,33 @@ func (r *run) preference(h *host) int {
 // open reports whether a host gets tasks of a run.
 func (r *run) open(h *host) bool {
 	return h.state() == HostReady &&
-		(len(r.refusals) == 0 || !slices.ContainsFunc(r.refusals, func(f refusal) bool { return f.host == h.Name }))
+		(len(r.Refusals) == 0 || !slices.ContainsFunc(r.Refusals, func(f refusal) bool { return f.Host == h.Name }))
 }
 
 // endsBy reports whether a run that starts now has ended by then.
 func (r *run) endsBy(now, then time.Time) bool {
-	return r.demand.MaxRunTime > 0 && !then.IsZero() && !now.Add(r.demand.MaxRunTime).After(then)
+	return r.Demand.MaxRunTime > 0 && !then.IsZero() && !now.Add(r.Demand.MaxRunTime).After(then)
 }
 
 // grant gives a run its places.
 func (m *Machine) grant(r *run, places []place) {
 	m.unqueue(r)
-	r.state, r.places, r.class = granted, places, nil
-	r.grantedAt = m.now
+	r.State, r.Places, r.class = granted, places, nil
+	r.GrantedAt = m.now
 	m.granted = append(m.granted, r)
-	if r.demand.MaxRunTime > 0 {
-		r.ends = m.now.Add(r.demand.MaxRunTime)
+	if r.Demand.MaxRunTime > 0 {
+		r.Ends = m.now.Add(r.Demand.MaxRunTime)
 	}
 	for i := range places {
 		p := &places[i]
 		h := m.host(p.Host)
 		if p.Devices == nil {
 			p.Devices = h.assign(r, p)
-			p.gpus = len(p.Devices)
+			p.GPUs = len(p.Devices)
 		}
 		if h.guard.on && !r.endsBy(m.now, h.guard.until) {
-			h.guard.rest.slots -= p.tasks
-			h.guard.rest.gpus -= p.gpus
+			h.guard.rest.slots -= p.Tasks
+			h.guard.rest.gpus -= p.GPUs
 		}
 		h.granted = append(h.granted, r)
 		h.count()
@@ -105,13 +105,13 @@ func (m *Machine) grant(r *run, places []place) {
 
 // takeBack takes a grant back that is not placed.
 func (m *Machine) takeBack(r *run) {
-	if r.state != granted {
+	if r.State != granted {
 		return
 	}
-	r.state = holding
+	r.State = holding
 	m.granted = slices.DeleteFunc(m.granted, func(g *run) bool { return g == r })
-	places := r.places
-	r.places = nil
+	places := r.Places
+	r.Places = nil
 	for _, p := range places {
 		if h := m.host(p.Host); h != nil {
 			h.granted = slices.DeleteFunc(h.granted, func(g *run) bool { return g == r })
@@ -122,8 +122,8 @@ func (m *Machine) takeBack(r *run) {
 
 // grant returns the action that sends a run its grant.
 func (r *run) grant() Grant {
-	g := Grant{Run: r.id, Generation: r.generation, Try: r.try}
-	for _, p := range r.places {
+	g := Grant{Run: r.ID, Generation: r.Generation, Try: r.Try}
+	for _, p := range r.Places {
 		g.Places = append(g.Places, p.Place)
 	}
 	return g
@@ -131,11 +131,11 @@ func (r *run) grant() Grant {
 
 // placeOn returns the place on a host in a grant that is not placed, or nil.
 func (r *run) placeOn(host string) *place {
-	if r.state != granted {
+	if r.State != granted {
 		return nil
 	}
-	if i := slices.IndexFunc(r.places, func(p place) bool { return p.Host == host }); i >= 0 {
-		return &r.places[i]
+	if i := slices.IndexFunc(r.Places, func(p place) bool { return p.Host == host }); i >= 0 {
+		return &r.Places[i]
 	}
 	return nil
 }

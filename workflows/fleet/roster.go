@@ -33,7 +33,7 @@ func (ro *roster) hostIndex(name string) (int, bool) {
 // Its earlier silence does not count then.
 func (ro *roster) isBack(name string, since time.Time) bool {
 	h := ro.host(name)
-	return h != nil && !h.silent && h.since.After(since)
+	return h != nil && !h.Silent && h.Since.After(since)
 }
 
 // CheckJoin returns the reason why a host cannot join: another living one has its name, or the
@@ -45,7 +45,7 @@ func (ro *roster) CheckJoin(e Joined) error {
 		return fmt.Errorf("host name and instance are required")
 	case e.Host.Slots < 0:
 		return fmt.Errorf("host %s has %d slots; give 1 or more, or 0 for no limit", e.Host.Name, e.Host.Slots)
-	case h != nil && h.Instance != e.Host.Instance && !h.silent:
+	case h != nil && h.Instance != e.Host.Instance && !h.Silent:
 		return fmt.Errorf("another host worker already serves this queue as host %s; give this host another name with --host-name, or stop the other host worker", h.Name)
 	case h == nil && len(ro.hosts) >= maxHosts && ro.longestSilent() == nil:
 		return fmt.Errorf("the queue has %d hosts, the limit; no more can join", len(ro.hosts))
@@ -56,7 +56,7 @@ func (ro *roster) CheckJoin(e Joined) error {
 // longestSilent returns the silent host that could be forgotten first, or nil.
 func (ro *roster) longestSilent() (longest *host) {
 	for _, h := range ro.hosts {
-		if h.silent && h.users == 0 && (longest == nil || h.since.Before(longest.since)) {
+		if h.Silent && h.users == 0 && (longest == nil || h.Since.Before(longest.Since)) {
 			longest = h
 		}
 	}
@@ -68,7 +68,7 @@ func (ro *roster) CheckCordon(e Cordoned) error { return ro.checkKnown(e.Name) }
 
 // CheckUncordon returns the reason why the host cannot be uncordoned.
 func (ro *roster) CheckUncordon(e Uncordoned) error {
-	if h := ro.host(e.Name); h != nil && !h.cordon.On && len(h.Failing) > 0 {
+	if h := ro.host(e.Name); h != nil && !h.Cordon.On && len(h.Failing) > 0 {
 		return fmt.Errorf("host %s is cordoned by its %s. It gets tasks again once the check succeeds", h.Name, h.Failing[0])
 	}
 	return ro.checkKnown(e.Name)
@@ -122,7 +122,7 @@ func (ro *roster) Count() int { return len(ro.hosts) }
 
 // AnyHost returns the first host that answers and is accepted.
 func (ro *roster) AnyHost(accept func(name string) bool) (Host, bool) {
-	i := slices.IndexFunc(ro.hosts, func(h *host) bool { return !h.silent && accept(h.Name) })
+	i := slices.IndexFunc(ro.hosts, func(h *host) bool { return !h.Silent && accept(h.Name) })
 	if i < 0 {
 		return Host{}, false
 	}

@@ -26,7 +26,7 @@ import (
 //	holds RUN              shows the hosts of a run
 //	plan DEMAND            shows where a run would be placed now
 //	impossible DEMAND      shows why a run could never be placed
-//	resume                 continues with a snapshot, which has passed through JSON
+//	resume                 continues with its state, which has passed through JSON
 //	history HOST           shows how runs have ended on a host
 //	wake                   shows when the fleet next needs the time
 //
@@ -109,11 +109,11 @@ func demandIn(t *testing.T, d *datadriven.TestData) fleet.Demand {
 // resumed returns the fleet as another execution of its workflow has it.
 func resumed(t testing.TB, m *fleet.Machine) *fleet.Machine {
 	t.Helper()
-	b, err := json.Marshal(m.Snapshot())
+	b, err := json.Marshal(m.State())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var s fleet.Snapshot
+	var s fleet.State
 	if err := json.Unmarshal(b, &s); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 // isSpare reports whether a run holds the host as a spare.
 func (h *host) isSpare(r *run) bool {
 	i, there := h.holding(r)
-	return there && h.holds[i].Spare
+	return there && h.Holds[i].Spare
 }
 
 // spares returns the hosts that a run holds as spares.
@@ -39,24 +39,24 @@ func (m *Machine) substitute(r *run) {
 	if len(spares) == 0 {
 		return
 	}
-	prefer := slices.Clone(r.demand.Prefer)
+	prefer := slices.Clone(r.Demand.Prefer)
 	spares = slices.DeleteFunc(spares, func(h *host) bool { return h.state() != HostReady || slices.Contains(prefer, h.Name) })
 	for i, name := range prefer {
 		if h := m.host(name); len(spares) > 0 && (h == nil || h.state() != HostReady) {
 			prefer[i], spares = spares[0].Name, spares[1:]
 		}
 	}
-	r.demand.Prefer, r.shape.prefer = prefer, prefer
+	r.Demand.Prefer, r.shape.prefer = prefer, prefer
 }
 
 // keepSpares takes spares for the runs that have fewer than they want, in the order of the runs.
 // A spare takes room that no pending run could use.
 func (m *Machine) keepSpares() {
 	for _, r := range m.sparing {
-		if r.state != holding {
+		if r.State != holding {
 			continue
 		}
-		for n := len(r.spares()); n < r.demand.Spares; n++ {
+		for n := len(r.spares()); n < r.Demand.Spares; n++ {
 			if !m.takeSpare(r) {
 				break
 			}
@@ -68,8 +68,8 @@ func (m *Machine) keepSpares() {
 func (m *Machine) takeSpare(r *run) bool {
 	var need room
 	for _, h := range r.held {
-		if i, _ := h.holding(r); !h.holds[i].Spare {
-			need = room{max(need.slots, h.holds[i].Tasks), max(need.gpus, len(h.holds[i].Devices))}
+		if i, _ := h.holding(r); !h.Holds[i].Spare {
+			need = room{max(need.slots, h.Holds[i].Tasks), max(need.gpus, len(h.Holds[i].Devices))}
 		}
 	}
 	if m.class(r); need.slots == 0 || r.over {
@@ -81,7 +81,7 @@ func (m *Machine) takeSpare(r *run) bool {
 			continue
 		}
 		free, alone := h.free(r)
-		if free.slots < need.slots || free.gpus < need.gpus || r.demand.Exclusive && !alone {
+		if free.slots < need.slots || free.gpus < need.gpus || r.Demand.Exclusive && !alone {
 			continue
 		}
 		if best == nil || cmp.Or(cmp.Compare(h.gpus, best.gpus), cmp.Compare(h.slots, best.slots)) < 0 {
@@ -92,8 +92,8 @@ func (m *Machine) takeSpare(r *run) bool {
 		return false
 	}
 	best.hold(r, Holding{
-		Run: r.id, Generation: r.generation, Tasks: need.slots, Exclusive: r.demand.Exclusive, Spare: true,
-		Devices: best.assign(r, &place{gpus: need.gpus}),
+		Run: r.ID, Generation: r.Generation, Tasks: need.slots, Exclusive: r.Demand.Exclusive, Spare: true,
+		Devices: best.assign(r, &place{GPUs: need.gpus}),
 	})
 	return true
 }

@@ -21,13 +21,13 @@ func (m *Machine) QueueAfter(position, most int) []Waiting {
 	makers := m.makers()
 	for i, r := range runs {
 		w := Waiting{
-			Run: r.id, Generation: r.generation, Position: position + i + 1, Priority: r.demand.Priority,
-			Since: r.since, Tasks: r.shape.tasks, Why: m.why(r) + whoMakesRoom(makers[r.id]), Makers: makers[r.id],
+			Run: r.ID, Generation: r.Generation, Position: position + i + 1, Priority: r.Demand.Priority,
+			Since: r.Since, Tasks: r.shape.tasks, Why: m.why(r) + whoMakesRoom(makers[r.ID]), Makers: makers[r.ID],
 		}
-		if r.demand.Elastic {
-			w.Hosts = fmt.Sprintf("%d:%d", r.demand.MinHosts, r.demand.MaxHosts)
+		if r.Demand.Elastic {
+			w.Hosts = fmt.Sprintf("%d:%d", r.Demand.MinHosts, r.Demand.MaxHosts)
 		}
-		if !r.enough.IsZero() {
+		if !r.Enough.IsZero() {
 			w.Begins = r.begins()
 		}
 		list = append(list, w)
@@ -46,7 +46,7 @@ func (m *Machine) Unplaced(most int) []Run {
 		if len(list) == most {
 			break
 		}
-		list = append(list, r.id)
+		list = append(list, r.ID)
 	}
 	return list
 }
@@ -57,7 +57,7 @@ func (m *Machine) Plan(d Demand) ([]Place, error) {
 	if err := m.Impossible(d); err != nil {
 		return nil, err
 	}
-	r := &run{state: waiting, since: m.now.Add(time.Nanosecond)}
+	r := &run{State: waiting, Since: m.now.Add(time.Nanosecond)}
 	r.set(d)
 	m.unguard()
 	for _, w := range m.waiting {
@@ -65,7 +65,7 @@ func (m *Machine) Plan(d Demand) ([]Place, error) {
 			m.protect(w)
 		}
 	}
-	r.demand.JoinWait = 0
+	r.Demand.JoinWait = 0
 	places := m.offer(r)
 	if places == nil {
 		return nil, textError("the run would wait for " + m.why(r))

@@ -18,10 +18,10 @@ const (
 // why returns what a run waits for, and why it is not there: "8 slots with gpu.model == H100: 4 free on
 // gpu-1, gpu-2 draining".
 func (m *Machine) why(r *run) string {
-	if !r.enough.IsZero() {
+	if !r.Enough.IsZero() {
 		return m.whyJoining(r)
 	}
-	text := wants(&r.demand, r.shape.tasks)
+	text := wants(&r.Demand, r.shape.tasks)
 	if m.class(r); r.over {
 		text += ", more than the hosts have, so it needs unused hosts"
 	}
@@ -42,7 +42,7 @@ func (m *Machine) inFront(r *run) string {
 		}
 		open := m.openFor(w)
 		if slices.ContainsFunc(m.openFor(r), func(h *host) bool { return slices.Contains(open, h) }) && m.couldStart(w, open) {
-			return fmt.Sprintf("run %s comes first and needs it", shorten.Text(w.id.WorkflowID, maxWords))
+			return fmt.Sprintf("run %s comes first and needs it", shorten.Text(w.ID.WorkflowID, maxWords))
 		}
 	}
 	return "runs that come first need it"
@@ -51,7 +51,7 @@ func (m *Machine) inFront(r *run) string {
 // unguarded returns the room that a run may have on a host when it is first in the queue.
 func (r *run) unguarded(h *host) room {
 	free, alone := h.free(r)
-	if !r.open(h) || r.demand.Exclusive && !alone {
+	if !r.open(h) || r.Demand.Exclusive && !alone {
 		return room{}
 	}
 	return free
@@ -102,7 +102,7 @@ func wants(d *Demand, tasks int) string {
 // more.
 func (p *planner) missing(r *run) string {
 	hosts := p.class(r).hosts
-	for _, g := range r.demand.Groups {
+	for _, g := range r.Demand.Groups {
 		if g.Host != "" && !slices.ContainsFunc(hosts, func(h *host) bool { return h.Name == g.Host }) {
 			return p.noHost(g.Host)
 		}
@@ -114,13 +114,13 @@ func (p *planner) missing(r *run) string {
 	for _, h := range hosts {
 		room := r.unguarded(h)
 		_, alone := h.free(r)
-		at := slices.IndexFunc(r.refusals, func(f refusal) bool { return f.host == h.Name })
+		at := slices.IndexFunc(r.Refusals, func(f refusal) bool { return f.Host == h.Name })
 		switch state := h.state(); {
 		case state != HostReady:
 			closed.add("%s", h.closed())
 		case at >= 0:
-			closed.add("%s refused it (%s)", h.Name, shorten.Text(r.refusals[at].reason, 2*maxWords))
-		case r.over && !alone, room.slots <= 0 && r.demand.Exclusive && h.slots > 0:
+			closed.add("%s refused it (%s)", h.Name, shorten.Text(r.Refusals[at].Reason, 2*maxWords))
+		case r.over && !alone, room.slots <= 0 && r.Demand.Exclusive && h.slots > 0:
 			full.add("%s in use", h.Name)
 		case room.slots <= 0:
 			full.add("%s full", h.Name)
@@ -140,7 +140,7 @@ func (p *planner) missing(r *run) string {
 		parts = append(parts, fmt.Sprintf("%d more hosts without room", more))
 	}
 	text := strings.Join(parts, ", ")
-	if n := len(hosts); n < r.demand.MinHosts {
+	if n := len(hosts); n < r.Demand.MinHosts {
 		return fmt.Sprintf("only %s: %s", plural.Of(n, "such host", "such hosts"), text)
 	}
 	return text
@@ -189,7 +189,7 @@ func (p *planner) Impossible(d Demand) error {
 
 // tooSmall returns the reason why hosts could not meet a demand if they were empty.
 func (p *planner) tooSmall(r *run, hosts []*host) string {
-	d, pinned := &r.demand, map[string]int{}
+	d, pinned := &r.Demand, map[string]int{}
 	for _, g := range d.Groups {
 		if g.Host == "" {
 			continue

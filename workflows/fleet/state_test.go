@@ -15,9 +15,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// The snapshot of a fleet of 1,900 hosts with 3,800 runs, and 5,000 waiting ones, stays below 2
+// The state of a fleet of 1,900 hosts with 3,800 runs, and 5,000 waiting ones, stays below 2
 // MiB, the limit of a payload.
-func TestSnapshotFitsIntoAPayload(t *testing.T) {
+func TestStateFitsIntoAPayload(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same ones each time
 	m, now := New(), time.Unix(1_800_000_000, 123_000_000)
 	id := func(i int) Run {
@@ -49,12 +49,12 @@ func TestSnapshotFitsIntoAPayload(t *testing.T) {
 			m.past.noteEnds(id(0), Ended{Kind: EndCompleted}, []string{aHost(i).Name}, now.AddDate(0, 0, day))
 		}
 	}
-	snapshot := m.Snapshot()
-	packed := must.Get(snapshot.Pack())(t)
+	state := m.State()
+	packed := must.Get(state.Pack())(t)
 	b := scripts.JSON(t, packed)
 	require.Less(t, len(b), 2<<20)
 	again := must.Get(packed.Unpack())(t)
-	all := scripts.JSON(t, snapshot)
+	all := scripts.JSON(t, state)
 	require.Equal(t, all, scripts.JSON(t, again))
 	t.Logf("%d KiB, packed to %d KiB", len(all)>>10, len(b)>>10)
 }
@@ -178,7 +178,7 @@ func TestDaysAreBounded(t *testing.T) {
 		}
 	}
 	total := 0
-	for _, h := range p.hosts {
+	for _, h := range p.Hosts {
 		total += len(h.Days)
 		assert.Equal(t, now.AddDate(0, 0, 39).UTC().Format(time.DateOnly), h.Days[len(h.Days)-1].Date)
 	}
@@ -186,7 +186,7 @@ func TestDaysAreBounded(t *testing.T) {
 	for i := range 2 * maxDays {
 		p.noteEnds(Run{WorkflowID: "r"}, Ended{Kind: EndCompleted}, []string{hostName(1000 + i)}, now.AddDate(0, 0, 40))
 	}
-	assert.Len(t, p.hosts, maxDays)
+	assert.Len(t, p.Hosts, maxDays)
 }
 
 func hostName(i int) string { return fmt.Sprintf("host-%03d", i) }

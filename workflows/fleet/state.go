@@ -1,0 +1,70 @@
+package fleet
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/text/list"
+)
+
+// State is the state that a fleet passes from one execution of its workflow to the next.
+type State struct {
+	Now      time.Time `json:"now,omitzero"`
+	Met      int       `json:"met,omitempty"`
+	Settled  time.Time `json:"settled,omitzero"`
+	Settings Settings  `json:"settings,omitzero"`
+	Hosts    []*host   `json:"hosts,omitempty"`
+	Cordons  []named   `json:"cordons,omitempty"`
+	Past     past      `json:"past,omitzero"`
+	// Runs are in the order in which the fleet met them. Sparing are those that want spares.
+	Runs    []*run `json:"runs,omitempty"`
+	Sparing []Run  `json:"sparing,omitempty"`
+	// Packed is all of that as JSON, compressed by gzip; the rest is empty then. See [State.Pack].
+	Packed []byte `json:"packed,omitempty"`
+}
+
+// State returns the fleet as it is, until the next step.
+func (m *Machine) State() State {
+	return State{
+		Now: m.now, Met: m.met, Settled: m.settled, Settings: m.settings, Hosts: m.hosts, Cordons: m.cordons, Past: m.past,
+		//workflowcheck:ignore the runs are sorted
+		Runs:    slices.SortedFunc(maps.Values(m.runs), func(a, b *run) int { return cmp.Compare(a.Number, b.Number) }),
+		Sparing: list.Of(m.sparing, func(r *run) Run { return r.ID }),
+	}
+}
+
+// Resume returns the fleet of a state.
+func Resume(s State) *Machine {
+	m := New()
+	m.now, m.met, m.settled, m.settings, m.hosts, m.cordons, m.past = s.Now, s.Met, s.Settled, s.Settings, s.Hosts, s.Cordons, s.Past
+	for _, r := range s.Runs {
+		m.runs[r.ID] = r
+		r.shape = shapeOf(r.Demand.on(r.Demand.MinHosts))
+		switch r.State {
+		case waiting:
+			m.enqueue(r)
+		case granted:
+			m.granted = append(m.granted, r)
+		}
+	}
+	for _, id := range s.Sparing {
+		m.sparing = append(m.sparing, m.runs[id])
+	}
+	for _, h := range m.hosts {
+		for i := range h.Holds {
+			o := &h.Holds[i]
+			o.run = m.runs[o.Run]
+			o.run.held = append(o.run.held, h)
+		}
+		for _, r := range m.granted {
+			if r.placeOn(h.Name) != nil {
+				h.granted = append(h.granted, r)
+			}
+		}
+		h.count()
+	}
+	m.judgeHosts()
+	return m
+}
