@@ -79,6 +79,11 @@ func CheckMembers(queue, version string, hosts []fleet.HostStatus) []Finding {
 		all = append(all, warning("start `clusterrun worker` there again", "of the queue %s %s silent: %s",
 			queue, plural.Of(len(silent), "host is", "hosts are"), shorten.List(silent, mostNames)))
 	}
+	for _, h := range hosts {
+		if h.State != fleet.HostSilent && len(h.Failing) > 0 {
+			all = append(all, warning("clusterrun host show "+h.Name, "host %s gets no tasks: its %s", h.Name, h.Failing[0]))
+		}
+	}
 	delete(by, version)
 	var others []string
 	for v, names := range by {

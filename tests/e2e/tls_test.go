@@ -262,10 +262,11 @@ func (a *byRole) allow(r harness.Request) error {
 			slices.Contains([]string{"RespondWorkflowTaskCompleted", "RespondWorkflowTaskFailed", "RespondQueryTaskCompleted", "GetWorkflowExecutionHistory"}, r.Method)
 	} else {
 		ok = ok || r.Method == "PollActivityTaskQueue" && (queue == spec.HostsQueue(spec.TaskQueue) || strings.HasPrefix(queue, spec.HostQueue(spec.TaskQueue, r.Client)+"/")) ||
+			sticky && strings.HasPrefix(queue, "clusterrun-clock-") ||
 			slices.Contains([]string{
 				"RespondActivityTaskCompleted", "RespondActivityTaskFailed", "RespondActivityTaskCanceled", "RecordActivityTaskHeartbeat",
 				"SignalWorkflowExecution", "SignalWithStartWorkflowExecution", "StartWorkflowExecution", "ExecuteMultiOperation", "QueryWorkflow",
-				"UpdateWorkflowExecution", "PollWorkflowExecutionUpdate", "DescribeWorkflowExecution", "GetWorkflowExecutionHistory",
+				"UpdateWorkflowExecution", "PollWorkflowExecutionUpdate", "DescribeWorkflowExecution", "GetWorkflowExecutionHistory", "DescribeTaskQueue",
 			}, r.Method)
 	}
 	if ok {

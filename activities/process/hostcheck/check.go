@@ -20,8 +20,9 @@ type Check struct {
 	Limit string `json:"limit,omitempty"`
 }
 
-// Default is the only check that is on by default: it cannot be wrong on a laptop.
-const Default = "disk"
+// defaults are the checks that are on by default: they cannot be wrong on a laptop. A host whose
+// clock is wrong would take no task before its deadline, and keep runs waiting.
+func defaults() []Check { return []Check{{Name: "disk"}, {Name: "clock"}} }
 
 // None turns the default off.
 const None = "none"
@@ -38,7 +39,7 @@ type Kind struct {
 var Known = []Kind{
 	{"disk", "free space of the state and log directories", "SIZE", "64MiB", isSize},
 	{"memory", "free memory, and memory errors that could not be corrected", "SIZE", "256MiB", isSize},
-	{"clock", "difference from the server's clock", "TIME", "1s", isTime},
+	{"clock", "difference from the server's clock", "TIME", "10s", isTime},
 	{"gpu", "nvidia-smi: the number of GPUs, their memory errors, and Xid errors of the last hour", "NUMBER", "", isNumber},
 	{"matmul", "a multiplication on each GPU, if python3 has torch", "", "", nil},
 	{"link", "a connection to other hosts of the queue", "", "", nil},
@@ -101,9 +102,9 @@ func Parse(text string) (Check, error) {
 	return Check{Name: name, Command: command}, nil
 }
 
-// ParseAll returns the checks of a host worker: the default and those that its flags ask for.
+// ParseAll returns the checks of a host worker: the defaults and those that its flags ask for.
 func ParseAll(texts []string) ([]Check, error) {
-	checks := []Check{{Name: Default}}
+	checks := defaults()
 	if slices.Contains(texts, None) {
 		checks = nil
 	}
@@ -119,7 +120,7 @@ func ParseAll(texts []string) ([]Check, error) {
 		switch {
 		case at < 0:
 			checks = append(checks, c)
-		case c.Name == Default && checks[at] == Check{Name: Default}:
+		case slices.Contains(defaults(), checks[at]):
 			checks[at] = c
 		default:
 			return nil, fmt.Errorf("%s is given twice; leave one out", c.Name)

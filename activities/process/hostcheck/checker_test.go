@@ -216,14 +216,15 @@ func TestParseAll(t *testing.T) {
 		want  []Check
 		err   string
 	}{
-		{nil, []Check{{Name: "disk"}}, ""},
+		{nil, []Check{{Name: "disk"}, {Name: "clock"}}, ""},
 		{[]string{"none"}, nil, ""},
-		{[]string{"disk"}, []Check{{Name: "disk"}}, ""},
-		{[]string{"disk:1GiB", "a=true"}, []Check{{Name: "disk", Limit: "1GiB"}, {Name: "a", Command: "true"}}, ""},
+		{[]string{"disk"}, []Check{{Name: "disk"}, {Name: "clock"}}, ""},
+		{[]string{"clock:1s"}, []Check{{Name: "disk"}, {Name: "clock", Limit: "1s"}}, ""},
+		{[]string{"disk:1GiB", "a=true"}, []Check{{Name: "disk", Limit: "1GiB"}, {Name: "clock"}, {Name: "a", Command: "true"}}, ""},
 		{[]string{"none", "a=true"}, []Check{{Name: "a", Command: "true"}}, ""},
 		{[]string{"a=true", "a=false"}, nil, "a is given twice"},
 		{[]string{"disk:1GiB", "disk:2GiB"}, nil, "disk is given twice"},
-		{strings.Fields("x=1 b=1 c=1 d=1 e=1 f=1 g=1 h=1 i=1 j=1 k=1 l=1 m=1 n=1 o=1 p=1"), nil, "17 checks are more than 16"},
+		{strings.Fields("x=1 b=1 c=1 d=1 e=1 f=1 g=1 h=1 i=1 j=1 k=1 l=1 m=1 n=1 o=1 p=1"), nil, "18 checks are more than 16"},
 	} {
 		got, err := ParseAll(c.given)
 		if c.err != "" {

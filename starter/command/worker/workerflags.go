@@ -41,7 +41,7 @@ func (f *workerFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.memory, "memory", "", "`SIZE` of the memory for constraints, such as 64GiB (default: all)")
 	cmd.Flags().StringVar(&f.queue, "queue", spec.TaskQueue, "task `QUEUE` to serve")
 	cmd.Flags().StringVar(&f.logDir, "log-dir", "", "`DIRECTORY` for the output of runs that name none; default: logs, below the state directory")
-	cmd.Flags().StringArrayVar(&f.checks, "check", nil, "a check that this host must pass to get tasks, as `NAME`, NAME:LIMIT or NAME=COMMAND; may be repeated; default: disk, which none turns off")
+	cmd.Flags().StringArrayVar(&f.checks, "check", nil, "a check that this host must pass to get tasks, as `NAME`, NAME:LIMIT or NAME=COMMAND; may be repeated; default: disk and clock, which none turns off")
 	cmd.Flags().DurationVar(&f.checkEvery, "check-every", hostcheck.DefaultEvery, "repeat the checks after this `TIME` without tasks")
 	cmd.Flags().DurationVar(&f.checkTimeout, "check-timeout", hostcheck.DefaultTimeout, "`TIME` after which a check is killed, and has failed")
 	cmd.Flags().DurationVar(&f.longestGrace, "longest-grace", supervisor.DefaultLongestGrace, "on SIGTERM, leave tasks at most this `TIME` of their graces; give a service manager 10s more")
