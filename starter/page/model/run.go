@@ -46,6 +46,11 @@ func (r Run) Page(now time.Time) *page.RunPage {
 	}
 	p.Progress = progressOf(s.Tasks)
 	p.Cause = causeOf(s)
+	if p.Stacks != nil && p.Cause != nil && p.Cause.Sentence == p.Stacks.Sentence {
+		below := *p.Stacks
+		below.Sentence = ""
+		p.Stacks = &below
+	}
 	p.Notices = noticesOf(s, now)
 	p.Tasks.All = tasksOf(s)
 	p.Timeline = timelineOf(s, now)
@@ -129,10 +134,18 @@ func causeOf(s *starter.Status) *page.Cause {
 	if f := r.FirstError; f != nil && f.Printed != nil {
 		c.FirstError = f.Task + ": " + f.Printed.String()
 	}
+	var stacks []string // they have a part of the page
+	if r.Stacks != nil {
+		stacks = strings.Split(r.Stacks.String(), "\n")
+		if c.Task == "" && len(r.Stacks.Outliers) > 0 {
+			c.Sentence, c.Details = r.Stacks.Sentence, []string{r.Message}
+		}
+	}
 	for _, line := range outcome.Lines(r, outcome.Options{Run: s.RunID, Zone: time.Local}) {
 		// The root cause with its words is shown already, and the output is on the page.
-		if isShown := strings.HasPrefix(line, "Root cause: ") || strings.HasPrefix(line, "Logs: ") ||
-			strings.Contains(c.Words, strings.TrimSpace(line)); !isShown || c.Task == "" {
+		isShown := strings.HasPrefix(line, "Root cause: ") || strings.HasPrefix(line, "Logs: ") ||
+			strings.Contains(c.Words, strings.TrimSpace(line))
+		if !slices.Contains(stacks, line) && (!isShown || c.Task == "") {
 			c.Details = append(c.Details, line)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/page"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
 var noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
@@ -48,6 +49,29 @@ func TestAFailedRun(t *testing.T) {
 	assert.InDelta(t, 0.5, p.Tasks.All[1].CPUs, 0.01)
 	assert.Equal(t, int64(1<<20), p.Tasks.All[1].Memory)
 	assert.Contains(t, p.Commands, page.Command{What: "Run it again", Line: "clusterrun rerun iris"})
+}
+
+// The head of a run that hung names the rank that the others wait for, and the stacks below do not
+// say it again.
+func TestARunThatHung(t *testing.T) {
+	limit := spec.DurationOf(time.Minute)
+	r := &spec.RunResult{
+		Verdict: spec.VerdictTimedOut, ExitCode: 124, EndedBy: spec.EndedByTimeout, Limit: limit, Message: "One or more subprocesses timed out",
+		Stacks: &stacktree.Findings{Total: 2, Sentence: "rank 1 is the only one that is not in barrier", Outliers: stacktree.RanksOf(1), Classes: []stacktree.Class{
+			{Count: 1, Ranks: stacktree.RanksOf(0), Place: []stacktree.Frame{{Kind: stacktree.Python, Function: "barrier", File: "train.py", Line: 3}}},
+			{Count: 1, Ranks: stacktree.RanksOf(1), Place: []stacktree.Frame{{Kind: stacktree.Python, Function: "load", File: "train.py", Line: 9}}},
+		}},
+	}
+	p := Run{Status: &starter.Status{RunID: "iris", Verdict: r.Verdict, Started: noon, Ended: noon.Add(time.Minute), Result: r}}.Page(noon)
+	assert.Equal(t, "rank 1 is the only one that is not in barrier", p.Cause.Sentence)
+	assert.Equal(t, r.Message, p.Cause.Details[0])
+	for _, line := range p.Cause.Details {
+		assert.NotContains(t, line, "rank ")
+	}
+	assert.Empty(t, p.Stacks.Sentence)
+	assert.Len(t, p.Stacks.Classes, 2)
+	r.Stacks.Outliers = nil
+	assert.Equal(t, r.Message, Run{Status: &starter.Status{RunID: "iris", Verdict: r.Verdict, Result: r}}.Page(noon).Cause.Sentence)
 }
 
 func TestAnOpenRun(t *testing.T) {
