@@ -99,6 +99,9 @@ func (s *OwnersSide) attend() {
 	s.side.shut()
 }
 
+// Supervisor returns the interface of the supervisor.
+func (s *OwnersSide) Supervisor() supervisor.API { return s.side.supervisor }
+
 // Leave ends the side. It reports nothing after that.
 func (s *OwnersSide) Leave() { s.leave() }
 

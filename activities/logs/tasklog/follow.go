@@ -38,9 +38,10 @@ type Follower struct {
 	sink func(Chunk)
 	opts FollowOptions
 
-	ctx  context.Context // ends when Stop is called
-	stop context.CancelFunc
-	done chan struct{}
+	inserts chan func()
+	ctx     context.Context // ends when Stop is called
+	stop    context.CancelFunc
+	done    chan struct{}
 
 	// The rest belongs to the goroutine of run.
 
@@ -79,7 +80,7 @@ func Follow(runDir string, sink func(Chunk), o FollowOptions) *Follower {
 	}
 	o.Hold = cmp.Or(o.Hold, time.Second)
 	f := &Follower{
-		dir: runDir, sink: sink, opts: o, done: make(chan struct{}),
+		dir: runDir, sink: sink, opts: o, inserts: make(chan func()), done: make(chan struct{}),
 		processes: map[processKey]*process{}, newest: map[int]*process{},
 		reported: map[string]bool{}, buf: make([]byte, readSize),
 	}
@@ -109,6 +110,21 @@ func (f *Follower) Stop(ctx context.Context) error {
 	}
 }
 
+// Insert delivers data that does not get into its file, after everything that is there. It returns
+// when the sink has it.
+func (f *Follower) Insert(path string, data []byte) {
+	inserted := make(chan struct{})
+	insert := func() {
+		defer close(inserted)
+		f.insert(path, data)
+	}
+	select {
+	case f.inserts <- insert:
+		<-inserted
+	case <-f.done:
+	}
+}
+
 func (f *Follower) run() {
 	defer close(f.done)
 	defer f.closeFiles()
@@ -121,6 +137,8 @@ func (f *Follower) run() {
 			pause = 0
 		}
 		select {
+		case insert := <-f.inserts:
+			insert()
 		case <-f.ctx.Done():
 			f.drain()
 			return

@@ -239,6 +239,23 @@ func TestStopDeliversEverything(t *testing.T) {
 	}
 }
 
+// What does not get into a file comes after what is there, and within a line if that ends in one.
+func TestInsert(t *testing.T) {
+	run := t.TempDir()
+	dir := makeProcess(t, run, 0, 3)
+	appendTo(t, dir, StdoutFile, "one\ntw")
+	var c collector
+	f := Follow(run, c.add, FollowOptions{Hold: time.Hour, OnError: c.fail})
+	for _, path := range []string{filepath.Join(dir, StdoutFile), filepath.Join(dir, "other.log"), "/elsewhere"} {
+		f.Insert(path, []byte("o\nthree\n"))
+	}
+	appendTo(t, dir, StdoutFile, "four\n")
+	stop(t, f)
+	f.Insert(filepath.Join(dir, StdoutFile), []byte("too late\n"))
+	assert.Equal(t, "one\ntwo\nthree\nfour\n", c.text(Stream{Rank: 3}))
+	assert.Empty(t, c.problems())
+}
+
 func TestStopEndsWhileTheProcessWrites(t *testing.T) {
 	run := t.TempDir()
 	file := openLog(t, makeProcess(t, run, 0, 0), StdoutFile)

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 )
@@ -144,6 +145,22 @@ func (f *Follower) deliver(s *stream, data []byte) {
 	f.sink(Chunk{Stream: s.Stream, Data: data, Start: !s.open, Offset: s.offset})
 	s.offset += int64(len(data))
 	s.open = data[len(data)-1] != '\n'
+}
+
+func (f *Follower) insert(path string, data []byte) {
+	f.scan()
+	_, attempt, rank, _ := SplitProcessDir(filepath.Dir(path))
+	p := f.processes[processKey{attempt, rank}]
+	if p == nil {
+		return
+	}
+	f.finish(p)
+	for _, s := range p.streams {
+		if s.path == path {
+			f.deliver(s, data)
+			s.offset -= int64(len(data))
+		}
+	}
 }
 
 // heldLongEnough starts or continues to hold back the unfinished line of a stream, and

@@ -34,6 +34,10 @@ type API interface {
 	// Processes returns the processes of one run or, with a zero key, of all runs that are not
 	// released.
 	Processes(ctx context.Context, run runkey.Run) (ProcessesReply, error)
+	// Unkept returns output that does not fit on its disk, once its program has waited for room long
+	// enough. For as long as a side is connected that has called it, programs wait until their output
+	// is fetched.
+	Unkept(ctx context.Context) (UnkeptReply, error)
 	// Sample samples what the living processes use. Exits have the maximum of the samples.
 	Sample(ctx context.Context, r SampleRequest) (SampleReply, error)
 	// Controllers returns which [Limits] can be enforced here.

@@ -3,6 +3,8 @@ package supervisor
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -107,6 +109,17 @@ func (s *supervisor) Processes(_ context.Context, key runkey.Run) (ProcessesRepl
 		}
 	}
 	sortProcesses(reply.Processes)
+	return reply, nil
+}
+
+// Unkept returns what does not fit on a disk; see [API].
+func (s *supervisor) Unkept(side context.Context) (reply UnkeptReply, _ error) {
+	s.mu.Lock()
+	runs := slices.Collect(maps.Values(s.runs))
+	s.mu.Unlock()
+	for _, r := range runs { // without the lock, since files may be on a server that is gone
+		reply.Unkept = append(reply.Unkept, r.outputs.Take(side)...)
+	}
 	return reply, nil
 }
 

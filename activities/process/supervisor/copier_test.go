@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -112,20 +113,26 @@ func TestAPipeThatOutlivesItsProcess(t *testing.T) {
 	h.until("all of it is closed", func() bool { return h.fds() <= before+1 }) // the journal stays
 }
 
+// smallDisk returns a directory on a disk with little room.
+func smallDisk(h *host) string {
+	if os.Geteuid() != 0 {
+		h.t.Skip("only root can mount a small disk")
+	}
+	dir := h.file("disk")
+	require.NoError(h.t, os.Mkdir(dir, 0o755))
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
+		h.t.Skip("no small disk can be mounted: ", err)
+	}
+	h.t.Cleanup(func() { assert.NoError(h.t, unix.Unmount(dir, unix.MNT_DETACH)) })
+	return dir
+}
+
 // A program waits for room on a full disk. Output that cannot be written even then is counted,
 // and the program continues.
 func TestOutputOnAFullDisk(t *testing.T) {
 	const last = 200_000 // more than a pipe has room for
 	disk := func(h *host) (logs, ballast string) {
-		if os.Geteuid() != 0 {
-			h.t.Skip("only root can mount a small disk")
-		}
-		dir := h.file("disk")
-		require.NoError(h.t, os.Mkdir(dir, 0o755))
-		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
-			h.t.Skip("no small disk can be mounted: ", err)
-		}
-		h.t.Cleanup(func() { assert.NoError(h.t, unix.Unmount(dir, unix.MNT_DETACH)) })
+		dir := smallDisk(h)
 		ballast = filepath.Join(dir, "ballast")
 		require.NoError(h.t, os.WriteFile(ballast, make([]byte, 3900<<10), 0o600))
 		return filepath.Join(dir, "logs"), ballast
@@ -163,13 +170,43 @@ func TestOutputOnAFullDisk(t *testing.T) {
 		exit := h.wait("t", 0)
 		assert.Equal(t, 3, exit.Code)
 		text, whole := must.Read(t, c.Stdout), numbers(last)+"again\n"
-		before, after, found := strings.Cut(text, fmt.Sprintf("clusterrun: %d bytes of this output are missing here, because they could not be written: no space left on device\n", exit.Dropped))
+		before, after, found := strings.Cut(text, fmt.Sprintf("clusterrun: %d bytes of this output are missing in this file, because they could not be written: no space left on device\n", exit.Dropped))
 		require.True(t, found, "the file says what is missing")
 		kept := len(whole) - int(exit.Dropped) - len(after)
 		require.Positive(t, kept)
 		assert.True(t, before == whole[:kept] || before == whole[:kept]+"\n", "what comes before is whole")
 		assert.True(t, after == whole[kept+int(exit.Dropped):], "and what comes after")
 	})
+}
+
+// A side that takes what does not fit on a full disk gets all of it.
+func TestTheSideTakesWhatIsNotKept(t *testing.T) {
+	h := newHost(t, nil)
+	disk := smallDisk(h)
+	const last = 1_000_000 // more than the disk has room for
+	c := h.begin("t", fmt.Sprintf("seq %d; exit 3", last), func(c *Command) {
+		c.LogDir = disk
+		c.Stdout, c.Stderr = filepath.Join(disk, "stdout.log"), ""
+	})
+	ended := make(chan Exit, 1)
+	go func() { ended <- h.wait("t", 0) }()
+	var taken strings.Builder
+	for {
+		got := must.Get(h.client.Unkept(h.ctx()))(t)
+		for _, u := range got.Unkept {
+			assert.Equal(t, c.Stdout, u.Path)
+			taken.Write(u.Data)
+		}
+		select {
+		case exit := <-ended:
+			assert.Equal(t, 3, exit.Code)
+			assert.Equal(t, int64(taken.Len()), exit.Dropped)
+			require.Positive(t, taken.Len())
+			assert.True(t, must.Read(t, c.Stdout)+taken.String() == numbers(last), "nothing is missing")
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }
 
 // A limit of the size of files (ulimit -f) ends neither the supervisor nor its tasks.

@@ -82,7 +82,8 @@
 //   - A file that is truncated grows from its beginning. One that is renamed is still written to.
 //   - While the disk is full, writers wait for up to five seconds. Output that cannot be
 //     written even then is counted: a note follows in the file as soon as there is room, and
-//     the exit has the number. The program continues.
+//     the exit has the number. The program continues. A side that shows the output may take what
+//     is not written (Unkept); its programs wait for that.
 //   - An output that goes to the owner is copied there, whole lines at a time if that is
 //     possible, and its last 64 KiB become its file when the process has ended. Instead of a
 //     terminal the process gets a pseudoterminal. Only a process in the foreground has the

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/fork"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/output"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/ports"
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 	"github.com/clusterrun/clusterrun/activities/system/proc"
@@ -381,6 +382,9 @@ func (l Limits) Controllers() (needed []string) {
 	slices.Sort(needed)
 	return needed
 }
+
+// UnkeptReply has pieces of outputs, in the order of each of them.
+type UnkeptReply struct{ Unkept []output.Unkept }
 
 // ControllersReply has the cgroup controllers that can limit processes here: cpu, memory and
 // pids. Why is the reason if some are missing.

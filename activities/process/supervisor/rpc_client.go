@@ -178,6 +178,11 @@ func (c *Client) Processes(ctx context.Context, run runkey.Run) (ProcessesReply,
 	return call[ProcessesReply](ctx, c, "Processes", run)
 }
 
+// Unkept implements [API].
+func (c *Client) Unkept(ctx context.Context) (UnkeptReply, error) {
+	return call[UnkeptReply](ctx, c, "Unkept", true)
+}
+
 // Sample implements [API].
 func (c *Client) Sample(ctx context.Context, r SampleRequest) (SampleReply, error) {
 	return call[SampleReply](ctx, c, "Sample", r)

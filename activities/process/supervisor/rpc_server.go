@@ -132,6 +132,12 @@ func (c *connection) Processes(call wire.Call[runkey.Run], reply *ProcessesReply
 	return answer(c, call, reply, c.api.Processes)
 }
 
+func (c *connection) Unkept(call wire.Call[bool], reply *UnkeptReply) error {
+	return answer(c, call, reply, func(context.Context, bool) (UnkeptReply, error) {
+		return c.api.Unkept(c.ctx)
+	})
+}
+
 func (c *connection) Sample(call wire.Call[SampleRequest], reply *SampleReply) error {
 	return answer(c, call, reply, c.api.Sample)
 }

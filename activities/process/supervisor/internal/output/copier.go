@@ -134,6 +134,19 @@ func (c *copier) retryLocked(s *Stream) (ok bool) {
 	return ok
 }
 
+// take takes what its streams hold.
+func (c *copier) take() (all []Unkept) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.streams {
+		if data := s.take(); len(data) > 0 {
+			c.of.miss(s.output, int64(len(data)))
+			all = append(all, Unkept{Path: s.file.Name(), Data: data})
+		}
+	}
+	return all
+}
+
 func (c *copier) closeLocked() {
 	_ = c.ready.Close()
 	buffers.Put(c.buf)

@@ -1,9 +1,11 @@
 package output
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 )
@@ -13,6 +15,8 @@ type Outputs struct {
 	copiers [4]copier // at most as many are used as there are processors
 	// Single has one used, so that lines of different processes are not mixed.
 	Single bool
+
+	taker atomic.Pointer[context.Context] // see Take
 
 	mu sync.Mutex
 	of map[*Output]bool
@@ -114,6 +118,23 @@ func (o *Outputs) Close() {
 	for i := range o.copiers {
 		o.copiers[i].close()
 	}
+}
+
+// Unkept is output that does not fit on the disk of its file.
+type Unkept struct {
+	Path string // of the file
+	Data []byte
+}
+
+// Take returns what could not be written for a while because a disk is full, in the order of each
+// stream. It does not get into the files. Until taker has ended, programs wait
+// until their output is taken.
+func (o *Outputs) Take(taker context.Context) (all []Unkept) {
+	o.taker.Store(&taker)
+	for i := range o.copiers {
+		all = append(all, o.copiers[i].take()...)
+	}
+	return all
 }
 
 // admit returns how many of n bytes may be written, and counts them as written. The others are

@@ -111,6 +111,22 @@ const holdFor = 5 * time.Second
 // isFull reports whether there may be room later.
 func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
+// isTaken reports whether somebody takes what does not fit on the disk; see [Outputs.Take].
+func (s *Stream) isTaken() bool {
+	taker := s.output.all.taker.Load()
+	return taker != nil && (*taker).Err() == nil
+}
+
+// take returns what is held and counts it as lost, once a program has waited for room long enough.
+func (s *Stream) take() []byte {
+	if s.lost == 0 && time.Since(s.heldSince) < holdFor {
+		return nil
+	}
+	data := s.held
+	s.giveUp()
+	return data
+}
+
 // retry writes the held bytes. It returns false while there is no room, and how many bytes are
 // lost because there was none for too long.
 func (s *Stream) retry() (lost int64, ok bool) {
@@ -119,7 +135,7 @@ func (s *Stream) retry() (lost int64, ok bool) {
 		s.midline, s.heldSince = s.held[n-1] != '\n', time.Now()
 		s.held = s.held[n:]
 	}
-	if isFull(err) && time.Since(s.heldSince) < holdFor {
+	if isFull(err) && (s.isTaken() || time.Since(s.heldSince) < holdFor) {
 		return 0, false
 	}
 	if err != nil {
@@ -146,12 +162,12 @@ func (s *Stream) write(b []byte) (lost int64, err error) {
 		s.relay.keep(b)
 	}
 	n := 0
-	if s.tellLoss() {
+	if err = s.tellLoss(); err == nil {
 		if n, err = s.file.Write(b); n > 0 {
 			s.midline = b[n-1] != '\n'
 		}
 	}
-	if isFull(err) && s.lost == 0 && s.relay == nil && !s.ended {
+	if isFull(err) && (s.lost == 0 || s.isTaken()) && s.relay == nil && !s.ended {
 		s.held, s.heldSince = slices.Clone(b[n:]), time.Now()
 		return 0, nil
 	}
@@ -166,36 +182,38 @@ func (s *Stream) write(b []byte) (lost int64, err error) {
 	return lost, err
 }
 
-// tellLoss writes a note with the number of lost bytes. It returns false if the disk still has
+// tellLoss writes a note with the number of lost bytes. It returns an error if the disk still has
 // no room.
-func (s *Stream) tellLoss() bool {
-	if s.lost > 0 && !s.note(fmt.Sprintf("clusterrun: %d bytes of this output are missing here, because they could not be written: %s\n", s.lost, s.why)) {
-		return false
+func (s *Stream) tellLoss() error {
+	if s.lost > 0 {
+		if err := s.note(fmt.Sprintf("clusterrun: %d bytes of this output are missing in this file, because they could not be written: %s\n", s.lost, s.why)); err != nil {
+			return err
+		}
 	}
 	s.lost = 0
-	return true
+	return nil
 }
 
 // note writes a line of our own, or nothing.
-func (s *Stream) note(line string) bool {
+func (s *Stream) note(line string) error {
 	if s.midline {
 		line = "\n" + line
 	}
 	n, err := s.file.WriteString(line)
 	if err == nil {
 		s.midline = false
-		return true
+		return nil
 	}
 	if info, serr := s.file.Stat(); n > 0 && serr == nil && s.relay == nil {
 		_ = s.file.Truncate(info.Size() - int64(n))
 	}
-	return false
+	return err
 }
 
 // cutOff counts bytes that exceed the quota. The first time it says so in the file.
 func (s *Stream) cutOff(bytes, quota int64) {
 	if s.cut == 0 {
-		s.note(fmt.Sprintf("clusterrun: further output is dropped: logs.quota is %d bytes\n", quota))
+		_ = s.note(fmt.Sprintf("clusterrun: further output is dropped: logs.quota is %d bytes\n", quota))
 	}
 	s.cut += bytes
 }
@@ -210,9 +228,9 @@ func (s *Stream) end() {
 		s.keepEnd()
 	}
 	if s.cut > 0 {
-		s.note(fmt.Sprintf("clusterrun: %d bytes of this output were dropped\n", s.cut))
+		_ = s.note(fmt.Sprintf("clusterrun: %d bytes of this output were dropped\n", s.cut))
 	}
-	s.tellLoss()
+	_ = s.tellLoss()
 }
 
 // create creates the file, with its directories. It returns nil if that is not possible.
