@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -97,14 +98,8 @@ func sockets(t *testing.T, dir string) (found []string) {
 // running, and one signal ends the run all the same.
 func TestTheDiskUnderTheStateDirectoryIsFull(t *testing.T) {
 	t.Parallel()
-	if os.Getuid() != 0 {
-		t.Skip("mounting a small file system needs root")
-	}
-	home := t.TempDir()
-	state, ballast := filepath.Join(home, "state"), filepath.Join(home, "state", "ballast")
-	require.NoError(t, os.Mkdir(state, 0o755))
-	require.NoError(t, syscall.Mount("tmpfs", state, "tmpfs", 0, "size=8m"))
-	t.Cleanup(func() { _ = syscall.Unmount(state, syscall.MNT_DETACH) })
+	home, state := smallState(t)
+	ballast := filepath.Join(state, "ballast")
 	start := func() *harness.Process {
 		return harness.Start(t, home, harness.Env(home), harness.Clusterrun(t), "run", "--state-dir", state, "-n", "1", "--", "bash", "-c", polite)
 	}
@@ -121,20 +116,50 @@ func TestTheDiskUnderTheStateDirectoryIsFull(t *testing.T) {
 	require.NoError(t, os.Remove(ballast))
 	p = start()
 	awaitUp(t, p)
-	var server struct{ PID int }
-	ready := must.Get(filepath.Glob(filepath.Join(state, "server", "ready*.json")))(t)
-	require.Len(t, ready, 1)
-	b := must.Get(os.ReadFile(ready[0]))(t)
-	require.NoError(t, json.Unmarshal(b, &server))
-	t.Cleanup(func() {
-		_ = syscall.Kill(server.PID, syscall.SIGKILL)
-		harness.Eventually(t, "the own server has ended", func() bool { s := harness.State(server.PID); return s == "" || s == "Z" })
-	})
 	fill()
 	harness.Eventually(t, "the disk is named", func() bool { return strings.Contains(p.Stderr(), "the disk of "+state+" is full") })
 	p.Kill(syscall.SIGTERM)
 	assert.Equal(t, 143, p.ExitCode())
 	assert.Contains(t, p.Stderr(), "cancelled (exit code 143)")
+}
+
+// smallState returns a home and, in it, a state directory on a disk of 8 MiB. The own server there is
+// ended with the test.
+func smallState(t *testing.T) (home, state string) {
+	if os.Getuid() != 0 {
+		t.Skip("mounting a small file system needs root")
+	}
+	home = t.TempDir()
+	state = filepath.Join(home, "state")
+	require.NoError(t, os.Mkdir(state, 0o755))
+	require.NoError(t, syscall.Mount("tmpfs", state, "tmpfs", 0, "size=8m"))
+	t.Cleanup(func() {
+		defer func() { _ = syscall.Unmount(state, syscall.MNT_DETACH) }()
+		var server struct{ PID int }
+		ready := must.Get(filepath.Glob(filepath.Join(state, "server", "ready*.json")))(t)
+		require.Len(t, ready, 1)
+		b := must.Get(os.ReadFile(ready[0]))(t)
+		require.NoError(t, json.Unmarshal(b, &server))
+		_ = syscall.Kill(server.PID, syscall.SIGKILL)
+		harness.Eventually(t, "the own server has ended", func() bool { s := harness.State(server.PID); return s == "" || s == "Z" })
+	})
+	return home, state
+}
+
+// A run whose own output fills the disk ends and says what was not kept, and the console has all of
+// it.
+func TestOutputFillsTheDiskUnderTheStateDirectory(t *testing.T) {
+	t.Parallel()
+	home, state := smallState(t)
+	const last = 2_000_000 // more than the disk has room for
+	p := harness.Start(t, home, harness.Env(home), harness.Clusterrun(t), "run", "--state-dir", state, "--set", "logs.prefix=''", "-n", "1", "--", "seq", strconv.Itoa(last))
+	assert.Equal(t, 125, p.ExitCode())
+	assert.Regexp(t, `worker-0: 0, completed\n.* MiB of the output of worker-0 were dropped \(logs.on_full\), or could not be written`, p.Stderr())
+	var want strings.Builder
+	for i := range last {
+		want.WriteString(strconv.Itoa(i+1) + "\n")
+	}
+	assert.True(t, p.Stdout() == want.String(), "%d of %d bytes", len(p.Stdout()), want.Len())
 }
 
 // No run stays open if `clusterrun run` is ended at any moment of its start: the next command

@@ -252,10 +252,10 @@ func printStatus(out io.Writer, s *starter.Status, each bool) {
 			fmt.Fprintln(out, line)
 		}
 	}
+	if line := report.UnkeptOf(s.Tasks, func(t starter.TaskStatus) (string, *spec.Exit) { return t.Name, t.Exit }); line != "" {
+		fmt.Fprintln(out, line)
+	}
 	for _, t := range s.Tasks {
-		if t.Exit != nil && t.Exit.DroppedBytes > 0 {
-			fmt.Fprintf(out, "%s of the output of %s were dropped (logs.on_full), or could not be written\n", shipped.Size(t.Exit.DroppedBytes), t.Name)
-		}
 		if t.Exit != nil && t.Exit.OOMKills > 0 && s.Result == nil {
 			fmt.Fprintf(out, "%s: %s\n", t.Name, t.Exit.OOMText())
 		}

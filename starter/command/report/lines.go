@@ -90,6 +90,27 @@ func Unreachable(err error) *spec.RunResult {
 	return &spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: unreachable, Message: err.Error(), ExitCode: cli.CodeOf(err)}
 }
 
+// Unkept returns a line about output that is in no file, or "" if all of it is.
+func Unkept(tasks []spec.TaskResult) string {
+	return UnkeptOf(tasks, func(t spec.TaskResult) (string, *spec.Exit) { return t.Name, t.Exit })
+}
+
+// UnkeptOf is [Unkept] for tasks of which end returns the name and the exit.
+func UnkeptOf[T any](tasks []T, end func(T) (string, *spec.Exit)) string {
+	var bytes int64
+	var of []string
+	for _, t := range tasks {
+		if name, e := end(t); e != nil && e.DroppedBytes > 0 {
+			bytes += e.DroppedBytes
+			of = append(of, name)
+		}
+	}
+	if len(of) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s of the output of %s were dropped (logs.on_full), or could not be written to its file", shipped.Size(bytes), shorten.List(of, 8))
+}
+
 // taskLines returns a line for each task whose end is known.
 func taskLines(tasks []spec.TaskResult) []string {
 	const most = 16

@@ -245,6 +245,7 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 	if l.output, err = show(l.App, l.run, l.spec, o, spare); err != nil {
 		return err
 	}
+	l.output.showUnkept(l.worker.Side.Supervisor())
 	if err := l.agents.start(ctx, l.App, l.run, l.spec, queue, o.meeting); err != nil {
 		return err
 	}
@@ -374,7 +375,7 @@ func (l *localRun) supervise(ctx context.Context) ending {
 		result, err := l.run.WaitNotify(waiting, l.trouble)
 		ended <- ending{result: result, err: err}
 	}()
-	go watchDisks(waiting, l.App, logRoot(l.App, l.spec))
+	go l.watchDisks(waiting)
 	go passSignals(waiting, l.App, l.run, l.agents.host(), l.passing)
 	go pruneOldLogs(l.App)
 	if l.early != nil {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/command/logs"
@@ -28,6 +30,7 @@ type output struct {
 	logs    string            // place of the logs, for messages
 	dir     string            // directory of the logs that are followed; may be empty
 	trials  chan struct{}     // closed once the trials of a sweep are shown, or nil for other runs
+	ended   context.Context   // when stop was called
 	stop    context.CancelFunc
 	done    sync.WaitGroup
 }
@@ -53,7 +56,7 @@ func show(a *cli.App, run *starter.Run, s *spec.RunSpec, wanted runOptions, spar
 		status = !a.NoStatus && tasklog.IsTerminal(f)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	o := &output{app: a, run: run, stop: stop}
+	o := &output{app: a, run: run, ended: ctx, stop: stop}
 	o.console = tasklog.NewConsole(stdout, a.Err, tasklog.ConsoleOptions{
 		Prefix: prefix, Timestamps: s.Logs.Timestamps,
 	})
@@ -105,6 +108,34 @@ func show(a *cli.App, run *starter.Run, s *spec.RunSpec, wanted runOptions, spar
 		o.done.Go(func() { o.keepStatus(ctx) })
 	}
 	return o, nil
+}
+
+// showUnkept shows output that does not get into the logs because their disk is full.
+func (o *output) showUnkept(from supervisor.API) {
+	if o.follow == nil {
+		return
+	}
+	o.done.Go(func() {
+		for pause := cli.DisksEvery; ; pause = min(2*pause, cli.DisksEvery) {
+			got, err := from.Unkept(o.ended)
+			for _, u := range got.Unkept {
+				o.insert(u.Path, u.Data)
+			}
+			if len(got.Unkept) > 0 {
+				pause = 10 * time.Millisecond // its program waits for us
+			}
+			if err != nil || retry.Sleep(o.ended, pause) != nil {
+				return
+			}
+		}
+	})
+}
+
+// insert shows output that does not get into its file. It waits for our reader.
+func (o *output) insert(path string, data []byte) {
+	if o.follow != nil {
+		o.follow.Insert(path, data)
+	}
 }
 
 // place returns the directory in which the tasks of a run work, for messages.

@@ -156,7 +156,7 @@ func (l *localRun) copyOutput() {
 	l.hosts.CopyOutput(l.run.ID, l.run.ExecutionID, l.output.dir, func(err error) {
 		l.broken.Store(true)
 		l.Say("%s", err)
-	})
+	}, l.output.insert)
 }
 
 // endHosts ends the other hosts once all their output is here, and reports missing output. A

@@ -11,6 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -164,12 +165,16 @@ func (l *localRun) kill(ctx context.Context) {
 	}
 }
 
-// leftBehind returns the ending of a run that was stopped without the server. The run is still
-// open on the server.
+// leftBehind returns the ending of a run that was stopped without the server, or whose processes
+// have ended without it. The run is still open on the server.
 func (l *localRun) leftBehind() ending {
-	cause := fmt.Errorf("%s did not answer: the processes of run %s were stopped without it, and the next `clusterrun run`, dev or worker here that reaches it ends the run there", l.server, l.id)
+	code, what := exitcode.Machinery, "have ended"
+	if l.isStopping() {
+		code, what = cli.CodeOfSignal(l.interrupted.First), "were stopped without it"
+	}
+	cause := fmt.Errorf("%s did not answer: the processes of run %s %s, and the next `clusterrun run`, dev or worker here that reaches it ends the run there", l.server, l.id, what)
 	if full := cli.FullDisk(l.Global.StateDir); full != nil {
 		cause = fmt.Errorf("%w; %w", cause, full)
 	}
-	return ending{err: &cli.ExitError{Code: cli.CodeOfSignal(l.interrupted.First), Cause: cause}}
+	return ending{err: &cli.ExitError{Code: code, Cause: cause}}
 }

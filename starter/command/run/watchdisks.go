@@ -2,36 +2,65 @@ package run
 
 import (
 	"context"
+	"slices"
 	"strings"
+	"time"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/system/retry"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
+// roomWithin is the time that the server may not answer because its disk is full once no
+// process of the run is left.
+const roomWithin = 10 * time.Second
+
 // watchDisks reports when a disk becomes full, and when it has room again. It watches the disk
 // with the run's journal and the embedded server's database, and the disk with the logs. A
-// server whose disk is full may answer requests without carrying them out.
-func watchDisks(ctx context.Context, a *cli.App, logs string) {
-	dirs := []string{a.Global.StateDir}
-	if !strings.HasPrefix(logs, a.Global.StateDir+"/") && logs != spec.NullDir {
+// server whose disk is full may answer requests without carrying them out. If nothing of the run is
+// left but what the server cannot record, watchDisks gives up.
+func (l *localRun) watchDisks(ctx context.Context) {
+	state, logs := l.Global.StateDir, logRoot(l.App, l.spec)
+	dirs := []string{state}
+	if !strings.HasPrefix(logs, state+"/") && logs != spec.NullDir {
 		dirs = append(dirs, logs)
 	}
 	full := map[string]bool{}
+	var idle time.Time
 	for {
 		for _, dir := range dirs {
 			switch err := cli.FullDisk(dir); {
 			case err != nil && !full[dir]:
-				a.Say("%s", err)
+				l.Say("%s", err)
 			case err == nil && full[dir]:
-				a.Say("the disk of %s has room again", dir)
+				l.Say("the disk of %s has room again", dir)
 			default:
 				continue
 			}
 			full[dir] = !full[dir]
 		}
+		switch {
+		case !full[state] || !l.troubled.Load() || !l.isIdle(ctx):
+			idle = time.Time{}
+		case idle.IsZero():
+			idle = time.Now()
+		case time.Since(idle) > roomWithin:
+			l.giveUp()
+			return
+		}
 		if retry.Sleep(ctx, cli.DisksEvery) != nil {
 			return
 		}
 	}
+}
+
+// isIdle reports whether the run is on this machine alone and has no process.
+func (l *localRun) isIdle(ctx context.Context) bool {
+	if !l.server.Embedded || l.hosts != nil || l.agents.host() != "" || l.worker.Side == nil {
+		return false
+	}
+	there, err := l.worker.Side.Supervisor().Processes(ctx, runkey.Run{})
+	return err == nil && !slices.ContainsFunc(there.Processes, func(p supervisor.Process) bool { return p.Exit == nil })
 }

@@ -149,14 +149,15 @@ func (s *Hosts) Lost() <-chan error {
 }
 
 // CopyOutput starts to copy the logs of a run into dir, the directory of its logs here. It
-// returns at once, and calls tell with errors of reading or writing.
-func (s *Hosts) CopyOutput(workflowID, runID, dir string, tell func(error)) {
+// returns at once, and calls tell with errors of reading, and unkept with data that cannot be
+// written to its file.
+func (s *Hosts) CopyOutput(workflowID, runID, dir string, tell func(error), unkept func(path string, data []byte)) {
 	in := outputRequest{WorkflowID: workflowID, RunID: runID}
 	for _, h := range s.all {
 		h.copied = make(chan struct{})
 		go func() {
 			defer close(h.copied)
-			h.incomplete = h.copyOutput(s.ctx, in, dir, func(err error) { tell(fmt.Errorf("host %s: %w", h.name, err)) })
+			h.incomplete = h.copyOutput(s.ctx, in, dir, func(err error) { tell(fmt.Errorf("host %s: %w", h.name, err)) }, unkept)
 		}()
 	}
 }

@@ -148,7 +148,7 @@ func TestHosts(t *testing.T) {
 	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm(), "nobody else gets to the server through it")
 
 	logs := t.TempDir()
-	s.CopyOutput("run", "execution", logs, func(err error) { t.Error(err) })
+	s.CopyOutput("run", "execution", logs, func(err error) { t.Error(err) }, nil)
 	require.NoError(t, s.End(t.Context()))
 	for rank, name := range []string{"a", "b"} {
 		got := must.Get(os.ReadFile(filepath.Join(tasklog.ProcessDir(logs, 0, rank), tasklog.StdoutFile)))(t)
@@ -160,6 +160,22 @@ func TestHosts(t *testing.T) {
 	require.NoError(t, s.End(t.Context()), "there is nothing to end any more")
 }
 
+// What cannot be written here is shown all the same, and the output counts as incomplete.
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	c, _ := newConfig(t)
+	s := must.Get(Launch(t.Context(), c, named("a"), noneAwaited))(t)
+	logs := t.TempDir()
+	path := filepath.Join(tasklog.ProcessDir(logs, 0, 0), tasklog.StdoutFile)
+	require.NoError(t, os.MkdirAll(path, 0o700))
+	var got []byte
+	s.CopyOutput("run", "execution", logs, func(err error) { t.Error(err) }, func(of string, data []byte) {
+		assert.Equal(t, path, of)
+		got = append(got, data...)
+	})
+	require.ErrorContains(t, s.End(t.Context()), "the output of host a is incomplete: open "+path)
+	assert.True(t, strings.Repeat("hello a\n", 1e5)+"unfinished" == string(got), "%d bytes", len(got))
+}
+
 // Stdin reaches one host completely. A task that does not read it holds up no others.
 func TestStdin(t *testing.T) {
 	c, _ := newConfig(t)
@@ -167,7 +183,7 @@ func TestStdin(t *testing.T) {
 	hosts[0].Options.Stdin, hosts[1].Options.Stdin = "a", "unread"
 	s := must.Get(Launch(t.Context(), c, hosts, noneAwaited))(t)
 	logs, want := t.TempDir(), strings.Repeat("line\n", 1e6)
-	s.CopyOutput("run", "execution", logs, func(err error) { t.Error(err) })
+	s.CopyOutput("run", "execution", logs, func(err error) { t.Error(err) }, nil)
 	told := make(chan error, 1)
 	s.SendStdin("a", io.MultiReader(strings.NewReader(want), iotest.ErrReader(io.ErrNoProgress)), func(err error) { told <- err })
 	unread := &endless{full: make(chan struct{})}
@@ -235,7 +251,7 @@ func TestAHostThatHangs(t *testing.T) {
 func TestALostHost(t *testing.T) {
 	c, dir := newConfig(t)
 	s := must.Get(Launch(t.Context(), c, named("a", "b"), noneAwaited))(t)
-	s.CopyOutput("run", "execution", t.TempDir(), func(err error) { t.Error(err) })
+	s.CopyOutput("run", "execution", t.TempDir(), func(err error) { t.Error(err) }, nil)
 	s.all[1].process.kill()
 	require.EqualError(t, <-s.Lost(), "host b: agent: signal: killed")
 	require.Eventually(t, func() bool { return len(left(t, dir, "b")) == 0 }, 10*time.Second, time.Millisecond, "it sees that")
@@ -266,11 +282,13 @@ func TestFacts(t *testing.T) {
 // Output of a host is written only below the logs of the run.
 func TestOutputStaysInTheLogs(t *testing.T) {
 	dir := t.TempDir()
-	require.NoError(t, appendTo(dir, piece{Path: "attempt_0/0/stdout.log", Data: []byte("a")}, map[string]bool{}))
-	require.NoError(t, appendTo(dir, piece{Path: "attempt_0/0/stdout.log", Data: []byte("b")}, map[string]bool{}))
+	for _, data := range []string{"a", "b"} {
+		assert.Equal(t, 1, must.Get(appendTo(dir, piece{Path: "attempt_0/0/stdout.log", Data: []byte(data)}, map[string]bool{}))(t))
+	}
 	assert.Equal(t, "ab", must.Read(t, dir, "attempt_0/0/stdout.log"))
 	for _, path := range []string{"../x", "/etc/x", "a/../../x"} {
-		assert.ErrorContains(t, appendTo(dir, piece{Path: path}, map[string]bool{}), "outside of the logs", path)
+		_, err := appendTo(dir, piece{Path: path}, map[string]bool{})
+		assert.ErrorContains(t, err, "outside of the logs", path)
 	}
 }
 
@@ -330,7 +348,7 @@ func TestPiecesAreBounded(t *testing.T) {
 	}
 	h := &host{client: &http.Client{Transport: answering(sent.Bytes())}}
 	dir := t.TempDir()
-	err := h.copyOutput(context.Background(), outputRequest{}, dir, func(error) {})
+	err := h.copyOutput(context.Background(), outputRequest{}, dir, func(error) {}, nil)
 	assert.EqualError(t, err, "it sends more than 8 MiB of a file at once")
 	assert.FileExists(t, dir+"/a")
 }

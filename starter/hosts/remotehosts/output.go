@@ -1,6 +1,7 @@
 package remotehosts
 
 import (
+	"cmp"
 	"context"
 	"encoding/gob"
 	"errors"
@@ -109,8 +110,9 @@ func sendFile(path, name string, out *sender) error {
 }
 
 // copyOutput copies the logs of the run into dir, the directory of the run here. It returns nil
-// when it has all of them. It calls tell with errors of reading them on the host.
-func (h *host) copyOutput(ctx context.Context, in outputRequest, dir string, tell func(error)) error {
+// when it has all of them. It calls tell with errors of reading them on the host, and unkept with
+// what cannot be written here.
+func (h *host) copyOutput(ctx context.Context, in outputRequest, dir string, tell func(error), unkept func(path string, data []byte)) error {
 	response, err := h.postJSON(ctx, "/output", in)
 	if err != nil {
 		return err
@@ -119,6 +121,7 @@ func (h *host) copyOutput(ctx context.Context, in outputRequest, dir string, tel
 	body := &io.LimitedReader{R: response.Body}
 	pieces := gob.NewDecoder(body)
 	known := map[string]bool{} // directories
+	var incomplete error
 	for {
 		var p piece
 		body.N = maxPiece
@@ -130,39 +133,40 @@ func (h *host) copyOutput(ctx context.Context, in outputRequest, dir string, tel
 		}
 		switch {
 		case p.End:
-			return nil
+			return incomplete
 		case p.Problem != "":
 			tell(errors.New(p.Problem))
 		case p.Path == "":
 		default:
-			if err := appendTo(dir, p, known); err != nil {
-				return err
+			if n, err := appendTo(dir, p, known); err != nil {
+				incomplete = cmp.Or(incomplete, err)
+				unkept(filepath.Join(dir, p.Path), p.Data[n:])
 			}
 		}
 	}
 }
 
-// appendTo appends a piece to its file.
-func appendTo(dir string, p piece, known map[string]bool) error {
+// appendTo appends a piece to its file, and returns how many of its bytes are there.
+func appendTo(dir string, p piece, known map[string]bool) (int, error) {
 	if !filepath.IsLocal(p.Path) {
-		return fmt.Errorf("it sends %q, which is outside of the logs", p.Path)
+		return 0, fmt.Errorf("it sends %q, which is outside of the logs", p.Path)
 	}
 	path := filepath.Join(dir, p.Path)
 	if parent := filepath.Dir(path); !known[parent] {
 		if err := tasklog.MakeDir(parent); err != nil {
-			return err
+			return 0, err
 		}
 		known[parent] = true
 		if _, _, rank, ok := tasklog.SplitProcessDir(parent); ok {
 			if err := tasklog.Prune(dir, rank, tasklog.KeepAttempts+1); err != nil {
-				return err
+				return 0, err
 			}
 		}
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	_, err = f.Write(p.Data)
-	return errors.Join(err, f.Close())
+	n, err := f.Write(p.Data)
+	return n, errors.Join(err, f.Close())
 }
