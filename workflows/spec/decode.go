@@ -8,7 +8,12 @@ import (
 	"io"
 	"reflect"
 	"strconv"
+	"strings"
 	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
 // MaxSpecBytes bounds a run spec, as a document and as the JSON that is
@@ -120,14 +125,18 @@ func parseJSON(c *checker, data []byte) *node {
 	}
 	r := jsonReader{c: c, data: data, dec: json.NewDecoder(bytes.NewReader(data)), line: 1}
 	r.dec.UseNumber()
-	n := r.value()
-	return &n
+	tree, err := r.value()
+	if err != nil {
+		c.note(syntaxProblem(data, err)) // not reached: the document was checked
+		return nil
+	}
+	return c.nodeOf(tree)
 }
 
 const emptyRemedy = "a run spec needs at least tasks and a command"
 
-// jsonReader turns the tokens of a document that is known to be valid JSON
-// into nodes.
+// jsonReader reads a JSON document as YAML, in its own order, with repeated keys, and numbers as
+// text.
 type jsonReader struct {
 	c    *checker
 	data []byte
@@ -136,55 +145,52 @@ type jsonReader struct {
 	line int // line of the last token
 }
 
-func (r *jsonReader) token() json.Token {
+func (r *jsonReader) token() (json.Token, error) {
 	t, err := r.dec.Token()
-	if err != nil {
-		// The document was checked; reading beyond its end is a bug.
-		panic(fmt.Sprintf("spec: reading tokens of valid JSON: %v", err))
-	}
 	end := int(r.dec.InputOffset())
 	raw := r.data[r.at:end]
 	r.line += bytes.Count(raw, []byte("\n"))
 	r.at = end
-	if _, ok := t.(string); ok && hasLoneSurrogate(raw) {
+	// encoding/json replaces half of a surrogate pair by U+FFFD, and the program would get an argument
+	// that differs from the written one.
+	if text, ok := t.(string); ok && strings.ContainsRune(text, utf8.RuneError) && surrogate().Match(raw) {
 		r.c.note(Problem{
 			Line:    r.line,
 			Message: fmt.Sprintf("the text %s has half of a surrogate pair, which is not a character", cut(string(bytes.TrimLeft(raw, ",: \t\r\n")))),
 			Remedy:  `write both halves, such as "\ud83d\ude00", or the character itself`,
 		})
 	}
-	return t
+	return t, err
 }
 
-func (r *jsonReader) value() node { return r.valueOf(r.token()) }
+var surrogate = lazyregexp.New(`\\u[dD][89a-fA-F]`)
 
-func (r *jsonReader) valueOf(t json.Token) node {
-	n := node{line: r.line}
-	switch t := t.(type) {
+func (r *jsonReader) value() (*yaml.Node, error) {
+	t, err := r.token()
+	n := &yaml.Node{Kind: yaml.ScalarNode, Line: r.line}
+	switch v := t.(type) {
 	case json.Delim:
-		if t == '{' {
-			n.kind = kindObject
-			for r.dec.More() {
-				name := r.token().(string)
-				m := member{name: name, line: r.line}
-				m.value = r.value()
-				n.members = append(n.members, m)
-			}
-		} else {
-			n.kind = kindList
-			for r.dec.More() {
-				n.items = append(n.items, r.value())
-			}
+		if n.Kind = yaml.MappingNode; v == '[' {
+			n.Kind = yaml.SequenceNode
 		}
-		r.token()
+		for r.dec.More() {
+			item, err := r.value()
+			if err != nil {
+				return nil, err
+			}
+			n.Content = append(n.Content, item)
+		}
+		_, err = r.token() // the bracket
 	case string:
-		n.kind, n.text = kindText, t
+		n.Tag, n.Value = "!!str", v
 	case json.Number:
-		n.kind, n.text = kindNumber, t.String()
+		n.Tag, n.Value = "!!float", v.String() // even if YAML calls it a text
 	case bool:
-		n.kind, n.text = kindBool, strconv.FormatBool(t)
+		n.Value = strconv.FormatBool(v)
+	default:
+		n.Tag, n.Value = "!!null", "null"
 	}
-	return n
+	return n, err
 }
 
 func syntaxProblem(data []byte, err error) Problem {
@@ -210,45 +216,6 @@ func lineAt(data []byte, offset int) int {
 }
 
 func manyLines(data []byte) bool { return bytes.Contains(bytes.TrimSpace(data), []byte("\n")) }
-
-// hasLoneSurrogate reports whether a JSON text names half of a surrogate pair. encoding/json
-// would silently replace it by U+FFFD, and the program would get an argument that differs from the
-// written one.
-func hasLoneSurrogate(raw []byte) bool {
-	for i := 0; i+1 < len(raw); i++ {
-		if raw[i] != '\\' {
-			continue
-		}
-		if raw[i+1] != 'u' {
-			i++ // an escaped character, perhaps a backslash
-			continue
-		}
-		switch u := escapedUnit(raw[i:]); {
-		case u >= 0xd800 && u < 0xdc00:
-			if low := escapedUnit(raw[i+6:]); low < 0xdc00 || low >= 0xe000 {
-				return true
-			}
-			i += 11
-		case u >= 0xdc00 && u < 0xe000:
-			return true
-		default:
-			i += 5
-		}
-	}
-	return false
-}
-
-// escapedUnit reads a leading \uXXXX. It returns 0 if there is none.
-func escapedUnit(raw []byte) uint64 {
-	if len(raw) < 6 || raw[0] != '\\' || raw[1] != 'u' {
-		return 0
-	}
-	u, err := strconv.ParseUint(string(raw[2:6]), 16, 32)
-	if err != nil {
-		return 0
-	}
-	return u
-}
 
 // DecodeDocument reads a document that is not a spec into v, which must point to a
 // zero struct, as strictly as [DecodeYAML] reads a spec. It returns all problems.

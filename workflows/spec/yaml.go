@@ -52,8 +52,13 @@ func parseYAML(c *checker, data []byte) *node {
 		c.note(Problem{Message: "the document is empty", Remedy: emptyRemedy})
 		return nil
 	}
+	return c.nodeOf(doc.Content[0])
+}
+
+// nodeOf returns the tree of a document, or nil after a problem that makes it unreadable.
+func (c *checker) nodeOf(tree *yaml.Node) *node {
 	r := yamlReader{c: c}
-	n := r.value(doc.Content[0], 0)
+	n := r.value(tree, 0)
 	if r.tooMuch {
 		c.note(Problem{
 			Message: "the document is too deep, or its aliases expand to too much, or contain themselves",
@@ -204,12 +209,13 @@ func (s *RunSpec) YAML() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	n, err := yamlOf(d)
+	r := jsonReader{c: &checker{}, data: text, dec: json.NewDecoder(bytes.NewReader(text))}
+	r.dec.UseNumber()
+	n, err := r.value()
 	if err != nil {
 		return nil, err
 	}
+	style(n)
 	var out bytes.Buffer
 	w := yaml.NewEncoder(&out)
 	w.SetIndent(2)
@@ -219,56 +225,26 @@ func (s *RunSpec) YAML() ([]byte, error) {
 	return out.Bytes(), w.Close()
 }
 
-// yamlOf returns the next value of a JSON document, which keeps the order of its members.
-func yamlOf(d *json.Decoder) (*yaml.Node, error) {
-	t, err := d.Token()
-	if err != nil {
-		return nil, err
-	}
-	n := &yaml.Node{Kind: yaml.ScalarNode}
-	switch v := t.(type) {
-	case json.Delim:
-		if n.Kind = yaml.MappingNode; v == '[' {
-			n.Kind = yaml.SequenceNode
-		}
-		for d.More() {
-			item, err := yamlOf(d)
-			if err != nil {
-				return nil, err
-			}
-			n.Content = append(n.Content, item)
-		}
-		_, err = d.Token() // the bracket
-	case string:
-		n.Tag, n.Value = "!!str", v
-	default:
-		err = n.Encode(v)
-		if number, ok := v.(json.Number); ok {
-			n.SetString(number.String())
-			n.Tag = ""
-		}
-	}
-	n.Style = styleOf(n)
-	return n, err
-}
-
 // shortList is the length, in bytes, up to which a list stays on one line.
 const shortList = 72
 
-func styleOf(n *yaml.Node) yaml.Style {
+// style gives a tree a legible form.
+func style(n *yaml.Node) {
 	length, flat := 0, n.Kind == yaml.SequenceNode
 	for _, item := range n.Content {
+		style(item)
 		length += len(item.Value) + len(", ")
 		flat = flat && item.Kind == yaml.ScalarNode && !strings.Contains(item.Value, "\n")
 	}
 	switch {
+	case n.Tag == "!!float":
+		n.Tag = "" // as it is written
 	case n.Tag == "!!str" && !literal(n.Value):
 		// Quotes keep characters that no plain text and no block can have, such as \r.
-		return yaml.DoubleQuotedStyle
+		n.Style = yaml.DoubleQuotedStyle
 	case flat && length <= shortList, len(n.Content) == 0 && n.Kind != yaml.ScalarNode:
-		return yaml.FlowStyle
+		n.Style = yaml.FlowStyle
 	}
-	return 0
 }
 
 // literal reports whether a text means the same without quotes: as a word, or as a block of
