@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/activities/tasks/barriers"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
@@ -219,12 +220,12 @@ type meeting struct {
 	released chan struct{}
 }
 
-func (m meeting) Arrive(ctx context.Context, _ taskapi.Arrival) (taskapi.Release, error) {
+func (m meeting) Arrive(ctx context.Context, _ barriers.Arrival) (barriers.Release, error) {
 	m.arrived <- ctx
 	select {
 	case <-m.released:
-		return taskapi.Release{Round: 1}, nil
+		return barriers.Release{Round: 0}, nil
 	case <-ctx.Done():
-		return taskapi.Release{}, ctx.Err()
+		return barriers.Release{}, ctx.Err()
 	}
 }

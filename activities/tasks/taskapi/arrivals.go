@@ -11,7 +11,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/activities/tasks/barriers"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // postBarrier answers an arrival at a barrier.
@@ -57,9 +59,12 @@ func (o outcome) answer() (any, *wire.Problem) {
 
 // arrival checks a request. It returns the arrival, and whether this host releases the barrier
 // by itself.
-func (r *request) arrival(in wire.Arrive) (a Arrival, local bool, problem *wire.Problem) {
+func (r *request) arrival(in wire.Arrive) (a barriers.Arrival, local bool, problem *wire.Problem) {
 	task := r.endpoint.view()
-	a = Arrival{Run: task.ID.Run, Generation: task.ID.Generation, Task: task.ID.Task, Name: r.name, Key: in.Key, Value: in.Value}
+	a = barriers.Arrival{
+		Run:  spec.RunRef{WorkflowID: task.ID.Run.WorkflowID, RunID: task.ID.Run.RunID, Generation: task.ID.Generation},
+		Task: task.ID.Task, Name: r.name, Key: in.Key, Value: in.Value,
+	}
 	if problem = checkName(a.Name); problem != nil {
 		return a, false, problem
 	}

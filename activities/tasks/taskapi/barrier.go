@@ -5,63 +5,23 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/activities/tasks/barriers"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Arrival is the arrival of a task at a barrier.
-type Arrival struct {
-	Run        runkey.Run
-	Generation int
-	Task       string
-	// Name is the name of the barrier.
-	Name string
-	// Key names this arrival: a repeated arrival has the same key.
-	Key string
-	// Participants are tasks in rank order, including Task.
-	Participants []string
-	// Here are the participants on this host.
-	Here []string
-	// Value is passed to the other participants.
-	Value string
-	// Timeout bounds the wait. 0 means no limit.
-	Timeout time.Duration
-}
-
 // atOnce is the timeout of an arrival whose request has the timeout 0. Such an arrival does not
 // wait, but may be the last one and release the barrier.
 const atOnce = time.Nanosecond
 
-// Release is the answer at a barrier: the round, counted from 1, and the place of the task
-// among the participants.
-type Release = wire.Released
-
 // Barriers releases barriers across hosts.
 type Barriers interface {
-	// Arrive returns the round once it is released, and a [BarrierError] if it will not be.
-	// When ctx ends, the arrival is withdrawn, unless the round was released. [ErrComeAgain]
-	// ends the wait, but not the arrival.
-	Arrive(ctx context.Context, a Arrival) (Release, error)
-}
-
-// BarrierError says why a barrier does not let a task pass.
-type BarrierError struct {
-	// Code is the code of the problem that the task receives.
-	Code, Message string
-	// Standing is the state of the round, if it is known.
-	Standing *Standing
-}
-
-// Standing is the state of a round when it broke: who had arrived, who was missing, and how
-// long those that had arrived waited.
-type Standing = wire.Standing
-
-func (e *BarrierError) Error() string { return e.Message }
-
-func (e *BarrierError) problem() *wire.Problem {
-	return &wire.Problem{Code: e.Code, Message: e.Message, Barrier: e.Standing}
+	// Arrive returns the round once it is released, and a [barriers.Error] if it will not be.
+	// When ctx ends, the arrival is withdrawn, unless the round was released. [barriers.ErrShutdown]
+	// ends the wait, but not the arrival: the client gets no answer, its connection is cut, and it
+	// arrives again with the same key at the next server.
+	Arrive(ctx context.Context, a barriers.Arrival) (barriers.Release, error)
 }
 
 // participants returns the participants that an arrival names, in rank order. A name is a

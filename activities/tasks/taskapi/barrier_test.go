@@ -17,9 +17,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/activities/tasks/barriers"
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/tests/must"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // answer is the answer of the barrier to a task.
@@ -234,12 +236,12 @@ func TestATaskThatArrivesTooOften(t *testing.T) {
 	told := map[int]outcome{}
 	const maxArrivals = 64 // the bound that the rules set
 	for i := range maxArrivals + 1 {
-		r.arrive(Arrival{Task: "worker-0", Name: "x", Key: strconv.Itoa(i), Participants: h.view.Tasks}, func(o outcome) { told[i] = o })
+		r.arrive(barriers.Arrival{Task: "worker-0", Name: "x", Key: strconv.Itoa(i), Participants: h.view.Tasks}, func(o outcome) { told[i] = o })
 	}
 	require.Len(t, told, 1)
 	assert.Equal(t, wire.CodeAlreadyWaiting, told[maxArrivals].problem.Code)
 	assert.Equal(t, `barrier "x", round 1: worker-0 waits there too often at the same time; let only one thread wait`, told[maxArrivals].problem.Message)
-	r.arrive(Arrival{Task: "worker-1", Name: "x", Key: "k", Participants: h.view.Tasks}, func(o outcome) { told[-1] = o })
+	r.arrive(barriers.Arrival{Task: "worker-1", Name: "x", Key: "k", Participants: h.view.Tasks}, func(o outcome) { told[-1] = o })
 	for i := range maxArrivals {
 		require.NotNil(t, told[i].released, i)
 	}
@@ -247,7 +249,7 @@ func TestATaskThatArrivesTooOften(t *testing.T) {
 	// All arrivals end with their process.
 	clear(told)
 	for i := range 3 {
-		r.arrive(Arrival{Task: "worker-0", Name: "x", Key: strconv.Itoa(1000 + i), Participants: h.view.Tasks}, func(o outcome) { told[i] = o })
+		r.arrive(barriers.Arrival{Task: "worker-0", Name: "x", Key: strconv.Itoa(1000 + i), Participants: h.view.Tasks}, func(o outcome) { told[i] = o })
 	}
 	h.Ended(h.ids[0], false, "exited with exit code 1")
 	for i := range 3 {
@@ -288,9 +290,9 @@ func TestParticipantsOnOtherHosts(t *testing.T) {
 func TestAllBarriersAreLocal(t *testing.T) {
 	h := newHost(t, 2)
 	h.view.Local = true
-	h.Barriers = elsewhere(func(context.Context, Arrival) (Release, error) {
+	h.Barriers = elsewhere(func(context.Context, barriers.Arrival) (barriers.Release, error) {
 		assert.Fail(t, "somebody else was asked")
-		return Release{}, errors.New("not here")
+		return barriers.Release{}, errors.New("not here")
 	})
 	for _, options := range [][]task.Option{nil, {task.Timeout(time.Minute)}, {task.Local()}} {
 		first := h.arrive(testContext(t), 0, "x", options...)
@@ -306,19 +308,21 @@ func TestAllBarriersAreLocal(t *testing.T) {
 }
 
 // elsewhere is a function that releases barriers across hosts.
-type elsewhere func(context.Context, Arrival) (Release, error)
+type elsewhere func(context.Context, barriers.Arrival) (barriers.Release, error)
 
-func (e elsewhere) Arrive(ctx context.Context, a Arrival) (Release, error) { return e(ctx, a) }
+func (e elsewhere) Arrive(ctx context.Context, a barriers.Arrival) (barriers.Release, error) {
+	return e(ctx, a)
+}
 
 func TestBarriersAcrossHosts(t *testing.T) {
 	h := newHost(t, 2)
-	answers := make(chan Arrival, 1)
-	h.Barriers = elsewhere(func(_ context.Context, a Arrival) (Release, error) {
+	answers := make(chan barriers.Arrival, 1)
+	h.Barriers = elsewhere(func(_ context.Context, a barriers.Arrival) (barriers.Release, error) {
 		answers <- a
 		if a.Name == "broken" {
-			return Release{}, &BarrierError{Code: wire.CodeBarrierTimeout, Message: "nobody came", Standing: &Standing{Missing: []string{"ps-0"}}}
+			return barriers.Release{}, &barriers.Error{Code: wire.CodeBarrierTimeout, Message: "nobody came", Missing: []spec.BarrierMissing{{Task: "ps-0"}}}
 		}
-		return Release{Round: 7}, nil
+		return barriers.Release{Round: 6}, nil
 	})
 	r := must.Get(h.task(1).Barrier(testContext(t), "x", task.Participants("worker", "ps-0"), task.Timeout(time.Minute)))(t)
 	assert.Equal(t, task.Release{Round: 7, Index: 1, Parties: 3}, r)
@@ -336,11 +340,11 @@ func TestBarriersAcrossHosts(t *testing.T) {
 
 	// The barrier learns that the caller has gone.
 	gone := make(chan error, 1)
-	h.Barriers = elsewhere(func(ctx context.Context, _ Arrival) (Release, error) {
-		answers <- Arrival{}
+	h.Barriers = elsewhere(func(ctx context.Context, _ barriers.Arrival) (barriers.Release, error) {
+		answers <- barriers.Arrival{}
 		<-ctx.Done()
 		gone <- ctx.Err()
-		return Release{}, ctx.Err()
+		return barriers.Release{}, ctx.Err()
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	told := h.arrive(ctx, 0, "x")
@@ -359,10 +363,10 @@ func TestBarriersAcrossHosts(t *testing.T) {
 func TestGivingUpTooLateAcrossHosts(t *testing.T) {
 	h := newHost(t, 1)
 	ctx, cancel := context.WithCancel(t.Context())
-	h.Barriers = elsewhere(func(waiting context.Context, _ Arrival) (Release, error) {
+	h.Barriers = elsewhere(func(waiting context.Context, _ barriers.Arrival) (barriers.Release, error) {
 		cancel()
 		<-waiting.Done()
-		return Release{Round: 3}, nil // both have happened, and a release counts
+		return barriers.Release{Round: 2}, nil // both have happened, and a release counts
 	})
 	r := must.Get(h.task(0).Barrier(ctx, "x"))(t)
 	assert.Equal(t, task.Release{Round: 3, Index: 0, Parties: 1}, r)
@@ -596,10 +600,30 @@ func TestManyBarrierNames(t *testing.T) {
 	h := newHost(t, 1)
 	r := h.groups[group{h.run, 0}]
 	for i := range 3 * maxNames {
-		r.arrive(Arrival{Task: "worker-0", Name: strconv.Itoa(i), Key: "k", Participants: []string{"worker-0"}}, func(o outcome) {
+		r.arrive(barriers.Arrival{Task: "worker-0", Name: strconv.Itoa(i), Key: "k", Participants: []string{"worker-0"}}, func(o outcome) {
 			assert.NotNil(t, o.released)
 		})
 	}
 	assert.LessOrEqual(t, len(r.counts), maxNames)
 	assert.Empty(t, r.open)
+}
+
+// Tasks get the same kinds of errors as at local barriers.
+func TestStandingAcrossHosts(t *testing.T) {
+	opened := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+	a := barriers.Arrival{Name: "epoch", Task: "worker-0", Participants: []string{"worker-0", "worker-1", "worker-2", "worker-10"}}
+	broken := barriers.Error{Code: wire.CodeBarrierTimeout, Message: "nobody came", Round: 2, Missing: []spec.BarrierMissing{
+		{Task: "worker-1", Since: opened.Add(time.Hour)}, {Task: "worker-10", Since: opened},
+	}}
+	s := standing(&broken, a, time.Now().Add(-time.Minute))
+	// The wait does not depend on the clock of the server.
+	assert.InDelta(t, 60, s.Waited, 30)
+	s.Waited = 0
+	assert.Equal(t, &wire.Standing{
+		Name: "epoch", Round: 3, Arrived: []string{"worker-0", "worker-2"}, Missing: []string{"worker-1", "worker-10"},
+		Since: "2026-01-02T03:04:05Z",
+	}, s)
+
+	broken.Missing = nil
+	assert.Nil(t, standing(&broken, a, time.Now()), "nobody knows who was missing")
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/tasks/barriers"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/workflows/barrier"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -89,7 +90,7 @@ func newRounds(log *roundLog) *rounds {
 
 // arrive joins the open round. It calls answer with the outcome, perhaps before arrive
 // returns. The ticket is for leaving before that.
-func (r *rounds) arrive(a Arrival, answer func(outcome)) *ticket {
+func (r *rounds) arrive(a barriers.Arrival, answer func(outcome)) *ticket {
 	t := &ticket{rounds: r, id: arrivalID{a.Task, a.Key}, tell: answer}
 	r.mu.Lock()
 	all := r.join(t, a)
@@ -99,7 +100,7 @@ func (r *rounds) arrive(a Arrival, answer func(outcome)) *ticket {
 }
 
 // join adds the arrival to its round and returns the answers to deliver. r.mu must be held.
-func (r *rounds) join(t *ticket, a Arrival) []told {
+func (r *rounds) join(t *ticket, a barriers.Arrival) []told {
 	if before, ok := r.answers[a.Task].find(a.Name, a.Key); ok {
 		return []told{{t, before}}
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/activities/tasks/barriers"
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
@@ -551,17 +552,17 @@ func TestParticipantsOfALargeRun(t *testing.T) {
 // waits are barriers that release no task until their arrivals end. They report who arrived and
 // why each arrival ended.
 type waits struct {
-	arrived chan Arrival
+	arrived chan barriers.Arrival
 	left    chan error
 }
 
 func waitElsewhere(h *host) waits {
-	w := waits{make(chan Arrival, 1), make(chan error, 1)}
-	h.Barriers = elsewhere(func(ctx context.Context, a Arrival) (Release, error) {
+	w := waits{make(chan barriers.Arrival, 1), make(chan error, 1)}
+	h.Barriers = elsewhere(func(ctx context.Context, a barriers.Arrival) (barriers.Release, error) {
 		w.arrived <- a
 		<-ctx.Done()
 		w.left <- context.Cause(ctx)
-		return Release{}, ctx.Err()
+		return barriers.Release{}, ctx.Err()
 	})
 	return w
 }
@@ -570,12 +571,12 @@ func waitElsewhere(h *host) waits {
 func TestComeAgain(t *testing.T) {
 	h := newHost(t, 1)
 	keys := make(chan string, 2)
-	h.Barriers = elsewhere(func(_ context.Context, a Arrival) (Release, error) {
+	h.Barriers = elsewhere(func(_ context.Context, a barriers.Arrival) (barriers.Release, error) {
 		keys <- a.Key
 		if len(keys) == 1 {
-			return Release{}, ErrComeAgain
+			return barriers.Release{}, barriers.ErrShutdown
 		}
-		return Release{Round: 3}, nil
+		return barriers.Release{Round: 2}, nil
 	})
 	r := must.Get(h.task(0).Barrier(testContext(t), "x"))(t)
 	assert.Equal(t, task.Release{Round: 3, Parties: 1}, r)
@@ -586,15 +587,17 @@ func TestComeAgain(t *testing.T) {
 func TestRefusedElsewhere(t *testing.T) {
 	h := newHost(t, 1)
 	for _, code := range []string{wire.CodeBarrierMismatch, wire.CodeAlreadyWaiting} {
-		h.Barriers = elsewhere(func(context.Context, Arrival) (Release, error) {
-			return Release{}, &BarrierError{Code: code, Message: "not so"}
+		h.Barriers = elsewhere(func(context.Context, barriers.Arrival) (barriers.Release, error) {
+			return barriers.Release{}, &barriers.Error{Code: code, Message: "not so"}
 		})
 		var refused *task.APIError
 		_, err := h.task(0).Barrier(testContext(t), "x")
 		require.ErrorAs(t, err, &refused)
 		assert.Equal(t, code, refused.Code)
 	}
-	h.Barriers = elsewhere(func(context.Context, Arrival) (Release, error) { return Release{}, errors.New("on fire") })
+	h.Barriers = elsewhere(func(context.Context, barriers.Arrival) (barriers.Release, error) {
+		return barriers.Release{}, errors.New("on fire")
+	})
 	p := h.refused(500, wire.CodeInternal, "POST", wire.PathBarriers+"x", "")
 	assert.Equal(t, `barrier "x": on fire`, p.Message)
 }
@@ -618,11 +621,11 @@ func TestWithdrawnElsewhere(t *testing.T) {
 	assert.Contains(t, <-told, wire.CodeBarrierWithdrawn)
 
 	// This is too late: the arrival was answered, whether or not the answer was read.
-	h.Barriers = elsewhere(func(_ context.Context, a Arrival) (Release, error) {
+	h.Barriers = elsewhere(func(_ context.Context, a barriers.Arrival) (barriers.Release, error) {
 		if a.Key == "broken" {
-			return Release{}, &BarrierError{Code: wire.CodeBarrierBroken, Message: "worker-1 has ended"}
+			return barriers.Release{}, &barriers.Error{Code: wire.CodeBarrierBroken, Message: "worker-1 has ended"}
 		}
-		return Release{Round: 2}, nil
+		return barriers.Release{Round: 1}, nil
 	})
 	_, _, _ = h.do(0, "POST", path, `{"key":"k"}`)
 	_, text, _ := h.do(0, "DELETE", path+"?key=k", "")

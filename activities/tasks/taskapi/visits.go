@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
+	"github.com/clusterrun/clusterrun/activities/tasks/barriers"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
-
-// ErrComeAgain is returned by [Barriers] that are about to end while a task waits. The client
-// gets no answer: its connection is cut, and it arrives again with the same key at the next
-// server.
-var ErrComeAgain = errors.New("arrive again with the same key")
 
 // visits are the arrivals of one task at barriers that are not local.
 type visits struct {
@@ -37,7 +35,7 @@ func (e endedError) Error() string { return e.Message }
 
 // arriveElsewhere arrives at a barrier that is not local. It returns false if the connection
 // must be cut, so that the client arrives again.
-func (r *request) arriveElsewhere(ctx context.Context, a Arrival) (o outcome, ok bool) {
+func (r *request) arriveElsewhere(ctx context.Context, a barriers.Arrival) (o outcome, ok bool) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	here := &r.endpoint.visits
@@ -46,19 +44,22 @@ func (r *request) arriveElsewhere(ctx context.Context, a Arrival) (o outcome, ok
 	defer here.leave(v)
 	resume := r.endpoint.waits(a)
 	defer resume(outcome{})
-	released, err := r.server.Barriers.Arrive(ctx, a)
-	var broken *BarrierError
+	came := time.Now()
+	release, err := r.server.Barriers.Arrive(ctx, a)
+	var broken *barriers.Error
 	var ended endedError
 	switch {
 	case err == nil:
-		resume(outcome{released: &released})
-		released.Index, released.Parties = slices.Index(a.Participants, a.Task), len(a.Participants)
-		o.released = &released
+		o.released = &wire.Released{
+			Round: release.Round + 1, Index: slices.Index(a.Participants, a.Task), Parties: len(a.Participants),
+			Values: spec.ValuesOf(release.Values, a.Participants),
+		}
+		resume(o)
 		here.remember(a.Name, a.Key, o)
-	case errors.Is(err, ErrComeAgain):
+	case errors.Is(err, barriers.ErrShutdown):
 		return o, false
 	case errors.As(err, &broken):
-		o.problem = broken.problem()
+		o.problem = &wire.Problem{Code: broken.Code, Message: broken.Message, Barrier: standing(broken, a, came)}
 		here.remember(a.Name, a.Key, o)
 	case errors.As(context.Cause(ctx), &ended):
 		o.problem = ended.Problem
@@ -68,6 +69,33 @@ func (r *request) arriveElsewhere(ctx context.Context, a Arrival) (o outcome, ok
 		o.problem = internal(fmt.Errorf("barrier %q: %w", a.Name, err))
 	}
 	return o, true
+}
+
+// standing returns the state of a round that broke. It returns nil if the state is unknown because
+// the server was away or the round was terminated. The clocks of the server and of this host may
+// differ, so the wait is counted from this task's arrival.
+func standing(broken *barriers.Error, a barriers.Arrival, came time.Time) *wire.Standing {
+	if len(broken.Missing) == 0 {
+		return nil
+	}
+	s := &wire.Standing{Name: a.Name, Round: broken.Round + 1, Arrived: []string{}, Waited: time.Since(came).Seconds()}
+	missing := map[string]bool{}
+	// A task that never arrived has been missing since the first arrival.
+	since := broken.Missing[0].Since
+	for _, m := range broken.Missing {
+		s.Missing = append(s.Missing, m.Task)
+		missing[m.Task] = true
+		if m.Since.Before(since) {
+			since = m.Since
+		}
+	}
+	s.Since = since.UTC().Format(time.RFC3339)
+	for _, task := range a.Participants {
+		if !missing[task] {
+			s.Arrived = append(s.Arrived, task)
+		}
+	}
+	return s
 }
 
 func (l *visits) enter(v *visit) {

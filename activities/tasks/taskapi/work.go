@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/activities/tasks/barriers"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/steptime"
 )
@@ -93,7 +94,7 @@ func (s *Server) Steps(id runkey.Task) (steps, seconds float64) {
 
 // waits stops the clock of the process for an arrival. resume must be called with the answer,
 // or without one if no request waits for it any longer.
-func (e *endpoint) waits(a Arrival) (resume func(outcome)) {
+func (e *endpoint) waits(a barriers.Arrival) (resume func(outcome)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	all := len(a.Participants) == len(e.task.View.Tasks)

@@ -11,10 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/system/metrics"
-	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/barriers"
-	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
-	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -39,9 +36,9 @@ func meetingsOf(t *testing.T, s barriers.Server) *barriers.Barriers {
 	return m
 }
 
-func twoWorkers() taskapi.Arrival {
-	return taskapi.Arrival{
-		Run: runkey.Run{WorkflowID: "iris", RunID: "1"}, Generation: 3, Task: "worker-0", Name: "epoch", Key: "k",
+func twoWorkers() barriers.Arrival {
+	return barriers.Arrival{
+		Run: spec.RunRef{WorkflowID: "iris", RunID: "1", Generation: 3}, Task: "worker-0", Name: "epoch", Key: "k",
 		Participants: []string{"worker-0", "worker-1"}, Here: []string{"worker-0"},
 	}
 }
@@ -88,30 +85,5 @@ func TestArrivingWithoutAServer(t *testing.T) {
 		told <- err
 	}()
 	meetings.Close()
-	require.ErrorIs(t, <-told, taskapi.ErrComeAgain)
-}
-
-// Tasks get the same kinds of errors as at local barriers.
-func TestErrorsAcrossHosts(t *testing.T) {
-	opened := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
-	a := twoWorkers()
-	a.Participants = []string{"worker-0", "worker-1", "worker-2", "worker-10"}
-	broken := barriers.Error{Code: wire.CodeBarrierTimeout, Message: "nobody came", Round: 2, Missing: []spec.BarrierMissing{
-		{Task: "worker-1", Since: opened.Add(time.Hour)}, {Task: "worker-10", Since: opened},
-	}}
-	var told *taskapi.BarrierError
-	require.ErrorAs(t, forTask(&broken, a, time.Now().Add(-time.Minute)), &told)
-	assert.Equal(t, wire.CodeBarrierTimeout, told.Code)
-	assert.Equal(t, "nobody came", told.Message)
-	// The wait does not depend on the clock of the server.
-	assert.InDelta(t, 60, told.Standing.Waited, 30)
-	told.Standing.Waited = 0
-	assert.Equal(t, &taskapi.Standing{
-		Name: "epoch", Round: 3, Arrived: []string{"worker-0", "worker-2"}, Missing: []string{"worker-1", "worker-10"},
-		Since: "2026-01-02T03:04:05Z",
-	}, told.Standing)
-
-	broken.Missing = nil
-	require.ErrorAs(t, forTask(&broken, a, time.Now()), &told)
-	assert.Nil(t, told.Standing, "nobody knows who was missing")
+	require.ErrorIs(t, <-told, barriers.ErrShutdown)
 }
