@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -293,4 +294,35 @@ func TestFromFrame(t *testing.T) {
 	} {
 		assert.Equal(t, want, fromFrame(words))
 	}
+}
+
+// A task whose processes fail with the same error is given up, though it has restarts left. The notes
+// of the grants have the counts, since the output of earlier processes may be gone.
+func TestSameErrors(t *testing.T) {
+	p := &plan{Spec: (&spec.RunSpec{AutoRestart: true, MaxRestarts: new(9)}).WithDefaults()}
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var processes []supervisor.Process
+	end := func(launch int, line string, lived time.Duration, step *float64) bool {
+		processes = append(processes, supervisor.Process{Number: len(processes), Launch: launch, Exit: &supervisor.Exit{Code: 1}})
+		exit := spec.Exit{Cause: spec.CauseOrigin, Started: at, Ended: at.Add(lived), LastStep: step, Printed: &spec.PrintedError{Kind: "python", Line: line}}
+		history := p.historyOf(processes, launch, false)
+		_, again := p.next(history, false)
+		assert.True(t, again)
+		history.Same = sameErrors(processes, "worker-0", exit)
+		processes[len(processes)-1].Note = string(must.Get(json.Marshal(history.Same))(t))
+		return p.restartPolicy().Hopeless(history)
+	}
+	assert.False(t, end(0, "ValueError: 1", time.Second, nil))
+	assert.False(t, end(0, "ValueError: 2", time.Second, new(0.)), "its first step is progress")
+	assert.False(t, end(0, "ValueError: 3", time.Second, new(0.)))
+	assert.False(t, end(0, "KeyError: 3", time.Second, nil), "another error")
+	assert.False(t, end(0, "ValueError: 3", time.Second, nil))
+	assert.False(t, end(0, "ValueError: 4", time.Minute, nil), "it may have made progress")
+	assert.False(t, end(0, "ValueError: 4", time.Second, nil))
+	assert.False(t, end(1, "ValueError: 4", time.Second, nil), "clusterrun start begins again")
+	assert.False(t, end(1, "ValueError: 5", time.Hour, new(0.)))
+	assert.False(t, end(1, "ValueError: 66", time.Second, nil))
+	assert.True(t, end(1, "ValueError: 0x7f", time.Second, nil))
+	p.Spec.GiveUpOnSameError = new(0)
+	assert.False(t, end(1, "ValueError: 66", time.Second, nil), "never")
 }

@@ -3,6 +3,7 @@ package activities
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -212,7 +213,7 @@ func (l *taskLease) begin() ([]supervisor.Process, *spec.Exit, error) {
 			return nil, &exit, err
 		case last.Granted && last.Launch == l.fence.Launch && l.sealed():
 			// The task was waiting to be started again when the run ended.
-			exit, err := l.conclude(processes)
+			exit, err := l.conclude(processes, nil)
 			return nil, &exit, err
 		}
 	}
@@ -445,18 +446,28 @@ func (l *taskLease) judge(processes []supervisor.Process) (spec.Exit, error) {
 	}
 	l.plan.Calls = calls
 	if last.Exit.Reason == supervisor.ReasonCollateral || l.cancelled() {
-		return l.conclude(processes)
+		return l.conclude(processes, nil)
 	}
 	history := l.plan.historyOf(processes, l.fence.Launch, l.Owned)
 	delay, again := l.plan.next(history, l.sealed())
 	if !again {
-		return l.conclude(processes)
+		return l.conclude(processes, nil)
 	}
-	err = l.Supervisor.Grant(l.ctx, supervisor.GrantRequest{Key: l.key, Fence: l.fence, Number: last.Number, Failures: history.Failures()})
+	exit := l.exit(last)
+	history.Same = sameErrors(processes, l.key.Task, exit)
+	if l.plan.restartPolicy().Hopeless(history) {
+		return l.conclude(processes, &history.Same)
+	}
+	note, err := json.Marshal(history.Same)
 	if err != nil {
 		return spec.Exit{}, err
 	}
-	exit := l.exit(last)
+	err = l.Supervisor.Grant(l.ctx, supervisor.GrantRequest{
+		Key: l.key, Fence: l.fence, Number: last.Number, Failures: history.Failures(), Note: string(note),
+	})
+	if err != nil {
+		return spec.Exit{}, err
+	}
 	l.count(last, exit)
 	l.Metrics.Restarts.Inc()
 	l.services.Restarts(l.key, howEnded(exit))
@@ -494,16 +505,38 @@ func (p *plan) historyOf(processes []supervisor.Process, launch int, owned bool)
 	return history
 }
 
+// sameErrors counts the failures with the same error, up to the last process, which ended in that way.
+// The notes of the grants have the counts before.
+func sameErrors(processes []supervisor.Process, task string, exit spec.Exit) (same lifecycle.SameError) {
+	n := len(processes)
+	if n > 1 && processes[n-2].Launch == processes[n-1].Launch {
+		_ = json.Unmarshal([]byte(processes[n-2].Note), &same) // without a note the count begins
+	}
+	if !exit.Cause.ByItself() {
+		return same
+	}
+	return same.After(exit, []string{task}, exit.LastStep)
+}
+
 // next asks the restart rules whether a task gets another process after its last one, and when.
 func (p *plan) next(history lifecycle.RestartHistory, sealed bool) (delay time.Duration, again bool) {
 	history.Sealed = sealed
-	return lifecycle.RestartPolicy{AutoRestart: p.Spec.RestartsTasks(), MaxRestarts: p.Spec.MaxRestarts}.Next(history)
+	return p.restartPolicy().Next(history)
 }
 
-// conclude reports the end of the last process as the end of the task.
-func (l *taskLease) conclude(processes []supervisor.Process) (spec.Exit, error) {
+// restartPolicy returns the rules for restarts of the task.
+func (p *plan) restartPolicy() lifecycle.RestartPolicy {
+	return lifecycle.RestartPolicy{AutoRestart: p.Spec.RestartsTasks(), MaxRestarts: p.Spec.MaxRestarts, SameErrors: p.Spec.GiveUpOnSameError}
+}
+
+// conclude reports the end of the last process as the end of the task. hopeless is not nil if
+// another would only fail with the same error.
+func (l *taskLease) conclude(processes []supervisor.Process, hopeless *lifecycle.SameError) (spec.Exit, error) {
 	last := processes[len(processes)-1]
 	exit := l.exit(last)
+	if hopeless != nil {
+		exit.SameErrors = hopeless.Times
+	}
 	if !last.Granted { // otherwise it was counted with its successor
 		l.count(last, exit)
 	}

@@ -88,7 +88,7 @@ func TestEndings(t *testing.T) {
 
 	t.Run("MPR-19 a task's own error beats the timeout", func(t *testing.T) {
 		f.t = t
-		r := f.result(f.start(&spec.RunSpec{AutoRestart: true, Timeout: spec.DurationOf(4 * time.Second), Tasks: []spec.TaskGroup{group("worker", 1,
+		r := f.result(f.start(&spec.RunSpec{AutoRestart: true, GiveUpOnSameError: ptr(0), Timeout: spec.DurationOf(4 * time.Second), Tasks: []spec.TaskGroup{group("worker", 1,
 			`echo Running >> $DIR/mpr19; sleep 0.5; echo '{"message": "boom"}' > "$CLUSTERRUN_ERROR_FILE"; exit 1`)}}))
 		assert.Equal(t, spec.ErrSubprocess, r.ErrorType, r.Message)
 		assert.Contains(t, r.Message, "boom")

@@ -112,7 +112,7 @@ func (a *account) final(f spec.Failure) bool {
 	if a.decided != byFailure || !a.spec.RestartsTasks() || f.Evidence == spec.EvidenceRequest || !f.Cause.ByItself() {
 		return true
 	}
-	return a.arrival(f) <= a.decidedAt && !a.named[f.Task].waiting || a.usedUp(f)
+	return a.arrival(f) <= a.decidedAt && !a.named[f.Task].waiting || a.usedUp(f) || f.SameErrors > 0
 }
 
 // usedUp reports whether the task of a failure had no restart left.

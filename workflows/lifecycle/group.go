@@ -22,6 +22,7 @@ type group struct {
 	restarts []spec.GroupRestart
 	// standstill says whether restarts lead further.
 	standstill standstill
+	same       SameError
 	// timed reports whether the timers of the run were started.
 	timed bool
 }
@@ -85,7 +86,8 @@ func (a *account) generationRoot() *spec.Failure {
 
 // nextGeneration places the group again, or ends the run if that leads nowhere. No task of the last generation may be live.
 func (m *Machine) nextGeneration() {
-	if m.standsStill() {
+	before := m.generationRoot()
+	if m.standsStill(before) {
 		m.decide(byFailure)
 		m.endRegrouping()
 		m.release()
@@ -94,7 +96,6 @@ func (m *Machine) nextGeneration() {
 	if m.returns() {
 		return
 	}
-	before := m.generationRoot()
 	first := m.renumber(m.group.first + 1)
 	m.keepRestart(first, before)
 	m.group.next(first, before)

@@ -22,6 +22,7 @@ const (
 type RestartPolicy struct {
 	AutoRestart bool
 	MaxRestarts *int // nil means no limit
+	SameErrors  *int // see give_up_on_same_error; nil means no limit
 }
 
 // Attempt is one process of a task that has ended.
@@ -43,6 +44,8 @@ type RestartHistory struct {
 	// Cause and OperatorRestart say how the last process ended.
 	Cause           spec.Cause
 	OperatorRestart bool
+	// Same counts the failures with the same error.
+	Same SameError
 	// Sealed reports whether the run is ending, so that nothing is restarted.
 	Sealed bool
 }
@@ -77,6 +80,12 @@ func (h RestartHistory) Failures() int {
 
 func (a Attempt) failed() bool {
 	return a.Cause.ByItself() || a.Cause == spec.CauseHostLost
+}
+
+// Hopeless reports whether another restart would not help, which [RestartPolicy.Next] does not ask:
+// the error of a process is read from its output.
+func (p RestartPolicy) Hopeless(h RestartHistory) bool {
+	return p.AutoRestart && h.Cause.ByItself() && h.Same.hopeless(p.SameErrors)
 }
 
 // Next reports whether the task is restarted, and after what delay, which is never 0.

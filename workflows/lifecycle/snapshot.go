@@ -17,11 +17,12 @@ type Snapshot struct {
 	First      int `json:"first"`
 	Size       int `json:"size,omitempty"`
 	Counted    int `json:"counted,omitempty"`
-	// Failed, Standstill and Furthest are the state of the rule about restarts that lead
+	// Failed, Standstill, Furthest and Same are the state of the rule about restarts that lead
 	// nowhere.
 	Failed     bool                   `json:"failed,omitempty"`
 	Standstill int                    `json:"standstill,omitempty"`
 	Furthest   *float64               `json:"furthest,omitempty"`
+	Same       SameError              `json:"same,omitzero"`
 	Quick      int                    `json:"quick,omitempty"`
 	Added      []spec.Task            `json:"added,omitempty"`
 	Exits      map[string][]spec.Exit `json:"exits,omitempty"`
@@ -89,7 +90,7 @@ func (m *Machine) Snapshot() Snapshot {
 	g := m.group
 	s := Snapshot{
 		Generation: g.generation, First: g.first, Size: m.size, Counted: g.counted, Quick: g.quick, Restarts: g.restarts,
-		Failed: g.standstill.failed, Standstill: g.standstill.restarts, Furthest: g.standstill.furthest,
+		Failed: g.standstill.failed, Standstill: g.standstill.restarts, Furthest: g.standstill.furthest, Same: g.same,
 		Stops: m.together.seq, Cleared: m.together.done, Exits: map[string][]spec.Exit{}, Stacks: m.findings, FoundIn: m.foundIn, StackFiles: maps.Clone(m.stacks),
 		SilenceRestarts: m.silent.restarts, Notices: m.notices,
 		Preemptions: m.requeue.preemptions, Requeued: m.requeue.counted, Pending: m.requeue.pending, Notice: m.requeue.notice,
@@ -185,7 +186,7 @@ func Resume(s *spec.RunSpec, tasks []spec.Task, from Snapshot) *Machine {
 		t.Task, t.added = added, true
 	}
 	m.together.seq, m.together.done = from.Stops, from.Cleared
-	m.group = group{generation: from.Generation, first: from.First, counted: from.Counted, quick: from.Quick, restarts: from.Restarts}
+	m.group = group{generation: from.Generation, first: from.First, counted: from.Counted, quick: from.Quick, restarts: from.Restarts, same: from.Same}
 	m.group.standstill = standstill{furthest: from.Furthest, failed: from.Failed, restarts: from.Standstill}
 	m.requeue = requeue{preemptions: from.Preemptions, counted: from.Requeued, pending: from.Pending, notice: from.Notice}
 	m.setSize(from.Size)

@@ -36,8 +36,9 @@ func (s *standstill) given(most *int) *spec.Standstill {
 	return &spec.Standstill{Restarts: s.restarts, LastStep: s.furthest}
 }
 
-// standsStill adds the generation that has ended, and reports whether the run gives up.
-func (m *Machine) standsStill() bool {
+// standsStill adds the generation that has ended because of root, and reports whether the run gives
+// up. root may be nil.
+func (m *Machine) standsStill(root *spec.Failure) bool {
 	if !m.group.cause.ByItself() {
 		return false // the program did not fail
 	}
@@ -51,5 +52,6 @@ func (m *Machine) standsStill() bool {
 		}
 	}
 	m.group.standstill.add(furthest)
-	return m.group.standstill.given(m.spec.GiveUpWithoutProgress) != nil
+	hopeless := root != nil && m.sameErrors(*root, furthest)
+	return hopeless || m.group.standstill.given(m.spec.GiveUpWithoutProgress) != nil
 }

@@ -18,6 +18,7 @@ const (
 	DefaultJoinWait         = Duration(30 * time.Second)
 	DefaultGrow             = GrowNever
 	DefaultBarriers         = BarriersServer
+	DefaultSameErrors       = 3
 	DefaultStopSignal       = "SIGTERM"
 	DefaultStopGrace        = Duration(30 * time.Second)
 	DefaultErrorGrace       = Duration(2 * time.Second)

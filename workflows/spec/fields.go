@@ -245,6 +245,11 @@ var fields = []field{
 		example: "give_up_without_progress: 2", least: new(1),
 	},
 	{
+		of: "RunSpec.give_up_on_same_error", def: DefaultSameErrors, bounds: "0 means that they never end it",
+		doc:     "The number of failures in a row with the same error, after which the task or the group is not restarted, unless a further step was reported in between. In a group they must be of the same task, or of several at once. Errors are the same if the program printed or reported them at the same place, with the same text except for numbers. Errors about a lost peer do not count, nor do failures of processes that report no steps and have lived for a minute. 0: never.",
+		example: "give_up_on_same_error: 5", least: new(0),
+	},
+	{
 		of: "RunSpec.on_oom", enum: names(onOOMs),
 		doc:     "How a task ends that exits with 0 although the kernel has killed one of its processes to free memory: report says so in the report; fail makes it a failure, with the cause oom. If a task has no version 2 cgroup with a memory controller, all processes in the cgroup of its host worker count, or all on its host. Default: report.",
 		example: "on_oom: fail",

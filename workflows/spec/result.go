@@ -123,6 +123,9 @@ type Exit struct {
 	// DroppedBytes is the number of bytes of its output that were dropped (see logs.on_full),
 	// or could not be written, for example because the disk was full.
 	DroppedBytes int64 `json:"dropped_bytes,omitempty"`
+	// SameErrors is the number of times in a row that this error had come without progress, if the
+	// task or the group was not started again for that reason; see give_up_on_same_error.
+	SameErrors int `json:"same_errors,omitempty"`
 	// OOMKills is the number of processes that the kernel has killed to free memory while the
 	// process ran.
 	OOMKills int `json:"oom_kills,omitempty"`

@@ -20,6 +20,7 @@ type RunSpec struct {
 	RestartScope          RestartScope `json:"restart_scope,omitempty"`
 	MaxRestarts           *int         `json:"max_restarts,omitempty"`
 	GiveUpWithoutProgress *int         `json:"give_up_without_progress,omitempty"`
+	GiveUpOnSameError     *int         `json:"give_up_on_same_error,omitempty"`
 	OnOOM                 OnOOM        `json:"on_oom,omitempty"`
 	MaxRunTime            *Duration    `json:"max_run_time,omitempty"`
 	Timeout               *Duration    `json:"timeout,omitempty"`

@@ -79,14 +79,14 @@ func (s *supervisor) Grant(_ context.Context, r GrantRequest) error {
 	// It is journalled before it takes effect: a start must not rest on a grant that
 	// a restart of the supervisor would forget.
 	err = p.task.run.journal.append(record{
-		Type: recGranted, Generation: r.Key.Generation, Task: r.Key.Task, Number: r.Number, Failures: r.Failures,
+		Type: recGranted, Generation: r.Key.Generation, Task: r.Key.Task, Number: r.Number, Failures: r.Failures, Note: r.Note,
 	})
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p.Granted, p.Failures = true, r.Failures
+	p.Granted, p.Failures, p.Note = true, r.Failures, r.Note
 	return nil
 }
 

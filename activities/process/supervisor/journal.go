@@ -51,6 +51,7 @@ type record struct {
 	Fixed      []int       `json:"fixed,omitempty"`
 	Moved      string      `json:"moved,omitempty"`
 	Failures   int         `json:"failures,omitempty"`
+	Note       string      `json:"note,omitempty"`
 }
 
 // lazySync is the longest time that a record may stay unsynced if no caller waits for it. Only

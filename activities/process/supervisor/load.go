@@ -179,7 +179,7 @@ func (r *run) replay(rec record) bool {
 		if p == nil {
 			return false
 		}
-		p.Granted, p.Failures = true, rec.Failures
+		p.Granted, p.Failures, p.Note = true, rec.Failures, rec.Note
 	case recOmitted:
 		t := r.task(id)
 		if rec.Number < t.next {

@@ -160,8 +160,9 @@ type Process struct {
 	// judged, and the task is restarted.
 	Granted bool `json:"granted,omitempty"`
 	// Failures is the number of processes of the launch that have failed, up to this one. It is
-	// reported with the grant of the next process.
-	Failures int `json:"failures,omitempty"`
+	// reported with the grant of the next process, and so is Note, which only the caller reads.
+	Failures int    `json:"failures,omitempty"`
+	Note     string `json:"note,omitempty"`
 }
 
 // Ref returns the reference to the process.
@@ -272,8 +273,9 @@ type GrantRequest struct {
 	Key    runkey.Task
 	Fence  Fence
 	Number int
-	// Failures is stored in the process.
+	// Failures and Note are stored in the process.
 	Failures int
+	Note     string
 }
 
 // StopAll is a request that the owner can write to the lifeline, as one line of JSON: stop

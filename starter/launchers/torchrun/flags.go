@@ -34,7 +34,7 @@ var flags = []flag{
 	{name: "rdzv-id", value: "ID", here: "TORCHELASTIC_RUN_ID, the same for all agents of a run; the run itself has another ID"},
 	{name: "rdzv-conf", value: "KEY=VALUE,...", here: "for agents that meet: token_file, join_timeout (c10d) or timeout (static) and last_call_timeout in seconds, is_host; else not needed"},
 	{name: "standalone", here: "one host, with a free port; --rdzv-* are ignored"},
-	{name: "max-restarts", value: "N", here: "how often all processes are started again together (default 0)"},
+	{name: "max-restarts", value: "N", here: "how often all processes are started again together (default 0); three in a row with the same error end it before"},
 	{name: "monitor-interval", value: "SECONDS", unneeded: "the end of a process is seen at once"},
 	{name: "start-method", value: "spawn|fork|forkserver", unneeded: "each process is a program of its own"},
 	{name: "event-log-handler", value: "NAME", unneeded: "the history of the run has all events"},

@@ -1,0 +1,81 @@
+package lifecycle
+
+import (
+	"slices"
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
+)
+
+// SameError counts the failures in a row with the same error and without progress in between.
+// Another restart would not help then.
+type SameError struct {
+	// Error identifies the error of the last failure. It is empty if the error is not known, or came
+	// from the loss of a peer.
+	Error string `json:"error,omitempty"`
+	Times int    `json:"times,omitempty"`
+	// Task is the only task that has shown the error, or empty if several have. Different tasks that
+	// fail one after the other, each by itself, may have met different faults of their hosts.
+	Task string `json:"task,omitempty"`
+	// Step is the furthest step that was reported before.
+	Step *float64 `json:"step,omitempty"`
+}
+
+// changing matches the parts of an error that differ each time, such as addresses.
+var changing = lazyregexp.New(`0x[0-9a-fA-F]+|[0-9]+`)
+
+// sameText returns a text that is the same each time that a process fails with that error.
+func sameText(p *spec.PrintedError) string {
+	if !p.Own() {
+		return ""
+	}
+	return p.Kind + " " + changing().ReplaceAllString(p.Line, "0") + " " + p.Place
+}
+
+// After returns the count after another failure, whose error these tasks have shown. step is the
+// furthest step that was reported before it, or nil if none was. A process that reports no step makes
+// progress if it lives long enough.
+func (s SameError) After(exit spec.Exit, tasks []string, step *float64) SameError {
+	next := SameError{Error: sameText(exit.Printed), Step: s.Step}
+	progress := step == nil && lived(exit) >= stableAfter
+	if step != nil && (s.Step == nil || *step > *s.Step) {
+		progress, next.Step = true, step
+	}
+	if next.Error == "" {
+		return next
+	}
+	several := len(tasks) > 1
+	next.Times = 1
+	if next.Error == s.Error && !progress && (several || s.Task == "" || slices.Contains(tasks, s.Task)) {
+		next.Times += s.Times
+		several = several || s.Task == ""
+	}
+	if !several {
+		next.Task = tasks[0]
+	}
+	return next
+}
+
+func lived(e spec.Exit) time.Duration { return e.Ended.Sub(e.Started) }
+
+// hopeless reports whether the count allows no further restart. most is nil or 0 if any count does.
+func (s SameError) hopeless(most *int) bool { return most != nil && *most > 0 && s.Times >= *most }
+
+// sameErrors counts the error of root, because of which the generation has ended, and reports whether
+// another generation would not help. step is the furthest step of the generation.
+func (m *Machine) sameErrors(root spec.Failure, step *float64) bool {
+	tasks := []string{root.Task}
+	for _, t := range m.endedSince(0) {
+		if t.Name() != root.Task && t.exit != nil && t.exit.Restart >= m.group.first && sameText(t.exit.Printed) == sameText(root.Printed) {
+			tasks = append(tasks, t.Name())
+		}
+	}
+	m.group.same = m.group.same.After(root.Exit, tasks, step)
+	if !m.group.same.hopeless(m.spec.GiveUpOnSameError) {
+		return false
+	}
+	root.SameErrors = m.group.same.Times
+	m.named[root.Task].exit = &root.Exit
+	return true
+}
