@@ -12,10 +12,6 @@ import (
 // Command is the subcommand of clusterrun that a host executes for a run.
 const Command = "remote-host"
 
-// readyLine is the line that the program on the host writes before the connection begins. Earlier
-// lines, from a login shell, are skipped.
-const readyLine = "clusterrun: ready"
-
 // notThere is the exit code of the script if there is no clusterrun.
 const notThere = exitcode.NotFound
 

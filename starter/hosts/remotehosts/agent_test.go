@@ -1,7 +1,6 @@
 package remotehosts
 
 import (
-	"bufio"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -100,14 +99,4 @@ func TestTail(t *testing.T) {
 	_, _ = said.Write([]byte("\none\r\n  two\nthree"))
 	assert.Equal(t, []string{"one", "two", "three"}, said.lines())
 	assert.LessOrEqual(t, len(said.text), maxSaid)
-}
-
-// The output of a login shell is skipped, up to a bound.
-func TestAwaitReady(t *testing.T) {
-	read := func(text string) error {
-		return awaitReady(bufio.NewReaderSize(strings.NewReader(text), 64))
-	}
-	assert.NoError(t, read("Welcome to a, a machine with a long greeting\n\n"+readyLine+"\r\n"))
-	assert.ErrorContains(t, read("Welcome\n"), "EOF")
-	assert.ErrorContains(t, read(strings.Repeat("Welcome\n", maxNoise)), "have it write nothing to stdout")
 }

@@ -28,9 +28,10 @@ func Ask(ctx context.Context, agent []string, login, program string) (version st
 	}
 	_, version, found := strings.Cut(string(answer.text), answerLine+"\n")
 	if !found {
-		return "", errors.New("its answer is not understood")
+		return "", fmt.Errorf("its answer is not understood: %.200q", strings.Join(answer.lines(), "; "))
 	}
-	return strings.TrimSpace(version), nil
+	version, _, _ = strings.Cut(version, "\n") // text of others may follow
+	return version, nil
 }
 
 // answerLine precedes the answer, because login shells may write output before it.

@@ -9,7 +9,8 @@
 //
 // It must execute COMMAND in a shell on the host, pass its own stdin and stdout to it and from
 // it byte by byte, and exit as it did. Everything passes through these two pipes, as HTTP/2
-// with the host as the server:
+// with the host as the server. Login shells, and what they leave in the background, write to stdout,
+// too, so the host sends frames, and the command skips what is between them:
 //
 //	POST /start        start a host worker; answers with the facts of the host
 //	POST /connections  one connection of the host worker to the Temporal server

@@ -49,9 +49,9 @@ func (h *host) start(ctx context.Context, c Config, o workers.Options) (Facts, e
 
 func (h *host) greet(ctx context.Context, c Config, o workers.Options) (Facts, error) {
 	var facts Facts
-	in := bufio.NewReader(h.process.stdout)
-	if err := awaitReady(in); err != nil {
-		return facts, h.whyNot(ctx, c, err)
+	in := &frameReader{in: bufio.NewReader(h.process.stdout)}
+	if err := in.next(); err != nil {
+		return facts, in.afterText(h.whyNot(ctx, c, err))
 	}
 	conn := &pipes{Reader: in, Writer: h.process.stdin, close: func() { _ = h.process.stdin.Close() }}
 	dialed := make(chan net.Conn, 1)
@@ -87,24 +87,6 @@ var errLost = errors.New("its connection has ended")
 // otherVersion describes a program on a host that has another version.
 func (c Config) otherVersion(version string) string {
 	return fmt.Sprintf("its clusterrun is %s, this one is %s; install the same version", version, c.Version)
-}
-
-// maxNoise bounds the output of a login shell before the program starts.
-const maxNoise = 64 << 10
-
-// awaitReady reads until the program on the host is ready.
-func awaitReady(in *bufio.Reader) error {
-	for read := 0; read < maxNoise; {
-		line, err := in.ReadSlice('\n')
-		read += len(line)
-		if string(bytes.TrimSpace(line)) == readyLine {
-			return nil
-		}
-		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-			return err
-		}
-	}
-	return errors.New("its shell writes too much before the program starts; have it write nothing to stdout where there is no terminal")
 }
 
 // whyNot returns why the host did not start: the reason of its agent if that has ended, and

@@ -111,7 +111,9 @@ func newConfig(t *testing.T) (c Config, dir string) {
 	}()
 	agent := filepath.Join(dir, "agent")
 	self := must.Get(os.Executable())(t)
-	require.NoError(t, os.WriteFile(agent, []byte("#!/bin/sh\necho Welcome\n"+
+	// The shell sets a title, and leaves a child that writes from time to time.
+	require.NoError(t, os.WriteFile(agent, []byte("#!/bin/sh\nprintf 'Welcome\\033]0;title\\007'\n"+
+		"(while kill -0 $$ 2>&-; do printf 'mail\\r'; sleep 0.01; done) 2>&- &\n"+
 		hostVariable+"="+dir+"/$1 "+self+"\n"), 0o700))
 	return Config{
 		Agent: []string{agent}, Version: "1",
@@ -363,8 +365,8 @@ func scriptFile(t *testing.T, text string) string {
 
 func TestAsk(t *testing.T) {
 	ctx := context.Background()
-	// An agent like ssh, to a host whose shell prints a greeting.
-	agent := []string{scriptFile(t, `shift; echo welcome; exec sh -c "$1"`)}
+	// An agent like ssh, to a host whose shell prints a greeting, and has a child that does so later.
+	agent := []string{scriptFile(t, `shift; printf welcome; sh -c "$1"; e=$?; echo mail; exit $e`)}
 	version, err := Ask(ctx, agent, "a", scriptFile(t, `echo "clusterrun 2 ($1)"`))
 	require.NoError(t, err)
 	assert.Equal(t, "clusterrun 2 (version)", version)
@@ -383,7 +385,7 @@ func TestAsk(t *testing.T) {
 	require.ErrorContains(t, err, "no route")
 
 	_, err = Ask(ctx, []string{scriptFile(t, "echo welcome")}, "a", "clusterrun")
-	require.ErrorContains(t, err, "its answer is not understood")
+	require.ErrorContains(t, err, `its answer is not understood: "welcome"`)
 
 	_, err = Ask(ctx, []string{"/nowhere/ssh"}, "a", "clusterrun")
 	require.ErrorContains(t, err, "/nowhere/ssh")

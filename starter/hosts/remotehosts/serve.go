@@ -51,16 +51,17 @@ const (
 
 // Serve serves the command at the other end of in and out until that is gone or ctx ends. It
 // then removes everything of the run.
-func Serve(ctx context.Context, in io.Reader, out io.WriteCloser, c ServeConfig) error {
+func Serve(ctx context.Context, in io.Reader, out io.Writer, c ServeConfig) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	s := &service{ServeConfig: c, fail: fail, ended: make(chan struct{})}
 	defer s.close()
-	if _, err := fmt.Fprintln(out, readyLine); err != nil {
+	frames := frameWriter{out}
+	if _, err := frames.Write(nil); err != nil {
 		return err
 	}
 	conn := &onlyConn{closed: make(chan struct{})}
-	conn.Conn = &pipes{Reader: in, Writer: out, close: func() { close(conn.closed) }}
+	conn.Conn = &pipes{Reader: in, Writer: frames, close: func() { close(conn.closed) }}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /start", s.start)
 	for path, handle := range map[string]http.HandlerFunc{
