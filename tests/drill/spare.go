@@ -46,7 +46,7 @@ func checkRanks(pages []page, faulty string) []string {
 }
 
 // checkReplaced checks that the spare of a run has replaced a host, unless the next generation
-// began only when that was back: the leases of its tasks do not end at the same time.
+// began only when that was back.
 func checkReplaced(pages []page, l lost) []string {
 	last := -1
 	for _, p := range pages {
@@ -54,22 +54,21 @@ func checkReplaced(pages []page, l lost) []string {
 			last = max(last, p.generation)
 		}
 	}
-	before := map[string]string{}
-	replaced, returned := map[string]string{}, map[string]bool{}
+	before, next := map[string]string{}, map[string]page{}
 	for _, p := range pages {
-		switch {
-		case p.generation == last:
+		switch p.generation {
+		case last:
 			before[p.task] = p.host
-		case p.generation > last && l.covers(p.started):
-			replaced[p.task] = p.host
-		case p.generation == last+1 && p.host == l.host:
-			returned[p.task] = true
+		case last + 1:
+			next[p.task] = p
 		}
 	}
 	var found []string
 	for _, task := range slices.Sorted(maps.Keys(before)) {
-		if before[task] == l.host && replaced[task] != l.spare && !returned[task] {
-			found = append(found, fmt.Sprintf("%s was lost with %s, and was then on %q; the spare was %s", task, l.host, replaced[task], l.spare))
+		now := next[task]
+		back := now.host == l.host && !l.covers(now.started)
+		if before[task] == l.host && now.host != l.spare && !back {
+			found = append(found, fmt.Sprintf("%s was lost with %s, and was then on %q; the spare was %s", task, l.host, now.host, l.spare))
 		}
 	}
 	return found

@@ -95,8 +95,9 @@ func TestRanksThatMoveAreFound(t *testing.T) {
 	l := lost{span{host: "y", from: 2, until: 9}, "z"}
 	assert.Empty(t, checkReplaced(append(first, started(1, 5, "x", "z")...), l))
 	assert.Empty(t, checkReplaced(append(first, started(1, 10, "x", "y")...), l), "it was back before")
-	for _, late := range [][]page{nil, started(1, 10, "x", "z"), started(1, 5, "x", "y")} {
-		assert.Contains(t, strings.Join(checkReplaced(append(first, late...), l), ""), "b was lost with y")
+	assert.Empty(t, checkReplaced(append(first, started(1, 10, "x", "z")...), l), "it came back as the spare began")
+	for _, other := range [][]page{nil, started(1, 5, "x", "x"), started(1, 5, "x", "y")} {
+		assert.Contains(t, strings.Join(checkReplaced(append(first, other...), l), ""), "b was lost with y")
 	}
 }
 
