@@ -94,10 +94,10 @@ func TestLogs(t *testing.T) {
 	})
 	t.Run("mistakes", func(t *testing.T) {
 		for want, args := range map[string][]string{
-			"no task and no type evaluator": {"evaluator"},
-			"attempts [0 1 2]":              {"--attempt", "7"},
-			"or last":                       {"--attempt", "first"},
-			"how long ago":                  {"--since", "yesterday"},
+			"no task, type, rank or host evaluator": {"evaluator"},
+			"attempts [0 1 2]":                      {"--attempt", "7"},
+			"or last":                               {"--attempt", "first"},
+			"how long ago":                          {"--since", "yesterday"},
 		} {
 			assert.Contains(t, l.fails(2, append([]string{"logs", "iris"}, args...)...), want)
 		}

@@ -196,7 +196,7 @@ func TestOperatorRequests(t *testing.T) {
 		code, stdout, stderr := f.CLI(t, "logs", run.GetID(), "worker-9", "worker-0")
 		assert.Equal(t, 2, code)
 		assert.Regexp(t, `^\[worker-0\]: +said\n$`, stdout)
-		assert.Contains(t, stderr, "has no task and no type worker-9")
+		assert.Contains(t, stderr, "has no task, type, rank or host worker-9")
 		code, stdout, stderr = f.CLI(t, "stop", "--wait", "nosuch", run.GetID(), "none")
 		assert.Equal(t, 125, code)
 		assert.Equal(t, "stopped: "+run.GetID()+"\n", stdout)

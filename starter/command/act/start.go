@@ -48,10 +48,8 @@ type startOptions struct {
 // runStart implements [Start].
 func runStart(ctx context.Context, a *cli.App, cmd *cobra.Command, positional []string, o *startOptions) error {
 	id, task, command := positional[0], positional[1], positional[2:]
-	if _, isRank := cli.RankOf(task); isRank {
-		return cli.Usagef("%s is a rank; write the name of the task, such as worker-%s", task, task)
-	} else if err := cli.CheckTasks([]string{task}); err != nil {
-		return err
+	if _, _, err := spec.ParseTaskName(task); err != nil {
+		return cli.Usagef("%s", err)
 	}
 	if len(command) > 0 && cmd.ArgsLenAtDash() != 2 {
 		return cli.Usagef("unexpected argument %q; write a command after --", command[0])

@@ -132,7 +132,7 @@ func stopTasks(ctx context.Context, a *cli.App, r *starter.Run, tasks []string, 
 	if err != nil {
 		return err
 	}
-	names, err := cli.NamesOfRanks(before, tasks)
+	names, err := cli.NamesOf(before, tasks)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -36,9 +35,6 @@ func WithRun(ctx context.Context, a *App, id string, do func(*starter.Run) error
 
 // Request makes a request to tasks of a run, and prints the tasks that it reached.
 func Request[Q spec.TasksRequest](ctx context.Context, a *App, id, did string, tasks []string, u spec.Update[Q, spec.RequestAnswer], q Q) error {
-	if err := CheckTasks(tasks); err != nil {
-		return err
-	}
 	return WithRun(ctx, a, id, func(run *starter.Run) error {
 		return RequestOf(ctx, a, run, did, tasks, u, q)
 	})
@@ -59,44 +55,44 @@ func RequestOf[Q spec.TasksRequest](ctx context.Context, a *App, run *starter.Ru
 	return PrintAnswer(a, run.ID, did, answer)
 }
 
-// RankOf parses a task name that is a rank: a bare number, as in torchrun and MPI.
-func RankOf(name string) (rank int, ok bool) {
-	n, err := strconv.ParseUint(name, 10, 31)
-	return int(n), err == nil
-}
-
-// TasksOf returns the names of tasks that are given by name or rank.
-func TasksOf(ctx context.Context, run *starter.Run, given []string) ([]string, error) {
-	if !slices.ContainsFunc(given, func(name string) bool { _, ok := RankOf(name); return ok }) {
-		return given, nil
+// TasksOf returns the names of the tasks of a run that words name; see [starter.Status.Select].
+func TasksOf(ctx context.Context, run *starter.Run, words []string) ([]string, error) {
+	if len(words) == 0 {
+		return nil, nil
 	}
 	s, err := run.Status(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return NamesOfRanks(s, given)
+	return NamesOf(s, words)
 }
 
-// NamesOfRanks replaces ranks by the names of the run's tasks.
-func NamesOfRanks(s *starter.Status, given []string) ([]string, error) {
-	e := &UsageError{}
-	names := slices.Clone(given)
-	for i, name := range names {
-		rank, ok := RankOf(name)
-		if !ok {
-			continue
+// NamesOf is like [TasksOf] for a run with that status. It keeps the names of tasks that the run
+// does not have, which the run refuses.
+func NamesOf(s *starter.Status, words []string) ([]string, error) {
+	tasks, unknown := s.Select(words)
+	names := list.Of(tasks, func(t starter.TaskStatus) string { return t.Name })
+	others := slices.DeleteFunc(unknown, func(word string) bool {
+		_, _, err := spec.ParseTaskName(word)
+		if err == nil {
+			names = append(names, word)
 		}
-		at := slices.IndexFunc(s.Tasks, func(t starter.TaskStatus) bool { return t.Rank == rank })
-		if at < 0 {
-			e.Problems = append(e.Problems, fmt.Sprintf("run %s has no rank %d; `clusterrun status %s` shows its tasks", s.RunID, rank, s.RunID))
-			continue
+		return err == nil
+	})
+	return names, UnknownTasks(s, others)
+}
+
+// UnknownTasks returns an error that words name no task of a run, or nil if there are no words.
+func UnknownTasks(s *starter.Status, words []string) error {
+	if len(words) == 0 {
+		return nil
+	}
+	return &UsageError{Problems: list.Of(words, func(word string) string {
+		if word == starter.SelectFailed {
+			return fmt.Sprintf("no task of run %s has failed", s.RunID)
 		}
-		names[i] = s.Tasks[at].Name
-	}
-	if len(e.Problems) > 0 {
-		return nil, e
-	}
-	return names, nil
+		return fmt.Sprintf("run %s has no task, type, rank or host %s; `clusterrun status %s` shows those there are", s.RunID, word, s.RunID)
+	})}
 }
 
 // AskTasks makes a request to tasks of a run. If the run refuses it for some of them, AskTasks
@@ -170,21 +166,4 @@ func LeftOut(a *App, problems []spec.TaskProblem) error {
 	}
 	a.Say("%s", a.Color.Bad(Messages(problems)))
 	return &ExitError{Code: exitcode.Machinery}
-}
-
-// CheckTasks refuses names that are neither task names nor ranks. It needs no server.
-func CheckTasks(names []string) error {
-	e := &UsageError{}
-	for _, n := range names {
-		if _, ok := RankOf(n); ok {
-			continue
-		}
-		if _, _, err := spec.ParseTaskName(n); err != nil {
-			e.Problems = append(e.Problems, err.Error())
-		}
-	}
-	if len(e.Problems) > 0 {
-		return e
-	}
-	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path"
-	"slices"
 
 	"go.temporal.io/sdk/client"
 
@@ -19,9 +18,9 @@ const MostMatched = 3
 
 // Choice says what the arguments of a command may name.
 type Choice struct {
-	// Tasks allows arguments after the first that name tasks of the first run, and Types
-	// allows types of its tasks as well.
-	Tasks, Types bool
+	// Tasks allows arguments after the first that name tasks of the first run; see
+	// [starter.Status.Select].
+	Tasks bool
 	// Beginnings allows the beginning of an ID.
 	Beginnings bool
 	// Of limits the runs for which a pattern stands.
@@ -33,7 +32,7 @@ type Chosen struct {
 	// Runs has no duplicates. It is in the order of the arguments, and the runs of a pattern
 	// are in the order of their start.
 	Runs []*starter.Run
-	// Tasks are names, types and ranks of tasks of the only run.
+	// Tasks are words for tasks of the only run.
 	Tasks []string
 	// Matched is the number of runs that only patterns name.
 	Matched int
@@ -79,7 +78,7 @@ func (o Choice) tasks(ctx context.Context, c client.Client, id string, words []s
 		return nil, nil, missing
 	}
 	var names []string
-	if missing == nil && slices.ContainsFunc(words, o.mayBeTask) {
+	if missing == nil {
 		var err error
 		if names, _, err = run.TaskNames(ctx); err != nil {
 			return nil, nil, err
@@ -87,22 +86,19 @@ func (o Choice) tasks(ctx context.Context, c client.Client, id string, words []s
 	}
 	var tasks, runs []string
 	for _, word := range words {
-		if o.isTask(names, word) {
-			tasks = append(tasks, word)
-			continue
-		}
-		if o.mayBeTask(word) {
-			switch _, err := o.run(ctx, c, word); {
-			case isNotFound(err) && missing != nil:
-				return nil, nil, missing
-			case isNotFound(err):
-				tasks = append(tasks, word) // the run says that it has no such task
-				continue
-			case err != nil:
+		isTask := namesTask(names, word)
+		if !isTask && missing == nil && !spec.IsPattern(word) {
+			_, err := o.run(ctx, c, word)
+			if err != nil && !isNotFound(err) {
 				return nil, nil, err
 			}
+			isTask = err != nil // or the run says that it has no such task
 		}
-		runs = append(runs, word)
+		if isTask {
+			tasks = append(tasks, word)
+		} else {
+			runs = append(runs, word)
+		}
 	}
 	if len(tasks) > 0 && len(runs) > 0 {
 		return nil, nil, Usagef("%s is a task of run %s, and %s is a run; name tasks of one run, or only runs", tasks[0], run.ID, runs[0])
@@ -114,24 +110,15 @@ func isNotFound(err error) bool {
 	return starter.IsError[*starter.NotFoundError](err)
 }
 
-// mayBeTask reports whether a word can name tasks of some run.
-func (o Choice) mayBeTask(word string) bool {
-	if _, ok := RankOf(word); ok || spec.IsPattern(word) {
-		return ok
+// namesTask reports whether a word names some of the tasks with these names, in the order of ranks.
+func namesTask(names []string, word string) bool {
+	s := &starter.Status{}
+	for rank, name := range names {
+		typ, _, _ := spec.ParseTaskName(name)
+		s.Tasks = append(s.Tasks, starter.TaskStatus{TaskStatus: spec.TaskStatus{Name: name, Type: typ, Rank: rank}})
 	}
-	_, _, err := spec.ParseTaskName(word)
-	return o.Types || err == nil
-}
-
-// isTask reports whether a word names some of the tasks.
-func (o Choice) isTask(names []string, word string) bool {
-	if rank, ok := RankOf(word); ok {
-		return rank < len(names)
-	}
-	return slices.ContainsFunc(names, func(name string) bool {
-		typ, _, err := spec.ParseTaskName(name)
-		return name == word || o.Types && err == nil && typ == word
-	})
+	_, unknown := s.Select([]string{word})
+	return len(unknown) == 0
 }
 
 // run returns the run with that ID, and a [*starter.NotFoundError] if it does not exist.

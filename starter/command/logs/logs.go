@@ -74,7 +74,7 @@ func runLogs(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string,
 		return err
 	}
 	defer c.Close()
-	chosen, err := o.choice.Resolve(ctx, c, args, cli.Choice{Tasks: true, Types: true, Beginnings: true})
+	chosen, err := o.choice.Resolve(ctx, c, args, cli.Choice{Tasks: true, Beginnings: true})
 	if err != nil {
 		return err
 	}

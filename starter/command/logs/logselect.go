@@ -1,7 +1,6 @@
 package logs
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -13,7 +12,7 @@ import (
 
 // Selection selects a part of a run's logs.
 type Selection struct {
-	// Names are tasks and types of tasks. If it is empty, all tasks are selected.
+	// Names are words for tasks; see [starter.Status.Select].
 	Names []string
 	// Selection has the values of flags.
 	tasklog.Selection
@@ -43,35 +42,18 @@ func (l *Selection) parseAttempts(values []string) error {
 	return nil
 }
 
-// ranks returns the ranks of the selected tasks, or nil for all tasks. A name that matches no
-// task of the run is an error; the ranks of the other names are returned with it.
+// ranks returns the ranks of the selected tasks, or nil for all tasks. Words that name no task of
+// the run are an error; the ranks of the others are returned with it.
 func (l *Selection) ranks(s *starter.Status) (map[int]bool, error) {
-	return RanksOf(s, l.Names)
-}
-
-// RanksOf returns the ranks of tasks that are given by name, type or rank, or nil if names is
-// empty. With an error for unknown names it returns the ranks of the others.
-func RanksOf(s *starter.Status, names []string) (map[int]bool, error) {
-	if len(names) == 0 {
+	if len(l.Names) == 0 {
 		return nil, nil
 	}
-	e := &cli.UsageError{}
 	wanted := map[int]bool{}
-	for _, name := range names {
-		found := false
-		for _, t := range s.Tasks {
-			if rank, ok := cli.RankOf(name); t.Name == name || t.Type == name || ok && t.Rank == rank {
-				wanted[t.Rank], found = true, true
-			}
-		}
-		if !found {
-			e.Problems = append(e.Problems, fmt.Sprintf("run %s has no task and no type %s; `clusterrun status %s` shows those there are", s.RunID, name, s.RunID))
-		}
+	tasks, unknown := s.Select(l.Names)
+	for _, t := range tasks {
+		wanted[t.Rank] = true
 	}
-	if len(e.Problems) > 0 {
-		return wanted, e
-	}
-	return wanted, nil
+	return wanted, cli.UnknownTasks(s, unknown)
 }
 
 // Of returns the selection for a run. there has the processes with files, by the rank of their

@@ -79,13 +79,11 @@ func TestTasksByRank(t *testing.T) {
 	for rank, name := range []string{"chief-0", "worker-0", "worker-1"} {
 		s.Tasks = append(s.Tasks, starter.TaskStatus{TaskStatus: spec.TaskStatus{Name: name, Type: name[:len(name)-2], Rank: rank}})
 	}
-	require.NoError(t, cli.CheckTasks([]string{"2", "chief-0"}))
-	require.Error(t, cli.CheckTasks([]string{"-1"}))
-	names := must.Get(cli.NamesOfRanks(s, []string{"2", "chief-0", "1"}))(t)
-	assert.Equal(t, []string{"worker-1", "chief-0", "worker-0"}, names)
-	_, err := cli.NamesOfRanks(s, []string{"7"})
-	require.ErrorContains(t, err, "run iris-1 has no rank 7")
-	ranks := must.Get(RanksOf(s, []string{"0", "worker-1"}))(t)
+	names := must.Get(cli.NamesOf(s, []string{"2", "ps-0", "chief-0"}))(t)
+	assert.Equal(t, []string{"chief-0", "worker-1", "ps-0"}, names, "the run says that it has no ps-0")
+	_, err := cli.NamesOf(s, []string{"7", "1"})
+	require.ErrorContains(t, err, "run iris-1 has no task, type, rank or host 7")
+	ranks := must.Get((&Selection{Names: []string{"0", "worker-1"}}).ranks(s))(t)
 	assert.Equal(t, map[int]bool{0: true, 2: true}, ranks)
 }
 
@@ -211,8 +209,8 @@ func TestWhichLogs(t *testing.T) {
 
 	wanted, err := (&Selection{Names: []string{"worker-2", "ps", "evaluator"}}).ranks(status)
 	assert.Len(t, wanted, 1, "those that there are are shown all the same")
-	assert.EqualError(t, err, "the command line has 2 problems:\nrun iris-1 has no task and no type worker-2; `clusterrun status iris-1` shows those there are\n"+
-		"run iris-1 has no task and no type evaluator; `clusterrun status iris-1` shows those there are")
+	assert.EqualError(t, err, "the command line has 2 problems:\nrun iris-1 has no task, type, rank or host worker-2; `clusterrun status iris-1` shows those there are\n"+
+		"run iris-1 has no task, type, rank or host evaluator; `clusterrun status iris-1` shows those there are")
 	assert.EqualError(t, (&Selection{Names: []string{"worker"}, Selection: tasklog.Selection{Attempts: []int{2}}}).checkAttempts(status, there),
 		"--attempt 2: there are logs of attempts [0 1 3]")
 	open := *status

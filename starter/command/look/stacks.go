@@ -33,13 +33,6 @@ func Stacks(a *cli.App) *cobra.Command {
 		Short: "Show the stacks of all ranks, and which of them differ",
 		Args:  choice.Args(cli.SomeArgs(1, "RUN")),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			tasks := args
-			if !choice.Last {
-				tasks = args[1:]
-			}
-			if err := cli.CheckTasks(tasks); err != nil {
-				return err
-			}
 			return cli.Look(cmd.Context(), a, &choice, args, func(run *starter.Run, tasks []string) error {
 				return stacks(cmd.Context(), a, run, tasks, how)
 			})

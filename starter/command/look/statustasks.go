@@ -13,7 +13,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
-	"github.com/clusterrun/clusterrun/starter/command/logs"
 	"github.com/clusterrun/clusterrun/starter/command/report"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
@@ -131,7 +130,7 @@ func (c *taskChoice) flags(cmd *cobra.Command) {
 	fs.BoolVar(&c.all, "all", false, "list every task")
 	fs.BoolVar(&c.failed, "failed", false, "only tasks that failed, or were lost with their host")
 	fs.StringVar(&c.host, "on-host", "", "only tasks on host `NAME`")
-	fs.StringSliceVar(&c.names, "task", nil, "only this `TASK`, or all tasks of this type; may be repeated")
+	fs.StringSliceVar(&c.names, "task", nil, "only these tasks (`TASK`); may be repeated")
 	c.given = fs.Changed
 }
 
@@ -146,16 +145,20 @@ func (c *taskChoice) of(s *starter.Status) ([]starter.TaskStatus, error) {
 	if c.all && c.narrow() {
 		return nil, cli.Usagef("--all shows every task; leave it out, or --failed, --on-host and --task")
 	}
-	wanted, err := logs.RanksOf(s, c.names)
-	if err != nil {
-		return nil, err
+	chosen, unknown := s.Select(c.names)
+	if len(unknown) > 0 {
+		return nil, cli.UnknownTasks(s, unknown)
+	}
+	wanted := map[int]bool{}
+	for _, t := range chosen {
+		wanted[t.Rank] = true
 	}
 	hosts := map[string]bool{}
 	tasks := []starter.TaskStatus{}
 	words := s.Doing()
 	for i, t := range s.Tasks {
 		hosts[t.Host] = true
-		if (wanted == nil || wanted[t.Rank]) && (!c.given("on-host") || t.Host == c.host) && (!c.failed || words[i] == starter.DoingFailed) {
+		if wanted[t.Rank] && (!c.given("on-host") || t.Host == c.host) && (!c.failed || words[i] == starter.DoingFailed) {
 			tasks = append(tasks, t)
 		}
 	}

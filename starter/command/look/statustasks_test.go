@@ -109,8 +109,8 @@ func TestChoiceOfTasks(t *testing.T) {
 	for flags, want := range map[string]string{
 		"--on-host c":    "--on-host c: run big has no task there; it has some on a, b",
 		"--on-host=":     "--on-host : run big has no task there",
-		"--task ps":      "run big has no task and no type ps",
-		"--task worker,": "run big has no task and no type ;",
+		"--task ps":      "run big has no task, type, rank or host ps",
+		"--task worker,": "run big has no task, type, rank or host ;",
 		"--all --failed": "--all shows every task",
 	} {
 		_, err := of(strings.Fields(flags)...)

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/command/logs"
 	"github.com/clusterrun/clusterrun/starter/page"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 const (
@@ -34,49 +34,15 @@ func parseOutputQuery(v url.Values) outputQuery {
 	return outputQuery{page.OutputFilter{Ranks: strings.TrimSpace(v.Get("ranks")), Search: v.Get("search"), Stderr: v.Get("stderr") != ""}}
 }
 
-// names returns the names of the chosen tasks. The filter has ranks, ranges of them, and names
-// or types of tasks, separated by commas.
+// names returns the names of the chosen tasks, or nil for all. The filter has words for tasks,
+// separated by commas.
 func (q outputQuery) names(s *starter.Status) (names []string, err error) {
-	if q.Ranks == "" {
+	words := strings.FieldsFunc(q.Ranks, func(r rune) bool { return r == ',' || r == ' ' })
+	if len(words) == 0 {
 		return nil, nil
 	}
-	chosen := map[int]bool{}
-	var others []string
-	for part := range strings.SplitSeq(q.Ranks, ",") {
-		part = strings.TrimSpace(part)
-		if part == "" {
-			continue
-		}
-		first, last, isRange := strings.Cut(part, "-")
-		from, err1 := strconv.ParseUint(first, 10, 31)
-		to, err2 := strconv.ParseUint(last, 10, 31)
-		if !isRange {
-			to, err2 = from, err1
-		}
-		if err1 != nil || err2 != nil {
-			others = append(others, part)
-			continue
-		}
-		found := false
-		for _, t := range s.Tasks {
-			if t.Rank >= int(from) && t.Rank <= int(to) {
-				chosen[t.Rank], found = true, true
-			}
-		}
-		if !found {
-			return nil, cli.Usagef("ranks %q: the run has no such rank; it has 0 to %d", part, len(s.Tasks)-1)
-		}
-	}
-	named, err := logs.RanksOf(s, others)
-	if err != nil {
-		return nil, err
-	}
-	for _, t := range s.Tasks {
-		if chosen[t.Rank] || named[t.Rank] {
-			names = append(names, t.Name)
-		}
-	}
-	return names, nil
+	tasks, unknown := s.Select(words)
+	return list.Of(tasks, func(t starter.TaskStatus) string { return t.Name }), cli.UnknownTasks(s, unknown)
 }
 
 // outputTakes is the longest time for which hosts are asked for output. The page has what came
@@ -187,8 +153,8 @@ func (s *Server) download(w http.ResponseWriter, r *http.Request) {
 	selected := logs.Selection{}
 	if task := r.URL.Query().Get("task"); task != "" {
 		selected.Names = []string{task}
-		if _, err := logs.RanksOf(status, selected.Names); err != nil {
-			s.fail(w, err)
+		if _, unknown := status.Select(selected.Names); len(unknown) > 0 {
+			s.fail(w, cli.UnknownTasks(status, unknown))
 			return
 		}
 		name += "-" + task

@@ -1,0 +1,57 @@
+package starter
+
+import (
+	"path"
+	"strconv"
+	"strings"
+)
+
+// SelectFailed is the word for the tasks that failed, or were lost with their host.
+const SelectFailed = DoingFailed
+
+// Select returns the tasks that words name, in the order of ranks, and the words that name none.
+// A word is the name of a task, or else a type, a rank, a range of ranks such as 0-7, a pattern
+// of names such as worker-1?, the name of a host, or [SelectFailed]. No words name all tasks.
+func (s *Status) Select(words []string) (tasks []TaskStatus, unknown []string) {
+	if len(words) == 0 {
+		return s.Tasks, nil
+	}
+	doing := s.Doing()
+	chosen := make([]bool, len(s.Tasks))
+	choose := func(means func(i int) bool) (found bool) {
+		for i := range s.Tasks {
+			if means(i) {
+				chosen[i], found = true, true
+			}
+		}
+		return found
+	}
+	for _, word := range words {
+		first, last, isRanks := ranksOf(word)
+		if !choose(func(i int) bool { return s.Tasks[i].Name == word }) && !choose(func(i int) bool {
+			t := s.Tasks[i]
+			matches, _ := path.Match(word, t.Name)
+			return matches || t.Type == word || isRanks && first <= t.Rank && t.Rank <= last ||
+				word != "" && t.Host == word || word == SelectFailed && doing[i] == DoingFailed
+		}) {
+			unknown = append(unknown, word)
+		}
+	}
+	for i, t := range s.Tasks {
+		if chosen[i] {
+			tasks = append(tasks, t)
+		}
+	}
+	return tasks, unknown
+}
+
+// ranksOf parses a rank, or a range of ranks.
+func ranksOf(word string) (first, last int, ok bool) {
+	from, to, isRange := strings.Cut(word, "-")
+	if !isRange {
+		to = from
+	}
+	f, err1 := strconv.ParseUint(from, 10, 31)
+	l, err2 := strconv.ParseUint(to, 10, 31)
+	return int(f), int(l), err1 == nil && err2 == nil
+}
