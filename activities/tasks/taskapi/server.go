@@ -64,7 +64,11 @@ type Server struct {
 	answering sync.WaitGroup
 	patience  patience
 
-	mu     sync.Mutex
+	// files is held while files are touched, which may take long, and is locked before mu. Who
+	// changes tasks or groups holds both.
+	files sync.Mutex
+
+	mu     sync.Mutex // heartbeats wait for it
 	tasks  map[runkey.Task]*endpoint
 	groups map[group]*rounds
 	stops  map[runkey.Run]*stopping
@@ -81,7 +85,7 @@ type endpoint struct {
 	id   runkey.Task
 	path string
 	// listener and missing, whether the socket was removed and could not be made again, are
-	// guarded by Server.mu.
+	// guarded by Server.files.
 	listener *listener
 	missing  bool
 	rounds   *rounds
@@ -135,8 +139,8 @@ func newServer(c Config, p patience) (*Server, error) {
 // Listen serves a task, and returns the path of its socket. If the task is served already,
 // Listen updates it, for example for its next process. It ends older generations of the run.
 func (s *Server) Listen(t Task) (string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.files.Lock()
+	defer s.files.Unlock()
 	s.endOlder(t.ID.Run, t.ID.Generation)
 	e := s.tasks[t.ID]
 	if e == nil {
@@ -157,6 +161,7 @@ func (s *Server) Listen(t Task) (string, error) {
 	return e.path, nil
 }
 
+// open begins to serve a task. s.files must be held.
 func (s *Server) open(t Task) (*endpoint, error) {
 	dir, err := s.makeRunDir(&t)
 	if err != nil {
@@ -170,14 +175,18 @@ func (s *Server) open(t Task) (*endpoint, error) {
 			return nil, err
 		}
 		r = newRounds(log)
-		s.groups[g] = r
 	}
-	e := &endpoint{id: t.ID, task: t, work: newWork(s.Observe), rounds: r, stopping: s.stoppingOf(t.ID.Run), path: filepath.Join(dir, fileOf(t.ID))}
+	e := &endpoint{id: t.ID, task: t, work: newWork(s.Observe), rounds: r, path: filepath.Join(dir, fileOf(t.ID))}
 	e.ended, e.end = context.WithCancelCause(context.Background())
+	s.mu.Lock()
+	s.groups[g], s.tasks[t.ID], e.stopping = r, e, s.stoppingOf(t.ID.Run)
+	s.mu.Unlock()
 	if err := s.bind(e); err != nil {
+		s.mu.Lock()
+		delete(s.tasks, t.ID)
+		s.mu.Unlock()
 		return nil, err
 	}
-	s.tasks[t.ID] = e
 	return e, nil
 }
 
@@ -210,33 +219,46 @@ func (s *Server) Progress(id runkey.Task) *Progress {
 
 // Release ends the service for a run.
 func (s *Server) Release(run runkey.Run) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.files.Lock()
+	defer s.files.Unlock()
 	s.endWhere(func(g group) bool { return g.run == run }, "the run is released on this host")
+	s.mu.Lock()
 	delete(s.stops, run)
+	s.mu.Unlock()
 	_ = os.RemoveAll(filepath.Join(s.dir, dirOf(run)))
 }
 
-// endOlder ends the generations of a run before the given one.
+// endOlder ends the generations of a run before the given one. s.files must be held.
 func (s *Server) endOlder(run runkey.Run, generation int) {
 	s.endWhere(func(g group) bool { return g.run == run && g.generation < generation }, "the run has restarted all tasks")
 }
 
+// endWhere ends the generations that which selects. s.files must be held.
 func (s *Server) endWhere(which func(group) bool, why string) {
+	var ended []*rounds
+	var tasks []*endpoint
+	s.mu.Lock()
 	for g, r := range s.groups {
 		if which(g) {
-			r.end(why)
+			ended = append(ended, r)
 			delete(s.groups, g)
 		}
 	}
 	for id, e := range s.tasks {
 		if which(group{id.Run, id.Generation}) {
-			_ = e.listener.Close()
-			e.visits.endAll(overBecause(why))
-			_ = os.Remove(e.path)
+			tasks = append(tasks, e)
 			delete(s.tasks, id)
-			e.end(errors.New(why))
 		}
+	}
+	s.mu.Unlock()
+	for _, r := range ended {
+		r.end(why)
+	}
+	for _, e := range tasks {
+		_ = e.listener.Close()
+		e.visits.endAll(overBecause(why))
+		_ = os.Remove(e.path)
+		e.end(errors.New(why))
 	}
 }
 
@@ -263,8 +285,8 @@ func (s *Server) Close() error {
 	s.group.Close()       // no more connections are accepted
 	err := s.http.Close() // all connections, including connections of ended tasks
 	s.answering.Wait()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.files.Lock()
+	defer s.files.Unlock()
 	for _, r := range s.groups {
 		r.close()
 	}

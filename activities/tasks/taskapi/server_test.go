@@ -265,6 +265,43 @@ func TestProgress(t *testing.T) {
 	assert.Nil(t, h.Progress(h.ids[0]), "the next process has not said anything")
 }
 
+// A file system that hangs delays the tasks that begin, and neither heartbeats nor ends.
+func TestFilesThatHang(t *testing.T) {
+	h := newHost(t, 1)
+	next := Task{ID: runkey.Task{Run: runkey.Run{Namespace: "default", WorkflowID: "mnist"}, Task: "worker-0"}, View: h.view}
+	pipe := filepath.Join(must.Get(h.makeRunDir(&next))(t), short("rounds", fileOf(runkey.Task{})))
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600)) // which hangs whoever opens it to write
+	begun := make(chan error, 1)
+	go func() {
+		_, err := h.Listen(next)
+		begun <- err
+	}()
+	require.Eventually(t, func() bool {
+		if h.files.TryLock() {
+			h.files.Unlock()
+			return false
+		}
+		return true
+	}, time.Minute, time.Millisecond)
+	answered := make(chan *Progress, 1)
+	go func() {
+		h.SetStopping(h.run, spec.Stopping{})
+		h.Steps(h.ids[0])
+		h.StepTime(h.ids[0])
+		h.Ended(h.ids[0], false, "exited")
+		answered <- h.Progress(h.ids[0])
+	}()
+	select {
+	case <-answered:
+	case <-testContext(t).Done():
+		t.Error("they wait")
+	}
+	require.NoError(t, os.Rename(pipe, pipe+".moved"))
+	reader := must.Get(os.OpenFile(pipe+".moved", os.O_RDWR, 0))(t)
+	defer reader.Close()
+	assert.NoError(t, <-begun)
+}
+
 // A task that sends its progress in every iteration, without one of our clients, does not slow
 // down others: they meet in the meantime.
 func TestAFloodOfProgress(t *testing.T) {

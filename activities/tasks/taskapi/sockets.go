@@ -75,14 +75,14 @@ func (s *Server) keepSockets(ctx context.Context) {
 
 // restore makes the sockets again that were removed.
 func (s *Server) restore() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.files.Lock()
+	defer s.files.Unlock()
 	for _, e := range s.tasks {
 		s.restoreOf(e)
 	}
 }
 
-// restoreOf makes the socket of a task again if it was removed. s.mu must be held.
+// restoreOf makes the socket of a task again if it was removed. s.files must be held.
 func (s *Server) restoreOf(e *endpoint) {
 	if _, err := os.Lstat(e.path); !errors.Is(err, fs.ErrNotExist) {
 		return
@@ -101,7 +101,7 @@ func (s *Server) restoreOf(e *endpoint) {
 	e.missing = err != nil
 }
 
-// bind serves a task at its path, and replaces its previous listener. s.mu must be held.
+// bind serves a task at its path, and replaces its previous listener. s.files must be held.
 func (s *Server) bind(e *endpoint) error {
 	l, err := s.listen(e)
 	if err != nil {
