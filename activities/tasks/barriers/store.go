@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -29,11 +30,14 @@ type store struct {
 	dir string
 	log *zap.Logger
 
-	mu     sync.Mutex
-	files  map[runKey]*numbers
-	dirty  map[runKey]bool
-	timed  bool
-	failed bool
+	// writing is held while files are changed, which may take long, and is locked before mu.
+	writing sync.Mutex
+	failed  bool
+
+	mu    sync.Mutex
+	files map[runKey]*numbers
+	dirty map[runKey]bool
+	timed bool
 }
 
 // numbers is the content of a file.
@@ -115,33 +119,40 @@ func (s *store) touch(key runKey) {
 
 // flush writes the changed files. They need no fsync: old numbers are safe.
 func (s *store) flush() {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	for key, n := range s.changed() {
+		b, err := json.Marshal(n)
+		if err == nil {
+			err = atomicfile.Write(s.path(key), b, 0o600)
+		}
+		if err != nil && !s.failed {
+			s.log.Warn("the numbers of barriers cannot be stored; after a restart the server is asked instead", zap.Error(err))
+		}
+		s.failed = err != nil
+	}
+}
+
+// changed returns what the changed files shall have.
+func (s *store) changed() map[runKey]numbers {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.timed = false
+	all := map[runKey]numbers{}
 	for key := range s.dirty {
-		delete(s.dirty, key)
-		if n := s.files[key]; n != nil {
-			s.write(key, n)
-		}
+		all[key] = numbers{s.files[key].Run, maps.Clone(s.files[key].Names)}
 	}
-}
-
-func (s *store) write(key runKey, n *numbers) {
-	b, err := json.Marshal(n)
-	if err == nil {
-		err = atomicfile.Write(s.path(key), b, 0o600)
-	}
-	if err != nil && !s.failed {
-		s.log.Warn("the numbers of barriers cannot be stored; after a restart the server is asked instead", zap.Error(err))
-	}
-	s.failed = err != nil
+	clear(s.dirty)
+	return all
 }
 
 func (s *store) drop(key runKey) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	delete(s.files, key)
 	delete(s.dirty, key)
+	s.mu.Unlock()
 	_ = os.Remove(s.path(key))
 }
 
