@@ -73,6 +73,14 @@ func (b *Brokers) Known(run runkey.Run) *closures.Broker {
 // of returns the broker of a run, which it creates on first use. It returns nil if this host
 // has already released the run.
 func (b *Brokers) of(run Run) *closures.Broker {
+	s := b.open(run)
+	if s != nil {
+		b.noteQueue(&run) // without the lock, since the end of each process needs that
+	}
+	return s
+}
+
+func (b *Brokers) open(run Run) *closures.Broker {
 	key := run.Key
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -107,7 +115,6 @@ func (b *Brokers) of(run Run) *closures.Broker {
 		return s
 	}
 	b.all[key] = s
-	b.noteQueue(&run)
 	return s
 }
 
