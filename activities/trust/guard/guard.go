@@ -21,6 +21,9 @@ type Guard struct {
 	usedDir     string
 	now         func() time.Time
 
+	// using is held while the uses of signatures are read and written.
+	using sync.Mutex
+
 	mu      sync.Mutex
 	policy  *policy.Policy
 	signers *signatures.Signers
@@ -154,8 +157,8 @@ func (g *Guard) Signers(st signatures.Statement, signature *spec.Signature, by U
 	if err != nil {
 		return nil, "", fmt.Errorf("the signature is refused: %w", err)
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.using.Lock()
+	defer g.using.Unlock()
 	if err := g.use(id, signature.Expires, by); err != nil {
 		return nil, "", fmt.Errorf("the signature is refused: %w", err)
 	}

@@ -38,8 +38,8 @@ func (u Use) again(next Use) bool {
 	return sameRun && (next.Generation > u.Generation || next.Generation == u.Generation && next.Launch == u.Launch)
 }
 
-// use notes the use of a signature, or returns why it must not be used for that. g.mu must be
-// held.
+// use notes the use of a signature, or returns why it must not be used for that. g.using
+// must be held.
 func (g *Guard) use(id, expires string, by Use) error {
 	file := filepath.Join(g.usedDir, id+".json")
 	b, err := os.ReadFile(file)
@@ -79,8 +79,8 @@ func (g *Guard) Forget(isHere func(Use) bool) error {
 	if !g.HasPolicy() {
 		return nil
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.using.Lock()
+	defer g.using.Unlock()
 	files, err := filepath.Glob(filepath.Join(g.usedDir, "*.json"))
 	if err != nil {
 		return err
