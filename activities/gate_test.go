@@ -366,6 +366,10 @@ func TestTurns(t *testing.T) {
 	waits := turns.join(run, "worker-1", 1)
 	turns.leave(run, cancelled, false)
 	assert.Equal(t, turnStarts, answer(waits))
+
+	turns = newTurns()
+	turns.stop(run, []string{"worker-0"})
+	assert.Equal(t, turnStopped, answer(turns.join(run, "worker-0", 0)), "the first to come")
 }
 
 // Tasks that have ended report together: the last one of a batch lets the others report.

@@ -197,10 +197,7 @@ func (u *turn) giveBack() {
 func (t *turns) stop(run runkey.Run, tasks []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	u := t.byRun[run]
-	if u == nil {
-		return
-	}
+	u := t.of(run)
 	for _, task := range tasks {
 		u.stopped[task] = true
 		u.waiting = slices.DeleteFunc(u.waiting, func(w *waiting) bool {

@@ -83,9 +83,10 @@ func (u *usageHistory) note() {
 
 // end records the rest of the life of the process.
 func (u *usageHistory) end(e *supervisor.Exit) {
-	if e == nil || e.Lost || u.process.LogDir == "" || !u.mu.TryLock() {
+	if e == nil || e.Lost || u.process.LogDir == "" {
 		return
 	}
+	u.mu.Lock()
 	defer u.mu.Unlock()
 	s := supervisor.Sample{Usage: e.Usage, RSS: u.last.RSS, GPUMemory: u.last.GPUMemory}
 	if e.Ended.Sub(u.process.Started) < shortLife {
