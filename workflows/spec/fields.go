@@ -539,9 +539,9 @@ var fields = []field{
 	},
 	{
 		of: "Logs.redirects", def: DefaultStdMask, syntax: stdSyntax,
-		doc:     `Which streams go to files: "0" none, "1" stdout, "2" stderr, "3" both; or by rank, "0:3,1-7:1". A stream that neither goes to files nor is teed goes straight to the console, without a prefix.`,
+		doc:     `Which streams go to files: "0" none, "1" stdout, "2" stderr, "3" both; or by rank, "0:3,1-7:1". A stream that neither goes to files nor is teed goes straight to the console, without a prefix, and only its last 64 KiB are kept in its file, for reports.`,
 		example: `redirects: "3"`,
-		flag:    "redirects", usage: "streams that go to files, by `MASK`: 0 none, 1 stdout, 2 stderr, 3 both, or by rank 0:3,1:0",
+		flag:    "redirects", usage: "streams that go to files, by `MASK`: 0 none, 1 stdout, 2 stderr, 3 both, or by rank 0:3,1:0; of others the last 64 KiB are kept",
 	},
 	{
 		of: "Logs.tee", def: DefaultStdMask, syntax: stdSyntax,
