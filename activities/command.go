@@ -113,13 +113,21 @@ func (l *taskLease) command(n int) (supervisor.Command, error) {
 
 // asRank returns the command that starts a program as a rank of an MPI world.
 func asRank(program string, args []string) (string, []string, error) {
+	self, err := ownProgram()
+	if err != nil {
+		return "", nil, err
+	}
+	return self, append([]string{self, "task", "mpi", "--", program}, args[1:]...), nil
+}
+
+// ownProgram returns the path of clusterrun. If the executable was replaced since this program
+// started, the new one works as well.
+func ownProgram() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return "", nil, fmt.Errorf("find the program clusterrun: %w", err)
+		return "", fmt.Errorf("find the program clusterrun: %w", err)
 	}
-	// If the executable was replaced since this program started, the new one works as well.
-	self = strings.TrimSuffix(self, " (deleted)")
-	return self, append([]string{self, "task", "mpi", "--", program}, args[1:]...), nil
+	return strings.TrimSuffix(self, " (deleted)"), nil
 }
 
 // restartCount returns the restart count of process number n of a task. In restart scope
@@ -174,7 +182,11 @@ func (l *taskLease) output(s spec.Streams, stream spec.Std, file string) string 
 // installHook returns the directory with the hook for Python programs of tasks. Tasks start
 // without it if it cannot be written.
 func installHook(c Config) string {
-	dir, err := python.InstallHook(c.StateDir)
+	self, err := ownProgram()
+	if err != nil {
+		c.Log.Warn("Python programs do not find the package clusterrun by themselves", zap.Error(err))
+	}
+	dir, err := python.InstallHook(c.StateDir, self)
 	if err != nil {
 		c.Log.Warn("stacks will not show lines of Python programs", zap.Error(err))
 		return ""

@@ -69,6 +69,25 @@ waits_here()
 	}
 }
 
+// A program without the package gets it from the program that has it.
+func TestTheHookFindsThePackage(t *testing.T) {
+	for version, program := range interpreters(t, "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14") {
+		p := newHooked(t)
+		p.program = program
+		module := must.Get(Install(t.TempDir(), ""))(t)
+		binary := filepath.Join(p.logs, "clusterrun")
+		require.NoError(t, os.WriteFile(binary, []byte("#!/bin/sh\n[ \"$*\" = 'task python --dir' ] && echo "+module+"\n"), 0o700))
+		const source = "import clusterrun; print(clusterrun.__file__)"
+		assert.Error(t, p.command(source).Run(), version)
+		p.path = must.Get(InstallHook(t.TempDir(), binary))(t)
+		assert.Equal(t, filepath.Join(module, "clusterrun", "__init__.py")+"\n", p.output(source), version)
+		own := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(own, "clusterrun.py"), nil, 0o600))
+		p.path += ":" + own
+		assert.Equal(t, filepath.Join(own, "clusterrun.py")+"\n", p.output(source), "another one comes first")
+	}
+}
+
 // The program's own sitecustomize is executed as if there were no other.
 func TestTheUsersSitecustomize(t *testing.T) {
 	p := newHooked(t)
@@ -195,8 +214,8 @@ forever.wait()
 // The hook is for the tasks of other users as well, who can read it but not change it.
 func TestTheHookIsReadable(t *testing.T) {
 	root := t.TempDir()
-	dir := must.Get(InstallHook(root))(t)
-	again := must.Get(InstallHook(root))(t)
+	dir := must.Get(InstallHook(root, ""))(t)
+	again := must.Get(InstallHook(root, ""))(t)
 	assert.Equal(t, dir, again)
 	for _, path := range []string{dir, filepath.Join(dir, "sitecustomize.py")} {
 		info := must.Get(os.Stat(path))(t)

@@ -96,13 +96,18 @@ func Install(dir, binary string) (string, error) {
 // InstallHook makes sure that a directory below dir has the module with which every Python
 // program of a task begins if PYTHONPATH names the directory first, and returns the directory.
 // The module lets the host capture the program's stacks, and then executes the sitecustomize
-// that Python would have executed without it. See [taskenv.HookPrefix] for the name.
-func InstallHook(dir string) (string, error) {
+// that Python would have executed without it. A program that imports the package without having it
+// gets that of binary. See [taskenv.HookPrefix] for the name.
+func InstallHook(dir, binary string) (string, error) {
 	hook, err := project.ReadFile(hookFile)
 	if err != nil {
 		return "", fmt.Errorf("the hook for Python: %w", err)
 	}
-	hook = slices.Concat(hook, chained)
+	quoted, err := json.Marshal(binary)
+	if err != nil {
+		return "", fmt.Errorf("the hook for Python: %w", err)
+	}
+	hook = slices.Concat(hook, bytes.Replace(chained, []byte(`BINARY = ""`), append([]byte("BINARY = "), quoted...), 1))
 	sum := sha256.Sum256(hook)
 	own := filepath.Join(dir, taskenv.HookPrefix+hex.EncodeToString(sum[:6]))
 	target := filepath.Join(own, "sitecustomize.py")

@@ -43,7 +43,7 @@ func newInterpreter(t *testing.T) *interpreter {
 func newHooked(t *testing.T) *interpreter {
 	t.Helper()
 	p := newInterpreter(t)
-	hook := must.Get(InstallHook(t.TempDir()))(t)
+	hook := must.Get(InstallHook(t.TempDir(), ""))(t)
 	p.path = hook
 	return p
 }
