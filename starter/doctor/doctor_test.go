@@ -76,7 +76,7 @@ func TestRules(t *testing.T) {
 		"most taken":  {CheckPorts(healthy, 3, 16, nil), Warning, "of 16 ports that a run would take 3 are free", "ss -ltnp"},
 		"none free":   {CheckPorts(healthy, 0, 16, nil), Problem, "none of 16", "ss -ltnp"},
 		"no files":    {CheckPorts(healthy, 0, 0, nil), Problem, "no port can be reserved for a run", "ulimit -n"},
-		"dev's port":  {CheckPorts(healthy, 16, 16, []int{7233}), Warning, "port 7233 of `clusterrun dev` is in use", "dev --port 0"},
+		"dev's port":  {CheckPorts(healthy, 16, 16, []int{7233}), Warning, "port 7233 of `clusterrun dev` is in use", "ss -ltnp"},
 		"all of them": {CheckPorts(with(healthy, func(h *Host) { h.PortsLow, h.PortsHigh = 1024, 65535 }), 16, 16, nil), Warning, "take the ports 1024 to 65535", "ip_local_port_range"},
 		"few of them": {CheckPorts(with(healthy, func(h *Host) { h.PortsLow, h.PortsHigh = 50000, 50100 }), 16, 16, nil), Warning, "50000 to 50100 only", "ip_local_port_range"},
 

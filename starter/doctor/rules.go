@@ -172,7 +172,7 @@ func CheckPorts(h Host, free, tried int, taken []int) []Finding {
 		all = append(all, warning(remedy, "outgoing connections take the ports %d to %d: one may take the port that a task is about to listen on", h.PortsLow, h.PortsHigh))
 	}
 	for _, port := range taken {
-		all = append(all, warning(fmt.Sprintf("clusterrun dev --port 0 --ui-port 0; `ss -ltnp sport = :%d` shows who listens", port), "port %d of `clusterrun dev` is in use by another program", port))
+		all = append(all, warning(fmt.Sprintf("`ss -ltnp sport = :%d` shows who listens", port), "port %d of `clusterrun dev` is in use by another program: dev takes the next free one", port))
 	}
 	switch {
 	case tried == 0:

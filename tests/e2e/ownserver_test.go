@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,7 +20,9 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workers/embedded"
 )
@@ -138,12 +141,8 @@ func TestDevAsksBeforeItEndsRuns(t *testing.T) {
 
 	metrics := harness.FreeAddress(t)
 	stdout := l.ok("dev", "--detach", "--port", "0", "--headless", "--server-metrics", metrics)
-	_, text, found := strings.Cut(stdout, "End with         kill ")
-	require.True(t, found, stdout)
-	var pid int
-	_, err := fmt.Sscanf(text, "%d ", &pid)
-	require.NoError(t, err, stdout)
-	assert.Contains(t, text, "(while runs are open: twice within 5s)")
+	assert.Contains(t, stdout, "End with         clusterrun dev stop\n")
+	pid := must.Get(strconv.Atoi(cli.DevPID(l.state())))(t)
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
 	ended := func() bool { s := harness.State(pid); return s == "" || s == "Z" }
 	said := func(what string) func() bool {
@@ -167,6 +166,7 @@ func TestDevAsksBeforeItEndsRuns(t *testing.T) {
 		return strings.Contains(text, "service_requests{")
 	})
 
+	assert.Contains(t, l.fails(125, "dev", "stop"), "run submitted is open, and its processes end with")
 	require.NoError(t, syscall.Kill(pid, syscall.SIGTERM))
 	harness.Eventually(t, "it asks", said("again within"))
 	harness.Eventually(t, "it continues", said(": continuing"))
@@ -174,8 +174,11 @@ func TestDevAsksBeforeItEndsRuns(t *testing.T) {
 	require.NoError(t, syscall.Kill(pid, syscall.SIGINT))
 	harness.Eventually(t, "it asks again", said("got SIGINT"))
 	assert.True(t, said("run submitted is open, and its processes here end with this")(), "it names the run")
-	require.NoError(t, syscall.Kill(pid, syscall.SIGTERM))
-	harness.Eventually(t, "it ends", ended)
+	_, stderr = l.succeeds("dev", "stop", "--force")
+	assert.Contains(t, stderr, fmt.Sprintf("`clusterrun dev` (pid %d) has ended", pid))
+	assert.True(t, ended())
+	_, stderr = l.succeeds("dev", "stop")
+	assert.Contains(t, stderr, "no `clusterrun dev` uses "+l.state())
 
 	l.goOn()
 	assert.Zero(t, own.ExitCode(), "a run with processes of its own goes on: %s", own.Stderr())

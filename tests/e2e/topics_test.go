@@ -185,8 +185,7 @@ func newWorkplace(t *testing.T) *workplace {
 	w.env = harness.Env(w.home, "PATH="+strings.Join(path, ":"), "PROGRAM="+harness.Clusterrun(t),
 		"CLUSTERRUN_DEVSERVER="+harness.Devserver(t), "PYTHONDONTWRITEBYTECODE=1")
 	t.Cleanup(func() {
-		// With runs that are still open it takes two signals.
-		p := harness.Start(t, w.home, w.env, "bash", "-c", `[ ! -f dev.pid ] || while kill $(cat dev.pid); do sleep 0.2; done 2>/dev/null`)
+		p := harness.Start(t, w.home, w.env, harness.Clusterrun(t), "dev", "stop", "--force")
 		assert.Zero(t, p.ExitCode(), p.Stderr())
 	})
 	return w

@@ -40,8 +40,8 @@ func Dev(a *cli.App) *cobra.Command {
 		Args:  cli.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return runDev(cmd.Context(), a, cmd, &o) },
 	}
-	cmd.Flags().IntVar(&o.port, "port", 7233, "`PORT` of the server")
-	cmd.Flags().IntVar(&o.uiPort, "ui-port", 8233, "`PORT` of the pages")
+	cmd.Flags().IntVar(&o.port, "port", 7233, "`PORT` of the server; by default 7233, or the next free one")
+	cmd.Flags().IntVar(&o.uiPort, "ui-port", 8233, "`PORT` of the pages; by default 8233, or the next free one")
 	cmd.Flags().BoolVar(&o.headless, "headless", false, "serve no pages")
 	o.background.Register(cmd, "runs can be submitted")
 	cmd.Flags().StringVar(&o.host, "host-name", "", "`NAME` by which specs pin tasks to this host (default: the machine's)")
@@ -49,6 +49,7 @@ func Dev(a *cli.App) *cobra.Command {
 	o.keep.Register(cmd)
 	o.metered.Register(cmd)
 	o.server.RegisterServer(cmd)
+	cmd.AddCommand(devStopCommand(a))
 	return cmd
 }
 
@@ -98,7 +99,7 @@ func runDev(ctx context.Context, a *cli.App, cmd *cobra.Command, o *devOptions) 
 		return worker.DetachDev(ctx, a, cmd.Flags().Changed("port") || cmd.Flags().Changed("ui-port"))
 	}
 	o.background.CloseOnExec()
-	d := &dev{App: a, port: o.port, uiPort: o.uiPort, headless: o.headless, background: o.background, serverMetrics: serverAddress,
+	d := &dev{App: a, port: o.port, uiPort: o.uiPort, portGiven: cmd.Flags().Changed("port"), uiPortGiven: cmd.Flags().Changed("ui-port"), headless: o.headless, background: o.background, serverMetrics: serverAddress,
 		options: workers.Options{StateDir: a.DevDir(), Host: o.host, Queue: spec.TaskQueue, Slots: o.slots, Oversubscribe: !cmd.Flags().Changed("slots"), LogRoot: a.LogsDir(), Retention: policy, Metrics: address, Debug: a.Debug()}}
 	return d.run(ctx)
 }
@@ -107,8 +108,11 @@ func runDev(ctx context.Context, a *cli.App, cmd *cobra.Command, o *devOptions) 
 type dev struct {
 	*cli.App
 	port, uiPort int
-	headless     bool
-	background   worker.Detached
+	// portGiven and uiPortGiven report whether only that port will do.
+	portGiven, uiPortGiven bool
+	moved                  string // lines about ports that were taken
+	headless               bool
+	background             worker.Detached
 	// serverMetrics is the address of the server's metrics, as HOST:PORT. If it is empty, they
 	// are not served.
 	serverMetrics string
@@ -134,6 +138,7 @@ func (d *dev) run(ctx context.Context) error {
 	if err := cmp.Or(workers.CheckMetrics(workers.MetricsFlag, d.options.Metrics), workers.CheckMetrics(worker.ServerMetricsFlag, d.serverMetrics)); err != nil {
 		return err
 	}
+	d.avoidTaken(ctx)
 	if !d.headless {
 		if d.pages, err = web.Listen("ui-port", d.uiPort); err != nil {
 			return err
@@ -197,30 +202,63 @@ func (d *dev) run(ctx context.Context) error {
 	}
 }
 
+// avoidTaken replaces ports that nobody has chosen and another program has.
+func (d *dev) avoidTaken(ctx context.Context) {
+	own := 0 // of the server that ours replaces
+	if s, err := d.Home().Find(ctx); err == nil && s != nil {
+		own = portOf(s.Address)
+	}
+	for _, p := range []struct {
+		port  *int
+		fixed bool
+		of    string
+	}{{&d.port, d.portGiven, "the server takes"}, {&d.uiPort, d.uiPortGiven || d.headless, "the pages take"}} {
+		wanted := *p.port
+		for !p.fixed && *p.port != own && *p.port < wanted+100 {
+			l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(*p.port)))
+			if !errors.Is(err, syscall.EADDRINUSE) {
+				if err == nil {
+					l.Close()
+				}
+				break // other errors are reported where the port is needed
+			}
+			*p.port++
+		}
+		if *p.port != wanted {
+			d.moved += fmt.Sprintf("%-17sis in use by another program: %s port %d\n", fmt.Sprintf("Port %d", wanted), p.of, *p.port)
+		}
+	}
+}
+
 // asksAgain reports whether a second signal must confirm the first, because runs would end, and
 // prints that. It does not ask if the terminal is closed or the reader gone.
 func (d *dev) asksAgain(ctx context.Context, sig os.Signal) bool {
 	if sig == syscall.SIGHUP || sig == syscall.SIGPIPE {
 		return false
 	}
-	ctx, done := context.WithTimeout(ctx, worker.ListBound)
-	defer done()
-	runs, err := starter.List(ctx, d.client, starter.ListOptions{Open: true, Limit: worker.ListMost})
+	names, err := openRuns(ctx, d.client)
 	if err != nil {
 		d.Say("got %s, but the server does not say whether runs would end with this (%s); again within %s to stop", cli.NameOfSignal(sig), err, worker.ConfirmWithin)
 		return true
-	}
-	var names []string
-	for _, r := range runs {
-		if r.Queue == d.options.Queue {
-			names = append(names, r.RunID)
-		}
 	}
 	if len(names) == 0 {
 		return false
 	}
 	d.Say("got %s: %s processes here end with this; again within %s to stop", cli.NameOfSignal(sig), stillOpen(names), worker.ConfirmWithin)
 	return true
+}
+
+// openRuns returns the IDs of the runs that end with `clusterrun dev`.
+func openRuns(ctx context.Context, c client.Client) (names []string, err error) {
+	ctx, done := context.WithTimeout(ctx, worker.ListBound)
+	defer done()
+	runs, err := starter.List(ctx, c, starter.ListOptions{Open: true, Limit: worker.ListMost})
+	for _, r := range runs {
+		if r.Queue == spec.TaskQueue {
+			names = append(names, r.RunID)
+		}
+	}
+	return names, err
 }
 
 // stillOpen returns for example "2 runs are open (iris-x2k4, mnist-8ab3), and their".
@@ -315,9 +353,9 @@ func (d *dev) announce(up *embedded.Server) error {
 		link = d.pages.Link()
 	}
 	if d.background.Detach {
-		end = fmt.Sprintf("kill %d", os.Getpid())
+		end = worker.DevEnd
 	}
-	text := worker.DevText(link, fmt.Sprintf("%s (namespace %s)", up.Address, up.Namespace), d.options.LogRoot, end)
+	text := d.moved + worker.DevText(link, fmt.Sprintf("%s (namespace %s)", up.Address, up.Namespace), d.options.LogRoot, end)
 	// The write may block if no process reads the output; signals are handled all the same.
 	go func() { _, _ = io.WriteString(d.Out, text) }()
 	return d.background.Tell(text)

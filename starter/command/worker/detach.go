@@ -156,7 +156,7 @@ func DetachDev(ctx context.Context, a *cli.App, portsGiven bool) error {
 		if s, err := a.Home().Find(ctx); err == nil && s != nil {
 			address = fmt.Sprintf("%s (namespace %s)", s.Address, s.Namespace)
 		}
-		_, err := io.WriteString(a.Out, DevText(cli.DevLink(a.Global.StateDir), address, a.LogsDir(), "kill "+pid))
+		_, err := io.WriteString(a.Out, DevText(cli.DevLink(a.Global.StateDir), address, a.LogsDir(), DevEnd))
 		return err
 	}
 	text, err := startDaemon(ctx, a, daemon{name: "dev", args: a.Args, start: asAsked})
@@ -167,6 +167,9 @@ func DetachDev(ctx context.Context, a *cli.App, portsGiven bool) error {
 	return err
 }
 
+// DevEnd is how a `clusterrun dev` in the background is ended.
+const DevEnd = "clusterrun dev stop"
+
 // DevText describes a running `clusterrun dev`, and how to use and end it. link is empty if it
 // serves no pages.
 func DevText(link, address, logs, end string) string {
@@ -174,6 +177,9 @@ func DevText(link, address, logs, end string) string {
 	if link != "" {
 		text = "Pages            " + link + "\n"
 	}
-	return text + fmt.Sprintf("Temporal server  %s\nQueue            %s\nLogs             %s\nSubmit with      clusterrun submit SPEC\nEnd with         %s (while runs are open: twice within %s)\n",
-		address, spec.TaskQueue, logs, end, ConfirmWithin)
+	if end != DevEnd {
+		end += fmt.Sprintf(" (while runs are open: twice within %s)", ConfirmWithin)
+	}
+	return text + fmt.Sprintf("Temporal server  %s\nQueue            %s\nLogs             %s\nSubmit with      clusterrun submit SPEC\nEnd with         %s\n",
+		address, spec.TaskQueue, logs, end)
 }
