@@ -97,8 +97,8 @@ func searchable(hosts []*host) []string {
 	size := 0
 	for _, h := range hosts {
 		size += len(`"",`)
-		for i := range len(h.name) {
-			if c := h.name[i]; 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '.' || c == '_' {
+		for i := range len(h.Name) {
+			if c := h.Name[i]; 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '.' || c == '_' {
 				size++
 			} else {
 				size += len(`\u0000`) // an upper bound for every encoder
@@ -107,8 +107,8 @@ func searchable(hosts []*host) []string {
 		if size > maxSearchable {
 			break
 		}
-		if len(h.name) <= maxHostName {
-			names = append(names, h.name)
+		if len(h.Name) <= maxHostName {
+			names = append(names, h.Name)
 		}
 	}
 	if names == nil {

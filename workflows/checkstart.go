@@ -18,7 +18,7 @@ func (r *clusterRun) checkStart(ctx workflow.Context, e lifecycle.StartTask) err
 	name := t.Name()
 	h := r.placer.hostOf(name)
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	_, err = call(askingFirst(ctx, h.queue, "check "+name), hostapi.Host.CheckStart,
+	_, err = call(askingFirst(ctx, h.Queue, "check "+name), hostapi.Host.CheckStart,
 		hostapi.CheckStartInput{Group: r.calls.group(), Task: t}).get(ctx)
 	if err != nil {
 		return refusedBy(h, err)

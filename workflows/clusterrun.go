@@ -301,7 +301,7 @@ func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 			break
 		}
 		if r.next != nil && r.machine.Notice() != nil {
-			r.next.Machine = r.machine.Snapshot() // it came after the group had ended
+			r.next.Machine = r.machine.State() // it came after the group had ended
 		}
 		if ctx.Err() == nil {
 			break

@@ -206,8 +206,8 @@ func TestAGroupThatIsLongKeepsItsHosts(t *testing.T) {
 	}})
 	r := next(t, w.start(t, groupSpec, nil))
 	assert.Empty(t, w.released)
-	assert.Equal(t, 1, r.Machine.Generation)
-	assert.Empty(t, r.Machine.Running)
+	assert.Equal(t, 1, r.Machine.Group.Generation)
+	assert.False(t, r.Machine.Running)
 
 	again := resumed(t)
 	register(again.TestWorkflowEnvironment, activities{"RunTask": succeed["RunTask"]})

@@ -114,7 +114,7 @@
 // # Long runs
 //
 // When the server suggests it, a run continues in another execution of its workflow, with a
-// snapshot of the machine: between two generations, or at a quiet moment of one. To get to such
+// state of the machine: between two generations, or at a quiet moment of one. To get to such
 // a moment it refuses requests for up to 10 s at a time, with the error TryAgain, after which
 // the Go API, commands and hosts repeat them; requests that end the run are accepted. Many
 // tasks do not by themselves make a run continue: a large one whose tasks all end is about to

@@ -39,7 +39,7 @@ func (pl *placer) grows() bool {
 func (pl *placer) demand(p placement) fleet.Demand {
 	left := 0
 	for _, h := range pl.hosts {
-		if !pl.lost[h.queue] && !p.requeue {
+		if !pl.lost[h.Queue] && !p.requeue {
 			left++
 		}
 	}
@@ -51,13 +51,13 @@ func (pl *placer) demand(p placement) fleet.Demand {
 // gone notes that an elastic run continues without a host.
 func (pl *placer) gone(h *host) {
 	if pl.spec.IsElastic() {
-		pl.lost[h.queue] = true
+		pl.lost[h.Queue] = true
 	}
 }
 
 // found notes that a host of an elastic run is there, even if it was lost before.
 func (pl *placer) found(h *host) {
 	if pl.spec.IsElastic() {
-		delete(pl.lost, h.queue)
+		delete(pl.lost, h.Queue)
 	}
 }

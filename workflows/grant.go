@@ -36,7 +36,7 @@ func (pl *placer) placeInFleet(ctx workflow.Context, p placement, since time.Tim
 		}
 		pl.hosts = pl.hostsAt(places)
 		for _, h := range pl.hosts {
-			delete(pl.draining, h.name) // it takes tasks again
+			delete(pl.draining, h.Name) // it takes tasks again
 		}
 		refused, err := pl.reserveAll(ctx, p)
 		if err != nil {
@@ -61,7 +61,7 @@ func (pl *placer) stay() []*host {
 		return nil
 	}
 	for _, h := range pl.hosts {
-		if h.queue == "" || pl.lost[h.queue] || pl.draining[h.name] {
+		if h.Queue == "" || pl.lost[h.Queue] || pl.draining[h.Name] {
 			return nil
 		}
 	}
@@ -197,7 +197,7 @@ func (f *fleetTalk) move(ctx workflow.Context, m fleet.Move) {
 		return
 	}
 	for _, t := range f.spec.TaskList() {
-		if h := f.placed[t.Name()]; h != nil && h.name == m.Host && f.launches[t.Name()] != nil {
+		if h := f.placed[t.Name()]; h != nil && h.Name == m.Host && f.launches[t.Name()] != nil {
 			// In scope "group" the others are started again with it.
 			f.events.Send(ctx, request{event: lifecycle.RestartTasks{TaskRequest: spec.TaskRequest{Tasks: []string{t.Name()}}}})
 			return
@@ -210,8 +210,8 @@ func (f *fleetTalk) move(ctx workflow.Context, m fleet.Move) {
 func (f *fleetTalk) giveUp(ctx workflow.Context, generation int) {
 	f.placer.unreserve(ctx, f.hosts, generation)
 	for _, h := range f.hosts {
-		if h.name != "" {
-			f.tellFleet(ctx, fleet.Message{Freed: &fleet.Freed{Run: f.inFleet(ctx), Host: h.name}})
+		if h.Name != "" {
+			f.tellFleet(ctx, fleet.Message{Freed: &fleet.Freed{Run: f.inFleet(ctx), Host: h.Name}})
 		}
 	}
 }
@@ -222,7 +222,7 @@ func (pl *placer) hostsAt(places []fleet.Place) []*host {
 	placed := 0
 	hosts := make([]*host, len(places))
 	for i, at := range places {
-		h := &host{name: at.Host, queue: spec.InstanceQueue(pl.queue, at.Host, at.Instance), groups: []int{i}, devices: at.Devices}
+		h := &host{HeldHost: HeldHost{Name: at.Host, Queue: spec.InstanceQueue(pl.queue, at.Host, at.Instance), Groups: []int{i}, Devices: at.Devices}}
 		for _, ranks := range at.Ranks {
 			h.tasks = append(h.tasks, tasks[ranks.First:ranks.End]...)
 		}
@@ -247,7 +247,7 @@ func (pl *placer) reserveAll(ctx workflow.Context, p placement) (*fleet.Refused,
 	futures := make([]future[hostapi.ReserveOutput], len(pl.hosts))
 	asking, giveUp := workflow.WithCancel(ctx)
 	for i, h := range pl.hosts {
-		futures[i] = call(shipping(reservingAt(asking, h.queue, len(pl.hosts), reserveSummary(h, p.generation)), pl.spec), hostapi.Host.Reserve, pl.reserveInput(ctx, p, h, h.groups[0], shared))
+		futures[i] = call(shipping(reservingAt(asking, h.Queue, len(pl.hosts), reserveSummary(h, p.generation)), pl.spec), hostapi.Host.Reserve, pl.reserveInput(ctx, p, h, h.Groups[0], shared))
 	}
 	onRefusal(ctx, futures, giveUp)
 	var refused *fleet.Refused
@@ -262,7 +262,7 @@ func (pl *placer) reserveAll(ctx workflow.Context, p placement) (*fleet.Refused,
 				failure = err
 			}
 		case refused == nil:
-			refused = &fleet.Refused{Host: h.name, Reason: refusal(h, len(pl.hosts), err)}
+			refused = &fleet.Refused{Host: h.Name, Reason: refusal(h, len(pl.hosts), err)}
 		}
 	}
 	return refused, failure
@@ -271,7 +271,7 @@ func (pl *placer) reserveAll(ctx workflow.Context, p placement) (*fleet.Refused,
 // refusal returns the reason why a host has not taken its tasks.
 func refusal(h *host, hosts int, err error) string {
 	if _, ok := errors.AsType[*temporal.TimeoutError](err); ok {
-		return fmt.Sprintf("host %s did not answer within %s", h.name, spec.Duration(reservesWithin(hosts)))
+		return fmt.Sprintf("host %s did not answer within %s", h.Name, spec.Duration(reservesWithin(hosts)))
 	}
 	return reasonOf(err)
 }
@@ -281,12 +281,12 @@ func refusal(h *host, hosts int, err error) string {
 func (pl *placer) unreserve(ctx workflow.Context, hosts []*host, generation int) {
 	futures := make([]future[hostapi.None], len(hosts))
 	for i, h := range hosts {
-		futures[i] = call(askingFirst(ctx, h.queue, "release what was reserved"), hostapi.Host.Unreserve,
+		futures[i] = call(askingFirst(ctx, h.Queue, "release what was reserved"), hostapi.Host.Unreserve,
 			spec.Group{Run: pl.began, Generation: generation})
 	}
 	for i, f := range futures {
 		if _, err := f.get(ctx); err != nil {
-			workflow.GetLogger(ctx).Warn("a host did not release what it reserved", "host", hosts[i].name, "error", err)
+			workflow.GetLogger(ctx).Warn("a host did not release what it reserved", "host", hosts[i].Name, "error", err)
 		}
 	}
 }
@@ -294,7 +294,7 @@ func (pl *placer) unreserve(ctx workflow.Context, hosts []*host, generation int)
 // left returns the hosts in before that the group has left but not lost.
 func (pl *placer) left(before []*host) []*host {
 	return slices.DeleteFunc(slices.Clone(before), func(h *host) bool {
-		return h.queue == "" || pl.lost[h.queue] || slices.ContainsFunc(pl.hosts, func(now *host) bool { return now.queue == h.queue })
+		return h.Queue == "" || pl.lost[h.Queue] || slices.ContainsFunc(pl.hosts, func(now *host) bool { return now.Queue == h.Queue })
 	})
 }
 
@@ -311,10 +311,10 @@ func (pl *placer) wantsSpares() bool { return pl.spec.Hosts.Spares != nil && *pl
 func (pl *placer) preferred() []string {
 	var hosts []string
 	for _, h := range slices.Concat(pl.hosts, pl.former) {
-		usable := h.name != "" && !pl.lost[h.queue] && !pl.draining[h.name]
+		usable := h.Name != "" && !pl.lost[h.Queue] && !pl.draining[h.Name]
 		switch {
-		case usable && !slices.Contains(hosts, h.name):
-			hosts = append(hosts, h.name)
+		case usable && !slices.Contains(hosts, h.Name):
+			hosts = append(hosts, h.Name)
 		case !usable && pl.wantsSpares() && len(hosts) < len(pl.hosts):
 			hosts = append(hosts, "") // a spare takes its place
 		}

@@ -98,30 +98,32 @@ func errGoesOn() error {
 	return temporal.NewNonRetryableApplicationError("the run is continuing as new; try again", spec.ErrTryAgain, nil)
 }
 
-// HeldHost is a host of a run in a [Resumption].
+// HeldHost is what the next execution takes over of a host of a run.
 type HeldHost struct {
-	Name   string `json:"name"`
-	Queue  string `json:"queue"`
-	Pin    string `json:"pin,omitempty"`
-	Groups []int  `json:"groups,omitempty"`
+	Name  string `json:"name"`
+	Queue string `json:"queue"` // of this very host worker
+	// Pin is the name that the spec pins tasks to, or empty for any host.
+	Pin string `json:"pin,omitempty"`
+	// Groups are its reservations.
+	Groups []int `json:"groups,omitempty"`
 	// Devices are the GPUs that the fleet gave the run there.
 	Devices []string `json:"devices,omitempty"`
 	// Witness reports whether other hosts of the generation ask it about the server.
 	Witness bool `json:"witness,omitempty"`
-	// Service is as in [hostapi.ReserveOutput].
+	// Service, as in [hostapi.ReserveOutput], and Tasks are set in a [Resumption] only. Tasks are the
+	// tasks placed there, also tasks outside the spec.
 	Service *spec.HostService `json:"service,omitempty"`
-	// Tasks are the tasks placed there, also tasks outside the spec.
-	Tasks []string `json:"tasks,omitempty"`
+	Tasks   []string          `json:"tasks,omitempty"`
 }
 
 // resumption returns the state for the next execution.
 func (o *handover) resumption(ctx workflow.Context) *Resumption {
 	noteStart(ctx)
 	next := &Resumption{
-		Machine: o.machine.Snapshot(), Started: o.started, Queued: o.queued, PendingSince: o.pendingSince,
+		Machine: o.machine.State(), Started: o.started, Queued: o.queued, PendingSince: o.pendingSince,
 		Run: o.began, Execution: o.execution + 1,
 		Hosts: o.held(o.hosts), Former: o.held(o.former), Addresses: o.addresses, Bounds: o.bounds,
-		Lost: sortedKeys(o.lost), Absent: sortedKeys(o.absent), Unsettled: sortedKeys(o.unsettled), Draining: sortedKeys(o.draining),
+		Lost: o.lost, Absent: o.absent, Unsettled: o.unsettled, Draining: o.draining,
 		Shipped: o.shipped, Output: lastOf(o.output, keepOutputBytes),
 	}
 	if o.limitsFrom != o.started {
@@ -146,12 +148,12 @@ func (o *handover) held(hosts []*host) []HeldHost {
 	var held []HeldHost
 	tasks := o.placer.tasksByHost()
 	for _, h := range hosts {
-		if h.queue == "" {
+		if h.Queue == "" {
 			continue
 		}
-		held = append(held, HeldHost{
-			Name: h.name, Queue: h.queue, Pin: h.pin, Groups: h.groups, Devices: h.devices, Witness: h.witness, Service: h.out.Service, Tasks: tasks[h],
-		})
+		kept := h.HeldHost
+		kept.Service, kept.Tasks = h.out.Service, tasks[h]
+		held = append(held, kept)
 	}
 	return held
 }
@@ -169,18 +171,7 @@ func (pl *placer) tasksByHost() map[*host][]string {
 // takeOver restores the state that resumption returned.
 func (o *handover) takeOver(from *Resumption) {
 	o.began, o.execution = from.Run, from.Execution
-	for _, queue := range from.Lost {
-		o.lost[queue] = true
-	}
-	for _, queue := range from.Absent {
-		o.absent[queue] = true
-	}
-	for _, queue := range from.Unsettled {
-		o.unsettled[queue] = true
-	}
-	for _, host := range from.Draining {
-		o.draining[host] = true
-	}
+	o.lost, o.absent, o.unsettled, o.draining = from.Lost, from.Absent, from.Unsettled, from.Draining
 	o.shipped, o.bounds = from.Shipped, from.Bounds
 	if from.Addresses != nil { // none was placed
 		o.addresses = from.Addresses
@@ -204,5 +195,5 @@ func (o *handover) takeOver(from *Resumption) {
 }
 
 func (k HeldHost) host() *host {
-	return &host{name: k.Name, queue: k.Queue, pin: k.Pin, groups: k.Groups, devices: k.Devices, witness: k.Witness, out: hostapi.ReserveOutput{Host: k.Name, Service: k.Service}}
+	return &host{HeldHost: k, out: hostapi.ReserveOutput{Host: k.Name, Service: k.Service}}
 }

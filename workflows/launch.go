@@ -65,19 +65,19 @@ func (r *clusterRun) ended(ctx workflow.Context, e lifecycle.TaskEnded) {
 	}
 	delete(r.launches, e.Task)
 	if e.Exit == nil {
-		e.GivenUp = r.absent[h.queue]
-		r.unsettled[h.queue] = true
+		e.GivenUp = r.absent[h.Queue]
+		r.unsettled[h.Queue] = true
 	}
 	if e.Exit != nil && e.Exit.Cause == spec.CauseHostLost {
-		r.lost[h.queue] = true
+		r.lost[h.Queue] = true
 	}
 	switch {
 	case e.GivenUp:
-		r.absent[h.queue] = true
+		r.absent[h.Queue] = true
 	case e.Exit != nil: // according to the host itself
-		delete(r.absent, h.queue)
+		delete(r.absent, h.Queue)
 	}
-	e.Host = h.name
+	e.Host = h.Name
 	e.Await = e.Exit != nil && e.Exit.Cause.ByItself() && e.Exit.LostPeer() &&
 		workflow.GetVersion(ctx, "error-grace", workflow.DefaultVersion, 1) != workflow.DefaultVersion
 	r.step(ctx, e)
@@ -113,9 +113,9 @@ type Carrier struct {
 
 func (pl *placer) carrierOn(h *host) Carrier {
 	if b := pl.bounds; b != nil {
-		return Carrier{Host: h.name, Queue: h.queue, StopAfter: b.Short, GivenUp: lease.Bounds(*b).Passed(), Bounds: b, Others: list.Of(pl.witnessesOf(h), func(o *host) string { return o.queue })}
+		return Carrier{Host: h.Name, Queue: h.Queue, StopAfter: b.Short, GivenUp: lease.Bounds(*b).Passed(), Bounds: b, Others: list.Of(pl.witnessesOf(h), func(o *host) string { return o.Queue })}
 	}
-	return Carrier{Host: h.name, Queue: h.queue, StopAfter: pl.spec.StopAfter(len(pl.hosts)), GivenUp: pl.givenUp(len(pl.hosts))}
+	return Carrier{Host: h.Name, Queue: h.Queue, StopAfter: pl.spec.StopAfter(len(pl.hosts)), GivenUp: pl.givenUp(len(pl.hosts))}
 }
 
 // runTask carries out a launch. offered receives the ID of each activity but the first.

@@ -61,8 +61,8 @@ func send(ctx workflow.Context, queues []string, in hostapi.NotifyInput) (err er
 func (n *notifier) senders() []string {
 	var queues []string
 	for _, h := range n.hosts {
-		if h.queue != "" && !n.absent[h.queue] && !n.lost[h.queue] {
-			queues = append(queues, h.queue)
+		if h.Queue != "" && !n.absent[h.Queue] && !n.lost[h.Queue] {
+			queues = append(queues, h.Queue)
 			break
 		}
 	}

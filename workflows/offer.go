@@ -224,10 +224,10 @@ func (c Carrier) promise(ctx workflow.Context, losses []*lease.Loss, n, generati
 // all leases there have ended.
 func (pl *placer) settled(ctx workflow.Context, h *host, tasks []string) error {
 	c, generation := pl.carrierOn(h), pl.machine.Generation()-1
-	loss := lease.NewLoss(lease.Bounds(*pl.bounds), cmp.Or(pl.heard[h.queue], workflow.Now(ctx)))
+	loss := lease.NewLoss(lease.Bounds(*pl.bounds), cmp.Or(pl.heard[h.Queue], workflow.Now(ctx)))
 	asking, giveUp := workflow.WithCancel(ctx)
 	defer giveUp()
-	answer := call(settling(asking, h.queue, lease.Bounds(*pl.bounds).LongPassed(), pl.spec, "what "+h.name+" may have left"),
+	answer := call(settling(asking, h.Queue, lease.Bounds(*pl.bounds).LongPassed(), pl.spec, "what "+h.Name+" may have left"),
 		hostapi.Host.SettleTasks, hostapi.TasksInput{Group: spec.Group{Run: pl.began, Generation: generation}, Tasks: tasks})
 	wait := loss.FirstWait(workflow.Now(ctx))
 	for n := 0; ; n++ {
@@ -259,7 +259,7 @@ func (pl *placer) chooseWitnesses() bool {
 		return false
 	}
 	for i, h := range pl.hosts {
-		h.witness = lease.IsWitness(i, len(pl.hosts))
+		h.Witness = lease.IsWitness(i, len(pl.hosts))
 	}
 	return true
 }
@@ -268,5 +268,5 @@ func (pl *placer) chooseWitnesses() bool {
 func (pl *placer) witnessesOf(h *host) []*host {
 	i := slices.Index(pl.hosts, h)
 	others := slices.Concat(pl.hosts[i+1:], pl.hosts[:max(i, 0)])
-	return slices.DeleteFunc(others, func(o *host) bool { return !o.witness })
+	return slices.DeleteFunc(others, func(o *host) bool { return !o.Witness })
 }

@@ -57,7 +57,7 @@ func (c *hostCalls) capture(ctx workflow.Context, a lifecycle.Capture) {
 		}
 		hosts := make(map[string]string, len(c.placed))
 		for _, task := range sortedKeys(c.placed) {
-			hosts[task] = c.placed[task].name
+			hosts[task] = c.placed[task].Name
 		}
 		c.events.Send(ctx, request{event: lifecycle.Captured{For: a.For, Files: answer.Files, Stacks: answer.Stacks, Motion: answer.Motion, Hosts: hosts}})
 	})
@@ -123,7 +123,7 @@ func (c *hostCalls) askEach(ctx workflow.Context, activity string, options activ
 			continue
 		}
 		all = append(all, asked{host: h, tasks: here})
-		on := options(ctx, h.queue, markdown.Inline(listed(here), maxListed))
+		on := options(ctx, h.Queue, markdown.Inline(listed(here), maxListed))
 		answers = append(answers, future[spec.RequestAnswer]{workflow.ExecuteActivity(on, activity, in(c.group(), here))})
 	}
 	for i, f := range answers {
@@ -160,7 +160,7 @@ func together(all []asked) (answer spec.RequestAnswer, failure error) {
 
 // noStacks returns the reason why the tasks of a host have no stacks.
 func (c *hostCalls) noStacks(h *host, tasks []string, err error) stacktree.Tree {
-	stack := stacktree.NoAnswer(h.name)
+	stack := stacktree.NoAnswer(h.Name)
 	if !temporal.IsTimeoutError(err) {
 		stack = stacktree.Stack{{Kind: stacktree.Unknown, Function: "has no stack: " + reasonOf(err)}}
 	}

@@ -21,19 +21,9 @@ import (
 
 // host is one host of a run.
 type host struct {
-	pin   string // the name the spec pins tasks to; "" for any host
+	HeldHost
 	tasks []spec.Task
-
-	name  string
-	queue string // of this very host worker
 	out   hostapi.ReserveOutput
-
-	// groups are its reservations.
-	groups []int
-	// devices are the GPUs that the fleet gave the run there.
-	devices []string
-	// witness reports whether other hosts of the generation ask it about the server.
-	witness bool
 }
 
 // place reserves the hosts for the tasks of a generation, and sends them the cluster. If a host
@@ -122,7 +112,7 @@ func (pl *placer) placeWherePinned(ctx workflow.Context, p placement) error {
 	asking, giveUp := workflow.WithCancel(ctx)
 	futures := make([]future[hostapi.ReserveOutput], len(pl.hosts))
 	for i, h := range pl.hosts {
-		h.groups = []int{i}
+		h.Groups = []int{i}
 		futures[i] = pl.reserve(asking, h, pl.reserveInput(ctx, p, h, i, shared), pl.queueBefore(asked, i), deadline)
 	}
 	onRefusal(ctx, futures, giveUp)
@@ -145,7 +135,7 @@ func (pl *placer) placeWherePinned(ctx workflow.Context, p placement) error {
 // has all tasks, and with them the whole cluster. shared has the spec, or is nil.
 func (pl *placer) reserveInput(ctx workflow.Context, p placement, h *host, group int, shared *hostapi.Shared) hostapi.ReserveInput {
 	in := hostapi.ReserveInput{
-		Run: pl.began, Spec: pl.sized, Devices: h.devices, Group: group, Generation: p.generation, First: p.first,
+		Run: pl.began, Spec: pl.sized, Devices: h.Devices, Group: group, Generation: p.generation, First: p.first,
 		Stopping: pl.calls.standing(), Shipped: pl.shipped,
 	}
 	if shared != nil {
@@ -163,9 +153,9 @@ const maxShipped = 4
 
 // reserved notes what a host has reserved.
 func (pl *placer) reserved(h *host, out hostapi.ReserveOutput) {
-	h.out, h.name = out, out.Host
-	h.queue = spec.InstanceQueue(pl.queue, out.Host, out.Instance)
-	delete(pl.absent, h.queue)
+	h.out, h.Name = out, out.Host
+	h.Queue = spec.InstanceQueue(pl.queue, out.Host, out.Instance)
+	delete(pl.absent, h.Queue)
 	if s := out.Shipped; s != nil && !slices.Contains(pl.shipped, *s) {
 		pl.shipped = append(pl.shipped, *s)
 		pl.shipped = pl.shipped[max(0, len(pl.shipped)-maxShipped):]
@@ -250,7 +240,7 @@ func (pl *placer) prepare(ctx workflow.Context, generation int, left time.Durati
 		if all {
 			in.Witnesses = list.Of(pl.witnessesOf(h), func(o *host) spec.HostService { return *o.out.Witness })
 		}
-		actx := placing(ctx, h.queue, max(left, preparesWithin(len(pl.hosts))), "the cluster for "+markdown.Name(h.name))
+		actx := placing(ctx, h.Queue, max(left, preparesWithin(len(pl.hosts))), "the cluster for "+markdown.Name(h.Name))
 		futures[i] = call(actx, hostapi.Host.Prepare, in)
 	}
 	for i, h := range pl.hosts {
@@ -283,7 +273,7 @@ func (pl *placer) cluster() hostapi.Cluster {
 		h := pl.placed[t.Name()]
 		c.Members = append(c.Members, hostapi.Member{
 			Type: t.Type, Index: t.Index, Rank: t.Rank,
-			Host: h.name, HostIndex: slices.Index(pl.hosts, h), Address: pl.addresses[t.Name()],
+			Host: h.Name, HostIndex: slices.Index(pl.hosts, h), Address: pl.addresses[t.Name()],
 			LocalRank: local[h], LocalWorldSize: len(h.tasks),
 		})
 		local[h]++
@@ -303,10 +293,10 @@ func groupByHost(tasks []spec.Task) []*host {
 				pin = name
 			}
 		}
-		i := slices.IndexFunc(hosts, func(h *host) bool { return h.pin == pin })
+		i := slices.IndexFunc(hosts, func(h *host) bool { return h.Pin == pin })
 		if i < 0 {
 			i = len(hosts)
-			hosts = append(hosts, &host{pin: pin})
+			hosts = append(hosts, &host{HeldHost: HeldHost{Pin: pin}})
 		}
 		hosts[i].tasks = append(hosts[i].tasks, t)
 	}
@@ -318,12 +308,12 @@ func groupByHost(tasks []spec.Task) []*host {
 func mergeSame(hosts []*host) []*host {
 	var merged []*host
 	for _, h := range hosts {
-		i := slices.IndexFunc(merged, func(m *host) bool { return h.queue != "" && m.queue == h.queue })
+		i := slices.IndexFunc(merged, func(m *host) bool { return h.Queue != "" && m.Queue == h.Queue })
 		if i < 0 {
 			merged = append(merged, h)
 			continue
 		}
-		merged[i].groups = append(merged[i].groups, h.groups...)
+		merged[i].Groups = append(merged[i].Groups, h.Groups...)
 		merged[i].tasks = append(merged[i].tasks, h.tasks...)
 		slices.SortFunc(merged[i].tasks, func(a, b spec.Task) int { return a.Rank - b.Rank })
 	}
@@ -331,18 +321,18 @@ func mergeSame(hosts []*host) []*host {
 }
 
 func (h *host) reserveQueue(queue string) string {
-	if h.pin == "" {
+	if h.Pin == "" {
 		return spec.HostsQueue(queue)
 	}
-	return spec.HostQueue(queue, h.pin)
+	return spec.HostQueue(queue, h.Pin)
 }
 
 func (h *host) title() string {
 	switch {
-	case h.name != "":
-		return "host " + h.name
-	case h.pin != "":
-		return "host " + h.pin
+	case h.Name != "":
+		return "host " + h.Name
+	case h.Pin != "":
+		return "host " + h.Pin
 	}
 	return "any host"
 }
@@ -365,7 +355,7 @@ func (pl *placer) placementError(h *host, err error) error {
 	case app != nil:
 		// Its last refusal, also if the deadline ended the tries.
 		why = app.Message()
-	case errors.As(err, &timeout) && h.queue != "":
+	case errors.As(err, &timeout) && h.Queue != "":
 		why = "its host worker did not answer in time"
 	case errors.As(err, &timeout):
 		why = fmt.Sprintf("no host worker serves queue %q, %s after the start; start one there with `clusterrun worker`, or correct the address",

@@ -44,7 +44,7 @@ func (r *clusterRun) regroup(ctx workflow.Context, a lifecycle.Regroup) {
 
 // Resumption is the state of a run that continues as new.
 type Resumption struct {
-	Machine lifecycle.Snapshot `json:"machine"`
+	Machine lifecycle.State `json:"machine"`
 	// Started is the time at which the first generation began.
 	Started time.Time `json:"started"`
 	// LimitsFrom is the time from which timeout and max_run_time count, if it is not Started.
@@ -65,10 +65,10 @@ type Resumption struct {
 	// Addresses are the addresses of the tasks, by name.
 	Addresses map[string]string `json:"addresses,omitempty"`
 	// Lost, Absent and Unsettled are queues of hosts, and Draining their names.
-	Lost      []string `json:"lost,omitempty"`
-	Absent    []string `json:"absent,omitempty"`
-	Unsettled []string `json:"unsettled,omitempty"`
-	Draining  []string `json:"draining,omitempty"`
+	Lost      map[string]bool `json:"lost"`
+	Absent    map[string]bool `json:"absent"`
+	Unsettled map[string]bool `json:"unsettled"`
+	Draining  map[string]bool `json:"draining"`
 	// Shipped are hosts that already received the run's files.
 	Shipped []spec.HostService `json:"shipped,omitempty"`
 	// Output are the last lines of the output so far.
@@ -93,13 +93,13 @@ func (r *clusterRun) resume(from *Resumption) {
 	r.machine = lifecycle.Resume(r.spec, r.spec.TaskList(), from.Machine)
 	r.handover.takeOver(from)
 	r.started, r.queued, r.output = from.Started, from.Queued, from.Output
-	if r.limitsFrom, r.pendingSince = from.LimitsFrom, from.PendingSince; !from.Machine.Pending && r.limitsFrom.IsZero() {
+	if r.limitsFrom, r.pendingSince = from.LimitsFrom, from.PendingSince; !from.Machine.Requeue.Pending && r.limitsFrom.IsZero() {
 		r.limitsFrom = r.started
 	}
 	if size := from.Machine.Size; size > 0 {
 		r.sized = r.spec.Sized(size)
 	}
-	r.begins = placement{generation: from.Machine.Generation, first: from.Machine.First, after: r.machine.Waiting(), requeue: from.Machine.Pending}
+	r.begins = placement{generation: from.Machine.Group.Generation, first: from.Machine.Group.First, after: r.machine.Waiting(), requeue: from.Machine.Requeue.Pending}
 	for _, line := range r.output {
 		r.outputBytes += len(line)
 	}
@@ -110,9 +110,9 @@ func (r *clusterRun) resume(from *Resumption) {
 // for the run.
 func (pl *placer) queueBefore(before []*host, group int) string {
 	for _, h := range before {
-		for _, g := range h.groups {
-			if g == group && h.pin == "" && h.queue != "" && !pl.lost[h.queue] {
-				return h.queue
+		for _, g := range h.Groups {
+			if g == group && h.Pin == "" && h.Queue != "" && !pl.lost[h.Queue] {
+				return h.Queue
 			}
 		}
 	}
@@ -125,7 +125,7 @@ func (pl *placer) queueBefore(before []*host, group int) string {
 func (pl *placer) leave(before []*host) {
 	here := map[string]bool{"": true}
 	for _, h := range pl.hosts {
-		here[h.queue] = true
+		here[h.Queue] = true
 	}
-	pl.former = slices.DeleteFunc(slices.Concat(pl.former, before), func(h *host) bool { return here[h.queue] })
+	pl.former = slices.DeleteFunc(slices.Concat(pl.former, before), func(h *host) bool { return here[h.Queue] })
 }

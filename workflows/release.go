@@ -47,24 +47,24 @@ func (g *releaser) giveBack(ctx workflow.Context) givenBack {
 	var back givenBack
 	e := lifecycle.Released{Exits: map[string][]spec.Exit{}, Values: map[string][]byte{}, Hosts: map[string]string{}}
 	lost := func(h *host, why string) {
-		e.Lost, e.Problems = append(e.Lost, h.name), append(e.Problems, "host "+h.name+" "+why)
+		e.Lost, e.Problems = append(e.Lost, h.Name), append(e.Problems, "host "+h.Name+" "+why)
 	}
 	// Hosts that the group has left come first: the results of later hosts are newer.
 	hosts := append(slices.Clone(g.former), g.hosts...)
 	futures := make([]future[hostapi.ReleaseOutput], len(hosts))
 	for i, h := range hosts {
 		wait := releaseWait
-		if i < len(g.former) && g.lost[h.queue] {
+		if i < len(g.former) && g.lost[h.Queue] {
 			wait = lostWait
 		}
-		if h.queue != "" && !g.absent[h.queue] && (!spec.IsAgentsQueue(g.queue) || !g.lost[h.queue]) {
+		if h.Queue != "" && !g.absent[h.Queue] && (!spec.IsAgentsQueue(g.queue) || !g.lost[h.Queue]) {
 			futures[i] = g.releaseOn(ctx, h, wait)
 		}
 	}
 	for i, h := range hosts {
 		former := i < len(g.former)
 		if futures[i].Future == nil {
-			if g.absent[h.queue] && !former {
+			if g.absent[h.Queue] && !former {
 				lost(h, "did not come back; values and earlier exits that only it knows are missing")
 			}
 			continue
@@ -79,7 +79,7 @@ func (g *releaser) giveBack(ctx workflow.Context) givenBack {
 		for _, task := range sortedKeys(out.Exits) {
 			e.Exits[task] = append(e.Exits[task], out.Exits[task]...)
 			slices.SortStableFunc(e.Exits[task], func(a, b spec.Exit) int { return a.Restart - b.Restart })
-			e.Hosts[task] = h.name
+			e.Hosts[task] = h.Name
 		}
 		for _, task := range sortedKeys(out.Values) {
 			if !former {
@@ -90,13 +90,13 @@ func (g *releaser) giveBack(ctx workflow.Context) givenBack {
 		e.Usage = e.Usage.With(out.Usage)
 		back.output = append(back.output, out.Output...)
 		if out.Served {
-			back.served = h.queue
+			back.served = h.Queue
 		}
 	}
 	for _, h := range g.hosts {
 		for _, t := range h.tasks {
 			if _, ok := e.Hosts[t.Name()]; !ok {
-				e.Hosts[t.Name()] = h.name
+				e.Hosts[t.Name()] = h.Name
 			}
 		}
 	}
@@ -145,9 +145,9 @@ func sortedKeys[V any](m map[string]V) []string {
 // as long as the grace of its processes.
 func (g *releaser) releaseOn(ctx workflow.Context, h *host, wait time.Duration) future[hostapi.ReleaseOutput] {
 	release := func(ctx workflow.Context) future[hostapi.ReleaseOutput] {
-		return callHere(releasing(ctx, h.queue, wait, g.spec, "give back "+markdown.Name(h.name)), hostapi.Host.Release, hostapi.ReleaseInput{Run: g.began})
+		return callHere(releasing(ctx, h.Queue, wait, g.spec, "give back "+markdown.Name(h.Name)), hostapi.Host.Release, hostapi.ReleaseInput{Run: g.began})
 	}
-	if !g.unsettled[h.queue] || spec.IsLocalQueue(h.queue) ||
+	if !g.unsettled[h.Queue] || spec.IsLocalQueue(h.Queue) ||
 		workflow.GetVersion(ctx, "ask before release", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
 		return release(ctx)
 	}
@@ -157,7 +157,7 @@ func (g *releaser) releaseOn(ctx workflow.Context, h *host, wait time.Duration) 
 	}
 	answer, settable := workflow.NewFuture(ctx)
 	workflow.Go(ctx, func(ctx workflow.Context) {
-		asking := answering(ctx, h.queue, within, "whether "+markdown.Name(h.name)+" is there", heartbeatTimeout)
+		asking := answering(ctx, h.Queue, within, "whether "+markdown.Name(h.Name)+" is there", heartbeatTimeout)
 		if err := workflow.ExecuteActivity(asking, hostapi.MethodName(hostapi.Host.Answer)).Get(ctx, nil); temporal.IsTimeoutError(err) {
 			settable.SetError(err)
 			return

@@ -21,7 +21,7 @@ func (pl *placer) settle(ctx workflow.Context, hosts []*host) error {
 	var asked []*host
 	tasks := pl.tasksByHost()
 	for _, h := range hosts {
-		if !pl.unsettled[h.queue] {
+		if !pl.unsettled[h.Queue] {
 			continue
 		}
 		if pl.bounds != nil {
@@ -31,7 +31,7 @@ func (pl *placer) settle(ctx workflow.Context, hosts []*host) error {
 			futures = append(futures, future[spec.RequestAnswer]{answer})
 			continue
 		}
-		actx := settling(ctx, h.queue, pl.givenUp(len(hosts)), pl.spec, "what "+h.name+" may have left")
+		actx := settling(ctx, h.Queue, pl.givenUp(len(hosts)), pl.spec, "what "+h.Name+" may have left")
 		asked = append(asked, h)
 		futures = append(futures, call(actx, hostapi.Host.SettleTasks, hostapi.TasksInput{
 			Group: spec.Group{Run: pl.began, Generation: pl.machine.Generation() - 1}, Tasks: tasks[h],
@@ -41,10 +41,10 @@ func (pl *placer) settle(ctx workflow.Context, hosts []*host) error {
 		if _, err := f.get(ctx); ctx.Err() != nil {
 			return ctx.Err()
 		} else if err != nil {
-			workflow.GetLogger(ctx).Warn("a host is declared lost", "host", asked[i].name, "error", err)
+			workflow.GetLogger(ctx).Warn("a host is declared lost", "host", asked[i].Name, "error", err)
 			pl.gone(asked[i])
 			if _, ok := errors.AsType[*temporal.TimeoutError](err); ok {
-				pl.absent[asked[i].queue] = true
+				pl.absent[asked[i].Queue] = true
 				pl.machine.Step(lifecycle.HostGivenUp{Tasks: tasks[asked[i]]})
 			}
 		}

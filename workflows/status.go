@@ -74,7 +74,7 @@ func (v *reporter) status() spec.Status {
 	for i := range tasks {
 		t := &tasks[i]
 		if h, ok := v.placed[t.Name]; ok {
-			t.Host, t.Address = h.name, v.addresses[t.Name]
+			t.Host, t.Address = h.Name, v.addresses[t.Name]
 		}
 		if l, ok := v.launches[t.Name]; ok {
 			t.Activity = l.open

@@ -22,7 +22,7 @@ func TestTheStatusOfTheLargestRunFits(t *testing.T) {
 	r := &reporter{state, &placer{runState: state}}
 	for i, a := range r.machine.Step(lifecycle.Begin{}) {
 		name := a.(lifecycle.Launch).Task.Name()
-		r.placed[name], r.addresses[name] = &host{name: fmt.Sprint("host-", i/40)}, fmt.Sprint("10.0.0.7:", 20000+i)
+		r.placed[name], r.addresses[name] = &host{HeldHost: HeldHost{Name: fmt.Sprint("host-", i/40)}}, fmt.Sprint("10.0.0.7:", 20000+i)
 		r.launches[name] = newLaunch(a.(lifecycle.Launch), nil)
 	}
 	status := must.Get(r.answerStatus())(t)

@@ -127,16 +127,16 @@ func (r *clusterRun) startGroup(ctx workflow.Context, h *host, n int, launches [
 		in.Launches = append(in.Launches, GroupLaunch{Task: name, Launch: a.Launch, Added: task.Added})
 	}
 	group := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(gctx, workflow.ChildWorkflowOptions{
-		WorkflowID:          spec.GroupID(info.WorkflowExecution.ID, info.OriginalRunID, in.Common.Generation, h.name, n),
+		WorkflowID:          spec.GroupID(info.WorkflowExecution.ID, info.OriginalRunID, in.Common.Generation, h.Name, n),
 		ParentClosePolicy:   enumspb.PARENT_CLOSE_POLICY_TERMINATE,
 		WaitForCancellation: true,
-		StaticSummary:       plural.Of(len(launches), "task", "tasks") + " on " + markdown.Name(h.name),
+		StaticSummary:       plural.Of(len(launches), "task", "tasks") + " on " + markdown.Name(h.Name),
 	}), spec.GroupWorkflowType, in)
 	r.selector.AddFuture(group, func(f workflow.Future) {
 		var ends []lifecycle.TaskEnded
 		if err := f.Get(ctx, &ends); err != nil {
 			// It is unknown how its tasks ended, or whether they did.
-			workflow.GetLogger(ctx).Warn("a group was closed", "host", h.name, "error", err)
+			workflow.GetLogger(ctx).Warn("a group was closed", "host", h.Name, "error", err)
 			for _, a := range launches {
 				ends = append(ends, lifecycle.TaskEnded{Task: a.Task.Name(), Generation: a.Generation, Launch: a.Launch})
 			}

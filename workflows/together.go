@@ -31,10 +31,10 @@ func (c *hostCalls) tell(ctx workflow.Context, s spec.Stopping) {
 	}
 	in := hostapi.TellStoppingInput{Group: c.group(), Stopping: s}
 	for _, h := range c.hosts {
-		told := call(telling(ctx, h.queue, summary), hostapi.Host.TellStopping, in)
+		told := call(telling(ctx, h.Queue, summary), hostapi.Host.TellStopping, in)
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			if _, err := told.get(ctx); err != nil {
-				workflow.GetLogger(ctx).Warn("a host was not notified of a graceful stop", "host", h.name, "error", err)
+				workflow.GetLogger(ctx).Warn("a host was not notified of a graceful stop", "host", h.Name, "error", err)
 			}
 		})
 	}

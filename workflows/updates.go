@@ -47,7 +47,7 @@ func refusedBy(h *host, err error) error {
 	if errors.As(err, &app) && app.Type() == spec.ErrInvalidRequest {
 		return temporal.NewNonRetryableApplicationError(app.Message(), spec.ErrInvalidRequest, nil)
 	}
-	return refused(fmt.Errorf("host %s: %s", h.name, reasonOf(err)))
+	return refused(fmt.Errorf("host %s: %s", h.Name, reasonOf(err)))
 }
 
 // serve carries out a request. It checks the request again, since the state may have changed

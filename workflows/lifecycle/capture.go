@@ -17,22 +17,22 @@ const (
 
 // captured is the result of a capture of stacks.
 type captured struct {
-	stacks   map[string]string   // the files, by task
-	findings *stacktree.Findings // nil if nothing was captured
-	foundIn  int                 // the generation
+	Stacks  map[string]string   `json:"stacks,omitempty"`   // the files, by task
+	Latest  *stacktree.Findings `json:"findings,omitempty"` // nil if nothing was captured
+	FoundIn int                 `json:"found_in,omitempty"` // the generation
 }
 
 // Findings returns the findings of the last capture of stacks, or nil.
-func (c *captured) Findings() *stacktree.Findings { return c.findings }
+func (c *captured) Findings() *stacktree.Findings { return c.Latest }
 
 // keep records the capture of a generation.
 func (c *captured) keep(files map[string]string, found *stacktree.Findings, generation int) {
-	if c.stacks == nil {
-		c.stacks = map[string]string{}
+	if c.Stacks == nil {
+		c.Stacks = map[string]string{}
 	}
 	//workflowcheck:ignore the order of entries makes no difference
-	maps.Copy(c.stacks, files)
-	c.findings, c.foundIn = found, generation
+	maps.Copy(c.Stacks, files)
+	c.Latest, c.FoundIn = found, generation
 }
 
 // captureFirst captures the stacks of all live tasks and then stops them with the cause why:
@@ -49,7 +49,7 @@ func (e Captured) apply(m *Machine) {
 	case e.For == "", e.For != m.capturedFor:
 		return
 	}
-	m.keep(e.Files, m.explain(e), m.group.generation)
+	m.keep(e.Files, m.explain(e), m.group.Generation)
 	switch {
 	case e.For == spec.CauseOrigin:
 		m.suspect(e)
@@ -69,7 +69,7 @@ func (l *taskList) explain(e Captured) *stacktree.Findings {
 	var tasks []stacktree.Task
 	for _, t := range l.tasks {
 		if !t.absent {
-			tasks = append(tasks, stacktree.Task{Rank: t.Rank, Host: e.Hosts[t.Name()], Ended: t.exit != nil})
+			tasks = append(tasks, stacktree.Task{Rank: t.Rank, Host: e.Hosts[t.Name()], Ended: t.Exit != nil})
 		}
 	}
 	found := stacktree.Explain(stacktree.WithMissing(e.Stacks, tasks), stacktree.HostOf(tasks)).Short()

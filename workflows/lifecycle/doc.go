@@ -36,7 +36,7 @@
 // same task (`clusterrun start`) has a higher number, and events of an earlier one are ignored.
 //
 // A run whose history gets long continues in another execution of its workflow, with a
-// [Snapshot] of its machine, even while tasks run. [Machine.Quiet] reports when it can, and
+// [State] of its machine, even while tasks run. [Machine.Quiet] reports when it can, and
 // [Resumed] launches the live tasks again, under the same numbers.
 //
 // # What decides

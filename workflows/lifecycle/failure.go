@@ -7,15 +7,15 @@ import (
 // failed reports whether the task's latest end is a failure of the run. Only the latest
 // counts: a task that failed and was restarted is as good as its last process.
 func (a *account) failed(t *task) bool {
-	if t.exit == nil || a.decided == byCancel && t.arrived > a.decidedAt {
+	if t.Exit == nil || a.decided == byCancel && t.Arrived > a.decidedAt {
 		return false
 	}
-	switch t.exit.Cause {
+	switch t.Exit.Cause {
 	case spec.CauseCompleted, spec.CauseOperator:
 		return false
 	case spec.CauseCollateral, spec.CauseTimeout, spec.CausePreempted:
 		// A process that was stopped has failed only if it had reported its error before.
-		return t.exit.Reported
+		return t.Exit.Reported
 	case spec.CauseHostLost:
 		// A task that was being stopped anyway does not fail with its host.
 		return t.stopped == ""
@@ -26,7 +26,7 @@ func (a *account) failed(t *task) bool {
 
 // failure returns the failure of a task that has ended.
 func (t *task) failure(host string) spec.Failure {
-	return spec.Failure{Task: t.Name(), Rank: t.Rank, Host: host, Exit: *t.exit}
+	return spec.Failure{Task: t.Name(), Rank: t.Rank, Host: host, Exit: *t.Exit}
 }
 
 // reported reports whether the program reported an error, and was not lost with its host.
@@ -36,8 +36,8 @@ func reported(f spec.Failure) bool { return f.Reported && f.Cause != spec.CauseH
 func (a *account) failures(e Released) []spec.Failure {
 	byArrival := make([]*task, a.arrivals)
 	for _, t := range a.tasks {
-		if t.arrived > 0 {
-			byArrival[t.arrived-1] = t
+		if t.Arrived > 0 {
+			byArrival[t.Arrived-1] = t
 		}
 	}
 	var all []spec.Failure
@@ -64,7 +64,7 @@ func (a *account) failures(e Released) []spec.Failure {
 	if requested && at == len(byArrival) {
 		all = append(all, request)
 	}
-	if g := a.group.before; len(all) == 0 && g != nil && reported(*g) && (a.decided == byTimeout || a.decided == byMaxRunTime) {
+	if g := a.group.Before; len(all) == 0 && g != nil && reported(*g) && (a.decided == byTimeout || a.decided == byMaxRunTime) {
 		// The group failed again and again in the same way until time ran out.
 		before := *g
 		before.Host = e.Hosts[g.Task]
@@ -77,10 +77,10 @@ func (a *account) failures(e Released) []spec.Failure {
 // on the process after it: if a task fails again and again until the timeout, its own error is
 // more informative than the timeout.
 func (t *task) lastReport(exits []spec.Exit) (spec.Exit, bool) {
-	if t.exit != nil && t.exit.Cause != spec.CauseTimeout {
+	if t.Exit != nil && t.Exit.Cause != spec.CauseTimeout {
 		return spec.Exit{}, false
 	}
-	for i := len(exits) - 1; i >= 0 && exits[i].Restart >= t.first; i-- {
+	for i := len(exits) - 1; i >= 0 && exits[i].Restart >= t.First; i-- {
 		exit := t.relabel(exits[i])
 		if exit.Cause == spec.CauseTimeout {
 			continue
@@ -118,7 +118,7 @@ func (a *account) final(f spec.Failure) bool {
 // usedUp reports whether the task of a failure had no restart left.
 func (a *account) usedUp(f spec.Failure) bool {
 	most := a.spec.MaxRestarts
-	return a.spec.RestartsTasks() && most != nil && f.Restart-a.named[f.Task].first >= *most
+	return a.spec.RestartsTasks() && most != nil && f.Restart-a.named[f.Task].First >= *most
 }
 
 // earliest returns the earliest of failures in order of arrival. Between hosts the order of the
@@ -153,16 +153,16 @@ func before(f, g *spec.Failure) bool {
 
 // arrival returns the number of the end of a failed task among all ends, from 1, or 0 if it has
 // not ended.
-func (a *account) arrival(f spec.Failure) int { return a.named[f.Task].arrived }
+func (a *account) arrival(f spec.Failure) int { return a.named[f.Task].Arrived }
 
 // describe returns the failure with the restarts before it.
 func (a *account) describe(f spec.Failure) *spec.Failure {
-	switch n := f.Restart - a.named[f.Task].first; {
+	switch n := f.Restart - a.named[f.Task].First; {
 	case n > 0:
 		f.Restarts, f.UsedUp = n, a.usedUp(f)
-	case a.group.generation > 0 && f.Restart >= a.group.first:
+	case a.group.Generation > 0 && f.Restart >= a.group.First:
 		most := a.spec.MaxRestarts
-		f.Restarts, f.OfGroup, f.UsedUp = a.group.generation, true, !a.spec.RestartsTasks() && most != nil && a.group.counted >= *most
+		f.Restarts, f.OfGroup, f.UsedUp = a.group.Generation, true, !a.spec.RestartsTasks() && most != nil && a.group.Counted >= *most
 	}
 	return &f
 }

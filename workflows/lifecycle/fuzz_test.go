@@ -328,11 +328,11 @@ func (w *world) handOver() {
 	if !w.machine.Quiet() || w.Byte()%4 != 0 {
 		return
 	}
-	b, err := json.Marshal(w.machine.Snapshot())
+	b, err := json.Marshal(w.machine.State())
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	var s Snapshot
+	var s State
 	if err := json.Unmarshal(b, &s); err != nil {
 		w.t.Fatal(err)
 	}
@@ -480,7 +480,7 @@ func (w *world) checkAnswer(e Event, refused bool) {
 	}
 	switch e := e.(type) {
 	case StopTogether:
-		repeated := e.Key != "" && slices.Contains(w.machine.together.done, e.stopKey())
+		repeated := e.Key != "" && slices.Contains(w.machine.together.Done, e.stopKey())
 		if !refused && !s.Stop && !repeated {
 			w.t.Fatalf("%#v: %#v", e, s)
 		}

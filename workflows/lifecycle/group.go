@@ -4,25 +4,27 @@ import "github.com/clusterrun/clusterrun/workflows/spec"
 
 // group is the state of restart scope "group" that outlives a generation.
 type group struct {
-	// generation counts the launches of the whole group, from 0.
-	generation int
-	// first is the number of the first process of every task in this generation. All
+	// Generation counts the launches of the whole group, from 0.
+	Generation int `json:"generation"`
+	// First is the number of the first process of every task in this generation. All
 	// tasks begin at the same number, so that their logs lie side by side.
-	first int
-	// counted is the number of restarts that failures caused. quick is the number of
+	First int `json:"first"`
+	// Counted is the number of restarts that failures caused. Quick is the number of
 	// generations in a row, up to the last, that failed within a minute.
-	counted, quick int
+	Counted int `json:"counted,omitempty"`
+	Quick   int `json:"quick,omitempty"`
 	// cause is the cause of the stop of the group. root is the failure that caused it, or nil
 	// if an operator asked.
 	cause spec.Cause
 	root  *spec.Failure
-	// before is the root cause of the previous generation.
-	before *spec.Failure
-	// restarts are the last maxRestartsKept restarts, the oldest first.
-	restarts []spec.GroupRestart
-	// standstill says whether restarts lead further.
-	standstill standstill
-	same       SameError
+	// Before is the root cause of the previous generation.
+	Before *spec.Failure `json:"before,omitempty"`
+	// Restarts are the last maxRestartsKept restarts, the oldest first.
+	Restarts []spec.GroupRestart `json:"restarts,omitempty"`
+	// Standstill says whether restarts lead further.
+	Standstill standstill `json:"standstill,omitzero"`
+	// Same counts the failures with the same error.
+	Same SameError `json:"same,omitzero"`
 	// timed reports whether the timers of the run were started.
 	timed bool
 }
@@ -42,12 +44,12 @@ func (m *Machine) mayRegroup(cause spec.Cause) bool {
 		return false // the next generation could not write a byte
 	}
 	limit := m.spec.MaxRestarts
-	return !cause.ByItself() || limit == nil || m.group.counted < *limit
+	return !cause.ByItself() || limit == nil || m.group.Counted < *limit
 }
 
 // regroup stops the remaining tasks of a generation because a task failed.
 func (m *Machine) regroup(t *task) {
-	m.group.cause, m.group.root = t.exit.Cause, new(t.failure(""))
+	m.group.cause, m.group.root = t.Exit.Cause, new(t.failure(""))
 	m.stopForRegroup(spec.CauseCollateral)
 }
 
@@ -71,14 +73,14 @@ func (a *account) generationRoot() *spec.Failure {
 	var all []spec.Failure
 	for _, t := range a.endedSince(0) {
 		if a.failed(t) {
-			all = append(all, t.failure(t.host))
+			all = append(all, t.failure(t.Host))
 		}
 	}
 	root := earliest(all)
-	if f := a.byStacks(root, func(t *task) string { return t.host }); f != nil {
+	if f := a.byStacks(root, func(t *task) string { return t.Host }); f != nil {
 		return f
 	}
-	if f := a.byEvidence(root, all, func(t *task) string { return t.host }); f != nil {
+	if f := a.byEvidence(root, all, func(t *task) string { return t.Host }); f != nil {
 		return f
 	}
 	return root
@@ -96,16 +98,16 @@ func (m *Machine) nextGeneration() {
 	if m.returns() {
 		return
 	}
-	first := m.renumber(m.group.first + 1)
+	first := m.renumber(m.group.First + 1)
 	m.keepRestart(first, before)
 	m.group.next(first, before)
 	m.phase = placing
 	m.silent.capturing, m.silent.tasks = false, nil
 	m.lost = lostPeer{}
-	m.do(Regroup{Generation: m.group.generation, First: first, After: m.Waiting(), Requeue: m.requeue.next != ""})
-	if m.requeue.notice != nil {
-		m.requeue.notice = nil
-		m.together.seq++
+	m.do(Regroup{Generation: m.group.Generation, First: first, After: m.Waiting(), Requeue: m.requeue.next != ""})
+	if m.requeue.Notice != nil {
+		m.requeue.Notice = nil
+		m.together.Seq++
 	}
 	m.requeue.next = ""
 }
@@ -114,15 +116,15 @@ func (m *Machine) nextGeneration() {
 // root cause of the last generation's end.
 func (g *group) next(first int, before *spec.Failure) {
 	if g.cause.ByItself() {
-		g.counted++
+		g.Counted++
 	}
 	if root := g.root; root == nil || root.Ended.Sub(root.Started) >= stableAfter {
-		g.quick = 0
+		g.Quick = 0
 	} else {
-		g.quick++
+		g.Quick++
 	}
-	g.generation++
-	g.first, g.before, g.root, g.cause = first, before, nil, ""
+	g.Generation++
+	g.First, g.Before, g.root, g.cause = first, before, nil, ""
 }
 
 // regroupNow carries out restart-task in restart scope "group": the peers of a process cannot
@@ -133,7 +135,7 @@ func (m *Machine) regroupNow(e RestartTasks) {
 		m.do(Aside{reach(spec.UpdateTerminateTask, e.TaskRequest, namesOf(m.liveOf(e.Tasks)))})
 	}
 	for _, t := range m.tasks {
-		t.asked = t.asked || t.live
+		t.Asked = t.Asked || t.Live
 	}
 	m.stopForRegroup(spec.CauseOperator)
 }

@@ -17,9 +17,9 @@ const (
 // keepRestart records that the group is restarted because of root, which is nil if an operator
 // asked. first is the number of the first processes of the generation that begins.
 func (a *account) keepRestart(first int, root *spec.Failure) {
-	r := spec.GroupRestart{Generation: a.group.generation + 1, Attempt: first}
+	r := spec.GroupRestart{Generation: a.group.Generation + 1, Attempt: first}
 	if r.Requeued = a.requeue.next; r.Requeued == spec.RequeueOnPreemption {
-		r.Reason = shorten.Text(a.requeue.notice.String(), maxRestartWords)
+		r.Reason = shorten.Text(a.requeue.Notice.String(), maxRestartWords)
 	}
 	if root == nil {
 		root = a.group.root
@@ -29,9 +29,9 @@ func (a *account) keepRestart(first int, root *spec.Failure) {
 		r.Failure.Message = shorten.Text(r.Failure.Message, maxRestartWords)
 	}
 	g := &a.group
-	kept := slices.Concat(g.restarts, []spec.GroupRestart{r}) // earlier answers have the former slice
-	g.restarts = kept[max(0, len(kept)-maxRestartsKept):]
+	kept := slices.Concat(g.Restarts, []spec.GroupRestart{r}) // earlier answers have the former slice
+	g.Restarts = kept[max(0, len(kept)-maxRestartsKept):]
 }
 
 // GroupRestarts returns the last restarts of the group, the oldest first.
-func (a *account) GroupRestarts() []spec.GroupRestart { return a.group.restarts }
+func (a *account) GroupRestarts() []spec.GroupRestart { return a.group.Restarts }

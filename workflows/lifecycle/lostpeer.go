@@ -24,19 +24,19 @@ type lostPeer struct {
 // awaits reports whether the end of t, which has lost its peer, would stop tasks that may have
 // caused it.
 func (m *Machine) awaits(t *task) bool {
-	if m.decided != undecided || !m.failed(t) || !t.exit.LostPeer() || !m.anyLive() || m.errorGrace() <= 0 {
+	if m.decided != undecided || !m.failed(t) || !t.Exit.LostPeer() || !m.anyLive() || m.errorGrace() <= 0 {
 		return false
 	}
-	if m.isChief(t) && !m.mayRegroup(t.exit.Cause) {
+	if m.isChief(t) && !m.mayRegroup(t.Exit.Cause) {
 		return false // the others have chief_grace
 	}
-	return m.mayRegroup(t.exit.Cause) || m.spec.OnFailure != spec.OnFailureContinue
+	return m.mayRegroup(t.Exit.Cause) || m.spec.OnFailure != spec.OnFailureContinue
 }
 
 // errorGrace returns the time that a live task has to end by itself after an error.
 func (m *Machine) errorGrace() (grace time.Duration) {
 	for _, t := range m.tasks {
-		if t.live {
+		if t.Live {
 			grace = max(grace, m.spec.ErrorGraceOf(t.Task))
 		}
 	}
@@ -46,7 +46,7 @@ func (m *Machine) errorGrace() (grace time.Duration) {
 // await captures the stacks and waits for the tasks that may have made t lose its peer.
 func (m *Machine) await(t *task) {
 	m.lost = lostPeer{task: t}
-	if !m.mayRegroup(t.exit.Cause) {
+	if !m.mayRegroup(t.Exit.Cause) {
 		m.decide(byFailure)
 	}
 	m.do(Capture{Tasks: m.Live(), For: spec.CauseOrigin})
@@ -56,7 +56,7 @@ func (m *Machine) await(t *task) {
 // endedMeanwhile ends the wait if the end of t explains the lost peer, or nothing is left to
 // wait for.
 func (m *Machine) endedMeanwhile(t *task) {
-	if m.failed(t) && !t.exit.LostPeer() || !m.anySuspect() {
+	if m.failed(t) && !t.Exit.LostPeer() || !m.anySuspect() {
 		m.stopAwaiting()
 	}
 }
@@ -66,7 +66,7 @@ func (m *Machine) suspect(e Captured) {
 	waiting := e.Stacks.Waiting()
 	m.lost.known, m.lost.suspects = true, nil
 	for _, t := range m.tasks {
-		if t.live && !waiting.Has(t.Rank) {
+		if t.Live && !waiting.Has(t.Rank) {
 			m.lost.suspects = append(m.lost.suspects, t)
 		}
 	}
@@ -80,7 +80,7 @@ func (m *Machine) anySuspect() bool {
 	if m.lost.known {
 		among = m.lost.suspects
 	}
-	return slices.ContainsFunc(among, func(t *task) bool { return t.live })
+	return slices.ContainsFunc(among, func(t *task) bool { return t.Live })
 }
 
 // stopAwaiting carries out what follows from the failure.
@@ -90,7 +90,7 @@ func (m *Machine) stopAwaiting() {
 		return
 	}
 	for _, s := range m.lost.suspects {
-		if s.live {
+		if s.Live {
 			m.lost.livedOn = append(m.lost.livedOn, s.Name())
 		}
 	}

@@ -93,8 +93,8 @@ func (e Begin) apply(m *Machine) {
 	if m.decided != undecided {
 		return
 	}
-	m.requeue.pending = false
-	if m.requeue.notice != nil {
+	m.requeue.Pending = false
+	if m.requeue.Notice != nil {
 		m.noticeOver() // it came while the generation was being placed
 		return
 	}
@@ -124,19 +124,19 @@ func (e PlacementFailed) apply(m *Machine) {
 // launch starts a task, for the first time or again. Only the exits of its earlier
 // launches are kept.
 func (m *Machine) launch(t *task) {
-	if t.exit != nil {
-		t.earlier = append(t.earlier[max(0, len(t.earlier)+1-maxExits):len(t.earlier):len(t.earlier)], *t.exit)
-		t.first = max(t.first, t.exit.Restart+1)
+	if t.Exit != nil {
+		t.Earlier = append(t.Earlier[max(0, len(t.Earlier)+1-maxExits):len(t.Earlier):len(t.Earlier)], *t.Exit)
+		t.First = max(t.First, t.Exit.Restart+1)
 	}
-	t.launch++
-	t.live, t.unknown = true, nil
+	t.Launch++
+	t.Live, t.Unknown = true, nil
 	t.resetEnd()
-	m.do(Launch{Task: t.Task, Generation: m.group.generation, Launch: t.launch, Added: t.added})
+	m.do(Launch{Task: t.Task, Generation: m.group.Generation, Launch: t.Launch, Added: t.added})
 }
 
 func (e TaskEnded) apply(m *Machine) {
 	t := m.named[e.Task]
-	if t == nil || !t.live || e.Launch != t.launch || e.Generation != m.group.generation {
+	if t == nil || !t.Live || e.Launch != t.Launch || e.Generation != m.group.Generation {
 		return
 	}
 	m.end(t, e)
@@ -146,7 +146,7 @@ func (e TaskEnded) apply(m *Machine) {
 	case t.endedBy(spec.CauseTimeout):
 		// The host enforces max_run_time too, and noticed first.
 		m.timeUp(byMaxRunTime)
-	case t.endedBy(spec.CauseOperator) && !t.asked:
+	case t.endedBy(spec.CauseOperator) && !t.Asked:
 		// No request asked for it: the owner of the host shut it down.
 		m.cancel(t.Name() + " was stopped on its host")
 	case m.lost.task != nil:
@@ -166,7 +166,7 @@ func (e TaskEnded) apply(m *Machine) {
 // judgeEnd decides what follows for the run from a task that ended by itself.
 func (m *Machine) judgeEnd(t *task) {
 	switch {
-	case m.failed(t) && m.mayRegroup(t.exit.Cause):
+	case m.failed(t) && m.mayRegroup(t.Exit.Cause):
 		m.regroup(t)
 	case m.failed(t) && t.endedBy(spec.CauseHostLost) && m.mayRequeue(spec.RequeueOnHostLost):
 		m.requeueNow(spec.RequeueOnHostLost, spec.CauseCollateral, new(t.failure("")))
@@ -193,7 +193,7 @@ func (m *Machine) stopLive(why spec.Cause) {
 		return
 	}
 	for _, t := range m.tasks {
-		if t.live {
+		if t.Live {
 			t.stopped = why
 		}
 	}

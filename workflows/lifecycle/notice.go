@@ -20,17 +20,18 @@ type GiveNotice struct {
 
 // requeue is the state of a run that returns to the queue.
 type requeue struct {
-	// notice is the notice in force, or nil. after is the number of arrivals before it.
-	notice *spec.StopNotice
+	// Notice is the notice in force, or nil. after is the number of arrivals before it.
+	Notice *spec.StopNotice `json:"notice,omitempty"`
 	after  int
 	// next is the end for which the generation under way returns to the queue. It is empty if
 	// the next generation keeps the room of this.
 	next spec.RequeueOn
-	// pending reports whether the run is pending again.
-	pending bool
-	// preemptions counts the returns after a notice. counted counts the others, which
+	// Pending reports whether the run is pending again.
+	Pending bool `json:"pending,omitempty"`
+	// Preemptions counts the returns after a notice. Counted counts the others, which
 	// max_restarts bounds.
-	preemptions, counted int
+	Preemptions int `json:"preemptions,omitempty"`
+	Counted     int `json:"counted,omitempty"`
 }
 
 func (e GiveNotice) check(m *Machine) error {
@@ -48,11 +49,11 @@ func (e GiveNotice) check(m *Machine) error {
 // apply puts a notice in force. Of two, the earlier deadline counts, and a return to the queue
 // only if both ask for it. A notice that comes between two generations is for the next.
 func (e GiveNotice) apply(m *Machine) {
-	if m.requeue.pending {
+	if m.requeue.Pending {
 		return // it has no room
 	}
 	n := spec.StopNotice{From: e.From, Reason: shorten.Text(e.Reason, maxReason), Given: e.At, Deadline: e.At.Add(e.Within), Requeue: e.Requeue}
-	old := m.requeue.notice
+	old := m.requeue.Notice
 	if old != nil {
 		n.Requeue = n.Requeue && old.Requeue
 		if !n.Deadline.Before(old.Deadline) {
@@ -67,8 +68,8 @@ func (e GiveNotice) apply(m *Machine) {
 	if old == nil {
 		m.requeue.after = m.arrivals
 	}
-	m.requeue.notice = &n
-	m.together.seq++
+	m.requeue.Notice = &n
+	m.together.Seq++
 	if m.phase != running {
 		return
 	}
@@ -102,12 +103,12 @@ func (m *Machine) noticeOver() {
 // afterNotice reports whether a task has ended because of the notice: it failed by itself
 // between the notice and the stop, or was lost then. That is not a failure of the run.
 func (m *Machine) afterNotice(t *task) bool {
-	if m.requeue.notice == nil || m.decided != undecided || t.exit == nil || t.arrived <= m.requeue.after {
+	if m.requeue.Notice == nil || m.decided != undecided || t.Exit == nil || t.Arrived <= m.requeue.after {
 		return false
 	}
 	switch {
-	case t.exit.Cause.ByItself():
-		t.exit.Cause = spec.CausePreempted
+	case t.Exit.Cause.ByItself():
+		t.Exit.Cause = spec.CausePreempted
 	case t.endedBy(spec.CauseHostLost):
 		t.stopped = spec.CausePreempted // it was about to be stopped
 	}
@@ -131,14 +132,14 @@ func (m *Machine) endAfterNotice() {
 // mayRequeue reports whether an end of the tasks makes the run pending again.
 func (m *Machine) mayRequeue(on spec.RequeueOn) bool {
 	most := m.spec.MaxRestarts
-	return m.phase == running && m.decided == undecided && m.spec.Requeues(on) && (most == nil || m.requeue.counted < *most)
+	return m.phase == running && m.decided == undecided && m.spec.Requeues(on) && (most == nil || m.requeue.Counted < *most)
 }
 
 // requeueNow stops the tasks that are left with the cause why, and makes the run pending again.
 // root is a lost task, or nil if time is up.
 func (m *Machine) requeueNow(on spec.RequeueOn, why spec.Cause, root *spec.Failure) {
 	m.requeue.next = on
-	m.requeue.counted++
+	m.requeue.Counted++
 	m.group.cause, m.group.root = why, root
 	if root != nil {
 		m.group.cause = root.Cause
@@ -150,7 +151,7 @@ func (m *Machine) requeueNow(on spec.RequeueOn, why spec.Cause, root *spec.Failu
 // whether the run ends instead, because its notice says so.
 func (m *Machine) returns() (ended bool) {
 	q := &m.requeue
-	n := q.notice
+	n := q.Notice
 	switch {
 	case n == nil:
 	case !n.Requeue:
@@ -161,28 +162,28 @@ func (m *Machine) returns() (ended bool) {
 		return true
 	default:
 		q.next = spec.RequeueOnPreemption
-		q.preemptions++
+		q.Preemptions++
 	}
 	if q.next != "" {
 		// The limits count from the start of the next generation.
 		m.stopTimers()
 		m.group.timed = false
-		q.pending = true
+		q.Pending = true
 	}
 	return false
 }
 
 // Notice returns the notice in force, or nil.
-func (m *Machine) Notice() *spec.StopNotice { return m.requeue.notice }
+func (m *Machine) Notice() *spec.StopNotice { return m.requeue.Notice }
 
 // Pending reports whether the run has returned to the queue and has no room.
-func (m *Machine) Pending() bool { return m.requeue.pending && m.phase == placing }
+func (m *Machine) Pending() bool { return m.requeue.Pending && m.phase == placing }
 
 // Preemptions returns how often the run has returned to the queue after a notice.
-func (a *account) Preemptions() int { return a.requeue.preemptions }
+func (a *account) Preemptions() int { return a.requeue.Preemptions }
 
 // Preemptible reports whether the run may be preempted again.
 func (a *account) Preemptible() bool {
 	most := a.spec.Preemption.Max
-	return most == nil || a.requeue.preemptions < *most
+	return most == nil || a.requeue.Preemptions < *most
 }

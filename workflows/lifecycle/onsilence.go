@@ -17,7 +17,7 @@ type silentTasks struct {
 // apply captures the stacks of all tasks: a silent task may only wait for another task, which
 // its host need not see as silent.
 func (e Silent) apply(m *Machine) {
-	if m.phase != running || m.spec.OnSilence == "" || e.Generation != m.group.generation {
+	if m.phase != running || m.spec.OnSilence == "" || e.Generation != m.group.Generation {
 		return
 	}
 	tasks := namesOf(m.liveOf(e.Tasks))
@@ -40,10 +40,10 @@ func (m *Machine) endSilence() {
 	if m.phase != running || len(tasks) == 0 {
 		return
 	}
-	m.notify(Notify{Silent: tasks, Findings: m.findings})
+	m.notify(Notify{Silent: tasks, Findings: m.Latest})
 	switch most := m.spec.MaxRestarts; {
 	case m.spec.OnSilence == spec.OnSilenceReport:
-	case m.spec.OnSilence == spec.OnSilenceRestart && !m.Ending() && m.requeue.notice == nil && (most == nil || s.restarts < *most):
+	case m.spec.OnSilence == spec.OnSilenceRestart && !m.Ending() && m.requeue.Notice == nil && (most == nil || s.restarts < *most):
 		s.restarts++
 		RestartTasks{spec.TaskRequest{Tasks: m.Live()}}.apply(m)
 	default:
@@ -59,7 +59,7 @@ func (a *account) byStacks(root *spec.Failure, hostOf func(*task) string) *spec.
 		return nil
 	}
 	for _, t := range a.tasks {
-		if !t.absent && a.findings.Outliers.Has(t.Rank) && t.exit != nil && !t.exit.OK() && !t.endedBy(spec.CauseHostLost) {
+		if !t.absent && a.Latest.Outliers.Has(t.Rank) && t.Exit != nil && !t.Exit.OK() && !t.endedBy(spec.CauseHostLost) {
 			f := t.failure(hostOf(t))
 			f.Evidence = spec.EvidenceStacks
 			return &f
@@ -70,5 +70,5 @@ func (a *account) byStacks(root *spec.Failure, hostOf func(*task) string) *spec.
 
 // foundSilence reports whether f is a failure for silence whose stacks were captured before.
 func (a *account) foundSilence(f *spec.Failure) bool {
-	return f != nil && f.Evidence != spec.EvidenceRequest && f.Cause == spec.CauseSilence && a.findings != nil && a.foundIn == a.group.generation
+	return f != nil && f.Evidence != spec.EvidenceRequest && f.Cause == spec.CauseSilence && a.Latest != nil && a.FoundIn == a.group.Generation
 }

@@ -39,7 +39,7 @@ func (a *account) byEvidence(root *spec.Failure, all []spec.Failure, hostOf func
 		consider(f)
 	}
 	for _, t := range a.tasks {
-		if t.endedBy(spec.CauseCollateral) && !t.exit.Reported {
+		if t.endedBy(spec.CauseCollateral) && !t.Exit.Reported {
 			consider(t.failure(hostOf(t)))
 		}
 	}
@@ -94,10 +94,10 @@ func (a *account) firstError(root *spec.Failure, hostOf func(*task) string) *spe
 	}
 	var first *spec.Failure
 	for _, t := range a.tasks {
-		if t.Name() == root.Task || t.exit == nil || t.exit.OK() || t.endedBy(spec.CauseOperator) || !t.exit.Printed.Own() {
+		if t.Name() == root.Task || t.Exit == nil || t.Exit.OK() || t.endedBy(spec.CauseOperator) || !t.Exit.Printed.Own() {
 			continue
 		}
-		if by := t.exit.Printed.By; !by.IsZero() && by.Before(since) && (first == nil || by.Before(first.Printed.By)) {
+		if by := t.Exit.Printed.By; !by.IsZero() && by.Before(since) && (first == nil || by.Before(first.Printed.By)) {
 			first = new(t.failure(hostOf(t)))
 		}
 	}
@@ -117,7 +117,7 @@ func (a *account) doneBefore(root *spec.Failure, hostOf func(*task) string) []sp
 	var done []spec.TaskResult
 	for _, t := range a.tasks {
 		if host := hostOf(t); !t.absent && t.ok() && a.couldLeave(t, host, root) {
-			exit := *t.exit
+			exit := *t.Exit
 			exit.Usage, exit.Steps = spec.Usage{}, nil
 			done = append(done, spec.TaskResult{Name: t.Name(), Type: t.Type, Index: t.Index, Rank: t.Rank, Host: host, Exit: &exit})
 		}
@@ -129,12 +129,12 @@ func (a *account) doneBefore(root *spec.Failure, hostOf func(*task) string) []sp
 // couldLeave reports whether root's process may have lost the process of t, which has ended well on
 // that host. The connections of a process may be closed for a while before it ends.
 func (a *account) couldLeave(t *task, host string, root *spec.Failure) bool {
-	if t.stopped != "" && t.arrived > a.arrival(*root) {
-		return host == root.Host && 0 < t.exit.BootNanos && t.exit.BootNanos < root.BootNanos
+	if t.stopped != "" && t.Arrived > a.arrival(*root) {
+		return host == root.Host && 0 < t.Exit.BootNanos && t.Exit.BootNanos < root.BootNanos
 	}
-	ended, lost := t.exit.Ended, root.Ended
+	ended, lost := t.Exit.Ended, root.Ended
 	if ended.IsZero() || lost.IsZero() {
-		return t.arrived < a.arrival(*root)
+		return t.Arrived < a.arrival(*root)
 	}
 	if host != root.Host {
 		lost = lost.Add(clockError)

@@ -111,8 +111,8 @@ func (e TerminateTasks) apply(m *Machine) {
 		return
 	}
 	for _, t := range tasks {
-		t.asked = true
-		t.ending = t.ending || !m.spec.RestartsTasks() || m.Ending()
+		t.Asked = true
+		t.Ending = t.Ending || !m.spec.RestartsTasks() || m.Ending()
 	}
 	m.do(reach(spec.UpdateTerminateTask, e.TaskRequest, namesOf(tasks)))
 }
@@ -141,7 +141,7 @@ func (e RestartTasks) check(m *Machine) error {
 	switch {
 	case m.phase == regrouping:
 		return errAgain
-	case m.requeue.notice != nil:
+	case m.requeue.Notice != nil:
 		return errNotice
 	}
 	return errors.Join(m.checkTasks(e.Tasks, hasEnded("; `clusterrun start` starts it")), checkSignal(e.Signal), checkGrace(e.Grace))
@@ -154,7 +154,7 @@ func (e RestartTasks) apply(m *Machine) {
 	}
 	tasks := m.liveOf(e.Tasks)
 	for _, t := range tasks {
-		t.asked = true
+		t.Asked = true
 	}
 	m.do(reach(spec.UpdateRestartTask, e.TaskRequest, namesOf(tasks)))
 }
@@ -201,14 +201,14 @@ func (e StartTask) check(m *Machine) error {
 		return m.errPlacing()
 	case m.phase == regrouping:
 		return errAgain
-	case m.requeue.notice != nil:
+	case m.requeue.Notice != nil:
 		return errNotice
 	}
 	if known := m.named[t.Name()]; known != nil {
 		switch {
 		case known.absent:
 			return m.errAbsent(known)
-		case known.live:
+		case known.Live:
 			return errors.New(spec.TaskRunningText(t.Name()))
 		}
 		return nil
@@ -244,7 +244,7 @@ func (e StartTask) apply(m *Machine) {
 	if t == nil {
 		started.Rank = m.nextRank()
 		t = m.add(started)
-		t.added, t.first = true, m.group.first
+		t.added, t.First = true, m.group.First
 		m.launch(t)
 		return
 	}
@@ -302,7 +302,7 @@ func (m *Machine) errEnding() error {
 
 // errPlacing returns why no task is running yet.
 func (a *account) errPlacing() error {
-	if a.group.generation > 0 {
+	if a.group.Generation > 0 {
 		return errAgain
 	}
 	return errNotBegun
@@ -310,7 +310,7 @@ func (a *account) errPlacing() error {
 
 func hasEnded(remedy string) func(*task) error {
 	return func(t *task) error {
-		if t.live {
+		if t.Live {
 			return nil
 		}
 		return fmt.Errorf("%s has ended%s", t.Name(), remedy)

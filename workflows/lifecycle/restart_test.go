@@ -94,8 +94,8 @@ func repeat(a Attempt, n int) []Attempt {
 	return all
 }
 
-// The snapshot of a run with a thousand tasks and long messages keeps only what fits.
-func TestSnapshotsAreBounded(t *testing.T) {
+// The state of a run with a thousand tasks and long messages keeps only what fits.
+func TestStatesAreBounded(t *testing.T) {
 	for _, words := range []int{10, 1024} {
 		s := (&spec.RunSpec{Command: []string{"x"}, RestartScope: spec.RestartScopeGroup, Tasks: []spec.TaskGroup{{Type: "worker", Count: new(1000)}}}).WithDefaults()
 		m := New(s, s.TaskList())
@@ -106,11 +106,12 @@ func TestSnapshotsAreBounded(t *testing.T) {
 				LogDir: "/home/ann/.local/state/clusterrun/logs/iris/ee3875a0e2c9/attempt_0/0",
 			}})
 		}
-		snapshot := m.Snapshot()
-		require.LessOrEqual(t, shorten.Size(snapshot), maxSnapshot)
-		assert.NotEmpty(t, snapshot.Exits["worker-999"])
-		assert.Equal(t, 1, snapshot.Generation)
-		assert.Equal(t, 1, snapshot.Counted)
+		state := m.State()
+		require.LessOrEqual(t, shorten.Size(state), maxState)
+		assert.Equal(t, "worker-999", state.Tasks[999].Of)
+		assert.NotEmpty(t, state.Tasks[999].Earlier)
+		assert.Equal(t, 1, state.Group.Generation)
+		assert.Equal(t, 1, state.Group.Counted)
 	}
 }
 

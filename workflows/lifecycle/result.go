@@ -21,22 +21,22 @@ const maxExits = 10
 func (a *account) finish(e Released) Finish {
 	for _, t := range a.tasks {
 		t.complete(e.Exits[t.Name()])
-		if slices.Contains(e.Lost, e.Hosts[t.Name()]) && t.exit == nil && t.launch >= 0 {
-			t.exit = lostExit(t.first)
+		if slices.Contains(e.Lost, e.Hosts[t.Name()]) && t.Exit == nil && t.Launch >= 0 {
+			t.Exit = lostExit(t.First)
 		}
 	}
 	r := spec.RunResult{
 		EndedBy: a.decided, Reason: shorten.Text(a.reason, maxReason),
-		Tasks: make([]spec.TaskResult, 0, len(a.tasks)), Generation: a.group.generation, Usage: e.Usage,
-		GroupRestarts: a.group.restarts, Preemptions: a.requeue.preemptions, Stacks: a.findings, NotReleased: e.Problems,
+		Tasks: make([]spec.TaskResult, 0, len(a.tasks)), Generation: a.group.Generation, Usage: e.Usage,
+		GroupRestarts: a.group.Restarts, Preemptions: a.requeue.Preemptions, Stacks: a.Latest, NotReleased: e.Problems,
 	}
 	failures := a.judge(&r, e)
 	if r.Verdict == spec.VerdictCancelled && a.decided != byCancel {
 		r.Reason = a.unfinished()
 	}
-	r.NotStarted = r.Limit != nil && !slices.ContainsFunc(a.tasks, func(t *task) bool { return t.launch >= 0 })
+	r.NotStarted = r.Limit != nil && !slices.ContainsFunc(a.tasks, func(t *task) bool { return t.Launch >= 0 })
 	if a.decided == byFailure {
-		r.Standstill = a.group.standstill.given(a.spec.GiveUpWithoutProgress)
+		r.Standstill = a.group.Standstill.given(a.spec.GiveUpWithoutProgress)
 	}
 	if s := a.Stopping(); s.Stop {
 		r.Stopping, r.Stragglers, r.IgnoredStragglers = &s, a.together.stragglers, a.spec.StopTogether.IgnoreLiveTasks
@@ -63,7 +63,7 @@ func (a *account) addTasks(r *spec.RunResult, failures []spec.Failure, e Release
 			r.Usage = r.Usage.With(result.Exit.Usage) // its host has not answered
 		}
 		restarts += result.Restarts
-		result.StacksFile = a.stacks[t.Name()]
+		result.StacksFile = a.Stacks[t.Name()]
 		result.Failed, result.WasRestarting = f != nil, f != nil && !a.final(*f)
 		switch value := bytes.TrimSpace(e.Values[t.Name()]); {
 		case len(value) == 0, bytes.Equal(value, []byte("null")): // no value
@@ -95,19 +95,19 @@ func slowest(results []spec.TaskResult) []spec.Slow {
 // complete sets the exit of a task that was stopped between two processes to the exit of the
 // last process, whose failure has become final.
 func (t *task) complete(exits []spec.Exit) {
-	if t.exit != nil || t.launch < 0 || len(exits) == 0 {
+	if t.Exit != nil || t.Launch < 0 || len(exits) == 0 {
 		return
 	}
-	if last := exits[len(exits)-1]; last.Restart >= t.first {
+	if last := exits[len(exits)-1]; last.Restart >= t.First {
 		exit := t.relabel(last)
-		t.exit, t.waiting = &exit, true
+		t.Exit, t.waiting = &exit, true
 	}
 }
 
 func (t *task) result(e Released) spec.TaskResult {
 	r := spec.TaskResult{Name: t.Name(), Type: t.Type, Index: t.Index, Rank: t.Rank, Host: e.Hosts[t.Name()]}
-	if t.exit != nil {
-		exit := *t.exit
+	if t.Exit != nil {
+		exit := *t.Exit
 		r.Exit = &exit
 	}
 	exits := t.exits(e.Exits[t.Name()])
@@ -115,7 +115,7 @@ func (t *task) result(e Released) spec.TaskResult {
 		r.Restarts = max(r.Restarts, exit.Restart)
 	}
 	r.Restarts = max(r.Restarts, len(exits)-1)
-	if r.Exit == nil && t.launch < 0 && len(exits) > 0 {
+	if r.Exit == nil && t.Launch < 0 && len(exits) > 0 {
 		// Its generation was never launched, so the last exit is from the generation before.
 		exit := exits[len(exits)-1]
 		r.Exit = &exit
@@ -129,8 +129,8 @@ func (t *task) result(e Released) spec.TaskResult {
 // exits returns all known exits of the task, the oldest first: from the release of its hosts,
 // and from the results of its activities.
 func (t *task) exits(released []spec.Exit) []spec.Exit {
-	all := make([]spec.Exit, 0, len(released)+len(t.earlier)+1)
-	known := t.earlier
+	all := make([]spec.Exit, 0, len(released)+len(t.Earlier)+1)
+	known := t.Earlier
 	for _, exit := range released {
 		// The machine's own record takes precedence: it has the cause of a stop, and the
 		// exits on hosts that the run has left.
@@ -140,14 +140,14 @@ func (t *task) exits(released []spec.Exit) []spec.Exit {
 		switch {
 		case len(all) > 0 && all[len(all)-1].Restart == exit.Restart:
 			continue
-		case exit.Restart >= t.first:
+		case exit.Restart >= t.First:
 			exit = t.relabel(exit)
 		}
 		all = append(all, exit)
 	}
 	all = append(all, known...)
-	if t.exit != nil && (len(all) == 0 || all[len(all)-1].Restart < t.exit.Restart) {
-		all = append(all, *t.exit)
+	if t.Exit != nil && (len(all) == 0 || all[len(all)-1].Restart < t.Exit.Restart) {
+		all = append(all, *t.Exit)
 	}
 	return all
 }

@@ -67,15 +67,15 @@ func (s SameError) hopeless(most *int) bool { return most != nil && *most > 0 &&
 func (m *Machine) sameErrors(root spec.Failure, step *float64) bool {
 	tasks := []string{root.Task}
 	for _, t := range m.endedSince(0) {
-		if t.Name() != root.Task && t.exit != nil && t.exit.Restart >= m.group.first && sameText(t.exit.Printed) == sameText(root.Printed) {
+		if t.Name() != root.Task && t.Exit != nil && t.Exit.Restart >= m.group.First && sameText(t.Exit.Printed) == sameText(root.Printed) {
 			tasks = append(tasks, t.Name())
 		}
 	}
-	m.group.same = m.group.same.After(root.Exit, tasks, step)
-	if !m.group.same.hopeless(m.spec.GiveUpOnSameError) {
+	m.group.Same = m.group.Same.After(root.Exit, tasks, step)
+	if !m.group.Same.hopeless(m.spec.GiveUpOnSameError) {
 		return false
 	}
-	root.SameErrors = m.group.same.Times
-	m.named[root.Task].exit = &root.Exit
+	root.SameErrors = m.group.Same.Times
+	m.named[root.Task].Exit = &root.Exit
 	return true
 }

@@ -457,7 +457,15 @@ func (s *script) resumed(e lifecycle.Event) bool {
 	if _, ok := e.(resume); !ok {
 		return false
 	}
-	s.machine = lifecycle.Resume(s.spec, s.spec.TaskList(), s.machine.Snapshot())
+	var from lifecycle.State
+	b, err := json.Marshal(s.machine.State())
+	if err == nil {
+		err = json.Unmarshal(b, &from)
+	}
+	if err != nil {
+		panic(err)
+	}
+	s.machine = lifecycle.Resume(s.spec, s.spec.TaskList(), from)
 	return true
 }
 

@@ -5,35 +5,35 @@ import "github.com/clusterrun/clusterrun/workflows/spec"
 // standstill counts the generations in a row that have failed without a step beyond those of
 // the generations before. A generation that has reported no step counts as one.
 type standstill struct {
-	// furthest is the furthest step, or nil if none was reported.
-	furthest *float64
-	// failed reports whether a generation has failed. restarts is the number of generations in
+	// Furthest is the furthest step, or nil if none was reported.
+	Furthest *float64 `json:"furthest,omitempty"`
+	// Failed reports whether a generation has failed. Restarts is the number of generations in
 	// a row after it that reached no further.
-	failed   bool
-	restarts int
+	Failed   bool `json:"failed,omitempty"`
+	Restarts int  `json:"restarts,omitempty"`
 }
 
 // add adds a generation that has failed, and the furthest step that its tasks have reported.
 func (s *standstill) add(step *float64) {
-	further := step != nil && (s.furthest == nil || *step > *s.furthest)
+	further := step != nil && (s.Furthest == nil || *step > *s.Furthest)
 	switch {
-	case further || !s.failed:
-		s.restarts = 0
+	case further || !s.Failed:
+		s.Restarts = 0
 	default:
-		s.restarts++
+		s.Restarts++
 	}
 	if further {
-		s.furthest = step
+		s.Furthest = step
 	}
-	s.failed = true
+	s.Failed = true
 }
 
 // given returns the count for the report, or nil if restarts may continue.
 func (s *standstill) given(most *int) *spec.Standstill {
-	if most == nil || s.restarts < *most || !s.failed {
+	if most == nil || s.Restarts < *most || !s.Failed {
 		return nil
 	}
-	return &spec.Standstill{Restarts: s.restarts, LastStep: s.furthest}
+	return &spec.Standstill{Restarts: s.Restarts, LastStep: s.Furthest}
 }
 
 // standsStill adds the generation that has ended because of root, and reports whether the run gives
@@ -44,14 +44,14 @@ func (m *Machine) standsStill(root *spec.Failure) bool {
 	}
 	var furthest *float64
 	for _, t := range m.endedSince(0) {
-		if t.exit == nil || t.exit.LastStep == nil || t.exit.Restart < m.group.first {
+		if t.Exit == nil || t.Exit.LastStep == nil || t.Exit.Restart < m.group.First {
 			continue
 		}
-		if step := t.exit.LastStep; furthest == nil || *step > *furthest {
+		if step := t.Exit.LastStep; furthest == nil || *step > *furthest {
 			furthest = step
 		}
 	}
-	m.group.standstill.add(furthest)
+	m.group.Standstill.add(furthest)
 	hopeless := root != nil && m.sameErrors(*root, furthest)
-	return hopeless || m.group.standstill.given(m.spec.GiveUpWithoutProgress) != nil
+	return hopeless || m.group.Standstill.given(m.spec.GiveUpWithoutProgress) != nil
 }

@@ -13,8 +13,8 @@ func (m *Machine) Status() (spec.RunState, []spec.TaskStatus) {
 			continue
 		}
 		s := spec.TaskStatus{Name: t.Name(), Type: t.Type, Index: t.Index, Rank: t.Rank, State: t.state()}
-		if t.exit != nil {
-			exit := *t.exit
+		if t.Exit != nil {
+			exit := *t.Exit
 			s.Exit = &exit
 		}
 		tasks = append(tasks, s)
@@ -25,7 +25,7 @@ func (m *Machine) Status() (spec.RunState, []spec.TaskStatus) {
 func (m *Machine) state() spec.RunState {
 	switch m.phase {
 	case placing:
-		if m.group.generation > 0 && !m.requeue.pending {
+		if m.group.Generation > 0 && !m.requeue.Pending {
 			return spec.RunRestarting
 		}
 		return spec.RunPlacing
@@ -52,7 +52,7 @@ func (m *Machine) Ending() bool { return m.decided != undecided || m.phase >= st
 func (m *Machine) Placing() bool { return m.phase == placing }
 
 // Generation returns the number of the current generation, from 0.
-func (a *account) Generation() int { return a.group.generation }
+func (a *account) Generation() int { return a.group.Generation }
 
 // Done reports whether the run is over: [Finish] was returned.
 func (m *Machine) Done() bool { return m.phase == ended }

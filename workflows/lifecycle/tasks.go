@@ -28,7 +28,7 @@ func listOf(tasks []spec.Task) taskList {
 }
 
 func (l *taskList) add(t spec.Task) *task {
-	added := &task{Task: t, launch: -1}
+	added := &task{Task: t, TaskState: TaskState{Launch: -1}}
 	l.tasks = append(l.tasks, added)
 	l.named[t.Name()] = added
 	return added
@@ -50,7 +50,7 @@ func (l *taskList) Rank(task string) (rank int, ok bool) {
 func (l *taskList) Live() []string {
 	var names []string
 	for _, t := range l.tasks {
-		if t.live {
+		if t.Live {
 			names = append(names, t.Name())
 		}
 	}
@@ -58,7 +58,7 @@ func (l *taskList) Live() []string {
 }
 
 func (l *taskList) anyLive() bool {
-	return slices.ContainsFunc(l.tasks, func(t *task) bool { return t.live })
+	return slices.ContainsFunc(l.tasks, func(t *task) bool { return t.Live })
 }
 
 // liveOf returns the live tasks among those named, in rank order, each once.
@@ -69,7 +69,7 @@ func (l *taskList) liveOf(names []string) []*task {
 	}
 	var tasks []*task
 	for _, t := range l.tasks {
-		if t.live && wanted[t.Name()] {
+		if t.Live && wanted[t.Name()] {
 			tasks = append(tasks, t)
 		}
 	}
@@ -79,15 +79,15 @@ func (l *taskList) liveOf(names []string) []*task {
 // end records the end of a launch.
 func (l *taskList) end(t *task, e TaskEnded) {
 	l.arrivals++
-	t.live, t.arrived, t.host, t.exit = false, l.arrivals, e.Host, t.exitOf(e)
+	t.Live, t.Arrived, t.Host, t.Exit = false, l.arrivals, e.Host, t.exitOf(e)
 }
 
 // endedSince returns the tasks that ended after that many arrivals, in order of arrival.
 func (l *taskList) endedSince(arrivals int) []*task {
 	ended := make([]*task, l.arrivals-arrivals)
 	for _, t := range l.tasks {
-		if t.arrived > arrivals {
-			ended[t.arrived-arrivals-1] = t
+		if t.Arrived > arrivals {
+			ended[t.Arrived-arrivals-1] = t
 		}
 	}
 	return slices.DeleteFunc(ended, func(t *task) bool { return t == nil })
@@ -107,16 +107,16 @@ func (l *taskList) renumber(from int) (first int) {
 	first = from
 	for _, t := range l.tasks {
 		first = max(first, t.next())
-		t.unknown = nil
+		t.Unknown = nil
 		switch {
-		case t.exit != nil:
-			t.keep(*t.exit)
-		case t.launch >= 0:
-			t.unknown = new(t.first)
+		case t.Exit != nil:
+			t.keep(*t.Exit)
+		case t.Launch >= 0:
+			t.Unknown = new(t.First)
 		}
 	}
 	for _, t := range l.tasks {
-		t.first, t.launch = first, -1
+		t.First, t.Launch = first, -1
 		t.resetEnd()
 	}
 	return first
@@ -141,7 +141,7 @@ func (l *taskList) nextRank() int {
 	return next
 }
 
-// AddedSize returns the approximate size, in bytes, in a snapshot of tasks that differ from the
+// AddedSize returns the approximate size, in bytes, in a state of tasks that differ from the
 // spec, which are never left out.
 func (l *taskList) AddedSize() int {
 	size := 0

@@ -12,17 +12,17 @@ import (
 // together is the state of stopping together: a task or an operator asks that all tasks end by
 // themselves. This is TensorFlow's Coordinator with tasks instead of threads.
 type together struct {
-	// seq is the number of stops and clears so far.
-	seq int
+	// Seq is the number of stops and clears so far.
+	Seq int `json:"seq,omitempty"`
 	// request is the request in force: the first one, until it is cleared. It is nil if there
 	// is none.
 	request *StopTogether
 	// after is the number of arrivals before the request.
 	after    int
 	deadline time.Time
-	// done holds the latest requests that stopped the run, cleared ones included, so that
+	// Done holds the latest requests that stopped the run, cleared ones included, so that
 	// a request that is sent twice stops the run once.
-	done []StopKey
+	Done []StopKey `json:"done,omitempty"`
 	// stragglers holds the tasks that still ran when the time for the stop was over, in
 	// rank order.
 	stragglers []string
@@ -51,7 +51,7 @@ var (
 // Stopping returns whether the tasks are stopping together, and why.
 func (a *account) Stopping() spec.Stopping {
 	g := &a.together
-	s := spec.Stopping{Seq: g.seq, Notice: a.requeue.notice}
+	s := spec.Stopping{Seq: g.Seq, Notice: a.requeue.Notice}
 	if g.request == nil {
 		return s
 	}
@@ -75,23 +75,23 @@ func (g *together) err(s *spec.RunSpec) *spec.TogetherError {
 
 // has reports whether a stop is in force, or this request stopped the run before.
 func (g *together) has(e StopTogether) bool {
-	return g.request != nil || e.Key != "" && slices.Contains(g.done, e.stopKey())
+	return g.request != nil || e.Key != "" && slices.Contains(g.Done, e.stopKey())
 }
 
 // take puts a request in force, after that many arrivals.
 func (g *together) take(e StopTogether, arrivals int) {
 	e.TogetherRequest = e.Bounded()
-	g.seq++
+	g.Seq++
 	g.request, g.after, g.deadline = &e, arrivals, time.Time{}
 	if e.Key != "" {
-		g.done = append(g.done[max(0, len(g.done)+1-maxStopKeys):len(g.done):len(g.done)], e.stopKey())
+		g.Done = append(g.Done[max(0, len(g.Done)+1-maxStopKeys):len(g.Done):len(g.Done)], e.stopKey())
 	}
 }
 
 // clear withdraws the request in force, and returns the number of arrivals before it.
 func (g *together) clear() (after int) {
 	after = g.after
-	g.seq++
+	g.Seq++
 	g.request, g.after, g.deadline = nil, 0, time.Time{}
 	return after
 }
@@ -140,8 +140,8 @@ func (a *account) checkAsker(task string, generation int) error {
 		return nil
 	case a.named[task] == nil:
 		return a.errUnknown(task)
-	case generation != a.group.generation:
-		return fmt.Errorf("restart %[2]d of all tasks has begun; this request is for restart %[1]d", generation, a.group.generation)
+	case generation != a.group.Generation:
+		return fmt.Errorf("restart %[2]d of all tasks has begun; this request is for restart %[1]d", generation, a.group.Generation)
 	}
 	return nil
 }
@@ -190,7 +190,7 @@ func (a *account) noteStragglers() {
 		return
 	}
 	for _, t := range a.tasks {
-		if t.live || t.endedBy(spec.CauseTimeout) {
+		if t.Live || t.endedBy(spec.CauseTimeout) {
 			g.stragglers = append(g.stragglers, t.Name())
 		}
 	}
@@ -214,7 +214,7 @@ func (ClearStop) apply(m *Machine) {
 	m.stopTimer(TimerTogether)
 	m.do(Tell{m.Stopping()})
 	for _, t := range m.tasks {
-		t.ending = t.ending && !m.spec.RestartsTasks()
+		t.Ending = t.Ending && !m.spec.RestartsTasks()
 	}
 	var again []*task
 	for _, t := range m.endedSince(since) {
@@ -237,7 +237,7 @@ func (ClearStop) apply(m *Machine) {
 
 // wouldRestart reports whether a host restarts a task that ended like t.
 func (a *account) wouldRestart(t *task) bool {
-	_, again := RestartPolicy{AutoRestart: a.spec.RestartsTasks(), MaxRestarts: a.spec.MaxRestarts}.Next(RestartHistory{Cause: t.exit.Cause})
+	_, again := RestartPolicy{AutoRestart: a.spec.RestartsTasks(), MaxRestarts: a.spec.MaxRestarts}.Next(RestartHistory{Cause: t.Exit.Cause})
 	return again
 }
 
@@ -251,16 +251,16 @@ func (a *account) requestFailure(e Released) (spec.Failure, bool) {
 	}
 	t := a.named[g.request.Task]
 	f := spec.Failure{Task: t.Name(), Rank: t.Rank, Host: e.Hosts[t.Name()], Evidence: spec.EvidenceRequest}
-	if t.exit != nil {
+	if t.Exit != nil {
 		f.Exit = spec.Exit{
-			Restart: t.exit.Restart, PID: t.exit.PID, Started: t.exit.Started,
-			ErrorFile: t.exit.ErrorFile, LogDir: t.exit.LogDir,
+			Restart: t.Exit.Restart, PID: t.Exit.PID, Started: t.Exit.Started,
+			ErrorFile: t.Exit.ErrorFile, LogDir: t.Exit.LogDir,
 		}
 	}
 	// The exit code is the process's if it failed by itself.
 	f.ExitCode = 1
-	if t.failedByItself() && t.exit.ExitCode != 0 {
-		f.ExitCode, f.Signal = t.exit.ExitCode, t.exit.Signal
+	if t.failedByItself() && t.Exit.ExitCode != 0 {
+		f.ExitCode, f.Signal = t.Exit.ExitCode, t.Exit.Signal
 	}
 	f.Cause, f.Reported = spec.CauseOrigin, true
 	f.ErrorTime, f.BootNanos = g.request.At, g.request.BootNanos

@@ -141,4 +141,4 @@ func (a *account) unfinished() string {
 	return "every task was terminated"
 }
 
-func (t *task) ok() bool { return t.exit != nil && t.exit.OK() }
+func (t *task) ok() bool { return t.Exit != nil && t.Exit.OK() }

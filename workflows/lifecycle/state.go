@@ -1,0 +1,150 @@
+package lifecycle
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+)
+
+// State is the state of a run that continues in another execution of its workflow,
+// taken between two generations or at a quiet moment of one.
+type State struct {
+	Group    group    `json:"group"`
+	Together together `json:"together,omitzero"` // none is in force: a stop is not a quiet moment
+	Requeue  requeue  `json:"requeue,omitzero"`
+	Captured captured `json:"captured,omitzero"`
+	// Size and Arrivals are as in the list of tasks.
+	Size     int `json:"size,omitempty"`
+	Arrivals int `json:"arrivals,omitempty"`
+	// SilenceRestarts counts the restarts of on_silence, and Notices the notices of the run.
+	SilenceRestarts int `json:"silence_restarts,omitempty"`
+	Notices         int `json:"notices,omitempty"`
+	// Running reports whether a generation is running.
+	Running bool `json:"running,omitempty"`
+	// Tasks are the tasks of which there is anything to say.
+	Tasks []TaskState `json:"tasks,omitempty"`
+}
+
+// maxState bounds a state, in bytes as JSON. It is sent together with the spec, and the
+// server takes 2 MiB in all. The state of a run with 10,000 running tasks is larger.
+const maxState = 400 << 10
+
+// maxExitsBetween is the most exits of a task in a state between two generations.
+const maxExitsBetween = 2
+
+// Quiet reports whether the run can continue in another execution of its workflow while
+// its tasks run: it is not ending, and no operation on all of its tasks is under way.
+func (m *Machine) Quiet() bool {
+	return m.phase == running && m.decided == undecided && !m.silent.capturing && m.lost.task == nil && m.requeue.Notice == nil
+}
+
+// State returns the state of the machine after [Regroup] or at a quiet moment.
+func (m *Machine) State() State {
+	s := State{
+		Group: m.group, Together: m.together, Requeue: m.requeue, Captured: m.captured, Size: m.size, Arrivals: m.arrivals,
+		SilenceRestarts: m.silent.restarts, Notices: m.notices, Running: m.Quiet(),
+	}
+	s.Captured.Stacks = maps.Clone(m.Stacks)
+	for _, t := range m.tasks {
+		kept := t.TaskState
+		kept.Of, kept.Exit, kept.Earlier = t.Name(), clone(t.Exit), slices.Clone(t.Earlier)
+		if t.added {
+			kept.Added = new(t.Task)
+		}
+		if !s.Running {
+			kept.Earlier = kept.Earlier[max(0, len(kept.Earlier)-maxExitsBetween):]
+		}
+		if s.Running || t.added || len(t.Earlier) > 0 || t.Unknown != nil {
+			s.Tasks = append(s.Tasks, kept)
+		}
+	}
+	s.fit()
+	return s
+}
+
+func clone(e *spec.Exit) *spec.Exit {
+	if e == nil {
+		return nil
+	}
+	return new(*e)
+}
+
+// fit drops the least needed parts until the state is small enough: messages and the
+// names of files of stacks first, then older exits, then all earlier exits. Numbers, budgets
+// and how each task ended stay.
+func (s *State) fit() {
+	less := func(earlier func([]spec.Exit) []spec.Exit, ended func(*spec.Exit)) func() {
+		return func() {
+			for i := range s.Tasks {
+				t := &s.Tasks[i]
+				if t.Earlier = earlier(t.Earlier); t.Exit != nil {
+					ended(t.Exit)
+				}
+			}
+			s.Captured.Stacks = nil
+		}
+	}
+	shorten.ToFit(s, maxState,
+		less(func(exits []spec.Exit) []spec.Exit { return withoutWords(exits, 160) }, func(e *spec.Exit) { e.Message = shorten.Text(e.Message, 160) }),
+		less(func(exits []spec.Exit) []spec.Exit { return withoutWords(exits, 0) }, func(e *spec.Exit) { e.Message, e.GPUError, e.Printed = "", "", nil }),
+		less(func(exits []spec.Exit) []spec.Exit { return exits[max(0, len(exits)-1):] }, func(*spec.Exit) {}),
+		less(func([]spec.Exit) []spec.Exit { return nil }, func(e *spec.Exit) { e.LogDir, e.ErrorFile = "", "" }),
+	)
+}
+
+// withoutWords cuts the messages of exits to at most that many bytes each.
+func withoutWords(exits []spec.Exit, most int) []spec.Exit {
+	for i := range exits {
+		exits[i].Message = shorten.Text(exits[i].Message, most)
+		exits[i].Printed, exits[i].GPUError = nil, ""
+	}
+	return exits
+}
+
+// Resume returns the machine of a run that continues in another execution of its
+// workflow. Its first event is [Resumed].
+func Resume(s *spec.RunSpec, tasks []spec.Task, from State) *Machine {
+	m := New(s, tasks)
+	m.group, m.together, m.requeue, m.captured = from.Group, from.Together, from.Requeue, from.Captured
+	m.arrivals, m.silent.restarts, m.notices = from.Arrivals, from.SilenceRestarts, from.Notices
+	for _, t := range m.tasks {
+		t.First = from.Group.First
+	}
+	for _, kept := range from.Tasks {
+		t := m.named[kept.Of]
+		if t == nil {
+			t = m.add(*kept.Added)
+		}
+		t.TaskState = kept
+		if kept.Added != nil {
+			t.Task, t.added = *kept.Added, true
+		}
+	}
+	m.setSize(from.Size)
+	if from.Running {
+		m.phase = running
+	}
+	return m
+}
+
+// apply starts the timers of a run that continues in another execution, which also run while it
+// is being placed, and launches the running tasks again, under the same numbers.
+func (e Resumed) apply(m *Machine) {
+	switch {
+	case m.group.timed || m.phase == placing && (m.group.Generation == 0 || m.requeue.Pending) || m.phase > running:
+		return
+	case m.phase == running:
+		for _, t := range m.tasks {
+			if t.Live {
+				m.do(Launch{Task: t.Task, Generation: m.group.Generation, Launch: t.Launch, Added: t.added})
+			}
+		}
+	}
+	m.startTimers(e.Elapsed)
+}
+
+// Waiting returns the time that a resumed run waits before it is placed.
+func (a *account) Waiting() time.Duration { return backoff(a.group.Quick) }
