@@ -24,6 +24,8 @@ type Options struct {
 	// ID is the run ID, which is the workflow ID. It may be the ID of an ended run. Default:
 	// the spec's name and a random part.
 	ID string
+	// IsNew reports whether ID was made by [NewID], so that no earlier workflow has it.
+	IsNew bool
 	// Queue is the task queue of the host workers that execute the run. Default:
 	// [spec.TaskQueue].
 	Queue string
@@ -45,7 +47,7 @@ type Options struct {
 // Start validates a spec and starts a run of it. If the spec has problems, Start returns all of
 // them and starts nothing. If the run ID is in use, it returns a [*RunningError].
 func Start(ctx context.Context, c client.Client, s *spec.RunSpec, o Options) (*Run, error) {
-	given := o.ID != ""
+	mayExist := o.ID != "" && !o.IsNew
 	if err := o.complete(s); err != nil {
 		return nil, err
 	}
@@ -54,7 +56,7 @@ func Start(ctx context.Context, c client.Client, s *spec.RunSpec, o Options) (*R
 		o.Sweep.Owner = o.Owner
 		workflowType, arguments = spec.SweepWorkflowType, []any{o.Sweep, o.Resume}
 	}
-	if given {
+	if mayExist {
 		if err := isOfKind(ctx, c, o.ID, workflowType); err != nil {
 			return nil, err
 		}

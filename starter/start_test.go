@@ -71,6 +71,17 @@ func TestStartTakesIDAndQueue(t *testing.T) {
 	assert.Equal(t, "private", o.TaskQueue)
 }
 
+// No earlier workflow has an ID that was just made.
+func TestStartAsksNothingAboutANewID(t *testing.T) {
+	run := mocks.NewWorkflowRun(t)
+	run.On("GetID").Return("iris-1")
+	run.On("GetRunID").Return("execution")
+	c := mocks.NewClient(t)
+	c.On("ExecuteWorkflow", mock.Anything, mock.Anything, spec.WorkflowType, mock.Anything).Return(run, nil).Once()
+	_, err := starter.Start(t.Context(), c, validSpec(), starter.Options{ID: starter.NewID("iris"), IsNew: true})
+	require.NoError(t, err)
+}
+
 // Nothing is asked of the server for a spec that cannot be run.
 func TestStartRefusesAnInvalidSpec(t *testing.T) {
 	_, err := starter.Start(t.Context(), mocks.NewClient(t), &spec.RunSpec{}, starter.Options{})
