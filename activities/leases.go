@@ -37,8 +37,9 @@ func (l *leases) attach(k runkey.Task) {
 	l.attached[k]++
 }
 
-// detach ends a lease and wakes the reconciler: the reason may be that the run was closed.
-func (l *leases) detach(k runkey.Task) {
+// detach ends a lease. ended reports whether the process has ended, too. If it has not, detach
+// wakes the reconciler: the run may have been closed.
+func (l *leases) detach(k runkey.Task, ended bool) {
 	l.mu.Lock()
 	if l.attached[k]--; l.attached[k] <= 0 {
 		delete(l.attached, k)
@@ -48,11 +49,17 @@ func (l *leases) detach(k runkey.Task) {
 	if len(l.attachedTo(k)) == 0 {
 		l.acted.Delete(groupOf(k))
 	}
-	for _, c := range []chan struct{}{l.nudge, l.ended} {
-		select {
-		case c <- struct{}{}:
-		default:
-		}
+	if !ended {
+		signal(l.nudge)
+	}
+	signal(l.ended)
+}
+
+// signal gives a channel an element, unless it has one.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
 }
 

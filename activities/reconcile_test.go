@@ -108,6 +108,19 @@ func TestOnlyWhatIsOlderThanTheListIsStopped(t *testing.T) {
 	assert.Equal(t, supervisor.ReasonCollateral, s.stops[0].Reason)
 }
 
+// The server is asked about the run of a lease that ended without its process, and not when the
+// process has ended, since its activity tells.
+func TestALeaseWithoutItsProcessIsLookedAtAtOnce(t *testing.T) {
+	l, key := newLeases(), living("worker-0", 0, 0).Key
+	l.attach(key)
+	l.detach(key, true)
+	assert.Empty(t, l.nudge)
+	assert.Len(t, l.ended, 1)
+	l.attach(key)
+	l.detach(key, false)
+	assert.Len(t, l.nudge, 1)
+}
+
 // The tasks of a large run are listed by its groups. A group that has not begun lists none,
 // and groups of other hosts are not asked.
 func TestTasksOfGroupsAreListedThere(t *testing.T) {

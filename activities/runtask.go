@@ -46,7 +46,8 @@ var errAway = errors.New("the host worker released the process; it continues, an
 func (h *Host) RunTask(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
 	l := h.newLease(ctx, &in)
 	h.leases.attach(l.key)
-	defer h.leases.detach(l.key)
+	var exit *spec.Exit
+	defer func() { h.leases.detach(l.key, exit != nil) }()
 	exit, err := l.hold(&in)
 	err = h.answer(in.Task, err)
 	if exit == nil {

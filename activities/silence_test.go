@@ -82,7 +82,7 @@ func TestOnSilence(t *testing.T) {
 	assert.Equal(t, 60, look(a, 5*time.Minute, 1))
 	assert.True(t, a.mustAct(), "again")
 	look(a, 6*time.Minute, 2)
-	h.leases.detach(b.key)
+	h.leases.detach(b.key, false)
 	look(a, 7*time.Minute, 2)
 	assert.True(t, a.mustAct(), "it is the last one here")
 
