@@ -76,6 +76,12 @@ demo: build ## train a model on six processes: a chief, three workers, two param
 test: build $(TOOLS)/temporal $(TOOLS)/gotestsum ## run all tests, those of the embedded server included; logs are in .tools/tests
 	GO=$(GO) GOTESTSUM=$(abspath $(TOOLS)/gotestsum) LOGS=$(abspath $(TOOLS))/tests TESTFLAGS='$(TESTFLAGS)' .ci/tests $(PACKAGES)
 
+.PHONY: check
+check: ## compile and vet, and test what has changed, but for whole runs: before each commit
+	$(GO) build ./...
+	$(GO) vet ./...
+	$(GO) test -vet=off -short $$($(GO) list ./... | grep -Ev '/tests/(bench|browser|compare|drill|e2e|measure|peers)$$')
+
 .PHONY: test-long
 test-long: ## the same with all cases, which takes twice as long
 	$(MAKE) test TESTFLAGS='$(WAITS)'
@@ -95,10 +101,11 @@ lint: $(TOOLS)/golangci-lint $(TOOLS)/workflowcheck $(TOOLS)/govulncheck ## stat
 # The Python package is checked by what is installed.
 python_check = @if command -v $(1) >/dev/null; then cd activities/tasks/python && $(1) $(2); else echo '$(1) is not installed: it does not check the Python package'; fi
 
-# FAULTS and SEED may be given; without a seed each drill is another.
+# FAULTS, SEED and OUTAGE may be given: the server may be away for OUTAGE seconds. Without a seed
+# each drill is another.
 .PHONY: drill
 drill: build ## break a cluster on purpose and check what is promised: make drill FAULTS=1000 SEED=7
-	FAULTS=$(or $(FAULTS),30) SEED=$(or $(SEED),$(shell date +%s)) $(GO) test -count 1 -v -timeout 24h -run TestDrill ./tests/drill
+	FAULTS=$(or $(FAULTS),30) OUTAGE=$(OUTAGE) SEED=$(or $(SEED),$(shell date +%s)) $(GO) test -count 1 -v -timeout 24h -run TestDrill ./tests/drill
 
 # Six times the most important figures, so that benchstat can tell a change from noise.
 BENCH ?= Figures

@@ -83,7 +83,10 @@ func number(t *testing.T, name string, otherwise uint64) uint64 {
 }
 
 func TestDrill(t *testing.T) {
-	limits := Limits{Namespaces: hasNamespaces(), Disks: hasDisks(t), StopAfter: stopAfter}
+	limits := Limits{
+		Namespaces: hasNamespaces(), Disks: hasDisks(t), StopAfter: stopAfter,
+		Outage: time.Duration(number(t, "OUTAGE", 0)) * time.Second,
+	}
 	s := &stage{
 		seed: number(t, "SEED", 1), dir: t.TempDir(), mark: fmt.Sprint(os.Getpid()),
 		killed: map[int]bool{},

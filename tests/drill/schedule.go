@@ -93,6 +93,8 @@ type Limits struct {
 	Disks      bool // hosts have disks of their own
 	// StopAfter is the StopAfter of the runs. Some faults of a host last longer.
 	StopAfter time.Duration
+	// Outage is the longest time for which the server may be away, if that may be long.
+	Outage time.Duration
 }
 
 // NewSchedule returns the rounds of a drill with that many faults. The same arguments give the
@@ -152,6 +154,10 @@ func (f Fault) length(random *rand.Rand, limits Limits) time.Duration {
 		return limits.StopAfter + long
 	case FailCheck:
 		return short + beginWithin/2
+	case KillServer, FreezeServer:
+		if limits.Outage > 0 && random.IntN(2) == 0 {
+			return time.Duration(random.Int64N(int64(limits.Outage)))
+		}
 	case FreezeSide, KillSupervisor, Partition, Unplug:
 		// A supervisor must not be frozen that long: while it is frozen, nothing stops its
 		// processes if the host is cut off.
