@@ -95,9 +95,11 @@ func TestDescribeUnreportedExit_TE31_TE61_TE62_SEED87(t *testing.T) {
 	assert.Equal(t, "SIGSEGV", e.Signal)
 	assert.Equal(t, -11, e.ExitCode)
 	assert.Equal(t, 123, e.PID)
+	assert.Equal(t, "Signal 11 (SIGSEGV) received by PID 123", e.Message)
 
 	e, _ = describeExit("host-a", ended(t, supervisor.Exit{Code: -35}, nil), false, "")
 	assert.Equal(t, "<N/A>", e.Signal)
+	assert.Equal(t, "Signal 35 (<N/A>) received by PID 123", e.Message)
 }
 
 // A malformed error file reports nothing, but is named, and the description has what the

@@ -137,6 +137,9 @@ func describeExit(host string, p supervisor.Process, owned bool, call string) (s
 			words := fromFrame(tasklog.LastLines(filepath.Join(p.LogDir, tasklog.StderrFile), stderrLines, maxMessage-len(e.Message)-1))
 			e.Message = strings.Trim(e.Message+"\n"+words, "\n")
 		}
+		if e.Message == "" && e.Signal != "" {
+			e.Message = fmt.Sprintf("Signal %d (%s) received by PID %d", -e.ExitCode, e.Signal, e.PID)
+		}
 	case spec.CauseOOM:
 		limit := p.Exit.Detail
 		if limit != "" {
