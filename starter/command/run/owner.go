@@ -78,6 +78,16 @@ func listenToOwner(a *cli.App, o runOptions, signals chan<- os.Signal) (*owner, 
 	return w, nil
 }
 
+// tellOwner tells the owner the error with which run ends, which is the only answer of a run that
+// does not start. An owner that had an earlier reason reads no more.
+func tellOwner(fd int, err error) {
+	if err == nil || fd < cli.LifelineFD {
+		return
+	}
+	w := &owner{socket: os.NewFile(uintptr(fd), "coordinator")}
+	_ = w.say(nil, &wire.Problem{Code: wire.CodeOver, Message: err.Error()})
+}
+
 // awaitHangup waits until the other end of a socket is closed for writing, and reports whether
 // it still reads. awaitHangup reads nothing from the socket: unread requests no longer count
 // then.

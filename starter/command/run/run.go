@@ -54,7 +54,8 @@ func Run(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] SPEC | [--] COMMAND [ARG...]",
 		Short: "Run here or by ssh, show the output, and exit like the program",
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			defer func() { tellOwner(o.coordinator, err) }()
 			s, err := specs.Read(a, cmd, args, f)
 			if err != nil {
 				return err
