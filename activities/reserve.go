@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskservices"
@@ -28,89 +29,133 @@ const loopback = "127.0.0.1"
 // plan. It is idempotent by run and generation. It fails with InvalidRunSpec at once if
 // something is wrong with the spec on this host. If no slots or ports are free, the run can be
 // tried elsewhere.
-func (h *Host) Reserve(ctx context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
+func (h *Host) Reserve(ctx context.Context, in hostapi.ReserveInput) (out hostapi.ReserveOutput, err error) {
 	run := runOf(ctx, in.Run)
 	server, err := h.Server.Identity(ctx, run.Namespace)
 	if err != nil {
-		return hostapi.ReserveOutput{}, err
+		return out, err
 	}
 	if at := in.SharedSpec; at != nil {
 		var shared hostapi.ReserveInput
 		if err := h.Server.ReadShared(ctx, *at, &shared); err != nil {
-			return hostapi.ReserveOutput{}, err
+			return out, err
 		}
 		in.Spec, in.Unknown = shared.Spec, shared.Unknown
 	}
-	if err := h.reservations.understands(in); err != nil {
-		return hostapi.ReserveOutput{}, err
-	}
-	tasks, err := h.reservations.tasksFor(in)
+	tasks, leave, err := h.mayReserve(ctx, run, in)
 	if err != nil {
-		return hostapi.ReserveOutput{}, err
+		return out, err
 	}
-	if err := h.reservations.isFit(ctx); err != nil {
-		return hostapi.ReserveOutput{}, err
-	}
-	leave, problems := h.gate.admit(run, in, tasks)
-	if len(problems) > 0 {
-		return hostapi.ReserveOutput{}, refusedSpec(problems)
-	}
-	if p, err := h.plans.get(run); err == nil {
-		if err := h.gate.sameSpec(p, leave); err != nil {
-			return hostapi.ReserveOutput{}, err
-		}
-	}
-	if err := h.reservations.awaitPredecessor(ctx, run); err != nil {
-		return hostapi.ReserveOutput{}, err
-	}
-	if err := h.reservations.endOlder(ctx, run, in); err != nil {
-		return hostapi.ReserveOutput{}, err
-	}
-	if err := h.reservations.checkUnused(ctx, run, in.Generation); err != nil {
-		return hostapi.ReserveOutput{}, err
-	}
-	if err := h.reservations.stuckOf(ctx, run); err != nil {
-		return hostapi.ReserveOutput{}, err
-	}
-	if err := h.reservations.checkStuck(run, in, tasks); err != nil {
-		return hostapi.ReserveOutput{}, err
+	if err := h.reservations.awaitRoom(ctx, run, in, tasks); err != nil {
+		return out, err
 	}
 	user, err := h.reservations.userFor(ctx, leave.as)
 	if err != nil {
-		return hostapi.ReserveOutput{}, err
+		return out, err
 	}
 	unlock, err := h.ships.bring(ctx, run, in, leave.statement, user)
 	if err != nil {
-		return hostapi.ReserveOutput{}, err
+		return out, err
 	}
 	defer unlock()
-	problems, err = h.checks.checkResources(run, in, tasks)
-	if err != nil {
-		return hostapi.ReserveOutput{}, err
-	}
-	checked, claimed := tasks, tasks
-	if in.Spec.Batch != nil {
-		// A trial is checked at its start, and only that trial fails. One runs at a time.
-		checked, claimed = nil, tasks[:min(1, len(tasks))]
-	}
-	if problems = append(h.checks.preflight(run, in.Spec, user, checked), problems...); len(problems) > 0 {
-		return hostapi.ReserveOutput{}, h.reservations.refused(problems)
+	if err := h.checkTasks(run, in, tasks, user); err != nil {
+		return out, err
 	}
 	lease, addresses, err := h.reservations.leasePorts(ctx, run, in, tasks)
 	if err != nil {
-		return hostapi.ReserveOutput{}, err
+		return out, err
 	}
-	out := hostapi.ReserveOutput{
+	out = hostapi.ReserveOutput{
 		Host: h.Name, Instance: h.Instance, Addresses: addresses,
 		MasterPort: lease[0], JAXPort: lease[1],
 	}
+	p, err := h.keepPlan(run, in, tasks, leave, out, func(p *plan) {
+		p.Server, p.Signers, p.Statement, p.As, p.User = server, leave.signers, leave.statement, leave.as, user
+	})
+	if err != nil {
+		return out, err
+	}
+	if in.Stopping != nil {
+		h.services.SetStopping(run, *in.Stopping)
+	}
+	if dir := p.runDir(); dir != "" && h.Files != nil {
+		out.Service, out.Witness = h.Files.Describe(run, dir, p.User), h.Files.DescribeWitness(run)
+	}
+	if a := in.Spec.Ship.Archive; a != nil && h.Files != nil {
+		out.Shipped = h.Files.DescribeArchive(a.Digest)
+	}
+	return out, nil
+}
+
+// mayReserve returns the tasks for this host, if it understands the spec, is fit and allows it.
+func (h *Host) mayReserve(ctx context.Context, run runkey.Run, in hostapi.ReserveInput) (tasks []spec.Task, l leave, err error) {
+	if err := h.reservations.understands(in); err != nil {
+		return nil, l, err
+	}
+	if tasks, err = h.reservations.tasksFor(in); err != nil {
+		return nil, l, err
+	}
+	if err := h.reservations.isFit(ctx); err != nil {
+		return nil, l, err
+	}
+	l, problems := h.gate.admit(run, in, tasks)
+	if len(problems) > 0 {
+		return nil, l, refusedSpec(problems)
+	}
+	if p, err := h.plans.get(run); err == nil {
+		if err := h.gate.sameSpec(p, l); err != nil {
+			return nil, l, err
+		}
+	}
+	return tasks, l, nil
+}
+
+// awaitRoom waits for the ends of other executions and generations that are in the way of the run.
+func (r *reservations) awaitRoom(ctx context.Context, run runkey.Run, in hostapi.ReserveInput, tasks []spec.Task) error {
+	if err := r.awaitPredecessor(ctx, run); err != nil {
+		return err
+	}
+	if err := r.endOlder(ctx, run, in); err != nil {
+		return err
+	}
+	if err := r.checkUnused(ctx, run, in.Generation); err != nil {
+		return err
+	}
+	if err := r.stuckOf(ctx, run); err != nil {
+		return err
+	}
+	return r.checkStuck(run, in, tasks)
+}
+
+// checkTasks returns an error with all that keeps tasks from starting here.
+func (h *Host) checkTasks(run runkey.Run, in hostapi.ReserveInput, tasks []spec.Task, user *hostuser.User) error {
+	problems, err := h.checks.checkResources(run, in, tasks)
+	if err != nil {
+		return err
+	}
+	if in.Spec.Batch != nil {
+		tasks = nil // a trial is checked at its start, and only that trial fails
+	}
+	if problems = append(h.checks.preflight(run, in.Spec, user, tasks), problems...); len(problems) > 0 {
+		return h.reservations.refused(problems)
+	}
+	return nil
+}
+
+// keepPlan claims slots for the tasks and keeps the plan of the generation, which begin completes if
+// it is new.
+func (h *Host) keepPlan(run runkey.Run, in hostapi.ReserveInput, tasks []spec.Task, l leave, out hostapi.ReserveOutput, begin func(*plan)) (*plan, error) {
 	if h.Slots > 0 {
 		h.reservations.claiming.Lock()
 		defer h.reservations.claiming.Unlock()
 	}
-	p, err := h.plans.update(run, func(p *plan) (*plan, error) {
+	claimed := tasks
+	if in.Spec.Batch != nil {
+		claimed = tasks[:min(1, len(tasks))] // one trial runs at a time
+	}
+	return h.plans.update(run, func(p *plan) (*plan, error) {
 		if p != nil {
-			if err := h.gate.sameSpec(p, leave); err != nil {
+			if err := h.gate.sameSpec(p, l); err != nil {
 				return nil, err
 			}
 		}
@@ -119,7 +164,7 @@ func (h *Host) Reserve(ctx context.Context, in hostapi.ReserveInput) (hostapi.Re
 			return nil, fmt.Errorf("start %d of the run is over; start %d has begun", in.Generation, p.Generation)
 		case p == nil || p.Generation != in.Generation:
 			p = h.reservations.newPlan(run, in, p)
-			p.Server, p.Signers, p.Statement, p.As, p.User = server, leave.signers, leave.statement, leave.as, user
+			begin(p)
 		}
 		if err := h.reservations.claimSlots(run, in.Generation, claimed); err != nil {
 			return nil, err
@@ -135,19 +180,6 @@ func (h *Host) Reserve(ctx context.Context, in hostapi.ReserveInput) (hostapi.Re
 		}
 		return p, nil
 	})
-	if err != nil {
-		return out, err
-	}
-	if in.Stopping != nil {
-		h.services.SetStopping(run, *in.Stopping)
-	}
-	if dir := p.runDir(); dir != "" && h.Files != nil {
-		out.Service, out.Witness = h.Files.Describe(run, dir, p.User), h.Files.DescribeWitness(run)
-	}
-	if a := in.Spec.Ship.Archive; a != nil && h.Files != nil {
-		out.Shipped = h.Files.DescribeArchive(a.Digest)
-	}
-	return out, nil
 }
 
 // isFit returns an error if a check of this host fails: the run can be placed elsewhere.
