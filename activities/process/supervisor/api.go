@@ -25,7 +25,10 @@ type API interface {
 	Wait(ctx context.Context, r ProcessRef) (Process, error)
 	// Grant journals that the next process may be started after this one.
 	Grant(ctx context.Context, r GrantRequest) error
-	stopAPI
+	// Stop stops processes and returns the tasks that had one alive.
+	Stop(ctx context.Context, r StopRequest) (TasksReply, error)
+	// Signal sends a signal and returns the tasks that had a process alive.
+	Signal(ctx context.Context, r SignalRequest) (TasksReply, error)
 	// Lease leases ports.
 	Lease(ctx context.Context, r PortLeaseRequest) (PortLeaseReply, error)
 	// Release ends a run on this host and returns its processes, once

@@ -5,7 +5,7 @@
 //	          owner (systemd, clusterrun run)
 //	            │ signals, lifeline
 //	            ▼
-//	        supervisor ◄── socketpair, net/rpc ──► side ◄──► Temporal
+//	        supervisor ◄── socketpair, gob ──► side ◄──► Temporal
 //	          │  │  │
 //	journal ◄─┘  │  └─► ports: abstract sockets
 //	             ▼

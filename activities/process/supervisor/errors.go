@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 )
@@ -47,29 +46,32 @@ var sentinels = []error{
 	ErrPortTaken, ErrJournal, ErrDamaged, ErrLimit, ErrInvalid,
 }
 
-// net/rpc carries an error as its text only, so the sentinel travels in front.
-const kindSeparator = "\x00"
+// failure is an error in an answer.
+type failure struct {
+	Kind string // of one of the sentinels, or empty
+	Text string
+}
 
-func toWire(err error) error {
-	if err == nil {
+func failureOf(err error) *failure {
+	f := &failure{Text: err.Error()}
+	for _, kind := range sentinels {
+		if errors.Is(err, kind) {
+			f.Kind = kind.Error()
+			break
+		}
+	}
+	return f
+}
+
+// err returns the error, or nil if f is nil.
+func (f *failure) err() error {
+	if f == nil {
 		return nil
 	}
 	for _, kind := range sentinels {
-		if errors.Is(err, kind) {
-			return errors.New(kind.Error() + kindSeparator + err.Error())
+		if kind.Error() == f.Kind {
+			return &fault.Refusal{Kind: kind, Text: f.Text}
 		}
 	}
-	return err
-}
-
-func fromWire(text string) error {
-	kindText, rest, found := strings.Cut(text, kindSeparator)
-	if found {
-		for _, kind := range sentinels {
-			if kind.Error() == kindText {
-				return &fault.Refusal{Kind: kind, Text: rest}
-			}
-		}
-	}
-	return errors.New(text)
+	return errors.New(f.Text)
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/gob"
 	"errors"
 	"net"
-	"net/rpc"
 	"os"
 	"strings"
 	"sync"
@@ -17,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
-	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/wire"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/tests/must"
 )
@@ -38,13 +36,13 @@ func TestLastOfEach(t *testing.T) {
 
 func TestErrorsOnTheWire(t *testing.T) {
 	for _, kind := range sentinels {
-		err := fromWire(toWire(fault.Refuse(kind, "why")).Error())
+		err := failureOf(fault.Refuse(kind, "why")).err()
 		require.ErrorIs(t, err, kind)
 		require.Equal(t, "why", err.Error())
 	}
-	err := fromWire(toWire(errors.New("plain")).Error())
+	err := failureOf(errors.New("plain")).err()
 	require.Equal(t, "plain", err.Error())
-	require.Nil(t, toWire(nil))
+	require.NoError(t, (*failure)(nil).err())
 }
 
 // A zero fence behind a pointer is not the same as none.
@@ -127,7 +125,7 @@ func TestClientGivesUpAndLoses(t *testing.T) {
 	<-c.Lost()
 	wg.Wait()
 	require.ErrorIs(t, c.Grant(context.Background(), GrantRequest{}), ErrLost)
-	require.NoError(t, c.rpc.Close())
+	require.NoError(t, c.Close())
 	<-api.ended // it also stops when the side has gone
 	<-served
 }
@@ -141,8 +139,8 @@ func TestGiveUpDoesNotOvertakeItsCall(t *testing.T) {
 	c := NewClient(conn)
 	defer c.Close()
 	for id := uint64(1); id <= calls; id++ {
-		c.rpc.Go(serviceName+".Wait", wire.Call[ProcessRef]{ID: id}, new(Process), make(chan *rpc.Call, 1))
-		c.rpc.Go(serviceName+".GiveUp", id, new(bool), make(chan *rpc.Call, 1))
+		require.NoError(t, c.out.send(request{id, "Wait"}, ProcessRef{}))
+		require.NoError(t, c.out.send(request{ID: id}))
 	}
 	for range calls {
 		select {

@@ -2,19 +2,15 @@ package supervisor
 
 import (
 	"context"
-	"errors"
+	"encoding/gob"
 	"fmt"
-	"io"
 	"net"
-	"net/rpc"
 	"os"
 	"strconv"
 	"sync"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/wire"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
@@ -29,22 +25,31 @@ const (
 // Client sends requests to a supervisor. It is safe for concurrent use; a call ends with its
 // context, and every call fails with [ErrLost] once the supervisor has died.
 type Client struct {
-	rpc      *rpc.Client
+	conn     net.Conn
+	out      *sender
 	lost     chan struct{}
-	once     sync.Once
-	calls    atomic.Uint64
 	dir      string
 	instance string
 	version  string
 	pid      int
+
+	mu      sync.Mutex
+	last    uint64
+	waiting map[uint64]waiting
+}
+
+// waiting is a request without an answer.
+type waiting struct {
+	result any // a pointer, for the answer
+	failed chan error
 }
 
 var _ API = (*Client)(nil)
 
 // NewClient returns a client over a connection that a supervisor serves.
 func NewClient(conn net.Conn) *Client {
-	c := &Client{lost: make(chan struct{})}
-	c.rpc = rpc.NewClient(&watchedConn{Conn: conn, ended: func() { c.once.Do(func() { close(c.lost) }) }})
+	c := &Client{conn: conn, out: newSender(conn), lost: make(chan struct{}), waiting: make(map[uint64]waiting)}
+	go c.receive()
 	return c
 }
 
@@ -96,7 +101,7 @@ func (c *Client) StateDir() string { return c.dir }
 func (c *Client) Lost() <-chan struct{} { return c.lost }
 
 // Close ends the connection.
-func (c *Client) Close() error { return c.rpc.Close() }
+func (c *Client) Close() error { return c.conn.Close() }
 
 // SweepAfterLoss cleans up after the supervisor is lost: parent-death signals have killed the
 // leaders of all tasks, and SweepAfterLoss kills the processes that these started, by cookie,
@@ -106,34 +111,59 @@ func (c *Client) SweepAfterLoss(ctx context.Context) (int, error) {
 	return sweepAfterLoss(ctx, c.dir, c.pid)
 }
 
+// receive passes answers on until the connection ends.
+func (c *Client) receive() {
+	defer close(c.lost)
+	for in := gob.NewDecoder(c.conn); ; {
+		var a answer
+		if in.Decode(&a) != nil {
+			return
+		}
+		c.mu.Lock()
+		w := c.waiting[a.ID]
+		delete(c.waiting, a.ID)
+		c.mu.Unlock()
+		if a.Failed == nil && in.Decode(w.result) != nil { // nil for nobody
+			return
+		}
+		if w.failed != nil {
+			w.failed <- a.Failed.err()
+		}
+	}
+}
+
 func call[R, A any](ctx context.Context, c *Client, method string, arg A) (R, error) {
 	var none R
 	if err := ctx.Err(); err != nil {
 		return none, err
 	}
-	id := c.calls.Add(1)
-	reply := new(R) // not shared: a reply may come after the caller has gone
-	done := c.rpc.Go(serviceName+"."+method, wire.Call[A]{ID: id, Arg: arg}, reply, make(chan *rpc.Call, 1)).Done
+	result := new(R) // not shared: an answer may come after the caller has gone
+	w := waiting{result: result, failed: make(chan error, 1)}
+	c.mu.Lock()
+	c.last++
+	id := c.last
+	c.waiting[id] = w
+	c.mu.Unlock()
+	if err := c.out.send(request{id, method}, arg); err != nil {
+		return none, fmt.Errorf("%w: %v", ErrLost, err)
+	}
+	var err error
 	select {
-	case got := <-done:
-		if got.Error != nil {
-			return none, clientError(got.Error)
+	case err = <-w.failed:
+	case <-c.lost:
+		select {
+		case err = <-w.failed: // it came before
+		default:
+			err = ErrLost
 		}
-		return *reply, nil
 	case <-ctx.Done():
-		c.rpc.Go(serviceName+".GiveUp", id, new(bool), make(chan *rpc.Call, 1))
-		return none, ctx.Err()
+		_ = c.out.send(request{ID: id})
+		err = ctx.Err()
 	}
-}
-
-func clientError(err error) error {
-	if remote, ok := errors.AsType[rpc.ServerError](err); ok {
-		return fromWire(string(remote))
+	if err != nil {
+		return none, err
 	}
-	if errors.Is(err, rpc.ErrShutdown) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		return ErrLost
-	}
-	return fmt.Errorf("%w: %v", ErrLost, err)
+	return *result, nil
 }
 
 // Attach implements [API].
@@ -161,6 +191,20 @@ func (c *Client) Wait(ctx context.Context, r ProcessRef) (Process, error) {
 func (c *Client) Grant(ctx context.Context, r GrantRequest) error {
 	_, err := call[bool](ctx, c, "Grant", r)
 	return err
+}
+
+// Stop implements [API].
+func (c *Client) Stop(ctx context.Context, r StopRequest) (TasksReply, error) {
+	if r.Tasks != nil && len(r.Tasks) == 0 || r.Processes != nil && len(r.Processes) == 0 {
+		// gob does not distinguish an empty list from nil, which would mean all.
+		return TasksReply{}, ctx.Err()
+	}
+	return call[TasksReply](ctx, c, "Stop", r)
+}
+
+// Signal implements [API].
+func (c *Client) Signal(ctx context.Context, r SignalRequest) (TasksReply, error) {
+	return call[TasksReply](ctx, c, "Signal", r)
 }
 
 // Lease implements [API].

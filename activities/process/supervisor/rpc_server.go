@@ -1,167 +1,154 @@
 package supervisor
 
 import (
+	"bufio"
 	"context"
+	"encoding/gob"
 	"net"
-	"net/rpc"
 	"sync"
-
-	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/wire"
-	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
-const serviceName = "Supervisor"
+// A side sends requests, each followed by its argument, and the supervisor answers each, in any
+// order, with an answer that is followed by the result if there is no error.
+type (
+	request struct {
+		ID     uint64
+		Method string // "" gives up the request with this ID: nothing waits for its answer
+	}
+	answer struct {
+		ID     uint64
+		Failed *failure
+	}
+)
 
-// connection serves one side. Its calls run concurrently; calls that wait end when the side
-// cancels them or is gone.
-type connection struct {
-	api  API
-	ctx  context.Context
+// methods are the requests of a side by their names.
+var methods = map[string]method{
+	"Attach":      with(API.Attach),
+	"Start":       with(API.Start),
+	"Renew":       withoutResult(API.Renew),
+	"Wait":        with(API.Wait),
+	"Grant":       withoutResult(API.Grant),
+	"Stop":        with(API.Stop),
+	"Signal":      with(API.Signal),
+	"Lease":       with(API.Lease),
+	"Release":     with(API.Release),
+	"Processes":   with(API.Processes),
+	"Unkept":      unkept,
+	"Sample":      with(API.Sample),
+	"Controllers": with(func(api API, ctx context.Context, _ bool) (ControllersReply, error) { return api.Controllers(ctx) }),
+	"Serving":     withoutResult(func(api API, ctx context.Context, _ bool) error { return api.Serving(ctx) }),
+	"Leave":       withoutResult(func(api API, ctx context.Context, _ bool) error { return api.Leave(ctx) }),
+	"Closing":     with(func(api API, ctx context.Context, _ bool) (ClosingReply, error) { return api.Closing(ctx) }),
+}
+
+// method reads an argument and returns the call with it. side ends with the connection.
+type method func(arg *gob.Decoder) (call func(ctx, side context.Context, api API) (any, error), err error)
+
+func with[A, R any](do func(API, context.Context, A) (R, error)) method {
+	return func(d *gob.Decoder) (func(ctx, side context.Context, api API) (any, error), error) {
+		var arg A
+		err := d.Decode(&arg)
+		return func(ctx, _ context.Context, api API) (any, error) { return do(api, ctx, arg) }, err
+	}
+}
+
+func withoutResult[A any](do func(API, context.Context, A) error) method {
+	return with(func(api API, ctx context.Context, arg A) (bool, error) { return true, do(api, ctx, arg) })
+}
+
+// unkept calls [API]'s Unkept, whose effect lasts as long as the connection.
+func unkept(d *gob.Decoder) (func(ctx, side context.Context, api API) (any, error), error) {
+	var none bool
+	err := d.Decode(&none)
+	return func(_, side context.Context, api API) (any, error) { return api.Unkept(side) }, err
+}
+
+// server serves one side. Its calls run concurrently; calls that wait end when the side
+// gives them up or is gone.
+type server struct {
+	api API
+	out *sender
+
 	mu   sync.Mutex
-	open map[uint64]openCall
+	open map[uint64]context.CancelFunc
 }
 
-// openCall is a call that has been received but not answered.
-type openCall struct {
-	ctx    context.Context
-	cancel context.CancelFunc
-}
-
-// serve answers requests until the other end closes.
+// serve answers requests until the other end closes, and returns when no call is in progress.
 func serve(conn net.Conn, api API) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	server := rpc.NewServer()
-	c := &connection{api: api, ctx: ctx, open: make(map[uint64]openCall)}
-	if err := server.RegisterName(serviceName, c); err != nil {
-		panic(err) // a method whose shape net/rpc does not take
-	}
-	// net/rpc waits for the calls in progress before it returns, and these may
-	// wait for a process: the end of the connection must end them.
-	server.ServeCodec(newOrderedCodec(&watchedConn{Conn: conn, ended: cancel}, c.received))
-}
-
-// watchedConn calls ended at the end of a connection.
-type watchedConn struct {
-	net.Conn
-	ended func()
-}
-
-func (c *watchedConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if err != nil {
-		c.ended()
-	}
-	return n, err
-}
-
-// received opens a call in the order of the requests, so that no GiveUp can come
-// before the call that it ends.
-func (c *connection) received(args any) {
-	call, ok := args.(interface{ Number() uint64 })
-	if !ok {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	ctx, cancel := context.WithCancel(c.ctx)
-	c.open[call.Number()] = openCall{ctx, cancel}
-}
-
-func answer[A, R any](c *connection, call wire.Call[A], reply *R, do func(context.Context, A) (R, error)) error {
-	c.mu.Lock()
-	open := c.open[call.ID]
-	c.mu.Unlock()
+	side, cancel := context.WithCancel(context.Background())
+	s := &server{api: api, out: newSender(conn), open: make(map[uint64]context.CancelFunc)}
+	var calls sync.WaitGroup
 	defer func() {
-		c.mu.Lock()
-		delete(c.open, call.ID)
-		c.mu.Unlock()
-		open.cancel()
+		cancel()
+		calls.Wait()
+		_ = conn.Close()
 	}()
-	got, err := do(open.ctx, call.Arg)
-	if err != nil {
-		return toWire(err)
+	for in := gob.NewDecoder(conn); ; {
+		var r request
+		if in.Decode(&r) != nil {
+			return
+		}
+		if r.Method == "" {
+			s.close(r.ID)
+			continue
+		}
+		read, known := methods[r.Method]
+		if !known {
+			return // a side that speaks the protocol has no other
+		}
+		call, err := read(in)
+		if err != nil {
+			return
+		}
+		// The call is open before the next request is read, which may give it up.
+		ctx, end := context.WithCancel(side)
+		s.mu.Lock()
+		s.open[r.ID] = end
+		s.mu.Unlock()
+		calls.Go(func() {
+			defer s.close(r.ID)
+			result, err := call(ctx, side, api)
+			if err != nil {
+				err = s.out.send(answer{r.ID, failureOf(err)})
+			} else {
+				err = s.out.send(answer{ID: r.ID}, result)
+			}
+			if err != nil {
+				_ = conn.Close() // half of it may be written
+			}
+		})
 	}
-	*reply = got
-	return nil
 }
 
-// GiveUp ends the wait of a call whose caller has gone.
-func (c *connection) GiveUp(id uint64, _ *bool) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if call, ok := c.open[id]; ok {
-		call.cancel()
+// close ends the wait of a call.
+func (s *server) close(id uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if end := s.open[id]; end != nil {
+		end()
+		delete(s.open, id)
 	}
-	return nil
 }
 
-func (c *connection) Attach(call wire.Call[AttachRequest], reply *AttachReply) error {
-	return answer(c, call, reply, c.api.Attach)
+// sender writes messages to a connection.
+type sender struct {
+	mu  sync.Mutex
+	buf *bufio.Writer
+	enc *gob.Encoder
 }
 
-func (c *connection) Start(call wire.Call[StartRequest], reply *Process) error {
-	return answer(c, call, reply, c.api.Start)
+func newSender(conn net.Conn) *sender {
+	buf := bufio.NewWriter(conn)
+	return &sender{buf: buf, enc: gob.NewEncoder(buf)}
 }
 
-func (c *connection) Renew(call wire.Call[RenewRequest], reply *bool) error {
-	return answer(c, call, reply, func(ctx context.Context, r RenewRequest) (bool, error) {
-		return true, c.api.Renew(ctx, r)
-	})
-}
-
-func (c *connection) Wait(call wire.Call[ProcessRef], reply *Process) error {
-	return answer(c, call, reply, c.api.Wait)
-}
-
-func (c *connection) Grant(call wire.Call[GrantRequest], reply *bool) error {
-	return answer(c, call, reply, func(ctx context.Context, r GrantRequest) (bool, error) {
-		return true, c.api.Grant(ctx, r)
-	})
-}
-
-func (c *connection) Lease(call wire.Call[PortLeaseRequest], reply *PortLeaseReply) error {
-	return answer(c, call, reply, c.api.Lease)
-}
-
-func (c *connection) Release(call wire.Call[ReleaseRequest], reply *ProcessesReply) error {
-	return answer(c, call, reply, c.api.Release)
-}
-
-func (c *connection) Processes(call wire.Call[runkey.Run], reply *ProcessesReply) error {
-	return answer(c, call, reply, c.api.Processes)
-}
-
-func (c *connection) Unkept(call wire.Call[bool], reply *UnkeptReply) error {
-	return answer(c, call, reply, func(context.Context, bool) (UnkeptReply, error) {
-		return c.api.Unkept(c.ctx)
-	})
-}
-
-func (c *connection) Sample(call wire.Call[SampleRequest], reply *SampleReply) error {
-	return answer(c, call, reply, c.api.Sample)
-}
-
-func (c *connection) Controllers(call wire.Call[bool], reply *ControllersReply) error {
-	return answer(c, call, reply, func(ctx context.Context, _ bool) (ControllersReply, error) {
-		return c.api.Controllers(ctx)
-	})
-}
-
-func (c *connection) Serving(call wire.Call[bool], reply *bool) error {
-	return answer(c, call, reply, func(ctx context.Context, _ bool) (bool, error) {
-		return true, c.api.Serving(ctx)
-	})
-}
-
-func (c *connection) Leave(call wire.Call[bool], reply *bool) error {
-	return answer(c, call, reply, func(ctx context.Context, _ bool) (bool, error) {
-		return true, c.api.Leave(ctx)
-	})
-}
-
-func (c *connection) Closing(call wire.Call[bool], reply *ClosingReply) error {
-	return answer(c, call, reply, func(ctx context.Context, _ bool) (ClosingReply, error) {
-		return c.api.Closing(ctx)
-	})
+func (s *sender) send(parts ...any) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, part := range parts {
+		if err := s.enc.Encode(part); err != nil {
+			return err
+		}
+	}
+	return s.buf.Flush()
 }

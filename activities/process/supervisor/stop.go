@@ -10,18 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
-	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/wire"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
-
-// stopAPI is the part of [API] that ends and signals processes.
-type stopAPI interface {
-	// Stop stops processes and returns the tasks that had one alive.
-	Stop(ctx context.Context, r StopRequest) (TasksReply, error)
-	// Signal sends a signal and returns the tasks that had a process alive.
-	Signal(ctx context.Context, r SignalRequest) (TasksReply, error)
-}
 
 // StopRequest stops living processes of a run: Signal to the program, then to what it leaves
 // running, or to the whole group if the command says so, and SIGKILL after Grace.
@@ -58,28 +49,6 @@ type SignalRequest struct {
 	Tasks      []string
 	Generation int
 	Signal     int
-}
-
-// Stop implements [API].
-func (c *Client) Stop(ctx context.Context, r StopRequest) (TasksReply, error) {
-	if r.Tasks != nil && len(r.Tasks) == 0 || r.Processes != nil && len(r.Processes) == 0 {
-		// gob does not distinguish an empty list from nil, which would mean all.
-		return TasksReply{}, ctx.Err()
-	}
-	return call[TasksReply](ctx, c, "Stop", r)
-}
-
-func (c *connection) Stop(call wire.Call[StopRequest], reply *TasksReply) error {
-	return answer(c, call, reply, c.api.Stop)
-}
-
-// Signal implements [API].
-func (c *Client) Signal(ctx context.Context, r SignalRequest) (TasksReply, error) {
-	return call[TasksReply](ctx, c, "Signal", r)
-}
-
-func (c *connection) Signal(call wire.Call[SignalRequest], reply *TasksReply) error {
-	return answer(c, call, reply, c.api.Signal)
 }
 
 // Stop stops processes; see [API].
