@@ -41,14 +41,14 @@ help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 .PHONY: build
-build: $(BIN)/clusterrun $(BIN)/clusterrun-devserver ## build clusterrun and its embedded server into bin/
+build: $(BIN)/clusterrun $(BIN)/clusterrun-devserver ## build clusterrun with its supervisor, and its embedded server, into bin/
 
 # Go knows best what is out of date.
 .PHONY: $(BIN)/clusterrun
 $(BIN)/clusterrun:
 	@mkdir -p $(BIN)
 	@[ -e $@ ] || echo 'building clusterrun: about a minute the first time'
-	$(STATIC) $(GO) build -buildvcs=auto -ldflags '-s -w' -o $@ ./starter/clusterrun
+	$(STATIC) $(GO) build -buildvcs=auto -ldflags '-s -w' -o $(BIN)/ ./starter/clusterrun ./starter/clusterrun-supervisor
 
 .PHONY: $(BIN)/clusterrun-devserver
 $(BIN)/clusterrun-devserver:
@@ -57,7 +57,7 @@ $(BIN)/clusterrun-devserver:
 	cd deployments/devserver && $(STATIC) $(GO) build -ldflags '-s -w' -o $(abspath $@) ./clusterrun-devserver
 
 .PHONY: wheel
-wheel: ## build a Python wheel with both programs and the package into dist/
+wheel: ## build a Python wheel with the programs and the package into dist/
 	deployments/release/build wheel
 
 .PHONY: release
@@ -65,7 +65,7 @@ release: ## build tarballs and wheels for amd64 and arm64, with checksums, into 
 	deployments/release/build release
 
 .PHONY: image
-image: build ## build a container image with both programs; takes Docker
+image: build ## build a container image with the programs; takes Docker
 	docker build -f deployments/Dockerfile -t clusterrun:$(VERSION) $(BIN)
 
 .PHONY: demo

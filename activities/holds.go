@@ -2,11 +2,6 @@ package activities
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 
 	"go.uber.org/zap"
 
@@ -30,38 +25,6 @@ func (h *Host) Holds() []fleet.Holding {
 		})
 	}
 	return holds
-}
-
-// Held returns the runs that have reserved the host worker with that state directory but have
-// not released it. The host worker may be another process.
-func Held(stateDir string) (held []runkey.Run, err error) {
-	err = eachPlan(stateDir, func(text []byte) error {
-		var p plan
-		err := json.Unmarshal(text, &p)
-		if err == nil && !p.Released {
-			held = append(held, p.Run)
-		}
-		return err
-	})
-	return held, err
-}
-
-// eachPlan calls do with each plan in a state directory, until that returns an error.
-func eachPlan(stateDir string, do func(text []byte) error) error {
-	files, err := filepath.Glob(filepath.Join(plansIn(stateDir), "*.json"))
-	for _, f := range files {
-		text, err := os.ReadFile(f)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // the run has been closed since
-		}
-		if err == nil {
-			err = do(text)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return err
 }
 
 // CancelRuns cancels all runs that have tasks here, because their owner is gone, and returns

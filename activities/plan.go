@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/activities/process/plans"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
@@ -151,7 +152,7 @@ type planStore struct {
 }
 
 func openPlans(stateDir string) (*planStore, error) {
-	s := &planStore{dir: plansIn(stateDir), plans: map[runkey.Run]*plan{}, changing: map[runkey.Run]*planLock{}}
+	s := &planStore{dir: plans.Dir(stateDir), plans: map[runkey.Run]*plan{}, changing: map[runkey.Run]*planLock{}}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
@@ -321,13 +322,11 @@ func (s *planStore) path(run runkey.Run) string {
 	return filepath.Join(s.dir, hex.EncodeToString(sum[:12])+".json")
 }
 
-func plansIn(stateDir string) string { return filepath.Join(stateDir, "plans") }
-
 // Holds reports whether the host worker with a state directory, which need not be running,
 // still holds a run.
 func Holds(stateDir string, run runkey.Run) bool {
 	journal, _ := supervisor.Journals(stateDir, run)
-	plan := (&planStore{dir: plansIn(stateDir)}).path(run)
+	plan := (&planStore{dir: plans.Dir(stateDir)}).path(run)
 	return slices.ContainsFunc([]string{plan, journal}, func(path string) bool {
 		_, err := os.Lstat(path)
 		return !errors.Is(err, fs.ErrNotExist) // a file that cannot be checked may exist

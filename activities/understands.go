@@ -8,6 +8,7 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/clusterrun/clusterrun/activities/process/plans"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
@@ -38,7 +39,7 @@ func (r *reservations) understands(in hostapi.ReserveInput) error {
 // with that state directory, because a newer version has noted fields that this version does
 // not know.
 func UnderstandsPlans(stateDir string) error {
-	return eachPlan(stateDir, func(text []byte) error {
+	return plans.Each(stateDir, func(text []byte) error {
 		var p plan
 		d := json.NewDecoder(bytes.NewReader(text))
 		d.DisallowUnknownFields()

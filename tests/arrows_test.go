@@ -17,7 +17,7 @@ const module = "github.com/clusterrun/clusterrun/"
 // picture of workflows/DESIGN.md. A package belongs to the folder with the longest name
 // that holds it, and imports from its own layer and from those below.
 var layers = [][]string{
-	{"starter/clusterrun"},
+	{"starter/clusterrun", "starter/clusterrun-supervisor"},
 	{"starter/command"},
 	{"starter/command/cli"},
 	{"starter"},
@@ -61,6 +61,18 @@ func TestArrowsPointDown(t *testing.T) {
 			for _, target := range imports {
 				assert.NotContains(t, target, "go.temporal.io", "%s is free of Temporal", pkg)
 			}
+		}
+	}
+}
+
+// The supervisor of a host starts with each run and stays with each process: what it would pull in
+// costs every one of them.
+func TestTheSupervisorIsSmall(t *testing.T) {
+	cmd := exec.Command("go", "list", "-deps", "./starter/clusterrun-supervisor")
+	cmd.Dir = ".."
+	for pkg := range strings.Lines(string(must.Get(cmd.Output())(t))) {
+		for _, heavy := range []string{"go.temporal.io/", "google.golang.org/", "go.uber.org/", "net/http", "text/template", "html/template"} {
+			assert.False(t, strings.HasPrefix(pkg, heavy), "it needs %s", pkg)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func TestRelease(t *testing.T) {
 		}
 	}
 	programs := t.TempDir()
-	for _, name := range []string{"clusterrun", "clusterrun-devserver"} {
+	for _, name := range []string{"clusterrun", "clusterrun-supervisor", "clusterrun-devserver"} {
 		require.NoError(t, os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh\necho "+name+" $1\n"), 0o700))
 	}
 	output := func(dir, name string, args ...string) string {
@@ -50,7 +50,7 @@ func TestRelease(t *testing.T) {
 
 	root := t.TempDir()
 	output(root, "tar", "--strip-components", "1", "-xzf", filepath.Join(dist, "clusterrun-"+spec.Version+"-linux-amd64.tar.gz"))
-	for _, name := range []string{"clusterrun", "clusterrun-devserver"} {
+	for _, name := range []string{"clusterrun", "clusterrun-supervisor", "clusterrun-devserver"} {
 		program := filepath.Join(root, "bin", name)
 		assert.Equal(t, name+" hello\n", output(root, program, "hello"))
 		info := must.Get(os.Stat(program))(t)

@@ -33,6 +33,7 @@ func TestOneVersion(t *testing.T) {
 // programs lists the distributed programs, each with its module.
 var programs = []struct{ name, module, pkg string }{
 	{"clusterrun", "..", "./starter/clusterrun"},
+	{"clusterrun-supervisor", "..", "./starter/clusterrun-supervisor"},
 	{"clusterrun-devserver", "../deployments/devserver", "./clusterrun-devserver"},
 }
 

@@ -1,9 +1,10 @@
 // Package workers is the host worker as a library.
 //
-// A host worker is two processes of the same binary. [Supervise] is the parent of everything:
-// small and without a connection to anywhere, it starts the processes of tasks and outlives the
-// other half. [Side] is the other half: it polls Temporal, executes workflows and activities,
-// and may be killed and restarted at any moment without a task noticing.
+// A host worker is two processes. The supervisor is the parent of everything: a small program of
+// its own without a connection to anywhere, it starts the processes of tasks and outlives the
+// other half; see package supervise, and [Supervisor] for its settings. [Side] is the other half:
+// it polls Temporal, executes workflows and activities, and may be killed and restarted at any
+// moment without a task noticing.
 //
 // By its [Role] it serves workflows, tasks, or both.
 //

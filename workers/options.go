@@ -6,6 +6,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/retention"
 	"github.com/clusterrun/clusterrun/activities/process/hostcheck"
 	"github.com/clusterrun/clusterrun/workers/connect"
+	"github.com/clusterrun/clusterrun/workers/embedded"
 )
 
 // Options describe a host worker. They travel as JSON from the supervisor to
@@ -77,15 +78,17 @@ type Options struct {
 	Foreground string `json:"foreground,omitempty"`
 	// Stdin is the task that gets the owner's stdin.
 	Stdin string `json:"stdin,omitempty"`
-	// Server is the Temporal server.
+	// Server is the Temporal server. If it is an embedded one that this host worker keeps
+	// running, Home is its home.
 	Server connect.Options `json:"server"`
+	Home   *embedded.Home  `json:"home,omitempty"`
 	// OrphanGrace is the time in which processes must end after the owner has died. Default:
 	// 2s.
 	OrphanGrace time.Duration `json:"orphan_grace,omitempty"`
 	// LongestGrace bounds the graces of processes when the host worker is asked to end. Default:
 	// [supervisor.DefaultLongestGrace].
 	LongestGrace time.Duration `json:"longest_grace,omitempty"`
-	// IdleExit is the time without a run after which the host worker ends; see [Want]. 0 means
+	// IdleExit is the time without a run after which the host worker ends; see [supervise.Want]. 0 means
 	// that it does not end.
 	IdleExit time.Duration `json:"idle_exit,omitempty"`
 	// Debug logs more.

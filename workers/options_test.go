@@ -15,11 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
-	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
@@ -44,18 +41,14 @@ func TestDefaults(t *testing.T) {
 	assert.Equal(t, "/logs", (&side{Options: o}).logRoot())
 }
 
-// If a host worker cannot run, nothing is started or written.
+// If a host worker cannot run, nothing is started.
 func TestAHostWorkerThatCannotBe(t *testing.T) {
-	require.EqualError(t, Supervise(t.Context(), Options{}, nil, Owner{}), "a host worker needs a state directory")
-	file := filepath.Join(t.TempDir(), "file")
-	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	require.ErrorContains(t, Supervise(t.Context(), Options{StateDir: file}, nil, Owner{}), file)
-
-	dir := t.TempDir()
-	state := must.Get(supervisor.OpenState(dir))(t)
-	defer state.Close()
-	err := Supervise(t.Context(), Options{StateDir: dir}, []string{"/no/such/side"}, Owner{})
-	require.ErrorContains(t, err, dir, "another one has it")
+	_, err := Supervisor(Options{})
+	require.EqualError(t, err, "a host worker needs a state directory")
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer l.Close()
+	_, err = Supervisor(Options{StateDir: t.TempDir(), Metrics: l.Addr().String()})
+	require.ErrorContains(t, err, l.Addr().String(), "it is in use")
 }
 
 // A side is a supervisor's child.
@@ -181,35 +174,4 @@ func TestCheckName(t *testing.T) {
 		})
 	}
 	require.EqualError(t, Options{}.CheckName(t.Context(), &fakeServer{t: t}), "a host worker needs a state directory")
-}
-
-func TestServiceSocket(t *testing.T) {
-	for name, address := range map[string]string{
-		"a path":   filepath.Join(t.TempDir(), "a socket"),
-		"abstract": "@" + filepath.Join(t.TempDir(), "socket"),
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := must.Get(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: address, Net: "unixgram"}))(t)
-			defer l.Close()
-			require.NoError(t, l.SetReadDeadline(time.Now().Add(time.Minute)))
-			require.NoError(t, sendService(address, serviceStopping))
-			require.NoError(t, sendService(address, serviceReady))
-			message := make([]byte, 100)
-			n := must.Get(l.Read(message))(t)
-			assert.Equal(t, "STOPPING=1", string(message[:n]))
-			n = must.Get(l.Read(message))(t)
-			assert.Equal(t, "READY=1", string(message[:n]))
-		})
-	}
-}
-
-// Without systemd nothing is sent, and if its socket is gone the host worker continues.
-func TestNoServiceSocket(t *testing.T) {
-	core, logged := observer.New(zap.WarnLevel)
-	t.Setenv("NOTIFY_SOCKET", "")
-	tellService(zap.New(core), serviceReady)
-	assert.Zero(t, logged.Len())
-	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "gone"))
-	tellService(zap.New(core), serviceReady)
-	assert.Equal(t, 1, logged.FilterMessage("systemd cannot be notified").Len())
 }

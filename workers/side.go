@@ -23,6 +23,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/hostcheck"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/server"
+	"github.com/clusterrun/clusterrun/activities/system/heap"
 	"github.com/clusterrun/clusterrun/activities/system/metrics"
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/activities/system/undumpable"
@@ -93,6 +94,11 @@ func (s *side) run(ctx context.Context) error {
 	}
 	defer s.server.Close()
 	defer s.shut()
+	if s.Home != nil {
+		go s.Home.Keep(ctx, func(err error) {
+			s.log.Warn("the embedded Temporal server cannot be started; trying again", zap.Error(err))
+		})
+	}
 	c, err := s.dial(ctx)
 	if ctx.Err() != nil {
 		s.log.Info("stopped")
@@ -204,7 +210,7 @@ func (s *side) begin(ctx context.Context, c client.Client) (polling, error) {
 		go s.sayServing(ctx)
 	}
 	s.host.Reconcile()
-	go returnMemory(ctx)
+	go heap.Return(ctx)
 	s.log.Info("ready", zap.String("host", s.Host), zap.String("queue", s.Queue))
 	return running, nil
 }

@@ -7,15 +7,23 @@ import (
 	"os"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/clusterrun/clusterrun/activities"
+	"github.com/clusterrun/clusterrun/activities/process/supervise"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// checkArgs are the arguments with which a program calls [CheckSide].
-var checkArgs = []string{"side", "--check"}
+// The arguments with which a program calls [Side], and [CheckSide].
+var (
+	sideArgs  = []string{"side"}
+	checkArgs = []string{"side", "--check"}
+)
+
+// Service returns a host worker that is a service or serves in the background, whose side is
+// upgraded to a program on request.
+func Service(program string) *supervise.Service {
+	return &supervise.Service{Program: program, Check: checkArgs, Version: spec.Version}
+}
 
 // CheckSide reports to a supervisor whether this program can be its side.
 func CheckSide(out io.Writer) error {
@@ -28,14 +36,4 @@ func CheckSide(out io.Writer) error {
 		}
 		return activities.UnderstandsPlans(o.StateDir)
 	}, out)
-}
-
-// hasTerminal reports whether this process has a controlling terminal.
-func hasTerminal() bool {
-	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return false
-	}
-	_ = unix.Close(fd)
-	return true
 }

@@ -177,7 +177,7 @@ func after(s, sep string) string {
 
 // The programs start where libc is older than on the machine that built them, or missing.
 func TestProgramsNeedNoLibc(t *testing.T) {
-	for _, path := range []string{harness.Clusterrun(t), harness.Devserver(t)} {
+	for _, path := range []string{harness.Clusterrun(t), harness.Supervisor(t), harness.Devserver(t)} {
 		program := must.Get(elf.Open(path))(t)
 		needed := must.Get(program.ImportedLibraries())(t)
 		assert.Empty(t, needed, path)

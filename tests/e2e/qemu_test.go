@@ -56,7 +56,7 @@ echo "$server" > "$files/server"
 for module in failover net_failover virtio virtio_ring virtio_pci virtio_pci_legacy_dev virtio_pci_modern_dev virtio_net; do
   find "$root/lib/modules" -name "$module.ko" -exec cp {} "$files/modules" \;
 done
-GOARCH=arm64 CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$files/usr/bin/clusterrun" ./starter/clusterrun
+GOARCH=arm64 CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$files/usr/bin/" ./starter/clusterrun ./starter/clusterrun-supervisor
 cd "$files"
 find . | cpio --quiet -o -H newc > "$image"`)
 	script.Dir = harness.Root()
@@ -99,7 +99,7 @@ func TestUnderSystemd(t *testing.T) {
 		require.NoError(t, err, "%s: %s", args, out)
 	}
 	do("cp", "-a", root, files)
-	do("cp", harness.Clusterrun(t), filepath.Join(harness.Root(), "tests/e2e/testdata/systemd/scenario"), filepath.Join(files, "usr/bin"))
+	do("cp", harness.Clusterrun(t), harness.Supervisor(t), filepath.Join(harness.Root(), "tests/e2e/testdata/systemd/scenario"), filepath.Join(files, "usr/bin"))
 	for name, text := range map[string]string{
 		"etc/systemd/network/all.network": "[Match]\nName=e*\n[Network]\nDHCP=yes\n",
 		"etc/systemd/system/scenario.service": "[Service]\nType=idle\nExecStart=/usr/bin/scenario " + server +

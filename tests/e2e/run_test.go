@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervise"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/tests/must"
@@ -162,7 +163,7 @@ func TestRunIsKilled(t *testing.T) {
 	}
 	supervisor := func(t *testing.T, p *harness.Process) int {
 		t.Helper()
-		i := slices.IndexFunc(harness.Children(p.Cmd.Process.Pid), func(pid int) bool { return strings.Contains(harness.Cmdline(pid), "supervise") })
+		i := slices.IndexFunc(harness.Children(p.Cmd.Process.Pid), func(pid int) bool { return strings.Contains(harness.Cmdline(pid), supervise.ProgramName) })
 		require.GreaterOrEqual(t, i, 0)
 		return harness.Children(p.Cmd.Process.Pid)[i]
 	}

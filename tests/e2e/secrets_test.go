@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervise"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -77,6 +78,7 @@ func newStranger(t *testing.T) *stranger {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	h := &stranger{t: t, home: dir, program: filepath.Join(dir, "clusterrun")}
 	copyProgram(t, harness.Clusterrun(t), h.program)
+	copyProgram(t, harness.Supervisor(t), filepath.Join(dir, supervise.ProgramName))
 	if os.Getuid() == 0 {
 		require.NoError(t, os.Chown(dir, nobody, nobody))
 		h.credential = &syscall.Credential{Uid: nobody, Gid: nobody}

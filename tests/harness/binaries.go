@@ -7,20 +7,27 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervise"
 )
 
 // Binaries are built once per test run; make sets the variables.
 var (
 	clusterrunOnce = sync.OnceValues(func() (string, error) {
-		return built("CLUSTERRUN_BIN", "bin/clusterrun", ".", "./starter/clusterrun")
+		return built("CLUSTERRUN_BIN", "clusterrun", ".", "./starter/clusterrun", "./starter/clusterrun-supervisor")
 	})
 	devserverOnce = sync.OnceValues(func() (string, error) {
-		return built("CLUSTERRUN_DEVSERVER", "bin/clusterrun-devserver", "deployments/devserver", "./clusterrun-devserver")
+		return built("CLUSTERRUN_DEVSERVER", "clusterrun-devserver", "deployments/devserver", "./clusterrun-devserver")
 	})
 )
 
 // Clusterrun is the path of the clusterrun binary.
 func Clusterrun(t testing.TB) string { return must(t, clusterrunOnce) }
+
+// Supervisor is the path of the program that is beside it.
+func Supervisor(t testing.TB) string {
+	return filepath.Join(filepath.Dir(Clusterrun(t)), supervise.ProgramName)
+}
 
 // Devserver is the path of the embedded server.
 func Devserver(t testing.TB) string { return must(t, devserverOnce) }
@@ -56,22 +63,22 @@ func must(t testing.TB, f func() (string, error)) string {
 	return path
 }
 
-// built returns the binary that make has built, or builds it. Without make it is always
+// built returns the first of the programs of packages, which make has built, or builds them. Without make it is always
 // rebuilt, since a test of an old binary would be misleading.
-func built(variable, path, module, pkg string) (string, error) {
+func built(variable, name, module string, packages ...string) (string, error) {
 	if p := os.Getenv(variable); p != "" {
 		if _, err := os.Stat(p); err == nil {
 			return p, nil
 		}
 	}
-	out := filepath.Join(Root(), path)
-	cmd := exec.Command("go", "build", "-trimpath", "-o", out, pkg)
+	dir := filepath.Join(Root(), "bin")
+	cmd := exec.Command("go", append([]string{"build", "-trimpath", "-o", dir + "/"}, packages...)...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	cmd.Dir = filepath.Join(Root(), module)
 	if b, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, b)
+		return "", fmt.Errorf("build %s: %w\n%s", name, err, b)
 	}
-	return out, nil
+	return filepath.Join(dir, name), nil
 }
 
 // Root is the root of the project.

@@ -52,16 +52,16 @@ var nextOnce = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	file, out := filepath.Join(dir, "overlay.json"), filepath.Join(Root(), "bin", "clusterrun-next")
+	file, out := filepath.Join(dir, "overlay.json"), filepath.Join(Root(), "bin", "next")
 	if err := os.WriteFile(file, overlay, 0o600); err != nil {
 		return "", err
 	}
-	cmd := exec.Command("go", "build", "-trimpath", "-overlay", file, "-o", out, "./starter/clusterrun")
+	cmd := exec.Command("go", "build", "-trimpath", "-overlay", file, "-o", out+"/", "./starter/clusterrun", "./starter/clusterrun-supervisor")
 	cmd.Dir = Root()
 	if b, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the next version: %w\n%s", err, b)
 	}
-	return out, nil
+	return filepath.Join(out, "clusterrun"), nil
 })
 
 // NextClusterrun is the path of a program of the same source as a later version: it has another

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/system/detach"
 	"github.com/clusterrun/clusterrun/activities/system/filelock"
 	"github.com/clusterrun/clusterrun/activities/system/retry"
@@ -203,6 +204,9 @@ func environment() []string {
 		if v, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+v)
 		}
+	}
+	if cookie := supervisor.OwnSideCookie(); cookie != "" {
+		env = append(env, cookie) // its supervisor leaves the server alone
 	}
 	return env
 }

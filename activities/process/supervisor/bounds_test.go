@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
@@ -313,7 +313,7 @@ func TestARunThatIsAddedMeanwhileIsFound(t *testing.T) {
 func TestALeaseWaitsForNoOtherRun(t *testing.T) {
 	state := &State{dir: t.TempDir(), volatile: true, runs: map[string]*run{}}
 	require.NoError(t, os.Mkdir(filepath.Join(state.dir, journalDir), 0o700))
-	s := &supervisor{table: newTable(state), cfg: Config{PortsLapse: defaultPortsLapse}, log: zap.NewNop()}
+	s := &supervisor{table: newTable(state), cfg: Config{PortsLapse: defaultPortsLapse}, log: slog.New(slog.DiscardHandler)}
 	slow := state.journalPath(runHash(testRun))
 	require.NoError(t, syscall.Mkfifo(slow, 0o600))
 	leased := make(chan error, 1)

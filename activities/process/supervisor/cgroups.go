@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/cgroup"
@@ -35,7 +34,7 @@ func newCgroups(cfg Config) *cgroups {
 	c.controllers = newControllers(cgroup.Delegate(c.dir, os.Getpid()))
 	if c.dir != "" {
 		if err := cgroup.Record(filepath.Join(cfg.State.dir, cgroupFile), cfg.State.boot, c.dir); err != nil {
-			cfg.Log.Warn("The location of the cgroups was not recorded; processes that leave their session may outlive a killed supervisor.", zap.Error(err))
+			cfg.Log.Warn("The location of the cgroups was not recorded; processes that leave their session may outlive a killed supervisor.", "error", err)
 		}
 	}
 	return c

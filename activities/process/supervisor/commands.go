@@ -3,11 +3,10 @@ package supervisor
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/ports"
@@ -210,7 +209,7 @@ func (s *supervisor) release(r *run, all []*process) {
 	}
 	s.mu.Unlock()
 	if err != nil {
-		s.log.Error("The release of a run is not in the journal.", zap.String("run", r.key.WorkflowID), zap.Error(err))
+		s.log.Error("The release of a run is not in the journal.", "run", r.key.WorkflowID, "error", err)
 	}
 	close(r.released)
 	select {
@@ -262,6 +261,6 @@ func (s *supervisor) Lease(_ context.Context, r PortLeaseRequest) (PortLeaseRepl
 }
 
 // logOf returns a log whose entries name a run.
-func (s *supervisor) logOf(r *run) *zap.Logger {
-	return s.log.With(zap.String("run", r.key.WorkflowID))
+func (s *supervisor) logOf(r *run) *slog.Logger {
+	return s.log.With("run", r.key.WorkflowID)
 }

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"os"
 	"strconv"
 	"strings"
 
@@ -28,6 +29,17 @@ func cookieOf(instance, hash string, key runkey.Task, number int) string {
 // sideCookie marks what the side starts for itself, such as a server that must outlive the
 // run: a descendant of the supervisor, but not part of any task.
 func sideCookie(instance string) string { return instance + "/side" }
+
+// OwnSideCookie returns, as NAME=VALUE, the cookie that marks what this side starts for itself;
+// "" if this process is none.
+func OwnSideCookie() string {
+	for _, cookie := range strings.Fields(os.Getenv(CookieVar)) {
+		if instance, ok := strings.CutSuffix(cookie, "/side"); ok && !strings.Contains(instance, "/") {
+			return CookieVar + "=" + cookie
+		}
+	}
+	return ""
+}
 
 // withCookie replaces the cookie in an environment. If the supervisor itself belongs to a task
 // of an outer supervisor, the outer cookie is appended, so that the outer supervisor finds the

@@ -109,7 +109,7 @@
 //   - The supervisor dies: parent-death signals kill the leaders, and the side kills the rest
 //     (SweepAfterLoss) and exits. The next OpenState sweeps once more and journals processes
 //     without an end as Lost. The kernel frees the ports.
-//   - Both die: the guard sweeps. It is this program again, small and under another name
+//   - Both die: the guard sweeps. It is this program again, under another name
 //     ("task-guard"), which a supervisor has as soon as a process runs, and starts again if it
 //     ends.
 //   - All three die: the next OpenState sweeps.

@@ -3,12 +3,12 @@ package supervisor
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 	"syscall"
 	"time"
 
-	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
@@ -23,7 +23,7 @@ import (
 //
 // There is none until the first process runs.
 type guard struct {
-	log   *zap.Logger
+	log   *slog.Logger
 	fork  *fork.Forker
 	wake  func() // the reaper
 	state *State
@@ -73,7 +73,7 @@ func (g *guard) start() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err != nil && !g.over {
-		g.log.Warn("The guard cannot be started; processes of tasks may outlive this supervisor if it and its client are killed together."+fault.LimitOf(err), zap.Error(err))
+		g.log.Warn("The guard cannot be started; processes of tasks may outlive this supervisor if it and its client are killed together."+fault.LimitOf(err), "error", err)
 		g.startAgain()
 	}
 }

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"syscall"
 	"time"
 
-	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
@@ -23,7 +23,7 @@ import (
 // launcher starts programs, and copies what they write.
 type launcher struct {
 	table  *table
-	log    *zap.Logger
+	log    *slog.Logger
 	fork   *fork.Forker
 	groups *cgroups
 	outer  string        // cookies of a supervisor whose task we are

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"encoding/json"
+	"log/slog"
 	"net"
 	"os"
 	"strconv"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/ports"
@@ -263,7 +263,7 @@ func TestCatchingUpWithTheOwner(t *testing.T) {
 	require.NoError(t, err)
 	defer theirs.Close()
 	var last atomic.Int64
-	l := must.Get(watchLifeline(theirs, func(a StopAll) { last.Store(int64(a.Grace)) }, zap.NewNop()))(t)
+	l := must.Get(watchLifeline(theirs, func(a StopAll) { last.Store(int64(a.Grace)) }, slog.New(slog.DiscardHandler)))(t)
 	defer l.stop()
 	for i := range time.Duration(2000) {
 		line := must.Get(json.Marshal(StopAll{Stops: Stops{Stop: Stop{Signal: sigTERM, Grace: i}}, Later: true}))(t)

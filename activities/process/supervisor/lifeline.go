@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 	"syscall"
 
-	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 )
 
@@ -21,7 +21,7 @@ type lifeline struct {
 	told chan StopAll  // requests of the owner
 	// later is called with a request for later stops.
 	later func(StopAll)
-	log   *zap.Logger
+	log   *slog.Logger
 	ended chan struct{} // closed when nothing is read any more
 
 	mu   sync.Mutex
@@ -29,7 +29,7 @@ type lifeline struct {
 }
 
 // watchLifeline watches the other end of the lifeline. It returns nil for no file.
-func watchLifeline(f *os.File, later func(StopAll), log *zap.Logger) (*lifeline, error) {
+func watchLifeline(f *os.File, later func(StopAll), log *slog.Logger) (*lifeline, error) {
 	if f == nil {
 		return nil, nil //nolint:nilnil // there is nothing to watch
 	}
@@ -121,7 +121,7 @@ func (l *lifeline) do(line []byte) {
 	}
 	switch {
 	case err != nil:
-		l.log.Error("A request of the launcher was not understood.", zap.Error(err))
+		l.log.Error("A request of the launcher was not understood.", "error", err)
 	case all.Later:
 		l.later(all)
 	default:

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -18,8 +19,6 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 	"golang.org/x/sys/unix"
 )
 
@@ -88,8 +87,7 @@ func supervisorMain(text string) int {
 	cfg := Config{
 		State: state, NoCgroups: r.NoCgroups,
 		OrphanGrace: r.OrphanGrace, LongestGrace: r.LongestGrace, KillBound: r.KillBound, PortsLapse: r.PortsLapse,
-		Log: zap.New(zapcore.NewCore(
-			zapcore.NewConsoleEncoder(zap.NewDevelopmentEncoderConfig()), zapcore.Lock(os.Stderr), zapcore.DebugLevel)),
+		Log:   slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Ready: func() { event(r.Events, "ready %d", os.Getpid()) },
 	}
 	if r.Next != "" {

@@ -34,6 +34,12 @@ type program struct {
 	alien   error // why it cannot be the side of this supervisor, or nil if it can
 }
 
+// keepProgram returns the program of a file at a number that no new process gets.
+func keepProgram(fd int) (*program, error) {
+	file, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, lowestFD) //nolint:gosec // a descriptor
+	return &program{file: file}, err
+}
+
 // path returns a path by which the program can be executed. A nil p stands for this program.
 func (p *program) path() string {
 	if p == nil {
@@ -79,12 +85,11 @@ func (s *sideKeeper) openProgram() (_ *program, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s", u.Path, fault.Reason(err))
 	}
-	file, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, lowestFD) //nolint:gosec // a descriptor
+	p, err := keepProgram(fd)
 	_ = unix.Close(fd)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s", u.Path, fault.Reason(err))
 	}
-	p := &program{file: file}
 	a, err := s.ask(p)
 	if err != nil {
 		p.close()
@@ -130,7 +135,7 @@ func (s *sideKeeper) ask(p *program) (a answered, err error) {
 		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	}
 	pidfd := -1
-	err = s.fork.Start(p.path(), append([]string{os.Args[0]}, s.cfg.Upgrade.Check...), attr, func(pid int) {
+	err = s.fork.Start(p.path(), append([]string{s.cfg.Upgrade.Path}, s.cfg.Upgrade.Check...), attr, func(pid int) {
 		pidfd, _ = unix.PidfdOpen(pid, 0)
 	})
 	_ = unix.Close(w) // so that its end is seen

@@ -8,7 +8,6 @@ import (
 	"syscall"
 	"time"
 
-	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/cgroup"
@@ -107,7 +106,7 @@ func (r *reaper) drain() {
 		case <-r.signals:
 		case <-r.again.C:
 		case <-deadline:
-			r.s.log.Error("Descendants of tasks are still alive after SIGKILL.", zap.Int("processes", len(r.orphans)))
+			r.s.log.Error("Descendants of tasks are still alive after SIGKILL.", "processes", len(r.orphans))
 			return
 		}
 	}
@@ -267,7 +266,7 @@ func (r *reaper) finish(p *process, left int) bool {
 		exit.Detail = p.cutGrace(s.cfg.LongestGrace)
 	}
 	if exit.Unkillable {
-		s.log.Error("A process is still alive after SIGKILL; it is abandoned.", zap.Stringer("task", p.Key), zap.Int("pid", p.PID))
+		s.log.Error("A process is still alive after SIGKILL; it is abandoned.", "task", p.Key, "pid", p.PID)
 	}
 	// Writing may take a while on a bad disk; the others must not wait for it.
 	s.records.Go(func() { s.recordExit(p, exit) })
@@ -314,7 +313,7 @@ func (s *supervisor) recordExit(p *process, exit *Exit) {
 		Type: recExited, Generation: p.Key.Generation, Task: p.Key.Task, Number: p.Number, Exit: exit,
 	})
 	if err != nil {
-		s.log.Error("An exit is not in the journal yet.", zap.Stringer("task", p.Key), zap.Error(err))
+		s.log.Error("An exit is not in the journal yet.", "task", p.Key, "error", err)
 	}
 	s.mu.Lock()
 	p.Exit = exit

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
@@ -201,6 +200,6 @@ func (l *launcher) endOutput(p *process, exit *Exit) {
 	select {
 	case *exit = <-written:
 	case <-late.C:
-		l.log.Error("A process has ended, but its last output cannot be written yet.", zap.Stringer("task", p.Key))
+		l.log.Error("A process has ended, but its last output cannot be written yet.", "task", p.Key)
 	}
 }

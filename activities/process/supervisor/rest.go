@@ -5,7 +5,6 @@ import (
 	"syscall"
 	"time"
 
-	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/system/proc"
@@ -119,6 +118,6 @@ func (s *stopper) tellRest(p *process, left int) {
 	}
 	p.toldRest = true
 	s.log.Info("The program of a task has ended and left processes running; they were asked to end, and are killed when the grace is over.",
-		zap.Stringer("task", p.Key), zap.Int("pid", p.PID), zap.Int("processes", left),
-		zap.Ints("signals", p.signals), zap.Duration("left", time.Until(p.deadline).Round(time.Millisecond)))
+		"task", p.Key, "pid", p.PID, "processes", left,
+		"signals", p.signals, "left", time.Until(p.deadline).Round(time.Millisecond))
 }

@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"time"
 
-	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/system/detach"
@@ -19,9 +19,11 @@ import (
 type Config struct {
 	// State is the opened state directory; the caller closes it after Run.
 	State *State
-	// Side has the arguments of the Temporal-facing side, which is this program again, after
-	// the name. Default: the same as here.
+	// Side is the command line of the Temporal-facing side. Default: the one of this program.
 	Side []string
+	// Program is the file of the side's program, which may be open with O_PATH. Default: this
+	// program.
+	Program *os.File
 	// OwnersSide, when set, is a socket to a side in another process, the owner's. The
 	// supervisor starts a side itself only when the owner's side ends.
 	OwnersSide *os.File
@@ -44,7 +46,7 @@ type Config struct {
 	PortsLapse time.Duration
 	// NoCgroups disables cgroups.
 	NoCgroups bool
-	Log       *zap.Logger
+	Log       *slog.Logger
 	// Ready is called once, when the side has been started.
 	Ready func()
 	// Serving is called each time that a side has said that it serves; see [API].
@@ -88,7 +90,7 @@ func (c *Config) setDefaults() {
 	if c.Ignored == nil {
 		c.Ignored = Ignored()
 	}
-	c.Log = cmp.Or(c.Log, zap.NewNop())
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 }
 
 // Ignored returns which signals this program was started with ignored, as nohup does it, and a
@@ -139,7 +141,7 @@ func runWith(ctx context.Context, cfg Config, k kernel) error {
 
 	var err error
 	if s.lifeline, err = watchLifeline(cfg.Lifeline, s.stopLater, s.log); err != nil {
-		s.log.Error("The launcher cannot be watched.", zap.Error(err))
+		s.log.Error("The launcher cannot be watched.", "error", err)
 	}
 	defer s.lifeline.stop()
 	gone, told := s.lifeline.news()
@@ -155,7 +157,7 @@ func runWith(ctx context.Context, cfg Config, k kernel) error {
 		<-sideGone
 		return err
 	}
-	s.log.Info("The supervisor is running.", zap.String("state", s.state.dir), zap.String("instance", s.state.instance), zap.Bool("cgroups", s.groups.dir != ""))
+	s.log.Info("The supervisor is running.", "state", s.state.dir, "instance", s.state.instance, "cgroups", s.groups.dir != "")
 	if cfg.Ready != nil {
 		cfg.Ready()
 	}

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"strconv"
@@ -10,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
@@ -34,7 +34,7 @@ const (
 // sideKeeper keeps a side running. Only its goroutine, keep, uses program and upgrades.
 type sideKeeper struct {
 	cfg   Config
-	log   *zap.Logger
+	log   *slog.Logger
 	table *table
 	fork  *fork.Forker
 	wake  func() // the reaper
@@ -54,7 +54,7 @@ type sideKeeper struct {
 	emptied  chan struct{}
 	outdated chan struct{}
 
-	// program is the program of the side after an upgrade, and upgrades the number of requests.
+	// program is the program of the side, or nil for this program, and upgrades the number of requests.
 	program  *program
 	upgrades int
 }
@@ -70,6 +70,16 @@ func newSideKeeper(cfg Config, t *table) *sideKeeper {
 // the owner has a side in its process, keep starts one only after that has ended. It
 // sends the outcome of the first start to started.
 func (s *sideKeeper) keep(started chan<- error, stop <-chan struct{}) {
+	if s.cfg.Program != nil {
+		p, err := keepProgram(int(s.cfg.Program.Fd()))
+		_ = s.cfg.Program.Close()
+		if err != nil {
+			started <- fmt.Errorf("the program of the side: %w", err)
+			return
+		}
+		p.version = s.version()
+		s.program = p
+	}
 	if s.cfg.OwnersSide != nil {
 		link, err := s.linkOwners()
 		started <- err
@@ -98,7 +108,7 @@ func (s *sideKeeper) keep(started chan<- error, stop <-chan struct{}) {
 			s.tell(nil)
 		}
 		if err != nil {
-			s.log.Error("The Temporal client of the host worker cannot be started."+fault.LimitOf(err), zap.Error(err))
+			s.log.Error("The Temporal client of the host worker cannot be started."+fault.LimitOf(err), "error", err)
 		} else {
 			status, upgraded := s.await()
 			link.close()
@@ -110,7 +120,7 @@ func (s *sideKeeper) keep(started chan<- error, stop <-chan struct{}) {
 				continue
 			}
 			s.log.Warn("The Temporal client of the host worker has exited; it is restarted. Tasks are unaffected.",
-				zap.String("status", describe(status)), zap.Duration("lived", time.Since(begun)))
+				"status", describe(status), "lived", time.Since(begun))
 		}
 		if time.Since(begun) > sideSettled {
 			pause = 0
@@ -204,7 +214,7 @@ func (s *sideKeeper) start() (link *sideLink, err error) {
 		// gets no parent-death signal: it must sweep when the supervisor is killed.
 		Sys: &syscall.SysProcAttr{Setpgid: true},
 	}
-	// It is the same program, even if its file was replaced, until an upgrade is requested: the
+	// It is the same program until an upgrade is requested, even if its file was replaced: the
 	// two must understand each other.
 	err = s.fork.Start(s.program.path(), argv, attr, func(pid int) {
 		s.mu.Lock()

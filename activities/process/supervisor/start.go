@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
@@ -144,7 +142,7 @@ func (s *supervisor) make(p *process, r StartRequest) {
 		}
 	}
 	if err != nil {
-		s.log.Error("A process is not started because the journal cannot be written.", zap.Stringer("task", p.Key), zap.Error(err))
+		s.log.Error("A process is not started because the journal cannot be written.", "task", p.Key, "error", err)
 		s.mu.Lock()
 		p.task.takeBack(p)
 		p.notMade, p.phase = err, ended
@@ -164,7 +162,7 @@ func (s *supervisor) make(p *process, r StartRequest) {
 	begun := entry
 	begun.Type, begun.PID, begun.Ticks, begun.At = recStarted, p.PID, p.ticks, p.Started
 	if err := journal.keep(begun); err != nil {
-		s.log.Warn("The start of a process is not in the journal yet.", zap.Stringer("task", p.Key), zap.Error(err))
+		s.log.Warn("The start of a process is not in the journal yet.", "task", p.Key, "error", err)
 	}
 	close(p.settled)
 	// It may have ended before it was in the table, when its SIGCHLD was ignored.

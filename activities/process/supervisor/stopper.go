@@ -1,11 +1,11 @@
 package supervisor
 
 import (
+	"log/slog"
 	"slices"
 	"syscall"
 	"time"
 
-	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 )
 
@@ -13,7 +13,7 @@ import (
 // grace or their time is over. The reaper notices their ends. Unless a method says otherwise, the table must be locked.
 type stopper struct {
 	table  *table
-	log    *zap.Logger
+	log    *slog.Logger
 	kernel kernel
 	bound  time.Duration // see [Config.KillBound]
 	wake   func()        // the reaper
@@ -125,7 +125,7 @@ func (s *stopper) armKill(p *process, now time.Time) {
 			s.kill(p)
 		}
 		if p.phase == ending {
-			s.log.Warn("Processes that the program of a task left running are killed, since their grace is over.", zap.Stringer("task", p.Key), zap.Int("pid", p.PID))
+			s.log.Warn("Processes that the program of a task left running are killed, since their grace is over.", "task", p.Key, "pid", p.PID)
 			s.wake()
 		}
 	})

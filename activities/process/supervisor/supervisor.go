@@ -1,12 +1,12 @@
 package supervisor
 
 import (
+	"log/slog"
 	"os"
 	"sync"
 	"syscall"
 	"time"
 
-	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/cgroup"
@@ -17,7 +17,7 @@ import (
 type supervisor struct {
 	*table
 	cfg Config
-	log *zap.Logger
+	log *slog.Logger
 
 	fork     *fork.Forker
 	reaper   *reaper

@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/system/retry"
@@ -142,7 +141,7 @@ func (s *sideKeeper) awaitStarts() error {
 // refuse tells that an upgrade was not possible.
 func (s *sideKeeper) refuse(err error) {
 	s.upgrades++
-	s.log.Error("The host worker is not upgraded and continues.", zap.Error(err))
+	s.log.Error("The host worker is not upgraded and continues.", "error", err)
 	s.tell(err)
 }
 

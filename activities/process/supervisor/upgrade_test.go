@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/fork"
@@ -259,7 +259,7 @@ func TestUpgradeOfWhatIsStuck(t *testing.T) {
 
 // A supervisor whose first side cannot be started ends.
 func TestFirstSideFails(t *testing.T) {
-	cfg := Config{State: &State{}, Side: []string{"no argument\x00"}, Log: zap.NewNop()}
+	cfg := Config{State: &State{}, Side: []string{"no argument\x00"}, Log: slog.New(slog.DiscardHandler)}
 	s := newSideKeeper(cfg, newTable(cfg.State))
 	s.fork = fork.New()
 	t.Cleanup(s.fork.Close)

@@ -134,8 +134,8 @@ func runSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, f *
 			return err
 		}
 	}
-	if cmd.Flags().Changed(coordinatorFlag) && o.coordinator < cli.LifelineFD {
-		return cli.Usagef("--%s %d: give the descriptor of a socket, such as %d", coordinatorFlag, o.coordinator, cli.LifelineFD)
+	if cmd.Flags().Changed(coordinatorFlag) && o.coordinator < cli.FirstFD {
+		return cli.Usagef("--%s %d: give the descriptor of a socket, such as %d", coordinatorFlag, o.coordinator, cli.FirstFD)
 	}
 	if o.others == nil && !o.quiet && o.coordinator == 0 {
 		specs.SayThreads(a, s)

@@ -10,18 +10,17 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 
+	"github.com/clusterrun/clusterrun/activities/process/plans"
+	"github.com/clusterrun/clusterrun/activities/process/supervise"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
-	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
 	"github.com/clusterrun/clusterrun/activities/system/filelock"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
-	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
@@ -63,36 +62,20 @@ func readBackground(workerDir string) *backgroundWorker {
 	return &w
 }
 
-// forgetBackground removes the record of this process.
-func forgetBackground(workerDir string) {
-	if w := readBackground(workerDir); w != nil && w.PID == os.Getpid() {
-		_ = os.Remove(backgroundFile(workerDir)) // at worst it counts as killed
-	}
-}
-
-// serving returns the function that a host worker in the background calls when it serves. It
-// writes the record and tells the command that started it.
-func serving(a *cli.App, b *Detached, o workers.Options, onDemand bool) func() {
-	return sync.OnceFunc(func() {
-		w := backgroundWorker{PID: os.Getpid(), Queue: o.Queue, Log: daemonLog(a, workerDaemon), Started: time.Now(), OnDemand: onDemand}
-		text, err := json.Marshal(w)
-		if err == nil {
-			err = atomicfile.Write(backgroundFile(o.StateDir), text, 0o600)
-		}
-		if err == nil {
-			err = b.Tell(string(text))
-		}
-		if err != nil {
-			a.Say("%s", err)
-		}
-	})
+// record makes the supervisor write the record when it serves, and tell the command that started
+// this process.
+func (b *Detached) record(a *cli.App, s *supervise.Settings, queue string, onDemand bool) error {
+	w := backgroundWorker{PID: os.Getpid(), Queue: queue, Log: daemonLog(a, workerDaemon), Started: time.Now(), OnDemand: onDemand}
+	text, err := json.Marshal(w)
+	s.Service.Record, s.Service.Text, s.Service.Ready = backgroundFile(s.StateDir), string(text), b.ready
+	return err
 }
 
 const workerDaemon = "worker"
 
 // detachWorker executes this command in the background.
 func detachWorker(ctx context.Context, a *cli.App) error {
-	wanted, err := workers.Want(ctx, a.WorkerDir())
+	wanted, err := supervise.Want(ctx, a.WorkerDir())
 	if err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
@@ -148,7 +131,7 @@ func WantWorker(ctx context.Context, a *cli.App, c client.Client, s cli.Server, 
 func ensureWorker(ctx context.Context, a *cli.App, c client.Client) (w, killed *backgroundWorker, err error) {
 	dir := a.WorkerDir()
 	// This waits for other commands that start one, and for one that is about to end.
-	wanted, err := workers.Want(ctx, dir)
+	wanted, err := supervise.Want(ctx, dir)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -193,7 +176,7 @@ func servedByOthers(ctx context.Context, a *cli.App, c client.Client) bool {
 }
 
 // makeWay ends a host worker that was started on demand and has no runs. The lock of
-// [workers.Want] must be held.
+// [supervise.Want] must be held.
 func makeWay(ctx context.Context, a *cli.App) error {
 	dir := a.WorkerDir()
 	pid := supervisor.Holder(dir)
@@ -201,7 +184,7 @@ func makeWay(ctx context.Context, a *cli.App) error {
 	if pid == 0 || w == nil || w.PID != pid || !w.OnDemand {
 		return nil
 	}
-	held, err := workers.Held(dir)
+	held, err := plans.Held(dir)
 	if err != nil || len(held) > 0 {
 		return err
 	}
@@ -216,7 +199,7 @@ func StopOnDemand(ctx context.Context, a *cli.App) error {
 	if _, err := os.Stat(backgroundFile(a.WorkerDir())); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	wanted, err := workers.Want(ctx, a.WorkerDir())
+	wanted, err := supervise.Want(ctx, a.WorkerDir())
 	if err != nil {
 		return err
 	}

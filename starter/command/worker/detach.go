@@ -115,7 +115,7 @@ func startDaemon(ctx context.Context, a *cli.App, d daemon) ([]byte, error) {
 	defer ours.Close()
 	ctx, stop := cli.EndedBy(ctx)
 	defer stop()
-	cmd := exec.Command(self, append(d.args, fmt.Sprintf("--%s=%d", readyFlag, cli.LifelineFD))...)
+	cmd := exec.Command(self, append(d.args, fmt.Sprintf("--%s=%d", readyFlag, cli.FirstFD))...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{theirs}
 	err = d.start(cmd)

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervise"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/workers"
 )
@@ -67,26 +68,21 @@ func newHostWorker(o workers.Options, std StandardFiles, start func(*HostWorker)
 // Start starts a supervisor: the first one, or a successor after it has died. A successor uses
 // the same state directory and starts its side itself.
 func (w *HostWorker) Start(side *os.File) error {
-	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find our own executable: %w", err)
-	}
-	options, err := json.Marshal(w.options)
+	settings, err := workers.Supervisor(w.options)
 	if err != nil {
 		return err
 	}
+	cmd, program, err := settings.Command(w.files(side))
+	if err != nil {
+		return err
+	}
+	defer program.Close()
 	log, err := os.OpenFile(w.log(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("log of the host worker: %w", err)
 	}
 	defer log.Close()
-	cmd := exec.Command(self, "supervise")
-	if side != nil {
-		cmd.Args = append(cmd.Args, "--"+ownersSideFlag)
-	}
-	cmd.Env = append(os.Environ(), optionsVariable+"="+string(options))
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.ExtraFiles = []*os.File{w.Theirs, w.std.In, w.std.Out, w.std.Err, side} // from lifelineFD on
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start the host worker: %w", err)
@@ -94,6 +90,18 @@ func (w *HostWorker) Start(side *os.File) error {
 	w.cmd = cmd
 	go func() { w.Exited <- cmd.Wait() }()
 	return nil
+}
+
+// files returns what the supervisor inherits: of our standard files those that tasks can get.
+func (w *HostWorker) files(side *os.File) supervise.Files {
+	f, o := supervise.Files{Lifeline: w.Theirs, Side: side}, w.options
+	if o.Foreground != "" || o.Stdin != "" {
+		f.Stdin = w.std.In
+	}
+	if o.Foreground != "" || o.OwnersOutput {
+		f.Stdout, f.Stderr = w.std.Out, w.std.Err
+	}
+	return f
 }
 
 // Cut cuts the lifeline of the supervisor, which stops all processes with a short grace and

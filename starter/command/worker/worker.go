@@ -95,9 +95,6 @@ func serve(ctx context.Context, a *cli.App, o workers.Options, b *Detached, onDe
 			return err
 		}
 	}
-	if err := workers.CheckMetrics(workers.MetricsFlag, o.Metrics); err != nil {
-		return err
-	}
 	s, err := a.BringUp(ctx)
 	if err != nil {
 		return err
@@ -106,7 +103,10 @@ func serve(ctx context.Context, a *cli.App, o workers.Options, b *Detached, onDe
 	if o.Listen, err = listenAddress(o.Listen, s); err != nil {
 		return err
 	}
-	cli.Keep(ctx, a, s)
+	if s.Embedded {
+		home := a.Home()
+		o.Home = &home
+	}
 	if c, err := connect.Dial(ctx, s.Options, a.Logger(), cli.DialTimeout); err != nil {
 		// At boot the server may start later than we do.
 		a.Say("%s\nwaiting for it", err)
@@ -123,10 +123,6 @@ func serve(ctx context.Context, a *cli.App, o workers.Options, b *Detached, onDe
 			return err
 		}
 	}
-	side, err := sideCommand()
-	if err != nil {
-		return err
-	}
 	what := "host worker"
 	if o.Role == workers.RoleController {
 		what = "controller"
@@ -135,13 +131,23 @@ func serve(ctx context.Context, a *cli.App, o workers.Options, b *Detached, onDe
 	if err != nil {
 		return err
 	}
-	owner := workers.Owner{Program: program}
+	settings, err := workers.Supervisor(o)
+	if err != nil {
+		return err
+	}
+	settings.Service = workers.Service(program)
 	ends := "Ctrl-C"
 	if b.child() {
 		ends = "`clusterrun worker stop`"
-		owner.Serving = serving(a, b, o, onDemand)
-		defer forgetBackground(o.StateDir)
+		if err := b.record(a, &settings, o.Queue, onDemand); err != nil {
+			return err
+		}
 	}
 	a.Say("%s for the queue %s of %s; %s ends it", what, o.Queue, s, ends)
-	return workers.Supervise(ctx, o, side, owner)
+	a.Printer.Hurry()
+	a.Printer.Flush()
+	if ctx.Err() != nil {
+		return nil // a signal that came before
+	}
+	return settings.Exec()
 }

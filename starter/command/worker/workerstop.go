@@ -8,9 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/clusterrun/clusterrun/activities/process/plans"
+	"github.com/clusterrun/clusterrun/activities/process/supervise"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
-	"github.com/clusterrun/clusterrun/workers"
 )
 
 // workerStopBound is the longest time for a host worker without processes to report how they ended,
@@ -40,7 +41,7 @@ func stopHostWorker(ctx context.Context, a *cli.App, force bool) error {
 	// The lock keeps submit from counting on this host worker.
 	wanting, cancel := context.WithTimeout(ctx, workerStopBound)
 	defer cancel()
-	wanted, err := workers.Want(wanting, dir)
+	wanted, err := supervise.Want(wanting, dir)
 	if err != nil {
 		return fmt.Errorf("the host worker with pid %d is being started, or about to end: %w", pid, err)
 	}
@@ -48,7 +49,7 @@ func stopHostWorker(ctx context.Context, a *cli.App, force bool) error {
 	if pid = supervisor.Holder(dir); pid == 0 {
 		return nil // it was about to end
 	}
-	held, err := workers.Held(dir)
+	held, err := plans.Held(dir)
 	if err != nil && !force {
 		return fmt.Errorf("whether the host worker with pid %d has tasks is not known: %w; --force ends it all the same", pid, err)
 	}

@@ -3,12 +3,12 @@ package ports
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
-	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
@@ -88,7 +88,7 @@ type Run struct {
 	Journal func(generation, group int, l Lease) error
 	// Lapse is the time for which ports are held if no process lives.
 	Lapse time.Duration
-	Log   *zap.Logger
+	Log   *slog.Logger
 }
 
 // Check returns an error for a request that can never be granted here.
@@ -224,7 +224,7 @@ func (p *Ports) dropOld(generation int, busy func(int) bool) {
 }
 
 // lapseNow frees the ports of a run that has not started a process since they were leased.
-func (p *Ports) lapseNow(run runkey.Run, timer **time.Timer, log *zap.Logger) {
+func (p *Ports) lapseNow(run runkey.Run, timer **time.Timer, log *slog.Logger) {
 	p.mu.Lock() // under which the timer was set
 	defer p.mu.Unlock()
 	if p.lapse != *timer {
@@ -232,14 +232,14 @@ func (p *Ports) lapseNow(run runkey.Run, timer **time.Timer, log *zap.Logger) {
 	}
 	p.lapse = nil
 	if len(p.held) > 0 {
-		log.Info("Reserved ports are released, because nothing was started for them.", zap.String("run", run.WorkflowID))
+		log.Info("Reserved ports are released, because nothing was started for them.", "run", run.WorkflowID)
 	}
 	p.letGo(nil)
 }
 
 // Keep keeps the ports until Free, because a process of the generation is started. It leases them
 // again if they have just lapsed.
-func (p *Ports) Keep(generation int, log *zap.Logger) {
+func (p *Ports) Keep(generation int, log *slog.Logger) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stopLapse()
@@ -250,7 +250,7 @@ func (p *Ports) Keep(generation int, log *zap.Logger) {
 		for _, port := range l.All() {
 			// The port is not probed: a task of the run may already listen.
 			if err := p.hold(port, nil); err != nil {
-				log.Warn("A port of a run is no longer reserved for it.", zap.Error(err))
+				log.Warn("A port of a run is no longer reserved for it.", "error", err)
 			}
 		}
 	}

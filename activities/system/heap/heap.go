@@ -1,4 +1,5 @@
-package workers
+// Package heap returns the memory of a process that idles to the system.
+package heap
 
 import (
 	"context"
@@ -13,10 +14,10 @@ const (
 	memorySlack = 4 << 20
 )
 
-// returnMemory returns memory that a burst left unused to the system, until ctx is done. A host
+// Return returns memory that a burst left unused to the system, until ctx is done. A host
 // worker idles for hours next to programs that want all memory, and Go's own schedule is made
 // for programs that stay busy.
-func returnMemory(ctx context.Context) {
+func Return(ctx context.Context) {
 	ticker := time.NewTicker(memoryEvery)
 	defer ticker.Stop()
 	sample := []metrics.Sample{

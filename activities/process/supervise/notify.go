@@ -1,11 +1,10 @@
-package workers
+package supervise
 
 import (
+	"log/slog"
 	"net"
 	"os"
 	"time"
-
-	"go.uber.org/zap"
 )
 
 // These are messages from a service with Type=notify to systemd; see sd_notify(3).
@@ -16,9 +15,9 @@ const (
 
 // tellService reports the state of this process to systemd, if it is a service. It logs an
 // error, because systemd ends a service that does not report.
-func tellService(log *zap.Logger, state string) {
+func tellService(log *slog.Logger, state string) {
 	if err := sendService(os.Getenv("NOTIFY_SOCKET"), state); err != nil {
-		log.Warn("systemd cannot be notified", zap.String("what", state), zap.Error(err))
+		log.Warn("systemd cannot be notified", "what", state, "error", err)
 	}
 }
 

@@ -1,0 +1,154 @@
+package supervise
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
+	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
+	"github.com/clusterrun/clusterrun/activities/system/build"
+	"github.com/clusterrun/clusterrun/activities/system/heap"
+	"github.com/clusterrun/clusterrun/activities/system/lossylog"
+	"github.com/clusterrun/clusterrun/activities/system/undumpable"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
+)
+
+// Main is the program. It returns its exit code.
+func Main(args []string) int {
+	if len(args) == 1 && args[0] == "--version" {
+		fmt.Println(build.ID())
+		return exitcode.OK
+	}
+	text, ok := os.LookupEnv(settingsVar)
+	if !ok || len(args) > 0 {
+		fmt.Fprintf(os.Stderr, "%s is started by clusterrun itself; use `clusterrun worker`\n", ProgramName)
+		return exitcode.Usage
+	}
+	if err := run(text); err != nil {
+		fmt.Fprintf(os.Stderr, "clusterrun: %s%s\n", err, fault.LimitOf(err))
+		return exitcode.Machinery
+	}
+	return exitcode.OK
+}
+
+// run is the supervisor with these settings, until it has ended.
+func run(text string) error {
+	if err := undumpable.Set(); err != nil {
+		return fmt.Errorf("closing this process to others of its user: %w", err)
+	}
+	// Processes of tasks must not inherit it.
+	if err := os.Unsetenv(settingsVar); err != nil {
+		return err
+	}
+	var s Settings
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		return fmt.Errorf("%s: %w", settingsVar, err)
+	}
+	if err := s.checkBuild(); err != nil {
+		return err
+	}
+	out := lossylog.New(os.Stderr)
+	defer out.Sync() //nolint:errcheck // it has none
+	log := newLogger(out, s.Debug)
+	c := supervisor.Config{
+		Side: append([]string{s.Starter}, s.Side...), Program: inherited(s.Files.Program), SideEnv: s.SideEnv,
+		Lifeline:   inherited(s.Files.Lifeline),
+		OwnersSide: inherited(s.Files.Side),
+		Owner: supervisor.Owner{
+			Stdin: inherited(s.Files.Stdin), Stdout: inherited(s.Files.Stdout), Stderr: inherited(s.Files.Stderr),
+		},
+		OrphanGrace: s.OrphanGrace, LongestGrace: s.LongestGrace,
+		Log:     log,
+		Ignored: supervisor.Ignored(), // before anybody listens
+	}
+	ends, upgrades := []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP}, []os.Signal(nil)
+	if v := s.Service; v != nil {
+		c.Serving = v.serving(log)
+		defer v.forget()
+		c.Upgrade = &supervisor.Upgrade{Path: v.Program, Check: v.Check, Version: v.Version}
+		// With a terminal, SIGHUP comes from the terminal or its shell.
+		if !hasTerminal() {
+			ends, upgrades = ends[:2], ends[2:]
+		}
+	}
+	ctx, end, stop := c.ObeySignals(context.Background(), ends, upgrades)
+	defer stop()
+	var err error
+	if c.State, err = supervisor.OpenStateWith(s.StateDir, supervisor.StateOptions{Instance: s.Instance, Volatile: s.Volatile}); err != nil {
+		return err
+	}
+	defer c.State.Close()
+	if s.Service != nil {
+		context.AfterFunc(ctx, func() { tellService(log, serviceStopping) })
+	}
+	if s.IdleExit > 0 {
+		go s.endWhenIdle(ctx, log, end)
+	}
+	go heap.Return(ctx)
+	return supervisor.Run(ctx, c)
+}
+
+// inherited returns the file with a number; nil for 0.
+func inherited(fd int) *os.File {
+	if fd == 0 {
+		return nil
+	}
+	unix.CloseOnExec(fd)
+	return os.NewFile(uintptr(fd), fmt.Sprintf("file %d", fd)) //nolint:gosec // a descriptor
+}
+
+func newLogger(out io.Writer, debug bool) *slog.Logger {
+	level := slog.LevelInfo
+	if debug {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level}))
+}
+
+// serving returns the function that is called each time that a side serves.
+func (v *Service) serving(log *slog.Logger) func() {
+	note := sync.OnceFunc(func() {
+		var errs []error
+		if v.Record != "" {
+			errs = append(errs, atomicfile.Write(v.Record, []byte(v.Text), 0o600))
+		}
+		if ready := inherited(v.Ready); ready != nil {
+			_, err := ready.WriteString(v.Text)
+			errs = append(errs, err, ready.Close())
+		}
+		if err := errors.Join(errs...); err != nil {
+			log.Error("The command that waits for this host worker cannot be told.", "error", err)
+		}
+	})
+	return func() {
+		tellService(log, serviceReady)
+		note()
+	}
+}
+
+// forget removes the record of this process.
+func (v *Service) forget() {
+	if text, err := os.ReadFile(v.Record); err == nil && string(text) == v.Text {
+		_ = os.Remove(v.Record) // at worst it counts as killed
+	}
+}
+
+// hasTerminal reports whether this process has a controlling terminal.
+func hasTerminal() bool {
+	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	_ = unix.Close(fd)
+	return true
+}

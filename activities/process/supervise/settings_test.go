@@ -1,0 +1,66 @@
+package supervise
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/system/build"
+	"github.com/clusterrun/clusterrun/tests/must"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
+)
+
+func settings(t *testing.T, s Settings) string {
+	t.Helper()
+	return string(must.Get(json.Marshal(s))(t))
+}
+
+// Settings of another build are refused before anything is written.
+func TestOtherBuild(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	err := run(settings(t, Settings{StateDir: dir, Build: "v1 go2", Starter: "/opt/clusterrun"}))
+	require.ErrorContains(t, err, "of another build ("+build.ID()+") than /opt/clusterrun (v1 go2); install both from one release")
+	assert.NoDirExists(t, dir)
+}
+
+// If a supervisor cannot run, nothing is started or written.
+func TestASupervisorThatCannotBe(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.ErrorContains(t, run(settings(t, Settings{StateDir: file, Build: build.ID()})), file)
+
+	dir := t.TempDir()
+	state := must.Get(supervisor.OpenState(dir))(t)
+	defer state.Close()
+	require.ErrorContains(t, run(settings(t, Settings{StateDir: dir, Build: build.ID()})), dir, "another one has it")
+	assert.Equal(t, exitcode.Usage, Main(nil), "nobody starts it by hand")
+}
+
+// The program is beside this one, or the error says where it should be.
+func TestTheProgramBesideThisOne(t *testing.T) {
+	_, _, err := Program()
+	missing, ok := errors.AsType[*MissingError](err)
+	require.True(t, ok, "tests are alone in their directory")
+	self := must.Get(os.Executable())(t)
+	assert.Equal(t, self, missing.Beside)
+	assert.ErrorContains(t, err, "clusterrun-supervisor, the supervisor of processes, is not beside "+self+" (no such file or directory); install both")
+
+	path := filepath.Join(filepath.Dir(self), ProgramName)
+	require.NoError(t, os.WriteFile(path, nil, 0o700)) //nolint:gosec // executable
+	defer os.Remove(path)
+	cmd, own, err := Settings{}.Command(Files{Stdout: os.Stdout})
+	require.NoError(t, err)
+	defer own.Close()
+	assert.Equal(t, path, cmd.Path)
+	assert.Equal(t, []*os.File{own, os.Stdout}, cmd.ExtraFiles)
+	var s Settings
+	require.NoError(t, json.Unmarshal([]byte(cmd.Env[len(cmd.Env)-1][len(settingsVar)+1:]), &s))
+	assert.Equal(t, descriptors{Program: 3, Stdout: 4}, s.Files)
+	assert.Equal(t, self, s.Starter)
+}

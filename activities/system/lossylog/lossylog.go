@@ -1,0 +1,77 @@
+// Package lossylog writes logs that nobody waits for.
+package lossylog
+
+import (
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// unwrittenMost bounds the messages that wait for their reader.
+	unwrittenMost = 1000
+	// lastWords is the longest time for the last messages to be written.
+	lastWords = time.Second
+)
+
+// File is the file of a log. Its reader may have stopped reading, or its disk may hang, and no
+// supervisor of processes may wait for that. So one goroutine writes, and messages for which it has
+// no room are dropped and counted.
+type File struct {
+	entries chan entry
+	dropped atomic.Int64
+}
+
+// entry is a message, or a caller of Sync.
+type entry struct {
+	text   []byte
+	synced chan<- struct{}
+}
+
+// New returns the file of a log that is written to out.
+func New(out io.Writer) *File {
+	l := &File{entries: make(chan entry, unwrittenMost)}
+	go l.writeTo(out)
+	return l
+}
+
+func (l *File) writeTo(out io.Writer) {
+	for e := range l.entries {
+		if e.synced != nil {
+			close(e.synced)
+			continue
+		}
+		_, _ = out.Write(e.text)
+		if len(l.entries) == 0 {
+			if n := l.dropped.Swap(0); n > 0 {
+				fmt.Fprintf(out, "%d messages were dropped here, since nobody read them in time\n", n)
+			}
+		}
+	}
+}
+
+// Write implements [io.Writer].
+func (l *File) Write(text []byte) (int, error) {
+	select {
+	case l.entries <- entry{text: append([]byte(nil), text...)}: // the caller uses its buffer again
+	default:
+		l.dropped.Add(1)
+	}
+	return len(text), nil
+}
+
+// Sync waits until the messages before it are written, but not for ever.
+func (l *File) Sync() error {
+	synced, over := make(chan struct{}), time.After(lastWords)
+	select {
+	case l.entries <- entry{synced: synced}:
+	case <-over:
+		return nil
+	}
+	select {
+	case <-synced:
+	case <-over:
+	}
+	return nil
+}

@@ -1,0 +1,11 @@
+// Command clusterrun-supervisor is the parent of the processes of a host; clusterrun starts it.
+// See package supervise.
+package main
+
+import (
+	"os"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervise"
+)
+
+func main() { os.Exit(supervise.Main(os.Args[1:])) }
