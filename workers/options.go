@@ -78,8 +78,8 @@ type Options struct {
 	Foreground string `json:"foreground,omitempty"`
 	// Stdin is the task that gets the owner's stdin.
 	Stdin string `json:"stdin,omitempty"`
-	// Server is the Temporal server. If it is an embedded one that this host worker keeps
-	// running, Home is its home.
+	// Server is the Temporal server. If this host worker keeps an embedded server running,
+	// Home is its home.
 	Server connect.Options `json:"server"`
 	Home   *embedded.Home  `json:"home,omitempty"`
 	// OrphanGrace is the time in which processes must end after the owner has died. Default:

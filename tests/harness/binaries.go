@@ -24,7 +24,7 @@ var (
 // Clusterrun is the path of the clusterrun binary.
 func Clusterrun(t testing.TB) string { return must(t, clusterrunOnce) }
 
-// Supervisor is the path of the program that is beside it.
+// Supervisor is the path of the program that is next to it.
 func Supervisor(t testing.TB) string {
 	return filepath.Join(filepath.Dir(Clusterrun(t)), supervise.ProgramName)
 }

@@ -206,7 +206,7 @@ func environment() []string {
 		}
 	}
 	if cookie := supervisor.OwnSideCookie(); cookie != "" {
-		env = append(env, cookie) // its supervisor leaves the server alone
+		env = append(env, cookie) // its supervisor ignores the server then
 	}
 	return env
 }

@@ -127,7 +127,7 @@ func (v *Service) serving(log *slog.Logger) func() {
 			errs = append(errs, err, ready.Close())
 		}
 		if err := errors.Join(errs...); err != nil {
-			log.Error("The command that waits for this host worker cannot be told.", "error", err)
+			log.Error("The command that waits for this host worker cannot be notified.", "error", err)
 		}
 	})
 	return func() {

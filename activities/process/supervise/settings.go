@@ -52,7 +52,7 @@ type Settings struct {
 // Service is a host worker that is a service, or serves in the background.
 type Service struct {
 	// Program is the file of the program to which its side is upgraded on request, Check the
-	// arguments with which that says whether it can be, and Version the version of this one.
+	// arguments with which that program says whether it can be, and Version the current version.
 	Program string   `json:"program"`
 	Check   []string `json:"check"`
 	Version string   `json:"version"`
@@ -63,7 +63,7 @@ type Service struct {
 	Ready  int    `json:"ready,omitempty"`
 }
 
-// Files are what a supervisor can inherit. Each may be nil.
+// Files can be inherited by a supervisor. Each may be nil.
 type Files struct {
 	// Lifeline is a pipe that ends when the owner is gone, and Side a socket to a side in the
 	// owner's process. Without one the supervisor starts a side.
@@ -88,13 +88,13 @@ type MissingError struct {
 }
 
 func (e *MissingError) Error() string {
-	return fmt.Sprintf("%s, the supervisor of processes, is not beside %s (%s); "+
+	return fmt.Sprintf("%s, the supervisor of processes, is not next to %s (%s); "+
 		"install both from one release into the same directory, or build both with `make build`", ProgramName, e.Beside, e.Err)
 }
 
 func (e *MissingError) Unwrap() error { return e.Err }
 
-// Program returns the path of the program, which is beside this one, and the path of this one.
+// Program returns the path of the program, which is in the directory of this program, and that of this program.
 func Program() (path, self string, err error) {
 	if self, err = os.Executable(); err != nil {
 		return "", "", fmt.Errorf("find our own executable: %w", err)
@@ -166,7 +166,7 @@ func (s Settings) Exec() error {
 	return fmt.Errorf("execute %s: %w", path, err)
 }
 
-// prepare finds the program and opens this one, which stays the same when the file is replaced.
+// prepare finds the program and opens our own, which stays the same when the file is replaced.
 func (s *Settings) prepare() (path string, own *os.File, err error) {
 	if path, s.Starter, err = Program(); err != nil {
 		return "", nil, err
@@ -179,7 +179,7 @@ func (s *Settings) prepare() (path string, own *os.File, err error) {
 	return path, os.NewFile(uintptr(fd), s.Starter), nil
 }
 
-// checkBuild returns an error unless the program that has started this one is of its build.
+// checkBuild returns an error unless the program that has started us is of our build.
 func (s Settings) checkBuild() error {
 	own := build.ID()
 	if s.Build == own {

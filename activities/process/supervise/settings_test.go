@@ -38,18 +38,18 @@ func TestASupervisorThatCannotBe(t *testing.T) {
 	dir := t.TempDir()
 	state := must.Get(supervisor.OpenState(dir))(t)
 	defer state.Close()
-	require.ErrorContains(t, run(settings(t, Settings{StateDir: dir, Build: build.ID()})), dir, "another one has it")
-	assert.Equal(t, exitcode.Usage, Main(nil), "nobody starts it by hand")
+	require.ErrorContains(t, run(settings(t, Settings{StateDir: dir, Build: build.ID()})), dir, "another supervisor has it")
+	assert.Equal(t, exitcode.Usage, Main(nil), "no user starts it by hand")
 }
 
-// The program is beside this one, or the error says where it should be.
-func TestTheProgramBesideThisOne(t *testing.T) {
+// The program is in the same directory, or the error says where it should be.
+func TestTheProgramNextToThisOne(t *testing.T) {
 	_, _, err := Program()
 	missing, ok := errors.AsType[*MissingError](err)
-	require.True(t, ok, "tests are alone in their directory")
+	require.True(t, ok, "tests have no supervisor in their directory")
 	self := must.Get(os.Executable())(t)
 	assert.Equal(t, self, missing.Beside)
-	assert.ErrorContains(t, err, "clusterrun-supervisor, the supervisor of processes, is not beside "+self+" (no such file or directory); install both")
+	assert.ErrorContains(t, err, "clusterrun-supervisor, the supervisor of processes, is not next to "+self+" (no such file or directory); install both")
 
 	path := filepath.Join(filepath.Dir(self), ProgramName)
 	require.NoError(t, os.WriteFile(path, nil, 0o700)) //nolint:gosec // executable

@@ -31,7 +31,7 @@ func cookieOf(instance, hash string, key runkey.Task, number int) string {
 func sideCookie(instance string) string { return instance + "/side" }
 
 // OwnSideCookie returns, as NAME=VALUE, the cookie that marks what this side starts for itself;
-// "" if this process is none.
+// "" if this process is not a side.
 func OwnSideCookie() string {
 	for _, cookie := range strings.Fields(os.Getenv(CookieVar)) {
 		if instance, ok := strings.CutSuffix(cookie, "/side"); ok && !strings.Contains(instance, "/") {

@@ -123,7 +123,7 @@ func (c *Client) receive() {
 		w := c.waiting[a.ID]
 		delete(c.waiting, a.ID)
 		c.mu.Unlock()
-		if a.Failed == nil && in.Decode(w.result) != nil { // nil for nobody
+		if a.Failed == nil && in.Decode(w.result) != nil { // nil discards it
 			return
 		}
 		if w.failed != nil {

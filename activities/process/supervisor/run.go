@@ -19,7 +19,7 @@ import (
 type Config struct {
 	// State is the opened state directory; the caller closes it after Run.
 	State *State
-	// Side is the command line of the Temporal-facing side. Default: the one of this program.
+	// Side is the command line of the Temporal-facing side. Default: our own.
 	Side []string
 	// Program is the file of the side's program, which may be open with O_PATH. Default: this
 	// program.

@@ -1,4 +1,4 @@
-// Package lossylog writes logs that nobody waits for.
+// Package lossylog writes logs without waiting for their readers.
 package lossylog
 
 import (
