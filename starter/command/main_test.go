@@ -12,11 +12,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/logs/retention"
+	"github.com/clusterrun/clusterrun/activities/process/supervise"
 )
 
 // TestMain makes the test binary run as clusterrun if a script calls it by that name.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"clusterrun": func() { os.Exit(Main()) }})
+	testscript.Main(m, map[string]func(){
+		"clusterrun":          func() { os.Exit(Main()) },
+		supervise.ProgramName: func() { os.Exit(supervise.Main(os.Args[1:])) },
+	})
 }
 
 // TestScripts runs commands that need no server as a user would. Scripts that need one are in

@@ -16,9 +16,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervise"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/tests/must"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
 // polite is a task that takes a while to end when it is asked to.
@@ -203,4 +205,18 @@ func TestARunThatNobodyExecutesIsEnded(t *testing.T) {
 	}
 	both.Wait()
 	assert.Contains(t, s.Fails(t, 125, "run", "--remote", "--queue", "nobody", "--placement-timeout", "1s", "-n", "1", "--dir", t.TempDir(), "--", "true"), "no worker served the queue nobody within the placement timeout of 1s")
+}
+
+// A program that is installed without its supervisor says so before it starts a run.
+func TestWithoutTheSupervisor(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	program := filepath.Join(t.TempDir(), "clusterrun")
+	copyProgram(t, harness.Clusterrun(t), program)
+	for _, args := range [][]string{{"run", "-n", "1", "--", "true"}, {"worker"}} {
+		p := harness.Start(t, l.home, harness.Env(l.home, "CLUSTERRUN_DEVSERVER="+harness.Devserver(t)), append([]string{program}, args...)...)
+		assert.Equal(t, exitcode.Machinery, p.ExitCode(), args)
+		assert.Contains(t, p.Stderr(), supervise.ProgramName+", the supervisor of processes, is not next to "+program+" (no such file or directory); install both")
+		assert.NotContains(t, p.Stderr(), "run true-", "it has not started")
+	}
 }
