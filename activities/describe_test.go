@@ -16,6 +16,8 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/system/hostuser"
+	"github.com/clusterrun/clusterrun/activities/system/shm"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -327,4 +329,33 @@ func TestSameErrors(t *testing.T) {
 	assert.True(t, end(1, "ValueError: 0x7f", time.Second, nil))
 	p.Spec.GiveUpOnSameError = new(0)
 	assert.False(t, end(1, "ValueError: 66", time.Second, nil), "never")
+}
+
+// What a run has left in shared memory was created by its user while its processes lived.
+func TestLeftInShm(t *testing.T) {
+	began := time.Now()
+	f := must.Get(os.CreateTemp(shm.Dir, "clusterrun-test-"))(t)
+	defer os.Remove(f.Name())
+	require.NoError(t, f.Close())
+	left := func(from, to time.Duration, user *hostuser.User) []string {
+		exit := &supervisor.Exit{Ended: began.Add(to)}
+		earlier := supervisor.Process{Started: began.Add(-2 * time.Hour), Exit: &supervisor.Exit{Ended: began.Add(-time.Hour)}}
+		processes := []supervisor.Process{{Started: began.Add(from), Exit: exit}}
+		if from < 0 {
+			processes = append(processes, earlier, supervisor.Process{})
+		}
+		names := []string{}
+		for _, file := range must.Get((&plan{User: user}).leftInShm(processes))(t) {
+			if file.Name == filepath.Base(f.Name()) {
+				names = append(names, file.Name)
+			}
+		}
+		return names
+	}
+	if len(left(-time.Minute, time.Minute, nil)) == 0 {
+		t.Skip("the kernel does not know when files in shared memory were created")
+	}
+	assert.Empty(t, left(-time.Hour, -time.Minute, nil), "created later")
+	assert.Empty(t, left(time.Minute, time.Hour, nil), "created before")
+	assert.Empty(t, left(-time.Minute, time.Minute, &hostuser.User{UID: uint32(os.Getuid()) + 1}), "of another user")
 }

@@ -220,6 +220,10 @@ func (h *Host) describeExit(p *plan, q supervisor.Process) (e spec.Exit, value j
 	if err != nil {
 		e = unread(exitOf(q, h.Owned, p.inCall(q)), err)
 	}
+	if full := shmFull(); full != "" && e.Cause.ByItself() {
+		e.Message = strings.TrimLeft(e.Message+"\n"+full, "\n")
+		e = bound(e)
+	}
 	if e.Cause != spec.CauseCompleted && e.PID != 0 {
 		if x, ok := xid.Of(e.PID, e.Started, e.Ended); ok {
 			e.Xid, e.GPUError = x.Number, shorten.Text(x.String(), maxReported)

@@ -50,6 +50,7 @@ func (h *Host) Release(ctx context.Context, in hostapi.ReleaseInput) (hostapi.Re
 		out.Served = h.services.HasQueue(ctx, p.forServices())
 		h.collectors.collectRest(ctx, p)
 	}
+	out.SharedMemory = h.reportShm(p, reply.Processes)
 	for _, q := range reply.Processes {
 		if q.Exit == nil {
 			continue

@@ -252,6 +252,9 @@ func (l *taskLease) start(number int) (supervisor.Process, error) {
 	if err != nil {
 		return supervisor.Process{}, err
 	}
+	if l.plan.Spec.CleanShm && number+l.key.Generation > 0 {
+		l.cleanShm()
+	}
 	began := time.Now()
 	p, err := l.Supervisor.Start(l.ctx, supervisor.StartRequest{
 		Key: l.key, Fence: l.fence, Number: number, Command: command, Contact: contact,

@@ -16,6 +16,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
+// mostSharedMemory bounds the hosts of which a result says what is left in shared memory.
+const mostSharedMemory = 20
+
 // release gives all hosts back and passes every exit to the machine.
 func (r *clusterRun) release(ctx workflow.Context) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
@@ -87,6 +90,9 @@ func (g *releaser) giveBack(ctx workflow.Context) givenBack {
 			}
 		}
 		back.leftOut = append(back.leftOut, out.LeftOut...)
+		if s := out.SharedMemory; s != nil && len(e.SharedMemory) < mostSharedMemory {
+			e.SharedMemory = append(e.SharedMemory, *s)
+		}
 		e.Usage = e.Usage.With(out.Usage)
 		back.output = append(back.output, out.Output...)
 		if out.Served {

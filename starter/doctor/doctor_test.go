@@ -86,6 +86,9 @@ func TestRules(t *testing.T) {
 		"read-only":   {CheckDisk(Disk{Path: "/s", Setting: "--state-dir", NotUsable: errOff, Space: diskspace.Space{ReadOnly: true, Free: 2 << 30, All: 4 << 30}}), Problem, "read-only", "remount,rw"},
 		"not ours":    {CheckDisk(Disk{Path: "/s", Setting: "--state-dir", NotUsable: errOff, Space: diskspace.Space{Free: 2 << 30, All: 4 << 30}}), Problem, "cannot be written: it is off", "--state-dir"},
 		"no blocks":   {CheckDisk(Disk{Path: "/s"}), OK, "can be written", ""},
+		"shm":         {CheckShm(diskspace.Space{Free: 60 << 20, All: 64 << 20}), OK, "/dev/shm has 60 MiB left", ""},
+		"full shm":    {CheckShm(diskspace.Space{Free: 1 << 20, All: 64 << 20}), Problem, "/dev/shm is full: 63 of 64 MiB are in use", "ls -l /dev/shm"},
+		"no shm":      {CheckShm(diskspace.Space{}), Warning, "no shared memory", "mount -t tmpfs"},
 		"network":     {CheckDisk(Disk{Path: "/s", Setting: "--state-dir", Network: "NFS", Space: diskspace.Space{Free: 2 << 30, All: 4 << 30}}), Warning, "is on NFS", "--state-dir"},
 		"noexec":      {CheckDisk(Disk{Path: "/tmp", Space: diskspace.Space{Free: 2 << 30, NoExec: true, All: 4 << 30}}), Warning, "nothing in /tmp", "remount,exec"},
 

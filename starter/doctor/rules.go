@@ -226,6 +226,17 @@ func CheckDisk(d Disk) []Finding {
 	return all
 }
 
+// CheckShm judges shared memory, by which ranks and data loaders exchange data.
+func CheckShm(s diskspace.Space) []Finding {
+	switch {
+	case s.All == 0:
+		return []Finding{warning("mount -t tmpfs tmpfs /dev/shm", "no shared memory at /dev/shm: NCCL and data loaders need it")}
+	case s.Free <= s.All/20:
+		return []Finding{problem("ls -l /dev/shm, and remove what killed programs have left there", "/dev/shm is full: %d of %d MiB are in use, and programs that find no room get SIGBUS", (s.All-s.Free)>>20, s.All>>20)}
+	}
+	return []Finding{ok("/dev/shm has %d MiB left", s.Free>>20)}
+}
+
 // CheckGPUs judges a driver by its answer. usable is the number of devices that a host worker
 // started here would see.
 func CheckGPUs(h Host, usable int, program bool, answered int, err error) []Finding {

@@ -108,6 +108,8 @@ type Released struct {
 	Hosts map[string]string
 	// Usage is the usage of the processes on the hosts that could be released.
 	Usage spec.Usage
+	// SharedMemory has the memory in /dev/shm that ended processes hold, by host.
+	SharedMemory []spec.SharedMemory
 	// Lost holds the names of the hosts that could not be released, and Problems describes them.
 	Lost, Problems []string
 }

@@ -28,7 +28,7 @@ func (a *account) finish(e Released) Finish {
 	r := spec.RunResult{
 		EndedBy: a.decided, Reason: shorten.Text(a.reason, maxReason),
 		Tasks: make([]spec.TaskResult, 0, len(a.tasks)), Generation: a.group.Generation, Usage: e.Usage,
-		GroupRestarts: a.group.Restarts, Preemptions: a.requeue.Preemptions, Stacks: a.Latest, NotReleased: e.Problems,
+		GroupRestarts: a.group.Restarts, Preemptions: a.requeue.Preemptions, Stacks: a.Latest, NotReleased: e.Problems, SharedMemory: e.SharedMemory,
 	}
 	failures := a.judge(&r, e)
 	if r.Verdict == spec.VerdictCancelled && a.decided != byCancel {

@@ -67,6 +67,10 @@ func Lines(r *spec.RunResult, o Options) []string {
 	if r.Verdict != spec.VerdictSucceeded {
 		w.groupRestarts()
 	}
+	for _, s := range r.SharedMemory {
+		w.line("/dev/shm on %s: %d of %d MiB are in %s that ended processes of the run have left (see clean_shm)",
+			s.Host, s.Left>>20, s.Size>>20, plural.Of(s.Files, "file", "files"))
+	}
 	for _, problem := range r.NotReleased {
 		w.line("Not released: %s", problem)
 	}

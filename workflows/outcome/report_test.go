@@ -139,6 +139,11 @@ func TestLinesOutOfMemory(t *testing.T) {
 	assert.NotContains(t, Lines(r, Options{}), "Out of memory (worker-0 on a): "+shared, "it has been said")
 }
 
+func TestLinesOfSharedMemory(t *testing.T) {
+	r := &spec.RunResult{Verdict: spec.VerdictSucceeded, SharedMemory: []spec.SharedMemory{{Host: "a", Left: 50 << 20, Files: 2, Size: 64 << 20}}}
+	assert.Equal(t, []string{"/dev/shm on a: 50 of 64 MiB are in 2 files that ended processes of the run have left (see clean_shm)"}, Lines(r, Options{}))
+}
+
 func TestLinesOfASuccessfulStop(t *testing.T) {
 	r := &spec.RunResult{Verdict: spec.VerdictSucceeded, Stopping: &spec.Stopping{Stop: true, Reason: "enough"}, Stragglers: []string{"worker-0"}, IgnoredStragglers: true}
 	assert.Equal(t, []string{"An operator asked all tasks to stop: enough", "Coordinator stopped with tasks still running: worker-0"}, Lines(r, Options{}))

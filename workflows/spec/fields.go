@@ -246,7 +246,7 @@ var fields = []field{
 	},
 	{
 		of: "RunSpec.give_up_on_same_error", def: DefaultSameErrors, bounds: "0 means that they never end it",
-		doc:     "The number of failures in a row with the same error, after which the task or the group is not restarted, unless a further step was reported in between. In a group they must be of the same task, or of several at once. Errors are the same if the program printed or reported them at the same place, with the same text except for numbers. Errors about a lost peer do not count, nor do failures of processes that report no steps and have lived for a minute. 0: never.",
+		doc:     "The number of failures in a row with the same error, after which the task or the group is not restarted, unless a further step was reported in between. In a group they must be of the same task, or of several at once. Errors are the same if the program printed or reported them at the same place, with the same text except for numbers. Errors about a lost peer do not count, nor do failures of processes that report no steps and have lived for a minute. With 0 they never end it.",
 		example: "give_up_on_same_error: 5", least: new(0),
 	},
 	{
@@ -646,6 +646,11 @@ var fields = []field{
 		of: "Limits.core", syntax: coreSyntax,
 		doc:     "The size of core dumps (ulimit -c): none, unlimited, or a size, up to that of the host worker. The kernel decides where they go (kernel.core_pattern). Default: that of the host worker.",
 		example: "core: none",
+	},
+	{
+		of: "RunSpec.clean_shm", def: false,
+		doc:     "Whether files in /dev/shm that earlier processes of the run have left are removed before a process is started again: those that its user has created there since its first process, and that no process has open. While a task of any run lives on the host, nothing is removed. Leave it off if the run keeps checkpoints there.",
+		example: "clean_shm: true",
 	},
 	{
 		of: "RunSpec.return_output", def: false,

@@ -407,6 +407,8 @@ type RunResult struct {
 	Usage Usage `json:"usage,omitzero"`
 	// Standstill is set if the run has ended because restarts did not lead further.
 	Standstill *Standstill `json:"standstill,omitempty"`
+	// SharedMemory has the memory in /dev/shm that ended processes hold, of the first 20 hosts.
+	SharedMemory []SharedMemory `json:"shared_memory,omitempty"`
 	// NotReleased is why hosts could not be given back, a line each.
 	NotReleased []string `json:"not_released,omitempty"`
 	// NoticeFailed is why the notice of the end was not sent.
@@ -416,6 +418,16 @@ type RunResult struct {
 	Output []string `json:"output,omitempty"`
 	// Sweep is set for a sweep, which has trials and no tasks.
 	Sweep *SweepStatus `json:"sweep,omitempty"`
+}
+
+// SharedMemory is the memory in /dev/shm that ended processes of a run still hold on a host.
+type SharedMemory struct {
+	Host string `json:"host"`
+	// Left is the memory in bytes that the files have that no process uses, and Files their number.
+	Left  int64 `json:"left"`
+	Files int   `json:"files"`
+	// Size is the size of all shared memory in bytes.
+	Size int64 `json:"size"`
 }
 
 // Standstill says that restarts of the group did not lead further.

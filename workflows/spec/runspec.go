@@ -48,6 +48,7 @@ type RunSpec struct {
 	GPUsPerTask           *int         `json:"gpus_per_task,omitempty"`
 	CPUs                  Resources    `json:"cpus,omitzero"`
 	Limits                Limits       `json:"limits,omitzero"`
+	CleanShm              bool         `json:"clean_shm,omitempty"`
 	Batch                 *Batch       `json:"batch,omitempty"`
 	Signature             *Signature   `json:"signature,omitempty"`
 }

@@ -38,6 +38,7 @@ type Kind struct {
 // Known are the built-in checks.
 var Known = []Kind{
 	{"disk", "free space of the state and log directories", "SIZE", "64MiB", isSize},
+	{"shm", "free space of /dev/shm, which ranks and data loaders share", "SIZE", "16MiB", isSize},
 	{"memory", "free memory, and memory errors that could not be corrected", "SIZE", "256MiB", isSize},
 	{"clock", "difference from the server's clock", "TIME", "10s", isTime},
 	{"gpu", "nvidia-smi: the number of GPUs, their memory errors, and Xid errors of the last hour", "NUMBER", "", isNumber},

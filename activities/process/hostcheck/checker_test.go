@@ -200,7 +200,7 @@ func TestParse(t *testing.T) {
 		assert.Equal(t, want, got, given)
 	}
 	for given, why := range map[string]string{
-		"": "is not one of disk, memory", "nfs": `"nfs" is not one of`, "disk:": "the limit of disk", "disk:many": "the limit of disk", "clock:-1s": "give a time",
+		"": "is not one of disk, shm, memory", "nfs": `"nfs" is not one of`, "disk:": "the limit of disk", "disk:many": "the limit of disk", "clock:-1s": "give a time",
 		"gpu:0": "at least 1", "link:3": "link has no limit", "disk=true": "has a meaning already", "none=true": "has a meaning already", "a b=true": "is not a name",
 		"=true": "is not a name", "x=": "x has no command", "x= \t": "x has no command", "x=\x00": "null byte", "x=" + strings.Repeat("y", maxCommand+1): "longer than 4096",
 		strings.Repeat("n", 33) + "=true": "is not a name", "n\x1b[31m=true": "is not a name",

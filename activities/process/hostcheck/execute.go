@@ -7,6 +7,8 @@ import (
 	"unicode"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/system/shm"
 )
 
 const (
@@ -24,6 +26,8 @@ func (k *Checker) execute(ctx context.Context, c Check) error {
 	switch c.Name {
 	case "disk":
 		return disk(k.Around.Dirs, c.limit())
+	case "shm":
+		return disk([]string{shm.Dir}, c.limit())
 	case "memory":
 		return memory("/", c.limit())
 	case "clock":

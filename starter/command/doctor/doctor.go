@@ -88,6 +88,7 @@ func (e *examination) checks(a *cli.App) ([]doctor.Check, error) {
 		{Name: "limits", Find: host(examineLimits)},
 		{Name: "ports", Find: host(func(h doctor.Host) []doctor.Finding { return examinePorts(a, h) })},
 		{Name: "disk", Find: func(context.Context) []doctor.Finding { return examineDisks(a) }},
+		{Name: "shm", Find: func(context.Context) []doctor.Finding { return examineShm() }},
 		{Name: "gpu", Find: func(ctx context.Context) []doctor.Finding { return examineGPUs(ctx, read()) }},
 	}
 	if e.hostfile == "" {

@@ -21,6 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/diskspace"
 	"github.com/clusterrun/clusterrun/activities/system/filelock"
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
+	"github.com/clusterrun/clusterrun/activities/system/shm"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/command/specs"
 	"github.com/clusterrun/clusterrun/starter/doctor"
@@ -117,6 +118,14 @@ func diskOf(dir, use, setting string) doctor.Disk {
 		d.NotUsable = fmt.Errorf("%s: %w", space.At, err)
 	}
 	return d
+}
+
+func examineShm() []doctor.Finding {
+	space, err := diskspace.Of(shm.Dir)
+	if err != nil || space.At != shm.Dir {
+		space = diskspace.Space{}
+	}
+	return doctor.CheckShm(space)
 }
 
 func examineGPUs(ctx context.Context, h doctor.Host) []doctor.Finding {

@@ -23,6 +23,8 @@ type ReleaseOutput struct {
 	Output []string `json:"output,omitempty"`
 	// Usage is the use of all processes known here, including those not in Exits.
 	Usage spec.Usage `json:"usage,omitzero"`
+	// SharedMemory is nil if its processes have left little or nothing in shared memory.
+	SharedMemory *spec.SharedMemory `json:"shared_memory,omitempty"`
 	// Served reports whether the run has a queue of closures, which must end with it.
 	Served bool `json:"served,omitempty"`
 }

@@ -1,0 +1,81 @@
+package activities
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/system/diskspace"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/activities/system/shm"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// leastLeft is the least shared memory, in bytes, that is worth a line in the report.
+const leastLeft = 1 << 20
+
+// leftInShm returns the files in shared memory that were created while processes of a run lived,
+// by their user, and that nobody uses now. processes must be all that the host has of the run.
+func (p *plan) leftInShm(processes []supervisor.Process) ([]shm.File, error) {
+	var since, until time.Time
+	for _, q := range processes {
+		if since.IsZero() || q.Started.Before(since) && !q.Started.IsZero() {
+			since = q.Started
+		}
+		if q.Exit != nil && q.Exit.Ended.After(until) {
+			until = q.Exit.Ended
+		}
+	}
+	uid := uint32(os.Getuid()) //nolint:gosec // never negative on Linux
+	if p != nil && p.User != nil {
+		uid = p.User.UID
+	}
+	return shm.Left(shm.Dir, uid, since, until)
+}
+
+// reportShm returns what the processes of a run have left in shared memory, or nil if that is little.
+func (h *Host) reportShm(p *plan, processes []supervisor.Process) *spec.SharedMemory {
+	left, err := p.leftInShm(processes)
+	space, also := diskspace.Of(shm.Dir)
+	if n := shm.Bytes(left); err == nil && also == nil && n >= leastLeft {
+		return &spec.SharedMemory{Host: h.Name, Left: n, Files: len(left), Size: int64(space.All)} //nolint:gosec // a size
+	}
+	return nil
+}
+
+// cleanShm removes what earlier processes of the run have left in shared memory. While any task lives
+// on this host it removes nothing, since the files may be meant for that one.
+func (l *taskLease) cleanShm() {
+	all, err := l.Supervisor.Processes(l.ctx, runkey.Run{})
+	var mine []supervisor.Process
+	for _, q := range all.Processes {
+		if q.Exit == nil {
+			return
+		}
+		if q.Key.Run == l.key.Run {
+			mine = append(mine, q)
+		}
+	}
+	if err != nil || len(mine) == 0 {
+		return
+	}
+	left, err := l.plan.leftInShm(mine)
+	if err == nil {
+		left, err = shm.Remove(shm.Dir, left)
+	}
+	if n := len(left); n > 0 || err != nil {
+		l.Log.Info("shared memory of ended processes was removed (clean_shm)", zap.Int("files", n), zap.Int64("bytes", shm.Bytes(left)), zap.Error(err))
+	}
+}
+
+// shmFull returns a sentence if shared memory is nearly full.
+func shmFull() string {
+	space, err := diskspace.Of(shm.Dir)
+	if err != nil || space.All == 0 || space.Free > space.All/20 {
+		return ""
+	}
+	return fmt.Sprintf("%s is full: %d of %d MiB are in use", shm.Dir, (space.All-space.Free)>>20, space.All>>20)
+}
