@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -18,6 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/server"
 	"github.com/clusterrun/clusterrun/activities/system/retry"
+	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
@@ -120,7 +120,7 @@ func (r *reconciler) reconcile(ctx context.Context, p *plan) error {
 		return r.abandon(p, "the server no longer knows the run", &workflowpb.WorkflowExecutionInfo{})
 	case err != nil:
 		return err
-	case d.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
+	case !workflowstatus.IsOpen(d.GetWorkflowExecutionInfo().GetStatus()):
 		return r.abandon(p, "the run is closed", d.GetWorkflowExecutionInfo())
 	case takingOver(d), len(p.Witnesses) > 0 && isOffering(d):
 		return nil // the next round looks again

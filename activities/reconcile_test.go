@@ -121,6 +121,17 @@ func TestALeaseWithoutItsProcessIsLookedAtAtOnce(t *testing.T) {
 	assert.Len(t, l.nudge, 1)
 }
 
+// A run whose workflow is paused has not ended: its processes live on.
+func TestAPausedRunIsNotAbandoned(t *testing.T) {
+	s := &stopped{listed: listed{processes: []supervisor.Process{living("worker-0", 0, 0)}}}
+	server := &describes{run: open(spec.TaskActivityID("worker-0", 0, 0))}
+	server.run.WorkflowExecutionInfo.Status = enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED
+	h := must.Get(NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Server: server, Log: zap.NewNop()}))(t)
+	require.NoError(t, h.watch.reconcile(t.Context(), &plan{Run: servedRun, Spec: (&spec.RunSpec{}).WithDefaults()}))
+	assert.Empty(t, s.stops)
+	assert.Empty(t, s.released)
+}
+
 // The tasks of a large run are listed by its groups. A group that has not begun lists none,
 // and groups of other hosts are not asked.
 func TestTasksOfGroupsAreListedThere(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
@@ -23,6 +22,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
@@ -281,6 +281,6 @@ func (r *reconciler) isOver(ctx context.Context, u shipped.Upload) bool {
 	}
 	info := d.GetWorkflowExecutionInfo()
 	// If it ended before that, it is an earlier run with that ID.
-	return info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING &&
+	return !workflowstatus.IsOpen(info.GetStatus()) &&
 		(info.GetCloseTime().AsTime().After(u.Time) || r.now().Sub(u.Time) > startTakes)
 }

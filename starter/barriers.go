@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/system/parallel"
+	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -121,11 +122,11 @@ func (c *chain) rounds(d *workflowservice.DescribeWorkflowExecutionResponse) rou
 
 // list returns the open rounds, or those that are closed.
 func (r rounds) list(ctx context.Context, open bool) ([]*workflowpb.WorkflowExecutionInfo, error) {
-	is := "!="
+	is := workflowstatus.Closed
 	if open {
-		is = "="
+		is = workflowstatus.Open
 	}
-	return r.run.workflows(ctx, fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus %s 'Running' AND WorkflowId STARTS_WITH %s",
+	return r.run.workflows(ctx, fmt.Sprintf("WorkflowType = '%s' AND %s AND WorkflowId STARTS_WITH %s",
 		spec.BarrierWorkflowType, is, quoted(r.prefix)))
 }
 

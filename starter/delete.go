@@ -11,6 +11,7 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 
+	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -52,7 +53,7 @@ func (r *Run) Delete(ctx context.Context, namespace string) (deleted int, err er
 	if slices.ContainsFunc(own, isOpen) {
 		return 0, &OpenError{r.ID}
 	}
-	belong, err := r.workflows(ctx, fmt.Sprintf("WorkflowId STARTS_WITH %s AND ExecutionStatus != 'Running'", quoted(r.ID+"/")))
+	belong, err := r.workflows(ctx, fmt.Sprintf("WorkflowId STARTS_WITH %s AND %s", quoted(r.ID+"/"), workflowstatus.Closed))
 	if err != nil {
 		return 0, err
 	}
@@ -110,7 +111,7 @@ func (c *chain) executions(ctx context.Context) ([]*workflowpb.WorkflowExecution
 }
 
 func isOpen(e *workflowpb.WorkflowExecutionInfo) bool {
-	return e.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
+	return workflowstatus.IsOpen(e.GetStatus())
 }
 
 func (c *chain) workflows(ctx context.Context, query string) (found []*workflowpb.WorkflowExecutionInfo, err error) {

@@ -107,9 +107,14 @@ type StuckError struct {
 	RunID string
 	// Attempt is the attempt of the workflow task. If it is 1, no worker has taken it.
 	Attempt int
+	// Paused reports whether Temporal has paused the workflow.
+	Paused bool
 }
 
 func (e *StuckError) Error() string {
+	if e.Paused {
+		return fmt.Sprintf("run %s is paused in Temporal: it decides nothing until it is unpaused there", e.RunID)
+	}
 	if e.Attempt > 1 {
 		return fmt.Sprintf("run %s is stuck: its workflow failed %d times in a row; see the log of its host worker", e.RunID, e.Attempt-1)
 	}

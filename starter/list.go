@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"github.com/clusterrun/clusterrun/activities/system/parallel"
+	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
 	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -65,7 +66,7 @@ type Summary struct {
 	// trialOf is the sweep of a trial.
 	trialOf string
 	Open    bool `json:"open"`
-	// State is "pending", "waiting" or "running" while the run is open. A run that is waiting
+	// State is "pending", "waiting", "running" or "paused" while the run is open. A run that is waiting
 	// begins after the ends of the runs in After.
 	State string   `json:"state,omitempty"`
 	After []string `json:"after,omitempty"`
@@ -205,15 +206,15 @@ func (o ListOptions) query(open bool) string {
 	if o.Trials {
 		types = append(types, spec.TrialWorkflowType)
 	}
-	query := fmt.Sprintf("WorkflowType IN ('%s') AND ExecutionStatus ", strings.Join(types, "', '"))
+	query := fmt.Sprintf("WorkflowType IN ('%s') AND ", strings.Join(types, "', '"))
 	switch {
 	case open:
-		query += "= 'Running'"
+		query += workflowstatus.Open
 	case o.Failed:
-		query += "IN ('Failed', 'Terminated', 'TimedOut')"
+		query += "ExecutionStatus IN ('Failed', 'Terminated', 'TimedOut')"
 	default:
 		// The last execution stands for a run with several.
-		query += "NOT IN ('Running', 'ContinuedAsNew')"
+		query += workflowstatus.Closed + " AND ExecutionStatus != 'ContinuedAsNew'"
 	}
 	if prefix := literalPrefix(o.Name); prefix != "" {
 		is := "="
@@ -272,7 +273,7 @@ func summarise(e *workflowpb.WorkflowExecutionInfo) Summary {
 		Dir:         memoText(e, runs.MemoDir),
 		Queue:       e.GetTaskQueue(),
 		Sweep:       e.GetType().GetName() == spec.SweepWorkflowType,
-		Open:        e.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
+		Open:        workflowstatus.IsOpen(e.GetStatus()),
 		Started:     startOf(e),
 		began:       e.GetStartTime().AsTime(),
 	}
@@ -293,7 +294,9 @@ func summarise(e *workflowpb.WorkflowExecutionInfo) Summary {
 	}
 	s.Priority, _ = strconv.Atoi(priority)
 	if s.Open {
-		s.State = s.firstState()
+		if s.State = s.firstState(); workflowstatus.IsPaused(e.GetStatus()) {
+			s.State = StatePaused
+		}
 		s.looks = memoText(e, runs.MemoSilence) != ""
 		return s
 	}

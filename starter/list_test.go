@@ -44,12 +44,12 @@ func TestTheListIsSortedByTheTimeItShows(t *testing.T) {
 	c := mocks.NewClient(t)
 	page := func(query, token, next string, runs ...*workflowpb.WorkflowExecutionInfo) {
 		c.On("ListWorkflow", mock.Anything, mock.MatchedBy(func(r *workflowservice.ListWorkflowExecutionsRequest) bool {
-			return strings.Contains(r.Query, "ExecutionStatus "+query) && string(r.NextPageToken) == token
+			return strings.Contains(r.Query+" ", " AND "+query+" ") && string(r.NextPageToken) == token
 		})).Return(&workflowservice.ListWorkflowExecutionsResponse{Executions: runs, NextPageToken: []byte(next)}, nil).Once()
 	}
-	page("= 'Running'", "", "", listed("first", 1, 0, open), listed("fifth", 9, 0, open))
-	page("NOT IN ('Running', 'ContinuedAsNew')", "", "more", listed("fourth", 5, 1.5, done), listed("third", 3, 2.5, done))
-	page("NOT IN ('Running', 'ContinuedAsNew')", "more", "even more", listed("second", 2.8, 2.7, ended), listed("sixth", 10, 4, done))
+	page("CloseTime IS NULL", "", "", listed("first", 1, 0, open), listed("fifth", 9, 0, open))
+	page("CloseTime IS NOT NULL AND ExecutionStatus != 'ContinuedAsNew'", "", "more", listed("fourth", 5, 1.5, done), listed("third", 3, 2.5, done))
+	page("CloseTime IS NOT NULL AND ExecutionStatus != 'ContinuedAsNew'", "more", "even more", listed("second", 2.8, 2.7, ended), listed("sixth", 10, 4, done))
 	runs := must.Get(starter.List(t.Context(), c, starter.ListOptions{Limit: 3}))(t)
 	var ids []string
 	for _, r := range runs {
@@ -60,8 +60,8 @@ func TestTheListIsSortedByTheTimeItShows(t *testing.T) {
 	assert.Equal(t, 125, runs[1].ExitCode)
 	assert.Equal(t, "terminated", runs[1].Ending)
 
-	page("= 'Running'", "", "", listed("first", 1, 0, open), listed("fifth", 9, 0, open))
-	page("NOT IN ('Running', 'ContinuedAsNew')", "", "", listed("fourth", 5, 1.5, done), listed("third", 3, 2.5, done))
+	page("CloseTime IS NULL", "", "", listed("first", 1, 0, open), listed("fifth", 9, 0, open))
+	page("CloseTime IS NOT NULL AND ExecutionStatus != 'ContinuedAsNew'", "", "", listed("fourth", 5, 1.5, done), listed("third", 3, 2.5, done))
 	runs = must.Get(starter.List(t.Context(), c, starter.ListOptions{Limit: 3, OpenFirst: true}))(t)
 	ids = nil
 	for _, r := range runs {
@@ -69,24 +69,24 @@ func TestTheListIsSortedByTheTimeItShows(t *testing.T) {
 	}
 	assert.Equal(t, []string{"first", "fifth", "third"}, ids)
 
-	page("= 'Running'", "", "", listed("hp-3", 1, 0, open))
-	page("NOT IN ('Running', 'ContinuedAsNew')", "", "", listed("hp-2", 5, 1.5, done), listed("hp-3", 9, 8, done), listed("hp-1", 8, 2.5, done), listed("hq-1", 7, 6, done))
+	page("CloseTime IS NULL", "", "", listed("hp-3", 1, 0, open))
+	page("CloseTime IS NOT NULL AND ExecutionStatus != 'ContinuedAsNew'", "", "", listed("hp-2", 5, 1.5, done), listed("hp-3", 9, 8, done), listed("hp-1", 8, 2.5, done), listed("hq-1", 7, 6, done))
 	found := must.Get(starter.Matching(t.Context(), c, "hp-*", starter.AnyRuns))(t)
 	assert.Equal(t, []string{"hp-1", "hp-2", "hp-3"}, found, "in the order of their start, the last of each ID")
-	page("= 'Running'", "", "", listed("hp-3", 1, 0, open))
-	page("NOT IN ('Running', 'ContinuedAsNew')", "", "", listed("hp-2", 5, 1.5, done), listed("hp-3", 9, 8, done))
+	page("CloseTime IS NULL", "", "", listed("hp-3", 1, 0, open))
+	page("CloseTime IS NOT NULL AND ExecutionStatus != 'ContinuedAsNew'", "", "", listed("hp-2", 5, 1.5, done), listed("hp-3", 9, 8, done))
 	found = must.Get(starter.Matching(t.Context(), c, "hp-*", starter.EndedRuns))(t)
 	assert.Equal(t, []string{"hp-2"}, found)
 
-	page("NOT IN ('Running', 'ContinuedAsNew')", "", "more", listed("late", 2, 1, done), listed("early", 5, 4, done))
-	page("= 'Running'", "", "more", listed("here", 1, 0, open), listed("open", 6, 0, open))
+	page("CloseTime IS NOT NULL AND ExecutionStatus != 'ContinuedAsNew'", "", "more", listed("late", 2, 1, done), listed("early", 5, 4, done))
+	page("CloseTime IS NULL", "", "more", listed("here", 1, 0, open), listed("open", 6, 0, open))
 	runs = must.Get(starter.List(t.Context(), c, starter.ListOptions{Since: now.Add(-3 * time.Hour)}))(t)
 	require.Len(t, runs, 2)
 	assert.Equal(t, "here", runs[0].RunID)
 	assert.Equal(t, "late", runs[1].RunID)
 
-	page("= 'Running'", "", "", listed("ends", 2, 0, open))
-	page("NOT IN ('Running', 'ContinuedAsNew')", "", "", listed("ends", 2, 0, ended))
+	page("CloseTime IS NULL", "", "", listed("ends", 2, 0, open))
+	page("CloseTime IS NOT NULL AND ExecutionStatus != 'ContinuedAsNew'", "", "", listed("ends", 2, 0, ended))
 	runs = must.Get(starter.List(t.Context(), c, starter.ListOptions{}))(t)
 	require.Len(t, runs, 1, "a run that ends in between is one")
 	assert.False(t, runs[0].Open)
@@ -138,7 +138,7 @@ func TestTheServerNarrowsTheList(t *testing.T) {
 	} {
 		c := mocks.NewClient(t)
 		c.On("ListWorkflow", mock.Anything, mock.MatchedBy(func(r *workflowservice.ListWorkflowExecutionsRequest) bool {
-			return r.Query == "WorkflowType IN ('ClusterRun', 'Sweep') AND ExecutionStatus = 'Running'"+l.want
+			return r.Query == "WorkflowType IN ('ClusterRun', 'Sweep') AND CloseTime IS NULL"+l.want
 		})).Return(&workflowservice.ListWorkflowExecutionsResponse{Executions: list.Of([]string{"iris", "iris-2", "mnist"}, func(id string) *workflowpb.WorkflowExecutionInfo {
 			return &workflowpb.WorkflowExecutionInfo{Execution: &commonpb.WorkflowExecution{WorkflowId: id}, Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING}
 		})}, nil).Once()
@@ -185,6 +185,19 @@ func TestTheListHasSilentRuns(t *testing.T) {
 	assert.Empty(t, runs[1].SilentTasks)
 }
 
+// A run that Temporal has paused is open.
+func TestAPausedRunIsListedAsSuch(t *testing.T) {
+	c := mocks.NewClient(t)
+	c.On("ListWorkflow", mock.Anything, mock.Anything).Return(&workflowservice.ListWorkflowExecutionsResponse{Executions: []*workflowpb.WorkflowExecutionInfo{{
+		Execution: &commonpb.WorkflowExecution{WorkflowId: "iris-1", RunId: "1"}, Status: enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED,
+	}}}, nil)
+	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "1").Return(&workflowservice.DescribeWorkflowExecutionResponse{}, nil)
+	runs := must.Get(starter.List(t.Context(), c, starter.ListOptions{Open: true, LastOutput: true}))(t)
+	require.Len(t, runs, 1)
+	assert.True(t, runs[0].Open)
+	assert.Equal(t, starter.StatePaused, runs[0].State)
+}
+
 // A sweep whose failed trials are run again is listed once, with its last try.
 func TestListHasASweepOnce(t *testing.T) {
 	started := time.Date(2026, 1, 31, 12, 0, 0, 122425329, time.UTC)
@@ -200,7 +213,7 @@ func TestListHasASweepOnce(t *testing.T) {
 	other := try("3", started.Add(time.Hour), enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, nil)
 	c := mocks.NewClient(t)
 	c.On("ListWorkflow", mock.Anything, mock.MatchedBy(func(r *workflowservice.ListWorkflowExecutionsRequest) bool {
-		return strings.Contains(r.Query, "= 'Running'")
+		return strings.Contains(r.Query, "IS NULL")
 	})).Return(&workflowservice.ListWorkflowExecutionsResponse{Executions: []*workflowpb.WorkflowExecutionInfo{other, second}}, nil)
 	c.On("ListWorkflow", mock.Anything, mock.Anything).Return(&workflowservice.ListWorkflowExecutionsResponse{Executions: []*workflowpb.WorkflowExecutionInfo{first}}, nil)
 	runs := must.Get(starter.List(t.Context(), c, starter.ListOptions{}))(t)

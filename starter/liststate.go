@@ -14,6 +14,7 @@ const (
 	StatePending = "pending" // for room on hosts
 	StateWaiting = "waiting" // for the end of earlier runs (after)
 	StateRunning = "running"
+	StatePaused  = "paused" // in Temporal
 )
 
 // firstState returns the state of an open run by its search attributes, which name the hosts.
@@ -40,6 +41,7 @@ func (s *Summary) observe(pending []*workflowpb.PendingActivityInfo) {
 	}
 	slices.Sort(s.After)
 	switch {
+	case s.State == StatePaused:
 	case len(s.After) > 0:
 		s.State = StateWaiting
 	case s.Sweep:

@@ -6,6 +6,8 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
 )
 
 const (
@@ -39,6 +41,8 @@ func (l *looker) look(ctx context.Context) (closed bool, err error) {
 		return false, err
 	case d.GetWorkflowExecutionInfo().GetCloseTime() != nil:
 		return true, nil
+	case workflowstatus.IsPaused(d.GetWorkflowExecutionInfo().GetStatus()):
+		return false, &StuckError{RunID: r.ID, Paused: true}
 	}
 	t := d.GetPendingWorkflowTask()
 	if t == nil {

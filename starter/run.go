@@ -66,12 +66,22 @@ func (r *Run) WaitNotify(ctx context.Context, notify func(error)) (*spec.RunResu
 				return nil, err
 			}
 		case isNotFound(err) && r.goesOnAfter(ctx, execution):
+		case err != nil && !isEnd(err) && r.isPaused(ctx):
+			if err := retry.Sleep(ctx, retryEvery); err != nil {
+				return nil, err
+			}
 		case err != nil:
 			return r.ended(ctx, err)
 		default:
 			return &result, nil
 		}
 	}
+}
+
+// isEnd reports whether an error of the SDK is that of an end. While a workflow is paused, the SDK
+// gets events that it does not expect.
+func isEnd(err error) bool {
+	return isNotFound(err) || IsError[*temporal.TerminatedError](err) || runs.ResultOf(err) != nil
 }
 
 // Patiently calls do again for as long as the server does not answer, which it tells to notify as

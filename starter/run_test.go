@@ -263,6 +263,18 @@ func TestWaitTellsOfAStuckRun(t *testing.T) {
 	assert.Equal(t, []error{&starter.StuckError{RunID: "iris-1", Attempt: 9}, nil}, told)
 }
 
+// A paused run has not ended, although the SDK gets an event at once.
+func TestWaitForAPausedRun(t *testing.T) {
+	run := mocks.NewWorkflowRun(t)
+	run.On("Get", mock.Anything, mock.Anything).Return(errors.New("unexpected event type WorkflowExecutionPaused")).Once()
+	run.On("Get", mock.Anything, mock.Anything).Return(nil).Once()
+	c := mocks.NewClient(t)
+	c.On("GetWorkflow", mock.Anything, "iris-1", "").Return(run)
+	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(described(t, enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED), nil)
+	_, err := starter.Get(c, "iris-1", "").Wait(t.Context())
+	require.NoError(t, err)
+}
+
 func TestPatiently(t *testing.T) {
 	var told []string
 	notify := func(err error) { told = append(told, fmt.Sprint(err)) }

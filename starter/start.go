@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
 	"github.com/clusterrun/clusterrun/starter/source"
 	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -99,7 +100,7 @@ func isOfKind(ctx context.Context, c client.Client, id, workflowType string) err
 	d, err := c.DescribeWorkflowExecution(ctx, id, "")
 	info := d.GetWorkflowExecutionInfo()
 	before := info.GetType().GetName()
-	if err != nil || before == workflowType || info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+	if err != nil || before == workflowType || workflowstatus.IsOpen(info.GetStatus()) {
 		return nil //nolint:nilerr // the start has the error
 	}
 	kind, remedy := "workflow of type "+before, ""

@@ -19,6 +19,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/parallel"
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
+	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
 	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
@@ -47,8 +48,10 @@ type Status struct {
 	Unanswered bool `json:"unanswered,omitempty"`
 	// Unattended reports whether it is unanswered because no worker executes it. Otherwise a
 	// worker polled less than half a minute ago, which may be frozen or cut off.
-	Unattended bool         `json:"unattended,omitempty"`
-	Tasks      []TaskStatus `json:"tasks"`
+	Unattended bool `json:"unattended,omitempty"`
+	// Paused reports whether it is unanswered because Temporal has paused its workflow.
+	Paused bool         `json:"paused,omitempty"`
+	Tasks  []TaskStatus `json:"tasks"`
 	// GroupRestarts are the last restarts of the whole group, the oldest first.
 	GroupRestarts []spec.GroupRestart `json:"group_restarts,omitempty"`
 	// Waiting are the places that the run waits for.
@@ -148,6 +151,8 @@ func (s *Status) LastOutput() *time.Time {
 // Absence returns what is wrong with a run that does not answer, or "".
 func (s *Status) Absence() string {
 	switch {
+	case s.Paused:
+		return "paused in Temporal: it decides nothing until it is unpaused there"
 	case s.Unattended:
 		return "no host worker executes it"
 	case s.Unanswered:
@@ -183,7 +188,8 @@ func (r *Run) statusOfRun(ctx context.Context) (*Status, error) {
 		Command:     memoText(info, runs.MemoCommand),
 		Dir:         memoText(info, runs.MemoDir),
 		Queue:       info.GetTaskQueue(),
-		Open:        info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
+		Open:        workflowstatus.IsOpen(info.GetStatus()),
+		Paused:      workflowstatus.IsPaused(info.GetStatus()),
 		Started:     startOf(info),
 	}
 	if !s.Open {

@@ -2,6 +2,7 @@ package starter_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,6 +25,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -37,7 +39,7 @@ func payloads(t *testing.T, v any) *commonpb.Payloads {
 
 func described(t *testing.T, status enumspb.WorkflowExecutionStatus, activities ...*workflowpb.PendingActivityInfo) *workflowservice.DescribeWorkflowExecutionResponse {
 	closeTime := timestamppb.New(time.Unix(160, 0))
-	if status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+	if workflowstatus.IsOpen(status) {
 		closeTime = nil
 	}
 	return &workflowservice.DescribeWorkflowExecutionResponse{
@@ -192,6 +194,18 @@ func TestStatusOfARunThatNobodyExecutes(t *testing.T) {
 	} {
 		t.Run(absence, func(t *testing.T) { testStatusOfARunThatNobodyExecutes(t, failure, absence) })
 	}
+}
+
+// The server answers no query of a paused run.
+func TestStatusOfAPausedRun(t *testing.T) {
+	c := mocks.NewClient(t)
+	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(described(t, enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED), nil)
+	c.On("QueryWorkflow", mock.Anything, "iris-1", "", spec.QueryStatus).Return(nil, errors.New("query rejected: PAUSED"))
+	c.On("GetWorkflowHistory", mock.Anything, "iris-1", "execution", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT).Return(historyOf(t, validSpec()))
+	s := must.Get(starter.Get(c, "iris-1", "").Status(t.Context()))(t)
+	assert.True(t, s.Open)
+	assert.True(t, s.Ended.IsZero())
+	assert.Contains(t, s.Absence(), "paused in Temporal")
 }
 
 func testStatusOfARunThatNobodyExecutes(t *testing.T, failure error, absence string) {

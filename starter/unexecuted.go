@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/activities/system/retry"
+	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -46,6 +47,8 @@ func (r *Run) unexecuted(ctx context.Context, wait bool) (bool, error) {
 				return false, &EndedError{RunID: r.ID}
 			}
 			return false, nil
+		case workflowstatus.IsPaused(d.GetWorkflowExecutionInfo().GetStatus()):
+			return false, &StuckError{RunID: r.ID, Paused: true}
 		}
 		lies.look(time.Now(), d)
 		if lies.taken && !wait {

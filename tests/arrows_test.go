@@ -43,7 +43,7 @@ var forbidden = map[string][]string{
 }
 
 // withTemporal are the packages below workflows and activities that may import Temporal.
-var withTemporal = map[string]bool{"workflows/closures/queue": true, "workflows/runs": true, "activities/server": true, "activities/tasks/closurequeue": true, "activities/trust/codec": true, "activities/system/servererror": true}
+var withTemporal = map[string]bool{"workflows/closures/queue": true, "workflows/runs": true, "activities/server": true, "activities/tasks/closurequeue": true, "activities/trust/codec": true, "activities/system/servererror": true, "activities/system/workflowstatus": true}
 
 func TestArrowsPointDown(t *testing.T) {
 	for pkg, imports := range importsOf(t) {

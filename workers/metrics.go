@@ -14,6 +14,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/metrics"
 	"github.com/clusterrun/clusterrun/activities/system/retry"
+	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -91,7 +92,7 @@ func lookForOpen(ctx context.Context, ask func() (int64, error), say func(int64)
 // openRuns asks the server how many runs of the queue are open.
 func (s *side) openRuns(ctx context.Context, c client.Client) (int64, error) {
 	r, err := c.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{
-		Query: fmt.Sprintf("WorkflowType = '%s' AND TaskQueue = '%s' AND ExecutionStatus = 'Running'", spec.WorkflowType, s.Queue),
+		Query: fmt.Sprintf("WorkflowType = '%s' AND TaskQueue = '%s' AND %s", spec.WorkflowType, s.Queue, workflowstatus.Open),
 	})
 	return r.GetCount(), err
 }

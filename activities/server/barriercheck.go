@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
+	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
 	"github.com/clusterrun/clusterrun/workflows/barrier"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -41,9 +41,9 @@ func (s *Barriers) lookForMissing(ctx context.Context, in spec.BarrierCheckInput
 	case err != nil:
 		return out, err
 	}
-	switch d.GetWorkflowExecutionInfo().GetStatus() {
-	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
-	case enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
+	switch s := d.GetWorkflowExecutionInfo().GetStatus(); {
+	case workflowstatus.IsOpen(s):
+	case workflowstatus.Continues(s):
 		out.RunEnded = in.Run.Over()
 		return out, nil
 	default:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
+	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -298,7 +299,7 @@ func (m *Membership) FleetCheck(ctx context.Context, in fleet.CheckInput) (fleet
 		case servererror.IsNotFound(err):
 		case err != nil:
 			return out, err
-		case d.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
+		case workflowstatus.IsOpen(d.GetWorkflowExecutionInfo().GetStatus()):
 			continue
 		}
 		out.Ended = append(out.Ended, run)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
+	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
 	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -45,9 +46,9 @@ func (s *Server) runEnd(ctx context.Context, in spec.RunEndInput) (out spec.RunE
 	case err != nil:
 		return out, err
 	}
-	switch info.GetStatus() {
-	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
-	case enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
+	switch status := info.GetStatus(); {
+	case workflowstatus.Continues(status):
+	case status == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
 		out.End = spec.EndedWell
 	default:
 		result, err := s.result(ctx, info.GetExecution())

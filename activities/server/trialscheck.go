@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"strings"
 
-	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
+	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
@@ -33,7 +33,7 @@ func (s *Server) TrialsCheck(ctx context.Context, in sweep.CheckInput) (out swee
 		case servererror.IsNotFound(err): // it was removed
 		case err != nil:
 			return out, err
-		case status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, status == enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
+		case workflowstatus.Continues(status):
 			continue
 		default:
 			if result, err = s.result(ctx, d.GetWorkflowExecutionInfo().GetExecution()); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
+	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -160,5 +161,5 @@ func (c *Client) ifClosed(ctx context.Context, unknown error) error {
 
 // isOpen reports whether the queue is open, perhaps in another execution.
 func isOpen(s enumspb.WorkflowExecutionStatus) bool {
-	return s == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING || s == enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW
+	return workflowstatus.Continues(s)
 }

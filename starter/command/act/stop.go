@@ -72,7 +72,7 @@ func runStop(ctx context.Context, a *cli.App, args []string, o *stopOptions) err
 	if err := o.check(); err != nil {
 		return err
 	}
-	c, _, err := a.DialExisting(ctx)
+	c, s, err := a.DialExisting(ctx)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,11 @@ func runStop(ctx context.Context, a *cli.App, args []string, o *stopOptions) err
 			return cli.Usagef("--%s is for runs, and %s is a sweep; name its trials, as '%s.*', or leave the flag out", flag, id, id)
 		}
 	}
-	err = stopRuns(ctx, a, chosen.Runs, o.stop(), o.wait)
+	stop := o.stop()
+	if !o.abandon {
+		stop = unpaused(s.Namespace, stop)
+	}
+	err = stopRuns(ctx, a, chosen.Runs, stop, o.wait)
 	if o.abandon {
 		for _, r := range sweeps {
 			err = cmp.Or(err, abandonTrials(ctx, c, r, o.reason))

@@ -100,10 +100,25 @@ func StopSignal(ctx context.Context, r *starter.Run) (Stopped, error) {
 	switch {
 	case nobody:
 		return endUnexecuted(ctx, r)
-	case errors.As(err, &stuck) && stuck.Attempt > 1:
+	case errors.As(err, &stuck) && (stuck.Paused || stuck.Attempt > 1):
 		return Stopped{}, fmt.Errorf("%w; `clusterrun stop --abandon %s` ends it without a result", err, r.ID)
 	}
 	return Stopped{RunID: r.ID, State: "stopping", line: "stopping: " + r.ID}, nil // it has been asked
+}
+
+// unpaused returns a function that stops a run as stop does, also if Temporal has paused it.
+func unpaused(namespace string, stop stopFunc) stopFunc {
+	return func(ctx context.Context, r *starter.Run) (Stopped, error) {
+		paused, err := r.Unpause(ctx, namespace, "clusterrun stop")
+		if err != nil {
+			return Stopped{}, err
+		}
+		s, err := stop(ctx, r)
+		if paused {
+			s.line += " (it was paused in Temporal, and is no longer)"
+		}
+		return s, err
+	}
 }
 
 // stopAll sends a signal to all tasks of a run and cancels it, or ends the run if no host worker

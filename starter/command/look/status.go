@@ -173,6 +173,8 @@ func printStatus(out io.Writer, s *starter.Status, each bool) {
 		state = string(s.Result.Verdict)
 	case !s.Open && s.Message != "":
 		state = s.Message
+	case s.Paused:
+		state = "open, but " + s.Absence()
 	case s.Unanswered:
 		state = "open, but " + s.Absence() + " at the moment ("
 		if s.Unattended {

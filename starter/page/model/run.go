@@ -158,7 +158,7 @@ func noticesOf(s *starter.Status, now time.Time) (notices []page.Notice) {
 		notices = append(notices, page.Notice{Tone: tone, Text: text, Items: items})
 	}
 	if s.Unanswered && s.Open {
-		add(page.Warning, "The run is open, but "+s.Absence()+" at the moment.")
+		add(page.Warning, "The run is open, but "+s.Absence()+".")
 	}
 	for _, w := range s.Waiting {
 		if w.After != "" {
