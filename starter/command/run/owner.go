@@ -81,7 +81,7 @@ func listenToOwner(a *cli.App, o runOptions, signals chan<- os.Signal) (*owner, 
 // tellOwner tells the owner the error with which run ends, which is the only answer of a run that
 // does not start. An owner that had an earlier reason reads no more.
 func tellOwner(fd int, err error) {
-	if err == nil || fd < cli.LifelineFD {
+	if err == nil || fd < cli.FirstFD {
 		return
 	}
 	w := &owner{socket: os.NewFile(uintptr(fd), "coordinator")}
