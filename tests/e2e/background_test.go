@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -110,6 +111,19 @@ func TestSubmitForOthersStartsNothing(t *testing.T) {
 
 // A host worker in the background ends by itself only after it has had no runs for long enough.
 // If submit started it, it makes way for one in the foreground.
+// A host worker that a task starts would end with the task, and with it the runs of others, whatever
+// environment the task gives the command.
+func TestATaskStartsNoHostWorker(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	for name, wrapped := range map[string][]string{"plain": nil, "clean": {"env", "-i"}, "session": {"env", "-i", "setsid", "-w"}} {
+		command := slices.Concat([]string{"run", "-n", "1", "--"}, wrapped, []string{"env", "HOME=" + l.home, "PATH=" + os.Getenv("PATH"),
+			"CLUSTERRUN_DEVSERVER=" + harness.Devserver(t), harness.Clusterrun(t), "submit", "--id", name, "--", "true"})
+		assert.Contains(t, l.ok(command...), name)
+		assert.Zero(t, l.backgroundWorker(), name)
+	}
+}
+
 func TestAHostWorkerInTheBackground(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

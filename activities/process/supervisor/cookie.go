@@ -4,9 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/cgroup"
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
@@ -61,6 +63,38 @@ func withCookie(env []string, cookie, outer string) []string {
 // environment, or belongs to another user.
 func readCookies(pid int) []string {
 	return strings.Fields(proc.Variable(pid, CookieVar))
+}
+
+// InTask reports whether this process belongs to a task and will end with it, even if it was started
+// without the environment of the task.
+func InTask() bool {
+	if _, ofTask := cgroup.Place(); ofTask {
+		return true
+	}
+	for pid := os.Getpid(); pid > 1; {
+		if slices.ContainsFunc(readCookies(pid), isOfTask) {
+			return true
+		}
+		stat, err := proc.ReadStat(pid)
+		if err != nil {
+			return false
+		}
+		pid = stat.PPID
+	}
+	return false
+}
+
+func isOfTask(cookie string) bool { return !strings.HasSuffix(cookie, "/side") }
+
+// EndsWith returns what this process may end with, as a phrase, or "" if it is on its own.
+func EndsWith() string {
+	if InTask() {
+		return "the task that started it"
+	}
+	if path, _ := cgroup.Place(); path != "" {
+		return "the cgroup " + path + ", if that is ended as a whole, as services and job steps are"
+	}
+	return ""
 }
 
 // ofInstance returns the cookie that an instance gave, if there is one. The cookie of the side

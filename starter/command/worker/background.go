@@ -90,11 +90,19 @@ func detachWorker(ctx context.Context, a *cli.App) error {
 	if err != nil {
 		return err
 	}
+	sayEndsWith(a)
 	stop := "clusterrun worker stop"
 	if a.Given.Changed("state-dir") {
 		stop += " --state-dir " + shellword.Of(a.Global.StateDir)
 	}
 	return a.PrintLine(w, "Host worker      process %d, for the queue %s; `%s` ends it\nLog              %s", w.PID, w.Queue, stop, w.Log)
+}
+
+// sayEndsWith says with what a process ends that this command has started in the background.
+func sayEndsWith(a *cli.App) {
+	if what := supervisor.EndsWith(); what != "" {
+		a.Say("it also ends with %s", what)
+	}
 }
 
 // startWorker starts a host worker in the background, and returns when it serves.
@@ -110,7 +118,7 @@ func startWorker(ctx context.Context, a *cli.App, d daemon) (*backgroundWorker, 
 // WantWorker starts a host worker in the background if no host worker serves the default queue
 // of our own server.
 func WantWorker(ctx context.Context, a *cli.App, c client.Client, s cli.Server, queue string) {
-	if !s.Embedded || queue != "" && queue != spec.TaskQueue || os.Getenv("CLUSTERRUN_TASK") != "" {
+	if !s.Embedded || queue != "" && queue != spec.TaskQueue || supervisor.InTask() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, onDemandStart)
@@ -123,6 +131,7 @@ func WantWorker(ctx context.Context, a *cli.App, c client.Client, s cli.Server, 
 			killed = fmt.Sprintf(" to replace process %d, which was killed", last.PID)
 		}
 		a.Say("started a host worker in the background (process %d)%s; it ends after %s without runs, or by `clusterrun worker stop`", w.PID, killed, strings.TrimSuffix(cli.Roughly(onDemandIdle), "0s"))
+		sayEndsWith(a)
 	}
 }
 

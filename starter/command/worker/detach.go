@@ -163,6 +163,7 @@ func DetachDev(ctx context.Context, a *cli.App, portsGiven bool) error {
 	if err != nil {
 		return err
 	}
+	sayEndsWith(a)
 	_, err = a.Out.Write(text)
 	return err
 }

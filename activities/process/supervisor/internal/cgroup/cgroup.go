@@ -39,6 +39,24 @@ func Own() string {
 	return find(self, mounts, "")
 }
 
+// Place returns the path of the cgroup of this process below the root, or "" if it is in the root, and
+// whether that is of a task of any supervisor.
+func Place() (path string, ofTask bool) {
+	self, _ := os.ReadFile("/proc/self/cgroup") // none without the kernel's cgroups
+	return placeIn(self)
+}
+
+func placeIn(self []byte) (path string, ofTask bool) {
+	for line := range strings.Lines(string(self)) {
+		if of, ok := strings.CutPrefix(strings.TrimSpace(line), "0::/"); ok {
+			path = of
+		}
+	}
+	return path, taskPath().MatchString("/" + path)
+}
+
+var taskPath = lazyregexp.New(`/clusterrun-[a-z0-9]{8}/`) // see Make
+
 // find finds the cgroup of a controller of version 1, or of version 2 if the controller is "".
 func find(self, mounts []byte, controller string) string {
 	var path string

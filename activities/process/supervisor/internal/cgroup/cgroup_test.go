@@ -38,6 +38,23 @@ func tree(t *testing.T, files map[string]string) string {
 	return root
 }
 
+func TestPlace(t *testing.T) {
+	for self, want := range map[string]struct {
+		path   string
+		ofTask bool
+	}{
+		"":       {},
+		"0::/\n": {},
+		"1:cpu:/a\n0::/user.slice/session-3.scope\n": {"user.slice/session-3.scope", false},
+		"0::/clusterrun-supervisor\n":                {"clusterrun-supervisor", false},
+		"0::/a/clusterrun-iswyfsft/worker-0.1/b\n":   {"a/clusterrun-iswyfsft/worker-0.1/b", true},
+	} {
+		path, ofTask := placeIn([]byte(self))
+		assert.Equal(t, want.path, path, self)
+		assert.Equal(t, want.ofTask, ofTask, self)
+	}
+}
+
 func TestControllersAreHandedDown(t *testing.T) {
 	root := tree(t, map[string]string{
 		"cgroup.controllers": "cpuset cpu io memory hugetlb pids rdma\n", "cgroup.subtree_control": "", "cgroup.procs": "",
