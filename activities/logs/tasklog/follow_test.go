@@ -239,7 +239,7 @@ func TestStopDeliversEverything(t *testing.T) {
 	}
 }
 
-// What does not get into a file comes after what is there, and within a line if that ends in one.
+// Inserted data follows the content of the file, also within a line.
 func TestInsert(t *testing.T) {
 	run := t.TempDir()
 	dir := makeProcess(t, run, 0, 3)

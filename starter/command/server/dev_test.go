@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// The next free port is taken in the place of one that another program has, unless a flag names it.
+// Dev takes the next free port instead of a port that another program has, unless a flag names it.
 func TestAvoidTaken(t *testing.T) {
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()

@@ -162,7 +162,7 @@ func TestHosts(t *testing.T) {
 	require.NoError(t, s.End(t.Context()), "there is nothing to end any more")
 }
 
-// What cannot be written here is shown all the same, and the output counts as incomplete.
+// Output that cannot be written here is handed on, and counts as incomplete.
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	c, _ := newConfig(t)
 	s := must.Get(Launch(t.Context(), c, named("a"), noneAwaited))(t)
