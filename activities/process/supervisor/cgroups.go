@@ -15,7 +15,7 @@ import (
 
 // cgroups manages the cgroups of the processes of an instance.
 type cgroups struct {
-	dir string // of the instance, or empty if there is none
+	dir string // of the instance, or empty if it does not exist
 	// controllers are the controllers of the cgroups of processes.
 	controllers ControllersReply
 	refused     atomic.Bool // the kernel allows cgroups, but no starts in them

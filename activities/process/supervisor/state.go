@@ -112,7 +112,7 @@ func (s *State) Close() error {
 // instancePattern matches the instances that OpenState makes.
 var instancePattern = lazyregexp.New(`^[a-z0-9]{8}$`)
 
-// InstanceIn returns the instance of a state directory, or empty if there is none yet.
+// InstanceIn returns the instance of a state directory, or empty if it does not exist yet.
 func InstanceIn(dir string) string {
 	raw, err := os.ReadFile(filepath.Join(dir, instanceFile))
 	if err != nil {

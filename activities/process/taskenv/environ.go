@@ -27,7 +27,7 @@ type Process struct {
 	// WorkflowID is the run ID; RunID is Temporal's ID of this execution.
 	WorkflowID, RunID string
 	// Restart counts the earlier processes of the task. MaxRestarts is their limit; 0 if
-	// there is none or nothing is restarted.
+	// it does not exist or nothing is restarted.
 	Restart, MaxRestarts int
 	Generation           int
 	// ResultFile, ErrorFile and LogDir are paths on the host. An empty path sets no variable.

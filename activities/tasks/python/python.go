@@ -97,7 +97,7 @@ func Install(dir, binary string) (string, error) {
 // program of a task begins if PYTHONPATH names the directory first, and returns the directory.
 // The module lets the host capture the program's stacks, and then executes the sitecustomize
 // that Python would have executed without it. A program that imports the package without having it
-// gets that of binary. See [taskenv.HookPrefix] for the name.
+// gets the package of binary. See [taskenv.HookPrefix] for the name.
 func InstallHook(dir, binary string) (string, error) {
 	hook, err := project.ReadFile(hookFile)
 	if err != nil {

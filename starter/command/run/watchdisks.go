@@ -56,7 +56,7 @@ func (l *localRun) watchDisks(ctx context.Context) {
 	}
 }
 
-// isIdle reports whether the run is on this machine alone and has no process.
+// isIdle reports whether the run is only on this machine and has no process.
 func (l *localRun) isIdle(ctx context.Context) bool {
 	if !l.server.Embedded || l.hosts != nil || l.agents.host() != "" || l.worker.Side == nil {
 		return false

@@ -202,7 +202,7 @@ func (d *dev) run(ctx context.Context) error {
 	}
 }
 
-// avoidTaken replaces ports that nobody has chosen and another program has.
+// avoidTaken replaces ports that no flag names and another program has.
 func (d *dev) avoidTaken(ctx context.Context) {
 	own := 0 // of the server that ours replaces
 	if s, err := d.Home().Find(ctx); err == nil && s != nil {

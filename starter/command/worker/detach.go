@@ -168,7 +168,7 @@ func DetachDev(ctx context.Context, a *cli.App, portsGiven bool) error {
 	return err
 }
 
-// DevEnd is how a `clusterrun dev` in the background is ended.
+// DevEnd is the command that ends a `clusterrun dev` in the background.
 const DevEnd = "clusterrun dev stop"
 
 // DevText describes a running `clusterrun dev`, and how to use and end it. link is empty if it

@@ -26,7 +26,7 @@ import (
 // session, parents and environment. Cgroups are used if the supervisor may create them. No
 // controller is needed.
 
-// Own returns the directory of the cgroup of this process, or empty if there is none.
+// Own returns the directory of the cgroup of this process, or empty if it does not exist.
 func Own() string {
 	self, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {

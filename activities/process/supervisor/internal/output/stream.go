@@ -111,7 +111,7 @@ const holdFor = 5 * time.Second
 // isFull reports whether there may be room later.
 func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
-// isTaken reports whether somebody takes what does not fit on the disk; see [Outputs.Take].
+// isTaken reports whether a side takes what does not fit on the disk; see [Outputs.Take].
 func (s *Stream) isTaken() bool {
 	taker := s.output.all.taker.Load()
 	return taker != nil && (*taker).Err() == nil
