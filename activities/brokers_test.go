@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -104,14 +103,10 @@ func (s *serving) of() spec.RunRef {
 	return spec.RunRef{WorkflowID: s.run.WorkflowID, RunID: s.run.RunID}
 }
 
-func (s *serving) activities() *server.Closures {
-	return server.NewClosures(&server.Server{}, s.Brokers())
-}
-
-// lease leases closures.
-func (s *serving) lease(closures ...closure.Closure) (out closure.LeaseResult, err error) {
+// batch brings closures.
+func (s *serving) batch(closures ...closure.Closure) (out closure.BatchResult, err error) {
 	s.do(func(ctx context.Context) error {
-		out, err = s.activities().RunClosures(ctx, closure.Lease{Run: s.of(), Closures: closures})
+		out, err = server.NewClosures(&server.Server{}, s.Brokers()).RunClosures(ctx, closure.Batch{Run: s.of(), Closures: closures})
 		return nil
 	})
 	return out, err
@@ -130,10 +125,10 @@ func (s *serving) asksForItsQueue() {
 
 func notServed(err error) bool {
 	var app *sdk.ApplicationError
-	return errors.As(err, &app) && app.Type() == closure.ErrNotServed
+	return errors.As(err, &app) && app.Type() == "NotServed"
 }
 
-// The leases of a run end when the run is released, and the server retries them at once. That
+// The batches of a run end when the run is released, and the server retries them at once. That
 // must not create a broker that is never ended.
 func TestReleaseEndsTheBrokerForGood(t *testing.T) {
 	s := newServing(t)
@@ -143,7 +138,7 @@ func TestReleaseEndsTheBrokerForGood(t *testing.T) {
 	go func() {
 		var app *sdk.ApplicationError
 		for {
-			_, err := s.lease(closure.Closure{ID: 1, Function: "f"})
+			_, err := s.batch(closure.Closure{ID: 1, Function: "f"})
 			if !errors.As(err, &app) || app.NonRetryable() {
 				leased <- err
 				return
@@ -158,29 +153,8 @@ func TestReleaseEndsTheBrokerForGood(t *testing.T) {
 		return err
 	})
 	require.True(t, asked)
-	assert.Nil(t, s.Brokers().Known(s.run))
 	assert.Nil(t, s.Brokers().Serving(s.run), "a request that began before")
 	require.True(t, notServed(<-leased))
-	_, err := s.lease(closure.Closure{ID: 1, Function: "f"})
+	_, err := s.batch(closure.Closure{ID: 1, Function: "f"})
 	assert.True(t, notServed(err))
-}
-
-// The first request to a new host worker may be a cancellation.
-func TestACancellationIsTheFirstThatABrokerHears(t *testing.T) {
-	s := newServing(t)
-	s.do(func(ctx context.Context) error {
-		return s.activities().CancelClosures(ctx, closure.CancelLease{Run: s.of(), Closures: []uint64{1}, Grace: time.Second})
-	})
-	r := must.Get(s.lease(closure.Closure{ID: 1, Function: "f"}))(t)
-	require.Len(t, r.Outcomes, 1)
-	assert.Equal(t, closure.OutcomeCancelled, r.Outcomes[0].Kind)
-
-	s.do(func(ctx context.Context) error {
-		_, err := s.Release(ctx, hostapi.ReleaseInput{})
-		return err
-	})
-	s.do(func(ctx context.Context) error {
-		return s.activities().CancelClosures(ctx, closure.CancelLease{Run: s.of(), Closures: []uint64{1}})
-	})
-	assert.Nil(t, s.Brokers().Known(s.run))
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/barriers"
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
+	"github.com/clusterrun/clusterrun/activities/tasks/closures"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskservices"
 	"github.com/clusterrun/clusterrun/activities/tasks/witness"
 	"github.com/clusterrun/clusterrun/activities/trust/guard"
@@ -78,6 +79,8 @@ type Config struct {
 	// Queues returns a client of the queue of closures of a run, which tasks here serve and
 	// schedule. If nil, tasks can do neither.
 	Queues func(run spec.RunRef) (*closurequeue.Client, error)
+	// Poll polls for the batches of closures of a run, until stop is called.
+	Poll func(run spec.RunRef, b *closures.Broker) (stop func())
 	// Fleet receives a report when a run no longer holds anything on this host, unless the run
 	// itself reports it. If nil, this host is in no fleet.
 	Fleet Fleet
@@ -173,7 +176,7 @@ func NewHost(c Config) (*Host, error) {
 	h.shipped.Volatile = c.Owned
 	h.services, err = taskservices.New(taskservices.Config{
 		Host: c.Name, Queue: c.Queue, StateDir: c.StateDir, Plans: plans,
-		Rounds: c.Rounds, Runs: c.Runs, Queues: c.Queues, Restart: h.stops.restart, MayServe: h.gate.mayServe, Metrics: c.Metrics, Log: c.Log,
+		Rounds: c.Rounds, Runs: c.Runs, Queues: c.Queues, Poll: c.Poll, Restart: h.stops.restart, MayServe: h.gate.mayServe, Metrics: c.Metrics, Log: c.Log,
 	})
 	return h, err
 }

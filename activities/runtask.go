@@ -544,7 +544,7 @@ func (l *taskLease) conclude(processes []supervisor.Process, hopeless *lifecycle
 	if !last.Granted { // otherwise it was counted with its successor
 		l.count(last, exit)
 	}
-	l.services.Ended(l.key, l.plan.restartCount(l.key.Generation, l.plan.number(last)), howEnded(exit))
+	l.services.Ended(l.key, howEnded(exit))
 	stopped := exit.Cause != spec.CauseCompleted && !exit.Cause.ByItself()
 	switch {
 	case l.cancelled() && stopped && temporal.IsCanceledError(context.Cause(l.ctx)):

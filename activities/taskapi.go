@@ -56,7 +56,7 @@ func (h *Host) ServeTasks(ctx context.Context) error {
 			last := processes[len(processes)-1]
 			if last.Exit != nil && !p.comesBack(processes, h.Owned) {
 				exit, _ := h.describeExit(p, last)
-				h.services.Ended(key, p.restartCount(key.Generation, p.number(last)), howEnded(exit))
+				h.services.Ended(key, howEnded(exit))
 			}
 		}
 	}

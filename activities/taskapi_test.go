@@ -17,7 +17,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
-	"github.com/clusterrun/clusterrun/activities/server"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
@@ -139,49 +138,23 @@ func (l *listening) SignalWithStartWorkflow(_ context.Context, _, _ string, m an
 	return nil, nil
 }
 
-// forgetful is a server that does not know any activity.
-type forgetful struct{ client.Client }
-
-func (forgetful) RecordActivityHeartbeat(context.Context, []byte, ...any) error {
-	return serviceerror.NewNotFound("no such activity")
-}
-
-// The queue gives no more closures to a host that died. A host that only seemed dead reports
-// its presence once its lease was lost.
-func TestAHostWhoseLeaseWasLostSaysThatItIsThere(t *testing.T) {
-	queue := &listening{messages: make(chan closure.ServingMessage, 10)}
-	s := servingOf(t, queue)
-	s.asks("a", 1, 1)
-	first := <-queue.messages
-	require.Len(t, first.Serving, 1)
-	srv := &server.Server{}
-	srv.Connect(forgetful{})
-	s.do(func(ctx context.Context) error {
-		_, err := server.NewClosures(srv, s.Brokers()).RunClosures(ctx, closure.Lease{Run: s.of(), Closures: []closure.Closure{{ID: 1, Function: "g"}}})
-		require.ErrorContains(t, err, "no such activity")
-		return nil
-	})
-	again := <-queue.messages
-	assert.Equal(t, first.Serving, again.Serving)
-	assert.Equal(t, first.Broker, again.Broker)
-	assert.Greater(t, again.Seq, first.Seq)
-}
-
-// A host without leases reports its presence after a silence that is long enough for the queue
+// A host reports its presence after a silence that is long enough for the queue
 // to give it up.
 func TestAHostThatWasCutOffSaysThatItIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		queue := &listening{messages: make(chan closure.ServingMessage, 10)}
 		s := servingOf(t, queue)
 		defer s.Close()
-		require.NotNil(t, s.Brokers().Serving(s.run))
+		s.asks("a", 1, 1)
+		synctest.Wait()
+		assert.Len(t, (<-queue.messages).Serving, 1)
 		s.watch.mu.Lock()
 		s.watch.lastHeard = time.Now().Add(-time.Hour)
 		s.watch.mu.Unlock()
 		s.watch.heard(nil)
 		synctest.Wait()
-		assert.Empty(t, queue.messages, "nobody knows yet who serves")
-		assert.Empty(t, (<-queue.messages).Serving, "the broker is settled")
+		assert.Len(t, queue.messages, 1, "it was silent for an hour")
+		<-queue.messages
 		for range 10 {
 			time.Sleep(15 * time.Second)
 			s.watch.heard(nil)
@@ -208,10 +181,8 @@ func (s *serving) again() *serving {
 // asks requests closures for a process of worker-0. With no slots, the process leaves.
 func (s *serving) asks(process string, seq uint64, slots int) {
 	s.t.Helper()
-	b := must.Get(s.Brokers().ForProcess(runkey.Task{Run: s.run, Task: "worker-0"}, process, slots))(s.t)
-	_, err := b.Next(s.t.Context(), "worker-0", wire.ClosuresRequest{
-		Process: process, Seq: seq, Slots: slots, Functions: []string{"f"},
-	})
+	b := must.Get(s.Brokers().ForProcess(runkey.Task{Run: s.run, Task: "worker-0"}, slots))(s.t)
+	_, err := b.Next(s.t.Context(), "worker-0", wire.ClosuresRequest{Process: process, Seq: seq, Slots: slots})
 	require.NoError(s.t, err)
 }
 

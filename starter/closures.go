@@ -18,31 +18,17 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
 
-// Closures returns the queue of the run's closures: while the run is open, for scheduling, and
-// afterwards for reading values. All calls return the same queue. The caller closes it. Closures
-// continues while the server cannot be reached, as the queue itself does.
-func (r *Run) Closures(ctx context.Context) (q *closurequeue.Queue, err error) {
+// ClosureClient returns a client of the queue of the run's closures. It waits while the server
+// cannot be reached. The run must be open.
+func (r *Run) ClosureClient(ctx context.Context) (c *closurequeue.Client, err error) {
 	err = Patiently(ctx, func(error) {}, func() error {
-		q, err = r.openClosures(ctx)
+		c, err = r.closureClient(ctx)
 		return err
 	})
-	return q, err
+	return c, err
 }
 
-func (r *Run) openClosures(ctx context.Context) (*closurequeue.Queue, error) {
-	taskQueue, in, open, err := r.queue(ctx)
-	switch {
-	case err != nil:
-		return nil, err
-	case !open:
-		return closurequeue.Attach(r.client, in.Run), nil
-	}
-	return closurequeue.Open(ctx, r.client, taskQueue, in)
-}
-
-// ClosureClient returns a client of the queue of the run's closures, to answer the requests of
-// a program. The caller closes it. The run must be open.
-func (r *Run) ClosureClient(ctx context.Context) (*closurequeue.Client, error) {
+func (r *Run) closureClient(ctx context.Context) (*closurequeue.Client, error) {
 	taskQueue, in, open, err := r.queue(ctx)
 	switch {
 	case err != nil:
@@ -52,7 +38,7 @@ func (r *Run) ClosureClient(ctx context.Context) (*closurequeue.Client, error) {
 	}
 	c := closurequeue.NewClient(r.client, in.Run)
 	c.TaskQueue = taskQueue
-	c.Opening = func(string) (closure.QueueInput, error) { return in, nil }
+	c.Opening = func() (closure.QueueInput, error) { return in, nil }
 	return c, nil
 }
 

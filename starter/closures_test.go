@@ -44,8 +44,8 @@ func TestQueueIsOpenedWithTheSettingsOfTheRun(t *testing.T) {
 			c.On("ExecuteWorkflow", mock.Anything, mock.Anything, closure.QueueType, mock.Anything).
 				Run(func(args mock.Arguments) { in = args.Get(3).(closure.QueueInput) }).
 				Return(nil, serviceerror.NewWorkflowExecutionAlreadyStarted("ended", "", "")).Once()
-			q := must.Get(starter.Get(c, "iris-1", "").Closures(t.Context()))(t)
-			q.Close()
+			q := must.Get(starter.Get(c, "iris-1", "").ClosureClient(t.Context()))(t)
+			must.Get(q.Begin(t.Context()))(t)
 			test.want.Run = spec.RunRef{WorkflowID: "iris-1", RunID: "first"}
 			assert.Equal(t, test.want, in)
 		})

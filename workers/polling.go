@@ -111,8 +111,6 @@ func (s *side) registerTasks(w worker.Worker) {
 	})
 	closures := server.NewClosures(s.server, s.host.Brokers())
 	w.RegisterActivityWithOptions(closures.RunClosures, activity.RegisterOptions{Name: closure.ActivityRunClosures})
-	w.RegisterActivityWithOptions(closures.CancelClosures, activity.RegisterOptions{Name: closure.ActivityCancelClosures})
-	w.RegisterActivityWithOptions(closures.ReleaseResources, activity.RegisterOptions{Name: closure.ActivityReleaseResources})
 	w.RegisterActivityWithOptions(s.queues.EndClosures, activity.RegisterOptions{Name: closure.ActivityEndClosures})
 	w.RegisterActivityWithOptions(s.rounds.BarrierCheck, activity.RegisterOptions{Name: spec.ActivityBarrierCheck})
 	if s.member != nil {

@@ -127,7 +127,7 @@ func (s *side) prepare(ctx context.Context) (err error) {
 		OwnersOutput: s.OwnersOutput, Foreground: s.Foreground, Stdin: s.Stdin, Env: s.Env,
 		Guard: s.guard(),
 		Files: s.files, Supervisor: s.supervisor, Server: s.server, Rounds: s.rounds, Runs: s.server, Log: s.log,
-		Queues: s.queues.Of, Queue: spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()),
+		Queues: s.queues.Of, Poll: s.server.PollClosures, Queue: spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()),
 		AskedAt: s.asked.at,
 	}
 	if s.Metrics != "" {

@@ -7,7 +7,10 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/closures"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskservices"
@@ -15,90 +18,156 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Closures has the activities by which a queue of closures gets them called on a host.
+// Closures has the activity by which a queue of closures gets them called on a host.
 type Closures struct {
 	server  *Server
 	brokers *taskservices.Brokers
 }
 
-// NewClosures returns the activities of the host with those brokers.
+// NewClosures returns the activity of the host with those brokers.
 func NewClosures(s *Server, b *taskservices.Brokers) *Closures {
 	return &Closures{server: s, brokers: b}
 }
 
-// leaseBeats is the interval between the heartbeats of a lease, firstLeaseBeat the delay of the
-// first one, and beatPatience the longest time to wait for the server's answer. Most leases end
+// batchBeats is the interval between the heartbeats of a batch, firstBatchBeat the delay of the
+// first one, and beatPatience the longest time to wait for the server's answer. Most batches end
 // before the first heartbeat.
-const leaseBeats, firstLeaseBeat, beatPatience = 2 * time.Second, 250 * time.Millisecond, 5 * time.Second
+const batchBeats, firstBatchBeat, beatPatience = 2 * time.Second, 250 * time.Millisecond, 5 * time.Second
 
-// RunClosures lets the tasks of this host call closures. See [closure.Lease].
-func (c *Closures) RunClosures(ctx context.Context, in closure.Lease) (closure.LeaseResult, error) {
-	broker := c.brokers.Serving(runOf(ctx, in.Run))
+// RunClosures lets the tasks of this host call closures. See [closure.Batch].
+func (c *Closures) RunClosures(ctx context.Context, in closure.Batch) (closure.BatchResult, error) {
+	broker := c.brokers.Serving(runkey.Run{
+		Namespace: activity.GetInfo(ctx).Namespace, WorkflowID: in.Run.WorkflowID, RunID: in.Run.RunID,
+	})
 	if broker == nil {
-		return closure.LeaseResult{}, temporal.NewNonRetryableApplicationError("this host has no tasks of the run, or no longer", closure.ErrNotServed, nil)
+		return closure.BatchResult{}, temporal.NewNonRetryableApplicationError("this host has no tasks of the run, or no longer", "NotServed", nil)
 	}
+	return c.server.runBatch(ctx, broker, in, true)
+}
+
+func (s *Server) runBatch(ctx context.Context, b *closures.Broker, in closure.Batch, own bool) (closure.BatchResult, error) {
 	// The context of the activity ends when a heartbeat fails, but an outage of a second must
-	// not end the lease.
-	leased, release := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer release(nil)
-	go c.keep(ctx, leased, broker, activity.GetInfo(ctx).TaskToken, release)
-	out, err := broker.Lease(leased, in)
+	// not end the batch.
+	held, release := context.WithCancel(context.WithoutCancel(ctx))
+	defer release()
+	go s.keep(ctx, held, release)
+	out, err := b.Run(held, in, own)
 	if err != nil {
-		return out, temporal.NewApplicationErrorWithOptions("the host stops processing calls: "+err.Error(), "LeaseEnded",
+		return out, temporal.NewApplicationErrorWithOptions("the host stops processing calls: "+err.Error(), "BatchEnded",
 			temporal.ApplicationErrorOptions{NextRetryDelay: time.Millisecond, Category: temporal.ApplicationErrorCategoryBenign})
 	}
 	return out, nil
 }
 
-// keep sends heartbeats until a lease is over. It ends the lease when the queue no longer wants
-// it or this host worker ends. If the queue has lost the lease, keep announces again that the
-// host serves.
-func (c *Closures) keep(ctx, leased context.Context, b *closures.Broker, token []byte, release context.CancelCauseFunc) {
-	beat := time.NewTimer(firstLeaseBeat)
+// keep sends heartbeats until a batch is over. It ends the batch when the queue no longer waits
+// for it, or this host worker ends.
+func (s *Server) keep(ctx, held context.Context, release context.CancelFunc) {
+	defer release()
+	token := activity.GetInfo(ctx).TaskToken
+	beat := time.NewTimer(firstBatchBeat)
 	defer beat.Stop()
 	for {
 		select {
-		case <-leased.Done():
+		case <-held.Done():
 			return
 		case <-ctx.Done():
-			release(context.Cause(ctx))
 			return
 		case <-activity.GetWorkerStopChannel(ctx):
-			release(errors.New("the host worker is being restarted"))
 			return
 		case <-beat.C:
-			beat.Reset(leaseBeats)
+			beat.Reset(batchBeats)
 		}
-		beating, cancel := context.WithTimeout(leased, beatPatience)
-		err := c.server.RecordActivityHeartbeat(beating, token)
+		beating, cancel := context.WithTimeout(held, beatPatience)
+		err := s.RecordActivityHeartbeat(beating, token)
 		cancel()
 		if temporal.IsCanceledError(err) || IsGone(err) {
-			release(err)
-			b.TellAgain()
 			return
 		}
 	}
 }
 
-// CancelClosures cancels closures. See [closure.CancelLease]. A host worker that was just
-// started may be called before its tasks and leases have returned.
-func (c *Closures) CancelClosures(ctx context.Context, in closure.CancelLease) error {
-	if b := c.brokers.Serving(runOf(ctx, in.Run)); b != nil {
-		b.Cancel(in)
+// pollAgain is the time between tries to begin polling.
+var pollAgain = retry.Backoff{First: 50 * time.Millisecond, Most: 5 * time.Second}
+
+// PollClosures polls for the batches of a run until stop is called. The server gives them to hosts
+// with a slot that is free.
+func (s *Server) PollClosures(run spec.RunRef, b *closures.Broker) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for again := pollAgain; ; {
+			w, err := s.batchWorker(run, b)
+			if err == nil {
+				err = w.Start()
+			}
+			if err == nil {
+				<-ctx.Done()
+				w.Stop()
+				return
+			}
+			b.Log.Debug("the batches of a run cannot be polled yet; retrying", zap.Error(err))
+			if again.Sleep(ctx) != nil {
+				return
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
 	}
-	return nil
 }
 
-// ReleaseResources makes processes drop what they have built of resources that are no longer
-// needed. See [closure.ReleasedResources].
-func (c *Closures) ReleaseResources(ctx context.Context, in closure.ReleasedResources) error {
-	if b := c.brokers.Known(runOf(ctx, in.Run)); b != nil {
-		b.Release(in.Released)
+func (s *Server) batchWorker(run spec.RunRef, b *closures.Broker) (worker.Worker, error) {
+	client, err := s.connected()
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	unused := func() worker.SlotSupplier {
+		one, failed := worker.NewFixedSizeSlotSupplier(1)
+		err = errors.Join(err, failed)
+		return one
+	}
+	tuner, failed := worker.NewCompositeTuner(worker.CompositeTunerOptions{
+		ActivitySlotSupplier: slots{b}, WorkflowSlotSupplier: unused(), LocalActivitySlotSupplier: unused(),
+		NexusSlotSupplier: unused(), SessionActivitySlotSupplier: unused(),
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return nil, err
+	}
+	w := worker.New(client, closure.TaskQueue(closure.QueueID(run.WorkflowID, run.RunID)), worker.Options{
+		Tuner: tuner, DisableWorkflowWorker: true,
+		MaxConcurrentActivityTaskPollers: 2, WorkerStopTimeout: stopPatience,
+	})
+	batch := func(ctx context.Context, in closure.Batch) (closure.BatchResult, error) {
+		return s.runBatch(ctx, b, in, false)
+	}
+	w.RegisterActivityWithOptions(batch, activity.RegisterOptions{Name: closure.ActivityRunClosures})
+	return w, nil
 }
 
-// runOf returns the key of the run of a queue.
-func runOf(ctx context.Context, run spec.RunRef) runkey.Run {
-	return runkey.Run{Namespace: activity.GetInfo(ctx).Namespace, WorkflowID: run.WorkflowID, RunID: run.RunID}
+// stopPatience is the time in which batches return their closures when the host worker ends.
+const stopPatience = 2 * time.Second
+
+// slots lets a worker poll while the processes that serve have a free slot.
+type slots struct{ broker *closures.Broker }
+
+// ReserveSlot waits for a free slot.
+func (s slots) ReserveSlot(ctx context.Context, _ worker.SlotReservationInfo) (*worker.SlotPermit, error) {
+	if err := s.broker.Reserve(ctx); err != nil {
+		return nil, err
+	}
+	return &worker.SlotPermit{}, nil
 }
+
+// TryReserveSlot is for eager activities, which the queue's worker does not ask for.
+func (slots) TryReserveSlot(worker.SlotReservationInfo) *worker.SlotPermit { return nil }
+
+// MarkSlotUsed does nothing: a poll holds a slot already.
+func (slots) MarkSlotUsed(worker.SlotMarkUsedInfo) {}
+
+// ReleaseSlot gives a slot back.
+func (s slots) ReleaseSlot(worker.SlotReleaseInfo) { s.broker.Release() }
+
+// MaxSlots returns 0, since processes come and go.
+func (slots) MaxSlots() int { return 0 }

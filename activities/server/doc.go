@@ -7,7 +7,7 @@
 //
 // Barriers and Queues have activities that ask the server and do not touch the host:
 // BarrierCheck and ClosuresCheck, by which such a workflow learns of the end of its run, and
-// EndClosures, by which a run ends its queue. Closures has the activities by which a queue
+// EndClosures, by which a run ends its queue. Closures has the activity by which a queue
 // gets closures called on a host; they connect the queue to the host's brokers.
 //
 // All of them can be used before there is a connection ([Server.Connect]).

@@ -2,9 +2,10 @@ package clustercoordinator
 
 import (
 	"context"
-	"encoding/json"
+	"crypto/rand"
+	"errors"
 	"fmt"
-	"runtime"
+	"sync"
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
@@ -14,46 +15,85 @@ import (
 
 // Coordinator schedules closures on the tasks of a run. Its methods may be called concurrently.
 type Coordinator struct {
-	queue *closurequeue.Queue
-	// one is held while Schedule or Join runs: while a join waits, so does schedule.
+	queue *closurequeue.Client
+	name  string // of this client of the queue
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	loops  sync.WaitGroup
+	// one is held while Schedule, Join or Done runs: while a join waits, so does schedule.
 	one chan struct{}
-	// patience bounds the time for which Close waits until the scheduled closures are in the
-	// queue.
-	patience time.Duration
+
+	mu sync.Mutex
+	// unsent are the closures that are in no request yet, sending the number of those that are,
+	// and room the number for which the queue had room.
+	unsent        []*RemoteValue
+	sending, room int
+	batch, call   uint64
+	// open are the closures in the queue, by ID, early the outcomes that came before the ID
+	// of their closure, and taken the number of outcomes that have come.
+	open     map[uint64]*RemoteValue
+	early    map[uint64]closure.Outcome
+	taken    uint64
+	released []uint64
+	// raised is the error that the next call returns, and broken the reason why nothing more can
+	// be scheduled.
+	raised, broken error
+	changed        chan struct{} // closed when any of these has changed
 }
 
-// closePatience is the patience of every coordinator.
+// closePatience bounds the time for which Close waits until the scheduled closures are in the
+// queue.
 const closePatience = 2 * time.Second
 
 // New attaches to the queue of a run, and creates it if there is none. It does not wait for
 // tasks: closures wait in the queue until tasks serve.
 func New(ctx context.Context, run *starter.Run) (*Coordinator, error) {
-	q, err := run.Closures(ctx)
+	q, err := run.ClosureClient(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return Of(q), nil
-}
-
-// Of returns a coordinator that uses a client of an existing queue. Close closes the client.
-func Of(q *closurequeue.Queue) *Coordinator {
-	return &Coordinator{queue: q, one: make(chan struct{}, 1), patience: closePatience}
+	opened, err := q.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &Coordinator{
+		queue: q, name: rand.Text(), one: make(chan struct{}, 1), room: opened.Room,
+		open: map[uint64]*RemoteValue{}, early: map[uint64]closure.Outcome{}, changed: make(chan struct{}),
+	}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.loops.Go(c.send)
+	c.loops.Go(c.take)
+	return c, nil
 }
 
 // Close detaches from the queue. It waits at most two seconds until the scheduled closures are
 // in the queue, where they continue. They may not get there if the queue is full or the server
-// is away; to make sure, call [closurequeue.Queue.Flush]. Close releases the per-worker
-// resources that this coordinator created.
+// is away; to make sure, call Flush.
 func (c *Coordinator) Close() {
-	ctx, cancel := context.WithTimeout(context.Background(), c.patience)
+	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()
-	_ = c.queue.Flush(ctx)
-	c.queue.Close()
+	_ = c.Flush(ctx)
+	c.cancel()
+	c.fail(errors.New("the coordinator was closed"))
+	c.loops.Wait()
 }
 
-// Queue returns the client of the queue, for what TensorFlow's coordinator does not offer:
-// cancelling, values by ID.
-func (c *Coordinator) Queue() *closurequeue.Queue { return c.queue }
+// Flush waits until the queue has the closures that were scheduled.
+func (c *Coordinator) Flush(ctx context.Context) error {
+	err := c.await(ctx, func() bool { return len(c.unsent)+c.sending == 0 || c.broken != nil })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return errors.Join(err, c.broken)
+}
+
+// QueueID returns the workflow ID of the queue.
+func (c *Coordinator) QueueID() string { return c.queue.ID() }
+
+// Status returns the status of the queue.
+func (c *Coordinator) Status(ctx context.Context) (closure.QueueStatus, error) {
+	return c.queue.Status(ctx)
+}
 
 // Schedule schedules a call of a function on any task, and returns a handle on its value at
 // once. It blocks while the queue is full. Arguments are values that JSON can represent, and
@@ -67,7 +107,7 @@ func (c *Coordinator) Schedule(ctx context.Context, function string, args ...any
 
 // ScheduleWith is like Schedule, but takes named arguments, too.
 func (c *Coordinator) ScheduleWith(ctx context.Context, function string, args []any, kwargs map[string]any) (*RemoteValue, error) {
-	what, err := newClosure(function, args, kwargs)
+	v, err := newRemoteValue(function, args, kwargs)
 	if err != nil {
 		return nil, err
 	}
@@ -76,14 +116,19 @@ func (c *Coordinator) ScheduleWith(ctx context.Context, function string, args []
 		return nil, err
 	}
 	defer leave()
-	r, err := c.queue.Schedule(ctx, what)
-	// This keeps resources among the arguments from being released before.
-	runtime.KeepAlive(args)
-	runtime.KeepAlive(kwargs)
-	if err != nil {
+	if err := c.await(ctx, func() bool {
+		return c.raised != nil || c.broken != nil || len(c.unsent)+c.sending < max(1, min(c.room, 2*closure.MaxBatch))
+	}); err != nil {
 		return nil, err
 	}
-	return &RemoteValue{r}, nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.tell(); err != nil {
+		return nil, err
+	}
+	c.unsent = append(c.unsent, v)
+	c.change()
+	return v, nil
 }
 
 func (c *Coordinator) enter(ctx context.Context) (leave func(), err error) {
@@ -97,68 +142,93 @@ func (c *Coordinator) enter(ctx context.Context) (leave func(), err error) {
 
 // Join waits until all scheduled closures have been called, and returns the first error.
 func (c *Coordinator) Join(ctx context.Context) error {
-	leave, err := c.enter(ctx)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	return c.queue.Join(ctx)
+	_, err := c.wait(ctx, false)
+	return err
 }
 
 // Done reports whether all scheduled closures have been called. It returns the first error, as
 // Join does.
-func (c *Coordinator) Done(ctx context.Context) (bool, error) {
+func (c *Coordinator) Done(ctx context.Context) (bool, error) { return c.wait(ctx, true) }
+
+func (c *Coordinator) wait(ctx context.Context, poll bool) (bool, error) {
 	leave, err := c.enter(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer leave()
-	return c.queue.Done(ctx)
+	if err := c.Flush(ctx); err != nil {
+		return false, err
+	}
+	c.mu.Lock()
+	err = c.tell()
+	c.call++
+	r := closure.WaitRequest{Client: c.name, Call: c.call, Poll: poll}
+	c.mu.Unlock()
+	if err != nil {
+		return false, err
+	}
+	a, err := c.queue.Join(ctx, r)
+	if err != nil {
+		return false, err
+	}
+	if a.Raised != nil || a.Done {
+		// The queue knows of the ends a little earlier.
+		err = c.await(ctx, func() bool { return len(c.open) == 0 || c.broken != nil })
+	}
+	if a.Raised != nil {
+		return false, a.Raised
+	}
+	return a.Done, err
 }
 
-// CreatePerWorkerResource creates a resource in every process that serves: the process calls
-// the function once, before it calls the first closure that has the resource among its
-// arguments, and keeps its value for all of them. A process that is restarted calls it again.
-// Processes drop the value after [PerWorkerValues.Release], after Close, or when the garbage
-// collector finds that this program has no reference to the values. If the value is written in
-// Go and has a method Close, that is called then.
-func (c *Coordinator) CreatePerWorkerResource(ctx context.Context, function string, args ...any) (PerWorkerValues, error) {
-	what, err := newClosure(function, args, nil)
-	if err != nil {
-		return PerWorkerValues{}, err
+// tell returns the error to be returned, once. c.mu must be held.
+func (c *Coordinator) tell() error {
+	err := c.raised
+	c.raised = nil
+	if err == nil {
+		err = c.broken
 	}
-	id, err := c.queue.CreateResource(ctx, closure.Resource{Function: what.Function, Args: what.Args})
-	if err != nil {
-		return PerWorkerValues{}, err
-	}
-	return newPerWorkerValues(c.queue, id), nil
+	return err
 }
 
-// newClosure encodes arguments as JSON, and collects the resources among them.
-func newClosure(function string, args []any, kwargs map[string]any) (closure.Closure, error) {
-	out := closure.Closure{Function: function}
-	var resources resources
-	for _, part := range []struct {
-		name  string
-		value any
-		empty bool
-		to    *json.RawMessage
-	}{
-		{"args", args, len(args) == 0, &out.Args},
-		{"kwargs", kwargs, len(kwargs) == 0, &out.Kwargs},
-	} {
-		if part.empty {
-			continue
+// await waits until something is so. ready is called with c.mu held.
+func (c *Coordinator) await(ctx context.Context, ready func() bool) error {
+	for {
+		c.mu.Lock()
+		is, changed := ready(), c.changed
+		c.mu.Unlock()
+		if is {
+			return nil
 		}
-		b, err := json.Marshal(part.value)
-		if err != nil {
-			return out, fmt.Errorf("%s of %s: %w", part.name, function, remoteFirst(err))
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		if err := resources.in(b); err != nil {
-			return out, err
-		}
-		*part.to = b
 	}
-	out.Resources = resources.ids
-	return out, nil
+}
+
+// change wakes those who wait. c.mu must be held.
+func (c *Coordinator) change() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// fail ends everything that waits.
+func (c *Coordinator) fail(why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.broken != nil {
+		return
+	}
+	c.broken = &closure.Error{Kind: closure.ErrCancelled, Message: fmt.Sprintf("%s (%s)", closure.TextAborted, why)}
+	for _, v := range c.unsent {
+		v.end(nil, c.broken)
+	}
+	for _, v := range c.open {
+		v.end(nil, c.broken)
+	}
+	c.unsent = nil
+	clear(c.open)
+	c.change()
 }

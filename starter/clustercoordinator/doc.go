@@ -9,7 +9,7 @@
 // Tasks of the run register the functions, and serve them. A closure is called at least once:
 // if a task dies during a call, another task repeats it. The queue is a workflow; it outlives
 // this program, and another coordinator that attaches to the run finds the same queue, with the
-// closures still to call and the values of the others.
+// closures still to call. Values are for the coordinator that has scheduled their closures.
 //
 // The next Schedule, Join or Done returns the first error of a closure, once everything else
 // has been cancelled and nothing executes; the queue can be used again after that. When Join

@@ -239,7 +239,7 @@ func isLost(e *closure.Error) bool {
 		return false
 	}
 	switch e.Kind {
-	case closure.ErrQuarantined, closure.ErrLost, closure.ErrNotFound:
+	case closure.ErrQuarantined, closure.ErrLost:
 		return true
 	case closure.ErrCancelled:
 		return e.Task == ""

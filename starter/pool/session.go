@@ -57,8 +57,8 @@ type session struct {
 	calling chan struct{}
 	answers *bufio.Reader
 	batch   uint64
-	// at is the position up to which the history of the queue has been read.
-	at string
+	// taken is the number of outcomes that have come.
+	taken uint64
 	// why is the reason why no more answers come, if it is known.
 	why string
 }
@@ -134,32 +134,28 @@ func (s *session) call(ctx context.Context, closures []closure.Closure) ([]closu
 }
 
 func (s *session) callAll(closures []closure.Closure) ([]closure.Outcome, error) {
-	if s.at == "" {
-		var opened closure.Opened
-		if err := s.ask(wire.OpOpen, struct{}{}, &opened); err != nil {
+	if s.batch == 0 {
+		if err := s.ask(wire.OpOpen, struct{}{}, &closure.Opened{}); err != nil {
 			return nil, err
 		}
-		s.at = opened.At
 	}
 	s.batch++
 	var scheduled closure.ScheduleAnswer
 	if err := s.ask(wire.OpSchedule, closure.ScheduleRequest{Client: clientName, Batch: s.batch, Closures: closures}, &scheduled); err != nil {
 		return nil, err
 	}
-	outcomes, missing := make([]closure.Outcome, len(closures)), map[uint64]bool{}
-	for i := range closures {
-		missing[scheduled.First+uint64(i)] = true
-	}
-	for len(missing) > 0 {
-		var news closure.Outcomes
-		if err := s.ask(wire.OpOutcomes, closure.OutcomesRequest{Client: clientName, After: s.at, Wait: closure.MaxWait}, &news); err != nil {
+	outcomes := make([]closure.Outcome, len(closures))
+	for missing := len(closures); missing > 0; {
+		var news closure.TakeAnswer
+		if err := s.ask(wire.OpTake, closure.TakeRequest{Client: clientName, After: s.taken}, &news); err != nil {
 			return nil, err
 		}
-		news.Each(missing, func(o closure.Outcome) {
+		for _, o := range news.Outcomes {
+			o.Value = closure.PlainValue(o.Value)
 			outcomes[o.ID-scheduled.First] = o
-			delete(missing, o.ID)
-		})
-		s.at = news.At
+		}
+		s.taken += uint64(len(news.Outcomes))
+		missing -= len(news.Outcomes)
 	}
 	return outcomes, nil
 }

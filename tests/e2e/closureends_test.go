@@ -16,12 +16,10 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 
-	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/tests/must"
-	"github.com/clusterrun/clusterrun/tests/queues/contract"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -64,7 +62,7 @@ func TestTheRunOfClosuresEnds(t *testing.T) {
 				v := must.Get(c.Schedule(ctx, "hold", "never-"+name))(t)
 				values = append(values, v)
 			}
-			require.NoError(t, c.Queue().Flush(ctx))
+			require.NoError(t, c.Flush(ctx))
 			f.called("hold never-"+name, 2)
 			joined := make(chan error, 1)
 			go func() { joined <- c.Join(ctx) }()
@@ -79,9 +77,9 @@ func TestTheRunOfClosuresEnds(t *testing.T) {
 				_, err = late.JSON(ctx)
 			}
 			require.ErrorContains(t, err, "ended")
-			require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, awaitClosed(t, f.client, c.Queue().ID()))
+			require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, awaitClosed(t, f.client, c.QueueID()))
 			var result closure.QueueResult
-			require.NoError(t, f.client.GetWorkflow(ctx, c.Queue().ID(), "").Get(ctx, &result))
+			require.NoError(t, f.client.GetWorkflow(ctx, c.QueueID(), "").Get(ctx, &result))
 			assert.EqualValues(t, n, result.Counts.Cancelled)
 			assert.Zero(t, result.Counts.Queued+result.Counts.Executing)
 		})
@@ -105,13 +103,13 @@ func TestAQueueThatNobodyServesEndsWithItsRun(t *testing.T) {
 			run := f.start(test.spec)
 			c := f.coordinator(run)
 			v := schedule(t, c, "square", 1)
-			require.NoError(t, c.Queue().Flush(bounded(t)))
+			require.NoError(t, c.Flush(bounded(t)))
 			if test.end {
 				f.file("up")
 				f.end(run)
 			}
 			assert.Contains(t, fetchError(t, v).Message, "ended")
-			assert.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, awaitClosed(t, f.client, c.Queue().ID()))
+			assert.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, awaitClosed(t, f.client, c.QueueID()))
 		})
 	}
 }
@@ -151,7 +149,7 @@ func TestTheOwnerOfClosuresIsKilled(t *testing.T) {
 	next := clusterrun("run", "-n", "1", "--", "true")
 	require.Zero(t, next.ExitCode(), next.Stderr())
 	assert.Contains(t, next.Stderr(), "run owned was still open but its owner is gone; ended it")
-	assert.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, awaitClosed(t, f.client, c.Queue().ID()))
+	assert.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, awaitClosed(t, f.client, c.QueueID()))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	_, err := v.JSON(ctx)
@@ -199,7 +197,7 @@ func TestClosuresOnTwoHosts(t *testing.T) {
 	held2 := schedule(t, c, "hold", "gone")
 	f.called("hold gone", 2)
 	s := f.squares(c, 5000, 200, 0)
-	require.NoError(t, c.Queue().Flush(bounded(t)))
+	require.NoError(t, c.Flush(bounded(t)))
 	b.KillWithSide()
 	for _, pid := range f.servers("worker-1") {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
@@ -215,7 +213,7 @@ func TestClosuresOnTwoHosts(t *testing.T) {
 	f.squares(c, 7000, 100, 0).check(c)
 
 	require.NoError(t, f.client.TerminateWorkflow(t.Context(), run.GetID(), "", "test"))
-	assert.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, awaitClosed(t, f.client, c.Queue().ID()))
+	assert.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, awaitClosed(t, f.client, c.QueueID()))
 }
 
 // Each generation of a group serves the same queue, even if the run continues as new between
@@ -252,31 +250,5 @@ func TestGenerationsServeOneQueue(t *testing.T) {
 	latest := f.client.GetWorkflow(t.Context(), run.GetID(), "")
 	f.update(latest, spec.UpdateTerminateAll, spec.TerminateAllRequest{})
 	f.result(latest)
-	assert.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, awaitClosed(t, f.client, c.Queue().ID()))
-}
-
-// A queue on a server is as the tests of its clients take it to be.
-func TestAQueueKeepsItsContract(t *testing.T) {
-	t.Parallel()
-	f := fixtureOn(t, harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=60"))
-	run := f.serve(2)
-	f.awaitServing(f.coordinator(run), 2)
-	contract.Check(t, contract.Queue{
-		Server: f.client, Run: spec.RunRef{WorkflowID: run.GetID(), RunID: run.GetRunID()},
-		Open: func() *closurequeue.Queue {
-			q := must.Get(starter.Get(f.client, run.GetID(), "").Closures(bounded(t)))(t)
-			return q
-		},
-		Release: func(name string) { touch(t, f, name) },
-		ContinueAsNew: func(q *closurequeue.Queue) {
-			before := must.Get(q.Status(bounded(t)))(t)
-			for now := before; len(now.Executions) == len(before.Executions); {
-				_, err := q.Schedule(bounded(t), closure.Closure{Function: "square", Args: []byte("[3]")})
-				require.NoError(t, err)
-				require.NoError(t, q.Flush(bounded(t)))
-				now = must.Get(q.Status(bounded(t)))(t)
-			}
-		},
-		End: func() { f.end(run) },
-	})
+	assert.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, awaitClosed(t, f.client, c.QueueID()))
 }

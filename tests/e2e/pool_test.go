@@ -308,17 +308,15 @@ func (p *pools) checkRefused(t *testing.T, language string, said map[string]any)
 			"empty":       "cluster has no tasks",
 			"large":       "the arguments have 300006 bytes",
 			"odd":         "the arguments of swap are not JSON",
-			"elsewhere":   `no task has registered a function "only_here"`,
+			"elsewhere":   "no function 'only_here' is registered here",
 		},
 		"go": {
-			// The error comes from a task, or from the queue if it already knows
-			// the functions of the tasks.
 			"plain":       `function "unregistered"`,
 			"initializer": `the initializer "pid" is no registered func(context.Context) error`,
 			"empty":       "tasks",
 			"large":       "bytes",
 			"odd":         "argument 1 of swap: json: unsupported type: chan int",
-			"elsewhere":   `no task has registered a function "unregistered"`,
+			"elsewhere":   `no function "unregistered" is registered here`,
 		},
 	}[language] {
 		assert.Contains(t, said[name].(map[string]any)["error"], want, name)

@@ -104,9 +104,9 @@ func TestRecordBarrierContinued(t *testing.T) {
 func TestRecordClosures(t *testing.T) {
 	dir := recordDir(t)
 	record := func(f *fixture, c *clustercoordinator.Coordinator, execution, name string) {
-		run := f.client.GetWorkflow(t.Context(), c.Queue().ID(), execution)
+		run := f.client.GetWorkflow(t.Context(), c.QueueID(), execution)
 		require.NoError(t, run.Get(t.Context(), nil))
-		writeHistory(t, f, f.client.GetWorkflow(t.Context(), c.Queue().ID(), execution), filepath.Join(dir, name+".json"))
+		writeHistory(t, f, f.client.GetWorkflow(t.Context(), c.QueueID(), execution), filepath.Join(dir, name+".json"))
 	}
 
 	// Values, errors of every kind, a drain, cancellations, and the end of the
@@ -115,14 +115,13 @@ func TestRecordClosures(t *testing.T) {
 	run := f.serve(2)
 	c := f.coordinator(run)
 	f.awaitServing(c, 2)
-	r := must.Get(c.CreatePerWorkerResource(t.Context(), "counter", 1))(t)
+	r := must.Get(c.CreatePerWorkerResource("counter", 1))(t)
 	schedule(t, c, "count", r)
 	for i := range 20 {
 		schedule(t, c, "square", i)
 	}
 	require.NoError(t, c.Join(bounded(t)))
-	r.Release()
-	harness.Eventually(t, "the resource is gone", func() bool { return f.status(c).Counts.Resource == 0 })
+	c.Release(r)
 	require.Error(t, fetchError(t, schedule(t, c, "fail")))
 	require.Error(t, c.Join(bounded(t)))
 	long := schedule(t, c, "hold", "never")
@@ -130,9 +129,8 @@ func TestRecordClosures(t *testing.T) {
 	schedule(t, c, "fail")
 	require.Error(t, c.Join(bounded(t)))
 	require.Error(t, fetchError(t, long))
-	dies := must.Get(c.Queue().Schedule(bounded(t), closure.Closure{Function: "die", Task: "worker-0"}))(t)
-	_, err := dies.Wait(bounded(t))
-	require.Equal(t, closure.ErrQuarantined, closureError(t, err).Kind)
+	require.Equal(t, closure.ErrQuarantined, fetchError(t, schedule(t, c, "die")).Kind)
+	require.Error(t, c.Join(bounded(t)))
 	schedule(t, c, "hold", "for-ever")
 	f.called("hold for-ever", 1)
 	f.end(run)
@@ -145,18 +143,18 @@ func TestRecordClosures(t *testing.T) {
 	f.awaitServing(c, 2)
 	held := schedule(t, c, "hold", "long")
 	f.called("hold long", 1)
-	var s closure.QueueStatus
-	for from := 0; len(s.Executions) < 3; from += 200 {
+	var executions []string
+	for from := 0; len(executions) < 3; from += 200 {
 		f.squares(c, 1000+from, 200, 0.002)
-		require.NoError(t, c.Queue().Flush(bounded(t)))
-		s = f.status(c)
+		require.NoError(t, c.Flush(bounded(t)))
+		executions = f.executionsOf(c)
 	}
 	touch(t, f, "long")
 	require.NoError(t, c.Join(bounded(t)))
 	fetched[string](t, held)
 	f.end(run)
-	record(f, c, s.Executions[0].RunID, "closures-continued")
-	record(f, c, s.Executions[1].RunID, "closures-continued-next")
+	record(f, c, executions[len(executions)-1], "closures-continued")
+	record(f, c, executions[len(executions)-2], "closures-continued-next")
 	record(f, c, "", "closures-continued-last")
 
 	// A host that does not come back.
@@ -175,10 +173,10 @@ func TestRecordClosures(t *testing.T) {
 	touch(t, f, "lost")
 	require.NoError(t, c.Join(bounded(t)))
 	require.NoError(t, f.client.TerminateWorkflow(t.Context(), run.GetID(), "", "test"))
-	awaitClosed(t, f.client, c.Queue().ID())
+	awaitClosed(t, f.client, c.QueueID())
 	record(f, c, "", "closures-lost")
 
-	// A restarted host worker takes its leases again.
+	// A restarted host worker waits for its calls again.
 	f = newFixture(t)
 	run = f.serve(1)
 	c = f.coordinator(run)
@@ -188,7 +186,7 @@ func TestRecordClosures(t *testing.T) {
 	side := f.worker.Side()
 	require.NoError(t, syscall.Kill(side, syscall.SIGKILL))
 	harness.Eventually(t, "there is another side", func() bool { s := f.worker.Side(); return s != side && s != 0 })
-	harness.Eventually(t, "the closure was leased again", func() bool { return f.leases(c) >= 2 })
+	harness.Eventually(t, "the host has the call again", func() bool { return f.attempts(c) >= 2 })
 	touch(t, f, "anew")
 	fetched[string](t, held)
 	f.end(run)
@@ -215,16 +213,19 @@ func TestRecordTwoCoordinators(t *testing.T) {
 	fetched[string](t, held)
 	fetched[int](t, other)
 	f.end(run)
-	require.NoError(t, f.client.GetWorkflow(t.Context(), c.Queue().ID(), "").Get(t.Context(), nil))
-	writeHistory(t, f, f.client.GetWorkflow(t.Context(), c.Queue().ID(), ""), filepath.Join(dir, "closures-two-coordinators.json"))
+	require.NoError(t, f.client.GetWorkflow(t.Context(), c.QueueID(), "").Get(t.Context(), nil))
+	writeHistory(t, f, f.client.GetWorkflow(t.Context(), c.QueueID(), ""), filepath.Join(dir, "closures-two-coordinators.json"))
 }
 
-// leases counts those that the latest execution of a queue has given.
-func (f *fixture) leases(c *clustercoordinator.Coordinator) int {
-	f.t.Helper()
-	return f.countEvents(c, func(e *historypb.HistoryEvent) bool {
-		return e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == closure.ActivityRunClosures
-	})
+// attempts returns the attempts of the pending batch of a queue.
+func (f *fixture) attempts(c *clustercoordinator.Coordinator) (n int32) {
+	d := must.Get(f.client.DescribeWorkflowExecution(f.t.Context(), c.QueueID(), ""))(f.t)
+	for _, a := range d.GetPendingActivities() {
+		if a.GetActivityType().GetName() == closure.ActivityRunClosures && a.GetLastWorkerIdentity() != "" {
+			n = max(n, a.GetAttempt())
+		}
+	}
+	return n
 }
 
 // accepted counts the updates of a name that the latest execution of a queue has taken.
@@ -238,7 +239,7 @@ func (f *fixture) accepted(c *clustercoordinator.Coordinator, update string) int
 func (f *fixture) countEvents(c *clustercoordinator.Coordinator, counts func(*historypb.HistoryEvent) bool) int {
 	f.t.Helper()
 	n := 0
-	it := f.client.GetWorkflowHistory(f.t.Context(), c.Queue().ID(), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	it := f.client.GetWorkflowHistory(f.t.Context(), c.QueueID(), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for it.HasNext() {
 		e := must.Get(it.Next())(f.t)
 		if counts(e) {

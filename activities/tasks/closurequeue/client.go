@@ -16,37 +16,31 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
-// Client sends requests to the queue of a run and reads its history, for this program or, by
-// [Client.Answer], for others. It keeps only news that it has read ahead. Its methods may be
-// called concurrently, and its fields must be set before that.
+// Client sends requests to the queue of a run, for this program or, by [Client.Answer], for
+// others. It keeps nothing. Its methods may be called concurrently, and its fields must be set
+// before that.
 type Client struct {
 	// Warn is called with a request that has failed for a while, and the error.
 	Warn func(request string, err error)
 	// TaskQueue is the task queue of the run's workflow, for a queue that is created.
 	TaskQueue string
-	// Opening returns the input with which a program opens the queue. The task is empty for a
-	// program outside the tasks.
-	Opening func(task string) (closure.QueueInput, error)
+	// Opening returns the input with which a program opens the queue.
+	Opening func() (closure.QueueInput, error)
 
 	server client.Client
 	run    spec.RunRef
 	id     string
-	feeds  feeds
 }
 
 // NewClient returns a client of the queue of a run, which need not exist. The execution in
 // run must be the first one of the run.
 func NewClient(s client.Client, run spec.RunRef) *Client {
 	c := &Client{server: s, run: run, id: closure.QueueID(run.WorkflowID, run.RunID)}
-	c.feeds.client = c
 	c.Warn = func(request string, err error) {
 		slog.Warn("a request to the call queue keeps failing; retrying", "queue", c.id, "request", request, "error", err)
 	}
 	return c
 }
-
-// Close ends reading ahead.
-func (c *Client) Close() { c.feeds.close() }
 
 // ID returns the workflow ID of the queue.
 func (c *Client) ID() string { return c.id }
@@ -87,34 +81,18 @@ func unlessEnded(err error) error {
 }
 
 // Schedule sends closures until the queue has answered, which it does once it has room.
-// Requests of a client must be sent one after the other to keep their order.
 func (c *Client) Schedule(ctx context.Context, r closure.ScheduleRequest) (closure.ScheduleAnswer, error) {
-	return update[closure.ScheduleAnswer](ctx, c, closure.UpdateSchedule, r)
+	return update[closure.ScheduleAnswer](ctx, c, closure.UpdateSchedule, r.Client, r.Batch, r)
 }
 
 // Join waits until nothing is queued or executing, or the queue has an error.
 func (c *Client) Join(ctx context.Context, r closure.WaitRequest) (closure.WaitAnswer, error) {
-	return wait(ctx, c, closure.UpdateJoin, r)
+	return update[closure.WaitAnswer](ctx, c, closure.UpdateJoin, r.Client, r.Call, r)
 }
 
-// Done reports whether nothing is queued or executing, or returns the error of the queue.
-func (c *Client) Done(ctx context.Context, r closure.WaitRequest) (closure.WaitAnswer, error) {
-	return wait(ctx, c, closure.UpdateDone, r)
-}
-
-// CreateResource creates a per-worker resource.
-func (c *Client) CreateResource(ctx context.Context, r closure.ResourceRequest) (closure.ResourceAnswer, error) {
-	return update[closure.ResourceAnswer](ctx, c, closure.UpdateCreateResource, r)
-}
-
-// ReleaseResources releases per-worker resources that the same client has created.
-func (c *Client) ReleaseResources(ctx context.Context, r closure.ReleaseRequest) (closure.ReleaseAnswer, error) {
-	return update[closure.ReleaseAnswer](ctx, c, closure.UpdateReleaseResources, r)
-}
-
-// Cancel cancels closures, or all of them.
-func (c *Client) Cancel(ctx context.Context, r closure.CancelRequest) (closure.CancelAnswer, error) {
-	return update[closure.CancelAnswer](ctx, c, closure.UpdateCancelClosures, r)
+// Take waits for outcomes of the closures of a client.
+func (c *Client) Take(ctx context.Context, r closure.TakeRequest) (closure.TakeAnswer, error) {
+	return update[closure.TakeAnswer](ctx, c, closure.UpdateTake, r.Client, r.After, r)
 }
 
 // Status returns the status of the queue. For a queue that has ended it comes from the result,
@@ -138,5 +116,5 @@ func (c *Client) Status(ctx context.Context) (closure.QueueStatus, error) {
 	if err := c.server.GetWorkflow(ctx, c.id, "").Get(ctx, &r); err != nil {
 		return closure.QueueStatus{}, fmt.Errorf("the queue of run %s left no record of its closures: %w", c.run.WorkflowID, err)
 	}
-	return closure.QueueStatus{State: closure.QueueEnded, Counts: r.Counts, Executions: r.Executions, Workers: []closure.WorkerStatus{}}, nil
+	return closure.QueueStatus{State: closure.QueueEnded, Counts: r.Counts, Workers: []closure.WorkerStatus{}}, nil
 }

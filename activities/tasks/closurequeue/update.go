@@ -33,12 +33,13 @@ func (c *Client) noQueue() error {
 var ErrRunEnded = errors.New("the run has ended; closures can no longer be scheduled")
 
 // update sends a request to the queue until it is answered: the server may be away, and the
-// execution that received the request may have continued as new.
-func update[A any](ctx context.Context, c *Client, name string, request any) (A, error) {
+// execution that received the request may have continued as new. A request that is sent again to
+// the same execution waits for the answer to the first one.
+func update[A any](ctx context.Context, c *Client, name, by string, number uint64, request any) (A, error) {
 	var a A
 	err := c.patiently(ctx, name, func() error {
 		h, err := c.server.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-			WorkflowID: c.id, UpdateName: name, Args: []any{request}, WaitForStage: client.WorkflowUpdateStageCompleted,
+			WorkflowID: c.id, UpdateID: fmt.Sprintf("%s/%s/%d", name, by, number), UpdateName: name, Args: []any{request}, WaitForStage: client.WorkflowUpdateStageCompleted,
 		})
 		if err != nil {
 			return err
@@ -122,6 +123,8 @@ func (c *Client) final(ctx context.Context, err error) error {
 		switch application.Type() {
 		case spec.ErrRefused, spec.ErrInvalidRequest:
 			return refusedBy(application)
+		case closure.ErrQueueEnded:
+			return ErrRunEnded
 		}
 		return c.ifClosed(ctx, nil)
 	case servererror.IsNotFound(err):

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -46,7 +45,7 @@ func TestGoServes(t *testing.T) {
 		"dead": func(context.Context) error { panic("at the disco") },
 		"ps":   func(context.Context) error { return &task.UnavailableError{Task: "ps-0"} },
 	})
-	out := m.all(call(1, "add", 2, 3), call(2, "fail"), call(3, "die"), call(4, "dead"), call(5, "ps"), call(6, "add", "x", 1), call(7, "add", 1, 1))
+	out := m.all(calling(1, "add", 2, 3), calling(2, "fail"), calling(3, "die"), calling(4, "dead"), calling(5, "ps"), calling(6, "add", "x", 1), calling(7, "add", 1, 1))
 	assertText(t, "5", out[1])
 	assertText(t, "error : no", out[2])
 	assertText(t, "error : the function has ended its goroutine instead of returning", out[3])
@@ -57,7 +56,7 @@ func TestGoServes(t *testing.T) {
 	assertText(t, `error ArgumentError: add: argument 1 must be a whole number (int), not "x"`, out[6])
 	assertText(t, "2", out[7])
 	assert.Equal(t, "worker-0", out[1].Task)
-	unknown := call(8, "nobody has this")
+	unknown := calling(8, "nobody has this")
 	assertText(t, `error UnknownFunctionError: no function "nobody has this" is registered here; registered are add, dead, die, fail, ps`, m.one(unknown))
 }
 
@@ -88,8 +87,8 @@ func TestGoResources(t *testing.T) {
 		"use": func(_ context.Context, d *data, n int) (int, error) { return d.n + n, nil },
 		"any": func(_ context.Context, d any) (any, error) { return d, nil },
 	})
-	out := m.all(using(call(1, "use", resource(1), 1), 1), using(call(2, "use", resource(1), 2), 1), using(call(3, "use", resource(1), 3), 1),
-		using(call(4, "use", resource(2), 1), 2), using(call(5, "use", resource(2), 1), 2), using(call(6, "use", resource(4), 1), 4))
+	out := m.all(using(calling(1, "use", resource(1), 1), 1), using(calling(2, "use", resource(1), 2), 1), using(calling(3, "use", resource(1), 3), 1),
+		using(calling(4, "use", resource(2), 1), 2), using(calling(5, "use", resource(2), 1), 2), using(calling(6, "use", resource(4), 1), 4))
 	assertText(t, "41", out[1])
 	assertText(t, "43", out[3])
 	assertText(t, `input InputError: Input has an error, the original exception is error("disk is gone"), error message is disk is gone.`, out[4])
@@ -97,10 +96,10 @@ func TestGoResources(t *testing.T) {
 	assert.Contains(t, out[6].Error.Message, `no function "nobody has this" is registered here`)
 	assert.EqualValues(t, 101, loaded.Load(), "each was built once")
 
-	assertText(t, "unavailable UnavailableError: ps-1 does not answer", m.one(using(call(7, "use", resource(3), 0), 3)))
-	assertText(t, "7", m.one(using(call(8, "use", resource(3), 0), 3)))
-	assertText(t, "error ArgumentError: use: argument 2 is of type int, and the resource given for it of type *closures.data", m.one(using(call(9, "use", resource(1), resource(1)), 1)))
-	assertText(t, `{"$clusterrun.resource":1}`, m.one(call(10, "any", resource(1))))
+	assertText(t, "unavailable UnavailableError: ps-1 does not answer", m.one(using(calling(7, "use", resource(3), 0), 3)))
+	assertText(t, "7", m.one(using(calling(8, "use", resource(3), 0), 3)))
+	assertText(t, "error ArgumentError: use: argument 2 is of type int, and the resource given for it of type *closures.data", m.one(using(calling(9, "use", resource(1), resource(1)), 1)))
+	assertText(t, `{"$clusterrun.resource":1}`, m.one(calling(10, "any", resource(1))))
 }
 
 // Cancelling a closure ends the context of its function.
@@ -121,53 +120,15 @@ func TestGoCancel(t *testing.T) {
 		},
 	})
 	outcomes := make(chan map[uint64]closure.Outcome)
-	go func() { outcomes <- m.all(call(1, "wait"), call(2, "stubborn"), call(3, "wait")) }()
+	go func() { outcomes <- m.all(calling(1, "wait"), calling(2, "stubborn"), calling(3, "wait")) }()
 	<-began
 	<-began
-	m.now().Cancel(closure.CancelLease{Closures: []uint64{1, 2, 3}, Grace: time.Minute})
+	m.cancel(time.Minute, 1, 2, 3)
 	out := <-outcomes
 	assert.Equal(t, task.ErrCallCancelled, <-began)
 	assertText(t, "cancelled CancelledError: "+closure.TextCancelled, out[1])
 	assertText(t, "7", out[2])
 	assertText(t, "cancelled CancelledError: "+closure.TextCancelled, out[3])
-}
-
-// A long call holds back neither the closures behind it nor the outcomes of earlier calls.
-func TestGoHandsBack(t *testing.T) {
-	m := newMachine(t, "worker-0", "worker-1")
-	release := make(chan struct{})
-	var where sync.Map
-	functions := func(name string) map[string]any {
-		return map[string]any{"f": func(_ context.Context, n int) (int, error) {
-			where.Store(n, name)
-			if n == 3 {
-				<-release
-			}
-			return n, nil
-		}}
-	}
-	m.goProcess("worker-0", 1, functions("worker-0"))
-	m.awaitServing(1)
-	for id := range uint64(50) { // so that the process gets many at once
-		m.one(call(100+id, "f", 0))
-	}
-	first := make(chan closure.LeaseResult, 1)
-	go func() {
-		r, err := m.now().Lease(t.Context(), closure.Lease{Closures: []closure.Closure{call(1, "f", 1), call(2, "f", 2), call(3, "f", 3), call(4, "f", 4), call(5, "f", 5), call(6, "f", 6), call(7, "f", 7)}})
-		assert.NoError(t, err)
-		first <- r
-	}()
-	r := <-first
-	assert.Equal(t, []uint64{1, 2}, ids(r.Outcomes))
-	m.goProcess("worker-1", 1, functions("worker-1"))
-	out := m.all(call(4, "f", 4), call(5, "f", 5), call(6, "f", 6), call(7, "f", 7))
-	assert.Len(t, out, 4)
-	for n := 4; n <= 7; n++ {
-		at, _ := where.Load(n)
-		assert.Equal(t, "worker-1", at)
-	}
-	close(release)
-	assertText(t, "3", m.one(call(3, "f", 3)))
 }
 
 // The host may be killed at any time: processes continue, and report to the next host.
@@ -184,15 +145,16 @@ func TestGoGoesOnWhenTheHostIsKilled(t *testing.T) {
 			return "done", nil
 		},
 	})
+	m.awaitServing(1)
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() { _, _ = m.now().Lease(ctx, closure.Lease{Closures: []closure.Closure{call(1, "long")}}) }()
+	go func() { _, _ = m.now().Run(ctx, closure.Batch{Closures: []closure.Closure{calling(1, "long")}}, false) }()
 	<-began
 	cancel()
 	m.kill()
-	assertText(t, "2", m.one(call(2, "f", 2)))
+	assertText(t, "2", m.one(calling(2, "f", 2)))
 	m.kill()
 	close(release)
-	assertText(t, `"done"`, m.one(call(1, "long")))
+	assertText(t, `"done"`, m.one(calling(1, "long")))
 	assert.EqualValues(t, 1, calls.Load())
 	m.awaitServing(1)
 }
@@ -207,7 +169,7 @@ func TestGoLeaves(t *testing.T) {
 		"error": func(ctx context.Context) (string, error) { began <- struct{}{}; <-ctx.Done(); return "", ctx.Err() },
 	})
 	outcomes := make(chan map[uint64]closure.Outcome)
-	go func() { outcomes <- m.all(call(1, "value"), call(2, "error"), call(3, "value")) }()
+	go func() { outcomes <- m.all(calling(1, "value"), calling(2, "error"), calling(3, "value")) }()
 	<-began
 	<-began
 	first.stop()
@@ -239,7 +201,7 @@ func TestGoReturnsLargeValues(t *testing.T) {
 	m.goProcess("worker-0", 8, map[string]any{"f": func(context.Context) (string, error) { return large, nil }})
 	var list []closure.Closure
 	for id := range uint64(40) {
-		list = append(list, call(id+1, "f"))
+		list = append(list, calling(id+1, "f"))
 	}
 	out := m.all(list...)
 	require.Len(t, out, 40)
@@ -258,6 +220,6 @@ func TestGoRegistersLater(t *testing.T) {
 	client := m.client("worker-0")
 	go func() { _ = client.Serve(t.Context(), f) }()
 	m.awaitServing(1)
-	assertText(t, "", m.one(call(1, "register")))
-	assertText(t, "1", m.one(call(2, "later")))
+	assertText(t, "", m.one(calling(1, "register")))
+	assertText(t, "1", m.one(calling(2, "later")))
 }

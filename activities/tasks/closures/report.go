@@ -18,33 +18,31 @@ var reportAgain = retry.Backoff{First: 50 * time.Millisecond, Most: 2 * time.Sec
 
 const reportWarnsAfter = 5
 
-// changed schedules a report of the serving processes.
-func (b *serving) changed() {
+// reportAfter is the time for which changes of the serving processes are gathered into one
+// report.
+const reportAfter = 3 * time.Millisecond
+
+// changedTasks schedules a report of the serving processes.
+func (b *Broker) changedTasks() {
 	if b.reporting != nil || b.isClosed() {
 		return
 	}
-	after := reportAfter
-	if b.successor && !b.settled {
-		// Until the other processes have returned, the last report of the earlier broker is
-		// right.
-		after = max(after, time.Until(b.started.Add(settleAfter)))
-	}
-	b.reporting = time.AfterFunc(after, b.report)
+	b.reporting = time.AfterFunc(reportAfter, b.report)
 }
 
-func (b *serving) report() {
+func (b *Broker) report() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.reporting = nil
 	list := b.servingTasks()
-	same := b.told && slices.EqualFunc(list, b.reported, sameServing)
-	b.reported, b.told = list, true
+	same := b.reported != nil && slices.Equal(list, b.reported)
+	b.reported = list
 	if !same {
 		b.sendReport()
 	}
 }
 
-func (b *serving) sendReport() {
+func (b *Broker) sendReport() {
 	select {
 	case b.due <- struct{}{}:
 	default:
@@ -56,13 +54,13 @@ func (b *serving) sendReport() {
 func (b *Broker) TellAgain() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.told {
+	if b.reported != nil {
 		b.sendReport()
 	}
 }
 
 // sendReports sends the reports until the broker is closed.
-func (b *serving) sendReports() {
+func (b *Broker) sendReports() {
 	for {
 		select {
 		case <-b.due:
@@ -90,22 +88,14 @@ func (b *serving) sendReports() {
 	}
 }
 
-func (b *serving) servingTasks() []closure.ServingTask {
-	var list []closure.ServingTask
+// servingTasks returns the serving tasks, which is not nil.
+func (b *Broker) servingTasks() []closure.ServingTask {
+	list := []closure.ServingTask{}
 	for _, p := range b.processes {
 		if p.serves() {
-			list = append(list, closure.ServingTask{Task: p.task, Process: p.name, Slots: p.slots, Functions: p.functions})
+			list = append(list, closure.ServingTask{Task: p.task, Slots: p.slots})
 		}
 	}
-	slices.SortFunc(list, func(a, b closure.ServingTask) int {
-		if c := strings.Compare(a.Task, b.Task); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Process, b.Process)
-	})
+	slices.SortFunc(list, func(a, b closure.ServingTask) int { return strings.Compare(a.Task, b.Task) })
 	return list
-}
-
-func sameServing(a, b closure.ServingTask) bool {
-	return a.Task == b.Task && a.Process == b.Process && a.Slots == b.Slots && slices.Equal(a.Functions, b.Functions)
 }

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"strings"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -38,13 +38,16 @@ type machine struct {
 	reported  chan struct{} // closed by the next report
 }
 
-func (m *machine) forProcess(runkey.Task, string, int) (taskapi.Broker, error) { return m.now(), nil }
+func (m *machine) forProcess(runkey.Task, int) (taskapi.Broker, error) { return m.now(), nil }
 
 func (m *machine) now() *Broker {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.broker
 }
+
+// noStops is for tests in which no task requests a stop.
+type noStops struct{ taskapi.Stops }
 
 func newMachine(t testing.TB, tasks ...string) *machine {
 	t.Helper()
@@ -142,36 +145,46 @@ func (m *machine) servingTasks() []closure.ServingTask {
 	return m.serving
 }
 
-// all leases closures until all of them have ended, and returns the outcomes by ID. It waits
-// for the first process, which can take longer to start than a closure waits for one.
+// all lets processes call closures until all of them have ended, and returns the outcomes by ID. It
+// waits for the first process.
 func (m *machine) all(closures ...closure.Closure) map[uint64]closure.Outcome {
 	m.t.Helper()
 	m.await(func() bool { return m.served }, "a process serves")
 	ctx, cancel := context.WithTimeout(m.t.Context(), time.Minute)
 	defer cancel()
-	byID := map[uint64]closure.Closure{}
-	for _, c := range closures {
-		byID[c.ID] = c
-	}
-	out := map[uint64]closure.Outcome{}
-	for len(byID) > 0 {
-		in := closure.Lease{Resources: testResources}
-		for _, c := range byID {
-			in.Closures = append(in.Closures, c)
-		}
-		r := must.Get(m.now().Lease(ctx, in))(m.t)
-		for _, o := range r.Outcomes {
-			if o.Error != nil && (o.Error.Message == tasksBusy || strings.HasPrefix(o.Error.Message, "no task of this host serves ")) {
-				continue // the queue would lease it again
+	out, calling := map[uint64]closure.Outcome{}, []uint64{}
+	for len(out) < len(closures) {
+		in := closure.Batch{Resources: testResources, Calling: calling}
+		for _, c := range closures {
+			if _, ended := out[c.ID]; !ended && !slices.Contains(calling, c.ID) {
+				in.Closures = append(in.Closures, c)
 			}
-			out[o.ID] = o
-			delete(byID, o.ID)
 		}
+		r, err := m.now().Run(ctx, in, len(calling) > 0)
+		require.NoError(m.t, err)
+		for _, o := range r.Outcomes {
+			out[o.ID] = o
+		}
+		calling = r.Calling
+		require.NoError(m.t, ctx.Err())
 	}
 	return out
 }
 
-// one leases one closure.
+// cancel cancels calls.
+func (m *machine) cancel(grace time.Duration, ids ...uint64) {
+	b := m.now()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, id := range ids {
+		if c := b.calls[id]; c != nil {
+			b.cancel(c, grace)
+		}
+	}
+	b.dispatch()
+}
+
+// one lets a process call one closure.
 func (m *machine) one(c closure.Closure) closure.Outcome {
 	m.t.Helper()
 	return m.all(c)[c.ID]
@@ -188,12 +201,12 @@ func (m *machine) client(name string) *task.Task {
 	return c
 }
 
-func call(id uint64, function string, args ...any) closure.Closure {
+func calling(id uint64, function string, args ...any) closure.Closure {
 	b, err := json.Marshal(args)
 	if err != nil {
 		panic(err)
 	}
-	return closure.Closure{ID: id, Function: function, Args: b, Attempt: 1}
+	return closure.Closure{ID: id, Function: function, Args: b}
 }
 
 func using(c closure.Closure, resources ...uint64) closure.Closure {

@@ -59,9 +59,7 @@ type call struct {
 // run calls a closure, and returns the outcome.
 func (s *server) run(c *call) wire.CallOutcome {
 	value, err := s.value(c.ctx, &c.Call)
-	out := outcomeOf(value, err, context.Cause(c.ctx))
-	out.Seconds = time.Since(c.began).Seconds()
-	return out
+	return outcomeOf(value, err, context.Cause(c.ctx))
 }
 
 // value returns the value that the function of a closure returns, as JSON.

@@ -20,8 +20,6 @@ const (
 	// slotWaits the time that an idle slot waits for the other slots, which may be as fast.
 	outcomesWait = 20 * time.Millisecond
 	slotWaits    = 500 * time.Microsecond
-	// handBackAfter is the time that closures wait behind calls before they are handed back.
-	handBackAfter = 100 * time.Millisecond
 	// leavePatience bounds the farewell of a process that no longer serves.
 	leavePatience = 2 * time.Second
 )
@@ -113,8 +111,6 @@ type server struct {
 	seq, got   uint64
 	// open are the unanswered requests, the oldest first.
 	open []*exchange
-	// introduced are the functions that the host knows.
-	introduced []string
 	// stopping reports whether a stop of all tasks of the run is requested. Then no more calls
 	// begin.
 	stopping bool
@@ -179,13 +175,6 @@ func (s *server) next(now time.Time) (*exchange, time.Duration) {
 	}
 	due := func(since time.Time, after time.Duration) time.Duration { return after - now.Sub(since) }
 	wait := long
-	switch {
-	case len(s.queue) > 0 && due(s.progress, handBackAfter) <= 0:
-		s.handBack()
-		wait = 0
-	case len(s.queue) > 0:
-		wait = due(s.progress, handBackAfter)
-	}
 	if len(s.returned) > 0 {
 		wait = 0
 	}
@@ -238,9 +227,6 @@ func (s *server) compose(free int) *exchange {
 	case s.stopping:
 		in.Slots = 0
 	}
-	if names := s.functions.names(); !slices.Equal(names, s.introduced) {
-		in.Functions = names
-	}
 	size, n := 0, 0
 	for n < len(s.done) && n < closure.MaxBatch && (n == 0 || size < closure.MaxBatchBytes) {
 		size += len(s.done[n].Value) + 200
@@ -258,11 +244,8 @@ func (s *server) compose(free int) *exchange {
 			in.Held = append(in.Held, id)
 		}
 	}
-	for id, c := range s.calls {
+	for id := range s.calls {
 		in.Held = append(in.Held, id)
-		if !c.began.IsZero() {
-			in.Begun = append(in.Begun, id)
-		}
 	}
 	for _, o := range in.Done {
 		s.unanswered[o.ID]++
@@ -322,12 +305,6 @@ func (s *server) answered(x *exchange, a *wire.ClosuresAnswer, err error) {
 		s.done = append(x.request.Done, s.done...)
 		s.returned = append(x.request.Returned, s.returned...)
 		return
-	}
-	if x.request.Functions != nil {
-		s.introduced = x.request.Functions
-	}
-	if a.Introduce {
-		s.introduced = nil
 	}
 	// This comes before the rest: a closure of this answer may use again what was released
 	// earlier.

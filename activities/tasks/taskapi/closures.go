@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -46,7 +45,7 @@ func postClosures(r *request) (any, *wire.Problem) {
 	defer leave()
 	var out wire.ClosuresAnswer
 	by := r.endpoint.id
-	b, err := r.server.Broker(by, in.Process, in.Slots)
+	b, err := r.server.Broker(by, in.Slots)
 	if err == nil {
 		out, err = b.Next(ctx, by.Task, in)
 	}
@@ -115,13 +114,10 @@ func checkClosures(in *wire.ClosuresRequest) *wire.Problem {
 	case !(in.Wait >= 0 && in.Wait <= closure.MaxWait):
 		return invalid("wait", fmt.Sprintf("it is %g; want 0 to %d seconds", in.Wait, closure.MaxWait))
 	}
-	if problem := checkFunctions(in.Functions); problem != nil {
-		return problem
-	}
 	lists := []struct {
 		name string
 		size int
-	}{{"held", len(in.Held)}, {"begun", len(in.Begun)}, {"returned", len(in.Returned)}, {"done", len(in.Done)}}
+	}{{"held", len(in.Held)}, {"returned", len(in.Returned)}, {"done", len(in.Done)}}
 	for _, list := range lists {
 		if list.size > closure.MaxListed {
 			return invalid(list.name, fmt.Sprintf("it has %d elements; the limit is %d", list.size, closure.MaxListed))
@@ -146,36 +142,11 @@ func checkRandomName(field, name string) *wire.Problem {
 	return nil
 }
 
-func checkFunctions(names []string) *wire.Problem {
-	if len(names) > wire.MaxFunctions {
-		return invalid("functions", fmt.Sprintf("there are %d; the limit is %d", len(names), wire.MaxFunctions))
-	}
-	seen, size := make(map[string]bool, len(names)), 0
-	for i, name := range names {
-		size += len(name)
-		problem := wire.CheckFunction(name)
-		if seen[name] {
-			problem = fmt.Sprintf("%q is there twice", name)
-		}
-		if problem != "" {
-			return invalid(fmt.Sprintf("functions[%d]", i), problem)
-		}
-		seen[name] = true
-	}
-	if size > wire.MaxFunctionBytes {
-		return invalid("functions", fmt.Sprintf("their names have %d bytes together; the limit is %d", size, wire.MaxFunctionBytes))
-	}
-	return nil
-}
-
 // checkOutcome returns the invalid field of an outcome, and the problem. Both are empty if it
 // is valid.
 func checkOutcome(o *wire.CallOutcome) (field, problem string) {
 	if o.ID == 0 {
 		return "id", "missing; give the ID of the closure"
-	}
-	if !(o.Seconds >= 0) || math.IsInf(o.Seconds, 0) {
-		return "seconds", "it cannot be negative"
 	}
 	switch {
 	case o.Kind == "" || o.Kind == closure.OutcomeValue:

@@ -2,7 +2,6 @@ package taskapi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -30,7 +29,7 @@ func (f nextOf) Next(ctx context.Context, task string, in wire.ClosuresRequest) 
 
 // serves makes a function answer the serving processes.
 func (h *host) serves(f nextOf) {
-	h.Broker = func(runkey.Task, string, int) (Broker, error) { return f, nil }
+	h.Broker = func(runkey.Task, int) (Broker, error) { return f, nil }
 }
 
 func TestAServingProcessIsHeard(t *testing.T) {
@@ -39,18 +38,18 @@ func TestAServingProcessIsHeard(t *testing.T) {
 	h.serves(func(_ context.Context, task string, in wire.ClosuresRequest) (wire.ClosuresAnswer, error) {
 		assert.Equal(t, "worker-0", task)
 		heard = in
-		return wire.ClosuresAnswer{News: 3, Closures: []wire.Call{{Call: 9, Closure: closure.Closure{ID: 7, Function: "f", Args: []byte(`[1, "<"]`), Kwargs: []byte(`{}`), Resources: []uint64{4}, Attempt: 2}}},
+		return wire.ClosuresAnswer{News: 3, Closures: []wire.Call{{Call: 9, Closure: closure.Closure{ID: 7, Function: "f", Args: []byte(`[1, "<"]`), Kwargs: []byte(`{}`), Resources: []uint64{4}}}},
 			Resources: []closure.Resource{{ID: 4, Function: "load"}}, Cancel: []uint64{5}}, nil
 	})
-	status, body, _ := h.do(0, "POST", wire.PathClosures, `{"process":"a-1","seq":2,"got":1,"slots":3,"functions":["f","ü"],"held":[1,2],"begun":[2],"returned":[8],"free":1,"wait":0.5,
-		"done":[{"id":1,"call":5,"value":[1, {"a": null}],"seconds":0.25},{"id":2,"kind":"error","error":{"kind":"ValueError","message":"no","traceback":"here"}},
+	status, body, _ := h.do(0, "POST", wire.PathClosures, `{"process":"a-1","seq":2,"got":1,"slots":3,"held":[1,2],"returned":[8],"free":1,"wait":0.5,
+		"done":[{"id":1,"call":5,"value":[1, {"a": null}]},{"id":2,"kind":"error","error":{"kind":"ValueError","message":"no","traceback":"here"}},
 		{"id":3,"kind":"unavailable","error":{"message":"no","task":"ps-0"}},{"id":4,"kind":"cancelled"}]}`)
 	assert.Equal(t, 200, status)
-	assert.Equal(t, `{"news":3,"closures":[{"id":7,"function":"f","args":[1,"\u003c"],"kwargs":{},"resources":[4],"attempt":2,"call":9}],"resources":[{"id":4,"function":"load"}],"cancel":[5]}`+"\n", body)
+	assert.Equal(t, `{"news":3,"closures":[{"id":7,"function":"f","args":[1,"\u003c"],"kwargs":{},"resources":[4],"call":9}],"resources":[{"id":4,"function":"load"}],"cancel":[5]}`+"\n", body)
 	assert.Equal(t, wire.ClosuresRequest{
-		Process: "a-1", Seq: 2, Got: 1, Slots: 3, Functions: []string{"f", "ü"}, Held: []uint64{1, 2}, Begun: []uint64{2}, Returned: []uint64{8}, Free: 1, Wait: 0.5,
+		Process: "a-1", Seq: 2, Got: 1, Slots: 3, Held: []uint64{1, 2}, Returned: []uint64{8}, Free: 1, Wait: 0.5,
 		Done: []wire.CallOutcome{
-			{ID: 1, Call: 5, Value: []byte(`[1, {"a": null}]`), Seconds: 0.25},
+			{ID: 1, Call: 5, Value: []byte(`[1, {"a": null}]`)},
 			{ID: 2, Kind: "error", Error: &closure.Error{Kind: "ValueError", Message: "no", Traceback: "here"}},
 			{ID: 3, Kind: "unavailable", Error: &closure.Error{Message: "no", Task: "ps-0"}},
 			{ID: 4, Kind: "cancelled"},
@@ -78,19 +77,12 @@ func TestBadServingProcessesAreRefused(t *testing.T) {
 		{`{"process":"a","seq":1,"slots":2,"free":3}`, "free", "it is 3; want 0 to slots, which is 2"},
 		{`{"process":"a","seq":1,"wait":21}`, "wait", "it is 21; want 0 to 20 seconds"},
 		{`{"process":"a","seq":1,"wait":-1}`, "wait", "it is -1; want 0 to 20 seconds"},
-		{`{"process":"a","seq":1,"functions":["f","f"]}`, "functions[1]", `"f" is there twice`},
-		{`{"process":"a","seq":1,"functions":` + manyNames(1001, 4) + `}`, "functions", "there are 1001; the limit is 1000"},
-		{`{"process":"a","seq":1,"functions":` + manyNames(500, 132) + `}`, "functions", "their names have 66000 bytes together; the limit is 65536"},
-		{`{"process":"a","seq":1,"functions":["f",""]}`, "functions[1]", "it has 0 bytes; want 1 to 200"},
-		{`{"process":"a","seq":1,"functions":["\n"]}`, "functions[0]", "has control characters or is not UTF-8"},
 		{`{"process":"a","seq":1,"held":` + many + `}`, "held", "it has 4097 elements; the limit is 4096"},
-		{`{"process":"a","seq":1,"begun":["x"]}`, "begun", "it is a string; want a number from 0"},
 		{`{"process":"a","seq":1,"done":[{"id":1},{}]}`, "done[1].id", "missing; give the ID of the closure"},
 		{`{"process":"a","seq":1,"done":[{"id":1,"kind":"lost"}]}`, "done[0].kind", `unknown kind "lost"; want value, error, input, cancelled, unavailable`},
 		{`{"process":"a","seq":1,"done":[{"id":1,"kind":"error","value":1}]}`, "done[0].value", "only the kind value has one"},
 		{`{"process":"a","seq":1,"done":[{"id":1,"error":{"message":"no"}}]}`, "done[0].error", "a value has none; want the kind error, input, cancelled, unavailable"},
-		{`{"process":"a","seq":1,"done":[{"id":1,"seconds":-1}]}`, "done[0].seconds", "it cannot be negative"},
-		{`{"process":"a","seq":1,"pid":1}`, "pid", "unknown field; the fields are process, seq, got, slots, functions, held, begun, done, returned, free, wait"},
+		{`{"process":"a","seq":1,"pid":1}`, "pid", "unknown field; the fields are process, seq, got, slots, held, done, returned, free, wait"},
 		{`[]`, "", ""},
 		{`{"process":"a","seq":1} {}`, "", ""},
 	} {
@@ -100,7 +92,7 @@ func TestBadServingProcessesAreRefused(t *testing.T) {
 			assert.Equal(t, fmt.Sprintf("field %s: %s", c.field, c.message), p.Message)
 		}
 	}
-	h.refused(413, wire.CodeTooLarge, "POST", wire.PathClosures, `{"process":"a","seq":1,"functions":["`+strings.Repeat("x", maxClosures)+`"]}`)
+	h.refused(413, wire.CodeTooLarge, "POST", wire.PathClosures, `{"process":"a","seq":1,"got":`+strings.Repeat("1", maxClosures)+`}`)
 	h.refused(405, wire.CodeMethod, "GET", wire.PathClosures, "")
 }
 
@@ -140,16 +132,6 @@ func TestAServingProcessGoesAway(t *testing.T) {
 	<-waits
 	require.NoError(t, c.Close())
 	<-left
-}
-
-// manyNames returns a list of n names of functions, each of that many bytes.
-func manyNames(n, bytes int) string {
-	var names []string
-	for i := range n {
-		names = append(names, fmt.Sprintf("%0*d", bytes, i))
-	}
-	text, _ := json.Marshal(names)
-	return string(text)
 }
 
 // A serving process gets the request to stop with the others, at once if it is waiting. It gets

@@ -7,6 +7,12 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 )
 
+// Queue answers the requests of programs that schedule closures. It is a [closurequeue.Client].
+type Queue interface {
+	// Answer answers an operation, whose message is JSON. It waits as long as ctx.
+	Answer(ctx context.Context, operation string, message []byte) (any, *wire.Problem)
+}
+
 // coordinating returns the handler of an operation.
 func coordinating(operation string) handler {
 	return func(r *request) (any, *wire.Problem) {
@@ -26,7 +32,7 @@ func coordinating(operation string) handler {
 		if err != nil {
 			problem = closurequeue.Problem(err)
 		} else {
-			out, problem = queue.Answer(ctx, closurequeue.Caller{Task: e.id.Task, Process: e.view().RestartCount}, operation, message)
+			out, problem = queue.Answer(ctx, operation, message)
 		}
 		if over := context.Cause(e.ended); over != nil {
 			return nil, &wire.Problem{Code: wire.CodeOver, Message: over.Error()}

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/tests/queues"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
@@ -63,7 +63,7 @@ func (p *python) coordinates(h *coordinatedHost, source string) string {
 // CC-14, CC-15, CC-16, CC-18, CC-24, CC-25, CC-97, SEED-43
 func TestPythonCoordinates(t *testing.T) {
 	var sum counter
-	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"same": same, "add": sum.add, "nested": func(context.Context, []any, map[string]any) (any, error) {
+	p, h := newPython(t), newCoordinated(t, map[string]function{"same": same, "add": sum.add, "nested": func(context.Context, []any, map[string]any) (any, error) {
 		return map[string]any{closure.TupleKey: []any{1, []any{2, map[string]any{closure.TupleKey: []any{}}}, map[string]any{"x": map[string]any{closure.TupleKey: []any{3.5}}}}}, nil
 	}})
 	out := p.coordinates(h, pythonFile(t, "coordinates"))
@@ -86,14 +86,14 @@ the arguments of add have 262156 bytes of JSON; the limit is 262144: pass large 
 // schedule or done, and closures that were not called are cancelled.
 func TestPythonErrorsOfClosures(t *testing.T) {
 	var sum counter
-	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"add": sum.add, "fails": fails, "forever": forever})
+	p, h := newPython(t), newCoordinated(t, map[string]function{"add": sum.add, "fails": fails, "forever": forever})
 	p.coordinates(h, pythonFile(t, "errors_of_closures"))
 }
 
 // CC-37, CC-38, CC-26, CC-22, SEED-57
 func TestPythonPerWorkerResources(t *testing.T) {
 	var sum counter
-	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{
+	p, h := newPython(t), newCoordinated(t, map[string]function{
 		"same": same, "load": same, "add": sum.add,
 		"broken": func(context.Context, []any, map[string]any) (any, error) { return nil, errors.New("disk is gone") },
 	})
@@ -101,54 +101,37 @@ func TestPythonPerWorkerResources(t *testing.T) {
 	assert.Equal(t, strings.TrimSpace(`
 Input has an error, the original exception is disk is gone, error message is disk is gone.
 Input has an error, the original exception is disk is gone, error message is disk is gone.
-UnknownFunctionError: no task has registered a function "nobody"; registered are "add", "broken", "load", "same"
 only registered functions are accepted: decorate
 only registered functions are accepted: decorate
-Iterating over an `+"`AsyncDistributedIterator`"+` is not supported right now.
-<PerWorkerValues of resource 1>`)+"\n", out)
-	assert.Equal(t, 3, h.queue.Calls("load"), "each is built once")
+Iterating over an `+"`AsyncDistributedIterator`"+` is not supported right now.`)+"\n", out)
+	assert.Equal(t, 3, h.queue.called("load"), "each is built once")
 }
 
-// No closure is lost and none is scheduled twice if the host or its server is lost, and every
-// value reaches the callers that wait for it.
+// No closure is lost and none is scheduled twice if the host worker is killed, and every value
+// reaches the callers that wait for it.
 func TestPythonCoordinatesAcrossHosts(t *testing.T) {
 	var sum counter
-	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"same": same, "add": sum.add})
+	p, h := newPython(t), newCoordinated(t, map[string]function{"same": same, "add": sum.add})
 	program := p.background(h.host, 0, coordinates+pythonFile(t, "coordinates_across_hosts"))
-	for i := range 10 {
+	for range 10 {
 		program.says("ready")
-		switch i % 4 {
-		case 0:
-			h.queue.Lose(closure.UpdateSchedule, 3)
-			h.queue.Lose(closure.UpdateJoin, 1)
-		case 1:
-			h.kill()
-		case 2:
-			h.queue.Away(true)
-			h.kill()
-			h.queue.Away(false)
-		case 3:
-			h.queue.ContinueAsNew()
-			h.kill()
-			h.queue.ContinueAsNew()
-		}
 		program.goOn()
 		h.kill()
 	}
 	assert.Equal(t, "{'closure_execution': 10000, 'remote_value_fetch': 10000}\n", program.ends())
-	assert.Equal(t, uint64(10_000), h.queue.Counts().Scheduled)
+	assert.Equal(t, uint64(10_000), h.queue.counts().Scheduled)
 	assert.Equal(t, int64(5000), sum.sum.Load())
-	assert.Less(t, h.queue.Updates(closure.UpdateSchedule), 2000, "they go together")
+	assert.Less(t, h.queue.requests(wire.OpSchedule), 2000, "they go together")
 }
 
 // CC-30, CC-41, SEED-34: schedule waits while the queue is full, and all closures are called.
 // Closures that the process has not sent count towards the bound.
 func TestPythonScheduleWaitsInAFullQueue_CC30_CC41_SEED34(t *testing.T) {
 	g := make(gate)
-	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"wait": g.wait, "same": same, "fails": fails})
-	h.size = 2
+	p, h := newPython(t), newCoordinated(t, map[string]function{"wait": g.wait, "same": same, "fails": fails})
+	h.queue.limit(2)
 	program := p.background(h.host, 0, coordinates+pythonFile(t, "schedule_waits_in_a_full_queue"))
-	require.Eventually(t, func() bool { return h.queue.Updates(closure.UpdateSchedule) == 11 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return h.queue.counts().Queued == 2 }, time.Minute, time.Millisecond)
 	program.goOn()
 	program.says("full")
 	close(g)
@@ -158,61 +141,20 @@ func TestPythonScheduleWaitsInAFullQueue_CC30_CC41_SEED34(t *testing.T) {
 // SEED-35: while a join waits, schedule waits in other threads.
 func TestPythonScheduleWaitsForAJoin_SEED35(t *testing.T) {
 	g := make(gate)
-	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"wait": g.wait, "same": same})
+	p, h := newPython(t), newCoordinated(t, map[string]function{"wait": g.wait, "same": same})
 	program := p.background(h.host, 0, coordinates+pythonFile(t, "schedule_waits_for_a_join"))
 	program.says("waits")
-	assert.Zero(t, h.queue.Calls("same"))
+	assert.Zero(t, h.queue.called("same"))
 	close(g)
 	assert.Equal(t, "['joined', 'scheduled']\n", program.ends())
-}
-
-// A closure that the queue refuses does not affect others, and its error is raised in the
-// program.
-func TestPythonRefusedClosures(t *testing.T) {
-	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"same": same})
-	p.coordinates(h, pythonFile(t, "refused_closures"))
-}
-
-// IDs and cancelling.
-func TestPythonMoreThanTheSeed(t *testing.T) {
-	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"same": same, "forever": forever, "fails": fails})
-	program := p.background(h.host, 0, coordinates+pythonFile(t, "more_than_the_seed"))
-	program.says("kept")
-	h.queue.ContinueAsNew()
-	program.goOn()
-	assert.Equal(t, "ok\n", program.ends())
-	assert.Equal(t, 1, h.queue.Calls("same"))
-}
-
-// Everything can be cancelled even while the queue is full.
-func TestPythonCancelsWhatIsNotSent(t *testing.T) {
-	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"forever": forever})
-	h.queue.Limit(1) // the program learns of the limit with the first answer
-	p.coordinates(h, pythonFile(t, "cancels_what_is_not_sent"))
-}
-
-// A signal at any point of schedule takes the closure back: an exception is raised at each line
-// in turn, and join never waits for a closure that was taken back.
-func TestPythonTakesBackWhatASignalInterrupts(t *testing.T) {
-	interrupted := pythonFile(t, "takes_back_what_a_signal_interrupts")
-	t.Run("room", func(t *testing.T) {
-		p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"forever": forever, "same": same})
-		p.coordinates(h, interrupted+pythonFile(t, "takes_back_what_a_signal_interrupts_2"))
-	})
-	t.Run("full", func(t *testing.T) {
-		p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"forever": forever})
-		h.size = 1
-		h.queue.Limit(1)
-		p.coordinates(h, interrupted+pythonFile(t, "takes_back_what_a_signal_interrupts_3"))
-	})
 }
 
 // CC-60, CC-88: a coordinator that nothing refers to leaves nothing behind, and another
 // coordinator continues. The same is true of a forked child and of the end of the program.
 func TestPythonCoordinatorsEnd_CC60(t *testing.T) {
-	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"same": same, "forever": forever})
+	p, h := newPython(t), newCoordinated(t, map[string]function{"same": same, "forever": forever})
 	p.coordinates(h, pythonFile(t, "coordinators_end"))
-	require.Eventually(t, func() bool { return h.queue.Calls("same") == 1+100+1+1+1+10 }, time.Minute, time.Millisecond, "%d", h.queue.Calls("same"))
+	require.Eventually(t, func() bool { return h.queue.called("same") == 1+100+1+1+1+10 }, time.Minute, time.Millisecond, "%d", h.queue.called("same"))
 	assert.Equal(t, "ok\n", p.output(coordinates[:strings.Index(coordinates, "c = ")]+`
 try:
     clusterrun.ClusterCoordinator()
@@ -224,24 +166,24 @@ except ValueError as e:
 
 // The end of the run ends everything.
 func TestPythonTheRunOfACoordinatorEnds(t *testing.T) {
-	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"same": same, "forever": forever})
+	p, h := newPython(t), newCoordinated(t, map[string]function{"same": same, "forever": forever})
 	program := p.background(h.host, 0, coordinates+pythonFile(t, "the_run_of_a_coordinator_ends"))
 	program.says("waits")
-	h.queue.End("it is")
-	assert.Equal(t, strings.Repeat("the run has ended; closures can no longer be scheduled\n", 3), program.ends())
+	h.queue.end("it is")
+	assert.Equal(t, strings.Repeat("the run has ended: it is\n", 3), program.ends())
 }
 
 // A join that was interrupted by Ctrl-C leaves the error to the next join.
 func TestPythonJoinIsInterrupted(t *testing.T) {
 	g := make(gate)
-	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"fails": func(ctx context.Context, args []any, kwargs map[string]any) (any, error) {
+	p, h := newPython(t), newCoordinated(t, map[string]function{"fails": func(ctx context.Context, args []any, kwargs map[string]any) (any, error) {
 		if _, err := g.wait(ctx, args, kwargs); err != nil {
 			return nil, err
 		}
 		return fails(ctx, args, kwargs)
 	}})
 	program := p.background(h.host, 0, coordinates+pythonFile(t, "join_is_interrupted"))
-	require.Eventually(t, func() bool { return h.queue.Updates(closure.UpdateJoin) == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return h.queue.requests(wire.OpJoin) == 1 }, time.Minute, time.Millisecond)
 	require.NoError(t, program.cmd.Process.Signal(syscall.SIGINT))
 	program.says("interrupted")
 	close(g)
@@ -252,7 +194,7 @@ func TestPythonJoinIsInterrupted(t *testing.T) {
 // CC-98: the watchdog fires when nothing ends, but not if no closures are pending, and never
 // after it was stopped.
 func TestPythonWatchDog_CC98(t *testing.T) {
-	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"same": same, "forever": forever})
+	p, h := newPython(t), newCoordinated(t, map[string]function{"same": same, "forever": forever})
 	out := p.coordinates(h, pythonFile(t, "watch_dog"))
 	assert.Equal(t, "ok\n", out)
 }
@@ -260,15 +202,15 @@ func TestPythonWatchDog_CC98(t *testing.T) {
 // Many threads schedule, fetch and send requests side by side.
 func TestPythonManyThreadsCoordinate(t *testing.T) {
 	var sum counter
-	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"add": sum.add, "same": same})
+	p, h := newPython(t), newCoordinated(t, map[string]function{"add": sum.add, "same": same})
 	p.coordinates(h, pythonFile(t, "many_threads_coordinate"))
 	assert.Equal(t, int64(400), sum.sum.Load())
-	assert.Equal(t, uint64(800), h.queue.Counts().Scheduled)
+	assert.Equal(t, uint64(800), h.queue.counts().Scheduled)
 }
 
 // Errors keep their types if Python has them.
 func TestPythonTypesOfErrors(t *testing.T) {
-	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"fails": fails})
+	p, h := newPython(t), newCoordinated(t, map[string]function{"fails": fails})
 	out := p.coordinates(h, pythonFile(t, "types_of_errors"))
 	assert.Equal(t, strings.TrimSpace(`
 []
@@ -289,12 +231,12 @@ func (p *program) goOn() {
 // When the tasks of a run must stop, queued closures may never be called. Waits for them end,
 // so that the waiting threads do not become stragglers.
 func TestPythonWaitsEndWhenTheTasksStop(t *testing.T) {
-	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"forever": forever, "same": same})
-	h.size = 2
+	p, h := newPython(t), newCoordinated(t, map[string]function{"forever": forever, "same": same})
+	h.queue.limit(2)
 	program := p.background(h.host, 0, coordinates+pythonFile(t, "waits_end_when_the_tasks_stop"))
-	require.Eventually(t, func() bool { return h.queue.Updates(closure.UpdateJoin) == 2 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return h.queue.requests(wire.OpJoin) == 2 }, time.Minute, time.Millisecond)
 	program.goOn()
 	h.stop(1, "POST", "", `{"error": {"kind": "IOError", "message": "no data"}}`)
 	const why = "worker-1 stopped the run: IOError: no data"
-	assert.Equal(t, "fetch: "+why+"\njoin: "+why+"\nschedule: "+why+"\n"+why+"\n"+why+" False 1\nnothing was left\n", program.ends())
+	assert.Equal(t, "fetch: "+why+"\njoin: "+why+"\nschedule: "+why+"\n"+why+"\n"+why+" False 1\n", program.ends())
 }

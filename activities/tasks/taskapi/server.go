@@ -14,7 +14,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/background"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
-	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 )
 
@@ -41,10 +40,10 @@ type Config struct {
 	Barriers Barriers
 	// Broker returns the broker that answers a process of a task with so many slots. The error
 	// is as of [Broker]. If Broker is nil, tasks cannot serve.
-	Broker func(by runkey.Task, process string, slots int) (Broker, error)
+	Broker func(by runkey.Task, slots int) (Broker, error)
 	// Queue returns the queue of the run of a task that schedules closures. If nil, tasks cannot
 	// schedule any.
-	Queue func(ctx context.Context, by runkey.Task) (*closurequeue.Client, error)
+	Queue func(ctx context.Context, by runkey.Task) (Queue, error)
 	// Stops passes stop requests on to the run. If nil, tasks can neither request a stop nor
 	// ask whether there is one.
 	Stops Stops

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,15 +27,17 @@ type Brokers struct {
 
 	mu  sync.Mutex
 	all map[runkey.Run]*closures.Broker
+	// stops ends polling for the batches of each run.
+	stops map[runkey.Run]func()
 }
 
 func newBrokers(c Config, g *background.Group) *Brokers {
-	return &Brokers{Config: c, group: g, all: map[runkey.Run]*closures.Broker{}}
+	return &Brokers{Config: c, group: g, all: map[runkey.Run]*closures.Broker{}, stops: map[runkey.Run]func(){}}
 }
 
 // ForProcess returns the broker that answers a process of a task with so many slots. See
 // [taskapi.Config].
-func (b *Brokers) ForProcess(by runkey.Task, process string, slots int) (taskapi.Broker, error) {
+func (b *Brokers) ForProcess(by runkey.Task, slots int) (taskapi.Broker, error) {
 	run, err := b.runOf(by)
 	if err != nil {
 		return nil, err
@@ -50,7 +54,8 @@ func (b *Brokers) ForProcess(by runkey.Task, process string, slots int) (taskapi
 			return nil, err
 		}
 	}
-	return s, b.noteServing(run, by.Task, process, s)
+	b.noteServing(run, by.Task, s)
+	return s, nil
 }
 
 // Serving returns the broker of a run, or nil if the run does not have this host, or has
@@ -61,13 +66,6 @@ func (b *Brokers) Serving(run runkey.Run) *closures.Broker {
 		return nil
 	}
 	return b.of(r)
-}
-
-// Known returns the broker of a run, or nil if there is none.
-func (b *Brokers) Known(run runkey.Run) *closures.Broker {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.all[run]
 }
 
 // of returns the broker of a run, which it creates on first use. It returns nil if this host
@@ -90,9 +88,9 @@ func (b *Brokers) open(run Run) *closures.Broker {
 	if _, ok := b.here(key); !ok {
 		return nil
 	}
-	in, life, seq := b.queueInput(&run), rand.Text(), int64(0)
+	in, seq := b.queueInput(&run), time.Now().UnixNano() // more than an earlier host worker's
 	s := closures.NewBroker(closures.Config{
-		Log: b.Log.With(zap.String("run", key.WorkflowID)), Life: life,
+		Log: b.Log.With(zap.String("run", key.WorkflowID)), Queue: b.Queue, Life: rand.Text(),
 		Restart: func(task string) { b.restart(key, task) },
 		Report: func(ctx context.Context, serving []closure.ServingTask) error {
 			ctx, cancel := context.WithTimeout(ctx, tellPatience)
@@ -102,19 +100,21 @@ func (b *Brokers) open(run Run) *closures.Broker {
 				return err
 			}
 			seq++
-			return q.Tell(ctx, in, closure.ServingMessage{Host: b.Host, Queue: b.Queue, Seq: seq, Broker: life, Serving: serving})
+			return q.Tell(ctx, in, closure.ServingMessage{Host: b.Host, Queue: b.Queue, Seq: seq, Serving: serving})
 		},
 		Left: func(task string) { b.noteLeft(key, task) },
 		Ended: func(kind closure.OutcomeKind) {
 			b.Metrics.Closures.WithLabelValues(string(cmp.Or(kind, closure.OutcomeValue))).Inc()
 		},
-		Earlier: run.servers(),
 	})
 	if b.group.Context().Err() != nil {
 		s.Close() // close no longer knows of it
 		return s
 	}
 	b.all[key] = s
+	if b.Poll != nil {
+		b.stops[key] = b.Poll(in.Run, s)
+	}
 	return s
 }
 
@@ -133,16 +133,35 @@ const tellPatience = 10 * time.Second
 // end ends the service of a run, without telling its queue.
 func (b *Brokers) end(key runkey.Run) {
 	b.mu.Lock()
-	s := b.all[key]
+	s, stop := b.all[key], b.stops[key]
 	delete(b.all, key)
+	delete(b.stops, key)
 	b.mu.Unlock()
 	if s != nil {
 		s.Close()
 	}
+	if stop != nil {
+		stop()
+	}
+}
+
+// StopPolling ends polling for batches. Those that the host has return what they can, as long as
+// their brokers are open.
+func (b *Brokers) StopPolling() {
+	b.mu.Lock()
+	stops := slices.Collect(maps.Values(b.stops))
+	clear(b.stops)
+	b.mu.Unlock()
+	var all sync.WaitGroup
+	for _, stop := range stops {
+		all.Go(stop)
+	}
+	all.Wait()
 }
 
 // close ends the service of all runs.
 func (b *Brokers) close() {
+	b.StopPolling()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range b.all {
@@ -170,7 +189,10 @@ func (b *Brokers) restart(key runkey.Run, task string) {
 // the process ended, if there is one, and the life of its broker. Both are empty if no broker
 // here had given it closures.
 func (b *Brokers) processEnded(run Run, task string) (call, life string) {
-	if s := b.Known(run.Key); s != nil {
+	b.mu.Lock()
+	s := b.all[run.Key]
+	b.mu.Unlock()
+	if s != nil {
 		return s.ProcessEnded(task, ""), s.Life
 	}
 	return "", ""

@@ -3,7 +3,7 @@
 //
 //	a barrier across hosts        package barriers, and behind it the rounds on the server
 //	a stop of all tasks           the run, which is asked until it answers
-//	closures to call              the broker of the run, which has leases of its queue
+//	closures to call              the broker of the run, which has batches of its queue
 //	closures to schedule          the queue of the run
 //
 // It knows nothing of the host that runs the tasks, and imports no Temporal: runs are behind

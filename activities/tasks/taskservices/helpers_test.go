@@ -14,7 +14,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
-	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
@@ -90,69 +89,35 @@ func newServices(t *testing.T, c Config) *Services {
 	return s
 }
 
-// full are plans that cannot be written while full.is is true.
-type full struct {
-	*remembered
-	is bool
-}
-
-func (p *full) Note(k runkey.Run, change func(*Notes)) (Run, error) {
-	if p.is {
-		return Run{}, errors.New("no space left on device")
-	}
-	return p.remembered.Note(k, change)
-}
-
 func anyQueue() func(spec.RunRef) (*closurequeue.Client, error) {
 	return queuesAt(&toldServer{told: make(chan closure.QueueInput, 100)})
 }
 
 func asks(process string, slots int) wire.ClosuresRequest {
-	return wire.ClosuresRequest{Process: process, Seq: 1, Slots: slots, Free: slots, Functions: []string{"f"}}
+	return wire.ClosuresRequest{Process: process, Seq: 1, Slots: slots, Free: slots}
 }
 
 // next asks for closures as a process of a task does.
 func (s *Services) next(ctx context.Context, task string, in wire.ClosuresRequest) error {
-	b, err := s.brokers.ForProcess(by(task), in.Process, in.Slots)
+	b, err := s.brokers.ForProcess(by(task), in.Slots)
 	if err == nil {
 		_, err = b.Next(ctx, task, in)
 	}
 	return err
 }
 
-// The plan names all processes that may have been given closures, and no others.
+// The plan names the tasks that serve.
 func TestWhoServesIsNoted(t *testing.T) {
 	plans := plansOf(&spec.RunSpec{})
 	s := newServices(t, Config{Plans: plans, Queues: anyQueue()})
-	next := func(task string, in wire.ClosuresRequest) {
-		t.Helper()
-		require.NoError(t, s.next(t.Context(), task, in))
-	}
-	next("worker-0", asks("a", 1))
-	next("worker-0", asks("forked", 1))
-	next("worker-1", asks("b", 1))
-	run := must.Get(plans.Run(servedRun))(t)
-	assert.Equal(t, map[string][]string{"worker-0": {"a", "forked"}, "worker-1": {"b"}}, run.servers())
-
-	s.brokers.Known(servedRun).ProcessEnded("worker-0", "forked")
-	next("worker-0", asks("another", 1))
+	require.NoError(t, s.next(t.Context(), "worker-0", asks("a", 1)))
+	require.NoError(t, s.next(t.Context(), "worker-1", asks("b", 1)))
+	life := s.brokers.Serving(servedRun).Life
+	assert.Equal(t, map[string]string{"worker-0": life, "worker-1": life}, must.Get(plans.Run(servedRun))(t).Serving)
 	in := asks("b", 0)
 	in.Seq = 2
-	next("worker-1", in)
-	run = must.Get(plans.Run(servedRun))(t)
-	assert.Equal(t, map[string][]string{"worker-0": {"a", "another"}}, run.servers())
-}
-
-// A process that the next host worker would not wait for is given nothing.
-func TestAProcessThatCannotBeNotedAsksAgain(t *testing.T) {
-	plans := &full{remembered: plansOf(&spec.RunSpec{})}
-	s := newServices(t, Config{Plans: plans, Queues: anyQueue()})
-	require.NoError(t, s.next(t.Context(), "worker-0", asks("a", 1)))
-	plans.is = true
-	require.ErrorIs(t, s.next(t.Context(), "worker-0", asks("b", 1)), taskapi.ErrClosuresAway)
-	require.NoError(t, s.next(t.Context(), "worker-0", asks("a", 1)), "it was noted before")
-	plans.is = false
-	require.NoError(t, s.next(t.Context(), "worker-0", asks("b", 1)))
+	require.NoError(t, s.next(t.Context(), "worker-1", in))
+	assert.Equal(t, map[string]string{"worker-0": life}, must.Get(plans.Run(servedRun))(t).Serving)
 }
 
 // queuesAt returns the queues on a server.
@@ -203,11 +168,11 @@ func TestHostOpensTheQueueWithTheSettingsOfTheRun(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			go func() {
-				_ = h.next(ctx, "worker-0", wire.ClosuresRequest{Process: "p", Seq: 1, Slots: 1, Free: 1, Functions: []string{"f"}})
+				_ = h.next(ctx, "worker-0", wire.ClosuresRequest{Process: "p", Seq: 1, Slots: 1, Free: 1})
 			}()
 			assert.Equal(t, test.want, <-server.told, "a task serves")
-			queue := must.Get(h.coordinators.queue(ctx, by("worker-0")))(t)
-			go func() { _, _ = queue.Begin(ctx, closurequeue.Caller{Task: "worker-0"}) }()
+			queue := must.Get(h.queue(ctx, by("worker-0")))(t)
+			go func() { _, _ = queue.Answer(ctx, wire.OpOpen, nil) }()
 			assert.Equal(t, test.want, <-server.told, "a task coordinates")
 			assert.GreaterOrEqual(t, logged.FilterFieldKey("error").Len(), test.warns)
 			if test.warns == 0 {

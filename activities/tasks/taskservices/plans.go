@@ -40,11 +40,6 @@ type Notes struct {
 	// Serving maps each task that serves here to the life of the broker that its process last
 	// asked. A task that leaves in order is removed.
 	Serving map[string]string `json:"serving,omitempty"`
-	// Servers are the processes of those tasks that may have been given closures, by the
-	// names under which they serve: the next broker settles as soon as it has heard from all.
-	Servers map[string][]string `json:"servers,omitempty"`
-	// Coordinators are the tasks that have scheduled closures here.
-	Coordinators []string `json:"coordinators,omitempty"`
 }
 
 // here returns a run if it has this host.

@@ -13,6 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/barriers"
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
+	"github.com/clusterrun/clusterrun/activities/tasks/closures"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/steptime"
@@ -33,6 +34,9 @@ type Config struct {
 	// Queues returns a client of the queue of closures of a run, which tasks here serve and
 	// schedule. It fails while the server is not connected. If nil, tasks can do neither.
 	Queues func(run spec.RunRef) (*closurequeue.Client, error)
+	// Poll polls for the batches of closures of a run, until stop is called. If nil, only those
+	// for this host come.
+	Poll func(run spec.RunRef, b *closures.Broker) (stop func())
 	// Restart stops the process of a task that does not end a call. The process is started
 	// again, as if an operator had restarted it.
 	Restart func(ctx context.Context, run runkey.Run, task string) error
@@ -47,11 +51,10 @@ type Services struct {
 	Config
 	group *background.Group
 	*taskapi.Server
-	meetings     *barriers.Barriers // nil without Rounds
-	views        views
-	stops        *stops
-	brokers      *Brokers
-	coordinators *coordinators
+	meetings *barriers.Barriers // nil without Rounds
+	views    views
+	stops    *stops
+	brokers  *Brokers
 }
 
 // New returns services without any tasks.
@@ -60,7 +63,7 @@ func New(c Config) (*Services, error) {
 		c.Metrics = metrics.New()
 	}
 	g := background.NewGroup()
-	s := &Services{Config: c, group: g, brokers: newBrokers(c, g), coordinators: &coordinators{Config: c, group: g}}
+	s := &Services{Config: c, group: g, brokers: newBrokers(c, g)}
 	s.stops = &stops{Config: c}
 	o := taskapi.Config{StateDir: c.StateDir, Observe: c.Metrics.Steps.Observe, Log: c.Log}
 	var err error
@@ -75,7 +78,7 @@ func New(c Config) (*Services, error) {
 		o.Stops = s.stops
 	}
 	if c.Queues != nil {
-		o.Broker, o.Queue = s.brokers.ForProcess, s.coordinators.queue
+		o.Broker, o.Queue = s.brokers.ForProcess, s.queue
 	}
 	if s.Server, err = taskapi.NewServer(o); err != nil {
 		return nil, err
@@ -94,7 +97,6 @@ func (s *Services) Close() {
 	_ = s.Server.Close()
 	s.group.Close()
 	s.brokers.close()
-	s.coordinators.close()
 }
 
 // Brokers returns the brokers through which tasks here call closures.
@@ -147,13 +149,8 @@ func (s *Services) SlowestRatio() float64 {
 // Restarts records that a process has ended, and how, and that its task gets another process.
 func (s *Services) Restarts(k runkey.Task, how string) { s.Server.Ended(k, false, how) }
 
-// Ended records that a task has ended with the process of that number, and how.
-func (s *Services) Ended(k runkey.Task, process int, how string) {
-	s.Server.Ended(k, true, how)
-	if s.Queues != nil {
-		s.coordinators.taskEnded(k, process)
-	}
-}
+// Ended records that a task has ended, and how.
+func (s *Services) Ended(k runkey.Task, how string) { s.Server.Ended(k, true, how) }
 
 // Lost records that a task has ended and that nothing is known about its processes.
 func (s *Services) Lost(run Run, k runkey.Task) {
@@ -178,7 +175,6 @@ func (s *Services) Release(ctx context.Context, run runkey.Run) {
 // released already: otherwise a retried lease would create a broker again.
 func (s *Services) ReleaseClosures(run Run) {
 	s.brokers.end(run.Key)
-	s.coordinators.end(run.Key)
 }
 
 // HasQueue reports whether the run has a queue of closures. A coordinator may have opened the

@@ -9,17 +9,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/serviceerror"
 
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
-	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/tests/must"
-	fakes "github.com/clusterrun/clusterrun/tests/queues"
-	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -206,33 +202,4 @@ func TestStopsOfAnotherTime(t *testing.T) {
 	_, err = h.stops.ClearStop(t.Context(), by("worker-0"))
 	require.EqualError(t, err, "the run is released on this host")
 	assert.Empty(t, r.asked)
-}
-
-// The host releases the resources of a killed coordinator when the next process of its task is
-// there, or when there will be none. The next host worker does so, too.
-func TestAHostReleasesWhatKilledCoordinatorsCreated(t *testing.T) {
-	server := fakes.New(t, map[string]fakes.Function{"f": nil})
-	plans := plansOf(&spec.RunSpec{})
-	h := newServices(t, Config{Plans: plans, Queues: queuesAt(server)})
-	created := uint64(0)
-	create := func(task string, process int) {
-		created++
-		queue := must.Get(h.coordinators.queue(t.Context(), by(task)))(t)
-		must.Get(queue.CreateResource(t.Context(), closure.ResourceRequest{Client: "c", Number: created, Task: task, Process: process, Resource: closure.Resource{Function: "f"}}))(t)
-	}
-	for process := range 4 {
-		queue := must.Get(h.coordinators.queue(t.Context(), by("worker-0")))(t)
-		must.Get(queue.Begin(t.Context(), closurequeue.Caller{Task: "worker-0", Process: process}))(t)
-		assert.Zero(t, server.Counts().Resource)
-		create("worker-0", process)
-	}
-	create("worker-1", 0)
-	h.Close()
-	h = newServices(t, Config{Plans: plans, Queues: queuesAt(server)})
-	ended := func(task string, process int) {
-		h.Ended(runkey.Task{Run: servedRun, Generation: 1, Task: task}, process, "exited with exit code 1")
-	}
-	ended("worker-1", 0) // worker-1 has not opened the queue here
-	ended("worker-0", 3)
-	require.Eventually(t, func() bool { return server.Counts().Resource == 1 }, time.Minute, time.Millisecond)
 }

@@ -20,11 +20,6 @@ const (
 	MaxProcess = 64
 	// MaxSlots bounds the number of closures that one process may call at the same time.
 	MaxSlots = 1024
-	// MaxFunctions bounds the number of functions that one process may register, and
-	// MaxFunctionBytes the size of their names together: the names are sent to the queue of the
-	// run, and in the answers to its queries.
-	MaxFunctions     = 1000
-	MaxFunctionBytes = 64 << 10
 )
 
 // KindsOfErrors are the kinds of outcomes of a call that have an error. The other kind is
@@ -53,13 +48,9 @@ type ClosuresRequest struct {
 	// Slots is the number of closures that it calls at the same time, or 0 if it no longer
 	// serves.
 	Slots int `json:"slots,omitempty"`
-	// Functions are the names that it has registered. If empty, they have not changed.
-	Functions []string `json:"functions,omitempty"`
 	// Held are the closures that it has, and closures whose outcomes have not been
 	// acknowledged, except those in this request.
 	Held []uint64 `json:"held,omitempty"`
-	// Begun are the held closures that it reports to be calling at the moment.
-	Begun []uint64 `json:"begun,omitempty"`
 	// Done are the outcomes of closures that have ended.
 	Done []CallOutcome `json:"done,omitempty"`
 	// Returned are closures that it hands back without an outcome, for others to call.
@@ -80,8 +71,6 @@ type CallOutcome struct {
 	// Value is the result of the function. If empty, it is null.
 	Value json.RawMessage `json:"value,omitempty"`
 	Error *closure.Error  `json:"error,omitempty"`
-	// Seconds is the duration of the call.
-	Seconds float64 `json:"seconds,omitempty"`
 }
 
 // ClosuresAnswer is the answer to a serving process.
@@ -95,12 +84,9 @@ type ClosuresAnswer struct {
 	// Resources are the resources of the closures that the process may not know yet.
 	Resources []closure.Resource `json:"resources,omitempty"`
 	// Released are resources that are no longer needed: the process drops what it has built.
-	// They may come with an old answer number, too.
 	Released []ReleasedResources `json:"released,omitempty"`
 	// Cancel are the IDs of closures that it must no longer call.
 	Cancel []uint64 `json:"cancel,omitempty"`
-	// Introduce reports whether the host does not know the functions of the process.
-	Introduce bool `json:"introduce,omitempty"`
 	// Stop reports whether a stop of all tasks of the run is requested. The process is given no
 	// more closures: it hands back what it has not begun, and no longer serves once the calls
 	// that it has begun have ended.

@@ -15,19 +15,14 @@ const PathCoordinator = "/v1/coordinator/"
 
 // Operations of programs that schedule closures. Package closure has their messages.
 const (
-	OpOpen      = "open"      // answered with [closure.Opened]
-	OpSchedule  = "schedule"  // [closure.ScheduleRequest]
-	OpJoin      = "join"      // [closure.WaitRequest]
-	OpDone      = "done"      // [closure.WaitRequest]
-	OpResources = "resources" // [closure.ResourceRequest]
-	OpRelease   = "release"   // [closure.ReleaseRequest]
-	OpCancel    = "cancel"    // [closure.CancelRequest]
-	OpOutcomes  = "outcomes"  // [closure.OutcomesRequest]
-	OpFind      = "find"      // [closure.FindRequest]
+	OpOpen     = "open"     // answered with [closure.Opened]
+	OpSchedule = "schedule" // [closure.ScheduleRequest]
+	OpJoin     = "join"     // [closure.WaitRequest]
+	OpTake     = "take"     // [closure.TakeRequest]
 )
 
 // Operations lists the operations.
-var Operations = []string{OpOpen, OpSchedule, OpJoin, OpDone, OpResources, OpRelease, OpCancel, OpOutcomes, OpFind}
+var Operations = []string{OpOpen, OpSchedule, OpJoin, OpTake}
 
 // CodeQueueRefused means that the queue refuses a request.
 const CodeQueueRefused = "queue_refused"

@@ -123,7 +123,6 @@ func (w *owner) serve(ctx context.Context, run *starter.Run) {
 	w.serving.Go(func() {
 		q, err := run.ClosureClient(ctx)
 		if err == nil {
-			defer q.Close()
 			err = w.answerAll(ctx, q)
 		}
 		if err != nil && !w.isGone() && ctx.Err() == nil {
@@ -149,7 +148,7 @@ func (w *owner) answerAll(ctx context.Context, q *closurequeue.Client) error {
 		if err != nil {
 			return fmt.Errorf("read a request of the owner: %w", err)
 		}
-		out, problem := q.Answer(ctx, closurequeue.Caller{}, strings.TrimPrefix(r.URL.Path, wire.PathCoordinator), message)
+		out, problem := q.Answer(ctx, strings.TrimPrefix(r.URL.Path, wire.PathCoordinator), message)
 		if problem != nil && problem.Code == wire.CodeOver {
 			select {
 			case <-ctx.Done(): // the run gives a better reason

@@ -15,8 +15,6 @@ type Closure struct {
 	Kwargs json.RawMessage `json:"kwargs,omitempty"`
 	// Resources are the IDs of the per-worker resources that it uses.
 	Resources []uint64 `json:"resources,omitempty"`
-	// Attempt counts how often it was given to a task, from 1.
-	Attempt int `json:"attempt,omitempty"`
 	// Task is the only task that may call it. If it is empty, any task may. A pool calls a
 	// function once in each of its tasks: join and done do not wait for such a closure, its
 	// error is only its own, and it is not called again if its process ends.
@@ -43,6 +41,10 @@ const (
 	MaxBatchBytes = 512 << 10
 	// MaxBatch bounds the closures that are sent at once.
 	MaxBatch = 1000
+	// MaxListed bounds a list of IDs in a request.
+	MaxListed = 4096
+	// MaxWait bounds how long a request of a process may wait for closures to call, in seconds.
+	MaxWait = 20
 	// MaxResources bounds the per-worker resources of one closure.
 	MaxResources = 100
 	// MaxFunctionName is the longest name of a function or a client, in bytes.
@@ -55,6 +57,9 @@ const (
 	MaxErrorArgs = 1 << 10
 )
 
+// MaxResourceID is the largest number that every program reads exactly.
+const MaxResourceID = 1<<53 - 1
+
 // ResourceKey is the key of the object that stands for a per-worker resource in the
 // arguments of a closure. Its value is the ID.
 const ResourceKey = "$clusterrun.resource"
@@ -62,7 +67,8 @@ const ResourceKey = "$clusterrun.resource"
 // Resource is a per-worker resource. Each process that calls a closure with it builds it
 // once. It lasts until its client has released it and the last closure with it has ended.
 type Resource struct {
-	ID       uint64          `json:"id,omitempty"`
+	// ID is a random number from 1 to [MaxResourceID], which the client has chosen.
+	ID       uint64          `json:"id"`
 	Function string          `json:"function"`
 	Args     json.RawMessage `json:"args,omitempty"`
 	Kwargs   json.RawMessage `json:"kwargs,omitempty"`

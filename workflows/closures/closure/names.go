@@ -13,27 +13,16 @@ const (
 
 	UpdateSchedule = "schedule"
 	UpdateJoin     = "join"
-	UpdateDone     = "done"
-	// UpdateWithdraw takes back a join or a done whose client has stopped waiting.
-	UpdateWithdraw       = "withdraw"
-	UpdateCreateResource = "create-resource"
-	// UpdateReleaseResources releases per-worker resources.
-	UpdateReleaseResources = "release-resources"
-	UpdateCancelClosures   = "cancel-closures"
+	UpdateTake     = "take"
 
-	// ActivityRunClosures makes the tasks of a host call closures, ActivityCancelClosures takes
-	// closures back, and ActivityReleaseResources drops the objects that the tasks have built
-	// for them.
-	ActivityRunClosures      = "RunClosures"
-	ActivityCancelClosures   = "CancelClosures"
-	ActivityReleaseResources = "ReleaseResources"
+	// ActivityRunClosures makes the tasks of a host call closures.
+	ActivityRunClosures = "RunClosures"
+	// ErrQueueEnded is the type of the error of a request to a queue whose run has ended.
+	ErrQueueEnded = "QueueEnded"
+
 	// ActivityEndClosures ends the queue of a run that has ended.
 	ActivityEndClosures = "EndClosures"
 	// ActivityClosuresCheck finds out for a queue that its run has ended without ending the
 	// queue.
 	ActivityClosuresCheck = "ClosuresCheck"
-
-	// ErrNotServed is the type of the error of a lease on a host that has no tasks of the run,
-	// or no longer has any.
-	ErrNotServed = "NotServed"
 )

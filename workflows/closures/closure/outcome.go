@@ -28,16 +28,6 @@ var OutcomeKinds = []OutcomeKind{
 	OutcomeValue, OutcomeError, OutcomeInput, OutcomeCancelled, OutcomeLost, OutcomeUnavailable,
 }
 
-// Final reports whether an outcome of this kind ends the closure in every state of the queue.
-// An empty kind is a value.
-func (k OutcomeKind) Final() bool {
-	switch k {
-	case "", OutcomeValue, OutcomeError, OutcomeInput, OutcomeCancelled:
-		return true
-	}
-	return false
-}
-
 // Outcome is the end of a call of a closure, or of the closure.
 type Outcome struct {
 	ID   uint64      `json:"id"`
@@ -99,7 +89,6 @@ const (
 	ErrValueTooLarge   = "ValueTooLargeError"
 	ErrNotJSON         = "NotJSONError"
 	ErrLost            = "WorkerLostError"
-	ErrNotFound        = "NotFoundError"
 )
 
 // Texts of TensorFlow.
@@ -107,21 +96,3 @@ const (
 	TextCancelled = "The corresponding function is cancelled. Please reschedule the function."
 	TextAborted   = "The corresponding function is aborted. Please reschedule the function."
 )
-
-// DecidedType is the type of [DecidedOutcomes] in a history.
-const DecidedType = "clusterrun.closures.decided"
-
-// DecidedOutcomes are outcomes that the queue itself decided. It writes them into its history
-// as a marker, so that readers of the history know of them, too.
-type DecidedOutcomes struct {
-	// Type is [DecidedType], by which they are found among the details of markers.
-	Type string `json:"type,omitempty"`
-	// Cancelled are ranges of IDs, first and last, which were cancelled before a call
-	// of them had ended.
-	Cancelled [][2]uint64 `json:"cancelled,omitempty"`
-	// Text is the reason for the cancellation if it is not [TextCancelled].
-	Text  string    `json:"text,omitempty"`
-	Other []Outcome `json:"other,omitempty"`
-	// TooLarge reports whether the queue is too large to continue as new.
-	TooLarge bool `json:"too_large,omitempty"`
-}

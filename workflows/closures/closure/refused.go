@@ -23,18 +23,3 @@ func (e *RefusedError) Error() string {
 
 // Unwrap returns the reason.
 func (e *RefusedError) Unwrap() error { return e.Reason }
-
-// Renamed returns err with other paths for the wrong fields, since the caller may have its own
-// names for them. An error that names no fields stays unchanged.
-func Renamed(err error, path func(string) string) error {
-	var invalid *spec.InvalidRequestError
-	if !errors.As(err, &invalid) {
-		return err
-	}
-	renamed := &spec.InvalidRequestError{Problems: make([]spec.Problem, len(invalid.Problems)), More: invalid.More}
-	for i, p := range invalid.Problems {
-		p.Path = path(p.Path)
-		renamed.Problems[i] = p
-	}
-	return &RefusedError{renamed}
-}

@@ -1,6 +1,8 @@
 package closure
 
 import (
+	"time"
+
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -9,6 +11,13 @@ import (
 func QueueID(workflowID, execution string) string {
 	return workflowID + "/closures/" + spec.ShortRunID(execution)
 }
+
+// TaskQueue returns the task queue of the batches of a queue, which every serving host polls.
+func TaskQueue(queueID string) string { return queueID + "/calls" }
+
+// TaskTimeout is the timeout of a queue's workflow tasks. All closures wait for it if the
+// server hands a task to a host worker that is killed just then; the default is 10 seconds.
+const TaskTimeout = 2 * time.Second
 
 // QueueInput is the input of the workflow [QueueType].
 type QueueInput struct {
@@ -43,91 +52,71 @@ func NewQueueInput(s *spec.RunSpec, run spec.RunRef, env func(name string) strin
 	return in, err
 }
 
-// Input of the updates of a queue.
+// Size returns the number of closures that the queue takes.
+func (in QueueInput) Size() int {
+	switch {
+	case in.QueueSize == 0:
+		return spec.DefaultQueueSize
+	case in.QueueSize < 0:
+		return spec.MaxQueueSize
+	}
+	return in.QueueSize
+}
+
+// Messages of programs that schedule closures, which are also the inputs of the queue's updates.
+// A client numbers its requests, and sends the next one of a kind after the answer, so that the
+// queue recognizes a request that is sent again.
 type (
-	// ScheduleRequest is the input of [UpdateSchedule]. A client numbers its requests, so that
-	// the queue recognizes a repeated request.
+	// ScheduleRequest is the input of [UpdateSchedule].
 	ScheduleRequest struct {
 		Client string `json:"client"`
 		// Batch counts the requests of the client, from 1.
-		Batch uint64 `json:"batch"`
-		// Epoch is the last epoch that the client has received. Closures of an older one are
-		// cancelled: they were scheduled before the client knew of an error.
-		Epoch    uint64    `json:"epoch,omitempty"`
-		Closures []Closure `json:"closures"`
+		Batch    uint64    `json:"batch"`
+		Closures []Closure `json:"closures,omitempty"`
+		// Resources has all resources that the closures use.
+		Resources []Resource `json:"resources,omitempty"`
+		// Released are resources that no later closure uses.
+		Released []uint64 `json:"released,omitempty"`
 	}
 	// ScheduleAnswer has the IDs of the closures.
 	ScheduleAnswer struct {
 		// First is the ID of the first closure, and the IDs of the others follow without a gap.
 		First uint64 `json:"first"`
-		Epoch uint64 `json:"epoch,omitempty"`
+		// Room is the number of closures that may still be queued.
+		Room int `json:"room"`
 		// Raised is the queue's error, which this request has taken, after all calls had ended.
-		// Then, and when Cancelled is set, all of its closures are cancelled, except for
-		// closures that had ended before: a request that is larger than the queue may have been
-		// queued in part.
-		Raised    *Error `json:"raised,omitempty"`
-		Cancelled bool   `json:"cancelled,omitempty"`
-		// Room is the number of closures that may still be queued. nil means no limit.
-		Room *int `json:"room,omitempty"`
+		// Its closures are cancelled, except for those that had ended before: a request that is
+		// larger than the queue may have been queued in part.
+		Raised *Error `json:"raised,omitempty"`
 	}
-	// WaitRequest is the input of [UpdateJoin] and [UpdateDone].
+	// WaitRequest is the input of [UpdateJoin].
 	WaitRequest struct {
 		Client string `json:"client"`
 		// Call counts such requests of the client, from 1.
 		Call uint64 `json:"call"`
+		// Poll reports whether to answer at once, unless the queue has an error.
+		Poll bool `json:"poll,omitempty"`
 	}
-	// WaitAnswer is their answer.
+	// WaitAnswer is the answer to it.
 	WaitAnswer struct {
 		// Done reports whether nothing is queued or executing.
 		Done   bool   `json:"done"`
-		Epoch  uint64 `json:"epoch,omitempty"`
 		Raised *Error `json:"raised,omitempty"`
 	}
-	// WithdrawAnswer is the answer of [UpdateWithdraw], whose input is the
-	// [WaitRequest] that is taken back.
-	WithdrawAnswer struct {
-		// Withdrawn reports whether the request waited until then.
-		Withdrawn bool `json:"withdrawn"`
-	}
-	// ResourceRequest is the input of [UpdateCreateResource].
-	ResourceRequest struct {
+	// TakeRequest is the input of [UpdateTake]. It waits for outcomes of the client's closures.
+	TakeRequest struct {
 		Client string `json:"client"`
-		// Number counts such requests of the client, from 1.
-		Number   uint64   `json:"number"`
-		Resource Resource `json:"resource"` // without an ID
-		// Task is the task of whose process number Process is the client. It is empty if the
-		// client is not a task.
-		Task    string `json:"task,omitempty"`
-		Process int    `json:"process,omitempty"`
+		// After is the number of outcomes that the client has. The queue drops these.
+		After uint64 `json:"after"`
 	}
-	// ResourceAnswer has its ID.
-	ResourceAnswer struct {
-		ID uint64 `json:"id"`
+	// TakeAnswer has outcomes, in the order in which the closures ended.
+	TakeAnswer struct {
+		Outcomes []Outcome `json:"outcomes,omitempty"`
 	}
-	// ReleaseRequest is the input of [UpdateReleaseResources]. A client releases the resources
-	// that it has created, after the queue has answered its requests with closures that use
-	// them. The same request sent again does nothing.
-	ReleaseRequest struct {
-		Client    string   `json:"client,omitempty"`
-		Resources []uint64 `json:"resources,omitempty"`
-		// Task replaces them: its processes with numbers below Process have ended, and the
-		// resources that they have created are released.
-		Task    string `json:"task,omitempty"`
-		Process int    `json:"process,omitempty"`
-	}
-	// ReleaseAnswer has the number of resources that were released by this request.
-	ReleaseAnswer struct {
-		Released int `json:"released"`
-	}
-	// CancelRequest is the input of [UpdateCancelClosures].
-	CancelRequest struct {
-		// Closures are the IDs. If it is empty, all are cancelled.
-		Closures []uint64 `json:"closures,omitempty"`
-	}
-	// CancelAnswer has the number of closures that were cancelled in the queue, and of closures
-	// in calls whose hosts received a request to cancel them.
-	CancelAnswer struct {
-		Cancelled int `json:"cancelled"`
-		Told      int `json:"told"`
+	// Opened describes a queue that exists.
+	Opened struct {
+		// Room is the number of closures that can be scheduled before the queue reports its
+		// room.
+		Room int `json:"room"`
 	}
 )

@@ -3,7 +3,6 @@ package closure
 import (
 	"encoding/json"
 	"flag"
-	"fmt"
 	"os"
 	"reflect"
 	"testing"
@@ -80,22 +79,15 @@ func TestContract(t *testing.T) {
 		reflect.TypeFor[ScheduleAnswer](),
 		reflect.TypeFor[WaitRequest](),
 		reflect.TypeFor[WaitAnswer](),
-		reflect.TypeFor[WithdrawAnswer](),
-		reflect.TypeFor[ResourceRequest](),
-		reflect.TypeFor[ResourceAnswer](),
-		reflect.TypeFor[ReleaseRequest](),
-		reflect.TypeFor[ReleaseAnswer](),
-		reflect.TypeFor[CancelRequest](),
-		reflect.TypeFor[CancelAnswer](),
+		reflect.TypeFor[TakeRequest](),
+		reflect.TypeFor[TakeAnswer](),
+		reflect.TypeFor[Opened](),
 		reflect.TypeFor[ServingMessage](),
-		reflect.TypeFor[Lease](),
-		reflect.TypeFor[LeaseResult](),
-		reflect.TypeFor[CancelLease](),
-		reflect.TypeFor[ReleasedResources](),
+		reflect.TypeFor[Batch](),
+		reflect.TypeFor[BatchResult](),
 		reflect.TypeFor[EndInput](),
 		reflect.TypeFor[CheckInput](),
 		reflect.TypeFor[CheckOutput](),
-		reflect.TypeFor[DecidedOutcomes](),
 		reflect.TypeFor[QueueStatus](),
 		reflect.TypeFor[QueueResult](),
 	})
@@ -106,55 +98,4 @@ func TestContract(t *testing.T) {
 	want, err := os.ReadFile(path)
 	require.NoError(t, err, "run the test with -update to make it")
 	require.Equal(t, string(want), got, "if this change is meant, run the test with -update")
-}
-
-// manyFunctions are n names, 64 KiB together where n is 1000.
-func manyFunctions(n int, prefix string) (names []string) {
-	for i := range n {
-		names = append(names, fmt.Sprintf("%s%0*d", prefix, 60-len(prefix), i))
-	}
-	return names
-}
-
-// A message takes 2 MiB, and so does the answer to a query.
-func TestListsOfFunctionsAreWrittenOnce(t *testing.T) {
-	m := ServingMessage{Host: "h", Queue: "q", Seq: 1, Broker: "b", Over: "o"}
-	s := QueueStatus{State: QueueOpen, Counts: QueueCounts{Queued: 3}, Executions: []QueueExecution{{RunID: "r"}}}
-	for i := range 1000 {
-		functions := manyFunctions(1000, []string{"worker-", "ps-", ""}[i%3])
-		if i == 500 {
-			functions = nil
-		}
-		m.Serving = append(m.Serving, ServingTask{Task: spec.TaskName("worker", i), Process: "p", Slots: 1, Functions: functions})
-		s.Workers = append(s.Workers, WorkerStatus{Task: spec.TaskName("worker", i), Host: "h", Serving: true, Slots: 1, Functions: functions})
-	}
-	text := must.Get(json.Marshal(m))(t)
-	assert.Less(t, len(text), 512<<10)
-	heard := must.JSON[ServingMessage](t, text)
-	assert.Equal(t, m, heard)
-
-	text = must.Get(json.Marshal(&s))(t)
-	assert.Less(t, len(text), 512<<10)
-	told := must.JSON[QueueStatus](t, text)
-	assert.Equal(t, s, told)
-}
-
-// Short lists of functions stay with their tasks.
-func TestShortListsOfFunctionsStayWithTheirTasks(t *testing.T) {
-	two := []ServingTask{{Task: "worker-0", Functions: []string{"f"}}, {Task: "worker-1", Functions: []string{"f"}}}
-	text := must.Get(json.Marshal(ServingMessage{Host: "h", Serving: two}))(t)
-	assert.JSONEq(t, `{"host": "h", "queue": "", "seq": 0, "serving": [
-		{"task": "worker-0", "process": "", "slots": 0, "functions": ["f"]}, {"task": "worker-1", "process": "", "slots": 0, "functions": ["f"]}]}`, string(text))
-	m := must.JSON[ServingMessage](t, text)
-	assert.Equal(t, two, m.Serving)
-	text = must.Get(json.Marshal(ServingMessage{Over: "x"}))(t)
-	assert.JSONEq(t, `{"host": "", "queue": "", "seq": 0, "serving": null, "over": "x"}`, string(text))
-}
-
-func TestListsThatAreNotThere(t *testing.T) {
-	for _, list := range []int{-1, 2} {
-		var m ServingMessage
-		text := fmt.Sprintf(`{"serving": [{"task": "worker-3", "list": %d}], "lists": [["f"]]}`, list)
-		require.ErrorContains(t, json.Unmarshal([]byte(text), &m), fmt.Sprintf("task worker-3 refers to list %d of functions, but only 1 exist", list))
-	}
 }

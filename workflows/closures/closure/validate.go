@@ -23,16 +23,31 @@ func (r ScheduleRequest) Validate() error {
 	c := &checker{}
 	c.checkCaller(r.Client, "batch", r.Batch)
 	switch n := len(r.Closures); {
-	case n == 0:
+	case n == 0 && len(r.Released) == 0:
 		c.Add("closures", "is empty", "give at least one closure")
 	case n > MaxBatch:
 		c.Add("closures", fmt.Sprintf("has %d; a request may have at most %d", n, MaxBatch), "send several requests")
 	}
-	total := 0
+	if n := max(len(r.Resources), len(r.Released)); n > MaxBatch*MaxResources {
+		c.Add("resources", fmt.Sprintf("has %d; a request may have at most %d", n, MaxBatch*MaxResources), "send several requests")
+	}
+	known, total := make(map[uint64]bool, len(r.Resources)), 0
+	for i := range r.Resources {
+		known[r.Resources[i].ID] = true
+		total += len(r.Resources[i].Args) + len(r.Resources[i].Kwargs)
+		c.checkResource(&r.Resources[i], func(field string) string { return fmt.Sprintf("resources[%d].%s", i, field) })
+	}
 	for i := range r.Closures {
 		total += r.Closures[i].Size()
-		if !c.Full() {
-			c.checkClosure(&r.Closures[i], func(field string) string { return fmt.Sprintf("closures[%d]", i) + "." + field })
+		if c.Full() {
+			continue
+		}
+		path := func(field string) string { return fmt.Sprintf("closures[%d].%s", i, field) }
+		c.checkClosure(&r.Closures[i], path)
+		for _, id := range r.Closures[i].Resources[:min(len(r.Closures[i].Resources), MaxResources)] {
+			if id != 0 && !known[id] {
+				c.Add(path("resources"), fmt.Sprintf("has %d, which is not among the resources of the request", id), "give its definition there")
+			}
 		}
 	}
 	if total > MaxBatchBytes {
@@ -50,13 +65,6 @@ func (c *Closure) Validate() error {
 	return k.Err()
 }
 
-// Validate checks the closures.
-func (r *Resource) Validate() error {
-	k := &checker{}
-	k.checkResource(r, func(field string) string { return field })
-	return k.Err()
-}
-
 // Validate checks the request. The error is an [*spec.InvalidRequestError].
 func (r WaitRequest) Validate() error {
 	c := &checker{}
@@ -64,35 +72,16 @@ func (r WaitRequest) Validate() error {
 	return c.Err()
 }
 
-// Validate checks the request by itself. The error is an [*spec.InvalidRequestError]
-// with all problems.
-func (r ResourceRequest) Validate() error {
+// Validate checks the request. The error is an [*spec.InvalidRequestError].
+func (r TakeRequest) Validate() error {
 	c := &checker{}
-	c.checkCaller(r.Client, "number", r.Number)
-	c.checkResource(&r.Resource, func(field string) string { return "resource." + field })
-	return c.Err()
-}
-
-// Validate checks the request by itself. The error is an [*spec.InvalidRequestError].
-func (r ReleaseRequest) Validate() error {
-	c := &checker{}
-	if r.Task != "" {
-		c.TaskName("task", r.Task)
-		return c.Err()
-	}
 	c.checkClient(r.Client)
-	switch n := len(r.Resources); {
-	case n == 0:
-		c.Add("resources", "is empty", "give the IDs of resources that the client has created")
-	case n > MaxBatch:
-		c.Add("resources", fmt.Sprintf("has %d; a request may have at most %d", n, MaxBatch), "send several requests")
-	}
 	return c.Err()
 }
 
 func (c *checker) checkResource(r *Resource, path func(field string) string) {
-	if r.ID != 0 {
-		c.Add(path("id"), "is set", "leave it out; the queue sets the ID")
+	if r.ID == 0 || r.ID > MaxResourceID {
+		c.Add(path("id"), fmt.Sprintf("is %d", r.ID), fmt.Sprintf("give a random number from 1 to %d", uint64(MaxResourceID)))
 	}
 	c.checkFunction(func() string { return path("function") }, r.Function)
 	c.checkArguments(path, r.Args, r.Kwargs, nil)
@@ -117,8 +106,8 @@ func (c *checker) checkClient(client string) {
 // checkClosure makes paths only for problems: there are a thousand closures in a request and
 // hardly ever a problem.
 func (c *checker) checkClosure(closure *Closure, path func(field string) string) {
-	if closure.ID != 0 || closure.Attempt != 0 {
-		c.Add(path("id"), "this or attempt is set", "leave them out; the queue sets them")
+	if closure.ID != 0 {
+		c.Add(path("id"), "is set", "leave it out; the queue sets it")
 	}
 	c.checkFunction(func() string { return path("function") }, closure.Function)
 	if n := len(closure.Resources); n > MaxResources {
@@ -217,29 +206,4 @@ func walk(value any, found func(key string, value any)) {
 // JSON unchanged.
 func printableName(name string) bool {
 	return utf8.ValidString(name) && strings.IndexFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
-}
-
-// maxListed bounds the names that a message lists.
-const maxListed = 20
-
-// UnknownFunction returns the problem that no task has registered a function.
-// registered are the names that tasks have, sorted.
-func UnknownFunction(path, name string, registered []string) spec.Problem {
-	p := spec.Problem{Path: path, Message: "no task has registered a function " + spec.Quote(name)}
-	var listed []string
-	for _, r := range registered[:min(len(registered), maxListed)] {
-		listed = append(listed, spec.Quote(r))
-	}
-	switch more := len(registered) - len(listed); {
-	case len(registered) == 0:
-		p.Remedy = "the tasks that serve have not registered any"
-	case more > 0:
-		p.Remedy = fmt.Sprintf("registered are %s and %d more", strings.Join(listed, ", "), more)
-	default:
-		p.Remedy = "registered are " + strings.Join(listed, ", ")
-	}
-	if meant := spec.Nearest(name, registered); meant != "" {
-		p.Remedy = "did you mean " + spec.Quote(meant) + "? " + strings.ToUpper(p.Remedy[:1]) + p.Remedy[1:]
-	}
-	return p
 }

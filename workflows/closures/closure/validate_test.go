@@ -40,7 +40,10 @@ func TestValidateScheduleNamesEveryProblem(t *testing.T) {
 				Kwargs: json.RawMessage(`{"a": {"$clusterrun.resource": 8}}`), Resources: []uint64{7, 8},
 				Task: "worker-3",
 			}
+			r.Resources = []Resource{{ID: 7, Function: "load"}, {ID: 8, Function: "load"}}
 		}, nil},
+		"resource not defined": {func(r *ScheduleRequest) { r.Closures[0].Resources = []uint64{3} },
+			[]string{"closures[0].resources: has 3, which is not among the resources of the request"}},
 		"no client, no number":     {func(r *ScheduleRequest) { r.Client, r.Batch = "", 0 }, []string{"client: missing", "batch: missing"}},
 		"client with a line break": {func(r *ScheduleRequest) { r.Client = "a\nb" }, []string{`client: "a\nb" is not a valid name`}},
 		"no closures":              {func(r *ScheduleRequest) { r.Closures = nil }, []string{"closures: is empty"}},
@@ -72,7 +75,10 @@ func TestValidateScheduleNamesEveryProblem(t *testing.T) {
 			[]string{`closures[0].args: uses resource "3", which is not in its list of resources`}},
 		"resource by name": {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`[{"$clusterrun.resource":"x"}]`) },
 			[]string{`closures[0].args: uses resource "x", which is not in its list of resources`}},
-		"too many resources": {func(r *ScheduleRequest) { r.Closures[0].Resources = make([]uint64, 101) },
+		"too many resources": {func(r *ScheduleRequest) {
+			r.Closures[0].Resources = make([]uint64, 101)
+			r.Resources = []Resource{{ID: 1, Function: "load"}}
+		},
 			[]string{"closures[0].resources: has 101; a closure may use at most 100 resources"}},
 		"two keys are data": {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`[{"$clusterrun.resource":3, "b": 1}]`) }, nil},
 		"task":              {func(r *ScheduleRequest) { r.Closures[0].Task = "worker" }, []string{`closures[0].task: "worker" is not a task name`}},
@@ -99,23 +105,17 @@ func TestValidateScheduleIsBounded(t *testing.T) {
 	assert.Len(t, requestProblems(t, r.Validate()), 100)
 }
 
-func TestValidateWaitAndResource(t *testing.T) {
+func TestValidateOtherRequests(t *testing.T) {
 	assert.NoError(t, WaitRequest{Client: "c", Call: 1}.Validate())
 	assert.Equal(t, []string{"client: missing", "call: missing"}, requestProblems(t, WaitRequest{}.Validate()))
-	r := ResourceRequest{Client: "c", Number: 1, Resource: Resource{Function: "iterator", Args: json.RawMessage(`[1]`)}}
+	assert.NoError(t, TakeRequest{Client: "c"}.Validate())
+	assert.Equal(t, []string{"client: missing"}, requestProblems(t, TakeRequest{}.Validate()))
+	r := ScheduleRequest{Client: "c", Batch: 1, Released: []uint64{1}}
 	assert.NoError(t, r.Validate())
-	r.Number, r.Resource = 0, Resource{ID: 1, Kwargs: json.RawMessage(`[]`)}
+	r.Resources = []Resource{{Kwargs: json.RawMessage(`[]`)}}
 	assert.Equal(t, []string{
-		"number: missing", "resource.id: is set", "resource.function: missing", `resource.kwargs: must be a JSON object, not "[]"`,
+		"resources[0].id: is 0", "resources[0].function: missing", `resources[0].kwargs: must be a JSON object, not "[]"`,
 	}, requestProblems(t, r.Validate()))
-}
-
-func TestUnknownFunction(t *testing.T) {
-	assert.Equal(t, `closures[3].function: no task has registered a function "trian"; did you mean "train"? Registered are "evaluate", "train"`,
-		UnknownFunction("closures[3].function", "trian", []string{"evaluate", "train"}).String())
-	assert.Equal(t, `f: no task has registered a function "x"; the tasks that serve have not registered any`, UnknownFunction("f", "x", nil).String())
-	many := strings.Split(strings.Repeat("something,", 25), ",")
-	assert.Contains(t, UnknownFunction("f", "x", many[:25]).String(), ` and 5 more`)
 }
 
 func TestClosureError(t *testing.T) {

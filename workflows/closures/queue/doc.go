@@ -2,15 +2,11 @@
 //
 //	coordinators ──updates──► Workflow ──► rules.Queue
 //	hosts ───────serving───►     │    ◄── actions
-//	      ◄──leases, which are activities
+//	      ◄──batches, which are activities
 //
-// Coordinators schedule closures by updates, and hosts get leases on them, which are
-// activities. Package rules decides everything, and package closure is the contract. The
-// queue ends with its run.
-//
-// Values are not kept here: they are in the history, as results of leases, and the queue's own
-// decisions are in markers there. So the queue does not grow with the closures that have ended.
-// The ranges of IDs of its executions tell where a value is; see [closure.DecidedOutcomes].
+// Coordinators schedule closures and take outcomes by updates. A batch of closures is an activity
+// on a task queue that all serving hosts poll. Package rules decides everything, and package
+// closure is the contract. The queue ends with its run.
 //
 // An execution gives the next one its state as JSON, compressed. 100,000 closures that
 // differ in a number take about 300 KiB.

@@ -17,20 +17,19 @@ import (
 // Workflow is the queue of a run, of type [closure.QueueType]; its ID is [closure.QueueID].
 // packed is the state that the last execution has packed, or nil for the first.
 func Workflow(ctx workflow.Context, in closure.QueueInput, packed []byte) (*closure.QueueResult, error) {
-	config := rules.ConfigOf(in)
-	q := &queue{in: in}
+	q := &queue{in: in, cancels: map[int]workflow.CancelFunc{}}
 	if packed == nil {
 		if in.QueueSize < 0 {
 			workflow.GetLogger(ctx).Warn("the call queue is limited only in bytes, so schedule hardly ever waits",
 				"setting", "closures.queue_size", "default", spec.DefaultQueueSize)
 		}
-		q.machine = rules.New(config)
+		q.machine = rules.New(rules.ConfigOf(in))
 	} else {
-		r, err := unpack(packed)
+		state, err := unpack(packed)
 		if err != nil {
 			return nil, temporal.NewNonRetryableApplicationError("the queue cannot be read: "+err.Error(), "DamagedQueue", err)
 		}
-		q.executions, q.machine = r.Executions, rules.Restore(config, r.Queue)
+		q.machine = rules.Restore(rules.ConfigOf(in), state)
 	}
 	if err := q.register(ctx); err != nil {
 		return nil, err
@@ -38,14 +37,12 @@ func Workflow(ctx workflow.Context, in closure.QueueInput, packed []byte) (*clos
 	return q.run(ctx)
 }
 
-// queue is the state of one execution.
+// queue is one execution.
 type queue struct {
-	in         closure.QueueInput
-	machine    *rules.Queue
-	executions []closure.QueueExecution
-	open       int // leases
-	// continuing reports whether the queue is about to continue as new. Requests are refused.
-	continuing bool
+	in      closure.QueueInput
+	machine *rules.Queue
+	// cancels has the open activities of batches, by number.
+	cancels map[int]workflow.CancelFunc
 	// stayed is the length of the history when the queue was too large to continue as new; 0
 	// if it was not.
 	stayed  int
@@ -67,11 +64,11 @@ func (q *queue) run(ctx workflow.Context) (*closure.QueueResult, error) {
 	for {
 		q.carryOut(free)
 		q.describe(free)
-		if q.machine.State() == closure.QueueEnded {
+		if q.machine.Ended() {
 			if err := yield(free); err != nil {
 				return nil, err
 			}
-			return &closure.QueueResult{Counts: q.machine.Counts(), Executions: q.allExecutions(free)}, nil
+			return &closure.QueueResult{Counts: q.machine.Status().Counts}, nil
 		}
 		if q.shouldContinue(free) {
 			if err := q.continueAsNew(free); err != nil {
@@ -92,6 +89,7 @@ func (q *queue) listen(ctx workflow.Context) {
 	for {
 		var m closure.ServingMessage
 		signals.Receive(ctx, &m)
+		q.machine.Now(workflow.Now(ctx))
 		q.machine.Serving(m)
 		q.changed = true
 	}
@@ -110,31 +108,11 @@ func yield(ctx workflow.Context) error {
 // carryOut carries out the actions of the machine.
 func (q *queue) carryOut(ctx workflow.Context) {
 	for _, a := range q.machine.Actions() {
-		switch a := a.(type) {
-		case rules.Dispatch:
-			q.lease(ctx, a)
-		case rules.CancelOn:
-			q.cancelOn(ctx, a)
-		case rules.ReleaseOn:
-			q.releaseOn(ctx, a)
-		case rules.Decide:
-			q.record(ctx, a.DecidedOutcomes)
+		if !a.Cancel {
+			q.batch(ctx, a.Batch)
+		} else if cancel := q.cancels[a.Batch.Number]; cancel != nil {
+			cancel()
 		}
-	}
-}
-
-// record records the queue's own decisions as a marker in the history, for readers of the
-// history. That costs one event.
-func (q *queue) record(ctx workflow.Context, d closure.DecidedOutcomes) {
-	d.Type = closure.DecidedType
-	workflow.SideEffect(ctx, func(workflow.Context) any { return d })
-}
-
-func (q *queue) status(ctx workflow.Context) func() (closure.QueueStatus, error) {
-	return func() (closure.QueueStatus, error) {
-		s := q.machine.Status()
-		s.Executions = q.allExecutions(ctx)
-		return s, nil
 	}
 }
 
@@ -156,13 +134,13 @@ func (q *queue) describe(ctx workflow.Context) {
 	if s.Error != nil {
 		fmt.Fprintf(&b, "error of closure %d:\n%s\n", s.Error.Closure, markdown.Block(s.Error.Error(), maxText))
 	}
-	b.WriteString("| task | host | serves | slots |\n|---|---|---|---|\n")
+	b.WriteString("| task | host | slots |\n|---|---|---|\n")
 	for i, w := range s.Workers {
 		if i == maxRows {
 			fmt.Fprintf(&b, "\n%d more", len(s.Workers)-i)
 			break
 		}
-		fmt.Fprintf(&b, "| %s | %s | %t | %d |\n", markdown.Cell(w.Task), markdown.Cell(w.Host), w.Serving, w.Slots)
+		fmt.Fprintf(&b, "| %s | %s | %d |\n", markdown.Cell(w.Task), markdown.Cell(w.Host), w.Slots)
 	}
 	run := q.in.Run
 	fmt.Fprintf(&b, "\n\nClosures of run %s", markdown.Workflow(run.WorkflowID, workflow.GetInfo(ctx).Namespace, run.WorkflowID, run.RunID))

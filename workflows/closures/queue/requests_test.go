@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	sdkpb "go.temporal.io/api/sdk/v1"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
@@ -37,18 +38,16 @@ func newQueueTest(t *testing.T) *queueTest {
 	return q
 }
 
-// runClosures answers the leases of hosts.
-func (q *queueTest) runClosures(answer func(closure.Lease) (closure.LeaseResult, error)) {
-	q.RegisterActivityWithOptions(func(_ context.Context, l closure.Lease) (closure.LeaseResult, error) { return answer(l) },
-		activity.RegisterOptions{Name: closure.ActivityRunClosures})
+// runClosures answers the batches.
+func (q *queueTest) runClosures(answer func(context.Context, closure.Batch) (closure.BatchResult, error)) {
+	q.RegisterActivityWithOptions(answer, activity.RegisterOptions{Name: closure.ActivityRunClosures})
 }
 
 // serve signals after some time that a task serves on a host.
-func (q *queueTest) serve(after time.Duration, host, broker string) {
+func (q *queueTest) serve(after time.Duration, host string) {
 	q.RegisterDelayedCallback(func() {
 		q.SignalWorkflow(closure.SignalServing, closure.ServingMessage{
-			Host: host, Queue: host, Seq: 1, Broker: broker,
-			Serving: []closure.ServingTask{{Task: "worker-0", Slots: 1, Functions: []string{"f"}}},
+			Host: host, Queue: host, Seq: 1, Serving: []closure.ServingTask{{Task: "worker-0", Slots: 1}},
 		})
 	}, after)
 }
@@ -85,70 +84,121 @@ func (q *queueTest) run() {
 	require.NoError(q.t, q.GetWorkflowError())
 }
 
-// A join or done without a client is refused before it is in the history.
-func TestWaitRequestsAreChecked(t *testing.T) {
-	q := newQueueTest(t)
-	var nobody, uncounted []*asked
-	for _, name := range []string{closure.UpdateJoin, closure.UpdateDone} {
-		nobody = append(nobody, q.ask(time.Second, name, closure.WaitRequest{Call: 1}))
-		uncounted = append(uncounted, q.ask(time.Second, name, closure.WaitRequest{Client: "c"}))
+func schedules(functions ...string) closure.ScheduleRequest {
+	r := closure.ScheduleRequest{Client: "c", Batch: 1}
+	for _, f := range functions {
+		r.Closures = append(r.Closures, closure.Closure{Function: f})
 	}
+	return r
+}
+
+// A request that is wrong is refused before it is in the history.
+func TestRequestsAreChecked(t *testing.T) {
+	q := newQueueTest(t)
+	nobody := q.ask(time.Second, closure.UpdateJoin, closure.WaitRequest{Call: 1})
+	empty := q.ask(time.Second, closure.UpdateSchedule, schedules())
 	well := q.ask(time.Second, closure.UpdateJoin, closure.WaitRequest{Client: "c", Call: 1})
 	q.run()
-	for i := range nobody {
-		assert.False(t, nobody[i].accepted)
-		assert.ErrorContains(t, nobody[i].refused, "client: missing; give the name of the client")
-		assert.False(t, uncounted[i].accepted)
-		assert.ErrorContains(t, uncounted[i].refused, "call: missing; count the requests of the client from 1")
-	}
+	assert.False(t, nobody.accepted)
+	assert.ErrorContains(t, nobody.refused, "client: missing; give the name of the client")
+	assert.ErrorContains(t, empty.refused, "closures: is empty; give at least one closure")
 	require.True(t, well.accepted)
 	assert.Equal(t, closure.WaitAnswer{Done: true}, well.answer)
 }
 
-// A join that is withdrawn ends, since it would keep one of the few places that a server has
-// for updates. A client that still waits for it must ask again.
-func TestAJoinIsTakenBack(t *testing.T) {
+// After the end of the run, what waits is refused with the reason.
+func TestWaitingRequestsEndWithTheRun(t *testing.T) {
 	q := newQueueTest(t)
-	scheduled := q.ask(time.Second, closure.UpdateSchedule, closure.ScheduleRequest{Client: "c", Batch: 1, Closures: []closure.Closure{{Function: "f"}}})
-	request := closure.WaitRequest{Client: "c", Call: 1}
-	join := q.ask(2*time.Second, closure.UpdateJoin, request)
-	withdrawn := q.ask(3*time.Second, closure.UpdateWithdraw, request)
-	q.RegisterDelayedCallback(func() {
-		var app *temporal.ApplicationError
-		require.ErrorAs(t, join.err, &app)
-		assert.Equal(t, spec.ErrTryAgain, app.Type())
-	}, 4*time.Second)
-	again := q.ask(5*time.Second, closure.UpdateWithdraw, request)
+	q.ask(time.Second, closure.UpdateSchedule, schedules("f"))
+	join := q.ask(2*time.Second, closure.UpdateJoin, closure.WaitRequest{Client: "c", Call: 1})
 	q.run()
-	assert.EqualValues(t, 1, scheduled.answer.(closure.ScheduleAnswer).First)
-	assert.Equal(t, closure.WithdrawAnswer{Withdrawn: true}, withdrawn.answer)
-	assert.Equal(t, closure.WithdrawAnswer{}, again.answer)
+	var app *temporal.ApplicationError
+	require.ErrorAs(t, join.err, &app)
+	assert.Equal(t, closure.ErrQueueEnded, app.Type())
+	assert.Equal(t, "the run has ended: the test is over", app.Message())
 }
 
-// A host that died for good has closures only until its death is noticed. Then they wait for
-// another host.
-func TestAHostThatDiedForGood(t *testing.T) {
+// A batch whose host is lost is given again.
+func TestABatchThatFailsIsGivenAgain(t *testing.T) {
 	q := newQueueTest(t)
-	lost, alive := 0, false
-	q.runClosures(func(l closure.Lease) (closure.LeaseResult, error) {
-		if !alive {
+	lost := 0
+	q.runClosures(func(_ context.Context, b closure.Batch) (closure.BatchResult, error) {
+		if lost < 3 {
 			lost++
-			return closure.LeaseResult{}, temporal.NewNonRetryableApplicationError("nobody is there", "Lost", nil)
+			return closure.BatchResult{}, temporal.NewNonRetryableApplicationError("nobody is there", "Lost", nil)
 		}
-		return closure.LeaseResult{Outcomes: []closure.Outcome{{ID: l.Closures[0].ID}}}, nil
+		assert.Equal(t, spec.RunRef{WorkflowID: "iris", RunID: "e"}, b.Run)
+		return closure.BatchResult{Outcomes: []closure.Outcome{{ID: b.Closures[0].ID}}}, nil
 	})
-	q.serve(time.Second, "host-a", "1")
-	q.ask(2*time.Second, closure.UpdateSchedule, closure.ScheduleRequest{Client: "c", Batch: 1, Closures: []closure.Closure{{Function: "f"}}})
+	q.serve(time.Second, "host-a")
+	q.ask(2*time.Second, closure.UpdateSchedule, schedules("f"))
 	join := q.ask(3*time.Second, closure.UpdateJoin, closure.WaitRequest{Client: "c", Call: 1})
-	q.RegisterDelayedCallback(func() {
-		assert.Equal(t, 2, lost)
-		assert.Nil(t, join.answer)
-		alive = true
-	}, time.Minute)
-	q.serve(2*time.Minute, "host-a", "2")
+	take := q.ask(3*time.Second, closure.UpdateTake, closure.TakeRequest{Client: "c"})
 	q.run()
-	assert.Equal(t, 2, lost)
 	assert.Equal(t, closure.WaitAnswer{Done: true}, join.answer)
+	assert.Equal(t, closure.TakeAnswer{Outcomes: []closure.Outcome{{ID: 1}}}, take.answer)
+}
+
+// An error cancels the batches of the others. A call then has a time to end.
+func TestAnErrorCancelsCalls(t *testing.T) {
+	q := newQueueTest(t)
+	var cancelled []closure.Batch
+	q.runClosures(func(ctx context.Context, b closure.Batch) (closure.BatchResult, error) {
+		switch {
+		case len(b.Calling) > 0:
+			assert.Equal(t, "host-a", activity.GetInfo(ctx).TaskQueue)
+			cancelled = append(cancelled, b)
+			return closure.BatchResult{Outcomes: []closure.Outcome{{ID: b.Calling[0], Kind: closure.OutcomeCancelled}}}, nil
+		case b.Closures[0].Function == "long":
+			return closure.BatchResult{Calling: []uint64{b.Closures[0].ID}, Queue: "host-a"}, nil
+		}
+		time.Sleep(time.Millisecond)
+		return closure.BatchResult{Outcomes: []closure.Outcome{{ID: b.Closures[0].ID, Kind: closure.OutcomeError, Error: &closure.Error{Message: "no"}}}}, nil
+	})
+	q.serve(time.Second, "host-a")
+	q.ask(2*time.Second, closure.UpdateSchedule, schedules("fails", "long"))
+	join := q.ask(2*time.Second, closure.UpdateJoin, closure.WaitRequest{Client: "c", Call: 1})
+	q.run()
+	require.NotNil(t, join.answer)
+	assert.Equal(t, &closure.Error{Message: "no", Closure: 1}, join.answer.(closure.WaitAnswer).Raised)
+	require.NotEmpty(t, cancelled)
+	assert.Equal(t, []uint64{2}, cancelled[len(cancelled)-1].Calling)
+}
+
+// An execution that continues as new carries the queue; the next one continues with it.
+func TestAQueueContinuesAsNew(t *testing.T) {
+	q := newQueueTest(t)
+	q.RegisterWorkflowWithOptions(queue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
+	q.ask(time.Second, closure.UpdateSchedule, schedules("f", "g"))
+	q.RegisterDelayedCallback(func() {
+		q.SetContinueAsNewSuggested(true)
+		q.SignalWorkflow(closure.SignalServing, closure.ServingMessage{Host: "host-a", Seq: 1})
+	}, time.Minute)
+	in := closure.QueueInput{Run: spec.RunRef{WorkflowID: "iris", RunID: "e"}}
+	q.ExecuteWorkflow(closure.QueueType, in, []byte(nil))
+	var next *workflow.ContinueAsNewError
+	require.ErrorAs(t, q.GetWorkflowError(), &next)
+	var again closure.QueueInput
+	var packed []byte
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &again, &packed))
+	assert.Equal(t, in, again)
+
+	q = newQueueTest(t)
+	q.runClosures(func(_ context.Context, b closure.Batch) (closure.BatchResult, error) {
+		return closure.BatchResult{Outcomes: []closure.Outcome{{ID: b.Closures[0].ID, Value: []byte("7")}}}, nil
+	})
+	q.serve(time.Second, "host-b")
+	take := q.ask(time.Minute, closure.UpdateTake, closure.TakeRequest{Client: "c"})
+	q.RegisterDelayedCallback(func() {
+		q.SignalWorkflow(closure.SignalServing, closure.ServingMessage{Over: "the test is over"})
+	}, time.Hour)
+	q.ExecuteWorkflow(queue.Workflow, in, packed)
+	require.NoError(t, q.GetWorkflowError())
+	assert.Len(t, take.answer.(closure.TakeAnswer).Outcomes, 2)
+
+	q = newQueueTest(t)
+	q.ExecuteWorkflow(queue.Workflow, in, packed[:10])
+	assert.ErrorContains(t, q.GetWorkflowError(), "the queue cannot be read")
 }
 
 // Texts of users are shown unchanged, and never as Markdown.
@@ -159,7 +209,7 @@ func TestDetailsFenceWhatUsersSay(t *testing.T) {
 		return closure.CheckOutput{}, temporal.NewApplicationError("the run is open", "RunOpen")
 	}, activity.RegisterOptions{Name: closure.ActivityClosuresCheck})
 	w.RegisterDelayedCallback(func() {
-		w.SignalWorkflow(closure.SignalServing, closure.ServingMessage{Host: "<b>__full__", Queue: "q", Seq: 1, Serving: []closure.ServingTask{{Task: "worker-0", Process: "1", Slots: 1}}})
+		w.SignalWorkflow(closure.SignalServing, closure.ServingMessage{Host: "<b>__full__", Queue: "q", Seq: 1, Serving: []closure.ServingTask{{Task: "worker-0", Slots: 1}}})
 	}, time.Second)
 	w.RegisterDelayedCallback(func() {
 		v := must.Get(w.QueryWorkflow("__temporal_workflow_metadata"))(t)
@@ -212,70 +262,3 @@ func (w warns) Debug(string, ...any)       {}
 func (w warns) Info(string, ...any)        {}
 func (w warns) Warn(text string, _ ...any) { w(text) }
 func (w warns) Error(string, ...any)       {}
-
-// If a request to cancel a closure does not reach its host, it is retried for as long as the
-// host holds the closure: a call that does not end by itself would run forever, and joins would
-// wait for it.
-func TestAHostIsToldAgainToCancel(t *testing.T) {
-	var suite testsuite.WorkflowTestSuite
-	w := suite.NewTestWorkflowEnvironment()
-	w.SetTestTimeout(time.Minute)
-	w.RegisterWorkflowWithOptions(queue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
-	register := func(name string, f any) {
-		w.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
-	}
-	register(closure.ActivityClosuresCheck, func(context.Context, closure.CheckInput) (closure.CheckOutput, error) {
-		return closure.CheckOutput{}, activity.ErrResultPending
-	})
-	var lease []byte
-	register(closure.ActivityRunClosures, func(ctx context.Context, _ closure.Lease) (closure.LeaseResult, error) {
-		lease = activity.GetInfo(ctx).TaskToken
-		return closure.LeaseResult{}, activity.ErrResultPending
-	})
-	var told []closure.CancelLease
-	register(closure.ActivityCancelClosures, func(_ context.Context, in closure.CancelLease) error {
-		told = append(told, in)
-		if len(told) <= 2 {
-			return temporal.NewNonRetryableApplicationError("the host is busy", "Busy", nil)
-		}
-		return w.CompleteActivity(lease, closure.LeaseResult{Outcomes: []closure.Outcome{{
-			ID: 1, Kind: closure.OutcomeCancelled, Error: &closure.Error{Message: closure.TextCancelled},
-		}}}, nil)
-	})
-	ask := func(after time.Duration, name string, q any, answered func(any)) {
-		w.RegisterDelayedCallback(func() {
-			w.UpdateWorkflow(name, "", &testsuite.TestUpdateCallback{
-				OnReject: func(err error) { assert.NoError(t, err) }, OnAccept: func() {},
-				OnComplete: func(v any, err error) {
-					require.NoError(t, err)
-					answered(v)
-				},
-			}, q)
-		}, after)
-	}
-	w.RegisterDelayedCallback(func() {
-		w.SignalWorkflow(closure.SignalServing, closure.ServingMessage{
-			Host: "a", Queue: "q/host/a/i", Seq: 1,
-			Serving: []closure.ServingTask{{Task: "worker-0", Process: "p", Slots: 1, Functions: []string{"f"}}},
-		})
-	}, time.Second)
-	ask(2*time.Second, closure.UpdateSchedule, closure.ScheduleRequest{Client: "c", Batch: 1, Closures: []closure.Closure{{Function: "f"}}}, func(any) {})
-	ask(3*time.Second, closure.UpdateCancelClosures, closure.CancelRequest{}, func(v any) {
-		assert.Equal(t, closure.CancelAnswer{Told: 1}, v)
-	})
-	joined := false
-	ask(4*time.Second, closure.UpdateJoin, closure.WaitRequest{Client: "c", Call: 1}, func(v any) {
-		joined = true
-		assert.Equal(t, closure.WaitAnswer{Done: true}, v)
-		w.SignalWorkflow(closure.SignalServing, closure.ServingMessage{Over: "the end"})
-	})
-	w.ExecuteWorkflow(closure.QueueType, closure.QueueInput{Run: spec.RunRef{WorkflowID: "iris", RunID: "1"}}, nil)
-	require.True(t, w.IsWorkflowCompleted())
-	require.NoError(t, w.GetWorkflowError())
-	assert.True(t, joined)
-	require.Len(t, told, 3)
-	for _, in := range told {
-		assert.Equal(t, []uint64{1}, in.Closures)
-		assert.Positive(t, in.Grace)
-	}
-}

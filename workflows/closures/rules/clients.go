@@ -3,212 +3,153 @@ package rules
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// Bounds of the state of clients, which is kept so that a request that is sent again gets the
-// same answer.
+// Client is a program that schedules closures.
+type Client struct {
+	Name string `json:"name"`
+	// Batch and Call are the numbers of its last requests that were answered, and Scheduled and
+	// Joined the answers. Partial tells which closures of the schedule without an answer are
+	// queued.
+	Batch     uint64                 `json:"batch,omitempty"`
+	Scheduled closure.ScheduleAnswer `json:"scheduled"`
+	Partial   Partial                `json:"partial"`
+	Call      uint64                 `json:"call,omitempty"`
+	Joined    closure.WaitAnswer     `json:"joined"`
+	// Outcomes are those that the client may not have, and Taken is the number of the ones
+	// before.
+	Outcomes []closure.Outcome `json:"outcomes,omitempty"`
+	Taken    uint64            `json:"taken,omitempty"`
+	// Heard is the time of its last request.
+	Heard time.Time `json:"heard"`
+}
+
+// Partial is a schedule that is larger than the queue, and the first of its closures and the
+// number of those that are queued.
+type Partial struct {
+	Batch  uint64 `json:"batch,omitempty"`
+	First  uint64 `json:"first,omitempty"`
+	Queued int    `json:"queued,omitempty"`
+}
+
 const (
+	// maxKept bounds the outcomes that are kept while hosts get something new, in bytes.
+	maxKept = closure.MaxQueueBytes
+	// forgetAfter is the time after which a client is forgotten whose outcomes are in the way.
+	forgetAfter = time.Minute
+	// maxClients bounds the clients that are remembered.
 	maxClients = 1000
-	// maxAnswers bounds the answers that are kept for each client and kind of request. It is
-	// more than a server allows updates in flight. Requests that wait do not count.
-	maxAnswers = 16
-	// maxAnswerBytes bounds the answers of all clients and their names together.
-	maxAnswerBytes = 128 << 10
 )
 
-// clients are the clients that have sent requests lately.
-type clients struct {
-	named map[string]*client // for look-ups only: ranging over a map has no order
-	list  []*client
-	clock uint64
-	bytes int
-}
-
-// client is a sender of requests, such as a coordinator.
-type client struct {
-	name string
-	// epoch counts the errors that were raised to it.
-	epoch uint64
-	// used is the time of its last request, by the clock of clients.
-	used uint64
-	// busy is the idle epoch of the queue in which it has last scheduled closures that are not
-	// detached. It is 0 after an answer to the client that nothing is open.
-	busy uint64
-	// pendingError reports whether the queue's last error was raised to another client, and
-	// must be raised to this client, too.
-	pendingError bool
-
-	batches   answers[closure.ScheduleAnswer]
-	waits     answers[closure.WaitAnswer]
-	resources answers[closure.ResourceAnswer]
-}
-
-// answers has the answers to one kind of request, by number.
-type answers[A any] struct {
-	list []numbered[A]
-	// forgotten is the highest number whose answer was forgotten. Numbers in open may be
-	// lower and were never answered: these requests waited when the queue was last
-	// restored, and have not been sent again.
-	forgotten uint64
-	open      []uint64
-}
-
-type numbered[A any] struct {
-	number uint64
-	call   *Call[A]
-	bytes  int // of the answer
-}
-
-func newClients() clients { return clients{named: map[string]*client{}} }
-
-// asking returns the client of that name and records that it is active.
-func (cs *clients) asking(name string) *client {
-	c := cs.named[name]
-	if c == nil {
-		c = &client{name: name}
-		cs.named[name] = c
-		cs.list = append(cs.list, c)
-		cs.bytes += len(name)
+// client returns the client of a request.
+func (q *Queue) client(name string) *Client {
+	i := slices.IndexFunc(q.Clients, func(c *Client) bool { return c.Name == name })
+	if i < 0 {
+		q.forgetClients()
+		q.Clients = append(q.Clients, &Client{Name: name})
+		i = len(q.Clients) - 1
 	}
-	cs.clock++
-	c.used = cs.clock
-	for len(cs.list) > maxClients && cs.forgetOldest(c) {
-	}
+	c := q.Clients[i]
+	c.Heard = q.now
 	return c
 }
 
-// forgetOldest drops the client that has been quiet for longest, except for the client to keep
-// and for clients that wait. A client with a pending error is dropped only if there is no
-// other. forgetOldest reports whether it dropped one.
-func (cs *clients) forgetOldest(keep *client) bool {
-	oldest := -1
-	for i, c := range cs.list {
-		if c != keep && !c.waits.waiting() && !c.batches.waiting() && (oldest < 0 || c.rather(cs.list[oldest])) {
-			oldest = i
+// forgetClients forgets the clients that are in the way and silent, and the oldest ones if there
+// are too many.
+func (q *Queue) forgetClients() {
+	q.Clients = slices.DeleteFunc(q.Clients, func(c *Client) bool {
+		many := len(q.Clients) >= maxClients && len(c.Outcomes) == 0
+		if q.kept <= maxKept && !many || q.now.Sub(c.Heard) < forgetAfter || q.waits(c) {
+			return false
 		}
-	}
-	if oldest < 0 {
-		return false
-	}
-	c := cs.list[oldest]
-	cs.bytes -= len(c.name) + c.batches.bytes() + c.waits.bytes() + c.resources.bytes()
-	delete(cs.named, c.name)
-	cs.list = slices.Delete(cs.list, oldest, oldest+1)
-	return true
-}
-
-// rather reports whether this client is forgotten rather than the other.
-func (c *client) rather(o *client) bool {
-	if c.pendingError != o.pendingError {
-		return o.pendingError
-	}
-	return c.used < o.used
-}
-
-// find returns the call with a number, or nil if it is new.
-func (a *answers[A]) find(number uint64) (*Call[A], error) {
-	at, found := slices.BinarySearchFunc(a.list, number, compareNumber)
-	switch {
-	case found:
-		return a.list[at].call, nil
-	case number <= a.forgotten && !slices.Contains(a.open, number):
-		return nil, fmt.Errorf("%w: request %d of the client was answered before request %d, and only the latest answers are kept", ErrForgotten, number, a.forgotten+1)
-	}
-	return nil, nil
-}
-
-// add adds a new call. It forgets as many answers as exceed maxAnswers, and returns their
-// size in bytes.
-func (a *answers[A]) add(number uint64, call *Call[A]) (dropped int) {
-	for a.given() >= maxAnswers {
-		dropped += a.drop(slices.IndexFunc(a.list, func(n numbered[A]) bool { return n.call.ready }))
-	}
-	a.insert(number, call)
-	return dropped
-}
-
-func (a *answers[A]) given() int {
-	given := 0
-	for _, n := range a.list {
-		if n.call.ready {
-			given++
+		for _, o := range c.Outcomes {
+			q.kept -= sizeOf(o)
 		}
-	}
-	return given
+		return true
+	})
 }
 
-func (a *answers[A]) insert(number uint64, call *Call[A]) {
-	at, _ := slices.BinarySearchFunc(a.list, number, compareNumber)
-	a.list = slices.Insert(a.list, at, numbered[A]{number: number, call: call})
-	a.open = slices.DeleteFunc(a.open, func(o uint64) bool { return o == number })
+// waits reports whether a request of the client waits.
+func (q *Queue) waits(c *Client) bool {
+	return q.drain != nil && q.drain.client == c || slices.ContainsFunc(q.takes, func(t *take) bool { return t.client == c }) ||
+		slices.ContainsFunc(q.requests, func(r *request) bool { return r.client == c })
 }
 
-func (a *answers[A]) drop(at int) (bytes int) {
-	bytes = a.list[at].bytes
-	a.forgotten = max(a.forgotten, a.list[at].number)
-	a.list = slices.Delete(a.list, at, at+1)
-	return bytes
+// take is a request that waits for outcomes.
+type take struct {
+	client *Client
+	call   *Call[closure.TakeAnswer]
 }
 
-// forgive removes a request as if it had never been sent, so that it can be sent again.
-func (a *answers[A]) forgive(number uint64) {
-	at, found := slices.BinarySearchFunc(a.list, number, compareNumber)
-	if !found {
-		return
+// Take waits for outcomes of the client's closures. An older one of the same client is answered
+// without any.
+func (q *Queue) Take(r closure.TakeRequest) *Call[closure.TakeAnswer] {
+	if err := q.check(); err != nil {
+		return refused[closure.TakeAnswer](err)
 	}
-	a.list = slices.Delete(a.list, at, at+1)
-	if number <= a.forgotten {
-		a.open = append(a.open, number)
-		a.open = a.open[max(0, len(a.open)-maxWaiting):]
+	c := q.client(r.Client)
+	if r.After < c.Taken || r.After > c.Taken+uint64(len(c.Outcomes)) {
+		return refused[closure.TakeAnswer](fmt.Errorf("the values of %s are no longer known: it has not taken any for a minute while too many were kept", r.Client))
+	}
+	for _, o := range c.Outcomes[:r.After-c.Taken] {
+		q.kept -= sizeOf(o)
+	}
+	c.Outcomes, c.Taken = c.Outcomes[r.After-c.Taken:], r.After
+	q.takes = slices.DeleteFunc(q.takes, func(t *take) bool {
+		if t.client == c {
+			t.call.give(closure.TakeAnswer{})
+		}
+		return t.client == c
+	})
+	t := &take{client: c, call: &Call[closure.TakeAnswer]{}}
+	q.takes = append(q.takes, t)
+	q.advance()
+	return t.call
+}
+
+// answerTakes answers the takes for which there are outcomes.
+func (q *Queue) answerTakes() {
+	q.takes = slices.DeleteFunc(q.takes, func(t *take) bool {
+		n, size := 0, 0
+		for n < len(t.client.Outcomes) && n < closure.MaxBatch && (n == 0 || size < closure.MaxBatchBytes) {
+			size += sizeOf(t.client.Outcomes[n])
+			n++
+		}
+		if n > 0 {
+			t.call.give(closure.TakeAnswer{Outcomes: t.client.Outcomes[:n:n]})
+		}
+		return n > 0
+	})
+}
+
+// finish ends a closure, and keeps its outcome for its client.
+func (q *Queue) finish(it *Item, o closure.Outcome) {
+	switch o.Kind {
+	case "", closure.OutcomeValue:
+		q.Counts.Finished++
+	case closure.OutcomeCancelled:
+		q.Counts.Cancelled++
+	default:
+		q.Counts.Failed++
+	}
+	o.ID = it.ID
+	if i := slices.IndexFunc(q.Clients, func(c *Client) bool { return c.Name == it.Client }); i >= 0 {
+		q.Clients[i].Outcomes = append(q.Clients[i].Outcomes, o)
+		q.kept += sizeOf(o)
 	}
 }
 
-// weigh records the size of an answer.
-func (a *answers[A]) weigh(number uint64, bytes int) {
-	if at, found := slices.BinarySearchFunc(a.list, number, compareNumber); found {
-		a.list[at].bytes = bytes
-	}
-}
+// overhead is the approximate size of an outcome as JSON without its value and its error.
+const overhead = 96
 
-func (a *answers[A]) waiting() bool {
-	return slices.ContainsFunc(a.list, func(n numbered[A]) bool { return !n.call.ready })
-}
-
-func (a *answers[A]) bytes() int {
-	sum := 0
-	for _, n := range a.list {
-		sum += n.bytes
+// sizeOf returns the size of an outcome as JSON, in bytes.
+func sizeOf(o closure.Outcome) int {
+	n := overhead + len(o.Value) + len(o.Task)
+	if e := o.Error; e != nil {
+		n += overhead + len(e.Message) + len(e.Traceback) + len(e.Args)
 	}
-	return sum
-}
-
-func compareNumber[A any](n numbered[A], number uint64) int {
-	switch {
-	case n.number < number:
-		return -1
-	case n.number > number:
-		return 1
-	}
-	return 0
-}
-
-// answered counts an answer to a client. If all answers are too large together, the clients
-// that have been quiet for longest are forgotten, and then the older answers to c.
-func (cs *clients) answered(c *client, bytes int) {
-	cs.bytes += bytes
-	for cs.bytes > maxAnswerBytes && cs.forgetOldest(c) {
-	}
-	for cs.bytes > maxAnswerBytes && (c.batches.shorten(cs) || c.waits.shorten(cs)) {
-	}
-}
-
-// shorten drops the oldest answer unless it is the only one.
-func (a *answers[A]) shorten(cs *clients) bool {
-	if len(a.list) < 2 || !a.list[0].call.ready {
-		return false
-	}
-	cs.bytes -= a.drop(0)
-	return true
+	return n
 }

@@ -5,160 +5,197 @@ import (
 	"slices"
 
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// LeaseEnded records the result of a lease.
-func (q *Queue) LeaseEnded(number int, r closure.LeaseResult) {
-	l := q.leases[number]
-	if l != nil && !q.suspended {
-		if q.drain == nil {
-			q.adapt(l.host, r)
+// BatchEnded records the result of a batch.
+func (q *Queue) BatchEnded(number int, r closure.BatchResult) {
+	b := q.close(number)
+	if b == nil {
+		return
+	}
+	q.adapt(b, r)
+	left := b.Items
+	take := func(id uint64) *Item {
+		i := slices.IndexFunc(left, func(it *Item) bool { return it.ID == id })
+		if i < 0 {
+			return nil
 		}
-		l.host.unreachable = false
-		q.doubt(l.host, false)
+		it := left[i]
+		left = slices.Delete(left, i, i+1)
+		return it
 	}
 	for _, o := range r.Outcomes {
-		q.outcome(l, o)
-	}
-	if l != nil {
-		q.keepRest(l, r.Rest)
-		q.close(l)
-	}
-	q.advance()
-}
-
-// LeaseLost records that the activity of a lease has failed because its host worker did not
-// answer. It is unknown which of its closures had been called. So all are put back, and none
-// counts as lost. A doubted host that loses its trial closure as well gets nothing until its
-// next message: a dead host would otherwise hold one closure after another.
-func (q *Queue) LeaseLost(number int) {
-	l := q.leases[number]
-	if l == nil {
-		return
-	}
-	if l.probing && l.host.doubted {
-		q.serve(l.host, nil)
-	}
-	q.doubt(l.host, true)
-	l.host.window = l.host.slots
-	l.host.gone.cover(l.released)
-	q.close(l)
-	q.advance()
-}
-
-// LeaseRefused records that the host worker has no tasks of the run: the group went
-// elsewhere, or is between two generations. The host gets nothing until its next message,
-// and the closures are put back.
-func (q *Queue) LeaseRefused(number int) {
-	l := q.leases[number]
-	if l == nil {
-		return
-	}
-	q.serve(l.host, nil)
-	q.close(l)
-	q.advance()
-}
-
-// close removes a lease and puts back the closures that it still names, which the host no
-// longer knows.
-func (q *Queue) close(l *lease) {
-	delete(q.leases, l.number)
-	l.host.leases = slices.DeleteFunc(l.host.leases, func(o *lease) bool { return o == l })
-	for _, it := range l.items {
-		if it.lease == l.number {
-			q.putBack(it)
+		if it := take(o.ID); it != nil {
+			q.outcome(it, o)
 		}
 	}
-	q.forget(l.host)
+	calling := &Batch{Queue: r.Queue, Calling: true, Cancelled: b.Cancelled}
+	for _, id := range r.Calling {
+		if it := take(id); it != nil {
+			calling.Items = append(calling.Items, it)
+		}
+	}
+	for _, it := range left {
+		q.putBack(it)
+	}
+	if len(calling.Items) > 0 {
+		q.startCalling(calling)
+	}
+	q.sweep()
+	q.advance()
 }
 
-// keepRest keeps the closures that have not ended with their host.
-func (q *Queue) keepRest(l *lease, rest []uint64) {
-	for _, id := range rest {
-		if it := q.items[id]; it != nil && it.lease == l.number {
-			it.lease = 0
-			if !q.suspended {
-				it.returns = min(it.returns+1, slowReturns)
+// startCalling waits for calls that a host has begun. A queue that continues as new leaves that
+// to its next execution.
+func (q *Queue) startCalling(b *Batch) {
+	if q.drain != nil && !b.ofPool() {
+		b.Cancelled = true
+	}
+	if !q.suspended {
+		q.start(b)
+		return
+	}
+	q.LastBatch++
+	b.Number = q.LastBatch
+	q.Batches = append(q.Batches, b)
+}
+
+// BatchFailed records that the host of a batch is gone, or that the batch was cancelled before a
+// host had it.
+func (q *Queue) BatchFailed(number int) {
+	b := q.close(number)
+	if b == nil {
+		return
+	}
+	for _, it := range b.Items {
+		if b.Calling {
+			q.Counts.Lost++
+			if it.Task != "" {
+				q.giveUp(it, it.Task+" is lost with its host", it.Task)
+				continue
 			}
-			l.host.rest = append(l.host.rest, it)
+		}
+		q.putBack(it)
+	}
+	q.sweep()
+	q.advance()
+}
+
+func (q *Queue) close(number int) *Batch {
+	i := slices.IndexFunc(q.Batches, func(b *Batch) bool { return b.Number == number })
+	if i < 0 {
+		return nil
+	}
+	b := q.Batches[i]
+	q.Batches = slices.Delete(q.Batches, i, i+1)
+	delete(q.open, number)
+	return b
+}
+
+// adapt lets the next batches have more of a function whose calls are short, and one of a
+// function whose calls are long.
+func (q *Queue) adapt(b *Batch, r closure.BatchResult) {
+	if b.Calling || b.ofPool() {
+		return
+	}
+	long := len(r.Returned) > 0 || len(r.Calling) > 0
+	if !long && r.Took > shortCall*len(b.Items) {
+		return
+	}
+	for i, it := range b.Items {
+		if i > 0 && it.Function == b.Items[i-1].Function {
+			continue
+		}
+		switch {
+		case long:
+			delete(q.Most, it.Function)
+		case len(q.Most) < maxFunctions || q.Most[it.Function] > 0:
+			q.Most[it.Function] = min(mostInBatch, 2*max(1, q.Most[it.Function]))
 		}
 	}
 }
 
-// outcome records the end of a call. The first final outcome of a closure counts, from any
-// lease, as for readers of the history. A later one is only another call (in TensorFlow it
-// would be an assertion).
-func (q *Queue) outcome(l *lease, o closure.Outcome) {
-	if wasCalled(o) {
-		q.counts.Calls++
-	}
-	it := q.items[o.ID]
-	if it == nil {
-		return
-	}
-	if o.Kind.Final() {
-		if l == nil || it.lease != l.number {
-			q.tell(it) // another host calls it for nothing
+// maxFunctions bounds the functions whose calls are known to be short.
+const maxFunctions = 1000
+
+// outcome records the end of a call.
+func (q *Queue) outcome(it *Item, o closure.Outcome) {
+	if o.Error != nil {
+		o.Error.Closure = it.ID
+		if o.Error.Task == "" && o.Kind != closure.OutcomeUnavailable {
+			o.Error.Task = o.Task
 		}
-		q.final(it, o)
-		return
-	}
-	if l == nil || it.lease != l.number {
-		return
 	}
 	switch o.Kind {
+	case "", closure.OutcomeValue, closure.OutcomeCancelled:
+		q.finish(it, o)
 	case closure.OutcomeLost:
 		q.lost(it, o)
 	case closure.OutcomeUnavailable:
 		q.unavailable(it, o)
 	default:
-		q.giveUp(it, &closure.Error{Message: fmt.Sprintf("it ended as %q on its host, an outcome unknown to this version", o.Kind), Task: o.Task})
-	}
-}
-
-func wasCalled(o closure.Outcome) bool {
-	switch o.Kind {
-	case closure.OutcomeInput:
-		return false
-	case closure.OutcomeLost, closure.OutcomeCancelled:
-		return o.Started
-	}
-	return true
-}
-
-// final ends a closure with the outcome that its host has returned.
-func (q *Queue) final(it *item, o closure.Outcome) {
-	switch o.Kind {
-	case "", closure.OutcomeValue:
-		q.end(it, &q.counts.Finished)
-	case closure.OutcomeCancelled:
-		q.end(it, &q.counts.Cancelled)
-	default:
-		q.end(it, &q.counts.Failed)
+		q.finish(it, o)
 		if !o.Alone {
-			q.fail(it, errorOf(it, o))
+			q.fail(it, o.Failure())
 		}
 	}
 }
 
-// giveUp ends a closure with an error of the queue.
-func (q *Queue) giveUp(it *item, e *closure.Error) {
-	e = bounded(e)
-	e.Closure = it.ID
-	q.end(it, &q.counts.Failed)
-	q.decided.end(closure.Outcome{ID: it.ID, Kind: closure.OutcomeError, Error: e})
+// lost records that a process ended during the call. A closure that ends one process after
+// another becomes an error: it would stop the whole run.
+func (q *Queue) lost(it *Item, o closure.Outcome) {
+	q.Counts.Lost++
+	it.Losses++
+	if it.Task == "" && (it.Losses <= closure.MaxLosses || q.drain != nil) {
+		q.putBack(it)
+		return
+	}
+	q.giveUp(it, fmt.Sprintf("closure %d (%s) is no longer retried: %s ended while executing it, the last one on %s",
+		it.ID, it.Function, plural.Of(it.Losses, "process", "processes"), o.Task), o.Task)
+}
+
+// giveUp ends a closure with an error.
+func (q *Queue) giveUp(it *Item, message, task string) {
+	e := &closure.Error{Kind: closure.ErrQuarantined, Message: message, Closure: it.ID, Task: task}
+	q.finish(it, closure.Outcome{Kind: closure.OutcomeError, Error: e, Task: task})
 	q.fail(it, e)
 }
 
-// errorOf returns the error of an outcome, with its closure and task.
-func errorOf(it *item, o closure.Outcome) *closure.Error {
-	e := &closure.Error{Message: "the function failed, and its host did not report why"}
-	if o.Error != nil {
-		e = bounded(o.Error)
+// maxPeers bounds the tasks whose reports are counted.
+const maxPeers = 1000
+
+// unavailable records that a task which the function needs, such as a parameter server, does
+// not answer. Reports that name no task count together.
+func (q *Queue) unavailable(it *Item, o closure.Outcome) {
+	e := o.Failure()
+	e.Kind = closure.ErrUnavailable
+	if len(q.Unavailable) < maxPeers || q.Unavailable[e.Task] > 0 {
+		q.Unavailable[e.Task]++
 	}
-	e.Closure = it.ID
-	if e.Task == "" {
-		e.Task = o.Task
+	if q.Unavailable[e.Task] < q.config.TransientUnavailable || q.drain != nil && it.Task == "" {
+		q.putBack(it)
+		return
 	}
-	return e
+	q.finish(it, closure.Outcome{Kind: closure.OutcomeUnavailable, Error: e, Task: o.Task})
+	if it.Task != "" {
+		delete(q.Unavailable, e.Task)
+	}
+	q.fail(it, e)
+}
+
+// fail makes an error the queue's, unless it has one.
+func (q *Queue) fail(it *Item, e *closure.Error) {
+	if it.Task == "" && q.Fault == nil {
+		q.Fault = e
+	}
+}
+
+// putBack queues a closure again, or ends it if everything is being cancelled.
+func (q *Queue) putBack(it *Item) {
+	if q.drain != nil && it.Task == "" {
+		q.finish(it, closure.Outcome{Kind: closure.OutcomeCancelled})
+		return
+	}
+	q.enqueue(it)
 }

@@ -1,62 +1,244 @@
 package rules
 
 import (
+	"errors"
+	"slices"
+	"time"
+
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Config configures a [Queue].
+// Config has the settings of a queue.
 type Config struct {
-	// QueueSize is the most closures that may wait to be called, in the queue or with a host
-	// beyond its slots. If it is not positive, only [closure.MaxQueueBytes] limits them.
-	QueueSize int
-	// TransientUnavailable is the number of the report that the same task does not answer which
-	// becomes the queue's error. If it is not positive, the first report does.
+	// Size is the most closures that wait.
+	Size int
+	// TransientUnavailable is the number of the report about a task that is an error.
 	TransientUnavailable int
 }
 
-// ConfigOf returns the configuration in the input of the workflow.
+// ConfigOf returns the settings in the input of a queue.
 func ConfigOf(in closure.QueueInput) Config {
-	c := Config{QueueSize: spec.DefaultQueueSize, TransientUnavailable: spec.DefaultTransientFailures}
-	if in.QueueSize != 0 {
-		c.QueueSize = in.QueueSize
-	}
+	c := Config{Size: in.Size(), TransientUnavailable: spec.DefaultTransientFailures}
 	if in.TransientUnavailable != nil {
 		c.TransientUnavailable = *in.TransientUnavailable
 	}
 	return c
 }
 
-// Queue is the state of a queue of closures. It is not safe for concurrent use.
-//
-// It is built in layers, each of which knows only those below it:
-//
-//	Queue        what hosts have returned, and the queue as a whole
-//	requests     who waits for an answer, and the queue's error
-//	dispatcher   which host gets which closure
-//	backlog      closures that have not ended
+// State is everything that a queue keeps for its next execution.
+type State struct {
+	// Last is the ID of the last closure.
+	Last uint64 `json:"last"`
+	// Waiting are the closures that are in no batch, by ID.
+	Waiting []*Item `json:"waiting,omitempty"`
+	// Batches are those without a result, by number, and LastBatch is the last number.
+	Batches   []*Batch           `json:"batches,omitempty"`
+	LastBatch int                `json:"last_batch,omitempty"`
+	Clients   []*Client          `json:"clients,omitempty"`
+	Hosts     []*Host            `json:"hosts,omitempty"`
+	Resources []closure.Resource `json:"resources,omitempty"`
+	// Leaving are released resources that some closure may still use, and Released the last
+	// ones that none does.
+	Leaving  []uint64 `json:"leaving,omitempty"`
+	Released []uint64 `json:"released,omitempty"`
+	// Fault is the queue's error.
+	Fault *closure.Error `json:"fault,omitempty"`
+	// Unavailable counts the reports about each task, and Most has the closures of each function
+	// in a batch.
+	Unavailable map[string]int      `json:"unavailable,omitempty"`
+	Most        map[string]int      `json:"most,omitempty"`
+	Counts      closure.QueueCounts `json:"counts"`
+}
+
+// Item is a closure.
+type Item struct {
+	closure.Closure
+	Client string `json:"client"`
+	Losses int    `json:"losses,omitempty"`
+}
+
+// Batch is a batch of closures that a host has or is to have.
+type Batch struct {
+	Number int     `json:"number"`
+	Items  []*Item `json:"items"`
+	// Queue is the queue of the only host that may have it. If empty, any may. Calling reports
+	// whether that host is calling its closures already.
+	Queue   string `json:"queue,omitempty"`
+	Calling bool   `json:"calling,omitempty"`
+	// Cancelled reports whether its closures must end.
+	Cancelled bool `json:"cancelled,omitempty"`
+}
+
+// Queue is the queue of a run's closures.
 type Queue struct {
-	requests
-	// suspended reports whether nothing is given to hosts, because the workflow is about to
-	// continue as new.
+	State
+	config Config
+	now    time.Time
+	bytes  int // of what waits
+	kept   int // bytes of the outcomes that were not taken
+	// requests wait, the oldest first; drain gets the error when nothing
+	// executes. takes wait for outcomes.
+	requests []*request
+	drain    *request
+	takes    []*take
+	// suspended reports whether all batches must end, because the queue continues as new.
 	suspended bool
+	// open are the numbers of the batches whose activities have begun.
+	open    map[int]bool
+	ended   string
+	actions []Action
 }
 
 // New returns an empty queue.
-func New(c Config) *Queue {
-	q := &Queue{}
-	q.config, q.leases, q.items, q.queues = c, map[int]*lease{}, map[uint64]*item{}, newFunctionQueues()
-	q.clients, q.idleEpoch = newClients(), 1
+func New(c Config) *Queue { return Restore(c, State{}) }
+
+// Restore returns a queue with the state of an earlier execution. No batch is open.
+func Restore(c Config, s State) *Queue {
+	q := &Queue{State: s, config: c, open: map[int]bool{}}
+	if q.Unavailable == nil {
+		q.Unavailable = map[string]int{}
+	}
+	if q.Most == nil {
+		q.Most = map[string]int{}
+	}
+	for _, it := range q.Waiting {
+		q.bytes += it.Size()
+	}
+	for _, client := range q.Clients {
+		for _, o := range client.Outcomes {
+			q.kept += sizeOf(o)
+		}
+	}
+	for _, b := range q.Batches {
+		q.act(b, false)
+	}
+	q.advance()
 	return q
 }
 
-// Suspend sets whether the queue gives nothing to hosts, because the workflow is about to
-// continue as new. Outcomes are still recorded.
-func (q *Queue) Suspend(suspended bool) { q.suspended = suspended }
+// Action is a command for the workflow: start the activity of a batch, or cancel it.
+type Action struct {
+	Batch  *Batch
+	Cancel bool
+}
 
-// TooLarge records that the queue is too large to continue as new. No closures get in until the
-// present ones have ended, or until [Restore].
-func (q *Queue) TooLarge() { q.tooLarge = len(q.items) }
+// Actions returns the commands for the workflow, once.
+func (q *Queue) Actions() []Action {
+	a := q.actions
+	q.actions = nil
+	return a
+}
 
-// Shrunk reports whether half of the closures have ended that made the queue too large.
-func (q *Queue) Shrunk() bool { return q.tooLarge > 0 && 2*len(q.items) <= q.tooLarge }
+func (q *Queue) act(b *Batch, cancel bool) {
+	if !cancel {
+		q.open[b.Number] = true
+	}
+	q.actions = append(q.actions, Action{b, cancel})
+}
+
+// Now sets the time. It must be called before the other methods when time has passed.
+func (q *Queue) Now(t time.Time) { q.now = t }
+
+// Suspend ends all batches: the queue is about to continue as new.
+func (q *Queue) Suspend() {
+	q.suspended = true
+	for _, b := range q.Batches {
+		q.act(b, true)
+	}
+}
+
+// Carried returns the state for the next execution. Batches that have not ended are given again:
+// their hosts do not answer.
+func (q *Queue) Carried() State {
+	for _, b := range slices.Clone(q.Batches) {
+		if q.open[b.Number] {
+			q.BatchFailed(b.Number)
+		}
+	}
+	return q.State
+}
+
+// Resume starts again what Suspend has ended.
+func (q *Queue) Resume() {
+	q.suspended = false
+	for _, b := range q.Batches {
+		q.act(b, false)
+	}
+	q.advance()
+}
+
+// Serving records which tasks of a host serve, or that the run has ended.
+func (q *Queue) Serving(m closure.ServingMessage) {
+	if m.Over != "" {
+		q.RunEnded(m.Over)
+		return
+	}
+	var h *Host
+	for _, other := range q.Hosts {
+		if other.Name == m.Host {
+			h = other
+		}
+	}
+	if h == nil {
+		h = &Host{Name: m.Host}
+		q.Hosts = append(q.Hosts, h)
+	}
+	if m.Seq > h.Seq {
+		h.Seq, h.Queue, h.Tasks = m.Seq, m.Queue, m.Serving
+	}
+	q.advance()
+}
+
+// Host is a host whose tasks serve.
+type Host struct {
+	Name  string                `json:"name"`
+	Queue string                `json:"queue"`
+	Seq   int64                 `json:"seq"`
+	Tasks []closure.ServingTask `json:"tasks,omitempty"`
+}
+
+// slots returns the number of closures that can be called at the same time.
+func (q *Queue) slots() (n int) {
+	for _, h := range q.Hosts {
+		for _, t := range h.Tasks {
+			n += t.Slots
+		}
+	}
+	return n
+}
+
+// queueOf returns the queue of the host that serves a task, or an empty string.
+func (q *Queue) queueOf(task string) string {
+	for _, h := range q.Hosts {
+		for _, t := range h.Tasks {
+			if t.Task == task {
+				return h.Queue
+			}
+		}
+	}
+	return ""
+}
+
+// ErrEnded refuses the requests of a queue whose run has ended.
+var ErrEnded = errors.New("the run has ended")
+
+// RunEnded ends the queue: nothing more is called.
+func (q *Queue) RunEnded(over string) {
+	if q.ended != "" {
+		return
+	}
+	q.ended = over
+	for _, b := range q.Batches {
+		q.Counts.Cancelled += uint64(len(b.Items))
+	}
+	q.Counts.Cancelled += uint64(len(q.Waiting))
+	q.Batches, q.Waiting = nil, nil
+	for _, r := range q.requests {
+		r.refuse(q.endedError())
+	}
+	for _, t := range q.takes {
+		t.call.refuse(q.endedError())
+	}
+	q.requests, q.takes, q.drain = nil, nil, nil
+}

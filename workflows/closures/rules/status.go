@@ -5,66 +5,33 @@ import (
 	"slices"
 
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
-	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Status returns the status of the queue. Its only execution is the present one, without a run
-// ID: the workflow knows the earlier ones.
+// Status returns how the queue stands.
 func (q *Queue) Status() closure.QueueStatus {
-	return closure.QueueStatus{
-		State: q.State(), Error: q.fault, Counts: q.Counts(), Workers: q.sortedWorkers(),
-		Executions: []closure.QueueExecution{{First: q.firstEnded, Last: q.lastEnded}},
-	}
-}
-
-// Counts returns the counts of the closures.
-func (q *Queue) Counts() closure.QueueCounts {
-	c := q.counts
-	c.Queued, c.Executing = q.queued.all, q.executing.all
-	c.Bytes, c.Resource = q.bytes, len(q.resources.list)
-	return c
-}
-
-// sortedWorkers returns the serving tasks. They are kept until one changes, because the
-// status is read with each change of the queue, and there may be thousands of tasks.
-func (q *dispatcher) sortedWorkers() []closure.WorkerStatus {
-	if q.workers == nil {
-		q.workers = []closure.WorkerStatus{}
-		for _, h := range q.hosts {
-			for _, t := range h.serving {
-				q.workers = append(q.workers, closure.WorkerStatus{
-					Task: t.Task, Host: h.name, Serving: !h.doubted, Slots: t.Slots, Functions: t.Functions,
-				})
-			}
-		}
-		slices.SortStableFunc(q.workers, compareWorkers)
-	}
-	return slices.Clone(q.workers)
-}
-
-// doubt records whether a lease of a host was lost since its last message.
-func (q *dispatcher) doubt(h *host, doubted bool) {
-	if h.doubted != doubted {
-		h.doubted, q.workers = doubted, nil
-	}
-}
-
-// State returns the state of the queue.
-func (q *Queue) State() closure.QueueState {
+	s := closure.QueueStatus{State: closure.QueueOpen, Error: q.Fault, Counts: q.Counts, Workers: []closure.WorkerStatus{}}
 	switch {
 	case q.ended != "":
-		return closure.QueueEnded
+		s.State = closure.QueueEnded
 	case q.drain != nil:
-		return closure.QueueDraining
-	case q.fault != nil:
-		return closure.QueueFailed
+		s.State = closure.QueueDraining
+	case q.Fault != nil:
+		s.State = closure.QueueFailed
 	}
-	return closure.QueueOpen
+	s.Counts.Queued, s.Counts.Bytes = len(q.Waiting), q.bytes
+	for _, b := range q.Batches {
+		s.Counts.Executing += len(b.Items)
+	}
+	for _, h := range q.Hosts {
+		for _, t := range h.Tasks {
+			s.Workers = append(s.Workers, closure.WorkerStatus{Task: t.Task, Host: h.Name, Slots: t.Slots})
+		}
+	}
+	slices.SortFunc(s.Workers, func(a, b closure.WorkerStatus) int {
+		return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Host, b.Host))
+	})
+	return s
 }
 
-// compareWorkers puts worker-2 before worker-10.
-func compareWorkers(a, b closure.WorkerStatus) int {
-	aType, aIndex, _ := spec.ParseTaskName(a.Task)
-	bType, bIndex, _ := spec.ParseTaskName(b.Task)
-	return cmp.Or(cmp.Compare(aType, bType), cmp.Compare(aIndex, bIndex), cmp.Compare(a.Task, b.Task), cmp.Compare(a.Host, b.Host))
-}
+// Ended reports whether the queue has ended.
+func (q *Queue) Ended() bool { return q.ended != "" }

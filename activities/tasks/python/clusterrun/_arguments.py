@@ -1,6 +1,6 @@
 """Encodes scheduled functions in the form that the queue accepts."""
 
-from typing import Any, List, Mapping
+from typing import Any, Dict, Mapping, Tuple
 
 from ._json import encode_arguments, to_json
 from ._values import RESOURCE
@@ -9,8 +9,9 @@ from .remote import PerWorkerDataset, PerWorkerValues, RemoteValue
 _MAX_ARGUMENTS = 256 << 10  # bytes of JSON
 
 
-def arguments(name: str, args: Any, kwargs: Any) -> str:
-    """Return the arguments of a function as members of an object."""
+def arguments(name: str, args: Any, kwargs: Any) -> Tuple[str, Dict[int, bytes]]:
+    """Return the arguments of a function as members of an object, and the definitions of the
+    per-worker resources among them, by ID."""
     if args is None:
         args = ()
     elif not isinstance(args, (tuple, list)):
@@ -19,12 +20,11 @@ def arguments(name: str, args: Any, kwargs: Any) -> str:
         kwargs = {}
     elif not isinstance(kwargs, Mapping) or not all(isinstance(k, str) for k in kwargs):
         raise TypeError("kwargs is %r; want a dict of arguments by name" % (kwargs,))
-    resources: List[int] = []
+    resources: Dict[int, bytes] = {}
 
     def special(value: Any) -> Any:
         if isinstance(value, PerWorkerValues):
-            if value._id not in resources:
-                resources.append(value._id)
+            resources[value._id] = value._definition
             return {RESOURCE: value._id}
         if isinstance(value, RemoteValue):
             raise ValueError("a RemoteValue is not supported as an argument of a scheduled function; fetch it first")
@@ -45,5 +45,5 @@ def arguments(name: str, args: Any, kwargs: Any) -> str:
             "the arguments of %s have %d bytes of JSON; the limit is %d: pass large data in files" % (name, len(raw), _MAX_ARGUMENTS)
         )
     if resources:
-        raw += ',"resources":' + to_json(resources)
-    return raw
+        raw += ',"resources":' + to_json(list(resources))
+    return raw, resources

@@ -2,7 +2,7 @@
 
 import collections
 import json
-from typing import Any, Callable, Deque, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
 from ._http import FIRST_RETRY, FOREVER, LAST_RETRY, MAX_WAIT
 from ._values import error_outcome
@@ -10,7 +10,6 @@ from ._values import error_outcome
 _MAX_DONE = 512 << 10  # bytes of outcomes in one request
 _OUTCOMES_WAIT = 0.020  # seconds that outcomes wait for others while calls continue
 _SLOT_WAITS = 0.0005  # seconds that an idle slot waits for the others, which may be as fast
-_HAND_BACK_AFTER = 0.100  # seconds after which closures behind calls are handed back
 
 
 class Call:
@@ -39,11 +38,10 @@ class Request:
     """A request in flight, with its outcomes by the IDs of their closures, and the
     closures that it hands back."""
 
-    def __init__(self, free: int, done: List[Tuple[int, bytes]], returned: List[int], names: Optional[List[str]]) -> None:
+    def __init__(self, free: int, done: List[Tuple[int, bytes]], returned: List[int]) -> None:
         self.free = free
         self.done = done
         self.returned = returned
-        self.names = names
         self.body = b""
 
     def taken(self) -> List[int]:
@@ -56,13 +54,11 @@ class Ledger:
     with news have a number, so that nothing is taken twice; an outcome that was sent but
     not answered is sent again. A ledger may be used by one thread at a time.
 
-    functions are the registered functions, by name. resource turns the host's definition
-    of a resource into an object."""
+    resource turns the host's definition of a resource into an object."""
 
-    def __init__(self, name: str, slots: int, functions: Iterable[str], resource: Callable[[Dict[str, Any]], Any]) -> None:
+    def __init__(self, name: str, slots: int, resource: Callable[[Dict[str, Any]], Any]) -> None:
         self.name = name
         self.slots = slots
-        self.functions = functions
         self.resource = resource
         self.calls: Dict[int, Call] = {}  # all closures of this process
         self.queue: Deque[Call] = collections.deque()  # those that have not begun
@@ -75,7 +71,6 @@ class Ledger:
         self.seq = 0
         self.got = 0
         self.open: List[Request] = []
-        self.introduced: Optional[List[str]] = None
         self.delay = 0.0  # before the next retry
         self.retry = 0.0  # the time of the next retry
         self.stopping = False  # all tasks stop together: no more calls begin
@@ -109,11 +104,6 @@ class Ledger:
             return None, self.retry - now
         free = 0 if self.queue or self.stopping else self.slots - len(self.running)
         due = [FOREVER]
-        if self.queue:
-            if now - self.progress >= _HAND_BACK_AFTER:
-                self.hand_back()
-            else:
-                due.append(_OUTCOMES_WAIT)  # to check them again
         if self.returned:
             due.append(0.0)
         wait = 0.0 if free == self.slots else _SLOT_WAITS if free else _OUTCOMES_WAIT
@@ -137,14 +127,11 @@ class Ledger:
 
     def compose(self, free: int, wait: int) -> Request:
         """Return a request with the state of the process."""
-        names: Optional[List[str]] = sorted(self.functions)
-        if names == self.introduced:
-            names = None
         n, size = 0, 0
         while n < len(self.done) and n < 1000 and size < _MAX_DONE:
             size += len(self.done[n][1])
             n += 1
-        request = Request(free, self.done[:n], self.returned, names)
+        request = Request(free, self.done[:n], self.returned)
         del self.done[:n]
         self.returned = []
         held = set(self.calls)
@@ -153,11 +140,8 @@ class Ledger:
         self.seq += 1
         says = {
             "process": self.name, "seq": self.seq, "got": self.got, "slots": 0 if self.stopping or self.over else self.slots,
-            "held": list(held), "begun": [c.id for c in self.running.values()], "returned": request.returned,
-            "free": free, "wait": wait,
+            "held": list(held), "returned": request.returned, "free": free, "wait": wait,
         }
-        if names is not None:
-            says["functions"] = names
         request.body = b"%s,\"done\":[%s]}" % (json.dumps(says)[:-1].encode(), b",".join(o for _, o in request.done))
         for key in request.taken():
             self.unanswered[key] = self.unanswered.get(key, 0) + 1
@@ -192,10 +176,6 @@ class Ledger:
         """Handle an answer. Return the running calls that it tells to end."""
         self.delay = 0.0
         self._settle(request)
-        if request.names is not None:
-            self.introduced = request.names
-        if answer.get("introduce"):
-            self.introduced = None
         # This comes first: a closure of this answer may use again what was released earlier.
         for span in answer.get("released") or ():
             for key in [k for k in self.resources if span["first"] <= k <= span["last"]]:
@@ -234,5 +214,5 @@ class Ledger:
         if call.began:
             return call
         self.queue.remove(call)
-        self.ended(call, error_outcome("cancelled", "CancelledError", "", "", 0.0), now)
+        self.ended(call, error_outcome("cancelled", "CancelledError", "", ""), now)
         return None

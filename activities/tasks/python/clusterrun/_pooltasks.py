@@ -97,7 +97,7 @@ def error_of(said: Dict[str, Any]) -> BaseException:
     import builtins
 
     kind, message = said.get("kind", ""), said.get("message", "")
-    known = getattr(builtins, kind, None)
+    known = ValueError if kind == "UnknownFunctionError" else getattr(builtins, kind, None)
     error: BaseException
     if isinstance(known, type) and issubclass(known, Exception):
         try:

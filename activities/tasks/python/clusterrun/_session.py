@@ -11,10 +11,10 @@ import weakref
 from typing import TYPE_CHECKING, Any, Deque, Dict, List, Optional, Set, Tuple
 
 from ._errors import TaskError
-from ._http import COORDINATOR, MAX_WAIT, head
+from ._http import COORDINATOR, head
 from ._json import loads
 from ._transport import Away, Line, get_host
-from .remote import TEXT_CANCELLED, PerWorkerValues, RemoteValue, RemoteValueStatus, closure_error
+from .remote import PerWorkerValues, RemoteValue, RemoteValueStatus, closure_error
 from .serving import Server
 from .stop import listen, wait_ended
 from .watchdog import WatchDog
@@ -24,36 +24,24 @@ if TYPE_CHECKING:
 
 _MAX_BATCH, _MAX_BATCH_BYTES = 1000, 512 << 10  # closures in a request
 _MAX_UNSENT, _MAX_UNSENT_BYTES = 2 * _MAX_BATCH, 2 * _MAX_BATCH_BYTES
-_MAX_EARLY = 8 * _MAX_BATCH
-_MAX_FIND = 4096
 _ASK_DONE = 1.0  # seconds between questions to the queue while the answer is known here
+_ANSWER_FIRST = 0.010  # seconds that the first take leaves the queue to an answer that is due
 FLUSH_PATIENCE = 2.0  # seconds, at the end of the program
 _GATHER_RELEASES = 0.05  # seconds that a release waits for others
 
 
 class Unsent:
-    """A closure that is unsent or in flight."""
+    """A closure that is unsent or in flight, with the definitions of the resources that it
+    uses, by ID."""
 
-    __slots__ = ("number", "value", "raw", "epoch", "cancelled")
+    __slots__ = ("number", "value", "raw", "resources", "size")
 
-    def __init__(self, value: RemoteValue, raw: bytes) -> None:
+    def __init__(self, value: RemoteValue, raw: bytes, resources: Dict[int, bytes]) -> None:
         self.number = 0  # increases with each closure
         self.value = value
         self.raw = raw
-        self.epoch = 0
-        self.cancelled = False  # it must be cancelled once it has an ID
-
-
-class Open:
-    """A closure in the queue that has not ended, to the knowledge of this process, and the
-    values that wait for it here, if there are any. ours tells whether it was scheduled
-    here, so that join and done wait for it."""
-
-    __slots__ = ("values", "ours")
-
-    def __init__(self, ours: bool) -> None:
-        self.values: List[weakref.ref[RemoteValue]] = []
-        self.ours = ours
+        self.resources = resources
+        self.size = len(raw) + sum(map(len, resources.values()))
 
 
 sessions: "weakref.WeakSet[Session]" = weakref.WeakSet()
@@ -61,9 +49,8 @@ sessions: "weakref.WeakSet[Session]" = weakref.WeakSet()
 
 class Session:
     """A client of the queue of the run. One thread sends what is scheduled, in batches;
-    another follows the outcomes. Each request has a number, so that it can be sent again
-    when its answer is lost, and the queue gives the same answer. The position in the
-    history of the queue is known here, so the host need not remember it.
+    another takes the outcomes. Each request has a number, so that it can be sent again
+    when its answer is lost, and the queue gives the same answer.
 
     A signal handler may raise an exception between any two lines of the main thread.
     Therefore each scheduled closure and each join is a single entry of a collection, and
@@ -87,26 +74,18 @@ class Session:
         self.batch = 0
         self.numbers = itertools.count(1)
         self.passed = 0  # how many closures the queue has answered for
-        self.open: Dict[int, Open] = {}
-        self.ours = 0  # how many of those were scheduled here
+        self.open: Dict[int, weakref.ref[RemoteValue]] = {}  # in the queue, by ID
         self.early: Dict[int, Dict[str, Any]] = {}  # outcomes that came before the ID
-        self.early_ranges: List[Dict[str, Any]] = []
-        self.early_full = False  # some outcomes were dropped
-        self.epoch = 0
+        self.taken = 0  # how many outcomes have come
         self.raised: Optional[BaseException] = None  # an error that must be raised
         self.failed = False  # a function has failed, and the error was not raised yet
         self.stop: Optional[Dict[str, Any]] = None  # the state of the run while its tasks are to stop
         self.joins: Set[Line] = set()  # one for each waiting join
         self.calls = itertools.count(1)
         self.abandoned: List[int] = []  # calls of joins that were interrupted
-        self.resources = itertools.count(1)
-        # It is held while a resource is created: the queue remembers the numbers of the
-        # latest requests.
-        self.creating = threading.Lock()
-        self.kept: Set[int] = set()  # resources that are referred to here
-        # Resources that are not, each with the number up to which closures may use them.
+        # Resources that are no longer referred to, each with the number up to which closures
+        # may use them.
         self.released: Deque[Tuple[int, int]] = collections.deque()
-        self.releasing = 0  # releases in flight
         self.release_at = 0.0  # others may be added until then
         self.asked = 0.0  # when the queue was last asked whether everything is done
         self.counts = {"closure_execution": 0, "remote_value_fetch": 0}
@@ -114,11 +93,9 @@ class Session:
         self.started = False
         self.threads: List[threading.Thread] = []
         self.lines = [Line(path), Line(path)]
-        opened = self.ask("open", {})
-        self.at = opened["at"]
         # How many closures the queue has room for, as last reported. Closures that it has not
         # answered for count against that.
-        self.free = opened.get("room", _MAX_UNSENT)
+        self.free = min(self.ask("open", {})["room"], _MAX_UNSENT)
         sessions.add(self)
         self.hear_stop(listen(self, Session.hear_stop, Session.forked).said)
 
@@ -183,12 +160,9 @@ class Session:
         """End the threads. No closure is unsent, and no thread waits for anything."""
         with self.lock:
             self.closing = True
-            releases = (self.released or self.releasing) and not self.over
-            self.lines[0].patience = time.monotonic() + FLUSH_PATIENCE
             self.work.notify_all()
             self.wanted.notify_all()
-        if not releases:  # otherwise the thread that sends them hangs up
-            self.lines[0].cut()
+        self.lines[0].cut()
         self.lines[1].cut()
         if self.dog is not None:
             self.dog.stop()
@@ -201,19 +175,17 @@ class Session:
                 unsent.value._abort()
             self.unsent.clear()
             self.released.clear()
-            for opened in self.open.values():
-                for ref in opened.values:
-                    value = ref()
-                    if value is not None:
-                        value._abort()
+            for ref in self.open.values():
+                value = ref()
+                if value is not None:
+                    value._abort()
             self.open.clear()
-            self.ours = 0
             for condition in (self.work, self.wanted, self.room, self.ended):
                 condition.notify_all()
 
     def forked(self) -> None:
         """Called in a forked child, which makes no requests."""
-        self.lock, self.creating = threading.RLock(), threading.Lock()
+        self.lock = threading.RLock()
         self.work, self.wanted, self.room, self.ended = (threading.Condition(self.lock) for _ in range(4))
         for line in self.lines:
             line.hang_up()
@@ -223,13 +195,13 @@ class Session:
 
     # -- scheduling
 
-    def schedule(self, coordinator: "ClusterCoordinator", closure: str) -> RemoteValue:
+    def schedule(self, coordinator: "ClusterCoordinator", closure: str, resources: Dict[int, bytes]) -> RemoteValue:
         try:
             raw = closure.encode()
         except UnicodeEncodeError:  # a surrogate, for example from a file name
             raw = json.dumps(json.loads(closure)).encode()
         value = RemoteValue(coordinator)
-        one = Unsent(value, raw)
+        one = Unsent(value, raw, resources)
         try:
             with self.lock:
                 while True:
@@ -239,9 +211,9 @@ class Session:
                         break
                     self.wait(self.room)
                 self.start()
-                one.number, one.epoch = next(self.numbers), self.epoch
+                one.number = next(self.numbers)
                 self.unsent.append(one)
-                self.bytes += len(raw)
+                self.bytes += one.size
                 self.work.notify_all()
                 # If the queue has no room for it, it waits there.
                 while self.unanswered() > self.free and not value._id and value._status is RemoteValueStatus.NOT_READY and not self.over:
@@ -260,22 +232,14 @@ class Session:
         return first is None or first.number > until
 
     def take_back(self, one: Unsent) -> None:
-        """Cancel a closure whose value is not used, if it was scheduled at all."""
+        """Cancel a closure whose value is not used, unless it was sent already."""
         with self.lock:
-            one.cancelled = True  # in case it is in flight
             if one in self.unsent:
                 self.unsent.remove(one)
-                self.unsent_cancelled(one)
+                one.value._settle({"id": 0, "kind": "cancelled"})
+                self.bytes -= one.size
                 self.room.notify_all()
                 self.ended.notify_all()
-            key = one.value._id if one.value._status is RemoteValueStatus.NOT_READY else 0
-        if key:
-            self.ask("cancel", {"closures": [key]})
-
-    def unsent_cancelled(self, one: Unsent) -> None:
-        one.cancelled = True
-        one.value._settle({"id": 0, "kind": "cancelled"})
-        self.bytes -= len(one.raw)
 
     def tell(self) -> None:
         """Raise the error that must be raised, once."""
@@ -287,21 +251,19 @@ class Session:
         try:
             while True:
                 with self.lock:
-                    resources = self.due()
-                    while not self.unsent and not resources and not self.closing and not self.over:
-                        self.work.wait(self.release_at - time.monotonic() if self.released else None)
-                        resources = self.due()
-                    if not self.unsent and not resources:
+                    while not self.unsent and not self.closing and not self.over:
+                        wait = self.release_at - time.monotonic() if self.released else None
+                        if wait is not None and wait <= 0:
+                            break
+                        self.work.wait(wait)
+                    if self.over or self.closing and not self.unsent:
                         return
-                    batch = self.sent_now = self.next_batch() if self.unsent and not resources else []
+                    batch = self.sent_now = self.next_batch()
+                    released = self.due()
                     self.sending = len(batch)
-                    if batch:
-                        self.wanted.notify()
-                        self.room.notify_all()
-                if resources:
-                    self.release(resources)
-                    continue
-                self.deliver(batch)
+                    self.wanted.notify()
+                    self.room.notify_all()
+                self.deliver(batch, released)
                 del batch  # it refers to the coordinator
         except Away:
             pass
@@ -313,49 +275,35 @@ class Session:
                 self.lines[0].hang_up()
 
     def due(self) -> List[int]:
-        """Return the resources that can be released: the queue has answered for the
-        closures that use them. Releases are gathered for a moment."""
+        """Return the resources that no unsent closure uses. Releases are gathered for a
+        moment."""
         found: List[int] = []
-        if self.over or (time.monotonic() < self.release_at and not self.closing):
-            return found
         while self.released and len(found) < _MAX_BATCH:
             if self.unsent and self.unsent[0].number <= self.released[0][0]:
                 break
             found.append(self.released.popleft()[1])
-        self.releasing = len(found)
         return found
 
-    def release(self, resources: List[int]) -> None:
-        """Release resources. If the host does not accept that, it has an earlier version,
-        which keeps them."""
-        try:
-            self.lines[0].ask(COORDINATOR + "release", json.dumps({"client": self.name, "resources": resources}).encode())
-        except TaskError as e:
-            if e.code == "over":
-                raise
-        with self.lock:
-            self.releasing = 0
-            self.ended.notify_all()
-
     def next_batch(self) -> List[Unsent]:
-        """Return what fits into a request. Its closures were scheduled in the same epoch,
-        because an error cancels them together."""
-        batch = [self.unsent.popleft()]
-        size = len(batch[0].raw)
+        """Return what fits into a request."""
+        batch: List[Unsent] = []
+        size = 0
         while self.unsent and len(batch) < _MAX_BATCH:
-            one = self.unsent[0]
-            size += len(one.raw)
-            if size > _MAX_BATCH_BYTES or one.epoch != batch[0].epoch:
+            size += self.unsent[0].size
+            if batch and size > _MAX_BATCH_BYTES:
                 break
             batch.append(self.unsent.popleft())
-        self.bytes = sum(len(one.raw) for one in self.unsent)
+        self.bytes = sum(one.size for one in self.unsent)
         return batch
 
-    def deliver(self, batch: List[Unsent]) -> None:
+    def deliver(self, batch: List[Unsent], released: List[int]) -> None:
         """Send closures. If the queue refuses some of them, the others are still sent."""
         self.batch += 1
-        raw = b'{"client":"%s","batch":%d,"epoch":%d,"closures":[%s]}' % (
-            self.name.encode(), self.batch, batch[0].epoch, b",".join(one.raw for one in batch)
+        resources: Dict[int, bytes] = {}
+        for one in batch:
+            resources.update(one.resources)
+        raw = b'{"client":"%s","batch":%d,"closures":[%s],"resources":[%s],"released":%s}' % (
+            self.name.encode(), self.batch, b",".join(one.raw for one in batch), b",".join(resources.values()), json.dumps(released).encode()
         )
         try:
             answer = json.loads(self.lines[0].ask(COORDINATOR + "schedule", raw).decode())
@@ -365,21 +313,15 @@ class Session:
                 answer = None
             elif len(batch) > 1:
                 half = len(batch) // 2
-                self.deliver(batch[:half])
-                self.deliver(batch[half:])
+                self.deliver(batch[:half], [])
+                self.deliver(batch[half:], released)
                 return
             else:
                 answer = {"refused": e}
-        unseen, cancelled = self.sent(batch, answer)
-        if cancelled:
-            self.lines[0].ask(COORDINATOR + "cancel", json.dumps({"closures": cancelled}).encode())
-        if unseen:
-            self.look(unseen)
+        self.sent(batch, answer)
 
-    def sent(self, batch: List[Unsent], answer: Optional[Dict[str, Any]]) -> Tuple[List[int], List[int]]:
-        """Handle the answer to a request. Return the closures that may have ended before,
-        and those that must be cancelled."""
-        unseen, cancelled = [], []
+    def sent(self, batch: List[Unsent], answer: Optional[Dict[str, Any]]) -> None:
+        """Handle the answer to a request."""
         with self.lock:
             self.sending -= len(batch)
             self.passed += len(batch)
@@ -388,50 +330,43 @@ class Session:
                     one.value._abort()
             elif "refused" in answer:
                 said = refused(answer["refused"])
-                batch[0].value._settle({"error": said})
+                for one in batch:
+                    one.value._settle({"error": said})
                 if self.raised is None:
                     self.raised = closure_error(said)
             else:
-                self.free = min(answer.get("room", _MAX_UNSENT), _MAX_UNSENT)
+                self.free = min(answer["room"], _MAX_UNSENT)
                 for key, one in enumerate(batch, answer["first"]):
-                    one.value._id = key
-                    if one.cancelled:
-                        cancelled.append(key)
-                    outcome = self.early.get(key) or self.early_range(key)
+                    outcome = self.early.get(key) if answer["first"] else None
+                    if outcome is None and answer.get("raised"):
+                        outcome = {"id": key, "kind": "cancelled"}
+                    one.value._id = key if answer["first"] else 0
                     if outcome is not None:
-                        self.count(outcome, True)
+                        self.count(outcome)
                         one.value._settle(outcome)
-                        continue
-                    if self.over:
+                    elif self.over:
                         one.value._abort()
-                        continue
-                    self.expect(one.value, True)
-                    if self.early_full:
-                        unseen.append(key)
-                self.hear(answer)
-                if answer.get("raised") and self.raised is None:
-                    self.raised = closure_error(answer["raised"])
+                    else:
+                        self.expect(one.value)
+                if answer.get("raised"):
+                    self.failed = False
+                    # These were scheduled before the program could know of the error.
+                    while self.unsent:
+                        self.unsent.popleft().value._settle({"id": 0, "kind": "cancelled"})
+                    self.bytes = 0
+                    if self.raised is None:
+                        self.raised = closure_error(answer["raised"])
             if not self.sending:
-                self.early, self.early_ranges, self.early_full = {}, [], False
+                self.early = {}
                 self.sent_now = []
             self.room.notify_all()
             self.ended.notify_all()
-        return unseen, cancelled
 
-    def expect(self, value: RemoteValue, ours: bool) -> None:
+    def expect(self, value: RemoteValue) -> None:
         if not self.open and self.dog is not None:
             self.dog.report_closure_done()
-        opened = self.open.get(value._id)
-        if opened is None:
-            opened = self.open[value._id] = Open(ours)
-            self.ours += ours
-        opened.values.append(weakref.ref(value))
+        self.open[value._id] = weakref.ref(value)
         self.wanted.notify()
-
-    def hear(self, answer: Dict[str, Any]) -> None:
-        self.epoch = max(self.epoch, answer.get("epoch", 0))
-        if answer.get("raised"):
-            self.failed = False
 
     # -- outcomes
 
@@ -441,11 +376,12 @@ class Session:
                 with self.lock:
                     while not self.open and not self.sending and not self.closing and not self.over:
                         self.wanted.wait()
+                    if not self.open and not self.closing and not self.over:
+                        self.wanted.wait(_ANSWER_FIRST)
                     if self.closing or self.over:
                         return
-                    what = {"client": self.name, "after": self.at, "wait": MAX_WAIT, "tuples": True}
-                raw = self.lines[1].ask(COORDINATOR + "outcomes", json.dumps(what).encode())
-                answer = loads(raw)
+                    what = {"client": self.name, "after": self.taken}
+                answer = loads(self.lines[1].ask(COORDINATOR + "take", json.dumps(what).encode()))
                 with self.lock:
                     self.take(answer)
                 del answer
@@ -456,71 +392,28 @@ class Session:
             self.end(str(e) if over else "the outcomes of closures can no longer be followed: %s" % e)
 
     def take(self, answer: Dict[str, Any]) -> None:
-        self.at = answer["at"]
         for outcome in answer.get("outcomes") or ():
-            self.settle(outcome)
-        for span in answer.get("cancelled") or ():
-            first, last = span["first"], span["last"]
-            if last - first < len(self.open):
-                keys = [key for key in range(first, last + 1) if key in self.open]
-            else:
-                keys = [key for key in self.open if first <= key <= last]
-            for key in keys:
-                self.settle(cancelled_outcome(key, span))
-            if self.sending and self.early_room():
-                self.early_ranges.append(span)
-        self.ended.notify_all()
-
-    def settle(self, outcome: Dict[str, Any]) -> None:
-        key = outcome["id"]
-        opened = self.open.pop(key, None)
-        if opened is None:
-            # The ID of the closure may still be in flight. The first outcome counts.
-            if self.sending and key not in self.early and self.early_range(key) is None and self.early_room():
-                self.early[key] = outcome
-            return
-        self.ours -= opened.ours
-        self.count(outcome, opened.ours)
-        for ref in opened.values:
+            self.taken += 1
+            ref = self.open.pop(outcome["id"], None)
+            if ref is None:
+                self.early[outcome["id"]] = outcome  # the ID of the closure is still in flight
+                continue
+            self.count(outcome)
             value = ref()
             if value is not None:
                 value._settle(outcome)
+        self.ended.notify_all()
 
-    def early_room(self) -> bool:
-        """Return whether an outcome can be kept. Their number is bounded, because other
-        clients may have closures called, too."""
-        if len(self.early) + len(self.early_ranges) >= _MAX_EARLY:
-            self.early, self.early_ranges, self.early_full = {}, [], True
-        return not self.early_full
-
-    def early_range(self, key: int) -> Optional[Dict[str, Any]]:
-        for span in self.early_ranges:
-            if span["first"] <= key <= span["last"]:
-                return cancelled_outcome(key, span)
-        return None
-
-    def count(self, outcome: Dict[str, Any], ours: bool) -> None:
+    def count(self, outcome: Dict[str, Any]) -> None:
         kind = outcome.get("kind")
         if kind != "cancelled":
             self.counts["closure_execution"] += 1
-        if kind in ("error", "input"):
-            self.failed = self.failed or ours
+        if kind in ("error", "input", "unavailable"):
+            self.failed = True
         elif kind != "cancelled":
             self.counts["remote_value_fetch"] += 1
         if self.dog is not None:
             self.dog.report_closure_done()
-
-    def look(self, keys: List[int]) -> None:
-        """Look up the outcomes of closures that may have ended before they were awaited
-        here. Later outcomes arrive by the history."""
-        raw = json.dumps({"closures": keys, "tuples": True}).encode()
-        self.found(loads(self.lines[0].ask(COORDINATOR + "find", raw)))
-
-    def found(self, answer: Dict[str, Any]) -> None:
-        with self.lock:
-            for outcome in answer["outcomes"]:
-                self.settle(outcome)
-            self.ended.notify_all()
 
     def fetch(self, value: RemoteValue, timeout: Optional[float]) -> Any:
         end = None if timeout is None else time.monotonic() + timeout
@@ -533,28 +426,6 @@ class Session:
         if value._error is not None:
             raise closure_error(value._error)
         return value._value
-
-    def find(self, coordinator: "ClusterCoordinator", key: int) -> RemoteValue:
-        value = RemoteValue(coordinator)
-        value._id = key
-        with self.lock:
-            self.check()
-            self.expect(value, False)
-            self.start()
-        try:
-            answer = self.ask("find", {"closures": [key], "tuples": True})
-        except BaseException as e:
-            with self.lock:
-                opened = self.open.get(key)
-                if opened is not None:
-                    opened.values = [ref for ref in opened.values if ref() is not value]
-                    if not opened.values and not opened.ours:
-                        del self.open[key]
-            if isinstance(e, TaskError) and e.code in REFUSALS:
-                raise ValueError(str(e)) from None
-            raise
-        self.found(answer)
-        return value
 
     # -- waiting
 
@@ -597,21 +468,22 @@ class Session:
             self.check()
             self.tell()
             now = time.monotonic()
-            if self.unanswered() or (self.ours and not self.failed and now - self.asked < _ASK_DONE):
+            if self.unanswered() or (self.open and not self.failed and (now - self.asked < _ASK_DONE or self.abandoned)):
                 return False
             self.asked, self.failed = now, False
-            call = next(self.calls)
-        return self.conclude(self.ask("done", {"client": self.name, "call": call}))
+            call = self.abandoned.pop() if self.abandoned else next(self.calls)
+        return self.conclude(self.ask("join", {"client": self.name, "call": call, "poll": True}))
 
     def conclude(self, answer: Dict[str, Any]) -> bool:
         """Return the result of a join: that everything is done, or the error. The queue
         knows of the end of functions a little earlier than this process."""
+        raised = answer.get("raised")
         with self.lock:
-            self.hear(answer)
-            raised = answer.get("raised")
+            if raised:
+                self.failed = False
             if raised or answer["done"]:
                 until = self.passed
-                while self.ours and self.passed == until and not self.over:
+                while self.open and self.passed == until and not self.over:
                     self.ended.wait()
         if raised:
             raise closure_error(raised)
@@ -620,58 +492,22 @@ class Session:
                 self.tell()
         return bool(answer["done"])
 
-    # -- resources, cancellation, and the end
-
-    def create_resource(self, what: str) -> int:
-        if building():
-            raise ValueError("Creating a per-worker resource in the function of one is not allowed.")
-        try:
-            with self.creating:
-                raw = ('{"client":"%s","number":%d,"resource":{%s}}' % (self.name, next(self.resources), what)).encode()
-                resource: int = get_host().exchange(head("POST", COORDINATOR + "resources"), lambda: raw, None)["id"]
-                return resource
-        except TaskError as e:
-            if e.code in REFUSALS:
-                raise closure_error(refused(e)) from None
-            raise
+    # -- resources, and the end
 
     def keep(self, values: PerWorkerValues) -> None:
         """Release the resource when nothing refers to it."""
         with self.lock:
             self.start()  # a finalizer may be unable to do that
-            self.kept.add(values._id)
-        weakref.finalize(values, self.drop, values._id).atexit = False  # see _flush_sessions
+        weakref.finalize(values, self.drop, values._id).atexit = False  # the queue drops it with the run
 
     def drop(self, resource: int) -> None:
         with self.lock:
-            if self.over or resource not in self.kept:
+            if self.over:
                 return
-            self.kept.remove(resource)
             if not self.released:
                 self.release_at = time.monotonic() + _GATHER_RELEASES
             self.released.append((next(self.numbers), resource))
             self.work.notify()
-
-    def cancel(self, values: Optional[List[RemoteValue]]) -> None:
-        with self.lock:
-            self.check()
-            wanted = None if values is None else {id(v) for v in values}
-            kept: Deque[Unsent] = collections.deque()
-            for one in self.unsent:
-                if wanted is not None and id(one.value) not in wanted:
-                    kept.append(one)
-                    continue
-                self.unsent_cancelled(one)
-            self.unsent = kept
-            for one in self.sent_now:
-                one.cancelled = one.cancelled or wanted is None or id(one.value) in wanted
-            keys = sorted({v._id for v in values or () if v._id and v._status is RemoteValueStatus.NOT_READY})
-            self.room.notify_all()
-            self.ended.notify_all()
-        if values is None:
-            self.ask("cancel", {})
-        for i in range(0, len(keys), _MAX_FIND):
-            self.ask("cancel", {"closures": keys[i:i + _MAX_FIND]})
 
     def metrics(self) -> Dict[str, int]:
         with self.lock:
@@ -684,13 +520,9 @@ class Session:
                 self.dog = dog if dog.timeout > 0 else None
 
     def flush(self, end: float) -> None:
-        """At the end of the program, send what is unsent and release all resources."""
+        """At the end of the program, send what is unsent."""
         with self.lock:
-            for resource in sorted(self.kept):
-                self.drop(resource)
-            self.release_at = 0.0
-            self.work.notify()
-            while (self.unanswered() or self.released or self.releasing) and not self.over and time.monotonic() < end:
+            while self.unanswered() and not self.over and time.monotonic() < end:
                 self.ended.wait(end - time.monotonic())
 
 
@@ -711,16 +543,9 @@ def refused(e: TaskError) -> Dict[str, Any]:
     message, field = str(e), e.field
     if field:
         message = message[len("field %s: " % field):]
-    for outer in ("closures[0].", "options.", "resource."):
+    for outer in ("closures[0].", "resources[0]."):
         if field.startswith(outer):
             field = field[len(outer):]
     if field not in ("", "function"):
         message = "%s: %s" % (field, message)
-    kind = "UnknownFunctionError" if message.startswith("no task has registered a function") else "RefusedError"
-    return {"kind": kind if e.code in REFUSALS else "TaskError", "message": message}
-
-
-def cancelled_outcome(key: int, span: Dict[str, Any]) -> Dict[str, Any]:
-    return {"id": key, "kind": "cancelled", "error": {
-        "kind": "CancelledError", "message": span.get("text") or TEXT_CANCELLED, "closure": key,
-    }}
+    return {"kind": "RefusedError" if e.code in REFUSALS else "TaskError", "message": message}

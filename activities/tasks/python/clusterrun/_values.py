@@ -12,7 +12,7 @@ _MAX_CLOSURE_ERROR, _MAX_CLOSURE_TRACEBACK, _MAX_ERROR_ARGS = 8 << 10, 16 << 10,
 RESOURCE = "$clusterrun.resource"
 
 
-def value_outcome(function: str, value: Any, seconds: float) -> bytes:
+def value_outcome(function: str, value: Any) -> bytes:
     """Return the outcome of a call that returned a value."""
     raw = encode(value, "the value of " + function, tuples=True)
     if len(raw) > _MAX_VALUE:
@@ -21,10 +21,10 @@ def value_outcome(function: str, value: Any, seconds: float) -> bytes:
             "the value of %s has %d bytes of JSON; the limit is %d: write it to a file and return the file's path"
             % (function, len(raw), _MAX_VALUE),
         )
-    return b',"seconds":%.6f,"value":%s' % (seconds, raw)
+    return b',"value":' + raw
 
 
-def failure_outcome(e: BaseException, seconds: float) -> bytes:
+def failure_outcome(e: BaseException) -> bytes:
     """Return the outcome of a call that raised an exception."""
     kind, stack = "error", ""
     name = type(e).__name__
@@ -45,7 +45,7 @@ def failure_outcome(e: BaseException, seconds: float) -> bytes:
             frames = frames.tb_next
         stack = traceback_of(e, frames, _MAX_CLOSURE_TRACEBACK)
     task = getattr(e, "task", "") if kind == "unavailable" else ""
-    return error_outcome(kind, name, message, stack, seconds, task, _built_from(e) if kind == "error" else None)
+    return error_outcome(kind, name, message, stack, task, _built_from(e) if kind == "error" else None)
 
 
 def _built_from(e: BaseException) -> Optional[List[Any]]:
@@ -65,7 +65,7 @@ def _built_from(e: BaseException) -> Optional[List[Any]]:
 
 
 def error_outcome(
-    kind: str, name: str, message: str, stack: str, seconds: float, task: str = "", args: Optional[List[Any]] = None
+    kind: str, name: str, message: str, stack: str, task: str = "", args: Optional[List[Any]] = None
 ) -> bytes:
     # Everything is bounded: a request that is too large would never be answered.
     said: Dict[str, Any] = {
@@ -73,4 +73,4 @@ def error_outcome(
     }
     if args is not None:
         said["args"] = args
-    return b',"kind":"%s","seconds":%.6f,"error":%s' % (kind.encode(), seconds, json.dumps(said).encode())
+    return b',"kind":"%s","error":%s' % (kind.encode(), json.dumps(said).encode())

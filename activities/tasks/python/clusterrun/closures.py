@@ -3,16 +3,17 @@
 import atexit
 import contextlib
 import os
+import random
 import sys
 import threading
 import time
 import weakref
-from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, Optional, Sequence, Type, TypeVar, Union
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Sequence, Type, TypeVar, Union
 
 from ._arguments import arguments
 from ._errors import UnavailableError, seconds
 from ._json import to_json
-from ._session import FLUSH_PATIENCE, Session, sessions
+from ._session import FLUSH_PATIENCE, Session, building, sessions
 from ._transport import in_forked_children
 from .functions import name_to_schedule
 from .remote import PerWorkerDataset, PerWorkerValues, RemoteValue
@@ -40,11 +41,11 @@ class ClusterCoordinator:
 
     The first error of a function is raised by the next schedule, join or done, even if a
     fetch has raised it before. By then everything that was queued has been cancelled, and
-    nothing is executing. After that, functions can be scheduled again. The refusal of a
-    function, for example because no task has registered it, is such an error, too, but
-    cancels nothing.
+    nothing is executing. After that, functions can be scheduled again.
 
-    The queue belongs to the run, and outlives this process and the coordinator; however
+    The queue belongs to the run, and outlives this process and the coordinator: what was
+    scheduled is still called, and a join of the next process waits for it. Values are for
+    the process that has scheduled their functions. However
     often a program makes a coordinator, it is the same one. It may be used by several
     threads. watchdog is the number of seconds without the end of any function, while some
     are unfinished, after which the stacks of this process are written to stderr; see
@@ -92,8 +93,8 @@ class ClusterCoordinator:
         restarted, the run still fails because of the death.
         """
         name = name_to_schedule(fn)
-        raw = arguments(name, args, kwargs)
-        return self._session.schedule(self, '{"function":%s%s}' % (to_json(name), raw))
+        raw, resources = arguments(name, args, kwargs)
+        return self._session.schedule(self, '{"function":%s%s}' % (to_json(name), raw), resources)
 
     def join(self) -> None:
         """Wait until all functions that were scheduled have ended. Raise the first error,
@@ -137,8 +138,14 @@ class ClusterCoordinator:
         return self._create(PerWorkerValues, fn, args, kwargs)
 
     def _create(self, what: Type[_P], fn: Any, args: Any, kwargs: Any) -> _P:
+        if building():
+            raise ValueError("Creating a per-worker resource in the function of one is not allowed.")
         name = name_to_schedule(fn)
-        return what(self._session.create_resource('"function":%s%s' % (to_json(name), arguments(name, args, kwargs))), self)
+        raw, resources = arguments(name, args, kwargs)
+        if resources:
+            raise ValueError("the arguments of %s: a per-worker resource cannot be an argument of another" % name)
+        key = random.SystemRandom().randrange(1, 1 << 53)
+        return what(key, ('{"id":%d,"function":%s%s}' % (key, to_json(name), raw)).encode(), self)
 
     _create_per_worker_resources = create_per_worker_resource
 
@@ -151,18 +158,6 @@ class ClusterCoordinator:
         starts again, and iterators that are no longer referred to are dropped."""
         name_to_schedule(dataset_fn)
         return PerWorkerDataset(self, dataset_fn, args, kwargs)
-
-    def remote_value(self, closure: int) -> RemoteValue:
-        """Return the value of a closure by its ID, even if another process, or an earlier
-        one of this task, has scheduled it."""
-        return self._session.find(self, closure)
-
-    def cancel(self, values: Union[RemoteValue, Iterable[RemoteValue], None] = None) -> None:
-        """Cancel functions that have not ended; without values, cancel all, from any
-        scheduler. CancelledError is raised in those that are being called."""
-        if isinstance(values, RemoteValue):
-            values = [values]
-        self._session.cancel(None if values is None else list(values))
 
     def metrics(self) -> Dict[str, int]:
         """Return counts of this process: closure_execution of the functions that have

@@ -11,7 +11,7 @@ import weakref
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Union
 
 from ._binary import find_binary
-from ._http import COORDINATOR, MAX_WAIT, head, parse, request
+from ._http import COORDINATOR, head, parse, request
 from ._json import loads
 from ._poolprocess import GRACE, pool_function, refuse_while_importing, run_of
 from ._pooltasks import closures_of, error_of, failure_of, is_lost, tasks_of
@@ -146,30 +146,24 @@ class Pool:
         self._buffer = bytearray()
         self._unread = False  # whether a request has no answer yet
         self._batch = 0
-        self._at = ""  # the position up to which the history of the queue was read
+        self._taken = 0  # how many outcomes have come
         self._over = ""  # why there are no more answers
 
     def _call(self, closures: List[Dict[str, Any]]) -> Optional[List[Dict[str, Any]]]:
         """Return the outcomes of closures, or None if not all of them will have one."""
-        if not self._at:
-            opened = self._ask("open", {})
-            if opened is None:
-                return None
-            self._at = opened["at"]
+        if not self._batch and self._ask("open", {}) is None:
+            return None
         self._batch += 1
         scheduled = self._ask("schedule", {"client": "pool", "batch": self._batch, "closures": closures})
         outcomes: Dict[int, Dict[str, Any]] = {}
         while scheduled is not None and len(outcomes) < len(closures):
-            news = self._ask("outcomes", {"client": "pool", "after": self._at, "wait": MAX_WAIT})
+            news = self._ask("take", {"client": "pool", "after": self._taken})
             if news is None:
                 return None
-            self._at = news["at"]
-            ended = list(news.get("outcomes") or ())
-            for span in news.get("cancelled") or ():
-                ended.extend({"id": key, "kind": "cancelled"} for key in range(span["first"], span["last"] + 1))
-            for outcome in ended:
-                if 0 <= outcome["id"] - scheduled["first"] < len(closures):
-                    outcomes.setdefault(outcome["id"], outcome)
+            for outcome in news.get("outcomes") or ():
+                self._taken += 1
+                if outcome["id"] >= scheduled["first"]:
+                    outcomes[outcome["id"]] = outcome
         return None if scheduled is None else [outcomes[key] for key in sorted(outcomes)]
 
     def _ask(self, op: str, message: Dict[str, Any]) -> Optional[Dict[str, Any]]:

@@ -123,11 +123,6 @@ class RemoteValue:
         """Whether the value is known."""
         return self._status
 
-    @property
-    def id(self) -> Optional[int]:
-        """The ID of the closure, once the queue has it."""
-        return self._id or None
-
     def fetch(self, timeout: Optional[float] = None) -> Any:
         """Wait for the value. An error of the function is raised as a ClosureError, and
         CancelledError if it was cancelled, on request or because another function failed. If
@@ -156,16 +151,17 @@ class PerWorkerValues:
     that calls the function has built.
 
     When nothing in this process refers to it, and the functions that were
-    scheduled with it have ended, the tasks drop what they have built. A copy that was
-    unpickled, or made from an ID, only names the resource and does not keep it; once the
-    resource is gone, functions with it are refused."""
+    scheduled with it have ended, the tasks drop what they have built, with the next
+    functions that they get. A copy that was unpickled does not keep it; a task that has
+    dropped it builds it again."""
 
     __module__ = "clusterrun"
 
-    __slots__ = ("_id", "_coordinator", "__weakref__")
+    __slots__ = ("_id", "_definition", "_coordinator", "__weakref__")
 
-    def __init__(self, resource: int, coordinator: Optional["ClusterCoordinator"] = None) -> None:
+    def __init__(self, resource: int, definition: bytes, coordinator: Optional["ClusterCoordinator"] = None) -> None:
         self._id = resource
+        self._definition = definition
         self._coordinator = coordinator
         if coordinator is not None:
             coordinator._session.keep(self)
@@ -177,7 +173,7 @@ class PerWorkerValues:
         return self
 
     def __reduce__(self) -> Any:
-        return type(self), (self._id,)
+        return type(self), (self._id, self._definition)
 
     def __repr__(self) -> str:
         return "<PerWorkerValues of resource %d>" % self._id

@@ -138,7 +138,7 @@ class Server:
 
     def __init__(self, path: str, slots: int) -> None:
         self.path = path
-        self.ledger = Ledger(os.urandom(16).hex(), slots, functions, Resource)
+        self.ledger = Ledger(os.urandom(16).hex(), slots, Resource)
         self.pid = os.getpid()
         self.lock = threading.Lock()  # guards the ledger
         self.change = threading.Condition(self.lock)  # signals changes of queue, stopping and over to callers
@@ -234,7 +234,7 @@ class Server:
                 break
             except CancelledError as e:  # too late: the function had returned
                 if outcome is None:
-                    outcome = error_outcome("cancelled", "CancelledError", str(e), "", time.monotonic() - call.began)
+                    outcome = error_outcome("cancelled", "CancelledError", str(e), "")
         if idle:
             self.wake()
 
@@ -244,12 +244,12 @@ class Server:
                 raise CancelledError
             value = self.value(call)
             self.check_fork(call)
-            return value_outcome(call.function, value, time.monotonic() - call.began)
+            return value_outcome(call.function, value)
         except (SystemExit, KeyboardInterrupt):
             raise
         except BaseException as e:
             self.check_fork(call)
-            return failure_outcome(e, time.monotonic() - call.began)
+            return failure_outcome(e)
 
     def check_fork(self, call: Call) -> None:
         if self.pid != os.getpid():

@@ -12,7 +12,7 @@ try:  # CC-36
     value.fetch()
 except clusterrun.ClosureError as e:
     assert (e.kind, e.message, e.task, e.traceback) == ("ValueError", "Some error.", "worker-0", "Traceback: in fails\n"), vars(e)
-    assert e.closure == value.id and "in fails" in str(e.__cause__)
+    assert e.closure == value._id and "in fails" in str(e.__cause__)
 raised(value.fetch, ValueError)
 good(3)
 c.join()

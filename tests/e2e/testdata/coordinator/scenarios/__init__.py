@@ -79,7 +79,8 @@ def shared(name):
 def only(c, task, fn, *args):
     """Schedules a function for one task, as a pool does."""
     name = name_to_schedule(fn)
-    return c._session.schedule(c, '{"function":%s%s,"task":"%s"}' % (json.dumps(name), arguments(name, args, None), task))
+    raw, resources = arguments(name, args, None)
+    return c._session.schedule(c, '{"function":%s%s,"task":"%s"}' % (json.dumps(name), raw, task), resources)
 
 
 def pid(c, task):

@@ -1,4 +1,4 @@
-"""Functions that fail: CC-32 to CC-39, and whose error is the one that is raised."""
+"""Functions that fail: CC-32 to CC-39, and which error is raised."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ def good(c, n=3):
 
 
 def check(e, text="on purpose"):
-    """It is what the function has raised, with the traceback from there."""
+    """It has the text that the function has raised, and the traceback from there."""
     assert isinstance(e, ValueError) and isinstance(e, clusterrun.ClosureError), repr(e)
     assert str(e) == text and e.kind == "ValueError" and e.task.startswith("worker-"), vars(e)
     assert "serve.py" in e.traceback and "raise ValueError(text)" in str(e.__cause__), e.traceback
@@ -35,7 +35,7 @@ def join_raises(c):
                 assert str(e) == CANCELLED
         c.join()
         assert c.done() is True
-    # The other way about: who has fetched the error is told by join all the same.
+    # The other way about: join raises an error that was fetched, too.
     failing = c.schedule("fail")
     check(raised(failing.fetch, ValueError))
     check(raised(c.join, ValueError))
@@ -75,7 +75,7 @@ def input_error(c):
 
 @scenario
 def cancellation(c, name):
-    """CC-39: one that takes very long is cancelled when another one fails."""
+    """CC-39: a very long call is cancelled when a different call fails."""
     long = c.schedule("hold", args=(name,))
     until("it is called", lambda: calls("hold " + name))
     good(c)

@@ -1,7 +1,6 @@
 """Thousands of closures."""
 
 import collections
-import json
 import os
 
 from . import DIR, scenario, until
@@ -9,20 +8,17 @@ from . import DIR, scenario, until
 
 @scenario
 def many(c, name, first, n, seconds):
-    """Schedules the squares of n numbers, each of them once, however often this is begun,
-    and fetches them all."""
-    path = os.path.join(DIR, "ids-" + name)
-    if os.path.exists(path):  # an earlier process has scheduled them
-        with open(path) as f:
-            values = [c.remote_value(i) for i in json.load(f)]
+    """Schedules the squares of n numbers, each of them once, even if this begins again,
+    and fetches them all, unless another process has scheduled them."""
+    path = os.path.join(DIR, "scheduled-" + name)
+    if os.path.exists(path):
+        c.join()
     else:
         values = [c.schedule("square", args=(i, seconds)) for i in range(first, first + n)]
-        until("the queue has them", lambda: all(v.id for v in values))
-        with open(path + ".new", "w") as f:
-            json.dump([v.id for v in values], f)
-        os.rename(path + ".new", path)
-    c.join()
-    assert c.fetch(values) == [i * i for i in range(first, first + n)]
+        until("the queue has them", lambda: all(v._id for v in values))
+        open(path, "w").close()
+        c.join()
+        assert c.fetch(values) == [i * i for i in range(first, first + n)]
     assert c.done() is True
     called = collections.Counter()
     with open(DIR + "/calls") as f:

@@ -60,7 +60,7 @@ def workers():
 
 @scenario
 def join_raises_unavailable(c):
-    """CC-76, CC-80, CC-86: once, and then all begins anew."""
+    """CC-76, CC-80, CC-86: once, and then the queue is as new."""
     check(raised(c.join, clusterrun.UnavailableError))
     c.join()
     assert c.done() is True
@@ -71,7 +71,7 @@ def schedule_raises_unavailable(c):
     """CC-77, CC-81, CC-85"""
     check(raised_soon("schedule raises", lambda: c.schedule(parameters.step, args=("more",)), clusterrun.UnavailableError))
     try:
-        # What came after the error was raised fails anew.
+        # The calls after the error fail again.
         c.join()
     except clusterrun.UnavailableError as e:
         check(e)
@@ -80,7 +80,7 @@ def schedule_raises_unavailable(c):
 
 @scenario
 def every_worker_says_so(c, tasks, *dead):
-    """CC-78, CC-85, CC-86: whatever needs a server, on each worker; other functions work."""
+    """CC-78, CC-85, CC-86: each call that needs a server, on each worker; other functions work."""
     for task in tasks:
         for _ in range(2):
             e = raised(only(c, task, parameters.step, "each").fetch, clusterrun.UnavailableError)

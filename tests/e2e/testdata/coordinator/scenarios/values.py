@@ -47,7 +47,7 @@ def schedule_and_join(c):
 
 @scenario
 def two_variables(c):
-    """CC-44: one shared number grows by 0.1, another one loses 0.2 of 1."""
+    """CC-44: one shared number grows by 0.1, a second number loses 0.2 of 1."""
     c.schedule("count_up", args=("cc44-b", 1)).fetch()
     first, second = c.schedule("count_up", args=("cc44-a", 0.1)), c.schedule("count_up", args=("cc44-b", -0.2))
     assert abs(first.fetch() - 0.1) < 1e-9 and isinstance(first.fetch(), float)
@@ -109,7 +109,9 @@ def statuses(c, name):
     raised(c.join, ValueError)
     assert failed.status is RemoteValueStatus.READY
     waits = c.schedule("hold", args=("nobody",))
-    c.cancel(waits)
+    until("it is called", lambda: calls("hold nobody"))
+    c.schedule("fail")
+    raised(c.join, ValueError)
     assert str(raised(waits.fetch, clusterrun.CancelledError)) == CANCELLED
     assert waits.status is RemoteValueStatus.READY
     c.join()

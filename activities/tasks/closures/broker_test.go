@@ -1,0 +1,134 @@
+package closures
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+	"github.com/clusterrun/clusterrun/tests/must"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
+)
+
+// held is a process whose function hold continues until it is released.
+func held(m *machine, slots int) (began, release chan struct{}) {
+	began, release = make(chan struct{}, 10), make(chan struct{})
+	m.goProcess("worker-0", slots, map[string]any{
+		"hold": func(ctx context.Context) (string, error) {
+			began <- struct{}{}
+			select {
+			case <-release:
+				return "held", nil
+			case <-ctx.Done():
+				return "", ctx.Err()
+			}
+		},
+		"f": func(context.Context) (int, error) { return 1, nil },
+	})
+	m.awaitServing(1)
+	return began, release
+}
+
+// A long call holds back neither the closures behind it nor the outcomes of earlier calls.
+func TestALongCallReturnsTheOthers(t *testing.T) {
+	m := newMachine(t, "worker-0")
+	_, release := held(m, 1)
+	b := m.now()
+	b.Queue = "host-a"
+	r := must.Get(b.Run(t.Context(), closure.Batch{Closures: []closure.Closure{
+		calling(1, "f"), calling(2, "hold"), calling(3, "f"), calling(4, "f"),
+	}}, false))(t)
+	require.Len(t, r.Outcomes, 1)
+	assertText(t, "1", r.Outcomes[0])
+	assert.Equal(t, []uint64{2}, r.Calling)
+	assert.Equal(t, []uint64{3, 4}, r.Returned)
+	assert.Equal(t, "host-a", r.Queue)
+	close(release)
+	r = must.Get(b.Run(t.Context(), closure.Batch{Calling: []uint64{2}}, true))(t)
+	require.Len(t, r.Outcomes, 1)
+	assertText(t, `"held"`, r.Outcomes[0])
+	assert.Empty(t, b.calls)
+}
+
+// A batch that ends leaves its call to the next one, which may cancel it.
+func TestABatchEndsBeforeItsCall(t *testing.T) {
+	m := newMachine(t, "worker-0")
+	began, _ := held(m, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan closure.BatchResult, 1)
+	go func() {
+		r, err := m.now().Run(ctx, closure.Batch{Closures: []closure.Closure{calling(1, "hold")}}, false)
+		assert.NoError(t, err)
+		ended <- r
+	}()
+	<-began
+	cancel()
+	assert.Equal(t, []uint64{1}, (<-ended).Calling)
+	r := must.Get(m.now().Run(t.Context(), closure.Batch{Calling: []uint64{1}, Grace: time.Minute}, true))(t)
+	require.Len(t, r.Outcomes, 1)
+	assertText(t, "cancelled CancelledError: "+closure.TextCancelled, r.Outcomes[0])
+	r = must.Get(m.now().Run(t.Context(), closure.Batch{Calling: []uint64{1}}, true))(t)
+	assert.Empty(t, r.Outcomes, "what the host does not know is given back")
+}
+
+// A host takes as many batches as it has slots. Calls that no batch of all hosts waits for take
+// some of them.
+func TestAHostReservesItsSlots(t *testing.T) {
+	m := newMachine(t, "worker-0")
+	b := m.now()
+	none, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, b.Reserve(none), context.Canceled, "no process serves")
+	began, release := held(m, 2)
+	require.NoError(t, b.Reserve(t.Context()))
+	require.NoError(t, b.Reserve(t.Context()))
+	third := make(chan error, 1)
+	go func() { third <- b.Reserve(t.Context()) }()
+	b.Release()
+	require.NoError(t, <-third)
+	b.Release()
+	b.Release()
+
+	ctx, end := context.WithCancel(t.Context())
+	go func() { _, _ = b.Run(ctx, closure.Batch{Closures: []closure.Closure{calling(1, "hold")}}, true) }()
+	<-began
+	require.NoError(t, b.Reserve(t.Context()))
+	go func() { third <- b.Reserve(t.Context()) }()
+	end()
+	close(release)
+	require.NoError(t, <-third, "the slot is free again")
+}
+
+// An answer that was lost is repeated, and a closure that its process does not know is called
+// again.
+func TestAnswersAreRepeated(t *testing.T) {
+	m := newMachine(t, "worker-0")
+	b := m.now()
+	ended := make(chan closure.BatchResult, 1)
+	asks := func(in wire.ClosuresRequest) wire.ClosuresAnswer {
+		t.Helper()
+		in.Process, in.Slots = "p", 1
+		return must.Get(b.Next(t.Context(), "worker-0", in))(t)
+	}
+	assert.Empty(t, asks(wire.ClosuresRequest{Seq: 1}).Closures)
+	go func() {
+		r, err := b.Run(t.Context(), closure.Batch{Closures: []closure.Closure{calling(1, "f")}}, true)
+		assert.NoError(t, err)
+		ended <- r
+	}()
+	first := asks(wire.ClosuresRequest{Seq: 2, Free: 1, Wait: closure.MaxWait})
+	require.Len(t, first.Closures, 1)
+	assert.Equal(t, first, asks(wire.ClosuresRequest{Seq: 3, Free: 1}), "the process has not got it")
+	again := asks(wire.ClosuresRequest{Seq: 4, Got: first.News, Free: 1, Wait: closure.MaxWait})
+	require.Len(t, again.Closures, 1, "the process has got it, but does not have it")
+	assert.Greater(t, again.Closures[0].Call, first.Closures[0].Call)
+	asks(wire.ClosuresRequest{Seq: 5, Got: again.News, Done: []wire.CallOutcome{{ID: 1, Call: first.Closures[0].Call, Value: []byte("7")}}, Held: []uint64{1}})
+	assert.Empty(t, ended, "that was the outcome of another call")
+	asks(wire.ClosuresRequest{Seq: 6, Got: again.News, Done: []wire.CallOutcome{{ID: 1, Call: again.Closures[0].Call, Value: []byte("8")}}})
+	r := <-ended
+	require.Len(t, r.Outcomes, 1)
+	assertText(t, "8", r.Outcomes[0])
+}

@@ -1,0 +1,183 @@
+package rules
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/must"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
+)
+
+// script is a queue with one client, and the activities of its batches.
+type script struct {
+	*Queue
+	t *testing.T
+	// running are the batches whose activities run, the oldest first, and told those that were
+	// cancelled.
+	running []*Batch
+	told    map[int]bool
+	batch   uint64
+	call    uint64
+	taken   map[string]uint64
+}
+
+func newScript(t *testing.T, size int) *script {
+	t.Helper()
+	s := &script{Queue: New(Config{Size: size, TransientUnavailable: 3}), t: t, told: map[int]bool{}, taken: map[string]uint64{}}
+	s.Now(time.Unix(1_000_000, 0))
+	return s
+}
+
+// carryOut does what the workflow does.
+func (s *script) carryOut() {
+	for _, a := range s.Actions() {
+		if a.Cancel {
+			s.told[a.Batch.Number] = true
+			continue
+		}
+		require.False(s.t, slices.Contains(s.running, a.Batch), "batch %d runs already", a.Batch.Number)
+		s.running = append(s.running, a.Batch)
+	}
+}
+
+// serve makes tasks of one slot serve on a host.
+func (s *script) serve(host string, tasks ...string) {
+	m := closure.ServingMessage{Host: host, Queue: "queue of " + host, Seq: time.Now().UnixNano()}
+	for _, task := range tasks {
+		m.Serving = append(m.Serving, closure.ServingTask{Task: task, Slots: 1})
+	}
+	s.Serving(m)
+	s.carryOut()
+}
+
+// schedule schedules n closures of a function.
+func (s *script) schedule(function string, n int) *Call[closure.ScheduleAnswer] {
+	s.batch++
+	r := closure.ScheduleRequest{Client: "c", Batch: s.batch}
+	for range n {
+		r.Closures = append(r.Closures, closure.Closure{Function: function})
+	}
+	return s.request(r)
+}
+
+func (s *script) request(r closure.ScheduleRequest) *Call[closure.ScheduleAnswer] {
+	require.NoError(s.t, r.Validate())
+	call := s.Schedule(r)
+	s.carryOut()
+	return call
+}
+
+func (s *script) join() *Call[closure.WaitAnswer] { return s.wait(false) }
+
+func (s *script) wait(poll bool) *Call[closure.WaitAnswer] {
+	s.call++
+	call := s.Join(closure.WaitRequest{Client: "c", Call: s.call, Poll: poll})
+	s.carryOut()
+	return call
+}
+
+// take returns the outcomes that a client has not taken, as text.
+func (s *script) take(client string) (all []string) {
+	call := s.Take(closure.TakeRequest{Client: client, After: s.taken[client]})
+	if !call.Ready() {
+		return nil
+	}
+	for _, o := range must.Get(call.Answer())(s.t).Outcomes {
+		s.taken[client]++
+		if e := o.Failure(); e != nil {
+			all = append(all, fmt.Sprintf("%d %s", o.ID, e))
+		} else {
+			all = append(all, fmt.Sprintf("%d = %s", o.ID, o.Value))
+		}
+	}
+	return all
+}
+
+// ends ends the oldest running batch.
+func (s *script) ends(r closure.BatchResult) {
+	s.t.Helper()
+	require.NotEmpty(s.t, s.running)
+	b := s.running[0]
+	s.running = s.running[1:]
+	s.BatchEnded(b.Number, r)
+	s.carryOut()
+}
+
+// fails reports that the host of the oldest running batch is lost.
+func (s *script) fails() {
+	s.t.Helper()
+	b := s.running[0]
+	s.running = s.running[1:]
+	s.BatchFailed(b.Number)
+	s.carryOut()
+}
+
+// returns ends the oldest batch with a value for each closure.
+func (s *script) returns() {
+	s.t.Helper()
+	var r closure.BatchResult
+	for _, it := range s.running[0].Items {
+		r.Outcomes = append(r.Outcomes, value(it.ID))
+	}
+	s.ends(r)
+}
+
+// all returns values until nothing runs.
+func (s *script) all() {
+	for len(s.running) > 0 {
+		s.returns()
+	}
+}
+
+// ids returns the closures of the running batches.
+func (s *script) ids() (all [][]uint64) {
+	for _, b := range s.running {
+		var one []uint64
+		for _, it := range b.Items {
+			one = append(one, it.ID)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// continues makes another execution of the workflow continue with the state.
+func (s *script) continues() {
+	text := must.Get(json.Marshal(s.Carried()))(s.t)
+	var state State
+	require.NoError(s.t, json.Unmarshal(text, &state))
+	s.Queue = Restore(s.config, state)
+	s.Now(time.Unix(1_000_100, 0))
+	s.running = nil
+	s.carryOut()
+}
+
+func value(id uint64) closure.Outcome {
+	return closure.Outcome{ID: id, Value: json.RawMessage(fmt.Sprint(id))}
+}
+
+func failure(id uint64, message string) closure.Outcome {
+	return closure.Outcome{ID: id, Kind: closure.OutcomeError, Task: "worker-0", Error: &closure.Error{Kind: "ValueError", Message: message}}
+}
+
+func lost(id uint64) closure.Outcome {
+	return closure.Outcome{ID: id, Kind: closure.OutcomeLost, Task: "worker-0", Started: true}
+}
+
+func unavailable(id uint64, task string) closure.Outcome {
+	return closure.Outcome{ID: id, Kind: closure.OutcomeUnavailable, Task: "worker-0", Error: &closure.Error{Task: task, Message: "no answer"}}
+}
+
+func outcomes(o ...closure.Outcome) closure.BatchResult { return closure.BatchResult{Outcomes: o} }
+
+// done is the answer to a join that has one.
+func done[A any](t *testing.T, c *Call[A]) A {
+	t.Helper()
+	require.True(t, c.Ready())
+	return must.Get(c.Answer())(t)
+}

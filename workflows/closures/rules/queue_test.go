@@ -1,0 +1,360 @@
+package rules
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
+)
+
+const cancelledText = "CancelledError: " + closure.TextCancelled
+
+// CC-01, CC-02, CC-03, SEED-48: a closure is given out, put back, given out again and finished, and then
+// a join returns at once.
+func TestAClosureIsCalledAndFinished(t *testing.T) {
+	s := newScript(t, 10)
+	s.serve("a", "worker-0")
+	assert.True(t, done(t, s.join()).Done)
+	assert.EqualValues(t, 1, done(t, s.schedule("f", 1)).First)
+	assert.False(t, done(t, s.wait(true)).Done)
+	s.ends(closure.BatchResult{Returned: []uint64{1}})
+	assert.Equal(t, [][]uint64{{1}}, s.ids(), "it comes out again")
+	s.ends(outcomes(lost(1)))
+	assert.Equal(t, [][]uint64{{1}}, s.ids())
+	waits := s.join()
+	assert.False(t, waits.Ready())
+	s.returns()
+	assert.True(t, done(t, waits).Done)
+	assert.True(t, done(t, s.join()).Done)
+	assert.Equal(t, []string{"1 = 1"}, s.take("c"))
+	assert.Empty(t, s.take("c"))
+}
+
+// CC-04, CC-06, CC-07, CC-10: a join that waits raises the first error when it comes, once.
+// The queued closures are cancelled, and then the queue is as new.
+func TestAJoinRaisesTheFirstError(t *testing.T) {
+	s := newScript(t, 10)
+	s.serve("a", "worker-0")
+	s.schedule("f", 5)
+	require.Equal(t, [][]uint64{{1}, {2}}, s.ids())
+	waits := s.join()
+	s.ends(outcomes(failure(1, "first")))
+	assert.Equal(t, map[int]bool{2: true}, s.told)
+	assert.False(t, waits.Ready(), "the other batch is still called")
+	s.ends(outcomes(failure(2, "second")))
+	raised := done(t, waits)
+	assert.Equal(t, &closure.Error{Kind: "ValueError", Message: "first", Closure: 1, Task: "worker-0"}, raised.Raised)
+	assert.Empty(t, s.running)
+	assert.Equal(t, []string{"1 ValueError: first", "3 " + cancelledText, "4 " + cancelledText, "5 " + cancelledText, "2 ValueError: second"}, s.take("c"))
+	assert.Equal(t, raised, done(t, s.Join(closure.WaitRequest{Client: "c", Call: s.call})), "the same request has the same answer")
+	assert.Equal(t, closure.WaitAnswer{Done: true}, done(t, s.join()))
+	s.schedule("f", 1)
+	s.all()
+	assert.True(t, done(t, s.wait(true)).Done)
+	s.schedule("f", 1)
+	s.ends(outcomes(failure(7, "later")))
+	assert.Equal(t, "later", done(t, s.wait(true)).Raised.Message, "done raises, too")
+}
+
+// CC-05, CC-09: a schedule after an error raises it, and its own closures are cancelled.
+func TestAScheduleRaises(t *testing.T) {
+	s := newScript(t, 10)
+	s.serve("a", "worker-0")
+	s.schedule("f", 3)
+	s.ends(outcomes(failure(1, "no")))
+	raises := s.schedule("f", 2)
+	assert.False(t, raises.Ready())
+	s.ends(closure.BatchResult{Returned: []uint64{2}})
+	s.fails()
+	a := done(t, raises)
+	assert.Equal(t, "no", a.Raised.Message)
+	assert.Zero(t, a.First)
+	assert.EqualValues(t, 3, s.Status().Counts.Scheduled)
+	assert.EqualValues(t, 4, done(t, s.schedule("f", 1)).First)
+}
+
+// CC-08, SEED-39, SEED-58: the drain waits for calls where they are, and they keep their own
+// outcomes. Closures that are put back are cancelled.
+func TestADrainWaitsForCalls(t *testing.T) {
+	s := newScript(t, 10)
+	s.serve("a", "worker-0", "worker-1")
+	s.schedule("f", 3)
+	require.Len(t, s.running, 3)
+	s.ends(outcomes(failure(1, "some error")))
+	waits := s.join()
+	assert.Equal(t, map[int]bool{2: true, 3: true}, s.told)
+	s.fails() // it was cancelled before a host had it
+	s.ends(closure.BatchResult{Calling: []uint64{3}, Queue: "queue of a"})
+	require.Len(t, s.running, 1)
+	assert.Equal(t, Batch{Number: 4, Items: s.running[0].Items, Queue: "queue of a", Calling: true, Cancelled: true}, *s.running[0])
+	assert.Equal(t, []uint64{3}, s.Input(s.running[0]).Calling)
+	other := s.schedule("f", 1)
+	assert.Equal(t, closure.QueueDraining, s.Status().State)
+	s.ends(outcomes(failure(3, "fake cancellation")))
+	assert.Equal(t, "some error", done(t, waits).Raised.Message)
+	assert.EqualValues(t, 4, done(t, other).First, "the next request goes on")
+	assert.Equal(t, []string{"1 ValueError: some error", "2 " + cancelledText, "3 ValueError: fake cancellation"}, s.take("c"))
+}
+
+// CC-12: closures for a certain task, which are a pool's, are their own.
+func TestClosuresOfAPool(t *testing.T) {
+	s := newScript(t, 10)
+	s.serve("a", "worker-0")
+	pool := closure.ScheduleRequest{Client: "p", Batch: 1, Closures: []closure.Closure{
+		{Function: "f", Task: "worker-0"}, {Function: "f", Task: "worker-1"},
+	}}
+	s.request(pool)
+	assert.True(t, done(t, s.join()).Done, "nobody waits for them")
+	require.Equal(t, [][]uint64{{1}}, s.ids())
+	assert.Equal(t, "queue of a", s.running[0].Queue)
+	s.ends(outcomes(lost(1)))
+	assert.Equal(t, []string{"1 QuarantinedError: closure 1 (f) is no longer retried: 1 process ended while executing it, the last one on worker-0"}, s.take("p"))
+	s.serve("b", "worker-1")
+	require.Equal(t, [][]uint64{{2}}, s.ids(), "it has waited for its task")
+	s.schedule("g", 1)
+	s.running[0], s.running[1] = s.running[1], s.running[0]
+	s.ends(outcomes(failure(3, "no")))
+	assert.Equal(t, "no", done(t, s.join()).Raised.Message, "a drain does not wait for them")
+	s.ends(outcomes(failure(2, "own")))
+	assert.Equal(t, []string{"2 ValueError: own"}, s.take("p"))
+	assert.True(t, done(t, s.join()).Done, "and their errors are nobody else's")
+}
+
+// CC-62: a closure is called again after the loss of its process, and given up after too many.
+func TestAClosureThatKillsIsGivenUp(t *testing.T) {
+	s := newScript(t, 10)
+	s.serve("a", "worker-0")
+	s.schedule("f", 1)
+	for range closure.MaxLosses {
+		s.ends(outcomes(lost(1)))
+	}
+	s.fails()
+	require.Len(t, s.running, 1, "the loss of a host does not count")
+	s.ends(outcomes(lost(1)))
+	e := done(t, s.join()).Raised
+	assert.Equal(t, closure.ErrQuarantined, e.Kind)
+	assert.Equal(t, "closure 1 (f) is no longer retried: 11 processes ended while executing it, the last one on worker-0", e.Message)
+}
+
+// CC-76, SEED-53: the third report that a parameter server does not answer is an error.
+func TestUnavailableTasksAreCounted(t *testing.T) {
+	s := newScript(t, 10)
+	s.serve("a", "worker-0")
+	s.schedule("f", 1)
+	for _, task := range []string{"ps-0", "ps-1", "ps-0", "ps-1"} {
+		s.ends(outcomes(unavailable(1, task)))
+	}
+	s.ends(outcomes(unavailable(1, "ps-1")))
+	e := done(t, s.join()).Raised
+	assert.Equal(t, closure.Error{Kind: closure.ErrUnavailable, Task: "ps-1", Message: "no answer", Closure: 1}, *e)
+	s.schedule("f", 1)
+	s.ends(outcomes(unavailable(2, "ps-1")))
+	require.Len(t, s.running, 1, "it is counted anew")
+	s.ends(outcomes(unavailable(2, "ps-0")))
+	assert.NotNil(t, done(t, s.join()).Raised, "the other one is not")
+}
+
+// CC-30, CC-41, SEED-41: a schedule waits for room, in the order of arrival; closures in batches do
+// not count, and what is put back waits for no room.
+func TestAScheduleWaitsForRoom(t *testing.T) {
+	s := newScript(t, 2)
+	first := s.schedule("f", 3)
+	second := s.request(closure.ScheduleRequest{Client: "d", Batch: 1, Closures: make6("f")[:1]})
+	assert.False(t, first.Ready())
+	s.serve("a", "worker-0")
+	assert.EqualValues(t, 1, done(t, first).First)
+	assert.Equal(t, closure.ScheduleAnswer{First: 4, Room: 0}, done(t, second))
+	third := s.schedule("f", 1)
+	waits := s.join()
+	s.returns()
+	assert.True(t, third.Ready())
+	assert.False(t, waits.Ready(), "the join waits for what waits for room")
+	s.all()
+	assert.True(t, done(t, waits).Done)
+	assert.EqualValues(t, 5, s.Status().Counts.Finished)
+
+	s.schedule("f", 4)
+	large := s.schedule("f", 2)
+	s.running = append(s.running[1:], s.running[0])
+	s.ends(closure.BatchResult{Returned: []uint64{7}})
+	s.running = append(s.running[1:], s.running[0])
+	s.running[0], s.running[1] = s.running[1], s.running[0]
+	s.ends(outcomes(failure(6, "no")))
+	assert.False(t, large.Ready())
+	s.all()
+	assert.Equal(t, "no", done(t, large).Raised.Message)
+}
+
+// Batches have one closure first, and more as long as calls are short. A host that returns
+// closures is busy with a long call.
+func TestBatchesGrowWhileCallsAreShort(t *testing.T) {
+	s := newScript(t, 10_000)
+	s.serve("a", "worker-0", "worker-1")
+	for range 3 {
+		s.schedule("f", 1000)
+	}
+	require.Len(t, s.running, 4, "two for each slot")
+	for range 12 {
+		s.returns()
+	}
+	require.Len(t, s.running[3].Items, mostInBatch)
+	b := s.running[0]
+	s.ends(closure.BatchResult{Queue: "queue of a", Calling: []uint64{b.Items[0].ID}})
+	require.Len(t, s.running, 4)
+	assert.Equal(t, "queue of a", s.running[3].Queue, "its call goes on there")
+	s.ends(closure.BatchResult{Took: 60_000, Queue: "queue of a", Calling: []uint64{s.running[0].Items[0].ID}})
+	s.running = append(s.running[2:], s.running[:2]...)
+	s.returns()
+	last := s.running[len(s.running)-1]
+	require.Len(t, last.Items, 1)
+	assert.Less(t, last.Items[0].ID, uint64(500), "what is put back comes first")
+	s.all()
+	s.schedule("slow", 100)
+	for range 20 {
+		require.Len(t, s.running[0].Items, 1, "long calls are not gathered")
+		s.ends(closure.BatchResult{Took: 60_000, Outcomes: []closure.Outcome{value(s.running[0].Items[0].ID)}})
+	}
+}
+
+// A queue that continues as new keeps its closures, batches, answers, errors and outcomes.
+func TestAQueueContinues(t *testing.T) {
+	s := newScript(t, 3)
+	s.serve("a", "worker-0")
+	s.schedule("f", 2)
+	s.returns()
+	partial := s.schedule("f", 6)
+	waits := s.join()
+	assert.False(t, partial.Ready())
+	s.Suspend()
+	s.carryOut()
+	require.Len(t, s.running, 2)
+	assert.True(t, s.told[s.running[0].Number] && s.told[s.running[1].Number])
+	s.ends(closure.BatchResult{Queue: "queue of a", Calling: []uint64{2}})
+	require.Len(t, s.running, 1, "nothing new is given")
+	s.continues()
+	assert.False(t, waits.Ready(), "its client asks again")
+	assert.Equal(t, "queue of a", s.running[0].Queue)
+	assert.True(t, s.running[0].Calling)
+	again := s.request(closure.ScheduleRequest{Client: "c", Batch: 2, Closures: make6("f")})
+	s.call--
+	waits = s.join()
+	s.all()
+	assert.EqualValues(t, 3, done(t, again).First)
+	assert.True(t, done(t, waits).Done)
+	assert.EqualValues(t, 8, s.Status().Counts.Scheduled)
+	assert.Len(t, s.take("c"), 8)
+	assert.Equal(t, done(t, again), done(t, s.request(closure.ScheduleRequest{Client: "c", Batch: 2, Closures: make6("f")})))
+
+	s.schedule("f", 1)
+	s.ends(outcomes(failure(9, "kept")))
+	s.Suspend()
+	s.continues()
+	assert.Equal(t, closure.QueueFailed, s.Status().State)
+	assert.Equal(t, "kept", done(t, s.join()).Raised.Message)
+
+	s.schedule("f", 1)
+	s.Suspend()
+	s.ends(closure.BatchResult{Queue: "queue of a", Calling: []uint64{10}})
+	s.Carried()
+	s.Resume()
+	s.carryOut()
+	require.Len(t, s.running, 1, "a queue that is too large goes on")
+	s.all()
+	assert.True(t, done(t, s.join()).Done)
+}
+
+func make6(function string) (all []closure.Closure) {
+	for range 6 {
+		all = append(all, closure.Closure{Function: function})
+	}
+	return all
+}
+
+// Outcomes are kept for their client until it has taken them. A client that is silent for long
+// is forgotten when its outcomes are in the way.
+func TestOutcomesWaitForTheirClient(t *testing.T) {
+	s := newScript(t, 100)
+	s.serve("a", "worker-0")
+	s.schedule("f", 1)
+	s.request(closure.ScheduleRequest{Client: "d", Batch: 1, Closures: make6("f")[:1]})
+	call := s.Take(closure.TakeRequest{Client: "d"})
+	s.all()
+	assert.Len(t, done(t, call).Outcomes, 1)
+	assert.Equal(t, []string{"2 = 2"}, s.take("d"), "it was not acknowledged")
+	older := s.Take(closure.TakeRequest{Client: "d", After: 1})
+	newer := s.Take(closure.TakeRequest{Client: "d", After: 1})
+	assert.Empty(t, done(t, older).Outcomes)
+	assert.False(t, newer.Ready())
+	assert.Equal(t, []string{"1 = 1"}, s.take("c"))
+
+	s.schedule("f", 20)
+	for i := 0; len(s.running) > 0; i++ {
+		require.Less(t, i, 12, "nothing new is called while so much is kept")
+		large := json.RawMessage(`"` + strings.Repeat("x", 200<<10) + `"`)
+		s.ends(outcomes(closure.Outcome{ID: s.running[0].Items[0].ID, Value: large}))
+	}
+	s.Now(time.Unix(1_000_200, 0))
+	s.wait(true)
+	assert.Empty(t, s.running, "it asks")
+	s.Now(time.Unix(1_000_500, 0))
+	s.request(closure.ScheduleRequest{Client: "e", Batch: 1, Closures: make6("f")[:1]})
+	assert.NotEmpty(t, s.running)
+	_, err := s.Take(closure.TakeRequest{Client: "c", After: 1}).Answer()
+	assert.ErrorContains(t, err, "the values of c are no longer known")
+}
+
+// CC-29: a resource is dropped when it was released and no closure uses it.
+func TestReleasedResourcesLeaveNothing(t *testing.T) {
+	s := newScript(t, 100)
+	s.serve("a", "worker-0")
+	define := []closure.Resource{{ID: 7, Function: "load"}, {ID: 8, Function: "load"}}
+	s.request(closure.ScheduleRequest{Client: "c", Batch: 1, Resources: define, Closures: []closure.Closure{{Function: "f", Resources: []uint64{7}}, {Function: "f", Resources: []uint64{7, 8}}}})
+	assert.Equal(t, define[:1], s.Input(s.running[0]).Resources)
+	assert.Equal(t, define, s.Input(s.running[1]).Resources)
+	s.request(closure.ScheduleRequest{Client: "c", Batch: 2, Released: []uint64{7}})
+	s.returns()
+	assert.Empty(t, s.Input(s.running[0]).Released)
+	s.returns()
+	s.batch = 2
+	s.schedule("f", 1)
+	assert.Equal(t, []uint64{7}, s.Input(s.running[0]).Released)
+	assert.Equal(t, define[1:], s.State.Resources)
+}
+
+// When the run has ended, all that waits is refused.
+func TestTheRunEnds(t *testing.T) {
+	s := newScript(t, 1)
+	s.schedule("f", 1)
+	waits := []*Call[closure.WaitAnswer]{s.join()}
+	full := s.schedule("f", 1)
+	taking := s.Take(closure.TakeRequest{Client: "c"})
+	s.Serving(closure.ServingMessage{Over: "run x has ended"})
+	_, err := waits[0].Answer()
+	require.ErrorIs(t, err, ErrEnded)
+	_, err = full.Answer()
+	require.ErrorIs(t, err, ErrEnded)
+	_, err = taking.Answer()
+	require.ErrorIs(t, err, ErrEnded)
+	_, err = s.schedule("f", 1).Answer()
+	require.ErrorContains(t, err, "the run has ended: run x has ended")
+	assert.True(t, s.Ended())
+	assert.EqualValues(t, 1, s.Status().Counts.Cancelled)
+	assert.Equal(t, closure.QueueEnded, s.Status().State)
+}
+
+// The tasks that serve are those in the last message of each host.
+func TestServing(t *testing.T) {
+	s := newScript(t, 10)
+	s.Serving(closure.ServingMessage{Host: "b", Queue: "b", Seq: 2, Serving: []closure.ServingTask{{Task: "worker-1", Slots: 2}}})
+	s.Serving(closure.ServingMessage{Host: "b", Queue: "b", Seq: 1})
+	s.Serving(closure.ServingMessage{Host: "a", Queue: "a", Seq: 1, Serving: []closure.ServingTask{{Task: "worker-0", Slots: 1}}})
+	assert.Equal(t, []closure.WorkerStatus{{Task: "worker-0", Host: "a", Slots: 1}, {Task: "worker-1", Host: "b", Slots: 2}}, s.Status().Workers)
+	assert.Equal(t, 3, s.slots())
+	assert.Equal(t, "b", s.queueOf("worker-1"))
+	assert.Equal(t, Config{Size: 2, TransientUnavailable: 5}, ConfigOf(closure.QueueInput{QueueSize: 2, TransientUnavailable: new(5)}))
+}
