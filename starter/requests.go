@@ -38,7 +38,7 @@ func (c *chain) isPaused(ctx context.Context) bool {
 	return err == nil && workflowstatus.IsPaused(d.GetWorkflowExecutionInfo().GetStatus())
 }
 
-// Unpause lets the workflow of the run go on if Temporal has paused it, and reports whether that was
+// Unpause lets the workflow of the run continue if Temporal has paused it, and reports whether that was
 // so.
 func (r *Run) Unpause(ctx context.Context, namespace, reason string) (bool, error) {
 	if !r.isPaused(ctx) {
@@ -70,7 +70,7 @@ func Ask[Q spec.Request, A any](ctx context.Context, r *Run, u spec.Update[Q, A]
 }
 
 // AskPatiently is [Ask] for a request that takes long if a run has many hosts. Only the time until
-// the run has accepted it is bounded, besides by ctx: a run that is executed does so at once.
+// the run has accepted it is bounded further than by ctx: a run that is executed does so at once.
 func AskPatiently[Q spec.Request, A any](ctx context.Context, accepted time.Duration, r *Run, u spec.Update[Q, A], q Q) (A, error) {
 	return ask(ctx, r, u, q, func(o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
 		ctx, cancel := context.WithTimeout(ctx, accepted)

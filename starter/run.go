@@ -78,7 +78,7 @@ func (r *Run) WaitNotify(ctx context.Context, notify func(error)) (*spec.RunResu
 	}
 }
 
-// isEnd reports whether an error of the SDK is that of an end. While a workflow is paused, the SDK
+// isEnd reports whether an error of the SDK means an end. While a workflow is paused, the SDK
 // gets events that it does not expect.
 func isEnd(err error) bool {
 	return isNotFound(err) || IsError[*temporal.TerminatedError](err) || runs.ResultOf(err) != nil

@@ -163,7 +163,7 @@ func (c Carrier) heard(now time.Time, err error) time.Time {
 }
 
 // endOf derives the end of the process from the end of its activity. A host's own account is in
-// the details of errors. If there is none the machine receives none: the activity was cancelled
+// the details of errors. Without these details the machine receives nothing: the activity was cancelled
 // while no process ran, or between a failure and the restart, and Release returns the rest.
 func (c Carrier) endOf(in hostapi.RunTaskInput, exit spec.Exit, err error) lifecycle.TaskEnded {
 	end := lifecycle.TaskEnded{Task: in.Task, Generation: in.Generation, Launch: in.Launch}

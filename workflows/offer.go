@@ -168,7 +168,7 @@ type question struct {
 	answered bool
 }
 
-// promiseOf asks for a promise about one task, together with those of its group that wait for one.
+// promiseOf asks for a promise about one task, together with the tasks of its group that wait for one.
 func (c Carrier) promiseOf(ctx workflow.Context, loss *lease.Loss, n int, in hostapi.RunTaskInput) {
 	a := c.asking
 	if a == nil {

@@ -28,7 +28,7 @@ func tasksInput(to spec.Group, tasks []string) any {
 }
 
 // answer answers a request with the tasks that were reached, on the hosts or before. It is an
-// error only if there are none. done is nil if no request waits.
+// error only if no task was reached. done is nil if no request waits.
 func (c *hostCalls) answer(ctx workflow.Context, reach onHosts, before []string, done workflow.Settable) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		answer, failure := reach(ctx)

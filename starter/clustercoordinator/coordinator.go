@@ -46,7 +46,7 @@ type Coordinator struct {
 // queue.
 const closePatience = 2 * time.Second
 
-// New attaches to the queue of a run, and creates it if there is none. It does not wait for
+// New attaches to the queue of a run, which it creates if necessary. It does not wait for
 // tasks: closures wait in the queue until tasks serve.
 func New(ctx context.Context, run *starter.Run) (*Coordinator, error) {
 	q, err := run.ClosureClient(ctx)
@@ -68,7 +68,7 @@ func New(ctx context.Context, run *starter.Run) (*Coordinator, error) {
 }
 
 // Close detaches from the queue. It waits at most two seconds until the scheduled closures are
-// in the queue, where they continue. They may not get there if the queue is full or the server
+// in the queue and continue there. They may not get there if the queue is full or the server
 // is away; to make sure, call Flush.
 func (c *Coordinator) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)

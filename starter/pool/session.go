@@ -105,7 +105,7 @@ func start(binary string, s *spec.RunSpec) (*session, error) {
 	return out, nil
 }
 
-// called is what a call has returned.
+// called has the outcomes of a call.
 type called struct {
 	outcomes []closure.Outcome
 	err      error

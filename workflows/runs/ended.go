@@ -81,7 +81,7 @@ func ResultOf(err error) *spec.RunResult {
 }
 
 // innermost returns the last of the application errors in a chain: the SDK wraps the error of a run
-// into that of its parent. It returns nil if the chain has no such error.
+// into the error of its parent. It returns nil if the chain has no such error.
 func innermost(err error) (last *temporal.ApplicationError) {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if application, ok := err.(*temporal.ApplicationError); ok {

@@ -167,8 +167,8 @@ type BarrierWaiter struct {
 	Since time.Time `json:"since"`
 }
 
-// ValuesOf returns the values in the order of these participants. It returns nil if there are
-// none.
+// ValuesOf returns the values in the order of these participants. It returns nil if no participant
+// has one.
 func ValuesOf(values map[string]string, participants []string) []string {
 	if len(values) == 0 {
 		return nil

@@ -155,7 +155,7 @@ func (s Source) check(c *checker, path, name string) {
 }
 
 // size returns the number of bytes of a variable with its name. The size of a value that a host
-// looks up is unknown and not counted.
+// looks up is unknown, so it does not count.
 func (v Variable) size(name string) int {
 	return len(name) + 1 + len(v.Value) + len(v.From.FromEnv) + len(v.From.FromFile)
 }

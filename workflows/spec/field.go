@@ -18,7 +18,7 @@ type field struct {
 	example string
 	// remedy replaces the remedy for a value of the wrong type.
 	remedy string
-	// def is the default, or nil if there is none.
+	// def is the default, or nil.
 	def any
 	// required fields must be given, and filled lists must have items if they are given.
 	required, filled bool
@@ -49,7 +49,7 @@ const (
 	durationRemedy   = `write it like "3s", "90m" or "1h30m"`
 )
 
-// fieldOf returns the entry of that key in the table, or an empty one if there is none.
+// fieldOf returns the entry of that key in the table, or an empty entry.
 func fieldOf(key string) field { return fieldsByKey()[key] }
 
 var fieldsByKey = sync.OnceValue(func() map[string]field {

@@ -21,7 +21,7 @@ type Server interface {
 	// Tell sends a message to a round, and opens the round if there is none with that number.
 	// It returns [ErrClosed] if the round is closed.
 	Tell(ctx context.Context, in spec.BarrierInput, m spec.BarrierMessage) error
-	// Withdraw sends a message to an open round. It returns [ErrClosed] if there is none.
+	// Withdraw sends a message to an open round. It returns [ErrClosed] if the round is closed.
 	Withdraw(ctx context.Context, id string, m spec.BarrierMessage) error
 	// Result waits until a round is closed. It returns [ErrClosed] if there is no such round.
 	Result(ctx context.Context, id string) (spec.BarrierResult, error)

@@ -45,7 +45,7 @@ func NewClient(s client.Client, run spec.RunRef) *Client {
 // ID returns the workflow ID of the queue.
 func (c *Client) ID() string { return c.id }
 
-// Open creates the queue if there is none. If it exists, all of the input except the run is
+// Open creates the queue if it does not exist. If it exists, all of the input except the run is
 // ignored. A queue that ended with its run stays ended.
 func (c *Client) Open(ctx context.Context, in closure.QueueInput) error {
 	o := c.options()

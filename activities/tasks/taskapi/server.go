@@ -203,7 +203,7 @@ func (s *Server) Ended(id runkey.Task, final bool, how string) {
 	}
 }
 
-// Progress returns the progress that a task has reported, or nil if there is none.
+// Progress returns the progress that a task has reported, or nil.
 func (s *Server) Progress(id runkey.Task) *Progress {
 	s.mu.Lock()
 	e := s.tasks[id]

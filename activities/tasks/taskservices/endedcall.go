@@ -15,8 +15,8 @@ type EndedCall struct {
 	Call       string `json:"call"`
 }
 
-// InCall returns the call during which a process exited with 0, or an empty string if there is
-// none.
+// InCall returns the call during which a process exited with 0, or an empty
+// string.
 func (n *Notes) InCall(q supervisor.Process) string {
 	for _, c := range n.Calls {
 		if c.Generation == q.Key.Generation && c.Task == q.Key.Task && c.Process == q.Number {

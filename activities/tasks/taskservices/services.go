@@ -194,7 +194,7 @@ func (s *Services) HasQueue(ctx context.Context, run Run) bool {
 	return left
 }
 
-// EndAbandoned ends the closures and the queue of a run that will not be released any more,
+// EndAbandoned ends the closures and the queue of a run that will no longer be released,
 // unless the run continues elsewhere: a run that continues as new leaves closed executions
 // behind. If that fails, the queue's own check ends it later.
 func (s *Services) EndAbandoned(ctx context.Context, run Run) {

@@ -42,8 +42,8 @@ type ClosuresRequest struct {
 	// Seq counts the requests of the process, from 1. A repeated request has the same number.
 	// A newer request makes the host answer a waiting older one at once.
 	Seq uint64 `json:"seq"`
-	// Got is the number of the last answer with news that the process has received, or 0 if
-	// there is none.
+	// Got is the number of the last answer with news that the process has received, or 0 at
+	// first.
 	Got uint64 `json:"got,omitempty"`
 	// Slots is the number of closures that it calls at the same time, or 0 if it no longer
 	// serves.

@@ -18,7 +18,7 @@
 // the function has one closure a batch again, so that hosts do not wait for each other.
 //
 // The result of a batch may name closures that its host is still calling. Another batch, for
-// the queue of that host alone, waits for them. So a call outlives an execution of the workflow
+// the queue of that host, waits for them. So a call outlives an execution of the workflow
 // and a host worker, and can be cancelled where it is.
 //
 // # Outcomes
