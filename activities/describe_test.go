@@ -331,7 +331,7 @@ func TestSameErrors(t *testing.T) {
 	assert.False(t, end(1, "ValueError: 66", time.Second, nil), "never")
 }
 
-// What a run has left in shared memory was created by its user while its processes lived.
+// A file in shared memory counts as left if the user of the run created it while its processes lived.
 func TestLeftInShm(t *testing.T) {
 	began := time.Now()
 	f := must.Get(os.CreateTemp(shm.Dir, "clusterrun-test-"))(t)

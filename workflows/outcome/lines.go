@@ -143,6 +143,9 @@ func (w *writer) rootCause(f spec.Failure) {
 		w.line("Root cause: cannot tell%s", after)
 	case onItsWay(f), f.Reported, f.StoppedByHost():
 		w.line("Root cause: %s %s%s", who, HowEnded(f), after)
+	case w.leftEarly(f) != nil:
+		t := w.leftEarly(f)
+		w.line("Root cause: likely %s (rank %d), which %s %s lost its peer%s", place(t.Name, t.Host), t.Rank, done(f, *t), who, after)
 	default:
 		w.line("Root cause: %s%s", who, after)
 	}
@@ -191,6 +194,7 @@ func (w *writer) firstError(f spec.Failure) {
 		w.line("%s", text)
 	case first != nil:
 		w.line("First error: %s%s %s ended: %s", rank(*first), before(*first, f), f.Task, first.Printed)
+	case w.leftEarly(f) != nil: // it has been named
 	case f.LostPeer() && len(w.r.Tasks) > 1:
 		how := "It wrote to a peer that was gone"
 		if f.Printed != nil {
@@ -219,20 +223,44 @@ func (w *writer) livedOn() {
 	}
 }
 
+// leftEarly returns the task that was done when f's process lost its peer, if no other task may be
+// the reason, or nil.
+func (w *writer) leftEarly(f spec.Failure) *spec.TaskResult {
+	if len(w.r.DoneBefore) != 1 || len(w.r.LivedOn) > 0 || f.Reported {
+		return nil
+	}
+	t := &w.r.DoneBefore[0]
+	doubt := time.Duration(0)
+	if t.Host != f.Host {
+		doubt = clockError
+	}
+	if t.Exit.Ended.IsZero() || f.Ended.Sub(t.Exit.Ended) <= doubt {
+		return nil
+	}
+	return t
+}
+
 // doneBefore names the tasks that a process may have lost because they were done.
 func (w *writer) doneBefore(f spec.Failure) {
 	for _, t := range w.r.DoneBefore {
-		done := fmt.Sprintf("%s (rank %d) ended with exit code 0", place(t.Name, t.Host), t.Rank)
-		if s := t.Exit.LastStep; s != nil {
-			done += " after step " + step(*s)
-		}
-		if d := f.Ended.Sub(t.Exit.Ended); t.Host == f.Host && d > 0 {
-			done += ", " + span(d) + " before"
-		} else if t.Host == f.Host {
-			done += ", " + span(-d) + " later"
-		}
-		w.line("%s: the others may still have needed it", done)
+		w.line("%s (rank %d) %s: the others may still have needed it", place(t.Name, t.Host), t.Rank, done(f, t))
 	}
+}
+
+// done returns, as a predicate, when a task was done that the process of f may have lost.
+func done(f spec.Failure, t spec.TaskResult) string {
+	done := "ended with exit code 0"
+	if s := t.Exit.LastStep; s != nil {
+		done += " after step " + step(*s)
+	}
+	d := f.Ended.Sub(t.Exit.Ended)
+	switch {
+	case d > 0 && (t.Host == f.Host || d > clockError):
+		done += ", " + span(d) + " before"
+	case t.Host == f.Host:
+		done += ", " + span(-d) + " later"
+	}
+	return done
 }
 
 // showedLater reports whether the process of f did not show its failure before the process of

@@ -61,7 +61,7 @@ func TestLimitsOfACgroup(t *testing.T) {
 	require.NoError(t, s.limit("", Limits{Rlimits: []Rlimit{{Resource: unix.RLIMIT_CORE}}}))
 }
 
-// A process with a counter of its own has its own number of kills, and others share that of the
+// A process with a counter of its own has its own number of kills, and others share the count of the
 // supervisor.
 func TestOutOfMemory(t *testing.T) {
 	const killed = -int(unix.SIGKILL)
