@@ -326,7 +326,7 @@ func (s *side) close(ctx context.Context, reply supervisor.ClosingReply) {
 	// The supervisor bounds all of this: it ends this process when it has waited long enough.
 	if reply.OwnerGone && s.Owned {
 		for _, run := range s.host.CancelRuns(ctx) {
-			_ = s.client.GetWorkflow(ctx, run.WorkflowID, run.RunID).Get(ctx, nil)
+			s.server.AwaitRun(ctx, run.WorkflowID, run.RunID)
 		}
 	}
 	s.host.AwaitIdle(ctx)

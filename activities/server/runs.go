@@ -58,6 +58,13 @@ func (s *Server) CancelRun(ctx context.Context, workflowID, began string) error 
 	return c.CancelWorkflowWithOptions(ctx, client.CancelWorkflowOptions{WorkflowID: workflowID, FirstExecutionRunID: began})
 }
 
+// AwaitRun returns when a run has ended, or ctx is done.
+func (s *Server) AwaitRun(ctx context.Context, workflowID, began string) {
+	if c, err := s.connected(); err == nil {
+		_ = c.GetWorkflow(ctx, workflowID, began).Get(ctx, nil)
+	}
+}
+
 // DescribeRun describes the current or last execution of the run that began with the given
 // one. A run whose history gets long continues in another execution of its workflow, with its
 // tasks; hosts know it by its first execution.
