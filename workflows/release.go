@@ -157,7 +157,7 @@ func (g *releaser) releaseOn(ctx workflow.Context, h *host, wait time.Duration) 
 		workflow.GetVersion(ctx, "ask before release", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
 		return release(ctx)
 	}
-	within := wait
+	within := min(wait, heartbeatTimeout)
 	if g.bounds != nil {
 		within = min(wait, lease.Bounds(*g.bounds).Passed())
 	}

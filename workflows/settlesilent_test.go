@@ -142,18 +142,22 @@ func TestASilentHostThatAnswersKeepsItsTasks(t *testing.T) {
 // A run whose host is silent ends once nothing lives there, and does not give the host its release:
 // that would go to an open poll of the host, and take as long as a release may.
 func TestTheEndWaitsForASilentHostOnlyABit(t *testing.T) {
-	var released []string
-	env := newEnv(t, activities{
-		"Prepare": func(context.Context) (hostapi.PrepareOutput, error) { return hostapi.PrepareOutput{Reaches: true}, nil },
-		"Release": func(ctx context.Context) (hostapi.ReleaseOutput, error) {
-			released = append(released, hostOf(ctx))
-			return hostapi.ReleaseOutput{}, nil
-		},
-	})
-	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&silentHost{fails: 10 * time.Second, offers: map[string]int{}}}})
-	begun := env.Now()
-	execute(t, env, spec.RunSpec{Tasks: workers("a:1", "b:1")}, nil)
-	require.ErrorContains(t, env.GetWorkflowError(), "worker-0")
-	assert.Equal(t, []string{"a"}, released)
-	assert.WithinDuration(t, begun.Add(10*time.Second+passed), env.Now(), time.Second)
+	for reaches, ends := range map[bool]time.Duration{true: 10*time.Second + passed, false: beats + 20*time.Second} {
+		var released []string
+		env := newEnv(t, activities{
+			"Prepare": func(context.Context) (hostapi.PrepareOutput, error) {
+				return hostapi.PrepareOutput{Reaches: reaches}, nil
+			},
+			"Release": func(ctx context.Context) (hostapi.ReleaseOutput, error) {
+				released = append(released, hostOf(ctx))
+				return hostapi.ReleaseOutput{}, nil
+			},
+		})
+		env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&silentHost{fails: 10 * time.Second, offers: map[string]int{}}}})
+		begun := env.Now()
+		execute(t, env, spec.RunSpec{Tasks: workers("a:1", "b:1")}, nil)
+		require.Error(t, env.GetWorkflowError())
+		assert.Equal(t, []string{"a"}, released)
+		assert.WithinDuration(t, begun.Add(ends), env.Now(), time.Second, "hosts that reach each other: %v", reaches)
+	}
 }
