@@ -8,6 +8,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	words "github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
@@ -56,16 +57,12 @@ func (w *writer) othersFailed() {
 	if f := w.r.FirstFailure; f != nil && w.r.OperatorError == nil {
 		root = *f
 	}
-	var others []*spec.TaskResult
-	later := true
-	for i := range w.r.Tasks {
-		t := &w.r.Tasks[i]
-		if t.Failed && t.Name != root.Task && t.Exit != nil && (root.Task == "" || !silent(w.r) || t.Exit.Cause != spec.CauseSilence) {
-			others = append(others, t)
-			shown := t.Name == w.r.FirstEnded && showedLater(root, t)
-			later = later && !t.WasRestarting && !shown && !unordered(root, t)
-		}
-	}
+	others := which(w.r, func(t *spec.TaskResult) bool {
+		return t.Failed && t.Name != root.Task && (root.Task == "" || !silent(w.r) || t.Exit.Cause != spec.CauseSilence)
+	})
+	later := !slices.ContainsFunc(others, func(t *spec.TaskResult) bool {
+		return t.WasRestarting || t.Name == w.r.FirstEnded && showedLater(root, t) || unordered(root, t)
+	})
 	if len(others) == 0 {
 		return
 	}
@@ -130,13 +127,8 @@ func (w *writer) stopped() (stopped, failed []string) {
 // the rules this is not the root cause, but a reader may know better: a host is declared lost
 // only after minutes, when its peers have long failed because of its silence.
 func (w *writer) lost() {
-	var names []string
-	for _, t := range w.r.Tasks {
-		if t.Exit != nil && t.Exit.Cause == spec.CauseHostLost && !t.Failed {
-			names = append(names, place(t.Name, t.Host))
-		}
-	}
-	w.names(names, "was lost with the host in the meantime", "were lost with the host in the meantime", "")
+	lost := which(w.r, func(t *spec.TaskResult) bool { return t.Exit.Cause == spec.CauseHostLost && !t.Failed })
+	w.names(words.Of(lost, placeOf), "was lost with the host in the meantime", "were lost with the host in the meantime", "")
 }
 
 // outOfMemory names the tasks that have ended by themselves and whose processes the kernel has
@@ -144,10 +136,7 @@ func (w *writer) lost() {
 func (w *writer) outOfMemory() {
 	var texts []string
 	names := make(map[string][]string)
-	for _, t := range w.r.Tasks {
-		if t.Exit == nil || t.Exit.OOMKills == 0 || !t.Exit.OK() && !t.Failed {
-			continue
-		}
+	for _, t := range which(w.r, func(t *spec.TaskResult) bool { return t.Exit.OOMKills > 0 && (t.Exit.OK() || t.Failed) }) {
 		text := t.Exit.OOMText()
 		if f := w.r.FirstFailure; f != nil && f.Task == t.Name && strings.Contains(f.Message, text) {
 			continue // it has been said
@@ -155,7 +144,7 @@ func (w *writer) outOfMemory() {
 		if names[text] == nil {
 			texts = append(texts, text)
 		}
-		names[text] = append(names[text], place(t.Name, t.Host))
+		names[text] = append(names[text], placeOf(t))
 	}
 	for _, text := range texts {
 		w.line("Out of memory (%s): %s", list(names[text]), text)
@@ -165,13 +154,9 @@ func (w *writer) outOfMemory() {
 // unkillable names processes that outlived SIGKILL. They still hold their resources, and
 // only the owner of the machine can help.
 func (w *writer) unkillable() {
-	var names []string
-	for _, t := range w.r.Tasks {
-		if t.Exit != nil && t.Exit.Unkillable {
-			names = append(names, fmt.Sprintf("%s (pid %d)", place(t.Name, t.Host), t.Exit.PID))
-		}
-	}
-	if len(names) > 0 {
-		w.line("Still alive long after SIGKILL, and abandoned: %s", list(names))
+	if all := which(w.r, func(t *spec.TaskResult) bool { return t.Exit.Unkillable }); len(all) > 0 {
+		w.line("Still alive long after SIGKILL, and abandoned: %s", list(words.Of(all, func(t *spec.TaskResult) string {
+			return fmt.Sprintf("%s (pid %d)", placeOf(t), t.Exit.PID)
+		})))
 	}
 }

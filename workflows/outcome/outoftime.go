@@ -1,7 +1,6 @@
 package outcome
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,16 +67,10 @@ func (w *writer) outOfTime() {
 // printed lists the errors of their own that tasks had printed, the earliest first. A
 // program may live on without the thread that has failed, and others wait for it.
 func (w *writer) printed() {
-	var all []*spec.TaskResult
-	for i := range w.r.Tasks {
-		t := &w.r.Tasks[i]
-		if t.Exit == nil || t.Exit.OK() || !t.Exit.Printed.Own() || w.r.FirstError != nil && w.r.FirstError.Task == t.Name {
-			continue
-		}
-		if f := w.r.FirstFailure; f == nil || f.Task != t.Name || silent(w.r) {
-			all = append(all, t)
-		}
-	}
+	first, f := w.r.FirstError, w.r.FirstFailure
+	all := which(w.r, func(t *spec.TaskResult) bool {
+		return !t.Exit.OK() && t.Exit.Printed.Own() && (first == nil || first.Task != t.Name) && (f == nil || f.Task != t.Name || silent(w.r))
+	})
 	slices.SortStableFunc(all, func(a, b *spec.TaskResult) int { return a.Exit.Printed.By.Compare(b.Exit.Printed.By) })
 	for _, t := range all[:min(len(all), maxOthers)] {
 		age := ""
@@ -139,28 +132,15 @@ func (w *writer) telling() []string {
 // traces names the files of torch's Flight Recorder, with the last collectives of tasks. The
 // root cause's file comes first.
 func (w *writer) traces() {
-	var traced []*spec.TaskResult
-	for i := range w.r.Tasks {
-		if t := &w.r.Tasks[i]; t.Exit != nil && t.Exit.TraceFile != "" {
-			traced = append(traced, t)
-		}
-	}
-	if f := w.r.FirstFailure; f != nil {
-		slices.SortStableFunc(traced, func(a, b *spec.TaskResult) int {
-			return cmp.Compare(btoi(b.Name == f.Task), btoi(a.Name == f.Task))
-		})
-	}
+	isRoot := func(t *spec.TaskResult) bool { return w.r.FirstFailure != nil && t.Name == w.r.FirstFailure.Task }
+	traced := slices.Concat(
+		which(w.r, func(t *spec.TaskResult) bool { return t.Exit.TraceFile != "" && isRoot(t) }),
+		which(w.r, func(t *spec.TaskResult) bool { return t.Exit.TraceFile != "" && !isRoot(t) }),
+	)
 	for _, t := range traced[:min(len(traced), maxFiles)] {
 		w.path("Flight Recorder of "+t.Name, t.Exit.TraceFile)
 	}
 	if more := len(traced) - maxFiles; more > 0 {
 		w.line("and %s more of the Flight Recorder, each next to the logs of its task", plural.Of(more, "file", "files"))
 	}
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }

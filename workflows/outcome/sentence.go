@@ -7,6 +7,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	words "github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
@@ -85,8 +86,8 @@ func Sentence(r *spec.RunResult) string {
 	case r.OperatorError != nil:
 		return "An operator asked all tasks to stop, because of an error: " + firstLine(r.OperatorError.String())
 	case f != nil && silent(r):
-		names := silentTasks(r)
-		return plural.Of(len(names), "task was", "tasks were") + " silent, and stopped for that (on_silence): " + list(names)
+		all := which(r, func(t *spec.TaskResult) bool { return t.Exit.Cause == spec.CauseSilence })
+		return plural.Of(len(all), "task was", "tasks were") + " silent, and stopped for that (on_silence): " + list(words.Of(all, func(t *spec.TaskResult) string { return t.Name }))
 	case f != nil:
 		return ofFailure(*f)
 	}
@@ -140,16 +141,6 @@ func stragglersFail(r *spec.RunResult) bool { return len(r.Stragglers) > 0 && !r
 func silent(r *spec.RunResult) bool {
 	f := r.FirstFailure
 	return f.Evidence == spec.EvidenceStacks || f.Cause == spec.CauseSilence && r.Stacks != nil
-}
-
-func silentTasks(r *spec.RunResult) []string {
-	var names []string
-	for _, t := range r.Tasks {
-		if t.Exit != nil && t.Exit.Cause == spec.CauseSilence {
-			names = append(names, t.Name)
-		}
-	}
-	return names
 }
 
 // HowEnded returns the end of a process as the predicate of a sentence.

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	words "github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
@@ -42,15 +43,9 @@ func alike(a, b spec.Exit) bool {
 
 // gaveUp says that restarts did not lead further.
 func (w *writer) gaveUp() {
-	var names []string
-	times := 0
-	for _, t := range w.r.Tasks {
-		if t.Exit != nil && t.Exit.SameErrors > 0 {
-			names, times = append(names, place(t.Name, t.Host)), t.Exit.SameErrors
-		}
-	}
-	if len(names) > 0 {
-		w.line("The same error came %d times in a row without progress, last from %s: another restart would not help (give_up_on_same_error)", times, list(names))
+	if same := which(w.r, func(t *spec.TaskResult) bool { return t.Exit.SameErrors > 0 }); len(same) > 0 {
+		w.line("The same error came %d times in a row without progress, last from %s: another restart would not help (give_up_on_same_error)",
+			same[len(same)-1].Exit.SameErrors, list(words.Of(same, placeOf)))
 	}
 	s := w.r.Standstill
 	if s == nil {

@@ -115,6 +115,18 @@ func place(task, host string) string {
 	return task
 }
 
+// which returns the tasks that have ended as is says.
+func which(r *spec.RunResult, is func(*spec.TaskResult) bool) (all []*spec.TaskResult) {
+	for i := range r.Tasks {
+		if t := &r.Tasks[i]; t.Exit != nil && is(t) {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+func placeOf(t *spec.TaskResult) string { return place(t.Name, t.Host) }
+
 // rank returns the name and the rank of a task.
 func rank(f spec.Failure) string { return fmt.Sprintf("%s (rank %d)", f.Task, f.Rank) }
 
