@@ -36,7 +36,7 @@ type Fault struct {
 	Kind Kind
 	Host int // if the fault is of a host
 	Cut  Cut // of a partition from the server
-	// Peers reports whether a partition also cuts the way from the other hosts to this one.
+	// Peers reports whether a partition also cuts the way from the other hosts to this host.
 	Peers bool
 	At    time.Duration // from the beginning of the round
 	For   time.Duration // until it is healed

@@ -55,8 +55,7 @@ func (s *stage) spare(t *testing.T) string {
 	return ""
 }
 
-// checkSpares checks the places of a run with a spare, as far as the faults of the round allow
-// known.
+// checkSpares checks the places of a run with a spare. Hosts that known calls faulty are excused.
 func (r *run) checkSpares(s *stage, known report) []string {
 	var found []string
 	excused := maps.Clone(known.faulty)

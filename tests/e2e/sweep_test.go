@@ -49,8 +49,8 @@ func TestRunArray(t *testing.T) {
 }
 
 // The part of the host worker that executes the sweep is killed while trials run: each trial is
-// started once, and none is lost. Those that were stopped or have failed run again as part of the
-// sweep.
+// started once, and none is lost. Those that were stopped or failed are started again as part of
+// the sweep.
 func TestSweepSurvivesItsHostWorker(t *testing.T) {
 	takesLong(t)
 	t.Parallel()

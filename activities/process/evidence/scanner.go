@@ -40,7 +40,7 @@ type Finding struct {
 type Scanner struct {
 	found []Finding
 	lines int
-	// open is the error whose lines are being read, or nil if there is none.
+	// open is the error whose lines are being read, or nil.
 	open *Finding
 	then block
 	// chained reports whether a Python traceback that follows belongs to the last finding.

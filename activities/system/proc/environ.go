@@ -25,7 +25,7 @@ func Environ(pid int) ([]string, error) {
 	}
 }
 
-// Variable returns the value of a variable in the environment of a process, or "" if there is none.
+// Variable returns the value of a variable in the environment of a process, or "".
 func Variable(pid int, name string) string {
 	environ, _ := Environ(pid)
 	for _, kv := range environ {

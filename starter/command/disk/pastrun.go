@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/workers"
 )
 
-// openPast opens a log directory. If dir is empty, it opens the one in the state directory, and
+// openPast opens a log directory. If dir is empty, it opens that in the state directory, and
 // returns nil if that does not exist.
 func openPast(a *cli.App, dir string) (*retention.Past, error) {
 	l, err := retention.OpenLogs(cmp.Or(dir, a.LogsDir()))

@@ -164,8 +164,8 @@ func exitOf(t starter.Trial, none string) string {
 	return strconv.Itoa(*t.ExitCode)
 }
 
-// writeCSV writes the table of trials. Values that are JSON objects become a column for each key of
-// theirs.
+// writeCSV writes the table of trials. Values that are JSON objects become a column for each of
+// their keys.
 func writeCSV(out io.Writer, names []string, trials []starter.Trial) error {
 	var keys []string
 	values := make([]map[string]json.RawMessage, len(trials))

@@ -43,7 +43,7 @@ func (k *kept[V]) get(key string) (V, bool) {
 }
 
 // notes are the answers to requests. The page to which a request leads shows its note: a link
-// has only its key, so that nobody else can write notes.
+// has only its key, so that no one else can write notes.
 type notes struct{ kept[page.Notice] }
 
 // add keeps a note and returns its key.

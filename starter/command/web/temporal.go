@@ -7,8 +7,8 @@ import (
 	"net/url"
 )
 
-// LinkTemporal makes the pages link to Temporal's Web UI, whose address has a token if it is that of
-// the embedded server. It may be called again.
+// LinkTemporal makes the pages link to Temporal's Web UI, whose address has a token if it belongs
+// to the embedded server. It may be called again.
 func (s *Server) LinkTemporal(address string) error {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -73,7 +73,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, c ServeConfig) erro
 		Handler: mux, Protocols: protocols(),
 		HTTP2: &http.HTTP2Config{
 			SendPingTimeout: time.Minute, PingTimeout: silence,
-			// The connection's buffer exceeds that of one request, because a task may leave its
+			// The connection's buffer exceeds the buffer of a request, because a task may leave its
 			// stdin unread.
 			MaxReceiveBufferPerConnection: 3 << 20, MaxReceiveBufferPerStream: 1 << 20,
 		},
