@@ -45,12 +45,9 @@
 //
 // # Taking over
 //
-// A host worker notes on disk the tokens of the tasks that the server has given to it: each is
-// written when the poll returns and removed when the server accepts the answer. If the host
-// worker is killed, the server would wait for 20 s. Instead, the next one fails these tasks,
-// activities and workflow tasks alike, in a way that makes the server retry them at once. A
-// task that reaches a connection in the milliseconds in which its process dies is not noted and
-// waits for its timeout. The notes are not synced, and a full disk costs only the wait.
+// A host worker that is asked to end fails its activities in a way that makes the server retry
+// them at once. If it is killed, the server retries them when their heartbeats have been missing
+// for 20 s. Either way the next host worker adopts the processes, which did not notice.
 //
 // # The fence
 //
