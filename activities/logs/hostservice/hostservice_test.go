@@ -475,7 +475,7 @@ func TestListen(t *testing.T) {
 		{"127.0.0.1", "gpu-2:80", "gpu-2:80"},
 		{"[::1]", "fe80::1", "[fe80::1]:PORT"},
 	} {
-		s, err := Listen(Config{StateDir: t.TempDir(), Listen: c.listen, Advertise: c.advertise, Peer: "127.0.0.1:7233"})
+		s, err := Listen(Config{StateDir: filepath.Join(t.TempDir(), "state"), Listen: c.listen, Advertise: c.advertise, Peer: "127.0.0.1:7233"})
 		if c.listen == "[::1]" && err != nil {
 			continue // this machine has no IPv6
 		}

@@ -31,12 +31,15 @@ type identity struct {
 // identityFile holds the private key and the certificate, in the state directory.
 const identityFile = "hostservice.pem"
 
-// openIdentity reads the identity from a state directory, or creates it.
+// openIdentity reads the identity from a state directory, or creates both.
 func openIdentity(stateDir string) (*identity, error) {
 	path := filepath.Join(stateDir, identityFile)
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if b, err = newIdentity(); err == nil {
+		if err = os.MkdirAll(stateDir, 0o700); err == nil {
+			b, err = newIdentity()
+		}
+		if err == nil {
 			err = atomicfile.WriteSynced(path, b, 0o600)
 		}
 	}
