@@ -120,9 +120,9 @@
 //   - The machine dies: processes of another boot without an end are Lost.
 //   - The disk fills up: starts are refused with ErrJournal; running processes continue, and
 //     ends are kept in memory until they can be written.
-//   - A task is restarted for weeks: the journal keeps the first process of each launch and
-//     the last hundred, and likewise the first generation and the last hundred. It is
-//     rewritten without the others each time that it has doubled.
+//   - A task is restarted for weeks: the first process of each launch is kept and the last
+//     hundred, and likewise the first generation and the last hundred. The journal has all of
+//     them, in less than 2 KB each, until the run ends.
 //   - A journal is old: it stays until its run is released here. Only the server knows
 //     whether a run is open.
 //   - A journal is damaged: it is set aside, and records that can no longer be read from it

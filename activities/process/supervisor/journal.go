@@ -27,7 +27,6 @@ const (
 	recLeased   = "leased"
 	recDamaged  = "damaged" // an earlier version of this file was unreadable
 	recReleased = "released"
-	recOmitted  = "omitted" // the known processes of the task continue with this number
 )
 
 // record is one line of a journal. It never contains the environment of a process, which
@@ -79,8 +78,6 @@ type journal struct {
 	waiters []chan error
 	syncing bool
 	closed  bool
-	// compactAt is the size at which the file is next compacted.
-	compactAt int64
 }
 
 func newJournal(path string, key runkey.Run) *journal {
@@ -171,7 +168,6 @@ func (j *journal) putLocked(line []byte) error {
 		return err
 	}
 	j.size += int64(len(line))
-	j.compactLocked()
 	return nil
 }
 

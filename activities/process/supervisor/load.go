@@ -180,12 +180,6 @@ func (r *run) replay(rec record) bool {
 			return false
 		}
 		p.Granted, p.Failures, p.Note = true, rec.Failures, rec.Note
-	case recOmitted:
-		t := r.task(id)
-		if rec.Number < t.next {
-			return false
-		}
-		t.next = rec.Number
 	case recLeased:
 		r.ports.Remember(rec.Generation, rec.Group, ports.Lease{Any: rec.Ports, Fixed: rec.Fixed})
 	case recDamaged:
