@@ -25,7 +25,7 @@ import (
 // not begun.
 func loadRuns(dir string) (map[string]*run, error) {
 	runs := make(map[string]*run)
-	err := eachJournal(dir, journalDir, func(path, hash string) error {
+	err := eachJournal(dir, openJournal, func(path, hash string) error {
 		r, c, err := loadJournal(path, hash)
 		if err != nil {
 			return err
@@ -41,16 +41,16 @@ func loadRuns(dir string) (map[string]*run, error) {
 	return runs, err
 }
 
-// eachJournal calls do with the path of each journal in a folder of a state directory and the hash
-// of its run, until that returns an error.
-func eachJournal(dir, folder string, do func(path, hash string) error) error {
-	entries, err := os.ReadDir(filepath.Join(dir, folder))
+// eachJournal calls do with the path of each journal in a state directory whose name has an end,
+// and the hash of its run, until that returns an error.
+func eachJournal(dir, end string, do func(path, hash string) error) error {
+	entries, err := os.ReadDir(filepath.Join(dir, journalDir))
 	if err != nil {
 		return fmt.Errorf("reading the journals: %w", err)
 	}
 	for _, e := range entries {
-		if hash, ok := strings.CutSuffix(e.Name(), ".jsonl"); ok {
-			if err := do(filepath.Join(dir, folder, e.Name()), hash); err != nil {
+		if hash, ok := strings.CutSuffix(e.Name(), end); ok {
+			if err := do(journalIn(dir, e.Name()), hash); err != nil {
 				return err
 			}
 		}
@@ -62,8 +62,8 @@ func eachJournal(dir, folder string, do func(path, hash string) error) error {
 // and number. It changes nothing. Unlike [OpenState] it does not mark processes without an
 // end as lost.
 func Journalled(dir string) (all []Process, err error) {
-	for _, folder := range []string{journalDir, releasedDir} {
-		err := eachJournal(dir, folder, func(path, hash string) error {
+	for _, end := range []string{openJournal, releasedJournal} {
+		err := eachJournal(dir, end, func(path, hash string) error {
 			r, _, err := loadJournal(path, hash)
 			if err == nil {
 				all = append(all, r.views()...)

@@ -39,6 +39,9 @@ func (t *table) lockRun(key runkey.Run) *run {
 	r := t.runs[hash]
 	for r == nil {
 		before := t.archives
+		if before == 0 && t.state.fresh {
+			return nil
+		}
 		t.mu.Unlock()
 		archived := t.state.archived(hash)
 		t.mu.Lock()

@@ -20,7 +20,9 @@ const (
 	instanceFile = "instance"
 	cgroupFile   = "cgroup"
 	journalDir   = "journal"
-	releasedDir  = "released"
+	// The ends of the names of journals.
+	openJournal     = ".jsonl"
+	releasedJournal = ".released"
 	// keepReleased is the time for which a run can be read after its release.
 	keepReleased = 7 * 24 * time.Hour
 )
@@ -32,6 +34,7 @@ type State struct {
 	boot     string
 	lock     *os.File
 	volatile bool // see StateOptions
+	fresh    bool // it is new: this supervisor has written all that is in it
 	runs     map[string]*run
 	pruned   time.Time // time of the last prune; guarded by supervisor.mu while one runs
 }
@@ -67,8 +70,11 @@ func OpenStateWith(dir string, o StateOptions) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, d := range []string{dir, filepath.Join(dir, journalDir), filepath.Join(dir, releasedDir)} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return nil, fmt.Errorf("making the state directory: %w", err)
+	}
+	for _, d := range []string{dir, filepath.Join(dir, journalDir)} {
+		if err := os.Mkdir(d, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 			return nil, fmt.Errorf("making the state directory: %w", err)
 		}
 		// It may exist with a mode that gives others access.
@@ -82,7 +88,7 @@ func OpenStateWith(dir string, o StateOptions) (*State, error) {
 	}
 	fresh := false
 	if s.instance, fresh, err = loadInstance(dir, o); err == nil && fresh {
-		s.runs = make(map[string]*run)
+		s.fresh, s.runs = true, make(map[string]*run)
 		return s, nil // no process can have a cookie of a new instance
 	}
 	if err == nil {
@@ -127,20 +133,20 @@ func NewInstance() string { return strings.ToLower(rand.Text())[:8] }
 func loadInstance(dir string, o StateOptions) (name string, fresh bool, err error) {
 	path := filepath.Join(dir, instanceFile)
 	raw, err := os.ReadFile(path)
-	if err == nil {
+	if err == nil && (len(raw) > 0 || !o.Volatile) {
 		name = strings.TrimSpace(string(raw))
 		if !instancePattern().MatchString(name) {
 			return "", false, fmt.Errorf("%s is damaged; it must have 8 letters and digits. Remove the state directory, with its journals, to start over", path)
 		}
 		return name, false, nil
 	}
-	if !errors.Is(err, os.ErrNotExist) {
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", false, fmt.Errorf("reading the ID of the host worker: %w", err)
 	}
 	name = cmp.Or(o.Instance, NewInstance())
 	write := atomicfile.WriteSynced
 	if o.Volatile {
-		write = atomicfile.Write
+		write = os.WriteFile // an earlier one may have been killed before it wrote
 	}
 	if err := write(path, []byte(name+"\n"), 0o600); err != nil {
 		return "", false, fmt.Errorf("writing the ID of the host worker: %w", err)
@@ -148,36 +154,32 @@ func loadInstance(dir string, o StateOptions) (name string, fresh bool, err erro
 	return name, true, nil
 }
 
-func (s *State) journalPath(hash string) string { return journalIn(s.dir, journalDir, hash) }
+func (s *State) journalPath(hash string) string { return journalIn(s.dir, hash+openJournal) }
 
-func (s *State) releasedPath(hash string) string { return journalIn(s.dir, releasedDir, hash) }
+func (s *State) releasedPath(hash string) string { return journalIn(s.dir, hash+releasedJournal) }
 
-func journalIn(dir, folder, hash string) string { return filepath.Join(dir, folder, hash+".jsonl") }
+func journalIn(dir, name string) string { return filepath.Join(dir, journalDir, name) }
 
 // Journals returns the paths of the journal of a run in a state directory: before and after
 // its release.
 func Journals(dir string, run runkey.Run) (open, released string) {
 	hash := runHash(run)
-	return journalIn(dir, journalDir, hash), journalIn(dir, releasedDir, hash)
+	return journalIn(dir, hash+openJournal), journalIn(dir, hash+releasedJournal)
 }
 
-// archive moves the closed journal of a released run to a place where OpenState does not read
-// it.
+// archive gives the closed journal of a released run a name by which OpenState does not read it.
 func (s *State) archive(r *run) error {
 	return os.Rename(s.journalPath(r.hash), s.releasedPath(r.hash))
 }
 
 // prune deletes journals that were released long ago.
 func (s *State) prune(now time.Time) {
-	entries, err := os.ReadDir(filepath.Join(s.dir, releasedDir))
-	if err != nil {
-		return
-	}
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) > keepReleased {
-			_ = os.Remove(filepath.Join(s.dir, releasedDir, e.Name()))
+	_ = eachJournal(s.dir, releasedJournal, func(path, _ string) error {
+		if info, err := os.Stat(path); err == nil && now.Sub(info.ModTime()) > keepReleased {
+			_ = os.Remove(path)
 		}
-	}
+		return nil
+	})
 }
 
 // recover is the part of OpenState that deals with an earlier supervisor.

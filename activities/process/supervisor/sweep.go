@@ -154,7 +154,7 @@ func sweepAfterLoss(ctx context.Context, dir string, dead int) (int, error) {
 	}
 	s.instance = strings.TrimSpace(string(raw))
 	s.runs = make(map[string]*run)
-	err = eachJournal(dir, journalDir, func(path, hash string) error {
+	err = eachJournal(dir, openJournal, func(path, hash string) error {
 		if r, _, err := loadJournal(path, hash); err == nil {
 			s.runs[hash] = r
 		}

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // Write replaces a file. A power cut may lose the new content.
@@ -33,12 +35,24 @@ func write(path string, b []byte, mode fs.FileMode, sync func(*os.File) error) e
 	}
 	err = errors.Join(err, f.Chmod(mode), f.Close())
 	if err == nil {
-		err = os.Rename(f.Name(), path)
+		err = rename(f.Name(), path)
 	}
 	if err != nil {
 		_ = os.Remove(f.Name())
 	}
 	return err
+}
+
+// rename is [os.Rename] without its look at what is replaced.
+func rename(from, to string) error {
+	for {
+		switch err := unix.Rename(from, to); {
+		case err == nil:
+			return nil
+		case !errors.Is(err, unix.EINTR):
+			return &os.LinkError{Op: "rename", Old: from, New: to, Err: err}
+		}
+	}
 }
 
 // SyncDir syncs a directory, so that no power cut can lose the names in it.

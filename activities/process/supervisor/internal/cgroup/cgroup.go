@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,21 +29,14 @@ import (
 
 // Own returns the directory of the cgroup of this process, or empty if it does not exist.
 func Own() string {
-	self, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return ""
-	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return ""
-	}
+	self, mounts := ownFiles()
 	return find(self, mounts, "")
 }
 
 // Place returns the path of the cgroup of this process below the root, or "" if it is in the root, and
 // whether that is of a task of any supervisor.
 func Place() (path string, ofTask bool) {
-	self, _ := os.ReadFile("/proc/self/cgroup") // none without the kernel's cgroups
+	self, _ := ownFiles()
 	return placeIn(self)
 }
 
@@ -56,6 +50,13 @@ func placeIn(self []byte) (path string, ofTask bool) {
 }
 
 var taskPath = lazyregexp.New(`/clusterrun-[a-z0-9]{8}/`) // see Make
+
+// ownFiles returns the cgroups of this process when it was started, and the mounts of that time.
+var ownFiles = sync.OnceValues(func() (self, mounts []byte) {
+	self, _ = os.ReadFile("/proc/self/cgroup")
+	mounts, _ = os.ReadFile("/proc/self/mountinfo")
+	return self, mounts
+})
 
 // find finds the cgroup of a controller of version 1, or of version 2 if the controller is "".
 func find(self, mounts []byte, controller string) string {

@@ -17,8 +17,7 @@ type OOMCounter struct {
 
 // OwnOOM returns the counter for this process and the processes that it starts.
 func OwnOOM() OOMCounter {
-	self, _ := os.ReadFile("/proc/self/cgroup")
-	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	self, mounts := ownFiles()
 	return ownOOM(self, mounts, "/proc/vmstat")
 }
 
