@@ -88,7 +88,7 @@ func OpenStateWith(dir string, o StateOptions) (*State, error) {
 	}
 	fresh := false
 	if s.instance, fresh, err = loadInstance(dir, o); err == nil && fresh {
-		s.fresh, s.runs = true, make(map[string]*run)
+		s.fresh, s.runs, s.pruned = true, make(map[string]*run), time.Now()
 		return s, nil // no process can have a cookie of a new instance
 	}
 	if err == nil {
