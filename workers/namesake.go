@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -30,6 +31,10 @@ func identity(host, instance string) string {
 
 // fleetAnswers is the longest time to wait for a fleet's answer.
 const fleetAnswers = 3 * time.Second
+
+// CheckSockets returns an error if tasks of the host worker could not reach it, which time does not
+// mend.
+func (o Options) CheckSockets() error { return taskapi.CheckDir(o.StateDir) }
 
 // CheckName returns a [NamesakeError] if another host worker has the name that these options
 // give. If the fleet does not answer, the host worker asks again when it joins.

@@ -4,6 +4,7 @@
 package privatedir
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
 	"errors"
@@ -58,9 +59,10 @@ func Temp() []string {
 // Sockets creates the directory for the sockets of that name of a state directory, which only
 // one process uses at a time. Their paths below the directory have at most longest bytes, the
 // slash included. The directory is below the state directory or, if that makes paths too long
-// for a socket, below the first of the directories of [Temp] that does not.
+// for a socket, below the first directory of [Temp] or two others that does not, and that is ours.
 func Sockets(stateDir, name string, longest int) (string, error) {
-	return socketsIn(stateDir, name, longest, Temp())
+	own := filepath.Base(Temp()[0])
+	return socketsIn(stateDir, name, longest, append(Temp(), filepath.Join("/var/tmp", own), filepath.Join("/dev/shm", own)))
 }
 
 func socketsIn(stateDir, name string, longest int, temp []string) (string, error) {
@@ -68,16 +70,21 @@ func socketsIn(stateDir, name string, longest int, temp []string) (string, error
 	if len(own)+longest <= MaxSocketPath {
 		return own, wrap(Make(own))
 	}
+	var failed error
 	for _, parent := range temp {
 		dir := filepath.Join(parent, Short(stateDir, name))
 		if !filepath.IsAbs(parent) || len(dir)+longest > MaxSocketPath {
 			continue
 		}
 		// The parent of this directory may be writable by others.
-		if err := Make(parent); err != nil {
-			return "", wrap(err)
+		err := Make(parent)
+		if err == nil {
+			return dir, wrap(Make(dir))
 		}
-		return dir, wrap(Make(dir))
+		failed = cmp.Or(failed, err)
+	}
+	if failed != nil {
+		return "", wrap(failed)
 	}
 	return "", fmt.Errorf("the paths of sockets would be too long (Linux allows %d bytes): choose a shorter state directory than %s, or a shorter TMPDIR", MaxSocketPath, stateDir)
 }

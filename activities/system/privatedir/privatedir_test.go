@@ -51,6 +51,13 @@ func TestSockets(t *testing.T) {
 	}
 	_, err := socketsIn(long, "tasks", longest, temp[:2])
 	require.ErrorContains(t, err, "choose a shorter state directory")
+
+	foreign := filepath.Join(short, "f")
+	require.NoError(t, os.WriteFile(foreign, nil, 0o600))
+	dir = must.Get(socketsIn(long, "tasks", longest, []string{foreign, temp[2]}))(t)
+	assert.Equal(t, temp[2], filepath.Dir(dir), "another one is tried")
+	_, err = socketsIn(long, "tasks", longest, []string{foreign})
+	require.ErrorContains(t, err, foreign+" is not a directory")
 }
 
 // Files that outlive a login are not in the directory that is removed with it.

@@ -27,6 +27,12 @@ func makeDir(stateDir string) (string, error) {
 	return privatedir.Sockets(stateDir, "tasks", belowDir)
 }
 
+// CheckDir returns an error if a host worker with that state directory could not have sockets.
+func CheckDir(stateDir string) error {
+	_, err := makeDir(stateDir)
+	return err
+}
+
 // makeRunDir creates the directory for the sockets of an endpoint's run.
 func (s *Server) makeRunDir(t *Task) (string, error) {
 	if _, err := makeDir(s.StateDir); err != nil {

@@ -165,6 +165,9 @@ func (d *dev) run(ctx context.Context) error {
 	if err := os.MkdirAll(d.options.StateDir, 0o700); err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
+	if err := d.options.CheckSockets(); err != nil {
+		return err
+	}
 	w, err := worker.StartHostWorker(d.options, worker.StandardFiles{})
 	if err != nil {
 		return err

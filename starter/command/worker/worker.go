@@ -95,6 +95,11 @@ func serve(ctx context.Context, a *cli.App, o workers.Options, b *Detached, onDe
 			return err
 		}
 	}
+	if o.Role != workers.RoleController {
+		if err := o.CheckSockets(); err != nil {
+			return err
+		}
+	}
 	s, err := a.BringUp(ctx)
 	if err != nil {
 		return err
