@@ -26,3 +26,15 @@ func TestWhetherATaskStillHasItsProcess(t *testing.T) {
 	assert.False(t, isSame(before, waits), "it waits to be started again")
 	assert.False(t, isSame(before, starter.TaskStatus{}), "the run does not have it any more")
 }
+
+// A run that is ended on the server may have processes on silent hosts, which are named.
+func TestMayLive(t *testing.T) {
+	task := func(name string, state spec.TaskState, pid int, next time.Time) starter.TaskStatus {
+		return starter.TaskStatus{TaskStatus: spec.TaskStatus{Name: name, Host: "a", State: state}, PID: pid, NextStart: next}
+	}
+	assert.Equal(t, []string{"worker-0 on a", "worker-3 on a"}, mayLive(&starter.Status{Tasks: []starter.TaskStatus{
+		task("worker-0", spec.TaskRunning, 7, time.Time{}), task("worker-1", spec.TaskEnded, 7, time.Time{}),
+		task("worker-2", spec.TaskPending, 0, time.Time{}), task("worker-3", spec.TaskRunning, 0, time.Now()),
+	}}))
+	assert.Empty(t, mayLive(nil))
+}

@@ -24,6 +24,8 @@ type Stopped struct {
 	// Error is the reason if the run could not be stopped.
 	Error string `json:"error,omitempty"`
 	line  string
+	// mayLive are tasks of an ended run whose processes may live.
+	mayLive []string
 }
 
 // stopFunc stops a run in one of several ways.
@@ -70,6 +72,9 @@ func stopRuns(ctx context.Context, a *cli.App, runs []*starter.Run, stop stopFun
 		}
 		if result != nil || err == nil {
 			err = printStopped(a, answers[i])
+		}
+		if err == nil && len(answers[i].mayLive) > 0 {
+			err = fmt.Errorf("run %s has ended, and whether its processes have is not known", r.ID)
 		}
 		if err != nil {
 			failed(r, err)
@@ -155,10 +160,28 @@ var errUnexecuted = errors.New("no host worker executes the run")
 // endUnexecuted ends a run that no host worker executes, and that therefore cannot answer
 // requests.
 func endUnexecuted(ctx context.Context, r *starter.Run) (Stopped, error) {
+	before, _ := r.Status(ctx) // what it last reported
 	if err := r.EndUnexecuted(ctx, "no host worker executed it when it was stopped"); err != nil {
 		return Stopped{}, err
 	}
-	return Stopped{RunID: r.ID, State: stateTerminated, line: fmt.Sprintf("ended: %s, without a result: no host worker executes it", r.ID)}, nil
+	s := Stopped{RunID: r.ID, State: stateTerminated, line: fmt.Sprintf("ended: %s, without a result: no host worker executes it", r.ID)}
+	if s.mayLive = mayLive(before); len(s.mayLive) > 0 {
+		s.line += "; if its hosts are only silent, these live until they answer: " + shorten.List(s.mayLive, cli.MostNamed)
+	}
+	return s, nil
+}
+
+// mayLive returns the tasks of an open run with processes that have not been reported as ended.
+func mayLive(s *starter.Status) (tasks []string) {
+	if s == nil {
+		return nil
+	}
+	for _, t := range s.Tasks {
+		if t.State != spec.TaskEnded && (t.PID != 0 || !t.NextStart.IsZero()) {
+			tasks = append(tasks, t.Name+" on "+t.Host)
+		}
+	}
+	return tasks
 }
 
 // stateTerminated is the state of a run that was ended on the server.
