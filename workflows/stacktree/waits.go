@@ -3,6 +3,7 @@ package stacktree
 import (
 	_ "embed"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -122,6 +123,23 @@ func waitOf(s Stack) (Wait, int) {
 		}
 	}
 	return Wait{}, -1
+}
+
+// AwaitsHelper reports whether the stack waits for another process of its task, such as one of a data
+// loader. A helper that has nothing to do waits in the same way.
+func (s Stack) AwaitsHelper() bool {
+	wait, _ := waitOf(s)
+	switch wait.Reason {
+	case "loader", "queue", "pipe", "pool", "child":
+		return true
+	}
+	return false
+}
+
+// InUserCode reports whether the stack has a frame in a file of the user's own program. Helpers of
+// Python's own are started with a program text instead.
+func (s Stack) InUserCode() bool {
+	return slices.ContainsFunc(s, func(f Frame) bool { return f.userCode() && !strings.HasPrefix(f.File, "<") })
 }
 
 // PythonTells reports whether the frames of Python show the wait of the stack, or the kernel

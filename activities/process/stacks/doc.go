@@ -38,7 +38,9 @@
 // # The worker of a task
 //
 // [Result.Stack] is the stack of the main thread of one process of the task: the leader or, if
-// that is a shell that waits for its only child, the child. Package stacktree compares it with
+// that is a shell that waits for its only child, the child. If that process waits for a child
+// which is in code of the program, such as a worker of a data loader, the stack of the child
+// follows. Package stacktree compares it with
 // the stacks of other ranks.
 //
 // # What belongs to a task

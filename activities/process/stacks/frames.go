@@ -9,13 +9,36 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// stack returns the stack of the main thread of the process that does the work of the task. It
-// is empty if nothing is known of it.
+// stack returns the stack of the main thread of the process that does the work of the task,
+// followed by that of the child for which it waits. It is empty if nothing is known of it.
 func (r *report) stack() stacktree.Stack {
 	p := r.worker()
 	if p == nil {
 		return nil
 	}
+	s := p.stack()
+	if s.AwaitsHelper() {
+		s = append(s, r.helper(p)...)
+	}
+	return s
+}
+
+// helper returns the stack of the oldest child that does something in code of the program, while its
+// parent p waits for it, such as the process of a data loader. It is empty if all wait for work.
+func (r *report) helper(p *process) stacktree.Stack {
+	for _, q := range r.processes {
+		if q.PPID != p.pid || q.Dead() || q.ended || q.answer == "" {
+			continue
+		}
+		if s := q.stack(); s.InUserCode() && !s.AwaitsHelper() {
+			return s
+		}
+	}
+	return nil
+}
+
+// stack returns the stack of the main thread of a process. It is empty if nothing is known of it.
+func (p *process) stack() stacktree.Stack {
 	s := stacktree.Stack{{Kind: stacktree.Program, Function: p.program()}}
 	switch {
 	case p.answer != "":

@@ -84,6 +84,29 @@ func TestTheWorkerOfATask(t *testing.T) {
 	require.Same(t, shell, r.worker())
 }
 
+// A process that waits for its helpers shows what the one does that is in code of the program.
+func TestTheHelperOfATask(t *testing.T) {
+	python := func(pid, parent int, frames ...string) *process {
+		p := &process{pid: pid, Stat: proc.Stat{PPID: parent}, command: "python3 train.py", answer: "Current thread 0x1 (most recent call first):\n"}
+		for _, f := range frames {
+			file, function, _ := strings.Cut(f, " ")
+			p.answer += fmt.Sprintf("  File \"%s\", line 3 in %s\n", file, function)
+		}
+		return p
+	}
+	const get, main = "/usr/lib/python3.11/multiprocessing/queues.py get", "/job/train.py <module>"
+	leader, idle, tracker := python(1, 0, get, main), python(2, 1, get, main), python(3, 1, "/usr/lib/python3.11/multiprocessing/resource_tracker.py main", "<string> <module>")
+	busy, its := python(4, 1, "/job/data.py open_remote", main), python(5, 4, "/job/data.py child", main)
+	r := &report{processes: []*process{leader, idle, tracker, its}}
+	require.Equal(t, leader.stack(), r.stack(), "all wait for work")
+	r.processes = append(r.processes, busy)
+	require.Equal(t, append(leader.stack(), busy.stack()...), r.stack())
+	busy.ended = true
+	require.Equal(t, leader.stack(), r.stack())
+	busy.ended, leader.answer = false, python(1, 0, "/job/train.py step", main).answer
+	require.Equal(t, leader.stack(), r.stack(), "it does not wait for them")
+}
+
 // A tracer that takes too long is killed, and a thread that it left stopped continues.
 func TestATracerThatHangs(t *testing.T) {
 	p := startProgram(t, nil, "bash", "-c", "echo ready; exec sleep 1000").sleeps()
