@@ -15,11 +15,11 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 	"github.com/clusterrun/clusterrun/activities/server"
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/trust/policy"
-	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/lease"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/outcome"
@@ -108,8 +108,8 @@ func (h *Host) answer(task string, err error) error {
 		return retryAt(err.Error(), "HostWorkerAway", leavingFor, nil)
 	case errors.Is(err, supervisor.ErrInvalid), errors.Is(err, supervisor.ErrPortTaken), errors.Is(err, errCommand):
 		return failed(task, spec.Exit{
-			ExitCode: exitcode.NotExecutable, Cause: spec.CauseOrigin, Ended: h.now(), BootNanos: supervisor.BootNanos(),
-			Message: bounded(fmt.Sprintf("it could not be started on host %s: %v", h.Name, err)),
+			ExitCode: fault.CodeOf(err), Cause: spec.CauseOrigin, Ended: h.now(), BootNanos: supervisor.BootNanos(),
+			Message: bounded(fmt.Sprintf("it could not be started on host %s: %v%s", h.Name, err, fault.LimitOf(err))),
 		})
 	}
 	return err

@@ -187,7 +187,7 @@ func (l *launcher) openStdin(c Command) (int, error) {
 func openAt(dir output.Dir, path string, flags int) (int, error) {
 	fd, err := dir.Open(path, flags)
 	if err != nil {
-		return -1, fault.NotStarted(fmt.Sprintf("opening %s: %s", path, fault.Reason(err)))
+		return -1, fault.Failed("opening "+path, err)
 	}
 	return fd, nil
 }

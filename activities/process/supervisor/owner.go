@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"fmt"
 	"os"
 	"syscall"
 
@@ -79,7 +78,7 @@ func duplicate(f *os.File) (int, error) {
 	}
 	fd, err := take()
 	if err != nil {
-		return -1, fault.NotStarted(fmt.Sprintf("taking the owner's descriptors: %s", fault.Reason(err)))
+		return -1, fault.Failed("taking the owner's descriptors", err)
 	}
 	return fd, nil
 }

@@ -38,7 +38,7 @@ func (o *owner) relayed(which int, end output.Place, foreground bool) (int, *out
 	default:
 		if r, w, err = output.NewPipe(); err != nil {
 			_ = unix.Close(fd)
-			return -1, nil, fault.NotStarted("making a pipe for its output: " + fault.Reason(err))
+			return -1, nil, fault.Failed("making a pipe for its output", err)
 		}
 	}
 	to := os.NewFile(uintptr(fd), "the output of the launcher") //nolint:gosec // a descriptor

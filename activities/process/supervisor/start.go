@@ -10,7 +10,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
-	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
 // Start journals and starts a process; see [API].
@@ -172,7 +171,7 @@ func (s *supervisor) make(p *process, r StartRequest) {
 }
 
 func (s *supervisor) startFailed(p *process, err error) {
-	exit := &Exit{Code: exitcode.NotExecutable, StartError: err.Error(), Ended: time.Now().UTC(), BootNanos: BootNanos()}
+	exit := &Exit{Code: fault.CodeOf(err), StartError: err.Error(), Ended: time.Now().UTC(), BootNanos: BootNanos()}
 	if se, ok := errors.AsType[*fault.Start](err); ok {
 		exit.Code = se.Code
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/tests/must"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -215,6 +216,7 @@ func TestDiskFull(t *testing.T) {
 		p := must.Get(h.client.Start(h.ctx(), r))(t)
 		require.NotNil(t, p.Exit)
 		require.Contains(t, p.Exit.StartError, "making the log directory "+dir)
+		require.Equal(t, exitcode.Machinery, p.Exit.Code, "the program is not to blame")
 		require.Contains(t, p.Exit.StartError, "no space left on device")
 	})
 

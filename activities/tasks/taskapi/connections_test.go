@@ -224,3 +224,18 @@ func TestEveryCodeHasAStatus(t *testing.T) {
 		assert.NotZero(t, statuses[code])
 	}
 }
+
+// A task that has ended has no socket, since a sweep has thousands of them; its next process has.
+func TestATaskThatHasEndedHasNoSocket(t *testing.T) {
+	h := newHost(t, 1)
+	h.Ended(h.ids[0], false, "exited")
+	require.FileExists(t, h.paths[0], "another process comes")
+	h.Ended(h.ids[0], true, "exited")
+	h.restore()
+	require.NoFileExists(t, h.paths[0])
+	require.Nil(t, h.tasks[h.ids[0]].listener)
+	path := must.Get(h.Listen(h.tasks[h.ids[0]].view()))(t)
+	c := must.Get(net.Dial("unix", path))(t)
+	require.NoError(t, c.Close())
+	h.Release(h.run)
+}

@@ -147,8 +147,10 @@ func (s *Server) Listen(t Task) (string, error) {
 		if e, err = s.open(t); err != nil {
 			return "", err
 		}
-	} else {
+	} else if e.listener != nil {
 		s.restoreOf(e)
+	} else if err := s.bind(e); err != nil {
+		return "", err
 	}
 	e.mu.Lock()
 	if e.task.LogDir != t.LogDir || e.task.RestartCount != t.RestartCount {
@@ -200,6 +202,9 @@ func (s *Server) Ended(id runkey.Task, final bool, how string) {
 	}
 	if e != nil {
 		e.visits.endAll(ofEnded(id.Task))
+		if final {
+			s.rest(e)
+		}
 	}
 }
 
@@ -254,9 +259,8 @@ func (s *Server) endWhere(which func(group) bool, why string) {
 		r.end(why)
 	}
 	for _, e := range tasks {
-		_ = e.listener.Close()
 		e.visits.endAll(overBecause(why))
-		_ = os.Remove(e.path)
+		s.unbind(e)
 		e.end(errors.New(why))
 	}
 }

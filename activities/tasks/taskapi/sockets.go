@@ -84,7 +84,9 @@ func (s *Server) restore() {
 	s.files.Lock()
 	defer s.files.Unlock()
 	for _, e := range s.tasks {
-		s.restoreOf(e)
+		if e.listener != nil {
+			s.restoreOf(e)
+		}
 	}
 }
 
@@ -105,6 +107,23 @@ func (s *Server) restoreOf(e *endpoint) {
 		s.Log.Warn("The socket of a task was removed, and cannot be created again yet.", zap.String("task", e.id.Task), zap.Error(err))
 	}
 	e.missing = err != nil
+}
+
+// rest closes the socket of a task that has ended, of which a sweep has thousands. [Server.Listen]
+// opens it again.
+func (s *Server) rest(e *endpoint) {
+	s.files.Lock()
+	defer s.files.Unlock()
+	s.unbind(e)
+}
+
+// unbind removes the socket of a task. s.files must be held.
+func (s *Server) unbind(e *endpoint) {
+	if e.listener != nil {
+		_ = e.listener.Close() // its connections stay
+		_ = os.Remove(e.path)
+		e.listener = nil
+	}
 }
 
 // bind serves a task at its path, and replaces its previous listener. s.files must be held.

@@ -18,7 +18,7 @@ func Exec(path string, args, env []string, err error) error {
 	if se, ok := errors.AsType[*Start](err); ok {
 		return se // it has its own text
 	}
-	e := &Start{Text: fmt.Sprintf("cannot execute %s: %s", path, Reason(err)), Code: exitcode.NotExecutable}
+	e := &Start{Text: fmt.Sprintf("cannot execute %s: %s", path, Reason(err)), Code: CodeOf(err)}
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		if _, serr := os.Stat(path); serr != nil {
@@ -40,7 +40,9 @@ func Exec(path string, args, env []string, err error) error {
 			size += len(s) + 1
 		}
 		e.Text += fmt.Sprintf(" (%d bytes of arguments and environment)", size)
-	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.ENOMEM):
+	case errors.Is(err, unix.EAGAIN):
+		e.Text = fmt.Sprintf("cannot fork for %s: %s%s", path, Reason(err), processLimit())
+	case errors.Is(err, unix.ENOMEM):
 		e.Text = fmt.Sprintf("cannot fork for %s: %s (a limit of processes or memory is reached)", path, Reason(err))
 	}
 	return e

@@ -46,6 +46,22 @@ func (e *Start) Error() string { return e.Text }
 // NotStarted returns a [Start] with the code [exitcode.NotExecutable].
 func NotStarted(text string) error { return &Start{Text: text, Code: exitcode.NotExecutable} }
 
+// Failed returns why a program was not started, from an error in doing something for it.
+func Failed(doing string, err error) error {
+	return &Start{Text: doing + ": " + Reason(err), Code: CodeOf(err)}
+}
+
+// CodeOf returns the exit code for a program that was not started because of err. It is
+// [exitcode.Machinery] if the host has reached a limit, since a program may exit with the other.
+func CodeOf(err error) int {
+	for _, limit := range []error{unix.EMFILE, unix.ENFILE, unix.ENOSPC, unix.EDQUOT, unix.EAGAIN, unix.ENOMEM} {
+		if errors.Is(err, limit) {
+			return exitcode.Machinery
+		}
+	}
+	return exitcode.NotExecutable
+}
+
 // Reason returns the text of the system's error in err, without the names of calls and files,
 // or the text of err if it contains none.
 func Reason(err error) string {
@@ -68,6 +84,15 @@ func LimitOf(err error) string {
 		return " (the machine has reached its limit of open files; raise that limit: sysctl fs.file-max)"
 	}
 	return ""
+}
+
+// processLimit returns, in brackets, the limit that keeps this user from having another process.
+func processLimit() string {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &limit); err != nil || limit.Cur == unix.RLIM_INFINITY {
+		return " (a limit of processes or memory is reached)"
+	}
+	return fmt.Sprintf(" (this user may have %d processes and threads here; raise that limit: ulimit -u)", limit.Cur)
 }
 
 // MostFiles returns the hard limit of open files.

@@ -2,7 +2,6 @@ package output
 
 import (
 	"cmp"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -47,7 +46,7 @@ func (f Files) Make() (Dir, error) {
 	}
 	if err != nil {
 		l.Close()
-		return l, fault.NotStarted(fmt.Sprintf("making the log directory %s: %s", f.Dir, fault.Reason(err)))
+		return l, fault.Failed("making the log directory "+f.Dir, err)
 	}
 	return l, nil
 }

@@ -68,7 +68,7 @@ func (o *Outputs) Begin(quota Quota, streams []*Stream, stop func()) (*Output, e
 		o.mu.Lock()
 		delete(o.of, made)
 		o.mu.Unlock()
-		return nil, fault.NotStarted("copying its output: " + fault.Reason(err))
+		return nil, fault.Failed("copying its output", err)
 	}
 	return made, nil
 }

@@ -73,7 +73,7 @@ func Through(fd int, path string) (int, *Stream, error) {
 	r, w, err := NewPipe()
 	if err != nil {
 		_ = unix.Close(fd)
-		return -1, nil, fault.NotStarted("making a pipe for its output: " + fault.Reason(err))
+		return -1, nil, fault.Failed("making a pipe for its output", err)
 	}
 	return w, &Stream{pipe: r, file: os.NewFile(uintptr(fd), path)}, nil //nolint:gosec // a descriptor
 }
