@@ -22,9 +22,6 @@ func Supervisor(o Options) (s supervise.Settings, err error) {
 	}
 	// Otherwise a host worker that may have these addresses is there, and the supervisor says so.
 	if supervisor.LockFree(o.StateDir) {
-		if err := os.MkdirAll(o.StateDir, 0o700); err != nil { // the host service keeps its key there
-			return s, fmt.Errorf("making the state directory: %w", err)
-		}
 		if err := cmp.Or(o.checkListen(), CheckMetrics(MetricsFlag, o.Metrics)); err != nil {
 			return s, err
 		}
