@@ -102,9 +102,10 @@ func TestRules(t *testing.T) {
 		"hangs":          {CheckGPUs(Host{NVIDIADriver: "550.1", NVIDIADevices: 1}, 1, true, 0, errOff), Problem, "does not answer: it is off", "xid"},
 		"not for us":     {CheckGPUs(Host{NVIDIADriver: "550.1", NVIDIADevices: 2}, 0, true, 2, nil), Warning, "2 GPUs, but this user can use none", "video"},
 
-		"programs":      {CheckPrograms("clusterrun 2", "server", nil, false), OK, "server", ""},
-		"no server":     {CheckPrograms("clusterrun 2", "", errFull, false), Problem, "is full", "make room"},
-		"none needed":   {CheckPrograms("clusterrun 2", "", errFull, true), OK, "", ""},
+		"programs":      {CheckPrograms("clusterrun 2", "server", nil, nil, false), OK, "server", ""},
+		"no server":     {CheckPrograms("clusterrun 2", "", errFull, nil, false), Problem, "is full", "make room"},
+		"none needed":   {CheckPrograms("clusterrun 2", "", errFull, nil, true), OK, "", ""},
+		"no supervisor": {CheckPrograms("clusterrun 2", "", nil, errFull, true), Problem, "is full", "make room"},
 		"its worker":    {CheckWorker("2", 7, "2", "2"), OK, "pid 7 is of the same version", ""},
 		"older worker":  {CheckWorker("2", 7, "1", "1"), Warning, "pid 7 is 1, and this is 2", "worker upgrade"},
 		"upgraded":      {CheckWorker("2", 7, "2", "1"), OK, "its supervisor is 1, and ends when no run is open", ""},

@@ -262,14 +262,20 @@ func CheckGPUs(h Host, usable int, program bool, answered int, err error) []Find
 }
 
 // CheckPrograms judges the programs that belong together. server is the version line of the
-// embedded server's program.
-func CheckPrograms(own, server string, serverErr error, external bool) []Finding {
+// embedded server's program, and supervisorErr why no supervisor could be started.
+func CheckPrograms(own, server string, serverErr, supervisorErr error, external bool) []Finding {
 	all := []Finding{ok("%s", own)}
+	broken := func(err error) {
+		what, remedy, _ := strings.Cut(err.Error(), "; ")
+		all = append(all, problem(remedy, "%s", what))
+	}
+	if supervisorErr != nil {
+		broken(supervisorErr)
+	}
 	switch {
 	case external: // it does not use our program
 	case serverErr != nil:
-		what, remedy, _ := strings.Cut(serverErr.Error(), "; ")
-		all = append(all, problem(remedy, "%s", what))
+		broken(serverErr)
 	default:
 		all = append(all, ok("%s", server))
 	}

@@ -25,7 +25,7 @@ import (
 
 // Main is the program. It returns its exit code.
 func Main(args []string) int {
-	if len(args) == 1 && args[0] == "--version" {
+	if len(args) == 1 && args[0] == versionFlag {
 		fmt.Println(build.ID())
 		return exitcode.OK
 	}

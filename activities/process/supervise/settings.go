@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -17,6 +18,9 @@ import (
 
 // ProgramName is the name of the program's file.
 const ProgramName = "clusterrun-supervisor"
+
+// versionFlag makes the program print its build.
+const versionFlag = "--version"
 
 // settingsVar carries [Settings] to the program.
 const settingsVar = "CLUSTERRUN_SUPERVISOR"
@@ -179,15 +183,32 @@ func (s *Settings) prepare() (path string, own *os.File, err error) {
 	return path, os.NewFile(uintptr(fd), s.Starter), nil
 }
 
+// CheckProgram returns why this program could not start a supervisor.
+func CheckProgram(ctx context.Context) error {
+	path, self, err := Program()
+	if err != nil {
+		return err
+	}
+	out, err := exec.CommandContext(ctx, path, versionFlag).Output()
+	if err != nil {
+		return fmt.Errorf("%s %s: %w; install it again", path, versionFlag, err)
+	}
+	return sameBuild(path, strings.TrimSpace(string(out)), self, build.ID())
+}
+
 // checkBuild returns an error unless the program that has started us is of our build.
 func (s Settings) checkBuild() error {
-	own := build.ID()
-	if s.Build == own {
-		return nil
-	}
 	path, err := os.Executable()
 	if err != nil {
 		path = ProgramName
 	}
-	return fmt.Errorf("%s is of another build (%s) than %s (%s); install both from one release, or build both with `make build`", path, own, s.Starter, s.Build)
+	return sameBuild(path, build.ID(), s.Starter, s.Build)
+}
+
+// sameBuild returns an error unless a supervisor and the program that starts it are of one build.
+func sameBuild(path, its, starter, starters string) error {
+	if its == starters {
+		return nil
+	}
+	return fmt.Errorf("%s is of another build (%s) than %s (%s); install both from one release, or build both with `make build`", path, its, starter, starters)
 }

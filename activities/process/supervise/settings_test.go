@@ -51,9 +51,14 @@ func TestTheProgramNextToThisOne(t *testing.T) {
 	assert.Equal(t, self, missing.Beside)
 	assert.ErrorContains(t, err, "clusterrun-supervisor, the supervisor of processes, is not next to "+self+" (no such file or directory); install both")
 
+	require.ErrorIs(t, CheckProgram(t.Context()), missing.Err)
+
 	path := filepath.Join(filepath.Dir(self), ProgramName)
-	require.NoError(t, os.WriteFile(path, nil, 0o700)) //nolint:gosec // executable
+	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\necho v1 go2\n"), 0o700)) //nolint:gosec // executable
 	defer os.Remove(path)
+	require.ErrorContains(t, CheckProgram(t.Context()), path+" is of another build (v1 go2) than "+self+" ("+build.ID()+"); install both")
+	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\necho '"+build.ID()+"'\n"), 0o700)) //nolint:gosec // executable
+	require.NoError(t, CheckProgram(t.Context()))
 	cmd, own, err := Settings{}.Command(Files{Stdout: os.Stdout})
 	require.NoError(t, err)
 	defer own.Close()

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/process/resources"
+	"github.com/clusterrun/clusterrun/activities/process/supervise"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/ports"
 	"github.com/clusterrun/clusterrun/activities/system/diskspace"
@@ -38,7 +39,7 @@ func examinePrograms(ctx context.Context, a *cli.App) []doctor.Finding {
 	ctx, cancel := context.WithTimeout(ctx, programTakes)
 	defer cancel()
 	line, err := a.Home().Version(ctx)
-	found := doctor.CheckPrograms(cli.VersionLine(), line, err, external)
+	found := doctor.CheckPrograms(cli.VersionLine(), line, err, supervise.CheckProgram(ctx), external)
 	if p := supervisor.Programs(a.WorkerDir()); p != nil {
 		found = append(found, doctor.CheckWorker(spec.Version, p.PID, p.Version, p.Supervisor)...)
 	}
