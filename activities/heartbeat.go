@@ -136,7 +136,6 @@ func (b *beater) beat(ctx context.Context) {
 		if server.IsContact(err) {
 			b.lease.inContact(ctx, sent)
 		}
-		b.lease.watch.heard(err)
 		if temporal.IsCanceledError(err) || server.IsGone(err) {
 			select {
 			case b.answers <- err:

@@ -284,8 +284,6 @@ type (
 
 		// strangers are the runs for which a changed server has been logged.
 		strangers sync.Map // of runkey.Run
-		mu        sync.Mutex
-		lastHeard time.Time // when the server last answered
 	}
 )
 
@@ -299,7 +297,7 @@ func assemble(c *core) *Host {
 	h.silenced = &silenced{core: c, leases: h.leases, gate: h.gate, checks: h.checks, stops: h.stops, captures: h.captures}
 	h.watch = &reconciler{
 		core: c, leases: h.leases, gate: h.gate, ships: h.ships, stops: h.stops,
-		reservations: h.reservations, collectors: h.collectors, lastHeard: time.Now(),
+		reservations: h.reservations, collectors: h.collectors,
 	}
 	return h
 }

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
-	"github.com/clusterrun/clusterrun/activities/server"
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
@@ -36,9 +35,6 @@ const (
 	// placement timeout: perhaps the answer of Reserve was lost, and the run was placed
 	// elsewhere.
 	reservationLapse = time.Minute
-	// longSilence is longer than a host with tasks usually waits for an answer of the server,
-	// and shorter than the queue of closures waits for a host worker.
-	longSilence = 20 * time.Second
 )
 
 // Reconcile starts to watch the runs on this host that have no lease, until [Host.Close]. A
@@ -110,7 +106,6 @@ func (r *reconciler) reconcile(ctx context.Context, p *plan) error {
 		return err
 	}
 	d, err := r.Server.DescribeRun(ctx, p.Run.WorkflowID, p.Run.RunID)
-	r.heard(err)
 	var notFound *serviceerror.NotFound
 	switch {
 	case errors.As(err, &notFound):
@@ -256,23 +251,6 @@ func (r *reconciler) awaited(pending []*workflowpb.PendingActivityInfo) bool {
 		}
 	}
 	return false
-}
-
-// heard records the result of a request to the server. After a long time without an answer it
-// repeats the reports of the serving processes to the queues of closures: they may have given
-// up this host.
-func (r *reconciler) heard(err error) {
-	if !server.IsContact(err) && !server.IsGone(err) {
-		return
-	}
-	r.mu.Lock()
-	before := r.lastHeard
-	r.lastHeard = r.now()
-	long := r.lastHeard.Sub(before) > longSilence
-	r.mu.Unlock()
-	if long {
-		r.services.Brokers().TellAgain()
-	}
 }
 
 // stopUnlisted stops processes whose activity the open run does not list. The processes are

@@ -7,13 +7,10 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/client"
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
@@ -22,7 +19,6 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/tests/must"
-	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
@@ -125,48 +121,6 @@ func TestComesBack(t *testing.T) {
 	assert.False(t, never.comesBack(exit(1, supervisor.ReasonNone), false))
 	sealed := &plan{Spec: once.Spec, Sealed: true}
 	assert.False(t, sealed.comesBack(exit(1, supervisor.ReasonNone), false))
-}
-
-// listening receives the messages to queues.
-type listening struct {
-	client.Client
-	messages chan closure.ServingMessage
-}
-
-func (l *listening) SignalWithStartWorkflow(_ context.Context, _, _ string, m any, _ client.StartWorkflowOptions, _ any, _ ...any) (client.WorkflowRun, error) {
-	l.messages <- m.(closure.ServingMessage)
-	return nil, nil
-}
-
-// A host reports its presence after a silence that is long enough for the queue
-// to give it up.
-func TestAHostThatWasCutOffSaysThatItIsThere(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		queue := &listening{messages: make(chan closure.ServingMessage, 10)}
-		s := servingOf(t, queue)
-		defer s.Close()
-		s.asks("a", 1, 1)
-		synctest.Wait()
-		assert.Len(t, (<-queue.messages).Serving, 1)
-		s.watch.mu.Lock()
-		s.watch.lastHeard = time.Now().Add(-time.Hour)
-		s.watch.mu.Unlock()
-		s.watch.heard(nil)
-		synctest.Wait()
-		assert.Len(t, queue.messages, 1, "it was silent for an hour")
-		<-queue.messages
-		for range 10 {
-			time.Sleep(15 * time.Second)
-			s.watch.heard(nil)
-		}
-		time.Sleep(30 * time.Second)
-		s.watch.heard(serviceerror.NewUnavailable("away"))
-		synctest.Wait()
-		assert.Empty(t, queue.messages)
-		s.watch.heard(nil)
-		synctest.Wait()
-		assert.Len(t, queue.messages, 1)
-	})
 }
 
 // again returns the next host worker of the host, which knows only what is on disk.

@@ -37,25 +37,12 @@ func (b *Broker) report() {
 	list := b.servingTasks()
 	same := b.reported != nil && slices.Equal(list, b.reported)
 	b.reported = list
-	if !same {
-		b.sendReport()
+	if same {
+		return
 	}
-}
-
-func (b *Broker) sendReport() {
 	select {
 	case b.due <- struct{}{}:
-	default:
-	}
-}
-
-// TellAgain repeats the last report. After the queue has lost the closures that it gave to a
-// host, it gives the host no more until the host reports again.
-func (b *Broker) TellAgain() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.reported != nil {
-		b.sendReport()
+	default: // it will read this one
 	}
 }
 

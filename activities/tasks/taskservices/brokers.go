@@ -118,15 +118,6 @@ func (b *Brokers) open(run Run) *closures.Broker {
 	return s
 }
 
-// TellAgain repeats the reports to all queues.
-func (b *Brokers) TellAgain() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, s := range b.all {
-		s.TellAgain()
-	}
-}
-
 // tellPatience is the longest time that the server may take to answer.
 const tellPatience = 10 * time.Second
 
