@@ -59,6 +59,7 @@ func Lines(r *spec.RunResult, o Options) []string {
 		w.lost()
 		w.stoppedTogether()
 	case r.Verdict == spec.VerdictSucceeded:
+		w.cut()
 		w.stoppedTogether()
 	}
 	w.traces()

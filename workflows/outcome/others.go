@@ -123,6 +123,16 @@ func (w *writer) stopped() (stopped, failed []string) {
 	return stopped, failed
 }
 
+// cut names the tasks that the end of a chief has ended by a signal, perhaps while they saved their
+// work. Parameter servers always end like that, and are named only if their grace was over.
+func (w *writer) cut() {
+	cut := which(w.r, func(t *spec.TaskResult) bool {
+		return w.r.EndedBy == spec.EndedByChief && t.Exit.Cause == spec.CauseCollateral && (t.Exit.Signal == "SIGKILL" || t.Exit.Signal != "" && t.Type != "ps")
+	})
+	w.names(words.Of(cut, func(t *spec.TaskResult) string { return fmt.Sprintf("%s (%s)", t.Name, t.Exit.Signal) }),
+		"was cut off", "were cut off", " when the chief had ended (chief_grace, stop.grace)")
+}
+
 // lost names the tasks that were lost with their hosts while they were being stopped. By
 // the rules this is not the root cause, but a reader may know better: a host is declared lost
 // only after minutes, when its peers have long failed because of its silence.
