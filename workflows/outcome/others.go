@@ -1,6 +1,7 @@
 package outcome
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -74,7 +75,8 @@ func (w *writer) othersFailed() {
 	case later:
 		after = " after it"
 	}
-	var told []string
+	var told, fates []string
+	shared := make(map[string][]string)
 	for i, t := range others {
 		how := Short(*t.Exit)
 		if i < maxOthers {
@@ -93,9 +95,41 @@ func (w *writer) othersFailed() {
 			told = append(told, fmt.Sprintf("%s (%s)", place(t.Name, t.Host), how))
 			continue
 		}
-		told = append(told, fmt.Sprintf("%s (%s)", t.Name, how))
+		if shared[how] == nil {
+			fates = append(fates, how)
+		}
+		shared[how] = append(shared[how], t.Name)
+	}
+	for _, how := range fates {
+		each := ""
+		if len(shared[how]) > 1 {
+			each = "each "
+		}
+		told = append(told, fmt.Sprintf("%s (%s%s)", list(ranges(shared[how])), each, how))
 	}
 	w.line("%s%s: %s", plural.Of(len(others), "other failed", "others failed"), after, list(told))
+}
+
+// ranges folds the names of tasks that follow each other, such as worker-4 to worker-9.
+func ranges(names []string) (folded []string) {
+	slices.SortFunc(names, func(a, b string) int {
+		kind, i, _ := spec.ParseTaskName(a)
+		other, j, _ := spec.ParseTaskName(b)
+		return cmp.Or(cmp.Compare(kind, other), cmp.Compare(i, j))
+	})
+	for len(names) > 0 {
+		n := 1
+		for kind, first, _ := spec.ParseTaskName(names[0]); n < len(names) && names[n] == spec.TaskName(kind, first+n); {
+			n++
+		}
+		if n > 2 {
+			folded = append(folded, names[0]+" to "+names[n-1])
+		} else {
+			folded = append(folded, names[:n]...)
+		}
+		names = names[n:]
+	}
+	return folded
 }
 
 // unordered reports whether root and a task on another host failed so close together, each by

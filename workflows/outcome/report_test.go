@@ -106,6 +106,7 @@ func TestReportNamesAllThatFailed(t *testing.T) {
 	r := failedRun(14, 0, 2, 3, 4, 5)
 	assert.Contains(t, text(r, Options{}), "5 others failed after it: worker-0 on vm (exit code 2, 3ms later), ")
 	assert.Contains(t, text(r, Options{}), ", worker-5 (exit code 2)\n", "only the first have their host and time")
+	assert.Contains(t, text(failedRun(14, 0, 2, 3, 4, 5, 6, 7, 8, 10), Options{}), ", worker-5 to worker-8, worker-10 (each exit code 2)\n", "they have the same fate")
 }
 
 func TestHeadline(t *testing.T) {
