@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -80,20 +81,33 @@ func AskPatiently[Q spec.Request, A any](ctx context.Context, accepted time.Dura
 	})
 }
 
+// beginsWithin is the time for which a request waits for a run to start its tasks: a run that has
+// just been submitted may be about to.
+const beginsWithin = 5 * time.Second
+
 func ask[Q spec.Request, A any](ctx context.Context, r *Run, u spec.Update[Q, A], q Q, send func(client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error)) (A, error) {
 	var answer A
-	err := r.request(ctx, func(execution string) error {
-		handle, err := send(client.UpdateWorkflowOptions{WorkflowID: r.ID, RunID: execution, UpdateName: u.Name, Args: []any{q}})
-		if err != nil {
-			return err
-		}
-		return handle.Get(ctx, &answer)
-	})
+	var err error
+	again, until := retry.Backoff{First: 20 * time.Millisecond, Most: 500 * time.Millisecond}, time.Now().Add(beginsWithin)
+	for asked := false; !asked || hasNotBegun(err) && time.Now().Before(until) && again.Sleep(ctx) == nil; asked = true {
+		err = r.request(ctx, func(execution string) error {
+			handle, err := send(client.UpdateWorkflowOptions{WorkflowID: r.ID, RunID: execution, UpdateName: u.Name, Args: []any{q}})
+			if err != nil {
+				return err
+			}
+			return handle.Get(ctx, &answer)
+		})
+	}
 	if err != nil {
 		var none A
 		return none, r.requestError(err)
 	}
 	return answer, nil
+}
+
+func hasNotBegun(err error) bool {
+	var application *temporal.ApplicationError
+	return errors.As(err, &application) && application.Type() == spec.ErrNotBegun
 }
 
 // requestError explains why a request was not delivered. It returns the run's own answers

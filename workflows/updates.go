@@ -37,6 +37,8 @@ func refused(err error) error {
 		return temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrInvalidRequest, nil)
 	case errors.As(err, &tasks):
 		return temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrRefused, nil, []spec.TaskProblem(tasks))
+	case errors.Is(err, lifecycle.ErrNotBegun):
+		return temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrNotBegun, nil)
 	}
 	return temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrRefused, nil)
 }

@@ -115,7 +115,7 @@ func (c *Coordinator) CreatePerWorkerResource(function string, args ...any) (Per
 	if err != nil {
 		return PerWorkerValues{}, err
 	}
-	id := 1 + rand.Uint64N(closure.MaxResourceID)
+	id := 1 + rand.Uint64N(closure.MaxResourceID) //nolint:gosec // no secret
 	return PerWorkerValues{closure.Resource{ID: id, Function: function, Args: v.closure.Args}}, nil
 }
 

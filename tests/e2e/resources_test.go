@@ -209,7 +209,7 @@ func TestALoggerEndsItsRun(t *testing.T) {
 	assert.Equal(t, spec.VerdictSucceeded, result.Verdict)
 	require.NotNil(t, result.Tasks[0].Exit)
 	assert.Positive(t, result.Tasks[0].Exit.DroppedBytes)
-	assert.Regexp(t, `(?m)^\d.* of the output of logger-0 were dropped \(logs.on_full\), or could not be written$`, f.OK(t, "status", dropping.GetID()))
+	assert.Regexp(t, `(?m)^\d.* of the output of logger-0 were dropped \(logs.on_full\), or could not be written to its file$`, f.OK(t, "status", dropping.GetID()))
 	log := must.Get(os.ReadFile(filepath.Join(result.Tasks[0].Exit.LogDir, "stdout.log")))(t)
 	assert.Less(t, len(log), 66<<10)
 	assert.True(t, strings.HasSuffix(string(log), " bytes of this output were dropped\n"))

@@ -12,7 +12,8 @@ import (
 )
 
 var (
-	errNotBegun = errors.New("the run has not started its tasks yet; try again when it is running")
+	// ErrNotBegun means that no task of the run has been started yet.
+	ErrNotBegun = errors.New("the run has not started its tasks yet; try again when it is running")
 	errEnding   = errors.New("the run is ending; no tasks are started")
 	errAgain    = errors.New("all tasks are being restarted; try again when they are running")
 	errNotice   = errors.New("the tasks have notice that they will be stopped; none is started until then")
@@ -305,7 +306,7 @@ func (a *account) errPlacing() error {
 	if a.group.Generation > 0 {
 		return errAgain
 	}
-	return errNotBegun
+	return ErrNotBegun
 }
 
 func hasEnded(remedy string) func(*task) error {

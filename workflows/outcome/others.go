@@ -157,14 +157,14 @@ func (w *writer) stopped() (stopped, failed []string) {
 	return stopped, failed
 }
 
-// cut names the tasks that the end of a chief has ended by a signal, perhaps while they saved their
-// work. Parameter servers always end like that, and are named only if their grace was over.
+// cut names the tasks that were killed after the end of a chief when their grace was over, perhaps
+// while they saved their work. Others end by the stop signal, as servers always do.
 func (w *writer) cut() {
 	cut := which(w.r, func(t *spec.TaskResult) bool {
-		return w.r.EndedBy == spec.EndedByChief && t.Exit.Cause == spec.CauseCollateral && (t.Exit.Signal == "SIGKILL" || t.Exit.Signal != "" && t.Type != "ps")
+		return w.r.EndedBy == spec.EndedByChief && t.Exit.Cause == spec.CauseCollateral && t.Exit.Signal == "SIGKILL"
 	})
-	w.names(words.Of(cut, func(t *spec.TaskResult) string { return fmt.Sprintf("%s (%s)", t.Name, t.Exit.Signal) }),
-		"was cut off", "were cut off", " when the chief had ended (chief_grace, stop.grace)")
+	w.names(words.Of(cut, func(t *spec.TaskResult) string { return t.Name }),
+		"was killed", "were killed", " when the grace after the end of the chief was over (chief_grace, stop.grace)")
 }
 
 // lost names the tasks that were lost with their hosts while they were being stopped. By

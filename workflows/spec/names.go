@@ -110,6 +110,8 @@ const ErrNotify = "NotifyError"
 const (
 	// ErrRefused means that the run cannot meet the request in its present state.
 	ErrRefused = "Refused"
+	// ErrNotBegun means that the run cannot meet the request before it has started its tasks.
+	ErrNotBegun = "NotBegun"
 	// ErrInvalidRequest means that the request can be met in no state of the run.
 	ErrInvalidRequest = "InvalidRequest"
 	// ErrTryAgain means that the next execution of the workflow, in a moment, can meet it.

@@ -94,8 +94,12 @@ func (c *Config) setDefaults() {
 }
 
 // Ignored returns which signals this program was started with ignored, as nohup does it, and a
-// shell that is not interactive with what ends in &. Tasks do not inherit that.
+// shell that is not interactive with what ends in &. Tasks do not inherit that. A Go program can
+// only detect ignored SIGHUP and SIGINT, so it ignores SIGQUIT if SIGINT is ignored.
 func Ignored() (ignored []os.Signal) {
+	if signal.Ignored(unix.SIGINT) {
+		signal.Ignore(unix.SIGQUIT)
+	}
 	for _, sig := range []os.Signal{unix.SIGINT, unix.SIGQUIT, unix.SIGHUP, unix.SIGTERM} {
 		if signal.Ignored(sig) {
 			ignored = append(ignored, sig)

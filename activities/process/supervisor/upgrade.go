@@ -52,7 +52,7 @@ func (s *sideKeeper) await() (status syscall.WaitStatus, upgraded bool) {
 		case status := <-s.ended:
 			return status, false
 		case <-s.emptied:
-			if s.program.isOf(s.cfg.Upgrade) || !s.table.closeIfIdle() {
+			if s.cfg.Upgrade == nil || s.program.isOf(s.cfg.Upgrade) || !s.table.closeIfIdle() {
 				continue
 			}
 			close(s.outdated)

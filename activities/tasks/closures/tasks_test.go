@@ -107,13 +107,6 @@ func (m *machine) kill() {
 	m.start()
 }
 
-// cut ends all connections with the server. The broker continues.
-func (m *machine) cut() {
-	m.t.Helper()
-	require.NoError(m.t, m.server.Close())
-	m.startServer()
-}
-
 // awaitServing waits until n processes serve.
 func (m *machine) awaitServing(n int) {
 	m.t.Helper()

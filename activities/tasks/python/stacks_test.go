@@ -73,6 +73,7 @@ func (p *interpreter) command(source string) *exec.Cmd {
 		"PATH=" + os.Getenv("PATH"), "HOME=" + p.logs, "PYTHONPATH=" + p.path, "PYTHONDONTWRITEBYTECODE=1",
 		"CLUSTERRUN_STACK_SIGNAL=" + strconv.Itoa(stacks.Signal), "CLUSTERRUN_STACK_FILE=" + stacks.AnswerBase(p.logs),
 	}
+	cmd.Dir = p.logs // here the package would be found
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Stderr = os.Stderr
 	return cmd

@@ -95,14 +95,14 @@ func serve(ctx context.Context, a *cli.App, o workers.Options, b *Detached, onDe
 			return err
 		}
 	}
+	s, err := a.BringUp(ctx)
+	if err != nil {
+		return err
+	}
 	if o.Role != workers.RoleController {
 		if err := o.CheckSockets(); err != nil {
 			return err
 		}
-	}
-	s, err := a.BringUp(ctx)
-	if err != nil {
-		return err
 	}
 	o.Server = s.Options
 	if o.Listen, err = listenAddress(o.Listen, s); err != nil {

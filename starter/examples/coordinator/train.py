@@ -21,7 +21,7 @@ def use(data):
 
 def coordinate():
     coordinator = clusterrun.ClusterCoordinator()
-    counts = [coordinator.schedule(inside, args=(10_000, seed), key="pi %d" % seed) for seed in range(200)]
+    counts = [coordinator.schedule(inside, args=(10_000, seed)) for seed in range(200)]
     coordinator.join()                         # all have been called
     print("pi is about %.3f" % (4 * sum(coordinator.fetch(counts)) / 2_000_000))
 

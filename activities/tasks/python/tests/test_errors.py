@@ -7,7 +7,6 @@ import unittest
 from unittest import mock
 
 import clusterrun
-from clusterrun._arguments import closure_options
 from clusterrun._errors import OwnError, describe, number, seconds
 from clusterrun._pooltasks import error_of
 from clusterrun._values import failure_outcome
@@ -20,7 +19,7 @@ def happened(e, kind=None):
     try:
         raise e
     except BaseException as raised:
-        said = json.loads(b'{"id":1%s}' % failure_outcome(raised, 0.0))["error"]
+        said = json.loads(b'{"id":1%s}' % failure_outcome(raised))["error"]
     return closure_error(dict(said, closure=7, task="worker-0")), error_of(said)
 
 
@@ -40,7 +39,6 @@ class Arguments(unittest.TestCase):
             (lambda: seconds("timeout", "1"), "timeout is '1'; want a number of seconds"),
             (lambda: seconds("timeout", [1]), "timeout is [1]; want a number of seconds"),
             (lambda: bounded("1"), "timeout is '1'; want a number of seconds"),
-            (lambda: closure_options(None, None, "1", None, False, False), "timeout is '1'; want a number of seconds"),
             (lambda: clusterrun.Pool(1).run(abs, 5), "args is 5; want a tuple of arguments, such as (5,)"),
             (lambda: clusterrun.Pool(1).run(abs, (), 5), "kwargs is 5; want a dict of arguments by name"),
         ):

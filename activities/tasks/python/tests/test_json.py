@@ -154,7 +154,7 @@ class JSONTest(unittest.TestCase):
 
     def test_tuples_of_closures(self):
         value = {"a": (1, (float("nan"),)), "b": {frozenset({2})}}
-        back = clusterrun.loads(b'{"id":1%s}' % value_outcome("f", value, 0.0))["value"]
+        back = clusterrun.loads(b'{"id":1%s}' % value_outcome("f", value))["value"]
         self.assertEqual((back["a"][0], type(back["a"][1]), back["b"]), (1, tuple, [[2]]))
         self.assertTrue(math.isnan(back["a"][1][0]))
 

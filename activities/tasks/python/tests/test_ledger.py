@@ -12,7 +12,7 @@ def closure(key, call=1):
 
 class LedgerTest(unittest.TestCase):
     def setUp(self):
-        self.ledger = Ledger("p", 1, {"f": None}, dict)
+        self.ledger = Ledger("p", 1, dict)
 
     def ask(self, now):
         """Return the next request, and its decoded body."""
@@ -23,15 +23,14 @@ class LedgerTest(unittest.TestCase):
     def begin(self):
         """Receive closures 7 and 8, and begin to call the first."""
         request, says = self.ask(1.0)
-        self.assertEqual(says["functions"], ["f"])
+        self.assertEqual(says["process"], "p")
         self.ledger.answered(request, {"news": 1, "closures": [closure(7), closure(8)]}, 1.0)
         return self.ledger.begin(99, 1.0)
 
     def test_news_are_taken_once(self):
         self.begin()
         request, says = self.ask(2.0)
-        self.assertEqual((says["got"], says["begun"]), (1, [7]))
-        self.assertNotIn("functions", says)
+        self.assertEqual((says["got"], sorted(says["held"])), (1, [7, 8]))
         self.ledger.answered(request, {"news": 1, "closures": [closure(9)]}, 2.0)
         self.assertNotIn(9, self.ledger.calls)
 
@@ -50,7 +49,8 @@ class LedgerTest(unittest.TestCase):
     def test_what_waits_behind_a_call_is_handed_back(self):
         self.begin()
         _, says = self.ask(1.05)
-        self.assertEqual((says["begun"], says["returned"]), ([7], []))
+        self.assertEqual((sorted(says["held"]), says["returned"]), ([7, 8], []))
+        self.ledger.hand_back()
         _, says = self.ask(1.2)
         self.assertEqual(says["returned"], [8])
         self.assertFalse(self.ledger.queue)
@@ -68,7 +68,7 @@ class LedgerTest(unittest.TestCase):
     def test_cancelled_calls(self):
         self.begin()
         request, _ = self.ask(1.05)
-        told = self.ledger.answered(request, {"cancel": [{"id": 7}, {"id": 8}, {"id": 9}]}, 1.05)
+        told = self.ledger.answered(request, {"cancel": [7, 8, 9]}, 1.05)
         self.assertEqual([call.id for call in told], [7], "which is being made")
         _, says = self.ask(1.2)
         self.assertEqual([(o["id"], o["kind"]) for o in says["done"]], [(8, "cancelled")])
@@ -91,7 +91,7 @@ class LedgerTest(unittest.TestCase):
         request, _ = self.ask(1.05)
         self.ledger.answered(request, {"stop": True}, 1.05)
         _, says = self.ask(1.06)
-        self.assertEqual((says["slots"], says["returned"], says["begun"]), (0, [8], [call.id]))
+        self.assertEqual((says["slots"], says["returned"], says["held"]), (0, [8], [call.id]))
 
 
 if __name__ == "__main__":
