@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -181,14 +182,15 @@ func (f *fixture) executionsOf(c *clustercoordinator.Coordinator) (all []string)
 
 // ofKilledPart reports whether a workflow task failed because a part was killed, rather than by
 // a fault of the workflow. A restarted server does not know its workers, and a worker may have
-// asked it in vain for the history.
+// asked it in vain for the history. A worker that reads the history for the workflow task of an
+// update may find it without the events of that task, which the server does not write at once.
 func ofKilledPart(failed *historypb.WorkflowTaskFailedEventAttributes) bool {
 	switch failed.GetCause() {
 	case enumspb.WORKFLOW_TASK_FAILED_CAUSE_RESET_STICKY_TASK_QUEUE, enumspb.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND:
 		return true
 	case enumspb.WORKFLOW_TASK_FAILED_CAUSE_WORKFLOW_WORKER_UNHANDLED_FAILURE:
 		// Of a panic the type is PanicError.
-		return slices.Contains([]string{"Unavailable", "DeadlineExceeded"}, failed.GetFailure().GetApplicationFailureInfo().GetType())
+		return strings.Contains(failed.GetFailure().GetMessage(), "premature end of stream") || slices.Contains([]string{"Unavailable", "DeadlineExceeded"}, failed.GetFailure().GetApplicationFailureInfo().GetType())
 	}
 	return false
 }
