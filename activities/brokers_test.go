@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -146,13 +147,17 @@ func TestReleaseEndsTheBrokerForGood(t *testing.T) {
 		}
 	}()
 	// In the middle of the release, the broker may still be requested.
-	asked := false
-	s.queues.asked = func() { asked = s.Brokers().Serving(s.run) != nil }
+	var asked atomic.Bool // the batches ask, too, perhaps after the release
+	s.queues.asked = func() {
+		if s.Brokers().Serving(s.run) != nil {
+			asked.Store(true)
+		}
+	}
 	s.do(func(ctx context.Context) error {
 		_, err := s.Release(ctx, hostapi.ReleaseInput{})
 		return err
 	})
-	require.True(t, asked)
+	require.True(t, asked.Load())
 	assert.Nil(t, s.Brokers().Serving(s.run), "a request that began before")
 	require.True(t, notServed(<-leased))
 	_, err := s.batch(closure.Closure{ID: 1, Function: "f"})
