@@ -3,8 +3,8 @@ package activities
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -146,18 +146,22 @@ func TestReleaseEndsTheBrokerForGood(t *testing.T) {
 			}
 		}
 	}()
+	require.Eventually(t, func() (noted bool) {
+		_, err := s.plans.update(s.run, func(p *plan) (*plan, error) {
+			noted = p.Served
+			return p, nil
+		})
+		return err == nil && noted
+	}, time.Minute, time.Millisecond, "the batch has the broker")
+	s.asksForItsQueue()
 	// In the middle of the release, the broker may still be requested.
-	var asked atomic.Bool // the batches ask, too, perhaps after the release
-	s.queues.asked = func() {
-		if s.Brokers().Serving(s.run) != nil {
-			asked.Store(true)
-		}
-	}
+	asked := false
+	s.queues.asked = func() { asked = s.Brokers().Serving(s.run) != nil }
 	s.do(func(ctx context.Context) error {
 		_, err := s.Release(ctx, hostapi.ReleaseInput{})
 		return err
 	})
-	require.True(t, asked.Load())
+	require.True(t, asked)
 	assert.Nil(t, s.Brokers().Serving(s.run), "a request that began before")
 	require.True(t, notServed(<-leased))
 	_, err := s.batch(closure.Closure{ID: 1, Function: "f"})
