@@ -73,9 +73,6 @@ func (v *RemoteValue) end(value json.RawMessage, err error) {
 	close(v.done)
 }
 
-// Done is closed when the closure has ended.
-func (v *RemoteValue) Done() <-chan struct{} { return v.done }
-
 // JSON waits for the value. The error of the closure itself is a [closure.Error].
 func (v *RemoteValue) JSON(ctx context.Context) (json.RawMessage, error) {
 	select {
