@@ -87,16 +87,19 @@ const beginsWithin = 5 * time.Second
 
 func ask[Q spec.Request, A any](ctx context.Context, r *Run, u spec.Update[Q, A], q Q, send func(client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error)) (A, error) {
 	var answer A
-	var err error
-	again, until := retry.Backoff{First: 20 * time.Millisecond, Most: 500 * time.Millisecond}, time.Now().Add(beginsWithin)
-	for asked := false; !asked || hasNotBegun(err) && time.Now().Before(until) && again.Sleep(ctx) == nil; asked = true {
-		err = r.request(ctx, func(execution string) error {
+	try := func() error {
+		return r.request(ctx, func(execution string) error {
 			handle, err := send(client.UpdateWorkflowOptions{WorkflowID: r.ID, RunID: execution, UpdateName: u.Name, Args: []any{q}})
 			if err != nil {
 				return err
 			}
 			return handle.Get(ctx, &answer)
 		})
+	}
+	again, until := retry.Backoff{First: 20 * time.Millisecond, Most: 500 * time.Millisecond}, time.Now().Add(beginsWithin)
+	err := try()
+	for hasNotBegun(err) && time.Now().Before(until) && again.Sleep(ctx) == nil {
+		err = try()
 	}
 	if err != nil {
 		var none A
