@@ -6,12 +6,9 @@ import (
 	"strings"
 )
 
-// SelectFailed is the word for the tasks that failed, or were lost with their host.
-const SelectFailed = DoingFailed
-
 // Select returns the tasks that words name, in the order of ranks, and the words that name none.
 // A word is the name of a task, or else a type, a rank, a range of ranks such as 0-7, a pattern
-// of names such as worker-1?, the name of a host, or [SelectFailed]. No words name all tasks.
+// of names such as worker-1?, the name of a host, or [DoingFailed]. No words name all tasks.
 func (s *Status) Select(words []string) (tasks []TaskStatus, unknown []string) {
 	if len(words) == 0 {
 		return s.Tasks, nil
@@ -32,7 +29,7 @@ func (s *Status) Select(words []string) (tasks []TaskStatus, unknown []string) {
 			t := s.Tasks[i]
 			matches, _ := path.Match(word, t.Name)
 			return matches || t.Type == word || isRanks && first <= t.Rank && t.Rank <= last ||
-				word != "" && t.Host == word || word == SelectFailed && doing[i] == DoingFailed
+				word != "" && t.Host == word || word == DoingFailed && doing[i] == DoingFailed
 		}) {
 			unknown = append(unknown, word)
 		}

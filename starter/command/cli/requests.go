@@ -88,7 +88,7 @@ func UnknownTasks(s *starter.Status, words []string) error {
 		return nil
 	}
 	return &UsageError{Problems: list.Of(words, func(word string) string {
-		if word == starter.SelectFailed {
+		if word == starter.DoingFailed {
 			return fmt.Sprintf("no task of run %s has failed", s.RunID)
 		}
 		return fmt.Sprintf("run %s has no task, type, rank or host %s; `clusterrun status %s` shows those there are", s.RunID, word, s.RunID)

@@ -77,16 +77,21 @@ func (o Choice) tasks(ctx context.Context, c client.Client, id string, words []s
 	if missing != nil && !isNotFound(missing) {
 		return nil, nil, missing
 	}
-	var names []string
+	known := &starter.Status{}
 	if missing == nil {
-		var err error
-		if names, _, err = run.TaskNames(ctx); err != nil {
+		names, _, err := run.TaskNames(ctx)
+		if err != nil {
 			return nil, nil, err
+		}
+		for rank, name := range names {
+			typ, _, _ := spec.ParseTaskName(name)
+			known.Tasks = append(known.Tasks, starter.TaskStatus{TaskStatus: spec.TaskStatus{Name: name, Type: typ, Rank: rank}})
 		}
 	}
 	var tasks, runs []string
 	for _, word := range words {
-		isTask := namesTask(names, word)
+		_, unknown := known.Select([]string{word})
+		isTask := len(unknown) == 0
 		if !isTask && missing == nil && !spec.IsPattern(word) {
 			_, err := o.run(ctx, c, word)
 			if err != nil && !isNotFound(err) {
@@ -108,17 +113,6 @@ func (o Choice) tasks(ctx context.Context, c client.Client, id string, words []s
 
 func isNotFound(err error) bool {
 	return starter.IsError[*starter.NotFoundError](err)
-}
-
-// namesTask reports whether a word names some of the tasks with these names, in the order of ranks.
-func namesTask(names []string, word string) bool {
-	s := &starter.Status{}
-	for rank, name := range names {
-		typ, _, _ := spec.ParseTaskName(name)
-		s.Tasks = append(s.Tasks, starter.TaskStatus{TaskStatus: spec.TaskStatus{Name: name, Type: typ, Rank: rank}})
-	}
-	_, unknown := s.Select([]string{word})
-	return len(unknown) == 0
 }
 
 // run returns the run with that ID, and a [*starter.NotFoundError] if it does not exist.
