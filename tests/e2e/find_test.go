@@ -125,6 +125,10 @@ func TestWatchOnATerminal(t *testing.T) {
 	watch := func(args ...string) *harness.Terminal {
 		return harness.StartInTerminal(t, f.dir, harness.Env(f.dir, "TEMPORAL_ADDRESS="+f.Address), append([]string{harness.Clusterrun(t)}, args...)...)
 	}
+	harness.Eventually(t, "the queue has the host", func() bool {
+		_, stdout, _ := f.CLI(t, "host", "list")
+		return strings.Contains(stdout, "host-a")
+	})
 	list, pending := watch("list", "--watch"), watch("list", "--pending", "-w")
 	list.Expect("there are no runs")
 	pending.Expect("no run is pending")
