@@ -17,9 +17,6 @@
 //	}
 //	return t.Result(ctx, accuracy)
 //
-// Goroutines of this process that stop together ([coordinator.Coordinator]) can do so
-// with all other processes of the run: see [Task.Tie].
-//
 // A task can also offer functions that a coordinator schedules:
 //
 //	functions := task.NewFunctions()

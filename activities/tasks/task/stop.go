@@ -10,7 +10,6 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/tasks/task/coordinator"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
@@ -36,9 +35,6 @@ func (t *Task) RequestStop(ctx context.Context, err error) error {
 func reportOf(err error) *Report {
 	if err == nil {
 		return nil
-	}
-	if p, ok := errors.AsType[*coordinator.PanicError](err); ok {
-		return &Report{Kind: "panic", Message: fmt.Sprint(p.Value), Traceback: string(p.Stack)}
 	}
 	kind := kindOf(err)
 	if errors.Is(err, io.EOF) {
