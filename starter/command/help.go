@@ -17,7 +17,7 @@ import (
 func Help(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [flags] [TOPIC | COMMAND...]",
-		Short: "Read about a topic, such as placement, or about a command",
+		Short: "Read about a topic, such as restarts, or about a command",
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, start string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return completeHelp(cmd.Root(), args, start), cobra.ShellCompDirectiveNoFileComp
 		},
@@ -27,10 +27,12 @@ func Help(a *cli.App) *cobra.Command {
 
 // runHelp runs the command [Help].
 func runHelp(a *cli.App, cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
+	switch {
+	case len(args) == 0:
+		return cmd.Root().Help()
+	case len(args) == 1 && args[0] == "topics":
 		return listTopics(a)
-	}
-	if len(args) == 1 && args[0] == "flags" {
+	case len(args) == 1 && args[0] == "flags":
 		return a.PrintRaw([]byte("Flags of all commands:\n" + cmd.Root().PersistentFlags().FlagUsagesWrapped(80)))
 	}
 	if topic, found := help.Find(args[0]); found && len(args) == 1 {
@@ -59,7 +61,7 @@ func listTopics(a *cli.App) error {
 			fmt.Fprintf(&b, "  %-15s %s\n", topic.Name, topic.Title)
 		}
 	}
-	b.WriteString("\n`clusterrun --help` lists the commands.\n")
+	b.WriteString("\n`clusterrun help` lists the commands.\n")
 	if a.Global.JSON {
 		return a.PrintJSON(entries)
 	}
@@ -93,7 +95,7 @@ func unknownTopic(root *cobra.Command, args []string) error {
 			known = append(known, c.Name())
 		}
 	}
-	remedy := "`clusterrun help` lists the topics"
+	remedy := "`clusterrun help topics` lists the topics"
 	if near := spec.Nearest(args[0], known); near != "" && near != args[0] {
 		remedy = fmt.Sprintf("did you mean `clusterrun help %s`?", near)
 	}

@@ -132,7 +132,7 @@ func commandList(root *cobra.Command) string {
 			}
 		}
 	}
-	b.WriteString("\nTopics: clusterrun help          Global flags: clusterrun help flags\n")
+	b.WriteString("\nTopics: clusterrun help topics    Global flags: clusterrun help flags\n")
 	return b.String()
 }
 

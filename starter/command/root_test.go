@@ -110,7 +110,7 @@ func TestHelpOfRun(t *testing.T) {
 	lines := helpOf(t, "run")
 	assert.Equal(t, "Flags that most runs need:", lines[5])
 	text := strings.Join(lines, "\n")
-	for _, heading := range []string{"Tasks", "Where", "Program", "Restarts and end", "Output", "GPUs and limits", "Sweeps", "Signing", "Advanced"} {
+	for _, heading := range []string{"Tasks", "Where", "Program", "Restarts and end", "Output", "GPUs, limits, sweeps", "Advanced"} {
 		assert.Contains(t, text, "\n"+heading+":\n")
 	}
 	run, _, err := root(cli.NewApp(nil, nil, nil, nil)).Find([]string{"run"})

@@ -64,7 +64,7 @@ func ids(t *testing.T, u *user.User) (uid, gid int) {
 // run runs a script on the host in the home of a user.
 func (s *shared) run(home, script string, flags ...string) (code int, stdout, stderr string) {
 	s.t.Helper()
-	args := append([]string{"run", "--remote", "-n", "1", "--placement-timeout", "5s", "--dir", filepath.Join(s.dir, home)}, flags...)
+	args := append([]string{"run", "--remote", "-n", "1", "--set", "placement_timeout=5s", "--dir", filepath.Join(s.dir, home)}, flags...)
 	return s.CLI(s.t, append(args, "--", "bash", "-c", script)...)
 }
 

@@ -158,7 +158,7 @@ func TestAHostWorkerInTheBackground(t *testing.T) {
 func TestAHostWorkerStaysForRunsThatWait(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
-	l.ok("submit", "--id", "waits", "--queue", "others", "--placement-timeout", "10s", "--task", "worker=absent:2222", "--", "true")
+	l.ok("submit", "--id", "waits", "--queue", "others", "--set", "placement_timeout=10s", "--task", "worker=absent:2222", "--", "true")
 	stdout := l.ok("worker", "--detach", "--queue", "others", "--idle-exit", "4s", "--json")
 	worker := must.JSON[struct{ PID int }](t, stdout)
 

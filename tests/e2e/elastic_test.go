@@ -47,7 +47,7 @@ func TestElastic(t *testing.T) {
 	python := must.Get(exec.LookPath("python3"))(t)
 
 	t.Run("TE-13 TE-23 TE-24 SEED-82 SEED-91 values", func(t *testing.T) {
-		r, _ := l.result("--redirects", "0", "--tee", "0", "-n", "3", "--", "bash", "-c",
+		r, _ := l.result("--set", "logs.redirects=0", "--tee", "0", "-n", "3", "--", "bash", "-c",
 			`[ $RANK = 2 ] || echo "\"hello_$RANK\"" > $CLUSTERRUN_RESULT_FILE`)
 		assert.Equal(t, spec.VerdictSucceeded, r.Verdict)
 		assert.JSONEq(t, `"hello_0"`, string(r.Tasks[0].Value))
@@ -114,7 +114,7 @@ clusterrun.main(f)`)
 	})
 
 	t.Run("TE-19 TE-25 D-05 exit code and redirects", func(t *testing.T) {
-		r, _ := l.result("--redirects", "0:3", "--tee", "0", "-n", "2", "--", "bash", "-c",
+		r, _ := l.result("--set", "logs.redirects=0:3", "--tee", "0", "-n", "2", "--", "bash", "-c",
 			`[ $RANK = 1 ] && exec sleep 10000; echo "exit 138 from 0" >&2; exit 138`)
 		f := r.FirstFailure
 		require.NotNil(t, f)
@@ -137,7 +137,7 @@ clusterrun.main(f)`)
 
 	t.Run("TE-27 TE-30 TE-33 TE-34 a signal under every mask", func(t *testing.T) {
 		for mask, want := range map[string][2]bool{"0": {}, "1": {true, false}, "2": {false, true}, "3": {true, true}} {
-			r, shown := l.result("--redirects", mask, "--tee", "0", "-n", "1", "--", "bash", "-c", "echo to stdout; echo to stderr >&2; kill -SEGV $$")
+			r, shown := l.result("--set", "logs.redirects=" + mask, "--tee", "0", "-n", "1", "--", "bash", "-c", "echo to stdout; echo to stderr >&2; kill -SEGV $$")
 			assert.Equal(t, 128+11, r.ExitCode)
 			assert.Equal(t, -11, r.FirstFailure.ExitCode)
 			assert.Equal(t, "SIGSEGV", r.FirstFailure.Signal)
@@ -180,7 +180,7 @@ os.system("echo shell; echo shell error >&2")`)
 	t.Run("TE-78 TE-79 the rank in the environment", func(t *testing.T) {
 		_, stdout, _ := l.run("run", "-n", "1", "--", "bash", "-c", "echo rank ${RANK-none}")
 		assert.Contains(t, stdout, "rank 0")
-		_, stdout, _ = l.run("run", "--env-profile", "jax", "-n", "1", "--", "bash", "-c", "echo rank ${RANK-none}")
+		_, stdout, _ = l.run("run", "--set", "env_profiles=[jax]", "-n", "1", "--", "bash", "-c", "echo rank ${RANK-none}")
 		assert.Contains(t, stdout, "rank none")
 	})
 
@@ -199,7 +199,7 @@ os.system("echo shell; echo shell error >&2")`)
 			"TE-08 TE-22 SEED-71 a rank nobody has":     {[]string{spec}, "the group has no task 2", 2},
 			"SEED-73 a mask for a rank nobody has":      {[]string{"--tee", "5:3", "-n", "2", "touch", started}, "names rank 5, but the run has 2 tasks", 2},
 			"TE-21 no such program":                     {[]string{"--", "no-such-program", started}, "command not found", 127},
-			"TE-51 no such stream":                      {[]string{"--redirects", "unknown", "touch", started}, "must be 0 (neither stream)", 2},
+			"TE-51 no such stream":                      {[]string{"--set", "logs.redirects=unknown", "touch", started}, "must be 0 (neither stream)", 2},
 		} {
 			code, _, stderr := l.run(append([]string{"run"}, test.args...)...)
 			assert.Equal(t, test.code, code, id)

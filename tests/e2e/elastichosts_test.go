@@ -177,7 +177,7 @@ func TestElasticHostsBelowTheFewest(t *testing.T) {
 func TestARunThatWaitsAgainSaysSo(t *testing.T) {
 	t.Parallel()
 	f, hosts := fleetOf(t, 1, "a", "b")
-	p := f.StartCLI(t, append([]string{"run", "--remote", "--constraint", "rack == a", "--restart-scope", "group", "--placement-timeout", "10m", "--env", "DIR=" + f.dir, "-n", "1", "--"},
+	p := f.StartCLI(t, append([]string{"run", "--remote", "--constraint", "rack == a", "--restart-scope", "group", "--set", "placement_timeout=10m", "--env", "DIR=" + f.dir, "-n", "1", "--"},
 		harness.Bash(waitFor("again"))...)...)
 	f.file("again-0")
 	hosts["a"].Kill(syscall.SIGTERM)

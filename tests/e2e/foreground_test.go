@@ -199,7 +199,7 @@ while True:
 	})
 
 	t.Run("output of others that is not redirected", func(t *testing.T) {
-		x := l.atTerminal("run", "--foreground", "worker-0", "-n", "2", "--redirects", "0", "--tee", "0", "--", "bash", "-c",
+		x := l.atTerminal("run", "--foreground", "worker-0", "-n", "2", "--set", "logs.redirects=0", "--tee", "0", "--", "bash", "-c",
 			harness.Napping(`if [ $RANK = 1 ]; then echo one; echo two; touch said; else until [ -e said ]; do nap; done; fi`))
 		x.Expect("one\r\ntwo\r\n")
 		assert.Zero(t, x.ExitCode())
@@ -293,7 +293,7 @@ while True:
 func TestDirectOutput_SEED77(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
-	direct := []string{"run", "-n", "2", "--redirects", "0", "--tee", "0"}
+	direct := []string{"run", "-n", "2", "--set", "logs.redirects=0", "--tee", "0"}
 
 	t.Run("a pipe", func(t *testing.T) {
 		stdout, stderr := l.succeeds(append(direct, "--", "bash", "-c", `printf "without a prefix\n"; printf 'to stderr\n' >&2`)...)
@@ -302,7 +302,7 @@ func TestDirectOutput_SEED77(t *testing.T) {
 		assert.NotContains(t, stderr, "]: ")
 	})
 	t.Run("a file, by rank", func(t *testing.T) {
-		script := harness.Clusterrun(t) + ` run -n 2 --redirects 0:0,1:3 --tee 0 -- bash -c 'echo rank $RANK' >out`
+		script := harness.Clusterrun(t) + ` run -n 2 --set logs.redirects=0:0,1:3 --tee 0 -- bash -c 'echo rank $RANK' >out`
 		p := harness.Start(t, l.home, harness.Env(l.home), "bash", "-c", script)
 		require.Zero(t, p.ExitCode())
 		b := must.Get(os.ReadFile(filepath.Join(l.home, "out")))(t)
@@ -320,7 +320,7 @@ func TestDirectOutput_SEED77(t *testing.T) {
 	})
 	t.Run("nobody reads", func(t *testing.T) {
 		// SIGPIPE ends the programs, as it does without clusterrun.
-		script := harness.Clusterrun(t) + ` run --env ` + l.mark + ` -n 2 --redirects 0 --tee 0 -- bash -c '` + harness.Napping(`while echo up; do nap; done`) + `' | head -1; echo "code ${PIPESTATUS[0]}"`
+		script := harness.Clusterrun(t) + ` run --env ` + l.mark + ` -n 2 --set logs.redirects=0 --tee 0 -- bash -c '` + harness.Napping(`while echo up; do nap; done`) + `' | head -1; echo "code ${PIPESTATUS[0]}"`
 		p := harness.Start(t, l.home, harness.Env(l.home), "bash", "-c", script)
 		require.Zero(t, p.ExitCode())
 		assert.Equal(t, "up\ncode 141\n", p.Stdout())

@@ -75,7 +75,7 @@ func TestMPICH(t *testing.T) {
 	makeSolver(t, l.home)
 	for _, command := range [][]string{
 		{"--", "./solver"},
-		{"--env-profile", "mpi", "--", "bash", "-c", "./solver"},
+		{"--set", "env_profiles=[mpi]", "--", "bash", "-c", "./solver"},
 		{"--", "bash", "-c", `exec "$0" task mpi -- ./solver`, harness.Clusterrun(t)},
 	} {
 		stdout, stderr := l.succeeds(append([]string{"run", "-n", "3"}, command...)...)
@@ -102,9 +102,9 @@ func TestMPICH(t *testing.T) {
 
 	assert.Contains(t, l.fails(2, "run", "-n", "3", "--auto-restart", "--", "./solver"), "a rank of MPI that is started again alone finds no other rank waiting for it; add --restart-scope group")
 
-	stdout, stderr = l.succeeds("run", "-n", "2", "--env-profile", "torch", "--", "./solver")
+	stdout, stderr = l.succeeds("run", "-n", "2", "--set", "env_profiles=[torch]", "--", "./solver")
 	assert.Equal(t, 2, strings.Count(stdout, "rank 0 of 1"), "the profiles were given")
-	assert.Contains(t, stderr, "./solver is linked with libmpich.so.12: each of its processes would be rank 0 of 1 here; add mpi to the env_profiles, by --env-profile torch,mpi")
+	assert.Contains(t, stderr, "./solver is linked with libmpich.so.12: each of its processes would be rank 0 of 1 here; add mpi to the env_profiles, by --set 'env_profiles=[torch,mpi]'")
 }
 
 // Ranks on several hosts find each other by the values that they bring to a barrier of the run.
@@ -132,7 +132,7 @@ func TestMPICHOnTwoHosts(t *testing.T) {
 func TestWhatARankLeavesBehind(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
-	code, stdout, stderr := l.run("run", "-n", "1", "--env-profile", "mpi", "--", "bash", "-c", "sleep 3600 & sleep 0.5; echo over; exit 3")
+	code, stdout, stderr := l.run("run", "-n", "1", "--set", "env_profiles=[mpi]", "--", "bash", "-c", "sleep 3600 & sleep 0.5; echo over; exit 3")
 	assert.Equal(t, 3, code, stderr)
 	assert.Contains(t, stdout, "over")
 }

@@ -204,7 +204,7 @@ func TestARunThatNobodyExecutesIsEnded(t *testing.T) {
 		})
 	}
 	both.Wait()
-	assert.Contains(t, s.Fails(t, 125, "run", "--remote", "--queue", "nobody", "--placement-timeout", "1s", "-n", "1", "--dir", t.TempDir(), "--", "true"), "no worker served the queue nobody within the placement timeout of 1s")
+	assert.Contains(t, s.Fails(t, 125, "run", "--remote", "--queue", "nobody", "--set", "placement_timeout=1s", "-n", "1", "--dir", t.TempDir(), "--", "true"), "no worker served the queue nobody within the placement timeout of 1s")
 }
 
 // A program that is installed without its supervisor says so before it starts a run.

@@ -153,7 +153,7 @@ func TestHostRunsOnlyWhatItsPolicyAllows(t *testing.T) {
 	job := []string{"--dir", g.dir, "-n", "1", "--"}
 
 	// Signed with a key from a file, and from a real agent.
-	code, said := g.cli(append([]string{"run", "--remote", "--id", "by-file", "--sign-key", g.path("alice")}, append(job, g.path("job"))...)...)
+	code, said := g.cli(append([]string{"run", "--remote", "--id", "by-file", "--sign=" + g.path("alice")}, append(job, g.path("job"))...)...)
 	require.Zero(t, code, said)
 	socket := filepath.Join(t.TempDir(), "agent")
 	agent := harness.Start(t, g.dir, harness.Env(g.dir), "ssh-agent", "-D", "-a", socket)
@@ -169,7 +169,7 @@ func TestHostRunsOnlyWhatItsPolicyAllows(t *testing.T) {
 	submit := append([]string{"submit", "--id", "by-agent", "--sign"}, append(job, g.path("job"))...)
 	code, said = withAgent(submit...)
 	assert.Equal(t, 2, code)
-	assert.Contains(t, said, "ssh-agent has no key; add one with ssh-add, or give --sign-key FILE")
+	assert.Contains(t, said, "ssh-agent has no key; add one with ssh-add, or give --sign=FILE")
 	g.command([]string{"SSH_AUTH_SOCK=" + socket}, "ssh-add", "-q", g.path("alice"))
 	code, said = withAgent(submit...)
 	require.Zero(t, code, said)
@@ -180,7 +180,7 @@ func TestHostRunsOnlyWhatItsPolicyAllows(t *testing.T) {
 	assert.Equal(t, 2, code)
 	assert.Contains(t, said, "ssh-agent has 2 keys")
 	submit[2] = "by-public-key"
-	code, said = withAgent(append([]string{submit[0], "--sign-key", g.path("alice.pub")}, submit[1:]...)...)
+	code, said = withAgent(append([]string{submit[0], "--sign=" + g.path("alice.pub")}, submit[1:]...)...)
 	require.Zero(t, code, said)
 	code, said = g.cli("wait", "by-public-key")
 	require.Zero(t, code, said)
@@ -194,12 +194,12 @@ func TestHostRunsOnlyWhatItsPolicyAllows(t *testing.T) {
 		want string
 	}{
 		"unsigned": {append(job, g.path("job")), "policy: worker-0, which is unsigned, on host host-a: no rule is for what is unsigned; sign it with `clusterrun submit --sign`"},
-		"eve":      {append([]string{"--sign-key", g.path("eve")}, append(job, g.path("job"))...), "is not among the allowed signers"},
-		"evil":     {append([]string{"--sign-key", g.path("alice")}, append(job, g.path("evil"))...), "rule 1 does not allow the program " + g.path("evil")},
-		"dotdot":   {append([]string{"--sign-key", g.path("alice")}, append(job, g.dir+"/../"+filepath.Base(g.dir)+"/job")...), "contains .., which a policy does not allow; write the path without .."},
-		"away":     {[]string{"--sign-key", g.path("alice"), "--dir", "/", "-n", "1", "--", g.path("job")}, "rule 1 does not allow the directory /"},
-		"logs":     {append([]string{"--sign-key", g.path("alice"), "--log-dir", "/etc"}, append(job, g.path("job"))...), "rule 1 does not allow the directory /etc"},
-		"env":      {append([]string{"--sign-key", g.path("alice"), "--env", "LD_PRELOAD=x"}, append(job, g.path("job"))...), "rule 1 does not let a spec set LD_PRELOAD"},
+		"eve":      {append([]string{"--sign=" + g.path("eve")}, append(job, g.path("job"))...), "is not among the allowed signers"},
+		"evil":     {append([]string{"--sign=" + g.path("alice")}, append(job, g.path("evil"))...), "rule 1 does not allow the program " + g.path("evil")},
+		"dotdot":   {append([]string{"--sign=" + g.path("alice")}, append(job, g.dir+"/../"+filepath.Base(g.dir)+"/job")...), "contains .., which a policy does not allow; write the path without .."},
+		"away":     {[]string{"--sign=" + g.path("alice"), "--dir", "/", "-n", "1", "--", g.path("job")}, "rule 1 does not allow the directory /"},
+		"logs":     {append([]string{"--sign=" + g.path("alice"), "--log-dir", "/etc"}, append(job, g.path("job"))...), "rule 1 does not allow the directory /etc"},
+		"env":      {append([]string{"--sign=" + g.path("alice"), "--env", "LD_PRELOAD=x"}, append(job, g.path("job"))...), "rule 1 does not let a spec set LD_PRELOAD"},
 	} {
 		code, said := g.cli(append([]string{"run", "--remote", "--id", id}, c.args...)...)
 		assert.Equal(t, 2, code, id)
@@ -258,7 +258,7 @@ func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 	t.Parallel()
 	g := newPoliced(t)
 	s := g.job("wait")
-	code, said := g.cli("submit", "--id", "r", "--sign-key", g.path("alice"), "--dir", g.dir, "-n", "2", "--", g.path("job"), "wait")
+	code, said := g.cli("submit", "--id", "r", "--sign=" + g.path("alice"), "--dir", g.dir, "-n", "2", "--", g.path("job"), "wait")
 	require.Zero(t, code, said)
 	ran := func(n int) {
 		t.Helper()
@@ -271,8 +271,8 @@ func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 		want string
 	}{
 		"unsigned": {[]string{"start", "r", "worker-2"}, "worker-2, which is unsigned, on host host-a: no rule is for what is unsigned"},
-		"denied":   {[]string{"start", "--sign-key", g.path("alice"), "r", "worker-2", "--", g.path("evil")}, "rule 1 does not allow the program " + g.path("evil")},
-		"unknown":  {[]string{"start", "--sign-key", g.path("eve"), "r", "worker-2"}, "is not among the allowed signers"},
+		"denied":   {[]string{"start", "--sign=" + g.path("alice"), "r", "worker-2", "--", g.path("evil")}, "rule 1 does not allow the program " + g.path("evil")},
+		"unknown":  {[]string{"start", "--sign=" + g.path("eve"), "r", "worker-2"}, "is not among the allowed signers"},
 		"signal":   {[]string{"signal", "r", "worker-0", "USR1"}, "the policy of host host-a does not allow it: rule 1 does not allow the request signal"},
 		"stacks":   {[]string{"stacks", "r"}, "rule 1 does not allow the request stacks"},
 	} {
@@ -280,7 +280,7 @@ func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 		assert.NotZero(t, code, what)
 		assert.Contains(t, said, c.want, what)
 	}
-	code, said = g.cli("start", "--sign-key", g.path("alice"), "r", "worker-2")
+	code, said = g.cli("start", "--sign=" + g.path("alice"), "r", "worker-2")
 	require.Zero(t, code, said)
 	ran(3)
 	code, said = g.cli("restart", "r", "worker-2")
@@ -542,7 +542,7 @@ func TestPolicyOfTheTopic(t *testing.T) {
 		return p.Stdout()
 	}
 	assert.Contains(t, sh(commands[0]), "worker-8: allowed by rule 1, as "+me.Username)
-	sh(strings.Replace(commands[1], "--sign ", "--sign-key "+g.path("alice")+" ", 1))
+	sh(strings.Replace(commands[1], "--sign ", "--sign="+g.path("alice")+" ", 1))
 	harness.Eventually(t, "its tasks run", func() bool {
 		return (&fixture{t: t, client: g.client}).state(g.client.GetWorkflow(t.Context(), "iris-1", ""), "worker-8") == spec.TaskRunning
 	})

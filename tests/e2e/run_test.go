@@ -81,7 +81,7 @@ func TestRun(t *testing.T) {
 	l := newLocal(t)
 
 	t.Run("MPR-05 SEED-05 prefixes", func(t *testing.T) {
-		stdout := l.ok("run", "--task", "chief=1", "--task", "worker=2", "--task", "ps=1", "--task", "evaluator=1", "--follow-chief=false", "--", "echo", "This is something printed.")
+		stdout := l.ok("run", "--task", "chief=1", "--task", "worker=2", "--task", "ps=1", "--task", "evaluator=1", "--set", "dependence_on_chief=false", "--", "echo", "This is something printed.")
 		for _, line := range []string{
 			"[chief-0]:     This is something printed.\n",
 			"[worker-0]:    This is something printed.\n",

@@ -57,7 +57,7 @@ func TestTheLastLinesOfWhatGoesToNoFile(t *testing.T) {
 func TestConsoleOfARun(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t, "--headless")
-	code, stdout, stderr := s.CLI(t, "run", "-n", "2", "--timestamps", "--filter", "worker-1", "--", "/bin/bash", "-c",
+	code, stdout, stderr := s.CLI(t, "run", "-n", "2", "--set", "logs.timestamps=true", "--filter", "worker-1", "--", "/bin/bash", "-c",
 		`printf '\r 10%%\r 50%%\r100%%\n' >&2; printf '\033[31mrank %s\r\nlast' $RANK`)
 	assert.Equal(t, 0, code, stderr)
 	const stamp = `\d\d:\d\d:\d\d\.\d{3} `

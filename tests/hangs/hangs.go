@@ -138,7 +138,7 @@ func (s *Stage) Play(h Hang) stacktree.Findings {
 		command = []string{s.path("hang")}
 	}
 	command = append(command, h.Wait, h.Deed, strconv.Itoa(h.Guilty))
-	p := s.start(append([]string{"run", "--id", id, "-n", strconv.Itoa(h.Ranks), "--stop-signal", "SIGKILL", "--"}, command...)...)
+	p := s.start(append([]string{"run", "--id", id, "-n", strconv.Itoa(h.Ranks), "--set", "stop.signal=SIGKILL", "--"}, command...)...)
 	defer func() {
 		p.Kill(syscall.SIGINT)
 		p.ExitCode()

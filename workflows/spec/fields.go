@@ -133,7 +133,7 @@ var fields = []field{
 		of: "RunSpec.dir", syntax: elsewhere,
 		doc:     "Absolute working directory of the processes; it must exist on each host. Default: that of the host worker. With ship it may be a directory below the shipped one, such as src; the default is the shipped directory.",
 		example: "dir: /srv/job",
-		flag:    "dir", usage: "working `DIRECTORY` of the processes; default: the current one, or with --ship its copy; for submit and --remote with a server of your own: that of the host worker",
+		flag:    "dir", usage: "run in `DIRECTORY` (default: this one, or the shipped one; with submit to another server: the host worker's)",
 	},
 	{
 		of:      "RunSpec.ship",
@@ -144,13 +144,13 @@ var fields = []field{
 		of:      "Ship.dir",
 		doc:     "The directory, as it is when the run starts. A symbolic link that leaves it is refused.",
 		example: "dir: /home/ann/job",
-		flag:    "ship", usage: "run the processes in a copy of this `DIRECTORY`, which each host gets without what .gitignore names",
+		flag:    "ship", usage: "run in a copy of `DIRECTORY` on each host, without what .gitignore names",
 	},
 	{
 		of: "Ship.exclude", filled: true,
 		doc:     "What else is left out, in the syntax of .gitignore. A pattern that begins with ! includes what .gitignore names.",
 		example: `exclude: ["*.ckpt", /data]`,
-		flag:    "exclude", repeated: true, usage: "with --ship: leave out what matches `PATTERN`, written as in .gitignore; may be repeated",
+		flag:    "exclude", repeated: true, usage: "with --ship: leave out what matches `PATTERN`, as in .gitignore",
 	},
 	{of: "Ship.exclude[]", syntax: excludeSyntax},
 	{
@@ -217,7 +217,6 @@ var fields = []field{
 		of: "RunSpec.env_profiles", def: envProfiles,
 		doc:     "The sets of environment variables that processes get. Default: tensorflow, torch and jax. An empty list: none. With mpi, the processes are ranks of MPICH, Intel MPI or MVAPICH.",
 		example: "env_profiles: [torch]",
-		flag:    "env-profile", usage: "give the processes these `SETS` of variables: tensorflow,torch,jax,mpi (default the first three, and mpi if the program is linked with MPICH)",
 	},
 	{of: "RunSpec.env_profiles[]", enum: append(names(envProfiles), string(EnvMPI))},
 
@@ -225,7 +224,7 @@ var fields = []field{
 		of: "RunSpec.on_failure", def: DefaultOnFailure,
 		doc:     "What the final failure of a task does to the others: stop them, or let them continue.",
 		example: "on_failure: continue", enum: names(onFailures),
-		flag: "on-failure", usage: "what the final failure of a task does to the others: `stop|continue`",
+		flag: "on-failure", usage: "after a final failure, `stop|continue` the other tasks",
 	},
 	{
 		of: "RunSpec.auto_restart", def: false,
@@ -237,7 +236,7 @@ var fields = []field{
 		of: "RunSpec.max_restarts", bounds: "leave it out for no limit",
 		doc:     "The most restarts after failures, of each task (scope task) or of the group (scope group). Default: no limit. Needs auto_restart, restart_scope: group, or a requeue_on with timeout or host-lost, whose returns to the queue it bounds as well.",
 		example: "max_restarts: 3", least: new(0),
-		flag: "max-restarts", usage: "restart each task, or the group, at most `NUMBER` times; if above 0, implies --auto-restart",
+		flag: "max-restarts", usage: "restart each task, or the group, at most `N` times",
 	},
 	{
 		of:      "RunSpec.give_up_without_progress",
@@ -258,13 +257,12 @@ var fields = []field{
 		of: "RunSpec.restart_scope", def: DefaultRestartScope,
 		doc:     "What restarts after a failure: the task, or the whole group. group implies auto_restart.",
 		example: "restart_scope: task", enum: names(restartScopes),
-		flag: "restart-scope", usage: "what restarts after a failure: `task|group` (default task, or group with torchrun's --nproc-per-node). group alone means restarts without limit",
+		flag: "restart-scope", usage: "restart what failed or all: `task|group` (default task; group with --nproc-per-node)",
 	},
 	{
 		of: "RunSpec.dependence_on_chief", def: true,
 		doc:     "Whether the final exit of the chief ends the run. Without a chief it has no effect.",
 		example: "dependence_on_chief: false",
-		flag:    "follow-chief", usage: "end the run when the chief ends; with --follow-chief=false it continues",
 	},
 	{
 		of: "RunSpec.chief_grace", def: DefaultChiefGrace,
@@ -275,7 +273,7 @@ var fields = []field{
 		of:      "RunSpec.timeout",
 		doc:     "The time after which the run is stopped, with the stop signal first, so that programs can still report. 0s: at once. Default: no limit.",
 		example: "timeout: 90m",
-		flag:    "timeout", usage: "stop the run after this `TIME`, with the stop signal first",
+		flag:    "timeout", usage: "stop the run after `TIME`",
 	},
 	{
 		of: "RunSpec.max_run_time", from: positive,
@@ -286,13 +284,12 @@ var fields = []field{
 		of: "RunSpec.placement_timeout", def: DefaultPlacementTimeout, from: positive,
 		doc:     "How long the run waits for hosts before it fails with a PlacementError. If it is not given, a submitted run waits without limit.",
 		example: "placement_timeout: 1m",
-		flag:    "placement-timeout", usage: "wait at most this `TIME` for hosts; default with submit: without limit",
 	},
 	{
 		of: "RunSpec.priority", def: DefaultPriority,
 		doc:     "The priority among the runs that wait for room, from 1, the highest, to 5. Runs of one priority are served in the order in which they began to wait.",
 		example: "priority: 3", least: new(FirstPriority), most: new(LastPriority),
-		flag: "priority", usage: "priority `NUMBER` among the runs that wait for room, from 1, the highest, to 5",
+		flag: "priority", usage: "priority `N`: 1, the highest, to 5",
 	},
 	{
 		of:      "RunSpec.preemption",
@@ -329,13 +326,12 @@ var fields = []field{
 		of:      "Hosts.count",
 		doc:     `The number of hosts, among which the tasks are divided evenly if there is room for that; or a range such as "2:4" for an elastic run, which gets as many hosts as there is room on, here at least two and at most four, and the same number of tasks on each. The spec has the number of tasks for the most hosts; with fewer hosts the last type has fewer tasks. A range needs restart_scope: group.`,
 		example: "count: 4", remedy: hostCountRemedy,
-		flag: "hosts", usage: "use this `NUMBER` of hosts, or MIN:MAX for an elastic run (default: as few as have room)",
+		flag: "hosts", usage: "use `N` hosts, or MIN:MAX (default: as few as fit)",
 	},
 	{
 		of:      "Hosts.per_host",
 		doc:     "The number of tasks on each host, with consecutive ranks; the last host has the rest.",
 		example: "per_host: 8", least: new(1), most: new(MaxTasks),
-		flag: "per-host", usage: "put this `NUMBER` of tasks on each host",
 	},
 	{
 		of:      "Hosts.spares",
@@ -346,14 +342,13 @@ var fields = []field{
 		of: "Hosts.select", filled: true,
 		doc:     "The hosts that may have tasks: names, or patterns with *, ? and [a-z], one of which has to match.",
 		example: `select: ["gpu-[1-9]"]`,
-		flag:    "select", usage: "only hosts with these `NAMES`, which may contain *, ? and [a-z]",
 	},
 	{of: "Hosts.select[]", syntax: hostPatternSyntax},
 	{
 		of: "Hosts.constraints", filled: true,
 		doc:     `What each host has to meet, as KEY OP VALUE. The keys are name, gpu.model, gpu.count, gpu.memory, memory, cpus, slots and the labels of hosts; the operators are == != >= <= > <. Sizes are written like 512GiB.`,
 		example: `constraints: ["gpu.model == H100", "memory >= 512GiB", "rack == r7"]`,
-		flag:    "constraint", repeated: true, usage: "only hosts that meet this `CONSTRAINT`, such as \"gpu.model == H100\", \"memory >= 512GiB\" or \"rack == r7\"; may be repeated",
+		flag:    "constraint", repeated: true, usage: "only hosts with `EXPR`, such as 'memory >= 512GiB'",
 	},
 	{of: "Hosts.constraints[]", syntax: constraintSyntax},
 	{
@@ -390,13 +385,13 @@ var fields = []field{
 		of:      "RunSpec.on_disconnect",
 		doc:     "The treatment of processes by a host that cannot reach the Temporal server: keep lets them continue, and no host is ever given up; {stop_after: TIME} stops them after that time, so that they can restart elsewhere. With {stop_after: TIME, outage: TIME} a host asks the other hosts of the run: it stops its processes after stop_after if it reaches none of them, and after outage if none of them reaches the server. Hosts reach each other if their workers serve output (--listen). Default: keep on one host, {stop_after: 15s, outage: 10m} on hosts that reach each other (more than 15s above 120 tasks), {stop_after: 2m} on others, and on one host if requeue_on has host-lost.",
 		example: "on_disconnect: {stop_after: 2m}", remedy: disconnectRemedy,
-		flag: "on-disconnect", usage: "treatment of processes by a host that cannot reach the server: `keep|TIME|TIME,TIME`; after TIME (5s or more) it stops its processes, after the second one if no host of the run reaches the server (default keep on one host without requeue on host-lost, 15s,10m on several that reach each other, else 2m)",
+		flag: "on-disconnect", usage: "a host without the server stops its tasks after `TIME`, or keep",
 	},
 	{
 		of: "RunSpec.silence", syntax: silenceSyntax,
 		doc:     "The time without output, progress and processor time after which a task is shown as silent. At least 30s; with auto, 5 times the longest pause of its process so far, and at least 10m. Only output in files counts, and less than a hundredth of a processor counts as none. Default: silence is not watched.",
 		example: "silence: 10m", remedy: silenceRemedy,
-		flag: "silence", usage: "show tasks as silent after `TIME|auto` without output, progress and processor time (30s or more); auto learns it from their pauses",
+		flag: "silence", usage: "report tasks without output and progress for `TIME`, or auto",
 	},
 	{
 		of:      "RunSpec.silence_ignores_cpu",
@@ -407,7 +402,7 @@ var fields = []field{
 		of: "RunSpec.on_silence", enum: names(onSilences),
 		doc:     "What is done once all tasks of the run on a host are silent: report saves the stacks of all tasks and shows which ranks differ; restart does so and restarts all tasks, up to max_restarts times; stop does so and ends the silent tasks as failures with the cause silence, which restart like others. Needs silence. Default: they are only shown.",
 		example: "on_silence: report",
-		flag:    "on-silence", usage: "what is done once all tasks on a host are silent: `report|restart|stop` (default: they are only shown)",
+		flag:    "on-silence", usage: "then do `ACTION`: report, restart or stop",
 	},
 	{
 		of: "RunSpec.python_stacks", def: true,
@@ -423,7 +418,7 @@ var fields = []field{
 		of: "Notification.webhook", syntax: elsewhere,
 		doc:     "The address that gets the notice as JSON, by POST: a text, or {from_env: NAME} or {from_file: PATH} of the host that sends it, since the addresses of many services are secrets.",
 		example: `webhook: "https://example.com/hook"`, remedy: `write an address, such as "https://example.com/hook", or {from_file: PATH}`,
-		flag: "notify", usage: "when the run has ended or hangs, send a notice as JSON to this `URL`; see `clusterrun help notifications`",
+		flag: "notify", usage: "send a notice to `URL` when the run ends or hangs",
 	},
 	{
 		of:      "Notification.secret",
@@ -435,7 +430,7 @@ var fields = []field{
 		of:      "RunSpec.after",
 		doc:     "The runs that must have ended before this run begins, by their IDs. A run waits for the latest run with the ID at the time of its own start. It is skipped if one of them has ended in another way.",
 		example: "after: [{run: prepare-x2k4}, {run: train-k4x2, when: any}]", remedy: "write a list, such as after: [{run: prepare-x2k4}]",
-		flag: "after", repeated: true, usage: "begin after the end of this run: `RUN[:ok|failed|any]` (default: ok, its success); skipped if it ends in another way; may be repeated",
+		flag: "after", repeated: true, usage: "start after the end of `RUN`, or of RUN:ok, RUN:failed or RUN:any (default: ok)",
 	},
 	{of: "RunSpec.after[]", remedy: "write for example {run: prepare-x2k4}"},
 	{
@@ -464,13 +459,12 @@ var fields = []field{
 		of: "Stop.signal", def: DefaultStopSignal, syntax: signalSyntax,
 		doc:     "The signal that the program gets first.",
 		example: "signal: SIGINT", remedy: "write its name, such as SIGTERM",
-		flag: "stop-signal", usage: "ask processes to end by this `SIGNAL`",
 	},
 	{
 		of: "Stop.grace", def: DefaultStopGrace,
 		doc:     "The time from the signal to SIGKILL.",
 		example: "grace: 30s",
-		flag:    "grace", usage: "wait this `TIME` from that signal to SIGKILL",
+		flag:    "grace", usage: "wait `TIME` from the stop signal to SIGKILL",
 	},
 	{
 		of: "Stop.scope", def: StopScopeProgram, enum: names(stopScopes),
@@ -530,7 +524,7 @@ var fields = []field{
 		of: "Logs.dir", syntax: pathSyntax,
 		doc:     "The root of the log directories on each host, created if missing. Default: below the host worker's state directory. /dev/null: no files at all, not even results and error files.",
 		example: "dir: /var/log/job",
-		flag:    "log-dir", usage: "write output files below `DIRECTORY`; default: logs, below the state directory",
+		flag:    "log-dir", usage: "write output files in `DIRECTORY` (default: in the state directory)",
 	},
 	{
 		of: "Logs.group", syntax: nameSyntax,
@@ -541,13 +535,12 @@ var fields = []field{
 		of: "Logs.redirects", def: DefaultStdMask, syntax: stdSyntax,
 		doc:     `Which streams go to files: "0" none, "1" stdout, "2" stderr, "3" both; or by rank, "0:3,1-7:1". A stream that neither goes to files nor is teed goes straight to the console, without a prefix, and only its last 64 KiB are kept in its file, for reports.`,
 		example: `redirects: "3"`,
-		flag:    "redirects", usage: "streams that go to files, by `MASK`: 0 none, 1 stdout, 2 stderr, 3 both, or by rank 0:3,1:0; of others the last 64 KiB are kept",
 	},
 	{
 		of: "Logs.tee", def: DefaultStdMask, syntax: stdSyntax,
 		doc:     "Which streams go to files and to the console, written as for redirects.",
 		example: `tee: "3"`,
-		flag:    "tee", usage: "streams that also go to the console, by `MASK`",
+		flag:    "tee", usage: "streams to show, by `MASK`: 0 none, 1 stdout, 2 stderr, 3 both, or by rank 0:3,1:0",
 	},
 	{
 		of:      "Logs.local_ranks_filter",
@@ -559,7 +552,7 @@ var fields = []field{
 		of:      "Logs.filter",
 		doc:     "Limits the console to these tasks and types. Empty: all.",
 		example: "filter: [worker-0, worker]",
-		flag:    "filter", usage: "only these `TASKS` and types go to the console, such as worker-0,ps",
+		flag:    "filter", usage: "show only the output of `TASKS`, such as worker-0,ps",
 	},
 	{of: "Logs.filter[]", syntax: elsewhere},
 	{
@@ -588,32 +581,31 @@ var fields = []field{
 		of: "Logs.timestamps", def: false,
 		doc:     "Whether console lines begin with the time of day.",
 		example: "timestamps: true",
-		flag:    "timestamps", usage: "put the time of day in front of console lines",
 	},
 	{
 		of: "Logs.prefix", def: DefaultPrefix, syntax: prefixSyntax,
 		doc:     "The template for the start of each console line, made of text and {{.Type}}, {{.Index}}, {{.Rank}}, {{.LocalRank}}, {{.Attempt}} and {{.Host}}, or ${role_name}, ${rank} and ${local_rank}. The default is padded to 14 columns and followed by a space. An empty text: no prefix.",
 		example: `prefix: "[{{.Type}}-{{.Index}}]:"`,
-		flag:    "log-prefix", usage: "start console lines by `TEMPLATE`; '' for none (default \"" + DefaultPrefix + "\")",
+		flag:    "log-prefix", usage: "start lines with `TEMPLATE` (default \"" + DefaultPrefix + "\")",
 	},
 
 	{
 		of: "RunSpec.devices", syntax: devicesSyntax,
 		doc:     "The GPUs of each host that are divided among its tasks, in CUDA_VISIBLE_DEVICES: auto for all, or a list. Default: every task sees all.",
 		example: "devices: auto", remedy: resourcesRemedy,
-		flag: "devices", usage: "divide these `GPUS` among the tasks, by CUDA_VISIBLE_DEVICES: auto, or like 0,1,2,3 (default: each task sees all)",
+		flag: "devices", usage: "divide these `GPUS` among the tasks: auto, or 0,1,2,3 (default: each sees all)",
 	},
 	{
 		of: "RunSpec.gpus_per_task", least: new(1), most: new(maxResources),
 		doc:     "How many GPUs each task has for itself, in CUDA_VISIBLE_DEVICES, instead of devices. Runs that share a host get different ones.",
 		example: "gpus_per_task: 1",
-		flag:    "gpus-per-task", usage: "give each task this `NUMBER` of GPUs for itself, by CUDA_VISIBLE_DEVICES",
+		flag:    "gpus-per-task", usage: "give each task `N` GPUs of its own",
 	},
 	{
 		of: "RunSpec.cpus", syntax: cpusSyntax,
 		doc:     "The CPUs of each host that are divided among its tasks, in blocks: auto for all, or a list. Default: no binding.",
 		example: "cpus: auto", remedy: cpusRemedy,
-		flag: "cpus", usage: "divide these `CPUS` among the tasks and bind them: auto, or like 0-7,16 (default: no binding)",
+		flag: "cpus", usage: "divide these `CPUS` among the tasks, and bind them: auto, or 0-7,16",
 	},
 	{
 		of:      "RunSpec.limits",
@@ -624,13 +616,12 @@ var fields = []field{
 		of: "Limits.memory", syntax: memorySyntax,
 		doc:     "The memory; a task that needs more is killed, with the cause oom. Needs a version 2 cgroup that is delegated to the host worker.",
 		example: "memory: 8GiB",
-		flag:    "limit-memory", usage: "limit the memory of each task to `SIZE`; a task that needs more is killed",
+		flag:    "limit-memory", usage: "kill a task that uses more memory than `SIZE`",
 	},
 	{
 		of: "Limits.cpus", least: new(1), most: new(maxResources),
 		doc:     "The processor time, in processors; a task that needs more waits. Needs such a cgroup, too. To bind tasks to processors, use cpus outside of limits.",
 		example: "cpus: 4",
-		flag:    "limit-cpus", usage: "limit each task to the time of this `NUMBER` of processors",
 	},
 	{
 		of: "Limits.pids", least: new(1), most: new(1 << 22),

@@ -128,6 +128,8 @@ type checker struct {
 	document reflect.Type
 	// lines holds the line of each path of a document with several lines.
 	lines map[string]int
+	// textOfAny lets a text be written as a number or a boolean.
+	textOfAny bool
 }
 
 // add notes a rule that is broken.

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Set sets a field to a value in YAML. The path of a field has dots, as in "stop.grace". The error
+// Set sets a field to a value in YAML, in which a text needs no quotes. The path of a field has dots, as in "stop.grace". The error
 // is an [*InvalidSpecError]; [RunSpec.Validate] finds values that do not fit the rest.
 func (s *RunSpec) Set(path, value string) error {
-	c := &checker{}
+	c := &checker{textOfAny: true}
 	n := readDocument(c, []byte(cmp.Or(value, `""`)), parseYAML)
 	if n == nil {
 		return c.specError()

@@ -11,12 +11,12 @@ func TestSet(t *testing.T) {
 	s := &RunSpec{Stop: Stop{Signal: "SIGINT"}, Env: EnvOf(map[string]string{"A": "1"})}
 	for path, value := range map[string]string{
 		"stop.grace": "5s", "limits.nofile": "4096", "hosts": "2:4", "hosts.exclusive": "true", "env.B": "2:3", "logs.group": "",
-		"stop_together.clean_errors": "[a, 'b,c']", "tasks": "[{type: worker, count: 2}]", "elastic.grow": "never",
+		"stop_together.clean_errors": "[a, 'b,c']", "tasks": "[{type: worker, count: 2}]", "elastic.grow": "never", "logs.redirects": "0", "env.C": "true",
 	} {
 		require.NoError(t, s.Set(path, value), path)
 	}
 	assert.Equal(t, &RunSpec{
-		Stop: Stop{Signal: "SIGINT", Grace: DurationOf(5e9)}, Env: EnvOf(map[string]string{"A": "1", "B": "2:3"}),
+		Stop: Stop{Signal: "SIGINT", Grace: DurationOf(5e9)}, Env: EnvOf(map[string]string{"A": "1", "B": "2:3", "C": "true"}), Logs: Logs{Redirects: "0"},
 		Limits: Limits{NoFile: new(4096)}, Hosts: Hosts{Count: "2:4", Exclusive: true}, Elastic: Elastic{Grow: GrowNever},
 		StopTogether: StopTogether{CleanErrors: []string{"a", "b,c"}}, Tasks: []TaskGroup{{Type: "worker", Count: new(2)}},
 	}, s)

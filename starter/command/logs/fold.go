@@ -21,7 +21,7 @@ const (
 
 // Register adds the flag.
 func (f *Fold) Register(fs *pflag.FlagSet) {
-	fs.StringVar((*string)(f), "fold", string(foldAuto), "`WHEN` to show lines that several tasks write alike within a second as one, with a count: auto (on a terminal), always, never")
+	fs.StringVar((*string)(f), "fold", string(foldAuto), "show equal lines of several tasks as one `WHEN`: auto (on a terminal), always, never")
 }
 
 // Check checks the value of the flag.

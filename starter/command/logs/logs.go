@@ -193,7 +193,7 @@ func (l *Reader) Show(ctx context.Context) error {
 		return &cli.ExitError{Code: exitcode.Usage}
 	}
 	if !l.shown.Load() && !l.Selected.leavesOut() {
-		l.Say("run %s has written nothing yet, or only to no file (--redirects, --tee)", l.run.ID)
+		l.Say("run %s has written nothing yet, or only to no file (logs.redirects, --tee)", l.run.ID)
 	}
 	return nil
 }

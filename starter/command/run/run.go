@@ -75,14 +75,14 @@ func Run(a *cli.App) *cobra.Command {
 func (o *runOptions) register(fs *pflag.FlagSet, f *specs.SpecFlags) {
 	f.Register(fs)
 	o.array.Register(fs, "as many as there are processors for")
-	fs.StringVar(&o.launchAgent, "launch-agent", "ssh", "reach other hosts by `PROGRAM`, with its arguments; it is called like ssh, with a host and a command")
-	fs.StringVar(&o.id, "id", "", "run `ID`; default: the name and a random part")
-	fs.StringVar(&o.foreground, "foreground", "", "give this terminal, or stdin, stdout and stderr, to `TASK`, such as chief-0")
-	fs.StringVar(&o.stdin, stdinFlag, "", "who reads stdin: none or a `TASK`, also on another host (default the first task, if stdin is a pipe or a file)")
-	fs.BoolVarP(&o.quiet, "quiet", "q", false, "show neither the output of the processes nor that the run succeeded")
+	fs.StringVar(&o.launchAgent, "launch-agent", "ssh", "reach other hosts with `PROGRAM`, called like ssh")
+	fs.StringVar(&o.id, "id", "", "run `ID` (default: the name and a random part)")
+	fs.StringVar(&o.foreground, "foreground", "", "give this terminal to `TASK`, such as chief-0")
+	fs.StringVar(&o.stdin, stdinFlag, "", "let `TASK` read stdin, or none (default: the first task, if stdin is a pipe or a file)")
+	fs.BoolVarP(&o.quiet, "quiet", "q", false, "show neither output nor that the run succeeded")
 	o.fold.Register(fs)
-	fs.BoolVar(&o.remote, "remote", false, "run on the host workers that serve the queue, show the output, and wait")
-	fs.StringVar(&o.queue, "queue", spec.TaskQueue, "with --remote: task `QUEUE` of the host workers")
+	fs.BoolVar(&o.remote, "remote", false, "run on the host workers of a queue, show the output, and wait")
+	fs.StringVar(&o.queue, "queue", spec.TaskQueue, "with --remote: the `QUEUE`")
 	o.signing.Register(fs, "with --remote: ")
 	fs.IntVar(&o.coordinator, coordinatorFlag, 0, "descriptor `FD` of a socket, on which the owner of the run makes the requests of the task API for closures; the run ends with it")
 	_ = fs.MarkHidden(coordinatorFlag)
@@ -115,7 +115,7 @@ func runSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, f *
 		return runRemote(a, cmd, s, *o)
 	}
 	if o.signing.Wanted() {
-		return cli.Usagef("--sign and --sign-key are for --remote: without it the run is executed here, as you")
+		return cli.Usagef("--sign is for --remote: without it the run is executed here, as you")
 	}
 	if cmd.Flags().Changed("queue") {
 		return cli.Usagef("--queue is for --remote: without it the run is executed here")

@@ -25,9 +25,9 @@ type Array struct {
 // Register adds the flags. atMost describes the default of --at-most.
 func (f *Array) Register(fs *pflag.FlagSet, atMost string) {
 	f.flags = fs
-	fs.StringVar(&f.grid, "array", "", "start a run for each combination of parameters: a `GRID` such as 'lr=1e-3,3e-4 seed=0..9', or @FILE in CSV; see `clusterrun help sweeps`")
-	fs.IntVar(&f.atMost, "at-most", 0, "with --array: run at most `N` trials at once (default "+atMost+")")
-	fs.IntVar(&f.maxFailures, "max-failures", 0, "with --array: start no more trials after more than `N` have failed")
+	fs.StringVar(&f.grid, "array", "", "start a run for each combination of a `GRID`, such as 'lr=1e-3,3e-4 seed=0..9', or @FILE in CSV")
+	fs.IntVar(&f.atMost, "at-most", 0, "with --array: run at most `N` trials at a time (default "+atMost+")")
+	fs.IntVar(&f.maxFailures, "max-failures", 0, "with --array: start no more trials after `N`+1 failures")
 }
 
 // Changed reports whether --array is given.

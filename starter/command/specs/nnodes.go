@@ -46,8 +46,6 @@ func (f *SpecFlags) countOnNodes(s *spec.RunSpec, most int) (*int, error) {
 		return &f.np, nil
 	case f.Given("nproc-per-node"):
 		return new(each * most), nil
-	case f.counted(s, most) != nil:
-		return f.counted(s, most), nil
 	case len(s.Tasks) == 0 && !f.Given("task"):
 		return &most, nil
 	}

@@ -16,13 +16,11 @@ var sections = []struct {
 }{
 	{"Flags that most runs need", []string{"np", "task", "nproc-per-node", "host", "dir", "env", "ship", "max-restarts", "timeout", "remote"}},
 	{"Tasks", []string{"nnodes", "name", "id", "set", "foreground", "stdin"}},
-	{"Where", []string{"hostfile", "queue", "hosts", "per-host", "select", "constraint", "placement-timeout", "priority", "after", "launch-agent"}},
-	{"Program", []string{"secret", "export", "env-profile", "exclude"}},
-	{"Restarts and end", []string{"on-failure", "auto-restart", "restart-scope", "follow-chief", "stop-signal", "grace", "on-disconnect"}},
-	{"Output", []string{"quiet", "log-dir", "redirects", "tee", "filter", "timestamps", "log-prefix"}},
-	{"GPUs and limits", []string{"devices", "gpus-per-task", "cpus", "limit-memory", "limit-cpus"}},
-	{"Sweeps", []string{"array", "at-most", "max-failures"}},
-	{"Signing", []string{"sign", "sign-key", "sign-expires"}},
+	{"Where", []string{"hostfile", "queue", "hosts", "constraint", "priority", "after", "launch-agent"}},
+	{"Program", []string{"secret", "export", "exclude", "sign"}},
+	{"Restarts and end", []string{"on-failure", "auto-restart", "restart-scope", "grace", "on-disconnect"}},
+	{"Output", []string{"quiet", "log-dir", "tee", "filter", "log-prefix"}},
+	{"GPUs, limits, sweeps", []string{"devices", "gpus-per-task", "cpus", "limit-memory", "array", "at-most", "max-failures"}},
 	{advanced, nil},
 }
 

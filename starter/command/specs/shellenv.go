@@ -29,9 +29,9 @@ type variables struct {
 }
 
 func (v *variables) register(fs *pflag.FlagSet) {
-	fs.StringArrayVar(&v.env, "env", nil, "a variable for the processes, as `NAME=VALUE`; may be repeated. It is kept in the run's history: not for secrets")
+	fs.StringArrayVar(&v.env, "env", nil, "set `NAME=VALUE` for the processes; the run's history keeps it")
 	SecretFlag(fs, &v.secrets)
-	fs.StringArrayVarP(&v.export, "export", "x", nil, "a variable of this shell for the processes, as `NAME`, or NAME=VALUE, in mpirun's words; may be repeated, and is kept as with --env")
+	fs.StringArrayVarP(&v.export, "export", "x", nil, "give the processes this shell's variable `NAME`; it is kept, too")
 }
 
 // over puts the variables over the environment of a spec. It returns nil without variables.
@@ -93,7 +93,7 @@ func ParseEnv(text string) (name, value string, err error) {
 
 // SecretFlag adds --secret.
 func SecretFlag(fs *pflag.FlagSet, texts *[]string) {
-	fs.StringArrayVar(texts, "secret", nil, "a variable whose value is on the hosts, as `NAME=env:VARIABLE` of the host worker or NAME=file:PATH; may be repeated. The history of the run does not have the value")
+	fs.StringArrayVar(texts, "secret", nil, "set `NAME=SOURCE` on the host, env:VARIABLE or file:PATH; the value is not kept")
 }
 
 // ParseSecret reads the value of --secret.

@@ -19,30 +19,23 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Signing are the flags of commands that can sign their requests.
+// Signing is the flag of commands that can sign their requests.
 type Signing struct {
-	sign    bool
-	key     string
-	expires time.Duration
+	key string // a file, [inAgent], or "" if the request is not signed
 }
 
-// defaultExpiry is long enough for a run that waits for a place overnight.
-const defaultExpiry = 24 * time.Hour
+// inAgent stands for the only key of ssh-agent.
+const inAgent = "ssh-agent"
+
+// expiry is long enough for a run that waits for a place overnight.
+const expiry = 24 * time.Hour
 
 func (g *Signing) Register(flags *pflag.FlagSet, when string) {
-	flags.BoolVar(&g.sign, "sign", false, when+"sign it with the key in ssh-agent, for hosts with a policy")
-	flags.StringVar(&g.key, "sign-key", "", when+"sign it with the SSH key in this `FILE`, or if it is a .pub file with that key in ssh-agent")
-	flags.DurationVar(&g.expires, "sign-expires", defaultExpiry, when+"let hosts accept the signature for this `TIME`; what they have started continues")
+	flags.StringVar(&g.key, "sign", "", when+"sign it with the key in ssh-agent, or in `FILE`")
+	flags.Lookup("sign").NoOptDefVal = inAgent
 }
 
-func (g *Signing) Wanted() bool { return g.sign || g.key != "" }
-
-func (g *Signing) check() error {
-	if g.expires < time.Second {
-		return cli.Usagef("--sign-expires %s: give 1s or more", g.expires)
-	}
-	return nil
-}
+func (g *Signing) Wanted() bool { return g.key != "" }
 
 // SignRun signs a run if the flags ask for it. The spec must not change after that.
 func (g *Signing) SignRun(s *spec.RunSpec, o *starter.Options) error {
@@ -51,7 +44,7 @@ func (g *Signing) SignRun(s *spec.RunSpec, o *starter.Options) error {
 	}
 	o.ID = cmp.Or(o.ID, starter.NewID(s.Name))
 	return g.with(func(key ssh.Signer) (err error) {
-		if s.Signature, err = signatures.OfRun(o.ID, s).Sign(key, time.Now().Add(g.expires)); err == nil && s.IsElastic() {
+		if s.Signature, err = signatures.OfRun(o.ID, s).Sign(key, time.Now().Add(expiry)); err == nil && s.IsElastic() {
 			s.Signature.Size = len(s.TaskList())
 		}
 		return err
@@ -61,40 +54,37 @@ func (g *Signing) SignRun(s *spec.RunSpec, o *starter.Options) error {
 // SignStart signs a request to start a task.
 func (g *Signing) SignStart(id string, q *spec.StartTaskRequest) error {
 	return g.with(func(key ssh.Signer) (err error) {
-		q.Signature, err = signatures.OfStart(id, *q).Sign(key, time.Now().Add(g.expires))
+		q.Signature, err = signatures.OfStart(id, *q).Sign(key, time.Now().Add(expiry))
 		return err
 	})
 }
 
 // with calls f with the signing key.
 func (g *Signing) with(f func(ssh.Signer) error) error {
-	if err := g.check(); err != nil {
-		return err
-	}
 	var public ssh.PublicKey
-	if g.key != "" {
+	if g.key != inAgent {
 		b, err := os.ReadFile(g.key)
 		if err != nil {
-			return cli.Usagef("--sign-key: %v", err)
+			return cli.Usagef("--sign: %v", err)
 		}
 		if public, _, _, _, err = ssh.ParseAuthorizedKey(b); err != nil {
 			key, err := ssh.ParsePrivateKey(b)
 			switch {
 			case starter.IsError[*ssh.PassphraseMissingError](err):
-				return cli.Usagef("--sign-key %s has a passphrase; add it to ssh-agent with ssh-add, and use --sign", g.key)
+				return cli.Usagef("--sign=%s has a passphrase; add it to ssh-agent with ssh-add, and use --sign alone", g.key)
 			case err != nil:
-				return cli.Usagef("--sign-key %s: %v", g.key, err)
+				return cli.Usagef("--sign=%s: %v", g.key, err)
 			}
 			return f(key)
 		}
 	}
 	socket := os.Getenv("SSH_AUTH_SOCK")
 	if socket == "" {
-		return cli.Usagef("there is no ssh-agent (SSH_AUTH_SOCK is not set); start one, or give --sign-key FILE")
+		return cli.Usagef("there is no ssh-agent (SSH_AUTH_SOCK is not set); start one, or give --sign=FILE")
 	}
 	conn, err := net.Dial("unix", socket)
 	if err != nil {
-		return cli.Usagef("ssh-agent: %v; start one, or give --sign-key FILE", err)
+		return cli.Usagef("ssh-agent: %v; start one, or give --sign=FILE", err)
 	}
 	defer conn.Close()
 	all, err := agent.NewClient(conn).Signers()
@@ -127,7 +117,7 @@ func chosen(all []ssh.Signer, public ssh.PublicKey) (ssh.Signer, error) {
 	case public != nil:
 		return nil, cli.Usagef("ssh-agent does not have the key %s; add it with ssh-add", ssh.FingerprintSHA256(public))
 	case len(keys) == 0:
-		return nil, cli.Usagef("ssh-agent has no key; add one with ssh-add, or give --sign-key FILE")
+		return nil, cli.Usagef("ssh-agent has no key; add one with ssh-add, or give --sign=FILE")
 	}
-	return nil, cli.Usagef("ssh-agent has %d keys (%s); name one with --sign-key FILE.pub", len(keys), strings.Join(names, ", "))
+	return nil, cli.Usagef("ssh-agent has %d keys (%s); name one with --sign=FILE.pub", len(keys), strings.Join(names, ", "))
 }

@@ -41,13 +41,13 @@ func (f *SpecFlags) Register(fs *pflag.FlagSet) {
 	defer SetSections(fs, before)
 	f.Flags = fs
 	fs.SortFlags = false
-	fs.VarP(cli.OnceIn(&f.np, 1), "np", "n", "start this `NUMBER` of tasks, of type worker unless a file names another; also -np")
-	fs.StringArrayVar(&f.tasks, "task", nil, "start tasks of a type, as `TYPE=COUNT` or TYPE=HOST:PORT,...; may be repeated, in the order of ranks")
-	fs.StringVar(&f.nprocPerNode, "nproc-per-node", "", "start this `NUMBER` of tasks on each host, as torchrun does: a number, gpu, cpu, or auto: gpu if there are any, else cpu")
-	fs.StringVar(&f.nnodes, "nnodes", "", "use this `NUMBER` of hosts, as torchrun does, or MIN:MAX for an elastic run: with --nproc-per-node tasks on each, restarted together")
-	fs.StringVarP(&f.hosts, "host", "H", "", "run on these hosts, as `HOST[:SLOTS],...`; other machines are reached by ssh")
-	fs.StringVar(&f.hostfile, "hostfile", "", "read the hosts from `FILE`, in mpirun's form; a host without slots has as many as CPUs")
-	fs.StringArrayVar(&f.sets, "set", nil, "set a field of the spec, as `FIELD=VALUE` in YAML, such as limits.nofile=4096; may be repeated. See `clusterrun help spec`")
+	fs.VarP(cli.OnceIn(&f.np, 1), "np", "n", "start `N` tasks, of type worker; also -np")
+	fs.StringArrayVar(&f.tasks, "task", nil, "start tasks of a type, as `TYPE=N` or TYPE=HOST:PORT,...; repeat it for more types")
+	fs.StringVar(&f.nprocPerNode, "nproc-per-node", "", "start `N` tasks on each host, as torchrun does: a number, gpu, cpu or auto")
+	fs.StringVar(&f.nnodes, "nnodes", "", "use `N` hosts, as torchrun does, or MIN:MAX for an elastic run")
+	fs.StringVarP(&f.hosts, "host", "H", "", "run on `HOSTS`, as HOST[:SLOTS],...; others are reached by ssh")
+	fs.StringVar(&f.hostfile, "hostfile", "", "read the hosts from `FILE`, in mpirun's format")
+	fs.StringArrayVar(&f.sets, "set", nil, "set any field of the spec, as `FIELD=VALUE`, such as stop.signal=SIGINT; see `clusterrun help spec`")
 	for _, flag := range spec.Flags() {
 		addFlag(fs, flag)
 		if flag.Name == "dir" {
@@ -157,7 +157,7 @@ func (f *SpecFlags) count(s *spec.RunSpec) (*int, error) {
 	if hostlist.Elsewhere(hosts) {
 		return f.countElsewhere(s, hosts, flag)
 	}
-	n := f.counted(s, 1)
+	n := f.counted()
 	if f.Given("nproc-per-node") {
 		m, err := ParseNProc(f.nprocPerNode, LocalMachine())
 		if err != nil {
@@ -181,16 +181,10 @@ func (f *SpecFlags) count(s *spec.RunSpec) (*int, error) {
 	return n, nil
 }
 
-// counted returns the number of tasks that -n gives or, if nothing else gives it, --per-host
-// times the number of hosts. It returns nil if neither is set.
-func (f *SpecFlags) counted(s *spec.RunSpec, hosts int) *int {
-	switch {
-	case f.Given("np"):
+// counted returns the number of tasks that -n gives, or nil.
+func (f *SpecFlags) counted() *int {
+	if f.Given("np") {
 		return &f.np
-	case f.Given("per-host") && len(s.Tasks) == 0 && !f.Given("task") && !f.Given("nproc-per-node"):
-		each, _ := f.Flags.GetInt("per-host")
-		total := each * hosts
-		return &total
 	}
 	return nil
 }

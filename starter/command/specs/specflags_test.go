@@ -66,11 +66,11 @@ func TestFlagsMakeASpec(t *testing.T) {
 	s, err := specFrom(t, "",
 		"--task", "chief=1", "--task", "worker=3", "--task", "ps=localhost:2222,localhost:2223",
 		"--name", "iris", "--dir", "/srv", "--env", "A=B=C", "--env", "D=", "--set", "unset_env=[LD_PRELOAD, NCCL_*]", "--set", "rpc_layer=grpc+loas",
-		"--env-profile", "torch,jax", "--on-failure", "continue", "--max-restarts", "3", "--follow-chief=false",
-		"--set", "chief_grace=0s", "--timeout", "1h30m", "--set", "max_run_time=2h", "--placement-timeout", "5s", "--set", "barriers=local",
-		"--stop-signal", "SIGINT", "--grace", "1s", "--set", "stop_together.grace=0s", "--set", "stop_together.clean_errors=[EndOfData, io.EOF]",
+		"--set", "env_profiles=[torch,jax]", "--on-failure", "continue", "--max-restarts", "3", "--set", "dependence_on_chief=false",
+		"--set", "chief_grace=0s", "--timeout", "1h30m", "--set", "max_run_time=2h", "--set", "placement_timeout=5s", "--set", "barriers=local",
+		"--set", "stop.signal=SIGINT", "--grace", "1s", "--set", "stop_together.grace=0s", "--set", "stop_together.clean_errors=[EndOfData, io.EOF]",
 		"--set", "closures.queue_size=0",
-		"--log-dir", "/logs", "--redirects", "0:3", "--tee", "0",
+		"--log-dir", "/logs", "--set", "logs.redirects=0:3", "--tee", "0",
 		"--set", "logs.local_ranks_filter=[0, 1]", "--log-prefix", "{{.Rank}}", "--set", "return_output=true",
 		"--", "python3", "train.py", "--epochs=3")
 	require.NoError(t, err)
@@ -126,14 +126,14 @@ func TestNoCleanErrors(t *testing.T) {
 
 // An empty list of profiles selects none, as in a file.
 func TestNoProfiles(t *testing.T) {
-	s := must.Get(specFrom(t, "", "--env-profile", "", "--", "./train"))(t)
+	s := must.Get(specFrom(t, "", "--set", "env_profiles=[]", "--", "./train"))(t)
 	assert.Equal(t, []spec.EnvProfile{}, s.WithDefaults().EnvProfiles)
 }
 
 // A problem with an item of a list names its flag.
 func TestProblemsNameTheFlag(t *testing.T) {
-	_, err := specFrom(t, "", "--exclude", "", "--env-profile", "x", "--on-disconnect", "1s", "--", "./train")
-	for _, flag := range []string{"--exclude: is empty", `--env-profile: "x" is no`, "--on-disconnect: must be at least 5s"} {
+	_, err := specFrom(t, "", "--exclude", "", "--set", "env_profiles=[x]", "--on-disconnect", "1s", "--", "./train")
+	for _, flag := range []string{"--exclude: is empty", `env_profiles[0]: "x" is no`, "--on-disconnect: must be at least 5s"} {
 		require.ErrorContains(t, err, flag)
 	}
 }
@@ -177,7 +177,7 @@ tasks:
 `
 
 func TestFlagsOverAFile(t *testing.T) {
-	s := must.Get(specFrom(t, threeTypes, "--task", "worker=5", "--task", "ps=1", "--max-restarts", "0", "--auto-restart=false", "--stop-signal", "SIGINT", "-"))(t)
+	s := must.Get(specFrom(t, threeTypes, "--task", "worker=5", "--task", "ps=1", "--max-restarts", "0", "--auto-restart=false", "--set", "stop.signal=SIGINT", "-"))(t)
 	assert.Equal(t, []spec.TaskGroup{
 		{Type: "chief"},
 		{Type: "worker", Count: ptr(5), Args: []string{"--fast"}, Env: spec.EnvOf(map[string]string{"A": "B"})},
@@ -339,7 +339,7 @@ func TestThreadsAreSpokenOf(t *testing.T) {
 		said("-n", "2", "python3", "train.py"))
 	for _, args := range [][]string{
 		{"-n", "1", "python3", "x"}, {"-n", "2", "true"}, {"-n", "2", "-x", "OMP_NUM_THREADS=4", "python3", "x"},
-		{"-n", "2", "--cpus", "auto", "python3", "x"}, {"-n", "2", "--env-profile", "tensorflow", "python3", "x"},
+		{"-n", "2", "--cpus", "auto", "python3", "x"}, {"-n", "2", "--set", "env_profiles=[tensorflow]", "python3", "x"},
 	} {
 		assert.Empty(t, said(args...), args)
 	}

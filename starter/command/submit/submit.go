@@ -64,7 +64,7 @@ func SubmitSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, 
 		return err
 	}
 	if o.Sweep != nil && g.Wanted() {
-		return cli.Usagef("--sign and --sign-key sign one run, and each trial of --array is another; leave them out")
+		return cli.Usagef("--sign signs one run, and each trial of --array is another; leave them out")
 	}
 	return Start(cmd.Context(), a, s, o, g, func(r *starter.Run) error {
 		out := map[string]any{"run_id": r.ID, "execution_id": r.ExecutionID}

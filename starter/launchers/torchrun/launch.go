@@ -212,10 +212,10 @@ func (t *translation) tasks() error {
 	}
 	t.processes = n
 	if m := t.launch.Meeting; m != nil {
-		t.add("--per-host", strconv.Itoa(n), "--hosts", m.Hosts())
+		t.add("--set", "hosts.per_host="+strconv.Itoa(n), "--hosts", m.Hosts())
 		n *= m.Most
 	}
-	t.add("--task", fmt.Sprintf("%s=%d", t.taskType(), n), "--env-profile", "torch")
+	t.add("--task", fmt.Sprintf("%s=%d", t.taskType(), n), "--set", "env_profiles=[torch]")
 	if role := t.role(); role != t.taskType() {
 		t.setenv("ROLE_NAME", role)
 	}

@@ -13,7 +13,7 @@ import (
 // logs sets the destinations of the output. By default, torchrun's processes write to its own
 // stdout and stderr.
 func (t *translation) logs() error {
-	t.add("--redirects", cmp.Or(t.ofRanks("redirects"), "0"), "--tee", cmp.Or(t.ofRanks("tee"), "0"))
+	t.add("--set", "logs.redirects="+cmp.Or(t.ofRanks("redirects"), "0"), "--tee", cmp.Or(t.ofRanks("tee"), "0"))
 	template := cmp.Or(t.text("log-line-prefix-template", ""), t.machine.getenv("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"), "[${role_name}${local_rank}]:")
 	t.add("--log-prefix", t.prefix(template))
 	if dir := t.text("log-dir", ""); dir != "" {

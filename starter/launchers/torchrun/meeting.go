@@ -148,7 +148,7 @@ func (t *translation) conf(m *Meeting) error {
 			return fmt.Errorf("%s: %s: %w", v.from, strings.TrimSpace(key), err)
 		}
 	}
-	t.add("--placement-timeout", m.Timeout.String(), "--on-disconnect", stopAfter)
+	t.add("--set", "placement_timeout="+m.Timeout.String(), "--on-disconnect", stopAfter)
 	if m.Least < m.Most {
 		t.add("--set", "elastic.join_wait="+lastCall.String(), "--set", "elastic.grow=next-generation")
 	}

@@ -92,7 +92,7 @@ func translated(environ, args []string) string {
 		return "help\n"
 	}
 	command := shellword.Join(append(append([]string{"run"}, l.Flags...), append([]string{"--"}, l.Command...)...))
-	command = strings.Replace(command, "--env-profile torch --redirects 0 --tee 0 --log-prefix '[${role_name}${local_rank}]:'", "...", 1)
+	command = strings.Replace(command, "--set 'env_profiles=[torch]' --set logs.redirects=0 --tee 0 --log-prefix '[${role_name}${local_rank}]:'", "...", 1)
 	command = strings.Replace(command, shellword.Of(runPath), "RUNPY", 1)
 	if l.Signals != "" {
 		command += "\nsignals: " + l.Signals
