@@ -179,8 +179,8 @@ func TestHostRunsOnlyWhatItsPolicyAllows(t *testing.T) {
 	code, said = withAgent(submit...)
 	assert.Equal(t, 2, code)
 	assert.Contains(t, said, "ssh-agent has 2 keys")
-	submit[2] = "by-public-key"
-	code, said = withAgent(append([]string{submit[0], "--sign=" + g.path("alice.pub")}, submit[1:]...)...)
+	submit[2], submit[3] = "by-public-key", "--sign="+g.path("alice.pub")
+	code, said = withAgent(submit...)
 	require.Zero(t, code, said)
 	code, said = g.cli("wait", "by-public-key")
 	require.Zero(t, code, said)
@@ -537,7 +537,7 @@ func TestPolicyOfTheTopic(t *testing.T) {
 	require.Len(t, commands, 3)
 	sh := func(command string) string {
 		p := harness.Start(t, g.dir, harness.Env(g.dir, "TEMPORAL_ADDRESS="+g.Address, "PATH="+filepath.Dir(harness.Clusterrun(t))+":"+os.Getenv("PATH")),
-			"sh", "-c", strings.ReplaceAll(command, "~/.ssh/id_ed25519", g.path("alice")))
+			"sh", "-c", strings.ReplaceAll(command, "$HOME/.ssh/id_ed25519", g.path("alice")))
 		require.Zero(t, p.ExitCode(), p.Stderr())
 		return p.Stdout()
 	}
