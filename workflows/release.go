@@ -49,8 +49,11 @@ type givenBack struct {
 func (g *releaser) giveBack(ctx workflow.Context) givenBack {
 	var back givenBack
 	e := lifecycle.Released{Exits: map[string][]spec.Exit{}, Values: map[string][]byte{}, Hosts: map[string]string{}}
-	lost := func(h *host, why string) {
-		e.Lost, e.Problems = append(e.Lost, h.Name), append(e.Problems, "host "+h.Name+" "+why)
+	lost := func(h *host, former bool, why string) {
+		e.Lost = append(e.Lost, h.Name)
+		if !former {
+			e.Problems = append(e.Problems, "host "+h.Name+" "+why)
+		}
 	}
 	// Hosts that the group has left come first: the results of later hosts are newer.
 	hosts := append(slices.Clone(g.former), g.hosts...)
@@ -67,16 +70,14 @@ func (g *releaser) giveBack(ctx workflow.Context) givenBack {
 	for i, h := range hosts {
 		former := i < len(g.former)
 		if futures[i].Future == nil {
-			if g.absent[h.Queue] && !former {
-				lost(h, "did not come back; values and earlier exits that only it knows are missing")
+			if h.Queue != "" {
+				lost(h, former || !g.absent[h.Queue], "did not come back; values and earlier exits that only it knows are missing")
 			}
 			continue
 		}
 		out, err := futures[i].get(ctx)
 		if err != nil {
-			if !former {
-				lost(h, "could not be released: "+reasonOf(err))
-			}
+			lost(h, former, "could not be released: "+reasonOf(err))
 			continue
 		}
 		for _, task := range sortedKeys(out.Exits) {

@@ -45,7 +45,7 @@ func (pl *placer) settle(ctx workflow.Context, hosts []*host) error {
 			pl.gone(asked[i])
 			if _, ok := errors.AsType[*temporal.TimeoutError](err); ok {
 				pl.absent[asked[i].Queue] = true
-				pl.machine.Step(lifecycle.HostGivenUp{Tasks: tasks[asked[i]]})
+				pl.machine.Step(lifecycle.HostGivenUp{Host: asked[i].Name})
 			}
 		}
 	}

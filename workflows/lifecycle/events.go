@@ -57,7 +57,7 @@ type TaskEnded struct {
 
 // HostGivenUp reports that a host with tasks of the last generation did not come back, after the
 // generation has ended and before the next begins.
-type HostGivenUp struct{ Tasks []string }
+type HostGivenUp struct{ Host string }
 
 // TimerFired reports that a timer of [StartTimer] fired.
 type TimerFired struct{ Timer Timer }
@@ -110,7 +110,8 @@ type Released struct {
 	Usage spec.Usage
 	// SharedMemory has the memory in /dev/shm that ended processes hold, by host.
 	SharedMemory []spec.SharedMemory
-	// Lost holds the names of the hosts that could not be released, and Problems describes them.
+	// Lost holds the names of the hosts that could not be released, and Problems describes those of
+	// the last generation.
 	Lost, Problems []string
 }
 

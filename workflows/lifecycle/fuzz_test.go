@@ -182,7 +182,7 @@ func (w *world) event() Event {
 		case 1, 2:
 			return w.captured()
 		case 3:
-			return HostGivenUp{Tasks: w.tasks()}
+			return HostGivenUp{Host: w.task()}
 		}
 		return Begin{Elapsed: time.Duration(w.Byte()%4) * time.Second}
 	default:

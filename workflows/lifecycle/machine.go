@@ -124,12 +124,12 @@ func (e PlacementFailed) apply(m *Machine) {
 // launch starts a task, for the first time or again. Only the exits of its earlier
 // launches are kept.
 func (m *Machine) launch(t *task) {
+	t.keepEnd()
 	if t.Exit != nil {
-		t.Earlier = append(t.Earlier[max(0, len(t.Earlier)+1-maxExits):len(t.Earlier):len(t.Earlier)], *t.Exit)
 		t.First = max(t.First, t.Exit.Restart+1)
 	}
 	t.Launch++
-	t.Live, t.Unknown = true, nil
+	t.Live = true
 	t.resetEnd()
 	m.do(Launch{Task: t.Task, Generation: m.group.Generation, Launch: t.Launch, Added: t.added})
 }

@@ -24,6 +24,7 @@ func (a *account) finish(e Released) Finish {
 		if slices.Contains(e.Lost, e.Hosts[t.Name()]) && t.Exit == nil && t.Launch >= 0 {
 			t.Exit = lostExit(t.First)
 		}
+		t.giveUp(e.Lost)
 	}
 	r := spec.RunResult{
 		EndedBy: a.decided, Reason: shorten.Text(a.reason, maxReason),
@@ -133,12 +134,16 @@ func (t *task) exits(released []spec.Exit) []spec.Exit {
 	known := t.Earlier
 	for _, exit := range released {
 		// The machine's own record takes precedence: it has the cause of a stop, and the
-		// exits on hosts that the run has left.
+		// exits on hosts that the run has left. Only the host knows the process that the run
+		// has lost sight of.
 		for len(known) > 0 && known[0].Restart <= exit.Restart {
 			all, known = append(all, known[0]), known[1:]
 		}
-		switch {
-		case len(all) > 0 && all[len(all)-1].Restart == exit.Restart:
+		switch last := len(all) - 1; {
+		case last >= 0 && all[last].Restart == exit.Restart:
+			if all[last].PID == 0 && exit.PID != 0 {
+				all[last] = exit
+			}
 			continue
 		case exit.Restart >= t.First:
 			exit = t.relabel(exit)

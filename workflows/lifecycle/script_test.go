@@ -38,7 +38,7 @@ import (
 //	                                its activity closed; none given means the latest
 //	process TASK HOW                a process ended and the host starts another,
 //	                                of which the run hears only when it is released
-//	given-up TASK,TASK              their host did not come back after their generation
+//	given-up HOST                   it did not come back after its generation
 //	timer NAME
 //	cancel: TEXT
 //	terminate|restart|signal TASK,TASK [signal=NAME] [grace=DURATION]
@@ -199,7 +199,7 @@ func (s *script) event(line string) (lifecycle.Event, error) {
 	case "unplaced":
 		return lifecycle.PlacementFailed{Message: text}, nil
 	case "given-up":
-		return lifecycle.HostGivenUp{Tasks: tasks}, nil
+		return lifecycle.HostGivenUp{Host: words[1]}, nil
 	case "skipped":
 		return lifecycle.PlacementFailed{Message: text, Skipped: true}, nil
 	case "ended", "process":
@@ -438,7 +438,7 @@ func (s *script) ended(words []string, text string) (lifecycle.Event, error) {
 		}
 	}
 	if nothing {
-		return lifecycle.TaskEnded{Task: task, Generation: generation, Launch: launch, GivenUp: gone}, nil
+		return lifecycle.TaskEnded{Task: task, Generation: generation, Launch: launch, Host: host, GivenUp: gone}, nil
 	}
 	if launch == s.launches[task] && generation == s.generation {
 		s.exits[task] = append(s.exits[task], e)

@@ -57,7 +57,7 @@ func (m *Machine) State() State {
 		if !s.Running {
 			kept.Earlier = kept.Earlier[max(0, len(kept.Earlier)-maxExitsBetween):]
 		}
-		if s.Running || t.added || len(t.Earlier) > 0 || t.Unknown != nil {
+		if s.Running || t.added || len(t.Earlier) > 0 || len(t.Unknown) > 0 {
 			s.Tasks = append(s.Tasks, kept)
 		}
 	}

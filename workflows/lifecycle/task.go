@@ -45,9 +45,14 @@ type TaskState struct {
 	// the launches before it, of all generations.
 	First   int         `json:"first,omitempty"`
 	Earlier []spec.Exit `json:"earlier,omitempty"`
-	// Unknown is the number of the first process of the last generation, if no end of that is
-	// known. It is nil otherwise, and while the generation after it runs.
-	Unknown *int `json:"unknown,omitempty"`
+	// Unknown has the launches before it of which only their hosts know the end.
+	Unknown []unknownEnd `json:"unknown_ends,omitempty"`
+}
+
+// unknownEnd is a launch, by the number of its first process, of which only that host knows the end.
+type unknownEnd struct {
+	Number int    `json:"number"`
+	Host   string `json:"host"`
 }
 
 // next returns the number after its last process's.
@@ -86,12 +91,12 @@ func (t *task) exitOf(e TaskEnded) *spec.Exit {
 	}
 }
 
-// lostExit returns the exit of the process with that number that was stopped on a lost host, which
-// alone knows how it ended.
+// lostExit returns the exit of the process with that number that was stopped on a host which alone
+// knows how it ended, and is lost.
 func lostExit(number int) *spec.Exit {
 	return &spec.Exit{
 		Restart: number, ExitCode: -1, Cause: spec.CauseHostLost,
-		Message: "it was being stopped when its host was lost",
+		Message: "it was being stopped, and its host was lost before it said how it ended",
 	}
 }
 
@@ -110,20 +115,40 @@ func (t *task) relabel(e spec.Exit) spec.Exit {
 	return e
 }
 
-// apply records the tasks as lost: only their host knows how they ended.
 func (e HostGivenUp) apply(m *Machine) {
-	for _, name := range e.Tasks {
-		if t := m.named[name]; t != nil && t.Unknown != nil {
-			t.keep(*lostExit(*t.Unknown))
-			t.Unknown = nil
-		}
+	for _, t := range m.tasks {
+		t.giveUp([]string{e.Host})
 	}
 }
 
-// keep adds an exit of a generation that has ended.
-func (t *task) keep(e spec.Exit) {
-	kept := slices.Concat(t.Earlier, []spec.Exit{e}) // earlier answers have the former slice
-	t.Earlier = kept[max(0, len(kept)-maxExits):]
+// giveUp gives an exit to each earlier launch of which only one of those hosts knows the end.
+func (t *task) giveUp(hosts []string) {
+	earlier, unknown := slices.Clone(t.Earlier), []unknownEnd(nil)
+	for _, u := range t.Unknown {
+		if slices.Contains(hosts, u.Host) {
+			earlier = append(earlier, *lostExit(u.Number))
+		} else {
+			unknown = append(unknown, u)
+		}
+	}
+	slices.SortStableFunc(earlier, func(a, b spec.Exit) int { return a.Restart - b.Restart })
+	t.Earlier, t.Unknown = earlier[max(0, len(earlier)-maxExits):], unknown
+}
+
+// keepEnd keeps the end of the last launch, which is followed by another.
+func (t *task) keepEnd() {
+	switch {
+	case t.Exit != nil:
+		t.Earlier = newest(t.Earlier, *t.Exit)
+	case t.Launch >= 0:
+		t.Unknown = newest(t.Unknown, unknownEnd{t.First, t.Host})
+	}
+}
+
+// newest returns the last maxExits of kept and e. Earlier answers have the former slice.
+func newest[T any](kept []T, e T) []T {
+	kept = slices.Concat(kept, []T{e})
+	return kept[max(0, len(kept)-maxExits):]
 }
 
 func (t *task) endedBy(c spec.Cause) bool { return t.Exit != nil && t.Exit.Cause == c }

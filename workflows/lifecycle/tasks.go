@@ -107,13 +107,7 @@ func (l *taskList) renumber(from int) (first int) {
 	first = from
 	for _, t := range l.tasks {
 		first = max(first, t.next())
-		t.Unknown = nil
-		switch {
-		case t.Exit != nil:
-			t.keep(*t.Exit)
-		case t.Launch >= 0:
-			t.Unknown = new(t.First)
-		}
+		t.keepEnd()
 	}
 	for _, t := range l.tasks {
 		t.First, t.Launch = first, -1
