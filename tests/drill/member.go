@@ -97,14 +97,14 @@ func newMember() (*member, error) {
 // alone takes locks that prove that no other process of the task, of another generation, or with
 // the same GPUs is alive. The kernel releases them when this process is gone.
 func (m *member) alone() error {
-	if !m.lock("task."+m.task, unix.LOCK_EX) {
+	if !m.lock("task."+m.task, unix.F_WRLCK) {
 		m.note("double %s", m.task)
 	}
 	mine := fmt.Sprintf("generation.%d", m.generation)
-	if !m.lock(mine, unix.LOCK_SH) {
+	if !m.lock(mine, unix.F_RDLCK) {
 		m.note("double %s", mine)
 	}
-	if gpu := "gpus." + os.Getenv("CLUSTERRUN_HOST"); os.Getenv(gpuVar) != "" && !m.lock("../"+gpu, unix.LOCK_EX) {
+	if gpu := "gpus." + os.Getenv("CLUSTERRUN_HOST"); os.Getenv(gpuVar) != "" && !m.lock("../"+gpu, unix.F_WRLCK) {
 		m.note("double %s", gpu)
 	}
 	others, err := filepath.Glob(filepath.Join(m.dir, "generation.*"))
@@ -120,23 +120,28 @@ func (m *member) alone() error {
 }
 
 // lock takes a lock for the life of this process, if it is free.
-func (m *member) lock(name string, how int) bool {
-	f, err := os.OpenFile(filepath.Join(m.dir, name), os.O_CREATE|os.O_RDWR, 0o600)
+func (m *member) lock(name string, how int16) bool {
+	f, err := m.open(name)
 	if err != nil {
 		return false
 	}
 	m.locks = append(m.locks, f)
-	return unix.Flock(int(f.Fd()), how|unix.LOCK_NB) == nil
+	return unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: how}) == nil
 }
 
-// free reports whether a lock is free.
+// free reports whether a lock is free. It takes none, which another member could find taken.
 func (m *member) free(name string) bool {
-	f, err := os.OpenFile(filepath.Join(m.dir, name), os.O_RDWR, 0o600)
+	f, err := m.open(name)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
-	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+	held := unix.Flock_t{Type: unix.F_WRLCK}
+	return unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &held) == nil && held.Type == unix.F_UNLCK
+}
+
+func (m *member) open(name string) (*os.File, error) {
+	return os.OpenFile(filepath.Join(m.dir, name), os.O_CREATE|os.O_RDWR, 0o600)
 }
 
 // note appends a line to the page of this process, in one write.
