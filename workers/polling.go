@@ -46,14 +46,14 @@ func (s *side) startWorkers() (polling, error) {
 func (s *side) workers() (all polling) {
 	if spec.IsLocalQueue(s.Queue) {
 		w := worker.New(s.client, s.Queue, s.localOptions())
-		registerWorkflows(w)
+		s.registerWorkflows(w)
 		s.registerChecks(w)
 		s.registerTasks(w)
 		return polling{w}
 	}
 	if s.Role.servesWorkflows() {
 		w := worker.New(s.client, s.Queue, s.workflowOptions())
-		registerWorkflows(w)
+		s.registerWorkflows(w)
 		all = append(all, w)
 	}
 	if s.Role.servesTasks() {
@@ -62,7 +62,7 @@ func (s *side) workers() (all polling) {
 	return all
 }
 
-func registerWorkflows(w worker.Worker) {
+func (s *side) registerWorkflows(w worker.Worker) {
 	w.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
 	w.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.TrialWorkflowType})
 	w.RegisterWorkflowWithOptions(workflows.Sweep, workflow.RegisterOptions{Name: spec.SweepWorkflowType})
@@ -71,6 +71,7 @@ func registerWorkflows(w worker.Worker) {
 	w.RegisterWorkflowWithOptions(workflows.Fleet, workflow.RegisterOptions{Name: spec.FleetWorkflowType})
 	w.RegisterWorkflowWithOptions(workflows.Barrier, workflow.RegisterOptions{Name: spec.BarrierWorkflowType})
 	w.RegisterWorkflowWithOptions(queue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
+	w.RegisterActivityWithOptions(s.server.KnownAttributes, activity.RegisterOptions{Name: spec.ActivityKnownAttributes})
 }
 
 // taskWorkers returns the workers for the activities of tasks.

@@ -8,11 +8,12 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // A workflow task that sets a search attribute which the namespace does not know fails for
-// ever. So a run sets only the attributes that it was started with: the server has accepted
+// ever. So a run sets only the attributes that it has from its start: the server has accepted
 // them once, with values of the same kind.
 var (
 	verdictAttribute  = temporal.NewSearchAttributeKeyKeyword(spec.AttributeVerdict)
@@ -57,6 +58,41 @@ func (v *reporter) noteGroup(ctx workflow.Context) {
 		n.number(known, restartsAttribute, again*tasks)
 	}
 	n.upsert(ctx)
+}
+
+// noteAttributes sets the search attributes of a run that was started without any, as its starter may
+// not know which ones the namespace has. If the server does not say either, the run has none.
+func noteAttributes(ctx workflow.Context, s *spec.RunSpec, owner string) {
+	all := runs.Attributes(s, owner, "")
+	if len(knownOf(all, attributesIn(workflow.GetTypedSearchAttributes(ctx)))) > 0 ||
+		workflow.GetVersion(ctx, "attributes", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return
+	}
+	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{ScheduleToCloseTimeout: hereTakes})
+	var names []string
+	if err := workflow.ExecuteLocalActivity(ctx, spec.ActivityKnownAttributes).Get(ctx, &names); err != nil {
+		workflow.GetLogger(ctx).Warn("the run has no search attributes", "error", err)
+	}
+	knownOf(all, names).upsert(ctx)
+}
+
+// attributesIn returns the names of attributes, also of the SDK's own.
+func attributesIn(known temporal.SearchAttributes) (names []string) {
+	//workflowcheck:ignore the order of names makes no difference
+	for key := range known.GetUntypedValues() {
+		names = append(names, key.GetName())
+	}
+	return names
+}
+
+// knownOf returns the attributes that have one of the names.
+func knownOf(all []runs.Attribute, names []string) (n changes) {
+	for _, a := range all {
+		if slices.Contains(names, a.Name) {
+			n = append(n, a.Set)
+		}
+	}
+	return n
 }
 
 // changes collects the attribute updates of a single event.

@@ -1,6 +1,7 @@
 package workflows_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -67,6 +68,19 @@ func TestSearchAttributesAreKept(t *testing.T) {
 	w.hosts = []string{strings.Repeat("x", 300)}
 	require.Error(t, w.start(t, spec.RunSpec{}, nil))
 	assert.Equal(t, []string{"Verdict failed"}, *noted, "a name that databases do not take")
+}
+
+// A run that was started without attributes sets those that the namespace knows, and keeps them. A
+// child that clusterrun's package has started has the owner that it was given.
+func TestSearchAttributesOfOtherStarters(t *testing.T) {
+	w, noted := searched(t, temporal.NewSearchAttributeKeyKeyword("Theirs").ValueSet("x"))
+	register(w.TestWorkflowEnvironment, activities{
+		spec.ActivityKnownAttributes: func(context.Context) ([]string, error) {
+			return []string{spec.AttributeOwner, spec.AttributeVerdict, spec.AttributeHost}, nil
+		},
+	})
+	require.Error(t, w.start(t, spec.RunSpec{}, nil))
+	assert.Equal(t, []string{"Host [none], Owner ada, Verdict none", "Host [a]", "Verdict failed"}, *noted)
 }
 
 // A run that was started with all attributes needs one event for its end, and one if its group

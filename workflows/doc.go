@@ -145,8 +145,9 @@
 //
 // A workflow task that sets an attribute unknown to the namespace fails for ever, and only the
 // server knows its attributes. So the starter starts a run with all of them except those that
-// the server refuses, and the run sets only those it was started with. A server drops empty
-// attributes, so ClusterRunVerdict and ClusterRunHost begin as "none". The hosts change with
+// the server refuses, and the run sets only those it was started with. If others have started it,
+// with none, it asks the server once, in a local activity, and sets all that the namespace has. A
+// server drops empty attributes, so ClusterRunVerdict and ClusterRunHost begin as "none". The hosts change with
 // the generation and the verdict is set at the end; the verdict of a terminated run stays
 // "none".
 //

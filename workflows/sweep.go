@@ -1,12 +1,10 @@
 package workflows
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -422,27 +420,5 @@ func (w *sweepOf) finish(ctx workflow.Context) *spec.RunResult {
 // trialAttributes returns the search attributes that a trial is started with: those that the
 // sweep was started with, since the namespace may not know others.
 func trialAttributes(known temporal.SearchAttributes, s *spec.RunSpec, owner string) temporal.SearchAttributes {
-	full := s.WithDefaults()
-	var n changes
-	//workflowcheck:ignore the order of attributes makes no difference
-	for name, value := range map[string]string{
-		spec.AttributeOwner: owner, spec.AttributeVerdict: "", spec.AttributeName: s.Name, spec.AttributeCause: "", spec.AttributeExitCode: "",
-		spec.AttributePriority: strconv.Itoa(*full.Priority),
-	} {
-		key := temporal.NewSearchAttributeKeyKeyword(name)
-		if known.ContainsKey(key) {
-			value = cmp.Or(value, spec.AttributeNone)
-			n = append(n, key.ValueSet(value))
-		}
-	}
-	if known.ContainsKey(hostAttribute) {
-		n = append(n, hostAttribute.ValueSet([]string{spec.AttributeNone}))
-	}
-	if known.ContainsKey(tasksAttribute) {
-		n = append(n, tasksAttribute.ValueSet(int64(len(full.TaskList()))))
-	}
-	if known.ContainsKey(restartsAttribute) {
-		n = append(n, restartsAttribute.ValueSet(0))
-	}
-	return temporal.NewSearchAttributes(n...)
+	return temporal.NewSearchAttributes(knownOf(runs.Attributes(s, owner, ""), attributesIn(known))...)
 }

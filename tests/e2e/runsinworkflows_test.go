@@ -20,7 +20,7 @@ import (
 
 // childCaller is a workflow that executes a run.
 func childCaller(ctx workflow.Context, s *spec.RunSpec, id string) (*spec.RunResult, error) {
-	return runs.Run(ctx, s, runs.Options{ID: id, SearchAttributes: true})
+	return runs.Run(ctx, s, runs.Options{ID: id})
 }
 
 // Workflows execute runs as children, and learn how they end.

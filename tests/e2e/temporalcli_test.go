@@ -48,6 +48,9 @@ func TestTemporalCLI(t *testing.T) {
 			f.file(id + "-0")
 			f.file(id + "-1")
 			assert.Contains(t, f.OK(t, "list", "--json"), `"tasks": "worker=2"`, "a list shows the run although its starter set no memo")
+			harness.Eventually(t, "it has the search attributes of runs", func() bool {
+				return strings.Contains(f.OK(t, "list", "--on-host", "host-a"), id)
+			})
 			code, out, errOut := f.Temporal(t, "workflow", "reset", "--workflow-id", id, "--type", to, "--reason", "try")
 			require.Zero(t, code, out+errOut)
 		}

@@ -4,11 +4,9 @@ import (
 	"cmp"
 
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 // Options configure a run that is a child workflow.
@@ -25,10 +23,6 @@ type Options struct {
 	// Default: it requests the cancellation of the run, which stops its tasks with their stop
 	// signal and grace. The policy is also applied if the parent continues as new.
 	ParentClosePolicy enumspb.ParentClosePolicy
-	// SearchAttributes sets the search attributes of runs, by which lists of runs are filtered.
-	// If the namespace does not have all of them, the parent is stuck; see `clusterrun help
-	// temporal`.
-	SearchAttributes bool
 }
 
 // Child is a run that is a child workflow.
@@ -73,10 +67,6 @@ func Start(ctx workflow.Context, s *spec.RunSpec, o Options) *Child {
 	if s.Validate() == nil {
 		owner := cmp.Or(o.Owner, OwnerOf(workflow.GetInfo(ctx).WorkflowExecution.ID))
 		options.Memo, options.StaticSummary = Memo(s, owner), Summary(s)
-		if o.SearchAttributes {
-			updates := list.Of(Attributes(s, owner, ""), func(a Attribute) temporal.SearchAttributeUpdate { return a.Set })
-			options.TypedSearchAttributes = temporal.NewSearchAttributes(updates...)
-		}
 	}
 	return &Child{o.ID, workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, options), spec.WorkflowType, s)}
 }

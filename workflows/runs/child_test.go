@@ -25,9 +25,8 @@ func two() *spec.RunSpec {
 // caller is a workflow that executes a run, with a workflow in the role of ClusterRun.
 type caller struct {
 	*testsuite.TestWorkflowEnvironment
-	info       *workflow.Info // of the run
-	input      *spec.RunSpec  // of the run
-	attributes int            // the number of search attributes of the run
+	info  *workflow.Info // of the run
+	input *spec.RunSpec  // of the run
 }
 
 func newCaller(t *testing.T, run func(workflow.Context) (*spec.RunResult, error)) *caller {
@@ -35,7 +34,7 @@ func newCaller(t *testing.T, run func(workflow.Context) (*spec.RunResult, error)
 	var suite testsuite.WorkflowTestSuite
 	c := &caller{TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment()}
 	c.RegisterWorkflowWithOptions(func(ctx workflow.Context, s *spec.RunSpec) (*spec.RunResult, error) {
-		c.info, c.attributes, c.input = workflow.GetInfo(ctx), workflow.GetTypedSearchAttributes(ctx).Size(), s
+		c.info, c.input = workflow.GetInfo(ctx), s
 		return run(ctx)
 	}, workflow.RegisterOptions{Name: spec.WorkflowType})
 	return c
@@ -67,18 +66,17 @@ func TestRunReturnsTheResult(t *testing.T) {
 	assert.Regexp(t, `^iris-[a-z0-9]{8}$`, c.info.WorkflowExecution.ID)
 	assert.Equal(t, spec.TaskQueue, c.info.TaskQueueName)
 	assert.Equal(t, spec.WorkflowTaskTimeout, c.info.WorkflowTaskTimeout)
-	assert.Zero(t, c.attributes, "a namespace without them would block the parent")
+	assert.Nil(t, c.info.SearchAttributes, "a namespace without them would block the parent")
 }
 
 func TestRunTakesItsOptions(t *testing.T) {
 	c := newCaller(t, func(workflow.Context) (*spec.RunResult, error) {
 		return &spec.RunResult{Verdict: spec.VerdictSucceeded}, nil
 	})
-	_, err := c.call(runs.Options{ID: "mine", Queue: "gpus", SearchAttributes: true})
+	_, err := c.call(runs.Options{ID: "mine", Queue: "gpus"})
 	require.NoError(t, err)
 	assert.Equal(t, "mine", c.info.WorkflowExecution.ID)
 	assert.Equal(t, "gpus", c.info.TaskQueueName)
-	assert.Equal(t, len(spec.Attributes()), c.attributes)
 }
 
 // The error of a run has its result.
@@ -165,11 +163,11 @@ func TestABadSpecHasNoFacts(t *testing.T) {
 	c.execute(func(ctx workflow.Context) error {
 		s := two()
 		s.Tasks[0].Count = &huge
-		_, err = runs.Run(ctx, s, runs.Options{SearchAttributes: true})
+		_, err = runs.Run(ctx, s, runs.Options{})
 		return nil
 	})
 	require.Error(t, err)
-	assert.Zero(t, c.attributes)
+	assert.Nil(t, c.info.Memo)
 }
 
 // A workflow that trains, and evaluates only what has been trained well.

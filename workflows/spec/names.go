@@ -63,6 +63,8 @@ const (
 	// the runs of a fleet that have ended without a message.
 	ActivityHostLease  = "HostLease"
 	ActivityFleetCheck = "FleetCheck"
+	// ActivityKnownAttributes returns the search attributes of runs that the namespace knows.
+	ActivityKnownAttributes = "KnownAttributes"
 	// ActivityRunEnd waits for the end of a run.
 	ActivityRunEnd = "RunEnd"
 	// ActivityBarrierCheck checks whether missing participants can still come.
@@ -254,8 +256,8 @@ func NoticeID(workflowID, execution string, n int) string {
 	return fmt.Sprintf("%s/notice/%s/%d", workflowID, execution, n)
 }
 
-// Names of the search attributes of runs. The starter sets all that the namespace has
-// registered, and the workflow updates the attributes that the run was started with. The queue
+// Names of the search attributes of runs. The starter, or the workflow after other starters, sets
+// all that the namespace has registered, and the workflow updates these. The queue
 // of a run is in the server's own attribute TaskQueue.
 const (
 	// AttributeOwner is the user who started the run.
