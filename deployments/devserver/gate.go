@@ -1,7 +1,9 @@
 package devserver
 
 import (
+	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/hex"
 	"fmt"
 	"net"
 	"net/http"
@@ -22,6 +24,13 @@ const tokenParameter = "token"
 // cookie returns the name of the cookie. Browsers send it to all ports of an address.
 func (g gate) cookie() string { return fmt.Sprintf("clusterrun-ui-%d", g.port) }
 
+// session returns the value of the cookie for a user. It admits no programs of other users, which may
+// serve another of these ports.
+func (g gate) session(user string) string {
+	sum := sha256.Sum256([]byte("clusterrun ui session of " + user + " " + g.token))
+	return hex.EncodeToString(sum[:16])
+}
+
 // link returns the address that lets a browser in.
 func (g gate) link(base string) string {
 	if g.token == "" {
@@ -37,9 +46,9 @@ func (g gate) guard(inner http.Handler) http.Handler {
 			return
 		}
 		query := r.URL.Query()
-		if given := query.Get(tokenParameter); given != "" && g.is(given) {
+		if given := query.Get(tokenParameter); given != "" && same(given, g.token) {
 			http.SetCookie(w, &http.Cookie{
-				Name: g.cookie(), Value: g.token, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode,
+				Name: g.cookie(), Value: g.session(peerOf(r)), Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode,
 				MaxAge: int(keyRotates.Seconds()),
 			})
 			query.Del(tokenParameter)
@@ -51,7 +60,7 @@ func (g gate) guard(inner http.Handler) http.Handler {
 			http.Redirect(w, r, to, http.StatusSeeOther)
 			return
 		}
-		if c, err := r.Cookie(g.cookie()); g.token != "" && (err != nil || !g.is(c.Value)) {
+		if c, err := r.Cookie(g.cookie()); g.token != "" && (err != nil || !same(c.Value, g.session(peerOf(r)))) {
 			http.Error(w, "The Web UI is for the user who started it: open it by a link on the pages of `clusterrun ui`.", http.StatusUnauthorized)
 			return
 		}
@@ -59,9 +68,7 @@ func (g gate) guard(inner http.Handler) http.Handler {
 	})
 }
 
-func (g gate) is(token string) bool {
-	return subtle.ConstantTimeCompare([]byte(token), []byte(g.token)) == 1
-}
+func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
 // isHere reports whether a Host header names this machine and no other name for it: one of
 // DNS may be anybody's.

@@ -161,6 +161,7 @@ func TestTheWebUIIsForItsUser(t *testing.T) {
 	browser.CheckRedirect = nil
 	for _, c := range jar.Cookies(link) {
 		assert.NotContains(t, c.Name, "token")
+		assert.NotEqual(t, link.Query().Get("token"), c.Value, "browsers send it to the other ports of this machine")
 	}
 	assert.Equal(t, http.StatusForbidden, get(browser, base+api, "Host", "evil.example"))
 	assert.Equal(t, http.StatusForbidden, get(browser, base+api, "Origin", "http://evil.example"))

@@ -9,8 +9,9 @@
 // # Who may read
 //
 // Anyone who can change a run can execute commands as its user. The gate admits requests with
-// the token of the link that is printed at the start. A cookie keeps it, which scripts cannot
-// read and which other sites do not send. The gate refuses requests for other names of this
+// the token of the link that is printed at the start. A cookie replaces it. Scripts cannot read it, and
+// other sites do not send it. Browsers send it to all ports of this machine, so it admits only
+// programs of the user with the browser. The gate refuses requests for other names of this
 // machine and from pages of other origins. A request that changes something needs a second
 // token, which forms on the pages have. Pages hold browsers to a policy without inline scripts,
 // and no other page can have them in a frame.

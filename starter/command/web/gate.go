@@ -36,16 +36,23 @@ const (
 // cookie returns the name of the cookie. Browsers send a cookie to all ports of an address.
 func (g gate) cookie() string { return fmt.Sprintf("clusterrun-%d", g.port) }
 
+// session returns the value of the cookie for a user. It admits no programs of other users, which may
+// serve another of these ports.
+func (g gate) session(user string) string { return g.derived("session of " + user) }
+
+// derived returns a secret for one purpose.
+func (g gate) derived(purpose string) string {
+	sum := sha256.Sum256([]byte("clusterrun " + purpose + " " + g.token))
+	return hex.EncodeToString(sum[:16])
+}
+
 // link returns the address that admits a browser.
 func (g gate) link() string {
 	return fmt.Sprintf("http://%s/?%s=%s", net.JoinHostPort("127.0.0.1", fmt.Sprint(g.port)), tokenParameter, g.token)
 }
 
 // formToken returns the token that forms send with their requests.
-func (g gate) formToken() string {
-	sum := sha256.Sum256([]byte("clusterrun form " + g.token))
-	return hex.EncodeToString(sum[:16])
-}
+func (g gate) formToken() string { return g.derived("form") }
 
 // sentForm reports whether a form of our pages sent the request.
 func (g gate) sentForm(r *http.Request) bool { return same(r.PostFormValue("token"), g.formToken()) }
@@ -62,14 +69,14 @@ func (g gate) guard(inner http.Handler) http.Handler {
 		query := r.URL.Query()
 		if given := query.Get(tokenParameter); given != "" && same(given, g.token) {
 			http.SetCookie(w, &http.Cookie{
-				Name: g.cookie(), Value: g.token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
+				Name: g.cookie(), Value: g.session(peerOf(r)), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
 				MaxAge: int(cookieLasts.Seconds()),
 			})
 			query.Del(tokenParameter)
 			forward(w, localTarget(r.URL.EscapedPath(), query))
 			return
 		}
-		if c, err := r.Cookie(g.cookie()); err != nil || !same(c.Value, g.token) {
+		if c, err := r.Cookie(g.cookie()); err != nil || !same(c.Value, g.session(peerOf(r))) {
 			if r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Method == http.MethodGet {
 				// A link on another site. The browser sends the cookie if we ask for it.
 				forward(w, localTarget(r.URL.EscapedPath(), query))

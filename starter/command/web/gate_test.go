@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -34,7 +36,8 @@ func request(g gate, method, target string, headers ...string) *http.Response {
 
 func TestWhoMayPassTheGate(t *testing.T) {
 	g := newGate(secret, 8233)
-	cookie := "Cookie: clusterrun-8233=" + secret
+	session := g.session("")
+	cookie := "Cookie: clusterrun-8233=" + session
 	const in, out, away = http.StatusTeapot, http.StatusUnauthorized, http.StatusForbidden
 	for name, c := range map[string]struct {
 		method, target string
@@ -44,9 +47,11 @@ func TestWhoMayPassTheGate(t *testing.T) {
 		"cookie":                      {"GET", "/", []string{cookie}, in},
 		"nothing":                     {"GET", "/", nil, out},
 		"wrong cookie":                {"GET", "/", []string{"Cookie: clusterrun-8233=" + strings.Repeat("0", 32)}, out},
-		"part of the cookie":          {"GET", "/", []string{"Cookie: clusterrun-8233=" + secret[:31]}, out},
+		"part of the cookie":          {"GET", "/", []string{"Cookie: clusterrun-8233=" + session[:31]}, out},
 		"empty cookie":                {"GET", "/", []string{"Cookie: clusterrun-8233="}, out},
-		"cookie of another port":      {"GET", "/", []string{"Cookie: clusterrun-8234=" + secret}, out},
+		"cookie of another port":      {"GET", "/", []string{"Cookie: clusterrun-8234=" + session}, out},
+		"token as the cookie":         {"GET", "/", []string{"Cookie: clusterrun-8233=" + secret}, out},
+		"cookie of another user":      {"GET", "/", []string{"Cookie: clusterrun-8233=" + g.session("1000")}, out},
 		"wrong token":                 {"GET", "/?token=x", nil, out},
 		"empty token":                 {"GET", "/?token=", nil, out},
 		"other name":                  {"GET", "/", []string{cookie, "Host: rebound.example:8233"}, away},
@@ -91,7 +96,7 @@ func TestTheLink(t *testing.T) {
 		require.Equal(t, http.StatusOK, answer.StatusCode)
 		require.Len(t, answer.Cookies(), 1)
 		c := answer.Cookies()[0]
-		assert.Equal(t, secret, c.Value)
+		assert.Equal(t, g.session(""), c.Value)
 		assert.True(t, c.HttpOnly)
 		assert.Equal(t, http.SameSiteStrictMode, c.SameSite)
 		body := bodyOf(t, answer)
@@ -99,6 +104,14 @@ func TestTheLink(t *testing.T) {
 		assert.NotContains(t, body, secret)
 		assert.Equal(t, "same-origin", answer.Header.Get("Referrer-Policy"))
 	}
+}
+
+// The cookie is for programs of the user with the browser: others may serve another port of this
+// machine, to which the browser sends it, too.
+func TestTheUserOfARequest(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, peerOf(r)) }))
+	defer s.Close()
+	assert.Equal(t, strconv.Itoa(os.Getuid()), bodyOf(t, must.Get(http.Get(s.URL))(t)))
 }
 
 // A link on another site leads to the page for a browser that has the cookie.

@@ -1,0 +1,40 @@
+package devserver
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+)
+
+// peerOf returns the ID of the user whose program sent a request, or "" if the system does not tell.
+func peerOf(r *http.Request) string {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok {
+		return ""
+	}
+	from, to := endpoint(r.RemoteAddr), endpoint(local.String())
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		connections, _ := os.ReadFile(table)
+		for line := range strings.Lines(string(connections)) {
+			f := strings.Fields(line)
+			if len(f) > 7 && strings.HasSuffix(f[1], from) && strings.HasSuffix(f[2], to) {
+				return f[7]
+			}
+		}
+	}
+	return ""
+}
+
+// endpoint returns an IPv4 address and port in the form of the kernel's tables.
+func endpoint(address string) string {
+	a, err := netip.ParseAddrPort(address)
+	if err != nil || !a.Addr().Unmap().Is4() {
+		return "unknown"
+	}
+	ip := a.Addr().Unmap().As4()
+	return fmt.Sprintf("%08X:%04X", binary.NativeEndian.Uint32(ip[:]), a.Port())
+}
