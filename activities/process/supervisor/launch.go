@@ -178,7 +178,7 @@ func (l *launcher) openFiles(c Command) (fds []int, streams []*output.Stream, er
 
 func (l *launcher) openStdin(c Command) (int, error) {
 	if c.Stdin {
-		return duplicate(l.owner.Stdin)
+		return lent(l.owner.Stdin)
 	}
 	return openAt(output.Dir{}, os.DevNull, unix.O_RDONLY)
 }

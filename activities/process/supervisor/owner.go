@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"fmt"
 	"os"
 	"syscall"
 
@@ -43,7 +44,7 @@ func (o *owner) foreground(c Command) (fds []int, streams []*output.Stream, err 
 	if o.Stdin == nil {
 		return nil, nil, fault.NotStarted("it must run in the foreground, but no launcher has a stdin for it")
 	}
-	fd, err := duplicate(o.Stdin)
+	fd, err := lent(o.Stdin)
 	for i, end := range []string{c.StdoutEnd, c.StderrEnd} {
 		if err != nil {
 			return fds, streams, err
@@ -81,4 +82,25 @@ func duplicate(f *os.File) (int, error) {
 		return -1, fault.Failed("taking the owner's descriptors", err)
 	}
 	return fd, nil
+}
+
+// lent returns a copy of a file for a process, which expects that it blocks. If f does not block, the
+// copy is another description of it where possible, since others may use the one of f.
+func lent(f *os.File) (int, error) {
+	if f == nil {
+		return duplicate(f)
+	}
+	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
+	if err != nil || flags&unix.O_NONBLOCK == 0 {
+		return duplicate(f)
+	}
+	// Opened with the flag, since a FIFO would wait for its other end.
+	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), flags&(unix.O_ACCMODE|unix.O_NONBLOCK)|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil { // a socket, or a pipe of another user
+		fd, err = duplicate(f)
+	}
+	if err == nil {
+		err = unix.SetNonblock(fd, false)
+	}
+	return fd, err
 }

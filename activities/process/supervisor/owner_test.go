@@ -71,6 +71,29 @@ func TestOwnersDescriptors(t *testing.T) {
 	assert.Equal(t, before-1, after, "the lock is closed, and no copy is left")
 }
 
+// Programs expect a stdin that blocks. Others may have the owner's, and expect that it does not.
+func TestLentFilesBlock(t *testing.T) {
+	doesNotBlock := func(fd int) bool {
+		return must.Get(unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0))(t)&unix.O_NONBLOCK != 0
+	}
+	var pipe, fifo, socket [2]int
+	require.NoError(t, unix.Pipe2(pipe[:], unix.O_NONBLOCK|unix.O_CLOEXEC))
+	path := filepath.Join(t.TempDir(), "fifo")
+	require.NoError(t, unix.Mkfifo(path, 0o600))
+	fifo[0] = must.Get(unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0))(t) // without a writer
+	socket = must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0))(t)
+	for name, fd := range map[string]int{"pipe": pipe[0], "fifo": fifo[0], "socket": socket[0]} {
+		f := os.NewFile(uintptr(fd), name)
+		defer f.Close()
+		to := must.Get(lent(f))(t)
+		defer unix.Close(to)
+		assert.False(t, doesNotBlock(to), name)
+		assert.Equal(t, name != "socket", doesNotBlock(fd), "%s: a socket has only one description", name)
+	}
+	_ = unix.Close(pipe[1])
+	_ = unix.Close(socket[1])
+}
+
 func TestNoOwner(t *testing.T) {
 	h := newHost(t, nil)
 	r := h.request("direct", 0, "echo lost")

@@ -21,20 +21,24 @@ import (
 // terminal itself.
 func (o *owner) relayed(which int, end output.Place, foreground bool) (int, *output.Stream, error) {
 	file := []*os.File{o.Stdout, o.Stderr}[which]
+	terminal := isTerminal(file)
+	if terminal && foreground {
+		fd, err := lent(file)
+		return fd, nil, err
+	}
 	fd, err := duplicate(file)
 	if err != nil || file == nil {
 		return fd, nil, err
 	}
 	var r, w int
 	var st unix.Stat_t
-	terminal := isTerminal(file)
 	switch err := unix.Fstat(fd, &st); {
-	case terminal && !foreground:
+	case terminal:
 		if r, w, err = pseudoterminal(file); err != nil {
 			return fd, nil, nil //nolint:nilerr // there are too many, or none in this container
 		}
 	case err != nil || st.Mode&unix.S_IFMT == unix.S_IFCHR:
-		return fd, nil, nil // the terminal, or /dev/null
+		return fd, nil, nil // such as /dev/null
 	default:
 		if r, w, err = output.NewPipe(); err != nil {
 			_ = unix.Close(fd)
