@@ -169,7 +169,7 @@ func TestFilesOfCommandHelp(t *testing.T) {
 
 // The help page has the same command as the error messages.
 func TestTheTopicRegistersAllSearchAttributes(t *testing.T) {
-	for _, name := range []string{"temporal", "postgresql"} {
+	for _, name := range []string{"server"} {
 		topic, found := help.Find(name)
 		require.True(t, found)
 		assert.Contains(t, strings.Join(strings.Fields(strings.ReplaceAll(topic.Text, "\\\n", "")), " "), starter.RegisterAttributes(), name)

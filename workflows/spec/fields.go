@@ -411,7 +411,7 @@ var fields = []field{
 	},
 	{
 		of:      "RunSpec.notify",
-		doc:     "The webhook to notify when the run has ended, and when on_silence finds silent tasks. See `clusterrun help notifications`.",
+		doc:     "The webhook to notify when the run has ended, and when on_silence finds silent tasks. See `clusterrun help monitoring`.",
 		example: "notify: {webhook: {from_file: /run/secrets/hook}}", remedy: notificationRemedy,
 	},
 	{

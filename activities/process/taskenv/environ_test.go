@@ -53,7 +53,7 @@ func environ(t *testing.T, base []string, p Process) map[string]string {
 
 // The page of help has all variables that a process gets.
 func TestThePageHasAllVariables(t *testing.T) {
-	page := must.Get(os.ReadFile("../../../starter/help/topics/reference/environment.md"))(t)
+	page := must.Get(os.ReadFile("../../../starter/help/topics/reference/tasks.md"))(t)
 	p := process("worker-1")
 	p.TraceFile, p.Socket, p.PythonHook, p.Dir = "/logs/trace", "/socket", "/hook", "/job"
 	for name := range environ(t, nil, p) {

@@ -15,7 +15,7 @@ type MeteredAt struct{ Flag, given string }
 func (m *MeteredAt) Register(cmd *cobra.Command) {
 	m.Flag = workers.MetricsFlag
 	cmd.Flags().StringVar(&m.given, m.Flag, "", "`ADDRESS` at which metrics are served for Prometheus, to anyone who can reach it: PORT for this machine only, "+
-		"HOST:PORT, or :PORT for all addresses (see help metrics)")
+		"HOST:PORT, or :PORT for all addresses (see help monitoring)")
 }
 
 // RegisterServer adds the flag of commands with an embedded server.
