@@ -35,6 +35,8 @@ type Options struct {
 	// Host is the only host that can have the tasks, if it is known. The run then need not
 	// record it.
 	Host string
+	// Torchrun reports whether the starter ends as torchrun does. A rerun then does, too.
+	Torchrun bool
 	// Source is the source code that the run is started with. It may be nil.
 	Source *source.Gathering
 	// Sweep makes the run a sweep, each of whose trials is a run of its spec. It may be nil.
@@ -75,6 +77,9 @@ func Start(ctx context.Context, c client.Client, s *spec.RunSpec, o Options) (*R
 		// No workflow timeouts: they would close the run without its Release.
 		Memo:          runs.Memo(s, o.Owner),
 		StaticSummary: runs.Summary(s),
+	}
+	if o.Torchrun {
+		options.Memo[runs.MemoTorchrun] = true
 	}
 	if !o.Started.IsZero() {
 		options.Memo[spec.MemoStarted] = o.Started.UTC().Format(time.RFC3339Nano)

@@ -36,6 +36,8 @@ type Status struct {
 	Command string `json:"command,omitempty"`
 	Dir     string `json:"dir,omitempty"`
 	Queue   string `json:"queue"`
+	// Torchrun is as in [Options].
+	Torchrun bool `json:"-"`
 	// Open reports whether the run has not ended.
 	Open       bool          `json:"open"`
 	State      spec.RunState `json:"state"`
@@ -188,6 +190,7 @@ func (r *Run) statusOfRun(ctx context.Context) (*Status, error) {
 		Command:     memoText(info, runs.MemoCommand),
 		Dir:         memoText(info, runs.MemoDir),
 		Queue:       info.GetTaskQueue(),
+		Torchrun:    info.GetMemo().GetFields()[runs.MemoTorchrun] != nil,
 		Open:        workflowstatus.IsOpen(info.GetStatus()),
 		Paused:      workflowstatus.IsPaused(info.GetStatus()),
 		Started:     startOf(info),

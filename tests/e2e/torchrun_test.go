@@ -160,6 +160,12 @@ raise SystemExit(generation == "0")`, "torchrun --nproc-per-node 2 --max-restart
 		}
 	})
 
+	t.Run("a rerun, with another command", func(t *testing.T) {
+		l := newLocal(t)
+		l.fails(1, "torchrun", "--no-python", "false")
+		assert.NotContains(t, l.fails(1, "rerun", "--last", "--", "sh", "-c", "exit 7"), "run sh-", "torchrun does not print it either")
+	})
+
 	t.Run("the result as JSON", func(t *testing.T) {
 		p := l.start("--json", "torchrun", "--no-python", "false")
 		assert.Equal(t, 1, p.ExitCode())

@@ -27,6 +27,8 @@ const (
 	MemoTasks   = "tasks"
 	MemoCommand = "command"
 	MemoDir     = "dir"
+	// MemoTorchrun is set if the starter has ended as torchrun does.
+	MemoTorchrun = "torchrun"
 	// MemoSilence is the silence limit of the spec, if it has one.
 	MemoSilence = "silence"
 )

@@ -219,7 +219,7 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 	if err := l.dir.Save(record); err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
-	start := starter.Options{ID: l.id, IsNew: o.id == "", Queue: queue, Source: l.source, Sweep: o.sweep, Resume: o.resume, Started: o.started}
+	start := starter.Options{ID: l.id, IsNew: o.id == "", Queue: queue, Torchrun: o.torchrun, Source: l.source, Sweep: o.sweep, Resume: o.resume, Started: o.started}
 	if l.hosts == nil && o.meeting == nil {
 		start.Host, _ = os.Hostname() // otherwise the run records its hosts
 	}

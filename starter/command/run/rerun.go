@@ -24,10 +24,15 @@ func Rerun(a *cli.App) *cobra.Command {
 	var flags rerunOptions
 
 	cmd := &cobra.Command{
-		Use:   "rerun [flags] RUN",
+		Use:   "rerun [flags] RUN [-- COMMAND]",
 		Short: "Run an earlier run again",
-		Args:  flags.choice.Args(cli.OneArg("RUN")),
-		RunE:  func(cmd *cobra.Command, args []string) error { return runRerun(cmd.Context(), a, cmd, args, &flags) },
+		Args: flags.choice.Args(func(cmd *cobra.Command, args []string) error {
+			if at := cmd.ArgsLenAtDash(); at >= 0 {
+				args = args[:len(args)-(cmd.Flags().NArg()-at)]
+			}
+			return cli.OneArg("RUN")(cmd, args)
+		}),
+		RunE: func(cmd *cobra.Command, args []string) error { return runRerun(cmd.Context(), a, cmd, args, &flags) },
 	}
 	flags.o.register(cmd.Flags(), &flags.f)
 	cmd.Flags().BoolVar(&flags.background, "submit", false, "start it on the host workers of the queue and return, as submit does; default: as the other run was started")
@@ -50,7 +55,9 @@ func runRerun(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string
 	var of *record.Account
 	var given *spec.RunSpec
 	var done bool
-	err := cli.Look(ctx, a, &flags.choice, args, func(r *starter.Run, _ []string) (err error) {
+	var command []string
+	err := cli.Look(ctx, a, &flags.choice, args, func(r *starter.Run, rest []string) (err error) {
+		command = rest
 		if done, err = rerunSweep(ctx, a, cmd, r, flags); err != nil || done {
 			return err
 		}
@@ -66,7 +73,7 @@ func runRerun(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string
 	if err != nil {
 		return err
 	}
-	s, err := specs.ReadSource(a, specs.Source{Given: text, Run: "the spec of run " + of.Status.RunID}, &flags.f)
+	s, err := specs.ReadSource(a, specs.Source{Given: text, Run: "the spec of run " + of.Status.RunID, Command: command}, &flags.f)
 	if err != nil {
 		return err
 	}
@@ -84,6 +91,7 @@ func runRerun(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string
 		flags.o.queue = of.Status.Queue
 	}
 	sayChanges(a, of)
+	flags.o.torchrun = of.Status.Torchrun
 	if flags.background {
 		return submit.SubmitSpec(a, cmd, nil, s, &flags.f, starter.Options{
 			ID: flags.o.id, Queue: flags.o.queue, Sweep: flags.o.sweep, Resume: flags.o.resume, Started: flags.o.started,

@@ -61,7 +61,10 @@ func rerunSweep(ctx context.Context, a *cli.App, cmd *cobra.Command, r *starter.
 
 // retryOpen puts the failed trials of an open sweep back into its queue.
 func retryOpen(ctx context.Context, a *cli.App, cmd *cobra.Command, r *starter.Run, s *starter.Status) error {
-	var other string
+	other := ""
+	if cmd.ArgsLenAtDash() >= 0 {
+		other = " COMMAND"
+	}
 	cmd.LocalNonPersistentFlags().Visit(func(f *pflag.Flag) {
 		if f.Changed && f.Name != "failed" && f.Name != "last" && f.Name != "execution" {
 			other = f.Name
