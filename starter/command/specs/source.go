@@ -40,7 +40,7 @@ func ParseSource(cmd *cobra.Command, args []string) (Source, error) {
 	if !alone && isSpec && cmd.ArgsLenAtDash() != 0 && isFile(args[0]) {
 		return Source{}, cli.Usagef("%s is a spec, and %q after it is not for a spec: put flags before the file, and a command after --", args[0], args[1])
 	}
-	if err := noProgram(cmd, args[0]); err != nil {
+	if err := noProgram(cmd, args); err != nil {
 		return Source{}, err
 	}
 	if err := noScript(cmd, args); err != nil {
@@ -62,9 +62,10 @@ func ParseSource(cmd *cobra.Command, args []string) (Source, error) {
 // assignment is a word such as worker=2 or LEVEL=debug.
 var assignment = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_-]*=`)
 
-// noProgram refuses a word such as worker=2 if it is not a program: it looks like an argument
+// noProgram refuses a first word such as worker=2 if it is not a program: it looks like an argument
 // of the flag before it.
-func noProgram(cmd *cobra.Command, word string) error {
+func noProgram(cmd *cobra.Command, args []string) error {
+	word := args[0]
 	if cmd.ArgsLenAtDash() == 0 || !assignment().MatchString(word) {
 		return nil
 	}
@@ -72,7 +73,11 @@ func noProgram(cmd *cobra.Command, word string) error {
 		return nil
 	}
 	if grid := cmd.Flags().Lookup("array"); grid != nil && grid.Changed {
-		return cli.Usagef("%q is no program; to add it to the parameters, put all of them in quotes: --array '%s %s'", word, grid.Value, word)
+		more := len(args)
+		if at := slices.IndexFunc(args, func(arg string) bool { return !assignment().MatchString(arg) }); at >= 0 {
+			more = at
+		}
+		return cli.Usagef("%q is no program; to add it to the parameters, put all of them in quotes: --array '%s %s'", word, grid.Value, strings.Join(args[:more], " "))
 	}
 	name, value, _ := strings.Cut(word, "=")
 	if _, err := strconv.Atoi(value); err == nil && cmd.Flags().Changed("task") {
