@@ -82,12 +82,7 @@ func (h *Host) addTask(ctx context.Context, run runkey.Run, in hostapi.RunTaskIn
 }
 
 // slots returns the number of slots that tasks of the run take here.
-func (p *plan) slots() int {
-	if p.Spec != nil && p.Spec.Batch != nil {
-		return min(1, len(p.Tasks))
-	}
-	return len(p.Tasks) + len(p.Added)
-}
+func (p *plan) slots() int { return len(p.Tasks) + len(p.Added) }
 
 // clusterFor returns the cluster as a task sees it. Only a task outside the spec sees itself
 // in it; the others keep the cluster that they were started with.

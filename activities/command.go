@@ -25,8 +25,8 @@ func (l *taskLease) command(n int) (supervisor.Command, error) {
 	if !ok {
 		return supervisor.Command{}, fmt.Errorf("the run has no task %s", l.key.Task)
 	}
-	cluster, name, runID := l.plan.seenBy(t.Name())
-	m, err := cluster.Member(name)
+	cluster := l.plan.clusterFor(t.Name())
+	m, err := cluster.Member(t.Name())
 	if err == nil {
 		l.allowed, err = l.allowedStart(t)
 	}
@@ -44,8 +44,8 @@ func (l *taskLease) command(n int) (supervisor.Command, error) {
 		return supervisor.Command{}, errors.New(problems[0].String())
 	}
 	process := taskenv.Process{
-		Cluster: cluster, Task: name,
-		WorkflowID: runID, RunID: l.key.Run.RunID,
+		Cluster: cluster, Task: t.Name(),
+		WorkflowID: l.key.Run.WorkflowID, RunID: l.key.Run.RunID,
 		Restart: l.plan.restartCount(l.key.Generation, n), MaxRestarts: maxRestarts, Generation: l.key.Generation,
 		LogDir: files.dir, ResultFile: files.path(tasklog.ResultFile), ErrorFile: files.path(tasklog.ErrorFile),
 		TraceFile: files.path(tasklog.TracePrefix),

@@ -125,7 +125,6 @@ type Fleet interface {
 type Host struct {
 	*core
 	leases       *leases
-	turns        *turns
 	gate         *gate
 	ships        *shipping
 	checks       *checks
@@ -289,7 +288,7 @@ type (
 
 // assemble returns a host of parts that share c.
 func assemble(c *core) *Host {
-	h := &Host{core: c, leases: newLeases(), turns: newTurns(), ships: &shipping{c}, captures: &captures{c}, collectors: &collectors{core: c}}
+	h := &Host{core: c, leases: newLeases(), ships: &shipping{c}, captures: &captures{c}, collectors: &collectors{core: c}}
 	h.gate = &gate{core: c, ships: h.ships}
 	h.stops = &stopper{core: c, gate: h.gate}
 	h.checks = &checks{core: c, gate: h.gate, ships: h.ships}

@@ -133,9 +133,6 @@ func (h *Host) checkTasks(run runkey.Run, in hostapi.ReserveInput, tasks []spec.
 	if err != nil {
 		return err
 	}
-	if in.Spec.Batch != nil {
-		tasks = nil // a trial is checked at its start, and only that trial fails
-	}
 	if problems = append(h.checks.preflight(run, in.Spec, user, tasks), problems...); len(problems) > 0 {
 		return h.reservations.refused(problems)
 	}
@@ -148,10 +145,6 @@ func (h *Host) keepPlan(run runkey.Run, in hostapi.ReserveInput, tasks []spec.Ta
 	if h.Slots > 0 {
 		h.reservations.claiming.Lock()
 		defer h.reservations.claiming.Unlock()
-	}
-	claimed := tasks
-	if in.Spec.Batch != nil {
-		claimed = tasks[:min(1, len(tasks))] // one trial runs at a time
 	}
 	return h.plans.update(run, func(p *plan) (*plan, error) {
 		if p != nil {
@@ -166,7 +159,7 @@ func (h *Host) keepPlan(run runkey.Run, in hostapi.ReserveInput, tasks []spec.Ta
 			p = h.reservations.newPlan(run, in, p)
 			begin(p)
 		}
-		if err := h.reservations.claimSlots(run, in.Generation, claimed); err != nil {
+		if err := h.reservations.claimSlots(run, in.Generation, tasks); err != nil {
 			return nil, err
 		}
 		p.Tasks = slices.Clone(p.Tasks)
@@ -296,7 +289,7 @@ func (r *reservations) leasePorts(ctx context.Context, run runkey.Run, in hostap
 		}
 		if port > 0 {
 			request.Ports = append(request.Ports, port)
-		} else if in.Spec.Batch == nil || request.Count == 2 {
+		} else {
 			request.Count++
 		}
 	}
@@ -320,10 +313,7 @@ func (r *reservations) leasePorts(ctx context.Context, run runkey.Run, in hostap
 	for _, t := range tasks {
 		host, port, _ := splitAddress(t)
 		if port == 0 {
-			port = free[0]
-			if in.Spec.Batch == nil { // else one runs at a time
-				free = free[1:]
-			}
+			port, free = free[0], free[1:]
 		}
 		addresses = append(addresses, r.address(host, port, len(in.Tasks) == 0))
 	}

@@ -147,7 +147,6 @@ type taskLease struct {
 	allowed  policy.Decision // the answer
 	restarts int             // of the task so far
 	stopping bool            // the activity was cancelled
-	endTurn  func()          // lets the next task of a batch start, and may be called twice; nil without one
 	// used is the last sample of the resources that the process uses, or nil before the first.
 	used atomic.Pointer[spec.LiveUsage]
 	// wrote is the time at which the process last wrote output, or nil if it has not.
@@ -166,7 +165,6 @@ func (l *taskLease) hold(in *hostapi.RunTaskInput) (*spec.Exit, error) {
 	if err := l.readPlan(in); err != nil {
 		return nil, err
 	}
-	defer l.leaveTurn()
 	processes, exit, err := l.begin()
 	if exit != nil || err != nil {
 		return exit, err
@@ -174,7 +172,8 @@ func (l *taskLease) hold(in *hostapi.RunTaskInput) (*spec.Exit, error) {
 	if err := l.attend(&processes[len(processes)-1]); err != nil {
 		return nil, err
 	}
-	return l.end(processes)
+	final, err := l.judge(processes)
+	return &final, err
 }
 
 func (l *taskLease) readPlan(in *hostapi.RunTaskInput) error {
@@ -218,14 +217,6 @@ func (l *taskLease) begin() ([]supervisor.Process, *spec.Exit, error) {
 			return nil, &exit, err
 		}
 	}
-	if l.plan.Spec.Batch != nil {
-		endTurn, exit, err := l.takeTurn()
-		if endTurn == nil {
-			l.turns.release(l.key.Run)
-			return nil, &exit, err
-		}
-		l.endTurn = endTurn
-	}
 	p, err := l.start(next)
 	if err != nil {
 		return nil, nil, err
@@ -265,33 +256,6 @@ func (l *taskLease) start(number int) (supervisor.Process, error) {
 	l.Metrics.Starts.Observe(time.Since(began).Seconds())
 	l.noteStart(command)
 	return p, nil
-}
-
-// leaveTurn lets the next task of a batch start, if this one has had its turn.
-func (l *taskLease) leaveTurn() {
-	if l.endTurn != nil {
-		l.endTurn()
-		l.turns.release(l.key.Run)
-	}
-}
-
-// end decides what follows the end of the last process. A task of a batch that has ended well
-// waits for the others that end in the same second.
-func (l *taskLease) end(processes []supervisor.Process) (*spec.Exit, error) {
-	exit, err := l.judge(processes)
-	if l.endTurn == nil {
-		return &exit, err
-	}
-	l.endTurn()
-	report := l.turns.reported(l.key.Run)
-	if err == nil { // a failure is reported at once
-		select {
-		case <-report:
-		case <-l.ctx.Done():
-		case <-l.group.Context().Done():
-		}
-	}
-	return &exit, err
 }
 
 // restartsOf returns the number of restarts to report: the restarts of this launch and, in
@@ -339,9 +303,6 @@ func (l *taskLease) attend(p *supervisor.Process) error {
 				return errAway
 			} else if err != nil {
 				return err
-			}
-			if l.endTurn != nil && p.Exit.Code == 0 { // a failure must be counted first
-				l.endTurn()
 			}
 			beats.end(p.Exit)
 			return nil
@@ -550,9 +511,6 @@ func (l *taskLease) conclude(processes []supervisor.Process, hopeless *lifecycle
 	case l.cancelled() && stopped && temporal.IsCanceledError(context.Cause(l.ctx)):
 		return spec.Exit{}, temporal.NewCanceledError(exit)
 	case exit.Cause.ByItself() || exit.Cause == spec.CauseHostLost:
-		if b := l.plan.Spec.Batch; b != nil {
-			l.turns.failed(l.key.Run, b.MaxFailures)
-		}
 		return spec.Exit{}, failed(l.key.Task, exit)
 	}
 	return exit, nil

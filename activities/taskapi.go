@@ -87,7 +87,7 @@ func (h *Host) listenFor(p *plan, q supervisor.Process) error {
 func (h *Host) listen(p *plan, key runkey.Task, restart int, logDir string) (string, error) {
 	return h.services.Listen(taskservices.Served{
 		Key: key, RestartCount: restart, LogDir: logDir, User: p.User,
-		Alone: p.Added[key.Task].Member != nil || p.Spec.Batch != nil,
+		Alone: p.Added[key.Task].Member != nil,
 		View:  func() *taskapi.View { return p.view(key.Task) },
 	})
 }
@@ -95,16 +95,6 @@ func (h *Host) listen(p *plan, key runkey.Task, restart int, logDir string) (str
 // view returns the view that a task has of the cluster.
 func (p *plan) view(task string) *taskapi.View {
 	v := &taskapi.View{Here: map[string]bool{}, Local: p.Spec.Barriers == spec.BarriersLocal}
-	if p.Spec.Batch != nil {
-		cluster, name, _ := p.seenBy(task)
-		m, err := cluster.Member(name)
-		if err != nil {
-			return v
-		}
-		v.Members = []taskapi.Member{{Task: task, Type: m.Type, Host: m.Host, Address: m.Address}}
-		v.Tasks, v.Here[task] = []string{task}, true
-		return v
-	}
 	for _, m := range p.clusterFor(task).Members {
 		v.Members = append(v.Members, taskapi.Member{
 			Task: m.Name(), Type: m.Type, Index: m.Index, Rank: m.Rank, LocalRank: m.LocalRank,

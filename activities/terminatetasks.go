@@ -14,8 +14,5 @@ func (h *Host) TerminateTasks(ctx context.Context, in spec.HostRequest[spec.Task
 	if p == nil {
 		return spec.RequestAnswer{}, err
 	}
-	if p.Spec.Batch != nil {
-		h.turns.stop(p.Run, in.Request.Tasks)
-	}
 	return h.stops.stopTasks(ctx, p, in.Request, supervisor.ReasonTerminate)
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
-	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // chain is the chain of executions of a run: its workflow may continue in another execution
@@ -19,13 +18,8 @@ import (
 // finds the latest.
 type chain struct {
 	client client.Client
-	id     string // the run ID; for a trial of a batch, the ID of the batch
+	id     string // the run ID
 	first  string // the first execution, or empty for the latest run of that ID
-
-	// task is the task of a batch that is meant; see [chain.locate].
-	task string
-	// trial is what that task executes, as a run of its own would have it.
-	trial *spec.RunSpec
 
 	mu       sync.Mutex
 	latestID string // the latest known execution
@@ -33,9 +27,6 @@ type chain struct {
 
 // describe describes the latest execution of the run.
 func (c *chain) describe(ctx context.Context) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
-	if err := c.locate(ctx); err != nil {
-		return nil, err
-	}
 	execution := c.latest()
 	for {
 		d, err := c.client.DescribeWorkflowExecution(ctx, c.id, execution)

@@ -31,9 +31,6 @@ func Find(ctx context.Context, c client.Client, beginning string) (string, error
 	if !servererror.IsNotFound(err) {
 		return beginning, err
 	}
-	if r := Get(c, beginning, ""); r.locate(ctx) == nil && r.task != "" {
-		return beginning, nil
-	}
 	types := fmt.Sprintf("'%s', '%s'", spec.WorkflowType, spec.SweepWorkflowType)
 	if strings.Contains(beginning, ".") {
 		types += fmt.Sprintf(", '%s'", spec.TrialWorkflowType)

@@ -44,9 +44,6 @@ func (r *Run) History(ctx context.Context) ([]*historypb.History, error) {
 			continue
 		}
 		if err != nil {
-			if batch, _, ok := Get(r.client, r.ID, "").InBatch(ctx); ok && isNotFound(err) {
-				return nil, &BatchError{Trial: r.ID, Batch: batch.ID}
-			}
 			return nil, fmt.Errorf("read the history of run %s: %w", r.ID, err)
 		}
 		runs, execution = append(runs, h), ""

@@ -278,7 +278,7 @@ func summarise(e *workflowpb.WorkflowExecutionInfo) Summary {
 		began:       e.GetStartTime().AsTime(),
 	}
 	if e.GetType().GetName() == spec.TrialWorkflowType {
-		s.trialOf, _, _, _ = spec.SplitTrialsID(s.RunID)
+		s.trialOf, _, _ = spec.SplitTrialID(s.RunID)
 	}
 	var priority, verdict, cause, exitCode string
 	for name, value := range map[string]any{

@@ -42,12 +42,6 @@ func (r *Run) Wait(ctx context.Context) (*spec.RunResult, error) {
 // and when it answers again, with nil. It calls notify with a [*StuckError] if the run is
 // stuck, and with nil when it continues.
 func (r *Run) WaitNotify(ctx context.Context, notify func(error)) (*spec.RunResult, error) {
-	if err := Patiently(ctx, notify, func() error { return r.locate(ctx) }); err != nil {
-		return nil, err
-	}
-	if r.task != "" {
-		return r.waitInBatch(ctx, notify)
-	}
 	watch := newWatch(ctx, (&looker{run: r}).look, notify)
 	defer watch.stop()
 	for {

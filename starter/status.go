@@ -165,15 +165,6 @@ func (s *Status) Absence() string {
 
 // Status returns the status of the run. It describes an ended run from its result.
 func (r *Run) Status(ctx context.Context) (*Status, error) {
-	s, err := r.statusOfRun(ctx)
-	if err == nil && r.task != "" {
-		s.narrow(r.task)
-		s.Command, s.Dir = runs.CommandLine(r.trial), r.trial.Dir
-	}
-	return s, err
-}
-
-func (r *Run) statusOfRun(ctx context.Context) (*Status, error) {
 	d, err := r.describe(ctx)
 	switch {
 	case isNotFound(err):

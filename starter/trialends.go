@@ -17,10 +17,8 @@ import (
 // TrialEnd is the end of a trial.
 type TrialEnd struct {
 	Trial int
-	// RunID is its run, ExecutionID the execution of that and, in a batch, Rank its rank there.
+	// RunID is its run, and ExecutionID the execution of that.
 	RunID, ExecutionID string
-	Batch              bool
-	Rank               int
 	State              sweep.State
 	// Message is why it has failed, if that is known.
 	Message string
@@ -107,61 +105,33 @@ func (f *trialFollower) read(e *historypb.HistoryEvent) {
 	}
 }
 
-// endFound reports the trials of a run whose end an activity has found.
+// endFound reports a trial whose end an activity has found.
 func (f *trialFollower) endFound(t sweep.EndedTrial) {
-	for id, execution := range f.executions {
-		_, first, count, ok := spec.SplitTrialsID(id)
-		if !ok || first != t.Trial || (count > 1) != (t.States != "") {
-			continue
+	for id := range f.executions {
+		if _, trial, ok := spec.SplitTrialID(id); ok && trial == t.Trial {
+			f.tell(id, TrialEnd{State: sweep.StateNamed(t.State)})
+			return
 		}
-		delete(f.executions, id)
-		f.over[execution] = true
-		states := []sweep.State{sweep.StateNamed(t.State)}
-		if count > 1 {
-			states = sweep.StatesIn(t.States, count)
-		}
-		for i, state := range states {
-			f.tell(TrialEnd{Trial: first + i, RunID: id, ExecutionID: execution, Batch: count > 1, Rank: i, State: state})
-		}
-		return
 	}
 }
 
-// tell reports the end of a trial that has run.
-func (f *trialFollower) tell(end TrialEnd) {
-	if end.State != sweep.Pending && end.State != sweep.Skipped {
-		f.ended(end)
-	}
-}
-
-// end reports the trials of a run. result is nil if it has none.
+// end reports a trial. result is nil if it has none.
 func (f *trialFollower) end(id string, failure *failurepb.Failure, result *spec.RunResult) {
-	_, first, count, ok := spec.SplitTrialsID(id)
+	for failure.GetCause() != nil {
+		failure = failure.GetCause()
+	}
+	f.tell(id, TrialEnd{State: sweep.StateOfResult(result), Message: failure.GetMessage()})
+}
+
+// tell reports the end of the run of a trial, once.
+func (f *trialFollower) tell(id string, end TrialEnd) {
+	_, trial, ok := spec.SplitTrialID(id)
 	execution, running := f.executions[id]
 	if !running || !ok {
 		return
 	}
 	delete(f.executions, id)
 	f.over[execution] = true
-	if count == 1 {
-		for failure.GetCause() != nil {
-			failure = failure.GetCause()
-		}
-		f.ended(TrialEnd{Trial: first, RunID: id, ExecutionID: execution, State: sweep.StatesOf(result, 1)[0], Message: failure.GetMessage()})
-		return
-	}
-	messages := make([]string, count)
-	if result != nil {
-		for _, t := range result.Tasks {
-			if t.Exit == nil || t.Index >= count || sweep.StateOfExit(*t.Exit) != sweep.Failed {
-				continue
-			}
-			if one := resultOfTrial(t); one != nil {
-				messages[t.Index] = one.Message
-			}
-		}
-	}
-	for i, state := range sweep.StatesOf(result, count) {
-		f.tell(TrialEnd{Trial: first + i, RunID: id, ExecutionID: execution, Batch: true, Rank: i, State: state, Message: messages[i]})
-	}
+	end.Trial, end.RunID, end.ExecutionID = trial, id, execution
+	f.ended(end)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -66,33 +65,16 @@ func (r *Run) Trials(ctx context.Context, s *Status, values bool) (names []strin
 		return nil, nil, err
 	}
 	verdicts(ctx, r.client, runs)
-	latest, batches := map[int]Summary{}, map[int]Summary{}
+	latest := map[int]Summary{}
 	for _, run := range slices.Backward(runs) { // the latest last
-		_, first, count, ok := spec.SplitTrialsID(run.RunID)
-		if !ok || run.trialOf != r.ID || first+count > len(trials) || run.Started.Before(s.Started) { // of an earlier sweep with that ID
+		_, trial, ok := spec.SplitTrialID(run.RunID)
+		if !ok || run.trialOf != r.ID || trial >= len(trials) || run.Started.Before(s.Started) { // of an earlier sweep with that ID
 			continue
 		}
-		for trial := first; count > 1 && trial < first+count; trial++ {
-			// The sweep starts a trial again that did not get its turn.
-			if known == nil || trial >= known.Len() || known.State(trial) != sweep.Pending || run.Open {
-				batches[trial] = run
-			}
-		}
-		if count == 1 {
-			latest[first] = run
-			delete(batches, first)
-			trials[first].fill(run)
-		}
+		latest[trial] = run
+		trials[trial].fill(run)
 	}
-	for trial := range batches {
-		delete(latest, trial)
-		trials[trial] = Trial{Trial: trial, RunID: trials[trial].RunID, State: trials[trial].State, Parameters: trials[trial].Parameters}
-		if known != nil && trial < known.Len() {
-			trials[trial].State = known.State(trial).String()
-		}
-	}
-	fillBatches(ctx, r, trials, batches)
-	findSilent(ctx, r, trials, latest, batches)
+	findSilent(ctx, r, trials, latest)
 	if values {
 		readValues(ctx, r, trials, latest)
 	}
@@ -103,24 +85,23 @@ func (r *Run) Trials(ctx context.Context, s *Status, values bool) (names []strin
 const mostLooked = 16
 
 // findSilent finds the silent hosts of the oldest runs of trials. It omits facts that are not known now.
-func findSilent(ctx context.Context, r *Run, trials []Trial, single, batches map[int]Summary) {
+func findSilent(ctx context.Context, r *Run, trials []Trial, latest map[int]Summary) {
 	ctx, cancel := context.WithTimeout(ctx, heartbeatsTake)
 	defer cancel()
-	runs := map[string]Summary{}
-	for _, m := range []map[int]Summary{single, batches} {
-		for _, run := range m {
-			if run.Open && time.Since(run.Started) > silentAfter {
-				runs[run.RunID] = run
-			}
+	var oldest []int
+	for trial, run := range latest {
+		if run.Open && time.Since(run.Started) > silentAfter {
+			oldest = append(oldest, trial)
 		}
 	}
-	oldest := slices.SortedFunc(maps.Values(runs), func(a, b Summary) int { return a.Started.Compare(b.Started) })
-	parallel.Each(8, oldest[:min(len(oldest), mostLooked)], func(_ int, run Summary) {
+	slices.SortFunc(oldest, func(a, b int) int { return latest[a].Started.Compare(latest[b].Started) })
+	parallel.Each(8, oldest[:min(len(oldest), mostLooked)], func(_, trial int) {
+		run := latest[trial]
 		d, err := Get(r.client, run.RunID, run.ExecutionID).describe(ctx)
 		if err != nil {
 			return
 		}
-		silent := silentHosts(time.Now(), d.GetPendingActivities(), func(id string) string {
+		trials[trial].Silent = silentHosts(time.Now(), d.GetPendingActivities(), func(id string) string {
 			for _, a := range d.GetPendingActivities() {
 				var beat spec.Heartbeat
 				if a.GetActivityId() == id && decode(a.GetHeartbeatDetails(), &beat) {
@@ -129,12 +110,6 @@ func findSilent(ctx context.Context, r *Run, trials []Trial, single, batches map
 			}
 			return ""
 		})
-		_, first, count, _ := spec.SplitTrialsID(run.RunID)
-		for i := first; i < first+count; i++ {
-			if trials[i].State == sweep.Running.String() {
-				trials[i].Silent = silent
-			}
-		}
 	})
 }
 
@@ -161,7 +136,7 @@ func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 10
 // readValues reads the values that trials have returned.
 func readValues(ctx context.Context, r *Run, trials []Trial, runs map[int]Summary) {
 	parallel.Each(16, trials, func(i int, t Trial) {
-		if _, own := runs[t.Trial]; !own || t.State != sweep.Succeeded.String() {
+		if t.State != sweep.Succeeded.String() {
 			return
 		}
 		result, err := Get(r.client, t.RunID, runs[t.Trial].ExecutionID).Wait(ctx)

@@ -279,9 +279,6 @@ func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 		c.Receive(free, &ends)
 		r.endedAll(free, ends)
 	})
-	if r.spec.Batch != nil {
-		r.stopTrials(free)
-	}
 	for {
 		for r.result == nil && r.invalid == nil && (r.next == nil || r.events.Len() > 0 || r.sending > 0) {
 			if !r.selector.HasPending() { // it takes a while for many tasks

@@ -226,9 +226,6 @@ func (pl *placer) hostsAt(places []fleet.Place) []*host {
 		for _, ranks := range at.Ranks {
 			h.tasks = append(h.tasks, tasks[ranks.First:ranks.End]...)
 		}
-		if pl.spec.Batch != nil {
-			h.tasks = tasks
-		}
 		hosts[i] = h
 		placed += len(h.tasks)
 	}

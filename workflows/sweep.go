@@ -47,7 +47,7 @@ func Sweep(ctx workflow.Context, in sweep.Spec, from *sweep.Resumption) (*spec.R
 	}
 	w := &sweepOf{
 		in: in, trials: trials, machine: machine, id: workflow.GetInfo(ctx).WorkflowExecution.ID,
-		open: map[int]string{}, interrupted: map[int]sweep.Interrupt{}, selector: workflow.NewSelector(ctx),
+		open: map[int]string{}, interrupted: map[int]bool{}, selector: workflow.NewSelector(ctx),
 	}
 	if err := answerStatusBy(ctx, func() (spec.Status, error) { return w.status(ctx), nil }); err != nil {
 		return nil, err
@@ -69,15 +69,13 @@ type sweepOf struct {
 	trials  *sweep.Trials
 	machine *sweep.Machine
 	id      string
-	// open are the first executions of the runs of trials, by the first trial of each. held are
-	// the trials to start next, starting is the number of runs that the server is
+	// open are the first executions of the trials that run. held are the trials to start next, starting is the number of runs that the server is
 	// asked to start, and cancelling the number of its open requests to cancel one.
 	open                 map[int]string
 	held                 []int
 	starting, cancelling int
-	// interrupted are the trials to cancel as soon as the server has started their runs, and of
-	// batches also those that were cancelled.
-	interrupted map[int]sweep.Interrupt
+	// interrupted are the trials to cancel as soon as the server has started their runs.
+	interrupted map[int]bool
 	selector    workflow.Selector
 	// waits reports whether the sweep waits for earlier runs, and waited whether it has done so: its
 	// trials then do not.
@@ -115,8 +113,8 @@ func (w *sweepOf) run(ctx workflow.Context, from *sweep.Resumption) *sweep.Resum
 		for _, t := range from.Open {
 			w.open[t.Trial] = t.RunID
 		}
-		for _, i := range from.Interrupted {
-			w.interrupted[i.Trial] = i
+		for _, trial := range from.Interrupted {
+			w.interrupted[trial] = true
 		}
 		w.check(free, from.Open)
 		w.held = from.Held
@@ -182,16 +180,10 @@ func (w *sweepOf) resumption(ctx workflow.Context) *sweep.Resumption {
 	next := &sweep.Resumption{Machine: w.machine.Snapshot(), Held: w.held, Waited: w.waited}
 	//workflowcheck:ignore the keys are sorted
 	for _, trial := range slices.Sorted(maps.Keys(w.open)) {
-		open := sweep.Open{Trial: trial, RunID: w.open[trial]}
-		if n := w.machine.Count(trial); n > 1 {
-			open.Count = n
-		}
-		next.Open = append(next.Open, open)
+		next.Open = append(next.Open, sweep.Open{Trial: trial, RunID: w.open[trial]})
 	}
 	//workflowcheck:ignore the keys are sorted
-	for _, trial := range slices.Sorted(maps.Keys(w.interrupted)) {
-		next.Interrupted = append(next.Interrupted, w.interrupted[trial])
-	}
+	next.Interrupted = slices.Sorted(maps.Keys(w.interrupted))
 	return next
 }
 
@@ -202,7 +194,7 @@ func (w *sweepOf) step(ctx workflow.Context, e sweep.Event) {
 		case sweep.Start:
 			w.held = append(w.held, a.Trial)
 		case sweep.Interrupt:
-			w.interrupt(ctx, a)
+			w.interrupt(ctx, a.Trial)
 		case sweep.Finish:
 			w.result = w.finish(ctx)
 		}
@@ -222,8 +214,8 @@ func (w *sweepOf) startHeld(ctx workflow.Context, leave bool) {
 		trial := w.held[0]
 		w.held = w.held[1:]
 		switch {
-		case w.interruptedAll(trial):
-			w.ended(ctx, trial, slices.Repeat([]sweep.State{sweep.Cancelled}, w.machine.Count(trial)), nil) // it may append more
+		case w.interrupted[trial]:
+			w.ended(ctx, trial, sweep.Cancelled) // it may append more
 		case leave || w.starting == maxStarting:
 			stay = append(stay, trial)
 		default:
@@ -233,16 +225,10 @@ func (w *sweepOf) startHeld(ctx workflow.Context, leave bool) {
 	w.held = append(stay, w.held...)
 }
 
-// start starts the run of a trial, or of the trials of a batch.
+// start starts the run of a trial.
 func (w *sweepOf) start(ctx workflow.Context, trial int) {
-	count := w.machine.Count(trial)
 	id, words := spec.TrialID(w.id, trial), sweep.Words(w.trials.Values(trial))
 	s, err := w.in.Trial(w.trials, w.id, trial)
-	if count > 1 {
-		id = spec.BatchID(w.id, trial, count)
-		words = fmt.Sprintf("%d trials, from %s", count, words)
-		s, err = w.in.BatchOf(w.trials, w.id, trial, count, w.machine.MaxFailures())
-	}
 	if err != nil { // it was checked before the sweep was started
 		workflow.GetLogger(ctx).Error("a trial has no spec", "trial", trial, "error", err)
 		s = &spec.RunSpec{} // the run refuses it
@@ -271,9 +257,9 @@ func (w *sweepOf) start(ctx workflow.Context, trial int) {
 			return // the other future has the error
 		}
 		w.open[trial] = e.RunID
-		if i, ok := w.interrupted[trial]; ok {
+		if w.interrupted[trial] {
 			delete(w.interrupted, trial)
-			w.interrupt(ctx, i)
+			w.interrupt(ctx, trial)
 		}
 	})
 	w.selector.AddFuture(child, func(f workflow.Future) {
@@ -281,7 +267,7 @@ func (w *sweepOf) start(ctx workflow.Context, trial int) {
 		if err := f.Get(ctx, result); err != nil {
 			result = runs.ResultOf(err)
 		}
-		w.ended(ctx, trial, sweep.StatesOf(result, count), sweep.RanIn(result))
+		w.ended(ctx, trial, sweep.StateOfResult(result))
 	})
 }
 
@@ -291,66 +277,35 @@ func givesUp(s *spec.RunSpec, queue string) {
 	if s.OnDisconnect != "" || spec.IsPrivateQueue(queue) {
 		return
 	}
-	if s.Batch != nil || len(s.TaskList()) == 1 {
+	if len(s.TaskList()) == 1 {
 		s.OnDisconnect = spec.OnDisconnectStop(time.Duration(spec.DefaultLong))
 	} else if s.RequeueOn == nil { // it may have several hosts
 		s.RequeueOn = slices.Concat(spec.DefaultRequeueOn, []spec.RequeueOn{spec.RequeueOnHostLost})
 	}
 }
 
-// ended passes the states of trials whose run has ended to the machine, and the time of their
-// processes if it is known.
-func (w *sweepOf) ended(ctx workflow.Context, first int, states []sweep.State, ran *sweep.Ran) {
-	i, interrupted := w.interrupted[first]
-	delete(w.open, first)
-	delete(w.interrupted, first)
-	if len(states) == 1 {
-		w.step(ctx, sweep.Ended{Trial: first, State: states[0], Now: workflow.Now(ctx), Ran: ran})
-		return
-	}
-	w.step(ctx, sweep.BatchEnded{
-		First: first, States: states, Interrupted: interrupted && i.Some == nil, Now: workflow.Now(ctx), Ran: ran,
-	})
+// ended passes the state of a trial whose run has ended to the machine.
+func (w *sweepOf) ended(ctx workflow.Context, trial int, state sweep.State) {
+	delete(w.open, trial)
+	delete(w.interrupted, trial)
+	w.step(ctx, sweep.Ended{Trial: trial, State: state, Now: workflow.Now(ctx)})
 }
 
-// interrupt cancels trials that run, or does so once the server has started their run.
-func (w *sweepOf) interrupt(ctx workflow.Context, i sweep.Interrupt) {
-	if before, ok := w.interrupted[i.Trial]; ok && (before.Some == nil || i.Some == nil) {
-		i.Some = nil
-	} else if ok {
-		i.Some = append(slices.Clone(before.Some), i.Some...)
-	}
-	execution, started := w.open[i.Trial]
-	count := w.machine.Count(i.Trial)
-	if !started || count > 1 {
-		w.interrupted[i.Trial] = i
-	}
+// interrupt cancels a trial that runs, or does so once the server has started its run.
+func (w *sweepOf) interrupt(ctx workflow.Context, trial int) {
+	execution, started := w.open[trial]
 	if !started {
+		w.interrupted[trial] = true
 		return
 	}
-	id := spec.TrialID(w.id, i.Trial)
-	if count > 1 {
-		id = spec.BatchID(w.id, i.Trial, count)
-	}
 	w.cancelling++
-	var done workflow.Future
-	if i.Some == nil {
-		done = workflow.RequestCancelExternalWorkflow(ctx, id, "")
-	} else {
-		done = workflow.SignalExternalWorkflow(ctx, id, "", spec.SignalStopTrials, i.Some)
-	}
+	done := workflow.RequestCancelExternalWorkflow(ctx, spec.TrialID(w.id, trial), "")
 	w.selector.AddFuture(done, func(f workflow.Future) {
 		w.cancelling--
 		if err := f.Get(ctx, nil); err != nil { // it has just ended
-			workflow.GetLogger(ctx).Info("a trial was not cancelled", "trial", i.Trial, "execution", execution, "error", err)
+			workflow.GetLogger(ctx).Info("a trial was not cancelled", "trial", trial, "execution", execution, "error", err)
 		}
 	})
-}
-
-// interruptedAll reports whether all trials of a run were stopped before it was started.
-func (w *sweepOf) interruptedAll(trial int) bool {
-	i, ok := w.interrupted[trial]
-	return ok && i.Some == nil
 }
 
 // check lets a host look for the ends of trials that an earlier execution has started.
@@ -373,11 +328,7 @@ func (w *sweepOf) check(ctx workflow.Context, open []sweep.Open) {
 		}
 		for _, t := range out.Ended {
 			open = slices.DeleteFunc(open, func(o sweep.Open) bool { return o.Trial == t.Trial })
-			states := []sweep.State{sweep.StateNamed(t.State)}
-			if n := w.machine.Count(t.Trial); n > 1 {
-				states = sweep.StatesIn(t.States, n)
-			}
-			w.ended(ctx, t.Trial, states, nil)
+			w.ended(ctx, t.Trial, sweep.StateNamed(t.State))
 		}
 		if w.result == nil {
 			w.check(ctx, open)

@@ -35,7 +35,6 @@ type sweepWorld struct {
 	open, most int
 	started    []string // IDs of trials
 	specs      []spec.RunSpec
-	stopped    [][]int // the trials that batches were asked to stop
 }
 
 func newSweep(t *testing.T, grid string, rules sweep.Rules) *sweepWorld {
@@ -61,10 +60,6 @@ func (w *sweepWorld) trial(ctx workflow.Context, s spec.RunSpec) (*spec.RunResul
 	n, _ := strconv.Atoi(s.Command[1])
 	err := workflow.Sleep(ctx, time.Minute+time.Duration(n)*time.Millisecond) // one ends after the other
 	w.mu.Lock()
-	var some []int
-	for workflow.GetSignalChannel(ctx, spec.SignalStopTrials).ReceiveAsync(&some) {
-		w.stopped = append(w.stopped, some)
-	}
 	w.open--
 	w.mu.Unlock()
 	switch {
@@ -271,60 +266,4 @@ func TestSweepRefusesABadGrid(t *testing.T) {
 	w.spec.Grid = sweep.Grid{Product: "n="}
 	w.ExecuteWorkflow(spec.SweepWorkflowType, w.spec, nil)
 	assert.ErrorContains(t, w.GetWorkflowError(), "parameter n: a value is missing")
-}
-
-// A sweep of short trials starts them in batches, also after it has continued as new: an activity
-// finds the ends of the batch that an earlier execution started, and a trial that did not get its
-// turn there is started again.
-func TestSweepContinuesAsNewWithBatches(t *testing.T) {
-	rules := sweep.Rules{AtMost: 1, Batch: 4}
-	state := sweep.Snapshot{States: "20p", Took: 100 * time.Millisecond, Timed: 10}
-	first := newSweep(t, "n=0..19", rules)
-	first.at(20*time.Second, func() { first.SignalWorkflow(spec.SignalStopTrials, "1") })
-	first.at(30*time.Second, func() {
-		first.SetContinueAsNewSuggested(true)
-		first.SignalWorkflow(spec.SignalStopTrials, "none")
-	})
-	first.ExecuteWorkflow(spec.SweepWorkflowType, first.spec, &sweep.Resumption{Machine: state})
-	assert.Equal(t, []string{"default-test-workflow-id.0-3"}, first.started)
-	var next *workflow.ContinueAsNewError
-	require.ErrorAs(t, first.GetWorkflowError(), &next)
-	var of sweep.Spec
-	var from sweep.Resumption
-	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &of, &from))
-	assert.Equal(t, 4, of.Rules.Batch)
-	assert.Equal(t, []sweep.Interrupt{{Trial: 0, Some: []int{1}}}, from.Interrupted)
-
-	second := newSweep(t, "n=0..3", rules)
-	second.RegisterActivityWithOptions(func(_ context.Context, in sweep.CheckInput) (sweep.CheckOutput, error) {
-		assert.Equal(t, []sweep.Open{{Trial: 0, RunID: "a", Count: 3}}, in.Trials)
-		return sweep.CheckOutput{Ended: []sweep.EndedTrial{{Trial: 0, States: "1s1f1p"}}}, nil
-	}, activity.RegisterOptions{Name: spec.ActivityTrialsCheck})
-	r, err := second.run(&sweep.Resumption{
-		Machine: sweep.Snapshot{States: "1r2w1p", Started: map[int]time.Time{0: second.Now()}, Batches: map[int]int{0: 3}},
-		Open:    []sweep.Open{{Trial: 0, RunID: "a", Count: 3}},
-	})
-	require.Error(t, err)
-	assert.Equal(t, "1s1f2s", r.Sweep.States)
-	assert.Equal(t, []string{"default-test-workflow-id.2", "default-test-workflow-id.3"}, second.started)
-}
-
-// Trials of a batch that were stopped before a sweep continued as new stay stopped: if their batch
-// has not been started, it is told when it is, and if it has, they do not get another turn.
-func TestStopsOfTrialsOutliveAnExecution(t *testing.T) {
-	rules := sweep.Rules{AtMost: 2, Batch: 3}
-	w := newSweep(t, "n=0..5", rules)
-	w.RegisterActivityWithOptions(func(_ context.Context, in sweep.CheckInput) (sweep.CheckOutput, error) {
-		return sweep.CheckOutput{Ended: []sweep.EndedTrial{{Trial: 0, States: "1s2p"}}}, nil
-	}, activity.RegisterOptions{Name: spec.ActivityTrialsCheck})
-	r, err := w.run(&sweep.Resumption{
-		Machine:     sweep.Snapshot{States: "1r2w1r2w", Started: map[int]time.Time{0: w.Now(), 3: w.Now()}, Batches: map[int]int{0: 3, 3: 3}},
-		Open:        []sweep.Open{{Trial: 0, RunID: "a", Count: 3}},
-		Held:        []int{3},
-		Interrupted: []sweep.Interrupt{{Trial: 0}, {Trial: 3, Some: []int{4}}},
-	})
-	require.Error(t, err, "trials of a batch without states count as failed")
-	assert.Equal(t, "1s2k3f", r.Sweep.States)
-	assert.Equal(t, []string{"default-test-workflow-id.3-5"}, w.started)
-	assert.Equal(t, [][]int{{4}}, w.stopped)
 }

@@ -23,11 +23,11 @@ func (s *Server) TrialsCheck(ctx context.Context, in sweep.CheckInput) (out swee
 		return out, err
 	}
 	for _, t := range in.Trials {
-		if running[t.ID(in.Sweep)] {
+		if running[spec.TrialID(in.Sweep, t.Trial)] {
 			continue
 		}
 		// The list of the server lags behind.
-		d, err := s.DescribeRun(ctx, t.ID(in.Sweep), t.RunID)
+		d, err := s.DescribeRun(ctx, spec.TrialID(in.Sweep, t.Trial), t.RunID)
 		var result *spec.RunResult
 		switch status := d.GetWorkflowExecutionInfo().GetStatus(); {
 		case servererror.IsNotFound(err): // it was removed
@@ -40,13 +40,7 @@ func (s *Server) TrialsCheck(ctx context.Context, in sweep.CheckInput) (out swee
 				return out, err
 			}
 		}
-		ended := sweep.EndedTrial{Trial: t.Trial}
-		if states := sweep.StatesOf(result, t.Count); len(states) > 1 {
-			ended.States = sweep.TextOf(states)
-		} else {
-			ended.State = states[0].String()
-		}
-		out.Ended = append(out.Ended, ended)
+		out.Ended = append(out.Ended, sweep.EndedTrial{Trial: t.Trial, State: sweep.StateOfResult(result).String()})
 	}
 	if len(out.Ended) == 0 {
 		return out, temporal.NewApplicationErrorWithOptions("all of them still run", "Unchanged",
@@ -73,7 +67,7 @@ func (s *Server) runningTrials(ctx context.Context, id string) (map[string]bool,
 		}
 		for _, e := range list.GetExecutions() {
 			run := e.GetExecution().GetWorkflowId()
-			if of, _, _, ok := spec.SplitTrialsID(run); ok && of == id {
+			if of, _, ok := spec.SplitTrialID(run); ok && of == id {
 				running[run] = true
 			}
 		}

@@ -30,11 +30,7 @@ func DemandOf(s *spec.RunSpec) Demand {
 		d.MaxHosts = 1
 	}
 	pools := map[string]int{} // for look-ups only
-	tasks := s.TaskList()
-	if s.Batch != nil {
-		tasks = tasks[:1] // they run one after the other
-	}
-	for _, t := range tasks {
+	for _, t := range s.TaskList() {
 		g := groupOf(s, t, pools)
 		if n := len(d.Groups); n > 0 && sameNeed(d.Groups[n-1], g) {
 			d.Groups[n-1].Tasks++

@@ -650,18 +650,6 @@ var fields = []field{
 	},
 
 	{
-		of:      "RunSpec.batch",
-		doc:     "The trials of a sweep that are the tasks of this run, one after the other; a sweep writes it.",
-		example: "batch: {sweep: hp, first: 4}", remedy: "leave it to submit --array",
-	},
-	{of: "Batch.sweep", required: true, doc: "The ID of the sweep.", example: "sweep: hp"},
-	{of: "Batch.first", doc: "The number of the first trial. The others follow it.", example: "first: 4", least: new(0), most: new(MaxTrials)},
-	{
-		of:      "Batch.max_failures",
-		doc:     "The number of failed trials after which the next failure starts no more of them.",
-		example: "max_failures: 0", least: new(0),
-	},
-	{
 		of:      "RunSpec.signature",
 		doc:     "The signature for hosts with a policy, written by run and submit.",
 		example: "signature: {expires: 2026-11-23T08:00:00Z}", remedy: "leave it to submit --sign",

@@ -49,7 +49,6 @@ type RunSpec struct {
 	CPUs                  Resources    `json:"cpus,omitzero"`
 	Limits                Limits       `json:"limits,omitzero"`
 	CleanShm              bool         `json:"clean_shm,omitempty"`
-	Batch                 *Batch       `json:"batch,omitempty"`
 	Signature             *Signature   `json:"signature,omitempty"`
 }
 

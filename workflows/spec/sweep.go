@@ -52,42 +52,6 @@ func SplitTrialID(id string) (sweep string, trial int, ok bool) {
 	return id[:at], trial, true
 }
 
-// MaxTrials bounds the trials of a sweep.
-const MaxTrials = 100_000
-
-// Batch makes trials of a sweep the tasks of one run. Its host starts them one after the other,
-// each as if it were a run of its own, and a trial that fails does not end the others.
-type Batch struct {
-	Sweep string `json:"sweep"`
-	// First is the number of the trial that is the task with index 0.
-	First int `json:"first"`
-	// MaxFailures is the number of failed trials that the batch tolerates: after one more it
-	// starts none. nil is no bound.
-	MaxFailures *int `json:"max_failures,omitempty"`
-}
-
-// BatchID returns the run ID of a batch of at least two trials.
-func BatchID(sweep string, first, count int) string {
-	return TrialID(sweep, first) + "-" + strconv.Itoa(first+count-1)
-}
-
-// SplitTrialsID is the inverse of [TrialID] and of [BatchID]. ok is false for other IDs.
-func SplitTrialsID(id string) (sweep string, first, count int, ok bool) {
-	if sweep, first, ok = SplitTrialID(id); ok {
-		return sweep, first, 1, true
-	}
-	at := strings.LastIndexByte(id, '-')
-	if at < 0 {
-		return "", 0, 0, false
-	}
-	last, err := strconv.Atoi(id[at+1:])
-	sweep, first, ok = SplitTrialID(id[:at])
-	if count = last - first + 1; err != nil || !ok || count < 2 || BatchID(sweep, first, count) != id {
-		return "", 0, 0, false
-	}
-	return sweep, first, count, true
-}
-
 // SweepStatus is the state of the trials of a sweep.
 type SweepStatus struct {
 	// Trials is the number of all trials. The others count those in each state: Skipped have not

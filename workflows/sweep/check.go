@@ -1,26 +1,10 @@
 package sweep
 
-import (
-	"slices"
-
-	"github.com/clusterrun/clusterrun/workflows/spec"
-)
-
 // Open is a trial that an earlier execution of a sweep has started.
 type Open struct {
 	Trial int `json:"trial"`
 	// RunID is the first execution of its workflow.
 	RunID string `json:"run_id"`
-	// Count is the number of trials of a batch that begins with Trial. 0 is 1.
-	Count int `json:"count,omitempty"`
-}
-
-// ID returns the run ID.
-func (o Open) ID(sweep string) string {
-	if o.Count > 1 {
-		return spec.BatchID(sweep, o.Trial, o.Count)
-	}
-	return spec.TrialID(sweep, o.Trial)
 }
 
 // CheckInput and CheckOutput are the input and the output of [spec.ActivityTrialsCheck].
@@ -38,8 +22,6 @@ type (
 type EndedTrial struct {
 	Trial int    `json:"trial"`
 	State string `json:"state"`
-	// States are those of a batch, as in a [Snapshot]. State is then empty.
-	States string `json:"states,omitempty"`
 }
 
 // StateNamed is the inverse of [State.String]. An unknown word counts as a failure.
@@ -59,17 +41,8 @@ type Resumption struct {
 	Open []Open `json:"open,omitempty"`
 	// Held are the trials to start first.
 	Held []int `json:"held,omitempty"`
-	// Interrupted are the requests to stop trials of these.
-	Interrupted []Interrupt `json:"interrupted,omitempty"`
+	// Interrupted are those of them that are to be stopped.
+	Interrupted []int `json:"interrupted,omitempty"`
 	// Waited reports whether the sweep has waited for earlier runs.
 	Waited bool `json:"waited,omitempty"`
-}
-
-// StatesIn returns the states of a batch from their text. If it has another number of them, all have failed.
-func StatesIn(text string, count int) []State {
-	m, err := Resume(Snapshot{States: text}, Rules{})
-	if err != nil || m.Len() != count {
-		return slices.Repeat([]State{Failed}, count)
-	}
-	return m.states
 }

@@ -16,11 +16,6 @@
 // request has not failed. Failed trials can be put back into the queue. Those that were lost with their
 // host are, up to two times.
 //
-// Short trials of one process ([Quick]) are started in batches: one run whose tasks are consecutive
-// trials ([Spec.BatchOf]), which its host starts one after the other. The machine makes batches that
-// take a few seconds, by the time that trials have taken so far. A trial that does not get its turn
-// in a batch is pending again.
-//
 // The state of all trials is a text of run lengths in a [Snapshot], which a sweep carries along
 // when its workflow continues as new. All functions are pure, so that workflow code can call them.
 package sweep

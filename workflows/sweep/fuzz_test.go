@@ -42,7 +42,7 @@ func FuzzMachine(f *testing.F) {
 				fz.step(Cancel{})
 				fz.cancelled = true
 			default:
-				fz.step(Ended{Trial: trial, State: []State{Succeeded, Failed, Cancelled}[data.Byte()%3], Now: fz.now, Ran: &Ran{time.Duration(trial) * time.Second, 1}})
+				fz.step(Ended{Trial: trial, State: []State{Succeeded, Failed, Cancelled}[data.Byte()%3], Now: fz.now})
 				delete(fz.running, trial)
 			}
 			fz.check()

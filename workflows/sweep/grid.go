@@ -15,7 +15,7 @@ import (
 
 const (
 	// MaxTrials bounds the trials of a sweep.
-	MaxTrials = spec.MaxTrials
+	MaxTrials = 100_000
 	// maxGridBytes bounds the text of a grid as it is stored. With the spec of the run it stays
 	// below the 2 MiB at which a Temporal server refuses a payload.
 	maxGridBytes = 800 << 10

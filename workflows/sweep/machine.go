@@ -22,7 +22,6 @@ const (
 	Failed    State = 'f'
 	Cancelled State = 'c' // stopped on request
 	Skipped   State = 'k' // never started
-	Waiting   State = 'w' // for its turn in a batch
 	// Lost is only reported: the trial was lost with its host, and is started again.
 	Lost State = 'l'
 )
@@ -30,7 +29,7 @@ const (
 // String returns the state as a word.
 func (s State) String() string {
 	switch s {
-	case Pending, Waiting:
+	case Pending:
 		return "pending"
 	case Running:
 		return "running"
@@ -46,6 +45,17 @@ func (s State) String() string {
 		return "lost"
 	}
 	return "unknown"
+}
+
+// StateOfResult returns the state of a trial that has ended. Without a result it has failed.
+func StateOfResult(r *spec.RunResult) State {
+	switch {
+	case r == nil:
+		return Failed
+	case r.ErrorType == spec.ErrHostLost:
+		return Lost
+	}
+	return StateOf(r.Verdict)
 }
 
 // StateOf returns the state of a trial whose run has ended with a verdict.
@@ -66,17 +76,11 @@ type Machine struct {
 	counts map[State]int
 	// next is the first trial that may be pending.
 	next int
-	// started has the start of each run, by its first trial, and batches the number of trials of
-	// those that have several.
+	// started has the start of each trial that runs.
 	started map[int]time.Time
-	batches map[int]int
 	// took is the time of the trials that have ended, timed their number.
 	took  time.Duration
 	timed int
-	// ran is the time of their processes, without the waits for room, and measured the number of
-	// these.
-	ran      time.Duration
-	measured int
 	// lost is the number of hosts that each trial was lost with.
 	lost map[int]int
 	// waits reports whether no trial may begin yet, and skipped whether none ever may.
@@ -101,17 +105,6 @@ type (
 		Trial int
 		State State
 		Now   time.Time
-		// Ran is the time of its process. It is nil in executions of an earlier version.
-		Ran *Ran
-	}
-	// BatchEnded reports the end of a run of several trials. If all of them were interrupted,
-	// those that did not get their turn are skipped.
-	BatchEnded struct {
-		First       int
-		States      []State
-		Interrupted bool
-		Now         time.Time
-		Ran         *Ran
 	}
 	// Stop stops the trials whose numbers match: pending ones are skipped.
 	Stop struct{ Match func(trial int) bool }
@@ -126,14 +119,10 @@ type Action interface{ action() }
 
 // The actions of a sweep.
 type (
-	// Start starts a run of that many trials.
-	Start struct{ Trial, Count int }
-	// Interrupt cancels the run that begins with a trial or, of a batch, some of its trials. Their
-	// ends are still reported.
-	Interrupt struct {
-		Trial int   `json:"trial"`
-		Some  []int `json:"some,omitempty"`
-	}
+	// Start starts a trial.
+	Start struct{ Trial int }
+	// Interrupt cancels a trial. Its end is still reported.
+	Interrupt struct{ Trial int }
 	// Finish ends the sweep.
 	Finish struct{}
 )
@@ -144,7 +133,7 @@ func (Finish) action()    {}
 
 // New returns the machine of a sweep of so many trials.
 func New(trials int, rules Rules) *Machine {
-	m := &Machine{rules: rules, states: make([]State, trials), counts: map[State]int{Pending: trials}, started: map[int]time.Time{}, batches: map[int]int{}, lost: map[int]int{}}
+	m := &Machine{rules: rules, states: make([]State, trials), counts: map[State]int{Pending: trials}, started: map[int]time.Time{}, lost: map[int]int{}}
 	for i := range m.states {
 		m.states[i] = Pending
 	}
@@ -185,42 +174,17 @@ func (m *Machine) skipPending() {
 }
 
 func (e Ended) step(m *Machine) []Action {
-	if e.Trial < 0 || e.Trial >= len(m.states) || m.states[e.Trial] != Running || m.batches[e.Trial] > 0 {
+	if e.Trial < 0 || e.Trial >= len(m.states) || m.states[e.Trial] != Running {
 		return nil // reported before
 	}
 	if at, ok := m.started[e.Trial]; ok {
-		if e.State != Cancelled || e.Ran == nil { // others take longer
+		if e.State != Cancelled { // others take longer
 			m.took += e.Now.Sub(at)
 			m.timed++
 		}
 		delete(m.started, e.Trial)
 	}
-	m.add(e.Ran)
 	m.set(e.Trial, m.unlessLost(e.Trial, e.State))
-	return m.advance(nil, e.Now)
-}
-
-func (e BatchEnded) step(m *Machine) []Action {
-	at, ok := m.started[e.First]
-	if !ok || m.batches[e.First] != len(e.States) {
-		return nil // reported before
-	}
-	delete(m.started, e.First)
-	delete(m.batches, e.First)
-	for i, state := range e.States {
-		state = m.unlessLost(e.First+i, state)
-		switch {
-		case state != Pending:
-			m.timed++
-		case m.cancelled || e.Interrupted:
-			state = Skipped
-		default:
-			m.next = min(m.next, e.First+i)
-		}
-		m.set(e.First+i, state)
-	}
-	m.took += e.Now.Sub(at)
-	m.add(e.Ran)
 	return m.advance(nil, e.Now)
 }
 
@@ -243,14 +207,6 @@ func (m *Machine) unlessLost(trial int, state State) State {
 	return Pending
 }
 
-func (m *Machine) add(r *Ran) {
-	if r == nil {
-		return
-	}
-	m.ran += r.Took
-	m.measured += r.Processes
-}
-
 // Matching returns the function for [Stop] that a pattern of [path.Match] stands for.
 func Matching(pattern string) func(trial int) bool {
 	return func(trial int) bool {
@@ -261,25 +217,14 @@ func Matching(pattern string) func(trial int) bool {
 
 func (e Stop) step(m *Machine) []Action {
 	var actions []Action
-	for trial := 0; trial < len(m.states); {
-		count := max(1, m.batches[trial])
-		var some []int
-		for i := range count {
-			if e.Match(trial + i) {
-				some = append(some, trial+i)
-			}
-		}
+	for trial, state := range m.states {
 		switch {
-		case len(some) == 0:
-		case m.states[trial] == Pending:
+		case !e.Match(trial):
+		case state == Pending:
 			m.set(trial, Skipped)
-		case m.states[trial] != Running:
-		case len(some) == count:
-			actions = append(actions, Interrupt{Trial: trial})
-		default:
-			actions = append(actions, Interrupt{Trial: trial, Some: some})
+		case state == Running:
+			actions = append(actions, Interrupt{trial})
 		}
-		trial += count
 	}
 	return m.finish(actions)
 }
@@ -309,16 +254,9 @@ func (m *Machine) advance(actions []Action, now time.Time) []Action {
 	}
 	for !m.waits && m.counts[Pending] > 0 && m.counts[Running] < m.rules.AtMost {
 		trial := m.pop()
-		count := m.batchFrom(trial)
 		m.set(trial, Running)
-		if count > 1 {
-			m.batches[trial] = count
-		}
-		for i := range count - 1 {
-			m.set(trial+1+i, Waiting)
-		}
 		m.started[trial] = now
-		actions = append(actions, Start{trial, count})
+		actions = append(actions, Start{trial})
 	}
 	return m.finish(actions)
 }
@@ -338,7 +276,7 @@ func (m *Machine) pop() int {
 
 // finish adds the end if nothing is left to do.
 func (m *Machine) finish(actions []Action) []Action {
-	if m.counts[Pending]+m.counts[Running] == 0 { // each batch has one that counts as running
+	if m.counts[Pending]+m.counts[Running] == 0 {
 		m.over = true
 		actions = append(actions, Finish{})
 	}
@@ -360,24 +298,13 @@ const listed = 1000
 // Status returns the state of all trials.
 func (m *Machine) Status(now time.Time) *spec.SweepStatus {
 	return &spec.SweepStatus{
-		Trials: len(m.states), Pending: m.counts[Pending] + m.counts[Waiting], Running: m.counts[Running],
+		Trials: len(m.states), Pending: m.counts[Pending], Running: m.counts[Running],
 		Succeeded: m.counts[Succeeded], Failed: m.counts[Failed], Cancelled: m.counts[Cancelled], Skipped: m.counts[Skipped],
 		RunningTrials: m.first(Running), FailedTrials: m.first(Failed),
 		AtMost: m.rules.AtMost, MaxFailures: m.rules.MaxFailures,
 		RemainingSeconds: int(m.remaining(now).Round(time.Second).Seconds()),
-		States:           TextOf(shown(m.states)),
+		States:           textOf(m.states),
 	}
-}
-
-// shown returns the states as users see them.
-func shown(states []State) []State {
-	out := slices.Clone(states)
-	for i, s := range out {
-		if s == Waiting {
-			out[i] = Pending
-		}
-	}
-	return out
 }
 
 // first returns the first trials in a state.
@@ -404,8 +331,8 @@ func (m *Machine) remaining(now time.Time) time.Duration {
 	each := m.took / time.Duration(m.timed)
 	rest := time.Duration(m.counts[Pending]) * each
 	//workflowcheck:ignore the order makes no difference
-	for trial, at := range m.started {
-		rest += max(0, time.Duration(m.Count(trial))*each-now.Sub(at))
+	for _, at := range m.started {
+		rest += max(0, each-now.Sub(at))
 	}
 	return rest / time.Duration(len(m.started))
 }
@@ -432,23 +359,19 @@ type Snapshot struct {
 	States string `json:"states"`
 	// Started are the starts of the trials that run.
 	Started map[int]time.Time `json:"started,omitempty"`
-	Batches map[int]int       `json:"batches,omitempty"`
 	Took    time.Duration     `json:"took,omitempty"`
 	Timed   int               `json:"timed,omitempty"`
-	// Ran is the time of their processes, and Measured the number of these.
-	Ran      time.Duration `json:"ran,omitempty"`
-	Measured int           `json:"measured,omitempty"`
 	// Lost is the number of hosts that trials were lost with.
 	Lost map[int]int `json:"lost,omitempty"`
 }
 
 // Snapshot returns the state of a sweep that has not ended.
 func (m *Machine) Snapshot() Snapshot {
-	return Snapshot{States: TextOf(m.states), Started: m.started, Batches: m.batches, Took: m.took, Timed: m.timed, Ran: m.ran, Measured: m.measured, Lost: m.lost}
+	return Snapshot{States: textOf(m.states), Started: m.started, Took: m.took, Timed: m.timed, Lost: m.lost}
 }
 
-// TextOf returns states as run lengths.
-func TextOf(states []State) string {
+// textOf returns states as run lengths.
+func textOf(states []State) string {
 	var b strings.Builder
 	for i := 0; i < len(states); {
 		j := i
@@ -461,9 +384,6 @@ func TextOf(states []State) string {
 	}
 	return b.String()
 }
-
-// Count returns the number of trials of the run that begins with one.
-func (m *Machine) Count(trial int) int { return max(1, m.batches[trial]) }
 
 // Len returns the number of trials.
 func (m *Machine) Len() int { return len(m.states) }
@@ -485,12 +405,9 @@ func Resume(s Snapshot, rules Rules) (*Machine, error) {
 		m.counts[State(c)] += number
 		number = 0
 	}
-	m.took, m.timed, m.ran, m.measured = s.Took, s.Timed, s.Ran, s.Measured
+	m.took, m.timed = s.Took, s.Timed
 	if s.Started != nil {
 		m.started = s.Started
-	}
-	if s.Batches != nil {
-		m.batches = s.Batches
 	}
 	if s.Lost != nil {
 		m.lost = s.Lost

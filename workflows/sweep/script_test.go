@@ -18,7 +18,7 @@ import (
 //
 // A script has the directives
 //
-//	sweep TRIALS AT-MOST [max-failures=N] [batch=N]
+//	sweep TRIALS AT-MOST [max-failures=N]
 //	events
 //	status
 //	continue     as the next execution of the workflow
@@ -27,8 +27,7 @@ import (
 // and in events the lines
 //
 //	wait | begin | skip
-//	ended TRIAL succeeded|failed|cancelled|lost [TIME of its process]
-//	batch FIRST STATES [interrupted], such as 3s1f2p, of a batch that has ended
+//	ended TRIAL succeeded|failed|cancelled|lost
 //	stop PATTERN
 //	retry
 //	cancel
@@ -43,9 +42,6 @@ func TestScripts(t *testing.T) {
 					n := 0
 					d.ScanArgs(t, "max-failures", &n)
 					s.rules.MaxFailures = &n
-				}
-				if d.HasArg("batch") {
-					d.ScanArgs(t, "batch", &s.rules.Batch)
 				}
 				n, _ := strconv.Atoi(d.CmdArgs[0].Key)
 				s.machine = sweep.New(n, s.rules)
@@ -97,16 +93,7 @@ func (s *script) step(line string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		e = sweep.Ended{Trial: trial, State: sweep.StateNamed(f[2]), Now: s.now, Ran: ran(f[3])}
-	case "batch":
-		first, err := strconv.Atoi(f[1])
-		if err != nil {
-			return "", err
-		}
-		e = sweep.BatchEnded{
-			First: first, States: sweep.StatesIn(f[2], s.machine.Count(first)),
-			Interrupted: len(f) > 3 && f[3] == "interrupted", Now: s.now,
-		}
+		e = sweep.Ended{Trial: trial, State: sweep.StateNamed(f[2]), Now: s.now}
 	case "stop":
 		e = sweep.Stop{Match: sweep.Matching(f[1])}
 	case "retry":
@@ -124,33 +111,14 @@ func (s *script) step(line string) (string, error) {
 	for _, a := range s.machine.Step(e) {
 		switch a := a.(type) {
 		case sweep.Start:
-			fmt.Fprintf(&out, "  start %d", a.Trial)
-			if a.Count > 1 {
-				fmt.Fprintf(&out, "-%d", a.Trial+a.Count-1)
-				if n := s.machine.MaxFailures(); n != nil {
-					fmt.Fprintf(&out, ", at most %d failures", *n)
-				}
-			}
-			out.WriteByte('\n')
+			fmt.Fprintf(&out, "  start %d\n", a.Trial)
 		case sweep.Interrupt:
-			fmt.Fprintf(&out, "  interrupt %d", a.Trial)
-			if a.Some != nil {
-				fmt.Fprintf(&out, ", only %v", a.Some)
-			}
-			out.WriteByte('\n')
+			fmt.Fprintf(&out, "  interrupt %d\n", a.Trial)
 		case sweep.Finish:
 			fmt.Fprintf(&out, "  finish: %s\n", s.machine.Verdict())
 		}
 	}
 	return out.String(), nil
-}
-
-func ran(text string) *sweep.Ran {
-	took, err := time.ParseDuration(text)
-	if err != nil {
-		return nil // of an earlier version
-	}
-	return &sweep.Ran{Took: took, Processes: 1}
 }
 
 func (s *script) status() string {

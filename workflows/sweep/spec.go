@@ -23,8 +23,6 @@ type Rules struct {
 	// MaxFailures is the number of failed trials that the sweep tolerates: after one more it starts
 	// none. If it is nil, there is no bound.
 	MaxFailures *int `json:"max_failures,omitempty"`
-	// Batch is the most trials that are started as one run. [Spec.Check] sets it. 0 is 1.
-	Batch int `json:"batch,omitempty"`
 }
 
 // Check returns an error if the rules cannot be followed.
@@ -34,8 +32,6 @@ func (r Rules) Check() error {
 		return fmt.Errorf("at_most is %d; give 1 to %d", r.AtMost, MaxAtOnce)
 	case r.MaxFailures != nil && *r.MaxFailures < 0:
 		return fmt.Errorf("max_failures is %d; give 0 or more", *r.MaxFailures)
-	case r.Batch < 0 || r.Batch > MaxBatch:
-		return fmt.Errorf("batch is %d; give 0 to %d", r.Batch, MaxBatch)
 	}
 	return nil
 }
@@ -47,17 +43,15 @@ const (
 	DefaultAtOnce = 200
 )
 
-// Check checks a sweep before anything starts, and sets the size of batches. It returns the trials.
+// Check checks a sweep before anything starts. It returns the trials.
 func (s *Spec) Check(sweep string) (*Trials, error) {
 	t, err := s.Grid.Parse()
 	if err != nil {
 		return nil, err
 	}
-	s.Rules.Batch = 0
 	if err := s.Rules.Check(); err != nil {
 		return nil, err
 	}
-	quick, largest := Quick(s.Run), 1
 	// A typing error shows in the first trial. The values of the others can make a spec too
 	// large, or name a relative directory.
 	for trial := range t.Len() {
@@ -70,12 +64,6 @@ func (s *Spec) Check(sweep string) (*Trials, error) {
 				return nil, fmt.Errorf("trial %d: %w", trial, err)
 			}
 		}
-		if quick {
-			largest = max(largest, sizeInBatch(one))
-		}
-	}
-	if quick {
-		s.Rules.Batch = min(MaxBatch, maxBatchBytes/largest)
 	}
 	return t, nil
 }

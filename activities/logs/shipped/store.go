@@ -58,7 +58,7 @@ func (s *Store) Dir(run runkey.Run) string {
 // is the trial that used it last.
 func (s *Store) DirOf(run runkey.Run, logs string) string {
 	own := s.Dir(run)
-	sweep, _, _, ok := spec.SplitTrialsID(run.WorkflowID)
+	sweep, _, ok := spec.SplitTrialID(run.WorkflowID)
 	if !ok || exists(own) {
 		return own
 	}

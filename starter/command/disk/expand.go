@@ -58,9 +58,6 @@ func trialsOf(ctx context.Context, c client.Client, id string) ([]string, error)
 	case err != nil:
 		return nil, err
 	case !of:
-		if batch, _, ok := r.InBatch(ctx); ok {
-			return nil, &starter.BatchError{Trial: id, Batch: batch.ID}
-		}
 		return nil, nil
 	}
 	if _, open, err := r.Queue(ctx); err != nil || open {

@@ -83,19 +83,12 @@ func runLogs(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string,
 			return err
 		}
 	}
-	inBatch := false
-	if len(chosen.Runs) == 1 {
-		if batch, task, ok := chosen.Runs[0].InBatch(ctx); ok {
-			chosen = &cli.Chosen{Runs: []*starter.Run{batch}, Tasks: []string{task}}
-			inBatch = true
-		}
-	}
 	if len(chosen.Runs) > 1 {
 		return showSeveral(ctx, a, chosen.Runs, o)
 	}
 	o.selected.Names = chosen.Tasks
 	l := NewReader(a, chosen.Runs[0], o.selected)
-	l.Follow, l.Fold, l.trial = o.follow, o.fold, inBatch
+	l.Follow, l.Fold = o.follow, o.fold
 	return l.Show(ctx)
 }
 
@@ -105,8 +98,6 @@ type Reader struct {
 	run      *starter.Run
 	Selected Selection
 	Follow   bool
-	// trial reports whether only one trial of a batch is shown, as if it were a run of its own.
-	trial bool
 	// Spec is the spec of a run that is shown like a run of this machine. If it is nil, all
 	// output is shown.
 	Spec *spec.RunSpec

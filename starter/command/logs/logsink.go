@@ -37,11 +37,7 @@ func (l *Reader) sink() (finish func() error, err error) {
 		return nil, err
 	}
 	o.Prefix = func(rank, attempt int) string {
-		f := l.tasks.fields(rank, attempt)
-		if l.trial {
-			f.Index, f.Rank, f.LocalRank = 0, 0, 0
-		}
-		return format.Format(f)
+		return format.Format(l.tasks.fields(rank, attempt))
 	}
 	console := tasklog.NewConsole(out, l.Err, o)
 	folder := l.Fold.On(console, len(l.tasks.tasks), l.Printer.Flush)

@@ -26,7 +26,7 @@ func withTrials(ctx context.Context, c client.Client, chosen *cli.Chosen) (*cli.
 		return nil, fmt.Errorf("sweep %s has started no trials yet", id)
 	}
 	number := func(id string) int {
-		_, trial, _, _ := spec.SplitTrialsID(id)
+		_, trial, _ := spec.SplitTrialID(id)
 		return trial
 	}
 	slices.SortFunc(ids, func(a, b string) int { return number(a) - number(b) })
@@ -37,12 +37,7 @@ func withTrials(ctx context.Context, c client.Client, chosen *cli.Chosen) (*cli.
 	return trials, nil
 }
 
-// names returns the run and the task by which output of several runs is shown. A task of a batch is
-// a trial.
+// names returns the run and the task by which output of several runs is shown.
 func (l *Reader) names(rank int) (run, task string) {
-	if sweep, first, count, ok := spec.SplitTrialsID(l.run.ID); ok && count > 1 {
-		typ, _, _ := spec.ParseTaskName(l.tasks.name(rank))
-		return spec.TrialID(sweep, first+rank), spec.TaskName(typ, 0)
-	}
 	return l.run.ID, l.tasks.name(rank)
 }

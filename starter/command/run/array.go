@@ -2,11 +2,7 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -96,10 +92,6 @@ func (o *output) showTrials(ctx context.Context, of *sweep.Spec, root string, qu
 func (o *output) showTrial(ctx context.Context, root string, end starter.TrialEnd) {
 	key := end.Trial << trialBits
 	dir := tasklog.RunDir(root, end.RunID, end.ExecutionID)
-	if end.Batch {
-		o.showFiles(key, tasklog.ProcessDir(dir, 0, end.Rank))
-		return
-	}
 	ranks := map[int]bool{}
 	f := tasklog.Follow(dir, func(c tasklog.Chunk) {
 		ranks[key|c.Rank] = true
@@ -111,34 +103,6 @@ func (o *output) showTrial(ctx context.Context, root string, end starter.TrialEn
 	for rank := range ranks {
 		o.console.End(rank)
 	}
-}
-
-// showFiles shows the output of a process that has ended. The rank of its output is key.
-func (o *output) showFiles(key int, dir string) {
-	buf := make([]byte, 64<<10)
-	for _, name := range []string{tasklog.StdoutFile, tasklog.StderrFile} {
-		f, err := os.Open(filepath.Join(dir, name))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // it has no such file
-		} else if err != nil {
-			o.app.Say("%s", err)
-			continue
-		}
-		c := tasklog.Chunk{Stream: tasklog.Stream{Rank: key, Stderr: name == tasklog.StderrFile}, Start: true}
-		for {
-			n, err := f.Read(buf)
-			if c.Data = buf[:n]; n > 0 {
-				o.app.Printer.Flush()
-				o.console.Deliver(c)
-				c.Start, c.Offset = c.End(), c.Offset+int64(n)
-			}
-			if err != nil {
-				break
-			}
-		}
-		_ = f.Close()
-	}
-	o.console.End(key)
 }
 
 func firstLine(text string) string {
