@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/sdk/temporal"
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
@@ -140,7 +139,6 @@ func TestDescribeBadResult(t *testing.T) {
 	assert.False(t, e.Reported)
 	assert.Contains(t, e.Message, "is not one JSON value")
 	assert.NotContains(t, e.Message, "noise")
-	assert.ErrorContains(t, failed("worker-0", e), "Subprocess worker-0 exited with exit code 0, but what it returned cannot be used: result file")
 }
 
 // A program that could not be executed has written nothing, so nothing in its log directory
@@ -247,14 +245,12 @@ func TestBeatInterval(t *testing.T) {
 	assert.Equal(t, 24*time.Second, beatInterval(1000, time.Minute))
 }
 
-// An attempt at a run that this host has released fails once and is not retried.
+// An attempt at a run that this host has released is not retried: the task is lost.
 func TestATaskOfAReleasedRunIsLost(t *testing.T) {
 	h := must.Get(NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Log: zap.NewNop()}))(t)
-	err := h.answer("worker-0", fmt.Errorf("start: %w", supervisor.ErrReleased))
-	var app *temporal.ApplicationError
-	require.ErrorAs(t, err, &app)
-	assert.True(t, app.NonRetryable())
-	assert.Equal(t, spec.ErrHostLost, app.Type())
+	exit := must.Get(h.answer(fmt.Errorf("start: %w", supervisor.ErrReleased)))(t)
+	assert.Equal(t, spec.CauseHostLost, exit.Cause)
+	assert.Equal(t, "the process was lost: on host host-a the run was released before", exit.Message)
 }
 
 // The supervisor does not report all processes of a launch, but it reports how many failed.

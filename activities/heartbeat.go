@@ -222,7 +222,7 @@ func (l *taskLease) contact() (supervisor.Contact, error) {
 	case server.IsGone(err):
 		return supervisor.Contact{}, errSuperseded
 	case server.IsContact(err):
-		return supervisor.Contact{}, retryAt("its start was cancelled: "+err.Error(), "NotStarted", 0, nil)
+		return supervisor.Contact{}, retryAt("its start was cancelled: "+err.Error(), "NotStarted", 0)
 	default:
 		return supervisor.Contact{}, fmt.Errorf("%w: the Temporal server does not answer for it: %v", errAway, err)
 	}

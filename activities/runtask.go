@@ -22,7 +22,6 @@ import (
 	"github.com/clusterrun/clusterrun/activities/trust/policy"
 	"github.com/clusterrun/clusterrun/workflows/lease"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
-	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
@@ -36,24 +35,18 @@ var errSuperseded = errors.New("this attempt of the activity is over; the proces
 var errAway = errors.New("the host worker released the process; it continues, and the next attempt adopts it")
 
 // RunTask holds a lease on the process of a task. It starts the process unless the journal
-// knows one: it adopts a living process, and uses a recorded exit as it is. The kind of
-// result says how the task ended:
-//
-//   - a result: it ended well, or at an operator's request
-//   - a non-retryable error with the [spec.Exit] in its details: it failed
-//   - a cancellation with the [spec.Exit] in its details: it was stopped
-//   - a retryable error: it continues, for example with a restart
+// knows one: it adopts a living process, and uses a recorded exit as it is. It returns how the task
+// ended, well or badly. An error means that the task continues, for example with a restart, or that
+// none of its processes ended.
 func (h *Host) RunTask(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
 	l := h.newLease(ctx, &in)
 	h.leases.attach(l.key)
-	var exit *spec.Exit
-	defer func() { h.leases.detach(l.key, exit != nil) }()
+	defer func() { h.leases.detach(l.key, l.ended) }()
 	exit, err := l.hold(&in)
-	err = h.answer(in.Task, err)
-	if exit == nil {
-		return spec.Exit{}, err
+	if err != nil {
+		return h.answer(err)
 	}
-	return *exit, err
+	return exit, nil
 }
 
 func (h *Host) newLease(ctx context.Context, in *hostapi.RunTaskInput) *taskLease {
@@ -86,33 +79,47 @@ const remainsFor = 2 * time.Second
 // would be lost for a whole heartbeat timeout.
 const leavingFor = 500 * time.Millisecond
 
-// answer converts errors of the host into errors that the server acts on: temporary ones are
-// retried, and permanent ones end the task.
-func (h *Host) answer(task string, err error) error {
+// answer makes the end of the task of a permanent error of the host, and of a temporary one an error
+// after which the server tries again.
+func (h *Host) answer(err error) (spec.Exit, error) {
+	if why, ok := errors.AsType[lostError](err); ok {
+		return h.lost(why), nil
+	}
 	switch {
-	case err == nil:
-		return nil
 	case errors.Is(err, supervisor.ErrDamaged):
-		return h.lost(task, "the journal of its processes is damaged")
+		return h.lost("the journal of its processes is damaged"), nil
 	case errors.Is(err, supervisor.ErrReleased):
 		// A run releases its hosts after its tasks have ended, so usually no run receives this.
 		// If one does, a retry would never succeed.
-		return h.lost(task, "the run was released before")
+		return h.lost("the run was released before"), nil
 	case errors.Is(err, supervisor.ErrFenced):
-		return errSuperseded
+		err = errSuperseded
 	case errors.Is(err, supervisor.ErrRemains):
-		return retryAt(err.Error(), spec.ErrRemains, remainsFor, nil)
+		err = retryAt(err.Error(), spec.ErrRemains, remainsFor)
 	case errors.Is(err, supervisor.ErrClosing):
-		return retryAt(err.Error(), "HostWorkerAway", awayFor, nil)
+		err = retryAt(err.Error(), "HostWorkerAway", awayFor)
 	case errors.Is(err, errAway), errors.Is(err, supervisor.ErrLost), errors.Is(err, supervisor.ErrCutOff):
-		return retryAt(err.Error(), "HostWorkerAway", leavingFor, nil)
+		err = retryAt(err.Error(), "HostWorkerAway", leavingFor)
 	case errors.Is(err, supervisor.ErrInvalid), errors.Is(err, supervisor.ErrPortTaken), errors.Is(err, errCommand):
-		return failed(task, spec.Exit{
+		return spec.Exit{
 			ExitCode: fault.CodeOf(err), Cause: spec.CauseOrigin, Ended: h.now(), BootNanos: supervisor.BootNanos(),
 			Message: bounded(fmt.Sprintf("it could not be started on host %s: %v%s", h.Name, err, fault.LimitOf(err))),
-		})
+		}, nil
 	}
-	return err
+	return spec.Exit{}, err
+}
+
+// lostError says why the process of a task has left no record.
+type lostError string
+
+func (e lostError) Error() string { return "the process was lost: " + string(e) }
+
+// lost returns the end of a task whose process has left no record.
+func (h *Host) lost(why lostError) spec.Exit {
+	return spec.Exit{
+		ExitCode: -1, Cause: spec.CauseHostLost, Ended: h.now(), BootNanos: supervisor.BootNanos(),
+		Message: fmt.Sprintf("the process was lost: on host %s %s", h.Name, string(why)),
+	}
 }
 
 // planFor returns the plan with the task in it. If the task is an added one, this adds it.
@@ -147,6 +154,7 @@ type taskLease struct {
 	allowed  policy.Decision // the answer
 	restarts int             // of the task so far
 	stopping bool            // the activity was cancelled
+	ended    bool            // the last process has ended
 	// used is the last sample of the resources that the process uses, or nil before the first.
 	used atomic.Pointer[spec.LiveUsage]
 	// wrote is the time at which the process last wrote output, or nil if it has not.
@@ -161,25 +169,29 @@ type taskLease struct {
 // A run may have thousands of leases, each of which waits in attend with the frames of its
 // callers on its stack. So these are small: functions that return earlier or are called later
 // have the large variables.
-func (l *taskLease) hold(in *hostapi.RunTaskInput) (*spec.Exit, error) {
+func (l *taskLease) hold(in *hostapi.RunTaskInput) (spec.Exit, error) {
 	if err := l.readPlan(in); err != nil {
-		return nil, err
+		return spec.Exit{}, err
 	}
-	processes, exit, err := l.begin()
-	if exit != nil || err != nil {
-		return exit, err
+	processes, sealed, err := l.begin()
+	switch {
+	case err != nil:
+		return spec.Exit{}, err
+	case sealed:
+		return l.conclude(processes, nil), nil
 	}
-	if err := l.attend(&processes[len(processes)-1]); err != nil {
-		return nil, err
+	if last := &processes[len(processes)-1]; last.Exit == nil {
+		if err := l.attend(last); err != nil {
+			return spec.Exit{}, err
+		}
 	}
-	final, err := l.judge(processes)
-	return &final, err
+	return l.judge(processes)
 }
 
 func (l *taskLease) readPlan(in *hostapi.RunTaskInput) error {
 	p, err := l.planFor(l.ctx, l.key.Run, in)
 	if errors.Is(err, errNoPlan) {
-		return l.lost(in.Task, "its host worker has no record of the run")
+		return lostError("its host worker has no record of the run")
 	} else if err != nil {
 		return err
 	}
@@ -189,16 +201,17 @@ func (l *taskLease) readPlan(in *hostapi.RunTaskInput) error {
 	return nil
 }
 
-// begin finds or starts the process. If none is to be attended, it returns the exit instead.
-func (l *taskLease) begin() ([]supervisor.Process, *spec.Exit, error) {
+// begin finds or starts the process, which may have ended. sealed reports whether the task was
+// waiting to be started again when the run ended.
+func (l *taskLease) begin() (processes []supervisor.Process, sealed bool, err error) {
 	reply, err := l.Supervisor.Attach(l.ctx, supervisor.AttachRequest{Key: l.key, Fence: l.fence})
 	if err != nil {
-		return nil, nil, err
+		return nil, false, err
 	}
-	processes := reply.Processes
+	processes = reply.Processes
 	if len(processes) == 0 && l.resumed {
 		l.services.Lost(l.plan.forServices(), l.key)
-		return nil, nil, l.lost(l.key.Task, "the record of its process is missing")
+		return nil, false, lostError("the record of its process is missing")
 	}
 	next := 0
 	l.restarts = l.restartsOf(processes)
@@ -207,27 +220,20 @@ func (l *taskLease) begin() ([]supervisor.Process, *spec.Exit, error) {
 		next = last.Number + 1
 		switch {
 		case last.Exit == nil:
-			return processes, nil, l.listenFor(l.plan, last)
+			return processes, false, l.listenFor(l.plan, last)
 		case !last.Granted && last.Launch == l.fence.Launch:
-			exit, err := l.judge(processes)
-			return nil, &exit, err
+			return processes, false, nil
 		case last.Granted && last.Launch == l.fence.Launch && l.sealed():
-			// The task was waiting to be started again when the run ended.
-			exit, err := l.conclude(processes, nil)
-			return nil, &exit, err
+			return processes, true, nil
 		}
 	}
 	p, err := l.start(next)
 	if err != nil {
-		return nil, nil, err
+		return nil, false, err
 	}
 	processes = append(processes, p)
 	l.restarts = l.restartsOf(processes)
-	if p.Exit != nil {
-		exit, err := l.judge(processes)
-		return nil, &exit, err
-	}
-	return processes, nil, nil
+	return processes, false, nil
 }
 
 // start starts the process with that number.
@@ -365,8 +371,6 @@ func (l *taskLease) stop(waiting context.Context, p *supervisor.Process) {
 		l.audited("the run stops it")
 		l.group.Go(func(context.Context) { l.stopped <- l.stopProcess(waiting, *p) })
 	}
-	// The SDK must learn of the cancellation itself before it lets an activity end as cancelled.
-	activity.RecordHeartbeat(l.ctx, l.details(*p))
 }
 
 // stopProcess stops the process. One that has shown an error first gets a moment to end by
@@ -403,6 +407,7 @@ func (l *taskLease) stopProcess(waiting context.Context, p supervisor.Process) e
 // process. In the second case the permission for that process is in the journal before it is
 // reported.
 func (l *taskLease) judge(processes []supervisor.Process) (spec.Exit, error) {
+	l.ended = true
 	last := processes[len(processes)-1]
 	completed := last.Exit.Reason == supervisor.ReasonNone && causeOf(last.Exit, l.Owned, "") == spec.CauseCompleted
 	calls, err := l.services.ProcessEnded(processes, completed)
@@ -411,17 +416,17 @@ func (l *taskLease) judge(processes []supervisor.Process) (spec.Exit, error) {
 	}
 	l.plan.Calls = calls
 	if last.Exit.Reason == supervisor.ReasonCollateral || l.cancelled() {
-		return l.conclude(processes, nil)
+		return l.conclude(processes, nil), nil
 	}
 	history := l.plan.historyOf(processes, l.fence.Launch, l.Owned)
 	delay, again := l.plan.next(history, l.sealed())
 	if !again {
-		return l.conclude(processes, nil)
+		return l.conclude(processes, nil), nil
 	}
 	exit := l.exit(last)
 	history.Same = sameErrors(processes, l.key.Task, exit)
 	if l.plan.restartPolicy().Hopeless(history) {
-		return l.conclude(processes, &history.Same)
+		return l.conclude(processes, &history.Same), nil
 	}
 	note, err := json.Marshal(history.Same)
 	if err != nil {
@@ -437,7 +442,7 @@ func (l *taskLease) judge(processes []supervisor.Process) (spec.Exit, error) {
 	l.Metrics.Restarts.Inc()
 	l.services.Restarts(l.key, howEnded(exit))
 	l.Log.Info("restart", zap.String("task", l.key.String()), zap.Int("process", last.Number+1), zap.Duration("delay", delay))
-	return spec.Exit{}, retryAt(l.whyRestart(exit), spec.ErrRestart, delay, nil)
+	return spec.Exit{}, retryAt(l.whyRestart(exit), spec.ErrRestart, delay)
 }
 
 // whyRestart returns, in one line, the reason for another process of the task after that exit.
@@ -496,7 +501,8 @@ func (p *plan) restartPolicy() lifecycle.RestartPolicy {
 
 // conclude reports the end of the last process as the end of the task. hopeless is not nil if
 // another would only fail with the same error.
-func (l *taskLease) conclude(processes []supervisor.Process, hopeless *lifecycle.SameError) (spec.Exit, error) {
+func (l *taskLease) conclude(processes []supervisor.Process, hopeless *lifecycle.SameError) spec.Exit {
+	l.ended = true
 	last := processes[len(processes)-1]
 	exit := l.exit(last)
 	if hopeless != nil {
@@ -506,14 +512,7 @@ func (l *taskLease) conclude(processes []supervisor.Process, hopeless *lifecycle
 		l.count(last, exit)
 	}
 	l.services.Ended(l.key, howEnded(exit))
-	stopped := exit.Cause != spec.CauseCompleted && !exit.Cause.ByItself()
-	switch {
-	case l.cancelled() && stopped && temporal.IsCanceledError(context.Cause(l.ctx)):
-		return spec.Exit{}, temporal.NewCanceledError(exit)
-	case exit.Cause.ByItself() || exit.Cause == spec.CauseHostLost:
-		return spec.Exit{}, failed(l.key.Task, exit)
-	}
-	return exit, nil
+	return exit
 }
 
 // count adds a process that has ended to the metrics.
@@ -539,28 +538,8 @@ func (l *taskLease) cancelled() bool {
 	return l.stopping || temporal.IsCanceledError(context.Cause(l.ctx))
 }
 
-// failed returns the error for a task that failed.
-func failed(task string, exit spec.Exit) error {
-	kind, message := spec.ErrUnexpectedExit, outcome.Exit(task, exit)
-	switch {
-	case exit.Cause == spec.CauseHostLost:
-		kind, message = spec.ErrHostLost, task+": "+exit.Message
-	case exit.Reported:
-		kind, message = spec.ErrSubprocess, task+": "+exit.Message
-	}
-	return temporal.NewNonRetryableApplicationError(bounded(message), kind, nil, exit)
-}
-
-// lost returns the error for a task whose process has left no record.
-func (h *Host) lost(task, why string) error {
-	return failed(task, spec.Exit{
-		ExitCode: -1, Cause: spec.CauseHostLost, Ended: h.now(), BootNanos: supervisor.BootNanos(),
-		Message: fmt.Sprintf("the process was lost: on host %s %s", h.Name, why),
-	})
-}
-
-func retryAt(message, kind string, delay time.Duration, cause error) error {
+func retryAt(message, kind string, delay time.Duration) error {
 	return temporal.NewApplicationErrorWithOptions(bounded(message), kind, temporal.ApplicationErrorOptions{
-		NextRetryDelay: max(delay, time.Millisecond), Cause: cause,
+		NextRetryDelay: max(delay, time.Millisecond),
 	})
 }

@@ -66,7 +66,7 @@ func newWorld(t *testing.T) *world {
 
 // fails is the answer of RunTask for a process that failed.
 func fails(exit spec.Exit) (spec.Exit, error) {
-	return spec.Exit{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil, exit)
+	return exit, nil
 }
 
 func (w *world) start(t *testing.T, s spec.RunSpec, from *workflows.Resumption) error {
@@ -116,7 +116,7 @@ type adopting struct {
 // end ends the process of that task, soon, because it was stopped.
 func (w *adopting) end(t *testing.T) {
 	w.RegisterDelayedCallback(func() {
-		require.NoError(t, w.CompleteActivity(w.token, nil, temporal.NewCanceledError(spec.Exit{ExitCode: -15, Cause: spec.CauseCollateral})))
+		require.NoError(t, w.CompleteActivity(w.token, spec.Exit{ExitCode: -15, Cause: spec.CauseCollateral}, nil))
 	}, time.Second)
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	sdkpb "go.temporal.io/api/sdk/v1"
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
 	"github.com/clusterrun/clusterrun/tests/must"
@@ -37,7 +36,7 @@ func TestDetailsFenceWhatUsersSay(t *testing.T) {
 		w.OnActivity("RunTask", mock.Anything, mock.Anything).Return(
 			func(context.Context, hostapi.RunTaskInput) (spec.Exit, error) {
 				exit := spec.Exit{ExitCode: 3, Cause: spec.CauseOrigin, PID: 4711, Restart: 2, LogDir: "/logs/a|b_/2", Message: traceback, Reported: true}
-				return spec.Exit{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrSubprocess, nil, exit)
+				return exit, nil
 			})
 		require.Error(t, w.start(t, spec.RunSpec{}, nil))
 		details := detailsOf(t, w.TestWorkflowEnvironment)

@@ -162,25 +162,14 @@ func (c Carrier) heard(now time.Time, err error) time.Time {
 	return now
 }
 
-// endOf derives the end of the process from the end of its activity. A host's own account is in
-// the details of errors. Without these details the machine receives nothing: the activity was cancelled
-// while no process ran, or between a failure and the restart, and Release returns the rest.
+// endOf derives the end of the process from the end of its activity. Without an exit the activity was
+// cancelled while no process ran, or between a failure and the restart, and Release returns the rest.
 func (c Carrier) endOf(in hostapi.RunTaskInput, exit spec.Exit, err error) lifecycle.TaskEnded {
 	end := lifecycle.TaskEnded{Task: in.Task, Generation: in.Generation, Launch: in.Launch}
-	var app *temporal.ApplicationError
-	var cancelled *temporal.CanceledError
 	var timeout *temporal.TimeoutError
 	switch {
 	case err == nil:
 		end.Exit = &exit
-	case errors.As(err, &cancelled):
-		if cancelled.HasDetails() && cancelled.Details(&exit) == nil && exit.Cause != "" {
-			end.Exit = &exit
-		}
-	case errors.As(err, &app):
-		if app.HasDetails() && app.Details(&exit) == nil && exit.Cause != "" {
-			end.Exit = &exit
-		}
 	case errors.As(err, &timeout) && timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START:
 		end.GivenUp = true
 		end.Exit = &spec.Exit{

@@ -17,19 +17,19 @@ import (
 func TestALostPeerStopsNobodyAtOnce(t *testing.T) {
 	captured := make(chan struct{})
 	var once sync.Once
-	fail := func(p spec.PrintedError) error {
-		return temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil, spec.Exit{Cause: spec.CauseOrigin, ExitCode: 1, Printed: &p})
+	fail := func(p spec.PrintedError) (spec.Exit, error) {
+		return spec.Exit{Cause: spec.CauseOrigin, ExitCode: 1, Printed: &p}, nil
 	}
 	env := newEnv(t, activities{
 		"RunTask": func(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
 			if in.Task == "worker-0" {
-				return spec.Exit{}, fail(spec.PrintedError{Kind: "python", Line: "RuntimeError: Connection closed by peer", LostPeer: true})
+				return fail(spec.PrintedError{Kind: "python", Line: "RuntimeError: Connection closed by peer", LostPeer: true})
 			}
 			select {
 			case <-captured:
-				return spec.Exit{}, fail(spec.PrintedError{Kind: "python", Line: "ValueError: shard 3 is corrupt"})
+				return fail(spec.PrintedError{Kind: "python", Line: "ValueError: shard 3 is corrupt"})
 			case <-ctx.Done():
-				return spec.Exit{}, temporal.NewCanceledError(spec.Exit{Cause: spec.CauseCollateral, ExitCode: -15})
+				return spec.Exit{Cause: spec.CauseCollateral, ExitCode: -15}, nil
 			}
 		},
 		"CaptureStacks": func(_ context.Context, _ spec.HostRequest[spec.StacksRequest]) (spec.RequestAnswer, error) {

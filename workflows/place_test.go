@@ -214,13 +214,12 @@ func TestASpareReplacesALostHost(t *testing.T) {
 			}
 			if hostOf(ctx) == "b" {
 				<-ctx.Done()
-				return spec.Exit{}, temporal.NewCanceledError(spec.Exit{Cause: spec.CauseCollateral, Signal: "SIGTERM"})
+				return spec.Exit{Cause: spec.CauseCollateral, Signal: "SIGTERM"}, nil
 			}
 			mu.Lock()
 			machine.Step(fleet.Silent{Name: hostOf(ctx), Instance: "i", Now: env.Now()})
 			mu.Unlock()
-			exit := spec.Exit{Cause: spec.CauseHostLost, ExitCode: -1}
-			return spec.Exit{}, temporal.NewNonRetryableApplicationError("ended", spec.ErrUnexpectedExit, nil, exit)
+			return spec.Exit{Cause: spec.CauseHostLost, ExitCode: -1}, nil
 		},
 	})
 	env.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.TaskQueue})

@@ -55,31 +55,36 @@ func (s *silentHost) ExecuteActivity(ctx workflow.Context, name string, args ...
 		return s.WorkflowOutboundInterceptorBase.Next.ExecuteActivity(ctx, name, args...)
 	}
 	s.offers[in.Task]++
-	after, err, cancelled := beats, temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_HEARTBEAT, nil), temporal.NewCanceledError()
+	after := beats
+	var end, cancelled any = temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_HEARTBEAT, nil), temporal.NewCanceledError()
 	switch in.Task {
 	case "worker-0":
-		after, cancelled = time.Hour, temporal.NewCanceledError(spec.Exit{Cause: spec.CauseCollateral, Signal: "SIGTERM"})
+		after, cancelled = time.Hour, spec.Exit{Cause: spec.CauseCollateral, Signal: "SIGTERM"}
 		if s.fails > 0 {
 			after = s.fails
 		}
-		err = temporal.NewNonRetryableApplicationError("it failed", spec.ErrUnexpectedExit, nil, spec.Exit{ExitCode: 1, Cause: spec.CauseOrigin})
+		end = spec.Exit{ExitCode: 1, Cause: spec.CauseOrigin}
 	case "worker-2":
 		after += 100 * time.Millisecond
 	}
-	return ends(ctx, after, err, cancelled)
+	return ends(ctx, after, end, cancelled)
 }
 
-// ends returns the end of an activity with that error, or with the other if it is cancelled before.
-func ends(ctx workflow.Context, after time.Duration, err, cancelled error) workflow.Future {
-	end, settable := workflow.NewFuture(ctx)
+// ends returns the end of an activity with that exit or error, or with the other if it is cancelled before.
+func ends(ctx workflow.Context, after time.Duration, end, cancelled any) workflow.Future {
+	future, settable := workflow.NewFuture(ctx)
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		if workflow.Sleep(ctx, after) != nil {
-			err = cancelled
+			end = cancelled
 		}
-		fc := temporal.GetDefaultFailureConverter()
-		settable.SetError(fc.FailureToError(fc.ErrorToFailure(err)))
+		if err, ok := end.(error); ok {
+			fc := temporal.GetDefaultFailureConverter()
+			settable.SetError(fc.FailureToError(fc.ErrorToFailure(err)))
+			return
+		}
+		settable.SetValue(end)
 	})
-	return end
+	return future
 }
 
 // Host b has two tasks and falls silent. It is asked, and offered nothing: the offer might go to a poll

@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
@@ -202,7 +201,7 @@ func (h *crowdHost) RunTask(ctx context.Context, in hostapi.RunTaskInput) (spec.
 			return exit, nil
 		case <-ctx.Done():
 			exit.Ended, exit.Cause = time.Now(), spec.CauseCollateral
-			return exit, temporal.NewCanceledError(exit)
+			return exit, nil
 		}
 	}
 }

@@ -412,8 +412,11 @@ func (g *policed) activities(workflowID, queue string, calls ...byHand) []string
 		})
 		errs := make([]string, len(calls))
 		for i, c := range calls {
-			if err := workflow.ExecuteActivity(ctx, c.Activity, c.Input).Get(ctx, nil); err != nil {
+			var exit spec.Exit // of RunTask
+			if err := workflow.ExecuteActivity(ctx, c.Activity, c.Input).Get(ctx, &exit); err != nil {
 				errs[i] = err.Error()
+			} else if exit.Cause != "" && !exit.OK() {
+				errs[i] = fmt.Sprintf("exit code %d: %s", exit.ExitCode, exit.Message)
 			}
 		}
 		return errs, nil

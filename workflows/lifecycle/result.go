@@ -130,29 +130,24 @@ func (t *task) result(e Released) spec.TaskResult {
 // exits returns all known exits of the task, the oldest first: from the release of its hosts,
 // and from the results of its activities.
 func (t *task) exits(released []spec.Exit) []spec.Exit {
-	all := make([]spec.Exit, 0, len(released)+len(t.Earlier)+1)
-	known := t.Earlier
-	for _, exit := range released {
-		// The machine's own record takes precedence: it has the cause of a stop, and the
-		// exits on hosts that the run has left. Only the host knows the process that the run
-		// has lost sight of.
-		for len(known) > 0 && known[0].Restart <= exit.Restart {
-			all, known = append(all, known[0]), known[1:]
-		}
-		switch last := len(all) - 1; {
-		case last >= 0 && all[last].Restart == exit.Restart:
-			if all[last].PID == 0 && exit.PID != 0 {
-				all[last] = exit
-			}
-			continue
-		case exit.Restart >= t.First:
-			exit = t.relabel(exit)
-		}
-		all = append(all, exit)
-	}
-	all = append(all, known...)
-	if t.Exit != nil && (len(all) == 0 || all[len(all)-1].Restart < t.Exit.Restart) {
+	all := slices.Clone(t.Earlier)
+	if t.Exit != nil {
 		all = append(all, *t.Exit)
 	}
+	// The machine's own record takes precedence: it has the cause of a stop, and the exits on
+	// hosts that the run has left. Only the host knows the process that the run has lost sight of.
+	for _, exit := range released {
+		if exit.Restart >= t.First {
+			exit = t.relabel(exit)
+		}
+		at := slices.IndexFunc(all, func(e spec.Exit) bool { return e.Restart == exit.Restart })
+		switch {
+		case at < 0:
+			all = append(all, exit)
+		case all[at].PID == 0 && exit.PID != 0:
+			all[at] = exit
+		}
+	}
+	slices.SortStableFunc(all, func(a, b spec.Exit) int { return a.Restart - b.Restart })
 	return all
 }

@@ -13,19 +13,19 @@ import (
 
 func TestExit_MPR16_MPR17_SEED21(t *testing.T) {
 	origin := func(code int) spec.Exit { return spec.Exit{ExitCode: code, Cause: spec.CauseOrigin, PID: 7} }
-	assert.Equal(t, "Subprocess worker-0 exited with exit code 10", Exit("worker-0", origin(10)))
+	assert.Equal(t, "Subprocess worker-0 exited with exit code 10", ofFailure(spec.Failure{Task: "worker-0", Exit: origin(10)}))
 	// A signal is an error, and named (MPR-14, MPR-15, D-01, D-02).
-	assert.Equal(t, "Subprocess worker-0 exited with exit code 139 (SIGSEGV)", Exit("worker-0", origin(-11)))
-	assert.Equal(t, "Subprocess chief-0 exited with exit code 163 (signal 35)", Exit("chief-0", origin(-35)))
+	assert.Equal(t, "Subprocess worker-0 exited with exit code 139 (SIGSEGV)", ofFailure(spec.Failure{Task: "worker-0", Exit: origin(-11)}))
+	assert.Equal(t, "Subprocess chief-0 exited with exit code 163 (signal 35)", ofFailure(spec.Failure{Task: "chief-0", Exit: origin(-35)}))
 	called := origin(0)
 	called.Call = "closure 7 of train"
-	assert.Equal(t, "Subprocess worker-0 exited with exit code 0 in the middle of a call, closure 7 of train", Exit("worker-0", called))
+	assert.Equal(t, "Subprocess worker-0 exited with exit code 0 in the middle of a call, closure 7 of train", ofFailure(spec.Failure{Task: "worker-0", Exit: called}))
 	bad := origin(0)
 	bad.Message = "result file /r is not one JSON value"
-	assert.Equal(t, "Subprocess worker-0 exited with exit code 0, but what it returned cannot be used: result file /r is not one JSON value", Exit("worker-0", bad))
+	assert.Equal(t, "Subprocess worker-0 exited with exit code 0, but what it returned cannot be used: result file /r is not one JSON value", ofFailure(spec.Failure{Task: "worker-0", Exit: bad}))
 	oom := origin(-9)
 	oom.Cause = spec.CauseOOM
-	assert.Equal(t, "worker-0 reached its memory limit and was killed", Exit("worker-0", oom))
+	assert.Equal(t, "worker-0 reached its memory limit and was killed", ofFailure(spec.Failure{Task: "worker-0", Exit: oom}))
 }
 
 func TestSentenceOfLimits_SEED19_D03(t *testing.T) {

@@ -226,6 +226,3 @@ func firstLine(s string) string {
 
 // list joins the first names of a list, and counts the others.
 func list(names []string) string { return shorten.List(names, 50) }
-
-// Exit returns how a process of a task failed, in a sentence.
-func Exit(task string, e spec.Exit) string { return ofFailure(spec.Failure{Task: task, Exit: e}) }
