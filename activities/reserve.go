@@ -293,6 +293,8 @@ func (r *reservations) leasePorts(ctx context.Context, run runkey.Run, in hostap
 			request.Count++
 		}
 	}
+	request.Tasks = len(tasks)
+	request.Files = supervisor.FilesFor(request.Tasks, in.Spec.Logs.Dir != spec.NullDir)
 	for _, t := range in.Spec.TaskList() {
 		if _, port, err := splitAddress(t); err == nil && port > 0 {
 			request.Avoid = append(request.Avoid, port)

@@ -15,8 +15,11 @@ import (
 
 // names writes which tasks something became of.
 func (w *writer) names(names []string, one, many, why string) {
-	if len(names) > 0 {
-		w.line("%s%s: %s", plural.Of(len(names), one, many), why, list(names))
+	if n := len(names); n > 0 {
+		if n > maxOthers {
+			names = ranges(names)
+		}
+		w.line("%s%s: %s", plural.Of(n, one, many), why, list(names))
 	}
 }
 
@@ -112,7 +115,7 @@ func (w *writer) othersFailed() {
 
 // ranges folds the names of tasks that follow each other, such as worker-4 to worker-9.
 func ranges(names []string) (folded []string) {
-	slices.SortFunc(names, func(a, b string) int {
+	slices.SortStableFunc(names, func(a, b string) int {
 		kind, i, _ := spec.ParseTaskName(a)
 		other, j, _ := spec.ParseTaskName(b)
 		return cmp.Or(cmp.Compare(kind, other), cmp.Compare(i, j))

@@ -359,6 +359,10 @@ func TestLimitOfOpenFilesIsNamed(t *testing.T) {
 	require.ErrorIs(t, err, ErrLimit)
 	require.ErrorContains(t, err, named)
 
+	_, err = h.client.Lease(h.ctx(), PortLeaseRequest{Run: testRun, Count: 3, Tasks: 3, Files: FilesFor(3, true)})
+	require.ErrorIs(t, err, ErrLimit)
+	require.EqualError(t, err, "33 open files are needed in addition to about 16 ("+named+")")
+
 	require.NoError(t, lease(0, 20))
 	err = lease(1, 20)
 	require.ErrorContains(t, err, named, "and not that so many ports are not free")

@@ -39,13 +39,13 @@ type launcher struct {
 func (l *launcher) launch(p *process, c Command) error {
 	limit := p.task.run.files
 	limit <- struct{}{}
+	defer func() { <-limit }()
 	var files []int
 	var streams []*output.Stream
 	err := c.User.Do(func() (err error) {
 		files, streams, err = l.openFiles(c)
 		return err
 	})
-	<-limit
 	if err != nil {
 		return err
 	}

@@ -33,13 +33,24 @@ type run struct {
 	ports ports.Ports
 	// outputs is the output that its processes write to files.
 	outputs output.Outputs
-	// files bounds how many processes of the run have their files created at the same time.
-	// Each may block a thread, and the runtime never ends threads. It is per run because the
-	// files of one run may be on a server that is gone.
+	// files bounds how many processes of the run are started at the same time: until its fork a process
+	// needs more open files than after it. Each may block a thread that creates files, and the runtime
+	// never ends threads. It is per run because the files of one run may be on a server that is gone.
 	files chan struct{}
 }
 
 const filesAtOnce = 8
+
+// FilesFor returns how many files the supervisor opens for that many tasks of a run, in addition to
+// their ports. inFiles reports whether their output is kept in files.
+func FilesFor(tasks int, inFiles bool) int {
+	const whileStarting, ofOutput = 6, 4
+	files := whileStarting * min(tasks, filesAtOnce)
+	if inFiles {
+		files += ofOutput * tasks
+	}
+	return files
+}
 
 type taskID struct {
 	generation int

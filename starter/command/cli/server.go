@@ -13,6 +13,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workers/embedded"
@@ -111,6 +112,9 @@ func serverSettings(o connect.Options) []string {
 // BringUp returns the server to use. If that is the embedded server, BringUp starts it if
 // needed.
 func (a *App) BringUp(ctx context.Context) (Server, error) {
+	if err := fault.Programs().Room(); err != nil {
+		return Server{}, err
+	}
 	s, external, err := a.External(ctx)
 	if err != nil || external {
 		return s, err

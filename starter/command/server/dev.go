@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 	"github.com/clusterrun/clusterrun/activities/system/filelock"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
@@ -99,6 +100,9 @@ func runDev(ctx context.Context, a *cli.App, cmd *cobra.Command, o *devOptions) 
 		return worker.DetachDev(ctx, a, cmd.Flags().Changed("port") || cmd.Flags().Changed("ui-port"))
 	}
 	o.background.CloseOnExec()
+	if err := fault.Programs().Room(); err != nil {
+		return err
+	}
 	d := &dev{App: a, port: o.port, uiPort: o.uiPort, portGiven: cmd.Flags().Changed("port"), uiPortGiven: cmd.Flags().Changed("ui-port"), headless: o.headless, background: o.background, serverMetrics: serverAddress,
 		options: workers.Options{StateDir: a.DevDir(), Host: o.host, Queue: spec.TaskQueue, Slots: o.slots, Oversubscribe: !cmd.Flags().Changed("slots"), LogRoot: a.LogsDir(), Retention: policy, Metrics: address, Debug: a.Debug()}}
 	return d.run(ctx)

@@ -73,6 +73,9 @@ type Request struct {
 	// Ports are wanted by number. The request fails if one is taken, also by another task of the
 	// run.
 	Ports []int
+	// Tasks is the number of tasks that live at once, and Files the number of files that the
+	// supervisor opens for them in addition to the ports.
+	Tasks, Files int
 	// Avoid are ports that the run wants by number in any of its leases.
 	Avoid []int
 }
@@ -96,7 +99,12 @@ func (r Request) Check() error {
 	if r.Count < 0 {
 		return fault.Refuse(fault.ErrInvalid, fmt.Sprintf("%d ports cannot be reserved", r.Count))
 	}
-	return checkFiles(r.Count + len(r.Ports))
+	return r.needs().Check()
+}
+
+// needs returns the needs of the run's tasks. Each leased port is an open file.
+func (r Request) needs() fault.Needs {
+	return fault.Needs{Files: r.Count + len(r.Ports) + r.Files, Processes: r.Tasks}
 }
 
 // Lease leases ports. The request must have passed Check.
@@ -111,6 +119,11 @@ func (p *Ports) Lease(r Request, of Run) ([]int, error) {
 	before, again := p.leased[key]
 	if again && len(before.Any) != r.Count && began {
 		return nil, fault.Refuse(fault.ErrInvalid, fmt.Sprintf("start %d of run %s has %d ports and uses them; it cannot have %d", r.Generation, r.Run.WorkflowID, len(before.Any), r.Count))
+	}
+	if !again {
+		if err := r.needs().Room(); err != nil {
+			return nil, err
+		}
 	}
 	had := maps.Clone(p.held)
 	got, err := p.take(r, before.Any, began)
@@ -332,15 +345,4 @@ func (p *Ports) holdAny(count int, avoid []int) (got []int, err error) {
 // notProbed returns the error for a port that could not be probed.
 func notProbed(port int, err error) error {
 	return fmt.Errorf("reserving port %d: %s", port, fault.Reason(err))
-}
-
-// ownFiles is roughly how many files a supervisor has open without any port.
-const ownFiles = 16
-
-// checkFiles refuses more ports than can ever be leased: each leased port is an open file.
-func checkFiles(ports int) error {
-	if most := fault.MostFiles(); most > 0 && uint64(ports)+ownFiles > most {
-		return fault.Refuse(fault.ErrLimit, fmt.Sprintf("%d ports cannot be reserved%s", ports, fault.LimitOf(unix.EMFILE)))
-	}
-	return nil
 }

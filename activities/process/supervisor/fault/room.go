@@ -1,0 +1,108 @@
+package fault
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// Needs are what tasks need of a host in addition to what our own programs have: files that the
+// supervisor opens, and processes and threads.
+type Needs struct{ Files, Processes int }
+
+// ownFiles is roughly how many files a supervisor has open without any task.
+const ownFiles = 16
+
+// Programs returns roughly what a command and the programs that it starts for itself need. The
+// runtime of Go ends a program that cannot have another thread.
+func Programs() Needs { return Needs{Processes: 10 * min(runtime.NumCPU(), 8)} }
+
+// Check returns an error if this host could not meet the needs even if it did nothing else.
+func (n Needs) Check() error {
+	if err := missing(n.Files, ownFiles, mostFiles(), "open files", LimitOf(unix.EMFILE)); err != "" {
+		return Refuse(ErrLimit, err)
+	}
+	if err := missing(n.Processes, Programs().Processes, mostProcesses(), "processes", processLimit()); err != "" {
+		return Refuse(ErrLimit, err)
+	}
+	return nil
+}
+
+// Room returns an error if this host cannot meet the needs while the others have what they have.
+func (n Needs) Room() error {
+	open, _ := os.ReadDir("/proc/self/fd")
+	if err := missing(n.Files, len(open), mostFiles(), "open files", LimitOf(unix.EMFILE)); err != "" {
+		return fmt.Errorf("%s", err)
+	}
+	most := mostProcesses()
+	if missing(n.Processes, allThreads(), most, "", "") == "" {
+		return nil // whose they are does not matter, and takes time to read
+	}
+	if err := missing(n.Processes, threadsOf(os.Getuid()), most, "processes", processLimit()); err != "" {
+		return fmt.Errorf("%s", err)
+	}
+	return nil
+}
+
+// missing says that so many more than has are more than most, or "". A most of 0 is no limit.
+func missing(needed, has, most int, what, limit string) string {
+	if needed == 0 || most == 0 || needed+has <= most {
+		return ""
+	}
+	return fmt.Sprintf("%d %s are needed in addition to about %d%s", needed, what, has, limit)
+}
+
+// mostFiles returns the hard limit of open files, or 0 without one.
+func mostFiles() int { return bounded(MostFiles()) }
+
+// mostProcesses returns how many processes and threads this user may have, or 0 without a limit, as
+// root is.
+func mostProcesses() int {
+	var limit unix.Rlimit
+	if os.Geteuid() == 0 || unix.Getrlimit(unix.RLIMIT_NPROC, &limit) != nil {
+		return 0
+	}
+	return bounded(limit.Cur)
+}
+
+// bounded returns a limit, or 0 if it is out of reach.
+func bounded(limit uint64) int {
+	if limit > 1<<31 {
+		return 0
+	}
+	return int(limit)
+}
+
+// allThreads returns the number of processes and threads of the machine.
+func allThreads() int {
+	text, _ := os.ReadFile("/proc/loadavg")
+	_, rest, _ := bytes.Cut(text, []byte("/"))
+	number, _, _ := bytes.Cut(rest, []byte(" "))
+	n, _ := strconv.Atoi(string(number))
+	return n
+}
+
+// threadsOf returns the number of processes and threads of a user, of those that can be seen.
+func threadsOf(uid int) (n int) {
+	files, _ := filepath.Glob("/proc/[0-9]*/status")
+	for _, file := range files {
+		if text, err := os.ReadFile(file); err == nil && numberIn(text, "Uid:") == uid {
+			n += numberIn(text, "Threads:")
+		}
+	}
+	return n
+}
+
+// numberIn returns the first number of a line of /proc/PID/status.
+func numberIn(status []byte, name string) int {
+	_, rest, _ := bytes.Cut(status, []byte("\n"+name))
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
+	fields := append(bytes.Fields(line), nil)
+	n, _ := strconv.Atoi(string(fields[0]))
+	return n
+}
