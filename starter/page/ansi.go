@@ -8,9 +8,9 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/clusterrun/clusterrun/activities/logs/shipped"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
+	"github.com/clusterrun/clusterrun/workflows/text/size"
 )
 
 // mostOfLine is the number of bytes that are shown of a line of output.
@@ -46,7 +46,7 @@ func appendLine(b *strings.Builder, line string) {
 		appendColored(b, line)
 	}
 	if more > 0 {
-		fmt.Fprintf(b, ` <span class="cut">… %s more</span>`, shipped.Size(int64(more)))
+		fmt.Fprintf(b, ` <span class="cut">… %s more</span>`, size.Of(int64(more)))
 	}
 }
 

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/logs/shipped"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/size"
 	"github.com/clusterrun/clusterrun/workflows/text/timespan"
 )
 
@@ -37,7 +37,7 @@ func bytesText(n int64) string {
 	if n == 0 {
 		return "–"
 	}
-	return shipped.Size(n)
+	return size.Of(n)
 }
 
 // dash returns the text, or a dash instead of nothing.

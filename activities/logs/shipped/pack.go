@@ -20,6 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/size"
 )
 
 // Options say what part of a directory is packed.
@@ -187,28 +188,9 @@ func (l *Listing) tooLarge(limit int64) error {
 	names := slices.SortedFunc(maps.Keys(sizes), func(a, b string) int {
 		return cmp.Or(cmp.Compare(sizes[b], sizes[a]), strings.Compare(a, b))
 	})
-	largest := list.Of(names[:min(most, len(names))], func(name string) string { return name + " " + Size(sizes[name]) })
+	largest := list.Of(names[:min(most, len(names))], func(name string) string { return name + " " + size.Of(sizes[name]) })
 	return fmt.Errorf("%s has %s in %s, and at most %s are shipped; exclude what the hosts do not need, or raise the limit; the largest: %s",
-		l.Dir, Size(l.Size), plural.Of(l.Files, "file", "files"), Size(limit), strings.Join(largest, ", "))
-}
-
-// Size formats a number of bytes with a readable unit.
-func Size(n int64) string {
-	const kib = 1 << 10
-	if n < kib {
-		return plural.Of(int(n), "byte", "bytes")
-	}
-	v, unit := float64(n)/kib, 0
-	for units := []string{"KiB", "MiB", "GiB", "TiB"}; ; unit++ {
-		switch {
-		case v >= 1000 && unit+1 < len(units):
-			v /= kib
-		case v < 10:
-			return fmt.Sprintf("%.1f %s", v, units[unit])
-		default:
-			return fmt.Sprintf("%.0f %s", v, units[unit])
-		}
-	}
+		l.Dir, size.Of(l.Size), plural.Of(l.Files, "file", "files"), size.Of(limit), strings.Join(largest, ", "))
 }
 
 // Pack packs a directory into a file in the directory tmp, which it creates if necessary.

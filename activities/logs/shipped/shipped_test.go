@@ -253,12 +253,6 @@ func TestTooLarge(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-func TestSize(t *testing.T) {
-	for n, want := range map[int64]string{0: "0 bytes", 1: "1 byte", 1023: "1023 bytes", 1024: "1.0 KiB", 10240: "10 KiB", 120 << 20: "120 MiB", 3 << 29: "1.5 GiB"} {
-		assert.Equal(t, want, Size(n))
-	}
-}
-
 // tarOf makes an archive of any entries, and returns it with its digest.
 func tarOf(t testing.TB, headers ...tar.Header) ([]byte, spec.Archive) {
 	t.Helper()

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterrun/clusterrun/activities/logs/shipped"
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
@@ -21,6 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shellword"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/size"
 )
 
 // statusOptions are the flags of status.
@@ -308,7 +308,7 @@ func printReturned(out io.Writer, s *starter.Status) {
 
 // archiveLine describes the files that a run ships.
 func archiveLine(a spec.Archive) string {
-	return fmt.Sprintf("%s in %s, SHA-256 %s", shipped.Size(int64(a.Size)), plural.Of(a.Files, "file", "files"), a.Digest)
+	return fmt.Sprintf("%s in %s, SHA-256 %s", size.Of(int64(a.Size)), plural.Of(a.Files, "file", "files"), a.Digest)
 }
 
 func number(n int) string {

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/logs/shipped"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/size"
 )
 
 // showUsage prints the present and past usage of the tasks of a run.
@@ -96,18 +96,18 @@ func printUsage(a *cli.App, u runUsage) {
 		cell(cpuTime(v.CPUSeconds()), known)
 		if u.Open {
 			cell(fmt.Sprintf("%.2f", v.CPUs), v.Processes > 0)
-			cell(shipped.Size(v.RSSBytes), v.Processes > 0)
+			cell(size.Of(v.RSSBytes), v.Processes > 0)
 		}
-		cell(shipped.Size(v.MaxRSSBytes), v.MaxRSSBytes > 0)
+		cell(size.Of(v.MaxRSSBytes), v.MaxRSSBytes > 0)
 		if gpus {
 			cell(cpuTime(v.GPUSeconds), known)
 			if u.Open {
 				cell(fmt.Sprintf("%.2f", v.GPUs), v.Processes > 0)
-				cell(shipped.Size(v.GPUMemoryBytes), v.Processes > 0)
+				cell(size.Of(v.GPUMemoryBytes), v.Processes > 0)
 			}
-			cell(shipped.Size(v.MaxGPUMemoryBytes), v.MaxGPUMemoryBytes > 0)
+			cell(size.Of(v.MaxGPUMemoryBytes), v.MaxGPUMemoryBytes > 0)
 		}
-		cell(shipped.Size(v.OutputBytes), known)
+		cell(size.Of(v.OutputBytes), known)
 		w.Row(cells...)
 	}
 	for _, t := range u.Tasks {

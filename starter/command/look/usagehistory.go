@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/logs/shipped"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/record"
 	"github.com/clusterrun/clusterrun/workflows/series"
+	"github.com/clusterrun/clusterrun/workflows/text/size"
 	"github.com/clusterrun/clusterrun/workflows/text/timespan"
 )
 
@@ -56,7 +56,7 @@ var columns = []column{
 	},
 	{
 		"MEMORY (MAX)", func(p series.Point) float64 { return p.RSSBytes }, func(p series.Point) float64 { return p.RSSBytes },
-		func(t series.Point) string { return shipped.Size(int64(t.RSSBytes)) },
+		func(t series.Point) string { return size.Of(int64(t.RSSBytes)) },
 	},
 	{
 		"GPUS (MEAN, MAX)", func(p series.Point) float64 { return p.GPUs }, func(p series.Point) float64 { return p.MaxGPUs },
@@ -64,7 +64,7 @@ var columns = []column{
 	},
 	{
 		"GPU MEMORY (MAX)", func(p series.Point) float64 { return p.GPUMemoryBytes }, func(p series.Point) float64 { return p.GPUMemoryBytes },
-		func(t series.Point) string { return shipped.Size(int64(t.GPUMemoryBytes)) },
+		func(t series.Point) string { return size.Of(int64(t.GPUMemoryBytes)) },
 	},
 	{
 		"STEP (MEAN, MAX)", func(p series.Point) float64 { return p.StepSeconds }, func(p series.Point) float64 { return p.MaxStepSeconds },

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/logs/shipped"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/command/report"
@@ -15,6 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/size"
 )
 
 // showWhy prints the reason why a run waits, or the activity of its tasks.
@@ -89,7 +89,7 @@ func printDoing(a *cli.App, s *starter.Status, d doing) error {
 		fmt.Fprintf(a.Out, "silent: %s\n", shorten.List(silent, 8))
 	}
 	if used := usageOfRun(s).Usage; used.RSSBytes > 0 {
-		fmt.Fprintf(a.Out, "in use: %.1f processors, %s\n", used.CPUs, shipped.Size(used.RSSBytes))
+		fmt.Fprintf(a.Out, "in use: %.1f processors, %s\n", used.CPUs, size.Of(used.RSSBytes))
 	}
 	if d.findings == nil {
 		return nil

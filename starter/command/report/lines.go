@@ -7,11 +7,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/logs/shipped"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/size"
 )
 
 // HostTasks are the tasks of a run on one host.
@@ -73,7 +73,7 @@ func WaitingLine(w starter.Waiting, now time.Time) string {
 		if f.Unpacking {
 			verb = "unpacks"
 		}
-		return fmt.Sprintf("host %s, which %s what the run ships: %s of %s", f.Host, verb, shipped.Size(f.Bytes), shipped.Size(f.Size))
+		return fmt.Sprintf("host %s, which %s what the run ships: %s of %s", f.Host, verb, size.Of(f.Bytes), size.Of(f.Size))
 	}
 	text := fmt.Sprintf("%s (queue %s): %s", place, w.Queue, cmp.Or(w.Refusal, "no host worker has answered yet"))
 	if left := w.Until.Sub(now); !w.Until.IsZero() {
@@ -108,7 +108,7 @@ func UnkeptOf[T any](tasks []T, end func(T) (string, *spec.Exit)) string {
 	if len(of) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s of the output of %s were dropped (logs.on_full), or could not be written to its file", shipped.Size(bytes), shorten.List(of, 8))
+	return fmt.Sprintf("%s of the output of %s were dropped (logs.on_full), or could not be written to its file", size.Of(bytes), shorten.List(of, 8))
 }
 
 // taskLines returns a line for each task whose end is known.

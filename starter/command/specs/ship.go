@@ -23,6 +23,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/size"
 )
 
 // Pack packs the directory that the run takes along, and sets the archive in the spec. It
@@ -152,8 +153,8 @@ const progressEvery = 5 * time.Second
 // Progress returns a reader of an archive. It reports that the archive is sent, and the
 // progress until the reader is closed.
 func Progress(a *cli.App, archive *shipped.Archive, to string) io.ReadCloser {
-	size := shipped.Size(int64(archive.Size))
-	a.Say("shipping %s (%s) to %s", size, plural.Of(archive.Files, "file", "files"), to)
+	total := size.Of(int64(archive.Size))
+	a.Say("shipping %s (%s) to %s", total, plural.Of(archive.Files, "file", "files"), to)
 	r := &observed{Reader: archive.Reader(), closed: make(chan struct{})}
 	go func() {
 		ticker := time.NewTicker(progressEvery)
@@ -161,7 +162,7 @@ func Progress(a *cli.App, archive *shipped.Archive, to string) io.ReadCloser {
 		for {
 			select {
 			case <-ticker.C:
-				a.Say("shipped %s of %s to %s", shipped.Size(r.n.Load()), size, to)
+				a.Say("shipped %s of %s to %s", size.Of(r.n.Load()), total, to)
 			case <-r.closed:
 				return
 			}
