@@ -7,6 +7,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -32,7 +33,7 @@ func (e *TerminatedError) Error() string { return "run " + e.RunID + " was " + e
 
 // how returns who terminated the run, and why.
 func (e *TerminatedError) how() string {
-	text := terminated
+	text := outcome.Terminated
 	if e.By != "" {
 		text += " by " + e.By
 	}
@@ -46,9 +47,6 @@ func (e *TerminatedError) how() string {
 func (e *TerminatedError) Result() *spec.RunResult {
 	return &spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: runs.ErrTerminated, Message: e.Error(), ExitCode: exitcode.Machinery}
 }
-
-// terminated is the ending of terminated runs.
-const terminated = "terminated"
 
 // NotFoundError reports that the server does not know a run.
 type NotFoundError struct {

@@ -28,9 +28,11 @@ func TestJSONPages(t *testing.T) {
 	t.Parallel()
 	jsonPage(t, "json",
 		jsonType{"`list --json`: an array of runs", ".", "Summary"},
-		jsonType{"`status --json`: a run", ".", "Status"},
-		jsonType{"Each of its `tasks`, with the fields of the next table", ".", "TaskStatus"},
-		jsonType{"A task", "../workflows/spec", "TaskStatus"})
+		jsonType{"`status --json`: a run", "../workflows/outcome", "Status"},
+		jsonType{"Each of its `tasks`, with the fields of the next table", "../workflows/outcome", "TaskStatus"},
+		jsonType{"A task", "../workflows/spec", "TaskStatus"},
+		jsonType{"Each of the `facts`, the most urgent first", "../workflows/outcome", "Fact"},
+		jsonType{"Each of the `trials` of a sweep", ".", "Trial"})
 	jsonPage(t, "json-result",
 		jsonType{"The result of a run", "../workflows/spec", "RunResult"},
 		jsonType{"Each of its `tasks`", "../workflows/spec", "TaskResult"},
@@ -121,7 +123,7 @@ func nameOfType(e ast.Expr) string {
 		return nameOfType(e.Sel)
 	case *ast.Ident:
 		switch e.Name {
-		case "string", "Verdict", "Cause", "RunState", "TaskState", "EndedBy", "Evidence", "Duration", "OnDisconnect":
+		case "string", "Verdict", "Cause", "RunState", "TaskState", "EndedBy", "Evidence", "Duration", "OnDisconnect", "Kind", "Severity":
 			return "string"
 		case "int", "int64", "float64":
 			return "number"

@@ -17,6 +17,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/parallel"
 	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -36,9 +37,9 @@ type ListOptions struct {
 	// Cause is the cause of the end; see [spec.RunResult.Cause]. If it is empty, all runs
 	// match, open runs too.
 	Cause string
-	// LastOutput makes List look up [Summary.LastOutput] and [Summary.After], with one request for
-	// each open run.
-	LastOutput bool
+	// Facts makes List look up [Summary.Facts], [Summary.LastOutput] and [Summary.After], with one
+	// request for each open run.
+	Facts bool
 	// Limit is the most runs to return. Default 20.
 	Limit int
 	// OpenFirst puts open runs before those that have ended.
@@ -86,10 +87,8 @@ type Summary struct {
 	Ending   string    `json:"ending,omitempty"`
 	Started  time.Time `json:"started,omitzero"`
 	Ended    time.Time `json:"ended,omitzero"`
-	// SilentTasks are the tasks of an open run that have been silent for longer than its spec
-	// allows, and SilentSeconds is the time for which all of them have been.
-	SilentTasks   []string `json:"silent_tasks,omitempty"`
-	SilentSeconds int      `json:"silent_seconds,omitempty"`
+	// Facts are the facts about an open run that need attention, as far as hosts report them.
+	Facts []outcome.Fact `json:"facts,omitempty"`
 	// LastOutput is the time at which a process of an open run last wrote output, by the clock
 	// of its host. It is zero if no process has, or if that is not known.
 	LastOutput time.Time `json:"last_output,omitzero"`
@@ -97,8 +96,6 @@ type Summary struct {
 	taskCount int
 	// began is the start of this execution of the run.
 	began time.Time
-	// looks reports whether the hosts of the run check whether its tasks are silent.
-	looks bool
 }
 
 // List finds runs, those that started last first, or open ones before them.
@@ -117,7 +114,9 @@ func List(ctx context.Context, c client.Client, o ListOptions) ([]Summary, error
 		}
 	}
 	verdicts(ctx, c, runs)
-	heartbeats(ctx, c, runs, o.LastOutput)
+	if o.Facts {
+		heartbeats(ctx, c, runs)
+	}
 	return runs, nil
 }
 
@@ -295,9 +294,8 @@ func summarise(e *workflowpb.WorkflowExecutionInfo) Summary {
 	s.Priority, _ = strconv.Atoi(priority)
 	if s.Open {
 		if s.State = s.firstState(); workflowstatus.IsPaused(e.GetStatus()) {
-			s.State = StatePaused
+			s.State = outcome.StatePaused
 		}
-		s.looks = memoText(e, runs.MemoSilence) != ""
 		return s
 	}
 	s.Ended = e.GetCloseTime().AsTime()
@@ -306,7 +304,7 @@ func summarise(e *workflowpb.WorkflowExecutionInfo) Summary {
 		s.Verdict = spec.VerdictSucceeded
 	case enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED:
 		r := (&TerminatedError{}).Result()
-		s.Verdict, s.ExitCode, s.Ending = r.Verdict, r.ExitCode, terminated
+		s.Verdict, s.ExitCode, s.Ending = r.Verdict, r.ExitCode, outcome.Terminated
 	default:
 		if code, err := strconv.Atoi(exitCode); err == nil {
 			s.Verdict, s.ExitCode = spec.Verdict(verdict), code
@@ -331,12 +329,12 @@ func verdicts(ctx context.Context, c client.Client, runs []Summary) {
 // heartbeatsTake bounds how long a list waits for the last reports of the hosts of open runs.
 const heartbeatsTake = 2 * time.Second
 
-// heartbeats finds silent tasks of open runs and, if all is set, the state of each run and when it
-// last wrote output. It omits facts that are not known now.
-func heartbeats(ctx context.Context, c client.Client, runs []Summary, all bool) {
+// heartbeats finds the state of each open run, when it last wrote output, and what its hosts report.
+// It omits facts that are not known now.
+func heartbeats(ctx context.Context, c client.Client, runs []Summary) {
 	ctx, cancel := context.WithTimeout(ctx, heartbeatsTake)
 	defer cancel()
-	each(runs, func(s *Summary) bool { return s.looks || all && s.Open }, func(s *Summary) {
+	each(runs, func(s *Summary) bool { return s.Open }, func(s *Summary) {
 		r := Get(c, s.RunID, s.ExecutionID)
 		d, err := r.describe(ctx)
 		if err != nil {
@@ -347,24 +345,18 @@ func heartbeats(ctx context.Context, c client.Client, runs []Summary, all bool) 
 			return
 		}
 		s.observe(pending)
+		seen := &Status{RunID: s.RunID, Queue: s.Queue, Open: true, State: spec.RunRunning}
 		for _, a := range pending {
-			name, _, ofTask := spec.TaskOfActivity(a.GetActivityId())
-			var beat spec.Heartbeat
-			if !ofTask || !decode(a.GetHeartbeatDetails(), &beat) {
-				continue
+			if name, _, ofTask := spec.TaskOfActivity(a.GetActivityId()); ofTask {
+				seen.Tasks = append(seen.Tasks, TaskStatus{TaskStatus: spec.TaskStatus{Name: name, State: spec.TaskRunning, Activity: a.GetActivityId()}})
 			}
-			if beat.LastOutput.After(s.LastOutput) {
-				s.LastOutput = beat.LastOutput
-			}
-			if beat.Usage == nil || beat.Usage.SilentSeconds == 0 {
-				continue
-			}
-			if len(s.SilentTasks) == 0 || beat.Usage.SilentSeconds < s.SilentSeconds {
-				s.SilentSeconds = beat.Usage.SilentSeconds
-			}
-			s.SilentTasks = append(s.SilentTasks, name)
 		}
-		slices.Sort(s.SilentTasks)
+		slices.SortFunc(seen.Tasks, func(a, b TaskStatus) int { return strings.Compare(a.Name, b.Name) })
+		merge(seen, pending)
+		if at := seen.LastOutput(); at != nil {
+			s.LastOutput = *at
+		}
+		s.Facts = outcome.Urgent(outcome.Facts(seen, time.Now()))
 	})
 }
 

@@ -3,7 +3,6 @@ package starter_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +23,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
@@ -159,14 +159,12 @@ func TestTheListHasSilentRuns(t *testing.T) {
 			payload(spec.Heartbeat{Usage: &spec.LiveUsage{SilentSeconds: seconds}, LastOutput: wrote.Add(-time.Duration(seconds) * time.Second)}),
 		}}}
 	}
-	listed := func(id string, memo map[string]*commonpb.Payload) *workflowpb.WorkflowExecutionInfo {
-		return &workflowpb.WorkflowExecutionInfo{
-			Execution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: id}, Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, Memo: &commonpb.Memo{Fields: memo},
-		}
+	listed := func(id string) *workflowpb.WorkflowExecutionInfo {
+		return &workflowpb.WorkflowExecutionInfo{Execution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: id}, Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING}
 	}
 	c := mocks.NewClient(t)
 	c.On("ListWorkflow", mock.Anything, mock.Anything).Return(&workflowservice.ListWorkflowExecutionsResponse{Executions: []*workflowpb.WorkflowExecutionInfo{
-		listed("quiet", map[string]*commonpb.Payload{"silence": payload("10m0s")}), listed("other", nil),
+		listed("quiet"), listed("other"),
 	}}, nil).Once()
 	bounded := mock.MatchedBy(func(ctx context.Context) bool {
 		_, is := ctx.Deadline()
@@ -176,13 +174,15 @@ func TestTheListHasSilentRuns(t *testing.T) {
 		beat("worker-1", 700), beat("worker-2", 0), beat("worker-0", 650), {ActivityId: "Release"},
 	}}, nil).Once()
 	c.On("DescribeWorkflowExecution", bounded, "other", "other").Return(&workflowservice.DescribeWorkflowExecutionResponse{}, nil).Once()
-	runs := must.Get(starter.List(t.Context(), c, starter.ListOptions{Open: true, LastOutput: true}))(t)
+	runs := must.Get(starter.List(t.Context(), c, starter.ListOptions{Open: true, Facts: true}))(t)
 	require.Len(t, runs, 2)
 	assert.Equal(t, wrote, runs[0].LastOutput, "of the task that is not silent")
 	assert.Zero(t, runs[1].LastOutput)
-	assert.Equal(t, []string{"worker-0", "worker-1"}, runs[0].SilentTasks)
-	assert.Equal(t, 650, runs[0].SilentSeconds)
-	assert.Empty(t, runs[1].SilentTasks)
+	require.Len(t, runs[0].Facts, 1)
+	assert.Equal(t, outcome.FactSilent, runs[0].Facts[0].Kind)
+	assert.Equal(t, []string{"worker-0", "worker-1"}, runs[0].Facts[0].Items)
+	assert.Contains(t, runs[0].Facts[0].Text, "for 10m50s")
+	assert.Empty(t, runs[1].Facts)
 }
 
 // A run that Temporal has paused is open.
@@ -192,10 +192,10 @@ func TestAPausedRunIsListedAsSuch(t *testing.T) {
 		Execution: &commonpb.WorkflowExecution{WorkflowId: "iris-1", RunId: "1"}, Status: enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED,
 	}}}, nil)
 	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "1").Return(&workflowservice.DescribeWorkflowExecutionResponse{}, nil)
-	runs := must.Get(starter.List(t.Context(), c, starter.ListOptions{Open: true, LastOutput: true}))(t)
+	runs := must.Get(starter.List(t.Context(), c, starter.ListOptions{Open: true, Facts: true}))(t)
 	require.Len(t, runs, 1)
 	assert.True(t, runs[0].Open)
-	assert.Equal(t, starter.StatePaused, runs[0].State)
+	assert.Equal(t, outcome.StatePaused, runs[0].State)
 }
 
 // A sweep whose failed trials are run again is listed once, with its last try.
@@ -259,7 +259,7 @@ func TestListNamesTheStateOfOpenRuns(t *testing.T) {
 	assert.Equal(t, map[string]string{"runs": "running", "queued": "pending", "preempted": "running", "placed": "pending", "depends": "pending"},
 		states(starter.ListOptions{Open: true}))
 	assert.Equal(t, map[string]string{"runs": "running", "queued": "pending", "preempted": "pending", "placed": "pending", "depends": "waiting a b"},
-		states(starter.ListOptions{Open: true, LastOutput: true}))
+		states(starter.ListOptions{Open: true, Facts: true}))
 
 	queue := mocks.NewEncodedValue(t)
 	queue.On("Get", mock.Anything).Run(func(args mock.Arguments) {
@@ -272,38 +272,4 @@ func TestListNamesTheStateOfOpenRuns(t *testing.T) {
 	assert.Equal(t, "depends", pending[1].Run.WorkflowID)
 	assert.Equal(t, "the end of a, b", pending[1].Why)
 	assert.Equal(t, 2, pending[1].Tasks)
-}
-
-func TestDoing(t *testing.T) {
-	task := func(state spec.TaskState, host string, cause spec.Cause) starter.TaskStatus {
-		s := starter.TaskStatus{TaskStatus: spec.TaskStatus{State: state, Host: host}}
-		if cause != "" {
-			s.Exit = &spec.Exit{Cause: cause}
-		}
-		return s
-	}
-	again := task(spec.TaskRunning, "a", "")
-	again.NextStart = time.Unix(1, 0)
-	s := &starter.Status{
-		Silent: []starter.SilentHost{{Host: "b"}},
-		Tasks: []starter.TaskStatus{
-			again, task("", "", ""), task(spec.TaskRunning, "b", ""), task(spec.TaskPending, "", ""),
-			task(spec.TaskEnded, "a", spec.CauseCompleted), task(spec.TaskEnded, "a", spec.CauseOrigin), task(spec.TaskEnded, "b", spec.CauseHostLost),
-			task(spec.TaskEnded, "a", spec.CauseOperator), task(spec.TaskEnded, "a", spec.CauseTimeout), task(spec.TaskEnded, "a", spec.CauseOOM),
-		},
-	}
-	words := s.Doing()
-	assert.Equal(t, []string{"restarting", "unknown", "missing", "pending", "ended", "failed", "failed", "ended", "ended", "failed"}, words)
-	assert.Equal(t, "1 pending, 1 restarting, 3 ended, 3 failed, 1 missing, 1 unknown", starter.TallyOf(words).String())
-	assert.Empty(t, starter.TallyOf(nil).String())
-}
-
-func TestOddTasks(t *testing.T) {
-	words := slices.Repeat([]string{"running"}, 38)
-	assert.Empty(t, starter.Odd(words))
-	assert.Empty(t, starter.Odd(nil))
-	words[5], words[6], words[7] = "missing", "ended", "failed"
-	assert.Equal(t, []int{7, 5, 6}, starter.Odd(append(words, "running", "running")))
-	words[8], words[9] = "ended", "ended"
-	assert.Equal(t, []int{7, 5}, starter.Odd(words), "three of 38 are not few")
 }

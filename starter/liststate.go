@@ -6,24 +6,17 @@ import (
 
 	workflowpb "go.temporal.io/api/workflow/v1"
 
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-)
-
-// The states of an open run, in the words of lists, pages and the status.
-const (
-	StatePending = "pending" // for room on hosts
-	StateWaiting = "waiting" // for the end of earlier runs (after)
-	StateRunning = "running"
-	StatePaused  = "paused" // in Temporal
 )
 
 // firstState returns the state of an open run by its search attributes, which name the hosts.
 // A server without these attributes does not know the priority either.
 func (s *Summary) firstState() string {
 	if len(s.Hosts) == 0 && s.Priority > 0 && !s.Sweep {
-		return StatePending
+		return outcome.StatePending
 	}
-	return StateRunning
+	return outcome.StateRunning
 }
 
 // observe sets the state of an open run by its pending activities.
@@ -41,24 +34,13 @@ func (s *Summary) observe(pending []*workflowpb.PendingActivityInfo) {
 	}
 	slices.Sort(s.After)
 	switch {
-	case s.State == StatePaused:
+	case s.State == outcome.StatePaused:
 	case len(s.After) > 0:
-		s.State = StateWaiting
+		s.State = outcome.StateWaiting
 	case s.Sweep:
 	case placing && !spec.IsPrivateQueue(s.Queue):
-		s.State = StatePending // a private queue places its tasks without an activity
+		s.State = outcome.StatePending // a private queue places its tasks without an activity
 	case !placing:
-		s.State = StateRunning
+		s.State = outcome.StateRunning
 	}
-}
-
-// Word returns the state of a run in a word.
-func (s *Status) Word() string {
-	if s.State != spec.RunPlacing {
-		return string(s.State)
-	}
-	if slices.ContainsFunc(s.Waiting, func(w Waiting) bool { return w.After != "" }) {
-		return StateWaiting
-	}
-	return StatePending
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/clusterrun/clusterrun/workflows/fleet"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
@@ -31,7 +32,7 @@ func (f *Fleet) Pending(ctx context.Context) ([]PendingRun, error) {
 	for _, w := range queued {
 		all = append(all, PendingRun{Waiting: w})
 	}
-	o := ListOptions{Open: true, LastOutput: true, Host: spec.AttributeNone, Limit: mostAfter}
+	o := ListOptions{Open: true, Facts: true, Host: spec.AttributeNone, Limit: mostAfter}
 	open, err := List(ctx, f.client, o)
 	if err != nil {
 		o.Host = "" // the server does not know the attributes of runs
@@ -41,7 +42,7 @@ func (f *Fleet) Pending(ctx context.Context) ([]PendingRun, error) {
 	}
 	slices.SortStableFunc(open, func(a, b Summary) int { return a.Started.Compare(b.Started) })
 	for _, s := range open {
-		if s.State == StateWaiting && s.Queue == f.Queue {
+		if s.State == outcome.StateWaiting && s.Queue == f.Queue {
 			all = append(all, PendingRun{After: s.After, Waiting: fleet.Waiting{
 				Run: fleet.Run{WorkflowID: s.RunID, RunID: s.ExecutionID}, Priority: cmp.Or(s.Priority, spec.DefaultPriority),
 				Tasks: s.taskCount, Since: s.Started, Why: "the end of " + shorten.List(s.After, 3),

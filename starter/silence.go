@@ -1,7 +1,6 @@
 package starter
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -9,6 +8,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
@@ -17,34 +17,11 @@ import (
 // the most tasks send one every 8 seconds.
 const silentAfter = 12 * time.Second
 
-// SilentHost is a host that has not sent anything for a while.
-type SilentHost struct {
-	Host string `json:"host"`
-	// Heard is the time of the last heartbeat that the server received.
-	Heard time.Time `json:"heard"`
-	// GivenUp is the time at which the run gives the host up. It is zero if the run waits
-	// without limit.
-	GivenUp time.Time `json:"given_up,omitzero"`
-}
-
-// Text describes the silence, and what the run will do.
-func (h SilentHost) Text(now time.Time) string {
-	text := fmt.Sprintf("no heartbeat from host %s for %s; ", h.Host, now.Sub(h.Heard).Round(time.Second))
-	switch left := h.GivenUp.Sub(now).Round(time.Second); {
-	case h.GivenUp.IsZero():
-		return text + "the run waits for it (on_disconnect: keep)"
-	case left <= 0:
-		return text + "it is being declared lost"
-	default:
-		return text + "it will be declared lost in " + left.String()
-	}
-}
-
 // silentHosts returns the hosts that hold none of the activities of their tasks, or send no
 // heartbeats for them. host maps an activity to the host of its task. One heartbeat is enough
 // for a host.
-func silentHosts(now time.Time, activities []*workflowpb.PendingActivityInfo, host func(id string) string) []SilentHost {
-	hosts := map[string]SilentHost{}
+func silentHosts(now time.Time, activities []*workflowpb.PendingActivityInfo, host func(id string) string) []outcome.SilentHost {
+	hosts := map[string]outcome.SilentHost{}
 	for _, a := range activities {
 		name := host(a.GetActivityId())
 		if isAsked(a) {
@@ -65,13 +42,13 @@ func silentHosts(now time.Time, activities []*workflowpb.PendingActivityInfo, ho
 		last.Host = name
 		hosts[name] = last
 	}
-	var silent []SilentHost
+	var silent []outcome.SilentHost
 	for _, h := range hosts {
 		if now.Sub(h.Heard) >= silentAfter {
 			silent = append(silent, h)
 		}
 	}
-	slices.SortFunc(silent, func(a, b SilentHost) int { return strings.Compare(a.Host, b.Host) })
+	slices.SortFunc(silent, func(a, b outcome.SilentHost) int { return strings.Compare(a.Host, b.Host) })
 	return silent
 }
 

@@ -20,109 +20,17 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/parallel"
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/stacktree"
 	"github.com/clusterrun/clusterrun/workflows/steptime"
 )
 
-// Status joins the facts from the run, the server, and the last reports of the hosts.
-type Status struct {
-	RunID       string `json:"run_id"`
-	ExecutionID string `json:"execution_id"`
-	Name        string `json:"name,omitempty"`
-	Owner       string `json:"owner,omitempty"`
-	// Command and Dir are as in [Summary].
-	Command string `json:"command,omitempty"`
-	Dir     string `json:"dir,omitempty"`
-	Queue   string `json:"queue"`
-	// Torchrun is as in [Options].
-	Torchrun bool `json:"-"`
-	// Open reports whether the run has not ended.
-	Open       bool          `json:"open"`
-	State      spec.RunState `json:"state"`
-	Generation int           `json:"generation"`
-	Started    time.Time     `json:"started,omitzero"`
-	Ended      time.Time     `json:"ended,omitzero"`
-	// Unanswered reports whether no worker answers for the run's workflow at the moment. Of the
-	// tasks, it is then only known which are running. If a run ended without a result, nothing
-	// is known about any of its tasks.
-	Unanswered bool `json:"unanswered,omitempty"`
-	// Unattended reports whether it is unanswered because no worker executes it. Otherwise a
-	// worker polled less than half a minute ago, which may be frozen or cut off.
-	Unattended bool `json:"unattended,omitempty"`
-	// Paused reports whether it is unanswered because Temporal has paused its workflow.
-	Paused bool         `json:"paused,omitempty"`
-	Tasks  []TaskStatus `json:"tasks"`
-	// GroupRestarts are the last restarts of the whole group, the oldest first.
-	GroupRestarts []spec.GroupRestart `json:"group_restarts,omitempty"`
-	// Waiting are the places that the run waits for.
-	Waiting []Waiting `json:"waiting,omitempty"`
-	// Stopping is set while the tasks are stopping together.
-	Stopping *spec.Stopping `json:"stopping,omitempty"`
-	// Preemptions counts the returns to the queue after a notice, and PendingSince is the time of
-	// a return to the queue if the run is pending again.
-	Preemptions  int       `json:"preemptions,omitempty"`
-	PendingSince time.Time `json:"pending_since,omitzero"`
-	// Notice is set while the tasks have notice that they will be stopped.
-	Notice *spec.StopNotice `json:"notice,omitempty"`
-	// Verdict is the verdict of a run that has ended, even without a result; Ending is then
-	// "terminated".
-	Verdict spec.Verdict `json:"verdict,omitempty"`
-	Ending  string       `json:"ending,omitempty"`
-	// Silent are the hosts that have not sent anything for a while.
-	Silent []SilentHost `json:"silent,omitempty"`
-	// Slow are the tasks and hosts that take longer for a step than others, the slowest first.
-	Slow []spec.Slow `json:"slow,omitempty"`
-	// TooFewSteps reports whether tasks of an open run could be compared if more of their steps
-	// were known.
-	TooFewSteps bool `json:"too_few_steps,omitempty"`
-	// Stacks has the stacks of the tasks of an open run as of its last capture.
-	Stacks *stacktree.Findings `json:"stacks,omitempty"`
-	// Elastic is set if the number of hosts may change and the run is open.
-	Elastic *spec.ElasticStatus `json:"elastic,omitempty"`
-	// OnDisconnect is the action of hosts without contact to the server.
-	OnDisconnect spec.OnDisconnect `json:"on_disconnect,omitempty"`
-	// SilenceIgnoresCPU reports whether a task of an open run can be silent although it uses
-	// processor time.
-	SilenceIgnoresCPU bool `json:"silence_ignores_cpu,omitempty"`
-	// Archive is the directory that an open run ships.
-	Archive *spec.Archive `json:"archive,omitempty"`
-	// Services are the services of the hosts of an open run; see [Run.Services].
-	Services []spec.HostService `json:"-"`
-	// Sweep is set for a sweep, which has trials and no tasks.
-	Sweep *spec.SweepStatus `json:"sweep,omitempty"`
-	// Trials are the trials of a sweep; see [Run.Trials].
-	Trials []Trial `json:"trials,omitempty"`
-	// Result is set once the run has ended and left one.
-	Result *spec.RunResult `json:"result,omitempty"`
-	// Message is why an ended run has no result.
-	Message string `json:"message,omitempty"`
-}
-
-// TaskStatus is the status of one task.
-type TaskStatus struct {
-	spec.TaskStatus
-	PID      int       `json:"pid,omitempty"`
-	Restarts int       `json:"restarts,omitempty"`
-	Started  time.Time `json:"process_started,omitzero"`
-	LogDir   string    `json:"log_dir,omitempty"`
-	// Progress is the progress that the task has reported.
-	Progress *spec.Progress `json:"progress,omitempty"`
-	// Steps has the step times of the living process, or is nil if it has reported none. After
-	// its end they are in Exit.
-	Steps *spec.StepTime `json:"steps,omitempty"`
-	// Usage is the resource usage of the living process, or nil if it is not known. After its
-	// end it is in Exit.
-	Usage *spec.LiveUsage `json:"usage,omitempty"`
-	// LastOutput is the time at which the living process last wrote output, by the clock of its
-	// host. It is zero if the process has written none, or if that is not known.
-	LastOutput time.Time `json:"last_output,omitzero"`
-	// NextStart is the time at which the task is restarted, if it waits for that.
-	NextStart time.Time `json:"next_start,omitzero"`
-	// LastFailure is why it is restarted.
-	LastFailure string `json:"last_failure,omitempty"`
-}
+// A Status is what is known of a run, and a TaskStatus of one of its tasks.
+type (
+	Status     = outcome.Status
+	TaskStatus = outcome.TaskStatus
+)
 
 const (
 	// queryTimeout bounds a query, which uses all of it if no worker answers.
@@ -135,36 +43,16 @@ const (
 	queryPause = 100 * time.Millisecond
 )
 
-// LastOutput returns when a living process of the run last wrote output. It returns nil if no
-// process has, or if that is not known.
-func (s *Status) LastOutput() *time.Time {
-	var last time.Time
-	for _, t := range s.Tasks {
-		if t.LastOutput.After(last) {
-			last = t.LastOutput
-		}
-	}
-	if last.IsZero() {
-		return nil
-	}
-	return &last
-}
-
-// Absence returns what is wrong with a run that does not answer, or "".
-func (s *Status) Absence() string {
-	switch {
-	case s.Paused:
-		return "paused in Temporal: it decides nothing until it is unpaused there"
-	case s.Unattended:
-		return "no host worker executes it"
-	case s.Unanswered:
-		return "its host worker does not answer"
-	}
-	return ""
-}
-
 // Status returns the status of the run. It describes an ended run from its result.
 func (r *Run) Status(ctx context.Context) (*Status, error) {
+	s, err := r.status(ctx)
+	if err == nil {
+		s.Facts = outcome.Facts(s, time.Now())
+	}
+	return s, err
+}
+
+func (r *Run) status(ctx context.Context) (*Status, error) {
 	d, err := r.describe(ctx)
 	switch {
 	case isNotFound(err):
@@ -188,9 +76,10 @@ func (r *Run) Status(ctx context.Context) (*Status, error) {
 	}
 	if !s.Open {
 		s.Ended = info.GetCloseTime().AsTime()
-		s.fillEnded(Get(r.client, r.id, info.GetExecution().GetRunId()).Wait(ctx))
-		if s.Result == nil && (s.Ending != terminated || !s.fillTerminated(ctx, r)) {
-			s.fillFromSpec(r.spec(ctx, info.GetExecution().GetRunId()))
+		result, err := Get(r.client, r.id, info.GetExecution().GetRunId()).Wait(ctx)
+		fillEnded(s, result, err)
+		if s.Result == nil && (s.Ending != outcome.Terminated || !fillTerminated(s, ctx, r)) {
+			r.fillFromSpec(ctx, s, info.GetExecution().GetRunId())
 		}
 		return s, nil
 	}
@@ -202,19 +91,19 @@ func (r *Run) Status(ctx context.Context) (*Status, error) {
 	described.Wait()
 	switch {
 	case err == nil:
-		s.fillOpen(answer)
+		fillOpen(s, answer)
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	default:
 		s.Unanswered, s.Unattended = true, servererror.IsUnpolled(err)
-		s.fillFromSpec(r.spec(ctx, info.GetExecution().GetRunId()))
+		r.fillFromSpec(ctx, s, info.GetExecution().GetRunId())
 	}
 	if pendingErr != nil {
 		return nil, fmt.Errorf("describe run %s: %w", r.ID, pendingErr)
 	}
-	s.merge(pending)
-	s.compareSteps()
-	s.waitingInFleet(ctx, r.client)
+	merge(s, pending)
+	compareSteps(s)
+	waitingInFleet(s, ctx, r.client)
 	return s, nil
 }
 
@@ -283,16 +172,16 @@ func queryOf(ctx context.Context, c client.Client, id, execution, query string) 
 	return v, err
 }
 
-func (s *Status) fillOpen(answer *spec.Status) {
+func fillOpen(s *Status, answer *spec.Status) {
 	s.State, s.Generation, s.Result, s.GroupRestarts = answer.State, answer.Generation, answer.Result, answer.GroupRestarts
 	s.Stopping, s.OnDisconnect, s.Services, s.Elastic, s.Archive, s.Stacks = answer.Stopping, answer.OnDisconnect, answer.Services, answer.Elastic, answer.Archive, answer.Stacks
 	s.SilenceIgnoresCPU, s.Sweep = answer.SilenceIgnoresCPU, answer.Sweep
 	s.Preemptions, s.PendingSince, s.Notice = answer.Preemptions, answer.PendingSince, answer.Notice
-	s.addTasks(answer.Tasks)
+	addTasks(s, answer.Tasks)
 }
 
 // addTasks adds the tasks of an answer to the status.
-func (s *Status) addTasks(tasks []spec.TaskStatus) {
+func addTasks(s *Status, tasks []spec.TaskStatus) {
 	for _, t := range tasks {
 		// The heartbeat is more exact, once there is one.
 		status := TaskStatus{TaskStatus: t, Restarts: s.Generation}
@@ -304,7 +193,7 @@ func (s *Status) addTasks(tasks []spec.TaskStatus) {
 }
 
 // compareSteps finds the tasks of an open run that are slow.
-func (s *Status) compareSteps() {
+func compareSteps(s *Status) {
 	tasks := make([]steptime.Task, len(s.Tasks))
 	for i, t := range s.Tasks {
 		tasks[i] = steptime.Task{Name: t.Name, Type: t.Type, Host: t.Host, Rank: t.Rank, Time: t.Steps}
@@ -315,14 +204,14 @@ func (s *Status) compareSteps() {
 	s.Slow, s.TooFewSteps = steptime.Find(tasks), steptime.TooFew(tasks)
 }
 
-func (s *Status) fillEnded(result *spec.RunResult, err error) {
+func fillEnded(s *Status, result *spec.RunResult, err error) {
 	s.State, s.Result = spec.RunEnded, result
 	if result == nil {
 		if err != nil {
 			s.Message = err.Error()
 		}
 		if end, ok := errors.AsType[*TerminatedError](err); ok {
-			s.Verdict, s.Ending, s.Message = end.Result().Verdict, terminated, end.how()
+			s.Verdict, s.Ending, s.Message = end.Result().Verdict, outcome.Terminated, end.how()
 		}
 		return
 	}
@@ -345,7 +234,7 @@ func (s *Status) fillEnded(result *spec.RunResult, err error) {
 
 // fillTerminated fills in what the history of a terminated run has: the hosts of its tasks, and the
 // ends of those that ended before. It reports whether a host worker could read the history.
-func (s *Status) fillTerminated(ctx context.Context, r *Run) bool {
+func fillTerminated(s *Status, ctx context.Context, r *Run) bool {
 	answer, err := r.query(ctx)
 	if err != nil {
 		return false
@@ -356,15 +245,13 @@ func (s *Status) fillTerminated(ctx context.Context, r *Run) bool {
 			t.State = spec.TaskEnded // its host stops it when the server says so
 		}
 	}
-	s.addTasks(answer.Tasks)
+	addTasks(s, answer.Tasks)
 	return true
 }
 
-// Terminated reports whether the run was ended on the server, without the end of its tasks.
-func (s *Status) Terminated() bool { return s.Ending == terminated }
-
 // fillFromSpec lists the tasks of a run that does not report them.
-func (s *Status) fillFromSpec(started *spec.RunSpec, err error) {
+func (c *chain) fillFromSpec(ctx context.Context, s *Status, execution string) {
+	started, err := c.spec(ctx, execution)
 	if err != nil {
 		return
 	}
@@ -391,7 +278,7 @@ func (c *chain) pending(ctx context.Context, d *workflowservice.DescribeWorkflow
 
 // merge adds facts from pending activities: the process and restarts of a task are in the
 // heartbeats of its activity, because those add nothing to the history of the run.
-func (s *Status) merge(pending []*workflowpb.PendingActivityInfo) {
+func merge(s *Status, pending []*workflowpb.PendingActivityInfo) {
 	tasks := map[string]*TaskStatus{}
 	for i := range s.Tasks {
 		if id := s.Tasks[i].Activity; id != "" {

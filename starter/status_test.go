@@ -28,6 +28,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/must"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
@@ -126,7 +127,7 @@ func TestStatusSaysWhatARunWaitsFor(t *testing.T) {
 	c.On("QueryWorkflow", mock.Anything, "iris-1", "", spec.QueryStatus).Return(value, nil)
 	s := must.Get(starter.Get(c, "iris-1", "").Status(t.Context()))(t)
 	until := time.Unix(200, 0).UTC()
-	assert.Equal(t, []starter.Waiting{
+	assert.Equal(t, []outcome.Waiting{
 		{Host: "b", Queue: "queue/host/b", Until: until},
 		{Host: "c", Queue: "queue/host/c/instance", Refusal: "its host worker did not answer in time", Until: until},
 		{Host: "e", Queue: "queue/host/e/instance", Refusal: "SIGKILL does not end it"},
@@ -162,7 +163,7 @@ func TestStatusOfATerminatedRun(t *testing.T) {
 	}).Return(nil)
 	c.On("QueryWorkflow", mock.Anything, "iris-1", mock.Anything, spec.QueryStatus).Return(value, nil)
 	s := must.Get(starter.Get(c, "iris-1", "").Status(t.Context()))(t)
-	assert.True(t, s.Terminated())
+	assert.True(t, s.IsTerminated())
 	require.Len(t, s.Tasks, 2)
 	assert.Equal(t, "/logs", s.Tasks[0].LogDir)
 	assert.Equal(t, spec.TaskEnded, s.Tasks[1].State)

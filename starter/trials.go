@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/system/parallel"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
@@ -28,7 +29,7 @@ type Trial struct {
 	// Seconds is the time from its start, with its wait for room, to its end or until now.
 	Seconds float64 `json:"seconds,omitempty"`
 	// Silent are hosts of the trial that have not sent anything for a while.
-	Silent []SilentHost `json:"silent,omitempty"`
+	Silent []outcome.SilentHost `json:"silent,omitempty"`
 	// Value is the first value that its tasks have returned, by rank.
 	Value json.RawMessage `json:"value,omitempty"`
 }
@@ -46,7 +47,7 @@ func (r *Run) Trials(ctx context.Context, s *Status, values bool) (names []strin
 		return nil, nil, fmt.Errorf("the trials of sweep %s: %w", r.ID, err)
 	}
 	trials = make([]Trial, grid.Len())
-	known, err := s.states()
+	known, err := states(s)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -114,7 +115,7 @@ func findSilent(ctx context.Context, r *Run, trials []Trial, latest map[int]Summ
 }
 
 // states returns the states of the trials of a sweep, or nil if they are not known.
-func (s *Status) states() (*sweep.Machine, error) {
+func states(s *Status) (*sweep.Machine, error) {
 	if s.Sweep == nil {
 		return nil, nil
 	}

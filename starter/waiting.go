@@ -4,50 +4,30 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	failurepb "go.temporal.io/api/failure/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/client"
 
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// Waiting is a place or the end of a run that a run waits for.
-type Waiting struct {
-	// After is the earlier run whose end it waits for. The other fields are then empty.
-	After string `json:"after,omitempty"`
-	// Host is the host that the spec names, or "" for any.
-	Host string `json:"host,omitempty"`
-	// Queue is the task queue of the host workers that are asked.
-	Queue string `json:"queue"`
-	// Refusal is the last refusal of a host, or what the fleet waits for, or "" before an
-	// answer.
-	Refusal string `json:"refusal,omitempty"`
-	// Fetching is the progress of a host that fetches the archive of the run.
-	Fetching *spec.Fetching `json:"fetching,omitempty"`
-	// Position is the position in the queue of the fleet, from 1. It is 0 if the run is not
-	// queued.
-	Position int `json:"position,omitempty"`
-	// Until is the time at which the run gives up.
-	Until time.Time `json:"until,omitzero"`
-}
-
 // waiting finds what a run waits for, from its pending activities: hosts for its tasks, or the ends
 // of processes that SIGKILL does not end.
-func waiting(queue string, pending []*workflowpb.PendingActivityInfo) []Waiting {
-	var all []Waiting
+func waiting(queue string, pending []*workflowpb.PendingActivityInfo) []outcome.Waiting {
+	var all []outcome.Waiting
 	for _, a := range pending {
 		if run, ok := strings.CutPrefix(a.GetActivityId(), spec.AfterActivity); ok {
-			all = append(all, Waiting{After: run})
+			all = append(all, outcome.Waiting{After: run})
 			continue
 		}
 		remains := a.GetLastFailure().GetApplicationFailureInfo().GetType() == spec.ErrRemains
 		if !placesTasks(a) && !remains {
 			continue
 		}
-		w := Waiting{Queue: a.GetActivityOptions().GetTaskQueue().GetName(), Refusal: failureText(a.GetLastFailure())}
+		w := outcome.Waiting{Queue: a.GetActivityOptions().GetTaskQueue().GetName(), Refusal: failureText(a.GetLastFailure())}
 		if host, ok := strings.CutPrefix(w.Queue, spec.HostQueue(queue, "")); ok {
 			w.Host, _, _ = strings.Cut(host, "/")
 		}
@@ -60,7 +40,7 @@ func waiting(queue string, pending []*workflowpb.PendingActivityInfo) []Waiting 
 		}
 		all = append(all, w)
 	}
-	slices.SortFunc(all, func(a, b Waiting) int { return strings.Compare(a.Queue, b.Queue) })
+	slices.SortFunc(all, func(a, b outcome.Waiting) int { return strings.Compare(a.Queue, b.Queue) })
 	return all
 }
 
@@ -71,18 +51,18 @@ func placesTasks(a *workflowpb.PendingActivityInfo) bool {
 }
 
 // waitingInFleet finds what a run waits for, from the queue of its fleet.
-func (s *Status) waitingInFleet(ctx context.Context, c client.Client) {
+func waitingInFleet(s *Status, ctx context.Context, c client.Client) {
 	if s.State != spec.RunPlacing && s.State != spec.RunRestarting || len(s.Waiting) > 0 || spec.IsPrivateQueue(s.Queue) {
 		return
 	}
 	queue, err := GetFleet(c, s.Queue).Waiting(ctx)
 	if err != nil {
-		s.Waiting = []Waiting{{Queue: s.Queue, Refusal: err.Error()}}
+		s.Waiting = []outcome.Waiting{{Queue: s.Queue, Refusal: err.Error()}}
 		return
 	}
 	for _, w := range queue {
 		if w.Run.WorkflowID == s.RunID && w.Run.RunID == s.ExecutionID {
-			s.Waiting = []Waiting{{Queue: s.Queue, Refusal: w.Why, Position: w.Position}}
+			s.Waiting = []outcome.Waiting{{Queue: s.Queue, Refusal: w.Why, Position: w.Position}}
 		}
 	}
 }

@@ -110,7 +110,7 @@ func TestTheFleetPlacesAndQueues(t *testing.T) {
 	f.waitsBehind(second, third)
 
 	stdout := f.OK(t, "status", "--why", third.GetID())
-	assert.Contains(t, stdout, "run "+third.GetID()+" waits for 5 slots: 4 free on c")
+	assert.Contains(t, stdout, "waiting for 5 slots: 4 free on c")
 	assert.Contains(t, stdout, "(position 2 in queue clusterrun)")
 	_, stdout, _ = f.CLI(t, "list", "--pending")
 	assert.Regexp(t, `(?m)^1 +`+second.GetID()+` +3 +8 `, stdout)

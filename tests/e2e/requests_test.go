@@ -224,7 +224,7 @@ func TestOperatorRequests(t *testing.T) {
 		stdout, stderr := f.Succeeds(t, "stop", "--abandon", "--reason", "enough", run.GetID())
 		assert.Equal(t, "ended: "+run.GetID()+", without a result\n", stdout)
 		_, stdout, _ = f.CLI(t, "status", run.GetID())
-		assert.Regexp(t, `^run \S+: terminated by \S+ \(enough\) and left no result, `, stdout)
+		assert.Regexp(t, `^run \S+: terminated, (?s:.*)\nterminated by \S+ \(enough\) and left no result\n`, stdout)
 		var runs []starter.Summary
 		harness.Eventually(t, "it is listed as ended", func() bool {
 			_, stdout, stderr = f.CLI(t, "--json", "list", "--limit", "1")

@@ -5,7 +5,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
 // Ended returns the text and the fields of a notice about the end of a run.
@@ -21,10 +20,10 @@ func Ended(run string, r *spec.RunResult) spec.Notice {
 }
 
 // Hangs returns the same for a run with silent tasks. found is nil if the stacks are unknown.
-func Hangs(run string, silent []string, found *stacktree.Findings) spec.Notice {
-	text := fmt.Sprintf("run %s hangs: %s silent: %s", run, plural.Of(len(silent), "task is", "tasks are"), list(silent))
+func Hangs(run string, names []string, found *stacktree.Findings) spec.Notice {
+	text := fmt.Sprintf("run %s hangs: %s: %s", run, silence(len(names)), list(names))
 	if found != nil && found.Sentence != "" {
 		text += "; " + found.Sentence
 	}
-	return spec.Notice{Text: text, Tasks: silent}
+	return spec.Notice{Text: text, Tasks: names}
 }

@@ -29,8 +29,6 @@ const (
 	MemoDir     = "dir"
 	// MemoTorchrun is set if the starter has ended as torchrun does.
 	MemoTorchrun = "torchrun"
-	// MemoSilence is the silence limit of the spec, if it has one.
-	MemoSilence = "silence"
 )
 
 // OwnerOf returns the owner of runs that a workflow starts, if it names no other: its ID, cut
@@ -39,11 +37,7 @@ func OwnerOf(workflowID string) string { return shorten.Text(workflowID, 200) }
 
 // Memo returns the facts that lists show of a run in addition to its search attributes.
 func Memo(s *spec.RunSpec, owner string) map[string]any {
-	m := map[string]any{MemoOwner: owner, MemoName: s.Name, MemoTasks: cluster(s), MemoCommand: CommandLine(s), MemoDir: s.Dir}
-	if s.Silence != "" {
-		m[MemoSilence] = s.Silence
-	}
-	return m
+	return map[string]any{MemoOwner: owner, MemoName: s.Name, MemoTasks: cluster(s), MemoCommand: CommandLine(s), MemoDir: s.Dir}
 }
 
 // CommandLine returns the command of the first tasks, cut to fit into a list.

@@ -159,6 +159,9 @@ type Progress struct {
 	Message string `json:"message,omitempty"`
 }
 
+// Percent returns the part that is done, rounded down. Total must be positive.
+func (p *Progress) Percent() int { return int(math.Floor(100 * min(1, p.Current/p.Total))) }
+
 // Usage is the use that processes made of their hosts.
 type Usage struct {
 	UserSeconds   float64 `json:"user_seconds,omitempty"`

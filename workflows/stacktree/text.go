@@ -37,6 +37,12 @@ func (f Findings) String() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
+// Below returns the findings without their sentence, for a place that is below it.
+func (f Findings) Below() Findings {
+	f.Sentence = ""
+	return f
+}
+
 // Write writes the findings as text: a line for each class, at most ten, the sentence, and the
 // result of a second look.
 func (f Findings) Write(w io.Writer) error {
@@ -61,11 +67,14 @@ func (f Findings) Write(w io.Writer) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintln(w, f.Sentence)
-	if moved := f.Motion.String(); moved != "" && err == nil {
-		_, err = fmt.Fprintln(w, moved)
+	for _, line := range []string{f.Sentence, f.Motion.String()} {
+		if line != "" {
+			if _, err := fmt.Fprintln(w, line); err != nil {
+				return err
+			}
+		}
 	}
-	return err
+	return nil
 }
 
 // Does describes the activity of the ranks of the class: "wait in all_reduce", or with one rank

@@ -8,7 +8,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
-	"github.com/clusterrun/clusterrun/starter/command/report"
 	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
@@ -199,7 +198,7 @@ func abandon(reason string) stopFunc {
 func stopGracefully(q spec.TogetherRequest) stopFunc {
 	return func(ctx context.Context, r *starter.Run) (Stopped, error) {
 		s, err := starter.AskPatiently(ctx, cli.RequestTimeout, r, spec.UpdateStopTogether, q)
-		line := fmt.Sprintf("stopping gracefully: %s: %s", r.ID, report.StoppingLine(s, time.Now()))
+		line := fmt.Sprintf("stopping gracefully: %s: %s", r.ID, outcome.StoppingLine(s, time.Now()))
 		return Stopped{RunID: r.ID, State: "stopping", Stopping: &s, line: line}, err
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
@@ -88,7 +89,7 @@ func UnknownTasks(s *starter.Status, words []string) error {
 		return nil
 	}
 	return &UsageError{Problems: list.Of(words, func(word string) string {
-		if word == starter.DoingFailed {
+		if word == outcome.DoingFailed {
 			return fmt.Sprintf("no task of run %s has failed", s.RunID)
 		}
 		return fmt.Sprintf("run %s has no task, type, rank or host %s; `clusterrun status %s` shows those there are", s.RunID, word, s.RunID)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
@@ -92,7 +93,7 @@ func runList(ctx context.Context, a *cli.App, cmd *cobra.Command, flags *listOpt
 		return err
 	}
 	defer c.Close()
-	flags.o.Limit, flags.o.LastOutput, flags.o.OpenFirst = limit+1, true, true
+	flags.o.Limit, flags.o.Facts, flags.o.OpenFirst = limit+1, true, true
 	return showList(ctx, a, flags.watch, func(a *cli.App) error {
 		runs, err := starter.List(ctx, c, flags.o)
 		if err != nil {
@@ -134,8 +135,8 @@ func printList(a *cli.App, runs []starter.Summary, wide bool) {
 	w := cli.NewTable(a.Out, append(heading, "COMMAND")...)
 	for _, r := range runs {
 		state, exit, took := r.State, "-", cli.Roughly(time.Since(r.Started))
-		if len(r.SilentTasks) > 0 {
-			state += ", silent"
+		if len(r.Facts) > 0 && r.Facts[0].Kind != outcome.FactWaiting {
+			state += ", " + string(r.Facts[0].Kind)
 		}
 		if !r.Open {
 			took = cli.Roughly(r.Ended.Sub(r.Started))

@@ -17,10 +17,6 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/report"
 	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
-	"github.com/clusterrun/clusterrun/workflows/text/shellword"
-	"github.com/clusterrun/clusterrun/workflows/text/shorten"
-	"github.com/clusterrun/clusterrun/workflows/text/size"
 )
 
 // statusOptions are the flags of status.
@@ -132,11 +128,6 @@ func watchStatus(ctx context.Context, a *cli.App, r *starter.Run, meant *taskCho
 		}
 	}
 	show := func(s *starter.Status) (err error) {
-		if s.Sweep != nil && screen != nil {
-			var b strings.Builder
-			printSweep(&b, s)
-			return screen.Show(b.String())
-		}
 		if s.Tasks, err = meant.of(s); err != nil {
 			return err
 		}
@@ -148,13 +139,13 @@ func watchStatus(ctx context.Context, a *cli.App, r *starter.Run, meant *taskCho
 			}
 			return screen.Show(b.String())
 		}
-		line := changes.Of(s)
+		news := changes.Of(s)
 		switch {
-		case line == "":
+		case len(news) == 0:
 		case a.Global.JSON:
 			return a.PrintJSONLine(s)
 		default:
-			_, err = fmt.Fprintln(a.Out, report.WithClock(line))
+			_, err = fmt.Fprintln(a.Out, report.NewsLine(news))
 		}
 		return err
 	}
@@ -167,102 +158,20 @@ func watchStatus(ctx context.Context, a *cli.App, r *starter.Run, meant *taskCho
 
 // printStatus writes the status of a run. If each is set, it writes a line for every task.
 func printStatus(out io.Writer, s *starter.Status, each bool) {
-	state := s.Word()
-	switch {
-	case s.Result != nil:
-		state = string(s.Result.Verdict)
-	case !s.Open && s.Message != "":
-		state = s.Message
-	case s.Paused:
-		state = "open, but " + s.Absence()
-	case s.Unanswered:
-		state = "open, but " + s.Absence() + " at the moment ("
-		if s.Unattended {
-			state += "is its `clusterrun worker`, `dev` or `run` there?)"
-		} else {
-			state += "a host worker may be frozen, cut off or just gone)"
+	printHead(out, s)
+	for _, f := range s.Facts {
+		if f.Kind != outcome.FactState && (f.Kind != outcome.FactDone || s.Result == nil) {
+			fmt.Fprintln(out, f)
 		}
 	}
-	took := time.Since(s.Started)
-	if !s.Open {
-		took = s.Ended.Sub(s.Started)
-	}
-	generation := ""
-	if s.Generation > 0 {
-		generation = fmt.Sprintf(", generation %d", s.Generation)
-	}
-	fmt.Fprintf(out, "run %s: %s%s, %s\n", s.RunID, state, generation, cli.Roughly(took))
-	if s.Command != "" || s.Dir != "" {
-		command := cli.OrDash(spec.Cell(s.Command))
-		if s.Dir != "" { // otherwise it ships one
-			command += " in " + spec.Cell(s.Dir)
-		}
-		fmt.Fprintln(out, command)
-	}
-	if s.Terminated() {
-		fmt.Fprintf(out, "its host workers stop the processes it left, and their ends are not known here; `clusterrun rm %s` removes what is left of it\n", shellword.Of(s.RunID))
-	}
-	if s.Elastic != nil {
-		fmt.Fprintf(out, "elastic: %s\n", s.Elastic)
-	}
-	if s.Archive != nil {
-		fmt.Fprintf(out, "it ships %s\n", archiveLine(*s.Archive))
-	}
-	if s.Result == nil || s.Result.Verdict == spec.VerdictSucceeded { // otherwise the message lists them
-		for _, r := range s.GroupRestarts {
-			fmt.Fprintln(out, outcome.Restart(r))
-		}
-	}
-	if line := outcome.Preempted(s.Preemptions, s.PendingSince, time.Local); line != "" {
-		fmt.Fprintln(out, line)
-	}
-	if s.Notice != nil && s.Result == nil {
-		fmt.Fprintf(out, "notice: %s\n", outcome.StopNotice(*s.Notice, time.Now()))
-	}
-	for _, w := range s.Waiting {
-		fmt.Fprintf(out, "waiting for %s\n", report.WaitingLine(w, time.Now()))
-	}
-	for _, h := range s.Silent {
-		fmt.Fprintln(out, h.Text(time.Now()))
-	}
-	if limit := learntSilence(s.Tasks); limit > 0 {
-		fmt.Fprintf(out, "silence: auto, now %s\n", cli.Roughly(limit))
-	}
-	if line := silentLine(s); line != "" {
-		fmt.Fprintln(out, line)
-	}
-	printSlow(out, s)
 	if s.Stacks != nil {
-		fmt.Fprintf(out, "when it was looked at last:\n%s\n", s.Stacks)
+		fmt.Fprintln(out, s.Stacks.Below())
 	}
-	if s.OnDisconnect != "" && s.OnDisconnect != spec.OnDisconnectKeep && s.Open {
-		alone, outage, two := strings.Cut(string(s.OnDisconnect), ",")
-		fmt.Fprintf(out, "a host that hears nothing of the server for %s stops its processes (on_disconnect)", alone)
-		if two {
-			fmt.Fprintf(out, "; after %s if it reaches its witnesses among the other hosts, and none of them reaches the server", outage)
-		}
-		fmt.Fprintln(out)
-	}
-	if s.Stopping != nil && s.Result == nil {
-		fmt.Fprintf(out, "stopping together: %s\n", report.StoppingLine(*s.Stopping, time.Now()))
-	}
-	if s.Result != nil {
-		if s.Result.Message != "" {
-			fmt.Fprintln(out, s.Result.Message)
-		}
-		for _, line := range outcome.Lines(s.Result, outcome.Options{Zone: time.Local}) {
-			fmt.Fprintln(out, line)
-		}
-	}
-	if line := report.UnkeptOf(s.Tasks, func(t starter.TaskStatus) (string, *spec.Exit) { return t.Name, t.Exit }); line != "" {
-		fmt.Fprintln(out, line)
-	}
-	for _, t := range s.Tasks {
-		if t.Exit != nil && t.Exit.OOMKills > 0 && s.Result == nil {
-			fmt.Fprintf(out, "%s: %s\n", t.Name, t.Exit.OOMText())
-		}
-		if t.Exit != nil && t.Exit.LeftBehind > 0 {
-			fmt.Fprintf(out, "%s ended by itself and left %s running, killed after the grace (stop.grace)\n", t.Name, plural.Of(t.Exit.LeftBehind, "process", "processes"))
+	if r := s.Result; r != nil && s.Sweep == nil {
+		for _, line := range append([]string{r.Message}, outcome.Lines(r, outcome.Options{Zone: time.Local})...) {
+			if line != "" {
+				fmt.Fprintln(out, line)
+			}
 		}
 	}
 	if len(s.Tasks) == 0 {
@@ -274,22 +183,36 @@ func printStatus(out io.Writer, s *starter.Status, each bool) {
 	fmt.Fprintln(out)
 	if each || len(s.Tasks) <= mostRows {
 		printTasks(out, s.Tasks)
-		return
+	} else {
+		printSummary(out, s)
 	}
-	printSummary(out, s)
 }
 
-// printSlow writes the tasks and hosts that are slower than others.
-func printSlow(out io.Writer, s *starter.Status) {
-	const most = 8
-	for _, slow := range s.Slow[:min(len(s.Slow), most)] {
-		fmt.Fprintf(out, "slow: %s\n", slow)
+// printHead writes what a run is, and its state.
+func printHead(out io.Writer, s *starter.Status) {
+	what, generation, until := "run", "", s.Ended
+	if s.Sweep != nil {
+		what = "sweep"
 	}
-	if more := len(s.Slow) - most; more > 0 {
-		fmt.Fprintf(out, "slow: %d more\n", more)
+	if s.Generation > 0 {
+		generation = fmt.Sprintf(", generation %d", s.Generation)
 	}
-	if s.TooFewSteps {
-		fmt.Fprintln(out, "slow: too few steps are known to compare the tasks")
+	if s.Open {
+		until = time.Now()
+	}
+	fmt.Fprintf(out, "%s %s: %s%s, %s\n", what, s.RunID, s.Word(), generation, cli.Roughly(until.Sub(s.Started)))
+	if s.Command != "" || s.Dir != "" {
+		command := cli.OrDash(spec.Cell(s.Command))
+		if s.Dir != "" { // otherwise it ships one
+			command += " in " + spec.Cell(s.Dir)
+		}
+		fmt.Fprintln(out, command)
+	}
+	switch {
+	case s.Sweep != nil && s.Open:
+		fmt.Fprintln(out, s.Sweep.Counts()+report.Remaining(s.Sweep))
+	case s.Sweep != nil:
+		fmt.Fprintln(out, s.Sweep.Summary())
 	}
 }
 
@@ -306,52 +229,9 @@ func printReturned(out io.Writer, s *starter.Status) {
 	}
 }
 
-// archiveLine describes the files that a run ships.
-func archiveLine(a spec.Archive) string {
-	return fmt.Sprintf("%s in %s, SHA-256 %s", size.Of(int64(a.Size)), plural.Of(a.Files, "file", "files"), a.Digest)
-}
-
 func number(n int) string {
 	if n == 0 {
 		return "-"
 	}
 	return strconv.Itoa(n)
-}
-
-// learntSilence returns the learned time after which tasks count as silent, or 0 if none is
-// learned.
-func learntSilence(tasks []starter.TaskStatus) (limit time.Duration) {
-	for _, t := range tasks {
-		if t.Usage != nil {
-			limit = max(limit, time.Duration(t.Usage.SilentAfter)*time.Second)
-		}
-	}
-	return limit
-}
-
-// silentLine names the tasks that show no sign of work, and counts the others.
-func silentLine(s *starter.Status) string {
-	var names []string
-	var least time.Duration
-	others := 0
-	for _, t := range s.Tasks {
-		if t.Usage == nil || t.Usage.SilentSeconds == 0 {
-			if t.Usage != nil {
-				others++
-			}
-			continue
-		}
-		silent := time.Duration(t.Usage.SilentSeconds) * time.Second
-		if names = append(names, t.Name); len(names) == 1 || silent < least {
-			least = silent
-		}
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	text := fmt.Sprintf("silent for %s: %s (%s)", cli.Roughly(least), shorten.Text(strings.Join(names, ", "), 200), spec.SilenceText(s.SilenceIgnoresCPU))
-	if others > 0 {
-		text += fmt.Sprintf("; %s at work", plural.Of(others, "other is", "others are"))
-	}
-	return text
 }

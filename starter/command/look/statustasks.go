@@ -14,6 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/command/report"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
@@ -40,7 +41,7 @@ func printTasks(out io.Writer, tasks []starter.TaskStatus) {
 		exit, cause := report.ExitColumns(t.Exit)
 		state := string(t.State)
 		if !t.NextStart.IsZero() {
-			state = starter.DoingRestart
+			state = outcome.DoingRestart
 		}
 		row := []any{t.Name, cli.OrDash(state), cli.OrDash(t.Host), number(t.PID), t.Restarts, exit, cause}
 		if heard {
@@ -65,9 +66,9 @@ func lastOutput(at time.Time) string {
 // printSummary writes the number of tasks in each state, and the tasks that differ from most.
 func printSummary(out io.Writer, s *starter.Status) {
 	words := s.Doing()
-	fmt.Fprintf(out, "%s: %s\n\n", plural.Of(len(s.Tasks), "task", "tasks"), starter.TallyOf(words))
+	fmt.Fprintf(out, "%s: %s\n\n", plural.Of(len(s.Tasks), "task", "tasks"), outcome.TallyOf(words))
 	printTallies(out, s.Tasks, words)
-	odd := starter.Odd(words)
+	odd := outcome.Odd(words)
 	if len(odd) == 0 {
 		fmt.Fprintln(out, "\nthe tasks are alike; --all shows each")
 		return
@@ -86,22 +87,22 @@ func printSummary(out io.Writer, s *starter.Status) {
 // printTallies writes the number of tasks in each state for each host. If there are many hosts,
 // it writes the hosts with the most unusual tasks.
 func printTallies(out io.Writer, tasks []starter.TaskStatus, words []string) {
-	on := map[string]starter.Tally{}
+	on := map[string]outcome.Tally{}
 	odd := map[string]int{}
 	for i, t := range tasks {
 		if on[t.Host] == nil {
-			on[t.Host] = starter.Tally{}
+			on[t.Host] = outcome.Tally{}
 		}
 		on[t.Host][words[i]]++
 	}
-	for _, i := range starter.Odd(words) {
+	for _, i := range outcome.Odd(words) {
 		odd[tasks[i].Host]++
 	}
 	hosts := slices.SortedFunc(maps.Keys(on), func(a, b string) int {
 		return cmp.Or(cmp.Compare(odd[b], odd[a]), strings.Compare(a, b))
 	})
 	shown := hosts[:min(len(hosts), mostHosts)]
-	columns := starter.TallyOf(words).Words()
+	columns := outcome.TallyOf(words).Words()
 	w := cli.NewTable(out, "HOST", "TASKS", strings.ToUpper(strings.Join(columns, "\t")))
 	for _, h := range shown {
 		n, counts := 0, []any{}
@@ -158,7 +159,7 @@ func (c *taskChoice) of(s *starter.Status) ([]starter.TaskStatus, error) {
 	words := s.Doing()
 	for i, t := range s.Tasks {
 		hosts[t.Host] = true
-		if wanted[t.Rank] && (!c.given("on-host") || t.Host == c.host) && (!c.failed || words[i] == starter.DoingFailed) {
+		if wanted[t.Rank] && (!c.given("on-host") || t.Host == c.host) && (!c.failed || words[i] == outcome.DoingFailed) {
 			tasks = append(tasks, t)
 		}
 	}

@@ -23,8 +23,10 @@ import (
 	"github.com/clusterrun/clusterrun/starter/record"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/series"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
 // large returns a run of 400 tasks on two hosts. One task has failed and one restarts.
@@ -135,56 +137,17 @@ func TestStatusHasWhatTasksReturned(t *testing.T) {
 	assert.NotContains(t, out.String(), "worker-0")
 }
 
-// The status names a silent task among others, with the time after which the run counts it as
-// silent.
-func TestStatusOfSilentTasks(t *testing.T) {
-	task := func(name string, silent int) starter.TaskStatus {
-		return starter.TaskStatus{TaskStatus: spec.TaskStatus{Name: name}, Usage: &spec.LiveUsage{SilentSeconds: silent}}
-	}
-	s := &starter.Status{Tasks: []starter.TaskStatus{task("worker-0", 0), task("worker-1", 90), task("worker-2", 60), task("worker-3", 0)}}
-	assert.Equal(t, "silent for 1m0s: worker-1, worker-2 (no output, no progress and no processor time); 2 others are at work", silentLine(s))
-	s.SilenceIgnoresCPU, s.Tasks = true, s.Tasks[1:2]
-	assert.Equal(t, "silent for 1m30s: worker-1 (no output and no progress)", silentLine(s))
-	s.Tasks[0].Usage.SilentSeconds = 0
-	assert.Empty(t, silentLine(s))
-	assert.Zero(t, learntSilence(s.Tasks))
-	s.Tasks[0].Usage.SilentAfter = 600
+// The status has the facts before the tasks, and the stacks without the sentence that is a fact.
+func TestStatusHasTheFacts(t *testing.T) {
+	s := large()
+	s.Tasks = s.Tasks[300:301]
+	s.Stacks = &stacktree.Findings{Total: 1, Sentence: "rank 0 is the only one that is not in barrier", Classes: []stacktree.Class{{Count: 1, Ranks: stacktree.RanksOf(0)}}}
+	s.Tasks[0].Usage = &spec.LiveUsage{SilentSeconds: 90}
+	s.Facts = outcome.Facts(s, time.Now())
 	var out bytes.Buffer
-	printStatus(&out, s, true)
-	assert.Contains(t, out.String(), "\nsilence: auto, now 10m0s\n")
-}
-
-// Slow tasks are named, the slowest first.
-func TestStatusOfSlowTasks(t *testing.T) {
-	var out bytes.Buffer
-	s := &starter.Status{Slow: make([]spec.Slow, 10)}
-	for i := range s.Slow {
-		s.Slow[i] = spec.Slow{Task: "worker-" + string(rune('0'+i)), Rank: i, Ratio: 3 - float64(i)/10, Seconds: 0.3, Others: 0.1, Steps: 60}
-	}
-	printSlow(&out, s)
-	assert.Contains(t, out.String(), "slow: worker-0 (rank 0): 3.0 × the median of the others over 60 steps (300ms and 100ms)\nslow: worker-1 (rank 1): 2.9")
-	assert.Contains(t, out.String(), "slow: worker-7 (rank 7)")
-	assert.NotContains(t, out.String(), "worker-8")
-	assert.Contains(t, out.String(), "\nslow: 2 more\n")
-	out.Reset()
-	printSlow(&out, &starter.Status{TooFewSteps: true})
-	assert.Equal(t, "slow: too few steps are known to compare the tasks\n", out.String())
-}
-
-func TestStatusOfAStopTogether(t *testing.T) {
-	var out bytes.Buffer
-	printStatus(&out, &starter.Status{
-		RunID: "iris-1", Open: true, State: spec.RunStopping, Started: time.Now(),
-		Stopping: &spec.Stopping{Stop: true, Reason: "enough", Asked: time.Now(), Deadline: time.Now().Add(time.Hour)},
-	}, false)
-	assert.Regexp(t, `^run iris-1: stopping, .*\nstopping together: an operator asked all tasks to stop: enough \(\S+ ago; (1h0m0s|59m59s) left\)\n$`, out.String())
-	out.Reset()
-	printStatus(&out, &starter.Status{
-		RunID: "iris-1", State: spec.RunEnded,
-		Result: &spec.RunResult{Verdict: spec.VerdictSucceeded, Stopping: &spec.Stopping{Stop: true, By: "worker-0"}},
-	}, false)
-	assert.Contains(t, out.String(), "run iris-1: succeeded")
-	assert.Contains(t, out.String(), "\nworker-0 asked all tasks to stop\n")
+	printStatus(&out, s, false)
+	assert.Equal(t, 1, strings.Count(out.String(), "only one"))
+	assert.Regexp(t, `(?s)^run big: running, .*\nthe run hangs: rank 0 .*\n1 task is silent for 1m30s .*: worker-300\n.*waits to be started again: worker-300\n.*\n1 of 1 \(rank 0\).*\n\nTASK `, out.String())
 }
 
 func TestUsageHistoryIsShown(t *testing.T) {

@@ -16,7 +16,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
-	"github.com/clusterrun/clusterrun/starter/command/report"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/sweep"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
@@ -56,10 +55,13 @@ func showSweep(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Statu
 	case o.csv:
 		return writeCSV(a.Out, names, trials)
 	case a.Global.JSON:
-		s.Tasks, s.Trials = []starter.TaskStatus{}, trials
-		return a.PrintJSON(s)
+		s.Tasks = []starter.TaskStatus{}
+		return a.PrintJSON(struct {
+			*starter.Status
+			Trials []starter.Trial `json:"trials"`
+		}{s, trials})
 	}
-	printSweep(a.Out, s)
+	printStatus(a.Out, s, false)
 	shown := trials
 	switch {
 	case best != nil && !o.tasks.all:
@@ -78,37 +80,6 @@ func showSweep(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Statu
 }
 
 const bestRows = 10
-
-// printSweep writes the state of a sweep in a few lines.
-func printSweep(out io.Writer, s *starter.Status) {
-	state := s.Word()
-	took := time.Since(s.Started)
-	switch {
-	case !s.Open:
-		state, took = cmp.Or(s.Ending, string(s.Verdict)), s.Ended.Sub(s.Started)
-	case s.Unanswered:
-		state = "open, but " + s.Absence() + " at the moment"
-	}
-	fmt.Fprintf(out, "sweep %s: %s, %s\n", s.RunID, state, cli.Roughly(took))
-	fmt.Fprintf(out, "%s in %s\n", cli.OrDash(spec.Cell(s.Command)), cli.OrDash(spec.Cell(s.Dir)))
-	switch {
-	case s.Sweep == nil:
-	case s.Open:
-		fmt.Fprintln(out, s.Sweep.Counts()+report.Remaining(s.Sweep))
-	default:
-		fmt.Fprintln(out, s.Sweep.Summary())
-	}
-	for _, w := range s.Waiting {
-		fmt.Fprintf(out, "waits for %s\n", report.WaitingLine(w, time.Now()))
-	}
-	switch {
-	case s.Open:
-	case s.Verdict == spec.VerdictSkipped && s.Result != nil:
-		fmt.Fprintln(out, s.Result.Message)
-	case s.Sweep == nil && s.Message != "":
-		fmt.Fprintln(out, s.Message)
-	}
-}
 
 // standOut returns the trials that have failed and those that run, as many as have room. If all
 // is well and over, it returns all of them if there are few.

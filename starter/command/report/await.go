@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -68,12 +67,12 @@ func awaitShown(ctx context.Context, a *cli.App, r *starter.Run) error {
 	live := f != nil && tasklog.IsTerminal(f)
 	var changes News
 	result, err := Watch(ctx, r, func(s *starter.Status) error {
-		line := changes.Of(s)
+		news := changes.Of(s)
 		switch {
 		case live:
-			console.SetStatus(LiveLine(r.ID, Counts(s)+ProgressLine(s, time.Now()), s.Started))
-		case line != "" && s.Open:
-			a.Say("%s", WithClock(line))
+			console.SetStatus(LiveLine(r.ID, s.Facts, s.Started))
+		case len(news) > 0 && s.Open:
+			a.Say("%s", NewsLine(news))
 		}
 		return nil
 	}, a.SayUnreachable)

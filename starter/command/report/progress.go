@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -16,11 +15,9 @@ func ProgressColumn(p *spec.Progress) string {
 	}
 	text := decimal(p.Current)
 	if p.Total > 0 {
-		text = fmt.Sprintf("%d%% (%s/%s)", percent(p), decimal(p.Current), decimal(p.Total))
+		text = fmt.Sprintf("%d%% (%s/%s)", p.Percent(), decimal(p.Current), decimal(p.Total))
 	}
 	return strings.TrimSpace(text + " " + p.Message)
 }
 
 func decimal(f float64) string { return strconv.FormatFloat(f, 'g', 6, 64) }
-
-func percent(p *spec.Progress) int { return int(math.Floor(100 * min(1, p.Current/p.Total))) }

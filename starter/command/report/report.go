@@ -88,7 +88,7 @@ func verdict(a *cli.App, id string, r *spec.RunResult) string {
 	if r.ErrorType == unreachable {
 		lines = append(lines, taskLines(r.Tasks)...)
 	}
-	if line := Unkept(r.Tasks); line != "" {
+	if line := outcome.Dropped(r); line != "" {
 		lines = append(lines, line)
 	}
 	return strings.Join(lines, "\n")

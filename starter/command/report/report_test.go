@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/tests/must"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -122,24 +122,6 @@ func TestReportHandsTheErrorFileOn_TE69_TE70_TE76_TE77(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(dir, "torch.json"))
 }
 
-func TestWaitingForWhatIsShipped(t *testing.T) {
-	w := starter.Waiting{Queue: "clusterrun", Fetching: &spec.Fetching{Host: "gpu-1", Bytes: 60 << 20, Size: 120 << 20}}
-	assert.Equal(t, "host gpu-1, which fetches what the run ships: 60 MiB of 120 MiB", WaitingLine(w, time.Now()))
-	w.Fetching.Unpacking = true
-	assert.Equal(t, "host gpu-1, which unpacks what the run ships: 60 MiB of 120 MiB", WaitingLine(w, time.Now()))
-}
-
-var askedAt = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-
-func TestStoppingLine(t *testing.T) {
-	s := spec.Stopping{Stop: true, By: "worker-1", Reason: "enough", Asked: askedAt, Deadline: askedAt.Add(2 * time.Minute)}
-	assert.Equal(t, "worker-1 asked all tasks to stop: enough (12s ago; 1m48s left)", StoppingLine(s, askedAt.Add(12*time.Second)))
-	assert.Equal(t, "worker-1 asked all tasks to stop: enough (3m0s ago; their time is over)", StoppingLine(s, askedAt.Add(3*time.Minute)))
-	assert.Equal(t, "worker-1 asked all tasks to stop: enough (0s ago; 2m1s left)", StoppingLine(s, askedAt.Add(-time.Second)), "by a clock that is behind")
-	s.Deadline = time.Time{}
-	assert.Equal(t, "worker-1 asked all tasks to stop: enough (5s ago; the run was ending already)", StoppingLine(s, askedAt.Add(5*time.Second)))
-}
-
 // CO-10, CO-07: the report of a successful run names the task that stopped it, the reason, and
 // the tasks that it did not wait for.
 func TestReportOfAStopTogether(t *testing.T) {
@@ -160,22 +142,6 @@ func TestProgressColumn(t *testing.T) {
 	assert.Equal(t, "100% (5/3)", ProgressColumn(&spec.Progress{Current: 5, Total: 3}))
 }
 
-func TestProgressLine(t *testing.T) {
-	now := time.Now()
-	task := func(state spec.TaskState, started time.Duration, p *spec.Progress) starter.TaskStatus {
-		return starter.TaskStatus{TaskStatus: spec.TaskStatus{State: state}, Started: now.Add(-started), Progress: p}
-	}
-	line := func(tasks ...starter.TaskStatus) string { return ProgressLine(&starter.Status{Tasks: tasks}, now) }
-	assert.Empty(t, line(task(spec.TaskRunning, time.Minute, nil), task(spec.TaskRunning, time.Minute, &spec.Progress{Current: 3})))
-	assert.Equal(t, " · 0%", line(task(spec.TaskRunning, time.Minute, &spec.Progress{Total: 3})), "nobody can tell yet")
-	assert.Equal(t, " · 25..50%, 3m0s left", line(
-		task(spec.TaskRunning, time.Minute, &spec.Progress{Current: 1, Total: 4}),
-		task(spec.TaskRunning, time.Minute, &spec.Progress{Current: 2, Total: 4}),
-		task(spec.TaskEnded, time.Minute, &spec.Progress{Current: 1, Total: 100}),
-	), "of the slowest that runs")
-	assert.Equal(t, " · 100%", line(task(spec.TaskRunning, time.Minute, &spec.Progress{Current: 4, Total: 4})))
-}
-
 // Programs may report any numbers.
 func TestExtremeProgress(t *testing.T) {
 	for _, p := range []spec.Progress{
@@ -183,55 +149,31 @@ func TestExtremeProgress(t *testing.T) {
 		{Current: math.MaxFloat64, Total: math.MaxFloat64}, {Total: math.MaxFloat64},
 	} {
 		assert.Regexp(t, `^(0|100)% \(\S+/\S+\)$`, ProgressColumn(&p))
-		s := &starter.Status{Tasks: []starter.TaskStatus{{
+		s := &starter.Status{Open: true, Tasks: []starter.TaskStatus{{
 			TaskStatus: spec.TaskStatus{State: spec.TaskRunning}, Started: time.Unix(0, 0), Progress: &p,
 		}}}
-		assert.Regexp(t, `^ · (0|100)%(, [0-9hms]+ left)?$`, ProgressLine(s, time.Now()))
+		assert.Regexp(t, `^run · [^·]+ · (0|100)%(, [0-9hms]+ left)? · 0s$`, LiveLine("run", outcome.Facts(s, time.Now()), time.Now()))
 	}
 }
 
 func TestNewsOfARun(t *testing.T) {
 	var n News
-	s := &starter.Status{RunID: "big", Open: true, State: spec.RunRunning, Started: time.Now()}
-	for i := range 400 {
-		s.Tasks = append(s.Tasks, starter.TaskStatus{
-			TaskStatus: spec.TaskStatus{Name: fmt.Sprintf("worker-%d", i), Type: "worker", Index: i, Rank: i, Host: []string{"a", "b"}[i/200], State: spec.TaskRunning},
-		})
+	of := func(s starter.Status) string {
+		s.RunID, s.Queue, s.Open = "big", "clusterrun", true
+		s.Facts = outcome.Facts(&s, time.Now())
+		return outcome.Line(n.Of(&s))
 	}
-	assert.Equal(t, "running: 400 running", n.Of(s))
-	assert.Empty(t, n.Of(s))
-	for i := range 10 {
-		s.Tasks[i].Restarts = 1
-	}
-	s.Tasks[300].NextStart = time.Unix(1, 0)
-	assert.Equal(t, "running: 399 running, 1 restarting; restarting: worker-300; started again: worker-0, worker-1, worker-2, worker-3, worker-4, worker-5, worker-6, worker-7 and 2 more", n.Of(s))
-	s.Tasks[300].NextStart, s.Tasks[300].Restarts = time.Time{}, 9
-	s.Tasks[2].State, s.Tasks[2].Exit = spec.TaskEnded, &spec.Exit{Cause: spec.CauseOOM, Signal: "SIGKILL"}
-	assert.Equal(t, "running: 399 running, 1 failed; failed: worker-2 (SIGKILL, oom); started again: worker-300", n.Of(s))
-	s.Silent = []starter.SilentHost{{Host: "b"}}
-	assert.Regexp(t, `^running: 199 running, 1 failed, 200 missing; missing: worker-200, .* and 192 more$`, n.Of(s))
-	s.Silent = nil
-	assert.Equal(t, "running: 399 running, 1 failed", n.Of(s))
-	unanswered := &starter.Status{Open: true, Unanswered: true}
-	assert.Empty(t, n.Of(unanswered), "it may be late")
-	assert.Empty(t, n.Of(s))
-	assert.Empty(t, n.Of(unanswered))
-	assert.Equal(t, "open, but its host worker does not answer", n.Of(unanswered))
-	unanswered.Unattended = true
-	assert.Equal(t, "open, but no host worker executes it", n.Of(unanswered))
-	s.Open, s.Verdict = false, spec.VerdictFailed
-	assert.Equal(t, "failed", n.Of(s))
-}
-
-// A waiting run reports its reason once, although the remaining time changes.
-func TestNewsOfAWait(t *testing.T) {
-	var n News
-	s := &starter.Status{Open: true, State: spec.RunPlacing, Waiting: []starter.Waiting{{Queue: "clusterrun", Refusal: "3 slots", Position: 2, Until: time.Now().Add(time.Hour)}}}
-	assert.Equal(t, "pending; waiting for 3 slots (position 2 in queue clusterrun)", n.Of(s))
-	s.Waiting[0].Until = time.Now()
-	assert.Empty(t, n.Of(s))
-	s.Waiting[0].Position = 1
-	assert.Equal(t, "pending; waiting for 3 slots (position 1 in queue clusterrun)", n.Of(s))
+	running := starter.Status{State: spec.RunRunning, Tasks: []starter.TaskStatus{{TaskStatus: spec.TaskStatus{Name: "worker-0", State: spec.TaskRunning}}}}
+	assert.Equal(t, "running: 1 running", of(running))
+	assert.Empty(t, of(running))
+	running.Tasks[0].Restarts = 1
+	running.Tasks[0].Progress = &spec.Progress{Current: 1, Total: 4}
+	assert.Equal(t, "1 task was started again: worker-0 (1 time)", of(running), "progress is no news")
+	unanswered := starter.Status{Unanswered: true}
+	assert.Empty(t, of(unanswered), "it may be late")
+	assert.Empty(t, of(running))
+	assert.Empty(t, of(unanswered))
+	assert.Contains(t, of(unanswered), "its host worker does not answer")
 }
 
 // A text is drawn over its last version, and leaves the rest of the terminal as it was.

@@ -133,7 +133,7 @@ func (l *localRun) tell(end ending, o runOptions, disowned bool) error {
 		return report.Report(l.App, l.id, l.unrecorded(end), nil)
 	case r != nil && (o.quiet || o.torchrun) && r.Verdict == spec.VerdictSucceeded,
 		r != nil && disowned && (r.Verdict == spec.VerdictCancelled || r.Verdict == spec.VerdictSucceeded): // it ended because its owner is gone
-		if line := report.Unkept(r.Tasks); line != "" {
+		if line := outcome.Dropped(r); line != "" {
 			l.Say("%s", line)
 		}
 		return report.PrintResult(l.App, r)

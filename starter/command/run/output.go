@@ -16,6 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/command/logs"
 	"github.com/clusterrun/clusterrun/starter/command/report"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
@@ -191,7 +192,7 @@ func (o *output) keepStatus(ctx context.Context) {
 	started := time.Now()
 	tick := time.NewTicker(report.StatusEvery)
 	defer tick.Stop()
-	text := ""
+	var facts []outcome.Fact
 	for {
 		select {
 		case <-ctx.Done():
@@ -200,10 +201,10 @@ func (o *output) keepStatus(ctx context.Context) {
 		case <-tick.C:
 		}
 		if s, err := o.run.Status(ctx); err == nil && !s.Unanswered {
-			text = report.Counts(s) + report.ProgressLine(s, time.Now())
+			facts = s.Facts
 		}
 		if ctx.Err() == nil {
-			o.console.SetStatus(report.LiveLine(o.run.ID, text, started))
+			o.console.SetStatus(report.LiveLine(o.run.ID, facts, started))
 		}
 	}
 }

@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
-	"github.com/clusterrun/clusterrun/starter/command/report"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -79,18 +77,6 @@ func TestLabels(t *testing.T) {
 	s.Logs.Prefix = new("{{.Rank}}/{{.Attempt}} ")
 	prefix = must.Get(newTaskIndex(nil, s).prefixes(s))(t)
 	assert.Equal(t, "2/3 ", prefix(2, 3))
-}
-
-func TestCounts(t *testing.T) {
-	task := func(state spec.TaskState) starter.TaskStatus {
-		return starter.TaskStatus{TaskStatus: spec.TaskStatus{State: state}}
-	}
-	again := task(spec.TaskRunning)
-	again.NextStart = time.Unix(1, 0)
-	assert.Equal(t, "2 running, 1 restarting, 1 ended", report.Counts(&starter.Status{Tasks: []starter.TaskStatus{
-		task(spec.TaskEnded), task(spec.TaskRunning), again, task(spec.TaskRunning),
-	}}))
-	assert.Equal(t, "pending", report.Counts(&starter.Status{State: spec.RunPlacing}))
 }
 
 // broken is an output whose reader is gone.

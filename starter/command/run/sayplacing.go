@@ -7,7 +7,6 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
-	"github.com/clusterrun/clusterrun/starter/command/report"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -35,7 +34,7 @@ func sayPlacing(ctx context.Context, a *cli.App, r *starter.Run) {
 		case len(s.Waiting) == 0:
 			continue
 		}
-		if line := report.WaitingLine(s.Waiting[0], time.Now()); (s.Waiting[0].Position > 0 || s.Waiting[0].Fetching != nil) && line != said {
+		if line := s.Waiting[0].Text(time.Now()); (s.Waiting[0].Position > 0 || s.Waiting[0].Fetching != nil) && line != said {
 			said = line
 			a.Say("%s", a.Color.Dim("waiting for "+line))
 		}

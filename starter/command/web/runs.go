@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/page"
 	"github.com/clusterrun/clusterrun/starter/page/model"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 const (
@@ -112,7 +112,7 @@ type runList struct {
 // find lists the runs of a page.
 func (s *Server) find(ctx context.Context, q listQuery) (l runList, err error) {
 	open, ended := q.options(), q.options()
-	open.Open, open.Failed, open.LastOutput = true, false, true
+	open.Open, open.Failed, open.Facts = true, false, true
 	open.Limit = mostOpen + 1
 	ended.Ended, ended.Limit = true, rowsOfPage+1
 	if q.state == stateOpen {
@@ -220,11 +220,13 @@ func runURL(id string) string { return "/runs/" + url.PathEscape(id) }
 // stateOf returns the state of a run in a list, and what is unusual about it.
 func stateOf(run starter.Summary) (state string, tone page.Tone, why string) {
 	switch {
-	case run.Open && len(run.SilentTasks) > 0:
-		return "silent", page.Warning, fmt.Sprintf("no output for %s", cli.Roughly(time.Duration(run.SilentSeconds)*time.Second))
-	case run.Open && run.State == starter.StateWaiting:
-		return run.State, page.Waits, "begins after " + shorten.List(run.After, 3)
-	case run.Open && run.State == starter.StatePending:
+	case run.Open && len(run.Facts) > 0:
+		f := run.Facts[0]
+		if state = run.State; f.Severity != outcome.Waits {
+			state = string(f.Kind)
+		}
+		return state, model.ToneOf(f.Severity), f.String()
+	case run.Open && run.State == outcome.StatePending:
 		return run.State, page.Waits, "has no hosts yet"
 	case run.Open:
 		return "running", page.Active, ""

@@ -22,6 +22,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/page"
 	"github.com/clusterrun/clusterrun/tests/must"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -62,9 +63,9 @@ func TestStatesInTheList(t *testing.T) {
 	}{
 		{"running", "", page.Active, starter.Summary{Open: true, Hosts: []string{"a"}, Priority: 3}},
 		{"running", "", page.Active, starter.Summary{Open: true}},
-		{"pending", "has no hosts yet", page.Waits, starter.Summary{Open: true, State: starter.StatePending}},
-		{"waiting", "begins after a, b", page.Waits, starter.Summary{Open: true, State: starter.StateWaiting, After: []string{"a", "b"}}},
-		{"silent", "no output for 1m30s", page.Warning, starter.Summary{Open: true, SilentTasks: []string{"worker-0"}, SilentSeconds: 90}},
+		{"pending", "has no hosts yet", page.Waits, starter.Summary{Open: true, State: outcome.StatePending}},
+		{"waiting", "waiting for the end of run a", page.Waits, starter.Summary{Open: true, State: outcome.StateWaiting, Facts: []outcome.Fact{{Kind: outcome.FactWaiting, Severity: outcome.Waits, Text: "waiting for the end of run a"}}}},
+		{"silent", "1 task is silent: worker-0", page.Warning, starter.Summary{Open: true, Facts: []outcome.Fact{{Kind: outcome.FactSilent, Severity: outcome.Warning, Text: "1 task is silent", Items: []string{"worker-0"}}}}},
 		{"succeeded", "", page.Good, starter.Summary{Verdict: spec.VerdictSucceeded, Cause: spec.CauseCompleted}},
 		{"failed", "out of memory, exit code 137", page.Bad, starter.Summary{Verdict: spec.VerdictFailed, Cause: spec.CauseOOM, ExitCode: 137}},
 		{"failed", "exit code 3", page.Bad, starter.Summary{Verdict: spec.VerdictFailed, ExitCode: 3}},

@@ -2,7 +2,6 @@ package model
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"github.com/clusterrun/clusterrun/starter/page"
 	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/shellword"
 )
 
@@ -46,12 +44,10 @@ func (r Run) Page(now time.Time) *page.RunPage {
 	}
 	p.Progress = progressOf(s.Tasks)
 	p.Cause = causeOf(s)
-	if p.Stacks != nil && p.Cause != nil && p.Cause.Sentence == p.Stacks.Sentence {
-		below := *p.Stacks
-		below.Sentence = ""
-		p.Stacks = &below
+	if p.Stacks != nil && (p.Cause != nil && p.Cause.Sentence == p.Stacks.Sentence || outcome.Has(s.Facts, outcome.FactHung)) {
+		p.Stacks = new(p.Stacks.Below())
 	}
-	p.Notices = noticesOf(s, now)
+	p.Notices = noticesOf(s.Facts)
 	p.Tasks.All = tasksOf(s)
 	p.Timeline = timelineOf(s, now)
 	for _, b := range r.Barriers {
@@ -64,20 +60,17 @@ func (r Run) Page(now time.Time) *page.RunPage {
 // stateOf returns the state of a run in a word.
 func stateOf(s *starter.Status) (string, page.Tone) {
 	switch {
-	case !s.Open && s.Ending != "":
-		return s.Ending, page.Bad
-	case !s.Open:
+	case !s.Open && s.Ending == "":
 		return Ended(s.Verdict)
 	case s.Unanswered:
 		return "no answer", page.Warning
 	}
-	switch s.State {
-	case spec.RunPlacing:
-		return s.Word(), page.Waits
-	case spec.RunRestarting, spec.RunStopping:
-		return string(s.State), page.Warning
+	for _, f := range s.Facts {
+		if f.Kind == outcome.FactState {
+			return s.Word(), ToneOf(f.Severity)
+		}
 	}
-	return string(s.State), page.Active
+	return s.Word(), page.Bad
 }
 
 // Ended returns the state of an ended run in a word, and its tone.
@@ -152,64 +145,31 @@ func causeOf(s *starter.Status) *page.Cause {
 	return c
 }
 
-// noticesOf returns the facts that need attention.
-func noticesOf(s *starter.Status, now time.Time) (notices []page.Notice) {
-	add := func(tone page.Tone, text string, items ...string) {
-		notices = append(notices, page.Notice{Tone: tone, Text: text, Items: items})
-	}
-	if s.Unanswered && s.Open {
-		add(page.Warning, "The run is open, but "+s.Absence()+".")
-	}
-	for _, w := range s.Waiting {
-		if w.After != "" {
-			add(page.Waits, "It waits for the end of run "+w.After+".")
-			continue
+// noticesOf returns the facts that a page shows as such. It shows the others in its head and grid.
+func noticesOf(facts []outcome.Fact) (notices []page.Notice) {
+	for _, f := range facts {
+		if f.IsNews() && f.Kind != outcome.FactState && f.Kind != outcome.FactDone {
+			notices = append(notices, page.Notice{Tone: ToneOf(f.Severity), Text: f.Text, Items: f.Items})
 		}
-		text := "It waits for hosts of the queue " + w.Queue
-		if w.Host != "" {
-			text = "It waits for the host " + w.Host
-		}
-		if w.Position > 0 {
-			text += fmt.Sprintf(", at position %d", w.Position)
-		}
-		if w.Refusal == "" {
-			add(page.Waits, text+".")
-		} else {
-			add(page.Waits, text+".", w.Refusal)
-		}
-	}
-	if line := outcome.Preempted(s.Preemptions, s.PendingSince, time.UTC); line != "" && s.Open {
-		add(page.Waits, "The run was "+strings.TrimPrefix(line, "was ")+".")
-	}
-	if n := s.Notice; n != nil && s.Result == nil {
-		add(page.Warning, "The tasks have notice.", outcome.StopNotice(*n, now))
-	}
-	for _, h := range s.Silent {
-		add(page.Warning, h.Text(now))
-	}
-	if st := s.Stopping; st != nil && s.Result == nil {
-		add(page.Warning, "The tasks are stopping together.", st.String())
-	}
-	if len(s.Slow) > 0 {
-		items := list.Of(s.Slow[:min(8, len(s.Slow))], func(slow spec.Slow) string { return slow.String() })
-		add(page.Warning, "Some tasks take longer for a step than the others.", items...)
-	}
-	var silent []string
-	for _, t := range s.Tasks {
-		if t.Usage != nil && t.Usage.SilentSeconds > 0 {
-			silent = append(silent, fmt.Sprintf("%s for %s", t.Name, time.Duration(t.Usage.SilentSeconds)*time.Second))
-		}
-	}
-	if len(silent) > 8 {
-		silent = append(silent[:8], fmt.Sprintf("and %d more", len(silent)-8))
-	}
-	if len(silent) > 0 && s.Open {
-		add(page.Warning, "Some tasks show no sign of work ("+spec.SilenceText(s.SilenceIgnoresCPU)+").", silent...)
-	}
-	if e := s.Elastic; e != nil {
-		add(page.Active, "The number of hosts may change: "+e.String()+".")
 	}
 	return notices
+}
+
+// ToneOf returns the look of a fact.
+func ToneOf(s outcome.Severity) page.Tone {
+	switch s {
+	case outcome.Bad:
+		return page.Bad
+	case outcome.Warning:
+		return page.Warning
+	case outcome.Waits:
+		return page.Waits
+	case outcome.Good:
+		return page.Good
+	case outcome.Note:
+		return page.Muted
+	}
+	return page.Active
 }
 
 // commandsOf returns commands for a terminal.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/page"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
@@ -82,11 +83,13 @@ func TestAnOpenRun(t *testing.T) {
 	behind := task(2, "worker-2", spec.TaskRunning, nil)
 	behind.Progress, behind.Steps = &spec.Progress{Current: 10, Total: 40, Message: "epoch 1"}, &spec.StepTime{Seconds: 2, Steps: 10}
 	s := &starter.Status{RunID: "it's", Open: true, State: spec.RunRunning, Started: noon, Tasks: []starter.TaskStatus{ahead, silent, behind}}
+	s.Facts = outcome.Facts(s, noon.Add(time.Minute))
 	p := Run{Status: s}.Page(noon.Add(time.Minute))
 	assert.Equal(t, &page.Progress{Least: 0.25, Most: 0.75, Left: time.Minute, Message: "epoch 1"}, p.Progress)
 	assert.Nil(t, p.Cause)
 	require.Len(t, p.Notices, 1)
-	assert.Equal(t, []string{"worker-1 for 1m30s"}, p.Notices[0].Items)
+	assert.Equal(t, page.Warning, p.Notices[0].Tone)
+	assert.Equal(t, []string{"worker-1"}, p.Notices[0].Items)
 	assert.Equal(t, page.Warning, p.Tasks.All[1].Tone)
 	assert.Equal(t, noon.Add(time.Minute), p.Timeline.To)
 	assert.Contains(t, p.Commands, page.Command{What: "Stop", Line: `clusterrun stop 'it'\''s'`})
@@ -99,7 +102,7 @@ func TestStates(t *testing.T) {
 		s     starter.Status
 	}{
 		{"pending", page.Waits, starter.Status{Open: true, State: spec.RunPlacing}},
-		{"waiting", page.Waits, starter.Status{Open: true, State: spec.RunPlacing, Waiting: []starter.Waiting{{After: "prepare"}}}},
+		{"waiting", page.Waits, starter.Status{Open: true, State: spec.RunPlacing, Waiting: []outcome.Waiting{{After: "prepare"}}}},
 		{"running", page.Active, starter.Status{Open: true, State: spec.RunRunning}},
 		{"stopping", page.Warning, starter.Status{Open: true, State: spec.RunStopping}},
 		{"no answer", page.Warning, starter.Status{Open: true, Unanswered: true}},
@@ -107,14 +110,9 @@ func TestStates(t *testing.T) {
 		{"timed out", page.Bad, starter.Status{Verdict: spec.VerdictTimedOut}},
 		{"terminated", page.Bad, starter.Status{Verdict: spec.VerdictFailed, Ending: "terminated"}},
 	} {
+		c.s.Facts = outcome.Facts(&c.s, noon)
 		p := Run{Status: &c.s}.Page(noon)
 		assert.Equal(t, c.state, p.State)
 		assert.Equal(t, c.tone, p.Tone, c.state)
 	}
-}
-
-func TestWhatARunWaitsFor(t *testing.T) {
-	s := &starter.Status{Open: true, State: spec.RunPlacing, Waiting: []starter.Waiting{{Queue: "clusterrun", Refusal: "needs 8 slots, and 2 are free", Position: 3}}}
-	p := Run{Status: s}.Page(noon)
-	assert.Equal(t, []page.Notice{{Tone: page.Waits, Text: "It waits for hosts of the queue clusterrun, at position 3.", Items: []string{"needs 8 slots, and 2 are free"}}}, p.Notices)
 }

@@ -69,7 +69,7 @@ func lookOf(t starter.TaskStatus, word string, culprit bool) (page.Tone, string)
 		return page.Muted, how
 	}
 	switch word {
-	case starter.DoingMissing, starter.DoingRestart, starter.DoingUnknown:
+	case outcome.DoingMissing, outcome.DoingRestart, outcome.DoingUnknown:
 		return page.Warning, t.LastFailure
 	case string(spec.TaskPending):
 		return page.Waits, ""

@@ -1,4 +1,4 @@
-package starter_test
+package outcome_test
 
 import (
 	"strings"
@@ -6,12 +6,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 func TestSelect(t *testing.T) {
-	s := &starter.Status{}
+	s := &outcome.Status{}
 	for rank, task := range []spec.TaskStatus{
 		{Name: "chief-0", Type: "chief", Host: "gpu-1"},
 		{Name: "worker-0", Type: "worker", Host: "gpu-1"},
@@ -19,7 +19,7 @@ func TestSelect(t *testing.T) {
 		{Name: "worker-10", Type: "worker", Host: "worker-0"},
 	} {
 		task.Rank = rank
-		s.Tasks = append(s.Tasks, starter.TaskStatus{TaskStatus: task})
+		s.Tasks = append(s.Tasks, outcome.TaskStatus{TaskStatus: task})
 	}
 	for words, want := range map[string]string{
 		"":                   "0 1 2 3",

@@ -1,4 +1,4 @@
-package starter
+package outcome
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/list"
+	words "github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 // The activity of a task in one word: its state, or one of these.
@@ -29,7 +29,7 @@ func (s *Status) Doing() []string {
 	for _, h := range s.Silent {
 		silent[h.Host] = true
 	}
-	return list.Of(s.Tasks, func(t TaskStatus) string { return t.doing(silent[t.Host]) })
+	return words.Of(s.Tasks, func(t TaskStatus) string { return t.doing(silent[t.Host]) })
 }
 
 func (t TaskStatus) doing(silent bool) string {
@@ -67,7 +67,7 @@ func (t Tally) Words() []string {
 
 // String returns the counts, such as "3 running, 1 ended".
 func (t Tally) String() string {
-	parts := list.Of(t.Words(), func(w string) string { return fmt.Sprintf("%d %s", t[w], w) })
+	parts := words.Of(t.Words(), func(w string) string { return fmt.Sprintf("%d %s", t[w], w) })
 	return strings.Join(parts, ", ")
 }
 

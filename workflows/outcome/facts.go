@@ -1,0 +1,319 @@
+package outcome
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/shellword"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/size"
+)
+
+// mostAlike is the largest number of facts of a kind: hosts that do not answer, slow tasks.
+const mostAlike = 8
+
+// Facts returns what is so about a run, the most urgent first.
+func Facts(s *Status, now time.Time) []Fact {
+	f := &facts{s: s, now: now}
+	if !s.Open {
+		f.ended()
+		return f.list
+	}
+	f.failed()
+	f.silence()
+	f.missing()
+	f.state()
+	for _, w := range s.Waiting {
+		still := w
+		still.Until, still.Fetching = time.Time{}, nil
+		f.list = append(f.list, Fact{FactWaiting, Waits, "waiting for " + w.Text(now), nil, still.Text(now)})
+	}
+	f.preemptions(Waits)
+	if n := s.Notice; n != nil && s.Result == nil {
+		f.add(FactNotice, Warning, "notice: "+StopNotice(*n, now), n.String())
+	}
+	if st := s.Stopping; st != nil && s.Result == nil {
+		f.add(FactStopping, Warning, "stopping together: "+StoppingLine(*st, now), st.String())
+	}
+	f.restarts()
+	f.slow()
+	f.remains()
+	f.progress()
+	if e := s.Elastic; e != nil {
+		f.add(FactElastic, Active, "elastic: "+e.String(), "")
+	}
+	f.rules()
+	slices.SortStableFunc(f.list, func(a, b Fact) int {
+		return slices.Index(severities, a.Severity) - slices.Index(severities, b.Severity)
+	})
+	return f.list
+}
+
+// facts collects the facts of a status.
+type facts struct {
+	s    *Status
+	now  time.Time
+	list []Fact
+}
+
+func (f *facts) add(kind Kind, severity Severity, text, key string, items ...string) {
+	f.list = append(f.list, Fact{kind, severity, text, items, key})
+}
+
+// ended adds the facts of a run that has ended.
+func (f *facts) ended() {
+	s, r := f.s, f.s.Result
+	severity := Bad
+	switch s.Verdict {
+	case spec.VerdictSucceeded:
+		severity = Good
+	case spec.VerdictCancelled, spec.VerdictSkipped, spec.VerdictPreempted:
+		severity = Note
+	}
+	text := cmp.Or(s.Message, "the run has ended without a result")
+	if r != nil {
+		text = Headline(s.RunID, r, func(verdict string) string { return verdict })
+	}
+	f.add(FactDone, severity, text, string(s.Verdict)+s.Ending)
+	if s.IsTerminated() {
+		f.add(FactRule, Note, fmt.Sprintf("its host workers stop the processes it left, and their ends are not known here; `clusterrun rm %s` removes what is left of it", shellword.Of(s.RunID)), "")
+	}
+	if s.Verdict == spec.VerdictSucceeded { // otherwise its lines have them
+		f.restarts()
+		f.preemptions(Note)
+	}
+	f.slow()
+	f.remains()
+}
+
+// preemptions adds how often the run was preempted. The zone is that of now, whose reader wants to
+// read other times in it.
+func (f *facts) preemptions(severity Severity) {
+	if line := Preempted(f.s.Preemptions, f.s.PendingSince, f.now.Location()); line != "" {
+		f.add(FactPreempted, severity, line, "")
+	}
+}
+
+// state adds the state of the run, with the number of tasks in each state.
+func (f *facts) state() {
+	s, severity := f.s, Active
+	if s.Unanswered {
+		f.add(FactUnanswered, Warning, "the run is open, but "+s.Absence()+s.remedy(), "")
+		return
+	}
+	switch s.State {
+	case spec.RunPlacing:
+		severity = Waits
+	case spec.RunRestarting, spec.RunStopping:
+		severity = Warning
+	}
+	text := s.Word()
+	switch counts := TallyOf(s.Doing()).String(); {
+	case s.Sweep != nil && len(s.Waiting) == 0:
+		text += ": " + s.Sweep.Counts()
+	case counts != "":
+		text += ": " + counts
+	}
+	f.add(FactState, severity, text, "")
+}
+
+// failed adds the tasks that have failed.
+func (f *facts) failed() {
+	var items []string
+	for i, word := range f.s.Doing() {
+		if e := f.s.Tasks[i].Exit; word == DoingFailed {
+			how := Short(*e)
+			if e.Cause != spec.CauseOrigin && e.Cause != spec.CauseHostLost {
+				how += ", " + e.Cause.Words()
+			}
+			items = append(items, fmt.Sprintf("%s (%s)", f.s.Tasks[i].Name, how))
+		}
+	}
+	if len(items) > 0 {
+		f.add(FactFailed, Bad, plural.Of(len(items), "task has failed", "tasks have failed"), "", items...)
+	}
+}
+
+// silence adds the tasks that show no sign of work, and what their stacks say.
+func (f *facts) silence() {
+	var names []string
+	var least time.Duration
+	work := 0
+	for _, t := range f.s.Tasks {
+		switch d := t.Silence(); {
+		case d > 0:
+			if names = append(names, t.Name); len(names) == 1 || d < least {
+				least = d
+			}
+		case t.Usage != nil:
+			work++
+		}
+	}
+	switch found := f.s.Stacks; {
+	case found == nil:
+	case len(names) > 0:
+		f.add(FactHung, Warning, "the run hangs: "+found.Sentence, found.Sentence)
+	case found.Sentence != "":
+		f.add(FactStacks, Note, "at the last look, "+found.Sentence, "")
+	}
+	if len(names) > 0 {
+		text := silence(len(names)) + " for " + span(least) + " (" + spec.SilenceText(f.s.SilenceIgnoresCPU) + ")"
+		if work > 0 {
+			text += fmt.Sprintf("; %s at work", plural.Of(work, "other is", "others are"))
+		}
+		f.list = append(f.list, Fact{FactSilent, Warning, text, names, ""})
+	}
+}
+
+// silence says that so many tasks are silent.
+func silence(tasks int) string { return plural.Of(tasks, "task is silent", "tasks are silent") }
+
+// missing adds the hosts that do not answer, and what the run will do.
+func (f *facts) missing() {
+	for i, h := range f.s.Silent {
+		if i == mostAlike {
+			f.add(FactMissing, Warning, "no heartbeat from "+plural.Of(len(f.s.Silent)-i, "host more", "hosts more"), "more")
+			break
+		}
+		f.add(FactMissing, Warning, h.Text(f.now), h.Host)
+	}
+}
+
+// Text says how long the host has been silent, and what the run will do.
+func (h SilentHost) Text(now time.Time) string {
+	text := fmt.Sprintf("no heartbeat from host %s for %s; ", h.Host, now.Sub(h.Heard).Round(time.Second))
+	switch left := h.GivenUp.Sub(now).Round(time.Second); {
+	case h.GivenUp.IsZero():
+		return text + "the run waits for it (on_disconnect: keep)"
+	case left <= 0:
+		return text + "it is being declared lost"
+	default:
+		return text + "it will be declared lost in " + left.String()
+	}
+}
+
+// restarts adds the tasks that wait to be started again, and those that were.
+func (f *facts) restarts() {
+	var waiting, again []string
+	for i, word := range f.s.Doing() {
+		t := f.s.Tasks[i]
+		if word == DoingRestart {
+			waiting = append(waiting, t.Name)
+		}
+		if t.Restarts > f.s.Generation {
+			again = append(again, fmt.Sprintf("%s (%s)", t.Name, plural.Of(t.Restarts-f.s.Generation, "time", "times")))
+		}
+	}
+	if len(waiting) > 0 {
+		f.add(FactRestarting, Warning, plural.Of(len(waiting), "task waits", "tasks wait")+" to be started again", "", waiting...)
+	}
+	if len(again) > 0 {
+		f.add(FactRestarted, Active, plural.Of(len(again), "task was", "tasks were")+" started again", "", again...)
+	}
+	for _, r := range f.s.GroupRestarts {
+		f.add(FactRestarted, Active, Restart(r), fmt.Sprint("group ", r.Generation))
+	}
+}
+
+// slow adds the tasks and hosts that are slower than others.
+func (f *facts) slow() {
+	for i, s := range f.s.Slow {
+		if i == mostAlike {
+			f.add(FactSlow, Warning, fmt.Sprintf("slow: %d more", len(f.s.Slow)-i), "more")
+			break
+		}
+		f.add(FactSlow, Warning, "slow: "+s.String(), cmp.Or(s.Task, s.Host))
+	}
+	if f.s.TooFewSteps {
+		f.add(FactRule, Note, "too few steps are known to compare the tasks", "")
+	}
+}
+
+// remains adds what processes have left, or lost.
+func (f *facts) remains() {
+	ends := make([]end, len(f.s.Tasks))
+	for i, t := range f.s.Tasks {
+		ends[i] = end{t.Name, t.Exit}
+	}
+	if line := dropped(ends); line != "" {
+		f.add(FactDropped, Warning, line, "dropped")
+	}
+	for _, e := range ends {
+		if e.exit != nil && e.exit.OOMKills > 0 && f.s.Result == nil {
+			f.add(FactMemory, Warning, e.task+": "+e.exit.OOMText(), e.task)
+		}
+		if e.exit != nil && e.exit.LeftBehind > 0 {
+			f.add(FactLeft, Note, fmt.Sprintf("%s ended by itself and left %s running, killed after the grace (stop.grace)", e.task, plural.Of(e.exit.LeftBehind, "process", "processes")), e.task)
+		}
+	}
+}
+
+// end is the end of the process of a task; exit is nil if it has not ended.
+type end struct {
+	task string
+	exit *spec.Exit
+}
+
+// dropped says what part of the output is in no file, or is "".
+func dropped(ends []end) string {
+	var bytes int64
+	var of []string
+	for _, e := range ends {
+		if e.exit != nil && e.exit.DroppedBytes > 0 {
+			bytes += e.exit.DroppedBytes
+			of = append(of, e.task)
+		}
+	}
+	if len(of) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s of the output of %s were dropped (logs.on_full), or could not be written to its file", size.Of(bytes), shorten.List(of, mostAlike))
+}
+
+// Dropped says what part of the output of a run that has ended is in no file, or is "".
+func Dropped(r *spec.RunResult) string {
+	ends := make([]end, len(r.Tasks))
+	for i, t := range r.Tasks {
+		ends[i] = end{t.Name, t.Exit}
+	}
+	return dropped(ends)
+}
+
+// rules adds what explains the conduct of the run.
+func (f *facts) rules() {
+	s := f.s
+	if a := s.Archive; a != nil {
+		f.add(FactRule, Note, fmt.Sprintf("it ships %s in %s, SHA-256 %s", size.Of(int64(a.Size)), plural.Of(a.Files, "file", "files"), a.Digest), "")
+	}
+	if s.OnDisconnect != "" && s.OnDisconnect != spec.OnDisconnectKeep {
+		alone, outage, two := strings.Cut(string(s.OnDisconnect), ",")
+		text := fmt.Sprintf("a host that hears nothing of the server for %s stops its processes (on_disconnect)", alone)
+		if two {
+			text += fmt.Sprintf("; after %s if it reaches its witnesses among the other hosts, and none of them reaches the server", outage)
+		}
+		f.add(FactRule, Note, text, "")
+	}
+	var learnt time.Duration
+	var cpus float64
+	var memory int64
+	for _, t := range s.Tasks {
+		if u := t.Usage; u != nil {
+			learnt = max(learnt, time.Duration(u.SilentAfter)*time.Second)
+			cpus, memory = cpus+u.CPUs, memory+u.RSSBytes
+		}
+	}
+	if learnt > 0 {
+		f.add(FactRule, Note, "silence: auto, now "+span(learnt), "silence")
+	}
+	if at := s.LastOutput(); at != nil {
+		f.add(FactUse, Note, "last output "+f.now.Sub(*at).Round(time.Second).String()+" ago", "output")
+	}
+	if memory > 0 {
+		f.add(FactUse, Note, fmt.Sprintf("in use: %.1f processors, %s", cpus, size.Of(memory)), "usage")
+	}
+}
