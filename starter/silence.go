@@ -1,8 +1,8 @@
 package starter
 
 import (
+	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -19,9 +19,9 @@ const silentAfter = 12 * time.Second
 
 // silentHosts returns the hosts that hold none of the activities of their tasks, or send no
 // heartbeats for them. host maps an activity to the host of its task. One heartbeat is enough
-// for a host.
-func silentHosts(now time.Time, activities []*workflowpb.PendingActivityInfo, host func(id string) string) []outcome.SilentHost {
-	hosts := map[string]outcome.SilentHost{}
+// for a host. The run gives a host up after the time givenUp, or never if that is 0.
+func silentHosts(now time.Time, givenUp time.Duration, activities []*workflowpb.PendingActivityInfo, host func(id string) string) []outcome.SilentHost {
+	last := map[string]time.Time{}
 	for _, a := range activities {
 		name := host(a.GetActivityId())
 		if isAsked(a) {
@@ -30,82 +30,48 @@ func silentHosts(now time.Time, activities []*workflowpb.PendingActivityInfo, ho
 		if name == "" {
 			continue
 		}
-		last, known := hosts[name]
-		heard, givenUp := signOfLife(now, a)
-		if heard.After(last.Heard) {
-			last.Heard = heard
+		if at := heard(now, a); at.After(last[name]) {
+			last[name] = at
 		}
-		// The first activity that is given up ends the wait for all.
-		if !known || !givenUp.IsZero() && (last.GivenUp.IsZero() || givenUp.Before(last.GivenUp)) {
-			last.GivenUp = givenUp
-		}
-		last.Host = name
-		hosts[name] = last
 	}
 	var silent []outcome.SilentHost
-	for _, h := range hosts {
+	for _, name := range slices.Sorted(maps.Keys(last)) {
+		h := outcome.SilentHost{Host: name, Heard: last[name]}
+		if givenUp > 0 {
+			h.GivenUp = h.Heard.Add(givenUp)
+		}
 		if now.Sub(h.Heard) >= silentAfter {
 			silent = append(silent, h)
 		}
 	}
-	slices.SortFunc(silent, func(a, b outcome.SilentHost) int { return strings.Compare(a.Host, b.Host) })
 	return silent
 }
 
-// signOfLife returns the time of the last heartbeat of an activity, and when its host is given
-// up without another.
-func signOfLife(now time.Time, a *workflowpb.PendingActivityInfo) (heard, givenUp time.Time) {
-	o := a.GetActivityOptions()
-	beat := a.GetLastHeartbeatTime().AsTime()
-	taken := a.GetLastStartedTime().AsTime()
-	scheduled := a.GetScheduledTime().AsTime()
-	lost := a.GetLastFailure().GetTimeoutFailureInfo() != nil
-	isScheduled := a.GetState() == enumspb.PENDING_ACTIVITY_STATE_SCHEDULED
-	switch heard = beat; {
+// heard returns the time of the last heartbeat of an activity.
+func heard(now time.Time, a *workflowpb.PendingActivityInfo) time.Time {
+	timeout := a.GetActivityOptions().GetHeartbeatTimeout().AsDuration()
+	beat, taken, scheduled := a.GetLastHeartbeatTime().AsTime(), a.GetLastStartedTime().AsTime(), a.GetScheduledTime().AsTime()
+	switch isScheduled := a.GetState() == enumspb.PENDING_ACTIVITY_STATE_SCHEDULED; {
 	case isAsked(a):
-		return scheduled.Add(-o.GetHeartbeatTimeout().AsDuration()), scheduled.Add(o.GetScheduleToCloseTimeout().AsDuration())
-	case lost:
+		return scheduled.Add(-timeout)
+	case a.GetLastFailure().GetTimeoutFailureInfo() != nil && beat.Unix() <= 0:
+		return a.GetLastAttemptCompleteTime().AsTime().Add(-timeout)
+	case a.GetLastFailure().GetTimeoutFailureInfo() != nil:
 		// An attempt that the server has given to a poll of the host is not a sign of life if the
 		// previous attempt was lost: the host may have been cut off with its poll open.
-		if beat.Unix() <= 0 {
-			heard = a.GetLastAttemptCompleteTime().AsTime().Add(-o.GetHeartbeatTimeout().AsDuration())
-		}
-	case isScheduled && isFurtherOffer(a.GetActivityId()):
-		heard = scheduled.Add(-o.GetHeartbeatTimeout().AsDuration())
+		return beat
 	case isScheduled && now.Sub(scheduled) < silentAfter:
-		heard = now // it waits for its restart, or the host may not have taken it yet
+		return now // it waits for its restart, or the host may not have taken it yet
 	case isScheduled && beat.Unix() <= 0:
-		heard = scheduled
+		return scheduled
 	case taken.After(beat):
-		heard = taken
+		return taken
 	}
-	if !isScheduled {
-		// If the heartbeats stop for that long, the server offers the activity to the host once
-		// more.
-		last := beat
-		if taken.After(last) {
-			last = taken
-		}
-		scheduled = last.Add(o.GetHeartbeatTimeout().AsDuration() + time.Second)
-		if len(o.GetRetryPolicy().GetNonRetryableErrorTypes()) > 0 && !isFurtherOffer(a.GetActivityId()) {
-			// The run offers the task again by itself, and counts from the last heartbeat.
-			scheduled = last
-		}
-	}
-	if wait := o.GetScheduleToStartTimeout().AsDuration(); wait > 0 {
-		givenUp = scheduled.Add(wait)
-	}
-	return heard, givenUp
+	return beat
 }
 
-// isAsked reports whether an activity asks a silent host whether it is back.
+// isAsked reports whether an activity asks a silent host whether it is back. Its heartbeat timeout is
+// the time for which the host was silent before.
 func isAsked(a *workflowpb.PendingActivityInfo) bool {
 	return a.GetActivityType().GetName() == hostapi.MethodName(hostapi.Host.Answer)
-}
-
-// isFurtherOffer reports whether an activity is a further offer of a task; see [spec.OfferID]. Its
-// host was silent before.
-func isFurtherOffer(id string) bool {
-	_, rest, _ := strings.Cut(id, "/")
-	return strings.Count(rest, ".") > 1
 }

@@ -174,7 +174,7 @@ func queryOf(ctx context.Context, c client.Client, id, execution, query string) 
 
 func fillOpen(s *Status, answer *spec.Status) {
 	s.State, s.Generation, s.Result, s.GroupRestarts = answer.State, answer.Generation, answer.Result, answer.GroupRestarts
-	s.Stopping, s.OnDisconnect, s.Services, s.Elastic, s.Archive, s.Stacks = answer.Stopping, answer.OnDisconnect, answer.Services, answer.Elastic, answer.Archive, answer.Stacks
+	s.Stopping, s.OnDisconnect, s.GivenUpAfter, s.Services, s.Elastic, s.Archive, s.Stacks = answer.Stopping, answer.OnDisconnect, answer.GivenUpAfter, answer.Services, answer.Elastic, answer.Archive, answer.Stacks
 	s.SilenceIgnoresCPU, s.Sweep = answer.SilenceIgnoresCPU, answer.Sweep
 	s.Preemptions, s.PendingSince, s.Notice = answer.Preemptions, answer.PendingSince, answer.Notice
 	addTasks(s, answer.Tasks)
@@ -314,7 +314,7 @@ func merge(s *Status, pending []*workflowpb.PendingActivityInfo) {
 			t.LastFailure = failureText(a.GetLastFailure())
 		}
 	}
-	s.Silent = silentHosts(time.Now(), pending, func(id string) string {
+	s.Silent = silentHosts(time.Now(), time.Duration(s.GivenUpAfter), pending, func(id string) string {
 		if t := tasks[id]; t != nil {
 			return t.Host
 		}

@@ -102,7 +102,7 @@ func findSilent(ctx context.Context, r *Run, trials []Trial, latest map[int]Summ
 		if err != nil {
 			return
 		}
-		trials[trial].Silent = silentHosts(time.Now(), d.GetPendingActivities(), func(id string) string {
+		trials[trial].Silent = silentHosts(time.Now(), 0, d.GetPendingActivities(), func(id string) string {
 			for _, a := range d.GetPendingActivities() {
 				var beat spec.Heartbeat
 				if a.GetActivityId() == id && decode(a.GetHeartbeatDetails(), &beat) {

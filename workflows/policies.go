@@ -128,6 +128,16 @@ func (c Carrier) options(id, summary string) workflow.ActivityOptions {
 	return o
 }
 
+// givenUpAfter returns the time after the last heartbeat of the host at which it is given up, or 0:
+// the server offers a task once more a second after its heartbeats have timed out.
+func (c Carrier) givenUpAfter() time.Duration {
+	if c.GivenUp == 0 || c.Bounds != nil {
+		return c.GivenUp
+	}
+	o := c.options("", "")
+	return o.HeartbeatTimeout + time.Second + o.ScheduleToStartTimeout
+}
+
 // answering is for Answer, which a host that is back does at once: the server gives each try to a poll
 // of the host, and it may have open polls of a host that is gone.
 func answering(ctx workflow.Context, queue string, within time.Duration, summary string, unheard time.Duration) workflow.Context {

@@ -119,6 +119,7 @@ func TestElasticHosts(t *testing.T) {
 	f.generation(2, 2, "a", "c", "b")
 	_, stdout, _ = f.CLI(t, "status", "--why", run.GetID())
 	assert.Contains(t, stdout, "elastic: 3 of 2:4 hosts, world size 6;")
+	assert.Contains(t, stdout, "b: worker-4, worker-5\n")
 	touch(t, f, "end")
 	r := f.result(run)
 	assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)

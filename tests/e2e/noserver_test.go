@@ -196,7 +196,7 @@ func TestARunThatNobodyExecutesIsEnded(t *testing.T) {
 	var both sync.WaitGroup
 	for command, flags := range map[string][]string{"stop": nil, "kill": {"--kill"}} {
 		s.OK(t, "submit", "--queue", "nobody", "--id", command, "-n", "1", "--dir", t.TempDir(), "--", "true")
-		assert.Contains(t, s.OK(t, "status", "--why", command), "no host worker executes it; a `clusterrun worker` for the queue nobody would")
+		assert.Contains(t, s.OK(t, "status", "--why", command), "; a `clusterrun worker` for the queue nobody would execute it, and `clusterrun stop "+command+"` ends it")
 		p := s.StartCLI(t, append([]string{"stop", command}, flags...)...)
 		both.Go(func() {
 			assert.Zero(t, p.ExitCode(), p.Stderr())

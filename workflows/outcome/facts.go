@@ -180,20 +180,26 @@ func (f *facts) missing() {
 			f.add(FactMissing, Warning, "no heartbeat from "+plural.Of(len(f.s.Silent)-i, "host more", "hosts more"), "more")
 			break
 		}
-		f.add(FactMissing, Warning, h.Text(f.now), h.Host)
+		f.add(FactMissing, Warning, h.Text(f.now)+f.fate(h), h.Host)
 	}
 }
 
-// Text says how long the host has been silent, and what the run will do.
+// Text says how long the host has been silent.
 func (h SilentHost) Text(now time.Time) string {
-	text := fmt.Sprintf("no heartbeat from host %s for %s; ", h.Host, now.Sub(h.Heard).Round(time.Second))
-	switch left := h.GivenUp.Sub(now).Round(time.Second); {
+	return fmt.Sprintf("no heartbeat from host %s for %s", h.Host, now.Sub(h.Heard).Round(time.Second))
+}
+
+// fate says what the run will do about a silent host, if that is known.
+func (f *facts) fate(h SilentHost) string {
+	switch left := h.GivenUp.Sub(f.now).Round(time.Second); {
+	case h.GivenUp.IsZero() && f.s.OnDisconnect == "":
+		return ""
 	case h.GivenUp.IsZero():
-		return text + "the run waits for it (on_disconnect: keep)"
+		return "; the run waits for it (on_disconnect: keep)"
 	case left <= 0:
-		return text + "it is being declared lost"
+		return "; it is being declared lost"
 	default:
-		return text + "it will be declared lost in " + left.String()
+		return "; it will be declared lost in " + left.String()
 	}
 }
 

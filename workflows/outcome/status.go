@@ -68,6 +68,9 @@ type Status struct {
 	Elastic *spec.ElasticStatus `json:"elastic,omitempty"`
 	// OnDisconnect is the action of hosts without contact to the server.
 	OnDisconnect spec.OnDisconnect `json:"on_disconnect,omitempty"`
+	// GivenUpAfter is the time after the last heartbeat of a host at which an open run gives it up, or
+	// 0 if it waits without limit.
+	GivenUpAfter spec.Duration `json:"given_up_after,omitempty"`
 	// SilenceIgnoresCPU reports whether a task of an open run can be silent although it uses
 	// processor time.
 	SilenceIgnoresCPU bool `json:"silence_ignores_cpu,omitempty"`
@@ -177,10 +180,8 @@ func (s *Status) remedy() string {
 		return ""
 	case spec.IsPrivateQueue(s.Queue), spec.IsAgentsQueue(s.Queue):
 		return fmt.Sprintf("; if the command that ran it is gone, `clusterrun stop %s` ends it", s.RunID)
-	case s.Unattended:
-		return fmt.Sprintf("; a `clusterrun worker` for the queue %s would, and `clusterrun stop %s` ends it", s.Queue, s.RunID)
 	}
-	return "; it may be frozen, cut off or just gone"
+	return fmt.Sprintf("; a `clusterrun worker` for the queue %s would execute it, and `clusterrun stop %s` ends it", s.Queue, s.RunID)
 }
 
 // Absence returns what is wrong with a run that does not answer, or "".

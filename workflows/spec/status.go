@@ -55,6 +55,9 @@ type Status struct {
 	// OnDisconnect says how the hosts treat processes while they have no contact with the
 	// server.
 	OnDisconnect OnDisconnect `json:"on_disconnect,omitempty"`
+	// GivenUpAfter is the time after the last heartbeat of a host at which the run gives it up, or 0
+	// if it waits without limit.
+	GivenUpAfter Duration `json:"given_up_after,omitempty"`
 	// Stopping is set while the tasks are stopping together.
 	Stopping *Stopping `json:"stopping,omitempty"`
 	// Stacks summarizes the last capture of the tasks' stacks.
