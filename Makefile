@@ -151,8 +151,8 @@ arm64: build ## execute runs on an emulated machine for arm64; takes root and De
 	root=$$(.ci/arm64-image $(TOOLS)/arm64) && CLUSTERRUN_ARM64_ROOT=$$root $(GO) test -count 1 -v -run '^TestOnARM64$$' ./tests/e2e
 
 .PHONY: record
-record: build ## record histories of the workflows for a version that is to be released
-	CLUSTERRUN_RECORD=$(abspath workflows/testdata/replay)/v$(VERSION) $(GO) test -count 1 -run '^TestRecord' ./tests/e2e
+record: build $(TOOLS)/temporal ## record histories of the workflows for a version that is to be released
+	$(GO) run -trimpath ./tests/record workflows/testdata/replay/v$(VERSION)
 
 .PHONY: tools
 tools: $(TOOLS)/temporal $(TOOLS)/gotestsum $(TOOLS)/golangci-lint $(TOOLS)/workflowcheck $(TOOLS)/govulncheck ## build the temporal CLI, gotestsum and the linters into .tools/

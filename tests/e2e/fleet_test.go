@@ -243,28 +243,6 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// TestRecordFleet writes the history of a fleet.
-func TestRecordFleet(t *testing.T) {
-	dir := recordDir(t)
-	f, hosts := fleetOf(t, 1, "a", "b")
-	first := f.start(&spec.RunSpec{RestartScope: spec.RestartScopeGroup, Tasks: []spec.TaskGroup{group("worker", 1, waitFor("first"))}})
-	f.file("first-0")
-	second := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2, "true")}})
-	f.waitsBehind(second)
-	f.OK(t, "host", "drain", "b", "--reason", "recorded")
-	f.OK(t, "host", "uncordon", "b")
-	hosts["b"].Kill(syscall.SIGTERM)
-	hosts["b"].ExitCode()
-	hosts["b"] = f.StartWorker(t, "--host-name", "b", "--slots", "1")
-	touch(t, f, "first")
-	f.result(first)
-	f.result(second)
-	run := f.client.GetWorkflow(t.Context(), spec.FleetID(spec.TaskQueue), "")
-	require.NoError(t, f.client.CancelWorkflow(t.Context(), run.GetID(), ""))
-	_ = run.Get(t.Context(), nil)
-	writeHistory(t, f, run, dir+"/fleet.json")
-}
-
 // training trains until the file "enough" is there, and saves its step when it has notice.
 const training = `
 import os, sys, time, clusterrun
