@@ -265,31 +265,6 @@ func copyProgram(t *testing.T, from, to string) {
 	require.NoError(t, err, string(out))
 }
 
-// The temporal CLI uses the server with the output of `clusterrun server env`, and so does clusterrun
-// itself, which follows the server to another port.
-func TestTheTemporalCLIAtTheOwnServer(t *testing.T) {
-	t.Parallel()
-	cli := harness.TemporalCLI(t)
-	l := newLocal(t)
-	l.write("use.sh", `set -e
-eval "$(clusterrun server env)"
-clusterrun run -n 1 --id first -- true
-temporal workflow list | grep -c first
-kill -9 $(sed 's/.*"pid":\([0-9]*\),.*/\1/' ~/.local/state/clusterrun/server/ready.json)
-export TEMPORAL_ADDRESS=127.0.0.1:1
-clusterrun list | grep -c first
-eval "$(clusterrun server env)"
-temporal workflow describe --workflow-id first | grep -c COMPLETED
-clusterrun list --address localhost:1 || echo $?
-clusterrun list --address $TEMPORAL_ADDRESS | grep -c first
-`)
-	p := harness.Start(t, l.home, harness.Env(l.home, "CLUSTERRUN_DEVSERVER="+harness.Devserver(t),
-		"PATH="+filepath.Dir(harness.Clusterrun(t))+":"+filepath.Dir(cli)+":"+os.Getenv("PATH")), "bash", "use.sh")
-	require.Zero(t, p.ExitCode(), p.Stderr())
-	assert.Equal(t, "1\n1\n1\n2\n1\n", p.Stdout())
-	assert.Contains(t, p.Stderr(), "--address localhost:1 is not the embedded server", "an address that is given counts")
-}
-
 // A container may be started with any user ID, with no name for it in the password file or the
 // environment.
 func TestUserWithoutAName(t *testing.T) {

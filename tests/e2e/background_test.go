@@ -97,18 +97,6 @@ func TestSubmitAlone(t *testing.T) {
 	l.ok("wait", "fifth")
 }
 
-// Submit starts no host worker for another queue, or within a task.
-func TestSubmitForOthersStartsNothing(t *testing.T) {
-	t.Parallel()
-	l := newLocal(t)
-	_, stderr := l.succeeds("submit", "--queue", "others", "--", "true")
-	assert.Contains(t, stderr, "no worker serves the queue others")
-	assert.Equal(t, "clusterrun: no worker serves the queue others; start `clusterrun worker` (not with --role host) or `clusterrun dev`\n", l.fails(125, "host", "list", "--queue", "others"))
-	stdout, stderr := l.succeeds("run", "-n", "1", "--", harness.Clusterrun(t), "submit", "--id", "nested", "--", "true")
-	assert.Contains(t, stdout+stderr, "no worker serves the queue clusterrun")
-	assert.Zero(t, l.backgroundWorker())
-}
-
 // A host worker in the background ends by itself only after it has had no runs for long enough.
 // If submit started it, it makes way for one in the foreground.
 // A host worker that a task starts would end with the task, and with it the runs of others, whatever
@@ -151,22 +139,6 @@ func TestAHostWorkerInTheBackground(t *testing.T) {
 	assert.Contains(t, stderr, fmt.Sprintf("runs already, as process %d", last))
 	l.ok("worker", "upgrade")
 	assert.Equal(t, last, l.backgroundWorker())
-}
-
-// A host worker without runs does not end while an open run has no host yet, since no other
-// would continue it.
-func TestAHostWorkerStaysForRunsThatWait(t *testing.T) {
-	t.Parallel()
-	l := newLocal(t)
-	l.ok("submit", "--id", "waits", "--queue", "others", "--set", "placement_timeout=10s", "--task", "worker=absent:2222", "--", "true")
-	stdout := l.ok("worker", "--detach", "--queue", "others", "--idle-exit", "4s", "--json")
-	worker := must.JSON[struct{ PID int }](t, stdout)
-
-	code, _, stderr := l.run("wait", "waits")
-	assert.NotZero(t, code)
-	assert.Contains(t, stderr, "absent", "the time for hosts passes only where somebody serves the run")
-	l.ended(worker.PID)
-	assert.Zero(t, l.backgroundWorker())
 }
 
 // Two host workers with the same name would share the tasks that are pinned to it. The second

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -82,34 +81,6 @@ func TestTheRunOfClosuresEnds(t *testing.T) {
 			require.NoError(t, f.client.GetWorkflow(ctx, c.QueueID(), "").Get(ctx, &result))
 			assert.EqualValues(t, n, result.Counts.Cancelled)
 			assert.Zero(t, result.Counts.Queued+result.Counts.Executing)
-		})
-	}
-}
-
-// A coordinator's queue ends with its run even if no task of the run serves, or the run had no
-// host yet.
-func TestAQueueThatNobodyServesEndsWithItsRun(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	for name, test := range map[string]struct {
-		spec *spec.RunSpec
-		end  bool
-	}{
-		"no task serves": {&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1, "echo up > $DIR/up; exec sleep 10000")}}, true},
-		"no host": {&spec.RunSpec{PlacementTimeout: spec.DurationOf(2 * time.Second), Tasks: []spec.TaskGroup{
-			{Type: "ps", Addresses: []string{"nowhere:2222"}, Command: []string{"true"}}}}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			run := f.start(test.spec)
-			c := f.coordinator(run)
-			v := schedule(t, c, "square", 1)
-			require.NoError(t, c.Flush(bounded(t)))
-			if test.end {
-				f.file("up")
-				f.end(run)
-			}
-			assert.Contains(t, fetchError(t, v).Message, "ended")
-			assert.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, awaitClosed(t, f.client, c.QueueID()))
 		})
 	}
 }
@@ -213,42 +184,5 @@ func TestClosuresOnTwoHosts(t *testing.T) {
 	f.squares(c, 7000, 100, 0).check(c)
 
 	require.NoError(t, f.client.TerminateWorkflow(t.Context(), run.GetID(), "", "test"))
-	assert.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, awaitClosed(t, f.client, c.QueueID()))
-}
-
-// Each generation of a group serves the same queue, even if the run continues as new between
-// two of them. Closures that no generation called stay in the queue.
-func TestGenerationsServeOneQueue(t *testing.T) {
-	takesLong(t)
-	t.Parallel()
-	s := harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=40")
-	f := fixtureOn(t, s)
-	run := f.start(&spec.RunSpec{RestartScope: spec.RestartScopeGroup, Tasks: []spec.TaskGroup{f.serving("worker", 2)}})
-	c := f.coordinator(run)
-	f.awaitServing(c, 2)
-	executions := map[string]bool{}
-	for round := range 5 {
-		f.squares(c, 1000*(round+1), 300, 0.001).check(c)
-		d := must.Get(f.client.DescribeWorkflowExecution(t.Context(), run.GetID(), ""))(t)
-		executions[d.GetWorkflowExecutionInfo().GetExecution().GetRunId()] = true
-		release := fmt.Sprintf("generation-%d", round)
-		held := schedule(t, c, "hold", release)
-		f.called("hold "+release, 1)
-		waiting := f.squares(c, 1000*(round+1)+500, 50, 0)
-		before := f.servers("worker-0")
-		require.Len(t, before, 1)
-		require.NoError(t, syscall.Kill(before[0], syscall.SIGKILL))
-		touch(t, f, release)
-		assert.Equal(t, release, fetched[string](t, held))
-		waiting.check(c)
-		harness.Eventually(t, "the next generation serves", func() bool {
-			now := f.servers("worker-0")
-			return len(now) == 1 && now[0] != before[0] && len(f.status(c).Workers) == 2
-		})
-	}
-	assert.Greater(t, len(executions), 1, "the run continued as new")
-	latest := f.client.GetWorkflow(t.Context(), run.GetID(), "")
-	f.update(latest, spec.UpdateTerminateAll, spec.TerminateAllRequest{})
-	f.result(latest)
 	assert.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, awaitClosed(t, f.client, c.QueueID()))
 }

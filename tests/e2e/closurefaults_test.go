@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -193,65 +192,4 @@ func ofKilledPart(failed *historypb.WorkflowTaskFailedEventAttributes) bool {
 		return strings.Contains(failed.GetFailure().GetMessage(), "premature end of stream") || slices.Contains([]string{"Unavailable", "DeadlineExceeded"}, failed.GetFailure().GetApplicationFailureInfo().GetType())
 	}
 	return false
-}
-
-// A queue continues as new again and again while closures are scheduled and called.
-func TestClosuresContinueAsNew(t *testing.T) {
-	t.Parallel()
-	s := harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=60")
-	f := fixtureOn(t, s)
-	run := f.serve(2)
-	c := f.coordinator(run)
-	f.awaitServing(c, 2)
-	n := 6000
-	if testing.Short() {
-		n = 1200
-	}
-	schedule(t, c, "square", 5)
-	// One is being called all the time.
-	long := schedule(t, c, "hold", "long")
-	f.called("hold long", 1)
-	all := f.squares(c, 10_000, n, 0.001)
-	other := f.coordinator(run)
-	rest := f.squares(other, 20_000, n, 0.001)
-	// And others ask all the time, one closure after the other.
-	const talkers, words = 4, 20
-	talked := make(chan error, talkers)
-	for i := range talkers {
-		talker := f.coordinator(run)
-		go func() { talked <- talk(t.Context(), talker, 30_000+i*words, words) }()
-	}
-	for range talkers {
-		require.NoError(t, <-talked)
-	}
-	all.awaitCalled(n)
-	touch(t, f, "long")
-	all.check(c)
-	rest.check(other)
-	assert.Equal(t, "long", fetched[string](t, long))
-	assert.Equal(t, 1, f.calls()["hold long"], "to continue as new calls nothing again")
-	f.checkQueue(c, 2*n+2+talkers*words)
-	assert.Greater(t, len(f.executionsOf(c)), 3)
-
-	f.end(run)
-	var result closure.QueueResult
-	require.NoError(t, f.client.GetWorkflow(t.Context(), c.QueueID(), "").Get(t.Context(), &result))
-	assert.EqualValues(t, 2*n+2+talkers*words, result.Counts.Finished)
-}
-
-// talk schedules squares one after the other.
-func talk(ctx context.Context, c *clustercoordinator.Coordinator, from, n int) error {
-	for x := from; x < from+n; x++ {
-		v, err := c.Schedule(ctx, "square", x)
-		if err != nil {
-			return err
-		}
-		switch got, err := clustercoordinator.Get[int](ctx, v); {
-		case err != nil:
-			return err
-		case got != x*x:
-			return fmt.Errorf("the square of %d is %d", x, got)
-		}
-	}
-	return nil
 }

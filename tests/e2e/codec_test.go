@@ -113,28 +113,6 @@ func TestAWorkerWithoutTheKey(t *testing.T) {
 	assert.Contains(t, s.Fails(t, 125, "run", "--remote", "--codec-keys", keys, "--", "true"), `it is encoded with the key "one", which is missing or different here`)
 }
 
-// Keys that cannot be used are a mistake before anything starts.
-func TestKeysThatCannotBeUsed(t *testing.T) {
-	t.Parallel()
-	l := newLocal(t)
-	open := keyFile(t, "one")
-	require.NoError(t, os.Chmod(open, 0o644))
-	refused := func(keys, want string, args ...string) {
-		code, _, stderr := l.run(append([]string{args[0], "--codec-keys", keys}, args[1:]...)...)
-		assert.Contains(t, []int{2, 125}, code, args)
-		assert.Contains(t, stderr, want, args)
-	}
-	refused(open, "other users can read", "list")
-	refused(os.DevNull, "is not a file", "list")
-	for _, args := range [][]string{{"run", "--", "true"}, {"submit", "--", "true"}, {"worker"}, {"dev", "--headless"}, {"status", "x"}, {"list"}, {"server", "codec"}} {
-		refused(filepath.Join(l.home, "none"), "no such file", args...)
-	}
-	remote := harness.Start(t, l.home, harness.Env(l.home, "TEMPORAL_CODEC_ENDPOINT=http://127.0.0.1:1"), harness.Clusterrun(t), "run", "--", "true")
-	assert.Equal(t, 2, remote.ExitCode())
-	assert.Contains(t, remote.Stderr(), "a remote codec is configured (http://127.0.0.1:1), and clusterrun asks none: give it the keys themselves with --codec-keys")
-	assert.NoDirExists(t, l.state(), "nothing was started")
-}
-
 // The temporal CLI and Temporal's Web UI show what is encoded, by way of clusterrun server codec.
 func TestReadersOfTheCodec(t *testing.T) {
 	t.Parallel()

@@ -5,23 +5,19 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-	enumspb "go.temporal.io/api/enums/v1"
-
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // member is a program that writes the variables of its generation, and ends when a file
@@ -125,66 +121,4 @@ func TestElasticHosts(t *testing.T) {
 	assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
 	assert.Equal(t, 2, r.Generation)
 	assert.Len(t, r.Tasks, 6)
-}
-
-// With too few hosts an elastic run returns to the queue, before the runs that began to wait
-// after it. Without growth it takes no free hosts.
-func TestElasticHostsBelowTheFewest(t *testing.T) {
-	takesLong(t)
-	t.Parallel()
-	f, hosts := fleetOf(t, 1, "a", "b", "c")
-	run := f.start(elastic("2:3", 3, spec.GrowNever))
-	f.generation(0, 1, "a", "b", "c")
-	later := f.start(&spec.RunSpec{Hosts: spec.Hosts{Count: "2"}, Tasks: []spec.TaskGroup{group("worker", 2, "true")}})
-	f.waitsBehind(later)
-
-	leave := func(names ...string) {
-		for _, name := range names {
-			hosts[name].Kill(syscall.SIGTERM)
-		}
-		for _, name := range names {
-			hosts[name].ExitCode()
-		}
-	}
-	leave("a")
-	f.generation(1, 1, "b", "c")
-	f.StartWorker(t, "--host-name", "d", "--slots", "1")
-	f.update(run, spec.UpdateRestartTask, spec.TaskRequest{Tasks: []string{"worker-0"}})
-	f.generation(2, 1, "b", "c")
-	leave("b", "c")
-	f.waitsBehind(run, later)
-	_, stdout, _ := f.CLI(t, "status", run.GetID())
-	assert.Contains(t, stdout, "elastic: none of 2:3 hosts\n")
-	assert.Contains(t, stdout, "an operator asked; all tasks restarted (attempt_2)\n")
-	assert.Contains(t, stdout, "\nwaiting for 1 slot on each of 2 to 3 hosts: only 1 such host: 1 free on d (position 1 in queue clusterrun)\n")
-	_, stdout, _ = f.CLI(t, "list", "--pending", "--json")
-	assert.Contains(t, stdout, `"hosts": "2:3"`)
-	f.StartWorker(t, "--host-name", "e", "--slots", "1")
-	f.generation(3, 1, "d", "e")
-	touch(t, f, "end")
-	r := f.result(run)
-	assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
-	assert.Equal(t, spec.VerdictSucceeded, f.result(later).Verdict)
-	for events := f.client.GetWorkflowHistory(t.Context(), run.GetID(), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
-		e := must.Get(events.Next())(t)
-		a := e.GetActivityTaskScheduledEventAttributes()
-		if a.GetActivityType().GetName() == hostapi.Name(hostapi.Host.Release) && regexp.MustCompile(`/host/[abc]/`).MatchString(a.GetTaskQueue().GetName()) {
-			assert.Equal(t, 5*time.Second, a.GetScheduleToStartTimeout().AsDuration(), "the end waits for no host that the group has left")
-		}
-	}
-}
-
-// A command that shows a run reports it when the run waits for a host again.
-func TestARunThatWaitsAgainSaysSo(t *testing.T) {
-	t.Parallel()
-	f, hosts := fleetOf(t, 1, "a", "b")
-	p := f.StartCLI(t, append([]string{"run", "--remote", "--constraint", "rack == a", "--restart-scope", "group", "--set", "placement_timeout=10m", "--env", "DIR=" + f.dir, "-n", "1", "--"},
-		harness.Bash(waitFor("again"))...)...)
-	f.file("again-0")
-	hosts["a"].Kill(syscall.SIGTERM)
-	hosts["a"].ExitCode()
-	harness.Eventually(t, "it says that it waits", func() bool { return strings.Contains(p.Stderr(), "waiting for 1 slot with rack == a") })
-	hosts["a"].Restart()
-	touch(t, f, "again")
-	assert.Zero(t, p.ExitCode(), p.Stderr())
 }

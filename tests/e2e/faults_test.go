@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -54,40 +53,6 @@ func TestTheTemporalSideIsKilled(t *testing.T) {
 		assert.Equal(t, pid, f.startedOnce(i))
 		assert.Equal(t, pid, r.Tasks[i].Exit.PID)
 		assert.Equal(t, `"done"`, string(r.Tasks[i].Value))
-	}
-}
-
-func TestTheTemporalSideIsFrozen(t *testing.T) {
-	takesLong(t)
-	t.Parallel()
-	f := newFixture(t)
-	run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2, until)}})
-	pids := []int{f.startedOnce(0), f.startedOnce(1)}
-	side := f.worker.Side()
-	require.NoError(t, syscall.Kill(side, syscall.SIGSTOP))
-	harness.Eventually(t, "the server gave up on the attempts", func() bool {
-		for _, a := range f.pending(run) {
-			if a.GetAttempt() < 2 {
-				return false
-			}
-		}
-		return true
-	})
-	require.NoError(t, syscall.Kill(side, syscall.SIGCONT))
-	harness.Eventually(t, "the tasks are held again", func() bool {
-		for _, a := range f.pending(run) {
-			if a.GetLastHeartbeatTime() == nil || a.GetState().String() != "Started" {
-				return false
-			}
-		}
-		return true
-	})
-	touch(t, f, "go")
-	r := f.result(run)
-	require.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
-	for i, pid := range pids {
-		assert.Equal(t, pid, r.Tasks[i].Exit.PID)
-		assert.Equal(t, pid, f.startedOnce(i))
 	}
 }
 
@@ -186,37 +151,6 @@ func TestTheWorkerIsStopped(t *testing.T) {
 	r := f.result(run)
 	assert.Equal(t, spec.ErrHostLost, r.ErrorType, r.Message)
 	f.startedOnce(0)
-}
-
-func TestTheDiskUnderTheLogsIsFull(t *testing.T) {
-	takesLong(t)
-	t.Parallel()
-	if os.Getuid() != 0 {
-		t.Skip("mounting a small file system needs root")
-	}
-	f := newFixture(t)
-	full := filepath.Join(f.dir, "full")
-	require.NoError(t, os.Mkdir(full, 0o755))
-	require.NoError(t, syscall.Mount("tmpfs", full, "tmpfs", 0, "size=64k,nr_inodes=64"))
-	t.Cleanup(func() { _ = syscall.Unmount(full, syscall.MNT_DETACH) })
-
-	t.Run("while a task writes", func(t *testing.T) {
-		f.t = t
-		r := f.result(f.start(&spec.RunSpec{Logs: spec.Logs{Dir: full}, Tasks: []spec.TaskGroup{group("worker", 1,
-			`head -c 200000 /dev/zero || exit 28`)}}))
-		assert.Equal(t, 0, r.ExitCode, r.Message)
-		assert.Positive(t, r.Tasks[0].Exit.DroppedBytes, "the program is not told, and the run is")
-	})
-	t.Run("before it starts", func(t *testing.T) {
-		f.t = t
-		_ = os.WriteFile(filepath.Join(full, "ballast"), make([]byte, 60000), 0o644)
-		for i := range 64 {
-			_ = os.WriteFile(filepath.Join(full, "f"+strconv.Itoa(i)), nil, 0o644)
-		}
-		err := f.start(&spec.RunSpec{Logs: spec.Logs{Dir: full}, Tasks: []spec.TaskGroup{group("worker", 1, `true`)}}).Get(t.Context(), nil)
-		assert.ErrorContains(t, err, "no space left")
-		assert.ErrorContains(t, err, full)
-	})
 }
 
 // A side that ends for an upgrade gives the leases on processes, and the run itself, back to the

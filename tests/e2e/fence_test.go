@@ -237,33 +237,3 @@ func TestAServerThatIsAwayForLong(t *testing.T) {
 		})
 	}
 }
-
-// The next side of a host has the lease on its processes before they are stopped for lack of contact.
-func TestKilledSidesOfTwoHostsStopNothing(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	b := f.StartWorker(t, "--host-name", "host-b", "--listen", "127.0.0.1")
-	c := f.StartWorker(t, "--host-name", "host-c", "--listen", "127.0.0.1")
-	run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{
-		{Type: "worker", Addresses: []string{"host-b", "host-c"}, Command: harness.Bash(until)},
-	}})
-	pids := []int{f.startedOnce(0), f.startedOnce(1)}
-	for _, w := range []*harness.Worker{f.worker, b, c} {
-		require.NoError(t, syscall.Kill(w.Side(), syscall.SIGKILL))
-	}
-	harness.Eventually(t, "other offers hold the processes", func() bool {
-		held := 0
-		for _, a := range f.pending(run) {
-			if a.GetActivityId() == spec.OfferID(spec.TaskActivityID(fmt.Sprint("worker-", held), 0, 0), 1) && a.GetLastHeartbeatTime() != nil {
-				held++
-			}
-		}
-		return held == 2
-	})
-	touch(t, f, "go")
-	r := f.result(run)
-	require.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
-	for i, task := range r.Tasks {
-		assert.Equal(t, pids[i], task.Exit.PID)
-	}
-}

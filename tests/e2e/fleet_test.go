@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -128,72 +127,6 @@ func TestTheFleetPlacesAndQueues(t *testing.T) {
 	assert.Equal(t, spec.VerdictSucceeded, f.result(third).Verdict)
 }
 
-// A fleet continues in other executions while runs come and go, and keeps its hosts.
-func TestTheFleetContinuesAsNew(t *testing.T) {
-	takesLong(t)
-	t.Parallel()
-	f, _ := fleetOn(t, fixtureOn(t, harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=60")), 1, "a", "b")
-	began := f.fleetExecution()
-	var runs []client.WorkflowRun
-	for range 10 {
-		runs = append(runs, f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2, "sleep 0.2")}}))
-	}
-	for _, run := range runs {
-		r := f.result(run)
-		assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
-	}
-	assert.NotEqual(t, began, f.fleetExecution())
-	harness.Eventually(t, "both hosts are there, and free", func() bool {
-		hosts := f.hosts()
-		a, b := hosts["a"], hosts["b"]
-		return a.State == fleet.HostReady && b.State == fleet.HostReady && a.Used+b.Used == 0
-	})
-}
-
-// fleetExecution returns the execution that the fleet has now.
-func (f *fixture) fleetExecution() string {
-	f.t.Helper()
-	d := must.Get(f.client.DescribeWorkflowExecution(f.t.Context(), spec.FleetID(spec.TaskQueue), ""))(f.t)
-	return d.GetWorkflowExecutionInfo().GetExecution().GetRunId()
-}
-
-// The end of a waiting run, or of the fleet itself, does not hold up other runs.
-func TestTheQueueOutlivesWhatEnds(t *testing.T) {
-	takesLong(t)
-	t.Parallel()
-	f, hosts := fleetOf(t, 1, "a", "b")
-	first := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2, waitFor("first"))}})
-	f.file("first-1")
-	stopped := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2, "true")}})
-	f.waitsBehind(stopped)
-	terminated := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2, "true")}})
-	f.waitsBehind(stopped, terminated)
-	last := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2, "true")}})
-	f.waitsBehind(stopped, terminated, last)
-
-	f.OK(t, "stop", "--wait", stopped.GetID())
-	f.waitsBehind(terminated, last)
-	require.NoError(t, f.client.TerminateWorkflow(t.Context(), terminated.GetID(), "", "no longer wanted"))
-	f.waitsBehind(last)
-
-	// Its hosts start the fleet again and report what is held, and the run asks again.
-	require.NoError(t, f.client.TerminateWorkflow(t.Context(), spec.FleetID(spec.TaskQueue), "", "broken on purpose"))
-	harness.Eventually(t, "the hosts are back", func() bool {
-		now := f.hosts()
-		return now["a"].Used == 1 && now["b"].Used == 1
-	})
-	harness.Within(t, 5*time.Minute, "it asks again", func() bool { return fmt.Sprint(f.queue()) == fmt.Sprint([]string{last.GetID()}) })
-
-	// A host whose process is killed is silent, and gets its place again when it is back.
-	hosts["b"].KillWithSide()
-	began := time.Now()
-	harness.Eventually(t, "b is silent", func() bool { return f.hosts()["b"].State == fleet.HostSilent })
-	t.Logf("silent after %s", time.Since(began).Round(100*time.Millisecond))
-	require.NoError(t, f.client.TerminateWorkflow(t.Context(), first.GetID(), "", "its host is gone"))
-	hosts["b"].Restart()
-	assert.Equal(t, spec.VerdictSucceeded, f.result(last).Verdict)
-}
-
 // A group leaves a draining host with its next generation, without using one of its restarts. A
 // run without a group stays.
 func TestDrain(t *testing.T) {
@@ -295,63 +228,4 @@ func TestARunMakesRoomForAnother(t *testing.T) {
 			require.Equal(t, fmt.Sprint(i+1), step, "rank %d", rank)
 		}
 	}
-}
-
-// Pinned tasks run on the host that their address names, all get the same cluster, and a
-// failure on one host ends the tasks on the other.
-func TestTwoHosts(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.StartWorker(t, "--host-name", "host-b")
-	f.StartWorker(t, "--host-name", "host-c")
-
-	t.Run("success", func(t *testing.T) {
-		f.t = t
-		script := `env > $DIR/env-$CLUSTERRUN_TASK; echo "\"$CLUSTERRUN_HOST\"" > "$CLUSTERRUN_RESULT_FILE"`
-		r := f.result(f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{
-			{Type: "worker", Addresses: []string{"host-b:28301", "host-c:28302", "host-b:28303"}, Command: []string{"bash", "-c", script}},
-			{Type: "ps", Addresses: []string{"host-c"}, Command: []string{"bash", "-c", script}},
-		}}))
-		require.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
-		for name, host := range map[string]string{"worker-0": "host-b", "worker-1": "host-c", "worker-2": "host-b", "ps-0": "host-c"} {
-			assert.Equal(t, host, task(r, name).Host, name)
-			assert.Equal(t, `"`+host+`"`, string(task(r, name).Value), name)
-		}
-		env := environment(f.file("env-ps-0"))
-		assert.Equal(t, "3", env["RANK"])
-		assert.Equal(t, "1", env["LOCAL_RANK"])
-		assert.Equal(t, "2", env["LOCAL_WORLD_SIZE"])
-		assert.Equal(t, "1", env["GROUP_RANK"])
-		assert.Equal(t, "2", env["GROUP_WORLD_SIZE"])
-		assert.NotNil(t, net.ParseIP(env["MASTER_ADDR"]), "the names are none of this machine: %s", env["MASTER_ADDR"])
-		other := environment(f.file("env-worker-0"))
-		assert.Equal(t, env["MASTER_PORT"], other["MASTER_PORT"])
-		assert.Equal(t, clusterOf(env["TF_CONFIG"]), clusterOf(other["TF_CONFIG"]))
-		assert.Contains(t, env["TF_CONFIG"], strings.ReplaceAll(`["HOST:28301","HOST:28302","HOST:28303"]`, "HOST", env["MASTER_ADDR"]))
-	})
-
-	t.Run("failure", func(t *testing.T) {
-		f.t = t
-		r := f.result(f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{
-			{Type: "worker", Addresses: []string{"host-b:28301"}, Command: []string{"bash", "-c", `sleep 0.3; exit 5`}},
-			{Type: "ps", Addresses: []string{"host-c:28302"}, Command: []string{"bash", "-c", `exec sleep 10000`}},
-		}}))
-		assert.Equal(t, 5, r.ExitCode)
-		assert.Equal(t, "host-b", r.FirstFailure.Host)
-		assert.Equal(t, spec.CauseCollateral, task(r, "ps-0").Exit.Cause)
-	})
-}
-
-func environment(text string) map[string]string {
-	env := map[string]string{}
-	for line := range strings.Lines(text) {
-		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
-		env[name] = value
-	}
-	return env
-}
-
-func clusterOf(tfConfig string) string {
-	before, _, _ := strings.Cut(tfConfig, `"task"`)
-	return before
 }

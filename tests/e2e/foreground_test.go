@@ -35,33 +35,6 @@ func lines(n int, prefix, text string) (all []string) {
 	return all
 }
 
-// The chief is in the foreground while a task that is not in the spec is started.
-func TestStartProcessesInTheForeground_MPR09(t *testing.T) {
-	t.Parallel()
-	l := newLocal(t)
-	const script = `
-case $TASK_NAME in
-chief-0) until [ -e done ]; do nap; done; echo "chief: $(cat)";;
-worker-0) for i in 1 2 3 4 5; do echo "from the worker $i"; done; until [ -e done ]; do nap; done;;
-esac`
-	l.write("spec.yaml", `
-tasks:
-  - {type: chief, count: 1, env: {TASK_NAME: chief-0}}
-  - {type: worker, count: 1, env: {TASK_NAME: worker-0}}
-command: ["bash", "script.sh"]
-`)
-	l.write("script.sh", harness.Napping(script))
-	l.write("input", "typed")
-	p := l.start("run", "--id", "mpr", "--foreground", "chief-0", "spec.yaml")
-	harness.Eventually(t, "the worker runs", func() bool { return strings.Contains(p.Stdout(), "from the worker 5") })
-	l.ok("start", "mpr", "evaluator-0", "--", "bash", "-c", `for i in 1 2 3 4 5; do echo "from the evaluator $i"; done; touch done`)
-	require.Zero(t, p.ExitCode(), p.Stderr())
-	for _, want := range append(lines(5, "[worker-0]:    ", "from the worker"), lines(5, "[evaluator-0]: ", "from the evaluator")...) {
-		assert.Contains(t, p.Stdout(), want)
-	}
-	assert.Contains(t, "\n"+p.Stdout(), "\nchief: \n", "without a prefix; stdin is /dev/null")
-}
-
 func TestForegroundWithoutATerminal(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
-	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // solver is a program for MPICH. It declares what it needs, since Debian's headers are a
@@ -105,26 +104,6 @@ func TestMPICH(t *testing.T) {
 	stdout, stderr = l.succeeds("run", "-n", "2", "--set", "env_profiles=[torch]", "--", "./solver")
 	assert.Equal(t, 2, strings.Count(stdout, "rank 0 of 1"), "the profiles were given")
 	assert.Contains(t, stderr, "./solver is linked with libmpich.so.12: each of its processes would be rank 0 of 1 here; add mpi to the env_profiles, by --set 'env_profiles=[torch,mpi]'")
-}
-
-// Ranks on several hosts find each other by the values that they bring to a barrier of the run.
-func TestMPICHOnTwoHosts(t *testing.T) {
-	takesLong(t)
-	t.Parallel()
-	f := newFixture(t)
-	program := makeSolver(t, f.dir)
-	f.StartWorker(t, "--host-name", "host-b")
-	f.StartWorker(t, "--host-name", "host-c")
-	run := f.start(&spec.RunSpec{
-		Command: []string{program}, EnvProfiles: []spec.EnvProfile{spec.EnvMPI},
-		Tasks: []spec.TaskGroup{{Type: "worker", Addresses: []string{"host-b", "host-c", "host-b"}}},
-	})
-	r := f.result(run)
-	require.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
-	_, stdout, stderr := f.CLI(t, "logs", run.GetID())
-	for _, line := range ranks(3) {
-		assert.Contains(t, stdout, line, stderr)
-	}
 }
 
 // A process that a rank leaves behind does not hide the end of the rank, though it has the

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -32,29 +31,6 @@ func awaitUp(t *testing.T, p *harness.Process) {
 		_, err := os.Stat(filepath.Join(p.Dir, "up"))
 		return err == nil
 	})
-}
-
-// A server that does not answer does not keep a signal from the processes: the supervisor stops
-// them with their grace. Their output and ends are shown, and the next command ends the run on
-// the server.
-func TestTheServerIsFrozenAsARunIsStopped(t *testing.T) {
-	takesLong(t)
-	t.Parallel()
-	s := harness.StartServer(t, "--headless")
-	p := s.StartCLI(t, "run", "--id", "frozen", "-n", "1", "--", "bash", "-c", polite)
-	awaitUp(t, p)
-	thaw := s.Freeze()
-	p.Kill(syscall.SIGTERM)
-	harness.Eventually(t, "the task was asked", func() bool { return strings.Contains(p.Stdout(), "asked") })
-	assert.Equal(t, 143, p.ExitCode())
-	assert.Contains(t, p.Stderr(), "its processes are stopped without it")
-	assert.Contains(t, p.Stderr(), "run frozen cancelled (exit code 143)")
-	assert.Contains(t, p.Stderr(), "worker-0: 3, operator")
-	thaw()
-
-	next := harness.Start(t, p.Dir, p.Env, harness.Clusterrun(t), "run", "-n", "1", "true")
-	assert.Zero(t, next.ExitCode())
-	assert.Contains(t, next.Stderr(), "run frozen was still open but its owner is gone; ended it")
 }
 
 // A launcher that is killed while the server is away leaves no socket, and a command after it
@@ -146,22 +122,6 @@ func smallState(t *testing.T) (home, state string) {
 		harness.Eventually(t, "the own server has ended", func() bool { s := harness.State(server.PID); return s == "" || s == "Z" })
 	})
 	return home, state
-}
-
-// A run whose own output fills the disk ends and says what was not kept, and the console has all of
-// it.
-func TestOutputFillsTheDiskUnderTheStateDirectory(t *testing.T) {
-	t.Parallel()
-	home, state := smallState(t)
-	const last = 2_000_000 // more than the disk has room for
-	p := harness.Start(t, home, harness.Env(home), harness.Clusterrun(t), "run", "--state-dir", state, "--set", "logs.prefix=''", "-n", "1", "--", "seq", strconv.Itoa(last))
-	assert.Equal(t, 125, p.ExitCode())
-	assert.Regexp(t, `worker-0: 0, completed\n.* MiB of the output of worker-0 were dropped \(logs.on_full\), or could not be written`, p.Stderr())
-	var want strings.Builder
-	for i := range last {
-		want.WriteString(strconv.Itoa(i+1) + "\n")
-	}
-	assert.True(t, p.Stdout() == want.String(), "%d of %d bytes", len(p.Stdout()), want.Len())
 }
 
 // No run stays open if `clusterrun run` is ended at any moment of its start: the next command

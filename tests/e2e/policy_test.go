@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -258,7 +257,7 @@ func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 	t.Parallel()
 	g := newPoliced(t)
 	s := g.job("wait")
-	code, said := g.cli("submit", "--id", "r", "--sign=" + g.path("alice"), "--dir", g.dir, "-n", "2", "--", g.path("job"), "wait")
+	code, said := g.cli("submit", "--id", "r", "--sign="+g.path("alice"), "--dir", g.dir, "-n", "2", "--", g.path("job"), "wait")
 	require.Zero(t, code, said)
 	ran := func(n int) {
 		t.Helper()
@@ -280,7 +279,7 @@ func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 		assert.NotZero(t, code, what)
 		assert.Contains(t, said, c.want, what)
 	}
-	code, said = g.cli("start", "--sign=" + g.path("alice"), "r", "worker-2")
+	code, said = g.cli("start", "--sign="+g.path("alice"), "r", "worker-2")
 	require.Zero(t, code, said)
 	ran(3)
 	code, said = g.cli("restart", "r", "worker-2")
@@ -432,86 +431,6 @@ func (g *policed) activities(workflowID, queue string, calls ...byHand) []string
 	return errs
 }
 
-// An unusable policy keeps the host worker from starting, and `policy` prints the same
-// error. With a spec it prints the rule that decides.
-func TestPolicyCheck(t *testing.T) {
-	t.Parallel()
-	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
-	require.NoError(t, os.Chmod(dir, 0o700))  // independent of the umask
-	bin, err := filepath.EvalSymlinks("/bin") // patterns are of real paths
-	require.NoError(t, err)
-	file := filepath.Join(dir, "policy.yaml")
-	write := func(name, text string, mode os.FileMode) string {
-		path := filepath.Join(dir, name)
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-		require.NoError(t, os.Chmod(path, mode))
-		return path
-	}
-	run := func(args ...string) (int, string, string) {
-		p := harness.Start(t, dir, harness.Env(dir, "TEMPORAL_ADDRESS=127.0.0.1:1"), append([]string{harness.Clusterrun(t)}, args...)...)
-		return p.ExitCode(), p.Stdout(), p.Stderr()
-	}
-	for _, c := range []struct {
-		text string
-		mode os.FileMode
-		want string
-	}{
-		{"rules: [{signers: [unsigned], program: [/x]}]", 0o600, "rules[0].program: not a field of rule; did you mean programs?"},
-		{"rules: []", 0o602, "can be written by others; chmod go-w"},
-		{"rules: []\naudit: none/audit.log", 0o600, "audit log: open " + dir + "/none/audit.log: no such file or directory"},
-		{"allowed_signers: none\nrules: []", 0o600, "allowed_signers: "},
-	} {
-		write("policy.yaml", c.text, c.mode)
-		for _, args := range [][]string{{"policy", file}, {"worker", "--policy", file, "--state-dir", filepath.Join(dir, "state")}} {
-			code, _, stderr := run(args...)
-			assert.Equal(t, 2, code, stderr)
-			assert.Contains(t, stderr, c.want)
-		}
-	}
-	require.NoError(t, os.Remove(file))
-	code, _, stderr := run("policy", file)
-	assert.Equal(t, 2, code)
-	assert.Contains(t, stderr, "no such file or directory")
-
-	me := must.Get(user.Current())(t)
-	write("signers", "", 0o600)
-	write("policy.yaml", fmt.Sprintf(rules, me.Username, dir)+"  - {signers: [unsigned], user: nobody, programs: ["+bin+"/true]}\n", 0o644)
-	s := write("run.yaml", "dir: "+dir+"\ntasks: [{type: chief, command: ["+dir+"/job]}, {type: worker, command: [/bin/true]}]", 0o644)
-	code, stdout, stderr := run("policy", file)
-	assert.Equal(t, "ok\n", stdout, stderr)
-	assert.Zero(t, code)
-	code, stdout, stderr = run("policy", file, "--spec", s, "--signer", "alice@example.com")
-	assert.Equal(t, "chief-0: allowed by rule 1, as "+me.Username+"\nworker-0: denied: rule 1 does not allow the program "+bin+"/true\n", stdout)
-	assert.Equal(t, 1, code)
-	assert.Contains(t, stderr, "1 task is denied")
-	s = write("run.yaml", "dir: "+dir+"\ntasks: [{type: chief, command: ["+dir+"/job]}, {type: worker, command: [/bin/true]}]\n"+
-		"notify: {webhook: \"https://hooks.example.com/iris\"}", 0o644)
-	code, stdout, stderr = run("policy", file, "--spec", s)
-	assert.Equal(t, 1, code)
-	assert.Contains(t, stdout, "notify: denied: rule 2 does not allow webhooks of hooks.example.com\n")
-	assert.Contains(t, stderr, "1 task is denied, the webhook is denied")
-	code, stdout, _ = run("policy", file, "--spec", s, "--json")
-	assert.Equal(t, 1, code)
-	type decision struct {
-		Task    string
-		Allowed bool
-		Rule    int
-		User    string
-	}
-	var out struct {
-		OK     bool
-		Tasks  []decision
-		Notify *decision
-	}
-	require.NoError(t, json.Unmarshal([]byte(stdout), &out))
-	assert.False(t, out.OK)
-	assert.Equal(t, "worker-0", out.Tasks[1].Task)
-	assert.Equal(t, 2, out.Tasks[1].Rule)
-	assert.Equal(t, "nobody", out.Tasks[1].User)
-	require.NotNil(t, out.Notify)
-	assert.False(t, out.Notify.Allowed)
-}
-
 // A start that cannot be written down is refused.
 func TestStartThatCannotBeWrittenDownIsRefused(t *testing.T) {
 	t.Parallel()
@@ -524,30 +443,4 @@ func TestStartThatCannotBeWrittenDownIsRefused(t *testing.T) {
 	require.NoError(t, os.Mkdir(audit, 0o700))
 	assert.Contains(t, s.Fails(t, 126, "run", "--remote", "-n", "1", "--", "touch", filepath.Join(dir, "second")), "the audit log cannot be written")
 	assert.NoFileExists(t, filepath.Join(dir, "second"))
-}
-
-// The policy and the commands of `clusterrun help security`.
-func TestPolicyOfTheTopic(t *testing.T) {
-	t.Parallel()
-	g := newPoliced(t)
-	me := must.Get(user.Current())(t)
-	sleep := must.Get(exec.LookPath("sleep"))(t)
-	g.write("allowed_signers", "alice@example.com "+string(ssh.MarshalAuthorizedKey(g.alice.PublicKey())))
-	g.write("policy.yaml", strings.NewReplacer("user: alice", "user: "+me.Username, "/usr/bin/python3", sleep, "/srv/alice", g.dir, "/var/log/", g.dir+"/").
-		Replace(code(t, "security", "yaml", "rules:")))
-	g.write("train.yaml", "command: [sleep, '600']\ndir: "+g.dir+"\ntasks: [{type: worker, count: 9}]\n")
-	commands := strings.Split(strings.TrimSpace(code(t, "security", "sh", "policy policy.yaml")), "\n")
-	require.Len(t, commands, 3)
-	sh := func(command string) string {
-		p := harness.Start(t, g.dir, harness.Env(g.dir, "TEMPORAL_ADDRESS="+g.Address, "PATH="+filepath.Dir(harness.Clusterrun(t))+":"+os.Getenv("PATH")),
-			"sh", "-c", strings.ReplaceAll(command, "$HOME/.ssh/id_ed25519", g.path("alice")))
-		require.Zero(t, p.ExitCode(), p.Stderr())
-		return p.Stdout()
-	}
-	assert.Contains(t, sh(commands[0]), "worker-8: allowed by rule 1, as "+me.Username)
-	sh(strings.Replace(commands[1], "--sign ", "--sign="+g.path("alice")+" ", 1))
-	harness.Eventually(t, "its tasks run", func() bool {
-		return (&fixture{t: t, client: g.client}).state(g.client.GetWorkflow(t.Context(), "iris-1", ""), "worker-8") == spec.TaskRunning
-	})
-	assert.Equal(t, "started: worker-9\n", sh(commands[2]))
 }

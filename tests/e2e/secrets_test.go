@@ -163,24 +163,6 @@ func TestSecretsStayOnTheirHost(t *testing.T) {
 	assert.NotEmpty(t, filesWith(t, open, f.worker.State), "and so have the logs")
 }
 
-// The command of `clusterrun help tasks`.
-func TestSecretsOfTheTopic(t *testing.T) {
-	t.Parallel()
-	s := harness.StartServer(t, "--headless")
-	s.StartWorkerWith(t, []string{"HF_TOKEN=one"})
-	dir := t.TempDir()
-	file := filepath.Join(dir, "wandb")
-	require.NoError(t, os.WriteFile(file, []byte("two\n"), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "train.yaml"), []byte(`
-tasks: [{type: worker}]
-command: [sh, -c, 'test "$HF_TOKEN" = one && test "$WANDB_API_KEY" = two || exit 3']
-`), 0o600))
-	p := harness.Start(t, dir, harness.Env(dir, "TEMPORAL_ADDRESS="+s.Address, "PATH="+filepath.Dir(harness.Clusterrun(t))+":"+os.Getenv("PATH")),
-		"sh", "-c", strings.ReplaceAll(code(t, "tasks", "sh", "--secret"), "/run/secrets/wandb", file))
-	require.Zero(t, p.ExitCode(), p.Stderr())
-	s.OK(t, "wait", strings.TrimSpace(p.Stdout()))
-}
-
 func get(t *testing.T, url string) string {
 	t.Helper()
 	r, err := http.Get(url) //nolint:gosec,noctx // of our own server

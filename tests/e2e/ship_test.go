@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -83,57 +82,6 @@ func TestShipWithTheSubmitterGone(t *testing.T) {
 	harness.Eventually(t, "the directories are gone with the logs", func() bool {
 		return len(shippedOn(t, a)) == 0 && len(shippedOn(t, b)) == 0
 	})
-}
-
-// If another host worker answers at the address of the files, the hosts do not take them from
-// it, and the run reports why it waits.
-func TestShipFromAnotherHostWorker(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	a := f.StartWorker(t, "--host-name", "host-b", "--listen", "127.0.0.1", "--slots", "1")
-	f.worker.Kill(syscall.SIGTERM)
-	f.worker.ExitCode()
-	harness.Eventually(t, "it is alone", func() bool { return len(f.hosts()) == 1 })
-	id := f.OK(t, "submit", "--ship", job(t), "--hosts", "2", "-n", "2", "--", "./run.sh")
-	port := strings.TrimSpace(readFile(t, filepath.Join(a.State, "worker", "hostservice.port")))
-	a.Kill(syscall.SIGTERM)
-	require.Zero(t, a.ExitCode())
-	for name, listen := range map[string]string{"host-c": "127.0.0.1:" + port, "host-d": "127.0.0.1"} {
-		f.StartWorker(t, "--host-name", name, "--listen", listen, "--slots", "1")
-	}
-	id = strings.TrimSpace(id)
-	harness.Eventually(t, "the run says why it waits", func() bool {
-		s, err := starter.Get(f.client, id, "").Status(t.Context())
-		return err == nil && len(s.Waiting) == 1 && strings.Contains(s.Waiting[0].Refusal, "the certificate is unknown to the run")
-	})
-	f.OK(t, "stop", id)
-}
-
-func TestShipIsRefused(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	dir := job(t)
-	submit := func(args ...string) string {
-		t.Helper()
-		code, _, stderr := f.CLI(t, append(append([]string{"submit"}, args...), "--", "./run.sh")...)
-		assert.NotZero(t, code)
-		return stderr
-	}
-	harness.Eventually(t, "there is a host", func() bool { return len(f.hosts()) == 1 })
-	assert.Contains(t, submit("--ship", dir), "none of the hosts of queue clusterrun takes the files, so the run is not started: host host-a serves no files (start its `clusterrun worker` with --listen)")
-	assert.Contains(t, submit("--ship", dir, "--queue", "nobody"), `queue "nobody" has no hosts on this server`)
-	assert.Contains(t, submit("--ship", dir, "--set", "ship.limit=2KiB"), "at most 2.0 KiB are shipped; exclude what the hosts do not need, or raise the limit; the largest: ")
-	assert.Contains(t, submit("--ship", dir, "--set", "ship.limit=much"), `ship.limit: "much" is not a size; write it like 512GiB`)
-	assert.Contains(t, submit("--ship", dir, "--dir", "../elsewhere"), `--dir: "../elsewhere" is outside the directory that the run ships`)
-	assert.Contains(t, submit("--exclude", "x"), "ship.dir: missing; name the directory to ship")
-	assert.Contains(t, submit("--ship", dir+"/none"), "--ship "+dir+"/none: no such directory")
-	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(dir, "users")))
-	assert.Contains(t, submit("--ship", dir), "--ship: the symbolic link users -> /etc/passwd leaves the directory")
-
-	stdout, stderr := f.Succeeds(t, "validate", "--plan", "--ship", dir, "--exclude", "users", "--", "./run.sh")
-	assert.Contains(t, stdout, "host-a: worker-0")
-	assert.Contains(t, stderr, "it would ship ")
-	assert.Contains(t, stderr, " in 5 files of "+dir)
 }
 
 func TestShipHere(t *testing.T) {

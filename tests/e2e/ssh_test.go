@@ -251,22 +251,6 @@ func keep(text string, prefixes ...string) (list []string) {
 	return list
 }
 
-// By default a host has as many slots as it has CPUs, independent of the CPUs of this machine.
-func TestAHostfileWithoutSlotsBySSH(t *testing.T) {
-	takesLong(t)
-	t.Parallel()
-	h := newOnHosts(t, 2, "taskset", "-c", "0")
-	hostfile := h.Write("hosts", "a\nb slots=2\n")
-	stdout := h.ok(h.args(h.Agent, "--hostfile", hostfile, "--", "bash", "-c", "echo $RANK of $WORLD_SIZE on $CLUSTERRUN_HOST")...)
-	for _, line := range []string{"0 of 3 on a\n", "1 of 3 on b\n", "2 of 3 on b\n"} {
-		assert.Contains(t, stdout, line)
-	}
-	assert.Contains(t, h.fails(2, h.args(h.Agent, "--hostfile", hostfile, "-n", "4", "--", "true")...), "4 tasks need 4 slots, but -H or --hostfile gives 3 (a:1, b:2)")
-	stdout = h.ok(h.args(h.Agent, "-H", "a,b", "--nnodes", "2", "--nproc-per-node", "cpu", "--", "bash", "-c", "echo on $CLUSTERRUN_HOST")...)
-	assert.Equal(t, 2, strings.Count(stdout, "\n"), stdout)
-	h.gone()
-}
-
 // Every error of a host is reported in the words of ssh, and nothing is left on the others.
 func TestHostsThatCannotBeReached(t *testing.T) {
 	t.Parallel()

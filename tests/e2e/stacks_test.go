@@ -108,24 +108,6 @@ func TestStacksOnRequest(t *testing.T) {
 	assert.Contains(t, l.fails(125, "stacks", "stuck", "worker-9"), "has ended, and this machine has no stacks of it")
 }
 
-func TestStacksOfATaskThatHasEnded(t *testing.T) {
-	t.Parallel()
-	l := newLocal(t)
-	p := l.start("run", "--id", "half", "-n", "2", "--env", l.mark, "--", "bash", "-c",
-		`[ $CLUSTERRUN_RANK = 0 ] && exit 0; echo waiting; exec sleep 1000`)
-	harness.Eventually(t, "worker-1 waits", waiting(p, 1))
-	harness.Eventually(t, "worker-0 has ended", func() bool { return len(programs(t, l)) == 1 })
-	harness.Eventually(t, "the run knows it", func() bool {
-		code, stdout, stderr := l.run("stacks", "half", "worker-0")
-		return code == 125 && stdout == "" && strings.Contains(stderr, "worker-0 has ended")
-	})
-	stdout := l.ok("stacks", "half")
-	assert.Regexp(t, `\(rank 0\) +has ended\n`, stdout)
-	assert.Regexp(t, `\(rank 1\) +sleeps in sleep`, stdout)
-	p.Kill(syscall.SIGINT)
-	assert.Equal(t, 130, p.ExitCode())
-}
-
 // SEED-19: when the timeout has passed, the stacks of the tasks are written before they are
 // stopped.
 func TestStacksOnTimeout(t *testing.T) {

@@ -1,12 +1,10 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -237,62 +235,4 @@ until [ -e $DIR/$NAME-$n ]; do nap; done; [ $n = 3 ]`
 		f.letEnd("over", "worker-0")
 		assert.Equal(t, 3, f.result(run).ExitCode)
 	})
-}
-
-// A task's wish, as its host brings it, from the temporal CLI.
-func TestStopTogetherFromTheTemporalCLI_CO08(t *testing.T) {
-	t.Parallel()
-	harness.TemporalCLI(t)
-	f := newFixture(t)
-	run := f.stopRun("cli", &spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2, upTo+`; exit $((3 * (RANK == 1)))`)}}, "worker-0", "worker-1")
-	update := func(name, input string) (int, string) {
-		code, out, errOut := f.Temporal(t, "workflow", "update", "execute", "--workflow-id", run.GetID(), "--name", name, "--input", input)
-		return code, out + errOut
-	}
-	code, out := update("stop-together", `{"task": "worker-1", "key": "a", "error": {"kind": "RuntimeError", "message": "First", "traceback": "in x"}}`)
-	require.Zero(t, code, out)
-	assert.Contains(t, out, "worker-1")
-	code, out = update("stop-together", `{"task": "worker-0", "error": {"kind": "RuntimeError", "message": "Too late"}}`)
-	require.Zero(t, code, out)
-	assert.Contains(t, out, "First")
-	code, out = update("stop-together", `{"task": "worker-9"}`)
-	assert.NotZero(t, code)
-	assert.Contains(t, out, "worker-9 is not a task of this run")
-	f.letEnd("cli", "worker-0", "worker-1")
-	r := f.result(run)
-	assert.Equal(t, spec.ErrSubprocess, r.ErrorType)
-	assert.Equal(t, 3, r.ExitCode)
-	assert.Equal(t, "worker-1", r.FirstFailure.Task)
-	assert.Contains(t, r.Message, "worker-1 reported an error: RuntimeError: First")
-	assert.False(t, task(r, "worker-0").Failed)
-}
-
-// A stop reaches both hosts, although only one has the task that asked for it.
-func TestStopTogetherOnTwoHosts(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	other := f.StartWorker(t, "--host-name", "host-b")
-	run := f.stopRun("two", &spec.RunSpec{Tasks: []spec.TaskGroup{
-		{Type: "worker", Addresses: []string{"host-a"}, Command: harness.Bash(upTo)}, {Type: "ps", Addresses: []string{"host-b:28341"}, Command: harness.Bash(upTo)}}}, "worker-0", "ps-0")
-	f.clusterrun("stop", "--graceful", run.GetID())
-	f.told(f.worker, run, 1)
-	f.told(other, run, 1)
-	f.letEnd("two", "worker-0", "ps-0")
-	assert.Equal(t, spec.VerdictSucceeded, f.result(run).Verdict)
-}
-
-// The report of `clusterrun run` names the task or operator who stopped the tasks.
-func TestRunReportsAStopTogether(t *testing.T) {
-	t.Parallel()
-	s := harness.StartServer(t, "--headless")
-	dir := t.TempDir()
-	p := s.StartCLI(t, "run", "--id", "reported", "--dir", dir, "--state-dir", filepath.Join(dir, "state"), "-n", "2", "--set", "stop_together={ignore_live_tasks: true, grace: 300ms}", "--",
-		"bash", "-c", harness.Napping(`echo up; trap 'exit 0' TERM; while :; do nap; done`))
-	harness.Eventually(t, "both are up", func() bool { return strings.Count(p.Stdout(), "up") == 2 })
-	code, out, errOut := s.CLI(t, "stop", "--graceful", "--reason", "enough", "reported")
-	require.Zero(t, code, out+errOut)
-	assert.Zero(t, p.ExitCode(), p.Stderr())
-	assert.Contains(t, p.Stderr(), "run reported succeeded\n  An operator asked all tasks to stop: enough\n  Coordinator stopped with tasks still running: worker-0 worker-1\n")
-	_, err := s.Client().DescribeWorkflowExecution(context.Background(), "reported", "")
-	require.NoError(t, err)
 }

@@ -1,10 +1,8 @@
 package e2e
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -13,70 +11,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
-
-// Output of a program is shown, kept and quoted in the report, independent of how it opens its
-// streams.
-func TestNothingThatIsWrittenIsLost(t *testing.T) {
-	t.Parallel()
-	l := newLocal(t)
-	code, stdout, stderr := l.run("run", "--id", "truncates", "-n", "1", "--", "bash", "-c",
-		`for i in $(seq 20); do echo "step $i" > /dev/stderr; done; echo "FATAL: x" > /dev/stderr; echo "cleaning up" > /dev/stderr; exit 3`)
-	require.Equal(t, 3, code, stdout)
-	var want strings.Builder
-	for i := range 20 {
-		fmt.Fprintf(&want, "[worker-0]:    step %d\n", i+1)
-	}
-	want.WriteString("[worker-0]:    FATAL: x\n[worker-0]:    cleaning up\n")
-	assert.Contains(t, stderr, want.String())
-	assert.Contains(t, stderr, "\n      FATAL: x\n      cleaning up\n")
-	_, _, logged := l.run("logs", "truncates")
-	assert.Equal(t, want.String(), logged)
-}
-
-// A failure is reported with its last lines even if the output goes to no file.
-func TestTheLastLinesOfWhatGoesToNoFile(t *testing.T) {
-	t.Parallel()
-	l := newLocal(t)
-	code, stdout, stderr := l.run("torchrun", "--no-python", "bash", "-c", `echo out; echo "FATAL: y" > /dev/stderr; exit 3`)
-	require.Equal(t, 1, code, stderr)
-	assert.Equal(t, "out\n", stdout)
-	assert.Contains(t, "\n"+stderr, "\nFATAL: y\n")
-	assert.Contains(t, stderr, "\n      FATAL: y\n")
-	stdout, stderr = l.succeeds("logs", "--last")
-	assert.Equal(t, "[default-0]:   out\n", stdout)
-	assert.Equal(t, "[default-0]:   FATAL: y\n", stderr)
-
-	l.ok("run", "-n", "1", "true")
-	_, stderr = l.succeeds("logs", "--last")
-	assert.Contains(t, stderr, "has written nothing yet")
-}
-
-// Read from a pipe, the output of a run has the task that the filter names (SEED-78), with the
-// time of day, and only the last state of a progress bar (SEED-90). Bytes for a terminal stay
-// as they are.
-func TestConsoleOfARun(t *testing.T) {
-	t.Parallel()
-	s := harness.StartServer(t, "--headless")
-	code, stdout, stderr := s.CLI(t, "run", "-n", "2", "--set", "logs.timestamps=true", "--filter", "worker-1", "--", "/bin/bash", "-c",
-		`printf '\r 10%%\r 50%%\r100%%\n' >&2; printf '\033[31mrank %s\r\nlast' $RANK`)
-	assert.Equal(t, 0, code, stderr)
-	const stamp = `\d\d:\d\d:\d\d\.\d{3} `
-	assert.Regexp(t, `^`+stamp+`\[worker-1\]:    \x1b\[31mrank 1\r\n`+stamp+`\[worker-1\]:    last\n$`, stdout)
-	assert.Regexp(t, `(?m)^`+stamp+`\[worker-1\]:    100%$`, stderr)
-	assert.NotContains(t, stderr, "50%")
-	assert.NotContains(t, stderr, "worker-0]")
-}
-
-// SEED-76: without a log directory no file is followed, and nothing is waited for. Unlike the
-// seed, clusterrun does not lose the output.
-func TestConsoleWithoutLogs(t *testing.T) {
-	t.Parallel()
-	s := harness.StartServer(t, "--headless")
-	code, stdout, stderr := s.CLI(t, "run", "-n", "1", "--log-dir", "/dev/null", "--", "echo", "shown")
-	assert.Equal(t, 0, code, stderr)
-	assert.Equal(t, "shown\n", stdout)
-	assert.Contains(t, stderr, "no logs are kept")
-}
 
 // redirected starts a run whose output is redirected by words of the shell. $FIFO is a pipe
 // without a reader.

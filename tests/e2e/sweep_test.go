@@ -1,19 +1,14 @@
 package e2e
 
 import (
-	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
 // A sweep on this machine shows the output of each trial with its number, says which failed, and
@@ -46,60 +41,4 @@ func TestRunArray(t *testing.T) {
 	code, stdout, stderr = l.run("list", "--json")
 	require.Zero(t, code, stderr)
 	assert.Equal(t, 1, strings.Count(stdout, `"run_id"`), stdout)
-}
-
-// The part of the host worker that executes the sweep is killed while trials run: each trial is
-// started once, and none is lost. Those that were stopped or failed are started again as part of
-// the sweep.
-func TestSweepSurvivesItsHostWorker(t *testing.T) {
-	takesLong(t)
-	t.Parallel()
-	l := newLocal(t)
-	dir := t.TempDir()
-	code, _, stderr := l.run("submit", "--id", "hp", "--array", "n=0..5", "--at-most", "2", "--", "sh", "-c",
-		fmt.Sprintf(`echo {n} >> %[1]s/starts; [ {n} != 4 ] || [ -e %[1]s/mended ] || exit 3; while [ ! -e %[1]s/go ]; do sleep 0.1; done`, dir))
-	require.Zero(t, code, stderr)
-	starts := func() (n []string) {
-		text, _ := os.ReadFile(filepath.Join(dir, "starts"))
-		n = strings.Fields(string(text))
-		slices.Sort(n)
-		return n
-	}
-	harness.Eventually(t, "two run", func() bool { return len(starts()) == 2 })
-	code, _, stderr = l.run("stop", "hp.6")
-	assert.Equal(t, 2, code, stderr)
-	assert.Contains(t, stderr, "hp.6: sweep hp has no such trial; its trials are 0 to 5")
-	code, _, stderr = l.run("stacks", "hp")
-	assert.Equal(t, 2, code, stderr)
-	assert.Contains(t, stderr, "hp is a sweep, which has no tasks of its own; name a trial, such as hp.0")
-	code, _, stderr = l.run("stop", "hp.5")
-	require.Zero(t, code, stderr)
-	sides := slices.DeleteFunc(harness.Children(l.backgroundWorker()), func(pid int) bool { return !strings.Contains(harness.Cmdline(pid), " side") })
-	require.Len(t, sides, 1)
-	require.NoError(t, syscall.Kill(sides[0], syscall.SIGKILL))
-	l.ended(sides[0])
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
-	code, _, stderr = l.run("wait", "hp")
-	assert.Equal(t, 1, code, stderr)
-	assert.Contains(t, stderr, "sweep hp failed (exit code 1): 1 of 6 trials failed (4), 4 succeeded, 1 not started")
-	assert.Equal(t, []string{"0", "1", "2", "3", "4"}, starts())
-
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "mended"), nil, 0o600))
-	code, _, stderr = l.run("rerun", "--failed", "hp")
-	require.Zero(t, code, stderr)
-	code, _, stderr = l.run("wait", "hp")
-	assert.Zero(t, code, stderr)
-	assert.Equal(t, []string{"0", "1", "2", "3", "4", "4", "5"}, starts())
-	code, stdout, stderr := l.run("status", "--json", "hp")
-	require.Zero(t, code, stderr)
-	var s struct {
-		Trials []struct{ State string }
-		Sweep  struct{ Succeeded int }
-	}
-	require.NoError(t, json.Unmarshal([]byte(stdout), &s))
-	assert.Equal(t, 6, s.Sweep.Succeeded)
-	require.Len(t, s.Trials, 6)
-	for _, trial := range s.Trials {
-		assert.Equal(t, "succeeded", trial.State)
-	}
 }

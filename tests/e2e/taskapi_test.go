@@ -6,9 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -82,139 +80,6 @@ tasks:
 	assert.Equal(t, 5, info.WorldSize)
 	sockets := must.Get(filepath.Glob(filepath.Join(l.home, ".local/state/clusterrun/runs/*")))(t)
 	assert.Empty(t, sockets, "nothing is left")
-}
-
-// An uncaught exception is the error of the run, in the form that torch writes.
-func TestErrorsOfTasks(t *testing.T) {
-	t.Parallel()
-	l := newLocal(t)
-	code, r, stderr := l.json("--env", modulePath(t, l), "-n", "1", "--", "python3", "-c", `
-import clusterrun
-@clusterrun.record
-def train(rate):
-    raise ValueError("rate %s is too large" % rate)
-clusterrun.result("not returned")
-train(7)
-`)
-	assert.Equal(t, 1, code, stderr)
-	assert.Equal(t, spec.ErrSubprocess, r.ErrorType)
-	require.NotNil(t, r.FirstFailure)
-	assert.Equal(t, "ValueError: rate 7 is too large", r.FirstFailure.Message)
-	assert.Empty(t, r.Tasks[0].Value)
-	b := must.Get(os.ReadFile(r.FirstFailure.ErrorFile))(t)
-	var file struct {
-		Message struct {
-			Message   string
-			ExtraInfo struct {
-				Stack     string `json:"py_callstack"`
-				Timestamp string
-			}
-		}
-	}
-	require.NoError(t, json.Unmarshal(b, &file))
-	assert.Contains(t, file.Message.ExtraInfo.Stack, "in train\n")
-	_, err := strconv.Atoi(file.Message.ExtraInfo.Timestamp)
-	assert.NoError(t, err)
-
-	code, r, _ = l.json("-n", "1", "--", "bash", "-c", `"$CR" task error --kind IOError 'disk full'; exit 3`)
-	assert.Equal(t, 3, code)
-	assert.Equal(t, "IOError: disk full", r.FirstFailure.Message)
-
-	// A task that exits with 0 has not failed, even if it once reported an error.
-	code, r, _ = l.json("-n", "1", "--", "bash", "-c", `"$CR" task error oops; "$CR" task result 1`)
-	assert.Equal(t, 0, code)
-	assert.Equal(t, "1", string(r.Tasks[0].Value))
-}
-
-// A barrier that can no longer be released ends the wait of all tasks with its reason.
-func TestABrokenBarrier(t *testing.T) {
-	t.Parallel()
-	l := newLocal(t)
-	_, _, stderr := l.json("-n", "3", "--on-failure", "continue", "--", "bash", "-c",
-		`if [ $RANK = 2 ]; then exit 7; fi; "$CR" task barrier --local x; echo "code $?" >&2`)
-	assert.Equal(t, 2, strings.Count(stderr, "code 1"), stderr)
-	assert.Contains(t, stderr, "worker-2 exited with exit code 7")
-
-	_, _, stderr = l.json("-n", "2", "--", "bash", "-c",
-		harness.Napping(`if [ $RANK = 0 ]; then "$CR" task barrier --local --timeout 200ms x; echo "code $?" >&2; touch done; fi; until [ -e done ]; do nap; done`))
-	assert.Contains(t, stderr, "code 124")
-	assert.Contains(t, stderr, "worker-1 did not arrive within 2")
-}
-
-// A run that keeps no files has the rest.
-func TestWithoutFiles(t *testing.T) {
-	t.Parallel()
-	l := newLocal(t)
-	_, _, stderr := l.json("-n", "1", "--log-dir", "/dev/null", "--", "bash", "-c",
-		`"$CR" task result 1 2> refused; echo $? >> refused; "$CR" task barrier && "$CR" task progress 1; echo $? >> refused`)
-	b := must.Get(os.ReadFile(filepath.Join(l.home, "refused")))(t)
-	assert.Contains(t, string(b), "the run keeps no files", stderr)
-	assert.Contains(t, string(b), "\n125\n0\n")
-}
-
-// The Temporal side is killed while tasks wait at a barrier. They do not notice.
-func TestTheTemporalSideIsKilledAtABarrier(t *testing.T) {
-	takesLong(t)
-	t.Parallel()
-	f := newFixture(t)
-	cr := harness.Clusterrun(t)
-	python := must.Get(exec.LookPath("python3"))(t)
-	module := filepath.Join(harness.Root(), "activities/tasks/python")
-	run := f.start(&spec.RunSpec{Env: spec.EnvOf(map[string]string{"CR": cr, "PYTHONPATH": module, "PYTHONDONTWRITEBYTECODE": "1"}), Tasks: []spec.TaskGroup{
-		group("worker", 2, `echo $$ > $DIR/started-$CLUSTERRUN_TASK_INDEX; "$CR" task barrier --local x && "$CR" task barrier --local x && "$CR" task result '"met"'`),
-		{Type: "python", Count: ptr(1), Command: []string{python, "-c", `
-import clusterrun, os
-b = clusterrun.get_barrier("x", local=True)
-open(os.environ["DIR"] + "/started-python", "w").write("x")
-b.wait(); b.wait()
-clusterrun.result("met")`}},
-		group("late", 1, `echo $$ > $DIR/started-late; until [ -e $DIR/go ]; do nap; done; "$CR" task barrier --local x && "$CR" task barrier --local x && "$CR" task result '"met"'`),
-	}})
-	for _, name := range []string{"started-0", "started-1", "started-python", "started-late"} {
-		f.file(name)
-	}
-	waiting := func() bool { return len(barrierClients(f)) == 2 }
-	harness.Eventually(t, "both wait", waiting)
-	for range 3 {
-		side := f.worker.Side()
-		require.NoError(t, syscall.Kill(side, syscall.SIGKILL))
-		harness.Eventually(t, "there is another side", func() bool { s := f.worker.Side(); return s != side && s != 0 })
-	}
-	touch(t, f, "go")
-	r := f.result(run)
-	require.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
-	for _, task := range r.Tasks {
-		assert.Equal(t, `"met"`, string(task.Value), task.Name)
-		assert.Zero(t, task.Restarts, "nobody was started again")
-	}
-}
-
-// barrierClients are the processes that wait at a barrier for a script.
-func barrierClients(f *fixture) []int {
-	var pids []int
-	for _, pid := range harness.Alive(f.mark) {
-		if strings.Contains(harness.Cmdline(pid), "task barrier") && !strings.HasPrefix(harness.Cmdline(pid), "/bin/bash") {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
-// A task that is killed and started again joins the round that waits for it.
-func TestARestartedTaskAtABarrier(t *testing.T) {
-	t.Parallel()
-	l := newLocal(t)
-	code, r, stderr := l.json("-n", "2", "--max-restarts", "3", "--", "bash", "-c",
-		harness.Napping(`wait_for() { until [ -e $1 ]; do nap; done; }
-		if [ $RANK = 1 ]; then wait_for again; fi
-		if [ $RANK = 0 ]; then
-			if [ "$CLUSTERRUN_RESTART_COUNT" = 0 ]; then "$CR" task barrier --local x & sleep 0.5; kill -9 $$; fi
-			touch again
-		fi
-		"$CR" task barrier --local x && "$CR" task result "$RANK"`))
-	require.Zero(t, code, stderr)
-	assert.Len(t, r.Tasks[0].Exits, 2)
-	assert.Equal(t, "1", string(r.Tasks[1].Value))
 }
 
 // The status of a run shows the reported progress of its tasks, and why one was restarted.
@@ -316,25 +181,4 @@ func compacted(t *testing.T, value json.RawMessage) string {
 	t.Helper()
 	b := must.Get(json.Marshal(value))(t)
 	return string(b)
-}
-
-// A report of any length is kept up to the length that is read, by programs of both languages.
-func TestLongReportsOfTasks(t *testing.T) {
-	t.Parallel()
-	l := newLocal(t)
-	code, r, stderr := l.json("-n", "1", "--", "bash", "-c",
-		`{ printf '\e[31mdisk full\e[0m'; head -c 20000000 /dev/zero | tr '\0' x; } | "$CR" task error --kind IOError -; exit 3`)
-	assert.Equal(t, 3, code, stderr)
-	assert.True(t, strings.HasPrefix(r.FirstFailure.Message, "IOError: disk fullxxx"), "%.100q", r.FirstFailure.Message)
-
-	code, r, stderr = l.json("--env", modulePath(t, l), "-n", "1", "--", "python3", "-c", `
-import clusterrun
-@clusterrun.record
-def train():
-    raise ValueError("start" + "x" * 10000000)
-train()`)
-	assert.Equal(t, 1, code, stderr)
-	assert.True(t, strings.HasPrefix(r.FirstFailure.Message, "ValueError: startxxx"), "%.100q", r.FirstFailure.Message)
-	info := must.Get(os.Stat(r.FirstFailure.ErrorFile))(t)
-	assert.Less(t, info.Size(), int64(1<<20))
 }

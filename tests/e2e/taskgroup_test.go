@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -126,70 +125,4 @@ func TestALargeRun(t *testing.T) {
 	}
 	f.ended(groups)
 	f.alive(0)
-}
-
-// A failure in restart scope "group" starts all tasks again, and a final one stops all.
-func TestALargeGroupIsStartedAgain(t *testing.T) {
-	takesLong(t)
-	f := newFixture(t)
-	run, before := f.largeRun(spec.RunSpec{AutoRestart: true, RestartScope: spec.RestartScopeGroup, MaxRestarts: ptr(1), Stop: spec.Stop{Signal: "SIGKILL"}})
-	require.Len(t, f.groups(run), 2)
-	f.endFirst(0, 3)
-	harness.Eventually(t, "the next generation runs", func() bool {
-		status := must.Get(run.Status(t.Context()))(t)
-		return status.Generation == 1 && status.State == spec.RunRunning
-	})
-	for _, pid := range f.sleeping(many - 1) {
-		assert.NotContains(t, before, pid)
-	}
-	f.endFirst(1, 4)
-	r, err := run.Wait(t.Context())
-	require.NotNil(t, r, "%v", err)
-	assert.Equal(t, spec.VerdictFailed, r.Verdict)
-	assert.Equal(t, 4, r.ExitCode)
-	require.NotNil(t, r.FirstFailure)
-	assert.Equal(t, "first-0", r.FirstFailure.Task)
-	f.alive(0)
-}
-
-// A group that is terminated ends its tasks, and the run gives no other reason.
-func TestAGroupIsTerminated(t *testing.T) {
-	takesLong(t)
-	f := newFixture(t)
-	run, _ := f.largeRun(spec.RunSpec{})
-	groups := f.groups(run)
-	require.Len(t, groups, 2)
-	require.NoError(t, f.client.TerminateWorkflow(t.Context(), groups[1], "", "enough"))
-	r, err := run.Wait(t.Context())
-	require.NotNil(t, r, "%v", err)
-	assert.Equal(t, spec.ErrHostLost, r.ErrorType, r.Message)
-	f.ended(groups)
-	f.alive(0)
-}
-
-// A large run that has got many requests continues in another execution, with other groups and
-// the same processes. If its workflow is terminated, they end.
-func TestALargeRunGoesOnInAnotherExecution(t *testing.T) {
-	takesLong(t)
-	f := fixtureOn(t, harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=150"))
-	run, pids := f.largeRun(spec.RunSpec{})
-	before := f.groups(run)
-	goesOn := func() bool { return len(executionsOf(t, f, run.ID, run.ExecutionID)) > 1 }
-	var operators sync.WaitGroup
-	for range 4 {
-		operators.Go(func() {
-			for !goesOn() {
-				_, err := starter.Ask(t.Context(), run, spec.UpdateSignalTask, spec.SignalRequest{Tasks: []string{"worker-0"}, Signal: "SIGCONT"})
-				assert.NoError(t, err)
-			}
-		})
-	}
-	operators.Wait()
-	f.ended(before)
-	harness.Eventually(t, "other groups have its tasks", func() bool { return len(f.groups(run)) == 2 })
-	assert.ElementsMatch(t, pids, f.sleeping(many-1))
-	after := f.groups(run)
-	require.NoError(t, f.client.TerminateWorkflow(t.Context(), run.ID, "", "enough"))
-	f.alive(0)
-	f.ended(after)
 }

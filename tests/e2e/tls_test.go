@@ -49,40 +49,6 @@ func awaitReady(t *testing.T, p *harness.Process) {
 	})
 }
 
-// If certificates are rotated three times while tasks send progress, no task is lost or started
-// again, and no worker is restarted.
-func TestCertificatesAreRotatedUnderLoad(t *testing.T) {
-	takesLong(t)
-	t.Parallel()
-	const life = time.Minute
-	f := withoutWorker(t)
-	g := harness.StartGate(t, f.Server)
-	c := g.Client("certificate 0", life)
-	w := guarded(t, c.Env())
-	awaitReady(t, w)
-	run := f.start(&spec.RunSpec{Dir: f.dir, Tasks: []spec.TaskGroup{
-		group("worker", 4, `n=0; until [ -e go ]; do "`+harness.Clusterrun(t)+`" task progress $((n++)); sleep 0.2; done`),
-	}})
-	for _, name := range []string{"certificate 1", "certificate 2", "certificate 3"} {
-		c.Renew(name, life)
-		harness.Eventually(t, name+" is used", func() bool { return g.Asked(name) > 20 })
-	}
-	require.NoError(t, os.WriteFile(filepath.Join(f.dir, "go"), nil, 0o644))
-	result := harness.Result(t, run)
-	assert.Equal(t, spec.VerdictSucceeded, result.Verdict)
-	beats := 0
-	for events := f.client.GetWorkflowHistory(t.Context(), run.GetID(), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
-		e := must.Get(events.Next())(t)
-		assert.NotEqual(t, enumspb.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT, e.GetEventType())
-		if a := e.GetActivityTaskStartedEventAttributes(); a != nil {
-			assert.Equal(t, int32(1), a.GetAttempt())
-			beats++
-		}
-	}
-	assert.GreaterOrEqual(t, beats, 4)
-	assert.False(t, w.Exited(), w.Stderr())
-}
-
 // onlyAnswers is an authorizer that lets clients connect, and refuses all other requests.
 func onlyAnswers(r harness.Request) error {
 	if r.Method == "GetSystemInfo" || r.Method == "Check" {
@@ -211,23 +177,6 @@ func TestAnAPIKeyIsReplaced(t *testing.T) {
 	assert.Contains(t, p.Stderr(), "(unknown key): it does not know the API key or certificate of this program")
 	p = harness.Start(t, f.dir, harness.Env(f.dir, append(env, "TEMPORAL_API_KEY=two")...), harness.Clusterrun(t), "list")
 	assert.Zero(t, p.ExitCode(), p.Stderr())
-}
-
-// Certificates in variables, as on machines without files, are also used by the embedded
-// server.
-func TestCertificatesInVariables(t *testing.T) {
-	t.Parallel()
-	l := newLocal(t)
-	require.Zero(t, l.start("run", "--id", "here", "--", "true").ExitCode())
-	key := must.Get(os.ReadFile(filepath.Join(l.state(), "server", "key.pem")))(t)
-	p := harness.Start(t, l.home, harness.Env(l.home, "CLUSTERRUN_STATE_DIR="+t.TempDir(), "TEMPORAL_ADDRESS="+l.server().Address, "TEMPORAL_TLS_SERVER_NAME=clusterrun",
-		"TEMPORAL_TLS_CLIENT_CERT_DATA="+string(key), "TEMPORAL_TLS_CLIENT_KEY_DATA="+string(key), "TEMPORAL_TLS_SERVER_CA_CERT_DATA="+string(key)),
-		harness.Clusterrun(t), "status", "here")
-	assert.Zero(t, p.ExitCode(), p.Stderr())
-	assert.Contains(t, p.Stdout(), "completed")
-	p = harness.Start(t, l.home, harness.Env(l.home, "TEMPORAL_TLS_CLIENT_CERT_DATA=x"), harness.Clusterrun(t), "list")
-	assert.Equal(t, 2, p.ExitCode())
-	assert.Contains(t, p.Stderr(), "read the Temporal profile")
 }
 
 // byRole is an authorizer that allows each certificate the requests that the help of worker

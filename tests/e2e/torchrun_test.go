@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -172,23 +171,4 @@ raise SystemExit(generation == "0")`, "torchrun --nproc-per-node 2 --max-restart
 		r := must.JSON[spec.RunResult](t, p.Stdout())
 		assert.Equal(t, 1, r.ExitCode)
 	})
-}
-
-// The example for torchrun, as its README has it.
-func TestTorchrunTrains(t *testing.T) {
-	takesLong(t)
-	t.Parallel()
-	if err := exec.Command("/usr/bin/python3", "-c", "import torch").Run(); err != nil {
-		t.Skip("PyTorch is not installed (Debian: python3-torch)")
-	}
-	l := newLocal(t)
-	readme := must.Get(os.ReadFile(filepath.Join(harness.Root(), "starter/examples/ddp/README.md")))(t)
-	_, line, found := strings.Cut(string(readme), "\n    clusterrun torchrun ")
-	require.True(t, found)
-	line, _, _ = strings.Cut(line, "\n")
-	p := harness.Start(t, harness.Root(), harness.Env(l.home, "PATH=/usr/bin:"+os.Getenv("PATH")), "bash", "-c", harness.Clusterrun(t)+" torchrun "+line)
-	assert.Zero(t, p.ExitCode(), p.Stderr())
-	for _, rank := range []string{"rank 0", "rank 1", "rank 2", "rank 3"} {
-		assert.Contains(t, p.Stdout(), rank+" agrees with all others")
-	}
 }

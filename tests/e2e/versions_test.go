@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,7 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
 	"github.com/clusterrun/clusterrun/tests/harness"
@@ -84,80 +82,6 @@ func TestHostsOfTwoVersions(t *testing.T) {
 		assert.Zero(t, task.Restarts, task.Name)
 		assert.Equal(t, fmt.Sprintln(task.Exit.PID), f.file(fmt.Sprintf("pids-%d", task.Rank)), "it was one process all the time")
 	}
-}
-
-// A run with a field that a host does not know waits for a host that does, and names the
-// missing field and the host. An upgraded host takes the run, and is not given back to the
-// older program while it has it.
-func TestAHostDoesNotKnowWhatARunWants(t *testing.T) {
-	takesLong(t)
-	t.Parallel()
-	next, now := harness.NextClusterrun(t), harness.Clusterrun(t)
-	s := harness.StartServer(t, "--headless")
-	dir := t.TempDir()
-	env := harness.Env(dir, "TEMPORAL_ADDRESS="+s.Address)
-	harness.Start(t, dir, env, next, "worker", "--role", "controller", "--state-dir", filepath.Join(dir, "controller"))
-	programs, hosts := hostsOf(t, s, "--role", "host")
-	cli := func(args ...string) (code int, stdout, stderr string) {
-		t.Helper()
-		p := harness.Start(t, dir, env, append([]string{next}, args...)...)
-		code = p.ExitCode()
-		return code, p.Stdout(), p.Stderr()
-	}
-	write := func(name string) string {
-		t.Helper()
-		text, err := json.Marshal(map[string]any{
-			"nice": 5, "command": harness.Bash("echo up; until [ -e " + name + " ]; do nap; done"), "dir": dir,
-			"tasks": []any{map[string]any{"type": "worker", "count": 1}},
-		})
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name+".json"), text, 0o600))
-		return name + ".json"
-	}
-	code, _, stderr := cli("submit", "--id", "nicer", write("nicer"))
-	require.Zero(t, code, stderr)
-
-	unknown := func(host string) string {
-		return fmt.Sprintf(`%s refused it (host %s has clusterrun %s, which does not understand the run's spec (unknown field "nice"); upgrade it there)`, host, host, spec.Version)
-	}
-	var said string
-	harness.Eventually(t, "the run says what it waits for", func() bool {
-		_, said, _ = cli("status", "--why", "nicer")
-		return strings.Contains(said, unknown("a")) && strings.Contains(said, unknown("b"))
-	})
-	_, listed, _ := cli("list", "--pending")
-	assert.Contains(t, listed, `unknown field "nice"`)
-
-	// An idle host worker ends for another version, and is started again as a service manager does.
-	become := func(program, version string) {
-		t.Helper()
-		programs["b"].Replace(program)
-		harness.Eventually(t, "without a run it is upgraded", func() bool {
-			code, stderr = hosts["b"].Upgrade()
-			return code == 0
-		})
-		assert.Contains(t, stderr, "is now clusterrun "+version)
-		assert.Equal(t, 125, hosts["b"].ExitCode())
-		hosts["b"].Restart()
-	}
-	become(next, harness.NextVersion)
-	harness.Eventually(t, "it runs on the one that knows", func() bool {
-		_, out, _ := cli("logs", "nicer")
-		return strings.Contains(out, "up")
-	})
-	programs["b"].Replace(now)
-	code, stderr = hosts["b"].Upgrade()
-	assert.Equal(t, 125, code)
-	assert.Contains(t, stderr, `the stored description of run nicer is not understood: unknown field "nice"`)
-	assert.Contains(t, stderr, "is not upgraded and continues with clusterrun "+harness.NextVersion)
-
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "nicer"), nil, 0o600))
-	code, _, stderr = cli("wait", "nicer")
-	require.Zero(t, code, stderr)
-	become(now, spec.Version)
-	p := supervisor.Programs(filepath.Join(hosts["b"].State, "worker"))
-	require.NotNil(t, p)
-	assert.Equal(t, spec.Version, p.Supervisor)
 }
 
 // A task that waits at a barrier, for one that does not come before it may.
