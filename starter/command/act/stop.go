@@ -110,7 +110,11 @@ func runStop(ctx context.Context, a *cli.App, args []string, o *stopOptions) err
 	}
 	stop := o.stop()
 	if !o.abandon {
-		stop = unpaused(s.Namespace, stop)
+		namespace, err := cli.NamespaceOf(s)
+		if err != nil {
+			return err
+		}
+		stop = unpaused(namespace, stop)
 	}
 	err = stopRuns(ctx, a, chosen.Runs, stop, o.wait)
 	if o.abandon {
