@@ -1,7 +1,9 @@
 package run
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"sync"
@@ -89,6 +91,7 @@ func (l *localRun) finish(end *ending) (shown bool) {
 	}
 	var worker sync.WaitGroup
 	worker.Go(l.endWorker)
+	elsewhere := l.endsElsewhere(end)
 	l.endHosts()
 	l.agents.end(l.run, l.client)
 	if !end.closed() {
@@ -98,7 +101,9 @@ func (l *localRun) finish(end *ending) (shown bool) {
 		// Without a result, processes may still run. They have ended, and all their output is
 		// in the logs, once the host worker has ended.
 		worker.Wait()
-		end.exits, _ = workers.LastExits(l.dir.Path) // exits that were not recorded stay unknown
+		here, _ := workers.LastExits(l.dir.Path) // exits that were not recorded stay unknown
+		maps.Copy(elsewhere, here)
+		end.exits = elsewhere
 	}
 	if shown = l.await(l.output.finish); !shown {
 		l.Printer.Through(nil)
@@ -112,6 +117,17 @@ func (l *localRun) finish(end *ending) (shown bool) {
 	l.client.Close()
 	l.leave(end.closed())
 	return shown
+}
+
+// endsElsewhere returns how tasks on other hosts have ended, if the server does not say it.
+func (l *localRun) endsElsewhere(end *ending) map[string]spec.Exit {
+	if end.result != nil {
+		return nil
+	}
+	ctx, done := context.WithTimeout(context.Background(), roomWithin)
+	defer done()
+	ends, _ := l.hosts.Ends(ctx) // those of a host that is gone stay unknown
+	return ends.Exits
 }
 
 // leave gives up the run's directory. The directory is kept while the run may be open on the

@@ -56,11 +56,15 @@ func (l *localRun) watchDisks(ctx context.Context) {
 	}
 }
 
-// isIdle reports whether the run is only on this machine and has no process.
+// isIdle reports whether the run has no process here, and none on hosts of its own.
 func (l *localRun) isIdle(ctx context.Context) bool {
-	if !l.server.Embedded || l.hosts != nil || l.agents.host() != "" || l.worker.Side == nil {
+	if !l.server.Embedded || l.agents.host() != "" || l.worker.Side == nil {
 		return false
 	}
 	there, err := l.worker.Side.Supervisor().Processes(ctx, runkey.Run{})
-	return err == nil && !slices.ContainsFunc(there.Processes, func(p supervisor.Process) bool { return p.Exit == nil })
+	if err != nil || slices.ContainsFunc(there.Processes, func(p supervisor.Process) bool { return p.Exit == nil }) {
+		return false
+	}
+	ends, err := l.hosts.Ends(ctx)
+	return err == nil && !ends.Living
 }

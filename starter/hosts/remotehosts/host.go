@@ -143,6 +143,16 @@ func (h *host) stopAll(ctx context.Context, how supervisor.StopAll) error {
 	return err
 }
 
+// ends asks the host how its tasks have ended, without the server.
+func (h *host) ends(ctx context.Context) (ends Ends, err error) {
+	response, err := h.post(ctx, "/ends", nil)
+	if err != nil {
+		return ends, err
+	}
+	defer response.Body.Close()
+	return ends, json.NewDecoder(response.Body).Decode(&ends)
+}
+
 // refusedError is the error for a response of the host with an error status.
 type refusedError struct {
 	code int

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/workers"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // Config configures how hosts are reached.
@@ -202,6 +204,23 @@ func (s *Hosts) StopAll(ctx context.Context, how supervisor.StopAll) {
 			h.cut(func() {})
 		}
 	})
+}
+
+// Ends returns how the tasks of all hosts have ended, without the server.
+func (s *Hosts) Ends(ctx context.Context) (Ends, error) {
+	all := Ends{Exits: map[string]spec.Exit{}}
+	if s == nil {
+		return all, nil
+	}
+	for _, h := range s.all {
+		ends, err := h.ends(ctx)
+		if err != nil {
+			return all, err
+		}
+		maps.Copy(all.Exits, ends.Exits)
+		all.Living = all.Living || ends.Living
+	}
+	return all, nil
 }
 
 // Cut ends all connections, so that each host kills its processes. It does not wait.

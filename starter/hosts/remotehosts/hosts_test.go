@@ -162,6 +162,27 @@ func TestHosts(t *testing.T) {
 	require.NoError(t, s.End(t.Context()), "there is nothing to end any more")
 }
 
+// The journals of the hosts say how the tasks have ended, and whether a process lives.
+func TestEnds(t *testing.T) {
+	c, dir := newConfig(t)
+	s := must.Get(Launch(t.Context(), c, named("a", "b"), noneAwaited))(t)
+	defer s.Close()
+	write := func(host, end string) {
+		journal := filepath.Join(dir, host, left(t, dir, host)[0].Name(), "journal")
+		require.NoError(t, os.MkdirAll(journal, 0o700))
+		text := fmt.Sprintf(`{"type":"starting","task":%q,"fence":{}}`, host) + "\n" + end
+		require.NoError(t, os.WriteFile(filepath.Join(journal, "run.jsonl"), []byte(text), 0o600))
+	}
+	write("a", `{"type":"exited","task":"a","exit":{"code":3}}`+"\n")
+	write("b", "")
+	ends := must.Get(s.Ends(t.Context()))(t)
+	assert.True(t, ends.Living)
+	require.Len(t, ends.Exits, 1)
+	assert.Equal(t, 3, ends.Exits["a"].ExitCode)
+	write("b", `{"type":"exited","task":"b","exit":{}}`+"\n")
+	assert.False(t, must.Get(s.Ends(t.Context()))(t).Living)
+}
+
 // Output that cannot be written here is handed on, and counts as incomplete.
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	c, _ := newConfig(t)

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/rundir"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workers/connect"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // Worker is a host worker that ends with us.
@@ -65,7 +67,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, c ServeConfig) erro
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /start", s.start)
 	for path, handle := range map[string]http.HandlerFunc{
-		"/connections": s.connect, "/archive": s.archive, "/output": s.output, "/stdin": s.stdin, "/stop": s.stop, "/end": s.end,
+		"/connections": s.connect, "/archive": s.archive, "/output": s.output, "/stdin": s.stdin, "/stop": s.stop, "/ends": s.ends, "/end": s.end,
 	} {
 		mux.HandleFunc("POST "+path, s.whileRunning(handle))
 	}
@@ -182,6 +184,26 @@ func (s *service) stop(w http.ResponseWriter, r *http.Request) {
 	if read(w, r, &how) {
 		s.worker.StopAll(how)
 	}
+}
+
+// Ends says how the tasks of a host have ended, according to its journal.
+type Ends struct {
+	Exits map[string]spec.Exit
+	// Living reports whether any process there has not ended.
+	Living bool
+}
+
+func (s *service) ends(w http.ResponseWriter, _ *http.Request) {
+	all, err := supervisor.Journalled(s.dir.Path)
+	ends := Ends{Living: slices.ContainsFunc(all, func(p supervisor.Process) bool { return p.Exit == nil })}
+	if err == nil {
+		ends.Exits, err = workers.LastExits(s.dir.Path)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(ends)
 }
 
 // stdin copies the body of the request to the stdin of a task. If the body breaks off, the
