@@ -135,7 +135,7 @@ func TestAPausedRunIsNotAbandoned(t *testing.T) {
 // The tasks of a large run are listed by its groups. A group that has not begun lists none,
 // and groups of other hosts are not asked.
 func TestTasksOfGroupsAreListedThere(t *testing.T) {
-	here, there := spec.GroupID("run", "1-2", 0, "host-a", 0), spec.GroupID("run", "1-2", 0, "host-b", 0)
+	here, there := spec.TaskGroupWorkflowID("run", "1-2", 0, "host-a", 0), spec.TaskGroupWorkflowID("run", "1-2", 0, "host-b", 0)
 	group := open(spec.TaskActivityID("worker-1", 0, 0))
 	group.WorkflowExecutionInfo.HistoryLength = begun - 1
 	server := &describes{run: open(spec.TaskActivityID("worker-0", 0, 0)), groups: map[string]*workflowservice.DescribeWorkflowExecutionResponse{here: group}}
@@ -214,7 +214,7 @@ func TestAHostThatWasLostLeavesTheRun(t *testing.T) {
 func TestGenerationsOfGroups(t *testing.T) {
 	d := open()
 	d.PendingChildren = []*workflowpb.PendingChildExecutionInfo{
-		{WorkflowTypeName: spec.GroupWorkflowType, WorkflowId: spec.GroupID("a/7/b", "1-2", 3, "x/9", 0)},
+		{WorkflowTypeName: spec.GroupWorkflowType, WorkflowId: spec.TaskGroupWorkflowID("a/7/b", "1-2", 3, "x/9", 0)},
 		{WorkflowTypeName: spec.BarrierWorkflowType, WorkflowId: "a/9/b/c"},
 	}
 	assert.True(t, hasLater(d, 2))

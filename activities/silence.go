@@ -27,7 +27,7 @@ type silence struct{ rule lifecycle.Silence }
 
 // silentFor records the signs of life of the process. If the process has been silent for its
 // limit or longer, it sets u.SilentSeconds.
-func (l *taskLease) silentFor(u *spec.LiveUsage, at time.Time, signs lifecycle.Signs) {
+func (l *taskLease) silentFor(u *spec.LiveUsage, at time.Time, signs lifecycle.Liveness) {
 	if l.plan.Spec == nil || l.plan.Spec.Silence == "" {
 		return
 	}

@@ -56,12 +56,12 @@ func TestOnSilence(t *testing.T) {
 	a, b := leaseOf("run", "worker-0"), leaseOf("run", "worker-1")
 	leaseOf("other", "worker-0")
 	begun := time.Now()
-	seen := func(l *taskLease, after time.Duration, signs lifecycle.Signs) (u spec.LiveUsage) {
+	seen := func(l *taskLease, after time.Duration, signs lifecycle.Liveness) (u spec.LiveUsage) {
 		l.silentFor(&u, begun.Add(after), signs)
 		return u
 	}
 	look := func(l *taskLease, after time.Duration, output int64) int {
-		return seen(l, after, lifecycle.Signs{Output: output}).SilentSeconds
+		return seen(l, after, lifecycle.Liveness{Output: output}).SilentSeconds
 	}
 	for _, l := range []*taskLease{a, b} {
 		assert.Zero(t, look(l, 0, 0))
@@ -116,7 +116,7 @@ func TestOnSilence(t *testing.T) {
 
 	// A task that waits for NCCL uses a processor.
 	busy := func(after time.Duration) int {
-		return seen(a, after, lifecycle.Signs{Output: 2, CPU: after}).SilentSeconds
+		return seen(a, after, lifecycle.Liveness{Output: 2, CPU: after}).SilentSeconds
 	}
 	busy(8 * time.Minute)
 	assert.Zero(t, busy(10*time.Minute))
@@ -126,17 +126,17 @@ func TestOnSilence(t *testing.T) {
 
 	// The limit is learnt from the longest pause, here of three minutes.
 	p.Spec.Silence = spec.SilenceAuto
-	assert.Equal(t, spec.LiveUsage{SilentAfter: 600}, seen(a, 12*time.Minute, lifecycle.Signs{Output: 4}), "the least")
+	assert.Equal(t, spec.LiveUsage{SilentAfter: 600}, seen(a, 12*time.Minute, lifecycle.Liveness{Output: 4}), "the least")
 	for minutes := 13; minutes <= 15; minutes++ {
 		assert.Zero(t, look(a, time.Duration(minutes)*time.Minute, 4))
 	}
 	assert.Equal(t, "silent for much longer than before: no output and no progress", silenceText(p.Spec))
-	assert.Equal(t, spec.LiveUsage{SilentAfter: 900}, seen(a, 16*time.Minute, lifecycle.Signs{Output: 5}))
+	assert.Equal(t, spec.LiveUsage{SilentAfter: 900}, seen(a, 16*time.Minute, lifecycle.Liveness{Output: 5}))
 	for minutes := 17; minutes < 16+15; minutes++ {
 		assert.Zero(t, look(a, time.Duration(minutes)*time.Minute, 5))
 		assert.False(t, a.mustAct())
 	}
-	assert.Equal(t, spec.LiveUsage{SilentAfter: 900, SilentSeconds: 900}, seen(a, 31*time.Minute, lifecycle.Signs{Output: 5}))
+	assert.Equal(t, spec.LiveUsage{SilentAfter: 900, SilentSeconds: 900}, seen(a, 31*time.Minute, lifecycle.Liveness{Output: 5}))
 	assert.True(t, a.mustAct())
 
 	p.Spec.Silence = ""

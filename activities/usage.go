@@ -26,7 +26,7 @@ func (l *taskLease) usage(p supervisor.Process, written int64) *spec.LiveUsage {
 		RSSBytes: s.RSS, GPUMemoryBytes: s.GPUMemory, Processes: s.Processes,
 	}
 	u.OutputBytes = written
-	l.silentFor(u, at, lifecycle.Signs{Output: written, CPU: s.Usage.User + s.Usage.System})
+	l.silentFor(u, at, lifecycle.Liveness{Output: written, CPU: s.Usage.User + s.Usage.System})
 	return u
 }
 

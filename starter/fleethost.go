@@ -27,7 +27,7 @@ func (f *Fleet) Host(ctx context.Context, name string) (*HostDetails, error) {
 	i := slices.IndexFunc(hosts, func(h fleet.HostStatus) bool { return h.Name == name })
 	if i < 0 {
 		there := list.Of(hosts, func(h fleet.HostStatus) string { return h.Name })
-		return nil, &RefusedError{Reason: fleet.NoHost(name, there), Invalid: true}
+		return nil, &RefusedError{Reason: fleet.UnknownHost(name, there), Invalid: true}
 	}
 	d := &HostDetails{HostStatus: hosts[i]}
 	// Its lease is an activity of the fleet, whose heartbeats have the results.

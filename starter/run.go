@@ -120,7 +120,7 @@ func (c *chain) terminated(ctx context.Context) error {
 	if events.HasNext() {
 		if last, err := events.Next(); err == nil {
 			if a := last.GetWorkflowExecutionTerminatedEventAttributes(); a != nil {
-				out.Reason, out.By = spec.Visible(a.GetReason()), a.GetIdentity()
+				out.Reason, out.By = spec.EscapeControl(a.GetReason()), a.GetIdentity()
 			}
 		}
 	}

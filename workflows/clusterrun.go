@@ -381,13 +381,13 @@ func (r *clusterRun) step(ctx workflow.Context, e lifecycle.Event) {
 
 func (r *clusterRun) carryOut(ctx workflow.Context, a lifecycle.Action) {
 	switch a := a.(type) {
-	case lifecycle.Reach:
+	case lifecycle.HostRequest:
 		r.calls.answer(ctx, r.calls.reach(a), nil, nil)
-	case lifecycle.Aside:
+	case lifecycle.Detached:
 		r.carryOut(ctx, a.Action)
 	case lifecycle.Launch:
 		r.launch(ctx, a)
-	case lifecycle.Regroup:
+	case lifecycle.RestartGroup:
 		r.regroup(ctx, a)
 	case lifecycle.StopPlacing:
 		if r.stopPlacing != nil {
@@ -401,7 +401,7 @@ func (r *clusterRun) carryOut(ctx workflow.Context, a lifecycle.Action) {
 		r.calls.answer(ctx, r.calls.ask(hostapi.Name(hostapi.Host.SealTasks), a.Tasks, tasksInput), nil, nil)
 	case lifecycle.StopSilentTasks:
 		r.calls.answer(ctx, r.calls.ask(hostapi.Name(hostapi.Host.StopSilentTasks), a.Tasks, tasksInput), nil, nil)
-	case lifecycle.Tell:
+	case lifecycle.NotifyStopping:
 		r.calls.tell(ctx, a.Stopping)
 	case lifecycle.StartTimer:
 		r.startTimer(ctx, a)

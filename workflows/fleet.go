@@ -266,7 +266,7 @@ func (f *fleetOf) lease(ctx workflow.Context, h fleet.Host) {
 	if old := f.leases[h.Name]; old != nil {
 		old.stop()
 	}
-	beat := fleet.Beat(f.machine.Count())
+	beat := fleet.HeartbeatInterval(f.machine.Count())
 	actx, stop := workflow.WithCancel(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              spec.InstanceQueue(f.queue, h.Name, h.Instance),
 		ScheduleToStartTimeout: missedBeats * beat,

@@ -33,8 +33,8 @@ func (c Carrier) offers(ctx workflow.Context, in hostapi.RunTaskInput, summary s
 	wait, attempts := b.Passed(), int32(0)
 	for n := 0; ; n++ {
 		in.Offer = workflow.Now(ctx).UnixMilli()
-		offered(spec.OfferID(id, n))
-		options := c.options(spec.OfferID(id, n), summary)
+		offered(spec.RetryActivityID(id, n))
+		options := c.options(spec.RetryActivityID(id, n), summary)
 		options.ScheduleToStartTimeout = wait
 		options.RetryPolicy.MaximumAttempts = attempts
 		options.RetryPolicy.NonRetryableErrorTypes = []string{heartbeatTimedOut}

@@ -77,7 +77,7 @@ func (c *hostCalls) captureStacks(q spec.StacksRequest, options activityOptions)
 }
 
 // reach returns the function that carries out a request on the hosts of its tasks.
-func (c *hostCalls) reach(a lifecycle.Reach) onHosts {
+func (c *hostCalls) reach(a lifecycle.HostRequest) onHosts {
 	if q, ok := a.Request.(spec.StacksRequest); ok {
 		return c.captureStacks(q, requesting(len(c.hosts)))
 	}

@@ -31,7 +31,7 @@ func (r *clusterRun) startPlacing(ctx workflow.Context, p placement) {
 
 // regroup begins the next generation. If the history has become long, it begins it in another
 // execution of the workflow, which takes over any pending work. No activity of a task is open.
-func (r *clusterRun) regroup(ctx workflow.Context, a lifecycle.Regroup) {
+func (r *clusterRun) regroup(ctx workflow.Context, a lifecycle.RestartGroup) {
 	if a.Requeue {
 		r.pendingSince, r.limitsFrom = workflow.Now(ctx), time.Time{}
 	}

@@ -48,7 +48,7 @@ func (pl *placer) share(ctx workflow.Context, what string, value any) (shared *h
 	info := workflow.GetInfo(ctx)
 	pl.shared++
 	child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
-		WorkflowID:        spec.SharedID(info.WorkflowExecution.ID, info.OriginalRunID, pl.shared),
+		WorkflowID:        spec.SharedValueWorkflowID(info.WorkflowExecution.ID, info.OriginalRunID, pl.shared),
 		ParentClosePolicy: enumspb.PARENT_CLOSE_POLICY_TERMINATE,
 		StaticSummary:     what + " for all hosts",
 	}), spec.SharedWorkflowType, value)

@@ -88,7 +88,7 @@ func (v *reporter) status() spec.Status {
 		status.OnDisconnect = spec.OnDisconnectKeep
 		status.GivenUpAfter = spec.Duration(v.placer.carrierOn(v.hosts[0]).givenUpAfter())
 		if b := v.bounds; b != nil {
-			status.OnDisconnect = spec.OnDisconnectTwo(b.Short, b.Long)
+			status.OnDisconnect = spec.OnDisconnectWithOutage(b.Short, b.Long)
 		} else if after := v.spec.StopAfter(len(v.hosts)); after > 0 {
 			status.OnDisconnect = spec.OnDisconnectStop(after)
 		}

@@ -127,7 +127,7 @@ func (r *clusterRun) startGroup(ctx workflow.Context, h *host, n int, launches [
 		in.Launches = append(in.Launches, GroupLaunch{Task: name, Launch: a.Launch, Added: task.Added})
 	}
 	group := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(gctx, workflow.ChildWorkflowOptions{
-		WorkflowID:          spec.GroupID(info.WorkflowExecution.ID, info.OriginalRunID, in.Common.Generation, h.Name, n),
+		WorkflowID:          spec.TaskGroupWorkflowID(info.WorkflowExecution.ID, info.OriginalRunID, in.Common.Generation, h.Name, n),
 		ParentClosePolicy:   enumspb.PARENT_CLOSE_POLICY_TERMINATE,
 		WaitForCancellation: true,
 		StaticSummary:       plural.Of(len(launches), "task", "tasks") + " on " + markdown.Name(h.Name),

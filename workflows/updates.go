@@ -83,7 +83,7 @@ func (r *clusterRun) serve(ctx workflow.Context, q request) {
 	waiting := false
 	for _, a := range r.machine.Step(q.event) {
 		switch a := a.(type) {
-		case lifecycle.Reach:
+		case lifecycle.HostRequest:
 			waiting = true
 			r.calls.answer(ctx, r.calls.reach(a), answer.Tasks, q.done)
 			continue

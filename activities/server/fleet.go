@@ -45,7 +45,7 @@ type HostChecks interface {
 	// First waits until all checks have a result, at most that long.
 	First(ctx context.Context, atMost time.Duration)
 	Names() []string
-	Failing() []fleet.Failing
+	Failing() []fleet.FailedCheck
 	// Changed has an element after Failing has changed.
 	Changed() <-chan struct{}
 	Results() []fleet.CheckResult
@@ -55,7 +55,7 @@ type HostChecks interface {
 func NewMembership(s *Server, queue string, h fleet.Host, checks HostChecks) *Membership {
 	return &Membership{
 		server: s, queue: queue, host: h, checks: checks,
-		changed: make(chan struct{}, 1), leaves: make(chan struct{}), again: make(chan struct{}, 1), beat: fleet.Beat(1), confirmed: time.Now(),
+		changed: make(chan struct{}, 1), leaves: make(chan struct{}), again: make(chan struct{}, 1), beat: fleet.HeartbeatInterval(1), confirmed: time.Now(),
 	}
 }
 
@@ -109,7 +109,7 @@ func (m *Membership) leaseFollows() time.Duration {
 	const small = 2 * time.Second // in a small fleet
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return small + m.beat - fleet.Beat(1)
+	return small + m.beat - fleet.HeartbeatInterval(1)
 }
 
 // await waits until this host has a lease, or has none, and reports whether that came before

@@ -55,7 +55,7 @@ func TestRules(t *testing.T) {
 		"hosts":    {CheckMembers("q", "2", []fleet.HostStatus{host("a", "2"), host("b", "2")}), OK, "2 hosts in the queue q, all 2", ""},
 		"mixed":    {CheckMembers("q", "2", []fleet.HostStatus{host("a", "2"), host("c", "1"), host("b", "1")}), Warning, "2 here, 1 on b, c there", "worker upgrade"},
 		"a wrong clock": {CheckMembers("q", "2", []fleet.HostStatus{with(host("a", "2"), func(h *fleet.HostStatus) {
-			h.Failing = []fleet.Failing{{Check: "clock", Reason: "the clock is 31s ahead of the server's, more than 10s"}}
+			h.Failing = []fleet.FailedCheck{{Check: "clock", Reason: "the clock is 31s ahead of the server's, more than 10s"}}
 		})}), Warning, "host a gets no tasks: its check clock: the clock is 31s ahead of the server's, more than 10s", "host show a"},
 		"silent hosts": {CheckMembers("q", "2", []fleet.HostStatus{with(host("a", "2"), func(h *fleet.HostStatus) { h.State = fleet.HostSilent })}), Warning, "of the queue q 1 host is silent: a", "clusterrun worker"},
 

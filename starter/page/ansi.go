@@ -41,7 +41,7 @@ func appendLine(b *strings.Builder, line string) {
 		line = line[:mostOfLine]
 	}
 	if strings.IndexByte(line, 0x1b) < 0 {
-		b.WriteString(template.HTMLEscapeString(spec.Visible(ansi.Strip(line))))
+		b.WriteString(template.HTMLEscapeString(spec.EscapeControl(ansi.Strip(line))))
 	} else {
 		appendColored(b, line)
 	}
@@ -59,7 +59,7 @@ func appendColored(b *strings.Builder, line string) {
 		if at != nil {
 			piece, rest = line[:at[0]], line[at[1]:]
 		}
-		if piece = spec.Visible(ansi.Strip(piece)); piece != "" {
+		if piece = spec.EscapeControl(ansi.Strip(piece)); piece != "" {
 			class := f.class()
 			if class != "" {
 				b.WriteString(`<span class="` + class + `">`)

@@ -8,7 +8,7 @@
 // the parts of a live page that have changed: each element with the attribute data-live and an
 // ID. Pages load nothing from other places; [CSP] makes browsers hold them to that.
 //
-// Text from runs is hostile until it is escaped. html/template does that, [spec.Visible] shows
+// Text from runs is hostile until it is escaped. html/template does that, [spec.EscapeControl] shows
 // control characters, and output passes through [ansiHTML], which keeps only colors.
 //
 // To add a page, add a model with [Frame] in it, a file in templates that defines its name

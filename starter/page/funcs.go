@@ -15,7 +15,7 @@ import (
 var functions = template.FuncMap{
 	"add":     func(a, b int) int { return a + b },
 	"bytes":   bytesText,
-	"cell":    spec.Cell,
+	"cell":    spec.OneLine,
 	"count":   plural.Of,
 	"csp":     func() string { return CSP(File) },
 	"css":     func() template.CSS { return template.CSS(asset("page.css")) },
@@ -30,7 +30,7 @@ var functions = template.FuncMap{
 	"output":  ansiHTML,
 	"percent": func(f float64) string { return strconv.FormatFloat(100*f, 'f', 0, 64) + "%" },
 	"span":    timespan.Of,
-	"visible": spec.Visible,
+	"visible": spec.EscapeControl,
 }
 
 func bytesText(n int64) string {
@@ -45,7 +45,7 @@ func dash(text string) string {
 	if text == "" {
 		return "–"
 	}
-	return spec.Cell(text)
+	return spec.OneLine(text)
 }
 
 // number formats a number in at most four digits, and nothing if it is 0.

@@ -332,7 +332,7 @@ func TestInABrowser(t *testing.T) {
 			assert.Empty(t, opened.Problems(), "%s at %d", name, width)
 			var said string
 			opened.Eval(`[document.querySelector("h1").textContent, getComputedStyle(document.body).fontSize, document.querySelectorAll("button.copy").length > 0].join()`, &said)
-			assert.Equal(t, spec.Cell(p.ID)+",14px,true", said, "the style and the script are in the file, and allowed")
+			assert.Equal(t, spec.OneLine(p.ID)+",14px,true", said, "the style and the script are in the file, and allowed")
 			if shots != "" {
 				opened.Screenshot(filepath.Join(shots, fmt.Sprintf("%s-%d.png", name, width)), 3600)
 			}

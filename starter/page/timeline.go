@@ -106,4 +106,4 @@ func (t *Timeline) lanes() (lanes []string) {
 	return lanes
 }
 
-func escaped(text string) string { return template.HTMLEscapeString(spec.Cell(text)) }
+func escaped(text string) string { return template.HTMLEscapeString(spec.OneLine(text)) }

@@ -176,7 +176,7 @@ func results(s *starter.Status) values {
 	}
 	for _, t := range r.Tasks {
 		if len(t.Value) > 0 {
-			out["value of "+t.Name] = new(spec.ShownValue(t.Value))
+			out["value of "+t.Name] = new(spec.FormatValue(t.Value))
 		}
 	}
 	return out

@@ -115,7 +115,7 @@ func readme(a *Account) []byte {
 	if a.Spec == nil {
 		noSpec = "\nThere is no spec.yaml: " + a.WhyNoSpec() + ".\n"
 	}
-	return fmt.Appendf(nil, readmeText, spec.Visible(a.Status.RunID), spec.Visible(a.Status.ExecutionID),
+	return fmt.Appendf(nil, readmeText, spec.EscapeControl(a.Status.RunID), spec.EscapeControl(a.Status.ExecutionID),
 		time.Now().UTC().Format(time.RFC3339), spec.Version, noSpec)
 }
 

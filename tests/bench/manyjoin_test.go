@@ -83,6 +83,6 @@ type noChecks struct{}
 
 func (noChecks) First(context.Context, time.Duration) {}
 func (noChecks) Names() []string                      { return nil }
-func (noChecks) Failing() []fleet.Failing             { return nil }
+func (noChecks) Failing() []fleet.FailedCheck         { return nil }
 func (noChecks) Changed() <-chan struct{}             { return nil }
 func (noChecks) Results() []fleet.CheckResult         { return nil }

@@ -97,7 +97,7 @@ func (s *stage) prepare(t *testing.T, name string, sp *spec.RunSpec) *run {
 	sp.Stop.Grace = &grace
 	sp.OnDisconnect = spec.OnDisconnectStop(stopAfter)
 	if s.round%2 == 0 || sp.Hosts.Spares != nil { // a lost host is replaced sooner with two
-		sp.OnDisconnect = spec.OnDisconnectTwo(stopAfter, outage)
+		sp.OnDisconnect = spec.OnDisconnectWithOutage(stopAfter, outage)
 	}
 	return r
 }

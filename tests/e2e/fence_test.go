@@ -136,7 +136,7 @@ func partition(t *testing.T, fault sideFault, cut drill.Cut) {
 	f.worker.ExitCode()
 	f.worker = f.StartWorker(t, append(listen, "1", "--host-name", "host-p")...)
 	script := []string{"/bin/bash", "-c", fmt.Sprintf(lives, f.dir, f.dir)}
-	policy := spec.OnDisconnectTwo(5*time.Second, 10*time.Minute)
+	policy := spec.OnDisconnectWithOutage(5*time.Second, 10*time.Minute)
 	if fault == sideAlive {
 		policy = spec.OnDisconnectStop(5 * time.Second)
 	}
@@ -205,7 +205,7 @@ func TestAServerThatWasEmptiedKillsNothing(t *testing.T) {
 // outage is longer, the run keeps the same processes.
 func TestAServerThatIsAwayForLong(t *testing.T) {
 	for _, policy := range []spec.OnDisconnect{
-		spec.OnDisconnectKeep, spec.OnDisconnectTwo(5*time.Second, 10*time.Minute), spec.OnDisconnectStop(5 * time.Second),
+		spec.OnDisconnectKeep, spec.OnDisconnectWithOutage(5*time.Second, 10*time.Minute), spec.OnDisconnectStop(5 * time.Second),
 	} {
 		t.Run(string(policy), func(t *testing.T) {
 			t.Parallel()

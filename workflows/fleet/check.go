@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Failing is a check of a host that fails. A host with one gets no new tasks until it joins
+// FailedCheck is a check of a host that fails. A host with one gets no new tasks until it joins
 // without.
-type Failing struct {
+type FailedCheck struct {
 	Check string `json:"check"`
 	// Reason is one short line.
 	Reason string `json:"reason"`
@@ -17,7 +17,7 @@ type Failing struct {
 }
 
 // String returns the name of the check and its reason.
-func (f Failing) String() string { return fmt.Sprintf("check %s: %s", f.Check, f.Reason) }
+func (f FailedCheck) String() string { return fmt.Sprintf("check %s: %s", f.Check, f.Reason) }
 
 // CheckResult is the last result of a check of a host.
 type CheckResult struct {

@@ -103,5 +103,5 @@ type Waiting struct {
 	// Why says what is missing, and where.
 	Why string `json:"why"`
 	// Makers are the runs that have notice to make room for the run.
-	Makers []Making `json:"makers,omitempty"`
+	Makers []Preemption `json:"makers,omitempty"`
 }

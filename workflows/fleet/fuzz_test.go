@@ -129,7 +129,7 @@ func (f *fuzzed) event() Event {
 	case 0, 1, 2:
 		j := f.join(f.anyHost())
 		if f.number(4) == 0 {
-			j.Host.Failing = []Failing{{Check: "disk", Reason: "it is full", Since: f.now}}
+			j.Host.Failing = []FailedCheck{{Check: "disk", Reason: "it is full", Since: f.now}}
 		}
 		return j
 	case 3:

@@ -33,8 +33,8 @@ type Host struct {
 	// all.
 	Role string `json:"role,omitempty"`
 	// Checks are the names of the checks of the host, and Failing those that fail.
-	Checks  []string  `json:"checks,omitempty"`
-	Failing []Failing `json:"failing,omitempty"`
+	Checks  []string      `json:"checks,omitempty"`
+	Failing []FailedCheck `json:"failing,omitempty"`
 	// Store says how others let the host keep the files of a run, without the host's name. If
 	// it is nil, they cannot.
 	Store *spec.HostService `json:"store,omitempty"`

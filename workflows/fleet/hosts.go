@@ -173,7 +173,7 @@ func (m *Machine) remove(h *host) {
 }
 
 func (m *Machine) cordoned(e Cordoned) []Action {
-	c := cordon{On: true, Drain: e.Drain, Reason: spec.Visible(e.Reason), Deadline: e.Deadline, Since: e.Now}
+	c := cordon{On: true, Drain: e.Drain, Reason: spec.EscapeControl(e.Reason), Deadline: e.Deadline, Since: e.Now}
 	h := m.host(e.Name)
 	if h == nil {
 		if i := slices.IndexFunc(m.cordons, func(n named) bool { return n.Name == e.Name }); i >= 0 {

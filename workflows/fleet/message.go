@@ -22,7 +22,7 @@ type Answer struct {
 type HostLeaseInput struct {
 	Host     string `json:"host"`
 	Instance string `json:"instance"`
-	// Beat is the time between two heartbeats; see [Beat].
+	// Beat is the time between two heartbeats; see [HeartbeatInterval].
 	Beat time.Duration `json:"beat"`
 }
 
@@ -30,10 +30,10 @@ type HostLeaseInput struct {
 // between the heartbeats of any two hosts in a large one.
 const leastBeat, eachBeat = 5 * time.Second, 25 * time.Millisecond
 
-// Beat returns the time between two heartbeats of a host in a fleet with that many hosts. After
+// HeartbeatInterval returns the time between two heartbeats of a host in a fleet with that many hosts. After
 // three times as long it counts as silent. All hosts together send at most 40 heartbeats in a
 // second, because they go to one workflow, whose changes the server writes one after the other.
-func Beat(hosts int) time.Duration { return max(leastBeat, time.Duration(hosts)*eachBeat) }
+func HeartbeatInterval(hosts int) time.Duration { return max(leastBeat, time.Duration(hosts)*eachBeat) }
 
 // CheckInput names runs that may have ended without a message to their fleet.
 type CheckInput struct {

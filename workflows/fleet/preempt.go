@@ -208,15 +208,15 @@ func spare(victims []*run, fits func() bool) []*run {
 	return slices.DeleteFunc(slices.Clone(victims), func(o *run) bool { return !o.gone })
 }
 
-// Making is a run that makes room for another, with the time at which it is stopped.
-type Making struct {
+// Preemption is a run that makes room for another, with the time at which it is stopped.
+type Preemption struct {
 	Run   Run       `json:"run"`
 	Until time.Time `json:"until"`
 }
 
 // makers returns the runs that have notice, by the run because of which they have it, each list
 // in the order in which the fleet met them.
-func (m *Machine) makers() map[Run][]Making {
+func (m *Machine) makers() map[Run][]Preemption {
 	var found []*run
 	for _, h := range m.hosts {
 		for _, o := range h.Holds {
@@ -226,15 +226,15 @@ func (m *Machine) makers() map[Run][]Making {
 		}
 	}
 	slices.SortFunc(found, func(a, b *run) int { return cmp.Compare(a.Number, b.Number) })
-	all := map[Run][]Making{} // for look-ups only
+	all := map[Run][]Preemption{} // for look-ups only
 	for _, v := range slices.Compact(found) {
-		all[v.Leaving.For] = append(all[v.Leaving.For], Making{v.ID, v.Leaving.Until})
+		all[v.Leaving.For] = append(all[v.Leaving.For], Preemption{v.ID, v.Leaving.Until})
 	}
 	return all
 }
 
 // whoMakesRoom says which runs make room, and until when.
-func whoMakesRoom(makers []Making) string {
+func whoMakesRoom(makers []Preemption) string {
 	if len(makers) == 0 {
 		return ""
 	}

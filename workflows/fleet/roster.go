@@ -78,11 +78,11 @@ func (ro *roster) checkKnown(name string) error {
 	if ro.host(name) != nil || slices.ContainsFunc(ro.cordons, func(n named) bool { return n.Name == name }) {
 		return nil
 	}
-	return errors.New(NoHost(name, ro.names()))
+	return errors.New(UnknownHost(name, ro.names()))
 }
 
-// NoHost says that a queue with these hosts has none of that name.
-func NoHost(name string, there []string) string {
+// UnknownHost says that a queue with these hosts has none of that name.
+func UnknownHost(name string, there []string) string {
 	return fmt.Sprintf("no host %q in this queue%s", name, whoIsThere(there))
 }
 

@@ -311,7 +311,7 @@ func (s *script) join(name string, options []string) (fleet.Event, error) {
 			e.Host.Instance = value
 		case "failing":
 			check, reason, _ := strings.Cut(value, ":")
-			e.Host.Failing = append(e.Host.Failing, fleet.Failing{Check: check, Reason: strings.ReplaceAll(reason, "_", " "), Since: s.now})
+			e.Host.Failing = append(e.Host.Failing, fleet.FailedCheck{Check: check, Reason: strings.ReplaceAll(reason, "_", " "), Since: s.now})
 		case "holds":
 			for one := range strings.SplitSeq(value, ",") {
 				p := strings.Split(one, ":")

@@ -19,10 +19,10 @@ type Launch struct {
 	Added bool
 }
 
-// Regroup places the group again, with fresh ports, once After has passed; [Begin] or
+// RestartGroup places the group again, with fresh ports, once After has passed; [Begin] or
 // [PlacementFailed] answers it. No activity of a task is open. First is the number of
 // the first process of every task in the generation.
-type Regroup struct {
+type RestartGroup struct {
 	Generation, First int
 	After             time.Duration
 	// Requeue reports whether the run gives its room back first, and is pending again. The
@@ -30,7 +30,7 @@ type Regroup struct {
 	Requeue bool
 }
 
-// StopPlacing cancels the placement that [Regroup] began, which is no longer needed. The
+// StopPlacing cancels the placement that [RestartGroup] began, which is no longer needed. The
 // placement is answered all the same.
 type StopPlacing struct{}
 
@@ -60,12 +60,12 @@ type SealTasks struct{ Tasks []string }
 // StopSilentTasks ends processes for their silence: they have failed.
 type StopSilentTasks struct{ Tasks []string }
 
-// Aside is an action whose outcome is not part of the answer to the request that caused it.
-type Aside struct{ Action }
+// Detached is an action whose outcome is not part of the answer to the request that caused it.
+type Detached struct{ Action }
 
-// Tell informs every host of the run whether its tasks are stopping together. While they are, a
+// NotifyStopping informs every host of the run whether its tasks are stopping together. While they are, a
 // host restarts nothing.
-type Tell struct{ Stopping spec.Stopping }
+type NotifyStopping struct{ Stopping spec.Stopping }
 
 // Timer names a timer of a run.
 type Timer string
@@ -103,12 +103,12 @@ type Finish struct {
 }
 
 func (Launch) action()          {}
-func (Regroup) action()         {}
+func (RestartGroup) action()    {}
 func (StopPlacing) action()     {}
 func (Stop) action()            {}
 func (SealTasks) action()       {}
 func (StopSilentTasks) action() {}
-func (Tell) action()            {}
+func (NotifyStopping) action()  {}
 func (Capture) action()         {}
 func (StartTimer) action()      {}
 func (StopTimer) action()       {}

@@ -63,7 +63,7 @@
 // # Stopping together
 //
 // Any task, or an operator, can ask all tasks to stop: TensorFlow's Coordinator, with tasks
-// instead of threads. Every host receives the request ([Tell]), and every task learns of it
+// instead of threads. Every host receives the request ([NotifyStopping]), and every task learns of it
 // there and ends by itself. The first request wins: later ones, and their errors, change
 // nothing. [Machine.Stopping] answers all of them.
 //
@@ -88,11 +88,11 @@
 // # A notice
 //
 // The queue, a host that drains or an operator may give the tasks notice that they are stopped
-// at a deadline ([GiveNotice]), so that they save their work. Every host learns of it ([Tell]),
+// at a deadline ([GiveNotice]), so that they save their work. Every host learns of it ([NotifyStopping]),
 // and restarts nothing from then on.
 //
 //   - At the deadline the tasks that are left are stopped. The next generation then returns to
-//     the queue ([Regroup.Requeue]) or, if the notice says so, the run ends as preempted.
+//     the queue ([RestartGroup.Requeue]) or, if the notice says so, the run ends as preempted.
 //   - A task that fails by itself after the notice, or is lost with its host, has been
 //     preempted: that is not a failure, and decides when all have ended. If all have ended well,
 //     the run has succeeded. A chief that ends well decides as always.

@@ -398,7 +398,7 @@ func (w *world) carryOut(a Action) {
 		if w.stops > 1 || w.releases > 0 {
 			t.Fatal("stopped twice")
 		}
-	case Regroup:
+	case RestartGroup:
 		w.noneLive()
 		if w.told.Stop {
 			t.Fatal("the group is started again while it is to stop together")
@@ -423,7 +423,7 @@ func (w *world) carryOut(a Action) {
 		if w.captures > 1 || w.stops > 0 || a.For == spec.CauseSilence && w.spec.OnSilence == "" {
 			t.Fatalf("captured for %s twice, or when it was too late", a.For)
 		}
-	case Reach:
+	case HostRequest:
 		w.allLive(a.Tasks)
 		if a.Activity == "RestartTasks" && (w.stops > 0 || w.sealed || w.told.Stop) {
 			t.Fatal("restarted while the run was ending")
@@ -431,7 +431,7 @@ func (w *world) carryOut(a Action) {
 	case SealTasks:
 		w.allLive(a.Tasks)
 		w.sealed = true
-	case Tell:
+	case NotifyStopping:
 		news := !reflect.DeepEqual(a.Stopping.Notice, w.told.Notice)
 		if a.Stopping.Seq != w.told.Seq+1 || (a.Stopping.Stop == w.told.Stop) != news || w.stops > 0 || w.releases > 0 {
 			t.Fatalf("%#v after %#v", a, w.told)

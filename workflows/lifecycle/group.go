@@ -104,7 +104,7 @@ func (m *Machine) nextGeneration() {
 	m.phase = placing
 	m.silent.capturing, m.silent.tasks = false, nil
 	m.lost = lostPeer{}
-	m.do(Regroup{Generation: m.group.Generation, First: first, After: m.Waiting(), Requeue: m.requeue.next != ""})
+	m.do(RestartGroup{Generation: m.group.Generation, First: first, After: m.Waiting(), Requeue: m.requeue.next != ""})
 	if m.requeue.Notice != nil {
 		m.requeue.Notice = nil
 		m.together.Seq++
@@ -132,7 +132,7 @@ func (g *group) next(first int, before *spec.Failure) {
 func (m *Machine) regroupNow(e RestartTasks) {
 	m.group.cause, m.group.root = spec.CauseOperator, nil
 	if e.Signal != "" || e.Grace != nil {
-		m.do(Aside{reach(spec.UpdateTerminateTask, e.TaskRequest, namesOf(m.liveOf(e.Tasks)))})
+		m.do(Detached{reach(spec.UpdateTerminateTask, e.TaskRequest, namesOf(m.liveOf(e.Tasks)))})
 	}
 	for _, t := range m.tasks {
 		t.Asked = t.Asked || t.Live

@@ -73,9 +73,9 @@ func (e GiveNotice) apply(m *Machine) {
 	if m.phase != running {
 		return
 	}
-	m.do(Tell{m.Stopping()})
+	m.do(NotifyStopping{m.Stopping()})
 	if signal := m.spec.Preemption.Signal; signal != "" && old == nil {
-		m.do(Aside{reach(spec.UpdateSignalTask, spec.SignalRequest{Signal: signal}, m.Live())})
+		m.do(Detached{reach(spec.UpdateSignalTask, spec.SignalRequest{Signal: signal}, m.Live())})
 	}
 	left := n.Deadline.Sub(e.At)
 	m.stopTimer(TimerNotice)

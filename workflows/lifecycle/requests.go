@@ -40,7 +40,7 @@ var Updates = []Update{
 	on(spec.UpdateSignalTask, func(q spec.SignalRequest, _ time.Time) Event { return SignalTasks{q} }),
 	on(spec.UpdateStartTask, func(q spec.StartTaskRequest, _ time.Time) Event { return StartTask{q} }),
 	on(spec.UpdateCaptureStacks, func(q spec.StacksRequest, _ time.Time) Event { return CaptureStacks{q} }),
-	on(spec.UpdateRequestStop, func(q spec.StopRequest, _ time.Time) Event { return Cancel{spec.Visible(q.Reason)} }),
+	on(spec.UpdateRequestStop, func(q spec.StopRequest, _ time.Time) Event { return Cancel{spec.EscapeControl(q.Reason)} }),
 	on(spec.UpdateStopTogether, func(q spec.TogetherRequest, at time.Time) Event { return StopTogether{q, at} }),
 	on(spec.UpdateClearStop, func(q spec.ClearStopRequest, _ time.Time) Event { return ClearStop{q} }),
 	on(spec.UpdateNotice, func(q spec.NoticeRequest, at time.Time) Event {
@@ -63,19 +63,19 @@ func on[Q spec.Request, A any](u spec.Update[Q, A], event func(Q, time.Time) Eve
 	}}
 }
 
-// Reach carries out a request on the hosts of live tasks.
-type Reach struct {
+// HostRequest carries out a request on the hosts of live tasks.
+type HostRequest struct {
 	// Activity is the name of the activity of the hosts.
 	Activity string
 	Request  spec.TasksRequest
 	Tasks    []string
 }
 
-func (Reach) action() {}
+func (HostRequest) action() {}
 
 // reach returns the action that carries out an update on the hosts of live tasks.
-func reach[Q spec.TasksRequest](u spec.Update[Q, spec.RequestAnswer], q Q, tasks []string) Reach {
-	return Reach{Activity: hostapi.MethodName(u.OnHosts), Request: q.For(tasks), Tasks: tasks}
+func reach[Q spec.TasksRequest](u spec.Update[Q, spec.RequestAnswer], q Q, tasks []string) HostRequest {
+	return HostRequest{Activity: hostapi.MethodName(u.OnHosts), Request: q.For(tasks), Tasks: tasks}
 }
 
 // The requests of an operator; see also [Cancel], [StopTogether], [ClearStop] and [GiveNotice].

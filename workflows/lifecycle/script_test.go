@@ -138,7 +138,7 @@ func (s *script) step(line string) (string, error) {
 		if c, ok := a.(lifecycle.Capture); ok {
 			s.captureFor = c.For
 		}
-		if again, ok := a.(lifecycle.Regroup); ok {
+		if again, ok := a.(lifecycle.RestartGroup); ok {
 			s.first = again.First
 		}
 		out.WriteString(show(a))
@@ -522,7 +522,7 @@ func show(a lifecycle.Action) string {
 			return fmt.Sprintf("  launch %s (rank %d), launch %d\n", a.Task.Name(), a.Task.Rank, a.Launch)
 		}
 		return fmt.Sprintf("  launch %s (rank %d)\n", a.Task.Name(), a.Task.Rank)
-	case lifecycle.Regroup:
+	case lifecycle.RestartGroup:
 		text := fmt.Sprintf("  regroup: generation %d from process %d, after %s", a.Generation, a.First, a.After)
 		if a.Requeue {
 			text += ", pending again"
@@ -538,7 +538,7 @@ func show(a lifecycle.Action) string {
 		return fmt.Sprintf("  capture %s: %s%s\n", strings.Join(a.Tasks, " "), a.For, again)
 	case lifecycle.Stop:
 		return fmt.Sprintf("  stop %s: %s\n", strings.Join(a.Tasks, " "), a.Why)
-	case lifecycle.Reach:
+	case lifecycle.HostRequest:
 		b, err := json.Marshal(a.Request)
 		if err != nil {
 			return err.Error()
@@ -548,9 +548,9 @@ func show(a lifecycle.Action) string {
 		return fmt.Sprintf("  seal %s\n", strings.Join(a.Tasks, " "))
 	case lifecycle.StopSilentTasks:
 		return fmt.Sprintf("  silence %s\n", strings.Join(a.Tasks, " "))
-	case lifecycle.Aside:
+	case lifecycle.Detached:
 		return show(a.Action)
-	case lifecycle.Tell:
+	case lifecycle.NotifyStopping:
 		return fmt.Sprintf("  tell %s\n", showStopping(a.Stopping))
 	case lifecycle.StartTimer:
 		return fmt.Sprintf("  start timer %s %s\n", a.Timer, a.After)

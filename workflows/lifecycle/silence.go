@@ -2,8 +2,8 @@ package lifecycle
 
 import "time"
 
-// Signs are the signs that a process is at work.
-type Signs struct {
+// Liveness are the signs that a process is at work.
+type Liveness struct {
 	// Output is the size of its output, and CPU the processor time that it has used.
 	Output int64
 	CPU    time.Duration
@@ -24,7 +24,7 @@ const (
 // value is ready to use.
 type Silence struct {
 	looked time.Time
-	signs  Signs
+	signs  Liveness
 	silent time.Duration
 	// longest is the longest silence that has ended.
 	longest time.Duration
@@ -35,7 +35,7 @@ func (s *Silence) Longest() time.Duration { return s.longest }
 
 // Look records the signs at a time, by a clock that stands still while the host is suspended,
 // and returns the time for which the process has been silent.
-func (s *Silence) Look(at time.Time, signs Signs) time.Duration {
+func (s *Silence) Look(at time.Time, signs Liveness) time.Duration {
 	elapsed, before := at.Sub(s.looked), s.signs
 	if !s.looked.IsZero() && elapsed <= 0 {
 		return s.silent // the same look

@@ -19,7 +19,7 @@ import (
 func TestSilence(t *testing.T) {
 	datadriven.RunTest(t, "testdata/silence.txt", func(t *testing.T, d *datadriven.TestData) string {
 		var s lifecycle.Silence
-		var signs lifecycle.Signs
+		var signs lifecycle.Liveness
 		var b strings.Builder
 		begun := time.Now()
 		for line := range strings.Lines(d.Input) {

@@ -41,7 +41,7 @@ func (m *Machine) Quiet() bool {
 	return m.phase == running && m.decided == undecided && !m.silent.capturing && m.lost.task == nil && m.requeue.Notice == nil
 }
 
-// State returns the state of the machine after [Regroup] or at a quiet moment.
+// State returns the state of the machine after [RestartGroup] or at a quiet moment.
 func (m *Machine) State() State {
 	s := State{
 		Group: m.group, Together: m.together, Requeue: m.requeue, Captured: m.captured, Size: m.size, Arrivals: m.arrivals,

@@ -155,13 +155,13 @@ func (e StopTogether) apply(m *Machine) {
 	}
 	g.take(e, m.arrivals)
 	if m.decided != undecided {
-		m.do(Tell{m.Stopping()})
+		m.do(NotifyStopping{m.Stopping()})
 		return
 	}
 	m.decide(byTogether)
 	grace := m.spec.StopTogether.Grace.Std()
 	g.deadline = e.At.Add(grace)
-	m.do(Tell{m.Stopping()})
+	m.do(NotifyStopping{m.Stopping()})
 	if grace <= 0 {
 		m.togetherOver()
 		return
@@ -212,7 +212,7 @@ func (ClearStop) apply(m *Machine) {
 	since := g.clear()
 	m.decided, m.decidedAt = undecided, 0
 	m.stopTimer(TimerTogether)
-	m.do(Tell{m.Stopping()})
+	m.do(NotifyStopping{m.Stopping()})
 	for _, t := range m.tasks {
 		t.Ending = t.Ending && !m.spec.RestartsTasks()
 	}

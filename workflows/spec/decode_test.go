@@ -175,7 +175,7 @@ func TestShownValue(t *testing.T) {
 		`{"$clusterrun.bytes":"AA=="}`:                                                          `{"$clusterrun.bytes":"AA=="}`,
 		`{`:                                                                                     `{`,
 	} {
-		assert.Equal(t, want, ShownValue(json.RawMessage(value)))
+		assert.Equal(t, want, FormatValue(json.RawMessage(value)))
 	}
 }
 
@@ -270,8 +270,8 @@ func TestTextsOfAnEndInTheMiddleOfACall(t *testing.T) {
 }
 
 func TestVisible(t *testing.T) {
-	assert.Equal(t, "a\n\tb ü", Visible("a\n\tb ü"))
-	assert.Equal(t, `\x1b[31mred\a\r\u202e\u0085`, Visible("\x1b[31mred\a\r\u202e\u0085"))
-	assert.Equal(t, "\uFFFD", Visible("\xff"))
-	assert.Equal(t, `a b \x1b[31mc`, Cell(" a\n\tb\r\x1b[31mc\n"))
+	assert.Equal(t, "a\n\tb ü", EscapeControl("a\n\tb ü"))
+	assert.Equal(t, `\x1b[31mred\a\r\u202e\u0085`, EscapeControl("\x1b[31mred\a\r\u202e\u0085"))
+	assert.Equal(t, "\uFFFD", EscapeControl("\xff"))
+	assert.Equal(t, `a b \x1b[31mc`, OneLine(" a\n\tb\r\x1b[31mc\n"))
 }

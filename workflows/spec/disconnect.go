@@ -36,8 +36,8 @@ func OnDisconnectStop(after time.Duration) OnDisconnect {
 	return OnDisconnect(Duration(after).String())
 }
 
-// OnDisconnectTwo stops processes after one of two times; see [RunSpec.TwoBounds].
-func OnDisconnectTwo(short, long time.Duration) OnDisconnect {
+// OnDisconnectWithOutage stops processes after one of two times; see [RunSpec.TwoBounds].
+func OnDisconnectWithOutage(short, long time.Duration) OnDisconnect {
 	return OnDisconnectStop(short) + "," + OnDisconnectStop(long)
 }
 

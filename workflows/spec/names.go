@@ -17,10 +17,10 @@ const (
 	// barrier; see [BarrierID].
 	BarrierWorkflowType = "Barrier"
 	// GroupWorkflowType is the type of the workflow that carries tasks of a large run on
-	// one of its hosts; see [GroupID].
+	// one of its hosts; see [TaskGroupWorkflowID].
 	GroupWorkflowType = "TaskGroup"
 	// SharedWorkflowType is the type of the workflow that keeps a value for all hosts of a run
-	// with many of them; see [SharedID].
+	// with many of them; see [SharedValueWorkflowID].
 	SharedWorkflowType = "Shared"
 	// FleetWorkflowType is the type of the workflow that knows the hosts of a queue and
 	// which runs wait for room on them; see [FleetID].
@@ -188,15 +188,15 @@ func TaskActivityID(task string, generation, launch int) string {
 	return fmt.Sprintf("%s/%d.%d", task, generation, launch)
 }
 
-// OfferID returns the ID of the nth further offer of the launch with that activity ID.
-func OfferID(id string, n int) string {
+// RetryActivityID returns the ID of the nth further offer of the launch with that activity ID.
+func RetryActivityID(id string, n int) string {
 	if n == 0 {
 		return id
 	}
 	return fmt.Sprintf("%s.%d", id, n)
 }
 
-// TaskOfActivity is the inverse of [TaskActivityID] and [OfferID], without the launch. ok is false for the
+// TaskOfActivity is the inverse of [TaskActivityID] and [RetryActivityID], without the launch. ok is false for the
 // IDs of other activities.
 func TaskOfActivity(id string) (task string, generation int, ok bool) {
 	task, rest, _ := strings.Cut(id, "/")
@@ -208,10 +208,10 @@ func TaskOfActivity(id string) (task string, generation int, ok bool) {
 	return task, generation, true
 }
 
-// GroupID returns the workflow ID of a group of a run: the nth group that an execution of the
+// TaskGroupWorkflowID returns the workflow ID of a group of a run: the nth group that an execution of the
 // run's workflow starts on that host in a generation. It has the whole ID of the execution:
 // executions that begin in the same minute have the same first digits.
-func GroupID(workflowID, execution string, generation int, host string, n int) string {
+func TaskGroupWorkflowID(workflowID, execution string, generation int, host string, n int) string {
 	return fmt.Sprintf("%s%d/%s/%d", GroupIDPrefix(workflowID, execution), generation, url.PathEscape(host), n)
 }
 
@@ -244,9 +244,9 @@ func HostOfGroup(id string) string {
 	return host
 }
 
-// SharedID returns the workflow ID of the nth value that an execution of a run's workflow shares
+// SharedValueWorkflowID returns the workflow ID of the nth value that an execution of a run's workflow shares
 // with its hosts.
-func SharedID(workflowID, execution string, n int) string {
+func SharedValueWorkflowID(workflowID, execution string, n int) string {
 	return fmt.Sprintf("%s/shared/%s/%d", workflowID, execution, n)
 }
 

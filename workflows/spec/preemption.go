@@ -104,6 +104,6 @@ func (r NoticeRequest) Validate() error {
 
 // Bounded returns the request with its reason cut to its bound, and without control characters.
 func (r NoticeRequest) Bounded() NoticeRequest {
-	r.Reason = shorten.Text(Visible(r.Reason), maxTogetherWords)
+	r.Reason = shorten.Text(EscapeControl(r.Reason), maxTogetherWords)
 	return r
 }

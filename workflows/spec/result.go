@@ -515,9 +515,9 @@ var numbers = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// ShownValue returns a value on one line, in which NaN and the infinities are bare. That is not
+// FormatValue returns a value on one line, in which NaN and the infinities are bare. That is not
 // JSON.
-func ShownValue(value json.RawMessage) string {
+func FormatValue(value json.RawMessage) string {
 	var compact bytes.Buffer
 	if json.Compact(&compact, value) != nil {
 		return string(value)

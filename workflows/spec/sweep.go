@@ -92,7 +92,7 @@ func (s *SweepStatus) Counts() string {
 		}
 	}
 	if s.Failed > 0 {
-		text += fmt.Sprintf(", %d failed (%s)", s.Failed, Numbers(s.FailedTrials, s.Failed))
+		text += fmt.Sprintf(", %d failed (%s)", s.Failed, FormatRanges(s.FailedTrials, s.Failed))
 	}
 	return text
 }
@@ -105,7 +105,7 @@ func (s *SweepStatus) Summary() string {
 		n    int
 		what string
 	}{
-		{s.Failed, "failed (" + Numbers(s.FailedTrials, s.Failed) + ")"}, {s.Succeeded, "succeeded"},
+		{s.Failed, "failed (" + FormatRanges(s.FailedTrials, s.Failed) + ")"}, {s.Succeeded, "succeeded"},
 		{s.Cancelled, "stopped"}, {s.Skipped, "not started"},
 	} {
 		switch {
@@ -123,9 +123,9 @@ func (s *SweepStatus) Summary() string {
 	return text
 }
 
-// Numbers writes the first of some ascending numbers, with ranges, such as "3, 17-19". all is the
+// FormatRanges writes the first of some ascending numbers, with ranges, such as "3, 17-19". all is the
 // number of all of them.
-func Numbers(numbers []int, all int) string {
+func FormatRanges(numbers []int, all int) string {
 	const most = 12
 	var parts []string
 	shown := 0

@@ -74,9 +74,9 @@ func TaskRunningText(task string) string {
 	return task + " is running; `clusterrun restart` restarts it"
 }
 
-// Visible shows the control characters of a text, but not its lines and tabs, so that it
+// EscapeControl shows the control characters of a text, but not its lines and tabs, so that it
 // is safe for a terminal.
-func Visible(text string) string {
+func EscapeControl(text string) string {
 	var b strings.Builder
 	for _, r := range strings.ToValidUTF8(text, "\uFFFD") {
 		if r == '\n' || r == '\t' || !unicode.IsControl(r) && !unicode.Is(unicode.Bidi_Control, r) {
@@ -88,6 +88,6 @@ func Visible(text string) string {
 	return b.String()
 }
 
-// Cell returns a text that is safe as a part of a line: it has no control characters for a
+// OneLine returns a text that is safe as a part of a line: it has no control characters for a
 // terminal, and does not end the line.
-func Cell(text string) string { return Visible(strings.Join(strings.Fields(text), " ")) }
+func OneLine(text string) string { return EscapeControl(strings.Join(strings.Fields(text), " ")) }

@@ -89,12 +89,12 @@ const (
 // Bounded returns the request with its texts cut to their bounds, and without control characters:
 // reports print them on terminals of other people.
 func (r TogetherRequest) Bounded() TogetherRequest {
-	r.Reason = shorten.Text(Visible(r.Reason), maxTogetherWords)
+	r.Reason = shorten.Text(EscapeControl(r.Reason), maxTogetherWords)
 	if r.Error != nil {
 		r.Error = &TogetherError{
-			Kind:      shorten.Text(Visible(r.Error.Kind), maxTogetherKind),
-			Message:   shorten.Text(Visible(r.Error.Message), maxTogetherWords),
-			Traceback: shorten.Traceback(Visible(r.Error.Traceback), maxTogetherTraceback),
+			Kind:      shorten.Text(EscapeControl(r.Error.Kind), maxTogetherKind),
+			Message:   shorten.Text(EscapeControl(r.Error.Message), maxTogetherWords),
+			Traceback: shorten.Traceback(EscapeControl(r.Error.Traceback), maxTogetherTraceback),
 		}
 	}
 	return r

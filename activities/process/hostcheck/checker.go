@@ -107,15 +107,15 @@ func (k *Checker) Results() (list []fleet.CheckResult) {
 }
 
 // Failing returns the checks that fail, or have not had a result yet.
-func (k *Checker) Failing() (list []fleet.Failing) {
+func (k *Checker) Failing() (list []fleet.FailedCheck) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, w := range k.watched {
 		switch {
 		case w.last.At.IsZero():
-			list = append(list, fleet.Failing{Check: w.Name, Reason: "it has not ended yet"})
+			list = append(list, fleet.FailedCheck{Check: w.Name, Reason: "it has not ended yet"})
 		case w.last.Failed != "":
-			list = append(list, fleet.Failing{Check: w.Name, Reason: w.last.Failed, Since: w.since})
+			list = append(list, fleet.FailedCheck{Check: w.Name, Reason: w.last.Failed, Since: w.since})
 		}
 	}
 	return list

@@ -116,7 +116,7 @@ func running(t *testing.T, text string) (found []int) {
 func TestLifted(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "there")
 	k := checkerOf(t, time.Minute, Check{Name: "own", Command: "test -e " + file})
-	assert.Equal(t, []fleet.Failing{{Check: "own", Reason: "it has not ended yet"}}, k.Failing())
+	assert.Equal(t, []fleet.FailedCheck{{Check: "own", Reason: "it has not ended yet"}}, k.Failing())
 	go k.Run(t.Context(), func() bool { return true })
 	<-k.Changed()
 	failing := k.Failing()

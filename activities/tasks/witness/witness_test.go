@@ -48,7 +48,7 @@ func TestAnswer(t *testing.T) {
 		assert.Equal(t, cmp.Or(a, lease.Silent), w.Answer(t.Context(), run, question(5)))
 	}
 	group := question(5)
-	group.Token = tokenOf(spec.GroupID("iris", "0200-bb", 1, "b", 0))
+	group.Token = tokenOf(spec.TaskGroupWorkflowID("iris", "0200-bb", 1, "b", 0))
 	assert.Equal(t, lease.Silent, w.Answer(t.Context(), run, group))
 	other := question(5)
 	other.Token = tokenOf("another")

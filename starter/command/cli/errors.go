@@ -81,7 +81,7 @@ func (a *App) SayError(err error) (text string) {
 	if exit, ok := errors.AsType[*ExitError](err); ok && exit.Cause == nil {
 		return ""
 	}
-	text = spec.Visible(err.Error() + fault.LimitOf(err))
+	text = spec.EscapeControl(err.Error() + fault.LimitOf(err))
 	a.Say("%s", a.Color.Bad(text))
 	return text
 }

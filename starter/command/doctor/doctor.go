@@ -62,7 +62,7 @@ func findingsText(found []doctor.Finding) string {
 	return b.String()
 }
 
-func oneLine(text string) string { return spec.Visible(strings.Join(strings.Fields(text), " ")) }
+func oneLine(text string) string { return spec.EscapeControl(strings.Join(strings.Fields(text), " ")) }
 
 // examination names what to examine in addition to this host.
 type examination struct {

@@ -83,7 +83,7 @@ func stuck(h fleet.HostStatus) (lines []string) {
 
 // checksColumn says how many checks a host has passed, or which fail.
 func checksColumn(h fleet.HostStatus) string {
-	failing := list.Of(h.Failing, func(f fleet.Failing) string { return f.Check })
+	failing := list.Of(h.Failing, func(f fleet.FailedCheck) string { return f.Check })
 	switch {
 	case len(failing) > 0:
 		return "fails: " + shorten.List(failing, 2)

@@ -82,7 +82,7 @@ func printComparison(a *cli.App, c *record.Comparison) error {
 		if len(d.Tasks) > 0 {
 			of = " (" + shorten.List(d.Tasks, cli.MostNames) + ")"
 		}
-		fmt.Fprintf(a.Out, "  %s%s\n%s%s", spec.Cell(d.What), of, diffLine("    - ", d.A), diffLine("    + ", d.B))
+		fmt.Fprintf(a.Out, "  %s%s\n%s%s", spec.OneLine(d.What), of, diffLine("    - ", d.A), diffLine("    + ", d.B))
 	}
 	fmt.Fprintln(a.Out, "durations:")
 	w := cli.NewTable(a.Out)
@@ -98,7 +98,7 @@ func diffLine(sign string, value *string) string {
 		return ""
 	}
 	const most = 2000
-	text := spec.Visible(shorten.Middle(*value, most, " … "))
+	text := spec.EscapeControl(shorten.Middle(*value, most, " … "))
 	return sign + strings.ReplaceAll(text, "\n", "\n"+sign) + "\n"
 }
 

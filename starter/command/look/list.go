@@ -140,21 +140,21 @@ func printList(a *cli.App, runs []starter.Summary, wide bool) {
 		}
 		if !r.Open {
 			took = cli.Roughly(r.Ended.Sub(r.Started))
-			state = cli.OrDash(spec.Cell(cmp.Or(r.Ending, string(r.Verdict))))
+			state = cli.OrDash(spec.OneLine(cmp.Or(r.Ending, string(r.Verdict))))
 			exit = fmt.Sprint(r.ExitCode)
 		}
-		tasks := cli.OrDash(spec.Cell(r.Tasks))
+		tasks := cli.OrDash(spec.OneLine(r.Tasks))
 		if r.Sweep {
 			tasks = "sweep"
 		}
-		row := []any{spec.Cell(r.RunID), state, exit, tasks, cli.OrDash(spec.Cell(r.Owner)), r.Started.Local().Format("2006-01-02 15:04:05"), took}
+		row := []any{spec.OneLine(r.RunID), state, exit, tasks, cli.OrDash(spec.OneLine(r.Owner)), r.Started.Local().Format("2006-01-02 15:04:05"), took}
 		if heard {
 			row = append(row, lastOutput(r.LastOutput))
 		}
-		command := spec.Cell(r.Command)
+		command := spec.OneLine(r.Command)
 		if wide {
-			row = append(row, cli.OrDash(spec.Cell(string(r.Cause))), r.Restarts, number(r.Priority),
-				cli.OrDash(spec.Cell(shorten.List(r.Hosts, 3))), spec.Cell(r.Queue), cli.OrDash(spec.Cell(r.Dir)))
+			row = append(row, cli.OrDash(spec.OneLine(string(r.Cause))), r.Restarts, number(r.Priority),
+				cli.OrDash(spec.OneLine(shorten.List(r.Hosts, 3))), spec.OneLine(r.Queue), cli.OrDash(spec.OneLine(r.Dir)))
 		} else {
 			command = shorten.Text(command, 50)
 		}

@@ -114,9 +114,9 @@ func printAccount(a *cli.App, of *record.Account) error {
 	if s.Verdict != "" {
 		state = string(s.Verdict)
 	}
-	fmt.Fprintf(a.Out, "run %s: %s, started %s by %s\n", s.RunID, state, s.Started.Local().Format(cli.LocalTime), cli.OrDash(spec.Cell(s.Owner)))
+	fmt.Fprintf(a.Out, "run %s: %s, started %s by %s\n", s.RunID, state, s.Started.Local().Format(cli.LocalTime), cli.OrDash(spec.OneLine(s.Owner)))
 	if why := reasonOfEnd(s); why != "" {
-		fmt.Fprintln(a.Out, spec.Visible(why))
+		fmt.Fprintln(a.Out, spec.EscapeControl(why))
 	}
 	if line := phasesLine(of.Phases); line != "" {
 		fmt.Fprintln(a.Out, line)
@@ -124,13 +124,13 @@ func printAccount(a *cli.App, of *record.Account) error {
 	if of.Source != nil {
 		fmt.Fprintln(a.Out, "\nsource:")
 		for _, line := range of.Source.Lines() {
-			fmt.Fprintf(a.Out, "  %s\n", spec.Visible(line))
+			fmt.Fprintf(a.Out, "  %s\n", spec.EscapeControl(line))
 		}
 	}
 	for _, g := range sameStarts(of) {
-		fmt.Fprintf(a.Out, "\n%s: by clusterrun %s in %s\n", shorten.List(g.tasks, cli.MostNames), spec.Cell(g.start.Version), spec.Cell(g.start.Dir))
+		fmt.Fprintf(a.Out, "\n%s: by clusterrun %s in %s\n", shorten.List(g.tasks, cli.MostNames), spec.OneLine(g.start.Version), spec.OneLine(g.start.Dir))
 		for _, f := range g.start.Files {
-			fmt.Fprintf(a.Out, "  %s (%d bytes of %s)\n", spec.Cell(f.Path), f.Size, f.Modified.Local().Format(cli.LocalTime))
+			fmt.Fprintf(a.Out, "  %s (%d bytes of %s)\n", spec.OneLine(f.Path), f.Size, f.Modified.Local().Format(cli.LocalTime))
 		}
 		printVariables(a, "set by the run", g.start.Set)
 		printInherited(a, g.start.Inherited)
@@ -146,7 +146,7 @@ func printAccount(a *cli.App, of *record.Account) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.Out, "\nspec:\n  %s\n", strings.ReplaceAll(strings.TrimRight(spec.Visible(string(text)), "\n"), "\n", "\n  "))
+	_, err = fmt.Fprintf(a.Out, "\nspec:\n  %s\n", strings.ReplaceAll(strings.TrimRight(spec.EscapeControl(string(text)), "\n"), "\n", "\n  "))
 	return err
 }
 
@@ -211,10 +211,10 @@ func printVariables(a *cli.App, what string, variables map[string]*string) {
 		switch value := variables[name]; {
 		case strings.HasPrefix(name, "CLUSTERRUN_"):
 		case value == nil:
-			fmt.Fprintf(a.Out, "    %s (not kept: perhaps a secret)\n", spec.Cell(name))
+			fmt.Fprintf(a.Out, "    %s (not kept: perhaps a secret)\n", spec.OneLine(name))
 		default:
 			const most = 200
-			fmt.Fprintf(a.Out, "    %s=%s\n", spec.Cell(name), strings.ReplaceAll(shorten.Text(spec.Visible(*value), most), "\n", `\n`))
+			fmt.Fprintf(a.Out, "    %s=%s\n", spec.OneLine(name), strings.ReplaceAll(shorten.Text(spec.EscapeControl(*value), most), "\n", `\n`))
 		}
 	}
 }
@@ -224,7 +224,7 @@ func printInherited(a *cli.App, names []string) {
 	fmt.Fprintln(a.Out, "  inherited, without the values:")
 	for _, name := range names {
 		if !strings.HasPrefix(name, "CLUSTERRUN_") {
-			fmt.Fprintf(a.Out, "    %s\n", spec.Cell(name))
+			fmt.Fprintf(a.Out, "    %s\n", spec.OneLine(name))
 		}
 	}
 }

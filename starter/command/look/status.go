@@ -202,9 +202,9 @@ func printHead(out io.Writer, s *starter.Status) {
 	}
 	fmt.Fprintf(out, "%s %s: %s%s, %s\n", what, s.RunID, s.Word(), generation, cli.Roughly(until.Sub(s.Started)))
 	if s.Command != "" || s.Dir != "" {
-		command := cli.OrDash(spec.Cell(s.Command))
+		command := cli.OrDash(spec.OneLine(s.Command))
 		if s.Dir != "" { // otherwise it ships one
-			command += " in " + spec.Cell(s.Dir)
+			command += " in " + spec.OneLine(s.Dir)
 		}
 		fmt.Fprintln(out, command)
 	}

@@ -102,7 +102,7 @@ func standOut(trials []starter.Trial) []starter.Trial {
 func printTrials(out io.Writer, names []string, trials []starter.Trial, best *best) {
 	heading := []any{"TRIAL", "STATE", "EXIT", "TOOK"}
 	if best != nil {
-		heading = append(heading, strings.ToUpper(spec.Cell(best.key)))
+		heading = append(heading, strings.ToUpper(spec.OneLine(best.key)))
 	}
 	w := cli.NewTable(out, append(heading, strings.ToUpper(strings.Join(names, "\t")))...)
 	for _, t := range trials {
@@ -116,7 +116,7 @@ func printTrials(out io.Writer, names []string, trials []starter.Trial, best *be
 			row = append(row, strconv.FormatFloat(n, 'g', 8, 64))
 		}
 		for _, name := range names {
-			row = append(row, cli.OrDash(spec.Cell(shorten.Text(t.Parameters[name], 40))))
+			row = append(row, cli.OrDash(spec.OneLine(shorten.Text(t.Parameters[name], 40))))
 		}
 		w.Row(row...)
 	}
@@ -183,7 +183,7 @@ func plain(value json.RawMessage) string {
 	if len(value) == 0 || json.Unmarshal(value, &text) == nil {
 		return text
 	}
-	return spec.ShownValue(value)
+	return spec.FormatValue(value)
 }
 
 // best is the order of --best.

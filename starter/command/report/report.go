@@ -108,7 +108,7 @@ func Returned(t spec.TaskResult) string {
 // short returns a return value, cut to fit into a line.
 func short(v json.RawMessage) string {
 	const most = 300
-	text := spec.ShownValue(v)
+	text := spec.FormatValue(v)
 	if len(text) > most {
 		return shorten.Text(text, most) + " (all of it with --json)"
 	}

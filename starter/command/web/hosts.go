@@ -89,7 +89,7 @@ func hostRow(h fleet.HostStatus) page.HostRow {
 	}
 	for _, name := range h.Checks {
 		check := page.HostCheck{Name: name, Tone: page.Good}
-		if i := slices.IndexFunc(h.Failing, func(f fleet.Failing) bool { return f.Check == name }); i >= 0 {
+		if i := slices.IndexFunc(h.Failing, func(f fleet.FailedCheck) bool { return f.Check == name }); i >= 0 {
 			check.Failed, check.Tone = h.Failing[i].Reason, page.Bad
 		}
 		row.Checks = append(row.Checks, check)
