@@ -31,25 +31,17 @@ func Find(ctx context.Context, c client.Client, beginning string) (string, error
 	if !servererror.IsNotFound(err) {
 		return beginning, err
 	}
-	types := fmt.Sprintf("'%s', '%s'", spec.WorkflowType, spec.SweepWorkflowType)
-	if strings.Contains(beginning, ".") {
-		types += fmt.Sprintf(", '%s'", spec.TrialWorkflowType)
-	}
-	request := &workflowservice.ListWorkflowExecutionsRequest{PageSize: 100, Query: fmt.Sprintf(
-		"WorkflowType IN (%s) AND WorkflowId STARTS_WITH %s", types, quoted(beginning))}
-	var ids []string
-	for {
-		r, err := c.ListWorkflow(ctx, request)
-		if err != nil {
+	o := ListOptions{id: spec.Beginning(beginning), Trials: strings.Contains(beginning, "."), Limit: 100}
+	var found []Summary
+	for _, open := range []bool{true, false} {
+		if found, err = o.latest(ctx, c, found, open); err != nil {
 			return "", fmt.Errorf("look for runs that begin with %s: %w", beginning, err)
 		}
-		for _, e := range r.GetExecutions() {
-			if id := e.GetExecution().GetWorkflowId(); !slices.Contains(ids, id) {
-				ids = append(ids, id)
-			}
-		}
-		if request.NextPageToken = r.GetNextPageToken(); len(request.NextPageToken) == 0 || len(ids) > 100 {
-			break
+	}
+	var ids []string
+	for _, r := range found {
+		if !slices.Contains(ids, r.RunID) {
+			ids = append(ids, r.RunID)
 		}
 	}
 	switch len(ids) {

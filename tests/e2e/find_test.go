@@ -88,9 +88,9 @@ func TestFind(t *testing.T) {
 		assert.Equal(t, want, strings.TrimSpace(offered), words)
 		assert.NotContains(t, stderr, "clusterrun:", words)
 	}
-	code, _, stderr = f.CLI(t, "stop", "mnist")
-	assert.NotZero(t, code, "what changes a run wants all of its ID")
-	assert.Contains(t, stderr, "no run \"mnist\"")
+	assert.Contains(t, f.Fails(t, 2, "stop", "iris-a"), `"iris-a" is ambiguous; it matches iris-a`)
+	assert.Contains(t, f.OK(t, "signal", "--last", "worker-0", "CONT"), "signalled: worker-0")
+	assert.Contains(t, f.OK(t, "signal", "mn", "worker", "CONT"), "signalled: worker-0")
 
 	// Arguments are several runs, patterns, or tasks of a run.
 	for words, want := range map[string]struct {

@@ -30,3 +30,8 @@ func CheckRunID(id string) error {
 
 // IsPattern reports whether a text is a pattern for run IDs, and no run ID.
 func IsPattern(text string) bool { return strings.ContainsAny(text, "*?[") }
+
+var patternEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
+
+// Beginning returns the pattern that matches texts with a beginning.
+func Beginning(text string) string { return patternEscaper.Replace(text) + "*" }

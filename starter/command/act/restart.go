@@ -1,8 +1,6 @@
 package act
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
 	"github.com/clusterrun/clusterrun/starter/command/cli"
@@ -11,21 +9,18 @@ import (
 
 func Restart(a *cli.App) *cobra.Command {
 	var how endFlags
+	var runs cli.RunSelector
 	cmd := &cobra.Command{
 		Use:   "restart [flags] RUN TASK...",
 		Short: "Restart tasks",
-		Args:  cli.SomeArgs(2, "RUN or TASK"),
+		Args:  runs.Args(cli.SomeArgs(2, "RUN or TASK")),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return restartTasks(cmd.Context(), a, args[0], args[1:], how)
+			return cli.Request(cmd.Context(), a, &runs, args, "restarted", spec.UpdateRestartTask, spec.TaskRequest{Signal: how.signal, Grace: how.given()})
 		},
 	}
+	runs.Flags(cmd)
 	how.register(cmd)
 	return cmd
-}
-
-// restartTasks stops tasks of a run and starts them again.
-func restartTasks(ctx context.Context, a *cli.App, id string, tasks []string, how endFlags) error {
-	return cli.Request(ctx, a, id, "restarted", tasks, spec.UpdateRestartTask, spec.TaskRequest{Signal: how.signal, Grace: how.given()})
 }
 
 // endFlags are the flags that configure how the process of a task is ended.

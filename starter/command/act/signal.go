@@ -1,8 +1,6 @@
 package act
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
 	"github.com/clusterrun/clusterrun/starter/command/cli"
@@ -10,21 +8,19 @@ import (
 )
 
 func Signal(a *cli.App) *cobra.Command {
-	return &cobra.Command{
+	var runs cli.RunSelector
+	cmd := &cobra.Command{
 		Use:   "signal [flags] RUN TASK... SIGNAL",
 		Short: "Send a signal to tasks",
-		Args:  cli.SomeArgs(3, "RUN, TASK or SIGNAL"),
+		Args:  runs.Args(cli.SomeArgs(3, "RUN, TASK or SIGNAL")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			last := len(args) - 1
-			return signalTasks(cmd.Context(), a, args[0], args[1:last], args[last])
+			if _, err := spec.SignalNumber(args[last]); err != nil {
+				return cli.Usagef("%s", err)
+			}
+			return cli.Request(cmd.Context(), a, &runs, args[:last], "signalled", spec.UpdateSignalTask, spec.SignalRequest{Signal: args[last]})
 		},
 	}
-}
-
-// signalTasks sends a signal to the processes of tasks of a run.
-func signalTasks(ctx context.Context, a *cli.App, id string, tasks []string, signal string) error {
-	if _, err := spec.SignalNumber(signal); err != nil {
-		return cli.Usagef("%s", err)
-	}
-	return cli.Request(ctx, a, id, "signalled", tasks, spec.UpdateSignalTask, spec.SignalRequest{Signal: signal})
+	runs.Flags(cmd)
+	return cmd
 }

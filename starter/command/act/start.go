@@ -22,7 +22,7 @@ func Start(a *cli.App) *cobra.Command {
 			if len(args) == 1 && slices.Contains(cli.SpecExtensions, filepath.Ext(args[0])) {
 				return cli.Usagef("%s is a file, and start starts tasks of a run; `clusterrun run %s` starts a run", args[0], args[0])
 			}
-			return cli.SomeArgs(2, "RUN or TASK")(cmd, args)
+			return o.runs.Args(cli.SomeArgs(2, "RUN or TASK"))(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, positional []string) error {
 			return runStart(cmd.Context(), a, cmd, positional, &o)
@@ -33,12 +33,14 @@ func Start(a *cli.App) *cobra.Command {
 	specs.SecretFlag(cmd.Flags(), &o.secrets)
 	cmd.Flags().StringVar(&o.dir, "dir", "", "run in `DIRECTORY` instead of the task's")
 	cmd.Flags().BoolVar(&o.gap, "new", false, "allow an index that leaves a gap after the others of its type")
+	o.runs.Flags(cmd)
 	o.g.Register(cmd.Flags(), "")
 	return cmd
 }
 
 // startOptions are the flags of [Start].
 type startOptions struct {
+	runs               cli.RunSelector
 	args, env, secrets []string
 	dir                string
 	gap                bool
@@ -47,11 +49,12 @@ type startOptions struct {
 
 // runStart implements [Start].
 func runStart(ctx context.Context, a *cli.App, cmd *cobra.Command, positional []string, o *startOptions) error {
-	id, task, command := positional[0], positional[1], positional[2:]
+	words := o.runs.Rest(positional)
+	task, command := words[0], words[1:]
 	if _, _, err := spec.ParseTaskName(task); err != nil {
 		return cli.Usagef("%s", err)
 	}
-	if len(command) > 0 && cmd.ArgsLenAtDash() != 2 {
+	if len(command) > 0 && cmd.ArgsLenAtDash() != len(positional)-len(command) {
 		return cli.Usagef("unexpected argument %q; write a command after --", command[0])
 	}
 	q := spec.StartTaskRequest{Task: task, Command: command, Dir: o.dir, Env: spec.Env{}, New: o.gap}
@@ -72,18 +75,18 @@ func runStart(ctx context.Context, a *cli.App, cmd *cobra.Command, positional []
 		}
 		q.Env[name] = v
 	}
-	if o.g.Wanted() {
-		if err := o.g.SignStart(id, &q); err != nil {
-			return err
+	return cli.WithRun(ctx, a, &o.runs, positional, func(r *starter.Run, _ []string) error {
+		if o.g.Wanted() {
+			if err := o.g.SignStart(r.ID, &q); err != nil {
+				return err
+			}
 		}
-	}
-	return cli.WithRun(ctx, a, id, func(r *starter.Run) error {
 		ctx, cancel := context.WithTimeout(ctx, cli.RequestTimeout)
 		defer cancel()
 		answer, err := starter.Ask(ctx, r, spec.UpdateStartTask, q)
 		if err != nil {
 			return err
 		}
-		return cli.PrintAnswer(a, id, "started", answer)
+		return cli.PrintAnswer(a, r.ID, "started", answer)
 	})
 }

@@ -15,15 +15,16 @@ import (
 )
 
 func Stop(a *cli.App) *cobra.Command {
-	var o stopOptions
+	o := stopOptions{runs: cli.RunSelector{Of: starter.OpenRuns}}
 	cmd := &cobra.Command{
 		Use:   "stop [flags] RUN... | RUN TASK...",
 		Short: "Stop runs, or some tasks of one (--kill, --graceful)",
-		Args:  cli.SomeArgs(1, "RUN"),
+		Args:  o.runs.Args(cli.SomeArgs(1, "RUN")),
 		RunE:  func(cmd *cobra.Command, args []string) error { return runStop(cmd.Context(), a, args, &o) },
 	}
 	fs := cmd.Flags()
 	o.given = fs.Changed
+	o.runs.Flags(cmd)
 	fs.Var(&o.grace, "grace", "wait this `TIME` before SIGKILL, instead of the spec's grace")
 	fs.BoolVar(&o.kill, "kill", false, "end the processes with SIGKILL")
 	fs.BoolVar(&o.wait, "wait", false, "wait until the runs have ended")
@@ -43,6 +44,7 @@ func Stop(a *cli.App) *cobra.Command {
 
 // stopOptions are the flags of [Stop].
 type stopOptions struct {
+	runs                                       cli.RunSelector
 	grace                                      cli.Duration
 	kill, wait, graceful, cancel, abandon, yes bool
 	notice                                     time.Duration
@@ -77,21 +79,21 @@ func runStop(ctx context.Context, a *cli.App, args []string, o *stopOptions) err
 		return err
 	}
 	defer c.Close()
-	if !slices.ContainsFunc(ways, o.given) && !o.wait && !namesTasks(args) {
+	if len(args) > 0 && !slices.ContainsFunc(ways, o.given) && !o.wait && !namesTasks(args) {
 		rest, err := stopTrials(ctx, a, c, args)
 		if err != nil || len(rest) == 0 {
 			return err
 		}
 		args = rest
 	}
-	chosen, err := cli.Resolve(ctx, c, args, cli.Choice{Tasks: true, Of: starter.OpenRuns})
+	chosen, err := o.runs.AllOrTasks(ctx, c, args)
 	if err != nil {
 		return err
 	}
 	if len(chosen.Tasks) > 0 {
 		return stopTasks(ctx, a, chosen.Runs[0], chosen.Tasks, o)
 	}
-	if !o.yes && chosen.Matched > cli.MostMatched {
+	if !o.yes && chosen.Matched > cli.MaxMatched {
 		if err := a.Confirm(chosen.IDs(), "Stop them?", "nothing was stopped"); err != nil {
 			return err
 		}

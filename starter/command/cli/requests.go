@@ -24,24 +24,15 @@ const (
 	AnswerTimeout = 5 * time.Minute
 )
 
-// WithRun connects and calls do, which makes a request to a run.
-func WithRun(ctx context.Context, a *App, id string, do func(*starter.Run) error) error {
-	c, _, err := a.DialExisting(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	return do(starter.Get(c, id, ""))
-}
-
-// Request makes a request to tasks of a run, and prints the tasks that it reached.
-func Request[Q spec.TasksRequest](ctx context.Context, a *App, id, did string, tasks []string, u spec.Update[Q, spec.RequestAnswer], q Q) error {
-	return WithRun(ctx, a, id, func(run *starter.Run) error {
+// Request makes a request to the tasks that args name: a run and words for its tasks. It prints the
+// tasks that it reached.
+func Request[Q spec.TasksRequest](ctx context.Context, a *App, s *RunSelector, args []string, did string, u spec.Update[Q, spec.RequestAnswer], q Q) error {
+	return WithRun(ctx, a, s, args, func(run *starter.Run, tasks []string) error {
 		return RequestOf(ctx, a, run, did, tasks, u, q)
 	})
 }
 
-// RequestOf is like [Request] for a run of a client.
+// RequestOf is like [Request] for tasks of a run of a client.
 func RequestOf[Q spec.TasksRequest](ctx context.Context, a *App, run *starter.Run, did string, tasks []string, u spec.Update[Q, spec.RequestAnswer], q Q) error {
 	looking, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()

@@ -22,6 +22,14 @@ import (
 func expand(ctx context.Context, a *cli.App, c client.Client, args []string, logDir string) (ids []string, matched int, err error) {
 	for _, arg := range args {
 		found := []string{arg}
+		if c != nil && !spec.IsPattern(arg) {
+			id, err := starter.Find(ctx, c, arg)
+			if err != nil && !starter.IsError[*starter.NotFoundError](err) { // it may have files here
+				return nil, 0, err
+			}
+			arg = cmp.Or(id, arg)
+			found[0] = arg
+		}
 		if spec.IsPattern(arg) {
 			if found, err = matching(ctx, a, c, arg, logDir); err != nil {
 				return nil, 0, err

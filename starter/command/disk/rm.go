@@ -67,7 +67,7 @@ func runRm(ctx context.Context, a *cli.App, args []string, o *rmOptions) error {
 	if err != nil {
 		return err
 	}
-	if matched > cli.MostMatched && !o.yes && !o.dryRun {
+	if matched > cli.MaxMatched && !o.yes && !o.dryRun {
 		if err := a.Confirm(ids, "Remove them?", "nothing was removed"); err != nil {
 			return err
 		}

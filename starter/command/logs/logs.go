@@ -27,7 +27,7 @@ func Logs(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs [flags] RUN... | RUN TASK|TYPE...",
 		Short: "Show the output of runs",
-		Args:  o.choice.Args(cli.SomeArgs(1, "RUN")),
+		Args:  o.runs.Args(cli.SomeArgs(1, "RUN")),
 		RunE:  func(cmd *cobra.Command, args []string) error { return runLogs(cmd.Context(), a, cmd, args, &o) },
 	}
 	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "follow the output until the run has ended")
@@ -37,14 +37,14 @@ func Logs(a *cli.App) *cobra.Command {
 	cmd.Flags().StringVar(&o.since, "since", "", "only output of the last `TIME`, such as 10m or 2d, or since a time such as 2026-01-31T12:00:00Z")
 	cmd.Flags().IntVar(&o.selected.Tail, "tail", 0, "only the last `N` lines of each stream of a process; with -f also new ones")
 	o.fold.Register(cmd.Flags())
-	o.choice.Flags(cmd)
+	o.runs.Flags(cmd)
 	return cmd
 }
 
 // logsOptions are the flags of [Logs].
 type logsOptions struct {
 	follow   bool
-	choice   cli.RunChoice
+	runs     cli.RunSelector
 	since    string
 	attempts []string
 	fold     Fold
@@ -74,7 +74,7 @@ func runLogs(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string,
 		return err
 	}
 	defer c.Close()
-	chosen, err := o.choice.Resolve(ctx, c, args, cli.Choice{Tasks: true, Beginnings: true})
+	chosen, err := o.runs.AllOrTasks(ctx, c, args)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // withTrials replaces a sweep by its trials, in their order.
-func withTrials(ctx context.Context, c client.Client, chosen *cli.Chosen) (*cli.Chosen, error) {
+func withTrials(ctx context.Context, c client.Client, chosen *cli.Selected) (*cli.Selected, error) {
 	id := chosen.Runs[0].ID
 	if of, err := chosen.Runs[0].IsSweep(ctx); err != nil || !of {
 		return chosen, err
@@ -30,7 +30,7 @@ func withTrials(ctx context.Context, c client.Client, chosen *cli.Chosen) (*cli.
 		return trial
 	}
 	slices.SortFunc(ids, func(a, b string) int { return number(a) - number(b) })
-	trials := &cli.Chosen{}
+	trials := &cli.Selected{}
 	for _, id := range ids {
 		trials.Runs = append(trials.Runs, starter.Get(c, id, ""))
 	}

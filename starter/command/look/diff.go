@@ -50,7 +50,7 @@ func compare(ctx context.Context, a *cli.App, ids []string) (*record.Comparison,
 	defer conn.Close()
 	var both [2]*record.Account
 	for i, id := range ids {
-		r, _, err := (&cli.RunChoice{}).Find(ctx, conn, []string{id})
+		r, _, err := (&cli.RunSelector{}).One(ctx, conn, []string{id})
 		if err == nil {
 			both[i], err = AccountHere(ctx, r)
 		}

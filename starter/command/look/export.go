@@ -24,13 +24,13 @@ func Export(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export [flags] RUN",
 		Short: "Write a run to a file: an archive, or a page for a browser",
-		Args:  o.choice.Args(cli.OneArg("RUN")),
+		Args:  o.runs.Args(cli.OneArg("RUN")),
 		RunE:  func(cmd *cobra.Command, args []string) error { return runExport(cmd.Context(), a, args, &o) },
 	}
 	cmd.Flags().StringVarP(&o.file, "output", "o", "", "`FILE` to write, which must not exist, or - for stdout; default: the run ID with .tar.gz or .html")
 	cmd.Flags().StringVar(&o.format, "format", formatArchive, "`archive|html`: an archive of everything, or a page for a browser")
 	cmd.Flags().BoolVar(&o.logs, "logs", false, "include the output of the processes")
-	o.choice.Flags(cmd)
+	o.runs.Flags(cmd)
 	return cmd
 }
 
@@ -38,7 +38,7 @@ func Export(a *cli.App) *cobra.Command {
 type exportOptions struct {
 	file, format string
 	logs         bool
-	choice       cli.RunChoice
+	runs         cli.RunSelector
 }
 
 // These are the values of --format.
@@ -70,7 +70,7 @@ func runExport(ctx context.Context, a *cli.App, args []string, o *exportOptions)
 	}
 	ctx, done := cli.EndedBy(ctx)
 	defer done()
-	return cli.Look(ctx, a, &o.choice, args, func(r *starter.Run, _ []string) (err error) {
+	return cli.WithRun(ctx, a, &o.runs, args, func(r *starter.Run, _ []string) (err error) {
 		if o.format == formatHTML {
 			err = exportHTML(ctx, a, r, o.file)
 		} else {

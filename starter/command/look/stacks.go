@@ -27,18 +27,18 @@ const secondLook = time.Second
 
 func Stacks(a *cli.App) *cobra.Command {
 	how := stacksOptions{again: cli.Duration(secondLook)}
-	var choice cli.RunChoice
+	var runs cli.RunSelector
 	cmd := &cobra.Command{
 		Use:   "stacks [flags] RUN [TASK...]",
 		Short: "Show the stacks of all ranks, and which of them differ",
-		Args:  choice.Args(cli.SomeArgs(1, "RUN")),
+		Args:  runs.Args(cli.SomeArgs(1, "RUN")),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return cli.Look(cmd.Context(), a, &choice, args, func(run *starter.Run, tasks []string) error {
+			return cli.WithRun(cmd.Context(), a, &runs, args, func(run *starter.Run, tasks []string) error {
 				return stacks(cmd.Context(), a, run, tasks, how)
 			})
 		},
 	}
-	choice.Flags(cmd)
+	runs.Flags(cmd)
 	cmd.Flags().Var(&how.again, "again", "look once more after this time, at most "+spec.MostAgain.String()+", to tell ranks that are slow from those that are stuck; 0: once")
 	cmd.Flags().BoolVar(&how.files, "files", false, "list the files with the full stacks")
 	cmd.Flags().BoolVar(&how.show, "show", false, "print the full stacks; if some cannot be read from here, name them and exit with 125")

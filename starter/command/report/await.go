@@ -17,10 +17,10 @@ func Wait(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait [flags] RUN...",
 		Short: "Wait for runs, and exit as they did",
-		Args:  o.choice.Args(cli.SomeArgs(1, "RUN")),
+		Args:  o.runs.Args(cli.SomeArgs(1, "RUN")),
 		RunE:  func(cmd *cobra.Command, args []string) error { return runWait(cmd.Context(), a, args, &o) },
 	}
-	o.choice.Flags(cmd)
+	o.runs.Flags(cmd)
 	cmd.Flags().BoolVar(&o.progress, "progress", false, "show how the run is doing")
 	cmd.Flags().BoolVar(&o.any, "any", false, "end with the first of the runs that ends")
 	return cmd
@@ -28,7 +28,7 @@ func Wait(a *cli.App) *cobra.Command {
 
 // waitOptions are the flags of [Wait].
 type waitOptions struct {
-	choice        cli.RunChoice
+	runs          cli.RunSelector
 	progress, any bool
 }
 
@@ -43,20 +43,20 @@ func runWait(ctx context.Context, a *cli.App, args []string, o *waitOptions) err
 		return err
 	}
 	defer c.Close()
-	var chosen *cli.Chosen
+	var selected *cli.Selected
 	err = starter.Patiently(ctx, a.SayUnreachable, func() (err error) {
-		chosen, err = o.choice.Resolve(ctx, c, args, cli.Choice{Beginnings: true})
+		selected, err = o.runs.All(ctx, c, args)
 		return err
 	})
 	switch {
 	case err != nil:
 		return err
 	case several:
-		return awaitSeveral(ctx, a, chosen.Runs, o.any)
+		return awaitSeveral(ctx, a, selected.Runs, o.any)
 	case o.progress:
-		return awaitShown(ctx, a, chosen.Runs[0])
+		return awaitShown(ctx, a, selected.Runs[0])
 	}
-	return AwaitEnd(ctx, a, chosen.Runs[0], nil)
+	return AwaitEnd(ctx, a, selected.Runs[0], nil)
 }
 
 // awaitShown waits for a run, shows its progress, and reports its end.

@@ -26,7 +26,7 @@ func Rerun(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rerun [flags] RUN [-- COMMAND]",
 		Short: "Run an earlier run again",
-		Args: flags.choice.Args(func(cmd *cobra.Command, args []string) error {
+		Args: flags.runs.Args(func(cmd *cobra.Command, args []string) error {
 			if at := cmd.ArgsLenAtDash(); at >= 0 {
 				args = args[:len(args)-(cmd.Flags().NArg()-at)]
 			}
@@ -37,7 +37,7 @@ func Rerun(a *cli.App) *cobra.Command {
 	flags.o.register(cmd.Flags(), &flags.f)
 	cmd.Flags().BoolVar(&flags.background, "submit", false, "start it on the host workers of the queue and return, as submit does; default: as the other run was started")
 	cmd.Flags().BoolVar(&flags.failed, "failed", false, "of a sweep, run the trials again that have not succeeded, as part of the same sweep")
-	flags.choice.Flags(cmd)
+	flags.runs.Flags(cmd)
 	return cmd
 }
 
@@ -45,7 +45,7 @@ func Rerun(a *cli.App) *cobra.Command {
 type rerunOptions struct {
 	f          specs.SpecFlags
 	o          runOptions
-	choice     cli.RunChoice
+	runs       cli.RunSelector
 	background bool
 	failed     bool
 }
@@ -56,7 +56,7 @@ func runRerun(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string
 	var given *spec.RunSpec
 	var done bool
 	var command []string
-	err := cli.Look(ctx, a, &flags.choice, args, func(r *starter.Run, rest []string) (err error) {
+	err := cli.WithRun(ctx, a, &flags.runs, args, func(r *starter.Run, rest []string) (err error) {
 		command = rest
 		if done, err = rerunSweep(ctx, a, cmd, r, flags); err != nil || done {
 			return err

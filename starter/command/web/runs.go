@@ -95,13 +95,12 @@ func (q listQuery) options() starter.ListOptions {
 	o := starter.ListOptions{Owner: q.user, Host: q.host, Until: q.before, Failed: q.state == stateFailed}
 	o.Since, _ = cli.ParseTime("since", q.since, time.Now()) // parseListQuery has checked it
 	if q.name != "" {
-		o.Name = patternEscaper.Replace(q.name) + "*"
+		if o.Name = q.name; !spec.IsPattern(q.name) || cli.CheckPatterns([]string{q.name}) != nil {
+			o.Name = spec.Beginning(q.name)
+		}
 	}
 	return o
 }
-
-// patternEscaper makes a text a pattern of [path.Match] that matches only that text.
-var patternEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 
 // runList is a page of runs. Of each list there may be a row too many, which shows that there
 // are more.
