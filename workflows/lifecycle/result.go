@@ -24,6 +24,7 @@ func (a *account) finish(e Released) Finish {
 		if slices.Contains(e.Lost, e.Hosts[t.Name()]) && t.Exit == nil && t.Launch >= 0 {
 			t.Exit = lostExit(t.First)
 		}
+		t.noteUnknown()
 		t.giveUp(e.Lost)
 	}
 	r := spec.RunResult{

@@ -73,8 +73,8 @@ func clone(e *spec.Exit) *spec.Exit {
 }
 
 // fit drops the least needed parts until the state is small enough: messages and the
-// names of files of stacks first, then older exits, then all earlier exits. Numbers, budgets
-// and how each task ended stay.
+// names of files of stacks first, then older exits, then all earlier exits and of which processes only
+// hosts know the end. Numbers, budgets and how each task ended stay.
 func (s *State) fit() {
 	less := func(earlier func([]spec.Exit) []spec.Exit, ended func(*spec.Exit)) func() {
 		return func() {
@@ -91,6 +91,11 @@ func (s *State) fit() {
 		less(func(exits []spec.Exit) []spec.Exit { return withoutWords(exits, 160) }, func(e *spec.Exit) { e.Message = shorten.Text(e.Message, 160) }),
 		less(func(exits []spec.Exit) []spec.Exit { return withoutWords(exits, 0) }, func(e *spec.Exit) { e.Message, e.GPUError, e.Printed = "", "", nil }),
 		less(func(exits []spec.Exit) []spec.Exit { return exits[max(0, len(exits)-1):] }, func(*spec.Exit) {}),
+		func() {
+			for i := range s.Tasks {
+				s.Tasks[i].Unknown = nil
+			}
+		},
 		less(func([]spec.Exit) []spec.Exit { return nil }, func(e *spec.Exit) { e.LogDir, e.ErrorFile = "", "" }),
 	)
 }

@@ -45,11 +45,11 @@ type TaskState struct {
 	// the launches before it, of all generations.
 	First   int         `json:"first,omitempty"`
 	Earlier []spec.Exit `json:"earlier,omitempty"`
-	// Unknown has the launches before it of which only their hosts know the end.
+	// Unknown has the processes of the launches before it of which only their hosts know the end.
 	Unknown []unknownEnd `json:"unknown_ends,omitempty"`
 }
 
-// unknownEnd is a launch, by the number of its first process, of which only that host knows the end.
+// unknownEnd is a process, by its number, of which only that host knows the end.
 type unknownEnd struct {
 	Number int    `json:"number"`
 	Host   string `json:"host"`
@@ -91,12 +91,12 @@ func (t *task) exitOf(e TaskEnded) *spec.Exit {
 	}
 }
 
-// lostExit returns the exit of the process with that number that was stopped on a host which alone
-// knows how it ended, and is lost.
+// lostExit returns the exit of the process with that number, if its host alone knows how it ended and
+// is lost.
 func lostExit(number int) *spec.Exit {
 	return &spec.Exit{
 		Restart: number, ExitCode: -1, Cause: spec.CauseHostLost,
-		Message: "it was being stopped, and its host was lost before it said how it ended",
+		Message: "its host was lost before it said how it ended",
 	}
 }
 
@@ -121,7 +121,7 @@ func (e HostGivenUp) apply(m *Machine) {
 	}
 }
 
-// giveUp gives an exit to each earlier launch of which only one of those hosts knows the end.
+// giveUp gives an exit to each earlier process of which only one of those hosts knows the end.
 func (t *task) giveUp(hosts []string) {
 	earlier, unknown := slices.Clone(t.Earlier), []unknownEnd(nil)
 	for _, u := range t.Unknown {
@@ -137,11 +137,24 @@ func (t *task) giveUp(hosts []string) {
 
 // keepEnd keeps the end of the last launch, which is followed by another.
 func (t *task) keepEnd() {
+	t.noteUnknown()
+	if t.Exit != nil {
+		t.Earlier = newest(t.Earlier, *t.Exit)
+	}
+}
+
+// noteUnknown adds the processes of the last launch of which only its host knows the end: those that it
+// has restarted and, without an exit, the first.
+func (t *task) noteUnknown() {
+	last := t.First
 	switch {
 	case t.Exit != nil:
-		t.Earlier = newest(t.Earlier, *t.Exit)
+		last = t.Exit.Restart
 	case t.Launch >= 0:
-		t.Unknown = newest(t.Unknown, unknownEnd{t.First, t.Host})
+		last++
+	}
+	for n := max(t.First, last-maxExits); n < last; n++ {
+		t.Unknown = newest(t.Unknown, unknownEnd{n, t.Host})
 	}
 }
 
