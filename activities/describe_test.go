@@ -286,10 +286,11 @@ func TestExitTellsWhatWasLeftBehind(t *testing.T) {
 func TestFromFrame(t *testing.T) {
 	const frame = "  File \"train.py\", line 3, in step\n    load()\nValueError: shard 3\n"
 	for words, want := range map[string]string{
-		"    a(n-1), 0)\n    ^^^^^^\n" + frame:    frame,
-		"    indented\nValueError: shard 3\n":     "    indented\nValueError: shard 3\n",
-		"epoch 1\n" + frame:                       "epoch 1\n" + frame,
-		"    the only line, which has no newline": "    the only line, which has no newline",
+		"    a(n-1), 0)\n    ^^^^^^\n" + frame:            frame,
+		"    indented\nValueError: shard 3\n":             "    indented\nValueError: shard 3\n",
+		"epoch 1\n" + frame:                               "epoch 1\n" + frame,
+		"epoch 1\n" + frame + strings.Repeat("note\n", 5): frame + strings.Repeat("note\n", 5),
+		"    the only line, which has no newline":         "    the only line, which has no newline",
 		"": "",
 	} {
 		assert.Equal(t, want, fromFrame(words))

@@ -22,8 +22,9 @@ import (
 
 const sigkill = int(unix.SIGKILL)
 
-// stderrLines is the number of lines of stderr that explain a failure without an error file.
-const stderrLines = 8
+// stderrLines is the number of lines of stderr that explain a failure without an error file, with up to
+// frameLines before them if they begin in the middle of a frame.
+const stderrLines, frameLines = 8, 3
 
 // maxReported bounds the line of a reported error among the printed ones, in bytes.
 const maxReported = 240
@@ -134,7 +135,7 @@ func describeExit(host string, p supervisor.Process, owned bool, call string) (s
 	case spec.CauseOrigin:
 		e.Message = strings.TrimSpace(fromWhom(e, p.Exit.Sent) + "\n" + e.Message)
 		if p.Exit.StartError == "" && (report == nil || report.Message == "") {
-			words := fromFrame(tasklog.LastLines(filepath.Join(p.LogDir, tasklog.StderrFile), stderrLines, maxMessage-len(e.Message)-1))
+			words := fromFrame(tasklog.LastLines(filepath.Join(p.LogDir, tasklog.StderrFile), stderrLines+frameLines, maxMessage-len(e.Message)-1))
 			e.Message = strings.Trim(e.Message+"\n"+words, "\n")
 		}
 		if e.Message == "" && e.Signal != "" {
@@ -179,21 +180,25 @@ func fromWhom(e spec.Exit, sent bool) string {
 	return "clusterrun did not send SIGKILL: the program itself or another process did"
 }
 
-// fromFrame drops the rest of a frame that the end of a Python traceback begins with.
+// fromFrame returns the last lines of words, and begins with a whole frame of a Python traceback.
 func fromFrame(words string) string {
-	const frame = `  File "`
-	rest := words
-	for strings.HasPrefix(rest, "    ") {
-		_, after, ok := strings.Cut(rest, "\n")
-		if !ok {
-			return words
+	lines := strings.Split(words, "\n")
+	is := func(at int, prefix string) bool { return strings.HasPrefix(lines[at], prefix) }
+	begin := max(0, len(lines)-stderrLines)
+	const frame, rest = `  File "`, "    "
+	at := begin
+	for at > 0 && is(at, rest) {
+		at--
+	}
+	if !is(at, frame) { // it begins too far ahead
+		for at = begin; at < len(lines)-1 && is(at, rest); {
+			at++
 		}
-		rest = after
 	}
-	if strings.HasPrefix(rest, frame) {
-		return rest
+	if is(at, frame) {
+		begin = at
 	}
-	return words
+	return strings.Join(lines[begin:], "\n")
 }
 
 // withReport returns the printed error of a process that has reported an error as well. printed
