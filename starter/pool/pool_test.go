@@ -83,7 +83,7 @@ func TestOptionsThatAreWrong(t *testing.T) {
 	assert.Panics(t, func() { Register("prepare", func(context.Context) error { return nil }) }, "twice")
 }
 
-// A program that does not call Main would start itself for ever.
+// MPR-34: a program that does not call Main would start itself for ever.
 func TestMainIsNotCalled(t *testing.T) {
 	p, _ := newPool(t, Options{})
 	mainIsCalled.Store(false)

@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -108,39 +106,4 @@ func TestAgents(t *testing.T) {
 		require.NoError(t, os.Remove(end))
 	})
 
-	t.Run("the head is killed", func(t *testing.T) {
-		fixed := []string{"--nnodes", "2", "--no-python", "bash", "-c", harness.Napping(say)}
-		first, second := a.start(head, fixed...), a.start(other, fixed...)
-		said(t, first, "0 a 0/2")
-		said(t, second, "0 b 1/2")
-		first.Kill(syscall.SIGKILL)
-		assert.Equal(t, 125, second.ExitCode())
-		assert.Contains(t, second.Stderr(), "the agent at a:29400, which has run ")
-		a.left(head)
-		a.left(other)
-	})
-
-	t.Run("PyTorch", func(t *testing.T) {
-		takesLong(t)
-		const python = "/usr/bin/python3"
-		if err := exec.Command(python, "-c", "import torch").Run(); err != nil {
-			t.Skip("PyTorch is not installed (Debian: python3-torch)")
-		}
-		ddp := []string{"--nnodes", "2", filepath.Join(harness.Root(), "starter/examples/ddp/train.py")}
-		second, first := a.start(other, ddp...), a.start(head, ddp...)
-		assert.Zero(t, first.ExitCode(), first.Stderr())
-		assert.Zero(t, second.ExitCode(), second.Stderr())
-		for rank, p := range []*harness.Process{first, second} {
-			assert.Contains(t, p.Stdout(), fmt.Sprintf("rank %d agrees with all others", rank))
-		}
-	})
-
-	t.Run("a failure", func(t *testing.T) {
-		fails := []string{"--nnodes", "2", "--no-python", "bash", "-c", "exit $((7 * $RANK))"}
-		second, first := a.start(other, fails...), a.start(head, fails...)
-		assert.Equal(t, 1, first.ExitCode())
-		assert.Equal(t, 1, second.ExitCode())
-		assert.Contains(t, first.Stderr(), "Root cause: default-1 on b (rank 1")
-		assert.Contains(t, second.Stderr(), "failed (exit code 1); the agent at a:29400 has the report")
-	})
 }

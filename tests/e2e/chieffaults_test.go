@@ -127,7 +127,6 @@ func TestWorkerFailuresWithParameterServers(t *testing.T) {
 	f := newFixture(t)
 	c := f.withServers(spec.RunSpec{AutoRestart: true}, 2, 1)
 	c.does(t, "steps", "before", 2)
-	t.Run("CC-62 CC-75 amid functions", func(t *testing.T) { c.does(t, "amid_functions", "cc75") })
 	t.Run("CC-66 CC-67 CC-75 the type of error", func(t *testing.T) {
 		c.does(t, "pinned_calls", "cc66")
 		require.NoError(t, syscall.Kill(c.process("worker-0"), syscall.SIGKILL))
@@ -178,14 +177,6 @@ func TestPythonChiefFaults(t *testing.T) {
 			harness.Eventually(t, "there is another chief", func() bool { return c.process("chief-0") != chief })
 		}
 		assert.Equal(t, amidst, executions(t, amidst, done(t)), "what another chief has scheduled is not called again")
-	})
-	t.Run("a worker", func(t *testing.T) {
-		done := c.tell("many", "worker", 20_000, amidst, slowly)
-		for round := range 3 {
-			c.squaresCalled(20_000, (round+1)*amidst/5)
-			require.NoError(t, syscall.Kill(c.process("worker-0"), syscall.SIGKILL))
-		}
-		executions(t, amidst, done(t))
 	})
 	t.Run("CC-84 nothing", func(t *testing.T) {
 		assert.Equal(t, amidst, executions(t, amidst, c.does(t, "many", "nothing", 30_000, amidst, 0)))

@@ -40,49 +40,36 @@ func awaitClosed(t *testing.T, c client.Client, queue string) enumspb.WorkflowEx
 func TestTheRunOfClosuresEnds(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	ends := map[string]func(run client.WorkflowRun){
-		"cancelled": func(run client.WorkflowRun) {
-			require.NoError(t, f.client.CancelWorkflow(t.Context(), run.GetID(), ""))
-		},
-		"terminated": func(run client.WorkflowRun) {
-			require.NoError(t, f.client.TerminateWorkflow(t.Context(), run.GetID(), "", "test"))
-		},
-		"ended": func(run client.WorkflowRun) { f.update(run, spec.UpdateTerminateAll, spec.TerminateAllRequest{}) },
+	run := f.serve(2)
+	c := f.coordinator(run)
+	f.awaitServing(c, 2)
+	const n = 3000
+	ctx := bounded(t)
+	var values []*clustercoordinator.RemoteValue
+	for range n {
+		v := must.Get(c.Schedule(ctx, "hold", "never"))(t)
+		values = append(values, v)
 	}
-	for name, end := range ends {
-		t.Run(name, func(t *testing.T) {
-			run := f.serve(2)
-			c := f.coordinator(run)
-			f.awaitServing(c, 2)
-			const n = 3000
-			ctx := bounded(t)
-			var values []*clustercoordinator.RemoteValue
-			for range n {
-				v := must.Get(c.Schedule(ctx, "hold", "never-"+name))(t)
-				values = append(values, v)
-			}
-			require.NoError(t, c.Flush(ctx))
-			f.called("hold never-"+name, 2)
-			joined := make(chan error, 1)
-			go func() { joined <- c.Join(ctx) }()
-			end(run)
-			assert.ErrorContains(t, <-joined, "ended")
-			for _, v := range values {
-				_, err := v.JSON(ctx)
-				require.ErrorContains(t, err, "ended")
-			}
-			late, err := c.Schedule(ctx, "square", 2)
-			if err == nil { // Schedule may send it later, and the end is known then
-				_, err = late.JSON(ctx)
-			}
-			require.ErrorContains(t, err, "ended")
-			require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, awaitClosed(t, f.client, c.QueueID()))
-			var result closure.QueueResult
-			require.NoError(t, f.client.GetWorkflow(ctx, c.QueueID(), "").Get(ctx, &result))
-			assert.EqualValues(t, n, result.Counts.Cancelled)
-			assert.Zero(t, result.Counts.Queued+result.Counts.Executing)
-		})
+	require.NoError(t, c.Flush(ctx))
+	f.called("hold never", 2)
+	joined := make(chan error, 1)
+	go func() { joined <- c.Join(ctx) }()
+	require.NoError(t, f.client.TerminateWorkflow(t.Context(), run.GetID(), "", "test"))
+	assert.ErrorContains(t, <-joined, "ended")
+	for _, v := range values {
+		_, err := v.JSON(ctx)
+		require.ErrorContains(t, err, "ended")
 	}
+	late, err := c.Schedule(ctx, "square", 2)
+	if err == nil { // Schedule may send it later, and the end is known then
+		_, err = late.JSON(ctx)
+	}
+	require.ErrorContains(t, err, "ended")
+	require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, awaitClosed(t, f.client, c.QueueID()))
+	var result closure.QueueResult
+	require.NoError(t, f.client.GetWorkflow(ctx, c.QueueID(), "").Get(ctx, &result))
+	assert.EqualValues(t, n, result.Counts.Cancelled)
+	assert.Zero(t, result.Counts.Queued+result.Counts.Executing)
 }
 
 // If the owner of a run is killed with its host worker, the next command ends the run and its queue,

@@ -176,25 +176,10 @@ func testPreempted(t *testing.T, f *fixture, c *clustercoordinator.Coordinator) 
 			}
 		}
 	}
-	t.Run("CC-61 between functions", func(t *testing.T) {
-		for i := range 2 {
-			schedule(t, c, "square", 6100+i)
-		}
-		require.NoError(t, c.Join(bounded(t)))
-		kill("worker-0")
-		for i := range 2 {
-			schedule(t, c, "square", 6102+i)
-		}
-		require.NoError(t, c.Join(bounded(t)))
-		for i := range 4 {
-			assert.Equal(t, 1, f.calls()[fmt.Sprintf("square %d", 6100+i)])
-		}
-	})
 	for _, test := range []struct {
 		name   string
 		killed [][]string
 	}{
-		{"CC-62 midst a function", [][]string{{"worker-0"}}},
 		{"CC-69 two workers", [][]string{{"worker-0", "worker-1"}}},
 		{"CC-70 again and again", [][]string{{"worker-0"}, {"worker-0"}}},
 	} {
@@ -220,11 +205,4 @@ func testPreempted(t *testing.T, f *fixture, c *clustercoordinator.Coordinator) 
 			assert.GreaterOrEqual(t, f.calls()["released "+release], 10)
 		})
 	}
-	t.Run("CC-72 a value outlives its worker", func(t *testing.T) {
-		v := schedule(t, c, "pair")
-		first := fetched[[]int](t, v)
-		kill("worker-0", "worker-1")
-		assert.Equal(t, first, fetched[[]int](t, v))
-		assert.Equal(t, []int{1, -1}, first)
-	})
 }

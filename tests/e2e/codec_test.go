@@ -3,8 +3,6 @@ package e2e
 import (
 	"crypto/rand"
 	"encoding/base64"
-	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
 
-	"github.com/clusterrun/clusterrun/tests/browser"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
@@ -133,36 +130,5 @@ func TestReadersOfTheCodec(t *testing.T) {
 		assert.NotContains(t, show(""), canary)
 		p.Kill(syscall.SIGTERM)
 		assert.Zero(t, p.ExitCode(), p.Stderr())
-	})
-	t.Run("Web UI", func(t *testing.T) {
-		_, link := linkOf(t, l.start("ui", "--port", "0", "--no-open"))
-		page := browser.Start(t).Open(t, link)
-		goTo := func(address, shows string) {
-			t.Helper()
-			page.Eval(fmt.Sprintf("void (location.href = %q)", address), nil)
-			harness.Eventually(t, address+" is shown", func() (so bool) {
-				page.Eval(fmt.Sprintf("Boolean(document.body) && document.body.innerText.includes(%q)", shows), &so)
-				return so
-			})
-		}
-		goTo("/namespaces/default/workflows/hidden", "ClusterRun")
-		var ui, origin string
-		page.Eval("location.href", &ui)
-		page.Eval("location.origin", &origin)
-		server := l.start("server", "codec", "--json", "--codec-keys", keys, "--listen", "127.0.0.1:0", "--origin", origin)
-		var codec struct{ Endpoint, Link string }
-		harness.Eventually(t, "it serves", func() bool { return json.Unmarshal([]byte(server.Stdout()), &codec) == nil })
-		// The dialog "Codec Server" stores this.
-		page.Eval(fmt.Sprintf("void Object.assign(localStorage, {endpoint: JSON.stringify(%q), includeCredentials: true, overrideRemoteCodecConfiguration: true})", codec.Endpoint), nil)
-		goTo(codec.Link, "may decode now")
-		goTo(ui, "ClusterRun")
-		harness.Eventually(t, "the page has what is encoded", func() bool {
-			var shown string
-			page.Eval("document.documentElement.outerHTML", &shown)
-			if strings.Contains(shown, "Try a refresh") { // it gives up on a busy machine
-				page.Eval("location.reload()", nil)
-			}
-			return strings.Contains(shown, canary)
-		})
 	})
 }

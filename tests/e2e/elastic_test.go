@@ -137,7 +137,7 @@ clusterrun.main(f)`)
 
 	t.Run("TE-27 TE-30 TE-33 TE-34 a signal under every mask", func(t *testing.T) {
 		for mask, want := range map[string][2]bool{"0": {}, "1": {true, false}, "2": {false, true}, "3": {true, true}} {
-			r, shown := l.result("--set", "logs.redirects=" + mask, "--tee", "0", "-n", "1", "--", "bash", "-c", "echo to stdout; echo to stderr >&2; kill -SEGV $$")
+			r, shown := l.result("--set", "logs.redirects="+mask, "--tee", "0", "-n", "1", "--", "bash", "-c", "echo to stdout; echo to stderr >&2; kill -SEGV $$")
 			assert.Equal(t, 128+11, r.ExitCode)
 			assert.Equal(t, -11, r.FirstFailure.ExitCode)
 			assert.Equal(t, "SIGSEGV", r.FirstFailure.Signal)
@@ -175,13 +175,6 @@ os.system("echo shell; echo shell error >&2")`)
 			text, _ := logged(t, r, rank, "stdout.log")
 			assert.True(t, text == string(want), "rank %d", rank)
 		}
-	})
-
-	t.Run("TE-78 TE-79 the rank in the environment", func(t *testing.T) {
-		_, stdout, _ := l.run("run", "-n", "1", "--", "bash", "-c", "echo rank ${RANK-none}")
-		assert.Contains(t, stdout, "rank 0")
-		_, stdout, _ = l.run("run", "--set", "env_profiles=[jax]", "-n", "1", "--", "bash", "-c", "echo rank ${RANK-none}")
-		assert.Contains(t, stdout, "rank none")
 	})
 
 	t.Run("refused before anything starts", func(t *testing.T) {

@@ -101,29 +101,6 @@ while True:
 		x.Expect("failed")
 	})
 
-	t.Run("interactive python", func(t *testing.T) {
-		x := l.atTerminal("run", "--foreground", "worker-0", "-n", "1", "--", "python3", "-q", "-i", "-c", "import os; print(os.isatty(0), os.ttyname(0), os.getpid() == os.tcgetpgrp(0))")
-		before := x.Before
-		x.Expect(`True /dev/pts/\d+ True\r\n.*>>> `)
-		x.Type("number = 6 * 7\r")
-		x.Expect(">>> $")
-		x.Type("numb\t\r") // completed by readline
-		x.Expect(`\n42\r\n.*>>> $`)
-		x.Type("\x1b[A\x1b[A * 2\r") // two lines up
-		x.Expect(`number = 6 \* 7 \* 2.*>>> $`)
-		x.Type("number\r")
-		x.Expect(`\n84\r\n.*>>> $`)
-		x.Type("while True: pass\r\r")
-		x.Expect(`pass\r\n`)
-		harness.Eventually(t, "Ctrl-C is a KeyboardInterrupt", func() bool {
-			x.Type("\x03")
-			return strings.Contains(x.Screen(), "KeyboardInterrupt")
-		})
-		x.Type("\rexit(7)\r")
-		assert.Equal(t, 7, x.ExitCode())
-		restored(t, x, before)
-	})
-
 	t.Run("a shell with jobs", func(t *testing.T) {
 		x := l.atTerminal("run", "--env", l.mark, "--env", "PS1=shell> ", "--foreground", "worker-0", "-n", "1", "--", "bash", "--norc", "--noprofile", "-i")
 		x.Expect("shell> $")
@@ -154,43 +131,6 @@ while True:
 		assert.Zero(t, x.ExitCode())
 	})
 
-	t.Run("all of the output", func(t *testing.T) {
-		x := l.atTerminal("run", "--foreground", "worker-0", "-n", "1", "--", "bash", "-c", `seq 1 20000; printf last`)
-		assert.Zero(t, x.ExitCode())
-		x.Expect("\r\n19999\r\n20000\r\nlast\r\n.*succeeded")
-	})
-
-	t.Run("stdout is a pipe", func(t *testing.T) {
-		x := harness.StartPiped(t, l.home, harness.Env(l.home), harness.Clusterrun(t), "run", "--foreground", "worker-0", "-n", "1", "--", "bash", "-c",
-			`test -t 0 && test -t 2 && test ! -t 1 && echo result; read -p "name? " name; echo "$name"`)
-		before := x.Before
-		x.Expect(`name\? `)
-		x.Type("iris\r")
-		assert.Zero(t, x.ExitCode())
-		assert.Equal(t, "result\niris\n", x.Stdout())
-		restored(t, x, before)
-	})
-
-	t.Run("output of others that is not redirected", func(t *testing.T) {
-		x := l.atTerminal("run", "--foreground", "worker-0", "-n", "2", "--set", "logs.redirects=0", "--tee", "0", "--", "bash", "-c",
-			harness.Napping(`if [ $RANK = 1 ]; then echo one; echo two; touch said; else until [ -e said ]; do nap; done; fi`))
-		x.Expect("one\r\ntwo\r\n")
-		assert.Zero(t, x.ExitCode())
-	})
-
-	t.Run("restarted", func(t *testing.T) {
-		x := l.atTerminal("run", "--foreground", "worker-0", "--max-restarts", "1", "-n", "1", "--", "bash", "-c",
-			`tty; stty -a | grep -o ' -\?echo '; if [ -e again ]; then read line; echo "got $line"; else touch again; stty raw -echo; exit 3; fi`)
-		before := x.Before
-		tty := strings.TrimSpace(x.Expect(`/dev/pts/\d+\r\n`))
-		x.Expect(tty + `\r\n`)
-		x.Expect(` echo \r\n`) // as the first found it; our message may come before it
-		x.Type("text\r")
-		x.Expect("got text")
-		assert.Zero(t, x.ExitCode())
-		restored(t, x, before)
-	})
-
 	t.Run("signals", func(t *testing.T) {
 		for signal, want := range map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGHUP: 129} {
 			x := l.atTerminal("run", "--env", l.mark, "--foreground", "worker-0", "-n", "1", "--", "bash", "-c", "echo up; "+withGrandchild)
@@ -201,18 +141,6 @@ while True:
 			restored(t, x, before)
 			harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
 		}
-	})
-
-	t.Run("a signal that nobody handles", func(t *testing.T) {
-		x := harness.StartInTerminal(t, l.home, harness.Env(l.home, "TORCHELASTIC_SIGNALS_TO_HANDLE=SIGUSR1"), harness.Clusterrun(t),
-			"run", "--env", l.mark, "--foreground", "worker-0", "-n", "1", "--", "bash", "-c", "echo up; exec sleep 1000")
-		before := x.Before
-		x.Expect("up\r\n")
-		x.Kill(syscall.SIGTERM)
-		assert.Equal(t, 143, x.ExitCode())
-		assert.True(t, x.ProcessState.Sys().(syscall.WaitStatus).Signaled(), "it dies of it")
-		restored(t, x, before)
-		harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
 	})
 
 	t.Run("killed", func(t *testing.T) {
@@ -245,22 +173,6 @@ while True:
 		restored(t, x, before)
 	})
 
-	t.Run("nobody in the foreground", func(t *testing.T) {
-		// Its task has ended, and others continue: Ctrl-C is the run's.
-		x := l.atTerminal("run", "--env", l.mark, "--foreground", "worker-0", "-n", "2", "--", "bash", "-c",
-			`if [ $RANK = 1 ]; then exec sleep 1000; else echo bye; exec sleep 0.1; fi`)
-		before := x.Before
-		x.Expect("bye\r\n")
-		harness.Eventually(t, "it has ended", func() bool { return countSleeps(l.tasks()) == 1 })
-		harness.Eventually(t, "Ctrl-C stops the run", func() bool {
-			if !strings.Contains(x.Screen(), "got SIGINT") {
-				x.Type("\x03")
-			}
-			return x.Exited()
-		})
-		assert.Equal(t, 130, x.ExitCode())
-		restored(t, x, before)
-	})
 }
 
 func TestDirectOutput_SEED77(t *testing.T) {
@@ -273,23 +185,6 @@ func TestDirectOutput_SEED77(t *testing.T) {
 		assert.Equal(t, strings.Repeat("without a prefix\n", 2), stdout)
 		assert.Equal(t, 2, strings.Count(stderr, "to stderr\n"))
 		assert.NotContains(t, stderr, "]: ")
-	})
-	t.Run("a file, by rank", func(t *testing.T) {
-		script := harness.Clusterrun(t) + ` run -n 2 --set logs.redirects=0:0,1:3 --tee 0 -- bash -c 'echo rank $RANK' >out`
-		p := harness.Start(t, l.home, harness.Env(l.home), "bash", "-c", script)
-		require.Zero(t, p.ExitCode())
-		b := must.Get(os.ReadFile(filepath.Join(l.home, "out")))(t)
-		assert.Equal(t, "rank 0\n", string(b))
-	})
-	t.Run("json", func(t *testing.T) {
-		stdout, stderr := l.succeeds(append(direct, "--json", "--", "echo", "noise")...)
-		must.JSON[spec.RunResult](t, stdout)
-		assert.Equal(t, 2, strings.Count(stderr, "noise\n"))
-	})
-	t.Run("quiet", func(t *testing.T) {
-		stdout, stderr := l.succeeds(append(direct, "-q", "--", "bash", "-c", "echo noise; echo noise >&2")...)
-		assert.Empty(t, stdout)
-		assert.NotContains(t, stderr, "noise")
 	})
 	t.Run("nobody reads", func(t *testing.T) {
 		// SIGPIPE ends the programs, as it does without clusterrun.

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// pools runs programs that use pools, the same in Python and in Go, on one server.
+// pools runs programs in Python that use pools, on one server. Package starter/pool tests those in Go.
 type pools struct {
 	*local
 	program map[string][]string
@@ -24,21 +24,11 @@ type pools struct {
 
 func newPools(t *testing.T) *pools {
 	l := newLocal(t)
-	program := map[string][]string{}
-	if !testing.Short() { // package starter/pool has tests of its own
-		binary := filepath.Join(l.home, "pool")
-		build := exec.Command("go", "build", "-o", binary, "./tests/e2e/testdata/pool")
-		build.Dir = harness.Root()
-		out, err := build.CombinedOutput()
-		require.NoError(t, err, string(out))
-		program["go"] = []string{binary}
-	}
 	// Use the interpreter itself: python3 in PATH may be a script that needs more of PATH.
 	found := must.Get(exec.Command("python3", "-c", "import sys; print(sys.executable, end='')").Output())(t)
-	program["python"] = []string{string(found), filepath.Join(harness.Root(), "tests/e2e/testdata/pool/main.py")}
 	// The server is started before any pool, so that it has no mark.
 	l.ok("run", "-q", "-n", "1", "--", "true")
-	return &pools{l, program}
+	return &pools{l, map[string][]string{"python": {string(found), filepath.Join(harness.Root(), "tests/e2e/testdata/pool/main.py")}}}
 }
 
 // poolProgram is a running program with pools.
@@ -151,33 +141,24 @@ func TestPools(t *testing.T) {
 			return strings.Count(stdout, `"verdict": "succeeded"`) == 2
 		})
 	})
-	for _, language := range []string{"python", "go"} {
-		t.Run(language, func(t *testing.T) {
-			if p.program[language] == nil {
-				t.Skip("make test-long runs it")
-			}
-			t.Run("values and errors", func(t *testing.T) { t.Parallel(); p.valuesAndErrors(t, language) })
-			t.Run("ends of processes", func(t *testing.T) { t.Parallel(); p.endsOfProcesses(t, language) })
-			t.Run("MPR-29 the main program raises", func(t *testing.T) {
-				t.Parallel()
-				r := p.begin(t, language, "main fails")
-				assert.Len(t, pidsOf(t, r.said()["pids"]), 4)
-				assert.NotZero(t, r.ExitCode())
-				assert.Contains(t, r.Stderr(), "an error of the main program")
-				r.gone()
-			})
-			for _, s := range []syscall.Signal{syscall.SIGKILL, syscall.SIGINT} {
-				t.Run("the main program gets "+s.String(), func(t *testing.T) {
-					t.Parallel()
-					r := p.begin(t, language, "hangs")
-					assert.Len(t, pidsOf(t, r.said()["pids"]), 2)
-					r.Kill(s)
-					assert.Equal(t, 128+int(s), r.ExitCode())
-					r.gone()
-				})
-			}
-		})
-	}
+	t.Run("values and errors", func(t *testing.T) { t.Parallel(); p.valuesAndErrors(t) })
+	t.Run("ends of processes", func(t *testing.T) { t.Parallel(); p.endsOfProcesses(t) })
+	t.Run("MPR-29 the main program raises", func(t *testing.T) {
+		t.Parallel()
+		r := p.begin(t, "python", "main fails")
+		assert.Len(t, pidsOf(t, r.said()["pids"]), 4)
+		assert.NotZero(t, r.ExitCode())
+		assert.Contains(t, r.Stderr(), "an error of the main program")
+		r.gone()
+	})
+	t.Run("the main program is killed", func(t *testing.T) {
+		t.Parallel()
+		r := p.begin(t, "python", "hangs")
+		assert.Len(t, pidsOf(t, r.said()["pids"]), 2)
+		r.Kill(syscall.SIGKILL)
+		r.ExitCode()
+		r.gone()
+	})
 	t.Run("python: a main program that is not guarded", func(t *testing.T) {
 		dir := t.TempDir()
 		main := filepath.Join(dir, "unguarded.py")
@@ -196,31 +177,16 @@ print(clusterrun.Pool(1).run(pid))
 		assert.Contains(t, r.Stderr(), unexpectedEOF)
 		r.gone()
 	})
-	t.Run("MPR-34 go: a program that does not call Main", func(t *testing.T) {
-		takesLong(t)
-		r := p.begin(t, "go", "no main")
-		assert.Contains(t, r.said()["failed"].(map[string]any)["error"], "package pool is not initialized")
-		r.ends()
-	})
 	t.Run("MPR-31 SEED-31 nothing is started before the first run", func(t *testing.T) {
-		for _, language := range []string{"python", "go"} {
-			if p.program[language] == nil {
-				continue
-			}
-			r := p.begin(t, language, "same", "CLUSTERRUN_BIN="+filepath.Join(p.home, "nowhere"))
-			assert.NotZero(t, r.ExitCode())
-			assert.Contains(t, r.Stderr(), "the program clusterrun was not found")
-		}
+		r := p.begin(t, "python", "same", "CLUSTERRUN_BIN="+filepath.Join(p.home, "nowhere"))
+		assert.NotZero(t, r.ExitCode())
+		assert.Contains(t, r.Stderr(), "the program clusterrun was not found")
 	})
 }
 
 // valuesAndErrors checks what runs of pools return, in one program with one pool after the other.
-func (p *pools) valuesAndErrors(t *testing.T, language string) {
-	scenarios := "same,errors,kinds,order,initializer,broken,global,nested,interrupted,refused"
-	if language == "python" {
-		scenarios += ",leaves,fork"
-	}
-	r := p.begin(t, language, scenarios)
+func (p *pools) valuesAndErrors(t *testing.T) {
+	r := p.begin(t, "python", "same,errors,kinds,order,initializer,broken,global,nested,interrupted,refused,leaves,fork")
 
 	all := r.said()["pids"].([]any) // MPR-26: the same processes in all runs
 	first := pidsOf(t, all[0])
@@ -237,22 +203,16 @@ func (p *pools) valuesAndErrors(t *testing.T, language string) {
 	assert.Contains(t, failed["error"], "This is an error.")
 	assert.Len(t, pidsOf(t, said["before"]), 2)
 	assert.Equal(t, said["before"], said["after"])
-	if language == "python" {
-		assert.Equal(t, "ValueError", failed["type"])
-		assert.Contains(t, failed["cause"], "worker-0: Traceback")
-		assert.Contains(t, failed["cause"], `raise ValueError("This is an error.")`)
-	}
+	assert.Equal(t, "ValueError", failed["type"])
+	assert.Contains(t, failed["cause"], "worker-0: Traceback")
+	assert.Contains(t, failed["cause"], `raise ValueError("This is an error.")`)
 
 	assert.Equal(t, []any{"chief", "worker", "worker"}, r.said()["values"], "MPR-28: TF_CONFIG")
 
 	said = r.said() // SEED-33: a run waits for all, and raises the first error in order
 	assert.Contains(t, said["failed"].(map[string]any)["error"], "worker-0 fails")
 	assert.Equal(t, true, said["finished"])
-	want := []any{0.0, 2.0} // None is left out, as in the seed
-	if language == "go" {
-		want = []any{0.0, nil, 2.0}
-	}
-	assert.Equal(t, want, said["values"])
+	assert.Equal(t, []any{0.0, 2.0}, said["values"], "None is left out, as in the seed")
 
 	assert.Equal(t, map[string]any{"first": []any{1.0, 1.0}, "second": []any{2.0, 2.0}}, r.said(), "MPR-30: an initializer")
 
@@ -278,47 +238,35 @@ func (p *pools) valuesAndErrors(t *testing.T, language string) {
 	assert.Equal(t, true, said["interrupted"])
 	assert.Equal(t, said["before"], said["after"])
 
-	p.checkRefused(t, language, r.said())
+	p.checkRefused(t, r.said())
 
-	if language == "python" {
-		// The run does not fail if a process has left with exit code 0 between two runs; a closure
-		// for that task would wait forever.
-		said = r.said()
-		failed = said["failed"].(map[string]any)
-		assert.Contains(t, failed["error"], unexpectedEOF)
-		// Whether it had been given the next call already is a matter of moments.
-		assert.Regexp(t, "worker-0 (has ended|exited with exit code 0)", failed["cause"])
-		assert.Len(t, said["after"], 2)
+	// The run does not fail if a process has left with exit code 0 between two runs; a closure
+	// for that task would wait forever.
+	said = r.said()
+	failed = said["failed"].(map[string]any)
+	assert.Contains(t, failed["error"], unexpectedEOF)
+	// Whether it had been given the next call already is a matter of moments.
+	assert.Regexp(t, "worker-0 (has ended|exited with exit code 0)", failed["cause"])
+	assert.Len(t, said["after"], 2)
 
-		said = r.said() // a forked child has its own
-		disjoint(t, pidsOf(t, said["ours"]), pidsOf(t, said["theirs"]))
-		assert.Equal(t, said["ours"], said["after"])
-	}
+	said = r.said() // a forked child has its own
+	disjoint(t, pidsOf(t, said["ours"]), pidsOf(t, said["theirs"]))
+	assert.Equal(t, said["ours"], said["after"])
 	r.ends()
 }
 
 // checkRefused checks what is refused: D-11.
-func (p *pools) checkRefused(t *testing.T, language string, said map[string]any) {
+func (p *pools) checkRefused(t *testing.T, said map[string]any) {
 	t.Helper()
-	for name, want := range map[string]map[string]string{
-		"python": {
-			"plain":       "only registered functions are accepted: decorate <function unregistered",
-			"initializer": "only registered functions are accepted: decorate <function unregistered",
-			"chiefs":      "cluster has 2 chiefs; there can be one",
-			"empty":       "cluster has no tasks",
-			"large":       "the arguments have 300006 bytes",
-			"odd":         "the arguments of swap are not JSON",
-			"elsewhere":   "no function 'only_here' is registered here",
-		},
-		"go": {
-			"plain":       `function "unregistered"`,
-			"initializer": `the initializer "pid" is no registered func(context.Context) error`,
-			"empty":       "tasks",
-			"large":       "bytes",
-			"odd":         "argument 1 of swap: json: unsupported type: chan int",
-			"elsewhere":   `no function "unregistered" is registered here`,
-		},
-	}[language] {
+	for name, want := range map[string]string{
+		"plain":       "only registered functions are accepted: decorate <function unregistered",
+		"initializer": "only registered functions are accepted: decorate <function unregistered",
+		"chiefs":      "cluster has 2 chiefs; there can be one",
+		"empty":       "cluster has no tasks",
+		"large":       "the arguments have 300006 bytes",
+		"odd":         "the arguments of swap are not JSON",
+		"elsewhere":   "no function 'only_here' is registered here",
+	} {
 		assert.Contains(t, said[name].(map[string]any)["error"], want, name)
 	}
 	assert.Equal(t, []any{0.0, 0.0}, said["after"], "the pool has not minded")
@@ -326,8 +274,8 @@ func (p *pools) checkRefused(t *testing.T, language string, said map[string]any)
 }
 
 // endsOfProcesses kills processes of pools, and shuts pools down, in one program.
-func (p *pools) endsOfProcesses(t *testing.T, language string) {
-	r := p.begin(t, language, "dies,idle,shutdown,shutdown late")
+func (p *pools) endsOfProcesses(t *testing.T) {
+	r := p.begin(t, "python", "dies,idle,shutdown,shutdown late")
 	for _, how := range []string{"kill", "exit"} { // SEED-32: a process dies in a function
 		said := r.said()
 		failed := said["failed"].(map[string]any)

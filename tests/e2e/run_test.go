@@ -1,9 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
-	"fmt"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -11,8 +8,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/activities/process/supervise"
-	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -80,34 +75,6 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
 
-	t.Run("MPR-05 SEED-05 prefixes", func(t *testing.T) {
-		stdout := l.ok("run", "--task", "chief=1", "--task", "worker=2", "--task", "ps=1", "--task", "evaluator=1", "--set", "dependence_on_chief=false", "--", "echo", "This is something printed.")
-		for _, line := range []string{
-			"[chief-0]:     This is something printed.\n",
-			"[worker-0]:    This is something printed.\n",
-			"[worker-1]:    This is something printed.\n",
-			"[ps-0]:        This is something printed.\n",
-			"[evaluator-0]: This is something printed.\n",
-		} {
-			assert.Contains(t, stdout, line)
-		}
-	})
-
-	t.Run("exit codes", func(t *testing.T) {
-		for script, want := range map[string]int{"exit 0": 0, "exit 7": 7, "kill -9 $$": 128 + 9, "exit 255": 255} {
-			code, _, stderr := l.run("run", "-n", "1", "--", "bash", "-c", script)
-			assert.Equal(t, want, code, "%s: %s", script, stderr)
-		}
-		code, _, _ := l.run("run", "-n", "1", "--timeout", "1s", "--", "sleep", "1000")
-		assert.Equal(t, 124, code)
-		assert.Contains(t, l.fails(127, "run", "-n", "1", "--", "no-such-program"), "command not found")
-	})
-
-	t.Run("return values", func(t *testing.T) {
-		stdout, stderr := l.succeeds("run", "-n", "1", "--", "bash", "-c", `echo 0.97 > "$CLUSTERRUN_RESULT_FILE"`)
-		assert.Contains(t, stdout+stderr, "0.97")
-	})
-
 	t.Run("json", func(t *testing.T) {
 		code, stdout, _ := l.run("run", "--json", "-n", "2", "--", "bash", "-c", "echo noise; exit 3")
 		assert.Equal(t, 3, code)
@@ -127,96 +94,10 @@ func TestRun(t *testing.T) {
 		assert.Equal(t, 130, p.ExitCode())
 	})
 
-	t.Run("no line is lost", func(t *testing.T) {
-		stdout := l.ok("run", "-n", "2", "--", "bash", "-c", "seq 1 50000; printf last")
-		for _, worker := range []string{"[worker-0]:    ", "[worker-1]:    "} {
-			var got []string
-			for line := range strings.Lines(stdout) {
-				if rest, ok := strings.CutPrefix(line, worker); ok {
-					got = append(got, strings.TrimSuffix(rest, "\n"))
-				}
-			}
-			require.Len(t, got, 50001)
-			assert.Equal(t, "1", got[0])
-			assert.Equal(t, "50000", got[49999])
-			assert.Equal(t, "last", got[50000])
-		}
-	})
 }
 
 // A grandchild in a session of its own belongs to the task all the same.
 const withGrandchild = `(setsid sleep 10000 &) ; exec sleep 10000`
-
-// However a command is ended, its tasks end, and no run stays open.
-func TestRunIsKilled(t *testing.T) {
-	t.Parallel()
-	l := newLocal(t)
-	started := func(t *testing.T) *harness.Process {
-		t.Helper()
-		p := l.start("run", "--env", l.mark, "-n", "2", "--", "bash", "-c", "echo started; "+withGrandchild)
-		harness.Eventually(t, "the tasks run", func() bool { return countSleeps(l.tasks()) == 4 })
-		return p
-	}
-	gone := func(t *testing.T) {
-		t.Helper()
-		harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
-	}
-	supervisor := func(t *testing.T, p *harness.Process) int {
-		t.Helper()
-		i := slices.IndexFunc(harness.Children(p.Cmd.Process.Pid), func(pid int) bool { return strings.Contains(harness.Cmdline(pid), supervise.ProgramName) })
-		require.GreaterOrEqual(t, i, 0)
-		return harness.Children(p.Cmd.Process.Pid)[i]
-	}
-	t.Run("the command", func(t *testing.T) {
-		p := started(t)
-		p.Kill(syscall.SIGKILL)
-		p.ExitCode()
-		gone(t)
-		// The run is not left open either.
-		harness.Eventually(t, "the run is closed", func() bool {
-			code, stdout, _ := l.run("list", "--json")
-			var runs []starter.Summary
-			return code == 0 && json.Unmarshal([]byte(stdout), &runs) == nil && len(runs) == 1 && !runs[0].Open
-		})
-	})
-	for signal, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129, syscall.SIGQUIT: 131} {
-		t.Run(signal.String(), func(t *testing.T) {
-			p := started(t)
-			p.Kill(signal)
-			assert.Equal(t, want, p.ExitCode())
-			gone(t)
-		})
-	}
-	t.Run("twice", func(t *testing.T) {
-		p := l.start("run", "--env", l.mark, "-n", "2", "--", "bash", "-c", harness.Napping(`trap '' TERM; echo up; while :; do nap; done`))
-		harness.Eventually(t, "the tasks run", func() bool { return strings.Count(p.Stdout(), "up\n") == 2 })
-		p.Kill(syscall.SIGINT)
-		harness.Eventually(t, "it says that it stops", func() bool { return strings.Contains(p.Stderr(), "again") })
-		p.Kill(syscall.SIGTERM) // the same signal may come from timeout(1) for the group, and would not count at once
-		assert.Equal(t, 130, p.ExitCode())
-		assert.Contains(t, p.Stderr(), "got SIGTERM: killing run")
-		gone(t)
-	})
-	t.Run("the supervisor", func(t *testing.T) {
-		p := started(t)
-		require.NoError(t, syscall.Kill(supervisor(t, p), syscall.SIGKILL))
-		assert.Equal(t, 125, p.ExitCode())
-		assert.Contains(t, p.Stderr(), "lost")
-		assert.Equal(t, 2, strings.Count(p.Stdout(), "started"), "no program is started twice")
-		gone(t)
-	})
-	// The side of such a run is in the process of the command.
-	t.Run("the command and its supervisor", func(t *testing.T) {
-		p := started(t)
-		ours := []int{p.Cmd.Process.Pid, supervisor(t, p)}
-		for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} { // so that neither sees the end of the other
-			for _, pid := range ours {
-				require.NoError(t, syscall.Kill(pid, signal))
-			}
-		}
-		gone(t)
-	})
-}
 
 func countSleeps(pids []int) int {
 	n := 0
@@ -249,33 +130,13 @@ func TestTheShellsEnvironment(t *testing.T) {
 	f.OK(t, "run", "-x", "GREETING=hello", "--", "bash", "-c", `[ "$GREETING" = hello ] || exit 3`)
 }
 
-// As with mpirun, the first task reads a stdin that is not a terminal.
+// A stdin that no task can read is refused, and one that names a task is its.
 func TestStdin(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
-	const program = ` -- bash -c 'echo $RANK:$(cat)'`
-	for _, c := range []struct {
-		name, script, want string
-	}{
-		{"a pipe", "printf 'a\nb\n' | %s run -n 2" + program, "0:a b 1:"},
-		{"a file, of which the shell has read a part", "printf 'x\na\nb\n' > in; { read x; %s run -n 2" + program + "; } < in", "0:a b 1:"},
-		{"none", "echo a | %s run -n 2 --stdin none" + program, "0: 1:"},
-		{"another task", "echo a | %s run -n 2 --stdin worker-1" + program, "0: 1:a"},
-		{"the spec", `printf 'command: [bash, -c, "echo $RANK:$(cat)"]\ntasks: [{type: worker}]' | %s run -`, "0:"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			p := harness.Start(t, t.TempDir(), harness.Env(l.home), "bash", "-c", fmt.Sprintf(c.script, harness.Clusterrun(t)))
-			assert.Zero(t, p.ExitCode(), p.Stderr())
-			got := map[string]bool{}
-			for line := range strings.Lines(p.Stdout()) {
-				_, text, _ := strings.Cut(line, "]:")
-				got[strings.TrimSpace(text)] = true
-			}
-			for _, rank := range strings.SplitAfter(strings.ReplaceAll(c.want, " 1:", "\n1:"), "\n") {
-				assert.Contains(t, got, strings.TrimSpace(rank))
-			}
-		})
-	}
+	p := harness.Start(t, t.TempDir(), harness.Env(l.home), "bash", "-c", `echo a | `+harness.Clusterrun(t)+` run -n 2 --stdin worker-1 -- bash -c 'echo $RANK:$(cat)'`)
+	assert.Zero(t, p.ExitCode(), p.Stderr())
+	assert.Contains(t, p.Stdout(), "1:a\n")
 	for name, c := range map[string]struct{ args, want string }{
 		"no such task":   {"run -n 2 --stdin boss-0 -- true", "--stdin boss-0: give none or a task; the run has worker-0 to worker-1"},
 		"the spec":       {"run --stdin worker-0 -", "--stdin worker-0: the spec is read from stdin; leave --stdin out"},

@@ -51,27 +51,6 @@ func TestSignalsToHandle(t *testing.T) {
 			assert.Contains(t, r.Message, fmt.Sprintf("process %d) got %s", p.Cmd.Process.Pid, name))
 		}
 	})
-	t.Run("TE-41 not in the list", func(t *testing.T) {
-		// It has its usual effect, and the end of the command ends the run.
-		p := l.runWith([]string{variable + "SIGUSR1"})
-		p.Kill(syscall.SIGHUP)
-		assert.Equal(t, 129, p.ExitCode())
-		assert.NotContains(t, p.Stderr(), "stopping run")
-		gone(t)
-	})
-	t.Run("TE-42 no signal", func(t *testing.T) {
-		p := l.runWith([]string{variable + "SIGTERM,SIGNONE,SIGKILL"})
-		assert.Contains(t, p.Stderr(), `"SIGNONE" is not a signal`)
-		assert.Contains(t, p.Stderr(), `"SIGKILL" cannot be handled`)
-		p.Kill(syscall.SIGTERM)
-		assert.Equal(t, 143, p.ExitCode())
-		gone(t)
-	})
-	t.Run("TE-45 they are logged", func(t *testing.T) {
-		p := harness.Start(t, l.home, harness.Env(l.home, variable+"SIGUSR1,SIGUSR2"), harness.Clusterrun(t), "run", "--log-level", "info", "-n", "1", "--", "true")
-		assert.Zero(t, p.ExitCode())
-		assert.Contains(t, p.Stderr(), "SIGUSR1,SIGUSR2")
-	})
 }
 
 // A command ignores the signals that it was started to ignore; its tasks do not.
@@ -127,36 +106,6 @@ func TestIgnoredSignals(t *testing.T) {
 		p.Kill(syscall.SIGTERM)
 		assert.Zero(t, p.ExitCode())
 	})
-}
-
-// TE-40: the processes of torchrun get the signal that came, and it handles SIGINT in the
-// background of a script as well, where its shell has had it ignored.
-func TestSignalsArePassedOn(t *testing.T) {
-	t.Parallel()
-	l := newLocal(t)
-	script := harness.Napping("trap 'echo int; exit' INT; trap 'echo quit; exit' QUIT; trap 'echo term; exit' TERM; echo up; while :; do nap; done")
-	for name, c := range map[string]struct {
-		signal syscall.Signal
-		argv   []string
-		said   string
-	}{
-		"torchrun, in the background": {syscall.SIGINT, []string{"torchrun", "--nproc-per-node", "2", "--no-python", "bash", "-c", script}, "int"},
-		"torchrun":                    {syscall.SIGQUIT, []string{"torchrun", "--nproc-per-node", "2", "--no-python", "bash", "-c", script}, "quit"},
-		"run":                         {syscall.SIGQUIT, []string{"run", "--log-prefix", "", "-n", "2", "--", "bash", "-c", script}, "term"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			argv := []string{harness.Clusterrun(t)}
-			if c.signal == syscall.SIGINT {
-				argv = []string{"sh", "-c", `trap "" INT QUIT; exec "$@"`, "sh", argv[0]}
-			}
-			p := harness.Start(t, l.home, harness.Env(l.home), append(argv, c.argv...)...)
-			harness.Eventually(t, "the tasks run", func() bool { return strings.Count(p.Stdout(), "up\n") == 2 })
-			p.Kill(c.signal)
-			assert.Equal(t, 128+int(c.signal), p.ExitCode(), p.Stderr())
-			assert.Equal(t, 2, strings.Count(p.Stdout(), c.said), p.Stdout())
-			assert.Equal(t, 4, strings.Count(p.Stdout(), "\n"), "no other signal: %s", p.Stdout())
-		})
-	}
 }
 
 // SIGUSR1 and SIGUSR2 do not stop a run: its processes get them, each once.

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -78,33 +77,7 @@ const untilKilled = `trap "" TERM HUP; echo running; while :; do sleep 1000 & wa
 func TestHostsBySSH(t *testing.T) {
 	t.Parallel()
 	h := newOnHosts(t, 2)
-	a, b := h.Hosts[0], h.Hosts[1]
-
-	t.Run("output, environment, and nothing left", func(t *testing.T) {
-		const lines = 1000
-		script := fmt.Sprintf(`echo env $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $GROUP_RANK/$GROUP_WORLD_SIZE $MASTER_ADDR $CLUSTERRUN_HOST
-			echo '"value"' > $CLUSTERRUN_RESULT_FILE
-			for i in {1..%d}; do echo out $i; echo err $i >&2; done; printf unfinished`, lines)
-		stdout, stderr := h.succeeds(h.args(h.Agent, "--id", "all", "-H", "a:2,b:2", "--", "bash", "-c", script)...)
-		for rank := range 4 {
-			prefix := fmt.Sprintf("[worker-%d]:    ", rank)
-			host := h.Hosts[rank/2].Name
-			assert.Contains(t, stdout, fmt.Sprintf("%senv %d/4 %d/2 %d/2 %s %s\n", prefix, rank, rank%2, rank/2, a.Address, host))
-			var want strings.Builder
-			for i := range lines {
-				fmt.Fprintf(&want, "%sout %d\n", prefix, i+1)
-			}
-			want.WriteString(prefix + "unfinished")
-			assert.Equal(t, want.String(), strings.TrimSuffix(strings.Join(keep(stdout, prefix+"out ", prefix+"unf"), ""), "\n"))
-			assert.Len(t, keep(stderr, prefix+"err "), lines)
-		}
-		h.gone()
-
-		logs := h.ok("logs", "all")
-		assert.Equal(t, strings.Count(stdout, "\n"), strings.Count(logs, "\n"))
-		stdout = h.ok("wait", "--json", "all")
-		assert.Contains(t, stdout, `"value"`)
-	})
+	b := h.Hosts[1]
 
 	// Rank 0 listens, and the others reach it by their variables.
 	meet := `import os, socket
@@ -134,55 +107,6 @@ else:
 		})
 	}
 
-	t.Run("stdin goes to the first task, or another, wherever it is", func(t *testing.T) {
-		for _, c := range []struct{ flags, want string }{
-			{"-H a,b", "[worker-0]:    0:1 2 3"},
-			{"-H a,localhost --stdin worker-1", "[worker-1]:    1:1 2 3"},
-		} {
-			p := harness.Start(t, h.home, harness.Env(h.home), "bash", "-c", fmt.Sprintf(
-				`seq 3 | %s run --dir . --launch-agent '%s' %s -- bash -c 'echo $RANK:$(cat)'`, harness.Clusterrun(t), h.Agent, c.flags))
-			assert.Zero(t, p.ExitCode(), p.Stderr())
-			assert.Contains(t, p.Stdout(), c.want+"\n")
-			assert.Equal(t, 1, strings.Count(p.Stdout(), ":1 2 3\n"))
-		}
-		h.gone()
-	})
-
-	t.Run("without logs", func(t *testing.T) {
-		stdout, stderr := h.succeeds(h.args(h.Agent, "--id", "unkept", "-H", "a,localhost", "--log-dir", "/dev/null", "--", "bash", "-c", "echo shown; echo too >&2")...)
-		assert.Contains(t, stdout, "[worker-0]:    shown\n")
-		assert.Contains(t, stderr, "[worker-0]:    too\n")
-		assert.Len(t, keep(stdout, "shown\n"), 1, "what is here goes straight to the console")
-		assert.NoDirExists(t, filepath.Join(h.state(), "logs", "unkept"))
-	})
-
-	t.Run("a failure names its host, and its error is here", func(t *testing.T) {
-		script := `[ $RANK = 1 ] || exec sleep 1000; echo '{"message": "it broke", "timestamp": 1}' > $CLUSTERRUN_ERROR_FILE; exit 7`
-		errorFile := filepath.Join(h.home, "error.json")
-		p := harness.Start(t, h.home, harness.Env(h.home, "TORCHELASTIC_ERROR_FILE="+errorFile),
-			append([]string{harness.Clusterrun(t)}, h.args(h.Agent, "-H", "a,b", "--", "bash", "-c", script)...)...)
-		assert.Equal(t, 7, p.ExitCode())
-		assert.Regexp(t, `(?s)worker-1 reported an error: it broke.*worker-1 on b`, p.Stderr())
-		assert.FileExists(t, errorFile)
-		h.gone()
-	})
-
-	t.Run("Ctrl-C", func(t *testing.T) {
-		p := h.start(h.args(h.Agent, "--id", "stops", "-H", "a,b", "--", "bash", "-c", harness.Napping(`trap "echo stopped; exit 0" TERM; echo running; while :; do nap; done`))...)
-		running(t, p, 2)
-		p.Kill(syscall.SIGINT)
-		assert.Equal(t, 130, p.ExitCode())
-		assert.Equal(t, 2, strings.Count(p.Stdout(), "stopped\n"), p.Stdout())
-		h.gone()
-	})
-
-	t.Run("the command is killed", func(t *testing.T) {
-		p := h.start(h.args(h.Agent, "-H", "a:2,b", "--", "bash", "-c", untilKilled)...)
-		running(t, p, 3)
-		p.Kill(syscall.SIGKILL)
-		h.gone()
-	})
-
 	t.Run("a connection is killed", func(t *testing.T) {
 		p := h.start(h.args(h.Agent, "--on-disconnect", "5s", "-H", "a,b", "--", "bash", "-c", untilKilled)...)
 		running(t, p, 2)
@@ -208,16 +132,6 @@ else:
 		h.gone()
 	})
 
-	t.Run("the server is killed", func(t *testing.T) {
-		p := h.start(h.args(h.Agent, append([]string{"-H", "a,b"}, untilGo(h.local)...)...)...)
-		harness.Eventually(t, "the tasks run", func() bool { return strings.Count(p.Stdout(), "started\n") == 2 })
-		last := h.server()
-		require.NoError(t, syscall.Kill(last.PID, syscall.SIGKILL))
-		h.awaitServer(last)
-		h.goOn()
-		assert.Zero(t, p.ExitCode())
-		h.gone()
-	})
 }
 
 // A host that is cut off stops its processes although no request can reach it, and the command
@@ -237,18 +151,6 @@ func TestAHostBySSHIsCutOff(t *testing.T) {
 	assert.Regexp(t, `host b: ssh: Timeout, server .* not responding`, p.Stderr())
 	p.Kill(syscall.SIGKILL)
 	harness.Eventually(t, "nothing is left on a", func() bool { return len(h.Processes(h.Hosts[0])) == 0 })
-}
-
-// keep returns the lines that begin so.
-func keep(text string, prefixes ...string) (list []string) {
-	for line := range strings.Lines(text) {
-		for _, p := range prefixes {
-			if strings.HasPrefix(line, p) {
-				list = append(list, line)
-			}
-		}
-	}
-	return list
 }
 
 // Every error of a host is reported in the words of ssh, and nothing is left on the others.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -128,48 +127,6 @@ func TestStopTogether(t *testing.T) {
 		assert.Empty(t, harness.Alive(f.mark))
 	})
 
-	t.Run("CO-07 or are none", func(t *testing.T) {
-		f.t = t
-		run := f.stopRun("ignored", &spec.RunSpec{Tasks: groups(), StopTogether: spec.StopTogether{Grace: spec.DurationOf(0), IgnoreLiveTasks: true}}, three...)
-		f.clusterrun("stop", "--graceful", run.GetID())
-		_, stderr := f.Succeeds(t, "wait", run.GetID())
-		assert.Contains(t, stderr, "Coordinator stopped with tasks still running: worker-0 worker-1 ps-0")
-	})
-
-	t.Run("SEED-62 an error is the verdict, unless it is a clean one", func(t *testing.T) {
-		f.t = t
-		run := f.stopRun("error", &spec.RunSpec{Tasks: groups()}, three...)
-		f.stopFor(run, spec.TogetherError{Kind: "ValueError", Message: "the data is wrong"})
-		f.stopFor(run, spec.TogetherError{Message: "too late"})
-		f.letEnd("error", three...)
-		stderr := f.Fails(t, 1, "wait", run.GetID())
-		assert.Contains(t, stderr, "An operator asked all tasks to stop, because of an error: ValueError: the data is wrong")
-		assert.NotContains(t, stderr, "too late")
-		assert.Equal(t, spec.ErrSubprocess, f.result(run).ErrorType)
-
-		run = f.stopRun("clean", &spec.RunSpec{Tasks: groups()}, three...)
-		f.stopFor(run, spec.TogetherError{Kind: "StopIteration"})
-		f.letEnd("clean", three...)
-		_, stderr = f.Succeeds(t, "wait", run.GetID())
-		assert.Contains(t, stderr, "An operator asked all tasks to stop: StopIteration (a clean stop)")
-	})
-
-	t.Run("a failure in the grace counts, and nothing is started again", func(t *testing.T) {
-		f.t = t
-		failing := `echo up >> $DIR/$NAME-$CLUSTERRUN_TASK; until [ -e $DIR/$NAME-end-$CLUSTERRUN_TASK ]; do nap; done; exit 5`
-		run := f.stopRun("sealed", &spec.RunSpec{AutoRestart: true, Tasks: []spec.TaskGroup{group("worker", 1, failing), group("ps", 1, upTo)}}, "worker-0", "ps-0")
-		f.clusterrun("stop", "--graceful", run.GetID())
-		f.told(f.worker, run, 1)
-		f.letEnd("sealed", "worker-0")
-		harness.Eventually(t, "worker-0 has ended for good", func() bool { return f.state(run, "worker-0") == spec.TaskEnded })
-		assert.Equal(t, spec.TaskRunning, f.state(run, "ps-0"), "its grace is not cut short")
-		f.letEnd("sealed", "ps-0")
-		r := f.result(run)
-		assert.Equal(t, 5, r.ExitCode)
-		assert.Equal(t, "worker-0", r.FirstFailure.Task)
-		assert.Equal(t, "up\n", f.file("sealed-worker-0"))
-	})
-
 	t.Run("CO-13 SEED-65 a clear takes the stop back", func(t *testing.T) {
 		f.t = t
 		// It fails once during the stop, and once after the clear.
@@ -196,43 +153,4 @@ until [ -e $DIR/$NAME-$n ]; do nap; done; [ $n = 3 ]`
 		assert.NotContains(t, r.Message, "First")
 	})
 
-	t.Run("a stop reaches a host whose Temporal side was away", func(t *testing.T) {
-		f.t = t
-		run := f.stopRun("away", &spec.RunSpec{Tasks: groups()}, three...)
-		side := f.worker.Side()
-		require.NoError(t, syscall.Kill(side, syscall.SIGKILL))
-		// The workflow is executed by the same side, so the answer waits for its return.
-		f.clusterrun("stop", "--graceful", run.GetID())
-		assert.NotEqual(t, side, f.worker.Side())
-		f.told(f.worker, run, 1)
-		f.letEnd("away", three...)
-		assert.Equal(t, spec.VerdictSucceeded, f.result(run).Verdict)
-	})
-
-	t.Run("in restart scope group no other generation begins", func(t *testing.T) {
-		f.t = t
-		run := f.stopRun("group", &spec.RunSpec{RestartScope: spec.RestartScopeGroup, Tasks: []spec.TaskGroup{
-			group("worker", 2, upTo+`; [ $RANK = 1 ]`)}}, "worker-0", "worker-1")
-		f.clusterrun("stop", "--graceful", run.GetID())
-		f.letEnd("group", "worker-0")
-		harness.Eventually(t, "worker-0 has ended", func() bool { return f.state(run, "worker-0") == spec.TaskEnded })
-		f.letEnd("group", "worker-1")
-		r := f.result(run)
-		assert.Equal(t, 1, r.ExitCode)
-		assert.Zero(t, r.Generation)
-	})
-
-	t.Run("what cannot be is refused", func(t *testing.T) {
-		f.t = t
-		assert.Contains(t, f.Fails(t, 125, "stop", "--graceful", "no-such-run"), "no run \"no-such-run\"")
-		run := f.stopRun("over", &spec.RunSpec{Stop: spec.Stop{Grace: spec.DurationOf(time.Hour)}, Tasks: []spec.TaskGroup{
-			group("worker", 1, `trap '' TERM; `+upTo), group("ps", 1, upTo+`; exit 3`)}}, "worker-0", "ps-0")
-		f.letEnd("over", "ps-0")
-		harness.Eventually(t, "worker-0 is being stopped", func() bool { return f.state(run, "worker-0") == spec.TaskStopping })
-		for flag, want := range map[string]string{"--graceful": "the run is ending, and its tasks are being stopped", "--cancel": "no stop to cancel"} {
-			assert.Contains(t, f.Fails(t, 125, "stop", flag, run.GetID()), want)
-		}
-		f.letEnd("over", "worker-0")
-		assert.Equal(t, 3, f.result(run).ExitCode)
-	})
 }

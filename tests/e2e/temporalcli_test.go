@@ -111,40 +111,6 @@ func TestTemporalCLI(t *testing.T) {
 		harness.Eventually(t, "no process is left", func() bool { return len(harness.Alive(f.mark)) == 0 })
 	})
 
-	t.Run("a bad spec fails at once with all its problems", func(t *testing.T) {
-		f.t = t
-		code, out := start(t, "cli-3", map[string]any{
-			"comand": []string{"true"},
-			"tasks":  []any{map[string]any{"type": "chief", "count": 2}, map[string]any{"type": "worker", "count": "three"}},
-			"stop":   map[string]any{"grace": "soon"},
-		})
-		require.Zero(t, code, out)
-		code, out, errOut := f.Temporal(t, "workflow", "result", "--workflow-id", "cli-3", "--output", "json")
-		assert.NotZero(t, code)
-		for _, want := range []string{"InvalidRunSpec", "comand", "command", "at most one chief", "tasks[1].count", "stop.grace"} {
-			assert.Contains(t, out+errOut, want)
-		}
-	})
-
-	t.Run("a misspelt update is refused", func(t *testing.T) {
-		f.t = t
-		code, out := start(t, "cli-4", sleeper("cli-4"))
-		require.Zero(t, code, out)
-		f.file("cli-4-0")
-		for input, want := range map[string]string{
-			`{"task": "worker-1"}`:  "tasks: missing",
-			`{"tasks": "worker-1"}`: "tasks: it is a string; want a list",
-		} {
-			code, out, errOut := f.Temporal(t, "workflow", "update", "execute", "--workflow-id", "cli-4",
-				"--name", "terminate-task", "--input", input)
-			assert.NotZero(t, code)
-			assert.Contains(t, out+errOut, want)
-		}
-		code, _, _ = f.Temporal(t, "workflow", "update", "execute", "--workflow-id", "cli-4", "--name", "request-stop", "--input", `{}`)
-		assert.Zero(t, code)
-		harness.Eventually(t, "no process is left", func() bool { return len(harness.Alive(f.mark)) == 0 })
-	})
-
 	t.Run("no input, and input of another kind", func(t *testing.T) {
 		f.t = t
 		for _, args := range [][]string{{}, {"--input", `"text"`}, {"--input", `[1, 2]`}, {"--input", `{}`}} {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/tests/must"
-	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // torchrun runs a line in a shell in which torchrun is an alias for clusterrun, in a directory
@@ -94,41 +93,12 @@ os.write(1, (json.dumps([sys.argv[1:], env]) + "\n").encode())`, "torchrun --npr
 		}
 	})
 
-	t.Run("a failure restarts all, and its exit code is 1", func(t *testing.T) {
-		code, stdout, stderr := l.torchrun(`import os, signal, sys
-os.write(1, (os.environ["RANK"] + "-" + os.environ["TORCHELASTIC_RESTART_COUNT"] + "\n").encode())
-if os.environ["RANK"] == "1":
-    sys.exit(7)
-signal.pause()`, "torchrun --nproc-per-node 2 --max-restarts 1 train.py", omp)
-		assert.Equal(t, 1, code)
-		assert.Contains(t, strings.Fields(stdout), "1-0")
-		assert.Contains(t, strings.Fields(stdout), "1-1")
-		assert.Contains(t, stderr, "Root cause: default-1")
-		assert.Contains(t, stderr, ", after 1 restart of the group")
-	})
-
 	t.Run("variables, notes, no python", func(t *testing.T) {
 		code, stdout, stderr := l.torchrun("", "torchrun --monitor-interval=1 --no-python bash -c 'echo one'", "PET_NPROC_PER_NODE=3")
 		assert.Zero(t, code)
 		assert.Equal(t, "one\none\none\n", stdout)
 		assert.Contains(t, stderr, "OMP_NUM_THREADS is unset; using 1 per process")
 		assert.Contains(t, stderr, "not needed: --monitor-interval")
-	})
-
-	t.Run("--run-path and -m", func(t *testing.T) {
-		const script = "import sys\nprint(__name__, sys.argv)"
-		code, stdout, _ := l.torchrun(script, "torchrun --run-path train.py a")
-		assert.Zero(t, code)
-		assert.Equal(t, "__main__ ['train.py', 'a']\n", stdout)
-		code, stdout, _ = l.torchrun(script, "torchrun -m train a")
-		assert.Zero(t, code)
-		assert.Contains(t, stdout, "__main__ [")
-	})
-
-	t.Run("rank 0 reads stdin", func(t *testing.T) {
-		code, stdout, _ := l.torchrun("", `printf 'a\nb\n' | torchrun --nproc-per-node 2 --no-python bash -c 'echo $RANK:$(cat)'`, omp)
-		assert.Zero(t, code)
-		assert.ElementsMatch(t, []string{"0:a b", "1:"}, strings.Split(strings.TrimSpace(stdout), "\n"))
 	})
 
 	t.Run("rank 0 serves the store", func(t *testing.T) {
@@ -151,24 +121,10 @@ raise SystemExit(generation == "0")`, "torchrun --nproc-per-node 2 --max-restart
 		assert.Equal(t, "0 False\n1 False\n", stdout)
 	})
 
-	t.Run("the topic", func(t *testing.T) {
-		exit, stdout, _ := l.torchrun("import sys; print(sys.argv)", code(t, "torchrun", "sh", "alias torchrun"))
-		assert.Zero(t, exit)
-		for _, rank := range []string{"0", "1", "2", "3"} {
-			assert.Contains(t, stdout, "[default"+rank+"]:['train.py', '--epochs', '3']\n")
-		}
-	})
-
 	t.Run("a rerun, with another command", func(t *testing.T) {
 		l := newLocal(t)
 		l.fails(1, "torchrun", "--no-python", "false")
 		assert.NotContains(t, l.fails(1, "rerun", "--last", "--", "sh", "-c", "exit 7"), "run sh-", "torchrun does not print it either")
 	})
 
-	t.Run("the result as JSON", func(t *testing.T) {
-		p := l.start("--json", "torchrun", "--no-python", "false")
-		assert.Equal(t, 1, p.ExitCode())
-		r := must.JSON[spec.RunResult](t, p.Stdout())
-		assert.Equal(t, 1, r.ExitCode)
-	})
 }

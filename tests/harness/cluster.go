@@ -171,6 +171,16 @@ func (s *Server) newWorker(t testing.TB, program string, env []string, args ...s
 	return w
 }
 
+// Home returns the home of the worker's processes.
+func (w *Worker) Home() string {
+	for _, v := range w.env {
+		if home, ok := strings.CutPrefix(v, "HOME="); ok {
+			return home
+		}
+	}
+	return ""
+}
+
 // Upgrade makes the program on disk take over. It returns the exit code and stderr of the
 // command that requested it.
 func (w *Worker) Upgrade() (code int, stderr string) {

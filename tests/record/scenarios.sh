@@ -4,12 +4,13 @@ background() { id=$1; shift; clusterrun submit --id "$id" "$@"; }
 up() { until [ -e "up-$1" ]; do sleep 0.1; done; }
 sleeping() { echo "echo > up-\$CLUSTERRUN_RUN_ID-\$RANK; exec sleep 1000"; }
 
+until [ "$(clusterrun host list 2>/dev/null | grep -c 'host-[ab]')" = 2 ]; do sleep 0.2; done
 run success --task chief=1 --task worker=2 -- true
 run failure -n 2 -- bash -c '[ $RANK = 0 ] && exit 3; exec sleep 1000'
 run chief-grace --auto-restart --set chief_grace=200ms --task chief=1 --task worker=2 -- bash -c '[ $CLUSTERRUN_TASK = chief-0 ] || exec sleep 1000'
 run timeout -n 2 --timeout 300ms -- sleep 1000
 run max-run-time --set max_run_time=300ms -- sleep 1000
-run placement --placement-timeout 1s --task worker=1 --task ps=nowhere:2222 -- true
+run placement --set placement_timeout=1s --task worker=1 --task ps=nowhere:2222 -- true
 run refused -- no-such-program
 run two-hosts --task worker=host-b --task ps=host-a:28222 -- true
 run group -n 2 --restart-scope group -- bash -c '[ $CLUSTERRUN_GENERATION -gt 1 ] && exit 0; [ $RANK = 1 ] && exit 3; exec sleep 1000'
