@@ -1,7 +1,7 @@
 // Package drill breaks a cluster on purpose and checks that every promise about faults still
 // holds.
 //
-//	make drill                  30 faults; make test has 5, and make test-long 16
+//	make drill                  30 faults
 //	make drill FAULTS=1000      more of them
 //	make drill SEED=7           repeat the faults of an earlier drill
 //

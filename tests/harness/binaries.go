@@ -32,16 +32,24 @@ func Supervisor(t testing.TB) string {
 // Devserver is the path of the embedded server.
 func Devserver(t testing.TB) string { return must(t, devserverOnce) }
 
-// TemporalCLI is the path of the real temporal CLI, or the test is skipped:
-// only make builds it.
-func TemporalCLI(t testing.TB) string {
-	t.Helper()
+// temporalOnce builds the temporal CLI, which takes minutes, when a test first needs it.
+var temporalOnce = sync.OnceValues(func() (string, error) {
 	if path := os.Getenv("CLUSTERRUN_TEMPORAL"); path != "" {
 		if _, err := os.Stat(path); err == nil {
-			return path
+			return path, nil
 		}
 	}
-	return tool(t, "temporal", "make tools")
+	out, err := exec.Command("make", "-C", Root(), ".tools/temporal").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("make .tools/temporal: %w: %s", err, out)
+	}
+	return filepath.Join(Root(), ".tools", "temporal"), nil
+})
+
+// TemporalCLI is the path of the real temporal CLI.
+func TemporalCLI(t testing.TB) string {
+	t.Helper()
+	return must(t, temporalOnce)
 }
 
 // tool is the path of a program that only make builds. Without it the test is skipped.
