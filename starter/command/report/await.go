@@ -23,6 +23,10 @@ func Wait(a *cli.App) *cobra.Command {
 	o.runs.Flags(cmd)
 	cmd.Flags().BoolVar(&o.progress, "progress", false, "show how the run is doing")
 	cmd.Flags().BoolVar(&o.any, "any", false, "end with the first of the runs that ends")
+	cmd.Flags().StringSliceVar(&o.facts.kinds, "for", nil, "end with 0 and a line of JSON at the first new fact of a `KIND`, such as failed,silent,hung, or at the end of the run")
+	cmd.Flags().Var(&o.facts.timeout, "timeout", "with --for: exit with 124 after this time")
+	cmd.Flags().StringVar(&o.facts.since, "since", "", "with --for: leave out what was reported until the `CURSOR` of an earlier answer")
+	cmd.MarkFlagsMutuallyExclusive("for", "progress", "any")
 	return cmd
 }
 
@@ -30,6 +34,7 @@ func Wait(a *cli.App) *cobra.Command {
 type waitOptions struct {
 	runs          cli.RunSelector
 	progress, any bool
+	facts         forOptions
 }
 
 // runWait implements [Wait].
@@ -37,6 +42,17 @@ func runWait(ctx context.Context, a *cli.App, args []string, o *waitOptions) err
 	several := len(args) > 1 || len(args) == 1 && spec.IsPattern(args[0])
 	if several && o.progress {
 		return cli.Usagef("--progress is for one run; `clusterrun list --watch` shows several")
+	}
+	isFor := len(o.facts.kinds) > 0
+	if isFor && several {
+		return cli.Usagef("--for is for one run; start a command for each")
+	}
+	if !isFor && (o.facts.timeout > 0 || o.facts.since != "") {
+		return cli.Usagef("--timeout and --since are for --for")
+	}
+	known, err := o.facts.check()
+	if err != nil {
+		return err
 	}
 	c, _, err := a.DialExisting(ctx)
 	if err != nil {
@@ -53,6 +69,8 @@ func runWait(ctx context.Context, a *cli.App, args []string, o *waitOptions) err
 		return err
 	case several:
 		return awaitSeveral(ctx, a, selected.Runs, o.any)
+	case isFor:
+		return awaitFact(ctx, a, selected.Runs[0], &o.facts, known)
 	case o.progress:
 		return awaitShown(ctx, a, selected.Runs[0])
 	}

@@ -1,0 +1,143 @@
+package report
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
+)
+
+// awaited is the answer of wait --for.
+type awaited struct {
+	RunID       string `json:"run_id"`
+	ExecutionID string `json:"execution_id,omitempty"`
+	Open        bool   `json:"open"`
+	// Facts are those that are new. The list is empty if the time has passed.
+	Facts []outcome.Fact `json:"facts"`
+	// Verdict and ExitCode are of a run that has ended.
+	Verdict  spec.Verdict `json:"verdict,omitempty"`
+	ExitCode *int         `json:"exit_code,omitempty"`
+	// Cursor stands for all facts that were reported and are still so.
+	Cursor string `json:"cursor"`
+}
+
+// forOptions are the flags of wait for the next fact.
+type forOptions struct {
+	kinds   []string
+	timeout cli.Duration
+	since   string
+}
+
+// check refuses flags that are wrong. It returns the marks of the cursor.
+func (o *forOptions) check() (marks, error) {
+	for _, kind := range o.kinds {
+		if !slices.Contains(outcome.Kinds, outcome.Kind(kind)) {
+			all := list.Of(outcome.Kinds, func(k outcome.Kind) string { return string(k) })
+			return nil, cli.Usagef("--for %s: it is not a kind of fact; give some of %s", kind, strings.Join(all, ", "))
+		}
+	}
+	known, err := parseCursor(o.since)
+	if err != nil {
+		return nil, cli.Usagef("--since %s: it is not a cursor; give the one of an earlier answer of wait --for", o.since)
+	}
+	return known, nil
+}
+
+// errFound ends a watch.
+var errFound = errors.New("a fact was found")
+
+// awaitFact waits until one of the facts is new, and prints it. The end of the run always is.
+func awaitFact(ctx context.Context, a *cli.App, r *starter.Run, o *forOptions, known marks) error {
+	answer := awaited{RunID: r.ID, Open: true, Facts: []outcome.Fact{}, Cursor: o.since}
+	if o.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(o.timeout))
+		defer cancel()
+	}
+	_, err := Watch(ctx, r, func(s *starter.Status) error {
+		facts := slices.DeleteFunc(slices.Clone(s.Facts), func(f outcome.Fact) bool {
+			return f.Kind != outcome.FactDone && !slices.Contains(o.kinds, string(f.Kind))
+		})
+		fresh := outcome.News(facts, func(mark string) bool { return known[hash(mark)] && s.Open })
+		if !s.Unanswered { // else the facts about its tasks are not known
+			known.keep(s.Facts)
+		}
+		known.add(fresh)
+		answer.ExecutionID, answer.Open, answer.Cursor = s.ExecutionID, s.Open, known.cursor()
+		if len(fresh) == 0 {
+			return nil
+		}
+		answer.Facts = fresh
+		if answer.Verdict = s.Verdict; s.Result != nil {
+			answer.ExitCode = &s.Result.ExitCode
+		}
+		return errFound
+	}, a.SayUnreachable)
+	switch {
+	case errors.Is(err, errFound):
+		return a.PrintJSONLine(answer)
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		if err := a.PrintJSONLine(answer); err != nil {
+			return err
+		}
+		return &cli.ExitError{Code: exitcode.Timeout}
+	}
+	return err
+}
+
+// marks are the hashes of the marks of facts.
+type marks map[uint32]bool
+
+func hash(mark string) uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(mark)) // it never fails
+	return h.Sum32()
+}
+
+func (m marks) add(facts []outcome.Fact) {
+	for _, f := range facts {
+		for _, mark := range f.Marks() {
+			m[hash(mark)] = true
+		}
+	}
+}
+
+// keep forgets the marks of facts that are over, since they are new if they come again.
+func (m marks) keep(facts []outcome.Fact) {
+	now := marks{}
+	now.add(facts)
+	maps.DeleteFunc(m, func(mark uint32, _ bool) bool { return !now[mark] })
+}
+
+// cursor returns the marks as text.
+func (m marks) cursor() string {
+	var b []byte
+	for _, mark := range slices.Sorted(maps.Keys(m)) {
+		b = binary.BigEndian.AppendUint32(b, mark)
+	}
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+func parseCursor(text string) (marks, error) {
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(b)%4 != 0 {
+		return nil, errors.Join(err, errors.New("bad length"))
+	}
+	m := marks{}
+	for ; len(b) > 0; b = b[4:] {
+		m[binary.BigEndian.Uint32(b)] = true
+	}
+	return m, nil
+}
