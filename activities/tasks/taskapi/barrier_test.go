@@ -573,7 +573,8 @@ func TestRoundLog(t *testing.T) {
 		return []string{"", "two\nlines, \"" + strconv.Itoa(i) + "\" \\"}
 	}
 	for i := 1; i <= 20000; i++ {
-		l.append(i, name, []string{"a-0", "b-0"}, map[string][]string{"a-0": {"k" + strconv.Itoa(i)}, "b-0": {"l=" + strconv.Itoa(i)}}, brought(i))
+		l.add(i, name, []string{"a-0", "b-0"}, map[string][]string{"a-0": {"k" + strconv.Itoa(i)}, "b-0": {"l=" + strconv.Itoa(i)}}, brought(i))
+		l.write(func() []byte { b := l.unwritten; l.unwritten = nil; return b })
 	}
 	require.NoError(t, l.err)
 	l.close()
@@ -593,6 +594,30 @@ func TestRoundLog(t *testing.T) {
 		require.True(t, ok, i)
 		assert.Equal(t, &wire.Released{Round: i, Index: 1, Parties: 2, Values: brought(i)}, out.released)
 	}
+}
+
+// A released round waits for its log. If the disk hangs, others do not.
+func TestLogOfRoundsHangs(t *testing.T) {
+	h := newHost(t, 2)
+	r := h.groups[group{h.run, 0}]
+	arrive := func(task, name string, of ...string) chan outcome {
+		answer := make(chan outcome, 1)
+		go r.arrive(barriers.Arrival{Task: task, Name: name, Key: "k", Participants: of}, func(o outcome) { answer <- o })
+		return answer
+	}
+	r.log.mu.Lock()
+	released := arrive("worker-0", "own", "worker-0")
+	waits := arrive("worker-0", "both", "worker-0", "worker-1")
+	require.Eventually(t, func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return len(r.log.unwritten) > 0 && r.open["both"] != nil
+	}, time.Minute, time.Millisecond)
+	r.processEnded("worker-1", true, "exited with exit code 1")
+	require.NotNil(t, (<-waits).problem)
+	require.Empty(t, released)
+	r.log.mu.Unlock()
+	require.NotNil(t, (<-released).released)
 }
 
 // The memory of a server does not grow with the barriers it has released.

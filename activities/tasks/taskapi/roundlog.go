@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // roundLogSize is the size at which a new log is begun, in bytes; the previous log is kept in
@@ -18,9 +19,13 @@ const roundLogSize = 256 << 10
 // processes do not either, so it is not synced.
 type roundLog struct {
 	path string
+	// unwritten has the lines of rounds that have been released since the last write. The mutex of the
+	// rounds guards it.
+	unwritten []byte
+
+	mu   sync.Mutex // of the file, which may hang; it is locked before that mutex
 	file *os.File
 	size int
-	line []byte
 	err  error // why rounds are no longer written
 }
 
@@ -118,14 +123,9 @@ func unquoteAll(line string) (all []string, err error) {
 	}
 }
 
-// append writes a round, with the keys of each participant and all values. It must be fast, and
-// its failure must not break the barrier: the log matters only if the host worker crashes at
-// this very moment.
-func (l *roundLog) append(number int, name string, participants []string, keys map[string][]string, values []string) {
-	if l.err != nil || l.file == nil {
-		return
-	}
-	b := strconv.AppendInt(l.line[:0], int64(number), 10)
+// add adds a round, with the keys of each participant and all values, to what is to be written.
+func (l *roundLog) add(number int, name string, participants []string, keys map[string][]string, values []string) {
+	b := strconv.AppendInt(l.unwritten, int64(number), 10)
 	for _, task := range participants {
 		for _, key := range keys[task] {
 			b = append(b, ' ')
@@ -140,8 +140,18 @@ func (l *roundLog) append(number int, name string, participants []string, keys m
 		b = append(b, ' ')
 		b = strconv.AppendQuote(b, value)
 	}
-	b = append(b, '\n')
-	l.line = b
+	l.unwritten = append(b, '\n')
+}
+
+// write writes the lines that take returns. A failure must not break a barrier: the log matters only
+// if the host worker crashes at this very moment.
+func (l *roundLog) write(take func() []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := take()
+	if l.err != nil || l.file == nil || len(b) == 0 {
+		return
+	}
 	n, err := l.file.Write(b)
 	if l.size += n; err == nil && l.size > roundLogSize {
 		err = l.rotate()
@@ -161,12 +171,20 @@ func (l *roundLog) rotate() error {
 
 // remove removes the log of rounds that are no longer needed.
 func (l *roundLog) remove() {
-	l.close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closeLocked()
 	_ = os.Remove(l.path)
 	_ = os.Remove(l.oldPath())
 }
 
 func (l *roundLog) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closeLocked()
+}
+
+func (l *roundLog) closeLocked() {
 	if l.file != nil {
 		_ = l.file.Close()
 		l.file = nil

@@ -64,7 +64,17 @@ type told struct {
 	outcome
 }
 
-func tell(all []told) {
+// deliver delivers answers. Those of a released round are written before. r.mu must not be held.
+func (r *rounds) deliver(all []told) {
+	if slices.ContainsFunc(all, func(t told) bool { return t.released != nil }) {
+		r.log.write(func() []byte {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			b := r.log.unwritten
+			r.log.unwritten = nil
+			return b
+		})
+	}
 	for _, t := range all {
 		t.tell(t.outcome)
 	}
@@ -95,7 +105,7 @@ func (r *rounds) arrive(a barriers.Arrival, answer func(outcome)) *ticket {
 	r.mu.Lock()
 	all := r.join(t, a)
 	r.mu.Unlock()
-	tell(all)
+	r.deliver(all)
 	return t
 }
 
@@ -168,9 +178,8 @@ func (r *rounds) settle(o *round, answers []barrier.Answer, broken func() *wire.
 	var out outcome
 	var values []string
 	if result := o.rules.Result(); result.State == spec.BarrierReleased {
-		// It is written before any task is answered.
 		values = spec.ValuesOf(result.Values, o.participants)
-		r.log.append(o.number, o.name, o.participants, result.Arrived, values)
+		r.log.add(o.number, o.name, o.participants, result.Arrived, values)
 	} else {
 		out.problem = broken()
 	}
@@ -249,7 +258,7 @@ func (r *rounds) passed(o *round, after time.Duration) {
 		})
 	})
 	r.mu.Unlock()
-	tell(all)
+	r.deliver(all)
 }
 
 // leave withdraws the arrival of a request that no longer waits.
@@ -281,7 +290,7 @@ func (r *rounds) remove(o *round, id arrivalID, why *wire.Problem) []told {
 // known reports whether such an arrival is known here.
 func (r *rounds) withdraw(task, name, key string) (out outcome, known bool) {
 	var all []told
-	defer func() { tell(all) }()
+	defer func() { r.deliver(all) }()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if out, ok := r.answers[task].find(name, key); ok {
@@ -319,7 +328,7 @@ func (r *rounds) processEnded(task string, final bool, how string) {
 		r.ended[task] = how
 	}
 	r.mu.Unlock()
-	tell(all)
+	r.deliver(all)
 }
 
 // starts records that the task has a process (again).
@@ -337,18 +346,14 @@ func (r *rounds) end(why string) {
 	for _, o := range r.open {
 		all = append(all, r.settle(o, o.rules.Step(barrier.RunEnded{How: why}), func() *wire.Problem { return overBecause(why) })...)
 	}
-	r.log.remove()
 	r.mu.Unlock()
-	tell(all)
+	r.log.remove()
+	r.deliver(all)
 }
 
 // close closes the log, which the next server reads. A timer that is about to fire finds no
 // waiting arrivals.
-func (r *rounds) close() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.log.close()
-}
+func (r *rounds) close() { r.log.close() }
 
 func (r *rounds) remember(task, name, key string, out outcome) {
 	a := r.answers[task]
