@@ -169,3 +169,21 @@ func TestClaimSlots(t *testing.T) {
 		})
 	}
 }
+
+// A reservation of an open run that has no task here frees its slots, and the run may return: its
+// server may have been away.
+func TestAReservationWithoutATaskLapses(t *testing.T) {
+	s := &stopped{}
+	server := &describes{run: execution("first", servedRun.RunID, running, 9)}
+	h := must.Get(NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Server: server, Log: zap.NewNop()}))(t)
+	reserved := func(ago time.Duration) *plan {
+		return must.Get(h.plans.update(servedRun, func(*plan) (*plan, error) {
+			return &plan{Run: servedRun, Tasks: []string{"worker-0"}, Spec: (&spec.RunSpec{}).WithDefaults(), Reserved: time.Now().Add(-ago)}, nil
+		}))(t)
+	}
+	require.NoError(t, h.watch.reconcile(t.Context(), reserved(time.Minute)))
+	assert.Len(t, must.Get(h.plans.get(servedRun))(t).Tasks, 1)
+	require.NoError(t, h.watch.reconcile(t.Context(), reserved(time.Hour)))
+	assert.Empty(t, must.Get(h.plans.get(servedRun))(t).Tasks)
+	assert.Empty(t, s.released)
+}

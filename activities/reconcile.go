@@ -186,7 +186,7 @@ func (r *reconciler) pendingHere(ctx context.Context, d *workflowservice.Describ
 }
 
 // abandon releases a run that will not be released any more. closed describes its last
-// execution, if the server knows it and it has ended. It is nil if the run is open.
+// execution, if the server knows it and it has ended.
 func (r *reconciler) abandon(p *plan, why string, closed *workflowpb.WorkflowExecutionInfo) error {
 	if !p.Released {
 		r.Log.Info("stopping leftover processes of a run", zap.String("run", p.Run.WorkflowID), zap.String("why", why))
@@ -207,10 +207,8 @@ func (r *reconciler) abandon(p *plan, why string, closed *workflowpb.WorkflowExe
 	if err := r.free(ctx, p); err != nil {
 		return err
 	}
-	if closed != nil {
-		if err := r.noteEnd(p, closed); err != nil {
-			return err
-		}
+	if err := r.noteEnd(p, closed); err != nil {
+		return err
 	}
 	if kept, err := r.keepStuck(p.Run); kept || err != nil {
 		if kept && !p.Released {
@@ -231,10 +229,10 @@ func (r *reconciler) abandon(p *plan, why string, closed *workflowpb.WorkflowExe
 // free frees the slots of a run that has not released the host itself, and tells the fleet.
 // The plan stays until the fleet knows.
 func (r *reconciler) free(ctx context.Context, p *plan) error {
-	if p.Released || r.Fleet == nil {
+	if p.Released {
 		return nil
 	}
-	if err := r.reservations.unreserve(ctx, p.Run, p.Generation); err != nil {
+	if err := r.reservations.unreserve(ctx, p.Run, p.Generation); err != nil || r.Fleet == nil {
 		return err
 	}
 	return r.Fleet.Freed(ctx, fleet.Run{WorkflowID: p.Run.WorkflowID, RunID: p.Run.RunID})
@@ -262,7 +260,7 @@ func (r *reconciler) stopUnlisted(ctx context.Context, p *plan, processes []supe
 			return err // reserved again since, or released
 		}
 		if r.now().Sub(p.Reserved) > p.Spec.PlacementTimeout.Std()+reservationLapse && !r.awaited(pending) {
-			return r.abandon(p, "the run has no task on this host, so its slots are freed", nil)
+			return r.leave(ctx, p) // it may return: the server may have been away
 		}
 		return nil
 	}
