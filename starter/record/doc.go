@@ -4,7 +4,7 @@
 // An [Account] has two sources. The server has the status, the result, the spec and the history,
 // from which the [Phase]s and the source code are derived. The host of each task has files of its
 // processes: the record of its start (see [tasklog.Start]), its last lines, and
-// what it used over time. [Files] reads them from the log directory, or from hosts that serve
+// what it used over time. [starter.Files] reads them here, or from hosts that serve
 // them.
 //
 // # The archive

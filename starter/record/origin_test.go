@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/source"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/series"
@@ -57,14 +58,14 @@ func TestUsageOfTasks(t *testing.T) {
 	require.NoError(t, os.MkdirAll(again, 0o700))
 	require.NoError(t, tasklog.NewUsage(again).Add(second))
 
-	files := &Files{Logs: run, IsOwn: func(string) bool { return false }}
-	defer files.Close()
-	histories := must.Get(files.Usage(t.Context(), a.Status.Tasks))(t)
+	r := starter.Get(nil, a.Status.RunID, "")
+	histories := must.Get(Usage(t.Context(), r.FilesOf(a.Status), a.Status.Tasks))(t)
 	assert.Equal(t, []UsageHistory{
 		{Name: "worker-0", Rank: 0, Host: "a", Points: []series.Point{}},
 		{Name: "worker-1", Rank: 1, Host: "a", Points: []series.Point{first, second}},
 	}, histories)
-	elsewhere := &Files{}
-	histories = must.Get(elsewhere.Usage(t.Context(), a.Status.Tasks))(t)
-	assert.Empty(t, histories[1].Points)
+	another := *a.Status
+	another.RunID = "another"
+	histories = must.Get(Usage(t.Context(), r.FilesOf(&another), a.Status.Tasks))(t)
+	assert.Empty(t, histories[1].Points, "a path that is not named after the run is not opened")
 }

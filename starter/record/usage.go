@@ -20,9 +20,9 @@ type UsageHistory struct {
 	Points []series.Point `json:"points"`
 }
 
-// Usage returns what tasks have used over time, in their order. Points that cannot be read are
+// Usage reads what tasks have used over time, in their order. Points that cannot be read are
 // left out; the error then says why. A task without any has an empty list.
-func (f *Files) Usage(ctx context.Context, tasks []starter.TaskStatus) ([]UsageHistory, error) {
+func Usage(ctx context.Context, f *starter.Files, tasks []starter.TaskStatus) ([]UsageHistory, error) {
 	var failed []error
 	histories := make([]UsageHistory, len(tasks))
 	away := map[string]bool{} // hosts that do not answer
@@ -31,7 +31,7 @@ func (f *Files) Usage(ctx context.Context, tasks []starter.TaskStatus) ([]UsageH
 		if t.LogDir == "" || away[t.Host] {
 			continue
 		}
-		points, err := f.usageOf(ctx, t)
+		points, err := usageOf(ctx, f, t)
 		histories[i].Points = append(histories[i].Points, points...)
 		if err != nil {
 			failed = append(failed, err)
@@ -41,8 +41,8 @@ func (f *Files) Usage(ctx context.Context, tasks []starter.TaskStatus) ([]UsageH
 	return histories, errors.Join(failed...)
 }
 
-func (f *Files) usageOf(ctx context.Context, t starter.TaskStatus) (points []series.Point, err error) {
-	dirs, err := f.Processes(ctx, t)
+func usageOf(ctx context.Context, f *starter.Files, t starter.TaskStatus) (points []series.Point, err error) {
+	dirs, err := f.ProcessesOf(ctx, t)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

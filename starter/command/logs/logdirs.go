@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,7 +18,7 @@ import (
 // logFiles is the place of the files of one process, as its run reports it.
 type logFiles struct {
 	name, host    string
-	runDir        string // empty if the run does not report it
+	dir           string // empty if the run does not report it
 	attempt, rank int
 	meant         bool // whether --attempt selects it
 }
@@ -27,35 +28,23 @@ type logFiles struct {
 func (l *Reader) logFiles(s *starter.Status) []logFiles {
 	wanted, _ := l.Selected.ranks(s)
 	lost := lostHosts(s.Result)
+	of := map[int][]starter.Process{}
+	for _, p := range l.run.FilesOf(s).Processes() {
+		of[p.Rank] = append(of[p.Rank], p)
+	}
 	var files []logFiles
 	for _, t := range s.Tasks {
 		if wanted != nil && !wanted[t.Rank] {
 			continue
 		}
-		dirs := []string{t.LogDir}
-		if r := s.Result; r != nil {
-			at := slices.IndexFunc(r.Tasks, func(r spec.TaskResult) bool { return r.Name == t.Name })
-			if at >= 0 && len(r.Tasks[at].Exits) > 0 {
-				exits := r.Tasks[at].Exits
-				dirs = dirs[:0]
-				for _, e := range exits[max(0, len(exits)-tasklog.KeepAttempts):] {
-					dirs = append(dirs, e.LogDir)
-				}
-			}
-		}
 		var own []logFiles
 		var attempts []int
-		for _, dir := range dirs {
-			if runDir, attempt, rank, ok := tasklog.SplitProcessDir(dir); ok {
-				f := logFiles{name: t.Name, host: t.Host, runDir: runDir, attempt: attempt, rank: rank}
-				if dir != t.LogDir {
-					f.name = fmt.Sprintf("%s (attempt %d)", t.Name, attempt)
-					if s.Generation > 0 {
-						f.host = "" // the group may have moved
-					}
-				}
-				own, attempts = append(own, f), append(attempts, attempt)
+		for _, p := range of[t.Rank] {
+			f := logFiles{name: t.Name, host: p.Host, dir: p.Dir, attempt: p.Attempt, rank: p.Rank}
+			if p.Dir != t.LogDir {
+				f.name = fmt.Sprintf("%s (attempt %d)", t.Name, p.Attempt)
 			}
+			own, attempts = append(own, f), append(attempts, p.Attempt)
 		}
 		meant := l.Selected.Of(s, map[int][]int{t.Rank: attempts})
 		for _, f := range own {
@@ -106,8 +95,11 @@ func (l *Reader) RunDirs(s *starter.Status) []string {
 			dirs = append(dirs, dir)
 		}
 	}
-	for _, f := range l.logFiles(s) {
-		add(f.runDir)
+	files := l.run.FilesOf(s)
+	for _, p := range files.Processes() {
+		if runDir, _, _, _ := tasklog.SplitProcessDir(p.Dir); files.Here(p.Dir) == nil {
+			add(runDir)
+		}
 	}
 	for _, h := range l.Hosts {
 		add(h.Here)
@@ -124,7 +116,7 @@ func (l *Reader) namesLeftOut(s *starter.Status) (some bool) {
 	var places []string
 	names := map[string][]string{} // by place
 	for _, f := range l.logFiles(s) {
-		place := whyNotHere(f)
+		place := l.whyNotHere(s, f)
 		if place != "" {
 			if l.isRead(f) {
 				continue
@@ -156,17 +148,17 @@ func (l *Reader) namesLeftOut(s *starter.Status) (some bool) {
 
 // whyNotHere returns where the files of a process are if they cannot be read here, and "" if
 // they can.
-func whyNotHere(f logFiles) string {
-	if f.runDir == "" {
+func (l *Reader) whyNotHere(s *starter.Status, f logFiles) string {
+	if f.dir == "" {
 		return ": the run does not say where they are"
 	}
 	host := cmp.Or(f.host, "another host")
-	_, err := os.Stat(tasklog.ProcessDir(f.runDir, f.attempt, f.rank))
+	err := l.run.FilesOf(s).Here(f.dir)
 	switch {
 	case err == nil:
 		return ""
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Sprintf(" on %s, in %s", host, f.runDir)
+		return fmt.Sprintf(" on %s, in %s", host, filepath.Dir(filepath.Dir(f.dir)))
 	}
 	return fmt.Sprintf(" on %s: %s", host, err)
 }

@@ -3,7 +3,6 @@ package logs
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 
@@ -38,7 +37,7 @@ func (l *Reader) LearnServices(ctx context.Context, s *starter.Status) {
 		return
 	}
 	files := l.logFiles(s)
-	if s.Generation == 0 && len(files) > 0 && !slices.ContainsFunc(files, func(f logFiles) bool { return whyNotHere(f) != "" && !l.isRead(f) }) {
+	if s.Generation == 0 && len(files) > 0 && !slices.ContainsFunc(files, func(f logFiles) bool { return l.whyNotHere(s, f) != "" && !l.isRead(f) }) {
 		return
 	}
 	// A run that no worker executes does not answer; namesLeftOut names the missing processes
@@ -101,7 +100,7 @@ func (l *Reader) AddHosts(ctx context.Context, s *starter.Status) (added []*Host
 			continue
 		}
 		hosts = append(hosts, h)
-		asked.Go(func() { h.ask(ctx) })
+		asked.Go(func() { h.ask(ctx, l.run.FilesOf(s)) })
 	}
 	asked.Wait()
 	for _, h := range hosts {
@@ -122,7 +121,7 @@ func (l *Reader) isHere(s *starter.Status, files []logFiles, host string) bool {
 	some := false
 	for _, f := range files {
 		if f.host == host || f.host == "" {
-			if some = true; whyNotHere(f) != "" {
+			if some = true; l.whyNotHere(s, f) != "" {
 				return false
 			}
 		}
@@ -138,7 +137,7 @@ func (l *Reader) isMeant(s *starter.Status, host string) bool {
 	})
 }
 
-func (h *Host) ask(ctx context.Context) {
+func (h *Host) ask(ctx context.Context, files *starter.Files) {
 	listing, err := h.Client.List(ctx)
 	if h.Err = err; err != nil {
 		return
@@ -147,7 +146,7 @@ func (h *Host) ask(ctx context.Context) {
 	for rank, attempts := range listing.Attempts {
 		for _, n := range attempts {
 			// Each process of a task is on one host only.
-			if info, err := os.Stat(tasklog.ProcessDir(listing.Dir, n, rank)); err == nil && info.IsDir() {
+			if files.Here(tasklog.ProcessDir(listing.Dir, n, rank)) == nil {
 				h.Here = listing.Dir
 				return
 			}

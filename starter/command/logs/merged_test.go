@@ -125,14 +125,14 @@ func TestOutputOfALostHostIsMissed(t *testing.T) {
 	}
 	missed := func(l *Reader) (names []string) {
 		for _, f := range l.logFiles(s) {
-			if f.runDir == "" {
+			if f.dir == "" {
 				assert.Equal(t, "b", f.host)
 				names = append(names, f.name)
 			}
 		}
 		return names
 	}
-	reader := func() *Reader { return NewReader(&cli.App{}, nil, Selection{}) }
+	reader := func() *Reader { return NewReader(&cli.App{}, &starter.Run{ID: "iris"}, Selection{}) }
 	assert.Equal(t, []string{"worker-1", "worker-2"}, missed(reader()))
 
 	away := reader()

@@ -93,13 +93,13 @@ func export(ctx context.Context, a *cli.App, r *starter.Run, file string, logs b
 		return err
 	}
 	file = cmp.Or(file, record.DirName(r.ID)+".tar.gz")
-	files := record.FilesOf(of.Status, a.LogsDir())
+	files := r.FilesOf(of.Status)
 	defer files.Close()
-	files.Learn(ctx, r, of.Status)
+	files.Learn(ctx)
 	if err := of.AddFiles(ctx, files); err != nil && !logs {
 		a.Say("how some processes were started is not in it: %s", err) // with --logs, Misses names the processes
 	}
-	if of.Usage, err = files.Usage(ctx, of.Status.Tasks); err != nil {
+	if of.Usage, err = record.Usage(ctx, files, of.Status.Tasks); err != nil {
 		a.Say("the usage of some tasks over time is left out: %s", err)
 	}
 	if ctx.Err() != nil {

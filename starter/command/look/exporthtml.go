@@ -62,7 +62,7 @@ func htmlPage(ctx context.Context, a *cli.App, r *starter.Run, of *record.Accoun
 	p.Output = htmlOutput(ctx, a, r, of.Status, &p.Tasks)
 	limited, cancel := context.WithTimeout(ctx, filesTake)
 	defer cancel()
-	files := model.ReadFiles(limited, r, of.Status, a.LogsDir(), p.Tasks, nil)
+	files := model.ReadFiles(limited, r, of.Status, p.Tasks, nil)
 	p.Series, p.Starts = files.Series, files.Starts
 	return p, ctx.Err()
 }

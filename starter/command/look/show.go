@@ -73,11 +73,11 @@ func AccountOf(ctx context.Context, a *cli.App, r *starter.Run) (*record.Account
 	if err != nil {
 		return nil, err
 	}
-	files := record.FilesOf(of.Status, a.LogsDir())
-	defer files.Close()
 	ctx, cancel := context.WithTimeout(ctx, filesTake)
 	defer cancel()
-	files.Learn(ctx, r, of.Status)
+	files := r.FilesOf(of.Status)
+	defer files.Close()
+	files.Learn(ctx)
 	_ = of.AddFiles(ctx, files) // what cannot be read is unknown
 	return of, nil
 }

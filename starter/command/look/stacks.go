@@ -16,7 +16,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
-	"github.com/clusterrun/clusterrun/starter/record"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
@@ -78,13 +77,12 @@ func stacks(ctx context.Context, a *cli.App, run *starter.Run, tasks []string, h
 		captured = append(captured, stacksOfTask{Task: task, File: file})
 	}
 	// If the hosts are unknown, the paths are still printed.
-	read := &record.Files{}
 	s, statusErr := run.Status(ctx)
 	if statusErr == nil {
 		addHosts(captured, s)
-		read = record.FilesOf(s, a.LogsDir())
-		defer read.Close()
 	}
+	read := run.FilesOf(cmp.Or(s, &starter.Status{}))
+	defer read.Close()
 	slices.SortFunc(captured, func(x, y stacksOfTask) int {
 		return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(x.Task, y.Task))
 	})
@@ -117,9 +115,10 @@ func keptStacks(ctx context.Context, a *cli.App, run *starter.Run, tasks []strin
 		return err
 	}
 	var kept []stacksOfTask
-	read := record.FilesOf(s, a.LogsDir())
+	read := run.FilesOf(s)
+	defer read.Close()
 	for _, t := range s.Tasks {
-		if len(tasks) > 0 && !slices.Contains(tasks, t.Name) || t.LogDir == "" || !read.IsHere(t.Host, t.LogDir) {
+		if len(tasks) > 0 && !slices.Contains(tasks, t.Name) || t.LogDir == "" || read.Here(t.LogDir) != nil {
 			continue
 		}
 		files, _ := fs.Glob(os.DirFS(t.LogDir), "stacks-*.txt") // sorted by time
@@ -160,7 +159,7 @@ func addHosts(captured []stacksOfTask, s *starter.Status) {
 	}
 }
 
-func printStacks(ctx context.Context, a *cli.App, id string, asked []string, captured []stacksOfTask, found *stacktree.Findings, show bool, read *record.Files) error {
+func printStacks(ctx context.Context, a *cli.App, id string, asked []string, captured []stacksOfTask, found *stacktree.Findings, show bool, read *starter.Files) error {
 	var elsewhere []string
 	if show {
 		for i := range captured {

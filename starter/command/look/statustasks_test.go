@@ -182,23 +182,21 @@ func TestStacksOfAnotherHost(t *testing.T) {
 		return filepath.Join(dir, name)
 	}
 	// The path that another host names belongs to an unrelated file on this machine.
-	logs, ours, theirs := t.TempDir(), t.TempDir(), t.TempDir()
+	logs, ours, theirs := tasklog.RunDir(t.TempDir(), "iris-1", "0199-aa"), t.TempDir(), t.TempDir()
 	here, secret := write(logs, "main\n"), write(ours, "a file of ours\n")
 	write(theirs, "its own\n")
 	files := must.Get(hostservice.Listen(hostservice.Config{Host: "served", StateDir: t.TempDir(), Listen: "127.0.0.1"}))(t)
 	defer files.Close()
 	go files.Serve(func(ctx context.Context, _ runkey.Run) { <-ctx.Done() })
 	served := *files.Describe(runkey.Run{WorkflowID: "iris-1", RunID: "0199-aa"}, theirs, nil)
-	read := &record.Files{
-		Execution: "0199-aa", Own: "a", Logs: logs, Services: []spec.HostService{served},
-		IsOwn: func(string) bool { return false },
-	}
+	read := starter.Get(nil, "iris-1", "").FilesOf(&starter.Status{RunID: "iris-1", ExecutionID: "0199-aa", Services: []spec.HostService{served}})
+	defer read.Close()
 
 	for _, c := range []struct {
 		host, file, text string
 	}{
 		{"a", here, "main\n"},
-		{"shares", here, "main\n"}, // below the log directory of the run
+		{"shares", here, "main\n"}, // a directory named after the run
 		{"served", secret, "its own\n"},
 		{"served", "/somewhere/else/" + name, ""},
 		{"unserved", secret, ""},

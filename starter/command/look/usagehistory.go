@@ -22,10 +22,10 @@ func showUsageHistory(ctx context.Context, a *cli.App, r *starter.Run, s *starte
 	if s.Tasks, err = meant.of(s); err != nil {
 		return err
 	}
-	files := record.FilesOf(s, a.LogsDir())
+	files := r.FilesOf(s)
 	defer files.Close()
-	files.Learn(ctx, r, s)
-	tasks, err := files.Usage(ctx, s.Tasks)
+	files.Learn(ctx)
+	tasks, err := record.Usage(ctx, files, s.Tasks)
 	if err != nil {
 		a.Say("the usage of some tasks cannot be read: %s", err)
 	}

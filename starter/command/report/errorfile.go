@@ -6,9 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 
-	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
@@ -43,23 +41,12 @@ func copyErrorFile(a *cli.App, f *spec.Failure) {
 
 // errorFile reads the error file of a failure from its host.
 func errorFile(ctx context.Context, r *starter.Run, f *spec.Failure) ([]byte, error) {
-	_, attempt, rank, ok := tasklog.SplitProcessDir(filepath.Dir(f.ErrorFile))
-	s, err := r.Status(ctx)
-	if err != nil || !ok {
-		return nil, cmp.Or(err, fs.ErrNotExist)
-	}
-	services, err := r.Services(ctx)
+	files, err := r.Files(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, service := range services {
-		if service.Host == f.Host {
-			c := hostservice.NewClient(service, s.ExecutionID)
-			defer c.Close()
-			return c.ReadFile(ctx, rank, attempt, "error")
-		}
-	}
-	return nil, fs.ErrNotExist
+	defer files.Close()
+	return files.Read(ctx, f.Host, f.ErrorFile)
 }
 
 func exists(path string) bool {

@@ -52,7 +52,7 @@ func (s *Server) readParts(ctx context.Context, run *starter.Run, status *starte
 	defer cancel()
 	parts := &runParts{}
 	var done sync.WaitGroup
-	done.Go(func() { parts.files = model.ReadFiles(ctx, run, status, s.App.LogsDir(), tasks, charted) })
+	done.Go(func() { parts.files = model.ReadFiles(ctx, run, status, tasks, charted) })
 	started, err := run.Spec(ctx)
 	if err != nil {
 		parts.noSpec = "The spec cannot be read: " + err.Error()

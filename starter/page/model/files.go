@@ -21,13 +21,12 @@ type Files struct {
 }
 
 // ReadFiles reads the files of a run that a page shows, from this machine or from the hosts that
-// have them. It leaves out what cannot be read. logs is the log directory of this machine, and
-// charted are ranks whose usage is read in any case.
-func ReadFiles(ctx context.Context, r *starter.Run, s *starter.Status, logs string, tasks page.Tasks, charted []int) Files {
-	files := record.FilesOf(s, logs)
+// have them. It leaves out what cannot be read. charted are ranks whose usage is read in any case.
+func ReadFiles(ctx context.Context, r *starter.Run, s *starter.Status, tasks page.Tasks, charted []int) Files {
+	files := r.FilesOf(s)
 	defer files.Close()
-	files.Learn(ctx, r, s)
-	histories, _ := files.Usage(ctx, toChart(s, tasks, charted)) // the page has the others
+	files.Learn(ctx)
+	histories, _ := record.Usage(ctx, files, toChart(s, tasks, charted)) // the page has the others
 	return Files{Usage(histories, len(s.Tasks)), readStarts(ctx, files, s)}
 }
 
@@ -52,7 +51,7 @@ const mostStarts = 4
 
 // readStarts returns the start of one task of each type. The other tasks of the type differ only
 // in their numbers.
-func readStarts(ctx context.Context, files *record.Files, s *starter.Status) (starts []page.Start) {
+func readStarts(ctx context.Context, files *starter.Files, s *starter.Status) (starts []page.Start) {
 	names, types := map[string][]string{}, []string{}
 	for _, t := range s.Tasks {
 		if names[t.Type] == nil {
