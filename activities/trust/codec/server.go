@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.temporal.io/sdk/converter"
+
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
 const (
@@ -53,7 +55,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if given := r.URL.Query().Get("token"); is(given, s.Token) && r.Method == http.MethodGet {
-		http.SetCookie(w, &http.Cookie{Name: cookie, Value: s.cookie(), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+		http.SetCookie(w, &http.Cookie{Name: cookie, Value: s.cookie(r), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
 		// The redirect keeps the token out of the browser's history.
 		w.Header().Set("Cache-Control", "no-store")
 		http.Redirect(w, r, "/", http.StatusSeeOther)
@@ -73,17 +75,18 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // allows reports whether the client has the token.
 func (s *Server) allows(r *http.Request) bool {
-	if c, err := r.Cookie(cookie); err == nil && is(c.Value, s.cookie()) {
+	if c, err := r.Cookie(cookie); err == nil && is(c.Value, s.cookie(r)) {
 		return true
 	}
 	given, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	return isBearer && is(given, s.Token)
 }
 
-// cookie returns the value of the cookie. It is a hash of the token, because browsers send
-// cookies to other ports of this machine too, and programs there must not learn the token.
-func (s *Server) cookie() string {
-	sum := sha256.Sum256([]byte("cookie " + s.Token))
+// cookie returns the value of the cookie. It admits only programs of the same user, because
+// browsers send cookies to the other ports of this machine, too.
+func (s *Server) cookie(r *http.Request) string {
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	sum := sha256.Sum256([]byte("cookie of " + proc.PeerUser(r.RemoteAddr, local) + " " + s.Token))
 	return hex.EncodeToString(sum[:])
 }
 

@@ -76,6 +76,11 @@ func TestServer(t *testing.T) {
 	assert.Contains(t, answer.Header.Get("Access-Control-Allow-Headers"), "X-Namespace")
 	answer = ask(t, s, "POST", "/decode", string(body), "Origin", origin, "Cookie", cookie.Name+"="+cookie.Value)
 	assert.Equal(t, http.StatusOK, answer.StatusCode)
+	real := httptest.NewServer(s)
+	defer real.Close()
+	r := must.Get(http.NewRequest(http.MethodGet, real.URL, nil))(t)
+	r.AddCookie(cookie)
+	assert.Equal(t, http.StatusUnauthorized, must.Get(http.DefaultClient.Do(r))(t).StatusCode, "the cookie is of an unknown user")
 	assert.Equal(t, origin, answer.Header.Get("Access-Control-Allow-Origin"))
 	assert.Equal(t, "true", answer.Header.Get("Access-Control-Allow-Credentials"))
 

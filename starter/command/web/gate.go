@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/starter/page"
 )
 
@@ -39,6 +40,12 @@ func (g gate) cookie() string { return fmt.Sprintf("clusterrun-%d", g.port) }
 // session returns the value of the cookie for a user. It admits no programs of other users, which may
 // serve another of these ports.
 func (g gate) session(user string) string { return g.derived("session of " + user) }
+
+// peerOf returns the user whose program sent a request; see [proc.PeerUser].
+func peerOf(r *http.Request) string {
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return proc.PeerUser(r.RemoteAddr, local)
+}
 
 // derived returns a secret for one purpose.
 func (g gate) derived(purpose string) string {

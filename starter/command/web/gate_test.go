@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -104,14 +102,6 @@ func TestTheLink(t *testing.T) {
 		assert.NotContains(t, body, secret)
 		assert.Equal(t, "same-origin", answer.Header.Get("Referrer-Policy"))
 	}
-}
-
-// The cookie is for programs of the user with the browser: others may serve another port of this
-// machine, to which the browser sends it, too.
-func TestTheUserOfARequest(t *testing.T) {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, peerOf(r)) }))
-	defer s.Close()
-	assert.Equal(t, strconv.Itoa(os.Getuid()), bodyOf(t, must.Get(http.Get(s.URL))(t)))
 }
 
 // A link on another site leads to the page for a browser that has the cookie.

@@ -1,22 +1,21 @@
-package web
+package proc
 
 import (
 	"encoding/binary"
 	"fmt"
 	"net"
-	"net/http"
 	"net/netip"
 	"os"
 	"strings"
 )
 
-// peerOf returns the ID of the user whose program sent a request, or "" if the system does not tell.
-func peerOf(r *http.Request) string {
-	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if !ok {
+// PeerUser returns the ID of the user whose program on this machine opened a connection from the
+// address remote to local, or "" if the system does not tell.
+func PeerUser(remote string, local net.Addr) string {
+	if local == nil {
 		return ""
 	}
-	from, to := endpoint(r.RemoteAddr), endpoint(local.String())
+	from, to := endpoint(remote), endpoint(local.String())
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		connections, _ := os.ReadFile(table)
 		for line := range strings.Lines(string(connections)) {
