@@ -131,7 +131,7 @@ in_debian = $(if $(DEBIAN),$(abspath .ci/in-debian) $(DEBIAN) $(abspath $(TOOLS)
 
 .PHONY: pytorch
 pytorch: build ## run PyTorch's own tests of its launcher, with clusterrun in the place of torchrun; DEBIAN=trixie takes PyTorch 2.6, and root
-	tests=$$($(in_debian) .ci/pytorch-tests $(TOOLS)/pytorch) && CLUSTERRUN_PYTORCH_TESTS=$$tests $(GO) test $(if $(DEBIAN),-exec '$(in_debian)') -count 1 -v -run '^TestPyTorch$$' ./tests/e2e
+	tests=$$($(in_debian) .ci/pytorch-tests $(TOOLS)/pytorch) && CLUSTERRUN_PYTORCH_TESTS=$$tests $(GO) test $(if $(DEBIAN),-exec '$(in_debian)') -count 1 -v -run '^TestPyTorch$$' ./tests/extra
 
 .PHONY: postgresql
 postgresql: build $(TOOLS)/temporal $(TOOLS)/temporal-server $(TOOLS)/temporal-sql-tool ## run the test of Temporal's own server with PostgreSQL; CLUSTERRUN_BENCH_SERVER=postgresql make bench BENCH=Many measures it
@@ -144,11 +144,11 @@ typescript: build ## run the example in TypeScript with Temporal's SDK from npm
 
 .PHONY: systemd
 systemd: build ## use host workers and a controller as services of a virtual machine with systemd; takes root and Debian
-	root=$$(.ci/systemd-image $(TOOLS)/systemd) && CLUSTERRUN_SYSTEMD_ROOT=$$root $(GO) test -count 1 -v -run '^TestUnderSystemd$$' ./tests/e2e
+	root=$$(.ci/systemd-image $(TOOLS)/systemd) && CLUSTERRUN_SYSTEMD_ROOT=$$root $(GO) test -count 1 -v -run '^TestUnderSystemd$$' ./tests/extra
 
 .PHONY: arm64
 arm64: build ## execute runs on an emulated machine for arm64; takes root and Debian
-	root=$$(.ci/arm64-image $(TOOLS)/arm64) && CLUSTERRUN_ARM64_ROOT=$$root $(GO) test -count 1 -v -run '^TestOnARM64$$' ./tests/e2e
+	root=$$(.ci/arm64-image $(TOOLS)/arm64) && CLUSTERRUN_ARM64_ROOT=$$root $(GO) test -count 1 -v -run '^TestOnARM64$$' ./tests/extra
 
 .PHONY: record
 record: build $(TOOLS)/temporal ## record histories of the workflows for a version that is to be released

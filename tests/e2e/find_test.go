@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"context"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -148,47 +146,6 @@ func TestWatchOnATerminal(t *testing.T) {
 	for _, args := range [][]string{{"list", "-w"}, {"list", "-w", "--json"}} {
 		assert.Contains(t, f.Fails(t, 2, args...), "--watch redraws the list on a terminal")
 	}
-}
-
-// Runs are found in the Web UI and by the temporal CLI: by their verdict, which is empty before
-// they end, and by their hosts.
-func TestRunsAreFoundByVerdictAndHost(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.StartWorker(t, "--host-name", "host-b")
-	submit := func(id string, args ...string) {
-		t.Helper()
-		f.OK(t, append([]string{"submit", "--id", id, "--env", f.mark, "--dir", f.dir}, args...)...)
-	}
-	submit("good", "--task", "worker=host-a,host-b", "--", "true")
-	submit("bad", "--task", "worker=host-b", "--", "false")
-	submit("open", "--task", "worker=host-a", "--", "sleep", "1000")
-	submit("unplaced", "--task", "worker=host-c", "--", "true")
-
-	found := func(query string) (ids []string) {
-		list := must.Get(f.client.ListWorkflow(context.Background(), &workflowservice.ListWorkflowExecutionsRequest{Query: query}))(t)
-		for _, e := range list.GetExecutions() {
-			ids = append(ids, e.GetExecution().GetWorkflowId())
-		}
-		return ids
-	}
-	for query, want := range map[string][]string{
-		`ClusterRunVerdict = "succeeded"`: {"good"},
-		`ClusterRunVerdict = "failed"`:    {"bad"},
-		`ClusterRunVerdict = "none"`:      {"open", "unplaced"},
-		`ClusterRunHost = "host-a"`:       {"good", "open"},
-		`ClusterRunHost = "host-b"`:       {"good", "bad"},
-		`ClusterRunHost = "none"`:         {"unplaced"},
-	} {
-		harness.Eventually(t, fmt.Sprint(query, " finds ", want), func() bool {
-			return assert.ObjectsAreEqual(len(want), len(found(query))) && assert.Subset(new(testing.T), found(query), want)
-		})
-	}
-
-	for _, id := range []string{"open", "unplaced"} {
-		f.OK(t, "stop", id)
-	}
-	harness.Eventually(t, "two runs were cancelled", func() bool { return len(found(`ClusterRunVerdict = "cancelled"`)) == 2 })
 }
 
 // Rm removes what ended runs have left, here and on the server, and nothing of a living run.

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
-	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -40,56 +39,6 @@ func TestLogs(t *testing.T) {
 		out, errs := logs("worker-0", "--stderr")
 		assert.Empty(t, out)
 		assert.Equal(t, []string{"[worker-0]:    err worker-0"}, errs)
-	})
-	t.Run("a type", func(t *testing.T) {
-		out, errs := logs("ps")
-		assert.Equal(t, []string{"[ps-0]:        out ps-0", "[ps-0]:        unfinished"}, out)
-		assert.Equal(t, []string{"[ps-0]:        err ps-0"}, errs)
-	})
-	t.Run("attempts", func(t *testing.T) {
-		out, _ := logs("--attempt", "1")
-		assert.Equal(t, []string{"[worker-1]:    out worker-1"}, out)
-		out, _ = logs("--attempt", "last", "worker")
-		assert.ElementsMatch(t, []string{
-			"[worker-0]:    out worker-0", "[worker-0]:    unfinished", "[worker-1]:    out worker-1", "[worker-1]:    unfinished",
-		}, out)
-	})
-	t.Run("since", func(t *testing.T) {
-		out, errs := logs("--since", "1h")
-		assert.Len(t, append(out, errs...), 13)
-		out, errs = logs("--since", "0s")
-		assert.Empty(t, append(out, errs...))
-		out, errs = logs("--since", time.Now().Format(time.RFC3339Nano))
-		assert.Empty(t, append(out, errs...))
-	})
-	t.Run("json", func(t *testing.T) {
-		out, errs := logs("--json", "worker-1", "--attempt", "0", "--attempt", "2")
-		assert.Empty(t, errs)
-		type line struct {
-			Task    string
-			Attempt int
-			Stream  string
-			Line    string
-		}
-		var got []line
-		for _, text := range out {
-			one := must.JSON[line](t, text)
-			got = append(got, one)
-		}
-		assert.ElementsMatch(t, []line{
-			{"worker-1", 0, "stdout", "out worker-1"}, {"worker-1", 0, "stderr", "err worker-1"},
-			{"worker-1", 2, "stdout", "out worker-1"}, {"worker-1", 2, "stdout", "unfinished"}, {"worker-1", 2, "stderr", "err worker-1"},
-		}, got)
-	})
-	t.Run("mistakes", func(t *testing.T) {
-		for want, args := range map[string][]string{
-			"no task, type, rank or host evaluator": {"evaluator"},
-			"attempts [0 1 2]":                      {"--attempt", "7"},
-			"or last":                               {"--attempt", "first"},
-			"how long ago":                          {"--since", "yesterday"},
-		} {
-			assert.Contains(t, l.fails(2, append([]string{"logs", "iris"}, args...)...), want)
-		}
 	})
 }
 

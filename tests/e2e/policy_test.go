@@ -166,24 +166,12 @@ func TestHostRunsOnlyWhatItsPolicyAllows(t *testing.T) {
 		return p.ExitCode(), p.Stdout() + p.Stderr()
 	}
 	submit := append([]string{"submit", "--id", "by-agent", "--sign"}, append(job, g.path("job"))...)
-	code, said = withAgent(submit...)
-	assert.Equal(t, 2, code)
-	assert.Contains(t, said, "ssh-agent has no key; add one with ssh-add, or give --sign=FILE")
 	g.command([]string{"SSH_AUTH_SOCK=" + socket}, "ssh-add", "-q", g.path("alice"))
 	code, said = withAgent(submit...)
 	require.Zero(t, code, said)
 	code, said = g.cli("wait", "by-agent")
 	require.Zero(t, code, said)
-	g.command([]string{"SSH_AUTH_SOCK=" + socket}, "ssh-add", "-q", g.path("eve"))
-	code, said = withAgent(submit...)
-	assert.Equal(t, 2, code)
-	assert.Contains(t, said, "ssh-agent has 2 keys")
-	submit[2], submit[3] = "by-public-key", "--sign="+g.path("alice.pub")
-	code, said = withAgent(submit...)
-	require.Zero(t, code, said)
-	code, said = g.cli("wait", "by-public-key")
-	require.Zero(t, code, said)
-	ran := "by-file worker-0\nby-agent worker-0\nby-public-key worker-0\n"
+	ran := "by-file worker-0\nby-agent worker-0\n"
 	require.Equal(t, ran, g.ran("job"))
 	assert.True(t, g.wasAudited("start", "by-agent", "worker-0", ""))
 
@@ -195,9 +183,6 @@ func TestHostRunsOnlyWhatItsPolicyAllows(t *testing.T) {
 		"unsigned": {append(job, g.path("job")), "policy: worker-0, which is unsigned, on host host-a: no rule is for what is unsigned; sign it with `clusterrun submit --sign`"},
 		"eve":      {append([]string{"--sign=" + g.path("eve")}, append(job, g.path("job"))...), "is not among the allowed signers"},
 		"evil":     {append([]string{"--sign=" + g.path("alice")}, append(job, g.path("evil"))...), "rule 1 does not allow the program " + g.path("evil")},
-		"dotdot":   {append([]string{"--sign=" + g.path("alice")}, append(job, g.dir+"/../"+filepath.Base(g.dir)+"/job")...), "contains .., which a policy does not allow; write the path without .."},
-		"away":     {[]string{"--sign=" + g.path("alice"), "--dir", "/", "-n", "1", "--", g.path("job")}, "rule 1 does not allow the directory /"},
-		"logs":     {append([]string{"--sign=" + g.path("alice"), "--log-dir", "/etc"}, append(job, g.path("job"))...), "rule 1 does not allow the directory /etc"},
 		"env":      {append([]string{"--sign=" + g.path("alice"), "--env", "LD_PRELOAD=x"}, append(job, g.path("job"))...), "rule 1 does not let a spec set LD_PRELOAD"},
 	} {
 		code, said := g.cli(append([]string{"run", "--remote", "--id", id}, c.args...)...)
@@ -228,25 +213,6 @@ func TestHostRunsOnlyWhatItsPolicyAllows(t *testing.T) {
 	assert.Equal(t, ran, g.ran("job"))
 	assert.Empty(t, g.ran("evil"))
 
-	// The policy is read again when it has changed.
-	before := must.Get(os.ReadFile(g.path("policy.yaml")))(t)
-	for text, want := range map[string]string{
-		"rules: []\n":    "no rule is for alice@example.com",
-		"rulez: []\n":    "the policy of this host cannot be used",
-		string(before):   "",
-		"rules: [{}]\n ": "signers: missing",
-	} {
-		g.write("policy.yaml", text)
-		id := "changed-" + fmt.Sprint(len(text))
-		err := g.byHand(id, g.sign(id, g.job(), time.Hour))
-		if want == "" {
-			assert.NoError(t, err)
-		} else if text == "rules: []\n" { // this policy has no signers
-			assert.ErrorContains(t, err, "is not among the allowed signers")
-		} else {
-			assert.ErrorContains(t, err, want)
-		}
-	}
 	info := must.Get(os.Stat(g.path("audit.log")))(t)
 	assert.Equal(t, os.FileMode(0o600), info.Mode())
 }

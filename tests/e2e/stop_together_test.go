@@ -48,12 +48,6 @@ func (f *fixture) clusterrun(args ...string) string {
 	return stdout
 }
 
-// stopFor asks the tasks of a run to stop because of an error.
-func (f *fixture) stopFor(run client.WorkflowRun, e spec.TogetherError) {
-	f.t.Helper()
-	must.Get(starter.Ask(f.t.Context(), starter.Get(f.Client(), run.GetID(), ""), spec.UpdateStopTogether, spec.TogetherRequest{Error: &e}))(f.t)
-}
-
 // told waits until a host worker has stored the run's latest stop, with the number seq.
 func (f *fixture) told(w *harness.Worker, run client.WorkflowRun, seq int) {
 	f.t.Helper()
@@ -125,32 +119,6 @@ func TestStopTogether(t *testing.T) {
 		assert.Equal(t, spec.CauseCollateral, task(r, "ps-0").Exit.Cause)
 		assert.FileExists(t, task(r, "worker-1").StacksFile)
 		assert.Empty(t, harness.Alive(f.mark))
-	})
-
-	t.Run("CO-13 SEED-65 a clear takes the stop back", func(t *testing.T) {
-		f.t = t
-		// It fails once during the stop, and once after the clear.
-		failing := `echo up >> $DIR/$NAME-$CLUSTERRUN_TASK; n=$(wc -l < $DIR/$NAME-$CLUSTERRUN_TASK)
-until [ -e $DIR/$NAME-$n ]; do nap; done; [ $n = 3 ]`
-		run := f.stopRun("clear", &spec.RunSpec{AutoRestart: true, StopTogether: spec.StopTogether{Grace: spec.DurationOf(time.Hour)},
-			Tasks: []spec.TaskGroup{group("worker", 1, failing), group("ps", 1, upTo)}}, "worker-0", "ps-0")
-		f.stopFor(run, spec.TogetherError{Message: "First"})
-		f.told(f.worker, run, 1)
-		touch(t, f, "clear-1")
-		harness.Eventually(t, "worker-0 has ended", func() bool { return f.state(run, "worker-0") == spec.TaskEnded })
-		assert.Equal(t, "continues: "+run.GetID()+"\n", f.clusterrun("stop", "--cancel", run.GetID()))
-		f.told(f.worker, run, 2)
-		harness.Eventually(t, "worker-0 runs again", func() bool { return f.file("clear-worker-0") == "up\nup\n" })
-		assert.NotContains(t, f.clusterrun("status", run.GetID()), "stopping")
-		touch(t, f, "clear-2")
-		harness.Eventually(t, "worker-0 is started again by its host", func() bool { return f.file("clear-worker-0") == "up\nup\nup\n" })
-		f.stopFor(run, spec.TogetherError{Message: "Second"})
-		touch(t, f, "clear-3")
-		f.letEnd("clear", "ps-0")
-		r := f.result(run)
-		assert.Equal(t, 3, r.Stopping.Seq)
-		assert.Contains(t, r.Message, "because of an error: Second")
-		assert.NotContains(t, r.Message, "First")
 	})
 
 }

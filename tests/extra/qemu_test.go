@@ -1,4 +1,4 @@
-package e2e
+package extra
 
 import (
 	"fmt"
@@ -51,7 +51,7 @@ func TestOnARM64(t *testing.T) {
 	script := exec.Command("sh", "-euc", `
 mkdir -p "$files/bin" "$files/usr/bin" "$files/modules" "$files/proc" "$files/sys" "$files/dev" "$files/root" "$files/tmp"
 cp "$root/bin/busybox" "$files/bin"
-cp tests/e2e/testdata/arm64/init "$files"
+cp tests/extra/testdata/arm64/init "$files"
 echo "$server" > "$files/server"
 for module in failover net_failover virtio virtio_ring virtio_pci virtio_pci_legacy_dev virtio_pci_modern_dev virtio_net; do
   find "$root/lib/modules" -name "$module.ko" -exec cp {} "$files/modules" \;
@@ -99,7 +99,7 @@ func TestUnderSystemd(t *testing.T) {
 		require.NoError(t, err, "%s: %s", args, out)
 	}
 	do("cp", "-a", root, files)
-	do("cp", harness.Clusterrun(t), harness.Supervisor(t), filepath.Join(harness.Root(), "tests/e2e/testdata/systemd/scenario"), filepath.Join(files, "usr/bin"))
+	do("cp", harness.Clusterrun(t), harness.Supervisor(t), filepath.Join(harness.Root(), "tests/extra/testdata/systemd/scenario"), filepath.Join(files, "usr/bin"))
 	for name, text := range map[string]string{
 		"etc/systemd/network/all.network": "[Match]\nName=e*\n[Network]\nDHCP=yes\n",
 		"etc/systemd/system/scenario.service": "[Service]\nType=idle\nExecStart=/usr/bin/scenario " + server +

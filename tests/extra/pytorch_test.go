@@ -1,4 +1,4 @@
-package e2e
+package extra
 
 import (
 	"fmt"
@@ -101,12 +101,10 @@ func TestPyTorch(t *testing.T) {
 		t.Skip("PyTorch is not installed (Debian: python3-torch)")
 	}
 	torch := must.JSON[torchBuild](t, out)
-	l := newLocal(t)
 	// The server is started before any test, so that it has no mark.
-	l.ok("run", "-q", "-n", "1", "--", "true")
-	shim := filepath.Join(harness.Root(), "tests/e2e/testdata/pytorch")
-	env := harness.Env(l.home, l.mark, "TMPDIR="+t.TempDir(), "PYTHONPATH="+shim, "PYTHONDONTWRITEBYTECODE=1", "CUDA_VISIBLE_DEVICES=-1",
-		"CLUSTERRUN_BIN="+harness.Clusterrun(t), "CLUSTERRUN_DEVSERVER="+harness.Devserver(t))
+	home, mark, server := t.TempDir(), fmt.Sprint("PYTORCH_MARK=", os.Getpid()), harness.StartServer(t, "--headless")
+	shim := filepath.Join(harness.Root(), "tests/extra/testdata/pytorch")
+	env := harness.Env(home, mark, "TEMPORAL_ADDRESS="+server.Address, "TMPDIR="+t.TempDir(), "PYTHONPATH="+shim, "PYTHONDONTWRITEBYTECODE=1", "CUDA_VISIBLE_DEVICES=-1", "CLUSTERRUN_BIN="+harness.Clusterrun(t))
 	if torch.WithoutLibuv {
 		env = append(env, "USE_LIBUV=0")
 	}
@@ -140,7 +138,7 @@ func TestPyTorch(t *testing.T) {
 			names := strings.Fields(run("list").Stdout())
 			require.NotEmpty(t, names)
 			for test := range why {
-				assert.True(t, slices.ContainsFunc(names, func(name string) bool { return after(name, ".") == test }), "there is no %s", test)
+				assert.True(t, slices.ContainsFunc(names, func(name string) bool { return methodOf(name) == test }), "there is no %s", test)
 			}
 			outcomes := func(processes string, names ...string) (outcomes []pytorchOutcome) {
 				for line := range strings.Lines(run(append([]string{processes}, names...)...).Stdout()) {
@@ -152,7 +150,7 @@ func TestPyTorch(t *testing.T) {
 			for _, told := range outcomes("3", names...) {
 				names = slices.DeleteFunc(names, func(name string) bool { return name == told.Name })
 				t.Run(told.Name, func(t *testing.T) {
-					if reason := why[after(told.Name, ".")]; reason != "" {
+					if reason := why[methodOf(told.Name)]; reason != "" {
 						assert.False(t, told.passed(), "it is said not to apply, since it %s, but it passes", reason)
 						t.Skip("does not apply: it " + reason)
 					}
@@ -172,7 +170,7 @@ func TestPyTorch(t *testing.T) {
 			assert.Empty(t, names, "of these nothing is known")
 		})
 	}
-	t.Cleanup(func() { assert.Empty(t, l.tasks(), "processes that outlived the tests") })
+	t.Cleanup(func() { assert.Empty(t, harness.Alive(mark), "processes that outlived the tests") })
 }
 
 type pytorchOutcome struct {
@@ -210,4 +208,10 @@ func pytorchFiles(t *testing.T, dir string) (files []string) {
 		}
 	}
 	return files
+}
+
+// methodOf returns the method of a test, whose name has its class as well.
+func methodOf(name string) string {
+	_, method, _ := strings.Cut(name, ".")
+	return method
 }
