@@ -68,7 +68,7 @@ func TestTasksWithoutAProcess(t *testing.T) {
 }
 
 // If the program reported an error itself, the description has its message, file and time
-// (TE-58, TE-60).
+// (TE-60).
 func TestDescribeReportedExit_TE58_TE60_SEED87(t *testing.T) {
 	p := ended(t, supervisor.Exit{Code: 1}, map[string]string{tasklog.ErrorFile: tracedError, tasklog.StderrFile: "noise\n"})
 	e, _ := describeExit("host-a", p, false, "")

@@ -94,7 +94,7 @@ func TestFilteredLinesOfAnotherHostWorker(t *testing.T) {
 func TestNothingIsFiltered(t *testing.T) {
 	for name, change := range map[string]func(*plan){
 		"no filters":         func(p *plan) { p.Spec.Logs.DuplicateStdoutFilters = nil },
-		"no logs (SEED-76)":  func(p *plan) { p.LogRoot = spec.NullDir },
+		"no logs":  func(p *plan) { p.LogRoot = spec.NullDir },
 		"a plan of old days": func(p *plan) { p.Spec = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -181,7 +181,7 @@ func planOf(types ...string) *plan {
 	return p
 }
 
-// SEED-05, MPR-05: the lines have the prefix of their task, and include the lines of all its
+// SEED-05: the lines have the prefix of their task, and include the lines of all its
 // attempts.
 func TestLastOutput_MPR05_SEED05(t *testing.T) {
 	dir := t.TempDir()

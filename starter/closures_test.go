@@ -19,8 +19,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// The first client that opens the queue of a run uses the settings in the run's spec (SEED-34,
-// SEED-53), even from outside the run. It waits for a server that is away.
+// The first client that opens the queue of a run uses the settings in the run's spec,
+// even from outside the run. It waits for a server that is away.
 func TestQueueIsOpenedWithTheSettingsOfTheRun(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec string

@@ -108,7 +108,7 @@ func (h *taskHost) exits(want int, args ...string) (stderr string) {
 	return stderr
 }
 
-// CO-01, from a shell.
+// A stop from a shell.
 func TestTaskStop_CO01(t *testing.T) {
 	h := newTaskHost(t)
 	assert.Empty(t, h.exits(1, "should-stop"))

@@ -57,13 +57,13 @@ func TestParameterServerFailures(t *testing.T) {
 	all := []string{"worker-0", "worker-1", "worker-2"}
 	assert.Equal(t, []any{6.0, 6.0}, c.does(t, "steps", "before", 6))
 
-	t.Run("CC-76 CC-80 CC-86 join raises it", func(t *testing.T) {
+	t.Run("CC-80 CC-86 join raises it", func(t *testing.T) {
 		c.does(t, "begin_endless", "cc76", 6)
 		c.kill("ps-0")
 		c.does(t, "join_raises_unavailable")
 		c.does(t, "every_worker_says_so", all, "ps-0")
 	})
-	t.Run("SEED-53 a resource", func(t *testing.T) {
+	t.Run("a resource", func(t *testing.T) {
 		c.does(t, "a_resource_needs_a_server")
 		c.startAgain("ps-0")
 		c.does(t, "the_resource_is_built_again")

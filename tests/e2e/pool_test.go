@@ -221,7 +221,7 @@ func (p *pools) valuesAndErrors(t *testing.T) {
 	assert.Contains(t, failed["cause"], "no initialization")
 	assert.NotContains(t, failed["error"], "report a bug", "it is a mistake of the caller")
 
-	assert.Contains(t, r.said(), "values", "MPR-31: a pool made at program load")
+	assert.Contains(t, r.said(), "values", "a pool made at program load")
 
 	var outer, inner []int // MPR-32: nested pools
 	for _, one := range r.said()["values"].([]any) {
@@ -302,7 +302,7 @@ func (p *pools) endsOfProcesses(t *testing.T) {
 	assert.Contains(t, failed["cause"], "worker-1")
 	disjoint(t, pids, pidsOf(t, said["after"]))
 
-	pids = pidsOf(t, r.said()["pids"]) // SEED-31: shutdown, and another run
+	pids = pidsOf(t, r.said()["pids"]) // Shutdown, and another run
 	assert.Equal(t, true, r.said()["down"])
 	for _, pid := range pids {
 		assert.Contains(t, []string{"", "Z"}, harness.State(pid), "shutdown has waited")
@@ -313,7 +313,7 @@ func (p *pools) endsOfProcesses(t *testing.T) {
 	r.goOn()
 	disjoint(t, pids, pidsOf(t, r.said()["pids"]))
 
-	r.said() // SEED-31: errors of a shutdown are only logged
+	r.said() // Errors of a shutdown are only logged
 	assert.NotContains(t, strings.ToLower(r.Stderr()), "ignoring")
 	for _, pid := range harness.Alive(r.mark) {
 		if strings.Contains(harness.Cmdline(pid), "--coordinator-fd") {

@@ -15,7 +15,7 @@ func TestOperatorRequests(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 
-	t.Run("MPR-07 SEED-07 D-15 a terminated task can be started again", func(t *testing.T) {
+	t.Run("D-15 a terminated task can be started again", func(t *testing.T) {
 		f.t = t
 		run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2,
 			`echo up >> $DIR/07-$CLUSTERRUN_TASK_INDEX; until [ -e $DIR/07-go ]; do nap; done`)}})
@@ -34,7 +34,7 @@ func TestOperatorRequests(t *testing.T) {
 		assert.Len(t, task(r, "worker-0").Exits, 2)
 	})
 
-	t.Run("MPR-08 SEED-12 tasks outside the spec", func(t *testing.T) {
+	t.Run("tasks outside the spec", func(t *testing.T) {
 		f.t = t
 		run := f.start(&spec.RunSpec{DependenceOnChief: ptr(false), Tasks: []spec.TaskGroup{
 			group("chief", 1, `echo "$TF_CONFIG" > $DIR/08-$CLUSTERRUN_TASK; until [ -e $DIR/08-go ]; do nap; done`),
@@ -51,7 +51,7 @@ func TestOperatorRequests(t *testing.T) {
 		assert.Equal(t, spec.CauseCompleted, task(r, "worker-2").Exit.Cause)
 	})
 
-	t.Run("MPR-21 MPR-22 terminated tasks are restarted with auto_restart", func(t *testing.T) {
+	t.Run("terminated tasks are restarted with auto_restart", func(t *testing.T) {
 		f.t = t
 		run := f.start(&spec.RunSpec{AutoRestart: true, MaxRestarts: ptr(0), Tasks: []spec.TaskGroup{group("worker", 2,
 			`echo up >> $DIR/21-$CLUSTERRUN_TASK_INDEX; [ $(wc -l < $DIR/21-$CLUSTERRUN_TASK_INDEX) -ge 2 ] || exec sleep 10000`)}})

@@ -27,7 +27,7 @@ func (l *local) runWith(env []string, argv ...string) *harness.Process {
 }
 
 // Signals in the list stop the run, and others do not. TestRunIsInterrupted tests the four
-// defaults of torch (TE-32, TE-35, TE-40, SEED-80).
+// defaults of torch (TE-32, TE-35, SEED-80).
 func TestSignalsToHandle(t *testing.T) {
 	t.Parallel()
 	const variable = "TORCHELASTIC_SIGNALS_TO_HANDLE="
@@ -37,7 +37,7 @@ func TestSignalsToHandle(t *testing.T) {
 		harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
 	}
 
-	t.Run("TE-41 TE-45 a list", func(t *testing.T) {
+	t.Run("a list", func(t *testing.T) {
 		for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2} {
 			p := l.runWith([]string{variable + "SIGTERM, SIGUSR1,SIGUSR2"})
 			p.Kill(signal)

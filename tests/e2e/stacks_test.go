@@ -108,7 +108,7 @@ func TestStacksOnRequest(t *testing.T) {
 	assert.Contains(t, l.fails(125, "stacks", "stuck", "worker-9"), "has ended, and this machine has no stacks of it")
 }
 
-// SEED-19: when the timeout has passed, the stacks of the tasks are written before they are
+// When the timeout has passed, the stacks of the tasks are written before they are
 // stopped.
 func TestStacksOnTimeout(t *testing.T) {
 	t.Parallel()

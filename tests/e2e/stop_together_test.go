@@ -73,7 +73,7 @@ func TestStopTogether(t *testing.T) {
 	three := []string{"worker-0", "worker-1", "ps-0"}
 	groups := func() []spec.TaskGroup { return []spec.TaskGroup{group("worker", 2, upTo), group("ps", 1, upTo)} }
 
-	t.Run("CO-01 SEED-59 the tasks end by themselves", func(t *testing.T) {
+	t.Run("the tasks end by themselves", func(t *testing.T) {
 		f.t = t
 		run := f.stopRun("end", &spec.RunSpec{Tasks: groups()}, three...)
 		out := f.clusterrun("stop", "--graceful", "--reason", "the machine is needed", run.GetID())
@@ -100,7 +100,7 @@ func TestStopTogether(t *testing.T) {
 		assert.Contains(t, f.Fails(t, 125, "stop", "--graceful", run.GetID()), "has ended")
 	})
 
-	t.Run("CO-06 SEED-61 stragglers are named and stopped", func(t *testing.T) {
+	t.Run("stragglers are named and stopped", func(t *testing.T) {
 		f.t = t
 		run := f.stopRun("late", &spec.RunSpec{Tasks: groups(), StopTogether: spec.StopTogether{Grace: spec.DurationOf(300 * time.Millisecond)}}, three...)
 		f.letEnd("late", "worker-0")

@@ -44,7 +44,7 @@ func TestRestartPolicy(t *testing.T) {
 		{"the budget: used up", budget, []Attempt{origin, origin, origin}, 0},
 		{"the budget: long lives count too", budget, []Attempt{long, long, long}, 0},
 		{"no budget at all", RestartPolicy{AutoRestart: true, MaxRestarts: new(int)}, []Attempt{origin}, 0},
-		{"terminated tasks come back, uncounted (MPR-22)", budget, []Attempt{operator, operator, operator, operator}, time.Millisecond},
+		{"terminated tasks come back, uncounted", budget, []Attempt{operator, operator, operator, operator}, time.Millisecond},
 		{"not without auto_restart", never, []Attempt{operator}, 0},
 		{"restart-task needs no auto_restart", never, []Attempt{restart}, time.Millisecond},
 		{"and is at once, whatever came before", auto, append(repeat(origin, 9), restart), time.Millisecond},

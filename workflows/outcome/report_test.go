@@ -14,7 +14,7 @@ import (
 func TestExit_MPR16_MPR17_SEED21(t *testing.T) {
 	origin := func(code int) spec.Exit { return spec.Exit{ExitCode: code, Cause: spec.CauseOrigin, PID: 7} }
 	assert.Equal(t, "Subprocess worker-0 exited with exit code 10", ofFailure(spec.Failure{Task: "worker-0", Exit: origin(10)}))
-	// A signal is an error, and named (MPR-14, MPR-15, D-01, D-02).
+	// A signal is an error, and named.
 	assert.Equal(t, "Subprocess worker-0 exited with exit code 139 (SIGSEGV)", ofFailure(spec.Failure{Task: "worker-0", Exit: origin(-11)}))
 	assert.Equal(t, "Subprocess chief-0 exited with exit code 163 (signal 35)", ofFailure(spec.Failure{Task: "chief-0", Exit: origin(-35)}))
 	called := origin(0)

@@ -55,7 +55,7 @@ func TestStreamsOfAType(t *testing.T) {
 	assert.Equal(t, StdAll, s.StreamsOf(added, 3).Tee, "a type the spec does not know")
 }
 
-// SEED-76.
+// SEED-76
 func TestNullDirHasNoFiles(t *testing.T) {
 	s := streamsSpec(Logs{Dir: NullDir, Redirects: "1", Tee: "0"}, TaskGroup{Type: "worker"})
 	assert.Equal(t, Streams{Console: StdErr}, s.StreamsOf(s.TaskList()[0], 0))

@@ -145,8 +145,8 @@ func TestWithDefaults_SEED01(t *testing.T) {
 	assert.False(t, d.AutoRestart)
 	assert.Nil(t, d.MaxRunTime, "no limit (SEED-01)")
 	assert.Nil(t, d.Timeout)
-	assert.Nil(t, d.Closures.TransientFailures, "the variable says it (SEED-53)")
-	assert.Nil(t, d.MaxRestarts, "unlimited (SEED-17)")
+	assert.Nil(t, d.Closures.TransientFailures, "the variable says it")
+	assert.Nil(t, d.MaxRestarts, "unlimited")
 	require.Equal(t, d, d.WithDefaults(), "a second time changes nothing")
 }
 

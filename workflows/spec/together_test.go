@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// SEED-62, CO-10, CO-11: the kinds of a list replace the default, and an empty list
+// The kinds of a list replace the default, and an empty list
 // leaves none.
 func TestCleanErrors(t *testing.T) {
 	s := StopTogether{CleanErrors: DefaultCleanErrors}

@@ -108,7 +108,7 @@ func TestBytesStayAsTheyAreWithoutATerminal(t *testing.T) {
 	assert.Equal(t, text+"in pieces\r\nbegun \r\r\n", b.out.String())
 }
 
-// SEED-90: the output is the final content of a terminal.
+// The output is the final content of a terminal.
 func TestFinishedBars(t *testing.T) {
 	for in, want := range map[string]string{
 		"\r 10%\r 50%\r100%\n":          "100%",

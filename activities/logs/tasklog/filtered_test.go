@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// collect returns a collector with the prefixes that torch has in TE-29.
+// collect returns a collector with the prefixes that torch has.
 func collect(t *testing.T, run string, o CollectOptions) *Collector {
 	t.Helper()
 	o.Prefix = func(rank, _ int) string { return fmt.Sprintf("[trainer%d]:", rank) }
@@ -23,7 +23,7 @@ func collect(t *testing.T, run string, o CollectOptions) *Collector {
 }
 
 // All tasks share one file of the lines that contain one of the texts, each with the prefix
-// of its task (TE-26, TE-29).
+// of its task.
 func TestFilteredFiles_TE26_TE29(t *testing.T) {
 	run := t.TempDir()
 	c := collect(t, run, CollectOptions{Stdout: []string{"helloA"}, Stderr: []string{"worldA", "B"}})

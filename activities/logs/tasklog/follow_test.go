@@ -95,7 +95,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	require.Eventually(t, ok, 10*time.Second, time.Millisecond, what)
 }
 
-// TE-46 and TE-47: the files are created after the start, below a directory that does not
+// TE-46: the files are created after the start, below a directory that does not
 // exist at first either.
 func TestTail(t *testing.T) {
 	const writers, lines = 32, 1000
@@ -145,7 +145,7 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// TE-48.
+// TE-48
 func TestTailNoFiles(t *testing.T) {
 	var o FollowOptions
 	var c collector
@@ -157,7 +157,7 @@ func TestTailNoFiles(t *testing.T) {
 	assert.Empty(t, c.problems())
 }
 
-// TE-49.
+// TE-49
 func TestTailFileNeverAppears(t *testing.T) {
 	var o FollowOptions
 	before := runtime.NumGoroutine()
@@ -175,7 +175,7 @@ func TestTailFileNeverAppears(t *testing.T) {
 	assert.NoDirExists(t, run)
 }
 
-// TE-50.
+// TE-50
 func TestTailDirectoryInsteadOfFile(t *testing.T) {
 	var o FollowOptions
 	run := t.TempDir()
@@ -291,7 +291,7 @@ func TestWaitingForASinkHasAnEnd(t *testing.T) {
 	stop(t, f)
 }
 
-// SEED-90.
+// SEED-90
 func TestALastLineWithoutNewlineIsPassedOnWithoutOne(t *testing.T) {
 	run := t.TempDir()
 	appendTo(t, makeProcess(t, run, 0, 0), StdoutFile, "first\nlast")

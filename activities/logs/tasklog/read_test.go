@@ -106,7 +106,7 @@ func TestReadErrorFile_TE58_TE59_TE60_TE64_SEED87_SEED88(t *testing.T) {
 	}
 }
 
-// TE-60, SEED-85: torch's timestamps are whole seconds, so that any two failures within a
+// Torch's timestamps are whole seconds, so that any two failures within a
 // second would be a tie.
 func TestWhenAnErrorHappened(t *testing.T) {
 	second := time.Unix(1_700_000_000, 0)

@@ -91,7 +91,7 @@ func TestHandOn_TE69_TE76_TE77_SEED88(t *testing.T) {
 	}
 }
 
-// TE-70.
+// TE-70
 func TestHandOnWithoutAChildsFile(t *testing.T) {
 	parent := fileWith(t, "old")
 	replaced, err := HandOn(filepath.Join(t.TempDir(), "missing"), parent, 1)

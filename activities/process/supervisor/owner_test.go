@@ -42,7 +42,7 @@ func TestOwnersDescriptors(t *testing.T) {
 	}
 	const script = `cat; echo to stdout; echo to stderr >&2; ls -m /proc/self/fd`
 
-	// SEED-77: one stream goes to the owner, the other to its file.
+	// One stream goes to the owner, the other to its file.
 	r := h.request("direct", 0, script)
 	r.Command.Stdout = OwnersOutput
 	_, err := h.client.Start(h.ctx(), r)

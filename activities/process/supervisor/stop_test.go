@@ -214,7 +214,7 @@ func TestKillAt(t *testing.T) {
 	require.Equal(t, []string{"free", "late"}, reached)
 }
 
-// TE-37, TE-38: a process that does not die of SIGKILL is reported after a bound.
+// A process that does not die of SIGKILL is reported after a bound.
 func TestUnkillable(t *testing.T) {
 	h := newHost(t, func(r *role) {
 		r.KillBound = 100 * time.Millisecond

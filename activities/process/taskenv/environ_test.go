@@ -375,7 +375,7 @@ func TestTheHookIsFirstInPythonPath(t *testing.T) {
 const cuda, hip = "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"
 
 // The devices assigned to a task override what the host worker has, and the spec of the task
-// overrides them (MPR-33).
+// overrides them.
 func TestVisibleDevices_MPR33(t *testing.T) {
 	base := []string{cuda + "=0,1,2,3"}
 	p := process("worker-1")

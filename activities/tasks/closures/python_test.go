@@ -144,7 +144,6 @@ func TestPythonRefusesWhatCannotWork(t *testing.T) {
 	}, got)
 }
 
-// SEED-45, SEED-46
 func TestPythonResources(t *testing.T) {
 	for _, slots := range []string{"1", "4"} {
 		t.Run(slots, func(t *testing.T) {

@@ -221,8 +221,7 @@ func TestThePageHasAllNames(t *testing.T) {
 	}
 }
 
-// The tests in tests/ pass with each interpreter that is installed. Those of threads that
-// stop together are CO-01 to CO-18 and SEED-59 to SEED-70.
+// The tests in tests/ pass with each interpreter that is installed.
 func TestPythonUnittests(t *testing.T) {
 	for version, program := range interpreters(t, "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14") {
 		t.Run(version, func(t *testing.T) {

@@ -162,7 +162,7 @@ func TestWhatIsAResource(t *testing.T) {
 	require.EqualError(t, err, "f: argument 1 is of type string, and the resource given for it of type int")
 }
 
-// SEED-54, D-10: the delay of task i is i times the delay, and at most the maximum.
+// The delay of task i is i times the delay, and at most the maximum.
 func TestStartDelay_SEED54_D10(t *testing.T) {
 	for _, c := range []struct{ delay, most, index, want string }{
 		{"", "", "3", "0s"}, {"5", "", "3", "15s"}, {"5", "10", "3", "10s"}, {"5", "10", "1", "5s"},

@@ -60,7 +60,7 @@ func (p *python) coordinates(h *coordinatedHost, source string) string {
 	return p.run(h.host, 0, coordinates+source)
 }
 
-// CC-14, CC-15, CC-16, CC-18, CC-24, CC-25, CC-97, SEED-43
+// CC-14, CC-15, CC-16, CC-18, CC-25, CC-97, SEED-43
 func TestPythonCoordinates(t *testing.T) {
 	var sum counter
 	p, h := newPython(t), newCoordinated(t, map[string]function{"same": same, "add": sum.add, "nested": func(context.Context, []any, map[string]any) (any, error) {
@@ -82,7 +82,7 @@ the arguments of add have 262156 bytes of JSON; the limit is 262144: pass large 
 	assert.Equal(t, int64(20), sum.sum.Load())
 }
 
-// CC-32 to CC-36, CC-39, SEED-36, SEED-37, SEED-38: the first error is raised once, by join,
+// CC-32 to CC-36, CC-39, CC-40, SEED-36, SEED-37, SEED-38: the first error is raised once, by join,
 // schedule or done, and closures that were not called are cancelled.
 func TestPythonErrorsOfClosures(t *testing.T) {
 	var sum counter
@@ -124,7 +124,7 @@ func TestPythonCoordinatesAcrossHosts(t *testing.T) {
 	assert.Less(t, h.queue.requests(wire.OpSchedule), 2000, "they go together")
 }
 
-// CC-30, CC-41, SEED-34: schedule waits while the queue is full, and all closures are called.
+// Schedule waits while the queue is full, and all closures are called.
 // Closures that the process has not sent count towards the bound.
 func TestPythonScheduleWaitsInAFullQueue_CC30_CC41_SEED34(t *testing.T) {
 	g := make(gate)

@@ -51,7 +51,6 @@ func (p *program) ends() string {
 	return string(rest)
 }
 
-// CO-01, SEED-65
 func TestPythonStops_CO01_SEED65(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 2)
@@ -106,7 +105,7 @@ func TestPythonNotice(t *testing.T) {
 	assert.Equal(t, "over\n", program.ends())
 }
 
-// CO-02: some threads wait and one polls while the server is killed twice.
+// Some threads wait and one polls while the server is killed twice.
 func TestPythonStopAcrossServers_CO02(t *testing.T) {
 	p := newPython(t)
 	h, _ := newStopping(t, 1)
@@ -128,7 +127,7 @@ func TestPythonStopAcrossServers_CO02(t *testing.T) {
 	assert.Equal(t, "True\n", program.ends())
 }
 
-// CO-08, CO-12, SEED-67: threads run in two processes, and one of them fails.
+// Threads run in two processes, and one of them fails.
 func TestPythonTiedCoordinators_CO08_CO12_SEED67(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 2)
@@ -139,7 +138,7 @@ func TestPythonTiedCoordinators_CO08_CO12_SEED67(t *testing.T) {
 	assert.Equal(t, "worker-0", r.wish(t).Task, "what came from the run does not go back")
 }
 
-// CO-11, SEED-62: a stop that is clean for the coordinator is clean for the run. About other
+// A stop that is clean for the coordinator is clean for the run. About other
 // kinds, the run decides.
 func TestPythonCleanStopsOfProcesses_CO11_SEED62(t *testing.T) {
 	p := newPython(t)
@@ -170,7 +169,7 @@ func TestPythonTheRunStopsACoordinator(t *testing.T) {
 	h.SetStopping(h.run, spec.Stopping{Seq: 2})
 	program.says("False")
 	h.SetStopping(h.run, spec.Stopping{Seq: 3, Stop: true, Error: &spec.TogetherError{Message: "x"}})
-	assert.Equal(t, strings.Repeat("an operator stopped the run: x True\n", 2), program.ends(), "SEED-66")
+	assert.Equal(t, strings.Repeat("an operator stopped the run: x True\n", 2), program.ends())
 	assert.Empty(t, r.heard())
 }
 
@@ -197,7 +196,7 @@ func TestPythonStopIsRefused(t *testing.T) {
 	assert.Equal(t, strings.Repeat("not_implemented this host worker does not support graceful stops\n", 4), p.run(h, 0, pythonFile(t, "stop_is_refused_2")))
 }
 
-// SEED-28: in a process that is not a task, only its own requests to stop count.
+// In a process that is not a task, only its own requests to stop count.
 func TestPythonStopOutsideATask(t *testing.T) {
 	p := newPython(t)
 	assert.Equal(t, "True\nTrue ValueError: oops\n", p.output(pythonFile(t, "stop_outside_a_task")))

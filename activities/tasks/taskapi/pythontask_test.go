@@ -33,7 +33,7 @@ func (p *python) run(h *host, i int, source string, env ...string) string {
 	}, env...)...)
 }
 
-// MPR-12, SEED-28: outside a task get_barrier fails, and everything else works as in a run of
+// MPR-12: outside a task get_barrier fails, and everything else works as in a run of
 // one task.
 func TestPythonOutsideATask_MPR12_SEED28(t *testing.T) {
 	p := newPython(t)
@@ -209,7 +209,7 @@ func (p *python) output(source string, env ...string) string {
 	return string(out)
 }
 
-// CC-29, SEED-45: resources are released once nothing refers to them, and no earlier than the
+// Resources are released once nothing refers to them, and no earlier than the
 // closures that use them are in the queue.
 func TestPythonReleasesResources_CC29(t *testing.T) {
 	p, h := newPython(t), newCoordinated(t, map[string]function{"same": same, "load": same})

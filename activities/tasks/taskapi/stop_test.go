@@ -152,7 +152,7 @@ func shortContext(t *testing.T) context.Context {
 	return ctx
 }
 
-// CO-01, with tasks instead of threads.
+// As coordinators do, with tasks instead of threads.
 func TestTasksStop_CO01(t *testing.T) {
 	h, r := newStopping(t, 2)
 	asks, other := h.task(0), h.task(1)
@@ -176,7 +176,7 @@ func TestTasksStop_CO01(t *testing.T) {
 	assert.Equal(t, h.ids[0], wish.by)
 }
 
-// CO-02: all waiting tasks get an answer when a task on another host requests a stop.
+// All waiting tasks get an answer when a task on another host requests a stop.
 func TestTasksStopLater_CO02(t *testing.T) {
 	h, _ := newStopping(t, 4)
 	ctx := testContext(t)
@@ -215,7 +215,7 @@ func TestWhatATaskIsTold(t *testing.T) {
 	assert.Equal(t, wire.Stopping{Seq: 4}, h.stop(0, "GET", "", ""))
 }
 
-// SEED-63 is decided by the run, which receives everything it needs for that.
+// Who was first is decided by the run, which receives everything it needs for that.
 func TestTheErrorOfAStop(t *testing.T) {
 	for name, c := range map[string]struct {
 		err                error
@@ -348,7 +348,7 @@ func TestAWaitForNewsHasNoDeadline(t *testing.T) {
 	}
 }
 
-// CO-13, SEED-65: a stop is cleared for all, and another may follow.
+// A stop is cleared for all, and another may follow.
 func TestAStopIsCleared_CO13_SEED65(t *testing.T) {
 	h, _ := newStopping(t, 2)
 	ctx := testContext(t)

@@ -143,7 +143,7 @@ func (s *toldServer) ExecuteWorkflow(ctx context.Context, _ client.StartWorkflow
 }
 
 // A host opens the queue of a run with the settings in the run's spec, whether a task first
-// serves or coordinates (SEED-34, SEED-53).
+// serves or coordinates.
 func TestHostOpensTheQueueWithTheSettingsOfTheRun(t *testing.T) {
 	run := spec.RunRef{WorkflowID: servedRun.WorkflowID, RunID: servedRun.RunID}
 	for name, test := range map[string]struct {

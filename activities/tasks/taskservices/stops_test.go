@@ -118,7 +118,7 @@ func TestAllTasksAskAtOnce(t *testing.T) {
 	assert.Len(t, r.asked, 1)
 }
 
-// CO-13: after a clear, the next request counts as the first again. A request that was made
+// After a clear, the next request counts as the first again. A request that was made
 // before is not repeated.
 func TestATaskClearsAStop_CO13(t *testing.T) {
 	r := newRun(t)

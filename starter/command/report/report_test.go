@@ -84,7 +84,7 @@ func TestReportAsJSON(t *testing.T) {
 }
 
 // The program that started us expects our error file at a path. It gets the error file of the
-// root cause (TE-69, TE-70, TE-76, TE-77).
+// root cause.
 func TestReportHandsTheErrorFileOn_TE69_TE70_TE76_TE77(t *testing.T) {
 	dir := t.TempDir()
 	childs, ours := filepath.Join(dir, "child.json"), filepath.Join(dir, "ours.json")
@@ -122,7 +122,7 @@ func TestReportHandsTheErrorFileOn_TE69_TE70_TE76_TE77(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(dir, "torch.json"))
 }
 
-// CO-10, CO-07: the report of a successful run names the task that stopped it, the reason, and
+// The report of a successful run names the task that stopped it, the reason, and
 // the tasks that it did not wait for.
 func TestReportOfAStopTogether(t *testing.T) {
 	stopping := &spec.Stopping{Stop: true, By: "worker-1", Error: &spec.TogetherError{Kind: "StopIteration"}, Clean: true}

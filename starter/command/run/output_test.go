@@ -14,8 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Teed streams are followed; streams that are written directly to the console are not (SEED-77,
-// SEED-78).
+// Teed streams are followed; streams that are written directly to the console are not.
 func TestSelection(t *testing.T) {
 	out := func(rank int) tasklog.Stream { return tasklog.Stream{Rank: rank} }
 	errs := func(rank int) tasklog.Stream { return tasklog.Stream{Rank: rank, Stderr: true} }

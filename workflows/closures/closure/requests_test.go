@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// SEED-34, SEED-53: the settings of the spec are used for the queue, and the seed's variable is
+// SEED-34: the settings of the spec are used for the queue, and the seed's variable is
 // the default.
 func TestQueueInput(t *testing.T) {
 	run := spec.RunRef{WorkflowID: "iris", RunID: "first"}

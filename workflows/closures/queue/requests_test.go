@@ -239,7 +239,7 @@ func queueOf(t *testing.T, in closure.QueueInput) (warnings []string) {
 	return warnings
 }
 
-// SEED-34: a queue without a limit logs a warning.
+// A queue without a limit logs a warning.
 func TestAQueueWithoutALimitWarns(t *testing.T) {
 	for size, want := range map[int]int{0: 0, 2: 0, -1: 1} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {

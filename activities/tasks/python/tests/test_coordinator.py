@@ -83,7 +83,6 @@ class Case(unittest.TestCase):
 
 class StopTest(Case):
     def test_stop_api(self):
-        """CO-01"""
         coord = Coordinator()
         self.assertFalse(coord.should_stop())
         self.assertFalse(coord.wait_for_stop(0.01))
@@ -93,7 +92,6 @@ class StopTest(Case):
         self.assertTrue(coord.wait_for_stop())
 
     def test_stop_async(self):
-        """CO-02"""
         coord = Coordinator()
         ask = threading.Event()
         self.thread(lambda: ask.wait(PATIENCE) and coord.request_stop())
@@ -111,7 +109,7 @@ class StopTest(Case):
         self.assertTrue(coord.wait_for_stop(float("inf")))
 
     def test_the_end_of_input_is_a_clean_stop(self):
-        """CO-10, SEED-62: by default, only the end of the input is a clean stop."""
+        """By default, only the end of the input is a clean stop."""
         for ex in (EOFError(), StopIteration(), OutOfRangeError("end"), DerivedOutOfRangeError("end")):
             for tuples in (False, True):
                 with self.subTest(ex=ex, tuples=tuples):
@@ -124,7 +122,7 @@ class StopTest(Case):
             coord.join([self.reporting(coord, KeyError("key"))])
 
     def test_own_clean_stop_types(self):
-        """CO-11, SEED-62: the given types replace the default."""
+        """The given types replace the default."""
         for types in ((ValueError,), [KeyError, ValueError]):
             coord = Coordinator(clean_stop_exception_types=types)
             coord.join([self.reporting(coord, UnicodeDecodeError("x", b"", 0, 1, "a kind of ValueError"))])
@@ -136,7 +134,7 @@ class StopTest(Case):
                     coord.join([self.reporting(coord, ex)])
 
     def test_an_error_after_a_plain_stop_is_lost(self):
-        """SEED-63: the error is logged."""
+        """The error is logged."""
         coord = Coordinator()
         coord.request_stop()
         with self.assertLogs("clusterrun", "INFO") as logs:
@@ -181,7 +179,6 @@ class StopTest(Case):
             )
 
     def test_clear_stop_clears_the_exception_too(self):
-        """CO-13, SEED-65"""
         coord = Coordinator()
         with self.assertRaisesRegex(RuntimeError, "^First$"):
             coord.join([self.reporting(coord, RuntimeError("First"))])
@@ -253,7 +250,7 @@ class JoinTest(Case):
         self.assertFalse(any(t.is_alive() for t in threads))
 
     def test_join_some_registered(self):
-        """CO-05, SEED-65: join waits for the union, in which a thread may be both registered and passed."""
+        """CO-05: join waits for the union, in which a thread may be both registered and passed."""
         coord = Coordinator()
         threads = [self.thread(lambda d=d: time.sleep(d)) for d in (0.01, 0.02, 0.03)]
         coord.register_thread(threads[0])
@@ -263,7 +260,6 @@ class JoinTest(Case):
         self.assertFalse(any(t.is_alive() for t in threads))
 
     def test_join_grace_expires(self):
-        """CO-06"""
         for grace in (1e-10, 0.002, 1.0):
             coord = Coordinator()
             coord.request_stop()
@@ -273,10 +269,10 @@ class JoinTest(Case):
                 coord.join(stop_grace_period_secs=grace)
             self.assertEqual("Coordinator stopped with threads still running: slow", str(raised.exception))
             self.assertTrue(coord.joined)
-            coord.join()  # SEED-65: it is not registered any more
+            coord.join()  # It is not registered any more
 
     def test_join_ignores_live_threads(self):
-        """CO-07, SEED-61: the text is logged instead of raised."""
+        """The text is logged instead of raised."""
         coord = Coordinator()
         coord.request_stop()
         slow = self.stuck("slow")
@@ -286,7 +282,7 @@ class JoinTest(Case):
         self.assertEqual(["INFO:clusterrun:Coordinator stopped with threads still running: slow"], logs.output)
 
     def test_join_without_a_stop_has_no_limit(self):
-        """SEED-59: no grace passes before a stop."""
+        """No grace passes before a stop."""
         coord = Coordinator()
         end = threading.Event()
         t = self.thread(lambda: end.wait(PATIENCE))
@@ -298,14 +294,14 @@ class JoinTest(Case):
         self.assertTrue(coord.joined)
 
     def test_join_does_not_poll(self):
-        """SEED-59: the original takes a second for each of these."""
+        """The original takes a second for each of these."""
         began = time.monotonic()
         for _ in range(30):
             Coordinator().join([self.thread(lambda: time.sleep(0.02))])
         self.assertLess(time.monotonic() - began, 15)
 
     def test_a_stop_wakes_join(self):
-        """SEED-59: the stop comes while join is already waiting."""
+        """The stop comes while join is already waiting."""
         coord = Coordinator()
         waiting = threading.Event()
 
@@ -321,7 +317,7 @@ class JoinTest(Case):
             coord.join([watched, self.stuck("stuck")], stop_grace_period_secs=1.0)
 
     def test_the_default_grace(self):
-        """SEED-59: the grace is 120 s. The thread notes how long join would wait, and join does not wait."""
+        """The grace is 120 s. The thread notes how long join would wait, and join does not wait."""
         coord = Coordinator()
         coord.request_stop()
         slow = NotingThread()
@@ -330,7 +326,7 @@ class JoinTest(Case):
         self.assertAlmostEqual(120, slow.waits[0], delta=30)
 
     def test_no_grace(self):
-        """SEED-60: a grace of 0 means a millisecond, and a negative one means no wait."""
+        """A grace of 0 means a millisecond, and a negative one means no wait."""
         for grace, waits in ((0, 1), (-1, 0)):
             coord = Coordinator()
             coord.request_stop()
@@ -343,7 +339,7 @@ class JoinTest(Case):
                 self.assertAlmostEqual(0.001, wait)
 
     def test_one_grace_for_all(self):
-        """SEED-60: the threads share one grace."""
+        """The threads share one grace."""
         coord = Coordinator()
         coord.request_stop()
         now = [100.0]
@@ -359,7 +355,7 @@ class JoinTest(Case):
         coord.join([self.thread(lambda: time.sleep(0.01))], stop_grace_period_secs=float("inf"))
 
     def test_stragglers_are_named_in_order(self):
-        """SEED-61: the order is the order of registration, then the order of the call."""
+        """The order is the order of registration, then the order of the call."""
         coord = Coordinator()
         coord.request_stop()
         names = ["t%02d" % i for i in range(12)]
@@ -371,7 +367,6 @@ class JoinTest(Case):
         self.assertEqual("Coordinator stopped with threads still running: " + " ".join(names), str(raised.exception))
 
     def test_the_error_counts_more_than_stragglers(self):
-        """SEED-61"""
         for ignore in (False, True):
             coord = Coordinator()
             self.reporting(coord, KeyError("First")).join(PATIENCE)
@@ -379,7 +374,6 @@ class JoinTest(Case):
                 coord.join([self.stuck()], stop_grace_period_secs=0.01, ignore_live_threads=ignore)
 
     def test_join_raises_the_first_exc_info(self):
-        """CO-08"""
         coord = Coordinator()
 
         def report(ex):
@@ -392,7 +386,7 @@ class JoinTest(Case):
             coord.join(self.one_after_the_other(report))
 
     def test_join_raises_the_first_exception(self):
-        """CO-09, with the traceback of its thread."""
+        """With the traceback of its thread."""
         coord = Coordinator()
 
         def report(ex):
@@ -437,7 +431,7 @@ class JoinTest(Case):
         self.assertFalse(coord.should_stop())
 
     def test_the_scope_after_join(self):
-        """SEED-64: the scope does not catch the exception."""
+        """The scope does not catch the exception."""
         coord = Coordinator(())
         coord.join()
         for ex in (KeyError("key"), StopIteration(), SystemExit()):
@@ -447,7 +441,7 @@ class JoinTest(Case):
             self.assertIs(ex, raised.exception)
 
     def test_threads_registered_during_join(self):
-        """SEED-65: the threads are not joined, and are forgotten."""
+        """The threads are not joined, and are forgotten."""
         coord = Coordinator()
         go = threading.Event()
 
@@ -612,7 +606,6 @@ class LooperTest(Case):
         self.assertIs(Looper, LooperThread)
 
     def test_it_is_a_daemon_that_registers_itself(self):
-        """SEED-68"""
         coord = Coordinator()
         release = threading.Event()
         looper = Looper(coord, None, target=release.wait)
@@ -650,7 +643,7 @@ class LooperTest(Case):
         return at
 
     def test_schedule(self):
-        """SEED-69: calls are at fixed times from the start, and missed ones are made up."""
+        """Calls are at fixed times from the start, and missed ones are made up."""
         self.assertEqual([0, 0.1, 0.45, 0.45, 0.45, 0.5, 0.6], self.schedule(0.1, 7, {2: 0.35}))
         self.assertEqual([0, 0.1, 0.2], self.schedule(0.1, 3, {1: 0.099, 2: 0.1}))
         self.assertEqual([0, 7, 7], self.schedule(0, 3, {1: 7}))
@@ -669,7 +662,7 @@ class LooperTest(Case):
         self.assertFalse(looper.is_alive())
 
     def test_hooks(self):
-        """SEED-70: the order is start, calls, stop, and there is no stop after a call that raised."""
+        """The order is start, calls, stop, and there is no stop after a call that raised."""
 
         def hooks(fails=None, interval=None):
             coord = Coordinator()

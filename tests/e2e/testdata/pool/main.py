@@ -93,7 +93,7 @@ def nested():
     return [os.getpid(), everywhere.run(pid)]
 
 
-everywhere = clusterrun.Pool(2)  # MPR-31: at program load
+everywhere = clusterrun.Pool(2)  # At program load
 
 
 def unregistered():

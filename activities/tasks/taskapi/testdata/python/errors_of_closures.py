@@ -3,12 +3,11 @@ def fail(kind="ValueError"):
 def good(n=1):
     return [c.schedule("add", (1,)) for _ in range(n)]
 
-# CC-32
 good(3)
 value = fail()
 text = raised(c.join, ValueError)
 assert text == "Some error.", text
-try:  # CC-36
+try:
     value.fetch()
 except clusterrun.ClosureError as e:
     assert (e.kind, e.message, e.task, e.traceback) == ("ValueError", "Some error.", "worker-0", "Traceback: in fails\n"), vars(e)
@@ -17,7 +16,6 @@ raised(value.fetch, ValueError)
 good(3)
 c.join()
 
-# CC-33
 fail("KeyError")
 try:
     while True:
@@ -26,7 +24,6 @@ except KeyError as e:
     assert str(e) == "Some error."
 c.join()
 
-# CC-34
 try:
     while True:
         last = fail()
@@ -35,14 +32,12 @@ except ValueError:
 c.join()
 raised(last.fetch, ValueError, clusterrun.CancelledError)
 
-# CC-35
 fail()
 raised(c.join, ValueError)
 good(3)
 fail("Odd")
 assert raised(c.join, clusterrun.ClosureError) == "Odd: Some error."
 
-# CC-39, CC-40
 good(3)
 long = c.schedule("forever")
 while c.metrics()["closure_execution"] < 10: time.sleep(0.001)
@@ -53,7 +48,7 @@ raised(long.fetch, clusterrun.ClosureError)
 good(3)
 c.join()
 
-# CC-07: done raises, and before that it is not.
+# Done raises, and before that it is not.
 long = c.schedule("forever")
 assert c.done() is False
 raised(fail().fetch, ValueError)

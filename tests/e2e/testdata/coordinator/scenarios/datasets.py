@@ -10,7 +10,7 @@ from . import calls, only, pid, raised, release, scenario, shared, until, worker
 
 @scenario
 def a_shard_of_each_worker(c):
-    """CC-13: each worker has its part of the data, by its index."""
+    """Each worker has its part of the data, by its index."""
     all_of = worker_names()
     n = len(all_of)
     iterator = iter(c.create_per_worker_dataset("shard", args=(2 * n,)))
@@ -23,7 +23,6 @@ def a_shard_of_each_worker(c):
 
 @scenario
 def each_iterator_begins_anew(c):
-    """CC-17"""
     dataset = c.create_per_worker_dataset("ones", args=(1,))
     for total in (1, 2):
         value = c.schedule("count_up", args=("cc17", iter(dataset)))
@@ -41,7 +40,7 @@ def each_iterator_begins_anew(c):
 
 @scenario
 def a_mapped_dataset(c):
-    """CC-19: the numbers from 0, with 10 added to each."""
+    """The numbers from 0, with 10 added to each."""
     iterator = iter(c.create_per_worker_dataset("numbers", args=(0, 10), kwargs={"more": 10}))
     task = worker_names()[0]
     assert only(c, task, "sum_of_next", iterator).fetch() == [10, task]
@@ -51,7 +50,7 @@ def a_mapped_dataset(c):
 
 @scenario
 def a_builder_that_shares(c):
-    """CC-20, SEED-57: the function of a resource may not make what is shared by all."""
+    """The function of a resource may not make what is shared by all."""
     value = c.schedule("rest", args=(iter(c.create_per_worker_dataset("shares")),))
     for call in (c.join, value.fetch):
         e = raised(call, clusterrun.InputError)
@@ -61,7 +60,7 @@ def a_builder_that_shares(c):
 
 @scenario
 def shuffled_differently(c):
-    """CC-21: the orders of two workers, and those of two iterators."""
+    """The orders of two workers, and those of two iterators."""
     dataset = c.create_per_worker_dataset("shuffled", args=(100,))
     first, second = iter(dataset), iter(dataset)
     a, b = worker_names()[:2]
@@ -73,8 +72,8 @@ def shuffled_differently(c):
 
 @scenario
 def data_for_a_dataset(c):
-    """CC-27: what the coordinator has goes to the workers as arguments of the builder. An
-    object of this process, such as an iterator, cannot (CC-26)."""
+    """What the coordinator has goes to the workers as arguments of the builder. An
+    object of this process, such as an iterator, cannot."""
     iterator = iter(c.create_per_worker_dataset("elements", args=([[3, 4], [5, 6]],)))
     task = worker_names()[0]
     assert only(c, task, "rest", iterator).fetch() == [[3, 4], [5, 6]]
@@ -88,7 +87,7 @@ def data_for_a_dataset(c):
 
 @scenario
 def two_datasets(c):
-    """CC-28: two iterators are two arguments, and each keeps where it is."""
+    """Two iterators are two arguments, and each keeps where it is."""
     one, four = c.create_per_worker_dataset("numbers", args=(1,)), c.create_per_worker_dataset("numbers", args=(4,))
     first, second = iter(one), iter(four)
     value, task = c.schedule("sum_of_next", args=(first, second)).fetch()
@@ -101,7 +100,7 @@ def two_datasets(c):
 
 @scenario
 def schedule_with_a_dataset(c):
-    """CC-52: as CC-18, each closure takes an element."""
+    """Each closure takes an element."""
     iterator = iter(c.create_per_worker_dataset("ones"))
     c.join()
     for total in (10, 20):
@@ -115,7 +114,7 @@ def schedule_with_a_dataset(c):
 
 @scenario
 def a_worker_dies_amid_building(c, name):
-    """CC-64, CC-65: the closure that needed the resource is called elsewhere, or again."""
+    """The closure that needed the resource is called elsewhere, or again."""
     victim = "worker-0"
     for batch in range(2):
         here = "%s-%d" % (name, batch)

@@ -60,7 +60,7 @@ def workers():
 
 @scenario
 def join_raises_unavailable(c):
-    """CC-76, CC-80, CC-86: once, and then the queue is as new."""
+    """Once, and then the queue is as new."""
     check(raised(c.join, clusterrun.UnavailableError))
     c.join()
     assert c.done() is True
@@ -68,7 +68,6 @@ def join_raises_unavailable(c):
 
 @scenario
 def schedule_raises_unavailable(c):
-    """CC-77, CC-81, CC-85"""
     check(raised_soon("schedule raises", lambda: c.schedule(parameters.step, args=("more",)), clusterrun.UnavailableError))
     try:
         # The calls after the error fail again.
@@ -80,7 +79,7 @@ def schedule_raises_unavailable(c):
 
 @scenario
 def every_worker_says_so(c, tasks, *dead):
-    """CC-78, CC-85, CC-86: each call that needs a server, on each worker; other functions work."""
+    """Each call that needs a server, on each worker; other functions work."""
     for task in tasks:
         for _ in range(2):
             e = raised(only(c, task, parameters.step, "each").fetch, clusterrun.UnavailableError)
@@ -92,7 +91,7 @@ def every_worker_says_so(c, tasks, *dead):
 
 @scenario
 def a_resource_needs_a_server(c):
-    """SEED-53: one that is built while a server does not answer is not broken for good."""
+    """One that is built while a server does not answer is not broken for good."""
     kept["resource"] = c.create_per_worker_resource(parameters.slot, args=("slot",))
     value = c.schedule("echo", args=(kept["resource"],))
     check(raised(c.join, clusterrun.UnavailableError))
@@ -108,7 +107,7 @@ def the_resource_is_built_again(c):
 
 @scenario
 def pinned_calls(c, name):
-    """CC-66, CC-67: calls for worker-0 that dies under them. The error of the one that has
+    """Calls for worker-0 that dies under them. The error of the one that has
     begun names the worker, and no server; the others wait for it."""
     kept["name"] = name
     kept["pinned"] = [only(c, "worker-0", "hold", name) for _ in range(3)]
@@ -128,7 +127,7 @@ def pinned_calls_end(c):
 
 @scenario
 def reads_go_on(c, name):
-    """CC-74: while a worker dies and returns, what the servers have can be read."""
+    """While a worker dies and returns, what the servers have can be read."""
     before, first, reads, done = 0, pid(c, "worker-0"), 0, 0
     while done < 5:
         c.schedule(parameters.step, args=(name,))
@@ -146,7 +145,7 @@ def reads_go_on(c, name):
 
 @scenario
 def a_server_returns(c, name):
-    """CC-68: a server that dies and is started again is an error or not, by how long it is
+    """A server that dies and is started again is an error or not, by how long it is
     away. If so that names the server."""
     release(name)
     try:

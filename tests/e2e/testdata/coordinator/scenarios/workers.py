@@ -10,7 +10,7 @@ held = {}  # values, by name
 
 @scenario
 def between_functions(c):
-    """CC-61: a worker that dies between functions costs nothing."""
+    """A worker that dies between functions costs nothing."""
     for total in (2, 4):
         for _ in range(2):
             c.schedule("count_up", args=("cc61", 1))
@@ -22,7 +22,7 @@ def between_functions(c):
 
 @scenario
 def amid_functions(c, name):
-    """CC-62: a lost call is repeated: at least once."""
+    """A lost call is repeated: at least once."""
     victim = pid(c, "worker-0")
     values = [c.schedule("hold", args=(name,)) for _ in range(4)]
     until("worker-0 calls one", lambda: "worker-0" in calls("hold " + name))
@@ -38,7 +38,6 @@ def amid_functions(c, name):
 
 @scenario
 def a_value_outlives_its_worker(c, *tasks):
-    """CC-72, CC-87"""
     value = c.schedule("pair")
     assert value.fetch() == (1, -1)
     kill(c, *tasks)
