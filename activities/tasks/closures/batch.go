@@ -266,13 +266,9 @@ func byID(a, b *call) int {
 
 // drop makes processes drop what they have built of resources.
 func (b *Broker) drop(released []uint64) {
+	clear(b.released)
 	for _, id := range released {
 		delete(b.resources, id)
-		for _, p := range b.processes {
-			if p.built[id] {
-				delete(p.built, id)
-				p.released = append(p.released, id)
-			}
-		}
+		b.released[id] = true
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
@@ -45,17 +46,15 @@ type Broker struct {
 	// calls has the closures that the host has, by ID, and queue those that no process has.
 	calls map[uint64]*call
 	queue []*call
-	// resources has the definitions of resources.
+	// resources has the definitions of resources, and released those that processes must drop.
 	resources map[uint64]closure.Resource
+	released  map[uint64]bool
 	processes map[processKey]*process
 	// gone are processes that have ended.
 	gone map[processKey]bool
 	// endedIn is the call in which the last serving process of a task ended, until another
 	// process serves or the last one leaves in order.
 	endedIn map[string]string
-	// lastCall numbers calls. It does not start at 0, so that the numbers differ from those that
-	// an earlier broker used.
-	lastCall uint64
 	// taken is the number of batches that the host has from the queue of all hosts, or is about
 	// to get. changed is closed when that may change.
 	taken   int
@@ -72,11 +71,8 @@ type Broker struct {
 // call is a closure that the host has.
 type call struct {
 	closure.Closure
-	batch *batch // that waits for it; nil after its end
-	// process has it, under that number, since then.
+	batch   *batch // that waits for it; nil after its end
 	process *process
-	number  uint64
-	begun   time.Time
 	told    bool // to end
 	timer   *time.Timer
 	// outcome is set once it has ended.
@@ -93,9 +89,9 @@ func NewBroker(c Config) *Broker {
 	ctx, end := context.WithCancel(context.Background())
 	b := &Broker{
 		Config: c, started: time.Now(), ctx: ctx, end: end,
-		calls: map[uint64]*call{}, resources: map[uint64]closure.Resource{},
+		calls: map[uint64]*call{}, resources: map[uint64]closure.Resource{}, released: map[uint64]bool{},
 		processes: map[processKey]*process{}, gone: map[processKey]bool{}, endedIn: map[string]string{},
-		lastCall: uint64(time.Now().UnixMicro()), changed: make(chan struct{}), due: make(chan struct{}, 1),
+		changed: make(chan struct{}), due: make(chan struct{}, 1),
 	}
 	b.reports.Go(b.sendReports)
 	return b
@@ -180,47 +176,59 @@ func (b *Broker) change() {
 	b.changed = make(chan struct{})
 }
 
-// dispatch gives waiting closures to waiting processes.
+// dispatch gives closures and other news to processes that wait for them.
 func (b *Broker) dispatch() {
 	for _, p := range b.processes {
-		if p.request == nil {
-			continue
-		}
-		if p.give(b); p.hasNews() {
-			b.answer(p)
-		}
+		b.answer(p)
 	}
 }
 
-// give gives closures to a process, one for each free slot.
-func (p *process) give(b *Broker) {
-	if !p.serves() || p.unread != nil {
+// answer answers the waiting request of a process if there is something to say.
+func (b *Broker) answer(p *process) {
+	if p.request == nil {
 		return
 	}
-	for free := p.request.free; free > 0; free-- {
+	a := wire.ClosuresAnswer{}
+	for _, id := range p.resources {
+		if b.released[id] {
+			a.Released = append(a.Released, id)
+		}
+	}
+	for id, c := range p.has {
+		if c.told && !slices.Contains(p.ending, id) {
+			a.Cancel = append(a.Cancel, id)
+		}
+	}
+	slices.Sort(a.Cancel)
+	for free := p.free; free > 0; free-- {
 		i := slices.IndexFunc(b.queue, func(c *call) bool { return c.Task == "" || c.Task == p.task })
 		if i < 0 {
-			return
+			break
 		}
-		c := b.queue[i]
+		b.give(p, b.queue[i], &a)
 		b.queue = slices.Delete(b.queue, i, i+1)
-		b.lastCall++
-		c.process, c.number, c.begun = p, b.lastCall, time.Now()
-		p.has[c.ID] = c
-		if p.unread == nil {
-			p.unread = &unread{released: p.released}
-			p.released = nil
-			p.news++
+	}
+	if len(a.Closures)+len(a.Cancel)+len(a.Released) > 0 {
+		p.request <- a
+		p.request = nil
+	}
+}
+
+// give adds a closure to the answer to a process.
+func (b *Broker) give(p *process, c *call, a *wire.ClosuresAnswer) {
+	c.process = p
+	p.has[c.ID] = c
+	one := c.Closure
+	one.Task = ""
+	a.Closures = append(a.Closures, one)
+	for _, id := range c.Resources {
+		r, ok := b.resources[id]
+		if ok && !slices.Contains(p.resources, id) {
+			p.resources = append(p.resources, id)
+			a.Resources = append(a.Resources, r)
 		}
-		p.unread.calls = append(p.unread.calls, c)
-		for _, id := range c.Resources {
-			if r, ok := b.resources[id]; ok && !p.built[id] {
-				p.built[id] = true
-				p.unread.resources = append(p.unread.resources, r)
-			}
-		}
-		if c.batch != nil {
-			c.batch.progress = time.Now()
-		}
+	}
+	if c.batch != nil {
+		c.batch.progress = time.Now()
 	}
 }

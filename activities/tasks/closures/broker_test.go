@@ -102,32 +102,41 @@ func TestAHostReservesItsSlots(t *testing.T) {
 	require.NoError(t, <-third, "the slot is free again")
 }
 
-// An answer that was lost is repeated, and a closure that its process does not know is called
-// again.
-func TestAnswersAreRepeated(t *testing.T) {
+// A process takes the answer to its newest request. A closure in a lost answer is called anyway.
+func TestAnswersThatAreLost(t *testing.T) {
 	m := newMachine(t, "worker-0")
 	b := m.now()
-	ended := make(chan closure.BatchResult, 1)
 	asks := func(in wire.ClosuresRequest) wire.ClosuresAnswer {
-		t.Helper()
 		in.Process, in.Slots = "p", 1
 		return must.Get(b.Next(t.Context(), "worker-0", in))(t)
 	}
 	assert.Empty(t, asks(wire.ClosuresRequest{Seq: 1}).Closures)
+	ended := make(chan closure.BatchResult, 1)
 	go func() {
-		r, err := b.Run(t.Context(), closure.Batch{Closures: []closure.Closure{calling(1, "f")}}, true)
+		r, err := b.Run(t.Context(), closure.Batch{
+			Closures: []closure.Closure{using(calling(1, "f"), 1)}, Resources: testResources,
+		}, true)
 		assert.NoError(t, err)
 		ended <- r
 	}()
-	first := asks(wire.ClosuresRequest{Seq: 2, Free: 1, Wait: closure.MaxWait})
-	require.Len(t, first.Closures, 1)
-	assert.Equal(t, first, asks(wire.ClosuresRequest{Seq: 3, Free: 1}), "the process has not got it")
-	again := asks(wire.ClosuresRequest{Seq: 4, Got: first.News, Free: 1, Wait: closure.MaxWait})
-	require.Len(t, again.Closures, 1, "the process has got it, but does not have it")
-	assert.Greater(t, again.Closures[0].Call, first.Closures[0].Call)
-	asks(wire.ClosuresRequest{Seq: 5, Got: again.News, Done: []wire.CallOutcome{{ID: 1, Call: first.Closures[0].Call, Value: []byte("7")}}, Held: []uint64{1}})
-	assert.Empty(t, ended, "that was the outcome of another call")
-	asks(wire.ClosuresRequest{Seq: 6, Got: again.News, Done: []wire.CallOutcome{{ID: 1, Call: again.Closures[0].Call, Value: []byte("8")}}})
+	lost := asks(wire.ClosuresRequest{Seq: 2, Free: 1, Wait: closure.MaxWait})
+	require.Len(t, lost.Closures, 1)
+	assert.Equal(t, lost, asks(wire.ClosuresRequest{Seq: 3, Free: 1, Wait: closure.MaxWait}))
+	assert.Empty(t, asks(wire.ClosuresRequest{Seq: 2, Free: 1, Wait: closure.MaxWait}), "that is not the newest one")
+
+	m.cancel(time.Minute, 1)
+	again := wire.ClosuresRequest{Seq: 4, Held: []uint64{1}, Resources: []uint64{1}, Wait: closure.MaxWait}
+	assert.Equal(t, wire.ClosuresAnswer{Cancel: []uint64{1}}, asks(again))
+	again.Seq++
+	assert.Equal(t, wire.ClosuresAnswer{Cancel: []uint64{1}}, asks(again))
+	again.Seq, again.Ending, again.Wait = 6, []uint64{1}, 0
+	assert.Empty(t, asks(again), "it knows")
+
+	must.Get(b.Run(t.Context(), closure.Batch{Released: []uint64{1}}, true))(t)
+	done := wire.ClosuresRequest{Seq: 7, Resources: []uint64{1}, Done: []wire.CallOutcome{{ID: 1, Value: []byte("8")}}}
+	assert.Equal(t, wire.ClosuresAnswer{Released: []uint64{1}}, asks(done))
+	done.Seq++
+	assert.Equal(t, wire.ClosuresAnswer{Released: []uint64{1}}, asks(done))
 	r := <-ended
 	require.Len(t, r.Outcomes, 1)
 	assertText(t, "8", r.Outcomes[0])

@@ -35,18 +35,17 @@ func (b *Broker) cancel(c *call, grace time.Duration) {
 		b.finish(c, cancelledOutcome(""))
 		return
 	}
-	c.process.owed = true
 	b.restartAfter(c, grace)
 }
 
 // restartAfter restarts the process of a call that has not ended by then.
 func (b *Broker) restartAfter(c *call, d time.Duration) {
-	p, number := c.process, c.number
+	p := c.process
 	var t *time.Timer
 	t = time.AfterFunc(d, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if c.timer != t || c.process != p || c.number != number || b.isClosed() {
+		if c.timer != t || c.process != p || b.isClosed() {
 			return
 		}
 		c.timer = nil

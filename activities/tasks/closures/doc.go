@@ -7,7 +7,7 @@
 //	───────────────────────► queued ───────────────────► calling ──────► ended ──► Run
 //	                           ▲                            │   outcome,
 //	                           └────────────────────────────┘   lost
-//	                        handed back, or not received
+//	                        not received, or given back
 //
 // # Batches
 //
@@ -20,9 +20,9 @@
 //
 // # Processes
 //
-// A process sends its whole state with each request, and the broker repeats what its answers
-// contain until the process has it. A lost connection therefore loses no closure and no
-// outcome, and nothing is doubled: each call has a number, and an outcome names its call.
+// A process sends its whole state with each request, and takes only the answer to its newest one:
+// when its state changes, it breaks off a request that waits. A closure that it was given and does
+// not report is called again. So a lost answer loses nothing, and no answer is acknowledged.
 // This also makes a broker replaceable. A new broker holds nothing; processes that knew the
 // old one report what they hold and its outcomes.
 //

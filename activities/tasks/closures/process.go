@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
@@ -16,53 +14,33 @@ import (
 
 type processKey struct{ task, name string }
 
-// process is a process that serves closures.
+// process is a process that serves closures. What it has said is from its newest request, which
+// has the number seq.
 type process struct {
 	processKey
-	slots int
-	// seq is the number of its newest request, and news the number of the last answer with
-	// news.
-	seq, news uint64
-	// unread is the last answer with closures, until the process acknowledges it.
-	unread *unread
-	// owed reports whether cancellations must be sent to it.
-	owed bool
-	// has are the closures that it has, by ID.
-	has map[uint64]*call
-	// built are the resources whose definitions were sent to it, and released those that the next
-	// answer tells it to drop.
-	built    map[uint64]bool
-	released []uint64
-	// request is its waiting request.
-	request *waiting
+	seq         uint64
+	slots, free int
+	// has are the closures that it has, by ID, and ending those of them that it knows to be
+	// cancelled.
+	has    map[uint64]*call
+	ending []uint64
+	// resources are those that it knows.
+	resources []uint64
+	// request waits for an answer, for which it has room; nil if no request does.
+	request chan wire.ClosuresAnswer
 	// restarted is the time of the last request for its restart.
 	restarted time.Time
 	// watched is the pidfd by which the kernel reports its end.
 	watched *os.File
 }
 
-// unread is the content of an answer that may not have arrived.
-type unread struct {
-	calls     []*call
-	resources []closure.Resource
-	released  []uint64
-}
-
-// waiting is a request that waits for its answer.
-type waiting struct {
-	free   int
-	answer chan wire.ClosuresAnswer // has room for it
-}
-
 // serves reports whether the process takes closures.
 func (p *process) serves() bool { return p.slots > 0 }
-
-func (p *process) hasNews() bool { return p.unread != nil || p.owed || len(p.released) > 0 }
 
 // Next answers a process of a task; see [taskapi.Broker].
 func (b *Broker) Next(ctx context.Context, task string, in wire.ClosuresRequest) (wire.ClosuresAnswer, error) {
 	b.mu.Lock()
-	w, left, err := b.receive(ctx, processKey{task, in.Process}, in)
+	answer, left, err := b.receive(ctx, processKey{task, in.Process}, in)
 	b.mu.Unlock()
 	if err != nil {
 		return wire.ClosuresAnswer{}, err
@@ -73,7 +51,7 @@ func (b *Broker) Next(ctx context.Context, task string, in wire.ClosuresRequest)
 	patience := time.NewTimer(time.Duration(in.Wait * float64(time.Second)))
 	defer patience.Stop()
 	select {
-	case a := <-w.answer:
+	case a := <-answer:
 		return a, nil
 	case <-patience.C:
 	case <-ctx.Done():
@@ -82,52 +60,50 @@ func (b *Broker) Next(ctx context.Context, task string, in wire.ClosuresRequest)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if p := b.processes[processKey{task, in.Process}]; p != nil && p.request == w {
-		b.answer(p)
+	if p := b.processes[processKey{task, in.Process}]; p != nil && p.request == answer {
+		p.unask()
 	}
-	return <-w.answer, nil
+	return <-answer, nil
+}
+
+// unask answers the waiting request of a process with nothing.
+func (p *process) unask() {
+	if p.request != nil {
+		p.request <- wire.ClosuresAnswer{}
+		p.request = nil
+	}
 }
 
 // receive processes a request, which has the state of the process. left reports whether the last
 // process of the task has left. b.mu must be held.
-func (b *Broker) receive(ctx context.Context, key processKey, in wire.ClosuresRequest) (w *waiting, left bool, err error) {
+func (b *Broker) receive(ctx context.Context, key processKey, in wire.ClosuresRequest) (answer chan wire.ClosuresAnswer, left bool, err error) {
 	switch {
 	case b.isClosed():
 		return nil, false, taskapi.ErrClosuresAway
 	case b.gone[key]:
 		return nil, false, taskapi.ErrProcessEnded
 	}
-	w = &waiting{free: in.Free, answer: make(chan wire.ClosuresAnswer, 1)}
 	p := b.processes[key]
 	if p == nil {
-		p = &process{processKey: key, news: in.Got, has: map[uint64]*call{}, built: map[uint64]bool{}}
+		p = &process{processKey: key, has: map[uint64]*call{}}
 		b.processes[key] = p
 		delete(b.endedIn, p.task)
 		b.watch(p, taskapi.ProcessOf(ctx))
 		b.adopt(p, in)
 	}
-	for _, o := range in.Done {
-		b.hasDone(p, o)
+	answer = make(chan wire.ClosuresAnswer, 1)
+	if in.Seq < p.seq {
+		answer <- wire.ClosuresAnswer{}
+		return answer, false, nil
 	}
-	for _, id := range in.Returned {
-		if c := p.has[id]; c != nil && !p.isUnread(c) {
-			b.putBack(c)
+	p.unask() // the process no longer waits for that
+	for _, o := range in.Done {
+		if c := p.has[o.ID]; c != nil {
+			b.finish(c, judge(c, o))
 		}
 	}
-	if in.Seq < p.seq {
-		w.answer <- wire.ClosuresAnswer{} // a newer request has reported the state of the process
-		return w, false, nil
-	}
-	p.seq = in.Seq
-	if p.request != nil {
-		b.answer(p)
-	}
-	if in.Got >= p.news {
-		p.unread = nil
-	}
 	for _, c := range p.has {
-		if !p.isUnread(c) && !slices.Contains(in.Held, c.ID) {
-			b.Log.Warn("a process does not know a call that it was sent; it is called again", zap.String("task", p.task), zap.Uint64("closure", c.ID))
+		if !slices.Contains(in.Held, c.ID) {
 			b.putBack(c)
 		}
 	}
@@ -138,51 +114,12 @@ func (b *Broker) receive(ctx context.Context, key processKey, in wire.ClosuresRe
 	if in.Slots <= 0 && len(p.has) == 0 {
 		b.forget(p)
 		delete(b.endedIn, p.task)
-		w.answer <- wire.ClosuresAnswer{}
-		return w, !b.hasTask(p.task), nil
+		answer <- wire.ClosuresAnswer{}
+		return answer, !b.hasTask(p.task), nil
 	}
-	p.request = w
+	p.seq, p.free, p.ending, p.resources, p.request = in.Seq, in.Free, in.Ending, in.Resources, answer
 	b.dispatch()
-	if p.request == w && (p.hasNews() || in.Wait <= 0) {
-		b.answer(p)
-	}
-	return w, false, nil
-}
-
-func (p *process) isUnread(c *call) bool {
-	return p.unread != nil && slices.Contains(p.unread.calls, c)
-}
-
-// answer answers the waiting request of a process with everything that it may not know.
-func (b *Broker) answer(p *process) {
-	var a wire.ClosuresAnswer
-	if p.unread == nil && len(p.released) > 0 {
-		p.news++
-		p.unread = &unread{released: p.released}
-		p.released = nil
-	}
-	p.owed = false
-	for id, c := range p.has {
-		if c.told {
-			a.Cancel = append(a.Cancel, id)
-		}
-	}
-	slices.Sort(a.Cancel)
-	if p.unread != nil {
-		a.News, a.Resources = p.news, p.unread.resources
-		for _, c := range p.unread.calls {
-			if c.process == p {
-				one := c.Closure
-				one.Task = ""
-				a.Closures = append(a.Closures, wire.Call{Call: c.number, Closure: one})
-			}
-		}
-		for _, id := range p.unread.released {
-			a.Released = append(a.Released, wire.ReleasedResources{First: id, Last: id})
-		}
-	}
-	p.request.answer <- a
-	p.request = nil
+	return answer, false, nil
 }
 
 // adopt takes over the closures that a process has from an earlier broker.
@@ -201,18 +138,10 @@ func (b *Broker) adopt(p *process, in wire.ClosuresRequest) {
 			continue
 		}
 		b.queue = slices.DeleteFunc(b.queue, func(o *call) bool { return o == c })
-		c.process, c.begun = p, time.Now()
+		c.process = p
 		p.has[id] = c
 	}
 	b.change()
-}
-
-// hasDone handles an outcome.
-func (b *Broker) hasDone(p *process, in wire.CallOutcome) {
-	c := p.has[in.ID]
-	if c != nil && (c.number == 0 || in.Call == 0 || c.number == in.Call) {
-		b.finish(c, judge(c, in))
-	}
 }
 
 // hasTask reports whether a process of a task serves here, or has closures.
@@ -229,9 +158,7 @@ func (b *Broker) hasTask(task string) bool {
 func (b *Broker) forget(p *process) {
 	b.gone[p.processKey] = true
 	p.unwatch()
-	if p.request != nil {
-		b.answer(p)
-	}
+	p.unask()
 	delete(b.processes, p.processKey)
 	b.serves()
 }

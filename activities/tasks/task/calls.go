@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"runtime/debug"
 	"strings"
-	"time"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
@@ -45,25 +44,22 @@ type panicError struct {
 
 func (e *panicError) Error() string { return e.message }
 
-// call is a closure that this process has.
+// call is a closure that this process calls.
 type call struct {
-	wire.Call
-	// These are set once the call has begun:
-	began  time.Time
+	closure.Closure
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	// told is the reason why it must end, or nil.
-	told error
+	told   bool // to end
 }
 
 // run calls a closure, and returns the outcome.
 func (s *server) run(c *call) wire.CallOutcome {
-	value, err := s.value(c.ctx, &c.Call)
+	value, err := s.value(c.ctx, &c.Closure)
 	return outcomeOf(value, err, context.Cause(c.ctx))
 }
 
 // value returns the value that the function of a closure returns, as JSON.
-func (s *server) value(ctx context.Context, c *wire.Call) (json.RawMessage, error) {
+func (s *server) value(ctx context.Context, c *closure.Closure) (json.RawMessage, error) {
 	f := s.functions.find(c.Function)
 	if f == nil {
 		return nil, s.unknown(c.Function)

@@ -53,7 +53,7 @@ func callOf(t *testing.T, fn any, args, kwargs string) (string, error) {
 	require.NoError(t, s.functions.Register("f", fn))
 	c := &call{ctx: t.Context()}
 	c.Function, c.Args, c.Kwargs = "f", json.RawMessage(args), json.RawMessage(kwargs)
-	v, err := s.value(c.ctx, &c.Call)
+	v, err := s.value(c.ctx, &c.Closure)
 	return string(v), err
 }
 
@@ -144,7 +144,7 @@ func TestOutcomes(t *testing.T) {
 	require.NoError(t, s.functions.Register("f", fail(nil)))
 	c := &call{ctx: t.Context()}
 	c.Function = "h"
-	_, err := s.value(c.ctx, &c.Call)
+	_, err := s.value(c.ctx, &c.Closure)
 	o := outcomeOf(nil, err, nil)
 	assert.Equal(t, closure.ErrUnknownFunction, o.Error.Kind)
 	assert.Equal(t, `no function "h" is registered here; registered are f, g`, o.Error.Message)

@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"reflect"
+	"slices"
 	"sync"
 
-	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
@@ -57,21 +58,23 @@ func (r *resources) learn(list []closure.Resource) {
 }
 
 // release drops resources that are no longer needed. A call that uses one keeps it.
-func (r *resources) release(ranges []wire.ReleasedResources) {
-	if len(ranges) == 0 {
-		return
-	}
+func (r *resources) release(ids []uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for id, one := range r.all {
-		for _, gone := range ranges {
-			if gone.First <= id && id <= gone.Last {
-				delete(r.all, id)
-				one.released = true
-				r.dropUnused(one)
-			}
+	for _, id := range ids {
+		if one := r.all[id]; one != nil {
+			delete(r.all, id)
+			one.released = true
+			r.dropUnused(one)
 		}
 	}
+}
+
+// known returns the resources that this process knows.
+func (r *resources) known() []uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Keys(r.all))
 }
 
 // leave ends a use by a call or by the construction. mu must be held, also for dropUnused.

@@ -117,7 +117,7 @@ func checkClosures(in *wire.ClosuresRequest) *wire.Problem {
 	lists := []struct {
 		name string
 		size int
-	}{{"held", len(in.Held)}, {"returned", len(in.Returned)}, {"done", len(in.Done)}}
+	}{{"held", len(in.Held)}, {"ending", len(in.Ending)}, {"done", len(in.Done)}}
 	for _, list := range lists {
 		if list.size > closure.MaxListed {
 			return invalid(list.name, fmt.Sprintf("it has %d elements; the limit is %d", list.size, closure.MaxListed))

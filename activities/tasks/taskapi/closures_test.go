@@ -38,18 +38,18 @@ func TestAServingProcessIsHeard(t *testing.T) {
 	h.serves(func(_ context.Context, task string, in wire.ClosuresRequest) (wire.ClosuresAnswer, error) {
 		assert.Equal(t, "worker-0", task)
 		heard = in
-		return wire.ClosuresAnswer{News: 3, Closures: []wire.Call{{Call: 9, Closure: closure.Closure{ID: 7, Function: "f", Args: []byte(`[1, "<"]`), Kwargs: []byte(`{}`), Resources: []uint64{4}}}},
+		return wire.ClosuresAnswer{Closures: []closure.Closure{{ID: 7, Function: "f", Args: []byte(`[1, "<"]`), Kwargs: []byte(`{}`), Resources: []uint64{4}}},
 			Resources: []closure.Resource{{ID: 4, Function: "load"}}, Cancel: []uint64{5}}, nil
 	})
-	status, body, _ := h.do(0, "POST", wire.PathClosures, `{"process":"a-1","seq":2,"got":1,"slots":3,"held":[1,2],"returned":[8],"free":1,"wait":0.5,
-		"done":[{"id":1,"call":5,"value":[1, {"a": null}]},{"id":2,"kind":"error","error":{"kind":"ValueError","message":"no","traceback":"here"}},
+	status, body, _ := h.do(0, "POST", wire.PathClosures, `{"process":"a-1","seq":2,"slots":3,"held":[1,2],"ending":[2],"resources":[8],"free":1,"wait":0.5,
+		"done":[{"id":1,"value":[1, {"a": null}]},{"id":2,"kind":"error","error":{"kind":"ValueError","message":"no","traceback":"here"}},
 		{"id":3,"kind":"unavailable","error":{"message":"no","task":"ps-0"}},{"id":4,"kind":"cancelled"}]}`)
 	assert.Equal(t, 200, status)
-	assert.Equal(t, `{"news":3,"closures":[{"id":7,"function":"f","args":[1,"\u003c"],"kwargs":{},"resources":[4],"call":9}],"resources":[{"id":4,"function":"load"}],"cancel":[5]}`+"\n", body)
+	assert.Equal(t, `{"closures":[{"id":7,"function":"f","args":[1,"\u003c"],"kwargs":{},"resources":[4]}],"resources":[{"id":4,"function":"load"}],"cancel":[5]}`+"\n", body)
 	assert.Equal(t, wire.ClosuresRequest{
-		Process: "a-1", Seq: 2, Got: 1, Slots: 3, Held: []uint64{1, 2}, Returned: []uint64{8}, Free: 1, Wait: 0.5,
+		Process: "a-1", Seq: 2, Slots: 3, Held: []uint64{1, 2}, Ending: []uint64{2}, Resources: []uint64{8}, Free: 1, Wait: 0.5,
 		Done: []wire.CallOutcome{
-			{ID: 1, Call: 5, Value: []byte(`[1, {"a": null}]`)},
+			{ID: 1, Value: []byte(`[1, {"a": null}]`)},
 			{ID: 2, Kind: "error", Error: &closure.Error{Kind: "ValueError", Message: "no", Traceback: "here"}},
 			{ID: 3, Kind: "unavailable", Error: &closure.Error{Message: "no", Task: "ps-0"}},
 			{ID: 4, Kind: "cancelled"},
@@ -82,7 +82,7 @@ func TestBadServingProcessesAreRefused(t *testing.T) {
 		{`{"process":"a","seq":1,"done":[{"id":1,"kind":"lost"}]}`, "done[0].kind", `unknown kind "lost"; want value, error, input, cancelled, unavailable`},
 		{`{"process":"a","seq":1,"done":[{"id":1,"kind":"error","value":1}]}`, "done[0].value", "only the kind value has one"},
 		{`{"process":"a","seq":1,"done":[{"id":1,"error":{"message":"no"}}]}`, "done[0].error", "a value has none; want the kind error, input, cancelled, unavailable"},
-		{`{"process":"a","seq":1,"pid":1}`, "pid", "unknown field; the fields are process, seq, got, slots, held, done, returned, free, wait"},
+		{`{"process":"a","seq":1,"pid":1}`, "pid", "unknown field; the fields are process, seq, slots, free, held, ending, resources, done, wait"},
 		{`[]`, "", ""},
 		{`{"process":"a","seq":1} {}`, "", ""},
 	} {
@@ -92,7 +92,7 @@ func TestBadServingProcessesAreRefused(t *testing.T) {
 			assert.Equal(t, fmt.Sprintf("field %s: %s", c.field, c.message), p.Message)
 		}
 	}
-	h.refused(413, wire.CodeTooLarge, "POST", wire.PathClosures, `{"process":"a","seq":1,"got":`+strings.Repeat("1", maxClosures)+`}`)
+	h.refused(413, wire.CodeTooLarge, "POST", wire.PathClosures, `{"process":"a","seq":1,"slots":`+strings.Repeat("1", maxClosures)+`}`)
 	h.refused(405, wire.CodeMethod, "GET", wire.PathClosures, "")
 }
 
@@ -145,7 +145,7 @@ func TestAServingProcessIsToldToStop(t *testing.T) {
 			<-ctx.Done()
 		}
 		assert.Equal(t, in.Wait > 0, in.Free > 0)
-		return wire.ClosuresAnswer{News: in.Seq}, nil
+		return wire.ClosuresAnswer{Cancel: []uint64{in.Seq}}, nil
 	})
 	told := make(chan string, 1)
 	go func() {
@@ -154,14 +154,14 @@ func TestAServingProcessIsToldToStop(t *testing.T) {
 	}()
 	<-waits
 	h.SetStopping(h.run, spec.Stopping{Seq: 1, Stop: true})
-	assert.Equal(t, `{"news":1,"stop":true}`+"\n", <-told)
+	assert.Equal(t, `{"cancel":[1],"stop":true}`+"\n", <-told)
 	_, body, _ := h.do(0, "POST", wire.PathClosures, `{"process":"a","seq":2,"slots":1,"free":1,"wait":20}`)
-	assert.Equal(t, `{"news":2,"stop":true}`+"\n", body)
+	assert.Equal(t, `{"cancel":[2],"stop":true}`+"\n", body)
 	_, body, _ = h.do(0, "POST", wire.PathClosures, `{"process":"a","seq":3,"done":[{"id":1}]}`)
-	assert.Equal(t, `{"news":3}`+"\n", body)
+	assert.Equal(t, `{"cancel":[3]}`+"\n", body)
 	h.SetStopping(h.run, spec.Stopping{Seq: 2})
 	_, body, _ = h.do(0, "POST", wire.PathClosures, `{"process":"a","seq":4,"slots":1,"free":1,"wait":20}`)
-	assert.Equal(t, `{"news":4}`+"\n", body)
+	assert.Equal(t, `{"cancel":[4]}`+"\n", body)
 }
 
 // The clock of a process stops while it waits, in one thread or in several.

@@ -35,37 +35,33 @@ const (
 )
 
 // ClosuresRequest is a request of a process that serves closures. It has the whole state of
-// the process, so that nothing depends on which of its requests have arrived before.
+// the process, which takes only the answer to its newest request. So nothing depends on which of
+// its requests and answers have arrived.
 type ClosuresRequest struct {
 	// Process is a random name that no other process has.
 	Process string `json:"process"`
-	// Seq counts the requests of the process, from 1. A repeated request has the same number.
-	// A newer request makes the host answer a waiting older one at once.
+	// Seq counts the requests of the process, from 1. An older request than the last one is
+	// ignored.
 	Seq uint64 `json:"seq"`
-	// Got is the number of the last answer with news that the process has received, or 0 at
-	// first.
-	Got uint64 `json:"got,omitempty"`
 	// Slots is the number of closures that it calls at the same time, or 0 if it no longer
-	// serves.
+	// serves, and Free the number that it takes now.
 	Slots int `json:"slots,omitempty"`
-	// Held are the closures that it has, and closures whose outcomes have not been
-	// acknowledged, except those in this request.
-	Held []uint64 `json:"held,omitempty"`
-	// Done are the outcomes of closures that have ended.
+	Free  int `json:"free,omitempty"`
+	// Held are the closures that it has, except those in Done, and Ending those of them that
+	// it was told to cancel. Others that it was given are called elsewhere.
+	Held   []uint64 `json:"held,omitempty"`
+	Ending []uint64 `json:"ending,omitempty"`
+	// Resources are those that it knows.
+	Resources []uint64 `json:"resources,omitempty"`
+	// Done are outcomes of closures. The answer acknowledges them.
 	Done []CallOutcome `json:"done,omitempty"`
-	// Returned are closures that it hands back without an outcome, for others to call.
-	Returned []uint64 `json:"returned,omitempty"`
-	// Free is the number of idle slots. 0 means that it wants no closures.
-	Free int `json:"free,omitempty"`
-	// Wait is the longest time to wait for news, in seconds. 0 means not at all.
+	// Wait is the longest time to wait for an answer with something in it, in seconds.
 	Wait float64 `json:"wait,omitempty"`
 }
 
 // CallOutcome is the outcome of a call of a closure.
 type CallOutcome struct {
 	ID uint64 `json:"id"`
-	// Call is the number of the [Call].
-	Call uint64 `json:"call,omitempty"`
 	// Kind is [closure.OutcomeValue], the default, or one of [KindsOfErrors].
 	Kind closure.OutcomeKind `json:"kind,omitempty"`
 	// Value is the result of the function. If empty, it is null.
@@ -75,36 +71,17 @@ type CallOutcome struct {
 
 // ClosuresAnswer is the answer to a serving process.
 type ClosuresAnswer struct {
-	// News is the number of this answer, if it has closures or cancellations that the process
-	// has not acknowledged yet. Of two answers with the same number, the second brings no
-	// closures that the first does not have.
-	News uint64 `json:"news,omitempty"`
-	// Closures are the closures to call, in this order.
-	Closures []Call `json:"closures,omitempty"`
-	// Resources are the resources of the closures that the process may not know yet.
+	// Closures are the closures to call.
+	Closures []closure.Closure `json:"closures,omitempty"`
+	// Resources are the resources of the closures that the process does not know.
 	Resources []closure.Resource `json:"resources,omitempty"`
 	// Released are resources that are no longer needed: the process drops what it has built.
-	Released []ReleasedResources `json:"released,omitempty"`
+	Released []uint64 `json:"released,omitempty"`
 	// Cancel are the IDs of closures that it must no longer call.
 	Cancel []uint64 `json:"cancel,omitempty"`
-	// Stop reports whether a stop of all tasks of the run is requested. The process is given no
-	// more closures: it hands back what it has not begun, and no longer serves once the calls
-	// that it has begun have ended.
+	// Stop reports whether a stop of all tasks of the run is requested. The process takes no
+	// more closures, and no longer serves once its calls have ended.
 	Stop bool `json:"stop,omitempty"`
-}
-
-// Call is a closure for a process to call.
-type Call struct {
-	closure.Closure
-	// Call is the number of this call. It tells its outcome apart from the outcome of another
-	// call of the closure.
-	Call uint64 `json:"call"`
-}
-
-// ReleasedResources are a range of resources.
-type ReleasedResources struct {
-	First uint64 `json:"first"`
-	Last  uint64 `json:"last"`
 }
 
 // CheckFunction returns the problem with the name of a function, or an empty string if it is

@@ -7,21 +7,23 @@ import socket
 import sys
 import threading
 import time
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, Mapping, Optional
 
 from ._errors import CancelledError, ResourceError, TaskError, UnavailableError
-from ._http import head, parse, request
+from ._http import FIRST_RETRY, FOREVER, LAST_RETRY, MAX_WAIT, Answer, head, parse, request
 from ._interrupt import forget_interrupt, interrupt, leave_main_thread, wake_main_thread, wake_thread
 from ._json import loads
-from ._ledger import Call, Ledger, Request
-from ._transport import body_of, exchange, in_forked_children, set_timeout
+from ._ledger import Call, Ledger
+from ._transport import body_of, in_forked_children
 from ._values import RESOURCE, error_outcome, failure_outcome, value_outcome
 from .functions import functions, unknown_function
 from .stop import wait_for_stop
 
 _HEAD = head("POST", "/v1/closures/next")
 
+_ASK_WHILE_BUSY = 0.020  # seconds until the host is asked whether calls are cancelled
 _LEAVE_PATIENCE = 2.0
+_AWAY = (ConnectionError, FileNotFoundError, BlockingIOError, socket.timeout)  # the host worker is being restarted
 _WAKE_AGAIN = (0.1, 0.5, 2.0)  # seconds after the first wake-up of a thread
 
 
@@ -120,18 +122,6 @@ class Resource:
 _server: Optional["Server"] = None
 
 
-class _Sent:
-    """A request in flight, and the received part of its answer."""
-
-    __slots__ = ("request", "connection", "reused", "data")
-
-    def __init__(self, request: Request, connection: socket.socket, reused: bool) -> None:
-        self.request = request
-        self.connection = connection
-        self.reused = reused
-        self.data = bytearray()
-
-
 class Server:
     """A process that serves. One thread communicates with the host; the others call
     functions."""
@@ -144,8 +134,9 @@ class Server:
         self.change = threading.Condition(self.lock)  # signals changes of queue, stopping and over to callers
         self.finished = threading.Condition(self.lock)  # signals changes of workers and over to the others
         self.workers = 0  # threads that call, if serve's own thread does not
-        self.sent: Dict[int, _Sent] = {}  # by descriptors
-        self.idle: List[socket.socket] = []
+        self.over = False
+        self.connection: Optional[socket.socket] = None
+        self.delay = FIRST_RETRY
         self.failure: Optional[BaseException] = None
         self.awake, self.waker = os.pipe()
         os.set_blocking(self.waker, False)
@@ -166,7 +157,7 @@ class Server:
                 for i in range(self.ledger.slots):
                     threading.Thread(target=self.guard, name="clusterrun-call-%d" % i, daemon=True).start()
                 with self.lock:
-                    while self.workers and not self.ledger.over:
+                    while self.workers and not self.over:
                         self.finished.wait()
         finally:
             if self.pid == os.getpid():
@@ -179,11 +170,12 @@ class Server:
 
     def end(self, failure: Optional[BaseException]) -> None:
         with self.lock:
-            self.ledger.over = True
+            self.over = True
+            self.ledger.stop()
             self.failure = self.failure or failure
             self.change.notify_all()
             self.finished.notify_all()
-        self.wake()
+            self.wake()
 
     def guard(self) -> None:
         """Run work in a thread of its own, whose failure ends the whole service."""
@@ -203,13 +195,13 @@ class Server:
         while True:
             with self.lock:
                 ledger = self.ledger
-                while not ledger.queue and not ledger.dropped and not ledger.stopping and not ledger.over:
+                while not ledger.queue and not ledger.dropped and not ledger.stopping:
                     self.change.wait()
-                if ledger.stopping or ledger.over:
+                if ledger.stopping:
                     return
                 dropped, ledger.dropped = ledger.dropped, []
                 if not dropped:
-                    call = ledger.begin(threading.get_ident(), time.monotonic())
+                    call = ledger.begin(threading.get_ident())
             if dropped:
                 # Code that runs when they are dropped, such as a generator's finally, belongs
                 # to the program: it runs in the threads of functions, and without the lock.
@@ -229,14 +221,12 @@ class Server:
                 with self.lock:
                     if call.interrupted:
                         forget_interrupt(call.thread)
-                    self.ledger.ended(call, outcome, time.monotonic())
-                    idle = not self.ledger.queue
+                    self.ledger.ended(call, outcome)
+                    self.wake()
                 break
             except CancelledError as e:  # too late: the function had returned
                 if outcome is None:
                     outcome = error_outcome("cancelled", "CancelledError", str(e), "")
-        if idle:
-            self.wake()
 
     def call(self, call: Call) -> bytes:
         try:
@@ -305,171 +295,123 @@ class Server:
 
     def ask(self) -> None:
         try:
-            self.ask_until_over()
+            while not self.over:
+                if self.ask_once(MAX_WAIT, FOREVER) and len(self.ledger.calls) >= self.ledger.slots:
+                    self.await_news(None, time.monotonic() + _ASK_WHILE_BUSY)
         except BaseException as e:
             self.end(e)
-        finally:
-            try:
-                self.leave()
-            except Exception:
-                pass  # the host learns of the end of the process
+        end = time.monotonic() + _LEAVE_PATIENCE
+        try:  # tell the host that this process no longer serves, with its last outcomes
+            while time.monotonic() < end and not (self.ask_once(0, end) and not self.ledger.done):
+                pass
+        except Exception:
+            pass  # the host learns of the end of the process
+        self.hang_up()
+
+    def ask_once(self, wait: int, end: float) -> bool:
+        """Tell the host the state of this process, and do what it answers. Return False if
+        there is no answer, until a time or until the state has changed."""
+        with self.lock:
+            body, sent = self.ledger.compose(wait)
+            self.forget_news()
+        reused = self.connection is not None
+        try:
+            answer = self.exchange(request(_HEAD, body), end)
+            said = None if answer is None else loads(body_of(answer))
+            if answer is None or not answer.keep:
+                self.hang_up()
+        except (OSError, TaskError) as e:
             self.hang_up()
+            away = e.code == "closures_away" if isinstance(e, TaskError) else isinstance(e, _AWAY)
+            if not away:
+                raise e if isinstance(e, TaskError) else TaskError("the host cannot be asked: %s" % e, "away")
+            if not reused:
+                self.await_news(None, time.monotonic() + self.delay)
+                self.delay = min(2 * self.delay, LAST_RETRY)
+            return False
+        if said is None:
+            return False
+        self.delay = FIRST_RETRY
+        with self.lock:
+            for call in self.ledger.answered(said, sent):
+                # A call that is not inside yet checks told first.
+                call.interrupted = call.inside and interrupt(call.thread)
+                if call.interrupted:
+                    call.wakes = [time.monotonic() + after for after in _WAKE_AGAIN]
+            self.change.notify_all()
+        return True
+
+    def exchange(self, raw: bytes, end: float) -> Optional[Answer]:
+        if self.connection is None:
+            self.connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self.connection.settimeout(30)
+            self.connection.connect(self.path)
+        self.connection.sendall(raw)
+        data = bytearray()
+        while self.await_news(self.connection, end):
+            received = self.connection.recv(1 << 18)
+            if not received:
+                raise ConnectionResetError("the host closed the connection")
+            data += received
+            answer = parse(data)
+            if answer is not None:
+                return answer
+        return None
 
     def wake(self) -> None:
+        """Tell the thread that asks that the state has changed. The lock must be held."""
         try:
             os.write(self.waker, b"\0")
         except BlockingIOError:
-            pass  # the thread is about to wake up
+            pass  # it is about to wake up
 
-    def ask_until_over(self) -> None:
+    def forget_news(self) -> None:
         poll = select.poll()
         poll.register(self.awake, select.POLLIN)
-        while not self.ledger.over:
-            with self.lock:
-                request, wait = self.ledger.next(time.monotonic())
-                again = self.wake_again(time.monotonic())
-            if request is not None:
-                connection = self.send(request)
-                if connection is not None:
-                    poll.register(connection, select.POLLIN)
-                continue
-            if again is not None:
-                wait = again if wait is None else min(wait, again)
-            for fd, _ in poll.poll(None if wait is None else max(0, math.ceil(wait * 1000))):
-                if fd == self.awake:
-                    os.read(fd, 4096)
-                    continue
-                sent = self.sent.get(fd)
-                if sent is not None and self.receive(sent):
-                    poll.unregister(fd)
+        if poll.poll(0):
+            os.read(self.awake, 4096)
 
-    def wake_again(self, now: float) -> Optional[float]:
-        """Wake threads up again that are due, and return the seconds until the next is. A
-        signal may come just before the wait that it should end, and then has no effect."""
-        waits = []
+    def await_news(self, connection: Optional[socket.socket], end: float) -> bool:
+        """Wait until the connection can be read. Return False if the state has changed, or
+        at the end of the time."""
+        poll = select.poll()
+        poll.register(self.awake, select.POLLIN)
+        if connection is not None:
+            poll.register(connection, select.POLLIN)
+        while True:
+            now = time.monotonic()
+            if now >= end:
+                return False
+            with self.lock:
+                wait = min(end, self.wake_again(now)) - now
+            ready = poll.poll(None if wait == FOREVER else math.ceil(wait * 1000))
+            if ready:
+                return any(fd != self.awake for fd, _ in ready)
+
+    def wake_again(self, now: float) -> float:
+        """Wake threads up again that are due, and return when the next is. A signal may come
+        just before the wait that it should end, and then has no effect."""
+        next_one = FOREVER
         for call in self.ledger.running.values():
             if call.wakes and call.wakes[0] <= now:
                 call.wakes.pop(0)
                 wake_thread(call.thread)
             if call.wakes:
-                waits.append(max(0.0, call.wakes[0] - now))
-        return min(waits, default=None)
-
-    def send(self, what: Request) -> Optional[socket.socket]:
-        """Send a request. Return None if that fails; the next one replaces it."""
-        reused = bool(self.idle)
-        connection = self.idle.pop() if reused else socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            if not reused:
-                connection.settimeout(30)
-                connection.connect(self.path)
-            connection.sendall(request(_HEAD, what.body))
-        except OSError as e:
-            connection.close()
-            self.failed(what, e, reused)
-            return None
-        self.sent[connection.fileno()] = _Sent(what, connection, reused)
-        return connection
-
-    def receive(self, sent: _Sent) -> bool:
-        """Read the available part of an answer. Return True if it is complete or has
-        failed."""
-        connection = sent.connection
-        fd = connection.fileno()
-        try:
-            data = connection.recv(1 << 18)
-            if not data:
-                raise ConnectionResetError("the host closed the connection")
-        except OSError as e:
-            del self.sent[fd]
-            connection.close()
-            self.failed(sent.request, e, sent.reused)
-            return True
-        sent.data += data
-        answer = parse(sent.data)
-        if answer is None:
-            return False
-        del self.sent[fd]
-        if answer.keep and len(self.idle) < 4:
-            self.idle.append(connection)
-        else:
-            connection.close()
-        try:
-            said = loads(body_of(answer))
-        except TaskError as e:
-            if e.code != "closures_away":
-                raise
-            self.failed(sent.request, ConnectionResetError(str(e)), sent.reused)
-            return True
-        with self.lock:
-            self.answered(sent.request, said)
-        return True
-
-    def failed(self, what: Request, error: OSError, reused: bool) -> None:
-        """Handle a request that was not answered."""
-        if not isinstance(error, (ConnectionError, FileNotFoundError, BlockingIOError, socket.timeout)):
-            raise TaskError("the host cannot be asked: %s" % error, "away")
-        with self.lock:
-            self.ledger.failed(what, time.monotonic(), reused)
-
-    def answered(self, what: Request, said: Dict[str, Any]) -> None:
-        now = time.monotonic()
-        for call in self.ledger.answered(what, said, now):
-            # A call that is not inside yet checks told first.
-            call.interrupted = call.inside and interrupt(call.thread)
-            if call.interrupted:
-                call.wakes = [now + after for after in _WAKE_AGAIN]
-        if self.ledger.stopping:
-            self.change.notify_all()
-        else:
-            self.change.notify(len(self.ledger.queue) + len(self.ledger.dropped))
+                next_one = min(next_one, call.wakes[0])
+        return next_one
 
     def hang_up(self) -> None:
-        for sent in self.sent.values():
-            sent.connection.close()
-        self.sent.clear()
-
-    def leave(self) -> None:
-        """Tell the host that this process no longer serves, with the outcomes of its last
-        calls."""
-        deadline = time.monotonic() + _LEAVE_PATIENCE
-        self.hang_up()
-        with self.lock:
-            for what in list(self.ledger.open):
-                self.ledger.take_back(what)
-        while True:
-            with self.lock:
-                self.ledger.hand_back()
-                what = self.ledger.compose(0, 0)
-            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            try:
-                set_timeout(connection, deadline)
-                connection.connect(self.path)
-                answer = exchange(connection, request(_HEAD, what.body), deadline)
-            except OSError as e:
-                self.failed(what, e, False)
-                if self.ledger.retry >= deadline:
-                    return
-                time.sleep(max(0.0, self.ledger.retry - time.monotonic()))
-                continue
-            finally:
-                connection.close()
-            if answer.status != 200:
-                return
-            with self.lock:
-                self.answered(what, loads(answer.body))
-                if not self.ledger.done and not self.ledger.returned:
-                    return
+        connection, self.connection = self.connection, None
+        if connection is not None:
+            connection.close()
 
 
 @in_forked_children
 def _leave_server() -> None:
-    """A forked child does not serve: the connections belong to its parent."""
+    """A forked child does not serve: the connection belongs to its parent."""
     global _server
     server, _server = _server, None
-    if server is None:
-        return
-    for connection in [sent.connection for sent in server.sent.values()] + server.idle:
-        connection.close()
-    os.close(server.awake)
-    os.close(server.waker)
+    if server is not None:
+        server.hang_up()
+        os.close(server.awake)
+        os.close(server.waker)
