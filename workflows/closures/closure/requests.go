@@ -77,6 +77,10 @@ type (
 		Resources []Resource `json:"resources,omitempty"`
 		// Released are resources that no later closure uses.
 		Released []uint64 `json:"released,omitempty"`
+		// Wait reports whether the answer may wait for outcomes, as if the client then sent a
+		// [TakeRequest] with this After. A take answers it at once.
+		Wait  bool   `json:"wait,omitempty"`
+		After uint64 `json:"after,omitempty"`
 	}
 	// ScheduleAnswer has the IDs of the closures.
 	ScheduleAnswer struct {
@@ -88,6 +92,9 @@ type (
 		// Its closures are cancelled, except for those that had ended before: a request that is
 		// larger than the queue may have been queued in part.
 		Raised *Error `json:"raised,omitempty"`
+		// Outcomes are what the client waited for. They are not in the answer to a request that is
+		// sent again: a take has them.
+		Outcomes []Outcome `json:"outcomes,omitempty"`
 	}
 	// WaitRequest is the input of [UpdateJoin].
 	WaitRequest struct {

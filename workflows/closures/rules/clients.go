@@ -78,36 +78,50 @@ func (q *Queue) waits(c *Client) bool {
 		slices.ContainsFunc(q.requests, func(r *request) bool { return r.client == c })
 }
 
-// take is a request that waits for outcomes.
+// take is a request that waits for outcomes: a take, or a schedule that is done otherwise.
 type take struct {
 	client *Client
-	call   *Call[closure.TakeAnswer]
+	give   func([]closure.Outcome)
+	refuse func(error)
 }
 
-// Take waits for outcomes of the client's closures. An older one of the same client is answered
-// without any.
+// Take waits for outcomes of the client's closures.
 func (q *Queue) Take(r closure.TakeRequest) *Call[closure.TakeAnswer] {
 	if err := q.check(); err != nil {
 		return refused[closure.TakeAnswer](err)
 	}
 	c := q.client(r.Client)
-	if r.After < c.Taken || r.After > c.Taken+uint64(len(c.Outcomes)) {
-		return refused[closure.TakeAnswer](fmt.Errorf("the values of %s are no longer known: it has not taken any for a minute while too many were kept", r.Client))
+	if err := q.drop(c, r.After); err != nil {
+		return refused[closure.TakeAnswer](err)
 	}
-	for _, o := range c.Outcomes[:r.After-c.Taken] {
+	call := &Call[closure.TakeAnswer]{}
+	q.await(&take{client: c, refuse: call.refuse, give: func(o []closure.Outcome) { call.give(closure.TakeAnswer{Outcomes: o}) }})
+	q.advance()
+	return call
+}
+
+// drop drops the outcomes that a client has.
+func (q *Queue) drop(c *Client, after uint64) error {
+	if after < c.Taken || after > c.Taken+uint64(len(c.Outcomes)) {
+		return fmt.Errorf("the values of %s are no longer known: it has not taken any for a minute while too many were kept", c.Name)
+	}
+	for _, o := range c.Outcomes[:after-c.Taken] {
 		q.kept -= sizeOf(o)
 	}
-	c.Outcomes, c.Taken = c.Outcomes[r.After-c.Taken:], r.After
-	q.takes = slices.DeleteFunc(q.takes, func(t *take) bool {
-		if t.client == c {
-			t.call.give(closure.TakeAnswer{})
+	c.Outcomes, c.Taken = c.Outcomes[after-c.Taken:], after
+	return nil
+}
+
+// await lets a request wait for outcomes. An older one of the same client is answered without
+// any.
+func (q *Queue) await(t *take) {
+	q.takes = slices.DeleteFunc(q.takes, func(older *take) bool {
+		if older.client == t.client {
+			older.give(nil)
 		}
-		return t.client == c
+		return older.client == t.client
 	})
-	t := &take{client: c, call: &Call[closure.TakeAnswer]{}}
 	q.takes = append(q.takes, t)
-	q.advance()
-	return t.call
 }
 
 // answerTakes answers the takes for which there are outcomes.
@@ -119,7 +133,7 @@ func (q *Queue) answerTakes() {
 			n++
 		}
 		if n > 0 {
-			t.call.give(closure.TakeAnswer{Outcomes: t.client.Outcomes[:n:n]})
+			t.give(t.client.Outcomes[:n:n])
 		}
 		return n > 0
 	})

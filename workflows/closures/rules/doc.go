@@ -55,7 +55,8 @@
 // A schedule waits for room, in the order of arrival. Closures in batches do not count. A
 // request with more closures than the queue takes gets in one by one.
 //
-// The outcomes of a client's closures are kept until it has taken them. Hosts get nothing new
+// The outcomes of a client's closures are kept until it has taken them. A client that has no
+// other closures schedules one and waits for its outcome with the same request. Hosts get nothing new
 // while too much is kept. A client that has taken nothing for a minute by then is forgotten with
 // its outcomes: its process has probably ended.
 package rules

@@ -83,6 +83,7 @@ func FuzzQueue(f *testing.F) {
 			switch step % 8 {
 			case 0, 1:
 				if schedule == nil || schedule.Ready() {
+					s.lone = how%3 == 0
 					schedule = s.schedule([]string{"f", "g"}[how%2], 1+int(how)%12)
 				}
 			case 2:

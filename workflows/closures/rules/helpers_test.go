@@ -24,6 +24,7 @@ type script struct {
 	batch   uint64
 	call    uint64
 	taken   map[string]uint64
+	lone    bool // schedules wait for outcomes
 }
 
 func newScript(t *testing.T, size int) *script {
@@ -58,7 +59,7 @@ func (s *script) serve(host string, tasks ...string) {
 // schedule schedules n closures of a function.
 func (s *script) schedule(function string, n int) *Call[closure.ScheduleAnswer] {
 	s.batch++
-	r := closure.ScheduleRequest{Client: "c", Batch: s.batch}
+	r := closure.ScheduleRequest{Client: "c", Batch: s.batch, Wait: s.lone, After: s.taken["c"]}
 	for range n {
 		r.Closures = append(r.Closures, closure.Closure{Function: function})
 	}

@@ -238,7 +238,7 @@ func (q *Queue) RunEnded(over string) {
 		r.refuse(q.endedError())
 	}
 	for _, t := range q.takes {
-		t.call.refuse(q.endedError())
+		t.refuse(q.endedError())
 	}
 	q.requests, q.takes, q.drain = nil, nil, nil
 }

@@ -308,6 +308,35 @@ func TestOutcomesWaitForTheirClient(t *testing.T) {
 	assert.ErrorContains(t, err, "the values of c are no longer known")
 }
 
+// A client that schedules one closure gets its outcome with the answer. A take gets it if the answer
+// was lost, or if it comes first.
+func TestALoneCall(t *testing.T) {
+	s := newScript(t, 100)
+	s.serve("a", "worker-0")
+	s.lone = true
+	first := s.schedule("f", 1)
+	assert.False(t, first.Ready())
+	s.returns()
+	a := done(t, first)
+	assert.Equal(t, uint64(1), a.First)
+	assert.Equal(t, "1", string(a.Outcomes[0].Value))
+	s.batch--
+	assert.Equal(t, closure.ScheduleAnswer{First: 1, Room: 100}, done(t, s.schedule("f", 1)), "it was sent again")
+	assert.Equal(t, []string{"1 = 1"}, s.take("c"))
+
+	second := s.schedule("f", 1)
+	take := s.Take(closure.TakeRequest{Client: "c", After: 1})
+	assert.Equal(t, closure.ScheduleAnswer{First: 2, Room: 100}, done(t, second), "the client has more to schedule")
+	s.returns()
+	assert.Len(t, done(t, take).Outcomes, 1)
+
+	s.taken["c"] = 2
+	third := s.schedule("f", 1)
+	s.Serving(closure.ServingMessage{Over: "over"})
+	_, err := third.Answer()
+	require.ErrorIs(t, err, ErrEnded)
+}
+
 // CC-29: a resource is dropped when it was released and no closure uses it.
 func TestReleasedResourcesLeaveNothing(t *testing.T) {
 	s := newScript(t, 100)

@@ -38,6 +38,7 @@ type request struct {
 	join *Call[closure.WaitAnswer]
 	poll bool
 	pool bool // a schedule of a pool
+	wait bool // a schedule that is answered with outcomes
 }
 
 func (r *request) refuse(err error) {
@@ -65,6 +66,18 @@ func (r *request) answerJoin(a closure.WaitAnswer) {
 func (r *request) answerSchedule(a closure.ScheduleAnswer) {
 	r.client.Batch, r.client.Scheduled, r.client.Partial = r.number, a, Partial{}
 	r.schedule.give(a)
+}
+
+// admitted answers a schedule whose closures are queued.
+func (q *Queue) admitted(r *request, a closure.ScheduleAnswer) {
+	if !r.wait {
+		r.answerSchedule(a)
+		return
+	}
+	q.await(&take{client: r.client, refuse: r.refuse, give: func(o []closure.Outcome) {
+		r.answerSchedule(a)
+		r.schedule.answer.Outcomes = o
+	}})
 }
 
 // maxRequests bounds the requests that wait.
@@ -95,7 +108,12 @@ func (q *Queue) Schedule(r closure.ScheduleRequest) *Call[closure.ScheduleAnswer
 		call.give(c.Scheduled)
 		return call
 	}
-	w := &request{client: c, number: r.Batch, schedule: call, pool: len(r.Closures) > 0 && r.Closures[0].Task != ""}
+	if r.Wait {
+		if err := q.drop(c, r.After); err != nil {
+			return refused[closure.ScheduleAnswer](err)
+		}
+	}
+	w := &request{client: c, number: r.Batch, schedule: call, wait: r.Wait, pool: len(r.Closures) > 0 && r.Closures[0].Task != ""}
 	// An earlier execution may have queued some of them.
 	queued := 0
 	if c.Partial.Batch == r.Batch {
@@ -210,7 +228,7 @@ func (q *Queue) admit() {
 		}
 		q.requests = slices.Delete(q.requests, i, i+1)
 		q.give()
-		r.answerSchedule(closure.ScheduleAnswer{First: r.first, Room: max(0, q.config.Size-len(q.Waiting))})
+		q.admitted(r, closure.ScheduleAnswer{First: r.first, Room: max(0, q.config.Size-len(q.Waiting))})
 	}
 }
 
