@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _MAX_BATCH, _MAX_BATCH_BYTES = 1000, 512 << 10  # closures in a request
 _MAX_UNSENT, _MAX_UNSENT_BYTES = 2 * _MAX_BATCH, 2 * _MAX_BATCH_BYTES
 _ASK_DONE = 1.0  # seconds between questions to the queue while the answer is known here
-_ANSWER_FIRST = 0.010  # seconds that the first take leaves the queue to an answer that is due
+_ANSWER_FIRST = 0.020  # seconds for which a schedule may wait for the outcomes of lone calls
 FLUSH_PATIENCE = 2.0  # seconds, at the end of the program
 _GATHER_RELEASES = 0.05  # seconds that a release waits for others
 
@@ -77,6 +77,7 @@ class Session:
         self.open: Dict[int, weakref.ref[RemoteValue]] = {}  # in the queue, by ID
         self.early: Dict[int, Dict[str, Any]] = {}  # outcomes that came before the ID
         self.taken = 0  # how many outcomes have come
+        self.taking = False  # a take is in flight
         self.raised: Optional[BaseException] = None  # an error that must be raised
         self.failed = False  # a function has failed, and the error was not raised yet
         self.stop: Optional[Dict[str, Any]] = None  # the state of the run while its tasks are to stop
@@ -191,6 +192,8 @@ class Session:
             line.hang_up()
         self.joins.clear()
         self.dog = None
+        for one in self.sent_now[len(self.sent_now) - self.sending:]:
+            one.value._abort()  # no answer comes here
         self.end("this coordinator belongs to the parent process; make another one here")
 
     # -- scheduling
@@ -215,6 +218,8 @@ class Session:
                 self.unsent.append(one)
                 self.bytes += one.size
                 self.work.notify_all()
+                if self.sending:
+                    self.wanted.notify()  # the answer must not wait for outcomes
                 # If the queue has no room for it, it waits there.
                 while self.unanswered() > self.free and not value._id and value._status is RemoteValueStatus.NOT_READY and not self.over:
                     self.wait(self.room)
@@ -302,11 +307,16 @@ class Session:
         resources: Dict[int, bytes] = {}
         for one in batch:
             resources.update(one.resources)
-        raw = b'{"client":"%s","batch":%d,"closures":[%s],"resources":[%s],"released":%s}' % (
-            self.name.encode(), self.batch, b",".join(one.raw for one in batch), b",".join(resources.values()), json.dumps(released).encode()
+        with self.lock:  # calls that are alone come back with the answer
+            says = {"client": self.name, "batch": self.batch, "released": released}
+            after = self.taken
+            if batch and not (self.open or self.taking or self.unsent) and self.unanswered() < self.free:
+                says.update(wait=True, after=after)
+        raw = b'%s,"closures":[%s],"resources":[%s]}' % (
+            json.dumps(says)[:-1].encode(), b",".join(one.raw for one in batch), b",".join(resources.values())
         )
         try:
-            answer = json.loads(self.lines[0].ask(COORDINATOR + "schedule", raw).decode())
+            answer = loads(self.lines[0].ask(COORDINATOR + "schedule", raw))
         except TaskError as e:
             if e.code == "over":
                 self.end(str(e))
@@ -318,9 +328,9 @@ class Session:
                 return
             else:
                 answer = {"refused": e}
-        self.sent(batch, answer)
+        self.sent(batch, answer, after)
 
-    def sent(self, batch: List[Unsent], answer: Optional[Dict[str, Any]]) -> None:
+    def sent(self, batch: List[Unsent], answer: Optional[Dict[str, Any]], after: int) -> None:
         """Handle the answer to a request."""
         with self.lock:
             self.sending -= len(batch)
@@ -348,6 +358,7 @@ class Session:
                         one.value._abort()
                     else:
                         self.expect(one.value)
+                self.take(answer, after)
                 if answer.get("raised"):
                     self.failed = False
                     # These were scheduled before the program could know of the error.
@@ -359,6 +370,7 @@ class Session:
             if not self.sending:
                 self.early = {}
                 self.sent_now = []
+            self.wanted.notify()
             self.room.notify_all()
             self.ended.notify_all()
 
@@ -376,14 +388,22 @@ class Session:
                 with self.lock:
                     while not self.open and not self.sending and not self.closing and not self.over:
                         self.wanted.wait()
-                    if not self.open and not self.closing and not self.over:
-                        self.wanted.wait(_ANSWER_FIRST)
+                    batch, end = self.sent_now, time.monotonic() + _ANSWER_FIRST
+                    while self.answers_first(batch) and time.monotonic() < end:
+                        self.wanted.wait(end - time.monotonic())
                     if self.closing or self.over:
                         return
-                    what = {"client": self.name, "after": self.taken}
+                    answered = not self.open and self.sent_now is not batch
+                    del batch  # it refers to the coordinator
+                    if answered:
+                        continue
+                    self.taking = True
+                    after = self.taken
+                what = {"client": self.name, "after": after}
                 answer = loads(self.lines[1].ask(COORDINATOR + "take", json.dumps(what).encode()))
                 with self.lock:
-                    self.take(answer)
+                    self.taking = False
+                    self.take(answer, after)
                 del answer
         except Away:
             pass
@@ -391,8 +411,13 @@ class Session:
             over = isinstance(e, TaskError) and e.code == "over"
             self.end(str(e) if over else "the outcomes of closures can no longer be followed: %s" % e)
 
-    def take(self, answer: Dict[str, Any]) -> None:
-        for outcome in answer.get("outcomes") or ():
+    def answers_first(self, batch: List[Unsent]) -> bool:
+        """Return whether the answer to a schedule may bring all outcomes that are wanted."""
+        return not (self.open or self.unsent or self.closing or self.over) and self.sent_now is batch
+
+    def take(self, answer: Dict[str, Any], after: int) -> None:
+        """Handle the outcomes after that number of them. Some may have come in another answer."""
+        for outcome in (answer.get("outcomes") or [])[self.taken - after:]:
             self.taken += 1
             ref = self.open.pop(outcome["id"], None)
             if ref is None:
