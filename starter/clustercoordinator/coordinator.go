@@ -8,14 +8,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 // Coordinator schedules closures on the tasks of a run. Its methods may be called concurrently.
 type Coordinator struct {
-	queue *closurequeue.Client
+	queue queue
 	name  string // of this client of the queue
 
 	ctx    context.Context
@@ -35,11 +34,21 @@ type Coordinator struct {
 	open     map[uint64]*RemoteValue
 	early    map[uint64]closure.Outcome
 	taken    uint64
+	taking   bool // a take is in flight
 	released []uint64
 	// raised is the error that the next call returns, and broken the reason why nothing more can
 	// be scheduled.
 	raised, broken error
 	changed        chan struct{} // closed when any of these has changed
+}
+
+// queue is a closurequeue.Client.
+type queue interface {
+	ID() string
+	Status(ctx context.Context) (closure.QueueStatus, error)
+	Schedule(ctx context.Context, r closure.ScheduleRequest) (closure.ScheduleAnswer, error)
+	Join(ctx context.Context, r closure.WaitRequest) (closure.WaitAnswer, error)
+	Take(ctx context.Context, r closure.TakeRequest) (closure.TakeAnswer, error)
 }
 
 // closePatience bounds the time for which Close waits until the scheduled closures are in the
@@ -57,14 +66,18 @@ func New(ctx context.Context, run *starter.Run) (*Coordinator, error) {
 	if err != nil {
 		return nil, err
 	}
+	return attach(q, opened.Room), nil
+}
+
+func attach(q queue, room int) *Coordinator {
 	c := &Coordinator{
-		queue: q, name: rand.Text(), one: make(chan struct{}, 1), room: opened.Room,
+		queue: q, name: rand.Text(), one: make(chan struct{}, 1), room: room,
 		open: map[uint64]*RemoteValue{}, early: map[uint64]closure.Outcome{}, changed: make(chan struct{}),
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.loops.Go(c.send)
 	c.loops.Go(c.take)
-	return c, nil
+	return c
 }
 
 // Close detaches from the queue. It waits at most two seconds until the scheduled closures are

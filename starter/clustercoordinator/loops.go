@@ -1,8 +1,14 @@
 package clustercoordinator
 
 import (
+	"context"
+	"time"
+
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
+
+// answerFirst is the time for which a schedule may wait for the outcomes of lone calls.
+const answerFirst = 20 * time.Millisecond
 
 // send sends what was scheduled, one request after the other, until the coordinator is closed.
 func (c *Coordinator) send() {
@@ -26,14 +32,14 @@ func (c *Coordinator) send() {
 			c.fail(err)
 			return
 		}
-		c.sent(batch, a)
+		c.sent(batch, r, a)
 	}
 }
 
 // next takes the closures of a request.
 func (c *Coordinator) next() ([]*RemoteValue, closure.ScheduleRequest) {
 	c.batch++
-	r := closure.ScheduleRequest{Client: c.name, Batch: c.batch, Released: c.released}
+	r := closure.ScheduleRequest{Client: c.name, Batch: c.batch, Released: c.released, After: c.taken}
 	c.released = nil
 	known, n, size := map[uint64]bool{}, 0, 0
 	for n < len(c.unsent) && n < closure.MaxBatch {
@@ -53,11 +59,12 @@ func (c *Coordinator) next() ([]*RemoteValue, closure.ScheduleRequest) {
 	}
 	batch := c.unsent[:n:n]
 	c.unsent, c.sending = c.unsent[n:], n
+	r.Wait = len(c.open) == 0 && len(c.unsent) == 0 && !c.taking && n < c.room
 	return batch, r
 }
 
 // sent handles the answer to a request.
-func (c *Coordinator) sent(batch []*RemoteValue, a closure.ScheduleAnswer) {
+func (c *Coordinator) sent(batch []*RemoteValue, r closure.ScheduleRequest, a closure.ScheduleAnswer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sending, c.room = 0, a.Room
@@ -76,6 +83,7 @@ func (c *Coordinator) sent(batch []*RemoteValue, a closure.ScheduleAnswer) {
 		}
 	}
 	clear(c.early)
+	c.settle(r.After, a.Outcomes)
 	if a.Raised != nil {
 		// The others were scheduled before the caller could know of the error.
 		for _, v := range c.unsent {
@@ -89,25 +97,50 @@ func (c *Coordinator) sent(batch []*RemoteValue, a closure.ScheduleAnswer) {
 // take takes the outcomes of closures, until the coordinator is closed.
 func (c *Coordinator) take() {
 	for {
-		if c.await(c.ctx, func() bool { return len(c.open)+c.sending > 0 || c.broken != nil }) != nil {
+		var batch uint64
+		if c.await(c.ctx, func() bool { batch = c.batch; return len(c.open)+c.sending > 0 || c.broken != nil }) != nil {
 			return
 		}
-		a, err := c.queue.Take(c.ctx, closure.TakeRequest{Client: c.name, After: c.taken})
+		// The answer to a schedule may have the outcomes.
+		soon, cancel := context.WithTimeout(c.ctx, answerFirst)
+		_ = c.await(soon, func() bool {
+			return len(c.open)+len(c.unsent) > 0 || c.sending == 0 || c.batch != batch || c.broken != nil
+		})
+		cancel()
+		c.mu.Lock()
+		c.taking = len(c.open) > 0 || c.sending > 0 && c.batch == batch
+		r, taking, broken := closure.TakeRequest{Client: c.name, After: c.taken}, c.taking, c.broken
+		c.mu.Unlock()
+		switch {
+		case broken != nil:
+			return
+		case !taking:
+			continue
+		}
+		a, err := c.queue.Take(c.ctx, r)
 		if err != nil {
 			c.fail(err)
 			return
 		}
 		c.mu.Lock()
-		c.taken += uint64(len(a.Outcomes))
-		for _, o := range a.Outcomes {
-			if v := c.open[o.ID]; v != nil {
-				delete(c.open, o.ID)
-				v.ended(o)
-			} else if c.sending > 0 {
-				c.early[o.ID] = o
-			}
-		}
+		c.taking = false
+		c.settle(r.After, a.Outcomes)
 		c.change()
 		c.mu.Unlock()
+	}
+}
+
+// settle ends closures with the outcomes after that number of them, some of which may have come in
+// another answer. c.mu must be held.
+func (c *Coordinator) settle(after uint64, outcomes []closure.Outcome) {
+	outcomes = outcomes[min(uint64(len(outcomes)), c.taken-after):]
+	c.taken += uint64(len(outcomes))
+	for _, o := range outcomes {
+		if v := c.open[o.ID]; v != nil {
+			delete(c.open, o.ID)
+			v.ended(o)
+		} else if c.sending > 0 {
+			c.early[o.ID] = o
+		}
 	}
 }
