@@ -57,7 +57,7 @@ func (pl *placer) placeInFleet(ctx workflow.Context, p placement, since time.Tim
 
 // stay returns the hosts of the last generation if the group can stay there and wants no more.
 func (pl *placer) stay() []*host {
-	if pl.grows() || pl.wantsSpares() {
+	if pl.grows() {
 		return nil
 	}
 	for _, h := range pl.hosts {
@@ -300,20 +300,12 @@ func (f *fleetTalk) inFleet(ctx workflow.Context) fleet.Run {
 	return fleet.Run{WorkflowID: workflow.GetInfo(ctx).WorkflowExecution.ID, RunID: f.began}
 }
 
-// wantsSpares reports whether the fleet holds spares for the run. It is asked about each generation
-// then, since it knows which hosts are cordoned.
-func (pl *placer) wantsSpares() bool { return pl.spec.Hosts.Spares != nil && *pl.spec.Hosts.Spares > 0 }
-
 // preferred returns the names of the hosts that the group had and has not lost.
 func (pl *placer) preferred() []string {
 	var hosts []string
 	for _, h := range slices.Concat(pl.hosts, pl.former) {
-		usable := h.Name != "" && !pl.lost[h.Queue] && !pl.draining[h.Name]
-		switch {
-		case usable && !slices.Contains(hosts, h.Name):
+		if h.Name != "" && !pl.lost[h.Queue] && !pl.draining[h.Name] && !slices.Contains(hosts, h.Name) {
 			hosts = append(hosts, h.Name)
-		case !usable && pl.wantsSpares() && len(hosts) < len(pl.hosts):
-			hosts = append(hosts, "") // a spare takes its place
 		}
 	}
 	return hosts

@@ -189,9 +189,9 @@ func TestALargeRunHasFewWitnesses(t *testing.T) {
 	}
 }
 
-// A lost host is replaced by the run's spare at its place, so that the other keeps its rank. The
-// fleet learns how the run has ended on its hosts.
-func TestASpareReplacesALostHost(t *testing.T) {
+// A lost host is replaced by another one, and the tasks of the rest stay. The fleet learns how the run has
+// ended on its hosts.
+func TestAnotherHostReplacesALostOne(t *testing.T) {
 	var mu sync.Mutex
 	machine := fleet.New()
 	placed := make([]map[string]string, 2) // hosts by task, of each generation
@@ -251,11 +251,11 @@ func TestASpareReplacesALostHost(t *testing.T) {
 			return nil
 		})
 	execute(t, env, spec.RunSpec{
-		RestartScope: spec.RestartScopeGroup, Hosts: spec.Hosts{Count: "2", Spares: new(1)},
+		RestartScope: spec.RestartScopeGroup, Hosts: spec.Hosts{Count: "2"},
 		Tasks: []spec.TaskGroup{{Type: "worker", Count: new(2)}},
 	}, nil)
 	require.NoError(t, env.GetWorkflowError())
-	assert.Equal(t, []map[string]string{{"worker-0": "a", "worker-1": "b"}, {"worker-0": "c", "worker-1": "b"}}, placed)
+	assert.Equal(t, []map[string]string{{"worker-0": "a", "worker-1": "b"}, {"worker-0": "b", "worker-1": "c"}}, placed)
 	for host, want := range map[string]string{"a": "host-lost", "b": fleet.EndCompleted, "c": fleet.EndCompleted} {
 		days := machine.History(host)
 		require.Len(t, days, 1, host)

@@ -54,8 +54,6 @@ type Held struct {
 	Run       Link
 	Tasks     int
 	Exclusive bool
-	// Spare reports whether the run has no tasks there yet.
-	Spare bool
 }
 
 // WaitingRow is a run that waits for room.

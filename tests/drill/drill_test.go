@@ -68,7 +68,7 @@ type stage struct {
 	round int
 	vips  []*run
 	sick  []span
-	lost  []lost
+	lost  []span
 }
 
 // number is the value of a variable of make drill.

@@ -76,7 +76,7 @@ func mix() map[string]*spec.RunSpec {
 		"closures": {AutoRestart: true, Tasks: []spec.TaskGroup{tasks("worker", "serve 2", 3, 0, 1, 2)}},
 		"lines":    {Tasks: []spec.TaskGroup{tasks("worker", fmt.Sprintf("lines %d", lines), 2, 0, 2)}},
 		"train":    trained(),
-		"spare":    sparing(),
+		"hosts":    onHosts(),
 		"launcher": {Tasks: []spec.TaskGroup{tasks("worker", "sleep 6000", 2)}},
 	}
 }
@@ -96,7 +96,7 @@ func (s *stage) prepare(t *testing.T, name string, sp *spec.RunSpec) *run {
 	grace := spec.Duration(2 * time.Second)
 	sp.Stop.Grace = &grace
 	sp.OnDisconnect = spec.OnDisconnectStop(stopAfter)
-	if s.round%2 == 0 || sp.Hosts.Spares != nil { // a lost host is replaced sooner with two
+	if s.round%2 == 0 || sp.Hosts.Count != "" { // a lost host is replaced sooner with two
 		sp.OnDisconnect = spec.OnDisconnectWithOutage(stopAfter, outage)
 	}
 	return r
@@ -217,8 +217,8 @@ func (r *run) finish(t *testing.T, s *stage) []string {
 		found = append(found, fmt.Sprintf("%s: the coordinator: %v", r.name, unfinished))
 	}
 	found = append(found, check(known)...)
-	if r.spec.Hosts.Spares != nil {
-		found = append(found, r.checkSpares(s, known)...)
+	if r.spec.Hosts.Count != "" {
+		found = append(found, r.checkPlaces(s, known)...)
 	}
 	found = append(found, r.checkLines(t, s, pages, exitsOf(*result))...)
 	if len(found) > 0 {

@@ -116,7 +116,7 @@ func NewSchedule(seed uint64, faults int, limits Limits) [][]Fault {
 	var rounds [][]Fault
 	for faults > 0 {
 		var round []Fault
-		var alone [][]Fault // lost hosts: other faults would hide when their spares must begin
+		var alone [][]Fault // lost hosts: other faults would hide where their tasks must begin
 		for range min(faults, faultsPerRound) {
 			f := Fault{
 				Kind: kinds[random.IntN(len(kinds))],

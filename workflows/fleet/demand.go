@@ -38,11 +38,8 @@ type Demand struct {
 	Firm   bool          `json:"firm,omitempty"`
 	// WaitForHosts makes the run wait even if no present host could ever meet the demand.
 	WaitForHosts bool `json:"wait_for_hosts,omitempty"`
-	// Spares is the number of further hosts that the run holds as soon as there is room that no
-	// pending run could use. One that the run needs in its next generation is there at once.
-	Spares int `json:"spares,omitempty"`
 	// Prefer names the hosts that the run had in its last generation. They come first if they
-	// have room. An empty name stands for a host that the run has lost.
+	// have room.
 	Prefer []string `json:"prefer,omitempty"`
 }
 

@@ -12,7 +12,7 @@ func DemandOf(s *spec.RunSpec) Demand {
 	least, most := h.Count.Bounds()
 	d := Demand{
 		Select: h.Select, Constraints: h.Constraints, Spread: h.Strategy == spec.StrategySpread, Exclusive: h.Exclusive,
-		PerHost: valueOf(h.PerHost), Spares: valueOf(h.Spares), MinHosts: least, MaxHosts: most, Priority: valueOf(s.Priority),
+		PerHost: valueOf(h.PerHost), MinHosts: least, MaxHosts: most, Priority: valueOf(s.Priority),
 	}
 	if n := s.Preemption.Notice; n != nil {
 		d.Notice = n.Std()

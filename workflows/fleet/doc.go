@@ -36,10 +36,6 @@
 // must give the old room back ([Return]). So no run holds hosts while it waits for others, and
 // runs never wait for each other in a circle.
 //
-// A run with [Demand.Spares] also holds hosts without tasks. They take only room that no pending
-// run could use, are given back if the run must wait, and replace hosts of the last generation that
-// are lost or get no tasks, at their place in the order.
-//
 // # Places
 //
 // A run gets as few hosts as possible, and those that fit best: tasks without GPUs avoid hosts

@@ -90,7 +90,6 @@ func (f *fuzzed) demand() Demand {
 	case 1:
 		d.MinHosts = 1 + f.number(3)
 		d.MaxHosts = d.MinHosts
-		d.Spares = f.number(3)
 	case 2:
 		d.PerHost = 1 + f.number(4)
 	case 3:
@@ -181,9 +180,7 @@ func (f *fuzzed) join(h Host) Joined {
 	j := Joined{Host: h, Now: f.now}
 	if known := f.machine.host(h.Name); known != nil {
 		for _, o := range known.Holds {
-			if !o.Spare { // hosts know nothing of spares
-				j.Holds = append(j.Holds, o.Holding)
-			}
+			j.Holds = append(j.Holds, o.Holding)
 		}
 	}
 	return j

@@ -69,8 +69,6 @@ type Holding struct {
 	// Stuck names processes that SIGKILL does not end. Their host holds this until they are gone,
 	// even if the run has ended.
 	Stuck string `json:"stuck,omitempty"`
-	// Spare reports whether the run has no tasks there: the host replaces another host.
-	Spare bool `json:"spare,omitempty"`
 }
 
 // HostState is the state of a host in a fleet.
@@ -112,7 +110,7 @@ func (h *host) status() HostStatus {
 	h.each(func(r *run, share room, alone bool) {
 		s.Used += share.slots
 		s.UsedGPUs += share.gpus
-		s.Holds = append(s.Holds, Holding{Run: r.ID, Generation: r.Generation, Tasks: share.slots, Devices: h.devicesOf(r), Exclusive: alone, Stuck: h.stuckOf(r), Spare: h.isSpare(r) && r.placeOn(h.Name) == nil})
+		s.Holds = append(s.Holds, Holding{Run: r.ID, Generation: r.Generation, Tasks: share.slots, Devices: h.devicesOf(r), Exclusive: alone, Stuck: h.stuckOf(r)})
 	})
 	slices.SortFunc(s.Holds, func(a, b Holding) int { return compareRuns(a.Run, b.Run) })
 	return s

@@ -123,7 +123,7 @@ func (m *Machine) joined(e Joined) []Action {
 	m.forgetClasses()
 	before := slices.Clone(h.Holds)
 	for _, o := range before {
-		if !o.Spare && !slices.ContainsFunc(e.Holds, func(n Holding) bool { return n.Run == o.Run }) {
+		if !slices.ContainsFunc(e.Holds, func(n Holding) bool { return n.Run == o.Run }) {
 			h.drop(o.run)
 			m.forget(o.run)
 		}
@@ -185,9 +185,7 @@ func (m *Machine) cordoned(e Cordoned) []Action {
 	var actions []Action
 	if c.Drain {
 		for _, o := range h.Holds {
-			if !o.Spare {
-				actions = append(actions, h.move(o.Run))
-			}
+			actions = append(actions, h.move(o.Run))
 		}
 	}
 	return actions

@@ -20,8 +20,6 @@ type Machine struct {
 	// waiting has the pending runs in their order. granted has the runs with a grant that
 	// are not placed yet.
 	waiting, granted []*run
-	// sparing are the runs that want spares, in the order in which they first asked.
-	sparing []*run
 	// settled is the time from which no more hosts are expected.
 	settled  time.Time
 	settings Settings
@@ -210,7 +208,6 @@ func (m *Machine) asked(e Asked) []Action {
 		e.Demand.JoinWait = 0
 	}
 	r.set(e.Demand)
-	m.substitute(r)
 	r.Since, r.Ends = e.Since, time.Time{}
 	r.New = e.Generation == 0
 	if r.Since.IsZero() || r.Since.After(e.Now) {
@@ -260,7 +257,7 @@ func (m *Machine) placed(e Placed) []Action {
 	places := r.Places
 	m.takeBack(r)
 	for _, h := range slices.Clone(r.held) {
-		if placed := slices.ContainsFunc(places, func(p place) bool { return p.Host == h.Name }); placed || !h.isSpare(r) && h.stuckOf(r) == "" {
+		if placed := slices.ContainsFunc(places, func(p place) bool { return p.Host == h.Name }); placed || h.stuckOf(r) == "" {
 			h.drop(r)
 		}
 	}
@@ -276,13 +273,7 @@ func (m *Machine) placed(e Placed) []Action {
 		}
 	}
 	r.Refusals = nil
-	if r.Demand.Spares > 0 {
-		if !slices.Contains(m.sparing, r) {
-			m.sparing = append(m.sparing, r)
-		}
-	} else {
-		r.Demand, r.shape, r.class = Demand{}, shape{}, nil
-	}
+	r.Demand, r.shape, r.class = Demand{}, shape{}, nil
 	m.forget(r)
 	return actions
 }
@@ -357,9 +348,7 @@ func (m *Machine) unqueue(r *run) {
 
 // forget drops a run that neither waits nor has anything.
 func (m *Machine) forget(r *run) {
-	if r.State == holding && !slices.ContainsFunc(r.held, func(h *host) bool { return !h.isSpare(r) }) {
-		r.dropSpares(true)
+	if r.State == holding && len(r.held) == 0 {
 		delete(m.runs, r.ID)
-		m.sparing = slices.DeleteFunc(m.sparing, func(o *run) bool { return o == r })
 	}
 }

@@ -10,9 +10,6 @@ import (
 // already.
 func (m *Machine) decide() []Action {
 	var actions []Action
-	for _, r := range m.sparing {
-		r.dropSpares(false)
-	}
 	m.unguard()
 	for _, r := range slices.Clone(m.waiting) {
 		if r.New && !m.now.Before(m.settled) && len(m.hosts) > 0 {
@@ -33,21 +30,12 @@ func (m *Machine) decide() []Action {
 		m.grant(r, places)
 		actions = append(actions, r.grant())
 	}
-	gaveBack := false
 	for _, r := range m.waiting {
-		if len(r.held) == 0 || r.Told {
-			continue
-		}
-		r.Told = true
-		gaveBack = r.dropSpares(true) || gaveBack
-		if len(r.held) > 0 {
+		if len(r.held) > 0 && !r.Told {
+			r.Told = true
 			actions = append(actions, Return{Run: r.ID, Generation: r.Generation})
 		}
 	}
-	if gaveBack {
-		return append(actions, m.decide()...)
-	}
-	m.keepSpares()
 	return actions
 }
 

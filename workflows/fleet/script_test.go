@@ -45,7 +45,7 @@ import (
 // with a demand of
 //
 //	tasks=N, or pinned=HOST:N,…   gpus=N|all|NAME+NAME…  gpus-per-task=N   then=N  more tasks, without GPUs
-//	hosts=N|MIN:MAX  spares=N  per-host=N  elastic[=JOIN-WAIT]  select=PATTERN  constraint=…  spread  exclusive
+//	hosts=N|MIN:MAX  per-host=N  elastic[=JOIN-WAIT]  select=PATTERN  constraint=…  spread  exclusive
 //	notice=DURATION  firm  priority=N  run-time=DURATION  prefer=HOST,…  wait-for-hosts
 func TestScripts(t *testing.T) {
 	scripts.Run(t, func() map[string]scripts.Directive {
@@ -391,8 +391,6 @@ func demandOf(options []string) (d fleet.Demand, e fleet.Asked, err error) {
 			}
 		case "per-host":
 			d.PerHost = number()
-		case "spares":
-			d.Spares = number()
 		case "elastic":
 			if d.Elastic = true; value != "" {
 				d.JoinWait, err = time.ParseDuration(value)
@@ -448,9 +446,6 @@ func (s *script) hosts() string {
 		}
 		for _, o := range h.Holds {
 			fmt.Fprintf(&out, " %s:%d", o.Run.WorkflowID, o.Tasks)
-			if o.Spare {
-				out.WriteString("(spare)")
-			}
 		}
 		out.WriteString("\n")
 	}

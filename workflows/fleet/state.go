@@ -5,8 +5,6 @@ import (
 	"maps"
 	"slices"
 	"time"
-
-	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 // State is the state that a fleet passes from one execution of its workflow to the next.
@@ -18,9 +16,8 @@ type State struct {
 	Hosts    []*host   `json:"hosts,omitempty"`
 	Cordons  []named   `json:"cordons,omitempty"`
 	Past     past      `json:"past,omitzero"`
-	// Runs are in the order in which the fleet met them. Sparing are those that want spares.
-	Runs    []*run `json:"runs,omitempty"`
-	Sparing []Run  `json:"sparing,omitempty"`
+	// Runs are in the order in which the fleet met them.
+	Runs []*run `json:"runs,omitempty"`
 	// Packed is all of that as JSON, compressed by gzip; the rest is empty then. See [State.Pack].
 	Packed []byte `json:"packed,omitempty"`
 }
@@ -30,8 +27,7 @@ func (m *Machine) State() State {
 	return State{
 		Now: m.now, Met: m.met, Settled: m.settled, Settings: m.settings, Hosts: m.hosts, Cordons: m.cordons, Past: m.past,
 		//workflowcheck:ignore the runs are sorted
-		Runs:    slices.SortedFunc(maps.Values(m.runs), func(a, b *run) int { return cmp.Compare(a.Number, b.Number) }),
-		Sparing: list.Of(m.sparing, func(r *run) Run { return r.ID }),
+		Runs: slices.SortedFunc(maps.Values(m.runs), func(a, b *run) int { return cmp.Compare(a.Number, b.Number) }),
 	}
 }
 
@@ -48,9 +44,6 @@ func Resume(s State) *Machine {
 		case granted:
 			m.granted = append(m.granted, r)
 		}
-	}
-	for _, id := range s.Sparing {
-		m.sparing = append(m.sparing, m.runs[id])
 	}
 	for _, h := range m.hosts {
 		for i := range h.Holds {

@@ -334,11 +334,6 @@ var fields = []field{
 		example: "per_host: 8", least: new(1), most: new(MaxTasks),
 	},
 	{
-		of:      "Hosts.spares",
-		doc:     "The number of further hosts that the run holds without tasks, as soon as there is room for them that no pending run could use. If a host is lost or cordoned, the next start of the group has a spare in its place at once, and the others keep their ranks. Needs hosts.count and restart_scope: group.",
-		example: "spares: 1, count: 3", least: new(0), most: new(MaxSpares),
-	},
-	{
 		of: "Hosts.select", filled: true,
 		doc:     "The hosts that may have tasks: names, or patterns with *, ? and [a-z], one of which has to match.",
 		example: `select: ["gpu-[1-9]"]`,

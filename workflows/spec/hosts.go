@@ -19,7 +19,6 @@ import (
 type Hosts struct {
 	Count       HostCount `json:"count,omitempty"`
 	PerHost     *int      `json:"per_host,omitempty"`
-	Spares      *int      `json:"spares,omitempty"`
 	Select      []string  `json:"select,omitempty"`
 	Constraints []string  `json:"constraints,omitempty"`
 	Strategy    Strategy  `json:"strategy,omitempty"`
@@ -71,9 +70,6 @@ const (
 )
 
 var strategies = []Strategy{StrategyPack, StrategySpread}
-
-// MaxSpares bounds the spares of a run.
-const MaxSpares = 16
 
 // Priorities of runs go from FirstPriority, which comes first, to LastPriority.
 const FirstPriority, LastPriority = 1, 5
@@ -150,7 +146,6 @@ func checkHosts(c *checker, s *RunSpec) {
 		c.add("tasks", fmt.Sprintf("addresses name %d hosts, and a run has at most %d", len(pinned), MaxHosts), "use fewer hosts")
 	}
 	checkHostCount(c, s, n, pinned)
-	checkSpares(c, s, pinned)
 	for _, host := range pinned {
 		if len(h.Select) > 0 && !slices.ContainsFunc(h.Select, func(pattern string) bool {
 			ok, err := path.Match(pattern, host)
@@ -158,22 +153,6 @@ func checkHosts(c *checker, s *RunSpec) {
 		}) {
 			c.add("hosts.select", fmt.Sprintf("no pattern matches %s, which an address names", host), "select it, too, or correct the address")
 		}
-	}
-}
-
-// checkSpares checks what spares require: a host can be replaced only if all tasks restart.
-func checkSpares(c *checker, s *RunSpec, pinned []string) {
-	least, most := s.Hosts.Count.Bounds()
-	switch {
-	case s.Hosts.Spares == nil || *s.Hosts.Spares == 0 || c.isMalformed("hosts.spares") || c.isMalformed("hosts.count"):
-	case least < 1:
-		c.add("hosts.spares", "needs a number of hosts", "write for example hosts: {count: 4, spares: 1}")
-	case least != most:
-		c.add("hosts.spares", fmt.Sprintf("an elastic run on %s hosts continues without a lost host", s.Hosts.Count), "leave it out, or give one number of hosts")
-	case len(pinned) > 0:
-		c.add("hosts.spares", fmt.Sprintf("addresses bind tasks to %s", shorten.List(pinned, 3)), "leave it out, or give a count instead of addresses")
-	case s.RestartScope != RestartScopeGroup:
-		c.add("hosts.spares", "a lost host is replaced when all tasks restart", "write restart_scope: group, or leave it out")
 	}
 }
 

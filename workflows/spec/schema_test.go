@@ -148,9 +148,6 @@ func TestFieldExamplesDecode(t *testing.T) {
 		if strings.Contains(key, "lastic") {
 			doc += "hosts: \"3:9\"\nrestart_scope: group\n"
 		}
-		if key == "Hosts.spares" {
-			doc += "restart_scope: group\n"
-		}
 		switch typ, _, _ := strings.Cut(key, "."); typ {
 		case "RunSpec":
 			doc += f.example

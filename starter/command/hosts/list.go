@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -93,14 +92,6 @@ func checksColumn(h fleet.HostStatus) string {
 	return "-"
 }
 
-// tasksColumn returns the number of tasks that a run has on a host, or says that it holds a spare.
-func tasksColumn(h fleet.Holding) string {
-	if h.Spare {
-		return "spare"
-	}
-	return strconv.Itoa(h.Tasks)
-}
-
 // share returns the part of a resource that is in use.
 func share(used, all int) string {
 	if all == 0 {
@@ -145,7 +136,7 @@ func runsColumn(holds []fleet.Holding) string {
 			list = append(list, fmt.Sprintf("%d more", len(holds)-most))
 			break
 		}
-		list = append(list, fmt.Sprintf("%s (%s)", h.Run.WorkflowID, tasksColumn(h)))
+		list = append(list, fmt.Sprintf("%s (%d)", h.Run.WorkflowID, h.Tasks))
 	}
 	return strings.Join(list, ", ")
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -72,7 +73,7 @@ func printHost(a *cli.App, h *starter.HostDetails) {
 	if len(h.Holds) > 0 {
 		w.Row("\nRUN", "TASKS", "GPUS")
 		for _, o := range h.Holds {
-			w.Row(o.Run.WorkflowID, tasksColumn(o), cli.OrDash(strings.Join(o.Devices, ",")))
+			w.Row(o.Run.WorkflowID, strconv.Itoa(o.Tasks), cli.OrDash(strings.Join(o.Devices, ",")))
 		}
 		w.Flush()
 	}

@@ -61,8 +61,6 @@ func Elsewhere(s *spec.RunSpec) string {
 		return fmt.Sprintf("hosts.count (or --nnodes) is %s", h.Count)
 	case h.PerHost != nil && *h.PerHost < len(s.TaskList()):
 		return fmt.Sprintf("hosts.per_host is %d, for %d tasks", *h.PerHost, len(s.TaskList()))
-	case h.Spares != nil && *h.Spares > 0:
-		return fmt.Sprintf("hosts.spares is %d", *h.Spares)
 	case len(h.Select) > 0:
 		return "hosts.select chooses hosts"
 	case len(h.Constraints) > 0:

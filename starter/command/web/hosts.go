@@ -95,7 +95,7 @@ func hostRow(h fleet.HostStatus) page.HostRow {
 		row.Checks = append(row.Checks, check)
 	}
 	for _, held := range h.Holds {
-		row.Holds = append(row.Holds, page.Held{Run: runLink(held.Run), Tasks: held.Tasks, Exclusive: held.Exclusive, Spare: held.Spare})
+		row.Holds = append(row.Holds, page.Held{Run: runLink(held.Run), Tasks: held.Tasks, Exclusive: held.Exclusive})
 	}
 	return row
 }

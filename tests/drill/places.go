@@ -6,13 +6,6 @@ import (
 	"slices"
 )
 
-// lost is a host that was killed for so long that runs give it up, and the spare of a run then, or
-// "" if it had none.
-type lost struct {
-	span
-	spare string
-}
-
 // hostsOf returns the hosts of the tasks by generation. A generation of which a task has not
 // begun is left out.
 func hostsOf(pages []page) map[int]map[string]string {
@@ -40,35 +33,6 @@ func checkRanks(pages []page, faulty string) []string {
 			if b, a := before[task], after[task]; a != b && b != faulty {
 				found = append(found, fmt.Sprintf("%s moved from %s to %s in generation %d", task, b, a, g))
 			}
-		}
-	}
-	return found
-}
-
-// checkReplaced checks that the spare of a run has replaced a host, unless the next generation
-// began only when that was back.
-func checkReplaced(pages []page, l lost) []string {
-	last := -1
-	for _, p := range pages {
-		if p.started < l.from {
-			last = max(last, p.generation)
-		}
-	}
-	before, next := map[string]string{}, map[string]page{}
-	for _, p := range pages {
-		switch p.generation {
-		case last:
-			before[p.task] = p.host
-		case last + 1:
-			next[p.task] = p
-		}
-	}
-	var found []string
-	for _, task := range slices.Sorted(maps.Keys(before)) {
-		now := next[task]
-		back := now.host == l.host && !l.covers(now.started)
-		if before[task] == l.host && now.host != l.spare && !back {
-			found = append(found, fmt.Sprintf("%s was lost with %s, and was then on %q; the spare was %s", task, l.host, now.host, l.spare))
 		}
 	}
 	return found

@@ -19,23 +19,18 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// sparing is a run with a spare host.
-func sparing() *spec.RunSpec {
+// onHosts is a run on two hosts.
+func onHosts() *spec.RunSpec {
 	return &spec.RunSpec{
-		RestartScope: spec.RestartScopeGroup, MaxRestarts: new(50), Hosts: spec.Hosts{Count: "2", Spares: new(1)},
+		RestartScope: spec.RestartScopeGroup, MaxRestarts: new(50), Hosts: spec.Hosts{Count: "2"},
 		Tasks: []spec.TaskGroup{tasks("worker", "step 150", 4)},
 	}
 }
 
-// lose kills a host for long. If the run with a spare has its tasks and the spare by then, the
-// spare must replace the host.
+// lose kills a host for long.
 func (s *stage) lose(t *testing.T, h *host) (heal func()) {
-	spare := ""
-	for deadline := time.Now().Add(noticedWithin); spare == "" && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		spare = s.spare(t)
-	}
 	killed := h.worker
-	l := lost{span{host: h.name, from: bootNanos()}, spare}
+	l := span{host: h.name, from: bootNanos()}
 	killed.Kill(syscall.SIGKILL)
 	return func() {
 		l.until = bootNanos()
@@ -44,34 +39,16 @@ func (s *stage) lose(t *testing.T, h *host) (heal func()) {
 	}
 }
 
-// spare returns the host that a run holds as a spare, if any.
-func (s *stage) spare(t *testing.T) string {
-	hosts, _ := starter.GetFleet(s.client, "").Hosts(t.Context())
-	for _, h := range hosts {
-		if slices.ContainsFunc(h.Holds, func(o fleet.Holding) bool { return o.Spare }) {
-			return h.Name
-		}
-	}
-	return ""
-}
-
-// checkSpares checks the places of a run with a spare. Hosts that known calls faulty are excused.
-func (r *run) checkSpares(s *stage, known report) []string {
-	var found []string
+// checkPlaces checks the places of a run on two hosts. Hosts that known calls faulty are excused.
+func (r *run) checkPlaces(s *stage, known report) []string {
 	excused := maps.Clone(known.faulty)
-	for _, h := range s.sick {
+	for _, h := range slices.Concat(s.sick, s.lost) {
 		excused[h.host] = true
 	}
-	if len(excused) <= 1 && !s.full {
-		found = checkRanks(known.pages, strings.Join(slices.Collect(maps.Keys(excused)), ""))
+	if len(excused) > 1 || s.full {
+		return nil
 	}
-	if known.givesUp {
-		for _, l := range s.lost {
-			if l.spare != "" && l.spare != l.host {
-				found = append(found, checkReplaced(known.pages, l)...)
-			}
-		}
-	}
+	found := checkRanks(known.pages, strings.Join(slices.Collect(maps.Keys(excused)), ""))
 	for i := range found {
 		found[i] = r.name + ": " + found[i]
 	}
@@ -90,14 +67,6 @@ func TestRanksThatMoveAreFound(t *testing.T) {
 	assert.Empty(t, checkRanks(append(first, started(1, 5, "z")...), ""), "not all have begun")
 	assert.Equal(t, []string{"a moved from x to y in generation 1", "b moved from y to x in generation 1"},
 		checkRanks(append(first, started(1, 5, "y", "x")...), ""))
-
-	l := lost{span{host: "y", from: 2, until: 9}, "z"}
-	assert.Empty(t, checkReplaced(append(first, started(1, 5, "x", "z")...), l))
-	assert.Empty(t, checkReplaced(append(first, started(1, 10, "x", "y")...), l), "it was back before")
-	assert.Empty(t, checkReplaced(append(first, started(1, 10, "x", "z")...), l), "it came back as the spare began")
-	for _, other := range [][]page{nil, started(1, 5, "x", "x"), started(1, 5, "x", "y")} {
-		assert.Contains(t, strings.Join(checkReplaced(append(first, other...), l), ""), "b was lost with y")
-	}
 }
 
 // gpus is the number of GPUs of a host. Only runs that preempt, or are preempted, use them.
