@@ -1,7 +1,9 @@
 package tests
 
 import (
+	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -106,4 +108,15 @@ func importsOf(t *testing.T) map[string][]string {
 	}
 	require.NotEmpty(t, all)
 	return all
+}
+
+// The map names functions by their files. Each of them is there.
+func TestFunctionsOfTheMap(t *testing.T) {
+	page := string(must.Get(os.ReadFile("../workflows/DESIGN.md"))(t))
+	named := regexp.MustCompile("`([a-z/]+\\.go):(\\w+)`").FindAllStringSubmatch(page, -1)
+	require.Greater(t, len(named), 30)
+	for _, n := range named {
+		code := string(must.Get(os.ReadFile("../" + n[1]))(t))
+		assert.Regexp(t, `(?m)^func (\([^)]*\) )?`+n[2]+`[(\[]`, code, "%s has no function %s", n[1], n[2])
+	}
 }
