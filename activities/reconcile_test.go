@@ -108,7 +108,7 @@ func TestOnlyWhatIsOlderThanTheListIsStopped(t *testing.T) {
 	assert.Equal(t, supervisor.ReasonCollateral, s.stops[0].Reason)
 }
 
-// The server is asked about the run of a lease that ended without its process, and not when the
+// The server is asked about the run of a lease that ended without its process, but never when the
 // process has ended, since its activity tells.
 func TestALeaseWithoutItsProcessIsLookedAtAtOnce(t *testing.T) {
 	l, key := newLeases(), living("worker-0", 0, 0).Key

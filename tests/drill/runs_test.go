@@ -227,7 +227,7 @@ func (r *run) finish(t *testing.T, s *stage) []string {
 	return found
 }
 
-// runNext starts up to 5 runs in the same state directory, so that one ends what a
+// runNext starts up to 5 runs in the same state directory, so that the first ends what a
 // killed launcher has left. None of them waits long for it.
 func (r *run) runNext(ctx context.Context, t *testing.T, s *stage) []string {
 	for i := range 5 {

@@ -79,7 +79,7 @@ func TestHang(t *testing.T) {
 	assert.Empty(t, running(t, name))
 }
 
-// What a check that succeeds leaves running is killed.
+// The processes that a successful check leaves are killed.
 func TestLeftBehind(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "stays")
 	require.NoError(t, os.WriteFile(name, []byte("#!/bin/sh\nsleep 600 & wait"), 0o700))
@@ -88,7 +88,7 @@ func TestLeftBehind(t *testing.T) {
 	assert.Empty(t, running(t, name))
 }
 
-// What an earlier side has left is killed before the first command.
+// The processes that an earlier side has left are killed before the first command.
 func TestSweep(t *testing.T) {
 	k := checkerOf(t, time.Minute, Check{Name: "own", Command: "true"})
 	left := exec.Command("sleep", "600")

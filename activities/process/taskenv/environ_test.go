@@ -198,7 +198,7 @@ func TestIPv6Coordinator(t *testing.T) {
 	assert.Equal(t, "[fd00::1]:20002", got["JAX_COORDINATOR_ADDRESS"])
 }
 
-// TE-78, TE-79: the rank is told by the profiles that have one.
+// TE-78, TE-79: the profiles that have a rank pass it on.
 func TestProfilesAreOptional(t *testing.T) {
 	p := process("chief-0")
 	p.Cluster.Profiles = nil

@@ -54,7 +54,7 @@ func encode(t *testing.T, k *codec.Keys, v any) *commonpb.Payload {
 	return out[0]
 }
 
-// decode returns the text of a payload, or the reason why there is none.
+// decode returns the text of a payload, or the reason why it has no text.
 func decode(t *testing.T, k *codec.Keys, p *commonpb.Payload) (text string, err error) {
 	t.Helper()
 	out := must.Get(k.Decode([]*commonpb.Payload{p}))(t)
