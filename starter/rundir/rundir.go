@@ -29,6 +29,8 @@ type Record struct {
 	ExecutionID string    `json:"execution_id,omitempty"`
 	PID         int       `json:"pid"` // of the owner; informative only
 	Started     time.Time `json:"started"`
+	// AllCPUs reports whether the run binds its tasks to all CPUs that it may use.
+	AllCPUs bool `json:"all_cpus,omitempty"`
 }
 
 // Dir is a directory whose lock we hold.
@@ -112,6 +114,20 @@ func (d *Dir) Remove() error {
 func (d *Dir) tryLock() (err error) {
 	d.lock, err = filelock.Try(filepath.Join(d.Path, lockName))
 	return err
+}
+
+// Living returns the records of the runs below parent that have an owner.
+func Living(parent string) (all []Record) {
+	locks, _ := filepath.Glob(filepath.Join(parent, "*", lockName))
+	for _, lock := range locks {
+		if held, err := filelock.IsHeld(lock); err != nil || !held {
+			continue
+		}
+		if r, err := (&Dir{Path: filepath.Dir(lock)}).Load(); err == nil {
+			all = append(all, r)
+		}
+	}
+	return all
 }
 
 // Abandoned returns the directories below parent whose owners are gone. It locks them, so that

@@ -31,5 +31,5 @@
 //
 // A fleet gives each of its runs GPUs that no other run of it has, by name. Other runs on one
 // host at the same time are independent: two runs with auto get the same GPUs. For CPUs this
-// holds for all runs. To keep such runs apart, give them lists.
+// holds for all runs; `clusterrun run` says so. To keep such runs apart, give them lists.
 package resources

@@ -31,6 +31,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/sweep"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 const (
@@ -215,9 +216,12 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 	}
 	// The record must exist before the run, so that other commands can end the run if this
 	// process is killed.
-	record := rundir.Record{Server: l.server.Options, Embedded: l.server.Embedded, Queue: queue, RunID: l.id, PID: os.Getpid(), Started: time.Now()}
+	record := rundir.Record{Server: l.server.Options, Embedded: l.server.Embedded, Queue: queue, RunID: l.id, PID: os.Getpid(), Started: time.Now(), AllCPUs: takesAllCPUs(l.spec)}
 	if err := l.dir.Save(record); err != nil {
 		return fmt.Errorf("state directory: %w", err)
+	}
+	if record.AllCPUs {
+		l.sayWhoSharesCPUs()
 	}
 	start := starter.Options{ID: l.id, IsNew: o.id == "", Queue: queue, Torchrun: o.torchrun, Source: l.source, Sweep: o.sweep, Resume: o.resume, Started: o.started}
 	if l.hosts == nil && o.meeting == nil {
@@ -252,6 +256,24 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 	l.copyOutput()
 	l.sendStdin()
 	return l.lendTerminal(o)
+}
+
+// takesAllCPUs reports whether a run binds its tasks to all CPUs that it may use.
+func takesAllCPUs(s *spec.RunSpec) bool {
+	return s.CPUs.Auto() || slices.ContainsFunc(s.Tasks, func(g spec.TaskGroup) bool { return g.CPUs.Auto() })
+}
+
+// sayWhoSharesCPUs names the other runs here whose tasks have the same CPUs.
+func (l *localRun) sayWhoSharesCPUs() {
+	var others []string
+	for _, r := range rundir.Living(l.RunsDir()) {
+		if r.AllCPUs && r.RunID != l.id {
+			others = append(others, r.RunID)
+		}
+	}
+	if len(others) > 0 {
+		l.Say("run %s has cpus: auto, too, so its tasks have the same CPUs as these; give each run its own list, such as --cpus 0-7", shorten.List(others, 3))
+	}
 }
 
 // startRun asks the server to start the run. A signal does not cancel the request, since this
