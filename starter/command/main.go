@@ -25,16 +25,13 @@ func Main() int {
 		fmt.Fprintf(os.Stderr, "clusterrun: closing this process to others of its user: %v\n", err)
 		return exitcode.Machinery
 	}
-	if err := (fault.Needs{Processes: ownThreads}).Room(); err != nil {
+	if err := fault.RoomForMain(); err != nil {
 		fmt.Fprintf(os.Stderr, "clusterrun: %v\n", err)
 		return exitcode.Machinery
 	}
 	deferGC()
 	return execute(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 }
-
-// ownThreads is how many threads a command has soon after its start.
-const ownThreads = 6
 
 const (
 	startPercent = 400

@@ -20,7 +20,17 @@ const ownFiles = 16
 
 // Programs returns roughly what a command and the programs that it starts for itself need. The
 // runtime of Go ends a program that cannot have another thread.
-func Programs() Needs { return Needs{Processes: 10 * min(runtime.NumCPU(), 8)} }
+func Programs() Needs { return Needs{Processes: 16 * min(runtime.NumCPU(), 8)} }
+
+// RoomForMain returns an error if this user may have so few processes that a command could not begin. It
+// costs nothing where the limit is a usual one.
+func RoomForMain() error {
+	const threads, few = 6, 64
+	if mostProcesses() > few {
+		return nil
+	}
+	return Needs{Processes: threads}.Room()
+}
 
 // Check returns an error if this host could not meet the needs even if it did nothing else.
 func (n Needs) Check() error {
