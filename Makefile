@@ -80,7 +80,7 @@ test: build $(TOOLS)/gotestsum ## run all tests, those of the embedded server in
 check: ## compile and vet, and test what has changed, but for whole runs: before each commit
 	$(GO) build ./...
 	$(GO) vet ./...
-	$(GO) test -vet=off -short $$($(GO) list ./... | grep -Ev '/tests/(bench|browser|compare|drill|e2e|measure|peers)$$')
+	$(GO) test -vet=off -short $$($(GO) list ./... | grep -Ev '/tests/(bench|browser|compare|drill|e2e|extra|measure|record)$$')
 
 .PHONY: test-long
 test-long: ## the same with all cases, which takes twice as long

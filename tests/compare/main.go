@@ -1,5 +1,5 @@
 // Program compare runs the same work with clusterrun, a bare shell and the launchers that are
-// installed, in turns, and writes a table and a plot:
+// installed, in turns, and writes a table:
 //
 //	make compare
 //
@@ -18,7 +18,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/tasks/python"
 	"github.com/clusterrun/clusterrun/tests/measure"
-	"github.com/clusterrun/clusterrun/tests/peers"
 	"github.com/clusterrun/clusterrun/workers/embedded"
 )
 
@@ -27,13 +26,12 @@ func main() {
 		exit(measure.Program(os.Args[2], os.Args[3:]))
 	}
 	page := flag.String("page", "starter/help/topics/reference/compare.md", "`FILE` with the two marks between which the table goes")
-	plot := flag.String("plot", "tests/compare/launch.svg", "`FILE` for the plot")
 	each := flag.Duration("each", 8*time.Second, "`TIME` for each work of each launcher, if three rounds do not take more")
 	rounds := flag.Int("rounds", 15, "most rounds of each (`NUMBER`)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	exit(compare(ctx, *page, *plot, max(1, *rounds), *each))
+	exit(compare(ctx, *page, max(1, *rounds), *each))
 }
 
 func exit(err error) {
@@ -44,7 +42,7 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-func compare(ctx context.Context, page, plot string, rounds int, each time.Duration) error {
+func compare(ctx context.Context, page string, rounds int, each time.Duration) error {
 	dir, err := os.MkdirTemp("", "compare-")
 	if err != nil {
 		return err
@@ -67,16 +65,13 @@ func compare(ctx context.Context, page, plot string, rounds int, each time.Durat
 	c := &comparison{Place: p, rounds: rounds, each: each, machine: measure.ThisMachine(), program: []string{self, "program"}}
 	c.add("clusterrun", "", measure.Clusterrun(os.Getenv("CLUSTERRUN_BIN"), p.StateDir(), func() []int { return []int{server.PID} }))
 	c.add("a shell", "", measure.Shell())
-	for _, peer := range peers.Launchers {
+	for _, peer := range launchers {
 		c.add(peer.Name, peer.Debian, peer.Find())
 	}
 	if err := c.launchers(ctx); err != nil {
 		return err
 	}
 	if err := c.libraries(ctx); err != nil {
-		return err
-	}
-	if err := os.WriteFile(plot, []byte(c.plot()), 0o644); err != nil {
 		return err
 	}
 	return replace(page, c.markdown())

@@ -1,12 +1,8 @@
 package main
 
 import (
-	"encoding/xml"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -23,8 +19,8 @@ func sample() *comparison {
 	c.add("mpirun", "openmpi-bin", &measure.Launcher{})
 	c.add("other", "", nil)
 	c.rows = []row{
-		{name: "launch of 1", unit: "ms", processes: 1, cells: []cell{{value: 60}, {value: 1}, {value: 30}}},
-		{name: "launch of 8", unit: "ms", processes: 8, cells: []cell{{value: 100}, {value: 5}, {value: 200}}},
+		{name: "launch of 1", unit: "ms", cells: []cell{{value: 60}, {value: 1}, {value: 30}}},
+		{name: "launch of 8", unit: "ms", cells: []cell{{value: 100}, {value: 5}, {value: 200}}},
 		{name: "lines", more: true, cells: []cell{{value: 100}, {value: 5000}, {value: 300}}},
 		{name: "memory", unit: "KiB", cells: []cell{{value: 150}, {value: 0}, {value: 0}}},
 	}
@@ -53,17 +49,4 @@ func TestTableGoesBetweenItsMarks(t *testing.T) {
 	assert.Equal(t, "before\n"+begin+"\nnew\n\n"+end+"after\n", string(text))
 	require.NoError(t, os.WriteFile(page, []byte("no marks\n"), 0o600))
 	assert.ErrorContains(t, replace(page, "new\n"), "has not the lines")
-}
-
-func TestPlotIsXMLWithALineForEachThatIsThere(t *testing.T) {
-	plot := sample().plot()
-	assert.Equal(t, 3, strings.Count(plot, "<polyline "))
-	d := xml.NewDecoder(strings.NewReader(plot))
-	for {
-		_, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			return
-		}
-		require.NoError(t, err)
-	}
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/tests/measure"
-	"github.com/clusterrun/clusterrun/tests/peers"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
@@ -40,7 +39,6 @@ type row struct {
 	name, unit string
 	more       bool // is better
 	between    bool // from one mark to another; the first may be read late, so there is no best round
-	processes  int  // of a row of launches, for the plot
 	cells      []cell
 }
 
@@ -106,7 +104,7 @@ func (c *comparison) works() []work {
 			}})
 	}
 	for _, n := range []int{1, copies, 64, 256} {
-		list = append(list, work{row: row{name: fmt.Sprintf("launch, until %d execute", n), unit: "ms", processes: n}, start: launch,
+		list = append(list, work{row: row{name: fmt.Sprintf("launch, until %d execute", n), unit: "ms"}, start: launch,
 			measure: func(ctx context.Context, l *measure.Launcher) (float64, error) {
 				took, err := c.Launch(ctx, l, n)
 				return measure.Milliseconds(took), err
@@ -253,13 +251,13 @@ func (c *comparison) libraries(ctx context.Context) error {
 		return nil
 	}
 	const rounds = 1000
-	python, err := peers.Script("barrier_clusterrun", c.Dir)
+	python, err := Script("barrier_clusterrun", c.Dir)
 	if err != nil {
 		return err
 	}
 	script := func(name string) func() (float64, error) {
 		return func() (float64, error) {
-			figures, err := peers.Run(ctx, name, strconv.Itoa(copies), strconv.Itoa(rounds))
+			figures, err := Run(ctx, name, strconv.Itoa(copies), strconv.Itoa(rounds))
 			if err != nil {
 				return 0, err
 			}
@@ -281,7 +279,7 @@ func (c *comparison) libraries(ctx context.Context) error {
 			return float64(d.Nanoseconds()), err
 		}},
 		{"clusterrun, Python, `local`", true, func() (float64, error) {
-			d, err := c.Barrier(ctx, ours.Launch, copies, []string{peers.Python, python, strconv.Itoa(rounds)})
+			d, err := c.Barrier(ctx, ours.Launch, copies, []string{Python, python, strconv.Itoa(rounds)})
 			return float64(d.Nanoseconds()), err
 		}},
 		{"torch's TCPStore", false, script("barrier_tcpstore")},
@@ -302,8 +300,8 @@ func (c *comparison) closures(ctx context.Context) error {
 		run  func() ([]float64, error)
 	}{
 		{"clusterrun, Python", true, func() ([]float64, error) { return c.ourClosures(ctx) }},
-		{"Celery on Redis", false, func() ([]float64, error) { return peers.Run(ctx, "closures_celery") }},
-		{"Dask", false, func() ([]float64, error) { return peers.Run(ctx, "closures_dask") }},
+		{"Celery on Redis", false, func() ([]float64, error) { return Run(ctx, "closures_celery") }},
+		{"Dask", false, func() ([]float64, error) { return Run(ctx, "closures_dask") }},
 	} {
 		fmt.Fprintf(os.Stderr, "closures: %s\n", library.with)
 		figures, err := library.run()
@@ -322,12 +320,12 @@ func (c *comparison) closures(ctx context.Context) error {
 }
 
 func (c *comparison) ourClosures(ctx context.Context) ([]float64, error) {
-	path, err := peers.Script("closures_clusterrun", c.Dir)
+	path, err := Script("closures_clusterrun", c.Dir)
 	if err != nil {
 		return nil, err
 	}
 	figures := filepath.Join(c.Dir, "figures")
-	argv, err := measure.WithChief(os.Getenv("CLUSTERRUN_BIN"), c.StateDir())(c.Dir, 5, []string{peers.Python, path, figures})
+	argv, err := measure.WithChief(os.Getenv("CLUSTERRUN_BIN"), c.StateDir())(c.Dir, 5, []string{Python, path, figures})
 	if err != nil {
 		return nil, err
 	}
@@ -338,5 +336,5 @@ func (c *comparison) ourClosures(ctx context.Context) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	return peers.Numbers(string(text))
+	return Numbers(string(text))
 }

@@ -1,4 +1,4 @@
-package peers
+package main
 
 import (
 	"fmt"
@@ -21,8 +21,8 @@ type Peer struct {
 	Find func() *measure.Launcher
 }
 
-// Launchers lists the launchers to compare with.
-var Launchers = []Peer{
+// launchers lists the launchers to compare with.
+var launchers = []Peer{
 	{"Open MPI", "openmpi-bin", func() *measure.Launcher { return mpirun("Open MPI", "mpirun.openmpi", openMPI) }},
 	{"MPICH", "mpich", func() *measure.Launcher { return mpirun("HYDRA", "mpirun.mpich", mpich) }},
 	{"torchrun", "python3-torch", torchrun},
