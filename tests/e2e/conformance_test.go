@@ -397,6 +397,7 @@ func (p *place) twoSignals() {
 	harness.Eventually(p.t, "it says that it stops", func() bool { return strings.Contains(s.Stderr(), "again to kill it") })
 	s.Kill(syscall.SIGTERM)
 	s.ends(130)
+	assert.Contains(p.t, s.Stderr(), "got SIGTERM: killing run", "their grace was not waited for")
 }
 
 func (p *place) killOfATask() {

@@ -83,15 +83,6 @@ func (s *Server) PID() int { return s.process.Cmd.Process.Pid }
 // Exited reports whether the server has ended.
 func (s *Server) Exited() bool { return s.process.Exited() }
 
-// Freeze stops the server with SIGSTOP until thaw is called, or the test has ended.
-func (s *Server) Freeze() (thaw func()) {
-	s.t.Helper()
-	thaw = func() { s.process.Kill(syscall.SIGCONT) }
-	s.t.Cleanup(thaw)
-	s.process.Kill(syscall.SIGSTOP)
-	return thaw
-}
-
 // Restart starts a server that was killed on the same database and port.
 func (s *Server) Restart() {
 	s.t.Helper()
@@ -218,14 +209,6 @@ func (w *Worker) Side() int {
 		return side != 0
 	})
 	return side
-}
-
-// KillWithSide kills the worker and its side, which might end by itself a moment later.
-func (w *Worker) KillWithSide() {
-	w.t.Helper()
-	side := w.Side()
-	w.Kill(syscall.SIGKILL)
-	_ = syscall.Kill(side, syscall.SIGKILL)
 }
 
 // CLI runs a clusterrun command to its end and returns its exit code, stdout

@@ -30,12 +30,6 @@ func StartInTerminal(t testing.TB, dir string, env []string, argv ...string) *Te
 	return startInTerminal(t, dir, env, false, argv...)
 }
 
-// StartPiped is StartInTerminal, but stdout is a pipe; see Stdout.
-func StartPiped(t testing.TB, dir string, env []string, argv ...string) *Terminal {
-	t.Helper()
-	return startInTerminal(t, dir, env, true, argv...)
-}
-
 func startInTerminal(t testing.TB, dir string, env []string, piped bool, argv ...string) *Terminal {
 	t.Helper()
 	master, slave, err := pty.Open()
