@@ -27,20 +27,12 @@ type Terminal struct {
 // and controlling terminal.
 func StartInTerminal(t testing.TB, dir string, env []string, argv ...string) *Terminal {
 	t.Helper()
-	return startInTerminal(t, dir, env, false, argv...)
-}
-
-func startInTerminal(t testing.TB, dir string, env []string, piped bool, argv ...string) *Terminal {
-	t.Helper()
 	master, slave, err := pty.Open()
 	require.NoError(t, err)
 	require.NoError(t, pty.SetSize(master, 24, 80))
 	p := &Process{Cmd: exec.Command(argv[0], argv[1:]...), t: t, out: newBuffer(), err: newBuffer(), done: make(chan struct{})}
 	p.Dir, p.Env = dir, append(env, "TERM=xterm")
 	p.Cmd.Stdin, p.Cmd.Stdout, p.Cmd.Stderr = slave, slave, slave
-	if piped {
-		p.Cmd.Stdout = p.out
-	}
 	p.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	go func() {
 		buf := make([]byte, 4096)
