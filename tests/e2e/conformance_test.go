@@ -352,7 +352,7 @@ func (p *place) restartOfOne() {
 // No process is left when all begin again, and their restarts are limited.
 func (p *place) restartOfAll() {
 	s := p.begin(`echo $RANK-$CLUSTERRUN_GENERATION >> starts
-if [ $CLUSTERRUN_GENERATION = 1 ]; then for pid in $(cat pids); do ! kill -0 $pid 2>/dev/null || echo $pid >> left; done; exit $((RANK * 5)); fi
+if [ $CLUSTERRUN_GENERATION = 1 ]; then for pid in $(cat pids); do ! kill -0 $pid 2>/dev/null || echo $pid >> left; done; until [ $(wc -l < starts) = 4 ]; do nap; done; exit $((RANK * 5)); fi
 echo $$ >> pids; until [ $(wc -l < pids) = 2 ]; do nap; done; [ $RANK = 0 ] || exit 3; trap "" TERM; setsid sleep $MARK & sleep $MARK & wait; wait`,
 		append(slices.Clone(p.again), p.shortGrace()...)...)
 	s.ends(p.code(5))
