@@ -234,7 +234,7 @@ func hostileRun() *RunPage {
 	}
 	long := strings.Repeat("W", 1<<20)
 	p.Output = Output{Cut: evil, Missing: []string{evil}, Lines: []OutputLine{
-		{Task: evil, Text: evil, Count: 1}, {Task: "w", Text: long, Count: 1}, {Task: "w", Text: "10%\r20%\r30%\x1b[2K\x1b[31;1mred\x1b[0m \x1b[38;5;196mbright\x1b[m\x1b[999", Count: 1},
+		{Task: evil, Text: evil, Count: 1}, {Task: "w", Text: "<img src=x onerror=alert(1)>", Count: 1}, {Task: "w", Text: long, Count: 1}, {Task: "w", Text: "10%\r20%\r30%\x1b[2K\x1b[31;1mred\x1b[0m \x1b[38;5;196mbright\x1b[m\x1b[999", Count: 1},
 	}}
 	p.Timeline.Events = []Event{{noon, evil, Bad}}
 	p.Timeline.Spans = append(p.Timeline.Spans, Span{evil, evil, noon.Add(-time.Minute), noon, Bad})
