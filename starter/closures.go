@@ -62,10 +62,10 @@ func (r *Run) queue(ctx context.Context) (taskQueue string, in closure.QueueInpu
 	return info.GetTaskQueue(), in, true, err
 }
 
-// TerminateClosures removes the queue of closures of a run that was terminated and whose host
+// terminateClosures removes the queue of closures of a run that was terminated and whose host
 // workers are gone for good, since no worker is left to end it in order. The run may have no
 // queue.
-func (r *Run) TerminateClosures(ctx context.Context, reason string) error {
+func (r *Run) terminateClosures(ctx context.Context, reason string) error {
 	d, err := r.describe(ctx)
 	if err != nil {
 		return r.requestError(err)

@@ -3,8 +3,8 @@
 // A run is a Temporal workflow that is started by name: this package links nothing that
 // executes workflows, activities or processes, so a program that imports it stays small.
 // [Start] validates a [spec.RunSpec] and starts it, [Get] finds a run that was started earlier,
-// the methods of [Run] wait for its end and return its status, and [Ask] sends an operator's
-// requests.
+// the methods of [Run] wait for its end, pass on its output and return its status, and [Ask] sends
+// an operator's requests. [Run.Files] reads what its processes have left behind.
 //
 // Runs are executed by host workers: `clusterrun worker` on each host, or `clusterrun dev` on
 // one. They poll the queue [spec.TaskQueue], to which Start sends a run unless its options name

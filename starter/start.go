@@ -3,6 +3,7 @@ package starter
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -50,6 +51,9 @@ type Options struct {
 // Start validates a spec and starts a run of it. If the spec has problems, Start returns all of
 // them and starts nothing. If the run ID is in use, it returns a [*RunningError].
 func Start(ctx context.Context, c client.Client, s *spec.RunSpec, o Options) (*Run, error) {
+	if s == nil {
+		return nil, errors.New("there is no spec; give one with the tasks of the run")
+	}
 	mayExist := o.ID != "" && !o.IsNew
 	if err := o.complete(s); err != nil {
 		return nil, err

@@ -157,7 +157,12 @@ func TestStartWithoutSearchAttributes(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Start a chief and three workers, wait for their end, and look at the chief's
+func TestStartWithoutASpec(t *testing.T) {
+	_, err := starter.Start(t.Context(), &mocks.Client{}, nil, starter.Options{})
+	assert.ErrorContains(t, err, "there is no spec")
+}
+
+// Start a chief and three workers, show what they write, and look at the chief's
 // return value.
 func Example() {
 	ctx := context.Background()
@@ -178,6 +183,9 @@ func Example() {
 		log.Fatal(err) // the error lists all problems of an invalid spec
 	}
 
+	if err := run.Logs(ctx, func(o starter.Output) { fmt.Printf("%s: %s", o.Task, o.Data) }); err != nil {
+		log.Print(err) // some output cannot be read
+	}
 	result, err := run.Wait(ctx)
 	var failed *starter.Error
 	switch {

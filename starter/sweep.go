@@ -52,7 +52,7 @@ func (r *Run) SweepSpec(ctx context.Context) (*sweep.Spec, error) {
 type NotSweepError struct{ RunID string }
 
 func (e *NotSweepError) Error() string {
-	return fmt.Sprintf("run %s is no sweep; `clusterrun submit --array` starts one", e.RunID)
+	return fmt.Sprintf("run %s is no sweep", e.RunID)
 }
 
 // StopTrials stops the trials of an open sweep whose numbers match a pattern of [path.Match]. Those

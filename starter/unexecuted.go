@@ -146,5 +146,5 @@ func (r *Run) EndUnexecuted(ctx context.Context, reason string) error {
 			return fmt.Errorf("end the queue of run %s: %w", r.ID, err)
 		}
 	}
-	return r.TerminateClosures(ctx, reason)
+	return r.terminateClosures(ctx, reason)
 }
