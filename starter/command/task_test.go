@@ -154,7 +154,7 @@ func TestTaskStopWithAnError(t *testing.T) {
 func TestTaskStopMistakes(t *testing.T) {
 	h := newTaskHost(t)
 	for want, args := range map[string][]string{
-		"--error and --reason are both given":  {"stop", "--error", "x", "--reason", "y"},
+		"--error and --reason: give one of them": {"stop", "--error", "x", "--reason", "y"},
 		"--kind IOError is that of an error":   {"stop", "--kind", "IOError"},
 		"the text of --error is empty":         {"stop", "--error", ""},
 		`unexpected argument "now"`:            {"stop", "now"},

@@ -21,10 +21,7 @@ func Policy(a *cli.App) *cobra.Command {
 		Use:   "policy [flags] FILE",
 		Short: "Check what a host would run, for whom and as which user",
 		Args: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case o.schema && (o.specFile != "" || len(o.signers) > 0):
-				return cli.Usagef("--schema prints the schema of all policies; leave --spec and --signer out")
-			case o.schema:
+			if o.schema {
 				return cli.NoArgs(cmd, args)
 			}
 			return cli.OneArg("FILE")(cmd, args)
@@ -34,6 +31,8 @@ func Policy(a *cli.App) *cobra.Command {
 	cmd.Flags().StringVar(&o.specFile, "spec", "", "show what it decides about the tasks and the webhook of the run spec in this `FILE`")
 	cmd.Flags().StringSliceVar(&o.signers, "signer", nil, "with --spec: `NAME` of the principal who signed it (default: unsigned)")
 	cmd.Flags().BoolVar(&o.schema, "schema", false, "print the JSON Schema of a policy instead")
+	cmd.MarkFlagsMutuallyExclusive("schema", "spec")
+	cmd.MarkFlagsMutuallyExclusive("schema", "signer")
 	return cmd
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
@@ -40,6 +41,13 @@ func List(a *cli.App) *cobra.Command {
 	flags.pending.register(fs)
 	fs.BoolVarP(&flags.watch, "watch", "w", false, "redraw the list every few seconds until ^C")
 	fs.IntVarP(&flags.o.Limit, "limit", "n", 20, "list at most `NUMBER` runs")
+	fs.VisitAll(func(f *pflag.Flag) {
+		if f.Name != "pending" && f.Name != "queue" && f.Name != "watch" {
+			cmd.MarkFlagsMutuallyExclusive("pending", f.Name) // a queue shows all its pending runs
+		}
+	})
+	cmd.MarkFlagsMutuallyExclusive("open", "failed")
+	cmd.MarkFlagsMutuallyExclusive("open", "cause") // a run has a cause once it has ended
 	return cmd
 }
 
@@ -54,8 +62,8 @@ type listOptions struct {
 
 // runList runs the command [List].
 func runList(ctx context.Context, a *cli.App, cmd *cobra.Command, flags *listOptions) error {
-	if err := flags.pending.check(cmd); err != nil {
-		return err
+	if cmd.Flags().Changed("queue") && !flags.pending.pending {
+		return cli.Usagef("--queue is for --pending")
 	}
 	if flags.watch {
 		if err := checkWatch(a); err != nil {
@@ -69,17 +77,11 @@ func runList(ctx context.Context, a *cli.App, cmd *cobra.Command, flags *listOpt
 	if limit < 1 {
 		return cli.Usagef("--limit %d: give 1 or more", limit)
 	}
-	if flags.o.Open && flags.o.Failed {
-		return cli.Usagef("--open and --failed: no run is both")
-	}
 	if _, err := path.Match(flags.o.Name, ""); err != nil {
 		return cli.Usagef("--name %q: it is no pattern, such as 'iris*'", flags.o.Name)
 	}
 	if flags.o.Cause != "" && !slices.Contains(causes(), flags.o.Cause) {
 		return cli.Usagef("--cause %q: give one of %s", flags.o.Cause, strings.Join(causes(), ", "))
-	}
-	if flags.o.Open && flags.o.Cause != "" {
-		return cli.Usagef("--open and --cause: a run has a cause once it has ended")
 	}
 	var err error
 	if flags.o.Since, err = cli.ParseTime("--since", flags.since, time.Now()); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/clusterrun/clusterrun/starter"
@@ -21,26 +20,6 @@ type pendingFlags struct {
 func (p *pendingFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&p.pending, "pending", false, "only runs that wait for room on the hosts of a queue or for other runs, in the order in which they begin, and the reason")
 	fs.StringVar(&p.queue, "queue", spec.TaskQueue, "with --pending: task `QUEUE` of the hosts")
-}
-
-// check refuses flags that do not go together.
-func (p *pendingFlags) check(cmd *cobra.Command) error {
-	if !p.pending {
-		if cmd.Flags().Changed("queue") {
-			return cli.Usagef("--queue is for --pending")
-		}
-		return nil
-	}
-	var other string
-	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if f.Name != "pending" && f.Name != "queue" && f.Name != "watch" && cmd.InheritedFlags().Lookup(f.Name) == nil {
-			other = f.Name
-		}
-	})
-	if other != "" {
-		return cli.Usagef("--pending and --%s exclude each other: a queue shows all its pending runs; leave --%s out", other, other)
-	}
-	return nil
 }
 
 // listPending prints the pending runs of a queue.

@@ -45,6 +45,10 @@ func Status(a *cli.App) *cobra.Command {
 	fs.StringVar(&o.best, "best", "", "sort the trials of a sweep by a number that they return: `KEY:min` or KEY:max")
 	o.tasks.flags(cmd)
 	cmd.MarkFlagsMutuallyExclusive("watch", "why", "usage", "barriers")
+	for _, flag := range taskFlags {
+		cmd.MarkFlagsMutuallyExclusive("why", flag) // it is about all tasks, and so is --barriers
+		cmd.MarkFlagsMutuallyExclusive("barriers", flag)
+	}
 	return cmd
 }
 
@@ -53,8 +57,8 @@ func (o *statusOptions) check() error {
 	switch {
 	case o.history && !o.usage:
 		return cli.Usagef("--history: it is about usage; give --usage, too")
-	case (o.why || o.usage && !o.history || o.barriers) && o.tasks.each():
-		return cli.Usagef("--why, --usage and --barriers are about all tasks of the run; leave out --all, --failed, --on-host and --task")
+	case o.usage && !o.history && o.tasks.each():
+		return cli.Usagef("--usage is about all tasks of the run; give --history, too, or leave out --all, --failed, --on-host and --task")
 	}
 	return nil
 }

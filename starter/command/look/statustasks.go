@@ -118,6 +118,9 @@ func printTallies(out io.Writer, tasks []starter.TaskStatus, words []string) {
 	}
 }
 
+// taskFlags are the flags that choose tasks of a run.
+var taskFlags = []string{"all", "failed", "on-host", "task"}
+
 // taskChoice selects tasks of a run.
 type taskChoice struct {
 	all, failed bool
@@ -132,6 +135,9 @@ func (c *taskChoice) flags(cmd *cobra.Command) {
 	fs.BoolVar(&c.failed, "failed", false, "only tasks that failed, or were lost with their host")
 	fs.StringVar(&c.host, "on-host", "", "only tasks on host `NAME`")
 	fs.StringSliceVar(&c.names, "task", nil, "only these tasks (`TASK`); may be repeated")
+	for _, narrower := range taskFlags[1:] {
+		cmd.MarkFlagsMutuallyExclusive(taskFlags[0], narrower)
+	}
 	c.given = fs.Changed
 }
 
@@ -143,9 +149,6 @@ func (c *taskChoice) narrow() bool { return c.failed || c.given("on-host") || c.
 
 // of returns the selected tasks of a run.
 func (c *taskChoice) of(s *starter.Status) ([]starter.TaskStatus, error) {
-	if c.all && c.narrow() {
-		return nil, cli.Usagef("--all shows every task; leave it out, or --failed, --on-host and --task")
-	}
 	chosen, unknown := s.Select(c.names)
 	if len(unknown) > 0 {
 		return nil, cli.UnknownTasks(s, unknown)

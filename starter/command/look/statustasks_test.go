@@ -113,7 +113,6 @@ func TestChoiceOfTasks(t *testing.T) {
 		"--on-host=":     "--on-host : run big has no task there",
 		"--task ps":      "run big has no task, type, rank or host ps",
 		"--task worker,": "run big has no task, type, rank or host ;",
-		"--all --failed": "--all shows every task",
 	} {
 		_, err := of(strings.Fields(flags)...)
 		assert.ErrorContains(t, err, want, flags)

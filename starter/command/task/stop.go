@@ -24,6 +24,7 @@ func taskStopCommand(a *cli.App) *cobra.Command {
 	cmd.Flags().StringVar(&o.message, "error", "", "stop because of the error that `TEXT` describes; - reads it from stdin")
 	cmd.Flags().StringVar(&o.kind, "kind", "", "`KIND` of the error, such as IOError")
 	cmd.Flags().StringVar(&o.reason, "reason", "", "the reason, a `TEXT` for people, if it is not an error")
+	cmd.MarkFlagsMutuallyExclusive("error", "reason")
 	return cmd
 }
 
@@ -37,8 +38,6 @@ func runTaskStop(a *cli.App, cmd *cobra.Command, o *taskStopOptions) error {
 	request := task.Stop{Reason: o.reason}
 	given := cmd.Flags().Changed
 	switch {
-	case given("error") && given("reason"):
-		return cli.Usagef("--error and --reason are both given; an error is the reason, so give one of them")
 	case given("kind") && !given("error"):
 		return cli.Usagef("--kind %s is that of an error, and none is given; say it with --error TEXT", o.kind)
 	case given("error"):
