@@ -18,8 +18,8 @@ type PendingRun struct {
 	After []string `json:"after,omitempty"`
 }
 
-// mostAfter bounds the runs that [Fleet.Pending] looks at for those that wait for other runs.
-const mostAfter = 1000
+// maxAfter bounds the runs that [Fleet.Pending] looks at for those that wait for other runs.
+const maxAfter = 1000
 
 // Pending lists the runs of the queue that wait for room, in their order, and after them the runs
 // that wait for other runs, the oldest first.
@@ -32,7 +32,7 @@ func (f *Fleet) Pending(ctx context.Context) ([]PendingRun, error) {
 	for _, w := range queued {
 		all = append(all, PendingRun{Waiting: w})
 	}
-	o := ListOptions{Open: true, Facts: true, Host: spec.AttributeNone, Limit: mostAfter}
+	o := ListOptions{Open: true, Facts: true, Host: spec.AttributeNone, Limit: maxAfter}
 	open, err := List(ctx, f.client, o)
 	if err != nil {
 		o.Host = "" // the server does not know the attributes of runs

@@ -82,8 +82,8 @@ func (r *Run) Trials(ctx context.Context, s *Status, values bool) (names []strin
 	return grid.Names(), trials, nil
 }
 
-// mostLooked bounds the trials whose hosts are looked at: those that have run for the longest time.
-const mostLooked = 16
+// maxLooked bounds the trials whose hosts are looked at: those that have run for the longest time.
+const maxLooked = 16
 
 // findSilent finds the silent hosts of the oldest runs of trials. It omits facts that are not known now.
 func findSilent(ctx context.Context, r *Run, trials []Trial, latest map[int]Summary) {
@@ -96,7 +96,7 @@ func findSilent(ctx context.Context, r *Run, trials []Trial, latest map[int]Summ
 		}
 	}
 	slices.SortFunc(oldest, func(a, b int) int { return latest[a].Started.Compare(latest[b].Started) })
-	parallel.Each(8, oldest[:min(len(oldest), mostLooked)], func(_, trial int) {
+	parallel.Each(8, oldest[:min(len(oldest), maxLooked)], func(_, trial int) {
 		run := latest[trial]
 		d, err := Get(r.client, run.RunID, run.ExecutionID).describe(ctx)
 		if err != nil {

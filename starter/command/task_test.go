@@ -155,11 +155,11 @@ func TestTaskStopMistakes(t *testing.T) {
 	h := newTaskHost(t)
 	for want, args := range map[string][]string{
 		"--error and --reason: give one of them": {"stop", "--error", "x", "--reason", "y"},
-		"--kind IOError is that of an error":   {"stop", "--kind", "IOError"},
-		"the text of --error is empty":         {"stop", "--error", ""},
-		`unexpected argument "now"`:            {"stop", "now"},
-		`unexpected argument "x"`:              {"should-stop", "x"},
-		"unknown flag: --force; see `clusterr": {"stop", "--force"},
+		"--kind IOError is that of an error":     {"stop", "--kind", "IOError"},
+		"the text of --error is empty":           {"stop", "--error", ""},
+		`unexpected argument "now"`:              {"stop", "now"},
+		`unexpected argument "x"`:                {"should-stop", "x"},
+		"unknown flag: --force; see `clusterr":   {"stop", "--force"},
 	} {
 		assert.Contains(t, h.exits(2, args...), want)
 	}

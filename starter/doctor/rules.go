@@ -28,7 +28,7 @@ type Server struct {
 
 const (
 	fewRetention = 24 * time.Hour
-	mostNames    = 8
+	maxNames     = 8
 )
 
 // CheckServer judges a server.
@@ -46,7 +46,7 @@ func CheckServer(s Server) []Finding {
 	case s.AttributesErr != nil:
 		all = append(all, Unknown(fmt.Errorf("search attributes: %w", s.AttributesErr), "ask its operator whether they are registered: "+s.Register))
 	case len(s.Missing) > 0:
-		all = append(all, warning(s.Register, "it lacks the search attributes %s: `list` finds fewer runs", shorten.List(s.Missing, mostNames)))
+		all = append(all, warning(s.Register, "it lacks the search attributes %s: `list` finds fewer runs", shorten.List(s.Missing, maxNames)))
 	default:
 		all = append(all, ok("it has all search attributes of runs"))
 	}
@@ -77,7 +77,7 @@ func CheckMembers(queue, version string, hosts []fleet.HostStatus) []Finding {
 	var all []Finding
 	if len(silent) > 0 {
 		all = append(all, warning("start `clusterrun worker` there again", "of the queue %s %s silent: %s",
-			queue, plural.Of(len(silent), "host is", "hosts are"), shorten.List(silent, mostNames)))
+			queue, plural.Of(len(silent), "host is", "hosts are"), shorten.List(silent, maxNames)))
 	}
 	for _, h := range hosts {
 		if h.State != fleet.HostSilent && len(h.Failing) > 0 {
@@ -88,7 +88,7 @@ func CheckMembers(queue, version string, hosts []fleet.HostStatus) []Finding {
 	var others []string
 	for v, names := range by {
 		slices.Sort(names)
-		others = append(others, fmt.Sprintf("%s on %s", v, shorten.List(names, mostNames)))
+		others = append(others, fmt.Sprintf("%s on %s", v, shorten.List(names, maxNames)))
 	}
 	slices.Sort(others)
 	if len(others) > 0 {

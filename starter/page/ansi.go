@@ -13,8 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/size"
 )
 
-// mostOfLine is the number of bytes that are shown of a line of output.
-const mostOfLine = 4 << 10
+// maxOfLine is the number of bytes that are shown of a line of output.
+const maxOfLine = 4 << 10
 
 // colors matches the sequences that set colors and fonts (SGR).
 var colors = lazyregexp.New("\x1b\\[[0-9;:]*m")
@@ -36,9 +36,9 @@ func ansiHTML(text string) template.HTML {
 func appendLine(b *strings.Builder, line string) {
 	line = strings.TrimRight(line, "\r")
 	line = line[strings.LastIndexByte(line, '\r')+1:]
-	more := len(line) - mostOfLine
+	more := len(line) - maxOfLine
 	if more > 0 {
-		line = line[:mostOfLine]
+		line = line[:maxOfLine]
 	}
 	if strings.IndexByte(line, 0x1b) < 0 {
 		b.WriteString(template.HTMLEscapeString(spec.EscapeControl(ansi.Strip(line))))

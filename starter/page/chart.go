@@ -12,11 +12,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
-// MostCharted is the largest number of ranks with a line of their own.
-const MostCharted = 4
+// MaxCharted is the largest number of ranks with a line of their own.
+const MaxCharted = 4
 
-// mostPoints is the largest number of points of a line. A chart has few hundred pixels.
-const mostPoints = 240
+// maxPoints is the largest number of points of a line. A chart has few hundred pixels.
+const maxPoints = 240
 
 // Chart is a series as a drawing, with its caption.
 type Chart struct {
@@ -57,7 +57,7 @@ func (p *RunPage) ChartURL(rank int) string {
 	to.Charted = slices.DeleteFunc(slices.Clone(p.Charted), func(r int) bool { return r == rank })
 	if len(to.Charted) == len(p.Charted) {
 		to.Charted = append(to.Charted, rank)
-		to.Charted = to.Charted[max(0, len(to.Charted)-MostCharted):]
+		to.Charted = to.Charted[max(0, len(to.Charted)-MaxCharted):]
 	}
 	return to.query(p.Tasks.Filter) + "#usage"
 }
@@ -84,7 +84,7 @@ func (s *Series) chart(charted []int, f *Frame) Chart {
 	}
 	for _, t := range s.Tasks {
 		if i := slices.Index(charted, t.Rank); i >= 0 && len(s.Tasks) > 1 {
-			curves = append(curves, curve{"c-chosen" + itoa(i%MostCharted), "rank " + itoa(t.Rank), t.Values})
+			curves = append(curves, curve{"c-chosen" + itoa(i%MaxCharted), "rank " + itoa(t.Rank), t.Values})
 		}
 	}
 	top := 0.0
@@ -134,7 +134,7 @@ func reversed(parts [][]string) [][]string {
 func (s *Series) points(values []float64, top float64) (parts [][]string) {
 	from, to := s.Times[0], s.Times[len(s.Times)-1]
 	whole := max(1, to.Sub(from).Seconds())
-	step := (len(s.Times) + mostPoints - 1) / mostPoints
+	step := (len(s.Times) + maxPoints - 1) / maxPoints
 	var part []string
 	end := func() {
 		if len(part) > 0 {

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// MostRows is the largest number of tasks that all have a row. Larger runs have a square for
+	// MaxRows is the largest number of tasks that all have a row. Larger runs have a square for
 	// each, and rows for the tasks that matter.
-	MostRows = 200
+	MaxRows = 200
 	// mattering is the largest number of rows for the tasks of a large run that matter.
 	mattering = 50
-	// MostFileRows is the largest number of rows in a file.
-	MostFileRows = 2000
+	// MaxFileRows is the largest number of rows in a file.
+	MaxFileRows = 2000
 )
 
 // Tasks are the tasks of a run.
@@ -96,7 +96,7 @@ func (p *RunPage) Counts() (counts []Count) {
 }
 
 // IsLarge reports whether the run has squares.
-func (p *RunPage) IsLarge() bool { return len(p.Tasks.All) > MostRows }
+func (p *RunPage) IsLarge() bool { return len(p.Tasks.All) > MaxRows }
 
 // tasksURL returns the address of the page with other rows of the grid.
 func (p *RunPage) tasksURL(f TaskFilter) string { return p.query(f) + "#tasks" }
@@ -145,8 +145,8 @@ func (p *RunPage) TaskRows() TaskRows {
 	}
 	if p.IsFile() {
 		worstFirst(rows)
-		if len(rows) > MostFileRows {
-			return TaskRows{Rows: rows[:MostFileRows], Text: "The worst " + itoa(MostFileRows) + " of " + itoa(len(rows)) + " tasks; the others are left out of this file."}
+		if len(rows) > MaxFileRows {
+			return TaskRows{Rows: rows[:MaxFileRows], Text: "The worst " + itoa(MaxFileRows) + " of " + itoa(len(rows)) + " tasks; the others are left out of this file."}
 		}
 		return TaskRows{Rows: rows}
 	}
@@ -160,10 +160,10 @@ func (p *RunPage) TaskRows() TaskRows {
 		return TaskRows{Rows: rows[:n], Text: "The " + itoa(n) + " tasks that matter most.", Pages: []Link{every}}
 	}
 	matter := Link{Text: "those that matter", URL: p.tasksURL(TaskFilter{})}
-	page, last := max(1, q.Page), (len(rows)+MostRows-1)/MostRows
+	page, last := max(1, q.Page), (len(rows)+MaxRows-1)/MaxRows
 	page = min(page, max(1, last))
-	from := (page - 1) * MostRows
-	to := min(len(rows), from+MostRows)
+	from := (page - 1) * MaxRows
+	to := min(len(rows), from+MaxRows)
 	found := TaskRows{Rows: rows[from:to], Pages: []Link{matter}}
 	switch {
 	case len(rows) == 0:
@@ -193,7 +193,7 @@ func (p *RunPage) TaskRows() TaskRows {
 func (t *Tasks) Rows() []Task {
 	rows := slices.Clone(t.All)
 	worstFirst(rows)
-	return rows[:min(len(rows), MostRows)]
+	return rows[:min(len(rows), MaxRows)]
 }
 
 func worstFirst(rows []Task) {

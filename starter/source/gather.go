@@ -13,8 +13,8 @@ import (
 const (
 	// patience is the longest time from Begin after which nothing waits any longer.
 	patience = 500 * time.Millisecond
-	// mostFiles bounds the files that are listed.
-	mostFiles = 300
+	// maxFiles bounds the files that are listed.
+	maxFiles = 300
 )
 
 // Gathering is a question to git in progress.
@@ -125,7 +125,7 @@ func stateOf(letters string) string {
 }
 
 func (s *Source) add(name, state string) {
-	if len(s.Files) == mostFiles {
+	if len(s.Files) == maxFiles {
 		s.More++
 		return
 	}

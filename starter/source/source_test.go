@@ -96,12 +96,12 @@ func TestAWorkTree(t *testing.T) {
 
 func TestManyFiles(t *testing.T) {
 	dir, files := repository(t, map[string]string{"a": ""}), map[string]string{}
-	for i := range mostFiles + 2 {
+	for i := range maxFiles + 2 {
 		files[fmt.Sprint("f", i)] = ""
 	}
 	write(t, dir, files)
 	s := gathered(t, dir)
-	assert.Len(t, s.Files, mostFiles)
+	assert.Len(t, s.Files, maxFiles)
 	assert.Equal(t, 2, s.More)
 	assert.Equal(t, "2 more differ, which are not listed", s.Lines()[2])
 }

@@ -146,7 +146,7 @@ func stopAll(q spec.TerminateAllRequest) stopFunc {
 		s := Stopped{RunID: r.ID, State: "stopping", Tasks: answer.Tasks, line: "stopping: " + r.ID}
 		switch {
 		case len(answer.Tasks) > 0:
-			s.line += ": " + shorten.List(answer.Tasks, cli.MostNamed)
+			s.line += ": " + shorten.List(answer.Tasks, cli.MaxNamed)
 		case answer.Note != "":
 			s.line += ": " + answer.Note
 		}
@@ -165,7 +165,7 @@ func endUnexecuted(ctx context.Context, r *starter.Run) (Stopped, error) {
 	}
 	s := Stopped{RunID: r.ID, State: stateTerminated, line: fmt.Sprintf("ended: %s, without a result: no host worker executes it", r.ID)}
 	if s.mayLive = mayLive(before); len(s.mayLive) > 0 {
-		s.line += "; if its hosts are only silent, these live until they answer: " + shorten.List(s.mayLive, cli.MostNamed)
+		s.line += "; if its hosts are only silent, these live until they answer: " + shorten.List(s.mayLive, cli.MaxNamed)
 	}
 	return s, nil
 }

@@ -9,8 +9,8 @@ import (
 // Ago then returns 0s.
 func Ago(now, t time.Time) string { return Roughly(max(0, now.Sub(t))) }
 
-// MostNames is the largest number of variable names in a message.
-const MostNames = 8
+// MaxNames is the largest number of variable names in a message.
+const MaxNames = 8
 
 func OrDash(s string) string {
 	if s == "" {

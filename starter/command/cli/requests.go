@@ -124,8 +124,8 @@ func Messages(problems []spec.TaskProblem) string {
 	return strings.Join(lines, "\n")
 }
 
-// MostNamed is the largest number of tasks that an answer names; --json has all of them.
-const MostNamed = 20
+// MaxNamed is the largest number of tasks that an answer names; --json has all of them.
+const MaxNamed = 20
 
 // PrintAnswer prints the tasks that a request reached. It returns an [*ExitError] if it was not met for
 // some.
@@ -142,7 +142,7 @@ func PrintAnswer(a *App, id, did string, answer spec.RequestAnswer) error {
 			return err
 		}
 	case len(answer.Tasks) > 0:
-		fmt.Fprintf(a.Out, "%s: %s\n", did, shorten.List(answer.Tasks, MostNamed))
+		fmt.Fprintf(a.Out, "%s: %s\n", did, shorten.List(answer.Tasks, MaxNamed))
 	case answer.Note != "":
 		fmt.Fprintf(a.Out, "run %s: %s\n", id, answer.Note)
 	case len(answer.Problems) == 0:

@@ -206,7 +206,7 @@ func (l *Reader) find(ctx context.Context) (*starter.Status, error) {
 	for tries := 1; ; tries++ {
 		s, err := l.run.Status(ctx)
 		switch {
-		case err != nil && (l.Spec != nil || l.Follow && servererror.IsTransient(err)) && tries < mostTries && retry.Sleep(ctx, lookAgain) == nil:
+		case err != nil && (l.Spec != nil || l.Follow && servererror.IsTransient(err)) && tries < maxTries && retry.Sleep(ctx, lookAgain) == nil:
 			continue // the run was just started, or is to be followed, so the server should come back
 		case err != nil:
 			return nil, err
@@ -216,7 +216,7 @@ func (l *Reader) find(ctx context.Context) (*starter.Status, error) {
 			return nil, err
 		}
 		l.LearnServices(ctx, s)
-		if tries <= mostBeats && l.isUnheard(s) {
+		if tries <= maxBeats && l.isUnheard(s) {
 			if err := retry.Sleep(ctx, lookAgain); err != nil {
 				return nil, err
 			}
@@ -250,12 +250,12 @@ const (
 	// lookSeldom the time after that, when tasks may only move to other hosts.
 	lookAgain  = 500 * time.Millisecond
 	lookSeldom = 5 * time.Second
-	// mostTries is the largest number of tries to get the status of a run that this command has
+	// maxTries is the largest number of tries to get the status of a run that this command has
 	// started or follows.
-	mostTries = 40
-	// mostBeats is the largest number of checks while hosts have not reported the place of the
+	maxTries = 40
+	// maxBeats is the largest number of checks while hosts have not reported the place of the
 	// output.
-	mostBeats = 10
+	maxBeats = 10
 )
 
 // isUnheard reports whether there are selected processes whose output exists at a place that is

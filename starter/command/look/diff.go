@@ -80,7 +80,7 @@ func printComparison(a *cli.App, c *record.Comparison) error {
 		}
 		of := ""
 		if len(d.Tasks) > 0 {
-			of = " (" + shorten.List(d.Tasks, cli.MostNames) + ")"
+			of = " (" + shorten.List(d.Tasks, cli.MaxNames) + ")"
 		}
 		fmt.Fprintf(a.Out, "  %s%s\n%s%s", spec.OneLine(d.What), of, diffLine("    - ", d.A), diffLine("    + ", d.B))
 	}

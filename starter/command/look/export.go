@@ -119,7 +119,7 @@ func export(ctx context.Context, a *cli.App, r *starter.Run, file string, logs b
 	if of.Spec == nil {
 		a.Say("run %s: %s; the file has it only as the history does", r.ID, whyNoSpec(of))
 	} else if names := specs.SecretsInClear(of.Spec); len(names) > 0 {
-		a.Say("%s: probably secret by its name, and in the file, as in the history of the run", shorten.List(names, cli.MostNames))
+		a.Say("%s: probably secret by its name, and in the file, as in the history of the run", shorten.List(names, cli.MaxNames))
 	}
 	if file == "-" {
 		err = record.Pack(cli.UntilDone{Ctx: ctx, W: a.Out}, of, histories, output.dirs)

@@ -20,10 +20,10 @@ import (
 
 // The bounds of the page of a run in a file.
 const (
-	mostHTMLTasks = 64      // tasks with output
-	htmlTail      = 500     // lines of output of a stream
-	mostHTMLLines = 4000    // lines of output
-	mostHTMLBytes = 4 << 20 // of these lines
+	maxHTMLTasks = 64      // tasks with output
+	htmlTail     = 500     // lines of output of a stream
+	maxHTMLLines = 4000    // lines of output
+	maxHTMLBytes = 4 << 20 // of these lines
 )
 
 // exportHTML writes the page of a run to a file.
@@ -72,16 +72,16 @@ func htmlPage(ctx context.Context, a *cli.App, r *starter.Run, of *record.Accoun
 func htmlOutput(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Status, tasks *page.Tasks) (out page.Output) {
 	selected := logs.Selection{Selection: tasklog.Selection{Tail: htmlTail}}
 	out.Cut = fmt.Sprintf("The last %d lines of each stream; `clusterrun logs %s` has all of them.", htmlTail, s.RunID)
-	if len(tasks.All) > mostHTMLTasks {
-		for _, t := range tasks.Rows()[:mostHTMLTasks] {
+	if len(tasks.All) > maxHTMLTasks {
+		for _, t := range tasks.Rows()[:maxHTMLTasks] {
 			selected.Names = append(selected.Names, t.Name)
 		}
-		out.Cut = fmt.Sprintf("The last %d lines of each stream of the %d tasks of %d that need a look first; `clusterrun logs %s` has all of them.", htmlTail, mostHTMLTasks, len(tasks.All), s.RunID)
+		out.Cut = fmt.Sprintf("The last %d lines of each stream of the %d tasks of %d that need a look first; `clusterrun logs %s` has all of them.", htmlTail, maxHTMLTasks, len(tasks.All), s.RunID)
 	}
 	out.Lines, out.Missing = logs.Merged(ctx, a, r, s, tasks.All, selected, "")
 	size := 0
 	for i, line := range slices.Backward(out.Lines) {
-		if size += len(line.Text); size > mostHTMLBytes || len(out.Lines)-i > mostHTMLLines {
+		if size += len(line.Text); size > maxHTMLBytes || len(out.Lines)-i > maxHTMLLines {
 			out.Lines = out.Lines[i+1:]
 			out.Cut = fmt.Sprintf("The last %d lines. ", len(out.Lines)) + out.Cut
 			break

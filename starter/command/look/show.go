@@ -128,7 +128,7 @@ func printAccount(a *cli.App, of *record.Account) error {
 		}
 	}
 	for _, g := range sameStarts(of) {
-		fmt.Fprintf(a.Out, "\n%s: by clusterrun %s in %s\n", shorten.List(g.tasks, cli.MostNames), spec.OneLine(g.start.Version), spec.OneLine(g.start.Dir))
+		fmt.Fprintf(a.Out, "\n%s: by clusterrun %s in %s\n", shorten.List(g.tasks, cli.MaxNames), spec.OneLine(g.start.Version), spec.OneLine(g.start.Dir))
 		for _, f := range g.start.Files {
 			fmt.Fprintf(a.Out, "  %s (%d bytes of %s)\n", spec.OneLine(f.Path), f.Size, f.Modified.Local().Format(cli.LocalTime))
 		}

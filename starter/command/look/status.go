@@ -181,11 +181,11 @@ func printStatus(out io.Writer, s *starter.Status, each bool) {
 	if len(s.Tasks) == 0 {
 		return
 	}
-	if s.Result != nil && len(s.Tasks) <= mostRows {
+	if s.Result != nil && len(s.Tasks) <= maxRows {
 		printReturned(out, s)
 	}
 	fmt.Fprintln(out)
-	if each || len(s.Tasks) <= mostRows {
+	if each || len(s.Tasks) <= maxRows {
 		printTasks(out, s.Tasks)
 	} else {
 		printSummary(out, s)

@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	// mostRows is the largest number of tasks that have a line each by default.
-	mostRows = 40
-	// mostHosts is the largest number of hosts in a summary.
-	mostHosts = 16
+	// maxRows is the largest number of tasks that have a line each by default.
+	maxRows = 40
+	// maxHosts is the largest number of hosts in a summary.
+	maxHosts = 16
 )
 
 // printTasks writes a line for each task.
@@ -73,7 +73,7 @@ func printSummary(out io.Writer, s *starter.Status) {
 		fmt.Fprintln(out, "\nthe tasks are alike; --all shows each")
 		return
 	}
-	tasks := make([]starter.TaskStatus, min(len(odd), mostRows))
+	tasks := make([]starter.TaskStatus, min(len(odd), maxRows))
 	for i := range tasks {
 		tasks[i] = s.Tasks[odd[i]]
 	}
@@ -101,7 +101,7 @@ func printTallies(out io.Writer, tasks []starter.TaskStatus, words []string) {
 	hosts := slices.SortedFunc(maps.Keys(on), func(a, b string) int {
 		return cmp.Or(cmp.Compare(odd[b], odd[a]), strings.Compare(a, b))
 	})
-	shown := hosts[:min(len(hosts), mostHosts)]
+	shown := hosts[:min(len(hosts), maxHosts)]
 	columns := outcome.TallyOf(words).Words()
 	w := cli.NewTable(out, "HOST", "TASKS", strings.ToUpper(strings.Join(columns, "\t")))
 	for _, h := range shown {

@@ -73,7 +73,7 @@ func showSweep(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Statu
 		fmt.Fprintln(a.Out)
 		printTrials(a.Out, names, shown, best)
 	}
-	if more := len(trials) - len(shown); more > 0 && (best != nil || len(shown) == mostRows) {
+	if more := len(trials) - len(shown); more > 0 && (best != nil || len(shown) == maxRows) {
 		a.Say("%d more are not shown; --all shows them", more)
 	}
 	return nil
@@ -84,13 +84,13 @@ const bestRows = 10
 // standOut returns the trials that have failed and those that run, as many as have room. If all
 // is well and over, it returns all of them if there are few.
 func standOut(trials []starter.Trial) []starter.Trial {
-	if len(trials) <= mostRows {
+	if len(trials) <= maxRows {
 		return trials
 	}
 	var out []starter.Trial
 	for _, state := range []sweep.State{sweep.Failed, sweep.Running} {
 		for _, t := range trials {
-			if t.State == state.String() && len(out) < mostRows {
+			if t.State == state.String() && len(out) < maxRows {
 				out = append(out, t)
 			}
 		}

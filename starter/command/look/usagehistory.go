@@ -105,7 +105,7 @@ func printUsageHistory(out io.Writer, tasks []record.UsageHistory, each bool) er
 	w := cli.NewTable(out, heading[:len(heading)-1]...)
 	most := len(tasks)
 	if !each {
-		most = min(most, mostRows)
+		most = min(most, maxRows)
 	}
 	grids := make([][]series.Point, most)
 	tallest := make([]float64, len(shown))

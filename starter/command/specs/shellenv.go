@@ -135,7 +135,7 @@ func tooMuch(sent map[string]int) string {
 func saySecrets(a *cli.App, s *spec.RunSpec) {
 	if names := SecretsInClear(s); len(names) > 0 && a.Global.Server.CodecKeys == "" {
 		a.Say("%s: probably secret by its name, but the history of the run keeps the value for anyone who may read it; leave it on the hosts, in the environment of the host worker or in a file, and name it with --secret, or encrypt the history with --codec-keys",
-			shorten.List(names, cli.MostNames))
+			shorten.List(names, cli.MaxNames))
 	}
 }
 
@@ -170,6 +170,6 @@ func SayRanks(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec) {
 		return given
 	})
 	if err == nil && len(src.Command) > 0 && len(names) > 0 {
-		a.Say("%s: not passed on, because processes would take themselves for ranks of another launch; -x NAME passes a variable on", shorten.List(names, cli.MostNames))
+		a.Say("%s: not passed on, because processes would take themselves for ranks of another launch; -x NAME passes a variable on", shorten.List(names, cli.MaxNames))
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 )
 
-// mostWaiting is the largest number of waiting runs on a page.
-const mostWaiting = 200
+// maxWaiting is the largest number of waiting runs on a page.
+const maxWaiting = 200
 
 // fleetFacts are the hosts of a queue.
 type fleetFacts struct {
@@ -48,8 +48,8 @@ func (s *Server) showHosts(w http.ResponseWriter, r *http.Request) {
 		p.Hosts = append(p.Hosts, hostRow(h))
 	}
 	for i, run := range found.waiting {
-		if i == mostWaiting {
-			p.MoreWaiting = len(found.waiting) - mostWaiting
+		if i == maxWaiting {
+			p.MoreWaiting = len(found.waiting) - maxWaiting
 			break
 		}
 		p.Waiting = append(p.Waiting, page.WaitingRow{

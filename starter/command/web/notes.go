@@ -7,8 +7,8 @@ import (
 	"github.com/clusterrun/clusterrun/starter/page"
 )
 
-// mostKept is the largest number of values that are kept.
-const mostKept = 100
+// maxKept is the largest number of values that are kept.
+const maxKept = 100
 
 // kept keeps the latest values by key.
 type kept[V any] struct {
@@ -28,7 +28,7 @@ func (k *kept[V]) put(key string, value V) {
 		k.keys = append(k.keys, key)
 	}
 	k.all[key] = value
-	if len(k.keys) > mostKept {
+	if len(k.keys) > maxKept {
 		delete(k.all, k.keys[0])
 		k.keys = k.keys[1:]
 	}

@@ -21,10 +21,10 @@ const (
 	// tailOfEach is the number of lines of each stream that are read, and tailToSearch that for
 	// a search.
 	tailOfEach, tailToSearch = 100, 5000
-	// mostLines is the largest number of lines on a page.
-	mostLines = 400
-	// mostRanks is the largest number of ranks whose output is read.
-	mostRanks = 32
+	// maxLines is the largest number of lines on a page.
+	maxLines = 400
+	// maxRanks is the largest number of ranks whose output is read.
+	maxRanks = 32
 )
 
 // outputQuery is the selection of output in the query of a page.
@@ -94,15 +94,15 @@ func (s *Server) outputOf(ctx context.Context, run *starter.Run, status *starter
 		return out
 	}
 	all := len(tasks.All)
-	if names == nil && all > mostRanks {
-		for _, t := range tasks.Rows()[:mostRanks] {
+	if names == nil && all > maxRanks {
+		for _, t := range tasks.Rows()[:maxRanks] {
 			names = append(names, t.Name)
 		}
-		out.Cut = fmt.Sprintf("This is the output of the %d tasks that need a look first, of %d; choose ranks to see others.", mostRanks, all)
+		out.Cut = fmt.Sprintf("This is the output of the %d tasks that need a look first, of %d; choose ranks to see others.", maxRanks, all)
 	}
-	if len(names) > mostRanks {
-		out.Cut = fmt.Sprintf("This is the output of the first %d of %d chosen tasks.", mostRanks, len(names))
-		names = names[:mostRanks]
+	if len(names) > maxRanks {
+		out.Cut = fmt.Sprintf("This is the output of the first %d of %d chosen tasks.", maxRanks, len(names))
+		names = names[:maxRanks]
 	}
 	selected := logs.Selection{Selection: tasklog.Selection{Tail: tailOfEach, Last: true, OnlyStderr: q.Stderr}}
 	if names != nil {
@@ -112,9 +112,9 @@ func (s *Server) outputOf(ctx context.Context, run *starter.Run, status *starter
 		selected.Tail = tailToSearch
 	}
 	lines, missing := logs.Merged(ctx, s.App, run, status, tasks.All, selected, q.Search)
-	if len(lines) > mostLines {
-		lines = lines[len(lines)-mostLines:]
-		out.Cut = strings.TrimSpace(fmt.Sprintf("%s Only the last %d lines are shown.", out.Cut, mostLines))
+	if len(lines) > maxLines {
+		lines = lines[len(lines)-maxLines:]
+		out.Cut = strings.TrimSpace(fmt.Sprintf("%s Only the last %d lines are shown.", out.Cut, maxLines))
 	}
 	out.Lines, out.Missing = lines, append(out.Missing, missing...)
 	return out

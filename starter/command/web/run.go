@@ -121,7 +121,7 @@ func taskFilter(r *http.Request) page.TaskFilter {
 // chartedRanks returns the ranks in a request that have a line of their own in charts.
 func chartedRanks(r *http.Request) (ranks []int) {
 	for part := range strings.SplitSeq(r.URL.Query().Get("chart"), ",") {
-		if rank, err := strconv.ParseUint(part, 10, 31); err == nil && len(ranks) < page.MostCharted {
+		if rank, err := strconv.ParseUint(part, 10, 31); err == nil && len(ranks) < page.MaxCharted {
 			ranks = append(ranks, int(rank))
 		}
 	}

@@ -18,10 +18,10 @@ import (
 
 const (
 	// rowsOfPage is the number of runs on a page, except that the first page has all open runs
-	// as well, up to mostOpen.
-	rowsOfPage, mostOpen = 50, 200
-	// mostHosts is the largest number of hosts in a row.
-	mostHosts = 3
+	// as well, up to maxOpen.
+	rowsOfPage, maxOpen = 50, 200
+	// maxHosts is the largest number of hosts in a row.
+	maxHosts = 3
 )
 
 // listQuery is the query of a list of runs.
@@ -112,7 +112,7 @@ type runList struct {
 func (s *Server) find(ctx context.Context, q listQuery) (l runList, err error) {
 	open, ended := q.options(), q.options()
 	open.Open, open.Failed, open.Facts = true, false, true
-	open.Limit = mostOpen + 1
+	open.Limit = maxOpen + 1
 	ended.Ended, ended.Limit = true, rowsOfPage+1
 	if q.state == stateOpen {
 		open.Limit = rowsOfPage + 1
@@ -155,9 +155,9 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) {
 	case q.state == stateOpen && len(open) > rowsOfPage:
 		open = open[:rowsOfPage]
 		p.Older = q.older(open[rowsOfPage-1].Started)
-	case len(open) > mostOpen:
-		open = open[:mostOpen]
-		p.Cut = fmt.Sprintf("Only the latest %d open runs are shown; the filter Open shows all of them.", mostOpen)
+	case len(open) > maxOpen:
+		open = open[:maxOpen]
+		p.Cut = fmt.Sprintf("Only the latest %d open runs are shown; the filter Open shows all of them.", maxOpen)
 	}
 	if len(ended) > rowsOfPage {
 		ended = ended[:rowsOfPage]
@@ -204,8 +204,8 @@ func (q listQuery) row(run starter.Summary) page.RunRow {
 	}
 	row.State, row.Tone, row.Why = stateOf(run)
 	for i, host := range run.Hosts {
-		if i == mostHosts {
-			row.MoreHosts = len(run.Hosts) - mostHosts
+		if i == maxHosts {
+			row.MoreHosts = len(run.Hosts) - maxHosts
 			break
 		}
 		row.Hosts = append(row.Hosts, page.Link{Text: host, URL: q.with("host", host)})

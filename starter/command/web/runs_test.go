@@ -119,15 +119,15 @@ func TestNotes(t *testing.T) {
 	note, ok := n.get(first)
 	assert.True(t, ok)
 	assert.Equal(t, "first", note.Text)
-	for i := range mostKept {
+	for i := range maxKept {
 		n.add(page.Notice{Text: strconv.Itoa(i)})
 	}
 	_, ok = n.get(first)
 	assert.False(t, ok)
 	_, ok = n.get("")
 	assert.False(t, ok)
-	assert.Len(t, n.all, mostKept)
-	assert.Len(t, n.keys, mostKept)
+	assert.Len(t, n.all, maxKept)
+	assert.Len(t, n.keys, maxKept)
 }
 
 func statusOf(names ...string) *starter.Status {

@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	// mostEvents is the largest number of events on the time line.
-	mostEvents = 100
-	// mostLanes is the largest number of barriers and of tasks with a lane each on it.
-	mostLanes = 4
-	// mostSpec is the largest number of bytes of a spec that are shown.
-	mostSpec = 128 << 10
+	// maxEvents is the largest number of events on the time line.
+	maxEvents = 100
+	// maxLanes is the largest number of barriers and of tasks with a lane each on it.
+	maxLanes = 4
+	// maxSpec is the largest number of bytes of a spec that are shown.
+	maxSpec = 128 << 10
 )
 
 // AddAccount adds to the page of a run the parts that come from its history: the spec and, on the
@@ -32,8 +32,8 @@ func AddAccount(p *page.RunPage, of *record.Account, rounds []starter.Round) {
 		p.NoSpec = "The spec cannot be read: " + of.WhyNoSpec() + "."
 	} else if text, err := of.Spec.WithoutSecrets().YAML(); err == nil {
 		p.Spec = string(text)
-		if more := len(p.Spec) - mostSpec; more > 0 {
-			p.Spec = p.Spec[:mostSpec] + "\n# " + plural.Of(more, "byte more", "bytes more") + "\n"
+		if more := len(p.Spec) - maxSpec; more > 0 {
+			p.Spec = p.Spec[:maxSpec] + "\n# " + plural.Of(more, "byte more", "bytes more") + "\n"
 		}
 	}
 	l := &p.Timeline
@@ -42,8 +42,8 @@ func AddAccount(p *page.RunPage, of *record.Account, rounds []starter.Round) {
 	if s := of.Status; !s.Open && !s.Ended.IsZero() {
 		l.Events = append(l.Events, page.Event{At: s.Ended, Text: p.State, Tone: p.Tone})
 	}
-	if more := len(l.Events) - mostEvents; more > 0 {
-		l.Events, l.More = slices.Concat(l.Events[:mostEvents/2], l.Events[len(l.Events)-mostEvents/2:]), l.More+more
+	if more := len(l.Events) - maxEvents; more > 0 {
+		l.Events, l.More = slices.Concat(l.Events[:maxEvents/2], l.Events[len(l.Events)-maxEvents/2:]), l.More+more
 	}
 }
 
@@ -80,7 +80,7 @@ func processSpans(s *starter.Status) (spans []page.Span) {
 	}
 	tasks := slices.Clone(s.Result.Tasks)
 	slices.SortStableFunc(tasks, func(a, b spec.TaskResult) int { return len(b.Exits) - len(a.Exits) })
-	for _, t := range tasks[:min(len(tasks), mostLanes)] {
+	for _, t := range tasks[:min(len(tasks), maxLanes)] {
 		for _, e := range t.Exits {
 			tone := page.Good
 			if !e.OK() {
@@ -107,7 +107,7 @@ func roundSpans(rounds []starter.Round) (spans []page.Span) {
 		return strings.Compare(a, b)
 	})
 	const most = 500
-	for _, name := range names[:min(len(names), mostLanes)] {
+	for _, name := range names[:min(len(names), maxLanes)] {
 		n := 0
 		for _, r := range rounds {
 			if r.Name == name && n < most {

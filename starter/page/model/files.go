@@ -33,21 +33,21 @@ func ReadFiles(ctx context.Context, r *starter.Run, s *starter.Status, tasks pag
 // toChart returns the tasks of a run whose usage is charted. If the run has too many, it returns
 // those with problems first, and the charted tasks.
 func toChart(s *starter.Status, tasks page.Tasks, charted []int) []starter.TaskStatus {
-	if len(s.Tasks) <= mostCharted {
+	if len(s.Tasks) <= maxCharted {
 		return s.Tasks
 	}
 	chosen := map[int]bool{}
 	for _, rank := range charted {
 		chosen[rank] = true
 	}
-	for _, t := range tasks.Rows()[:mostCharted] {
+	for _, t := range tasks.Rows()[:maxCharted] {
 		chosen[t.Rank] = true
 	}
 	return slices.DeleteFunc(slices.Clone(s.Tasks), func(t starter.TaskStatus) bool { return !chosen[t.Rank] })
 }
 
-// mostStarts is the largest number of tasks of a type whose start is looked for.
-const mostStarts = 4
+// maxStarts is the largest number of tasks of a type whose start is looked for.
+const maxStarts = 4
 
 // readStarts returns the start of one task of each type. The other tasks of the type differ only
 // in their numbers.
@@ -62,7 +62,7 @@ func readStarts(ctx context.Context, files *starter.Files, s *starter.Status) (s
 	away := map[string]bool{} // hosts that do not answer
 	found, tried := map[string]*tasklog.Start{}, map[string]int{}
 	for _, t := range s.Tasks {
-		if found[t.Type] != nil || t.LogDir == "" || away[t.Host] || tried[t.Type] == mostStarts {
+		if found[t.Type] != nil || t.LogDir == "" || away[t.Host] || tried[t.Type] == maxStarts {
 			continue
 		}
 		tried[t.Type]++

@@ -187,14 +187,14 @@ func commandsOf(s *starter.Status) []page.Command {
 func barrierOf(b starter.Barrier) page.Barrier {
 	out := page.Barrier{Name: b.Name, Round: b.Round, Opened: b.Opened, Deadline: b.Deadline, Unanswered: b.Unanswered}
 	for i, w := range b.Waiting {
-		if i == mostAtBarrier {
+		if i == maxAtBarrier {
 			out.MoreWaiting = len(b.Waiting) - i
 			break
 		}
 		out.Waiting = append(out.Waiting, page.BarrierTask{Task: w.Task, Since: w.Since})
 	}
 	for i, m := range b.Missing {
-		if i == mostAtBarrier {
+		if i == maxAtBarrier {
 			out.MoreMissing = len(b.Missing) - i
 			break
 		}
@@ -203,8 +203,8 @@ func barrierOf(b starter.Barrier) page.Barrier {
 	return out
 }
 
-// mostAtBarrier is the largest number of tasks of a barrier that are named.
-const mostAtBarrier = 50
+// maxAtBarrier is the largest number of tasks of a barrier that are named.
+const maxAtBarrier = 50
 
 // timelineOf returns the part of the life of a run that its status has.
 func timelineOf(s *starter.Status, now time.Time) page.Timeline {

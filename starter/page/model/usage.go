@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// mostCharted is the largest number of tasks of which the charts of a page show the usage.
-	mostCharted = page.MostRows
-	// mostTimes is the largest number of times of a chart.
-	mostTimes = 120
+	// maxCharted is the largest number of tasks of which the charts of a page show the usage.
+	maxCharted = page.MaxRows
+	// maxTimes is the largest number of times of a chart.
+	maxTimes = 120
 	// sampled is the time between two samples of the usage of a task.
 	sampled = 10 * time.Second
 )
@@ -60,7 +60,7 @@ func Usage(histories []record.UsageHistory, all int) (found []page.Series) {
 	if whole <= 0 {
 		return nil
 	}
-	n := int(min(mostTimes, max(2, whole/sampled)))
+	n := int(min(maxTimes, max(2, whole/sampled)))
 	times := make([]time.Time, n)
 	for i := range times {
 		times[i] = from.Add(whole * time.Duration(2*i+1) / time.Duration(2*n))

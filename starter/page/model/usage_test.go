@@ -62,7 +62,7 @@ func TestUsageIsBounded(t *testing.T) {
 	found := Usage([]record.UsageHistory{{Name: "worker-0", Points: samples(noon, make([]float64, 5000)...)}}, 300)
 	require.Len(t, found, 1)
 	assert.Equal(t, "Memory of 1 of 300 tasks", found[0].Name)
-	assert.Len(t, found[0].Times, mostTimes)
+	assert.Len(t, found[0].Times, maxTimes)
 	short := Usage([]record.UsageHistory{{Name: "worker-0", Points: samples(noon, 1)}}, 1)
 	assert.Len(t, short[0].Times, 2, "a line has two ends")
 }
