@@ -28,7 +28,7 @@ type silence struct{ rule lifecycle.Silence }
 // silentFor records the signs of life of the process. If the process has been silent for its
 // limit or longer, it sets u.SilentSeconds.
 func (l *taskLease) silentFor(u *spec.LiveUsage, at time.Time, signs lifecycle.Liveness) {
-	if l.plan.Spec == nil || l.plan.Spec.Silence == "" {
+	if l.plan.Spec == nil || !l.plan.Spec.Silence.IsWatched() {
 		return
 	}
 	if p := l.progress(l.key); p != nil {
@@ -54,7 +54,7 @@ func (l *taskLease) silentFor(u *spec.LiveUsage, at time.Time, signs lifecycle.L
 // are silent, and this lease is the first to notice. A silent task that waits for a busy one
 // here does not trigger it.
 func (l *taskLease) mustAct() bool {
-	if l.plan.Spec == nil || l.plan.Spec.OnSilence == "" || l.plan.Spec.Silence == "" {
+	if l.plan.Spec == nil || l.plan.Spec.OnSilence == "" || !l.plan.Spec.Silence.IsWatched() {
 		return false
 	}
 	attached := l.leases.attachedTo(l.key)
@@ -141,7 +141,7 @@ func (h *Host) StopSilentTasks(ctx context.Context, in hostapi.TasksInput) (spec
 
 // silenceText returns the reason for stopping silent tasks.
 func silenceText(s *spec.RunSpec) string {
-	if s == nil || s.Silence == "" {
+	if s == nil || !s.Silence.IsWatched() {
 		return ""
 	}
 	limit := string(s.Silence)

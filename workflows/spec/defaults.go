@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"time"
@@ -24,6 +25,7 @@ const (
 	DefaultErrorGrace       = Duration(2 * time.Second)
 	DefaultStdMask          = "3"
 	DefaultTogetherGrace    = Duration(2 * time.Minute)
+	DefaultSilence          = Silence("10m")
 )
 
 // WithDefaults returns a deep copy in which every field that has a default is set, and signals
@@ -35,6 +37,12 @@ func (s *RunSpec) WithDefaults() *RunSpec {
 	setDefaults(reflect.ValueOf(d).Elem())
 	d.Stop.Signal = canonicalSignal(d.Stop.Signal)
 	d.Preemption.Signal = canonicalSignal(d.Preemption.Signal)
+	if d.total() > 1 { // with one task, no stacks differ
+		d.Silence = cmp.Or(d.Silence, DefaultSilence)
+		if d.Silence.IsWatched() {
+			d.OnSilence = cmp.Or(d.OnSilence, OnSilenceReport)
+		}
+	}
 	for i := range d.Tasks {
 		g := &d.Tasks[i]
 		if len(g.Addresses) == 0 && g.Count == nil {

@@ -384,18 +384,18 @@ var fields = []field{
 	},
 	{
 		of: "RunSpec.silence", syntax: silenceSyntax,
-		doc:     "The time without output, progress and processor time after which a task is shown as silent. At least 30s; with auto, 5 times the longest pause of its process so far, and at least 10m. Only output in files counts, and less than a hundredth of a processor counts as none. Default: silence is not watched.",
+		doc:     "The time without output, progress and processor time after which a task is shown as silent. At least 30s; with auto, 5 times the longest pause of its process so far, and at least 10m. Only output in files counts, and less than a hundredth of a processor counts as none. Default: 10m for several tasks; a run of one task, and one with never, does not watch silence.",
 		example: "silence: 10m", remedy: silenceRemedy,
 		flag: "silence", usage: "report tasks without output and progress for `TIME`, or auto",
 	},
 	{
 		of:      "RunSpec.silence_ignores_cpu",
-		doc:     "Whether only output and progress are signs of being at work, and processor time is not: processes that wait for NCCL, or poll for messages in MPI, use all of a processor. Set it for programs that print or report progress regularly. Needs silence.",
+		doc:     "Whether only output and progress are signs of being at work, and processor time is not: processes that wait for NCCL, or poll for messages in MPI, use all of a processor. Set it for programs that print or report progress regularly.",
 		example: "silence_ignores_cpu: true",
 	},
 	{
 		of: "RunSpec.on_silence", enum: names(onSilences),
-		doc:     "What is done once all tasks of the run on a host are silent: report saves the stacks of all tasks and shows which ranks differ; restart does so and restarts all tasks, up to max_restarts times; stop does so and ends the silent tasks as failures with the cause silence, which restart like others. Needs silence. Default: they are only shown.",
+		doc:     "What is done once all tasks of the run on a host are silent: report saves the stacks of all tasks and shows which ranks differ; restart does so and restarts all tasks, up to max_restarts times; stop does so and ends the silent tasks as failures with the cause silence, which restart like others. Default: report for several tasks; the silence of one task is only shown.",
 		example: "on_silence: report",
 		flag:    "on-silence", usage: "then do `ACTION`: report, restart or stop",
 	},

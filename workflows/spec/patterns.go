@@ -70,7 +70,7 @@ const (
 	// durationPattern matches the input of [ParseDuration], without a sign.
 	durationPattern = `^(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
 	// silencePattern is a [Silence].
-	silencePattern = `^(auto|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
+	silencePattern = `^(auto|never|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
 	// stdPattern matches the input of [ParseStd].
 	stdPattern = `^([0-3]|(\d+(-\d+)?:[0-3],)*\d+(-\d+)?:[0-3])$`
 	// devicesPattern and cpusPattern match [Resources] as a text. A device may also have a

@@ -5,12 +5,19 @@ import (
 	"time"
 )
 
-// Silence is the time after which a task counts as silent, such as "10m", or [SilenceAuto]. If
-// it is empty, silence is not watched.
+// Silence is the time after which a task counts as silent, such as "10m", or [SilenceAuto] or
+// [SilenceNever]. A run of one task does not watch silence if it is empty.
 type Silence string
 
-// SilenceAuto learns the time from the longest pause of each process so far.
-const SilenceAuto Silence = "auto"
+const (
+	// SilenceAuto learns the time from the longest pause of each process so far.
+	SilenceAuto Silence = "auto"
+	// SilenceNever does not watch silence.
+	SilenceNever Silence = "never"
+)
+
+// IsWatched reports whether tasks can count as silent.
+func (s Silence) IsWatched() bool { return s != "" && s != SilenceNever }
 
 const (
 	// MinSilence is the shortest silence: a host looks every ten seconds.
@@ -21,7 +28,7 @@ const (
 	autoPauses  = 5
 )
 
-const silenceRemedy = "write for example silence: 10m, or silence: auto; a host looks every ten seconds"
+const silenceRemedy = "write for example silence: 10m, silence: auto or silence: never; a host looks every ten seconds"
 
 // Limit returns the time after which a process counts as silent, given its longest pause so
 // far. 0 means never.
@@ -34,13 +41,13 @@ func (s Silence) Limit(longest time.Duration) time.Duration {
 }
 
 func (s Silence) check(c *checker, path string) {
-	if s == "" || s == SilenceAuto {
+	if !s.IsWatched() || s == SilenceAuto {
 		return
 	}
 	d, err := ParseDuration(string(s))
 	switch {
 	case err != nil:
-		c.add(path, Quote(string(s))+" is neither a time nor auto", silenceRemedy)
+		c.add(path, Quote(string(s))+" is neither a time nor auto or never", silenceRemedy)
 	case d < MinSilence:
 		c.add(path, fmt.Sprintf("must be at least %s, not %s", MinSilence, d), silenceRemedy)
 	case d > MaxDuration:

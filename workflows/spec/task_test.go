@@ -141,6 +141,8 @@ func TestWithDefaults_SEED01(t *testing.T) {
 		Closures:          Closures{QueueSize: new(DefaultQueueSize)},
 		Logs:              Logs{Redirects: "3", Tee: "3", Prefix: new(DefaultPrefix)},
 		EnvProfiles:       []EnvProfile{EnvTensorFlow, EnvTorch, EnvJAX},
+		Silence:           DefaultSilence,
+		OnSilence:         OnSilenceReport,
 	}, d)
 	assert.False(t, d.AutoRestart)
 	assert.Nil(t, d.MaxRunTime, "no limit (SEED-01)")
@@ -164,6 +166,27 @@ func TestWithDefaultsKeepsWhatIsGiven(t *testing.T) {
 	for given, want := range map[string]string{"TERM": "SIGTERM", "SIGPOLL": "SIGIO", "IOT": "SIGABRT", "nonsense": "nonsense"} {
 		assert.Equal(t, want, (&RunSpec{Stop: Stop{Signal: given}}).WithDefaults().Stop.Signal)
 	}
+}
+
+// A run of several tasks watches silence, unless its spec says never.
+func TestSilenceByDefault(t *testing.T) {
+	for _, c := range []struct {
+		tasks         int
+		silence, want Silence
+		on, wantOn    OnSilence
+	}{
+		{1, "", "", "", ""}, {1, "1m", "1m", "", ""}, {2, "", DefaultSilence, "", OnSilenceReport}, {2, "1m", "1m", "", OnSilenceReport},
+		{2, "", DefaultSilence, OnSilenceStop, OnSilenceStop}, {2, SilenceNever, SilenceNever, "", ""},
+	} {
+		s := &RunSpec{Command: []string{"x"}, Tasks: []TaskGroup{{Type: "worker", Count: &c.tasks}}, Silence: c.silence, OnSilence: c.on}
+		require.NoError(t, s.Validate())
+		d := s.WithDefaults()
+		assert.Equal(t, c.want, d.Silence)
+		assert.Equal(t, c.wantOn, d.OnSilence)
+	}
+	two := 2
+	never := &RunSpec{Command: []string{"x"}, Tasks: []TaskGroup{{Type: "worker", Count: &two}}, Silence: SilenceNever, OnSilence: OnSilenceStop}
+	assert.ErrorContains(t, never.Validate(), "on_silence: has no effect without silence")
 }
 
 // No slice, map or pointer of the copy is one of the original.

@@ -100,10 +100,12 @@ func checkField(c *checker, path, key string, v reflect.Value) {
 }
 
 func checkSilence(c *checker, s *RunSpec) {
-	switch {
-	case s.Silence == "" && s.OnSilence != "":
+	if s.Silence.IsWatched() || s.Silence == "" && s.total() > 1 {
+		return
+	}
+	if s.OnSilence != "" {
 		c.add("on_silence", "has no effect without silence", "add for example silence: 10m")
-	case s.Silence == "" && s.SilenceIgnoresCPU:
+	} else if s.SilenceIgnoresCPU {
 		c.add("silence_ignores_cpu", "has no effect without silence", "add for example silence: 10m")
 	}
 }
