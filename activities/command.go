@@ -67,7 +67,7 @@ func (l *taskLease) command(n int) (supervisor.Command, error) {
 		return supervisor.Command{}, err
 	}
 	user := l.plan.User
-	env, err := taskenv.Environ(user.Environ(os.Environ()), process)
+	env, err := taskenv.Environ(user.Environ(l.environ()), process)
 	if err != nil {
 		return supervisor.Command{}, err
 	}
@@ -75,7 +75,7 @@ func (l *taskLease) command(n int) (supervisor.Command, error) {
 	looksIn := env
 	if user != nil {
 		// The policy was asked about the program that the host worker finds.
-		looksIn = append(os.Environ(), envList(variables)...)
+		looksIn = slices.Concat(l.environ(), envList(variables))
 	}
 	program := lookPath(t.Command[0], dir, looksIn)
 	if l.Guard.HasPolicy() {
@@ -212,7 +212,7 @@ type answer struct {
 }
 
 func (c *checks) variables(allowed policy.Secrets) variables {
-	return variables{c.Name, allowed, os.Environ(), c.Env, map[spec.Source]answer{}}
+	return variables{c.Name, allowed, c.environ(), c.Env, map[spec.Source]answer{}}
 }
 
 // lent are the secrets that runs may use on a host worker without a policy: those that its

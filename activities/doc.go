@@ -46,8 +46,9 @@
 // # Taking over
 //
 // A host worker that is asked to end fails its activities in a way that makes the server retry
-// them at once. If it is killed, the server retries them when their heartbeats have been missing
-// for 20 s. Either way the next host worker adopts the processes, which did not notice.
+// them at once. If it is killed, the next process of the host worker does that in its place. Without
+// one, the server retries them when their heartbeats have been missing for 20 s, or a
+// minute in a large run. Either way the next one adopts the processes, which did not notice.
 //
 // # The fence
 //

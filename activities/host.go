@@ -2,6 +2,8 @@ package activities
 
 import (
 	"context"
+	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/hostcheck"
 	"github.com/clusterrun/clusterrun/activities/process/sampling"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/server"
 	"github.com/clusterrun/clusterrun/activities/system/background"
 	"github.com/clusterrun/clusterrun/activities/system/metrics"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
@@ -56,6 +59,10 @@ type Config struct {
 	Owned bool
 	// OwnersOutput reports whether the owner has an output for streams that go to no file.
 	OwnersOutput bool
+	// Environ is the environment that processes here inherit, and Process the one whose limits
+	// and processors they inherit. The default is this process.
+	Environ []string
+	Process int
 	// Env has variables for all processes here, as NAME=VALUE. The spec of a run can override
 	// them.
 	Env []string
@@ -88,12 +95,32 @@ type Config struct {
 	Checks *hostcheck.Checker
 	// Queue is the task queue of this host worker's own activities.
 	Queue string
+	// Identity is the name of this process on the server.
+	Identity string
 	// AskedAt, if not nil, returns when the poll for the activity with that token was sent, in
 	// nanoseconds of CLOCK_BOOTTIME, or 0 if that is unknown.
 	AskedAt func(taskToken []byte) int64
 	// Metrics, if not nil, receives the metrics of this host.
 	Metrics *metrics.Metrics
 	Log     *zap.Logger
+}
+
+// environ returns the environment that processes here inherit.
+func (c *Config) environ() []string {
+	if c.Environ == nil {
+		return os.Environ()
+	}
+	return c.Environ
+}
+
+// getenv returns a variable of that environment.
+func (c *Config) getenv(name string) (value string) {
+	for _, kv := range c.environ() {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			value = v
+		}
+	}
+	return value
 }
 
 // Server is the part of the Temporal server that a host uses in addition to its activities.
@@ -106,6 +133,8 @@ type Server interface {
 	// current execution of that run, or the last one.
 	CancelRun(ctx context.Context, workflowID, began string) error
 	DescribeRun(ctx context.Context, workflowID, began string) (*workflowservice.DescribeWorkflowExecutionResponse, error)
+	// TakeOver has the server offer the tasks again that an earlier process holds.
+	TakeOver(ctx context.Context, run runkey.Run, by server.Taker) error
 	// ReadShared reads a value that the run shares with its hosts.
 	ReadShared(ctx context.Context, at hostapi.Shared, value any) error
 	// Identity returns an ID of the server and its database. It is empty if the server has
@@ -175,7 +204,7 @@ func NewHost(c Config) (*Host, error) {
 	h.shipped.Volatile = c.Owned
 	h.services, err = taskservices.New(taskservices.Config{
 		Host: c.Name, Queue: c.Queue, StateDir: c.StateDir, Plans: plans,
-		Rounds: c.Rounds, Runs: c.Runs, Queues: c.Queues, Poll: c.Poll, Restart: h.stops.restart, MayServe: h.gate.mayServe, Metrics: c.Metrics, Log: c.Log,
+		Rounds: c.Rounds, Runs: c.Runs, Queues: c.Queues, Poll: c.Poll, Restart: h.stops.restart, MayServe: h.gate.mayServe, Getenv: c.getenv, Metrics: c.Metrics, Log: c.Log,
 	})
 	return h, err
 }

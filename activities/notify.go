@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -71,7 +70,7 @@ type receiver struct {
 func (g *gate) receiver(n spec.Notification, signers []string) receiver {
 	to := g.judge(n, signers)
 	if to.problem == nil {
-		to.lookUp(n.Secret, "secret", &to.secret)
+		to.lookUp(g.environ(), n.Secret, "secret", &to.secret)
 	}
 	return to
 }
@@ -100,7 +99,7 @@ func (g *gate) judge(n spec.Notification, signers []string) (to receiver) {
 	}
 	// The address may be a secret, so the policy is first asked about the secrets.
 	to.address = n.Webhook.Value
-	if !to.decide(g, request) || !to.lookUp(n.Webhook.From, "webhook", &to.address) {
+	if !to.decide(g, request) || !to.lookUp(g.environ(), n.Webhook.From, "webhook", &to.address) {
 		return to
 	}
 	if err := spec.CheckWebhook(to.address); err != nil {
@@ -123,11 +122,11 @@ func (to *receiver) decide(g *gate, r policy.Request) bool {
 
 // lookUp sets value to the value of a secret of this host, and reports whether there is one. A
 // source that is not given changes nothing.
-func (to *receiver) lookUp(from spec.Source, path string, value *string) bool {
+func (to *receiver) lookUp(environ []string, from spec.Source, path string, value *string) bool {
 	if from == (spec.Source{}) {
 		return true
 	}
-	text, problem := taskenv.Secret(os.Environ(), from, to.decision.Secrets)
+	text, problem := taskenv.Secret(environ, from, to.decision.Secrets)
 	if problem != nil {
 		problem.Path = path + "." + problem.Path
 		to.problem = problem

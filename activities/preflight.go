@@ -92,7 +92,7 @@ func (c *checks) checkProgram(t spec.Task, dir string, env map[string]string, re
 		report(t.Name(), "dir", fmt.Sprintf("working directory %s on host %s: %s", dir, c.Name, err), "name one that the tasks may enter", 0)
 		return
 	}
-	path := lookPath(t.Command[0], dir, append(os.Environ(), envList(env)...))
+	path := lookPath(t.Command[0], dir, slices.Concat(c.environ(), envList(env)))
 	if err := executable(path); err != nil {
 		exitCode := exitcode.NotExecutable
 		if errors.Is(err, errNotFound) {

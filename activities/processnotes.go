@@ -3,7 +3,6 @@ package activities
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"strings"
 
 	"go.uber.org/zap"
@@ -21,7 +20,7 @@ func (l *taskLease) noteStart(c supervisor.Command) {
 		return
 	}
 	user := l.plan.User
-	base := os.Environ()
+	base := l.environ()
 	lent := valuesLent(t.Env, base, c.Env)
 	err := user.Do(func() error {
 		s := tasklog.Start{Version: spec.Version, Dir: c.Dir, Files: tasklog.FilesOf(c.Path, t.Command[1:], c.Dir)}

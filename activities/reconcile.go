@@ -41,6 +41,7 @@ const (
 // process is stopped only if its run is closed or does not list the task's activity as
 // pending any more. A server that cannot be reached decides nothing.
 func (h *Host) Reconcile() {
+	h.group.Go(h.watch.takeOver)
 	h.group.Go(h.watch.reconcileAll)
 	if !h.Owned {
 		h.group.Go(h.watch.keepStore)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -20,8 +19,8 @@ import (
 
 // inventory returns the resources of this host for a run. If the fleet granted GPUs to the run,
 // only these count.
-func inventory(granted []string) (resources.Inventory, error) {
-	inv, err := resources.Read(os.Environ())
+func (c *core) inventory(granted []string) (resources.Inventory, error) {
+	inv, err := resources.Read(c.environ(), c.Process)
 	if len(granted) > 0 {
 		inv.GPUs.Visible = granted
 	}
@@ -34,7 +33,7 @@ func (c *checks) checkResources(run runkey.Run, in hostapi.ReserveInput, tasks [
 	if !resources.Wanted(in.Spec) {
 		return nil, nil
 	}
-	inv, err := inventory(in.Devices)
+	inv, err := c.inventory(in.Devices)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +55,7 @@ func (c *checks) checkResourcesOf(p *plan, t spec.Task) ([]spec.Problem, error) 
 	if !resources.Wanted(p.Spec) {
 		return nil, nil
 	}
-	inv, err := inventory(p.Devices)
+	inv, err := c.inventory(p.Devices)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +70,7 @@ func (l *taskLease) resources(t spec.Task, p *taskenv.Process) ([]int, error) {
 	if !resources.Wanted(l.plan.Spec) {
 		return nil, nil
 	}
-	inv, err := inventory(l.plan.Devices)
+	inv, err := l.inventory(l.plan.Devices)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +160,7 @@ func (c *checks) checkLimits(s *spec.RunSpec, t spec.Task) (problems []spec.Prob
 	}
 	for _, l := range limits.Rlimits {
 		var mine unix.Rlimit
-		if err := unix.Getrlimit(l.Resource, &mine); err == nil && l.Value > mine.Max {
+		if err := unix.Prlimit(c.Process, l.Resource, nil, &mine); err == nil && l.Value > mine.Max {
 			field := rlimitNames[l.Resource]
 			problems = append(problems, spec.Problem{
 				Path:    "limits." + field.name,

@@ -27,6 +27,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
 	"github.com/clusterrun/clusterrun/activities/logs/shipped"
+	"github.com/clusterrun/clusterrun/activities/server"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -257,5 +258,6 @@ func (a answering) DescribeRun(context.Context, string, string) (*workflowservic
 }
 func (answering) RecordActivityHeartbeat(context.Context, []byte, ...any) error { return nil }
 func (answering) CancelRun(context.Context, string, string) error               { return nil }
+func (answering) TakeOver(context.Context, runkey.Run, server.Taker) error      { return nil }
 func (answering) ReadShared(context.Context, hostapi.Shared, any) error         { return nil }
 func (answering) Identity(context.Context, string) (string, error)              { return "this", nil }

@@ -84,7 +84,7 @@ func (r *reservations) devicesOf(p *plan, task string) []string {
 	if !ok || !resources.Wanted(p.Spec) {
 		return nil
 	}
-	inv, err := inventory(p.Devices)
+	inv, err := r.inventory(p.Devices)
 	if err != nil {
 		return p.Devices
 	}

@@ -25,10 +25,10 @@ type CPU struct {
 // mostCPUs bounds the numbers of CPUs, as a spec does.
 const mostCPUs = 8192
 
-// allowedCPUs returns the CPUs that this process may run on.
-func allowedCPUs() ([]int, error) {
+// allowedCPUs returns the CPUs that a process may run on.
+func allowedCPUs(pid int) ([]int, error) {
 	set := unix.NewCPUSet(mostCPUs)
-	if err := unix.SchedGetaffinityDynamic(0, set); err != nil {
+	if err := unix.SchedGetaffinityDynamic(pid, set); err != nil {
 		return nil, fmt.Errorf("find out which CPUs may be used: %w", err)
 	}
 	var list []int

@@ -8,9 +8,10 @@ type Inventory struct {
 	CPUs []CPU
 }
 
-// Read takes stock of this host. env is the environment of the host worker.
-func Read(env []string) (Inventory, error) {
-	allowed, err := allowedCPUs()
+// Read takes stock of this host for what a process starts, which has the environment env. A pid of
+// 0 stands for this process.
+func Read(env []string, pid int) (Inventory, error) {
+	allowed, err := allowedCPUs(pid)
 	if err != nil {
 		return Inventory{}, err
 	}

@@ -132,7 +132,7 @@ func TestTopology(t *testing.T) {
 }
 
 func TestReadThisHost(t *testing.T) {
-	inv := must.Get(Read(nil))(t)
+	inv := must.Get(Read(nil, 0))(t)
 	assert.Len(t, inv.CPUs, runtime.NumCPU())
 	assert.Empty(t, inv.GPUs.LimitedBy)
 }

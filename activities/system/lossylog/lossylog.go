@@ -23,21 +23,26 @@ type File struct {
 	dropped atomic.Int64
 }
 
-// entry is a message, or a caller of Sync.
+// entry is a message, a caller of Sync, or the end.
 type entry struct {
 	text   []byte
 	synced chan<- struct{}
+	end    bool
 }
 
 // New returns the file of a log that is written to out.
-func New(out io.Writer) *File {
+func New(out io.WriteCloser) *File {
 	l := &File{entries: make(chan entry, unwrittenMost)}
 	go l.writeTo(out)
 	return l
 }
 
-func (l *File) writeTo(out io.Writer) {
+func (l *File) writeTo(out io.WriteCloser) {
 	for e := range l.entries {
+		if e.end {
+			_ = out.Close()
+			return
+		}
 		if e.synced != nil {
 			close(e.synced)
 			continue
@@ -48,6 +53,14 @@ func (l *File) writeTo(out io.Writer) {
 				fmt.Fprintf(out, "%d messages were dropped here, since nobody read them in time\n", n)
 			}
 		}
+	}
+}
+
+// End closes the file once everything before is written. Later messages are dropped.
+func (l *File) End() {
+	select {
+	case l.entries <- entry{end: true}:
+	case <-time.After(lastWords):
 	}
 }
 

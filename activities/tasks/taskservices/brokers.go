@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"maps"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -195,7 +194,7 @@ func (c *Config) queueInput(run *Run) closure.QueueInput {
 	if s == nil {
 		s = &spec.RunSpec{}
 	}
-	in, err := closure.NewQueueInput(s, run.ofQueue(), os.Getenv)
+	in, err := closure.NewQueueInput(s, run.ofQueue(), c.Getenv)
 	if err != nil {
 		c.Log.Warn("a variable of this host worker is ignored", zap.String("run", run.Key.WorkflowID), zap.Error(err))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"go.uber.org/zap"
 
@@ -42,8 +43,10 @@ type Config struct {
 	Restart func(ctx context.Context, run runkey.Run, task string) error
 	// MayServe returns an error if a task must not be given closures.
 	MayServe func(run runkey.Run, task string) error
-	Metrics  *metrics.Metrics
-	Log      *zap.Logger
+	// Getenv returns a variable of the environment that tasks inherit. The default is [os.Getenv].
+	Getenv  func(name string) string
+	Metrics *metrics.Metrics
+	Log     *zap.Logger
 }
 
 // Services answer the requests of the tasks of a host.
@@ -61,6 +64,9 @@ type Services struct {
 func New(c Config) (*Services, error) {
 	if c.Metrics == nil {
 		c.Metrics = metrics.New()
+	}
+	if c.Getenv == nil {
+		c.Getenv = os.Getenv
 	}
 	g := background.NewGroup()
 	s := &Services{Config: c, group: g, brokers: newBrokers(c, g)}

@@ -15,7 +15,7 @@ func CheckResources(s *spec.RunSpec, f *SpecFlags) error {
 	if !resources.Wanted(s) {
 		return nil
 	}
-	inventory, err := resources.Read(os.Environ())
+	inventory, err := resources.Read(os.Environ(), 0)
 	if err != nil {
 		return err
 	}

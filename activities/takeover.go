@@ -1,0 +1,37 @@
+package activities
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/server"
+	"github.com/clusterrun/clusterrun/activities/system/retry"
+)
+
+// takeOverAgain is the time until the server is asked again.
+var takeOverAgain = retry.Backoff{First: 100 * time.Millisecond, Most: reconcileEvery}
+
+// takeOver takes over the tasks that an earlier process of this host worker held, of the runs that
+// are here when this process begins.
+func (r *reconciler) takeOver(ctx context.Context) {
+	by := server.Taker{
+		Identity: r.Identity, Host: r.Name, Queue: r.Queue,
+		Why: retryAt("the process that held the task is gone", "HostWorkerAway", 0),
+	}
+	for _, p := range r.plans.all() {
+		r.group.Go(func(ctx context.Context) {
+			for again := takeOverAgain; ; {
+				err := r.Server.TakeOver(ctx, p.Run, by)
+				if err == nil {
+					return
+				}
+				r.Log.Debug("the tasks of a run cannot be taken over now", zap.String("run", p.Run.WorkflowID), zap.Error(err))
+				if again.Sleep(ctx) != nil {
+					return
+				}
+			}
+		})
+	}
+}
