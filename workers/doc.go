@@ -8,10 +8,9 @@
 //
 // By its [Role] it serves workflows, tasks, or both.
 //
-// The side of the host worker of `clusterrun run` is in the process of that command
-// ([OwnersSide]), which saves the start of another process; the run ends with the command
-// anyway. If the command is killed, the supervisor starts a Side, which reports to the server
-// how the run has ended.
+// The supervisors of `clusterrun run` share a process for their sides, which stays connected to the
+// server ([Connection.Serve]; package homeworker). Each has a private queue and a host of its own
+// there. If that process dies, the supervisor starts a Side.
 //
 // A run on a single host has a local queue ([spec.LocalQueue]). One worker serves its workflow
 // and its activities, so the server can answer a workflow task with the activities that it

@@ -15,16 +15,16 @@ import (
 // stderr is the file of standard error, for newLogger.
 const stderr = "stderr"
 
-// newLogger returns a logger that appends to a file.
-func newLogger(debug bool, file string) (*zap.Logger, error) {
+// newLogger returns a logger that appends to a file, and a function that closes the file.
+func newLogger(debug bool, file string) (log *zap.Logger, end func(), err error) {
 	out := os.Stderr
 	if file != stderr {
-		var err error
 		if out, err = os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
-			return nil, fmt.Errorf("set up logging: %w", err)
+			return nil, nil, fmt.Errorf("set up logging: %w", err)
 		}
 	}
-	return loggerTo(debug, lossylog.New(out)), nil
+	l := lossylog.New(out)
+	return loggerTo(debug, l), l.End, nil
 }
 
 func loggerTo(debug bool, l *lossylog.File) *zap.Logger {

@@ -45,7 +45,7 @@ func Side(ctx context.Context) error {
 		return fmt.Errorf("this command is started by a clusterrun supervisor, not by hand: %s: %w", optionsVar, err)
 	}
 	_ = os.Unsetenv(optionsVar)
-	log, err := newLogger(o.Debug, stderr)
+	log, _, err := newLogger(o.Debug, stderr)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func Side(ctx context.Context) error {
 	// a terminal reaches this process too, but the supervisor handles it.
 	// They are not ignored, because the commands that this process starts would ignore them too.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
-	s := &side{Options: o, log: log, supervisor: sup}
+	s := &side{Options: o, log: log, supervisor: sup, asked: new(askedTimes), identity: identity(o.Host, sup.Instance())}
 	return s.run(ctx)
 }
 
@@ -69,7 +69,10 @@ type side struct {
 	log        *zap.Logger
 	supervisor *supervisor.Client
 	client     client.Client
-	asked      askedTimes
+	asked      *askedTimes
+	identity   string                // of this process for the server
+	environ    []string              // that processes inherit; nil for os.Environ()
+	process    int                   // whose limits they inherit; 0 for this process
 	metered    client.MetricsHandler // nil if the SDK counts nothing
 	metrics    *metrics.Metrics      // nil if metrics are not served
 	host       *activities.Host
@@ -82,7 +85,6 @@ type side struct {
 	unlisten   func()                       // stops to serve the output of runs and the metrics
 	closing    chan supervisor.ClosingReply // the supervisor's reply once it is closing
 	abandoned  atomic.Bool                  // it is closing because the owner of its runs is gone
-	handsOver  atomic.Bool                  // another side takes over
 }
 
 // run prepares the host, connects, and serves it until its end.
@@ -124,11 +126,11 @@ func (s *side) prepare(ctx context.Context) (err error) {
 	config := activities.Config{
 		Name: s.Host, Instance: s.supervisor.Instance(), StateDir: s.StateDir, LogRoot: s.logRoot(),
 		Retention: s.Retention, LogsCopiedTo: s.LogsCopiedTo, Advertise: s.Advertise, Slots: s.Slots, Oversubscribe: s.Oversubscribe, Owned: s.Owned,
-		OwnersOutput: s.OwnersOutput, Foreground: s.Foreground, Stdin: s.Stdin, Env: s.Env,
+		OwnersOutput: s.OwnersOutput, Foreground: s.Foreground, Stdin: s.Stdin, Env: s.Env, Environ: s.environ, Process: s.process,
 		Guard: s.guard(),
 		Files: s.files, Supervisor: s.supervisor, Server: s.server, Rounds: s.rounds, Runs: s.server, Log: s.log,
 		Queues: s.queues.Of, Poll: s.server.PollClosures, Queue: spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()),
-		AskedAt: s.asked.at,
+		AskedAt: s.asked.at, Identity: s.identity,
 	}
 	if s.Metrics != "" {
 		config.Metrics = metrics.New()
@@ -250,12 +252,8 @@ func (s *side) attend(ctx context.Context, stop func()) error {
 // leaveBound is the longest time to wait for the supervisor's answer when the side leaves.
 const leaveBound = time.Second
 
-// leave reports to the supervisor that this side has nothing more to report, unless it hands
-// over.
+// leave reports to the supervisor that this side has nothing more to report.
 func (s *side) leave(ctx context.Context) {
-	if s.handsOver.Load() {
-		return
-	}
 	ctx, done := context.WithTimeout(ctx, leaveBound)
 	defer done()
 	if err := s.supervisor.Leave(ctx); err != nil {
@@ -288,7 +286,7 @@ var (
 // soon as the server is back.
 func (s *side) dial(ctx context.Context) (client.Client, error) {
 	server := s.Server
-	server.Identity = identity(s.Host, s.supervisor.Instance())
+	server.Identity = s.identity
 	server.Metrics = s.metered
 	var told time.Time
 	for again, quiet := untilServed, untilToldAgain; ; {

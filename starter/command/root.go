@@ -55,10 +55,11 @@ func rootFor(a *cli.App, args []string) *cobra.Command {
 // command, with the others that the command looks up.
 func oftenExecuted(a *cli.App) map[string]func() []*cobra.Command {
 	return map[string]func() []*cobra.Command{
-		"run":      func() []*cobra.Command { return []*cobra.Command{run.Run(a)} },
-		"torchrun": func() []*cobra.Command { return []*cobra.Command{run.Torchrun(a), run.Run(a)} },
-		"task":     func() []*cobra.Command { return []*cobra.Command{task.Task(a)} },
-		"side":     func() []*cobra.Command { return []*cobra.Command{worker.Side(a)} },
+		"run":         func() []*cobra.Command { return []*cobra.Command{run.Run(a)} },
+		"torchrun":    func() []*cobra.Command { return []*cobra.Command{run.Torchrun(a), run.Run(a)} },
+		"task":        func() []*cobra.Command { return []*cobra.Command{task.Task(a)} },
+		"home-worker": func() []*cobra.Command { return []*cobra.Command{worker.HomeWorker(a)} },
+		"side":        func() []*cobra.Command { return []*cobra.Command{worker.Side(a)} },
 	}
 }
 
@@ -105,7 +106,7 @@ func root(a *cli.App) *cobra.Command {
 		{"act", "Change", []*cobra.Command{act.Stop(a), act.Restart(a), act.Start(a), act.Signal(a), disk.Rm(a)}},
 		{"host", "Hosts and server", []*cobra.Command{server.Dev(a), server.Pages(a), worker.Worker(a), hosts.Host(a), server.Server(a), hosts.Policy(a), doctor.Doctor(a)}},
 		{"task", "Programs", []*cobra.Command{task.Task(a)}},
-		{"", "", []*cobra.Command{Version(a), Completion(a), worker.Side(a), run.RemoteHost(a)}},
+		{"", "", []*cobra.Command{Version(a), Completion(a), worker.Side(a), worker.HomeWorker(a), run.RemoteHost(a)}},
 	}
 	for _, g := range groups {
 		if g.id != "" {

@@ -66,7 +66,9 @@ func (a *agentsOn) pid(host *harness.SSHHost) int {
 func (a *agentsOn) left(host *harness.SSHHost) {
 	a.t.Helper()
 	harness.Eventually(a.t, "nothing is left on "+host.Name, func() bool {
-		return !slices.ContainsFunc(a.Processes(host), func(line string) bool { return !strings.Contains(line, "clusterrun-devserver") })
+		return !slices.ContainsFunc(a.Processes(host), func(line string) bool {
+			return !strings.Contains(line, "clusterrun-devserver") && !strings.Contains(line, "clusterrun home-worker")
+		})
 	})
 }
 

@@ -465,7 +465,7 @@ func (p *place) killOfTheSupervisor() {
 func (p *place) killOfTheSide() {
 	s := p.begin(upToGo)
 	before := s.lines("pids", 2)
-	sides := append(p.machinery(" side"), p.machinery(" resident")...)
+	sides := append(p.machinery(" side"), p.machinery(" home-worker")...)
 	if len(sides) == 0 {
 		s.let("go")
 		s.ends(0)

@@ -175,6 +175,16 @@ func Dial(ctx context.Context, o Options, logger log.Logger, timeout time.Durati
 	return cl, nil
 }
 
+// Lazy returns a client that connects at its first request.
+func Lazy(o Options, logger log.Logger) (client.Client, error) {
+	c, err := o.Client()
+	if err != nil {
+		return nil, err
+	}
+	c.Logger = logger
+	return client.NewLazyClient(c)
+}
+
 // Conn makes a connection to the server for a client that sends plain text. TLS is added on
 // this side.
 func (o Options) Conn(ctx context.Context) (net.Conn, error) {

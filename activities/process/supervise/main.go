@@ -64,6 +64,7 @@ func run(text string) error {
 		Side: append([]string{s.Starter}, s.Side...), Program: inherited(s.Files.Program), SideEnv: s.SideEnv,
 		Lifeline:   inherited(s.Files.Lifeline),
 		OwnersSide: inherited(s.Files.Side),
+		OwnersLink: inherited(s.Files.Link),
 		Owner: supervisor.Owner{
 			Stdin: inherited(s.Files.Stdin), Stdout: inherited(s.Files.Stdout), Stderr: inherited(s.Files.Stderr),
 		},

@@ -69,9 +69,9 @@ type Service struct {
 
 // Files can be inherited by a supervisor. Each may be nil.
 type Files struct {
-	// Lifeline is a pipe that ends when the owner is gone, and Side a socket to a side in the
-	// owner's process. Without one the supervisor starts a side.
-	Lifeline, Side *os.File
+	// Lifeline is a pipe that ends when the owner is gone, Side a socket to a side in
+	// another process, and Link one to the owner. Without Side the supervisor starts a side.
+	Lifeline, Side, Link *os.File
 	// Stdin, Stdout and Stderr are for tasks; see [supervisor.Owner].
 	Stdin, Stdout, Stderr *os.File
 }
@@ -80,6 +80,7 @@ type descriptors struct {
 	Program  int `json:"program"` // of the side
 	Lifeline int `json:"lifeline,omitempty"`
 	Side     int `json:"side,omitempty"`
+	Link     int `json:"link,omitempty"`
 	Stdin    int `json:"stdin,omitempty"`
 	Stdout   int `json:"stdout,omitempty"`
 	Stderr   int `json:"stderr,omitempty"`
@@ -128,6 +129,7 @@ func (s Settings) Command(f Files) (*exec.Cmd, *os.File, error) {
 		{own, &s.Files.Program},
 		{f.Lifeline, &s.Files.Lifeline},
 		{f.Side, &s.Files.Side},
+		{f.Link, &s.Files.Link},
 		{f.Stdin, &s.Files.Stdin},
 		{f.Stdout, &s.Files.Stdout},
 		{f.Stderr, &s.Files.Stderr},

@@ -48,7 +48,7 @@ type API interface {
 	// Serving reports that the side serves its queues, and that its host is a member of the
 	// fleet.
 	Serving(ctx context.Context) error
-	// Leave reports that a side in the owner's process has nothing more to report: when it
+	// Leave reports that a side in another process has nothing more to report: when it
 	// ends, no other is started.
 	Leave(ctx context.Context) error
 	// Closing returns when the supervisor is about to end, or when ctx is done.

@@ -13,8 +13,8 @@
 //
 // [OpenState] locks a state directory and settles what an earlier supervisor left in it.
 // [Run] is the supervisor. In the side, [ClientFromEnv] returns a [Client], which has the
-// [API]. An owner may run the side in its own process, over a socket that it gives to the
-// supervisor ([NewOwnersClient]); if the owner dies, the supervisor starts a side as usual.
+// [API]. An owner may have a side in another process, over a socket that it gives to the
+// supervisor ([NewOwnersClient]); if that process dies, the supervisor starts a side as usual.
 //
 // # Parts
 //

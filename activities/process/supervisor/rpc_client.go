@@ -53,7 +53,7 @@ func NewClient(conn net.Conn) *Client {
 	return c
 }
 
-// NewOwnersClient returns the client of a side in the process of the owner, who has started
+// NewOwnersClient returns the client of a side in a process that the owner chose, who has started
 // the supervisor with that pid, state directory and instance, and with the other end of conn
 // as OwnersSide in its [Config].
 func NewOwnersClient(conn net.Conn, pid int, stateDir, instance string) *Client {

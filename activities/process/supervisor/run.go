@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"time"
@@ -24,9 +25,11 @@ type Config struct {
 	// Program is the file of the side's program, which may be open with O_PATH. Default: this
 	// program.
 	Program *os.File
-	// OwnersSide, when set, is a socket to a side in another process, the owner's. The
-	// supervisor starts a side itself only when the owner's side ends.
+	// OwnersSide, when set, is a socket to a side in another process, which the owner has passed
+	// the other end. The supervisor starts a side itself only when this socket ends.
 	OwnersSide *os.File
+	// OwnersLink, when set, is a socket to the owner, which may use the [API], too.
+	OwnersLink *os.File
 	// SideEnv is added to this process's environment for the side.
 	SideEnv []string
 	// Lifeline, when set, is read; its end means that the owner is gone. The owner may
@@ -151,6 +154,14 @@ func runWith(ctx context.Context, cfg Config, k kernel) error {
 	gone, told := s.lifeline.news()
 	defer s.launcher.closeRelays(gone, cfg.killNow)
 
+	if cfg.OwnersLink != nil {
+		conn, err := net.FileConn(cfg.OwnersLink)
+		_ = cfg.OwnersLink.Close()
+		if err != nil {
+			return fmt.Errorf("the socket to the launcher: %w", err)
+		}
+		s.side.serve(conn)
+	}
 	started := make(chan error, 1)
 	stopSide, sideGone := make(chan struct{}), make(chan struct{})
 	go func() {

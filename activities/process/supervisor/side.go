@@ -26,8 +26,8 @@ const (
 	// sideGrace its grace after SIGTERM.
 	sideFarewell = 3 * time.Second
 	sideGrace    = 2 * time.Second
-	// ownersFarewell is the time for a side that was started because the owner was killed with its
-	// side: the server gives it the work of that one 20 s later.
+	// ownersFarewell is the time for a side that was started because the side in another process was
+	// killed with the owner.
 	ownersFarewell = 30 * time.Second
 )
 
@@ -43,7 +43,7 @@ type sideKeeper struct {
 
 	mu  sync.Mutex
 	pid int // of the side, until it is reaped
-	// owners is the link to a side in the owner's process, until that has ended.
+	// owners is the link to a side in another process, until that has ended.
 	owners   *sideLink
 	recorded bool // whether the server knows what the side would report at the end
 
@@ -67,7 +67,7 @@ func newSideKeeper(cfg Config, t *table) *sideKeeper {
 }
 
 // keep starts the side, and again whenever it ends, until the supervisor is closing. If
-// the owner has a side in its process, keep starts one only after that has ended. It
+// there is a side in another process, keep starts one only after that has ended. It
 // sends the outcome of the first start to started.
 func (s *sideKeeper) keep(started chan<- error, stop <-chan struct{}) {
 	if s.cfg.Program != nil {
@@ -92,7 +92,7 @@ func (s *sideKeeper) keep(started chan<- error, stop <-chan struct{}) {
 		if s.ownersLeft() {
 			return
 		}
-		s.log.Warn("The Temporal client of the launcher has exited; one is started in the supervisor. Tasks are unaffected.")
+		s.log.Warn("The host worker of the home has exited; a Temporal client is started by the supervisor. Tasks are unaffected.")
 	}
 	pause := time.Duration(0)
 	for {
@@ -139,7 +139,7 @@ func (s *sideKeeper) keep(started chan<- error, stop <-chan struct{}) {
 	}
 }
 
-// linkOwners starts to answer the side in the owner's process.
+// linkOwners starts to answer the side in another process.
 func (s *sideKeeper) linkOwners() (*sideLink, error) {
 	conn, err := net.FileConn(s.cfg.OwnersSide)
 	_ = s.cfg.OwnersSide.Close()
@@ -153,8 +153,8 @@ func (s *sideKeeper) linkOwners() (*sideLink, error) {
 	return link, nil
 }
 
-// ownersLeft reports whether the side in the owner's process, which has ended, has
-// nothing left to report. Otherwise its owner was killed, and a side is started to report.
+// ownersLeft reports whether the side in another process, which has ended, has
+// nothing left to report. Otherwise it was killed, and a side is started to report.
 func (s *sideKeeper) ownersLeft() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -284,7 +284,7 @@ func lastOfEach(env []string) []string {
 }
 
 // end lets the side finish, then sends SIGTERM, then SIGKILL; SIGKILL at once if what the
-// side would report is recorded. A side in the owner's process is only disconnected.
+// side would report is recorded. A side in another process is only disconnected.
 func (s *sideKeeper) end(gone <-chan struct{}) {
 	farewell := sideFarewell
 	if s.cfg.OwnersSide != nil {
@@ -332,7 +332,7 @@ func (s *sideKeeper) reap() {
 	}
 }
 
-// leave notes that the side in the owner's process has nothing more to report.
+// leave notes that the side in another process has nothing more to report.
 func (s *sideKeeper) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

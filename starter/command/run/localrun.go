@@ -24,10 +24,12 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/command/specs"
 	"github.com/clusterrun/clusterrun/starter/command/worker"
+	"github.com/clusterrun/clusterrun/starter/homeworker"
 	"github.com/clusterrun/clusterrun/starter/hosts/remotehosts"
 	"github.com/clusterrun/clusterrun/starter/rundir"
 	"github.com/clusterrun/clusterrun/starter/source"
 	"github.com/clusterrun/clusterrun/workers"
+	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/sweep"
@@ -249,7 +251,7 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 	if l.output, err = show(l.App, l.run, l.spec, o, spare); err != nil {
 		return err
 	}
-	l.output.showUnkept(l.worker.Side.Supervisor())
+	l.output.showUnkept(l.worker.Supervisor)
 	if err := l.agents.start(ctx, l.App, l.run, l.spec, queue, o.meeting); err != nil {
 		return err
 	}
@@ -286,11 +288,18 @@ func (l *localRun) startRun(ctx context.Context, o starter.Options) error {
 	started := make(chan error, 1)
 	go func() {
 		var err error
-		l.run, err = starter.Start(ctx, l.client, l.spec, o)
+		l.run, err = l.homeWorker().Start(ctx, l.client, l.spec, o)
 		started <- err
 	}()
+	late := time.After(cli.DialTimeout)
 	for {
 		select {
+		case <-late:
+			if c, err := l.DialOnce(ctx, l.server); err != nil && ctx.Err() == nil {
+				return err
+			} else if err == nil {
+				c.Close()
+			}
 		case err := <-started:
 			l.asked = l.run != nil || mayHaveStarted(err)
 			if err != nil && l.early != nil {
@@ -307,6 +316,15 @@ func (l *localRun) startRun(ctx context.Context, o starter.Options) error {
 			time.AfterFunc(serverPatience, cancel)
 		}
 	}
+}
+
+// homeWorker returns the link by which the run is started. It is nil for a sweep, whose trials are
+// started by its workflow.
+func (l *localRun) homeWorker() *homeworker.Link {
+	if l.worker == nil || l.sweep != nil {
+		return nil
+	}
+	return l.worker.HomeWorker
 }
 
 // mayHaveStarted reports whether the server may have accepted a start that failed with err.
@@ -340,7 +358,7 @@ func (l *localRun) lendTerminal(o runOptions) error {
 	return t.Lend(func(s os.Signal) bool { return slices.Contains(l.stopping, s.(syscall.Signal)) })
 }
 
-// connect finds the server and connects to it while the host worker starts.
+// connect finds the server, and starts the host worker.
 func (l *localRun) connect(ctx context.Context, queue string, o runOptions) error {
 	deadline := time.Now().Add(cli.BringUpBound)
 	for {
@@ -350,31 +368,25 @@ func (l *localRun) connect(ctx context.Context, queue string, o runOptions) erro
 		}
 		l.server = s
 		l.launch.serve(s)
-		if l.worker == nil {
-			advertise := ""
-			if o.others.HasThisMachine() {
-				if err := l.awaitHosts(ctx, o); err != nil {
-					return err
-				}
-				advertise = ownAddress(l.hosts.Facts())
-			}
-			options := l.workerOptions(queue, o)
-			options.Owned, options.Advertise = true, cmp.Or(advertise, options.Advertise)
-			if l.worker, err = worker.StartWithSide(ctx, options, l.std); err != nil {
+		advertise := ""
+		if o.others.HasThisMachine() {
+			if err := l.awaitHosts(ctx, o); err != nil {
 				return err
 			}
+			advertise = ownAddress(l.hosts.Facts())
 		}
-		if l.client, err = l.worker.Side.Dial(ctx, s.Options, cli.DialTimeout); err == nil {
+		options := l.workerOptions(queue, o)
+		options.Owned, options.Advertise = true, cmp.Or(advertise, options.Advertise)
+		l.worker, err = worker.StartServed(ctx, homeworker.Of(l.Global.StateDir, s.Options), options, l.std)
+		if err == nil {
 			cli.Keep(ctx, l.App, s)
-			suspendable(ctx, l.worker.Side)
-			return l.worker.Side.Serve(l.client)
-		}
-		// The embedded server may have exited after it was found.
-		if !s.Embedded || ctx.Err() != nil || time.Now().After(deadline) {
+			l.client, err = connect.Lazy(s.Options, l.Logger())
 			return err
 		}
-		l.endWorker()
-		l.worker = nil
+		// The embedded server may have exited after it was found.
+		if !s.Embedded || !starter.IsError[*homeworker.UnreachedError](err) || ctx.Err() != nil || time.Now().After(deadline) {
+			return err
+		}
 	}
 }
 
@@ -394,7 +406,7 @@ func (l *localRun) supervise(ctx context.Context) ending {
 	waiting, stopWaiting := context.WithCancel(ctx)
 	defer stopWaiting()
 	go func() {
-		result, err := l.run.WaitNotify(waiting, l.trouble)
+		result, err := l.homeWorker().Wait(waiting, l.run, l.trouble)
 		ended <- ending{result: result, err: err}
 	}()
 	go l.watchDisks(waiting)
@@ -446,7 +458,7 @@ func (l *localRun) supervise(ctx context.Context) ending {
 func (l *localRun) workerDied(ctx context.Context, err error) *ending {
 	if l.successors++; l.successors <= maxSuccessors {
 		l.Say("the host worker died (%v); starting another to find out what became of its processes", err)
-		if err = l.worker.Start(nil); err == nil {
+		if err = l.worker.Start(nil, nil); err == nil {
 			return nil
 		}
 	}

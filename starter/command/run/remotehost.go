@@ -71,7 +71,7 @@ func (r *remoteWorker) keep(died func(error)) {
 			died(fmt.Errorf("the host worker keeps dying (%w):\n%s", err, r.LastWords()))
 			return
 		}
-		if err := r.Start(nil); err != nil {
+		if err := r.Start(nil, nil); err != nil {
 			died(err)
 			return
 		}

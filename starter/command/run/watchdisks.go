@@ -58,10 +58,10 @@ func (l *localRun) watchDisks(ctx context.Context) {
 
 // isIdle reports whether the run has no process here, and none on hosts of its own.
 func (l *localRun) isIdle(ctx context.Context) bool {
-	if !l.server.Embedded || l.agents.host() != "" || l.worker.Side == nil {
+	if !l.server.Embedded || l.agents.host() != "" || l.worker.Supervisor == nil {
 		return false
 	}
-	there, err := l.worker.Side.Supervisor().Processes(ctx, runkey.Run{})
+	there, err := l.worker.Supervisor.Processes(ctx, runkey.Run{})
 	if err != nil || slices.ContainsFunc(there.Processes, func(p supervisor.Process) bool { return p.Exit == nil }) {
 		return false
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/supervise"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/starter/homeworker"
 	"github.com/clusterrun/clusterrun/workers"
 )
 
@@ -25,8 +27,10 @@ type HostWorker struct {
 	Lifeline *os.File      // our end
 	Theirs   *os.File      // kept for successors
 	cmd      *exec.Cmd
-	// Side is the side in this process. It is nil if the side is a child of the supervisor.
-	Side *workers.OwnersSide
+	// HomeWorker is the side, and Supervisor leads to the supervisor. Both are nil if the side is a
+	// child of the supervisor.
+	HomeWorker *homeworker.Link
+	Supervisor *supervisor.Client
 	// Exited receives the result of each supervisor that we started.
 	Exited chan error
 
@@ -34,20 +38,39 @@ type HostWorker struct {
 }
 
 func StartHostWorker(o workers.Options, std StandardFiles) (*HostWorker, error) {
-	return newHostWorker(o, std, func(w *HostWorker) error { return w.Start(nil) })
+	return newHostWorker(o, std, func(w *HostWorker) error { return w.Start(nil, nil) })
 }
 
-// StartWithSide starts a host worker on a new state directory whose side is in this process.
-func StartWithSide(ctx context.Context, o workers.Options, std StandardFiles) (*HostWorker, error) {
-	return newHostWorker(o, std, func(w *HostWorker) (err error) {
-		w.Side, err = workers.NewOwnersSide(ctx, o, w.log(), func(o workers.Options, side *os.File) (pid int, err error) {
-			w.options = o
-			if err := w.Start(side); err != nil {
-				return 0, err
-			}
-			return w.cmd.Process.Pid, nil
-		})
-		return err
+// StartServed starts a host worker on a new state directory whose side is the home worker of a home.
+func StartServed(ctx context.Context, home homeworker.Home, o workers.Options, std StandardFiles) (*HostWorker, error) {
+	o.Instance = supervisor.NewInstance()
+	side, err := home.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return newHostWorker(o, std, func(w *HostWorker) error {
+		toSide, theirs, err := supervisor.SocketPair()
+		if err != nil {
+			return err
+		}
+		defer toSide.Close()
+		defer theirs.Close()
+		ours, link, err := supervisor.SocketPair()
+		if err != nil {
+			return err
+		}
+		defer link.Close()
+		w.Supervisor = supervisor.NewClient(ours)
+		if err := w.Start(theirs, link); err != nil {
+			return err
+		}
+		socket, err := toSide.(*net.UnixConn).File()
+		if err != nil {
+			return err
+		}
+		w.HomeWorker = side
+		side.Serve(workers.Supervised{Options: o, PID: w.cmd.Process.Pid, Environ: os.Environ(), Log: w.log()}, socket)
+		return nil
 	})
 }
 
@@ -67,12 +90,12 @@ func newHostWorker(o workers.Options, std StandardFiles, start func(*HostWorker)
 
 // Start starts a supervisor: the first one, or a successor after it has died. A successor uses
 // the same state directory and starts its side itself.
-func (w *HostWorker) Start(side *os.File) error {
+func (w *HostWorker) Start(side, link *os.File) error {
 	settings, err := workers.Supervisor(w.options)
 	if err != nil {
 		return err
 	}
-	cmd, program, err := settings.Command(w.files(side))
+	cmd, program, err := settings.Command(w.files(side, link))
 	if err != nil {
 		return err
 	}
@@ -93,8 +116,8 @@ func (w *HostWorker) Start(side *os.File) error {
 }
 
 // files returns what the supervisor inherits: of our standard files those that tasks can get.
-func (w *HostWorker) files(side *os.File) supervise.Files {
-	f, o := supervise.Files{Lifeline: w.Theirs, Side: side}, w.options
+func (w *HostWorker) files(side, link *os.File) supervise.Files {
+	f, o := supervise.Files{Lifeline: w.Theirs, Side: side, Link: link}, w.options
 	if o.Foreground != "" || o.Stdin != "" {
 		f.Stdin = w.std.In
 	}
@@ -115,8 +138,8 @@ func (w *HostWorker) Cut() {
 // StopAll orders the supervisor to stop all processes in the given way and to end, or
 // configures how it stops them later. It needs no server for that either.
 func (w *HostWorker) StopAll(how supervisor.StopAll) {
-	if how.Recorded && w.Side != nil {
-		w.Side.Leave()
+	if how.Recorded && w.HomeWorker != nil {
+		w.HomeWorker.Leave()
 	}
 	tell := func() {
 		line, err := json.Marshal(how)
@@ -143,10 +166,6 @@ func (w *HostWorker) Stop(ctx context.Context) {
 	case <-ctx.Done():
 	}
 	w.Theirs.Close()
-	if w.Side != nil {
-		w.Side.Leave()
-		w.Side.Wait(ctx)
-	}
 }
 
 func (w *HostWorker) log() string { return filepath.Join(w.options.StateDir, "worker.log") }

@@ -1,0 +1,113 @@
+package homeworker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"syscall"
+
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/source"
+	"github.com/clusterrun/clusterrun/workers"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Link is the connection of a command to the home worker that serves its supervisor.
+type Link struct {
+	conn *net.UnixConn
+	in   *json.Decoder
+}
+
+// Connect connects to the home worker of a home, and starts it if it does not run.
+func (h Home) Connect(ctx context.Context) (*Link, error) {
+	conn, err := h.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Link{conn, json.NewDecoder(conn)}, nil
+}
+
+// Serve makes the home worker the side of a supervisor. socket is the side's end of the connection to
+// it, which Serve closes. If the home worker has died, the supervisor sees the end of that connection,
+// too, and starts a side of its own.
+func (l *Link) Serve(s workers.Supervised, socket *os.File) {
+	defer socket.Close()
+	if _, _, err := l.conn.WriteMsgUnix([]byte{'\n'}, syscall.UnixRights(int(socket.Fd())), nil); err == nil {
+		_ = l.send(request{Serve: &supervised{Options: s.Options, PID: s.PID, Environ: s.Environ, Log: s.Log}})
+	}
+}
+
+func (l *Link) send(r request) error { return json.NewEncoder(l.conn).Encode(r) }
+
+// Start starts a run like [starter.Start], by the home worker. c is a client of the command's own, for
+// a home worker that dies. A nil Link stands for one that has died.
+func (l *Link) Start(ctx context.Context, c client.Client, s *spec.RunSpec, o starter.Options) (*starter.Run, error) {
+	if l == nil {
+		return starter.Start(ctx, c, s, o)
+	}
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	defer context.AfterFunc(ctx, func() { l.conn.Close() })()
+	code := o.Source.Result()
+	o.Source = source.Known(code)
+	_ = l.send(request{Start: &start{Spec: s, ID: o.ID, IsNew: o.IsNew, Queue: o.Queue, Host: o.Host, Source: code}})
+	var e event
+	err := l.in.Decode(&e)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		return startAgain(ctx, c, s, o)
+	case e.Running:
+		return nil, &starter.RunningError{ID: o.ID}
+	case e.Execution == "":
+		return nil, errors.New(e.Refused)
+	}
+	return starter.Get(c, o.ID, e.Execution), nil
+}
+
+// startAgain starts a run that a home worker may have started before it died. Only that run has its
+// queue.
+func startAgain(ctx context.Context, c client.Client, s *spec.RunSpec, o starter.Options) (*starter.Run, error) {
+	if d, err := c.DescribeWorkflowExecution(ctx, o.ID, ""); err == nil && d.GetExecutionConfig().GetTaskQueue().GetName() == o.Queue {
+		return starter.Get(c, o.ID, d.GetWorkflowExecutionInfo().GetExecution().GetRunId()), nil
+	}
+	return starter.Start(ctx, c, s, o)
+}
+
+// Wait waits for the end of a run like [starter.Run.WaitNotify]. If the home worker dies, it asks the
+// server itself.
+func (l *Link) Wait(ctx context.Context, run *starter.Run, notify func(error)) (*spec.RunResult, error) {
+	if l == nil {
+		return run.WaitNotify(ctx, notify)
+	}
+	defer context.AfterFunc(ctx, func() { l.conn.Close() })()
+	for {
+		var e event
+		err := l.in.Decode(&e)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil, e.Ended && e.Result == nil:
+			return run.WaitNotify(ctx, notify)
+		case e.Ended && e.Result.Verdict == spec.VerdictSucceeded:
+			return e.Result, nil
+		case e.Ended:
+			return e.Result, &starter.Error{RunID: run.ID, Result: e.Result}
+		case e.Stuck != nil:
+			notify(e.Stuck)
+		case e.Trouble != nil && *e.Trouble == "":
+			notify(nil)
+		case e.Trouble != nil:
+			notify(errors.New(*e.Trouble))
+		}
+	}
+}
+
+// Leave tells the home worker that the side has nothing more to report.
+func (l *Link) Leave() { _ = l.send(request{Leave: true}) }

@@ -1,0 +1,153 @@
+package homeworker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/workers"
+)
+
+const (
+	dialBound = 5 * time.Second
+	idleExit  = 5 * time.Minute // the embedded server ends after it
+	idleLook  = time.Second
+)
+
+// Run is the home worker of a home. It says to the command that has started it when commands can
+// connect, or why it cannot reach the server. It returns when ctx ends, or no command has connected
+// for long enough.
+func Run(ctx context.Context, h Home, log *zap.Logger, say func(text string)) error {
+	_ = syscall.Umask(h.Umask)
+	name, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	s := &server{log: log, idle: idleExit}
+	return s.serve(ctx, h, say, func(ctx context.Context) error {
+		c, err := workers.Dial(ctx, h.Server, name, log, dialBound)
+		if err != nil {
+			return err
+		}
+		context.AfterFunc(ctx, c.Close)
+		s.attend = (&sides{c}).attend
+		return nil
+	})
+}
+
+// server accepts the connections of commands.
+type server struct {
+	log    *zap.Logger
+	idle   time.Duration
+	attend func(*net.UnixConn) error
+	users  atomic.Int64
+}
+
+// serve serves commands once connect has returned.
+func (r *server) serve(ctx context.Context, h Home, say func(text string), connect func(context.Context) error) error {
+	path, err := h.socket()
+	if err != nil {
+		return err
+	}
+	_ = os.Remove(path) // of one that was killed or is frozen; the command that starts us holds the lock
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := connect(ctx); err != nil {
+		say(err.Error())
+		return err
+	}
+	say(readyText)
+	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
+	go r.leaveWhenIdle(ctx, h, path, l)
+	for {
+		conn, err := l.AcceptUnix()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		r.users.Add(1)
+		go func() {
+			defer r.users.Add(-1)
+			defer conn.Close()
+			if err := r.greet(conn); err != nil {
+				r.log.Error("a command is not served", zap.Error(err))
+			}
+		}()
+	}
+}
+
+// greet attends a command of this user.
+func (r *server) greet(conn *net.UnixConn) error {
+	if err := checkPeer(conn); err != nil {
+		return err
+	}
+	if _, err := conn.Write([]byte{'\n'}); err != nil {
+		return err
+	}
+	return r.attend(conn)
+}
+
+func (r *server) leaveWhenIdle(ctx context.Context, h Home, path string, l *net.UnixListener) {
+	look := time.NewTicker(idleLook)
+	defer look.Stop()
+	own, err := os.Stat(path)
+	if err != nil {
+		r.log.Error("the socket is missing", zap.Error(err))
+		_ = l.Close()
+		return
+	}
+	for last := time.Now(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+		if r.users.Load() > 0 {
+			last = time.Now()
+			continue
+		}
+		_, err := os.Stat(h.StateDir)
+		now, _ := os.Stat(path)
+		replaced := now == nil || !os.SameFile(now, own)
+		if replaced || errors.Is(err, fs.ErrNotExist) || time.Since(last) > r.idle {
+			l.SetUnlinkOnClose(!replaced)
+			_ = l.Close()
+			return
+		}
+	}
+}
+
+// checkPeer refuses processes of other users.
+func checkPeer(conn *net.UnixConn) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var peer *unix.Ucred
+	var failed error
+	if err := raw.Control(func(fd uintptr) { peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
+		return err
+	}
+	if failed != nil {
+		return failed
+	}
+	if int(peer.Uid) != os.Geteuid() {
+		return fmt.Errorf("process %d belongs to user %d", peer.Pid, peer.Uid)
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package homeworker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workers"
+)
+
+// sides has the sides of the supervisors of commands.
+type sides struct{ *workers.Connection }
+
+// attend serves the supervisor of a command until it has ended.
+func (r *sides) attend(conn *net.UnixConn) error {
+	socket, err := receive(conn)
+	if err != nil {
+		return err
+	}
+	in := json.NewDecoder(conn)
+	var first request
+	if err := in.Decode(&first); err != nil || first.Serve == nil {
+		_ = socket.Close()
+		return fmt.Errorf("a request cannot be read: %w", err)
+	}
+	link, err := net.FileConn(socket)
+	_ = socket.Close()
+	if err != nil {
+		return err
+	}
+	s := first.Serve
+	served, err := r.Serve(workers.Supervised{Options: s.Options, Conn: link, PID: s.PID, Environ: s.Environ, Log: s.Log})
+	if err != nil {
+		_ = json.NewEncoder(conn).Encode(event{Refused: err.Error()})
+		_ = link.Close()
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		for {
+			var next request
+			switch err := in.Decode(&next); {
+			case err != nil:
+				cancel() // the command has exited, and its supervisor ends the run
+				return
+			case next.Leave:
+				served.Leave()
+			case next.Start != nil:
+				go r.follow(ctx, json.NewEncoder(conn), *next.Start)
+			}
+		}
+	}()
+	<-served.Ended()
+	return nil
+}
+
+// follow starts a run for a command, and tells it the end.
+func (r *sides) follow(ctx context.Context, out *json.Encoder, s start) {
+	run, err := starter.Start(ctx, r.Client, s.Spec, s.options())
+	if err != nil {
+		_ = out.Encode(event{Refused: err.Error(), Running: starter.IsError[*starter.RunningError](err)})
+		return
+	}
+	_ = out.Encode(event{Execution: run.ExecutionID})
+	result, _ := run.WaitNotify(ctx, func(err error) {
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
+		stuck, _ := errors.AsType[*starter.StuckError](err)
+		_ = out.Encode(event{Trouble: &text, Stuck: stuck})
+	})
+	_ = out.Encode(event{Ended: true, Result: result}) // without a result the command asks itself
+}
+
+// receive receives a file.
+func receive(conn *net.UnixConn) (*os.File, error) {
+	var b [1]byte
+	rights := make([]byte, unix.CmsgSpace(4))
+	_, n, _, _, err := conn.ReadMsgUnix(b[:], rights)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := unix.ParseSocketControlMessage(rights[:n])
+	if err != nil || len(messages) != 1 {
+		return nil, fmt.Errorf("the request has no socket: %w", err)
+	}
+	fds, err := syscall.ParseUnixRights(&syscall.SocketControlMessage{Header: syscall.Cmsghdr(messages[0].Header), Data: messages[0].Data})
+	if err != nil {
+		return nil, err
+	}
+	unix.CloseOnExec(fds[0])
+	return os.NewFile(uintptr(fds[0]), "supervisor"), nil
+}

@@ -1,0 +1,108 @@
+package workers
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/workers/connect"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Connection is a connection to a server that the sides of several supervisors share.
+type Connection struct {
+	client.Client
+	asked    *askedTimes
+	identity string
+}
+
+// Dial connects to the server.
+func Dial(ctx context.Context, server connect.Options, host string, log *zap.Logger, timeout time.Duration) (*Connection, error) {
+	asked := new(askedTimes)
+	server.Identity = identity(host, "")
+	c, err := connect.Dial(ctx, server, sdkLogger{log}, timeout, grpc.WithChainUnaryInterceptor(asked.intercept))
+	if err != nil {
+		return nil, err
+	}
+	// The SDK tells the server about this process, and listens for its commands, for as long as it
+	// has a worker. This one has no work.
+	w := worker.New(c, spec.TaskQueue+"/home-worker", worker.Options{DisableWorkflowWorker: true, LocalActivityWorkerOnly: true})
+	if err := w.Start(); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return &Connection{Client: c, asked: asked, identity: server.Identity}, nil
+}
+
+// Supervised is the supervisor of a command, as its side knows it.
+type Supervised struct {
+	Options
+	// Conn is the socket to it, and PID its process.
+	Conn net.Conn
+	PID  int
+	// Environ is the environment of the command.
+	Environ []string
+	// Log is the file to which the side logs.
+	Log string
+}
+
+// Served is a side of a supervisor that another process has started, on a shared connection.
+type Served struct {
+	side   *side
+	ctx    context.Context // from Serve until Leave
+	leave  context.CancelFunc
+	ended  chan struct{} // closed when the side has ended
+	endLog func()
+
+	running polling
+}
+
+// Serve starts the side of a supervisor.
+func (c *Connection) Serve(s Supervised) (*Served, error) {
+	o, err := s.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	log, end, err := newLogger(o.Debug, s.Log)
+	if err != nil {
+		return nil, err
+	}
+	v := &Served{ended: make(chan struct{}), endLog: end, side: &side{
+		Options: o, log: log, environ: s.Environ, process: s.PID, asked: c.asked, identity: c.identity,
+		supervisor: supervisor.NewOwnersClient(s.Conn, s.PID, o.StateDir, o.Instance),
+	}}
+	v.ctx, v.leave = context.WithCancel(context.Background())
+	if err := v.side.prepare(v.ctx); err != nil {
+		v.leave()
+		return nil, err
+	}
+	if v.running, err = v.side.begin(v.ctx, c.Client); err != nil {
+		v.leave()
+		v.side.shut()
+		return nil, err
+	}
+	go v.attend()
+	return v, nil
+}
+
+func (v *Served) attend() {
+	defer close(v.ended)
+	defer v.endLog()
+	if err := v.side.attend(v.ctx, v.running.stop); err != nil {
+		v.side.log.Warn("the Temporal client has exited", zap.Error(err))
+	}
+	_ = v.side.supervisor.Close()
+	v.side.shut()
+}
+
+// Leave ends the side. It reports nothing after that.
+func (v *Served) Leave() { v.leave() }
+
+// Ended returns a channel that is closed when the side has ended.
+func (v *Served) Ended() <-chan struct{} { return v.ended }
