@@ -64,8 +64,7 @@ func (v *reporter) noteGroup(ctx workflow.Context) {
 // not know which ones the namespace has. If the server does not say either, the run has none.
 func noteAttributes(ctx workflow.Context, s *spec.RunSpec, owner string) {
 	all := runs.Attributes(s, owner, "")
-	if len(knownOf(all, attributesIn(workflow.GetTypedSearchAttributes(ctx)))) > 0 ||
-		workflow.GetVersion(ctx, "attributes", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+	if len(knownOf(all, attributesIn(workflow.GetTypedSearchAttributes(ctx)))) > 0 {
 		return
 	}
 	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{ScheduleToCloseTimeout: hereTakes})

@@ -21,7 +21,7 @@ const (
 	// than any round.
 	checkSilence, checkLasts = 20 * time.Second, 10 * 365 * 24 * time.Hour
 	// checkInterval bounds the time between two attempts. An attempt fails if the host cannot
-	// check, and a host worker of an earlier version fails each check that finds no ended task.
+	// check.
 	checkInterval = time.Minute
 	// checkTaken is the time in which a host must first take up a check. It grows up to
 	// checkTakenMost, so that a host worker that is away is asked less and less often.

@@ -78,8 +78,7 @@ func (r *clusterRun) ended(ctx workflow.Context, e lifecycle.TaskEnded) {
 		delete(r.absent, h.Queue)
 	}
 	e.Host = h.Name
-	e.Await = e.Exit != nil && e.Exit.Cause.ByItself() && e.Exit.LostPeer() &&
-		workflow.GetVersion(ctx, "error-grace", workflow.DefaultVersion, 1) != workflow.DefaultVersion
+	e.Await = e.Exit != nil && e.Exit.Cause.ByItself() && e.Exit.LostPeer()
 	r.step(ctx, e)
 }
 

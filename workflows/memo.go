@@ -21,10 +21,8 @@ func noteFacts(ctx workflow.Context, s *spec.RunSpec) {
 	}
 	if memo := info.Memo.GetFields(); memo[runs.MemoTasks] != nil {
 		_ = converter.GetDefaultDataConverter().FromPayload(memo[runs.MemoOwner], &owner) // it may be encrypted
-	} else if workflow.GetVersion(ctx, "memo", workflow.DefaultVersion, 1) != workflow.DefaultVersion {
-		if err := workflow.UpsertMemo(ctx, runs.Memo(s, owner)); err != nil {
-			workflow.GetLogger(ctx).Warn("the memo of the run, which lists show, could not be written", "error", err)
-		}
+	} else if err := workflow.UpsertMemo(ctx, runs.Memo(s, owner)); err != nil {
+		workflow.GetLogger(ctx).Warn("the memo of the run, which lists show, could not be written", "error", err)
 	}
 	noteAttributes(ctx, s, owner)
 }

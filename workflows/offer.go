@@ -54,12 +54,10 @@ func (c Carrier) offers(ctx workflow.Context, in hostapi.RunTaskInput, summary s
 			switch timeout.TimeoutType() {
 			case enumspb.TIMEOUT_TYPE_HEARTBEAT:
 				loss.Heard(now.Add(-options.HeartbeatTimeout))
-				if workflow.GetVersion(ctx, "ask a silent host", workflow.DefaultVersion, 1) > workflow.DefaultVersion {
-					if err := c.awaitHost(ctx, loss, n, in); err != nil {
-						return exit, err
-					}
-					now = workflow.Now(ctx)
+				if err := c.awaitHost(ctx, loss, n, in); err != nil {
+					return exit, err
 				}
+				now = workflow.Now(ctx)
 			case enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START:
 				if attempts == 0 { // an earlier attempt may have been taken
 					loss.Heard(now.Add(-wait))

@@ -59,8 +59,7 @@ func (pl *placer) place(ctx workflow.Context, p placement) error {
 	}
 	for started := workflow.Now(ctx); ; {
 		silent, failure := pl.reserveAndPrepare(ctx, p, before, started)
-		if !silent || spec.IsPrivateQueue(pl.queue) ||
-			workflow.GetVersion(ctx, "prepare again", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		if !silent || spec.IsPrivateQueue(pl.queue) {
 			return failure
 		}
 		workflow.GetLogger(ctx).Warn("the run returns to the queue", "error", failure)

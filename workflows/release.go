@@ -154,8 +154,7 @@ func (g *releaser) releaseOn(ctx workflow.Context, h *host, wait time.Duration) 
 	release := func(ctx workflow.Context) future[hostapi.ReleaseOutput] {
 		return callHere(releasing(ctx, h.Queue, wait, g.spec, "give back "+markdown.Name(h.Name)), hostapi.Host.Release, hostapi.ReleaseInput{Run: g.began})
 	}
-	if !g.unsettled[h.Queue] || spec.IsLocalQueue(h.Queue) ||
-		workflow.GetVersion(ctx, "ask before release", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+	if !g.unsettled[h.Queue] || spec.IsLocalQueue(h.Queue) {
 		return release(ctx)
 	}
 	within := min(wait, heartbeatTimeout)

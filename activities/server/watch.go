@@ -23,15 +23,11 @@ var lasting atomic.Int64
 // watch checks until something is found, within one attempt of the activity of ctx. Failing
 // attempts would not add to the history either, but would look like failures to people who
 // watch the workflow. The heartbeats have the number of checks. It returns nothing if the
-// worker stops, if an earlier version has scheduled the activity (without a heartbeat
-// timeout), or if too many checks last already: the next attempt checks again.
+// worker stops, or if too many checks last already: the next attempt checks again.
 func watch(ctx context.Context, every retry.Backoff, nothing error, look func(context.Context) (found bool, err error)) error {
 	beat := activity.GetInfo(ctx).HeartbeatTimeout / 3
 	if found, err := look(ctx); err != nil || found {
 		return err
-	}
-	if beat <= 0 {
-		return nothing
 	}
 	defer lasting.Add(-1)
 	if lasting.Add(1) > mostLasting {

@@ -118,7 +118,7 @@ func record(programs, temporal string, serverFlags []string, to, suffix string) 
 		return err
 	}
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	// A fleet ends by no command.
 	if err := c.CancelWorkflow(ctx, spec.FleetID(spec.TaskQueue), ""); err != nil {
