@@ -442,7 +442,7 @@ func (l *taskLease) judge(processes []supervisor.Process) (spec.Exit, error) {
 	l.Metrics.Restarts.Inc()
 	l.services.Restarts(l.key, howEnded(exit))
 	l.Log.Info("restart", zap.String("task", l.key.String()), zap.Int("process", last.Number+1), zap.Duration("delay", delay))
-	return spec.Exit{}, retryAt(l.whyRestart(exit), spec.ErrRestart, delay)
+	return spec.Exit{}, retryAt(l.whyRestart(exit), spec.ErrRestart, delay, exit.Restart)
 }
 
 // whyRestart returns, in one line, the reason for another process of the task after that exit.
@@ -538,8 +538,8 @@ func (l *taskLease) cancelled() bool {
 	return l.stopping || temporal.IsCanceledError(context.Cause(l.ctx))
 }
 
-func retryAt(message, kind string, delay time.Duration) error {
+func retryAt(message, kind string, delay time.Duration, details ...any) error {
 	return temporal.NewApplicationErrorWithOptions(bounded(message), kind, temporal.ApplicationErrorOptions{
-		NextRetryDelay: max(delay, time.Millisecond),
+		NextRetryDelay: max(delay, time.Millisecond), Details: details,
 	})
 }

@@ -312,6 +312,9 @@ func merge(s *Status, pending []*workflowpb.PendingActivityInfo) {
 			t.PID, t.Steps, t.Usage, t.LastOutput = 0, nil, nil, time.Time{}
 			t.NextStart = a.GetScheduledTime().AsTime()
 			t.LastFailure = failureText(a.GetLastFailure())
+			if f := a.GetLastFailure().GetApplicationFailureInfo(); f.GetType() == spec.ErrRestart {
+				decode(f.GetDetails(), &t.Restarts) // a process that was short has sent no heartbeat
+			}
 		}
 	}
 	s.Silent = silentHosts(time.Now(), time.Duration(s.GivenUpAfter), pending, func(id string) string {

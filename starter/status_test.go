@@ -66,7 +66,9 @@ func TestStatusOfAnOpenRun(t *testing.T) {
 			ActivityId: "a1", State: enumspb.PENDING_ACTIVITY_STATE_SCHEDULED, Attempt: 2,
 			HeartbeatDetails: payloads(t, spec.Heartbeat{PID: 43, Restarts: 1, LastOutput: time.Unix(150, 0), Steps: &spec.StepTime{Seconds: 9, Steps: 20}}),
 			ScheduledTime:    timestamppb.New(time.Unix(200, 0)),
-			LastFailure:      &failurepb.Failure{Message: "exit code 1"},
+			LastFailure: &failurepb.Failure{Message: "exit code 1", FailureInfo: &failurepb.Failure_ApplicationFailureInfo{
+				ApplicationFailureInfo: &failurepb.ApplicationFailureInfo{Type: spec.ErrRestart, Details: payloads(t, 4)},
+			}},
 		},
 		&workflowpb.PendingActivityInfo{ActivityId: "other"},
 	), nil)
@@ -95,6 +97,7 @@ func TestStatusOfAnOpenRun(t *testing.T) {
 	assert.Zero(t, s.Tasks[1].PID, "it waits to be started again")
 	assert.Equal(t, "exit code 1", s.Tasks[1].LastFailure)
 	assert.NotZero(t, s.Tasks[1].NextStart)
+	assert.Equal(t, 4, s.Tasks[1].Restarts)
 	assert.Zero(t, s.Tasks[2].PID)
 	assert.Equal(t, "/logs/of/the/ended", s.Tasks[2].LogDir)
 	assert.Nil(t, s.Tasks[1].Steps)

@@ -102,7 +102,7 @@ const MemoStarted = "started"
 const ErrRemains = "Remains"
 
 // ErrRestart is the type of the failures of RunTask after which the task gets another process.
-// Their message is the reason.
+// Their message is the reason, and their details are the number of restarts before.
 const ErrRestart = "Restart"
 
 // ErrNotify is the type of the error of a notification that was not taken.
