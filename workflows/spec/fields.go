@@ -32,7 +32,7 @@ var fields = []field{
 	},
 	{
 		of: "TaskGroup.count", syntax: elsewhere,
-		doc:     "The number of tasks. They are placed wherever there is room, on as few hosts as possible, unless hosts changes that. Default 1. Cannot be combined with addresses.",
+		doc:     "The number of tasks. They are placed on any hosts with room, on as few hosts as possible, unless hosts changes that. Default 1. Cannot be combined with addresses.",
 		example: "count: 2", least: new(1), most: new(MaxTasks),
 	},
 	{
@@ -131,7 +131,7 @@ var fields = []field{
 
 	{
 		of: "RunSpec.dir", syntax: elsewhere,
-		doc:     "Absolute working directory of the processes; it must exist on each host. Default: that of the host worker. With ship it may be a directory below the shipped one, such as src; the default is the shipped directory.",
+		doc:     "Absolute working directory of the processes; it must exist on each host. Default: the directory of the host worker. With ship it may be a directory below the shipped one, such as src; the default is the shipped directory.",
 		example: "dir: /srv/job",
 		flag:    "dir", usage: "run in `DIRECTORY` (default: this one, or the shipped one; with submit to another server: the host worker's)",
 	},
@@ -222,7 +222,7 @@ var fields = []field{
 
 	{
 		of: "RunSpec.on_failure", def: DefaultOnFailure,
-		doc:     "What the final failure of a task does to the others: stop them, or let them continue.",
+		doc:     "The effect of the final failure of a task on the others: stop them, or let them continue.",
 		example: "on_failure: continue", enum: names(onFailures),
 		flag: "on-failure", usage: "after a final failure, `stop|continue` the other tasks",
 	},
@@ -266,7 +266,7 @@ var fields = []field{
 	},
 	{
 		of: "RunSpec.chief_grace", def: DefaultChiefGrace,
-		doc:     "How long the other tasks, together, have to end by themselves after the chief has ended.",
+		doc:     "How long the other tasks, together, may take to end by themselves after the chief has ended.",
 		example: `chief_grace: 3s`,
 	},
 	{
@@ -319,7 +319,7 @@ var fields = []field{
 	{of: "RunSpec.requeue_on[]", enum: names(requeueOns)},
 	{
 		of:      "RunSpec.hosts",
-		doc:     "On which hosts, and on how many, the tasks are placed; a plain number is the count. Default: wherever there is room, on as few hosts as possible.",
+		doc:     "On which hosts, and on how many, the tasks are placed; a plain number is the count. Default: any hosts with room, on as few hosts as possible.",
 		example: "hosts: {count: 3, per_host: 3}", remedy: "write a number, or for example {count: 4, per_host: 8}",
 	},
 	{
@@ -373,7 +373,7 @@ var fields = []field{
 	},
 	{
 		of: "RunSpec.barriers", def: DefaultBarriers,
-		doc:     "What releases the barriers of the tasks: the Temporal server, wherever the tasks are, or with local their host, in microseconds. local needs all tasks on one host.",
+		doc:     "What releases the barriers of the tasks: the Temporal server, for tasks on any hosts, or with local their host, in microseconds. local needs all tasks on one host.",
 		example: "barriers: local", enum: names(barrierWays),
 	},
 	{
@@ -395,7 +395,7 @@ var fields = []field{
 	},
 	{
 		of: "RunSpec.on_silence", enum: names(onSilences),
-		doc:     "What is done once all tasks of the run on a host are silent: report saves the stacks of all tasks and shows which ranks differ; restart does so and restarts all tasks, up to max_restarts times; stop does so and ends the silent tasks as failures with the cause silence, which restart like others. Default: report for several tasks; the silence of one task is only shown.",
+		doc:     "The reaction to the silence of all tasks of the run on a host: report saves the stacks of all tasks and shows which ranks differ; restart does so and restarts all tasks, up to max_restarts times; stop does so and ends the silent tasks as failures with the cause silence, which restart like others. Default: report for several tasks; the silence of one task is only shown.",
 		example: "on_silence: report",
 		flag:    "on-silence", usage: "then do `ACTION`: report, restart or stop",
 	},
@@ -512,7 +512,7 @@ var fields = []field{
 
 	{
 		of:      "RunSpec.logs",
-		doc:     "Where the output of the processes goes.",
+		doc:     "The destination of the output of the processes.",
 		example: "logs: {dir: /var/log/job}",
 	},
 	{
@@ -604,7 +604,7 @@ var fields = []field{
 	},
 	{
 		of:      "RunSpec.limits",
-		doc:     "What each task, with all its processes, may use of its host. A host that cannot enforce a limit refuses the run before anything starts.",
+		doc:     "Bounds for what each task, with all its processes, uses of its host. A host that cannot enforce a limit refuses the run before anything starts.",
 		example: "limits: {memory: 8GiB, pids: 500}",
 	},
 	{

@@ -4,71 +4,192 @@ package spec
 // the run ends. [Reference] describes every field of it and of the types below. The zero value
 // of an optional field means "not given"; [RunSpec.WithDefaults] fills those in.
 type RunSpec struct {
-	Name                  string       `json:"name,omitempty"`
-	Command               []string     `json:"command,omitempty"`
-	Tasks                 []TaskGroup  `json:"tasks"`
-	Dir                   string       `json:"dir,omitempty"`
-	Ship                  Ship         `json:"ship,omitzero"`
-	RecordSource          *bool        `json:"record_source,omitempty"`
-	Env                   Env          `json:"env,omitempty"`
-	UnsetEnv              []string     `json:"unset_env,omitempty"`
-	RPCLayer              string       `json:"rpc_layer,omitempty"`
-	DependenceOnChief     *bool        `json:"dependence_on_chief,omitempty"`
-	ChiefGrace            *Duration    `json:"chief_grace,omitempty"`
-	OnFailure             OnFailure    `json:"on_failure,omitempty"`
-	AutoRestart           bool         `json:"auto_restart,omitempty"`
-	RestartScope          RestartScope `json:"restart_scope,omitempty"`
-	MaxRestarts           *int         `json:"max_restarts,omitempty"`
-	GiveUpWithoutProgress *int         `json:"give_up_without_progress,omitempty"`
-	GiveUpOnSameError     *int         `json:"give_up_on_same_error,omitempty"`
-	OnOOM                 OnOOM        `json:"on_oom,omitempty"`
-	MaxRunTime            *Duration    `json:"max_run_time,omitempty"`
-	Timeout               *Duration    `json:"timeout,omitempty"`
-	PlacementTimeout      *Duration    `json:"placement_timeout,omitempty"`
-	After                 []After      `json:"after,omitempty"`
-	Priority              *int         `json:"priority,omitempty"`
-	Preemption            Preemption   `json:"preemption,omitzero"`
-	RequeueOn             []RequeueOn  `json:"requeue_on,omitzero"`
-	Hosts                 Hosts        `json:"hosts,omitzero"`
-	Elastic               Elastic      `json:"elastic,omitzero"`
-	Barriers              Barriers     `json:"barriers,omitempty"`
-	Stop                  Stop         `json:"stop,omitzero"`
-	OnDisconnect          OnDisconnect `json:"on_disconnect,omitempty"`
-	Silence               Silence      `json:"silence,omitempty"`
-	SilenceIgnoresCPU     bool         `json:"silence_ignores_cpu,omitempty"`
-	OnSilence             OnSilence    `json:"on_silence,omitempty"`
-	PythonStacks          *bool        `json:"python_stacks,omitempty"`
-	Notify                Notification `json:"notify,omitzero"`
-	StopTogether          StopTogether `json:"stop_together,omitzero"`
-	Closures              Closures     `json:"closures,omitzero"`
-	Logs                  Logs         `json:"logs,omitzero"`
-	ReturnOutput          bool         `json:"return_output,omitempty"`
-	EnvProfiles           []EnvProfile `json:"env_profiles,omitzero"`
-	Devices               Resources    `json:"devices,omitzero"`
-	GPUsPerTask           *int         `json:"gpus_per_task,omitempty"`
-	CPUs                  Resources    `json:"cpus,omitzero"`
-	Limits                Limits       `json:"limits,omitzero"`
-	CleanShm              bool         `json:"clean_shm,omitempty"`
-	Signature             *Signature   `json:"signature,omitempty"`
+	// The first part of the IDs of runs of this spec.
+	Name string `json:"name,omitempty"`
+	// The argv of every task that has no command of its own. No shell is involved.
+	Command []string `json:"command,omitempty"`
+	// The groups of tasks of the cluster. Their order is rank order.
+	Tasks []TaskGroup `json:"tasks"`
+	// Absolute working directory of the processes; it must exist on each host. Default: the
+	// directory of the host worker. With ship it may be a directory below the shipped one, such as
+	// src; the default is the shipped directory.
+	Dir string `json:"dir,omitempty"`
+	// The directory that the run ships: its files are packed when the run starts, and each host
+	// unpacks them into a private directory, in which the tasks run. A plain text is dir. .git and
+	// what .gitignore names are left out.
+	Ship Ship `json:"ship,omitzero"`
+	// Whether the start of the run records the git work tree that it is started from: the commit,
+	// the branch, and the names and digests of the files that differ from it. show and diff have
+	// them.
+	RecordSource *bool `json:"record_source,omitempty"`
+	// Environment variables, in addition to the cleaned environment of the host worker.
+	Env Env `json:"env,omitempty"`
+	// Variables of the host worker that the processes do not get: names, or the beginning of names
+	// followed by *. Variables in env are not affected.
+	UnsetEnv []string `json:"unset_env,omitempty"`
+	// The RPC layer in TF_CONFIG.
+	RPCLayer string `json:"rpc_layer,omitempty"`
+	// Whether the final exit of the chief ends the run. Without a chief it has no effect.
+	DependenceOnChief *bool `json:"dependence_on_chief,omitempty"`
+	// How long the other tasks, together, may take to end by themselves after the chief has ended.
+	ChiefGrace *Duration `json:"chief_grace,omitempty"`
+	// The effect of the final failure of a task on the others: stop them, or let them continue.
+	OnFailure OnFailure `json:"on_failure,omitempty"`
+	// Whether tasks that failed, were terminated or were stopped for their silence restart. A run
+	// on several hosts is also placed again without a host that is lost, unless on_failure is
+	// continue.
+	AutoRestart bool `json:"auto_restart,omitempty"`
+	// What restarts after a failure: the task, or the whole group. group implies auto_restart.
+	RestartScope RestartScope `json:"restart_scope,omitempty"`
+	// The most restarts after failures, of each task (scope task) or of the group (scope group).
+	// Default: no limit. Needs auto_restart, restart_scope: group, or a requeue_on with timeout or
+	// host-lost, whose returns to the queue it bounds as well.
+	MaxRestarts *int `json:"max_restarts,omitempty"`
+	// The number of restarts of the group in a row, after failures, that end the run if none of
+	// them reaches a further step than the tasks had reported before. Default: no limit. A program
+	// that reports no progress makes none. Needs restart_scope: group.
+	GiveUpWithoutProgress *int `json:"give_up_without_progress,omitempty"`
+	// The number of failures in a row with the same error, after which the task or the group is
+	// not restarted, unless a further step was reported in between. In a group they must be of the
+	// same task, or of several at once. Errors are the same if the program printed or reported
+	// them at the same place, with the same text except for numbers. Errors about a lost peer do
+	// not count, nor do failures of processes that report no steps and have lived for a minute.
+	// With 0 they never end it.
+	GiveUpOnSameError *int `json:"give_up_on_same_error,omitempty"`
+	// How a task ends that exits with 0 although the kernel has killed one of its processes to
+	// free memory: report says so in the report; fail makes it a failure, with the cause oom. If a
+	// task has no version 2 cgroup with a memory controller, all processes in the cgroup of its
+	// host worker count, or all on its host. Default: report.
+	OnOOM OnOOM `json:"on_oom,omitempty"`
+	// The time after which everything that is left of the run is killed, from its start and
+	// without the time in the queue. Default: no limit.
+	MaxRunTime *Duration `json:"max_run_time,omitempty"`
+	// The time after which the run is stopped, with the stop signal first, so that programs can
+	// still report. 0s: at once. Default: no limit.
+	Timeout *Duration `json:"timeout,omitempty"`
+	// How long the run waits for hosts before it fails with a PlacementError. If it is not given,
+	// a submitted run waits without limit.
+	PlacementTimeout *Duration `json:"placement_timeout,omitempty"`
+	// The runs that must have ended before this run begins, by their IDs. A run waits for the
+	// latest run with the ID at the time of its own start. It is skipped if one of them has ended
+	// in another way.
+	After []After `json:"after,omitempty"`
+	// The priority among the runs that wait for room, from 1, the highest, to 5. Runs of one
+	// priority are served in the order in which they began to wait.
+	Priority *int `json:"priority,omitempty"`
+	// How the run makes room for runs of higher priority, if its queue lets them preempt it.
+	Preemption Preemption `json:"preemption,omitzero"`
+	// After which ends of its tasks the run is pending again, with its age: preemption, by a run
+	// of higher priority or by a host that drains; timeout, also of max_run_time; host-lost.
+	// max_restarts bounds the last two. An empty list: it ends.
+	RequeueOn []RequeueOn `json:"requeue_on,omitzero"`
+	// On which hosts, and on how many, the tasks are placed; a plain number is the count. Default:
+	// any hosts with room, on as few hosts as possible.
+	Hosts Hosts `json:"hosts,omitzero"`
+	// How an elastic run, whose hosts.count is a range, gets its hosts.
+	Elastic Elastic `json:"elastic,omitzero"`
+	// What releases the barriers of the tasks: the Temporal server, for tasks on any hosts, or
+	// with local their host, in microseconds. local needs all tasks on one host.
+	Barriers Barriers `json:"barriers,omitempty"`
+	// How processes are asked to end, and how long they have.
+	Stop Stop `json:"stop,omitzero"`
+	// The treatment of processes by a host that cannot reach the Temporal server: keep lets them
+	// continue, and no host is ever given up; {stop_after: TIME} stops them after that time, so
+	// that they can restart elsewhere. With {stop_after: TIME, outage: TIME} a host asks the other
+	// hosts of the run: it stops its processes after stop_after if it reaches none of them, and
+	// after outage if none of them reaches the server. Hosts reach each other if their workers
+	// serve output (--listen). Default: keep on one host, {stop_after: 15s, outage: 10m} on hosts
+	// that reach each other (more than 15s above 120 tasks), {stop_after: 2m} on others, and on
+	// one host if requeue_on has host-lost.
+	OnDisconnect OnDisconnect `json:"on_disconnect,omitempty"`
+	// The time without output, progress and processor time after which a task is shown as silent.
+	// At least 30s; with auto, 5 times the longest pause of its process so far, and at least 10m.
+	// Only output in files counts, and less than a hundredth of a processor counts as none.
+	// Default: 10m for several tasks; a run of one task, and one with never, does not watch
+	// silence.
+	Silence Silence `json:"silence,omitempty"`
+	// Whether only output and progress are signs of being at work, and processor time is not:
+	// processes that wait for NCCL, or poll for messages in MPI, use all of a processor. Set it
+	// for programs that print or report progress regularly.
+	SilenceIgnoresCPU bool `json:"silence_ignores_cpu,omitempty"`
+	// The reaction to the silence of all tasks of the run on a host: report saves the stacks of
+	// all tasks and shows which ranks differ; restart does so and restarts all tasks, up to
+	// max_restarts times; stop does so and ends the silent tasks as failures with the cause
+	// silence, which restart like others. Default: report for several tasks; the silence of one
+	// task is only shown.
+	OnSilence OnSilence `json:"on_silence,omitempty"`
+	// Whether stacks show the lines of Python programs. For that, PYTHONPATH begins with a
+	// directory whose sitecustomize registers a handler of a real-time signal with faulthandler,
+	// and then executes the program's own sitecustomize.
+	PythonStacks *bool `json:"python_stacks,omitempty"`
+	// The webhook to notify when the run has ended, and when on_silence finds silent tasks. See
+	// `clusterrun help monitoring`.
+	Notify Notification `json:"notify,omitzero"`
+	// How the tasks stop gracefully, each by itself, when one of them or a person asks for it.
+	StopTogether StopTogether `json:"stop_together,omitzero"`
+	// The settings of the run's closure queue.
+	Closures Closures `json:"closures,omitzero"`
+	// The destination of the output of the processes.
+	Logs Logs `json:"logs,omitzero"`
+	// Whether the result includes the last lines of the output.
+	ReturnOutput bool `json:"return_output,omitempty"`
+	// The sets of environment variables that processes get. Default: tensorflow, torch and jax. An
+	// empty list: none. With mpi, the processes are ranks of MPICH, Intel MPI or MVAPICH.
+	EnvProfiles []EnvProfile `json:"env_profiles,omitzero"`
+	// The GPUs of each host that are divided among its tasks, in CUDA_VISIBLE_DEVICES: auto for
+	// all, or a list. Default: every task sees all.
+	Devices Resources `json:"devices,omitzero"`
+	// How many GPUs each task has for itself, in CUDA_VISIBLE_DEVICES, instead of devices. Runs
+	// that share a host get different ones.
+	GPUsPerTask *int `json:"gpus_per_task,omitempty"`
+	// The CPUs of each host that are divided among its tasks, in blocks: auto for all, or a list.
+	// Default: no binding.
+	CPUs Resources `json:"cpus,omitzero"`
+	// Bounds for what each task, with all its processes, uses of its host. A host that cannot
+	// enforce a limit refuses the run before anything starts.
+	Limits Limits `json:"limits,omitzero"`
+	// Whether files in /dev/shm that earlier processes of the run have left are removed before a
+	// process is started again: those that its user has created there since its first process, and
+	// that no process has open. While a task of any run lives on the host, nothing is removed.
+	// Leave it off if the run keeps checkpoints there.
+	CleanShm bool `json:"clean_shm,omitempty"`
+	// The signature for hosts with a policy, written by run and submit.
+	Signature *Signature `json:"signature,omitempty"`
 }
 
 // TaskGroup is the tasks of one type. It has either a count, and the tasks go to any hosts with
 // room, or addresses, and each task runs on the host its address names.
 type TaskGroup struct {
-	Type        string              `json:"type"`
-	Count       *int                `json:"count,omitempty"`
-	Addresses   []string            `json:"addresses,omitempty"`
-	Command     []string            `json:"command,omitempty"`
-	Args        []string            `json:"args,omitempty"`
-	Dir         string              `json:"dir,omitempty"`
-	Env         Env                 `json:"env,omitempty"`
-	Overrides   map[string]Override `json:"overrides,omitempty"`
-	Stop        Stop                `json:"stop,omitzero"`
-	Logs        GroupLogs           `json:"logs,omitzero"`
-	Devices     Resources           `json:"devices,omitzero"`
-	GPUsPerTask *int                `json:"gpus_per_task,omitempty"`
-	CPUs        Resources           `json:"cpus,omitzero"`
-	Limits      Limits              `json:"limits,omitzero"`
+	// The task type, such as chief, worker, ps or evaluator.
+	Type string `json:"type"`
+	// The number of tasks. They are placed on any hosts with room, on as few hosts as possible,
+	// unless hosts changes that. Default 1. Cannot be combined with addresses.
+	Count *int `json:"count,omitempty"`
+	// Pins one task to each "host:port" or "host". The host is the name of a host worker;
+	// localhost, 127.0.0.1 and [::1] mean the host on which the run is started.
+	Addresses []string `json:"addresses,omitempty"`
+	// Replaces the run's command for this type.
+	Command []string `json:"command,omitempty"`
+	// Appended to the command.
+	Args []string `json:"args,omitempty"`
+	// Replaces the run's working directory.
+	Dir string `json:"dir,omitempty"`
+	// Environment variables, which override the run's.
+	Env Env `json:"env,omitempty"`
+	// Changes to single tasks, by index ("0", "1", …).
+	Overrides map[string]Override `json:"overrides,omitempty"`
+	// Overrides fields of the run's stop.
+	Stop Stop `json:"stop,omitzero"`
+	// Overrides fields of the run's logs.
+	Logs GroupLogs `json:"logs,omitzero"`
+	// Replaces the run's devices; they are divided among these tasks. An empty list: none.
+	Devices Resources `json:"devices,omitzero"`
+	// Replaces the run's gpus_per_task, and its devices.
+	GPUsPerTask *int `json:"gpus_per_task,omitempty"`
+	// Replaces the run's cpus. An empty list: not bound.
+	CPUs Resources `json:"cpus,omitzero"`
+	// Overrides fields of the run's limits.
+	Limits Limits `json:"limits,omitzero"`
 }
 
 // Limits bound what each task uses of its host, with all of its processes together.
