@@ -133,7 +133,7 @@ func TestAnswersThatAreLost(t *testing.T) {
 	assert.Empty(t, asks(again), "it knows")
 
 	must.Get(b.Run(t.Context(), closure.Batch{Released: []uint64{1}}, true))(t)
-	done := wire.ClosuresRequest{Seq: 7, Resources: []uint64{1}, Done: []wire.CallOutcome{{ID: 1, Value: []byte("8")}}}
+	done := wire.ClosuresRequest{Seq: 7, Resources: []uint64{1}, Done: []closure.Outcome{{ID: 1, Value: []byte("8")}}}
 	assert.Equal(t, wire.ClosuresAnswer{Released: []uint64{1}}, asks(done))
 	done.Seq++
 	assert.Equal(t, wire.ClosuresAnswer{Released: []uint64{1}}, asks(done))

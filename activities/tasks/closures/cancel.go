@@ -8,7 +8,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
@@ -67,7 +66,7 @@ func cancelledOutcome(traceback string) closure.Outcome {
 }
 
 // judge returns the outcome of a call from the report of its process.
-func judge(c *call, in wire.CallOutcome) closure.Outcome {
+func judge(c *call, in closure.Outcome) closure.Outcome {
 	out := closure.Outcome{ID: in.ID, Kind: in.Kind}
 	var traceback string
 	if in.Error != nil {

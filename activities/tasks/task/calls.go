@@ -9,7 +9,6 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
@@ -53,7 +52,7 @@ type call struct {
 }
 
 // run calls a closure, and returns the outcome.
-func (s *server) run(c *call) wire.CallOutcome {
+func (s *server) run(c *call) closure.Outcome {
 	value, err := s.value(c.ctx, &c.Closure)
 	return outcomeOf(value, err, context.Cause(c.ctx))
 }
@@ -124,11 +123,11 @@ func (f *function) invoke(ctx context.Context, args []reflect.Value) (value refl
 
 // outcomeOf returns the outcome of a call. cause is the cause of the end of its context, if
 // that has ended.
-func outcomeOf(value json.RawMessage, err, cause error) wire.CallOutcome {
+func outcomeOf(value json.RawMessage, err, cause error) closure.Outcome {
 	if err == nil {
-		return wire.CallOutcome{Value: value}
+		return closure.Outcome{Value: value}
 	}
-	out := wire.CallOutcome{Kind: closure.OutcomeError, Error: &closure.Error{
+	out := closure.Outcome{Kind: closure.OutcomeError, Error: &closure.Error{
 		Kind: kindOf(err), Message: shorten.Head(err.Error(), closure.MaxError),
 	}}
 	var panicked *panicError

@@ -89,7 +89,7 @@ type server struct {
 
 	mu    sync.Mutex
 	calls map[uint64]*call
-	done  []wire.CallOutcome // that the host may not have
+	done  []closure.Outcome // that the host may not have
 	seq   uint64
 	// cut breaks off the last request, since the state has changed.
 	cut context.CancelFunc

@@ -144,7 +144,7 @@ func checkRandomName(field, name string) *wire.Problem {
 
 // checkOutcome returns the invalid field of an outcome, and the problem. Both are empty if it
 // is valid.
-func checkOutcome(o *wire.CallOutcome) (field, problem string) {
+func checkOutcome(o *closure.Outcome) (field, problem string) {
 	if o.ID == 0 {
 		return "id", "missing; give the ID of the closure"
 	}

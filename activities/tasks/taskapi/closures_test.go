@@ -48,7 +48,7 @@ func TestAServingProcessIsHeard(t *testing.T) {
 	assert.Equal(t, `{"closures":[{"id":7,"function":"f","args":[1,"\u003c"],"kwargs":{},"resources":[4]}],"resources":[{"id":4,"function":"load"}],"cancel":[5]}`+"\n", body)
 	assert.Equal(t, wire.ClosuresRequest{
 		Process: "a-1", Seq: 2, Slots: 3, Held: []uint64{1, 2}, Ending: []uint64{2}, Resources: []uint64{8}, Free: 1, Wait: 0.5,
-		Done: []wire.CallOutcome{
+		Done: []closure.Outcome{
 			{ID: 1, Value: []byte(`[1, {"a": null}]`)},
 			{ID: 2, Kind: "error", Error: &closure.Error{Kind: "ValueError", Message: "no", Traceback: "here"}},
 			{ID: 3, Kind: "unavailable", Error: &closure.Error{Message: "no", Task: "ps-0"}},

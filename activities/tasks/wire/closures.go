@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode"
@@ -53,20 +52,10 @@ type ClosuresRequest struct {
 	Ending []uint64 `json:"ending,omitempty"`
 	// Resources are those that it knows.
 	Resources []uint64 `json:"resources,omitempty"`
-	// Done are outcomes of closures. The answer acknowledges them.
-	Done []CallOutcome `json:"done,omitempty"`
+	// Done are outcomes of closures: values, or of [KindsOfErrors]. The answer acknowledges them.
+	Done []closure.Outcome `json:"done,omitempty"`
 	// Wait is the longest time to wait for an answer with something in it, in seconds.
 	Wait float64 `json:"wait,omitempty"`
-}
-
-// CallOutcome is the outcome of a call of a closure.
-type CallOutcome struct {
-	ID uint64 `json:"id"`
-	// Kind is [closure.OutcomeValue], the default, or one of [KindsOfErrors].
-	Kind closure.OutcomeKind `json:"kind,omitempty"`
-	// Value is the result of the function. If empty, it is null.
-	Value json.RawMessage `json:"value,omitempty"`
-	Error *closure.Error  `json:"error,omitempty"`
 }
 
 // ClosuresAnswer is the answer to a serving process.
