@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// leastLeft is the least shared memory, in bytes, that is worth a line in the report.
-const leastLeft = 1 << 20
+// minLeft is the least shared memory, in bytes, that is worth a line in the report.
+const minLeft = 1 << 20
 
 // leftInShm returns the files in shared memory that were created while processes of a run lived,
 // by their user, and that nobody uses now. processes must be all that the host has of the run.
@@ -40,7 +40,7 @@ func (p *plan) leftInShm(processes []supervisor.Process) ([]shm.File, error) {
 func (h *Host) reportShm(p *plan, processes []supervisor.Process) *spec.SharedMemory {
 	left, err := p.leftInShm(processes)
 	space, also := diskspace.Of(shm.Dir)
-	if n := shm.Bytes(left); err == nil && also == nil && n >= leastLeft {
+	if n := shm.Bytes(left); err == nil && also == nil && n >= minLeft {
 		return &spec.SharedMemory{Host: h.Name, Left: n, Files: len(left), Size: int64(space.All)} //nolint:gosec // a size
 	}
 	return nil

@@ -21,9 +21,9 @@ const (
 	manyRequests, eventsOfTask = 500, 8
 	// eventsOfHost and bytesOfHost are about the numbers for each host of a run with manyHosts.
 	manyHosts, eventsOfHost, bytesOfHost = 64, 20, 450
-	// mostEvents bounds that: the server terminates a workflow with 51,200 events, or with
+	// maxEvents bounds that: the server terminates a workflow with 51,200 events, or with
 	// 10,000 signals.
-	mostEvents = 20_000
+	maxEvents = 20_000
 	// leavingTakes is the time for which requests are refused at once, to reach a moment
 	// without an open request. A request to a host that is away may take longer.
 	leavingTakes = 10 * time.Second
@@ -61,7 +61,7 @@ func (o *handover) handOver(ctx workflow.Context) bool {
 func (o *handover) isLong(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	return info.GetContinueAsNewSuggested() && o.machine.Quiet() &&
-		(o.requests >= manyRequests || info.GetCurrentHistoryLength() >= min(o.times(eventsOfTask, eventsOfHost), mostEvents)) &&
+		(o.requests >= manyRequests || info.GetCurrentHistoryLength() >= min(o.times(eventsOfTask, eventsOfHost), maxEvents)) &&
 		o.machine.AddedSize() <= maxAddedBytes && o.inputBytes+o.times(bytesOfTask, bytesOfHost) <= maxCarried
 }
 

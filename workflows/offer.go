@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// mostAsked is the number of hosts that are asked for a promise at once, and denyTakes the
+	// maxAsked is the number of hosts that are asked for a promise at once, and denyTakes the
 	// time that they have. The next try asks others.
-	mostAsked, denyTakes = 3, 3 * time.Second
+	maxAsked, denyTakes = 3, 3 * time.Second
 )
 
 // offers offers a task to its host until the launch has ended, or its host is given up. Package
@@ -200,8 +200,8 @@ func (c Carrier) promise(ctx workflow.Context, losses []*lease.Loss, n, generati
 		Group: spec.Group{Run: run, Generation: generation}, Tasks: tasks, Offer: workflow.Now(ctx).UnixMilli(),
 	}
 	selector, promised, open := workflow.NewSelector(ctx), false, 0
-	for i := range min(mostAsked, len(c.Others)) {
-		f := call(denying(ctx, c.Others[(n*mostAsked+i)%len(c.Others)], "what "+markdown.Name(c.Host)+" may do"), hostapi.Host.Deny, in)
+	for i := range min(maxAsked, len(c.Others)) {
+		f := call(denying(ctx, c.Others[(n*maxAsked+i)%len(c.Others)], "what "+markdown.Name(c.Host)+" may do"), hostapi.Host.Deny, in)
 		open++
 		selector.AddFuture(f.Future, func(workflow.Future) {
 			open--

@@ -16,8 +16,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
-// mostSharedMemory bounds the hosts of which a result says what is left in shared memory.
-const mostSharedMemory = 20
+// maxSharedMemory bounds the hosts of which a result says what is left in shared memory.
+const maxSharedMemory = 20
 
 // release gives all hosts back and passes every exit to the machine.
 func (r *clusterRun) release(ctx workflow.Context) {
@@ -91,7 +91,7 @@ func (g *releaser) giveBack(ctx workflow.Context) givenBack {
 			}
 		}
 		back.leftOut = append(back.leftOut, out.LeftOut...)
-		if s := out.SharedMemory; s != nil && len(e.SharedMemory) < mostSharedMemory {
+		if s := out.SharedMemory; s != nil && len(e.SharedMemory) < maxSharedMemory {
 			e.SharedMemory = append(e.SharedMemory, *s)
 		}
 		e.Usage = e.Usage.With(out.Usage)

@@ -24,9 +24,9 @@ const (
 	manyTasks = 64
 
 	// A figure is measured for some seconds, if the rounds suffice.
-	figureTime  = 5 * time.Second
-	leastRounds = 3
-	mostRounds  = 25
+	figureTime = 5 * time.Second
+	minRounds  = 3
+	maxRounds  = 25
 )
 
 // BenchmarkFigures measures for about a minute what users wait for most. Each figure comes with
@@ -116,7 +116,7 @@ func milliseconds(l *measure.Launcher, one func(context.Context, *measure.Launch
 func inTurns(b *testing.B, name, unit, floorIs string, ours, floor func(context.Context) (float64, error)) {
 	b.Run(name, func(b *testing.B) {
 		var all, floors []float64
-		for begun, round := time.Now(), 0; round < leastRounds || round < mostRounds && time.Since(begun) < figureTime; round++ {
+		for begun, round := time.Now(), 0; round < minRounds || round < maxRounds && time.Since(begun) < figureTime; round++ {
 			lowest, err := floor(b.Context())
 			require.NoError(b, err)
 			own, err := ours(b.Context())

@@ -69,8 +69,8 @@ func (c *comparison) add(name, debian string, l *measure.Launcher) {
 const (
 	// measureBound ends a measurement that hangs.
 	measureBound = time.Minute
-	// leastRounds are measured even if they take longer than each.
-	leastRounds = 3
+	// minRounds are measured even if they take longer than each.
+	minRounds = 3
 
 	copies   = 8
 	teeTasks = 4
@@ -157,7 +157,7 @@ func (c *comparison) launchers(ctx context.Context) error {
 		}
 		for round := range rounds {
 			for i, l := range c.columns {
-				if w.start(l.Launcher) == nil || failed[i] != nil || round >= leastRounds && spent[i] > c.each {
+				if w.start(l.Launcher) == nil || failed[i] != nil || round >= minRounds && spent[i] > c.each {
 					continue
 				}
 				fmt.Fprintf(os.Stderr, "%s: %s, %d\n", w.name, l.name, round+1)
@@ -232,7 +232,7 @@ func (c *comparison) tee(ctx context.Context, l *measure.Launcher) (float64, err
 func (c *comparison) libraries(ctx context.Context) error {
 	barrier := func(with string, ours bool, measure func() (float64, error)) error {
 		best := 0.0
-		for range min(leastRounds, c.rounds) {
+		for range min(minRounds, c.rounds) {
 			fmt.Fprintf(os.Stderr, "barrier: %s\n", with)
 			v, err := measure()
 			if ctx.Err() != nil {

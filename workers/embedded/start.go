@@ -253,15 +253,15 @@ func (h Home) launch(ctx context.Context, cmd *exec.Cmd, start func(*exec.Cmd) e
 	}
 }
 
-// leastFiles is the number of files that a started server has open, plus some for connections.
-const leastFiles = 40
+// minFiles is the number of files that a started server has open, plus some for connections.
+const minFiles = 40
 
 // checkFiles refuses to start a server that cannot open its files: it would neither become
 // ready nor report why. Go programs raise their soft limit to the hard one.
 func checkFiles() error {
 	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err == nil && limit.Max < leastFiles {
-		return fmt.Errorf("the embedded server needs %d open files, and a process may have %d here; raise that limit: ulimit -n", leastFiles, limit.Max)
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err == nil && limit.Max < minFiles {
+		return fmt.Errorf("the embedded server needs %d open files, and a process may have %d here; raise that limit: ulimit -n", minFiles, limit.Max)
 	}
 	return nil
 }

@@ -26,14 +26,14 @@ type HostLeaseInput struct {
 	Beat time.Duration `json:"beat"`
 }
 
-// leastBeat is the time between two heartbeats of a host in a small fleet, and eachBeat that
+// minBeat is the time between two heartbeats of a host in a small fleet, and eachBeat that
 // between the heartbeats of any two hosts in a large one.
-const leastBeat, eachBeat = 5 * time.Second, 25 * time.Millisecond
+const minBeat, eachBeat = 5 * time.Second, 25 * time.Millisecond
 
 // HeartbeatInterval returns the time between two heartbeats of a host in a fleet with that many hosts. After
 // three times as long it counts as silent. All hosts together send at most 40 heartbeats in a
 // second, because they go to one workflow, whose changes the server writes one after the other.
-func HeartbeatInterval(hosts int) time.Duration { return max(leastBeat, time.Duration(hosts)*eachBeat) }
+func HeartbeatInterval(hosts int) time.Duration { return max(minBeat, time.Duration(hosts)*eachBeat) }
 
 // CheckInput names runs that may have ended without a message to their fleet.
 type CheckInput struct {

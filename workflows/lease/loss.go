@@ -42,7 +42,7 @@ func (l *Loss) LastHeard() time.Time { return l.heard }
 // FirstWait returns for how long the run waits for a host before it asks for the first promise.
 // The last lease of the server may be over by then.
 func (l *Loss) FirstWait(now time.Time) time.Duration {
-	return max(leastWait, l.heard.Add(l.bounds.Passed()).Sub(now))
+	return max(minWait, l.heard.Add(l.bounds.Passed()).Sub(now))
 }
 
 // Lost reports whether nothing of the task lives.
@@ -64,8 +64,8 @@ func (l *Loss) over() time.Time {
 	return long
 }
 
-// leastWait is the least time for which an offer is open, so that a host that is back takes it.
-const leastWait = 2 * time.Second
+// minWait is the least time for which an offer is open, so that a host that is back takes it.
+const minWait = 2 * time.Second
 
 // Wait returns for how long the next offer is open. Without a promise the run asks again when
 // the last lease of the server is over, and then every so often.
@@ -80,5 +80,5 @@ func (l *Loss) Wait(now time.Time) time.Duration {
 			over = short
 		}
 	}
-	return max(leastWait, over.Sub(now))
+	return max(minWait, over.Sub(now))
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/size"
 )
 
-// mostAlike is the largest number of facts of a kind: hosts that do not answer, slow tasks.
-const mostAlike = 8
+// maxAlike is the largest number of facts of a kind: hosts that do not answer, slow tasks.
+const maxAlike = 8
 
 // Facts returns what is so about a run, the most urgent first.
 func Facts(s *Status, now time.Time) []Fact {
@@ -176,7 +176,7 @@ func silence(tasks int) string { return plural.Of(tasks, "task is silent", "task
 // missing adds the hosts that do not answer, and what the run will do.
 func (f *facts) missing() {
 	for i, h := range f.s.Silent {
-		if i == mostAlike {
+		if i == maxAlike {
 			f.add(FactMissing, Warning, "no heartbeat from "+plural.Of(len(f.s.Silent)-i, "host more", "hosts more"), "more")
 			break
 		}
@@ -229,7 +229,7 @@ func (f *facts) restarts() {
 // slow adds the tasks and hosts that are slower than others.
 func (f *facts) slow() {
 	for i, s := range f.s.Slow {
-		if i == mostAlike {
+		if i == maxAlike {
 			f.add(FactSlow, Warning, fmt.Sprintf("slow: %d more", len(f.s.Slow)-i), "more")
 			break
 		}
@@ -278,7 +278,7 @@ func dropped(ends []end) string {
 	if len(of) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s of the output of %s were dropped (logs.on_full), or could not be written to its file", size.Of(bytes), shorten.List(of, mostAlike))
+	return fmt.Sprintf("%s of the output of %s were dropped (logs.on_full), or could not be written to its file", size.Of(bytes), shorten.List(of, maxAlike))
 }
 
 // Dropped says what part of the output of a run that has ended is in no file, or is "".

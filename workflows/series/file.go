@@ -28,9 +28,9 @@ func Parse(b []byte) []Point {
 		valid := p.From.Unix() > 0 && p.From.Unix() < lastSecond
 		for i, v := range values(&p) {
 			*v = float64(math.Float32frombits(binary.LittleEndian.Uint32(b[8+4*i:])))
-			valid = valid && *v >= 0 && *v <= mostValue
+			valid = valid && *v >= 0 && *v <= maxValue
 		}
-		if valid && p.Seconds > 0 && p.Seconds <= mostSeconds {
+		if valid && p.Seconds > 0 && p.Seconds <= maxSeconds {
 			points = append(points, p)
 		}
 	}
@@ -38,11 +38,11 @@ func Parse(b []byte) []Point {
 }
 
 const (
-	// mostValue bounds all values. It is more than the memory of any host in bytes.
-	mostValue = 1 << 60
+	// maxValue bounds all values. It is more than the memory of any host in bytes.
+	maxValue = 1 << 60
 	// The times of two points differ by less than a [time.Duration] can have: lastSecond is in
-	// the year 2106, and mostSeconds is 68 years.
-	lastSecond, mostSeconds = 1 << 32, 1 << 31
+	// the year 2106, and maxSeconds is 68 years.
+	lastSecond, maxSeconds = 1 << 32, 1 << 31
 )
 
 // values returns the values of a point in the order of a record.

@@ -210,13 +210,13 @@ type StacksRequest struct {
 	// Tasks limits it to these. If it is empty, it applies to all running tasks.
 	Tasks []string `json:"tasks,omitempty"`
 	// Again is the time after the capture at which the hosts look once more, to see which tasks
-	// move: at most [MostAgain]. If it is nil or 0, they do not. A host that needed longer for
+	// move: at most [MaxAgain]. If it is nil or 0, they do not. A host that needed longer for
 	// the capture does not.
 	Again *Duration `json:"again,omitempty"`
 }
 
-// MostAgain bounds the time between two looks at stacks.
-const MostAgain = 3 * time.Second
+// MaxAgain bounds the time between two looks at stacks.
+const MaxAgain = 3 * time.Second
 
 // Validate checks the request without the run. The run checks whether its tasks exist. The error is
 // an [*InvalidRequestError] with all problems.
@@ -225,8 +225,8 @@ func (r StacksRequest) Validate() error {
 	for i, name := range r.Tasks {
 		checkTaskName(c, indexPath("tasks", i), name)
 	}
-	if again := r.Again.Std(); again < 0 || again > MostAgain {
-		c.add("again", "it is "+again.String(), fmt.Sprintf("give 0s to %s", MostAgain))
+	if again := r.Again.Std(); again < 0 || again > MaxAgain {
+		c.add("again", "it is "+again.String(), fmt.Sprintf("give 0s to %s", MaxAgain))
 	}
 	return c.requestError()
 }

@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	// mostLines is the most classes in a text.
-	mostLines = 10
-	// mostPlaces and placeWidth bound the frames on a line.
-	mostPlaces = 6
+	// maxLines is the most classes in a text.
+	maxLines = 10
+	// maxPlaces and placeWidth bound the frames on a line.
+	maxPlaces  = 6
 	placeWidth = 90
 )
 
 // Short returns the part of the findings that [Findings.Write] writes, for results and
 // histories.
 func (f Findings) Short() Findings {
-	f.LeftOut += max(0, len(f.Classes)-mostLines)
-	f.Classes = slices.Clone(f.Classes[:min(len(f.Classes), mostLines)])
+	f.LeftOut += max(0, len(f.Classes)-maxLines)
+	f.Classes = slices.Clone(f.Classes[:min(len(f.Classes), maxLines)])
 	for i, c := range f.Classes {
-		f.Classes[i].Place = c.Place[:min(len(c.Place), mostPlaces+1)] // one more, so that the text still ends in an ellipsis
+		f.Classes[i].Place = c.Place[:min(len(c.Place), maxPlaces+1)] // one more, so that the text still ends in an ellipsis
 	}
 	return f
 }
@@ -47,7 +47,7 @@ func (f Findings) Below() Findings {
 // result of a second look.
 func (f Findings) Write(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 8, 1, ' ', 0)
-	shown := f.Classes[:min(len(f.Classes), mostLines)]
+	shown := f.Classes[:min(len(f.Classes), maxLines)]
 	for _, c := range shown {
 		fmt.Fprintf(t, "%d of %d (%s)\t%s", c.Count, f.Total, c.Ranks.words(), c.Does())
 		if place := c.places(); place != "" && c.known() {
@@ -122,7 +122,7 @@ func (c Class) places() string {
 		if i > 0 {
 			text = " ← " + text
 		}
-		if i == mostPlaces || i > 0 && utf8.RuneCountInString(b.String()+text) > placeWidth {
+		if i == maxPlaces || i > 0 && utf8.RuneCountInString(b.String()+text) > placeWidth {
 			return b.String() + " ← …"
 		}
 		b.WriteString(text)

@@ -188,8 +188,8 @@ func (e Ended) step(m *Machine) []Action {
 	return m.advance(nil, e.Now)
 }
 
-// mostLost is the number of hosts that a trial may be lost with: it may be the reason.
-const mostLost = 3
+// maxLost is the number of hosts that a trial may be lost with: it may be the reason.
+const maxLost = 3
 
 // unlessLost returns the state of a trial that has ended: one that was lost with its host is pending
 // again.
@@ -198,7 +198,7 @@ func (m *Machine) unlessLost(trial int, state State) State {
 		return state
 	}
 	switch m.lost[trial]++; {
-	case m.lost[trial] >= mostLost:
+	case m.lost[trial] >= maxLost:
 		return Failed
 	case m.cancelled:
 		return Skipped

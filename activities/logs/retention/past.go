@@ -102,8 +102,8 @@ type Policy struct {
 	Home string `json:"home"`
 	// For is the time for which logs are kept after their run has ended; 0 means without limit.
 	For time.Duration `json:"for,omitempty"`
-	// MostBytes is as in [Rule].
-	MostBytes int64 `json:"most_bytes,omitempty"`
+	// MaxBytes is as in [Rule].
+	MaxBytes int64 `json:"most_bytes,omitempty"`
 }
 
 // DefaultFor is the default time for which logs are kept. Our own server keeps the histories of
@@ -114,7 +114,7 @@ const DefaultFor = 90 * 24 * time.Hour
 // not ask the server: a run stays if its note does not say that it has ended, or if the
 // note's times are implausible.
 func (p Policy) Apply(dir string, now time.Time, holds func(string, runkey.Run) bool) (removed []string, err error) {
-	if p.For <= 0 && p.MostBytes <= 0 {
+	if p.For <= 0 && p.MaxBytes <= 0 {
 		return nil, nil
 	}
 	l, err := OpenLogs(dir)
@@ -138,14 +138,14 @@ func (p Policy) Apply(dir string, now time.Time, holds func(string, runkey.Run) 
 	for _, e := range all {
 		if past.Mine(e) {
 			entries = append(entries, e)
-			f := past.Facts(e, p.MostBytes > 0)
+			f := past.Facts(e, p.MaxBytes > 0)
 			if e.Note.isMistimed(now) {
 				f.Noted, f.Gone = false, false
 			}
 			facts = append(facts, f)
 		}
 	}
-	rule := Rule{MostBytes: p.MostBytes}
+	rule := Rule{MaxBytes: p.MaxBytes}
 	if p.For > 0 {
 		rule.Before = now.Add(-p.For)
 	}

@@ -60,9 +60,9 @@ type Rule struct {
 	// Before is the time before which a run must have ended to be old. If it is zero, no run is
 	// old.
 	Before time.Time
-	// MostBytes is the limit for all runs together; 0 means no limit. Runs that ended first are
+	// MaxBytes is the limit for all runs together; 0 means no limit. Runs that ended first are
 	// removed first.
-	MostBytes int64
+	MaxBytes int64
 }
 
 // Choose returns for each run why it stays.
@@ -80,14 +80,14 @@ func (r Rule) Choose(runs []Facts) []Reason {
 			oldest = append(oldest, i)
 		}
 	}
-	if r.MostBytes <= 0 {
+	if r.MaxBytes <= 0 {
 		return reasons
 	}
 	slices.SortStableFunc(oldest, func(a, b int) int {
 		return cmp.Or(runs[a].Ended.Compare(runs[b].Ended), cmp.Compare(a, b))
 	})
 	for _, i := range oldest {
-		if total <= r.MostBytes {
+		if total <= r.MaxBytes {
 			break
 		}
 		if runs[i].Bytes > 0 {

@@ -55,9 +55,9 @@ func TestChooseBySize(t *testing.T) {
 		{1, []Reason{"", "", Lives, "", Wanted}},
 		{0, []Reason{Wanted, Wanted, Lives, Wanted, Wanted}},
 	} {
-		assert.Equal(t, c.want, Rule{MostBytes: c.most}.Choose(runs), "%d", c.most)
+		assert.Equal(t, c.want, Rule{MaxBytes: c.most}.Choose(runs), "%d", c.most)
 	}
 	// Runs that are too old are removed first, which makes room for others.
-	rule := Rule{Before: now.Add(-60 * time.Hour), MostBytes: 140}
+	rule := Rule{Before: now.Add(-60 * time.Hour), MaxBytes: 140}
 	assert.Equal(t, []Reason{Wanted, "", Lives, Wanted, ""}, rule.Choose(runs))
 }

@@ -44,8 +44,8 @@ type File struct {
 }
 
 const (
-	// mostFiles bounds the files of a [Start].
-	mostFiles = 8
+	// maxFiles bounds the files of a [Start].
+	maxFiles = 8
 	// longValue is the longest value of a variable that is stored itself. For a longer one it
 	// only matters whether it is the same.
 	longValue = 1 << 10
@@ -59,7 +59,7 @@ const (
 func FilesOf(program string, args []string, dir string) []File {
 	var files []File
 	for _, path := range append([]string{program}, args...) {
-		if strings.HasPrefix(path, "-") || len(path) > unix.PathMax || len(files) == mostFiles {
+		if strings.HasPrefix(path, "-") || len(path) > unix.PathMax || len(files) == maxFiles {
 			continue
 		}
 		if !filepath.IsAbs(path) {

@@ -30,9 +30,9 @@ type Usage struct {
 }
 
 const (
-	// mostPending is the longest time of which points are collected, and pendingShare its inverse
+	// maxPending is the longest time of which points are collected, and pendingShare its inverse
 	// share of the life of the process so far.
-	mostPending, pendingShare = 2 * time.Minute, 10
+	maxPending, pendingShare = 2 * time.Minute, 10
 )
 
 // NewUsage returns the Usage of the process with that directory ([ProcessDir]).
@@ -45,7 +45,7 @@ func (u *Usage) Add(p series.Point) error {
 	}
 	u.pending = append(u.pending, p)
 	to := p.To()
-	if to.Sub(u.pending[0].From) < min(mostPending, to.Sub(u.begun)/pendingShare) {
+	if to.Sub(u.pending[0].From) < min(maxPending, to.Sub(u.begun)/pendingShare) {
 		return nil
 	}
 	return u.Flush()

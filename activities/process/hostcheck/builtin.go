@@ -87,8 +87,8 @@ func clock(ctx context.Context, of func(context.Context) (ahead, doubt time.Dura
 }
 
 const (
-	// mostLinks bounds the hosts that are tried, and linkTakes the wait for each.
-	mostLinks, linkTakes = 5, 3 * time.Second
+	// maxLinks bounds the hosts that are tried, and linkTakes the wait for each.
+	maxLinks, linkTakes = 5, 3 * time.Second
 )
 
 // link fails if there are other hosts, and none of the first few can be reached.
@@ -101,7 +101,7 @@ func link(ctx context.Context, others func(context.Context) (map[string]string, 
 		return nil //nolint:nilerr // as above
 	}
 	hosts := slices.Sorted(maps.Keys(addresses))
-	hosts = hosts[:min(len(hosts), mostLinks)]
+	hosts = hosts[:min(len(hosts), maxLinks)]
 	ctx, cancel := context.WithTimeout(ctx, linkTakes)
 	defer cancel()
 	ends := make(chan error, len(hosts))
@@ -121,7 +121,7 @@ func link(ctx context.Context, others func(context.Context) (map[string]string, 
 		}
 	}
 	if last != nil {
-		return fmt.Errorf("no connection to %s: %w", shorten.List(hosts, mostLinks), reason(last))
+		return fmt.Errorf("no connection to %s: %w", shorten.List(hosts, maxLinks), reason(last))
 	}
 	return nil
 }

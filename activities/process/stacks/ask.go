@@ -20,8 +20,8 @@ const (
 	// answer: writers do not mark the end.
 	answerQuiet = 200 * time.Millisecond
 	answerPoll  = 20 * time.Millisecond
-	// mostAnswer bounds the size of an answer, in bytes.
-	mostAnswer = 512 << 10
+	// maxAnswer bounds the size of an answer, in bytes.
+	maxAnswer = 512 << 10
 )
 
 // pendingAnswer is the answer of one process that was asked.
@@ -155,10 +155,10 @@ func (a *pendingAnswer) look() bool {
 
 func (a *pendingAnswer) collect() {
 	defer a.file.Close()
-	text, err := io.ReadAll(io.NewSectionReader(a.file, a.from, mostAnswer+1))
+	text, err := io.ReadAll(io.NewSectionReader(a.file, a.from, maxAnswer+1))
 	switch {
-	case len(text) > mostAnswer:
-		a.answer = strings.ToValidUTF8(string(text[:mostAnswer]), "?")
+	case len(text) > maxAnswer:
+		a.answer = strings.ToValidUTF8(string(text[:maxAnswer]), "?")
 		a.silence = "the rest of its answer is too long"
 		if target, err := os.Readlink(a.answers); err == nil && !isInMemory(a.answers) {
 			a.silence = "the rest of its answer is in " + target

@@ -132,9 +132,9 @@ func Capture(ctx context.Context, tasks []Task, cookieVar string) ([]Result, err
 
 // read starts to read the processes of a task, each when there is a slot for it.
 func (r *report) read(ctx context.Context, all table, pids []int, slots chan struct{}) *sync.WaitGroup {
-	if len(pids) > mostProcesses {
-		r.unshown = len(pids) - mostProcesses
-		pids = pids[:mostProcesses]
+	if len(pids) > maxProcesses {
+		r.unshown = len(pids) - maxProcesses
+		pids = pids[:maxProcesses]
 	}
 	var group sync.WaitGroup
 	processes := make([]*process, len(pids))

@@ -89,7 +89,7 @@ func TestAnAnswerIsBounded(t *testing.T) {
 	p := startSelf(t, "answer")
 	text := p.capture()
 	assert.Contains(t, text, "the rest of its answer is in "+answerFile(p.dir, p.pid))
-	assert.Less(t, len(text), mostAnswer+100_000)
+	assert.Less(t, len(text), maxAnswer+100_000)
 }
 
 func TestAStoppedProcess(t *testing.T) {
@@ -131,11 +131,11 @@ func TestProcessesThatEndMeanwhile(t *testing.T) {
 func TestManyThreadsAreBounded(t *testing.T) {
 	p := startSelf(t, "threads", "N=1000")
 	text := p.capture()
-	assert.Equal(t, mostThreads, strings.Count(text, "\nthread "))
+	assert.Equal(t, maxThreads, strings.Count(text, "\nthread "))
 	shown := regexp.MustCompile(`(?m)^(\d+) more threads are not shown$`).FindStringSubmatch(text)
 	require.NotNil(t, shown)
 	n := must.Get(strconv.Atoi(shown[1]))(t)
-	assert.GreaterOrEqual(t, n, 1000-mostThreads)
+	assert.GreaterOrEqual(t, n, 1000-maxThreads)
 	assert.Contains(t, text, "in poll")
 	p.alive()
 }
@@ -143,7 +143,7 @@ func TestManyThreadsAreBounded(t *testing.T) {
 func TestManyProcessesAreBounded(t *testing.T) {
 	p := startProgram(t, nil, "bash", "-c", `for ((i = 0; i < 300; i++)); do sleep 1000 & done; echo ready; wait`)
 	text := p.capture()
-	assert.Equal(t, mostProcesses, strings.Count(text, "\n=== process "))
+	assert.Equal(t, maxProcesses, strings.Count(text, "\n=== process "))
 	assert.Contains(t, text, "\n45 more processes are not shown\n")
 }
 
@@ -237,7 +237,7 @@ func TestNoTimeLeft(t *testing.T) {
 func TestAReaderThatHangs(t *testing.T) {
 	hang := make(chan struct{})
 	var all []chan struct{}
-	for range mostDetached {
+	for range maxDetached {
 		done := make(chan struct{})
 		require.True(t, detached(func() { defer close(done); <-hang }))
 		all = append(all, done)

@@ -1,9 +1,9 @@
 package stacks
 
-// mostDetached bounds the reads in progress, including those that hang forever.
-const mostDetached = 512
+// maxDetached bounds the reads in progress, including those that hang forever.
+const maxDetached = 512
 
-var detachedSlots = make(chan struct{}, mostDetached)
+var detachedSlots = make(chan struct{}, maxDetached)
 
 // detached runs do in a goroutine that the caller need not wait for, because do may hang with
 // the process that it reads. It returns false, without running do, if too many hang already.

@@ -71,7 +71,7 @@ func answer() {
 			fmt.Fprintln(f, text)
 		} else {
 			_, _ = f.Write([]byte(strings.Repeat("x", 100) + "\n"))
-			for range 3 * mostAnswer / 101 {
+			for range 3 * maxAnswer / 101 {
 				_, _ = f.Write([]byte(strings.Repeat("x", 100) + "\n"))
 			}
 		}

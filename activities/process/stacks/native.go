@@ -24,15 +24,15 @@ const (
 	// nativeBound is the longest time for the stacks of one process. The process is stopped
 	// only while one of its threads is unwound.
 	nativeBound = 2 * time.Second
-	// mostNativeThreads is for how many threads of a process all are unwound; of more, only the
+	// maxNativeThreads is for how many threads of a process all are unwound; of more, only the
 	// main one is.
-	mostNativeThreads = 64
-	// mostNative is the number of processes of a task that are unwound.
-	mostNative = 4
+	maxNativeThreads = 64
+	// maxNative is the number of processes of a task that are unwound.
+	maxNative = 4
 	// parallelNative is the number of processes that are unwound at a time.
 	parallelNative = 4
-	// mostNativeText bounds the output for a process, in bytes.
-	mostNativeText = 256 << 10
+	// maxNativeText bounds the output for a process, in bytes.
+	maxNativeText = 256 << 10
 )
 
 var nativeSlots = make(chan struct{}, parallelNative)
@@ -51,8 +51,8 @@ func (r *report) unwind(ctx context.Context) {
 	}
 	for i, p := range todo {
 		switch {
-		case i >= mostNative:
-			p.unnative = fmt.Sprintf("not read: only %d processes of a task are", mostNative)
+		case i >= maxNative:
+			p.unnative = fmt.Sprintf("not read: only %d processes of a task are", maxNative)
 		case p.State == 'D':
 			p.unnative = "not read: it is in uninterruptible sleep"
 		case stopped(p.Stat):
@@ -81,9 +81,9 @@ func (p *process) unwind(ctx context.Context, user *hostuser.User) {
 	switch {
 	case p.answer != "":
 		args = append([]string{"-1"}, args...)
-	case p.Threads > mostNativeThreads:
+	case p.Threads > maxNativeThreads:
 		args = append([]string{"-1"}, args...)
-		p.unnative = fmt.Sprintf("only the main thread: it has %d, and all are shown of at most %d", p.Threads, mostNativeThreads)
+		p.unnative = fmt.Sprintf("only the main thread: it has %d, and all are shown of at most %d", p.Threads, maxNativeThreads)
 	}
 	ctx, cancel := context.WithTimeout(ctx, nativeBound)
 	defer cancel()
@@ -145,7 +145,7 @@ func reasonOfTracer(text string, err error, scope string) string {
 type cappedBuffer struct{ bytes.Buffer }
 
 func (b *cappedBuffer) Write(text []byte) (int, error) {
-	if room := mostNativeText - b.Len(); room > 0 {
+	if room := maxNativeText - b.Len(); room > 0 {
 		b.Buffer.Write(text[:min(room, len(text))])
 	}
 	return len(text), nil

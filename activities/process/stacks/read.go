@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	mostProcesses = 256 // of a task
-	mostThreads   = 256 // of a process
-	mostFrames    = 64  // of a kernel stack
-	mostFiles     = 4096
-	maxLine       = 2 << 10 // bytes of a command line, or of another text on one line
+	maxProcesses = 256 // of a task
+	maxThreads   = 256 // of a process
+	maxFrames    = 64  // of a kernel stack
+	maxFiles     = 4096
+	maxLine      = 2 << 10 // bytes of a command line, or of another text on one line
 	// processBound is the longest time for reading one process.
 	processBound = time.Second
 )
@@ -61,7 +61,7 @@ func readProcess(ctx context.Context, pid int, s proc.Stat, logDir string) *proc
 	ctx, cancel := context.WithTimeout(ctx, processBound)
 	defer cancel()
 	// There is room for all pieces, so the sender never waits.
-	pieces := make(chan func(*process), mostThreads+8)
+	pieces := make(chan func(*process), maxThreads+8)
 	started := detached(func() {
 		defer close(pieces)
 		readPieces(ctx, pid, s.Ticks, logDir, func(piece func(*process)) { pieces <- piece })
@@ -108,7 +108,7 @@ func findAnswerFile(dir, logDir string) string {
 	if err != nil || !s.catches(Signal) {
 		return ""
 	}
-	fds, err := readNames(dir+"/fd", mostFiles)
+	fds, err := readNames(dir+"/fd", maxFiles)
 	if err != nil {
 		return ""
 	}
@@ -167,9 +167,9 @@ func readThreads(ctx context.Context, dir string, send func(func(*process))) {
 		}
 	}
 	slices.Sort(tids) // the main thread, and then the oldest
-	if len(tids) > mostThreads {
-		unshown := len(tids) - mostThreads
-		tids = tids[:mostThreads]
+	if len(tids) > maxThreads {
+		unshown := len(tids) - maxThreads
+		tids = tids[:maxThreads]
 		send(func(p *process) { p.unshown = unshown })
 	}
 	link := linkOf(dir)
@@ -207,7 +207,7 @@ func readThread(dir string, tid int, link func(int) string) (thread, bool) {
 func parseKernelStack(raw []byte) []string {
 	var frames []string
 	for line := range bytes.Lines(raw) {
-		if len(frames) == mostFrames {
+		if len(frames) == maxFrames {
 			return append(frames, "…")
 		}
 		_, frame, ok := strings.Cut(strings.TrimSpace(string(line)), "] ")

@@ -120,7 +120,7 @@ func TestLimitsOfAProcess(t *testing.T) {
 	_, err := h.client.Start(h.ctx(), r)
 	require.NoError(t, err)
 	require.Zero(t, h.wait("free", 0).Code)
-	assert.Equal(t, strconv.FormatUint(fault.MostFiles(), 10)+"\n", must.Read(t, r.Command.Stdout))
+	assert.Equal(t, strconv.FormatUint(fault.MaxFiles(), 10)+"\n", must.Read(t, r.Command.Stdout))
 
 	// A limited process is stopped and restarted like any other, and a program that cannot be
 	// executed is reported.

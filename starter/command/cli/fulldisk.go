@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// leastRoom is the free space, in bytes, below which a disk counts as full. A write of the
+	// minRoom is the free space, in bytes, below which a disk counts as full. A write of the
 	// embedded server can be that large.
-	leastRoom = 1 << 20
+	minRoom = 1 << 20
 	// DisksEvery is the time between checks of the disks of a run.
 	DisksEvery = 2 * time.Second
 )
@@ -21,7 +21,7 @@ func FullDisk(dir string) error {
 	space, err := diskspace.Of(dir)
 	counted := err == nil && space.All > 0
 	switch {
-	case counted && space.Free < leastRoom:
+	case counted && space.Free < minRoom:
 		return fmt.Errorf("the disk of %s is full (%d KiB of %d are free); make room there, or choose another directory with --state-dir or --log-dir", dir, space.Free>>10, space.All>>10)
 	case counted && space.NoFiles:
 		return fmt.Errorf("the disk of %s is full (no file more can be made); make room there, or choose another directory with --state-dir or --log-dir", dir)

@@ -38,7 +38,7 @@ func Stacks(a *cli.App) *cobra.Command {
 		},
 	}
 	runs.Flags(cmd)
-	cmd.Flags().Var(&how.again, "again", "look once more after this time, at most "+spec.MostAgain.String()+", to tell ranks that are slow from those that are stuck; 0: once")
+	cmd.Flags().Var(&how.again, "again", "look once more after this time, at most "+spec.MaxAgain.String()+", to tell ranks that are slow from those that are stuck; 0: once")
 	cmd.Flags().BoolVar(&how.files, "files", false, "list the files with the full stacks")
 	cmd.Flags().BoolVar(&how.show, "show", false, "print the full stacks; if some cannot be read from here, name them and exit with 125")
 	cmd.MarkFlagsMutuallyExclusive("files", "show")

@@ -30,7 +30,7 @@ func (k *KeepLogs) Policy(home string) (*retention.Policy, error) {
 	}
 	if k.most != "" {
 		var err error
-		if p.MostBytes, err = spec.ParseSize(k.most); err != nil {
+		if p.MaxBytes, err = spec.ParseSize(k.most); err != nil {
 			return nil, cli.Usagef("--max-logs: %v", err)
 		}
 	}

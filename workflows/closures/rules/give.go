@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// mostInBatch bounds the closures of a batch.
-	mostInBatch = 100
-	// mostBatches bounds the batches: a workflow may have 2,000 pending activities.
-	mostBatches = 1500
+	// maxInBatch bounds the closures of a batch.
+	maxInBatch = 100
+	// maxBatches bounds the batches: a workflow may have 2,000 pending activities.
+	maxBatches = 1500
 	// shortCall is the time, in milliseconds, for which calls may take so that a batch may have
 	// more of them.
 	shortCall = 10
@@ -38,9 +38,9 @@ func (q *Queue) give() {
 	}
 	q.givePools()
 	slots := q.slots()
-	for q.drain == nil && len(q.Batches) < min(2*slots, mostBatches) {
+	for q.drain == nil && len(q.Batches) < min(2*slots, maxBatches) {
 		// There may be as many batches in the queue as are with hosts.
-		most := min(mostInBatch, max(1, len(q.Waiting)/(2*slots)))
+		most := min(maxInBatch, max(1, len(q.Waiting)/(2*slots)))
 		n, size := 0, 0
 		for n < len(q.Waiting) && n < most && q.Waiting[n].Task == "" {
 			it := q.Waiting[n]
@@ -78,7 +78,7 @@ func (q *Queue) givePools() {
 			continue
 		}
 		q.bytes -= it.Size()
-		i := slices.IndexFunc(batches, func(b *Batch) bool { return b.Queue == queue && len(b.Items) < mostInBatch })
+		i := slices.IndexFunc(batches, func(b *Batch) bool { return b.Queue == queue && len(b.Items) < maxInBatch })
 		if i < 0 {
 			batches, i = append(batches, &Batch{Queue: queue}), len(batches)
 		}

@@ -111,7 +111,7 @@ func (q *Queue) adapt(b *Batch, r closure.BatchResult) {
 		case long:
 			delete(q.Most, it.Function)
 		case len(q.Most) < maxFunctions || q.Most[it.Function] > 0:
-			q.Most[it.Function] = min(mostInBatch, 2*max(1, q.Most[it.Function]))
+			q.Most[it.Function] = min(maxInBatch, 2*max(1, q.Most[it.Function]))
 		}
 	}
 }

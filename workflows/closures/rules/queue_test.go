@@ -202,7 +202,7 @@ func TestBatchesGrowWhileCallsAreShort(t *testing.T) {
 	for range 12 {
 		s.returns()
 	}
-	require.Len(t, s.running[3].Items, mostInBatch)
+	require.Len(t, s.running[3].Items, maxInBatch)
 	b := s.running[0]
 	s.ends(closure.BatchResult{Queue: "queue of a", Calling: []uint64{b.Items[0].ID}})
 	require.Len(t, s.running, 4)

@@ -79,7 +79,7 @@ func Reason(err error) string {
 func LimitOf(err error) string {
 	switch {
 	case errors.Is(err, unix.EMFILE):
-		return fmt.Sprintf(" (a process may have %d open files here; raise that limit: ulimit -n)", MostFiles())
+		return fmt.Sprintf(" (a process may have %d open files here; raise that limit: ulimit -n)", MaxFiles())
 	case errors.Is(err, unix.ENFILE):
 		return " (the machine has reached its limit of open files; raise that limit: sysctl fs.file-max)"
 	}
@@ -95,8 +95,8 @@ func processLimit() string {
 	return fmt.Sprintf(" (this user may have %d processes and threads here; raise that limit: ulimit -u)", limit.Cur)
 }
 
-// MostFiles returns the hard limit of open files.
-func MostFiles() uint64 {
+// MaxFiles returns the hard limit of open files.
+func MaxFiles() uint64 {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return 0

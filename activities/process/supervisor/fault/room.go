@@ -26,7 +26,7 @@ func Programs() Needs { return Needs{Processes: 16 * min(runtime.NumCPU(), 8)} }
 // costs nothing where the limit is a usual one.
 func RoomForMain() error {
 	const threads, few = 6, 64
-	if mostProcesses() > few {
+	if maxProcesses() > few {
 		return nil
 	}
 	return Needs{Processes: threads}.Room()
@@ -34,10 +34,10 @@ func RoomForMain() error {
 
 // Check returns an error if this host could not meet the needs even if it did nothing else.
 func (n Needs) Check() error {
-	if err := missing(n.Files, ownFiles, mostFiles(), "open files", LimitOf(unix.EMFILE)); err != "" {
+	if err := missing(n.Files, ownFiles, maxFiles(), "open files", LimitOf(unix.EMFILE)); err != "" {
 		return Refuse(ErrLimit, err)
 	}
-	if err := missing(n.Processes, Programs().Processes, mostProcesses(), "processes", processLimit()); err != "" {
+	if err := missing(n.Processes, Programs().Processes, maxProcesses(), "processes", processLimit()); err != "" {
 		return Refuse(ErrLimit, err)
 	}
 	return nil
@@ -46,10 +46,10 @@ func (n Needs) Check() error {
 // Room returns an error if this host cannot meet the needs while the others have what they have.
 func (n Needs) Room() error {
 	open, _ := os.ReadDir("/proc/self/fd")
-	if err := missing(n.Files, len(open), mostFiles(), "open files", LimitOf(unix.EMFILE)); err != "" {
+	if err := missing(n.Files, len(open), maxFiles(), "open files", LimitOf(unix.EMFILE)); err != "" {
 		return fmt.Errorf("%s", err)
 	}
-	most := mostProcesses()
+	most := maxProcesses()
 	if missing(n.Processes, allThreads(), most, "", "") == "" {
 		return nil // whose they are does not matter, and takes time to read
 	}
@@ -67,12 +67,12 @@ func missing(needed, has, most int, what, limit string) string {
 	return fmt.Sprintf("%d %s are needed in addition to about %d%s", needed, what, has, limit)
 }
 
-// mostFiles returns the hard limit of open files, or 0 without one.
-func mostFiles() int { return bounded(MostFiles()) }
+// maxFiles returns the hard limit of open files, or 0 without one.
+func maxFiles() int { return bounded(MaxFiles()) }
 
-// mostProcesses returns how many processes and threads this user may have, or 0 without a limit, as
+// maxProcesses returns how many processes and threads this user may have, or 0 without a limit, as
 // root is.
-func mostProcesses() int {
+func maxProcesses() int {
 	var limit unix.Rlimit
 	if os.Geteuid() == 0 || unix.Getrlimit(unix.RLIMIT_NPROC, &limit) != nil {
 		return 0
