@@ -1,6 +1,6 @@
-// Package supervisor is the small process on a host that is the parent of all task processes
-// there. It does not use Temporal. It also starts the host worker's side, the program that
-// does, and restarts it when it dies: sides come and go, processes stay.
+// Package supervisor implements the small process that is the parent of all task processes on a
+// host. It does not use Temporal. It starts the host worker's side, the program that does, and
+// restarts it when it dies. Sides come and go; processes stay.
 //
 //	          owner (systemd, clusterrun run)
 //	            │ signals, lifeline
@@ -11,19 +11,19 @@
 //	             ▼
 //	  sessions of task processes ──► pipes ──► supervisor ──► log files
 //
-// [OpenState] locks a state directory and settles what an earlier supervisor left in it.
-// [Run] is the supervisor. In the side, [ClientFromEnv] returns a [Client], which has the
-// [API]. An owner may have a side in another process, over a socket that it gives to the
-// supervisor ([NewOwnersClient]); if that process dies, the supervisor starts a side as usual.
+// [OpenState] locks a state directory and settles what an earlier supervisor left in it. [Run] is
+// the supervisor. In the side, [ClientFromEnv] returns a [Client], which implements the [API]. An
+// owner may run a side in another process, over a socket that it passes to the supervisor
+// ([NewOwnersClient]). If that process dies, the supervisor starts a side as usual.
 //
 // # Parts
 //
-// The supervisor handles the requests of the side, and all endings. It works on a
-// table of runs, whose lock guards all processes too, with parts that have state of their own:
+// The supervisor handles the side's requests and all exits. It works on a table of runs, with a
+// lock that also guards all processes. These parts keep their own state:
 //
 //	launcher    opens files and forks; package fork, package output, cgroups
 //	stopper     signals, graces, deadlines and kills
-//	reaper      notices ends, attributes what leaders leave behind, and reaps
+//	reaper      notices exits, attributes what leaders leave behind, and reaps
 //	sideKeeper  the side and its upgrades
 //	guard       see What survives what
 //	journal     the file of a run; ports.Ports has its leases
@@ -35,131 +35,127 @@
 //	            │           └─ unkillable ───────────────┤
 //	            └─ cannot be executed: StartError ───────┘
 //
-// A start is journalled, and the journal synced, before the fork. A start that is not in the
-// journal therefore did not happen, and none happens twice. A volatile state is not synced:
-// its runs end with their owner, so they are not needed after a crash of the machine.
+// A start is journalled, and the journal synced, before the fork. Therefore a start that is not in
+// the journal did not happen, and no start happens twice. A volatile state is not synced, because
+// its runs end with their owner and are not needed after the machine crashes.
 //
-// Every process leads a session and a group of its own. Its stdin is /dev/null, and its output
-// goes through pipes to files, or to the owner's output; a process in the foreground has the
-// owner's stdin and terminal. Each gets a parent-death signal, a cookie in its environment and,
-// if the kernel permits it, a cgroup.
+// Every process leads its own session and group. Its stdin is /dev/null, and its output goes
+// through pipes to files or to the owner's output. A foreground process gets the owner's stdin and
+// terminal. Each process gets a parent-death signal, a cookie in its environment and, if the kernel
+// permits, a cgroup.
 //
-// A supervisor that is root starts a process as the user of its command: the child changes
-// its user before it enters the directory and sets the parent-death signal, and the files are
-// opened as that user. No helper program is involved.
+// A root supervisor starts a process as its command's user, without a helper program. The child
+// changes its user before it enters the directory and sets the parent-death signal. Files are
+// opened as that user.
 //
-// When the leader ends by itself, the processes that it leaves running are stopped like its
-// task ([Command.Stop]): the group, and orphans in other sessions, which become children of the
-// supervisor because it is a subreaper, get the signal, and they and the cgroup SIGKILL when
-// the grace is over. They may be saving something, or about to end. The leader is reaped after
-// all of these are gone, and only then has the process ended, and the next one may be started.
-// See [reaper] for how that works without a scan of /proc.
+// When the leader exits on its own, the processes that it leaves running are stopped like its task
+// ([Command.Stop]), since they may be saving something or about to exit. The signal goes to the
+// group and to orphans in other sessions, which the supervisor inherits as a subreaper. After the
+// grace they and the cgroup get SIGKILL. Only when all of them are gone is the leader reaped; then
+// the process has ended, and the next one may start. See [reaper] for how this works without
+// scanning /proc.
 //
-// To stop a process means: the signal to the leader, SIGCONT to the group so that a stopped
-// program can act on it, and SIGKILL when the grace is over. The rest of the group gets the signal
-// when the leader has ended, or in the last tenth of the grace: until then the leader may need its
-// helpers to save its work ([Command.StopGroup] asks all at once). A program outside the group,
-// such as a daemon, gets the signal when the leader has ended. The rest of the grace is for all of
-// these. A later request to stop the process shortens the grace of the processes that it
-// left running, but changes nothing in its exit. Only the kernel can keep a process alive after
-// SIGKILL: after a while such a process is reported as unkillable and no longer waited for. Its task
-// is not started again while it is there.
+// To stop a process, the supervisor signals the leader, sends SIGCONT to the group so that a
+// stopped program can act on the signal, and sends SIGKILL after the grace. The rest of the group
+// gets the signal when the leader exits, or in the last tenth of the grace, because the leader may
+// need its helpers to save its work ([Command.StopGroup] signals all immediately). Programs outside
+// the group, such as daemons, get the signal when the leader exits. All of them share the remaining
+// grace. A later stop request shortens the grace of the processes left running, but does not change
+// the exit. Only the kernel can keep a process alive after SIGKILL. After a while the supervisor
+// reports such a process as unkillable and stops waiting for it, but does not restart the task
+// while the process exists.
 //
-// The end of a process is the time at which its leader was seen dead, by one clock that counts
-// suspension too. Ends that were seen together have the same time, because the kernel does not
-// report which of them came first.
+// A process ends when its leader is seen dead, by one clock that also counts suspension. Leaders
+// seen dead together get the same time, because the kernel does not report which died first.
 //
 // # Output
 //
-// A stream that goes to a file is a pipe to the supervisor. A program may therefore open
-// /dev/stderr again in any mode: a pipe cannot be truncated. See [output].
+// A stream that goes to a file is a pipe to the supervisor. A program may therefore reopen
+// /dev/stderr in any mode, since a pipe cannot be truncated. See [output].
 //
-//   - The rest of a process's pipes is copied before its exit is known, after everything that
-//     belongs to the process is gone.
-//   - If the supervisor is stopped, writers wait once their pipe is full, and nothing is lost
-//     or written twice. If it is killed, its processes end with it, and the content of their
-//     pipes, from the last milliseconds, is lost.
-//   - A file that is truncated grows from its beginning. One that is renamed is still written to.
-//   - While the disk is full, writers wait for up to five seconds. Output that cannot be
-//     written even then is counted: a note follows in the file as soon as there is room, and
-//     the exit has the number. The program continues. A side that shows the output may take what
-//     is not written (Unkept); its programs wait for that.
-//   - An output that goes to the owner is copied there, whole lines at a time if that is
-//     possible, and its last 64 KiB become its file when the process has ended. Instead of a
-//     terminal the process gets a pseudoterminal. Only a process in the foreground has the
-//     terminal itself; then the file says that it has no output.
-//   - If the disk hangs, or the owner's reader pauses, writers wait, and exits are reported after
-//     KillBound without the rest.
+//   - The last output in a process's pipes is copied when everything that belongs to the process is
+//     gone, before its exit is known.
+//   - If the supervisor is stopped, writers wait once their pipe is full, and nothing is lost or
+//     written twice. If it is killed, its processes die too, and the last milliseconds of output,
+//     still in their pipes, are lost.
+//   - A truncated file grows from its start. A renamed file is still written to.
+//   - While the disk is full, writers wait for up to five seconds, and the program continues.
+//     Output that still cannot be written is counted: the file gets a note as soon as there is
+//     space, and the exit reports the number. A side that shows the output may take what is not
+//     written (Unkept); its programs wait for that.
+//   - Output for the owner is copied, in whole lines if possible, and its last 64 KiB are written
+//     to its file when the process ends. Instead of a terminal the process gets a pseudoterminal.
+//     Only a foreground process gets the terminal itself; its file then says that it holds no
+//     output.
+//   - If the disk hangs or the owner's reader pauses, writers wait, and exits are reported after
+//     KillBound without the missing output.
 //
-// An output costs four open files per process and a few kilobytes of the kernel; a pipe holds up
-// to 64 KiB, or 256 KiB once it was nearly full. A run has a goroutine for each processor, four at
-// most, with a buffer of 260 KiB each, and no thread while nothing is written.
+// Output costs four open files per process and a few kilobytes of kernel memory. A pipe holds up to
+// 64 KiB, or 256 KiB once it was nearly full. A run uses one goroutine per processor, at most four,
+// each with a 260 KiB buffer, and no threads while nothing is written.
 //
 // # What survives what
 //
-//   - The side dies: nothing happens to the processes. Ends that no side has read yet stay in
-//     the journal; reading does not consume them.
-//   - The side dies, hangs, or hears nothing from its server: a process with a [Contact] is
-//     stopped when the contact has not been renewed in time.
-//   - The program is upgraded ([Upgrade]): the side is ended and started from the program on
-//     disk, if that understands the protocol, the options and the plans of the runs; processes
-//     do not notice. The supervisor continues, also with new processes. If the program is of
-//     another version, the supervisor ends when all runs are released, and a service manager or
-//     a user starts the new one.
+//   - The side dies: the processes are unaffected. Exits that no side has read yet stay in the
+//     journal; reading does not consume them.
+//   - The side dies, hangs, or loses its server: a process with a [Contact] is stopped unless the
+//     contact is renewed in time.
+//   - The program is upgraded ([Upgrade]): the side is restarted from the program on disk, if that
+//     understands the protocol, the options and the runs' plans. Processes do not notice. The
+//     supervisor continues and may start new processes. If the program has another version, the
+//     supervisor exits when all runs are released, and a service manager or a user starts the new
+//     one.
 //   - The supervisor dies: parent-death signals kill the leaders, and the side kills the rest
 //     (SweepAfterLoss) and exits. The next OpenState sweeps once more and journals processes
-//     without an end as Lost. The kernel frees the ports.
-//   - Both die: the guard sweeps. It is this program again, under another name
-//     ("task-guard"), which a supervisor has as soon as a process runs, and starts again if it
-//     ends.
+//     without an exit as Lost. The kernel frees the ports.
+//   - Both die: the guard sweeps. It is this program under another name ("task-guard"). The
+//     supervisor starts it with the first process, and restarts it if it exits.
 //   - All three die: the next OpenState sweeps.
-//   - The owner dies: the lifeline closes, everything is stopped with a short grace, and the
-//     side sends its last reports. The owner can request the same with the signals and graces
-//     of its choice ([StopAll]), or have the stops of runs send the signal that it received
-//     itself.
-//   - The machine dies: processes of another boot without an end are Lost.
-//   - The disk fills up: starts are refused with ErrJournal; running processes continue, and
-//     ends are kept in memory until they can be written.
-//   - A task is restarted for weeks: the first process of each launch is kept and the last
-//     hundred, and likewise the first generation and the last hundred. The journal has all of
-//     them, in less than 2 KB each, until the run ends.
-//   - A journal is old: it stays until its run is released here. Only the server knows
-//     whether a run is open.
-//   - A journal is damaged: it is set aside, and records that can no longer be read from it
-//     count as lost. A torn last line is not damage.
+//   - The owner dies: the lifeline closes, everything is stopped with a short grace, and the side
+//     sends its last reports. The owner can request the same with its own signals and graces
+//     ([StopAll]), or have run stops send the signal that it received.
+//   - The machine dies: processes from an earlier boot without an exit are Lost.
+//   - The disk fills up: starts are refused with ErrJournal, running processes continue, and exits
+//     are kept in memory until they can be written.
+//   - A task is restarted for weeks: the first process of each launch and the last hundred are
+//     kept, and likewise the first generation and the last hundred. The journal lists all of them,
+//     in less than 2 KB each, until the run ends.
+//   - A journal is old: it stays until its run is released. Only the server can tell whether a run
+//     is open.
+//   - A journal is damaged: it is set aside, and unreadable records count as lost. A torn last line
+//     is not damage.
 //
 // # Who may command
 //
-// Requests carry a [Fence], and a fence older than the newest seen for its task is refused.
-// Fences are ordered by launch, then by execution of the run's workflow, then by attempt.
-// Process N+1 of a task is started when N has ended and was granted a successor, or under a
-// later launch (`clusterrun start`). A generation is over once a process of a later one was started.
+// Requests carry a [Fence], and a fence older than the newest seen for its task is refused. Fences
+// are ordered by launch, then by execution of the run's workflow, then by attempt. Process N+1 of a
+// task is started when N has ended and was granted a successor, or under a later launch
+// (`clusterrun start`). A generation is over once a process of a later generation was started.
 //
 // # Bounds
 //
-// The process's cgroup limits memory, processor time and processes from the fork on. Limits of
-// setrlimit(2) hold from the first instruction of the program, which is stopped there until
-// they are set. The supervisor lowers its own OOM score if it may, so that the OOM killer takes
-// it last; its children do not inherit the score.
+// The process's cgroup limits memory, processor time and processes from the fork on. Limits set by
+// setrlimit(2) hold from the program's first instruction, where it is stopped until they are set.
+// The supervisor lowers its own OOM score if it may, so that the OOM killer takes it last; its
+// children do not inherit the score.
 //
-// A run with a quota of output keeps exactly that much if it drops the rest. A process that is
-// ended for it may exceed the quota by its output until it is dead.
+// A run that drops output over its quota keeps exactly the quota. A process that is stopped for it
+// may exceed the quota by what it writes until it is dead.
 //
 // # Limits
 //
-// Each leased port is an open file of the supervisor, and so is each task's socket of the
-// side and each output: the hard limit (ulimit -n) bounds them. Tasks get the owner's soft limit.
+// The supervisor holds an open file for each leased port, each output and each task's socket of the
+// side, within the hard limit (ulimit -n). Tasks get the owner's soft limit.
 //
 // Without cgroups, a program that leaves its session and clears its environment cannot be
-// distinguished from another task's. It is killed once every task that could have started it
-// has ended; if the supervisor itself is killed, it is not found. Programs that change their
-// user may refuse our signals. If a task starts clusterrun, only root can read that program's
-// environment: the sweep after the supervisor was killed finds its processes, and it ends with
-// its launcher.
+// attributed to a task. It is killed once every task that could have started it has ended, but not
+// found if the supervisor itself is killed. Programs that change their user may refuse our signals.
+// If a task starts clusterrun, only root can read that program's environment. The sweep after the
+// supervisor was killed finds its processes, and the program exits with its launcher.
 //
-// MaxRSS is the kernel's number. It includes the memory of the supervisor at the fork: small
-// programs look a little larger than they are.
+// MaxRSS is the kernel's number. It includes the supervisor's memory at the fork, so small programs
+// look a little larger than they are.
 //
-// Under systemd, use KillMode=mixed: the default sends SIGTERM to the tasks behind the
-// supervisor's back, and they would count as having ended by themselves.
+// Under systemd, use KillMode=mixed. The default sends SIGTERM to the tasks behind the supervisor's
+// back, so they would appear to exit on their own.
 package supervisor

@@ -25,49 +25,48 @@ type Config struct {
 	// Program is the file of the side's program, which may be open with O_PATH. Default: this
 	// program.
 	Program *os.File
-	// OwnersSide, when set, is a socket to a side in another process, which the owner has passed
-	// the other end. The supervisor starts a side itself only when this socket ends.
+	// OwnersSide, when set, is a socket to a side in another process, to which the owner passed the
+	// other end. The supervisor starts a side only when this socket closes.
 	OwnersSide *os.File
-	// OwnersLink, when set, is a socket to the owner, which may use the [API], too.
+	// OwnersLink, when set, is a socket to the owner, which may also use the [API].
 	OwnersLink *os.File
 	// SideEnv is added to this process's environment for the side.
 	SideEnv []string
-	// Lifeline, when set, is read; its end means that the owner is gone. The owner may
-	// write a [StopAll] before that.
+	// Lifeline, when set, is read. When it closes, the owner is gone. The owner may write a
+	// [StopAll] first.
 	Lifeline *os.File
-	// Owner has what tasks can get of the owner.
+	// Owner is what tasks can use of the owner.
 	Owner Owner
-	// OrphanGrace is the grace of processes when the owner is gone. Default 2 s.
+	// OrphanGrace is the grace when the owner is gone. Default 2 s.
 	OrphanGrace time.Duration
-	// LongestGrace bounds the graces of processes when ctx ends, each of which has its own
-	// ([Command.Stop]). The default is [DefaultLongestGrace].
+	// LongestGrace limits each process's own grace ([Command.Stop]) when ctx is canceled. The
+	// default is [DefaultLongestGrace].
 	LongestGrace time.Duration
-	// KillBound is the time after SIGKILL at which a process is given up. The default is 10 s.
+	// KillBound is how long to wait for a process after SIGKILL. The default is 10 s.
 	KillBound time.Duration
-	// PortsLapse is the time for which ports are held for a run that starts nothing. The
-	// default is 60 s.
+	// PortsLapse is how long ports are held for a run that starts nothing. The default is 60 s.
 	PortsLapse time.Duration
 	// NoCgroups disables cgroups.
 	NoCgroups bool
 	Log       *slog.Logger
-	// Ready is called once, when the side has been started.
+	// Ready is called once, when the side is started.
 	Ready func()
-	// Serving is called each time that a side has said that it serves; see [API].
+	// Serving is called each time a side reports that it serves; see [API].
 	Serving func()
-	// Ignored is the result of [Ignored] before the program changes any signal. Default: what it
-	// returns now.
+	// Ignored is the result of [Ignored] before the program changes any signal. Default: the
+	// current result.
 	Ignored []os.Signal
-	// Upgrade, when set, lets the program be upgraded. There is no Lifeline then, and no Owner.
+	// Upgrade, when set, allows upgrades. Lifeline and Owner must then be unset.
 	Upgrade *Upgrade
 
-	killNow <-chan struct{} // closed: the shutdown has no graces any more; see ObeySignals
+	killNow <-chan struct{} // closed: shut down without graces; see ObeySignals
 }
 
 const (
 	// DefaultKillBound is the default of [Config]'s KillBound.
 	DefaultKillBound = 10 * time.Second
 	// DefaultLongestGrace is the default of [Config]'s LongestGrace. Service managers kill a
-	// service after 60 s or more, and it must report the ends of its tasks before.
+	// service after 60 s or more, before which it must report its tasks' exits.
 	DefaultLongestGrace = 50 * time.Second
 )
 
@@ -96,9 +95,9 @@ func (c *Config) setDefaults() {
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 }
 
-// Ignored returns which signals this program was started with ignored, as nohup does it, and a
-// shell that is not interactive with what ends in &. Tasks do not inherit that. A Go program can
-// only detect ignored SIGHUP and SIGINT, so it ignores SIGQUIT if SIGINT is ignored.
+// Ignored returns the signals that this program was started with ignored, for example by nohup, or
+// by & in a non-interactive shell. Tasks do not inherit them. A Go program can detect only SIGHUP
+// and SIGINT as ignored, so Ignored ignores SIGQUIT if SIGINT is ignored.
 func Ignored() (ignored []os.Signal) {
 	if signal.Ignored(unix.SIGINT) {
 		signal.Ignore(unix.SIGQUIT)
@@ -111,13 +110,13 @@ func Ignored() (ignored []os.Signal) {
 	return ignored
 }
 
-// Run runs a supervisor. It returns after ctx or the lifeline has ended, or the owner has
-// requested it on the lifeline, and every process and then the side have ended. After an upgrade
-// to another version it returns [ErrOutdated] when no run is left.
+// Run runs a supervisor until ctx is canceled, the lifeline closes, or the owner requests it on the
+// lifeline. It returns when every process and then the side have exited. After an upgrade to
+// another version it returns [ErrOutdated] when no run is left.
 //
-// While it runs all children of this OS process are its children: nothing else
-// in the program may start any, os/exec included. It does not touch signals other than SIGCHLD,
-// SIGPIPE and SIGXFSZ.
+// While Run runs, it treats all children of this OS process as its own, so nothing else in the
+// program may start any, not even os/exec. It touches only the signals SIGCHLD, SIGPIPE and
+// SIGXFSZ.
 func Run(ctx context.Context, cfg Config) error { return runWith(ctx, cfg, linux()) }
 
 func runWith(ctx context.Context, cfg Config, k kernel) error {
@@ -125,13 +124,13 @@ func runWith(ctx context.Context, cfg Config, k kernel) error {
 		return errors.New("supervisor: no state")
 	}
 	cfg.setDefaults()
-	// Daemons of tasks become our children instead of process 1's.
+	// Tasks' daemons become our children instead of process 1's.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("becoming a subreaper: %w", err)
 	}
-	// The supervisor's output may be a pipe to an owner that is gone. SIGPIPE must not kill it
-	// before it has cleaned up, nor SIGXFSZ if the size of files is limited (ulimit -f). The
-	// signals are caught rather than ignored, since tasks would inherit that.
+	// The supervisor's output may be a pipe to an owner that is gone. SIGPIPE must not kill the
+	// supervisor before it cleans up, nor SIGXFSZ if file sizes are limited (ulimit -f). The
+	// signals are caught, not ignored, because tasks would inherit that.
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, unix.SIGPIPE, unix.SIGXFSZ)
 	for _, sig := range cfg.Ignored {
@@ -139,7 +138,7 @@ func runWith(ctx context.Context, cfg Config, k kernel) error {
 	}
 	defer signal.Stop(pipe)
 
-	if err := detach.Seal(); err != nil { // of the lifeline, too
+	if err := detach.Seal(); err != nil { // also the lifeline
 		return err
 	}
 
@@ -180,7 +179,7 @@ func runWith(ctx context.Context, cfg Config, k kernel) error {
 	orphans := Stops{Stop: Stop{int(unix.SIGTERM), cfg.OrphanGrace}}
 	var all StopAll
 	var how manner = s.ownWay
-	ownerGone := true // or it wants the same
+	ownerGone := true // or wants the same
 	outdated := false
 	select {
 	case <-ctx.Done():
@@ -213,7 +212,7 @@ func runWith(ctx context.Context, cfg Config, k kernel) error {
 	return nil
 }
 
-// close refuses new requests from now on, and tells the side.
+// close refuses new requests and notifies the side.
 func (s *supervisor) close(ownerGone, recorded bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,7 +223,7 @@ func (s *supervisor) close(ownerGone, recorded bool) {
 	}
 }
 
-// ownWay returns how a process is stopped when the supervisor is asked to end.
+// ownWay returns how a process is stopped when the supervisor shuts down.
 func (s *supervisor) ownWay(p *process) Stop {
 	if p.stop.Signal == 0 {
 		return Stop{int(unix.SIGTERM), s.cfg.LongestGrace}
@@ -232,8 +231,8 @@ func (s *supervisor) ownWay(p *process) Stop {
 	return Stop{p.stop.Signal, min(p.stop.Grace, s.cfg.LongestGrace)}
 }
 
-// endProcesses stops all processes as how says, or as orphans says once the owner is gone.
-// It returns when all have ended or were given up. longest is the longest grace.
+// endProcesses stops all processes according to how, or to orphans once the owner is gone. It
+// returns when all have ended or were given up. longest is the longest grace.
 func (s *supervisor) endProcesses(how manner, longest time.Duration, ownerGone <-chan struct{}, orphans Stops) {
 	begun := time.Now()
 	all := s.stopper.stopAll(how, begun)
@@ -248,7 +247,7 @@ func (s *supervisor) endProcesses(how manner, longest time.Duration, ownerGone <
 		}
 	}()
 	kill := s.cfg.killNow
-	// A start that hangs in the kernel cannot be stopped, so the wait is bounded.
+	// A start that hangs in the kernel cannot be stopped.
 	bound := time.NewTimer(longest + 2*s.cfg.KillBound)
 	defer bound.Stop()
 	for {
@@ -268,14 +267,14 @@ func (s *supervisor) endProcesses(how manner, longest time.Duration, ownerGone <
 	}
 }
 
-// stopLater has the runs' own stops send the owner's signals.
+// stopLater makes the runs' own stops send the owner's signals.
 func (s *supervisor) stopLater(how StopAll) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.later = how.of
 }
 
-// shut ends the parts of the supervisor, when nothing is left to do.
+// shut closes the supervisor's parts.
 func (s *supervisor) shut() {
 	s.fork.Close()
 	s.guard.end()

@@ -20,41 +20,41 @@ import (
 const (
 	sideBackoffFirst = 100 * time.Millisecond
 	sideBackoffMost  = 5 * time.Second
-	// sideSettled is the time that a side must live for the backoff to start again.
+	// sideSettled is how long a side must live to reset the backoff.
 	sideSettled = 5 * time.Second
-	// sideFarewell is the time that a side may take at the end to report to the server, and
-	// sideGrace its grace after SIGTERM.
+	// sideFarewell limits a side's final reports to the server. sideGrace is its grace after
+	// SIGTERM.
 	sideFarewell = 3 * time.Second
 	sideGrace    = 2 * time.Second
-	// ownersFarewell is the time for a side that was started because the side in another process was
-	// killed with the owner.
+	// ownersFarewell is the limit for a side that replaces one in another process, killed with the
+	// owner.
 	ownersFarewell = 30 * time.Second
 )
 
-// sideKeeper keeps a side running. Only its goroutine, keep, uses program and upgrades.
+// sideKeeper keeps a side running. Only its keep goroutine uses program and upgrades.
 type sideKeeper struct {
 	cfg   Config
 	log   *slog.Logger
 	table *table
 	fork  *fork.Forker
 	wake  func() // the reaper
-	outer string // cookies of a supervisor whose task we are
-	api   API    // what the side can request
+	outer string // cookies of a supervisor that runs us as a task
+	api   API    // serves the side's requests
 
 	mu  sync.Mutex
-	pid int // of the side, until it is reaped
-	// owners is the link to a side in another process, until that has ended.
+	pid int // of the side, until reaped
+	// owners is the link to a side in another process, until that exits.
 	owners   *sideLink
 	recorded bool // whether the server knows what the side would report at the end
 
-	// ended receives the status of a side that has ended.
+	// ended receives an exited side's status.
 	ended chan syscall.WaitStatus
-	// emptied gets an element when a run was released, and outdated is closed when the
-	// supervisor ends because it is of another version than program.
+	// emptied receives when a run is released. outdated is closed when the supervisor exits because
+	// its version differs from program's.
 	emptied  chan struct{}
 	outdated chan struct{}
 
-	// program is the program of the side, or nil for this program, and upgrades the number of requests.
+	// program is the side's program, nil for this one. upgrades counts requests.
 	program  *program
 	upgrades int
 }
@@ -66,9 +66,9 @@ func newSideKeeper(cfg Config, t *table) *sideKeeper {
 	}
 }
 
-// keep starts the side, and again whenever it ends, until the supervisor is closing. If
-// there is a side in another process, keep starts one only after that has ended. It
-// sends the outcome of the first start to started.
+// keep starts the side, and restarts it whenever it exits, until the supervisor is closing. If a
+// side runs in another process, keep waits for that to exit. It sends the first start's outcome to
+// started.
 func (s *sideKeeper) keep(started chan<- error, stop <-chan struct{}) {
 	if s.cfg.Program != nil {
 		p, err := keepProgram(int(s.cfg.Program.Fd()))
@@ -139,7 +139,7 @@ func (s *sideKeeper) keep(started chan<- error, stop <-chan struct{}) {
 	}
 }
 
-// linkOwners starts to answer the side in another process.
+// linkOwners starts serving the side in another process.
 func (s *sideKeeper) linkOwners() (*sideLink, error) {
 	conn, err := net.FileConn(s.cfg.OwnersSide)
 	_ = s.cfg.OwnersSide.Close()
@@ -153,8 +153,8 @@ func (s *sideKeeper) linkOwners() (*sideLink, error) {
 	return link, nil
 }
 
-// ownersLeft reports whether the side in another process, which has ended, has
-// nothing left to report. Otherwise it was killed, and a side is started to report.
+// ownersLeft reports whether the exited side in another process has nothing left to report.
+// Otherwise it was killed, and a new side must report.
 func (s *sideKeeper) ownersLeft() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,8 +177,8 @@ type sideLink struct {
 	left   bool // the side has nothing more to report; guarded by the keeper's mu
 }
 
-// close returns when no request of the side is in progress. It does not rely on the other
-// end, which a child of the side might still hold open.
+// close returns when none of the side's requests is in progress. It does not rely on the other end,
+// which a child of the side may hold open.
 func (l *sideLink) close() {
 	_ = l.conn.Close()
 	<-l.served
@@ -210,12 +210,12 @@ func (s *sideKeeper) start() (link *sideLink, err error) {
 	attr := &syscall.ProcAttr{
 		Env:   env,
 		Files: []uintptr{uintptr(null), 1, 2, theirs.Fd()},
-		// It has its own group: Ctrl-C is for the supervisor, which tells the side. It
-		// gets no parent-death signal: it must sweep when the supervisor is killed.
+		// Its own group keeps Ctrl-C for the supervisor, which notifies it. Without a parent-death
+		// signal it can sweep when the supervisor is killed.
 		Sys: &syscall.SysProcAttr{Setpgid: true},
 	}
-	// It is the same program until an upgrade is requested, even if its file was replaced: the
-	// two must understand each other.
+	// Keep the same program until an upgrade, even if its file was replaced, since the two must
+	// understand each other.
 	err = s.fork.Start(s.program.path(), argv, attr, func(pid int) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -227,11 +227,11 @@ func (s *sideKeeper) start() (link *sideLink, err error) {
 		return nil, fmt.Errorf("starting the Temporal client %s: %w", argv[0], err)
 	}
 	link = s.serve(conn)
-	s.wake() // the side may have ended before it was in the table
+	s.wake() // the side may have exited before pid was set
 	return link, nil
 }
 
-// version returns the version of the supervisor's program; "" if it cannot be upgraded.
+// version returns the supervisor program's version, "" if it cannot be upgraded.
 func (s *sideKeeper) version() string {
 	if s.cfg.Upgrade == nil {
 		return ""
@@ -239,8 +239,8 @@ func (s *sideKeeper) version() string {
 	return s.cfg.Upgrade.Version
 }
 
-// SocketPair returns the two ends of a connection between a supervisor and a side: one for this
-// process, and one for another.
+// SocketPair returns a connection between a supervisor and a side: one end for this process, the
+// other for another.
 func SocketPair() (ours net.Conn, theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -257,7 +257,7 @@ func SocketPair() (ours net.Conn, theirs *os.File, err error) {
 	return ours, theirs, nil
 }
 
-// serve answers a side over a connection.
+// serve serves a side over conn.
 func (s *sideKeeper) serve(conn net.Conn) *sideLink {
 	link := &sideLink{conn: conn, served: make(chan struct{})}
 	go func() {
@@ -267,7 +267,7 @@ func (s *sideKeeper) serve(conn net.Conn) *sideLink {
 	return link
 }
 
-// lastOfEach keeps the last value of each variable: programs take the first of several.
+// lastOfEach keeps each variable's last value. Given several, programs use the first.
 func lastOfEach(env []string) []string {
 	at := make(map[string]int, len(env))
 	for i, kv := range env {
@@ -283,8 +283,8 @@ func lastOfEach(env []string) []string {
 	return out
 }
 
-// end lets the side finish, then sends SIGTERM, then SIGKILL; SIGKILL at once if what the
-// side would report is recorded. A side in another process is only disconnected.
+// end lets the side finish, then sends SIGTERM, then SIGKILL, or SIGKILL immediately if its report
+// is recorded. It only disconnects a side in another process.
 func (s *sideKeeper) end(gone <-chan struct{}) {
 	farewell := sideFarewell
 	if s.cfg.OwnersSide != nil {
@@ -294,7 +294,7 @@ func (s *sideKeeper) end(gone <-chan struct{}) {
 		sig  syscall.Signal
 		wait time.Duration
 	}{{0, farewell}, {unix.SIGTERM, sideGrace}, {unix.SIGKILL, s.cfg.KillBound}}
-	if s.recorded { // no longer written by anybody
+	if s.recorded { // no longer written
 		steps = steps[2:]
 	}
 	for _, step := range steps {
@@ -318,7 +318,7 @@ func (s *sideKeeper) end(gone <-chan struct{}) {
 	s.log.Error("The Temporal client of the host worker cannot be killed.")
 }
 
-// reap reaps the side if it has ended.
+// reap reaps the side if it has exited.
 func (s *sideKeeper) reap() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -332,7 +332,7 @@ func (s *sideKeeper) reap() {
 	}
 }
 
-// leave notes that the side in another process has nothing more to report.
+// leave notes that the side in another process has finished reporting.
 func (s *sideKeeper) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -341,14 +341,14 @@ func (s *sideKeeper) leave() {
 	}
 }
 
-// record notes whether the server knows what the side would report at the end.
+// record notes whether the server already has the side's final report.
 func (s *sideKeeper) record(recorded bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.recorded = recorded
 }
 
-// current returns the pid of the side, or 0 if there is none.
+// current returns the side's pid, or 0.
 func (s *sideKeeper) current() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

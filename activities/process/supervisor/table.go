@@ -12,37 +12,38 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
-// run is one run on this host. It is guarded by supervisor.mu except for the ports, which
-// have their own lock.
+// run is one run on this host. supervisor.mu guards it, except the ports, which have their own
+// lock.
 type run struct {
 	hash    string
 	key     runkey.Run
 	journal *journal
 	tasks   map[taskID]*task
-	// newest is the newest generation in which a process was started.
+	// newest is the newest generation that started a process.
 	newest int
-	// releasing reports whether Release was requested, so that nothing is started.
+	// releasing reports whether Release was requested; nothing is started after that.
 	releasing bool
 	// released is closed once the release is done.
 	released chan struct{}
-	// damaged is the path of the journal that could not be read, or empty if it could.
+	// damaged is the path of a journal that could not be read, or empty.
 	damaged string
-	// touched is the time at which the journal last grew.
+	// touched is when the journal last grew.
 	touched time.Time
 
 	ports ports.Ports
-	// outputs is the output that its processes write to files.
+	// outputs copies the processes' output to files.
 	outputs output.Outputs
-	// files bounds how many processes of the run are started at the same time: until its fork a process
-	// needs more open files than after it. Each may block a thread that creates files, and the runtime
-	// never ends threads. It is per run because the files of one run may be on a server that is gone.
+	// files limits how many of the run's processes start at the same time, because a process needs
+	// more open files before its fork than after. Each may block a thread that creates files, and
+	// the runtime never ends threads. The limit is per run because one run's files may be on a
+	// server that is gone.
 	files chan struct{}
 }
 
 const filesAtOnce = 8
 
-// FilesFor returns how many files the supervisor opens for that many tasks of a run, in addition to
-// their ports. inFiles reports whether their output is kept in files.
+// FilesFor returns how many files the supervisor opens for a run with the given number of tasks,
+// besides their ports. inFiles reports whether their output is kept in files.
 func FilesFor(tasks int, inFiles bool) int {
 	const whileStarting, ofOutput = 6, 4
 	files := whileStarting * min(tasks, filesAtOnce)
@@ -61,18 +62,18 @@ type task struct {
 	run       *run
 	id        taskID
 	fence     Fence
-	processes []*process // in the order of their numbers; see omit
+	processes []*process // ordered by number; see omit
 	next      int        // number of the next process
 }
 
 type phase int
 
 const (
-	// starting: the start is journalled or about to be; there is no OS process yet.
+	// starting: the start is journalled or about to be; no OS process exists yet.
 	starting phase = iota
 	// running: the leader was alive at the last check.
 	running
-	// ending: the leader is a zombie, kept until the rest of it is gone. The rest may have a
+	// ending: the leader is a zombie, kept until the rest of the process is gone, perhaps after a
 	// grace.
 	ending
 	// ended: the exit is journalled or being journalled.
@@ -81,7 +82,7 @@ const (
 	abandoned
 )
 
-// process is one process of a task. Guarded by supervisor.mu.
+// process is one process of a task, guarded by supervisor.mu.
 type process struct {
 	Process
 	task      *task
@@ -91,19 +92,18 @@ type process struct {
 	cookie    string
 	killAt    int64
 	contact   Contact
-	cgroup    string // directory, if it has one
+	cgroup    string // directory, or empty
 	limits    Limits
-	oomBefore int  // the oomCount when it was started
+	oomBefore int  // the oomCount at its start
 	oomFails  bool // see [Command.OOMFails]
 	outputs   []*output.Output
 	unkept    []output.Place // see [owner.unkept]
 	stop      Stop           // see [Command.Stop]
-	// toGroup reports whether signals that ask it to end go to its group: from the start if its
-	// command says so, and otherwise once its leader has ended or has little time left.
+	// toGroup reports whether stop signals go to its group: from the start if its command says so,
+	// otherwise once its leader has exited or its grace is nearly over.
 	toGroup bool
 
-	// settled is closed once the process runs or could not be started; notMade is the reason
-	// if there is no such process.
+	// settled is closed once the process runs or could not be started; notMade is then the reason.
 	settled chan struct{}
 	notMade error
 	// done is closed once the exit can be read.
@@ -114,21 +114,19 @@ type process struct {
 	failed    bool      // see [StopRequest.Failed]
 	swept     int       // see [Exit.Swept]
 	killedOf  int       // see [Exit.Killed]
-	signals   []int     // signals that ask it to end; the signals of Stop are sent once it runs
+	signals   []int     // stop signals; those of Stop are sent once it runs
 	sent      []int     // signals of [SignalRequest]s
-	askedAt   time.Time // when the first of them was requested
+	askedAt   time.Time // when the first was requested
 	deadline  time.Time
 	killTimer *time.Timer
-	// killed is the time at which SIGKILL was first sent. bound is the timer after which the
-	// process is given up.
+	// killed is when SIGKILL was first sent. When the bound timer expires, the process is given up.
 	killed time.Time
 	bound  *time.Timer
-	// endedAt and endedBoot are the time at which the leader was found dead.
+	// endedAt and endedBoot are when the leader was found dead.
 	endedAt   time.Time
 	endedBoot int64
 	toldRest  bool // see tellRest
-	// overdue and cutOff report whether it was stopped because its time or its contact was
-	// over.
+	// overdue and cutOff report whether it was stopped because its time or its contact expired.
 	overdue, cutOff bool
 	sampled         sampled
 }
@@ -146,7 +144,7 @@ func (t *task) key() runkey.Task {
 	return runkey.Task{Run: t.run.key, Generation: t.id.generation, Task: t.id.name}
 }
 
-// process returns a process by its number, or nil if it is not known.
+// process returns a process by its number, or nil if unknown.
 func (t *task) process(number int) *process {
 	for _, p := range slices.Backward(t.processes) {
 		if p.Number == number {
@@ -162,15 +160,15 @@ func (t *task) enter(p *process) {
 	t.omit()
 }
 
-// takeBack removes the last entered process.
+// takeBack removes the newest process.
 func (t *task) takeBack(p *process) {
 	t.processes = t.processes[:len(t.processes)-1]
 	t.next = p.Number
 }
 
-// KeepProcesses is the number of processes of a task that are kept in addition to the first of
-// each launch, and the number of generations of a run in addition to the first. A task may be
-// restarted every few seconds for as long as its run lives.
+// KeepProcesses is how many of a task's processes are kept besides the first of each launch, and
+// how many of a run's generations besides the first. A task may restart every few seconds as long
+// as its run lives.
 const KeepProcesses = ports.KeepGenerations
 
 // omit drops the processes that are not kept.
@@ -185,8 +183,7 @@ func (t *task) omit() {
 	}
 }
 
-// begin records that a process of a generation is started, and drops the generations that are
-// not kept.
+// begin records that a generation starts a process, and drops the generations that are not kept.
 func (r *run) begin(generation int) {
 	if generation <= r.newest {
 		return
@@ -217,7 +214,7 @@ func newRun(hash string, key runkey.Run) *run {
 	return &run{hash: hash, key: key, tasks: make(map[taskID]*task), touched: time.Now(), files: make(chan struct{}, filesAtOnce)}
 }
 
-// view returns the process in the form of replies.
+// view returns the process as replies present it.
 func (p *process) view() Process {
 	v := p.Process
 	v.Key.Run = p.task.run.key
@@ -228,10 +225,10 @@ func (p *process) view() Process {
 	return v
 }
 
-// alive reports whether the process runs or is about to.
+// alive reports whether the process is running or starting.
 func (p *process) alive() bool { return p.phase == starting || p.phase == running }
 
-// each calls f for every process of the run, in no particular order.
+// each calls f for every process of the run, in unspecified order.
 func (r *run) each(f func(*process)) {
 	for _, t := range r.tasks {
 		for _, p := range t.processes {

@@ -18,30 +18,28 @@ import (
 
 // Upgrade configures how the program on disk replaces the side while processes run.
 type Upgrade struct {
-	// Path is the file of the program, and Check its arguments, without its name, with which it
-	// calls [Answer].
+	// Path is the program's file. Check is the arguments, without its name, that make it call
+	// [Answer].
 	Path  string
 	Check []string
-	// Version is the version of the running program.
+	// Version is the running program's version.
 	Version string
 
-	requests <-chan struct{} // by [Config.ObeySignals]: an element for each request
+	requests <-chan struct{} // one element per request, from [Config.ObeySignals]
 }
 
-// ErrOutdated is returned by [Run] if the side was upgraded to another version, and the supervisor
-// has ended because no run was left.
+// ErrOutdated is returned by [Run] if the side was upgraded to another version and the supervisor
+// exits because no run is left.
 var ErrOutdated = errors.New("the host worker was upgraded to another version, and has ended since no run was open on this host; start it again, unless a service manager does")
 
 const (
-	// quietBound is the longest time to wait for starts in progress before an upgrade is
-	// refused.
+	// quietBound limits the wait for starts in progress, after which an upgrade is refused.
 	quietBound = 5 * time.Second
-	// handOverBound is the time that the side has to give back to the server what it works on
-	// before it is killed.
+	// handOverBound is how long the side may return its work to the server before it is killed.
 	handOverBound = 5 * time.Second
 )
 
-// await returns when the side has ended. upgraded reports whether it has ended for an upgrade.
+// await returns when the side has exited. upgraded reports whether it exited for an upgrade.
 func (s *sideKeeper) await() (status syscall.WaitStatus, upgraded bool) {
 	var requests <-chan struct{}
 	if s.cfg.Upgrade != nil {
@@ -96,12 +94,12 @@ func (s *sideKeeper) adopt(next *program) {
 	s.upgrades++
 }
 
-// endForNext ends the side, and returns its status. SIGTERM lets it give back to the server what it
-// works on, so that the next side gets that at once.
+// endForNext stops the side and returns its status. On SIGTERM the side returns its work to the
+// server, so that the next side gets it immediately.
 func (s *sideKeeper) endForNext() syscall.WaitStatus {
 	late := time.NewTimer(handOverBound)
 	defer late.Stop()
-	s.signal(1, unix.SIGTERM) // commands that the side has started may end
+	s.signal(1, unix.SIGTERM) // commands that the side started may finish
 	select {
 	case status := <-s.ended:
 		return status
@@ -111,7 +109,7 @@ func (s *sideKeeper) endForNext() syscall.WaitStatus {
 	return <-s.ended
 }
 
-// signal sends a signal to the side if it has not ended, and to its process group if sign is -1.
+// signal sends a signal to the side unless it has exited, or to its process group if sign is -1.
 func (s *sideKeeper) signal(sign int, sig syscall.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,8 +118,8 @@ func (s *sideKeeper) signal(sign int, sig syscall.Signal) {
 	}
 }
 
-// awaitStarts returns when the starts that are in progress have ended. It returns an error if one
-// hangs: the requests of a side cannot end before.
+// awaitStarts waits for the starts in progress. It returns an error if one hangs, because the
+// side's requests cannot finish before it.
 func (s *sideKeeper) awaitStarts() error {
 	s.table.mu.Lock()
 	made := s.table.pick(func(p *process) bool { return p.phase == starting })
@@ -138,7 +136,7 @@ func (s *sideKeeper) awaitStarts() error {
 	return nil
 }
 
-// refuse tells that an upgrade was not possible.
+// refuse reports that an upgrade was not possible.
 func (s *sideKeeper) refuse(err error) {
 	s.upgrades++
 	s.log.Error("The host worker is not upgraded and continues.", "error", err)
@@ -148,7 +146,7 @@ func (s *sideKeeper) refuse(err error) {
 // Upgraded is the outcome of the last request for an upgrade.
 type Upgraded struct {
 	PID int `json:"pid"`
-	// Version is the version of the side, and Supervisor the version of the supervisor.
+	// Version is the side's version, and Supervisor the supervisor's.
 	Version    string `json:"version"`
 	Supervisor string `json:"supervisor"`
 	Living     int    `json:"processes"`
@@ -156,8 +154,7 @@ type Upgraded struct {
 	Error      string `json:"error,omitempty"`
 }
 
-// tell writes which programs run behind the first line of the lock, which takes no room on
-// a full disk.
+// tell writes which programs run after the lock's first line, which works even on a full disk.
 func (s *sideKeeper) tell(err error) {
 	s.table.mu.Lock()
 	u := Upgraded{PID: os.Getpid(), Version: s.cfg.Upgrade.Version, Supervisor: s.cfg.Upgrade.Version, Living: len(s.table.living), Tries: s.upgrades}
@@ -174,14 +171,14 @@ func (s *sideKeeper) tell(err error) {
 	}
 	text := holderLine(roleSupervisor) + string(line) + "\n"
 	if info, err := s.table.state.lock.Stat(); err == nil {
-		// It never gets shorter, so that a reader never sees half of it.
+		// It never shrinks, so that a reader never sees half of it.
 		text += strings.Repeat(" ", max(0, int(info.Size())-len(text)))
 	}
 	_, _ = s.table.state.lock.WriteAt([]byte(text), 0)
 }
 
-// Programs returns which programs run as the supervisor and the side of a state directory; nil if
-// none can be upgraded.
+// Programs returns which programs run as a state directory's supervisor and side, or nil if they
+// cannot be upgraded.
 func Programs(dir string) *Upgraded {
 	if u := told(dir); u != nil && u.PID == Holder(dir) {
 		return u
@@ -189,7 +186,7 @@ func Programs(dir string) *Upgraded {
 	return nil
 }
 
-// told returns what tell has written last. That process may have ended.
+// told returns what tell last wrote. The writer may have exited.
 func told(dir string) *Upgraded {
 	raw, err := os.ReadFile(filepath.Join(dir, lockFile))
 	if err != nil {
@@ -209,8 +206,8 @@ var (
 	ErrNotUpgradable = errors.New("it cannot be upgraded in place")
 )
 
-// RequestUpgrade makes the supervisor of a state directory start the program on disk as its side,
-// or end if it is idle and of another version. It returns the states before and after.
+// RequestUpgrade makes a state directory's supervisor start the program on disk as its side, or
+// exit if it is idle and has another version. It returns the states before and after.
 func RequestUpgrade(ctx context.Context, dir string) (before, after Upgraded, err error) {
 	pid := Holder(dir)
 	if pid == 0 {
@@ -240,9 +237,9 @@ func RequestUpgrade(ctx context.Context, dir string) (before, after Upgraded, er
 	}
 }
 
-// RequestEnd makes the supervisor of a state directory end, and returns once process pid no longer
-// holds that. It repeats the request until then: a signal that comes while the supervisor starts may
-// be lost.
+// RequestEnd makes a state directory's supervisor exit, and returns once process pid no longer
+// holds the directory. It repeats the request until then, because a signal that arrives while the
+// supervisor starts may be lost.
 func RequestEnd(ctx context.Context, dir string, pid int) error {
 	for wait := (retry.Backoff{First: 5 * time.Millisecond, Most: 100 * time.Millisecond}); ; {
 		if Holder(dir) != pid {

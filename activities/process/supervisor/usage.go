@@ -13,21 +13,20 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
-// Usage is the resources that a process and its descendants have used.
+// Usage counts the resources that a process and its descendants have used.
 //
-// Processor time is exact if the process has a cgroup. Without one it includes the living
-// processes, and those that their parents or the supervisor have waited for. It excludes the
-// children of a program that ignores SIGCHLD, and daemons that have left their session and
-// ended.
+// Processor time is exact if the process has a cgroup. Without one it covers living processes and
+// those that their parents or the supervisor waited for. It misses the children of programs that
+// ignore SIGCHLD, and exited daemons that had left their session.
 type Usage struct {
 	User   time.Duration `json:"user"`
 	System time.Duration `json:"system"`
-	// MaxRSS is the maximal memory in bytes of one ended process, according to the kernel, or
-	// of all together in a sample.
+	// MaxRSS is the maximum memory in bytes: the kernel's number for one ended process, or a
+	// sample's for all together.
 	MaxRSS int64 `json:"max_rss"`
-	// GPUTime counts a second of full use of one GPU as a second.
+	// GPUTime counts one second of one fully used GPU as a second.
 	GPUTime time.Duration `json:"gpu_time,omitempty"`
-	// MaxGPUMemory is the maximal GPU memory in bytes in a sample.
+	// MaxGPUMemory is the maximum GPU memory in a sample, in bytes.
 	MaxGPUMemory int64 `json:"max_gpu_memory,omitempty"`
 }
 
@@ -39,37 +38,36 @@ type GPUProcess struct {
 	Busy float64
 }
 
-// Sample is the resources that a living process uses, with its descendants.
+// Sample lists what a living process and its descendants use.
 type Sample struct {
 	Process ProcessRef
 	Usage   Usage
-	// CPUs and GPUs are the average numbers in use since the previous sample, or since the
-	// start.
+	// CPUs and GPUs are the average numbers in use since the previous sample or the start.
 	CPUs, GPUs float64
 	RSS        int64 // bytes
 	GPUMemory  int64 // bytes
 	Processes  int
 }
 
-// SampleRequest has what the side knows and the supervisor does not.
+// SampleRequest holds what only the side can measure.
 type SampleRequest struct{ GPUs []GPUProcess }
 
-// SampleReply has a sample of every living process.
+// SampleReply holds a sample of every living process.
 type SampleReply struct{ Samples []Sample }
 
-// sampled is the last sample of a process. The supervisor's mu guards it.
+// sampled is a process's last sample, guarded by the supervisor's mu.
 type sampled struct {
-	at  time.Time // or when it was started
+	at  time.Time // or the start time
 	cpu time.Duration
-	// ended is the use of descendants that the supervisor has reaped.
+	// ended is the usage of descendants that the supervisor reaped.
 	ended        Usage
 	maxRSS       int64
 	gpuTime      time.Duration
 	maxGPUMemory int64
 }
 
-// Sample samples the living processes; see [API]. It reads one small file for each process of
-// the host, which costs less than following each task's threads to their children.
+// Sample samples the living processes; see [API]. It reads one small file per process on the host,
+// which costs less than following each task's threads to their children.
 func (s *supervisor) Sample(_ context.Context, r SampleRequest) (SampleReply, error) {
 	s.sampling.Lock()
 	defer s.sampling.Unlock()
@@ -112,7 +110,7 @@ func (p *process) sample(now time.Time, use *treeUsage) Sample {
 	if !use.whole {
 		user, system = user+seen.ended.User, system+seen.ended.System
 	}
-	// Processes that end during the sampling may be missed, and are in the next sample.
+	// Processes that exit during sampling may be missed until the next sample.
 	cpu := max(seen.cpu, user+system)
 	v := Sample{Process: p.Ref(), RSS: use.rss, GPUMemory: use.gpuMemory, GPUs: use.gpus, Processes: use.processes}
 	if elapsed := now.Sub(seen.at); elapsed > 0 {
@@ -130,7 +128,7 @@ func (p *process) sample(now time.Time, use *treeUsage) Sample {
 	return v
 }
 
-// charge adds the use of a descendant that the supervisor has reaped. mu must be held.
+// charge adds the usage of a descendant that the supervisor reaped. mu must be held.
 func (p *process) charge(r *syscall.Rusage) {
 	u := usageOf(r)
 	p.sampled.ended.User += u.User
@@ -138,8 +136,7 @@ func (p *process) charge(r *syscall.Rusage) {
 	p.sampled.ended.MaxRSS = max(p.sampled.ended.MaxRSS, u.MaxRSS)
 }
 
-// used returns the use of a process whose leader was reaped with that rusage. mu must be
-// held.
+// used returns a process's usage, given its reaped leader's rusage. mu must be held.
 func (p *process) used(leader *syscall.Rusage, cgroup *treeUsage) Usage {
 	seen := &p.sampled
 	u := usageOf(leader)
@@ -157,10 +154,10 @@ func usageOf(r *syscall.Rusage) Usage {
 	return Usage{User: timevalDuration(r.Utime), System: timevalDuration(r.Stime), MaxRSS: r.Maxrss * 1024}
 }
 
-// treeUsage is the use of the processes of a tree.
+// treeUsage is the usage of a process tree.
 type treeUsage struct {
 	user, system time.Duration
-	// whole reports whether user and system include all processes that were ever in the tree.
+	// whole reports whether user and system cover all processes that were ever in the tree.
 	whole     bool
 	rss       int64
 	processes int
@@ -168,18 +165,18 @@ type treeUsage struct {
 	gpus      float64
 }
 
-// hostUsage has the processes of the host at one moment.
+// hostUsage is a snapshot of the host's processes.
 type hostUsage struct {
 	s       *supervisor
 	side    int
 	leaders map[int]*process
 	stats   map[int]proc.Stat
-	// owners caches the owners of processes, or nil if a process belongs to no task.
+	// owners caches the owners of processes, nil for those outside tasks.
 	owners map[int]*process
 	uses   map[*process]*treeUsage
 }
 
-// read adds up the trees of the leaders.
+// read sums the leaders' trees.
 func (h *hostUsage) read(pids []int) {
 	var buf [1024]byte
 	for _, pid := range pids {
@@ -207,13 +204,13 @@ func (h *hostUsage) read(pids []int) {
 	}
 }
 
-// owner returns the process of a task that an OS process belongs to. It is found by the session
-// of the OS process or of one of its ancestors, or the cookie of an orphan.
+// owner returns the task process that an OS process belongs to. It looks at the sessions of the OS
+// process and its ancestors, and at an orphan's cookie.
 func (h *hostUsage) owner(pid int) *process {
 	if p, known := h.owners[pid]; known {
 		return p
 	}
-	h.owners[pid] = nil // pids can be reused while /proc is read, and form a cycle
+	h.owners[pid] = nil // pids reused during the read can form a cycle
 	stat, ok := h.stats[pid]
 	if !ok || pid == h.side {
 		return nil
@@ -243,9 +240,9 @@ func (h *hostUsage) addGPUs(gpus []GPUProcess) {
 	}
 }
 
-// readCgroup reads the kernel's counters of a cgroup. Memory is known only if the cgroup has
-// that controller; shared pages then count once, and the page cache is left out, since it
-// belongs to the host.
+// readCgroup reads the kernel's counters of a cgroup. Memory is known only with the memory
+// controller. Shared pages then count once, and the page cache is excluded, since it belongs to the
+// host.
 func (t *treeUsage) readCgroup(dir string) {
 	stat := cgroup.Read(dir, "cpu.stat")
 	user, ok := cgroupNumber(stat, "user_usec")
@@ -260,7 +257,7 @@ func (t *treeUsage) readCgroup(dir string) {
 	}
 }
 
-// cgroupNumber finds "name number" among the lines of a file.
+// cgroupNumber finds the line "name number" in a file.
 func cgroupNumber(file []byte, name string) (int64, bool) {
 	for line := range bytes.Lines(file) {
 		if rest, ok := strings.CutPrefix(string(line), name+" "); ok {
@@ -271,8 +268,7 @@ func cgroupNumber(file []byte, name string) (int64, bool) {
 	return 0, false
 }
 
-// cgroupUsage returns the processor time of everything that was ever in the cgroup of a
-// process.
+// cgroupUsage returns the processor time of everything that was ever in the process's cgroup.
 func (p *process) cgroupUsage() *treeUsage {
 	t := &treeUsage{}
 	if p.cgroup != "" {

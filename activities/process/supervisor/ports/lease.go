@@ -15,22 +15,22 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
-// Ports are the ports of a run. Ports are probed, and leases written to disk, while they are
-// locked; other runs do not wait for that.
+// Ports holds a run's ports. It is locked while ports are probed and leases written to disk; other
+// runs do not wait.
 type Ports struct {
 	mu sync.Mutex
-	// leased holds the replies, as journalled.
+	// leased holds the journalled replies.
 	leased map[leaseKey]Lease
-	held   map[int]int // by port, the descriptor of the socket that holds it
+	held   map[int]int // by port, the descriptor of its socket
 	lapse  *time.Timer
 }
 
-// leaseKey names a lease of a run.
+// leaseKey identifies a lease in a run.
 type leaseKey struct{ generation, group int }
 
-// Lease is the ports of one lease.
+// Lease lists one lease's ports.
 type Lease struct {
-	Any   []int // without a wanted number
+	Any   []int // arbitrary
 	Fixed []int
 }
 
@@ -41,7 +41,7 @@ func (l Lease) equals(other Lease) bool {
 	return slices.Equal(l.Any, other.Any) && slices.Equal(l.Fixed, other.Fixed)
 }
 
-// Remember notes a lease that an earlier supervisor has given.
+// Remember notes a lease that an earlier supervisor gave.
 func (p *Ports) Remember(generation, group int, l Lease) {
 	if p.leased == nil {
 		p.leased = make(map[leaseKey]Lease)
@@ -56,45 +56,44 @@ func (p *Ports) Leased(generation, group int) Lease {
 	return p.leased[leaseKey{generation, group}]
 }
 
-// portPrefix begins the names of the abstract sockets by which the supervisors of all
-// users of a machine see each other's leases. The kernel frees them with their holder.
+// portPrefix is the prefix of abstract sockets that show leases to the supervisors of all users on
+// a machine. The kernel frees them with their holder.
 const portPrefix = "clusterrun-port-"
 
-// Request leases ports for a run. It is idempotent by run, generation and group: a
-// repeated request returns the same ports, and leases them again if a new supervisor does
-// not hold them.
+// Request leases ports for a run. It is idempotent by run, generation and group. A repeated request
+// returns the same ports, and leases them again if a new supervisor does not hold them.
 type Request struct {
 	Run        runkey.Run
 	Generation int
 	// Group distinguishes the leases of one generation.
 	Group int
-	// Count is the number of ports to lease without a wanted number.
+	// Count is the number of arbitrary ports to lease.
 	Count int
-	// Ports are wanted by number. The request fails if one is taken, also by another task of the
+	// Ports are requested by number. The request fails if one is taken, even by another task of the
 	// run.
 	Ports []int
-	// Tasks is the number of tasks that live at once, and Files the number of files that the
-	// supervisor opens for them in addition to the ports.
+	// Tasks is the number of simultaneous tasks, and Files the number of files that the supervisor
+	// opens for them besides the ports.
 	Tasks, Files int
-	// Avoid are ports that the run wants by number in any of its leases.
+	// Avoid are ports that any of the run's leases requests by number.
 	Avoid []int
 }
 
-// Run is the ports' access to their run.
+// Run gives [Ports] access to their run.
 type Run struct {
-	// Check reports why nothing can be leased, whether a process of the generation was ever
-	// started, and whether any process of the run lives.
+	// Check reports why nothing can be leased, whether the generation ever started a process, and
+	// whether any process of the run lives.
 	Check func(generation int) (began, lives bool, err error)
 	// Busy reports whether a process of an earlier generation has not ended.
 	Busy func(generation int) bool
 	// Journal records a lease.
 	Journal func(generation, group int, l Lease) error
-	// Lapse is the time for which ports are held if no process lives.
+	// Lapse is how long ports are held while no process lives.
 	Lapse time.Duration
 	Log   *slog.Logger
 }
 
-// Check returns an error for a request that can never be granted here.
+// Check returns an error if r can never be granted on this host.
 func (r Request) Check() error {
 	if r.Count < 0 {
 		return fault.Refuse(fault.ErrInvalid, fmt.Sprintf("%d ports cannot be reserved", r.Count))
@@ -102,7 +101,7 @@ func (r Request) Check() error {
 	return r.needs().Check()
 }
 
-// needs returns the needs of the run's tasks. Each leased port is an open file.
+// needs returns what the run's tasks need. Each leased port is an open file.
 func (r Request) needs() fault.Needs {
 	return fault.Needs{Files: r.Count + len(r.Ports) + r.Files, Processes: r.Tasks}
 }
@@ -148,8 +147,8 @@ func (p *Ports) Lease(r Request, of Run) ([]int, error) {
 	return got.Any, nil
 }
 
-// take holds the ports of a lease. before are those without a wanted number that it had, and which
-// the tasks of the generation know if it began. p.mu must be held.
+// take holds a lease's ports. before lists its earlier arbitrary ports, which the generation's
+// tasks use if it began. p.mu must be held.
 func (p *Ports) take(r Request, before []int, began bool) (got Lease, err error) {
 	got.Fixed = r.Ports
 	for i, port := range r.Ports {
@@ -172,7 +171,7 @@ func (p *Ports) take(r Request, before []int, began bool) (got Lease, err error)
 			got.Any = append(got.Any, port)
 		} else if began {
 			return got, err
-		} // otherwise another port is chosen
+		} // otherwise choose another port
 	}
 	if missing := r.Count - len(got.Any); missing > 0 {
 		more, err := p.holdAny(missing, r.Avoid)
@@ -184,7 +183,7 @@ func (p *Ports) take(r Request, before []int, began bool) (got Lease, err error)
 	return got, nil
 }
 
-// sharedWith reports whether another lease of the same generation has the port. p.mu must be held.
+// sharedWith reports whether another lease in the same generation includes port. p.mu must be held.
 func (p *Ports) sharedWith(key leaseKey, port int) bool {
 	for other, l := range p.leased {
 		if other.generation == key.generation && other.group != key.group && slices.Contains(l.All(), port) {
@@ -194,7 +193,7 @@ func (p *Ports) sharedWith(key leaseKey, port int) bool {
 	return false
 }
 
-// stopLapse stops what lapseLater began. p.mu must be held.
+// stopLapse cancels lapseLater. p.mu must be held.
 func (p *Ports) stopLapse() {
 	if p.lapse != nil {
 		p.lapse.Stop()
@@ -202,20 +201,18 @@ func (p *Ports) stopLapse() {
 	}
 }
 
-// lapseLater lets the ports lapse unless a process is started. p.mu must be held.
+// lapseLater makes the ports lapse unless a process starts. p.mu must be held.
 func (p *Ports) lapseLater(run runkey.Run, of Run) {
 	var timer *time.Timer
 	timer = time.AfterFunc(of.Lapse, func() { p.lapseNow(run, &timer, of.Log) })
 	p.lapse = timer
 }
 
-// KeepGenerations is the number of generations of a run that are remembered in addition to the
-// first.
+// KeepGenerations is how many generations a run remembers besides the first.
 const KeepGenerations = 100
 
-// dropOld frees the ports of earlier generations only, unless a process of these is
-// still ending. They are not reused for the new generation: a peer of the old one must not
-// reach it by mistake.
+// dropOld frees the ports that only earlier generations use, unless one of their processes is still
+// ending. The new generation does not reuse them, lest a peer of the old one reach it by mistake.
 func (p *Ports) dropOld(generation int, busy func(int) bool) {
 	if busy(generation) {
 		return
@@ -236,12 +233,12 @@ func (p *Ports) dropOld(generation int, busy func(int) bool) {
 	}
 }
 
-// lapseNow frees the ports of a run that has not started a process since they were leased.
+// lapseNow frees a run's ports if no process has started since they were leased.
 func (p *Ports) lapseNow(run runkey.Run, timer **time.Timer, log *slog.Logger) {
-	p.mu.Lock() // under which the timer was set
+	p.mu.Lock() // held when the timer was set
 	defer p.mu.Unlock()
 	if p.lapse != *timer {
-		return // a process was started, or the lease was renewed, before mu was locked
+		return // a process started or the lease was renewed before mu was locked
 	}
 	p.lapse = nil
 	if len(p.held) > 0 {
@@ -250,8 +247,8 @@ func (p *Ports) lapseNow(run runkey.Run, timer **time.Timer, log *slog.Logger) {
 	p.letGo(nil)
 }
 
-// Keep keeps the ports until Free, because a process of the generation is started. It leases them
-// again if they have just lapsed.
+// Keep keeps the ports until Free, because the generation starts a process. It leases them again if
+// they just lapsed.
 func (p *Ports) Keep(generation int, log *slog.Logger) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -287,8 +284,8 @@ func (p *Ports) letGo(ports []int) {
 	}
 }
 
-// hold holds a port, unless the port is held already. probe, if it is not nil, reports why no
-// program can listen on it. p.mu must be held.
+// hold holds a port unless it is already held. probe, if not nil, reports why no program can listen
+// on it. p.mu must be held.
 func (p *Ports) hold(port int, probe func(port int) error) error {
 	if port < 1 || port > 65535 {
 		return fault.Refuse(fault.ErrInvalid, fmt.Sprintf("%d is not a port", port))
@@ -318,8 +315,8 @@ func (p *Ports) hold(port int, probe func(port int) error) error {
 	return nil
 }
 
-// holdAny holds ports without a wanted number, below the range that the kernel uses for
-// outgoing connections. p.mu must be held.
+// holdAny holds arbitrary ports under the range that the kernel uses for outgoing connections. p.mu
+// must be held.
 func (p *Ports) holdAny(count int, avoid []int) (got []int, err error) {
 	for port := range anyPorts() {
 		if len(got) == count {
@@ -342,7 +339,6 @@ func (p *Ports) holdAny(count int, avoid []int) (got []int, err error) {
 	return nil, fault.Refuse(fault.ErrPortTaken, fmt.Sprintf("only %d of %d ports are free between %d and %d", len(got), count, low, high-1))
 }
 
-// notProbed returns the error for a port that could not be probed.
 func notProbed(port int, err error) error {
 	return fmt.Errorf("reserving port %d: %s", port, fault.Reason(err))
 }

@@ -1,4 +1,4 @@
-// Package cgroup uses cgroups of version 2 for the processes of a supervisor.
+// Package cgroup manages version 2 cgroups for a supervisor's processes.
 package cgroup
 
 import (
@@ -23,18 +23,18 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// A cgroup of version 2 contains a process and all its descendants, even if they change their
-// session, parents and environment. Cgroups are used if the supervisor may create them. No
-// controller is needed.
+// A version 2 cgroup contains a process and all its descendants, even if they change their session,
+// parents and environment. Cgroups are used if the supervisor may create them. They do not need
+// controllers.
 
-// Own returns the directory of the cgroup of this process, or empty if it does not exist.
+// Own returns the directory of this process's cgroup, or empty if it does not exist.
 func Own() string {
 	self, mounts := ownFiles()
 	return find(self, mounts, "")
 }
 
-// Place returns the path of the cgroup of this process below the root, or "" if it is in the root, and
-// whether that is of a task of any supervisor.
+// Place returns the path of this process's cgroup relative to the root, "" for the root, and
+// whether that belongs to any supervisor's task.
 func Place() (path string, ofTask bool) {
 	self, _ := ownFiles()
 	return placeIn(self)
@@ -51,14 +51,14 @@ func placeIn(self []byte) (path string, ofTask bool) {
 
 var taskPath = lazyregexp.New(`/clusterrun-[a-z0-9]{8}/`) // see Make
 
-// ownFiles returns the cgroups of this process when it was started, and the mounts of that time.
+// ownFiles returns this process's initial cgroups and mounts.
 var ownFiles = sync.OnceValues(func() (self, mounts []byte) {
 	self, _ = os.ReadFile("/proc/self/cgroup")
 	mounts, _ = os.ReadFile("/proc/self/mountinfo")
 	return self, mounts
 })
 
-// find finds the cgroup of a controller of version 1, or of version 2 if the controller is "".
+// find returns the cgroup of a version 1 controller, or of version 2 if controller is "".
 func find(self, mounts []byte, controller string) string {
 	var path string
 	for line := range bytes.Lines(self) {
@@ -68,10 +68,10 @@ func find(self, mounts []byte, controller string) string {
 		}
 	}
 	if path == "" || strings.HasPrefix(path, "/..") {
-		return "" // no cgroup, or one that this container cannot see
+		return "" // no cgroup, or one hidden from this container
 	}
-	// On hybrid hosts version 2 is mounted below the others, so the mount is found by its type
-	// rather than its usual place.
+	// Hybrid hosts mount version 2 under the version 1 hierarchies, so search by type rather than
+	// path.
 	lines := bufio.NewScanner(bytes.NewReader(mounts))
 	for lines.Scan() {
 		head, tail, ok := strings.Cut(lines.Text(), " - ")
@@ -92,8 +92,8 @@ func find(self, mounts []byte, controller string) string {
 	return ""
 }
 
-// mounted reports whether a mount with that type, source and options has the cgroups of a
-// controller.
+// mounted reports whether a mount with the type, source and options in tail holds a controller's
+// cgroups.
 func mounted(tail []string, controller string) bool {
 	if controller == "" {
 		return tail[0] == "cgroup2"
@@ -101,19 +101,19 @@ func mounted(tail []string, controller string) bool {
 	return len(tail) == 3 && tail[0] == "cgroup" && slices.Contains(strings.Split(tail[2], ","), controller)
 }
 
-// unescapeMount undoes the octal escapes of mountinfo.
+// unescapeMount decodes mountinfo's octal escapes.
 func unescapeMount(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
-// Make creates the parent of the tasks' cgroups, or returns "".
+// Make creates the parent of the task cgroups, or returns "".
 func Make(instance string) string {
 	parent := Own()
 	if parent == "" {
 		return ""
 	}
 	if filepath.Base(parent) == ownLeaf {
-		parent = filepath.Dir(parent) // we have been executed again
+		parent = filepath.Dir(parent) // this program was executed again
 	}
 	dir := filepath.Join(parent, "clusterrun-"+instance)
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -124,7 +124,7 @@ func Make(instance string) string {
 
 var plainName = lazyregexp.New(`^[A-Za-z0-9._-]+$`)
 
-// Name returns a file name that is unique to a process.
+// Name returns a file name unique to a process.
 func Name(hash string, key runkey.Task, number int) string {
 	task := key.Task
 	if len(task) > 64 || !plainName().MatchString(task) {
@@ -134,7 +134,7 @@ func Name(hash string, key runkey.Task, number int) string {
 	return hash + "-" + strconv.Itoa(key.Generation) + "-" + task + "-" + strconv.Itoa(number)
 }
 
-// Kill sends SIGKILL to everything in a cgroup and below it.
+// Kill sends SIGKILL to everything in a cgroup and its descendants.
 func Kill(dir string) {
 	fd, err := unix.Open(dir+"/cgroup.kill", unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err == nil {
@@ -146,16 +146,16 @@ func Kill(dir string) {
 	}
 	if errors.Is(err, unix.ENOENT) {
 		if _, serr := os.Stat(dir); serr != nil {
-			return // no such cgroup at all
+			return // no such cgroup
 		}
 	}
-	// Before Linux 5.14 there is only the list of processes.
+	// Linux before 5.14 offers only the list of processes.
 	for _, pid := range PIDs(dir) {
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}
 }
 
-// PIDs returns the processes in a cgroup and below it.
+// PIDs returns the processes in a cgroup and its descendants.
 func PIDs(dir string) (pids []int) {
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
@@ -171,7 +171,7 @@ func PIDs(dir string) (pids []int) {
 	return pids
 }
 
-// Populated reports whether anything lives in a cgroup or below it.
+// Populated reports whether anything lives in a cgroup or its descendants.
 func Populated(dir string) bool {
 	raw, err := os.ReadFile(dir + "/cgroup.events")
 	return err == nil && bytes.Contains(raw, []byte("populated 1"))
@@ -203,8 +203,7 @@ func Remove(dir string) {
 	}
 }
 
-// Of returns the name of the cgroup, directly below the instance's cgroup, that contains the
-// process. It returns "" if there is none.
+// Of returns the name of the instance's child cgroup that contains the process, or "".
 func Of(pid int, instance string) string {
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
 	if err != nil {
@@ -219,13 +218,13 @@ func Of(pid int, instance string) string {
 	return name
 }
 
-// Record writes the path of the instance's cgroup: the next supervisor may be started in
-// another cgroup. The file is not synced, since no cgroup outlives the boot.
+// Record writes the path of the instance's cgroup, because the next supervisor may start in another
+// cgroup. It does not sync the file, since no cgroup outlives the boot.
 func Record(path, boot, cgroup string) error {
 	return atomicfile.Write(path, []byte(boot+"\n"+cgroup+"\n"), 0o600)
 }
 
-// Recorded returns the cgroup that Record has recorded in this boot; "" if there is none.
+// Recorded returns the cgroup recorded in this boot, or "".
 func Recorded(path, boot string) string {
 	raw, err := os.ReadFile(path)
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package output copies what processes write to their files, or to the output of the launcher, within
-// a quota.
+// Package output copies processes' output to files or to the launcher's output, within a quota.
 package output
 
 import (
@@ -11,48 +10,46 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// copier copies the output of the processes of a run from pipes, whose read ends it owns, to
-// their files. A program that opens /dev/stderr again opens the pipe rather than the file, so
-// it cannot truncate earlier output.
+// copier copies a run's output from pipes to files, and owns the read ends. A program that reopens
+// /dev/stderr opens the pipe rather than the file, so it cannot truncate earlier output.
 //
-// It is one goroutine, which serves the pipes in the order in which they became readable. It
-// needs a thread only while it copies, and it exists only while there is a pipe.
+// One goroutine serves the pipes in the order that they became readable. It needs a thread only
+// while it copies, and exists only while there is a pipe.
 type copier struct {
 	of *Outputs
-	// mu is held while output is copied. Other locks may be acquired while it is held: the lock of
-	// the outputs, and the locks that the stop of [Outputs.Begin] acquires. A file may be on a
-	// server that is gone, so every wait for mu must be bounded.
+	// mu is held while output is copied. The outputs' lock, and those that [Outputs.Begin]'s stop
+	// acquires, may be acquired while holding mu. A file may be on a server that is gone, so every
+	// wait for mu must be bounded.
 	mu sync.Mutex
-	// ready is an epoll(7) of the pipes, or nil if there are none.
+	// ready is an epoll(7) of the pipes, or nil without pipes.
 	ready   *os.File
-	streams map[int]*Stream // by the descriptor of the pipe
+	streams map[int]*Stream // by the pipe's descriptor
 	buf     *[readSize]byte
 }
 
-// buffers has the buffers of copiers that have no streams at the moment: the tasks of a batch start
-// one after the other.
+// buffers pools the buffers of copiers without streams, because a batch starts its tasks one by
+// one.
 var buffers = sync.Pool{New: func() any { return new([readSize]byte) }}
 
 const (
-	// pipeSize is the initial size of a pipe, the default of the kernel with pages of 4 KiB,
-	// and loudSize the size of a pipe that was once nearly full. All pipes of a user together
-	// have a limit, so not all of them are large from the beginning.
+	// pipeSize is a pipe's initial size, the kernel's default with 4 KiB pages. loudSize is the
+	// size of a pipe that was once nearly full. The kernel limits the total size of a user's pipes,
+	// so not all of them start large.
 	pipeSize = 64 << 10
 	loudSize = 256 << 10
-	// terminalSize is more than a pseudoterminal has room for.
+	// terminalSize exceeds a pseudoterminal's capacity.
 	terminalSize = 128 << 10
-	// readSize is the size of one read. It is larger than a pipe, so that no read ends within
-	// what a program wrote at once, unless that is larger than a pipe.
+	// readSize is the size of one read. It is larger than a pipe, so that a read splits only writes
+	// that are larger than a pipe.
 	readSize = loudSize + 4<<10
-	// shortest and longest bound the pause of the copier between two rounds, which makes one
-	// write of many small ones. The pause depends on how full the pipes are after a round: a
-	// program must not have to wait because its pipe is full. A pipe that was idle is read at
-	// once.
+	// shortest and longest limit the copier's pause between rounds, which merges many small writes.
+	// The pause depends on how full the pipes are after a round, because programs must not have to
+	// wait for full pipes. A pipe that was idle is read immediately.
 	shortest = 50 * time.Microsecond
 	longest  = time.Millisecond
 )
 
-// add copies streams from now on, and owns them.
+// add starts copying streams, which it then owns.
 func (c *copier) add(streams []*Stream) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,7 +70,7 @@ func (c *copier) addLocked(s *Stream) error {
 		if err != nil {
 			return err
 		}
-		// This makes os use the poller of the runtime, instead of a thread that blocks.
+		// This makes os use the runtime's poller instead of blocking a thread.
 		_ = unix.SetNonblock(fd, true)
 		c.ready = os.NewFile(uintptr(fd), "epoll") //nolint:gosec // a descriptor
 		c.streams, c.buf = make(map[int]*Stream), buffers.Get().(*[readSize]byte)
@@ -88,8 +85,8 @@ func (c *copier) addLocked(s *Stream) error {
 	return err
 }
 
-// control changes the set of pipes that the copier waits for. A pipe is reported once and must
-// be armed again, because each write to an armed pipe wakes us, even while we know that it is
+// control changes the set of pipes that the copier waits for. A pipe is reported once and must then
+// be rearmed, because each write to an armed pipe wakes us, even if the pipe is known to be
 // readable.
 func (c *copier) control(op, pipe int) error {
 	conn, err := c.ready.SyscallConn()
@@ -101,7 +98,7 @@ func (c *copier) control(op, pipe int) error {
 	return errors.Join(cerr, err)
 }
 
-// armLocked waits for the pipes again that were reported.
+// armLocked rearms the reported pipes.
 func (c *copier) armLocked(events []unix.EpollEvent) {
 	for _, e := range events {
 		if s := c.streams[int(e.Fd)]; s != nil && s.held == nil {
@@ -113,7 +110,7 @@ func (c *copier) armLocked(events []unix.EpollEvent) {
 // retryEvery is the interval between attempts to write to a full disk.
 const retryEvery = 50 * time.Millisecond
 
-// retryLaterLocked tries to write what a stream holds, until its pipe can be waited for again.
+// retryLaterLocked retries writing what a stream holds, until its pipe can be rearmed.
 func (c *copier) retryLaterLocked(s *Stream) {
 	time.AfterFunc(retryEvery, func() {
 		c.mu.Lock()
@@ -134,7 +131,7 @@ func (c *copier) retryLocked(s *Stream) (ok bool) {
 	return ok
 }
 
-// take takes what its streams hold.
+// take takes what the streams hold.
 func (c *copier) take() (all []Unkept) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,7 +164,7 @@ func (c *copier) removeLocked(s *Stream) {
 	s.close()
 }
 
-// run copies until there are no pipes in ready.
+// run copies until ready contains no pipes.
 func (c *copier) run(ready *os.File) {
 	conn, err := ready.SyscallConn()
 	if err != nil {
@@ -205,14 +202,12 @@ func (c *copier) run(ready *os.File) {
 	}
 }
 
-// pause is like [time.Sleep], which is not that precise: the poller of the runtime counts in
-// milliseconds.
+// pause is a more precise [time.Sleep]. The runtime's poller counts in milliseconds.
 func pause(d time.Duration) {
 	_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &unix.Timespec{Nsec: int64(d)}, nil)
 }
 
-// pollNow returns how many pipes are readable, at most as many as there is room for; -1 after an
-// error.
+// pollNow returns how many pipes are readable, at most len(events), or -1 after an error.
 func pollNow(epoll int, events []unix.EpollEvent) int {
 	for {
 		n, err := unix.EpollWait(epoll, events, 0)
@@ -222,8 +217,8 @@ func pollNow(epoll int, events []unix.EpollEvent) int {
 	}
 }
 
-// roundLocked reads once from each of the pipes that ready has reported. It returns how full
-// the fullest was, from 0 to 1.
+// roundLocked reads once from each pipe that ready reported. It returns how full the fullest was,
+// from 0 to 1.
 func (c *copier) roundLocked(ready *os.File, events []unix.EpollEvent) (full float64) {
 	for _, e := range events {
 		if s := c.streams[int(e.Fd)]; s != nil && c.ready == ready {
@@ -233,8 +228,8 @@ func (c *copier) roundLocked(ready *os.File, events []unix.EpollEvent) (full flo
 	return full
 }
 
-// copyLocked reads once from a pipe, and writes what it has read. It returns how much that is;
-// 0 if there is nothing now, or if there was an end.
+// copyLocked copies the result of one read from a pipe and returns its size, 0 if nothing is there
+// or the pipe was closed.
 func (c *copier) copyLocked(s *Stream) int {
 	n := c.copyOnce(s)
 	if s.relay != nil && n > 0 {
@@ -255,7 +250,7 @@ func (c *copier) copyOnce(s *Stream) int {
 		c.removeLocked(s)
 		return 0
 	}
-	// A page may have room for only one write of half its size.
+	// A page may hold only one write of half its size.
 	if n >= pipeSize/2 && !s.loud {
 		s.loud = true
 		setPipeSize(s.pipe, loudSize)
@@ -274,7 +269,7 @@ func (c *copier) copyOnce(s *Stream) int {
 		c.retryLaterLocked(s)
 	}
 	if errors.Is(err, errReaderGone) {
-		c.removeLocked(s) // its program gets SIGPIPE, too
+		c.removeLocked(s) // its program also gets SIGPIPE
 	}
 	return n
 }
@@ -288,8 +283,7 @@ func read(fd int, buf []byte) (n int, err error) {
 	}
 }
 
-// drainLocked copies the present content of a pipe. It ignores output that arrives during the
-// copy.
+// drainLocked copies a pipe's present content. It ignores output that arrives during the copy.
 func (c *copier) drainLocked(s *Stream) {
 	left, err := unix.IoctlGetInt(s.pipe, unix.TIOCINQ)
 	if s.relay != nil && s.relay.terminal {
@@ -297,7 +291,7 @@ func (c *copier) drainLocked(s *Stream) {
 	} else if err != nil {
 		return
 	}
-	for left >= 0 && c.streams[s.pipe] == s { // once more at the end, which may be there
+	for left >= 0 && c.streams[s.pipe] == s { // once more for a possible end of file
 		n := c.copyLocked(s)
 		if n == 0 {
 			return
@@ -306,8 +300,8 @@ func (c *copier) drainLocked(s *Stream) {
 	}
 }
 
-// awaitRoomLocked waits until the held output of a stream is written, or lost. It unlocks c.mu
-// while it waits.
+// awaitRoomLocked waits until a stream's held output is written or lost. It unlocks c.mu while it
+// waits.
 func (c *copier) awaitRoomLocked(s *Stream) {
 	for c.streams[s.pipe] == s && s.held != nil {
 		c.mu.Unlock()
@@ -319,8 +313,8 @@ func (c *copier) awaitRoomLocked(s *Stream) {
 	}
 }
 
-// end copies the rest of what a process has written. Should anything else have its pipes, that
-// is copied on until it closes them.
+// end copies the rest of a process's output. If anything else holds the pipes, copying continues
+// until it closes them.
 func (c *copier) end(streams []*Stream) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -332,7 +326,7 @@ func (c *copier) end(streams []*Stream) {
 	}
 }
 
-// catchUpLocked copies what is readable, in the order in which it became so.
+// catchUpLocked copies the readable pipes, in the order that they became readable.
 func (c *copier) catchUpLocked() {
 	if c.ready == nil || len(c.streams) == 0 {
 		return
@@ -350,7 +344,7 @@ func (c *copier) catchUpLocked() {
 	}
 }
 
-// close copies what is there and ends.
+// close copies what is left and stops.
 func (c *copier) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 )
 
-// Outputs is the output that the processes of a run write to their files, and its limit.
+// Outputs copies the output of a run's processes to their files, within a limit.
 type Outputs struct {
-	copiers [4]copier // at most as many are used as there are processors
-	// Single has one used, so that lines of different processes are not mixed.
+	copiers [4]copier // at most one per processor is used
+	// Single allows one copier, so that lines of different processes are not mixed.
 	Single bool
 
 	taker atomic.Pointer[context.Context] // see Take
@@ -22,38 +22,37 @@ type Outputs struct {
 	of map[*Output]bool
 	// next counts the outputs.
 	next int
-	// bytes is the limit; 0 means no limit. Output beyond it is dropped, or ends processes.
+	// bytes is the limit; 0 means no limit. Excess output is dropped, or processes are stopped.
 	bytes int64
 	drop  bool
-	// written is the number of bytes that the run has written, without the output of processes
-	// that were stopped for it: after their end the others have the whole limit.
+	// written counts the run's bytes, without the output of processes that were stopped for it.
+	// After they end, the remaining processes share the whole limit.
 	written int64
 }
 
-// Output is the output of a process. All of its streams have one copier, so that they are
-// copied in the order in which they are written.
+// Output is a process's output. One copier serves all its streams, so that they are copied in the
+// order that they are written.
 type Output struct {
 	all     *Outputs
 	copier  *copier
 	streams []*Stream
 	stop    func() // see Begin
-	// written is the number of its bytes that are in files, and dropped the number that are
-	// not.
+	// written counts its bytes that are in files, and dropped those that are not.
 	written, dropped int64
 	// stopped reports whether the process was stopped for writing too much.
 	stopped bool
 }
 
-// Quota limits what the processes of a run write.
+// Quota limits what a run's processes write.
 type Quota struct {
 	Bytes int64 // 0 means no limit
-	// Drop reports whether output beyond it is dropped. If it is false, the process that has
-	// written most is stopped.
+	// Drop reports whether excess output is dropped. If false, the process that has written most is
+	// stopped.
 	Drop bool
 }
 
-// Begin copies the streams of a process from now on, and owns them. It must be called before
-// the process can write. stop is called if it has written too much.
+// Begin starts copying a process's streams, which it then owns. It must be called before the
+// process can write. stop is called if the process writes too much.
 func (o *Outputs) Begin(quota Quota, streams []*Stream, stop func()) (*Output, error) {
 	o.mu.Lock()
 	o.bytes, o.drop = quota.Bytes, quota.Drop
@@ -73,8 +72,8 @@ func (o *Outputs) Begin(quota Quota, streams []*Stream, stop func()) (*Output, e
 	return made, nil
 }
 
-// enterLocked gives an output its copier. A file is written by one thread at a time, and a
-// processor may not be enough for all files.
+// enterLocked assigns a copier to an output. One thread at a time writes a file, and one processor
+// may not suffice for all files.
 func (o *Outputs) enterLocked(out *Output) *Output {
 	most := min(len(o.copiers), runtime.GOMAXPROCS(0))
 	if o.Single {
@@ -91,11 +90,11 @@ func (o *Outputs) enterLocked(out *Output) *Output {
 	return out
 }
 
-// End returns once the output of the process is in its files. No process that is known to
-// belong to it may be alive. dropped is the number of bytes that are not in the files.
+// End returns once the process's output is in its files. No process that is known to belong to it
+// may be alive. dropped counts the bytes that are not in the files.
 //
-// excess is not empty if the process has ended because it had written too much: it was blamed
-// for that, as Begin's stop does, or there is no other reason.
+// excess is not empty if the process ended because it wrote too much: it was blamed, as Begin's
+// stop does, or there is no other reason.
 func (out *Output) End(blamed, other bool) (dropped int64, excess string) {
 	out.copier.end(out.streams)
 	o := out.all
@@ -113,22 +112,21 @@ func (out *Output) End(blamed, other bool) (dropped int64, excess string) {
 	return out.dropped, excess
 }
 
-// Close copies what is there and ends.
+// Close copies what is left and stops.
 func (o *Outputs) Close() {
 	for i := range o.copiers {
 		o.copiers[i].close()
 	}
 }
 
-// Unkept is output that does not fit on the disk of its file.
+// Unkept is output that does not fit on its file's disk.
 type Unkept struct {
 	Path string // of the file
 	Data []byte
 }
 
-// Take returns what could not be written for a while because a disk is full, in the order of each
-// stream. It does not get into the files. Until taker has ended, programs wait
-// until their output is taken.
+// Take returns output that waited too long for a full disk, in the order of each stream. It is not
+// written to the files. Until taker is canceled, programs wait for their output to be taken.
 func (o *Outputs) Take(taker context.Context) (all []Unkept) {
 	o.taker.Store(&taker)
 	for i := range o.copiers {
@@ -137,7 +135,7 @@ func (o *Outputs) Take(taker context.Context) (all []Unkept) {
 	return all
 }
 
-// admit returns how many of n bytes may be written, and counts them as written. The others are
+// admit returns how many of n bytes may be written, and counts them as written. The rest is
 // dropped.
 func (o *Outputs) admit(out *Output, n int) int {
 	o.mu.Lock()
@@ -151,7 +149,7 @@ func (o *Outputs) admit(out *Output, n int) int {
 	return n
 }
 
-// miss counts bytes that were admitted and could not be written.
+// miss counts admitted bytes that could not be written.
 func (o *Outputs) miss(out *Output, bytes int64) {
 	if bytes == 0 {
 		return
@@ -169,7 +167,7 @@ func (o *Outputs) quota() int64 {
 	return o.bytes
 }
 
-// If the run is over the limit, stopExcess stops the process whose output is largest.
+// stopExcess stops the process with the most output if the run is over the limit.
 func (o *Outputs) stopExcess() {
 	o.mu.Lock()
 	loud := o.loudestLocked()
@@ -182,8 +180,8 @@ func (o *Outputs) stopExcess() {
 	}
 }
 
-// loudestLocked returns the output that has written most if the run is over the limit; nil
-// while one whose process was stopped for it has not ended.
+// loudestLocked returns the largest output if the run is over the limit. It returns nil while a
+// process that was stopped for it has not ended.
 func (o *Outputs) loudestLocked() (most *Output) {
 	if o.drop || o.bytes == 0 || o.written <= o.bytes {
 		return nil
