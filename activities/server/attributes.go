@@ -10,8 +10,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// KnownAttributes is an activity that returns the search attributes of runs that the namespace
-// knows with the type that they have here. There are none if the server does not tell this client.
+// KnownAttributes is an activity that returns the run search attributes that the namespace knows
+// with the expected type. The list is empty if the server does not permit the query.
 func (s *Server) KnownAttributes(ctx context.Context) (names []string, err error) {
 	c, err := s.connected()
 	if err != nil {

@@ -13,12 +13,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// barrierQueryTimeout bounds the query to the run, which may have no workflow worker to
-// answer it.
+// barrierQueryTimeout limits the query to the run, which may have no workflow worker to answer it.
 const barrierQueryTimeout = 10 * time.Second
 
-// BarrierCheck is an activity that checks, by asking the run, whether the tasks that are
-// missing at a barrier can still arrive. It lasts as long as all of them can.
+// BarrierCheck is an activity that asks the run whether the tasks missing at a barrier can still
+// arrive. It lasts as long as they all can.
 func (s *Barriers) BarrierCheck(ctx context.Context, in spec.BarrierCheckInput) (out spec.BarrierCheckOutput, err error) {
 	unchanged := temporal.NewApplicationErrorWithOptions("all missing tasks can still arrive", spec.ErrBarrierUnchanged,
 		temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})

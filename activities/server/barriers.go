@@ -16,8 +16,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
-// maxBarrierRound is the longest time that a round can be open. It ends rounds that are
-// forgotten because their hosts were killed, together with the only workers of the queue.
+// maxBarrierRound limits how long a round can be open. It closes rounds that are forgotten because
+// their hosts were killed, together with the queue's only workers.
 const maxBarrierRound = 30 * 24 * time.Hour
 
 // Barriers keeps the rounds of barriers as workflows on the Temporal server.
@@ -26,13 +26,13 @@ type Barriers struct {
 	queue  string
 }
 
-// NewBarriers returns rounds whose workflows use that task queue.
+// NewBarriers returns rounds whose workflows use the given task queue.
 func NewBarriers(s *Server, queue string) *Barriers { return &Barriers{server: s, queue: queue} }
 
 var _ barriers.Server = (*Barriers)(nil)
 
 // Tell implements [barriers.Server]. A closed ID is never started again, so the server rejects a
-// late signal, without a race.
+// late signal without a race.
 func (s *Barriers) Tell(ctx context.Context, in spec.BarrierInput, m spec.BarrierMessage) error {
 	c, err := s.server.connected()
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *Barriers) Result(ctx context.Context, id string) (spec.BarrierResult, e
 	}
 	err = c.GetWorkflow(ctx, id, "").Get(ctx, &r)
 	if ended, ok := errors.AsType[*temporal.WorkflowExecutionError](err); ok {
-		// It left no result, so no arrival counts.
+		// No result, so no arrival counts.
 		return spec.BarrierResult{State: spec.BarrierBroken, Why: spec.BarrierCancelled, Message: "the barrier was ended: " + ended.Unwrap().Error()}, nil
 	}
 	return r, gone(err)

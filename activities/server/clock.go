@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	// clockTakes bounds the requests for the server's time.
+	// clockTakes limits the requests for the server's time.
 	clockTakes = 4 * time.Second
-	// clockPoll is the timeout of the poll. Servers refuse much shorter ones.
+	// clockPoll is the poll timeout. Servers refuse much shorter ones.
 	clockPoll = 10 * time.Second
 )
 
-// Clock returns how far the server's clock is ahead of this host's, give or take the doubt. No
-// request returns the server's time, but the server notes when a queue was last polled. So Clock
-// polls a queue that is always empty, and asks when that was.
+// Clock returns how far the server's clock is ahead of this host's, plus or minus doubt. No
+// request returns the server's time, but the server records when a queue was last polled. So Clock
+// polls a queue that is always empty, and then asks for that time.
 func Clock(ctx context.Context, c client.Client, namespace string) (ahead, doubt time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, clockTakes)
 	defer cancel()
 	name := "clusterrun-clock-" + uuid.NewString()
-	// The server forgets a sticky queue by itself.
+	// The server discards a sticky queue on its own.
 	queue := &taskqueuepb.TaskQueue{Name: name, Kind: enumspb.TASK_QUEUE_KIND_STICKY, NormalName: "clusterrun-clock"}
 	poll, stop := context.WithTimeout(context.WithoutCancel(ctx), clockPoll)
 	defer stop()

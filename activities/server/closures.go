@@ -18,23 +18,23 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Closures has the activity by which a queue of closures gets them called on a host.
+// Closures implements the activity that calls a queue's closures on a host.
 type Closures struct {
 	server  *Server
 	brokers *taskservices.Brokers
 }
 
-// NewClosures returns the activity of the host with those brokers.
+// NewClosures returns the activity of the host with the given brokers.
 func NewClosures(s *Server, b *taskservices.Brokers) *Closures {
 	return &Closures{server: s, brokers: b}
 }
 
-// batchBeats is the interval between the heartbeats of a batch, firstBatchBeat the delay of the
-// first one, and beatPatience the longest time to wait for the server's answer. Most batches end
+// batchBeats is the interval between a batch's heartbeats, firstBatchBeat the delay of the first
+// one, and beatPatience the maximum time to wait for the server's answer. Most batches finish
 // before the first heartbeat.
 const batchBeats, firstBatchBeat, beatPatience = 2 * time.Second, 250 * time.Millisecond, 5 * time.Second
 
-// RunClosures lets the tasks of this host call closures. See [closure.Batch].
+// RunClosures lets this host's tasks call closures. See [closure.Batch].
 func (c *Closures) RunClosures(ctx context.Context, in closure.Batch) (closure.BatchResult, error) {
 	broker := c.brokers.Serving(runkey.Run{
 		Namespace: activity.GetInfo(ctx).Namespace, WorkflowID: in.Run.WorkflowID, RunID: in.Run.RunID,
@@ -46,8 +46,8 @@ func (c *Closures) RunClosures(ctx context.Context, in closure.Batch) (closure.B
 }
 
 func (s *Server) runBatch(ctx context.Context, b *closures.Broker, in closure.Batch, own bool) (closure.BatchResult, error) {
-	// The context of the activity ends when a heartbeat fails, but an outage of a second must
-	// not end the batch.
+	// The activity's context is canceled when a heartbeat fails, but an outage of a second must
+	// not stop the batch.
 	held, release := context.WithCancel(context.WithoutCancel(ctx))
 	defer release()
 	go s.keep(ctx, held, release)
@@ -59,8 +59,8 @@ func (s *Server) runBatch(ctx context.Context, b *closures.Broker, in closure.Ba
 	return out, nil
 }
 
-// keep sends heartbeats until a batch is over. It ends the batch when the queue no longer waits
-// for it, or this host worker ends.
+// keep sends heartbeats until a batch is over. It stops the batch when the queue no longer waits
+// for it, or this host worker stops.
 func (s *Server) keep(ctx, held context.Context, release context.CancelFunc) {
 	defer release()
 	token := activity.GetInfo(ctx).TaskToken
@@ -86,11 +86,11 @@ func (s *Server) keep(ctx, held context.Context, release context.CancelFunc) {
 	}
 }
 
-// pollAgain is the time between tries to begin polling.
+// pollAgain is the time between tries to start polling.
 var pollAgain = retry.Backoff{First: 50 * time.Millisecond, Most: 5 * time.Second}
 
-// PollClosures polls for the batches of a run until stop is called. The server gives them to hosts
-// with a slot that is free.
+// PollClosures polls for a run's batches until stop is called. The server gives them to hosts with
+// a free slot.
 func (s *Server) PollClosures(run spec.RunRef, b *closures.Broker) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -146,10 +146,10 @@ func (s *Server) batchWorker(run spec.RunRef, b *closures.Broker) (worker.Worker
 	return w, nil
 }
 
-// stopPatience is the time in which batches return their closures when the host worker ends.
+// stopPatience limits how long batches may return closures when the host worker stops.
 const stopPatience = 2 * time.Second
 
-// slots lets a worker poll while the processes that serve have a free slot.
+// slots lets a worker poll while the serving processes have a free slot.
 type slots struct{ broker *closures.Broker }
 
 // ReserveSlot waits for a free slot.
@@ -166,7 +166,7 @@ func (slots) TryReserveSlot(worker.SlotReservationInfo) *worker.SlotPermit { ret
 // MarkSlotUsed does nothing: a poll holds a slot already.
 func (slots) MarkSlotUsed(worker.SlotMarkUsedInfo) {}
 
-// ReleaseSlot gives a slot back.
+// ReleaseSlot returns a slot.
 func (s slots) ReleaseSlot(worker.SlotReleaseInfo) { s.broker.Release() }
 
 // MaxSlots returns 0, since processes come and go.

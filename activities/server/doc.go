@@ -1,14 +1,14 @@
-// Package server has the adapters to the Temporal server's API. A host and the services of
-// its tasks define what they need in their own terms, and import no client.
+// Package server implements the adapters to the Temporal server's API. A host and its tasks'
+// services define what they need in their own terms, and do not import a client.
 //
 //	Server    heartbeats, and the runs: described, asked, cancelled
 //	Barriers  the rounds of barriers, each a workflow
 //	Queues    clients of the queues of closures, each a workflow
 //
-// Barriers and Queues have activities that ask the server and do not touch the host:
-// BarrierCheck and ClosuresCheck, by which such a workflow learns of the end of its run, and
-// EndClosures, by which a run ends its queue. Closures has the activity by which a queue
-// gets closures called on a host; they connect the queue to the host's brokers.
+// Barriers and Queues provide activities that ask the server and do not touch the host:
+// BarrierCheck and ClosuresCheck detect the end of a workflow's run, and EndClosures closes a
+// run's queue. Closures provides the activity that calls a queue's closures on a host, through the
+// host's brokers.
 //
-// All of them can be used before there is a connection ([Server.Connect]).
+// All of them can be used before a connection exists ([Server.Connect]).
 package server

@@ -18,7 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Membership keeps a host in the fleet of its queue.
+// Membership keeps a host in its queue's fleet.
 type Membership struct {
 	server *Server
 	queue  string
@@ -26,32 +26,32 @@ type Membership struct {
 	checks HostChecks
 
 	mu sync.Mutex
-	// open counts the leases: of two, the older one is about to end. changed has an element
-	// after open has changed.
+	// open counts the leases. Of two, the older is about to end. changed receives an element after
+	// open has changed.
 	open    int
 	changed chan struct{}
-	// beat is the time between two heartbeats of the last lease.
+	// beat is the interval between the last lease's heartbeats.
 	beat time.Duration
-	// confirmed is the time at which the server last confirmed a lease.
+	// confirmed is when the server last confirmed a lease.
 	confirmed time.Time
 	// leaves is closed once the host leaves in order.
 	leaves chan struct{}
-	// again has an element after Rejoin.
+	// again receives an element after Rejoin.
 	again chan struct{}
 }
 
-// HostChecks are the checks of a host.
+// HostChecks are a host's checks.
 type HostChecks interface {
-	// First waits until all checks have a result, at most that long.
+	// First waits until all checks have a result, or atMost has passed.
 	First(ctx context.Context, atMost time.Duration)
 	Names() []string
 	Failing() []fleet.FailedCheck
-	// Changed has an element after Failing has changed.
+	// Changed receives an element after Failing has changed.
 	Changed() <-chan struct{}
 	Results() []fleet.CheckResult
 }
 
-// NewMembership returns the membership of a host in the fleet of the queue.
+// NewMembership returns a host's membership in the queue's fleet.
 func NewMembership(s *Server, queue string, h fleet.Host, checks HostChecks) *Membership {
 	return &Membership{
 		server: s, queue: queue, host: h, checks: checks,
@@ -60,17 +60,18 @@ func NewMembership(s *Server, queue string, h fleet.Host, checks HostChecks) *Me
 }
 
 const (
-	// leaseTakes is the longest time that a host waits until it has joined, and then for its lease:
-	// many hosts may join at once.
+	// leaseTakes limits how long a host waits to join, and then for its lease, because many hosts
+	// may join simultaneously.
 	leaseTakes = time.Minute
-	// checksTake is the longest time that a host waits for the first results of its checks
-	// before it joins. Checks without a result keep it from tasks.
+	// checksTake limits how long a host waits for the first results of its checks before it joins.
+	// Checks without a result keep tasks away.
 	checksTake = 2 * time.Second
 )
 
-// Keep joins the fleet, and joins again whenever the host has lost its place, its checks have
-// changed, or [Membership.Rejoin] asks for it, until ctx is done. It calls holds each time for what runs hold on this host. It calls refused with each
-// refusal, and with nil when the host has joined.
+// Keep joins the fleet, and rejoins whenever the host has lost its place, its checks have changed,
+// or [Membership.Rejoin] is called, until ctx is done. Before it joins, it calls holds for what
+// runs hold on this host. It calls refused with each refusal, and with nil once the host has
+// joined.
 func (m *Membership) Keep(ctx context.Context, holds func() []fleet.Holding, refused func(error)) {
 	again := retry.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Second}
 	m.checks.First(ctx, checksTake)
@@ -90,7 +91,7 @@ func (m *Membership) Keep(ctx context.Context, holds func() []fleet.Holding, ref
 			continue
 		}
 		if !reflect.DeepEqual(held, holds()) {
-			continue // the fleet may have received changes before this older list
+			continue // the fleet may have newer changes than this list
 		}
 		refused(nil)
 		again.Reset()
@@ -101,10 +102,9 @@ func (m *Membership) Keep(ctx context.Context, holds func() []fleet.Holding, ref
 	}
 }
 
-// leaseFollows returns the longest time that a host waits for the next lease after one has ended,
-// before it joins again: a fleet that continues in another execution gives all hosts new leases
-// without being asked. If it is large, that takes a while, and hosts that join again meanwhile
-// would soon make it continue once more.
+// leaseFollows returns how long a host waits for its next lease before it rejoins. A fleet that
+// continues in another execution gives all hosts new leases unasked. In a large fleet that takes a
+// while, and hosts that rejoin meanwhile would soon make it continue once more.
 func (m *Membership) leaseFollows() time.Duration {
 	const small = 2 * time.Second // in a small fleet
 	m.mu.Lock()
@@ -112,8 +112,8 @@ func (m *Membership) leaseFollows() time.Duration {
 	return small + m.beat - fleet.HeartbeatInterval(1)
 }
 
-// await waits until this host has a lease, or has none, and reports whether that came before
-// the time was up, and before the checks have changed; 0 is without limit.
+// await waits until this host has a lease, or none if leased is false. It reports whether that
+// happened before wait passed and before the checks changed. A wait of 0 is unlimited.
 func (m *Membership) await(ctx context.Context, leased bool, wait time.Duration) bool {
 	var over <-chan time.Time
 	if wait > 0 {
@@ -155,7 +155,7 @@ func (m *Membership) count(leases int) {
 // Leave ends the lease in order, so that the fleet does not wait for this host.
 func (m *Membership) Leave() { close(m.leaves) }
 
-// join starts the fleet if there is none.
+// join starts the fleet if necessary.
 func (m *Membership) join(ctx context.Context, holds []fleet.Holding) error {
 	c, err := m.server.connected()
 	if err != nil {
@@ -185,8 +185,8 @@ func (m *Membership) join(ctx context.Context, holds []fleet.Holding) error {
 	return h.Get(ctx, nil)
 }
 
-// Freed tells the fleet that a run no longer holds anything here. If there is no fleet, the
-// next one learns it when this host joins.
+// Freed tells the fleet that a run no longer holds anything on this host. A fleet that starts
+// later receives that when this host joins.
 func (m *Membership) Freed(ctx context.Context, run fleet.Run) error {
 	c, err := m.server.connected()
 	if err != nil {
@@ -207,8 +207,7 @@ func (m *Membership) Rejoin() {
 	}
 }
 
-// Others returns the addresses of the services of the other hosts that are not silent, by their
-// names.
+// Others returns the service addresses of the other hosts that are not silent, by host name.
 func (m *Membership) Others(ctx context.Context) (map[string]string, error) {
 	c, err := m.server.connected()
 	if err != nil {
@@ -233,16 +232,16 @@ func (m *Membership) Others(ctx context.Context) (map[string]string, error) {
 	return addresses, nil
 }
 
-// Confirmed returns when the server last confirmed that the fleet has this host or, before
-// the first time, when the host worker was started.
+// Confirmed returns when the server last confirmed that this host is in the fleet, initially when
+// the host worker started.
 func (m *Membership) Confirmed() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.confirmed
 }
 
-// HostLease is the activity that lasts as long as this host is there. Its heartbeats go
-// through the client: only an answer of the server ends it.
+// HostLease is the activity that lasts as long as this host is in the fleet. Its heartbeats go
+// through the client, so only a server's answer ends it.
 func (m *Membership) HostLease(ctx context.Context, in fleet.HostLeaseInput) error {
 	if in.Instance != m.host.Instance {
 		return temporal.NewNonRetryableApplicationError("this is another host worker", "Superseded", nil)
@@ -271,17 +270,17 @@ func (m *Membership) HostLease(ctx context.Context, in fleet.HostLeaseInput) err
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return ctx.Err() // the server has pushed the cancellation
+			return ctx.Err() // the server pushed the cancellation
 		case <-m.leaves:
 			return nil
 		case <-activity.GetWorkerStopChannel(ctx):
-			// The next side joins again.
+			// The next side rejoins.
 			return temporal.NewNonRetryableApplicationError("the host worker is being restarted", "HostWorkerAway", nil)
 		}
 	}
 }
 
-// results returns the details of a heartbeat: the results of the checks, if there are any.
+// results returns the details of a heartbeat: the check results, if any.
 func (m *Membership) results() []any {
 	if results := m.checks.Results(); len(results) > 0 {
 		return []any{fleet.HostBeat{Host: m.host.Name, Checks: results}}
@@ -289,8 +288,8 @@ func (m *Membership) results() []any {
 	return nil
 }
 
-// FleetCheck is an activity that checks which of some runs have ended. While none has, it
-// fails with an error that the server retries: attempts add nothing to the history.
+// FleetCheck is an activity that checks which of the given runs have ended. While none has, it
+// fails with an error that the server retries, because attempts add nothing to the history.
 func (m *Membership) FleetCheck(ctx context.Context, in fleet.CheckInput) (fleet.CheckOutput, error) {
 	var out fleet.CheckOutput
 	for _, run := range in.Runs {

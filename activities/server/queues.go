@@ -11,16 +11,16 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Queues keeps the queues of closures as workflows on the Temporal server.
+// Queues keeps closure queues as workflows on the Temporal server.
 type Queues struct {
 	server *Server
 	queue  string
 }
 
-// NewQueues returns queues whose workflows use that task queue.
+// NewQueues returns queues whose workflows use the given task queue.
 func NewQueues(s *Server, queue string) *Queues { return &Queues{server: s, queue: queue} }
 
-// Of returns a client of the queue of a run. It fails while the server is not connected.
+// Of returns a client of a run's queue. It fails while the server is not connected.
 func (s *Queues) Of(run spec.RunRef) (*closurequeue.Client, error) {
 	c, err := s.server.connected()
 	if err != nil {
@@ -31,8 +31,8 @@ func (s *Queues) Of(run spec.RunRef) (*closurequeue.Client, error) {
 	return q, nil
 }
 
-// EndClosures is an activity that tells the queue of a run that the run has ended, and waits
-// until the queue has ended, too: the host worker of a run on its own host ends with the run.
+// EndClosures is an activity that notifies a run's queue that the run has ended, and waits until
+// the queue is closed: the host worker of a run on its own host exits with the run.
 func (s *Queues) EndClosures(ctx context.Context, in closure.EndInput) error {
 	q, err := s.Of(in.Run)
 	if err != nil {
@@ -41,12 +41,12 @@ func (s *Queues) EndClosures(ctx context.Context, in closure.EndInput) error {
 	return q.End(ctx, in.Over)
 }
 
-// overTimeout bounds the request to the server.
+// overTimeout limits the request to the server.
 const overTimeout = 10 * time.Second
 
-// ClosuresCheck is an activity that returns when the run has ended. A queue of closures uses it
-// for runs that end without a message to the queue, because the run was terminated, its hosts
-// are gone, or none of its tasks ever served.
+// ClosuresCheck is an activity that returns when the run has ended. A closure queue uses it for
+// runs that end without a message to the queue, because the run was terminated, its hosts are
+// gone, or none of its tasks ever served.
 func (s *Queues) ClosuresCheck(ctx context.Context, in closure.CheckInput) (out closure.CheckOutput, err error) {
 	open := temporal.NewApplicationErrorWithOptions("the run is open", "RunOpen",
 		temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})

@@ -16,10 +16,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// endEvery is the time between looks at a run that another waits for.
+// endEvery is the interval between checks of an awaited run.
 var endEvery = retry.Backoff{First: 250 * time.Millisecond, Most: 2 * time.Second}
 
-// RunEnd is an activity that waits for the end of a run, and returns how it has ended.
+// RunEnd is an activity that waits until a run has ended, and returns how.
 func (s *Server) RunEnd(ctx context.Context, in spec.RunEndInput) (out spec.RunEndOutput, err error) {
 	if in.Execution == "" {
 		return s.runEnd(ctx, in)
@@ -33,7 +33,7 @@ func (s *Server) RunEnd(ctx context.Context, in spec.RunEndInput) (out spec.RunE
 	return out, err
 }
 
-// runEnd looks at a run once.
+// runEnd checks a run once.
 func (s *Server) runEnd(ctx context.Context, in spec.RunEndInput) (out spec.RunEndOutput, err error) {
 	d, err := s.DescribeRun(ctx, in.Run, in.Execution)
 	info := d.GetWorkflowExecutionInfo()
@@ -62,7 +62,7 @@ func (s *Server) runEnd(ctx context.Context, in spec.RunEndInput) (out spec.RunE
 	return out, nil
 }
 
-// result returns the result of a run that has ended, or a stand-in for it.
+// result returns the result of an ended run, or a placeholder.
 func (s *Server) result(ctx context.Context, e *commonpb.WorkflowExecution) (*spec.RunResult, error) {
 	c, err := s.connected()
 	if err != nil {

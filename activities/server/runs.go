@@ -17,8 +17,8 @@ import (
 
 var _ taskservices.Runs = (*Server)(nil)
 
-// Update implements [taskservices.Runs]. It reaches the current execution of the run. The
-// server rejects it if the workflow ID belongs to another run by now.
+// Update implements [taskservices.Runs]. It reaches the run's current execution. The server
+// rejects it if the workflow ID now belongs to another run.
 func (s *Server) Update(ctx context.Context, run runkey.Run, q taskservices.RunUpdate, answer any) error {
 	c, err := s.connected()
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *Server) Update(ctx context.Context, run runkey.Run, q taskservices.RunU
 	return refusal(err)
 }
 
-// status queries the execution of a run that is described.
+// status queries the described execution of a run.
 func (s *Server) status(ctx context.Context, d *workflowservice.DescribeWorkflowExecutionResponse) (status spec.Status, err error) {
 	c, err := s.connected()
 	if err != nil {
@@ -65,15 +65,15 @@ func (s *Server) AwaitRun(ctx context.Context, workflowID, began string) {
 	}
 }
 
-// DescribeRun describes the current or last execution of the run that began with the given
-// one. A run whose history gets long continues in another execution of its workflow, with its
-// tasks; hosts know it by its first execution.
+// DescribeRun describes the current or last execution of the run that began with the given one. A
+// run with a long history continues with its tasks in another execution of its workflow. Hosts
+// identify it by its first execution.
 func (s *Server) DescribeRun(ctx context.Context, workflowID, began string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	c, err := s.connected()
 	if err != nil {
 		return nil, err
 	}
-	// Ask for the last execution: the server may have forgotten the others.
+	// Ask for the last execution. The server may have forgotten earlier ones.
 	last, err := c.DescribeWorkflowExecution(ctx, workflowID, "")
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (s *Server) DescribeRun(ctx context.Context, workflowID, began string) (*wo
 	if began == info.GetFirstRunId() || began == info.GetExecution().GetRunId() {
 		return last, nil
 	}
-	// The ID belongs to another run by now.
+	// The ID now belongs to another run.
 	for {
 		d, err := c.DescribeWorkflowExecution(ctx, workflowID, began)
 		if err != nil || d.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW {
@@ -100,7 +100,7 @@ func (s *Server) DescribeRun(ctx context.Context, workflowID, began string) (*wo
 	}
 }
 
-// refusal returns an error that a retry would not change as a refusal, and others unchanged.
+// refusal marks err as a refusal if a retry would not change it.
 func refusal(err error) error {
 	var application *temporal.ApplicationError
 	switch {

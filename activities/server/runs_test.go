@@ -31,7 +31,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// chained is a server that knows the executions of a workflow in order.
+// chained is a server that knows a workflow's executions in order.
 type chained struct {
 	client.Client
 	all []*workflowservice.DescribeWorkflowExecutionResponse
@@ -46,7 +46,7 @@ func (c *chained) DescribeWorkflowExecution(_ context.Context, _, execution stri
 	return nil, serviceerror.NewNotFound("no such execution")
 }
 
-// GetWorkflowHistory returns the last event of an execution: the next one continues it.
+// GetWorkflowHistory returns an execution's last event, which the next execution continues.
 func (c *chained) GetWorkflowHistory(_ context.Context, _, execution string, _ bool, _ enumspb.HistoryEventFilterType) client.HistoryEventIterator {
 	next := ""
 	for i, d := range c.all[:len(c.all)-1] {
@@ -84,7 +84,7 @@ func TestARunIsFoundInItsLastExecution(t *testing.T) {
 	for name, c := range map[string]struct {
 		all   []*workflowservice.DescribeWorkflowExecutionResponse
 		began string
-		found string // empty if the server does not know it
+		found string // empty if unknown to the server
 	}{
 		"the only one":                {all: []*workflowservice.DescribeWorkflowExecutionResponse{execution("a", "a", running, 9)}, began: "a", found: "a"},
 		"it went on":                  {all: []*workflowservice.DescribeWorkflowExecutionResponse{execution("a", "a", continued, 9), execution("b", "a", running, 9)}, began: "a", found: "b"},
@@ -109,7 +109,7 @@ func TestARunIsFoundInItsLastExecution(t *testing.T) {
 	}
 }
 
-// A refusal by the run or its server is final, and says why.
+// A refusal by the run or its server is final, and reports why.
 func TestRefusals(t *testing.T) {
 	var refused *taskservices.RefusedError
 	for want, err := range map[string]error{
@@ -129,8 +129,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Only an answer of the server about the task is contact. The SDK returns a
-// DeadlineExceeded of its own when connections are refused.
+// Only the server's answer about the task is contact. The SDK returns its own DeadlineExceeded
+// when connections are refused.
 func TestContactIsAnAnswer(t *testing.T) {
 	for _, err := range []error{nil, temporal.NewCanceledError(), activity.ErrActivityPaused, activity.ErrActivityReset} {
 		assert.True(t, IsContact(err), "%v", err)
@@ -144,7 +144,7 @@ func TestContactIsAnAnswer(t *testing.T) {
 	}
 }
 
-// noChecks are the checks of a host that has none.
+// noChecks are the checks of a host without any.
 type noChecks struct{}
 
 func (noChecks) First(context.Context, time.Duration) {}
@@ -153,9 +153,9 @@ func (noChecks) Failing() []fleet.FailedCheck         { return nil }
 func (noChecks) Changed() <-chan struct{}             { return nil }
 func (noChecks) Results() []fleet.CheckResult         { return nil }
 
-// If a run releases this host while the host joins, the release may reach the fleet before the
-// list of what the host holds. The host joins once more, because otherwise the fleet would keep
-// the stale list.
+// If a run releases this host while the host joins, the fleet may receive the release before the
+// list of what the host holds. The host rejoins, because otherwise the fleet would keep the stale
+// list.
 func TestAHostJoinsAgainWhenWhatIsHeldHasChanged(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	handle := &mocks.WorkflowUpdateHandle{}
@@ -222,8 +222,8 @@ func TestReadShared(t *testing.T) {
 	require.ErrorAs(t, s.ReadShared(t.Context(), at, &got), &missing)
 }
 
-// watching executes an activity that waits the way looks do, with a worker that stops once
-// stop is closed, and returns how the activity ends.
+// watching executes an activity that waits like looks do, on a worker that stops once stop is
+// closed, and returns the activity's error.
 func watching(t *testing.T, stop chan struct{}, watching func(context.Context) error) error {
 	t.Helper()
 	e := (&testsuite.WorkflowTestSuite{}).NewTestWorkflowEnvironment()
@@ -241,7 +241,7 @@ func watching(t *testing.T, stop chan struct{}, watching func(context.Context) e
 
 var errNothing = errors.New("nothing")
 
-// Long looks leave slots to the activities that start and end tasks.
+// Long looks leave slots to the activities that start and stop tasks.
 func TestLooksThatLastAreBounded(t *testing.T) {
 	for _, test := range []struct {
 		others int64
@@ -266,7 +266,7 @@ func TestLooksThatLastAreBounded(t *testing.T) {
 	}
 }
 
-// A worker that stops ends the contexts of activities, too. This is not a failure of a look.
+// A stopping worker also cancels its activities' contexts. That is not a failed look.
 func TestALookEndsWithItsWorker(t *testing.T) {
 	for range 20 {
 		stop := make(chan struct{})

@@ -15,8 +15,8 @@ import (
 // errNotConnected is retried like any outage.
 var errNotConnected = errors.New("no connection to the Temporal server yet")
 
-// Server is the Temporal server, for users that are created before there is a connection:
-// tasks are served from the first moment. Until it is connected, it counts as away.
+// Server is the Temporal server, for users created before it is connected, because tasks are
+// served from the start. Until then it counts as away.
 type Server struct {
 	client atomic.Pointer[client.Client]
 }
@@ -24,7 +24,7 @@ type Server struct {
 // Connect sets the connection, which [Server.Close] closes.
 func (s *Server) Connect(c client.Client) { s.client.Store(&c) }
 
-// Close closes the connection, if there is one.
+// Close closes the connection, if any.
 func (s *Server) Close() {
 	if c, err := s.connected(); err == nil {
 		c.Close()
@@ -47,10 +47,10 @@ func (s *Server) RecordActivityHeartbeat(ctx context.Context, taskToken []byte, 
 	return c.RecordActivityHeartbeat(ctx, taskToken, details...)
 }
 
-// identityPatience is the longest time to wait for the server's answer.
+// identityPatience limits the wait for the server's answer.
 const identityPatience = 5 * time.Second
 
-// Identity returns the identity of the server; see [Identity].
+// Identity returns the server's identity; see [Identity].
 func (s *Server) Identity(ctx context.Context, namespace string) (string, error) {
 	c, err := s.connected()
 	if err != nil {
@@ -59,10 +59,10 @@ func (s *Server) Identity(ctx context.Context, namespace string) (string, error)
 	return Identity(ctx, c, namespace)
 }
 
-// Identity returns an ID that tells a server from others, and its database from a new one:
-// the ID of the namespace, which is created with it. The ID of the cluster is not suitable,
-// because a namespace that fails over to another cluster keeps its runs. It is empty if the
-// server does not tell this client.
+// Identity returns an ID that distinguishes a server from others, and its database from a new one:
+// the namespace's ID, which is created with it. The cluster's ID is unsuitable, because a
+// namespace that fails over to another cluster keeps its runs. It is empty if the server does not
+// permit the request.
 func Identity(ctx context.Context, c client.Client, namespace string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, identityPatience)
 	defer cancel()

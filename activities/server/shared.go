@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// ReadShared reads a value that a run shares with its hosts: the input of a workflow.
+// ReadShared reads a value that a run shares with its hosts: a workflow's input.
 func (s *Server) ReadShared(ctx context.Context, at hostapi.Shared, value any) error {
 	c, err := s.connected()
 	if err != nil {

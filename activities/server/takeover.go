@@ -13,17 +13,16 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// Taker is a process that continues what an earlier one of the same host worker did.
+// Taker is a process that continues the work of its host worker's earlier process.
 type Taker struct {
-	// Identity is the name of this process on the server, and Host and Queue belong to the host
-	// worker.
+	// Identity is this process's name on the server, and Host and Queue belong to the host worker.
 	Identity, Host, Queue string
-	// Why is the error with which the attempts of the earlier process fail. The server retries it.
+	// Why is the error that fails the earlier process's attempts. The server retries it.
 	Why error
 }
 
-// TakeOver fails the attempts at tasks of a run that an earlier process holds, so that the server
-// offers the tasks again. Otherwise it would wait for heartbeats of a process that is gone.
+// TakeOver fails the attempts at a run's tasks that an earlier process holds, so that the server
+// offers the tasks again. Otherwise it would wait for heartbeats of an exited process.
 func (s *Server) TakeOver(ctx context.Context, run runkey.Run, by Taker) error {
 	d, err := s.DescribeRun(ctx, run.WorkflowID, run.RunID)
 	if servererror.IsNotFound(err) {
@@ -52,7 +51,7 @@ func (s *Server) takeOver(ctx context.Context, namespace string, d *workflowserv
 		return err
 	}
 	e := d.GetWorkflowExecutionInfo().GetExecution()
-	// The earlier process may have had the history of the run.
+	// The earlier process may have cached the run's history.
 	_, err = c.WorkflowService().ResetStickyTaskQueue(ctx, &workflowservice.ResetStickyTaskQueueRequest{Namespace: namespace, Execution: e})
 	errs := []error{unlessNotFound(err)}
 	for _, a := range d.GetPendingActivities() {

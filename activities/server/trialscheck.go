@@ -14,9 +14,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
 
-// TrialsCheck is an activity that returns the trials of a sweep that have ended, of those that an
-// earlier execution of the sweep has started. While none has, it fails with an error that the
-// server retries: attempts add nothing to the history.
+// TrialsCheck is an activity that returns which of the trials that an earlier execution of the
+// sweep started have ended. While none has, it fails with an error that the server retries,
+// because attempts add nothing to the history.
 func (s *Server) TrialsCheck(ctx context.Context, in sweep.CheckInput) (out sweep.CheckOutput, err error) {
 	running, err := s.runningTrials(ctx, in.Sweep)
 	if err != nil {
@@ -26,11 +26,11 @@ func (s *Server) TrialsCheck(ctx context.Context, in sweep.CheckInput) (out swee
 		if running[spec.TrialID(in.Sweep, t.Trial)] {
 			continue
 		}
-		// The list of the server lags behind.
+		// The server's list lags behind.
 		d, err := s.DescribeRun(ctx, spec.TrialID(in.Sweep, t.Trial), t.RunID)
 		var result *spec.RunResult
 		switch status := d.GetWorkflowExecutionInfo().GetStatus(); {
-		case servererror.IsNotFound(err): // it was removed
+		case servererror.IsNotFound(err): // removed
 		case err != nil:
 			return out, err
 		case workflowstatus.Continues(status):
@@ -49,8 +49,8 @@ func (s *Server) TrialsCheck(ctx context.Context, in sweep.CheckInput) (out swee
 	return out, nil
 }
 
-// runningTrials returns the IDs of the runs of trials that the server lists as running. There are
-// at most [sweep.MaxAtOnce].
+// runningTrials returns the run IDs of the trials that the server lists as running, at most
+// [sweep.MaxAtOnce].
 func (s *Server) runningTrials(ctx context.Context, id string) (map[string]bool, error) {
 	c, err := s.connected()
 	if err != nil {

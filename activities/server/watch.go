@@ -10,20 +10,20 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 )
 
-// watchEvery is the usual time between checks: a change is noticed within a minute.
+// watchEvery is the usual interval between checks. A change is noticed within a minute.
 var watchEvery = retry.Backoff{First: time.Second, Most: time.Minute}
 
-// mostLasting bounds the activities that last here at a time. Each holds a slot of its queue,
-// which is needed to start and end tasks, too.
+// mostLasting limits the concurrent long-lasting activities. Each holds a slot of its queue, and
+// starting and stopping tasks also needs slots.
 const mostLasting = 500
 
-// lasting is the number of activities that last.
+// lasting counts the activities that last.
 var lasting atomic.Int64
 
-// watch checks until something is found, within one attempt of the activity of ctx. Failing
-// attempts would not add to the history either, but would look like failures to people who
-// watch the workflow. The heartbeats have the number of checks. It returns nothing if the
-// worker stops, or if too many checks last already: the next attempt checks again.
+// watch checks until look finds something, within one attempt of ctx's activity. Failing attempts
+// would not add to the history either, but people who watch the workflow would take them for
+// failures. The heartbeats carry the number of checks. It returns nothing if the worker stops or
+// too many checks last already, and the next attempt checks again.
 func watch(ctx context.Context, every retry.Backoff, nothing error, look func(context.Context) (found bool, err error)) error {
 	beat := activity.GetInfo(ctx).HeartbeatTimeout / 3
 	if found, err := look(ctx); err != nil || found {
@@ -57,7 +57,7 @@ func watch(ctx context.Context, every retry.Backoff, nothing error, look func(co
 	}
 }
 
-// stops reports whether the worker is stopping, which will end the context of the activity.
+// stops reports whether the worker is stopping, which will cancel the activity's context.
 func stops(ctx context.Context) bool {
 	select {
 	case <-activity.GetWorkerStopChannel(ctx):

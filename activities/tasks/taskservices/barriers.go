@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 )
 
-// acrossHosts passes arrivals of tasks on to barriers that span hosts.
+// acrossHosts forwards task arrivals to barriers that span hosts.
 type acrossHosts struct {
 	meetings *barriers.Barriers
 	waits    *prometheus.HistogramVec
@@ -20,7 +20,7 @@ type acrossHosts struct {
 
 var _ taskapi.Barriers = acrossHosts{}
 
-// released is the outcome of a wait that ended with the release of the barrier.
+// released is the outcome of a wait that the barrier's release completed.
 const released = "released"
 
 // newAcrossHosts returns barriers that record how long tasks wait.
@@ -28,7 +28,7 @@ func newAcrossHosts(meetings *barriers.Barriers, waits *prometheus.HistogramVec)
 	for _, outcome := range []string{
 		released, wire.CodeBarrierTimeout, wire.CodeBarrierBroken, wire.CodeBarrierMismatch, wire.CodeAlreadyWaiting, wire.CodeTooLarge,
 	} {
-		waits.WithLabelValues(outcome) // makes the series begin at 0
+		waits.WithLabelValues(outcome) // starts the series at 0
 	}
 	return acrossHosts{meetings, waits}
 }

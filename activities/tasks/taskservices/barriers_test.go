@@ -43,7 +43,7 @@ func twoWorkers() barriers.Arrival {
 	}
 }
 
-// The arrival of a task reaches the round, and an error of the server reaches the task.
+// A task's arrival reaches the round, and the server's error reaches the task.
 func TestArrivalsAreBroughtToTheServer(t *testing.T) {
 	s := told{inputs: make(chan spec.BarrierInput, 1), messages: make(chan spec.BarrierMessage, 1)}
 	across := acrossHosts{meetingsOf(t, s), metrics.New().BarrierWaits}
@@ -57,7 +57,7 @@ func TestArrivalsAreBroughtToTheServer(t *testing.T) {
 	assert.Equal(t, []spec.BarrierArrival{{Task: "worker-0", Key: "k", Value: "mine", Timeout: time.Minute}}, m.Arrived)
 }
 
-// away is a server that cannot be reached.
+// away is an unreachable server.
 type away struct{ barriers.Server }
 
 func (away) Tell(context.Context, spec.BarrierInput, spec.BarrierMessage) error {
@@ -68,9 +68,8 @@ func (away) Withdraw(context.Context, string, spec.BarrierMessage) error {
 	return errors.New("no connection yet")
 }
 
-// Tasks that arrive before the host worker has connected to the server wait for the connection.
-// If the host worker ends first, they are asked to come again, which does not count as an
-// error.
+// Tasks that arrive before the host worker connects to the server wait for the connection. If the
+// host worker stops first, they are asked to retry, which does not count as an error.
 func TestArrivingWithoutAServer(t *testing.T) {
 	meetings := meetingsOf(t, away{})
 	across := acrossHosts{meetings, metrics.New().BarrierWaits}

@@ -19,14 +19,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Brokers are the brokers of the runs whose tasks on this host serve closures.
+// Brokers holds one broker for each run with tasks on this host that serve closures.
 type Brokers struct {
 	Config
 	group *background.Group
 
 	mu  sync.Mutex
 	all map[runkey.Run]*closures.Broker
-	// stops ends polling for the batches of each run.
+	// stops ends each run's polling for batches.
 	stops map[runkey.Run]func()
 }
 
@@ -34,7 +34,7 @@ func newBrokers(c Config, g *background.Group) *Brokers {
 	return &Brokers{Config: c, group: g, all: map[runkey.Run]*closures.Broker{}, stops: map[runkey.Run]func(){}}
 }
 
-// ForProcess returns the broker that answers a process of a task with so many slots. See
+// ForProcess returns the broker for a task's process with the given number of slots. See
 // [taskapi.Config].
 func (b *Brokers) ForProcess(by runkey.Task, slots int) (taskapi.Broker, error) {
 	run, err := b.runOf(by)
@@ -57,8 +57,7 @@ func (b *Brokers) ForProcess(by runkey.Task, slots int) (taskapi.Broker, error) 
 	return s, nil
 }
 
-// Serving returns the broker of a run, or nil if the run does not have this host, or has
-// released it.
+// Serving returns a run's broker, or nil if the run does not use this host or has released it.
 func (b *Brokers) Serving(run runkey.Run) *closures.Broker {
 	r, ok := b.here(run)
 	if !ok {
@@ -67,12 +66,12 @@ func (b *Brokers) Serving(run runkey.Run) *closures.Broker {
 	return b.of(r)
 }
 
-// of returns the broker of a run, which it creates on first use. It returns nil if this host
-// has already released the run.
+// of returns a run's broker, creating it on first use. It returns nil if the run has already
+// released this host.
 func (b *Brokers) of(run Run) *closures.Broker {
 	s := b.open(run)
 	if s != nil {
-		b.noteQueue(&run) // without the lock, since the end of each process needs that
+		b.noteQueue(&run) // unlocked: every process exit needs the lock
 	}
 	return s
 }
@@ -87,7 +86,7 @@ func (b *Brokers) open(run Run) *closures.Broker {
 	if _, ok := b.here(key); !ok {
 		return nil
 	}
-	in, seq := b.queueInput(&run), time.Now().UnixNano() // more than an earlier host worker's
+	in, seq := b.queueInput(&run), time.Now().UnixNano() // larger than an earlier host worker's
 	s := closures.NewBroker(closures.Config{
 		Log: b.Log.With(zap.String("run", key.WorkflowID)), Queue: b.Queue, Life: rand.Text(),
 		Restart: func(task string) { b.restart(key, task) },
@@ -107,7 +106,7 @@ func (b *Brokers) open(run Run) *closures.Broker {
 		},
 	})
 	if b.group.Context().Err() != nil {
-		s.Close() // close no longer knows of it
+		s.Close() // close can no longer find it
 		return s
 	}
 	b.all[key] = s
@@ -117,10 +116,10 @@ func (b *Brokers) open(run Run) *closures.Broker {
 	return s
 }
 
-// tellPatience is the longest time that the server may take to answer.
+// tellPatience is the maximum time the server may take to answer.
 const tellPatience = 10 * time.Second
 
-// end ends the service of a run, without telling its queue.
+// end stops serving a run, without notifying its queue.
 func (b *Brokers) end(key runkey.Run) {
 	b.mu.Lock()
 	s, stop := b.all[key], b.stops[key]
@@ -135,7 +134,7 @@ func (b *Brokers) end(key runkey.Run) {
 	}
 }
 
-// StopPolling ends polling for batches. Those that the host has return what they can, as long as
+// StopPolling stops polling for batches. Batches already on this host return what they can while
 // their brokers are open.
 func (b *Brokers) StopPolling() {
 	b.mu.Lock()
@@ -149,7 +148,7 @@ func (b *Brokers) StopPolling() {
 	all.Wait()
 }
 
-// close ends the service of all runs.
+// close stops serving all runs.
 func (b *Brokers) close() {
 	b.StopPolling()
 	b.mu.Lock()
@@ -159,10 +158,10 @@ func (b *Brokers) close() {
 	}
 }
 
-// restartPatience is the longest time that the supervisor may take to accept a restart.
+// restartPatience is the maximum time the supervisor may take to accept a restart.
 const restartPatience = time.Minute
 
-// restart restarts a process that does not end a call.
+// restart restarts a process that is stuck in a call.
 func (b *Brokers) restart(key runkey.Run, task string) {
 	run, ok := b.here(key)
 	if !ok {
@@ -175,9 +174,9 @@ func (b *Brokers) restart(key runkey.Run, task string) {
 	}
 }
 
-// processEnded requeues the closures of a process that has ended. It returns the call in which
-// the process ended, if there is one, and the life of its broker. Both are empty if no broker
-// here had given it closures.
+// processEnded requeues the closures of a process that exited. It returns the call during which
+// the process exited, if any, and its broker's life. Both are empty if no broker on this host gave
+// it closures.
 func (b *Brokers) processEnded(run Run, task string) (call, life string) {
 	b.mu.Lock()
 	s := b.all[run.Key]
@@ -188,7 +187,7 @@ func (b *Brokers) processEnded(run Run, task string) (call, life string) {
 	return "", ""
 }
 
-// queueInput returns the input of a run's queue of closures.
+// queueInput returns the input of a run's closure queue.
 func (c *Config) queueInput(run *Run) closure.QueueInput {
 	s := run.Spec
 	if s == nil {
@@ -201,7 +200,7 @@ func (c *Config) queueInput(run *Run) closure.QueueInput {
 	return in
 }
 
-// noteQueue notes that the run has a queue of closures, which is ended with the run.
+// noteQueue records that the run has a closure queue, which is closed with the run.
 func (c *Config) noteQueue(run *Run) {
 	if run.Served {
 		return

@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// queue returns the queue of the run of a task. It waits until the host worker has connected to
-// the server.
+// queue returns the queue of a task's run. It waits until the host worker has connected to the
+// server.
 func (c *Config) queue(ctx context.Context, by runkey.Task) (taskapi.Queue, error) {
 	run, err := c.runOf(by)
 	if err != nil {
@@ -36,7 +36,7 @@ func (c *Config) queue(ctx context.Context, by runkey.Task) (taskapi.Queue, erro
 			if err != nil {
 				return closure.QueueInput{}, err
 			}
-			c.noteQueue(&run) // the run ends its queue only if it knows about the queue
+			c.noteQueue(&run) // the run closes only a queue that it knows about
 			return c.queueInput(&run), nil
 		}
 		return q, nil

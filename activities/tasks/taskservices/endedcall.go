@@ -7,7 +7,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// EndedCall is a call during which a process exited with 0.
+// EndedCall is a call during which a process exited with code 0.
 type EndedCall struct {
 	Generation int    `json:"generation,omitempty"`
 	Task       string `json:"task"`
@@ -15,8 +15,7 @@ type EndedCall struct {
 	Call       string `json:"call"`
 }
 
-// InCall returns the call during which a process exited with 0, or an empty
-// string.
+// InCall returns the call during which a process exited with code 0, or an empty string.
 func (n *Notes) InCall(q supervisor.Process) string {
 	for _, c := range n.Calls {
 		if c.Generation == q.Key.Generation && c.Task == q.Key.Task && c.Process == q.Number {
@@ -26,8 +25,8 @@ func (n *Notes) InCall(q supervisor.Process) string {
 	return ""
 }
 
-// callsOf returns the calls, except calls of processes of the task that the supervisor has
-// dropped: the number of restarts of a task is not bounded.
+// callsOf returns the calls without those of processes that the supervisor has dropped, because a
+// task may restart any number of times.
 func (n *Notes) callsOf(processes []supervisor.Process) []EndedCall {
 	last := processes[len(processes)-1]
 	return slices.DeleteFunc(slices.Clone(n.Calls), func(c EndedCall) bool {
@@ -36,15 +35,14 @@ func (n *Notes) callsOf(processes []supervisor.Process) []EndedCall {
 	})
 }
 
-// ProcessEnded tells the broker that the last process of a task has ended. If that process
-// would count as completed, it notes the call that the process was in, because this exit is
-// judged again, maybe by another host worker, and counts for all later restarts. It returns
-// all such calls of the run.
+// ProcessEnded tells the broker that a task's last process has exited. If that process would count
+// as completed, ProcessEnded records the call it was in, because the exit is judged again, maybe
+// by another host worker, and counts for all later restarts. It returns all such calls of the run.
 //
-// If the process last asked an earlier host worker, only that host worker knew whether the
-// process was in a call. A process that has not left in order then counts as being in a call:
-// at worst its task is restarted needlessly, whereas the run would wait forever for a task that
-// is not restarted. While all tasks stop together, nothing waits for it.
+// If the process last asked an earlier host worker, only that host worker knew whether the process
+// was in a call. A process that did not leave in order then counts as in a call: at worst its task
+// restarts needlessly, whereas the run would wait forever for a task that does not restart. While
+// all tasks stop together, nothing waits for the task.
 func (s *Services) ProcessEnded(processes []supervisor.Process, completed bool) ([]EndedCall, error) {
 	q := processes[len(processes)-1]
 	run, err := s.Plans.Run(q.Key.Run)

@@ -20,7 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// remembered has plans that a test keeps in memory.
+// remembered holds plans in memory.
 type remembered struct {
 	mu   sync.Mutex
 	runs map[runkey.Run]Run
@@ -74,7 +74,7 @@ func by(task string) runkey.Task {
 	return runkey.Task{Run: servedRun, Generation: 1, Task: task}
 }
 
-// newServices returns the services of a host with these plans, until the test ends.
+// newServices returns a host's services with these plans, until the test ends.
 func newServices(t *testing.T, c Config) *Services {
 	t.Helper()
 	if c.Plans == nil {
@@ -97,7 +97,7 @@ func asks(process string, slots int) wire.ClosuresRequest {
 	return wire.ClosuresRequest{Process: process, Seq: 1, Slots: slots, Free: slots}
 }
 
-// next asks for closures as a process of a task does.
+// next asks for closures like a task's process.
 func (s *Services) next(ctx context.Context, task string, in wire.ClosuresRequest) error {
 	b, err := s.brokers.ForProcess(by(task), in.Slots)
 	if err == nil {
@@ -120,7 +120,7 @@ func TestWhoServesIsNoted(t *testing.T) {
 	assert.Equal(t, map[string]string{"worker-0": life}, must.Get(plans.Run(servedRun))(t).Serving)
 }
 
-// queuesAt returns the queues on a server.
+// queuesAt returns a server's queues.
 func queuesAt(s client.Client) func(spec.RunRef) (*closurequeue.Client, error) {
 	return func(run spec.RunRef) (*closurequeue.Client, error) { return closurequeue.NewClient(s, run), nil }
 }
@@ -142,8 +142,8 @@ func (s *toldServer) ExecuteWorkflow(ctx context.Context, _ client.StartWorkflow
 	return nil, ctx.Err()
 }
 
-// A host opens the queue of a run with the settings in the run's spec, whether a task first
-// serves or coordinates.
+// A host opens a run's queue with the settings in the spec, whether a task first serves or
+// coordinates.
 func TestHostOpensTheQueueWithTheSettingsOfTheRun(t *testing.T) {
 	run := spec.RunRef{WorkflowID: servedRun.WorkflowID, RunID: servedRun.RunID}
 	for name, test := range map[string]struct {
@@ -182,7 +182,7 @@ func TestHostOpensTheQueueWithTheSettingsOfTheRun(t *testing.T) {
 	}
 }
 
-// deafServer refuses messages at first, as if they were too large.
+// deafServer at first rejects messages as too large.
 type deafServer struct {
 	client.Client
 	mu    sync.Mutex
@@ -203,7 +203,7 @@ func (q *deafServer) SignalWithStartWorkflow(context.Context, string, string, an
 	return nil, nil
 }
 
-// A queue that gets no report of serving processes calls nothing, so the host logs that, once.
+// A queue that gets no report of serving processes calls nothing, so the host warns once.
 func TestAHostWarnsThatItsQueueHearsNothing(t *testing.T) {
 	log, logged := observer.New(zap.WarnLevel)
 	server := &deafServer{heard: make(chan struct{}, 1)}

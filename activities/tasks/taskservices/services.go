@@ -22,34 +22,33 @@ import (
 
 // Config configures [Services].
 type Config struct {
-	// Host is the name of this host, and Queue the task queue of its host worker's
-	// activities.
+	// Host is this host's name, and Queue the task queue for its host worker's activities.
 	Host, Queue string
-	// StateDir is the state directory of the host worker.
+	// StateDir is the host worker's state directory.
 	StateDir string
 	Plans    Plans
-	// Rounds keeps the barriers across hosts. If nil, there are no such barriers.
+	// Rounds stores the barriers across hosts. If nil, barriers cannot span hosts.
 	Rounds barriers.Server
-	// Runs sends requests of tasks to their runs. If nil, tasks cannot make any.
+	// Runs sends tasks' requests to their runs. If nil, tasks cannot make any.
 	Runs Runs
-	// Queues returns a client of the queue of closures of a run, which tasks here serve and
-	// schedule. It fails while the server is not connected. If nil, tasks can do neither.
+	// Queues returns a client of the closure queue that a run's tasks serve and schedule. It fails
+	// while the server is not connected. If nil, tasks can do neither.
 	Queues func(run spec.RunRef) (*closurequeue.Client, error)
-	// Poll polls for the batches of closures of a run, until stop is called. If nil, only those
-	// for this host come.
+	// Poll polls for a run's closure batches until stop is called. If nil, only batches addressed
+	// to this host arrive.
 	Poll func(run spec.RunRef, b *closures.Broker) (stop func())
-	// Restart stops the process of a task that does not end a call. The process is started
-	// again, as if an operator had restarted it.
+	// Restart stops the process of a task that does not return from a call. The process restarts
+	// as if by an operator.
 	Restart func(ctx context.Context, run runkey.Run, task string) error
-	// MayServe returns an error if a task must not be given closures.
+	// MayServe returns an error if a task must not receive closures.
 	MayServe func(run runkey.Run, task string) error
-	// Getenv returns a variable of the environment that tasks inherit. The default is [os.Getenv].
+	// Getenv returns an environment variable that tasks inherit. The default is [os.Getenv].
 	Getenv  func(name string) string
 	Metrics *metrics.Metrics
 	Log     *zap.Logger
 }
 
-// Services answer the requests of the tasks of a host.
+// Services answers the requests of a host's tasks.
 type Services struct {
 	Config
 	group *background.Group
@@ -93,11 +92,11 @@ func New(c Config) (*Services, error) {
 	return s, nil
 }
 
-// Close ends the services and waits for everything that they do. Tasks get no answer: they ask
-// again, and reach the next host worker.
+// Close stops the services and waits for their work. Waiting tasks get no answer: they retry, and
+// reach the next host worker.
 func (s *Services) Close() {
 	if s.meetings != nil {
-		// This comes first: the end of a connection would withdraw arrivals.
+		// First, because closing a connection would withdraw arrivals.
 		s.meetings.Close()
 	}
 	_ = s.Server.Close()
@@ -105,7 +104,7 @@ func (s *Services) Close() {
 	s.brokers.close()
 }
 
-// Brokers returns the brokers through which tasks here call closures.
+// Brokers returns the brokers that pass closures to tasks here.
 func (s *Services) Brokers() *Brokers { return s.brokers }
 
 // Served is a task with a process.
@@ -114,28 +113,27 @@ type Served struct {
 	RestartCount int
 	LogDir       string
 	User         *hostuser.User
-	// Alone reports whether the task has a view of its own. Others share the view of their
-	// generation.
+	// Alone reports whether the task has its own view. Other tasks share their generation's view.
 	Alone bool
-	// View returns the view that the task has of the cluster.
+	// View returns the task's view of the cluster.
 	View func() *taskapi.View
 }
 
-// Listen serves a task and returns the path of its socket.
+// Listen serves a task and returns its socket's path.
 func (s *Services) Listen(t Served) (string, error) {
 	return s.Server.Listen(taskapi.Task{
 		ID: t.Key, RestartCount: t.RestartCount, Host: s.Host, LogDir: t.LogDir, User: t.User, View: s.views.of(t),
 	})
 }
 
-// Learn notes the state of stopping together of a run, unless a newer one is known, and tells
-// the tasks. It returns the newest state.
+// Learn records a run's state of stopping together, unless a newer one is known, and notifies the
+// tasks. It returns the newest state.
 func (s *Services) Learn(run runkey.Run, now spec.Stopping) (spec.Stopping, error) {
 	return s.stops.learn(run, now)
 }
 
-// SlowestRatio returns the step time of the slowest task here, divided by the median of the other
-// tasks of its type and run on this host. It returns 1 if no task is slow.
+// SlowestRatio returns the step time of this host's slowest task, divided by the median of the
+// other tasks of its type and run on this host. It returns 1 if no task is slow.
 func (s *Services) SlowestRatio() float64 {
 	byRun := map[runkey.Task][]steptime.Task{}
 	for k, t := range s.Server.StepTimes() {
@@ -152,22 +150,22 @@ func (s *Services) SlowestRatio() float64 {
 	return ratio
 }
 
-// Restarts records that a process has ended, and how, and that its task gets another process.
+// Restarts records how a process exited, and that its task gets another one.
 func (s *Services) Restarts(k runkey.Task, how string) { s.Server.Ended(k, false, how) }
 
 // Ended records that a task has ended, and how.
 func (s *Services) Ended(k runkey.Task, how string) { s.Server.Ended(k, true, how) }
 
-// Lost records that a task has ended and that nothing is known about its processes.
+// Lost records that a task has ended and that its processes' fate is unknown.
 func (s *Services) Lost(run Run, k runkey.Task) {
 	s.brokers.processEnded(run, k.Task)
 	s.Server.Ended(k, true, "was lost")
 }
 
-// Release ends the services for the tasks of a run except its closures.
+// Release stops serving a run's tasks, except for closures.
 func (s *Services) Release(ctx context.Context, run runkey.Run) {
 	if s.meetings != nil {
-		// A round that cannot be ended now finds out by itself that the run is over.
+		// A round that cannot be closed now detects that the run is over.
 		if err := s.meetings.Forget(ctx, run.WorkflowID, run.RunID); err != nil {
 			s.Log.Warn("a barrier of a released run is still open", zap.Error(err))
 		}
@@ -177,14 +175,14 @@ func (s *Services) Release(ctx context.Context, run runkey.Run) {
 	s.views.forget(run)
 }
 
-// ReleaseClosures ends the closures of a run here, without telling its queue. The run must be
-// released already: otherwise a retried lease would create a broker again.
+// ReleaseClosures stops serving a run's closures, without notifying the queue. The run must be
+// released already: otherwise a retried lease would recreate a broker.
 func (s *Services) ReleaseClosures(run Run) {
 	s.brokers.end(run.Key)
 }
 
-// HasQueue reports whether the run has a queue of closures. A coordinator may have opened the
-// queue even if no task here has served.
+// HasQueue reports whether the run has a closure queue. Coordinators may have opened the queue
+// even if no task on this host has served.
 func (s *Services) HasQueue(ctx context.Context, run Run) bool {
 	if run.Served || s.Queues == nil {
 		return run.Served
@@ -200,9 +198,9 @@ func (s *Services) HasQueue(ctx context.Context, run Run) bool {
 	return left
 }
 
-// EndAbandoned ends the closures and the queue of a run that will no longer be released,
-// unless the run continues elsewhere: a run that continues as new leaves closed executions
-// behind. If that fails, the queue's own check ends it later.
+// EndAbandoned closes the closures and the queue of a run that will no longer be released, unless
+// the run continues elsewhere: a run that continues as new leaves closed executions behind. If
+// that fails, the queue's own check closes it later.
 func (s *Services) EndAbandoned(ctx context.Context, run Run) {
 	if _, ok := s.here(run.Key); ok || s.Queues == nil {
 		return
@@ -213,7 +211,7 @@ func (s *Services) EndAbandoned(ctx context.Context, run Run) {
 	}
 }
 
-// endQueue ends the queue of a run if the run has ended.
+// endQueue closes a run's queue if the run has ended.
 func (s *Services) endQueue(ctx context.Context, run Run) error {
 	q, err := s.Queues(run.ofQueue())
 	if err != nil {
@@ -228,7 +226,7 @@ func (s *Services) endQueue(ctx context.Context, run Run) error {
 
 var errReleased = errors.New("the run is released on this host")
 
-// runOf returns the run of a task if the run is in the generation of the task.
+// runOf returns a task's run if the run is in the task's generation.
 func (c *Config) runOf(by runkey.Task) (Run, error) {
 	r, err := c.Plans.Run(by.Run)
 	switch {

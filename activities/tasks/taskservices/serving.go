@@ -9,9 +9,9 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/closures"
 )
 
-// noteServing notes that a process of a task serves, before the process is given anything. If
-// it exits with 0 while there is no host worker, the exit must not count as completed, because
-// it is unknown what the process was calling.
+// noteServing records that a task's process serves, before the process receives anything. If the
+// process exits with 0 while no host worker runs, the exit must not count as completed, because it
+// is unknown what the process was calling.
 func (b *Brokers) noteServing(run Run, task string, s *closures.Broker) {
 	if run.Serving[task] == s.Life {
 		return
@@ -25,7 +25,7 @@ func (b *Brokers) noteServing(run Run, task string, s *closures.Broker) {
 	}
 }
 
-// noteLeft notes that the last serving process of a task has left.
+// noteLeft records that a task's last serving process has left.
 func (b *Brokers) noteLeft(key runkey.Run, task string) {
 	if run, ok := b.here(key); !ok || run.Serving[task] == "" {
 		return
@@ -35,13 +35,13 @@ func (b *Brokers) noteLeft(key runkey.Run, task string) {
 	}
 }
 
-// left notes that a task no longer serves.
+// left records that a task no longer serves.
 func (n *Notes) left(task string) {
 	n.Serving = cloned(n.Serving)
 	delete(n.Serving, task)
 }
 
-// cloned returns a copy that can be changed.
+// cloned returns a mutable copy of m.
 func cloned[V any](m map[string]V) map[string]V {
 	if m == nil {
 		return map[string]V{}

@@ -17,10 +17,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// stops passes the stop requests of tasks on to their runs.
+// stops forwards tasks' stop requests to their runs.
 type stops struct {
 	Config
-	// tell tells the tasks of a run here.
+	// tell notifies a run's tasks on this host.
 	tell func(runkey.Run, spec.Stopping)
 
 	mu sync.Mutex
@@ -31,14 +31,14 @@ type stops struct {
 var _ taskapi.Stops = (*stops)(nil)
 
 // RequestStop implements [taskapi.Stops]. Often all tasks ask at the same moment, and a run
-// accepts at most ten requests at a time. A host therefore asks for one task after the other,
-// and stops asking once it knows of a stop. If that stop has been cleared without the host
-// knowing yet, the clear came after the request.
+// accepts at most ten requests at a time. A host therefore asks for one task after another, and no
+// longer asks once it knows of a stop. If that stop has been cleared unknown to the host, the
+// clear came after the request.
 func (s *stops) RequestStop(ctx context.Context, by runkey.Task, request spec.TogetherRequest) (spec.Stopping, error) {
 	request.Task, request.Generation, request.BootNanos = by.Task, by.Generation, supervisor.BootNanos()
 	request = request.Bounded()
 	if request.Key == "" {
-		request.Key = rand.Text() // identifies the request if it is sent again
+		request.Key = rand.Text() // identifies a repeated request
 	}
 	r, leave, err := s.enter(ctx, by)
 	if err != nil {
@@ -61,8 +61,8 @@ func (s *stops) ClearStop(ctx context.Context, by runkey.Task) (spec.Stopping, e
 	return s.ask(ctx, r, updateOf(by, spec.UpdateClearStop.Name, rand.Text(), spec.ClearStopRequest{Task: by.Task, Generation: by.Generation}))
 }
 
-// updateOf returns the update by which a task sends a request to its run. The same key gives
-// the same update.
+// updateOf returns the update that carries a task's request to its run. The same key gives the
+// same update.
 func updateOf(by runkey.Task, name, key string, input any) RunUpdate {
 	return RunUpdate{ID: fmt.Sprintf("%s/%d/%s/%s", name, by.Generation, by.Task, key), Name: name, Input: input}
 }
@@ -83,22 +83,22 @@ func Tell(ctx context.Context, runs Runs, run runkey.Run, q RunUpdate, answer an
 	}
 }
 
-// ask sends a request to a run. The host uses the answer at once.
+// ask sends a request to a run. The host uses the answer immediately.
 func (s *stops) ask(ctx context.Context, run Run, q RunUpdate) (now spec.Stopping, err error) {
 	if err := Tell(ctx, s.Runs, run.Key, q, &now); err != nil {
 		return spec.Stopping{}, err
 	}
 	known, err := s.learn(run.Key, now)
 	if err != nil {
-		// The run has decided, and tells this host again.
+		// The run has decided, and notifies this host again.
 		s.Log.Warn("the answer of a run could not be stored", zap.String("run", run.Key.WorkflowID), zap.Error(err))
 		return now, nil
 	}
 	return known, nil
 }
 
-// learn implements [Services.Learn]. The note is written first, so that the next host worker
-// tells the tasks the same.
+// learn implements [Services.Learn]. The note is written first, so that the next host worker tells
+// the tasks the same.
 func (s *stops) learn(run runkey.Run, now spec.Stopping) (spec.Stopping, error) {
 	r, err := s.Plans.Note(run, func(n *Notes) {
 		if n.Stopping == nil || n.Stopping.Seq < now.Seq {
@@ -114,8 +114,7 @@ func (s *stops) learn(run runkey.Run, now spec.Stopping) (spec.Stopping, error) 
 	return *r.Stopping, nil
 }
 
-// enter waits until no other task of this host asks the run, and returns the run as the host
-// knows it then.
+// enter waits until no other task of this host is asking the run, and then returns the run.
 func (s *stops) enter(ctx context.Context, by runkey.Task) (r Run, leave func(), err error) {
 	run := by.Run
 	s.mu.Lock()

@@ -25,10 +25,10 @@ type aRun struct {
 
 	mu      sync.Mutex
 	stands  spec.Stopping
-	answers map[string]spec.Stopping // by the ID of the update
+	answers map[string]spec.Stopping // by update ID
 	asked   []RunUpdate
-	// fails are the errors of the next updates. The updates are carried out all the same if
-	// lost is set.
+	// fails lists the errors of the next updates. If lost is set, the updates are carried out
+	// anyway.
 	fails []error
 	lost  bool
 }
@@ -80,7 +80,7 @@ func planned(t *testing.T, s *Services) *spec.Stopping {
 	return r.Stopping
 }
 
-// The run answers a request, and the host keeps the answer for the next host worker.
+// The run answers a request, and the host stores the answer for the next host worker.
 func TestATaskAsksTheRunToStop_CO01(t *testing.T) {
 	r := newRun(t)
 	h := newServices(t, Config{Runs: r})
@@ -102,7 +102,7 @@ func TestATaskAsksTheRunToStop_CO01(t *testing.T) {
 }
 
 // Once the host knows of a stop, it does not ask the run again, because often all tasks ask
-// at once, and a run accepts two thousand requests in all.
+// together, and a run accepts two thousand requests in total.
 func TestAllTasksAskAtOnce(t *testing.T) {
 	r := newRun(t)
 	h := newServices(t, Config{Runs: r})
@@ -118,8 +118,7 @@ func TestAllTasksAskAtOnce(t *testing.T) {
 	assert.Len(t, r.asked, 1)
 }
 
-// After a clear, the next request counts as the first again. A request that was made
-// before is not repeated.
+// After a clear, the next request counts as the first. A request made before is not repeated.
 func TestATaskClearsAStop_CO13(t *testing.T) {
 	r := newRun(t)
 	h := newServices(t, Config{Runs: r})
@@ -136,8 +135,8 @@ func TestATaskClearsAStop_CO13(t *testing.T) {
 	assert.Equal(t, "Second", s.Error.Message)
 }
 
-// A request waits for an outage to end. If it was carried out but its answer was lost, it is
-// not carried out twice.
+// A request outlasts an outage. If it was carried out but its answer was lost, it is not carried
+// out twice.
 func TestAskingOutlivesAnOutage(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		r := newRun(t)
@@ -159,7 +158,7 @@ func TestAskingOutlivesAnOutage(t *testing.T) {
 	assert.Nil(t, planned(t, h))
 }
 
-// While one request is in progress, the others wait in line, and give up when their callers do.
+// While one request is in progress, the others queue, and give up when their callers do.
 func TestWaitingInLine(t *testing.T) {
 	h := newServices(t, Config{Runs: newRun(t)})
 	_, leave, err := h.stops.enter(t.Context(), by("worker-1"))
@@ -175,7 +174,7 @@ func TestWaitingInLine(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A request that the run refuses is not repeated.
+// A refused request is not repeated.
 func TestRefusals(t *testing.T) {
 	r := newRun(t)
 	h := newServices(t, Config{Runs: r})

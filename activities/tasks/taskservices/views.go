@@ -8,8 +8,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
 )
 
-// views holds the views that tasks have of the cluster. All tasks of a generation share one,
-// because it is large in a large run.
+// views holds the tasks' views of the cluster. All tasks of a generation share one, because it is
+// large in a large run.
 type views struct {
 	mu  sync.Mutex
 	all map[viewKey]*taskapi.View
@@ -18,11 +18,11 @@ type views struct {
 type viewKey struct {
 	run        runkey.Run
 	generation int
-	// alone is the task that has a view of its own, or empty for the shared view.
+	// alone is the task with its own view, or empty for the shared view.
 	alone string
 }
 
-// of returns the view of a task, and drops the views of earlier generations.
+// of returns a task's view, and drops the views of earlier generations.
 func (v *views) of(t Served) *taskapi.View {
 	k := viewKey{run: t.Key.Run, generation: t.Key.Generation}
 	if t.Alone {
@@ -41,7 +41,7 @@ func (v *views) of(t Served) *taskapi.View {
 	return v.all[k]
 }
 
-// forget drops the views of a run.
+// forget drops a run's views.
 func (v *views) forget(run runkey.Run) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

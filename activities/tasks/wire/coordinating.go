@@ -9,26 +9,26 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/strictjson"
 )
 
-// PathCoordinator, followed by the name of an operation, is for programs that schedule
-// closures. All are POST.
+// PathCoordinator, followed by an operation name, is for programs that schedule closures. All
+// operations are POST requests.
 const PathCoordinator = "/v1/coordinator/"
 
-// Operations of programs that schedule closures. Package closure has their messages.
+// Operations of programs that schedule closures. Package closure defines their messages.
 const (
-	OpOpen     = "open"     // answered with [closure.Opened]
+	OpOpen     = "open"     // returns [closure.Opened]
 	OpSchedule = "schedule" // [closure.ScheduleRequest]
 	OpJoin     = "join"     // [closure.WaitRequest]
 	OpTake     = "take"     // [closure.TakeRequest]
 )
 
-// Operations lists the operations.
+// Operations lists all operations.
 var Operations = []string{OpOpen, OpSchedule, OpJoin, OpTake}
 
-// CodeQueueRefused means that the queue refuses a request.
+// CodeQueueRefused means that the queue refused a request.
 const CodeQueueRefused = "queue_refused"
 
-// Refused returns the problem of a refused request, or nil for other errors. If there are
-// several problems, it returns the first.
+// Refused returns the problem of a refused request, or nil for other errors. Of several problems,
+// it returns the first.
 func Refused(err error) *Problem {
 	var (
 		syntax  *strictjson.Error

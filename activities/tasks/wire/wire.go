@@ -1,12 +1,11 @@
-// Package wire defines the messages between a task and its host: the paths, the requests and
-// the answers of the task API. It is a contract; openapi.yaml describes it, and a test
-// compares the two.
+// Package wire defines the messages between a task and its host: the task API's paths, requests
+// and answers. It is a contract, described in openapi.yaml. A test compares the two.
 package wire
 
-// SocketVar is the environment variable with the path of a task's socket.
+// SocketVar is the environment variable for a task's socket path.
 const SocketVar = "CLUSTERRUN_SOCKET"
 
-// Paths of the API. A barrier's name, escaped, follows PathBarriers.
+// Paths of the API. A barrier's escaped name follows PathBarriers.
 const (
 	PathTask     = "/v1/task"
 	PathCluster  = "/v1/cluster"
@@ -19,18 +18,18 @@ const (
 
 // Limits, in bytes.
 const (
-	// MaxResult bounds the value that a task returns.
+	// MaxResult limits a task's return value.
 	MaxResult = 256 << 10
-	// MaxName bounds the name of a barrier, and MaxKey the key of an arrival.
+	// MaxName limits a barrier's name, and MaxKey an arrival's key.
 	MaxName = 200
 	MaxKey  = 100
-	// MaxValue bounds the value of an arrival.
+	// MaxValue limits an arrival's value.
 	MaxValue = 64 << 10
-	// MaxMessage and MaxTraceback bound what is kept of an error.
+	// MaxMessage and MaxTraceback limit what is kept of an error.
 	MaxMessage   = 64 << 10
 	MaxTraceback = 256 << 10
-	// MaxStopText bounds the reason of a stop that is sent to the run, and the message of its
-	// error; MaxStopTraceback bounds the traceback.
+	// MaxStopText limits the reason for a stop that is sent to the run, and its error's message.
+	// MaxStopTraceback limits the traceback.
 	MaxStopText      = 8 << 10
 	MaxStopTraceback = 32 << 10
 )
@@ -53,7 +52,7 @@ type Task struct {
 	Address        string `json:"address"`
 }
 
-// Member is one task of the cluster.
+// Member is a task of the cluster.
 type Member struct {
 	Task      string `json:"task"`
 	Type      string `json:"type"`
@@ -61,27 +60,26 @@ type Member struct {
 	Rank      int    `json:"rank"`
 	LocalRank int    `json:"local_rank"`
 	Host      string `json:"host"`
-	// Address is the address at which other tasks reach the task, as host:port.
+	// Address is where other tasks reach the task, as host:port.
 	Address string `json:"address"`
 }
 
-// Cluster has all tasks, in rank order.
+// Cluster lists all tasks, in rank order.
 type Cluster struct {
 	Members []Member `json:"members"`
 }
 
 // Error is an error that a program reports about itself.
 type Error struct {
-	// Kind is the kind of the error, such as ValueError.
-	Kind    string `json:"kind,omitempty"`
-	Message string `json:"message"`
-	// Traceback is the traceback of the error.
+	// Kind is the error's class, such as ValueError.
+	Kind      string `json:"kind,omitempty"`
+	Message   string `json:"message"`
 	Traceback string `json:"traceback,omitempty"`
-	// Timestamp is the time of the error, in seconds since 1970; 0 means now.
+	// Timestamp is when the error occurred, in seconds since 1970; 0 means now.
 	Timestamp float64 `json:"timestamp,omitempty"`
 }
 
-// Progress is the progress of a task.
+// Progress is a task's progress.
 type Progress struct {
 	Current float64 `json:"current"`
 	// Total is the final value of Current, or 0 if it is unknown.
@@ -91,65 +89,65 @@ type Progress struct {
 
 // Arrive is a task's arrival at a barrier.
 type Arrive struct {
-	// Timeout is the longest time to wait, as a Go duration. Empty means no limit.
+	// Timeout is the maximum time to wait, as a Go duration. Empty means no limit.
 	Timeout string `json:"timeout,omitempty"`
-	// Participants are names of tasks, and types for all their tasks. If empty, they are all
-	// tasks of the spec.
+	// Participants lists task names, and task types for all tasks of a type. If empty, all tasks
+	// of the spec take part.
 	Participants []string `json:"participants,omitempty"`
-	// Local reports whether the host may release the barrier by itself.
+	// Local reports whether the host may release the barrier on its own.
 	Local bool `json:"local,omitempty"`
-	// Value is a text that all others get with the release.
+	// Value is sent to all participants with the release.
 	Value string `json:"value,omitempty"`
-	// Key names this arrival: a repeated arrival has the same key.
+	// Key identifies this arrival. A retry sends the same key.
 	Key string `json:"key,omitempty"`
 }
 
-// Released is the answer to an arrival whose barrier was released.
+// Released answers an arrival whose barrier was released.
 type Released struct {
-	// Round counts the rounds of the barrier, from 1.
+	// Round is the barrier's round, counted from 1.
 	Round int `json:"round"`
-	// Index is the place of the task among the participants, from 0.
+	// Index is the task's position among the participants, from 0.
 	Index int `json:"index"`
 	// Parties is the number of participants.
 	Parties int `json:"parties"`
-	// Values are the values of the participants, in their order. If empty, no participant has
-	// brought a value.
+	// Values are the participants' values, in their order. If empty, no participant brought a
+	// value.
 	Values []string `json:"values,omitempty"`
 }
 
 // Stop is a task's request that all tasks of the run stop.
 type Stop struct {
-	// Key names this request: a repeated request has the same key.
+	// Key identifies this request. A retry sends the same key.
 	Key    string `json:"key,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	// Error is the reason, if something went wrong.
 	Error *Error `json:"error,omitempty"`
 }
 
-// Stopping is the state of stopping the tasks of the run together.
+// Stopping is the state of stopping the run's tasks together.
 type Stopping struct {
 	// Seq grows with every stop and every clear. A state with a lower number is older.
 	Seq int `json:"seq"`
-	// Stop reports whether the tasks are stopping together. If not, the rest is empty, except
-	// for Notice.
+	// Stop reports whether the tasks are stopping together. If not, all fields except Seq and
+	// Notice are empty.
 	Stop bool `json:"stop"`
-	// By is the task that asked first, or empty for an operator.
+	// By is the task that asked first, or empty if an operator did.
 	By     string `json:"by,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Error is the first error, which is the verdict of the run unless Clean is set because
-	// its kind means a clean stop.
+	// Error is the first error. It decides the run's result unless Clean is set because its kind
+	// means a clean stop.
 	Error *Error `json:"error,omitempty"`
 	Clean bool   `json:"clean,omitempty"`
-	// Deadline is the time at which tasks that still live are stopped, in RFC 3339, and Left is
-	// the time from the answer until then, in seconds.
+	// Deadline is when tasks that are still running are stopped, in RFC 3339, and Left is the time
+	// from the answer until then, in seconds.
 	Deadline string  `json:"deadline,omitempty"`
 	Left     float64 `json:"left_seconds,omitempty"`
-	// Notice is set once the task has notice that it will be stopped, also without a stop
-	// together.
+	// Notice is set once the task is notified that it will be stopped, even without a stop of all
+	// tasks.
 	Notice *Notice `json:"notice,omitempty"`
 }
 
-// Notice says until when a task may run. Deadline and Left are as in [Stopping].
+// Notice is how long a task may still run. Deadline and Left are as in [Stopping].
 type Notice struct {
 	Reason   string  `json:"reason"`
 	Deadline string  `json:"deadline"`
@@ -161,38 +159,37 @@ type Done struct {
 	OK bool `json:"ok"`
 }
 
-// Withdrawn is the answer to the withdrawal of an arrival.
+// Withdrawn answers the withdrawal of an arrival.
 type Withdrawn struct {
 	Withdrawn bool `json:"withdrawn"`
-	// Released is set if it was too late: the round had all participants.
+	// Released is set if it was too late because all had arrived.
 	Released *Released `json:"released,omitempty"`
 }
 
-// Failure is the answer to a request that failed.
+// Failure answers a request that failed.
 type Failure struct {
 	Error Problem `json:"error"`
 }
 
-// Problem is the reason for which a request failed.
+// Problem is why a request failed.
 type Problem struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
-	// Field is the field of the request that is wrong.
+	// Field is the invalid field of the request.
 	Field string `json:"field,omitempty"`
-	// Barrier has the arrived and missing tasks of a barrier that broke.
+	// Barrier lists the arrived and missing tasks of a broken barrier.
 	Barrier *Standing `json:"barrier,omitempty"`
 }
 
-// Standing is the state of a round of a barrier when it broke.
+// Standing is the state of a barrier's round when it broke.
 type Standing struct {
 	Name    string   `json:"name"`
 	Round   int      `json:"round"`
 	Arrived []string `json:"arrived"`
 	Missing []string `json:"missing"`
-	// Since is the time at which the first task arrived, in RFC 3339, by the clock of the
-	// server or host that keeps the round. Waited is the length of the wait in seconds of a
-	// clock that is never set: since Since at a local barrier, and since this task's arrival at
-	// others.
+	// Since is when the first task arrived, in RFC 3339, by the clock of the server or host that
+	// keeps the round. Waited is how long tasks waited, in seconds of a monotonic clock: since
+	// Since at a local barrier, otherwise since this task's arrival.
 	Since  string  `json:"since"`
 	Waited float64 `json:"waited_seconds"`
 }
@@ -214,10 +211,10 @@ const (
 	CodeNotLocal         = "not_local"
 	CodeNotThere         = "not_implemented"
 	CodeBarrierWithdrawn = "barrier_withdrawn"
-	// CodeStopRefused means that the run refuses the request.
+	// CodeStopRefused means that the run refused the request.
 	CodeStopRefused = "stop_refused"
-	// CodeOver means that the run, or the generation of the task, is over on this host.
+	// CodeOver means that the run, or the task's generation, is over on this host.
 	CodeOver = "over"
-	// CodeUnavailable means that the run did not answer in time; ask again.
+	// CodeUnavailable means that the run did not answer in time; retry.
 	CodeUnavailable = "unavailable"
 )
