@@ -12,9 +12,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/strictjson"
 )
 
-// Answer answers a request of a program that schedules closures: an operation of the task API,
-// which pools have, too. Its message is JSON. Programs number their requests, so
-// another client can continue. While the server is away, it retries until ctx ends.
+// Answer answers a request from a program that schedules closures: an operation of the task API,
+// also available to pools. Its message is JSON. Programs number their requests, so another client
+// can continue. While the server is away, it retries until ctx is done.
 func (c *Client) Answer(ctx context.Context, operation string, message []byte) (any, *wire.Problem) {
 	ask, ok := operations[operation]
 	if !ok {
@@ -37,8 +37,8 @@ func (c *Client) Begin(ctx context.Context) (closure.Opened, error) {
 	return closure.Opened{Room: FirstRoom(in)}, err
 }
 
-// FirstRoom returns the number of closures that a client may send before the queue has reported
-// its room. It is 0 for a small queue, which others may have filled.
+// FirstRoom returns how many closures a client may send before the queue has reported its
+// capacity. It is 0 for a small queue, which other clients may have filled.
 func FirstRoom(in closure.QueueInput) int {
 	if size := in.Size(); size >= closure.MaxBatch {
 		return size
@@ -57,7 +57,7 @@ func Problem(err error) *wire.Problem {
 	return &wire.Problem{Code: wire.CodeInternal, Message: err.Error()}
 }
 
-// operations are the requests of programs.
+// operations maps names to functions.
 var operations = map[string]func(ctx context.Context, c *Client, message []byte) (any, error){
 	wire.OpOpen:     func(ctx context.Context, c *Client, _ []byte) (any, error) { return c.Begin(ctx) },
 	wire.OpSchedule: operation((*Client).Schedule),
@@ -65,7 +65,7 @@ var operations = map[string]func(ctx context.Context, c *Client, message []byte)
 	wire.OpTake:     operation((*Client).Take),
 }
 
-// operation decodes and checks the message of an operation.
+// operation decodes and checks an operation's message.
 func operation[Q interface{ Validate() error }, A any](ask func(*Client, context.Context, Q) (A, error)) func(context.Context, *Client, []byte) (any, error) {
 	return func(ctx context.Context, c *Client, message []byte) (any, error) {
 		var in Q

@@ -16,15 +16,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
-// Client sends requests to the queue of a run, for this program or, by [Client.Answer], for
-// others. It keeps nothing. Its methods may be called concurrently, and its fields must be set
-// before that.
+// Client sends requests to a run's queue, for this program or, with [Client.Answer], for other
+// programs. It is stateless. Its methods may be called concurrently, but its fields must be set
+// first.
 type Client struct {
-	// Warn is called with a request that has failed for a while, and the error.
+	// Warn is called with a request that keeps failing, and the error.
 	Warn func(request string, err error)
-	// TaskQueue is the task queue of the run's workflow, for a queue that is created.
+	// TaskQueue is the task queue of the run's workflow, used if a queue is created.
 	TaskQueue string
-	// Opening returns the input with which a program opens the queue.
+	// Opening returns a program's input to open the queue.
 	Opening func() (closure.QueueInput, error)
 
 	server client.Client
@@ -32,8 +32,8 @@ type Client struct {
 	id     string
 }
 
-// NewClient returns a client of the queue of a run, which need not exist. The execution in
-// run must be the first one of the run.
+// NewClient returns a client of a run's queue, which need not exist. The execution in run must be
+// the run's first one.
 func NewClient(s client.Client, run spec.RunRef) *Client {
 	c := &Client{server: s, run: run, id: closure.QueueID(run.WorkflowID, run.RunID)}
 	c.Warn = func(request string, err error) {
@@ -42,10 +42,10 @@ func NewClient(s client.Client, run spec.RunRef) *Client {
 	return c
 }
 
-// ID returns the workflow ID of the queue.
+// ID returns the queue's workflow ID.
 func (c *Client) ID() string { return c.id }
 
-// Open creates the queue if it does not exist. If it exists, all of the input except the run is
+// Open creates the queue if it does not exist. Otherwise all of the input except the run is
 // ignored. A queue that ended with its run stays ended.
 func (c *Client) Open(ctx context.Context, in closure.QueueInput) error {
 	o := c.options()
@@ -57,8 +57,8 @@ func (c *Client) Open(ctx context.Context, in closure.QueueInput) error {
 	return nil
 }
 
-// Tell reports to the queue which tasks of a host serve. Like Open it creates a queue, with that
-// input. A queue that has ended needs no report.
+// Tell reports to the queue which of a host's tasks serve. Like Open, it creates a queue with the
+// given input. An ended queue needs no report.
 func (c *Client) Tell(ctx context.Context, in closure.QueueInput, m closure.ServingMessage) error {
 	_, err := c.server.SignalWithStartWorkflow(ctx, c.id, closure.SignalServing, m, c.options(), closure.QueueType, in)
 	return unlessEnded(err)
@@ -80,23 +80,23 @@ func unlessEnded(err error) error {
 	return err
 }
 
-// Schedule sends closures until the queue has answered, which it does once it has room.
+// Schedule sends closures until the queue has answered, which requires capacity.
 func (c *Client) Schedule(ctx context.Context, r closure.ScheduleRequest) (closure.ScheduleAnswer, error) {
 	return update[closure.ScheduleAnswer](ctx, c, closure.UpdateSchedule, r.Client, r.Batch, r)
 }
 
-// Join waits until nothing is queued or executing, or the queue has an error.
+// Join waits until no closure is queued or executing, or the queue has an error.
 func (c *Client) Join(ctx context.Context, r closure.WaitRequest) (closure.WaitAnswer, error) {
 	return update[closure.WaitAnswer](ctx, c, closure.UpdateJoin, r.Client, r.Call, r)
 }
 
-// Take waits for outcomes of the closures of a client.
+// Take waits for the outcomes of a client's closures.
 func (c *Client) Take(ctx context.Context, r closure.TakeRequest) (closure.TakeAnswer, error) {
 	return update[closure.TakeAnswer](ctx, c, closure.UpdateTake, r.Client, r.After, r)
 }
 
-// Status returns the status of the queue. For a queue that has ended it comes from the result,
-// because no worker may be left for a query.
+// Status returns the queue's status. An ended queue's status comes from its result, because no
+// worker may be left for a query.
 func (c *Client) Status(ctx context.Context) (closure.QueueStatus, error) {
 	d, err := c.server.DescribeWorkflowExecution(ctx, c.id, "")
 	if servererror.IsNotFound(err) {

@@ -45,11 +45,11 @@ func (c *Client) Over(ctx context.Context) (string, error) {
 	return fmt.Sprintf("run %s has ended", id), nil
 }
 
-// lookAgain is the time that End waits before it checks again whether a queue has ended.
+// lookAgain is the interval at which End checks whether a queue has ended.
 const lookAgain = 50 * time.Millisecond
 
-// End tells the queue, if there is one, that its run has ended, and waits until the queue has
-// ended, too.
+// End notifies the queue, if it exists, that its run has ended, and waits until the queue has also
+// ended.
 func (c *Client) End(ctx context.Context, over string) error {
 	switch err := c.server.SignalWorkflow(ctx, c.id, "", closure.SignalServing, closure.ServingMessage{Over: over}); {
 	case servererror.IsNotFound(err):

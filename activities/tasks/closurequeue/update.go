@@ -19,21 +19,21 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// tries is the time between retries of a request.
+// tries is the time between a request's retries.
 var tries = retry.Backoff{First: 2 * time.Millisecond, Most: 2 * time.Second}
 
-// ErrNoQueue is returned if the queue of a run was never opened.
+// ErrNoQueue is returned if a run's queue was never opened.
 var ErrNoQueue = errors.New("no task called serve(), and nothing was scheduled")
 
 func (c *Client) noQueue() error {
 	return refusal("run %q has no calls: %w", c.run.WorkflowID, ErrNoQueue)
 }
 
-// ErrRunEnded is returned if the run of a queue has ended.
+// ErrRunEnded is returned if a queue's run has ended.
 var ErrRunEnded = errors.New("the run has ended; closures can no longer be scheduled")
 
-// update sends a request to the queue until it is answered: the server may be away, and the
-// execution that received the request may have continued as new. A request that is sent again to
+// update sends a request to the queue until it is answered, because the server may be away, and
+// the execution that received the request may have continued as new. A request that is resent to
 // the same execution waits for the answer to the first one.
 func update[A any](ctx context.Context, c *Client, name, by string, number uint64, request any) (A, error) {
 	var a A
@@ -50,7 +50,7 @@ func update[A any](ctx context.Context, c *Client, name, by string, number uint6
 	return a, err
 }
 
-// patiently tries something until it succeeds, a retry would not help, or ctx ends.
+// patiently calls try until it succeeds, a retry would not help, or ctx is done.
 func (c *Client) patiently(ctx context.Context, what string, try func() error) error {
 	var vain vain
 	for again := tries; ; {
@@ -75,20 +75,20 @@ func (c *Client) patiently(ctx context.Context, what string, try func() error) e
 }
 
 const (
-	// warnAfter is the time for which a request may fail before a warning, and warnAgain the
-	// time between warnings.
+	// warnAfter is how long a request may fail before a warning, and warnAgain the interval
+	// between warnings.
 	warnAfter, warnAgain = 5 * time.Second, time.Minute
-	// longTry is longer than a failing try takes: if a try took longer, the server had
-	// accepted it.
+	// longTry is longer than a failing try takes. If a try took longer, the server had accepted
+	// it.
 	longTry = 30 * time.Second
 )
 
 // vain records how long a request has been failing.
 type vain struct{ since, told time.Time }
 
-// tell notes that a try that began at that time has failed, and reports whether to warn. An
-// answer of the workflow itself does not count as a failure: it continues in another execution,
-// as often happens while a join waits.
+// tell records that a try that started at began has failed, and reports whether to warn. An answer
+// of the workflow itself does not count as a failure: it continues in another execution, which
+// often happens while a join waits.
 func (v *vain) tell(began time.Time, err error) bool {
 	now := time.Now()
 	var application *temporal.ApplicationError
@@ -102,9 +102,9 @@ func (v *vain) tell(began time.Time, err error) bool {
 	return true
 }
 
-// withHint adds advice to an error that a setting of the server causes: by default it accepts
-// ten updates of a workflow at a time. Every waiting join is one, and so is every schedule
-// request that waits for room.
+// withHint adds advice to an error caused by a server setting. By default, the server accepts ten
+// concurrent updates of a workflow. Every waiting join is one, and so is every schedule request
+// that waits for capacity.
 func withHint(err error) error {
 	var exhausted *serviceerror.ResourceExhausted
 	if errors.As(err, &exhausted) && strings.Contains(exhausted.Message, "in-flight updates") {
@@ -135,12 +135,12 @@ func (c *Client) final(ctx context.Context, err error) error {
 	return nil
 }
 
-// refusal converts an error of this client into the form of a refusal by the queue.
+// refusal converts this client's error into the form of a refusal by the queue.
 func refusal(format string, args ...any) error {
 	return &closure.RefusedError{Reason: fmt.Errorf(format, args...)}
 }
 
-// refusedBy returns the refusal of the queue, with the fields that are wrong.
+// refusedBy returns the queue's refusal, with the invalid fields.
 func refusedBy(e *temporal.ApplicationError) error {
 	var invalid spec.InvalidRequestError
 	if e.HasDetails() && e.Details(&invalid) == nil && len(invalid.Problems) > 0 {
@@ -149,8 +149,8 @@ func refusedBy(e *temporal.ApplicationError) error {
 	return &closure.RefusedError{Reason: errors.New(e.Message())}
 }
 
-// ifClosed tells apart a queue that has ended from a queue that continues in another execution.
-// It returns unknown if there is no queue at all.
+// ifClosed distinguishes an ended queue from one that continues in another execution. It returns
+// unknown if the queue does not exist.
 func (c *Client) ifClosed(ctx context.Context, unknown error) error {
 	d, err := c.server.DescribeWorkflowExecution(ctx, c.id, "")
 	switch {

@@ -10,32 +10,32 @@ import (
 )
 
 const (
-	// longCall is the time after which a call keeps others waiting for too long.
+	// longCall is how long a call may run before it keeps others waiting.
 	longCall = 100 * time.Millisecond
-	// soon is the time for which the outcome of a long call waits for others.
+	// soon is how long a long call's outcome waits for others.
 	soon = 5 * time.Millisecond
-	// returnsWithin is the time in which the processes of an earlier broker report what they
-	// are calling. They ask five times a second.
+	// returnsWithin is how long an earlier broker's processes may take to report their calls. They
+	// ask five times a second.
 	returnsWithin = 2 * time.Second
-	// keptFor is the time for which the outcome of a call is kept that no batch waits for.
+	// keptFor is how long a call's outcome is kept if no batch waits for it.
 	keptFor = time.Minute
 )
 
 // batch is a batch that waits for its closures.
 type batch struct {
 	calls []*call
-	// own reports whether it is from the queue of this host.
+	// own reports whether the batch is from this host's queue.
 	own   bool
 	taken time.Time
-	// progress is the time at which a call last began or ended.
+	// progress is when a call last started or returned.
 	progress time.Time
-	wake     chan struct{} // has an element after a call has ended
+	wake     chan struct{} // signaled after a call returned
 }
 
-// Run lets processes call the closures of a batch, and waits for their outcomes and for the outcomes
-// of calls that they have begun before. It returns earlier if some outcomes or closures would wait
-// for a long call, or if ctx ends: calls continue, and another batch may wait for them. own
-// reports whether the batch is from the queue of this host.
+// Run lets processes call a batch's closures, and waits for their outcomes and for the outcomes of
+// calls that started earlier. It returns early if outcomes or closures would wait for a long call,
+// or if ctx is cancelled. The calls continue, and another batch may wait for them. own reports
+// whether the batch is from this host's queue.
 func (b *Broker) Run(ctx context.Context, in closure.Batch, own bool) (closure.BatchResult, error) {
 	now := time.Now()
 	bt := &batch{own: own, taken: now, progress: now, wake: make(chan struct{}, 1)}
@@ -59,7 +59,7 @@ func (b *Broker) Run(ctx context.Context, in closure.Batch, own bool) (closure.B
 		c.Closure = one
 		bt.attach(c)
 	}
-	// A later batch has the first closures that wait, if they were put back.
+	// A later batch has the first waiting closures if they were put back.
 	slices.SortStableFunc(b.queue, byID)
 	b.await(ctx, bt, in.Calling)
 	for _, id := range in.Calling {
@@ -87,7 +87,7 @@ func (b *Broker) Run(ctx context.Context, in closure.Batch, own bool) (closure.B
 	}
 }
 
-// await waits for a while until the processes have reported calls of an earlier broker.
+// await waits briefly until the processes have reported an earlier broker's calls.
 func (b *Broker) await(ctx context.Context, bt *batch, calling []uint64) {
 	for {
 		wait := time.Until(b.started.Add(returnsWithin))
@@ -100,8 +100,8 @@ func (b *Broker) await(ctx context.Context, bt *batch, calling []uint64) {
 	}
 }
 
-// wait waits, without the lock, until it is woken or the time has passed. It returns false if
-// ctx has ended, or the broker.
+// wait waits, without the lock, until it is woken or d has passed. It returns false if ctx or the
+// broker is done.
 func (b *Broker) wait(ctx context.Context, wake <-chan struct{}, d time.Duration) bool {
 	b.mu.Unlock()
 	defer b.mu.Lock()
@@ -122,7 +122,7 @@ func (bt *batch) attach(c *call) {
 	if c.batch == bt {
 		return
 	}
-	if c.batch != nil { // its host was taken for lost
+	if c.batch != nil { // its host was presumed lost
 		c.batch.calls = slices.DeleteFunc(c.batch.calls, func(o *call) bool { return o == c })
 		c.batch.notify()
 	}
@@ -140,7 +140,7 @@ func (bt *batch) notify() {
 // forEver is longer than any batch takes.
 const forEver = time.Duration(1<<63 - 1)
 
-// due returns the time that the batch should wait for further outcomes.
+// due returns how long the batch should wait for more outcomes.
 func (bt *batch) due(now time.Time) time.Duration {
 	ended, waiting, bytes := 0, 0, 0
 	for _, c := range bt.calls {
@@ -158,12 +158,12 @@ func (bt *batch) due(now time.Time) time.Duration {
 	case ended+waiting == 0:
 		return forEver
 	case ended > 0 && bt.own:
-		return soon - now.Sub(bt.progress) // what is left takes long, or as long as this
+		return soon - now.Sub(bt.progress) // the remaining calls take at least as long
 	}
 	return longCall - now.Sub(bt.progress)
 }
 
-// collect ends a batch, and returns what became of its closures.
+// collect ends a batch, and returns its closures' fates.
 func (b *Broker) collect(bt *batch) closure.BatchResult {
 	out := closure.BatchResult{Queue: b.Queue, Took: int(time.Since(bt.taken).Milliseconds())}
 	bytes := 0
@@ -174,7 +174,7 @@ func (b *Broker) collect(bt *batch) closure.BatchResult {
 		}
 		switch {
 		case c.outcome != nil && bytes > closure.MaxBatchBytes && len(out.Outcomes) > 0:
-			out.Calling = append(out.Calling, c.ID) // the next batch has its outcome
+			out.Calling = append(out.Calling, c.ID) // left to the next batch
 		case c.outcome != nil:
 			out.Outcomes = append(out.Outcomes, *c.outcome)
 			delete(b.calls, c.ID)
@@ -190,20 +190,20 @@ func (b *Broker) collect(bt *batch) closure.BatchResult {
 	return out
 }
 
-// overhead is the approximate size of an outcome as JSON without its value and its error.
+// overhead is the approximate JSON size of an outcome without its value and error.
 const overhead = 96
 
-// sizeOf returns the size of an outcome as JSON, in bytes.
+// sizeOf returns an outcome's size as JSON, in bytes.
 func sizeOf(o *closure.Outcome) int {
 	n := overhead + len(o.Value)
 	if o.Error != nil {
-		text, _ := json.Marshal(o.Error) // escaping can enlarge texts considerably
+		text, _ := json.Marshal(o.Error) // escaping can enlarge strings considerably
 		n += len(text)
 	}
 	return n
 }
 
-// forgetOld drops the outcomes that no batch has asked for.
+// forgetOld drops outcomes that no batch requested.
 func (b *Broker) forgetOld() {
 	for id, c := range b.calls {
 		if c.batch == nil && c.outcome != nil && time.Since(c.since) > keptFor {
@@ -212,7 +212,7 @@ func (b *Broker) forgetOld() {
 	}
 }
 
-// finish sets the outcome of a call, unless it has one.
+// finish sets a call's outcome, unless it is set.
 func (b *Broker) finish(c *call, o closure.Outcome) {
 	if c.outcome != nil {
 		return
@@ -237,7 +237,7 @@ func (b *Broker) finish(c *call, o closure.Outcome) {
 	b.change()
 }
 
-// putBack queues a closure that its process has not begun.
+// putBack queues a closure that its process has not started.
 func (b *Broker) putBack(c *call) {
 	delete(c.process.has, c.ID)
 	c.process = nil
@@ -246,7 +246,7 @@ func (b *Broker) putBack(c *call) {
 	case c.told:
 		b.finish(c, cancelledOutcome(""))
 	case c.batch == nil:
-		delete(b.calls, c.ID) // the queue gives it again, or has
+		delete(b.calls, c.ID) // the queue resends it, or has
 	default:
 		i, _ := slices.BinarySearchFunc(b.queue, c, byID)
 		b.queue = slices.Insert(b.queue, i, c)
@@ -264,7 +264,7 @@ func byID(a, b *call) int {
 	return 0
 }
 
-// drop makes processes drop what they have built of resources.
+// drop makes processes drop what they built of resources.
 func (b *Broker) drop(released []uint64) {
 	clear(b.released)
 	for _, id := range released {

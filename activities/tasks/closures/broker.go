@@ -16,72 +16,70 @@ import (
 // Config configures a [Broker].
 type Config struct {
 	Log *zap.Logger
-	// Queue is the task queue of the host worker.
+	// Queue is the host worker's task queue.
 	Queue string
-	// Life tells the broker from earlier and later ones.
+	// Life identifies the broker among its successors.
 	Life string
-	// Restart stops the process of a task because it does not end a call although the broker
-	// has asked for that. [Broker.ProcessEnded] must follow; until it does, Restart is called
-	// again. Restart may block.
+	// Restart stops a task's process that does not return from a call although the broker has
+	// cancelled it. [Broker.ProcessEnded] must follow; until then, Restart is called again.
+	// Restart may block.
 	Restart func(task string)
-	// Report reports all serving tasks, sorted, to the queue, whenever they have changed. It
-	// is called again after an error.
+	// Report reports all serving tasks, sorted, to the queue, whenever they have changed. It is
+	// retried after an error.
 	Report func(ctx context.Context, serving []closure.ServingTask) error
-	// Left, if not nil, is called when the last process of a task that serves here has left in
-	// order.
+	// Left, if not nil, is called when the last process of a serving task has left in order.
 	Left func(task string)
-	// Ended, if not nil, is called with the outcome of each closure that ends here. It must
-	// not block.
+	// Ended, if not nil, is called with each closure's outcome. It must not block.
 	Ended func(closure.OutcomeKind)
 }
 
-// Broker gives the closures of one run to the run's tasks on this host.
+// Broker gives a run's closures to the run's tasks on this host.
 type Broker struct {
 	Config
 	started time.Time
-	ctx     context.Context // ends with the broker
+	ctx     context.Context // done after Close
 	end     context.CancelFunc
 
-	mu sync.Mutex // guards what follows
-	// calls has the closures that the host has, by ID, and queue those that no process has.
+	mu sync.Mutex // guards the rest
+	// calls holds the host's closures by ID, and queue those not held by a process.
 	calls map[uint64]*call
 	queue []*call
-	// resources has the definitions of resources, and released those that processes must drop.
+	// resources holds resource definitions, and released what processes must drop.
 	resources map[uint64]closure.Resource
 	released  map[uint64]bool
 	processes map[processKey]*process
-	// gone are processes that have ended.
+	// gone holds exited processes.
 	gone map[processKey]bool
-	// endedIn is the call in which the last serving process of a task ended, until another
-	// process serves or the last one leaves in order.
+	// endedIn is the call during which a task's last serving process exited, until another process
+	// serves or the last one leaves in order.
 	endedIn map[string]string
-	// taken is the number of batches that the host has from the queue of all hosts, or is about
-	// to get. changed is closed when that may change.
+	// taken counts the batches from the queue of all hosts that this host holds or is about to
+	// get. changed is closed when that may change.
 	taken   int
 	changed chan struct{}
 
-	// reporting is armed while changes are gathered for a report; reported is the last report.
+	// reporting is armed while changes are collected for a report; reported is the last report.
 	reporting *time.Timer
 	reported  []closure.ServingTask
-	// due has an element while a report must be sent, or sent again.
+	// due has an element while a report must be sent or resent.
 	due     chan struct{}
 	reports sync.WaitGroup
 }
 
-// call is a closure that the host has.
+// call is a closure that the host holds.
 type call struct {
 	closure.Closure
-	batch   *batch // that waits for it; nil after its end
+	batch   *batch // waits for it; nil after it returned
 	process *process
-	told    bool // to end
+	told    bool // to cancel
 	timer   *time.Timer
-	// outcome is set once it has ended.
+	// outcome is set once it returned.
 	outcome *closure.Outcome
-	// since is the time of its outcome, or at which its last batch ended.
+	// since is when its outcome was set or its last batch returned.
 	since time.Time
 }
 
-// ErrClosed is returned after the broker was closed.
+// ErrClosed is returned after the broker is closed.
 var ErrClosed = errors.New("the host is being stopped")
 
 // NewBroker returns a broker that holds nothing.
@@ -97,7 +95,7 @@ func NewBroker(c Config) *Broker {
 	return b
 }
 
-// Close ends all waiting. The processes ask again, and reach the next broker.
+// Close stops all waiting. The processes retry, and reach the next broker.
 func (b *Broker) Close() {
 	defer b.reports.Wait()
 	b.mu.Lock()
@@ -123,8 +121,8 @@ func (c *call) stopTimer() {
 	}
 }
 
-// Reserve waits until the host can take another batch: each may keep one slot busy. The caller
-// must call Release when the batch has ended, or has not come.
+// Reserve waits until the host can take another batch, as each may keep a slot busy. The caller
+// must call Release when the batch has returned, or did not arrive.
 func (b *Broker) Reserve(ctx context.Context) error {
 	for {
 		b.mu.Lock()
@@ -146,7 +144,7 @@ func (b *Broker) Reserve(ctx context.Context) error {
 	}
 }
 
-// Release ends a reservation.
+// Release cancels a reservation.
 func (b *Broker) Release() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -154,8 +152,8 @@ func (b *Broker) Release() {
 	b.change()
 }
 
-// spare returns the number of slots for batches of the queue of all hosts. Calls that such a
-// batch no longer waits for take the others.
+// spare returns the number of slots for batches from the queue of all hosts. Calls abandoned by
+// such a batch occupy slots.
 func (b *Broker) spare() (n int) {
 	for _, p := range b.processes {
 		if p.serves() {
@@ -170,20 +168,20 @@ func (b *Broker) spare() (n int) {
 	return n
 }
 
-// change wakes those who wait in Reserve.
+// change wakes callers waiting in Reserve.
 func (b *Broker) change() {
 	close(b.changed)
 	b.changed = make(chan struct{})
 }
 
-// dispatch gives closures and other news to processes that wait for them.
+// dispatch gives closures and other news to waiting processes.
 func (b *Broker) dispatch() {
 	for _, p := range b.processes {
 		b.answer(p)
 	}
 }
 
-// answer answers the waiting request of a process if there is something to say.
+// answer answers a process's waiting request if there is news.
 func (b *Broker) answer(p *process) {
 	if p.request == nil {
 		return
@@ -214,7 +212,7 @@ func (b *Broker) answer(p *process) {
 	}
 }
 
-// give adds a closure to the answer to a process.
+// give adds a closure to a process's answer.
 func (b *Broker) give(p *process, c *call, a *wire.ClosuresAnswer) {
 	c.process = p
 	p.has[c.ID] = c

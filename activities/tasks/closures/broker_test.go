@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// held is a process whose function hold continues until it is released.
+// held is a process with a function hold, which blocks until released.
 func held(m *machine, slots int) (began, release chan struct{}) {
 	began, release = make(chan struct{}, 10), make(chan struct{})
 	m.goProcess("worker-0", slots, map[string]any{
@@ -32,7 +32,7 @@ func held(m *machine, slots int) (began, release chan struct{}) {
 	return began, release
 }
 
-// A long call holds back neither the closures behind it nor the outcomes of earlier calls.
+// A long call delays neither the closures behind it nor the outcomes of earlier calls.
 func TestALongCallReturnsTheOthers(t *testing.T) {
 	m := newMachine(t, "worker-0")
 	_, release := held(m, 1)
@@ -53,7 +53,7 @@ func TestALongCallReturnsTheOthers(t *testing.T) {
 	assert.Empty(t, b.calls)
 }
 
-// A batch that ends leaves its call to the next one, which may cancel it.
+// A returning batch leaves its call to the next one, which may cancel it.
 func TestABatchEndsBeforeItsCall(t *testing.T) {
 	m := newMachine(t, "worker-0")
 	began, _ := held(m, 1)
@@ -74,8 +74,7 @@ func TestABatchEndsBeforeItsCall(t *testing.T) {
 	assert.Empty(t, r.Outcomes, "what the host does not know is given back")
 }
 
-// A host takes as many batches as it has slots. Calls that no batch of all hosts waits for take
-// some of them.
+// A host takes as many batches as it has slots. Calls that no shared batch awaits occupy some.
 func TestAHostReservesItsSlots(t *testing.T) {
 	m := newMachine(t, "worker-0")
 	b := m.now()
@@ -102,7 +101,7 @@ func TestAHostReservesItsSlots(t *testing.T) {
 	require.NoError(t, <-third, "the slot is free again")
 }
 
-// A process takes the answer to its newest request. A closure in a lost answer is called anyway.
+// A process uses the answer to its newest request. A closure in a lost answer is called anyway.
 func TestAnswersThatAreLost(t *testing.T) {
 	m := newMachine(t, "worker-0")
 	b := m.now()

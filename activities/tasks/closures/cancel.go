@@ -13,17 +13,16 @@ import (
 )
 
 const (
-	// restartAgain is the time that the broker waits for the end of a process before it asks
-	// again.
+	// restartAgain is how long the broker waits for a process to exit before it asks again.
 	restartAgain = 30 * time.Second
-	// maxKind bounds the kind of an error, which is the name of a class, and maxTask bounds the name
-	// of the task that it blames, both in bytes.
+	// maxKind limits an error's kind, which is a class name, and maxTask the name of the task that
+	// it blames, both in bytes.
 	maxKind = 200
 	maxTask = 200
 )
 
-// cancel ends a call. The next answer to its process says so, and the process is restarted if the call has
-// not ended after the grace.
+// cancel cancels a call. The next answer to its process says so, and the process is restarted if
+// the call has not returned after grace.
 func (b *Broker) cancel(c *call, grace time.Duration) {
 	if c.outcome != nil || c.told {
 		return
@@ -37,7 +36,7 @@ func (b *Broker) cancel(c *call, grace time.Duration) {
 	b.restartAfter(c, grace)
 }
 
-// restartAfter restarts the process of a call that has not ended by then.
+// restartAfter restarts the process of a call that has not returned after d.
 func (b *Broker) restartAfter(c *call, d time.Duration) {
 	p := c.process
 	var t *time.Timer
@@ -65,7 +64,7 @@ func cancelledOutcome(traceback string) closure.Outcome {
 	}}
 }
 
-// judge returns the outcome of a call from the report of its process.
+// judge returns a call's outcome from its process's report.
 func judge(c *call, in closure.Outcome) closure.Outcome {
 	out := closure.Outcome{ID: in.ID, Kind: in.Kind}
 	var traceback string
@@ -83,7 +82,7 @@ func judge(c *call, in closure.Outcome) closure.Outcome {
 		if len(value) > closure.MaxBytes {
 			return closure.Outcome{Kind: closure.OutcomeError, Alone: true, Error: tooLarge(c.Function, len(value), len(value) > len(in.Value))}
 		}
-		// A value counts even if it comes late.
+		// A late value still counts.
 		return closure.Outcome{Value: value}
 	case out.Kind == closure.OutcomeCancelled && c.told:
 		return cancelledOutcome(traceback)
@@ -97,7 +96,7 @@ func judge(c *call, in closure.Outcome) closure.Outcome {
 	return out
 }
 
-// boundedArgs returns the arguments of an exception, or nil if they are too long.
+// boundedArgs returns an exception's arguments, or nil if they are too long.
 func boundedArgs(args json.RawMessage) json.RawMessage {
 	if args = closure.Escaped(args); len(args) > closure.MaxErrorArgs || len(args) == 0 || args[0] != '[' {
 		return nil
@@ -105,7 +104,7 @@ func boundedArgs(args json.RawMessage) json.RawMessage {
 	return args
 }
 
-// tooLarge returns the error for a value of that size.
+// tooLarge returns the error for a value of the given size.
 func tooLarge(function string, bytes int, escaped bool) *closure.Error {
 	of := ""
 	if escaped {

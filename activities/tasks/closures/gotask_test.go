@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// goProcess is a serving process inside the test's own process.
+// goProcess is a serving process inside the test's process.
 type goProcess struct {
 	stop  context.CancelFunc
 	ended chan error
@@ -102,7 +102,7 @@ func TestGoResources(t *testing.T) {
 	assertText(t, `{"$clusterrun.resource":1}`, m.one(calling(10, "any", resource(1))))
 }
 
-// Cancelling a closure ends the context of its function.
+// Cancelling a closure cancels its function's context.
 func TestGoCancel(t *testing.T) {
 	m := newMachine(t, "worker-0")
 	began := make(chan error, 10)
@@ -159,8 +159,8 @@ func TestGoGoesOnWhenTheHostIsKilled(t *testing.T) {
 	m.awaitServing(1)
 }
 
-// When its context ends, a process hands back its closures and leaves. A call that still ends
-// by itself counts.
+// When its context is cancelled, a process returns its closures and leaves. A call that still
+// completes counts.
 func TestGoLeaves(t *testing.T) {
 	m := newMachine(t, "worker-0", "worker-1")
 	began := make(chan struct{}, 2)
@@ -194,7 +194,7 @@ func TestGoIsToldThatItHasEnded(t *testing.T) {
 	assert.Equal(t, "process_ended", refused.Code)
 }
 
-// Many large values do not lead to requests that the host refuses.
+// Many large values do not cause requests that the host refuses.
 func TestGoReturnsLargeValues(t *testing.T) {
 	m := newMachine(t, "worker-0")
 	large := strings.Repeat("x", closure.MaxBytes-2)
@@ -210,7 +210,7 @@ func TestGoReturnsLargeValues(t *testing.T) {
 	}
 }
 
-// Functions can be registered later.
+// Functions can be registered late.
 func TestGoRegistersLater(t *testing.T) {
 	m := newMachine(t, "worker-0")
 	f := task.NewFunctions()

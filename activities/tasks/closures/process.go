@@ -14,30 +14,28 @@ import (
 
 type processKey struct{ task, name string }
 
-// process is a process that serves closures. What it has said is from its newest request, which
-// has the number seq.
+// process is a process that serves closures. Its state is from its newest request, numbered seq.
 type process struct {
 	processKey
 	seq         uint64
 	slots, free int
-	// has are the closures that it has, by ID, and ending those of them that it knows to be
-	// cancelled.
+	// has holds its closures by ID, and ending those that it knows to be cancelled.
 	has    map[uint64]*call
 	ending []uint64
-	// resources are those that it knows.
+	// resources are those known to it.
 	resources []uint64
-	// request waits for an answer, for which it has room; nil if no request does.
+	// request is the buffered channel of the waiting request; nil if none waits.
 	request chan wire.ClosuresAnswer
-	// restarted is the time of the last request for its restart.
+	// restarted is when its restart was last requested.
 	restarted time.Time
-	// watched is the pidfd by which the kernel reports its end.
+	// watched is the pidfd that reports its exit.
 	watched *os.File
 }
 
-// serves reports whether the process takes closures.
+// serves reports whether the process accepts closures.
 func (p *process) serves() bool { return p.slots > 0 }
 
-// Next answers a process of a task; see [taskapi.Broker].
+// Next answers a task's process; see [taskapi.Broker].
 func (b *Broker) Next(ctx context.Context, task string, in wire.ClosuresRequest) (wire.ClosuresAnswer, error) {
 	b.mu.Lock()
 	answer, left, err := b.receive(ctx, processKey{task, in.Process}, in)
@@ -66,7 +64,7 @@ func (b *Broker) Next(ctx context.Context, task string, in wire.ClosuresRequest)
 	return <-answer, nil
 }
 
-// unask answers the waiting request of a process with nothing.
+// unask answers a process's waiting request with nothing.
 func (p *process) unask() {
 	if p.request != nil {
 		p.request <- wire.ClosuresAnswer{}
@@ -74,8 +72,8 @@ func (p *process) unask() {
 	}
 }
 
-// receive processes a request, which has the state of the process. left reports whether the last
-// process of the task has left. b.mu must be held.
+// receive handles a request, which contains the process's state. left reports whether the task's
+// last process has left. b.mu must be held.
 func (b *Broker) receive(ctx context.Context, key processKey, in wire.ClosuresRequest) (answer chan wire.ClosuresAnswer, left bool, err error) {
 	switch {
 	case b.isClosed():
@@ -96,7 +94,7 @@ func (b *Broker) receive(ctx context.Context, key processKey, in wire.ClosuresRe
 		answer <- wire.ClosuresAnswer{}
 		return answer, false, nil
 	}
-	p.unask() // the process no longer waits for that
+	p.unask() // the process no longer waits for it
 	for _, o := range in.Done {
 		if c := p.has[o.ID]; c != nil {
 			b.finish(c, judge(c, o))
@@ -122,7 +120,7 @@ func (b *Broker) receive(ctx context.Context, key processKey, in wire.ClosuresRe
 	return answer, false, nil
 }
 
-// adopt takes over the closures that a process has from an earlier broker.
+// adopt takes over a process's closures from an earlier broker.
 func (b *Broker) adopt(p *process, in wire.ClosuresRequest) {
 	held := in.Held
 	for _, o := range in.Done {
@@ -144,7 +142,7 @@ func (b *Broker) adopt(p *process, in wire.ClosuresRequest) {
 	b.change()
 }
 
-// hasTask reports whether a process of a task serves here, or has closures.
+// hasTask reports whether a process of the task serves or holds closures.
 func (b *Broker) hasTask(task string) bool {
 	for key := range b.processes {
 		if key.task == task {
@@ -163,18 +161,18 @@ func (b *Broker) forget(p *process) {
 	b.serves()
 }
 
-// serves handles a change of the serving processes.
+// serves handles a change in the serving processes.
 func (b *Broker) serves() {
 	b.change()
 	b.changedTasks()
 }
 
-// ProcessEnded records that a process of a task has ended, by the name under which it serves;
-// an empty name stands for all processes of the task. It must be called before the next
-// process of the task starts. Its calls are lost.
+// ProcessEnded records that a task's process, named as it serves, has exited. An empty name stands
+// for all processes of the task. It must be called before the task's next process starts. The
+// process's calls are lost.
 //
-// For all processes of a task it returns the call in which the last serving one ended, such
-// as "closure 17 of train"; it is empty if that process was in none.
+// For all processes of a task, it returns the call during which the last serving one exited, such
+// as "closure 17 of train", or an empty string if there is none.
 func (b *Broker) ProcessEnded(task, name string) (called string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// pyProcess is a Python process of a task.
+// pyProcess is a task's Python process.
 type pyProcess struct {
 	t     testing.TB
 	cmd   *exec.Cmd
@@ -31,7 +31,7 @@ type pyProcess struct {
 	err   bytes.Buffer
 }
 
-// pythonFile returns a program of testdata/python.
+// pythonFile returns a program in testdata/python.
 func pythonFile(t *testing.T, name string) string {
 	t.Helper()
 	return string(must.Get(os.ReadFile(filepath.Join("testdata/python", name+".py")))(t))
@@ -65,17 +65,17 @@ func (m *machine) pyProcess(task, source string, env ...string) *pyProcess {
 	return p
 }
 
-// line returns the next line that the process prints.
+// line returns the next line printed by the process.
 func (p *pyProcess) line() string {
 	p.t.Helper()
-	// Otherwise the test would wait for a missing line until all tests have run out of time.
+	// Otherwise the test would wait for a missing line until all tests time out.
 	late := time.AfterFunc(time.Minute, func() { _ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) })
 	defer late.Stop()
 	require.True(p.t, p.lines.Scan(), "it has ended: %v", p.lines.Err())
 	return p.lines.Text()
 }
 
-// end waits for the end of the process, and returns its exit code and its stderr.
+// end waits for the process to exit, and returns its exit code and stderr.
 func (p *pyProcess) end() (int, string) {
 	p.t.Helper()
 	for p.lines.Scan() {
@@ -114,7 +114,7 @@ func TestPythonServes(t *testing.T) {
 	assertText(t, `["\u003clist that contains itself\u003e"]`, out[13])
 	assertText(t, `"\udc80"`, out[14])
 	assert.Len(t, out[15].Value, 256<<10)
-	// Errors of any size must arrive, or their callers would wait forever.
+	// Errors of any size must arrive, or callers would wait forever.
 	long := m.all(calling(30, "lengthy", "kind"), calling(31, "lengthy", "message"), calling(32, "lengthy", "task"), calling(33, "lengthy", "str"))
 	assert.Equal(t, strings.Repeat("x", maxKind), long[30].Error.Kind)
 	assert.Len(t, long[31].Error.Message, closure.MaxError)
@@ -169,8 +169,8 @@ func TestPythonResources(t *testing.T) {
 	}
 }
 
-// Cancelling raises CancelledError in the function, even while it waits. A function that
-// catches everything can ask whether it was cancelled.
+// Cancelling raises CancelledError in the function, even while it waits. A function that catches
+// everything can check whether it was cancelled.
 func TestPythonCancel(t *testing.T) {
 	m := newMachine(t, "worker-0")
 	p := m.pyProcess("worker-0", pythonFile(t, "cancel"))
@@ -199,7 +199,7 @@ func TestPythonCancel(t *testing.T) {
 	assertText(t, "error CancelledError: of its own accord", m.one(calling(50, "raises")))
 }
 
-// The signal that should end a wait of the main thread may arrive just before the wait, and be
+// The signal that should interrupt the main thread's wait may arrive just before the wait, and be
 // lost.
 func TestPythonWakesUpAgain(t *testing.T) {
 	m := newMachine(t, "worker-0")
@@ -212,7 +212,7 @@ func TestPythonWakesUpAgain(t *testing.T) {
 	assertText(t, "2", m.one(calling(2, "f")))
 }
 
-// If a call does not end, its process is restarted, and the call is cancelled then.
+// If a call does not return, its process is restarted, which cancels the call.
 func TestAPythonFunctionThatIsStuckCostsItsProcess(t *testing.T) {
 	m := newMachine(t, "worker-0")
 	p := m.pyProcess("worker-0", pythonFile(t, "a_python_function_that_is_stuck_costs_its_process"))
@@ -225,7 +225,7 @@ func TestAPythonFunctionThatIsStuckCostsItsProcess(t *testing.T) {
 	assertText(t, "cancelled CancelledError: "+closure.TextCancelled, <-outcome)
 }
 
-// A closure may be cancelled at any moment. It ends once, and no other call ends with it.
+// A closure may be cancelled at any moment. It ends once, and no other call is affected.
 func TestPythonCancelAtAnyMoment(t *testing.T) {
 	for _, slots := range []string{"1", "3"} {
 		t.Run(slots, func(t *testing.T) {
@@ -291,7 +291,7 @@ func TestPythonGoesOnWhenTheHostIsKilled(t *testing.T) {
 	m.awaitServing(1)
 }
 
-// SystemExit ends the process, and its call is lost.
+// SystemExit exits the process, and its call is lost.
 func TestPythonEnds(t *testing.T) {
 	for _, slots := range []string{"1", "2"} {
 		for name, code := range map[string]int{"sys.exit(7)": 7, "os._exit(8)": 8, "raise KeyboardInterrupt": -1} {
@@ -315,7 +315,7 @@ clusterrun.serve(`+slots+`)
 	}
 }
 
-// Functions may fork. A child does not serve, and ends when it returns from the function.
+// Functions may fork. A child does not serve, and exits when it returns from the function.
 func TestPythonForks(t *testing.T) {
 	for _, slots := range []string{"1", "2"} {
 		t.Run(slots, func(t *testing.T) {
@@ -333,7 +333,7 @@ func TestPythonForks(t *testing.T) {
 	}
 }
 
-// A child that a task has forked serves like any process, and its end is noticed, too.
+// A task's forked child serves like any process, and its exit is also noticed.
 func TestTheEndOfAForkedChildIsNoticed(t *testing.T) {
 	m := newMachine(t, "worker-0")
 	p := m.pyProcess("worker-0", pythonFile(t, "the_end_of_a_forked_child_is_noticed"))

@@ -11,18 +11,17 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// reportAgain is the time between tries of a report, and reportWarnsAfter the number of
-// successive failures after which a warning is logged. They take most of a second, which is more
-// than a single lost answer.
+// reportAgain is the time between retries of a report, and reportWarnsAfter the number of
+// successive failures that log a warning. They take most of a second, which is more than a single
+// lost answer.
 var reportAgain = retry.Backoff{First: 50 * time.Millisecond, Most: 2 * time.Second}
 
 const reportWarnsAfter = 5
 
-// reportAfter is the time for which changes of the serving processes are gathered into one
-// report.
+// reportAfter is how long changes in the serving processes are collected for one report.
 const reportAfter = 3 * time.Millisecond
 
-// changedTasks schedules a report of the serving processes.
+// changedTasks schedules a report of serving processes.
 func (b *Broker) changedTasks() {
 	if b.reporting != nil || b.isClosed() {
 		return
@@ -46,7 +45,7 @@ func (b *Broker) report() {
 	}
 }
 
-// sendReports sends the reports until the broker is closed.
+// sendReports sends reports until the broker is closed.
 func (b *Broker) sendReports() {
 	for {
 		select {
@@ -75,7 +74,7 @@ func (b *Broker) sendReports() {
 	}
 }
 
-// servingTasks returns the serving tasks, which is not nil.
+// servingTasks returns the serving tasks, never nil.
 func (b *Broker) servingTasks() []closure.ServingTask {
 	list := []closure.ServingTask{}
 	for _, p := range b.processes {

@@ -21,7 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// machine is a host with a server for its tasks and a broker, in real time.
+// machine is a host with a task server and a broker, in real time.
 type machine struct {
 	t     testing.TB
 	state string
@@ -46,7 +46,7 @@ func (m *machine) now() *Broker {
 	return m.broker
 }
 
-// noStops is for tests in which no task requests a stop.
+// noStops is for tests without stop requests.
 type noStops struct{ taskapi.Stops }
 
 func newMachine(t testing.TB, tasks ...string) *machine {
@@ -60,7 +60,7 @@ func newMachine(t testing.TB, tasks ...string) *machine {
 	return m
 }
 
-// start starts the first server and broker or the next ones.
+// start starts the first or next server and broker.
 func (m *machine) start() {
 	m.t.Helper()
 	m.startBroker()
@@ -99,7 +99,7 @@ func (m *machine) startBroker() {
 	})
 }
 
-// kill ends the server and the broker, and starts the next ones.
+// kill closes the server and the broker, and starts the next ones.
 func (m *machine) kill() {
 	m.t.Helper()
 	require.NoError(m.t, m.server.Close())
@@ -113,7 +113,7 @@ func (m *machine) awaitServing(n int) {
 	m.await(func() bool { return len(m.serving) == n }, fmt.Sprintf("%d processes serve", n))
 }
 
-// await waits for a condition, which a report of the broker can make true.
+// await waits for a condition that a report of the broker can fulfill.
 func (m *machine) await(is func() bool, what string) {
 	m.t.Helper()
 	patience := time.After(time.Minute)
@@ -138,8 +138,8 @@ func (m *machine) servingTasks() []closure.ServingTask {
 	return m.serving
 }
 
-// all lets processes call closures until all of them have ended, and returns the outcomes by ID. It
-// waits for the first process.
+// all lets processes call closures until all have ended, and returns the outcomes by ID. It waits
+// for the first process.
 func (m *machine) all(closures ...closure.Closure) map[uint64]closure.Outcome {
 	m.t.Helper()
 	m.await(func() bool { return m.served }, "a process serves")
@@ -177,13 +177,13 @@ func (m *machine) cancel(grace time.Duration, ids ...uint64) {
 	b.dispatch()
 }
 
-// one lets a process call one closure.
+// one lets a process call c.
 func (m *machine) one(c closure.Closure) closure.Outcome {
 	m.t.Helper()
 	return m.all(c)[c.ID]
 }
 
-// client returns the Go client of a task.
+// client returns a task's Go client.
 func (m *machine) client(name string) *task.Task {
 	m.t.Helper()
 	before := os.Getenv(taskapi.SocketVar)

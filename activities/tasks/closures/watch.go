@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watch watches for the end of a process by a pidfd. Hosts report the ends of the processes of
-// tasks, too, but their forked children may end unnoticed. Old kernels have no pidfds.
+// watch detects a process's exit by a pidfd. Hosts also report the exits of tasks' processes, but
+// their forked children may exit unnoticed. Old kernels lack pidfds.
 func (b *Broker) watch(p *process, pid int) {
 	if pid <= 0 {
 		return
@@ -29,7 +29,7 @@ func (b *Broker) watch(p *process, pid int) {
 	}(p.watched, p.processKey)
 }
 
-// awaitReadable waits until the process of a pidfd has ended. It returns false if the wait was
+// awaitReadable waits until the pidfd's process has exited. It returns false if the wait was
 // cancelled.
 func awaitReadable(f *os.File) bool {
 	raw, err := f.SyscallConn()
@@ -45,7 +45,7 @@ func awaitReadable(f *os.File) bool {
 	return err == nil
 }
 
-// unwatch ends the watch.
+// unwatch stops the watch.
 func (p *process) unwatch() {
 	if p.watched != nil {
 		_ = p.watched.SetReadDeadline(time.Unix(1, 0))
