@@ -39,7 +39,7 @@ type Options struct {
 	// Torchrun reports whether the starter ends as torchrun does. A rerun then does, too.
 	Torchrun bool
 	// Source is the source code that the run is started with. It may be nil.
-	Source *source.Gathering
+	Source *source.Gathering `json:"-"`
 	// Sweep makes the run a sweep, each of whose trials is a run of its spec. It may be nil.
 	Sweep *sweep.Spec
 	// Resume is the state that the sweep begins with. If it is nil, all trials are to run.

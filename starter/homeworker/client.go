@@ -55,7 +55,7 @@ func (l *Link) Start(ctx context.Context, c client.Client, s *spec.RunSpec, o st
 	defer context.AfterFunc(ctx, func() { l.conn.Close() })()
 	code := o.Source.Result()
 	o.Source = source.Known(code)
-	_ = l.send(request{Start: &start{Spec: s, ID: o.ID, IsNew: o.IsNew, Queue: o.Queue, Host: o.Host, Source: code}})
+	_ = l.send(request{Start: &start{Spec: s, Options: o, Source: code}})
 	var e event
 	err := l.in.Decode(&e)
 	switch {

@@ -26,16 +26,14 @@ type supervised struct {
 
 // start asks to start a run, and to report its end.
 type start struct {
-	Spec   *spec.RunSpec  `json:"spec"`
-	ID     string         `json:"id"`
-	IsNew  bool           `json:"is_new,omitempty"`
-	Queue  string         `json:"queue"`
-	Host   string         `json:"host,omitempty"`
-	Source *source.Source `json:"source,omitempty"`
+	Spec    *spec.RunSpec   `json:"spec"`
+	Options starter.Options `json:"options"`
+	Source  *source.Source  `json:"source,omitempty"` // of the options, gathered
 }
 
 func (s start) options() starter.Options {
-	return starter.Options{ID: s.ID, IsNew: s.IsNew, Queue: s.Queue, Host: s.Host, Source: source.Known(s.Source)}
+	s.Options.Source = source.Known(s.Source)
+	return s.Options
 }
 
 // event is a message to a command.
