@@ -162,8 +162,8 @@ func executions(t *testing.T, closures int, said any) int {
 
 const amidst, slowly = 400, 0.01
 
-// The chief or a worker dies amid closures that a Python chief has
-// scheduled: each is called at least once, and every value is fetched.
+// The chief dies amid closures that it has scheduled: each is called once, and every value is
+// fetched.
 func TestPythonChiefFaults(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -181,7 +181,7 @@ func TestPythonChiefFaults(t *testing.T) {
 	t.Run("CC-84 nothing", func(t *testing.T) {
 		assert.Equal(t, amidst, executions(t, amidst, c.does(t, "many", "nothing", 30_000, amidst, 0)))
 	})
-	f.checkQueue(f.coordinator(c.run), 3*amidst)
+	f.checkQueue(f.coordinator(c.run), 2*amidst)
 	c.succeeds()
 }
 
