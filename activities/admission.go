@@ -23,16 +23,16 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// leave is the permission for a run whose tasks the host takes.
+// leave is the permission for a run to use this host.
 type leave struct {
 	signers []string
 	as      string // the user of its tasks
-	// statement is the ID of its spec, or empty if there is no policy.
+	// statement is the ID of the spec, or empty if the host has no policy.
 	statement string
 }
 
-// sameSpec returns an error if the run's directory, logs and processes here belong to another
-// spec, which someone else may have written.
+// sameSpec returns an error if the run's directory, logs and processes on this host belong to a
+// different spec, which another user may have written.
 func (g *gate) sameSpec(p *plan, l leave) error {
 	if !g.Guard.HasPolicy() || p.Statement == l.statement {
 		return nil
@@ -42,8 +42,7 @@ func (g *gate) sameSpec(p *plan, l leave) error {
 	return temporal.NewNonRetryableApplicationError(fmt.Sprintf("host %s: %s; start it under another ID", g.Name, why), spec.ErrPlacement, nil)
 }
 
-// unsignedStatement returns the ID of an unsigned spec. A part of an elastic run has the ID
-// of the whole.
+// unsignedStatement returns the ID of an unsigned spec. All parts of an elastic run share one ID.
 func unsignedStatement(s *spec.RunSpec) string {
 	whole := s.AsSigned()
 	if whole.IsElastic() && len(whole.Tasks) > 0 {
@@ -57,8 +56,8 @@ func unsignedStatement(s *spec.RunSpec) string {
 	return policy.Unsigned + " " + hex.EncodeToString(sum[:])
 }
 
-// admit returns the permission for tasks of a run, or the problems that forbid it. It comes
-// before anything is fetched, reserved or started.
+// admit returns the permission for tasks of a run, or the problems that forbid it. It runs before
+// anything is fetched, reserved or started.
 func (g *gate) admit(run runkey.Run, in hostapi.ReserveInput, tasks []spec.Task) (l leave, problems []spec.Problem) {
 	if g.Guard == nil {
 		return l, g.admitNotices(in, tasks, nil)
@@ -90,9 +89,9 @@ func (g *gate) admit(run runkey.Run, in hostapi.ReserveInput, tasks []spec.Task)
 	return l, append(problems, g.admitNotices(in, tasks, signers)...)
 }
 
-// sameUser denies a request that the policy allows only as a different user than the run's user
-// here. The run's files and sockets belong to that user, and a signer who may start processes as one
-// user must not use the run of another.
+// sameUser denies a request that the policy allows only as a user other than the run's current
+// user. That user owns the run's files and sockets, and a signer who may start processes as one
+// user must not use another user's run.
 func sameUser(d policy.Decision, as string) policy.Decision {
 	if !d.Allowed || d.User == as {
 		return d
@@ -122,12 +121,12 @@ func remedyOfDenial(signers []string) string {
 	return "ask the owner of the host"
 }
 
-// useOf returns the use of a signature by a run.
+// useOf returns a run's use of a signature.
 func useOf(run runkey.Run) guard.Use {
 	return guard.Use{Namespace: run.Namespace, Workflow: run.WorkflowID, Run: run.RunID}
 }
 
-// admitAdded returns the signers of a task to add to a plan, or an error if it must not be
+// admitAdded returns the signers of a task to add to a plan, or an error if the task must not be
 // added. It is called before addTask replaces the existing task.
 func (g *gate) admitAdded(p *plan, in hostapi.RunTaskInput) ([]string, error) {
 	t := *in.Added
@@ -147,8 +146,7 @@ func (g *gate) admitAdded(p *plan, in hostapi.RunTaskInput) ([]string, error) {
 }
 
 // admitStart returns the signers of a task that is outside the spec or differs from it. A task
-// that is the same as in the spec is signed with the spec. If launch is nil, nothing is started
-// yet.
+// identical to its spec is signed with the spec. If launch is nil, nothing is started yet.
 func (g *gate) admitStart(p *plan, t spec.Task, launch *hostapi.RunTaskInput) ([]string, error) {
 	if g.Guard == nil {
 		return nil, nil
@@ -180,8 +178,8 @@ func sameTask(a, b spec.Task) bool {
 
 var errCluster = temporal.NewNonRetryableApplicationError("the cluster differs from the run's spec", spec.ErrPlacement, nil)
 
-// checkCluster returns an error if a cluster differs from the cluster of the run: a workflow
-// adds only hosts, addresses and ports to the spec.
+// checkCluster returns an error if a cluster differs from the run's cluster. A workflow adds only
+// hosts, addresses and ports to the spec.
 func (g *gate) checkCluster(p *plan, c hostapi.Cluster) error {
 	if !g.Guard.HasPolicy() {
 		return nil
@@ -202,7 +200,7 @@ func (g *gate) checkCluster(p *plan, c hostapi.Cluster) error {
 	return nil
 }
 
-// forgetSignatures removes the notes of signatures that are no longer needed.
+// forgetSignatures removes notes of signatures that are no longer needed.
 func (g *gate) forgetSignatures() {
 	err := g.Guard.Forget(func(u guard.Use) bool {
 		_, err := g.plans.get(runkey.Run{Namespace: u.Namespace, WorkflowID: u.Workflow, RunID: u.Run})

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// CheckStart checks whether a task could be started here.
+// CheckStart checks whether a task can be started on this host.
 func (h *Host) CheckStart(ctx context.Context, in hostapi.CheckStartInput) (none hostapi.None, err error) {
 	p, err := h.planOf(ctx, in.Group)
 	switch {
@@ -32,14 +32,13 @@ type addedTask struct {
 	Task spec.Task `json:"task"`
 	// Signers are the principals of the key that signed it.
 	Signers []string `json:"signers,omitempty"`
-	// Launch has the meaning of [hostapi.RunTaskInput].
+	// Launch is defined by [hostapi.RunTaskInput].
 	Launch int `json:"launch,omitempty"`
 	// Member is set if the task is not in the cluster.
 	Member *hostapi.Member `json:"member,omitempty"`
 }
 
-// groupOfAdded returns the port lease group of an added task; the groups of a reservation
-// count from 0.
+// groupOfAdded returns an added task's port lease group. Groups of a reservation count from 0.
 func groupOfAdded(rank int) int { return -1 - rank }
 
 // addTask adds such a task to the plan.
@@ -81,11 +80,11 @@ func (h *Host) addTask(ctx context.Context, run runkey.Run, in hostapi.RunTaskIn
 	return err
 }
 
-// slots returns the number of slots that tasks of the run take here.
+// slots returns the number of slots that the run's tasks take on this host.
 func (p *plan) slots() int { return len(p.Tasks) + len(p.Added) }
 
-// clusterFor returns the cluster as a task sees it. Only a task outside the spec sees itself
-// in it; the others keep the cluster that they were started with.
+// clusterFor returns the cluster as a task sees it. Only a task outside the spec sees itself in it;
+// other tasks keep the cluster they were started with.
 func (p *plan) clusterFor(task string) *hostapi.Cluster {
 	c := p.Cluster
 	if a, ok := p.Added[task]; ok && a.Member != nil {

@@ -74,7 +74,7 @@ func (l *taskLease) command(n int) (supervisor.Command, error) {
 	dir := process.Dir
 	looksIn := env
 	if user != nil {
-		// The policy was asked about the program that the host worker finds.
+		// The policy checked the program that the host worker finds.
 		looksIn = slices.Concat(l.environ(), envList(variables))
 	}
 	program := lookPath(t.Command[0], dir, looksIn)
@@ -111,7 +111,7 @@ func (l *taskLease) command(n int) (supervisor.Command, error) {
 	}, nil
 }
 
-// asRank returns the command that starts a program as a rank of an MPI world.
+// asRank returns the command that starts a program as an MPI rank.
 func asRank(program string, args []string) (string, []string, error) {
 	self, err := ownProgram()
 	if err != nil {
@@ -120,8 +120,8 @@ func asRank(program string, args []string) (string, []string, error) {
 	return self, append([]string{self, "task", "mpi", "--", program}, args[1:]...), nil
 }
 
-// ownProgram returns the path of clusterrun. If the executable was replaced since this program
-// started, the new one works as well.
+// ownProgram returns the path of the clusterrun executable. If the executable was replaced since
+// this program started, the new one also works.
 func ownProgram() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -130,8 +130,8 @@ func ownProgram() (string, error) {
 	return strings.TrimSuffix(self, " (deleted)"), nil
 }
 
-// restartCount returns the restart count of process number n of a task. In restart scope
-// "group" all tasks of a generation must get the same count.
+// restartCount returns the restart count of a task's process n. In restart scope "group" all tasks
+// of a generation must get the same count.
 func (p *plan) restartCount(generation, n int) int {
 	if p.Spec.RestartScope == spec.RestartScopeGroup {
 		return generation
@@ -139,10 +139,10 @@ func (p *plan) restartCount(generation, n int) int {
 	return n
 }
 
-// processFiles are the files of one process.
+// processFiles locates the files of one process.
 type processFiles struct{ dir string }
 
-// path returns the path of a file of the process, or an empty string if the run keeps no files.
+// path returns the path of a process file, or an empty string if the run keeps no files.
 func (f processFiles) path(name string) string {
 	if f.dir == "" {
 		return ""
@@ -150,13 +150,13 @@ func (f processFiles) path(name string) string {
 	return filepath.Join(f.dir, name)
 }
 
-// files returns the files of process number n of a task, and removes the oldest attempts.
+// files returns the files of a task's process n, and removes the oldest attempts.
 func (l *taskLease) files(t spec.Task, n int) processFiles {
 	runDir := l.plan.runDir()
 	if runDir == "" {
 		return processFiles{}
 	}
-	// This comes before the new attempt, so at most KeepAttempts old attempts and the new one
+	// Prune before the new attempt, so that at most KeepAttempts old attempts and the new one
 	// exist.
 	err := l.plan.User.Do(func() error { return tasklog.Prune(runDir, t.Rank, tasklog.KeepAttempts) })
 	if err != nil {
@@ -165,8 +165,7 @@ func (l *taskLease) files(t spec.Task, n int) processFiles {
 	return processFiles{tasklog.ProcessDir(runDir, n, t.Rank)}
 }
 
-// output returns the destination of one stream: its file, the owner's output if there is one,
-// or nothing.
+// output returns a stream's destination: its file, the owner's output if there is one, or nothing.
 func (l *taskLease) output(s spec.Streams, stream spec.Std, file string) string {
 	switch {
 	case s.File&stream != 0:
@@ -179,8 +178,8 @@ func (l *taskLease) output(s spec.Streams, stream spec.Std, file string) string 
 	return os.DevNull
 }
 
-// installHook returns the directory with the hook for Python programs of tasks. Tasks start
-// without it if it cannot be written.
+// installHook returns the directory with the hook for tasks' Python programs. If it cannot be
+// written, tasks start without it.
 func installHook(c Config) string {
 	self, err := ownProgram()
 	if err != nil {
@@ -194,15 +193,14 @@ func installHook(c Config) string {
 	return dir
 }
 
-// variables looks up the values of the variables of tasks, including values that only this host
-// knows. They are read on demand and stored nowhere: a process that is started again gets the
-// current values.
+// variables looks up the values of task variables, including values known only to this host. They
+// are read on demand and never stored, so a restarted process gets the current values.
 type variables struct {
 	host    string
 	allowed policy.Secrets
-	// base is the environment of the host worker, and own are [Config.Env].
+	// base is the host worker's environment, and own is [Config.Env].
 	base, own []string
-	// known caches the answers, for callers that ask for many tasks.
+	// known caches the answers for callers that ask for many tasks.
 	known map[spec.Source]answer
 }
 
@@ -215,11 +213,11 @@ func (c *checks) variables(allowed policy.Secrets) variables {
 	return variables{c.Name, allowed, c.environ(), c.Env, map[spec.Source]answer{}}
 }
 
-// lent are the secrets that runs may use on a host worker without a policy: those that its
+// lent contains the secrets that runs may use on a host worker without a policy: those that its
 // tasks could read themselves.
 var lent = (*policy.Policy)(nil).Decide(policy.Request{}).Secrets
 
-// of returns the variables of a task, and a problem for each that has no value here.
+// of returns a task's variables, and a problem for each one without a value on this host.
 func (v variables) of(t spec.Task) (map[string]string, []spec.Problem) {
 	values := make(map[string]string, len(v.own)+len(t.Env))
 	for _, kv := range v.own {

@@ -22,15 +22,15 @@ import (
 
 const sigkill = int(unix.SIGKILL)
 
-// stderrLines is the number of lines of stderr that explain a failure without an error file, with up to
-// frameLines before them if they begin in the middle of a frame.
+// A failure without an error file is explained by the last stderrLines lines of stderr, with up to
+// frameLines lines before them if they start in the middle of a frame.
 const stderrLines, frameLines = 8, 3
 
-// maxReported bounds the line of a reported error among the printed ones, in bytes.
+// maxReported limits the line of a reported error among the printed ones, in bytes.
 const maxReported = 240
 
-// exitOf converts the supervisor's record of an exit, without reading any file. call is the
-// call that was not finished when the process ended; see [plan.inCall].
+// exitOf converts the supervisor's record of an exit without reading any file. call is the call
+// during which the process ended; see [plan.inCall].
 func exitOf(p supervisor.Process, owned bool, call string) spec.Exit {
 	e := spec.Exit{
 		Restart: p.Number, PID: p.PID, LogDir: p.LogDir, Started: p.Started,
@@ -52,8 +52,8 @@ func exitOf(p supervisor.Process, owned bool, call string) spec.Exit {
 }
 
 // causeOf returns why a process ended. A process that exited with 0 despite a collateral stop
-// has completed, and one that died of our signal has not failed. A process that ended by itself
-// during a call has failed, with any exit code.
+// completed, and one that died of our signal did not fail. A process that exited unasked during a
+// call failed, with any exit code.
 func causeOf(e *supervisor.Exit, owned bool, call string) spec.Cause {
 	switch {
 	case e.Lost:
@@ -87,14 +87,14 @@ func causeOf(e *supervisor.Exit, owned bool, call string) spec.Cause {
 	return spec.CauseOrigin
 }
 
-// describeExit returns the complete description of an exit on that host: the supervisor's
-// record and what the process left in its files.
+// describeExit returns the complete description of an exit on host: the supervisor's record and
+// what the process left in its files.
 func describeExit(host string, p supervisor.Process, owned bool, call string) (spec.Exit, json.RawMessage) {
 	e := exitOf(p, owned, call)
 	if p.LogDir == "" {
 		return e, nil
 	}
-	// Output after the last heartbeat counts as written at the end.
+	// Output after the last heartbeat counts as written at the exit.
 	times := tasklog.NewTimes(p.LogDir)
 	times.NoteEnd(p.Exit.Ended)
 	e.Usage.OutputBytes = times.Written()
@@ -102,7 +102,7 @@ func describeExit(host string, p supervisor.Process, owned bool, call string) (s
 	report, malformed := tasklog.ReadErrorFile(file)
 	switch {
 	case malformed != nil:
-		// It reports nothing, but must not be ignored: it contains what was meant to be the
+		// The file reports nothing, but must not be ignored: it was meant to contain the
 		// explanation.
 		e.Message, e.ErrorFile = shorten.Text(malformed.Error(), maxMessage/2), file
 	case report != nil:
@@ -128,7 +128,7 @@ func describeExit(host string, p supervisor.Process, owned bool, call string) (s
 		case errors.Is(err, tasklog.ErrTooLarge):
 			e.ValueFile = file
 		case err != nil:
-			// A value that cannot be delivered must not look like success.
+			// An undeliverable value must not look like success.
 			e.Cause, e.Message = spec.CauseOrigin, err.Error()
 		}
 		return bound(e), value
@@ -166,8 +166,8 @@ func describeExit(host string, p supervisor.Process, owned bool, call string) (s
 	return bound(e), nil
 }
 
-// fromWhom says where the signal came from that ended a process, if that is of interest. sent
-// reports whether a request had sent it.
+// fromWhom returns who sent the signal that killed a process, if that is of interest. sent reports
+// whether a request had sent it.
 func fromWhom(e spec.Exit, sent bool) string {
 	switch {
 	case sent:
@@ -180,7 +180,7 @@ func fromWhom(e spec.Exit, sent bool) string {
 	return "clusterrun did not send SIGKILL: the program itself or another process did"
 }
 
-// fromFrame returns the last lines of words, and begins with a whole frame of a Python traceback.
+// fromFrame returns the last lines of words, starting with a whole frame of a Python traceback.
 func fromFrame(words string) string {
 	lines := strings.Split(words, "\n")
 	is := func(at int, prefix string) bool { return strings.HasPrefix(lines[at], prefix) }

@@ -12,8 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// collectPatience is the longest time that a release waits until the remaining lines are
-// collected.
+// collectPatience is the maximum time a release waits for the remaining lines to be collected.
 const collectPatience = 30 * time.Second
 
 func (p *plan) filters() bool {
@@ -24,8 +23,8 @@ func (p *plan) filters() bool {
 	return len(l.DuplicateStdoutFilters)+len(l.DuplicateStderrFilters) > 0 && p.runDir() != ""
 }
 
-// collect starts to collect the lines of a run, unless it has started already or the run needs
-// no collection. A released run has all its lines.
+// collect starts collecting a run's lines unless collection has already started or the run does not
+// need it. A released run has all its lines.
 func (c *collectors) collect(p *plan) {
 	if p.Released || !p.filters() {
 		return
@@ -64,8 +63,8 @@ func (c *collectors) collect(p *plan) {
 	c.byRun[p.Run] = tasklog.Collect(p.runDir(), o)
 }
 
-// collectRest collects the remaining lines of a run whose processes have all ended, or all
-// lines if this host worker has seen none of the processes.
+// collectRest collects the remaining lines of a run after all its processes ended, or all lines if
+// this host worker has seen none of the processes.
 func (c *collectors) collectRest(ctx context.Context, p *plan) {
 	c.collect(p)
 	ctx, cancel := context.WithTimeout(ctx, collectPatience)
@@ -75,8 +74,8 @@ func (c *collectors) collectRest(ctx context.Context, p *plan) {
 	}
 }
 
-// endCollecting ends the collection of a run. If that takes longer than ctx, it continues,
-// and the caller can wait for it again.
+// endCollecting ends the collection of a run. If ctx is done first, the collection continues, and
+// the caller can wait for it again.
 func (c *collectors) endCollecting(ctx context.Context, run runkey.Run) error {
 	c.mu.Lock()
 	one := c.byRun[run]
@@ -95,14 +94,14 @@ func (c *collectors) endCollecting(ctx context.Context, run runkey.Run) error {
 	return nil
 }
 
-// here reports whether the task with that rank runs on this host.
+// here reports whether the task with the given rank runs on this host.
 func (p *plan) here(rank int) bool {
 	name := p.nameOf(rank)
 	_, added := p.Added[name]
 	return added || slices.Contains(p.Tasks, name)
 }
 
-// nameOf returns the name of the task with that rank, or an empty string if there is none.
+// nameOf returns the name of the task with the given rank, or an empty string if there is none.
 func (p *plan) nameOf(rank int) string {
 	for name, a := range p.Added {
 		if a.Task.Rank == rank {
@@ -117,7 +116,7 @@ func (p *plan) nameOf(rank int) string {
 	return ""
 }
 
-// lineFields returns the fields for the prefix of a process's lines.
+// lineFields returns the prefix fields of a process's lines.
 func (c *collectors) lineFields(run runkey.Run, rank, attempt int) spec.PrefixFields {
 	p, err := c.plans.get(run)
 	if err != nil {

@@ -25,7 +25,7 @@ func (p *plan) signersOf(task string) []string {
 	return p.Signers
 }
 
-// decide asks the policy about the process of a task, or about a request to it.
+// decide asks the policy about a task's process, or about a request to it.
 func (g *gate) decide(p *plan, t spec.Task, ask policy.Ask) policy.Decision {
 	if g.Guard == nil {
 		return g.Guard.Decide(policy.Request{}) // avoids the lookups of requestFor
@@ -35,13 +35,13 @@ func (g *gate) decide(p *plan, t spec.Task, ask policy.Ask) policy.Decision {
 	return sameUser(g.Guard.Decide(r), p.As)
 }
 
-// denied logs a refusal by the policy and returns the error for it.
+// denied logs a policy refusal and returns the error for it.
 func (g *gate) denied(p *plan, e guard.Entry, why string) error {
 	g.refused(p.Run, e, why)
 	return fmt.Errorf("the policy of host %s does not allow it: %s", g.Name, why)
 }
 
-// refused logs a refusal. An error of the audit log does not change the refusal.
+// refused logs a refusal. An audit log error does not change the refusal.
 func (g *gate) refused(run runkey.Run, e guard.Entry, why string) {
 	e.What, e.Why, e.Run, e.Execution = "refused", why, run.WorkflowID, run.RunID
 	if err := g.Guard.Log(e); err != nil {
@@ -49,7 +49,7 @@ func (g *gate) refused(run runkey.Run, e guard.Entry, why string) {
 	}
 }
 
-// allowedStart asks the policy at each start of a process, before anything is created for it.
+// allowedStart asks the policy at each process start, before anything is created for it.
 func (l *taskLease) allowedStart(t spec.Task) (policy.Decision, error) {
 	if l.Guard != nil {
 		l.asked = l.gate.requestFor(l.plan.Run, l.plan.Spec, t, l.plan.signersOf(t.Name()))
@@ -61,7 +61,7 @@ func (l *taskLease) allowedStart(t spec.Task) (policy.Decision, error) {
 	return d, nil
 }
 
-// written logs a start to the audit log, after checking that it is the program that the policy
+// written logs a start to the audit log, after checking that the program is the one that the policy
 // allowed.
 func (l *taskLease) written(c supervisor.Command) error {
 	if l.Guard == nil {
@@ -93,8 +93,8 @@ func (l *taskLease) audited(reason string) {
 	}
 }
 
-// PolicyRequest returns the request to the policy for the process of a task. ships is the
-// directory with the unpacked archive of the run, or empty if it ships none.
+// PolicyRequest returns the policy request for a task's process. ships is the directory of the
+// run's unpacked archive, or empty if the run ships none.
 func PolicyRequest(s *spec.RunSpec, t spec.Task, ships string, signers []string) policy.Request {
 	dir := dirIn(ships, s, t)
 	r := policy.Request{
@@ -125,8 +125,8 @@ func (g *gate) requestFor(run runkey.Run, s *spec.RunSpec, t spec.Task, signers 
 	return PolicyRequest(s, t, g.ships.shipsTo(run, s), signers)
 }
 
-// goesUp returns a problem if a path of a task has an element "..", which may lead elsewhere
-// after a link. It returns an empty string otherwise.
+// goesUp returns a problem if one of a task's paths has a ".." element, which may lead elsewhere
+// after a link. Otherwise it returns an empty string.
 func goesUp(s *spec.RunSpec, t spec.Task) string {
 	paths := []struct{ field, path string }{{"dir", t.Dir}, {"logs.dir", s.Logs.Dir}}
 	if len(t.Command) > 0 {
@@ -140,7 +140,7 @@ func goesUp(s *spec.RunSpec, t spec.Task) string {
 	return ""
 }
 
-// inRealDir resolves the links in the directory of a program, but not the program itself.
+// inRealDir resolves the links in a program's directory, but not the program itself.
 func inRealDir(program string) string {
 	program = filepath.Clean(program)
 	return filepath.Join(resolved(filepath.Dir(program)), filepath.Base(program))
@@ -158,8 +158,8 @@ func resolved(dir string) string {
 	return dir
 }
 
-// known returns a path in the form that a policy uses, in which ship:/ stands for the directory
-// that the run ships.
+// known returns a path in the form that a policy uses, with ship:/ for the directory that the run
+// ships.
 func known(ships, path string) string {
 	if ships == "" {
 		return path

@@ -22,46 +22,46 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Heartbeats report that a task's lease is held, and the host and pid of its process. With each
-// one the host records the sizes of the process's output ([tasklog.Times]). The answers report
+// Heartbeats report that a task's lease is held, and the host and pid of its process. With each one
+// the host records the sizes of the process's output ([tasklog.Times]). The answers report
 // cancellations that the server could not push, so small runs beat often. Large runs beat less
-// often, which spares the server and the host: the tasks of a run send at most 32 beats a
+// often, which spares the server and the host: a run's tasks together send at most 32 beats a
 // second.
 const (
 	minBeat = time.Second
-	// beatPatience is the longest time that the server may take to answer a heartbeat.
+	// beatPatience is the maximum time to wait for the server's answer to a heartbeat.
 	beatPatience = 5 * time.Second
 	// firstBeat is the delay of the first heartbeat, which shows the pid to users. It is not 0,
-	// because a heartbeat costs the server as much as the start of a task, and the server is
-	// busy while a run is being launched.
+	// because a heartbeat costs the server as much as starting a task, and the server is busy while
+	// a run is launched.
 	firstBeat = 300 * time.Millisecond
-	// manyTasks is the size from which on the first beats of a run are spread out, too.
+	// Runs of at least manyTasks tasks also spread out their first beats.
 	manyTasks = 32
 )
 
-// beatInterval returns the time between two beats of a task in a run with that many tasks.
-// Two successive beats may be lost.
+// beatInterval returns the time between two beats of a task in a run with the given number of
+// tasks. Two successive beats may be lost.
 func beatInterval(tasks int, timeout time.Duration) time.Duration {
 	return min(max(time.Duration(tasks)*time.Second/manyTasks, minBeat), timeout*2/5)
 }
 
-// untilBeat returns an interval that ends at the phase of the host within a second. The beats
-// of a host come together once a second, which wakes it up far less often than beats at
-// different times.
+// untilBeat returns an interval that ends at the host's phase within a second. Sending all of a
+// host's beats together once a second wakes it up far less often than sending them at different
+// times.
 func untilBeat(now time.Time, interval, phase time.Duration) time.Duration {
 	return now.Add(interval - phase).Truncate(time.Second).Add(phase).Sub(now)
 }
 
-// phaseOf returns the phase of a host worker. Different phases keep the beats of many hosts
-// from reaching the server at the same moment.
+// phaseOf returns a host worker's phase. Different phases keep the beats of many hosts from
+// reaching the server at the same moment.
 func phaseOf(instance string) time.Duration {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(instance))
 	return time.Duration(h.Sum32()%1000) * time.Millisecond
 }
 
-// beater sends the heartbeats of one lease. Each beat has a goroutine of its own only for as
-// long as it takes: a permanent one would keep the deep stack of a call.
+// beater sends the heartbeats of one lease. Each beat has its own goroutine, which exits with the
+// beat: a permanent one would keep the deep stack of a call.
 type beater struct {
 	lease    *taskLease
 	process  supervisor.Process
@@ -70,8 +70,8 @@ type beater struct {
 	phase    time.Duration
 	times    *tasklog.Times
 	history  *usageHistory
-	// answers has the server's answers that require an action. A server that is temporarily
-	// away requires none.
+	// answers receives the server's answers that require an action. A temporarily unreachable
+	// server requires none.
 	answers chan error
 	beating chan struct{} // has an element during a beat
 }
@@ -95,7 +95,7 @@ func (l *taskLease) newBeater(p *supervisor.Process) *beater {
 
 func (b *beater) stop() { b.due.Stop() }
 
-// end records the end of the process.
+// end records the process's exit.
 func (b *beater) end(exit *supervisor.Exit) {
 	_ = b.lease.plan.User.Do(func() error {
 		b.history.end(exit)
@@ -111,8 +111,7 @@ func (b *beater) beat(ctx context.Context) {
 	default:
 		return
 	}
-	// This has its own goroutine: a file system that hangs must block neither the heartbeat
-	// nor the end of the host.
+	// A hanging file system must block neither the heartbeat nor the host's shutdown.
 	go func() {
 		_ = b.lease.plan.User.Do(func() error {
 			b.times.Note()
@@ -130,7 +129,7 @@ func (b *beater) beat(ctx context.Context) {
 		}
 		if b.lease.mustAct() {
 			h, p, k := b.lease.Host, b.lease.plan, b.lease.key
-			h.group.Go(func(ctx context.Context) { h.silenced.actOnSilence(ctx, p, k) }) // it outlives the lease
+			h.group.Go(func(ctx context.Context) { h.silenced.actOnSilence(ctx, p, k) }) // outlives the lease
 		}
 		sent, err := b.lease.sendBeat(ctx, beating, b.lease.details(b.process))
 		if server.IsContact(err) {
@@ -139,7 +138,7 @@ func (b *beater) beat(ctx context.Context) {
 		if temporal.IsCanceledError(err) || server.IsGone(err) {
 			select {
 			case b.answers <- err:
-			default: // there is one already
+			default: // an answer is already queued
 			}
 		}
 	})
@@ -157,12 +156,11 @@ func (l *taskLease) details(p supervisor.Process) spec.Heartbeat {
 	}
 }
 
-// beatsInContact is the number of times that a host tries to reach the server before it stops a
-// process for lack of contact.
+// beatsInContact is the number of times a host tries to reach the server before it stops a process
+// for lack of contact.
 const beatsInContact = 4
 
-// stopAfter returns the time for which a process of the run continues without contact. 0 means
-// no limit.
+// stopAfter returns how long a process of the run continues without contact. 0 means no limit.
 func (p *plan) stopAfter() time.Duration {
 	if p.bounds != nil {
 		return p.bounds.Short
@@ -170,8 +168,8 @@ func (p *plan) stopAfter() time.Duration {
 	return p.Spec.StopAfter(p.Cluster.Hosts)
 }
 
-// grace returns the time for a process without contact to end. With two bounds it is part of
-// the lease, which ends with SIGKILL; otherwise it follows.
+// grace returns the time that a process without contact gets to exit. With two bounds it is part of
+// the lease, which ends with SIGKILL; otherwise it follows the lease.
 func (p *plan) grace(stop time.Duration) (grace, early time.Duration) {
 	if p.bounds != nil {
 		grace = p.bounds.Grace(stop)
@@ -180,8 +178,8 @@ func (p *plan) grace(stop time.Duration) (grace, early time.Duration) {
 	return stop, 0
 }
 
-// hurry shortens the time between two heartbeats, or the wait for an answer, if the run stops
-// its processes sooner.
+// hurry shortens the time between two heartbeats, or the wait for an answer, if the run stops its
+// processes sooner.
 func (p *plan) hurry(d time.Duration) time.Duration {
 	if after := p.stopAfter(); after > 0 {
 		return min(d, after/beatsInContact)
@@ -189,9 +187,9 @@ func (p *plan) hurry(d time.Duration) time.Duration {
 	return d
 }
 
-// contact returns the first contact of a process. If the process needs contact, the server must
-// have answered for this very attempt a moment ago: an attempt that was frozen for a while may
-// no longer be valid. The delivery of the attempt counts as such an answer.
+// contact returns a process's first contact. If the process needs contact, the server must just
+// have answered for this very attempt: an attempt that was frozen for a while may no longer be
+// valid. Delivering the attempt counts as such an answer.
 func (l *taskLease) contact() (supervisor.Contact, error) {
 	after := l.plan.stopAfter()
 	if after == 0 {
@@ -208,7 +206,7 @@ func (l *taskLease) contact() (supervisor.Contact, error) {
 	if at := l.delivered(); at > 0 && time.Duration(supervisor.BootNanos()-at) < after/2 {
 		return contact(at), nil
 	}
-	// No process exists yet, but the details of an earlier one must be kept.
+	// No process exists yet, but an earlier one's details must be kept.
 	var details []any
 	if before := (spec.Heartbeat{}); l.resumed && activity.GetHeartbeatDetails(l.ctx, &before) == nil {
 		details = append(details, before)
@@ -228,7 +226,7 @@ func (l *taskLease) contact() (supervisor.Contact, error) {
 	}
 }
 
-// delivered returns the time at which the poll for this attempt was sent, or 0 if that is unknown.
+// delivered returns when the poll for this attempt was sent, or 0 if that is unknown.
 func (l *taskLease) delivered() int64 {
 	if l.AskedAt == nil {
 		return 0
@@ -236,8 +234,8 @@ func (l *taskLease) delivered() int64 {
 	return l.AskedAt(l.token)
 }
 
-// inContact renews the contact of the task's process: the server has answered a heartbeat
-// that was sent at that time of CLOCK_BOOTTIME.
+// inContact renews the contact of the task's process after the server answered a heartbeat sent at
+// the given time of CLOCK_BOOTTIME.
 func (l *taskLease) inContact(ctx context.Context, sent int64) {
 	after := l.plan.stopAfter()
 	if after == 0 {
@@ -262,13 +260,13 @@ func (l *taskLease) renew(ctx context.Context, until int64) {
 	}
 }
 
-// reachesServer asks the server for something cheap; see [witness.Probe].
+// reachesServer sends the server a cheap request; see [witness.Probe].
 func (h *core) reachesServer(ctx context.Context, namespace string) bool {
 	_, err := h.Server.Identity(ctx, namespace)
 	return err == nil || server.IsGone(err)
 }
 
-// passOn gives the heartbeat of another host to the server; see [witness.Pass].
+// passOn forwards another host's heartbeat to the server; see [witness.Pass].
 func (h *core) passOn(ctx context.Context, token []byte, beat spec.Heartbeat) lease.Answer {
 	switch err := h.Server.RecordActivityHeartbeat(ctx, token, beat); {
 	case server.IsGone(err):
@@ -281,10 +279,11 @@ func (h *core) passOn(ctx context.Context, token []byte, beat spec.Heartbeat) le
 	return ""
 }
 
-// sendBeat sends a heartbeat, and returns the answer of the server and when it was asked. If the
-// run has two bounds and the server does not answer, the other hosts of the run are asked to pass
-// it on; if none of them has contact either, the lease is extended. While the server is away they
-// are asked at the same time. ctx ends with the process, and beating with our patience.
+// sendBeat sends a heartbeat, and returns the server's answer and when it was asked. If the run has
+// two bounds and the server does not answer, the run's other hosts are asked to pass the heartbeat
+// on; if none of them has contact either, the lease is extended. While the server is away, both are
+// asked at the same time. ctx is canceled when the process exits, and beating when our patience
+// runs out.
 func (l *taskLease) sendBeat(ctx, beating context.Context, beat spec.Heartbeat) (sent int64, err error) {
 	sent = supervisor.BootNanos()
 	if l.holder == nil {
@@ -326,7 +325,7 @@ func (l *taskLease) sendBeat(ctx, beating context.Context, beat spec.Heartbeat) 
 	return sent, err
 }
 
-// askOthers asks the other hosts of the run.
+// askOthers asks the run's other hosts.
 func (l *taskLease) askOthers(ctx context.Context, beat spec.Heartbeat) lease.Answer {
 	patience := l.plan.hurry(beatPatience)
 	asking, cancel := context.WithTimeout(ctx, patience)
@@ -337,7 +336,7 @@ func (l *taskLease) askOthers(ctx context.Context, beat spec.Heartbeat) lease.An
 }
 
 // withDeadline returns the plan after starting max_run_time, which counts from the first task
-// that is started here. The workflow's own timer starts then, too.
+// started on this host. The workflow also starts its own timer at that moment.
 func (h *Host) withDeadline(run runkey.Run) (*plan, error) {
 	p, err := h.plans.get(run)
 	if err != nil || p.Spec.MaxRunTime == nil || p.Deadline != 0 && p.BootID == proc.BootID() {
@@ -347,11 +346,11 @@ func (h *Host) withDeadline(run runkey.Run) (*plan, error) {
 		if p.DeadlineWall.IsZero() {
 			from := h.now()
 			if p.Elapsed > 0 {
-				from = p.Reserved // Elapsed includes the time up to then
+				from = p.Reserved // Elapsed includes the time until p.Reserved
 			}
 			p.DeadlineWall = from.Add(p.Spec.MaxRunTime.Std() - p.Elapsed)
 		}
-		// The clock since boot does not jump, but it restarts with each boot.
+		// CLOCK_BOOTTIME does not jump, but restarts with each boot.
 		p.Deadline, p.BootID = supervisor.BootNanos()+int64(p.DeadlineWall.Sub(h.now())), proc.BootID()
 		return nil
 	})
@@ -360,9 +359,9 @@ func (h *Host) withDeadline(run runkey.Run) (*plan, error) {
 // overdue reports whether max_run_time has passed.
 func (p *plan) overdue() bool { return p.Deadline != 0 && supervisor.BootNanos() >= p.Deadline }
 
-// killAt returns the time at which the supervisor kills by itself, or 0 for no limit. The
-// workflow's own timer fires earlier while the server can be reached; this time limit works
-// during outages.
+// killAt returns the time at which the supervisor kills the process unasked, or 0 for no limit. The
+// workflow's own timer fires earlier while the server can be reached; this limit works during
+// outages.
 func (p *plan) killAt() int64 {
 	if p.Deadline == 0 {
 		return 0

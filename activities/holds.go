@@ -9,8 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 )
 
-// Holds returns the reservations of runs on this host, the oldest first, for a fleet that the
-// host joins.
+// Holds returns the runs' reservations on this host, oldest first, for a fleet that the host joins.
 func (h *Host) Holds() []fleet.Holding {
 	var holds []fleet.Holding
 	for _, p := range h.plans.all() {
@@ -27,8 +26,8 @@ func (h *Host) Holds() []fleet.Holding {
 	return holds
 }
 
-// CancelRuns cancels all runs that have tasks here, because their owner is gone, and returns
-// them. They end while the supervisor stops their processes.
+// CancelRuns cancels all runs with tasks on this host, because their owner is gone, and returns
+// them. The runs end while the supervisor stops their processes.
 func (h *Host) CancelRuns(ctx context.Context) []runkey.Run {
 	var runs []runkey.Run
 	for _, p := range h.plans.all() {
@@ -41,8 +40,8 @@ func (h *Host) CancelRuns(ctx context.Context) []runkey.Run {
 	return runs
 }
 
-// AwaitIdle returns when RunTask no longer holds a lease, so all of them could report how
-// their processes ended. It returns early when ctx ends.
+// AwaitIdle returns when RunTask no longer holds a lease, so that all of them could report how
+// their processes ended. It returns early when ctx is done.
 func (h *Host) AwaitIdle(ctx context.Context) {
 	for h.leases.count() > 0 {
 		select {

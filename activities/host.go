@@ -36,68 +36,66 @@ import (
 type Config struct {
 	// Name is the name under which specs pin tasks to this host.
 	Name string
-	// Instance distinguishes this host worker from others of the same name.
+	// Instance distinguishes this host worker from host workers of the same name.
 	Instance string
-	// StateDir is the directory in which plans are kept.
+	// StateDir is the directory for plans.
 	StateDir string
-	// LogRoot is the directory for the logs of runs without a log directory of their own.
+	// LogRoot is the directory for the logs of runs without their own log directory.
 	LogRoot string
-	// Retention says how long the logs of ended runs are kept. If nil, they are not removed.
+	// Retention decides how long the logs of ended runs are kept. If nil, they are not removed.
 	Retention *retention.Policy
-	// LogsCopiedTo is the directory, on the machine of the owner, to which the owner copies
-	// everything below LogRoot. If it is set, all output goes to files, and runs get the paths
-	// of the copies.
+	// LogsCopiedTo is the directory on the owner's machine to which the owner copies everything in
+	// LogRoot. If set, all output goes to files, and runs get the paths of the copies.
 	LogsCopiedTo string
-	// Advertise is the address at which tasks of other hosts reach the tasks of this host. The
-	// default is Name.
+	// Advertise is the address at which other hosts' tasks reach this host's tasks. The default is
+	// Name.
 	Advertise string
-	// Slots bounds the tasks on this host. 0 means no limit.
+	// Slots limits the number of tasks on this host. 0 means no limit.
 	Slots int
-	// Oversubscribe reports whether the only run here may have more tasks than Slots.
+	// Oversubscribe reports whether a run may have more tasks than Slots if it is alone here.
 	Oversubscribe bool
 	// Owned reports whether runs end with the owner of this worker.
 	Owned bool
 	// OwnersOutput reports whether the owner has an output for streams that go to no file.
 	OwnersOutput bool
-	// Environ is the environment that processes here inherit, and Process the one whose limits
-	// and processors they inherit. The default is this process.
+	// Environ is the environment that processes on this host inherit, and Process the process that
+	// they inherit limits and processors from. The default is this process.
 	Environ []string
 	Process int
-	// Env has variables for all processes here, as NAME=VALUE. The spec of a run can override
-	// them.
+	// Env contains variables for all processes on this host, as NAME=VALUE. A run's spec can
+	// override them.
 	Env []string
-	// Foreground is the task that gets the owner's stdin, stdout and stderr, or empty if no
-	// task gets them.
+	// Foreground is the task that gets the owner's stdin, stdout and stderr, or empty for none.
 	Foreground string
-	// Stdin is the task that gets the owner's stdin, or empty if no task gets it.
+	// Stdin is the task that gets the owner's stdin, or empty for none.
 	Stdin string
 
-	// Guard has the policy of this host and its audit log. If nil, everything is allowed.
+	// Guard is the policy of this host and its audit log. If nil, everything is allowed.
 	Guard      *guard.Guard
 	Supervisor supervisor.API
 	Server     Server
-	// Files serves the files of runs to others. If nil, they can be read only on this host.
+	// Files serves the files of runs to other hosts. If nil, they can be read only on this host.
 	Files *hostservice.Server
-	// Rounds keeps the barriers across hosts at which tasks here wait. If nil, there are no
+	// Rounds keeps the barriers across hosts at which tasks of this host wait. If nil, there are no
 	// such barriers.
 	Rounds barriers.Server
-	// Runs sends requests of tasks to their runs. If nil, tasks cannot make any.
+	// Runs sends tasks' requests to their runs. If nil, tasks cannot make requests.
 	Runs taskservices.Runs
-	// Queues returns a client of the queue of closures of a run, which tasks here serve and
+	// Queues returns a client of a run's closure queue, which tasks of this host serve and
 	// schedule. If nil, tasks can do neither.
 	Queues func(run spec.RunRef) (*closurequeue.Client, error)
-	// Poll polls for the batches of closures of a run, until stop is called.
+	// Poll polls for a run's batches of closures until stop is called.
 	Poll func(run spec.RunRef, b *closures.Broker) (stop func())
-	// Fleet receives a report when a run no longer holds anything on this host, unless the run
-	// itself reports it. If nil, this host is in no fleet.
+	// Fleet is notified when a run no longer holds anything on this host, unless the run itself
+	// reports it. If nil, this host is not in a fleet.
 	Fleet Fleet
-	// Checks decide whether this host is fit for the tasks of a generation. If nil, it is.
+	// Checks decide whether this host is fit for a generation's tasks. If nil, it is.
 	Checks *hostcheck.Checker
 	// Queue is the task queue of this host worker's own activities.
 	Queue string
-	// Identity is the name of this process on the server.
+	// Identity is this process's name on the server.
 	Identity string
-	// AskedAt, if not nil, returns when the poll for the activity with that token was sent, in
+	// AskedAt, if not nil, returns when the poll for the activity with the given token was sent, in
 	// nanoseconds of CLOCK_BOOTTIME, or 0 if that is unknown.
 	AskedAt func(taskToken []byte) int64
 	// Metrics, if not nil, receives the metrics of this host.
@@ -105,7 +103,7 @@ type Config struct {
 	Log     *zap.Logger
 }
 
-// environ returns the environment that processes here inherit.
+// environ returns the environment that processes on this host inherit.
 func (c *Config) environ() []string {
 	if c.Environ == nil {
 		return os.Environ()
@@ -125,20 +123,19 @@ func (c *Config) getenv(name string) (value string) {
 
 // Server is the part of the Temporal server that a host uses in addition to its activities.
 type Server interface {
-	// RecordActivityHeartbeat replaces the heartbeat of the activity context, because a
-	// failure of the latter ends the context: a server that is away for a second would look
-	// like a cancellation.
+	// RecordActivityHeartbeat replaces the activity context's heartbeat. If that fails, it cancels
+	// the context, so a server that is away for a second would look like a cancellation.
 	RecordActivityHeartbeat(ctx context.Context, taskToken []byte, details ...any) error
-	// CancelRun cancels the run that began with that execution, and DescribeRun describes the
-	// current execution of that run, or the last one.
+	// CancelRun cancels the run that began with the given execution, and DescribeRun describes the
+	// run's current or last execution.
 	CancelRun(ctx context.Context, workflowID, began string) error
 	DescribeRun(ctx context.Context, workflowID, began string) (*workflowservice.DescribeWorkflowExecutionResponse, error)
-	// TakeOver has the server offer the tasks again that an earlier process holds.
+	// TakeOver makes the server offer the tasks held by an earlier process again.
 	TakeOver(ctx context.Context, run runkey.Run, by server.Taker) error
 	// ReadShared reads a value that the run shares with its hosts.
 	ReadShared(ctx context.Context, at hostapi.Shared, value any) error
-	// Identity returns an ID of the server and its database. It is empty if the server has
-	// none.
+	// Identity returns an ID of the server and its database, or an empty string if the server does
+	// not provide one.
 	Identity(ctx context.Context, namespace string) (string, error)
 }
 
@@ -146,11 +143,11 @@ type Server interface {
 type Fleet interface {
 	// Freed reports that the run no longer holds anything on this host.
 	Freed(ctx context.Context, run fleet.Run) error
-	// Rejoin makes this host join again, with what runs hold here now.
+	// Rejoin makes this host join again and report what runs hold on it now.
 	Rejoin()
 }
 
-// Host has the activities of one host.
+// Host implements the activities of one host.
 type Host struct {
 	*core
 	leases       *leases
@@ -170,9 +167,9 @@ type Host struct {
 	pythonHook func() string
 }
 
-// NewHost opens the plans in c.StateDir. Nothing runs until a worker polls. Tasks that an
-// earlier host worker left are served from [Host.ServeTasks] on, and their runs are watched
-// from [Host.Reconcile] on.
+// NewHost opens the plans in c.StateDir. Nothing runs until a worker polls. [Host.ServeTasks]
+// starts serving the tasks that an earlier host worker left, and [Host.Reconcile] starts watching
+// their runs.
 func NewHost(c Config) (*Host, error) {
 	plans, err := openPlans(c.StateDir)
 	if err != nil {
@@ -210,18 +207,17 @@ func NewHost(c Config) (*Host, error) {
 }
 
 // Close ends everything that the host does outside its activities, and waits for it. Processes
-// continue, and their tasks ask again, at the next host worker.
+// continue, and their tasks repeat their requests to the next host worker.
 func (h *Host) Close() {
 	h.group.Close()
 	h.services.Close()
 }
 
-// RemoveSockets removes the sockets of all tasks. It is for a host without a successor: its
-// processes have ended, and no run will be released later.
+// RemoveSockets removes all tasks' sockets. It is for a host without a successor: its processes
+// have exited, and no run will be released later.
 func (h *Host) RemoveSockets() { h.services.Sweep(nil) }
 
-// AwaitOver returns when the run has released this host or was never here, or when ctx is
-// done.
+// AwaitOver returns when the run has released this host or was never on it, or when ctx is done.
 func (h *Host) AwaitOver(ctx context.Context, run runkey.Run) {
 	for {
 		changes := h.plans.changes.Latest()
@@ -236,14 +232,14 @@ func (h *Host) AwaitOver(ctx context.Context, run runkey.Run) {
 	}
 }
 
-// SlowestRatio returns how many times the median of the others the slowest task here takes for a
-// step; see [taskservices.Services.SlowestRatio].
+// SlowestRatio returns the step time of the slowest task on this host, divided by the median of the
+// other tasks; see [taskservices.Services.SlowestRatio].
 func (h *Host) SlowestRatio() float64 { return h.services.SlowestRatio() }
 
-// Brokers returns the brokers through which the tasks of this host call closures.
+// Brokers returns the brokers through which this host's tasks call closures.
 func (h *Host) Brokers() *taskservices.Brokers { return h.services.Brokers() }
 
-// core is the state that the parts of a host share.
+// core is the state shared by the parts of a host.
 type core struct {
 	Config
 	group    *background.Group
@@ -262,20 +258,20 @@ type (
 	}
 	// shipping fetches the archives of runs, and finds their directories.
 	shipping struct{ *core }
-	// checks finds problems that would keep a task from starting here.
+	// checks finds problems that would keep a task from starting on this host.
 	checks struct {
 		*core
 		gate  *gate
 		ships *shipping
 	}
-	// reservations takes tasks: their slots, ports and user.
+	// reservations reserves tasks' slots, ports and user.
 	reservations struct {
 		*core
 		stops    *stopper
 		ships    *shipping
-		claiming sync.Mutex // held while the slots of a run are claimed; see claimSlots
+		claiming sync.Mutex // held while claiming a run's slots; see claimSlots
 	}
-	// stopper stops processes, each with the signal and grace of its task.
+	// stopper stops processes, each with its task's signal and grace.
 	stopper struct {
 		*core
 		gate *gate
@@ -291,15 +287,14 @@ type (
 		stops    *stopper
 		captures *captures
 	}
-	// collectors collect the filtered lines of the runs that ask for them, from the first task
-	// of a run here to its release. They end with this host worker, and the next one starts
-	// them again.
+	// collectors collect the filtered lines of the runs that ask for them, from a run's first task
+	// on this host to its release. They stop with this host worker, and the next one restarts them.
 	collectors struct {
 		*core
 		mu    sync.Mutex
 		byRun map[runkey.Run]*tasklog.Collector
 	}
-	// reconciler watches the runs that hold something here without a lease.
+	// reconciler watches the runs that hold something on this host without a lease.
 	reconciler struct {
 		*core
 		leases       *leases
@@ -310,7 +305,7 @@ type (
 		collectors   *collectors
 		witnesses    *witness.Witnesses
 
-		// strangers are the runs for which a changed server has been logged.
+		// strangers contains the runs for which a changed server has been logged.
 		strangers sync.Map // of runkey.Run
 	}
 )

@@ -7,15 +7,16 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
-// leases are the RunTask activities that hold a task here, and how long their processes have
-// been silent.
+// leases tracks the RunTask activities that hold a task on this host, and how long their processes
+// have been silent.
 type leases struct {
 	mu       sync.Mutex
 	attached map[runkey.Task]int // RunTask calls that hold a lease, by task
 	nudge    chan struct{}       // wakes the reconciler
-	ended    chan struct{}       // has an element after a lease ended
+	ended    chan struct{}       // has an element after a lease was released
 	silences sync.Map            // from runkey.Task to whether it is silent
-	// acted has each taskGroup for which on_silence was carried out since the last sign of life.
+	// acted contains each taskGroup for which on_silence was carried out since its last sign of
+	// life.
 	acted sync.Map
 }
 
@@ -23,7 +24,7 @@ func newLeases() *leases {
 	return &leases{attached: map[runkey.Task]int{}, nudge: make(chan struct{}, 1), ended: make(chan struct{}, 1)}
 }
 
-// taskGroup is the tasks of a generation of a run on this host.
+// taskGroup identifies a run's tasks of one generation on this host.
 type taskGroup struct {
 	run        runkey.Run
 	generation int
@@ -37,8 +38,8 @@ func (l *leases) attach(k runkey.Task) {
 	l.attached[k]++
 }
 
-// detach ends a lease. ended reports whether the process has ended, too. If it has not, detach
-// wakes the reconciler: the run may have been closed.
+// detach releases a lease. ended reports whether the process has ended. If it has not, detach wakes
+// the reconciler, because the run may have been closed.
 func (l *leases) detach(k runkey.Task, ended bool) {
 	l.mu.Lock()
 	if l.attached[k]--; l.attached[k] <= 0 {
@@ -55,7 +56,7 @@ func (l *leases) detach(k runkey.Task, ended bool) {
 	signal(l.ended)
 }
 
-// signal gives a channel an element, unless it has one.
+// signal sends to a channel unless it already has an element.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -69,14 +70,14 @@ func (l *leases) isAttached(k runkey.Task) bool {
 	return l.attached[k] > 0
 }
 
-// count returns the number of tasks that have a lease.
+// count returns the number of leased tasks.
 func (l *leases) count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.attached)
 }
 
-// attachedTo returns the tasks of the run and generation of a task that have a lease here.
+// attachedTo returns the leased tasks on this host with the same run and generation as a task.
 func (l *leases) attachedTo(of runkey.Task) (keys []runkey.Task) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,7 +89,7 @@ func (l *leases) attachedTo(of runkey.Task) (keys []runkey.Task) {
 	return keys
 }
 
-// stillSilent returns the tasks in the group of k that are silent, sorted.
+// stillSilent returns the silent tasks in k's group, sorted.
 func (l *leases) stillSilent(k runkey.Task) (tasks []string) {
 	for _, k := range l.attachedTo(k) {
 		if silent, ok := l.silences.Load(k); ok && silent.(bool) {
@@ -99,9 +100,9 @@ func (l *leases) stillSilent(k runkey.Task) (tasks []string) {
 	return tasks
 }
 
-// holdsAny reports whether a task of the run has a lease here. Such a run need not be looked
-// up on the server: the lease learns of its end. After each end of a lease the run is checked
-// again.
+// holdsAny reports whether a task of the run has a lease on this host. Such a run need not be
+// looked up on the server, because the lease is notified when the run ends. After each lease is
+// released, the run is checked again.
 func (l *leases) holdsAny(p *plan) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -22,7 +22,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// Notify sends a notice about a run. The processes may have ended, and this host need not have the plan.
+// Notify sends a notice about a run. The processes may have ended, and this host need not have the
+// plan.
 func (h *Host) Notify(ctx context.Context, in hostapi.NotifyInput) (none hostapi.None, err error) {
 	run := runkey.Run{Namespace: activity.GetInfo(ctx).Namespace, WorkflowID: in.Notice.Run, RunID: in.Notice.Execution}
 	signers, err := h.gate.signersOfNotice(run, in)
@@ -52,17 +53,17 @@ func (h *Host) Notify(ctx context.Context, in hostapi.NotifyInput) (none hostapi
 	return none, nil
 }
 
-// refusedNotice logs that this host does not send a notice, and returns the error for that.
+// refusedNotice logs that this host refuses to send a notice, and returns the error.
 func (h *Host) refusedNotice(run runkey.Run, signers []string, why string) error {
 	h.gate.refused(run, guard.Entry{Asked: "notify", Signers: signers}, why)
 	return temporal.NewNonRetryableApplicationError(bounded(fmt.Sprintf("host %s: %s", h.Name, why)), spec.ErrNotify, nil)
 }
 
-// receiver is the receiver of notices as this host sees it.
+// receiver is the receiver of notices as seen from this host.
 type receiver struct {
 	decision        policy.Decision
 	address, secret string
-	// problem says why this host sends it nothing.
+	// problem is the reason why this host sends it nothing.
 	problem *spec.Problem
 }
 
@@ -75,8 +76,8 @@ func (g *gate) receiver(n spec.Notification, signers []string) receiver {
 	return to
 }
 
-// DecideNotice returns the decision of a policy about the webhook of a run. An address that is a
-// secret is looked up on this machine.
+// DecideNotice returns a policy's decision about a run's webhook. An address that is a secret is
+// looked up on this machine.
 func DecideNotice(g *guard.Guard, n spec.Notification, signers []string) policy.Decision {
 	to := (&gate{core: &core{Config: Config{Guard: g}}}).judge(n, signers)
 	if to.decision.Allowed && to.problem != nil {
@@ -106,7 +107,7 @@ func (g *gate) judge(n spec.Notification, signers []string) (to receiver) {
 		to.problem = &spec.Problem{Path: "webhook", Message: err.Error()}
 		return to
 	}
-	address, _ := url.Parse(to.address) // CheckWebhook has parsed it
+	address, _ := url.Parse(to.address) // already parsed by CheckWebhook
 	request.Webhook = address.Hostname()
 	to.decide(g, request)
 	return to
@@ -120,8 +121,8 @@ func (to *receiver) decide(g *gate, r policy.Request) bool {
 	return to.decision.Allowed
 }
 
-// lookUp sets value to the value of a secret of this host, and reports whether there is one. A
-// source that is not given changes nothing.
+// lookUp sets value to the value of a secret of this host, and reports whether it exists. An empty
+// source changes nothing.
 func (to *receiver) lookUp(environ []string, from spec.Source, path string, value *string) bool {
 	if from == (spec.Source{}) {
 		return true
@@ -136,8 +137,8 @@ func (to *receiver) lookUp(environ []string, from spec.Source, path string, valu
 	return true
 }
 
-// signersOfNotice returns the signers of the run whose notice is sent. A notification that the
-// signed spec does not have is unsigned.
+// signersOfNotice returns the signers of the run that the notice is about. A notification that is
+// not in the signed spec is unsigned.
 func (g *gate) signersOfNotice(run runkey.Run, in hostapi.NotifyInput) ([]string, error) {
 	if in.Spec == nil || !g.Guard.HasPolicy() || in.Spec.Notify != in.Notification {
 		return nil, nil
@@ -146,8 +147,8 @@ func (g *gate) signersOfNotice(run runkey.Run, in hostapi.NotifyInput) ([]string
 	return signers, err
 }
 
-// admitNotices returns why no notice of a run can be sent. The host of rank 0 checks this before
-// anything is started.
+// admitNotices returns the reasons why a run's notices cannot be sent. The host of rank 0 checks
+// this before anything is started.
 func (g *gate) admitNotices(in hostapi.ReserveInput, tasks []spec.Task, signers []string) []spec.Problem {
 	if in.Spec.Notify == (spec.Notification{}) || !slices.ContainsFunc(tasks, func(t spec.Task) bool { return t.Rank == 0 }) {
 		return nil

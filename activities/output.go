@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// maxOutputLines and maxStreamOutput bound the part of one stream in the output of a
-	// result, and maxOutput the output of all tasks of a host.
+	// maxOutputLines and maxStreamOutput limit the part of one stream in a result's output, and
+	// maxOutput the output of all tasks of a host.
 	maxOutputLines  = 100
 	maxStreamOutput = 64 << 10
 	maxOutput       = 256 << 10
@@ -26,27 +26,27 @@ const (
 // outputEnd is the end of one stream of one process.
 type outputEnd struct {
 	path   string
-	size   int // upper bound of its output, with prefixes
+	size   int // upper bound of the output, with prefixes
 	prefix string
 	lines  []string
 }
 
-// lastOutput returns the end of each process's output, prefixed as on the console, by task
-// and then by process. If that is too much, every stream is shortened, and the last process
-// of each task has precedence.
+// lastOutput returns the end of each process's output, prefixed as on the console, by task and then
+// by process. If that is too much, every stream is shortened, and each task's last process has
+// precedence.
 func lastOutput(p *plan, processes []supervisor.Process) []string {
 	prefix, err := spec.ParsePrefix(p.Spec.Logs.Prefix)
 	if err != nil {
 		return nil
 	}
 	var all []*outputEnd
-	byAge := map[int][]*outputEnd{} // by the number of later processes of the task
+	byAge := map[int][]*outputEnd{} // by the number of the task's later processes
 	later := map[string]int{}
 	for _, q := range slices.Backward(processes) {
 		age := later[q.Key.Task]
 		later[q.Key.Task]++
 		if _, err := p.userOf(q); err != nil || q.LogDir == "" {
-			continue // the run keeps no files, or we may not read them
+			continue // the run keeps no files, or they are unreadable
 		}
 		for _, name := range []string{tasklog.StderrFile, tasklog.StdoutFile} {
 			path := filepath.Join(q.LogDir, name)
@@ -73,8 +73,8 @@ func lastOutput(p *plan, processes []supervisor.Process) []string {
 	return lines
 }
 
-// shareOf returns the share of each stream such that all together stay within total, and
-// small streams are complete.
+// shareOf returns each stream's share such that all of them together fit in total, and small
+// streams are complete.
 func shareOf(ends []*outputEnd, total int) int {
 	sizes := list.Of(ends, func(end *outputEnd) int { return end.size })
 	slices.Sort(sizes)
@@ -87,8 +87,7 @@ func shareOf(ends []*outputEnd, total int) int {
 	return maxStreamOutput
 }
 
-// read reads the last lines of the stream, and returns their size with prefixes, which is at
-// most share.
+// read reads the stream's last lines, and returns their size with prefixes, which is at most share.
 func (e *outputEnd) read(share int) (bytes int) {
 	share = min(share, maxStreamOutput)
 	lines := tasklog.SplitLines(tasklog.LastLines(e.path, maxOutputLines, max(0, share-len(e.prefix))))
@@ -104,7 +103,7 @@ func (e *outputEnd) read(share int) (bytes int) {
 	return bytes
 }
 
-// prefixFields returns the fields for the prefix of a process's lines.
+// prefixFields returns the prefix fields of a process's lines.
 func (p *plan) prefixFields(task string, attempt int) spec.PrefixFields {
 	f := spec.PrefixFields{Attempt: attempt}
 	if m, err := p.clusterFor(task).Member(task); err == nil {
@@ -113,12 +112,11 @@ func (p *plan) prefixFields(task string, attempt int) spec.PrefixFields {
 	return f
 }
 
-// maxEvidence is the size of the part at the end of each stream that is searched for errors, in
-// bytes. It is searched only when the process has failed or is about to be stopped.
+// maxEvidence is the number of bytes at the end of each stream that are searched for errors. They
+// are searched only when the process has failed or is about to be stopped.
 const maxEvidence = 128 << 10
 
-// printedError returns the error in the output of a process that ended it, or is about to end
-// it. It returns nil if there is none.
+// printedError returns the error in a process's output that ended it or is about to end it, or nil.
 func printedError(logDir string) *spec.PrintedError {
 	if logDir == "" {
 		return nil
@@ -144,8 +142,8 @@ func printedError(logDir string) *spec.PrintedError {
 	}
 }
 
-// showsError reports whether a process has reported an error, or printed one that programs end
-// with. Errors that speak of a lost peer count too: such a process is about to end. If the file
+// showsError reports whether a process has reported an error, or printed one that programs exit
+// with. Errors about a lost peer also count, because such a process is about to exit. If the file
 // system does not answer, it returns false.
 func (l *taskLease) showsError(p supervisor.Process) bool {
 	if p.LogDir == "" {
@@ -156,7 +154,7 @@ func (l *taskLease) showsError(p supervisor.Process) bool {
 		return false
 	}
 	found := make(chan bool, 1)
-	go func() { // not in the group: the end of the host does not wait for it
+	go func() { // not in the group: the host's shutdown does not wait for it
 		shows := false
 		_ = user.Do(func() error {
 			_, err := os.Stat(filepath.Join(p.LogDir, tasklog.ErrorFile))
@@ -178,16 +176,14 @@ func (l *taskLease) showsError(p supervisor.Process) bool {
 	}
 }
 
-// lookPatience is the longest time that the file system may take to answer before a process is
-// stopped.
+// lookPatience is the maximum time to wait for the file system before a process is stopped.
 const lookPatience = time.Second
 
-// maxMessage bounds the texts of failures, in bytes: they are part of the mutable state of
-// the run.
+// maxMessage limits failure messages, in bytes, because they are part of the run's mutable state.
 const maxMessage = 1024
 
-// bounded makes a text fit for a failure. A program may write anything, and a failure that is
-// not valid UTF-8 cannot be sent at all.
+// bounded makes a string fit for a failure. A program may write anything, and a failure that is not
+// valid UTF-8 cannot be sent at all.
 func bounded(s string) string {
 	return shorten.Text(strings.ToValidUTF8(s, "\uFFFD"), maxMessage)
 }

@@ -27,34 +27,33 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// plan is the knowledge of a host about a run that has tasks on it. It is on disk before
-// Reserve answers, so that any later host worker can serve the run.
+// plan is what a host has recorded about a run with tasks on it. It is on disk before Reserve
+// answers, so that any later host worker can serve the run.
 type plan struct {
 	Run        runkey.Run    `json:"run"`
 	Generation int           `json:"generation"`
 	Spec       *spec.RunSpec `json:"spec"`
-	// Signers are the principals of the key that signed the run, according to the policy of
-	// this host.
+	// Signers are the principals of the key that signed the run, according to this host's policy.
 	Signers []string `json:"signers,omitempty"`
-	// Statement is the ID of the spec if this host has a policy. It also covers the signer, or
-	// the absence of one.
+	// Statement is the ID of the spec if this host has a policy. It also covers the signer, or the
+	// absence of one.
 	Statement string `json:"statement,omitempty"`
 	// Tasks names the tasks placed here.
 	Tasks []string `json:"tasks"`
 	// Added are tasks started outside the spec, or with another command.
 	Added map[string]addedTask `json:"added,omitempty"`
-	// Devices are the GPUs that the fleet gave the run on this host.
+	// Devices are the GPUs of this host that the fleet gave the run.
 	Devices []string        `json:"devices,omitempty"`
 	Cluster hostapi.Cluster `json:"cluster"`
-	// As is the name of the user of the tasks in the policy, and User is that user. They are
-	// empty and nil for the user of the host worker.
+	// As is the policy's name for the tasks' user, and User is that user. For the host worker's own
+	// user they are empty and nil.
 	As   string         `json:"as,omitempty"`
 	User *hostuser.User `json:"user,omitempty"`
-	// LogRoot is the directory below which the logs of runs are stored.
+	// LogRoot is the directory in which the logs of runs are stored.
 	LogRoot string `json:"log_root"`
-	// Firsts has the number of the first process of each generation whose numbers do not
-	// begin at 0. Processes are numbered over the life of a task, but the supervisor numbers
-	// them from 0 in each generation.
+	// Firsts contains the number of the first process of each generation that does not start at 0.
+	// Processes are numbered over a task's life, but the supervisor numbers them from 0 in each
+	// generation.
 	Firsts map[int]int `json:"firsts,omitempty"`
 	// Elapsed is the run time before this plan was made.
 	Elapsed time.Duration `json:"elapsed,omitempty"`
@@ -64,28 +63,28 @@ type plan struct {
 	Deadline     int64     `json:"deadline,omitempty"`
 	DeadlineWall time.Time `json:"deadline_wall,omitzero"`
 	BootID       string    `json:"boot_id"`
-	// Server is the [Server.Identity] of the server that the run is on.
+	// Server is the run's [Server.Identity].
 	Server   string    `json:"server,omitempty"`
 	Reserved time.Time `json:"reserved"`
 	// Released reports whether the run has released this host. The plan stays until the run
 	// is closed, so that a repeated release gets the same answer.
 	Released bool `json:"released,omitempty"`
-	// Stuck are the tasks whose processes SIGKILL has not ended. They hold their slots and GPUs.
+	// Stuck are the tasks with processes that survived SIGKILL. They hold their slots and GPUs.
 	Stuck []stuckTask `json:"stuck,omitempty"`
-	// Sealed reports whether nothing is started again on this host.
+	// Sealed reports whether further starts on this host are prevented.
 	Sealed bool `json:"sealed,omitempty"`
-	// Witnesses are the hosts that extend leases of this one, if hosts extend each other's, and
+	// Witnesses are the hosts that extend this host's leases, if hosts extend each other's, and
 	// Denied the promises of this host; see package witness.
 	Witnesses []spec.HostService `json:"witnesses,omitempty"`
 	Denied    map[string]int64   `json:"denied,omitempty"`
-	// Notes are the notes of the services of the run's tasks.
+	// Notes are written by the services of the run's tasks.
 	taskservices.Notes
 
 	// bounds are the two bounds with which the run offers a task, or nil.
 	bounds *lease.Bounds
 }
 
-// sealed reports whether nothing may be started again on this host now. A stop of all tasks
+// sealed reports whether further starts on this host are currently prevented. A stop of all tasks
 // can be cleared later, and a notice is for this generation.
 func (p *plan) sealed() bool {
 	return p.Sealed || p.Stopping != nil && (p.Stopping.Stop || p.Stopping.Notice != nil)
@@ -99,7 +98,7 @@ func (p *plan) task(name string) (spec.Task, bool) {
 	return p.Spec.Task(name)
 }
 
-// forServices returns the run in the form that the services of its tasks use.
+// forServices returns the run in the form that its tasks' services use.
 func (p *plan) forServices() taskservices.Run {
 	return taskservices.Run{
 		Key: p.Run, Generation: p.Generation, Spec: p.Spec,
@@ -108,8 +107,7 @@ func (p *plan) forServices() taskservices.Run {
 	}
 }
 
-// inCall returns the call during which a process exited with 0, or an empty string if there is
-// none. p may be nil.
+// inCall returns the call during which a process exited with 0, or an empty string. p may be nil.
 func (p *plan) inCall(q supervisor.Process) string {
 	if p == nil {
 		return ""
@@ -117,7 +115,7 @@ func (p *plan) inCall(q supervisor.Process) string {
 	return p.InCall(q)
 }
 
-// runDir returns the log directory of the run, or an empty string if the run keeps no files.
+// runDir returns the run's log directory, or an empty string if the run keeps no files.
 func (p *plan) runDir() string {
 	if p.LogRoot == spec.NullDir {
 		return ""
@@ -129,21 +127,21 @@ func (p *plan) runDirBelow(root string) string {
 	return tasklog.RunDir(root, p.Run.WorkflowID, p.Run.RunID)
 }
 
-// number returns the number of a process among all processes of its task.
+// number returns a process's number among all processes of its task.
 func (p *plan) number(q supervisor.Process) int { return p.Firsts[q.Key.Generation] + q.Number }
 
-// errNoPlan is returned if this host knows nothing about the run. Either it was released, or
-// the run was reserved with another state directory.
+// errNoPlan is returned if this host has no plan of the run: either the run was released, or it was
+// reserved with another state directory.
 var errNoPlan = errors.New("this host has no record of the run")
 
 // planStore keeps plans as one JSON file per run, and in memory.
 type planStore struct {
 	dir string
 
-	// mu is never held during file access: a slow disk blocks no readers, and no other runs.
+	// mu is never held during file access: a slow disk blocks neither readers nor other runs.
 	mu    sync.RWMutex
 	plans map[runkey.Run]*plan
-	// changing has the runs whose plans are being changed, or wait for that.
+	// changing contains the runs with changes to their plans in progress or waiting.
 	changing map[runkey.Run]*planLock
 	// changes receives a new value after each change.
 	changes news.Feed[struct{}]
@@ -167,7 +165,7 @@ func openPlans(stateDir string) (*planStore, error) {
 		}
 		var p plan
 		if err := json.Unmarshal(b, &p); err != nil {
-			// The other runs must continue; the run of this plan is host-lost.
+			// Other runs must continue; this plan's run is host-lost.
 			if err := os.Rename(f, f+".damaged"); err != nil {
 				return nil, fmt.Errorf("the file %s of a run is damaged, and cannot be set aside: %w", f, err)
 			}
@@ -179,8 +177,8 @@ func openPlans(stateDir string) (*planStore, error) {
 	return s, nil
 }
 
-// get returns a copy that the caller may read without holding a lock. Slices and maps in it
-// are never changed in place.
+// get returns a copy that the caller may read without holding a lock. Slices and maps in it are
+// never changed in place.
 func (s *planStore) get(run runkey.Run) (*plan, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -192,7 +190,7 @@ func (s *planStore) get(run runkey.Run) (*plan, error) {
 	return &c, nil
 }
 
-// all returns the plans, the oldest first.
+// all returns the plans, oldest first.
 func (s *planStore) all() []*plan {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -226,7 +224,7 @@ func (s *planStore) Note(run runkey.Run, change func(*taskservices.Notes)) (task
 	return p.forServices(), nil
 }
 
-// change changes the existing plan of a run, and returns it once it is on disk.
+// change changes a run's existing plan, and returns it once it is on disk.
 func (s *planStore) change(run runkey.Run, change func(*plan) error) (*plan, error) {
 	return s.update(run, func(p *plan) (*plan, error) {
 		if p == nil {
@@ -237,7 +235,7 @@ func (s *planStore) change(run runkey.Run, change func(*plan) error) (*plan, err
 }
 
 // update is like change, but passes nil if there is no plan yet, and keeps the plan that the
-// function returns. Changes of one run are serialized.
+// function returns. Changes to one run's plan are serialized.
 func (s *planStore) update(run runkey.Run, change func(*plan) (*plan, error)) (*plan, error) {
 	defer s.lock(run)()
 	old, err := s.get(run)
@@ -259,13 +257,13 @@ func (s *planStore) update(run runkey.Run, change func(*plan) (*plan, error)) (*
 	return &c, nil
 }
 
-// planLock is held while the plan of a run is being changed, until it is on disk.
+// planLock is held while a run's plan is changed, until it is on disk.
 type planLock struct {
 	sync.Mutex
-	users int // that hold it or wait for it; guarded by planStore.mu
+	users int // holders and waiters; guarded by planStore.mu
 }
 
-// lock locks the plan of a run, which need not exist, against other changes.
+// lock locks a run's plan, which need not exist, against concurrent changes.
 func (s *planStore) lock(run runkey.Run) (unlock func()) {
 	s.mu.Lock()
 	l := s.changing[run]
@@ -291,8 +289,8 @@ func (s *planStore) write(p *plan) error {
 	if err != nil {
 		return err
 	}
-	// A plan needs no fsync: only the fact that a process was started must survive a power cut,
-	// and the supervisor's journal has that. Promises to the run must survive, too.
+	// A plan needs no fsync: only the fact that a process was started must survive a power cut, and
+	// the supervisor's journal records it. Promises to the run must also survive.
 	write := atomicfile.Write
 	if len(p.Denied) > 0 {
 		write = atomicfile.WriteSynced
@@ -322,7 +320,7 @@ func (s *planStore) path(run runkey.Run) string {
 	return filepath.Join(s.dir, hex.EncodeToString(sum[:12])+".json")
 }
 
-// Holds reports whether the host worker with a state directory, which need not be running,
+// Holds reports whether the host worker with the given state directory, which need not be running,
 // still holds a run.
 func Holds(stateDir string, run runkey.Run) bool {
 	journal, _ := supervisor.Journals(stateDir, run)

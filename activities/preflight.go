@@ -20,9 +20,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// preflight checks the parts of a spec that depend on this host: the working directories, the
-// programs, the variables with values on this host, the limits, the directory for logs. It
-// finds all problems of all tasks at once, before the first one starts.
+// preflight checks the parts of a spec that depend on this host: the working directories, programs,
+// variables with values on this host, limits and the log directory. It finds all problems of all
+// tasks in one pass, before the first task starts.
 func (c *checks) preflight(run runkey.Run, s *spec.RunSpec, user *hostuser.User, tasks []spec.Task) []spec.Problem {
 	var problems []spec.Problem
 	type wrong struct{ path, what string }
@@ -76,7 +76,7 @@ func (c *checks) preflight(run runkey.Run, s *spec.RunSpec, user *hostuser.User,
 	return problems
 }
 
-// makeRoom is the remedy of a full disk.
+// makeRoom is the remedy for a full disk.
 const makeRoom = "make room there, or name another directory"
 
 // checkProgram reports why a task could not be started in a directory.
@@ -102,7 +102,7 @@ func (c *checks) checkProgram(t spec.Task, dir string, env map[string]string, re
 	}
 }
 
-// checkStart does the preflight for a task that is added while the run lives.
+// checkStart runs the preflight for a task that is added to a live run.
 func (c *checks) checkStart(p *plan, t spec.Task) error {
 	signers, err := c.gate.admitStart(p, t, nil)
 	if err != nil {
@@ -124,7 +124,7 @@ func (c *checks) checkStart(p *plan, t spec.Task) error {
 	return c.cannotStart(problems...)
 }
 
-// checkAgain does the preflight for tasks before they are started again.
+// checkAgain runs the preflight for tasks before they are restarted.
 func (c *checks) checkAgain(p *plan, names []string) error {
 	var tasks []spec.Task
 	for _, name := range names {
@@ -144,7 +144,7 @@ func (c *checks) cannotStart(problems ...spec.Problem) error {
 		(&spec.InvalidRequestError{Problems: problems}).Error(), spec.ErrInvalidRequest, nil)
 }
 
-// usableLogDir creates a log directory if it is missing, and checks that it is writable.
+// usableLogDir creates a missing log directory, and checks that it is writable.
 func usableLogDir(dir string) error {
 	if err := tasklog.MakeDir(dir); err != nil {
 		return err
@@ -155,9 +155,9 @@ func usableLogDir(dir string) error {
 	return nil
 }
 
-// lookPath finds a program as a shell would in that directory and with that environment:
-// os/exec would use our own PATH. A program that is not found is returned as a path below the
-// directory, so that starting it fails with a clear error.
+// lookPath finds a program as a shell would with the given directory and environment; os/exec would
+// use our own PATH. If the program is not found, lookPath returns a path in the directory, so that
+// starting it fails with a clear error.
 func lookPath(name, dir string, env []string) string {
 	if strings.Contains(name, "/") {
 		return absolute(name, dir)
@@ -245,20 +245,20 @@ func remedyOf(command []string, err error) string {
 	return "give a path, or a program that is in PATH there"
 }
 
-// isForShell reports whether a command that was not found looks like a line for a shell: it is
-// written in one word, or its program is a command that only shells have.
+// isForShell reports whether a command that was not found looks like a shell command line: it is a
+// single word, or its program exists only as a shell builtin.
 func isForShell(command []string) bool {
 	return len(command) == 1 && strings.ContainsAny(command[0], " \t\n|&;<>()$`") || slices.Contains(builtins, command[0])
 }
 
-// builtins are commands that shells have but that are not programs.
+// builtins are shell commands that do not exist as programs.
 var builtins = []string{
 	".", ":", "alias", "bg", "cd", "declare", "eval", "exec", "exit", "export", "fg", "hash", "jobs", "local", "popd", "pushd",
 	"read", "readonly", "return", "set", "shift", "shopt", "source", "times", "trap", "type", "typeset", "ulimit", "umask",
 	"unalias", "unset", "wait",
 }
 
-// reasonOf returns the text of an error without the path, which the caller has already named.
+// reasonOf returns an error's message without the path, which the caller has already named.
 func reasonOf(err error) string {
 	return reasonIn(err).Error()
 }

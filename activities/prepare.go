@@ -16,10 +16,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// witnessTakes bounds the time in which the other hosts of a run must answer.
+// witnessTakes limits the time in which a run's other hosts must answer.
 const witnessTakes = 3 * time.Second
 
-// Prepare stores the cluster in the plan, once the host of rank 0 can be reached.
+// Prepare stores the cluster in the plan once rank 0's host can be reached.
 func (h *Host) Prepare(ctx context.Context, in hostapi.PrepareInput) (out hostapi.PrepareOutput, err error) {
 	p, err := h.plans.get(runOf(ctx, in.Run))
 	if at := in.SharedCluster; at != nil && err == nil {
@@ -49,7 +49,7 @@ func (h *Host) Prepare(ctx context.Context, in hostapi.PrepareInput) (out hostap
 	return out, err
 }
 
-// Deny promises that this host extends no more leases of tasks of another host of the run.
+// Deny promises that this host extends no more leases of tasks on another host of the run.
 func (h *Host) Deny(ctx context.Context, in hostapi.DenyInput) (out hostapi.DenyOutput, err error) {
 	run := runOf(ctx, in.Run)
 	h.gate.noted(run, "deny")
@@ -59,7 +59,7 @@ func (h *Host) Deny(ctx context.Context, in hostapi.DenyInput) (out hostapi.Deny
 			case p.Generation < in.Generation:
 				return fmt.Errorf("start %d of the run is not assigned to this host; start %d is", in.Generation, p.Generation)
 			case p.Generation > in.Generation:
-				return nil // this host answers for the later one only
+				return nil // this host answers only for the later one
 			}
 			denied := maps.Clone(p.Denied)
 			if denied == nil {
@@ -79,9 +79,9 @@ func (h *Host) Deny(ctx context.Context, in hostapi.DenyInput) (out hostapi.Deny
 // Answer only answers.
 func (h *Host) Answer(context.Context) (none hostapi.None, err error) { return none, nil }
 
-// address returns the address at which other tasks reach a task here. If all tasks are on one
-// host, they talk over the loopback interface unless the spec says otherwise; a loopback
-// address is never given to another host.
+// address returns the address at which other tasks reach a task on this host. If all tasks are on
+// one host, they use the loopback interface unless the spec says otherwise; a loopback address is
+// never given to another host.
 func (r *reservations) address(pinned string, port int, alone bool) string {
 	host := pinned
 	switch {
@@ -93,12 +93,12 @@ func (r *reservations) address(pinned string, port int, alone bool) string {
 	return net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// reachTakes bounds one attempt to reach the host of rank 0.
+// reachTakes limits one attempt to reach rank 0's host.
 const reachTakes = 5 * time.Second
 
-// reachMaster returns an error if tasks here would wait for rank 0 at an address that does
-// not lead to its host. Nothing listens at the port before rank 0 does, so a refused
-// connection counts as reached.
+// reachMaster returns an error if tasks on this host would wait for rank 0 at an address that does
+// not lead to its host. Nothing listens at the port before rank 0 does, so a refused connection
+// counts as reached.
 func (h *Host) reachMaster(ctx context.Context, c *hostapi.Cluster) error {
 	master := c.Members[0]
 	if master.Host == h.Name || !slices.Contains(c.Profiles, spec.EnvTorch) {

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// noteStart records how a process was started, in the directory of its output.
+// noteStart records how a process was started, in its output directory.
 func (l *taskLease) noteStart(c supervisor.Command) {
 	t, ok := l.plan.task(l.key.Task)
 	if c.LogDir == "" || !ok {
@@ -27,14 +27,14 @@ func (l *taskLease) noteStart(c supervisor.Command) {
 		s.Variables(c.Env, taskenv.Clean(user.Environ(base)), func(value string) bool { return lent[value] })
 		return s.Write(c.LogDir)
 	})
-	// If the directory is missing, the process could not be started, and its exit says why.
+	// If the directory is missing, the process could not be started, and its exit explains why.
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		l.Log.Warn("the start of a process is not recorded", zap.String("task", l.key.String()), zap.Error(err))
 	}
 }
 
-// valuesLent returns the values that a process has by reference. The host worker may also
-// have them under other names, which the process inherits.
+// valuesLent returns the values that a process has by reference. The host worker may also have them
+// under other names, which the process inherits.
 func valuesLent(variables spec.Env, environments ...[]string) map[string]bool {
 	names := map[string]bool{}
 	for name, v := range variables {
@@ -53,15 +53,15 @@ func valuesLent(variables spec.Env, environments ...[]string) map[string]bool {
 	return values
 }
 
-// LastExits returns how the last processes of tasks ended, by task, from the journal of an
-// owner's supervisor that has ended. Tasks whose end was not journalled are left out.
+// LastExits returns how the tasks' last processes ended, by task, from the journal of an owner's
+// supervisor that has exited. Tasks without a journalled end are left out.
 func LastExits(stateDir string) (map[string]spec.Exit, error) {
 	processes, err := supervisor.Journalled(stateDir)
 	if err != nil {
 		return nil, err
 	}
 	exits := map[string]spec.Exit{}
-	for _, p := range processes { // the last of a task comes last
+	for _, p := range processes { // a task's last process comes last
 		delete(exits, p.Key.Task)
 		if _, err := (*plan)(nil).userOf(p); err != nil && p.Exit != nil {
 			exits[p.Key.Task] = unread(exitOf(p, true, ""), err)

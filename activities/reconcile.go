@@ -24,22 +24,21 @@ import (
 
 const (
 	sigterm = unix.SIGTERM
-	// defaultGrace is the grace for runs whose spec is no longer known.
+	// defaultGrace is the grace for runs with a spec that is no longer known.
 	defaultGrace = 30 * time.Second
 	// reconcileEvery is the time between checks whether runs have ended.
 	reconcileEvery = 2 * time.Second
-	// describedAtMost bounds how often the hosts of one run ask the server about it, in a second:
-	// the answer lists activities of all of them.
+	// describedAtMost limits how often per second the hosts of one run together ask the server
+	// about it, because the answer lists activities of all of them.
 	describedAtMost = 50
-	// reservationLapse is the time for which a reservation without a task is kept beyond the
-	// placement timeout: perhaps the answer of Reserve was lost, and the run was placed
-	// elsewhere.
+	// reservationLapse is how long a reservation without a task is kept after the placement
+	// timeout: Reserve's answer may have been lost, and the run placed elsewhere.
 	reservationLapse = time.Minute
 )
 
-// Reconcile starts to watch the runs on this host that have no lease, until [Host.Close]. A
-// process is stopped only if its run is closed or does not list the task's activity as
-// pending any more. A server that cannot be reached decides nothing.
+// Reconcile starts watching the runs on this host that have no lease, until [Host.Close]. A process
+// is stopped only if its run is closed or no longer lists the task's activity as pending. An
+// unreachable server decides nothing.
 func (h *Host) Reconcile() {
 	h.group.Go(h.watch.takeOver)
 	h.group.Go(h.watch.reconcileAll)
@@ -80,8 +79,8 @@ func (r *reconciler) reconcileAll(ctx context.Context) {
 	}
 }
 
-// restOf returns the time between two checks of a run beyond [reconcileEvery]. If the host does
-// not have the cluster yet, it assumes as many tasks on each host.
+// restOf returns the time between two checks of a run in addition to [reconcileEvery]. If the host
+// does not have the cluster yet, it assumes the same number of tasks on each host.
 func restOf(p *plan) time.Duration {
 	hosts := p.Cluster.Hosts
 	if here := len(p.Tasks); hosts == 0 && here > 0 {
@@ -101,7 +100,7 @@ func (r *reconciler) reconcile(ctx context.Context, p *plan) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	// This comes before the server is asked: the answer does not list later starts.
+	// This must come before asking the server: the answer does not list later starts.
 	before, err := r.Supervisor.Processes(ctx, p.Run)
 	if err != nil {
 		return err
@@ -134,8 +133,8 @@ func (r *reconciler) reconcile(ctx context.Context, p *plan) error {
 	return nil
 }
 
-// hasLater reports whether an open run has tasks of a later generation. All hosts of that
-// generation have a plan for it by then.
+// hasLater reports whether an open run has tasks of a later generation. By that time all hosts of
+// that generation have a plan for it.
 func hasLater(d *workflowservice.DescribeWorkflowExecutionResponse, generation int) bool {
 	for _, a := range d.GetPendingActivities() {
 		if _, its, ok := spec.TaskOfActivity(a.GetActivityId()); ok && a.GetActivityType().GetName() == hostapi.Name(hostapi.Host.RunTask) && its > generation {
@@ -149,8 +148,8 @@ func hasLater(d *workflowservice.DescribeWorkflowExecutionResponse, generation i
 
 func lives(p supervisor.Process) bool { return p.Exit == nil }
 
-// leave frees the slots of a run that continues without this host. The exits of its processes
-// are kept for the release.
+// leave frees the slots of a run that continues without this host. The exits of its processes are
+// kept for the release.
 func (r *reconciler) leave(ctx context.Context, p *plan) error {
 	now, err := r.plans.get(p.Run)
 	if err != nil || now.Generation != p.Generation || len(now.Tasks)+len(now.Added) == 0 {
@@ -160,11 +159,11 @@ func (r *reconciler) leave(ctx context.Context, p *plan) error {
 	return r.free(ctx, now)
 }
 
-// errNotBegun is returned if a group of the run has not started its activities yet, or may be about to
-// offer some again. The next round looks again.
+// errNotBegun is returned if a group of the run has not started its activities yet, or may be about
+// to offer some again. The next round checks again.
 var errNotBegun = errors.New("a group of the run has not begun yet")
 
-// pendingHere returns the pending activities of a run and of its groups on this host.
+// pendingHere returns the pending activities of a run and its groups on this host.
 func (r *reconciler) pendingHere(ctx context.Context, d *workflowservice.DescribeWorkflowExecutionResponse) ([]*workflowpb.PendingActivityInfo, error) {
 	pending := d.GetPendingActivities()
 	for _, c := range d.GetPendingChildren() {
@@ -186,14 +185,14 @@ func (r *reconciler) pendingHere(ctx context.Context, d *workflowservice.Describ
 	return pending, nil
 }
 
-// abandon releases a run that will not be released any more. closed describes its last
-// execution, if the server knows it and it has ended.
+// abandon releases a run that will never be released normally. closed describes its last execution,
+// if the server knows it and it is closed.
 func (r *reconciler) abandon(p *plan, why string, closed *workflowpb.WorkflowExecutionInfo) error {
 	if !p.Released {
 		r.Log.Info("stopping leftover processes of a run", zap.String("run", p.Run.WorkflowID), zap.String("why", why))
 	}
 	stops, _ := p.stops() // of those that are understood
-	// It gets a context of its own: processes may use up their grace.
+	// This needs a separate context: processes may use up their grace.
 	ctx, cancel := context.WithTimeout(r.group.Context(), stops.Longest()+time.Minute)
 	defer cancel()
 	reply, err := r.Supervisor.Release(ctx, supervisor.ReleaseRequest{Run: p.Run, Stops: stops})
@@ -227,8 +226,8 @@ func (r *reconciler) abandon(p *plan, why string, closed *workflowpb.WorkflowExe
 	return nil
 }
 
-// free frees the slots of a run that has not released the host itself, and tells the fleet.
-// The plan stays until the fleet knows.
+// free frees the slots of a run that has not released the host itself, and notifies the fleet. The
+// plan stays until the fleet has been notified.
 func (r *reconciler) free(ctx context.Context, p *plan) error {
 	if p.Released {
 		return nil
@@ -239,8 +238,8 @@ func (r *reconciler) free(ctx context.Context, p *plan) error {
 	return r.Fleet.Freed(ctx, fleet.Run{WorkflowID: p.Run.WorkflowID, RunID: p.Run.RunID})
 }
 
-// awaited reports whether the run has a pending activity on this host worker's own queue, or
-// is still placing its tasks.
+// awaited reports whether the run has a pending activity on this host worker's own queue, or is
+// still placing its tasks.
 func (r *reconciler) awaited(pending []*workflowpb.PendingActivityInfo) bool {
 	own := "/" + r.Name + "/" + r.Instance
 	for _, a := range pending {
@@ -252,7 +251,7 @@ func (r *reconciler) awaited(pending []*workflowpb.PendingActivityInfo) bool {
 	return false
 }
 
-// stopUnlisted stops processes whose activity the open run does not list. The processes are
+// stopUnlisted stops processes with activities that the open run does not list. The processes are
 // older than the list.
 func (r *reconciler) stopUnlisted(ctx context.Context, p *plan, processes []supervisor.Process, pending []*workflowpb.PendingActivityInfo) error {
 	if len(processes) == 0 {
@@ -290,21 +289,21 @@ func (r *reconciler) stopUnlisted(ctx context.Context, p *plan, processes []supe
 	return r.stops.stopProcesses(ctx, p, unlisted, supervisor.ReasonCollateral)
 }
 
-// begun is the minimal history length of an execution that has started the activities of its
-// tasks, which it does in its first workflow task: the execution was started, and the task
-// was scheduled, started and completed.
+// begun is the minimum history length of an execution that has started its tasks' activities. It
+// does so in its first workflow task, so the history has four events: execution started, and task
+// scheduled, started and completed.
 const begun = 4
 
-// takingOver reports whether the execution continues a run and may not have taken over its
-// tasks yet. The server may delay its first workflow task by a second.
+// takingOver reports whether the execution continues a run and may not have taken over its tasks
+// yet. The server may delay its first workflow task by a second.
 func takingOver(d *workflowservice.DescribeWorkflowExecutionResponse) bool {
 	info := d.GetWorkflowExecutionInfo()
 	first := info.GetFirstRunId()
 	return first != "" && first != info.GetExecution().GetRunId() && begins(d)
 }
 
-// isOffering reports whether an execution may be about to offer tasks again whose last offer was
-// closed. It asks the host, and then others, in between.
+// isOffering reports whether an execution may be about to offer tasks again after their last offer
+// was closed. In between, it asks the host and then other hosts.
 func isOffering(d *workflowservice.DescribeWorkflowExecutionResponse) bool {
 	return d.GetPendingWorkflowTask() != nil || slices.ContainsFunc(d.GetPendingActivities(), func(a *workflowpb.PendingActivityInfo) bool {
 		name := a.GetActivityType().GetName()
@@ -320,11 +319,11 @@ func begins(d *workflowservice.DescribeWorkflowExecutionResponse) bool {
 // errStranger is returned if the run is not on this server.
 var errStranger = errors.New("this is a different Temporal server, or its database is new; the processes of the run continue")
 
-// knows returns nil if the run was placed from this server. Only then is it conclusive if the
-// server does not know the run.
+// knows returns nil if the run was placed from this server. Only in that case is the server's
+// answer that it does not know the run conclusive.
 func (r *reconciler) knows(ctx context.Context, p *plan) error {
 	if p.Server == "" {
-		return nil // from a version that did not note this
+		return nil // from a version that did not record this
 	}
 	id, err := r.Server.Identity(ctx, p.Run.Namespace)
 	if err != nil || id == p.Server {

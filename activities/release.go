@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// maxExits bounds the exits reported per task, and thereby the payload.
+	// maxExits limits the exits reported per task, and thereby the payload.
 	maxExits = 10
-	// maxReleasePayload leaves room under the server's limit of 2 MiB.
+	// maxReleasePayload leaves a margin under the server's limit of 2 MiB.
 	maxReleasePayload = 1 << 20
 )
 
 // Release ends the run on this host: it stops the remaining processes and frees the ports. A
-// repeated call returns the same result, because the plan stays until the reconciler finds the
-// run closed.
+// repeated call returns the same result, because the plan stays until the reconciler finds the run
+// closed.
 func (h *Host) Release(ctx context.Context, in hostapi.ReleaseInput) (hostapi.ReleaseOutput, error) {
 	run := runOf(ctx, in.Run)
 	p, err := h.plans.get(run)
@@ -88,20 +88,20 @@ func (h *Host) Release(ctx context.Context, in hostapi.ReleaseInput) (hostapi.Re
 		if err != nil && !errors.Is(err, errNoPlan) {
 			h.Log.Warn("a released run keeps its slots for now", zap.Error(err))
 		}
-		// This comes after the plan says that the run is released: it ends the leases of the
-		// queue, which are retried at once.
+		// The plan must already record the release: this ends the queue's leases, which are retried
+		// immediately.
 		h.services.ReleaseClosures(p.forServices())
 	}
 	return out, nil
 }
 
-// fit leaves details out until the answer is small enough for the server: of exits, which may have
-// half of it and most of which the run knows from RunTask, and then the largest values, which are
-// listed in LeftOut.
+// fit drops details until the answer is small enough for the server. It first drops exits, which
+// may take half of it and most of which the run has from RunTask, and then the largest values,
+// which are listed in LeftOut.
 func fit(o *hostapi.ReleaseOutput) {
 	each := func(less func(exits []spec.Exit) []spec.Exit) func() {
 		return func() {
-			for task, exits := range o.Exits { // its key says that the task was here
+			for task, exits := range o.Exits { // the key shows that the task was here
 				o.Exits[task] = less(exits)
 			}
 		}
@@ -131,7 +131,7 @@ func fit(o *hostapi.ReleaseOutput) {
 	}
 }
 
-// changed returns a function that changes each of the exits.
+// changed returns a function that applies change to each of the exits.
 func changed(change func(*spec.Exit)) func([]spec.Exit) []spec.Exit {
 	return func(exits []spec.Exit) []spec.Exit {
 		for i := range exits {

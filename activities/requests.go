@@ -21,9 +21,9 @@ import (
 // request is a request to tasks, for the policy and the audit log.
 type request struct {
 	what string // in the audit log
-	// tasks are the tasks that it names. If it names none, it is for all tasks of the run.
+	// tasks are the named tasks. If there are none, the request is for all tasks of the run.
 	tasks []string
-	// ask is the question to the policy. It is empty for requests that end processes, which are
+	// ask is the question to the policy. It is empty for requests that stop processes, which are
 	// always allowed: their sender can also end the run.
 	ask policy.Ask
 }
@@ -42,7 +42,7 @@ func (h *Host) accept(ctx context.Context, g spec.Group, q request) (*plan, erro
 	return p, nil
 }
 
-// planOf returns the plan of a generation, or nil if this host no longer has it.
+// planOf returns a generation's plan, or nil if this host no longer has it.
 func (h *Host) planOf(ctx context.Context, g spec.Group) (*plan, error) {
 	p, err := h.plans.get(runOf(ctx, g.Run))
 	switch {
@@ -52,8 +52,7 @@ func (h *Host) planOf(ctx context.Context, g spec.Group) (*plan, error) {
 	return p, err
 }
 
-// allow checks a request to the tasks of a run against the policy, and logs it to the audit
-// log.
+// allow checks a request to a run's tasks against the policy, and records it in the audit log.
 func (g *gate) allow(ctx context.Context, p *plan, q request) error {
 	if g.Guard == nil {
 		return nil
@@ -62,8 +61,8 @@ func (g *gate) allow(ctx context.Context, p *plan, q request) error {
 	if len(names) == 0 {
 		names = slices.Concat(p.Tasks, slices.Collect(maps.Keys(p.Added)))
 		if q.ask != "" {
-			// It reaches every process of the run, even of a task that the plan no longer
-			// has.
+			// It reaches every process of the run, even those of tasks that are no longer in the
+			// plan.
 			all, err := g.Supervisor.Processes(ctx, p.Run)
 			if err != nil {
 				return err
@@ -101,7 +100,7 @@ func (g *gate) allow(ctx context.Context, p *plan, q request) error {
 	return nil
 }
 
-// noted logs a request about a run as a whole. The policy is not asked about it.
+// noted logs a request about a whole run. The policy is not asked about it.
 func (g *gate) noted(run runkey.Run, what string) {
 	err := g.Guard.Log(guard.Entry{What: what, Run: run.WorkflowID, Execution: run.RunID})
 	if err != nil {
@@ -114,9 +113,8 @@ func notEnded(processes []supervisor.Process) []supervisor.Process {
 	return slices.DeleteFunc(slices.Clone(processes), func(q supervisor.Process) bool { return q.Exit != nil })
 }
 
-// mayStop returns the signal and the grace of a request that may be used for a task. The
-// policy treats the signal like any other signal; a long grace would let a task outlive its
-// stop.
+// mayStop returns the signal and grace of a request that may be used for a task. The policy treats
+// the signal like any other signal; a long grace would let a task outlive its stop.
 func (g *gate) mayStop(p *plan, task string, q spec.TaskRequest) (string, *time.Duration) {
 	grace := q.Grace.Pointer()
 	if !g.Guard.HasPolicy() || q.Signal == "" && grace == nil {
@@ -132,7 +130,7 @@ func (g *gate) mayStop(p *plan, task string, q spec.TaskRequest) (string, *time.
 	return "", grace
 }
 
-// mayServe returns an error if the tasks of a run must not be given closures.
+// mayServe returns an error if a run's tasks must not be given closures.
 func (g *gate) mayServe(run runkey.Run, task string) error {
 	if !g.Guard.HasPolicy() {
 		return nil

@@ -21,12 +21,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// loopback is the address of tasks that all run on one host: none of their ports can be
-// reached from outside.
+// loopback is the address of tasks that all run on one host: none of their ports can be reached
+// from outside.
 const loopback = "127.0.0.1"
 
-// Reserve takes tasks: it checks what can be checked beforehand, leases ports and keeps the
-// plan. It is idempotent by run and generation. It fails with InvalidRunSpec at once if
+// Reserve reserves tasks: it checks what can be checked in advance, leases ports and keeps the
+// plan. It is idempotent by run and generation. It immediately fails with InvalidRunSpec if
 // something is wrong with the spec on this host. If no slots or ports are free, the run can be
 // tried elsewhere.
 func (h *Host) Reserve(ctx context.Context, in hostapi.ReserveInput) (out hostapi.ReserveOutput, err error) {
@@ -87,7 +87,7 @@ func (h *Host) Reserve(ctx context.Context, in hostapi.ReserveInput) (out hostap
 	return out, nil
 }
 
-// mayReserve returns the tasks for this host, if it understands the spec, is fit and allows it.
+// mayReserve returns the tasks for this host if it understands the spec, is fit and allows it.
 func (h *Host) mayReserve(ctx context.Context, run runkey.Run, in hostapi.ReserveInput) (tasks []spec.Task, l leave, err error) {
 	if err := h.reservations.understands(in); err != nil {
 		return nil, l, err
@@ -110,7 +110,7 @@ func (h *Host) mayReserve(ctx context.Context, run runkey.Run, in hostapi.Reserv
 	return tasks, l, nil
 }
 
-// awaitRoom waits for the ends of other executions and generations that are in the way of the run.
+// awaitRoom waits until other executions and generations that are in the way of the run end.
 func (r *reservations) awaitRoom(ctx context.Context, run runkey.Run, in hostapi.ReserveInput, tasks []spec.Task) error {
 	if err := r.awaitPredecessor(ctx, run); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (r *reservations) awaitRoom(ctx context.Context, run runkey.Run, in hostapi
 	return r.checkStuck(run, in, tasks)
 }
 
-// checkTasks returns an error with all that keeps tasks from starting here.
+// checkTasks returns an error with everything that keeps tasks from starting on this host.
 func (h *Host) checkTasks(run runkey.Run, in hostapi.ReserveInput, tasks []spec.Task, user *hostuser.User) error {
 	problems, err := h.checks.checkResources(run, in, tasks)
 	if err != nil {
@@ -139,8 +139,8 @@ func (h *Host) checkTasks(run runkey.Run, in hostapi.ReserveInput, tasks []spec.
 	return nil
 }
 
-// keepPlan claims slots for the tasks and keeps the plan of the generation, which begin completes if
-// it is new.
+// keepPlan claims slots for the tasks and keeps the generation's plan. If the plan is new, begin
+// completes it.
 func (h *Host) keepPlan(run runkey.Run, in hostapi.ReserveInput, tasks []spec.Task, l leave, out hostapi.ReserveOutput, begin func(*plan)) (*plan, error) {
 	if h.Slots > 0 {
 		h.reservations.claiming.Lock()
@@ -188,8 +188,8 @@ func (r *reservations) isFit(ctx context.Context) error {
 		temporal.ApplicationErrorOptions{NextRetryDelay: time.Second})
 }
 
-// refused returns an error for the problems of a spec on this host. Others may have room if its disk
-// is full, or this one later.
+// refused returns an error for the problems of a spec on this host. If the disk is full, other
+// hosts may have space, or this one later.
 func (r *reservations) refused(problems []spec.Problem) error {
 	if r.Owned || slices.ContainsFunc(problems, func(p spec.Problem) bool { return p.Remedy != makeRoom }) {
 		return refusedSpec(problems)
@@ -204,7 +204,7 @@ func refusedSpec(problems []spec.Problem) error {
 	return temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrInvalidRunSpec, nil, spec.RunResult{ExitCode: err.ExitCode()})
 }
 
-// newPlan returns the plan of a new generation; before is the previous plan here, or nil.
+// newPlan returns the plan of a new generation; before is the previous plan on this host, or nil.
 func (r *reservations) newPlan(run runkey.Run, in hostapi.ReserveInput, before *plan) *plan {
 	p := &plan{
 		Notes: taskservices.Notes{Stopping: in.Stopping},
@@ -244,10 +244,10 @@ func (r *reservations) tasksFor(in hostapi.ReserveInput) ([]spec.Task, error) {
 	return tasks, nil
 }
 
-// claimSlots checks the bound on tasks of this host. h.reservations.claiming must be held until
-// the plan with the tasks is kept, so that two runs cannot both get the last slots. Slots that
-// the run had in an earlier generation, perhaps under other ranks, are free for it. On a host
-// that may be oversubscribed, its only run may have any number: the fleet decides which runs
+// claimSlots checks this host's limit on tasks. h.reservations.claiming must be held until the plan
+// with the tasks is kept, so that two runs cannot both get the last slots. Slots that the run had
+// in an earlier generation, perhaps under other ranks, are free for it. On a host that may be
+// oversubscribed, a run that is alone may have any number of tasks: the fleet decides which runs
 // get that.
 func (r *reservations) claimSlots(run runkey.Run, generation int, tasks []spec.Task) error {
 	if r.Slots == 0 {
@@ -266,7 +266,7 @@ func (r *reservations) claimSlots(run runkey.Run, generation int, tasks []spec.T
 		}
 		for _, t := range tasks {
 			if slices.Contains(p.Tasks, t.Name()) {
-				want-- // reserved already: this is a retry
+				want-- // already reserved: this is a retry
 			}
 		}
 	}
@@ -278,8 +278,8 @@ func (r *reservations) claimSlots(run runkey.Run, generation int, tasks []spec.T
 		spec.ErrPlacement, temporal.ApplicationErrorOptions{NextRetryDelay: time.Second})
 }
 
-// leasePorts leases two ports for coordinators and one for each task that has no port of its
-// own, and returns the leased ports and the addresses.
+// leasePorts leases two ports for coordinators and one for each task without its own port. It
+// returns the leased ports and the addresses.
 func (r *reservations) leasePorts(ctx context.Context, run runkey.Run, in hostapi.ReserveInput, tasks []spec.Task) ([]int, []string, error) {
 	request := supervisor.PortLeaseRequest{Run: run, Generation: in.Generation, Group: in.Group, Count: 2}
 	for _, t := range tasks {
@@ -306,7 +306,7 @@ func (r *reservations) leasePorts(ctx context.Context, run runkey.Run, in hostap
 			fmt.Sprintf("host %s: %v", r.Name, err), spec.ErrPlacement,
 			temporal.ApplicationErrorOptions{
 				NextRetryDelay: time.Second,
-				// A run with its own host cannot be placed on another.
+				// A run with its own host cannot be placed elsewhere.
 				NonRetryable: r.Owned && errors.Is(err, supervisor.ErrLimit),
 			})
 	}
@@ -329,7 +329,7 @@ func splitAddress(t spec.Task) (host string, port int, err error) {
 	return spec.SplitAddress(t.Address)
 }
 
-// wholeCluster returns the cluster of a run that has all its tasks on one host.
+// wholeCluster returns the cluster of a run with all its tasks on one host.
 func wholeCluster(s *spec.RunSpec, tasks []spec.Task, out hostapi.ReserveOutput) hostapi.Cluster {
 	c := newCluster(s)
 	c.Hosts = 1
@@ -348,9 +348,9 @@ func newCluster(s *spec.RunSpec) hostapi.Cluster {
 	return hostapi.Cluster{RPCLayer: s.RPCLayer, Profiles: s.EnvProfiles}
 }
 
-// runOf returns the key of the run that an activity belongs to. The key has the run's first
-// execution, so it is the same for all executions that continue with its tasks. Activities of
-// later executions pass the first one as began.
+// runOf returns the key of the run that an activity belongs to. The key contains the run's first
+// execution, so it is the same for all executions that continue with its tasks. Activities of later
+// executions pass the first one as began.
 func runOf(ctx context.Context, began string) runkey.Run {
 	info := activity.GetInfo(ctx)
 	return runkey.Run{
