@@ -15,8 +15,7 @@ type leases struct {
 	nudge    chan struct{}       // wakes the reconciler
 	ended    chan struct{}       // has an element after a lease was released
 	silences sync.Map            // from runkey.Task to whether it is silent
-	// acted contains each taskGroup for which on_silence was carried out since its last sign of
-	// life.
+	// acted contains each taskGroup that had on_silence since its last sign of life.
 	acted sync.Map
 }
 

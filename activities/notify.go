@@ -22,8 +22,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// Notify sends a notice about a run. The processes may have ended, and this host need not have the
-// plan.
+// Notify sends a notice about a run. Its processes may have ended, and no plan is required.
 func (h *Host) Notify(ctx context.Context, in hostapi.NotifyInput) (none hostapi.None, err error) {
 	run := runkey.Run{Namespace: activity.GetInfo(ctx).Namespace, WorkflowID: in.Notice.Run, RunID: in.Notice.Execution}
 	signers, err := h.gate.signersOfNotice(run, in)

@@ -17,8 +17,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// inventory returns the resources of this host for a run. If the fleet granted GPUs to the run,
-// only these count.
+// inventory returns this host's resources for a run. If the fleet granted GPUs to the run, only
+// these count.
 func (c *core) inventory(granted []string) (resources.Inventory, error) {
 	inv, err := resources.Read(c.environ(), c.Process)
 	if len(granted) > 0 {
@@ -27,8 +27,8 @@ func (c *core) inventory(granted []string) (resources.Inventory, error) {
 	return inv, err
 }
 
-// checkResources returns the problems of a spec that requests GPUs and CPUs that this host does
-// not have. Tasks of the run that were reserved here separately share these resources.
+// checkResources returns the problems of a spec that requests GPUs and CPUs that this host lacks.
+// Tasks of the run that were reserved here separately share these resources.
 func (c *checks) checkResources(run runkey.Run, in hostapi.ReserveInput, tasks []spec.Task) ([]spec.Problem, error) {
 	if !resources.Wanted(in.Spec) {
 		return nil, nil
@@ -49,8 +49,8 @@ func (c *checks) checkResources(run runkey.Run, in hostapi.ReserveInput, tasks [
 	return problems, nil
 }
 
-// checkResourcesOf returns the resources that this host lacks for a task that is added while
-// the run lives.
+// checkResourcesOf returns the resources that this host lacks for a task that is added to a live
+// run.
 func (c *checks) checkResourcesOf(p *plan, t spec.Task) ([]spec.Problem, error) {
 	if !resources.Wanted(p.Spec) {
 		return nil, nil
@@ -64,8 +64,8 @@ func (c *checks) checkResourcesOf(p *plan, t spec.Task) ([]spec.Problem, error) 
 	return problems, nil
 }
 
-// resources adds the devices of a task to the input of its environment, and returns the CPUs
-// to bind it to.
+// resources adds a task's devices to the input of its environment, and returns the CPUs to bind it
+// to.
 func (l *taskLease) resources(t spec.Task, p *taskenv.Process) ([]int, error) {
 	if !resources.Wanted(l.plan.Spec) {
 		return nil, nil
@@ -87,8 +87,7 @@ func (l *taskLease) resources(t spec.Task, p *taskenv.Process) ([]int, error) {
 	return share.CPUs, nil
 }
 
-// withTask returns the tasks of the spec on this host, and separately t if it is not one of
-// them.
+// withTask returns the spec's tasks on this host, and separately t if it is not one of them.
 func (p *plan) withTask(t spec.Task) (here, added []spec.Task) {
 	here = p.tasksHere()
 	if !slices.ContainsFunc(here, func(o spec.Task) bool { return o.Name() == t.Name() }) {
@@ -97,8 +96,8 @@ func (p *plan) withTask(t spec.Task) (here, added []spec.Task) {
 	return here, added
 }
 
-// tasksHere returns the tasks of the spec that are on this host, ordered by local rank or,
-// while local ranks are unknown, by rank.
+// tasksHere returns the spec's tasks on this host, ordered by local rank or, while local ranks are
+// unknown, by rank.
 func (p *plan) tasksHere() []spec.Task {
 	localRanks := map[string]int{}
 	for _, m := range p.Cluster.Members {
@@ -116,7 +115,7 @@ func (p *plan) tasksHere() []spec.Task {
 	return tasks
 }
 
-// limitsOf returns the limits of a task in the form that the supervisor accepts.
+// limitsOf returns a task's limits in the form that the supervisor accepts.
 func limitsOf(s *spec.RunSpec, t spec.Task) supervisor.Limits {
 	l := s.LimitsOf(t)
 	out := supervisor.Limits{Memory: l.MemoryBytes()}
@@ -135,11 +134,11 @@ func limitsOf(s *spec.RunSpec, t spec.Task) supervisor.Limits {
 	return out
 }
 
-// controllersPatience bounds the request for the available controllers, which the supervisor
+// controllersPatience limits the request for the available controllers, which the supervisor
 // answers from memory.
 const controllersPatience = 10 * time.Second
 
-// checkLimits returns the limits of a task that this host cannot enforce.
+// checkLimits returns the task limits that this host cannot enforce.
 func (c *checks) checkLimits(s *spec.RunSpec, t spec.Task) (problems []spec.Problem) {
 	limits := limitsOf(s, t)
 	if names := limits.Controllers(); len(names) > 0 {
@@ -172,7 +171,7 @@ func (c *checks) checkLimits(s *spec.RunSpec, t spec.Task) (problems []spec.Prob
 	return problems
 }
 
-// limitNames has the fields of limits by the controllers that they need.
+// limitNames maps a controller to the field of limits that needs it.
 var limitNames = map[string]string{"cpu": "cpus", "memory": "memory", "pids": "pids"}
 
 var rlimitNames = map[int]struct{ name, raise string }{

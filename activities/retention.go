@@ -23,8 +23,7 @@ func (r *reconciler) pruneLogs(ctx context.Context) {
 	ticker := time.NewTicker(pruneEvery)
 	defer ticker.Stop()
 	for {
-		// It does not start at once: the clock may still be wrong after the machine has
-		// started.
+		// The first search is delayed: the clock may still be wrong right after boot.
 		select {
 		case <-ctx.Done():
 			return
@@ -40,9 +39,8 @@ func (r *reconciler) pruneLogs(ctx context.Context) {
 	}
 }
 
-// noteEnd records the end of a run in the directory of its logs, as their user. closed has the
-// same meaning as in abandon. It returns an error only for a full disk, so that the caller can
-// retry.
+// noteEnd records the end of a run in its log directory, as the logs' user. closed is the same as
+// for abandon. It returns an error only for a full disk, so that the caller can retry.
 func (r *reconciler) noteEnd(p *plan, closed *workflowpb.WorkflowExecutionInfo) error {
 	if p.LogRoot == spec.NullDir || p.LogRoot == "" {
 		return nil

@@ -24,19 +24,19 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// The modes of a run's log directory: it is only for the run's user, or also for a group, which
-// files created in it inherit.
+// Modes of a run's log directory: it is accessible only to the run's user, or also to a group,
+// which files created in it inherit.
 const (
 	closedDir fs.FileMode = 0o700
 	groupDir  fs.FileMode = 0o750
 )
 
-// logMode returns the mode of directories of logs.
+// logMode returns the mode of log directories.
 func (p *plan) logMode() fs.FileMode { return logMode(p.Spec) }
 
-// keptIn returns the directory that the files of processes must not leave through a link. If
-// the run has a user, it is the run's own directory, since other users may only pass through
-// the directories above.
+// keptIn returns the directory that process files must not leave through a link. If the run has a
+// user, it is the run's own directory, since other users may only pass through the directories
+// above.
 func (p *plan) keptIn() string {
 	if p.User != nil {
 		return p.runDir()
@@ -51,7 +51,7 @@ func logMode(s *spec.RunSpec) fs.FileMode {
 	return closedDir
 }
 
-// makeRunDir creates the log directory of a run. It follows no links out of the log root, and
+// makeRunDir creates a run's log directory. It does not follow links out of the log root, and
 // refuses a directory that another user has created.
 func (c *checks) makeRunDir(run runkey.Run, s *spec.RunSpec, user *hostuser.User) error {
 	root := c.ships.logRoot(s)
@@ -77,7 +77,7 @@ func (c *checks) makeRunDir(run runkey.Run, s *spec.RunSpec, user *hostuser.User
 	return user.Do(d.make)
 }
 
-// runDir describes the log directory of a run, to create it.
+// runDir describes a run's log directory, to create it.
 type runDir struct {
 	run        runkey.Run
 	state      string // the host worker's state directory
@@ -92,7 +92,7 @@ func (d runDir) make() error {
 		return err
 	}
 	var err error
-	// The removal of logs may remove the directory of an earlier run with that ID at the same time.
+	// An earlier run's directory with that ID may be removed concurrently with its logs.
 	for range 3 {
 		if err = d.makeBelow(); !errors.Is(err, fs.ErrNotExist) {
 			break
@@ -107,8 +107,7 @@ func (d runDir) makeBelow() error {
 		return err
 	}
 	defer root.Close()
-	// The parent is passable: users with access to the logs of a run must be able to reach
-	// them.
+	// The parent is passable: users with access to a run's logs must be able to reach them.
 	if err := root.MkdirAll(filepath.Dir(d.path), tasklog.Passable); err != nil {
 		return d.wrong(err)
 	}
@@ -164,7 +163,7 @@ func reasonIn(err error) error {
 	return err
 }
 
-// logRoot returns the directory below which the logs of a run with that spec are stored here.
+// logRoot returns the directory for the logs of runs with the given spec on this host.
 func (sh *shipping) logRoot(s *spec.RunSpec) string {
 	if sh.LogsCopiedTo != "" {
 		return sh.LogRoot // the directory of the spec is on the owner's machine
@@ -172,8 +171,8 @@ func (sh *shipping) logRoot(s *spec.RunSpec) string {
 	return cmp.Or(s.Logs.Dir, sh.LogRoot)
 }
 
-// told converts a path below the logs into the path that is sent to the run: the path of the
-// copy, if logs are copied.
+// told converts a path in the logs to the path that is sent to the run: the path of the copy, if
+// logs are copied.
 func (h *Host) told(p *plan, path string) string {
 	if h.LogsCopiedTo == "" || p == nil {
 		return path
@@ -189,14 +188,14 @@ func (h *Host) told(p *plan, path string) string {
 	return root + rest
 }
 
-// describe returns the exit in the form that is sent to the run, and the value of the task.
+// describe returns the exit in the form that is sent to the run, and the task's value.
 func (h *Host) describe(p *plan, q supervisor.Process) (spec.Exit, json.RawMessage) {
 	e, value := h.describeExit(p, q)
 	e.LogDir, e.ErrorFile = h.told(p, e.LogDir), h.told(p, e.ErrorFile)
 	return e, value
 }
 
-// userFor returns the user that the policy names, or nil for the host worker's own.
+// userFor returns the user that the policy names, or nil for the host worker's own user.
 func (r *reservations) userFor(ctx context.Context, name string) (*hostuser.User, error) {
 	if name == "" {
 		return nil, nil
@@ -206,14 +205,14 @@ func (r *reservations) userFor(ctx context.Context, name string) (*hostuser.User
 		err = r.letThrough(user)
 	}
 	if err != nil {
-		// This is the configuration of the host: a retry would fail as well.
+		// This is the host's configuration: a retry would also fail.
 		return nil, temporal.NewNonRetryableApplicationError(fmt.Sprintf("host %s: %v", r.Name, err), spec.ErrPlacement, nil)
 	}
 	return user, nil
 }
 
-// letThrough lets a user reach their files in the state directory: sockets, and directories
-// that their runs ship. Everything else in it is protected by its own mode.
+// letThrough lets a user reach their files in the state directory: sockets, and directories that
+// their runs ship. Everything else in it is protected by its own mode.
 func (r *reservations) letThrough(user *hostuser.User) error {
 	if user == nil {
 		return nil
@@ -233,7 +232,7 @@ func (r *reservations) letThrough(user *hostuser.User) error {
 }
 
 // closedAbove returns the first directory on the path that the current user cannot enter, or an
-// empty string if there is none.
+// empty string.
 func closedAbove(dir string) string {
 	if parent := filepath.Dir(dir); parent != dir {
 		if at := closedAbove(parent); at != "" {
@@ -246,8 +245,8 @@ func closedAbove(dir string) string {
 	return ""
 }
 
-// userOf returns the user as which to read and write the files of a process, according to the
-// records: the directory may have another owner by now. p may be nil.
+// userOf returns the recorded user to read and write a process's files as: the directory's owner
+// may have changed. p may be nil.
 func (p *plan) userOf(q supervisor.Process) (*hostuser.User, error) {
 	if p != nil && p.User != nil {
 		return p.User, nil

@@ -27,17 +27,17 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// errSuperseded is returned if another attempt holds the lease on the task, or the run is
-// closed. The answer of this attempt is no longer used.
+// errSuperseded is returned if another attempt holds the lease on the task, or the run is closed.
+// This attempt's answer is no longer used.
 var errSuperseded = errors.New("this attempt of the activity is over; the process continues")
 
 // errAway ends an attempt without ending the process: the next attempt adopts it.
 var errAway = errors.New("the host worker released the process; it continues, and the next attempt adopts it")
 
-// RunTask holds a lease on the process of a task. It starts the process unless the journal
-// knows one: it adopts a living process, and uses a recorded exit as it is. It returns how the task
-// ended, well or badly. An error means that the task continues, for example with a restart, or that
-// none of its processes ended.
+// RunTask holds a lease on a task's process. It starts the process unless the journal contains one:
+// it adopts a living process, and uses a recorded exit as it is. It returns how the task ended,
+// well or badly. An error means that the task continues, for example with a restart, or that none
+// of its processes ended.
 func (h *Host) RunTask(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
 	l := h.newLease(ctx, &in)
 	h.leases.attach(l.key)
@@ -56,7 +56,7 @@ func (h *Host) newLease(ctx context.Context, in *hostapi.RunTaskInput) *taskLeas
 	return &taskLease{
 		Host: h, ctx: ctx, token: info.TaskToken,
 		key: runkey.Task{Run: run, Generation: in.Generation, Task: in.Task},
-		// Each offer has attempts of its own, and a later one a higher number.
+		// Each offer counts its own attempts, and later offers have higher numbers.
 		fence: supervisor.Fence{Launch: in.Launch, Execution: in.Execution, Attempt: int(in.Offer<<attemptBits) + int(info.Attempt)},
 		offer: in.Offer,
 		// Heartbeats before this attempt mean that a process was started.
@@ -64,23 +64,23 @@ func (h *Host) newLease(ctx context.Context, in *hostapi.RunTaskInput) *taskLeas
 	}
 }
 
-// attemptBits is the size of the number of an attempt in its fence, below the number of the offer.
+// attemptBits is the number of low bits of a fence that hold the attempt; the offer is above them.
 const attemptBits = 20
 
-// awayFor is the delay of the attempt after one whose supervisor was closing: this host
-// worker polls a little longer than it can run tasks.
+// awayFor delays the next attempt if the supervisor was closing: this host worker polls a little
+// longer than it can run tasks.
 const awayFor = 2 * time.Second
 
-// remainsFor is the delay between two looks at a process that SIGKILL does not end.
+// remainsFor is the time between two checks of a process that survived SIGKILL.
 const remainsFor = 2 * time.Second
 
-// leavingFor is the delay of the attempt after one whose host worker or supervisor was about
-// to end. If the server gave it to the same host worker in its last moments, the attempt
-// would be lost for a whole heartbeat timeout.
+// leavingFor delays the next attempt if the host worker or supervisor was about to exit. If the
+// server gave it to the same host worker in its last moments, the attempt would be lost for a whole
+// heartbeat timeout.
 const leavingFor = 500 * time.Millisecond
 
-// answer makes the end of the task of a permanent error of the host, and of a temporary one an error
-// after which the server tries again.
+// answer converts a permanent error of the host to the task's end, and a temporary one to an error
+// that the server retries.
 func (h *Host) answer(err error) (spec.Exit, error) {
 	if why, ok := errors.AsType[lostError](err); ok {
 		return h.lost(why), nil
@@ -89,8 +89,8 @@ func (h *Host) answer(err error) (spec.Exit, error) {
 	case errors.Is(err, supervisor.ErrDamaged):
 		return h.lost("the journal of its processes is damaged"), nil
 	case errors.Is(err, supervisor.ErrReleased):
-		// A run releases its hosts after its tasks have ended, so usually no run receives this.
-		// If one does, a retry would never succeed.
+		// A run releases its hosts after its tasks have ended, so usually no run receives this. If
+		// one does, a retry would never succeed.
 		return h.lost("the run was released before"), nil
 	case errors.Is(err, supervisor.ErrFenced):
 		err = errSuperseded
@@ -109,12 +109,12 @@ func (h *Host) answer(err error) (spec.Exit, error) {
 	return spec.Exit{}, err
 }
 
-// lostError says why the process of a task has left no record.
+// lostError is the reason why a task's process left no record.
 type lostError string
 
 func (e lostError) Error() string { return "the process was lost: " + string(e) }
 
-// lost returns the end of a task whose process has left no record.
+// lost returns the end of a task with a process that left no record.
 func (h *Host) lost(why lostError) spec.Exit {
 	return spec.Exit{
 		ExitCode: -1, Cause: spec.CauseHostLost, Ended: h.now(), BootNanos: supervisor.BootNanos(),
@@ -122,7 +122,7 @@ func (h *Host) lost(why lostError) spec.Exit {
 	}
 }
 
-// planFor returns the plan with the task in it. If the task is an added one, this adds it.
+// planFor returns the plan that contains the task, after adding the task if necessary.
 func (h *Host) planFor(ctx context.Context, run runkey.Run, in *hostapi.RunTaskInput) (*plan, error) {
 	if in.Added != nil {
 		if err := h.addTask(ctx, run, *in); err != nil {
@@ -132,7 +132,7 @@ func (h *Host) planFor(ctx context.Context, run runkey.Run, in *hostapi.RunTaskI
 	return h.withDeadline(run)
 }
 
-// errCommand is returned if the command line or environment of the task cannot be made.
+// errCommand is returned if the task's command line or environment cannot be made.
 var errCommand = errors.New("no command")
 
 // taskLease is one RunTask call in progress.
@@ -145,17 +145,17 @@ type taskLease struct {
 	token   []byte
 	resumed bool
 	offer   int64
-	// holder has the lease if the run has two bounds, and away reports whether the server did not
-	// answer itself the last time. A single beat at a time uses them.
+	// holder holds the lease if the run has two bounds, and away reports whether the server itself
+	// did not answer the last time. Only one beat at a time uses them.
 	holder *lease.Holder
 	away   bool
 
 	asked    policy.Request  // the question to the policy
 	allowed  policy.Decision // the answer
-	restarts int             // of the task so far
-	stopping bool            // the activity was cancelled
-	ended    bool            // the last process has ended
-	// used is the last sample of the resources that the process uses, or nil before the first.
+	restarts int             // of the task until now
+	stopping bool            // the activity was canceled
+	ended    bool            // the last process has exited
+	// used is the last sample of the process's resources, or nil before the first.
 	used atomic.Pointer[spec.LiveUsage]
 	// wrote is the time at which the process last wrote output, or nil if it has not.
 	wrote   atomic.Pointer[time.Time]
@@ -164,11 +164,11 @@ type taskLease struct {
 	stopped chan error
 }
 
-// hold finds or starts the process, attends it until its end, and then decides what follows.
+// hold finds or starts the process, attends it until it exits, and then decides what follows.
 //
-// A run may have thousands of leases, each of which waits in attend with the frames of its
-// callers on its stack. So these are small: functions that return earlier or are called later
-// have the large variables.
+// A run may have thousands of leases, each of which waits in attend with its callers' frames on the
+// stack. To keep these frames small, the large variables are in functions that return earlier or
+// are called later.
 func (l *taskLease) hold(in *hostapi.RunTaskInput) (spec.Exit, error) {
 	if err := l.readPlan(in); err != nil {
 		return spec.Exit{}, err
@@ -201,8 +201,8 @@ func (l *taskLease) readPlan(in *hostapi.RunTaskInput) error {
 	return nil
 }
 
-// begin finds or starts the process, which may have ended. sealed reports whether the task was
-// waiting to be started again when the run ended.
+// begin finds or starts the process, which may have exited. sealed reports whether the task was
+// waiting for a restart when the run ended.
 func (l *taskLease) begin() (processes []supervisor.Process, sealed bool, err error) {
 	reply, err := l.Supervisor.Attach(l.ctx, supervisor.AttachRequest{Key: l.key, Fence: l.fence})
 	if err != nil {
@@ -236,7 +236,7 @@ func (l *taskLease) begin() (processes []supervisor.Process, sealed bool, err er
 	return processes, false, nil
 }
 
-// start starts the process with that number.
+// start starts process number.
 func (l *taskLease) start(number int) (supervisor.Process, error) {
 	command, err := l.command(number)
 	if err == nil {
@@ -264,20 +264,20 @@ func (l *taskLease) start(number int) (supervisor.Process, error) {
 	return p, nil
 }
 
-// restartsOf returns the number of restarts to report: the restarts of this launch and, in
-// restart scope "group", the earlier generations.
+// restartsOf returns the number of restarts to report: the restarts of this launch and, in restart
+// scope "group", the earlier generations.
 func (l *taskLease) restartsOf(processes []supervisor.Process) int {
 	return l.key.Generation + restartsOf(processes, l.fence.Launch)
 }
 
-// sealed reads the plan again: the run may have been sealed after the start of this call.
+// sealed reads the plan again: the run may have been sealed after this call started.
 func (l *taskLease) sealed() bool {
 	p, err := l.plans.get(l.key.Run)
 	return err == nil && p.sealed()
 }
 
-// attend sends heartbeats until the process has ended, and stops it when the activity is
-// cancelled. Then p has its exit.
+// attend sends heartbeats until the process has exited, and stops it if the activity is canceled.
+// On return, p contains the exit.
 func (l *taskLease) attend(p *supervisor.Process) error {
 	l.Metrics.Processes.Inc()
 	defer l.Metrics.Processes.Dec()
@@ -332,7 +332,7 @@ func (l *taskLease) attend(p *supervisor.Process) error {
 	}
 }
 
-// onCancelled handles the end of the context of the activity. An error ends the attempt.
+// onCancelled handles the cancellation of the activity's context. An error ends the attempt.
 func (l *taskLease) onCancelled(waiting context.Context, beats *beater) error {
 	cause := context.Cause(l.ctx)
 	switch {
@@ -348,9 +348,9 @@ func (l *taskLease) onCancelled(waiting context.Context, beats *beater) error {
 	return nil
 }
 
-// confirm asks the server about a cancellation that it has pushed. The server pushes one even
-// if only the execution is closed: the run may continue in another execution, whose attempt
-// then has the process.
+// confirm asks the server about a cancellation that it has pushed. The server pushes one even if
+// only the execution is closed: the run may continue in another execution, and then the process
+// belongs to that execution's attempt.
 func (l *taskLease) confirm(waiting context.Context, p supervisor.Process, cancelled error, answers chan<- error) {
 	ctx, cancel := context.WithTimeout(waiting, beatPatience)
 	defer cancel()
@@ -359,12 +359,12 @@ func (l *taskLease) confirm(waiting context.Context, p supervisor.Process, cance
 	}
 	select {
 	case answers <- cancelled:
-	default: // an answer is pending already
+	default: // an answer is already pending
 	}
 }
 
-// stop starts to stop the process because the activity was cancelled. waiting ends with the
-// process.
+// stop starts stopping the process because the activity was canceled. waiting is canceled when the
+// process exits.
 func (l *taskLease) stop(waiting context.Context, p *supervisor.Process) {
 	if !l.stopping {
 		l.stopping = true
@@ -373,8 +373,8 @@ func (l *taskLease) stop(waiting context.Context, p *supervisor.Process) {
 	}
 }
 
-// stopProcess stops the process. One that has shown an error first gets a moment to end by
-// itself, so that its last words and its exit code are its own.
+// stopProcess stops the process. If the process has shown an error, it first gets a moment to exit
+// without a signal, so that its last words and its exit code are its own.
 func (l *taskLease) stopProcess(waiting context.Context, p supervisor.Process) error {
 	stop, err := l.plan.stopOf(l.key.Task, "", nil)
 	if err != nil {
@@ -383,8 +383,8 @@ func (l *taskLease) stopProcess(waiting context.Context, p supervisor.Process) e
 	request := supervisor.StopRequest{
 		Run: l.key.Run, Tasks: []string{l.key.Task}, Generation: l.key.Generation, Fence: &l.fence,
 		Signal: stop.Signal, Grace: stop.Grace, Reason: supervisor.ReasonCollateral,
-		// Later it would be unknown whether the process showed this before our signal or
-		// because of it.
+		// Later it would be unknown whether the process showed this before our signal or because of
+		// it.
 		Failed: l.showsError(p),
 	}
 	switch {
@@ -403,9 +403,8 @@ func (l *taskLease) stopProcess(waiting context.Context, p supervisor.Process) e
 	return err
 }
 
-// judge decides what the end of the last process means: the end of the task, or another
-// process. In the second case the permission for that process is in the journal before it is
-// reported.
+// judge decides whether the last process's exit ends the task or is followed by another process. In
+// the second case the permission for that process is journalled before it is reported.
 func (l *taskLease) judge(processes []supervisor.Process) (spec.Exit, error) {
 	l.ended = true
 	last := processes[len(processes)-1]
@@ -445,7 +444,7 @@ func (l *taskLease) judge(processes []supervisor.Process) (spec.Exit, error) {
 	return spec.Exit{}, retryAt(l.whyRestart(exit), spec.ErrRestart, delay, exit.Restart)
 }
 
-// whyRestart returns, in one line, the reason for another process of the task after that exit.
+// whyRestart returns, in one line, why the task gets another process after that exit.
 func (l *taskLease) whyRestart(exit spec.Exit) string {
 	if exit.Cause == spec.CauseOperator {
 		return "an operator asked"
@@ -465,8 +464,8 @@ func (l *taskLease) whyRestart(exit spec.Exit) string {
 	return text
 }
 
-// historyOf returns the history of a launch for the restart rules. The supervisor does not
-// keep all of its processes, but it keeps the number of failures up to the last but one.
+// historyOf returns a launch's history for the restart rules. The supervisor does not keep all of
+// its processes, but it keeps the number of failures up to the last but one.
 func (p *plan) historyOf(processes []supervisor.Process, launch int, owned bool) lifecycle.RestartHistory {
 	history := lifecycle.HistoryOf(p.attemptsOf(processes, launch, owned))
 	if n := len(processes); n > 1 && processes[n-2].Launch == launch {
@@ -475,12 +474,12 @@ func (p *plan) historyOf(processes []supervisor.Process, launch int, owned bool)
 	return history
 }
 
-// sameErrors counts the failures with the same error, up to the last process, which ended in that way.
-// The notes of the grants have the counts before.
+// sameErrors counts the failures with the same error, up to the last process, which failed with it.
+// The notes of the grants contain the counts before.
 func sameErrors(processes []supervisor.Process, task string, exit spec.Exit) (same lifecycle.SameError) {
 	n := len(processes)
 	if n > 1 && processes[n-2].Launch == processes[n-1].Launch {
-		_ = json.Unmarshal([]byte(processes[n-2].Note), &same) // without a note the count begins
+		_ = json.Unmarshal([]byte(processes[n-2].Note), &same) // without a note the count starts at 0
 	}
 	if !exit.Cause.ByItself() {
 		return same
@@ -488,19 +487,19 @@ func sameErrors(processes []supervisor.Process, task string, exit spec.Exit) (sa
 	return same.After(exit, []string{task}, exit.LastStep)
 }
 
-// next asks the restart rules whether a task gets another process after its last one, and when.
+// next asks the restart rules whether and when a task gets another process after its last one.
 func (p *plan) next(history lifecycle.RestartHistory, sealed bool) (delay time.Duration, again bool) {
 	history.Sealed = sealed
 	return p.restartPolicy().Next(history)
 }
 
-// restartPolicy returns the rules for restarts of the task.
+// restartPolicy returns the task's restart rules.
 func (p *plan) restartPolicy() lifecycle.RestartPolicy {
 	return lifecycle.RestartPolicy{AutoRestart: p.Spec.RestartsTasks(), MaxRestarts: p.Spec.MaxRestarts, SameErrors: p.Spec.GiveUpOnSameError}
 }
 
-// conclude reports the end of the last process as the end of the task. hopeless is not nil if
-// another would only fail with the same error.
+// conclude reports the last process's exit as the end of the task. hopeless is not nil if another
+// process would only fail with the same error.
 func (l *taskLease) conclude(processes []supervisor.Process, hopeless *lifecycle.SameError) spec.Exit {
 	l.ended = true
 	last := processes[len(processes)-1]
@@ -515,7 +514,7 @@ func (l *taskLease) conclude(processes []supervisor.Process, hopeless *lifecycle
 	return exit
 }
 
-// count adds a process that has ended to the metrics.
+// count adds an exited process to the metrics.
 func (l *taskLease) count(p supervisor.Process, exit spec.Exit) {
 	l.Metrics.Exits.WithLabelValues(string(exit.Cause)).Inc()
 	l.Metrics.LogBytes.Add(float64(max(0, exit.Usage.OutputBytes)))
@@ -532,8 +531,8 @@ func (l *taskLease) exit(p supervisor.Process) spec.Exit {
 	return exit
 }
 
-// cancelled reports whether the activity was cancelled, according to the SDK or to the answer
-// of a heartbeat that the SDK did not see.
+// cancelled reports whether the activity was canceled, according to the SDK or to a heartbeat
+// answer that the SDK did not see.
 func (l *taskLease) cancelled() bool {
 	return l.stopping || temporal.IsCanceledError(context.Cause(l.ctx))
 }

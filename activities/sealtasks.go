@@ -7,7 +7,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// SealTasks prevents all further restarts of tasks of the run on this host.
+// SealTasks prevents all further restarts of the run's tasks on this host.
 func (h *Host) SealTasks(ctx context.Context, in hostapi.TasksInput) (spec.RequestAnswer, error) {
 	p, err := h.accept(ctx, in.Group, request{"seal", in.Tasks, ""})
 	if p == nil {

@@ -14,11 +14,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// minLeft is the least shared memory, in bytes, that is worth a line in the report.
+// minLeft is the minimum shared memory, in bytes, that is worth a line in the report.
 const minLeft = 1 << 20
 
-// leftInShm returns the files in shared memory that were created while processes of a run lived,
-// by their user, and that nobody uses now. processes must be all that the host has of the run.
+// leftInShm returns the unused files in shared memory that a run's user created while its processes
+// lived. processes must be all that the host has of the run.
 func (p *plan) leftInShm(processes []supervisor.Process) ([]shm.File, error) {
 	var since, until time.Time
 	for _, q := range processes {
@@ -36,7 +36,7 @@ func (p *plan) leftInShm(processes []supervisor.Process) ([]shm.File, error) {
 	return shm.Left(shm.Dir, uid, since, until)
 }
 
-// reportShm returns what the processes of a run have left in shared memory, or nil if that is little.
+// reportShm returns what a run's processes have left in shared memory, or nil if that is little.
 func (h *Host) reportShm(p *plan, processes []supervisor.Process) *spec.SharedMemory {
 	left, err := p.leftInShm(processes)
 	space, also := diskspace.Of(shm.Dir)
@@ -46,8 +46,8 @@ func (h *Host) reportShm(p *plan, processes []supervisor.Process) *spec.SharedMe
 	return nil
 }
 
-// cleanShm removes what earlier processes of the run have left in shared memory. While any task lives
-// on this host it removes nothing, since the files may be meant for that one.
+// cleanShm removes what the run's earlier processes have left in shared memory. While any task
+// lives on this host it removes nothing, since the files may be meant for that task.
 func (l *taskLease) cleanShm() {
 	all, err := l.Supervisor.Processes(l.ctx, runkey.Run{})
 	var mine []supervisor.Process

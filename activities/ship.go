@@ -28,18 +28,18 @@ import (
 )
 
 const (
-	// sweepEvery is the time between sweeps of the store, and askEvery the time between
-	// questions to the server whether runs that fetch their archives from here have ended.
+	// sweepEvery is the time between sweeps of the store, and askEvery the time between questions
+	// to the server whether runs that fetch their archives from here have ended.
 	sweepEvery, askEvery = 10 * time.Second, 5 * time.Minute
-	// startTakes is the longest time from the arrival of its archive to the start of a run.
+	// startTakes is the maximum time from an archive's arrival to the start of its run.
 	startTakes = time.Hour
-	// tellEvery is the time between reports of the progress of fetching an archive.
+	// tellEvery is the time between progress reports while an archive is fetched.
 	tellEvery = 2 * time.Second
 )
 
-// bring fetches the archive of the run and unpacks it into the run's directory on this host,
-// which then belongs to the user. Until unlock is called, a sweep cannot remove it: a plan of
-// the run must exist by then.
+// bring fetches the run's archive and unpacks it into the run's directory on this host, which then
+// belongs to the user. Until unlock is called, a sweep cannot remove it: by that time a plan of the
+// run must exist.
 func (sh *shipping) bring(ctx context.Context, run runkey.Run, in hostapi.ReserveInput, statement string, user *hostuser.User) (unlock func(), err error) {
 	a := in.Spec.Ship.Archive
 	if !in.Spec.Ships() {
@@ -82,14 +82,14 @@ func (sh *shipping) bring(ctx context.Context, run runkey.Run, in hostapi.Reserv
 	if _, ok := errors.AsType[*shipped.TakenError](err); ok {
 		return nil, temporal.NewNonRetryableApplicationError(fmt.Sprintf("host %s: %v", sh.Name, err), spec.ErrPlacement, nil)
 	}
-	sh.sweepShipped(nil) // frees the space for others
+	sh.sweepShipped(nil) // frees space
 	return nil, temporal.NewApplicationErrorWithOptions(
 		fmt.Sprintf("the shipped directory cannot be fetched: %v", err), spec.ErrPlacement,
-		// A run with its own host cannot be placed on another.
+		// A run with its own host cannot be placed elsewhere.
 		temporal.ApplicationErrorOptions{NonRetryable: sh.Owned})
 }
 
-// tellHowFar reports the progress of a host to the server until done is closed.
+// tellHowFar reports a host's progress to the server until done is closed.
 func tellHowFar(ctx context.Context, now *atomic.Pointer[spec.Fetching], done <-chan struct{}) {
 	ticker := time.NewTicker(tellEvery)
 	defer ticker.Stop()
@@ -103,8 +103,8 @@ func tellHowFar(ctx context.Context, now *atomic.Pointer[spec.Fetching], done <-
 	}
 }
 
-// sources returns the hosts that have the archive: other hosts of the run, and the host that
-// keeps it for all of them.
+// sources returns the hosts that have the archive: the run's other hosts, and the host that keeps
+// it for all of them.
 func sources(in hostapi.ReserveInput) []spec.HostService {
 	if in.Spec.Ship.From == nil {
 		return in.Shipped
@@ -112,8 +112,7 @@ func sources(in hostapi.ReserveInput) []spec.HostService {
 	return append([]spec.HostService{*in.Spec.Ship.From}, in.Shipped...)
 }
 
-// fetch fetches an archive that is not here from the first source that has it. The digest
-// must be locked.
+// fetch fetches a missing archive from the first source that has it. The digest must be locked.
 func (sh *shipping) fetch(ctx context.Context, a spec.Archive, sources []spec.HostService, progress func(int64)) error {
 	if sh.shipped.Has(a.Digest) {
 		return nil
@@ -161,7 +160,7 @@ func fetchFrom(ctx context.Context, from spec.HostService, a spec.Archive, in *s
 	return nil
 }
 
-// reported is an archive in progress that reports the number of its bytes that have arrived.
+// reported is an archive in progress that reports how many bytes have arrived.
 type reported struct {
 	*shipped.Incoming
 	progress func(int64)
@@ -173,15 +172,15 @@ func (r reported) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// dirOf returns the working directory of a task. A relative directory is taken from the
-// directory that the run ships, if it ships one. If the spec names none, it is the directory
-// that the run ships or, if it ships none, the working directory of the host worker.
+// dirOf returns a task's working directory. A relative directory is relative to the directory that
+// the run ships, if any. If the spec names none, it is the shipped directory or, without one, the
+// host worker's working directory.
 func (sh *shipping) dirOf(run runkey.Run, s *spec.RunSpec, t spec.Task) string {
 	return dirIn(sh.shipsTo(run, s), s, t)
 }
 
-// shipsTo returns the directory to which the run's archive is unpacked, or an empty string if
-// it ships none.
+// shipsTo returns the directory to which the run's archive is unpacked, or an empty string if it
+// ships none.
 func (sh *shipping) shipsTo(run runkey.Run, s *spec.RunSpec) string {
 	if !s.Ships() {
 		return ""
@@ -189,9 +188,9 @@ func (sh *shipping) shipsTo(run runkey.Run, s *spec.RunSpec) string {
 	return sh.shipped.Dir(sh.ownerOf(run, s))
 }
 
-// ownerOf returns the run whose directory a run uses. The trials of a sweep share that of the
-// sweep. Where a policy decides which content is executed, each has its own, since others may
-// write to a shared one.
+// ownerOf returns the run that owns the directory a run uses. A sweep's trials share the sweep's
+// directory. Where a policy decides which content is executed, each has its own directory, since
+// other trials may write to a shared one.
 func (sh *shipping) ownerOf(run runkey.Run, s *spec.RunSpec) runkey.Run {
 	if of := s.Ship.Sweep; of != nil && !sh.Guard.HasPolicy() {
 		run.WorkflowID, run.RunID = of.ID, of.Execution
@@ -240,7 +239,7 @@ func (r *reconciler) keepStore(ctx context.Context) {
 
 func (sh *shipping) sweepShipped(over func(shipped.Upload) bool) {
 	if sh.Owned {
-		return // its directory is removed with the run, and others use it, too
+		return // its directory is removed with the run, and other runs use it
 	}
 	err := sh.shipped.Sweep(shipped.Needs{
 		Held: func(run runkey.Run) bool {
@@ -260,9 +259,9 @@ func (sh *shipping) sweepShipped(over func(shipped.Upload) bool) {
 	}
 }
 
-// isOver reports whether the run whose archive is kept has ended. It returns false if the
-// server cannot be reached, or is not the server of the run. A run that its server does not know
-// counts as ended once startTakes has passed.
+// isOver reports whether the run that an archive is kept for has ended. It returns false if the
+// server cannot be reached or is not the run's server. A run unknown to its server counts as ended
+// once startTakes has passed.
 func (r *reconciler) isOver(ctx context.Context, u shipped.Upload) bool {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -280,7 +279,7 @@ func (r *reconciler) isOver(ctx context.Context, u shipped.Upload) bool {
 		return false
 	}
 	info := d.GetWorkflowExecutionInfo()
-	// If it ended before that, it is an earlier run with that ID.
+	// An execution that closed before the upload is an earlier run with that ID.
 	return !workflowstatus.IsOpen(info.GetStatus()) &&
 		(info.GetCloseTime().AsTime().After(u.Time) || r.now().Sub(u.Time) > startTakes)
 }

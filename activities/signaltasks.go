@@ -8,7 +8,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// SignalTasks sends a signal to the processes of tasks.
+// SignalTasks sends a signal to tasks' processes.
 func (h *Host) SignalTasks(ctx context.Context, in spec.HostRequest[spec.SignalRequest]) (spec.RequestAnswer, error) {
 	p, err := h.planOf(ctx, in.Group)
 	if p == nil {
@@ -16,7 +16,7 @@ func (h *Host) SignalTasks(ctx context.Context, in spec.HostRequest[spec.SignalR
 	}
 	q := request{"signal", in.Request.Tasks, policy.AskSignal}
 	if in.Request.Signal == p.Spec.Preemption.Signal {
-		q.ask = "" // as with the stop that follows the notice
+		q.ask = "" // as for the stop that follows the notice
 	}
 	if err := h.gate.allow(ctx, p, q); err != nil {
 		return spec.RequestAnswer{}, err

@@ -18,15 +18,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// actAlone is the time that a host waits for the run to do something about silent tasks, before
-// it acts by itself: the workflow of the run may not be served.
+// actAlone is how long a host waits for the run to react to silent tasks before it acts on its own:
+// the run's workflow may not be served.
 const actAlone = time.Minute
 
-// silence tracks how long the process of a lease has been silent.
+// silence tracks how long a lease's process has been silent.
 type silence struct{ rule lifecycle.Silence }
 
-// silentFor records the signs of life of the process. If the process has been silent for its
-// limit or longer, it sets u.SilentSeconds.
+// silentFor records the process's signs of life. If the process has been silent for at least its
+// limit, silentFor sets u.SilentSeconds.
 func (l *taskLease) silentFor(u *spec.LiveUsage, at time.Time, signs lifecycle.Liveness) {
 	if l.plan.Spec == nil || !l.plan.Spec.Silence.IsWatched() {
 		return
@@ -50,9 +50,9 @@ func (l *taskLease) silentFor(u *spec.LiveUsage, at time.Time, signs lifecycle.L
 	u.SilentSeconds = int(silent.Seconds())
 }
 
-// mustAct reports whether on_silence must be carried out now: all tasks of the run on this host
-// are silent, and this lease is the first to notice. A silent task that waits for a busy one
-// here does not trigger it.
+// mustAct reports whether on_silence must be carried out now: all tasks of the run on this host are
+// silent, and this lease is the first to notice. A silent task that waits for a busy one on this
+// host does not trigger it.
 func (l *taskLease) mustAct() bool {
 	if l.plan.Spec == nil || l.plan.Spec.OnSilence == "" || !l.plan.Spec.Silence.IsWatched() {
 		return false
@@ -65,9 +65,9 @@ func (l *taskLease) mustAct() bool {
 	return !acted
 }
 
-// actOnSilence asks the run to carry out on_silence for all of its tasks here. The run does it:
-// it captures the stacks of all its tasks, on all hosts, before any is stopped. If the run does
-// not, this host does it for its own tasks.
+// actOnSilence asks the run to carry out on_silence for all of its tasks on this host. The run
+// captures the stacks of all its tasks, on all hosts, before any task is stopped. If the run does
+// not react, this host carries it out for its own tasks.
 func (s *silenced) actOnSilence(ctx context.Context, p *plan, k runkey.Task) {
 	tasks := s.leases.stillSilent(k)
 	s.Log.Info("all tasks of a run are silent", zap.String("run", k.Run.WorkflowID), zap.Strings("tasks", tasks), zap.String("on_silence", string(p.Spec.OnSilence)))
@@ -93,7 +93,7 @@ func (s *silenced) actOnSilence(ctx context.Context, p *plan, k runkey.Task) {
 	}
 }
 
-// tellSilent tells the run that tasks are silent, until it answers or refuses to listen.
+// tellSilent reports silent tasks to the run until it answers or refuses.
 func (s *silenced) tellSilent(ctx context.Context, k runkey.Task, tasks []string) error {
 	if s.Runs == nil {
 		return errors.New("this host sends no requests to runs")
@@ -107,7 +107,7 @@ func (s *silenced) tellSilent(ctx context.Context, k runkey.Task, tasks []string
 	return taskservices.Tell(ctx, s.Runs, k.Run, update, &answer)
 }
 
-// silentAlone carries out on_silence for the silent tasks of this host.
+// silentAlone carries out on_silence for this host's silent tasks.
 func (s *silenced) silentAlone(ctx context.Context, p *plan, tasks []string) error {
 	err := s.gate.allow(ctx, p, request{"stacks", tasks, policy.AskStacks})
 	if err == nil {
@@ -130,7 +130,7 @@ func (s *silenced) silentAlone(ctx context.Context, p *plan, tasks []string) err
 	return nil
 }
 
-// StopSilentTasks ends processes of tasks for their silence: they have failed.
+// StopSilentTasks stops tasks' processes for their silence: they have failed.
 func (h *Host) StopSilentTasks(ctx context.Context, in hostapi.TasksInput) (spec.RequestAnswer, error) {
 	p, err := h.accept(ctx, in.Group, request{"silence", in.Tasks, ""})
 	if p == nil {

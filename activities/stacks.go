@@ -23,17 +23,17 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
-// stacksError is the type of errors of captures.
+// stacksError is the type of capture errors.
 const stacksError = "StacksNotCaptured"
 
 const (
-	// captureBound bounds the captures. It is shorter than the time limit of CaptureStacks.
+	// captureBound limits the captures. It is shorter than the time limit of CaptureStacks.
 	captureBound = 7 * time.Second
-	// keepCaptures is the time for which captures in the state directory are kept.
+	// keepCaptures is how long captures in the state directory are kept.
 	keepCaptures = 7 * 24 * time.Hour
 )
 
-// CaptureStacks writes the stacks of the processes of tasks to files.
+// CaptureStacks writes the stacks of tasks' processes to files.
 func (h *Host) CaptureStacks(ctx context.Context, in spec.HostRequest[spec.StacksRequest]) (spec.RequestAnswer, error) {
 	p, err := h.accept(ctx, in.Group, request{"stacks", in.Request.Tasks, policy.AskStacks})
 	if p == nil {
@@ -42,10 +42,10 @@ func (h *Host) CaptureStacks(ctx context.Context, in spec.HostRequest[spec.Stack
 	return h.captures.captureStacks(ctx, p, in.Request.Tasks, in.Request.Again.Std())
 }
 
-// captureStacks captures the stacks of the processes of tasks, or of all tasks on this host
-// if none is named. Tasks that have been silent longest come first, because they may be the
-// cause of the problem, and the time is bounded. Tasks without a living process are not in
-// the answer. If that took no longer than again, it looks at them once more so long after it.
+// captureStacks captures the stacks of the given tasks' processes, or of all tasks on this host if
+// none is named. Tasks that have been silent longest come first, because they may be the cause of
+// the problem, and the time is limited. Tasks without a living process are not in the answer. If
+// the capture took no longer than again, captureStacks repeats it after that time.
 func (c *captures) captureStacks(ctx context.Context, p *plan, tasks []string, again time.Duration) (spec.RequestAnswer, error) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, captureBound)
@@ -105,7 +105,7 @@ func (c *captures) captured(p *plan, results []stacks.Result) (spec.RequestAnswe
 	return out, nil
 }
 
-// treeOf returns the stacks by rank. Tasks whose stack is not known are in it as well.
+// treeOf returns the stacks by rank, including tasks with an unknown stack.
 func treeOf(p *plan, results []stacks.Result) stacktree.Tree {
 	var all []stacktree.Tree
 	for _, r := range results {
@@ -126,15 +126,15 @@ func treeOf(p *plan, results []stacks.Result) stacktree.Tree {
 	return stacktree.Merge(all...)
 }
 
-// notCaptured returns a non-retryable error: a user may be waiting for the capture before
-// ending the run.
+// notCaptured returns a non-retryable error: a user may be waiting for the capture before ending
+// the run.
 func (c *captures) notCaptured(what string, err error) error {
 	return temporal.NewNonRetryableApplicationError(
 		bounded(fmt.Sprintf("%s on host %s: %s", what, c.Name, err)), stacksError, nil)
 }
 
-// stacksOf returns what to capture of a process, and where to put it: next to its logs, as
-// their user.
+// stacksOf returns what to capture of a process, and where to put it: next to its logs, as their
+// user.
 func (c *captures) stacksOf(p *plan, q quietProcess) stacks.Task {
 	user, err := p.userOf(q.Process)
 	t := stacks.Task{
@@ -151,10 +151,10 @@ func (c *captures) stacksOf(p *plan, q quietProcess) stacks.Task {
 	return t
 }
 
-// captureDir returns the directory, and the root above it, for captures of a process without
-// a log directory. It is below the log root, because the state directory of a host worker may
-// be removed with the run. Without a log root, or if the process has a user of its own, it is
-// in the state directory: directories among the logs may belong to that user.
+// captureDir returns the directory, and the root above it, for captures of a process without a log
+// directory. It is in the log root, because a host worker's state directory may be removed with the
+// run. Without a log root, or if the process has its own user, it is in the state directory:
+// directories among the logs may belong to that user.
 func (c *captures) captureDir(p *plan, q supervisor.Process) (root, dir string) {
 	root = c.LogRoot
 	if root == "" || root == spec.NullDir || p.User != nil || q.User != "" {
@@ -170,8 +170,8 @@ func (c *captures) captureDir(p *plan, q supervisor.Process) (root, dir string) 
 // ownCaptures is the directory for captures in the state directory.
 func (c *captures) ownCaptures() string { return filepath.Join(c.StateDir, "stacks") }
 
-// dropOld removes the files below a directory that were written before a time. Nothing but
-// their age shows that they are no longer wanted.
+// dropOld removes the files in a directory that were last written before a time. Nothing but their
+// age shows that they are no longer wanted.
 func dropOld(dir string, before time.Time) {
 	var dirs []string
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -186,7 +186,7 @@ func dropOld(dir string, before time.Time) {
 		return nil
 	})
 	for _, path := range slices.Backward(dirs) {
-		_ = os.Remove(path) // fails for non-empty ones, as it should
+		_ = os.Remove(path) // fails for non-empty directories, as it should
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// stopOf returns the signal and grace for stopping a task. Values of a request override the
-// values of the spec for the task's type.
+// stopOf returns the signal and grace for stopping a task. Values of a request override the spec's
+// values for the task's type.
 func (p *plan) stopOf(task, signal string, grace *time.Duration) (supervisor.Stop, error) {
 	t, _ := p.task(task) // an unknown task gets the spec's defaults
 	name, g := p.Spec.StopOf(t)
@@ -27,7 +27,7 @@ func (p *plan) stopOf(task, signal string, grace *time.Duration) (supervisor.Sto
 	return supervisor.Stop{Signal: n, Grace: g}, err
 }
 
-// byStop groups tasks of a request by signal and grace, in their order.
+// byStop groups a request's tasks by signal and grace, in their order.
 func (s *stopper) byStop(p *plan, q spec.TaskRequest) (order []supervisor.Stop, groups map[supervisor.Stop][]string, err error) {
 	groups = map[supervisor.Stop][]string{}
 	for _, task := range q.Tasks {
@@ -44,7 +44,7 @@ func (s *stopper) byStop(p *plan, q spec.TaskRequest) (order []supervisor.Stop, 
 	return order, groups, nil
 }
 
-// stopTasks stops the processes of tasks of the generation of the plan, each with the signal and grace of its type.
+// stopTasks stops tasks of the plan's generation, each with its type's signal and grace.
 func (s *stopper) stopTasks(ctx context.Context, p *plan, q spec.TaskRequest, reason supervisor.Reason) (out spec.RequestAnswer, err error) {
 	order, groups, err := s.byStop(p, q)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *stopper) stopTasks(ctx context.Context, p *plan, q spec.TaskRequest, re
 	return out, nil
 }
 
-// withUnreached adds the tasks of a request that it did not reach to the problems of its answer.
+// withUnreached adds the tasks that a request did not reach to its answer's problems.
 func withUnreached(answer spec.RequestAnswer, asked []string) spec.RequestAnswer {
 	for _, task := range asked {
 		if !slices.Contains(answer.Tasks, task) {
@@ -79,8 +79,8 @@ func withUnreached(answer spec.RequestAnswer, asked []string) spec.RequestAnswer
 	return answer
 }
 
-// stopProcesses stops exactly these processes, each with the signal and grace of its type,
-// and none of their successors.
+// stopProcesses stops exactly these processes, each with its type's signal and grace, but not their
+// successors.
 func (s *stopper) stopProcesses(ctx context.Context, p *plan, processes []supervisor.Process, reason supervisor.Reason) error {
 	groups := map[supervisor.Stop][]supervisor.ProcessRef{}
 	for _, q := range processes {
@@ -101,8 +101,8 @@ func (s *stopper) stopProcesses(ctx context.Context, p *plan, processes []superv
 	return nil
 }
 
-// stops returns the signals and graces for stopping the remaining processes of a run, by the
-// types of their tasks. If there is no plan, the spec is unknown, and defaults apply.
+// stops returns the signals and graces for stopping a run's remaining processes, by task type. If
+// there is no plan, the spec is unknown, and defaults apply.
 func (p *plan) stops() (supervisor.Stops, error) {
 	stops := supervisor.Stops{Stop: supervisor.Stop{Signal: int(sigterm), Grace: defaultGrace}}
 	if p == nil {
@@ -123,8 +123,8 @@ func (p *plan) stops() (supervisor.Stops, error) {
 	return stops, nil
 }
 
-// restart stops the process of a task that does not end a call. The process is started again,
-// as if an operator had restarted it.
+// restart stops the process of a task that does not return from a call. The process is started
+// again, as if an operator had restarted it.
 func (s *stopper) restart(ctx context.Context, run runkey.Run, task string) error {
 	p, err := s.plans.get(run)
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *stopper) restart(ctx context.Context, run runkey.Run, task string) erro
 	return err
 }
 
-// TellStopping tells the tasks of the run here whether they stop together.
+// TellStopping tells the run's tasks on this host whether they stop together.
 func (h *Host) TellStopping(ctx context.Context, in hostapi.TellStoppingInput) (none hostapi.None, err error) {
 	p, err := h.accept(ctx, in.Group, request{"tell", nil, ""})
 	if p == nil {

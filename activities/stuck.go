@@ -17,23 +17,23 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// stuckTask is a task whose process SIGKILL has not ended. Only the kernel can keep it, for example
-// in a driver or in a frozen cgroup, and it may still use what the task was given.
+// stuckTask is a task with a process that survived SIGKILL. Only the kernel can keep it, for
+// example in a driver or in a frozen cgroup, and it may still use what the task was given.
 type stuckTask struct {
 	Task    string                `json:"task"`
 	Devices []string              `json:"devices,omitempty"`
 	Left    []supervisor.Survivor `json:"left"`
 }
 
-// stillStuck returns the tasks in Stuck whose processes are still there.
+// stillStuck returns the tasks in Stuck with processes that still exist.
 func (p *plan) stillStuck() []stuckTask {
 	return slices.DeleteFunc(slices.Clone(p.Stuck), func(s stuckTask) bool {
 		return !slices.ContainsFunc(s.Left, supervisor.Survivor.Lives)
 	})
 }
 
-// held returns what the run holds on this host, and says which processes hold a part of it that the
-// run itself no longer has. A run that is gone, or is reserved again, has only those.
+// held returns what the run holds on this host, and which processes hold a part that the run itself
+// no longer has. A run that is gone or reserved again has only that part.
 func (p *plan) held(gone bool) (tasks int, devices []string, stuck string) {
 	if gone = gone || p.Released; !gone {
 		if tasks = p.slots(); tasks > 0 {
@@ -53,8 +53,8 @@ func (p *plan) held(gone bool) (tasks int, devices []string, stuck string) {
 	return tasks, slices.Compact(devices), strings.Join(names, ", ")
 }
 
-// noteStuck notes the tasks of a run whose processes SIGKILL has not ended, before the run gives
-// back what they have.
+// noteStuck records the run's tasks with processes that survived SIGKILL, before the run returns
+// what they hold.
 func (r *reservations) noteStuck(run runkey.Run, processes []supervisor.Process) error {
 	if !slices.ContainsFunc(processes, isStuck) {
 		return nil
@@ -93,8 +93,8 @@ func (r *reservations) devicesOf(p *plan, task string) []string {
 	return shares[task].Devices
 }
 
-// checkStuck refuses a reservation of what processes have that SIGKILL does not end. The fleet may
-// not know of them yet.
+// checkStuck refuses to reserve what processes that survived SIGKILL hold. The fleet may not have
+// been notified of them yet.
 func (r *reservations) checkStuck(run runkey.Run, in hostapi.ReserveInput, tasks []spec.Task) error {
 	for _, p := range r.plans.all() {
 		for _, s := range p.stillStuck() {
@@ -110,8 +110,8 @@ func (r *reservations) checkStuck(run runkey.Run, in hostapi.ReserveInput, tasks
 	return nil
 }
 
-// keepStuck reports whether the plan of a run that has released this host must stay, since
-// processes of it are still there. If they have just gone, it tells the fleet.
+// keepStuck reports whether the plan of a run that has released this host must stay because its
+// processes still exist. If they have just gone, it notifies the fleet.
 func (r *reconciler) keepStuck(run runkey.Run) (bool, error) {
 	p, err := r.plans.get(run)
 	if err != nil || len(p.Stuck) == 0 {
@@ -129,14 +129,14 @@ func (r *reconciler) keepStuck(run runkey.Run) (bool, error) {
 	return len(stuck) > 0, err
 }
 
-// rejoin tells the fleet what this host holds.
+// rejoin reports to the fleet what this host holds.
 func (c *core) rejoin() {
 	if c.Fleet != nil {
 		c.Fleet.Rejoin()
 	}
 }
 
-// stuckOf notes which of the processes of a run here SIGKILL has not ended.
+// stuckOf records which of a run's processes on this host survived SIGKILL.
 func (r *reservations) stuckOf(ctx context.Context, run runkey.Run) error {
 	if _, err := r.plans.get(run); err != nil {
 		return nil //nolint:nilerr // nothing was reserved

@@ -10,11 +10,11 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 )
 
-// takeOverAgain is the time until the server is asked again.
+// takeOverAgain is the time between requests to the server.
 var takeOverAgain = retry.Backoff{First: 100 * time.Millisecond, Most: reconcileEvery}
 
-// takeOver takes over the tasks that an earlier process of this host worker held, of the runs that
-// are here when this process begins.
+// takeOver takes over the tasks that an earlier process of this host worker held, for the runs
+// present when this process starts.
 func (r *reconciler) takeOver(ctx context.Context) {
 	by := server.Taker{
 		Identity: r.Identity, Host: r.Name, Queue: r.Queue,

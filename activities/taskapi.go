@@ -19,11 +19,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// maxProgress bounds the text of progress in a heartbeat, in bytes of JSON.
+// maxProgress limits the progress message in a heartbeat, in bytes of JSON.
 const maxProgress = 100
 
-// ServeTasks serves the tasks that an earlier host worker left, at the sockets that they
-// know.
+// ServeTasks serves the tasks that an earlier host worker left, at their existing sockets.
 func (h *Host) ServeTasks(ctx context.Context) error {
 	var runs []runkey.Run
 	for _, p := range h.plans.all() {
@@ -83,7 +82,7 @@ func (h *Host) listenFor(p *plan, q supervisor.Process) error {
 	return err
 }
 
-// listen serves a task and returns the path of its socket.
+// listen serves a task and returns its socket path.
 func (h *Host) listen(p *plan, key runkey.Task, restart int, logDir string) (string, error) {
 	return h.services.Listen(taskservices.Served{
 		Key: key, RestartCount: restart, LogDir: logDir, User: p.User,
@@ -92,7 +91,7 @@ func (h *Host) listen(p *plan, key runkey.Task, restart int, logDir string) (str
 	})
 }
 
-// view returns the view that a task has of the cluster.
+// view returns a task's view of the cluster.
 func (p *plan) view(task string) *taskapi.View {
 	v := &taskapi.View{Here: map[string]bool{}, Local: p.Spec.Barriers == spec.BarriersLocal}
 	for _, m := range p.clusterFor(task).Members {
@@ -110,7 +109,7 @@ func (p *plan) view(task string) *taskapi.View {
 	return v
 }
 
-// progress returns the progress that a task has reported, short enough for a heartbeat.
+// progress returns a task's reported progress, short enough for a heartbeat.
 func (h *Host) progress(key runkey.Task) *spec.Progress {
 	p := h.services.Progress(key)
 	if p == nil {
@@ -119,12 +118,11 @@ func (h *Host) progress(key runkey.Task) *spec.Progress {
 	return &spec.Progress{Current: p.Current, Total: p.Total, Message: shortText(p.Message)}
 }
 
-// shortText turns a text into one line that is safe for a terminal, and limits its size as
-// JSON.
+// shortText turns a string into one line that is safe for a terminal, and limits its size as JSON.
 func shortText(s string) string {
 	s = tasklog.Printable([]byte(shorten.Text(s, 4*maxProgress)))
 	s = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) { // includes characters that reverse the direction of text
+		if !unicode.IsPrint(r) { // includes characters that reverse the text direction
 			return ' '
 		}
 		return r

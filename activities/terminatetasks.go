@@ -7,8 +7,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// TerminateTasks ends the processes of tasks. It is always allowed, since its sender can also
-// end the run.
+// TerminateTasks terminates tasks' processes. It is always allowed, since its sender can also end
+// the run.
 func (h *Host) TerminateTasks(ctx context.Context, in spec.HostRequest[spec.TaskRequest]) (spec.RequestAnswer, error) {
 	p, err := h.accept(ctx, in.Group, request{"terminate", in.Request.Tasks, ""})
 	if p == nil {

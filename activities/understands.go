@@ -13,10 +13,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// understands returns an error if this host does not understand a request. The spec was valid
-// when the run was started, so a problem here means that another version reads it differently,
-// or that it was written into the namespace without the checks of a workflow. Another host may
-// understand it, and so may this host once its worker is upgraded.
+// understands returns an error if this host does not understand a request. The spec was valid when
+// the run was started, so a problem here means that another version reads it differently, or that
+// it was written into the namespace without a workflow's checks. Another host may understand it,
+// and so may this host once its worker is upgraded.
 func (r *reservations) understands(in hostapi.ReserveInput) error {
 	why := in.Unknown
 	if why == "" && in.Spec == nil {
@@ -35,9 +35,8 @@ func (r *reservations) understands(in hostapi.ReserveInput) error {
 		spec.ErrPlacement, temporal.ApplicationErrorOptions{NonRetryable: true})
 }
 
-// UnderstandsPlans returns an error if this program cannot serve the runs of the host worker
-// with that state directory, because a newer version has noted fields that this version does
-// not know.
+// UnderstandsPlans returns an error if this program cannot serve the runs of the host worker with
+// the given state directory, because a newer version has recorded fields unknown to this version.
 func UnderstandsPlans(stateDir string) error {
 	return plans.Each(stateDir, func(text []byte) error {
 		var p plan

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// Unreserve releases the reservations of a generation, or an earlier one, on this host.
+// Unreserve releases a generation's reservations on this host, and those of earlier generations.
 func (h *Host) Unreserve(ctx context.Context, in spec.Group) (none hostapi.None, err error) {
 	run := runOf(ctx, in.Run)
 	h.gate.noted(run, "unreserve")
@@ -22,8 +22,8 @@ func (h *Host) Unreserve(ctx context.Context, in spec.Group) (none hostapi.None,
 	return none, h.reservations.unreserve(ctx, run, in.Generation)
 }
 
-// checkLeft returns an error if a run has not left this host: a process under a policy must
-// stay known while it lives.
+// checkLeft returns an error if a run has not left this host: a process under a policy must stay
+// known while it lives.
 func (g *gate) checkLeft(ctx context.Context, run runkey.Run, generation int) error {
 	if !g.Guard.HasPolicy() {
 		return nil
@@ -40,7 +40,7 @@ func (g *gate) checkLeft(ctx context.Context, run runkey.Run, generation int) er
 	return nil
 }
 
-// unreserve frees the slots of a run that has left this host, or whose placement failed. Its
+// unreserve frees the slots of a run that has left this host, or was not placed successfully. Its
 // plan and ports stay until the run is released: it may return.
 func (r *reservations) unreserve(ctx context.Context, run runkey.Run, generation int) error {
 	if err := r.stuckOf(ctx, run); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// usage returns the resources that the living process uses, and the size of its output. It
-// returns nil while they are unknown.
+// usage returns the resources that the living process uses, and the size of its output. It returns
+// nil while they are unknown.
 func (l *taskLease) usage(p supervisor.Process, written int64) *spec.LiveUsage {
 	s, at, ok := l.samples.Of(p.Ref())
 	if !ok {
@@ -41,16 +41,16 @@ func usageOf(u supervisor.Usage) spec.Usage {
 // histories small.
 func thousandths(f float64) float64 { return math.Round(f*1000) / 1000 }
 
-// usageHistory records what a process uses over time, in a file next to its output. A
-// point has the difference of two totals.
+// usageHistory records a process's resource usage over time, in a file next to its output. Each
+// point contains the difference of two totals.
 type usageHistory struct {
 	lease   *taskLease
 	process supervisor.Process
 
-	mu   sync.Mutex // held while the file is written, which may take as long as the file system does
+	mu   sync.Mutex // held while the file is written, for as long as that takes
 	file *tasklog.Usage
-	// known reports whether the other fields are known. They are not for a process that another
-	// host worker has started, until its first sample.
+	// known reports whether the other fields are known. For a process that another host worker
+	// started they are unknown until its first sample.
 	known          bool
 	at             time.Time
 	used           supervisor.Usage
@@ -59,9 +59,9 @@ type usageHistory struct {
 }
 
 const (
-	// freshFor is the age up to which a process is taken for one that was started just now.
+	// freshFor is the maximum age of a process that counts as just started.
 	freshFor = 5 * time.Second
-	// shortLife is the life up to which samples say less of the memory than the kernel.
+	// shortLife is the lifetime up to which the kernel reports memory better than samples do.
 	shortLife = 20 * time.Second
 )
 
@@ -69,7 +69,7 @@ func (l *taskLease) newUsageHistory(p supervisor.Process) *usageHistory {
 	return &usageHistory{lease: l, process: p, file: tasklog.NewUsage(p.LogDir), at: p.Started, known: l.now().Sub(p.Started) < freshFor}
 }
 
-// note records the latest sample, unless that was done before.
+// note records the latest sample, unless it is already recorded.
 func (u *usageHistory) note() {
 	s, at, ok := u.lease.samples.Of(u.process.Ref())
 	if !ok || u.process.LogDir == "" || !u.mu.TryLock() {
@@ -81,7 +81,7 @@ func (u *usageHistory) note() {
 	}
 }
 
-// end records the rest of the life of the process.
+// end records the rest of the process's life.
 func (u *usageHistory) end(e *supervisor.Exit) {
 	if e == nil || e.Lost || u.process.LogDir == "" {
 		return
@@ -98,7 +98,7 @@ func (u *usageHistory) end(e *supervisor.Exit) {
 	u.failed(u.file.Flush())
 }
 
-// add adds the point that ends at that time. u.mu must be held.
+// add adds the point that ends at the given time. u.mu must be held.
 func (u *usageHistory) add(at time.Time, s supervisor.Sample) {
 	steps, seconds := u.lease.services.Steps(u.process.Key)
 	if u.known {
