@@ -7,8 +7,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// RegisterAttributes returns the command that registers the search attributes of runs with a
-// server that does not know them.
+// RegisterAttributes returns the command that registers clusterrun's search attributes with a
+// server that lacks them.
 func RegisterAttributes() string {
 	var b strings.Builder
 	b.WriteString("temporal operator search-attribute create")

@@ -17,15 +17,15 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 )
 
-// Barrier is a barrier at which tasks of a run wait.
+// Barrier is a barrier at which some of a run's tasks are waiting.
 type Barrier struct {
 	Name string `json:"name"`
 	// Round counts from 1.
 	Round      int    `json:"round"`
 	Generation int    `json:"generation"`
 	WorkflowID string `json:"workflow_id"`
-	// Unanswered reports whether no worker answers for the barrier's workflow at the moment, so
-	// that the waiting tasks are not known.
+	// Unanswered reports whether no worker currently answers for the barrier's workflow, so that
+	// the waiting tasks are unknown.
 	Unanswered bool                 `json:"unanswered,omitempty"`
 	Opened     time.Time            `json:"opened,omitzero"`
 	Deadline   time.Time            `json:"deadline,omitzero"`
@@ -41,8 +41,8 @@ type MissingTask struct {
 	State spec.TaskState `json:"state,omitempty"`
 }
 
-// Barriers lists the barriers at which tasks of the run wait, by name. The server's list of
-// workflows lags behind by a moment, so a barrier that has just opened may be missing.
+// Barriers lists, by name, the barriers at which tasks of the run are waiting. The server's list
+// of workflows lags slightly, so a newly opened barrier may be missing.
 func (r *Run) Barriers(ctx context.Context) ([]Barrier, error) {
 	status, err := r.Status(ctx)
 	if err != nil {
@@ -78,15 +78,15 @@ func (r *Run) Barriers(ctx context.Context) ([]Barrier, error) {
 	return barriers, ctx.Err()
 }
 
-// Round is a round of a barrier that has been closed, by its arrivals or otherwise.
+// Round is a barrier round that has closed, with or without all its arrivals.
 type Round struct {
 	Name           string
-	Round          int // from 1
+	Round          int // starting at 1
 	Opened, Closed time.Time
 }
 
-// Rounds lists the rounds of barriers that the server has closed, the oldest first. The server
-// does not know rounds of a single host.
+// Rounds lists the barrier rounds that the server has closed, oldest first. Rounds on a single
+// host are unknown to the server.
 func (r *Run) Rounds(ctx context.Context) ([]Round, error) {
 	d, err := r.describe(ctx)
 	if err != nil {
@@ -109,10 +109,10 @@ func (r *Run) Rounds(ctx context.Context) ([]Round, error) {
 	return rounds, nil
 }
 
-// rounds are the workflows of the rounds of a run's barriers.
+// rounds finds the workflows of a run's barrier rounds.
 type rounds struct {
 	run    *chain
-	prefix string // of their IDs
+	prefix string // prefix of their workflow IDs
 }
 
 func (c *chain) rounds(d *workflowservice.DescribeWorkflowExecutionResponse) rounds {
@@ -120,7 +120,7 @@ func (c *chain) rounds(d *workflowservice.DescribeWorkflowExecutionResponse) rou
 	return rounds{c, spec.BarrierIDPrefix(first.WorkflowID, first.RunID)}
 }
 
-// list returns the open rounds, or those that are closed.
+// list returns the open rounds if open is set, otherwise the closed ones.
 func (r rounds) list(ctx context.Context, open bool) ([]*workflowpb.WorkflowExecutionInfo, error) {
 	is := workflowstatus.Closed
 	if open {
@@ -130,7 +130,7 @@ func (r rounds) list(ctx context.Context, open bool) ([]*workflowpb.WorkflowExec
 		spec.BarrierWorkflowType, is, quoted(r.prefix)))
 }
 
-// ask queries the workflow of a round. It returns nil if the round has closed since.
+// ask queries a round's workflow. It returns nil if the round has closed since.
 func (r rounds) ask(ctx context.Context, id string, tasks map[string]TaskStatus) *Barrier {
 	b := &Barrier{WorkflowID: id, Waiting: []spec.BarrierWaiter{}, Missing: []MissingTask{}}
 	var status spec.BarrierStatus
@@ -157,7 +157,7 @@ func (r rounds) ask(ctx context.Context, id string, tasks map[string]TaskStatus)
 	return b
 }
 
-// nameFrom sets generation, name and round from the end of a workflow ID.
+// nameFrom parses generation, name and round from the end of a workflow ID.
 func (b *Barrier) nameFrom(path string) {
 	parts := strings.Split(path, "/")
 	if len(parts) != 3 {

@@ -13,9 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
 )
 
-// chain is the chain of executions of a run: its workflow may continue in another execution
-// when the history of one has become long. A chain is identified by its first execution, and
-// finds the latest.
+// chain is the sequence of a run's executions: the workflow continues in a new execution when
+// its history grows long. The first execution identifies a chain, and chain finds the latest.
 type chain struct {
 	client client.Client
 	id     string // the run ID
@@ -25,14 +24,14 @@ type chain struct {
 	latestID string // the latest known execution
 }
 
-// describe describes the latest execution of the run.
+// describe describes the run's latest execution.
 func (c *chain) describe(ctx context.Context) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	execution := c.latest()
 	for {
 		d, err := c.client.DescribeWorkflowExecution(ctx, c.id, execution)
 		if isNotFound(err) && execution != "" {
-			// The server forgets executions that ended long ago; the last one of the
-			// run knows the first.
+			// The server deletes executions some time after they close; the last one records the
+			// first.
 			last, lastErr := c.client.DescribeWorkflowExecution(ctx, c.id, "")
 			if lastErr != nil || last.GetWorkflowExecutionInfo().GetFirstRunId() != c.first {
 				return nil, err
@@ -60,8 +59,8 @@ func (c *chain) remember(execution string) {
 	c.latestID = execution
 }
 
-// Queue returns the task queue of the run, and whether the run is open. Unlike [Run.Status], it
-// asks only the server.
+// Queue returns the run's task queue and whether the run is open. Unlike [Run.Status], it asks
+// only the server.
 func (r *Run) Queue(ctx context.Context) (queue string, open bool, err error) {
 	d, err := r.describe(ctx)
 	if err != nil {
@@ -71,7 +70,7 @@ func (r *Run) Queue(ctx context.Context) (queue string, open bool, err error) {
 	return info.GetTaskQueue(), info.GetCloseTime() == nil, nil
 }
 
-// latest returns the latest execution that is known.
+// latest returns the latest known execution.
 func (c *chain) latest() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +80,7 @@ func (c *chain) latest() string {
 	return c.first
 }
 
-// next returns the execution in which a closed execution was continued.
+// next returns the execution that continues a closed execution.
 func (c *chain) next(ctx context.Context, execution string) (string, error) {
 	events := c.client.GetWorkflowHistory(ctx, c.id, execution, false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
 	for events.HasNext() {
@@ -96,8 +95,8 @@ func (c *chain) next(ctx context.Context, execution string) (string, error) {
 	return "", &NotFoundError{RunID: c.id}
 }
 
-// request sends a request to the latest execution of the run. If the latest known one refuses
-// it because it is closed, request looks for the next.
+// request sends a request to the run's latest execution. If that execution refuses because it is
+// closed, request looks for the next one.
 func (c *chain) request(ctx context.Context, do func(execution string) error) error {
 	until := time.Now().Add(moveTimeout)
 	for again := moving; ; {
@@ -115,13 +114,13 @@ func (c *chain) request(ctx context.Context, do func(execution string) error) er
 	}
 }
 
-// moving is the time between requests to a run that is about to continue in another execution,
-// which it does within moveTimeout.
+// moving paces the requests to a run that is about to continue in another execution, which it
+// does within moveTimeout.
 var moving = retry.Backoff{First: 20 * time.Millisecond, Most: 500 * time.Millisecond}
 
 const moveTimeout = 30 * time.Second
 
-// goesOnAfter reports whether the run has an execution after the given one.
+// goesOnAfter reports whether an execution follows the given one.
 func (c *chain) goesOnAfter(ctx context.Context, execution string) bool {
 	if execution == "" {
 		return false

@@ -18,8 +18,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
 
-// ClosureClient returns a client of the queue of the run's closures. It waits while the server
-// cannot be reached. The run must be open.
+// ClosureClient returns a client for the run's closure queue. The run must be open.
+// ClosureClient waits while the server is unreachable.
 func (r *Run) ClosureClient(ctx context.Context) (c *closurequeue.Client, err error) {
 	err = Patiently(ctx, func(error) {}, func() error {
 		c, err = r.closureClient(ctx)
@@ -42,8 +42,8 @@ func (r *Run) closureClient(ctx context.Context) (*closurequeue.Client, error) {
 	return c, nil
 }
 
-// queue returns the task queue of the run, the input of its queue of closures, and whether the
-// run is open. If the run has ended, the input only identifies the run.
+// queue returns the run's task queue, the input of its closure queue, and whether the run is
+// open. For an ended run, the input only identifies the run.
 func (r *Run) queue(ctx context.Context) (taskQueue string, in closure.QueueInput, open bool, err error) {
 	d, err := r.describe(ctx)
 	if err != nil {
@@ -62,9 +62,9 @@ func (r *Run) queue(ctx context.Context) (taskQueue string, in closure.QueueInpu
 	return info.GetTaskQueue(), in, true, err
 }
 
-// terminateClosures removes the queue of closures of a run that was terminated and whose host
-// workers are gone for good, since no worker is left to end it in order. The run may have no
-// queue.
+// terminateClosures terminates the closure queue of a terminated run that has lost its host
+// workers for good, because no worker is left to close the queue in order. The run need not have
+// a queue.
 func (r *Run) terminateClosures(ctx context.Context, reason string) error {
 	d, err := r.describe(ctx)
 	if err != nil {
@@ -78,7 +78,8 @@ func (r *Run) terminateClosures(ctx context.Context, reason string) error {
 	return err
 }
 
-// spec returns what the run was started with. The history of each execution begins with it.
+// spec returns the spec with which the run was started. The history of each execution begins
+// with it.
 func (c *chain) spec(ctx context.Context, execution string) (*spec.RunSpec, error) {
 	first, err := c.client.GetWorkflowHistory(ctx, c.id, execution, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT).Next()
 	if err != nil {
@@ -98,8 +99,8 @@ func (c *chain) spec(ctx context.Context, execution string) (*spec.RunSpec, erro
 	}
 	s, err := spec.Decode(input[0].GetData())
 	if err != nil {
-		// The run accepted the spec, so it is valid, but a later version of clusterrun started
-		// the run with fields that are unknown here.
+		// The run accepted the spec, so it is valid, but it has fields of a later version of
+		// clusterrun.
 		s = &spec.RunSpec{}
 		if json.Unmarshal(input[0].GetData(), s) != nil {
 			return nil, err
@@ -108,7 +109,7 @@ func (c *chain) spec(ctx context.Context, execution string) (*spec.RunSpec, erro
 	return s, nil
 }
 
-// firstOf identifies the run by its first execution, as its queue does.
+// firstOf identifies the run by its first execution, like its closure queue.
 func (c *chain) firstOf(info *workflowpb.WorkflowExecutionInfo) spec.RunRef {
 	return spec.RunRef{WorkflowID: c.id, RunID: cmp.Or(info.GetFirstRunId(), info.GetExecution().GetRunId())}
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// The first client that opens the queue of a run uses the settings in the run's spec,
-// even from outside the run. It waits for a server that is away.
+// The first client that opens a run's queue uses the settings in the run's spec, even from
+// outside the run. It waits while the server is away.
 func TestQueueIsOpenedWithTheSettingsOfTheRun(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec string
@@ -52,7 +52,7 @@ func TestQueueIsOpenedWithTheSettingsOfTheRun(t *testing.T) {
 	}
 }
 
-// The tasks of a run include the tasks of its spec and the tasks started later.
+// A run's tasks are those in its spec and those started later.
 func TestTaskNames(t *testing.T) {
 	for name, answers := range map[string]bool{"the run answers": true, "it does not": false} {
 		t.Run(name, func(t *testing.T) {

@@ -23,8 +23,8 @@ func (e *OpenError) Error() string {
 	return fmt.Sprintf("run %s has not ended; `clusterrun stop %s` ends it", e.RunID, e.RunID)
 }
 
-// Summary returns the facts about the run that the server has, without asking a worker.
-// ExecutionID is its first execution. The verdict of a failed run is empty.
+// Summary returns what the server itself records about the run; it asks no worker. ExecutionID
+// is the first execution. A failed run's verdict is empty.
 func (r *Run) Summary(ctx context.Context) (Summary, error) {
 	d, err := r.describe(ctx)
 	switch {
@@ -42,9 +42,9 @@ func (r *Run) Summary(ctx context.Context) (Summary, error) {
 	return s, nil
 }
 
-// Delete makes the server forget the run, which must have ended, with its groups, its barriers,
-// its notices and its queue of closures. It returns the number of these workflows. A handle without an
-// execution stands for all runs of that ID. If Delete is interrupted, it can be repeated.
+// Delete deletes an ended run from the server, with its groups, barriers, notices and closure
+// queue. It returns how many of these workflows it deleted. A handle without an execution stands
+// for all runs with that ID. An interrupted Delete can be repeated.
 func (r *Run) Delete(ctx context.Context, namespace string) (deleted int, err error) {
 	own, err := r.executions(ctx)
 	if err != nil {
@@ -60,7 +60,7 @@ func (r *Run) Delete(ctx context.Context, namespace string) (deleted int, err er
 	belong = slices.DeleteFunc(belong, func(w *workflowpb.WorkflowExecutionInfo) bool {
 		return !slices.ContainsFunc(own, func(e *workflowpb.WorkflowExecutionInfo) bool { return r.belongs(w, e.GetExecution().GetRunId()) })
 	})
-	// The run is deleted last, and of its executions the latest, which knows the first.
+	// The run comes last, and its latest execution, which records the first, last of all.
 	for _, w := range append(belong, own...) {
 		_, err := r.client.WorkflowService().DeleteWorkflowExecution(ctx, &workflowservice.DeleteWorkflowExecutionRequest{
 			Namespace:         namespace,
@@ -74,7 +74,7 @@ func (r *Run) Delete(ctx context.Context, namespace string) (deleted int, err er
 	return deleted, nil
 }
 
-// belongs reports whether a workflow belongs to that execution of the run.
+// belongs reports whether w belongs to the given execution of the run.
 func (c *chain) belongs(w *workflowpb.WorkflowExecutionInfo, execution string) bool {
 	id := w.GetExecution().GetWorkflowId()
 	return strings.HasPrefix(id, spec.BarrierIDPrefix(c.id, execution)) ||
@@ -82,7 +82,7 @@ func (c *chain) belongs(w *workflowpb.WorkflowExecutionInfo, execution string) b
 		id == closure.QueueID(c.id, execution)
 }
 
-// executions returns the executions of the run's workflow, the oldest first.
+// executions returns the executions of the run's workflow, oldest first.
 func (c *chain) executions(ctx context.Context) ([]*workflowpb.WorkflowExecutionInfo, error) {
 	all, err := c.workflows(ctx, "WorkflowId = "+quoted(c.id))
 	if err != nil {

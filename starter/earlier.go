@@ -9,8 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// FindEarlier completes the IDs of the earlier runs that a spec names with their beginnings. It
-// fails as [Find] does.
+// FindEarlier completes the abbreviated IDs of earlier runs in a spec. It fails like [Find].
 func FindEarlier(ctx context.Context, c client.Client, s *spec.RunSpec) error {
 	for i := range s.After {
 		id, err := Find(ctx, c, s.After[i].Run)

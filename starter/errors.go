@@ -12,20 +12,20 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// IsError reports whether an error, or one that it wraps, has a type.
+// IsError reports whether err or an error that it wraps has type E.
 func IsError[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
 }
 
-// Error is the error of a run that did not end well.
+// Error is the error of a run that did not succeed.
 type Error = runs.Error
 
-// TerminatedError is the error of a run that was terminated: the server ended it, without a
-// result. Its host workers stop its processes.
+// TerminatedError reports that a run was terminated: the server closed it without a result. Its
+// host workers stop its processes.
 type TerminatedError struct {
 	RunID string
-	// Reason is the reason that was given for the termination, and By who gave it.
+	// Reason is the reason given for the termination, and By names who gave it.
 	Reason, By string
 }
 
@@ -43,7 +43,7 @@ func (e *TerminatedError) how() string {
 	return text + " and left no result"
 }
 
-// Result returns a stand-in for a result: the run has failed for an unknown reason.
+// Result returns a stand-in for the missing result: the run failed for an unknown reason.
 func (e *TerminatedError) Result() *spec.RunResult {
 	return &spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: runs.ErrTerminated, Message: e.Error(), ExitCode: exitcode.Machinery}
 }
@@ -64,11 +64,11 @@ type RunningError = runs.RunningError
 
 // RefusedError reports that a run refused a request. Nothing was done.
 type RefusedError struct {
-	// Reason is the run's reason.
+	// Reason is the reason that the run gave.
 	Reason string
-	// Invalid reports whether the request would be refused in any state of the run.
+	// Invalid reports whether the run would refuse the request in any state.
 	Invalid bool
-	// Tasks are the tasks for which the request was refused, if others could meet it.
+	// Tasks lists the tasks for which the request was refused, if it was valid for other tasks.
 	Tasks []spec.TaskProblem
 }
 
@@ -81,7 +81,7 @@ func (e *EndedError) Error() string {
 	return fmt.Sprintf("run %s has ended", e.RunID)
 }
 
-// UnansweredError is returned if a run is open but no worker answers for its workflow.
+// UnansweredError reports that a run is open but no worker answers for its workflow.
 type UnansweredError struct {
 	RunID string
 	Cause error
@@ -99,11 +99,11 @@ func (e *UnansweredError) Error() string {
 // Unwrap returns the client's error.
 func (e *UnansweredError) Unwrap() error { return e.Cause }
 
-// StuckError is returned while no worker executes the workflow of a run, or its workflow tasks
+// StuckError reports that no worker is executing a run's workflow, or that its workflow tasks
 // keep failing.
 type StuckError struct {
 	RunID string
-	// Attempt is the attempt of the workflow task. If it is 1, no worker has taken it.
+	// Attempt is the workflow task's attempt. If it is 1, no worker has taken the task.
 	Attempt int
 	// Paused reports whether Temporal has paused the workflow.
 	Paused bool

@@ -14,16 +14,16 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Process is a process of a run, with the place of its files: output, result, error, start, usage
-// and stacks.
+// Process is a process of a run, with the location of its files: output, result, error, start,
+// usage and stacks.
 type Process struct {
 	Task          string
 	Rank, Attempt int
-	// Host has the files in Dir. Host is empty if the group of the run may have moved since.
+	// Host is the host that holds Dir. It is empty if the run's group may have moved since.
 	Host, Dir string
 }
 
-// Files reads the files of the processes of a run, from this machine or from the hosts that have
+// Files reads the files of a run's processes, from this machine or from the hosts that hold
 // them.
 type Files struct {
 	run      *Run
@@ -33,13 +33,13 @@ type Files struct {
 	listings map[string]listing
 }
 
-// listing is the answer of a host.
+// listing is a host's answer.
 type listing struct {
 	attempts map[int][]int
 	err      error
 }
 
-// Files returns the files of the run as it is now. The caller must close it.
+// Files returns the run's current files. The caller must close the result.
 func (r *Run) Files(ctx context.Context) (*Files, error) {
 	s, err := r.Status(ctx)
 	if err != nil {
@@ -50,13 +50,13 @@ func (r *Run) Files(ctx context.Context) (*Files, error) {
 	return f, nil
 }
 
-// FilesOf is like Files for a status of the run.
+// FilesOf is like Files but takes a known status of the run.
 func (r *Run) FilesOf(s *Status) *Files {
 	return &Files{run: r, status: s, services: s.Services, clients: map[string]*hostservice.Client{}, listings: map[string]listing{}}
 }
 
-// Learn asks an ended run for the services of its hosts, unless all files are here. A run that no
-// worker executes does not answer, and then only files here are read.
+// Learn asks an ended run for its hosts' file services, unless all files are on this machine. A
+// run without a worker does not answer, so only the files on this machine can be read.
 func (f *Files) Learn(ctx context.Context) {
 	elsewhere := func(p Process) bool { return f.Here(p.Dir) != nil }
 	if s := f.status; !s.Open && !spec.IsPrivateQueue(s.Queue) && slices.ContainsFunc(f.Processes(), elsewhere) {
@@ -71,8 +71,8 @@ func (f *Files) Close() {
 	}
 }
 
-// Processes returns the processes that the run has reported: the last one of each task and, if the
-// run has ended, the earlier ones whose files are kept.
+// Processes returns the processes that the run has reported: each task's last one and, if the
+// run has ended, the earlier ones with files that were kept.
 func (f *Files) Processes() (all []Process) {
 	results := map[string]spec.TaskResult{}
 	if f.status.Result != nil {
@@ -102,8 +102,8 @@ func (f *Files) Processes() (all []Process) {
 	return all
 }
 
-// Here returns nil if the directory of a process is on this machine or on a disk that it shares, and
-// otherwise why not. A host may name any path, so only one that is named after the run counts.
+// Here returns nil if a process's directory is on this machine or on a disk shared with it, and
+// otherwise the reason. A host may report any path, so only a path named after the run counts.
 func (f *Files) Here(dir string) error {
 	runDir, _, _, ok := tasklog.SplitProcessDir(dir)
 	if !ok || runDir != tasklog.RunDir(filepath.Dir(filepath.Dir(runDir)), f.status.RunID, f.status.ExecutionID) {
@@ -113,7 +113,7 @@ func (f *Files) Here(dir string) error {
 	return err
 }
 
-// client returns a client of a host, or nil if it serves no files.
+// client returns a client for a host, or nil if the host serves no files.
 func (f *Files) client(host string) *hostservice.Client {
 	at := slices.IndexFunc(f.services, func(s spec.HostService) bool { return s.Host == host })
 	if host == "" || at < 0 {
@@ -125,15 +125,15 @@ func (f *Files) client(host string) *hostservice.Client {
 	return f.clients[host]
 }
 
-// maxFile is the largest size of a file that is read, in bytes.
+// maxFile limits the size of a file to read, in bytes.
 const maxFile = 16 << 20
 
-// Read returns the content of a file in the directory of a process on a host. Its error is
-// [fs.ErrNotExist] if the file can be read neither here nor from its host.
+// Read returns the content of a file in a process's directory. The error is [fs.ErrNotExist] if
+// neither this machine nor the host has the file.
 func (f *Files) Read(ctx context.Context, host, path string) ([]byte, error) {
 	dir := filepath.Dir(path)
 	if f.Here(dir) == nil {
-		// A host worker in a container of this machine has files that only it can read.
+		// A host worker in a container on this machine has files that only it can read.
 		if b, _, err := tasklog.ReadFile(path, maxFile); !errors.Is(err, fs.ErrNotExist) {
 			return b, err
 		}
@@ -146,8 +146,7 @@ func (f *Files) Read(ctx context.Context, host, path string) ([]byte, error) {
 	return client.ReadFile(ctx, rank, attempt, hostservice.FileName(filepath.Base(path)))
 }
 
-// ProcessesOf returns the directories of the processes of a task that its host has, the first
-// process first.
+// ProcessesOf returns the directories of a task's processes on its host, first process first.
 func (f *Files) ProcessesOf(ctx context.Context, t TaskStatus) (dirs []string, err error) {
 	runDir, _, rank, ok := tasklog.SplitProcessDir(t.LogDir)
 	if !ok {
@@ -170,7 +169,7 @@ func (f *Files) ProcessesOf(ctx context.Context, t TaskStatus) (dirs []string, e
 	return dirs, err
 }
 
-// once lists a directory of this machine, or asks a host, once.
+// once lists a directory of this machine or asks a host, and caches the answer.
 func (f *Files) once(key string, list func() (map[int][]int, error)) (map[int][]int, error) {
 	known, ok := f.listings[key]
 	if !ok {

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// AmbiguousError reports that the IDs of several runs have the same beginning.
+// AmbiguousError reports that a prefix matches the IDs of several runs.
 type AmbiguousError struct {
 	Beginning string
 	RunIDs    []string
@@ -24,7 +24,7 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%q is ambiguous; it matches %s. Write more of the ID", e.Beginning, shorten.List(e.RunIDs, 5))
 }
 
-// Find returns the ID of the run with that ID, or of the only run whose ID begins with it. It
+// Find returns beginning if a run has that ID, or else the only run ID that starts with it. It
 // fails with [*NotFoundError] or [*AmbiguousError].
 func Find(ctx context.Context, c client.Client, beginning string) (string, error) {
 	_, err := c.DescribeWorkflowExecution(ctx, beginning, "")
@@ -53,8 +53,7 @@ func Find(ctx context.Context, c client.Client, beginning string) (string, error
 	return "", &AmbiguousError{beginning, ids}
 }
 
-// Hint suggests a run with a similar ID if the server does not know the ID of a run. It returns ""
-// if it finds none.
+// Hint returns a run ID similar to one that the server does not know, or "" if it finds none.
 func Hint(ctx context.Context, c client.Client, unknown string) string {
 	r, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: lastPage, Query: fmt.Sprintf("WorkflowType IN ('%s', '%s')", spec.WorkflowType, spec.SweepWorkflowType)})
 	if err != nil {

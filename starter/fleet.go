@@ -18,13 +18,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
-// Fleet is the hosts of a queue, and the runs that wait for room on them.
+// Fleet is a queue's hosts and the runs that are waiting for capacity on them.
 type Fleet struct {
 	Queue  string
 	client client.Client
 }
 
-// GetFleet returns the fleet of a queue. An empty queue selects the default queue.
+// GetFleet returns a queue's fleet. An empty queue selects the default queue.
 func GetFleet(c client.Client, queue string) *Fleet {
 	queue = cmp.Or(queue, spec.TaskQueue)
 	return &Fleet{Queue: queue, client: c}
@@ -44,29 +44,29 @@ func (f *Fleet) Hosts(ctx context.Context) ([]fleet.HostStatus, error) {
 	})
 }
 
-// Waiting lists the runs that wait for room, in their order.
+// Waiting lists the runs that are waiting for capacity, in order.
 func (f *Fleet) Waiting(ctx context.Context) ([]fleet.Waiting, error) {
 	return fleet.AllWaiting(func(after int) ([]fleet.Waiting, error) {
 		return queryFleet[[]fleet.Waiting](ctx, f, spec.QueryQueue, after)
 	})
 }
 
-// Plan returns where the tasks of a spec would be placed now, or why they cannot be.
+// Plan returns where a spec's tasks would be placed now, or why they cannot be.
 func (f *Fleet) Plan(ctx context.Context, s *spec.RunSpec) (fleet.Grant, error) {
 	return queryFleet[fleet.Grant](ctx, f, spec.QueryPlan, fleet.DemandOf(s.WithDefaults()))
 }
 
-// Cordon keeps new tasks from a host, and drains it if q asks for that.
+// Cordon keeps new tasks off a host, and drains it if q requests that.
 func (f *Fleet) Cordon(ctx context.Context, q fleet.Cordoned) error {
 	return f.update(ctx, spec.UpdateCordon, q)
 }
 
-// Settings returns the rules of the queue.
+// Settings returns the queue's rules.
 func (f *Fleet) Settings(ctx context.Context) (fleet.Settings, error) {
 	return queryFleet[fleet.Settings](ctx, f, spec.QuerySettings)
 }
 
-// Set changes the rules of the queue.
+// Set changes the queue's rules.
 func (f *Fleet) Set(ctx context.Context, s fleet.Settings) error {
 	return f.update(ctx, spec.UpdateSettings, s)
 }
@@ -76,7 +76,7 @@ func (f *Fleet) Uncordon(ctx context.Context, host string) error {
 	return f.update(ctx, spec.UpdateUncordon, fleet.Uncordoned{Name: host})
 }
 
-// Terminate ends the fleet, whose hosts are gone.
+// Terminate ends a fleet that has lost its hosts.
 func (f *Fleet) Terminate(ctx context.Context, reason string) error {
 	err := f.client.TerminateWorkflow(ctx, spec.FleetID(f.Queue), "", reason)
 	if isNotFound(err) {
@@ -89,12 +89,12 @@ func queryFleet[A any](ctx context.Context, f *Fleet, name string, args ...any) 
 	var answer A
 	var out *client.QueryWorkflowWithOptionsResponse
 	var err error
-	// The server gives up sooner than we do if it is busy.
+	// A busy server gives up before this client does.
 	for until := time.Now().Add(queryTries * queryTimeout); ; {
 		trying, cancel := context.WithTimeout(ctx, queryTimeout)
 		out, err = f.client.QueryWorkflowWithOptions(trying, &client.QueryWorkflowWithOptionsRequest{
 			WorkflowID: spec.FleetID(f.Queue), QueryType: name, Args: args,
-			// A terminated fleet knows only old facts.
+			// A terminated fleet would answer with stale facts.
 			QueryRejectCondition: enumspb.QUERY_REJECT_CONDITION_NOT_OPEN,
 		})
 		cancel()
@@ -114,8 +114,8 @@ func queryFleet[A any](ctx context.Context, f *Fleet, name string, args ...any) 
 	return answer, nil
 }
 
-// updateTimeout bounds the wait for a fleet to carry out a request. The server keeps it until a worker
-// takes it.
+// updateTimeout limits the wait for a fleet to carry out a request. The server keeps the request
+// until a worker takes it.
 const updateTimeout = 15 * time.Second
 
 func (f *Fleet) update(ctx context.Context, name string, arg any) error {
@@ -134,10 +134,10 @@ func (f *Fleet) update(ctx context.Context, name string, arg any) error {
 	return f.requestError(err)
 }
 
-// isUnanswered reports whether no worker has answered a query or an update in time.
+// isUnanswered reports whether no worker answered a query or an update in time.
 func isUnanswered(err error) bool {
 	return IsError[*client.WorkflowUpdateServiceTimeoutOrCanceledError](err) || IsError[*serviceerror.DeadlineExceeded](err) || errors.Is(err, context.DeadlineExceeded) ||
-		IsError[*serviceerror.Canceled](err) // from the server, when a query times out
+		IsError[*serviceerror.Canceled](err) // the server's answer when a query times out
 }
 
 // requestError explains why a fleet did not answer.
@@ -157,12 +157,12 @@ func (f *Fleet) requestError(err error) error {
 	}
 }
 
-// Likely returns the names of the hosts on which the tasks of a spec would be placed now, or
-// nil if there is no room.
+// Likely returns the names of the hosts on which a spec's tasks would be placed now, or nil if
+// they do not fit.
 func (f *Fleet) Likely(ctx context.Context, s *spec.RunSpec) []string {
 	plan, err := f.Plan(ctx, s)
 	if err != nil {
-		return nil // others report the error
+		return nil // the caller's later steps report the error
 	}
 	return list.Of(plan.Places, func(p fleet.Place) string { return p.Host })
 }

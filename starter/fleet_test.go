@@ -27,7 +27,7 @@ func TestAFleetThatDoesNotAnswer(t *testing.T) {
 	assert.EqualError(t, f.requestError(errors.New("no route")), "queue gpus: no route")
 }
 
-// A server that is busy gives a query up before a worker has taken it. It is sent again.
+// A busy server abandons a query before a worker has taken it. The client repeats the query.
 func TestAFleetIsAskedAgain(t *testing.T) {
 	c := mocks.NewClient(t)
 	c.On("QueryWorkflowWithOptions", mock.Anything, mock.Anything).Return(nil, serviceerror.NewDeadlineExceeded("busy")).Times(2)

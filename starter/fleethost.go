@@ -9,16 +9,16 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
-// HostDetails is all that is known of a host.
+// HostDetails is everything known about a host.
 type HostDetails struct {
 	fleet.HostStatus
-	// Results are the last results of its checks. A silent host has none.
+	// Results holds the last results of the host's checks. It is empty for a silent host.
 	Results []fleet.CheckResult `json:"results,omitempty"`
-	// History says how runs have ended there, by day, the latest first.
+	// History counts the outcomes of runs on the host by day, latest first.
 	History []fleet.Day `json:"history,omitempty"`
 }
 
-// Host returns the details of the host of that name.
+// Host returns the details of the named host.
 func (f *Fleet) Host(ctx context.Context, name string) (*HostDetails, error) {
 	hosts, err := f.Hosts(ctx)
 	if err != nil {
@@ -30,7 +30,7 @@ func (f *Fleet) Host(ctx context.Context, name string) (*HostDetails, error) {
 		return nil, &RefusedError{Reason: fleet.UnknownHost(name, there), Invalid: true}
 	}
 	d := &HostDetails{HostStatus: hosts[i]}
-	// Its lease is an activity of the fleet, whose heartbeats have the results.
+	// The host's lease is an activity of the fleet, and its heartbeats carry the results.
 	described, err := f.client.DescribeWorkflowExecution(ctx, spec.FleetID(f.Queue), "")
 	if err != nil {
 		return nil, f.requestError(err)

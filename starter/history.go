@@ -18,7 +18,7 @@ func (r *Run) Spec(ctx context.Context) (*spec.RunSpec, error) {
 	}
 	info := d.GetWorkflowExecutionInfo()
 	s, err := r.spec(ctx, r.firstOf(info).RunID)
-	if isNotFound(err) { // the server forgets executions that ended long ago
+	if isNotFound(err) { // the server deletes executions some time after they close
 		s, err = r.spec(ctx, info.GetExecution().GetRunId())
 	}
 	if err != nil {
@@ -27,8 +27,8 @@ func (r *Run) Spec(ctx context.Context) (*spec.RunSpec, error) {
 	return s, nil
 }
 
-// History returns the histories of the executions of the run that the server has, the oldest
-// first, followed by the histories of the groups that carry tasks of a large run.
+// History returns the histories of the executions that the server has kept, oldest first,
+// followed by those of the groups that carry a large run's tasks.
 func (r *Run) History(ctx context.Context) ([]*historypb.History, error) {
 	d, err := r.describe(ctx)
 	if err != nil {
@@ -40,7 +40,7 @@ func (r *Run) History(ctx context.Context) ([]*historypb.History, error) {
 	for execution := r.firstOf(info).RunID; execution != ""; {
 		h, err := r.history(ctx, r.ID, execution)
 		if isNotFound(err) && len(runs) == 0 && execution != last {
-			execution = last // the server forgets executions that ended long ago
+			execution = last // the server deletes executions some time after they close
 			continue
 		}
 		if err != nil {

@@ -23,7 +23,7 @@ var updateJSON = flag.Bool("update-json", false, "write the tables of help json 
 // jsonType is a type of a page, and the directory that defines it.
 type jsonType struct{ title, dir, name string }
 
-// The pages have the tables of the types.
+// The pages contain the types' tables.
 func TestJSONPages(t *testing.T) {
 	t.Parallel()
 	jsonPage(t, "json",
@@ -91,11 +91,11 @@ var (
 	sentence  = regexp.MustCompile(`^.*?[^.][.:](?:\s|$)`)
 )
 
-// jsonRow returns the rows of a field: its name in JSON, its type, and the first sentence of its
+// jsonRow returns a field's rows: its JSON name, its type, and the first sentence of its
 // documentation.
 func jsonRow(f *ast.Field) string {
 	if f.Tag == nil {
-		return "" // it is embedded or not exported
+		return "" // embedded or not exported
 	}
 	name, _, _ := strings.Cut(reflect.StructTag(strings.Trim(f.Tag.Value, "`")).Get("json"), ",")
 	if name == "-" {

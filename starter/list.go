@@ -22,35 +22,35 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// ListOptions choose runs.
+// ListOptions selects runs.
 type ListOptions struct {
-	// Open limits the list to runs that have not ended, Ended to the others, and Failed to runs
-	// that neither succeeded nor were cancelled.
+	// Open limits the list to open runs, Ended to ended ones, and Failed to runs that neither
+	// succeeded nor were cancelled.
 	Open, Ended, Failed bool
-	// Since and Until bound the time of the start. Zero means no bound.
+	// Since and Until limit the start time. Zero means no limit.
 	Since, Until time.Time
-	// Name is a pattern of [path.Match] for the name or the ID. If it is empty, all match.
+	// Name is a [path.Match] pattern for the name or the ID. If empty, it matches all runs.
 	Name string
-	// Owner is the user who started the run, and Host a host that has its tasks or had them
+	// Owner is the user who started the run. Host is a host that runs its tasks or ran them
 	// last. An empty field matches all runs.
 	Owner, Host string
-	// Cause is the cause of the end; see [spec.RunResult.Cause]. If it is empty, all runs
-	// match, open runs too.
+	// Cause is the cause of the run's end; see [spec.RunResult.Cause]. If empty, it matches all
+	// runs, including open ones.
 	Cause string
-	// Facts makes List look up [Summary.Facts], [Summary.LastOutput] and [Summary.After], with one
-	// request for each open run.
+	// Facts makes List look up [Summary.Facts], [Summary.LastOutput] and [Summary.After], with
+	// one request per open run.
 	Facts bool
-	// Limit is the most runs to return. Default 20.
+	// Limit is the maximum number of runs to return. Default 20.
 	Limit int
-	// OpenFirst puts open runs before those that have ended.
+	// OpenFirst sorts open runs before ended ones.
 	OpenFirst bool
 	// Trials adds the trials of sweeps.
 	Trials bool
-	// id is a pattern of [path.Match] for the ID. If it is empty, all match.
+	// id is a [path.Match] pattern for the ID. If empty, it matches all runs.
 	id string
 }
 
-// Summary is one run in a list.
+// Summary describes one run in a list.
 type Summary struct {
 	RunID       string `json:"run_id"`
 	ExecutionID string `json:"execution_id"`
@@ -64,7 +64,7 @@ type Summary struct {
 	Queue string `json:"queue"`
 	// Sweep reports whether it is a sweep. Tasks are the tasks of each trial.
 	Sweep bool `json:"sweep,omitempty"`
-	// trialOf is the sweep of a trial.
+	// trialOf is the sweep to which a trial belongs.
 	trialOf string
 	Open    bool `json:"open"`
 	// State is "pending", "waiting", "running" or "paused" while the run is open. A run that is waiting
@@ -94,11 +94,11 @@ type Summary struct {
 	LastOutput time.Time `json:"last_output,omitzero"`
 	// taskCount is the number of tasks, or 0 if the server does not know it.
 	taskCount int
-	// began is the start of this execution of the run.
+	// began is when this execution of the run started.
 	began time.Time
 }
 
-// List finds runs, those that started last first, or open ones before them.
+// List finds runs, sorted by start time, latest first, with open runs first if o asks for that.
 func List(ctx context.Context, c client.Client, o ListOptions) ([]Summary, error) {
 	if o.Limit <= 0 {
 		o.Limit = 20
@@ -121,15 +121,14 @@ func List(ctx context.Context, c client.Client, o ListOptions) ([]Summary, error
 }
 
 const (
-	// firstPage is the number of runs in the first page, in addition to those that are shown.
-	// Each page is larger than the one before, up to lastPage.
+	// firstPage is how many runs the first page adds to those shown. Each page is larger than
+	// the one before, up to lastPage.
 	firstPage, lastPage = 20, 1000
 )
 
-// latest adds the open runs, or those that have ended, to runs. It returns those that come first,
-// at most o.Limit. The server lists open runs by their start, and the others by their
-// end, the latest first. So all runs on later pages have started before the last run of this
-// page has started or ended.
+// latest adds the open or the ended runs to found and returns the first o.Limit of the result.
+// The server lists open runs by start time and ended runs by end time, latest first, so every
+// run on a later page started before the last run of this page started or ended.
 func (o ListOptions) latest(ctx context.Context, c client.Client, found []Summary, open bool) ([]Summary, error) {
 	request := &workflowservice.ListWorkflowExecutionsRequest{Query: o.query(open), PageSize: int32(min(o.Limit+firstPage, lastPage))}
 	before := time.Now()
@@ -164,7 +163,7 @@ func (o ListOptions) latest(ctx context.Context, c client.Client, found []Summar
 	}
 }
 
-// compare is the order of a list.
+// compare orders a list.
 func (o ListOptions) compare(a, b Summary) int {
 	switch {
 	case !o.OpenFirst || a.Open == b.Open:
@@ -175,17 +174,17 @@ func (o ListOptions) compare(a, b Summary) int {
 	return 1
 }
 
-// withoutDuplicates returns each run once. A run that has ended after the open runs were listed
-// is in both lists. A sweep whose failed trials were run again has several executions with the
-// start of the first, and the last one stands for it.
+// withoutDuplicates returns each run once. A run that ended after the open runs were listed is
+// in both lists. A sweep with repeated failed trials has several executions with the first one's
+// start, and the last execution stands for the sweep.
 func withoutDuplicates(runs []Summary) []Summary {
 	type execution struct{ run, id string }
 	at := make(map[execution]int, len(runs))
-	once := []Summary{} // in JSON an empty list, not null
+	once := []Summary{} // encoded in JSON as an empty list, not null
 	for _, r := range runs {
 		e := execution{r.RunID, r.ExecutionID}
 		if r.Sweep {
-			e.id = r.Started.UTC().Truncate(time.Microsecond).String() // the server keeps no more
+			e.id = r.Started.UTC().Truncate(time.Microsecond).String() // the server's precision
 		}
 		i, ok := at[e]
 		switch {
@@ -199,7 +198,7 @@ func withoutDuplicates(runs []Summary) []Summary {
 	return once
 }
 
-// query returns the query for runs that are open, or for those that have ended.
+// query returns the server's query for open or for ended runs.
 func (o ListOptions) query(open bool) string {
 	types := []string{spec.WorkflowType, spec.SweepWorkflowType}
 	if o.Trials {
@@ -212,7 +211,7 @@ func (o ListOptions) query(open bool) string {
 	case o.Failed:
 		query += "ExecutionStatus IN ('Failed', 'Terminated', 'TimedOut')"
 	default:
-		// The last execution stands for a run with several.
+		// A run's last execution stands for the run.
 		query += workflowstatus.Closed + " AND ExecutionStatus != 'ContinuedAsNew'"
 	}
 	if prefix := literalPrefix(o.Name); prefix != "" {
@@ -245,12 +244,12 @@ func literalPrefix(pattern string) string {
 	return pattern
 }
 
-// quoted returns a text as a literal in a query of the server.
+// quoted returns s as a literal for the server's query language.
 func quoted(text string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(text) + "'"
 }
 
-// match reports whether a run matches the options that the query cannot express.
+// match reports whether a run matches the options that a query cannot express.
 func (o ListOptions) match(s Summary) bool {
 	matches := func(pattern, name string) bool {
 		ok, err := path.Match(pattern, name)
@@ -285,7 +284,7 @@ func summarise(e *workflowpb.WorkflowExecutionInfo) Summary {
 		spec.AttributeVerdict: &verdict, spec.AttributeCause: &cause, spec.AttributeExitCode: &exitCode,
 	} {
 		if p := e.GetSearchAttributes().GetIndexedFields()[name]; p != nil {
-			_ = converter.GetDefaultDataConverter().FromPayload(p, value) // a value of another type is not ours
+			_ = converter.GetDefaultDataConverter().FromPayload(p, value) // an attribute of another type was not set by clusterrun
 		}
 	}
 	if slices.Equal(s.Hosts, []string{spec.AttributeNone}) {
@@ -316,8 +315,8 @@ func summarise(e *workflowpb.WorkflowExecutionInfo) Summary {
 	return s
 }
 
-// verdicts looks up the results of runs that were started without the search attributes and
-// whose status is ambiguous: a failed workflow may be a failed run or one that timed out.
+// verdicts looks up the results of runs that lack the search attributes and have an ambiguous
+// status: a failed workflow is either a failed run or one that timed out.
 func verdicts(ctx context.Context, c client.Client, runs []Summary) {
 	each(runs, func(s *Summary) bool { return !s.Open && s.Verdict == "" && s.Ending == "" }, func(s *Summary) {
 		if result, _ := Get(c, s.RunID, s.ExecutionID).Wait(ctx); result != nil {
@@ -326,11 +325,11 @@ func verdicts(ctx context.Context, c client.Client, runs []Summary) {
 	})
 }
 
-// heartbeatsTake bounds how long a list waits for the last reports of the hosts of open runs.
+// heartbeatsTake limits the wait for the last reports from the hosts of open runs.
 const heartbeatsTake = 2 * time.Second
 
-// heartbeats finds the state of each open run, when it last wrote output, and what its hosts report.
-// It omits facts that are not known now.
+// heartbeats looks up each open run's state, the time of its last output, and its hosts'
+// reports. It omits facts that are currently unknown.
 func heartbeats(ctx context.Context, c client.Client, runs []Summary) {
 	ctx, cancel := context.WithTimeout(ctx, heartbeatsTake)
 	defer cancel()
@@ -360,7 +359,7 @@ func heartbeats(ctx context.Context, c client.Client, runs []Summary) {
 	})
 }
 
-// each calls do for the runs that need it, for several at the same time.
+// each calls do, concurrently, for the runs that need it.
 func each(runs []Summary, needs func(*Summary) bool, do func(*Summary)) {
 	parallel.Each(8, runs, func(i int, _ Summary) {
 		if s := &runs[i]; needs(s) {

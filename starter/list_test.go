@@ -28,8 +28,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
-// The list is sorted by the start of runs, although the server sorts ended runs by their end.
-// List asks for no more pages than it needs.
+// The list is sorted by start time, although the server sorts ended runs by end time. List
+// requests no more pages than it needs.
 func TestTheListIsSortedByTheTimeItShows(t *testing.T) {
 	now := time.Now()
 	ago := func(hours float64) *timestamppb.Timestamp {
@@ -92,7 +92,7 @@ func TestTheListIsSortedByTheTimeItShows(t *testing.T) {
 	assert.False(t, runs[0].Open)
 }
 
-// List takes the search attributes of a run, and reads its result only if they are missing.
+// List uses a run's search attributes, and reads its result only if they are missing.
 func TestTheListTakesWhatRunsHaveNoted(t *testing.T) {
 	fields := map[string]*commonpb.Payload{}
 	for name, value := range map[string]any{

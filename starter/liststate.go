@@ -10,8 +10,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// firstState returns the state of an open run by its search attributes, which name the hosts.
-// A server without these attributes does not know the priority either.
+// firstState derives an open run's state from its search attributes, which name the hosts. A
+// server without these attributes does not know the priority either.
 func (s *Summary) firstState() string {
 	if len(s.Hosts) == 0 && s.Priority > 0 && !s.Sweep {
 		return outcome.StatePending
@@ -19,7 +19,7 @@ func (s *Summary) firstState() string {
 	return outcome.StateRunning
 }
 
-// observe sets the state of an open run by its pending activities.
+// observe derives an open run's state from its pending activities.
 func (s *Summary) observe(pending []*workflowpb.PendingActivityInfo) {
 	placing := len(pending) == 0
 	for _, a := range pending {

@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 )
 
-// Output is a piece of what a process of a run has written: whole lines, if they have ends.
+// Output is a piece of a process's output, in whole lines unless a line is unterminated.
 type Output struct {
 	Task string
 	// Attempt counts the processes of the task, from 0.
@@ -20,12 +20,13 @@ type Output struct {
 	Data    []byte
 }
 
-// placesEvery is the time between looks for new places of output.
+// placesEvery is the interval between checks for new output files.
 const placesEvery = time.Second
 
-// Logs passes the output of all processes of the run to show, until the run has ended and all of
-// it was passed. It reads files here, and others from the hosts that serve them, one piece at a time.
-// Its error says which output could not be read, and not how the run ended; see [Run.Wait].
+// Logs passes the output of all the run's processes to show, one piece at a time, until the run
+// has ended and all output was passed. It reads the files on this machine directly and the rest
+// from the hosts that serve them. The error reports output that could not be read, not the run's
+// outcome; see [Run.Wait].
 func (r *Run) Logs(ctx context.Context, show func(Output)) error {
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
@@ -56,7 +57,7 @@ func (r *Run) Logs(ctx context.Context, show func(Output)) error {
 	}
 }
 
-// logReader reads the output of a run from directories here and from hosts.
+// logReader reads a run's output from local directories and from hosts.
 type logReader struct {
 	mu       sync.Mutex // serialises show, and guards names and errs
 	show     func(Output)
@@ -67,14 +68,14 @@ type logReader struct {
 	clients  []*hostservice.Client
 }
 
-// add begins to read the places that are new.
+// add starts reading the locations that are new.
 func (l *logReader) add(f *Files) {
 	l.mu.Lock()
 	for _, t := range f.status.Tasks {
 		l.names[t.Rank] = t.Name
 	}
 	l.mu.Unlock()
-	reported := map[string]error{} // by host: why its files are not here
+	reported := map[string]error{} // by host: why its files are not on this machine
 	for _, p := range f.Processes() {
 		reported[p.Host] = f.Here(p.Dir)
 		runDir, _, _, _ := tasklog.SplitProcessDir(p.Dir)
@@ -86,7 +87,7 @@ func (l *logReader) add(f *Files) {
 	served := map[string]bool{}
 	for _, service := range f.services {
 		served[service.Host] = true
-		// Without a report it is not known yet whether its files are here.
+		// Until the host reports, it is unknown whether its files are on this machine.
 		why, known := reported[service.Host]
 		if l.followed[service.Address] || known && why == nil || !known && f.status.Open {
 			continue
@@ -115,7 +116,7 @@ func (l *logReader) fail(err error) {
 	l.errs = append(l.errs, err)
 }
 
-// finish reads the rest.
+// finish reads the remaining output.
 func (l *logReader) finish(ctx context.Context) error {
 	for _, stop := range l.stop {
 		if err := stop(ctx); err != nil {
@@ -128,7 +129,7 @@ func (l *logReader) finish(ctx context.Context) error {
 	return errors.Join(l.errs...)
 }
 
-// close ends the reading.
+// close stops reading.
 func (l *logReader) close() {
 	done, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -11,26 +11,26 @@ import (
 )
 
 const (
-	// A workflow task that is not taken for stuckAfter, or has failed stuckAttempts times, is
-	// stuck.
+	// A workflow task is stuck if no worker takes it within stuckAfter or it fails stuckAttempts
+	// times.
 	stuckAfter    = 10 * time.Second
 	stuckAttempts = 4
-	// askEvery is the time between checks whether a worker polls the queue of a run without a
-	// workflow task. pollTakes is longer than the time between two polls of a worker.
+	// askEvery is the interval between checks that a worker polls the queue of a run without a
+	// workflow task. pollTakes is longer than a worker's polling interval.
 	askEvery  = 10 * time.Second
 	pollTakes = 90 * time.Second
 )
 
-// looker looks at a run repeatedly during a wait for its end.
+// looker checks a run repeatedly while the caller waits for the run to finish.
 type looker struct {
 	run   *Run
 	asked time.Time // when a worker was last known to execute the run
 	stuck *StuckError
 }
 
-// look looks at the run. It returns a [*StuckError] if the run is stuck, or another error if
-// the server does not answer. If the server does not know the run, look reports it as closed,
-// and the long poll returns the error.
+// look checks the run. It returns a [*StuckError] if the run is stuck, or another error if the
+// server does not answer. If the server does not know the run, look reports it as closed, and
+// the long poll returns the error.
 func (l *looker) look(ctx context.Context) (closed bool, err error) {
 	r := l.run
 	d, err := r.describe(ctx)
@@ -55,9 +55,8 @@ func (l *looker) look(ctx context.Context) (closed bool, err error) {
 	return false, nil
 }
 
-// attended returns a [*StuckError] if no worker would take the next workflow task of a run. Its
-// host worker may be gone while the run waits for a host. The query allows for differences of
-// clocks.
+// attended returns a [*StuckError] if no worker would take the run's next workflow task: its
+// host worker may have gone while the run waits for a host. The query allows for clock skew.
 func (l *looker) attended(ctx context.Context, d *workflowservice.DescribeWorkflowExecutionResponse) error {
 	if l.stuck == nil && time.Since(l.asked) < askEvery {
 		return nil

@@ -8,7 +8,8 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// RunState limits a search to open or ended runs. As text it is a word in front of "run", or "".
+// RunState limits a search to open or ended runs. Its text goes before "run" in messages, or is
+// empty.
 type RunState string
 
 // The values of [RunState].
@@ -18,14 +19,14 @@ const (
 	EndedRuns RunState = "ended "
 )
 
-// Matching returns the IDs of the runs that match a pattern of [path.Match], in the order of
-// their start. Of several runs with the same ID the latest counts.
+// Matching returns the IDs of the runs that match a [path.Match] pattern, in order of their
+// start. Among runs with the same ID, only the latest counts.
 func Matching(ctx context.Context, c client.Client, pattern string, of RunState) ([]string, error) {
 	return matching(ctx, c, pattern, of, func(Summary) bool { return true })
 }
 
-// TrialIDs is like Matching for the trials of a sweep. Other runs may have IDs that begin with its
-// ID and a dot.
+// TrialIDs is like Matching for a sweep's trials. It excludes other runs with IDs that begin
+// with the sweep's ID and a dot.
 func TrialIDs(ctx context.Context, c client.Client, sweep string, of RunState) ([]string, error) {
 	return matching(ctx, c, sweep+".*", of, func(s Summary) bool { return s.trialOf == sweep })
 }
@@ -37,7 +38,7 @@ func matching(ctx context.Context, c client.Client, pattern string, of RunState,
 	}
 	seen := map[string]bool{}
 	var ids []string
-	for _, r := range runs { // the latest first
+	for _, r := range runs { // latest first
 		if !seen[r.RunID] && wanted(r) && (of == AnyRuns || r.Open == (of == OpenRuns)) {
 			ids = append(ids, r.RunID)
 		}
@@ -47,7 +48,7 @@ func matching(ctx context.Context, c client.Client, pattern string, of RunState,
 	return ids, nil
 }
 
-// latestMatching returns all runs and trials that match a pattern, the latest first.
+// latestMatching returns all runs and trials that match a pattern, latest first.
 func latestMatching(ctx context.Context, c client.Client, pattern string) (runs []Summary, err error) {
 	o := ListOptions{id: pattern, Trials: true, Limit: math.MaxInt32 / 2}
 	for _, open := range []bool{true, false} {

@@ -11,31 +11,31 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// PendingRun is a run that waits for room on hosts, or for the ends of the runs in After. In the
-// second case it has no position yet.
+// PendingRun is a run that waits for capacity, or for the runs in After to end. In the second
+// case it does not have a position yet.
 type PendingRun struct {
 	fleet.Waiting
 	After []string `json:"after,omitempty"`
 }
 
-// maxAfter bounds the runs that [Fleet.Pending] looks at for those that wait for other runs.
+// maxAfter limits how many runs [Fleet.Pending] searches for those that wait for other runs.
 const maxAfter = 1000
 
-// Pending lists the runs of the queue that wait for room, in their order, and after them the runs
-// that wait for other runs, the oldest first.
+// Pending lists the queue's runs that wait for capacity, in order, followed by those that wait
+// for other runs, oldest first.
 func (f *Fleet) Pending(ctx context.Context) ([]PendingRun, error) {
 	queued, err := f.Waiting(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all := []PendingRun{} // in JSON an empty list, not null
+	all := []PendingRun{} // encoded in JSON as an empty list, not null
 	for _, w := range queued {
 		all = append(all, PendingRun{Waiting: w})
 	}
 	o := ListOptions{Open: true, Facts: true, Host: spec.AttributeNone, Limit: maxAfter}
 	open, err := List(ctx, f.client, o)
 	if err != nil {
-		o.Host = "" // the server does not know the attributes of runs
+		o.Host = "" // the server does not have the search attributes
 		if open, err = List(ctx, f.client, o); err != nil {
 			return nil, err
 		}

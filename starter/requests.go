@@ -17,15 +17,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Cancel stops the run with its stop signal and grace; Wait then returns the verdict cancelled.
-// Cancel returns when the request is made, not when the run has ended.
+// Cancel stops the run with its stop signal and grace period; Wait then returns the verdict
+// cancelled. Cancel returns when the request is made, not when the run has ended.
 func (r *Run) Cancel(ctx context.Context) error {
 	for {
 		execution := r.latest()
 		if err := r.client.CancelWorkflow(ctx, r.ID, execution); err != nil || execution == "" {
 			return r.requestError(err)
 		}
-		// Unlike other requests, this request succeeds if the execution has ended, so describe
+		// Unlike other requests, a cancellation succeeds even on a closed execution, so describe
 		// looks for the next execution.
 		if _, err := r.describe(ctx); err != nil || r.latest() == execution {
 			return r.requestError(err)
@@ -39,8 +39,8 @@ func (c *chain) isPaused(ctx context.Context) bool {
 	return err == nil && workflowstatus.IsPaused(d.GetWorkflowExecutionInfo().GetStatus())
 }
 
-// Unpause lets the workflow of the run continue if Temporal has paused it, and reports whether that was
-// so.
+// Unpause resumes the run's workflow if Temporal has paused it. It reports whether it was
+// paused.
 func (r *Run) Unpause(ctx context.Context, namespace, reason string) (bool, error) {
 	if !r.isPaused(ctx) {
 		return false, nil
@@ -54,8 +54,8 @@ func (r *Run) Unpause(ctx context.Context, namespace, reason string) (bool, erro
 	return true, nil
 }
 
-// Terminate ends the run without a result. Its host workers stop its processes, at once or when
-// they are back. Prefer [Run.Cancel].
+// Terminate ends the run without a result. Its host workers stop its processes immediately, or
+// when they return. Prefer [Run.Cancel].
 func (r *Run) Terminate(ctx context.Context, reason string) error {
 	return r.requestError(r.request(ctx, func(execution string) error {
 		return r.client.TerminateWorkflow(ctx, r.ID, execution, reason)
@@ -70,8 +70,9 @@ func Ask[Q spec.Request, A any](ctx context.Context, r *Run, u spec.Update[Q, A]
 	})
 }
 
-// AskPatiently is [Ask] for a request that takes long if a run has many hosts. Only the time until
-// the run has accepted it is bounded further than by ctx: a run that is executed does so at once.
+// AskPatiently is like [Ask], for a request that takes long on a run with many hosts. The
+// accepted argument limits only the time until the run accepts the request, which a run with a
+// worker does immediately.
 func AskPatiently[Q spec.Request, A any](ctx context.Context, accepted time.Duration, r *Run, u spec.Update[Q, A], q Q) (A, error) {
 	return ask(ctx, r, u, q, func(o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
 		ctx, cancel := context.WithTimeout(ctx, accepted)
@@ -81,8 +82,8 @@ func AskPatiently[Q spec.Request, A any](ctx context.Context, accepted time.Dura
 	})
 }
 
-// beginsWithin is the time for which a request waits for a run to start its tasks: a run that has
-// just been submitted may be about to.
+// beginsWithin limits how long a request waits for a run to start its tasks, because a newly
+// submitted run may be about to.
 const beginsWithin = 5 * time.Second
 
 func ask[Q spec.Request, A any](ctx context.Context, r *Run, u spec.Update[Q, A], q Q, send func(client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error)) (A, error) {
@@ -126,7 +127,7 @@ func (c *chain) requestError(err error) error {
 		}
 		refused := &RefusedError{Reason: application.Message(), Invalid: application.Type() == spec.ErrInvalidRequest}
 		if application.HasDetails() {
-			_ = application.Details(&refused.Tasks) // another version may send other details
+			_ = application.Details(&refused.Tasks) // another version may send different details
 		}
 		return refused
 	case isNotFound(err):
@@ -141,7 +142,7 @@ func (c *chain) requestError(err error) error {
 	}
 }
 
-// unknownUpdate begins the answer of a workflow that does not have an update.
+// unknownUpdate is the start of a workflow's answer to an update that it does not implement.
 const unknownUpdate = "unknown update "
 
 func (c *chain) isSweepNow() bool {
@@ -151,8 +152,8 @@ func (c *chain) isSweepNow() bool {
 	return err == nil && of
 }
 
-// exists distinguishes an ended run from one that never existed. The server returns the same
-// error for both.
+// exists distinguishes an ended run from one that never existed, for which the server returns
+// the same error.
 func (c *chain) exists() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
 	defer cancel()

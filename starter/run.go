@@ -18,29 +18,29 @@ import (
 type Run struct {
 	// ID is the run ID, which is the workflow ID.
 	ID string
-	// ExecutionID is Temporal's run ID of the run's first execution. If it is empty, the handle
-	// stands for the latest run of that ID.
+	// ExecutionID is Temporal's run ID of the run's first execution. If empty, the handle stands
+	// for the latest run with that ID.
 	ExecutionID string
 
 	*chain
 }
 
-// Get returns a handle on a run that was started earlier, by any client. It makes no request;
-// whether the run exists shows at the first use.
+// Get returns a handle on a run that was started earlier, by any client. It does not contact the
+// server; the first use shows whether the run exists.
 func Get(c client.Client, id, executionID string) *Run {
 	return &Run{ID: id, ExecutionID: executionID, chain: &chain{client: c, id: id, first: executionID}}
 }
 
-// Wait waits for the end of the run and returns its result. It returns a nil error only after
-// success. An [*Error] comes with the result, a [*TerminatedError] without. Wait continues
-// while the server cannot be reached.
+// Wait waits for the run to finish and returns its result. The error is nil only after success.
+// An [*Error] comes with the result, a [*TerminatedError] without. Wait continues while the
+// server is unreachable.
 func (r *Run) Wait(ctx context.Context) (*spec.RunResult, error) {
 	return r.WaitNotify(ctx, func(error) {})
 }
 
-// WaitNotify is like Wait, but calls notify when the server stops answering, with the error,
-// and when it answers again, with nil. It calls notify with a [*StuckError] if the run is
-// stuck, and with nil when it continues.
+// WaitNotify is like Wait, but calls notify with the error when the server stops answering, and
+// with nil when it answers again. It also calls notify with a [*StuckError] when the run is
+// stuck, and with nil when the run continues.
 func (r *Run) WaitNotify(ctx context.Context, notify func(error)) (*spec.RunResult, error) {
 	watch := newWatch(ctx, (&looker{run: r}).look, notify)
 	defer watch.stop()
@@ -72,14 +72,13 @@ func (r *Run) WaitNotify(ctx context.Context, notify func(error)) (*spec.RunResu
 	}
 }
 
-// isEnd reports whether an error of the SDK means an end. While a workflow is paused, the SDK
-// gets events that it does not expect.
+// isEnd reports whether an SDK error means that the run has ended. While a workflow is paused,
+// the SDK receives events that it does not expect.
 func isEnd(err error) bool {
 	return isNotFound(err) || IsError[*temporal.TerminatedError](err) || runs.ResultOf(err) != nil
 }
 
-// Patiently calls do again for as long as the server does not answer, which it tells to notify as
-// [Run.WaitNotify] does.
+// Patiently retries do while the server does not answer. It calls notify like [Run.WaitNotify].
 func Patiently(ctx context.Context, notify func(error), do func() error) error {
 	err := do()
 	away := false
@@ -88,7 +87,7 @@ func Patiently(ctx context.Context, notify func(error), do func() error) error {
 			notify(err)
 		}
 		away = true
-		_ = retry.Sleep(ctx, retryEvery) // the loop sees the end of ctx
+		_ = retry.Sleep(ctx, retryEvery) // the loop checks ctx
 	}
 	if away && err == nil {
 		notify(nil)
@@ -111,7 +110,7 @@ func (r *Run) ended(ctx context.Context, err error) (*spec.RunResult, error) {
 	return result, &Error{RunID: r.ID, Result: result, Cause: err}
 }
 
-// terminated returns the error for a terminated run, with the reason and author from its last
+// terminated returns the error for a terminated run, with the reason and author from the last
 // event.
 func (c *chain) terminated(ctx context.Context) error {
 	out := &TerminatedError{RunID: c.id}

@@ -28,7 +28,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// ends returns a client whose run ends with these errors, one after the other.
+// ends returns a client whose run fails with these errors, one after another.
 func ends(t *testing.T, errs ...error) *mocks.Client {
 	run := mocks.NewWorkflowRun(t)
 	for _, err := range errs {
@@ -41,7 +41,7 @@ func ends(t *testing.T, errs ...error) *mocks.Client {
 	return c
 }
 
-// fromWire is an error as a client gets it: its details are encoded.
+// fromWire returns err as a client receives it, with encoded details.
 func fromWire(err error) error {
 	c := temporal.GetDefaultFailureConverter()
 	return c.FailureToError(c.ErrorToFailure(err))
@@ -97,7 +97,7 @@ func TestWaitSucceeds(t *testing.T) {
 	assert.Equal(t, spec.VerdictSucceeded, result.Verdict)
 }
 
-// A server that is away for a while does not end the run.
+// A temporary outage of the server does not end the run.
 func TestWaitOutlastsAnOutage(t *testing.T) {
 	result := must.Get(starter.Get(ends(t, serviceerror.NewUnavailable("gone"), nil), "iris-1", "").Wait(t.Context()))(t)
 	assert.Equal(t, spec.VerdictSucceeded, result.Verdict)
@@ -152,7 +152,7 @@ func TestRequestErrors(t *testing.T) {
 	_, err := starter.Ask(t.Context(), starter.Get(c, "iris-1", ""), spec.UpdateStartTask, spec.StartTaskRequest{Task: "worker-1"})
 	require.EqualError(t, err, "worker-1 is running; `clusterrun restart` restarts it")
 
-	// Until it has accepted the request, a run has less time than for its answer.
+	// A run has less time to accept a request than to answer it.
 	c.On("UpdateWorkflow", mock.Anything, mock.Anything).Run(func(args mock.Arguments) {
 		assert.Equal(t, client.WorkflowUpdateStageAccepted, args.Get(1).(client.UpdateWorkflowOptions).WaitForStage)
 		<-args.Get(0).(context.Context).Done()
@@ -180,8 +180,8 @@ func TestRequestErrors(t *testing.T) {
 	require.ErrorAs(t, starter.Get(c, "iris-1", "").Cancel(t.Context()), &missing)
 }
 
-// A run that continued as new is reached by the ID of its first execution. A
-// cancellation needs care: the server accepts it for an execution that has ended.
+// The first execution's ID reaches a run that continued as new. Cancel needs care, because the
+// server accepts it for a closed execution.
 func TestRequestsFollowTheRun(t *testing.T) {
 	continued := mocks.NewHistoryEventIterator(t)
 	continued.On("HasNext").Return(true)
@@ -203,7 +203,7 @@ func TestRequestsFollowTheRun(t *testing.T) {
 	require.NoError(t, starter.Get(c, "iris-1", "first").Terminate(t.Context(), "why"))
 }
 
-// A server under load loses the news of an end.
+// A server under load loses the notification that a run has ended.
 func TestWaitNoticesAnEndThatNobodyTold(t *testing.T) {
 	run := mocks.NewWorkflowRun(t)
 	run.On("Get", mock.Anything, mock.Anything).Run(func(args mock.Arguments) {
@@ -263,7 +263,7 @@ func TestWaitTellsOfAStuckRun(t *testing.T) {
 	assert.Equal(t, []error{&starter.StuckError{RunID: "iris-1", Attempt: 9}, nil}, told)
 }
 
-// A paused run has not ended, although the SDK gets an event at once.
+// A paused run has not ended, although the SDK receives an event immediately.
 func TestWaitForAPausedRun(t *testing.T) {
 	run := mocks.NewWorkflowRun(t)
 	run.On("Get", mock.Anything, mock.Anything).Return(errors.New("unexpected event type WorkflowExecutionPaused")).Once()

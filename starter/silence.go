@@ -13,13 +13,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// silentAfter is the time without a heartbeat after which a host counts as silent: hosts with
-// the most tasks send one every 8 seconds.
+// silentAfter is how long a host must send no heartbeat to count as silent. Hosts with the
+// maximum number of tasks send one every 8 seconds.
 const silentAfter = 12 * time.Second
 
-// silentHosts returns the hosts that hold none of the activities of their tasks, or send no
-// heartbeats for them. host maps an activity to the host of its task. One heartbeat is enough
-// for a host. The run gives a host up after the time givenUp, or never if that is 0.
+// silentHosts returns the hosts that hold none of their tasks' activities, or send no heartbeats
+// for them. host maps an activity to its task's host. One heartbeat is enough for a host. The
+// run gives a host up after givenUp, or never if that is 0.
 func silentHosts(now time.Time, givenUp time.Duration, activities []*workflowpb.PendingActivityInfo, host func(id string) string) []outcome.SilentHost {
 	last := map[string]time.Time{}
 	for _, a := range activities {
@@ -47,7 +47,7 @@ func silentHosts(now time.Time, givenUp time.Duration, activities []*workflowpb.
 	return silent
 }
 
-// heard returns the time of the last heartbeat of an activity.
+// heard returns the time of an activity's last heartbeat.
 func heard(now time.Time, a *workflowpb.PendingActivityInfo) time.Time {
 	timeout := a.GetActivityOptions().GetHeartbeatTimeout().AsDuration()
 	beat, taken, scheduled := a.GetLastHeartbeatTime().AsTime(), a.GetLastStartedTime().AsTime(), a.GetScheduledTime().AsTime()
@@ -57,8 +57,8 @@ func heard(now time.Time, a *workflowpb.PendingActivityInfo) time.Time {
 	case a.GetLastFailure().GetTimeoutFailureInfo() != nil && beat.Unix() <= 0:
 		return a.GetLastAttemptCompleteTime().AsTime().Add(-timeout)
 	case a.GetLastFailure().GetTimeoutFailureInfo() != nil:
-		// An attempt that the server has given to a poll of the host is not a sign of life if the
-		// previous attempt was lost: the host may have been cut off with its poll open.
+		// If the previous attempt was lost, handing a new attempt to the host's poll is not a
+		// sign of life: the host may have been cut off with its poll open.
 		return beat
 	case isScheduled && now.Sub(scheduled) < silentAfter:
 		return now // it waits for its restart, or the host may not have taken it yet
@@ -70,8 +70,8 @@ func heard(now time.Time, a *workflowpb.PendingActivityInfo) time.Time {
 	return beat
 }
 
-// isAsked reports whether an activity asks a silent host whether it is back. Its heartbeat timeout is
-// the time for which the host was silent before.
+// isAsked reports whether an activity asks a silent host if it is back. Its heartbeat timeout is
+// how long the host had been silent.
 func isAsked(a *workflowpb.PendingActivityInfo) bool {
 	return a.GetActivityType().GetName() == hostapi.MethodName(hostapi.Host.Answer)
 }

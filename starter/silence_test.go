@@ -18,7 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// A silent host is named within 20 s, with the time at which it is given up.
+// A silent host is named within 20 s, with the time when it will be given up.
 func TestASilentHostIsNamed(t *testing.T) {
 	start := time.Unix(1000, 0)
 	at := func(s int) *timestamppb.Timestamp { return timestamppb.New(start.Add(time.Duration(s) * time.Second)) }
@@ -32,10 +32,10 @@ func TestASilentHostIsNamed(t *testing.T) {
 	timedOut := started("gpu-2/0", 10, fenced)
 	timedOut.State, timedOut.Attempt, timedOut.ScheduledTime = enumspb.PENDING_ACTIVITY_STATE_SCHEDULED, 2, at(31)
 	timedOut.LastFailure = &failurepb.Failure{FailureInfo: &failurepb.Failure_TimeoutFailureInfo{TimeoutFailureInfo: &failurepb.TimeoutFailureInfo{}}}
-	// The server has given the next attempt to the poll that the host had open when it was cut off.
+	// The server gave the next attempt to the poll that was open when the host was cut off.
 	again := started("gpu-2/0", 10, fenced)
 	again.Attempt, again.LastStartedTime, again.LastFailure = 2, at(31), timedOut.LastFailure
-	// It was cut off before its first beat.
+	// It was cut off before its first heartbeat.
 	never := started("gpu-2/0", 0, fenced)
 	never.LastHeartbeatTime, never.LastAttemptCompleteTime = nil, at(21)
 	never.Attempt, never.LastStartedTime, never.LastFailure = 2, at(22), timedOut.LastFailure
@@ -44,7 +44,7 @@ func TestASilentHostIsNamed(t *testing.T) {
 	restarting := started("gpu-3/0", 10, fenced)
 	restarting.State, restarting.Attempt, restarting.ScheduledTime = enumspb.PENDING_ACTIVITY_STATE_SCHEDULED, 2, at(600)
 	restarting.LastFailure = &failurepb.Failure{}
-	// The run asks whether it is back.
+	// The run asks whether the host is back.
 	asked := &workflowpb.PendingActivityInfo{
 		ActivityId: "77", ActivityType: &commonpb.ActivityType{Name: "Answer"}, State: enumspb.PENDING_ACTIVITY_STATE_STARTED, Attempt: 2,
 		ScheduledTime: at(30), LastStartedTime: at(31), ActivityOptions: &activitypb.ActivityOptions{

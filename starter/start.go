@@ -23,27 +23,26 @@ import (
 
 // Options configure how a run is started.
 type Options struct {
-	// ID is the run ID, which is the workflow ID. It may be the ID of an ended run. Default:
-	// the spec's name and a random part.
+	// ID is the run ID, which is the workflow ID. It may be the ID of an ended run. Default: the
+	// spec's name and a random part.
 	ID string
-	// IsNew reports whether ID was made by [NewID], so that no earlier workflow has it.
+	// IsNew reports whether [NewID] generated ID, so that it is unused.
 	IsNew bool
 	// Queue is the task queue of the host workers that execute the run. Default:
 	// [spec.TaskQueue].
 	Queue string
 	// Owner is shown in lists of runs. Default: user@host.
 	Owner string
-	// Host is the only host that can have the tasks, if it is known. The run then need not
-	// record it.
+	// Host is the only host that can run the tasks, if known. The run then need not record it.
 	Host string
-	// Torchrun reports whether the starter ends as torchrun does. A rerun then does, too.
+	// Torchrun reports whether the starter exits like torchrun. It also applies to reruns.
 	Torchrun bool
-	// Source is the source code that the run is started with. It may be nil.
+	// Source is the source code that the run starts with. It may be nil.
 	Source *source.Gathering `json:"-"`
-	// Sweep makes the run a sweep, each of whose trials is a run of its spec. It may be nil.
+	// Sweep makes the run a sweep, which runs its spec once per trial. It may be nil.
 	Sweep *sweep.Spec
-	// Resume is the state that the sweep begins with. If it is nil, all trials are to run.
-	// Started is then the start of the sweep.
+	// Resume is the sweep's initial state. If it is nil, all trials run. Otherwise, Started is
+	// when the sweep started.
 	Resume  *sweep.Resumption
 	Started time.Time
 }
@@ -71,14 +70,14 @@ func Start(ctx context.Context, c client.Client, s *spec.RunSpec, o Options) (*R
 	options := client.StartWorkflowOptions{
 		ID:        o.ID,
 		TaskQueue: o.Queue,
-		// A second run with the ID of an open run would be a mistake. An ended run stays
-		// readable under its execution ID.
+		// A second run with an open run's ID would be a mistake. An ended run stays readable
+		// under its execution ID.
 		WorkflowIDConflictPolicy:                 enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		WorkflowTaskTimeout:                      spec.WorkflowTaskTimeout,
 		EnableEagerStart:                         true, // if this client serves the queue
-		// No workflow timeouts: they would close the run without its Release.
+		// Workflow timeouts would close the run without its Release.
 		Memo:          runs.Memo(s, o.Owner),
 		StaticSummary: runs.Summary(s),
 	}
@@ -103,8 +102,8 @@ func Start(ctx context.Context, c client.Client, s *spec.RunSpec, o Options) (*R
 	return Get(c, w.GetID(), w.GetRunID()), nil
 }
 
-// isOfKind returns an error if an ended workflow of another type has the run ID: its trials or its
-// history would then belong to nothing.
+// isOfKind returns an error if an ended workflow of another type has the run ID, because its
+// trials or its history would be orphaned.
 func isOfKind(ctx context.Context, c client.Client, id, workflowType string) error {
 	d, err := c.DescribeWorkflowExecution(ctx, id, "")
 	info := d.GetWorkflowExecutionInfo()
@@ -124,7 +123,7 @@ func isOfKind(ctx context.Context, c client.Client, id, workflowType string) err
 	return fmt.Errorf("the ID %s belongs to a %s that has ended; choose another%s", id, kind, remedy)
 }
 
-// complete validates a spec that will be run and sets the options that were left out.
+// complete validates the spec and sets the options that were omitted.
 func (o *Options) complete(s *spec.RunSpec) error {
 	if err := s.Validate(); err != nil {
 		return err
@@ -142,7 +141,7 @@ func (o *Options) complete(s *spec.RunSpec) error {
 	return nil
 }
 
-// NewID makes a run ID for a name. An empty name counts as "run".
+// NewID generates a run ID from a name. An empty name counts as "run".
 func NewID(name string) string { return runs.NewID(name) }
 
 func defaultOwner() string {

@@ -33,7 +33,7 @@ func validSpec() *spec.RunSpec {
 	return &spec.RunSpec{Name: "iris", Command: []string{"true"}, Tasks: []spec.TaskGroup{{Type: "worker", Count: &n}}}
 }
 
-// started is a client that accepts a start and keeps its options.
+// started returns a client that accepts a start and records its options.
 func started(t *testing.T, options *client.StartWorkflowOptions) *mocks.Client {
 	run := mocks.NewWorkflowRun(t)
 	run.On("GetID").Return("iris-1").Maybe()
@@ -71,7 +71,7 @@ func TestStartTakesIDAndQueue(t *testing.T) {
 	assert.Equal(t, "private", o.TaskQueue)
 }
 
-// No earlier workflow has an ID that was just made.
+// A newly generated ID needs no check for an earlier workflow.
 func TestStartAsksNothingAboutANewID(t *testing.T) {
 	run := mocks.NewWorkflowRun(t)
 	run.On("GetID").Return("iris-1")
@@ -82,7 +82,7 @@ func TestStartAsksNothingAboutANewID(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Nothing is asked of the server for a spec that cannot be run.
+// An invalid spec causes no request to the server.
 func TestStartRefusesAnInvalidSpec(t *testing.T) {
 	_, err := starter.Start(t.Context(), mocks.NewClient(t), &spec.RunSpec{}, starter.Options{})
 	var invalid *spec.InvalidSpecError
@@ -90,7 +90,8 @@ func TestStartRefusesAnInvalidSpec(t *testing.T) {
 	assert.NotEmpty(t, invalid.Problems)
 }
 
-// A run with the ID of a sweep that has ended would hide it, and rm would leave its trials behind.
+// A run that reuses an ended sweep's ID would hide the sweep, and rm would leave its trials
+// behind.
 func TestStartRefusesAnIDOfAnotherKind(t *testing.T) {
 	for before, want := range map[string]string{
 		spec.SweepWorkflowType: "the ID mine belongs to a sweep that has ended; choose another, or remove it with its trials: clusterrun rm mine",
@@ -119,8 +120,8 @@ func TestStartRefusesAnIDInUse(t *testing.T) {
 	assert.EqualError(t, err, "run iris-1 is running already; choose another ID, or stop that run first")
 }
 
-// A namespace that knows only some of the search attributes, or none, gets the run with those that
-// it knows.
+// A namespace with only some of the search attributes, or none, gets the run with those that it
+// supports.
 func TestStartWithoutSearchAttributes(t *testing.T) {
 	c := mocks.NewClient(t)
 	with := func(names ...string) any {
@@ -162,8 +163,7 @@ func TestStartWithoutASpec(t *testing.T) {
 	assert.ErrorContains(t, err, "there is no spec")
 }
 
-// Start a chief and three workers, show what they write, and look at the chief's
-// return value.
+// Start a chief and three workers, show their output, and inspect the chief's return value.
 func Example() {
 	ctx := context.Background()
 	c, err := client.DialContext(ctx, envconfig.MustLoadDefaultClientOptions()) // the server of `eval "$(clusterrun server env)"`
@@ -184,7 +184,7 @@ func Example() {
 	}
 
 	if err := run.Logs(ctx, func(o starter.Output) { fmt.Printf("%s: %s", o.Task, o.Data) }); err != nil {
-		log.Print(err) // some output cannot be read
+		log.Print(err) // some output could not be read
 	}
 	result, err := run.Wait(ctx)
 	var failed *starter.Error
@@ -198,7 +198,7 @@ func Example() {
 	}
 }
 
-// Look at a run that another program has started, and end one of its tasks.
+// Inspect a run that another program started, and stop one of its tasks.
 func ExampleGet() {
 	ctx := context.Background()
 	c, err := client.DialContext(ctx, envconfig.MustLoadDefaultClientOptions())

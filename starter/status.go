@@ -26,24 +26,23 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/steptime"
 )
 
-// A Status is what is known of a run, and a TaskStatus of one of its tasks.
+// A Status describes a run, and a TaskStatus one of its tasks.
 type (
 	Status     = outcome.Status
 	TaskStatus = outcome.TaskStatus
 )
 
 const (
-	// queryTimeout bounds a query, which uses all of it if no worker answers.
+	// queryTimeout limits a query. If no worker answers, a query takes all of it.
 	queryTimeout = 3 * time.Second
-	// queryTries is the number of times that a query is sent if it gets no answer in time. The
-	// server may have given the first one to a host worker that is frozen; another host worker
-	// takes the next.
+	// queryTries is how often a query is sent if it is not answered in time. The server may have
+	// given the first one to a frozen host worker; another host worker takes the next.
 	queryTries = 2
-	// queryPause is the time between two tries to ask a fleet.
+	// queryPause is the pause between two queries to a fleet.
 	queryPause = 100 * time.Millisecond
 )
 
-// Status returns the status of the run. It describes an ended run from its result.
+// Status returns the run's status. For an ended run, it comes from the result.
 func (r *Run) Status(ctx context.Context) (*Status, error) {
 	s, err := r.status(ctx)
 	if err == nil {
@@ -107,8 +106,8 @@ func (r *Run) status(ctx context.Context) (*Status, error) {
 	return s, nil
 }
 
-// Services returns the services from which the files of the run on its hosts can be read, also
-// after its end. It omits hosts that do not serve them.
+// Services returns the services that serve the run's files on its hosts, even after the run has
+// ended. It omits hosts without such a service.
 func (r *Run) Services(ctx context.Context) ([]spec.HostService, error) {
 	answer, err := r.query(ctx)
 	if err != nil {
@@ -117,7 +116,7 @@ func (r *Run) Services(ctx context.Context) ([]spec.HostService, error) {
 	return answer.Services, nil
 }
 
-// GroupRestarts returns the last restarts of the group of an open run, the oldest first.
+// GroupRestarts returns the last group restarts of an open run, oldest first.
 func (r *Run) GroupRestarts(ctx context.Context) ([]spec.GroupRestart, error) {
 	answer, err := r.query(ctx)
 	if err != nil {
@@ -126,8 +125,7 @@ func (r *Run) GroupRestarts(ctx context.Context) ([]spec.GroupRestart, error) {
 	return answer.GroupRestarts, nil
 }
 
-// RestartReasons returns the reasons of the last restarts of tasks of an open run, by task
-// name.
+// RestartReasons returns the reasons for the last task restarts of an open run, by task name.
 func (r *Run) RestartReasons(ctx context.Context) (map[string]string, error) {
 	d, err := r.describe(ctx)
 	if err != nil {
@@ -180,10 +178,10 @@ func fillOpen(s *Status, answer *spec.Status) {
 	addTasks(s, answer.Tasks)
 }
 
-// addTasks adds the tasks of an answer to the status.
+// addTasks adds the tasks in a workflow's answer to the status.
 func addTasks(s *Status, tasks []spec.TaskStatus) {
 	for _, t := range tasks {
-		// The heartbeat is more exact, once there is one.
+		// The heartbeat, once there is one, is more exact.
 		status := TaskStatus{TaskStatus: t, Restarts: s.Generation}
 		if t.Exit != nil {
 			status.LogDir = t.Exit.LogDir
@@ -192,7 +190,7 @@ func addTasks(s *Status, tasks []spec.TaskStatus) {
 	}
 }
 
-// compareSteps finds the tasks of an open run that are slow.
+// compareSteps finds the slow tasks of an open run.
 func compareSteps(s *Status) {
 	tasks := make([]steptime.Task, len(s.Tasks))
 	for i, t := range s.Tasks {
@@ -232,8 +230,8 @@ func fillEnded(s *Status, result *spec.RunResult, err error) {
 	}
 }
 
-// fillTerminated fills in what the history of a terminated run has: the hosts of its tasks, and the
-// ends of those that ended before. It reports whether a host worker could read the history.
+// fillTerminated fills in what a terminated run's history records: the hosts of its tasks, and
+// the exits before the termination. It reports whether a host worker could read the history.
 func fillTerminated(s *Status, ctx context.Context, r *Run) bool {
 	answer, err := r.query(ctx)
 	if err != nil {
@@ -242,7 +240,7 @@ func fillTerminated(s *Status, ctx context.Context, r *Run) bool {
 	s.Generation, s.GroupRestarts, s.Sweep = answer.Generation, answer.GroupRestarts, answer.Sweep
 	for i := range answer.Tasks {
 		if t := &answer.Tasks[i]; t.Host != "" {
-			t.State = spec.TaskEnded // its host stops it when the server says so
+			t.State = spec.TaskEnded // its host stops it when the server reports the termination
 		}
 	}
 	addTasks(s, answer.Tasks)
@@ -260,7 +258,7 @@ func (c *chain) fillFromSpec(ctx context.Context, s *Status, execution string) {
 	}
 }
 
-// pending returns the open activities in the workflows of a run and of its groups.
+// pending returns the open activities in the workflows of a run and its groups.
 func (c *chain) pending(ctx context.Context, d *workflowservice.DescribeWorkflowExecutionResponse) ([]*workflowpb.PendingActivityInfo, error) {
 	groups := slices.DeleteFunc(slices.Clone(d.GetPendingChildren()), func(child *workflowpb.PendingChildExecutionInfo) bool {
 		return child.GetWorkflowTypeName() != spec.GroupWorkflowType || child.GetRunId() == ""
@@ -276,8 +274,8 @@ func (c *chain) pending(ctx context.Context, d *workflowservice.DescribeWorkflow
 	return append(d.GetPendingActivities(), slices.Concat(of...)...), cmp.Or(errs...)
 }
 
-// merge adds facts from pending activities: the process and restarts of a task are in the
-// heartbeats of its activity, because those add nothing to the history of the run.
+// merge adds facts from pending activities. A task's process and restarts are in its activity's
+// heartbeats, because heartbeats do not add to the run's history.
 func merge(s *Status, pending []*workflowpb.PendingActivityInfo) {
 	tasks := map[string]*TaskStatus{}
 	for i := range s.Tasks {
@@ -313,7 +311,7 @@ func merge(s *Status, pending []*workflowpb.PendingActivityInfo) {
 			t.NextStart = a.GetScheduledTime().AsTime()
 			t.LastFailure = failureText(a.GetLastFailure())
 			if f := a.GetLastFailure().GetApplicationFailureInfo(); f.GetType() == spec.ErrRestart {
-				decode(f.GetDetails(), &t.Restarts) // a process that was short has sent no heartbeat
+				decode(f.GetDetails(), &t.Restarts) // a short-lived process has sent no heartbeat
 			}
 		}
 	}
@@ -329,7 +327,7 @@ func decode(p *commonpb.Payloads, v any) bool {
 	return len(p.GetPayloads()) > 0 && converter.GetDefaultDataConverter().FromPayloads(p, v) == nil
 }
 
-// startOf returns when the run of an execution was started.
+// startOf returns when an execution's run was started.
 func startOf(info *workflowpb.WorkflowExecutionInfo) time.Time {
 	if at, err := time.Parse(time.RFC3339Nano, memoText(info, spec.MemoStarted)); err == nil {
 		return at

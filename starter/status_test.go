@@ -54,7 +54,7 @@ func described(t *testing.T, status enumspb.WorkflowExecutionStatus, activities 
 	}
 }
 
-// The status of a run and the heartbeats of its activities make one.
+// A status combines the run's own status with its activities' heartbeats.
 func TestStatusOfAnOpenRun(t *testing.T) {
 	c := mocks.NewClient(t)
 	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(described(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
@@ -105,7 +105,7 @@ func TestStatusOfAnOpenRun(t *testing.T) {
 	assert.False(t, s.TooFewSteps)
 }
 
-// The status of a run without a place says what the run waits for.
+// The status of a pending run reports what the run is waiting for.
 func TestStatusSaysWhatARunWaitsFor(t *testing.T) {
 	pending := func(activity, queue string, failure *failurepb.Failure) *workflowpb.PendingActivityInfo {
 		return &workflowpb.PendingActivityInfo{
@@ -138,7 +138,7 @@ func TestStatusSaysWhatARunWaitsFor(t *testing.T) {
 	}, s.Waiting)
 }
 
-// historyOf returns a history of a run with only its first event.
+// historyOf returns a run's history with only the first event.
 func historyOf(t *testing.T, s *spec.RunSpec) client.HistoryEventIterator {
 	input := must.Get(converter.GetDefaultDataConverter().ToPayloads(s))(t)
 	events := mocks.NewHistoryEventIterator(t)
@@ -148,7 +148,7 @@ func historyOf(t *testing.T, s *spec.RunSpec) client.HistoryEventIterator {
 	return events
 }
 
-// The history of a terminated run has the hosts of its tasks, and the ends before the termination.
+// A terminated run's history contains its tasks' hosts, and the exits before the termination.
 func TestStatusOfATerminatedRun(t *testing.T) {
 	run := mocks.NewWorkflowRun(t)
 	run.On("Get", mock.Anything, mock.Anything).Return(&temporal.TerminatedError{})
@@ -189,8 +189,8 @@ func TestStatusIsAskedAgain(t *testing.T) {
 	assert.Empty(t, s.Absence())
 }
 
-// The status reports that a run has no worker if the server knows it, but not if a worker is
-// only slow.
+// The status reports that a run has no worker only if the server confirms it, not if a worker is
+// merely slow.
 func TestStatusOfARunThatNobodyExecutes(t *testing.T) {
 	for absence, failure := range map[string]error{
 		"its host worker does not answer": context.DeadlineExceeded,
@@ -200,7 +200,7 @@ func TestStatusOfARunThatNobodyExecutes(t *testing.T) {
 	}
 }
 
-// The server answers no query of a paused run.
+// The server does not answer queries of a paused run.
 func TestStatusOfAPausedRun(t *testing.T) {
 	c := mocks.NewClient(t)
 	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(described(t, enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED), nil)
@@ -251,9 +251,8 @@ func TestStatusOfAnEndedRun(t *testing.T) {
 	assert.Equal(t, 1, s.Tasks[0].Restarts)
 }
 
-// Barriers lists the barriers of the latest execution of the run, without those that an earlier
-// run with the same ID has left. If a round has no worker, its ID gives name, round and
-// generation.
+// Barriers lists the barriers of the run's latest execution, without those left by an earlier
+// run with the same ID. If a round has no worker, its ID provides name, round and generation.
 func TestBarriersOfTheRunItself(t *testing.T) {
 	c := mocks.NewClient(t)
 	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(described(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING), nil)
@@ -272,12 +271,12 @@ func TestBarriersOfTheRunItself(t *testing.T) {
 	}}, barriers)
 }
 
-// at is a look at the workflow task of a run.
+// at describes a run's workflow task at one check.
 type at struct {
-	scheduled time.Duration // before or after the first look
+	scheduled time.Duration // before or after the first check
 	state     enumspb.PendingWorkflowTaskState
 	attempt   int32
-	none      bool // there is no task
+	none      bool // no task
 	closed    bool
 }
 
@@ -286,8 +285,8 @@ const (
 	taken = enumspb.PENDING_WORKFLOW_TASK_STATE_STARTED
 )
 
-// watched returns a run on the queue q of a server. seen returns its state after a time, and
-// polled is the time of the queue's last poll.
+// watched returns a run on the server's queue q. seen returns the run's state after a duration,
+// and polled is when the queue was last polled.
 func watched(seen func(after time.Duration) at, polled time.Duration) *starter.Run {
 	began := time.Now()
 	c := &mocks.Client{}
@@ -319,7 +318,7 @@ func TestUnexecuted(t *testing.T) {
 		seen   func(after time.Duration) at
 		polled time.Duration
 		nobody bool
-		stuck  int // the attempt that the error has
+		stuck  int // the attempt in the error
 	}{
 		"nothing waits":             {seen: always(at{none: true}), polled: longAgo},
 		"it has ended":              {seen: always(at{closed: true}), polled: longAgo},

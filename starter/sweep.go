@@ -25,7 +25,7 @@ func (c *chain) isSweep(ctx context.Context) (bool, error) {
 	return d.GetWorkflowExecutionInfo().GetType().GetName() == spec.SweepWorkflowType, err
 }
 
-// SweepSpec returns the input of a sweep.
+// SweepSpec returns the sweep's input.
 func (r *Run) SweepSpec(ctx context.Context) (*sweep.Spec, error) {
 	d, err := r.describe(ctx)
 	if err != nil {
@@ -35,7 +35,8 @@ func (r *Run) SweepSpec(ctx context.Context) (*sweep.Spec, error) {
 	if info.GetType().GetName() != spec.SweepWorkflowType {
 		return nil, &NotSweepError{r.ID}
 	}
-	// Every execution has the same spec. The server forgets those that ended long ago.
+	// Every execution has the same spec. The server deletes executions some time after they
+	// close.
 	first, err := r.client.GetWorkflowHistory(ctx, r.ID, info.GetExecution().GetRunId(), false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT).Next()
 	if err != nil {
 		return nil, fmt.Errorf("read the spec of sweep %s: %w", r.ID, err)
@@ -55,20 +56,20 @@ func (e *NotSweepError) Error() string {
 	return fmt.Sprintf("run %s is no sweep", e.RunID)
 }
 
-// StopTrials stops the trials of an open sweep whose numbers match a pattern of [path.Match]. Those
-// that have not been started are skipped.
+// StopTrials stops the trials of an open sweep with numbers that match a [path.Match] pattern.
+// Trials that have not started are skipped.
 func (r *Run) StopTrials(ctx context.Context, pattern string) error {
 	return r.signal(ctx, spec.SignalStopTrials, pattern)
 }
 
-// RetryTrials puts the failed and skipped trials of an open sweep back into the queue.
+// RetryTrials requeues the failed and skipped trials of an open sweep.
 func (r *Run) RetryTrials(ctx context.Context) error {
 	return r.signal(ctx, spec.SignalRetryTrials, nil)
 }
 
 func (r *Run) signal(ctx context.Context, name string, arg any) error {
 	err := r.request(ctx, func(string) error {
-		// The current execution: a sweep continues as new at any moment.
+		// Address the current execution, because a sweep may continue as new at any moment.
 		return r.client.SignalWorkflow(ctx, r.ID, "", name, arg)
 	})
 	if isNotFound(err) {

@@ -3,8 +3,8 @@ package starter
 import "context"
 
 // TaskNames returns the names of the run's tasks: those in its spec, in rank order, followed by
-// those that were started later. complete is false if the run has not answered, so that some of
-// the latter may be missing.
+// those started later. complete is false if the run did not answer, so that later tasks may be
+// missing.
 func (r *Run) TaskNames(ctx context.Context) (names []string, complete bool, err error) {
 	d, err := r.describe(ctx)
 	if err != nil {

@@ -14,24 +14,24 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
 
-// TrialEnd is the end of a trial.
+// TrialEnd is the outcome of a trial.
 type TrialEnd struct {
 	Trial int
-	// RunID is its run, and ExecutionID the execution of that.
+	// RunID is the trial's run, and ExecutionID that run's execution.
 	RunID, ExecutionID string
 	State              sweep.State
-	// Message is why it has failed, if that is known.
+	// Message is why the trial failed, if known.
 	Message string
 }
 
-// FollowTrials calls ended with each trial that ends, in order, until the sweep has ended or ctx is
-// done. The handle must name the execution of the sweep.
+// FollowTrials calls ended for each trial as it ends, in order, until the sweep has ended or ctx
+// is done. The handle must name the sweep's execution.
 func (r *Run) FollowTrials(ctx context.Context, ended func(TrialEnd)) {
 	f := &trialFollower{ended: ended, executions: map[string]string{}, over: map[string]bool{}}
 	for execution := r.ExecutionID; execution != "" && ctx.Err() == nil; {
 		next, err := f.follow(r.client.GetWorkflowHistory(ctx, r.ID, execution, true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT))
 		if err != nil {
-			// The server may be away. All events are read again.
+			// The server may be away. Retry with all events.
 			if isNotFound(err) || retry.Sleep(ctx, retryEvery) != nil {
 				return
 			}
@@ -41,12 +41,12 @@ func (r *Run) FollowTrials(ctx context.Context, ended func(TrialEnd)) {
 	}
 }
 
-// trialFollower reads the histories of a sweep.
+// trialFollower reads a sweep's histories.
 type trialFollower struct {
 	ended      func(TrialEnd)
-	executions map[string]string // of runs of trials that run, by ID
-	over       map[string]bool   // executions that have ended
-	checks     map[int64]bool    // events that have scheduled a check
+	executions map[string]string // running trials' run executions, by run ID
+	over       map[string]bool   // closed executions
+	checks     map[int64]bool    // events that scheduled a check
 }
 
 type history interface {
@@ -105,7 +105,7 @@ func (f *trialFollower) read(e *historypb.HistoryEvent) {
 	}
 }
 
-// endFound reports a trial whose end an activity has found.
+// endFound reports a trial that an activity found to have ended.
 func (f *trialFollower) endFound(t sweep.EndedTrial) {
 	for id := range f.executions {
 		if _, trial, ok := spec.SplitTrialID(id); ok && trial == t.Trial {
@@ -115,7 +115,7 @@ func (f *trialFollower) endFound(t sweep.EndedTrial) {
 	}
 }
 
-// end reports a trial. result is nil if it has none.
+// end reports a trial. result may be nil.
 func (f *trialFollower) end(id string, failure *failurepb.Failure, result *spec.RunResult) {
 	for failure.GetCause() != nil {
 		failure = failure.GetCause()
@@ -123,7 +123,7 @@ func (f *trialFollower) end(id string, failure *failurepb.Failure, result *spec.
 	f.tell(id, TrialEnd{State: sweep.StateOfResult(result), Message: failure.GetMessage()})
 }
 
-// tell reports the end of the run of a trial, once.
+// tell reports once that a trial's run has ended.
 func (f *trialFollower) tell(id string, end TrialEnd) {
 	_, trial, ok := spec.SplitTrialID(id)
 	execution, running := f.executions[id]

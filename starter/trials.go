@@ -34,9 +34,9 @@ type Trial struct {
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// Trials returns the names of the parameters of a sweep, and all trials. If values is set, it reads
-// the results of those that have succeeded, with a request for each. The server's list lags behind
-// a little.
+// Trials returns the names of a sweep's parameters, and all its trials. If values is set, it
+// also reads the results of successful trials, with one request each. The server's list lags
+// slightly.
 func (r *Run) Trials(ctx context.Context, s *Status, values bool) (names []string, trials []Trial, err error) {
 	of, err := r.SweepSpec(ctx)
 	if err != nil {
@@ -67,9 +67,9 @@ func (r *Run) Trials(ctx context.Context, s *Status, values bool) (names []strin
 	}
 	verdicts(ctx, r.client, runs)
 	latest := map[int]Summary{}
-	for _, run := range slices.Backward(runs) { // the latest last
+	for _, run := range slices.Backward(runs) { // so that the latest run of a trial wins
 		_, trial, ok := spec.SplitTrialID(run.RunID)
-		if !ok || run.trialOf != r.ID || trial >= len(trials) || run.Started.Before(s.Started) { // of an earlier sweep with that ID
+		if !ok || run.trialOf != r.ID || trial >= len(trials) || run.Started.Before(s.Started) { // an earlier sweep with that ID
 			continue
 		}
 		latest[trial] = run
@@ -82,10 +82,11 @@ func (r *Run) Trials(ctx context.Context, s *Status, values bool) (names []strin
 	return grid.Names(), trials, nil
 }
 
-// maxLooked bounds the trials whose hosts are looked at: those that have run for the longest time.
+// maxLooked limits how many trials are checked for silent hosts. The longest-running ones are.
 const maxLooked = 16
 
-// findSilent finds the silent hosts of the oldest runs of trials. It omits facts that are not known now.
+// findSilent finds silent hosts of the oldest running trials. It omits facts that are currently
+// unknown.
 func findSilent(ctx context.Context, r *Run, trials []Trial, latest map[int]Summary) {
 	ctx, cancel := context.WithTimeout(ctx, heartbeatsTake)
 	defer cancel()
@@ -114,7 +115,7 @@ func findSilent(ctx context.Context, r *Run, trials []Trial, latest map[int]Summ
 	})
 }
 
-// states returns the states of the trials of a sweep, or nil if they are not known.
+// states returns the states of a sweep's trials, or nil if they are unknown.
 func states(s *Status) (*sweep.Machine, error) {
 	if s.Sweep == nil {
 		return nil, nil
@@ -134,7 +135,7 @@ func (t *Trial) fill(run Summary) {
 
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }
 
-// readValues reads the values that trials have returned.
+// readValues reads the values that trials returned.
 func readValues(ctx context.Context, r *Run, trials []Trial, runs map[int]Summary) {
 	parallel.Each(16, trials, func(i int, t Trial) {
 		if t.State != sweep.Succeeded.String() {

@@ -16,20 +16,20 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// untakenFor is the time after which the queue of an untaken workflow task of a run is checked
-// for workers. A worker takes a task within milliseconds.
+// untakenFor is how long a run's workflow task waits before its queue is checked for workers. A
+// worker takes a task within milliseconds.
 const untakenFor = 3 * time.Second
 
 var looks = retry.Backoff{First: 5 * time.Millisecond, Most: 250 * time.Millisecond}
 
-// Unexecuted reports whether no worker executes the workflow of an open run. It waits until a
+// Unexecuted reports whether no worker is executing an open run's workflow. It waits until a
 // worker has processed the last workflow task, which takes milliseconds, or until it is certain
-// that there is no worker, which takes a few seconds. It returns a [*StuckError] if ctx ends
-// before either, for example if the workflow keeps failing.
+// that there is no worker, which takes a few seconds. It returns a [*StuckError] if ctx is done
+// before either, for example because the workflow keeps failing.
 func (r *Run) Unexecuted(ctx context.Context) (bool, error) { return r.unexecuted(ctx, false) }
 
-// AwaitUnexecuted is like Unexecuted, but waits as long as a worker executes the run. It
-// returns nil when none does, and otherwise the error of ctx or of a run that has ended.
+// AwaitUnexecuted waits until no worker is executing the run, and then returns nil. It returns
+// an error if ctx is done or the run has ended.
 func (r *Run) AwaitUnexecuted(ctx context.Context) error {
 	_, err := r.unexecuted(ctx, true)
 	return err
@@ -69,7 +69,7 @@ func (r *Run) unexecuted(ctx context.Context, wait bool) (bool, error) {
 	}
 }
 
-// lyingTask is the workflow task of a run that waits to be taken, as seen by several looks.
+// lyingTask is a run's untaken workflow task, as observed over several checks.
 type lyingTask struct {
 	scheduled time.Time // by the server's clock
 	since     time.Time // by this host's clock
@@ -79,7 +79,7 @@ type lyingTask struct {
 	taken     bool
 }
 
-// look records the present state of the task.
+// look records the task's current state.
 func (l *lyingTask) look(now time.Time, d *workflowservice.DescribeWorkflowExecutionResponse) {
 	t := d.GetPendingWorkflowTask()
 	if t == nil {
@@ -93,16 +93,16 @@ func (l *lyingTask) look(now time.Time, d *workflowservice.DescribeWorkflowExecu
 		}
 		l.scheduled, l.since = at, now
 	}
-	// The server itself replaces, once, a task that was reserved for a host that has the
-	// workflow cached. Other tasks are new, and some worker has completed earlier tasks.
+	// The server itself replaces, once, a task that was reserved for a host with the workflow in
+	// its cache. Any other new task means that a worker has completed an earlier one.
 	l.taken = l.changes > 1
 }
 
 func (l *lyingTask) untaken(now time.Time) bool { return l.waits && now.Sub(l.since) >= untakenFor }
 
-// polledSince reports whether a worker has polled the queue for workflow tasks since a time of
-// the server's clock. A host worker polls again after each task, and gets tasks that wait. So a
-// host worker that has not polled since then is gone, although the server lists it for some
+// polledSince reports whether a worker has polled the queue for workflow tasks since a time on
+// the server's clock. A host worker polls again after each task, and receives waiting tasks. So
+// a host worker without a poll since that time is gone, although the server lists it for some
 // minutes.
 func polledSince(ctx context.Context, c client.Client, queue string, since time.Time) (bool, error) {
 	d, err := c.DescribeTaskQueue(ctx, queue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)
@@ -129,8 +129,8 @@ func (r *Run) Begun(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// EndUnexecuted ends a run that no worker executes, with its closures and, if no other run uses
-// it, its fleet. Hosts stop living processes of the run at once, or when they are back.
+// EndUnexecuted ends a run that no worker is executing, with its closures and, if no other run
+// uses it, its fleet. Hosts stop the run's remaining processes immediately, or when they return.
 func (r *Run) EndUnexecuted(ctx context.Context, reason string) error {
 	queue, open, err := r.Queue(ctx)
 	if err != nil {

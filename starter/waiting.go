@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// waiting finds what a run waits for, from its pending activities: hosts for its tasks, or the ends
-// of processes that SIGKILL does not end.
+// waiting finds, in its pending activities, what a run is waiting for: hosts for its tasks, or
+// processes that survive SIGKILL.
 func waiting(queue string, pending []*workflowpb.PendingActivityInfo) []outcome.Waiting {
 	var all []outcome.Waiting
 	for _, a := range pending {
@@ -44,13 +44,13 @@ func waiting(queue string, pending []*workflowpb.PendingActivityInfo) []outcome.
 	return all
 }
 
-// placesTasks reports whether an activity prepares a host for the tasks of a run.
+// placesTasks reports whether an activity prepares a host for a run's tasks.
 func placesTasks(a *workflowpb.PendingActivityInfo) bool {
 	name := a.GetActivityType().GetName()
 	return name == hostapi.Name(hostapi.Host.Reserve) || name == hostapi.Name(hostapi.Host.Prepare)
 }
 
-// waitingInFleet finds what a run waits for, from the queue of its fleet.
+// waitingInFleet finds what a run is waiting for in its fleet's queue.
 func waitingInFleet(s *Status, ctx context.Context, c client.Client) {
 	if s.State != spec.RunPlacing && s.State != spec.RunRestarting || len(s.Waiting) > 0 || spec.IsPrivateQueue(s.Queue) {
 		return
@@ -67,7 +67,7 @@ func waitingInFleet(s *Status, ctx context.Context, c client.Client) {
 	}
 }
 
-// failureText returns why an attempt of an activity failed, as text for the user.
+// failureText returns, for display, why an activity's attempt failed.
 func failureText(f *failurepb.Failure) string {
 	if f.GetTimeoutFailureInfo() != nil {
 		return spec.NoAnswerText

@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	// lookEvery is the time between looks at the run.
+	// lookEvery is the interval between checks of the run.
 	lookEvery = time.Second
-	// lookTimeout is the longest time to wait for an answer. A busy machine may take a part of
-	// it, which is not worth reporting.
+	// lookTimeout limits the wait for an answer. A busy machine may use part of it, which is not
+	// worth reporting.
 	lookTimeout = 5 * time.Second
-	// awayEvery replaces lookEvery while the server is away, to notice its return soon.
+	// awayEvery replaces lookEvery while the server is away, to notice its return quickly.
 	awayEvery = 250 * time.Millisecond
 )
 
-// watch looks at a run during the long poll that waits for its end, for two reasons. The SDK
+// watch checks the run during the long poll that waits for its end, for two reasons. The SDK
 // retries a long poll for a minute before it reports that the server does not answer, which is
 // too late for a user. And a busy server drops notifications
-// (service/history/events/notifier.go, "high load"): for about one end in a thousand, the long
-// poll returns only when it expires, after 20 seconds.
+// (service/history/events/notifier.go, "high load"): about one time in a thousand, the long poll
+// returns only when it expires, after 20 seconds.
 type watch struct {
 	look   func(context.Context) (closed bool, err error)
 	notify func(error)
@@ -40,7 +40,7 @@ func newWatch(ctx context.Context, look func(context.Context) (bool, error), not
 	return w
 }
 
-// stop ends the watch; notify is not called after it.
+// stop ends the watch. notify is not called afterwards.
 func (w *watch) stop() {
 	w.cancel()
 	<-w.done
@@ -88,7 +88,7 @@ func (w *watch) interrupt() {
 	w.anew = make(chan struct{})
 }
 
-// untilAnew returns a context that ends when a call in progress must be repeated.
+// untilAnew returns a context that is canceled when a call in progress must be repeated.
 func (w *watch) untilAnew(ctx context.Context) (context.Context, context.CancelFunc) {
 	w.mu.Lock()
 	anew := w.anew
