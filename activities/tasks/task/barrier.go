@@ -13,19 +13,17 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 )
 
-// Release is the answer at a barrier: the round, counted from 1, the place of the task among
-// the participants, from 0, and their number; and the values of the participants, if there
-// are any.
+// Release is the answer at a barrier: the round, counted from 1, the task's position among the
+// participants, from 0, the number of participants, and their values, if any.
 type Release = wire.Released
 
-// BarrierError reports that a barrier broke. All that wait at it get the error.
+// BarrierError reports that a barrier broke. All its participants get the error.
 type BarrierError struct {
-	// Timeout reports whether a timeout passed; otherwise a participant has ended, or all
-	// have.
+	// Timeout reports whether a timeout expired; otherwise some or all participants have ended.
 	Timeout bool
 	Message string
-	// Arrived and Missing are the participants that had arrived, and those that had not. They
-	// are empty if the host did not answer.
+	// Arrived and Missing list the participants that had and had not arrived. They are empty if
+	// the host did not answer.
 	Arrived, Missing []string
 }
 
@@ -41,31 +39,29 @@ type arrival struct {
 	value        string
 }
 
-// Timeout bounds the wait. When it has passed, the barrier breaks for all.
+// Timeout limits the wait. When it expires, the barrier breaks for all.
 func Timeout(d time.Duration) Option { return func(a *arrival) { a.timeout = max(0, d) } }
 
-// Participants are tasks, such as "worker-0", or types for all their tasks. All participants
-// must name the same ones. By default they are all tasks of the spec.
+// Participants lists tasks, such as "worker-0", or types for all their tasks. All participants
+// must name the same ones. By default, all tasks of the spec take part.
 func Participants(names ...string) Option {
 	return func(a *arrival) { a.participants = append(a.participants, names...) }
 }
 
-// Local lets the host release the barrier by itself, within microseconds. All participants must
+// Local lets the host release the barrier on its own, within microseconds. All participants must
 // be on it.
 func Local() Option { return func(a *arrival) { a.local = true } }
 
-// Value is a text of up to 64 KiB that all participants get with the release
-// ([Release.Values]). All values together may have at most 1 MiB.
+// Value is a string of up to 64 KiB that all participants get with the release ([Release.Values]).
+// All values together are limited to 1 MiB.
 func Value(text string) Option { return func(a *arrival) { a.value = text } }
 
-// answerSlack is the time after the timeout of a barrier within which the host must answer, or
-// else it counts as away.
+// answerSlack is how long after a barrier's timeout the host must answer before it counts as away.
 const answerSlack = 5 * time.Second
 
-// Barrier waits until all participants have arrived at the barrier with that name. It can be
-// used again, in rounds. If ctx ends first, the arrival is withdrawn; if the barrier was
-// released in the meantime, Barrier returns the release. The error for a broken barrier is a
-// [BarrierError].
+// Barrier waits until all participants have arrived at the named barrier. A barrier can be reused,
+// in rounds. If ctx is done first, the arrival is withdrawn; if the barrier was released in the
+// meantime, Barrier returns the release. The error for a broken barrier is a [BarrierError].
 func (t *Task) Barrier(ctx context.Context, name string, options ...Option) (Release, error) {
 	if name == "" || len(name) > wire.MaxName {
 		return Release{}, fmt.Errorf("the name of a barrier has 1 to %d bytes, not %d", wire.MaxName, len(name))
@@ -85,7 +81,7 @@ func (t *Task) Barrier(ctx context.Context, name string, options ...Option) (Rel
 	in := wire.Arrive{Key: key, Participants: a.participants, Local: a.local, Value: a.value}
 	var out Release
 	err := t.callWith(waiting, http.MethodPost, wire.PathBarriers+url.PathEscape(name), func() ([]byte, error) {
-		if a.timeout >= 0 { // another try has less time left
+		if a.timeout >= 0 { // a retry has less time left
 			in.Timeout = max(0, time.Until(deadline)).String()
 		}
 		return encode(in)
@@ -102,11 +98,11 @@ func (t *Task) Barrier(ctx context.Context, name string, options ...Option) (Rel
 	return out, err
 }
 
-// withdrawPatience bounds the wait for the answer to a withdrawal.
+// withdrawPatience limits the wait for a withdrawal's answer.
 const withdrawPatience = time.Second
 
-// withdraw withdraws an arrival whose caller no longer waits. It has a short time of its own,
-// because the caller's context has ended.
+// withdraw withdraws an arrival that its caller no longer waits for. It has its own short timeout,
+// because the caller's context is done.
 func (t *Task) withdraw(name, key string) (Release, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), withdrawPatience)
 	defer cancel()
@@ -122,7 +118,7 @@ var (
 	keyCount atomic.Uint64
 )
 
-// newKey returns a key that no other arrival has, in this process or in another.
+// newKey returns a key unique to this arrival across processes.
 func newKey() string { return keyBase + "." + strconv.FormatUint(keyCount.Add(1), 36) }
 
 // asError converts a problem into an error.

@@ -13,15 +13,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// ErrCallCancelled is the cause for the end of the context of a function whose value is no
-// longer wanted.
+// ErrCallCancelled is the cause of a function's cancelled context if its value is no longer
+// needed.
 var ErrCallCancelled = errors.New("the call was cancelled")
 
-// UnavailableError is returned by a function that cannot do its work because another task,
-// such as a parameter server, does not answer. The function is called again, and only if that
-// happens too often the coordinator gets the error.
+// UnavailableError is returned by a function that cannot work because another task, such as a
+// parameter server, does not answer. The function is retried, and the coordinator gets the error
+// only if that happens too often.
 type UnavailableError struct {
-	// Task is the task that does not answer, such as "ps-0".
+	// Task is the task that did not answer, such as "ps-0".
 	Task string
 	Err  error
 }
@@ -43,21 +43,21 @@ type panicError struct {
 
 func (e *panicError) Error() string { return e.message }
 
-// call is a closure that this process calls.
+// call is a closure in progress.
 type call struct {
 	closure.Closure
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	told   bool // to end
+	told   bool // to cancel
 }
 
-// run calls a closure, and returns the outcome.
+// run calls a closure and returns its outcome.
 func (s *server) run(c *call) closure.Outcome {
 	value, err := s.value(c.ctx, &c.Closure)
 	return outcomeOf(value, err, context.Cause(c.ctx))
 }
 
-// value returns the value that the function of a closure returns, as JSON.
+// value returns the return value of a closure's function, as JSON.
 func (s *server) value(ctx context.Context, c *closure.Closure) (json.RawMessage, error) {
 	f := s.functions.find(c.Function)
 	if f == nil {
@@ -98,7 +98,7 @@ func (s *server) value(ctx context.Context, c *closure.Closure) (json.RawMessage
 	return b, nil
 }
 
-// ownError is an error with one of our kinds.
+// ownError is an error of one of our kinds.
 type ownError struct{ kind, message string }
 
 func (e *ownError) Error() string { return e.message }
@@ -121,8 +121,7 @@ func (f *function) invoke(ctx context.Context, args []reflect.Value) (value refl
 	return out[0], nil
 }
 
-// outcomeOf returns the outcome of a call. cause is the cause of the end of its context, if
-// that has ended.
+// outcomeOf returns a call's outcome. cause is the cause of its cancelled context, if any.
 func outcomeOf(value json.RawMessage, err, cause error) closure.Outcome {
 	if err == nil {
 		return closure.Outcome{Value: value}

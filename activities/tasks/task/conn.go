@@ -19,17 +19,17 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 )
 
-// tries is the time between retries of a request.
+// tries is the time between a request's retries.
 var tries = retry.Backoff{First: 5 * time.Millisecond, Most: 200 * time.Millisecond}
 
 const (
-	// maxAnswer bounds an answer, in bytes.
+	// maxAnswer limits an answer, in bytes.
 	maxAnswer = 16 << 20
-	// maxIdle is the number of idle connections that are kept.
+	// maxIdle is the maximum number of idle connections.
 	maxIdle = 4
 )
 
-// clientOf returns a client of a host.
+// clientOf returns a host's client.
 func clientOf(socket string) *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		MaxIdleConnsPerHost: maxIdle,
@@ -40,7 +40,7 @@ func clientOf(socket string) *http.Client {
 	}}
 }
 
-// call sends a request until there is an answer, or ctx ends.
+// call sends a request until it is answered, or ctx is done.
 func (t *Task) call(ctx context.Context, method, path string, body []byte, out any) error {
 	return t.callWith(ctx, method, path, func() ([]byte, error) { return body, nil }, out)
 }
@@ -73,8 +73,8 @@ func (t *Task) try(ctx context.Context, method, path string, body []byte) ([]byt
 	if err != nil {
 		return nil, err
 	}
-	// Every request can be sent twice: the transport may send it again, if the host has closed
-	// the connection.
+	// Every request can be sent twice: the transport may resend it if the host has closed the
+	// connection.
 	r.Header["X-Idempotency-Key"] = nil
 	a, err := t.client.Do(r)
 	if err != nil {
@@ -87,7 +87,7 @@ func (t *Task) try(ctx context.Context, method, path string, body []byte) ([]byt
 // decode decodes an answer into out, which may be nil. It returns a failure as an error.
 func decode(answer []byte, out any) error {
 	var f wire.Failure
-	failed := bytes.HasPrefix(answer, []byte(`{"error":`)) // with which no other answer begins
+	failed := bytes.HasPrefix(answer, []byte(`{"error":`)) // unique to failures
 	switch {
 	case failed:
 		out = &f
@@ -103,9 +103,9 @@ func decode(answer []byte, out any) error {
 	return nil
 }
 
-// passes reports whether an error may pass, because the host worker is being restarted or is
-// busy. An exchange over HTTP that broke after its connection was made always counts: net/http
-// returns errors of its own for it, such as one for a server that closed an idle connection.
+// passes reports whether an error may be temporary, because the host worker is restarting or busy.
+// An HTTP exchange that broke after it was connected always counts: net/http returns its own
+// errors for it, such as one for a server that closed an idle connection.
 func passes(err error) bool {
 	var exchange *url.Error
 	var op *net.OpError

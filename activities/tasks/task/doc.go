@@ -1,6 +1,5 @@
-// Package task is for Go programs that clusterrun runs. It has barriers with the other tasks,
-// a way to stop together with them, the task's result, error and progress, and the list of
-// the other tasks.
+// Package task is for Go programs that clusterrun runs. It provides barriers with other tasks, a
+// way to stop together, the task's result, error and progress, and the list of all tasks.
 //
 //	t, err := task.Current()
 //	if err != nil {
@@ -25,6 +24,6 @@
 //	}
 //	return t.Serve(ctx, functions, task.Slots(4)) // until the tasks of the run stop together
 //
-// The host may be away for a moment, because its host worker can be restarted at any time.
-// All calls retry until their context ends; it is harmless if they are sent twice.
+// The host may be away for a moment, because its host worker can restart at any time. All calls
+// retry until their context is done. It is harmless if they are sent twice.
 package task

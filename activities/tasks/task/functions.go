@@ -18,7 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Functions are the functions that a process offers; see [Task.Serve].
+// Functions holds the functions that a process offers; see [Task.Serve].
 type Functions struct {
 	mu     sync.RWMutex
 	byName map[string]*function
@@ -29,8 +29,8 @@ type function struct {
 	name     string
 	call     reflect.Value
 	takes    []reflect.Type // after the context
-	variadic bool           // the last of takes is the type of all others
-	returns  bool           // whether it returns a value before the error
+	variadic bool           // the last of takes is repeated
+	returns  bool           // a value before the error
 }
 
 // NewFunctions returns an empty set.
@@ -42,8 +42,8 @@ var (
 )
 
 // Register registers a function under a name: any func(ctx, args...) (T, error), or one that
-// returns only an error. Its arguments are decoded from JSON, one by one, and its value is
-// encoded as JSON. Functions may be registered while others are served.
+// returns only an error. Its arguments are decoded from JSON, one by one, and its value is encoded
+// as JSON. Functions may be registered while serving.
 func (f *Functions) Register(name string, fn any) error {
 	if err := checkFunctionName(name); err != nil {
 		return err
@@ -98,7 +98,7 @@ func check(name string, fn any) (*function, error) {
 	return out, nil
 }
 
-// names returns the names of all functions, sorted.
+// names returns all function names, sorted.
 func (f *Functions) names() []string {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -111,13 +111,13 @@ func (f *Functions) find(name string) *function {
 	return f.byName[name]
 }
 
-// argumentError is a mistake in the arguments of a closure.
+// argumentError is a mistake in a closure's arguments.
 type argumentError struct{ message string }
 
 func (e *argumentError) Error() string { return e.message }
 
-// arguments returns the arguments of a call, after the context. find returns the value of a
-// resource. It is nil if there are no resources.
+// arguments returns a call's arguments, after the context. find returns a resource's value. It is
+// nil if there are no resources.
 func (f *function) arguments(args, kwargs json.RawMessage, find func(id uint64) (reflect.Value, error)) ([]reflect.Value, error) {
 	if names, err := keysOf(kwargs); err != nil || len(names) > 0 {
 		return nil, &argumentError{fmt.Sprintf("%s is written in Go and takes no arguments by name; it was given %s", f.name, strings.Join(names, ", "))}
@@ -154,7 +154,7 @@ func (f *function) arguments(args, kwargs json.RawMessage, find func(id uint64) 
 	return out, nil
 }
 
-// count returns the number of arguments that a function takes.
+// count returns the number of arguments of a function.
 func (f *function) count() string {
 	n, least := len(f.takes), ""
 	if f.variadic {
@@ -176,8 +176,8 @@ func keysOf(object json.RawMessage) ([]string, error) {
 
 var resourcePrefix = []byte(`{"` + closure.ResourceKey + `"`)
 
-// resourceIn returns the ID of the resource that an argument stands for, or 0 if it is an
-// ordinary argument.
+// resourceIn returns the ID of the resource that an argument represents, or 0 for an ordinary
+// argument.
 func resourceIn(b json.RawMessage) uint64 {
 	if !bytes.HasPrefix(b, resourcePrefix) {
 		return 0
@@ -189,11 +189,11 @@ func resourceIn(b json.RawMessage) uint64 {
 	return ref[closure.ResourceKey]
 }
 
-// maxQuoted bounds the part of a JSON text that an error quotes, in bytes.
+// maxQuoted limits the part of a JSON string that an error quotes, in bytes.
 const maxQuoted = 60
 
-// inWords returns the JSON name for the values of a type: the author of a closure need not
-// know the language of the function.
+// inWords returns the JSON name for a type's values, because a closure's author need not know the
+// function's language.
 func inWords(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -215,7 +215,7 @@ func inWords(t reflect.Type) string {
 	return "something else"
 }
 
-// whichPart returns which part of a structured argument is wrong.
+// whichPart returns the invalid part of a structured argument.
 func whichPart(err error) string {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
 		return fmt.Sprintf(": its %s must be %s, not a JSON %s", wrong.Field, inWords(wrong.Type), wrong.Value)

@@ -46,7 +46,7 @@ func TestFunctionsAreCheckedWhenTheyAreRegistered(t *testing.T) {
 	}
 }
 
-// callOf calls a function as a closure does.
+// callOf calls a function like a closure.
 func callOf(t *testing.T, fn any, args, kwargs string) (string, error) {
 	t.Helper()
 	s := &server{functions: NewFunctions()}
@@ -162,7 +162,7 @@ func TestWhatIsAResource(t *testing.T) {
 	require.EqualError(t, err, "f: argument 1 is of type string, and the resource given for it of type int")
 }
 
-// The delay of task i is i times the delay, and at most the maximum.
+// Task i is delayed by i times the delay, up to the maximum.
 func TestStartDelay_SEED54_D10(t *testing.T) {
 	for _, c := range []struct{ delay, most, index, want string }{
 		{"", "", "3", "0s"}, {"5", "", "3", "15s"}, {"5", "10", "3", "10s"}, {"5", "10", "1", "5s"},

@@ -15,13 +15,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// resources are the resources that this process has built or may have to build.
+// resources are the resources that this process built or may have to build.
 type resources struct {
 	mu  sync.Mutex
 	all map[uint64]*resource
 }
 
-// resource is one resource. done is closed once it is built, or building it has failed.
+// resource is one resource. done is closed once building it has succeeded or failed.
 type resource struct {
 	closure.Resource
 	started bool
@@ -29,8 +29,8 @@ type resource struct {
 	value   reflect.Value
 	err     error
 
-	// These are guarded by mu of resources. uses counts the calls that use it, and its
-	// construction counts as one. If released, it is dropped after the last use.
+	// The mutex of resources guards these. uses counts the calls that use it, and its construction
+	// counts as one. If released, it is dropped after the last use.
 	uses     int
 	released bool
 }
@@ -43,7 +43,7 @@ func (e *inputError) Error() string {
 	return fmt.Sprintf("Input has an error, the original exception is %s(%q), error message is %s.", kind, e.original.Error(), e.original)
 }
 
-// learn adds the definitions of resources.
+// learn adds resource definitions.
 func (r *resources) learn(list []closure.Resource) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -57,7 +57,7 @@ func (r *resources) learn(list []closure.Resource) {
 	}
 }
 
-// release drops resources that are no longer needed. A call that uses one keeps it.
+// release drops resources that are no longer needed. A call keeps those it uses.
 func (r *resources) release(ids []uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,10 +107,9 @@ func closeResource(id uint64, function string, c io.Closer) {
 	}
 }
 
-// get returns the value of a resource, which is built at its first use. A resource that could
-// not be built stays failed as long as this process lives, unless the reason was a task that
-// does not answer: then it is built again the next time. The caller must call leave when its
-// call has ended.
+// get returns a resource's value, which is built at its first use. A resource that could not be
+// built stays failed for this process's lifetime, unless the reason was a task that does not
+// answer; then the next call rebuilds it. The caller must call leave after its call.
 func (r *resources) get(ctx context.Context, s *server, id uint64) (value reflect.Value, leave func(), err error) {
 	r.mu.Lock()
 	one := r.all[id]
@@ -122,7 +121,7 @@ func (r *resources) get(ctx context.Context, s *server, id uint64) (value reflec
 	if !one.started {
 		one.started = true
 		one.uses++
-		// The call that needs it first may be cancelled, but others need it, too.
+		// The first call to need it may be cancelled, but others also need it.
 		go r.build(s, one)
 	}
 	r.mu.Unlock()

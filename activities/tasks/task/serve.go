@@ -15,33 +15,32 @@ import (
 )
 
 const (
-	// askWhileBusy is the time for which calls continue before the host is asked whether they
-	// are cancelled.
+	// askWhileBusy is how long calls continue before the host is asked whether they are cancelled.
 	askWhileBusy = 20 * time.Millisecond
-	// leavePatience bounds the farewell of a process that no longer serves.
+	// leavePatience limits the final report of a process that stops serving.
 	leavePatience = 2 * time.Second
 )
 
 // ServeOption configures [Task.Serve].
 type ServeOption func(*server)
 
-// Slots sets the number of functions that are called at the same time. The default is 1.
+// Slots sets the number of functions called concurrently. The default is 1.
 func Slots(n int) ServeOption { return func(s *server) { s.slots = n } }
 
-// Serve calls the functions that coordinators schedule, until ctx ends. The context of a
-// function ends when the call is cancelled, with [ErrCallCancelled] as its cause, and with ctx.
-// If the function then does not return, the host restarts the task and its process is lost. A
-// program that the function has started ends with the call only if it was started by
+// Serve calls the functions that coordinators schedule, until ctx is done. A function's context is
+// cancelled when the call is cancelled, with [ErrCallCancelled] as its cause, and with ctx. If the
+// function then does not return, the host restarts the task and its process is lost. A program
+// that the function has started is killed with the call only if it was started by
 // [os/exec.CommandContext].
 //
-// The value of a per-worker resource is kept until its coordinator no longer needs it and no
-// call uses it. Then it is closed if it is an [io.Closer].
+// A per-worker resource's value is kept until its coordinator no longer needs it and no call uses
+// it. Then it is closed if it is an [io.Closer].
 //
-// When ctx ends, Serve waits for the functions that are being called, and returns the cause. Their results count, except for
-// errors: these functions are called again elsewhere.
+// When ctx is done, Serve waits for the functions being called, and returns the cause. Their
+// results count, except for errors: these functions are called again elsewhere.
 //
-// When a stop of all tasks of the run is requested, Serve does the same, but without ending the
-// context of the functions, which may check [Task.ShouldStop], and returns nil.
+// When a stop of all tasks of the run is requested, Serve does the same, but without cancelling
+// the functions' contexts, and returns nil. Functions may check [Task.ShouldStop].
 func (t *Task) Serve(ctx context.Context, functions *Functions, options ...ServeOption) error {
 	s := &server{
 		task: t, functions: functions, name: rand.Text(), slots: 1,
@@ -71,11 +70,11 @@ func (t *Task) Serve(ctx context.Context, functions *Functions, options ...Serve
 	return err
 }
 
-// errStop ends the service of a process when the tasks of the run stop together.
+// errStop stops a process from serving when the run's tasks stop together.
 var errStop = errors.New("the tasks of the run stop together")
 
-// server is a process that serves closures. It tells the host its whole state again and again, and
-// takes what the answer to its newest request says.
+// server is a process that serves closures. It repeatedly reports its whole state to the host, and
+// follows the answer to its newest request.
 type server struct {
 	task      *Task
 	functions *Functions
@@ -85,19 +84,19 @@ type server struct {
 	stop      context.CancelFunc
 	resources resources
 	workers   sync.WaitGroup
-	ended     chan struct{} // has an element after the end of a call
+	ended     chan struct{} // receives an element after a call returned
 
 	mu    sync.Mutex
 	calls map[uint64]*call
-	done  []closure.Outcome // that the host may not have
+	done  []closure.Outcome // the host may lack them
 	seq   uint64
-	// cut breaks off the last request, since the state has changed.
+	// cut aborts the last request because the state has changed.
 	cut context.CancelFunc
-	// stopping reports whether no more calls begin.
+	// stopping prevents new calls.
 	stopping bool
 }
 
-// serve asks the host until ctx ends, or the tasks of the run stop together.
+// serve asks the host until ctx is done or the run's tasks stop together.
 func (s *server) serve() error {
 	for {
 		if err := s.ask(s.ctx, closure.MaxWait); err != nil {
@@ -119,7 +118,7 @@ func (s *server) serve() error {
 	}
 }
 
-// state returns a request, and says how many outcomes are in it. s.mu must be held.
+// state returns a request; in.Done may be only part of s.done. s.mu must be held.
 func (s *server) state(wait float64) (in wire.ClosuresRequest) {
 	s.seq++
 	in = wire.ClosuresRequest{Process: s.name, Seq: s.seq, Resources: s.resources.known(), Wait: wait}
@@ -134,7 +133,7 @@ func (s *server) state(wait float64) (in wire.ClosuresRequest) {
 		in.Done = s.done[:n+1]
 	}
 	for _, o := range s.done[len(in.Done):] {
-		in.Held, in.Wait = append(in.Held, o.ID), 0 // the next request has them
+		in.Held, in.Wait = append(in.Held, o.ID), 0 // sent in the next request
 	}
 	for id, c := range s.calls {
 		in.Held = append(in.Held, id)
@@ -145,8 +144,8 @@ func (s *server) state(wait float64) (in wire.ClosuresRequest) {
 	return in
 }
 
-// ask tells the host how the process stands, and takes the answer. It returns nil without an
-// answer when the state has changed in between.
+// ask reports the process's state to the host, and handles the answer. It returns nil without an
+// answer if the state changed in between.
 func (s *server) ask(ctx context.Context, wait float64) error {
 	asking, cut := context.WithCancel(ctx)
 	defer cut()
@@ -181,7 +180,7 @@ func (s *server) ask(ctx context.Context, wait float64) error {
 	}
 }
 
-// answered takes an answer to a request with that number of outcomes.
+// answered handles the answer to a request with sent outcomes.
 func (s *server) answered(a *wire.ClosuresAnswer, sent int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,7 +194,7 @@ func (s *server) answered(a *wire.ClosuresAnswer, sent int) {
 		}
 	}
 	if s.stopping = s.stopping || a.Stop; s.stopping {
-		return // the next request does not have the closures
+		return // the next request omits the closures
 	}
 	for _, one := range a.Closures {
 		c := &call{Closure: one}
@@ -207,14 +206,14 @@ func (s *server) answered(a *wire.ClosuresAnswer, sent int) {
 
 var errEndedItsGoroutine = errors.New("the function has ended its goroutine instead of returning")
 
-// oneCall calls a closure, and keeps its outcome for the next request.
+// oneCall calls a closure, and stores its outcome for the next request.
 func (s *server) oneCall(c *call) {
-	out := outcomeOf(nil, errEndedItsGoroutine, nil) // unless it returns
+	out := outcomeOf(nil, errEndedItsGoroutine, nil) // the default
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.calls, c.ID)
-		// If it has ended because Serve ends, the error is no result: it is called elsewhere.
+		// An error caused by stopping Serve is not a result: the closure is called elsewhere.
 		if s.ctx.Err() == nil || out.Error == nil || c.told {
 			out.ID = c.ID
 			s.done = append(s.done, out)
@@ -229,7 +228,7 @@ func (s *server) oneCall(c *call) {
 	out = s.run(c)
 }
 
-// leave tells the host that the process no longer serves, and the outcomes of its last calls.
+// leave reports that the process no longer serves, and the outcomes of its last calls.
 func (s *server) leave() {
 	s.stop()
 	s.mu.Lock()
@@ -243,7 +242,7 @@ func (s *server) leave() {
 	}
 }
 
-// farewell tells the host how the process stands until it has all outcomes, for a short time.
+// farewell reports the state until the host has all outcomes, up to leavePatience.
 func (s *server) farewell() {
 	ctx, cancel := context.WithTimeout(context.Background(), leavePatience)
 	defer cancel()

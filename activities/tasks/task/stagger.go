@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// stagger waits before the first closure, so that the tasks of a large run do not all begin at
-// once: the index of the task times TF_COORDINATOR_SCHEDULE_START_DELAY seconds, and at most
-// TF_COORDINATOR_SCHEDULE_START_DELAY_MAX if that is set. It reports whether a stop of all
-// tasks of the run was requested in that time.
+// stagger waits before the first closure, so that a large run's tasks do not all start together.
+// It waits for the task's index times TF_COORDINATOR_SCHEDULE_START_DELAY seconds, and at most
+// TF_COORDINATOR_SCHEDULE_START_DELAY_MAX if that is set. It reports whether a stop of all the
+// run's tasks was requested meanwhile.
 func (t *Task) stagger(ctx context.Context) (stop bool, err error) {
 	d, err := startDelay(os.Getenv)
 	if err != nil || d <= 0 {
@@ -23,7 +23,7 @@ func (t *Task) stagger(ctx context.Context) (stop bool, err error) {
 	if _, err := t.WaitForStop(waiting); err == nil {
 		return true, nil
 	}
-	<-waiting.Done() // the host cannot say whether to stop
+	<-waiting.Done() // the host cannot be asked about stops
 	return false, context.Cause(ctx)
 }
 

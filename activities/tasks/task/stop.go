@@ -14,42 +14,42 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Stopping is the state of stopping together: whether the tasks of the run must stop, who asked
-// first, why, and how much time they have.
+// Stopping is the state of stopping together: whether the run's tasks must stop, who asked first,
+// why, and how much time they have.
 type Stopping = wire.Stopping
 
-// Stop is a request that all tasks of the run stop.
+// Stop is a request that all the run's tasks stop.
 type Stop = wire.Stop
 
 // RequestStop asks for all tasks of the run to stop. If err is not nil, it is the reason. The
-// first error is the verdict of the run, unless it is of a kind that means a clean stop.
-// [io.EOF] has the kind "EOF", which does by default. RequestStop returns when the run knows of
-// the stop; from then on ShouldStop returns true.
+// first error decides the run's result, unless its kind means a clean stop. [io.EOF] has the kind
+// "EOF", which is clean by default. RequestStop returns when the run has recorded the stop; from
+// then on ShouldStop returns true.
 func (t *Task) RequestStop(ctx context.Context, err error) error {
 	_, failed := t.Stop(ctx, Stop{Error: reportOf(err)})
 	return failed
 }
 
-// reportOf returns the report of an error that stops the run. It is called in the goroutine
-// with the error.
+// reportOf returns the report of an error that stops the run. It is called in the goroutine with
+// the error.
 func reportOf(err error) *Report {
 	if err == nil {
 		return nil
 	}
 	kind := kindOf(err)
 	if errors.Is(err, io.EOF) {
-		kind = "EOF" // its type has no name of its own
+		kind = "EOF" // its type is unnamed
 	}
 	return &Report{Kind: kind, Message: err.Error(), Traceback: string(debug.Stack())}
 }
 
-// Stop is like RequestStop, but takes a complete request. It returns the state of the run
-// afterwards: another task may have asked first.
+// Stop is like RequestStop, but takes a complete request. It returns the run's resulting state:
+// another task may have asked first.
 func (t *Task) Stop(ctx context.Context, request Stop) (Stopping, error) {
 	if request.Key == "" {
 		request.Key = newKey()
 	}
-	// The host keeps less, and a longer text that it would not even read must not fail.
+	// The host keeps less, and a longer string, which it would not even read, must not fail.
 	request.Reason = shorten.Text(request.Reason, wire.MaxMessage)
 	if request.Error != nil {
 		e := *request.Error
@@ -65,7 +65,7 @@ func (t *Task) Stop(ctx context.Context, request Stop) (Stopping, error) {
 }
 
 // ClearStop clears the stop, even if another task or an operator requested it: afterwards
-// ShouldStop returns false in all tasks that still run.
+// ShouldStop returns false in all running tasks.
 func (t *Task) ClearStop(ctx context.Context) (Stopping, error) {
 	return t.askRun(ctx, http.MethodDelete, nil)
 }
@@ -96,18 +96,17 @@ func (t *Task) Stopping(ctx context.Context) (Stopping, error) {
 	return out, err
 }
 
-// ShouldStop reports whether the tasks of the run must stop. It is cheap to call in every step:
-// the first call makes the host tell this process every change from then on, and later calls
-// only read the state. If the host cannot be asked, ShouldStop returns false; Stopping returns
-// the reason.
+// ShouldStop reports whether the run's tasks must stop. It is cheap to call in every step: the
+// first call makes the host report every change to this process, and later calls only read the
+// state. If the host cannot be asked, ShouldStop returns false; Stopping returns the reason.
 func (t *Task) ShouldStop() bool {
 	return t.watching().Latest().Value.Stop
 }
 
-// Preempted returns the time until the task is stopped, if it has notice of that: a run of higher
-// priority needs its room, its host drains, or a person has given notice. It is as cheap as
-// ShouldStop. Save a checkpoint, and exit with a code other than 0; the run continues when there
-// is room. If all tasks exit with 0 in time, the run succeeds.
+// Preempted returns the time until the task is stopped, if that is announced: a run with higher
+// priority needs its capacity, its host drains, or a person has announced it. It is as cheap as
+// ShouldStop. Save a checkpoint, and exit with a nonzero code; the run continues when there is
+// capacity. If all tasks exit with 0 in time, the run succeeds.
 func (t *Task) Preempted() (left time.Duration, noticed bool) {
 	now := t.watching().Latest().Value
 	if now.Notice == nil {
@@ -116,8 +115,8 @@ func (t *Task) Preempted() (left time.Duration, noticed bool) {
 	return max(0, time.Duration(now.Notice.Left*float64(time.Second))-time.Since(now.at)), true
 }
 
-// WaitForStop waits until the tasks of the run must stop. It returns the error of ctx if ctx
-// ends first, or an error if the host cannot be asked.
+// WaitForStop waits until the run's tasks must stop. It returns ctx's error if ctx is done first,
+// or an error if the host cannot be asked.
 func (t *Task) WaitForStop(ctx context.Context) (Stopping, error) {
 	w := t.watching()
 	for now := w.Latest(); ; now = now.Next() {

@@ -19,7 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// ErrNotATask is returned if this process was not started by clusterrun.
+// ErrNotATask is returned if clusterrun did not start this process.
 var ErrNotATask = errors.New("barrier is not defined. It is likely because you are calling get_barrier() in the main process. " +
 	"get_barrier() can only be called in the subprocesses. (" + wire.SocketVar + " is not set: clusterrun did not start this process.)")
 
@@ -38,7 +38,7 @@ var (
 	current   *Task
 )
 
-// Current returns the task of this process, or [ErrNotATask].
+// Current returns this process's task, or [ErrNotATask].
 func Current() (*Task, error) {
 	socket := os.Getenv(wire.SocketVar)
 	if socket == "" {
@@ -52,19 +52,19 @@ func Current() (*Task, error) {
 	return current, nil
 }
 
-// of returns the task with that socket.
+// of returns a socket's task.
 func of(socket string) *Task { return &Task{socket: socket, client: clientOf(socket)} }
 
 // Info describes a task.
 type Info = wire.Task
 
-// Info asks the host for the description of the task.
+// Info asks the host for the task's description.
 func (t *Task) Info(ctx context.Context) (Info, error) {
 	var out Info
 	return out, t.call(ctx, http.MethodGet, wire.PathTask, nil, &out)
 }
 
-// Member is one task of the cluster.
+// Member is a task of the cluster.
 type Member = wire.Member
 
 // Cluster asks the host for all tasks of the cluster, in rank order.
@@ -73,15 +73,15 @@ func (t *Task) Cluster(ctx context.Context) ([]Member, error) {
 	return out.Members, t.call(ctx, http.MethodGet, wire.PathCluster, nil, &out)
 }
 
-// RestartCount returns the number of earlier processes of the task.
+// RestartCount returns the number of the task's earlier processes.
 func (t *Task) RestartCount() int {
 	n, _ := strconv.Atoi(os.Getenv("CLUSTERRUN_RESTART_COUNT"))
 	return n
 }
 
-// Result sets the value that the task returns, which replaces an earlier one. It can be any
-// JSON value. It counts if the process exits with 0. A value of more than 256 KiB stays in a
-// file on the host, whose path is in the result of the run.
+// Result sets the task's return value, replacing any earlier one. It can be any JSON value. It
+// counts if the process exits with 0. A value larger than 256 KiB stays in a file on the host, and
+// the run's result contains its path.
 func (t *Task) Result(ctx context.Context, value any) error {
 	b, err := encode(value)
 	if err != nil {
@@ -93,8 +93,8 @@ func (t *Task) Result(ctx context.Context, value any) error {
 	return t.call(ctx, http.MethodPut, wire.PathResult, b, nil)
 }
 
-// keepResult writes a result that is too large to be sent. Users who may read the directory
-// may read it.
+// keepResult writes a result that is too large to send. Users who may read the directory may read
+// it.
 func keepResult(file string, value []byte) error {
 	dir, err := os.Stat(filepath.Dir(file))
 	if err != nil {
@@ -103,8 +103,8 @@ func keepResult(file string, value []byte) error {
 	return atomicfile.Write(file, value, 0o600|dir.Mode().Perm()&0o044)
 }
 
-// Error reports why the program is about to fail, with the stack of the caller. It replaces
-// an earlier report. It counts if the process does not exit with 0.
+// Error reports why the program is about to fail, with the caller's stack. It replaces any earlier
+// report. It counts if the process does not exit with 0.
 func (t *Task) Error(ctx context.Context, report error) error {
 	if report == nil {
 		return errors.New("the error to report is nil")
@@ -115,8 +115,8 @@ func (t *Task) Error(ctx context.Context, report error) error {
 // Report is an error that a program reports about itself. A zero time means now.
 type Report = wire.Error
 
-// Report is like Error, but takes a complete report. Of a message the first 64 KiB are kept,
-// and of a traceback 256 KiB, without its middle.
+// Report is like Error, but takes a complete report. The first 64 KiB of a message are kept, and
+// 256 KiB of a traceback, without its middle.
 func (t *Task) Report(ctx context.Context, r Report) error {
 	if r.Timestamp == 0 {
 		r.Timestamp = float64(time.Now().UnixMicro()) / 1e6
@@ -139,7 +139,7 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// kindOf returns the type of an error, or an empty string if the type is not informative.
+// kindOf returns an error's type, or an empty string if it is uninformative.
 func kindOf(err error) string {
 	switch name := fmt.Sprintf("%T", err); name {
 	case "*errors.errorString", "*fmt.wrapError", "*fmt.wrapErrors", "*errors.joinError":
@@ -150,18 +150,17 @@ func kindOf(err error) string {
 }
 
 const (
-	// progressEvery is the shortest time between two updates: people see no more.
+	// progressEvery is the minimum time between updates: people see no more.
 	progressEvery = 100 * time.Millisecond
-	// maxProgress bounds the message that is sent, in bytes; 100 bytes are shown.
+	// maxProgress limits the message that is sent, in bytes; 100 bytes are shown.
 	maxProgress = 1000
-	// progressPatience is the longest time that progress may block a program.
+	// progressPatience limits how long progress may block a program.
 	progressPatience = time.Second
 )
 
-// Progress reports the progress of the task, which users see while the task runs. A total of
-// 0 means that the end is unknown. It is cheap to call often: at most ten updates a second are
-// sent, and in addition every update that reaches the total. If the host is away, Progress
-// blocks for at most a second.
+// Progress reports the task's progress, which users see while the task runs. A total of 0 means
+// that the end is unknown. It is cheap to call often: at most ten updates a second are sent, plus
+// every update that reaches the total. If the host is away, Progress blocks for at most a second.
 func (t *Task) Progress(ctx context.Context, current, total float64, message string) error {
 	t.mu.Lock()
 	now := time.Now()
@@ -180,12 +179,12 @@ func (t *Task) Progress(ctx context.Context, current, total float64, message str
 	return t.call(ctx, http.MethodPut, wire.PathProgress, b, nil)
 }
 
-// APIError is the error of a request that the host refuses.
+// APIError is the error of a request that the host refused.
 type APIError struct {
 	// Code identifies the error for programs, such as "too_large".
 	Code    string
 	Message string
-	// Field is the wrong field of the request, if there is one.
+	// Field is the invalid field of the request, if any.
 	Field string
 }
 

@@ -12,15 +12,14 @@ import (
 )
 
 const (
-	// watchWait is the time that one request of a watch waits at the host.
+	// watchWait is how long a watch's request waits at the host.
 	watchWait = time.Minute
-	// firstPatience is the time that the first caller waits for the first answer of a host that
-	// is away.
+	// firstPatience is how long the first caller waits for the first answer of an absent host.
 	firstPatience = time.Second
 )
 
-// watch follows whether the tasks of the run must stop, with one waiting request to the host
-// for all callers in this process. It lasts as long as the process.
+// watch follows whether the run's tasks must stop, with one waiting request to the host for all
+// callers in this process. It lasts as long as the process.
 type watch struct {
 	news.Feed[heard]
 	start sync.Once
@@ -31,14 +30,13 @@ type watch struct {
 	err  error
 }
 
-// heard is a state, with the time at which this process learned of it.
+// heard is a state, with the time when this process received it.
 type heard struct {
 	Stopping
 	at time.Time
 }
 
-// watching returns the watch, which has started and has the first state, unless the host is
-// away.
+// watching returns the watch. It has started and has the first state, unless the host is away.
 func (t *Task) watching() *watch {
 	w := &t.watch
 	w.start.Do(func() {
@@ -55,13 +53,13 @@ func (t *Task) watching() *watch {
 	})
 	select {
 	case <-w.heard:
-	default: // spares later calls the lock of a channel
+	default: // saves later calls a channel's lock
 		<-w.heard
 	}
 	return w
 }
 
-// keepUp follows the state. It returns the error with which the host refuses to continue.
+// keepUp follows the state. It returns the error that the host refuses to continue with.
 func (t *Task) keepUp(heard func()) error {
 	path := wire.PathStop
 	for {
@@ -76,8 +74,8 @@ func (t *Task) keepUp(heard func()) error {
 	}
 }
 
-// learn records a state, unless a later one is known: a restarted host worker may not know
-// the latest one yet.
+// learn records a state, unless a later one is known: a restarted host worker may not have the
+// latest one yet.
 func (w *watch) learn(said Stopping) {
 	w.Add(heard{said, time.Now()}, func(known heard) bool { return said.Seq > known.Seq })
 }

@@ -14,30 +14,30 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Pass gives a heartbeat to the server. It returns [lease.Renewed], [lease.Cancelled] or
+// Pass forwards a heartbeat to the server. It returns [lease.Renewed], [lease.Cancelled] or
 // [lease.Gone], or an empty answer if the server does not answer.
 type Pass func(ctx context.Context, token []byte, beat spec.Heartbeat) lease.Answer
 
 // Probe reports whether the server answers this host.
 type Probe func(ctx context.Context, namespace string) bool
 
-// Plan is the knowledge of a host about a run.
+// Plan is a host's knowledge about a run.
 type Plan struct {
 	Generation int
-	// Denied are the promises of the host, by the task.
+	// Denied holds the host's promises, by task.
 	Denied map[string]int64
 }
 
 const (
-	// passTakes bounds the time that the server may take to answer a heartbeat for another host.
+	// passTakes limits how long the server may take to answer another host's heartbeat.
 	passTakes = 2 * time.Second
-	// probeTakes bounds a probe of the server, and probeLasts is the time for which all questions use
-	// its result: a server that is away delays none of them for long, and one that returns is asked
-	// little.
+	// probeTakes limits a probe of the server, and probeLasts is how long all questions use its
+	// result. So an absent server does not delay questions for long, and a returning one is rarely
+	// asked.
 	probeTakes, probeLasts = time.Second, time.Second
 )
 
-// Witnesses are the memories of a host about the runs on it, and its connections to their other
+// Witnesses holds a host's memories about the runs on it, and its connections to their other
 // hosts.
 type Witnesses struct {
 	probe Probe
@@ -64,7 +64,7 @@ type client struct {
 	address, token, fingerprint string
 }
 
-// New returns the witnesses of a host worker that begins now.
+// New returns the witnesses of a starting host worker.
 func New(probe Probe, pass Pass, plan func(runkey.Run) (Plan, error)) *Witnesses {
 	return &Witnesses{
 		probe: probe, pass: pass, plan: plan, began: supervisor.BootNanos(),
@@ -72,7 +72,7 @@ func New(probe Probe, pass Pass, plan func(runkey.Run) (Plan, error)) *Witnesses
 	}
 }
 
-// Answer answers a question of another host of the run.
+// Answer answers a question from another host of the run.
 func (w *Witnesses) Answer(ctx context.Context, run runkey.Run, q hostservice.Question) lease.Answer {
 	if !isOf(q.Token, run.WorkflowID) {
 		return lease.Denied
@@ -93,7 +93,7 @@ func (w *Witnesses) Answer(ctx context.Context, run runkey.Run, q hostservice.Qu
 	return lease.Silent
 }
 
-// answers reports whether the server answers this host, according to the last probe.
+// answers reports whether the last probe reached the server.
 func (w *Witnesses) answers(namespace string) bool {
 	w.probing.Lock()
 	defer w.probing.Unlock()
@@ -105,7 +105,7 @@ func (w *Witnesses) answers(namespace string) bool {
 	return w.answered
 }
 
-// of returns the memory about the generation of the plan. w.mu must be held.
+// of returns the memory about the plan's generation. w.mu must be held.
 func (w *Witnesses) of(run runkey.Run, p Plan) *lease.Witness {
 	g := generation{run, p.Generation}
 	m := w.memory[g]
@@ -116,8 +116,8 @@ func (w *Witnesses) of(run runkey.Run, p Plan) *lease.Witness {
 	return m
 }
 
-// Deny promises to extend no lease of the tasks up to that offer, and returns the time since
-// this host may have extended one. The promise counts when keep has written it to the disk.
+// Deny promises not to extend any of the tasks' leases up to offer, and returns the time since
+// this host may have extended one. The promise counts once keep has written it to disk.
 func (w *Witnesses) Deny(run runkey.Run, number int, tasks []string, offer int64, keep func() error) (time.Duration, error) {
 	w.mu.Lock()
 	p, err := w.plan(run)
@@ -135,7 +135,7 @@ func (w *Witnesses) Deny(run runkey.Run, number int, tasks []string, offer int64
 	return quiet, keep()
 }
 
-// Ask asks the others, at the same time, until the time in ctx is over.
+// Ask asks the other hosts concurrently, until ctx is done.
 func (w *Witnesses) Ask(ctx context.Context, run runkey.Run, others []spec.HostService, q hostservice.Question) lease.Answer {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -150,7 +150,7 @@ func (w *Witnesses) Ask(ctx context.Context, run runkey.Run, others []spec.HostS
 	return ""
 }
 
-// Reaches reports whether all the others answer.
+// Reaches reports whether all others answer.
 func (w *Witnesses) Reaches(ctx context.Context, run runkey.Run, others []spec.HostService) bool {
 	each := w.each(ctx, run, others, hostservice.Question{})
 	for range others {
@@ -161,7 +161,7 @@ func (w *Witnesses) Reaches(ctx context.Context, run runkey.Run, others []spec.H
 	return true
 }
 
-// each asks the others at the same time. A host that does not answer has an empty answer.
+// each asks the other hosts concurrently. A host that does not answer has an empty answer.
 func (w *Witnesses) each(ctx context.Context, run runkey.Run, others []spec.HostService, q hostservice.Question) <-chan lease.Answer {
 	answers := make(chan lease.Answer, len(others))
 	for _, s := range others {
@@ -186,7 +186,7 @@ func (w *Witnesses) client(run runkey.Run, s spec.HostService) *hostservice.Clie
 	return c
 }
 
-// Forget forgets a run that this host no longer has a plan for.
+// Forget forgets a run without a plan on this host.
 func (w *Witnesses) Forget(run runkey.Run) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -203,11 +203,11 @@ func (w *Witnesses) Forget(run runkey.Run) {
 	}
 }
 
-// workflowOfToken is the number of the field of a task token that has the ID of its workflow.
+// workflowOfToken is the field number of the workflow ID in a task token.
 const workflowOfToken = 2
 
-// isOf reports whether a task token is of that workflow of a run, or of one of its groups: hosts pass on
-// heartbeats of their own run only.
+// isOf reports whether a task token belongs to a run's workflow or one of its groups: hosts
+// forward only their own run's heartbeats.
 func isOf(token []byte, workflow string) bool {
 	for len(token) > 0 {
 		number, kind, n := protowire.ConsumeTag(token)

@@ -26,7 +26,7 @@ func (s *answering) pass(context.Context, []byte, spec.Heartbeat) lease.Answer {
 
 func answers(context.Context, string) bool { return true }
 
-// tokenOf returns a task token of that workflow.
+// tokenOf returns a workflow's task token.
 func tokenOf(workflow string) []byte {
 	b := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "namespace")
 	b = protowire.AppendString(protowire.AppendTag(b, workflowOfToken, protowire.BytesType), workflow)
@@ -37,8 +37,8 @@ func question(offer int64) hostservice.Question {
 	return hostservice.Question{Task: "worker-1", Generation: 1, Offer: offer, Token: tokenOf("iris"), Within: time.Second}
 }
 
-// The answer of the server is the answer. Without one the host says that it has no contact, until
-// it has promised otherwise; another host worker of the host keeps the promise.
+// The server's answer is the answer. Without one, the host replies that it has no contact, until
+// it has promised otherwise; a later host worker keeps the promise.
 func TestAnswer(t *testing.T) {
 	server, plan := &answering{}, Plan{Generation: 1}
 	plans := func(runkey.Run) (Plan, error) { return plan, nil }
@@ -72,7 +72,7 @@ func TestAnswer(t *testing.T) {
 	require.ErrorIs(t, err, failed)
 }
 
-// A host that asks gets the answer of all, and reaches all or none.
+// A host that asks gets all answers, and reaches all or none.
 func TestAsk(t *testing.T) {
 	server := &answering{}
 	var others []spec.HostService
@@ -96,7 +96,7 @@ func TestAsk(t *testing.T) {
 	assert.False(t, w.Reaches(t.Context(), run, others))
 }
 
-// All tasks of a large run ask at the same time while the server hangs. One probe answers all of them.
+// All tasks of a large run ask concurrently while the server hangs. One probe answers all.
 func TestManyAskAtOnce(t *testing.T) {
 	const tasks = 300
 	probes, hangs := make(chan struct{}, tasks), make(chan struct{})

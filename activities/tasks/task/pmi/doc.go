@@ -1,5 +1,5 @@
-// Package pmi is the server side of PMI-1, the protocol by which programs of the MPICH family
-// learn who they are: each process sends requests on a descriptor that it inherits.
+// Package pmi is the server side of PMI-1, the protocol that tells programs of the MPICH family
+// who they are. Each process sends requests on a descriptor that it inherits.
 //
 // A request is a line of words name=value, the first of them cmd=NAME, and so is an answer:
 //
@@ -10,10 +10,10 @@
 //	abort, finalize            the end
 //	mcmd=spawn, publish_name, unpublish_name, lookup_name            refused
 //
-// A [Session] is one process. It is pure: a line comes in, an answer goes out. The pairs put
-// since the last barrier are the process's value for the next one ([Session.Brings]), and the
-// values of all processes go into [Session.Released]. The pairs therefore need no server of
-// their own, and each generation of a run begins without any.
+// A [Session] is one process. It is pure: a line comes in, an answer goes out. The pairs put since
+// the last barrier are the process's value for the next one ([Session.Brings]), and the values of
+// all processes go into [Session.Released]. The pairs therefore do not need a server, and each
+// generation of a run starts without any.
 //
 // [Serve] reads and writes a connection, and calls the barrier when the session needs it.
 package pmi

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Mapping returns which ranks share a host, in MPICH's format: hosts has the host of each
-// rank. A block (FIRST,HOSTS,RANKS) stands for RANKS ranks on each of HOSTS hosts, beginning
-// with the host numbered FIRST. Hosts are numbered in the order in which they occur.
+// Mapping returns which ranks share a host, in MPICH's format. hosts lists each rank's host. A
+// block (FIRST,HOSTS,RANKS) stands for RANKS ranks on each of HOSTS hosts, starting at the host
+// numbered FIRST. Hosts are numbered in order of occurrence.
 func Mapping(hosts []string) string {
 	type block struct{ first, hosts, ranks int }
 	var blocks []block

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// maxLine bounds the length of a line, in bytes. MPICH's lines, with a key, a value and their
+// maxLine limits the length of a line, in bytes. MPICH's lines, with a key, a value and their
 // names, are shorter than 2 KiB.
 const maxLine = 64 << 10
 
@@ -21,9 +21,9 @@ func (e *AbortError) Error() string { return fmt.Sprintf("MPI_Abort was called w
 // BarrierFunc waits until all processes have arrived, and returns their values.
 type BarrierFunc func(ctx context.Context, brings string) ([]string, error)
 
-// Serve answers a process until it closes the connection, and then returns nil. An
-// [AbortError] is a request of the process. After any other error the caller must close the
-// connection: the process waits for an answer, and fails when it sees that.
+// Serve answers a process until it closes the connection, and then returns nil. An [AbortError] is
+// the process's request. After any other error, close the connection: the process waits for an
+// answer, and fails when the connection closes.
 func Serve(ctx context.Context, c io.ReadWriter, s *Session, barrier BarrierFunc) error {
 	lines := bufio.NewScanner(c)
 	lines.Buffer(make([]byte, 0, 4<<10), maxLine)

@@ -8,23 +8,23 @@ import (
 	"unicode/utf8"
 )
 
-// Limits that clients ask for, in bytes. MPICH's own server has the same.
+// Limits that clients request, in bytes. MPICH's own server uses the same.
 const (
 	maxName  = 256
 	maxKey   = 64
 	maxValue = 1024
 )
 
-// World describes a process and the others to it.
+// World describes a process and its peers.
 type World struct {
 	Rank, Size int
-	// App is the number of its program among the programs of the world.
+	// App is the index of its program among the world's programs.
 	App int
-	// Mapping says which ranks share a host ([Mapping]). Empty means unknown.
+	// Mapping lists which ranks share a host ([Mapping]). Empty means unknown.
 	Mapping string
 }
 
-// name is the name of the key-value space. There is only one.
+// name is the name of the only key-value space.
 const name = "clusterrun"
 
 // mappingKey is the key of a pair that exists from the start.
@@ -34,7 +34,7 @@ const mappingKey = "PMI_process_mapping"
 type Session struct {
 	world World
 	pairs map[string]string
-	keys  []string // of pairs, in the order of arrival
+	keys  []string // of pairs, in arrival order
 	fresh []string // keys put since the last barrier
 	// spawning reports whether lines up to endcmd belong to a request to start processes.
 	spawning bool
@@ -49,7 +49,7 @@ func NewSession(w World) *Session {
 	return s
 }
 
-// Step is the action that a line requires in addition to its answer.
+// Step is the action that a line requires besides its answer.
 type Step int
 
 // The values of [Step].
@@ -58,13 +58,13 @@ const (
 	Answer Step = iota
 	// Barrier requires the barrier; the answer follows it.
 	Barrier
-	// Abort requires all processes to end, with [Reply.Code].
+	// Abort requires all processes to exit, with [Reply.Code].
 	Abort
 	// Unknown means that the line is not a request of PMI-1; [Reply.Text] says so.
 	Unknown
 )
 
-// Reply is the result of a line.
+// Reply is a line's result.
 type Reply struct {
 	Step Step
 	// Text is the answer, either a whole line or empty.
@@ -72,7 +72,7 @@ type Reply struct {
 	Code int
 }
 
-// Line handles a line, given without its line end.
+// Line handles a line without its newline.
 func (s *Session) Line(line string) Reply {
 	if s.spawning {
 		if line != "endcmd" {
@@ -128,7 +128,7 @@ func answer(format string, args ...any) Reply {
 	return Reply{Text: fmt.Sprintf(format, args...) + "\n"}
 }
 
-// parse reads words name=value. If a name occurs twice, the first one counts.
+// parse reads words name=value. If a name is repeated, the first one counts.
 func parse(line string) map[string]string {
 	words := map[string]string{}
 	for word := range strings.FieldsSeq(line) {
@@ -192,8 +192,8 @@ func (s *Session) set(key, value string) {
 	s.pairs[key] = value
 }
 
-// Brings returns the value of the process for the barrier that it requires: its pairs since
-// the previous one, as a line "KEY VALUE" each.
+// Brings returns the process's value for the required barrier: its pairs since the previous one,
+// each as a line "KEY VALUE".
 func (s *Session) Brings() string {
 	var text strings.Builder
 	for _, key := range slices.Compact(slices.Sorted(slices.Values(s.fresh))) {
@@ -202,8 +202,7 @@ func (s *Session) Brings() string {
 	return text.String()
 }
 
-// Released records the values of all processes at a barrier, and returns the answer to the
-// process.
+// Released records all processes' values at a barrier, and returns the answer to the process.
 func (s *Session) Released(brought []string) string {
 	s.fresh = nil
 	for _, text := range brought {

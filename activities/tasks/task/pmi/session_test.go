@@ -19,8 +19,8 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// TestScripts runs testdata: the requests of a process, line by line, and their answers. `go
-// test -run Scripts -rewrite` writes the answers again.
+// TestScripts runs testdata: a process's requests, line by line, and their answers. `go test -run
+// Scripts -rewrite` rewrites the answers.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		var s *Session
@@ -75,8 +75,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// A mapping that is longer than a value may be is left out: MPICH then asks all processes for
-// the names of their hosts.
+// A mapping that exceeds the maximum value length is omitted: MPICH then asks all processes for
+// their host names.
 func TestALongMappingIsLeftOut(t *testing.T) {
 	var hosts []string
 	for i := range 1000 {
@@ -118,7 +118,7 @@ func FuzzSession(f *testing.F) {
 	})
 }
 
-// client is a process at the other end of a connection.
+// client is a process on a connection's other end.
 type client struct {
 	net.Conn
 	in *bufio.Reader
@@ -157,7 +157,7 @@ func TestServe(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// These are the ends of a session that its process did not ask for.
+// Sessions that end unrequested by their process.
 func TestServeEnds(t *testing.T) {
 	broken := errors.New("broken")
 	for line, want := range map[string]string{
