@@ -15,44 +15,43 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Server keeps the rounds. It may be away for any time: after an error other than [ErrClosed]
-// and [RefusedError] the outcome is unknown, and the call is retried.
+// Server keeps the rounds. It may be away for any time: after an error other than [ErrClosed] and
+// [RefusedError], the outcome is unknown, and the call is retried.
 type Server interface {
-	// Tell sends a message to a round, and opens the round if there is none with that number.
-	// It returns [ErrClosed] if the round is closed.
+	// Tell sends a message to a round, opening the round if it does not exist. It returns
+	// [ErrClosed] if the round is closed.
 	Tell(ctx context.Context, in spec.BarrierInput, m spec.BarrierMessage) error
 	// Withdraw sends a message to an open round. It returns [ErrClosed] if the round is closed.
 	Withdraw(ctx context.Context, id string, m spec.BarrierMessage) error
-	// Result waits until a round is closed. It returns [ErrClosed] if there is no such round.
+	// Result waits until a round is closed. It returns [ErrClosed] if the round does not exist.
 	Result(ctx context.Context, id string) (spec.BarrierResult, error)
-	// Status returns the status of an open round, with those of the tasks that have arrived.
+	// Status returns an open round's status, and that of the arrived tasks among of.
 	Status(ctx context.Context, id string, of []string) (spec.BarrierStatus, error)
-	// End ends an open round that no task waits for any longer.
+	// End closes an open round that no task waits for.
 	End(ctx context.Context, id, why string) error
 }
 
 // Config configures [Barriers].
 type Config struct {
 	Server Server
-	// Host is the name of this host, and Queue the task queue of its host worker's
-	// activities.
+	// Host is this host's name, and Queue the task queue for its host worker's activities.
 	Host, Queue string
-	// StateDir is the directory in which the numbers of rounds are kept.
+	// StateDir is the directory where round numbers are stored.
 	StateDir string
 	Log      *zap.Logger
 }
 
-// Arrival is the arrival of a task at a barrier.
+// Arrival is a task's arrival at a barrier.
 type Arrival struct {
 	Run        spec.RunRef
 	Task, Name string
-	// Key names this call of the process. A call that is repeated because its connection
-	// broke has the same key, and gets the same answer.
+	// Key identifies this call. A call that is repeated because its connection broke has the same
+	// key, and gets the same answer.
 	Key string
-	// Participants are the tasks that have to arrive, including this task.
+	// Participants lists the tasks that must arrive, including this task.
 	Participants []string
-	// Here are the participants on this host; their arrivals are announced together. Empty
-	// means unknown.
+	// Here lists the participants on this host, whose arrivals are sent together. If empty, they
+	// are unknown.
 	Here []string
 	// Value is passed to the other participants.
 	Value string
@@ -60,24 +59,23 @@ type Arrival struct {
 	Timeout time.Duration
 }
 
-// Release is the successful end of a wait.
+// Release is the result of a successful wait.
 type Release struct {
-	// Round counts the rounds of this barrier, broken ones included, from 0.
+	// Round counts this barrier's rounds, including broken ones, from 0.
 	Round int
-	// Values are the values of all tasks, or nil without one.
+	// Values holds all tasks' values, or is nil without any.
 	Values map[string]string
 }
 
 const (
-	// maxMeetings bounds the barriers of one run that are kept in memory. Others are looked
-	// up on the server.
+	// maxMeetings limits a run's barriers that are kept in memory. The server looks up the rest.
 	maxMeetings = 1024
-	// overdue is the time after the timeout of a round at which a host gives up by itself, if
-	// the server is away.
+	// overdue is how long after a round's timeout a host gives up on its own if the server is
+	// away.
 	overdue = 10 * time.Second
 )
 
-// Barriers are the barriers of the tasks on this host.
+// Barriers holds the barriers of this host's tasks.
 type Barriers struct {
 	Config
 	store *store
@@ -90,21 +88,21 @@ type Barriers struct {
 	runs map[runKey]*run
 }
 
-// runEnded is the reason for ending a round that a run has left open.
+// runEnded is the reason for closing a round that a run left open.
 const runEnded = "the run has ended"
 
 type runKey struct{ workflowID, runID string }
 
 func keyOf(r spec.RunRef) runKey { return runKey{r.WorkflowID, r.RunID} }
 
-// run has the barriers of one generation of a run.
+// run holds the barriers of one generation of a run.
 type run struct {
 	spec.RunRef
 	meetings map[string]*meeting
 	used     int // counts uses of meetings, to find the least recently used one
 }
 
-// New returns the barriers of a host, with the round numbers kept in the state directory.
+// New returns a host's barriers, with round numbers stored in the state directory.
 func New(c Config) (*Barriers, error) {
 	s, err := openStore(c.StateDir, c.Log)
 	if err != nil {
@@ -114,10 +112,9 @@ func New(c Config) (*Barriers, error) {
 	return &Barriers{Config: c, store: s, ctx: ctx, cancel: cancel, runs: map[runKey]*run{}}, nil
 }
 
-// Close ends all waiting with [ErrShutdown], without withdrawing arrivals: the tasks keep
-// waiting, and arrive again with the same keys at the next host worker. Close must be called
-// before the connections of tasks are closed, because a closed connection counts as a
-// withdrawal.
+// Close stops all waiting with [ErrShutdown], without withdrawing arrivals: the tasks keep
+// waiting, and arrive again with the same keys at the next host worker. Call Close before the
+// tasks' connections are closed, because a closed connection counts as a withdrawal.
 func (b *Barriers) Close() {
 	b.mu.Lock() // keeps enter from adding an actor after cancel
 	b.cancel()
@@ -127,7 +124,7 @@ func (b *Barriers) Close() {
 }
 
 // Arrive waits until all participants have arrived. It returns an [Error] if they will not, and a
-// [RefusedError] if the server refuses the arrival. When ctx ends, the arrival is withdrawn,
+// [RefusedError] if the server refuses the arrival. When ctx is done, the arrival is withdrawn,
 // because the process is gone.
 func (b *Barriers) Arrive(ctx context.Context, a Arrival) (Release, error) {
 	if err := a.normalise(); err != nil {
@@ -196,7 +193,7 @@ func (b *Barriers) enter(w *waiter) (*meeting, error) {
 		return nil, failure(w.Name, 0, spec.BarrierResult{Message: w.Run.Over()})
 	}
 	if r == nil || r.Generation != w.Run.Generation {
-		// Meetings of the previous generation have no waiters: its processes were stopped.
+		// The previous generation's meetings lack waiters: its processes were stopped.
 		r = &run{RunRef: w.Run, meetings: map[string]*meeting{}}
 		b.runs[keyOf(w.Run)] = r
 	}
@@ -229,8 +226,8 @@ func (b *Barriers) forgetOne(r *run) {
 	}
 }
 
-// Forget drops everything of a run that has released this host, and ends the rounds that are
-// still open, since no task waits for their release.
+// Forget drops everything of a run that has released this host, and closes its open rounds, since
+// no task waits for their release.
 func (b *Barriers) Forget(ctx context.Context, workflowID, runID string) error {
 	key := runKey{workflowID, runID}
 	b.mu.Lock()

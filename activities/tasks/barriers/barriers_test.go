@@ -73,7 +73,7 @@ func arrival(task, name, key string, participants ...string) barriers.Arrival {
 	return barriers.Arrival{Run: run, Task: task, Name: name, Key: key, Participants: participants}
 }
 
-// All hosts get the values of the tasks, even a host whose host worker was restarted before it
+// All hosts get the tasks' values, even a host with a host worker that restarted before it
 // received the answer. A value that is too large is refused, and does not affect the round.
 func TestValuesAcrossHosts(t *testing.T) {
 	s := newFakeServer()
@@ -94,8 +94,8 @@ func TestValuesAcrossHosts(t *testing.T) {
 	}
 }
 
-// Tasks of a host that arrive together are sent in one message, and the last of them does not
-// wait for a moment that is over.
+// A host's tasks that arrive together are sent in one message, and the last of them does not wait
+// for an expired moment.
 func TestArrivalsAreOneMessage(t *testing.T) {
 	s := newFakeServer()
 	b := newHost(t, s, t.TempDir())
@@ -125,7 +125,7 @@ func TestArrivalIsTakenBack(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	first := arrive(ctx, b, arrival("worker-0", "epoch", "a", "worker-0", "worker-1"))
 	eventually(t, func() bool { return len(s.waiting(id)) == 1 })
-	// The process called again before the host noticed that its connection had broken.
+	// The process retried before the host noticed that its connection had broken.
 	again := arrive(t.Context(), b, arrival("worker-0", "epoch", "a", "worker-0", "worker-1"))
 	other := arrive(ctx, b, arrival("worker-1", "another", "a", "worker-0", "worker-1"))
 	eventually(t, func() bool { return len(s.waiting(spec.BarrierID(run, "another", 0))) == 1 })
@@ -162,7 +162,7 @@ func TestServerRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "too large")
 }
 
-// A timeout counts from the arrival, even if the server was away at first.
+// A timeout starts at the arrival, even if the server was away at first.
 func TestTimeoutDuringAnOutage(t *testing.T) {
 	s := newFakeServer()
 	s.fault = 100
@@ -188,8 +188,7 @@ func TestTimeoutDuringAnOutage(t *testing.T) {
 	released(t, w, 0)
 }
 
-// A task that arrives too often gets an error, and the round continues without its last
-// arrival.
+// A task that arrives too often gets an error, and the round continues without its last arrival.
 func TestTooManyArrivals(t *testing.T) {
 	b := newHost(t, newFakeServer(), t.TempDir())
 	two := []string{"worker-0", "worker-1"}
@@ -218,7 +217,7 @@ func TestTooManyArrivals(t *testing.T) {
 	released(t, arrive(t.Context(), b, arrival("worker-1", "epoch", "k", two...)), 0)
 }
 
-// A broken round is an answer, too: the same arrival gets it again when it is repeated.
+// A broken round is also an answer: a repeated arrival gets it again.
 func TestBrokenIsRemembered(t *testing.T) {
 	s := newFakeServer()
 	state := t.TempDir()
@@ -238,7 +237,7 @@ func TestBrokenIsRemembered(t *testing.T) {
 	require.ErrorContains(t, await(t, arrive(t.Context(), newHost(t, s, state), arrival("worker-0", "epoch", "k", "worker-0", "worker-1"))).err, "worker-1 ended (exit code 3)")
 }
 
-// The search for an arrival passes broken rounds that others had while this host was away.
+// The search for an arrival skips broken rounds of other hosts while this host was away.
 func TestLooksBehindBrokenRounds(t *testing.T) {
 	s := newFakeServer()
 	state := t.TempDir()
@@ -262,7 +261,7 @@ func TestLooksBehindBrokenRounds(t *testing.T) {
 	released(t, other, 5)
 }
 
-// A host that has lost its number passes the closed rounds.
+// A host that has lost its number skips the closed rounds.
 func TestForgottenNumberIsFound(t *testing.T) {
 	const rounds = 100
 	s := newFakeServer()
@@ -279,7 +278,7 @@ func TestForgottenNumberIsFound(t *testing.T) {
 	released(t, arrive(t.Context(), b, arrival("worker-0", "epoch", "new", "worker-0")), rounds)
 }
 
-// An arrival that the server has lost is sent again.
+// An arrival that the server has lost is resent.
 func TestLostArrivalIsToldAgain(t *testing.T) {
 	s := newFakeServer()
 	b := newHost(t, s, t.TempDir())
@@ -292,7 +291,7 @@ func TestLostArrivalIsToldAgain(t *testing.T) {
 	released(t, w, 0)
 }
 
-// A run that is released leaves no open round, no file and no memory.
+// A released run leaves no open round, file or memory behind.
 func TestForget(t *testing.T) {
 	s := newFakeServer()
 	state := t.TempDir()
@@ -310,8 +309,7 @@ func TestForget(t *testing.T) {
 	require.Empty(t, files(t, state))
 }
 
-// A restarted group has its own barriers, and late arrivals of the generation before are
-// refused.
+// A restarted group has its own barriers, and late arrivals of the earlier generation are refused.
 func TestGenerations(t *testing.T) {
 	s := newFakeServer()
 	b := newHost(t, s, t.TempDir())
@@ -334,7 +332,7 @@ func files(t *testing.T, state string) []string {
 	return list
 }
 
-// 10,000 barriers of different names do not make memory or files grow.
+// 10,000 barriers with different names do not grow memory or files.
 func TestManyBarriersAreForgotten(t *testing.T) {
 	s := &forgetfulServer{newFakeServer()}
 	state := t.TempDir()
@@ -355,7 +353,7 @@ func TestManyBarriersAreForgotten(t *testing.T) {
 	require.Less(t, info.Size(), int64(64<<10))
 }
 
-// forgetfulServer drops closed rounds, so that its own memory does not grow.
+// forgetfulServer drops closed rounds, so that its memory does not grow.
 type forgetfulServer struct{ *fakeServer }
 
 func (s *forgetfulServer) Result(ctx context.Context, id string) (spec.BarrierResult, error) {
@@ -375,9 +373,9 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// Everything goes wrong at once: calls and answers are lost, hosts are killed at any moment
-// and come back with or without their memory, and tasks call again with the same key. Every
-// task passes every round exactly once, in order.
+// Everything fails together: calls and answers are lost, hosts are killed at any moment and return
+// with or without their memory, and tasks retry with the same key. Every task passes every round
+// exactly once, in order.
 func TestEveryRoundOnceWhateverHappens(t *testing.T) {
 	const hosts, tasksPerHost, rounds = 3, 2, 30
 	s := newFakeServer()

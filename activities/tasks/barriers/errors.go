@@ -11,11 +11,11 @@ import (
 // ErrClosed is returned if a round is closed or does not exist.
 var ErrClosed = errors.New("the round is closed")
 
-// ErrShutdown is returned when this host worker ends. The task keeps waiting: its next call,
-// with the same key, finds the round again.
+// ErrShutdown is returned when this host worker stops. The task keeps waiting: its next call, with
+// the same key, finds the round again.
 var ErrShutdown = errors.New("the host worker is shutting down; arrive again with the same key")
 
-// RefusedError is a permanent error of the server.
+// RefusedError is a permanent server error.
 type RefusedError struct{ Err error }
 
 func (e *RefusedError) Error() string { return "the server refused the arrival: " + e.Err.Error() }
@@ -23,12 +23,11 @@ func (e *RefusedError) Error() string { return "the server refused the arrival: 
 // Unwrap returns the server's error.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// Error reports why a barrier does not let a task pass.
+// Error reports why a barrier did not release a task.
 type Error struct {
-	// Code is the code of the problem that the task receives.
+	// Code is the problem code that the task receives.
 	Code, Message string
-	// Round is the round that broke, from 0, and Missing has the tasks that were missing, if
-	// they are known.
+	// Round is the broken round, from 0, and Missing lists the tasks that were missing, if known.
 	Round   int
 	Missing []spec.BarrierMissing
 }
@@ -39,7 +38,7 @@ func refusal(code, name, why string) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf("barrier %s: %s", name, why)}
 }
 
-// failure returns the error for a result that is not a release.
+// failure returns the error for a result other than a release.
 func failure(name string, round int, r spec.BarrierResult) *Error {
 	e := &Error{Code: wire.CodeBarrierBroken, Message: fmt.Sprintf("barrier %s (round %d) is broken: %s", name, round+1, r.Message), Round: round, Missing: r.Missing}
 	if r.Why == spec.BarrierTimeout {

@@ -17,25 +17,24 @@ import (
 var tries = retry.Backoff{First: 50 * time.Millisecond, Most: 5 * time.Second}
 
 const (
-	// firstMoment is the time that the meeting waits for further arrivals on this host before
-	// it sends the present ones to the round, unless all are known to be present. The wait
-	// grows with every message of a round, up to lastMoment. This delays only what people see:
-	// the last arrival is sent at once in any case.
+	// firstMoment is how long the meeting waits for more arrivals on this host before it sends the
+	// present ones to the round, unless all are known to be present. The wait grows with every
+	// message of a round, up to lastMoment. This delays only what people see, because the last
+	// arrival is always sent immediately.
 	firstMoment, lastMoment = 2 * time.Millisecond, 200 * time.Millisecond
-	// lookAfter is the time after which the host asks a round that is still open whether it has
-	// the arrivals that it was sent; lookAgain is the time until it asks again.
+	// lookAfter is when the host first asks an open round whether it has received the sent
+	// arrivals, and lookAgain the interval after that.
 	lookAfter, lookAgain = 250 * time.Millisecond, time.Minute
-	// lookEach is added to the first of them for each host that the round may have: the message of
-	// each takes the server some time.
+	// lookEach is added to lookAfter for each host that the round may have, because each host's
+	// message takes the server some time.
 	lookEach = 20 * time.Millisecond
-	// callTakes bounds one short call to the server.
+	// callTakes limits one short call to the server.
 	callTakes = 10 * time.Second
-	// maxLookBack bounds how many broken rounds before the open one are searched for an
-	// arrival.
+	// maxLookBack limits how many broken rounds before the open one are searched for an arrival.
 	maxLookBack = 64
 )
 
-// waiter is one call of [Barriers.Arrive].
+// waiter is a call of [Barriers.Arrive].
 type waiter struct {
 	Arrival
 	digest   string
@@ -45,9 +44,8 @@ type waiter struct {
 	answered chan answer // receives exactly one answer
 }
 
-// left returns the remaining timeout, which the round counts from the moment at which it
-// receives the arrival. Up to a second is ignored, so that the round shows the original
-// timeout.
+// left returns the remaining timeout, which the round counts from when it receives the arrival. Up
+// to a second is ignored, so that the round shows the original timeout.
 func (w *waiter) left() time.Duration {
 	waited := time.Since(w.came)
 	if w.Timeout == 0 || waited < time.Second {
@@ -61,14 +59,14 @@ type answer struct {
 	err     error
 }
 
-// memory is the end of the last round of a task.
+// memory is how a task's last round ended.
 type memory struct {
 	keys []string
 	answer
 }
 
-// meeting is one barrier as this host sees it. A goroutine serves it while a task waits at it
-// or a withdrawal must be delivered.
+// meeting is a barrier as this host sees it. A goroutine serves it while a task waits at it or a
+// withdrawal must be delivered.
 type meeting struct {
 	b    *Barriers
 	run  spec.RunRef
@@ -78,14 +76,13 @@ type meeting struct {
 	mu      sync.Mutex
 	serving bool
 	waiters []*waiter
-	leaving []spec.BarrierWithdrawal // of the round next
+	leaving []spec.BarrierWithdrawal // of round next
 	next    int                      // the open round, or an earlier one
 	opened  bool                     // next may be open on the server because of this host
-	// forgotten reports whether the run has released the host, so that nothing is stored any
-	// more.
+	// forgotten reports whether the run has released the host. Nothing more is stored.
 	forgotten bool
-	// last has the last round of each task of this host. If a task is missing, its arrival must
-	// first be sought in earlier rounds.
+	// last holds the last round of each of this host's tasks. If a task is missing, its arrival
+	// must first be sought in earlier rounds.
 	last map[string]memory
 	wake chan struct{}
 }
@@ -104,8 +101,8 @@ func (m *meeting) idle() bool {
 	return !m.serving
 }
 
-// forget stops storing the number of the meeting, and returns the workflow ID of the round
-// that may be open because of this host.
+// forget stops storing the meeting's number, and returns the workflow ID of the round that may be
+// open because of this host.
 func (m *meeting) forget() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -131,9 +128,9 @@ func (m *meeting) enter(w *waiter) {
 	m.nudge()
 }
 
-// leave removes a waiter whose call has ended. If the process has repeated the call with the
-// same key because its connection broke, the other waiter stays. leave returns the number of
-// the open round, which may be too low.
+// leave removes the waiter of a cancelled call. If the process has repeated the call with the same
+// key because its connection broke, its second waiter stays. leave returns the open round's
+// number, which may be too low.
 func (m *meeting) leave(w *waiter) (round int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -161,7 +158,7 @@ func (m *meeting) nudge() {
 	}
 }
 
-// done stops serving and returns true if there are no waiters and no withdrawals left.
+// done stops serving and returns true if no waiters or withdrawals remain.
 func (m *meeting) done() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -176,7 +173,7 @@ func (m *meeting) nobody() bool {
 }
 
 // serve exchanges arrivals, withdrawals and answers with the open round on the server until no
-// waiter and no withdrawal is left.
+// waiters or withdrawals remain.
 func (m *meeting) serve() {
 	ctx, cancel := context.WithCancel(m.b.ctx)
 	defer cancel()
@@ -196,17 +193,17 @@ func (m *meeting) serve() {
 	}
 }
 
-// server is the state of serving a meeting.
+// server is a meeting's serving state.
 type server struct {
 	*meeting
 	moment time.Duration
 	again  retry.Backoff // while the server is away
-	// result receives the end of the awaited round from a goroutine.
+	// result receives the awaited round's result from a goroutine.
 	result  chan outcome
 	awaited int
 	stop    context.CancelFunc
 	look    *time.Timer // nil if no message was sent
-	// looked receives the status of the round from a goroutine.
+	// looked receives the round's status from a goroutine.
 	looked chan sight
 }
 
@@ -215,7 +212,7 @@ type outcome struct {
 	err error
 }
 
-// bring sends the withdrawals and arrivals to the round that it does not have yet.
+// bring sends the round the withdrawals and arrivals that it lacks.
 func (s *server) bring(ctx context.Context) error {
 	for {
 		if err := s.seekForgotten(ctx); err != nil {
@@ -229,7 +226,7 @@ func (s *server) bring(ctx context.Context) error {
 			return nil
 		}
 		s.await(ctx, batch)
-		// Those that arrived in that moment may have been answered before, too.
+		// Those that arrived meanwhile may also have been answered before.
 		if err := s.seekForgotten(ctx); err != nil {
 			return err
 		}
@@ -253,8 +250,8 @@ func (s *server) bring(ctx context.Context) error {
 	}
 }
 
-// untold returns the arrivals to send to the round. It leaves out tasks for which earlier
-// rounds have not been searched: they have just arrived, and a nudge is pending.
+// untold returns the arrivals to send to the round. It omits tasks for which earlier rounds have
+// not been searched: they have just arrived, and a nudge is pending.
 func (m *meeting) untold() []*waiter {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -267,7 +264,7 @@ func (m *meeting) untold() []*waiter {
 	return batch
 }
 
-// await gives others on this host a moment to arrive as well.
+// await gives other tasks on this host a moment to arrive.
 func (s *server) await(ctx context.Context, batch []*waiter) {
 	t := time.NewTimer(s.moment)
 	defer t.Stop()
@@ -303,8 +300,8 @@ func (s *server) tell(ctx context.Context, batch []*waiter) error {
 	s.mu.Lock()
 	for _, w := range batch {
 		message.Arrived = append(message.Arrived, spec.BarrierArrival{Task: w.Task, Key: w.Key, Value: w.Value, Timeout: w.left()})
-		// From here on the round may have the arrival, even if Tell fails: if the task's call
-		// ends now, the arrival must be withdrawn.
+		// From here on, the round may have the arrival, even if Tell fails. If the task's call is
+		// now cancelled, the arrival must be withdrawn.
 		w.sent = true
 	}
 	round := s.next
@@ -322,7 +319,7 @@ func (s *server) tell(ctx context.Context, batch []*waiter) error {
 	forgotten := s.forgotten && s.opened
 	s.mu.Unlock()
 	if forgotten {
-		// The run has released the host since, so Forget did not end this round.
+		// The run has released the host since, so Forget did not close this round.
 		return s.b.Server.End(call, s.id(round), runEnded)
 	}
 	if err == nil {
@@ -333,7 +330,7 @@ func (s *server) tell(ctx context.Context, batch []*waiter) error {
 	return err
 }
 
-// watch starts to await the end of a round, unless that is awaited already.
+// watch starts to await a round's result, unless it is already awaited.
 func (s *server) watch(ctx context.Context, round int) {
 	if s.result != nil && s.awaited == round {
 		return
@@ -374,8 +371,8 @@ func (s *server) lookIn(d time.Duration) {
 	s.look.Reset(d)
 }
 
-// wait waits until something must be sent to the round, or something has arrived from it. It
-// returns at once if there are no waiters.
+// wait waits until something must be sent to the round, or something has arrived from it. Without
+// waiters, it returns immediately.
 func (s *server) wait(ctx context.Context) {
 	if s.nobody() {
 		return

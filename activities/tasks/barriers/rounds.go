@@ -10,10 +10,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// seekForgotten searches the rounds before the open one for arrivals of tasks that this host
-// does not remember. If a task arrives again with the key of an arrival whose answer was lost,
-// it gets that answer. The last round with the task decides, because a task arrives again only
-// after that. Rounds without it are broken ones.
+// seekForgotten searches the rounds before the open one for arrivals of tasks that this host does
+// not remember. If a task arrives again with the key of an arrival whose answer was lost, it gets
+// that answer. The last round with the task decides, because a task arrives again only after that.
+// Rounds without it are broken.
 func (s *server) seekForgotten(ctx context.Context) error {
 	s.mu.Lock()
 	next := s.next
@@ -55,8 +55,8 @@ func (s *server) seekForgotten(ctx context.Context) error {
 	return nil
 }
 
-// closedResult returns the result of a closed round. If the server has forgotten the round,
-// the round has no arrivals.
+// closedResult returns a closed round's result. A round that the server has forgotten counts as
+// empty.
 func (s *server) closedResult(ctx context.Context, round int) (spec.BarrierResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTakes)
 	defer cancel()
@@ -87,8 +87,8 @@ func (s *server) sendLeaving(ctx context.Context) error {
 	return nil
 }
 
-// advance moves on from a closed round. Usually the next round is open; a host that was away, or
-// that has lost its number, may have missed some, and passes them one after the other.
+// advance moves on from a closed round. Usually the next round is open. A host that was away, or
+// lost its number, may have missed some, and skips them one after another.
 func (s *server) advance(ctx context.Context) error {
 	s.mu.Lock()
 	round := s.next
@@ -100,7 +100,7 @@ func (s *server) advance(ctx context.Context) error {
 	return err
 }
 
-// moveTo changes the open round to round. m.mu must be held.
+// moveTo makes round the open round. m.mu must be held.
 func (m *meeting) moveTo(round int) {
 	m.next, m.opened, m.leaving = round, false, nil
 	if !m.forgotten {
@@ -115,8 +115,7 @@ func (m *meeting) answerOf(round int, r spec.BarrierResult) answer {
 	return answer{err: failure(m.name, round, r)}
 }
 
-// settle answers the waiters that were in a round that closed. The others move on to the next
-// round.
+// settle answers the waiters of a closed round. The remaining ones move on to the next round.
 func (s *server) settle(round int, r spec.BarrierResult) {
 	s.unwatch()
 	s.mu.Lock()
@@ -135,7 +134,7 @@ func (s *server) settle(round int, r spec.BarrierResult) {
 		case slices.Contains(r.Arrived[w.Task], w.Key):
 			w.answered <- end
 		case r.Arrived == nil && w.sent:
-			// The round was terminated and left no list.
+			// The terminated round left no list.
 			w.answered <- end
 			s.last[w.Task] = memory{[]string{w.Key}, end}
 		default:
@@ -150,7 +149,7 @@ func (s *server) settle(round int, r spec.BarrierResult) {
 	s.moveTo(round + 1)
 }
 
-// refused answers a waiter whose arrival was refused. m.mu must be held.
+// refused answers a waiter if its arrival was refused. m.mu must be held.
 func (m *meeting) refused(w *waiter, refusals []spec.BarrierRefusal, participants []string) bool {
 	i := slices.IndexFunc(refusals, func(r spec.BarrierRefusal) bool { return r.Task == w.Task && r.Key == w.Key })
 	if i < 0 {
@@ -180,8 +179,8 @@ func (s *server) answer(waiters []*waiter, a answer) {
 	})
 }
 
-// lost handles a round that the server no longer knows although arrivals were sent to it: they
-// are sent again, which opens it again.
+// lost handles a round that the server no longer knows although arrivals were sent to it. They are
+// resent, which reopens it.
 func (s *server) lost() {
 	s.unwatch()
 	s.mu.Lock()
@@ -191,7 +190,7 @@ func (s *server) lost() {
 	}
 }
 
-// sight is the status of a round, and the waiters that it should have.
+// sight is a round's status, and the waiters that it should have.
 type sight struct {
 	told   []*waiter
 	status spec.BarrierStatus
@@ -222,9 +221,8 @@ func (s *server) lookAtRound(ctx context.Context) {
 	}()
 }
 
-// saw answers waiters that were refused, and marks arrivals that are missing in the round, so
-// that they are sent again: a delayed withdrawal may have removed them. It returns the time
-// until the next look.
+// saw answers refused waiters, and marks arrivals that are missing in the round for resending,
+// because a delayed withdrawal may have removed them. It returns the time until the next look.
 func (s *server) saw(seen sight) time.Duration {
 	if seen.err != nil {
 		return tries.Most

@@ -14,16 +14,16 @@ import (
 
 var errAway = errors.New("the server is away")
 
-// fakeServer keeps rounds in memory. At random it loses calls before they take effect, and
-// answers after that.
+// fakeServer keeps rounds in memory. It randomly loses calls before they take effect, and answers
+// afterwards.
 type fakeServer struct {
 	mu     sync.Mutex
 	rounds map[string]*fakeRound
 	calls  map[string]int
-	// told are the messages that took effect.
+	// told lists the messages that took effect.
 	told  []spec.BarrierMessage
 	ended []string
-	// fault is the share of calls that fail, in percent.
+	// fault is the percentage of calls that fail.
 	fault  int
 	random *rand.Rand
 	refuse error
@@ -184,21 +184,21 @@ func (s *fakeServer) step(id string, e barrier.Event) {
 	}
 }
 
-// messages returns the number of messages that took effect.
+// messages counts the messages that took effect.
 func (s *fakeServer) messages() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.told)
 }
 
-// asked returns the number of times that a call was made.
+// asked returns how often a call was made.
 func (s *fakeServer) asked(call string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls[call]
 }
 
-// waiting returns the tasks that wait in the round.
+// waiting returns the tasks waiting in the round.
 func (s *fakeServer) waiting(id string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

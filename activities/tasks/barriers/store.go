@@ -18,19 +18,19 @@ import (
 )
 
 const (
-	// keepAfter is the longest delay of a write. A number that is too low is safe: the host
-	// finds the later rounds closed.
+	// keepAfter is the maximum delay of a write. A number that is too low is safe, because the
+	// host finds the later rounds closed.
 	keepAfter = time.Second
-	// keepFor is the time for which the numbers of a run that never released the host are kept.
+	// keepFor is how long numbers of a run that never released the host are kept.
 	keepFor = 30 * 24 * time.Hour
 )
 
-// store keeps the number of the next round of each barrier, in a small file per run.
+// store keeps each barrier's next round number, in a small file per run.
 type store struct {
 	dir string
 	log *zap.Logger
 
-	// writing is held while files are changed, which may take long, and is locked before mu.
+	// writing is held while files are changed, which may be slow, and is locked before mu.
 	writing sync.Mutex
 	failed  bool
 
@@ -40,7 +40,7 @@ type store struct {
 	timed bool
 }
 
-// numbers is the content of a file.
+// numbers is a file's content.
 type numbers struct {
 	Run   spec.RunRef    `json:"run"`
 	Names map[string]int `json:"names"`
@@ -66,7 +66,7 @@ func openStore(stateDir string, log *zap.Logger) (*store, error) {
 			err = json.Unmarshal(b, &n)
 		}
 		if err != nil {
-			// The numbers are found again on the server, starting at round 0.
+			// The server supplies the numbers again, starting at round 0.
 			log.Warn("the numbers of barriers cannot be read; asking the server instead", zap.String("file", path), zap.Error(err))
 			continue
 		}
@@ -75,7 +75,7 @@ func openStore(stateDir string, log *zap.Logger) (*store, error) {
 	return s, nil
 }
 
-// number returns the next round of a barrier. The number may be too low.
+// number returns a barrier's next round. The number may be too low.
 func (s *store) number(run spec.RunRef, name string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +117,7 @@ func (s *store) touch(key runKey) {
 	}
 }
 
-// flush writes the changed files. They need no fsync: old numbers are safe.
+// flush writes the changed files without fsync, because old numbers are safe.
 func (s *store) flush() {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -133,7 +133,7 @@ func (s *store) flush() {
 	}
 }
 
-// changed returns what the changed files shall have.
+// changed returns the new content of the changed files.
 func (s *store) changed() map[runKey]numbers {
 	s.mu.Lock()
 	defer s.mu.Unlock()

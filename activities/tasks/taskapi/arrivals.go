@@ -29,7 +29,7 @@ func postBarrier(r *request) (any, *wire.Problem) {
 	if !local {
 		o, ok := r.arriveElsewhere(r.Context(), a)
 		if !ok {
-			panic(http.ErrAbortHandler) // closes the connection, and nothing else
+			panic(http.ErrAbortHandler) // only closes the connection
 		}
 		return o.answer()
 	}
@@ -57,8 +57,8 @@ func (o outcome) answer() (any, *wire.Problem) {
 	return o.released, nil
 }
 
-// arrival checks a request. It returns the arrival, and whether this host releases the barrier
-// by itself.
+// arrival validates a request. It returns the arrival, and whether this host releases the barrier
+// on its own.
 func (r *request) arrival(in wire.Arrive) (a barriers.Arrival, local bool, problem *wire.Problem) {
 	task := r.endpoint.view()
 	a = barriers.Arrival{
@@ -114,7 +114,7 @@ func (r *request) arrival(in wire.Arrive) (a barriers.Arrival, local bool, probl
 // away returns the participants on other hosts.
 func (s *Server) away(t Task, participants []string) (away []string) {
 	for _, p := range participants {
-		// A task that was added to the run is only in its own view.
+		// A task added to the run is only in its own view.
 		if !t.View.Here[p] && p != t.ID.Task && !s.serves(runkey.Task{Run: t.ID.Run, Generation: t.ID.Generation, Task: p}) {
 			away = append(away, p)
 		}
@@ -122,7 +122,7 @@ func (s *Server) away(t Task, participants []string) (away []string) {
 	return away
 }
 
-// without returns names without those in out, which must be in the same order.
+// without returns names minus out, which must be in the same order.
 func without(names, out []string) []string {
 	left := make([]string, 0, len(names)-len(out))
 	for _, name := range names {

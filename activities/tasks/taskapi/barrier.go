@@ -11,26 +11,26 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// atOnce is the timeout of an arrival whose request has the timeout 0. Such an arrival does not
-// wait, but may be the last one and release the barrier.
+// atOnce is the timeout of an arrival that requested a timeout of 0. It does not wait, but may be
+// the last one and release the barrier.
 const atOnce = time.Nanosecond
 
 // Barriers releases barriers across hosts.
 type Barriers interface {
-	// Arrive returns the round once it is released, and a [barriers.Error] if it will not be.
-	// When ctx ends, the arrival is withdrawn, unless the round was released. [barriers.ErrShutdown]
-	// ends the wait, but not the arrival: the client gets no answer, its connection is cut, and it
-	// arrives again with the same key at the next server.
+	// Arrive returns the round once it is released, and a [barriers.Error] if it will not be. When
+	// ctx is done, the arrival is withdrawn, unless the round was released. [barriers.ErrShutdown]
+	// stops the wait, but not the arrival: the client gets no answer, its connection is cut, and
+	// it arrives again with the same key at the next server.
 	Arrive(ctx context.Context, a barriers.Arrival) (barriers.Release, error)
 }
 
-// participants returns the participants that an arrival names, in rank order. A name is a
-// task, or a type for all its tasks in the spec.
+// participants returns an arrival's participants in rank order. A name is a task, or a type for
+// all its tasks in the spec.
 func (v *View) participants(names []string) ([]string, *wire.Problem) {
 	if len(names) == 0 {
 		return v.Tasks, nil
 	}
-	// A map, because every task of a large run may name all the others.
+	// A map, because every task of a large run may name all tasks.
 	inSpec := make(map[string]bool, len(v.Tasks))
 	for _, task := range v.Tasks {
 		inSpec[task] = true
@@ -66,7 +66,7 @@ func (v *View) names() []string {
 	return list.Of(v.Members, func(m Member) string { return m.Task })
 }
 
-// enumerate formats names as a readable list, with at most 20 of them.
+// enumerate formats at most 20 names as a readable list.
 func enumerate(names []string) string {
 	const most = 20
 	return shorten.List(names, most)

@@ -24,7 +24,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// answer is the answer of the barrier to a task.
+// answer is the barrier's answer to a task.
 type answer struct {
 	task.Release
 	err error
@@ -64,7 +64,7 @@ func TestBarrierInRounds(t *testing.T) {
 	const tasks, rounds = 8, 200
 	h := newHost(t, tasks)
 	var mu sync.Mutex
-	at := make([]int, tasks) // the round each task is in
+	at := make([]int, tasks) // each task's round
 	var group sync.WaitGroup
 	for i := range tasks {
 		c := h.task(i)
@@ -87,8 +87,7 @@ func TestBarrierInRounds(t *testing.T) {
 	group.Wait()
 }
 
-// Every task gets the values of all tasks, in rank order, even if the values of a round are
-// longer than one body.
+// Every task gets all tasks' values, in rank order, even if a round's values exceed one body.
 func TestBarrierValues(t *testing.T) {
 	h := newHost(t, 3)
 	large := strings.Repeat("x", wire.MaxValue)
@@ -183,7 +182,7 @@ func TestParticipants(t *testing.T) {
 }
 
 // A task counts once in a round, even if it has arrived several times. All its arrivals get the
-// same answer, also from the next server, and each can be withdrawn separately.
+// same answer, even from the next server, and each can be withdrawn separately.
 func TestATaskThatArrivesTwice(t *testing.T) {
 	h := newHost(t, 2)
 	r := h.groups[group{h.run, 0}]
@@ -229,12 +228,12 @@ func TestATaskThatArrivesTwice(t *testing.T) {
 	}
 }
 
-// The number of arrivals of one task is bounded.
+// A task's number of arrivals is limited.
 func TestATaskThatArrivesTooOften(t *testing.T) {
 	h := newHost(t, 2)
 	r := h.groups[group{h.run, 0}]
 	told := map[int]outcome{}
-	const maxArrivals = 64 // the bound that the rules set
+	const maxArrivals = 64 // the rules' limit
 	for i := range maxArrivals + 1 {
 		r.arrive(barriers.Arrival{Task: "worker-0", Name: "x", Key: strconv.Itoa(i), Participants: h.view.Tasks}, func(o outcome) { told[i] = o })
 	}
@@ -246,7 +245,7 @@ func TestATaskThatArrivesTooOften(t *testing.T) {
 		require.NotNil(t, told[i].released, i)
 	}
 
-	// All arrivals end with their process.
+	// A process's exit withdraws its arrivals.
 	clear(told)
 	for i := range 3 {
 		r.arrive(barriers.Arrival{Task: "worker-0", Name: "x", Key: strconv.Itoa(1000 + i), Participants: h.view.Tasks}, func(o outcome) { told[i] = o })
@@ -285,8 +284,7 @@ func TestParticipantsOnOtherHosts(t *testing.T) {
 	assert.Empty(t, h.groups[group{h.run, 0}].open)
 }
 
-// If the spec of a run makes all barriers local, they are local whether or not the arrivals
-// say so.
+// If a run's spec makes all barriers local, they are local whatever the arrivals request.
 func TestAllBarriersAreLocal(t *testing.T) {
 	h := newHost(t, 2)
 	h.view.Local = true
@@ -338,7 +336,7 @@ func TestBarriersAcrossHosts(t *testing.T) {
 	assert.True(t, b.Timeout)
 	assert.Equal(t, []string{"ps-0"}, b.Missing)
 
-	// The barrier learns that the caller has gone.
+	// The barrier is notified that the caller has gone.
 	gone := make(chan error, 1)
 	h.Barriers = elsewhere(func(ctx context.Context, _ barriers.Arrival) (barriers.Release, error) {
 		answers <- barriers.Arrival{}
@@ -353,7 +351,7 @@ func TestBarriersAcrossHosts(t *testing.T) {
 	require.ErrorIs(t, <-gone, context.Canceled)
 	require.ErrorIs(t, (<-told).err, context.Canceled)
 
-	// With task.Local, the host releases the barrier by itself.
+	// With task.Local, the host releases the barrier on its own.
 	first := h.arrive(testContext(t), 0, "x", task.Local())
 	require.NoError(t, (<-h.arrive(testContext(t), 1, "x", task.Local())).err)
 	require.NoError(t, (<-first).err)
@@ -366,7 +364,7 @@ func TestGivingUpTooLateAcrossHosts(t *testing.T) {
 	h.Barriers = elsewhere(func(waiting context.Context, _ barriers.Arrival) (barriers.Release, error) {
 		cancel()
 		<-waiting.Done()
-		return barriers.Release{Round: 2}, nil // both have happened, and a release counts
+		return barriers.Release{Round: 2}, nil // both have happened, and the release counts
 	})
 	r := must.Get(h.task(0).Barrier(ctx, "x"))(t)
 	assert.Equal(t, task.Release{Round: 3, Index: 0, Parties: 1}, r)
@@ -402,7 +400,7 @@ func TestBarrierTimeout(t *testing.T) {
 	}
 }
 
-// A task that has ended for good breaks the rounds that wait for it.
+// A permanently ended task breaks the rounds that wait for it.
 func TestAParticipantEnds(t *testing.T) {
 	h := newHost(t, 3)
 	ctx := testContext(t)
@@ -424,7 +422,7 @@ func TestAParticipantEnds(t *testing.T) {
 	require.NoError(t, (<-h.arrive(ctx, 1, "y", task.Participants("worker-0", "worker-1"))).err, "those without it are not touched")
 	require.NoError(t, (<-other).err)
 
-	h.listen(2, 1) // the task was started again all the same
+	h.listen(2, 1) // the task was restarted anyway
 	all := []<-chan answer{h.arrive(ctx, 0, "x"), h.arrive(ctx, 1, "x"), h.arrive(ctx, 2, "x")}
 	for _, w := range all {
 		require.NoError(t, (<-w).err)
@@ -493,7 +491,7 @@ func TestAnArrivalThatComesAgain(t *testing.T) {
 	status, body, _ := h.do(0, "DELETE", path+"?key=k1", "")
 	assert.Equal(t, reply{200, "{\"withdrawn\":false,\"released\":{\"round\":1,\"index\":0,\"parties\":2}}\n"}, reply{status, body}, "too late")
 
-	// Another server knows the answer, too.
+	// Another server also knows the answer.
 	require.NoError(t, h.Close())
 	h.start()
 	send()
@@ -512,7 +510,7 @@ func TestTheServerIsStartedAgain(t *testing.T) {
 	waiting := []<-chan answer{h.arrive(ctx, 0, "x"), h.arrive(ctx, 1, "x", task.Timeout(time.Minute))}
 	h.awaitArrived("x", 2)
 	require.NoError(t, h.Close())
-	late := h.arrive(ctx, 2, "x") // while no server is there
+	late := h.arrive(ctx, 2, "x") // while the server is down
 	h.start()
 	for _, w := range append(waiting, late) {
 		got := <-w
@@ -521,7 +519,7 @@ func TestTheServerIsStartedAgain(t *testing.T) {
 	}
 }
 
-// A new generation has another cluster, and ends the rounds of the previous generation.
+// A new generation has another cluster, and ends the previous generation's rounds.
 func TestGenerations(t *testing.T) {
 	h := newHost(t, 2)
 	old := h.arrive(testContext(t), 0, "x")
@@ -549,7 +547,7 @@ func TestNotATask_MPR12_SEED28(t *testing.T) {
 
 func TestNoHost(t *testing.T) {
 	c := clientAt(t, filepath.Join(t.TempDir(), "nobody"))
-	// The time ends between two tries, so that the last one has failed with a reason.
+	// ctx expires between two tries, so that the last one has failed with a reason.
 	ctx, cancel := context.WithTimeout(context.Background(), 250*time.Millisecond)
 	defer cancel()
 	err := c.Result(ctx, 1)
@@ -561,7 +559,7 @@ func TestNoHost(t *testing.T) {
 	require.ErrorContains(t, err, "not a directory", "what does not pass is not tried again")
 }
 
-// The log of rounds stays small, and the part of it that matters is read.
+// The round log stays small, and its relevant part is read.
 func TestRoundLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rounds")
 	l := must.Get(openRoundLog(path))(t)
@@ -596,7 +594,7 @@ func TestRoundLog(t *testing.T) {
 	}
 }
 
-// A released round waits for its log. If the disk hangs, others do not.
+// A released round waits for its log. A hanging disk does not delay other rounds.
 func TestLogOfRoundsHangs(t *testing.T) {
 	h := newHost(t, 2)
 	r := h.groups[group{h.run, 0}]
@@ -620,7 +618,7 @@ func TestLogOfRoundsHangs(t *testing.T) {
 	require.NotNil(t, (<-released).released)
 }
 
-// The memory of a server does not grow with the barriers it has released.
+// A server's memory does not grow with the barriers it has released.
 func TestManyBarrierNames(t *testing.T) {
 	h := newHost(t, 1)
 	r := h.groups[group{h.run, 0}]
@@ -641,7 +639,7 @@ func TestStandingAcrossHosts(t *testing.T) {
 		{Task: "worker-1", Since: opened.Add(time.Hour)}, {Task: "worker-10", Since: opened},
 	}}
 	s := standing(&broken, a, time.Now().Add(-time.Minute))
-	// The wait does not depend on the clock of the server.
+	// The wait does not depend on the server's clock.
 	assert.InDelta(t, 60, s.Waited, 30)
 	s.Waited = 0
 	assert.Equal(t, &wire.Standing{

@@ -13,17 +13,16 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
-// Broker lets the processes of the tasks of a run call closures.
+// Broker lets the processes of a run's tasks call closures.
 type Broker interface {
-	// Next accepts the report of a process of a task, and returns its next work. It waits as
-	// long as the request says, or until ctx ends. The error is [ErrClosuresAway],
-	// [ErrProcessEnded], or an error whose message is shown to the program.
+	// Next accepts the report of a task's process, and returns its next work. It waits as long as
+	// the request allows, or until ctx is done. The error is [ErrClosuresAway], [ErrProcessEnded],
+	// or an error with a message for the program.
 	Next(ctx context.Context, task string, in wire.ClosuresRequest) (wire.ClosuresAnswer, error)
 }
 
 var (
-	// ErrClosuresAway is the answer of a host that is being restarted: the process must ask
-	// again.
+	// ErrClosuresAway is the answer of a host that is restarting: the process must retry.
 	ErrClosuresAway = errors.New("the host cannot handle closures at the moment; ask again")
 	// ErrProcessEnded is the answer to a process that counts as ended.
 	ErrProcessEnded = errors.New("the host counts this process as ended: the closures that it had are called again, and it gets no more")
@@ -61,10 +60,9 @@ func postClosures(r *request) (any, *wire.Problem) {
 	return out, nil
 }
 
-// untilStop handles stops for a request of a serving process: while the tasks of the run are
-// stopping, the process is given nothing and does not wait. The returned ctx ends when a stop
-// begins. stops reports whether the answer must contain the stop, which it does until the
-// process no longer serves.
+// untilStop handles stops for a serving process's request: while the run's tasks are stopping, the
+// process gets nothing and does not wait. The returned ctx is cancelled when a stop starts. stops
+// reports whether the answer must contain the stop, which it does until the process stops serving.
 func (e *endpoint) untilStop(parent context.Context, in *wire.ClosuresRequest) (ctx context.Context, stops func() bool, leave context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
 	if in.Slots == 0 {
@@ -95,8 +93,8 @@ func (e *endpoint) untilStop(parent context.Context, in *wire.ClosuresRequest) (
 	return ctx, func() bool { return e.stopping.Latest().Value.Stop }, leave
 }
 
-// maxClosures bounds the body, in bytes. Outcomes and texts may be longer than what is kept
-// of them.
+// maxClosures limits the body, in bytes. Outcomes and strings may be longer than what is kept of
+// them.
 const maxClosures = 4 << 20
 
 // checkClosures returns a problem if a request is invalid.
@@ -131,7 +129,7 @@ func checkClosures(in *wire.ClosuresRequest) *wire.Problem {
 	return nil
 }
 
-// checkRandomName returns a problem if the name that a process has chosen is invalid.
+// checkRandomName returns a problem if a process's chosen name is invalid.
 func checkRandomName(field, name string) *wire.Problem {
 	switch {
 	case name == "":
@@ -142,8 +140,7 @@ func checkRandomName(field, name string) *wire.Problem {
 	return nil
 }
 
-// checkOutcome returns the invalid field of an outcome, and the problem. Both are empty if it
-// is valid.
+// checkOutcome returns an outcome's invalid field, and the problem. Both are empty if it is valid.
 func checkOutcome(o *closure.Outcome) (field, problem string) {
 	if o.ID == 0 {
 		return "id", "missing; give the ID of the closure"
@@ -161,7 +158,7 @@ func checkOutcome(o *closure.Outcome) (field, problem string) {
 	return "", ""
 }
 
-// orKinds lists the kinds of outcomes that have an error.
+// orKinds lists the kinds of outcomes that contain an error.
 func orKinds() string {
 	names := list.Of(wire.KindsOfErrors, func(kind closure.OutcomeKind) string { return string(kind) })
 	return strings.Join(names, ", ")

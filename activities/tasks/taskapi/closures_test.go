@@ -27,7 +27,7 @@ func (f nextOf) Next(ctx context.Context, task string, in wire.ClosuresRequest) 
 	return f(ctx, task, in)
 }
 
-// serves makes a function answer the serving processes.
+// serves sets the function that answers serving processes.
 func (h *host) serves(f nextOf) {
 	h.Broker = func(runkey.Task, int) (Broker, error) { return f, nil }
 }
@@ -115,7 +115,7 @@ func TestWhatTheBrokerRefuses(t *testing.T) {
 	}
 }
 
-// A process that goes away stops waiting.
+// A disconnected process stops waiting.
 func TestAServingProcessGoesAway(t *testing.T) {
 	h := newHost(t, 1)
 	waits, left := make(chan struct{}), make(chan struct{})
@@ -134,8 +134,8 @@ func TestAServingProcessGoesAway(t *testing.T) {
 	<-left
 }
 
-// A serving process gets the request to stop with the others, at once if it is waiting. It gets
-// no closures from then on, and does not get the request again once it has stopped serving.
+// A serving process gets the request to stop like others, immediately if it is waiting. It gets no
+// closures from then on, and the request is not repeated once it has stopped serving.
 func TestAServingProcessIsToldToStop(t *testing.T) {
 	h := newHost(t, 1)
 	waits := make(chan bool, 1)
@@ -164,7 +164,7 @@ func TestAServingProcessIsToldToStop(t *testing.T) {
 	assert.Equal(t, `{"cancel":[4]}`+"\n", body)
 }
 
-// The clock of a process stops while it waits, in one thread or in several.
+// A process's clock stops while it waits, in one thread or in several.
 func TestWaitsDoNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var observed []float64
@@ -175,7 +175,7 @@ func TestWaitsDoNotCount(t *testing.T) {
 			first, second := w.wait(), w.wait()
 			time.Sleep(time.Hour)
 			first(true)
-			first(true) // as for an arrival whose connection is cut after its answer
+			first(true) // as for an arrival that is cut off after its answer
 			time.Sleep(time.Hour)
 			second(false)
 		}
@@ -189,7 +189,7 @@ func TestWaitsDoNotCount(t *testing.T) {
 	})
 }
 
-// Barriers of all tasks are rounds, and no others; the next process begins again.
+// Only barriers of all tasks are rounds; the next process restarts the count.
 func TestRoundsAreSteps(t *testing.T) {
 	h := newHost(t, 2)
 	meet := func(options ...task.Option) {

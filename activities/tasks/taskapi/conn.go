@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// conn is one connection of a task.
+// conn is a task's connection.
 type conn struct {
 	net.Conn
 	listener *listener

@@ -41,21 +41,21 @@ func exchange(c net.Conn, in *bufio.Reader) (int, error) {
 	return r.StatusCode, err
 }
 
-// One task opens ten thousand connections. A bounded number is served at a time, and other
-// tasks do not notice.
+// One task opens ten thousand connections. A limited number is served at a time, and other tasks
+// do not notice.
 func TestManyConnections(t *testing.T) {
 	h := newHost(t, 2)
 	l := h.tasks[h.ids[0]].listener
 	const all = 10000
 	served := make(chan error, all)
-	limit := make(chan struct{}, 4*maxConns) // descriptors of this test
+	limit := make(chan struct{}, 4*maxConns) // this test's descriptors
 	for range all {
 		limit <- struct{}{}
 		go func() {
 			defer func() { <-limit }()
 			c, err := net.Dial("unix", h.paths[0])
 			for err != nil && strings.Contains(err.Error(), "temporarily unavailable") {
-				time.Sleep(time.Millisecond) // the queue in the kernel is full
+				time.Sleep(time.Millisecond) // the kernel's queue is full
 				c, err = net.Dial("unix", h.paths[0])
 			}
 			if err == nil {
@@ -73,7 +73,7 @@ func TestManyConnections(t *testing.T) {
 	assert.LessOrEqual(t, len(l.slots), maxConns)
 }
 
-// Connections that are kept after a request give way to others.
+// Connections kept after a request make way for others.
 func TestIdleConnectionsAreClosed(t *testing.T) {
 	h := newHost(t, 1)
 	h.restartWith(patience{head: 200 * time.Millisecond, body: time.Minute})
@@ -97,7 +97,7 @@ func TestStrangeBytes(t *testing.T) {
 	} {
 		c := dial(t, h.paths[0])
 		require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
-		_, _ = io.WriteString(c, text) // it may hang up before it has read all
+		_, _ = io.WriteString(c, text) // it may hang up before reading everything
 		r, err := http.ReadResponse(bufio.NewReader(c), nil)
 		require.NoError(t, err, name)
 		assert.Contains(t, []int{400, 431}, r.StatusCode, name)
@@ -108,7 +108,7 @@ func TestStrangeBytes(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// The server does not wait forever for half a request, and serves all others in the meantime.
+// The server does not wait forever for half a request, and serves other requests meanwhile.
 func TestHalfARequest(t *testing.T) {
 	h := newHost(t, 2)
 	h.restartWith(patience{head: 50 * time.Millisecond, body: 200 * time.Millisecond})
@@ -133,7 +133,7 @@ func TestHalfARequest(t *testing.T) {
 		_, err := io.WriteString(c, request+" HTTP/1.1\r\nHost: task\r\nContent-Length: 10\r\n\r\n{\"key")
 		require.NoError(t, err)
 		require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
-		answer, err := io.ReadAll(c) // to the end of the connection
+		answer, err := io.ReadAll(c) // until the connection closes
 		require.NoError(t, err)
 		if request == "GET /v1/task" || request == "POST /nowhere" {
 			continue // answered without the body
@@ -142,7 +142,7 @@ func TestHalfARequest(t *testing.T) {
 		assert.Contains(t, string(answer), wire.CodeTooSlow, request)
 	}
 
-	// The time limit of a request does not apply to a wait.
+	// A request's time limit does not apply to a wait.
 	told := h.arrive(testContext(t), 0, "x")
 	h.awaitArrived("x", 1)
 	late := dial(t, h.paths[0])
@@ -164,7 +164,7 @@ func TestSocketsArePrivate(t *testing.T) {
 	assert.True(t, strings.HasPrefix(h.paths[0], h.state))
 }
 
-// If the state directory makes paths too long, the sockets lie elsewhere.
+// If the state directory makes paths too long, the sockets are elsewhere.
 func TestALongStateDirectory(t *testing.T) {
 	short := must.Get(os.MkdirTemp("/tmp", "t"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(short) })
@@ -178,8 +178,8 @@ func TestALongStateDirectory(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A socket that something has removed, with its directory, is made again, at once for the next
-// process of the task. Connections stay.
+// A socket that was removed with its directory is recreated, immediately for the task's next
+// process. Connections survive.
 func TestASocketThatVanishedIsMadeAgain(t *testing.T) {
 	h := newHost(t, 2)
 	before := clientAt(t, h.paths[0])
@@ -201,7 +201,7 @@ func TestASocketThatVanishedIsMadeAgain(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Sweep removes what an earlier server has left of other runs.
+// Sweep removes an earlier server's files of other runs.
 func TestSweep(t *testing.T) {
 	h := newHost(t, 1)
 	other := runkey.Run{WorkflowID: "other"}
@@ -225,7 +225,7 @@ func TestEveryCodeHasAStatus(t *testing.T) {
 	}
 }
 
-// A task that has ended has no socket, since a sweep has thousands of them; its next process has.
+// An ended task has no socket, since a sweep has thousands of tasks; its next process gets one.
 func TestATaskThatHasEndedHasNoSocket(t *testing.T) {
 	h := newHost(t, 1)
 	h.Ended(h.ids[0], false, "exited")

@@ -7,13 +7,13 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 )
 
-// Queue answers the requests of programs that schedule closures. It is a [closurequeue.Client].
+// Queue answers requests from programs that schedule closures. It is a [closurequeue.Client].
 type Queue interface {
-	// Answer answers an operation, whose message is JSON. It waits as long as ctx.
+	// Answer answers an operation with a JSON message. It waits until ctx is done.
 	Answer(ctx context.Context, operation string, message []byte) (any, *wire.Problem)
 }
 
-// coordinating returns the handler of an operation.
+// coordinating returns an operation's handler.
 func coordinating(operation string) handler {
 	return func(r *request) (any, *wire.Problem) {
 		if r.server.Queue == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// coordinatedHost is a host whose tasks schedule closures.
+// coordinatedHost is a host with coordinating tasks.
 type coordinatedHost struct {
 	*host
 	queue *testQueue
@@ -28,7 +28,7 @@ func newCoordinated(t *testing.T, functions map[string]function) *coordinatedHos
 	return h
 }
 
-// kill ends the host without notice, and starts the next one.
+// kill stops the host without notice, and starts the next one.
 func (h *coordinatedHost) kill() {
 	h.t.Helper()
 	require.NoError(h.t, h.Close())
@@ -36,7 +36,7 @@ func (h *coordinatedHost) kill() {
 	h.start()
 }
 
-// asks sends a request of a task, and reads the answer.
+// asks sends a task's request, and reads the answer.
 func asks[A any](h *coordinatedHost, path, body string) (out A) {
 	h.t.Helper()
 	status, text, _ := h.do(0, "POST", path, body)
@@ -67,7 +67,7 @@ func TestBadCoordinatorsAreRefused(t *testing.T) {
 	assert.Contains(t, p.Message, "missing; name a function that the tasks have registered (and 1 more problems)")
 }
 
-// Waiting coordinators get an answer when the run is released here.
+// Waiting coordinators get an answer when this host releases the run.
 func TestWaitingCoordinatorsAreReleased(t *testing.T) {
 	h := newCoordinated(t, map[string]function{"forever": forever})
 	asks[closure.Opened](h, wire.PathCoordinator+wire.OpOpen, "")
