@@ -8,31 +8,31 @@ import (
 )
 
 const (
-	// maxLine is the length of the part of a line that is examined, in bytes.
+	// maxLine is how many bytes of a line are examined.
 	maxLine = 1024
-	// maxText bounds [Finding.Line], and maxPlace [Finding.Place], in bytes.
+	// maxText limits [Finding.Line], and maxPlace [Finding.Place], in bytes.
 	maxText  = 240
 	maxPlace = 120
-	// maxFindings bounds the findings of a stream. The oldest are dropped.
+	// maxFindings limits a stream's findings. The oldest are dropped.
 	maxFindings = 64
 )
 
-// Finding is an error that a process has printed.
+// Finding is an error that a process printed.
 type Finding struct {
-	// Kind is the kind of the error, such as "python".
+	// Kind is the kind of error, such as "python".
 	Kind string
 	// Line is the error in one line, such as "ValueError: shard 3 is corrupt".
 	Line string
-	// Place is the place of the error, such as "train.py:88", or empty if it is not known.
+	// Place is where the error occurred, such as "train.py:88", or empty if unknown.
 	Place string
-	// LostPeer reports whether the error speaks of the end of another process.
+	// LostPeer reports whether the error mentions another process's exit.
 	LostPeer bool
-	// Survived reports whether programs usually continue after such an error: it was logged, or
-	// is a warning.
+	// Survived reports whether programs usually continue after such an error, because it was logged
+	// or is a warning.
 	Survived bool
-	// Start and End are the offsets of the error in the stream, in bytes.
+	// Start and End are the error's byte offsets in the stream.
 	Start, End int64
-	// Rest is the number of lines that the stream has after the error.
+	// Rest is the number of lines after the error in the stream.
 	Rest int
 }
 
@@ -40,20 +40,19 @@ type Finding struct {
 type Scanner struct {
 	found []Finding
 	lines int
-	// open is the error whose lines are being read, or nil.
+	// open is the error being read, or nil.
 	open *Finding
 	then block
-	// chained reports whether a Python traceback that follows belongs to the last finding.
+	// chained reports whether a following Python traceback belongs to the last finding.
 	chained bool
-	// before is the last line that was not empty and no part of an error.
+	// before is the last non-empty line outside an error.
 	before string
 	state  blockState
-	// stems are the [stems] that the lines can have, or nil if they are not known.
+	// stems are the [stems] possible in the lines, or nil if unknown.
 	stems []string
 }
 
-// Scan returns the errors in the last part of a stream, which begins at a line with that
-// offset.
+// Scan returns the errors in the last part of a stream, which starts with the line at offset.
 func Scan(part []byte, offset int64) []Finding {
 	s := Scanner{stems: make([]string, 0, len(stems))}
 	for _, stem := range stems {
@@ -68,19 +67,18 @@ func Scan(part []byte, offset int64) []Finding {
 	return s.Findings()
 }
 
-// A block reads a line after the first of an error, and reports whether the line belongs to
-// it.
+// A block reads a line after an error's first, and reports whether it belongs to the error.
 type block func(f *Finding, s *blockState, line []byte) bool
 
-// blockState is the state of a block between lines.
+// blockState is a block's state between lines.
 type blockState struct {
 	lines int
 	ended bool
-	frame string // the last place that was seen
+	frame string // the last place seen
 	own   bool   // frame is in the program, not in a library
 }
 
-// Line takes the next line, with or without its newline, and its offset in the stream.
+// Line reads the next line, with or without its newline, at offset in the stream.
 func (s *Scanner) Line(line []byte, offset int64) {
 	s.lines++
 	end := offset + int64(len(line))
@@ -112,7 +110,7 @@ func (s *Scanner) Line(line []byte, offset int64) {
 	s.before = string(line)
 }
 
-// begin reports whether an error begins with the line.
+// begin reports whether the line starts an error.
 func (s *Scanner) begin(line []byte, offset, end int64) bool {
 	r, ok := s.ruleOf(line)
 	if !ok {
@@ -140,7 +138,7 @@ func (s *Scanner) begin(line []byte, offset, end int64) bool {
 	return true
 }
 
-// close ends the error that is being read.
+// close completes the error being read.
 func (s *Scanner) close() {
 	f := *s.open
 	s.open = nil
@@ -155,7 +153,7 @@ func (s *Scanner) close() {
 		return
 	}
 	if chained && len(s.found) > 0 {
-		// The chain is one error, which began with its first exception.
+		// The chain is one error, starting with its first exception.
 		first := &s.found[len(s.found)-1]
 		first.LostPeer = first.LostPeer || f.LostPeer
 		first.Line, first.Place, first.End, first.Rest = f.Line, f.Place, f.End, f.Rest
@@ -186,7 +184,7 @@ func (s *Scanner) Findings() []Finding {
 	return all
 }
 
-// ruleOf returns the rule that a line begins an error by.
+// ruleOf returns the rule that the start of an error matches.
 func (s *Scanner) ruleOf(line []byte) (rule, bool) {
 	start := bytes.TrimLeft(line, " |+-")
 	if len(start) > 0 && firstBytes[start[0]] {
@@ -214,8 +212,8 @@ func (s *Scanner) ruleOf(line []byte) (rule, bool) {
 	return rule{}, false
 }
 
-// fits reports whether a line that has the prefix of a rule is an error: some prefixes are
-// common words.
+// fits reports whether a line with the rule's prefix is an error, because some prefixes are common
+// words.
 func (r rule) fits(line []byte) bool {
 	switch r.text {
 	case "Killed", "Segmentation fault", "Bus error", "Illegal instruction", "Floating point exception", "Out Of Memory":
@@ -231,7 +229,7 @@ func (r rule) fits(line []byte) bool {
 	return true
 }
 
-// firstBytes are the bytes that prefixes begin with.
+// firstBytes are the first bytes of prefixes.
 var firstBytes = func() (first [256]bool) {
 	for _, r := range prefixes {
 		first[r.text[0]] = true
@@ -239,8 +237,8 @@ var firstBytes = func() (first [256]bool) {
 	return first
 }()
 
-// SpeaksOfPeer reports whether a text of an error speaks of the end of another process, or of
-// the connection to it.
+// SpeaksOfPeer reports whether an error text mentions the exit of another process or a lost
+// connection to it.
 func SpeaksOfPeer(text string) bool {
 	lower := strings.ToLower(bounded(text, 8*maxLine))
 	return slices.ContainsFunc(lostPeer, func(words string) bool { return strings.Contains(lower, words) })
@@ -250,7 +248,7 @@ func logged(before string) bool {
 	return slices.ContainsFunc(loggedWords, func(word string) bool { return strings.Contains(before, word) })
 }
 
-// withoutRank removes the prefix that torch puts in front of lines: "[rank3]: ".
+// withoutRank removes torch's line prefix "[rank3]: ".
 func withoutRank(line []byte) []byte {
 	if !bytes.HasPrefix(line, []byte("[rank")) {
 		return line
@@ -261,7 +259,7 @@ func withoutRank(line []byte) []byte {
 	return line
 }
 
-// text returns a line as it is shown: bounded, valid and without control characters.
+// text returns a line as displayed: truncated, valid and without control characters.
 func text(line []byte) string {
 	s := strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

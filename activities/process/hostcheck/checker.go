@@ -17,19 +17,19 @@ import (
 const DefaultEvery, DefaultTimeout = 5 * time.Minute, 30 * time.Second
 
 const (
-	// again is the time between executions of a check that fails.
+	// again is the interval between executions of a failing check.
 	again = 30 * time.Second
-	// fresh is the age up to which a result counts when a host takes tasks. cheap is the longest
-	// execution that is repeated then, and admitTakes the longest wait for it.
+	// fresh is the maximum age of a result that counts when a host takes tasks. cheap is the
+	// longest execution that is then repeated, and admitTakes the maximum wait for it.
 	fresh, cheap, admitTakes = 30 * time.Second, time.Second, 10 * time.Second
-	// stuckAfter is the time after the timeout from which an execution cannot be ended.
+	// stuckAfter is how long after its timeout an execution counts as stuck.
 	stuckAfter = 3 * time.Second
 )
 
 // Config configures a [Checker].
 type Config struct {
 	Checks []Check
-	// Every is the time between executions on a host without tasks, and Timeout bounds each.
+	// Every is the interval between executions on a host without tasks. Timeout limits each.
 	Every, Timeout time.Duration
 	// Instance is the supervisor's.
 	Instance string
@@ -37,17 +37,17 @@ type Config struct {
 	Log      *zap.Logger
 }
 
-// Around has the facts that built-in checks need from the host worker.
+// Around supplies what built-in checks need from the host worker.
 type Around struct {
-	// Dirs are the directories that need room.
+	// Dirs are the directories that need free space.
 	Dirs []string
-	// Clock returns how far the server's clock is ahead of this host's, and how exact that is.
+	// Clock returns how far the server's clock is ahead of this host's, and the uncertainty.
 	Clock func(ctx context.Context) (ahead, doubt time.Duration, err error)
-	// Others returns the addresses of services of other hosts, by the names of the hosts.
+	// Others returns other hosts' service addresses by host name.
 	Others func(ctx context.Context) (map[string]string, error)
 }
 
-// Checker executes the checks of a host.
+// Checker executes a host's checks.
 type Checker struct {
 	Config
 	ctx   context.Context //nolint:containedctx // executions outlive the request that began them
@@ -55,24 +55,23 @@ type Checker struct {
 
 	mu      sync.Mutex
 	watched []*watched
-	// changed has an element after a check has failed for the first time, or succeeded again, and
-	// noted after each result.
+	// changed receives when a check first fails or succeeds again, noted after each result.
 	changed, noted chan struct{}
 }
 
-// watched is a check and its last result. The mutex of the checker guards it.
+// watched is a check and its last result, guarded by the checker's mutex.
 type watched struct {
 	Check
-	// known is closed when the execution under way has a result; it is nil if there is none.
+	// known is closed when the running execution has a result; nil if none is running.
 	known chan struct{}
-	// stuck is set while an execution cannot be ended.
+	// stuck is set while an execution cannot be stopped.
 	stuck bool
-	last  fleet.CheckResult // without a time, there is none
+	last  fleet.CheckResult // none if its time is zero
 	since time.Time         // of the outcome
 	next  time.Time
 }
 
-// New returns a checker, which executes nothing after ctx is done.
+// New returns a checker that executes nothing after ctx is done.
 func New(ctx context.Context, c Config) *Checker {
 	c.Every = cmp.Or(c.Every, DefaultEvery)
 	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
@@ -83,7 +82,7 @@ func New(ctx context.Context, c Config) *Checker {
 	return k
 }
 
-// Changed has an element after the value of [Checker.Failing] has changed.
+// Changed receives when the value of [Checker.Failing] changes.
 func (k *Checker) Changed() <-chan struct{} { return k.changed }
 
 // Names returns the names of the checks.
@@ -106,7 +105,7 @@ func (k *Checker) Results() (list []fleet.CheckResult) {
 	return list
 }
 
-// Failing returns the checks that fail, or have not had a result yet.
+// Failing returns the checks that fail or lack a result so far.
 func (k *Checker) Failing() (list []fleet.FailedCheck) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -134,7 +133,7 @@ func (k *Checker) Run(ctx context.Context, idle func() bool) {
 	}
 }
 
-// beginDue begins the checks that are due, and returns the time until the next one is.
+// beginDue starts the checks that are due, and returns the time until the next one.
 func (k *Checker) beginDue(idle func() bool) time.Duration {
 	now, wait := time.Now(), again
 	for _, w := range k.watched {
@@ -154,7 +153,7 @@ func (k *Checker) beginDue(idle func() bool) time.Duration {
 	return wait
 }
 
-// First waits until all checks have a result, at most that long.
+// First waits up to atMost for all checks to have a result.
 func (k *Checker) First(ctx context.Context, atMost time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
@@ -172,8 +171,8 @@ func (k *Checker) First(ctx context.Context, atMost time.Duration) {
 	}
 }
 
-// Admit returns an error if the host is not fit for tasks. It repeats the checks that take little
-// time and have no recent result.
+// Admit returns an error if the host is not fit for tasks. It repeats the quick checks that lack a
+// recent result.
 func (k *Checker) Admit(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, admitTakes)
 	defer cancel()
@@ -209,8 +208,8 @@ var closed = func() chan struct{} {
 	return c
 }()
 
-// begin begins a check unless it is under way, and returns a channel that is closed when there is
-// a result.
+// begin starts a check unless it is running. The returned channel is closed when the result is
+// known.
 func (k *Checker) begin(w *watched) <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -251,7 +250,7 @@ func (k *Checker) await(w *watched, known chan struct{}) {
 	}
 }
 
-// errSlow returns the error of a check that did not end in time, with the end of its output.
+// errSlow returns the error of a check that timed out, with the end of its output.
 func errSlow(timeout time.Duration, err error) error {
 	text := fmt.Sprintf("it did not end within %s", timeout)
 	if failed, ok := errors.AsType[*outputError](err); ok && failed.said != "" {
@@ -260,10 +259,10 @@ func errSlow(timeout time.Duration, err error) error {
 	return errors.New(text)
 }
 
-// note records the result of an execution that began then.
+// note records the result of an execution that started at began.
 func (k *Checker) note(w *watched, began time.Time, err error, stuck bool) {
 	if k.ctx.Err() != nil {
-		return // the host worker ends
+		return // the host worker exits
 	}
 	now := time.Now()
 	r := fleet.CheckResult{Check: w.Name, At: now.UTC().Truncate(time.Millisecond), Seconds: now.Sub(began).Round(time.Millisecond).Seconds()}
@@ -297,7 +296,7 @@ func (k *Checker) note(w *watched, began time.Time, err error, stuck bool) {
 	post(k.changed)
 }
 
-// post puts an element into a channel unless it has one.
+// post sends to c unless an element is pending.
 func post(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -305,5 +304,5 @@ func post(c chan struct{}) {
 	}
 }
 
-// Failed returns the number of checks that fail.
+// Failed returns the number of failing checks.
 func (k *Checker) Failed() int { return len(k.Failing()) }

@@ -21,25 +21,25 @@ import (
 )
 
 const (
-	// nativeBound is the longest time for the stacks of one process. The process is stopped
-	// only while one of its threads is unwound.
+	// nativeBound limits the time for one process's stacks. The process is stopped only while one
+	// of its threads is unwound.
 	nativeBound = 2 * time.Second
-	// maxNativeThreads is for how many threads of a process all are unwound; of more, only the
-	// main one is.
+	// maxNativeThreads is the most threads of a process that are all unwound. Of more, only the
+	// main thread is.
 	maxNativeThreads = 64
-	// maxNative is the number of processes of a task that are unwound.
+	// maxNative is how many of a task's processes are unwound.
 	maxNative = 4
-	// parallelNative is the number of processes that are unwound at a time.
+	// parallelNative is how many processes are unwound at a time.
 	parallelNative = 4
-	// maxNativeText bounds the output for a process, in bytes.
+	// maxNativeText limits the output for a process, in bytes.
 	maxNativeText = 256 << 10
 )
 
 var nativeSlots = make(chan struct{}, parallelNative)
 
-// unwind adds the native stacks of processes that have not reported their position, as a user
-// who may read them. For a Python program that has, it adds the stack of the main thread if no
-// function in Python tells what it waits for: extensions like mpi4py have none.
+// unwind adds the native stacks of processes that have not reported their position, as a user who
+// may read them. If a Python program has reported, unwind adds the main thread's stack unless a
+// Python function shows what it waits for, which extensions like mpi4py lack.
 func (r *report) unwind(ctx context.Context) {
 	var todo []*process
 	worker := r.worker()
@@ -69,8 +69,8 @@ func (r *report) unwind(ctx context.Context) {
 	}
 }
 
-// unwind runs eu-stack, of which a process does not die: it reads the process and stops each
-// thread for as long as that takes.
+// unwind runs eu-stack, which does not kill the process. It reads the process and stops each thread
+// while it does.
 func (p *process) unwind(ctx context.Context, user *hostuser.User) {
 	tool, err := exec.LookPath("eu-stack")
 	if err != nil {
@@ -107,23 +107,22 @@ func (p *process) unwind(ctx context.Context, user *hostuser.User) {
 	p.unnative = "not known: " + reasonOfTracer(strings.TrimSpace(errs.String()), err, ptraceScope())
 }
 
-// resume continues a process that a killed tracer left stopped.
+// resume continues a process left stopped by a killed tracer.
 func (p *process) resume() {
 	if now, err := proc.ReadStat(p.pid); err == nil && now.Ticks == p.Ticks && now.State == 'T' {
 		_ = unix.Kill(p.pid, unix.SIGCONT)
 	}
 }
 
-// ptraceScope returns the setting of Yama, or "" if the kernel has none.
+// ptraceScope returns Yama's setting, or "" if the kernel lacks Yama.
 func ptraceScope() string {
 	scope, _ := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
 	return string(bytes.TrimSpace(scope))
 }
 
-// reasonOfTracer explains why a process could not be traced. Under the scope 1 of Yama, ancestors
-// of a process may trace it, and whom it names itself; a tracer that we start is neither. What a
-// process names outlives an exec but not a fork, so naming us for programs would miss what they
-// start.
+// reasonOfTracer explains why a process could not be traced. Under Yama's scope 1, a process can be
+// traced by its ancestors and by a tracer that it names. Our tracer is neither. That name survives
+// an exec but not a fork, so naming us for programs would miss what they start.
 func reasonOfTracer(text string, err error, scope string) string {
 	if strings.Contains(text, "Operation not permitted") {
 		switch scope {
@@ -151,7 +150,7 @@ func (b *cappedBuffer) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// parseNative returns the stack of a thread from the output of eu-stack.
+// parseNative returns a thread's stack from eu-stack's output.
 func parseNative(text string, tid int) stacktree.Stack {
 	var s stacktree.Stack
 	here, named := false, false
@@ -167,7 +166,7 @@ func parseNative(text string, tid int) stacktree.Stack {
 				s = append(s, f)
 			}
 		case strings.HasPrefix(line, "    ") && named:
-			// The source of the frame. That of libraries does not matter.
+			// The frame's source, which does not matter for libraries.
 			f := &s[len(s)-1]
 			if file, number, ok := parseSource(strings.TrimSpace(line)); ok && !strings.Contains(path.Base(f.File), ".so") {
 				f.File, f.Line = file, number
@@ -197,7 +196,7 @@ func parseNativeFrame(line string) (stacktree.Frame, bool) {
 	return stacktree.Frame{Kind: stacktree.Native, Function: printable(function, maxName), File: printable(module, maxName)}, true
 }
 
-// startsThreads reports whether every thread begins with the function.
+// startsThreads reports whether every thread starts with function.
 func startsThreads(function string) bool {
 	switch strings.TrimLeft(function, "_") {
 	case "start", "libc_start_main", "libc_start_call_main", "start_thread", "clone", "clone3":
@@ -217,8 +216,8 @@ func parseSource(text string) (string, int, bool) {
 	return file, number, true
 }
 
-// withoutArguments returns the name of a function without the types of its arguments, template
-// arguments and the version of its symbol.
+// withoutArguments returns a function's name without argument types, template arguments and symbol
+// version.
 func withoutArguments(name string) string {
 	name, _, _ = strings.Cut(name, "@")
 	name = strings.TrimPrefix(name, "__GI_")

@@ -13,19 +13,19 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/cgroup"
 )
 
-// cgroups manages the cgroups of the processes of an instance.
+// cgroups manages the cgroups of an instance's processes.
 type cgroups struct {
-	dir string // of the instance, or empty if it does not exist
-	// controllers are the controllers of the cgroups of processes.
+	dir string // of the instance, or empty
+	// controllers are the process cgroups' controllers.
 	controllers ControllersReply
-	refused     atomic.Bool // the kernel allows cgroups, but no starts in them
-	// oom counts what the kernel kills to free memory here, for processes without a counter
-	// of their own. oomExplained is the number of those that were leaders.
+	refused     atomic.Bool // the kernel allows cgroups, but not starts in them
+	// oom counts what the kernel kills to free memory, for processes without their own counter.
+	// oomExplained counts the leaders among them.
 	oom          cgroup.OOMCounter
 	oomExplained atomic.Int64
 }
 
-// newCgroups creates the cgroup of an instance, unless none are wanted.
+// newCgroups creates an instance's cgroup, unless cgroups are disabled.
 func newCgroups(cfg Config) *cgroups {
 	c := &cgroups{oom: cgroup.OwnOOM()}
 	if !cfg.NoCgroups {
@@ -40,21 +40,21 @@ func newCgroups(cfg Config) *cgroups {
 	return c
 }
 
-// close removes the cgroup of the instance.
+// close removes the instance's cgroup.
 func (c *cgroups) close() {
 	if c.dir != "" {
 		cgroup.Remove(c.dir)
 	}
 }
 
-// enter creates the cgroup of a process and opens it; -1 if it gets none.
+// enter creates and opens a process's cgroup, or returns -1.
 func (c *cgroups) enter(p *process) (string, int) {
 	if c.dir == "" || c.refused.Load() {
 		return "", -1
 	}
 	dir := filepath.Join(c.dir, cgroup.Name(p.task.run.hash, p.Key, p.Number))
 	if err := os.Mkdir(dir, 0o755); err != nil {
-		return "", -1 // an existing one may contain something unkillable
+		return "", -1 // an existing one may hold something unkillable
 	}
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *cgroups) enter(p *process) (string, int) {
 	return dir, fd
 }
 
-// limit sets limits on a cgroup that no process is in yet.
+// limit limits a cgroup before any process enters it.
 func (c *cgroups) limit(dir string, l Limits) error {
 	for _, name := range l.Controllers() {
 		if dir == "" || !slices.Contains(c.controllers.Controllers, name) {
@@ -74,12 +74,11 @@ func (c *cgroups) limit(dir string, l Limits) error {
 	return cgroup.Limit(dir, l.Memory, l.CPUs, l.PIDs)
 }
 
-// oomCount returns the count of what the kernel has killed here, without leaders: their ends say
-// so, and those of others need not.
+// oomCount counts OOM kills without leaders, because only leaders' exits always show the kill.
 func (c *cgroups) oomCount() int { return c.oom.Count() - int(c.oomExplained.Load()) }
 
-// oomKills returns how many processes the kernel has killed to free memory while p ran, and
-// which it counts; see [Exit.OOMScope].
+// oomKills returns how many processes the kernel killed to free memory while p ran, and in which
+// [Exit.OOMScope].
 func (c *cgroups) oomKills(p *process) (n int, scope string) {
 	if p.cgroup != "" {
 		if n, ok := cgroup.OOMKills(p.cgroup); ok {
@@ -89,7 +88,7 @@ func (c *cgroups) oomKills(p *process) (n int, scope string) {
 	return max(0, c.oomCount()-p.oomBefore), c.oom.Scope
 }
 
-// setOOM completes the exit of a process while which the kernel has killed others, or itself.
+// setOOM records in p's exit that the kernel killed processes while p ran, or p itself.
 func (c *cgroups) setOOM(p *process, e *Exit, kills int, scope string) {
 	if kills == 0 {
 		return
@@ -104,8 +103,7 @@ func (c *cgroups) setOOM(p *process, e *Exit, kills int, scope string) {
 	}
 }
 
-// memoryLimit returns the limit of the memory of a process, and the most that it has used; "" if
-// it has no limit.
+// memoryLimit returns a process's memory limit and peak usage, or "" without a limit.
 func (p *process) memoryLimit() string {
 	if p.limits.Memory == 0 {
 		return ""
@@ -117,8 +115,8 @@ func (p *process) memoryLimit() string {
 	return text
 }
 
-// Prospect returns the controllers that a supervisor started in the cgroup of this process
-// could use, if that is known without changing the cgroup.
+// Prospect returns the controllers that a supervisor started in this process's cgroup could use, if
+// known without changing the cgroup.
 func Prospect() ControllersReply { return newControllers(cgroup.Prospect()) }
 
 func newControllers(there []string, why string) ControllersReply {

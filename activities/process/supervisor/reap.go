@@ -14,19 +14,18 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
-// reaper notices the ends of children, stops the processes that the leaders of tasks leave behind,
-// and reaps children. It is one goroutine, woken by SIGCHLD.
+// reaper notices when children exit, reaps them, and stops the processes that task leaders leave
+// behind. It is one goroutine, woken by SIGCHLD.
 //
-// A leader is not reaped before the rest of its process is gone: until then its
-// number, and with it the group's, cannot pass to a stranger. That is also why
-// this does not loop over waitid(P_ALL): the zombies that are kept would hide all
-// others. waitid is called for each leader instead, which costs a system call
-// per task and wake-up; nothing in /proc is read for it.
+// A leader is not reaped before the rest of its process is gone, so that its number, which is also
+// the group's, cannot pass to a stranger. This is also why the reaper does not loop over
+// waitid(P_ALL), where the kept zombies would hide all others. Instead it calls waitid for each
+// leader, which costs a system call per task and wake-up but does not read /proc.
 //
-// The rest is found by descent, not by search. We are a subreaper, so once the leader is a
-// zombie, its remaining processes are descendants of children of this process that it did not
-// start, in the group or out of it. They are attributed by their session, their cookie or their
-// cgroup. The list of them is nearly always empty.
+// The rest is found by descent, not by search. This process is a subreaper, so once the leader is a
+// zombie, its remaining processes descend from children that this process did not start, inside or
+// outside the group. They are attributed by session, cookie or cgroup. Their list is nearly always
+// empty.
 type reaper struct {
 	s       *supervisor
 	signals chan os.Signal
@@ -36,13 +35,13 @@ type reaper struct {
 
 	children func() []int // see kernel
 	session  int          // the supervisor's own
-	// foreign has children that belong to no task: they are from before an exec, or belong to
-	// the side. They are reaped and otherwise left alone.
+	// foreign holds children outside tasks, from before an exec or from the side. They are reaped
+	// and otherwise left alone.
 	foreign map[int]bool
-	// orphans has every child that we did not start, until it is reaped; until then its pid
-	// cannot be reused. Only the reaper's goroutine uses it.
+	// orphans holds every child that we did not start until it is reaped; until then its pid cannot
+	// be reused. Only the reaper's goroutine uses it.
 	orphans map[int]*orphan
-	// unsure reports whether the owner of some children is not known yet.
+	// unsure reports whether some children's owner is not known yet.
 	unsure bool
 	again  *time.Timer
 	pause  time.Duration
@@ -97,8 +96,8 @@ func (r *reaper) loop() {
 	}
 }
 
-// drain waits, at the end, for orphans without a cookie, which were left alive while any
-// task might have owned them.
+// drain finally waits for orphans without a cookie, which were left alive while any task might have
+// owned them.
 func (r *reaper) drain() {
 	deadline := time.After(r.s.cfg.KillBound)
 	for r.pass() {
@@ -122,16 +121,16 @@ func (r *reaper) close() {
 const (
 	pauseFirst = time.Millisecond
 	pauseMost  = 100 * time.Millisecond
-	// strayMost bounds the wait for orphans without a task.
+	// strayMost limits the wait for orphans without a task.
 	strayMost = 5 * time.Second
 )
 
-// pass checks everything once and reports whether anything is left that has not ended yet.
+// pass checks everything once and reports whether anything still has to end.
 func (r *reaper) pass() bool {
 	r.reapOrphans()
 	waiting := r.findEnded()
 	if len(waiting) > 0 {
-		r.reapOrphans() // a signal usually works at once
+		r.reapOrphans() // a signal usually works immediately
 	}
 	rest := r.stopLeftovers()
 	lingering := false
@@ -141,9 +140,9 @@ func (r *reaper) pass() bool {
 		}
 	}
 	if len(waiting) > 0 && !lingering {
-		rest = r.stopLeftovers() // some may just have lost their last possible owner
+		rest = r.stopLeftovers() // some may have just lost their last possible owner
 	}
-	// SIGCHLD announces most changes, but not changes of a cgroup.
+	// SIGCHLD announces most changes, but not a cgroup's.
 	if lingering || rest[nil] > 0 {
 		most := pauseMost
 		if !lingering {
@@ -157,8 +156,8 @@ func (r *reaper) pass() bool {
 	return false
 }
 
-// findEnded marks the leaders that have ended and returns all processes that the reaper
-// must work on.
+// findEnded marks the leaders that have exited and returns all processes that the reaper must
+// handle.
 func (r *reaper) findEnded() []*process {
 	s := r.s
 	s.mu.Lock()
@@ -166,8 +165,8 @@ func (r *reaper) findEnded() []*process {
 	s.side.reap()
 	s.guard.reap()
 	var dead []*process
-	// Repeat until no new one is found. A leader found later may have ended earlier, so
-	// all leaders of one pass get the same time.
+	// Repeat until no new one is found. A leader found later may have exited earlier, so all
+	// leaders in one pass get the same time.
 	for more := true; more; {
 		more = false
 		for _, p := range s.living {
@@ -208,8 +207,8 @@ func (r *reaper) reapAbandoned(p *process) {
 	}
 }
 
-// finish reaps a leader whose descendants are gone, or gives up on it. It reports whether
-// the process must be looked at again.
+// finish reaps a leader when its descendants are gone, or gives up on it. It reports whether the
+// process must be rechecked.
 func (r *reaper) finish(p *process, left int) bool {
 	s := r.s
 	used := p.cgroupUsage()
@@ -233,7 +232,7 @@ func (r *reaper) finish(p *process, left int) bool {
 	stopTimer(p.bound)
 	stopTimer(p.killTimer)
 	if p.phase == running {
-		// It does not die. It stays in the table, to be reaped if it ever does.
+		// It does not die. It stays in the table to be reaped if it ever dies.
 		p.phase = abandoned
 		exit.Code, exit.Unkillable, exit.Left = -int(unix.SIGKILL), true, []Survivor{{p.PID, p.ticks}}
 		exit.Ended, exit.BootNanos = time.Now().UTC(), BootNanos()
@@ -268,12 +267,12 @@ func (r *reaper) finish(p *process, left int) bool {
 	if exit.Unkillable {
 		s.log.Error("A process is still alive after SIGKILL; it is abandoned.", "task", p.Key, "pid", p.PID)
 	}
-	// Writing may take a while on a bad disk; the others must not wait for it.
+	// Writing may be slow on a bad disk; other processes must not wait.
 	s.records.Go(func() { s.recordExit(p, exit) })
 	return false
 }
 
-// survivors returns what a leader that has ended left running and SIGKILL has not ended.
+// survivors returns what an exited leader left running and SIGKILL has not killed.
 func (r *reaper) survivors(p *process) (left []Survivor) {
 	for pid, o := range r.orphans {
 		if o.owner == p {
@@ -291,21 +290,21 @@ func (r *reaper) survivors(p *process) (left []Survivor) {
 	return left
 }
 
-// cutGrace says by what the grace of a killed process was cut, or returns an empty string.
+// cutGrace returns what cut a killed process's grace short, or "".
 func (p *process) cutGrace(longest time.Duration) string {
 	const late = time.Second // of a timer
 	given := p.killed.Sub(p.askedAt)
 	switch {
 	case p.killed.IsZero() || given+late > p.stop.Grace:
 		return ""
-	case given.Round(late) >= longest: // it counts from the request, a little earlier
+	case given.Round(late) >= longest: // counted from the request, a little earlier
 		return fmt.Sprintf("its grace of %s was cut to %s (--longest-grace)", p.stop.Grace, longest)
 	}
 	return fmt.Sprintf("its grace of %s was cut to %s", p.stop.Grace, given.Round(time.Second))
 }
 
-// recordExit journals an exit and then publishes it, in this order: an exit that was seen
-// must be seen again after a restart.
+// recordExit journals an exit and then publishes it, because an exit that was seen must still be
+// seen after a restart.
 func (s *supervisor) recordExit(p *process, exit *Exit) {
 	r := p.task.run
 	s.launcher.endOutput(p, exit)

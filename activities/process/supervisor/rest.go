@@ -10,10 +10,9 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
-// stopRest starts to stop what a leader that has just ended leaves running. If the leader was
-// being stopped, the rest of its grace applies. If it has ended by itself, they are stopped as its
-// task is: they may be saving something, or about to end.
-// s.table.mu must be held.
+// stopRest starts stopping what an exited leader leaves running. If the leader was being stopped,
+// the rest of its grace applies. Otherwise they are stopped like its task, since they may be saving
+// something or about to exit. s.table.mu must be held.
 func (s *stopper) stopRest(p *process) {
 	if !p.killed.IsZero() {
 		s.kill(p)
@@ -32,22 +31,22 @@ func (s *stopper) stopRest(p *process) {
 	s.armKill(p, now)
 }
 
-// askAgain sends the signals of a stop once more, now to all whom they reach.
+// askAgain resends a stop's signals, now to everything they reach.
 func (s *stopper) askAgain(p *process) {
 	for _, sig := range p.signals {
 		s.ask(p, syscall.Signal(sig))
 	}
 }
 
-// groupAt returns when the group of a process that is being stopped gets its signals although its
-// leader lives: in the last tenth of its grace.
+// groupAt returns when a stopping process's group gets its signals although the leader lives, in
+// the last tenth of the grace.
 func (p *process) groupAt() time.Time {
 	return p.deadline.Add(-p.deadline.Sub(p.askedAt) / 10)
 }
 
-// askGroups asks the groups of all processes whose graces are nearly over to end. The leaders have
-// been asked, and might take a second signal as an order to quit at once. So the members are found
-// by one search, in parallel. s.table.mu must be held.
+// askGroups signals the groups of all processes with nearly expired graces. It skips the leaders,
+// which might take a second signal as an order to quit immediately, so it finds the members by one
+// search, in parallel. s.table.mu must be held.
 func (s *stopper) askGroups(now time.Time) {
 	signals := make(map[int][]int) // by group
 	for pid, p := range s.table.living {
@@ -70,18 +69,18 @@ func (s *stopper) askGroups(now time.Time) {
 	}()
 }
 
-// shorten brings the deadline of a process forward, or sets it.
+// shorten advances or sets a process's deadline.
 func (p *process) shorten(at time.Time) {
 	if p.deadline.IsZero() || at.Before(p.deadline) {
 		p.deadline = at
 	}
 }
 
-// hastenRest moves the deadline of the processes that an ended leader left running forward.
-// s.table.mu must be held.
+// hastenRest advances the deadline of processes that an exited leader left running. s.table.mu must
+// be held.
 func (s *stopper) hastenRest(p *process, at, now time.Time) {
 	switch {
-	case p.phase == running: // a zombie that the reaper has not seen
+	case p.phase == running: // a zombie unseen by the reaper
 		p.shorten(at)
 	case p.phase == ending && p.killed.IsZero():
 		p.shorten(at)
@@ -90,7 +89,7 @@ func (s *stopper) hastenRest(p *process, at, now time.Time) {
 	}
 }
 
-// askOrphan asks an orphan to end, once. The group of its task has been asked. s.table.mu must be held.
+// askOrphan signals an orphan once. Its task's group was already signaled. s.table.mu must be held.
 func (s *stopper) askOrphan(pid int, o *orphan) {
 	if o.asked {
 		return
@@ -107,11 +106,10 @@ func (s *stopper) askOrphan(pid int, o *orphan) {
 	}
 }
 
-// tellRestAfter is the time that processes which a leader left running have to end before a
-// message is logged.
+// tellRestAfter is how long a leader's remaining processes may run before that is logged.
 const tellRestAfter = 100 * time.Millisecond
 
-// tellRest logs once why a process whose leader has ended has not ended. s.table.mu must be held.
+// tellRest logs once why a process outlives its leader. s.table.mu must be held.
 func (s *stopper) tellRest(p *process, left int) {
 	if p.toldRest || time.Since(p.endedAt) < tellRestAfter {
 		return

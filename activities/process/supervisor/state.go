@@ -20,10 +20,10 @@ const (
 	instanceFile = "instance"
 	cgroupFile   = "cgroup"
 	journalDir   = "journal"
-	// The ends of the names of journals.
+	// Suffixes of journal names.
 	openJournal     = ".jsonl"
 	releasedJournal = ".released"
-	// keepReleased is the time for which a run can be read after its release.
+	// keepReleased is how long a run can be read after its release.
 	keepReleased = 7 * 24 * time.Hour
 )
 
@@ -34,29 +34,29 @@ type State struct {
 	boot     string
 	lock     *os.File
 	volatile bool // see StateOptions
-	fresh    bool // it is new: this supervisor has written all that is in it
+	fresh    bool // new: only this supervisor has written to it
 	runs     map[string]*run
-	pruned   time.Time // time of the last prune; guarded by supervisor.mu while one runs
+	pruned   time.Time // last prune; guarded by supervisor.mu while a supervisor runs
 }
 
 // Dir returns the absolute path of the directory.
 func (s *State) Dir() string { return s.dir }
 
-// Instance returns the name that the directory got when it was created. It is part of the
-// names of queues and of the cookies by which processes are found again.
+// Instance returns the name that the directory got when it was created. Queue names and the cookies
+// that identify processes include it.
 func (s *State) Instance() string { return s.instance }
 
-// OpenState locks a state directory, which it creates if necessary, reads what an earlier
-// supervisor left there, kills what still runs of that, and journals every process without an
-// exit as lost. It fails while another supervisor uses the directory.
+// OpenState locks a state directory, creating it if necessary. It reads what an earlier supervisor
+// left there, kills its processes, and journals those without an exit as lost. It fails while
+// another supervisor uses the directory.
 func OpenState(dir string) (*State, error) { return OpenStateWith(dir, StateOptions{}) }
 
-// StateOptions say how a state directory is used.
+// StateOptions configure a state directory.
 type StateOptions struct {
-	// Instance is the instance for a new directory. By default it is random.
+	// Instance names a new directory. The default is random.
 	Instance string
-	// Volatile reports whether the directory is of no use after the machine has crashed: then
-	// nothing waits for the disk.
+	// Volatile reports whether the directory is useless after the machine crashes. Then nothing
+	// waits for the disk.
 	Volatile bool
 }
 
@@ -77,7 +77,7 @@ func OpenStateWith(dir string, o StateOptions) (*State, error) {
 		if err := os.Mkdir(d, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 			return nil, fmt.Errorf("making the state directory: %w", err)
 		}
-		// It may exist with a mode that gives others access.
+		// It may exist with a mode that lets others in.
 		if err := os.Chmod(d, 0o700); err != nil {
 			return nil, fmt.Errorf("securing the state directory: %w", err)
 		}
@@ -89,7 +89,7 @@ func OpenStateWith(dir string, o StateOptions) (*State, error) {
 	fresh := false
 	if s.instance, fresh, err = loadInstance(dir, o); err == nil && fresh {
 		s.fresh, s.runs, s.pruned = true, make(map[string]*run), time.Now()
-		return s, nil // no process can have a cookie of a new instance
+		return s, nil // no process can have a new instance's cookie
 	}
 	if err == nil {
 		err = s.recover()
@@ -115,10 +115,10 @@ func (s *State) Close() error {
 	return errors.Join(errs...)
 }
 
-// instancePattern matches the instances that OpenState makes.
+// instancePattern matches the instances that OpenState creates.
 var instancePattern = lazyregexp.New(`^[a-z0-9]{8}$`)
 
-// InstanceIn returns the instance of a state directory, or empty if it does not exist yet.
+// InstanceIn returns a state directory's instance, or "" if it does not exist yet.
 func InstanceIn(dir string) string {
 	raw, err := os.ReadFile(filepath.Join(dir, instanceFile))
 	if err != nil {
@@ -160,19 +160,18 @@ func (s *State) releasedPath(hash string) string { return journalIn(s.dir, hash+
 
 func journalIn(dir, name string) string { return filepath.Join(dir, journalDir, name) }
 
-// Journals returns the paths of the journal of a run in a state directory: before and after
-// its release.
+// Journals returns the paths of a run's journal in a state directory before and after its release.
 func Journals(dir string, run runkey.Run) (open, released string) {
 	hash := runHash(run)
 	return journalIn(dir, hash+openJournal), journalIn(dir, hash+releasedJournal)
 }
 
-// archive gives the closed journal of a released run a name by which OpenState does not read it.
+// archive renames a released run's closed journal so that OpenState does not read it.
 func (s *State) archive(r *run) error {
 	return os.Rename(s.journalPath(r.hash), s.releasedPath(r.hash))
 }
 
-// prune deletes journals that were released long ago.
+// prune deletes journals of runs released long ago.
 func (s *State) prune(now time.Time) {
 	_ = eachJournal(s.dir, releasedJournal, func(path, _ string) error {
 		if info, err := os.Stat(path); err == nil && now.Sub(info.ModTime()) > keepReleased {
@@ -182,7 +181,7 @@ func (s *State) prune(now time.Time) {
 	})
 }
 
-// recover is the part of OpenState that deals with an earlier supervisor.
+// recover handles what an earlier supervisor left, for OpenState.
 func (s *State) recover() error {
 	now := time.Now()
 	s.prune(now)
@@ -195,7 +194,7 @@ func (s *State) recover() error {
 	for hash, r := range s.runs {
 		r.journal.volatile = s.volatile
 		s.loseRest(r, swept)
-		// A journal stays however old it is: until the release its run may be open.
+		// Keep even an old journal: until the release its run may be open.
 		if r.released != nil && r.journal.close() == nil && s.archive(r) == nil {
 			delete(s.runs, hash)
 		}
@@ -203,8 +202,7 @@ func (s *State) recover() error {
 	return nil
 }
 
-// loseRest journals an exit for the processes without one: those that were started, and
-// those that were about to be.
+// loseRest journals an exit for the processes without one, whether started or about to be.
 func (s *State) loseRest(r *run, swept sweepResult) {
 	r.each(func(p *process) {
 		if p.Exit != nil {
@@ -217,14 +215,14 @@ func (s *State) loseRest(r *run, swept sweepResult) {
 		p.Exit = exit
 		p.phase = ended
 		close(p.done)
-		// On a full disk it stays in memory; the next OpenState comes to the same result.
+		// On a full disk it stays in memory; the next OpenState finds the same result.
 		_ = r.journal.keep(record{
 			Type: recExited, Generation: p.Key.Generation, Task: p.Key.Task, Number: p.Number, Exit: exit,
 		})
 	})
 }
 
-// lastSign returns the last time at which an earlier supervisor is known to have lived.
+// lastSign returns when an earlier supervisor was last known to live.
 func lastSign(runs map[string]*run) time.Time {
 	var last time.Time
 	for _, r := range runs {

@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 )
 
-// NewPipe returns a pipe of which only the write end blocks. It belongs to the user who
-// creates it, who can open it again as /dev/stdout.
+// NewPipe returns a pipe that blocks only at the write end. It belongs to the user who creates it,
+// who can reopen it as /dev/stdout.
 func NewPipe() (r, w int, err error) {
 	var ends [2]int
 	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
@@ -28,12 +28,12 @@ func NewPipe() (r, w int, err error) {
 	return ends[0], ends[1], nil
 }
 
-// setPipeSize changes the size of a pipe, unless the user has too much memory in pipes.
+// setPipeSize resizes a pipe, unless the user's pipes use too much memory.
 func setPipeSize(fd, size int) {
 	_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, size) //nolint:gosec // a descriptor
 }
 
-// Place is the path of a file. If Path is empty, there is none.
+// Place is the path of a file, or no file if Path is empty.
 type Place struct {
 	Path string
 	Files
@@ -45,26 +45,25 @@ type Stream struct {
 	pipe   int // the read end
 	file   *os.File
 	loud   bool // see loudSize
-	// midline reports whether the file ends within a line.
+	// midline reports whether the file ends mid-line.
 	midline bool
 	// held is output that does not fit on the disk. Writing it is retried until holdFor after
-	// heldSince. Until then the pipe is not read, so that its program waits and nothing is
-	// lost.
+	// heldSince. Meanwhile the pipe is not read, so its program waits and nothing is lost.
 	held      []byte
 	heldSince time.Time
-	// lost is the number of bytes that could not be written since the last successful write,
-	// and why the reason.
+	// lost counts the bytes that could not be written since the last successful write; why is the
+	// reason.
 	lost int64
 	why  string
-	// cut is the number of bytes beyond the quota.
+	// cut counts the bytes over the quota.
 	cut int64
 	// ended reports whether the process has ended.
 	ended bool
-	relay *relay // of an output that goes to the owner, or nil for others
+	relay *relay // for output to the owner, otherwise nil
 }
 
-// Through returns the write end of a pipe to a regular file, and the stream to be copied.
-// Anything else than a regular file, such as /dev/null, is returned itself. It owns fd.
+// Through returns the write end of a pipe to a regular file, and the stream to copy. It returns
+// anything but a regular file, such as /dev/null, itself. It owns fd.
 func Through(fd int, path string) (int, *Stream, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
@@ -78,7 +77,7 @@ func Through(fd int, path string) (int, *Stream, error) {
 	return w, &Stream{pipe: r, file: os.NewFile(uintptr(fd), path)}, nil //nolint:gosec // a descriptor
 }
 
-// errReaderGone is returned if the output has no reader.
+// errReaderGone is returned if nothing reads the output.
 var errReaderGone = errors.New("its reader has exited")
 
 // CloseStreams closes streams that were not begun.
@@ -88,7 +87,7 @@ func CloseStreams(streams []*Stream) {
 	}
 }
 
-// size returns the size of the pipe.
+// size returns the pipe's size.
 func (s *Stream) size() int {
 	if s.loud {
 		return loudSize
@@ -104,20 +103,19 @@ func (s *Stream) close() {
 	_ = s.file.Close()
 }
 
-// holdFor is the time that a program waits for room on a full disk before its output is
-// dropped.
+// holdFor is how long a program waits for a full disk before its output is dropped.
 const holdFor = 5 * time.Second
 
-// isFull reports whether there may be room later.
+// isFull reports whether the write may succeed later.
 func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
-// isTaken reports whether a side takes what does not fit on the disk; see [Outputs.Take].
+// isTaken reports whether a side takes what the disk cannot hold; see [Outputs.Take].
 func (s *Stream) isTaken() bool {
 	taker := s.output.all.taker.Load()
 	return taker != nil && (*taker).Err() == nil
 }
 
-// take returns what is held and counts it as lost, once a program has waited for room long enough.
+// take returns the held output and counts it as lost, once a program has waited long enough.
 func (s *Stream) take() []byte {
 	if s.lost == 0 && time.Since(s.heldSince) < holdFor {
 		return nil
@@ -127,8 +125,8 @@ func (s *Stream) take() []byte {
 	return data
 }
 
-// retry writes the held bytes. It returns false while there is no room, and how many bytes are
-// lost because there was none for too long.
+// retry writes the held bytes. It returns false while the disk is full, and how many bytes are lost
+// because it was full for too long.
 func (s *Stream) retry() (lost int64, ok bool) {
 	n, err := s.file.Write(s.held)
 	if n > 0 {
@@ -144,7 +142,7 @@ func (s *Stream) retry() (lost int64, ok bool) {
 	return s.giveUp(), true
 }
 
-// giveUp counts what is held as lost, and returns how much that is.
+// giveUp counts the held bytes as lost, and returns their number.
 func (s *Stream) giveUp() int64 {
 	lost := int64(len(s.held))
 	s.lost += lost
@@ -152,8 +150,8 @@ func (s *Stream) giveUp() int64 {
 	return lost
 }
 
-// write appends to the file, and holds what does not fit. It returns how many bytes could not
-// be written, which it says in the file once that is possible.
+// write appends to the file and holds what does not fit. It returns how many bytes could not be
+// written, and notes it in the file once possible.
 func (s *Stream) write(b []byte) (lost int64, err error) {
 	if len(b) == 0 {
 		return 0, nil
@@ -182,8 +180,8 @@ func (s *Stream) write(b []byte) (lost int64, err error) {
 	return lost, err
 }
 
-// tellLoss writes a note with the number of lost bytes. It returns an error if the disk still has
-// no room.
+// tellLoss writes a note with the number of lost bytes. It returns an error if the disk is still
+// full.
 func (s *Stream) tellLoss() error {
 	if s.lost > 0 {
 		if err := s.note(fmt.Sprintf("clusterrun: %d bytes of this output are missing in this file, because they could not be written: %s\n", s.lost, s.why)); err != nil {
@@ -194,7 +192,7 @@ func (s *Stream) tellLoss() error {
 	return nil
 }
 
-// note writes a line of our own, or nothing.
+// note writes our own line, or nothing.
 func (s *Stream) note(line string) error {
 	if s.midline {
 		line = "\n" + line
@@ -210,7 +208,7 @@ func (s *Stream) note(line string) error {
 	return err
 }
 
-// cutOff counts bytes that exceed the quota. The first time it says so in the file.
+// cutOff counts bytes over the quota. The first call notes that in the file.
 func (s *Stream) cutOff(bytes, quota int64) {
 	if s.cut == 0 {
 		_ = s.note(fmt.Sprintf("clusterrun: further output is dropped: logs.quota is %d bytes\n", quota))
@@ -218,7 +216,7 @@ func (s *Stream) cutOff(bytes, quota int64) {
 	s.cut += bytes
 }
 
-// end completes the file at the end of the process, with notes about missing output.
+// end completes the file when the process ends, with notes about missing output.
 func (s *Stream) end() {
 	if s.ended {
 		return
@@ -233,7 +231,7 @@ func (s *Stream) end() {
 	_ = s.tellLoss()
 }
 
-// create creates the file, with its directories. It returns nil if that is not possible.
+// create creates the file and its directories, or returns nil.
 func (p Place) create() (f *os.File) {
 	_ = p.User.Do(func() error {
 		logs, err := p.Make()
@@ -241,7 +239,7 @@ func (p Place) create() (f *os.File) {
 			return err
 		}
 		defer logs.Close()
-		// The path may now lead to a FIFO, or be a link to another file.
+		// The path may now be a FIFO or a link to another file.
 		fd, err := logs.Open(p.Path, Appending|unix.O_NONBLOCK|unix.O_NOFOLLOW)
 		if err != nil {
 			return err
@@ -256,5 +254,5 @@ func (p Place) create() (f *os.File) {
 	return f
 }
 
-// Appending are the flags to open a file for output.
+// Appending is the flags to open a file for output.
 const Appending = unix.O_WRONLY | unix.O_APPEND | unix.O_CREAT
