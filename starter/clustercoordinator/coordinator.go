@@ -12,34 +12,34 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// Coordinator schedules closures on the tasks of a run. Its methods may be called concurrently.
+// Coordinator schedules closures on a run's tasks. Its methods may be called concurrently.
 type Coordinator struct {
 	queue queue
-	name  string // of this client of the queue
+	name  string // this client's name in the queue
 
 	ctx    context.Context
 	cancel context.CancelFunc
 	loops  sync.WaitGroup
-	// one is held while Schedule, Join or Done runs: while a join waits, so does schedule.
+	// one serialises Schedule, Join and Done: while Join waits, Schedule waits as well.
 	one chan struct{}
 
 	mu sync.Mutex
-	// unsent are the closures that are in no request yet, sending the number of those that are,
-	// and room the number for which the queue had room.
+	// unsent holds the closures that are not in a request yet. sending counts those that are,
+	// and room is how many closures the queue had capacity for.
 	unsent        []*RemoteValue
 	sending, room int
 	batch, call   uint64
-	// open are the closures in the queue, by ID, early the outcomes that came before the ID
-	// of their closure, and taken the number of outcomes that have come.
+	// open holds the closures in the queue, by ID; early holds outcomes that arrived before
+	// their closure's ID; taken counts the outcomes received.
 	open     map[uint64]*RemoteValue
 	early    map[uint64]closure.Outcome
 	taken    uint64
-	taking   bool // a take is in flight
+	taking   bool // a take request is in flight
 	released []uint64
-	// raised is the error that the next call returns, and broken the reason why nothing more can
-	// be scheduled.
+	// raised is the error that the next call returns. broken is why nothing more can be
+	// scheduled.
 	raised, broken error
-	changed        chan struct{} // closed when any of these has changed
+	changed        chan struct{} // closed when any of these changes
 }
 
 // queue is a closurequeue.Client.
@@ -51,12 +51,11 @@ type queue interface {
 	Take(ctx context.Context, r closure.TakeRequest) (closure.TakeAnswer, error)
 }
 
-// closePatience bounds the time for which Close waits until the scheduled closures are in the
-// queue.
+// closePatience limits how long Close waits for the scheduled closures to enter the queue.
 const closePatience = 2 * time.Second
 
-// New attaches to the queue of a run, which it creates if necessary. It does not wait for
-// tasks: closures wait in the queue until tasks serve.
+// New attaches to a run's queue, creating it if necessary. It does not wait for tasks: closures
+// stay queued until tasks serve.
 func New(ctx context.Context, run *starter.Run) (*Coordinator, error) {
 	q, err := run.ClosureClient(ctx)
 	if err != nil {
@@ -80,9 +79,9 @@ func attach(q queue, room int) *Coordinator {
 	return c
 }
 
-// Close detaches from the queue. It waits at most two seconds until the scheduled closures are
-// in the queue and continue there. They may not get there if the queue is full or the server
-// is away; to make sure, call Flush.
+// Close detaches from the queue. It waits up to two seconds for the scheduled closures to enter
+// the queue, where they continue. They may not get there if the queue is full or the server is
+// away; to make sure, call Flush.
 func (c *Coordinator) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()
@@ -92,7 +91,7 @@ func (c *Coordinator) Close() {
 	c.loops.Wait()
 }
 
-// Flush waits until the queue has the closures that were scheduled.
+// Flush waits until all scheduled closures are in the queue.
 func (c *Coordinator) Flush(ctx context.Context) error {
 	err := c.await(ctx, func() bool { return len(c.unsent)+c.sending == 0 || c.broken != nil })
 	c.mu.Lock()
@@ -100,25 +99,25 @@ func (c *Coordinator) Flush(ctx context.Context) error {
 	return errors.Join(err, c.broken)
 }
 
-// QueueID returns the workflow ID of the queue.
+// QueueID returns the queue's workflow ID.
 func (c *Coordinator) QueueID() string { return c.queue.ID() }
 
-// Status returns the status of the queue.
+// Status returns the queue's status.
 func (c *Coordinator) Status(ctx context.Context) (closure.QueueStatus, error) {
 	return c.queue.Status(ctx)
 }
 
-// Schedule schedules a call of a function on any task, and returns a handle on its value at
-// once. It blocks while the queue is full. Arguments are values that JSON can represent, and
+// Schedule schedules a function call on any task and immediately returns a handle on its value.
+// It blocks while the queue is full. Arguments are values that JSON can represent, and
 // [PerWorkerValues].
 //
-// If a closure that was scheduled before has failed, Schedule returns its error, does not
-// schedule this closure, and cancels those not called yet.
+// If a previously scheduled closure has failed, Schedule returns its error, does not schedule
+// this closure, and cancels those not called yet.
 func (c *Coordinator) Schedule(ctx context.Context, function string, args ...any) (*RemoteValue, error) {
 	return c.ScheduleWith(ctx, function, args, nil)
 }
 
-// ScheduleWith is like Schedule, but takes named arguments, too.
+// ScheduleWith is like Schedule, but also takes named arguments.
 func (c *Coordinator) ScheduleWith(ctx context.Context, function string, args []any, kwargs map[string]any) (*RemoteValue, error) {
 	v, err := newRemoteValue(function, args, kwargs)
 	if err != nil {
@@ -159,8 +158,8 @@ func (c *Coordinator) Join(ctx context.Context) error {
 	return err
 }
 
-// Done reports whether all scheduled closures have been called. It returns the first error, as
-// Join does.
+// Done reports whether all scheduled closures have been called. Like Join, it returns the first
+// error.
 func (c *Coordinator) Done(ctx context.Context) (bool, error) { return c.wait(ctx, true) }
 
 func (c *Coordinator) wait(ctx context.Context, poll bool) (bool, error) {
@@ -185,7 +184,7 @@ func (c *Coordinator) wait(ctx context.Context, poll bool) (bool, error) {
 		return false, err
 	}
 	if a.Raised != nil || a.Done {
-		// The queue knows of the ends a little earlier.
+		// The queue counts a closure as finished slightly earlier.
 		err = c.await(ctx, func() bool { return len(c.open) == 0 || c.broken != nil })
 	}
 	if a.Raised != nil {
@@ -194,7 +193,7 @@ func (c *Coordinator) wait(ctx context.Context, poll bool) (bool, error) {
 	return a.Done, err
 }
 
-// tell returns the error to be returned, once. c.mu must be held.
+// tell returns the pending error once. c.mu must be held.
 func (c *Coordinator) tell() error {
 	err := c.raised
 	c.raised = nil
@@ -204,7 +203,7 @@ func (c *Coordinator) tell() error {
 	return err
 }
 
-// await waits until something is so. ready is called with c.mu held.
+// await waits until ready returns true. It calls ready with c.mu held.
 func (c *Coordinator) await(ctx context.Context, ready func() bool) error {
 	for {
 		c.mu.Lock()
@@ -221,13 +220,13 @@ func (c *Coordinator) await(ctx context.Context, ready func() bool) error {
 	}
 }
 
-// change wakes those who wait. c.mu must be held.
+// change wakes all waiting calls. c.mu must be held.
 func (c *Coordinator) change() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
 
-// fail ends everything that waits.
+// fail fails everything that is waiting.
 func (c *Coordinator) fail(why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/rules"
 )
 
-// memory is the queue of a run whose only task calls closures in this process.
+// memory is a run's queue; the run's only task calls closures in this process.
 type memory struct {
 	mu      sync.Mutex
 	machine *rules.Queue
@@ -85,7 +85,8 @@ func (m *memory) change() {
 	m.changed = make(chan struct{})
 }
 
-// run calls functions: echo returns its argument, slow after a second, and fail returns an error.
+// run calls functions: echo returns its argument, slow does so after a second, and fail returns
+// an error.
 func (m *memory) run(number int, in closure.Batch) {
 	var r closure.BatchResult
 	for _, c := range in.Closures {
@@ -109,7 +110,7 @@ func (m *memory) run(number int, in closure.Batch) {
 	m.change()
 }
 
-// with runs a test with a coordinator of a queue of that size, in a time of its own.
+// with runs a test with a coordinator and a queue of the given size, in a synctest bubble.
 func with(t *testing.T, size int, do func(t *testing.T, c *Coordinator, m *memory)) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(size)
@@ -138,7 +139,8 @@ func TestValues(t *testing.T) {
 	})
 }
 
-// A lone call takes one request. One that takes long, or is not alone, does not hold back others.
+// A lone call takes one request. A long call, or one that is not alone, does not delay other
+// calls.
 func TestALoneCall(t *testing.T) {
 	with(t, 100, func(t *testing.T, c *Coordinator, m *memory) {
 		for i := range 3 {
@@ -198,6 +200,6 @@ func TestTheRunEnds(t *testing.T) {
 		_, err = c.Schedule(t.Context(), "echo", 1)
 		require.Error(t, err)
 		assert.False(t, errors.Is(err, context.Canceled))
-		time.Sleep(time.Minute) // for the call
+		time.Sleep(time.Minute) // let the call start
 	})
 }

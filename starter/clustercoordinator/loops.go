@@ -7,10 +7,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// answerFirst is the time for which a schedule may wait for the outcomes of lone calls.
+// answerFirst limits how long a schedule request waits for the outcomes of lone calls.
 const answerFirst = 20 * time.Millisecond
 
-// send sends what was scheduled, one request after the other, until the coordinator is closed.
+// send sends the scheduled closures, one request at a time, until the coordinator is closed.
 func (c *Coordinator) send() {
 	for {
 		if c.await(c.ctx, func() bool { return len(c.unsent) > 0 || c.broken != nil }) != nil {
@@ -36,7 +36,7 @@ func (c *Coordinator) send() {
 	}
 }
 
-// next takes the closures of a request.
+// next takes the closures for a request.
 func (c *Coordinator) next() ([]*RemoteValue, closure.ScheduleRequest) {
 	c.batch++
 	r := closure.ScheduleRequest{Client: c.name, Batch: c.batch, Released: c.released, After: c.taken}
@@ -63,7 +63,7 @@ func (c *Coordinator) next() ([]*RemoteValue, closure.ScheduleRequest) {
 	return batch, r
 }
 
-// sent handles the answer to a request.
+// sent handles a request's answer.
 func (c *Coordinator) sent(batch []*RemoteValue, r closure.ScheduleRequest, a closure.ScheduleAnswer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +85,7 @@ func (c *Coordinator) sent(batch []*RemoteValue, r closure.ScheduleRequest, a cl
 	clear(c.early)
 	c.settle(r.After, a.Outcomes)
 	if a.Raised != nil {
-		// The others were scheduled before the caller could know of the error.
+		// The rest were scheduled before the caller could learn of the error.
 		for _, v := range c.unsent {
 			v.ended(closure.Outcome{Kind: closure.OutcomeCancelled})
 		}
@@ -94,14 +94,14 @@ func (c *Coordinator) sent(batch []*RemoteValue, r closure.ScheduleRequest, a cl
 	c.change()
 }
 
-// take takes the outcomes of closures, until the coordinator is closed.
+// take receives outcomes until the coordinator is closed.
 func (c *Coordinator) take() {
 	for {
 		var batch uint64
 		if c.await(c.ctx, func() bool { batch = c.batch; return len(c.open)+c.sending > 0 || c.broken != nil }) != nil {
 			return
 		}
-		// The answer to a schedule may have the outcomes.
+		// The answer to a schedule request may contain the outcomes.
 		soon, cancel := context.WithTimeout(c.ctx, answerFirst)
 		_ = c.await(soon, func() bool {
 			return len(c.open)+len(c.unsent) > 0 || c.sending == 0 || c.batch != batch || c.broken != nil
@@ -130,7 +130,7 @@ func (c *Coordinator) take() {
 	}
 }
 
-// settle ends closures with the outcomes after that number of them, some of which may have come in
+// settle applies the outcomes that follow the first after ones. Some may already have come in
 // another answer. c.mu must be held.
 func (c *Coordinator) settle(after uint64, outcomes []closure.Outcome) {
 	outcomes = outcomes[min(uint64(len(outcomes)), c.taken-after):]

@@ -20,13 +20,13 @@ type RemoteValue struct {
 	err       error
 }
 
-// ErrRemoteValue is returned for a RemoteValue among the arguments of a closure.
+// ErrRemoteValue reports a RemoteValue among a closure's arguments.
 var ErrRemoteValue = errors.New("a RemoteValue cannot be an argument of a closure; fetch it first")
 
-// MarshalJSON is [ErrRemoteValue].
+// MarshalJSON always returns [ErrRemoteValue].
 func (*RemoteValue) MarshalJSON() ([]byte, error) { return nil, ErrRemoteValue }
 
-// newRemoteValue makes a closure of a function with its arguments.
+// newRemoteValue creates a closure from a function and its arguments.
 func newRemoteValue(function string, args []any, kwargs map[string]any) (*RemoteValue, error) {
 	v := &RemoteValue{closure: closure.Closure{Function: function}, done: make(chan struct{})}
 	for _, part := range []struct {
@@ -59,7 +59,7 @@ func newRemoteValue(function string, args []any, kwargs map[string]any) (*Remote
 	return v, nil
 }
 
-// ended ends the closure with its outcome.
+// ended completes the closure with its outcome.
 func (v *RemoteValue) ended(o closure.Outcome) {
 	if e := o.Failure(); e != nil {
 		v.end(nil, e)
@@ -73,7 +73,7 @@ func (v *RemoteValue) end(value json.RawMessage, err error) {
 	close(v.done)
 }
 
-// JSON waits for the value. The error of the closure itself is a [closure.Error].
+// JSON waits for the value. If the closure itself failed, the error is a [closure.Error].
 func (v *RemoteValue) JSON(ctx context.Context) (json.RawMessage, error) {
 	select {
 	case <-v.done:
@@ -86,7 +86,7 @@ func (v *RemoteValue) JSON(ctx context.Context) (json.RawMessage, error) {
 	return v.value, v.err
 }
 
-// Get waits for the value and decodes it. The error of the closure itself is a
+// Get waits for the value and decodes it. If the closure itself failed, the error is a
 // [closure.Error].
 func Get[T any](ctx context.Context, v *RemoteValue) (T, error) {
 	var out T
@@ -100,13 +100,13 @@ func Get[T any](ctx context.Context, v *RemoteValue) (T, error) {
 	return out, nil
 }
 
-// PerWorkerValues is a per-worker resource. As an argument of a closure it stands for the value
-// that the calling task has built. Copies are the same resource.
+// PerWorkerValues is a per-worker resource. As a closure's argument it stands for the value that
+// the calling task has built. Copies are the same resource.
 type PerWorkerValues struct{ resource closure.Resource }
 
-// CreatePerWorkerResource creates a resource in every process that serves: the process calls
-// the function once, before it calls the first closure that has the resource among its
-// arguments, and keeps its value for all of them. A process that is restarted calls it again.
+// CreatePerWorkerResource creates a resource in every process that serves. Each process calls
+// the function once, before the first closure that has the resource as an argument, and keeps
+// the value for all of them. A restarted process calls it again.
 func (c *Coordinator) CreatePerWorkerResource(function string, args ...any) (PerWorkerValues, error) {
 	v, err := newRemoteValue(function, args, nil)
 	if err != nil {
@@ -116,15 +116,15 @@ func (c *Coordinator) CreatePerWorkerResource(function string, args ...any) (Per
 	return PerWorkerValues{closure.Resource{ID: id, Function: function, Args: v.closure.Args}}, nil
 }
 
-// Release releases a resource. The processes drop its value when the closures that use it have
-// ended, and they get others. No later closure may use it.
+// Release releases a resource. After the closures that use it have finished, a process drops
+// its value when it gets other closures. No later closure may use the resource.
 func (c *Coordinator) Release(v PerWorkerValues) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.released = append(c.released, v.resource.ID)
 }
 
-// MarshalJSON returns the reference to the resource for arguments.
+// MarshalJSON returns the argument that refers to the resource.
 func (v PerWorkerValues) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, `{%q:%d}`, closure.ResourceKey, v.resource.ID), nil
 }

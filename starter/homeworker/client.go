@@ -16,13 +16,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Link is the connection of a command to the home worker that serves its supervisor.
+// Link is a command's connection to the home worker that serves its supervisor.
 type Link struct {
 	conn *net.UnixConn
 	in   *json.Decoder
 }
 
-// Connect connects to the home worker of a home, and starts it if it does not run.
+// Connect connects to the home's home worker, starting it if it is not running.
 func (h Home) Connect(ctx context.Context) (*Link, error) {
 	conn, err := h.dial(ctx)
 	if err != nil {
@@ -31,9 +31,9 @@ func (h Home) Connect(ctx context.Context) (*Link, error) {
 	return &Link{conn, json.NewDecoder(conn)}, nil
 }
 
-// Serve makes the home worker the side of a supervisor. socket is the side's end of the connection to
-// it, which Serve closes. If the home worker has died, the supervisor sees the end of that connection,
-// too, and starts a side of its own.
+// Serve makes the home worker the supervisor's side. socket is the side's end of the connection
+// to the supervisor; Serve closes it. If the home worker dies, the connection breaks, and the
+// supervisor starts its own side.
 func (l *Link) Serve(s workers.Supervised, socket *os.File) {
 	defer socket.Close()
 	if _, _, err := l.conn.WriteMsgUnix([]byte{'\n'}, syscall.UnixRights(int(socket.Fd())), nil); err == nil {
@@ -43,8 +43,8 @@ func (l *Link) Serve(s workers.Supervised, socket *os.File) {
 
 func (l *Link) send(r request) error { return json.NewEncoder(l.conn).Encode(r) }
 
-// Start starts a run like [starter.Start], by the home worker. c is a client of the command's own, for
-// a home worker that dies. A nil Link stands for one that has died.
+// Start starts a run through the home worker, like [starter.Start]. c is the command's own
+// client, in case the home worker dies. A nil Link stands for a dead one.
 func (l *Link) Start(ctx context.Context, c client.Client, s *spec.RunSpec, o starter.Options) (*starter.Run, error) {
 	if l == nil {
 		return starter.Start(ctx, c, s, o)
@@ -71,8 +71,8 @@ func (l *Link) Start(ctx context.Context, c client.Client, s *spec.RunSpec, o st
 	return starter.Get(c, o.ID, e.Execution), nil
 }
 
-// startAgain starts a run that a home worker may have started before it died. Only that run has its
-// queue.
+// startAgain starts a run that a home worker may have started before it died. Only that run uses
+// the queue.
 func startAgain(ctx context.Context, c client.Client, s *spec.RunSpec, o starter.Options) (*starter.Run, error) {
 	if d, err := c.DescribeWorkflowExecution(ctx, o.ID, ""); err == nil && d.GetExecutionConfig().GetTaskQueue().GetName() == o.Queue {
 		return starter.Get(c, o.ID, d.GetWorkflowExecutionInfo().GetExecution().GetRunId()), nil
@@ -80,8 +80,8 @@ func startAgain(ctx context.Context, c client.Client, s *spec.RunSpec, o starter
 	return starter.Start(ctx, c, s, o)
 }
 
-// Wait waits for the end of a run like [starter.Run.WaitNotify]. If the home worker dies, it asks the
-// server itself.
+// Wait waits for a run to finish, like [starter.Run.WaitNotify]. If the home worker dies, it
+// asks the server itself.
 func (l *Link) Wait(ctx context.Context, run *starter.Run, notify func(error)) (*spec.RunResult, error) {
 	if l == nil {
 		return run.WaitNotify(ctx, notify)
@@ -109,5 +109,5 @@ func (l *Link) Wait(ctx context.Context, run *starter.Run, notify func(error)) (
 	}
 }
 
-// Leave tells the home worker that the side has nothing more to report.
+// Leave notifies the home worker that the side has nothing more to report.
 func (l *Link) Leave() { _ = l.send(request{Leave: true}) }

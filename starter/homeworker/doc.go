@@ -1,31 +1,31 @@
-// Package homeworker is the host worker of a user's home: one process in the background, connected
-// to the server, which is the Temporal-facing side of every supervisor that a command of this user
-// starts here. Commands find it at a Unix socket, or start it there.
+// Package homeworker implements the host worker of a user's home: one background process, connected
+// to the server, which is the Temporal-facing side of every supervisor that this user's commands
+// start on this machine. Commands find it at a Unix socket, or start it.
 //
 //	command ──► home worker ──► server
 //	   │            │ socket that the command passes
 //	   └─► supervisor ◄┘ ──► processes
 //
-// The command is the parent of its supervisor, so that processes have the command's environment,
-// limits, control group and terminal, and end with it. The home worker knows Temporal, is warm, and
-// starts no process.
+// The command is its supervisor's parent, so processes have the command's environment, limits,
+// control group and terminal, and are stopped with it. The home worker talks to Temporal, is warm,
+// and does not start processes.
 //
-// # Whose it is
+// # Ownership
 //
-// Its socket is in a directory of mode 0700, and it talks only to its own user. The name of the
-// socket is a digest of everything that two commands must share to use one home worker: the build,
-// the server with what a connection to it needs, the namespaces, the root directory, the groups and
-// the umask of the process. Others start one of their own, so commands compare nothing
-// afterwards, and the protocol has no version.
+// The socket is in a directory of mode 0700, and the home worker serves only its own user. The
+// socket's name is a digest of everything that commands must share to use the same home worker: the
+// build, the server and its connection settings, the namespaces, the root directory, and the
+// process's groups and umask. Any other command starts another home worker, so commands need no
+// further comparison, and the protocol is unversioned.
 //
-// # Who dies
+// # Failures
 //
-//   - The command: its supervisor sees that, stops the processes and tells the home worker, which
-//     cancels the run and waits for its end.
-//   - The home worker: each supervisor starts a side of its own, which takes over the tasks. The
-//     command asks the server itself for the end, or to start the run.
-//   - It is frozen: the greeting does not come, and a command starts another in its place. If it is
-//     continued, it sees that it has been replaced, and leaves with its last run.
+//   - If the command dies, its supervisor notices, stops the processes and notifies the home worker,
+//     which cancels the run and waits for it to finish.
+//   - If the home worker dies, each supervisor starts its own side, which takes over the tasks. The
+//     command itself asks the server to start the run or to report its end.
+//   - If the home worker freezes, it does not send the greeting, and a command starts a replacement.
+//     If it is continued, it notices the replacement, and exits after its last run.
 //
-// It leaves when no command has used it for a while, and when the state directory is gone.
+// It exits when no command has used it for a while, and when the state directory is removed.
 package homeworker

@@ -25,51 +25,52 @@ import (
 	"github.com/clusterrun/clusterrun/workers/connect"
 )
 
-// Home is the place at which commands of a user that share a server find their home worker.
+// Home identifies the home worker that a user's commands share for one server.
 type Home struct {
-	// StateDir is the state directory of the commands.
+	// StateDir is the commands' state directory.
 	StateDir string `json:"state_dir"`
-	// Server is the server.
+	// Server holds the options to connect to the server.
 	Server connect.Options `json:"server"`
-	// Umask is the umask of the commands, for files of the home worker.
+	// Umask is the commands' umask, applied to the home worker's files.
 	Umask int `json:"umask"`
 }
 
-// Of returns the home of a command.
+// Of returns a command's home.
 func Of(stateDir string, server connect.Options) Home { return Home{stateDir, server, proc.Umask()} }
 
-// HomeVar carries a [Home] to the home worker.
+// HomeVar is the environment variable that passes a [Home] to the home worker.
 const HomeVar = "CLUSTERRUN_HOME_WORKER"
 
-// readyText is the message of a home worker once commands can connect.
+// readyText is what a home worker reports once commands can connect.
 const readyText = "ready"
 
-// UnreachedError is returned if a new home worker cannot reach the server.
+// UnreachedError reports that a new home worker cannot reach the server.
 type UnreachedError struct{ why string }
 
 func (e *UnreachedError) Error() string { return e.why }
 
 const (
 	startBound = 20 * time.Second
-	// greetBound is the time after which a home worker that does not greet is replaced.
+	// greetBound limits the wait for a home worker's greeting. One that does not greet is
+	// replaced.
 	greetBound = 2 * time.Second
 	startEvery = 3 * time.Millisecond
 	maxLog     = 4 << 20
 )
 
-// socket returns the path of the socket.
+// socket returns the socket's path.
 func (h Home) socket() (string, error) {
 	dir, err := privatedir.Sockets(h.StateDir, "home-worker", len("/0123456789.lock"))
 	return filepath.Join(dir, h.digest()), err
 }
 
-// digest names what the users of a home worker share.
+// digest identifies what the users of a home worker share.
 func (h Home) digest() string {
 	shared := h.Server
 	if shared.Embedded != "" {
 		shared.Address = "" // it may change
 	}
-	server, _ := json.Marshal(shared) // it has only texts
+	server, _ := json.Marshal(shared) // it only contains strings
 	texts := []string{build.ID(), program(), string(server), proc.BootID(), fmt.Sprint(h.Umask, os.Getgid())}
 	for _, ns := range []string{"mnt", "net", "pid", "user", "uts"} {
 		texts = append(texts, proc.Namespace(ns))
@@ -91,7 +92,7 @@ func (h Home) digest() string {
 	return privatedir.Short(texts...)
 }
 
-// settings returns what else a connection to a server that is not embedded depends on.
+// settings returns the settings on which a connection to a non-embedded server also depends.
 func (h Home) settings() (texts []string) {
 	for _, kv := range os.Environ() {
 		if strings.HasPrefix(kv, "TEMPORAL_") {
@@ -107,7 +108,8 @@ func (h Home) settings() (texts []string) {
 	return append(texts, string(text))
 }
 
-// program identifies the file of this program: builds of a modified work tree have the same ID.
+// program identifies this program's file, because builds of a modified work tree have the same
+// ID.
 func program() string {
 	self, err := os.Stat("/proc/self/exe")
 	if err != nil {
@@ -117,7 +119,7 @@ func program() string {
 	return fmt.Sprint(s.Dev, s.Ino, s.Size, s.Mtim)
 }
 
-// dial connects to the home worker, and starts it if it does not run.
+// dial connects to the home worker, starting it if it is not running.
 func (h Home) dial(ctx context.Context) (*net.UnixConn, error) {
 	path, err := h.socket()
 	if err != nil {
@@ -151,7 +153,7 @@ func (h Home) dial(ctx context.Context) (*net.UnixConn, error) {
 	return connectTo(path)
 }
 
-// connectTo connects to the home worker at a path, which greets by a byte. One that is frozen does not.
+// connectTo connects to the home worker at a path, which greets with a byte unless it is frozen.
 func connectTo(path string) (*net.UnixConn, error) {
 	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
@@ -166,7 +168,7 @@ func connectTo(path string) (*net.UnixConn, error) {
 	return c, c.SetReadDeadline(time.Time{})
 }
 
-// start starts the home worker, and returns when it listens. The lock must be held.
+// start starts the home worker and returns when it listens. The lock must be held.
 func (h Home) start(ctx context.Context) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -206,8 +208,8 @@ func (h Home) start(ctx context.Context) error {
 	}
 }
 
-// environment returns the variables of a home worker. They include no variable of the run of the command that
-// starts it, since these would mark processes that end with that run.
+// environment returns the home worker's variables. They exclude those of the run that the
+// starting command belongs to, because they would mark processes that die with that run.
 func environment() []string {
 	return slices.DeleteFunc(detach.Environ(os.Environ()), func(kv string) bool { return strings.HasPrefix(kv, "CLUSTERRUN_") })
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/clusterrun/clusterrun/workers/connect"
 )
 
-// connectVar makes this program connect to the socket that it names, as a command of another user.
+// connectVar makes this program connect to the named socket, like another user's command.
 const connectVar = "TEST_CONNECT"
 
 func TestMain(m *testing.M) {
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// homeWorker is a home worker without a server that tells its process to commands.
+// homeWorker is a home worker without a server; it reports its process ID to commands.
 func homeWorker() int {
 	var h Home
 	if err := json.Unmarshal([]byte(os.Getenv(HomeVar)), &h); err != nil {
@@ -69,7 +69,7 @@ func homeWorker() int {
 	return 0
 }
 
-// newHome returns a home whose home worker ends with the test.
+// newHome returns a home with a home worker that is stopped after the test.
 func newHome(t *testing.T) Home {
 	t.Helper()
 	dir := must.Get(os.MkdirTemp("", "home"))(t) // short enough for sockets
@@ -77,7 +77,7 @@ func newHome(t *testing.T) Home {
 	return Home{StateDir: dir, Server: connect.Options{Address: "host:7233"}, Umask: 0o022}
 }
 
-// ask returns the process that serves a command, and ends its connection.
+// ask returns the process that serves a command, and closes the connection.
 func ask(t *testing.T, h Home) int {
 	t.Helper()
 	c := must.Get(h.dial(t.Context()))(t)
@@ -145,7 +145,7 @@ func TestAnotherIsStarted(t *testing.T) {
 			require.Eventually(t, func() bool { return ended(first) || sent == syscall.SIGSTOP && isFrozen(first) }, 20*time.Second, 5*time.Millisecond)
 			second := ask(t, h)
 			assert.NotEqual(t, first, second)
-			_ = syscall.Kill(first, syscall.SIGCONT) // one that was replaced leaves
+			_ = syscall.Kill(first, syscall.SIGCONT) // a replaced one exits
 			require.Eventually(t, func() bool { return ended(first) }, 20*time.Second, 20*time.Millisecond)
 			assert.Equal(t, second, ask(t, h), "it has left the socket of the other")
 		})
@@ -157,7 +157,7 @@ func isFrozen(pid int) bool {
 	return err == nil && s.State == 'T'
 }
 
-// ended reports whether a process has ended. This process reaps those that it has started.
+// ended reports whether a process has exited. This process reaps its own children.
 func ended(pid int) bool { return syscall.Kill(pid, 0) == syscall.ESRCH }
 
 func TestItLeavesWithItsHome(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// request is a message of a command. The first one has Serve, and the socket of the supervisor
-// comes before it.
+// request is a message from a command. The first one sets Serve, and the supervisor's socket
+// precedes it.
 type request struct {
 	Serve *supervised `json:"serve,omitempty"`
 	Start *start      `json:"start,omitempty"`
@@ -24,11 +24,11 @@ type supervised struct {
 	Log     string          `json:"log"`
 }
 
-// start asks to start a run, and to report its end.
+// start requests that a run be started, and its end reported.
 type start struct {
 	Spec    *spec.RunSpec   `json:"spec"`
 	Options starter.Options `json:"options"`
-	Source  *source.Source  `json:"source,omitempty"` // of the options, gathered
+	Source  *source.Source  `json:"source,omitempty"` // gathered from the options
 }
 
 func (s start) options() starter.Options {
@@ -38,15 +38,15 @@ func (s start) options() starter.Options {
 
 // event is a message to a command.
 type event struct {
-	// Execution is the execution of the run that was started, and Refused why none was.
+	// Execution is the started run's execution, and Refused why no run was started.
 	Execution string `json:"execution,omitempty"`
 	Refused   string `json:"refused,omitempty"`
-	Running   bool   `json:"running,omitempty"` // a run with the ID runs already
-	// Trouble is why the run is stuck, or empty once it makes progress again. Stuck is set if the
-	// server answers.
+	Running   bool   `json:"running,omitempty"` // a run with the ID is already running
+	// Trouble is why the run is stuck, or empty once it makes progress again. Stuck is set if
+	// the server answers.
 	Trouble *string             `json:"trouble,omitempty"`
 	Stuck   *starter.StuckError `json:"stuck,omitempty"`
-	// Ended reports the end, and Result the result, if there is one.
+	// Ended reports that the run has ended. Result may be nil.
 	Ended  bool            `json:"ended,omitempty"`
 	Result *spec.RunResult `json:"result,omitempty"`
 }

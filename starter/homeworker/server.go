@@ -19,13 +19,13 @@ import (
 
 const (
 	dialBound = 5 * time.Second
-	idleExit  = 5 * time.Minute // the embedded server ends after it
+	idleExit  = 5 * time.Minute // the embedded server stops after it
 	idleLook  = time.Second
 )
 
-// Run is the home worker of a home. It says to the command that has started it when commands can
-// connect, or why it cannot reach the server. It returns when ctx ends, or no command has connected
-// for long enough.
+// Run runs a home's home worker. It calls say when commands can connect, or with why the server
+// is unreachable. It returns when ctx is done, or when no command has been connected for long
+// enough.
 func Run(ctx context.Context, h Home, log *zap.Logger, say func(text string)) error {
 	_ = syscall.Umask(h.Umask)
 	name, err := os.Hostname()
@@ -44,7 +44,7 @@ func Run(ctx context.Context, h Home, log *zap.Logger, say func(text string)) er
 	})
 }
 
-// server accepts the connections of commands.
+// server accepts commands' connections.
 type server struct {
 	log    *zap.Logger
 	idle   time.Duration
@@ -58,7 +58,7 @@ func (r *server) serve(ctx context.Context, h Home, say func(text string), conne
 	if err != nil {
 		return err
 	}
-	_ = os.Remove(path) // of one that was killed or is frozen; the command that starts us holds the lock
+	_ = os.Remove(path) // left by a killed or frozen one; the command that starts us holds the lock
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (r *server) serve(ctx context.Context, h Home, say func(text string), conne
 	}
 }
 
-// greet attends a command of this user.
+// greet serves a command of this user.
 func (r *server) greet(conn *net.UnixConn) error {
 	if err := checkPeer(conn); err != nil {
 		return err

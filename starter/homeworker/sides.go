@@ -15,10 +15,10 @@ import (
 	"github.com/clusterrun/clusterrun/workers"
 )
 
-// sides has the sides of the supervisors of commands.
+// sides serves the supervisors of commands.
 type sides struct{ *workers.Connection }
 
-// attend serves the supervisor of a command until it has ended.
+// attend serves a command's supervisor until the supervisor exits.
 func (r *sides) attend(conn *net.UnixConn) error {
 	socket, err := receive(conn)
 	if err != nil {
@@ -49,7 +49,7 @@ func (r *sides) attend(conn *net.UnixConn) error {
 			var next request
 			switch err := in.Decode(&next); {
 			case err != nil:
-				cancel() // the command has exited, and its supervisor ends the run
+				cancel() // the command has exited, and its supervisor stops the run
 				return
 			case next.Leave:
 				served.Leave()
@@ -62,7 +62,7 @@ func (r *sides) attend(conn *net.UnixConn) error {
 	return nil
 }
 
-// follow starts a run for a command, and tells it the end.
+// follow starts a run for a command and reports its end to the command.
 func (r *sides) follow(ctx context.Context, out *json.Encoder, s start) {
 	run, err := starter.Start(ctx, r.Client, s.Spec, s.options())
 	if err != nil {
@@ -78,7 +78,7 @@ func (r *sides) follow(ctx context.Context, out *json.Encoder, s start) {
 		stuck, _ := errors.AsType[*starter.StuckError](err)
 		_ = out.Encode(event{Trouble: &text, Stuck: stuck})
 	})
-	_ = out.Encode(event{Ended: true, Result: result}) // without a result the command asks itself
+	_ = out.Encode(event{Ended: true, Result: result}) // without a result, the command asks the server
 }
 
 // receive receives a file.

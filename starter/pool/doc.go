@@ -1,5 +1,5 @@
-// Package pool lets a program use many processes of itself, which stay for many calls, as
-// TensorFlow's MultiProcessPoolRunner does:
+// Package pool lets a program run many processes of itself, which serve many calls, like
+// TensorFlow's MultiProcessPoolRunner:
 //
 //	func init() { pool.Register("train", train) }
 //
@@ -10,12 +10,11 @@
 //		losses, err := pool.Run[float64](ctx, p, "train", 10)
 //	}
 //
-// The processes execute this program again. There [Main] does not return, but serves calls of
-// the registered functions. The first call starts the processes, as the tasks of a run of
-// clusterrun that exists only for them, with all features of such tasks. The pool starts the
-// program clusterrun for that, and makes the requests of the task API for closures over
-// a socket. When this program ends or dies, the kernel closes the socket, which ends the run
-// and all its processes.
+// The processes execute this program again. In them, [Main] does not return, but serves calls of
+// the registered functions. The first call starts the processes as the tasks of a dedicated
+// clusterrun run, with all the features of such tasks. To do so, the pool starts the clusterrun
+// program and sends it the task API's closure requests over a socket. When this program exits or
+// dies, the kernel closes the socket, which ends the run and all its processes.
 //
-// A process that uses a pool itself has its own.
+// A process that itself uses a pool has its own.
 package pool

@@ -13,19 +13,19 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
 )
 
-// marker is the first argument of a process of a pool. Its knowledge and the arguments of the
-// program follow.
+// marker is the first argument of a pool's process. Its knowledge and the program's arguments
+// follow.
 const marker = "clusterrun-pool-process"
 
-// knowledge is the configuration of a process of a pool, in JSON.
+// knowledge is a pool process's configuration, in JSON.
 type knowledge struct {
 	Initializer string `json:"initializer,omitempty"`
-	// Environ holds the variables that tasks do not get from our environment, but that their
-	// own pools need.
+	// Environ holds variables that tasks do not inherit from our environment, but that their own
+	// pools need.
 	Environ map[string]string `json:"environ,omitempty"`
 }
 
-// environ are the variables, in addition to CLUSTERRUN_BIN, that tasks do not inherit.
+// environ lists the variables, in addition to CLUSTERRUN_BIN, that tasks do not inherit.
 var environ = []string{"CLUSTERRUN_STATE_DIR", "CLUSTERRUN_DEVSERVER"}
 
 var (
@@ -34,9 +34,9 @@ var (
 	mainIsCalled atomic.Bool
 )
 
-// Register registers a function for pools. It may be any function that [task.Functions]
-// accepts: func(ctx, args...) (T, error), or one that returns only an error. Call Register in a
-// function init. It panics if the function or its name is invalid.
+// Register registers a function for pools. The function may be any that [task.Functions]
+// accepts: func(ctx, args...) (T, error), or one that returns only an error. Call Register in an
+// init function. It panics if the function or its name is invalid.
 func Register(name string, fn any) {
 	if err := functions.Register(name, fn); err != nil {
 		panic("pool: " + err.Error())
@@ -44,8 +44,8 @@ func Register(name string, fn any) {
 	registered[name] = fn
 }
 
-// Main must be called by the function main before anything else, when all functions are
-// registered. In a process of a pool it does not return.
+// Main must be called first in the main function, once all functions are registered. In a pool's
+// process it does not return.
 func Main() {
 	mainIsCalled.Store(true)
 	if len(os.Args) < 3 || os.Args[1] != marker {
@@ -57,7 +57,7 @@ func Main() {
 	if err == nil {
 		err = serve(k)
 	}
-	endAll() // our own pools end first, before the host worker kills their programs
+	endAll() // stop our own pools before the host worker kills their programs
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "pool:", err)
 		os.Exit(1)
@@ -67,7 +67,7 @@ func Main() {
 
 var errPoolEnds = errors.New("the pool is shut down")
 
-// serve calls functions until the pool ends.
+// serve calls functions until the pool is shut down.
 func serve(k knowledge) error {
 	for name, value := range k.Environ {
 		if err := os.Setenv(name, value); err != nil {
@@ -103,7 +103,7 @@ func serve(k knowledge) error {
 	return nil
 }
 
-// initializerOf returns a function that was registered, if it can be an initializer.
+// initializerOf returns the named registered function if its type is that of an initializer.
 func initializerOf(name string) func(context.Context) error {
 	fn, _ := registered[name].(func(context.Context) error)
 	return fn

@@ -19,30 +19,30 @@ import (
 
 // Options configure a [Pool].
 type Options struct {
-	// Tasks are the processes, in the order of their ranks. Tasks with a command of their own
-	// run that instead of this program; it must call [Main], too.
+	// Tasks are the processes, in rank order. A task with its own command runs that instead of
+	// this program; the command must also call [Main].
 	Tasks []spec.TaskGroup
-	// Initializer is the name of a registered func(context.Context) error, which each
-	// process calls once, before anything else.
+	// Initializer names a registered func(context.Context) error, which each process calls once,
+	// before anything else.
 	Initializer string
-	// Clusterrun is the path of the program clusterrun. Default: the variable CLUSTERRUN_BIN,
-	// or else the first in PATH.
+	// Clusterrun is the path of the clusterrun program. Default: the variable CLUSTERRUN_BIN, or
+	// else the first in PATH.
 	Clusterrun string
-	// Env is added to the environment of the processes.
+	// Env is added to the processes' environment.
 	Env map[string]string
-	// Log receives errors of a shutdown. Default: [slog.Default].
+	// Log receives errors during shutdown. Default: [slog.Default].
 	Log *slog.Logger
 }
 
-// Pool is a set of processes that stay for many calls. The first call starts them, and so does
-// the first after [Pool.Shutdown]. Its methods may be called concurrently.
+// Pool is a set of processes that serve many calls. The first call starts the processes, as does
+// the first one after [Pool.Shutdown]. Its methods may be called concurrently.
 type Pool struct {
 	options Options
 	tasks   []spec.Task
 	binary  string
 
 	mu      sync.Mutex
-	session *session // nil if there are no processes
+	session *session // nil if no processes are running
 }
 
 // ErrProcessDied is returned if a process has ended during a call, or since the last one. The
@@ -50,10 +50,10 @@ type Pool struct {
 // reason follows it, if it is known.
 var ErrProcessDied = errors.New("Unexpected EOF. Worker process may have died") //nolint:staticcheck // the seed's text
 
-// ErrNoMain is returned if the program does not call [Main].
+// ErrNoMain reports that the program did not call [Main].
 var ErrNoMain = errors.New("package pool is not initialized: the function main has to call pool.Main() before anything else, because the processes of a pool are this program again")
 
-// New makes a pool. It does not start the processes.
+// New creates a pool. It does not start the processes.
 func New(o Options) (*Pool, error) {
 	p := &Pool{options: o}
 	s, err := p.spec("clusterrun")
@@ -73,8 +73,7 @@ func New(o Options) (*Pool, error) {
 	return p, nil
 }
 
-// Run calls a function in all processes, and returns the values in the order of their ranks.
-// See [Pool.Run].
+// Run calls a function in all processes and returns the values in rank order. See [Pool.Run].
 func Run[T any](ctx context.Context, p *Pool, function string, args ...any) ([]T, error) {
 	raw, err := p.Run(ctx, function, args...)
 	if err != nil {
@@ -89,12 +88,11 @@ func Run[T any](ctx context.Context, p *Pool, function string, args ...any) ([]T
 	return values, nil
 }
 
-// Run calls a function, which the processes must have registered, in all processes. It waits
-// for all of them, and returns the values as JSON in the order of their ranks. If some calls
-// fail, it returns the error of the first in that order, a [*closure.Error]; the pool can be
-// used again, also if the processes have no such function. If a process has died, the error is
-// [ErrProcessDied], and the pool is shut down. When ctx ends, Run returns, but the processes
-// finish the call.
+// Run calls a function, which the processes must have registered, in all processes. It waits for
+// all of them and returns the values as JSON, in rank order. If some calls fail, it returns the
+// first error in that order, a [*closure.Error]; the pool stays usable, even if the function is
+// not registered. If a process has died, the error is [ErrProcessDied], and the pool is shut
+// down. When ctx is done, Run returns, but the processes finish the call.
 func (p *Pool) Run(ctx context.Context, function string, args ...any) ([]json.RawMessage, error) {
 	closures, err := p.closures(function, args)
 	if err != nil {
@@ -132,8 +130,7 @@ func (p *Pool) Run(ctx context.Context, function string, args ...any) ([]json.Ra
 	return values, nil
 }
 
-// Shutdown ends the processes, if there are some, and waits until they have ended. It only logs
-// errors.
+// Shutdown stops the processes, if any, and waits until they have exited. It only logs errors.
 func (p *Pool) Shutdown() {
 	p.mu.Lock()
 	s := p.session
@@ -147,7 +144,7 @@ func (p *Pool) Shutdown() {
 	}
 }
 
-// died shuts down a pool after a process has died, and returns the error for its caller.
+// died shuts down a pool after a process died, and returns the error for the caller.
 func (p *Pool) died(s *session, why string) error {
 	p.mu.Lock()
 	if p.session == s {
@@ -164,7 +161,7 @@ func (p *Pool) died(s *session, why string) error {
 	return fmt.Errorf("%w. Please report a bug", ErrProcessDied)
 }
 
-// started returns the session, and starts the processes if it is the first.
+// started returns the session, starting the processes if there is none.
 func (p *Pool) started() (*session, error) {
 	if !mainIsCalled.Load() {
 		return nil, ErrNoMain
@@ -196,7 +193,7 @@ func find(path string) (string, error) {
 	path = cmp.Or(path, os.Getenv("CLUSTERRUN_BIN"), "clusterrun")
 	found, err := exec.LookPath(path)
 	if err == nil {
-		found, err = filepath.Abs(found) // working directories of tasks differ
+		found, err = filepath.Abs(found) // the tasks' working directories differ
 	}
 	if err != nil {
 		return "", fmt.Errorf("the program clusterrun was not found (%w); put it into PATH, or name it in Options.Clusterrun or CLUSTERRUN_BIN", err)
@@ -204,7 +201,7 @@ func find(path string) (string, error) {
 	return found, nil
 }
 
-// spec returns the spec of the pool's run. A task that ends badly ends all.
+// spec returns the spec of the pool's run. A task that fails stops all tasks.
 func (p *Pool) spec(self string) (*spec.RunSpec, error) {
 	grace, callGrace := spec.Duration(endGrace), spec.Duration(callGrace)
 	s := &spec.RunSpec{
@@ -232,8 +229,8 @@ func (p *Pool) spec(self string) (*spec.RunSpec, error) {
 	return s, nil
 }
 
-// isLost reports whether an error means that it is unknown what a call has done: its process
-// has ended, or the run.
+// isLost reports whether an error leaves it unknown what a call has done, because its process
+// exited or the run ended.
 func isLost(e *closure.Error) bool {
 	if e == nil || e.Traceback != "" {
 		return false
@@ -247,8 +244,7 @@ func isLost(e *closure.Error) bool {
 	return false
 }
 
-// closures returns the closures that call a function once in each task. A call is never
-// repeated.
+// closures returns the closures that call a function once per task. A call is never repeated.
 func (p *Pool) closures(function string, args []any) ([]closure.Closure, error) {
 	raw := make([]json.RawMessage, len(args))
 	for i, a := range args {

@@ -34,7 +34,7 @@ func (f fake) read(t *testing.T, name string) string {
 	return must.Read(t, string(f), name)
 }
 
-// newPool returns a pool of two processes that testdata/clusterrun plays.
+// newPool returns a pool of two processes, simulated by testdata/clusterrun.
 func newPool(t *testing.T, o Options) (*Pool, fake) {
 	t.Helper()
 	mainIsCalled.Store(true)
@@ -57,7 +57,7 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
-// pid returns the process that plays clusterrun for a pool.
+// pid returns the process that simulates clusterrun for a pool.
 func pid(t *testing.T, p *Pool, function string) int {
 	t.Helper()
 	values := must.Get(Run[int](bounded(t), p, function))(t)
@@ -83,7 +83,7 @@ func TestOptionsThatAreWrong(t *testing.T) {
 	assert.Panics(t, func() { Register("prepare", func(context.Context) error { return nil }) }, "twice")
 }
 
-// MPR-34: a program that does not call Main would start itself for ever.
+// MPR-34: a program that does not call Main would start itself forever.
 func TestMainIsNotCalled(t *testing.T) {
 	p, _ := newPool(t, Options{})
 	mainIsCalled.Store(false)
@@ -116,8 +116,8 @@ func TestTheProgramClusterrun(t *testing.T) {
 	require.ErrorContains(t, err, "start "+broken)
 }
 
-// The processes are started by the first run, stay for the next ones, and end with the
-// shutdown, after which there can be others.
+// The first run starts the processes, later runs reuse them, and Shutdown stops them.
+// Afterwards, new ones can be started.
 func TestTheLifeOfAPool(t *testing.T) {
 	p, f := newPool(t, Options{})
 	assert.NoFileExists(t, filepath.Join(string(f), "spec"), "nobody has called anything")
@@ -133,7 +133,7 @@ func TestTheLifeOfAPool(t *testing.T) {
 	sessions.Range(func(any, any) bool { t.Error("a session is left"); return false })
 }
 
-// The pool starts clusterrun with this program as the marked process of a pool.
+// The pool starts clusterrun with this program marked as a pool's process.
 func TestTheRunOfAPool(t *testing.T) {
 	t.Setenv("CLUSTERRUN_STATE_DIR", "/state")
 	one := 1
@@ -159,7 +159,7 @@ func TestTheRunOfAPool(t *testing.T) {
 	assert.Equal(t, spec.OnFailureStop, s.OnFailure)
 }
 
-// A call is one closure for each task, which is never called twice.
+// A call is one closure per task, which is never called twice.
 func TestARequest(t *testing.T) {
 	p, f := newPool(t, Options{})
 	_, err := p.Run(bounded(t), "pids", 3, "x", nil)
@@ -181,7 +181,7 @@ func TestARequest(t *testing.T) {
 	require.ErrorContains(t, err, "argument 2 of pids: json: unsupported type: chan int")
 }
 
-// An error of a function does not end the pool.
+// A function's error does not shut down the pool.
 func TestFunctionsThatFail(t *testing.T) {
 	p, _ := newPool(t, Options{})
 	before := pid(t, p, "pids")
@@ -200,8 +200,8 @@ func TestFunctionsThatFail(t *testing.T) {
 	assert.Equal(t, before, pid(t, p, "pids"), "it goes on")
 }
 
-// A process that dies ends the pool with an error that gives the reason. The next call gets a
-// new pool.
+// A process that dies shuts down the pool with an error that states the reason. The next call
+// gets a new pool.
 func TestProcessesThatDie(t *testing.T) {
 	p, f := newPool(t, Options{})
 	for function, why := range map[string]string{
@@ -223,7 +223,7 @@ func TestProcessesThatDie(t *testing.T) {
 	}
 }
 
-// The next call gets nothing from a call that was given up.
+// An abandoned call passes nothing on to the next.
 func TestARunThatIsGivenUp(t *testing.T) {
 	p, f := newPool(t, Options{})
 	before := pid(t, p, "pids")
@@ -242,7 +242,7 @@ func TestARunThatIsGivenUp(t *testing.T) {
 	assert.Equal(t, before, <-next, "the answer to the other request came first")
 }
 
-// Errors of a shutdown are only logged.
+// Shutdown only logs errors.
 func TestAShutdownThatFails(t *testing.T) {
 	var log bytes.Buffer
 	p, f := newPool(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})

@@ -25,18 +25,18 @@ import (
 )
 
 const (
-	// callGrace is the time in which a running call must return when the pool is shut down.
+	// callGrace is how long a running call may take to return when the pool is shut down.
 	callGrace = time.Second
-	// endGrace bounds the time in which a process ends by itself, and endBound the time in
-	// which all of them end with their run.
+	// endGrace limits how long a process may take to exit voluntarily, and endBound how long all
+	// processes may take to exit with their run.
 	endGrace = 3 * time.Second
 	endBound = time.Minute
 )
 
-// sessions holds all sessions that have not ended.
+// sessions holds all open sessions.
 var sessions sync.Map
 
-// endAll ends all pools of this process.
+// endAll shuts down all pools of this process.
 func endAll() {
 	var ending sync.WaitGroup
 	sessions.Range(func(s, _ any) bool {
@@ -46,24 +46,24 @@ func endAll() {
 	ending.Wait()
 }
 
-// session is the run of a pool, from its start to its end.
+// session is a pool's run, from start to end.
 type session struct {
 	command *exec.Cmd
 	socket  net.Conn
 	ends    sync.Once
-	err     error // of the end
+	err     error // why the session ended
 
 	// calling holds an element while a call is in progress. It guards the fields below.
 	calling chan struct{}
 	answers *bufio.Reader
 	batch   uint64
-	// taken is the number of outcomes that have come.
+	// taken counts the outcomes received.
 	taken uint64
-	// why is the reason why no more answers come, if it is known.
+	// why is why no more answers will come, if known.
 	why string
 }
 
-// clientName is the name of a pool in the queue of its own run.
+// clientName is a pool's name in the queue of its run.
 const clientName = "pool"
 
 // overError reports that a session is over.
@@ -71,8 +71,8 @@ type overError struct{ why string }
 
 func (e *overError) Error() string { return "the run of the pool is over: " + e.why }
 
-// start starts clusterrun with one end of a socket, and listens to the other. Only the two
-// programs have it, so our death closes it.
+// start starts clusterrun with one end of a socket, and listens on the other. Only the two
+// programs hold the socket, so it closes when we die.
 func start(binary string, s *spec.RunSpec) (*session, error) {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -93,8 +93,8 @@ func start(binary string, s *spec.RunSpec) (*session, error) {
 	command := exec.Command(binary, "run", "--coordinator-fd", descriptor, "-")
 	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(text), os.Stdout, os.Stderr
 	command.ExtraFiles = []*os.File{theirs}
-	// In a session of its own it does not get Ctrl-C, which is for this program. The pool ends
-	// with the program.
+	// In a separate session, it does not receive Ctrl-C, which is meant for this program. The
+	// pool is shut down with the program.
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := command.Start(); err != nil {
 		socket.Close()
@@ -105,14 +105,14 @@ func start(binary string, s *spec.RunSpec) (*session, error) {
 	return out, nil
 }
 
-// called has the outcomes of a call.
+// called holds a call's outcomes.
 type called struct {
 	outcomes []closure.Outcome
 	err      error
 }
 
-// call schedules closures, and returns their outcomes. It returns an [overError] if not all of
-// them will have one. When ctx ends, call returns, and the next call waits for these outcomes.
+// call schedules closures and returns their outcomes. It returns an [overError] if some will
+// never have one. When ctx is done, call returns, and the next call waits for these outcomes.
 func (s *session) call(ctx context.Context, closures []closure.Closure) ([]closure.Outcome, error) {
 	select {
 	case s.calling <- struct{}{}:
@@ -160,8 +160,8 @@ func (s *session) callAll(closures []closure.Closure) ([]closure.Outcome, error)
 	return outcomes, nil
 }
 
-// ask makes a request of the task API and decodes its answer. It returns an [overError] if no
-// answer will come.
+// ask sends a task API request and decodes the answer. It returns an [overError] if no answer
+// will come.
 func (s *session) ask(op string, message, out any) error {
 	b, err := json.Marshal(message)
 	if err != nil {
@@ -171,11 +171,11 @@ func (s *session) ask(op string, message, out any) error {
 	if err != nil {
 		return err
 	}
-	_ = r.Write(s.socket) // if the run has ended, its last answer says why
+	_ = r.Write(s.socket) // if the run has ended, its last answer contains the reason
 	return s.answer(out)
 }
 
-// answer reads an answer and decodes it.
+// answer reads and decodes an answer.
 func (s *session) answer(out any) error {
 	r, err := http.ReadResponse(s.answers, nil)
 	var body []byte
@@ -199,21 +199,21 @@ func (s *session) answer(out any) error {
 	return &closure.Error{Kind: refusedKind, Message: strings.TrimPrefix(failed.Error.Message, "field "+failed.Error.Field+": ")}
 }
 
-// refusedKind is the kind of error of a call that the queue refuses.
+// refusedKind is the error kind of a call that the queue refuses.
 const refusedKind = "RefusedError"
 
-// awaitOver waits for the end of the run, and returns its reason. If the run does not report
-// one in time, it returns otherwise.
+// awaitOver waits until the run has ended and returns the reason, or otherwise if the run does
+// not report one in time.
 func (s *session) awaitOver(otherwise string) string {
 	_ = s.socket.SetReadDeadline(time.Now().Add(2 * endGrace))
 	s.calling <- struct{}{}
 	defer func() { <-s.calling }()
-	_ = s.answer(nil) // the last one, which has no request
+	_ = s.answer(nil) // the last one, which belongs to no request
 	return cmp.Or(s.why, otherwise)
 }
 
 // end closes the socket for writing, which ends the run in order, and waits for that. Closing
-// all of the socket would look like the death of this process.
+// the whole socket would look as if this process had died.
 func (s *session) end() error {
 	s.ends.Do(func() {
 		defer sessions.Delete(s)
@@ -231,7 +231,7 @@ func (s *session) end() error {
 				s.err = fmt.Errorf("clusterrun has ended with %w", err)
 			}
 		case <-timer.C:
-			_ = s.command.Process.Kill() // this also ends its processes
+			_ = s.command.Process.Kill() // this also kills its processes
 			<-ended
 			s.err = fmt.Errorf("the run of the pool did not end within %s, and was killed", endBound)
 		}

@@ -11,27 +11,27 @@ import (
 )
 
 const (
-	// patience is the longest time from Begin after which nothing waits any longer.
+	// patience limits, counted from Begin, how long anything waits.
 	patience = 500 * time.Millisecond
-	// maxFiles bounds the files that are listed.
+	// maxFiles limits the number of listed files.
 	maxFiles = 300
 )
 
-// Gathering is a question to git in progress.
+// Gathering is a git query in progress.
 type Gathering struct {
 	until  time.Time
 	stop   context.CancelFunc
 	result chan *Source
 }
 
-// Known returns a gathering that has ended. s may be nil.
+// Known returns a completed gathering. s may be nil.
 func Known(s *Source) *Gathering {
 	g := &Gathering{stop: func() {}, result: make(chan *Source, 1)}
 	g.result <- s
 	return g
 }
 
-// Begin asks about the first of the directories that is in a work tree.
+// Begin queries the first of dirs that is in a work tree.
 func Begin(ctx context.Context, dirs ...string) *Gathering {
 	g := &Gathering{until: time.Now().Add(patience), result: make(chan *Source, 1)}
 	for _, dir := range dirs {
@@ -46,7 +46,8 @@ func Begin(ctx context.Context, dirs ...string) *Gathering {
 	return g
 }
 
-// Result returns the state, or nil outside of a work tree. It may be called once, and on nil.
+// Result returns the state, or nil outside a work tree. It may be called once, and on a nil
+// Gathering.
 func (g *Gathering) Result() *Source {
 	if g == nil {
 		return nil
@@ -55,7 +56,7 @@ func (g *Gathering) Result() *Source {
 	return <-g.result // git is killed at the deadline
 }
 
-// topOf returns the top of the work tree that a directory is in, or an empty string.
+// topOf returns the top of the work tree that contains dir, or an empty string.
 func topOf(dir string) string {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -71,13 +72,13 @@ func topOf(dir string) string {
 	}
 }
 
-// gather returns the state of a work tree, with a note about parts that git did not tell in time. It
-// returns nil if git knows no work tree there.
+// gather returns the state of a work tree, with a note about parts that git did not report in
+// time. It returns nil if git does not recognise a work tree.
 func gather(ctx context.Context, top string) *Source {
 	text, err := git(ctx, top, "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal", "--no-renames")
 	s := &Source{Dir: top}
 	if err != nil {
-		// The commit is known without a look at the files.
+		// The commit does not depend on the files.
 		out, headErr := git(context.WithoutCancel(ctx), top, "rev-parse", "HEAD")
 		if headErr != nil {
 			return nil
@@ -92,7 +93,7 @@ func gather(ctx context.Context, top string) *Source {
 	return s
 }
 
-// read reads the answer of git status.
+// read parses the output of git status.
 func (s *Source) read(text string) {
 	for _, line := range strings.Split(text, "\x00") {
 		key, value, _ := strings.Cut(line, " ")
@@ -112,7 +113,7 @@ func (s *Source) read(text string) {
 	}
 }
 
-// afterFields returns what follows n fields of a line.
+// afterFields returns the rest of a line after n fields.
 func afterFields(line string, n int) string {
 	for range n {
 		_, line, _ = strings.Cut(line, " ")
@@ -120,7 +121,8 @@ func afterFields(line string, n int) string {
 	return line
 }
 
-// stateOf returns the state of a file with two letters of git status, for the index and the work tree.
+// stateOf translates git status's two letters, for the index and the work tree, into a file's
+// state.
 func stateOf(letters string) string {
 	switch {
 	case strings.Contains(letters, "D"):
@@ -139,13 +141,13 @@ func (s *Source) add(name, state string) {
 	s.Files = append(s.Files, File{Name: name, State: state})
 }
 
-// digest asks for the digests of the files. It keeps the answers before an error.
+// digest queries the files' digests. It keeps the answers that precede an error.
 func (s *Source) digest(ctx context.Context) error {
 	var files []*File
 	args := []string{"hash-object", "--"}
 	for i := range s.Files {
 		f := &s.Files[i]
-		// A directory, a link, and a file that is gone have none.
+		// Directories, links, and deleted files have no digest.
 		if info, err := os.Lstat(filepath.Join(s.Dir, f.Name)); err == nil && info.Mode().IsRegular() {
 			files, args = append(files, f), append(args, f.Name)
 		}
@@ -161,7 +163,7 @@ func (s *Source) digest(ctx context.Context) error {
 	return err
 }
 
-// why says why git has not answered.
+// why explains why git did not answer.
 func why(ctx context.Context, err error) string {
 	if ctx.Err() != nil {
 		return "git took longer than " + patience.String()
@@ -169,13 +171,13 @@ func why(ctx context.Context, err error) string {
 	return err.Error()
 }
 
-// git runs git in a directory and returns its output, also if it fails.
+// git runs git in a directory and returns its output, even if it fails.
 func git(ctx context.Context, dir string, args ...string) (string, error) {
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = dir
-	// It must not ask, lock, or fetch.
+	// git must not prompt, lock, or fetch.
 	cmd.Env = append(os.Environ(), "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_NO_LAZY_FETCH=1", "LC_ALL=C")
 	cmd.WaitDelay = patience
 	out, err := cmd.Output()

@@ -7,11 +7,11 @@ import (
 	"go.temporal.io/sdk/converter"
 )
 
-// argument is the index of the workflow's argument with the state. The workflow has arguments of its
-// own before.
+// argument is the index of the workflow argument with the state. The workflow's own arguments
+// precede it.
 const argument = 2
 
-// Arguments returns the arguments that follow the spec in the start of a run.
+// Arguments returns the arguments that follow the spec when a run starts.
 func (s *Source) Arguments() []any {
 	if s == nil {
 		return nil
@@ -19,8 +19,8 @@ func (s *Source) Arguments() []any {
 	return []any{nil, s}
 }
 
-// Of returns the state that the arguments of a workflow contain, or nil without one, or with one that
-// is encoded with an unknown key.
+// Of returns the state in a workflow's arguments. It returns nil if there is none, or if it is
+// encoded with an unknown key.
 func Of(arguments []*commonpb.Payload) *Source {
 	if len(arguments) <= argument || string(arguments[argument].GetMetadata()[converter.MetadataEncoding]) != converter.MetadataEncodingJSON {
 		return nil

@@ -9,13 +9,13 @@ import (
 
 // Source is the state of a git work tree.
 type Source struct {
-	// Dir is the top of the work tree on the host of the starter.
+	// Dir is the top of the work tree on the starter's host.
 	Dir string `json:"dir"`
-	// Commit is empty before the first one, and Branch while no branch is checked out.
+	// Commit is empty before the first commit, and Branch while no branch is checked out.
 	Commit string `json:"commit,omitempty"`
 	Branch string `json:"branch,omitempty"`
-	// Files are the files that differ from the commit, and the files and directories that git
-	// neither tracks nor ignores. More counts those that are not listed.
+	// Files lists the files that differ from the commit, and the files and directories that git
+	// neither tracks nor ignores. More counts those not listed.
 	Files []File `json:"files,omitempty"`
 	More  int    `json:"more,omitempty"`
 	// Note says what is missing, and why.
@@ -27,11 +27,11 @@ type File struct {
 	Name string `json:"name"`
 	// State is changed, added, removed, in conflict, or untracked.
 	State string `json:"state"`
-	// Digest is the name of the content in git: git hash-object prints it.
+	// Digest is git's name for the content, as printed by git hash-object.
 	Digest string `json:"digest,omitempty"`
 }
 
-// short is the number of digits of a commit or a digest that users see.
+// short is how many digits of a commit or a digest users see.
 const short = 10
 
 // String returns "train.py (changed, 3f2c1a9d01)".

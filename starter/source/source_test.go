@@ -86,7 +86,7 @@ func TestAWorkTree(t *testing.T) {
 			"-new.py (untracked, e69de29bb2), out/ (untracked), zero (untracked)",
 	}, s.Lines())
 
-	// The workflow's arguments bring it back.
+	// The workflow's arguments restore it.
 	payloads := must.Get(converter.GetDefaultDataConverter().ToPayloads(append([]any{"the spec"}, s.Arguments()...)...))(t)
 	assert.Equal(t, s, Of(payloads.GetPayloads()))
 	assert.Nil(t, Of(payloads.GetPayloads()[:1]))
@@ -118,7 +118,7 @@ func TestNoWorkTree(t *testing.T) {
 	assert.Equal(t, &Source{Dir: empty, Branch: "main", Files: []File{{Name: "a", State: "untracked", Digest: "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"}}}, gathered(t, empty))
 }
 
-// Git may hang, as on a network file system. A start does not.
+// Git may hang, for example on a network file system. A start must not.
 func TestASlowGit(t *testing.T) {
 	dir, bin := repository(t, map[string]string{"a": "1\n"}), t.TempDir()
 	path := must.Get(exec.LookPath("git"))(t)
