@@ -94,7 +94,7 @@ func TestFilteredLinesOfAnotherHostWorker(t *testing.T) {
 func TestNothingIsFiltered(t *testing.T) {
 	for name, change := range map[string]func(*plan){
 		"no filters":         func(p *plan) { p.Spec.Logs.DuplicateStdoutFilters = nil },
-		"no logs":  func(p *plan) { p.LogRoot = spec.NullDir },
+		"no logs":            func(p *plan) { p.LogRoot = spec.NullDir },
 		"a plan of old days": func(p *plan) { p.Spec = nil },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ func (s *Server) KnownAttributes(ctx context.Context) (names []string, err error
 	if err != nil {
 		return nil, err
 	}
-	namespace := activity.GetInfo(ctx).WorkflowNamespace
+	namespace := activity.GetInfo(ctx).Namespace
 	known, err := c.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
 	if servererror.IsRefused(err) {
 		return nil, nil

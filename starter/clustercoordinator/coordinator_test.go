@@ -23,6 +23,8 @@ type memory struct {
 	machine *rules.Queue
 	changed chan struct{}
 	takes   int
+	// released holds the resources that requests have released.
+	released []uint64
 }
 
 func newMemory(size int) *memory {
@@ -40,7 +42,10 @@ func (m *memory) Status(context.Context) (closure.QueueStatus, error) {
 }
 
 func (m *memory) Schedule(ctx context.Context, r closure.ScheduleRequest) (closure.ScheduleAnswer, error) {
-	return ask(ctx, m, func() *rules.Call[closure.ScheduleAnswer] { return m.machine.Schedule(r) })
+	return ask(ctx, m, func() *rules.Call[closure.ScheduleAnswer] {
+		m.released = append(m.released, r.Released...)
+		return m.machine.Schedule(r)
+	})
 }
 
 func (m *memory) Join(ctx context.Context, r closure.WaitRequest) (closure.WaitAnswer, error) {
@@ -161,6 +166,20 @@ func TestALoneCall(t *testing.T) {
 		assert.Zero(t, time.Since(began))
 		assert.Equal(t, 9, must.Get(Get[int](t.Context(), other))(t))
 		assert.Equal(t, 8, must.Get(Get[int](t.Context(), slow))(t))
+	})
+}
+
+// A resource goes with the first closure that uses it, and is known by its ID until it is released.
+func TestResources(t *testing.T) {
+	with(t, 2, func(t *testing.T, c *Coordinator, m *memory) {
+		data := must.Get(c.CreatePerWorkerResource("load", 3))(t)
+		for range 2 {
+			value := must.Get(Get[map[string]uint64](t.Context(), scheduled(t, c, "echo", data)))(t)
+			assert.Equal(t, map[string]uint64{closure.ResourceKey: data.resource.ID}, value)
+		}
+		c.Release(data)
+		must.Get(Get[int](t.Context(), scheduled(t, c, "echo", 1)))(t)
+		assert.Equal(t, []uint64{data.resource.ID}, m.released)
 	})
 }
 

@@ -28,13 +28,6 @@ func (l *local) write(name, text string) {
 	require.NoError(l.t, os.WriteFile(filepath.Join(l.home, name), []byte(text), 0o644))
 }
 
-func lines(n int, prefix, text string) (all []string) {
-	for i := 1; i <= n; i++ {
-		all = append(all, fmt.Sprintf("%s%s %d\n", prefix, text, i))
-	}
-	return all
-}
-
 func TestForegroundWithoutATerminal(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

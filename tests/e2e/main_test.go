@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
@@ -162,12 +161,6 @@ func (f *fixture) state(run client.WorkflowRun, name string) spec.TaskState {
 		}
 	}
 	return ""
-}
-
-func (f *fixture) pending(run client.WorkflowRun) []*workflowpb.PendingActivityInfo {
-	f.t.Helper()
-	d := must.Get(f.client.DescribeWorkflowExecution(context.Background(), run.GetID(), run.GetRunID()))(f.t)
-	return d.GetPendingActivities()
 }
 
 func after(s, sep string) string {

@@ -1,10 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
-	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -12,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
-	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/tests/must"
@@ -46,25 +41,6 @@ func (f *fixture) clusterrun(args ...string) string {
 	f.t.Helper()
 	stdout := f.OK(f.t, args...)
 	return stdout
-}
-
-// told waits until a host worker has stored the run's latest stop, with the number seq.
-func (f *fixture) told(w *harness.Worker, run client.WorkflowRun, seq int) {
-	f.t.Helper()
-	harness.Eventually(f.t, fmt.Sprintf("%s was told %d", w.Host, seq), func() bool {
-		files, _ := filepath.Glob(filepath.Join(w.State, "worker", "plans", "*.json"))
-		for _, file := range files {
-			var p struct {
-				Run      runkey.Run
-				Stopping *spec.Stopping
-			}
-			b, err := os.ReadFile(file)
-			if err == nil && json.Unmarshal(b, &p) == nil && p.Run.RunID == run.GetRunID() && p.Stopping != nil && p.Stopping.Seq == seq {
-				return true
-			}
-		}
-		return false
-	})
 }
 
 func TestStopTogether(t *testing.T) {

@@ -68,15 +68,6 @@ func topicFile(name string) string {
 	return filepath.Join(harness.Root(), "starter/help", topic.Path)
 }
 
-// code returns the block of a topic in that language that contains a text.
-func code(t *testing.T, topic, language, containing string) string {
-	t.Helper()
-	blocks := blocksOf(t, topicFile(topic))
-	i := slices.IndexFunc(blocks, func(b block) bool { return b.language == language && strings.Contains(b.text, containing) })
-	require.GreaterOrEqual(t, i, 0, "help %s has a block of %s with %s", topic, language, containing)
-	return blocks[i].text
-}
-
 var fileName = regexp.MustCompile(`^(?:#|//) ([a-z_]+\.[a-z]+)\n`)
 
 // step is one step of a page: a piece of a shell script, and the output that it must have.

@@ -54,7 +54,7 @@ func (c *checker) fill(path, key string, n *node, v reflect.Value) bool {
 	case reflect.Slice:
 		return c.fillList(path, key, n, v)
 	case reflect.String:
-		if n.kind != kindText && !(c.textOfAny && (n.kind == kindNumber || n.kind == kindBool)) {
+		if scalar := n.kind == kindNumber || n.kind == kindBool; n.kind != kindText && (!c.textOfAny || !scalar) {
 			return c.mismatch(path, key, n, v.Type())
 		}
 		v.SetString(n.text)

@@ -64,7 +64,7 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 		"variable too long":     {func(s *RunSpec) { s.Env = EnvOf(map[string]string{"A": strings.Repeat("a", MaxStringBytes-1)}) }, []string{"env.A: has 131072 bytes; Linux takes up to 131071 in one argument or variable"}},
 		"ten years":             {func(s *RunSpec) { s.Timeout = new(MaxDuration) }, nil},
 		"more than ten years":   {func(s *RunSpec) { s.Timeout = new(MaxDuration + 1) }, []string{"timeout: must be at most ten years (87600h), not 87600h0m0.000000001s"}},
-		"timeout 0":   {func(s *RunSpec) { s.Timeout = DurationOf(0) }, nil},
+		"timeout 0":             {func(s *RunSpec) { s.Timeout = DurationOf(0) }, nil},
 		"chief_grace 0":         {func(s *RunSpec) { s.ChiefGrace = DurationOf(0) }, nil},
 		"stop.grace 0 (TR-113)": {func(s *RunSpec) { s.Stop.Grace = DurationOf(0) }, nil},
 		"stop.grace < 0 (TR-112)": {

@@ -122,13 +122,6 @@ func (r *together) refuses(why string) {
 	r.refuse = errors.New(why)
 }
 
-// is sets the state of the run without sending it to any host.
-func (r *together) is(now spec.Stopping) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.now = now
-}
-
 // newStopping returns a host whose run can be stopped.
 func newStopping(t testing.TB, workers int) (*host, *together) {
 	t.Helper()
