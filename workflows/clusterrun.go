@@ -17,17 +17,17 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// ClusterRun runs a cluster to its end. The input is a [spec.RunSpec] as JSON; it is taken raw
-// and decoded strictly here, so that a misspelt field fails the run at once instead of being
-// ignored. A run that failed returns an ApplicationError of one of the types in package spec,
-// and a cancelled run a CanceledError; both carry the [spec.RunResult] in their details.
+// ClusterRun runs a cluster to completion. The input is a [spec.RunSpec] as JSON, which ClusterRun
+// decodes strictly: a misspelt field fails the run immediately instead of being ignored. A failed
+// run returns an ApplicationError of one of the types in package spec, and a cancelled run a
+// CanceledError; both carry the [spec.RunResult] in their details.
 //
 // Only the workflow itself passes resumption, when it continues as new.
 func ClusterRun(ctx workflow.Context, input, resumption converter.RawValue) (*spec.RunResult, error) {
 	return runCluster(ctx, input, resumption, maxOwn)
 }
 
-// runCluster is ClusterRun with groups for more launches at once than groupsAbove.
+// runCluster is ClusterRun with TaskGroups for more than groupsAbove simultaneous launches.
 func runCluster(ctx workflow.Context, input, resumption converter.RawValue, groupsAbove int) (*spec.RunResult, error) {
 	for _, v := range []converter.RawValue{input, resumption} {
 		if key := spec.MissingKey(v.Payload().GetMetadata()); key != nil {
@@ -132,10 +132,9 @@ type (
 	}
 )
 
-// runState is the state of one run.
 type runState struct {
 	spec *spec.RunSpec
-	// sized is the spec with the tasks of this generation; see [spec.RunSpec.Sized].
+	// sized is the spec with this generation's tasks; see [spec.RunSpec.Sized].
 	sized   *spec.RunSpec
 	machine *lifecycle.Machine
 	queue   string // the workflow's; queues of hosts are named after it
@@ -147,72 +146,71 @@ type runState struct {
 	former []*host
 	// shipped are hosts that already received the run's files, the latest last.
 	shipped []spec.HostService
-	// lost are the queues of hosts that were lost with a task.
+	// lost holds the queues of hosts that were lost with a task.
 	lost map[string]bool
-	// absent are the queues of hosts that the run has given up because they did not come back,
-	// and that have not answered since.
+	// absent holds the queues of hosts that did not come back in time and have not answered since.
+	// The run has given them up.
 	absent map[string]bool
 	// draining are the names of hosts that the group must leave.
 	draining map[string]bool
 	// answers are the unread answers of the fleet.
 	answers []fleet.Answer
-	// groupsAbove is the most launches that the run carries out at once without groups.
+	// groupsAbove is the maximum number of simultaneous launches without groups.
 	groupsAbove int
 	// inputBytes is the size of the spec as it came.
 	inputBytes int
 	// shared counts the values that this execution has shared with hosts.
 	shared int
-	// queued is the time of the first request to the fleet, from which the fleet counts the
-	// run's age in the queue.
+	// queued is when the run first asked the fleet, which measures the run's age in the queue from
+	// it.
 	queued time.Time
 	// patient reports whether the run waits for a place without limit.
 	patient bool
-	// unsettled are the queues of hosts that gave no account of a task of the last
-	// generation.
+	// unsettled holds the queues of hosts that did not report on a task of the last generation.
 	unsettled map[string]bool
-	// heard has the last time at which the server can have answered for a task that has ended, by
-	// the queue of its host.
+	// heard maps a host's queue to the last time at which the server can have answered for an
+	// ended task.
 	heard map[string]time.Time
 	// bounds are the two bounds of the generation, or nil.
 	bounds *hostapi.Bounds
-	// begins is the placement with which this execution begins.
+	// begins is this execution's initial placement.
 	begins placement
 	// next is set to continue as new.
 	next *Resumption
-	// began is the execution in which the run began, by which hosts and the fleet know it, also
-	// after a reset of the workflow.
+	// began is the run's first execution. It identifies the run to hosts and the fleet, even after
+	// the workflow is reset.
 	began string
 	// execution counts the executions that have continued the run with its tasks.
 	execution int
 	// requests counts the requests that this execution has accepted, and sending the notices that are
 	// being sent.
 	requests, sending int
-	// leaving is the time since which the run tries to continue in another execution. awaiting
-	// reports whether a coroutine waits for the end of the last request.
+	// leaving is when the run began to try to continue in another execution. awaiting reports
+	// whether a coroutine waits for the last request to return.
 	leaving  time.Time
 	awaiting bool
 
-	// events holds the events of requests and finished controls; everything else wakes the
-	// selector by itself.
+	// events holds the events of requests and finished controls. Everything else wakes the
+	// selector directly.
 	events   workflow.Channel
 	selector workflow.Selector
 	launches map[string]*launch
 	timers   map[lifecycle.Timer]workflow.CancelFunc
 
-	// stopPlacing ends the placement. It is nil after the placement has ended. unplacedWhy is
-	// set if a request ended it.
+	// stopPlacing cancels the placement, and is nil once the placement is over. unplacedWhy is set
+	// if a request canceled it.
 	stopPlacing workflow.CancelFunc
 	unplacedWhy string
 
 	started time.Time
-	// limitsFrom is the time from which timeout and max_run_time count: the start of the first
-	// generation, or of the first one after a return to the queue. pendingSince is the time of
-	// that return, until the run has room again.
+	// limitsFrom is when timeout and max_run_time start to count: the start of the first
+	// generation, or of the first one after a return to the queue. pendingSince is when the run
+	// returned to the queue, and is reset once its tasks are placed.
 	limitsFrom, pendingSince time.Time
 	output                   []string
 	// outputBytes is the size of output.
 	outputBytes int
-	leftOut     []string // tasks whose values a host has left out
+	leftOut     []string // tasks with values that a host has omitted
 	result      *spec.RunResult
 	restarts    int // of all tasks, once there is a result
 	// invalid is set instead of result when a host refused the spec.
@@ -251,8 +249,8 @@ func newRun(ctx workflow.Context, s *spec.RunSpec, from *Resumption) *clusterRun
 	return r
 }
 
-// run carries out the run from reservation to result. It works on a disconnected context: a
-// cancellation of the workflow is an event like others.
+// run carries out the run from reservation to result. It uses a disconnected context because a
+// cancellation of the workflow is an ordinary event.
 func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	if r.execution > 0 {
@@ -264,7 +262,7 @@ func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 	} else {
 		r.startPlacing(free, r.begins)
 	}
-	// Not a case of the selector: a closed channel would be ready for ever.
+	// Not a case of the selector, because a closed channel would always be ready.
 	workflow.Go(free, func(free workflow.Context) {
 		ctx.Done().Receive(free, nil)
 		r.events.Send(free, request{event: lifecycle.Cancel{}})
@@ -298,7 +296,7 @@ func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 			break
 		}
 		if r.next != nil && r.machine.Notice() != nil {
-			r.next.Machine = r.machine.State() // it came after the group had ended
+			r.next.Machine = r.machine.State() // the event arrived after the group stopped
 		}
 		if ctx.Err() == nil {
 			break
@@ -327,7 +325,7 @@ func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 	return resultOrError(r.result)
 }
 
-// begin handles the end of the placement, which is the machine's first event.
+// begin handles the result of the placement, which is the machine's first event.
 func (r *clusterRun) begin(ctx workflow.Context, placed error) {
 	stopPlacing := r.stopPlacing
 	r.stopPlacing = nil
@@ -338,7 +336,7 @@ func (r *clusterRun) begin(ctx workflow.Context, placed error) {
 		r.releaser.giveBack(ctx)
 		r.invalid = placed
 	case r.unplacedWhy != "":
-		// A request ended the placement, even if it succeeded in the end.
+		// A request canceled the placement, even if it eventually succeeded.
 		r.step(ctx, lifecycle.Cancel{Reason: r.unplacedWhy})
 	case placed == nil:
 		now := workflow.Now(ctx)
@@ -443,7 +441,7 @@ func (r *clusterRun) stopTimer(t lifecycle.Timer) {
 	}
 }
 
-// resultOrError converts the result of a run to the result or the error of its workflow.
+// resultOrError converts a run's result to the result or error of its workflow.
 func resultOrError(result *spec.RunResult) (*spec.RunResult, error) {
 	switch result.Verdict {
 	case spec.VerdictSucceeded:

@@ -15,12 +15,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// Fleet knows the hosts of a queue, and grants them to runs. The first host that joins starts
-// it. Package fleet has the rules, and [spec.FleetID] its workflow ID.
+// Fleet tracks the hosts of a queue and grants them to runs. The first host that joins starts it.
+// Package fleet implements the rules, and [spec.FleetID] returns its workflow ID.
 //
-// Each host has an activity open for as long as it is there, whose heartbeats leave nothing in
-// the history. When the activity ends, the host is gone. A fleet that was terminated is started
-// again by its hosts, which know their runs, and runs that wait ask again.
+// Each host keeps an activity open while it is up. Its heartbeats add nothing to the history. When
+// the activity closes, the host is gone. If a fleet is terminated, its hosts start it again and
+// report their runs, and waiting runs repeat their requests.
 func Fleet(ctx workflow.Context, from *fleet.State) error {
 	f := &fleetOf{
 		machine:  fleet.New(),
@@ -72,19 +72,19 @@ func Fleet(ctx workflow.Context, from *fleet.State) error {
 	return ctx.Err()
 }
 
-// fleetOf is the state of the fleet of a queue.
+// fleetOf is the state of a queue's fleet.
 type fleetOf struct {
 	machine  *fleet.Machine
 	queue    string
 	selector workflow.Selector
-	// updated has an element after an update: a selector that waits knows nothing of what
-	// has been added to it since.
+	// updated receives an element after each update, because a waiting selector does not notice
+	// cases that were added to it.
 	updated workflow.Channel
-	// leases are the leases of hosts, by name.
+	// leases holds the hosts' leases by name.
 	leases map[string]*hostLease
 	// checking reports whether a check is open.
 	checking bool
-	// wakes is the time at which the timer fires that stopWake ends.
+	// wakes is when the timer that stopWake cancels fires.
 	wakes    time.Time
 	stopWake workflow.CancelFunc
 	// sending counts the signals that are on their way.
@@ -92,10 +92,10 @@ type fleetOf struct {
 	cancelled bool
 }
 
-// hostLease is an activity that lasts as long as a host is there.
+// hostLease is an activity that stays open while its host is up.
 type hostLease struct{ stop workflow.CancelFunc }
 
-// register installs the handlers of the fleet.
+// register installs the fleet's handlers.
 func (f *fleetOf) register(ctx workflow.Context) error {
 	return errors.Join(
 		workflow.SetQueryHandlerWithOptions(ctx, spec.QueryHosts, func(after string) ([]fleet.HostStatus, error) {
@@ -220,9 +220,9 @@ func (f *fleetOf) wake(ctx workflow.Context) {
 	})
 }
 
-// tell signals a run. A run that no longer exists is freed. A run that cannot get the signal now,
-// for example since it has had as many as an execution may have, still holds its hosts, and is told
-// again.
+// tell signals a run. If the run no longer exists, its hosts are freed. If it cannot receive the
+// signal now, for example because its execution has reached the limit of signals, it keeps its
+// hosts and tell is repeated.
 func (f *fleetOf) tell(ctx workflow.Context, run fleet.Run, what fleet.Answer) {
 	f.sending++
 	// Without the run ID: the run may have continued in a later execution.
@@ -238,7 +238,7 @@ func (f *fleetOf) tell(ctx workflow.Context, run fleet.Run, what fleet.Answer) {
 	})
 }
 
-// tellLater tells a run after tellAgain.
+// tellLater calls tell after tellAgain.
 func (f *fleetOf) tellLater(ctx workflow.Context, run fleet.Run, what fleet.Answer) {
 	f.sending++
 	timer := workflow.NewTimerWithOptions(ctx, tellAgain, workflow.TimerOptions{Summary: "tell " + run.WorkflowID + " again"})
@@ -251,17 +251,17 @@ func (f *fleetOf) tellLater(ctx workflow.Context, run fleet.Run, what fleet.Answ
 }
 
 const (
-	// missedBeats is the number of heartbeats after which a host is silent. It also has as long to
-	// begin its lease.
+	// missedBeats is the number of missed heartbeats that make a host silent. A host has the same
+	// time to start its lease.
 	missedBeats = 3
 	// checkTakes is the length of a check, and checkAgain the time between two of its looks.
 	// maxChecked is the most runs it checks.
 	checkTakes, checkAgain, maxChecked = 30 * time.Second, 5 * time.Second, 200
-	// tellAgain is the time after which a run is told what it could not be told.
+	// tellAgain is the delay before a failed signal to a run is repeated.
 	tellAgain = 5 * time.Second
 )
 
-// lease starts the lease of a host and ends its earlier one.
+// lease starts a host's lease and cancels the previous one.
 func (f *fleetOf) lease(ctx workflow.Context, h fleet.Host) {
 	if old := f.leases[h.Name]; old != nil {
 		old.stop()
@@ -292,10 +292,9 @@ func (f *fleetOf) lease(ctx workflow.Context, h fleet.Host) {
 	})
 }
 
-// check asks a host whether runs have ended without a message: those that are first in line,
-// and those that have not confirmed their placement. It looks again in later attempts of the
-// activity, which cost no history, and after a while is started again with the runs of that
-// time.
+// check asks a host whether runs have ended without a message: the runs that are first in line,
+// and those that have not confirmed their placement. Later attempts of the activity, which add no
+// history, look again. After a while the activity is restarted with an updated list of runs.
 func (f *fleetOf) check(ctx workflow.Context) {
 	runs := f.machine.Unplaced(maxChecked)
 	host, there := f.machine.AnyHost(func(name string) bool { return f.leases[name] != nil })
@@ -323,7 +322,7 @@ func (f *fleetOf) check(ctx workflow.Context) {
 	})
 }
 
-// describe writes the details of the fleet for the Web UI.
+// describe writes the fleet's details for the Web UI.
 func (f *fleetOf) describe(ctx workflow.Context) {
 	hosts, front := f.machine.HostsAfter("", detailRows), f.machine.Front(detailNames)
 	var b strings.Builder

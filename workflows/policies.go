@@ -11,18 +11,17 @@ import (
 )
 
 const (
-	// tenYears is for ever: the life of a task is bounded by the run's rules, not
-	// by the server.
+	// tenYears stands for no limit: the run's rules bound a task's life, not the server.
 	tenYears = 10 * 365 * 24 * time.Hour
-	// heartbeatTimeout is the silence of a host worker after which it is offered another
+	// heartbeatTimeout is how long a host worker may be silent before it is offered another
 	// attempt. Its processes keep running.
 	heartbeatTimeout = 20 * time.Second
-	// crowdTimeout is the same for each of a crowd of tasks of a large run on one host: a
-	// server with a database in a file takes some hundred heartbeats a second. One task beats
-	// more often for its host.
+	// crowdTimeout replaces heartbeatTimeout for the tasks of a large run that share a host: a
+	// server with a file database handles a few hundred heartbeats per second. One task heartbeats
+	// more often on its host's behalf.
 	crowdTimeout = time.Minute
 	crowd        = 32
-	// crowds is the size of a run from which on the same holds for all its tasks.
+	// crowds is the run size from which crowdTimeout applies to all tasks.
 	crowds = 2500
 	// reserveTakes bounds one try at a reservation.
 	reserveTakes = 20 * time.Second
@@ -30,20 +29,20 @@ const (
 	reserveWait, reserveEach = 30 * time.Second, 100 * time.Millisecond
 	// answerTakes bounds one try of Answer.
 	answerTakes = 2 * time.Second
-	// shippingTakes bounds the transfer of a run's files to a host.
+	// shippingTakes limits the transfer of a run's files to a host.
 	shippingTakes = 30 * time.Minute
-	// startCheckTakes bounds the check of a task before it is started. Commands wait 15 s
-	// for the answer.
+	// startCheckTakes limits the check of a task before it starts. Commands wait 15 s for the
+	// answer.
 	startCheckTakes = 10 * time.Second
-	// captureTakes bounds the capture of stacks, also if a host worker is away: a run that is
-	// out of time must end.
+	// captureTakes limits the capture of stacks even if a host worker is away, because a run that
+	// is out of time must finish.
 	captureTakes = 10 * time.Second
-	// releaseWait is the time in which a host must take up its release, and lostWait the same for
-	// a host that was lost and that the group has left: nothing of the run lives there, and it
-	// adds at most the exits of earlier processes.
+	// releaseWait limits how long a host may take to start its release. lostWait replaces it for a
+	// lost host that the group has left: nothing of the run lives on that host, which can only
+	// report how earlier processes exited.
 	releaseWait, lostWait = time.Minute, 5 * time.Second
-	// notifyTakes is the time for which a host tries to send a notice, since the end of the run waits
-	// for it. notifyWait is the time in which a host must take it up before the next one is asked.
+	// notifyTakes limits how long a host tries to send a notice, because the run waits for it.
+	// notifyWait limits how long a host may take to start before the next one is asked.
 	notifyTakes = 30 * time.Second
 	notifyWait  = 10 * time.Second
 )
@@ -69,27 +68,27 @@ func placing(ctx workflow.Context, queue string, deadline time.Duration, summary
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              queue,
 		ScheduleToCloseTimeout: deadline,
-		// A worker that dies with it in hand must not cost the whole deadline; both
-		// activities may be done again.
+		// A worker that dies during the activity must not use up the whole deadline. Both
+		// activities can safely be repeated.
 		StartToCloseTimeout: min(deadline, reserveTakes),
 		RetryPolicy:         every(time.Second),
 		Summary:             summary,
 	})
 }
 
-// preparesWithin returns the time that the hosts have to take the cluster, even if the placement
-// timeout is up.
+// preparesWithin returns how long the hosts have to accept the cluster, even if the placement
+// timeout has expired.
 func preparesWithin(hosts int) time.Duration {
 	return 10*time.Second + time.Duration(hosts)*reserveEach
 }
 
-// reservesWithin returns the time in which each of the granted hosts must take up its reservation.
+// reservesWithin limits how long each granted host may take to start its reservation.
 func reservesWithin(hosts int) time.Duration {
 	return reserveWait + time.Duration(hosts)*reserveEach
 }
 
 // reservingAt is for Reserve on a host that the fleet has granted. A refusal goes back to the
-// fleet, which knows another host or lets the run wait.
+// fleet, which grants another host or makes the run wait.
 func reservingAt(ctx workflow.Context, queue string, hosts int, summary string) workflow.Context {
 	retries := every(time.Second)
 	retries.NonRetryableErrorTypes = []string{spec.ErrPlacement}
@@ -102,11 +101,11 @@ func reservingAt(ctx workflow.Context, queue string, hosts int, summary string) 
 	})
 }
 
-// options are for RunTask. The retry policy restarts a task, and brings back the lease on a
-// process after a host worker died. The host counts the restarts, because attempts count both.
+// options are for RunTask. The retry policy restarts a task, and recovers the lease on a process
+// after a host worker died. The host counts the restarts, because attempts count both.
 //
-// Only a host that must have stopped the process by now is given up: it may have answered a
-// moment before the attempt was offered to it.
+// A host is given up only once it must have stopped the process: it may have answered just before
+// the attempt was offered to it.
 func (c Carrier) options(id, summary string) workflow.ActivityOptions {
 	o := workflow.ActivityOptions{
 		ActivityID:          id,
@@ -121,15 +120,16 @@ func (c Carrier) options(id, summary string) workflow.ActivityOptions {
 		o.HeartbeatTimeout = crowdTimeout
 	}
 	if c.GivenUp > 0 {
-		// After a side was killed, the next one has the lease before the processes are stopped.
+		// If a supervisor or host worker is killed, its successor gets the lease before the
+		// processes are stopped.
 		o.HeartbeatTimeout = min(o.HeartbeatTimeout, c.StopAfter/2)
 		o.ScheduleToStartTimeout = c.GivenUp
 	}
 	return o
 }
 
-// givenUpAfter returns the time after the last heartbeat of the host at which it is given up, or 0:
-// the server offers a task once more a second after its heartbeats have timed out.
+// givenUpAfter returns how long after its last heartbeat a host is given up, or 0. The server
+// offers a task again one second after its heartbeats time out.
 func (c Carrier) givenUpAfter() time.Duration {
 	if c.GivenUp == 0 || c.Bounds != nil {
 		return c.GivenUp
@@ -138,14 +138,14 @@ func (c Carrier) givenUpAfter() time.Duration {
 	return o.HeartbeatTimeout + time.Second + o.ScheduleToStartTimeout
 }
 
-// answering is for Answer, which a host that is back does at once: the server gives each try to a poll
-// of the host, and it may have open polls of a host that is gone.
+// answering is for Answer, which a returning host answers immediately. The server gives each try
+// to a poll of the host, and may still have open polls of a host that is gone.
 func answering(ctx workflow.Context, queue string, within time.Duration, summary string, unheard time.Duration) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              queue,
 		StartToCloseTimeout:    min(answerTakes, within),
 		ScheduleToCloseTimeout: within,
-		HeartbeatTimeout:       unheard, // it sends none, and `status` shows since when the host is silent
+		HeartbeatTimeout:       unheard, // Answer sends no heartbeats, and `status` shows since when the host is silent
 		RetryPolicy:            every(time.Second),
 		Summary:                summary,
 	})
@@ -162,9 +162,9 @@ func denying(ctx workflow.Context, queue, summary string) workflow.Context {
 	})
 }
 
-// settling is for SettleTasks, which ends the processes that a host may still have of a
-// generation. A host that does not answer has stopped them by itself when the time is up;
-// without a time the run waits for it.
+// settling is for SettleTasks, which kills the processes that a host may still run for a
+// generation. A host that does not answer has stopped them by the time givenUp has passed. If
+// givenUp is 0, the run waits for the host.
 func settling(ctx workflow.Context, queue string, givenUp time.Duration, s *spec.RunSpec, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              queue,
@@ -175,7 +175,8 @@ func settling(ctx workflow.Context, queue string, givenUp time.Duration, s *spec
 	})
 }
 
-// requesting is for requests to tasks on that many hosts, which are short and useless if they come late.
+// requesting is for requests to tasks on the given number of hosts. They are short, and useless if
+// late.
 func requesting(hosts int) activityOptions {
 	return func(ctx workflow.Context, queue, summary string) workflow.Context {
 		return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
@@ -188,7 +189,7 @@ func requesting(hosts int) activityOptions {
 	}
 }
 
-// askingFirst is for CheckStart and Unreserve, whose callers wait for the answer.
+// askingFirst is for CheckStart and Unreserve. Their callers wait for the answer.
 func askingFirst(ctx workflow.Context, queue, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              queue,
@@ -199,8 +200,8 @@ func askingFirst(ctx workflow.Context, queue, summary string) workflow.Context {
 	})
 }
 
-// telling is for TellStopping with the state of a stop together, which is useful for as long as
-// the run lives: a host that is away receives it when it is back.
+// telling is for TellStopping with the state of a stop together. It is retried for as long as the
+// run lives, so that a host that was away receives it on return.
 func telling(ctx workflow.Context, queue, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           queue,
@@ -236,7 +237,7 @@ func releasing(ctx workflow.Context, queue string, wait time.Duration, s *spec.R
 	})
 }
 
-// ending is for EndClosures, which waits for the queue to end.
+// ending is for EndClosures, which waits for the queue to close.
 func ending(ctx workflow.Context, queue string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              queue,
@@ -247,7 +248,7 @@ func ending(ctx workflow.Context, queue string) workflow.Context {
 	})
 }
 
-// notifying is for Notify. others reports whether other hosts can be asked.
+// notifying is for Notify. others reports whether more hosts can be asked.
 func notifying(ctx workflow.Context, queue string, others bool) workflow.Context {
 	o := workflow.ActivityOptions{
 		TaskQueue:              queue,
@@ -263,7 +264,7 @@ func notifying(ctx workflow.Context, queue string, others bool) workflow.Context
 	return workflow.WithActivityOptions(ctx, o)
 }
 
-// once is for activities whose failure another attempt cannot mend.
+// once is for activities that another attempt cannot fix.
 func once() *temporal.RetryPolicy { return &temporal.RetryPolicy{MaximumAttempts: 1} }
 
 func every(d time.Duration) *temporal.RetryPolicy {

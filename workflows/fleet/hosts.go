@@ -8,7 +8,6 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// host is a host of the fleet.
 type host struct {
 	Host
 	Silent bool      `json:"silent,omitempty"`
@@ -19,34 +18,33 @@ type host struct {
 	// suspicion is set while the host is suspected, and sick if that keeps new tasks from it.
 	suspicion *Suspicion
 	sick      bool
-	// granted has the runs with grants that are not placed yet.
+	// granted lists the runs with grants that are not placed yet.
 	granted []*run
-	// room is free for a run that has nothing here. users is the number of runs here.
+	// room is the free capacity for a run that uses nothing on the host. users counts the runs
+	// that do.
 	room
 	users     int
-	exclusive bool // one run has the host for itself
-	// guard is the room that earlier runs leave to others; see [Machine.decide].
+	exclusive bool // reserved for a single run
+	// guard is the capacity that earlier runs leave to later ones; see [Machine.decide].
 	guard guard
 	ready bool // during a decision
-	// promised is the room here, free or soon to be free, that runs which wait were promised in
-	// a decision.
+	// promised is the capacity, free or soon to be free, that a decision promised to waiting runs.
 	promised room
-	// firm reports whether a run that waits may need any room here, because it was promised none.
+	// firm reports whether a waiting run without a promise may need any capacity of this host.
 	firm bool
-	// firstUse and lastUse bound its part of the uses of the fleet; see [planner.turn].
+	// firstUse and lastUse delimit the host's part of the fleet's uses; see [planner.turn].
 	firstUse, lastUse int
 }
 
-// held is the room that a run holds on a host.
+// held is the capacity that a run holds on a host.
 type held struct {
 	Holding
 	run *run
 }
 
-// room is a number of slots and GPUs.
 type room struct{ slots, gpus int }
 
-// noBound stands for the slots of a host without a bound on its tasks.
+// noBound is the slot count of a host that does not limit its tasks.
 const noBound = 1 << 30
 
 // cordon keeps new tasks from a host.
@@ -69,7 +67,7 @@ const (
 	maxCordons = 500
 )
 
-// state returns the state of a host in the fleet.
+// state returns the host's state in the fleet.
 func (h *host) state() HostState {
 	switch {
 	case h.Silent:
@@ -82,12 +80,12 @@ func (h *host) state() HostState {
 	return HostReady
 }
 
-// all returns the room of the host when it is empty.
+// all returns the host's capacity when empty.
 func (h *host) all() room {
 	return room{cmp.Or(h.Slots, noBound), len(h.GPUs)}
 }
 
-// all returns the room of the host for a run when it is empty.
+// all returns the capacity of an empty host for the run.
 func (r *run) all(h *host) room {
 	all := h.all()
 	if r.over {
@@ -204,8 +202,7 @@ func (h *host) move(run Run) Move {
 	return Move{Run: run, Host: h.Name, Reason: h.Cordon.Reason, Deadline: h.Cordon.Deadline}
 }
 
-// hold records the room that a run holds on the host. It replaces the room that the run held
-// there before.
+// hold records the capacity that a run holds on the host, replacing the run's earlier entry.
 func (h *host) hold(r *run, n Holding) {
 	i, there := h.holding(r)
 	if there {
@@ -218,12 +215,12 @@ func (h *host) hold(r *run, n Holding) {
 	h.count()
 }
 
-// holding returns the index of the run's entry in holds, and whether it has one.
+// holding returns the index of the run's entry in holds, and whether it exists.
 func (h *host) holding(r *run) (int, bool) {
 	return slices.BinarySearchFunc(h.Holds, r.ID, func(o held, run Run) int { return compareRuns(o.Run, run) })
 }
 
-// stuckOf names the processes of a run that SIGKILL does not end, or returns an empty string.
+// stuckOf names the run's processes that survive SIGKILL, or returns an empty string.
 func (h *host) stuckOf(r *run) string {
 	if i, there := h.holding(r); there {
 		return h.Holds[i].Stuck
@@ -231,15 +228,15 @@ func (h *host) stuckOf(r *run) string {
 	return ""
 }
 
-// drop removes the room that a run holds on the host.
+// drop removes a run's entry from the host.
 func (h *host) drop(r *run) {
 	h.Holds = slices.DeleteFunc(h.Holds, func(o held) bool { return o.run == r })
 	r.held = slices.DeleteFunc(r.held, func(o *host) bool { return o == h })
 	h.count()
 }
 
-// share returns the room that counts for a run on a host: the larger of the room that it holds
-// and the room that it was granted, because the grant becomes the hold.
+// share returns the capacity that counts for a run on the host: the larger of what it holds and
+// what it was granted, because the grant becomes the hold.
 func (h *host) share(r *run) (s room, alone bool) {
 	if len(r.held) == 0 && r.State != granted {
 		return room{}, false
@@ -267,8 +264,8 @@ func (h *host) each(f func(r *run, s room, alone bool)) {
 	}
 }
 
-// count computes the room that is left. It is negative if a host reported that runs hold more
-// than it has.
+// count computes the remaining capacity, which is negative if a host reported that runs hold more
+// than it provides.
 func (h *host) count() {
 	h.room, h.users, h.exclusive = h.all(), 0, false
 	h.each(func(_ *run, s room, alone bool) {
@@ -278,8 +275,8 @@ func (h *host) count() {
 	})
 }
 
-// free returns the room for a run that may have some here already, and whether no other run has
-// any.
+// free returns the capacity for a run that may already use some of the host, and whether it is the
+// host's only run.
 func (h *host) free(r *run) (free room, alone bool) {
 	if !h.exclusive && !r.over && len(r.held) == 0 && len(r.shape.listed) == 0 {
 		return room{max(0, h.slots), max(0, h.gpus)}, h.users == 0
@@ -287,7 +284,7 @@ func (h *host) free(r *run) (free room, alone bool) {
 	return h.roomAt(r, time.Time{})
 }
 
-// roomAt returns the same for a time at which runs with a known end have ended.
+// roomAt is like free, but as of time t: runs that are known to end by t no longer count.
 func (h *host) roomAt(r *run, t time.Time) (free room, alone bool) {
 	free, alone = r.all(h), true
 	contested := false

@@ -10,23 +10,23 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Ended says how a run has ended, or was restarted, on its hosts. It comes with the message that
-// the run has left them, or that it asks for others.
+// Ended reports how a run ended, or was restarted, on its hosts. It is sent when the run leaves
+// the hosts or asks for new ones.
 type Ended struct {
-	// Failures are the hosts on which the run has failed.
+	// Failures lists the failures by host.
 	Failures []HostFailure `json:"failures,omitempty"`
-	// Kind is how it ended on the other hosts: [EndCompleted] or [EndStopped], or empty if it
-	// continues.
+	// Kind is how the run ended on its remaining hosts: [EndCompleted] or [EndStopped], or empty
+	// if it continues.
 	Kind string `json:"kind,omitempty"`
 }
 
-// HostFailure is a failure of a run that began on a host.
+// HostFailure is a run's failure that started on a host.
 type HostFailure struct {
 	Host string `json:"host"`
-	// Kind is host-lost, oom, a signal such as SIGSEGV, an error of a GPU such as Xid 79, or another
+	// Kind is host-lost, oom, a signal such as SIGSEGV, a GPU error such as Xid 79, or another
 	// cause.
 	Kind string `json:"kind"`
-	// At is the time by the clock of the host, or zero if it is not known.
+	// At is the time by the host's clock, or zero if unknown.
 	At time.Time `json:"at,omitzero"`
 }
 
@@ -36,26 +36,26 @@ const (
 	EndStopped   = "stopped" // because of another host, or on request
 )
 
-// Day has the ends of runs on a host on a day.
+// Day summarizes how runs ended on a host on one day.
 type Day struct {
 	// Date is in UTC, as 2026-11-26.
 	Date string `json:"date"`
 	Ends []Ends `json:"ends"`
 }
 
-// Ends is the number of runs that ended, or were restarted, in one way.
+// Ends counts the runs that ended, or were restarted, in one way.
 type Ends struct {
 	Kind string `json:"kind"`
 	Runs int    `json:"runs"`
 }
 
-// Suspicion says that several runs have failed on a host in the same way within a day, but not on
-// most other hosts.
+// Suspicion reports that several runs have failed on a host in the same way within a day, while
+// most hosts had no such failure.
 type Suspicion struct {
 	Kind string `json:"kind"`
 	Runs int    `json:"runs"`
-	// Since is the time of the first of these failures. The suspicion ends at Until unless others
-	// follow, or a user uncordons the host.
+	// Since is when the first of these failures happened. The suspicion expires at Until unless
+	// more failures follow, or a user uncordons the host.
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
 }
@@ -65,23 +65,23 @@ func (s Suspicion) String() string {
 	return fmt.Sprintf("%d runs have failed there by %s within a day, and none on most other hosts", s.Runs, s.Kind)
 }
 
-// past records the ends of runs on the hosts of a fleet.
+// past records how runs ended on a fleet's hosts.
 type past struct {
-	// Hosts are by name. Recent are the failures of the last day that may be the fault of their
-	// hosts, the oldest first.
+	// Hosts is sorted by name. Recent holds the last day's failures that their hosts may have
+	// caused, the oldest first.
 	Hosts  []PastHost      `json:"hosts,omitempty"`
 	Recent []RecentFailure `json:"recent,omitempty"`
 	// suspected are the hosts that are suspected now, by name.
 	suspected []suspected
 }
 
-// PastHost has the days of a host, the oldest first.
+// PastHost holds a host's days, the oldest first.
 type PastHost struct {
 	Name string `json:"name"`
 	Days []Day  `json:"days"`
 }
 
-// RecentFailure is a failure of a run on a host.
+// RecentFailure is a run's failure on a host.
 type RecentFailure struct {
 	Run  Run       `json:"run"`
 	Host string    `json:"host"`
@@ -95,18 +95,17 @@ type suspected struct {
 }
 
 const (
-	// suspectRuns is the number of runs after whose failure within suspectWithin a host is
-	// suspected.
+	// suspectRuns is the number of failed runs within suspectWithin that makes a host suspected.
 	suspectRuns, suspectWithin = 3, 24 * time.Hour
-	// maxDays bounds the days of all hosts together, and maxDaysOfHost the days of one: a state has
-	// to fit into a payload. maxRecent bounds the recent failures, and maxFailures the failures
-	// of a run.
+	// maxDays limits the days of all hosts together, and maxDaysOfHost those of one host, because
+	// a state must fit into a payload. maxRecent limits the recent failures, and maxFailures the
+	// failures of a run.
 	maxDays, maxDaysOfHost, maxRecent, maxFailures = 2500, 180, 500, 16
 	// maxKinds bounds the kinds of a day.
 	maxKinds = 8
 )
 
-// isOfHost reports whether a failure may be the fault of its host.
+// isOfHost reports whether a host may be to blame for a failure of this kind.
 func isOfHost(kind string) bool {
 	return kind == string(spec.CauseHostLost) || kind == string(spec.CauseOOM) || strings.HasPrefix(kind, "SIG") || strings.HasPrefix(kind, "Xid ")
 }
@@ -116,7 +115,7 @@ func (p *past) expired(now time.Time) bool {
 	return len(p.Recent) > 0 && now.Sub(p.Recent[0].At) >= suspectWithin
 }
 
-// noteEnds records how a run has ended on hosts. hosts are all hosts that it had.
+// noteEnds records how a run ended on its hosts. hosts lists all of them.
 func (p *past) noteEnds(run Run, e Ended, hosts []string, now time.Time) {
 	failures := e.Failures[:min(len(e.Failures), maxFailures)]
 	for _, f := range failures {
@@ -221,8 +220,8 @@ func (p *past) suspect(now time.Time) {
 	slices.SortFunc(p.suspected, func(a, b suspected) int { return cmp.Compare(a.host, b.host) })
 }
 
-// othersHadNone reports whether most other hosts on which runs have ended since yesterday had no
-// failure of the kind.
+// othersHadNone reports whether most hosts besides f's, among those on which runs have ended since
+// yesterday, had no failure of f's kind.
 func (p *past) othersHadNone(f RecentFailure, now time.Time) bool {
 	yesterday := now.Add(-suspectWithin).UTC().Format(time.DateOnly)
 	others, had := 0, 0
@@ -247,12 +246,12 @@ func (p *past) suspicionOf(host string) *Suspicion {
 	return &p.suspected[at].Suspicion
 }
 
-// pardon forgets the failures of a host that may be its fault.
+// pardon forgets the failures that a host may have caused.
 func (p *past) pardon(host string) {
 	p.Recent = slices.DeleteFunc(p.Recent, func(f RecentFailure) bool { return f.Host == host })
 }
 
-// ofHost returns the days of a host, the latest first.
+// ofHost returns a host's days, the latest first.
 func (p *past) ofHost(host string) []Day {
 	at, found := p.index(host)
 	if !found {

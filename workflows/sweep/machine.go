@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// State is the state of a trial: its letter in a [Snapshot].
+// State is a trial's state: its letter in a [Snapshot].
 type State byte
 
 // The values of [State].
@@ -22,7 +22,7 @@ const (
 	Failed    State = 'f'
 	Cancelled State = 'c' // stopped on request
 	Skipped   State = 'k' // never started
-	// Lost is only reported: the trial was lost with its host, and is started again.
+	// Lost is only reported: the trial was lost with its host, and is restarted.
 	Lost State = 'l'
 )
 
@@ -47,7 +47,7 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// StateOfResult returns the state of a trial that has ended. Without a result it has failed.
+// StateOfResult returns the state of an ended trial. A trial without a result has failed.
 func StateOfResult(r *spec.RunResult) State {
 	switch {
 	case r == nil:
@@ -58,7 +58,7 @@ func StateOfResult(r *spec.RunResult) State {
 	return StateOf(r.Verdict)
 }
 
-// StateOf returns the state of a trial whose run has ended with a verdict.
+// StateOf returns the state of a trial that ended with verdict v.
 func StateOf(v spec.Verdict) State {
 	switch v {
 	case spec.VerdictSucceeded:
@@ -69,34 +69,34 @@ func StateOf(v spec.Verdict) State {
 	return Failed
 }
 
-// Machine decides about the trials of a sweep.
+// Machine decides which trials of a sweep run, and when.
 type Machine struct {
 	rules  Rules
 	states []State
 	counts map[State]int
 	// next is the first trial that may be pending.
 	next int
-	// started has the start of each trial that runs.
+	// started maps each running trial to its start time.
 	started map[int]time.Time
-	// took is the time of the trials that have ended, timed their number.
+	// took is the total duration of the timed trials that have ended.
 	took  time.Duration
 	timed int
-	// lost is the number of hosts that each trial was lost with.
+	// lost counts the hosts that each trial was lost with.
 	lost map[int]int
-	// waits reports whether no trial may begin yet, and skipped whether none ever may.
+	// waits reports whether trials must wait to start, and skipped whether none may start anymore.
 	waits, skipped bool
 	// cancelled reports whether the whole sweep was cancelled, and over whether it has ended.
 	cancelled, over bool
 }
 
-// Event is one of the types below that has this method.
+// Event is implemented by the types below.
 type Event interface{ step(*Machine) []Action }
 
 // The events of a sweep.
 type (
 	// Wait comes first in a sweep that waits for earlier runs. Begin or Skip follows.
 	Wait struct{}
-	// Begin starts the first trials, of a new sweep or of one that continues.
+	// Begin starts the first trials of a new or continued sweep.
 	Begin struct{ Now time.Time }
 	// Skip reports that an earlier run did not end as required.
 	Skip struct{}
@@ -106,7 +106,7 @@ type (
 		State State
 		Now   time.Time
 	}
-	// Stop stops the trials whose numbers match: pending ones are skipped.
+	// Stop stops the matching trials. Pending ones are skipped.
 	Stop struct{ Match func(trial int) bool }
 	// Retry puts the trials back into the queue that have failed, were stopped or were skipped.
 	Retry struct{ Now time.Time }
@@ -114,7 +114,7 @@ type (
 	Cancel struct{}
 )
 
-// Action is one of the types below.
+// Action is implemented by the types below.
 type Action interface{ action() }
 
 // The actions of a sweep.
@@ -123,7 +123,7 @@ type (
 	Start struct{ Trial int }
 	// Interrupt cancels a trial. Its end is still reported.
 	Interrupt struct{ Trial int }
-	// Finish ends the sweep.
+	// Finish completes the sweep.
 	Finish struct{}
 )
 
@@ -131,7 +131,7 @@ func (Start) action()     {}
 func (Interrupt) action() {}
 func (Finish) action()    {}
 
-// New returns the machine of a sweep of so many trials.
+// New returns the machine of a sweep with the given number of trials.
 func New(trials int, rules Rules) *Machine {
 	m := &Machine{rules: rules, states: make([]State, trials), counts: map[State]int{Pending: trials}, started: map[int]time.Time{}, lost: map[int]int{}}
 	for i := range m.states {
@@ -178,7 +178,7 @@ func (e Ended) step(m *Machine) []Action {
 		return nil // reported before
 	}
 	if at, ok := m.started[e.Trial]; ok {
-		if e.State != Cancelled { // others take longer
+		if e.State != Cancelled { // trials that were not cancelled take longer
 			m.took += e.Now.Sub(at)
 			m.timed++
 		}
@@ -188,10 +188,10 @@ func (e Ended) step(m *Machine) []Action {
 	return m.advance(nil, e.Now)
 }
 
-// maxLost is the number of hosts that a trial may be lost with: it may be the reason.
+// maxLost limits how many hosts a trial may be lost with, because it may be the cause.
 const maxLost = 3
 
-// unlessLost returns the state of a trial that has ended: one that was lost with its host is pending
+// unlessLost returns an ended trial's state. A trial that was lost with its host becomes pending
 // again.
 func (m *Machine) unlessLost(trial int, state State) State {
 	if state != Lost {
@@ -289,7 +289,7 @@ func (m *Machine) set(trial int, s State) {
 	m.states[trial] = s
 }
 
-// State returns the state of a trial.
+// State returns a trial's state.
 func (m *Machine) State(trial int) State { return m.states[trial] }
 
 // listed bounds the lists of a status.
@@ -321,9 +321,9 @@ func (m *Machine) first(s State) []int {
 	return trials
 }
 
-// remaining estimates the time until the end: the usual time of a trial for each one that waits,
-// and the rest of it for those that run, divided by how many run. The time of a trial includes
-// its wait for room.
+// remaining estimates the time left: the average duration of a trial for each pending one, and
+// what is left of it for each running one, divided by the number of running trials. A trial's
+// duration includes its wait for free hosts.
 func (m *Machine) remaining(now time.Time) time.Duration {
 	if m.timed == 0 || len(m.started) == 0 {
 		return 0
@@ -337,7 +337,7 @@ func (m *Machine) remaining(now time.Time) time.Duration {
 	return rest / time.Duration(len(m.started))
 }
 
-// Verdict returns how a sweep has ended. A trial that was stopped or skipped on request is not a
+// Verdict returns the verdict of a sweep. A trial that was stopped or skipped on request is not a
 // failure, unless the whole sweep was cancelled, or no trial has succeeded.
 func (m *Machine) Verdict() spec.Verdict {
 	switch {
@@ -353,19 +353,19 @@ func (m *Machine) Verdict() spec.Verdict {
 	return spec.VerdictSucceeded
 }
 
-// Snapshot is the state of a sweep that its next execution begins with.
+// Snapshot is the state that a sweep passes to its next execution.
 type Snapshot struct {
-	// States has the length of each run of trials in the same state, and the letter of that.
+	// States is a run-length encoding of the trials' states: a length, then the state's letter.
 	States string `json:"states"`
 	// Started are the starts of the trials that run.
 	Started map[int]time.Time `json:"started,omitempty"`
 	Took    time.Duration     `json:"took,omitempty"`
 	Timed   int               `json:"timed,omitempty"`
-	// Lost is the number of hosts that trials were lost with.
+	// Lost counts the hosts that trials were lost with.
 	Lost map[int]int `json:"lost,omitempty"`
 }
 
-// Snapshot returns the state of a sweep that has not ended.
+// Snapshot returns the state of an unfinished sweep.
 func (m *Machine) Snapshot() Snapshot {
 	return Snapshot{States: textOf(m.states), Started: m.started, Took: m.took, Timed: m.timed, Lost: m.lost}
 }
@@ -388,7 +388,7 @@ func textOf(states []State) string {
 // Len returns the number of trials.
 func (m *Machine) Len() int { return len(m.states) }
 
-// Resume returns the machine of a sweep with that state.
+// Resume returns the machine of a sweep with state s.
 func Resume(s Snapshot, rules Rules) (*Machine, error) {
 	m := New(0, rules)
 	m.counts = map[State]int{}
@@ -415,8 +415,8 @@ func Resume(s Snapshot, rules Rules) (*Machine, error) {
 	return m, nil
 }
 
-// Again returns the state of a sweep that has ended, with the trials in the queue that have not
-// succeeded, and the number of these. states is as in [Snapshot].
+// Again returns the state of an ended sweep with its unsuccessful trials queued again, and the
+// number of those trials. states is as in [Snapshot].
 func Again(states string) (Snapshot, int, error) {
 	m, err := Resume(Snapshot{States: states}, Rules{})
 	if err != nil {

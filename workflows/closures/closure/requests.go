@@ -6,35 +6,34 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// QueueID returns the workflow ID of the queue of a run; execution is the
-// Temporal run ID of the run's first execution.
+// QueueID returns the workflow ID of a run's queue. execution is the Temporal run ID of the run's
+// first execution.
 func QueueID(workflowID, execution string) string {
 	return workflowID + "/closures/" + spec.ShortRunID(execution)
 }
 
-// TaskQueue returns the task queue of the batches of a queue, which every serving host polls.
+// TaskQueue returns the task queue for a queue's batches, which every serving host polls.
 func TaskQueue(queueID string) string { return queueID + "/calls" }
 
-// TaskTimeout is the timeout of a queue's workflow tasks. All closures wait for it if the
-// server hands a task to a host worker that is killed just then; the default is 10 seconds.
+// TaskTimeout is the timeout of a queue's workflow tasks. All closures wait for it if the host
+// worker is killed just as the server hands it a task. The default is 10 seconds.
 const TaskTimeout = 2 * time.Second
 
 // QueueInput is the input of the workflow [QueueType].
 type QueueInput struct {
 	// Run is the run, with its first execution.
 	Run spec.RunRef `json:"run"`
-	// QueueSize replaces [spec.DefaultQueueSize]. If it is negative, only the bytes are
-	// limited.
+	// QueueSize replaces [spec.DefaultQueueSize]. If it is negative, only the bytes are limited.
 	QueueSize int `json:"queue_size,omitempty"`
-	// TransientUnavailable is the number of the report that another task does not answer which
-	// becomes the queue's error. nil means [spec.DefaultTransientFailures]. If it is not
-	// positive, the first report does.
+	// TransientUnavailable is the number of reports of an unresponsive task that sets the queue's
+	// error. nil means [spec.DefaultTransientFailures]. If it is not positive, the first report
+	// does.
 	TransientUnavailable *int `json:"transient_unavailable,omitempty"`
 }
 
-// NewQueueInput returns the input of the queue of a run of this spec. run must have the first
-// execution. env looks up a variable of the caller; the spec's own variables come first, as for
-// the tasks.
+// NewQueueInput returns the input for the queue of a run with spec s. run must identify the first
+// execution. env looks up a variable of the caller. The spec's variables take precedence, as in
+// tasks.
 //
 // If a variable is invalid, NewQueueInput returns an error along with an input that is valid
 // without it.
@@ -63,37 +62,37 @@ func (in QueueInput) Size() int {
 	return in.QueueSize
 }
 
-// Messages of programs that schedule closures, which are also the inputs of the queue's updates.
-// A client numbers its requests, and sends the next one of a kind after the answer, so that the
-// queue recognizes a request that is sent again.
+// Messages of programs that schedule closures, which are also the inputs of the queue's updates. A
+// client numbers its requests, and sends the next one of a kind after the answer, so that the
+// queue recognizes repeated requests.
 type (
 	// ScheduleRequest is the input of [UpdateSchedule].
 	ScheduleRequest struct {
 		Client string `json:"client"`
-		// Batch counts the requests of the client, from 1.
+		// Batch counts the client's requests, from 1.
 		Batch    uint64    `json:"batch"`
 		Closures []Closure `json:"closures,omitempty"`
-		// Resources has all resources that the closures use.
+		// Resources lists all resources that the closures use.
 		Resources []Resource `json:"resources,omitempty"`
 		// Released are resources that no later closure uses.
 		Released []uint64 `json:"released,omitempty"`
 		// Wait reports whether the answer may wait for outcomes, as if the client then sent a
-		// [TakeRequest] with this After. A take answers it at once.
+		// [TakeRequest] with this After. A take causes the request to be answered immediately.
 		Wait  bool   `json:"wait,omitempty"`
 		After uint64 `json:"after,omitempty"`
 	}
-	// ScheduleAnswer has the IDs of the closures.
+	// ScheduleAnswer returns the closures' IDs.
 	ScheduleAnswer struct {
-		// First is the ID of the first closure, and the IDs of the others follow without a gap.
+		// First is the ID of the first closure. The remaining IDs follow without a gap.
 		First uint64 `json:"first"`
 		// Room is the number of closures that may still be queued.
 		Room int `json:"room"`
-		// Raised is the queue's error, which this request has taken, after all calls had ended.
-		// Its closures are cancelled, except for those that had ended before: a request that is
-		// larger than the queue may have been queued in part.
+		// Raised is the queue's error, which this request has taken after all calls were over. The
+		// request's closures are cancelled, except for those that had already ended: a request
+		// that is larger than the queue may have been queued in part.
 		Raised *Error `json:"raised,omitempty"`
-		// Outcomes are what the client waited for. They are not in the answer to a request that is
-		// sent again: a take has them.
+		// Outcomes are what the client waited for. The answer to a repeated request omits them: a
+		// take returns them.
 		Outcomes []Outcome `json:"outcomes,omitempty"`
 	}
 	// WaitRequest is the input of [UpdateJoin].
@@ -101,7 +100,7 @@ type (
 		Client string `json:"client"`
 		// Call counts such requests of the client, from 1.
 		Call uint64 `json:"call"`
-		// Poll reports whether to answer at once, unless the queue has an error.
+		// Poll requests an immediate answer, unless the queue has an error.
 		Poll bool `json:"poll,omitempty"`
 	}
 	// WaitAnswer is the answer to it.
@@ -113,17 +112,17 @@ type (
 	// TakeRequest is the input of [UpdateTake]. It waits for outcomes of the client's closures.
 	TakeRequest struct {
 		Client string `json:"client"`
-		// After is the number of outcomes that the client has. The queue drops these.
+		// After is the number of outcomes that the client has received. The queue drops them.
 		After uint64 `json:"after"`
 	}
-	// TakeAnswer has outcomes, in the order in which the closures ended.
+	// TakeAnswer lists outcomes in the order in which the closures ended.
 	TakeAnswer struct {
 		Outcomes []Outcome `json:"outcomes,omitempty"`
 	}
 	// Opened describes a queue that exists.
 	Opened struct {
 		// Room is the number of closures that can be scheduled before the queue reports its
-		// room.
+		// capacity again.
 		Room int `json:"room"`
 	}
 )
