@@ -16,7 +16,8 @@ import (
 )
 
 // placeInFleet asks the fleet for hosts, and reserves them for the tasks. If one refuses, the
-// others give back their reservations, and the fleet is asked again. The run waits since then.
+// remaining hosts drop their reservations, and the fleet is asked again. The run's wait counts
+// from since.
 func (pl *placer) placeInFleet(ctx workflow.Context, p placement, since time.Time) error {
 	if pl.queued.IsZero() {
 		pl.queued = since
@@ -55,7 +56,7 @@ func (pl *placer) placeInFleet(ctx workflow.Context, p placement, since time.Tim
 	}
 }
 
-// stay returns the hosts of the last generation if the group can stay there and wants no more.
+// stay returns the hosts of the last generation if the group can stay on them and needs no more.
 func (pl *placer) stay() []*host {
 	if pl.grows() {
 		return nil
@@ -68,8 +69,8 @@ func (pl *placer) stay() []*host {
 	return pl.hosts
 }
 
-// ask returns places for the tasks as soon as the fleet has room. It repeats the question now
-// and then, because a fleet that was terminated does not know which runs wait.
+// ask returns places for the tasks as soon as the fleet has enough. It repeats the request now and
+// then, because a terminated fleet has lost its list of waiting runs.
 func (f *fleetTalk) ask(ctx workflow.Context, p placement, demand fleet.Demand, since time.Time, try int) ([]fleet.Place, error) {
 	asked := fleet.Asked{Run: f.inFleet(ctx), Generation: p.generation, Try: try, Demand: demand, Since: since}
 	if f.spec.IsElastic() || p.requeue {
@@ -108,16 +109,16 @@ func (f *fleetTalk) ask(ctx workflow.Context, p placement, demand fleet.Demand, 
 }
 
 const (
-	// askedAgain is the time before a run asks for hosts again for the first time, and
-	// askedRarely the time between later questions.
+	// askedAgain is the delay before a run first repeats its request for hosts, and askedRarely
+	// the interval of later requests.
 	askedAgain, askedRarely = 30 * time.Second, 10 * time.Minute
 	// lastAnswer bounds the wait for the fleet's answer to a run that gives up.
 	lastAnswer = 10 * time.Second
-	// fleetComes is the time before a run asks again if there is no fleet yet.
+	// fleetComes is the delay before a run asks again if no fleet exists yet.
 	fleetComes = time.Second
 )
 
-// waitsUntil returns the time at which a run that waits since then gives up.
+// waitsUntil returns when a run that has waited since the given time gives up.
 func (f *fleetTalk) waitsUntil(since time.Time) time.Time {
 	if f.patient {
 		return since.Add(tenYears)
@@ -125,7 +126,7 @@ func (f *fleetTalk) waitsUntil(since time.Time) time.Time {
 	return since.Add(f.spec.PlacementTimeout.Std())
 }
 
-// granted waits at most that long for the answer to a question.
+// granted waits at most wait for the answer.
 func (f *fleetTalk) granted(ctx workflow.Context, asked fleet.Asked, wait time.Duration) (g fleet.Grant, ok bool, err error) {
 	until := workflow.Now(ctx).Add(wait)
 	for {
@@ -150,8 +151,8 @@ func (f *fleetTalk) granted(ctx workflow.Context, asked fleet.Asked, wait time.D
 	}
 }
 
-// listen receives the answers of the fleet until the run ends. It drops answers for an earlier
-// run of the same ID.
+// listen receives the fleet's answers until the run ends. It drops answers for an earlier run of
+// the same ID.
 func (f *fleetTalk) listen(ctx workflow.Context) {
 	answers := workflow.GetSignalChannel(ctx, spec.SignalFleet)
 	workflow.Go(ctx, func(ctx workflow.Context) {
@@ -181,8 +182,8 @@ func (f *fleetTalk) giveNotice(ctx workflow.Context, from spec.NoticeFrom, reaso
 	}})
 }
 
-// move makes a run leave a host that drains: at the deadline of the drain, or a group without
-// one with its next generation, which begins now.
+// move makes a run leave a draining host at the deadline of the drain. Without a deadline, a group
+// leaves with its next generation, which starts now.
 func (f *fleetTalk) move(ctx workflow.Context, m fleet.Move) {
 	f.draining[m.Host] = true
 	if !m.Deadline.IsZero() {
@@ -198,15 +199,15 @@ func (f *fleetTalk) move(ctx workflow.Context, m fleet.Move) {
 	}
 	for _, t := range f.spec.TaskList() {
 		if h := f.placed[t.Name()]; h != nil && h.Name == m.Host && f.launches[t.Name()] != nil {
-			// In scope "group" the others are started again with it.
+			// In scope "group" all other tasks restart as well.
 			f.events.Send(ctx, request{event: lifecycle.RestartTasks{TaskRequest: spec.TaskRequest{Tasks: []string{t.Name()}}}})
 			return
 		}
 	}
 }
 
-// giveUp gives back the reservations of earlier generations. Otherwise two runs could each wait
-// for hosts that the other holds.
+// giveUp drops the reservations of earlier generations. Otherwise two runs could each wait for
+// hosts that the other holds.
 func (f *fleetTalk) giveUp(ctx workflow.Context, generation int) {
 	f.placer.unreserve(ctx, f.hosts, generation)
 	for _, h := range f.hosts {
@@ -216,7 +217,7 @@ func (f *fleetTalk) giveUp(ctx workflow.Context, generation int) {
 	}
 }
 
-// hostsAt returns the hosts of a grant with the tasks of the generation on each.
+// hostsAt returns the hosts of a grant with each host's tasks.
 func (pl *placer) hostsAt(places []fleet.Place) []*host {
 	tasks := pl.spec.TaskList()
 	placed := 0
@@ -233,8 +234,8 @@ func (pl *placer) hostsAt(places []fleet.Place) []*host {
 	return hosts
 }
 
-// reserveAll reserves all hosts of the run. It returns no error if a host refuses because it
-// has no room: another may have it.
+// reserveAll reserves all hosts of the run. A host that refuses because it is full is not an
+// error: another host may be free.
 func (pl *placer) reserveAll(ctx workflow.Context, p placement) (*fleet.Refused, error) {
 	shared, done, err := pl.share(ctx, "the spec", hostapi.ReserveInput{Spec: pl.sized})
 	defer done()
@@ -273,8 +274,8 @@ func refusal(h *host, hosts int, err error) string {
 	return reasonOf(err)
 }
 
-// unreserve makes hosts give back their reservations for a generation and for earlier ones. A
-// host that does not answer keeps them until the run ends.
+// unreserve makes hosts drop their reservations for a generation and earlier ones. A host that
+// does not answer keeps them until the run ends.
 func (pl *placer) unreserve(ctx workflow.Context, hosts []*host, generation int) {
 	futures := make([]future[hostapi.None], len(hosts))
 	for i, h := range hosts {
@@ -295,7 +296,7 @@ func (pl *placer) left(before []*host) []*host {
 	})
 }
 
-// inFleet returns the identity of the run in its fleet.
+// inFleet returns the run's identity in its fleet.
 func (f *fleetTalk) inFleet(ctx workflow.Context) fleet.Run {
 	return fleet.Run{WorkflowID: workflow.GetInfo(ctx).WorkflowExecution.ID, RunID: f.began}
 }

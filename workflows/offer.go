@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// maxAsked is the number of hosts that are asked for a promise at once, and denyTakes the
-	// time that they have. The next try asks others.
+	// maxAsked is the number of hosts that are asked for a promise at a time, and denyTakes limits
+	// how long they may take. The next try asks different hosts.
 	maxAsked, denyTakes = 3, 3 * time.Second
 )
 
-// offers offers a task to its host until the launch has ended, or its host is given up. Package
-// lease has the rules. The first offer, and each after a restart of the task, is attempted again
-// by the server, unless its heartbeats stop: only the workflow knows what follows then.
+// offers offers a task to its host until the launch ends, or its host is given up. Package lease
+// implements the rules. The server retries the first offer, and each one after a restart of the
+// task, unless its heartbeats stop: only the workflow knows what to do then.
 func (c Carrier) offers(ctx workflow.Context, in hostapi.RunTaskInput, summary string, offered func(id string)) (spec.Exit, error) {
 	b := lease.Bounds(*c.Bounds)
 	id := spec.TaskActivityID(in.Task, in.Generation, in.Launch)
@@ -125,17 +125,16 @@ func (c Carrier) answers(ctx workflow.Context, within time.Duration) bool {
 	return q.answered && ctx.Err() == nil
 }
 
-// silentError ends the offers of a task whose host has not taken the last of them.
+// silentError stops the offers of a task if its host has not accepted the last one.
 type silentError struct {
 	error
-	// heard is the last time at which the server can have given a lease.
+	// heard is the last time at which the server can have granted a lease.
 	heard time.Time
 }
 
 func (e *silentError) Unwrap() error { return e.error }
 
-// isNotTaken reports whether an offer that ended like this was not taken by its host, in its last
-// attempt.
+// isNotTaken reports whether err means that the host did not accept the offer's last attempt.
 func isNotTaken(err error) bool {
 	if timeout, ok := errors.AsType[*temporal.TimeoutError](err); ok {
 		return timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START
@@ -145,18 +144,19 @@ func isNotTaken(err error) bool {
 	return ok && cancelled.HasDetails() && cancelled.Details(&details) == nil && details == notStarted
 }
 
-// notStarted is in the details of an activity that the server has cancelled while no worker had it.
+// notStarted is in the error details of an activity that the server canceled before a worker took
+// it.
 const notStarted = "ACTIVITY_ID_NOT_STARTED"
 
 // heartbeatTimedOut is the type of a heartbeat timeout in a retry policy.
 const heartbeatTimedOut = "TemporalTimeout:Heartbeat"
 
-// asking has the questions of the tasks of a group, which ask one at a time: witnesses would not
+// asking queues the questions of a group's tasks, which ask one at a time: witnesses could not
 // answer hundreds of questions in time.
 type asking struct {
 	next *question // to witnesses
 	busy bool
-	host *question // to the host of the group; nil without one
+	host *question // to the group's host; may be nil
 }
 
 type question struct {
@@ -166,7 +166,8 @@ type question struct {
 	answered bool
 }
 
-// promiseOf asks for a promise about one task, together with the tasks of its group that wait for one.
+// promiseOf asks for a promise about one task, together with the tasks of its group that wait for
+// a promise.
 func (c Carrier) promiseOf(ctx workflow.Context, loss *lease.Loss, n int, in hostapi.RunTaskInput) {
 	a := c.asking
 	if a == nil {
@@ -193,8 +194,8 @@ func (c Carrier) promiseOf(ctx workflow.Context, loss *lease.Loss, n int, in hos
 	q.over = true
 }
 
-// promise asks other hosts to deny the tasks, and tells losses of the first that does. The nth try
-// asks others than the one before.
+// promise asks other hosts to deny the tasks, and passes the first promise to losses. The nth try
+// asks different hosts than the one before.
 func (c Carrier) promise(ctx workflow.Context, losses []*lease.Loss, n, generation int, run string, tasks []string) {
 	in := hostapi.DenyInput{
 		Group: spec.Group{Run: run, Generation: generation}, Tasks: tasks, Offer: workflow.Now(ctx).UnixMilli(),
@@ -218,8 +219,8 @@ func (c Carrier) promise(ctx workflow.Context, losses []*lease.Loss, n, generati
 	}
 }
 
-// settled returns when nothing of the last generation lives on the host: it says so, or
-// all leases there have ended.
+// settled returns when nothing of the last generation lives on the host, either because the host
+// reports it or because all leases on the host have expired.
 func (pl *placer) settled(ctx workflow.Context, h *host, tasks []string) error {
 	c, generation := pl.carrierOn(h), pl.machine.Generation()-1
 	loss := lease.NewLoss(lease.Bounds(*pl.bounds), cmp.Or(pl.heard[h.Queue], workflow.Now(ctx)))
@@ -249,8 +250,8 @@ func (pl *placer) settled(ctx workflow.Context, h *host, tasks []string) error {
 	}
 }
 
-// chooseWitnesses chooses the witnesses of the generation, if each host can be asked. It reports
-// whether it has.
+// chooseWitnesses chooses the generation's witnesses, if each host can be asked. It reports
+// whether it did.
 func (pl *placer) chooseWitnesses() bool {
 	_, _, ok := pl.spec.TwoBounds(len(pl.placed))
 	if !ok || slices.ContainsFunc(pl.hosts, func(h *host) bool { return h.out.Witness == nil }) {
@@ -262,7 +263,7 @@ func (pl *placer) chooseWitnesses() bool {
 	return true
 }
 
-// witnessesOf returns the hosts that the host asks about the server, those after it first.
+// witnessesOf returns the hosts that h asks about the server, starting with those after h.
 func (pl *placer) witnessesOf(h *host) []*host {
 	i := slices.Index(pl.hosts, h)
 	others := slices.Concat(pl.hosts[i+1:], pl.hosts[:max(i, 0)])

@@ -26,8 +26,8 @@ type host struct {
 	out   hostapi.ReserveOutput
 }
 
-// place reserves the hosts for the tasks of a generation, and sends them the cluster. If a host
-// could not be reserved, the others stay in r.hosts, to be given back.
+// place reserves hosts for a generation's tasks, and sends them the cluster. If a host could not
+// be reserved, the remaining hosts stay in r.hosts to be released.
 func (pl *placer) place(ctx workflow.Context, p placement) error {
 	if p.requeue {
 		if err := pl.settle(ctx, pl.hosts); err != nil {
@@ -97,8 +97,8 @@ func (pl *placer) reserveAndPrepare(ctx workflow.Context, p placement, before []
 	return false, failure
 }
 
-// placeWherePinned reserves the hosts that the run has brought along: one host for all tasks
-// without an address, and for each other task the host of its address.
+// placeWherePinned reserves the hosts that the run provides: one host for all tasks without an
+// address, and for each other task the host at its address.
 func (pl *placer) placeWherePinned(ctx workflow.Context, p placement) error {
 	asked := slices.Concat(pl.hosts, pl.former)
 	pl.hosts = groupByHost(pl.spec.TaskList())
@@ -130,8 +130,8 @@ func (pl *placer) placeWherePinned(ctx workflow.Context, p placement) error {
 	return failure
 }
 
-// reserveInput returns the input of a host's reservation. If the host is the only one its input
-// has all tasks, and with them the whole cluster. shared has the spec, or is nil.
+// reserveInput returns the input of a host's reservation. If the host is the only one, its input
+// includes all tasks, and thus the whole cluster. shared holds the spec, or is nil.
 func (pl *placer) reserveInput(ctx workflow.Context, p placement, h *host, group int, shared *hostapi.Shared) hostapi.ReserveInput {
 	in := hostapi.ReserveInput{
 		Run: pl.began, Spec: pl.sized, Devices: h.Devices, Group: group, Generation: p.generation, First: p.first,
@@ -147,7 +147,7 @@ func (pl *placer) reserveInput(ctx workflow.Context, p placement, h *host, group
 	return in
 }
 
-// maxShipped bounds the earlier hosts in the input of the next reservation.
+// maxShipped limits the earlier hosts in the input of the next reservation.
 const maxShipped = 4
 
 // reserved notes what a host has reserved.
@@ -165,8 +165,8 @@ func (pl *placer) reserved(h *host, out hostapi.ReserveOutput) {
 	}
 }
 
-// onRefusal gives the other reservations up once a host has refused the spec, since no retry
-// can help then.
+// onRefusal cancels the remaining reservations once a host has refused the spec, since no retry
+// can help.
 func onRefusal(ctx workflow.Context, futures []future[hostapi.ReserveOutput], giveUp func()) {
 	for _, f := range futures {
 		workflow.Go(ctx, func(ctx workflow.Context) {
@@ -178,8 +178,8 @@ func onRefusal(ctx workflow.Context, futures []future[hostapi.ReserveOutput], gi
 	}
 }
 
-// reserve asks a host for its tasks. It first asks the host worker that had them before, if
-// any; if that does not answer soon, any other will do.
+// reserve reserves a host for its tasks. It first asks the host worker that had them before, if
+// any. If that does not answer soon, any host worker will do.
 func (pl *placer) reserve(ctx workflow.Context, h *host, in hostapi.ReserveInput, before string, deadline time.Duration) future[hostapi.ReserveOutput] {
 	summary := reserveSummary(h, in.Generation)
 	ask := func(ctx workflow.Context, queue string, deadline time.Duration) future[hostapi.ReserveOutput] {
@@ -208,8 +208,8 @@ func reserveSummary(h *host, generation int) string {
 	return s
 }
 
-// checkBarriers refuses local barriers if the tasks are on several hosts: at the first barrier
-// some would wait for others that can never arrive there.
+// checkBarriers refuses local barriers if the tasks are on several hosts: at the first barrier,
+// tasks would wait for tasks that can never arrive on their host.
 func (pl *placer) checkBarriers() error {
 	if pl.spec.Barriers != spec.BarriersLocal || len(pl.hosts) == 1 {
 		return nil
@@ -258,7 +258,7 @@ func (pl *placer) prepare(ctx workflow.Context, generation int, left time.Durati
 	return silent, failure
 }
 
-// cluster returns the description of a cluster on several hosts for its processes.
+// cluster returns the description of a multi-host cluster that its processes receive.
 func (pl *placer) cluster() hostapi.Cluster {
 	tasks := pl.sized.TaskList()
 	master := pl.placed[tasks[0].Name()].out
@@ -302,8 +302,8 @@ func groupByHost(tasks []spec.Task) []*host {
 	return hosts
 }
 
-// mergeSame merges hosts that turned out to be the same: tasks that any host may take can land
-// on a host to which others are pinned.
+// mergeSame merges hosts that turned out to be the same: tasks that any host may take can land on
+// a host to which other tasks are pinned.
 func mergeSame(hosts []*host) []*host {
 	var merged []*host
 	for _, h := range hosts {
@@ -336,8 +336,8 @@ func (h *host) title() string {
 	return "any host"
 }
 
-// placementError returns why a host did not take its tasks. If a host finds the spec invalid,
-// it returns an error of the spec instead of a placement error.
+// placementError returns why a host refused its tasks. If the host found the spec invalid, that is
+// an error of the spec instead of a placement error.
 func (pl *placer) placementError(h *host, err error) error {
 	var app *temporal.ApplicationError
 	var timeout *temporal.TimeoutError
@@ -346,13 +346,13 @@ func (pl *placer) placementError(h *host, err error) error {
 	case temporal.IsCanceledError(err):
 		return err
 	case errors.As(err, &app) && app.Type() == spec.ErrInvalidRunSpec:
-		var refused spec.RunResult // has the exit code
+		var refused spec.RunResult // contains the exit code
 		if !app.HasDetails() || app.Details(&refused) != nil {
 			return temporal.NewNonRetryableApplicationError(app.Message(), spec.ErrInvalidRunSpec, nil)
 		}
 		return temporal.NewNonRetryableApplicationError(app.Message(), spec.ErrInvalidRunSpec, nil, refused)
 	case app != nil:
-		// Its last refusal, also if the deadline ended the tries.
+		// The last refusal, even if the deadline stopped the tries.
 		why = app.Message()
 	case errors.As(err, &timeout) && h.Queue != "":
 		why = "its host worker did not answer in time"

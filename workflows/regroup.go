@@ -11,15 +11,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// placement says which generation of the group to place, and after what delay.
+// placement describes which generation of the group to place, and after what delay.
 type placement struct {
 	generation, first int
 	after             time.Duration
-	// requeue reports whether the run gives its room back first.
+	// requeue reports whether the run first releases its hosts.
 	requeue bool
 }
 
-// startPlacing places the tasks in a coroutine of its own; begin gets the outcome.
+// startPlacing places the tasks in a separate coroutine and passes the outcome to begin.
 func (r *clusterRun) startPlacing(ctx workflow.Context, p placement) {
 	placing, stopPlacing := workflow.WithCancel(ctx)
 	r.stopPlacing = stopPlacing
@@ -29,8 +29,8 @@ func (r *clusterRun) startPlacing(ctx workflow.Context, p placement) {
 	})
 }
 
-// regroup begins the next generation. If the history has become long, it begins it in another
-// execution of the workflow, which takes over any pending work. No activity of a task is open.
+// regroup starts the next generation, in another execution of the workflow if the history has
+// become long. That execution takes over any pending work. No activity of a task is open.
 func (r *clusterRun) regroup(ctx workflow.Context, a lifecycle.RestartGroup) {
 	if a.Requeue {
 		r.pendingSince, r.limitsFrom = workflow.Now(ctx), time.Time{}
@@ -45,24 +45,24 @@ func (r *clusterRun) regroup(ctx workflow.Context, a lifecycle.RestartGroup) {
 // Resumption is the state of a run that continues as new.
 type Resumption struct {
 	Machine lifecycle.State `json:"machine"`
-	// Started is the time at which the first generation began.
+	// Started is when the first generation started.
 	Started time.Time `json:"started"`
-	// LimitsFrom is the time from which timeout and max_run_time count, if it is not Started.
+	// LimitsFrom is when timeout and max_run_time start to count, if not at Started.
 	LimitsFrom time.Time `json:"limits_from,omitzero"`
-	// PendingSince is the time of the return to the queue of a run that is pending again.
+	// PendingSince is when a run that is pending again returned to the queue.
 	PendingSince time.Time `json:"pending_since,omitzero"`
-	// Run is the execution in which the run began, by which hosts know it.
+	// Run is the run's first execution, which identifies the run to hosts.
 	Run string `json:"run"`
 	// Execution counts the executions that have continued the run with its tasks.
 	Execution int `json:"execution"`
-	// Hosts are the hosts of the run, and Former the hosts that the group has left.
+	// Hosts are the run's hosts, and Former the hosts that the group has left.
 	Hosts  []HeldHost `json:"hosts,omitempty"`
 	Former []HeldHost `json:"former,omitempty"`
 	// Queued is the time of the first request to the fleet.
 	Queued time.Time `json:"queued,omitzero"`
 	// Bounds are the two bounds of the generation, if it has two.
 	Bounds *hostapi.Bounds `json:"bounds,omitempty"`
-	// Addresses are the addresses of the tasks, by name.
+	// Addresses maps task names to addresses.
 	Addresses map[string]string `json:"addresses,omitempty"`
 	// Lost, Absent and Unsettled are queues of hosts, and Draining their names.
 	Lost      map[string]bool `json:"lost"`
@@ -78,7 +78,7 @@ type Resumption struct {
 // keepOutputBytes bounds the output in the resumption.
 const keepOutputBytes = 64 << 10
 
-// lastOf returns the last lines that have at most that many bytes together.
+// lastOf returns as many of the last lines as fit into most bytes.
 func lastOf(lines []string, most int) []string {
 	from := len(lines)
 	for from > 0 && most >= len(lines[from-1]) {
@@ -105,9 +105,9 @@ func (r *clusterRun) resume(from *Resumption) {
 	}
 }
 
-// queueBefore returns the queue of the host worker that had a reservation in the generation
-// before, unless it was lost: that host has the files in its caches, and its slots are reserved
-// for the run.
+// queueBefore returns the queue of the host worker that had a reservation in the previous
+// generation, unless it was lost: its caches contain the files, and its slots are reserved for the
+// run.
 func (pl *placer) queueBefore(before []*host, group int) string {
 	for _, h := range before {
 		for _, g := range h.Groups {
@@ -119,9 +119,9 @@ func (pl *placer) queueBefore(before []*host, group int) string {
 	return ""
 }
 
-// leave remembers the hosts that had tasks in earlier generations and have none in this. They
-// are given back in the end: a host that a run has given back refuses the run, and the group
-// may need to return.
+// leave remembers the hosts that had tasks in earlier generations but have none now. They are
+// released only when the run ends: a released host refuses the run, and the group may need to
+// return.
 func (pl *placer) leave(before []*host) {
 	here := map[string]bool{"": true}
 	for _, h := range pl.hosts {

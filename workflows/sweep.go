@@ -19,11 +19,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
-// Sweep runs the trials of a sweep, each as a run of its own. They are children that outlive the
-// workflow, so that it can continue as new while they run. The server reports the ends of trials
-// that this execution has started, and an activity finds the other ends. Like a run, a sweep that
-// failed returns an ApplicationError, and a cancelled one a CanceledError, with the result in the
-// details.
+// Sweep runs each trial of a sweep as a separate run. Trials are children that outlive the
+// workflow, so that it can continue as new meanwhile. The server reports when trials of this
+// execution end, and an activity finds the remaining ends. Like a run, a failed sweep returns an
+// ApplicationError, and a cancelled one a CanceledError, with the result in the details.
 func Sweep(ctx workflow.Context, in sweep.Spec, from *sweep.Resumption) (*spec.RunResult, error) {
 	trials, err := in.Grid.Parse()
 	if err == nil && in.Run == nil {
@@ -69,26 +68,27 @@ type sweepOf struct {
 	trials  *sweep.Trials
 	machine *sweep.Machine
 	id      string
-	// open are the first executions of the trials that run. held are the trials to start next, starting is the number of runs that the server is
-	// asked to start, and cancelling the number of its open requests to cancel one.
+	// open holds the first executions of the running trials. held lists the trials to start next,
+	// starting counts the runs that the server is asked to start, and cancelling the open requests
+	// to cancel one.
 	open                 map[int]string
 	held                 []int
 	starting, cancelling int
 	// interrupted are the trials to cancel as soon as the server has started their runs.
 	interrupted map[int]bool
 	selector    workflow.Selector
-	// waits reports whether the sweep waits for earlier runs, and waited whether it has done so: its
-	// trials then do not.
+	// waits reports whether the sweep waits for earlier runs, and waited whether it has waited, so
+	// that its trials need not.
 	waits, waited bool
 	result        *spec.RunResult
-	// invalid is set instead of result if an earlier run does not exist. skipped says why no trial
-	// is started.
+	// invalid is set instead of result if an earlier run does not exist. skipped explains why no
+	// trial is started.
 	invalid error
 	skipped string
 }
 
 // run carries out the sweep until it has a result, or returns the state for the next execution. It
-// works on a disconnected context: a cancellation of the workflow is an event like others.
+// uses a disconnected context because a cancellation of the workflow is an ordinary event.
 func (w *sweepOf) run(ctx workflow.Context, from *sweep.Resumption) *sweep.Resumption {
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	cancelled := workflow.NewChannel(free)
@@ -125,7 +125,7 @@ func (w *sweepOf) run(ctx workflow.Context, from *sweep.Resumption) *sweep.Resum
 		w.step(free, sweep.Begin{Now: workflow.Now(free)})
 	}
 	for w.result == nil && w.invalid == nil {
-		// A cancelled sweep ends soon, and the next execution would not be cancelled.
+		// A cancelled sweep finishes soon, and the next execution would not be cancelled.
 		leave := workflow.GetInfo(free).GetContinueAsNewSuggested() && ctx.Err() == nil && !w.waits
 		w.startHeld(free, leave)
 		if leave && w.starting == 0 && w.cancelling == 0 && w.result == nil && !w.selector.HasPending() {
@@ -202,12 +202,12 @@ func (w *sweepOf) step(ctx workflow.Context, e sweep.Event) {
 	workflow.SetCurrentDetails(ctx, w.machine.Status(workflow.Now(ctx)).Counts())
 }
 
-// maxStarting is the most trials that the server is asked to start at a time. All of their specs
-// may be in one message, which the server bounds.
+// maxStarting limits how many trials the server is asked to start at a time, because one message
+// may contain all of their specs.
 const maxStarting = 20
 
 // startHeld starts the next trials. Trials that were stopped before their start have ended. If
-// leave is set it starts none, and the next execution will.
+// leave is set, startHeld leaves them to the next execution.
 func (w *sweepOf) startHeld(ctx workflow.Context, leave bool) {
 	var stay []int
 	for len(w.held) > 0 && w.result == nil {
@@ -225,7 +225,7 @@ func (w *sweepOf) startHeld(ctx workflow.Context, leave bool) {
 	w.held = append(stay, w.held...)
 }
 
-// start starts the run of a trial.
+// start starts a trial's run.
 func (w *sweepOf) start(ctx workflow.Context, trial int) {
 	id, words := spec.TrialID(w.id, trial), sweep.Words(w.trials.Values(trial))
 	s, err := w.in.Trial(w.trials, w.id, trial)
@@ -254,7 +254,7 @@ func (w *sweepOf) start(ctx workflow.Context, trial int) {
 		w.starting--
 		var e workflow.Execution
 		if f.Get(ctx, &e) != nil {
-			return // the other future has the error
+			return // the other future returns the error
 		}
 		w.open[trial] = e.RunID
 		if w.interrupted[trial] {
@@ -271,8 +271,8 @@ func (w *sweepOf) start(ctx workflow.Context, trial int) {
 	})
 }
 
-// givesUp makes a trial give up a host that does not come back, if its spec says nothing about that:
-// other hosts can run it. A run on one host would wait for it.
+// givesUp makes a trial give up a host that does not return, unless its spec sets this. The trial
+// can run on another host. By default, a run on one host waits for the host.
 func givesUp(s *spec.RunSpec, queue string) {
 	if s.OnDisconnect != "" || spec.IsPrivateQueue(queue) {
 		return
@@ -284,7 +284,7 @@ func givesUp(s *spec.RunSpec, queue string) {
 	}
 }
 
-// ended passes the state of a trial whose run has ended to the machine.
+// ended passes the state of an ended trial to the machine.
 func (w *sweepOf) ended(ctx workflow.Context, trial int, state sweep.State) {
 	delete(w.open, trial)
 	delete(w.interrupted, trial)
@@ -302,13 +302,13 @@ func (w *sweepOf) interrupt(ctx workflow.Context, trial int) {
 	done := workflow.RequestCancelExternalWorkflow(ctx, spec.TrialID(w.id, trial), "")
 	w.selector.AddFuture(done, func(f workflow.Future) {
 		w.cancelling--
-		if err := f.Get(ctx, nil); err != nil { // it has just ended
+		if err := f.Get(ctx, nil); err != nil { // the trial has just ended
 			workflow.GetLogger(ctx).Info("a trial was not cancelled", "trial", trial, "execution", execution, "error", err)
 		}
 	})
 }
 
-// check lets a host look for the ends of trials that an earlier execution has started.
+// check makes a host look for the ends of trials that an earlier execution started.
 func (w *sweepOf) check(ctx workflow.Context, open []sweep.Open) {
 	if len(open) == 0 {
 		return
@@ -353,7 +353,7 @@ func (w *sweepOf) status(ctx workflow.Context) spec.Status {
 	return s
 }
 
-// finish returns the result of a sweep that has ended.
+// finish returns the result of an ended sweep.
 func (w *sweepOf) finish(ctx workflow.Context) *spec.RunResult {
 	r := &spec.RunResult{Verdict: w.machine.Verdict(), Tasks: []spec.TaskResult{}, Sweep: w.machine.Status(workflow.Now(ctx))}
 	switch r.Verdict {
@@ -368,8 +368,8 @@ func (w *sweepOf) finish(ctx workflow.Context) *spec.RunResult {
 	return r
 }
 
-// trialAttributes returns the search attributes that a trial is started with: those that the
-// sweep was started with, since the namespace may not know others.
+// trialAttributes returns a trial's search attributes. It uses only those that the sweep was
+// started with, because the namespace may lack the rest.
 func trialAttributes(known temporal.SearchAttributes, s *spec.RunSpec, owner string) temporal.SearchAttributes {
 	return temporal.NewSearchAttributes(knownOf(runs.Attributes(s, owner, ""), attributesIn(known))...)
 }

@@ -2,44 +2,40 @@ package fleet
 
 import "time"
 
-// Demand describes the room that a run needs.
+// Demand describes the capacity that a run needs.
 type Demand struct {
-	// Groups are the tasks in the order of ranks: neighbours that need the same are one
-	// group.
+	// Groups lists the tasks in rank order. Neighbours with the same needs form one group.
 	Groups []Group `json:"groups"`
 	// MinHosts and MaxHosts bound the number of hosts; 0 means no bound.
 	MinHosts int `json:"min_hosts,omitempty"`
 	MaxHosts int `json:"max_hosts,omitempty"`
 	// PerHost is the number of tasks on each host; the last may have fewer. 0 sets no number.
 	PerHost int `json:"per_host,omitempty"`
-	// Elastic reports whether the run has only as many of the tasks, by rank, as its hosts have
-	// room for. Groups are the tasks on MaxHosts.
+	// Elastic reports whether the run includes only the lowest-ranked tasks that fit on its hosts.
+	// Groups lists the tasks on MaxHosts.
 	Elastic bool `json:"elastic,omitempty"`
-	// JoinWait is the time for which an elastic run that has room on MinHosts waits for room on
-	// more hosts.
+	// JoinWait is how long an elastic run that fits on MinHosts waits for more hosts.
 	JoinWait time.Duration `json:"join_wait,omitempty"`
-	// Select are patterns of names of hosts ([path.Match]), and Constraints what hosts
-	// must meet, all of them.
+	// Select lists patterns of host names ([path.Match]), and Constraints conditions that every
+	// host must meet.
 	Select      []string `json:"select,omitempty"`
 	Constraints []string `json:"constraints,omitempty"`
 	// Spread deals the tasks out over as many hosts as possible, one by one, instead of filling
-	// one host after the other.
+	// one host after another.
 	Spread bool `json:"spread,omitempty"`
-	// Exclusive hosts have no tasks of other runs.
+	// Exclusive hosts run no tasks of another run.
 	Exclusive bool `json:"exclusive,omitempty"`
 	// Priority is from 1, which comes first, to 5.
 	Priority int `json:"priority"`
-	// MaxRunTime is the longest time that the run may hold its room, from its grant on. 0 means
-	// no limit.
+	// MaxRunTime limits how long the run may hold its hosts, from its grant. 0 means no limit.
 	MaxRunTime time.Duration `json:"max_run_time,omitempty"`
-	// Notice is the time from the notice of a preemption to the stop of the run. Firm reports
-	// whether the run must not be preempted.
+	// Notice is the time between a preemption notice and the run's stop. Firm reports whether the
+	// run must not be preempted.
 	Notice time.Duration `json:"notice,omitempty"`
 	Firm   bool          `json:"firm,omitempty"`
 	// WaitForHosts makes the run wait even if no present host could ever meet the demand.
 	WaitForHosts bool `json:"wait_for_hosts,omitempty"`
-	// Prefer names the hosts that the run had in its last generation. They come first if they
-	// have room.
+	// Prefer names the hosts of the run's last generation. They come first if they are free.
 	Prefer []string `json:"prefer,omitempty"`
 }
 
@@ -48,32 +44,31 @@ type Group struct {
 	Tasks int `json:"tasks"`
 	// Host is the only host for these tasks. If it is empty, any host will do.
 	Host string `json:"host,omitempty"`
-	// GPUs is the number of GPUs that the tasks take on each host that has some, at least one
-	// for each task, or [AllGPUs] for all GPUs of a host. The groups of one pool share them. If
-	// no host in the run's class has GPUs, the tasks run without.
+	// GPUs is the number of GPUs that the tasks use on each host that has GPUs, at least one per
+	// task, or [AllGPUs] for all of a host's GPUs. The groups of one pool share them. If no host
+	// in the run's class has GPUs, the tasks run without.
 	GPUs int `json:"gpus,omitempty"`
 	Pool int `json:"pool,omitempty"`
 	// Devices names these GPUs, in a list with commas. If it is empty, any GPUs will do.
 	Devices string `json:"devices,omitempty"`
-	// PerTask is the number of GPUs that each of the tasks takes, instead of GPUs. No task runs
-	// without.
+	// PerTask is the number of GPUs that each task uses, instead of GPUs. Every task needs them.
 	PerTask int `json:"gpus_per_task,omitempty"`
 }
 
 // AllGPUs stands for all GPUs of a host.
 const AllGPUs = -1
 
-// Place is the room that a grant gives a run on one host.
+// Place is what a grant gives a run on one host.
 type Place struct {
 	Host     string `json:"host"`
 	Instance string `json:"instance"`
 	// Address is the host's, see [Host.Address].
 	Address string `json:"address,omitempty"`
-	// Ranks are the ranks of the tasks there, in ascending order.
+	// Ranks are the ranks of the host's tasks, in ascending order.
 	Ranks []Ranks `json:"ranks"`
 	// Devices are the GPUs that the tasks have there for themselves, by name.
 	Devices []string `json:"devices,omitempty"`
-	// Slots is the number of slots of the host, if it gets more tasks than that.
+	// Slots is the host's number of slots if it gets more tasks than slots.
 	Slots int `json:"slots,omitempty"`
 }
 
@@ -83,7 +78,7 @@ type Ranks struct {
 	End   int `json:"end"`
 }
 
-// Waiting is a run in the queue of the fleet.
+// Waiting is a run in the fleet's queue.
 type Waiting struct {
 	Run        Run `json:"run"`
 	Generation int `json:"generation,omitempty"`
@@ -91,14 +86,13 @@ type Waiting struct {
 	Position int       `json:"position"`
 	Priority int       `json:"priority"`
 	Since    time.Time `json:"since"`
-	// Tasks is the number of tasks of an elastic run on the fewest of its Hosts, which is a
-	// range such as 2:4. Begins is the time at which a run with room on enough hosts stops
-	// waiting for more.
+	// Tasks is the number of tasks of an elastic run on the minimum of its Hosts, which is a range
+	// such as 2:4. Begins is when a run with enough hosts stops waiting for more.
 	Tasks  int       `json:"tasks"`
 	Hosts  string    `json:"hosts,omitempty"`
 	Begins time.Time `json:"begins,omitzero"`
-	// Why says what is missing, and where.
+	// Why describes what is missing, and where.
 	Why string `json:"why"`
-	// Makers are the runs that have notice to make room for the run.
+	// Makers are the runs that were given notice to make way for this run.
 	Makers []Preemption `json:"makers,omitempty"`
 }

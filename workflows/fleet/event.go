@@ -5,8 +5,7 @@ import "time"
 // Event is something that happened to a fleet.
 type Event interface{ event() }
 
-// Joined reports that a host worker is there, or is there again, and the room that runs hold on
-// it.
+// Joined reports that a host worker has joined, or rejoined, and what runs hold on it.
 type Joined struct {
 	Host  Host      `json:"host"`
 	Holds []Holding `json:"holds,omitempty"`
@@ -20,14 +19,14 @@ type Silent struct {
 	Now      time.Time `json:"-"`
 }
 
-// Left reports that a host worker has ended in order, with no processes left.
+// Left reports that a host worker has shut down normally, with no processes left.
 type Left struct {
 	Name     string    `json:"name"`
 	Instance string    `json:"instance"`
 	Now      time.Time `json:"-"`
 }
 
-// Cordoned reports that a host must get no new tasks. With Drain, its present tasks must end or
+// Cordoned reports that a host must not get new tasks. With Drain, its present tasks must end or
 // move by the deadline, if it has one.
 type Cordoned struct {
 	Name     string    `json:"name"`
@@ -49,35 +48,35 @@ type Set struct {
 	Now time.Time `json:"-"`
 }
 
-// Asked reports that a run wants room for a generation. It may be repeated: a run with a grant
-// gets the same grant again. The room that the run holds for earlier generations may be used
-// for the new one, and is given up with its grant.
+// Asked reports that a run requests capacity for a generation. It may be repeated: a run with a
+// grant gets the same grant again. The capacity that the run holds for earlier generations may be
+// reused for the new one, and is released with its grant.
 type Asked struct {
 	Run        Run `json:"run"`
 	Generation int `json:"generation,omitempty"`
 	// Try counts the grants of this generation that hosts refused.
 	Try    int    `json:"try,omitempty"`
 	Demand Demand `json:"demand"`
-	// Since is the time of the run's first request, which determines its age.
+	// Since is when the run first asked, which determines its age.
 	Since time.Time `json:"since"`
-	// Ended says why the run was restarted, if it was.
+	// Ended reports why the run was restarted, if it was.
 	Ended *Ended `json:"ended,omitempty"`
-	// Last reports whether the run waits no longer: it is granted its room now, or refused with
-	// a description of the missing room.
+	// Last reports whether the run no longer waits: it is either granted now, or refused with a
+	// description of what is missing.
 	Last bool      `json:"last,omitempty"`
 	Now  time.Time `json:"-"`
 }
 
-// Placed reports that all hosts of a grant have taken their tasks.
+// Placed reports that all hosts of a grant have accepted their tasks.
 type Placed struct {
 	Run        Run       `json:"run"`
 	Generation int       `json:"generation,omitempty"`
 	Now        time.Time `json:"-"`
 }
 
-// Refused reports that a host of a grant has not taken its tasks, and that the others have
-// given theirs back. The whole grant is returned, and the run waits again, with its age, for
-// its next try.
+// Refused reports that a host of a grant has refused its tasks, and that the remaining hosts have
+// released theirs. The whole grant is returned, and the run waits for its next try and keeps its
+// age.
 type Refused struct {
 	Run        Run       `json:"run"`
 	Generation int       `json:"generation,omitempty"`
@@ -88,12 +87,12 @@ type Refused struct {
 }
 
 // Freed reports that a run no longer holds anything on a host. An empty Host means that the run
-// has ended: it holds nothing anywhere and does not wait. If Host is set, a grant that is not
-// placed stays as it is, since it came later.
+// has ended: it neither holds nor waits for anything. If Host is set, a grant that is not placed
+// is kept because it is newer.
 type Freed struct {
 	Run  Run    `json:"run"`
 	Host string `json:"host,omitempty"`
-	// Ended says how the run has ended.
+	// Ended reports how the run ended.
 	Ended *Ended    `json:"ended,omitempty"`
 	Now   time.Time `json:"-"`
 }
@@ -118,7 +117,7 @@ func (Passed) event()     {}
 // Action is something that the caller must do after an event.
 type Action interface{ action() }
 
-// Grant gives a run all the room that it asked for, or the reason why it can never have that.
+// Grant gives a run all the capacity that it requested, or the reason why it can never be granted.
 type Grant struct {
 	Run        Run `json:"run"`
 	Generation int `json:"generation,omitempty"`
@@ -129,8 +128,8 @@ type Grant struct {
 	Refusal string  `json:"refusal,omitempty"`
 }
 
-// Move asks a run to leave a host that drains, until the deadline, if there is one: a group
-// does with its next generation.
+// Move asks a run to leave a draining host by the deadline, if there is one. A group leaves with
+// its next generation.
 type Move struct {
 	Run      Run       `json:"run"`
 	Host     string    `json:"host"`
@@ -138,24 +137,23 @@ type Move struct {
 	Deadline time.Time `json:"deadline,omitzero"`
 }
 
-// Return asks a run that waits to give back the room of its earlier generations, with a [Freed]
-// for each host. Two runs that wait for each other's room would wait for ever.
+// Return asks a waiting run to release what its earlier generations hold, with a [Freed] for each
+// host. Otherwise, two runs could wait for each other forever.
 type Return struct {
 	Run        Run `json:"run"`
 	Generation int `json:"generation,omitempty"`
 }
 
-// Preempt gives a run notice: it must have given back its room by the deadline, for a run of
-// higher priority.
+// Preempt gives a run notice: by the deadline it must make way for a run of higher priority.
 type Preempt struct {
 	Run Run `json:"run"`
-	// For is the run that needs the room, and Reason says so in messages.
+	// For is the run of higher priority, and Reason describes it in messages.
 	For      Run       `json:"for"`
 	Reason   string    `json:"reason"`
 	Deadline time.Time `json:"deadline"`
 }
 
-// Report says that a host is suspected from now on.
+// Report announces that a host is suspected from now on.
 type Report struct {
 	Host      string    `json:"host"`
 	Suspicion Suspicion `json:"suspicion"`

@@ -9,34 +9,33 @@ import (
 
 // Host describes a host worker that joins.
 type Host struct {
-	// Name is unique in the fleet. Instance distinguishes host workers of one name, and Boot
+	// Name is unique in the fleet. Instance distinguishes host workers of the same name, and Boot
 	// the boots of their machine.
 	Name     string `json:"name"`
 	Instance string `json:"instance"`
 	Boot     string `json:"boot,omitempty"`
-	// Address is the address at which other hosts reach it.
+	// Address is where other hosts reach this one.
 	Address string `json:"address,omitempty"`
 	Version string `json:"version,omitempty"`
-	// Supervisor is the version of the supervisor, if it differs because of an upgrade under runs.
+	// Supervisor is the supervisor's version, if an upgrade during runs made it differ.
 	Supervisor string `json:"supervisor,omitempty"`
 	// Slots bounds the tasks on the host; 0 means no bound.
 	Slots int `json:"slots,omitempty"`
-	// Oversubscribe reports whether a run may have more tasks than Slots here, if it needs more
-	// slots than all hosts of its class have together, and no other run is here.
+	// Oversubscribe reports whether a run may place more tasks than Slots on the host, provided
+	// that it needs more slots than all hosts of its class have, and runs alone on the host.
 	Oversubscribe bool `json:"oversubscribe,omitempty"`
 	CPUs          int  `json:"cpus,omitempty"`
 	// Memory is in bytes.
 	Memory int64             `json:"memory,omitempty"`
 	GPUs   []GPU             `json:"gpus,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`
-	// Role says which work the host worker takes, for display only. If it is empty, it takes
-	// all.
+	// Role describes the work that the host worker accepts, for display only. Empty means all.
 	Role string `json:"role,omitempty"`
-	// Checks are the names of the checks of the host, and Failing those that fail.
+	// Checks lists the names of the host's checks, and Failing the failed ones.
 	Checks  []string      `json:"checks,omitempty"`
 	Failing []FailedCheck `json:"failing,omitempty"`
-	// Store says how others let the host keep the files of a run, without the host's name. If
-	// it is nil, they cannot.
+	// Store describes how to make the host keep a run's files, without the host's name. If it is
+	// nil, the host cannot.
 	Store *spec.HostService `json:"store,omitempty"`
 }
 
@@ -50,14 +49,14 @@ type GPU struct {
 	Memory int64 `json:"memory,omitempty"`
 }
 
-// Run identifies a run: the execution in which it began is the same in all executions that
-// continue it.
+// Run identifies a run by its first execution, which is the same in all executions that continue
+// it.
 type Run struct {
 	WorkflowID string `json:"workflow_id"`
 	RunID      string `json:"run_id"`
 }
 
-// Holding is the room that a run holds on a host.
+// Holding is what a run holds on a host.
 type Holding struct {
 	Run        Run `json:"run"`
 	Generation int `json:"generation,omitempty"`
@@ -66,18 +65,18 @@ type Holding struct {
 	Devices []string `json:"devices,omitempty"`
 	// Exclusive reports whether no other run may use the host during that time.
 	Exclusive bool `json:"exclusive,omitempty"`
-	// Stuck names processes that SIGKILL does not end. Their host holds this until they are gone,
+	// Stuck names processes that survive SIGKILL. The host keeps the holding until they are gone,
 	// even if the run has ended.
 	Stuck string `json:"stuck,omitempty"`
 }
 
-// HostState is the state of a host in a fleet.
+// HostState is a host's state in a fleet.
 type HostState string
 
 const (
 	HostReady    HostState = "ready"
 	HostCordoned HostState = "cordoned" // gets no new tasks
-	HostDraining HostState = "draining" // gets no new tasks; its tasks are moved or awaited
+	HostDraining HostState = "draining" // gets no new tasks; present ones are moved or awaited
 	HostSilent   HostState = "silent"   // does not answer
 )
 
@@ -85,22 +84,22 @@ const (
 type HostStatus struct {
 	Host
 	State HostState `json:"state"`
-	// CordonedBy says what keeps new tasks from it.
+	// CordonedBy is why the host gets no new tasks.
 	CordonedBy CordonedBy `json:"cordoned_by,omitempty"`
 	// Reason is given with a cordon or a drain, Deadline with a drain.
 	Reason   string    `json:"reason,omitempty"`
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Suspicion is set if several runs have failed only there.
+	// Suspicion is set if several runs have failed only on this host.
 	Suspicion *Suspicion `json:"suspicion,omitempty"`
-	// Since is the time at which the state began.
+	// Since is when the state began.
 	Since time.Time `json:"since,omitzero"`
 	Holds []Holding `json:"holds,omitempty"`
-	// Used is the number of slots, and UsedGPUs of GPUs, that are held or granted.
+	// Used and UsedGPUs count the slots and GPUs that are held or granted.
 	Used     int `json:"used"`
 	UsedGPUs int `json:"used_gpus,omitempty"`
 }
 
-// status returns the host as others see it.
+// status returns the host's public status.
 func (h *host) status() HostStatus {
 	s := HostStatus{Host: h.Host, State: h.state(), Deadline: h.Cordon.Deadline, Since: h.Since, Suspicion: h.suspicion}
 	var since time.Time

@@ -8,29 +8,29 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Machine decides which run gets room, and when: it keeps the queue of pending runs, and the
-// grants. Its planner finds places, on the hosts of its roster. A Machine is not safe for
+// Machine decides which run gets capacity, and when. It keeps the queue of pending runs, and the
+// grants. Its planner finds places on the hosts of its roster. A Machine is not safe for
 // concurrent use.
 type Machine struct {
 	planner
 	past past
-	// runs is only for look-ups: ranging over a map has no order.
+	// runs is only for look-ups, because ranging over a map has no fixed order.
 	runs map[Run]*run
 	met  int
-	// waiting has the pending runs in their order. granted has the runs with a grant that
-	// are not placed yet.
+	// waiting holds the pending runs in order. granted holds the runs with grants that are not
+	// placed yet.
 	waiting, granted []*run
-	// settled is the time from which no more hosts are expected.
+	// settled is when the fleet stops expecting more hosts.
 	settled  time.Time
 	settings Settings
 	// looks counts the looks for runs that may be preempted.
 	looks int
 }
 
-// run is a run that waits, or that was given room.
+// run is a waiting or granted run.
 type run struct {
 	ID Run `json:"run"`
-	// Number is in the order in which the fleet met them.
+	// Number follows the order in which the fleet met the runs.
 	Number     int       `json:"number"`
 	Generation int       `json:"generation,omitempty"`
 	Try        int       `json:"try,omitempty"`
@@ -39,32 +39,32 @@ type run struct {
 	Since      time.Time `json:"since,omitzero"`
 	Refusals   []refusal `json:"refusals,omitempty"`
 	Places     []place   `json:"places,omitempty"`
-	// GrantedAt is the time at which it was given them, and Ends that of its end, if known.
+	// GrantedAt is when the places were granted, and Ends when the run ends, if known.
 	GrantedAt time.Time `json:"granted_at,omitzero"`
 	Ends      time.Time `json:"ends,omitzero"`
 	// New is set until the hosts were first looked at: could they ever meet the demand?
 	New bool `json:"new,omitempty"`
-	// Told is set once the run was asked to give back its room.
+	// Told is set once the run was asked to return its capacity.
 	Told bool `json:"told,omitempty"`
 	// Terms are from its latest demand. Leaving is the notice that it has.
 	Terms   terms   `json:"terms,omitzero"`
 	Leaving leaving `json:"leaving,omitzero"`
-	// Enough is the time since which there has been room on enough hosts for an elastic run
-	// that waits for more. It is zero while there is no such room.
+	// Enough is since when an elastic run that waits for more hosts could have started on the
+	// available ones. It is zero while it could not.
 	Enough time.Time `json:"enough,omitzero"`
 
 	// shape is made of the demand.
 	shape shape
 	class *class
 	over  bool // it needs more slots than its class has, and may have them
-	// held are the hosts on which the run holds something, by name.
+	// held lists the hosts on which the run holds something, by name.
 	held []*host
-	// last reports whether the run is refused if it is not granted its room at once.
+	// last reports whether the run is refused unless it is granted immediately.
 	last bool
-	// gone is set while the fleet looks at the room that the end of the run would leave.
+	// gone is set while the fleet computes the capacity that the run's end would free.
 	gone bool
 	seen int // the latest look that found it
-	// promised is the latest decision in which it was promised room that others make.
+	// promised is the latest decision that promised the run capacity freed by other runs.
 	promised int
 }
 
@@ -76,7 +76,7 @@ const (
 	granted
 )
 
-// refusal is a host that has not taken the tasks of a run.
+// refusal is a host's refusal of a run's tasks.
 type refusal struct {
 	Host   string    `json:"host"`
 	Reason string    `json:"reason,omitempty"`
@@ -89,7 +89,7 @@ const (
 	// unless it joins again before: a disk may be full for a second, or for a day.
 	maxRefusals               = 32
 	firstRefusal, lastRefusal = 5 * time.Second, 5 * time.Minute
-	// settling is the time after the last join for which more hosts are expected.
+	// settling is how long the fleet expects more hosts after the last join.
 	settling = 30 * time.Second
 	// maxWaiting bounds the queue.
 	maxWaiting = 5000
@@ -158,13 +158,12 @@ func (m *Machine) goOn(now time.Time) {
 	}
 }
 
-// dropRefusals forgets refusals of hosts, which may then be asked again.
+// dropRefusals drops refusals, so that the hosts may be asked again.
 func (r *run) dropRefusals(over func(refusal) bool) {
 	r.Refusals = slices.DeleteFunc(r.Refusals, over)
 }
 
-// Wake returns the time at which the machine needs [Passed], or zero if it needs another event
-// first.
+// Wake returns when the machine needs [Passed], or zero if it needs another event first.
 func (m *Machine) Wake() (at time.Time) {
 	sooner := func(t time.Time) {
 		if t.After(m.now) && (at.IsZero() || t.Before(at)) {
@@ -227,14 +226,14 @@ func (m *Machine) asked(e Asked) []Action {
 	if r.State == waiting {
 		why := "waited for " + m.why(r)
 		m.unqueue(r)
-		r.Leaving = leaving{Until: m.now} // it ends, without a notice
+		r.Leaving = leaving{Until: m.now} // the run finishes without notice
 		m.forget(r)
 		actions = append(actions, Grant{Run: e.Run, Generation: e.Generation, Try: r.Try, Refusal: why})
 	}
 	return actions
 }
 
-// meet begins to know a run.
+// meet starts to track a run.
 func (m *Machine) meet(id Run, generation int) *run {
 	m.met++
 	r := &run{ID: id, Generation: generation, Number: m.met}
@@ -265,7 +264,7 @@ func (m *Machine) placed(e Placed) []Action {
 	for _, p := range places {
 		h := m.host(p.Host)
 		if h == nil {
-			continue // it left in between
+			continue // the run has left meanwhile
 		}
 		h.hold(r, Holding{Run: r.ID, Generation: r.Generation, Tasks: p.Tasks, Devices: p.Devices, Exclusive: r.Demand.Exclusive})
 		if h.Cordon.Drain {
@@ -295,8 +294,7 @@ func (m *Machine) refused(e Refused) {
 	m.enqueue(r)
 }
 
-// refusalLasts returns the time for which a host is left out for a run after that many
-// refusals.
+// refusalLasts returns how long a run avoids a host after its try-th refusal.
 func refusalLasts(try int) time.Duration {
 	return min(firstRefusal<<min(max(try-1, 0), 16), lastRefusal)
 }
@@ -314,7 +312,7 @@ func (m *Machine) freed(e Freed) {
 		m.unqueue(r)
 		m.takeBack(r)
 		for _, h := range slices.Clone(r.held) {
-			if h.stuckOf(r) == "" { // else its host tells when they are gone
+			if h.stuckOf(r) == "" { // otherwise its host reports when the processes are gone
 				h.drop(r)
 			}
 		}

@@ -10,9 +10,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// terms say when a run that has room must make room for others.
+// terms describe when a granted run must make way for another run.
 type terms struct {
-	// Priority is 0 if the fleet does not know it: then the run is not preempted.
+	// Priority is 0 if unknown to the fleet, which then never preempts the run.
 	Priority int           `json:"priority,omitempty"`
 	Notice   time.Duration `json:"notice,omitempty"`
 	Firm     bool          `json:"firm,omitempty"`
@@ -25,24 +25,24 @@ type leaving struct {
 }
 
 const (
-	// overdue is the time after the deadline of a notice for which the fleet still counts on
-	// the room: a process may take as long to end.
+	// overdue is how long after a notice's deadline the fleet still counts on the capacity,
+	// because a process may take that long to exit.
 	overdue = 10 * time.Minute
 	// maxSpared bounds the runs among which those are found that need not leave.
 	maxSpared = 64
 )
 
-// leaves reports whether the room of a run will be free soon, because it has notice.
+// leaves reports whether a run has notice, so that its capacity will soon be free.
 func (r *run) leaves(now time.Time) bool {
 	return !r.Leaving.Until.IsZero() && now.Before(r.Leaving.Until.Add(overdue))
 }
 
-// preempt gives notice to runs of lower priority so that a run that waits can start after their
-// end: to as few as necessary. Runs of the lowest priority come first, and among them those whose
-// end loses the least work. It gives none if the runs that have notice make enough room, without the
-// room that is promised to earlier runs, and none to a run that has notice. Hosts that an earlier
-// run could use that was promised none are left out. A run that hosts have refused preempts none,
-// since it may not start in their room either.
+// preempt gives notice to as few runs of lower priority as necessary for r to start after they
+// leave. It prefers the lowest priority, then the least lost work. It preempts nothing if the runs
+// that already have notice free enough capacity, not counting what is promised to earlier runs,
+// and nothing for a run that has notice itself. It skips hosts that an earlier run without a
+// promise could use. A run that hosts have refused preempts nothing, because the hosts might
+// refuse it again.
 func (m *Machine) preempt(r *run) []Action {
 	if m.settings.Preempt != PreemptLower || m.soft == 0 {
 		return nil
@@ -117,7 +117,7 @@ func (m *Machine) giveNotice(r *run, hosts []*host) []Action {
 	return actions
 }
 
-// roomThen returns the room that a run may have on a host once the runs that are gone have left.
+// roomThen returns the capacity that a host offers a run once the runs marked gone have left.
 func (m *Machine) roomThen(r *run, h *host) room {
 	if h.firm {
 		return m.roomFor(r, h)
@@ -129,8 +129,8 @@ func (m *Machine) roomThen(r *run, h *host) room {
 	return room{max(0, free.slots-h.promised.slots), max(0, free.gpus-h.promised.gpus)}
 }
 
-// promise keeps the places of a run from later runs in this decision. A run that wants GPUs by
-// name gets no promise, since another may want the same.
+// promise reserves a run's places against later runs in this decision. A run that requests GPUs by
+// name gets no promise, because another run may request the same GPUs.
 func (m *Machine) promise(r *run, places []place) {
 	if len(r.shape.listed) > 0 {
 		return
@@ -165,14 +165,14 @@ func (m *Machine) victims(r *run, hosts []*host) []*run {
 	return list
 }
 
-// inOrder sorts runs in the order in which they are chosen.
+// inOrder sorts runs in the order in which they are preempted.
 func (m *Machine) inOrder(list []*run) {
 	slices.SortFunc(list, func(a, b *run) int {
 		return cmp.Or(-cmp.Compare(a.Terms.Priority, b.Terms.Priority), cmp.Compare(a.work(m.now), b.work(m.now)), -cmp.Compare(a.Number, b.Number))
 	})
 }
 
-// work returns the time that the tasks of a run have had their slots, all together.
+// work returns the total time for which a run's tasks have held their slots.
 func (r *run) work(now time.Time) time.Duration {
 	slots := 0
 	for _, h := range r.held {
@@ -208,14 +208,14 @@ func spare(victims []*run, fits func() bool) []*run {
 	return slices.DeleteFunc(slices.Clone(victims), func(o *run) bool { return !o.gone })
 }
 
-// Preemption is a run that makes room for another, with the time at which it is stopped.
+// Preemption is a run that makes way for another, with the time of its stop.
 type Preemption struct {
 	Run   Run       `json:"run"`
 	Until time.Time `json:"until"`
 }
 
-// makers returns the runs that have notice, by the run because of which they have it, each list
-// in the order in which the fleet met them.
+// makers groups the runs that have notice by the run that they make way for, in the order in which
+// the fleet met them.
 func (m *Machine) makers() map[Run][]Preemption {
 	var found []*run
 	for _, h := range m.hosts {
@@ -233,7 +233,7 @@ func (m *Machine) makers() map[Run][]Preemption {
 	return all
 }
 
-// whoMakesRoom says which runs make room, and until when.
+// whoMakesRoom describes which runs are being preempted, and until when.
 func whoMakesRoom(makers []Preemption) string {
 	if len(makers) == 0 {
 		return ""

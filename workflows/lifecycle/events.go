@@ -18,8 +18,8 @@ type Event interface {
 type Begin struct {
 	// Elapsed is the run time of earlier generations.
 	Elapsed time.Duration
-	// Tasks is the number of tasks of the spec in the generation, which has the lowest ranks. 0
-	// means all. An elastic run has fewer on fewer hosts.
+	// Tasks is the number of the spec's tasks in the generation, starting with rank 0. 0 means
+	// all. An elastic run has fewer on fewer hosts.
 	Tasks int
 }
 
@@ -37,26 +37,26 @@ type PlacementFailed struct {
 	Skipped bool
 }
 
-// TaskEnded reports that the RunTask activity of a launch closed: the launch has no
-// further process.
+// TaskEnded reports that a launch's RunTask activity closed: no more processes of the launch
+// follow.
 type TaskEnded struct {
 	Task       string `json:"task"`
 	Generation int    `json:"generation,omitempty"`
 	Launch     int    `json:"launch,omitempty"`
-	// Host is the host of the task, which the run knows.
+	// Host is the task's host, which the run knows.
 	Host string `json:"-"`
-	// Exit is the exit of the last process. It is nil if none was started, or if the activity
-	// was cancelled between two processes.
+	// Exit is the last process's exit. It is nil if no process was started, or if the activity was
+	// canceled between two processes.
 	Exit *spec.Exit `json:"exit,omitempty"`
 	// GivenUp reports whether the run gave the host up because it did not come back.
 	GivenUp bool `json:"given_up,omitempty"`
-	// Await reports whether a task that has lost its peer stops the others only after
-	// error_grace. Runs that began before this was known did not wait.
+	// Await reports whether a task that has lost its peer stops the others only after error_grace.
+	// Older runs did not wait.
 	Await bool `json:"-"`
 }
 
-// HostGivenUp reports that a host with tasks of the last generation did not come back, after the
-// generation has ended and before the next begins.
+// HostGivenUp reports that a host with tasks of the last generation did not return between that
+// generation's end and the start of the next.
 type HostGivenUp struct{ Host string }
 
 // TimerFired reports that a timer of [StartTimer] fired.
@@ -72,7 +72,7 @@ func (e Cancel) apply(m *Machine) { m.cancel(e.Reason) }
 // Silent reports that all tasks of a generation on a host are silent.
 type Silent struct{ spec.SilentRequest }
 
-// StopTogether is the request of a task or an operator that all tasks end by themselves.
+// StopTogether is a task's or operator's request that all tasks exit on their own.
 // [Machine.Stopping] is the answer.
 type StopTogether struct {
 	spec.TogetherRequest
@@ -86,29 +86,29 @@ type ClearStop struct{ spec.ClearStopRequest }
 type Captured struct {
 	// For is as in [Capture].
 	For spec.Cause
-	// Files has the paths of the files, by task. A task without one is left out.
+	// Files maps tasks to the paths of their files. A task without a file is omitted.
 	Files map[string]string
-	// Stacks has the stacks by rank, with the reason for each that is not known.
+	// Stacks holds the stacks by rank, with the reason for each missing one.
 	Stacks stacktree.Tree
 	// Motion is the result of a second look.
 	Motion stacktree.Motion
-	// Hosts has the host of each task.
+	// Hosts maps each task to its host.
 	Hosts map[string]string
 }
 
-// Released reports that every host was released. It has the exits of all processes, also of
-// processes that the hosts replaced, which cost the run no history. It is the last event, and
-// [Finish] answers it.
+// Released reports that every host was released. It lists the exits of all processes, including
+// those that hosts replaced, which cost the run no history. It is the last event, and [Finish]
+// answers it.
 type Released struct {
 	// Exits holds the exits of each task, the oldest first.
 	Exits map[string][]spec.Exit
 	// Values holds the JSON values that tasks returned.
 	Values map[string][]byte
-	// Hosts holds the host of each task.
+	// Hosts maps each task to its host.
 	Hosts map[string]string
 	// Usage is the usage of the processes on the hosts that could be released.
 	Usage spec.Usage
-	// SharedMemory has the memory in /dev/shm that ended processes hold, by host.
+	// SharedMemory lists, by host, the memory in /dev/shm that exited processes left behind.
 	SharedMemory []spec.SharedMemory
 	// Lost holds the names of the hosts that could not be released, and Problems describes those of
 	// the last generation.

@@ -23,13 +23,13 @@ type requeue struct {
 	// Notice is the notice in force, or nil. after is the number of arrivals before it.
 	Notice *spec.StopNotice `json:"notice,omitempty"`
 	after  int
-	// next is the end for which the generation under way returns to the queue. It is empty if
-	// the next generation keeps the room of this.
+	// next is the reason for which the current generation returns to the queue. It is empty if the
+	// next generation keeps its hosts.
 	next spec.RequeueOn
 	// Pending reports whether the run is pending again.
 	Pending bool `json:"pending,omitempty"`
-	// Preemptions counts the returns after a notice. Counted counts the others, which
-	// max_restarts bounds.
+	// Preemptions counts the returns after a notice. Counted counts the remaining returns, which
+	// max_restarts limits.
 	Preemptions int `json:"preemptions,omitempty"`
 	Counted     int `json:"counted,omitempty"`
 }
@@ -50,7 +50,7 @@ func (e GiveNotice) check(m *Machine) error {
 // only if both ask for it. A notice that comes between two generations is for the next.
 func (e GiveNotice) apply(m *Machine) {
 	if m.requeue.Pending {
-		return // it has no room
+		return // it holds no hosts
 	}
 	n := spec.StopNotice{From: e.From, Reason: shorten.Text(e.Reason, maxReason), Given: e.At, Deadline: e.At.Add(e.Within), Requeue: e.Requeue}
 	old := m.requeue.Notice
@@ -86,8 +86,8 @@ func (e GiveNotice) apply(m *Machine) {
 	m.startTimer(TimerNotice, left)
 }
 
-// noticeOver stops the tasks at the deadline of the notice. The grace of a run that is ending
-// for another reason is then over.
+// noticeOver stops the tasks at the notice's deadline. If the run is ending for another reason,
+// its grace is then over.
 func (m *Machine) noticeOver() {
 	switch {
 	case m.decided == byTogether:
@@ -100,8 +100,8 @@ func (m *Machine) noticeOver() {
 	}
 }
 
-// afterNotice reports whether a task has ended because of the notice: it failed by itself
-// between the notice and the stop, or was lost then. That is not a failure of the run.
+// afterNotice reports whether a task ended because of the notice: it failed or was lost between
+// the notice and the stop. That does not count as a failure of the run.
 func (m *Machine) afterNotice(t *task) bool {
 	if m.requeue.Notice == nil || m.decided != undecided || t.Exit == nil || t.Arrived <= m.requeue.after {
 		return false
@@ -115,8 +115,8 @@ func (m *Machine) afterNotice(t *task) bool {
 	return t.endedBy(spec.CausePreempted) || t.endedBy(spec.CauseHostLost)
 }
 
-// endAfterNotice decides what follows when all tasks have ended by themselves. If some have
-// ended because of the notice, the run is preempted; otherwise it has come to its end in time.
+// endAfterNotice decides what follows when all tasks have ended without being stopped. The run is
+// preempted if the notice ended a task, and otherwise has finished in time.
 func (m *Machine) endAfterNotice() {
 	for _, t := range m.tasks {
 		if m.phase == running && !t.absent && m.afterNotice(t) {
@@ -129,14 +129,14 @@ func (m *Machine) endAfterNotice() {
 	m.release()
 }
 
-// mayRequeue reports whether an end of the tasks makes the run pending again.
+// mayRequeue reports whether the end of the tasks makes the run pending again.
 func (m *Machine) mayRequeue(on spec.RequeueOn) bool {
 	most := m.spec.MaxRestarts
 	return m.phase == running && m.decided == undecided && m.spec.Requeues(on) && (most == nil || m.requeue.Counted < *most)
 }
 
-// requeueNow stops the tasks that are left with the cause why, and makes the run pending again.
-// root is a lost task, or nil if time is up.
+// requeueNow stops the remaining tasks with cause why, and makes the run pending again. root is a
+// lost task, or nil if time is up.
 func (m *Machine) requeueNow(on spec.RequeueOn, why spec.Cause, root *spec.Failure) {
 	m.requeue.next = on
 	m.requeue.Counted++
@@ -147,8 +147,8 @@ func (m *Machine) requeueNow(on spec.RequeueOn, why spec.Cause, root *spec.Failu
 	m.stopForRegroup(why)
 }
 
-// returns decides whether the generation that has ended returns to the queue. ended reports
-// whether the run ends instead, because its notice says so.
+// returns decides whether the ended generation returns to the queue. ended reports whether the run
+// ends instead, as its notice requires.
 func (m *Machine) returns() (ended bool) {
 	q := &m.requeue
 	n := q.Notice
@@ -176,7 +176,7 @@ func (m *Machine) returns() (ended bool) {
 // Notice returns the notice in force, or nil.
 func (m *Machine) Notice() *spec.StopNotice { return m.requeue.Notice }
 
-// Pending reports whether the run has returned to the queue and has no room.
+// Pending reports whether the run has returned to the queue and waits for hosts.
 func (m *Machine) Pending() bool { return m.requeue.Pending && m.phase == placing }
 
 // Preemptions returns how often the run has returned to the queue after a notice.

@@ -7,14 +7,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// clockError is the largest expected difference between the clocks of two hosts. Errors on two
-// hosts that are less apart have no known order.
+// clockError is the largest expected difference between two hosts' clocks. Errors on different
+// hosts within this time have no known order.
 const clockError = time.Second
 
-// byEvidence returns the failure that made root's process lose its peer, if root's error speaks
-// of that: the earliest error that another process had printed, and that was its own. That
-// process need not have ended by itself: it was on its way out when it was stopped. If there is
-// none, it returns nil. hostOf returns the host of a task.
+// byEvidence returns the failure that made root's process lose its peer, if root's error mentions
+// a lost peer: the earliest error that another process printed and that was not about a peer. That
+// process may have been stopped while it was failing. If no such error exists, byEvidence returns
+// nil. hostOf returns a task's host.
 func (a *account) byEvidence(root *spec.Failure, all []spec.Failure, hostOf func(*task) string) *spec.Failure {
 	if root == nil || root.Evidence == spec.EvidenceRequest || !root.LostPeer() {
 		return nil
@@ -46,8 +46,8 @@ func (a *account) byEvidence(root *spec.Failure, all []spec.Failure, hostOf func
 	return first
 }
 
-// ownEnd reports whether a process printed an error of its own, or was killed by something else
-// than the loss of a peer and clusterrun.
+// ownEnd reports whether a process printed an error that is not about a lost peer, or was killed
+// by something other than clusterrun or the loss of a peer.
 func ownEnd(f spec.Failure) bool {
 	switch {
 	case f.Printed != nil:
@@ -66,9 +66,9 @@ func shown(f spec.Failure) time.Time {
 	return f.Ended
 }
 
-// couldPrecede reports whether f may be the reason for the end of g, whose process lost its peer.
-// A process that was stopped because of g had shown its error before. Others may show it
-// later: until then they clean up, with their connections closed.
+// couldPrecede reports whether f may have caused g, a failure due to a lost peer. If f's process
+// was stopped because of g, it had printed its error before. Otherwise it may print the error
+// later, because it cleans up after its connections close.
 func (a *account) couldPrecede(f spec.Failure, g *spec.Failure) bool {
 	after := f.Ended
 	if f.Printed != nil {
@@ -85,8 +85,8 @@ func (a *account) couldPrecede(f spec.Failure, g *spec.Failure) bool {
 	return after.Before(latest)
 }
 
-// firstError returns the process that printed an error of its own before root's process ended,
-// if root does not say what went wrong. hostOf returns the host of a task.
+// firstError returns the process that printed an error that is not about a peer before root's
+// process exited, if root does not explain the failure. hostOf returns a task's host.
 func (a *account) firstError(root *spec.Failure, hostOf func(*task) string) *spec.Failure {
 	since := root.Ended
 	if p := root.Printed; p != nil && !p.By.IsZero() {
@@ -104,12 +104,11 @@ func (a *account) firstError(root *spec.Failure, hostOf func(*task) string) *spe
 	return first
 }
 
-// maxDoneBefore is the most tasks that a result names as done before a peer was lost.
+// maxDoneBefore limits the tasks that a result names as done before a peer was lost.
 const maxDoneBefore = 4
 
-// doneBefore returns the tasks that had ended well when root's process lost its peer, the last
-// of them: with fewer steps than the others a rank ends while they still need it. hostOf
-// returns the host of a task.
+// doneBefore returns the last of the tasks that had succeeded when root's process lost its peer: a
+// rank with fewer steps exits while other ranks still need it. hostOf returns a task's host.
 func (a *account) doneBefore(root *spec.Failure, hostOf func(*task) string) []spec.TaskResult {
 	if !root.LostPeer() || root.Evidence != "" {
 		return nil
@@ -126,8 +125,8 @@ func (a *account) doneBefore(root *spec.Failure, hostOf func(*task) string) []sp
 	return done[max(0, len(done)-maxDoneBefore):]
 }
 
-// couldLeave reports whether root's process may have lost the process of t, which has ended well on
-// that host. The connections of a process may be closed for a while before it ends.
+// couldLeave reports whether root's process may have lost the process of t, which succeeded on the
+// given host. A process may close its connections some time before it exits.
 func (a *account) couldLeave(t *task, host string, root *spec.Failure) bool {
 	if t.stopped != "" && t.Arrived > a.arrival(*root) {
 		return host == root.Host && 0 < t.Exit.BootNanos && t.Exit.BootNanos < root.BootNanos

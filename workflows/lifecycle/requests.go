@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	// ErrNotBegun means that no task of the run has been started yet.
+	// ErrNotBegun means that the run has not started any tasks yet.
 	ErrNotBegun = errors.New("the run has not started its tasks yet; try again when it is running")
 	errEnding   = errors.New("the run is ending; no tasks are started")
 	errAgain    = errors.New("all tasks are being restarted; try again when they are running")
@@ -24,15 +24,16 @@ var (
 // Update is an update of the run's workflow.
 type Update struct {
 	Name, Doc string
-	// Input is an empty value of the type of its input.
+	// Input is an empty value of the input's type.
 	Input spec.Request
 	// Stopping reports whether the answer is [Machine.Stopping].
 	Stopping bool
-	// Event returns the event of an update that came at a time. decode stores its input.
+	// Event returns the event of an update that arrived at the given time. decode stores its
+	// input.
 	Event func(decode func(any) error, at time.Time) (Event, error)
 }
 
-// Updates are all updates of a run.
+// Updates lists all updates of a run.
 var Updates = []Update{
 	on(spec.UpdateTerminateTask, func(q spec.TaskRequest, _ time.Time) Event { return TerminateTasks{q} }),
 	on(spec.UpdateTerminateAll, func(q spec.TerminateAllRequest, _ time.Time) Event { return TerminateAll{q} }),
@@ -65,7 +66,7 @@ func on[Q spec.Request, A any](u spec.Update[Q, A], event func(Q, time.Time) Eve
 
 // HostRequest carries out a request on the hosts of live tasks.
 type HostRequest struct {
-	// Activity is the name of the activity of the hosts.
+	// Activity is the name of the hosts' activity.
 	Activity string
 	Request  spec.TasksRequest
 	Tasks    []string
@@ -98,14 +99,14 @@ func (m *Machine) Check(e Event) error {
 	return nil
 }
 
-// Terminating a task that has ended does nothing, now or when it is started again, so only the
-// names must be right.
+// Terminating an ended task has no effect, now or when it is restarted, so only the names must be
+// valid.
 func (e TerminateTasks) check(m *Machine) error {
 	return errors.Join(m.checkTasks(e.Tasks, nil), checkSignal(e.Signal), checkGrace(e.Grace))
 }
 
-// apply ends processes at any time, also to shorten the grace of a stop. Tasks that have
-// ended are left out, so that the request cannot meet their next process.
+// apply terminates processes at any time, even to shorten a stop's grace. Ended tasks are skipped,
+// so that the request cannot hit their next process.
 func (e TerminateTasks) apply(m *Machine) {
 	tasks := m.liveOf(e.Tasks)
 	if len(tasks) == 0 {
@@ -122,9 +123,9 @@ func (e TerminateAll) check(*Machine) error {
 	return errors.Join(checkSignal(e.Signal), checkGrace(e.Grace))
 }
 
-// apply cancels the run and signals every process: with SIGKILL unless the request has a signal
-// or a grace, as TensorFlow's MultiProcessRunner does. The cancellation also ends tasks that wait
-// to be restarted.
+// apply cancels the run and signals every process, with SIGKILL unless the request sets a signal
+// or a grace, like TensorFlow's MultiProcessRunner. The cancellation also stops tasks that wait
+// for a restart.
 func (e TerminateAll) apply(m *Machine) {
 	m.cancel("all its tasks were terminated")
 	if e.Signal == "" && e.Grace == nil {
@@ -237,8 +238,8 @@ func (e StartTask) check(m *Machine) error {
 	return nil
 }
 
-// apply launches a task that has ended, whose earlier end no longer counts, or one
-// outside the spec, which ranks after all others.
+// apply launches an ended task, whose earlier exit no longer counts, or one outside the spec,
+// which ranks after all tasks.
 func (e StartTask) apply(m *Machine) {
 	started, _ := m.spec.AddedTask(e.StartTaskRequest) // as in check
 	t := m.named[started.Name()]
@@ -283,11 +284,11 @@ func (m *Machine) checkTasks(names []string, fit func(*task) error) error {
 	return problems
 }
 
-// TasksError holds why a request cannot be met, by task. Nothing was done for the other
-// tasks either.
+// TasksError lists the tasks for which a request was refused, with the reasons. Nothing was done
+// for the remaining tasks either.
 type TasksError []spec.TaskProblem
 
-// Error has a line for each task.
+// Error returns one line per task.
 func (e TasksError) Error() string {
 	lines := list.Of(e, func(p spec.TaskProblem) string { return p.Message })
 	return strings.Join(lines, "\n")

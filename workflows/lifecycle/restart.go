@@ -13,35 +13,35 @@ const (
 	// longestBackoff.
 	firstBackoff   = 100 * time.Millisecond
 	longestBackoff = 10 * time.Second
-	// stableAfter is the age from which the failure of a process does not count as quick.
+	// stableAfter is the age from which a process's failure does not count as quick.
 	stableAfter = time.Minute
 )
 
-// RestartPolicy decides whether a task whose process ended gets another process, in restart
-// scope "task". The host asks it, so that restarts cost the run no history.
+// RestartPolicy decides whether a task gets another process when one exits, in restart scope
+// "task". The host evaluates it, so that restarts cost the run no history.
 type RestartPolicy struct {
 	AutoRestart bool
 	MaxRestarts *int // nil means no limit
 	SameErrors  *int // see give_up_on_same_error; nil means no limit
 }
 
-// Attempt is one process of a task that has ended.
+// Attempt is one exited process of a task.
 type Attempt struct {
 	Cause spec.Cause
-	// OperatorRestart reports whether restart-task ended it.
+	// OperatorRestart reports whether restart-task stopped it.
 	OperatorRestart bool
 	Lived           time.Duration
 }
 
 // RestartHistory is the input of a [RestartPolicy].
 type RestartHistory struct {
-	// Counted is the number of restarts that failures caused. Restarts by an operator or
-	// after the loss of a host do not count.
+	// Counted is the number of restarts due to failures. Restarts by an operator or after the loss
+	// of a host do not count.
 	Counted int
-	// Quick is the number of processes in a row, up to the last, that failed or were lost
+	// Quick is the number of consecutive processes, up to the last, that failed or were lost
 	// within a minute.
 	Quick int
-	// Cause and OperatorRestart say how the last process ended.
+	// Cause and OperatorRestart describe why the last process exited.
 	Cause           spec.Cause
 	OperatorRestart bool
 	// Same counts the failures with the same error.
@@ -51,7 +51,7 @@ type RestartHistory struct {
 }
 
 // HistoryOf returns the history of one launch of a task from its attempts, in order. start-task
-// begins a new launch, with a new budget. Without attempts nothing is restarted.
+// starts a new launch, with a new budget. Without attempts nothing is restarted.
 func HistoryOf(attempts []Attempt) RestartHistory {
 	var h RestartHistory
 	for i, a := range attempts {
@@ -82,8 +82,8 @@ func (a Attempt) failed() bool {
 	return a.Cause.ByItself() || a.Cause == spec.CauseHostLost
 }
 
-// Hopeless reports whether another restart would not help, which [RestartPolicy.Next] does not ask:
-// the error of a process is read from its output.
+// Hopeless reports whether another restart would not help. [RestartPolicy.Next] does not check
+// this, because a process's error is read from its output.
 func (p RestartPolicy) Hopeless(h RestartHistory) bool {
 	return p.AutoRestart && h.Cause.ByItself() && h.Same.hopeless(p.SameErrors)
 }
@@ -96,7 +96,7 @@ func (p RestartPolicy) Next(h RestartHistory) (delay time.Duration, again bool) 
 	}
 	switch h.Cause {
 	case spec.CauseOperator:
-		// auto_restart restarts terminated tasks too; restart-task needs no auto_restart.
+		// auto_restart also restarts terminated tasks; restart-task works without auto_restart.
 		if p.AutoRestart || h.OperatorRestart {
 			return atOnce, true
 		}
@@ -112,7 +112,7 @@ func (p RestartPolicy) Next(h RestartHistory) (delay time.Duration, again bool) 
 	return 0, false
 }
 
-// backoff returns the delay of a restart. The first is immediate: most failures are isolated.
+// backoff returns a restart's delay. The first is immediate: most failures are isolated.
 func backoff(quick int) time.Duration {
 	if quick <= 1 {
 		return atOnce

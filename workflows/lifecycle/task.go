@@ -14,16 +14,16 @@ type task struct {
 	// added reports whether the task differs from the spec: it is not in it, or an
 	// operator started it with another command.
 	added bool
-	// absent reports whether this generation has no such task: its hosts have room for fewer.
+	// absent reports whether the generation excludes this task because its hosts are too few.
 	absent bool
 	// stopped is the Why of the Stop sent to the task, or empty if there was none.
 	stopped spec.Cause
-	// waiting reports whether it was stopped while it waited for its restart, so that Exit is
-	// the exit of an earlier process.
+	// waiting reports whether the task was stopped while waiting for its restart, so that Exit
+	// describes an earlier process.
 	waiting bool
 }
 
-// TaskState is the state of a task that outlives an execution of the workflow.
+// TaskState is the part of a task's state that outlives a workflow execution.
 type TaskState struct {
 	// Of and Added are set in a [State] only: the name of the task, and the task if it differs from the
 	// spec.
@@ -33,23 +33,23 @@ type TaskState struct {
 	Launch int  `json:"launch"`         // of this generation; -1 before the first
 	Live   bool `json:"live,omitempty"` // launched, and its end not yet reported
 	// Asked reports whether an operator asked the process to end, and Ending whether that process
-	// is the last of the launch.
+	// is the launch's last.
 	Asked  bool `json:"asked,omitempty"`
 	Ending bool `json:"ending,omitempty"`
-	// Exit is the exit of the launch. It stays nil if the stop found no process.
+	// Exit is the launch's exit. It stays nil if the stop found no process.
 	Exit    *spec.Exit `json:"exit,omitempty"`
-	Arrived int        `json:"arrived,omitempty"` // the position of that end among all ends, from 1
+	Arrived int        `json:"arrived,omitempty"` // the exit's position among all exits, from 1
 	// Host is the host on which the launch ended.
 	Host string `json:"host,omitempty"`
-	// First is the number of the launch's first process. Earlier holds the exits of
-	// the launches before it, of all generations.
+	// First is the number of the launch's first process. Earlier holds the exits of all earlier
+	// launches, of all generations.
 	First   int         `json:"first,omitempty"`
 	Earlier []spec.Exit `json:"earlier,omitempty"`
-	// Unknown has the processes of the launches before it of which only their hosts know the end.
+	// Unknown lists the processes of earlier launches that only their hosts can report on.
 	Unknown []unknownEnd `json:"unknown_ends,omitempty"`
 }
 
-// unknownEnd is a process, by its number, of which only that host knows the end.
+// unknownEnd is a process that only its host can report on.
 type unknownEnd struct {
 	Number int    `json:"number"`
 	Host   string `json:"host"`
@@ -91,8 +91,7 @@ func (t *task) exitOf(e TaskEnded) *spec.Exit {
 	}
 }
 
-// lostExit returns the exit of the process with that number, if its host alone knows how it ended and
-// is lost.
+// lostExit returns the exit of a process if the only host that could report on it is lost.
 func lostExit(number int) *spec.Exit {
 	return &spec.Exit{
 		Restart: number, ExitCode: -1, Cause: spec.CauseHostLost,
@@ -100,9 +99,9 @@ func lostExit(number int) *spec.Exit {
 	}
 }
 
-// relabel gives an exit that a stop caused the cause of that stop. A stop reaches the
-// host as a cancellation, which carries no reason, so the host can only report
-// "collateral". If the machine sent no stop, the process was lost with its host.
+// relabel gives an exit that a stop caused the cause of that stop. The host receives a stop as a
+// cancellation, which carries no reason, so it can only report "collateral". If the machine sent
+// no stop, the process was lost with its host.
 func (t *task) relabel(e spec.Exit) spec.Exit {
 	switch {
 	case e.Cause != spec.CauseCollateral:
@@ -121,7 +120,7 @@ func (e HostGivenUp) apply(m *Machine) {
 	}
 }
 
-// giveUp gives an exit to each earlier process of which only one of those hosts knows the end.
+// giveUp gives an exit to each earlier process that only one of the given hosts could report on.
 func (t *task) giveUp(hosts []string) {
 	earlier, unknown := slices.Clone(t.Earlier), []unknownEnd(nil)
 	for _, u := range t.Unknown {
@@ -143,8 +142,8 @@ func (t *task) keepEnd() {
 	}
 }
 
-// noteUnknown adds the processes of the last launch of which only its host knows the end: those that it
-// has restarted and, without an exit, the first.
+// noteUnknown adds those processes of the last launch that only its host can report on: the ones
+// that it restarted and, without an exit, the first.
 func (t *task) noteUnknown() {
 	last := t.First
 	switch {
@@ -158,7 +157,8 @@ func (t *task) noteUnknown() {
 	}
 }
 
-// newest returns the last maxExits of kept and e. Earlier answers have the former slice.
+// newest returns the last maxExits of kept and e. It copies, because earlier answers still use
+// kept.
 func newest[T any](kept []T, e T) []T {
 	kept = slices.Concat(kept, []T{e})
 	return kept[max(0, len(kept)-maxExits):]

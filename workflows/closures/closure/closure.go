@@ -2,9 +2,9 @@ package closure
 
 import "encoding/json"
 
-// Closure is a call of a function that tasks have registered. One of them makes it.
+// Closure is a call of a function that tasks have registered. One of them executes it.
 type Closure struct {
-	// ID counts the closures of a queue from 1, in the order they were scheduled.
+	// ID counts a queue's closures from 1, in the order they were scheduled.
 	ID uint64 `json:"id,omitempty"`
 	// Function is the name under which tasks have registered it.
 	Function string `json:"function"`
@@ -16,8 +16,8 @@ type Closure struct {
 	// Resources are the IDs of the per-worker resources that it uses.
 	Resources []uint64 `json:"resources,omitempty"`
 	// Task is the only task that may call it. If it is empty, any task may. A pool calls a
-	// function once in each of its tasks: join and done do not wait for such a closure, its
-	// error is only its own, and it is not called again if its process ends.
+	// function once in each of its tasks: join and done do not wait for such a closure, its error
+	// affects nothing else, and it is not called again if its process exits.
 	Task string `json:"task,omitempty"`
 }
 
@@ -29,43 +29,43 @@ func (c *Closure) Size() int {
 
 // Limits of closures.
 const (
-	// MaxLosses is the most processes that may end during the calls of a closure for any task;
-	// one more is an error. TensorFlow has no limit.
+	// MaxLosses is how many processes may exit during calls of the same closure before it fails.
+	// It does not apply to closures of a certain task. TensorFlow has no limit.
 	MaxLosses = 10
-	// MaxQueueBytes bounds the sizes of all closures of a queue together. A full queue makes
-	// schedule wait.
+	// MaxQueueBytes limits the total size of a queue's closures. A full queue makes schedule wait.
 	MaxQueueBytes = 1536 << 10
-	// MaxBytes bounds the arguments of one closure, and its value.
+	// MaxBytes limits the arguments of one closure, and its value.
 	MaxBytes = 256 << 10
-	// MaxBatchBytes bounds the sizes of the closures that are sent at once.
+	// MaxBatchBytes limits the total size of the closures in a batch.
 	MaxBatchBytes = 512 << 10
-	// MaxBatch bounds the closures that are sent at once.
+	// MaxBatch limits the number of closures in a batch.
 	MaxBatch = 1000
 	// MaxListed bounds a list of IDs in a request.
 	MaxListed = 4096
-	// MaxWait bounds how long a request of a process may wait for closures to call, in seconds.
+	// MaxWait limits how long a process's request may wait for closures to call, in seconds.
 	MaxWait = 20
 	// MaxResources bounds the per-worker resources of one closure.
 	MaxResources = 100
 	// MaxFunctionName is the longest name of a function or a client, in bytes.
 	MaxFunctionName = 200
-	// MaxError bounds the text of an error, and MaxTraceback its
-	// traceback, whose last bytes are kept.
+	// MaxError limits an error message, and MaxTraceback its traceback, of which the last bytes
+	// are kept.
 	MaxError     = 8 << 10
 	MaxTraceback = 16 << 10
-	// MaxErrorArgs bounds the arguments of an exception, as JSON.
+	// MaxErrorArgs limits the arguments of an exception, as JSON.
 	MaxErrorArgs = 1 << 10
 )
 
 // MaxResourceID is the largest number that every program reads exactly.
 const MaxResourceID = 1<<53 - 1
 
-// ResourceKey is the key of the object that stands for a per-worker resource in the
-// arguments of a closure. Its value is the ID.
+// ResourceKey is the key of the object that stands for a per-worker resource in a closure's
+// arguments. Its value is the ID.
 const ResourceKey = "$clusterrun.resource"
 
-// Resource is a per-worker resource. Each process that calls a closure with it builds it
-// once. It lasts until its client has released it and the last closure with it has ended.
+// Resource is a per-worker resource. Each process builds it once, when it first calls a closure
+// that uses it. The resource lasts until its client has released it and the last such closure has
+// ended.
 type Resource struct {
 	// ID is a random number from 1 to [MaxResourceID], which the client has chosen.
 	ID       uint64          `json:"id"`

@@ -9,15 +9,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Config has the settings of a queue.
+// Config configures a queue.
 type Config struct {
-	// Size is the most closures that wait.
+	// Size is the maximum number of waiting closures.
 	Size int
-	// TransientUnavailable is the number of the report about a task that is an error.
+	// TransientUnavailable is the number of reports about a task that make an error.
 	TransientUnavailable int
 }
 
-// ConfigOf returns the settings in the input of a queue.
+// ConfigOf returns the configuration in a queue's input.
 func ConfigOf(in closure.QueueInput) Config {
 	c := Config{Size: in.Size(), TransientUnavailable: spec.DefaultTransientFailures}
 	if in.TransientUnavailable != nil {
@@ -30,7 +30,7 @@ func ConfigOf(in closure.QueueInput) Config {
 type State struct {
 	// Last is the ID of the last closure.
 	Last uint64 `json:"last"`
-	// Waiting are the closures that are in no batch, by ID.
+	// Waiting lists the closures that are not in a batch, by ID.
 	Waiting []*Item `json:"waiting,omitempty"`
 	// Batches are those without a result, by number, and LastBatch is the last number.
 	Batches   []*Batch           `json:"batches,omitempty"`
@@ -44,8 +44,8 @@ type State struct {
 	Released []uint64 `json:"released,omitempty"`
 	// Fault is the queue's error.
 	Fault *closure.Error `json:"fault,omitempty"`
-	// Unavailable counts the reports about each task, and Most has the closures of each function
-	// in a batch.
+	// Unavailable counts the reports about each task, and Most maps each function to its maximum
+	// number of closures per batch.
 	Unavailable map[string]int      `json:"unavailable,omitempty"`
 	Most        map[string]int      `json:"most,omitempty"`
 	Counts      closure.QueueCounts `json:"counts"`
@@ -62,8 +62,8 @@ type Item struct {
 type Batch struct {
 	Number int     `json:"number"`
 	Items  []*Item `json:"items"`
-	// Queue is the queue of the only host that may have it. If empty, any may. Calling reports
-	// whether that host is calling its closures already.
+	// Queue is the only host queue that may take it, or empty if any may. Calling reports whether
+	// that host is already calling its closures.
 	Queue   string `json:"queue,omitempty"`
 	Calling bool   `json:"calling,omitempty"`
 	// Cancelled reports whether its closures must end.
@@ -84,7 +84,7 @@ type Queue struct {
 	takes    []*take
 	// suspended reports whether all batches must end, because the queue continues as new.
 	suspended bool
-	// open are the numbers of the batches whose activities have begun.
+	// open holds the numbers of the batches with running activities.
 	open    map[int]bool
 	ended   string
 	actions []Action
@@ -117,7 +117,7 @@ func Restore(c Config, s State) *Queue {
 	return q
 }
 
-// Action is a command for the workflow: start the activity of a batch, or cancel it.
+// Action tells the workflow to start a batch's activity, or to cancel it.
 type Action struct {
 	Batch  *Batch
 	Cancel bool
@@ -137,10 +137,10 @@ func (q *Queue) act(b *Batch, cancel bool) {
 	q.actions = append(q.actions, Action{b, cancel})
 }
 
-// Now sets the time. It must be called before the other methods when time has passed.
+// Now sets the time. If time has passed, it must be called before other methods.
 func (q *Queue) Now(t time.Time) { q.now = t }
 
-// Suspend ends all batches: the queue is about to continue as new.
+// Suspend stops all batches because the queue is about to continue as new.
 func (q *Queue) Suspend() {
 	q.suspended = true
 	for _, b := range q.Batches {
@@ -148,8 +148,8 @@ func (q *Queue) Suspend() {
 	}
 }
 
-// Carried returns the state for the next execution. Batches that have not ended are given again:
-// their hosts do not answer.
+// Carried returns the state for the next execution. Unfinished batches are sent again because
+// their hosts cannot answer.
 func (q *Queue) Carried() State {
 	for _, b := range slices.Clone(q.Batches) {
 		if q.open[b.Number] {
@@ -159,7 +159,7 @@ func (q *Queue) Carried() State {
 	return q.State
 }
 
-// Resume starts again what Suspend has ended.
+// Resume restarts what Suspend has stopped.
 func (q *Queue) Resume() {
 	q.suspended = false
 	for _, b := range q.Batches {
@@ -168,7 +168,7 @@ func (q *Queue) Resume() {
 	q.advance()
 }
 
-// Serving records which tasks of a host serve, or that the run has ended.
+// Serving records which of a host's tasks serve, or that the run has ended.
 func (q *Queue) Serving(m closure.ServingMessage) {
 	if m.Over != "" {
 		q.RunEnded(m.Over)
@@ -190,7 +190,7 @@ func (q *Queue) Serving(m closure.ServingMessage) {
 	q.advance()
 }
 
-// Host is a host whose tasks serve.
+// Host is a host with serving tasks.
 type Host struct {
 	Name  string                `json:"name"`
 	Queue string                `json:"queue"`
@@ -220,10 +220,10 @@ func (q *Queue) queueOf(task string) string {
 	return ""
 }
 
-// ErrEnded refuses the requests of a queue whose run has ended.
+// ErrEnded refuses the requests of a queue if its run has ended.
 var ErrEnded = errors.New("the run has ended")
 
-// RunEnded ends the queue: nothing more is called.
+// RunEnded closes the queue: no more closures are called.
 func (q *Queue) RunEnded(over string) {
 	if q.ended != "" {
 		return
