@@ -13,15 +13,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/size"
 )
 
-// maxOfLine is the number of bytes that are shown of a line of output.
+// maxOfLine is how many bytes of an output line are shown.
 const maxOfLine = 4 << 10
 
 // colors matches the sequences that set colors and fonts (SGR).
 var colors = lazyregexp.New("\x1b\\[[0-9;:]*m")
 
-// ansiHTML returns a line of output, or several, as HTML. Colors and bold text stay; other
-// sequences for terminals are left out, and other control characters are shown. Of a line that
-// a progress bar wrote again and again, the last state is shown.
+// ansiHTML returns one or more lines of output as HTML. It keeps colors and bold text, omits
+// other terminal sequences, and shows other control characters. Of a line that a progress bar
+// rewrites, it shows the last state.
 func ansiHTML(text string) template.HTML {
 	var b strings.Builder
 	for i, line := range strings.Split(text, "\n") {
@@ -50,7 +50,7 @@ func appendLine(b *strings.Builder, line string) {
 	}
 }
 
-// appendColored appends a line that contains sequences.
+// appendColored appends a line that contains color sequences.
 func appendColored(b *strings.Builder, line string) {
 	var f font
 	for line != "" {
@@ -76,13 +76,13 @@ func appendColored(b *strings.Builder, line string) {
 	}
 }
 
-// font is the part of a terminal's attributes that a page shows.
+// font is the subset of a terminal's attributes that a page shows.
 type font struct {
-	color                           int // 1 to 16, of the usual ones; 0 is the normal color
+	color                           int // 1 to 16 for the standard colors; 0 is the default color
 	bold, faint, italic, underlined bool
 }
 
-// class returns the classes of a span, or "".
+// class returns the classes for a span, or "".
 func (f font) class() string {
 	var classes []string
 	if f.color > 0 {
@@ -99,13 +99,13 @@ func (f font) class() string {
 	return strings.Join(classes, " ")
 }
 
-// apply applies the parameters of a sequence. Colors beyond the usual 16 count as the normal
+// apply applies a sequence's parameters. Colors outside the standard 16 count as the default
 // color.
 func (f *font) apply(parameters string) {
 	list := strings.Split(parameters, ";")
 	for i := 0; i < len(list); i++ {
 		code, _, _ := strings.Cut(list[i], ":")
-		n, _ := strconv.Atoi(code) // no number means 0
+		n, _ := strconv.Atoi(code) // a missing number means 0
 		switch {
 		case n == 0:
 			*f = font{}

@@ -12,26 +12,26 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
-// MaxCharted is the largest number of ranks with a line of their own.
+// MaxCharted is the maximum number of ranks with their own line.
 const MaxCharted = 4
 
-// maxPoints is the largest number of points of a line. A chart has few hundred pixels.
+// maxPoints is the maximum number of points per line. A chart is a few hundred pixels wide.
 const maxPoints = 240
 
-// Chart is a series as a drawing, with its caption.
+// Chart is a drawing of a series, with its caption.
 type Chart struct {
 	Name string
 	Keys []Key
 	SVG  template.HTML
 }
 
-// Key explains a line of a chart.
+// Key explains one line of a chart.
 type Key struct {
-	// Class is the look of the line: c-median, c-worst, or c-chosen0 to c-chosen3.
+	// Class is the line's style: c-median, c-worst, or c-chosen0 to c-chosen3.
 	Class, Text, Value string
 }
 
-// curve is a line of a chart.
+// curve is one line of a chart.
 type curve struct {
 	class, text string
 	values      []float64
@@ -47,8 +47,8 @@ func (p *RunPage) Charts() (charts []Chart) {
 	return charts
 }
 
-// ChartURL returns the address of the page with or, if it has one, without a line of its own for a
-// rank in the charts. It is empty if there are no such lines.
+// ChartURL returns the address of the page with the rank's own line toggled in the charts. It is
+// empty if the page does not have such lines.
 func (p *RunPage) ChartURL(rank int) string {
 	if p.IsFile() || len(p.Series) == 0 || len(p.Tasks.All) < 2 {
 		return ""
@@ -62,10 +62,10 @@ func (p *RunPage) ChartURL(rank int) string {
 	return to.query(p.Tasks.Filter) + "#usage"
 }
 
-// IsCharted reports whether a rank has a line of its own in the charts.
+// IsCharted reports whether a rank has its own line in the charts.
 func (p *RunPage) IsCharted(rank int) bool { return slices.Contains(p.Charted, rank) }
 
-// ChartedText returns the ranks with a line of their own in the charts, as in addresses.
+// ChartedText returns the charted ranks, formatted for addresses.
 func (p *RunPage) ChartedText() string {
 	texts := list.Of(p.Charted, itoa)
 	return strings.Join(texts, ",")
@@ -129,8 +129,8 @@ func reversed(parts [][]string) [][]string {
 	return parts
 }
 
-// points returns the points of a line, in parts that have a gap of unknown values between them.
-// It takes the largest of neighbouring values if there are too many.
+// points returns a line's points, in parts separated by gaps of unknown values. If there are too
+// many, it keeps the largest of neighbouring values.
 func (s *Series) points(values []float64, top float64) (parts [][]string) {
 	from, to := s.Times[0], s.Times[len(s.Times)-1]
 	whole := max(1, to.Sub(from).Seconds())

@@ -6,33 +6,33 @@ import (
 	"time"
 )
 
-// Mode is the place of a page.
+// Mode is how a page is delivered.
 type Mode int
 
 // The values of [Mode].
 const (
-	// Live is a page of a server, which changes with the run.
+	// Live is a server's page, which changes with the run.
 	Live Mode = iota
-	// File is a page in a file, which needs no server.
+	// File is a page in a file, which works without a server.
 	File
 )
 
-// Frame has the parts that all pages share. Each model of a page has one.
+// Frame holds the parts that all pages share. Each page's model embeds one.
 type Frame struct {
-	// Title is the title of the document.
+	// Title is the document's title.
 	Title string
 	Nav   []Link
-	// At is the time of the facts on the page, and Zone the time zone of times on it; nil means
-	// UTC.
+	// At is when the page's facts were current. Zone is the time zone of times on the page; nil
+	// means UTC.
 	At   time.Time
 	Zone *time.Location
-	// Version is the version of clusterrun.
+	// Version is clusterrun's version.
 	Version string
-	// Refresh is the time after which a live page asks for changes, or 0 if there will be none.
+	// Refresh is the interval at which a live page asks for changes, or 0 if none will follow.
 	Refresh time.Duration
-	// Partial reports whether the page lacks what is not known yet.
+	// Partial reports whether the page omits what is still unknown.
 	Partial bool
-	// TemporalURL is the address of the subject of the page in Temporal's Web UI, or "".
+	// TemporalURL is the address of the page's subject in Temporal's Web UI, or "".
 	TemporalURL string
 	// Token is sent with each request that changes something; see [Action].
 	Token string
@@ -43,29 +43,29 @@ type Frame struct {
 // Link is a link with its text.
 type Link struct {
 	Text, URL string
-	// Current reports whether it leads to the page that is shown already.
+	// Current reports whether the link leads to the page already shown.
 	Current bool
 }
 
-// Action is a button that asks a question, and then sends a request by POST to URL, with the
-// token of the frame as the field "token".
+// Action is a button that asks for confirmation and then sends a POST request to URL, with the
+// frame's token as the field "token".
 type Action struct {
-	// Name is the verb for programs, and Label its text on the page.
+	// Name is the verb for programs, and Label the verb on the page.
 	Name, Label string
 	URL         string
-	// Question is asked first, and Effect says what will happen.
+	// Question asks for confirmation, and Effect says what will happen.
 	Question, Effect string
-	// Danger reports whether it ends something.
+	// Danger reports whether the action stops something.
 	Danger bool
 	Fields []Field
 }
 
-// Field is a field of the form of an action.
+// Field is a field of an action's form.
 type Field struct {
 	Name, Label, Value string
-	// Options are the possible values. A field without options takes text.
+	// Options lists the allowed values. A field without options takes text.
 	Options []string
-	// Hidden fields are sent, but not shown.
+	// Hidden fields are sent but not shown.
 	Hidden bool
 }
 
@@ -79,8 +79,8 @@ func (f *Frame) zone() *time.Location {
 	return f.Zone
 }
 
-// When returns a time element with the time of day and, if that was on another day, the date. The
-// time of a file has it always: the file may be read on any day.
+// When returns a time element with the time of day and, if at is on another day, the date. In a
+// file it always includes the date, because the file may be read on any day.
 func (f *Frame) When(at time.Time) template.HTML {
 	if at.IsZero() {
 		return "–"
@@ -100,7 +100,7 @@ func (f *Frame) When(at time.Time) template.HTML {
 		at.UTC().Format(time.RFC3339), local.Format("2006-01-02 15:04:05.000 MST"), local.Format(layout)))
 }
 
-// Clock returns the time of day as text, or nothing if it is unknown.
+// Clock returns the time of day as text, or nothing if at is unknown.
 func (f *Frame) Clock(at time.Time) string {
 	if at.IsZero() {
 		return ""

@@ -40,7 +40,7 @@ func bytesText(n int64) string {
 	return size.Of(n)
 }
 
-// dash returns the text, or a dash instead of nothing.
+// dash returns the text, or a dash if it is empty.
 func dash(text string) string {
 	if text == "" {
 		return "–"
@@ -48,7 +48,7 @@ func dash(text string) string {
 	return spec.OneLine(text)
 }
 
-// number formats a number in at most four digits, and nothing if it is 0.
+// number formats a number in at most four digits, and returns "" for 0.
 func number(f float64) string {
 	switch {
 	case f == 0:
@@ -61,7 +61,7 @@ func number(f float64) string {
 	return strconv.FormatFloat(f, 'f', 2, 64)
 }
 
-// icon returns the symbol of a tone, which says the same as its color.
+// icon returns a tone's symbol, which conveys the same as the color.
 func icon(t Tone) template.HTML {
 	return template.HTML(`<svg class="icon ` + t.class() + `" aria-hidden="true"><use href="#` + t.symbol() + `"/></svg>`)
 }

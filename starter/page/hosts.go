@@ -5,31 +5,31 @@ import (
 	"time"
 )
 
-// HostsPage shows the hosts of a queue, and the runs that wait for them.
+// HostsPage shows a queue's hosts, and the runs that wait for them.
 type HostsPage struct {
 	Frame
 	Queue string
 	Hosts []HostRow
-	// Waiting are the runs that wait, in their order. MoreWaiting counts those that are left
-	// out.
+	// Waiting lists the waiting runs in order. MoreWaiting counts those omitted.
 	Waiting     []WaitingRow
 	MoreWaiting int
-	// Problem is why the hosts are not known, or "".
+	// Problem is why the hosts are unknown, or "".
 	Problem string
 }
 
 // HostRow is a host.
 type HostRow struct {
 	Name string
-	// RunsURL leads to the runs that have tasks on it.
+	// RunsURL leads to the runs with tasks on the host.
 	RunsURL string
 	State   string
 	Tone    Tone
 	Since   time.Time
-	// Reason is given with a cordon or a drain, and Deadline with a drain.
+	// Reason is given for a cordon or a drain, and Deadline for a drain.
 	Reason   string
 	Deadline time.Time
-	// Used and Slots are tasks; Slots is 0 if there is no bound. UsedGPUs and GPUs are devices.
+	// Used and Slots count tasks; Slots is 0 if there is no limit. UsedGPUs and GPUs count
+	// devices.
 	Used, Slots    int
 	UsedGPUs, GPUs int
 	Model          string
@@ -44,19 +44,19 @@ type HostRow struct {
 // HostCheck is a check of a host.
 type HostCheck struct {
 	Name string
-	// Failed is why it fails, or "".
+	// Failed is why the check fails, or "".
 	Failed string
 	Tone   Tone
 }
 
-// Held is the room of a run on a host.
+// Held is a run's capacity on a host.
 type Held struct {
 	Run       Link
 	Tasks     int
 	Exclusive bool
 }
 
-// WaitingRow is a run that waits for room.
+// WaitingRow is a run that waits for capacity.
 type WaitingRow struct {
 	Position int
 	Run      Link
@@ -67,17 +67,17 @@ type WaitingRow struct {
 	Begins   time.Time // zero if it does not wait for more hosts than it needs
 }
 
-// RenderHosts writes the page of the hosts.
+// RenderHosts writes the hosts page.
 func RenderHosts(w io.Writer, p *HostsPage) error { return render(w, "hosts", p) }
 
-// MessagePage says why there is no page, or what an action did.
+// MessagePage explains why a page is unavailable, or what an action did.
 type MessagePage struct {
 	Frame
 	Tone Tone
 	Text string
-	// Items are details.
+	// Items holds details.
 	Items []string
-	// Back leads to the page from which the user came. Its URL may be "".
+	// Back leads to the previous page. Its URL may be "".
 	Back Link
 }
 

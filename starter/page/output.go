@@ -5,39 +5,40 @@ import (
 	"time"
 )
 
-// Output is a part of the output of a run, merged by time.
+// Output is part of a run's output, merged by time.
 type Output struct {
 	Lines []OutputLine
-	// Filter is the selection of lines.
+	// Filter selects lines.
 	Filter OutputFilter
-	// Cut says which part of the output is left out. It is empty if all is shown.
+	// Cut says which part of the output is omitted. It is empty if everything is shown.
 	Cut string
-	// Missing says which output cannot be read, and why; a line each.
+	// Missing says which output cannot be read, and why, one line each.
 	Missing []string
-	// Pending reports whether the output is not known yet.
+	// Pending reports whether the output is still unknown.
 	Pending bool
-	// LogURL is the address of all output as text, or "".
+	// LogURL is the address of the whole output as text, or "".
 	LogURL string
 }
 
-// OutputFilter selects lines of output. The server gets it as the query parameters ranks,
+// OutputFilter selects lines of output. The server receives it as the query parameters ranks,
 // search and stderr.
 type OutputFilter struct {
-	// Ranks are as in 0-3,8; all if empty.
+	// Ranks is a list such as 0-3,8. If empty, it selects all ranks.
 	Ranks  string
 	Search string
 	Stderr bool
 }
 
-// OutputLine is a line of one rank, or a line that some ranks wrote alike.
+// OutputLine is a line from one rank, or an identical line from several ranks.
 type OutputLine struct {
-	// At is about the time at which it was written; zero if unknown.
+	// At is approximately when the line was written, or zero if unknown.
 	At time.Time
-	// Task and Rank are of the first rank that wrote it. Ranks has all, as in 0-47.
+	// Task and Rank identify the first rank that wrote the line. Ranks lists all of them, such
+	// as 0-47.
 	Task  string
 	Rank  int
 	Ranks string
-	// Count is the number of lines that it stands for.
+	// Count is how many lines it stands for.
 	Count  int
 	Stderr bool
 	Text   string
@@ -45,7 +46,7 @@ type OutputLine struct {
 	Tone Tone
 }
 
-// Who returns the task of a line, or the ranks of several.
+// Who returns a line's task, or the ranks if several wrote it.
 func (l *OutputLine) Who() string {
 	if l.Count > 1 {
 		return "ranks " + l.Ranks

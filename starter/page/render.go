@@ -27,8 +27,8 @@ func Assets() fs.FS {
 	return files
 }
 
-// AssetsPath is the path at which servers provide [Assets]. A query in the links of pages
-// changes with their content, so that browsers may keep them for ever.
+// AssetsPath is the path at which servers provide [Assets]. A query in pages' links changes with
+// the content, so browsers may cache it forever.
 const AssetsPath = "/assets/"
 
 func asset(name string) []byte {
@@ -39,7 +39,7 @@ func asset(name string) []byte {
 	return text
 }
 
-// assetURL returns the address of an asset.
+// assetURL returns an asset's address.
 func assetURL(name string) string {
 	sum := sha256.Sum256(asset(name))
 	return AssetsPath + name + "?v=" + hex.EncodeToString(sum[:6])
@@ -50,8 +50,8 @@ func hashOf(name string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// CSP returns the Content-Security-Policy of a page. A server sends it as a header. A file has
-// it in a meta element.
+// CSP returns a page's Content-Security-Policy. A server sends it as a header. A file has it in
+// a meta element.
 func CSP(m Mode) string {
 	if m == File {
 		return "default-src 'none'; style-src " + hashOf("page.css") + "; script-src " + hashOf("page.js") + "; img-src data:; base-uri 'none'; form-action 'none'"
@@ -59,12 +59,11 @@ func CSP(m Mode) string {
 	return "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 }
 
-// templates returns the parsed templates.
 var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, "templates/*.html"))
 })
 
-// render executes the template of a page with its model. It writes nothing if it fails.
+// render executes a page's template with its model. It writes nothing if it fails.
 func render(w io.Writer, name string, model any) error {
 	var b bytes.Buffer
 	if err := templates().ExecuteTemplate(&b, name, model); err != nil {

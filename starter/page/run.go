@@ -15,14 +15,14 @@ type RunPage struct {
 	ID, ExecutionID, Name string
 	Owner, Command, Dir   string
 	Queue                 string
-	// State is the state in a word, such as "running" or "timed out".
+	// State is the state as a word, such as "running" or "timed out".
 	State string
 	Tone  Tone
 	// Open reports whether the run has not ended.
 	Open           bool
 	Started, Ended time.Time
-	// Hosts is the number of hosts, and Restarts the number of processes that were started again
-	// or, if the group restarts, of its restarts.
+	// Hosts counts the hosts. Restarts counts the restarted processes or, if the group restarts,
+	// the group's restarts.
 	Hosts, Restarts int
 	ExitCode        int
 	Progress        *Progress
@@ -34,11 +34,11 @@ type RunPage struct {
 	Tasks    Tasks
 	Output   Output
 	Timeline Timeline
-	// Stacks compares the stacks of the tasks as of their last capture. It is nil if there was no capture.
+	// Stacks compares the tasks' stacks as last captured. It is nil if none were captured.
 	Stacks   *stacktree.Findings
 	Barriers []Barrier
 	Series   []Series
-	// Charted are the ranks that have a line of their own in the charts of the series.
+	// Charted lists the ranks with their own line in the series' charts.
 	Charted []int
 	// Spec is the spec as YAML, without secrets. NoSpec says why it is missing.
 	Spec, NoSpec string
@@ -48,30 +48,31 @@ type RunPage struct {
 	Commands []Command
 }
 
-// Progress is the progress of the tasks.
+// Progress is the tasks' progress.
 type Progress struct {
-	// Least and Most are the progress of the tasks with the least and the most, from 0 to 1.
+	// Least and Most are the minimum and maximum progress of the tasks, from 0 to 1.
 	Least, Most float64
-	// Left is the time until the end, or 0 if unknown.
+	// Left is the remaining time, or 0 if unknown.
 	Left    time.Duration
 	Message string
 }
 
-// Cause is the reason for the end of a run.
+// Cause is why a run ended.
 type Cause struct {
 	// Sentence states the cause.
 	Sentence string
-	// Task, Rank and Host name the process that failed first. Task is empty if no process caused the end.
+	// Task, Rank and Host identify the process that failed first. Task is empty if the cause is
+	// not a process.
 	Task string
 	Rank int
 	Host string
 	PID  int
 	At   time.Time
-	// Words are the traceback, or the last words of the program.
+	// Words is the traceback, or the program's last words.
 	Words string
-	// FirstError is the first error in the output, if it is not in Words.
+	// FirstError is the first error in the output, if Words does not contain it.
 	FirstError string
-	// Details are further lines: the ends of other tasks, restarts.
+	// Details are further lines: other tasks' exits, restarts.
 	Details []string
 }
 
@@ -79,20 +80,20 @@ type Cause struct {
 type Notice struct {
 	Tone Tone
 	Text string
-	// Items are details.
+	// Items holds details.
 	Items []string
 }
 
-// Barrier is a barrier at which tasks wait.
+// Barrier is a barrier at which tasks are waiting.
 type Barrier struct {
 	Name             string
 	Round            int
 	Opened, Deadline time.Time
-	// Unanswered reports whether the tasks are unknown, since no worker answers.
+	// Unanswered reports whether the tasks are unknown because no worker answers.
 	Unanswered bool
-	// Waiting and Missing are the tasks at the barrier, and the others.
+	// Waiting lists the tasks at the barrier, and Missing the rest.
 	Waiting, Missing []BarrierTask
-	// MoreWaiting and MoreMissing count those that are left out.
+	// MoreWaiting and MoreMissing count those omitted.
 	MoreWaiting, MoreMissing int
 }
 
@@ -110,7 +111,7 @@ type Start struct {
 	Inherited           []string
 }
 
-// Variable is a variable of the environment. Hidden reports whether the value was not kept.
+// Variable is an environment variable. Hidden reports whether the value was not kept.
 type Variable struct {
 	Name, Value string
 	Hidden      bool
@@ -119,7 +120,7 @@ type Variable struct {
 // Command is a command to copy.
 type Command struct{ What, Line string }
 
-// RenderRun writes the page of a run.
+// RenderRun writes a run's page.
 func RenderRun(w io.Writer, p *RunPage, m Mode) error {
 	model := *p
 	model.mode = m

@@ -75,7 +75,7 @@ func text(n *html.Node) string {
 	return strings.Join(strings.Fields(b.String()), " ")
 }
 
-// rows returns the texts of the rows of the grid.
+// rows returns the text of the grid's rows.
 func rows(root *html.Node) (texts []string) {
 	for _, body := range all(byID(root, "tasks"), named("tbody")) {
 		for _, row := range all(body, named("tr")) {
@@ -107,10 +107,10 @@ func TestAFailedRun(t *testing.T) {
 	assert.True(t, strings.HasPrefix(first[1], "3 worker-3 failed"), first[1])
 	assert.True(t, strings.HasPrefix(first[2], "0 worker-0 stopped because of worker-17"), first[2])
 	assert.Len(t, all(byID(root, "tasks"), classed("t-culprit")), 3, "the row, its symbol and the symbol of the count")
-	// Lines of the culprit have its tone.
+	// The culprit's lines have its tone.
 	lines := all(byID(root, "output"), classed("l"))
 	assert.Contains(t, attribute(lines[len(lines)-1], "class"), "t-culprit")
-	// Each state has a word and a symbol, so that color is not needed.
+	// Each state has a word and a symbol, so it does not depend on color.
 	for _, cell := range all(byID(root, "tasks"), classed("s")) {
 		assert.Len(t, all(cell, named("svg")), 1)
 		assert.NotEmpty(t, text(cell))
@@ -141,7 +141,7 @@ func TestALargeRun(t *testing.T) {
 	assert.Less(t, len(got), 60)
 	assert.Contains(t, got[0], "worker-1234 restarting exit code 1 3 restarts")
 	assert.Contains(t, got[1], "worker-77")
-	// Every other task is a link away.
+	// Every other task is one link away.
 	p.Tasks.Filter.Page = 10
 	_, root = rendered(t, p, Live)
 	got = rows(root)
@@ -169,7 +169,7 @@ func TestAHostThatIsAway(t *testing.T) {
 	assert.Contains(t, text(byID(root, "output")), "connection refused")
 }
 
-// A page has landmarks, captions, headers of tables and one heading of the first level.
+// A page has landmarks, captions, table headers and one top-level heading.
 func TestStructure(t *testing.T) {
 	for name, p := range map[string]*RunPage{"good": goodRun(), "failed": failedRun(), "hanging": hangingRun(), "large": largeRun(), "empty": {ID: "x", State: "placing", Tone: Waits, Open: true}} {
 		for _, m := range []Mode{Live, File} {
@@ -197,7 +197,7 @@ func TestStructure(t *testing.T) {
 	}
 }
 
-// A file has everything in it, and needs no server.
+// A file is self-contained, and works without a server.
 func TestAFile(t *testing.T) {
 	page, root := rendered(t, hangingRun(), File)
 	assert.Less(t, len(page), 5<<20)
@@ -221,7 +221,7 @@ func TestAFile(t *testing.T) {
 	assert.NotContains(t, policy, "unsafe")
 }
 
-// hostileRun has in each text something that must not become a part of the page.
+// hostileRun returns a run with markup in every string that must not become part of the page.
 func hostileRun() *RunPage {
 	const evil = "</script></style></title><script>document.title='owned'</script><img src=x onerror=alert(1)>\" onmouseover='x'\u202e\x1b]0;x\a\xff"
 	p := failedRun()
@@ -273,8 +273,8 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// A rank in the grid adds a line of its own to the charts, or takes it out, and keeps the rest of
-// the address.
+// A rank in the grid adds or removes its own line in the charts, and keeps the rest of the
+// address.
 func TestChartedRanks(t *testing.T) {
 	p := goodRun()
 	p.Tasks.Filter.State, p.Output.Filter.Search = "running", "loss"
@@ -294,7 +294,7 @@ func TestChartedRanks(t *testing.T) {
 	assert.NotContains(t, file, "chart=", "a file has no server")
 }
 
-// A page of a run of which nothing is known yet has all parts that a script fills in later.
+// The page of a completely unknown run contains all the parts that a script fills in later.
 func TestAPartialPage(t *testing.T) {
 	parts := func(p *RunPage) (ids []string) {
 		_, root := rendered(t, p, Live)
@@ -315,8 +315,8 @@ func TestAPartialPage(t *testing.T) {
 	assert.NotContains(t, whole, "<noscript>")
 }
 
-// Pages in files fit into windows of three sizes, in light and dark, and cause no errors. With
-// PAGE_SHOTS set to a directory, pictures of them are written there.
+// Pages in files fit windows of three sizes, in light and dark, without errors. If PAGE_SHOTS
+// names a directory, pictures of them are written to it.
 func TestInABrowser(t *testing.T) {
 	b := browser.Start(t)
 	shots := os.Getenv("PAGE_SHOTS")
@@ -381,7 +381,7 @@ func TestNoRuns(t *testing.T) {
 
 const hostile = `"><script>alert(1)</script><img src=x onerror=alert(1)>` + "\x1b[2J\u202e"
 
-// Text of users is text, wherever it stands, and no page needs what its policy forbids.
+// Users' text stays text everywhere, and no page requires what its policy forbids.
 func TestHostileLists(t *testing.T) {
 	p := runsPage()
 	plain := strings.ReplaceAll(hostile, "\x1b", "") // a form sends its values back unchanged
@@ -420,7 +420,7 @@ func TestHostileLists(t *testing.T) {
 
 var noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 
-// runOf returns an open run of tasks on hosts with eight tasks each.
+// runOf returns an open run with eight tasks per host.
 func runOf(n int) *RunPage {
 	p := &RunPage{
 		Frame: Frame{At: noon, Version: "1.2.3", Refresh: 2 * time.Second, Nav: []Link{{Text: "Runs", URL: "/", Current: true}, {Text: "Hosts", URL: "/hosts"}}, TemporalURL: "/namespaces/default/workflows"},
@@ -469,7 +469,7 @@ func runOf(n int) *RunPage {
 	return p
 }
 
-// seriesOf returns made-up series, with a task that is slow.
+// seriesOf returns made-up series with one slow task.
 func seriesOf(p *RunPage, points int) []Series {
 	all := []Series{{Name: "CPU", LowIsBad: true}, {Name: "Memory", Unit: Bytes}, {Name: "GPU", LowIsBad: true}, {Name: "Step time", Unit: Seconds}}
 	for k := range all {
@@ -573,7 +573,7 @@ func largeRun() *RunPage {
 	return p
 }
 
-// awayRun is a run with a host that does not answer.
+// awayRun returns a run with a host that does not answer.
 func awayRun() *RunPage {
 	p := runOf(48)
 	for i := 16; i < 24; i++ {

@@ -10,16 +10,16 @@ import (
 // RunsPage is a list of runs.
 type RunsPage struct {
 	Frame
-	// Open are the runs that have not ended, and Ended the others, the latest first.
+	// Open lists the open runs, and Ended the ended ones, latest first.
 	Open, Ended []RunRow
 	Filters     []Filter
-	// Name is the start of a name that the runs have. Kept are the other filters, for the form
-	// with the name.
+	// Name is a prefix of the runs' names. Kept holds the other filters, for the form with the
+	// name.
 	Name string
 	Kept []Field
-	// Newer and Older lead to other pages, and are "" without such pages.
+	// Newer and Older lead to the neighbouring pages, or are "".
 	Newer, Older string
-	// Cut says which open runs are left out, or is "".
+	// Cut says which open runs are omitted, or is "".
 	Cut string
 }
 
@@ -35,12 +35,12 @@ type RunRow struct {
 	Name    string
 	State   string
 	Tone    Tone
-	// Why says why it ended, or what is unusual about it.
+	// Why says why the run ended, or what is unusual about it.
 	Why     string
 	Command string
 	Tasks   string
 	Owner   Link
-	// Hosts are the first hosts, and MoreHosts the number of others.
+	// Hosts are the first hosts, and MoreHosts counts the rest.
 	Hosts          []Link
 	MoreHosts      int
 	Started, Ended time.Time // Ended is zero if the run is open
@@ -50,14 +50,14 @@ type RunRow struct {
 // RenderRuns writes a list of runs.
 func RenderRuns(w io.Writer, p *RunsPage) error { return render(w, "runs", p) }
 
-// RunGroup is a part of the list.
+// RunGroup is a section of the list.
 type RunGroup struct {
 	Title string
 	Rows  []RunRow
 	Page  *RunsPage
 }
 
-// Groups returns the parts of the list that have runs.
+// Groups returns the list's non-empty sections.
 func (p *RunsPage) Groups() (groups []RunGroup) {
 	for _, g := range []RunGroup{{"Open", p.Open, p}, {"Ended", p.Ended, p}} {
 		if len(g.Rows) > 0 {
@@ -70,7 +70,7 @@ func (p *RunsPage) Groups() (groups []RunGroup) {
 // IsFiltered reports whether a filter is set.
 func (p *RunsPage) IsFiltered() bool { return p.Name != "" || len(p.Kept) > 0 }
 
-// Took returns how long a run took, or has taken.
+// Took returns how long a run took, or has been running.
 func (p *RunsPage) Took(r RunRow) string {
 	if r.Ended.IsZero() {
 		return timespan.Of(p.At.Sub(r.Started))
@@ -78,7 +78,7 @@ func (p *RunsPage) Took(r RunRow) string {
 	return timespan.Of(r.Ended.Sub(r.Started))
 }
 
-// ListsCSS returns the address of the style of lists.
+// ListsCSS returns the address of the lists' style sheet.
 func (f *Frame) ListsCSS() string { return assetURL("lists.css") }
 
 // Age returns the time since an event, or "".

@@ -8,20 +8,20 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/timespan"
 )
 
-// Series has the values of one quantity over time.
+// Series holds one quantity's values over time.
 type Series struct {
-	// Name is the quantity, such as "CPU" or "Step time", and Unit the unit of the values.
+	// Name is the quantity, such as "CPU" or "Step time". Unit is the values' unit.
 	Name string
 	Unit Unit
-	// Times are the times of the values, in their order.
+	// Times holds the times of the values, in order.
 	Times []time.Time
-	// Tasks have as many values as there are times.
+	// Each task has one value per time.
 	Tasks []TaskSeries
-	// LowIsBad reports whether the task with the least values is the worst.
+	// LowIsBad reports whether the task with the lowest values is the worst.
 	LowIsBad bool
 }
 
-// TaskSeries are the values of one task. A value that is not known is NaN.
+// TaskSeries holds one task's values. An unknown value is NaN.
 type TaskSeries struct {
 	Rank   int
 	Name   string
@@ -33,9 +33,9 @@ type Unit int
 
 // The values of [Unit].
 const (
-	Number  Unit = iota // a number, such as of processors
-	Bytes               // of memory
-	Seconds             // of a step
+	Number  Unit = iota // a plain number, such as a number of processors
+	Bytes               // memory
+	Seconds             // step time
 )
 
 // format returns a value with its unit.
@@ -53,7 +53,7 @@ func (u Unit) format(v float64) string {
 	return number(v)
 }
 
-// median returns the median of the tasks at each time, and the least and the most.
+// median returns the tasks' median, minimum and maximum at each time.
 func (s *Series) median() (least, median, most []float64) {
 	at := make([]float64, 0, len(s.Tasks))
 	for i := range s.Times {
@@ -79,7 +79,7 @@ func (t *TaskSeries) at(i int) float64 {
 	return t.Values[i]
 }
 
-// last returns the last value that is known.
+// last returns the last known value.
 func last(values []float64) float64 {
 	for i := len(values) - 1; i >= 0; i-- {
 		if !math.IsNaN(values[i]) {
@@ -90,7 +90,7 @@ func last(values []float64) float64 {
 }
 
 // worst returns the index of the task with the worst mean over the last quarter, or -1 if there
-// are fewer than two.
+// are fewer than two tasks.
 func (s *Series) worst() int {
 	found, worst := -1, math.Inf(1)
 	for i, t := range s.Tasks {

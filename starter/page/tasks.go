@@ -12,27 +12,27 @@ import (
 )
 
 const (
-	// MaxRows is the largest number of tasks that all have a row. Larger runs have a square for
-	// each, and rows for the tasks that matter.
+	// MaxRows is the maximum number of tasks for which every task has a row. Larger runs have a
+	// square for each task, and rows for the tasks that matter.
 	MaxRows = 200
-	// mattering is the largest number of rows for the tasks of a large run that matter.
+	// mattering is the maximum number of rows for a large run's tasks that matter.
 	mattering = 50
-	// MaxFileRows is the largest number of rows in a file.
+	// MaxFileRows is the maximum number of rows in a file.
 	MaxFileRows = 2000
 )
 
-// Tasks are the tasks of a run.
+// Tasks holds a run's tasks.
 type Tasks struct {
-	// All are all tasks, in the order of ranks.
+	// All holds all tasks, in rank order.
 	All []Task
-	// Filter selects the rows, as the query parameters state, host and page do.
+	// Filter selects the rows, like the query parameters state, host and page.
 	Filter TaskFilter
 }
 
 // TaskFilter selects rows of tasks.
 type TaskFilter struct {
-	// State and Host select tasks, and Page is a page of the selected ones, from 1. A large run
-	// has rows for the tasks that matter if all three are empty.
+	// State and Host select tasks, and Page is a page of the selected ones, starting at 1. If
+	// all three are empty, a large run has rows for the tasks that matter.
 	State, Host string
 	Page        int
 }
@@ -45,27 +45,26 @@ type Task struct {
 	PID   int
 	State string
 	Tone  Tone
-	// How says more about the state, such as "exit code 3" or "because of worker-2".
+	// How adds detail to the state, such as "exit code 3" or "because of worker-2".
 	How      string
 	Restarts int
-	// Step and Steps are the progress, by the account of the task. Seconds is the time of a
-	// step.
+	// Step and Steps are the progress that the task reports. Seconds is the duration of a step.
 	Step, Steps float64
 	Seconds     float64
 	Message     string
-	// Slow is the time of a step divided by the median of others, if the task is slow.
+	// Slow is the step time divided by the other tasks' median, if the task is slow.
 	Slow       float64
 	LastLine   string
 	LastOutput time.Time
-	// CPUs, Memory, GPUs and GPUMemory are in use. Of a process that has ended, they are the
-	// mean and the most.
+	// CPUs, Memory, GPUs and GPUMemory are in use. For a process that has exited, they are the
+	// mean and the maximum.
 	CPUs      float64
 	Memory    int64
 	GPUs      float64
 	GPUMemory int64
 }
 
-// Count is the number of tasks in a state.
+// Count is the number of tasks in one state.
 type Count struct {
 	State string
 	Tone  Tone
@@ -75,7 +74,7 @@ type Count struct {
 	Current bool
 }
 
-// Counts returns the number of tasks in each state, the most urgent first.
+// Counts returns the number of tasks in each state, most urgent first.
 func (p *RunPage) Counts() (counts []Count) {
 	at := map[string]int{}
 	for _, task := range p.Tasks.All {
@@ -98,10 +97,10 @@ func (p *RunPage) Counts() (counts []Count) {
 // IsLarge reports whether the run has squares.
 func (p *RunPage) IsLarge() bool { return len(p.Tasks.All) > MaxRows }
 
-// tasksURL returns the address of the page with other rows of the grid.
+// tasksURL returns the address of the page with other grid rows.
 func (p *RunPage) tasksURL(f TaskFilter) string { return p.query(f) + "#tasks" }
 
-// query returns the query of the page with other rows of the grid.
+// query returns the page's query for other grid rows.
 func (p *RunPage) query(f TaskFilter) string {
 	values := url.Values{}
 	set := func(name, value string) {
@@ -123,7 +122,7 @@ func (p *RunPage) query(f TaskFilter) string {
 	return "?" + values.Encode()
 }
 
-// TaskRows are rows of the grid.
+// TaskRows holds rows of the grid.
 type TaskRows struct {
 	Rows []Task
 	// Text says which tasks these are.
@@ -132,7 +131,7 @@ type TaskRows struct {
 	Pages []Link
 }
 
-// TaskRows returns the selected rows. The worst come first, except on pages of all tasks.
+// TaskRows returns the selected rows, worst first unless they are a page of all tasks.
 func (p *RunPage) TaskRows() TaskRows {
 	q := p.Tasks.Filter
 	rows := slices.Clone(p.Tasks.All)
@@ -189,7 +188,7 @@ func (p *RunPage) TaskRows() TaskRows {
 	return found
 }
 
-// Rows returns the first tasks, the worst first.
+// Rows returns the first tasks, worst first.
 func (t *Tasks) Rows() []Task {
 	rows := slices.Clone(t.All)
 	worstFirst(rows)
@@ -202,7 +201,7 @@ func worstFirst(rows []Task) {
 	})
 }
 
-// Squares returns a square for each task, with a gap between hosts. The counts say the same as
+// Squares returns a square for each task, with a gap between hosts. The counts state the same as
 // text.
 func (p *RunPage) Squares() template.HTML {
 	var b strings.Builder
@@ -227,7 +226,7 @@ func (t *Task) StepText() string {
 	return number(t.Step) + "/" + number(t.Steps)
 }
 
-// RateText returns the steps in a second, or the time of a step if that is longer.
+// RateText returns the steps per second, or the step time if that is longer.
 func (t *Task) RateText() string {
 	switch {
 	case t.Seconds == 0:
@@ -254,7 +253,7 @@ func (t *Task) MemoryText() string {
 	return bytesText(t.Memory)
 }
 
-// GPUText returns the use of GPUs and of their memory.
+// GPUText returns the usage of GPUs and their memory.
 func (t *Task) GPUText() string {
 	switch {
 	case t.GPUs == 0 && t.GPUMemory == 0:
@@ -273,10 +272,10 @@ func (t *Task) Age(p *RunPage) string {
 	return timespan.Of(p.At.Sub(t.LastOutput))
 }
 
-// columns are the columns of the grid that some tasks have values for.
+// columns tells which grid columns contain values.
 type columns struct{ Step, Rate, CPU, Memory, GPU, Age, Line, Host, PID bool }
 
-// Columns returns the columns that some rows have values for.
+// Columns returns the columns with a value in some row.
 func (r TaskRows) Columns() (c columns) {
 	for i := range r.Rows {
 		t := &r.Rows[i]

@@ -10,18 +10,18 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/timespan"
 )
 
-// Timeline is the life of a run.
+// Timeline is a run's time line.
 type Timeline struct {
 	// From and To are the bounds. To is the present if the run is open.
 	From, To time.Time
-	// Spans are in the order of their lanes.
+	// Spans are sorted by lane.
 	Spans []Span
-	// Events are in the order of time. More counts those that are left out.
+	// Events are sorted by time. More counts those omitted.
 	Events []Event
 	More   int
 }
 
-// Span is a part of the life of a run. Spans with the same lane share a line.
+// Span is a period in a run. Spans with the same lane share a line.
 type Span struct {
 	Lane, Text string
 	From, To   time.Time
@@ -35,15 +35,14 @@ type Event struct {
 	Tone Tone
 }
 
-// The heights of the parts of a time line, in pixels.
+// The heights of a time line's parts, in pixels.
 const (
 	marksHeight = 20
 	laneHeight  = 34
 	axisHeight  = 18
 )
 
-// SVG draws the time line. Its events are listed as text elsewhere, so that it needs no more
-// than a label.
+// SVG draws the time line. The page also lists its events as text, so a label suffices.
 func (t *Timeline) SVG(f *Frame) template.HTML {
 	lanes := t.lanes()
 	whole := t.To.Sub(t.From)

@@ -1,23 +1,23 @@
 package page
 
-// Tone is the look of a state. Each has a color and a symbol.
+// Tone is how a state looks. Each has a color and a symbol.
 type Tone int
 
-// The values of [Tone], the most urgent first.
+// The values of [Tone], most urgent first.
 const (
 	// Culprit is the root cause of a failure.
 	Culprit Tone = iota
 	// Bad is a failure.
 	Bad
-	// Warning is for a state that needs a look: a silent host, a restart.
+	// Warning is for a state that needs attention: a silent host, a restart.
 	Warning
-	// Active is for something that runs.
+	// Active is for something that is running.
 	Active
-	// Waits is the tone before a start.
+	// Waits is for something that has not started.
 	Waits
-	// Good is a good end.
+	// Good is for success.
 	Good
-	// Muted is for an end because of another's: a victim of a root cause, or a stop on request.
+	// Muted is for tasks stopped by another's end: a root cause's victim, or a stop on request.
 	Muted
 )
 
@@ -28,7 +28,7 @@ func (t Tone) String() string { return toneNames[t] }
 // class returns the CSS class.
 func (t Tone) class() string { return "t-" + toneNames[t] }
 
-// symbol returns the ID of the symbol in the page.
+// symbol returns the symbol's ID in the page.
 func (t Tone) symbol() string { return "i-" + toneNames[t] }
 
 // Class is for templates.

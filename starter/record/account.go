@@ -9,30 +9,30 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Account is everything that is known of a run.
+// Account is everything known about a run.
 type Account struct {
 	Status *starter.Status `json:"status"`
-	// Spec is the spec of the run, or nil if it cannot be read.
+	// Spec is the run's spec, or nil if it cannot be read.
 	Spec   *spec.RunSpec `json:"spec,omitempty"`
 	Phases []Phase       `json:"phases,omitempty"`
-	// Source is the source code that it was started with, or nil if that is unknown.
+	// Source is the source code with which it was started, or nil if unknown.
 	Source *source.Source `json:"source,omitempty"`
 	// Tasks are in the order of the status.
 	Tasks []Task `json:"tasks"`
-	// Keys are the IDs of the keys with which some of its payloads are still encoded.
+	// Keys lists the IDs of the keys with which some payloads are still encoded.
 	Keys []string `json:"keys,omitempty"`
-	// Usage has the usage of the tasks over time. An archive has it in a file of its own.
+	// Usage is the tasks' usage over time. An archive stores it in a separate file.
 	Usage []UsageHistory `json:"-"`
 }
 
 // Task is the host's record of a task's last process.
 type Task struct {
 	Name string `json:"name"`
-	// Start is nil if the log directory of the process cannot be read.
+	// Start is nil if the process's log directory cannot be read.
 	Start *tasklog.Start `json:"start,omitempty"`
 }
 
-// New returns the account of a run.
+// New returns a run's account.
 func New(s *starter.Status, started *spec.RunSpec, histories []*historypb.History) *Account {
 	a := &Account{Status: s, Phases: phases(s, histories), Tasks: []Task{}, Keys: keysOf(histories), Source: sourceOf(histories)}
 	if started != nil {

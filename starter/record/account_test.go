@@ -36,7 +36,7 @@ func scheduled(seconds int, activity string) *historypb.HistoryEvent {
 	}}
 }
 
-// sample returns the account of a run of two tasks, the second of which failed.
+// sample returns the account of a run of two tasks; the second one failed.
 func sample(t *testing.T, id, level string) (*Account, []*historypb.History) {
 	t.Helper()
 	exits := []spec.Exit{
@@ -122,7 +122,7 @@ func TestCompare(t *testing.T) {
 	assert.Contains(t, Compare(a, b).Unknown[0], "the spec of run-bbbb cannot be read")
 }
 
-// An archive opens without clusterrun: it is a directory with readable texts and with JSON.
+// An archive opens without clusterrun: it is a directory with readable text and JSON.
 func TestPack(t *testing.T) {
 	a, histories := sample(t, "run-aaaa", "1")
 	runDir, _, _, _ := tasklog.SplitProcessDir(a.Status.Tasks[0].LogDir)
@@ -153,7 +153,7 @@ func TestPack(t *testing.T) {
 	assert.NotContains(t, files["README"], "\x1b")
 }
 
-// packed returns the files of an archive by their names in its directory.
+// packed returns an archive's files by their names in its directory.
 func packed(t *testing.T, a *Account, histories []*historypb.History, logs ...string) map[string]string {
 	t.Helper()
 	var file bytes.Buffer

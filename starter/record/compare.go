@@ -12,12 +12,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Comparison has the differences between two runs.
+// Comparison holds the differences between two runs.
 type Comparison struct {
 	A string `json:"a"`
 	B string `json:"b"`
-	// Differences are ordered from causes to effects: of the spec and the source code first, and
-	// of the results last.
+	// Differences are ordered from causes to effects, with spec and source code first and
+	// results last.
 	Differences []Difference `json:"differences"`
 	// Durations always differ, and do not count as a difference.
 	Durations []Durations `json:"durations"`
@@ -30,7 +30,7 @@ type Comparison struct {
 // difference is a difference that several tasks may share.
 type difference struct{ in, what, a, b string }
 
-// Difference is a value that differs. A value that does not exist is nil.
+// Difference is a value that differs. A missing value is nil.
 type Difference struct {
 	// In is spec, source, placement, causes, restarts or result.
 	In   string `json:"in"`
@@ -41,8 +41,8 @@ type Difference struct {
 	B     *string  `json:"b"`
 }
 
-// Durations are the durations of one phase, in seconds. One is nil if its run has not reached
-// the phase.
+// Durations holds the durations of one phase, in seconds. A duration is nil if its run has not
+// reached the phase.
 type Durations struct {
 	Phase string   `json:"phase"`
 	A     *float64 `json:"a"`
@@ -110,7 +110,7 @@ func (c *Comparison) compare(in string, a, b values, tasks []string) {
 	}
 }
 
-// values are texts by name. A text that does not exist is nil.
+// values maps names to strings. A missing value is nil.
 type values map[string]*string
 
 func union(a, b values) values {
@@ -140,7 +140,7 @@ func (c *Comparison) perTask(a, b []starter.TaskStatus) {
 		for _, t := range a {
 			at := slices.IndexFunc(b, func(other starter.TaskStatus) bool { return other.Name == t.Name })
 			if at < 0 {
-				continue // a difference of the specs
+				continue // a difference between the specs
 			}
 			c.compare(k.in, k.of(t), k.of(b[at]), []string{t.Name})
 		}
@@ -154,7 +154,7 @@ func given(text string) *string {
 	return &text
 }
 
-// ending returns the state of a task, or how it ended.
+// ending returns a task's state, or how it ended.
 func ending(t starter.TaskStatus) values {
 	if t.Exit == nil {
 		return values{"state": given(string(t.State))}

@@ -1,15 +1,14 @@
-// Package record gathers everything that is known of a run, compares two runs, and writes a run
-// to a file.
+// Package record gathers everything known about a run, compares two runs, and writes a run to a
+// file.
 //
-// An [Account] has two sources. The server has the status, the result, the spec and the history,
-// from which the [Phase]s and the source code are derived. The host of each task has files of its
-// processes: the record of its start (see [tasklog.Start]), its last lines, and
-// what it used over time. [starter.Files] reads them here, or from hosts that serve
-// them.
+// An [Account] has two sources. The server provides the status, the result, the spec and the
+// history, from which the [Phase]s and the source code are derived. Each task's host has the files
+// of its processes: the record of the start (see [tasklog.Start]), the last lines, and the usage
+// over time. [starter.Files] reads them from this machine, or from hosts that serve them.
 //
 // # The archive
 //
-// [Pack] writes a compressed tar file that any program can open. It has one directory, named
+// [Pack] writes a compressed tar file that any program can open. It contains one directory, named
 // after the run:
 //
 //	README          describes the files

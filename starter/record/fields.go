@@ -8,8 +8,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// fields returns the fields of a spec, with defaults, by path. Paths name groups of tasks by
-// type. A value that is probably secret is not included.
+// fields returns a spec's fields, with defaults, by path. Paths name groups of tasks by type. It
+// omits values that are probably secret.
 func fields(s *spec.RunSpec) values {
 	text, err := json.Marshal(s.WithDefaults().WithoutSecrets())
 	if err != nil {

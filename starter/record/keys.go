@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// keysOf returns the IDs of the keys with which payloads of histories are encoded.
+// keysOf returns the IDs of the keys with which the histories' payloads are encoded.
 func keysOf(histories []*historypb.History) (ids []string) {
 	visit := proxy.VisitPayloadsOptions{Visitor: func(_ *proxy.VisitPayloadsContext, payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
 		for _, p := range payloads {
@@ -32,7 +32,7 @@ func keysOf(histories []*historypb.History) (ids []string) {
 	return ids
 }
 
-// WhyNoSpec returns why the spec of a run is not known: "it is encoded with the key \"one\"".
+// WhyNoSpec returns why a run's spec is unknown: "it is encoded with the key \"one\"".
 func (a *Account) WhyNoSpec() string {
 	if len(a.Keys) == 0 {
 		return "unknown key format; written by a newer clusterrun?"

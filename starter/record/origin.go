@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/source"
 )
 
-// sourceOf returns the source code with which a run was started, or nil if that is unknown.
+// sourceOf returns the source code with which a run was started, or nil if unknown.
 func sourceOf(histories []*historypb.History) *source.Source {
 	for _, h := range histories {
 		for _, e := range h.GetEvents()[:min(1, len(h.GetEvents()))] {
@@ -25,8 +25,8 @@ func sourceOf(histories []*historypb.History) *source.Source {
 	return nil
 }
 
-// AddFiles adds how the processes were started, from their files on other hosts. It stops when ctx is
-// done. Its error has the reasons why the start of some processes cannot be read.
+// AddFiles adds how the processes were started, from their files on other hosts. It stops when
+// ctx is done. The error explains why the start of some processes cannot be read.
 func (a *Account) AddFiles(ctx context.Context, f *starter.Files) error {
 	var failed []error
 	away := map[string]bool{}

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/series"
 )
 
-// differences returns the differences in a part of what is compared, as "WHAT: A → B".
+// differences returns the differences in one part of the comparison, as "WHAT: A → B".
 func differences(c *Comparison, in string) (lines []string) {
 	for _, d := range c.Differences {
 		if d.In == in {

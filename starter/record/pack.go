@@ -35,10 +35,10 @@ const (
 	logsDir     = "logs"
 )
 
-// logName matches the names of files of processes.
+// logName matches the file names of processes.
 var logName = lazyregexp.New(`^logs/attempt_(0|[1-9][0-9]{0,8})/(0|[1-9][0-9]{0,8})/[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$`)
 
-// member is a file to pack: its text, or the path of the file with its content.
+// member is a file to pack: its content, or the path of a file with it.
 type member struct {
 	name string
 	text []byte
@@ -46,11 +46,11 @@ type member struct {
 	size int64
 }
 
-// DirName returns the name of the directory in an archive of a run.
+// DirName returns the name of the directory in a run's archive.
 func DirName(runID string) string { return filepath.Base(filepath.Dir(tasklog.RunDir(".", runID, ""))) }
 
-// Pack writes the archive of a run. logs are the directories with the output of its processes.
-// A file that is still being written is packed with its present content.
+// Pack writes a run's archive. logs are the directories with its processes' output. A file that
+// is still being written is packed with its current content.
 func Pack(w io.Writer, a *Account, histories []*historypb.History, logs []string) error {
 	sources, err := texts(a, histories)
 	if err != nil {
@@ -109,7 +109,7 @@ func texts(a *Account, histories []*historypb.History) ([]member, error) {
 	return sources, nil
 }
 
-// readme returns the text that describes the archive.
+// readme returns the description of the archive.
 func readme(a *Account) []byte {
 	noSpec := ""
 	if a.Spec == nil {
@@ -137,7 +137,7 @@ logs/attempt_<restarts>/<rank>/
 Directories in account.json are those of the hosts on which the tasks ran.
 %s`
 
-// historyJSON returns each of the histories in Temporal's JSON.
+// historyJSON returns each history in Temporal's JSON.
 func historyJSON(histories []*historypb.History) (list []json.RawMessage, err error) {
 	list = make([]json.RawMessage, len(histories))
 	for i, h := range histories {
@@ -148,8 +148,8 @@ func historyJSON(histories []*historypb.History) (list []json.RawMessage, err er
 	return list, nil
 }
 
-// addLogs adds the files of processes in a directory, without links. It skips files that an
-// earlier directory had.
+// addLogs adds the process files in a directory, without links. It skips files already found in
+// an earlier directory.
 func addLogs(sources []member, dir string) ([]member, error) {
 	attempts, err := tasklog.Attempts(dir)
 	if err != nil {

@@ -10,19 +10,19 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// Phase is a part of the life of a run. The phases are queued (until it has hosts), placing
-// (until the hosts are prepared), launch (until the first process of each task has started),
-// running (until the event that ended the run) and ending.
+// Phase is a phase of a run: queued (until it has hosts), placing (until the hosts are
+// prepared), launch (until the first process of each task has started), running (until the event
+// that ended the run) or ending.
 type Phase struct {
 	Name    string  `json:"name"`
 	Seconds float64 `json:"seconds"`
 }
 
-// PhaseNames are the names of the phases, in their order.
+// PhaseNames lists the names of the phases in order.
 var PhaseNames = []string{"queued", "placing", "launch", "running", "ending"}
 
-// phases returns the phases that a run has reached. Times of processes are by the clocks of
-// their hosts. A phase that would end before it began has zero length.
+// phases returns the phases that a run has reached. Process times are by their hosts' clocks. A
+// phase that would end before it began has zero length.
 func phases(s *starter.Status, histories []*historypb.History) []Phase {
 	var placing, launch, cancelled time.Time
 	first := func(at *time.Time, e *historypb.HistoryEvent) {
@@ -61,8 +61,8 @@ func phases(s *starter.Status, histories []*historypb.History) []Phase {
 	return phases
 }
 
-// launched returns when the last task had its first process, or the zero time if a task has had
-// none yet.
+// launched returns when the last task's first process started, or the zero time if a task has
+// not had a process yet.
 func launched(s *starter.Status) (last time.Time) {
 	exits := map[string]spec.Exit{}
 	if s.Result != nil {
@@ -91,7 +91,7 @@ func launched(s *starter.Status) (last time.Time) {
 }
 
 // over returns the time of the event that ended the run: its first failure, a request, or the
-// end of the last task that ended well, or else the end of the first process.
+// exit of the last task that succeeded, or else the exit of the first process.
 func over(s *starter.Status, cancelled time.Time) time.Time {
 	if s.Result == nil {
 		return s.Ended

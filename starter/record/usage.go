@@ -11,17 +11,17 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/series"
 )
 
-// UsageHistory has the usage of a task over time.
+// UsageHistory is a task's usage over time.
 type UsageHistory struct {
 	Name string `json:"name"`
 	Rank int    `json:"rank"`
 	Host string `json:"host,omitempty"`
-	// Points belong to all processes of the task, in the order of time.
+	// Points cover all of the task's processes, sorted by time.
 	Points []series.Point `json:"points"`
 }
 
-// Usage reads what tasks have used over time, in their order. Points that cannot be read are
-// left out; the error then says why. A task without any has an empty list.
+// Usage reads tasks' usage over time, in their order. It omits points that cannot be read; the
+// error then says why. A task without points has an empty list.
 func Usage(ctx context.Context, f *starter.Files, tasks []starter.TaskStatus) ([]UsageHistory, error) {
 	var failed []error
 	histories := make([]UsageHistory, len(tasks))
@@ -49,7 +49,7 @@ func usageOf(ctx context.Context, f *starter.Files, t starter.TaskStatus) (point
 	for _, dir := range dirs {
 		b, readErr := f.Read(ctx, t.Host, filepath.Join(dir, tasklog.UsageFile))
 		if errors.Is(readErr, fs.ErrNotExist) {
-			continue // it is of an earlier version, or has just begun
+			continue // written by an earlier version, or has just begun
 		}
 		of, parseErr := tasklog.ParseUsage(b)
 		points, err = append(points, of...), errors.Join(err, readErr, parseErr)

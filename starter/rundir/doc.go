@@ -1,8 +1,7 @@
-// Package rundir keeps a directory for each `clusterrun run` of a user. It contains the state
-// of the run's private host worker, and a record that suffices to end the run if its owner
-// dies.
+// Package rundir keeps a directory for each `clusterrun run` of a user. It contains the state of
+// the run's private host worker, and a record that suffices to end the run if its owner dies.
 //
-// The owner holds a lock in the directory for as long as it lives. If the lock is free, the
-// owner was killed: the next command that connects to its server ends the rest of the run; see
+// The owner holds a lock in the directory while it lives. A free lock means that the owner was
+// killed: the next command that connects to its server ends the rest of the run; see
 // [Abandoned].
 package rundir

@@ -16,10 +16,10 @@ import (
 	"github.com/clusterrun/clusterrun/workers/connect"
 )
 
-// Record identifies the run of a directory.
+// Record identifies a directory's run.
 type Record struct {
 	// Server describes how to reach the run's server. If Embedded is set, it is the user's
-	// embedded server, which may listen at another address by now.
+	// embedded server, which may have moved to another address.
 	Server   connect.Options `json:"server"`
 	Embedded bool            `json:"embedded,omitempty"`
 	// Queue is the run's private queue. A run with the same ID on another queue is not this
@@ -29,11 +29,11 @@ type Record struct {
 	ExecutionID string    `json:"execution_id,omitempty"`
 	PID         int       `json:"pid"` // of the owner; informative only
 	Started     time.Time `json:"started"`
-	// AllCPUs reports whether the run binds its tasks to all CPUs that it may use.
+	// AllCPUs reports whether the run binds its tasks to all CPUs available to it.
 	AllCPUs bool `json:"all_cpus,omitempty"`
 }
 
-// Dir is a directory whose lock we hold.
+// Dir is a directory that we have locked.
 type Dir struct {
 	Path string
 	lock *os.File
@@ -42,14 +42,14 @@ type Dir struct {
 const (
 	lockName   = "owner.lock"
 	recordName = "run.json"
-	// A directory is made under a name that starts with a dot, and renamed when its lock is
-	// held, so that no other process sees it unlocked.
+	// A directory is created under a name that starts with a dot, and renamed once it is locked,
+	// so that no other process sees it unlocked.
 	unborn = ".new-"
-	// unbornFor is the age at which such a directory counts as left behind by a crash.
+	// unbornFor is the age from which such a directory counts as left behind by a crash.
 	unbornFor = time.Hour
 )
 
-// Create makes a directory for a new run, below parent.
+// Create creates a directory for a new run in parent.
 func Create(parent string) (*Dir, error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return nil, err
@@ -84,8 +84,8 @@ func (d *Dir) Save(r Record) error {
 	return atomicfile.Write(filepath.Join(d.Path, recordName), append(b, '\n'), 0o600)
 }
 
-// Load reads the record. If the owner died before it started a run, it returns a Record without
-// a RunID.
+// Load reads the record. If the owner died before it started a run, the Record has an empty
+// RunID.
 func (d *Dir) Load() (Record, error) {
 	var r Record
 	b, err := os.ReadFile(filepath.Join(d.Path, recordName))
@@ -98,7 +98,7 @@ func (d *Dir) Load() (Record, error) {
 	return r, err
 }
 
-// Close releases the lock of the directory.
+// Close releases the directory's lock.
 func (d *Dir) Close() {
 	if d.lock != nil {
 		d.lock.Close()
@@ -116,7 +116,7 @@ func (d *Dir) tryLock() (err error) {
 	return err
 }
 
-// Living returns the records of the runs below parent that have an owner.
+// Living returns the records of the runs in parent with a living owner.
 func Living(parent string) (all []Record) {
 	locks, _ := filepath.Glob(filepath.Join(parent, "*", lockName))
 	for _, lock := range locks {
@@ -130,8 +130,8 @@ func Living(parent string) (all []Record) {
 	return all
 }
 
-// Abandoned returns the directories below parent whose owners are gone. It locks them, so that
-// no other process cleans them up at the same time.
+// Abandoned returns the directories in parent that have lost their owners. It locks them, so
+// that no other process cleans them up at the same time.
 func Abandoned(parent string) ([]*Dir, error) {
 	entries, err := os.ReadDir(parent)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -20,7 +20,7 @@ func record() Record {
 	}
 }
 
-// abandon releases the lock of a directory, as the death of its owner does.
+// abandon releases a directory's lock, as if its owner had died.
 func abandon(d *Dir) { d.lock.Close() }
 
 func TestADirectoryOfALivingOwner(t *testing.T) {
@@ -50,7 +50,7 @@ func TestADirectoryOfADeadOwner(t *testing.T) {
 	r := must.Get(dirs[0].Load())(t)
 	assert.Equal(t, record(), r)
 
-	// Two do not look after it at the same time.
+	// A locked directory is not returned a second time.
 	others := must.Get(Abandoned(parent))(t)
 	assert.Empty(t, others)
 	require.NoError(t, dirs[0].Remove())
@@ -68,8 +68,8 @@ func TestADirectoryWithoutARun(t *testing.T) {
 	assert.Empty(t, r.RunID)
 }
 
-// Abandoned skips a directory that is being made, and removes one that a crash left half made
-// after some time.
+// Abandoned skips a directory that is being created, and removes one that a crash left
+// incomplete once it is old enough.
 func TestUnbornDirectories(t *testing.T) {
 	parent := t.TempDir()
 	young, old := filepath.Join(parent, unborn+"a"), filepath.Join(parent, unborn+"b")

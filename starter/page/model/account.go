@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// maxEvents is the largest number of events on the time line.
+	// maxEvents is the maximum number of events on the time line.
 	maxEvents = 100
-	// maxLanes is the largest number of barriers and of tasks with a lane each on it.
+	// maxLanes is the maximum number of lanes for barriers, and for tasks.
 	maxLanes = 4
-	// maxSpec is the largest number of bytes of a spec that are shown.
+	// maxSpec is how many bytes of a spec are shown.
 	maxSpec = 128 << 10
 )
 
-// AddAccount adds to the page of a run the parts that come from its history: the spec and, on the
+// AddAccount adds the parts of a run's page that come from its history: the spec and, on the
 // time line, phases, processes and barriers.
 func AddAccount(p *page.RunPage, of *record.Account, rounds []starter.Round) {
 	if of.Spec == nil {
@@ -47,8 +47,7 @@ func AddAccount(p *page.RunPage, of *record.Account, rounds []starter.Round) {
 	}
 }
 
-// phaseSpans returns the phases of the run, one after the other. An open run is in the last of
-// them until now.
+// phaseSpans returns the run's phases in sequence. An open run's last phase extends until now.
 func phaseSpans(of *record.Account, now time.Time) (spans []page.Span) {
 	at := of.Status.Started
 	phases := of.Phases
@@ -73,7 +72,7 @@ func phaseSpans(of *record.Account, now time.Time) (spans []page.Span) {
 	return spans
 }
 
-// processSpans returns the processes of the tasks that were started again most often.
+// processSpans returns the processes of the most frequently restarted tasks.
 func processSpans(s *starter.Status) (spans []page.Span) {
 	if s.Result == nil {
 		return nil
@@ -94,7 +93,7 @@ func processSpans(s *starter.Status) (spans []page.Span) {
 	return spans
 }
 
-// roundSpans returns the rounds of the barriers that were open the longest.
+// roundSpans returns the rounds of the barriers that were open longest.
 func roundSpans(rounds []starter.Round) (spans []page.Span) {
 	took := map[string]time.Duration{}
 	for _, r := range rounds {
@@ -119,7 +118,7 @@ func roundSpans(rounds []starter.Round) (spans []page.Span) {
 	return spans
 }
 
-// startOf describes the start of tasks.
+// startOf describes how tasks were started.
 func startOf(t *tasklog.Start, names string) page.Start {
 	start := page.Start{Tasks: names, Version: t.Version, Dir: t.Dir}
 	for _, name := range slices.Sorted(maps.Keys(t.Set)) {

@@ -1,3 +1,3 @@
-// Package model makes the models of pages from known facts of runs. It asks nothing: callers
-// bring what they have asked a server and hosts.
+// Package model builds pages' models from known facts about runs. It makes no requests: callers
+// pass in what they got from servers and hosts.
 package model

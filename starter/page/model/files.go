@@ -14,24 +14,24 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Files are the parts of the page of a run that come from the files of its processes.
+// Files holds the parts of a run's page that come from the files of its processes.
 type Files struct {
 	Series []page.Series
 	Starts []page.Start
 }
 
 // ReadFiles reads the files of a run that a page shows, from this machine or from the hosts that
-// have them. It leaves out what cannot be read. charted are ranks whose usage is read in any case.
+// hold them. It omits what it cannot read. It always reads the usage of the charted ranks.
 func ReadFiles(ctx context.Context, r *starter.Run, s *starter.Status, tasks page.Tasks, charted []int) Files {
 	files := r.FilesOf(s)
 	defer files.Close()
 	files.Learn(ctx)
-	histories, _ := record.Usage(ctx, files, toChart(s, tasks, charted)) // the page has the others
+	histories, _ := record.Usage(ctx, files, toChart(s, tasks, charted)) // the page has the rest
 	return Files{Usage(histories, len(s.Tasks)), readStarts(ctx, files, s)}
 }
 
-// toChart returns the tasks of a run whose usage is charted. If the run has too many, it returns
-// those with problems first, and the charted tasks.
+// toChart returns the tasks whose usage is charted. If the run has too many, it returns those
+// with problems first, plus the charted tasks.
 func toChart(s *starter.Status, tasks page.Tasks, charted []int) []starter.TaskStatus {
 	if len(s.Tasks) <= maxCharted {
 		return s.Tasks
@@ -46,11 +46,11 @@ func toChart(s *starter.Status, tasks page.Tasks, charted []int) []starter.TaskS
 	return slices.DeleteFunc(slices.Clone(s.Tasks), func(t starter.TaskStatus) bool { return !chosen[t.Rank] })
 }
 
-// maxStarts is the largest number of tasks of a type whose start is looked for.
+// maxStarts limits how many tasks of a type are searched for their start.
 const maxStarts = 4
 
-// readStarts returns the start of one task of each type. The other tasks of the type differ only
-// in their numbers.
+// readStarts returns the start of one task per type. The other tasks of the type differ only in
+// their numbers.
 func readStarts(ctx context.Context, files *starter.Files, s *starter.Status) (starts []page.Start) {
 	names, types := map[string][]string{}, []string{}
 	for _, t := range s.Tasks {

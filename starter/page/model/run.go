@@ -13,14 +13,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shellword"
 )
 
-// Run has the known facts of a run.
+// Run holds the known facts about a run.
 type Run struct {
 	Status *starter.Status
-	// Barriers are the barriers at which tasks wait.
+	// Barriers lists the barriers at which tasks are waiting.
 	Barriers []starter.Barrier
 }
 
-// Page returns the page of the run, without its frame, its output and the spec.
+// Page returns the run's page without its frame, output and spec.
 func (r Run) Page(now time.Time) *page.RunPage {
 	s := r.Status
 	p := &page.RunPage{
@@ -57,7 +57,7 @@ func (r Run) Page(now time.Time) *page.RunPage {
 	return p
 }
 
-// stateOf returns the state of a run in a word.
+// stateOf returns a run's state as a word.
 func stateOf(s *starter.Status) (string, page.Tone) {
 	switch {
 	case !s.Open && s.Ending == "":
@@ -73,7 +73,7 @@ func stateOf(s *starter.Status) (string, page.Tone) {
 	return s.Word(), page.Bad
 }
 
-// Ended returns the state of an ended run in a word, and its tone.
+// Ended returns an ended run's state as a word, and its tone.
 func Ended(v spec.Verdict) (string, page.Tone) {
 	word, tone := strings.ReplaceAll(cmp.Or(string(v), "ended"), "-", " "), page.Bad
 	switch v {
@@ -85,7 +85,7 @@ func Ended(v spec.Verdict) (string, page.Tone) {
 	return word, tone
 }
 
-// progressOf returns the least and the greatest progress of tasks that report how much there is.
+// progressOf returns the minimum and maximum progress of the tasks that report their total.
 func progressOf(tasks []starter.TaskStatus) *page.Progress {
 	var p *page.Progress
 	for _, t := range tasks {
@@ -127,7 +127,7 @@ func causeOf(s *starter.Status) *page.Cause {
 	if f := r.FirstError; f != nil && f.Printed != nil {
 		c.FirstError = f.Task + ": " + f.Printed.String()
 	}
-	var stacks []string // they have a part of the page
+	var stacks []string // they have their own part of the page
 	if r.Stacks != nil {
 		stacks = strings.Split(r.Stacks.String(), "\n")
 		if c.Task == "" && len(r.Stacks.Outliers) > 0 {
@@ -135,7 +135,7 @@ func causeOf(s *starter.Status) *page.Cause {
 		}
 	}
 	for _, line := range outcome.Lines(r, outcome.Options{Run: s.RunID, Zone: time.Local}) {
-		// The root cause with its words is shown already, and the output is on the page.
+		// The root cause with its words is already shown, and the output is on the page.
 		isShown := strings.HasPrefix(line, "Root cause: ") || strings.HasPrefix(line, "Logs: ") ||
 			strings.Contains(c.Words, strings.TrimSpace(line))
 		if !slices.Contains(stacks, line) && (!isShown || c.Task == "") {
@@ -145,7 +145,8 @@ func causeOf(s *starter.Status) *page.Cause {
 	return c
 }
 
-// noticesOf returns the facts that a page shows as such. It shows the others in its head and grid.
+// noticesOf returns the facts that a page shows as notices. It shows the rest in its head and
+// grid.
 func noticesOf(facts []outcome.Fact) (notices []page.Notice) {
 	for _, f := range facts {
 		if f.IsNews() && f.Kind != outcome.FactState && f.Kind != outcome.FactDone {
@@ -155,7 +156,7 @@ func noticesOf(facts []outcome.Fact) (notices []page.Notice) {
 	return notices
 }
 
-// ToneOf returns the look of a fact.
+// ToneOf returns the tone for a severity.
 func ToneOf(s outcome.Severity) page.Tone {
 	switch s {
 	case outcome.Bad:
@@ -203,10 +204,10 @@ func barrierOf(b starter.Barrier) page.Barrier {
 	return out
 }
 
-// maxAtBarrier is the largest number of tasks of a barrier that are named.
+// maxAtBarrier is the maximum number of a barrier's tasks that are named.
 const maxAtBarrier = 50
 
-// timelineOf returns the part of the life of a run that its status has.
+// timelineOf returns the part of a run's time line that its status contains.
 func timelineOf(s *starter.Status, now time.Time) page.Timeline {
 	l := page.Timeline{From: s.Started, To: s.Ended}
 	if s.Open {

@@ -20,7 +20,7 @@ func task(rank int, name string, state spec.TaskState, exit *spec.Exit) starter.
 	return starter.TaskStatus{TaskStatus: spec.TaskStatus{Name: name, Type: "worker", Index: rank, Rank: rank, Host: "gpu-1", State: state, Exit: exit}}
 }
 
-// The task that failed first is told from its victims, and its words are shown once.
+// The task that failed first is distinguished from its victims, and its words are shown once.
 func TestAFailedRun(t *testing.T) {
 	origin := spec.Exit{PID: 7, ExitCode: 3, Cause: spec.CauseOrigin, Started: noon, Ended: noon.Add(10 * time.Second), Message: "ValueError: no data", Usage: spec.Usage{UserSeconds: 5, MaxRSSBytes: 1 << 20}}
 	victim := spec.Exit{ExitCode: -15, Signal: "SIGTERM", Cause: spec.CauseCollateral}
@@ -52,8 +52,8 @@ func TestAFailedRun(t *testing.T) {
 	assert.Contains(t, p.Commands, page.Command{What: "Run it again", Line: "clusterrun rerun iris"})
 }
 
-// The head of a run that hung names the rank that the others wait for, and the stacks below do not
-// say it again.
+// The head of a hung run's page names the rank that the other ranks wait for, and the stacks
+// further down do not repeat it.
 func TestARunThatHung(t *testing.T) {
 	limit := spec.DurationOf(time.Minute)
 	r := &spec.RunResult{

@@ -7,7 +7,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// tasksOf returns the tasks of a run.
+// tasksOf returns a run's tasks.
 func tasksOf(s *starter.Status) []page.Task {
 	slow := map[string]float64{}
 	for _, t := range s.Slow {
@@ -46,7 +46,7 @@ func tasksOf(s *starter.Status) []page.Task {
 	return tasks
 }
 
-// addUsage adds the usage of a process that has ended.
+// addUsage adds the usage of a process that has exited.
 func addUsage(t *page.Task, e spec.Exit) {
 	t.Memory, t.GPUMemory = e.Usage.MaxRSSBytes, e.Usage.MaxGPUMemoryBytes
 	if lived := e.Ended.Sub(e.Started).Seconds(); lived > 0 && !e.Started.IsZero() {
@@ -54,7 +54,7 @@ func addUsage(t *page.Task, e spec.Exit) {
 	}
 }
 
-// lookOf returns the look of a task and how it ended.
+// lookOf returns a task's tone and how it ended.
 func lookOf(t starter.TaskStatus, word string, culprit bool) (page.Tone, string) {
 	if e := t.Exit; e != nil && t.State == spec.TaskEnded {
 		how := outcome.Short(*e)

@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// maxCharted is the largest number of tasks of which the charts of a page show the usage.
+	// maxCharted is the maximum number of tasks in a page's usage charts.
 	maxCharted = page.MaxRows
-	// maxTimes is the largest number of times of a chart.
+	// maxTimes is the maximum number of times in a chart.
 	maxTimes = 120
-	// sampled is the time between two samples of the usage of a task.
+	// sampled is the interval between samples of a task's usage.
 	sampled = 10 * time.Second
 )
 
-// measures are the quantities with a chart. value returns the value of an interval, or NaN if it
-// has none.
+// measures lists the charted quantities. value returns an interval's value, or NaN if it is
+// unknown.
 var measures = []struct {
 	name     string
 	unit     page.Unit
@@ -39,9 +39,9 @@ var measures = []struct {
 	}},
 }
 
-// Usage returns the usage of tasks over time for charts, on a grid of times that all tasks share.
-// It has neither tasks without points nor quantities that are 0 everywhere. all is the number of
-// tasks of the run, which may be more than those of the histories.
+// Usage returns tasks' usage over time for charts, on a shared grid of times. It omits tasks
+// without points and quantities that are 0 everywhere. all is the number of the run's tasks,
+// which may exceed the number of histories.
 func Usage(histories []record.UsageHistory, all int) (found []page.Series) {
 	var from, to time.Time
 	for _, h := range histories {

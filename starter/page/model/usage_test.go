@@ -21,8 +21,8 @@ func samples(from time.Time, cpus ...float64) (points []series.Point) {
 	return points
 }
 
-// The tasks share the times of the charts. What is not known of a task has no value, and what no
-// task uses no chart.
+// All tasks share the charts' times. Unknown usage has no value, and a quantity that no task
+// uses has no chart.
 func TestUsage(t *testing.T) {
 	steps := samples(noon.Add(20*time.Second), 4, 2)
 	steps[1].Steps, steps[1].StepSeconds = 5, 2
@@ -55,7 +55,7 @@ func TestUsage(t *testing.T) {
 	assert.Equal(t, []page.Key{{Class: "c-median", Text: "median", Value: "3"}, {Class: "c-worst", Text: "worst: rank 2", Value: "2"}}, charts[0].Keys)
 }
 
-// Charts of long runs have a bounded number of times, and say how many tasks they show.
+// Charts of long runs have a limited number of times, and state how many tasks they show.
 func TestUsageIsBounded(t *testing.T) {
 	assert.Empty(t, Usage(nil, 0))
 	assert.Empty(t, Usage([]record.UsageHistory{{Name: "worker-0"}}, 1))
