@@ -18,7 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// readArchive sends an archive from an offset on. The Content-Length says where it ends.
+// readArchive sends an archive starting at an offset. Content-Length is the remaining size.
 func (s *Server) readArchive(w http.ResponseWriter, r *http.Request, g grant) {
 	f, err := s.Archives.Read(g.Archive)
 	if err != nil {
@@ -49,9 +49,8 @@ func number(text string) (int64, error) {
 	return int64(n), err
 }
 
-// storeArchive stores an archive and keeps it until the run of the query has ended.
-// Its answer says how to read the archive. If the archive is there already, the body is not
-// read.
+// storeArchive stores an archive and keeps it until the query's run has ended. Its answer describes
+// how to read the archive. If the archive is already stored, the body is not read.
 func (s *Server) storeArchive(w http.ResponseWriter, r *http.Request, _ grant) {
 	digest, query := r.PathValue("digest"), r.URL.Query()
 	of := shipped.Upload{WorkflowID: query.Get("run"), Namespace: query.Get("namespace"), Server: query.Get("server")}
@@ -64,7 +63,7 @@ func (s *Server) storeArchive(w http.ResponseWriter, r *http.Request, _ grant) {
 		return
 	}
 	defer unlock()
-	// Keep comes first, so that a sweep in between does not remove the archive.
+	// Keep comes first, so that a concurrent sweep does not remove the archive.
 	err = s.Archives.Keep(digest, of)
 	if err == nil {
 		err = s.Archives.Put(spec.Archive{Digest: digest, Size: int(r.ContentLength)}, r.Body)
@@ -82,8 +81,8 @@ func isDigest(text string) bool {
 	return err == nil && len(sum) == sha256.Size && text == strings.ToLower(text)
 }
 
-// StoreArchive makes the host keep an archive until a run has ended, and returns how to read
-// it there. It closes the content.
+// StoreArchive makes the host keep an archive until a run has ended, and returns how to read it. It
+// closes the content.
 func (c *Client) StoreArchive(ctx context.Context, a spec.Archive, of shipped.Upload, content io.ReadCloser) (*spec.HostService, error) {
 	path := "/archives/" + a.Digest + "?" + url.Values{"run": {of.WorkflowID}, "namespace": {of.Namespace}, "server": {of.Server}}.Encode()
 	response, err := c.send(ctx, http.MethodPut, path, content, int64(a.Size))
@@ -104,9 +103,9 @@ type Sink interface {
 	Len() int64
 }
 
-// ReadArchive reads the part of an archive that the sink does not have. It reconnects when
-// the connection breaks, and gives up when nothing has arrived for a while. An error of the
-// sink is returned unchanged.
+// ReadArchive reads the part of an archive that the sink does not have. It reconnects when the
+// connection breaks, and gives up when nothing has arrived for a while. Sink errors are returned
+// unchanged.
 func (c *Client) ReadArchive(ctx context.Context, a spec.Archive, sink Sink) error {
 	again := reconnect
 	for lastNews := time.Now(); ; {
@@ -150,7 +149,7 @@ func (c *Client) readArchive(ctx context.Context, a spec.Archive, sink Sink) err
 	return c.failed(err)
 }
 
-// sinkOf marks the errors of a sink.
+// sinkOf marks a sink's errors.
 type sinkOf struct{ Sink }
 
 type sinkError struct{ error }

@@ -25,27 +25,26 @@ type Client struct {
 	url     string
 	run     string
 	http    *http.Client
-	// giveUpAfter is the longest time that the host may send nothing although it has more
-	// output.
+	// giveUpAfter is the maximum time the host may send nothing although it has more output.
 	giveUpAfter time.Duration
 }
 
-// errCertificate is returned if another service answers than the run knows.
+// errCertificate is returned if the service that answers is not the one that the run knows.
 var errCertificate = errors.New("the certificate is unknown to the run; another host worker answers there, or its state directory was recreated")
 
 const (
-	// answerTakes bounds the wait for a connection and for the beginning of an answer.
+	// answerTakes limits the wait for a connection and for the start of an answer.
 	answerTakes = 5 * time.Second
-	// storingTakes bounds the time a host may take to store an archive on its disk.
+	// storingTakes limits the time a host may take to store an archive on its disk.
 	storingTakes = time.Minute
-	// maxUnread bounds what is read ahead of the sink.
+	// maxUnread limits the bytes that are read before the sink accepts them.
 	maxUnread = 1 << 20
-	// maxListing bounds a listing, and maxText what is read of the text of an error.
+	// maxListing limits a listing, and maxText an error message.
 	maxListing, maxText = 64 << 20, 4 << 10
 )
 
-// NewClient returns a client of the service for a run, by the ID of its first execution,
-// which is empty for archives.
+// NewClient returns a client of the service for a run, given the ID of its first execution, which
+// is empty for archives.
 func NewClient(s spec.HostService, run string) *Client {
 	answer := answerTakes
 	if run == "" {
@@ -78,7 +77,7 @@ func checkFingerprint(given []*x509.Certificate, want string) error {
 	return nil
 }
 
-// Close ends the connections that are not in use.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Host returns the name of the host.
@@ -99,12 +98,12 @@ func (c *Client) List(ctx context.Context) (l Listing, err error) {
 	return l, nil
 }
 
-// maxFile bounds a file that is read into memory.
+// maxFile limits a file that is read into memory.
 const maxFile = 16 << 20
 
 // ReadFile returns a whole file of a process: stdout, stderr, error, result, start, usage or the
-// name of a file of stacks. It fails with [fs.ErrNotExist] if there is none, and if it has
-// more than 16 MiB.
+// name of a stack file. The error is [fs.ErrNotExist] for a missing file; files larger than 16 MiB
+// also fail.
 func (c *Client) ReadFile(ctx context.Context, rank, attempt int, file string) ([]byte, error) {
 	var b []byte
 	err := c.EachPiece(ctx, rank, attempt, file, func(piece []byte, offset int64) error {
@@ -120,8 +119,8 @@ func (c *Client) ReadFile(ctx context.Context, rank, attempt int, file string) (
 	return b, nil
 }
 
-// EachPiece passes a whole file of any size to the sink, in pieces; see [Client.ReadFile]. If
-// the sink fails, EachPiece stops and returns the error.
+// EachPiece passes a whole file of any size to the sink, in pieces; see [Client.ReadFile]. If the
+// sink fails, EachPiece stops and returns the error.
 func (c *Client) EachPiece(ctx context.Context, rank, attempt int, file string, sink func(piece []byte, offset int64) error) error {
 	response, err := c.ask(ctx, http.MethodGet, fmt.Sprintf("/tasks/%d/attempts/%d/%s", rank, attempt, file), nil)
 	if err != nil {
@@ -176,7 +175,7 @@ func (c *Client) ask(ctx context.Context, method, path string, body any) (*http.
 	return c.send(ctx, method, c.run+path, content, -1)
 }
 
-// send sends a request with a body of that size; -1 leaves the size to the body.
+// send sends a request with a body of the given size; -1 means unknown.
 func (c *Client) send(ctx context.Context, method, path string, content io.Reader, size int64) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.url+path, content)
 	if err != nil {
@@ -199,7 +198,7 @@ func (c *Client) send(ctx context.Context, method, path string, content io.Reade
 }
 
 func (c *Client) failed(err error) error {
-	// Remove the address: the error names it already.
+	// Remove the address: the error already names it.
 	if of, ok := errors.AsType[*url.Error](err); ok {
 		err = of.Err
 	}
@@ -209,7 +208,7 @@ func (c *Client) failed(err error) error {
 	return fmt.Errorf("host %s at %s: %w", c.service.Host, c.service.Address, err)
 }
 
-// isFinal reports whether a retry would fail as well.
+// isFinal reports whether a retry would also fail.
 func isFinal(err error) bool {
 	var status *statusError
 	return errors.Is(err, errCertificate) || errors.As(err, &status) && status.code != http.StatusServiceUnavailable

@@ -1,51 +1,51 @@
-// Package hostservice serves the files of runs from the host that has them, and reads them
-// from other hosts.
+// Package hostservice serves the files of runs from the host that stores them, and reads them from
+// other hosts.
 //
-// A [Server] speaks HTTP over TLS, HTTP/2 where the client can:
+// A [Server] speaks HTTP over TLS, and HTTP/2 with clients that support it:
 //
 //	GET  /v1/runs/{run}                      which processes have files: a [Listing]
 //	POST /v1/runs/{run}/output               the output of the run's processes here that
 //	                                         a [Query] selects: records, see below
 //	GET  /v1/runs/{run}/tasks/{rank}/attempts/{n}/{file}
 //	                                         one file, as it is now: stdout, stderr, error, result,
-//	                                         start, usage, or the name of a file of stacks
+//	                                         start, usage, or the name of a stack file
 //	POST /v1/runs/{run}/lease                a [Question] of another host of the run, with
 //	                                         the answer of package lease
 //	GET  /v1/archives/{digest}?offset=BYTES
 //	                                         the directories that runs ship; see package shipped
-//	PUT  /v1/archives/{digest}?run=WORKFLOW  keeps an archive for the hosts of a run until
-//	                                         the run has ended; the answer says how to read it
+//	PUT  /v1/archives/{digest}?run=WORKFLOW  keeps an archive for a run's hosts until the
+//	                                         run has ended; the answer describes how to read it
 //
 // where run is the ID of the run's first execution.
 //
-// The end of an answer is always marked: the end of an output by its last record, the end of a file
-// by the trailer Clusterrun-End with its size. A response without that mark was cut off.
+// The end of an answer is always marked: an output ends with its last record, and a file with the
+// trailer Clusterrun-End, which contains its size. A response without that mark was cut off.
 //
 // # Records
 //
 // An output is a sequence of records, each a line of JSON ([record]). A record with a length is
 // followed by that many bytes of one stream. A [tasklog.Follower] feeds the output and reads no
 // faster than the client: a client that does not read costs one buffer, even if the tasks write
-// much. [Client.Follow] is the other end, and delivers [tasklog.Chunk] values as a follower of
-// files does. When it has lost its connection it sends the offsets that it has reached, so no byte
-// is lost or repeated.
+// much. [Client.Follow] is the other end, and delivers [tasklog.Chunk] values like a follower of
+// files. After losing its connection it sends the offsets that it has reached, so no byte is lost
+// or repeated.
 //
 // # Who may read
 //
-// This section is about the files of runs. Archives work the same way: a token allows its
-// holder to read one archive, by its digest, or to store some. The fleet gives a token for
-// storing to anyone who may query the fleet.
+// This section is about the files of runs. Archives work the same way: a token allows its holder to
+// read one archive, by its digest, or to store archives. The fleet gives a token for storing to
+// anyone who may query the fleet.
 //
-// A request needs a token (Authorization: Bearer). The token names a run, the directory with
-// its files and, if the host worker is root, the user of its tasks, as whom the files are read.
-// It is signed with a key in the state directory, so the host keeps no state for it, and files
-// can be read for as long as they exist, even if the run was forgotten long ago. The run gives
-// its token to anyone who may query its status. All other requests get the same answer, 404,
-// for every reason.
+// A request needs a token (Authorization: Bearer). The token names a run, the directory with its
+// files and, if the host worker is root, the user of its tasks, as whom the files are read. It is
+// signed with a key in the state directory, so the host keeps no state for it, and files can be
+// read for as long as they exist, even if the run was forgotten long ago. The run gives its token
+// to anyone who may query its status. All other requests get the same answer, 404, for every
+// reason.
 //
-// Questions about leases need a token of their own, which only the hosts of the run get.
+// Questions about leases need a separate token, which only the run's hosts get.
 //
 // The certificate is made once and kept in the state directory. Clients identify it by its
-// fingerprint, which they also get from the run, so no authority has to sign it; names and
-// dates in it mean nothing.
+// fingerprint, which they also get from the run, so no authority has to sign it; names and dates in
+// it mean nothing.
 package hostservice

@@ -14,40 +14,38 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 )
 
-// FollowOptions says what a [Follower] reads.
+// FollowOptions configures a [Follower].
 type FollowOptions struct {
 	Selection tasklog.Selection
 	// WholeLines holds unfinished lines back; see [tasklog.WholeLines].
 	WholeLines bool
-	// Live makes it read new output until [Follower.Stop]; otherwise it reads what is there
-	// now.
+	// Live makes it read new output until [Follower.Stop]; otherwise it reads only existing output.
 	Live bool
-	// OnError is called with problems of files on the host. OnTrouble is called with an error
-	// when the host cannot be reached, and with nil when it can be reached again.
+	// OnError is called with errors of files on the host. OnTrouble is called with an error when
+	// the host becomes unreachable, and with nil when it can be reached again.
 	OnError, OnTrouble func(error)
 }
 
-// Follower reads the output of the processes of a run on another host, like [tasklog.Follower]
-// on this one. While the host cannot be reached it retries, and then continues at the same
-// offset.
+// Follower reads the output of a run's processes on another host, as [tasklog.Follower] does
+// locally. While the host is unreachable it retries, and then continues at the same offset.
 type Follower struct {
 	client *Client
 	sink   func(tasklog.Chunk)
 	opts   FollowOptions
 
-	live     context.Context // ends when Stop is called
+	live     context.Context // done once Stop is called
 	stopLive context.CancelFunc
-	ctx      context.Context // ends when no call of Stop waits any longer
+	ctx      context.Context // done once no call of Stop is waiting
 	stop     context.CancelFunc
 	done     chan struct{}
 	failure  error
 	there    map[int][]int
 
-	// The rest belongs to the goroutine of run.
+	// The fields below belong to run's goroutine.
 
 	cursors  map[tasklog.Stream]*cursor
 	buf      []byte
-	troubled bool // what OnTrouble was last called with
+	troubled bool // last argument of OnTrouble
 }
 
 // cursor is the position up to which a stream has been read.
@@ -58,13 +56,13 @@ type cursor struct {
 }
 
 const (
-	// giveUpAfter is the longest time that a host may send nothing although it has more.
+	// giveUpAfter is the maximum time a host may send nothing although it has more output.
 	giveUpAfter = 5 * time.Second
-	// maxPiece bounds the length of a record.
+	// maxPiece limits the length of a record.
 	maxPiece = 4 << 20
 )
 
-// Follow starts to read. The sink is called from one goroutine, and may be slow.
+// Follow starts reading. The sink is called from one goroutine, and may be slow.
 func (c *Client) Follow(sink func(tasklog.Chunk), o FollowOptions) *Follower {
 	f := &Follower{client: c, sink: sink, opts: o, done: make(chan struct{}), cursors: map[tasklog.Stream]*cursor{}}
 	f.ctx, f.stop = context.WithCancel(context.Background())
@@ -73,8 +71,8 @@ func (c *Client) Follow(sink func(tasklog.Chunk), o FollowOptions) *Follower {
 	return f
 }
 
-// Stop reads everything that is there when it is called, and ends. If that fails, it returns the
-// reason, and the output is incomplete. If it takes longer than ctx, it returns ctx's error.
+// Stop reads everything that exists when it is called, and stops reading. If that fails, it returns
+// the reason, and the output is incomplete. If ctx is done first, it returns ctx's error.
 func (f *Follower) Stop(ctx context.Context) error {
 	f.stopLive()
 	defer f.stop()
@@ -86,8 +84,8 @@ func (f *Follower) Stop(ctx context.Context) error {
 	}
 }
 
-// Attempts returns the processes that had files on the host when everything was read. It must
-// be called after [Follower.Stop].
+// Attempts returns the processes that had files on the host when everything was read. It must be
+// called after [Follower.Stop].
 func (f *Follower) Attempts() map[int][]int { return f.there }
 
 func (f *Follower) run() {
@@ -120,8 +118,8 @@ func (f *Follower) follow() {
 	for again := reconnect; f.live.Err() == nil; {
 		news, err := f.read(f.live, true)
 		if err == nil || isFinal(err) {
-			// The run has released the host, or its output cannot be had. If the run reserves
-			// the host again, the last read gets that output.
+			// The run has released the host, or its output is unavailable. If the run reserves the
+			// host again, the last read gets that output.
 			<-f.live.Done()
 			return
 		}
@@ -140,8 +138,8 @@ func (f *Follower) reached(err error) {
 	}
 }
 
-// read sends one request and delivers its records. It reports whether there were any, and
-// fails unless the last record was the end.
+// read sends one request and delivers its records. It reports whether there were any, and fails
+// unless the last record was the end.
 func (f *Follower) read(ctx context.Context, live bool) (news bool, err error) {
 	q := Query{Selection: f.opts.Selection, WholeLines: f.opts.WholeLines, Follow: live}
 	for s, c := range f.cursors {
@@ -195,7 +193,7 @@ func (f *Follower) next(in *bufio.Reader) (r record, err error) {
 	return r, err
 }
 
-// readLine reads a line of at most that many bytes.
+// readLine reads a line of at most most bytes.
 func readLine(in *bufio.Reader, most int) (line []byte, err error) {
 	for {
 		part, err := in.ReadSlice('\n')

@@ -28,10 +28,10 @@ type identity struct {
 	tokenKey    []byte
 }
 
-// identityFile holds the private key and the certificate, in the state directory.
+// identityFile is the file in the state directory with the private key and the certificate.
 const identityFile = "hostservice.pem"
 
-// openIdentity reads the identity from a state directory, or creates both.
+// openIdentity reads the identity from a state directory, or creates it.
 func openIdentity(stateDir string) (*identity, error) {
 	path := filepath.Join(stateDir, identityFile)
 	b, err := os.ReadFile(path)
@@ -83,7 +83,7 @@ func newIdentity() ([]byte, error) {
 	return append(b, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})...), nil
 }
 
-// fingerprint returns the fingerprint by which clients identify a certificate.
+// fingerprint returns the fingerprint that clients identify a certificate by.
 func fingerprint(c *x509.Certificate) string {
 	sum := sha256.Sum256(c.Raw)
 	return hex.EncodeToString(sum[:])

@@ -15,13 +15,13 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
 )
 
-// portFile is the file in the state directory with the last port. Runs know the port, and must
-// find a restarted host worker there. The port is therefore one that the kernel does not give
-// to outgoing connections.
+// portFile is the file in the state directory with the last port. Runs know the port, and must find
+// a restarted host worker on it, so the port is one that the kernel does not give to outgoing
+// connections.
 const portFile = "hostservice.port"
 
-// listen listens on the address. Without a port, or with port 0, it takes the previous port
-// if that is free, and any other otherwise.
+// listen listens on the address. Without a port, or with port 0, it takes the previous port if that
+// is free, and otherwise any port.
 func listen(stateDir, address string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -82,9 +82,9 @@ func (e portTaken) Error() string {
 
 func (e portTaken) Unwrap() error { return e.error }
 
-// advertised returns the address that clients use: the wished one, or else the address on which
-// we listen. If we listen on all addresses of this machine, it is the address from which this
-// machine reaches the peer.
+// advertised returns the address that clients use: the wished one, or else the address on which we
+// listen. If we listen on all addresses of this machine, it is the address from which this machine
+// reaches the peer.
 func advertised(l net.Listener, wished, peer string) (string, error) {
 	port := portOf(l.Addr())
 	if wished != "" {
@@ -112,7 +112,7 @@ func IsOwn(ip net.IP) bool {
 	})
 }
 
-// RouteTo returns the address by which this host reaches a peer, as HOST:PORT.
+// RouteTo returns the local address of connections to a peer, given as HOST:PORT.
 func RouteTo(peer string) (net.IP, error) {
 	// Nothing is sent: dialling UDP only consults the routing table.
 	c, err := net.Dial("udp", peer)

@@ -16,20 +16,20 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/stacks"
 )
 
-// Listing lists the processes of a run that have files on a host.
+// Listing lists a run's processes with files on a host.
 type Listing struct {
-	// Dir is the directory of the run's logs on the host.
+	// Dir is the run's log directory on the host.
 	Dir string `json:"dir"`
-	// Attempts are the numbers of the processes, ascending, by the rank of their task; for
-	// missing ones see [tasklog.Pruned].
+	// Attempts contains the numbers of the processes, ascending, by their task's rank; for missing
+	// ones see [tasklog.Pruned].
 	Attempts map[int][]int `json:"attempts"`
 }
 
-// Query selects the output that a client wants.
+// Query selects the output to send to a client.
 type Query struct {
 	Selection tasklog.Selection `json:"selection"`
-	// Cursors are the positions that the client has reached; other streams begin as the
-	// selection says.
+	// Cursors are the positions that the client has reached; other streams start where the
+	// selection does.
 	Cursors []Cursor `json:"cursors,omitempty"`
 	// WholeLines holds unfinished lines back; see [tasklog.WholeLines].
 	WholeLines bool `json:"whole_lines,omitempty"`
@@ -37,7 +37,7 @@ type Query struct {
 	Follow bool `json:"follow,omitempty"`
 }
 
-// Cursor is the offset at which the unread part of a stream begins.
+// Cursor is the offset of the unread part of a stream.
 type Cursor struct {
 	tasklog.Stream
 	Offset int64 `json:"offset"`
@@ -49,9 +49,9 @@ type record struct {
 	Offset int64 `json:"offset,omitempty"`
 	// Length is the number of bytes of the stream that follow.
 	Length int `json:"length,omitempty"`
-	// Error is a problem with one of the files.
+	// Error is an error of one of the files.
 	Error string `json:"error,omitempty"`
-	// End is set in the last record, after everything that was there has been sent.
+	// End is set in the last record, after all existing output has been sent.
 	End *Listing `json:"end,omitempty"`
 }
 
@@ -116,7 +116,7 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request, g grant) {
 	if q.Follow {
 		s.over(ctx, g.Run)
 	}
-	_ = f.Stop(context.Background()) // a sink without a client returns at once
+	_ = f.Stop(context.Background()) // a sink without a client returns immediately
 	attempts, err := tasklog.Attempts(g.Dir)
 	if err != nil {
 		write(record{Error: err.Error()}, nil)
@@ -124,23 +124,23 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request, g grant) {
 	write(record{End: &Listing{g.Dir, attempts}}, nil)
 }
 
-// served are the files of a process, by the names in the protocol.
+// served contains a process's files, by their names in the protocol.
 var served = map[string]string{
 	"stdout": tasklog.StdoutFile, "stderr": tasklog.StderrFile, "error": tasklog.ErrorFile, "result": tasklog.ResultFile,
 	"start": tasklog.StartFile, "usage": tasklog.UsageFile,
 }
 
-// FileName returns the name in the protocol of a file of a process, for [Client.ReadFile].
+// FileName returns the protocol's name for a process's file, for [Client.ReadFile].
 func FileName(file string) string {
 	for name, of := range served {
 		if of == file {
 			return name
 		}
 	}
-	return file // of stacks
+	return file // a stack file
 }
 
-// endTrailer has the number of bytes that were sent, if all were.
+// endTrailer contains the number of bytes sent if the file is complete.
 const endTrailer = "Clusterrun-End"
 
 func (s *Server) file(w http.ResponseWriter, r *http.Request, g grant) {
@@ -175,7 +175,7 @@ func (s *Server) file(w http.ResponseWriter, r *http.Request, g grant) {
 	w.Header().Set(endTrailer, strconv.FormatInt(sent, 10))
 }
 
-// sendFile sends a file up to a size, which it had before, and returns the number of bytes.
+// sendFile sends a file up to size, its earlier size, and returns the number of bytes.
 func sendFile(out io.Writer, path string, size int64) (int64, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0) // the file may be of any kind
 	if err != nil {

@@ -19,33 +19,33 @@ import (
 )
 
 const (
-	// maxConnections and maxRequests bound the open connections and requests of all clients: each
+	// maxConnections and maxRequests limit the open connections and requests of all clients: each
 	// host of a run may have a connection to its witnesses.
 	maxConnections, maxRequests = 2048, 64
-	// maxQuestions bounds the questions about leases. They have a bound of their own, since
-	// processes end without their answers, and people who read output must not take their place.
+	// maxQuestions limits the questions about leases. They have a separate limit because processes
+	// are stopped without their answers, and people reading output must not take their place.
 	maxQuestions = 1024
-	// maxQuery bounds the body of a request: it has a cursor for each stream.
+	// maxQuery limits a request's body, which contains a cursor for each stream.
 	maxQuery = 4 << 20
-	// headerTimeout and idleTimeout end silent connections.
+	// headerTimeout and idleTimeout close silent connections.
 	headerTimeout, idleTimeout = 10 * time.Second, 2 * time.Minute
-	// pingAfter and pingTakes end a connection if its other end has disappeared.
+	// A silent peer is pinged after pingAfter, and dropped pingTakes later.
 	pingAfter, pingTakes = 15 * time.Second, 15 * time.Second
 )
 
-// Config configures the service of a host.
+// Config configures a host's service.
 type Config struct {
-	// Host is the name of the host, and StateDir the directory with its key.
+	// Host is the host's name, and StateDir the directory with its key.
 	Host, StateDir string
-	// Listen is HOST:PORT, or a part of it: without a host it stands for all addresses, and
-	// without a port for any free one. Advertise is the address that others use; by default
-	// it is Listen, or the address by which this host reaches Peer.
+	// Listen is HOST:PORT, or a part of it: without a host it means all addresses, and without a
+	// port any free port. Advertise is the address for clients; the default is Listen, or the
+	// address from which this host reaches Peer.
 	Listen, Advertise, Peer string
-	// Archives is the store of the directories that runs ship.
+	// Archives stores the directories that runs ship.
 	Archives *shipped.Store
 }
 
-// Server serves the files of the runs of a host.
+// Server serves the files of a host's runs.
 type Server struct {
 	Config
 	*identity
@@ -54,7 +54,7 @@ type Server struct {
 	http     *http.Server
 	over     func(ctx context.Context, run runkey.Run)
 	witness  Witness
-	// requests and questions have an element for each request in progress.
+	// requests and questions contain an element for each request in progress.
 	requests, questions door
 }
 
@@ -95,8 +95,8 @@ func Listen(c Config) (*Server, error) {
 // Address returns the address that clients use.
 func (s *Server) Address() string { return s.address }
 
-// Serve answers requests until [Server.Close]. over returns when the run has released this
-// host, or when ctx is done.
+// Serve answers requests until [Server.Close]. over returns when the run has released this host, or
+// when ctx is done.
 func (s *Server) Serve(over func(ctx context.Context, run runkey.Run)) {
 	s.over = over
 	_ = s.http.ServeTLS(s.listener, "", "")
@@ -108,8 +108,7 @@ func (s *Server) Close() {
 	_ = s.http.Close()
 }
 
-// Describe returns how to read the files of a run that has its logs in dir and runs its tasks
-// as user.
+// Describe returns how to read the files of a run with its logs in dir and tasks that run as user.
 func (s *Server) Describe(run runkey.Run, dir string, user *hostuser.User) *spec.HostService {
 	return s.describe(grant{Run: run, Dir: dir, User: numbersOf(user)})
 }
@@ -119,7 +118,7 @@ func (s *Server) DescribeArchive(digest string) *spec.HostService {
 	return s.describe(grant{Archive: digest})
 }
 
-// DescribeStore returns how to store archives here.
+// DescribeStore returns how to store archives on this host.
 func (s *Server) DescribeStore() *spec.HostService { return s.describe(grant{Store: true}) }
 
 func (s *Server) describe(g grant) *spec.HostService {
@@ -132,11 +131,11 @@ func ofRun(g grant, r *http.Request) bool {
 func ofArchive(g grant, r *http.Request) bool { return g.Archive == r.PathValue("digest") }
 func toStore(g grant, _ *http.Request) bool   { return g.Store }
 
-// door bounds requests in progress by its capacity.
+// door limits requests in progress by its capacity.
 type door chan struct{}
 
-// authorized calls next for the requests that their token allows, if the door has room. All others
-// get the same answer, so that it does not reveal what exists.
+// authorized calls next for requests that their token allows, if the door has capacity. All other
+// requests get the same answer, so that it does not reveal what exists.
 func (s *Server) authorized(through door, allows func(grant, *http.Request) bool, next func(http.ResponseWriter, *http.Request, grant)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -157,8 +156,8 @@ func (s *Server) authorized(through door, allows func(grant, *http.Request) bool
 	}
 }
 
-// asUser calls next as the user of the run, so that next reaches only files that the user can
-// read, even if the directory was replaced or its path leads elsewhere.
+// asUser calls next as the run's user, so that next reaches only files that the user can read, even
+// if the directory was replaced or its path leads elsewhere.
 func asUser(next func(http.ResponseWriter, *http.Request, grant)) func(http.ResponseWriter, *http.Request, grant) {
 	return func(w http.ResponseWriter, r *http.Request, g grant) {
 		user, err := g.user()

@@ -14,20 +14,19 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
-// grant is the content of a token: the permission to read the files of a run, to ask about
-// leases of its tasks, to read an archive, or to store archives.
+// grant is the content of a token: permission to read a run's files, to ask about its tasks'
+// leases, to read an archive, or to store archives.
 type grant struct {
 	Run runkey.Run `json:"run,omitzero"`
-	// Dir is the directory of the run's logs.
+	// Dir is the run's log directory.
 	Dir string `json:"dir,omitempty"`
-	// User has the numbers of the user of the run's tasks; as is set if that is not our own
-	// user.
+	// User contains the IDs of the user of the run's tasks; as is set if that is not our own user.
 	User *numbers       `json:"user,omitempty"`
 	as   *hostuser.User // set by asUser
-	// Archive is the digest of the archive.
+	// Archive is the archive's digest.
 	Archive string `json:"archive,omitempty"`
 	Store   bool   `json:"store,omitempty"`
-	// Witness allows the other hosts of the run to ask, and nothing else.
+	// Witness allows the run's other hosts to ask, and nothing else.
 	Witness bool `json:"witness,omitempty"`
 }
 
@@ -36,7 +35,7 @@ type numbers struct {
 	GID uint32 `json:"gid"`
 }
 
-// numbersOf returns the numbers of a user; nil is the user of this process.
+// numbersOf returns a user's IDs; nil is the user of this process.
 func numbersOf(u *hostuser.User) *numbers {
 	if u == nil {
 		return &numbers{uint32(os.Geteuid()), uint32(os.Getegid())}
@@ -45,7 +44,7 @@ func numbersOf(u *hostuser.User) *numbers {
 }
 
 // user returns the user who reads the files: the user in the token, even if the directory has
-// another owner now. Only root can act as another user; for others the kernel checks
+// another owner now. Only root can act as another user; for other users the kernel checks
 // permissions.
 func (g grant) user() (*hostuser.User, error) {
 	switch {
@@ -68,7 +67,7 @@ func (i *identity) token(g grant) string {
 	return base64.RawURLEncoding.EncodeToString(b) + "." + base64.RawURLEncoding.EncodeToString(i.sign(b))
 }
 
-// granted returns what a token allows; ok is false if this host has not made the token.
+// granted returns what a token allows; ok is false if this host did not issue the token.
 func (i *identity) granted(token string) (g grant, ok bool) {
 	text, signature, _ := strings.Cut(token, ".")
 	b, err := base64.RawURLEncoding.DecodeString(text)

@@ -12,29 +12,29 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Question asks another host of a run to extend the lease of a process; see package lease. An
-// empty one asks whether the host answers.
+// Question asks another host of a run to extend a process's lease; see package lease. An empty
+// Question asks whether the host answers.
 type Question struct {
 	Task       string `json:"task,omitempty"`
 	Generation int    `json:"generation,omitempty"`
 	Offer      int64  `json:"offer,omitempty"`
-	// Token and Beat are the heartbeat that the host passes on.
+	// Token and Beat are the heartbeat to pass on.
 	Token []byte         `json:"token,omitempty"`
 	Beat  spec.Heartbeat `json:"beat,omitzero"`
-	// Within is the time in which it wants an answer.
+	// Within is the time limit for the answer.
 	Within time.Duration `json:"within,omitempty"`
 }
 
-// maxQuestion and maxAnswer bound the bodies of a question and of its answer.
+// maxQuestion and maxAnswer limit the bodies of a question and its answer.
 const maxQuestion, maxAnswer = 256 << 10, 1 << 10
 
-// Witness answers the questions of the other hosts of a run.
+// Witness answers the questions of a run's other hosts.
 type Witness func(ctx context.Context, run runkey.Run, q Question) lease.Answer
 
 // AnswerBy sets the witness. It must be called before [Server.Serve].
 func (s *Server) AnswerBy(w Witness) { s.witness = w }
 
-// DescribeWitness returns how the other hosts of a run ask this host.
+// DescribeWitness returns how the run's other hosts ask this host.
 func (s *Server) DescribeWitness(run runkey.Run) *spec.HostService {
 	return s.describe(grant{Run: run, Witness: true})
 }

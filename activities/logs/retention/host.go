@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Host returns an ID of this machine, which tells it from others that share a log directory.
-// It is empty if there is none.
+// Host returns an ID of this machine, which distinguishes machines that share a log directory. It
+// is empty if the machine has none.
 var Host = sync.OnceValue(func() string {
 	id, _ := os.ReadFile("/etc/machine-id")
 	if id = bytes.TrimSpace(id); len(id) == 0 || string(id) == "uninitialized" {

@@ -45,7 +45,7 @@ func (l *Logs) Close() {
 // ErrBusy is returned if another process is removing logs from the same directory.
 var ErrBusy = errors.New("another process is removing logs there; try again when it has finished")
 
-// Lock keeps others from removing anything until Close.
+// Lock prevents other processes from removing anything until Close.
 func (l *Logs) Lock() error {
 	f, err := l.root.Open(".")
 	if err != nil {
@@ -62,16 +62,16 @@ func (l *Logs) Lock() error {
 	return nil
 }
 
-// Entry is an execution of a run that has logs, or a note, in a log directory.
+// Entry is an execution of a run with logs, or a note, in a log directory.
 type Entry struct {
-	// RunID is the run's, and Execution the short ID of its first execution.
+	// RunID is the run's ID, and Execution the short ID of its first execution.
 	RunID, Execution string
-	// Note is nil if there is none.
+	// Note is nil if the execution has no note.
 	Note *Note
-	dir  string // of the run, below the log directory
+	dir  string // of the run, in the log directory
 }
 
-// Path returns the log directory of the execution.
+// Path returns the execution's log directory.
 func (l *Logs) Path(e Entry) string { return filepath.Join(l.Dir, e.dir, e.Execution) }
 
 // Entries lists all executions, by name. It ignores symbolic links.
@@ -134,8 +134,8 @@ func (l *Logs) entriesOf(run string) (entries []Entry, err error) {
 	return entries, err
 }
 
-// readable returns the run ID that a directory is named after, or the name itself if the ID
-// was too long for a name.
+// readable returns the run ID that a directory is named after, or the name itself if the ID was too
+// long for a name.
 func readable(name string) string {
 	if id, err := url.PathUnescape(name); err == nil {
 		return id
@@ -154,10 +154,10 @@ func isAttempt(f fs.DirEntry) bool {
 	return ok && f.IsDir()
 }
 
-// openRun opens the directory of a run, but no symbolic link.
+// openRun opens a run's directory, but not a symbolic link.
 func (l *Logs) openRun(name string) (*os.Root, error) { return openDir(l.root, name) }
 
-// openDir opens a directory, but no symbolic link.
+// openDir opens a directory, but not a symbolic link.
 func openDir(parent *os.Root, name string) (*os.Root, error) {
 	there, err := parent.Lstat(name)
 	if err != nil {
@@ -178,8 +178,7 @@ func openDir(parent *os.Root, name string) (*os.Root, error) {
 	return dir, nil
 }
 
-// size returns the disk usage of the logs of an execution, and when the last of them was
-// written.
+// size returns the disk usage of an execution's logs, and when the last of them was written.
 func (l *Logs) size(e Entry) (bytes int64, newest time.Time) {
 	run, err := l.openRun(e.dir)
 	if err != nil {
@@ -195,8 +194,8 @@ func (l *Logs) size(e Entry) (bytes int64, newest time.Time) {
 	return bytes, newest
 }
 
-// count returns a function that adds up the disk usage of files, and finds when the last of them
-// was written.
+// count returns a function that adds up the disk usage of files, and finds the time of the last
+// write.
 func count(bytes *int64, newest *time.Time) fs.WalkDirFunc {
 	return func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -227,8 +226,7 @@ func onDisk(info fs.FileInfo) int64 {
 	return info.Size()
 }
 
-// remove removes the attempts of an execution and its note. Other files in its directory
-// stay.
+// remove removes an execution's attempts and its note. Other files in its directory stay.
 func (l *Logs) remove(e Entry) error {
 	run, err := l.openRun(e.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -244,7 +242,7 @@ func (l *Logs) remove(e Entry) error {
 	if err := run.Remove(e.Execution + noteEnding); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	_ = l.root.Remove(e.dir) // fails while there are other executions
+	_ = l.root.Remove(e.dir) // fails while other executions exist
 	return nil
 }
 
@@ -264,12 +262,12 @@ func removeAttempts(run *os.Root, execution string) error {
 		}
 	}
 	if err == nil {
-		_ = run.Remove(execution) // fails if there is something else
+		_ = run.Remove(execution) // fails if it is not empty
 	}
 	return err
 }
 
-// removeAll removes a tree, even if a program has removed its own permissions there.
+// removeAll removes a tree, even if a program has removed its own permissions.
 func removeAll(dir *os.Root, name string) error {
 	err := dir.RemoveAll(name)
 	if err == nil || os.Geteuid() == 0 {

@@ -22,9 +22,9 @@ import (
 // Note names the run and the host worker that the logs next to it belong to.
 type Note struct {
 	Run runkey.Run `json:"run"`
-	// Host is the machine of the host worker, as [Host] names it.
+	// Host is the host worker's machine, as named by [Host].
 	Host string `json:"host"`
-	// State is the state directory of the host worker.
+	// State is the host worker's state directory.
 	State string    `json:"state"`
 	Began time.Time `json:"began"`
 	// Ended is zero until the run has ended.
@@ -33,17 +33,17 @@ type Note struct {
 
 const (
 	noteEnding = ".json"
-	// maxNote is more than the size of any note.
+	// maxNote is more than any note's size.
 	maxNote = 64 << 10
 )
 
-// namesOf returns the names of the directories of an execution.
+// namesOf returns the names of an execution's directories.
 func namesOf(workflowID, runID string) (run, execution string) {
 	return filepath.Split(tasklog.RunDir("", workflowID, runID))
 }
 
-// Begin notes that a run has its logs in a log directory from now on, even if the note says
-// that it has ended. The caller must be able to write there.
+// Begin records that a run's logs are in a log directory from now on, even if the note says that
+// the run has ended. The caller must be able to write to the directory.
 func Begin(logDir string, run runkey.Run, state string) error {
 	return change(logDir, run.WorkflowID, run.RunID, func(n *Note) bool {
 		if n.Run == run && n.Host == Host() && n.State == state && n.Ended.IsZero() {
@@ -54,7 +54,7 @@ func Begin(logDir string, run runkey.Run, state string) error {
 	})
 }
 
-// End notes that a run has ended, if it was noted to have begun.
+// End records that a run has ended, if its beginning was recorded.
 func End(logDir, workflowID, runID string, at time.Time) error {
 	return change(logDir, workflowID, runID, func(n *Note) bool {
 		if n.Run == (runkey.Run{}) || !n.Ended.IsZero() {
@@ -65,8 +65,8 @@ func End(logDir, workflowID, runID string, at time.Time) error {
 	})
 }
 
-// change changes a note, which is zero if there is none. do reports whether it has changed
-// it.
+// change changes a note, which is zero if it does not exist. do reports whether it changed the
+// note.
 func change(logDir, workflowID, runID string, do func(*Note) bool) error {
 	l, err := OpenLogs(logDir)
 	if err != nil {
@@ -86,8 +86,7 @@ func change(logDir, workflowID, runID string, do func(*Note) bool) error {
 	return writeNote(dir, execution, n)
 }
 
-// readNote reads the note of an execution. It fails with fs.ErrNotExist if no valid one
-// exists.
+// readNote reads an execution's note. The error is fs.ErrNotExist if there is no valid note.
 func readNote(dir *os.Root, execution string) (n Note, err error) {
 	// O_NONBLOCK, because opening a pipe would block.
 	f, err := dir.OpenFile(execution+noteEnding, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)

@@ -13,18 +13,18 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
-// Past has the runs of a log directory, and their other files on this host.
+// Past describes the runs of a log directory, and their other files on this host.
 type Past struct {
 	*Logs
-	// Home is the directory with the state directories of the host workers whose runs may be
-	// removed.
+	// Home is the directory with the state directories of the host workers that the removable runs
+	// belong to.
 	Home string
-	// Holds reports whether a state directory has the plan of a run, or a journal that is not
-	// released.
+	// Holds reports whether a state directory contains a run's plan, or an unreleased journal of
+	// it.
 	Holds func(state string, run runkey.Run) bool
 }
 
-// Facts returns what this host knows of an execution that has a note, without the server's answer.
+// Facts returns what this host knows about an execution with a note, without the server's answer.
 // Unless measure is set, the size is 0.
 func (p Past) Facts(e Entry, measure bool) Facts {
 	var f Facts
@@ -49,14 +49,14 @@ func (p Past) Facts(e Entry, measure bool) Facts {
 	return f
 }
 
-// rest returns the size of the files of an execution other than its logs.
+// rest returns the size of an execution's files other than its logs.
 func (p Past) rest(e Entry) int64 {
 	open, released := supervisor.Journals(e.Note.State, e.Note.Run)
 	return treeSize(open) + treeSize(released) + treeSize(shipped.Open(e.Note.State).DirOf(e.Note.Run, p.Path(e)))
 }
 
-// Mine reports whether the host worker of an execution is on this host and has its state
-// directory in Home. It is false for an execution without a note.
+// Mine reports whether an execution's host worker is on this host, with its state directory in
+// Home. It is false for an execution without a note.
 func (p Past) Mine(e Entry) bool {
 	return e.Note != nil && e.Note.IsOfThisHost() && e.Note.IsBelow(p.Home)
 }
@@ -70,7 +70,7 @@ func (p Past) Remove(e Entry, server Answer) error {
 	}
 	if i := slices.IndexFunc(entries, func(is Entry) bool { return is.Execution == e.Execution }); i >= 0 {
 		if !p.Mine(entries[i]) {
-			return &AliveError{e.RunID, Unsettled} // another run has begun there
+			return &AliveError{e.RunID, Unsettled} // another run has started there
 		}
 		e = entries[i]
 	}
@@ -96,23 +96,23 @@ type AliveError struct {
 
 func (e *AliveError) Error() string { return "run " + e.RunID + " " + string(e.Why) }
 
-// Policy limits what a host worker keeps. The worker removes the rest without being asked.
+// Policy limits what a host worker keeps. The worker removes the rest automatically.
 type Policy struct {
-	// Home is as in [Past].
+	// Home is the same as in [Past].
 	Home string `json:"home"`
-	// For is the time for which logs are kept after their run has ended; 0 means without limit.
+	// For is how long logs are kept after their run has ended; 0 means no limit.
 	For time.Duration `json:"for,omitempty"`
-	// MaxBytes is as in [Rule].
+	// MaxBytes is the same as in [Rule].
 	MaxBytes int64 `json:"most_bytes,omitempty"`
 }
 
-// DefaultFor is the default time for which logs are kept. Our own server keeps the histories of
-// their runs as long.
+// DefaultFor is how long logs are kept by default. Our own server keeps its runs' histories equally
+// long.
 const DefaultFor = 90 * 24 * time.Hour
 
-// Apply removes what a policy does not keep, and returns the IDs of the removed runs. It does
-// not ask the server: a run stays if its note does not say that it has ended, or if the
-// note's times are implausible.
+// Apply removes what a policy does not keep, and returns the IDs of the removed runs. It does not
+// ask the server: a run stays if its note does not say that it has ended, or if the note's times
+// are implausible.
 func (p Policy) Apply(dir string, now time.Time, holds func(string, runkey.Run) bool) (removed []string, err error) {
 	if p.For <= 0 && p.MaxBytes <= 0 {
 		return nil, nil
@@ -127,7 +127,7 @@ func (p Policy) Apply(dir string, now time.Time, holds func(string, runkey.Run) 
 	defer l.Close()
 	if err := l.Lock(); err != nil {
 		if errors.Is(err, ErrBusy) {
-			err = nil // the other one, or the next call, does the work
+			err = nil // the other process, or the next call, does the work
 		}
 		return nil, err
 	}

@@ -19,16 +19,16 @@ const (
 
 // Facts is the known state of a run.
 type Facts struct {
-	// Held reports whether a state directory here has a plan of it, or a journal that was
-	// not released.
+	// Held reports whether a state directory on this host contains its plan, or an unreleased
+	// journal of it.
 	Held bool
-	// Idle reports whether no host worker uses that state directory, so that nothing of the
-	// run is alive here.
+	// Idle reports whether no host worker uses that state directory, so that nothing of the run is
+	// alive on this host.
 	Idle   bool
 	Server Answer
 	// Noted reports whether the note says that the run has ended.
 	Noted bool
-	// Gone reports whether the state directory of its host worker is gone.
+	// Gone reports whether its host worker's state directory is gone.
 	Gone  bool
 	Ended time.Time
 	Bytes int64
@@ -55,17 +55,16 @@ func (f Facts) Alive() Reason {
 	return Unsettled
 }
 
-// Rule says which of the runs that are over are removed.
+// Rule selects which of the runs that are over are removed.
 type Rule struct {
-	// Before is the time before which a run must have ended to be old. If it is zero, no run is
-	// old.
+	// Before makes runs that ended before it old. If it is zero, no run is old.
 	Before time.Time
 	// MaxBytes is the limit for all runs together; 0 means no limit. Runs that ended first are
 	// removed first.
 	MaxBytes int64
 }
 
-// Choose returns for each run why it stays.
+// Choose returns, for each run, why it stays.
 func (r Rule) Choose(runs []Facts) []Reason {
 	reasons := make([]Reason, len(runs))
 	var total int64

@@ -14,11 +14,11 @@ import (
 
 const ignoreFile = ".gitignore"
 
-// ignored has the patterns of files that are not packed. Later patterns win, and the caller's
+// ignored contains the patterns of files that are not packed. Later patterns win, and the caller's
 // exclusions come last.
 type ignored struct {
-	// above are the names of the directories from the root of the checkout down to the
-	// directory that is packed: patterns of the checkout match paths from there.
+	// above are the names of the directories from the checkout's root down to the directory that is
+	// packed: the checkout's patterns match paths from its root.
 	above    []string
 	patterns []pattern
 	excluded []pattern
@@ -35,7 +35,7 @@ func newIgnored(dir string, exclude []string) (*ignored, error) {
 			break
 		}
 		if at == filepath.Dir(at) {
-			break // it is in no checkout
+			break // it is not in a checkout
 		}
 	}
 	root := dir
@@ -60,11 +60,11 @@ func newIgnored(dir string, exclude []string) (*ignored, error) {
 	return g, nil
 }
 
-// enter reads the .gitignore of a directory that is about to be packed.
+// enter reads the .gitignore of a directory before it is packed.
 func (g *ignored) enter(root *os.Root, dir string) error {
 	info, err := root.Lstat(path.Join(dir, ignoreFile))
 	if err == nil && !info.Mode().IsRegular() {
-		return nil // git ignores such files as well
+		return nil // git also ignores such files
 	}
 	f, err := root.Open(path.Join(dir, ignoreFile))
 	return g.readFrom(f, err, g.pathOf(dir))
@@ -92,7 +92,7 @@ func (g *ignored) read(r io.Reader, domain []string) error {
 	return lines.Err()
 }
 
-// has reports whether a path below the directory is not packed.
+// has reports whether a path in the directory is ignored.
 func (g *ignored) has(name string, isDir bool) bool {
 	return g.match(g.pathOf(name), isDir)
 }
@@ -106,7 +106,7 @@ func (g *ignored) match(at []string, isDir bool) bool {
 	return false
 }
 
-// pathOf returns the elements of a path, from the root of the checkout.
+// pathOf returns the elements of a path, from the checkout's root.
 func (g *ignored) pathOf(name string) []string {
 	if name == "." {
 		return g.above

@@ -23,11 +23,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/size"
 )
 
-// Options say what part of a directory is packed.
+// Options selects the part of a directory to pack.
 type Options struct {
-	// Exclude are patterns of files that are not packed, in the syntax of .gitignore.
+	// Exclude contains patterns of files that are not packed, in the syntax of .gitignore.
 	Exclude []string
-	// Limit bounds the size of the archive.
+	// Limit is the maximum size of the archive.
 	Limit int64
 }
 
@@ -35,7 +35,7 @@ type Options struct {
 type Listing struct {
 	Dir   string
 	Files int
-	// Size is the size of the archive, in bytes.
+	// Size is the archive's size, in bytes.
 	Size    int64
 	entries []entry
 }
@@ -46,7 +46,7 @@ type entry struct {
 	target string // of a symbolic link
 }
 
-// Archive is a packed directory, in an unlinked file that is gone when it is closed.
+// Archive is a packed directory, in an unlinked file that is gone once it is closed.
 type Archive struct {
 	spec.Archive
 	file *os.File
@@ -59,18 +59,18 @@ func (a *Archive) Close() {
 	}
 }
 
-// Reader returns the archive from its beginning. Readers do not disturb each other.
+// Reader returns a reader of the whole archive. Readers are independent.
 func (a *Archive) Reader() *io.SectionReader { return io.NewSectionReader(a.file, 0, int64(a.Size)) }
 
 const (
 	// block is the unit of a tar file, in bytes.
 	block = 512
-	// maxProblems bounds the reported problems of one directory.
+	// maxProblems limits the reported problems of one directory.
 	maxProblems = 10
 )
 
-// List lists what would be packed of a directory. Its error has a line for each entry that
-// cannot be packed.
+// List lists what would be packed from a directory. Its error has a line for each entry that cannot
+// be packed.
 func List(dir string, o Options) (*Listing, error) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -165,7 +165,7 @@ func (l *Listing) add(e entry) {
 	}
 }
 
-// size returns how much an entry adds to the archive, without the extra blocks of long names.
+// size returns how much an entry adds to the archive, without the extra blocks for long names.
 func (e entry) size() int64 {
 	if !e.info.Mode().IsRegular() {
 		return block
@@ -211,7 +211,7 @@ func Pack(ctx context.Context, dir, tmp string, o Options) (_ *Archive, err erro
 			_ = f.Close()
 		}
 	}()
-	// The file is unlinked at once, so that nothing is left if this process is killed.
+	// Unlink the file now, so that nothing is left if this process is killed.
 	if err := os.Remove(f.Name()); err != nil {
 		return nil, err
 	}

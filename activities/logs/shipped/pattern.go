@@ -7,14 +7,14 @@ import (
 
 // pattern is a line of a .gitignore file.
 type pattern struct {
-	// elements match the elements of a path from the root of the checkout.
+	// elements match the elements of a path from the checkout's root.
 	elements []string
-	// onlyDir reports whether the pattern matches only directories, and includes whether what it matches
-	// is packed.
+	// onlyDir reports whether the pattern matches only directories, and includes whether its
+	// matches are packed.
 	onlyDir, includes bool
 }
 
-// parsePattern parses a line of the .gitignore file of a directory.
+// parsePattern parses a line of a directory's .gitignore file.
 func parsePattern(line string, dir []string) (p pattern) {
 	line, p.includes = strings.CutPrefix(line, "!")
 	if !strings.HasSuffix(line, `\ `) {
@@ -32,7 +32,7 @@ func parsePattern(line string, dir []string) (p pattern) {
 	return p
 }
 
-// quoted makes a pattern of a name.
+// quoted escapes a name for use as a pattern.
 var quoted = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
 // matches reports whether the elements of a path match those of a pattern.
@@ -44,7 +44,7 @@ func matches(pattern, at []string) bool {
 		ok, err := path.Match(pattern[0], at[0])
 		return err == nil && ok && matches(pattern[1:], at[1:])
 	case len(pattern) == 1:
-		return true // all that is inside
+		return true // everything inside
 	}
 	return matches(pattern[1:], at) || matches(pattern, at[1:])
 }

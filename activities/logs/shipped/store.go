@@ -25,16 +25,16 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Store has archives, and the directories of runs.
+// Store contains archives, and the directories of runs.
 type Store struct {
 	// Volatile reports whether a power cut may lose the content.
 	Volatile bool
 
 	dir string
 	mu  sync.Mutex
-	// locks has a channel for each digest, which holds an element while the digest is locked.
+	// locks contains a channel for each digest, with an element while the digest is locked.
 	locks map[string]chan struct{}
-	// placing is held while the directory of a run is renamed into place and gets its note.
+	// placing is held while a run's directory is renamed into place and gets its note.
 	placing sync.Mutex
 }
 
@@ -49,13 +49,13 @@ func (s *Store) uploads() string              { return filepath.Join(s.dir, "upl
 func (s *Store) runs() string                 { return filepath.Join(s.dir, "runs") }
 func (s *Store) unfinished() string           { return filepath.Join(s.dir, "new") }
 
-// Dir returns the directory of a run.
+// Dir returns a run's directory.
 func (s *Store) Dir(run runkey.Run) string {
 	return tasklog.RunDir(s.runs(), run.WorkflowID, run.RunID)
 }
 
-// DirOf returns the directory of the run with that log directory: its own, or that of its sweep if it
-// is the trial that used it last.
+// DirOf returns the directory of the run with the given log directory: its own, or the sweep's if
+// the run is the trial that used it last.
 func (s *Store) DirOf(run runkey.Run, logs string) string {
 	own := s.Dir(run)
 	sweep, _, ok := spec.SplitTrialID(run.WorkflowID)
@@ -83,8 +83,7 @@ func (s *Store) lockOf(digest string) chan struct{} {
 	return l
 }
 
-// Lock keeps others from writing or removing what belongs to a digest, until unlock is
-// called.
+// Lock prevents others from writing or removing a digest's files until unlock is called.
 func (s *Store) Lock(ctx context.Context, digest string) (unlock func(), err error) {
 	l := s.lockOf(digest)
 	select {
@@ -95,7 +94,7 @@ func (s *Store) Lock(ctx context.Context, digest string) (unlock func(), err err
 	}
 }
 
-// Has reports whether the store has an archive.
+// Has reports whether the store contains an archive.
 func (s *Store) Has(digest string) bool {
 	_, err := os.Lstat(s.archive(digest))
 	return err == nil
@@ -104,7 +103,7 @@ func (s *Store) Has(digest string) bool {
 // Read opens an archive.
 func (s *Store) Read(digest string) (*os.File, error) { return os.Open(s.archive(digest)) }
 
-// Put stores an archive that it reads from r, unless it is there already.
+// Put stores an archive that it reads from r, unless it is already stored.
 func (s *Store) Put(a spec.Archive, r io.Reader) error {
 	if s.Has(a.Digest) {
 		return nil
@@ -129,7 +128,7 @@ type Incoming struct {
 	n    int64
 }
 
-// Create begins to write an archive.
+// Create starts writing an archive.
 func (s *Store) Create(a spec.Archive) (*Incoming, error) {
 	for _, dir := range []string{s.unfinished(), s.archives()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -143,7 +142,7 @@ func (s *Store) Create(a spec.Archive) (*Incoming, error) {
 	return &Incoming{want: a, path: s.archive(a.Digest), file: f, sum: sha256.New()}, nil
 }
 
-// Len returns how much has been written.
+// Len returns the number of bytes written.
 func (in *Incoming) Len() int64 { return in.n }
 
 // Write implements [io.Writer].
@@ -164,7 +163,7 @@ func (e *DigestError) Error() string {
 	return fmt.Sprintf("the archive has the digest %s, and the run ships %s", e.Got, e.Want)
 }
 
-// Commit puts the archive into the store, if it is the expected one.
+// Commit moves the archive into the store if it is the expected one.
 func (in *Incoming) Commit() error {
 	if got := hex.EncodeToString(in.sum.Sum(nil)); got != in.want.Digest {
 		return &DigestError{Want: in.want.Digest, Got: got}
@@ -189,21 +188,20 @@ func (in *Incoming) Reset() error {
 // Close removes the archive unless it was committed.
 func (in *Incoming) Close() {
 	_ = in.file.Close()
-	_ = os.Remove(in.file.Name()) // it has another name if it was committed
+	_ = os.Remove(in.file.Name()) // a committed file has another name
 }
 
-// Upload describes a run that fetches its archive from here.
+// Upload describes a run that fetches its archive from this host.
 type Upload struct {
 	WorkflowID string `json:"run"`
-	// Namespace is the namespace of the run, and Server the identity of its server, if that is
-	// known.
+	// Namespace is the run's namespace, and Server its server's identity, if known.
 	Namespace string `json:"namespace,omitempty"`
 	Server    string `json:"server,omitempty"`
-	// Time is the time at which the archive arrived. Keep sets it.
+	// Time is when the archive arrived. Keep sets it.
 	Time time.Time `json:"time"`
 }
 
-// Keep keeps an archive until that run has ended.
+// Keep keeps an archive until the given run has ended.
 func (s *Store) Keep(digest string, u Upload) error {
 	if err := os.MkdirAll(s.uploads(), 0o700); err != nil {
 		return err
@@ -217,20 +215,20 @@ func (s *Store) Keep(digest string, u Upload) error {
 	return atomicfile.Write(filepath.Join(s.uploads(), digest+"-"+hex.EncodeToString(sum[:12])+".json"), b, 0o600)
 }
 
-// Unpacked describes the directory of a run, and is the note next to it.
+// Unpacked describes a run's directory, and is stored as the note next to it.
 type Unpacked struct {
-	// Run is the run. The trials of a sweep may share a directory, with the ID and the first
-	// execution of the sweep.
+	// Run is the run. A sweep's trials may share a directory, which has the sweep's ID and first
+	// execution.
 	Run    runkey.Run `json:"run"`
 	Digest string     `json:"digest"`
-	// Statement is the ID of the spec that it was unpacked for, or empty if there is no policy.
+	// Statement is the ID of the spec that it was unpacked for, or empty without a policy.
 	Statement string `json:"statement,omitempty"`
-	// Logs is the log directory of the latest run that uses the directory, which is kept as long.
-	// It is empty if that run keeps no logs.
+	// Logs is the log directory of the latest run that uses the directory, which is kept equally
+	// long. It is empty if that run keeps no logs.
 	Logs string `json:"logs,omitempty"`
 }
 
-// TakenError reports that the directory of a run has other content, which its tasks must not
+// TakenError reports that a run's directory has different content, which its tasks must not
 // execute.
 type TakenError struct{ Dir, Why string }
 
@@ -238,9 +236,9 @@ func (e *TakenError) Error() string {
 	return fmt.Sprintf("%s already exists, %s; start the run again", e.Dir, e.Why)
 }
 
-// check returns an error if the directory of a run differs from u, or does not belong to the
-// user. It compares u with the note next to the directory, where the user cannot write. The
-// error is fs.ErrNotExist if there is no directory.
+// check returns an error if a run's directory differs from u, or does not belong to the user. It
+// compares u with the note next to the directory, where the user cannot write. The error is
+// fs.ErrNotExist if the directory does not exist.
 func (s *Store) check(u Unpacked, user *hostuser.User) error {
 	dir := s.Dir(u.Run)
 	info, err := os.Lstat(dir)
@@ -268,8 +266,8 @@ func (s *Store) check(u Unpacked, user *hostuser.User) error {
 	return nil
 }
 
-// Reuse prepares the directory of a run that was unpacked before. The error is fs.ErrNotExist if
-// there is none. The digest must be locked. nil is the user of this process.
+// Reuse prepares a run's already unpacked directory. The error is fs.ErrNotExist if it does not
+// exist. The digest must be locked. A nil user is the user of this process.
 func (s *Store) Reuse(u Unpacked, user *hostuser.User) error {
 	s.placing.Lock()
 	defer s.placing.Unlock()
@@ -287,10 +285,9 @@ func (s *Store) note(u Unpacked) error {
 	return atomicfile.Write(s.Dir(u.Run)+".json", b, 0o600)
 }
 
-// Unpack unpacks an archive of the store, of that size, into the directory of a run, unless it was
-// unpacked there before. The digest must be locked. progress is called with the number of bytes
-// unpacked so far. A damaged archive is removed. The files belong to user; nil is the user of this
-// process.
+// Unpack unpacks a stored archive of the given size into a run's directory, unless it is already
+// unpacked. The digest must be locked. progress is called with the number of bytes unpacked so far.
+// A damaged archive is removed. The files belong to user; nil is the user of this process.
 func (s *Store) Unpack(ctx context.Context, u Unpacked, size int64, user *hostuser.User, progress func(n int64)) (err error) {
 	if err := s.Reuse(u, user); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -354,7 +351,7 @@ func giveTo(user *hostuser.User, dir string) error {
 	})
 }
 
-// open lets users pass through to the directory of a run, which only its user may read.
+// open lets users pass through to a run's directory, which only its user may read.
 func (s *Store) open(dir string) error {
 	const passable = 0o711
 	for parent := filepath.Dir(dir); ; parent = filepath.Dir(parent) {
@@ -378,8 +375,8 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
-// syncAll syncs the file system of a directory: after that a power cut cannot damage it, and
-// it is not unpacked again.
+// syncAll syncs a directory's file system, so that a power cut cannot damage it and it is not
+// unpacked again.
 func syncAll(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -392,7 +389,7 @@ func syncAll(dir string) error {
 	return nil
 }
 
-// removeAll removes a tree, even if a program has removed its own permissions there.
+// removeAll removes a tree, even if a program has removed its own permissions.
 func removeAll(dir string) error {
 	if err := os.RemoveAll(dir); err == nil || os.Geteuid() == 0 {
 		return err // root needs no permission, and chmod could be redirected by a link

@@ -10,18 +10,18 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
-// Needs tells a sweep what is still needed.
+// Needs reports what a sweep must keep.
 type Needs struct {
 	// Held reports whether the host is not done with a run.
 	Held func(runkey.Run) bool
 	// Used reports whether a run that the host is not done with ships an archive.
 	Used func(digest string) bool
-	// Over reports whether a run that fetches its archive from here has ended. It is called
-	// only when the answer matters, and may not know. If Over is nil, it is never known.
+	// Over reports whether a run that fetches its archive from this host has ended, if known. It is
+	// called only when the answer matters. If Over is nil, it is never known.
 	Over func(Upload) bool
 }
 
-// Clear removes unfinished files of an earlier host worker. No other call may be writing.
+// Clear removes an earlier host worker's unfinished files. No other call may be writing.
 func (s *Store) Clear() error { return removeAll(s.unfinished()) }
 
 // Sweep removes what is no longer needed. Locked archives are left for the next sweep.
@@ -29,8 +29,7 @@ func (s *Store) Sweep(n Needs) error {
 	return errors.Join(s.sweepRuns(n), s.sweepUploads(n), s.sweepArchives(n))
 }
 
-// whileUnlocked calls do while it holds the lock of a digest; it does nothing if another
-// holds it.
+// whileUnlocked calls do while holding a digest's lock; it does nothing if the digest is locked.
 func (s *Store) whileUnlocked(digest string, do func() error) error {
 	l := s.lockOf(digest)
 	select {
@@ -59,7 +58,7 @@ func (s *Store) sweepRuns(n Needs) error {
 	return err
 }
 
-// Drop removes the directory of a run that has ended and that the host is done with.
+// Drop removes the directory of an ended run that the host is done with.
 func (s *Store) Drop(run runkey.Run) error {
 	dir := s.Dir(run)
 	if err := removeAll(dir); err != nil {
@@ -68,7 +67,7 @@ func (s *Store) Drop(run runkey.Run) error {
 	if err := os.Remove(dir + ".json"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	_ = os.Remove(filepath.Dir(dir)) // fails while there are other executions
+	_ = os.Remove(filepath.Dir(dir)) // fails while other executions exist
 	return nil
 }
 

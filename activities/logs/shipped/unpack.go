@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// unpack unpacks an archive of that size into an empty directory. It writes nothing outside,
+// unpack unpacks an archive of the given size into an empty directory. It writes nothing outside,
 // even if the archive is hostile.
 func unpack(ctx context.Context, r io.Reader, size int64, dir string) error {
 	root, err := os.OpenRoot(dir)
@@ -47,13 +47,13 @@ func unpack(ctx context.Context, r io.Reader, size int64, dir string) error {
 			links[h.Name] = h.Linkname
 		}
 	}
-	// Links are checked last, when everything that they may lead through is there.
+	// Links are checked last, when everything on their way exists.
 	for name, target := range links {
 		if err := checkLink(root, name, target); err != nil {
 			return err
 		}
 	}
-	_, err = io.Copy(io.Discard, r) // the digest covers the rest, too
+	_, err = io.Copy(io.Discard, r) // the digest also covers the rest
 	return err
 }
 

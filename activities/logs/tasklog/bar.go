@@ -4,12 +4,12 @@ import (
 	"bytes"
 )
 
-// maxBar bounds the state of a progress bar. Anything longer is text.
+// maxBar limits the state of a progress bar. Anything longer is text.
 const maxBar = 4 << 10
 
-// bar is an unfinished line with a carriage return: the text after it overwrites the text
-// before it, as in a progress bar. The state of the bar is the piece after the last carriage
-// return or, while that is empty, the piece before.
+// bar is an unfinished line with a carriage return, after which new text overwrites the old, as in
+// a progress bar. The bar's state is the piece after the last carriage return or, while that is
+// empty, the piece before.
 type bar struct {
 	current, last []byte
 	// returns is the number of carriage returns since current.
@@ -18,7 +18,7 @@ type bar struct {
 	changed bool
 }
 
-// renew begins a new piece.
+// renew starts a new piece.
 func (b *bar) renew() {
 	if !isInvisible(b.current) {
 		b.current, b.last = b.last, b.current
@@ -34,7 +34,7 @@ func (b *bar) state() []byte {
 	return b.current
 }
 
-// isInvisible reports whether a text changes nothing on a terminal except attributes.
+// isInvisible reports whether text changes nothing on a terminal except attributes.
 func isInvisible(text []byte) bool {
 	for len(text) > 0 {
 		rest, ok := bytes.CutPrefix(text, []byte("\x1b["))
@@ -50,13 +50,13 @@ func isInvisible(text []byte) bool {
 	return true
 }
 
-// isBlank reports whether a text shows only space.
+// isBlank reports whether text shows only space.
 func isBlank(text []byte) bool {
 	var f filter
 	return len(bytes.TrimSpace(stripStyles(f.appendSafe(nil, text)))) == 0
 }
 
-// stripStyles removes the sequences that a filter has passed.
+// stripStyles removes the sequences that a filter lets pass.
 func stripStyles(text []byte) []byte {
 	var plain []byte
 	for {

@@ -9,26 +9,25 @@ import (
 
 // ConsoleOptions configures how a [Console] shows lines.
 type ConsoleOptions struct {
-	// Prefix returns the start of the lines of a process. Each output calls it once per
-	// process. If nil, lines have no prefix.
+	// Prefix returns the start of a process's lines. Each output calls it once per process. If nil,
+	// lines have no prefix.
 	Prefix func(rank, attempt int) string
-	// Timestamps puts the local time of day in front of each line, before the prefix. It is
-	// the time at which the line is shown, a little later than when it was written.
+	// Timestamps puts the local time of day before each line's prefix. It is the time at which the
+	// line is shown, a little later than when it was written.
 	Timestamps bool
-	// Terminal reports whether an output is a terminal that understands escape sequences.
-	// Default: [IsTerminal], for files and for values with a method File.
+	// Terminal reports whether an output is a terminal that understands escape sequences. The
+	// default is [IsTerminal], for files and for values with a method File.
 	Terminal func(io.Writer) bool
 }
 
-// Console writes the lines of many tasks, each with its prefix, to stdout and stderr. Lines
-// are written whole: no line has another line within it. On a terminal, the colours of a line
-// end with it, and sequences that move the cursor are left out; elsewhere all bytes are kept.
-// Of a line with carriage returns only the last state counts. While such a line is
-// unfinished, it is a progress bar, which is shown as a line now and then. All methods may be
-// called concurrently.
+// Console writes the lines of many tasks, each with its prefix, to stdout and stderr. Lines are
+// written whole, never interleaved. On a terminal, a line's colours end with the line, and
+// sequences that move the cursor are left out; elsewhere all bytes are kept. Of a line with
+// carriage returns only the last state counts. While such a line is unfinished, it is a progress
+// bar, which is shown as a line now and then. All methods may be called concurrently.
 //
-// The two outputs are independent unless they are the same place: after an error an output is
-// no longer written to, and an output that is not read blocks only those that write to it.
+// The two outputs are independent unless they are the same place: after an error an output is no
+// longer written to, and an output that is not read blocks only those that write to it.
 type Console struct {
 	prefix     func(rank, attempt int) string
 	timestamps bool
@@ -36,7 +35,7 @@ type Console struct {
 	out, err   *output
 }
 
-// prefixes are the starts of the lines of processes, by the rank of their task.
+// prefixes contains the starts of processes' lines, by the rank of their task.
 type prefixes map[int]prefixOf
 
 type prefixOf struct {
@@ -44,7 +43,7 @@ type prefixOf struct {
 	text    []byte
 }
 
-// of returns the start of the lines of a stream. It is made once per process.
+// of returns the start of a stream's lines. It is made once per process.
 func (p prefixes) of(s Stream, prefix func(rank, attempt int) string) []byte {
 	known, ok := p[s.Rank]
 	if !ok || known.attempt != s.Attempt {
@@ -120,10 +119,10 @@ func (c *Console) plain(o *output, chunk Chunk) {
 	o.place.open, o.place.stream = !chunk.End(), chunk.Stream
 }
 
-// alikeRank stands for the tasks of a line that several have written.
+// alikeRank represents the tasks of a line that several tasks wrote.
 const alikeRank = -1
 
-// Alike writes a line that several tasks have written, with a prefix of its own.
+// Alike writes a line that several tasks wrote, with a common prefix.
 func (c *Console) Alike(prefix string, line Chunk) {
 	o := c.outputOf(line.Stderr)
 	o.place.mu.Lock()
@@ -139,7 +138,7 @@ func (c *Console) Alike(prefix string, line Chunk) {
 	c.end(o)
 }
 
-// Println writes a line of our own to stderr.
+// Println writes one of our own lines to stderr.
 func (c *Console) Println(text string) {
 	c.err.place.mu.Lock()
 	defer c.err.place.mu.Unlock()
@@ -148,8 +147,8 @@ func (c *Console) Println(text string) {
 	c.end(c.err)
 }
 
-// End finishes the unfinished lines of a task. It is called when all processes of the task
-// have ended.
+// End finishes a task's unfinished lines. It is called when all of the task's processes have
+// exited.
 func (c *Console) End(rank int) {
 	for _, o := range []*output{c.out, c.err} {
 		c.endOf(o, streamKey{rank, o == c.err})
@@ -165,8 +164,8 @@ func (c *Console) endOf(o *output, key streamKey) {
 	c.end(o)
 }
 
-// Close finishes the last lines and removes the status line below them. It returns the first
-// write error of each output.
+// Close finishes the last lines and removes the status line below them. It returns each output's
+// first write error.
 func (c *Console) Close() error {
 	c.SetStatus("")
 	c.closeOutput(c.err)
@@ -191,8 +190,8 @@ func (c *Console) closeOutput(o *output) {
 	p.closed = true
 }
 
-// Err returns the first write error of each output. After an error nothing more is written to
-// that output.
+// Err returns each output's first write error. After an error nothing more is written to that
+// output.
 func (c *Console) Err() error {
 	var errs []error
 	for _, o := range []*output{c.out, c.err} {
@@ -210,7 +209,7 @@ func firstLine(data []byte) (line, rest []byte) {
 	return data, nil
 }
 
-// prefixFor returns the start of a line of a stream.
+// prefixFor returns the start of a stream's lines.
 func (c *Console) prefixFor(p *place, s Stream) []byte {
 	text := p.prefixes.of(s, c.prefix)
 	if !c.timestamps {

@@ -12,30 +12,29 @@ const (
 	// latin is the first byte of the characters U+0080 to U+00BF, the first half of which are
 	// control characters.
 	latin = 0xc2
-	// maxSequence bounds what is kept of an escape sequence. Links have the longest sequences
+	// maxSequence limits how much of an escape sequence is kept. Links have the longest sequences
 	// that pass, and terminals accept about 2 KiB.
 	maxSequence = 4 << 10
-	// maxPen bounds the attributes that a text continues with on its next line.
+	// maxPen limits the attributes that are restored on a stream's next line.
 	maxPen = 256
 
 	resetAttributes = "\x1b[0m"
 	closeLink       = "\x1b]8;;\x1b\\"
 )
 
-// filter makes the text of a stream safe for a terminal that others write to: sequences that
-// set attributes and links pass, and those that move the cursor, erase or change the terminal
-// are left out.
+// filter makes a stream's text safe for a shared terminal: sequences that set attributes and links
+// pass, and those that move the cursor, erase or change the terminal are left out.
 type filter struct {
-	// pen has the sequences that the text has set attributes with since it last switched some off,
-	// and link the sequence that has opened a link.
+	// pen contains the attribute sequences since the text last switched some off, and link the
+	// sequence that opened a link.
 	pen, link string
-	// rest is the beginning of an unfinished escape sequence.
+	// rest is the start of an unfinished escape sequence.
 	rest []byte
 	// erased reports whether the text has requested that its line be erased.
 	erased bool
 }
 
-// passes are the bytes that may go to a terminal unchanged.
+// passes contains the bytes that may go to a terminal unchanged.
 var passes = func() (t [256]bool) {
 	for b := range t {
 		t[b] = b >= ' ' && b != latin
@@ -46,7 +45,7 @@ var passes = func() (t [256]bool) {
 	return t
 }()
 
-// safe returns the length of the start of a text that needs no filter.
+// safe returns the length of the start of text that does not need a filter.
 func safe(text []byte) int {
 	for i, b := range text {
 		if !passes[b] {
@@ -75,7 +74,7 @@ func (f *filter) appendSafe(dst, text []byte) []byte {
 			if length == 0 {
 				f.rest = bytes.Clone(text)
 				if len(text) > maxSequence {
-					f.rest = append(f.rest[:2:2], '?') // its kind, with which none passes
+					f.rest = append(f.rest[:2:2], '?') // a kind that never passes
 				}
 				return dst
 			}
@@ -85,8 +84,8 @@ func (f *filter) appendSafe(dst, text []byte) []byte {
 	return dst
 }
 
-// sequence reads the escape sequence at the start of a text: the byte after the escape, which is 0
-// if the sequence is broken, and the rest. The length is 0 if the text ends within the sequence.
+// sequence reads the escape sequence at the start of text: the byte after the escape, which is 0 if
+// the sequence is broken, and the rest. The length is 0 if the sequence is incomplete.
 func sequence(text []byte) (kind byte, body []byte, length int) {
 	if len(text) < 2 {
 		return 0, nil, 0
@@ -94,7 +93,7 @@ func sequence(text []byte) (kind byte, body []byte, length int) {
 	kind = text[1]
 	if text[0] == latin {
 		if kind -= 0x40; kind < '@' || kind > '_' {
-			return 0, nil, 1 // it is half a character
+			return 0, nil, 1 // half a character
 		}
 		if strings.IndexByte("[]PX^_", kind) < 0 {
 			return 0, nil, 2
@@ -115,7 +114,7 @@ func sequence(text []byte) (kind byte, body []byte, length int) {
 		case text[end+1] == '\\':
 			return kind, text[2:end], end + 2
 		}
-		return 0, nil, end // broken by another
+		return 0, nil, end // broken by another sequence
 	case kind == '[':
 		for end < len(text) && text[end] >= ' ' && text[end] <= '?' {
 			end++
@@ -159,7 +158,7 @@ func (f *filter) apply(dst []byte, kind byte, body []byte) []byte {
 	return dst
 }
 
-// paint notes attributes for the next line. One that switches others off ends them all there.
+// paint saves attributes for the next line. A sequence that switches some off drops them all.
 func (f *filter) paint(attributes string) {
 	first := strings.TrimRight(attributes, "m")
 	if i := strings.IndexAny(first, ";:"); i >= 0 {
@@ -177,7 +176,7 @@ func (f *filter) paint(attributes string) {
 	}
 }
 
-// closed appends the ends of the attributes and links of a text.
+// closed appends the sequences that end a text's attributes and links.
 func closed(text []byte) []byte {
 	if bytes.IndexByte(text, esc) < 0 {
 		return text

@@ -14,62 +14,60 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 )
 
-// filteredPrefix starts the names of the files of a [Collector].
+// filteredPrefix is the prefix of the names of a [Collector]'s files.
 const filteredPrefix = "filtered_"
 
-// maxMatched is the length of the part of a line that is searched for the texts.
+// maxMatched is the length of the part of a line that is searched for the strings.
 const maxMatched = maxHeld
 
 // CollectOptions configures a [Collector].
 type CollectOptions struct {
-	// Stdout and Stderr are texts: lines of that output that contain one of them are
-	// collected. If empty, none are.
+	// Lines that contain a string of Stdout or Stderr on that stream are collected. If empty, none
+	// are.
 	Stdout, Stderr []string
-	// Prefix returns the start of the lines of a process. It is called once per process.
+	// Prefix returns the start of a process's lines. It is called once per process.
 	Prefix func(rank, attempt int) string
-	// Select reports whether the output of a task is collected. If it is nil, the output of all
-	// tasks is.
+	// Select reports whether a task's output is collected. If it is nil, all tasks' output is.
 	Select func(rank int) bool
 	// Name is part of the file names, to distinguish hosts that write to one directory.
 	Name string
-	// OnError is called with problems of files.
+	// OnError is called with file errors.
 	OnError func(error)
-	// As is the user of the files; see [FollowOptions].
+	// As is the owner of the files; see [FollowOptions].
 	As *hostuser.User
 }
 
-// Collector copies the lines of many processes that contain certain texts into
-// one file per attempt, as they are written:
+// Collector copies those lines of many processes that contain certain strings to one file per
+// attempt, as they are written:
 //
 //	<run dir>/attempt_<n>/filtered_stdout.log filtered_stderr.log
 //
-// A new collector rewrites them from the first line of all existing logs, so it does not
-// matter how far its predecessor had come.
+// A new collector rewrites them from the first line of all existing logs, so it does not matter how
+// far its predecessor got.
 //
-// Lines are matched as a whole; of those longer than 64 KiB only the first 64 KiB are
-// matched. Such a line may be interrupted by a line of another task, and then continues after
-// another prefix.
+// Lines are matched as a whole; if a line is longer than 64 KiB, only its first 64 KiB are matched.
+// Such a line may be interrupted by another task's line, and then continues after another prefix.
 type Collector struct {
 	CollectOptions
 	dir    string
 	follow *Follower
 
-	// The rest belongs to the goroutine of the follower.
+	// The fields below belong to the follower's goroutine.
 
 	seen     map[int]bool            // by attempt
 	lines    map[Stream]bool         // unfinished lines, and whether they match
-	cursors  map[filteredFile]Stream // the stream whose unfinished line ends a file
+	cursors  map[filteredFile]Stream // the stream of the unfinished line that ends a file
 	prefixes prefixes
 	buf      []byte
 }
 
-// filteredFile is one of the files of a run.
+// filteredFile identifies one of a run's files.
 type filteredFile struct {
 	attempt int
 	stderr  bool
 }
 
-// Collect starts to collect the lines of the run with that directory.
+// Collect starts collecting the lines of the run with the given directory.
 func Collect(runDir string, o CollectOptions) *Collector {
 	if o.Select == nil {
 		o.Select = func(int) bool { return true }
@@ -88,8 +86,8 @@ func Collect(runDir string, o CollectOptions) *Collector {
 	return c
 }
 
-// Stop collects what is there and ends. If that takes longer than ctx, it returns ctx's
-// error, and ends later.
+// Stop collects the existing lines and stops. If ctx is done first, Stop returns ctx's error, and
+// the collector stops later.
 func (c *Collector) Stop(ctx context.Context) error { return c.follow.Stop(ctx) }
 
 func (c *Collector) texts(stderr bool) []string {
@@ -110,7 +108,7 @@ func (c *Collector) wants(s Stream) bool {
 	return true
 }
 
-// begin creates the files of an attempt, empty.
+// begin creates an attempt's files, empty.
 func (c *Collector) begin(attempt int) {
 	for _, stderr := range []bool{false, true} {
 		if len(c.texts(stderr)) == 0 {
@@ -133,7 +131,7 @@ func (c *Collector) path(o filteredFile) string {
 	return filepath.Join(attemptDir(c.dir, o.attempt), filteredPrefix+name+".log")
 }
 
-// deliver is the sink of the follower.
+// deliver is the follower's sink.
 func (c *Collector) deliver(chunk Chunk) {
 	to := filteredFile{chunk.Attempt, chunk.Stderr}
 	goesOn := !chunk.Start
@@ -165,7 +163,7 @@ func (c *Collector) matches(stderr bool, line []byte) bool {
 	return slices.ContainsFunc(c.texts(stderr), func(text string) bool { return bytes.Contains(line, []byte(text)) })
 }
 
-// add appends a line, or the rest of one, after what the file ends with.
+// add appends a line, or the rest of one, to the file.
 func (c *Collector) add(to filteredFile, s Stream, line []byte, goesOn, ends bool) {
 	last, open := c.cursors[to]
 	if open && (!goesOn || last != s) {
@@ -182,8 +180,8 @@ func (c *Collector) add(to filteredFile, s Stream, line []byte, goesOn, ends boo
 	}
 }
 
-// flush writes what was added. The file is open only during the write, because there is one
-// for each attempt, and there are many attempts.
+// flush writes what was added. The file is open only during the write, because each of the many
+// attempts has one.
 func (c *Collector) flush(to filteredFile) {
 	if len(c.buf) == 0 {
 		return

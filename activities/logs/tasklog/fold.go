@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// foldPause is the time for which a line waits for another task to write the same, and
-	// foldMost the longest time that it waits in all.
+	// foldPause is the maximum time a line waits for its next duplicate, and foldMost the maximum
+	// time it waits in total.
 	foldPause = 200 * time.Millisecond
 	foldMost  = time.Second
-	// maxFoldBytes bounds the lines that wait, in bytes.
+	// maxFoldBytes limits the waiting lines, in bytes.
 	maxFoldBytes = 4 << 20
 )
 
-// Alike is a line that some tasks have written alike, or a chunk that is shown as it came.
+// Alike is a line that several tasks wrote alike, or a chunk that is shown as it arrived.
 type Alike struct {
 	Chunk
 	// Ranks are the ranks of the tasks.
@@ -27,45 +27,45 @@ type Alike struct {
 	first, last time.Time
 }
 
-// At returns the time at which the first of the lines came.
+// At returns the time at which the first of the lines arrived.
 func (a Alike) At() time.Time { return a.first }
 
-// Prefix returns the start of a line that several tasks have written.
+// Prefix returns the start of a line that several tasks wrote.
 func (a Alike) Prefix() string {
 	ranks := stacktree.RanksOf(a.Ranks...)
 	return fmt.Sprintf("[× %d, ranks %s] ", ranks.Len(), ranks)
 }
 
-// Fold is the rule by which lines that several tasks write alike, one after the other, become
-// one. The lines of a task stay in their order, and none waits longer than a second. Lines with
-// carriage returns and pieces of lines are not folded. Fold has no clock.
+// Fold merges identical lines that several tasks write in succession. Each task's lines stay in
+// order, and none waits longer than a second. Lines with carriage returns and pieces of lines are
+// not folded. Fold does not read a clock.
 type Fold struct {
-	// tasks is the number of tasks: a line of all of them waits no longer.
+	// tasks is the number of tasks: a line that all of them wrote stops waiting.
 	tasks int
-	// waiting are the lines that wait, in the order in which they are shown. shown counts those
-	// before them, and last has the number of the last one of each task, from 1.
+	// waiting contains the waiting lines, in the order in which they are shown. shown counts the
+	// lines before them, and last is the number of each task's last line, from 1.
 	waiting []*Alike
 	shown   int
 	last    map[int]int
-	// numbers has the numbers of the waiting lines by their text.
+	// numbers contains the numbers of the waiting lines by their text.
 	numbers map[foldKey][]int
 	bytes   int
-	// open are the streams whose line is unfinished.
+	// open contains the streams with an unfinished line.
 	open map[Stream]bool
 }
 
-// foldKey has the properties that lines must share to become one.
+// foldKey contains the properties that lines must share to be merged.
 type foldKey struct {
 	text   string
 	stderr bool
 }
 
-// NewFold returns the rule for a run with that number of tasks.
+// NewFold returns a Fold for a run with the given number of tasks.
 func NewFold(tasks int) *Fold {
 	return &Fold{tasks: tasks, last: map[int]int{}, numbers: map[foldKey][]int{}, open: map[Stream]bool{}}
 }
 
-// Add adds a chunk that has come at a time, and returns the lines that are to be shown now.
+// Add adds a chunk that arrived at the given time, and returns the lines to show now.
 func (f *Fold) Add(at time.Time, c Chunk) []Alike {
 	show := f.Due(at)
 	for data := c.Data; len(data) > 0; {
@@ -76,7 +76,7 @@ func (f *Fold) Add(at time.Time, c Chunk) []Alike {
 		case whole && !f.open[c.Stream] && bytes.IndexByte(text, '\r') < 0 && f.tasks > 1:
 			f.join(at, piece)
 		case !whole && bytes.IndexByte(text, '\r') >= 0:
-			// A progress bar, which is shown below the lines.
+			// A progress bar is shown below the lines.
 			f.open[c.Stream] = true
 			show = append(show, Alike{Chunk: piece, Ranks: []int{c.Rank}, first: at})
 		default:
@@ -94,8 +94,8 @@ func (f *Fold) Add(at time.Time, c Chunk) []Alike {
 	return show
 }
 
-// join adds a line to the first waiting one that is the same and does not come before another line
-// of its task, or lets it wait.
+// join adds a line to the first waiting line that is identical and does not precede another line of
+// its task; otherwise it queues the line.
 func (f *Fold) join(at time.Time, c Chunk) {
 	key := foldKey{string(c.Data), c.Stderr}
 	same := f.numbers[key]
@@ -112,7 +112,7 @@ func (f *Fold) join(at time.Time, c Chunk) {
 	f.numbers[key] = append(same, f.last[c.Rank])
 }
 
-// due returns the time at which a waiting line is shown.
+// due returns the time at which to show a waiting line.
 func (f *Fold) due(w *Alike) time.Time {
 	switch pause, most := w.last.Add(foldPause), w.first.Add(foldMost); {
 	case len(w.Ranks) == f.tasks:
@@ -124,7 +124,7 @@ func (f *Fold) due(w *Alike) time.Time {
 	}
 }
 
-// Next returns the time at which the next line is to be shown, if one waits.
+// Next returns the time at which to show the next line, if any is waiting.
 func (f *Fold) Next() (at time.Time, ok bool) {
 	if len(f.waiting) == 0 {
 		return at, false
@@ -132,7 +132,7 @@ func (f *Fold) Next() (at time.Time, ok bool) {
 	return f.due(f.waiting[0]), true
 }
 
-// Due returns the lines that are to be shown at a time.
+// Due returns the lines to show at the given time.
 func (f *Fold) Due(at time.Time) []Alike {
 	n := 0
 	for n < len(f.waiting) && !f.due(f.waiting[n]).After(at) {
@@ -141,10 +141,10 @@ func (f *Fold) Due(at time.Time) []Alike {
 	return f.take(n)
 }
 
-// Rest returns all lines that wait.
+// Rest returns all waiting lines.
 func (f *Fold) Rest() []Alike { return f.take(len(f.waiting)) }
 
-// take takes the first n waiting lines.
+// take removes and returns the first n waiting lines.
 func (f *Fold) take(n int) []Alike {
 	if n <= 0 {
 		return nil

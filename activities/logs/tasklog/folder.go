@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// Folder shows chunks on a console, with the lines that several tasks have written alike as one.
+// Folder shows chunks on a console, and merges identical lines of several tasks.
 type Folder struct {
 	console *Console
 
 	mu    sync.Mutex
 	rule  *Fold
 	timer *time.Timer
-	// everywhere reports whether lines are folded elsewhere than on a terminal.
+	// everywhere reports whether lines are also folded outside terminals.
 	everywhere bool
 	// before is called before something is shown.
 	before func()
 }
 
-// NewFolder returns a folder for the output of a run with that number of tasks. It folds what goes
-// to a terminal and, if everywhere is set, all else. It returns nil if that is nothing. before is
-// called before something is shown.
+// NewFolder returns a folder for the output of a run with the given number of tasks. It folds
+// output to a terminal and, if everywhere is set, all other output. If there is nothing to fold, it
+// returns nil. before is called before something is shown.
 func NewFolder(console *Console, tasks int, everywhere bool, before func()) *Folder {
 	if tasks < 2 || !everywhere && !console.out.place.terminal && !console.err.place.terminal {
 		return nil
@@ -30,7 +30,7 @@ func NewFolder(console *Console, tasks int, everywhere bool, before func()) *Fol
 	return f
 }
 
-// Deliver takes a chunk; it is a sink for a [Follower].
+// Deliver accepts a chunk; it is a sink for a [Follower].
 func (f *Folder) Deliver(c Chunk) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -48,7 +48,7 @@ func (f *Folder) tick() {
 	f.show(f.rule.Due(time.Now()))
 }
 
-// Rest shows all lines that wait.
+// Rest shows all waiting lines.
 func (f *Folder) Rest() {
 	if f == nil {
 		return

@@ -13,37 +13,37 @@ import (
 type FollowOptions struct {
 	// Select reports whether to follow a stream. If nil, all streams are followed.
 	Select func(Stream) bool
-	// From returns where to begin in a stream, at the start of a line. If nil, streams are
-	// followed from their beginning.
+	// From returns the offset at which to start in a stream, at the start of a line. If nil,
+	// streams are followed from their beginning.
 	From func(Stream) int64
-	// OnNext is called for each process of a task after the first that is followed. It must
-	// not call the follower.
+	// OnNext is called for each process of a task after the first followed one. It must not call
+	// the follower.
 	OnNext func(rank, attempt int)
-	// OnError is called with a problem of a file, once per file. The other files are still
-	// followed. It must not call the follower.
+	// OnError is called with a file's error, once per file. The other files are still followed. It
+	// must not call the follower.
 	OnError func(error)
-	// Hold is the time for which the unfinished end of a stream is held back to wait for the
-	// rest of its line; with a carriage return it is a tenth of that. The default is 1s.
+	// Hold is how long the unfinished end of a stream is held back to wait for the rest of its
+	// line; with a carriage return it is a tenth of that. The default is 1s.
 	Hold time.Duration
-	// As is the user of the files. The functions above and the sink are called on a thread
-	// that acts as that user.
+	// As is the owner of the files. The functions above and the sink are called on a thread that
+	// acts as that user.
 	As *hostuser.User
 }
 
-// Follower follows the output of all present and future processes of a run. The run's
-// directory need not exist yet. Everything is delivered from its beginning, each stream in
-// order, and the attempts of a task one after the other.
+// Follower follows the output of all present and future processes of a run. The run's directory
+// need not exist yet. Everything is delivered from its beginning, each stream in order, and a
+// task's attempts one after the other.
 type Follower struct {
 	dir  string
 	sink func(Chunk)
 	opts FollowOptions
 
 	inserts chan func()
-	ctx     context.Context // ends when Stop is called
+	ctx     context.Context // done once Stop is called
 	stop    context.CancelFunc
 	done    chan struct{}
 
-	// The rest belongs to the goroutine of run.
+	// The fields below belong to run's goroutine.
 
 	processes map[processKey]*process
 	newest    map[int]*process // by rank: the watched process
@@ -54,13 +54,13 @@ type Follower struct {
 }
 
 const (
-	// pollEvery is the least time between two looks at the files.
+	// pollEvery is the minimum time between two checks of the files.
 	pollEvery = 50 * time.Millisecond
-	// pollShare bounds the share of the time in which a follower looks at files, 1 in so many.
+	// At most 1/pollShare of the time is spent checking files.
 	pollShare = 20
 )
 
-// Follow starts to follow the run with that directory ([RunDir]). The sink is called from one
+// Follow starts following the run with the given directory ([RunDir]). The sink is called from one
 // goroutine, and may be slow; it must not call the follower.
 func Follow(runDir string, sink func(Chunk), o FollowOptions) *Follower {
 	if abs, err := filepath.Abs(runDir); err == nil {
@@ -98,8 +98,8 @@ func Follow(runDir string, sink func(Chunk), o FollowOptions) *Follower {
 	return f
 }
 
-// Stop delivers everything that is on disk, unfinished lines too, and ends. If the sink blocks it for longer than ctx, it returns
-// ctx's error, and ends later. It may be called again.
+// Stop delivers everything that is on disk, including unfinished lines, and stops. If the sink
+// blocks past ctx, it returns ctx's error, and stops later. It may be called again.
 func (f *Follower) Stop(ctx context.Context) error {
 	f.stop()
 	select {
@@ -110,8 +110,8 @@ func (f *Follower) Stop(ctx context.Context) error {
 	}
 }
 
-// Insert delivers data that does not get into its file, after everything that is there. It returns
-// when the sink has it.
+// Insert delivers data that was not written to its file, after everything that was. It returns when
+// the sink has it.
 func (f *Follower) Insert(path string, data []byte) {
 	inserted := make(chan struct{})
 	insert := func() {
@@ -155,7 +155,7 @@ func (f *Follower) closeFiles() {
 	}
 }
 
-// fail reports a problem of a path, once.
+// fail reports a path's error, once.
 func (f *Follower) fail(path string, err error) {
 	if !f.reported[path] {
 		f.reported[path] = true

@@ -11,10 +11,10 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
 )
 
-// HandOn copies the error file of a process to the place where the launcher that started this
-// program expects ours, as torch's launcher does. It copies the bytes unchanged, except that
-// a file in torch's form gets the exit code of the process as message.errorCode if that is
-// not 0. An existing file is replaced, which replaced reports.
+// HandOn copies a process's error file to the place where the launcher that started this program
+// expects ours, as torch's launcher does. It copies the bytes unchanged, except that a file in
+// torch's form gets the process's exit code as message.errorCode if that is not 0. An existing file
+// is replaced, which replaced reports.
 //
 // If the process left no error file, the error is [fs.ErrNotExist] and nothing is written.
 func HandOn(from, to string, exitCode int) (replaced bool, err error) {
@@ -30,7 +30,7 @@ func HandOn(from, to string, exitCode int) (replaced bool, err error) {
 	return HandOnContent(b, to, exitCode)
 }
 
-// HandOnContent is like [HandOn] for the content of an error file that is elsewhere.
+// HandOnContent is like [HandOn], but is given the error file's content.
 func HandOnContent(b []byte, to string, exitCode int) (replaced bool, err error) {
 	if exitCode != 0 {
 		b = withErrorCode(b, exitCode)
@@ -48,8 +48,8 @@ func HandOnContent(b []byte, to string, exitCode int) (replaced bool, err error)
 	return err == nil, nil
 }
 
-// withErrorCode adds the exit code to an error file in torch's form; any other content is
-// returned unchanged.
+// withErrorCode adds the exit code to an error file in torch's form; any other content is returned
+// unchanged.
 func withErrorCode(b []byte, exitCode int) []byte {
 	var file, message map[string]json.RawMessage
 	if json.Unmarshal(b, &file) != nil || json.Unmarshal(file["message"], &message) != nil || message == nil {

@@ -11,20 +11,20 @@ import (
 	"unicode/utf8"
 )
 
-// WholeLines is a [FollowOptions.Hold] without end: only whole lines are delivered, except
-// lines longer than 64 KiB and an unfinished line at the end.
+// WholeLines is an unlimited [FollowOptions.Hold]: only whole lines are delivered, except lines
+// longer than 64 KiB and an unfinished line at the end.
 const WholeLines = time.Duration(math.MaxInt64 / 2)
 
-// Line is a line of a process as a JSON object.
+// Line is a process's line as a JSON object.
 type Line struct {
-	// Run is the ID of the run, for lines of several runs.
+	// Run is the run ID, for lines of several runs.
 	Run     string `json:"run_id,omitempty"`
 	Task    string `json:"task"`
 	Attempt int    `json:"attempt"`
 	Stream  string `json:"stream"` // stdout or stderr
 	Text    string `json:"line"`   // without the newline; invalid UTF-8 is replaced
-	// Partial reports whether the line does not end here: the next object of the stream
-	// continues it, if there is one.
+	// Partial reports whether the line does not end here: the stream's next object, if any,
+	// continues it.
 	Partial bool `json:"partial,omitempty"`
 }
 
@@ -35,13 +35,13 @@ type JSONLines struct {
 	mu   sync.Mutex
 	w    *bufio.Writer
 	json *json.Encoder
-	// split has the first bytes of incomplete characters.
+	// split contains the first bytes of incomplete characters.
 	split   map[Stream][]byte
 	failure error
 }
 
-// NewJSONLines returns a writer to w. task returns the ID of the run, which may be left out, and
-// the name of the task with a rank.
+// NewJSONLines returns a writer to w. task returns the run ID, which may be empty, and the name of
+// the task with the given rank.
 func NewJSONLines(w io.Writer, task func(rank int) (run, task string)) *JSONLines {
 	j := &JSONLines{task: task, w: bufio.NewWriterSize(w, 64<<10), split: map[Stream][]byte{}}
 	j.json = json.NewEncoder(j.w)
@@ -75,7 +75,7 @@ func (j *JSONLines) Deliver(chunk Chunk) {
 	j.flush()
 }
 
-// Close writes what is left. It returns the first write error.
+// Close writes the remaining lines. It returns the first write error.
 func (j *JSONLines) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -87,7 +87,7 @@ func (j *JSONLines) Close() error {
 	return j.failure
 }
 
-// flush writes the lines of a chunk out: followers want them now.
+// flush writes a chunk's lines immediately, because followers want them now.
 func (j *JSONLines) flush() {
 	if j.failure == nil {
 		j.failure = j.w.Flush()
@@ -104,7 +104,7 @@ func (j *JSONLines) write(s Stream, text []byte, partial bool) {
 	j.failure = j.json.Encode(Line{Run: run, Task: task, Attempt: s.Attempt, Stream: name, Text: string(text), Partial: partial})
 }
 
-// wholeRunes returns the length of a text without an incomplete character at its end.
+// wholeRunes returns the length of text without an incomplete character at its end.
 func wholeRunes(text []byte) int {
 	for i := len(text) - 1; i >= max(0, len(text)-utf8.UTFMax); i-- {
 		if utf8.RuneStart(text[i]) {

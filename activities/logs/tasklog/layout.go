@@ -21,20 +21,20 @@ const (
 	StderrFile = "stderr.log"
 	ErrorFile  = "error.json"
 	ResultFile = "result.json"
-	// TracePrefix begins the names of the files that torch's Flight Recorder writes; the rank follows.
+	// TracePrefix starts the names of torch's Flight Recorder files; the rank follows.
 	TracePrefix = "torch_trace_rank_"
 )
 
 const attemptPrefix = "attempt_"
 
-// RunDir returns the directory of one execution of a run below the log directory. It contains
-// only attempts.
+// RunDir returns the directory of one execution of a run in the log directory. It contains only
+// attempts.
 func RunDir(logDir, workflowID, runID string) string {
 	return filepath.Join(logDir, fileName(workflowID), fileName(shortRunID(runID)))
 }
 
-// ProcessDir returns the directory of the n-th process of the task with that rank, counted
-// from 0 over the life of the task.
+// ProcessDir returns the directory of the n-th process of the task with the given rank, counted
+// from 0 over the task's life.
 func ProcessDir(runDir string, n, rank int) string {
 	return filepath.Join(attemptDir(runDir, n), strconv.Itoa(rank))
 }
@@ -52,18 +52,18 @@ func attemptDir(runDir string, n int) string {
 	return filepath.Join(runDir, attemptPrefix+strconv.Itoa(n))
 }
 
-// shortRunID returns the last part of Temporal's run ID. The first part is not suitable: in
-// recent servers it is the time, and the same for runs of one minute.
+// shortRunID returns the last part of Temporal's run ID. The first part is not suitable: in recent
+// servers it is the time, and the same for runs that start in the same minute.
 func shortRunID(runID string) string {
 	return runID[strings.LastIndexByte(runID, '-')+1:]
 }
 
-// maxFileName leaves room below Linux's limit of 255 bytes.
+// maxFileName leaves a margin under Linux's limit of 255 bytes.
 const maxFileName = 200
 
-// fileName returns a file name for any text, different for different texts: letters, digits,
-// and the characters of ordinary IDs are kept, other bytes become %XX. A name that is too
-// long is cut and ends in "%-" and a hash of the whole.
+// fileName returns a file name for any string, different for different strings: letters, digits,
+// and the characters of ordinary IDs are kept, other bytes become %XX. A name that is too long is
+// cut and ends in "%-" and a hash of the whole.
 func fileName(text string) string {
 	if text == "" {
 		return "%"
@@ -87,8 +87,7 @@ func fileName(text string) string {
 	return name
 }
 
-// MakeDir creates a log directory with its parents. If a file is in the way, the error names
-// it.
+// MakeDir creates a log directory with its parents. If a file is in the way, the error names it.
 func MakeDir(dir string) error {
 	var err error
 	// [Prune] may remove an empty parent before its child is created.
@@ -110,12 +109,12 @@ func MakeDir(dir string) error {
 	return err
 }
 
-// Passable is the mode of directories above the directories of runs: users who may read the
-// logs of a run can reach them, but cannot list other runs.
+// Passable is the mode of directories above run directories: users who may read a run's logs can
+// reach them, but cannot list other runs.
 const Passable = 0o711
 
-// FileMode returns the mode for a file that we write among the logs in a directory: users who
-// may read the directory may read the file.
+// FileMode returns the mode of files that we write among the logs in a directory: users who may
+// read the directory may read the file.
 func FileMode(dir string) fs.FileMode {
 	const closed = 0o600
 	info, err := os.Stat(dir)
@@ -125,14 +124,14 @@ func FileMode(dir string) fs.FileMode {
 	return closed | info.Mode().Perm()&0o044
 }
 
-// attempts returns the numbers of the attempts of a run, ascending; none if there is no
-// directory.
+// attempts returns the numbers of a run's attempts, ascending; none if the directory does not
+// exist.
 func attempts(runDir string) ([]int, error) {
 	return numbered(runDir, attemptPrefix)
 }
 
-// Attempts returns the numbers of the processes that have a directory, ascending, by the rank
-// of their task; none if there is no directory.
+// Attempts returns the numbers of the processes with a directory, ascending, by the rank of their
+// task; none if runDir does not exist.
 func Attempts(runDir string) (map[int][]int, error) {
 	numbers, err := attempts(runDir)
 	byRank := map[int][]int{}
@@ -146,7 +145,7 @@ func Attempts(runDir string) (map[int][]int, error) {
 	return byRank, err
 }
 
-// numbered returns the numbers of the directories named by that prefix and a number.
+// numbered returns the numbers of the directories with names that consist of prefix and a number.
 func numbered(dir, prefix string) ([]int, error) {
 	f, err := os.Open(dir)
 	if err != nil {

@@ -12,7 +12,7 @@ type streamKey struct {
 type line struct {
 	Stream
 	filter
-	bar *bar // nil if it is not a bar
+	bar *bar // nil for other lines
 }
 
 // isNothing reports whether the line no longer needs state.
@@ -36,8 +36,7 @@ func (c *Console) lineOf(o *output, chunk Chunk) *line {
 	return l
 }
 
-// endLine ends a line that will not continue. The last state of a bar is shown, unless it has
-// been already.
+// endLine ends a line that will not continue. A bar's last state is shown, unless it already was.
 func (c *Console) endLine(o *output, l *line) {
 	delete(o.place.lines, streamKey{l.Rank, l.Stderr})
 	if l.bar != nil {
@@ -99,7 +98,7 @@ func (c *Console) carefulLine(o *output, l *line, text []byte) {
 	case b == nil:
 		c.piece(o, l, nil, nil, true)
 	case len(b.state()) == 0 && !l.erased:
-		// It contains nothing but carriage returns.
+		// It contains only carriage returns.
 		end := bytes.Repeat([]byte("\r"), b.returns)
 		l.bar = nil
 		c.piece(o, l, nil, end, true)
@@ -150,8 +149,8 @@ func (c *Console) feed(o *output, l *line, text []byte) {
 	c.barChanged(o.place)
 }
 
-// piece writes a piece of a line that is not a bar: text, carriage returns before the end of
-// the line, and the end.
+// piece writes a piece of a line that is not a bar: text, carriage returns before the end of the
+// line, and the end.
 func (c *Console) piece(o *output, l *line, text, returns []byte, newline bool) {
 	if o.place.terminal && len(text) > 0 {
 		shown := append(append(o.place.text[:0], l.pen...), l.link...)
@@ -182,14 +181,14 @@ func (c *Console) raw(o *output, l *line, text []byte) {
 	o.place.open, o.place.stream = true, l.Stream
 }
 
-// showChanged writes the state of a bar as a line, unless that was done.
+// showChanged writes a bar's state as a line, unless it already did.
 func (c *Console) showChanged(o *output, l *line) {
 	if l.bar.changed && !isBlank(l.bar.state()) {
 		c.showBar(o, l, []byte("\n"))
 	}
 }
 
-// showBar writes the state of a bar as a line.
+// showBar writes a bar's state as a line.
 func (c *Console) showBar(o *output, l *line, end []byte) {
 	c.finishLine(o)
 	state := l.bar.state()

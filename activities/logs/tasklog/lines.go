@@ -13,12 +13,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// LastLines returns the last n lines of a file, at most maxBytes of them, as readable text:
-// valid UTF-8, without control characters, without empty lines at the end. It reads only the
-// end of the file. If a single line is too long, its middle is left out. A file that cannot be
-// read has no lines.
+// LastLines returns the last n lines of a file, at most maxBytes of them, as readable text: valid
+// UTF-8, without control characters, without empty lines at the end. It reads only the file's end.
+// If a single line is too long, its middle is left out. An unreadable file has no lines.
 func LastLines(path string, n, maxBytes int) string {
-	// Printable may remove most of a text.
+	// Printable may remove most of the text.
 	const overhead = 4
 	text, whole := tailOf(path, int64(overhead*maxBytes))
 	if !whole {
@@ -45,7 +44,7 @@ func LastLines(path string, n, maxBytes int) string {
 	return strings.Join(lines, "\n")
 }
 
-// SplitLines splits a text into lines. An empty text has none.
+// SplitLines splits text into lines. Empty text has no lines.
 func SplitLines(text string) []string {
 	if text == "" {
 		return nil
@@ -53,7 +52,7 @@ func SplitLines(text string) []string {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// tailOf reads the last bytes of a regular file, and reports whether that was all.
+// tailOf reads the last bytes of a regular file, and reports whether it read the whole file.
 func tailOf(path string, size int64) (text []byte, whole bool) {
 	f, info, err := openRegular(path, os.O_RDONLY, 0)
 	if err != nil {
@@ -85,16 +84,16 @@ func openRegular(path string, flag int, mode fs.FileMode) (*os.File, fs.FileInfo
 
 var errNotRegular = errors.New("is not a file")
 
-// openToRead opens a file that an unknown program may have replaced, for example with a FIFO,
-// which would block open, or with a link to another user's file.
+// openToRead opens a file that an unknown program may have replaced, for example with a FIFO, which
+// would block open, or with a link to another user's file.
 func openToRead(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 }
 
-// escape matches sequences that control a terminal: CSI, OSC, and short ones.
+// escape matches terminal control sequences: CSI, OSC, and short ones.
 var escape = lazyregexp.New("\x1b(\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b\n]*(\x07|\x1b\\\\)?|[ -/]*[0-~])")
 
-// Printable returns roughly the text that a terminal would show for the output of a program.
+// Printable returns roughly what a terminal would show for a program's output.
 func Printable(b []byte) string {
 	text := escape().ReplaceAllString(string(bytes.ToValidUTF8(b, []byte("\uFFFD"))), "")
 	lines := strings.Split(text, "\n")

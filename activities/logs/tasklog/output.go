@@ -16,8 +16,8 @@ type output struct {
 	failure error
 }
 
-// consoleBuffer is the size of one write. It is larger than what a [Follower] delivers at
-// once, so that most chunks are one write.
+// consoleBuffer is the size of one write. It is larger than a [Follower]'s chunks, so that most
+// chunks need only one write.
 const consoleBuffer = 512 << 10
 
 // add appends one line, given in two parts, to the buffer.
@@ -34,7 +34,7 @@ func (c *Console) add(o *output, a, b []byte) {
 	o.buf = append(append(o.buf, a...), b...)
 }
 
-// finishLine ends the unfinished line on an output.
+// finishLine ends an output's unfinished line.
 func (c *Console) finishLine(o *output) {
 	if o.place.open {
 		c.add(o, []byte("\n"), nil)
@@ -43,7 +43,7 @@ func (c *Console) finishLine(o *output) {
 }
 
 // end writes the buffer, and the status line below it. It turns wrapping off: a line that is too
-// long would become two, of which only one would be erased. So the width of the terminal does not
+// long would become two, of which only one would be erased. So the terminal's width does not
 // matter, even if it changes.
 func (c *Console) end(o *output) {
 	if p := o.place; !p.drawn && p.status != "" {
@@ -66,8 +66,8 @@ func (c *Console) write(o *output, b []byte) {
 	_, o.failure = o.w.Write(b)
 }
 
-// FileOf returns the file that a stream reads or writes: the stream itself, or what its
-// method File returns, or nil.
+// FileOf returns the file that a stream reads or writes: the stream itself, or the result of its
+// method File, or nil.
 func FileOf(stream any) *os.File {
 	switch s := stream.(type) {
 	case *os.File:

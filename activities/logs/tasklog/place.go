@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// place is the destination of one or both outputs: the text that is shown there, and the status
-// line below it.
+// place is the destination of one or both outputs: the text shown on it, and the status line below
+// the text.
 type place struct {
 	// mu guards all fields, and the outputs that go here.
 	mu       sync.Mutex
@@ -24,7 +24,7 @@ type place struct {
 	open   bool
 	stream Stream
 
-	// timer is armed while a change of the bars has not been shown.
+	// timer is armed while a change to the bars has not been shown.
 	timer *time.Timer
 	every time.Duration
 
@@ -44,7 +44,7 @@ func newPlace(w io.Writer, o ConsoleOptions) *place {
 
 func (p *place) isOpen(s Stream) bool { return p.open && p.stream == s }
 
-// isPlain reports whether a text can be written unchanged.
+// isPlain reports whether text can be written unchanged.
 func (p *place) isPlain(text []byte) bool {
 	if p.terminal {
 		return safe(text) == len(text)
@@ -63,14 +63,14 @@ func (p *place) bars() []*line {
 	return slices.DeleteFunc(list, func(l *line) bool { return l.bar == nil })
 }
 
-// barChanged makes the bars be shown again.
+// barChanged schedules the bars to be shown again.
 func (c *Console) barChanged(p *place) {
 	if p.timer == nil && !p.closed {
 		p.timer = time.AfterFunc(p.every, func() { c.showBars(p) })
 	}
 }
 
-// showBars shows the bars of a place that have changed.
+// showBars shows a place's changed bars.
 func (c *Console) showBars(p *place) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

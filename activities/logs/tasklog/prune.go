@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// KeepAttempts is the number of attempts of a task that [Prune] usually keeps, in addition to
-// the first.
+// KeepAttempts is the number of a task's attempts that [Prune] usually keeps, in addition to the
+// first.
 const KeepAttempts = 20
 
-// Pruned returns the range of removed attempts of a task, given the existing ones in
-// ascending order ([Attempts]).
+// Pruned returns the range of a task's removed attempts, given the existing ones in ascending order
+// ([Attempts]).
 func Pruned(attempts []int) (from, to int, ok bool) {
 	if len(attempts) <= KeepAttempts {
 		return 0, 0, false // a gap has another cause
@@ -22,9 +22,9 @@ func Pruned(attempts []int) (from, to int, ok bool) {
 	return from, to, from <= to
 }
 
-// Prune removes the oldest attempts of the task with that rank, so that keep of them are
-// left, at least the newest, and also the first, which often tells how a problem began. Other
-// tasks' attempts stay.
+// Prune removes the oldest attempts of the task with the given rank. It keeps the keep newest, but
+// at least one, and also the first, which often shows how a problem began. Other tasks' attempts
+// stay.
 func Prune(runDir string, rank, keep int) error {
 	all, err := attempts(runDir)
 	if err != nil {
@@ -53,8 +53,8 @@ func Prune(runDir string, rank, keep int) error {
 	return errors.Join(errs...)
 }
 
-// removeEmpty removes the directory of an attempt in which tasks no longer have files, and
-// with it the collected lines.
+// removeEmpty removes an attempt's directory and its collected lines once all tasks' files are
+// gone.
 func removeEmpty(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -68,6 +68,6 @@ func removeEmpty(dir string) {
 	for _, e := range entries {
 		_ = os.Remove(filepath.Join(dir, e.Name()))
 	}
-	// This fails, as it should, if a task has begun this attempt since.
+	// This fails, as it should, if a task has started this attempt since.
 	_ = os.Remove(dir)
 }

@@ -15,20 +15,20 @@ import (
 // Report is an error that a program wrote about itself before it failed.
 type Report struct {
 	Message string
-	// Callstack is empty if the program gave none.
+	// Callstack is empty if the program reported none.
 	Callstack string
-	// Timestamp is the program's own; zero if it gave none.
+	// Timestamp is the program's own; zero if it reported none.
 	Timestamp time.Time
-	// Written is the time of the last write to the file, by the clock of its file system.
+	// Written is the time of the last write to the file, by its file system's clock.
 	Written time.Time
 }
 
-// writtenWithin is the longest time after its timestamp at which torch writes an error file.
+// writtenWithin is the maximum time between its timestamp and torch's write of an error file.
 const writtenWithin = 2 * time.Second
 
-// When returns the time of the error as precisely as possible. torch writes whole seconds,
-// which are too coarse to tell which of several processes failed first. The file's own time
-// is finer, and is used if it agrees with the timestamp, or if there is none.
+// When returns the error's time as precisely as possible. torch writes whole seconds, which are too
+// coarse to show which of several processes failed first. The file's own time is finer, and is used
+// if it agrees with the timestamp or there is no timestamp.
 func (r *Report) When() time.Time {
 	switch late := r.Written.Sub(r.Timestamp); {
 	case r.Timestamp.IsZero():
@@ -39,15 +39,15 @@ func (r *Report) When() time.Time {
 	return r.Written
 }
 
-// maxReport bounds an error file. Call stacks are long, but not that long.
+// maxReport limits an error file. Call stacks are shorter than that.
 const maxReport = 1 << 20
 
 // ReadErrorFile reads an error file. There are two forms: torch's @record writes
 //
 //	{"message": {"message": "ValueError: x", "extraInfo": {"py_callstack": "…", "timestamp": "1700000000"}}}
 //
-// and the simple one is {"message": "x", "timestamp": 1700000000}. The timestamp is optional,
-// and a number or a text. If there is no file, the report and the error are nil.
+// and the simple one is {"message": "x", "timestamp": 1700000000}. The timestamp is optional, and a
+// number or a string. If the file does not exist, the report and the error are nil.
 func ReadErrorFile(path string) (*Report, error) {
 	b, written, err := ReadFile(path, maxReport)
 	if err != nil {
@@ -101,7 +101,7 @@ func parseReport(b []byte) (*Report, error) {
 	return &r, err
 }
 
-// parseTimestamp parses seconds since 1970, given as a number or a text. 0 means none, as in
+// parseTimestamp parses seconds since 1970, given as a number or a string. 0 means none, as in
 // torch.
 func parseTimestamp(raw json.RawMessage) (time.Time, error) {
 	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
@@ -120,9 +120,8 @@ func parseTimestamp(raw json.RawMessage) (time.Time, error) {
 // ErrTooLarge is returned for a file that is larger than allowed.
 var ErrTooLarge = errors.New("is too large")
 
-// ReadResult reads the value that a process returned: one JSON value, compacted. If there is
-// no file, or it is empty, the value and the error are nil. For a larger file the error is
-// [ErrTooLarge].
+// ReadResult reads the value that a process returned: one JSON value, compacted. If the file is
+// missing or empty, the value and the error are nil. For a larger file the error is [ErrTooLarge].
 func ReadResult(path string, maxBytes int64) (json.RawMessage, error) {
 	b, _, err := ReadFile(path, maxBytes)
 	if err != nil {
@@ -135,14 +134,14 @@ func ReadResult(path string, maxBytes int64) (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("result file %s %w", path, err)
 	}
-	if int64(len(value)) > maxBytes { // a NaN takes more room there than in the file
+	if int64(len(value)) > maxBytes { // a NaN is longer in value than in the file
 		return nil, fmt.Errorf("result file %s %w", path, ErrTooLarge)
 	}
 	return value, nil
 }
 
-// ReadFile reads a whole regular file, unless it has more than maxBytes, and returns when
-// it was last written.
+// ReadFile reads a whole regular file of at most maxBytes bytes, and returns when it was last
+// written.
 func ReadFile(path string, maxBytes int64) (b []byte, written time.Time, err error) {
 	f, info, err := openRegular(path, os.O_RDONLY, 0)
 	if errors.Is(err, errNotRegular) {

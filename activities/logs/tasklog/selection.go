@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Selection says which part of a run's output is wanted. The zero Selection is all of it.
+// Selection selects the wanted part of a run's output. The zero Selection is all of it.
 type Selection struct {
 	// Ranks are the ranks of the tasks; nil means all.
 	Ranks []int `json:"ranks,omitzero"`
 	// OnlyStdout and OnlyStderr leave the other stream out.
 	OnlyStdout bool `json:"only_stdout,omitempty"`
 	OnlyStderr bool `json:"only_stderr,omitempty"`
-	// Attempts are numbers of processes; empty means all. Last adds each task's last process
-	// and later ones; Latest has the number of the last one by rank, if there is one.
+	// Attempts are numbers of processes; empty means all. Last adds each task's last process and
+	// later ones; Latest contains the number of the last one by rank, if there is one.
 	Attempts []int       `json:"attempts,omitempty"`
 	Last     bool        `json:"last,omitempty"`
 	Latest   map[int]int `json:"latest,omitempty"`
@@ -25,10 +25,10 @@ type Selection struct {
 	Tail int `json:"tail,omitempty"`
 }
 
-// HasTask reports whether the output of the task with that rank is wanted.
+// HasTask reports whether the output of the task with the given rank is wanted.
 func (s Selection) HasTask(rank int) bool { return s.Ranks == nil || slices.Contains(s.Ranks, rank) }
 
-// HasAttempt reports whether that process of the task with that rank is wanted.
+// HasAttempt reports whether the given process of the task with the given rank is wanted.
 func (s Selection) HasAttempt(rank, attempt int) bool {
 	return len(s.Attempts) == 0 && !s.Last || slices.Contains(s.Attempts, attempt) || s.Last && attempt >= s.Latest[rank]
 }
@@ -39,7 +39,7 @@ func (s Selection) Has(st Stream) bool {
 	return !leftOut && s.HasTask(st.Rank) && s.HasAttempt(st.Rank, st.Attempt)
 }
 
-// From returns a function that returns where the wanted part of a stream begins. It is for
+// From returns a function that returns the offset of a stream's wanted part. It is for
 // [FollowOptions.From].
 func (s Selection) From(runDir string) func(Stream) int64 {
 	since := func(Stream) int64 { return 0 }
@@ -54,8 +54,8 @@ func (s Selection) From(runDir string) func(Stream) int64 {
 	}
 }
 
-// startOfLastLines returns where the last n lines of a regular file begin. An unfinished line
-// at the end counts as one.
+// startOfLastLines returns where the last n lines of a regular file start. An unfinished line at
+// the end counts as one.
 func startOfLastLines(path string, n int) int64 {
 	f, info, err := openRegular(path, os.O_RDONLY, 0)
 	if err != nil {

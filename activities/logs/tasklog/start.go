@@ -17,26 +17,26 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// StartFile has the [Start] of the process. Only its user may read it, even if others may
-// read the logs.
+// StartFile contains the process's [Start]. Only its user may read it, even if other users may read
+// the logs.
 const StartFile = "start.json"
 
-// Start records details of a process's start that the spec of its run does not contain, for
-// later comparison with another process.
+// Start records details of a process's start that its run's spec does not contain, for later
+// comparison with another process.
 type Start struct {
 	// Version is the version of the clusterrun that started it.
 	Version string `json:"clusterrun"`
 	Dir     string `json:"dir"`
-	// Files are the program, and the files that its arguments name.
+	// Files are the program, and the files named by its arguments.
 	Files []File `json:"files,omitempty"`
-	// Inherited are the names of the variables that the process has from the host worker,
-	// sorted, and Set are the variables that the run gave it. nil stands for a value that may
-	// be secret, and is not stored.
+	// Inherited contains the names of the variables that the process inherited from the host
+	// worker, sorted, and Set the variables that the run set. nil represents a value that may be
+	// secret, and is not stored.
 	Inherited []string           `json:"inherited"`
 	Set       map[string]*string `json:"set"`
 }
 
-// File is the state of a file when a process was started.
+// File is a file's state when a process was started.
 type File struct {
 	Path     string    `json:"path"`
 	Size     int64     `json:"size"`
@@ -44,18 +44,16 @@ type File struct {
 }
 
 const (
-	// maxFiles bounds the files of a [Start].
+	// maxFiles limits the files of a [Start].
 	maxFiles = 8
-	// longValue is the longest value of a variable that is stored itself. For a longer one it
-	// only matters whether it is the same.
+	// longValue is the maximum length of a stored variable value. Longer values are only compared
+	// for equality.
 	longValue = 1 << 10
-	// maxStart is more than the size of any StartFile, because the kernel bounds the
-	// environment.
+	// maxStart is more than any StartFile's size, because the kernel limits the environment.
 	maxStart = 8 << 20
 )
 
-// FilesOf returns the current state of the program and of the arguments that name regular
-// files.
+// FilesOf returns the current state of the program and of the arguments that name regular files.
 func FilesOf(program string, args []string, dir string) []File {
 	var files []File
 	for _, path := range append([]string{program}, args...) {
@@ -72,9 +70,9 @@ func FilesOf(program string, args []string, dir string) []File {
 	return files
 }
 
-// Variables stores the environment of a process in a [Start]. Variables in base with the same
-// value are inherited, and their values are not stored. hide reports whether another value must
-// not be stored either.
+// Variables stores a process's environment in a [Start]. Variables with the same value as in base
+// are inherited, and their values are not stored. hide reports whether another value must also not
+// be stored.
 func (s *Start) Variables(env, base []string, hide func(value string) bool) {
 	s.Inherited, s.Set = []string{}, map[string]*string{}
 	for _, kv := range env {
@@ -93,7 +91,7 @@ func (s *Start) Variables(env, base []string, hide func(value string) bool) {
 	slices.Sort(s.Inherited)
 }
 
-// Write writes s into the directory of the process, unless there is one already.
+// Write writes s to the process's directory, unless it already contains one.
 func (s *Start) Write(dir string) error {
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -110,8 +108,8 @@ func (s *Start) Write(dir string) error {
 	return errors.Join(err, f.Close())
 }
 
-// ReadStart returns how the process with that directory was started, or nil if that is not known
-// here.
+// ReadStart returns how the process with the given directory was started, or nil if that is unknown
+// on this host.
 func ReadStart(dir string) *Start {
 	b, _, err := ReadFile(filepath.Join(dir, StartFile), maxStart)
 	if err != nil {

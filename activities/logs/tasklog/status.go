@@ -8,8 +8,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/pty"
 )
 
-// SetStatus shows a text as the last line of the terminal, below all lines, until the next
-// call. An empty text removes it. Without a terminal it does nothing.
+// SetStatus shows text as the terminal's last line, below all lines, until the next call. An empty
+// text removes it. Without a terminal SetStatus does nothing.
 func (c *Console) SetStatus(text string) {
 	c.err.place.mu.Lock()
 	defer c.err.place.mu.Unlock()
@@ -32,7 +32,7 @@ func (c *Console) setStatus(text string) {
 	c.end(c.err)
 }
 
-// appendErase removes the status line, and leaves the cursor there.
+// appendErase removes the status line, and leaves the cursor on it.
 func (p *place) appendErase(dst []byte) []byte {
 	if p.drawn {
 		dst = append(dst, "\r\x1b[K"...)

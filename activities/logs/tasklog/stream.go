@@ -18,9 +18,9 @@ import (
 const (
 	// readSize is the size of one read.
 	readSize = 256 << 10
-	// maxHeld is the longest part of an unfinished line that is held back.
+	// maxHeld is the maximum length of an unfinished line that is held back.
 	maxHeld = 64 << 10
-	// roundSize is the number of bytes of one stream that are read before the next one's turn.
+	// roundSize is the number of bytes of one stream that are read before the next stream's turn.
 	roundSize = 1 << 20
 )
 
@@ -28,10 +28,10 @@ const (
 type stream struct {
 	Stream
 	path string
-	// file is open while the process may write to it, so that it can be read to its end if it
-	// is removed. It is nil if too many are open.
+	// file is open while the process may write to it, so that it can be read to its end if it is
+	// removed. It is nil if too many files are open.
 	file *os.File
-	// offset is the beginning of the undelivered part.
+	// offset is the start of the undelivered part.
 	offset int64
 	// open reports whether the delivered part ended within a line.
 	open bool
@@ -48,8 +48,7 @@ func (f *Follower) markReady(s *stream) {
 	}
 }
 
-// readRound reads a bounded part of each ready stream, and reports whether one of them has
-// more.
+// readRound reads a limited part of each ready stream, and reports whether one of them has more.
 func (f *Follower) readRound() (more bool) {
 	round := f.ready
 	f.ready = nil
@@ -63,9 +62,9 @@ func (f *Follower) readRound() (more bool) {
 	return more
 }
 
-// read delivers a stream up to an offset, or somewhat further, and reports whether there is
-// more. The unfinished line at the end is delivered only if all is true, or if it has been
-// held back long enough.
+// read delivers a stream up to an offset, or somewhat further, and reports whether more remains.
+// The unfinished line at the end is delivered only if all is true, or if it has been held back long
+// enough.
 func (f *Follower) read(s *stream, upTo int64, all bool) (more bool) {
 	if err := f.open(s); err != nil {
 		f.cannotRead(s, err)
@@ -163,9 +162,9 @@ func (f *Follower) insert(path string, data []byte) {
 	}
 }
 
-// heldLongEnough starts or continues to hold back the unfinished line of a stream, and
-// reports whether that has lasted long enough. The time starts again with a new line. A line
-// with a carriage return is a progress bar, and is held only for a short time.
+// heldLongEnough starts or continues holding back a stream's unfinished line, and reports whether
+// that has lasted long enough. The time restarts with each new line. A line with a carriage return
+// is a progress bar, and is held only briefly.
 func (f *Follower) heldLongEnough(s *stream, rest []byte, newLine bool) bool {
 	now := time.Now()
 	if s.held.IsZero() || newLine {
@@ -178,8 +177,8 @@ func (f *Follower) heldLongEnough(s *stream, rest []byte, newLine bool) bool {
 	return now.Sub(s.held) >= hold
 }
 
-// cannotRead reports a problem of the file of a stream. A missing file is not a problem: it
-// may not exist yet, or no longer, or the output may not be redirected.
+// cannotRead reports an error of a stream's file. A missing file is not an error: it may not exist
+// yet, or no longer, or the output may not be redirected.
 func (f *Follower) cannotRead(s *stream, err error) {
 	s.held = time.Time{}
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -187,7 +186,7 @@ func (f *Follower) cannotRead(s *stream, err error) {
 	}
 }
 
-// drain finds what is new and delivers all of it.
+// drain finds new output and delivers all of it.
 func (f *Follower) drain() {
 	f.scan()
 	all := slices.SortedFunc(maps.Values(f.processes), func(a, b *process) int {
@@ -198,7 +197,7 @@ func (f *Follower) drain() {
 	}
 }
 
-// readRemoved reads the rest of a file that was removed, if the file is still open.
+// readRemoved reads the rest of a removed file, if the file is still open.
 func (f *Follower) readRemoved(s *stream, err error) {
 	if s.file == nil {
 		f.cannotRead(s, err)
@@ -207,8 +206,8 @@ func (f *Follower) readRemoved(s *stream, err error) {
 	f.read(s, math.MaxInt64, true)
 }
 
-// finish delivers the present content of the files of a process. It does not wait for later
-// writes of the process.
+// finish delivers the present content of a process's files. It does not wait for the process's
+// later writes.
 func (f *Follower) finish(p *process) {
 	for _, s := range p.streams {
 		if info, err := os.Lstat(s.path); err != nil {

@@ -13,24 +13,24 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
 )
 
-// TimesFile records the sizes of a process's output over time, since the process writes no
-// times with its lines. It has a line for each time at which the sizes had changed:
+// TimesFile records the sizes of a process's output over time, since the process writes no times
+// with its lines. It has a line for each time at which the sizes had changed:
 //
 //	<nanoseconds since 1970> <bytes of stdout> <bytes of stderr>
 //
-// Everything below those sizes was written by then.
+// Everything before those offsets had been written by that time.
 const TimesFile = "times"
 
-// maxTimes bounds the file. Beyond it every second line is dropped, so that a long life is
-// recorded more coarsely, and evenly from beginning to end.
+// maxTimes limits the file. A larger file loses every second line, so that a long life is recorded
+// more coarsely, and evenly from start to end.
 const maxTimes = 1 << 20
 
-// clockTick is the longest time that a write may be later than the file's time: the kernel uses
-// the time of its last tick, and there are at least 100 ticks a second.
+// clockTick is the maximum delay of a write after the file's time: the kernel uses the time of its
+// last tick, and there are at least 100 ticks a second.
 const clockTick = 20 * time.Millisecond
 
-// Times writes the [TimesFile] of one process. A line that cannot be written is skipped; a
-// later line makes up for it.
+// Times writes a process's [TimesFile]. A line that cannot be written is skipped; a later line
+// makes up for it.
 type Times struct {
 	dir string
 	max int64
@@ -49,11 +49,11 @@ type record struct {
 	sizes [2]int64
 }
 
-// NewTimes returns the Times of the process with that directory ([ProcessDir]).
+// NewTimes returns the Times of the process with the given directory ([ProcessDir]).
 func NewTimes(processDir string) *Times { return &Times{dir: processDir, max: maxTimes} }
 
-// Note records the current size of the output, which may grow before it returns. It may block
-// as long as the file system does; other calls then return at once.
+// Note records the current size of the output, which may grow before it returns. It may block as
+// long as the file system does; concurrent calls return immediately.
 func (t *Times) Note() {
 	if t.dir != "" && t.mu.TryLock() {
 		defer t.mu.Unlock()
@@ -61,7 +61,7 @@ func (t *Times) Note() {
 	}
 }
 
-// NoteEnd records the output of a process that ended at that time. It may be called much
+// NoteEnd records the output of a process that exited at the given time. It may be called much
 // later.
 func (t *Times) NoteEnd(ended time.Time) {
 	if t.dir != "" {
@@ -71,11 +71,11 @@ func (t *Times) NoteEnd(ended time.Time) {
 	}
 }
 
-// Written returns how many bytes of output there were at the last check.
+// Written returns the number of bytes of output at the last check.
 func (t *Times) Written() int64 { return t.written.Load() }
 
-// Latest returns when the last of the output was written, as of the last check. It is zero
-// while there is none.
+// Latest returns when the last output was written, as of the last check. It is zero if no output
+// was written.
 func (t *Times) Latest() time.Time {
 	if at := t.latest.Load(); at > 0 {
 		return time.Unix(0, at)
@@ -87,10 +87,10 @@ func (t *Times) note(ended time.Time) {
 	r, written := look(t.dir)
 	t.written.Store(r.sizes[0] + r.sizes[1])
 	t.latest.Store(written.UnixNano())
-	// The time is taken after the sizes, so that nothing below them was written later.
+	// The time is taken after the sizes, so that everything they cover was written before it.
 	r.at = time.Now().UnixNano()
 	if !ended.IsZero() {
-		// Children of the process may have written after its end.
+		// The process's children may have written after its exit.
 		r.at = max(ended.UnixNano(), written.Add(clockTick).UnixNano())
 	}
 	if !t.known {
@@ -117,7 +117,7 @@ func look(dir string) (r record, written time.Time) {
 	return r, written
 }
 
-// outputs are the names of the files of the two streams.
+// outputs are the names of the two streams' files.
 var outputs = [2]string{StdoutFile, StderrFile}
 
 func (s Stream) index() int {
@@ -164,7 +164,7 @@ func (r record) line() []byte {
 	return append(b, '\n')
 }
 
-// readTimes reads the valid records of a file.
+// readTimes reads a file's valid records.
 func readTimes(dir string) []record {
 	// A process may have replaced the file.
 	b, _, err := ReadFile(filepath.Join(dir, TimesFile), 2*maxTimes)
@@ -184,7 +184,7 @@ func readTimes(dir string) []record {
 func lastRecord(dir string) (last record) {
 	end, _ := tailOf(filepath.Join(dir, TimesFile), 512)
 	for line := range bytes.Lines(end) {
-		// The first may be the end of a longer line, which does not matter: others follow.
+		// The first may be the end of a longer line, which does not matter: more records follow.
 		if r, err := parseRecord(line); err == nil {
 			last = r
 		}
@@ -206,9 +206,9 @@ func parseRecord(line []byte) (r record, err error) {
 	return r, nil
 }
 
-// Since returns a function that returns where the output of a stream after that time begins:
-// at the start of a line, and rather somewhat early than late. Without recorded times a
-// stream begins at its start or, if nothing was written to it since, at its end. It is for
+// Since returns a function that returns the offset of a stream's output after the given time, at
+// the start of a line, and rather too early than too late. Without recorded times a stream starts
+// at its beginning or, if nothing was written to it since, at its end. It is for
 // [FollowOptions.From].
 func Since(runDir string, at time.Time) func(Stream) int64 {
 	return func(s Stream) int64 {
@@ -236,7 +236,7 @@ func Since(runDir string, at time.Time) func(Stream) int64 {
 	}
 }
 
-// startOfLine returns where the line with this offset begins or, in a very long line, a place
+// startOfLine returns where the line with this offset starts or, in a very long line, a place
 // within it.
 func startOfLine(path string, offset int64) int64 {
 	f, err := openToRead(path)

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TraceFile returns the path of the file that torch's Flight Recorder wrote for the process of
-// a directory, or for one of its descendants. It returns "" if there is no such file, and the
-// last written of several.
+// TraceFile returns the path of the file that torch's Flight Recorder wrote for a directory's
+// process or one of its descendants. It returns "" if there is no such file, and the last written
+// file if there are several.
 func TraceFile(logDir string) string {
 	entries, err := os.ReadDir(logDir)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 type processKey struct{ attempt, rank int }
 
-// process is the state of the directory of one process.
+// process is the state of one process's directory.
 type process struct {
 	processKey
 	dir string
@@ -32,7 +32,7 @@ func (f *Follower) lookAtAll() {
 	}
 }
 
-// scan finds the processes on disk, and drops those that were pruned.
+// scan finds the processes on disk, and drops pruned ones.
 func (f *Follower) scan() {
 	numbers, err := attempts(f.dir)
 	if err != nil {
@@ -60,7 +60,7 @@ func (f *Follower) scanAttempt(n int) (ranks []int) {
 	return ranks
 }
 
-// found starts to follow a process, if it exists.
+// found starts following a process, if it exists.
 func (f *Follower) found(key processKey) {
 	if f.processes[key] != nil {
 		return
@@ -87,7 +87,7 @@ func (f *Follower) found(key processKey) {
 		return
 	}
 	if last != nil {
-		// It has ended, and its output comes first.
+		// It has exited, and its output comes first.
 		f.finish(last)
 		for _, s := range last.streams {
 			f.closeFile(s)
@@ -97,7 +97,7 @@ func (f *Follower) found(key processKey) {
 	f.newest[key.rank] = p
 }
 
-// forget drops files that no longer exist: after a long run they outnumber the others.
+// forget drops files that no longer exist: after a long run they outnumber the existing ones.
 func (f *Follower) forget(gone func(*process) bool) {
 	for key, p := range f.processes {
 		if !gone(p) {

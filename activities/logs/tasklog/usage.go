@@ -10,19 +10,19 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/series"
 )
 
-// UsageFile has what the process used over time: records of package series, at the end of which
-// the newest are appended. Once there are twice as many as are kept, they are made fewer.
+// UsageFile contains a process's resource usage over time: records of package series, with the
+// newest appended last. When it holds twice keptPoints, points are merged.
 const UsageFile = "usage"
 
 const (
-	// keptPoints is the number of points that are kept of a process.
+	// keptPoints is the number of points kept for a process.
 	keptPoints = 160
-	// maxUsage bounds the file, and what is read of it.
+	// maxUsage limits the file, and what is read of it.
 	maxUsage = 2 * keptPoints * series.RecordSize
 )
 
-// Usage writes the [UsageFile] of one process. It collects the points of up to two minutes, and of
-// less in the beginning: opening a file costs much more than writing to it.
+// Usage writes a process's [UsageFile]. It collects the points of up to two minutes, and of less at
+// the start: opening a file costs much more than writing to it.
 type Usage struct {
 	dir     string
 	begun   time.Time
@@ -30,12 +30,12 @@ type Usage struct {
 }
 
 const (
-	// maxPending is the longest time of which points are collected, and pendingShare its inverse
-	// share of the life of the process so far.
+	// maxPending is the maximum time for which points are collected, and pendingShare its inverse
+	// share of the process's life so far.
 	maxPending, pendingShare = 2 * time.Minute, 10
 )
 
-// NewUsage returns the Usage of the process with that directory ([ProcessDir]).
+// NewUsage returns the Usage of the process with the given directory ([ProcessDir]).
 func NewUsage(processDir string) *Usage { return &Usage{dir: processDir} }
 
 // Add adds the next point. A point that cannot be written is lost.
@@ -51,7 +51,7 @@ func (u *Usage) Add(p series.Point) error {
 	return u.Flush()
 }
 
-// Flush writes what was collected.
+// Flush writes the collected points.
 func (u *Usage) Flush() error {
 	points := u.pending
 	u.pending = nil
@@ -69,7 +69,7 @@ func appendUsage(dir string, points []series.Point) error {
 	}
 	defer f.Close()
 	var b []byte
-	// After a record that is not complete, those that follow would be misread.
+	// Records after an incomplete one would be misread.
 	if size := info.Size(); size%series.RecordSize != 0 || size+int64(len(points))*series.RecordSize > maxUsage {
 		for _, p := range series.Coarsen(append(ReadUsage(dir), points...), keptPoints) {
 			b = series.Append(b, p)
@@ -83,8 +83,8 @@ func appendUsage(dir string, points []series.Point) error {
 	return err
 }
 
-// ReadUsage returns the usage over time of the process with that directory; nothing if the file
-// cannot be read here.
+// ReadUsage returns the usage over time of the process with the given directory, or nothing if the
+// file cannot be read on this host.
 func ReadUsage(processDir string) []series.Point {
 	b, _, err := ReadFile(filepath.Join(processDir, UsageFile), maxUsage)
 	if err != nil {

@@ -10,13 +10,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// maxDepth is the limit of nesting of lists and objects in a value. Most readers of JSON have a
-// limit of about 1,000, and Go's is 10,000: a deeper value would make the result of the whole
-// run unreadable.
+// maxDepth limits the nesting of lists and objects in a value. Most JSON readers have a limit of
+// about 1,000, and Go's is 10,000: a deeper value would make the result of the whole run
+// unreadable.
 const maxDepth = 500
 
-// Value returns the single JSON value of a text, compacted. It is the value that a task
-// returns.
+// Value returns the single JSON value in text, compacted. It is a task's return value.
 func Value(text []byte) (json.RawMessage, error) {
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, text); err != nil {
@@ -31,10 +30,10 @@ func Value(text []byte) (json.RawMessage, error) {
 	return compact.Bytes(), nil
 }
 
-// bare are the numbers that are not JSON. The one with a sign must precede the one without.
+// bare contains the numbers that are not JSON. The signed one must precede its unsigned form.
 var bare = []string{"NaN", "-Infinity", "Infinity"}
 
-// expressed replaces bare numbers by the objects that stand for them; see [spec.NumberKey].
+// expressed replaces bare numbers by the objects that represent them; see [spec.NumberKey].
 func expressed(text []byte) []byte {
 	var out []byte
 	done, inText := 0, false
@@ -59,7 +58,7 @@ func expressed(text []byte) []byte {
 	return append(out, text[done:]...)
 }
 
-// depth returns how deep a valid JSON value is nested.
+// depth returns the nesting depth of a valid JSON value.
 func depth(value []byte) (deepest int) {
 	now, inText := 0, false
 	for i := 0; i < len(value); i++ {

@@ -10,18 +10,18 @@ import (
 // StreamEnd is the last part of one stream of a process, from the start of a line.
 type StreamEnd struct {
 	Text []byte
-	// Offset is the beginning of Text in the stream.
+	// Offset is the start of Text in the stream.
 	Offset int64
-	// Written is the time of the last write to the stream, as exactly as the file system
-	// records it.
+	// Written is the time of the last write to the stream, as exactly as the file system records
+	// it.
 	Written time.Time
 
 	records []record
 	stream  int
 }
 
-// StreamEnds reads at most that many bytes from the end of stdout and of stderr. Streams without output
-// are left out.
+// StreamEnds reads at most maxBytes from the end of stdout and of stderr. Empty streams are left
+// out.
 func StreamEnds(processDir string, maxBytes int64) []StreamEnd {
 	var ends []StreamEnd
 	var records []record
@@ -48,8 +48,8 @@ func StreamEnds(processDir string, maxBytes int64) []StreamEnd {
 	return ends
 }
 
-// Times returns between which times the byte before that offset of the stream was written.
-// after is zero if no record is older.
+// Times returns between which times the byte before the given offset was written. after is zero if
+// no record is older.
 func (e StreamEnd) Times(offset int64) (after, by time.Time) {
 	by = e.Written
 	for _, r := range e.records {
@@ -63,7 +63,7 @@ func (e StreamEnd) Times(offset int64) (after, by time.Time) {
 		after = at
 	}
 	if offset >= e.Offset+int64(len(e.Text)) {
-		// It is the last that was written, and the file has that time.
+		// It is the last byte written, and the file has its time.
 		after, by = e.Written.Add(-clockTick), e.Written
 	}
 	return after, by

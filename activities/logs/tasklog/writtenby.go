@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// WrittenBy returns a function that returns the earliest recorded time by which the bytes before
-// an offset of a stream were written. It is zero if none is recorded. The function reads the
-// records of a process once, and must not be called concurrently.
+// WrittenBy returns a function that returns the earliest recorded time by which a stream's bytes
+// before an offset were written, or zero if none is recorded. The function reads a process's
+// records once, and must not be called concurrently.
 func WrittenBy(runDir string) func(s Stream, offset int64) time.Time {
 	known := map[string][]record{}
 	return func(s Stream, offset int64) time.Time {

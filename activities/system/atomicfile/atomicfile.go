@@ -1,5 +1,5 @@
-// Package atomicfile replaces files in one step: a reader sees either the old file or the new
-// one, and never a part of it.
+// Package atomicfile replaces files atomically: a reader sees either the old file or the new one,
+// never a part of it.
 package atomicfile
 
 import (
@@ -43,7 +43,7 @@ func write(path string, b []byte, mode fs.FileMode, sync func(*os.File) error) e
 	return err
 }
 
-// rename is [os.Rename] without its look at what is replaced.
+// rename is [os.Rename] without its check of what is replaced.
 func rename(from, to string) error {
 	for {
 		switch err := unix.Rename(from, to); {

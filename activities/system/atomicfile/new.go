@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WriteNew writes a file that only this user may read. It fails with [fs.ErrExist] if the
-// file exists already, and leaves nothing behind if write fails. If the file system supports
-// unnamed files, the file gets its name only once it is complete, so nothing is left behind
-// either if this process is killed.
+// WriteNew writes a file that only this user may read. It fails with [fs.ErrExist] if the file
+// already exists, and leaves nothing behind if write fails. If the file system supports unnamed
+// files, the file is named only once it is complete, so that nothing is left behind even if this
+// process is killed.
 func WriteNew(path string, write func(io.Writer) error) error {
 	if _, err := os.Lstat(path); err == nil {
 		return &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
@@ -32,8 +32,8 @@ func WriteNew(path string, write func(io.Writer) error) error {
 	return f.become(path, write)
 }
 
-// newFile is a file that does not have its name yet. name closes the file and gives it its
-// name; remove removes a file that has none.
+// newFile is a file that does not have its name yet. name closes the file and gives it its name;
+// remove removes a file without a name.
 type newFile struct {
 	*os.File
 	name   func(path string) error
@@ -53,12 +53,12 @@ func (f newFile) become(path string, write func(io.Writer) error) error {
 	return err
 }
 
-// errNoUnnamed is returned if a file system does not support files without a name, as NFS.
+// errNoUnnamed is returned if a file system, such as NFS, does not support unnamed files.
 var errNoUnnamed = errors.New("no files without names")
 
 func createUnnamed(dir string) (newFile, error) {
 	f, err := os.OpenFile(dir, os.O_WRONLY|unix.O_TMPFILE, 0o600)
-	// Kernels that do not know the flag mistake it for O_DIRECTORY.
+	// Kernels without this flag mistake it for O_DIRECTORY.
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EINVAL) {
 		return newFile{}, errNoUnnamed
 	}
@@ -90,7 +90,7 @@ func createHidden(path string) (newFile, error) {
 	return newFile{
 		File: f,
 		name: func(path string) error {
-			if err := f.Close(); err != nil { // the disk may be full for buffered data
+			if err := f.Close(); err != nil { // buffered data may not fit on the disk
 				return err
 			}
 			return renameNew(f.Name(), path)
@@ -99,11 +99,11 @@ func createHidden(path string) (newFile, error) {
 	}, nil
 }
 
-// renameNew renames a file unless the new name exists already.
+// renameNew renames a file unless the new name already exists.
 func renameNew(from, to string) error {
 	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
-		// The file system does not know the flag, as NFS. A link never replaces a file.
+		// The file system, such as NFS, does not support the flag. A link never replaces a file.
 		if err := os.Link(from, to); err != nil {
 			return err
 		}

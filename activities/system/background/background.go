@@ -1,4 +1,4 @@
-// Package background runs goroutines that end with their owner.
+// Package background runs goroutines that stop with their owner.
 package background
 
 import (
@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Group is a set of goroutines that end together.
+// Group is a set of goroutines that are stopped together.
 type Group struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -22,7 +22,7 @@ func NewGroup() *Group {
 	return g
 }
 
-// Context returns a context that is done once the group is being closed.
+// Context returns a context that is canceled when the group is closed.
 func (g *Group) Context() context.Context { return g.ctx }
 
 // Go calls f in a goroutine, unless the group is being closed.
@@ -34,7 +34,7 @@ func (g *Group) Go(f func(ctx context.Context)) {
 	}
 }
 
-// Close ends the context and waits for all goroutines.
+// Close cancels the context and waits for all goroutines.
 func (g *Group) Close() {
 	g.mu.Lock()
 	g.cancel()

@@ -1,4 +1,4 @@
-// Package build tells builds of our programs apart.
+// Package build distinguishes builds of our programs.
 package build
 
 import (
@@ -6,8 +6,8 @@ import (
 	"runtime/debug"
 )
 
-// ID names the build of this program: its version, which has the commit and whether files were
-// modified if it was built in a git checkout, and the version of Go.
+// ID identifies the build of this program: its version, which for builds in a git checkout contains
+// the commit and whether files were modified, and the version of Go.
 func ID() string {
 	version := "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {

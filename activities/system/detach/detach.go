@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Seal closes on exec all descriptors of this process above 2. Those that Go opens are closed
-// on exec anyway; this is for those that the process was started with.
+// Seal closes all descriptors of this process above 2 on exec. Go's own descriptors are always
+// closed on exec; this is for those that the process was started with.
 func Seal() error {
 	open, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -26,8 +26,8 @@ func Seal() error {
 	return nil
 }
 
-// Start starts a command as a service would be started; see the package's documentation. The
-// command should name its working directory and its environment.
+// Start starts a command like a service; see the package's documentation. The command should name
+// its working directory and its environment.
 func Start(cmd *exec.Cmd) error {
 	if err := Seal(); err != nil {
 		return err
@@ -38,8 +38,8 @@ func Start(cmd *exec.Cmd) error {
 	cmd.SysProcAttr.Setsid = true
 	started := make(chan error)
 	go func() {
-		// The child inherits these from the thread. That is never unlocked, so that it ends
-		// with this goroutine.
+		// The child inherits these from the thread. It is never unlocked, so that it exits with
+		// this goroutine.
 		runtime.LockOSThread()
 		err := unix.Unshare(unix.CLONE_FS)
 		if err == nil {
@@ -55,7 +55,7 @@ func Start(cmd *exec.Cmd) error {
 	return nil
 }
 
-// reset gives this thread the default priorities and processors, within its permissions.
+// reset gives this thread the default priorities and processors, as far as permitted.
 func reset() {
 	const (
 		thread     = 0
@@ -64,11 +64,11 @@ func reset() {
 	_ = unix.SchedSetAttr(thread, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL}, 0)
 	_ = unix.Setpriority(unix.PRIO_PROCESS, thread, 0)
 	_, _, _ = unix.RawSyscall(unix.SYS_IOPRIO_SET, ioOfThread, thread, 0)
-	// The kernel leaves out those that the cgroup does not have.
+	// The kernel omits processors outside the cgroup.
 	all := unix.NewCPUSet(mostCPUs)
 	all.Fill()
 	_ = unix.SchedSetaffinityDynamic(thread, all)
 }
 
-// mostCPUs bounds the numbers of processors.
+// mostCPUs limits the processor numbers.
 const mostCPUs = 8192

@@ -2,13 +2,12 @@
 //
 // A shell, a script or a service that calls a command can have descriptors open that it wants
 // closed when the command is done: the lock of flock(1), the end of a pipe. [Seal] keeps such
-// descriptors out of programs in the background.
+// descriptors out of background programs.
 //
-// A program that a command starts without being asked to also serves later commands of other
-// shells. [Start] therefore starts it like a service rather than a child of the first shell: in
-// a session of its own, at nice 0 and the usual priority of I/O, on all processors that its
-// cgroup has, with the umask 022, limits no lower than process 1 has, and the usual score for
-// the OOM killer. Attributes that the caller has no privilege to change, such as a nice value
-// above 0 or a hard limit, stay as they are. [Environ] keeps only the variables that belong to
-// the user rather than to one shell.
+// A program that a command starts implicitly also serves later commands of other shells. [Start]
+// therefore starts it like a service rather than a child of the first shell: in its own session, at
+// nice 0 and the usual I/O priority, on all processors of its cgroup, with the umask 022, limits no
+// lower than process 1's, and the usual score for the OOM killer. Attributes that the caller has no
+// privilege to change, such as a nice value above 0 or a hard limit, stay as they are. [Environ]
+// keeps only the variables that belong to the user rather than to one shell.
 package detach

@@ -6,7 +6,7 @@ import (
 )
 
 var (
-	// kept are the variables that belong to the user rather than to one shell.
+	// kept contains the variables that belong to the user rather than to one shell.
 	kept = []string{
 		"HOME", "PATH", "SHELL", "USER", "LOGNAME", "TMPDIR", "TZ", "LANG",
 		"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME",
@@ -16,9 +16,9 @@ var (
 	keptPrefixes = []string{"LC_", "CLUSTERRUN_", "TEMPORAL_"}
 )
 
-// Environ returns what a program that serves several shells gets of the environment of one:
-// the user's names and directories, PATH, the language and time zone, proxies and authorities,
-// and what configures clusterrun and Temporal.
+// Environ returns the part of a shell's environment that a program serving several shells gets: the
+// user's names and directories, PATH, the language and time zone, proxies and authorities, and the
+// configuration of clusterrun and Temporal.
 func Environ(env []string) []string {
 	var out []string
 	for _, kv := range env {

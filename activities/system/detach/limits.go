@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limits are the limits of setrlimit(2).
+// limits is the number of limits of setrlimit(2).
 const limits = 16
 
-// RaiseLimits raises the limits of a process to those that process 1 has, within its
-// permissions, and its limit of open files to the hard limit. It sets the process's score for
-// the OOM killer to 0. It lowers no limit. A pid of 0 stands for this process.
+// RaiseLimits raises a process's limits to those of process 1, as far as permitted, and its limit
+// of open files to the hard limit. It sets the process's score for the OOM killer to 0. It never
+// lowers a limit. A pid of 0 means this process.
 func RaiseLimits(pid int) {
 	for resource := range limits {
 		var first, own unix.Rlimit
@@ -21,8 +21,8 @@ func RaiseLimits(pid int) {
 			continue
 		}
 		if unix.Prlimit(1, resource, nil, &first) != nil {
-			// Without a privilege the limits of process 1 are unknown. They are hardly lower
-			// than our own hard ones, of which some have a soft one that means something else.
+			// Without a privilege, process 1's limits are unknown. They are hardly lower than our
+			// own hard limits; for some of these the soft limit means something else.
 			first = usual(resource, own)
 		}
 		wanted := raised(resource, own, first)
@@ -42,8 +42,8 @@ func RaiseLimits(pid int) {
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("0"), 0)
 }
 
-// usual returns what a limit is without anything set: no limit but for the stack and core
-// files, whose soft limits are not raised.
+// usual returns a limit's value if nothing sets it: unlimited, except for the stack and core files,
+// since their soft limits are not raised.
 func usual(resource int, own unix.Rlimit) unix.Rlimit {
 	if resource == unix.RLIMIT_STACK || resource == unix.RLIMIT_CORE {
 		return own
@@ -51,7 +51,7 @@ func usual(resource int, own unix.Rlimit) unix.Rlimit {
 	return unix.Rlimit{Cur: own.Max, Max: own.Max}
 }
 
-// raised returns the new value of a limit, given the limit that process 1 has.
+// raised returns a limit's new value, given process 1's limit.
 func raised(resource int, own, first unix.Rlimit) unix.Rlimit {
 	most := max(own.Max, first.Max)
 	soft := max(own.Cur, first.Cur)
@@ -61,7 +61,7 @@ func raised(resource int, own, first unix.Rlimit) unix.Rlimit {
 	return unix.Rlimit{Cur: min(soft, most), Max: most}
 }
 
-// keepFiles keeps the soft limit of open files for the programs that this one starts. Without
+// keepFiles keeps the soft limit of open files for the programs that this program starts. Without
 // it, Go's runtime would give them the limit with which this process was started.
 func keepFiles() {
 	var files syscall.Rlimit

@@ -2,8 +2,8 @@ package detach
 
 import "os"
 
-// OpenLog opens the log of a background process to append to it, and returns its size. It empties a
-// log of more than most bytes.
+// OpenLog opens a background process's log for appending, and returns its size. It empties a log
+// larger than most bytes.
 func OpenLog(path string, most int64) (*os.File, int64, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {

@@ -10,19 +10,19 @@ import (
 
 // Space describes a file system.
 type Space struct {
-	// At is the directory, or the nearest one above it that exists.
+	// At is the directory, or its nearest existing parent.
 	At string
 	// Free and All are in bytes. Root may use the space that is reserved for it. Some file systems
-	// count no space: then All is 0.
+	// do not report space: then All is 0.
 	Free, All uint64
-	// NoFiles reports whether no more files can be made.
+	// NoFiles reports whether no more files can be created.
 	NoFiles          bool
 	ReadOnly, NoExec bool
-	// Type is the number of the kind of the file system, as in statfs(2).
+	// Type is the number of the file system's type, as in statfs(2).
 	Type int64
 }
 
-// Of returns the file system of a directory.
+// Of returns a directory's file system.
 func Of(dir string) (Space, error) {
 	for at := dir; ; at = filepath.Dir(at) {
 		var s unix.Statfs_t

@@ -1,3 +1,3 @@
-// Package diskspace finds the file system of a directory that may not exist yet, and the room
-// that this process has there.
+// Package diskspace finds the file system of a directory that may not exist yet, and this process's
+// free space on it.
 package diskspace

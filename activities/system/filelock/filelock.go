@@ -1,7 +1,7 @@
 // Package filelock locks files with flock(2). A lock belongs to an open file: a process that
-// inherits the file holds the lock too, and the kernel frees it when the last of them closes
-// the file or ends. The file itself is never removed, because another process could then lock a
-// name that is gone.
+// inherits the file also holds the lock, and the kernel releases it when the last such process
+// closes the file or exits. The file itself is never removed, because another process could then
+// lock a name that is gone.
 package filelock
 
 import (
@@ -13,17 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrLocked is returned if another process has the lock.
+// ErrLocked is returned if another process holds the lock.
 var ErrLocked = errors.New("locked by another process")
 
-// Try locks a file, which it creates if necessary. Closing the file frees the lock.
+// Try locks a file, which it creates if necessary. Closing the file releases the lock.
 func Try(path string) (*os.File, error) { return try(path, os.O_CREATE, unix.LOCK_EX) }
 
-// TryExisting is like [Try] but fails if there is no such file.
+// TryExisting is like [Try] but fails if the file does not exist.
 func TryExisting(path string) (*os.File, error) { return try(path, 0, unix.LOCK_EX) }
 
-// TryShared is like [Try], but takes a shared lock: many may hold it, as long as no process has
-// locked the file by Try.
+// TryShared is like [Try], but takes a shared lock, which any number of processes can hold unless a
+// process holds the exclusive lock.
 func TryShared(path string) (*os.File, error) { return try(path, os.O_CREATE, unix.LOCK_SH) }
 
 func try(path string, create, how int) (*os.File, error) {
@@ -48,8 +48,8 @@ func flock(f *os.File, how int) error {
 	return nil
 }
 
-// IsHeld reports whether a process holds the lock by [Try]. For an instant it holds a shared
-// lock itself, so others should try more than once.
+// IsHeld reports whether a process holds the lock by [Try]. IsHeld briefly holds a shared lock, so
+// other processes should try more than once.
 func IsHeld(path string) (bool, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockName is the name of the locked file in a directory of [TempDir].
+// lockName is the name of the lock file in a directory of [TempDir].
 const lockName = ".lock"
 
-// TempDir creates a directory whose name begins with prefix, and returns a function that
-// removes it. It first removes such directories of processes that were killed.
+// TempDir creates a directory with a name that starts with prefix, and returns a function that
+// removes it. It first removes such directories of killed processes.
 func TempDir(parent, prefix string) (dir string, remove func(), err error) {
-	entries, _ := os.ReadDir(parent) // if it cannot be read, MkdirTemp fails
+	entries, _ := os.ReadDir(parent) // if parent is unreadable, MkdirTemp fails
 	for _, e := range entries {
 		if e.IsDir() && strings.HasPrefix(e.Name(), prefix) {
 			removeLeft(filepath.Join(parent, e.Name()))
@@ -34,7 +34,7 @@ func TempDir(parent, prefix string) (dir string, remove func(), err error) {
 	}, nil
 }
 
-// removeLeft removes a directory whose lock is free. A directory without a lock is still being
+// removeLeft removes a directory that is not locked. A directory without a lock file is still being
 // created.
 func removeLeft(dir string) {
 	lock, err := os.Open(filepath.Join(dir, lockName))

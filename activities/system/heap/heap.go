@@ -1,4 +1,4 @@
-// Package heap returns the memory of a process that idles to the system.
+// Package heap returns an idle process's memory to the system.
 package heap
 
 import (
@@ -10,13 +10,13 @@ import (
 
 const (
 	memoryEvery = 10 * time.Second
-	// memorySlack bounds the unused bytes that the heap may keep.
+	// memorySlack limits the unused bytes that the heap may keep.
 	memorySlack = 4 << 20
 )
 
-// Return returns memory that a burst left unused to the system, until ctx is done. A host
-// worker idles for hours next to programs that want all memory, and Go's own schedule is made
-// for programs that stay busy.
+// Return returns memory that a burst left unused to the system, until ctx is done. A host worker
+// idles for hours next to programs that want all memory, and Go's own schedule is made for programs
+// that stay busy.
 func Return(ctx context.Context) {
 	ticker := time.NewTicker(memoryEvery)
 	defer ticker.Stop()

@@ -13,8 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/undumpable"
 )
 
-// Do calls f on a thread of its own, on which the kernel checks accesses to files as the
-// user's. Accesses by other goroutines that f uses are not affected. The thread ends with f.
+// Do calls f on a new thread, on which the kernel checks accesses to files as the user's. Accesses
+// by other goroutines that f uses are not affected. The thread exits with f.
 func (u *User) Do(f func() error) error {
 	if u == nil {
 		return f()
@@ -26,7 +26,7 @@ func (u *User) Do(f func() error) error {
 		defer close(done)
 		defer func() {
 			if p := recover(); p != nil {
-				panicked = fmt.Sprintf("%v\n\n%s", p, debug.Stack()) // the stack of this goroutine
+				panicked = fmt.Sprintf("%v\n\n%s", p, debug.Stack()) // of this goroutine
 			}
 		}()
 		// The thread is never unlocked, so that no other goroutine gets it.
@@ -44,20 +44,20 @@ func (u *User) Do(f func() error) error {
 	return err
 }
 
-// become makes this thread act as the user in file systems. In file systems the thread then
-// lacks the rights of root (capabilities(7)), but it can still signal and trace.
+// become makes this thread act as the user in file systems. There the thread lacks the rights of
+// root (capabilities(7)), but it can still signal and trace.
 func (u *User) become() error {
 	if strconv.IntSize < 64 {
-		return errors.New("not on a machine of 32 bits") // setgroups(2) has another number there
+		return errors.New("not on a machine of 32 bits") // setgroups(2) has a different number there
 	}
-	// setfsuid(2) makes the process accessible to the user if fs.suid_dumpable says so.
+	// setfsuid(2) makes the process accessible to the user if fs.suid_dumpable allows it.
 	defer func() { _ = undumpable.Set() }()
 	groups := u.Groups
 	var first unsafe.Pointer
 	if len(groups) > 0 {
 		first = unsafe.Pointer(&groups[0]) //nolint:gosec // the kernel reads an array
 	}
-	// The one in package syscall changes all threads.
+	// Package syscall's function changes all threads.
 	if _, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(groups)), uintptr(first), 0); errno != 0 {
 		return errno
 	}
@@ -73,8 +73,7 @@ func (u *User) become() error {
 	return nil
 }
 
-// Access returns an error if the caller may not access a file. It is meant for use in
-// [User.Do].
+// Access returns an error if the caller may not access a file. It is for use in [User.Do].
 func Access(path string, mode uint32) error {
 	return unix.Faccessat(unix.AT_FDCWD, path, mode, unix.AT_EACCESS)
 }

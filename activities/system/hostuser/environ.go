@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// defaultPath is the PATH of programs unless /etc/environment sets another.
+// defaultPath is the programs' PATH unless /etc/environment sets it.
 const defaultPath = "/usr/local/bin:/usr/bin:/bin"
 
-// Environ returns the environment of a login: the variables in /etc/environment, and the
-// name, home and shell of the user. Of the host worker's own environment, which may hold
-// root's secrets, it passes on the language, the time zone, and the visible GPUs.
+// Environ returns the environment of a login: the variables in /etc/environment, and the user's
+// name, home and shell. Of the host worker's own environment, which may hold root's secrets, it
+// passes on the language, the time zone, and the visible GPUs.
 func (u *User) Environ(own []string) []string {
 	if u == nil {
 		return own
@@ -22,7 +22,7 @@ func (u *User) Environ(own []string) []string {
 			env = append(env, kv)
 		}
 	}
-	// A file that cannot be read sets nothing.
+	// An unreadable file sets nothing.
 	text, _ := os.ReadFile("/etc/environment")
 	env = append(env, parseEnvironment(string(text))...)
 	return append(env, "HOME="+u.Home, "USER="+u.Name, "LOGNAME="+u.Name, "SHELL="+u.Shell)

@@ -25,10 +25,10 @@ type User struct {
 	Shell  string   `json:"shell"`
 }
 
-// root has the names that explicitly mean root.
+// root contains the names that explicitly mean root.
 var root = map[string]bool{"root": true, "0": true}
 
-// find returns the entry of a user.
+// find returns a user's entry.
 func find(ctx context.Context, name string) (string, error) {
 	entry, err := ask(ctx, "getent", "passwd", "--", name)
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == notFound {
@@ -39,8 +39,8 @@ func find(ctx context.Context, name string) (string, error) {
 	return entry, nil
 }
 
-// Lookup returns the user with a name or number, or nil if it is the user of this process. Only
-// root can act as another user. A user other than root who has root's number is refused.
+// Lookup returns the user with the given name or number, or nil if it is the user of this process.
+// Only root can act as another user. A user other than root with root's number is refused.
 func Lookup(ctx context.Context, name string) (*User, error) {
 	entry, err := find(ctx, name)
 	if err != nil {
@@ -72,14 +72,14 @@ func Lookup(ctx context.Context, name string) (*User, error) {
 	return u, nil
 }
 
-// Home returns the home directory of the user of this process, regardless of HOME. It is empty
-// if the user has no entry.
+// Home returns the home directory of the user of this process, regardless of HOME. It is empty if
+// the user has no entry.
 func Home(ctx context.Context) string {
 	id := strconv.Itoa(os.Geteuid())
 	if u, err := user.LookupId(id); err == nil {
 		return u.HomeDir
 	}
-	// The user may not be in the password file but in another source, and getent may be missing.
+	// The user may be in a source other than the password file, and getent may be missing.
 	entry, err := find(ctx, id)
 	if err != nil {
 		return ""
@@ -91,7 +91,7 @@ func Home(ctx context.Context) string {
 	return u.Home
 }
 
-// notFound is the exit code of getent for an entry that does not exist.
+// notFound is getent's exit code for an entry that does not exist.
 const notFound = 2
 
 // Group returns the number of a group, given its name or number.
@@ -110,7 +110,7 @@ func Group(ctx context.Context, name string) (uint32, error) {
 	return uint32(gid), err
 }
 
-// askTakes bounds the wait for getent and id, which may ask a directory service.
+// askTakes limits the wait for getent and id, which may ask a directory service.
 const askTakes = 10 * time.Second
 
 // ask returns the first line of a program's output.
@@ -154,7 +154,7 @@ func parse(entry string) (*User, error) {
 	return u, nil
 }
 
-// Credential returns the credential for the processes of the user.
+// Credential returns the credential for the user's processes.
 func (u *User) Credential() *syscall.Credential {
 	if u == nil {
 		return nil

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// unwrittenMost bounds the messages that wait for their reader.
+	// unwrittenMost limits the messages that wait for their reader.
 	unwrittenMost = 1000
-	// lastWords is the longest time for the last messages to be written.
+	// lastWords is the maximum time to write the last messages.
 	lastWords = time.Second
 )
 
-// File is the file of a log. Its reader may have stopped reading, or its disk may hang, and no
-// supervisor of processes may wait for that. So one goroutine writes, and messages for which it has
-// no room are dropped and counted.
+// File is a log file. Its reader may have stopped reading, or its disk may hang, and a supervisor
+// of processes must never wait for that. So one goroutine writes, and messages that do not fit into
+// its queue are dropped and counted.
 type File struct {
 	entries chan entry
 	dropped atomic.Int64
@@ -30,7 +30,7 @@ type entry struct {
 	end    bool
 }
 
-// New returns the file of a log that is written to out.
+// New returns a File that writes to out.
 func New(out io.WriteCloser) *File {
 	l := &File{entries: make(chan entry, unwrittenMost)}
 	go l.writeTo(out)
@@ -56,7 +56,7 @@ func (l *File) writeTo(out io.WriteCloser) {
 	}
 }
 
-// End closes the file once everything before is written. Later messages are dropped.
+// End closes the file after writing all earlier messages. Later messages are dropped.
 func (l *File) End() {
 	select {
 	case l.entries <- entry{end: true}:
@@ -67,14 +67,14 @@ func (l *File) End() {
 // Write implements [io.Writer].
 func (l *File) Write(text []byte) (int, error) {
 	select {
-	case l.entries <- entry{text: append([]byte(nil), text...)}: // the caller uses its buffer again
+	case l.entries <- entry{text: append([]byte(nil), text...)}: // the caller reuses its buffer
 	default:
 		l.dropped.Add(1)
 	}
 	return len(text), nil
 }
 
-// Sync waits until the messages before it are written, but not for ever.
+// Sync waits until all earlier messages are written, for a limited time.
 func (l *File) Sync() error {
 	synced, over := make(chan struct{}), time.After(lastWords)
 	select {

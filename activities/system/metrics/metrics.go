@@ -13,36 +13,36 @@ import (
 
 // Metrics are the metrics of one host worker.
 type Metrics struct {
-	// Ready reports whether the server knows that this host worker serves and has not
-	// rejected it since. It is served at /ready.
+	// Ready reports whether the server has registered this host worker and not rejected it since.
+	// It is served at /ready.
 	Ready    atomic.Bool
 	registry *prometheus.Registry
 	sdk      sdk
 
-	// Processes counts the processes whose end this host worker awaits.
+	// Processes counts the processes that this host worker is waiting for.
 	Processes prometheus.Gauge
-	// Starts has the durations of starts of processes.
+	// Starts observes how long processes take to start.
 	Starts prometheus.Histogram
-	// Exits counts the exits of processes, by cause.
+	// Exits counts process exits, by cause.
 	Exits *prometheus.CounterVec
 	// Restarts counts processes that replace an earlier one of the same launch.
 	Restarts prometheus.Counter
-	// LogBytes counts the bytes that ended processes have written.
+	// LogBytes counts the bytes that exited processes have written.
 	LogBytes prometheus.Counter
-	// Orphans counts processes that others left behind and that were killed after them.
+	// Orphans counts processes that other processes left behind and that were killed after them.
 	Orphans prometheus.Counter
-	// Steps has the times that processes took for steps, without waits at barriers.
+	// Steps observes how long processes take for steps, without waits at barriers.
 	Steps prometheus.Histogram
-	// BarrierWaits has the waits of tasks at barriers across hosts, by how they ended.
+	// BarrierWaits observes how long tasks wait at barriers across hosts, by outcome.
 	BarrierWaits *prometheus.HistogramVec
-	// Closures counts closures whose calls have ended here, by outcome.
+	// Closures counts closures with calls that finished on this host, by outcome.
 	Closures *prometheus.CounterVec
 }
 
 // times are the buckets for durations from a millisecond to half an hour.
 var times = []float64{0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 300, 1800}
 
-// New returns metrics in a registry of their own.
+// New returns metrics in a new registry.
 func New() *Metrics {
 	m := &Metrics{
 		registry:  prometheus.NewRegistry(),
@@ -59,8 +59,7 @@ func New() *Metrics {
 			Name: "clusterrun_barrier_wait_seconds", Help: "Time that a task waited at a barrier across hosts, by outcome.", Buckets: times}, []string{"outcome"}),
 		Closures: counters("clusterrun_closures_total", "Closures whose calls have ended on this host, by outcome.", "outcome"),
 	}
-	// Each series begins at 0, because the first event of a new series would not count as an
-	// increase.
+	// Each series starts at 0, because a new series's first event would not count as an increase.
 	for _, c := range spec.Causes {
 		m.Exits.WithLabelValues(string(c.Cause))
 	}
@@ -75,22 +74,22 @@ func New() *Metrics {
 	return m
 }
 
-// LeaseAge registers the age of the lease that the fleet has on this host: the time since the
-// server last confirmed it.
+// LeaseAge registers the age of the fleet's lease on this host: the time since the server last
+// confirmed it.
 func (m *Metrics) LeaseAge(confirmed func() time.Time) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "clusterrun_host_lease_age_seconds", Help: "Time since the server last confirmed that the queue has this host.",
 	}, func() float64 { return time.Since(confirmed()).Seconds() }))
 }
 
-// FailedChecks registers the number of checks of this host that fail.
+// FailedChecks registers the number of this host's failing checks.
 func (m *Metrics) FailedChecks(failed func() int) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "clusterrun_host_checks_failed", Help: "Checks of this host that fail, or have no result yet; it gets no new tasks unless this is 0.",
 	}, func() float64 { return float64(failed()) }))
 }
 
-// SlowestTask registers how many times the median of the others the slowest task takes for a step.
+// SlowestTask registers the slowest task's step time, divided by the median of the other tasks.
 func (m *Metrics) SlowestTask(ratio func() float64) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "clusterrun_slowest_task_ratio", Help: "How many times the median of the others the slowest task takes for a step, of the tasks of a run on this host; 1 if none is slow.",

@@ -11,15 +11,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// labels are the labels of the metrics of the SDK and of workflows; each has few values.
-// Other labels of the SDK are left out.
+// labels are the labels of metrics of the SDK and of workflows; each has few values. The SDK's
+// other labels are left out.
 var labels = []string{
 	"namespace", "task_queue", "workflow_type", "activity_type", "operation", "worker_type", "poller_type",
 	"failure_reason", "status_code", "verdict", "cause",
 }
 
-// labelsOf returns the labels of a metric. For metrics of workflows it leaves out the labels
-// that the SDK adds, since they are the same for all of them.
+// labelsOf returns a metric's labels. For metrics of workflows it leaves out the labels that the
+// SDK adds, since they are the same for all of them.
 func labelsOf(name string) []string {
 	switch name {
 	case spec.MetricRunsEnded + "_total":
@@ -33,8 +33,8 @@ func labelsOf(name string) []string {
 // runsOpen is the name of the gauge that [Metrics.RunsOpen] returns.
 const runsOpen = "clusterrun_runs_open"
 
-// BeginRuns sets the counters of the ends of a queue's runs to 0, because the first event of
-// a new series would not count as an increase.
+// BeginRuns sets the counters of a queue's ended runs to 0, because a new series's first event
+// would not count as an increase.
 func (m *Metrics) BeginRuns(namespace, queue string) {
 	t := m.SDK().With(map[string]string{"namespace": namespace, "task_queue": queue})
 	t.Counter(spec.MetricHostsSuspected)
@@ -43,19 +43,19 @@ func (m *Metrics) BeginRuns(namespace, queue string) {
 	}
 }
 
-// RunsOpen returns the gauge of the open runs of a queue, as last reported by the server.
+// RunsOpen returns the gauge of a queue's open runs, as last reported by the server.
 func (m *Metrics) RunsOpen(namespace, queue string) prometheus.Gauge {
 	return m.SDK().With(map[string]string{"namespace": namespace, "task_queue": queue}).Gauge(runsOpen)
 }
 
-// sdk has the metrics by name. They are made on first use.
+// sdk contains the metrics by name. They are made on first use.
 type sdk struct {
 	registry *prometheus.Registry
 	byName   sync.Map // from string to prometheus.Collector
 }
 
-// Tagged makes metrics with these values of labels. Except for its result types, it has the
-// methods of the SDK's MetricsHandler.
+// Tagged makes metrics with these label values. Except for its result types, it implements the
+// SDK's MetricsHandler.
 type Tagged struct {
 	sdk  *sdk
 	tags prometheus.Labels
@@ -70,7 +70,7 @@ func (m *Metrics) SDK() Tagged {
 	return t
 }
 
-// With returns a Tagged with these values as well, ignoring unknown labels.
+// With returns a Tagged with these values added, ignoring unknown labels.
 func (t Tagged) With(tags map[string]string) Tagged {
 	with := maps.Clone(t.tags)
 	for name, value := range tags {
@@ -84,7 +84,7 @@ func (t Tagged) With(tags map[string]string) Tagged {
 	return Tagged{sdk: t.sdk, tags: with}
 }
 
-// tagsOf returns the values of the labels of a metric.
+// tagsOf returns the values of a metric's labels.
 func (t Tagged) tagsOf(name string) prometheus.Labels {
 	tags := prometheus.Labels{}
 	for _, label := range labelsOf(name) {
@@ -93,8 +93,8 @@ func (t Tagged) tagsOf(name string) prometheus.Labels {
 	return tags
 }
 
-// lasting returns the name of a task queue without the parts that change with each start of a
-// host worker or of the SDK.
+// lasting returns a task queue's name without the parts that change with each start of a host
+// worker or of the SDK.
 func lasting(queue string) string {
 	const ofSDK = "temporal-sys"
 	if strings.HasPrefix(queue, ofSDK+"/") {
@@ -108,7 +108,7 @@ func lasting(queue string) string {
 	return queue
 }
 
-// Counter returns the counter of a name.
+// Counter returns the counter with the given name.
 func (t Tagged) Counter(name string) prometheus.Counter {
 	name = strings.TrimSuffix(name, "_total") + "_total"
 	return made(t, name, func() *prometheus.CounterVec {
@@ -116,7 +116,7 @@ func (t Tagged) Counter(name string) prometheus.Counter {
 	}).With(t.tagsOf(name))
 }
 
-// Gauge returns the gauge of a name.
+// Gauge returns the gauge with the given name.
 func (t Tagged) Gauge(name string) prometheus.Gauge {
 	return made(t, name, func() *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help(name)}, labelsOf(name))
@@ -132,7 +132,7 @@ func (t Tagged) Timer(name string) func(time.Duration) {
 	return func(d time.Duration) { observer.Observe(d.Seconds()) }
 }
 
-// made returns the collector of a name. The first one made is registered.
+// made returns the collector with the given name. The first one made is registered.
 func made[C prometheus.Collector](t Tagged, name string, make func() C) C {
 	if c, ok := t.sdk.byName.Load(name); ok {
 		return c.(C)

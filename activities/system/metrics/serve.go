@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// maxConnections bounds the open connections; further clients wait their turn.
+	// maxConnections limits the open connections; further clients wait their turn.
 	maxConnections = 32
-	// patience bounds how long a client may take to send a request, and to read the answer.
+	// patience limits how long a client may take to send a request, and to read the answer.
 	patience = 10 * time.Second
 )
 
-// Address returns the address that a flag names: HOST:PORT, :PORT for all addresses of the
-// machine, or PORT for this machine only.
+// Address returns the address that a flag names: HOST:PORT, :PORT for all addresses of the machine,
+// or PORT for this machine only.
 func Address(flag, given string) (string, error) {
 	host, port, err := net.SplitHostPort(given)
 	if err != nil {
@@ -46,7 +46,7 @@ func Listen(flag, address string) (net.Listener, error) {
 	return netutil.LimitListener(l, maxConnections), nil
 }
 
-// Serve answers GET /metrics and GET /ready on l until that is closed.
+// Serve answers GET /metrics and GET /ready on l until l is closed.
 func (m *Metrics) Serve(l net.Listener) {
 	s := &http.Server{Handler: m.handler(), ReadHeaderTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: patience, MaxHeaderBytes: 1 << 14}
 	_ = s.Serve(l)

@@ -1,11 +1,9 @@
-// Package parallel does something for each of several items, for a bounded number of them at the
-// same time.
+// Package parallel processes items with limited concurrency.
 package parallel
 
 import "golang.org/x/sync/errgroup"
 
-// Each calls do for each item, for at most that many at the same time, and returns after the last
-// call.
+// Each calls do for each item, at most most calls at a time, and returns after the last call.
 func Each[T any](most int, items []T, do func(i int, item T)) {
 	var group errgroup.Group
 	group.SetLimit(most)

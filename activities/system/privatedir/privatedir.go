@@ -1,6 +1,6 @@
-// Package privatedir makes directories that only the user of this process may read, also below
-// those that others may write to, such as /tmp. It is the one place that knows where sockets
-// lie.
+// Package privatedir makes directories that only the user of this process may read, even in
+// directories that other users may write to, such as /tmp. Only this package decides where sockets
+// are.
 package privatedir
 
 import (
@@ -17,12 +17,12 @@ import (
 	"syscall"
 )
 
-// MaxSocketPath is the longest path of a socket on Linux (sun_path has 108 bytes, the last of
-// them zero).
+// MaxSocketPath is the maximum length of a socket's path on Linux (sun_path has 108 bytes, the last
+// of them zero).
 const MaxSocketPath = 107
 
-// Make creates a directory that only we may read and write. An existing directory must belong to us: its
-// owner could replace our files with others.
+// Make creates a directory that only we may read and write. An existing directory must belong to
+// us: another owner could replace our files.
 func Make(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return err
@@ -41,25 +41,25 @@ func Make(dir string) error {
 	case !ok || int(stat.Uid) != os.Geteuid():
 		return fmt.Errorf("%s belongs to another user; remove it, or choose a shorter state directory", dir)
 	}
-	const passable = 0o711 // others may open files below it whose names they know
+	const passable = 0o711 // others may open files in it if they know their names
 	if perm := info.Mode().Perm(); perm == 0o700 || perm == passable {
 		return nil
 	}
 	return os.Chmod(dir, 0o700)
 }
 
-// Temp returns the paths of this user's directory for temporary files, the best first. Make
-// creates it. It is not below XDG_RUNTIME_DIR, which is removed when the user logs out, because
-// processes in the background outlive the login.
+// Temp returns the paths of this user's directory for temporary files, the best first. Make creates
+// it. It is not in XDG_RUNTIME_DIR, which is removed when the user logs out, because background
+// processes outlive the login.
 func Temp() []string {
 	name := "clusterrun-" + strconv.Itoa(os.Geteuid())
 	return slices.Compact([]string{filepath.Join(os.TempDir(), name), filepath.Join("/tmp", name)})
 }
 
-// Sockets creates the directory for the sockets of that name of a state directory, which only
-// one process uses at a time. Their paths below the directory have at most longest bytes, the
-// slash included. The directory is below the state directory or, if that makes paths too long
-// for a socket, below the first directory of [Temp] or two others that does not, and that is ours.
+// Sockets creates the directory with the given name for a state directory's sockets, which only one
+// process uses at a time. Their paths within it have at most longest bytes, including the slash.
+// The directory is in the state directory. If that makes paths too long for a socket, it is in the
+// first suitable directory of our own: that of [Temp] or one of two others.
 func Sockets(stateDir, name string, longest int) (string, error) {
 	own := filepath.Base(Temp()[0])
 	return socketsIn(stateDir, name, longest, append(Temp(), filepath.Join("/var/tmp", own), filepath.Join("/dev/shm", own)))
@@ -76,7 +76,7 @@ func socketsIn(stateDir, name string, longest int, temp []string) (string, error
 		if !filepath.IsAbs(parent) || len(dir)+longest > MaxSocketPath {
 			continue
 		}
-		// The parent of this directory may be writable by others.
+		// The parent of this directory may be writable by other users.
 		err := Make(parent)
 		if err == nil {
 			return dir, wrap(Make(dir))
@@ -96,7 +96,7 @@ func wrap(err error) error {
 	return nil
 }
 
-// Short returns a name of 10 letters and digits for texts. Others have others.
+// Short returns a name of 10 letters and digits for texts, different for different texts.
 func Short(texts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:10]

@@ -15,7 +15,7 @@ func BootID() string {
 	return strings.TrimSpace(string(id))
 }
 
-// Namespace returns a namespace of this process, for example its namespace of process IDs,
+// Namespace returns one of this process's namespaces, for example the namespace of process IDs,
 // "pid", or "" if it cannot be read.
 func Namespace(name string) string {
 	ns, err := os.Readlink("/proc/self/ns/" + name)

@@ -1,2 +1,2 @@
-// Package proc reads what Linux tells of processes, and of the boot they belong to, in /proc.
+// Package proc reads what Linux reports in /proc about processes and their boot.
 package proc

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// executingFor bounds the wait for a process that executes another program, which may take long on
-// a busy machine.
+// executingFor limits the wait for a process that is executing another program, which may take long
+// on a busy machine.
 const executingFor = 2 * time.Second
 
-// Environ returns the environment with which a process was started, unless it has overwritten that.
-// While a process executes another program the kernel shows an empty or an incomplete one for a
-// moment; Environ waits until that has passed.
+// Environ returns the environment with which a process was started, unless the process has
+// overwritten it. While a process executes another program, the kernel briefly shows an empty or
+// incomplete environment; Environ waits until that has passed.
 func Environ(pid int) ([]string, error) {
 	for deadline := time.Now().Add(executingFor); ; time.Sleep(time.Millisecond) {
 		raw, err := os.ReadFile(Dir(pid) + "/environ")
@@ -25,7 +25,7 @@ func Environ(pid int) ([]string, error) {
 	}
 }
 
-// Variable returns the value of a variable in the environment of a process, or "".
+// Variable returns the value of a variable in a process's environment, or "".
 func Variable(pid int, name string) string {
 	environ, _ := Environ(pid)
 	for _, kv := range environ {
@@ -36,15 +36,15 @@ func Variable(pid int, name string) string {
 	return ""
 }
 
-// environSize returns the size of the environment of a process, which is unknown unless it lives.
-// While the process executes another program, the size is -1 or that of the next one.
+// environSize returns the size of a process's environment, which is known only while the process
+// lives. While it executes another program, the size is -1 or that of the next program.
 func environSize(pid int) (size int, known bool) {
 	raw, err := os.ReadFile(Dir(pid) + "/stat")
 	if err != nil {
 		return 0, false
 	}
-	// Of proc_pid_stat(5), without the first two fields: the state, flags, startcode, env_start
-	// and env_end. The kernel sets startcode once the environment is complete.
+	// In proc_pid_stat(5), without the first two fields: the state, flags, startcode, env_start and
+	// env_end. The kernel sets startcode once the environment is complete.
 	const state, flags, code, start, end = 0, 6, 23, 47, 48
 	const kernelThread = 0x200000
 	fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))

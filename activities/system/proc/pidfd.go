@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenPidfd opens a descriptor of a process, even if another process gets its ID later.
+// OpenPidfd opens a descriptor of a process that stays valid even if another process gets its ID.
 func OpenPidfd(pid int) (*os.File, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -16,8 +16,8 @@ func OpenPidfd(pid int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "pidfd"), nil
 }
 
-// AwaitEnd returns when the process of a pidfd has ended, or the pidfd is closed, and reports
-// whether the process has ended.
+// AwaitEnd returns when a pidfd's process has exited, or the pidfd is closed, and reports whether
+// the process has exited.
 func AwaitEnd(pidfd *os.File) (ended bool) {
 	c, err := pidfd.SyscallConn()
 	if err != nil {

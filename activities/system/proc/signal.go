@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Signal sends a signal to the process that started at that time, but not to a later one with the
+// Signal sends a signal to the process that started at ticks, but not to a later process with the
 // same number.
 func Signal(pid int, ticks uint64, signal unix.Signal) {
 	fd, err := unix.PidfdOpen(pid, 0)

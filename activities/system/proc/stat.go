@@ -18,26 +18,26 @@ type Stat struct {
 	Group   int
 	Session int
 	Threads int
-	// Ticks is the time at which the process started, in clock ticks since boot. Together with
-	// the ID it identifies a process uniquely.
+	// Ticks is the time at which the process started, in clock ticks since boot. Together with the
+	// ID it identifies a process uniquely.
 	Ticks uint64
-	// User and System are the processor times of the process; ChildUser and ChildSystem include
-	// only children that it has waited for.
+	// User and System are the process's CPU times; ChildUser and ChildSystem include only children
+	// that it has waited for.
 	User, System, ChildUser, ChildSystem time.Duration
 	RSS                                  int64 // pages
 }
 
-// Dead reports whether nothing of the process runs. A process whose main thread has
-// ended before the others has the state of a zombie but is not dead.
+// Dead reports whether no part of the process is running. If only the main thread has exited, the
+// process's state is that of a zombie, but it is not dead.
 func (s Stat) Dead() bool { return s.State == 'X' || s.State == 'Z' && s.Threads <= 1 }
 
 // Tick is the unit of times in /proc (USER_HZ), on every platform that Go supports.
 const Tick = 10 * time.Millisecond
 
-// Dir returns the directory of a process.
+// Dir returns a process's directory.
 func Dir(pid int) string { return "/proc/" + strconv.Itoa(pid) }
 
-// ReadStat reads the stat file of a process.
+// ReadStat reads a process's stat file.
 func ReadStat(pid int) (Stat, error) { return ReadStatIn(Dir(pid)) }
 
 // ReadStatIn reads the stat file in the directory of a process or thread.
@@ -49,7 +49,7 @@ func ReadStatIn(dir string) (Stat, error) {
 	return parseStat(raw)
 }
 
-// ReadStatInto is like ReadStat, but hardly allocates. buf must have room for the file.
+// ReadStatInto is like ReadStat, but hardly allocates. buf must be large enough for the file.
 func ReadStatInto(pid int, buf []byte) (Stat, error) {
 	path := append(strconv.AppendInt([]byte("/proc/"), int64(pid), 10), "/stat"...)
 	fd, err := unix.Open(string(path), unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -70,7 +70,7 @@ func ReadStatInto(pid int, buf []byte) (Stat, error) {
 var errStat = errors.New("malformed stat file")
 
 func parseStat(raw []byte) (Stat, error) {
-	// The second field is the program's name in parentheses, which can itself have spaces and
+	// The second field is the program's name in parentheses, and may contain spaces and
 	// parentheses: the other fields follow the last one.
 	start, end := bytes.IndexByte(raw, '('), bytes.LastIndexByte(raw, ')')
 	if start < 0 || end < start {
@@ -100,7 +100,7 @@ func parseStat(raw []byte) (Stat, error) {
 	return s, nil
 }
 
-// PIDs returns every visible process.
+// PIDs returns the IDs of all visible processes.
 func PIDs() ([]int, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 // loginMask is the usual mask.
 const loginMask = 0o022
 
-// Umask returns the file mode creation mask of this process. The system call for it changes it,
-// too, for files that are created at the same time.
+// Umask returns this process's file mode creation mask. The system call for it briefly changes the
+// mask, also for files that are created concurrently.
 func Umask() int {
 	text, _ := os.ReadFile("/proc/self/status")
 	_, rest, _ := strings.Cut(string(text), "\nUmask:\t")

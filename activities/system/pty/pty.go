@@ -1,9 +1,8 @@
-// Package pty opens pairs of pseudoterminals, and reads and sets the modes and sizes of
-// terminals.
+// Package pty opens pairs of pseudoterminals, and reads and sets the modes and sizes of terminals.
 //
-// It exists because github.com/creack/pty opens a non-blocking slave, which programs do not
-// expect of their stdin, and a blocking master, and because golang.org/x/term hides the
-// special characters of the modes.
+// It exists because github.com/creack/pty opens a non-blocking slave, which programs do not expect
+// of their stdin, and a blocking master, and because golang.org/x/term hides the modes' special
+// characters.
 package pty
 
 import (
@@ -13,14 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open opens a pair of pseudoterminals. Data written to one is read from the other. Programs
-// get the slave, which is a terminal to them. It does not become the controlling terminal of
-// the caller.
+// Open opens a pair of pseudoterminals. Data written to one is read from the other. Programs get
+// the slave, which is a terminal to them. It does not become the caller's controlling terminal.
 //
-// A read of the master fails with EIO once the slave is closed everywhere and all data that was
-// written to it has been read.
+// Reading the master fails with EIO once the slave is closed everywhere and all data written to it
+// has been read.
 func Open() (master, slave *os.File, err error) {
-	// It is non-blocking, so that a read ends when the file is closed or its deadline passes.
+	// It is non-blocking, so that a read returns when the file is closed or its deadline passes.
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open /dev/ptmx: %w", err)
@@ -95,16 +93,16 @@ func Size(f *os.File) (rows, columns int, err error) {
 	return rows, columns, err
 }
 
-// SetSize sets the size of a terminal. Programs in its foreground get a SIGWINCH if it
-// changes.
+// SetSize sets the size of a terminal. If the size changes, programs in the foreground get a
+// SIGWINCH.
 func SetSize(f *os.File, rows, columns int) error {
 	return with(f, func(fd int) error {
 		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(rows), Col: uint16(columns)})
 	})
 }
 
-// Foreground returns the foreground process group of the slave of a master, or 0 if the slave is
-// not a controlling terminal.
+// Foreground returns the foreground process group of a master's slave, or 0 if the slave is not a
+// controlling terminal.
 func Foreground(master *os.File) (group int, err error) {
 	err = with(master, func(fd int) (err error) {
 		group, err = unix.IoctlGetInt(fd, unix.TIOCGPGRP)
@@ -113,8 +111,7 @@ func Foreground(master *os.File) (group int, err error) {
 	return group, err
 }
 
-// with calls do with the descriptor of f and keeps the file's blocking mode, unlike
-// [os.File.Fd].
+// with calls do with f's descriptor and, unlike [os.File.Fd], keeps the file's blocking mode.
 func with(f *os.File, do func(fd int) error) error {
 	conn, err := f.SyscallConn()
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Sleep waits for d. If ctx is done before, it returns the cause at once.
+// Sleep waits for d. If ctx is done first, it immediately returns the cause.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -18,8 +18,8 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Backoff computes the time between retries: First, and then twice as long each time, up to
-// Most. A copy continues from the state of the original.
+// Backoff computes the time between retries: First, and then twice as long each time, up to Most. A
+// copy continues from the original's state.
 type Backoff struct {
 	First, Most time.Duration
 
@@ -35,5 +35,5 @@ func (b *Backoff) Next() time.Duration {
 // Sleep waits until the next try is due, or until ctx is done.
 func (b *Backoff) Sleep(ctx context.Context) error { return Sleep(ctx, b.Next()) }
 
-// Reset makes First the next time again. It is called when a try has succeeded.
+// Reset makes First the next time again. It is called after a successful try.
 func (b *Backoff) Reset() { b.last = 0 }

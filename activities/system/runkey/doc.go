@@ -1,3 +1,3 @@
-// Package runkey has the names that a host worker and its supervisor give to a run and its
-// tasks. They keep apart what belongs to different executions.
+// Package runkey defines a host worker's and its supervisor's keys for a run and its tasks. The
+// keys keep different executions apart.
 package runkey

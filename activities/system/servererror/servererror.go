@@ -1,5 +1,5 @@
-// Package servererror says what errors of the Temporal server mean for a request: whether to make it
-// again, as it is or to another execution of the workflow, or not at all.
+// Package servererror interprets the Temporal server's errors for a request: whether to retry it,
+// as it is or for another execution of the workflow, or not at all.
 package servererror
 
 import (
@@ -19,20 +19,20 @@ func IsTransient(err error) bool {
 		is[*serviceerror.ResourceExhausted](err) || is[*serviceerror.Canceled](err) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// IsMoving reports whether a request was not taken because the workflow is about to continue in
-// another execution. If something happened to the workflow in that very moment, the server fails the
-// workflow task, and the request with it.
+// IsMoving reports whether a request was not accepted because the workflow is about to continue in
+// another execution. If something happened to the workflow at that very moment, the server fails
+// the workflow task, and the request with it.
 func IsMoving(err error) bool {
 	application, ok := errors.AsType[*temporal.ApplicationError](err)
 	return ok && application.Type() == spec.ErrTryAgain || is[*serviceerror.WorkflowNotReady](err)
 }
 
-// IsNotFound reports whether the server does not know the execution, or the execution has ended.
+// IsNotFound reports whether the server does not know the execution, or the execution is closed.
 func IsNotFound(err error) bool { return is[*serviceerror.NotFound](err) }
 
-// IsRefused reports whether the server refuses an update or a start for good: the request is
-// wrong, it is not allowed, or the execution has reached its limit of updates. A query fails
-// with the last of these errors if no worker has polled lately; see [IsUnpolled].
+// IsRefused reports whether the server permanently refuses an update or a start: the request is
+// wrong, it is not allowed, or the execution has reached its limit of updates. A query fails with
+// the last of these errors if no worker has polled lately; see [IsUnpolled].
 func IsRefused(err error) bool {
 	return is[*serviceerror.InvalidArgument](err) || is[*serviceerror.PermissionDenied](err) ||
 		is[*serviceerror.NamespaceNotFound](err) || is[*serviceerror.FailedPrecondition](err)

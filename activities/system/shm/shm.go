@@ -1,5 +1,5 @@
-// Package shm finds files in shared memory that processes have left behind when they were killed.
-// They hold memory until somebody removes them, and processes that find no room get SIGBUS.
+// Package shm finds files in shared memory that killed processes have left behind. They hold memory
+// until somebody removes them, and processes that find no free memory get SIGBUS.
 package shm
 
 import (
@@ -30,8 +30,9 @@ func Bytes(files []File) (n int64) {
 	return n
 }
 
-// Left returns the files in a directory that were created by a user in that time, and that no process
-// has open or mapped. It returns no files if the kernel does not know when they were created.
+// Left returns the files in a directory that were created by a user in that time, and that are
+// neither open nor mapped. It returns no files if the kernel does not record when they were
+// created.
 func Left(dir string, uid uint32, since, until time.Time) ([]File, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -58,8 +59,8 @@ func Left(dir string, uid uint32, since, until time.Time) ([]File, error) {
 	return unused(dir, files)
 }
 
-// unused returns the files that no process has open or mapped. Processes of others, which cannot be
-// looked at, do not count.
+// unused returns the files that are neither open nor mapped. Other users' processes, which cannot
+// be inspected, do not count.
 func unused(dir string, files []File) (left []File, err error) {
 	used := map[[2]uint64]bool{}
 	names := map[string]bool{}
@@ -90,7 +91,7 @@ func unused(dir string, files []File) (left []File, err error) {
 	return left, nil
 }
 
-// Remove removes files of a directory, and returns those that are gone.
+// Remove removes files from a directory, and returns those that are gone.
 func Remove(dir string, files []File) (gone []File, err error) {
 	for _, f := range files {
 		if failed := os.Remove(filepath.Join(dir, f.Name)); failed != nil {

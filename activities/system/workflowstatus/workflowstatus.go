@@ -1,17 +1,17 @@
-// Package workflowstatus says whether an execution of a workflow is open.
+// Package workflowstatus interprets the status of workflow executions.
 package workflowstatus
 
 import enumspb "go.temporal.io/api/enums/v1"
 
 const (
-	// Open and Closed select executions in a query to the server. They also tell apart those of
-	// servers that know no pause.
+	// Open and Closed select executions in a query to the server. They also work with servers that
+	// do not support pausing.
 	Open   = "CloseTime IS NULL"
 	Closed = "CloseTime IS NOT NULL"
 )
 
-// IsOpen reports whether an execution has not ended. One that is paused has not: nothing of its
-// workflow is executed until it is unpaused, but its activities go on.
+// IsOpen reports whether an execution has not ended. A paused execution is open: nothing of its
+// workflow is executed until it is unpaused, but its activities continue.
 func IsOpen(s enumspb.WorkflowExecutionStatus) bool {
 	return s == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING || IsPaused(s)
 }
@@ -21,7 +21,7 @@ func IsPaused(s enumspb.WorkflowExecutionStatus) bool {
 	return s == enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED
 }
 
-// Continues reports whether the workflow of an execution has not ended: the execution is open, or
+// Continues reports whether an execution's workflow has not ended: the execution is open, or
 // another one follows it.
 func Continues(s enumspb.WorkflowExecutionStatus) bool {
 	return IsOpen(s) || s == enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW

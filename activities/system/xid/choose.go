@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// fatalFor is the time for which programs may still live after an error of the hardware, and
-	// diedWithin that after an error of their own.
+	// fatalFor is how long programs may live after a hardware error, and diedWithin after an error
+	// of their own.
 	fatalFor, diedWithin = time.Minute, 10 * time.Second
-	// late is how much later than the end of a process the driver may report its error.
+	// late is the maximum delay between a process's exit and the driver's report of its error.
 	late = time.Second
 )
 
-// Of returns the error that may have ended a process, or false if there is none: the first of the
-// process itself; else the first of the hardware shortly before the end; else the last one of a
-// process that has ended about then too, such as a child of a shell.
+// Of returns the error that may have killed a process, or false if there is none: the first of the
+// process itself; else the first of the hardware shortly before the exit; else the last one of a
+// process that exited at about the same time, such as a shell's child.
 func Of(pid int, started, ended time.Time) (Error, bool) {
 	if _, err := os.Stat("/dev/nvidiactl"); err != nil {
 		return Error{}, false

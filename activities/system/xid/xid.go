@@ -1,5 +1,5 @@
-// Package xid reads the errors of GPUs that NVIDIA's driver reports as messages of the kernel, the
-// Xid errors (docs.nvidia.com/deploy/xid-errors).
+// Package xid reads the GPU errors that NVIDIA's driver reports as kernel messages, the Xid errors
+// (docs.nvidia.com/deploy/xid-errors).
 package xid
 
 import (
@@ -13,15 +13,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Error is an error that the driver has reported.
+// Error is an error reported by the driver.
 type Error struct {
 	Number int
 	// GPU is its address on the PCI bus, such as "0000:3b:00".
 	GPU string
-	// PID and Name are of the process that caused it, or 0 and "" if the driver does not know it.
+	// PID and Name identify the process that caused it, or are 0 and "" if the driver does not
+	// know.
 	PID  int
 	Name string
-	// Text has the further words of the driver.
+	// Text contains the rest of the driver's message.
 	Text string
 	At   time.Time
 }
@@ -38,8 +39,8 @@ func (e Error) String() string {
 	return text
 }
 
-// Read returns the errors among the messages that the kernel still has, the oldest first. It fails
-// if they may not be read.
+// Read returns the errors among the messages that the kernel still has, oldest first. It fails if
+// they may not be read.
 func Read() ([]Error, error) {
 	fd, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -73,7 +74,7 @@ var (
 	process = regexp.MustCompile(`^pid='?(\d+|<unknown>)'?(?:, name='?([^,']*)'?)?(?:, *|$)`)
 )
 
-// parse reads a message of the kernel, whose third field is its time in microseconds since the boot.
+// parse reads a kernel message. Its third field is its time in microseconds since boot.
 func parse(record string, boot time.Time) (Error, bool) {
 	head, text, _ := strings.Cut(record, ";")
 	text, _, _ = strings.Cut(text, "\n")
