@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// maxBlock bounds the lines of an error, so that a block whose end is missing ends.
+// maxBlock limits an error's lines, to terminate blocks without an end.
 const maxBlock = 5000
 
-// pythonBlock reads the frames of a traceback and the line of the exception.
+// pythonBlock reads a traceback's frames and the exception's line.
 func pythonBlock(f *Finding, s *blockState, line []byte) bool {
 	if s.ended || s.lines > maxBlock {
 		return false
@@ -24,7 +24,7 @@ func pythonBlock(f *Finding, s *blockState, line []byte) bool {
 		s.pythonFrame(string(start))
 		return true
 	case line[0] == ' ' && (len(line) < 4 || line[2] != '|' || line[4-1] != ' ' || len(line) > 4 && line[4] == ' '):
-		return true // a line of source
+		return true // a source line
 	}
 	if !isException(start) {
 		return false
@@ -36,7 +36,7 @@ func pythonBlock(f *Finding, s *blockState, line []byte) bool {
 	return true
 }
 
-// pythonFrame keeps the place of a frame: the deepest in the program, or else the deepest.
+// pythonFrame keeps the place of the program's deepest frame, or else of the deepest.
 func (s *blockState) pythonFrame(frame string) {
 	file, rest, ok := strings.Cut(strings.TrimPrefix(frame, `File "`), `", line `)
 	if !ok {
@@ -53,8 +53,8 @@ func (s *blockState) pythonFrame(frame string) {
 	}
 }
 
-// isException reports whether a line begins with the name of an exception, as the last line of
-// a traceback does: Name or package.Name, at the end of the line or followed by a colon.
+// isException reports whether a line starts with an exception's name, like a traceback's last line:
+// Name or package.Name, at the end of the line or before a colon.
 func isException(line []byte) bool {
 	name, _, _ := bytes.Cut(line, []byte(":"))
 	if len(name) == 0 || len(name) > 160 {
@@ -70,7 +70,7 @@ func isException(line []byte) bool {
 	return true
 }
 
-// cppBlock reads the text of the exception that std::terminate was called for.
+// cppBlock reads the message of the exception that caused std::terminate.
 func cppBlock(f *Finding, s *blockState, line []byte) bool {
 	what, ok := strings.CutPrefix(strings.TrimSpace(string(line)), "what():")
 	if !ok || s.lines > 1 {
@@ -113,7 +113,7 @@ func javaBlock(f *Finding, s *blockState, line []byte) bool {
 		if _, rest, ok := strings.Cut(strings.TrimPrefix(f.Line, `Exception in thread "`), `" `); ok {
 			f.Line = rest
 		}
-		// Python's threads begin in the same way.
+		// Python's threads start the same way.
 		if strings.HasPrefix(start, "Traceback (most recent call last):") {
 			f.Kind = kindPython
 			return true
@@ -141,7 +141,7 @@ func javaBlock(f *Finding, s *blockState, line []byte) bool {
 	return false
 }
 
-// rustBlock reads the message of a panic, which follows its place.
+// rustBlock reads a panic's message, which follows its place.
 func rustBlock(f *Finding, s *blockState, line []byte) bool {
 	if s.lines > 1 {
 		return bytes.HasPrefix(line, []byte("note: ")) || bytes.HasPrefix(line, []byte("stack backtrace:")) || bytes.HasPrefix(line, []byte("   "))
@@ -174,7 +174,7 @@ func fortranBlock(f *Finding, s *blockState, line []byte) bool {
 	return false
 }
 
-// sanitizerBlock reads a report to its summary.
+// sanitizerBlock reads a report up to its summary.
 func sanitizerBlock(f *Finding, s *blockState, line []byte) bool {
 	start := strings.TrimSpace(string(line))
 	if s.lines == 1 {
@@ -213,7 +213,7 @@ func assertionPlace(line string) string {
 	return ""
 }
 
-// lineOf returns the base name and the line of "dir/file:line:column".
+// lineOf returns the base name and line of "dir/file:line:column".
 func lineOf(place string) string {
 	parts := strings.Split(place, ":")
 	if len(parts) < 2 {

@@ -1,35 +1,33 @@
-// Package resources shares the GPUs and CPUs of a host out to the tasks of a run that are on
-// it: `devices` and `cpus` of a spec. [Read] lists the devices of the host, and
-// [Inventory.Split], which is pure, assigns them.
+// Package resources divides a host's GPUs and CPUs among a run's tasks on it, by the spec's
+// `devices` and `cpus`. [Read] lists the host's devices, and [Inventory.Split], which is pure,
+// assigns them.
 //
-// A list is shared by the tasks on the host whose types take from it, in the order of local
-// ranks. All types without a list of their own take from the run's; a type with one shares it
-// out among its own tasks, and two lists of a spec may overlap.
+// The host's tasks whose types use a list share it, in local rank order. A type with its own list
+// divides it among its own tasks; all other types use the run's list. Two lists in a spec may
+// overlap.
 //
-// Devices go round: of devices 0 to 3 two tasks get "0,2" and "1,3". Each task needs one. A
-// task numbers the devices that it sees from 0. A program that sees all devices takes device
-// LOCAL_RANK; here it must take device 0. CPUs are handed out in blocks: whole cores if there
-// are enough of them, and on one NUMA node if the numbers allow it. If there are more tasks
-// than CPUs, several tasks get the same CPU.
+// Devices are dealt in turn: of devices 0 to 3 two tasks get "0,2" and "1,3". Each task needs one.
+// A task numbers its visible devices from 0. A program that sees all devices uses device
+// LOCAL_RANK; here it must use device 0. CPUs are assigned in blocks: whole cores if there are
+// enough, and on one NUMA node if the numbers allow. If there are more tasks than CPUs, several
+// tasks share a CPU.
 //
 // These devices count:
 //
-//   - GPUs of NVIDIA that the driver lists and whose /dev/nvidia<N> may be opened, which a
-//     container limits; for AMD, the compute nodes of /sys/class/kfd whose /dev/dri/renderD<N>
-//     may be opened. A host that creates its device files only when they are first used has
-//     none until then (nvidia-smi creates them), and slices of a GPU (MIG) are not counted:
-//     list their names.
-//   - The host worker's own CUDA_VISIBLE_DEVICES limits these, and auto then stands for its
-//     list, in its order. On AMD HIP_VISIBLE_DEVICES takes precedence, as in HIP, and the
-//     numbers in both refer to the devices that ROCR_VISIBLE_DEVICES leaves.
-//   - auto without a GPU sets nothing, so that a spec also works on a laptop. If no GPU is
-//     seen, the numbers of a list are refused, unless the host worker's CUDA_VISIBLE_DEVICES
-//     names GPUs: the driver may be different. Names of devices (UUIDs) are never
-//     checked.
-//   - CPUs that this process may run on, which a container or taskset limits.
-//     A container's quota of CPU time is not a set of CPUs and changes nothing here.
+//   - NVIDIA GPUs that the driver lists, if /dev/nvidia<N> may be opened, which a container limits.
+//     For AMD, the compute nodes in /sys/class/kfd, if /dev/dri/renderD<N> may be opened. Some
+//     hosts create device files only on first use (nvidia-smi creates them). GPU slices (MIG) are
+//     not counted: list their names.
+//   - The host worker's own CUDA_VISIBLE_DEVICES limits these; auto then means its list, in its
+//     order. On AMD HIP_VISIBLE_DEVICES takes precedence, as in HIP, and numbers in both refer to
+//     the devices that ROCR_VISIBLE_DEVICES leaves.
+//   - auto without a GPU sets nothing, so that a spec also works on a laptop. If no GPU is seen, a
+//     list's numbers are refused, unless the host worker's CUDA_VISIBLE_DEVICES names GPUs, because
+//     the driver may be different. Device names (UUIDs) are never checked.
+//   - CPUs that this process may run on, which a container or taskset limits. A container's CPU
+//     time quota is not a set of CPUs and has no effect.
 //
-// A fleet gives each of its runs GPUs that no other run of it has, by name. Other runs on one
-// host at the same time are independent: two runs with auto get the same GPUs. For CPUs this
-// holds for all runs; `clusterrun run` says so. To keep such runs apart, give them lists.
+// A fleet assigns its runs disjoint GPUs, by name. Other simultaneous runs on a host are
+// independent, so two runs with auto get the same GPUs. For CPUs this holds for all runs, which
+// `clusterrun run` reports. To keep such runs apart, give them lists.
 package resources

@@ -10,25 +10,25 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// Share is one task's part of its host.
+// Share is one task's share of its host.
 type Share struct {
-	// Devices are the GPUs that the task sees. If it is nil, the task sees the same GPUs as the host worker.
+	// Devices are the GPUs that the task sees. If nil, the task sees the host worker's GPUs.
 	Devices []string
-	// CPUs are the CPUs that the task is bound to. If it is empty, the task is not bound.
+	// CPUs are the CPUs that the task is bound to. If empty, the task is not bound.
 	CPUs []int
 }
 
-// Wanted reports whether a spec has anything to share out.
+// Wanted reports whether a spec divides anything.
 func Wanted(s *spec.RunSpec) bool {
 	return s.Devices != nil || s.CPUs != nil || s.GPUsPerTask != nil || slices.ContainsFunc(s.Tasks, func(g spec.TaskGroup) bool {
 		return g.Devices != nil || g.CPUs != nil || g.GPUsPerTask != nil
 	})
 }
 
-// Split returns the share of each task on the host of that name. tasks are the run's tasks on
-// the host, in the order of local ranks. added are tasks that came while the run lives: each
-// gets the share of another task of its pool, by its index, because the others keep theirs.
-// Split returns either shares or problems, and then all problems.
+// Split returns the share of each task on host. tasks are the run's tasks on the host, in local
+// rank order. added are tasks added to the running run. Each shares with an existing task of its
+// pool, by index, because existing tasks keep their shares. Split returns either shares or all
+// problems.
 func (inv Inventory) Split(s *spec.RunSpec, host string, tasks, added []spec.Task) (map[string]Share, []spec.Problem) {
 	dealt, problems := inv.deal(s, host, tasks, added)
 	sharing := func(t spec.Task) bool { return s.GPUsPerTaskOf(t.Type) == 0 }
@@ -48,8 +48,7 @@ func (inv Inventory) Split(s *spec.RunSpec, host string, tasks, added []spec.Tas
 	return shares, nil
 }
 
-// deal gives GPUs to the tasks that have some for themselves: the first ones that no list
-// of the run names.
+// deal assigns the first GPUs that no list of the run names to the tasks that get exclusive GPUs.
 func (inv Inventory) deal(s *spec.RunSpec, host string, tasks, added []spec.Task) (map[string][]string, []spec.Problem) {
 	left := slices.Clone(inv.GPUs.Visible)
 	for _, t := range tasks {
@@ -59,7 +58,7 @@ func (inv Inventory) deal(s *spec.RunSpec, host string, tasks, added []spec.Task
 	}
 	has, wanted := len(left), 0
 	shares := map[string][]string{}
-	byType := map[string][]string{} // the tasks of a type that were dealt some
+	byType := map[string][]string{} // tasks with dealt GPUs, by type
 	for _, t := range tasks {
 		n := s.GPUsPerTaskOf(t.Type)
 		if wanted += n; n > 0 && wanted <= has {
@@ -82,14 +81,14 @@ func (inv Inventory) deal(s *spec.RunSpec, host string, tasks, added []spec.Task
 	return shares, nil
 }
 
-// filter returns the items that are wanted.
+// filter returns the wanted items.
 func filter[T any](list []T, wanted func(T) bool) []T {
 	return slices.DeleteFunc(slices.Clone(list), func(item T) bool { return !wanted(item) })
 }
 
-// pool is the tasks that take from the same list.
+// pool is the tasks that share a list.
 type pool struct {
-	// path is the path of the list in the spec.
+	// path is the list's path in the spec.
 	path         string
 	list         spec.Resources
 	tasks, added []spec.Task
@@ -124,8 +123,8 @@ func poolsOf(s *spec.RunSpec, field string, of func(typ string) (spec.Resources,
 	return all
 }
 
-// shareOut gives each task its part of the list of its pool. If the parts are nil, the pool has
-// nothing to share out.
+// shareOut gives each task its part of its pool's list. If the parts are nil, the pool has nothing
+// to divide.
 func shareOut[T any](pools []*pool, split func(p pool, m int) ([][]T, *spec.Problem)) (map[string][]T, []spec.Problem) {
 	shares := map[string][]T{}
 	var problems []spec.Problem
@@ -179,12 +178,12 @@ func (g GPUs) split(p pool, host string, m int) ([][]string, *spec.Problem) {
 	return parts, nil
 }
 
-// check refuses numbers that this host does not have.
+// check refuses device numbers that this host lacks.
 func (g GPUs) check(devices []string, host string) *spec.Problem {
 	for _, d := range devices {
 		isNumber := strings.Trim(d, "0123456789") == ""
 		switch {
-		case g.LimitedBy == "" && g.Count == 0 && isNumber: // names are not known of any host
+		case g.LimitedBy == "" && g.Count == 0 && isNumber: // no host's names are known
 			return &spec.Problem{
 				Message: fmt.Sprintf("host %[2]s has no GPUs, so no device %[1]s", d, host),
 				Remedy:  "leave it out, or set " + cudaVisible + " for clusterrun if the host has GPUs",

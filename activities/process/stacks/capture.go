@@ -10,21 +10,21 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// Task is a task whose processes are captured.
+// Task is a task to capture.
 type Task struct {
 	Name string
-	// PID is the ID of its process, the leader of a session.
+	// PID is the ID of its process, a session leader.
 	PID int
-	// Head has the first lines of the file.
+	// Head holds the file's first lines.
 	Head []string
-	// LogDir is the directory in which its processes may answer, or empty if there is none.
+	// LogDir is the directory where its processes may answer, or empty.
 	LogDir string
-	// Dir is the directory of the file, below Root, which no link leaves; Prefix begins the
-	// name of the file.
+	// Dir is the file's directory, inside Root, which links must not leave. Prefix starts the
+	// file's name.
 	Root, Dir, Prefix string
-	// User is the owner of these directories; nil is our own user.
+	// User owns these directories; nil is our own user.
 	User *hostuser.User
-	// Brief reports whether only the stack is wanted, and no file.
+	// Brief reports whether only the stack is wanted, not the file.
 	Brief bool
 }
 
@@ -33,13 +33,12 @@ type Result struct {
 	Name string
 	// File is the path of the capture.
 	File string
-	// Stack is the stack of the main thread of the process that does the work. It is empty if
-	// it is not known.
+	// Stack is the main thread's stack in the process that does the work, or empty if unknown.
 	Stack stacktree.Stack
 	Err   error
 }
 
-// ErrGone is returned if a task has no living process.
+// ErrGone is returned if a task's process is not alive.
 var ErrGone = errors.New("its process has ended")
 
 var (
@@ -49,16 +48,15 @@ var (
 )
 
 const (
-	// atOnce is the number of processes that are read at a time.
+	// atOnce is how many processes are read at a time.
 	atOnce = 16
-	// reserve is the time kept for the answers and for writing.
+	// reserve is the time reserved for answers and writing.
 	reserve = answerBound + 500*time.Millisecond
 )
 
-// Capture captures tasks in their order, and starts with the next one while the processes of
-// earlier ones are about to answer. It returns a result for each, at the latest when ctx
-// ends, so ctx should have a deadline. CookieVar is the name of the environment variable with
-// the supervisor's cookie.
+// Capture captures tasks in order, starting each while earlier tasks' processes are about to
+// answer. It returns a result for each task, at the latest when ctx is done, so ctx should have a
+// deadline. CookieVar names the environment variable with the supervisor's cookie.
 func Capture(ctx context.Context, tasks []Task, cookieVar string) ([]Result, error) {
 	all, err := readTable()
 	if err != nil {
@@ -130,7 +128,7 @@ func Capture(ctx context.Context, tasks []Task, cookieVar string) ([]Result, err
 	return results, nil
 }
 
-// read starts to read the processes of a task, each when there is a slot for it.
+// read starts reading a task's processes, each when a slot is free.
 func (r *report) read(ctx context.Context, all table, pids []int, slots chan struct{}) *sync.WaitGroup {
 	if len(pids) > maxProcesses {
 		r.unshown = len(pids) - maxProcesses

@@ -9,8 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// stack returns the stack of the main thread of the process that does the work of the task,
-// followed by that of the child for which it waits. It is empty if nothing is known of it.
+// stack returns the main thread's stack in the process that does the task's work, followed by the
+// stack of the child that it waits for. It is empty if unknown.
 func (r *report) stack() stacktree.Stack {
 	p := r.worker()
 	if p == nil {
@@ -23,8 +23,8 @@ func (r *report) stack() stacktree.Stack {
 	return s
 }
 
-// helper returns the stack of the oldest child that does something in code of the program, while its
-// parent p waits for it, such as the process of a data loader. It is empty if all wait for work.
+// helper returns the stack of the oldest child that runs the program's code while its parent p
+// waits for it, such as a data loader's process. It is empty if all wait for work.
 func (r *report) helper(p *process) stacktree.Stack {
 	for _, q := range r.processes {
 		if q.PPID != p.pid || q.Dead() || q.ended || q.answer == "" {
@@ -37,7 +37,7 @@ func (r *report) helper(p *process) stacktree.Stack {
 	return nil
 }
 
-// stack returns the stack of the main thread of a process. It is empty if nothing is known of it.
+// stack returns the main thread's stack, or an empty stack if unknown.
 func (p *process) stack() stacktree.Stack {
 	s := stacktree.Stack{{Kind: stacktree.Program, Function: p.program()}}
 	switch {
@@ -59,8 +59,8 @@ func (p *process) stack() stacktree.Stack {
 	return s
 }
 
-// worker returns the process that does the work of the task: the leader or, if that is a shell
-// or another program that waits for its only child, the child.
+// worker returns the process that does the task's work: the leader or, if that is a shell or
+// another program waiting for its only child, the child.
 func (r *report) worker() *process {
 	if len(r.processes) == 0 {
 		return nil
@@ -81,15 +81,15 @@ func (r *report) worker() *process {
 	return p
 }
 
-// waitsForChild reports whether a thread waits for a child: in a program in Go that is not the
-// main one.
+// waitsForChild reports whether a thread waits for a child. In Go programs that is not the main
+// thread.
 func (p *process) waitsForChild() bool {
 	return slices.ContainsFunc(p.threads, func(t thread) bool {
 		return t.call.name == "wait4" || t.call.name == "waitid" || t.channel == "do_wait"
 	})
 }
 
-// program returns the name of the program that the process executes.
+// program returns the name of the process's program.
 func (p *process) program() string {
 	if words := strings.Fields(p.command); len(words) > 0 {
 		return path.Base(strings.Trim(words[0], `"`))
@@ -97,7 +97,7 @@ func (p *process) program() string {
 	return p.Name
 }
 
-// frames returns what the kernel knows, in the terms of stacktree.
+// frames returns the kernel's account in stacktree's terms.
 func (t *thread) frames() stacktree.Stack {
 	var s stacktree.Stack
 	kernel := func(function, file string) {
@@ -122,9 +122,9 @@ func (t *thread) frames() stacktree.Stack {
 	return s
 }
 
-// parsePython returns the main thread's stack from the output of Python's faulthandler. The
-// main thread is the last one, because it is the oldest. If there are so many threads that it
-// is not shown, the result is the stack of the thread that got the signal.
+// parsePython returns the main thread's stack from the output of Python's faulthandler. The main
+// thread is the last one, because it is the oldest. If it is not shown, because there are too many
+// threads, the result is the stack of the signaled thread.
 func parsePython(text string) stacktree.Stack {
 	var current, last stacktree.Stack
 	inCurrent, cut := false, false
@@ -160,11 +160,11 @@ func parsePythonFrame(line string) (stacktree.Frame, bool) {
 		return stacktree.Frame{}, false
 	}
 	number, function, _ := strings.Cut(rest[at+len(`", line `):], " in ")
-	n, _ := strconv.Atoi(number) // it may be ???
+	n, _ := strconv.Atoi(number) // may be ???
 	return stacktree.Frame{Kind: stacktree.Python, Function: printable(function, maxName), File: printable(rest[:at], maxName), Line: n}, true
 }
 
-// belowPython returns the frames of native code that the interpreter has called last.
+// belowPython returns the native frames that the interpreter last called.
 func belowPython(s stacktree.Stack) stacktree.Stack {
 	for i, f := range slices.Backward(s) {
 		if file := path.Base(f.File); strings.HasPrefix(file, "python") || strings.HasPrefix(file, "libpython") {

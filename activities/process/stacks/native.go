@@ -24,8 +24,8 @@ const (
 	// nativeBound limits the time for one process's stacks. The process is stopped only while one
 	// of its threads is unwound.
 	nativeBound = 2 * time.Second
-	// maxNativeThreads is the most threads of a process that are all unwound. Of more, only the
-	// main thread is.
+	// maxNativeThreads is how many threads of a process are unwound; with more, only the main
+	// thread is.
 	maxNativeThreads = 64
 	// maxNative is how many of a task's processes are unwound.
 	maxNative = 4
@@ -177,8 +177,8 @@ func parseNative(text string, tid int) stacktree.Stack {
 	return s
 }
 
-// parseNativeFrame parses "#1  0x00007f2b94a0de53 __nanosleep - /usr/lib/libc.so.6". A frame
-// without a name is left out: only its address would tell it from others.
+// parseNativeFrame parses "#1 0x00007f2b94a0de53 __nanosleep - /usr/lib/libc.so.6". It omits
+// unnamed frames, which only their address would distinguish.
 func parseNativeFrame(line string) (stacktree.Frame, bool) {
 	fields := strings.Fields(line)
 	if len(fields) < 2 || !strings.HasPrefix(fields[1], "0x") {

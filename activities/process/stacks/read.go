@@ -14,33 +14,32 @@ import (
 )
 
 const (
-	maxProcesses = 256 // of a task
+	maxProcesses = 256 // per task
 	maxThreads   = 256 // of a process
-	maxFrames    = 64  // of a kernel stack
+	maxFrames    = 64  // per kernel stack
 	maxFiles     = 4096
-	maxLine      = 2 << 10 // bytes of a command line, or of another text on one line
-	// processBound is the longest time for reading one process.
+	maxLine      = 2 << 10 // bytes of a command line or other single line
+	// processBound limits the time to read one process.
 	processBound = time.Second
 )
 
-// process is the collected state of a process.
+// process is a process's collected state.
 type process struct {
 	pid int
 	proc.Stat
 	command string
 	threads []thread
-	unshown int // number of threads beyond the bound
-	// answers is its descriptor, in /proc, of the file in which it answers the signal; empty
-	// if it has not opted in.
+	unshown int // number of threads over the limit
+	// answers is the /proc path of its descriptor for answers to the signal, or empty if it has not
+	// opted in.
 	answers string
-	// gaps describes what could not be found out.
+	// gaps describes what could not be read.
 	gaps []string
-	// ended reports whether the process has ended since it was found.
+	// ended reports whether the process has exited since it was found.
 	ended bool
-	// answer is the process's own report, and silence the reason if it should have reported but
-	// did not.
+	// answer is the process's own report. silence is why an expected report is missing.
 	answer, silence string
-	// native is its native stacks, and unnative the reason if there are none or not all.
+	// native is its native stacks, and unnative why some or all are missing.
 	native, unnative string
 }
 
@@ -48,19 +47,18 @@ type thread struct {
 	tid int
 	proc.Stat
 	call    call
-	channel string // the function in the kernel it waits in
+	channel string // the kernel function it waits in
 	kernel  []string
 	barred  bool // we may not see the system call
 }
 
-// readProcess returns what the kernel knows about a process. Everything that may hang is done
-// by a goroutine that sends its results piece by piece, and is abandoned when the time is
-// over.
+// readProcess returns the kernel's account of a process. A goroutine that is abandoned on timeout
+// does everything that may hang, and sends its results piece by piece.
 func readProcess(ctx context.Context, pid int, s proc.Stat, logDir string) *process {
 	p := &process{pid: pid, Stat: s}
 	ctx, cancel := context.WithTimeout(ctx, processBound)
 	defer cancel()
-	// There is room for all pieces, so the sender never waits.
+	// The buffer holds all pieces, so the sender never waits.
 	pieces := make(chan func(*process), maxThreads+8)
 	started := detached(func() {
 		defer close(pieces)
@@ -84,8 +82,8 @@ func readProcess(ctx context.Context, pid int, s proc.Stat, logDir string) *proc
 	}
 }
 
-// readPieces sends what it finds. Reads that take locks of the process come late, and those
-// that take the lock of its memory come last.
+// readPieces sends what it finds. Reads that take the process's locks come late, and those that
+// take its memory lock come last.
 func readPieces(ctx context.Context, pid int, ticks uint64, logDir string, send func(func(*process))) {
 	dir := proc.Dir(pid)
 	if now, err := proc.ReadStatIn(dir); err != nil || now.Ticks != ticks {
@@ -100,9 +98,8 @@ func readPieces(ctx context.Context, pid int, ticks uint64, logDir string, send 
 	send(func(p *process) { p.command = command })
 }
 
-// findAnswerFile returns where a process is ready to answer: the descriptor, in /proc, of a
-// file whose name has its process ID in its own namespace. The file is in memory, or in the
-// log directory.
+// findAnswerFile returns where a process is ready to answer: its descriptor, in /proc, of a file
+// named with its process ID in its own namespace. The file is in memory or in the log directory.
 func findAnswerFile(dir, logDir string) string {
 	s, err := readStatus(dir)
 	if err != nil || !s.catches(Signal) {
@@ -127,8 +124,8 @@ func findAnswerFile(dir, logDir string) string {
 	return ""
 }
 
-// isAnswerFile reports whether a descriptor is of the file at path. Only files with the right
-// name are accessed: the disks of others may hang.
+// isAnswerFile reports whether a descriptor refers to the file at path. It accesses only files with
+// the right name, because other files' disks may hang.
 func isAnswerFile(link, target, path string) bool {
 	if filepath.Base(target) != filepath.Base(path) {
 		return false
@@ -158,7 +155,7 @@ func readNames(path string, most int) ([]string, error) {
 func readThreads(ctx context.Context, dir string, send func(func(*process))) {
 	names, err := readNames(dir+"/task", -1)
 	if err != nil {
-		return // the process has ended
+		return // the process has exited
 	}
 	var tids []int
 	for _, name := range names {
@@ -166,7 +163,7 @@ func readThreads(ctx context.Context, dir string, send func(func(*process))) {
 			tids = append(tids, tid)
 		}
 	}
-	slices.Sort(tids) // the main thread, and then the oldest
+	slices.Sort(tids) // the main thread, then the oldest
 	if len(tids) > maxThreads {
 		unshown := len(tids) - maxThreads
 		tids = tids[:maxThreads]
@@ -203,7 +200,7 @@ func readThread(dir string, tid int, link func(int) string) (thread, bool) {
 	return t, true
 }
 
-// parseKernelStack returns the frames without the parts that all of them share.
+// parseKernelStack returns the frames without the parts that all share.
 func parseKernelStack(raw []byte) []string {
 	var frames []string
 	for line := range bytes.Lines(raw) {
@@ -218,7 +215,7 @@ func parseKernelStack(raw []byte) []string {
 	return frames
 }
 
-// readCommand returns the command line as one would type it.
+// readCommand returns the command line as typed in a shell.
 func readCommand(dir string) string {
 	f, err := os.Open(dir + "/cmdline")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/build"
 )
 
-// ProgramName is the name of the program's file.
+// ProgramName is the program's file name.
 const ProgramName = "clusterrun-supervisor"
 
 // versionFlag makes the program print its build.
@@ -27,41 +27,40 @@ const settingsVar = "CLUSTERRUN_SUPERVISOR"
 
 // Settings configure a supervisor. They travel as JSON in its environment.
 type Settings struct {
-	// StateDir is its state directory. Instance and Volatile are as in [supervisor.StateOptions].
+	// StateDir is the state directory. Instance and Volatile are as in [supervisor.StateOptions].
 	StateDir string `json:"state_dir"`
 	Instance string `json:"instance,omitempty"`
 	Volatile bool   `json:"volatile,omitempty"`
-	// Side has the arguments of the side, after the name of this program, and SideEnv variables
-	// for it, as NAME=VALUE.
+	// Side lists the side's arguments, after this program's name. SideEnv lists its variables, as
+	// NAME=VALUE.
 	Side    []string `json:"side"`
 	SideEnv []string `json:"side_env,omitempty"`
 	// OrphanGrace and LongestGrace are as in [supervisor.Config].
 	OrphanGrace  time.Duration `json:"orphan_grace,omitempty"`
 	LongestGrace time.Duration `json:"longest_grace,omitempty"`
-	// IdleExit is the time without a run after which the supervisor ends; see [Want]. 0 means
-	// that it does not end.
+	// IdleExit is how long the supervisor stays without a run; see [Want]. 0 means forever.
 	IdleExit time.Duration `json:"idle_exit,omitempty"`
-	// Service is set for a host worker of its own, which ends by a signal.
+	// Service is set for an independent host worker, which runs until a signal.
 	Service *Service `json:"service,omitempty"`
 	// Debug logs more.
 	Debug bool `json:"debug,omitempty"`
 
-	// Files are the numbers of the files that it inherits; 0 means none.
+	// Files are the numbers of inherited files; 0 means none.
 	Files descriptors `json:"files"`
-	// Build is the build of the program that starts it, and Starter the file of that.
+	// Build is the starting program's build, and Starter its file.
 	Build   string `json:"build"`
 	Starter string `json:"starter"`
 }
 
-// Service is a host worker that is a service, or serves in the background.
+// Service is a host worker that runs as a service or in the background.
 type Service struct {
-	// Program is the file of the program to which its side is upgraded on request, Check the
-	// arguments with which that program says whether it can be, and Version the current version.
+	// Program is the file of the program that an upgrade makes the side. Check is the arguments
+	// that make it report whether it can be. Version is the current version.
 	Program string   `json:"program"`
 	Check   []string `json:"check"`
 	Version string   `json:"version"`
-	// Record is a file that is there with Text while its queues are served, and Ready the number
-	// of a file that gets Text once they are. Both may be missing.
+	// Record is a file that contains Text while its queues are served. Ready is the number of a
+	// file that receives Text once they are. Both are optional.
 	Record string `json:"record,omitempty"`
 	Text   string `json:"text,omitempty"`
 	Ready  int    `json:"ready,omitempty"`
@@ -69,8 +68,8 @@ type Service struct {
 
 // Files can be inherited by a supervisor. Each may be nil.
 type Files struct {
-	// Lifeline is a pipe that ends when the owner is gone, Side a socket to a side in
-	// another process, and Link one to the owner. Without Side the supervisor starts a side.
+	// Lifeline is a pipe that closes when the owner is gone. Side is a socket to a side in another
+	// process, Link one to the owner. Without Side the supervisor starts a side.
 	Lifeline, Side, Link *os.File
 	// Stdin, Stdout and Stderr are for tasks; see [supervisor.Owner].
 	Stdin, Stdout, Stderr *os.File
@@ -86,7 +85,7 @@ type descriptors struct {
 	Stderr   int `json:"stderr,omitempty"`
 }
 
-// MissingError is returned if the program is not where it must be.
+// MissingError is returned if the program is missing.
 type MissingError struct {
 	Beside string // this program
 	Err    error
@@ -99,12 +98,12 @@ func (e *MissingError) Error() string {
 
 func (e *MissingError) Unwrap() error { return e.Err }
 
-// Program returns the path of the program, which is in the directory of this program, and that of this program.
+// Program returns the paths of the program and of this program, which share a directory.
 func Program() (path, self string, err error) {
 	if self, err = os.Executable(); err != nil {
 		return "", "", fmt.Errorf("find our own executable: %w", err)
 	}
-	self = strings.TrimSuffix(self, " (deleted)") // another may have its name by now
+	self = strings.TrimSuffix(self, " (deleted)") // another file may now have its name
 	path = filepath.Join(filepath.Dir(self), ProgramName)
 	if err := unix.Access(path, unix.X_OK); err != nil {
 		return "", "", &MissingError{self, err}
@@ -112,8 +111,8 @@ func Program() (path, self string, err error) {
 	return path, self, nil
 }
 
-// Command returns the command that executes the supervisor as a child, and the file that it
-// inherits in addition, which the caller closes after the start.
+// Command returns the command that runs the supervisor as a child, and a file that it also
+// inherits, which the caller closes after the start.
 func (s Settings) Command(f Files) (*exec.Cmd, *os.File, error) {
 	path, own, err := s.prepare()
 	if err != nil {
@@ -148,7 +147,7 @@ func (s Settings) Command(f Files) (*exec.Cmd, *os.File, error) {
 	return cmd, own, nil
 }
 
-// Exec makes this process the supervisor. It returns only if that fails.
+// Exec turns this process into the supervisor. It returns only on failure.
 func (s Settings) Exec() error {
 	path, own, err := s.prepare()
 	if err != nil {
@@ -172,7 +171,7 @@ func (s Settings) Exec() error {
 	return fmt.Errorf("execute %s: %w", path, err)
 }
 
-// prepare finds the program and opens our own, which stays the same when the file is replaced.
+// prepare finds the program and opens our own, which stays open if its file is replaced.
 func (s *Settings) prepare() (path string, own *os.File, err error) {
 	if path, s.Starter, err = Program(); err != nil {
 		return "", nil, err
@@ -185,7 +184,7 @@ func (s *Settings) prepare() (path string, own *os.File, err error) {
 	return path, os.NewFile(uintptr(fd), s.Starter), nil
 }
 
-// CheckProgram returns why this program could not start a supervisor.
+// CheckProgram reports why this program could not start a supervisor.
 func CheckProgram(ctx context.Context) error {
 	path, self, err := Program()
 	if err != nil {
@@ -198,7 +197,7 @@ func CheckProgram(ctx context.Context) error {
 	return sameBuild(path, strings.TrimSpace(string(out)), self, build.ID())
 }
 
-// checkBuild returns an error unless the program that has started us is of our build.
+// checkBuild returns an error unless the program that started us shares our build.
 func (s Settings) checkBuild() error {
 	path, err := os.Executable()
 	if err != nil {
@@ -207,7 +206,7 @@ func (s Settings) checkBuild() error {
 	return sameBuild(path, build.ID(), s.Starter, s.Build)
 }
 
-// sameBuild returns an error unless a supervisor and the program that starts it are of one build.
+// sameBuild returns an error unless a supervisor and the program that starts it share a build.
 func sameBuild(path, its, starter, starters string) error {
 	if its == starters {
 		return nil

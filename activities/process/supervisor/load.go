@@ -18,11 +18,10 @@ import (
 
 // loadRuns reads every journal that was not archived.
 //
-// A torn last line was left by a supervisor that died while writing it. Nothing was
-// answered from it, so it is cut off. Anything else that cannot be read is damage. Then the
-// file is moved aside and its readable part is kept, with a mark by which every unknown
-// process of the run counts as lost: a damaged journal must never look like a run that has
-// not begun.
+// A supervisor that died while writing leaves a torn last line. It was never used for an answer, so
+// it is cut off. Anything else unreadable is damage. Then the file is moved aside and its readable
+// part kept, with a mark that makes every unknown process of the run count as lost, because a
+// damaged journal must never look like a run that has not started.
 func loadRuns(dir string) (map[string]*run, error) {
 	runs := make(map[string]*run)
 	err := eachJournal(dir, openJournal, func(path, hash string) error {
@@ -41,8 +40,8 @@ func loadRuns(dir string) (map[string]*run, error) {
 	return runs, err
 }
 
-// eachJournal calls do with the path of each journal in a state directory whose name has an end,
-// and the hash of its run, until that returns an error.
+// eachJournal calls do with the path and run hash of each journal in a state directory with the
+// suffix end, until do returns an error.
 func eachJournal(dir, end string, do func(path, hash string) error) error {
 	entries, err := os.ReadDir(filepath.Join(dir, journalDir))
 	if err != nil {
@@ -58,9 +57,8 @@ func eachJournal(dir, end string, do func(path, hash string) error) error {
 	return nil
 }
 
-// Journalled reads the processes from the journals of a supervisor that has ended, by task
-// and number. It changes nothing. Unlike [OpenState] it does not mark processes without an
-// end as lost.
+// Journalled reads the processes from an exited supervisor's journals, by task and number. It
+// changes nothing. Unlike [OpenState] it does not mark processes without an exit as lost.
 func Journalled(dir string) (all []Process, err error) {
 	for _, end := range []string{openJournal, releasedJournal} {
 		err := eachJournal(dir, end, func(path, hash string) error {
@@ -77,14 +75,14 @@ func Journalled(dir string) (all []Process, err error) {
 	return all, nil
 }
 
-// contents describes the content of a journal without its run.
+// contents describes a journal's content without its run.
 type contents struct {
 	good    []byte // whole, readable lines
 	damaged bool
 }
 
-// loadJournal reads a journal and changes nothing on disk. The journal of the run that it
-// returns continues after the readable part.
+// loadJournal reads a journal without changing the disk. The returned run's journal continues after
+// the readable part.
 func loadJournal(path, hash string) (*run, contents, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -100,7 +98,7 @@ func loadJournal(path, hash string) (*run, contents, error) {
 		raw = rest
 		var rec record
 		if err := json.Unmarshal(line, &rec); err != nil || !whole {
-			// Without its newline even a line that parses was never finished.
+			// Without a newline even a line that parses was never finished.
 			if whole {
 				c.damaged = true
 			}
@@ -188,7 +186,7 @@ func (r *run) replay(rec record) bool {
 		r.releasing = true
 		r.released = closedChan
 	default:
-		// The line was written by a later version, and is kept for that.
+		// A later version wrote the line; keep it for that version.
 		return rec.Type != ""
 	}
 	return true
@@ -196,16 +194,14 @@ func (r *run) replay(rec record) bool {
 
 var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// setAside keeps a damaged journal for inspection and writes its readable part to a new
-// one.
+// setAside keeps a damaged journal for inspection and writes its readable part to a new file.
 func setAside(r *run, path string, good []byte) error {
 	aside := path + ".damaged-" + time.Now().UTC().Format("20060102T150405.000")
 	mark, err := encode(record{Type: recDamaged, Moved: aside})
 	if err != nil {
 		return err
 	}
-	// First the copy, then the replacement: a crash in between leaves the damage
-	// in place, to be found again.
+	// Copy before replacing, so that a crash in between leaves the damage to be found again.
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -222,14 +218,14 @@ func setAside(r *run, path string, good []byte) error {
 	return nil
 }
 
-// archived reads a run that was released before. It returns nil if there is none.
+// archived reads a released run, or returns nil.
 func (s *State) archived(hash string) *run {
 	r, _, err := loadJournal(s.releasedPath(hash), hash)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		// It exists and cannot be read: this is not a run that has not begun.
+		// It exists but cannot be read, so the run has started.
 		r = newRun(hash, runkey.Run{})
 		r.damaged = s.releasedPath(hash)
 	}

@@ -15,20 +15,18 @@ type orphan struct {
 	ticks uint64
 	// owner is the process that it descends from, or nil if unknown.
 	owner *process
-	// ours reports whether it belongs to this instance but to a process that is no longer
-	// known.
+	// ours reports whether it belongs to this instance but to a forgotten process.
 	ours    bool
 	unknown bool // not attributed yet
 	swept   bool // counted with its owner
 	asked   bool // to end
 }
 
-// reapOrphans reaps the children that have ended and that we did not start, and updates the
-// list of those that have not ended.
+// reapOrphans reaps the exited children that we did not start, and updates the list of living ones.
 //
-// A child that ends between listing and reaping leaves children of its own that the list
-// does not contain. So a list counts only if nothing was reaped after it. If orphans come
-// and go all the time there is no such list, and it is not known what is left.
+// A child that exits between listing and reaping leaves children that the list does not contain, so
+// a list counts only if nothing was reaped after it. If orphans come and go all the time, no list
+// counts, and what is left is unknown.
 func (r *reaper) reapOrphans() {
 	for range listsAtOnce {
 		r.unsure = !r.meetOrphans()
@@ -39,7 +37,7 @@ func (r *reaper) reapOrphans() {
 	r.unsure = true
 }
 
-// listsAtOnce bounds how often one pass lists the children.
+// listsAtOnce limits how often one pass lists the children.
 const listsAtOnce = 8
 
 // meetOrphans records new children. It reports whether it could list them.
@@ -53,12 +51,12 @@ func (r *reaper) meetOrphans() bool {
 	return len(fresh) == 0 || r.meet(fresh)
 }
 
-// reapKnown reaps the orphans that have ended and returns how many there were.
+// reapKnown reaps the exited orphans and returns their number.
 func (r *reaper) reapKnown() int {
 	reaped := 0
 	for pid, o := range r.orphans {
 		if o.unknown && !r.foreign[pid] && zombie(pid) {
-			r.attribute(pid, o) // nothing can be found out once it is reaped
+			r.attribute(pid, o) // impossible once it is reaped
 		}
 		var used syscall.Rusage
 		var status syscall.WaitStatus
@@ -83,10 +81,10 @@ func (r *reaper) reapKnown() int {
 	return reaped
 }
 
-// meet distinguishes new children that the supervisor started from orphans.
+// meet distinguishes orphans from new children that the supervisor started.
 func (r *reaper) meet(pids []int) bool {
 	s := r.s
-	// A child that is being started is not in the table yet.
+	// A starting child is not in the table yet.
 	return s.fork.Between(func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -99,8 +97,8 @@ func (r *reaper) meet(pids []int) bool {
 	})
 }
 
-// stopLeftovers stops the orphans whose process has ended and counts them by process. Those
-// without a known process are killed and counted under nil.
+// stopLeftovers stops the orphans of ended processes and counts them by process. Those without a
+// known process are killed and counted under nil.
 func (r *reaper) stopLeftovers() map[*process]int {
 	rest := make(map[*process]int)
 	if len(r.orphans) == 0 {
@@ -120,7 +118,7 @@ func (r *reaper) stopLeftovers() map[*process]int {
 		}
 		p := o.owner
 		if p != nil && (p.phase == starting || p.phase == running) {
-			continue // A daemon of a living task may continue.
+			continue // A living task's daemon may continue.
 		}
 		if p != nil && p.phase == ending && p.killed.IsZero() {
 			s.stopper.askOrphan(pid, o)
@@ -153,7 +151,7 @@ func (r *reaper) attribute(pid int, o *orphan) {
 	o.ticks, o.unknown = stat.Ticks, false
 	cookie := ofInstance(readCookies(pid), r.s.state.instance)
 	if cookie == sideCookie(r.s.state.instance) || stat.Session == r.session {
-		r.foreign[pid] = true // every task has a session of its own
+		r.foreign[pid] = true // every task has its own session
 		return
 	}
 	group := ""
@@ -182,10 +180,9 @@ func (r *reaper) attribute(pid int, o *orphan) {
 	}
 }
 
-// ownerless reports whether an orphan without a cookie must belong to a task that has ended,
-// because all processes that could have started it have ended; one of them then waits for it.
-// As process 1 of a host the supervisor also becomes the parent of other programs' orphans, and
-// leaves unknown ones alone.
+// ownerless reports whether an orphan without a cookie must belong to an ended task, because all
+// processes that could have started it have ended; one of them then waits for it. As a host's
+// process 1 the supervisor also inherits other programs' orphans, and leaves unknown ones alone.
 func (r *reaper) ownerless(o *orphan) bool {
 	if os.Getpid() == 1 {
 		return false

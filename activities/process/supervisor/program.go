@@ -18,29 +18,28 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/output"
 )
 
-// The versions of the protocol between supervisor and side that this program speaks. A change
-// that the other end has to know makes a new version: gob ignores a field that the receiver does
-// not have. They are variables for the linker's -X.
+// This program's versions of the protocol between supervisor and side. A change that the other end
+// must support needs a new version, because gob ignores fields that the receiver lacks. They are
+// variables for the linker's -X.
 var (
 	protocolNewest = "1"
 	protocolOldest = "1"
 )
 
-// program is another program for the side. The open file stays the same when that on disk is
-// replaced.
+// program is another program for the side. The open file survives a replacement on disk.
 type program struct {
 	file    int
 	version string
-	alien   error // why it cannot be the side of this supervisor, or nil if it can
+	alien   error // why it cannot be this supervisor's side, or nil
 }
 
-// keepProgram returns the program of a file at a number that no new process gets.
+// keepProgram returns the program in a file, moved to a descriptor that new processes do not use.
 func keepProgram(fd int) (*program, error) {
 	file, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, lowestFD) //nolint:gosec // a descriptor
 	return &program{file: file}, err
 }
 
-// path returns a path by which the program can be executed. A nil p stands for this program.
+// path returns a path to execute the program. A nil p stands for this program.
 func (p *program) path() string {
 	if p == nil {
 		return "/proc/self/exe"
@@ -48,7 +47,7 @@ func (p *program) path() string {
 	return fmt.Sprintf("/proc/self/fd/%d", p.file)
 }
 
-// isOf reports whether the program is that of the supervisor, or could be. p may be nil.
+// isOf reports whether the program is, or could be, the supervisor's. p may be nil.
 func (p *program) isOf(u *Upgrade) bool {
 	return p == nil || p.version == u.Version && p.alien == nil
 }
@@ -61,9 +60,9 @@ func (p *program) close() {
 }
 
 const (
-	// checkBound is the longest time to wait for the answer of a program.
+	// checkBound limits the wait for a program's answer.
 	checkBound = 10 * time.Second
-	// lowestFD keeps a descriptor away from those that a new process gets.
+	// lowestFD keeps a descriptor away from those of new processes.
 	lowestFD  = 10
 	maxAnswer = 64 << 10
 )
@@ -76,8 +75,8 @@ type answered struct {
 	Error   string `json:"error,omitempty"`
 }
 
-// openProgram opens the program on disk, and asks it whether it understands the state directory
-// and the options of the side.
+// openProgram opens the program on disk and asks whether it understands the state directory and the
+// side's options.
 func (s *sideKeeper) openProgram() (_ *program, err error) {
 	u := s.cfg.Upgrade
 	// O_PATH, because the program may be executable but not readable.
@@ -99,7 +98,7 @@ func (s *sideKeeper) openProgram() (_ *program, err error) {
 	return p, nil
 }
 
-// alien returns an error unless the program shares a version of the protocol with this one.
+// alien returns an error unless the program shares a protocol version with this one.
 func (a answered) alien(own string) error {
 	oldest, newest := versionNumber(protocolOldest), versionNumber(protocolNewest)
 	switch {
@@ -116,7 +115,7 @@ func versionNumber(text string) int {
 	return n
 }
 
-// ask executes a program with the arguments of the check, and returns its answer.
+// ask executes a program with the check's arguments, and returns its answer.
 func (s *sideKeeper) ask(p *program) (a answered, err error) {
 	null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -138,7 +137,7 @@ func (s *sideKeeper) ask(p *program) (a answered, err error) {
 	err = s.fork.Start(p.path(), append([]string{s.cfg.Upgrade.Path}, s.cfg.Upgrade.Check...), attr, func(pid int) {
 		pidfd, _ = unix.PidfdOpen(pid, 0)
 	})
-	_ = unix.Close(w) // so that its end is seen
+	_ = unix.Close(w) // so that its exit is seen
 	if err != nil {
 		return a, fmt.Errorf("it cannot be executed: %s", fault.Reason(err))
 	}
@@ -165,7 +164,7 @@ func killAndReap(pidfd int) {
 	if pidfd < 0 {
 		return
 	}
-	_ = unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0) // it may have ended
+	_ = unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0) // it may have exited
 	go func() {
 		defer unix.Close(pidfd)
 		err := error(unix.EINTR)
@@ -175,9 +174,8 @@ func killAndReap(pidfd int) {
 	}()
 }
 
-// Answer proves that a program can be the side of a host worker. It
-// is called with the arguments in [Upgrade.Check] and the environment of a side. check reports
-// why it cannot.
+// Answer proves that a program can be a host worker's side. The program calls it when run with the
+// arguments in [Upgrade.Check] and a side's environment. check reports why it cannot.
 func Answer(version string, check func() error, out io.Writer) error {
 	a := answered{Program: version, Oldest: versionNumber(protocolOldest), Newest: versionNumber(protocolNewest)}
 	if err := check(); err != nil {

@@ -12,13 +12,12 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/pty"
 )
 
-// An output that goes to the owner is copied as well: its end is kept, to be shown in the
-// report of a failure. isatty(3) gives programs the same answer as without us: instead of a
-// terminal they get a pseudoterminal. A process in the foreground has the terminal itself.
+// Output for the owner is also copied, to keep its end for failure reports. Instead of a terminal
+// programs get a pseudoterminal, so that isatty(3) returns the same as without us. A foreground
+// process gets the terminal itself.
 
-// relayed returns a descriptor for the owner's stdout (0) or stderr (1), and the stream to
-// copy, if any. end is the place for the end of that stream. A process in the foreground gets a
-// terminal itself.
+// relayed returns a descriptor for the owner's stdout (0) or stderr (1), and the stream to copy, if
+// any. end is where the stream's end is kept. A foreground process gets a terminal itself.
 func (o *owner) relayed(which int, end output.Place, foreground bool) (int, *output.Stream, error) {
 	file := []*os.File{o.Stdout, o.Stderr}[which]
 	terminal := isTerminal(file)
@@ -49,8 +48,8 @@ func (o *owner) relayed(which int, end output.Place, foreground bool) (int, *out
 	return w, output.Relayed(r, to, end, which, terminal), nil
 }
 
-// pseudoterminal returns a pair of the size of a terminal. It leaves the output unchanged: the
-// owner's terminal does the conversions. Like a pipe it blocks only at the end of the process.
+// pseudoterminal returns a pair with like's size. It leaves output unchanged, because the owner's
+// terminal converts it. Like a pipe it blocks only at the process's end.
 func pseudoterminal(like *os.File) (r, w int, err error) {
 	master, slave, err := pty.Open()
 	if err != nil {
@@ -71,7 +70,7 @@ func pseudoterminal(like *os.File) (r, w int, err error) {
 	if r, err = duplicate(master); err != nil {
 		return -1, -1, err
 	}
-	// The master does not block; [os.File.Fd] in duplicate has changed that.
+	// The master must not block; [os.File.Fd] in duplicate changed that.
 	if err := unix.SetNonblock(r, true); err != nil {
 		_ = unix.Close(r)
 		return -1, -1, err
@@ -91,7 +90,7 @@ func isTerminal(f *os.File) bool {
 	return err == nil
 }
 
-// unkept returns where the end of the outputs would be that go to a terminal directly.
+// unkept returns where the end of output would be that goes directly to a terminal.
 func (o *owner) unkept(c Command, copied []*output.Stream) (places []output.Place) {
 	for i, path := range []string{c.Stdout, c.Stderr} {
 		if slices.ContainsFunc(copied, func(s *output.Stream) bool {
@@ -121,8 +120,8 @@ func (o *owner) oneOutput() bool {
 	return err == nil && os.SameFile(a, b)
 }
 
-// copyOutput copies the streams of a process from now on, and owns them. It must be called
-// before the process can write.
+// copyOutput starts copying a process's streams, which it then owns. It must be called before the
+// process can write.
 func (l *launcher) copyOutput(p *process, c Command, streams []*output.Stream) error {
 	p.unkept = l.owner.unkept(c, streams)
 	own := &p.task.run.outputs
@@ -149,7 +148,7 @@ func (l *launcher) copyOutput(p *process, c Command, streams []*output.Stream) e
 	return nil
 }
 
-// relayOf returns what copies to the owner's stdout (0) or stderr (1): one copier for each file, so
+// relayOf returns what copies to the owner's stdout (0) or stderr (1), with one copier per file, so
 // that lines are not mixed.
 func (l *launcher) relayOf(which int) *output.Outputs {
 	if l.owner.oneOutput() {
@@ -158,8 +157,8 @@ func (l *launcher) relayOf(which int) *output.Outputs {
 	return &l.relays[which]
 }
 
-// closeRelays copies what is there. Its reader may pause for as long as it likes, unless the owner
-// wants to end or is gone, or killNow is closed.
+// closeRelays copies what is left. The reader may pause indefinitely, unless the owner is exiting
+// or gone, or killNow is closed.
 func (l *launcher) closeRelays(ownerGone, killNow <-chan struct{}) {
 	done := make(chan struct{})
 	go func() {
@@ -181,8 +180,8 @@ func (l *launcher) closeRelays(ownerGone, killNow <-chan struct{}) {
 	}
 }
 
-// endOutput completes the exit of a process when its output is complete. The disk of the files
-// may hang, or the reader of the owner's output pause, so it does not wait without limit.
+// endOutput completes a process's exit when its output is complete. The wait is limited, because
+// the disk may hang or the reader of the owner's output may pause.
 func (l *launcher) endOutput(p *process, exit *Exit) {
 	written := make(chan Exit, 1)
 	e := *exit

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
-// The variables in the environment of a side.
+// Environment variables of a side.
 const (
 	envFD       = "CLUSTERRUN_SUPERVISOR_FD"
 	envState    = "CLUSTERRUN_SUPERVISOR_STATE"
@@ -22,8 +22,8 @@ const (
 	envVersion  = "CLUSTERRUN_SUPERVISOR_VERSION"
 )
 
-// Client sends requests to a supervisor. It is safe for concurrent use; a call ends with its
-// context, and every call fails with [ErrLost] once the supervisor has died.
+// Client sends requests to a supervisor. It is safe for concurrent use. A call returns when its
+// context is done. Once the supervisor has died, every call fails with [ErrLost].
 type Client struct {
 	conn     net.Conn
 	out      *sender
@@ -53,17 +53,17 @@ func NewClient(conn net.Conn) *Client {
 	return c
 }
 
-// NewOwnersClient returns the client of a side in a process that the owner chose, who has started
-// the supervisor with that pid, state directory and instance, and with the other end of conn
-// as OwnersSide in its [Config].
+// NewOwnersClient returns the client of a side in another process. The owner started the supervisor
+// with that pid, state directory and instance, and with the other end of conn as OwnersSide in its
+// [Config].
 func NewOwnersClient(conn net.Conn, pid int, stateDir, instance string) *Client {
 	c := NewClient(conn)
 	c.dir, c.instance, c.pid = stateDir, instance, pid
 	return c
 }
 
-// ClientFromEnv returns the client of a side. It removes the socket from the environment, so that no
-// program started from here believes that it is a side.
+// ClientFromEnv returns a side's client. It removes the socket from the environment, lest programs
+// started from here act as sides.
 func ClientFromEnv() (*Client, error) {
 	text := os.Getenv(envFD)
 	if text == "" {
@@ -88,10 +88,10 @@ func ClientFromEnv() (*Client, error) {
 	return c, nil
 }
 
-// Instance returns the instance of the supervisor's state directory.
+// Instance returns the state directory's instance.
 func (c *Client) Instance() string { return c.instance }
 
-// Version returns the version of the supervisor's program; "" if it cannot be upgraded.
+// Version returns the supervisor program's version, or "" if it cannot be upgraded.
 func (c *Client) Version() string { return c.version }
 
 // StateDir returns the supervisor's state directory.
@@ -100,18 +100,18 @@ func (c *Client) StateDir() string { return c.dir }
 // Lost returns a channel that is closed when the supervisor has exited.
 func (c *Client) Lost() <-chan struct{} { return c.lost }
 
-// Close ends the connection.
+// Close closes the connection.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// SweepAfterLoss cleans up after the supervisor is lost: parent-death signals have killed the
-// leaders of all tasks, and SweepAfterLoss kills the processes that these started, by cookie,
-// session and cgroup. It returns the number of processes. If the next supervisor already has
-// the state directory, that supervisor has swept.
+// SweepAfterLoss cleans up after a lost supervisor. Parent-death signals have killed all task
+// leaders, and SweepAfterLoss kills the processes that these started, by cookie, session and
+// cgroup. It returns the number of processes. If the next supervisor already holds the state
+// directory, that one has swept.
 func (c *Client) SweepAfterLoss(ctx context.Context) (int, error) {
 	return sweepAfterLoss(ctx, c.dir, c.pid)
 }
 
-// receive passes answers on until the connection ends.
+// receive delivers answers until the connection closes.
 func (c *Client) receive() {
 	defer close(c.lost)
 	for in := gob.NewDecoder(c.conn); ; {
@@ -137,7 +137,7 @@ func call[R, A any](ctx context.Context, c *Client, method string, arg A) (R, er
 	if err := ctx.Err(); err != nil {
 		return none, err
 	}
-	result := new(R) // not shared: an answer may come after the caller has gone
+	result := new(R) // not shared: an answer may come after the caller left
 	w := waiting{result: result, failed: make(chan error, 1)}
 	c.mu.Lock()
 	c.last++
@@ -152,7 +152,7 @@ func call[R, A any](ctx context.Context, c *Client, method string, arg A) (R, er
 	case err = <-w.failed:
 	case <-c.lost:
 		select {
-		case err = <-w.failed: // it came before
+		case err = <-w.failed: // it arrived earlier
 		default:
 			err = ErrLost
 		}

@@ -14,36 +14,37 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
-// StopRequest stops living processes of a run: Signal to the program, then to what it leaves
-// running, or to the whole group if the command says so, and SIGKILL after Grace.
-// A second request may shorten the grace of the first but never lengthen it, and never
-// changes its reason. It shortens the grace of what a program that has ended has left running,
-// too, without a word of that in the reply. The reply comes at once; use Wait for the end.
+// StopRequest stops a run's living processes. It sends Signal to the program, then to what it
+// leaves running, or to the whole group if the command says so, and SIGKILL after Grace. A second
+// request may shorten the first one's grace but not lengthen it or change its reason. It also
+// shortens the grace of what an exited program left running, which the reply does not mention. The
+// reply comes immediately; use Wait for the exit.
 type StopRequest struct {
 	Run runkey.Run
 	// Tasks limits the request to the living processes of these tasks, in Generation.
 	// Nil means every task of the run.
 	Tasks      []string
 	Generation int
-	// Processes, if not nil, limits the request to exactly these processes instead. If one
-	// has ended, its successor is not stopped.
+	// Processes, if not nil, limits the request to exactly these processes instead, not their
+	// successors.
 	Processes []ProcessRef
-	// Signal is the number of the signal. SIGKILL needs no grace.
+	// Signal is the signal's number. SIGKILL does not need a grace.
 	Signal int
 	Grace  time.Duration
 	Reason Reason
 	// Detail is recorded in the exits of the processes that this request stops first.
 	Detail string
-	// Failed is recorded in the exits of the processes that this request stops first:
-	// they have failed but not ended yet.
+	// Failed is recorded in the exits of the processes that this request stops first. They have
+	// failed but not ended yet.
 	Failed bool
-	// Fence, if not nil, must not be older than the task's in Generation, to which it limits
-	// the request: each generation counts attempts from the start.
+	// Fence, if not nil, must not be older than the task's in Generation, and limits the request to
+	// Generation, because each generation counts attempts from zero.
 	Fence *Fence
 }
 
-// SignalRequest sends one signal to the programs of the named tasks of a generation. Their helpers
-// would often die of it. SIGKILL, SIGSTOP and SIGCONT, which no program handles, go to the groups.
+// SignalRequest sends one signal to the programs of the named tasks in a generation, but not to
+// their helpers, which it would often kill. SIGKILL, SIGSTOP and SIGCONT, which programs cannot
+// handle, go to the groups.
 type SignalRequest struct {
 	Run        runkey.Run
 	Tasks      []string
@@ -56,7 +57,7 @@ func (s *supervisor) Stop(_ context.Context, r StopRequest) (TasksReply, error) 
 	if err := checkSignal(r.Signal); err != nil {
 		return TasksReply{}, err
 	}
-	deadline := time.Now().Add(r.Grace) // one for all of the request
+	deadline := time.Now().Add(r.Grace) // one for the whole request
 	s.lifeline.catchUp()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +90,7 @@ func (s *supervisor) Stop(_ context.Context, r StopRequest) (TasksReply, error) 
 	return TasksReply{Tasks: namesOf(reached)}, nil
 }
 
-// names reports whether the request is for a process.
+// names reports whether the request names a process.
 func (r StopRequest) names(p *process) bool {
 	if r.Processes != nil {
 		return slices.Contains(r.Processes, ProcessRef{Key: p.task.key(), Number: p.Number})
@@ -97,7 +98,7 @@ func (r StopRequest) names(p *process) bool {
 	return r.reaches(p.task.id)
 }
 
-// reaches reports whether the request is for a task.
+// reaches reports whether the request includes a task.
 func (r StopRequest) reaches(id taskID) bool {
 	if r.Tasks == nil {
 		return r.Fence == nil || r.Generation == id.generation

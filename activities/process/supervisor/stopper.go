@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stopper stops processes: it signals their programs, later their groups, and kills them when their
-// grace or their time is over. The reaper notices their ends. Unless a method says otherwise, the table must be locked.
+// stopper stops processes. It signals their programs, later their groups, and kills them when their
+// grace or time is over. The reaper notices their exits. Unless documented otherwise, methods
+// require the table's lock.
 type stopper struct {
 	table  *table
 	log    *slog.Logger
@@ -18,12 +19,12 @@ type stopper struct {
 	bound  time.Duration // see [Config.KillBound]
 	wake   func()        // the reaper
 
-	boot     *bootTimer // of deadlines; nil until there is one
+	boot     *bootTimer // for deadlines; nil until the first
 	bootNext int64
 }
 
-// lives checks the process itself rather than the table: a process that has just ended by
-// itself must not be reported as stopped.
+// lives checks the process rather than the table, because a process that just exited must not be
+// reported as stopped.
 func (s *stopper) lives(p *process) bool {
 	if p.phase == running && zombie(p.PID) {
 		s.wake()
@@ -32,8 +33,7 @@ func (s *stopper) lives(p *process) bool {
 	return p.alive()
 }
 
-// stop starts to stop the chosen processes that are alive and returns them. s.table.mu must
-// be held.
+// stop starts stopping the chosen living processes and returns them. s.table.mu must be held.
 func (s *stopper) stop(chosen []*process, sig syscall.Signal, deadline time.Time, reason Reason, failed bool) []*process {
 	now := time.Now()
 	var reached []*process
@@ -51,8 +51,7 @@ func (s *stopper) stop(chosen []*process, sig syscall.Signal, deadline time.Time
 			p.reason, p.failed = reason, failed
 		}
 		p.shorten(at)
-		// A program that is cleaning up might take a second signal as an order to quit at
-		// once.
+		// A program that is cleaning up might take a second signal as an order to quit immediately.
 		if !slices.Contains(p.signals, int(sig)) {
 			p.request(sig, now)
 			if p.phase == running && p.deadline.After(now) {
@@ -78,7 +77,7 @@ func (s *stopper) apply(p *process) {
 	s.armKill(p, now)
 }
 
-// request notes a signal that asks the process to end.
+// request records a stop signal for the process.
 func (p *process) request(sig syscall.Signal, now time.Time) {
 	if len(p.signals) == 0 {
 		p.askedAt = now
@@ -93,7 +92,7 @@ func (s *stopper) ask(p *process, sig syscall.Signal) {
 		s.send(p.PID, sig)
 	}
 	if sig != unix.SIGSTOP {
-		// A stopped process acts on no signal but SIGKILL.
+		// A stopped process acts only on SIGKILL.
 		s.signalGroup(p, unix.SIGCONT)
 	}
 }
@@ -131,8 +130,8 @@ func (s *stopper) armKill(p *process, now time.Time) {
 	})
 }
 
-// kill sends SIGKILL to the group and the cgroup of a process. The reaper finds the rest,
-// and its bound counts from here.
+// kill sends SIGKILL to a process's group and cgroup. The reaper finds the rest, and its bound
+// starts here.
 func (s *stopper) kill(p *process) {
 	s.signalGroup(p, unix.SIGKILL)
 	if p.cgroup != "" {
@@ -144,21 +143,21 @@ func (s *stopper) kill(p *process) {
 	}
 }
 
-// signalGroup signals the group of a process. The leader must not have been reaped, so that
-// the number cannot belong to another group.
+// signalGroup signals a process's group. The leader must not be reaped yet, lest the number belong
+// to another group.
 func (s *stopper) signalGroup(p *process, sig syscall.Signal) {
 	s.send(-p.PID, sig)
 }
 
 func (s *stopper) send(pid int, sig syscall.Signal) { _ = s.kernel.kill(pid, sig) }
 
-// manner says how each process is stopped.
+// manner returns how each process is stopped.
 type manner func(*process) Stop
 
-// way returns how a process is stopped: in the way of its task.
+// way returns how a process's task is stopped.
 func (a Stops) way(p *process) Stop { return a.of(p.Key.Task) }
 
-// stopAll stops all processes and returns them. The graces count from begun.
+// stopAll stops all processes and returns them. Graces count from begun.
 func (s *stopper) stopAll(how manner, begun time.Time) []*process {
 	s.table.mu.Lock()
 	defer s.table.mu.Unlock()
@@ -167,7 +166,7 @@ func (s *stopper) stopAll(how manner, begun time.Time) []*process {
 	return all
 }
 
-// stopEach stops each process in its way. The graces count from begun. The caller must hold mu.
+// stopEach stops each process in its way. Graces count from begun. The caller must hold mu.
 func (s *stopper) stopEach(all []*process, how manner, begun time.Time, why Reason) {
 	for _, p := range all {
 		stop := how(p)
@@ -175,7 +174,7 @@ func (s *stopper) stopEach(all []*process, how manner, begun time.Time, why Reas
 	}
 }
 
-// stopLoud stops a process that has written too much.
+// stopLoud stops a process that wrote too much.
 func (s *stopper) stopLoud(p *process) {
 	s.table.mu.Lock()
 	defer s.table.mu.Unlock()

@@ -18,22 +18,21 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
-// sweepPlan identifies what a dead supervisor may have left.
+// sweepPlan identifies what a dead supervisor may leave.
 type sweepPlan struct {
 	instance string
 	// sessions holds the leaders without an exit, with their start ticks.
 	sessions map[int]uint64
-	// lastSign is the last time at which the supervisor is known to have lived, in clock ticks.
-	// A session whose leader is gone counts only up to then: later its number may have been
-	// reused.
+	// lastSign is when the supervisor was last known to live, in clock ticks. A session without its
+	// leader counts only up to then, because its number may be reused later.
 	lastSign uint64
-	cgroup   string // the instance's cgroup, if it had one
+	cgroup   string // the instance's cgroup, if any
 	bound    time.Duration
 }
 
 type sweepResult struct {
 	killed int
-	// left holds the processes that were still alive at the end.
+	// left holds the processes still alive at the end.
 	left map[int]bool
 }
 
@@ -49,7 +48,7 @@ func (s *State) sweepPlan(lastSign time.Time) sweepPlan {
 			}
 		})
 	}
-	// A second is added for the resolution of file times.
+	// Add a second for the resolution of file times.
 	ago := time.Since(lastSign) - time.Second
 	if now := BootNanos(); now > int64(ago) {
 		plan.lastSign = uint64((now - int64(ago)) / (int64(time.Second) / ticksPerSecond))
@@ -62,7 +61,7 @@ func (s *State) sweepPlan(lastSign time.Time) sweepPlan {
 // a recorded session, or in its cgroup. It repeats until it finds none, because a process may
 // fork just before it is killed.
 //
-// It polls, quickly at first: they are not children of this process, so it gets no event.
+// It polls, quickly at first, because it is not notified about processes that are not its children.
 func sweepHost(ctx context.Context, plan sweepPlan) sweepResult {
 	result := sweepResult{left: make(map[int]bool)}
 	seen := make(map[int]bool)
@@ -134,10 +133,9 @@ func (plan sweepPlan) inSession(stat proc.Stat) bool {
 	return stat.Ticks <= plan.lastSign
 }
 
-// sweepAfterLoss kills every process that a dead supervisor left and returns their number. Both
-// the side and the guard call it, since either may have been killed together with the
-// supervisor. If the next supervisor already has the state directory, that supervisor has
-// swept.
+// sweepAfterLoss kills every process that a dead supervisor left and returns their number. Both the
+// side and the guard call it, since either may be killed together with the supervisor. If the next
+// supervisor already holds the state directory, that one has swept.
 func sweepAfterLoss(ctx context.Context, dir string, dead int) (int, error) {
 	lock, err := lockBehind(ctx, dir, dead)
 	if err != nil || lock == nil {
@@ -170,9 +168,9 @@ func sweepAfterLoss(ctx context.Context, dir string, dead int) (int, error) {
 	return result.killed, nil
 }
 
-// lockBehind takes the lock of a supervisor that is dying, whose end of the socket may close
-// a moment before its lock does. If another process sweeps, it waits for that. It returns nil
-// without an error if another supervisor has taken over.
+// lockBehind takes a dying supervisor's lock, which may be released shortly after its socket
+// closes. If another process sweeps, lockBehind waits. It returns nil without an error if another
+// supervisor has taken over.
 func lockBehind(ctx context.Context, dir string, dead int) (*os.File, error) {
 	deadline := time.Now().Add(sweepPatience)
 	for {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Clean returns base without the variables that would mislead a process: variables that
-// describe its rank in another launch (the one that started us), and variables of the host
-// worker itself. The others are unchanged and in order.
+// Clean returns base without variables that would mislead a process: those that describe its rank
+// in another launch (the one that started us), and those of the host worker. The rest is unchanged
+// and in order.
 func Clean(base []string) []string {
 	out := make([]string, 0, len(base))
 	for _, kv := range base {
@@ -20,7 +20,7 @@ func Clean(base []string) []string {
 }
 
 // Ranks returns the names of the variables that [Clean] removes because they describe a rank in
-// another launch. It returns none in a task of clusterrun, whose launch is known.
+// another launch. It returns none in a clusterrun task, where the launch is known.
 func Ranks(base []string) (names []string) {
 	for _, kv := range base {
 		switch name, _, ok := strings.Cut(kv, "="); {
@@ -35,22 +35,22 @@ func Ranks(base []string) (names []string) {
 
 // isOwn reports whether a variable belongs to the host worker.
 func isOwn(name string) bool {
-	// Our own variables are set if a run is started from a task of another run. The connection
-	// to Temporal is removed completely, including API key and client certificate: an address
-	// without its key and TLS settings would only make a program fail in a strange way. A
-	// program that needs a connection gets it from the spec.
+	// Our own variables are set if a run is started from another run's task. The connection to
+	// Temporal is removed completely, including API key and client certificate, because an address
+	// without its key and TLS settings would only cause confusing failures. A program that needs a
+	// connection gets it from the spec.
 	return hasAnyPrefix(name, ownPrefix, "TEMPORAL_") && !slices.Contains(ofCommands, name) || slices.Contains(ofService, name)
 }
 
-// ofCommands are variables of ours that a program needs to find the runs of its user.
+// ofCommands are our variables that a program needs to find its user's runs.
 var ofCommands = []string{ownPrefix + "STATE_DIR", ownPrefix + "DEVSERVER"}
 
-// ofService are variables that systemd sets for the host worker as a service: a program that
-// finds them would report its own readiness as ours.
+// ofService are variables that systemd sets for the host worker's service. A program that finds
+// them would report its own readiness as ours.
 var ofService = []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"}
 
-// isRank reports whether a variable makes libraries believe that a process is a rank of another
-// launch. Other variables of Slurm, MPI and torch, such as the job and tuning, are kept.
+// isRank reports whether a variable makes libraries treat a process as a rank of another launch.
+// Other variables of Slurm, MPI and torch, such as the job and tuning, are kept.
 func isRank(name string) bool {
 	if hasAnyPrefix(name, "PMIX_MCA_") {
 		return false
@@ -76,8 +76,8 @@ var ranks = []string{
 	"LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE",
 	"HOROVOD_HOSTNAME", "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK",
 	"HOROVOD_LOCAL_SIZE", "HOROVOD_CROSS_RANK", "HOROVOD_CROSS_SIZE",
-	// Slurm's for each process of a step, and for the script of a batch job. From the number
-	// of tasks Lightning and JAX conclude that they were started by srun.
+	// Slurm's for each process of a step, and for a batch job's script. From the number of tasks
+	// Lightning and JAX infer that srun started them.
 	"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_STEPID", "SLURM_NTASKS", "SLURM_NPROCS",
 	"SLURM_TASK_PID", "SLURM_GTIDS", "SLURM_LAUNCH_NODE_IPADDR",
 	// Open MPI's and MPICH's.

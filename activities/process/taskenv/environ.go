@@ -15,46 +15,46 @@ import (
 // ownPrefix starts the names of the variables that only clusterrun sets.
 const ownPrefix = "CLUSTERRUN_"
 
-// maxVariable is Linux's limit for one "name=value", including the final zero
-// (MAX_ARG_STRLEN). The exec of a longer one fails with a message that does not name it.
+// maxVariable is Linux's limit for one "name=value", including the final zero (MAX_ARG_STRLEN).
+// With a longer variable exec fails, and its error does not name the variable.
 const maxVariable = 128 << 10
 
-// Process holds the inputs for the environment of a process of a task.
+// Process holds the inputs for a task process's environment.
 type Process struct {
 	Cluster *hostapi.Cluster
 	// Task is the name of the task, such as "worker-3".
 	Task string
 	// WorkflowID is the run ID; RunID is Temporal's ID of this execution.
 	WorkflowID, RunID string
-	// Restart counts the earlier processes of the task. MaxRestarts is their limit; 0 if
-	// it does not exist or nothing is restarted.
+	// Restart counts the task's earlier processes. MaxRestarts is their limit, 0 if there is none
+	// or nothing is restarted.
 	Restart, MaxRestarts int
 	Generation           int
 	// ResultFile, ErrorFile and LogDir are paths on the host. An empty path sets no variable.
 	ResultFile, ErrorFile, LogDir string
-	// TraceFile begins the paths of the files that torch's Flight Recorder writes. If it is empty,
-	// no variable is set.
+	// TraceFile is the path prefix of files that torch's Flight Recorder writes. If empty, no
+	// variable is set.
 	TraceFile string
-	// Socket is the path of the socket to the host.
+	// Socket is the path of the host's socket.
 	Socket string
-	// PythonHook is the directory that PYTHONPATH begins with, or empty for none.
+	// PythonHook is the first directory in PYTHONPATH, or empty for none.
 	PythonHook string
-	// Devices are the variables that select the GPUs that the process sees, such as
-	// CUDA_VISIBLE_DEVICES. If it is empty, the process sees the GPUs of the host worker.
+	// Devices are variables that select the visible GPUs, such as CUDA_VISIBLE_DEVICES. If empty,
+	// the process sees the host worker's GPUs.
 	Devices map[string]string
-	// CPUs is the number of CPUs that the process is bound to, or 0 if it is not bound.
+	// CPUs is the number of CPUs that the process is bound to, or 0 if unbound.
 	CPUs int
-	// Unset names variables of the host worker that the process does not get. A name may end
-	// with a * and then matches by prefix.
+	// Unset names host worker variables that the process does not get. A name that ends with a *
+	// matches by prefix.
 	Unset []string
-	// Dir is the directory that the process starts in. It sets PWD, unless it is empty.
+	// Dir is the directory that the process starts in. It sets PWD unless empty.
 	Dir string
-	// Env has the task's variables from the spec.
+	// Env holds the task's variables from the spec.
 	Env map[string]string
 }
 
-// Environ returns the environment of a process, sorted, each name once. base is the
-// environment of the host worker.
+// Environ returns a process's environment, sorted, each name once. base is the host worker's
+// environment.
 func Environ(base []string, p Process) ([]string, error) {
 	m, err := p.Cluster.Member(p.Task)
 	if err != nil {
@@ -63,7 +63,7 @@ func Environ(base []string, p Process) ([]string, error) {
 	env := fromList(Clean(base))
 	if p.Dir != "" {
 		env["PWD"] = p.Dir
-		delete(env, "OLDPWD") // the process was in no other
+		delete(env, "OLDPWD") // the process has no previous directory
 	}
 	maps.DeleteFunc(env, func(name, _ string) bool { return p.unsets(name) })
 	forgetTraces(env, fromList(base))

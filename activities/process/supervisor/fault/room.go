@@ -11,19 +11,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Needs are what tasks need of a host in addition to what our own programs have: files that the
-// supervisor opens, and processes and threads.
+// Needs is what tasks need from a host besides what our own programs use: files that the supervisor
+// opens, and processes and threads.
 type Needs struct{ Files, Processes int }
 
-// ownFiles is roughly how many files a supervisor has open without any task.
+// ownFiles is roughly how many files a supervisor opens without tasks.
 const ownFiles = 16
 
-// Programs returns roughly what a command and the programs that it starts for itself need. The
-// runtime of Go ends a program that cannot have another thread.
+// Programs returns roughly what a command and the programs that it starts for itself need. Go's
+// runtime aborts a program that cannot create another thread.
 func Programs() Needs { return Needs{Processes: 16 * min(runtime.NumCPU(), 8)} }
 
-// RoomForMain returns an error if this user may have so few processes that a command could not begin. It
-// costs nothing where the limit is a usual one.
+// RoomForMain returns an error if this user's process limit is too low to start a command. It is
+// free where the limit is usual.
 func RoomForMain() error {
 	const threads, few = 6, 64
 	if maxProcesses() > few {
@@ -32,7 +32,7 @@ func RoomForMain() error {
 	return Needs{Processes: threads}.Room()
 }
 
-// Check returns an error if this host could not meet the needs even if it did nothing else.
+// Check returns an error if even an idle host like this could not meet the needs.
 func (n Needs) Check() error {
 	if err := missing(n.Files, ownFiles, maxFiles(), "open files", LimitOf(unix.EMFILE)); err != "" {
 		return Refuse(ErrLimit, err)
@@ -43,7 +43,7 @@ func (n Needs) Check() error {
 	return nil
 }
 
-// Room returns an error if this host cannot meet the needs while the others have what they have.
+// Room returns an error if this host cannot meet the needs besides its present load.
 func (n Needs) Room() error {
 	open, _ := os.ReadDir("/proc/self/fd")
 	if err := missing(n.Files, len(open), maxFiles(), "open files", LimitOf(unix.EMFILE)); err != "" {
@@ -51,7 +51,7 @@ func (n Needs) Room() error {
 	}
 	most := maxProcesses()
 	if missing(n.Processes, allThreads(), most, "", "") == "" {
-		return nil // whose they are does not matter, and takes time to read
+		return nil // the owners do not matter and take time to read
 	}
 	if err := missing(n.Processes, threadsOf(os.Getuid()), most, "processes", processLimit()); err != "" {
 		return fmt.Errorf("%s", err)
@@ -59,7 +59,8 @@ func (n Needs) Room() error {
 	return nil
 }
 
-// missing says that so many more than has are more than most, or "". A most of 0 is no limit.
+// missing describes how needed on top of has exceeds most, or returns "". A most of 0 means no
+// limit.
 func missing(needed, has, most int, what, limit string) string {
 	if needed == 0 || most == 0 || needed+has <= most {
 		return ""
@@ -67,11 +68,11 @@ func missing(needed, has, most int, what, limit string) string {
 	return fmt.Sprintf("%d %s are needed in addition to about %d%s", needed, what, has, limit)
 }
 
-// maxFiles returns the hard limit of open files, or 0 without one.
+// maxFiles returns the hard limit of open files, or 0 if unlimited.
 func maxFiles() int { return bounded(MaxFiles()) }
 
-// maxProcesses returns how many processes and threads this user may have, or 0 without a limit, as
-// root is.
+// maxProcesses returns how many processes and threads this user may have, or 0 if unlimited, like
+// root.
 func maxProcesses() int {
 	var limit unix.Rlimit
 	if os.Geteuid() == 0 || unix.Getrlimit(unix.RLIMIT_NPROC, &limit) != nil {
@@ -88,7 +89,7 @@ func bounded(limit uint64) int {
 	return int(limit)
 }
 
-// allThreads returns the number of processes and threads of the machine.
+// allThreads counts the machine's processes and threads.
 func allThreads() int {
 	text, _ := os.ReadFile("/proc/loadavg")
 	_, rest, _ := bytes.Cut(text, []byte("/"))
@@ -97,7 +98,7 @@ func allThreads() int {
 	return n
 }
 
-// threadsOf returns the number of processes and threads of a user, of those that can be seen.
+// threadsOf counts a user's visible processes and threads.
 func threadsOf(uid int) (n int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/status")
 	for _, file := range files {
@@ -108,7 +109,7 @@ func threadsOf(uid int) (n int) {
 	return n
 }
 
-// numberIn returns the first number of a line of /proc/PID/status.
+// numberIn returns the first number in a line of /proc/PID/status.
 func numberIn(status []byte, name string) int {
 	_, rest, _ := bytes.Cut(status, []byte("\n"+name))
 	line, _, _ := bytes.Cut(rest, []byte("\n"))

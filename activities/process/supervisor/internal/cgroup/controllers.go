@@ -14,20 +14,19 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 )
 
-// Memory, processors and the number of processes are limited by controllers of cgroups of
-// version 2. A cgroup with processes of its own cannot delegate controllers, so the supervisor
-// moves into a leaf of its cgroup if no other process is in it, as in a service of systemd with
-// Delegate=yes.
+// Controllers of version 2 cgroups limit memory, processors and the number of processes. A cgroup
+// that contains processes cannot delegate controllers, so the supervisor moves into a leaf of its
+// cgroup if it is alone there, as in a systemd service with Delegate=yes.
 
-// limiting are the controllers that limits need.
+// limiting lists the controllers that limits need.
 var limiting = []string{"cpu", "memory", "pids"}
 
-// ownLeaf is the cgroup of the supervisor itself, next to the cgroup of its tasks.
+// ownLeaf is the supervisor's own cgroup, next to its tasks' cgroup.
 const ownLeaf = "clusterrun-supervisor"
 
-// Delegate delegates the controllers of the cgroup above the instance's down to the cgroups
-// of processes. It returns the controllers that can limit processes now, and why some are missing.
-// self is moved out of the way if no other process is in its cgroup.
+// Delegate delegates the controllers of the instance's parent cgroup to the process cgroups. It
+// returns the controllers that can now limit processes, and why some are missing. It moves self out
+// of the way if that is alone in its cgroup.
 func Delegate(instance string, self int) (there []string, why string) {
 	if instance == "" {
 		return nil, noCgroupV2
@@ -59,8 +58,8 @@ func Delegate(instance string, self int) (there []string, why string) {
 	return onlyThese(there)
 }
 
-// Prospect returns the expected result of Delegate for a cgroup below this process's cgroup,
-// without changing anything.
+// Prospect returns Delegate's expected result for a child of this process's cgroup, without
+// changing anything.
 func Prospect() (there []string, why string) { return prospect(Own()) }
 
 func prospect(own string) (there []string, why string) {
@@ -73,7 +72,7 @@ func prospect(own string) (there []string, why string) {
 	}
 	handed := words(own, "cgroup.subtree_control")
 	for _, name := range there {
-		// The root can delegate controllers although it has processes; it has no type.
+		// The root, which lacks a type, can delegate despite its processes.
 		if _, err := os.Stat(filepath.Join(own, "cgroup.type")); !slices.Contains(handed, name) && err == nil {
 			return nil, sharedCgroup
 		}
@@ -91,7 +90,7 @@ func noControllers() string {
 	return "no cgroup v2 controllers " + strings.Join(limiting, ", ") + "; boot with systemd.unified_cgroup_hierarchy=1, or run the host worker with Delegate=yes"
 }
 
-// limitingIn returns the controllers of a cgroup that limits need.
+// limitingIn returns which of [limiting] a cgroup offers.
 func limitingIn(dir string) (there []string) {
 	for _, name := range words(dir, "cgroup.controllers") {
 		if slices.Contains(limiting, name) {
@@ -117,8 +116,8 @@ func moveInto(leaf string, pid int) error {
 	return write(leaf, "cgroup.procs", []byte(strconv.Itoa(pid)))
 }
 
-// Limit sets limits on a cgroup that no process is in yet: the bytes of memory, full
-// processors, and processes and threads. 0 means no limit.
+// Limit limits a cgroup before any process enters it: bytes of memory, full processors, and
+// processes and threads. 0 means no limit.
 func Limit(dir string, memory int64, cpus, pids int) error {
 	type setting struct {
 		file, value string
@@ -127,8 +126,7 @@ func Limit(dir string, memory int64, cpus, pids int) error {
 	var settings []setting
 	if memory > 0 {
 		settings = append(settings, setting{file: "memory.max", value: strconv.FormatInt(memory, 10)},
-			// Without swap, and all of it is killed together: a partly killed program is of
-			// no use.
+			// Disable swap, and kill the whole group, because a partly killed program is useless.
 			setting{"memory.swap.max", "0", true}, setting{"memory.oom.group", "1", true})
 	}
 	if pids > 0 {
@@ -141,7 +139,7 @@ func Limit(dir string, memory int64, cpus, pids int) error {
 	for _, set := range settings {
 		err := write(dir, set.file, []byte(set.value))
 		if set.optional && errors.Is(err, unix.ENOENT) {
-			continue // the kernel has no such setting
+			continue // the kernel lacks this setting
 		}
 		if err != nil {
 			return fmt.Errorf("its limits cannot be enforced: writing %s to %s: %s", set.value, set.file, fault.Reason(err))
@@ -150,7 +148,7 @@ func Limit(dir string, memory int64, cpus, pids int) error {
 	return nil
 }
 
-// Read returns the content of a file of a cgroup, or nil if it cannot be read.
+// Read returns the content of a cgroup's file, or nil if it cannot be read.
 func Read(dir, file string) []byte {
 	b, _ := os.ReadFile(filepath.Join(dir, file))
 	return b
@@ -159,7 +157,7 @@ func Read(dir, file string) []byte {
 func words(dir, file string) []string { return strings.Fields(string(Read(dir, file))) }
 
 func write(dir, file string, value []byte) error {
-	// O_CREATE is not used: such a file exists or not.
+	// O_CREATE is omitted: the kernel creates these files.
 	fd, err := unix.Open(filepath.Join(dir, file), unix.O_WRONLY|unix.O_TRUNC|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-// Package fork starts the programs of a supervisor: on one thread, bound to CPUs, and within limits.
+// Package fork starts a supervisor's programs on one thread, bound to CPUs and within limits.
 package fork
 
 import (
@@ -12,22 +12,22 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/undumpable"
 )
 
-// Forker does all forks of a supervisor on one OS thread that lives as long as the supervisor
-// runs. A parent-death signal is sent when the *thread* that forked dies (golang/go#27505),
-// and the runtime may end other threads at any time.
+// Forker forks for a supervisor on one OS thread that lives as long as the supervisor. A
+// parent-death signal is sent when the *thread* that forked dies (golang/go#27505), and the runtime
+// may end other threads at any time.
 type Forker struct {
 	requests chan func()
 	quit     chan struct{}
-	apart    bool // the thread has a mask of its own
+	apart    bool // the thread has its own mask
 	score    oomScore
 	stopped  chan struct{}
-	// window is held from a fork until the child is registered. Code that finds an unknown
-	// child takes it, too, and looks again. It is a channel rather than a lock because a fork
-	// lasts until the program is loaded, which can take forever if its file server is gone.
+	// window is held from a fork until the child is registered. Code that finds an unknown child
+	// also takes window, and looks again. It is a channel rather than a lock because a fork waits
+	// until the program is loaded, which can take forever if its file server is gone.
 	window chan struct{}
 }
 
-// New starts the thread that forks.
+// New starts the forking thread.
 func New() *Forker {
 	f := &Forker{
 		requests: make(chan func()),
@@ -37,8 +37,8 @@ func New() *Forker {
 	}
 	go func() {
 		runtime.LockOSThread()
-		// The thread needs a file mode creation mask of its own. If that is not allowed,
-		// processes of other users have the supervisor's mask.
+		// The thread needs its own file mode creation mask. If that is not allowed, other users'
+		// processes get the supervisor's mask.
 		f.apart = unix.Unshare(unix.CLONE_FS) == nil
 		defer close(f.stopped)
 		defer runtime.UnlockOSThread()
@@ -60,20 +60,20 @@ func (f *Forker) Start(path string, argv []string, attr *syscall.ProcAttr, regis
 	return f.StartAs(How{}, path, argv, attr, register)
 }
 
-// How says how a child is forked.
+// How configures a fork.
 type How struct {
-	CPUs  []int // the CPUs that it is bound to, or empty for all
-	Login bool  // it has the mask of a login
+	CPUs  []int // the CPUs to bind it to, or empty for all
+	Login bool  // use a login's mask
 	// Limits are the limits of setrlimit(2).
 	Limits []Rlimit
-	// Protected reports whether it keeps the supervisor's OOM score.
+	// Protected reports whether the child keeps the supervisor's OOM score.
 	Protected bool
 }
 
-// loginMask is the file mode creation mask of a login.
+// loginMask is a login's file mode creation mask.
 const loginMask = 0o022
 
-// StartAs starts a program in that way.
+// StartAs is like [Forker.Start], as how says.
 func (f *Forker) StartAs(how How, path string, argv []string, attr *syscall.ProcAttr, register func(pid int)) error {
 	result := make(chan error, 1)
 	do := func() {
@@ -83,7 +83,7 @@ func (f *Forker) StartAs(how How, path string, argv []string, attr *syscall.Proc
 			if f.apart {
 				defer unix.Umask(unix.Umask(loginMask))
 			}
-			// The child changes its user while it has our memory, which may make us dumpable
+			// The child changes its user while it shares our memory, which may make us dumpable
 			// (fs.suid_dumpable).
 			defer func() { _ = undumpable.Set() }()
 		}
@@ -104,7 +104,7 @@ func (f *Forker) StartAs(how How, path string, argv []string, attr *syscall.Proc
 	}
 }
 
-// Between calls do while no fork is in progress. It returns false if a fork does not end.
+// Between calls do while no fork is in progress. It returns false if a fork hangs.
 func (f *Forker) Between(do func()) bool {
 	timer := time.NewTimer(forkPatience)
 	defer timer.Stop()

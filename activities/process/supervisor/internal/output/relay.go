@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// KeptEnd is the number of bytes that are kept of an output that goes to the owner.
+// KeptEnd is how many bytes are kept of output for the owner.
 const KeptEnd = 64 << 10
 
-// followSize gives a pseudoterminal the size of the owner's terminal, now and then.
+// followSize occasionally resizes a pseudoterminal to match the owner's terminal.
 func (s *Stream) followSize() {
 	r := s.relay
 	if !r.terminal || time.Since(r.sized) < time.Second {
@@ -21,11 +21,11 @@ func (s *Stream) followSize() {
 	r.sized = time.Now()
 	fd := int(s.file.Fd()) //nolint:gosec // a descriptor
 	if now, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ); err == nil {
-		_ = unix.IoctlSetWinsize(s.pipe, unix.TIOCSWINSZ, now) // does nothing if it is the same
+		_ = unix.IoctlSetWinsize(s.pipe, unix.TIOCSWINSZ, now) // no effect if unchanged
 	}
 }
 
-// SayUnkept says in the file why there is no output in it.
+// SayUnkept writes to the file why it contains no output.
 func (p Place) SayUnkept() {
 	if f := p.create(); f != nil {
 		_, _ = f.WriteString("clusterrun: this output went to the terminal only\n")
@@ -36,12 +36,12 @@ func (p Place) SayUnkept() {
 // relay is the state of a stream that goes to the owner.
 type relay struct {
 	which int // stdout is 0, stderr is 1
-	// terminal reports whether the stream is a pseudoterminal. sized is the time at which it
-	// last got the size of the owner's terminal.
+	// terminal reports whether the stream is a pseudoterminal. sized is when it was last resized to
+	// match the owner's terminal.
 	terminal bool
 	sized    time.Time
-	// end is the latest output, which is written to the file at place in the end. more reports
-	// whether there was more.
+	// end is the latest output, which is finally written to place. more reports whether there was
+	// more.
 	end   []byte
 	more  bool
 	place Place
@@ -84,8 +84,8 @@ func (s *Stream) keepEnd() {
 	s.relay.end = nil
 }
 
-// completeLine copies on for a moment while a stream of the owner ends within a line, so that no
-// other output comes between two pieces of one write.
+// completeLine keeps copying briefly while a stream for the owner ends mid-line, so that other
+// output does not split one write.
 func (c *copier) completeLine(s *Stream) {
 	for range 16 {
 		if c.streams[s.pipe] != s || !s.midline {
@@ -101,13 +101,13 @@ func (c *copier) completeLine(s *Stream) {
 	}
 }
 
-// Relayed returns the stream for output that is read from pipe and goes to the owner's stdout (0) or
-// stderr (1). The end of that is kept. terminal reports whether the pipe is a pseudoterminal.
+// Relayed returns the stream that copies pipe to the owner's stdout (0) or stderr (1), and keeps
+// the end. terminal reports whether the pipe is a pseudoterminal.
 func Relayed(pipe int, to *os.File, end Place, which int, terminal bool) *Stream {
 	return &Stream{pipe: pipe, file: to, relay: &relay{which: which, terminal: terminal, place: end}}
 }
 
-// Which returns to which of the owner's outputs a stream goes, if it does.
+// Which returns which of the owner's outputs a stream goes to, if any.
 func (s *Stream) Which() (which int, relayed bool) {
 	if s.relay == nil {
 		return 0, false
@@ -115,5 +115,5 @@ func (s *Stream) Which() (which int, relayed bool) {
 	return s.relay.which, true
 }
 
-// KeepEnd changes where the end of a stream is kept that goes to the owner.
+// KeepEnd changes where the end of a stream for the owner is kept.
 func (s *Stream) KeepEnd(end Place) { s.relay.place = end }
