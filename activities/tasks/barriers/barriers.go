@@ -68,7 +68,8 @@ type Release struct {
 }
 
 const (
-	// maxMeetings limits a run's barriers that are kept in memory. The server looks up the rest.
+	// maxMeetings limits how many of a run's barriers are kept in memory. The rest are looked
+	// up on the server.
 	maxMeetings = 1024
 	// overdue is how long after a round's timeout a host gives up on its own if the server is
 	// away.

@@ -2,8 +2,8 @@ package taskapi
 
 import "github.com/clusterrun/clusterrun/activities/tasks/wire"
 
-// keepAnswers is the number of latest answers at barriers that are kept for a task, for
-// arrivals that are repeated because the answer was lost.
+// keepAnswers is how many of a task's latest barrier answers are kept for arrivals that are
+// repeated because the answer was lost.
 const keepAnswers = 32
 
 // outcome is the answer to an arrival: a release or a problem.
@@ -12,7 +12,7 @@ type outcome struct {
 	problem  *wire.Problem
 }
 
-// answers has the latest answers to a task.
+// answers holds the latest answers to a task.
 type answers struct {
 	next int
 	ring [keepAnswers]struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/strictjson"
 )
 
-// Bounds of bodies, in bytes. An error that is longer than what is kept of it is cut, not
-// refused, within reason.
+// Limits of bodies, in bytes. Within reason, an error longer than what is kept is cut, not
+// refused.
 const (
 	maxSmall     = 64 << 10
 	maxArrive    = 256 << 10 // a thousand participants by name
@@ -32,13 +32,13 @@ func (r *request) body(most int64) ([]byte, *wire.Problem) {
 	case err != nil:
 		return nil, &wire.Problem{Code: wire.CodeInvalid, Message: "the body cannot be read: " + err.Error()}
 	}
-	// The wait at a barrier may be long.
+	// A wait at a barrier may be long.
 	_ = http.NewResponseController(r.w).SetReadDeadline(time.Time{})
 	return b, nil
 }
 
-// decode reads the body as a JSON object with the fields of v and no others. An empty body
-// counts as an empty object.
+// decode reads the body as a JSON object with only the fields of v. An empty body counts as an
+// empty object.
 func (r *request) decode(v any, most int64) *wire.Problem {
 	b, problem := r.body(most)
 	if problem != nil {

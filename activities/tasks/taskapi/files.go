@@ -15,19 +15,19 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// MaxResult bounds the value that a task returns, in bytes of JSON.
+// MaxResult limits a task's return value, in bytes of JSON.
 const MaxResult = wire.MaxResult
 
-// maxErrorFile bounds the part of an error file that is read, in bytes.
+// maxErrorFile limits how much of an error file is read, in bytes.
 const maxErrorFile = 1 << 20
 
-// putResult stores the value that a task returns.
+// putResult stores a task's return value.
 func putResult(r *request) (any, *wire.Problem) {
 	dir, problem := r.logDir("a result")
 	if problem != nil {
 		return nil, problem
 	}
-	// White space does not count, but its amount is limited, too.
+	// White space does not count, but its amount is also limited.
 	b, problem := r.body(4 * wire.MaxResult)
 	if problem != nil && problem.Code == wire.CodeTooLarge {
 		return nil, tooLargeResult()
@@ -50,7 +50,7 @@ func putResult(r *request) (any, *wire.Problem) {
 	return wire.Done{OK: true}, nil
 }
 
-// write writes a file of the task, as its user.
+// write writes a task's file, as its user.
 func (r *request) write(path string, b []byte) error {
 	return r.endpoint.view().User.Do(func() error {
 		return atomicfile.Write(path, b, tasklog.FileMode(filepath.Dir(path)))
@@ -62,7 +62,7 @@ func tooLargeResult() *wire.Problem {
 		"the result has more than %d bytes, the limit of a result that is sent: write it to the file that CLUSTERRUN_RESULT_FILE names", wire.MaxResult)}
 }
 
-// logDir returns the directory with the files of the process.
+// logDir returns the directory with the process's files.
 func (r *request) logDir(what string) (string, *wire.Problem) {
 	dir := r.endpoint.view().LogDir
 	if dir == "" {
@@ -71,8 +71,7 @@ func (r *request) logDir(what string) (string, *wire.Problem) {
 	return dir, nil
 }
 
-// putError stores the error that a task reports about itself, in the format of torch's
-// @record.
+// putError stores the error that a task reports about itself, in the format of torch's @record.
 func putError(r *request) (any, *wire.Problem) {
 	dir, problem := r.logDir("an error")
 	if problem != nil {
@@ -95,7 +94,7 @@ func putError(r *request) (any, *wire.Problem) {
 	return wire.Done{OK: true}, nil
 }
 
-// checkError checks an error; prefix is the path of its fields.
+// checkError checks an error. prefix is the path of its fields.
 func checkError(e wire.Error, prefix string) *wire.Problem {
 	switch {
 	case e.Message == "" && e.Kind == "":
@@ -106,8 +105,8 @@ func checkError(e wire.Error, prefix string) *wire.Problem {
 	return nil
 }
 
-// errorFile returns an error in torch's nested form. It cuts long texts; the end of a
-// traceback is the most useful part.
+// errorFile returns an error in torch's nested form. It shortens long strings; a traceback's end
+// is its most useful part.
 func errorFile(e wire.Error) ([]byte, error) {
 	message := e.Message
 	if e.Kind != "" {
@@ -131,7 +130,7 @@ func errorFile(e wire.Error) ([]byte, error) {
 	for keep := wire.MaxTraceback; ; keep /= 4 {
 		b, err := json.Marshal(map[string]nested{"message": {
 			Message: shorten.Text(message, wire.MaxMessage),
-			// The timestamp has whole seconds: torch's own reader accepts nothing else.
+			// The timestamp is in whole seconds, because torch's reader accepts nothing else.
 			ExtraInfo: extra{shorten.Traceback(e.Traceback, keep), strconv.FormatInt(at.Unix(), 10)},
 		}})
 		if err != nil || len(b) <= maxErrorFile {

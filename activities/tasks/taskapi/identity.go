@@ -12,42 +12,41 @@ import (
 // Task describes a task of this host.
 type Task struct {
 	ID runkey.Task
-	// RestartCount is the restart count of its process.
+	// RestartCount is its process's restart count.
 	RestartCount int
-	// Host is the name of the host.
+	// Host is the host's name.
 	Host string
-	// LogDir has the files of its process. It is empty if the run keeps no files.
+	// LogDir contains its process's files. It is empty if the run keeps no files.
 	LogDir string
-	// User is the user of its processes. No other user may use the socket. If it is nil, they
-	// run as the host worker's own user.
+	// User runs its processes. No other user may use the socket. If nil, they run as the host
+	// worker's user.
 	User *hostuser.User
-	// View is shared by the tasks of a generation.
+	// View is shared by a generation's tasks.
 	View *View
 }
 
-// View is the knowledge of the tasks of one generation of a run about each other.
+// View is what the tasks of one generation of a run know about each other.
 type View struct {
-	// Members are the cluster, in rank order.
+	// Members lists the cluster, in rank order.
 	Members []Member
-	// Tasks are the tasks of the spec, in rank order. They are the participants of a barrier
-	// that does not name any.
+	// Tasks lists the spec's tasks, in rank order. They are the default participants of a barrier.
 	Tasks []string
-	// Here has the tasks of this host.
+	// Here lists this host's tasks.
 	Here map[string]bool
-	// Local reports whether every barrier is local, even if its arrivals do not ask for that.
+	// Local reports whether every barrier is local, even if its arrivals do not request that.
 	Local bool
 }
 
-// Member is one task of the cluster.
+// Member is a task of the cluster.
 type Member = wire.Member
 
-// Progress is the progress that a task has reported.
+// Progress is a task's reported progress.
 type Progress = wire.Progress
 
-// SocketVar is the environment variable with the path of a task's socket.
+// SocketVar is the environment variable for a task's socket path.
 const SocketVar = wire.SocketVar
 
-// short returns a short name for use in a path: 50 bits of a hash.
+// short returns a short name for a path: 50 bits of a hash.
 func short(parts ...string) string {
 	return privatedir.Short(parts...)
 }
@@ -56,7 +55,7 @@ func dirOf(r runkey.Run) string { return short(r.Namespace, r.WorkflowID, r.RunI
 
 func fileOf(id runkey.Task) string { return short(fmt.Sprint(id.Generation), id.Task) }
 
-// describe returns the description that the task gets of itself.
+// describe returns the task's description for itself.
 func (t *Task) describe() wire.Task {
 	out := wire.Task{
 		Run: t.ID.Run.WorkflowID, Execution: t.ID.Run.RunID, Task: t.ID.Task,

@@ -7,22 +7,22 @@ import (
 	"sync"
 )
 
-// maxConns bounds the connections of one task that are served at a time. Others wait in the
-// kernel, without effect on other tasks.
+// maxConns limits how many of a task's connections are served at a time. The rest wait in the
+// kernel, without affecting other tasks.
 const maxConns = 512
 
-// listener accepts the connections of one task for net/http.
+// listener accepts a task's connections for net/http.
 type listener struct {
 	net.Listener
 	server   *Server
 	endpoint *endpoint
-	// slots has an element for each connection that is open or may come next.
+	// slots holds an element for each connection that is open or may be next.
 	slots  chan struct{}
 	once   sync.Once
 	closed chan struct{}
 }
 
-// listen binds a socket that replaces any file at the path.
+// listen binds a socket, replacing any file at the path.
 func (s *Server) listen(e *endpoint) (*listener, error) {
 	fresh := e.path + ".new"
 	_ = os.Remove(fresh)
@@ -32,7 +32,7 @@ func (s *Server) listen(e *endpoint) (*listener, error) {
 	}
 	l.SetUnlinkOnClose(false)
 	if u := e.task.User; u != nil {
-		// Until then [endpoint.serves] refuses others.
+		// Until then, [endpoint.serves] refuses other users.
 		err := os.Chmod(fresh, 0o600)
 		if err == nil {
 			err = os.Lchown(fresh, int(u.UID), int(u.GID))
@@ -42,7 +42,7 @@ func (s *Server) listen(e *endpoint) (*listener, error) {
 			return nil, fmt.Errorf("the socket of %s: %w", e.id.Task, err)
 		}
 	}
-	// The rename leaves no moment without a socket at the path.
+	// The rename keeps a socket at the path at every moment.
 	if err := os.Rename(fresh, e.path); err != nil {
 		_ = l.Close()
 		return nil, fmt.Errorf("the socket of %s: %w", e.id.Task, err)
@@ -50,7 +50,7 @@ func (s *Server) listen(e *endpoint) (*listener, error) {
 	return &listener{Listener: l, server: s, endpoint: e, slots: make(chan struct{}, maxConns), closed: make(chan struct{})}, nil
 }
 
-// Accept returns the next connection, once there is room for one more.
+// Accept returns the next connection once a slot is free.
 func (l *listener) Accept() (net.Conn, error) {
 	select {
 	case l.slots <- struct{}{}:
@@ -70,8 +70,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// serves reports whether the peer of a connection is the user of the task, or has the same
-// privileges as this process. Other users who have obtained a socket must not act on the run.
+// serves reports whether a connection's peer is the task's user, or has the same privileges as
+// this process. Other users who have obtained a socket must not act on the run.
 func (e *endpoint) serves(raw net.Conn) bool {
 	peer := peerOf(raw)
 	if peer == nil {

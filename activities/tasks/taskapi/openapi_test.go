@@ -34,7 +34,7 @@ type content struct {
 	} `json:"content"`
 }
 
-// schema returns the name of the schema of a body.
+// schema returns the schema name of a body.
 func (c content) schema() string {
 	return strings.TrimPrefix(c.Content["application/json"].Schema.Ref, "#/components/schemas/")
 }
@@ -47,7 +47,7 @@ type document struct {
 	} `json:"components"`
 }
 
-// described lists the types of requests and answers by route.
+// described lists the request and answer types by route.
 var described = map[string]struct{ request, answer any }{
 	"GET " + wire.PathTask:                           {nil, wire.Task{}},
 	"POST " + wire.PathClosures:                      {wire.ClosuresRequest{}, wire.ClosuresAnswer{}},
@@ -66,8 +66,8 @@ var described = map[string]struct{ request, answer any }{
 	"DELETE " + wire.PathBarriers + "{name}":         {nil, wire.Withdrawn{}},
 }
 
-// TestOpenAPI compares openapi.yaml with the routes of the server and the types that it reads
-// and writes.
+// TestOpenAPI compares openapi.yaml with the server's routes and the types that it reads and
+// writes.
 func TestOpenAPI(t *testing.T) {
 	raw := must.Get(os.ReadFile("openapi.yaml"))(t)
 	var d document
@@ -112,7 +112,7 @@ func TestOpenAPI(t *testing.T) {
 	}
 }
 
-// same compares a schema, and the schemas in it, with a type.
+// same compares a schema, including nested ones, with a type.
 func (d document) same(t *testing.T, seen map[string]bool, name string, v any) {
 	t.Helper()
 	if v == nil {

@@ -8,8 +8,8 @@ import (
 
 type connKey struct{}
 
-// ProcessOf returns the ID of the process that sent the request of a context or opened its
-// connection, or 0 if it is unknown.
+// ProcessOf returns the ID of the process that sent a context's request or opened its connection,
+// or 0 if it is unknown.
 func ProcessOf(ctx context.Context) int {
 	c, ok := ctx.Value(connKey{}).(*conn)
 	if !ok {
@@ -21,8 +21,7 @@ func ProcessOf(ctx context.Context) int {
 	return 0
 }
 
-// peerOf returns the credentials of the process that opened a connection, or nil if they are
-// unknown.
+// peerOf returns the credentials of the process that opened a connection, or nil if unknown.
 func peerOf(c net.Conn) *syscall.Ucred {
 	raw, ok := c.(syscall.Conn)
 	if !ok {

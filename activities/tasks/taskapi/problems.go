@@ -9,7 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 )
 
-// statuses has the HTTP status of each code.
+// statuses maps each code to an HTTP status.
 var statuses = map[string]int{
 	wire.CodeInvalid:          http.StatusBadRequest,
 	wire.CodeNotFound:         http.StatusNotFound,
@@ -34,7 +34,7 @@ var statuses = map[string]int{
 	wire.CodeUnavailable:      http.StatusServiceUnavailable,
 }
 
-// invalid returns a problem with a request; field may be empty.
+// invalid returns a problem with a request. field may be empty.
 func invalid(field, message string) *wire.Problem {
 	if field != "" {
 		message = "field " + field + ": " + message

@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// gate holds calls of a function until it is opened.
+// gate blocks a function's calls until it is opened.
 type gate chan struct{}
 
 func (g gate) wait(ctx context.Context, args []any, _ map[string]any) (any, error) {
@@ -40,7 +40,7 @@ func fails(_ context.Context, args []any, _ map[string]any) (any, error) {
 	return nil, &closure.Error{Kind: args[0].(string), Message: args[1].(string), Traceback: "Traceback: in fails\n", Task: "worker-0"}
 }
 
-// coordinates is the beginning of the programs of these tests.
+// coordinates is the start of these tests' programs.
 const coordinates = `
 import clusterrun, os, signal, sys, threading, time
 c = clusterrun.ClusterCoordinator()
@@ -107,8 +107,8 @@ Iterating over an `+"`AsyncDistributedIterator`"+` is not supported right now.`)
 	assert.Equal(t, 3, h.queue.called("load"), "each is built once")
 }
 
-// No closure is lost and none is scheduled twice if the host worker is killed, and every value
-// reaches the callers that wait for it.
+// No closure is lost or scheduled twice if the host worker is killed, and every value reaches the
+// waiting callers.
 func TestPythonCoordinatesAcrossHosts(t *testing.T) {
 	var sum counter
 	p, h := newPython(t), newCoordinated(t, map[string]function{"same": same, "add": sum.add})
@@ -124,8 +124,8 @@ func TestPythonCoordinatesAcrossHosts(t *testing.T) {
 	assert.Less(t, h.queue.requests(wire.OpSchedule), 2000, "they go together")
 }
 
-// Schedule waits while the queue is full, and all closures are called.
-// Closures that the process has not sent count towards the bound.
+// Schedule waits while the queue is full, and all closures are called. Closures that the process
+// has not sent count towards the limit.
 func TestPythonScheduleWaitsInAFullQueue_CC30_CC41_SEED34(t *testing.T) {
 	g := make(gate)
 	p, h := newPython(t), newCoordinated(t, map[string]function{"wait": g.wait, "same": same, "fails": fails})
@@ -149,8 +149,8 @@ func TestPythonScheduleWaitsForAJoin_SEED35(t *testing.T) {
 	assert.Equal(t, "['joined', 'scheduled']\n", program.ends())
 }
 
-// CC-60, CC-88: a coordinator that nothing refers to leaves nothing behind, and another
-// coordinator continues. The same is true of a forked child and of the end of the program.
+// CC-60, CC-88: an unreferenced coordinator leaves nothing behind, and another coordinator
+// continues. So do a forked child and an exiting program.
 func TestPythonCoordinatorsEnd_CC60(t *testing.T) {
 	p, h := newPython(t), newCoordinated(t, map[string]function{"same": same, "forever": forever})
 	p.coordinates(h, pythonFile(t, "coordinators_end"))
@@ -164,7 +164,7 @@ except ValueError as e:
 `))
 }
 
-// The end of the run ends everything.
+// The end of the run stops everything.
 func TestPythonTheRunOfACoordinatorEnds(t *testing.T) {
 	p, h := newPython(t), newCoordinated(t, map[string]function{"same": same, "forever": forever})
 	program := p.background(h.host, 0, coordinates+pythonFile(t, "the_run_of_a_coordinator_ends"))
@@ -173,7 +173,7 @@ func TestPythonTheRunOfACoordinatorEnds(t *testing.T) {
 	assert.Equal(t, strings.Repeat("the run has ended: it is\n", 3), program.ends())
 }
 
-// A join that was interrupted by Ctrl-C leaves the error to the next join.
+// A join interrupted by Ctrl-C leaves the error to the next join.
 func TestPythonJoinIsInterrupted(t *testing.T) {
 	g := make(gate)
 	p, h := newPython(t), newCoordinated(t, map[string]function{"fails": func(ctx context.Context, args []any, kwargs map[string]any) (any, error) {
@@ -191,15 +191,15 @@ func TestPythonJoinIsInterrupted(t *testing.T) {
 	assert.Equal(t, "no\n", program.ends())
 }
 
-// CC-98: the watchdog fires when nothing ends, but not if no closures are pending, and never
-// after it was stopped.
+// CC-98: the watchdog fires when no closure completes, but not if none is pending or after it was
+// stopped.
 func TestPythonWatchDog_CC98(t *testing.T) {
 	p, h := newPython(t), newCoordinated(t, map[string]function{"same": same, "forever": forever})
 	out := p.coordinates(h, pythonFile(t, "watch_dog"))
 	assert.Equal(t, "ok\n", out)
 }
 
-// Many threads schedule, fetch and send requests side by side.
+// Many threads schedule, fetch and send requests concurrently.
 func TestPythonManyThreadsCoordinate(t *testing.T) {
 	var sum counter
 	p, h := newPython(t), newCoordinated(t, map[string]function{"add": sum.add, "same": same})
@@ -221,15 +221,15 @@ ClosureError ['Exception'] text
 UnavailableError ['ClosureError', 'UnavailableError'] text`)+"\n", out)
 }
 
-// goOn sends the line for which a program waits.
+// goOn sends the line that a program waits for.
 func (p *program) goOn() {
 	p.t.Helper()
 	_, err := fmt.Fprintln(p.in)
 	require.NoError(p.t, err)
 }
 
-// When the tasks of a run must stop, queued closures may never be called. Waits for them end,
-// so that the waiting threads do not become stragglers.
+// When a run's tasks must stop, queued closures may never be called. Waiting for them stops, so
+// that the waiting threads do not become stragglers.
 func TestPythonWaitsEndWhenTheTasksStop(t *testing.T) {
 	p, h := newPython(t), newCoordinated(t, map[string]function{"forever": forever, "same": same})
 	h.queue.limit(2)

@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// program is a Python program that runs as a task while the test does something.
+// program is a Python program that runs as a task alongside the test.
 type program struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -36,14 +36,14 @@ func (p *python) background(h *host, i int, source string) *program {
 	return &program{p.t, cmd, bufio.NewReader(out), in}
 }
 
-// says checks the next line the program prints.
+// says checks the next line that the program prints.
 func (p *program) says(want string) {
 	p.t.Helper()
 	line := must.Get(p.out.ReadString('\n'))(p.t)
 	assert.Equal(p.t, want+"\n", line)
 }
 
-// ends reads the rest of the program's output and waits for its end.
+// ends reads the rest of the program's output and waits for it to exit.
 func (p *program) ends() string {
 	p.t.Helper()
 	rest := must.Get(io.ReadAll(p.out))(p.t)
@@ -64,7 +64,7 @@ print(should_stop(), wait_for_stop(0.01), request_stop(reason="enough"), should_
 	assert.False(t, other.ShouldStop())
 }
 
-// The run receives everything about an exception, and decides what it means.
+// The run receives everything about an exception, and interprets it.
 func TestPythonStopErrors(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 1)
@@ -88,14 +88,14 @@ func TestPythonStopErrors(t *testing.T) {
 	assert.Len(t, keys, 4)
 }
 
-// A notice reaches a program that polls, with the seconds that are left, and its end as well.
+// A notice reaches a polling program, with the seconds left, and so does its end.
 func TestPythonNotice(t *testing.T) {
 	p := newPython(t)
 	h, _ := newStopping(t, 1)
 	program := p.background(h, 0, pythonFile(t, "notice"))
 	program.says("ready")
 	now := time.Now()
-	given := now.Add(-time.Hour) // by a clock that is late
+	given := now.Add(-time.Hour) // by a slow clock
 	h.SetStopping(h.run, spec.Stopping{Seq: 1, Notice: &spec.StopNotice{From: spec.NoticeFromDrain, Given: now, Deadline: now.Add(time.Minute)}})
 	program.says("True False")
 	assert.Equal(t, "a host drains", h.stop(0, "GET", "", "").Notice.Reason)
@@ -138,8 +138,7 @@ func TestPythonTiedCoordinators_CO08_CO12_SEED67(t *testing.T) {
 	assert.Equal(t, "worker-0", r.wish(t).Task, "what came from the run does not go back")
 }
 
-// A stop that is clean for the coordinator is clean for the run. About other
-// kinds, the run decides.
+// A clean stop for the coordinator is clean for the run. The run judges other kinds.
 func TestPythonCleanStopsOfProcesses_CO11_SEED62(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 2)
@@ -157,8 +156,8 @@ print("joined")
 `), "clean by the rules of the run")
 }
 
-// A stop by an operator, its clear, and another stop reach a coordinator. Coordinators that
-// nothing refers to are gone.
+// A stop by an operator, its clear, and another stop reach a coordinator. Unreferenced
+// coordinators are gone.
 func TestPythonTheRunStopsACoordinator(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 1)
@@ -173,8 +172,8 @@ func TestPythonTheRunStopsACoordinator(t *testing.T) {
 	assert.Empty(t, r.heard())
 }
 
-// The process ends right after join, and yet the run has received everything, including a stop
-// requested by a thread that join does not know.
+// The process exits right after join, and yet the run has received everything, including a stop
+// requested by a thread unknown to join.
 func TestPythonJoinWaitsUntilTheRunKnows(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 1)
@@ -196,13 +195,13 @@ func TestPythonStopIsRefused(t *testing.T) {
 	assert.Equal(t, strings.Repeat("not_implemented this host worker does not support graceful stops\n", 4), p.run(h, 0, pythonFile(t, "stop_is_refused_2")))
 }
 
-// In a process that is not a task, only its own requests to stop count.
+// In a process other than a task, only its own stop requests count.
 func TestPythonStopOutsideATask(t *testing.T) {
 	p := newPython(t)
 	assert.Equal(t, "True\nTrue ValueError: oops\n", p.output(pythonFile(t, "stop_outside_a_task")))
 }
 
-// A forked child follows the run by itself, with its own key.
+// A forked child follows the run on its own, with its own key.
 func TestPythonStopAndForks(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 1)
@@ -211,7 +210,7 @@ func TestPythonStopAndForks(t *testing.T) {
 	assert.NotEqual(t, r.heard()[0].Key, r.heard()[1].Key)
 }
 
-// A signal handler may send requests, and so may a function that is called at exit.
+// Signal handlers and functions called at exit may send requests.
 func TestPythonStopInAHandler(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 1)
@@ -227,7 +226,7 @@ atexit.register(lambda: print(clusterrun.should_stop(), clusterrun.wait_for_stop
 `), "first of all at the end, where some interpreters start no threads")
 }
 
-// Many threads request, clear and poll a stop side by side, and in the end all agree.
+// Many threads request, clear and poll a stop concurrently, and eventually all agree.
 func TestPythonStopSideBySide(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 2)

@@ -17,13 +17,13 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// pythonFile returns a program of testdata/python.
+// pythonFile returns a program in testdata/python.
 func pythonFile(t *testing.T, name string) string {
 	t.Helper()
 	return string(must.Get(os.ReadFile(filepath.Join("testdata/python", name+".py")))(t))
 }
 
-// run runs a program as a task and returns what it printed.
+// run runs a program as a task and returns its output.
 func (p *python) run(h *host, i int, source string, env ...string) string {
 	p.t.Helper()
 	return p.output(source, append([]string{
@@ -33,8 +33,7 @@ func (p *python) run(h *host, i int, source string, env ...string) string {
 	}, env...)...)
 }
 
-// MPR-12: outside a task get_barrier fails, and everything else works as in a run of
-// one task.
+// MPR-12: outside a task, get_barrier fails, and everything else works as in a run with one task.
 func TestPythonOutsideATask_MPR12_SEED28(t *testing.T) {
 	p := newPython(t)
 	assert.Equal(t, "barrier is not defined. It is likely because you are calling get_barrier() in the main process. get_barrier() can only be called in the subprocesses.\n", p.output(pythonFile(t, "outside_a_task")))
@@ -54,7 +53,7 @@ the name of a barrier has 1 to 200 bytes, not 0`), strings.TrimSpace(out))
 	assert.JSONEq(t, `{"ü": [null, 1.5]}`, string(b))
 }
 
-// A program that has done its work does not fail because of what it returns or reports.
+// A program that completed its work does not fail because of what it returns or reports.
 func TestPythonResultsOfAllKinds(t *testing.T) {
 	p, h := newPython(t), newHost(t, 1)
 	file := filepath.Join(h.logs, "0", "0", tasklog.ResultFile)
@@ -100,7 +99,7 @@ except clusterrun.BarrierTimeoutError as e:
 	assert.Contains(t, p.run(h, 0, pythonFile(t, "barrier_breaks")), "worker-1 exited with exit code 7 and does not come back")
 }
 
-// Threads and forked children send requests side by side.
+// Threads and forked children send requests concurrently.
 func TestPythonThreadsAndForks(t *testing.T) {
 	p, h := newPython(t), newHost(t, 2)
 	told := h.arrive(testContext(t), 1, "all")
@@ -109,7 +108,7 @@ func TestPythonThreadsAndForks(t *testing.T) {
 	require.NoError(t, (<-told).err)
 }
 
-// The error is in its file, in the form torch writes it, whether or not the host is there.
+// The error is in its file, in torch's form, whether or not the host is up.
 func TestPythonErrors(t *testing.T) {
 	p, h := newPython(t), newHost(t, 1)
 	file := filepath.Join(h.logs, "0", "0", tasklog.ErrorFile)
@@ -147,7 +146,7 @@ func TestPythonMain(t *testing.T) {
 	assert.JSONEq(t, `{"sum": 3}`, string(b))
 }
 
-// The server is restarted while a Python task waits.
+// The server restarts while a Python task waits.
 func TestPythonAcrossServers(t *testing.T) {
 	p, h := newPython(t), newHost(t, 2)
 	out := make(chan string, 1)
@@ -174,7 +173,7 @@ func TestPythonWithoutDescriptors(t *testing.T) {
 	assert.Equal(t, "done\n", out)
 }
 
-// python is an interpreter that finds the package clusterrun.
+// python is an interpreter with the package clusterrun.
 type python struct {
 	t       *testing.T
 	program string
@@ -209,8 +208,8 @@ func (p *python) output(source string, env ...string) string {
 	return string(out)
 }
 
-// Resources are released once nothing refers to them, and no earlier than the
-// closures that use them are in the queue.
+// Resources are released once they are unreferenced, but not before the closures that use them are
+// in the queue.
 func TestPythonReleasesResources_CC29(t *testing.T) {
 	p, h := newPython(t), newCoordinated(t, map[string]function{"same": same, "load": same})
 	program := p.background(h.host, 0, coordinates+pythonFile(t, "releases_resources"))

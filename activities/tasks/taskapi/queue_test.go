@@ -15,14 +15,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/rules"
 )
 
-// function is called for closures, with the values of resources in their arguments.
+// function is called for closures, with resource values in their arguments.
 type function func(ctx context.Context, args []any, kwargs map[string]any) (any, error)
 
-// slotsOfQueue is the number of slots of the only host of a [testQueue], whose batches are twice
-// as many.
+// slotsOfQueue is the number of slots of a [testQueue]'s only host. Its batches are twice that
+// size.
 const slotsOfQueue = 4
 
-// testQueue is a queue of closures that are called in this process.
+// testQueue is a queue of closures called in this process.
 type testQueue struct {
 	t         testing.TB
 	functions map[string]function
@@ -30,7 +30,7 @@ type testQueue struct {
 	mu      sync.Mutex
 	machine *rules.Queue
 	changed chan struct{}
-	asked   map[string]any // requests that were heard, with their calls
+	asked   map[string]any // received requests, with their calls
 	cancels map[int]context.CancelFunc
 	calls   map[string]int
 	built   map[uint64]any
@@ -46,7 +46,7 @@ func newTestQueue(t testing.TB, functions map[string]function) *testQueue {
 	return q
 }
 
-// limit makes the queue anew, for so many closures that wait.
+// limit recreates the queue with room for size waiting closures.
 func (q *testQueue) limit(size int) {
 	q.machine = rules.New(rules.ConfigOf(closure.QueueInput{QueueSize: size}))
 	q.machine.Serving(closure.ServingMessage{Host: "a", Queue: "a", Seq: 1, Serving: []closure.ServingTask{{Task: "worker-0", Slots: slotsOfQueue}}})
@@ -107,7 +107,7 @@ func asking[Q interface{ Validate() error }, A any](
 	return a, nil
 }
 
-// change carries out what the rules say, and wakes those who wait.
+// change carries out the rules' decisions, and wakes waiting callers.
 func (q *testQueue) change() {
 	for _, a := range q.machine.Actions() {
 		if a.Cancel {
@@ -122,7 +122,7 @@ func (q *testQueue) change() {
 	q.changed = make(chan struct{})
 }
 
-// run calls the closures of a batch.
+// run calls a batch's closures.
 func (q *testQueue) run(ctx context.Context, number int, in closure.Batch) {
 	var out closure.BatchResult
 	for _, c := range in.Closures {
@@ -197,7 +197,7 @@ func (q *testQueue) build(ctx context.Context, r closure.Resource) (any, error) 
 	return value, err
 }
 
-// end ends the queue with its run.
+// end closes the queue with its run.
 func (q *testQueue) end(over string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -221,7 +221,7 @@ func (q *testQueue) counts() closure.QueueCounts {
 	return q.machine.Status().Counts
 }
 
-// requests returns the number of requests of an operation that were heard.
+// requests counts the received requests of an operation.
 func (q *testQueue) requests(operation string) (n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

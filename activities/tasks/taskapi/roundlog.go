@@ -11,29 +11,29 @@ import (
 	"sync"
 )
 
-// roundLogSize is the size at which a new log is begun, in bytes; the previous log is kept in
-// the same directory.
+// roundLogSize is the size that starts a new log, in bytes. The previous log stays in the same
+// directory.
 const roundLogSize = 256 << 10
 
-// roundLog has the latest released rounds. It need not survive a power cut, since the
-// processes do not either, so it is not synced.
+// roundLog holds the latest released rounds. It is not synced: like the processes, it need not
+// survive a power cut.
 type roundLog struct {
 	path string
-	// unwritten has the lines of rounds that have been released since the last write. The mutex of the
-	// rounds guards it.
+	// unwritten holds the lines of rounds released since the last write. The mutex of rounds
+	// guards it.
 	unwritten []byte
 
-	mu   sync.Mutex // of the file, which may hang; it is locked before that mutex
+	mu   sync.Mutex // of the file, which may hang; locked before rounds.mu
 	file *os.File
 	size int
 	err  error // why rounds are no longer written
 }
 
-// released is one round in the log.
+// released is a round in the log.
 type released struct {
 	name         string
 	number       int
-	participants []participant // in their order
+	participants []participant // in order
 	values       []string
 }
 
@@ -57,7 +57,7 @@ func openRoundLog(path string) (*roundLog, error) {
 
 func (l *roundLog) oldPath() string { return l.path + ".old" }
 
-// each reads the log. It skips an incomplete line, since no task was answered from it.
+// each reads the log. It skips an incomplete line, which no task was answered from.
 func (l *roundLog) each(f func(released)) {
 	for _, path := range []string{l.oldPath(), l.path} {
 		b, err := os.ReadFile(path)
@@ -72,8 +72,8 @@ func (l *roundLog) each(f func(released)) {
 	}
 }
 
-// parseReleased parses "3 worker-0=key worker-0=key worker-1=key "name"", with the values
-// after the name, in quotes too.
+// parseReleased parses "3 worker-0=key worker-0=key worker-1=key "name"", with the values after
+// the name, also in quotes.
 func parseReleased(line string) (released, bool) {
 	line, whole := strings.CutSuffix(line, "\n")
 	at := strings.IndexByte(line, '"')
@@ -104,7 +104,7 @@ func parseReleased(line string) (released, bool) {
 	return rec, err == nil
 }
 
-// unquoteAll parses one or more quoted texts, separated by spaces.
+// unquoteAll parses one or more quoted strings, separated by spaces.
 func unquoteAll(line string) (all []string, err error) {
 	for {
 		quoted, err := strconv.QuotedPrefix(line)
@@ -123,7 +123,7 @@ func unquoteAll(line string) (all []string, err error) {
 	}
 }
 
-// add adds a round, with the keys of each participant and all values, to what is to be written.
+// add adds a round, with each participant's keys and all values, to the unwritten lines.
 func (l *roundLog) add(number int, name string, participants []string, keys map[string][]string, values []string) {
 	b := strconv.AppendInt(l.unwritten, int64(number), 10)
 	for _, task := range participants {
@@ -143,8 +143,8 @@ func (l *roundLog) add(number int, name string, participants []string, keys map[
 	l.unwritten = append(b, '\n')
 }
 
-// write writes the lines that take returns. A failure must not break a barrier: the log matters only
-// if the host worker crashes at this very moment.
+// write writes the lines that take returns. A failure must not break a barrier: the log matters
+// only if the host worker crashes at this very moment.
 func (l *roundLog) write(take func() []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,13 +12,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// maxNames bounds the barriers whose rounds are counted. A barrier that was dropped begins
-// with round 1 again.
+// maxNames limits the barriers with counted rounds. A dropped barrier restarts at round 1.
 const maxNames = 4096
 
-// rounds are the local barriers of one generation of a run. Package barrier decides the effect
-// of an event on a round; this type has the lock, the timers, the waiting arrivals, and the
-// answers that were given.
+// rounds are the local barriers of one generation of a run. Package barrier decides an event's
+// effect on a round; this type holds the lock, the timers, the waiting arrivals and the answers.
 type rounds struct {
 	mu      sync.Mutex
 	open    map[string]*round
@@ -29,7 +27,7 @@ type rounds struct {
 	log     *roundLog
 }
 
-// round is a round that waits for participants.
+// round is a round waiting for participants.
 type round struct {
 	rules        *barrier.Round
 	name         string
@@ -42,19 +40,19 @@ type round struct {
 // arrivalID names an arrival in a round.
 type arrivalID struct{ task, key string }
 
-// arrived is an arrival that counts. Several connections may wait for its answer: when one
-// was cut, that may not be known yet.
+// arrived is an arrival that counts. Several connections may wait for its answer, because a broken
+// one may not be detected yet.
 type arrived struct {
 	waiting []*ticket
 	timer   *time.Timer
 }
 
-// ticket is a request that waits for an answer.
+// ticket is a request waiting for an answer.
 type ticket struct {
 	rounds *rounds
 	round  *round
 	id     arrivalID
-	// tell delivers the answer, once. It must be fast.
+	// tell delivers the answer once, and must be fast.
 	tell func(outcome)
 }
 
@@ -64,7 +62,7 @@ type told struct {
 	outcome
 }
 
-// deliver delivers answers. Those of a released round are written before. r.mu must not be held.
+// deliver delivers answers, first logging those of a released round. r.mu must not be held.
 func (r *rounds) deliver(all []told) {
 	if slices.ContainsFunc(all, func(t told) bool { return t.released != nil }) {
 		r.log.write(func() []byte {
@@ -98,8 +96,8 @@ func newRounds(log *roundLog) *rounds {
 	return r
 }
 
-// arrive joins the open round. It calls answer with the outcome, perhaps before arrive
-// returns. The ticket is for leaving before that.
+// arrive joins the open round. It calls answer with the outcome, perhaps before it returns. The
+// ticket allows leaving before that.
 func (r *rounds) arrive(a barriers.Arrival, answer func(outcome)) *ticket {
 	t := &ticket{rounds: r, id: arrivalID{a.Task, a.Key}, tell: answer}
 	r.mu.Lock()
@@ -158,8 +156,8 @@ func (r *rounds) join(t *ticket, a barriers.Arrival) []told {
 	return r.settle(o, answers, nil)
 }
 
-// digestOf returns the digest of participants. For the participants of the round, the usual
-// case, it does not compute the hash again.
+// digestOf returns the digest of participants. For the round's participants, the usual case, it
+// does not recompute the hash.
 func (o *round) digestOf(participants []string) string {
 	if slices.Equal(participants, o.participants) {
 		return o.rules.Digest()
@@ -167,9 +165,8 @@ func (o *round) digestOf(participants []string) string {
 	return spec.ParticipantsDigest(spec.NormalParticipants(participants))
 }
 
-// settle ends a round that the rules have closed, if there are answers, and returns the
-// answers to deliver. broken returns the problem for those that were not released. r.mu must
-// be held.
+// settle closes a round if the rules answer its arrivals, and returns the answers to deliver.
+// broken returns the problem for arrivals that were not released. r.mu must be held.
 func (r *rounds) settle(o *round, answers []barrier.Answer, broken func() *wire.Problem) []told {
 	if len(answers) == 0 {
 		return nil
@@ -194,7 +191,7 @@ func (r *rounds) settle(o *round, answers []barrier.Answer, broken func() *wire.
 	return all
 }
 
-// end removes an arrival, and appends the answers for those that wait for it.
+// end removes an arrival, and appends the answers to its waiting requests.
 func (o *round) end(all []told, id arrivalID, out outcome) []told {
 	a := o.arrived[id]
 	delete(o.arrived, id)
@@ -220,8 +217,8 @@ func (r *rounds) count(o *round) {
 	r.counts[o.name] = o.number
 }
 
-// broken returns the problem for those that waited in a round that broke. why returns the
-// reason, given the names of the missing tasks.
+// broken returns the problem for arrivals in a broken round. why returns the reason, given the
+// missing tasks' names.
 func (o *round) broken(code string, why func(missing string) string) *wire.Problem {
 	s := o.standing()
 	return &wire.Problem{Code: code, Barrier: s, Message: fmt.Sprintf(
@@ -229,7 +226,7 @@ func (o *round) broken(code string, why func(missing string) string) *wire.Probl
 		o.name, o.number, why(enumerate(s.Missing)), enumerate(s.Arrived), s.Since)}
 }
 
-// standing returns the state of a round when it closed.
+// standing returns a round's state when it closed.
 func (o *round) standing() *wire.Standing {
 	s := &wire.Standing{
 		Name: o.name, Round: o.number, Arrived: []string{}, Missing: []string{},
@@ -246,7 +243,7 @@ func (o *round) standing() *wire.Standing {
 	return s
 }
 
-// passed is called when the time of an arrival has passed.
+// passed is called when an arrival's timeout expires.
 func (r *rounds) passed(o *round, after time.Duration) {
 	r.mu.Lock()
 	all := r.settle(o, o.rules.Step(barrier.Passed{Now: time.Now()}), func() *wire.Problem {
@@ -286,8 +283,8 @@ func (r *rounds) remove(o *round, id arrivalID, why *wire.Problem) []told {
 	return all
 }
 
-// withdraw withdraws an arrival by its key; out is set if the arrival was answered already.
-// known reports whether such an arrival is known here.
+// withdraw withdraws an arrival by its key. out is set if the arrival was already answered. known
+// reports whether this host knows the arrival.
 func (r *rounds) withdraw(task, name, key string) (out outcome, known bool) {
 	var all []told
 	defer func() { r.deliver(all) }()
@@ -304,8 +301,8 @@ func (r *rounds) withdraw(task, name, key string) (out outcome, known bool) {
 	return outcome{}, false
 }
 
-// processEnded withdraws the arrivals of a task's process. A task that does not return breaks
-// the rounds that it is missing in.
+// processEnded withdraws the arrivals of a task's process. A task that does not return breaks the
+// rounds that lack it.
 func (r *rounds) processEnded(task string, final bool, how string) {
 	var all []told
 	r.mu.Lock()
@@ -331,14 +328,14 @@ func (r *rounds) processEnded(task string, final bool, how string) {
 	r.deliver(all)
 }
 
-// starts records that the task has a process (again).
+// starts records that the task has a process.
 func (r *rounds) starts(task string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.ended, task)
 }
 
-// end breaks all rounds, also future ones.
+// end breaks all rounds, even future ones.
 func (r *rounds) end(why string) {
 	var all []told
 	r.mu.Lock()
@@ -351,8 +348,8 @@ func (r *rounds) end(why string) {
 	r.deliver(all)
 }
 
-// close closes the log, which the next server reads. A timer that is about to fire finds no
-// waiting arrivals.
+// close closes the log, which the next server reads. A timer about to fire finds no waiting
+// arrivals.
 func (r *rounds) close() { r.log.close() }
 
 func (r *rounds) remember(task, name, key string, out outcome) {

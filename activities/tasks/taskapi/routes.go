@@ -11,20 +11,20 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// request is one request of a task.
+// request is a task's request.
 type request struct {
 	*http.Request
 	w        http.ResponseWriter
 	server   *Server
 	endpoint *endpoint
-	// name is the name of a barrier.
+	// name is a barrier's name.
 	name string
 }
 
 // handler returns a value to be encoded as JSON.
 type handler func(*request) (any, *wire.Problem)
 
-// routes has all paths except the paths of barriers.
+// routes lists all paths except those of barriers.
 var routes = map[string]map[string]handler{
 	wire.PathTask:                {http.MethodGet: getTask},
 	wire.PathClosures:            {http.MethodPost: postClosures},
@@ -42,7 +42,7 @@ func init() {
 	}
 }
 
-// answer finds the handler of a request and calls it.
+// answer finds a request's handler and calls it.
 func (s *Server) answer(r *request) (any, *wire.Problem) {
 	path := r.URL.EscapedPath()
 	methods, ok := routes[path]
@@ -74,7 +74,7 @@ func getCluster(r *request) (any, *wire.Problem) {
 	return wire.Cluster{Members: r.endpoint.view().View.Members}, nil
 }
 
-// keepProgress bounds the part of a message that is kept, in bytes. Much less of it is shown.
+// keepProgress limits what is kept of a message, in bytes. Much less is shown.
 const keepProgress = 1000
 
 func putProgress(r *request) (any, *wire.Problem) {

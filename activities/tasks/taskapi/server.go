@@ -18,53 +18,52 @@ import (
 )
 
 const (
-	// writePatience is the longest time for writing an answer.
+	// writePatience is the maximum time to write an answer.
 	writePatience = 10 * time.Second
 	maxHeader     = 16 << 10
 )
 
-// patience bounds the time to read the head and the body of a request, and the time in which
-// the run must answer. The latter is shorter than our clients wait, so that they learn the
-// reason.
+// patience limits the time to read a request's head and body, and the time for the run to answer.
+// The run's is shorter than our clients wait, so that they receive the reason.
 type patience struct{ head, body, run time.Duration }
 
 var usualPatience = patience{10 * time.Second, 30 * time.Second, 50 * time.Second}
 
 // Config configures a [Server].
 type Config struct {
-	// StateDir is the state directory of the host worker. Sockets are below it if it is short
+	// StateDir is the host worker's state directory. Sockets are in it if its path is short
 	// enough.
 	StateDir string
-	// Barriers releases barriers that are not local. If nil, a barrier is released only if
-	// all its participants are on this host.
+	// Barriers releases barriers that are not local. If nil, a barrier is released only if all its
+	// participants are on this host.
 	Barriers Barriers
-	// Broker returns the broker that answers a process of a task with so many slots. The error
-	// is as of [Broker]. If Broker is nil, tasks cannot serve.
+	// Broker returns the broker for a task's process with the given slots. Its errors are like
+	// [Broker]'s. If nil, tasks cannot serve.
 	Broker func(by runkey.Task, slots int) (Broker, error)
-	// Queue returns the queue of the run of a task that schedules closures. If nil, tasks cannot
+	// Queue returns the queue of a task's run for scheduling closures. If nil, tasks cannot
 	// schedule any.
 	Queue func(ctx context.Context, by runkey.Task) (Queue, error)
-	// Stops passes stop requests on to the run. If nil, tasks can neither request a stop nor
-	// ask whether there is one.
+	// Stops forwards stop requests to the run. If nil, tasks can neither request a stop nor ask
+	// about one.
 	Stops Stops
-	// Observe is called with the time that a process took for a step, in seconds. It may be nil.
+	// Observe, if not nil, is called with each step's duration in seconds.
 	Observe func(seconds float64)
 	Log     *zap.Logger
 }
 
-// Server serves the tasks of a host.
+// Server serves a host's tasks.
 type Server struct {
 	Config
 	dir  string
 	http *http.Server
-	// group has the goroutines that accept connections.
+	// group holds the goroutines that accept connections.
 	group *background.Group
 	// answering counts the connections.
 	answering sync.WaitGroup
 	patience  patience
 
-	// files is held while files are touched, which may take long, and is locked before mu. Who
-	// changes tasks or groups holds both.
+	// files is held while files are touched, which may be slow, and is locked before mu. Changing
+	// tasks or groups requires both.
 	files sync.Mutex
 
 	mu     sync.Mutex // heartbeats wait for it
@@ -73,26 +72,26 @@ type Server struct {
 	stops  map[runkey.Run]*stopping
 }
 
-// group names one generation of a run.
+// group names one of a run's generations.
 type group struct {
 	run        runkey.Run
 	generation int
 }
 
-// endpoint is one task and its socket.
+// endpoint is a task and its socket.
 type endpoint struct {
 	id   runkey.Task
 	path string
-	// listener and missing, whether the socket was removed and could not be made again, are
-	// guarded by Server.files.
+	// Server.files guards listener and missing, which reports that a removed socket could not be
+	// recreated.
 	listener *listener
 	missing  bool
 	rounds   *rounds
 	stopping *stopping
-	// ended ends when the task is no longer served; its cause says why.
+	// ended is cancelled when the task is dropped, with the cause.
 	ended context.Context
 	end   context.CancelCauseFunc
-	// visits has the arrivals at barriers that are not local.
+	// visits holds the arrivals at barriers that are not local.
 	visits visits
 
 	mu       sync.Mutex
@@ -101,8 +100,8 @@ type endpoint struct {
 	work     *work
 }
 
-// NewServer returns a server, and creates the directory of the sockets. It serves nothing
-// before [Server.Listen].
+// NewServer returns a server, and creates the socket directory. It serves nothing before
+// [Server.Listen].
 func NewServer(c Config) (*Server, error) { return newServer(c, usualPatience) }
 
 func newServer(c Config, p patience) (*Server, error) {
@@ -118,7 +117,7 @@ func newServer(c Config, p patience) (*Server, error) {
 	protocols.SetHTTP1(true)
 	s.http = &http.Server{
 		Handler: http.HandlerFunc(s.serve), Protocols: &protocols,
-		// A connection without a request gives its place to others: a task has a bounded number.
+		// A task's connections are limited, so one without a request is closed.
 		ReadHeaderTimeout: p.head, IdleTimeout: p.head, MaxHeaderBytes: maxHeader,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 		ConnState: func(_ net.Conn, state http.ConnState) {
@@ -135,8 +134,8 @@ func newServer(c Config, p patience) (*Server, error) {
 	return s, nil
 }
 
-// Listen serves a task, and returns the path of its socket. If the task is served already,
-// Listen updates it, for example for its next process. It ends older generations of the run.
+// Listen serves a task, and returns its socket's path. If the task is already served, Listen
+// updates it, for example for its next process. It stops older generations of the run.
 func (s *Server) Listen(t Task) (string, error) {
 	s.files.Lock()
 	defer s.files.Unlock()
@@ -154,7 +153,7 @@ func (s *Server) Listen(t Task) (string, error) {
 	}
 	e.mu.Lock()
 	if e.task.LogDir != t.LogDir || e.task.RestartCount != t.RestartCount {
-		e.progress, e.work = nil, newWork(s.Observe) // they belong to the previous process
+		e.progress, e.work = nil, newWork(s.Observe) // of the previous process
 	}
 	e.task = t
 	e.mu.Unlock()
@@ -162,7 +161,7 @@ func (s *Server) Listen(t Task) (string, error) {
 	return e.path, nil
 }
 
-// open begins to serve a task. s.files must be held.
+// open starts to serve a task. s.files must be held.
 func (s *Server) open(t Task) (*endpoint, error) {
 	dir, err := s.makeRunDir(&t)
 	if err != nil {
@@ -191,8 +190,8 @@ func (s *Server) open(t Task) (*endpoint, error) {
 	return e, nil
 }
 
-// Ended records that the process of a task has ended, and whether the task has ended with it;
-// how describes its end, such as "exited with exit code 1".
+// Ended records that a task's process has ended, and whether the task has ended with it. how
+// describes its end, such as "exited with exit code 1".
 func (s *Server) Ended(id runkey.Task, final bool, how string) {
 	s.mu.Lock()
 	r, e := s.groups[group{id.Run, id.Generation}], s.tasks[id]
@@ -208,7 +207,7 @@ func (s *Server) Ended(id runkey.Task, final bool, how string) {
 	}
 }
 
-// Progress returns the progress that a task has reported, or nil.
+// Progress returns a task's reported progress, or nil.
 func (s *Server) Progress(id runkey.Task) *Progress {
 	s.mu.Lock()
 	e := s.tasks[id]
@@ -221,7 +220,7 @@ func (s *Server) Progress(id runkey.Task) *Progress {
 	return e.progress
 }
 
-// Release ends the service for a run.
+// Release stops serving a run.
 func (s *Server) Release(run runkey.Run) {
 	s.files.Lock()
 	defer s.files.Unlock()
@@ -232,12 +231,12 @@ func (s *Server) Release(run runkey.Run) {
 	_ = os.RemoveAll(filepath.Join(s.dir, dirOf(run)))
 }
 
-// endOlder ends the generations of a run before the given one. s.files must be held.
+// endOlder stops a run's generations before the given one. s.files must be held.
 func (s *Server) endOlder(run runkey.Run, generation int) {
 	s.endWhere(func(g group) bool { return g.run == run && g.generation < generation }, "the run has restarted all tasks")
 }
 
-// endWhere ends the generations that which selects. s.files must be held.
+// endWhere stops the generations that which selects. s.files must be held.
 func (s *Server) endWhere(which func(group) bool, why string) {
 	var ended []*rounds
 	var tasks []*endpoint
@@ -265,7 +264,7 @@ func (s *Server) endWhere(which func(group) bool, why string) {
 	}
 }
 
-// Sweep removes the files that earlier servers left of runs that are no longer here.
+// Sweep removes earlier servers' files of runs that are no longer here.
 func (s *Server) Sweep(here []runkey.Run) {
 	keep := map[string]bool{}
 	for _, run := range here {
@@ -282,8 +281,8 @@ func (s *Server) Sweep(here []runkey.Run) {
 	}
 }
 
-// Close ends the service and waits until no request is in progress. The sockets stay, for the
-// next server.
+// Close stops serving and waits until no request is in progress. The sockets stay, for the next
+// server.
 func (s *Server) Close() error {
 	s.group.Close()       // no more connections are accepted
 	err := s.http.Close() // all connections, including connections of ended tasks
@@ -299,9 +298,9 @@ func (s *Server) Close() error {
 // serve answers one request.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	e := r.Context().Value(connKey{}).(*conn).listener.endpoint
-	// The deadline protects against clients that send half a body, even if the request needs no
-	// body, since net/http reads it to its end before the next request. Without a body a
-	// deadline would end the context of the connection while the request waits for news.
+	// The deadline protects against clients that send half a body, even if the request needs none,
+	// since net/http reads it completely before the next request. Without a body, a deadline would
+	// cancel the connection's context while the request waits for news.
 	var deadline time.Time
 	if r.ContentLength != 0 {
 		deadline = time.Now().Add(s.patience.body)
@@ -315,7 +314,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, out)
 }
 
-// view returns the current state of the task.
+// view returns the task's current state.
 func (e *endpoint) view() Task {
 	e.mu.Lock()
 	defer e.mu.Unlock()

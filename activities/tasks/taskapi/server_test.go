@@ -36,7 +36,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// host is a server with the tasks worker-0 to worker-N of a run. Another host has ps-0.
+// host is a server with a run's tasks worker-0 to worker-N. Another host runs ps-0.
 type host struct {
 	*Server
 	t     testing.TB
@@ -47,9 +47,9 @@ type host struct {
 	ids   []runkey.Task
 	paths []string
 	stops Stops
-	// schedules is the Queue of its servers.
+	// schedules is its servers' Queue.
 	schedules func(context.Context, runkey.Task) (Queue, error)
-	// patience is the patience of its servers.
+	// patience is its servers' patience.
 	patience patience
 }
 
@@ -75,13 +75,13 @@ func newHostWith(t testing.TB, workers int, stops Stops) *host {
 	return h
 }
 
-// start starts the first server or the next one.
+// start starts the first or next server.
 func (h *host) start() {
 	h.t.Helper()
 	h.startKnowing(spec.Stopping{})
 }
 
-// restartWith replaces the server by one with less patience.
+// restartWith replaces the server with one with less patience.
 func (h *host) restartWith(p patience) {
 	h.t.Helper()
 	require.NoError(h.t, h.Close())
@@ -89,7 +89,7 @@ func (h *host) restartWith(p patience) {
 	h.start()
 }
 
-// startKnowing starts a server that knows the state of the run's stop before it serves.
+// startKnowing starts a server that knows the run's stopping state before it serves.
 func (h *host) startKnowing(now spec.Stopping) {
 	h.t.Helper()
 	s := must.Get(newServer(Config{StateDir: h.state, Stops: h.stops, Queue: h.schedules, Log: zap.NewNop()}, h.patience))(h.t)
@@ -109,11 +109,11 @@ func (h *host) listen(i, restart int) string {
 	return path
 }
 
-// task returns the Go client of a task.
+// task returns a task's Go client.
 func (h *host) task(i int) *task.Task { return clientAt(h.t, h.paths[i]) }
 
-// environment is locked while the environment is changed, because tests make clients side by
-// side.
+// environment is locked while the environment is changed, because tests create clients
+// concurrently.
 var environment sync.Mutex
 
 func clientAt(t testing.TB, path string) *task.Task {
@@ -128,7 +128,7 @@ func clientAt(t testing.TB, path string) *task.Task {
 	return c
 }
 
-// do sends a request as any HTTP client does.
+// do sends a request like any HTTP client.
 func (h *host) do(i int, method, path, body string) (int, string, http.Header) {
 	h.t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
@@ -230,7 +230,7 @@ func TestError(t *testing.T) {
 	assert.Contains(t, r.Callstack, "TestError")
 	assert.WithinDuration(t, time.Now(), r.When(), time.Minute)
 
-	// Bytes that take six characters each in JSON do not make the report too long to be read.
+	// Bytes that take six characters each in JSON do not make the report too long to read.
 	require.NoError(t, h.task(0).Report(testContext(t), task.Report{Message: strings.Repeat("\x01", 1<<20), Traceback: strings.Repeat("<", 200<<10) + "end"}))
 	r = must.Get(tasklog.ReadErrorFile(file))(t)
 	assert.True(t, strings.HasSuffix(r.Callstack, "<<end"))
@@ -265,12 +265,12 @@ func TestProgress(t *testing.T) {
 	assert.Nil(t, h.Progress(h.ids[0]), "the next process has not said anything")
 }
 
-// A file system that hangs delays the tasks that begin, and neither heartbeats nor ends.
+// A hanging file system delays starting tasks, but neither heartbeats nor ending tasks.
 func TestFilesThatHang(t *testing.T) {
 	h := newHost(t, 1)
 	next := Task{ID: runkey.Task{Run: runkey.Run{Namespace: "default", WorkflowID: "mnist"}, Task: "worker-0"}, View: h.view}
 	pipe := filepath.Join(must.Get(h.makeRunDir(&next))(t), short("rounds", fileOf(runkey.Task{})))
-	require.NoError(t, syscall.Mkfifo(pipe, 0o600)) // which hangs whoever opens it to write
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600)) // hangs whoever opens it to write
 	begun := make(chan error, 1)
 	go func() {
 		_, err := h.Listen(next)
@@ -303,7 +303,7 @@ func TestFilesThatHang(t *testing.T) {
 }
 
 // A task that sends its progress in every iteration, without one of our clients, does not slow
-// down others: they meet in the meantime.
+// other tasks: they meet meanwhile.
 func TestAFloodOfProgress(t *testing.T) {
 	h := newHost(t, 3)
 	c := dial(t, h.paths[0])
@@ -406,7 +406,7 @@ func TestBadRequests(t *testing.T) {
 	h.refused(400, wire.CodeInvalid, "DELETE", wire.PathBarriers+"x", "")
 }
 
-// The client cuts a report that is longer than the host keeps, so that it is not refused.
+// The client shortens a report that is longer than the host keeps, so that it is not refused.
 func TestLongReports(t *testing.T) {
 	h := newHost(t, 1)
 	file := filepath.Join(h.logs, "0", "0", tasklog.ErrorFile)
@@ -418,7 +418,7 @@ func TestLongReports(t *testing.T) {
 	assert.True(t, strings.HasSuffix(r.Callstack, "end"))
 	require.NoError(t, h.task(0).Progress(testContext(t), 1, 2, strings.Repeat("x", 10<<20)))
 
-	// JSON that is written as compactly as possible may use the whole limit.
+	// JSON in its most compact form may use the whole limit.
 	require.NoError(t, h.task(0).Result(testContext(t), strings.Repeat("<", wire.MaxResult-2)))
 }
 
@@ -450,10 +450,10 @@ func TestWrongTypes(t *testing.T) {
 				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 				field := f.Type.Kind()
 				if f.Anonymous {
-					continue // its fields are visited one by one
+					continue // its fields are visited separately
 				}
 				if field == reflect.Slice || field == reflect.Int || field == reflect.Uint64 {
-					continue // their elements and bounds have tests of their own
+					continue // their elements and limits have separate tests
 				}
 				if kind == fits[field] || kind == "object" && (field == reflect.Pointer || field == reflect.Struct) {
 					continue
@@ -471,12 +471,12 @@ func TestWrongTypes(t *testing.T) {
 	assert.Nil(t, h.tasks[h.ids[0]].progress)
 }
 
-// ask sends a result to the socket of a task as a user, and returns the outcome.
+// ask sends a result to a task's socket as a user, and returns the outcome.
 func ask(t *testing.T, u *hostuser.User, path string) string {
 	t.Helper()
 	said := make(chan string)
 	go func() {
-		// To the kernel, this thread is a process of the user. It ends with the goroutine.
+		// To the kernel, this thread is the user's process. It exits with the goroutine.
 		runtime.LockOSThread()
 		if u != nil {
 			for _, call := range [][4]uintptr{
@@ -503,7 +503,7 @@ func ask(t *testing.T, u *hostuser.User, path string) string {
 	return <-said
 }
 
-// A task that runs as another user reaches its own socket, and no other user's.
+// A task that runs as another user reaches only its own socket.
 func TestTheSocketIsTheUsers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can be another user")
@@ -539,7 +539,7 @@ func TestTheSocketIsTheUsers(t *testing.T) {
 	}
 	assert.Equal(t, "HTTP/1.0 200 OK", ask(t, nil, his), "root is let in")
 
-	// A user who gets access to another's socket is still not served.
+	// A user with access to another's socket is still not served.
 	require.NoError(t, os.Chmod(his, 0o777))
 	assert.Empty(t, ask(t, alice, his))
 	assert.Equal(t, "HTTP/1.0 200 OK", ask(t, bob, his))
@@ -560,7 +560,7 @@ func TestTheSocketIsTheUsers(t *testing.T) {
 	assert.Empty(t, left)
 }
 
-// Participants of a large run are given by type, by name, or both.
+// A large run's participants are given by type, by name, or both.
 func TestParticipantsOfALargeRun(t *testing.T) {
 	v := &View{}
 	var all []string
@@ -604,7 +604,7 @@ func waitElsewhere(h *host) waits {
 	return w
 }
 
-// A barrier that ends while a task waits does not answer: the client arrives again.
+// A barrier that stops while a task waits does not answer: the client arrives again.
 func TestComeAgain(t *testing.T) {
 	h := newHost(t, 1)
 	keys := make(chan string, 2)
@@ -639,7 +639,7 @@ func TestRefusedElsewhere(t *testing.T) {
 	assert.Equal(t, `barrier "x": on fire`, p.Message)
 }
 
-// An arrival at a barrier across hosts can be withdrawn by its key, too.
+// An arrival at a barrier across hosts can also be withdrawn by its key.
 func TestWithdrawnElsewhere(t *testing.T) {
 	h := newHost(t, 1)
 	w := waitElsewhere(h)
@@ -657,7 +657,7 @@ func TestWithdrawnElsewhere(t *testing.T) {
 	require.ErrorContains(t, <-w.left, `the arrival at barrier "x" was withdrawn`)
 	assert.Contains(t, <-told, wire.CodeBarrierWithdrawn)
 
-	// This is too late: the arrival was answered, whether or not the answer was read.
+	// Too late: the arrival was answered, whether or not the answer was read.
 	h.Barriers = elsewhere(func(_ context.Context, a barriers.Arrival) (barriers.Release, error) {
 		if a.Key == "broken" {
 			return barriers.Release{}, &barriers.Error{Code: wire.CodeBarrierBroken, Message: "worker-1 has ended"}
@@ -676,8 +676,8 @@ func TestWithdrawnElsewhere(t *testing.T) {
 	assert.JSONEq(t, `{"withdrawn": true}`, text, "the keys were those of the process that ended")
 }
 
-// The end of a process ends its waits even if another process holds its connection open. The
-// end of its generation does so, too.
+// A process's exit stops its waits even if another process holds its connection open. So does the
+// end of its generation.
 func TestVisitsEndWithTheProcess(t *testing.T) {
 	h := newHost(t, 1)
 	w := waitElsewhere(h)

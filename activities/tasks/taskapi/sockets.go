@@ -14,26 +14,26 @@ import (
 )
 
 const (
-	// belowDir is the longest path of a socket below the common directory: a directory for
-	// its run, its own name, and ".new".
+	// belowDir is the maximum length of a socket path in the common directory: a run's directory,
+	// its own name, and ".new".
 	belowDir = len("/0123456789/0123456789.new")
-	// lookEvery is the time between checks for sockets that something has removed, such as a
-	// cleaner of /tmp.
+	// lookEvery is the interval between checks for removed sockets, for example by a cleaner of
+	// /tmp.
 	lookEvery = 5 * time.Second
 )
 
-// makeDir creates the directory for the sockets of a host worker.
+// makeDir creates a host worker's socket directory.
 func makeDir(stateDir string) (string, error) {
 	return privatedir.Sockets(stateDir, "tasks", belowDir)
 }
 
-// CheckDir returns an error if a host worker with that state directory could not have sockets.
+// CheckDir returns an error if a host worker with the given state directory cannot have sockets.
 func CheckDir(stateDir string) error {
 	_, err := makeDir(stateDir)
 	return err
 }
 
-// makeRunDir creates the directory for the sockets of an endpoint's run.
+// makeRunDir creates the socket directory for an endpoint's run.
 func (s *Server) makeRunDir(t *Task) (string, error) {
 	if _, err := makeDir(s.StateDir); err != nil {
 		return "", err
@@ -48,9 +48,8 @@ func (s *Server) makeRunDir(t *Task) (string, error) {
 	return dir, s.letThrough(dir)
 }
 
-// letThrough lets other users reach the sockets of their tasks, in the directory of a run,
-// whose names they know. They cannot list or change the directories, which have other files of
-// the host worker.
+// letThrough lets other users reach their tasks' sockets, by known names in a run's directory.
+// They cannot list or change the directories, which contain other files of the host worker.
 func (s *Server) letThrough(dir string) error {
 	const passable = 0o711
 	dirs := []string{s.dir, dir}
@@ -65,7 +64,7 @@ func (s *Server) letThrough(dir string) error {
 	return nil
 }
 
-// keepSockets makes sockets again that were removed, until ctx is done.
+// keepSockets recreates removed sockets until ctx is done.
 func (s *Server) keepSockets(ctx context.Context) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
@@ -79,7 +78,7 @@ func (s *Server) keepSockets(ctx context.Context) {
 	}
 }
 
-// restore makes the sockets again that were removed.
+// restore recreates removed sockets.
 func (s *Server) restore() {
 	s.files.Lock()
 	defer s.files.Unlock()
@@ -90,7 +89,7 @@ func (s *Server) restore() {
 	}
 }
 
-// restoreOf makes the socket of a task again if it was removed. s.files must be held.
+// restoreOf recreates a task's socket if it was removed. s.files must be held.
 func (s *Server) restoreOf(e *endpoint) {
 	if _, err := os.Lstat(e.path); !errors.Is(err, fs.ErrNotExist) {
 		return
@@ -109,15 +108,15 @@ func (s *Server) restoreOf(e *endpoint) {
 	e.missing = err != nil
 }
 
-// rest closes the socket of a task that has ended, of which a sweep has thousands. [Server.Listen]
-// opens it again.
+// rest closes an ended task's socket, because a sweep has thousands of them. [Server.Listen]
+// reopens it.
 func (s *Server) rest(e *endpoint) {
 	s.files.Lock()
 	defer s.files.Unlock()
 	s.unbind(e)
 }
 
-// unbind removes the socket of a task. s.files must be held.
+// unbind removes a task's socket. s.files must be held.
 func (s *Server) unbind(e *endpoint) {
 	if e.listener != nil {
 		_ = e.listener.Close() // its connections stay
@@ -126,7 +125,7 @@ func (s *Server) unbind(e *endpoint) {
 	}
 }
 
-// bind serves a task at its path, and replaces its previous listener. s.files must be held.
+// bind serves a task at its path, replacing its previous listener. s.files must be held.
 func (s *Server) bind(e *endpoint) error {
 	l, err := s.listen(e)
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// maxStopWait bounds the wait of one request. Clients ask again, so a request whose
-	// connection is never closed does not stay forever.
+	// maxStopWait limits the wait of one request. Clients retry, so a request on a connection that
+	// is never closed does not stay forever.
 	maxStopWait = time.Minute
-	// maxKind bounds the kind of an error, in bytes.
+	// maxKind limits an error's kind, in bytes.
 	maxKind = 200
 )
 
-// getStop answers whether the tasks of the run must stop, at once or when that changes.
+// getStop answers whether the run's tasks must stop, immediately or when that changes.
 func getStop(r *request) (any, *wire.Problem) {
 	if problem := r.canStop(); problem != nil {
 		return nil, problem
@@ -51,11 +51,11 @@ func getStop(r *request) (any, *wire.Problem) {
 	return asAnswer(now.Value, time.Now()), nil
 }
 
-// stopQuery is a question of a task about a stop.
+// stopQuery is a task's question about a stop.
 type stopQuery struct {
-	// wait is the longest time that it waits.
+	// wait is the maximum time it waits.
 	wait time.Duration
-	// after is the number of the state that it knows already. -1 means that it waits for a
+	// after is the number of the state that the task already knows. -1 means that it waits for a
 	// stop.
 	after int
 }
@@ -95,7 +95,7 @@ func parseStopQuery(raw string) (stopQuery, *wire.Problem) {
 	return q, nil
 }
 
-// postStop handles a task's request that all tasks of the run stop.
+// postStop handles a task's request that all the run's tasks stop.
 func postStop(r *request) (any, *wire.Problem) {
 	if problem := r.canStop(); problem != nil {
 		return nil, problem
@@ -135,7 +135,7 @@ func deleteStop(r *request) (any, *wire.Problem) {
 	})
 }
 
-// canStop returns a problem if the task cannot make such requests.
+// canStop returns a problem if the task cannot make stop requests.
 func (r *request) canStop() *wire.Problem {
 	if why := context.Cause(r.endpoint.ended); why != nil {
 		return &wire.Problem{Code: wire.CodeOver, Message: why.Error()}
@@ -146,8 +146,8 @@ func (r *request) canStop() *wire.Problem {
 	return nil
 }
 
-// askRun calls the run and returns its answer. The host uses the answer from then on, so a
-// task that requested a stop sees it.
+// askRun calls the run and returns its answer. The host uses the answer from then on, so a task
+// that requested a stop sees it.
 func (r *request) askRun(call func(context.Context) (spec.Stopping, error)) (any, *wire.Problem) {
 	ctx, cancel := context.WithTimeout(r.Context(), r.server.patience.run)
 	defer cancel()

@@ -26,8 +26,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// together is a run whose tasks stop together. It tells other hosts of its decisions only
-// when a test makes it do so.
+// together is a run with tasks that stop together. It sends its decisions to other hosts only when
+// a test asks.
 type together struct {
 	mu     sync.Mutex
 	now    spec.Stopping
@@ -35,7 +35,7 @@ type together struct {
 	wishes []wished
 	refuse error
 	held   chan struct{}
-	asked  chan context.Context // the context of each request when it arrives
+	asked  chan context.Context // each request's context on arrival
 }
 
 type wished struct {
@@ -88,7 +88,7 @@ func (r *together) ClearStop(context.Context, runkey.Task) (spec.Stopping, error
 	return r.now, r.refuse
 }
 
-// heard returns the requests that the run has accepted.
+// heard returns the requests accepted by the run.
 func (r *together) heard() []wished {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,7 +103,7 @@ func (r *together) wish(t *testing.T) wished {
 	return all[0]
 }
 
-// hold makes requests wait until release is called or their task has gone.
+// hold makes requests wait until release is called or their task is gone.
 func (r *together) hold() (release func()) {
 	held := make(chan struct{})
 	r.mu.Lock()
@@ -122,14 +122,14 @@ func (r *together) refuses(why string) {
 	r.refuse = errors.New(why)
 }
 
-// newStopping returns a host whose run can be stopped.
+// newStopping returns a host with a stoppable run.
 func newStopping(t testing.TB, workers int) (*host, *together) {
 	t.Helper()
 	r := newTogether()
 	return newHostWith(t, workers, r), r
 }
 
-// stop sends a request as any HTTP client does.
+// stop sends a request like any HTTP client.
 func (h *host) stop(i int, method, query, body string) wire.Stopping {
 	h.t.Helper()
 	status, text, _ := h.do(i, method, wire.PathStop+query, body)
@@ -145,7 +145,7 @@ func shortContext(t *testing.T) context.Context {
 	return ctx
 }
 
-// As coordinators do, with tasks instead of threads.
+// Like coordinators, with tasks instead of threads.
 func TestTasksStop_CO01(t *testing.T) {
 	h, r := newStopping(t, 2)
 	asks, other := h.task(0), h.task(1)
@@ -191,7 +191,7 @@ func TestTasksStopLater_CO02(t *testing.T) {
 
 func TestWhatATaskIsTold(t *testing.T) {
 	h, _ := newStopping(t, 1)
-	asked := time.Now().Add(time.Hour) // the clock of the run differs
+	asked := time.Now().Add(time.Hour) // the run's clock differs
 	h.SetStopping(h.run, spec.Stopping{
 		Seq: 3, Stop: true, By: "worker-7", Reason: "r", Asked: asked, Deadline: asked.Add(2 * time.Minute), Clean: true,
 		Error: &spec.TogetherError{Kind: "StopIteration", Message: "m", Traceback: "t"},
@@ -208,7 +208,7 @@ func TestWhatATaskIsTold(t *testing.T) {
 	assert.Equal(t, wire.Stopping{Seq: 4}, h.stop(0, "GET", "", ""))
 }
 
-// Who was first is decided by the run, which receives everything it needs for that.
+// The run decides who was first, and receives everything it needs for that.
 func TestTheErrorOfAStop(t *testing.T) {
 	for name, c := range map[string]struct {
 		err                error
@@ -231,8 +231,8 @@ func TestTheErrorOfAStop(t *testing.T) {
 	}
 }
 
-// Texts that are too long for the run are cut. A request is refused only if it is too long to
-// be read.
+// Strings that are too long for the run are shortened. A request is refused only if it is too long
+// to read.
 func TestLongStops(t *testing.T) {
 	h, r := newStopping(t, 1)
 	long := strings.Repeat("ü", 5<<20)
@@ -289,8 +289,7 @@ func TestBadStops(t *testing.T) {
 	assert.NotEmpty(t, r.wish(t).Key)
 }
 
-// A request that is sent again counts once, even if it is sent concurrently or to another
-// server.
+// A repeated request counts once, even if it is sent concurrently or to another server.
 func TestAWishThatComesAgain(t *testing.T) {
 	h, r := newStopping(t, 2)
 	var all sync.WaitGroup
@@ -306,8 +305,8 @@ func TestAWishThatComesAgain(t *testing.T) {
 	r.wish(t)
 }
 
-// A wait for news has no deadline, on any connection: the time limit of a body applies only
-// to requests with a body.
+// A wait for news has no deadline, on any connection, because a body's time limit applies only to
+// requests with a body.
 func TestAWaitForNewsHasNoDeadline(t *testing.T) {
 	h, _ := newStopping(t, 2)
 	h.restartWith(patience{body: 50 * time.Millisecond})
@@ -317,8 +316,8 @@ func TestAWaitForNewsHasNoDeadline(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
 	}
-	// A request whose body does not arrive is answered when its time is over. By then, the
-	// time of every earlier request is over, too.
+	// A request with a missing body is answered when its time is over. By then, every earlier
+	// request's time is also over.
 	patienceIsOver := func() {
 		t.Helper()
 		for range 2 {
@@ -361,7 +360,7 @@ func TestAStopIsCleared_CO13_SEED65(t *testing.T) {
 	assert.Equal(t, 6, s.Seq, "there was nothing to clear")
 }
 
-// A stop that was cleared after a moment is reported to those who waited for it.
+// A stop that was cleared after a moment is reported to waiting requests.
 func TestAStopThatIsClearedAtOnce(t *testing.T) {
 	h, _ := newStopping(t, 1)
 	h.SetStopping(h.run, spec.Stopping{Seq: 4})
@@ -402,7 +401,7 @@ func TestTheWaitEnds(t *testing.T) {
 	assert.Equal(t, stopQuery{wait: maxStopWait, after: 7}, q)
 }
 
-// News that is older than the host's state changes nothing, regardless of the sender.
+// News older than the host's state changes nothing, whoever sends it.
 func TestOldNews(t *testing.T) {
 	h, _ := newStopping(t, 1)
 	h.SetStopping(h.run, spec.Stopping{Seq: 3, Stop: true, By: "ps-0"})
@@ -413,8 +412,7 @@ func TestOldNews(t *testing.T) {
 	assert.Equal(t, "ps-0", h.stop(0, "GET", "", "").By)
 }
 
-// A task gets a stop that was announced before the task was there. A task of another run does
-// not.
+// A task gets a stop that was announced before the task existed. Another run's task does not.
 func TestStoppingIsKeptUntilRelease(t *testing.T) {
 	h, _ := newStopping(t, 1)
 	other := runkey.Run{WorkflowID: "other"}
@@ -490,7 +488,7 @@ func TestWithoutStops(t *testing.T) {
 }
 
 // If a run does not answer, the request is repeated with the same key for as long as the task
-// wants.
+// waits.
 func TestTheRunIsAway(t *testing.T) {
 	h, r := newStopping(t, 1)
 	h.restartWith(patience{run: 20 * time.Millisecond})
@@ -518,7 +516,7 @@ func TestTheRunIsAway(t *testing.T) {
 	require.ErrorIs(t, <-told, context.Canceled)
 }
 
-// A request stops waiting for the run when its caller goes away or its task ends.
+// A request stops waiting for the run when its caller disconnects or its task ends.
 func TestNobodyWaitsForTheRun(t *testing.T) {
 	h, r := newStopping(t, 2)
 	r.hold()
@@ -546,12 +544,12 @@ func TestHalfAWish(t *testing.T) {
 	_, err := io.WriteString(c, "POST /v1/stop HTTP/1.1\r\nHost: task\r\nContent-Length: 30\r\n\r\n{\"reason\": \"x\"")
 	require.NoError(t, err)
 	require.NoError(t, c.Close())
-	require.NoError(t, h.Close()) // this ends all requests it still served
+	require.NoError(t, h.Close()) // cancels all requests still being served
 	h.start()
 	assert.Empty(t, r.heard())
 }
 
-// The server is killed while tasks wait, and the stop comes while no server is there.
+// The server is killed while tasks wait, and the stop arrives while no server is up.
 func TestAStopWhileTheServerIsAway(t *testing.T) {
 	h, _ := newStopping(t, 2)
 	a, b := h.task(0), h.task(1)
@@ -579,8 +577,7 @@ func TestAStopWhileTheServerIsAway(t *testing.T) {
 	require.Eventually(t, func() bool { return !a.ShouldStop() && !b.ShouldStop() }, time.Minute, time.Millisecond)
 }
 
-// The server is killed while a request is in progress: the request is sent again, and counts
-// once.
+// The server is killed during a request: the request is resent, and counts once.
 func TestAWishWhileTheServerIsKilled(t *testing.T) {
 	h, r := newStopping(t, 1)
 	release := r.hold()
@@ -596,8 +593,8 @@ func TestAWishWhileTheServerIsKilled(t *testing.T) {
 	assert.True(t, c.ShouldStop())
 }
 
-// Ten thousand waiters of one process are one request. Ten thousand other connections are
-// served in turn. Afterwards nothing is left of either.
+// Ten thousand waiters in one process are one request. Ten thousand other connections are served
+// in turn. Nothing is left of either.
 func TestManyWaitForAStop(t *testing.T) {
 	h, _ := newStopping(t, 2)
 	const all = 10000
@@ -616,7 +613,7 @@ func TestManyWaitForAStop(t *testing.T) {
 	require.Eventually(t, func() bool { return runtime.NumGoroutine() >= before+all }, time.Minute, time.Millisecond)
 	assert.Len(t, l.slots, 2, "one is open, and one may come")
 
-	limit := make(chan struct{}, 2*maxConns) // descriptors of this test
+	limit := make(chan struct{}, 2*maxConns) // this test's descriptors
 	stopped := make(chan struct{})
 	for i := range all {
 		waiting.Go(func() {
@@ -624,7 +621,7 @@ func TestManyWaitForAStop(t *testing.T) {
 			defer func() { <-limit }()
 			conn, err := net.Dial("unix", h.paths[1])
 			for err != nil && strings.Contains(err.Error(), "temporarily unavailable") {
-				time.Sleep(time.Millisecond) // the queue in the kernel is full
+				time.Sleep(time.Millisecond) // the kernel's queue is full
 				conn, err = net.Dial("unix", h.paths[1])
 			}
 			if !assert.NoError(t, err) {
@@ -633,7 +630,7 @@ func TestManyWaitForAStop(t *testing.T) {
 			defer conn.Close()
 			_, err = io.WriteString(conn, "GET /v1/stop?wait=1m HTTP/1.1\r\nHost: task\r\n\r\n")
 			assert.NoError(t, err)
-			if i%2 == 0 { // the caller goes away, perhaps before the stop
+			if i%2 == 0 { // the caller disconnects, perhaps before the stop
 				return
 			}
 			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -650,7 +647,7 @@ func TestManyWaitForAStop(t *testing.T) {
 	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+5 }, time.Minute, 5*time.Millisecond)
 }
 
-// BenchmarkShouldStop measures what a training step pays for checking whether it should stop.
+// BenchmarkShouldStop measures a training step's cost of checking for a stop.
 func BenchmarkShouldStop(b *testing.B) {
 	h, _ := newStopping(b, 1)
 	c := h.task(0)
@@ -668,7 +665,7 @@ func BenchmarkShouldStop(b *testing.B) {
 	})
 }
 
-// A notice reaches a program that polls, with the time that is left, and its end as well.
+// A notice reaches a polling program, with the time left, and so does its end.
 func TestNotice(t *testing.T) {
 	h, _ := newStopping(t, 1)
 	c := h.task(0)

@@ -9,23 +9,22 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// stopping is the latest state that this host knows of stopping the tasks of one run together.
-// Waiting requests follow it from one state to the next.
+// stopping is the latest state of stopping a run's tasks together that this host knows. Waiting
+// requests follow it from state to state.
 type stopping struct {
 	news.Feed[spec.Stopping]
 }
 
-// SetStopping sets whether the tasks of a run are stopping together. A state that is older
-// than the known one is ignored. The state is kept for tasks that are added later, until
-// [Server.Release]. A restarted host worker calls it before [Server.Listen], so that no task
-// sees an older state in between.
+// SetStopping sets whether a run's tasks are stopping together. A state older than the known one
+// is ignored. The state is kept for tasks added later, until [Server.Release]. A restarted host
+// worker calls SetStopping before [Server.Listen], so that no task sees an older state meanwhile.
 func (s *Server) SetStopping(run runkey.Run, now spec.Stopping) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stoppingOf(run).set(now)
 }
 
-// stoppingOf returns the state of a run, and creates it if necessary. s.mu must be held.
+// stoppingOf returns a run's state, creating it if necessary. s.mu must be held.
 func (s *Server) stoppingOf(run runkey.Run) *stopping {
 	st := s.stops[run]
 	if st == nil {
@@ -39,7 +38,7 @@ func (st *stopping) set(now spec.Stopping) {
 	st.Add(now, func(known spec.Stopping) bool { return now.Seq > known.Seq })
 }
 
-// asAnswer returns a state in the form of the answer to a task.
+// asAnswer converts a state to a task's answer.
 func asAnswer(s spec.Stopping, at time.Time) wire.Stopping {
 	var notice *wire.Notice
 	if n := s.Notice; n != nil {
@@ -59,8 +58,8 @@ func asAnswer(s spec.Stopping, at time.Time) wire.Stopping {
 	return out
 }
 
-// left returns the time until a deadline in seconds. The clocks of this host and of the run
-// differ, so it is never more than the time from the beginning.
+// left returns the time until a deadline in seconds. This host's and the run's clocks differ, so
+// it is never more than deadline minus from.
 func left(from, deadline, at time.Time) float64 {
 	left := deadline.Sub(at)
 	if !from.IsZero() {

@@ -7,10 +7,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Stops passes a task's request that all tasks stop on to the run.
+// Stops forwards a task's request that all tasks stop to the run.
 type Stops interface {
-	// RequestStop returns the state of the run after the request. The same key means the same
-	// request. If the run refuses it, the error is for the task.
+	// RequestStop returns the run's state after the request. The same key means the same request.
+	// If the run refuses it, the error is for the task.
 	RequestStop(ctx context.Context, by runkey.Task, request spec.TogetherRequest) (spec.Stopping, error)
 	// ClearStop clears a stop.
 	ClearStop(ctx context.Context, by runkey.Task) (spec.Stopping, error)

@@ -13,28 +13,28 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// visits are the arrivals of one task at barriers that are not local.
+// visits holds a task's arrivals at barriers that are not local.
 type visits struct {
 	mu      sync.Mutex
 	waiting []*visit
 	answers *answers
 }
 
-// visit is one connection that waits for the answer to an arrival.
+// visit is a connection that waits for an arrival's answer.
 type visit struct {
 	name, key string
 	end       context.CancelCauseFunc
-	// left is closed once the answer, if there is one, has been recorded.
+	// left is closed once the answer, if any, has been recorded.
 	left chan struct{}
 }
 
-// endedError is the cause of a visit that was ended by this server.
+// endedError is the cause of a visit stopped by this server.
 type endedError struct{ *wire.Problem }
 
 func (e endedError) Error() string { return e.Message }
 
-// arriveElsewhere arrives at a barrier that is not local. It returns false if the connection
-// must be cut, so that the client arrives again.
+// arriveElsewhere arrives at a barrier that is not local. It returns false if the connection must
+// be cut, so that the client arrives again.
 func (r *request) arriveElsewhere(ctx context.Context, a barriers.Arrival) (o outcome, ok bool) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -71,9 +71,9 @@ func (r *request) arriveElsewhere(ctx context.Context, a barriers.Arrival) (o ou
 	return o, true
 }
 
-// standing returns the state of a round that broke. It returns nil if the state is unknown because
-// the server was away or the round was terminated. The clocks of the server and of this host may
-// differ, so the wait is counted from this task's arrival.
+// standing returns a broken round's state, or nil if it is unknown because the server was away or
+// the round was terminated. The server's and this host's clocks may differ, so the wait is counted
+// from this task's arrival.
 func standing(broken *barriers.Error, a barriers.Arrival, came time.Time) *wire.Standing {
 	if len(broken.Missing) == 0 {
 		return nil
@@ -120,8 +120,8 @@ func (l *visits) remember(name, key string, out outcome) {
 	l.answers.add(name, key, out)
 }
 
-// withdraw withdraws an arrival by its key. out is set if the arrival was answered, even if
-// that happens at this moment: the others were released with it, so the answer counts.
+// withdraw withdraws an arrival by its key. out is set if the arrival was answered, even just now:
+// the other arrivals were released with it, so the answer counts.
 func (l *visits) withdraw(ctx context.Context, name, key string) outcome {
 	for _, v := range l.of(name, key) {
 		v.end(endedError{withdrawn(name)})
@@ -136,7 +136,7 @@ func (l *visits) withdraw(ctx context.Context, name, key string) outcome {
 	return out
 }
 
-// of returns the visits of one arrival.
+// of returns an arrival's visits.
 func (l *visits) of(name, key string) []*visit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,8 +149,7 @@ func (l *visits) of(name, key string) []*visit {
 	return all
 }
 
-// endAll withdraws all arrivals, because the process that arrived has ended, or its
-// generation has.
+// endAll withdraws all arrivals, because the arrived process or its generation has ended.
 func (l *visits) endAll(why *wire.Problem) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -164,7 +163,7 @@ func withdrawn(name string) *wire.Problem {
 	return &wire.Problem{Code: wire.CodeBarrierWithdrawn, Message: fmt.Sprintf("the arrival at barrier %q was withdrawn", name)}
 }
 
-// ofEnded returns the answer to an arrival of a process that has ended.
+// ofEnded returns the answer to an ended process's arrival.
 func ofEnded(task string) *wire.Problem {
 	return &wire.Problem{Code: wire.CodeBarrierWithdrawn, Message: fmt.Sprintf("the process of %s that arrived has ended", task)}
 }

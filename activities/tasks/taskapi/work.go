@@ -10,22 +10,22 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/steptime"
 )
 
-// work measures how long a process works for its steps: its clock stops while the process waits
-// at a barrier.
+// work measures how long a process works on its steps. Its clock stops while the process waits at
+// a barrier.
 type work struct {
-	// observe is called with the seconds of a step.
+	// observe is called with a step's seconds.
 	observe func(seconds float64)
 
 	mu     sync.Mutex
 	series steptime.Series
-	waits  int           // barriers at which the process waits, in several threads
-	since  time.Time     // when the clock was stopped or started last
+	waits  int           // barriers where the process waits, in several threads
+	since  time.Time     // when the clock last stopped or started
 	worked time.Duration // until then
 }
 
 func newWork(observe func(seconds float64)) *work { return &work{observe: observe, since: time.Now()} }
 
-// turn counts waits, and returns the time for which the process has worked. w.mu must be held.
+// turn counts waits, and returns how long the process has worked. w.mu must be held.
 func (w *work) turn(waits int) time.Duration {
 	now := time.Now()
 	if w.waits == 0 {
@@ -36,8 +36,8 @@ func (w *work) turn(waits int) time.Duration {
 	return w.worked
 }
 
-// wait stops the clock until resume is called. Further calls of resume have no effect. Its
-// argument reports whether all tasks have met.
+// wait stops the clock until resume is first called. resume's argument reports whether all tasks
+// have met.
 func (w *work) wait() (resume func(met bool)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -76,7 +76,7 @@ func (w *work) stepTime() *spec.StepTime {
 	return w.series.Time()
 }
 
-// Steps returns the number of all steps of a task's process, and the seconds that they took.
+// Steps returns how many steps a task's process has completed, and their total seconds.
 func (s *Server) Steps(id runkey.Task) (steps, seconds float64) {
 	s.mu.Lock()
 	e := s.tasks[id]
@@ -92,8 +92,8 @@ func (s *Server) Steps(id runkey.Task) (steps, seconds float64) {
 	return w.series.Total()
 }
 
-// waits stops the clock of the process for an arrival. resume must be called with the answer,
-// or without one if no request waits for it any longer.
+// waits stops the process's clock for an arrival. Call resume with the answer, or without one if
+// no request waits any longer.
 func (e *endpoint) waits(a barriers.Arrival) (resume func(outcome)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -102,7 +102,7 @@ func (e *endpoint) waits(a barriers.Arrival) (resume func(outcome)) {
 	return func(o outcome) { began(all && o.released != nil) }
 }
 
-// StepTimes returns the usual times of a step of the processes here. A time is nil if its
+// StepTimes returns the typical step times of the processes on this host. A time is nil if its
 // process has reported no steps.
 func (s *Server) StepTimes() map[runkey.Task]*spec.StepTime {
 	s.mu.Lock()
@@ -118,8 +118,7 @@ func (s *Server) StepTimes() map[runkey.Task]*spec.StepTime {
 	return times
 }
 
-// StepTime returns the usual time of a step of a task's process, or nil if it has reported no
-// steps.
+// StepTime returns the typical step time of a task's process, or nil if it has reported no steps.
 func (s *Server) StepTime(id runkey.Task) *spec.StepTime {
 	s.mu.Lock()
 	e := s.tasks[id]
