@@ -34,6 +34,6 @@
 //
 // # Ends
 //
-// The calls of an exiting process are lost. If a cancelled call exceeds its grace, its process is
+// An exiting process's calls are lost. If a cancelled call exceeds its grace, its process is
 // restarted.
 package closures

@@ -21,7 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// line returns one line of a key file.
+// line returns a line of a key file.
 func line(id string, size int) string {
 	key := make([]byte, size)
 	_, _ = rand.Read(key)
@@ -54,7 +54,7 @@ func encode(t *testing.T, k *codec.Keys, v any) *commonpb.Payload {
 	return out[0]
 }
 
-// decode returns the text of a payload, or the reason why it has no text.
+// decode returns a payload's text, or why it has none.
 func decode(t *testing.T, k *codec.Keys, p *commonpb.Payload) (text string, err error) {
 	t.Helper()
 	out := must.Get(k.Decode([]*commonpb.Payload{p}))(t)
@@ -94,7 +94,7 @@ func TestWhatIsNotOurs(t *testing.T) {
 	text := must.Get(decode(t, k, payload(t, "plain")))(t)
 	assert.Equal(t, "plain", text, "histories from before the codec can be read")
 
-	// The payload is decoded with another key of the same name, and after it was changed.
+	// The payload is decoded with another key of the same name, and after a change.
 	other, _ := keys(t, line("a", 32))
 	var missing *spec.MissingKeyError
 	_, err := decode(t, other, encode(t, k, "canary"))
@@ -140,7 +140,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 	assert.ErrorContains(t, err, "is not a file")
 }
 
-// A failure for lack of a key is not retried.
+// A failure caused by a missing key is not retried.
 func TestFailures(t *testing.T) {
 	err := fmt.Errorf("unable to decode: %w", spec.MissingKey(map[string][]byte{"encoding": []byte("binary/encrypted"), "encryption-key-id": []byte("a")}))
 	f := codec.Failures.ErrorToFailure(err)
@@ -149,7 +149,7 @@ func TestFailures(t *testing.T) {
 	f = codec.Failures.ErrorToFailure(errors.New("other"))
 	assert.False(t, f.GetApplicationFailureInfo().GetNonRetryable())
 
-	// This failure was encoded with a key that is not known here, and its cause with it.
+	// This failure and its cause were encoded with an unknown key.
 	k, _ := keys(t, line("b", 32))
 	f.Message, f.EncodedAttributes = "Encoded failure", encode(t, k, map[string]string{"message": "canary"})
 	var app *temporal.ApplicationError

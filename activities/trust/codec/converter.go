@@ -10,8 +10,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// Converter is the SDK's default converter, but names the key of a payload that is still
-// encoded.
+// Converter is the SDK's default converter, but names the key of a payload that is still encoded.
 var Converter = converter.NewCompositeDataConverter(
 	converter.NewNilPayloadConverter(),
 	converter.NewByteSlicePayloadConverter(),
@@ -21,7 +20,7 @@ var Converter = converter.NewCompositeDataConverter(
 	encoded{},
 )
 
-// encoded is the converter of payloads that could not be decoded.
+// encoded converts payloads that could not be decoded.
 type encoded struct{}
 
 func (encoded) Encoding() string                             { return spec.PayloadEncoding }
@@ -29,7 +28,7 @@ func (encoded) ToPayload(any) (*commonpb.Payload, error)     { return nil, nil }
 func (encoded) FromPayload(p *commonpb.Payload, _ any) error { return spec.MissingKey(p.GetMetadata()) }
 func (encoded) ToString(p *commonpb.Payload) string          { return spec.MissingKey(p.GetMetadata()).Error() }
 
-// ErrMissingKey is the type of a failure to read input that is still encoded.
+// ErrMissingKey is the failure type for input that is still encoded.
 const ErrMissingKey = "MissingKey"
 
 // Failures is the SDK's default failure converter with two changes: a failure caused by a

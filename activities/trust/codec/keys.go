@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// keySize is the size of a key of AES-256, in bytes.
+// keySize is the size of an AES-256 key, in bytes.
 const keySize = 32
 
-// maxFile bounds the file of keys, in bytes.
+// maxFile limits the key file, in bytes.
 const maxFile = 1 << 20
 
-// Keys are the keys of a file. They encode with the last one, and decode with all.
+// Keys holds a file's keys. The last one encodes, and all decode.
 type Keys struct {
 	file string
 
@@ -30,19 +30,19 @@ type Keys struct {
 	set  keySet
 }
 
-// keySet is the content of a key file.
+// keySet is a key file's content.
 type keySet struct {
 	byID   map[string]cipher.AEAD
 	newest string
 }
 
-// version tells whether a file has changed.
+// version detects whether a file has changed.
 type version struct {
 	modified time.Time
 	size     int64
 }
 
-// Open reads the keys of a file.
+// Open reads a file's keys.
 func Open(file string) (*Keys, error) {
 	k := &Keys{file: file}
 	if err := k.load(); err != nil {
@@ -129,8 +129,8 @@ func parse(text []byte) (keySet, error) {
 	return set, nil
 }
 
-// current returns the keys in the file. If it cannot be read, perhaps because it is being
-// written, current returns the previous keys.
+// current returns the keys in the file. If it cannot be read, perhaps because it is being written,
+// current returns the previous keys.
 func (k *Keys) current() keySet {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -26,7 +26,7 @@ func (k *Keys) Encode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error)
 	return out, nil
 }
 
-// Decode decodes each payload whose key it has, and leaves others unchanged.
+// Decode decodes each payload that it has the key of, and leaves others unchanged.
 func (k *Keys) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
 	set := k.current()
 	out := make([]*commonpb.Payload, len(payloads))

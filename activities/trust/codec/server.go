@@ -15,25 +15,24 @@ import (
 )
 
 const (
-	// maxRequest bounds a request, in bytes.
+	// maxRequest limits a request, in bytes.
 	maxRequest = 32 << 20
-	// cookie is the name of the cookie by which a browser shows that it knows the token.
+	// cookie names the cookie that proves that a browser has the token.
 	cookie = "clusterrun-codec"
 )
 
-// Server encodes and decodes for others, as Temporal's remote codecs do: POST /decode and
-// POST /encode.
+// Server is a Temporal remote codec. It encodes and decodes at POST /encode and POST /decode.
 type Server struct {
 	Keys *Keys
-	// Token is required of all clients, as "Authorization: Bearer TOKEN" or, from a browser
-	// that has visited /?token=TOKEN, as a cookie.
+	// Token is required from all clients, as "Authorization: Bearer TOKEN" or, from a browser that
+	// has visited /?token=TOKEN, as a cookie.
 	Token string
-	// Origins are the origins whose pages may send requests.
+	// Origins lists the origins with pages that may send requests.
 	Origins []string
 }
 
-// ServeHTTP answers a request. It refuses other host names, because anybody's DNS name may
-// resolve to this machine.
+// ServeHTTP answers a request. It refuses other host names, because anybody's DNS name may resolve
+// to this machine.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if host, _, err := net.SplitHostPort(r.Host); err != nil || host != "localhost" && !net.ParseIP(host).IsLoopback() {
 		http.Error(w, "The codec server does not answer to this name: use 127.0.0.1 or localhost.", http.StatusForbidden)
@@ -82,8 +81,8 @@ func (s *Server) allows(r *http.Request) bool {
 	return isBearer && is(given, s.Token)
 }
 
-// cookie returns the value of the cookie. It admits only programs of the same user, because
-// browsers send cookies to the other ports of this machine, too.
+// cookie returns the cookie's value. It admits only programs of the same user, because browsers
+// also send cookies to this machine's other ports.
 func (s *Server) cookie(r *http.Request) string {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	sum := sha256.Sum256([]byte("cookie of " + proc.PeerUser(r.RemoteAddr, local) + " " + s.Token))

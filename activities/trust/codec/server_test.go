@@ -18,7 +18,7 @@ import (
 
 const origin = "http://127.0.0.1:8080"
 
-// ask returns the response to a request.
+// ask returns a request's response.
 func ask(t *testing.T, h http.Handler, method, path, body string, header ...string) *http.Response {
 	t.Helper()
 	r := httptest.NewRequest(method, path, strings.NewReader(body))

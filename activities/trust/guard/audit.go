@@ -11,30 +11,29 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Entry is a line of the audit log.
+// Entry is an audit log line.
 type Entry struct {
 	Time time.Time `json:"time"`
 	// What is start, refused, stop, terminate, restart, signal, stacks, tell, seal, settle,
 	// unreserve or notify.
 	What string `json:"what"`
-	// Signers are the principals of the key that signed the request, or empty if it is unsigned.
+	// Signers lists the principals of the key that signed the request. It is empty if unsigned.
 	Signers []string `json:"signers,omitempty"`
-	// User is the user that the process runs as, and Rule the number of the rule that allows
-	// it.
+	// User is the user that runs the process, and Rule the number of the rule that allows it.
 	User string `json:"user,omitempty"`
 	Rule int    `json:"rule,omitempty"`
-	// Run and Execution are the IDs of the run's workflow and of its execution.
+	// Run and Execution are the workflow ID and the execution ID of the run.
 	Run       string   `json:"run"`
 	Execution string   `json:"execution"`
 	Task      string   `json:"task,omitempty"`
 	Command   []string `json:"command,omitempty"`
 	Dir       string   `json:"dir,omitempty"`
-	// Asked is the request that was refused, and Why the reason.
+	// Asked is the refused request, and Why the reason.
 	Asked string `json:"asked,omitempty"`
 	Why   string `json:"why,omitempty"`
 }
 
-// Log writes a line. If it fails, the action that the line describes must not be done.
+// Log writes a line. If it fails, the described action must not be performed.
 func (g *Guard) Log(e Entry) error {
 	if g == nil {
 		return nil
@@ -63,11 +62,11 @@ func (g *Guard) Log(e Entry) error {
 	return nil
 }
 
-// maxText bounds the part of a command or a reason that a line has, in bytes: clients may
-// send texts of any length.
+// maxText limits how much of a command or reason a line contains, in bytes: clients may send
+// strings of any length.
 const maxText = 4 << 10
 
-// shortened returns the beginning of a command, at most maxText bytes of it.
+// shortened returns the first maxText bytes of a command.
 func shortened(command []string) []string {
 	left := maxText
 	for i, word := range command {

@@ -21,24 +21,24 @@ type Guard struct {
 	usedDir     string
 	now         func() time.Time
 
-	// using is held while the uses of signatures are read and written.
+	// using is held while signature uses are read and written.
 	using sync.Mutex
 
 	mu      sync.Mutex
 	policy  *policy.Policy
 	signers *signatures.Signers
-	// read has the versions of the files that were read.
+	// read holds the versions of the files that were read.
 	read []version
 }
 
-// version identifies the content of a file, to detect changes.
+// version identifies a file's content, to detect changes.
 type version struct {
 	path string
 	info os.FileInfo
 }
 
-// New returns the guard of a host with that policy and audit log, each of which may be empty;
-// it returns nil if both are.
+// New returns the guard of a host with the given policy and audit log. Either may be empty; if
+// both are, it returns nil.
 func New(file, audit, stateDir string) *Guard {
 	if file == "" && audit == "" {
 		return nil
@@ -57,7 +57,7 @@ func (g *Guard) Check() error {
 	return g.checkAudit()
 }
 
-// read reads a policy and the file of signers that it names.
+// read reads a policy and its signers file.
 func read(file string) (*policy.Policy, *signatures.Signers, []version, error) {
 	b, info, err := readTrusted(file)
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
@@ -96,7 +96,7 @@ func below(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// load returns the current policy, and those who may sign.
+// load returns the current policy and signers.
 func (g *Guard) load() (*policy.Policy, *signatures.Signers, error) {
 	if g.file == "" {
 		return nil, nil, nil
@@ -126,7 +126,7 @@ func (g *Guard) unchanged() bool {
 	return true
 }
 
-// Decide returns what the policy decides about a request.
+// Decide returns the policy's decision about a request.
 func (g *Guard) Decide(r policy.Request) policy.Decision {
 	if g == nil {
 		return (*policy.Policy)(nil).Decide(r)
@@ -143,8 +143,8 @@ func (g *Guard) Decide(r policy.Request) policy.Decision {
 func (g *Guard) HasPolicy() bool { return g != nil && g.file != "" }
 
 // Signers returns the principals of the key that signed a statement, and the ID of what was
-// signed. They are empty if there is no signature or no policy. If by is not empty, the
-// signature is used up by it.
+// signed. Both are empty without a signature or policy. If by is not empty, it uses up the
+// signature.
 func (g *Guard) Signers(st signatures.Statement, signature *spec.Signature, by Use) (principals []string, id string, err error) {
 	if !g.HasPolicy() || signature == nil {
 		return nil, "", nil
@@ -165,7 +165,7 @@ func (g *Guard) Signers(st signatures.Statement, signature *spec.Signature, by U
 	return principals, id, nil
 }
 
-// auditFile returns the path of the audit log, or empty if there is none.
+// auditFile returns the audit log's path, or an empty string.
 func (g *Guard) auditFile() string {
 	if p, _, err := g.load(); err == nil && p != nil {
 		return cmp.Or(g.audit, p.Audit)

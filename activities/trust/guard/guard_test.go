@@ -46,7 +46,7 @@ func TestPolicyIsReadAnewWhenItHasChanged(t *testing.T) {
 	require.NoError(t, g.Check())
 	sh := policy.Request{Program: "/bin/sh"}
 	assert.True(t, g.Decide(sh).Allowed)
-	write(t, file, strings.Replace(unsignedSh, "/bin/sh", "/bin/ls", 1)) // of the same size
+	write(t, file, strings.Replace(unsignedSh, "/bin/sh", "/bin/ls", 1)) // same size
 	require.NoError(t, os.Chtimes(file, begin, begin))
 	assert.False(t, g.Decide(sh).Allowed)
 	write(t, file, "rules: [{signers: [unsigned], program: [/bin/sh]}]")
@@ -148,7 +148,7 @@ func TestExpiryBoundsTheFirstUse(t *testing.T) {
 	_, _, err = g.Signers(of, signature, Use{Namespace: "default", Workflow: "r", Run: "second"})
 	assert.ErrorContains(t, err, "it was used before")
 
-	// The guard remembers the uses of runs that are here, and no others.
+	// The guard remembers only the uses of this host's runs.
 	now = begin.Add(2 * time.Hour)
 	require.NoError(t, g.Forget(func(u Use) bool { return u == run }))
 	_, _, err = g.Signers(of, signature, run)
@@ -178,7 +178,7 @@ func TestSignatureOfAStartIsGoodForOneInAGeneration(t *testing.T) {
 	assert.ErrorContains(t, err, "it was used before")
 }
 
-// A signature that is written differently is still the same signature.
+// A signature written differently is still the same signature.
 func TestSignatureIsUsedUpHoweverItIsWritten(t *testing.T) {
 	g, sign := signedBy(t)
 	s := &spec.RunSpec{Command: []string{"x"}, Tasks: []spec.TaskGroup{{Type: "worker"}}}

@@ -10,12 +10,12 @@ import (
 	"syscall"
 )
 
-// maxFile bounds a policy and a file of signers, in bytes.
+// maxFile limits a policy and a signers file, in bytes.
 const maxFile = 1 << 20
 
-// readTrusted reads a file if only root and our own user can have written it. Like sshd, it
-// checks the file and every directory above it; unlike sshd, it accepts root's directories with
-// the sticky bit, such as /tmp, in which users cannot replace each other's files.
+// readTrusted reads a file if only root and our user can have written it. Like sshd, it checks the
+// file and every directory above it; unlike sshd, it accepts root's directories with the sticky
+// bit, such as /tmp, where users cannot replace each other's files.
 func readTrusted(file string) ([]byte, os.FileInfo, error) {
 	real, err := filepath.EvalSymlinks(file)
 	if err != nil {
@@ -55,7 +55,7 @@ func readTrusted(file string) ([]byte, os.FileInfo, error) {
 	return b, info, err
 }
 
-// trusted returns an error if others may have changed a file or the content of a directory.
+// trusted returns an error if other users may have changed a file or a directory's content.
 func trusted(path string, info os.FileInfo) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

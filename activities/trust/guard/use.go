@@ -16,12 +16,12 @@ import (
 
 // Use identifies what a signature is used for.
 type Use struct {
-	// Namespace, Workflow and Run are the execution of the run. If they are empty, the
-	// signature is only checked, not used.
+	// Namespace, Workflow and Run identify the run's execution. If they are empty, the signature
+	// is only checked, not used.
 	Namespace string `json:"namespace"`
 	Workflow  string `json:"workflow"`
 	Run       string `json:"run"`
-	// Generation and Launch identify the task that is started.
+	// Generation and Launch identify the started task.
 	Generation int `json:"generation,omitempty"`
 	Launch     int `json:"launch,omitempty"`
 }
@@ -32,14 +32,13 @@ type noted struct {
 	Expires string `json:"expires"`
 }
 
-// again reports whether a signature may be used for next after it was used for u.
+// again reports whether a signature used for u may be used for next.
 func (u Use) again(next Use) bool {
 	sameRun := u.Namespace == next.Namespace && u.Workflow == next.Workflow && u.Run == next.Run
 	return sameRun && (next.Generation > u.Generation || next.Generation == u.Generation && next.Launch == u.Launch)
 }
 
-// use notes the use of a signature, or returns why it must not be used for that. g.using
-// must be held.
+// use records a signature's use, or returns why it must not be used. g.using must be held.
 func (g *Guard) use(id, expires string, by Use) error {
 	file := filepath.Join(g.usedDir, id+".json")
 	b, err := os.ReadFile(file)
@@ -70,11 +69,11 @@ func (g *Guard) use(id, expires string, by Use) error {
 	return atomicfile.Write(file, b, 0o600)
 }
 
-// keepNotes is the time for which a note is kept after its signature has expired. It must be
-// longer than a host may take from the use of a signature until the plan of the run is on disk.
+// keepNotes is how long a note is kept after its signature has expired. It must exceed the time
+// from a signature's use until the run's plan is on disk.
 const keepNotes = time.Hour
 
-// Forget removes the notes of signatures that have expired and whose runs are no longer here.
+// Forget removes the notes of expired signatures if their runs are no longer on this host.
 func (g *Guard) Forget(isHere func(Use) bool) error {
 	if !g.HasPolicy() {
 		return nil

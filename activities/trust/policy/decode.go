@@ -16,7 +16,7 @@ import (
 //go:embed policy.schema.json
 var Schema []byte
 
-// InvalidError reports all problems of a policy.
+// InvalidError reports all of a policy's problems.
 type InvalidError struct{ Problems []spec.Problem }
 
 // Error has a line for each problem.
@@ -25,8 +25,8 @@ func (e *InvalidError) Error() string {
 	return "invalid policy: " + strings.Join(lines, "\n  ")
 }
 
-// Decode reads a policy in YAML. It refuses unknown fields, keys given twice and patterns
-// that cannot match anything. The error is an [*InvalidError] with all problems.
+// Decode reads a policy in YAML. It refuses unknown fields, duplicate keys and patterns that
+// cannot match anything. The error is an [*InvalidError] with all problems.
 func Decode(data []byte) (*Policy, error) {
 	p := &Policy{}
 	c := checker{problems: spec.DecodeDocument(data, p)}
@@ -39,7 +39,7 @@ func Decode(data []byte) (*Policy, error) {
 
 type checker struct{ problems []spec.Problem }
 
-// add notes a problem, unless the document already has one there or above.
+// add records a problem, unless the document already has one there or above.
 func (c *checker) add(where, message, remedy string) {
 	if !slices.ContainsFunc(c.problems, func(p spec.Problem) bool { return p.Path == "" || strings.HasPrefix(where, p.Path) }) {
 		c.problems = append(c.problems, spec.Problem{Path: where, Message: message, Remedy: remedy})

@@ -1,9 +1,9 @@
 // Package policy decides what a host runs, for whom and as which user. It is pure: its caller
 // verifies signatures, resolves programs and reads files.
 //
-// A [Policy] is a list of rules, which its owner writes as YAML. A rule applies to a request if
-// it names the signer and the request is within all bounds of the rule. The first rule that
-// applies decides; without one, the request is denied. Without a policy everything is allowed.
+// A [Policy] is a list of rules, which its owner writes as YAML. A rule applies to a request if it
+// names the signer and the request is within all the rule's bounds. The first rule that applies
+// decides; without one, the request is denied. Without a policy everything is allowed.
 //
 //	rules:
 //	  - signers: [alice@example.com]
@@ -19,21 +19,21 @@
 //
 // # Patterns
 //
-// A star stands for any characters except a slash, as in [path.Match]. A path that ends in /**
-// stands for everything below it. A directory stands for itself and everything below it. What a
-// run ships is ship:/ on every host: its content is covered by the signature.
+// A star stands for any characters except a slash, as in [path.Match]. A path ending in /** stands
+// for everything in it. A directory stands for itself and everything in it. A run's shipped files
+// are ship:/ on every host, and the signature covers their content.
 //
 // Patterns match real paths. Before the policy is consulted, links on the way to a program are
-// resolved, and links to a directory completely; the program that was checked is executed. The
-// last element of a program's path is not resolved: /usr/bin/python3 matches as that rather
-// than as python3.12, but if /bin is a link to /usr/bin, write /usr/bin/sh. A path with .. is
-// denied, since behind a link it may lead anywhere.
+// resolved, and links to a directory completely; the checked program is executed. The last element
+// of a program's path is not resolved: /usr/bin/python3 matches as that rather than as python3.12,
+// but if /bin is a link to /usr/bin, write /usr/bin/sh. A path with .. is denied, because through
+// a link it may lead anywhere.
 //
 // # Bounds
 //
-// A bound that is not given does not restrict anything, with two exceptions. If a rule bounds
-// programs, the spec may set only the variables that env lists, because LD_PRELOAD turns any
-// program into another one, and so do other variables that name code: PYTHONPATH, BASH_ENV,
-// NCCL_NET_PLUGIN. And no rule grants root implicitly: a host worker that runs as root denies
-// requests allowed by a rule without a user; to run as root, the rule must name it.
+// A missing bound does not restrict anything, with two exceptions. If a rule bounds programs, the
+// spec may set only the variables that env lists, because LD_PRELOAD turns any program into
+// another one, and so do other variables that name code: PYTHONPATH, BASH_ENV, NCCL_NET_PLUGIN.
+// And no rule grants root implicitly: a host worker that runs as root denies requests allowed by a
+// rule without a user; to run as root, the rule must name it.
 package policy

@@ -7,56 +7,56 @@ import (
 	"strings"
 )
 
-// Policy says what a host runs. A nil Policy allows everything.
+// Policy defines what a host runs. A nil Policy allows everything.
 type Policy struct {
-	// AllowedSigners is the file of keys, in the format of ssh-keygen(1).
+	// AllowedSigners is the key file, in ssh-keygen(1)'s format.
 	AllowedSigners string `json:"allowed_signers,omitempty"`
-	// Audit is the file that gets a line for each start, refusal and request.
+	// Audit is the file that logs each start, refusal and request.
 	Audit string `json:"audit,omitempty"`
 	Rules []Rule `json:"rules"`
 }
 
-// Rule allows the requests of its signers that are within its bounds. A nil list bounds
-// nothing and an empty one allows nothing, except where a field says otherwise.
+// Rule allows its signers' requests within its bounds. A nil list does not restrict, and an empty
+// one allows nothing, except where a field documents otherwise.
 type Rule struct {
-	// Signers are principals, or patterns of them, or [Unsigned].
+	// Signers lists principals, patterns of them, or [Unsigned].
 	Signers []string `json:"signers"`
-	// User is the name or the number of the Unix user that the tasks run as. If empty, it is
-	// the user of the host worker, unless that is root.
+	// User is the name or number of the Unix user that runs the tasks. If empty, it is the host
+	// worker's user, unless that is root.
 	User string `json:"user,omitempty"`
 	// Programs are absolute paths.
 	Programs []string `json:"programs,omitzero"`
-	// Directories hold the working directories and the logs.
+	// Directories contain the working directories and the logs.
 	Directories []string `json:"directories,omitzero"`
-	// Env has the names of the variables that a spec may set. If nil, none may be set when
-	// Programs are bounded, and all otherwise.
+	// Env lists the variables that a spec may set. If nil, none may be set when Programs are
+	// bounded, and all otherwise.
 	Env []string `json:"env,omitzero"`
-	// Secrets are the secrets of the host that a spec may refer to. All others are denied.
+	// Secrets lists the host's secrets that a spec may refer to. All others are denied.
 	Secrets Secrets `json:"secrets,omitzero"`
-	// Webhooks are the hosts to which notices about the run may be sent, or patterns of them. All
+	// Webhooks lists hosts, or patterns of them, that may receive notices about the run. All
 	// others are denied.
 	Webhooks []string `json:"webhooks,omitzero"`
-	// Requests are the requests that can be made to running tasks.
+	// Requests lists the permitted requests to running tasks.
 	Requests []Ask `json:"requests,omitzero"`
-	// Closures reports whether the tasks may be given closures, which are never signed.
+	// Closures reports whether the tasks may receive closures, which are never signed.
 	Closures bool `json:"closures,omitempty"`
 }
 
-// Secrets are the secrets of a host that specs may refer to.
+// Secrets are a host's secrets that specs may refer to.
 type Secrets struct {
-	// Env has names of variables of the host worker, and Files paths.
+	// Env lists variables of the host worker, and Files lists paths.
 	Env   []string `json:"env,omitzero"`
 	Files []string `json:"files,omitzero"`
 }
 
-// Unsigned stands for the signer of an unsigned request.
+// Unsigned is the signer of an unsigned request.
 const Unsigned = "unsigned"
 
-// Ask is the kind of a request to running tasks.
+// Ask is a kind of request to running tasks.
 type Ask string
 
-// The values of [Ask]. Ending a task is not among them: anyone who can reach the server can
-// end the run anyway.
+// The values of [Ask]. Ending a task is not included: anyone who can reach the server can end the
+// run anyway.
 const (
 	AskRestart  Ask = "restart"
 	AskSignal   Ask = "signal"
@@ -64,53 +64,53 @@ const (
 	AskClosures Ask = "closures"
 )
 
-// Asks are the values of [Rule.Requests].
+// Asks lists the values of [Rule.Requests].
 var Asks = []Ask{AskRestart, AskSignal, AskStacks}
 
 // Request is a request to start a process on this host, or to act on a running one.
 type Request struct {
-	// Signers are the principals of the key that signed it, or empty if it is unsigned.
+	// Signers lists the principals of the key that signed it. It is empty if unsigned.
 	Signers []string
-	// Program is the file to execute, and Directories are those that it works and writes in:
-	// all absolute, clean and without symbolic links in the path, or below [Shipped].
+	// Program is the file to execute, and Directories are those that it works and writes in: all
+	// absolute, clean and without symbolic links in the path, or in [Shipped].
 	Program     string
 	Directories []string
-	// Env has the names of the variables that the spec sets.
+	// Env lists the variables that the spec sets.
 	Env []string
-	// SecretEnv and SecretFiles are the secrets that the spec refers to.
+	// SecretEnv and SecretFiles list the spec's secrets.
 	SecretEnv, SecretFiles []string
-	// Notice reports whether a notice is sent to a webhook: no program is started. Webhook is its
-	// host, or empty if it is not known yet.
+	// Notice reports whether a notice is sent to a webhook instead of starting a program. Webhook
+	// is its host, or empty if unknown.
 	Notice  bool
 	Webhook string
 	// AsRoot reports whether the host worker runs as root.
 	AsRoot bool
 	// Ask is the request to the running process. It is empty if the process is being started.
 	Ask Ask
-	// Problem, if not empty, says why the request cannot be judged, and denies it.
+	// Problem, if not empty, is why the request cannot be judged, and denies it.
 	Problem string
 }
 
-// Shipped is the directory that stands for what a run ships.
+// Shipped is the directory of a run's shipped files.
 const Shipped = "ship:/"
 
-// Decision is the answer to a [Request].
+// Decision answers a [Request].
 type Decision struct {
 	Allowed bool `json:"allowed"`
-	// Rule is the number of the rule that has decided, from 1, or 0 if none has.
+	// Rule is the number of the deciding rule, from 1, or 0 if none decided.
 	Rule int `json:"rule,omitempty"`
-	// User is the user who runs the process. It is empty for the user of the host worker. It is
-	// root only if the rule says root or 0: the caller must refuse a user of another name who
-	// has root's uid.
+	// User is the user who runs the process. It is empty for the host worker's user. It is root
+	// only if the rule specifies root or 0: the caller must refuse a user of another name with
+	// root's uid.
 	User string `json:"user,omitempty"`
-	// Secrets are the secrets that the process may be given.
+	// Secrets lists the secrets that the process may receive.
 	Secrets Secrets `json:"secrets,omitzero"`
-	// Reason says why the request is denied.
+	// Reason is why the request is denied.
 	Reason string `json:"reason,omitempty"`
 }
 
-// Decide returns the decision of the first rule that applies to the request, and denies it if
-// there is none.
+// Decide returns the decision of the first rule that applies to the request. If none applies, the
+// request is denied.
 func (p *Policy) Decide(r Request) Decision {
 	if p == nil {
 		return Decision{Allowed: true, Secrets: Secrets{Env: []string{"*"}, Files: []string{"/**"}}}
@@ -150,7 +150,7 @@ func (r *Rule) isFor(signers []string) bool {
 	return slices.ContainsFunc(signers, func(s string) bool { return matchesAny(r.Signers, s) })
 }
 
-// problem returns why the rule does not apply to a request of its signers, or empty if it does.
+// problem returns why the rule does not apply to its signers' request, or an empty string.
 func (r *Rule) problem(q Request) string {
 	env := r.Env
 	if env == nil && r.Programs != nil {
@@ -202,8 +202,8 @@ func none(patterns []string) []string { return append([]string{}, patterns...) }
 // AllowsEnv reports whether a spec may refer to a variable of the host worker.
 func (s Secrets) AllowsEnv(name string) bool { return matchesAny(s.Env, name) }
 
-// AllowsFile reports whether a spec may refer to a file, given as an absolute, clean path
-// without symbolic links.
+// AllowsFile reports whether a spec may refer to a file, given as an absolute, clean path without
+// symbolic links.
 func (s Secrets) AllowsFile(file string) bool { return pathMatches(s.Files, file) }
 
 func matchesAny(patterns []string, s string) bool {
@@ -230,10 +230,10 @@ func dirMatches(patterns []string, dir string) bool {
 	})
 }
 
-// everythingBelow ends a pattern that matches everything below a directory.
+// everythingBelow ends a pattern that matches everything in a directory.
 const everythingBelow = "/**"
 
-// isBelow reports whether a path is below a directory that matches a pattern.
+// isBelow reports whether a path is in a directory that matches a pattern.
 func isBelow(pattern, file string) bool {
 	depth := strings.Count(strings.TrimSuffix(pattern, "/"), "/")
 	steps := strings.Split(file, "/")

@@ -178,8 +178,8 @@ func TestSchemaHasEachField(t *testing.T) {
 	assert.Error(t, resolved.Validate(bad))
 }
 
-// FuzzDecide checks that an allowed request is within the bounds of the rule that allows it
-// and of no rule before it, and that a signer whom no rule names is allowed nothing.
+// FuzzDecide checks that an allowed request is within the bounds of the rule that allows it and of
+// no earlier rule, and that a signer without a rule is not allowed anything.
 func FuzzDecide(f *testing.F) {
 	f.Add(example, "alice@example.com", "/usr/bin/python3", "/srv/alice", "EPOCHS", false)
 	f.Add("rules: [{signers: [unsigned], programs: [\"/a/**\"]}]", "", "/a/b", "/", "A", true)

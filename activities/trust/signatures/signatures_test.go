@@ -47,7 +47,7 @@ func aSpec(command ...string) *spec.RunSpec {
 	return &spec.RunSpec{Command: command, Tasks: []spec.TaskGroup{{Type: "worker", Count: new(4)}}}
 }
 
-// arrived returns a spec as a host gets it: with defaults, and through JSON.
+// arrived returns a spec as a host receives it: with defaults, and through JSON.
 func arrived(t testing.TB, s *spec.RunSpec) *spec.RunSpec {
 	b := must.Get(json.Marshal(s.WithDefaults()))(t)
 	out := must.JSON[spec.RunSpec](t, b)
@@ -86,7 +86,7 @@ func TestSignatureIsOfOneRunAndOneSpec(t *testing.T) {
 	assert.True(t, Expired(spec.Signature{Expires: "x"}, now))
 }
 
-// From an ECDSA signature (r, s) anybody can make another valid one, (r, n-s).
+// From an ECDSA signature (r, s), anybody can make another valid one, (r, n-s).
 func TestTurnedSignatureIsOfTheSame(t *testing.T) {
 	private := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	key := must.Get(ssh.NewSignerFromKey(private))(t)
@@ -156,7 +156,7 @@ func TestBadSigners(t *testing.T) {
 	}
 }
 
-// Certificates and SHA-1 are refused for every kind of statement.
+// Certificates and SHA-1 are refused for every statement kind.
 func TestRefusedAlgorithms(t *testing.T) {
 	key := newKey(t)
 	certificate := &ssh.Certificate{Key: key.PublicKey(), CertType: ssh.UserCert, ValidBefore: ssh.CertTimeInfinity}
@@ -177,7 +177,7 @@ func TestRefusedAlgorithms(t *testing.T) {
 	require.ErrorContains(t, err, `invalid signature format "ssh-rsa"`)
 }
 
-// TestAgreesWithSSHKeygen compares both directions with OpenSSH, for each type of key.
+// TestAgreesWithSSHKeygen compares both directions with OpenSSH, for each key type.
 func TestAgreesWithSSHKeygen(t *testing.T) {
 	if _, err := exec.LookPath("ssh-keygen"); err != nil {
 		t.Skip("there is no ssh-keygen here")

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Signers is the content of an allowed_signers file.
+// Signers is an allowed_signers file's content.
 type Signers struct{ lines []signer }
 
 // signer is a line of the file.
@@ -22,8 +22,8 @@ type signer struct {
 	after, before time.Time
 }
 
-// ParseSigners reads a file in the format of ssh-keygen(1), section ALLOWED SIGNERS. It
-// refuses certificate authorities and patterns of principals, because rules refer to names.
+// ParseSigners reads a file in the format of ssh-keygen(1), section ALLOWED SIGNERS. It refuses
+// certificate authorities and principal patterns, because rules refer to names.
 func ParseSigners(data []byte) (*Signers, error) {
 	s := &Signers{}
 	n := 0
@@ -82,10 +82,10 @@ func parseSigner(line string) (signer, error) {
 	return one, nil
 }
 
-// unsigned is the reserved name that stands in policies for unsigned requests.
+// unsigned is the reserved name for unsigned requests in policies.
 const unsigned = "unsigned"
 
-// cutQuoted cuts the first word off, which may be in quotes.
+// cutQuoted cuts off the first word, which may be quoted.
 func cutQuoted(line string) (word, rest string, ok bool) {
 	if quoted, isQuoted := strings.CutPrefix(line, `"`); isQuoted {
 		return strings.Cut(quoted, `"`)
@@ -97,7 +97,7 @@ func cutQuoted(line string) (word, rest string, ok bool) {
 	return line[:i], line[i:], true
 }
 
-// parseTime parses YYYYMMDD[HHMM[SS]][Z]; without the Z the time is in the local zone.
+// parseTime parses YYYYMMDD[HHMM[SS]][Z]. Without Z, the time is local.
 func parseTime(text string) (time.Time, error) {
 	zone := time.Local
 	if digits, utc := strings.CutSuffix(strings.ToUpper(text), "Z"); utc {
@@ -111,7 +111,7 @@ func parseTime(text string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time; write it like 20261123 or 202611230800Z", text)
 }
 
-// of returns the principals of a key at a time.
+// of returns a key's principals at a time.
 func (s *Signers) of(key ssh.PublicKey, now time.Time) ([]string, error) {
 	var principals []string
 	wire := key.Marshal()

@@ -38,5 +38,5 @@ func verify(text, namespace string, message []byte) (ssh.PublicKey, error) {
 	return key, nil
 }
 
-// errMismatch is returned if the key has signed something else.
+// errMismatch is returned if the key signed something else.
 var errMismatch = errors.New("it is for other content")

@@ -13,25 +13,25 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Namespace separates signatures of runs from signatures of git commits and files.
+// Namespace separates signatures of runs from those of git commits and files.
 const Namespace = "clusterrun-run"
 
-// Statement is the content of a signature.
+// Statement is a signature's content.
 type Statement struct {
 	kind    string
 	run     string
 	content any
 }
 
-// OfRun returns the statement that this spec may run under that ID.
+// OfRun returns the statement that a spec may run under an ID.
 func OfRun(id string, s *spec.RunSpec) Statement { return Statement{"run", id, s.AsSigned()} }
 
-// OfStart returns the statement that this task may be started in the run with that ID.
+// OfStart returns the statement that a task may be started in the run with the given ID.
 func OfStart(id string, r spec.StartTaskRequest) Statement {
 	return Statement{"start-task", id, r.AsSigned()}
 }
 
-// text returns the text that is signed, a line for each of its parts.
+// text returns the signed text, one part per line.
 func (s Statement) text(expires string) ([]byte, error) {
 	b, err := json.Marshal(s.content)
 	if err != nil {
@@ -40,7 +40,7 @@ func (s Statement) text(expires string) ([]byte, error) {
 	return fmt.Appendf(nil, "clusterrun %s\nrun: %q\nsha256: %x\nexpires: %q\n", s.kind, s.run, sha256.Sum256(b), expires), nil
 }
 
-// Sign signs a statement. The signature expires at that time.
+// Sign signs a statement until expires.
 func (s Statement) Sign(key ssh.Signer, expires time.Time) (*spec.Signature, error) {
 	signature := &spec.Signature{Expires: expires.UTC().Truncate(time.Second).Format(time.RFC3339)}
 	text, err := s.text(signature.Expires)
@@ -53,9 +53,9 @@ func (s Statement) Sign(key ssh.Signer, expires time.Time) (*spec.Signature, err
 	return signature, nil
 }
 
-// Verify returns the principals of the key that signed a statement, and an ID of what was
-// signed. A signature can be written in many ways: only the ID tells whether it has been used
-// before. Verify does not check whether the signature has expired.
+// Verify returns the principals of the key that signed a statement, and an ID of what was signed.
+// A signature can be written in many ways: only the ID shows whether it was used before. Verify
+// does not check whether the signature has expired.
 func (s Statement) Verify(signature spec.Signature, by *Signers, now time.Time) (principals []string, id string, err error) {
 	text, err := s.text(signature.Expires)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s Statement) what() string {
 	return "request"
 }
 
-// Expired reports whether a signature is too old for something that has not begun yet.
+// Expired reports whether a signature is too old for something that has not started yet.
 func Expired(s spec.Signature, now time.Time) bool {
 	expires, err := time.Parse(time.RFC3339, s.Expires)
 	return err != nil || !now.Before(expires)
