@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -37,36 +35,6 @@ func (s *stage) lose(t *testing.T, h *host) (heal func()) {
 		s.lost = append(s.lost, l)
 		s.revive(t, h, killed)
 	}
-}
-
-// checkPlaces checks the places of a run on two hosts. Hosts that known calls faulty are excused.
-func (r *run) checkPlaces(s *stage, known report) []string {
-	excused := maps.Clone(known.faulty)
-	for _, h := range slices.Concat(s.sick, s.lost) {
-		excused[h.host] = true
-	}
-	if len(excused) > 1 || s.full {
-		return nil
-	}
-	found := checkRanks(known.pages, strings.Join(slices.Collect(maps.Keys(excused)), ""))
-	for i := range found {
-		found[i] = r.name + ": " + found[i]
-	}
-	return found
-}
-
-func TestRanksThatMoveAreFound(t *testing.T) {
-	started := func(generation int, at int64, hosts ...string) (list []page) {
-		for i, host := range hosts {
-			list = append(list, page{task: string(rune('a' + i)), generation: generation, host: host, started: at})
-		}
-		return list
-	}
-	first := started(0, 1, "x", "y")
-	assert.Empty(t, checkRanks(append(first, started(1, 5, "x", "z")...), "y"))
-	assert.Empty(t, checkRanks(append(first, started(1, 5, "z")...), ""), "not all have begun")
-	assert.Equal(t, []string{"a moved from x to y in generation 1", "b moved from y to x in generation 1"},
-		checkRanks(append(first, started(1, 5, "y", "x")...), ""))
 }
 
 // gpus is the number of GPUs of a host. Only runs that preempt, or are preempted, use them.

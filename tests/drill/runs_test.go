@@ -217,9 +217,6 @@ func (r *run) finish(t *testing.T, s *stage) []string {
 		found = append(found, fmt.Sprintf("%s: the coordinator: %v", r.name, unfinished))
 	}
 	found = append(found, check(known)...)
-	if r.spec.Hosts.Count != "" {
-		found = append(found, r.checkPlaces(s, known)...)
-	}
 	found = append(found, r.checkLines(t, s, pages, exitsOf(*result))...)
 	if len(found) > 0 {
 		found = append(found, account(known))

@@ -86,13 +86,6 @@ func (g *Gate) Allow(f func(Request) error) {
 	g.allow = f
 }
 
-// Asked returns how many requests have come with the certificate of that name.
-func (g *Gate) Asked(client string) int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.asked[client]
-}
-
 // Refused is the answer of an authorizer.
 var Refused = status.Error(codes.PermissionDenied, "Request unauthorized.")
 
