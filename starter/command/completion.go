@@ -8,7 +8,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
-// Completion returns the command that prints the script of a shell.
+// Completion returns the command that prints a shell's script.
 func Completion(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:       "completion bash|zsh|fish",
@@ -34,9 +34,9 @@ func Completion(a *cli.App) *cobra.Command {
 	}
 }
 
-// bashWords replaces the function with which Cobra's script finds the words before the cursor:
-// Cobra's calls a function of the bash-completion package, which many containers lack. Bash's
-// own COMP_WORDS has "=" and ":" as separate words.
+// bashWords replaces the function with which Cobra's script finds the words before the cursor,
+// because Cobra's depends on the bash-completion package, which many containers lack. Bash's own
+// COMP_WORDS treats "=" and ":" as separate words.
 const bashWords = `
 # For shells without the bash-completion package.
 __clusterrun_init_completion()

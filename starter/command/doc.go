@@ -1,6 +1,6 @@
-// Package command is the clusterrun command line. It has the root of the commands, and help,
-// version and completion for shells. Each group of commands has a package, in which a command
-// is a function that returns a [cobra.Command]:
+// Package command implements the clusterrun command line: the root command, help, version and
+// shell completion. Each group of commands is a package, with one function per command that
+// returns a [cobra.Command]:
 //
 //	run     start runs on this machine or by ssh
 //	submit  start runs in the background, on a queue
@@ -21,6 +21,6 @@
 //	report  the progress of a run and how it ended, and the command wait
 //	cli     streams, global flags, errors, exit codes, the server, the choice of a run
 //
-// root.go has the list of all commands. To add one, write a function in the package of its group
-// and name it there.
+// root.go lists all commands. To add one, write a function in its group's package and list it
+// there.
 package command

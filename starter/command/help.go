@@ -102,8 +102,8 @@ func unknownTopic(root *cobra.Command, args []string) error {
 	return cli.Usagef("there is no topic or command %q; %s", strings.Join(args, " "), remedy)
 }
 
-// completeHelp returns the words that may follow args: topics and commands, or the subcommands
-// of one.
+// completeHelp returns the words that may follow args: topics and commands, or a command's
+// subcommands.
 func completeHelp(root *cobra.Command, args []string, start string) (found []cobra.Completion) {
 	about, rest, err := root.Find(args)
 	if err != nil || len(rest) > 0 {

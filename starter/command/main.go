@@ -20,7 +20,7 @@ import (
 
 // Main runs the command line of this process and returns its exit code.
 func Main() int {
-	// This must precede any key in the memory of the process.
+	// This must precede any key in the process's memory.
 	if err := undumpable.Set(); err != nil {
 		fmt.Fprintf(os.Stderr, "clusterrun: closing this process to others of its user: %v\n", err)
 		return exitcode.Machinery
@@ -38,8 +38,8 @@ const (
 	startTime    = 10 * time.Second
 )
 
-// deferGC makes garbage collections rare during the start, when the heap is tiny and most of
-// what is allocated stays. After [startTime] they are as frequent as usual.
+// deferGC makes garbage collections rare during startup, when the heap is tiny and most
+// allocations stay. After [startTime] they are as frequent as usual.
 func deferGC() {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -59,8 +59,8 @@ func execute(args []string, in io.Reader, out, err io.Writer) int {
 	return a.Lost(a.Exit(cli.Exclusive(root.ExecuteContext(context.Background()))))
 }
 
-// forPOSIX changes arguments that are no POSIX flags: it puts -- in front of torchrun's,
-// and writes mpirun's -np as --np.
+// forPOSIX changes non-POSIX arguments: it puts -- before torchrun's, and writes mpirun's -np as
+// --np.
 func forPOSIX(root *cobra.Command, args []string) []string {
 	cmd, _, err := root.Find(args)
 	if err != nil {
@@ -85,7 +85,7 @@ func forPOSIX(root *cobra.Command, args []string) []string {
 	return args
 }
 
-// afterName returns where the arguments of a command begin.
+// afterName returns the index of a command's first argument.
 func afterName(root, cmd *cobra.Command, args []string) int {
 	for i := 0; i < len(args); i++ {
 		switch {

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervise"
 )
 
-// TestMain makes the test binary run as clusterrun if a script calls it by that name.
+// TestMain makes the test binary act as clusterrun if a script calls it by that name.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"clusterrun":          func() { os.Exit(Main()) },
@@ -23,18 +23,17 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts runs commands that need no server as a user would. Scripts that need one are in
-// tests/e2e.
+// TestScripts runs commands that work without a server, like a user. Scripts that need a server
+// are in tests/e2e.
 func TestScripts(t *testing.T) {
-	scripts, err := filepath.Abs("testdata/script") // commands change the directory of this process
+	scripts, err := filepath.Abs("testdata/script") // commands change this process's directory
 	require.NoError(t, err)
-	ours, _, _ := strings.Cut(os.Getenv("PATH"), ":") // commands change the environment, too
+	ours, _, _ := strings.Cut(os.Getenv("PATH"), ":") // commands change the environment as well
 	testscript.Run(t, testscript.Params{
 		Dir:                 scripts,
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
-			// Scripts get a state directory of their own, and none of the developer's
-			// variables.
+			// Scripts get their own state directory, and none of the developer's variables.
 			e.Vars = append(e.Vars, "HOME="+e.WorkDir, "CLUSTERRUN_STATE_DIR="+e.WorkDir+"/state", "CLUSTERRUN_DEVSERVER=",
 				"PATH="+ours+":/usr/bin:/bin", "LOGS_HOST="+retention.Host())
 			return nil
@@ -43,8 +42,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// exits runs a command and checks its exit code: exits 125 clusterrun list. A command line that
-// is refused starts nothing, so it needs no process of its own.
+// exits runs a command and checks its exit code: exits 125 clusterrun list. A refused command
+// line starts nothing, so it does not need a separate process.
 func exits(ts *testscript.TestScript, _ bool, args []string) {
 	var code string
 	if args[0] == "2" && args[1] == "clusterrun" {
@@ -66,11 +65,11 @@ func prints(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// process is the environment and the directory of this process.
+// process guards this process's environment and directory.
 var process sync.Mutex
 
-// executeHere runs the command line within this process, which takes a hundredth of the time of
-// another process, with the script's environment and directory. It returns the exit code.
+// executeHere runs the command line within this process, a hundred times faster than in another
+// process, with the script's environment and directory. It returns the exit code.
 func executeHere(ts *testscript.TestScript, args []string) int {
 	list := filepath.Join(ts.Getenv("TMPDIR"), "environment")
 	ts.Check(ts.Exec("/bin/sh", "-c", "/usr/bin/env -0 > "+list))

@@ -39,7 +39,7 @@ Usage: clusterrun COMMAND [flags]
 `
 
 // rootFor returns the root of the commands that args may name. It builds all commands only if
-// needed: that takes milliseconds, which matter for commands that are executed often.
+// needed: that takes milliseconds, which matter for frequently executed commands.
 func rootFor(a *cli.App, args []string) *cobra.Command {
 	if len(args) > 0 {
 		if build, ok := oftenExecuted(a)[args[0]]; ok {
@@ -51,8 +51,8 @@ func rootFor(a *cli.App, args []string) *cobra.Command {
 	return root(a)
 }
 
-// oftenExecuted returns a function for each command that is executed often. It builds the
-// command, with the others that the command looks up.
+// oftenExecuted returns a function for each frequently executed command. It builds the command,
+// and those that the command looks up.
 func oftenExecuted(a *cli.App) map[string]func() []*cobra.Command {
 	return map[string]func() []*cobra.Command{
 		"run":         func() []*cobra.Command { return []*cobra.Command{run.Run(a)} },
@@ -65,7 +65,7 @@ func oftenExecuted(a *cli.App) map[string]func() []*cobra.Command {
 
 // bareRoot returns the root without subcommands.
 func bareRoot(a *cli.App) *cobra.Command {
-	cobra.EnableCommandSorting = false // commands are listed in the order below
+	cobra.EnableCommandSorting = false // commands are listed in the order of the code
 	root := &cobra.Command{
 		Use:           "clusterrun",
 		Short:         "Run the processes of a distributed program, and report how each ended",
@@ -121,7 +121,7 @@ func root(a *cli.App) *cobra.Command {
 	return root
 }
 
-// commandList returns the help of the root: all commands, on one screen.
+// commandList returns the root's help: all commands, on one screen.
 func commandList(root *cobra.Command) string {
 	var b strings.Builder
 	b.WriteString(rootHelp)
@@ -137,7 +137,7 @@ func commandList(root *cobra.Command) string {
 	return b.String()
 }
 
-// flagError turns an error of pflag into a usage error with a remedy.
+// flagError turns a pflag error into a usage error with a remedy.
 func flagError(a *cli.App, cmd *cobra.Command, err error) error {
 	if !cmd.HasParent() && !strings.HasPrefix(a.Args[0], "-") {
 		return cli.UnknownCommand(cmd, a.Args[0]) // the flag may belong to the command that was meant
@@ -151,7 +151,7 @@ func flagError(a *cli.App, cmd *cobra.Command, err error) error {
 	return cli.Usagef("%s; see `%s --help`", cli.FlagWords(err), cmd.CommandPath())
 }
 
-// nearFlag returns a flag of cmd similar to the unknown flag of err, or "".
+// nearFlag returns a flag of cmd similar to the unknown one in err, or "".
 func nearFlag(cmd *cobra.Command, err error) string {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) < 2 {

@@ -23,7 +23,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
-// A command that is built without the others behaves as it does among them.
+// A command built alone behaves as it does among the others.
 func TestCommandsThatAreOftenExecuted(t *testing.T) {
 	a := cli.NewApp(nil, nil, io.Discard, io.Discard)
 	say := func(root *cobra.Command, args ...string) (said string, err error) {
@@ -48,7 +48,7 @@ func TestCommandsThatAreOftenExecuted(t *testing.T) {
 	}
 }
 
-// An unknown command of a group is a usage error, instead of a request for its help.
+// An unknown command of a group is a usage error, not a request for help.
 func TestUnknownCommandsOfGroups(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	var groups [][]string
@@ -83,7 +83,7 @@ func TestUnknownCommandsOfGroups(t *testing.T) {
 	}
 }
 
-// helpOf returns the lines of the help of a command.
+// helpOf returns the lines of a command's help.
 func helpOf(t *testing.T, command ...string) []string {
 	t.Helper()
 	var out, problem bytes.Buffer
@@ -91,7 +91,7 @@ func helpOf(t *testing.T, command ...string) []string {
 	return strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 }
 
-// The help of the root fits on a terminal and cuts no description off.
+// The root's help fits on a terminal without truncated descriptions.
 func TestRootHelpFitsOnOneScreen(t *testing.T) {
 	lines := helpOf(t)
 	assert.LessOrEqual(t, len(lines), 50)
@@ -104,7 +104,7 @@ func TestRootHelpFitsOnOneScreen(t *testing.T) {
 	}
 }
 
-// The help of run has each flag once, the common ones first, under headings. Commands that take
+// The help of run lists each flag once, under headings, common ones first. Commands that take
 // these flags refer to it.
 func TestHelpOfRun(t *testing.T) {
 	lines := helpOf(t, "run")
@@ -126,8 +126,8 @@ func TestHelpOfRun(t *testing.T) {
 	assert.NotContains(t, submit, "--max-restarts")
 }
 
-// Each command that users execute has a file with its description in package help, and each such
-// file, and each part that they share, is used.
+// Each user command has a description file in package help, and every such file, and every part
+// that they share, is used.
 func TestFilesOfCommandHelp(t *testing.T) {
 	dir := os.DirFS("../help")
 	unused := map[string]bool{}
@@ -149,7 +149,7 @@ func TestFilesOfCommandHelp(t *testing.T) {
 		path := "commands/" + strings.Join(strings.Fields(cmd.CommandPath())[1:], "/") + ".txt"
 		text, err := fs.ReadFile(dir, path)
 		if err != nil {
-			// Some groups need no description.
+			// Some groups do not need a description.
 			assert.True(t, cmd.HasSubCommands() || cmd.Hidden, "%s is missing", path)
 			return
 		}
@@ -167,7 +167,7 @@ func TestFilesOfCommandHelp(t *testing.T) {
 	assert.Empty(t, unused, "these belong to no command")
 }
 
-// The help page has the same command as the error messages.
+// The help page and the error messages show the same command.
 func TestTheTopicRegistersAllSearchAttributes(t *testing.T) {
 	for _, name := range []string{"server"} {
 		topic, found := help.Find(name)
@@ -228,7 +228,7 @@ func TestNamesThatAreNotUTF8AreRefused(t *testing.T) {
 	}
 }
 
-// Programs within a run have the HOME of their shell, and need no state directory.
+// Programs within a run have their shell's HOME, and do not need a state directory.
 func TestTaskCommandsNeedNoStateDirectory(t *testing.T) {
 	t.Setenv("HOME", "/caf\xe9")
 	var out, errs bytes.Buffer

@@ -87,7 +87,7 @@ func (h *taskHost) command(i int, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// call runs a command of worker-0, and returns its output and exit code.
+// call runs a command as worker-0, and returns its output and exit code.
 func (h *taskHost) call(stdin string, args ...string) (code int, stdout, stderr string) {
 	h.t.Helper()
 	cmd := h.command(0, "clusterrun", append([]string{"task"}, args...)...)

@@ -12,27 +12,26 @@ import (
 	"github.com/clusterrun/clusterrun/workers/connect"
 )
 
-// abandonedBound is the longest time to look after abandoned runs.
+// abandonedBound limits the time spent on abandoned runs.
 const abandonedBound = 10 * time.Second
 
-// abandonedPatience is the longest time that a command waits for this when its own work is
-// done.
+// abandonedPatience limits how long a finished command waits for this.
 const abandonedPatience = time.Second
 
-// startSettles is the longest time in which the server carries out a start whose client is
-// gone. Until then it may not know the run yet.
+// startSettles is how long the server may take to carry out a start after its client has gone.
+// Until then the run may be unknown to the server.
 const startSettles = time.Minute
 
-// EndAbandoned ends the runs of this user whose owners were killed. No worker polls their
-// private queues, so they would stay open forever. EndAbandoned returns at once; done waits up
-// to [abandonedPatience] for it to finish. The next command retries the rest.
+// EndAbandoned ends this user's runs with killed owners. No worker polls their private queues,
+// so they would stay open forever. EndAbandoned returns immediately; done waits up to
+// [abandonedPatience] for it to finish. The next command retries the rest.
 func EndAbandoned(ctx context.Context, a *App, c client.Client, s Server) (done func()) {
 	return endEachAbandoned(ctx, a, func(ctx context.Context, d *rundir.Dir) { endOne(ctx, a, d, c, s) })
 }
 
-// endAbandonedOf is like [EndAbandoned] for the runs of one server. It skips runs with a live
+// endAbandonedOf is like [EndAbandoned] for one server's runs. It skips runs with a live
 // supervisor, which may still report how its run has ended. Commands that execute nothing call
-// it: another server must not delay them.
+// it, so that other servers do not delay them.
 func endAbandonedOf(ctx context.Context, a *App, c client.Client, s Server) (done func()) {
 	return endEachAbandoned(ctx, a, func(ctx context.Context, d *rundir.Dir) {
 		r, err := d.Load()
@@ -66,8 +65,8 @@ func endEachAbandoned(ctx context.Context, a *App, end func(context.Context, *ru
 	}
 }
 
-// endOne ends the run of an abandoned directory. If it fails, it keeps the directory for the
-// next command.
+// endOne ends the run of an abandoned directory. On failure, it keeps the directory for the next
+// command.
 func endOne(ctx context.Context, a *App, d *rundir.Dir, c client.Client, s Server) {
 	defer d.Close()
 	r, err := d.Load()
@@ -115,12 +114,12 @@ func TerminateAbandoned(ctx context.Context, a *App, r rundir.Record, c client.C
 
 const OwnerGone = "its owner is gone"
 
-// isOf reports whether an abandoned run was started on that server.
+// isOf reports whether an abandoned run was started on server s.
 func isOf(r rundir.Record, s Server) bool {
 	return r.Embedded == s.Embedded && (s.Embedded || r.Server == s.Options)
 }
 
-// clientOf returns a client for the server of an abandoned run. This is usually c.
+// clientOf returns a client for an abandoned run's server. This is usually c.
 func clientOf(ctx context.Context, a *App, r rundir.Record, c client.Client, s Server) (client.Client, func(), error) {
 	if isOf(r, s) {
 		return c, func() {}, nil
@@ -142,8 +141,8 @@ func clientOf(ctx context.Context, a *App, r rundir.Record, c client.Client, s S
 	return other, other.Close, nil
 }
 
-// Sweep ends processes that a dead supervisor has left behind in its state directory. It
-// returns false if a supervisor still runs there.
+// Sweep kills processes that a dead supervisor left behind in its state directory. It returns
+// false if a supervisor is still running there.
 func Sweep(dir string) bool {
 	if supervisor.InstanceIn(dir) == "" {
 		return true // no supervisor ever ran there

@@ -8,7 +8,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// NewApp returns the app of one command line.
+// NewApp returns the app for one command line.
 func NewApp(args []string, in io.Reader, out, err io.Writer) *App {
 	stdout, stderr := &errWriter{Writer: out}, &errWriter{Writer: err}
 	return &App{Args: args, In: in, Out: stdout, Err: stderr, outlets: []*errWriter{stdout, stderr}}
@@ -21,13 +21,13 @@ type App struct {
 	Out, Err io.Writer
 	outlets  []*errWriter // Out and Err
 	Global   Globals
-	Given    *pflag.FlagSet // flags of the subcommand
+	Given    *pflag.FlagSet // the subcommand's flags
 	Color    palette        // for stderr
 	Printer  printer
 	// temporary is a message that names the state directory if it may not last; see
 	// keepTemporarily.
 	temporary string
-	NoStatus  bool // whether the status line is left out even on a terminal
+	NoStatus  bool // whether to omit the status line even on a terminal
 	printed   bool // whether JSON was printed on stdout
 	// Elsewhere reads the error file of a failure from another host. It is nil if the file is
 	// on this host.
@@ -35,5 +35,5 @@ type App struct {
 	// hint asks the server for a run ID similar to one that it does not know. It is nil if the
 	// command has not connected to a server.
 	hint  func(string) string
-	Owned bool // whether the run is part of a program whose user did not ask for a run
+	Owned bool // whether the run is part of a program and its user did not ask for a run
 }

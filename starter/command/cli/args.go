@@ -16,10 +16,9 @@ import (
 	"github.com/clusterrun/clusterrun/starter/help"
 )
 
-// AsGroup makes cmd show its help if it is called without arguments, and refuse unknown
-// subcommands.
+// AsGroup makes cmd show its help if called without arguments, and refuse unknown subcommands.
 func AsGroup(cmd *cobra.Command) *cobra.Command {
-	cmd.Args = cobra.ArbitraryArgs // otherwise Cobra would show the help for unknown subcommands, too, without an error
+	cmd.Args = cobra.ArbitraryArgs // otherwise Cobra would show the help for unknown subcommands without an error
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return cmd.Help()
@@ -29,7 +28,7 @@ func AsGroup(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// FlagWords returns the message of a flag error without the terms of Go's packages.
+// FlagWords returns a flag error's message without the terms of Go's packages.
 func FlagWords(err error) string {
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
@@ -60,8 +59,8 @@ func FlagWords(err error) string {
 	return fmt.Sprintf("%s %q: %s", flag, invalid.GetValue(), want)
 }
 
-// UnknownCommand returns an error that says that cmd has no such subcommand and suggests a
-// similar one.
+// UnknownCommand returns an error for an unknown subcommand of cmd, with a similar one as a
+// suggestion.
 func UnknownCommand(cmd *cobra.Command, name string) error {
 	_, topic := help.Find(name)
 	_, notInPath := exec.LookPath(name)
@@ -97,7 +96,7 @@ func OneArg(what string) cobra.PositionalArgs {
 	}
 }
 
-// missing reports that an argument is missing, and how to find a run.
+// missing returns an error about a missing argument, which explains how to find a run.
 func missing(cmd *cobra.Command, what string) error {
 	switch {
 	case what != "RUN":
@@ -131,6 +130,6 @@ func checkFirst(what, arg string) error {
 	return CheckRun(arg)
 }
 
-// SpecExtensions are the extensions of spec files. A name with any other extension names a
+// SpecExtensions lists the extensions of spec files. A name with any other extension is a
 // program.
 var SpecExtensions = []string{".yaml", ".yml", ".json"}

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// completionTakes is the longest time that a shell waits for a server.
+	// completionTakes limits how long a shell waits for a server.
 	completionTakes = 2 * time.Second
-	// completed is the number of latest runs that are offered.
+	// completed is how many of the latest runs are offered.
 	completed = 50
 )
 
-// CompleteAll adds the completion of the IDs of runs to all commands whose usage takes them.
+// CompleteAll adds completion of run IDs to all commands with RUN in their usage.
 func CompleteAll(a *App, cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		CompleteAll(a, c)
@@ -31,13 +31,13 @@ func CompleteAll(a *App, cmd *cobra.Command) {
 		cmd.ValidArgsFunction = completeRuns(a, math.MaxInt)
 	case slices.Contains(words, "RUN"):
 		cmd.ValidArgsFunction = completeRuns(a, strings.Count(cmd.Use, "RUN"))
-	case len(words) == 1: // it has no arguments
+	case len(words) == 1: // no arguments
 		cmd.ValidArgsFunction = cobra.NoFileCompletions
 	}
 }
 
-// completeRuns offers the latest runs with their commands, for at most so many arguments. It
-// offers nothing if there is no server.
+// completeRuns offers the latest runs with their commands, for up to most arguments. It offers
+// nothing if there is no server.
 func completeRuns(a *App, most int) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, start string) (offered []cobra.Completion, _ cobra.ShellCompDirective) {
 		if len(args) >= most {

@@ -8,8 +8,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Duration is a flag that holds a time span. Its error says how to write one; pflag's own type
-// only says that the value is wrong.
+// Duration is a flag that holds a time span. Its error explains the syntax; pflag's own type
+// only reports that the value is wrong.
 type Duration time.Duration
 
 func (d *Duration) Set(text string) error {
@@ -24,7 +24,7 @@ func (d *Duration) Set(text string) error {
 	return nil
 }
 
-// String returns "" for 0, so that help does not call 0s the default.
+// String returns "" for 0, so that help does not show 0s as the default.
 func (d *Duration) String() string {
 	if *d == 0 {
 		return ""

@@ -9,9 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 )
 
-// Earlier returns a function that says that an earlier run had the same ID. It is called after
-// the start of a run: the new run is another execution, and the ID now stands for the latest
-// one.
+// Earlier returns a function that reports that an earlier run had the same ID. Call it after a
+// run has started: the new run is another execution, and the ID now stands for it.
 func Earlier(ctx context.Context, a *App, c client.Client, id string) (say func()) {
 	if id == "" {
 		return func() {}

@@ -12,10 +12,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// UsageError is a mistake in the command line. Each problem is a line that says what is wrong,
+// UsageError is a mistake in the command line. Each problem is a line that states what is wrong,
 // where, and how to correct it.
 type UsageError struct {
-	About    string // origin of the problems, such as a file; may be empty
+	About    string // where the problems are, such as a file; may be empty
 	Problems []string
 }
 
@@ -34,8 +34,8 @@ func Usagef(format string, args ...any) error {
 	return &UsageError{Problems: []string{fmt.Sprintf(format, args...)}}
 }
 
-// Exclusive says in our words that flags exclude each other; see
-// [cobra.Command.MarkFlagsMutuallyExclusive]. It returns other errors as they are.
+// Exclusive rewords cobra's error about flags that exclude each other; see
+// [cobra.Command.MarkFlagsMutuallyExclusive]. It returns other errors unchanged.
 func Exclusive(err error) error {
 	if err == nil {
 		return nil
@@ -48,7 +48,7 @@ func Exclusive(err error) error {
 	return Usagef("--%s: give one of them", strings.Join(strings.Fields(flags), " and --"))
 }
 
-// ExitError ends the command with the exit code Code. If Cause is nil, nothing more is printed.
+// ExitError makes the command exit with Code. If Cause is nil, nothing more is printed.
 type ExitError struct {
 	Code  int
 	Cause error
@@ -63,7 +63,7 @@ func (e *ExitError) Error() string {
 
 func (e *ExitError) Unwrap() error { return e.Cause }
 
-// Exit prints err unless it was printed before, and returns its exit code.
+// Exit prints err unless it was already printed, and returns its exit code.
 func (a *App) Exit(err error) int {
 	if err == nil {
 		return exitcode.OK
@@ -75,7 +75,7 @@ func (a *App) Exit(err error) int {
 	return code
 }
 
-// SayError prints err, and returns the text. It does nothing if err was printed before.
+// SayError prints err and returns its text. It does nothing if err was already printed.
 func (a *App) SayError(err error) (text string) {
 	a.AddHint(err)
 	if exit, ok := errors.AsType[*ExitError](err); ok && exit.Cause == nil {
@@ -86,7 +86,7 @@ func (a *App) SayError(err error) (text string) {
 	return text
 }
 
-// AddHint adds a similar run ID to the error for a run that the server does not know.
+// AddHint adds a similar run ID to the error about an unknown run.
 func (a *App) AddHint(err error) {
 	if notFound, ok := errors.AsType[*starter.NotFoundError](err); ok && a.hint != nil && notFound.Hint == "" {
 		notFound.Hint = a.hint(notFound.RunID)
@@ -130,8 +130,8 @@ func CodeOf(err error) int {
 	}
 }
 
-// Say writes a message to stderr. It indents all lines after the first, so that its end is
-// visible among the output of programs.
+// Say writes a message to stderr. It indents all lines but the first, so that its end is visible
+// among programs' output.
 func (a *App) Say(format string, args ...any) {
 	text := strings.TrimRight(fmt.Sprintf(format, args...), "\n")
 	a.Printer.println(a.Err, "clusterrun: "+strings.ReplaceAll(text, "\n", "\n  "))

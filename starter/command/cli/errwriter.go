@@ -20,7 +20,7 @@ type errWriter struct {
 	broken  func(error)
 }
 
-// File returns the file that it writes to, or nil.
+// File returns the underlying file, or nil.
 func (o *errWriter) File() *os.File {
 	f, _ := o.Writer.(*os.File)
 	return f
@@ -50,9 +50,9 @@ func (o *errWriter) err() error {
 	return o.failure
 }
 
-// WhenBroken registers f, which is called with the first write error of each output. A broken
-// pipe is left out: SIGPIPE reports it. f is called by the goroutine that writes, and must not
-// write itself. WhenBroken(nil) removes it.
+// WhenBroken registers f to be called with each output's first write error, except for a broken
+// pipe, which SIGPIPE reports. The goroutine that writes calls f, which must not write itself.
+// WhenBroken(nil) unregisters it.
 func (a *App) WhenBroken(f func(error)) {
 	for _, o := range a.outlets {
 		o.mu.Lock()
@@ -65,7 +65,7 @@ func (a *App) WhenBroken(f func(error)) {
 	}
 }
 
-// Lost returns the exit code of a command that would end with code. If that is success but
+// Lost returns the exit code of a command that would exit with code. If code is success but
 // output could not be written, it returns a failure.
 func (a *App) Lost(code int) int {
 	a.Printer.Flush()
@@ -73,7 +73,7 @@ func (a *App) Lost(code int) int {
 		switch err := o.err(); {
 		case err == nil || code != exitcode.OK:
 		case errors.Is(err, syscall.EPIPE):
-			code = CodeOfSignal(syscall.SIGPIPE) // as with other programs
+			code = CodeOfSignal(syscall.SIGPIPE) // like other programs
 		default:
 			a.Say("not all output could be written: %s", err)
 			code = exitcode.Machinery

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// FirstTime reports whether this is the first call with that name. It creates a file of that
-// name in the state directory, and returns true if that directory cannot be made.
+// FirstTime reports whether this is the first call with that name. It creates a file with that
+// name in the state directory, and returns true if the directory cannot be created.
 func (a *App) FirstTime(name string) bool {
 	if os.MkdirAll(a.Global.StateDir, 0o700) != nil {
 		return true

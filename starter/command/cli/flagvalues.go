@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TakesValue reports whether the value of a flag is the next argument.
+// TakesValue reports whether a flag's value is the next argument.
 func TakesValue(cmd *cobra.Command, arg string) bool {
 	if strings.Contains(arg, "=") {
 		return false

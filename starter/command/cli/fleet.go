@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// OnFleet calls do with the fleet of a queue.
+// OnFleet calls do with a queue's fleet.
 func OnFleet(ctx context.Context, a *App, queue string, do func(*starter.Fleet) error) error {
 	c, _, err := a.DialExisting(ctx)
 	if err != nil {
@@ -37,8 +37,8 @@ func NobodyServes(queue string) string {
 	return fmt.Sprintf("no worker serves the queue %s; start `clusterrun worker` (not with --role host) or `clusterrun dev`", queue)
 }
 
-// Unserved reports whether no worker polls a queue. The server records the polls of a new
-// worker with a short delay, so Unserved asks several times.
+// Unserved reports whether no worker polls a queue. The server records a new worker's polls with
+// a short delay, so Unserved asks several times.
 func Unserved(ctx context.Context, c client.Client, queue string) bool {
 	for range 5 {
 		d, err := c.DescribeTaskQueue(ctx, queue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)

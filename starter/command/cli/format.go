@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Ago formats the time since t. The clock of the server may be ahead, so t may be after now;
-// Ago then returns 0s.
+// Ago formats the time since t. If the server's clock is ahead, t may be after now; Ago then
+// returns 0s.
 func Ago(now, t time.Time) string { return Roughly(max(0, now.Sub(t))) }
 
-// MaxNames is the largest number of variable names in a message.
+// MaxNames is the maximum number of variable names in a message.
 const MaxNames = 8
 
 func OrDash(s string) string {
@@ -19,7 +19,7 @@ func OrDash(s string) string {
 	return s
 }
 
-// Roughly formats a time span, rounded to seconds or, below 10 s, to tenths.
+// Roughly formats a time span, rounded to seconds or, under 10 s, to tenths.
 func Roughly(d time.Duration) string {
 	switch {
 	case d < 10*time.Second:

@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// minRoom is the free space, in bytes, below which a disk counts as full. A write of the
-	// embedded server can be that large.
+	// minRoom is the free space, in bytes, under which a disk counts as full. The embedded
+	// server's writes can be that large.
 	minRoom = 1 << 20
-	// DisksEvery is the time between checks of the disks of a run.
+	// DisksEvery is the interval between checks of a run's disks.
 	DisksEvery = 2 * time.Second
 )
 
-// FullDisk returns an error that names the disk of a directory if the disk is full. The
-// directory need not exist yet.
+// FullDisk returns an error that names a directory's disk if the disk is full. The directory
+// need not exist yet.
 func FullDisk(dir string) error {
 	space, err := diskspace.Of(dir)
 	counted := err == nil && space.All > 0
@@ -29,8 +29,8 @@ func FullDisk(dir string) error {
 	return nil
 }
 
-// Explain adds to an error of the embedded server that its disk is full, if it is: the server
-// may not have been able to report that itself.
+// Explain adds to an embedded server's error that its disk is full, if so, because the server
+// may have been unable to report that itself.
 func (a *App) Explain(err error) error {
 	if full := FullDisk(a.Global.StateDir); full != nil {
 		return fmt.Errorf("%w; %w", err, full)

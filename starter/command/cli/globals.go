@@ -19,7 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Globals are the global flags. Those that name a server have the names of the temporal CLI.
+// Globals are the global flags. Those that name a server are named as in the temporal CLI.
 type Globals struct {
 	Server   connect.Options
 	StateDir string
@@ -76,7 +76,7 @@ func (a *App) Prepare() error {
 		if *file == "" {
 			continue
 		}
-		// Host workers run in directories of their own.
+		// Host workers run in their own directories.
 		if *file, err = filepath.Abs(*file); err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func (a *App) Prepare() error {
 	return nil
 }
 
-// checkNames checks --queue, --namespace and --host-name. A queue or namespace must be of
+// checkNames checks --queue, --namespace and --host-name. A queue or namespace must consist of
 // visible ASCII characters, so that a reader cannot mistake it for another. CheckUTF8 refuses
 // names that are not valid UTF-8.
 func checkNames(a *App) (err error) {
@@ -104,7 +104,7 @@ func checkNames(a *App) (err error) {
 	return err
 }
 
-// checkHostName refuses names of this host that cannot be part of a task's address.
+// checkHostName refuses host names that cannot be part of a task's address.
 func checkHostName(name string) error {
 	if spec.IsLoopback(name) {
 		return Usagef("--host-name %s means every machine; give a name that others know this one by", name)
@@ -118,8 +118,8 @@ func checkHostName(name string) error {
 	return nil
 }
 
-// CheckUTF8 refuses flags and a state directory that are not valid UTF-8. They are sent and
-// kept as JSON, which would change them.
+// CheckUTF8 refuses flags and a state directory that are not valid UTF-8, because JSON, in which
+// they are sent and kept, would change them.
 func (a *App) CheckUTF8() error {
 	err := CheckPath("the state directory", a.Global.StateDir, "give another with --state-dir")
 	if a.Given != nil {

@@ -13,7 +13,7 @@ func (a *App) PrintRaw(b []byte) error {
 // PrintJSON prints one document to stdout.
 func (a *App) PrintJSON(v any) error { return a.encode(v, "  ") }
 
-// PrintJSONLine prints one of several documents to stdout, in a line of its own.
+// PrintJSONLine prints one of several documents to stdout, on its own line.
 func (a *App) PrintJSONLine(v any) error { return a.encode(v, "") }
 
 // Print prints v as JSON if --json is given, and otherwise calls text.

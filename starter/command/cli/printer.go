@@ -11,10 +11,10 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 )
 
-// printer writes the messages of the command itself to stderr, or through a console that
-// separates them from the lines of programs and from its status line. A goroutine writes them
-// in order, since the reader of stderr may have stopped reading. Callers that must not wait for
-// the reader call SetAside first.
+// printer writes the command's own messages to stderr, or through a console that separates them
+// from programs' lines and from its status line. A goroutine writes them in order, because
+// stderr's reader may have stopped reading. Callers that must not wait for the reader call
+// SetAside first.
 type printer struct {
 	mu      sync.Mutex
 	console *tasklog.Console
@@ -26,7 +26,7 @@ type printer struct {
 	aside bool
 	// Hurried is closed by Hurry. It is nil before SetAside.
 	Hurried chan struct{}
-	// inVain reports whether Flush no longer waits, since stderr is not read.
+	// inVain reports whether Flush no longer waits, because nothing reads stderr.
 	inVain bool
 }
 
@@ -36,11 +36,10 @@ type line struct {
 }
 
 const (
-	// MaxUnsaid is the largest number of unwritten messages. Further ones are counted and
+	// MaxUnsaid is the maximum number of unwritten messages. Further ones are counted and
 	// dropped.
 	MaxUnsaid = 1000
-	// ReadersBound is the longest time that a command waits at its end for the reader of its
-	// output.
+	// ReadersBound limits how long an exiting command waits for the reader of its output.
 	ReadersBound = 2 * time.Second
 )
 
@@ -69,7 +68,7 @@ func (v *printer) println(w io.Writer, text string) {
 	}
 }
 
-// write writes the messages of the queue, and returns when it is empty.
+// write writes the queued messages and returns when the queue is empty.
 func (v *printer) write() {
 	for {
 		next, console, ok := v.next()
@@ -101,7 +100,7 @@ func (v *printer) next() (line, *tasklog.Console, bool) {
 }
 
 // SetAside makes callers return before their text is written. Commands that catch signals call
-// it: the reader of our output must not delay a signal.
+// it, so that the reader of our output cannot delay a signal.
 func (v *printer) SetAside() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -111,8 +110,8 @@ func (v *printer) SetAside() {
 	}
 }
 
-// Hurry bounds the wait of Flush, since the command was asked to end. SetAside must have been
-// called before.
+// Hurry limits Flush's wait, because the command was asked to exit. SetAside must have been
+// called.
 func (v *printer) Hurry() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -130,8 +129,7 @@ func (v *printer) GiveUp() {
 	v.inVain = true
 }
 
-// Flush waits until all messages are written. After [printer.Hurry] it waits at most
-// [ReadersBound].
+// Flush waits until all messages are written, or after [printer.Hurry], at most [ReadersBound].
 func (v *printer) Flush() {
 	v.mu.Lock()
 	written, hurried, inVain := v.written, v.Hurried, v.inVain
@@ -151,7 +149,7 @@ func (v *printer) Flush() {
 	}
 }
 
-// logWriter writes the lines of a log through the printer.
+// logWriter writes a log's lines through the printer.
 type logWriter struct{ *App }
 
 func (l logWriter) Write(b []byte) (int, error) {
@@ -159,8 +157,8 @@ func (l logWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// SayUnreachable reports that the server does not answer or that the run is stuck, or, if err
-// is nil, that this is over.
+// SayUnreachable reports that the server does not answer or that the run is stuck, or, if err is
+// nil, that this is over.
 func (a *App) SayUnreachable(err error) {
 	switch {
 	case err == nil:

@@ -11,14 +11,14 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/pty"
 )
 
-// Redrawn is a text on a terminal that is drawn over its last version. It leaves the rest of
-// the screen as it was, so the terminal needs no cleanup even if the program is killed.
+// Redrawn is text on a terminal that is drawn over its previous version. It leaves the rest of
+// the screen alone, so the terminal needs no cleanup even if the program is killed.
 type Redrawn struct {
 	Terminal *os.File
 	lines    int
 }
 
-// Show replaces the text, cut to the size of the terminal.
+// Show replaces the text, truncated to the terminal's size.
 func (r *Redrawn) Show(text string) error {
 	rows, columns, err := pty.Size(r.Terminal)
 	if err != nil || rows < 2 || columns < 1 {

@@ -17,22 +17,22 @@ import (
 )
 
 const (
-	// RequestTimeout is the longest time in which a run answers a request that concerns few of its
-	// tasks, and accepts any other.
+	// RequestTimeout limits how long a run takes to answer a request that concerns few of its
+	// tasks, and to accept any other request.
 	RequestTimeout = 15 * time.Second
-	// AnswerTimeout is the longest time in which all hosts of a run carry out a request.
+	// AnswerTimeout limits how long all hosts of a run take to carry out a request.
 	AnswerTimeout = 5 * time.Minute
 )
 
-// Request makes a request to the tasks that args name: a run and words for its tasks. It prints the
-// tasks that it reached.
+// Request sends a request to the tasks that args name: a run and words for its tasks. It prints
+// the tasks that the request reached.
 func Request[Q spec.TasksRequest](ctx context.Context, a *App, s *RunSelector, args []string, did string, u spec.Update[Q, spec.RequestAnswer], q Q) error {
 	return WithRun(ctx, a, s, args, func(run *starter.Run, tasks []string) error {
 		return RequestOf(ctx, a, run, did, tasks, u, q)
 	})
 }
 
-// RequestOf is like [Request] for tasks of a run of a client.
+// RequestOf is like [Request] for the given tasks of run.
 func RequestOf[Q spec.TasksRequest](ctx context.Context, a *App, run *starter.Run, did string, tasks []string, u spec.Update[Q, spec.RequestAnswer], q Q) error {
 	looking, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
@@ -47,7 +47,7 @@ func RequestOf[Q spec.TasksRequest](ctx context.Context, a *App, run *starter.Ru
 	return PrintAnswer(a, run.ID, did, answer)
 }
 
-// TasksOf returns the names of the tasks of a run that words name; see [starter.Status.Select].
+// TasksOf returns the names of a run's tasks that words select; see [starter.Status.Select].
 func TasksOf(ctx context.Context, run *starter.Run, words []string) ([]string, error) {
 	if len(words) == 0 {
 		return nil, nil
@@ -59,8 +59,8 @@ func TasksOf(ctx context.Context, run *starter.Run, words []string) ([]string, e
 	return NamesOf(s, words)
 }
 
-// NamesOf is like [TasksOf] for a run with that status. It keeps the names of tasks that the run
-// does not have, which the run refuses.
+// NamesOf is like [TasksOf] but takes the run's status. It keeps the names of unknown tasks,
+// which the run refuses.
 func NamesOf(s *starter.Status, words []string) ([]string, error) {
 	tasks, unknown := s.Select(words)
 	names := list.Of(tasks, func(t starter.TaskStatus) string { return t.Name })
@@ -74,7 +74,7 @@ func NamesOf(s *starter.Status, words []string) ([]string, error) {
 	return names, UnknownTasks(s, others)
 }
 
-// UnknownTasks returns an error that words name no task of a run, or nil if there are no words.
+// UnknownTasks returns an error that words match no task of a run, or nil if there are no words.
 func UnknownTasks(s *starter.Status, words []string) error {
 	if len(words) == 0 {
 		return nil
@@ -87,9 +87,9 @@ func UnknownTasks(s *starter.Status, words []string) error {
 	})}
 }
 
-// AskTasks makes a request to tasks of a run. If the run refuses it for some of them, AskTasks
-// repeats it for the others and adds the refusals to the problems of the answer. It returns an
-// error if the request succeeds for no task.
+// AskTasks sends a request to a run's tasks. If the run refuses it for some of them, AskTasks
+// repeats it for the rest and adds the refusals to the answer's problems. It returns an error if
+// the request fails for every task.
 func AskTasks[Q spec.TasksRequest](ctx context.Context, run *starter.Run, tasks []string, u spec.Update[Q, spec.RequestAnswer], q Q) (spec.RequestAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, AnswerTimeout)
 	defer cancel()
@@ -124,11 +124,11 @@ func Messages(problems []spec.TaskProblem) string {
 	return strings.Join(lines, "\n")
 }
 
-// MaxNamed is the largest number of tasks that an answer names; --json has all of them.
+// MaxNamed is the maximum number of tasks named in an answer; --json includes them all.
 const MaxNamed = 20
 
-// PrintAnswer prints the tasks that a request reached. It returns an [*ExitError] if it was not met for
-// some.
+// PrintAnswer prints the tasks that a request reached. It returns an [*ExitError] if the request
+// failed for some.
 func PrintAnswer(a *App, id, did string, answer spec.RequestAnswer) error {
 	switch {
 	case a.Global.JSON:
@@ -151,7 +151,7 @@ func PrintAnswer(a *App, id, did string, answer spec.RequestAnswer) error {
 	return LeftOut(a, answer.Problems)
 }
 
-// LeftOut prints the problems of a request. It returns an [*ExitError] if there are any.
+// LeftOut prints a request's problems. It returns an [*ExitError] if there are any.
 func LeftOut(a *App, problems []spec.TaskProblem) error {
 	if len(problems) == 0 {
 		return nil

@@ -24,7 +24,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// A wrong name among several does not keep a request from the other tasks.
+// One wrong name does not keep a request from the other tasks.
 func TestARequestIsMetForTheTasksForWhichItCanBe(t *testing.T) {
 	wrong := func(tasks ...string) error {
 		e := &starter.RefusedError{Reason: "as the run says it"}
@@ -78,8 +78,8 @@ func TestAServerIsNamedByItsAddress(t *testing.T) {
 	assert.Equal(t, "other:7233", Server{Options: connect.Options{Address: "other:7233"}}.String())
 }
 
-// The directory of a run is all that is known of it here. It stays until an answer of the server
-// shows that the run is over; a request that was cut short shows nothing.
+// Only a run's directory records it here, so the directory stays until the server confirms that
+// the run is over; an interrupted request confirms nothing.
 func TestAnAbandonedRunIsKeptUntilItIsKnownToBeOver(t *testing.T) {
 	unknown := serviceerror.NewNotFound("no such workflow")
 	for name, c := range map[string]struct {
@@ -99,7 +99,7 @@ func TestAnAbandonedRunIsKeptUntilItIsKnownToBeOver(t *testing.T) {
 			d := must.Get(rundir.Create(parent))(t)
 			require.NoError(t, d.Save(rundir.Record{Embedded: true, RunID: "a", ExecutionID: c.execution, Queue: "q", Started: time.Now().Add(-c.since)}))
 			path := d.Path
-			d.Close() // its owner is gone
+			d.Close() // the owner is gone
 			found := must.Get(rundir.Abandoned(parent))(t)
 			require.Len(t, found, 1)
 			theirs := &mocks.Client{}

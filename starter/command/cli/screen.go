@@ -7,15 +7,15 @@ import (
 	"sync/atomic"
 )
 
-// Screen is our terminal as an output. While it is lent to a task, it is in raw mode, so Screen
-// begins lines with a carriage return, and starts a new line first if the task's last line is
-// not finished, for example at a prompt.
+// Screen is our terminal as an output. While a task borrows it, it is in raw mode, so Screen
+// starts lines with a carriage return, preceded by a new line if the task's last line is
+// unfinished, for example at a prompt.
 type Screen struct {
 	File *os.File
 
 	Raw  atomic.Bool // whether the terminal is lent
 	mu   sync.Mutex
-	open bool // whether the task's last line is not finished
+	open bool // whether the task's last line is unfinished
 }
 
 // Write writes lines that do not come from the task.
@@ -36,7 +36,7 @@ func (s *Screen) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Relay writes output of the task unchanged.
+// Relay writes the task's output unchanged.
 func (s *Screen) Relay(b []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,7 +44,7 @@ func (s *Screen) Relay(b []byte) {
 	_, _ = s.File.Write(b)
 }
 
-// Finish ends the task's last line. It is called after the terminal's modes are restored.
+// Finish completes the task's last line. Call it after the terminal's modes are restored.
 func (s *Screen) Finish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

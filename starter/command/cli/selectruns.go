@@ -14,31 +14,31 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
-// MaxMatched is the largest number of runs that a pattern may match for a command that changes
-// them without asking.
+// MaxMatched is the maximum number of runs that a pattern may match for a command that changes
+// them without confirmation.
 const MaxMatched = 3
 
-// RunSelector selects the runs of a command. A word for runs is the ID of a run, the beginning
-// of the ID of only one run, or a pattern of IDs. --last stands for the latest run.
+// RunSelector selects a command's runs. A word for runs is a run ID, a unique prefix of one, or
+// a pattern of IDs. --last stands for the latest run.
 type RunSelector struct {
 	last      bool
 	execution string
-	// Of limits the runs for which a pattern stands.
+	// Of limits the runs that a pattern matches.
 	Of starter.RunState
 }
 
-// Selected are the runs that words name, or some tasks of one run.
+// Selected holds the runs selected by words, or some tasks of one run.
 type Selected struct {
-	// Runs has no duplicates. It is in the order of the words, and the runs of a pattern are in
-	// the order of their start.
+	// Runs is free of duplicates and in the order of the words. A pattern's runs are in order of
+	// their start.
 	Runs []*starter.Run
-	// Tasks are words for tasks of the only run; see [starter.Status.Select].
+	// Tasks holds words for tasks of the only run; see [starter.Status.Select].
 	Tasks []string
-	// Matched is the number of runs that only patterns name.
+	// Matched counts the runs that only patterns name.
 	Matched int
 }
 
-// IDs returns the IDs of the runs.
+// IDs returns the runs' IDs.
 func (s *Selected) IDs() []string {
 	return list.Of(s.Runs, func(r *starter.Run) string { return r.ID })
 }
@@ -62,7 +62,7 @@ func (s *RunSelector) Args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// CheckPatterns refuses words that are neither IDs of runs nor patterns.
+// CheckPatterns refuses words that are neither run IDs nor patterns.
 func CheckPatterns(words []string) error {
 	for _, word := range words {
 		if err := CheckRun(word); err != nil {
@@ -75,7 +75,7 @@ func CheckPatterns(words []string) error {
 	return nil
 }
 
-// OnRun makes cmd call do with the run that its argument names.
+// OnRun makes cmd call do with the run named by its argument.
 func OnRun(a *App, cmd *cobra.Command, do func(context.Context, *starter.Run) error) *cobra.Command {
 	var s RunSelector
 	s.Flags(cmd)
@@ -86,7 +86,7 @@ func OnRun(a *App, cmd *cobra.Command, do func(context.Context, *starter.Run) er
 	return cmd
 }
 
-// WithRun connects, and calls do with the run that args name and with the remaining arguments.
+// WithRun connects, and calls do with the run that args name and the remaining arguments.
 func WithRun(ctx context.Context, a *App, s *RunSelector, args []string, do func(*starter.Run, []string) error) error {
 	c, _, err := a.DialExisting(ctx)
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *RunSelector) All(ctx context.Context, c client.Client, args []string) (
 		if !spec.IsPattern(word) {
 			id, err := starter.Find(ctx, c, word)
 			if starter.IsError[*starter.NotFoundError](err) {
-				id, err = word, nil // the command says so of this run, and goes on with the others
+				id, err = word, nil // the command reports this run, and continues with the rest
 			}
 			if err != nil {
 				return nil, err
@@ -179,10 +179,10 @@ func (s *RunSelector) All(ctx context.Context, c client.Client, args []string) (
 	return selected, nil
 }
 
-// AllOrTasks returns the runs that args name, or the tasks of the run that args[0] names. The
+// AllOrTasks returns the runs that args name, or tasks of the run that args[0] names. The
 // arguments after the first are tasks if all of them are tasks of that run, and runs if none of
-// them is; a mixture is an error. A word that can be a task and is not a run counts as a task: a
-// task with a spelling mistake must not make a command act on whole runs.
+// them is; a mixture is an error. A word that can be a task and is not a run counts as a task,
+// so that a misspelled task does not make a command act on whole runs.
 func (s *RunSelector) AllOrTasks(ctx context.Context, c client.Client, args []string) (*Selected, error) {
 	if !s.last && (len(args) == 1 || spec.IsPattern(args[0])) {
 		return s.All(ctx, c, args)
@@ -208,7 +208,7 @@ func (s *RunSelector) AllOrTasks(ctx context.Context, c client.Client, args []st
 	return &Selected{Runs: []*starter.Run{run}, Tasks: tasks}, nil
 }
 
-// splitWords divides words into words for tasks of a run and words for runs.
+// splitWords divides words into those for tasks of run r and those for runs.
 func splitWords(ctx context.Context, c client.Client, r *starter.Run, words []string) (tasks, runs []string, err error) {
 	names, _, err := r.TaskNames(ctx)
 	if err != nil {
@@ -224,7 +224,7 @@ func splitWords(ctx context.Context, c client.Client, r *starter.Run, words []st
 		isTask := len(unknown) == 0
 		if !isTask && !spec.IsPattern(word) {
 			_, err := starter.Find(ctx, c, word)
-			if isTask = starter.IsError[*starter.NotFoundError](err); err != nil && !isTask { // the run says that it has no such task
+			if isTask = starter.IsError[*starter.NotFoundError](err); err != nil && !isTask { // the run reports that the task is unknown
 				return nil, nil, err
 			}
 		}

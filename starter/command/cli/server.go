@@ -28,9 +28,9 @@ type Server struct {
 
 const (
 	DialTimeout = 5 * time.Second
-	// slowStart is the time after which a command reports what it waits for.
+	// slowStart is how long a command waits before it reports what it is waiting for.
 	slowStart = 150 * time.Millisecond
-	// BringUpBound ends the attempts to bring up an embedded server that exits again and again.
+	// BringUpBound limits the attempts to start an embedded server that keeps exiting.
 	BringUpBound = 20 * time.Second
 )
 
@@ -40,7 +40,7 @@ func (a *App) Home() embedded.Home { return embedded.Home{Dir: a.ServerDir()} }
 // External returns the server that the user named. ok is false if the user named none.
 //
 // External does not look for a server on Temporal's usual port: on a shared machine it may
-// belong to any user, and the owner of a server controls what its runs execute.
+// belong to any user, and a server's owner controls what its runs execute.
 func (a *App) External(ctx context.Context) (s Server, ok bool, err error) {
 	s.Options = a.Global.Server
 	// Every command that starts something calls External first; commands that programs call
@@ -75,9 +75,9 @@ func (a *App) External(ctx context.Context) (s Server, ok bool, err error) {
 	return Server{Embedded: true}, false, nil
 }
 
-// checkAddress returns an error if address cannot be the address of a server.
+// checkAddress returns an error if address cannot be a server's address.
 func checkAddress(address string) error {
-	_, rest, hasScheme := strings.Cut(address, ":///") // the form of gRPC
+	_, rest, hasScheme := strings.Cut(address, ":///") // gRPC's form
 	if !hasScheme {
 		rest = address
 	}
@@ -133,7 +133,8 @@ func (a *App) Embedded(up *embedded.Server) Server {
 	}}
 }
 
-// Keep restarts the embedded server whenever it ends, until ctx is done. It returns at once.
+// Keep restarts the embedded server whenever it exits, until ctx is done. It returns
+// immediately.
 func Keep(ctx context.Context, a *App, s Server) {
 	if !s.Embedded {
 		return
@@ -154,7 +155,7 @@ func (a *App) SayIfSlow(what string) (done func()) {
 	return func() { t.Stop() }
 }
 
-// Dial connects to the server. It starts the embedded server if that is the one to use.
+// Dial connects to the server, starting the embedded server if that is the one to use.
 func (a *App) Dial(ctx context.Context) (client.Client, Server, error) {
 	deadline := time.Now().Add(BringUpBound)
 	for {
@@ -177,12 +178,12 @@ func (a *App) DialOnce(ctx context.Context, s Server) (client.Client, error) {
 	return connect.Dial(ctx, s.Options, a.Logger(), DialTimeout)
 }
 
-// ErrNoServer is returned if no run was ever started here, so that no server can be asked.
+// ErrNoServer reports that no run was ever started here, so there is no server to ask.
 var ErrNoServer = errors.New("there are no runs: the embedded server was never started here; name another server with --address or TEMPORAL_ADDRESS")
 
-// DialExisting is like [App.Dial] for commands that start no run. It returns [ErrNoServer] if
-// the embedded server has no database yet. It first ends abandoned runs, so that no command
-// shows one as open or waits for it.
+// DialExisting is like [App.Dial] for commands that do not start a run. It returns [ErrNoServer]
+// if the embedded server does not have a database yet. It first ends abandoned runs, so that no
+// command shows one as open or waits for it.
 func (a *App) DialExisting(ctx context.Context) (client.Client, Server, error) {
 	s, external, err := a.External(ctx)
 	if err != nil {
@@ -201,11 +202,11 @@ func (a *App) DialExisting(ctx context.Context) (client.Client, Server, error) {
 	return c, s, err
 }
 
-// hintTakes is the longest time to look for a similar run ID.
+// hintTakes limits the search for a similar run ID.
 const hintTakes = 2 * time.Second
 
-// hintOf returns a run ID similar to one that the server does not know. It connects again,
-// since the command has closed its connection.
+// hintOf returns a run ID similar to an unknown one. It reconnects, because the command has
+// closed its connection.
 func (a *App) hintOf(ctx context.Context, s Server, unknown string) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hintTakes)
 	defer cancel()

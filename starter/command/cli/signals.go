@@ -17,14 +17,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
-// signalsVariable names the signals that stop a run, as with torchrun.
+// signalsVariable names the signals that stop a run, like torchrun's variable.
 const signalsVariable = "TORCHELASTIC_SIGNALS_TO_HANDLE"
 
-// Interrupts are the signals that stop a run if signalsVariable is not set.
+// Interrupts are the signals that stop a run if signalsVariable is unset.
 var Interrupts = []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
 
-// InterruptsOf parses the value of signalsVariable. It leaves out names that are not signals
-// and signals that cannot be handled, and returns a problem for each.
+// InterruptsOf parses the value of signalsVariable. It omits unknown signals and those that
+// cannot be handled, and returns a problem for each.
 func InterruptsOf(value string) (signals []syscall.Signal, problems []string) {
 	if strings.TrimSpace(value) == "" {
 		return Interrupts, nil
@@ -47,7 +47,7 @@ func InterruptsOf(value string) (signals []syscall.Signal, problems []string) {
 	return signals, problems
 }
 
-// InterruptSignals returns the signals that stop a run of this command. If signals is nil,
+// InterruptSignals returns the signals that stop this command's run. If signals is nil,
 // signalsVariable names them.
 func InterruptSignals(a *App, signals []syscall.Signal) []syscall.Signal {
 	if signals == nil {
@@ -62,9 +62,9 @@ func InterruptSignals(a *App, signals []syscall.Signal) []syscall.Signal {
 	return signals
 }
 
-// ListenForSignals catches the signals, ignored before or not, until stop is called. It also
-// catches SIGPIPE: if our output is no longer read, the run has no user, and an uncaught
-// SIGPIPE would kill us in the middle of a write. The caller may send to the channel, too. From
+// ListenForSignals catches the signals, even if they were ignored, until stop is called. It also
+// catches SIGPIPE: if our output is no longer read, the run has lost its user, and an uncaught
+// SIGPIPE would kill us in the middle of a write. The caller may also send to the channel. From
 // this call on, messages are written without waiting for their reader, which would delay
 // signals.
 func ListenForSignals(a *App, stopping []syscall.Signal) (signals chan os.Signal, stop func()) {
@@ -77,7 +77,7 @@ func ListenForSignals(a *App, stopping []syscall.Signal) (signals chan os.Signal
 	signal.Notify(broken, syscall.SIGPIPE)
 	go func() {
 		for s := range broken {
-			// A server that was killed breaks pipes, too; only our own output counts.
+			// A killed server also breaks pipes; only our own output counts.
 			if !nobodyReads(os.Stdout) && !nobodyReads(os.Stderr) {
 				continue
 			}
@@ -101,8 +101,8 @@ func nobodyReads(f *os.File) bool {
 	return err == nil && n > 0 && fds[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
 }
 
-// EndedBy returns a context that ends with SIGTERM or SIGINT. A second signal has its default
-// effect.
+// EndedBy returns a context that is canceled on SIGTERM or SIGINT. A second signal has its
+// default effect.
 func EndedBy(ctx context.Context) (context.Context, func()) {
 	signals := list.Of(NotIgnored([]syscall.Signal{syscall.SIGTERM, syscall.SIGINT}), func(s syscall.Signal) os.Signal { return s })
 	ctx, stop := signal.NotifyContext(ctx, signals...)
@@ -111,7 +111,7 @@ func EndedBy(ctx context.Context) (context.Context, func()) {
 }
 
 // NotIgnored returns the signals that our parent does not ignore. nohup ignores SIGHUP; a shell
-// without job control ignores SIGINT and SIGQUIT for commands that end in &. Go programs can
+// without job control ignores SIGINT and SIGQUIT for commands started with &. Go programs can
 // only detect ignored SIGHUP and SIGINT, so SIGQUIT counts as ignored if SIGINT is.
 func NotIgnored(signals []syscall.Signal) []syscall.Signal {
 	background := signal.Ignored(syscall.SIGINT)
@@ -124,14 +124,14 @@ func NotIgnored(signals []syscall.Signal) []syscall.Signal {
 }
 
 // NotIgnoredByTorchrun is like [NotIgnored], but keeps SIGINT and SIGQUIT, which torchrun
-// handles in the background, too.
+// handles even in the background.
 func NotIgnoredByTorchrun(signals []syscall.Signal) []syscall.Signal {
 	return slices.DeleteFunc(slices.Clone(signals), func(s syscall.Signal) bool {
 		return s != syscall.SIGINT && s != syscall.SIGQUIT && signal.Ignored(s)
 	})
 }
 
-// CodeOfSignal returns the exit code of a command that a signal ended.
+// CodeOfSignal returns the exit code of a command killed by a signal.
 func CodeOfSignal(s os.Signal) int {
 	if n, ok := s.(syscall.Signal); ok {
 		return exitcode.OfSignal(int(n))
@@ -139,7 +139,7 @@ func CodeOfSignal(s os.Signal) int {
 	return exitcode.Interrupted
 }
 
-// NameOfSignal returns the name of a signal, such as "SIGTERM".
+// NameOfSignal returns a signal's name, such as "SIGTERM".
 func NameOfSignal(s os.Signal) string {
 	if n, ok := s.(syscall.Signal); ok {
 		return spec.SignalName(int(n))
@@ -147,20 +147,20 @@ func NameOfSignal(s os.Signal) string {
 	return s.String()
 }
 
-// Interruption counts the signals of one run: the first asks it to stop, the second kills it,
-// and after the third the command no longer waits.
+// Interruption counts one run's signals: the first asks it to stop, the second kills it, and
+// after the third the command no longer waits.
 type Interruption struct {
 	First os.Signal
 	Count int
 	Last  time.Time
 }
 
-// SameSignal is the time within which a repeated signal counts as the same one: timeout(1)
-// sends a signal to its child and then to the child's whole group.
+// SameSignal is how soon a repeated signal counts as the same one: timeout(1) sends a signal to
+// its child and then to the child's whole group.
 const SameSignal = 100 * time.Millisecond
 
-// Add counts a signal and returns the number of signals so far. It returns 0 if the signal does
-// not count. A broken pipe is noticed at every write, so SIGPIPE counts once.
+// Add counts a signal and returns the number so far, or 0 if the signal does not count. Every
+// write notices a broken pipe, so SIGPIPE counts once.
 func (i *Interruption) Add(s os.Signal) int {
 	now := time.Now()
 	if s == syscall.SIGPIPE && i.Count > 0 || i.Count == 1 && s == i.First && now.Sub(i.Last) < SameSignal {

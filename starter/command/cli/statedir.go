@@ -12,10 +12,10 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/privatedir"
 )
 
-// defaultStateDir returns the state directory of this user: from the environment, or else in
-// the home directory. With cron, in containers and for system users HOME may be unset or not
-// exist; then the password file names the home directory. defaultStateDir returns "" if no
-// directory can be written to.
+// defaultStateDir returns this user's state directory: from the environment, or else in the home
+// directory. With cron, in containers and for system users HOME may be unset or missing; then
+// the password file names the home directory. defaultStateDir returns "" if no directory is
+// writable.
 func defaultStateDir() string {
 	if dir := os.Getenv("CLUSTERRUN_STATE_DIR"); dir != "" {
 		return dir
@@ -38,7 +38,7 @@ func stateIn(home string) string {
 	return dir
 }
 
-// writable reports whether a directory, or its nearest parent that exists, can be written to.
+// writable reports whether a directory, or its nearest existing parent, is writable.
 func writable(dir string) bool {
 	for {
 		err := unix.Access(dir, unix.W_OK|unix.X_OK)
@@ -50,8 +50,8 @@ func writable(dir string) bool {
 	}
 }
 
-// keepTemporarily puts the state directory among temporary files, since no other place is left.
-// The state may not last there.
+// keepTemporarily puts the state directory among temporary files, as a last resort. The state
+// may not last there.
 func keepTemporarily(a *App) error {
 	parent := privatedir.Temp()[0]
 	if err := privatedir.Make(parent); err != nil {
@@ -62,7 +62,7 @@ func keepTemporarily(a *App) error {
 	return nil
 }
 
-// sayTemporary prints the place of the state directory once if the state may not last.
+// sayTemporary prints the state directory's location, once, if the state may not last.
 func (a *App) sayTemporary() {
 	if a.temporary != "" {
 		a.Say("%s", a.temporary)

@@ -9,10 +9,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
-// Table writes rows of aligned columns. Flush ends it.
+// Table writes rows of aligned columns. Call Flush at the end.
 type Table struct{ *tabwriter.Writer }
 
-// NewTable returns a table with a heading, or without one if heading is empty.
+// NewTable returns a table with the given heading, which may be empty.
 func NewTable(out io.Writer, heading ...any) Table {
 	t := Table{tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)}
 	if len(heading) > 0 {

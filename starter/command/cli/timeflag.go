@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// ParseLength parses a length of time: any value of [time.ParseDuration], or days, such as 2d.
+// ParseLength parses a duration: any value that [time.ParseDuration] accepts, or days, such as
+// 2d.
 func ParseLength(value string) (time.Duration, error) {
 	if days, found := strings.CutSuffix(value, "d"); found {
 		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
@@ -16,8 +17,8 @@ func ParseLength(value string) (time.Duration, error) {
 	return time.ParseDuration(value)
 }
 
-// ParseTime parses the value of a flag: an age, such as 10m or 2d, or a time. It returns the
-// zero time for an empty value.
+// ParseTime parses a flag's value: an age, such as 10m or 2d, or a time. It returns the zero
+// time for an empty value.
 func ParseTime(flag, value string, now time.Time) (time.Time, error) {
 	if value == "" {
 		return time.Time{}, nil

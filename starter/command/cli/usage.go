@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// section is the annotation of a flag with its heading in the help.
+	// section is the annotation that holds a flag's heading in the help.
 	section = "section"
 	// commonFlags is the heading of the flags that are listed first.
 	commonFlags = "Flags that most runs need"
-	// helpWidth is the width of help texts, in columns.
+	// helpWidth is the width of help text, in columns.
 	helpWidth = 80
 )
 
@@ -28,7 +28,7 @@ func SetSection(fs *pflag.FlagSet, flag, heading string) {
 	_ = fs.SetAnnotation(flag, section, []string{heading})
 }
 
-// HelpText returns the help of a command. headings are the headings of [SetSection], in order.
+// HelpText returns a command's help. headings are the headings of [SetSection], in order.
 func HelpText(cmd *cobra.Command, headings []string) string {
 	var b strings.Builder
 	usage := func() {
@@ -84,8 +84,8 @@ func HelpText(cmd *cobra.Command, headings []string) string {
 	return b.String()
 }
 
-// Described returns the description of a command and its examples, from its file in package help.
-// In a command with such a file, Long is the part of it that the program makes.
+// Described returns a command's description and examples, from its file in package help. In a
+// command with such a file, Long is the generated part of the description.
 func Described(cmd *cobra.Command) (about, examples string) {
 	_, name, _ := strings.Cut(cmd.CommandPath(), " ")
 	if about, examples = help.Command(name, cmd.Long); about != "" {
@@ -94,8 +94,8 @@ func Described(cmd *cobra.Command) (about, examples string) {
 	return strings.TrimSpace(cmd.Long), cmd.Example
 }
 
-// sections returns the visible flags of a command by their headings, and the common flags for the
-// command that lists them first.
+// sections returns a command's visible flags by heading, and the common flags for the command
+// that lists them first.
 func sections(cmd *cobra.Command) (by map[string]*pflag.FlagSet, common *pflag.FlagSet) {
 	by = map[string]*pflag.FlagSet{}
 	add := func(f *pflag.Flag) {
@@ -119,8 +119,8 @@ func sections(cmd *cobra.Command) (by map[string]*pflag.FlagSet, common *pflag.F
 	return by, common
 }
 
-// flagsOfRun returns which flags of run the command does not take. ok is false if the command
-// takes no flags of run.
+// flagsOfRun returns which flags of run the command does not take. ok is false if it takes none
+// of them.
 func flagsOfRun(cmd *cobra.Command, flags map[string]*pflag.FlagSet) (but string, ok bool) {
 	run, _, err := cmd.Root().Find([]string{"run"})
 	if err != nil || flags[commonFlags] == nil {
