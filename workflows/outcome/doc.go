@@ -1,14 +1,15 @@
-// Package outcome puts runs into words, so that the terminal, web pages, the Web UI, webhooks and
-// JSON say the same. Only this package does.
+// Package outcome describes runs in words, so that the terminal, web pages, the Web UI, webhooks
+// and JSON agree. No other package does.
 //
-// A [spec.RunResult] has the end of a run as fields. [Sentence] is the message of the run's error
-// and of its result, and [Lines] has the rest.
+// A [spec.RunResult] describes a run's end in fields. [Sentence] returns the message of the run's
+// error and result, and [Lines] returns the details.
 //
-// A [Status] has what is known of a run at a moment. [Facts] makes a list of it: what kind of fact
-// each is, how urgent, and a sentence. [News] compares two lists: facts have marks, which do not
-// change while time passes.
+// A [Status] contains what is known about a run at a given time. [Facts] derives a list of facts
+// with a kind, a severity and a sentence. [News] compares two lists by the facts' marks, which do
+// not change as time passes.
 //
-// It is pure, and workflow code calls it: its results depend on its arguments only.
+// Workflow code can call it: it is pure.
 //
-// Some sentences are TensorFlow's and torch's. Programs and people search logs for them.
+// Some sentences come from TensorFlow and torch, because programs and people search logs for
+// them.
 package outcome

@@ -9,15 +9,15 @@ import (
 	words "github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
-// The activity of a task in one word: its state, or one of these.
+// What a task is doing, in one word: its state, or one of these.
 const (
-	DoingRestart = "restarting" // it waits to be started again
-	DoingFailed  = "failed"     // it has ended badly, and by itself or with its host
+	DoingRestart = "restarting" // waiting for a restart
+	DoingFailed  = "failed"     // failed, by itself or with its host
 	DoingMissing = "missing"    // its host does not answer
 	DoingUnknown = "unknown"    // no worker reports its state
 )
 
-// doings are the words in the order in which they are counted.
+// doings lists the words in the order of counts.
 var doings = []string{
 	string(spec.TaskPending), string(spec.TaskRunning), DoingRestart, string(spec.TaskStopping),
 	string(spec.TaskEnded), DoingFailed, DoingMissing, DoingUnknown,
@@ -48,7 +48,7 @@ func (t TaskStatus) doing(silent bool) string {
 	return string(t.State)
 }
 
-// Tally counts tasks by the words of [Status.Doing].
+// Tally counts tasks by the words from [Status.Doing].
 type Tally map[string]int
 
 // TallyOf counts words.
@@ -60,7 +60,7 @@ func TallyOf(words []string) Tally {
 	return t
 }
 
-// Words returns the words with a count, always in the same order.
+// Words returns the words with nonzero counts, in a fixed order.
 func (t Tally) Words() []string {
 	return slices.DeleteFunc(slices.Clone(doings), func(w string) bool { return t[w] == 0 })
 }
@@ -71,14 +71,14 @@ func (t Tally) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// trouble lists the words for tasks with problems, the worst first.
+// trouble lists the words for tasks with problems, worst first.
 var trouble = []string{DoingFailed, DoingRestart, DoingMissing}
 
-// A state is rare if at most one in fewOf tasks has it.
+// A state is rare if at most one in fewOf tasks is in it.
 const fewOf = 20
 
-// Odd returns the indices of words of tasks that need a look: tasks in trouble, the worst
-// first, and then those in a state that few other tasks share.
+// Odd returns the indices of the tasks that need a look: first those in trouble, worst first,
+// then those in rare states.
 func Odd(words []string) []int {
 	all := TallyOf(words)
 	var odd []int

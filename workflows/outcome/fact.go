@@ -7,16 +7,16 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Fact is something that is so about a run.
+// Fact is something true about a run.
 type Fact struct {
 	Kind     Kind     `json:"kind"`
 	Severity Severity `json:"severity"`
-	// Text is a sentence. It goes on with Items, if there are any.
+	// Text is a sentence, which continues with Items.
 	Text string `json:"text"`
-	// Items are the tasks, hosts or lines that the sentence is about.
+	// Items are the sentence's tasks, hosts or lines.
 	Items []string `json:"items,omitempty"`
-	// key tells the fact from others of its kind. It is empty if Text or Items do: a text with a
-	// time that passes changes by itself.
+	// key distinguishes the fact from others of its kind. If it is empty, Text or Items do. A
+	// text that mentions a passing time changes by itself, so it needs a key.
 	key string
 }
 
@@ -26,39 +26,39 @@ type Kind string
 // The values of [Kind].
 const (
 	FactDone       Kind = "done"       // the run has ended
-	FactFailed     Kind = "failed"     // tasks have failed, by themselves or with their host
+	FactFailed     Kind = "failed"     // tasks failed, by themselves or with their host
 	FactHung       Kind = "hung"       // tasks are silent, and their stacks are known
-	FactSilent     Kind = "silent"     // tasks show no sign of work
+	FactSilent     Kind = "silent"     // tasks show no signs of work
 	FactMissing    Kind = "missing"    // a host does not answer
-	FactUnanswered Kind = "unanswered" // no worker answers for the run
-	FactState      Kind = "state"      // the state of the run and of its tasks
-	FactWaiting    Kind = "waiting"    // the run waits for hosts, or for the end of another run
+	FactUnanswered Kind = "unanswered" // no worker serves the run
+	FactState      Kind = "state"      // the state of the run and its tasks
+	FactWaiting    Kind = "waiting"    // the run is waiting for hosts, or for another run to end
 	FactPreempted  Kind = "preempted"  // the run was preempted
-	FactNotice     Kind = "notice"     // the tasks have notice that they will be stopped
+	FactNotice     Kind = "notice"     // the tasks have notice of a stop
 	FactStopping   Kind = "stopping"   // the tasks are stopping together
-	FactRestarting Kind = "restarting" // tasks wait to be started again
-	FactRestarted  Kind = "restarted"  // tasks, or all of them, were started again
-	FactSlow       Kind = "slow"       // a task or a host takes longer for a step than others
-	FactMemory     Kind = "memory"     // the kernel has killed processes to free memory
-	FactDropped    Kind = "dropped"    // output is in no file
-	FactLeft       Kind = "left"       // a process has left others
-	FactProgress   Kind = "progress"   // how far the tasks are
+	FactRestarting Kind = "restarting" // tasks are waiting for a restart
+	FactRestarted  Kind = "restarted"  // some or all tasks restarted
+	FactSlow       Kind = "slow"       // a task or a host takes longer per step than others
+	FactMemory     Kind = "memory"     // the kernel killed processes to free memory
+	FactDropped    Kind = "dropped"    // output is missing from the files
+	FactLeft       Kind = "left"       // a process left other processes behind
+	FactProgress   Kind = "progress"   // the tasks' progress
 	FactElastic    Kind = "elastic"    // the number of hosts may change
-	FactStacks     Kind = "stacks"     // where the tasks were at the last look
-	FactUse        Kind = "use"        // what the processes use, and when one wrote last
-	FactRule       Kind = "rule"       // a rule that explains what the run does
+	FactStacks     Kind = "stacks"     // where the tasks were, at the last look
+	FactUse        Kind = "use"        // resource usage, and the time of the last output
+	FactRule       Kind = "rule"       // a rule that explains the run's behavior
 )
 
-// Kinds are all kinds.
+// Kinds lists all kinds.
 var Kinds = []Kind{
 	FactDone, FactFailed, FactHung, FactSilent, FactMissing, FactUnanswered, FactState, FactWaiting, FactPreempted, FactNotice, FactStopping,
 	FactRestarting, FactRestarted, FactSlow, FactMemory, FactDropped, FactLeft, FactProgress, FactElastic, FactStacks, FactUse, FactRule,
 }
 
-// Severity says how urgent a fact is.
+// Severity is how urgent a fact is.
 type Severity string
 
-// The values of [Severity], the most urgent first.
+// The values of [Severity], most urgent first.
 const (
 	Bad     Severity = "bad"
 	Warning Severity = "warning"
@@ -84,11 +84,11 @@ func (f Fact) IsUrgent() bool {
 	return f.Severity == Bad || f.Severity == Warning || f.Severity == Waits
 }
 
-// IsNews reports whether a change of the fact is worth a line.
+// IsNews reports whether a change in the fact is worth a line.
 func (f Fact) IsNews() bool { return f.Severity != Note && f.Kind != FactProgress }
 
-// Marks returns what makes the fact differ from earlier facts of its kind. Each mark is short
-// and does not change while time passes.
+// Marks returns strings that distinguish the fact from earlier facts of its kind. They are short
+// and do not change as time passes.
 func (f Fact) Marks() []string {
 	switch {
 	case f.key != "":
@@ -103,24 +103,24 @@ func (f Fact) Marks() []string {
 	return marks
 }
 
-// News returns the facts that have a mark that is not known.
+// News returns the facts with a mark that is not in known.
 func News(facts []Fact, known func(mark string) bool) []Fact {
 	return slices.DeleteFunc(slices.Clone(facts), func(f Fact) bool {
 		return !slices.ContainsFunc(f.Marks(), func(mark string) bool { return !known(mark) })
 	})
 }
 
-// Urgent returns the facts that need attention, without the state of the run.
+// Urgent returns the facts that need attention, except for the run's state.
 func Urgent(facts []Fact) []Fact {
 	return slices.DeleteFunc(slices.Clone(facts), func(f Fact) bool { return !f.IsUrgent() || f.Kind == FactState })
 }
 
-// Has reports whether there is a fact of a kind.
+// Has reports whether facts contains one of that kind.
 func Has(facts []Fact, kind Kind) bool {
 	return slices.ContainsFunc(facts, func(f Fact) bool { return f.Kind == kind })
 }
 
-// Line writes facts in a line.
+// Line joins facts on one line.
 func Line(facts []Fact) string {
 	texts := make([]string, len(facts))
 	for i, f := range facts {

@@ -14,10 +14,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/size"
 )
 
-// maxAlike is the largest number of facts of a kind: hosts that do not answer, slow tasks.
+// maxAlike limits facts of one kind: hosts that do not answer, slow tasks.
 const maxAlike = 8
 
-// Facts returns what is so about a run, the most urgent first.
+// Facts returns what is true about a run, most urgent first.
 func Facts(s *Status, now time.Time) []Fact {
 	f := &facts{s: s, now: now}
 	if !s.Open {
@@ -54,7 +54,7 @@ func Facts(s *Status, now time.Time) []Fact {
 	return f.list
 }
 
-// facts collects the facts of a status.
+// facts collects a status's facts.
 type facts struct {
 	s    *Status
 	now  time.Time
@@ -65,7 +65,7 @@ func (f *facts) add(kind Kind, severity Severity, text, key string, items ...str
 	f.list = append(f.list, Fact{kind, severity, text, items, key})
 }
 
-// ended adds the facts of a run that has ended.
+// ended adds the facts of an ended run.
 func (f *facts) ended() {
 	s, r := f.s, f.s.Result
 	severity := Bad
@@ -83,7 +83,7 @@ func (f *facts) ended() {
 	if s.IsTerminated() {
 		f.add(FactRule, Note, fmt.Sprintf("its host workers stop the processes it left, and their ends are not known here; `clusterrun rm %s` removes what is left of it", shellword.Of(s.RunID)), "")
 	}
-	if s.Verdict == spec.VerdictSucceeded { // otherwise its lines have them
+	if s.Verdict == spec.VerdictSucceeded { // otherwise its lines contain them
 		f.restarts()
 		f.preemptions(Note)
 	}
@@ -91,15 +91,14 @@ func (f *facts) ended() {
 	f.remains()
 }
 
-// preemptions adds how often the run was preempted. The zone is that of now, whose reader wants to
-// read other times in it.
+// preemptions adds how often the run was preempted. Times are shown in now's zone, the reader's.
 func (f *facts) preemptions(severity Severity) {
 	if line := Preempted(f.s.Preemptions, f.s.PendingSince, f.now.Location()); line != "" {
 		f.add(FactPreempted, severity, line, "")
 	}
 }
 
-// state adds the state of the run, with the number of tasks in each state.
+// state adds the run's state, with the number of tasks in each state.
 func (f *facts) state() {
 	s, severity := f.s, Active
 	if s.Unanswered {
@@ -122,7 +121,7 @@ func (f *facts) state() {
 	f.add(FactState, severity, text, "")
 }
 
-// failed adds the tasks that have failed.
+// failed adds the failed tasks.
 func (f *facts) failed() {
 	var items []string
 	for i, word := range f.s.Doing() {
@@ -139,7 +138,7 @@ func (f *facts) failed() {
 	}
 }
 
-// silence adds the tasks that show no sign of work, and what their stacks say.
+// silence adds the tasks that show no signs of work, and what their stacks show.
 func (f *facts) silence() {
 	var names []string
 	var least time.Duration
@@ -170,10 +169,10 @@ func (f *facts) silence() {
 	}
 }
 
-// silence says that so many tasks are silent.
+// silence returns a sentence: n tasks are silent.
 func silence(tasks int) string { return plural.Of(tasks, "task is silent", "tasks are silent") }
 
-// missing adds the hosts that do not answer, and what the run will do.
+// missing adds the hosts that do not answer, and how the run will react.
 func (f *facts) missing() {
 	for i, h := range f.s.Silent {
 		if i == maxAlike {
@@ -184,12 +183,12 @@ func (f *facts) missing() {
 	}
 }
 
-// Text says how long the host has been silent.
+// Text describes how long the host has been silent.
 func (h SilentHost) Text(now time.Time) string {
 	return fmt.Sprintf("no heartbeat from host %s for %s", h.Host, now.Sub(h.Heard).Round(time.Second))
 }
 
-// fate says what the run will do about a silent host, if that is known.
+// fate describes how the run will react to a silent host, if known.
 func (f *facts) fate(h SilentHost) string {
 	switch left := h.GivenUp.Sub(f.now).Round(time.Second); {
 	case h.GivenUp.IsZero() && f.s.OnDisconnect == "":
@@ -203,7 +202,7 @@ func (f *facts) fate(h SilentHost) string {
 	}
 }
 
-// restarts adds the tasks that wait to be started again, and those that were.
+// restarts adds the tasks that are waiting for a restart, and those that restarted.
 func (f *facts) restarts() {
 	var waiting, again []string
 	for i, word := range f.s.Doing() {
@@ -226,7 +225,7 @@ func (f *facts) restarts() {
 	}
 }
 
-// slow adds the tasks and hosts that are slower than others.
+// slow adds the slow tasks and hosts.
 func (f *facts) slow() {
 	for i, s := range f.s.Slow {
 		if i == maxAlike {
@@ -240,7 +239,7 @@ func (f *facts) slow() {
 	}
 }
 
-// remains adds what processes have left, or lost.
+// remains adds what processes left behind or lost.
 func (f *facts) remains() {
 	ends := make([]end, len(f.s.Tasks))
 	for i, t := range f.s.Tasks {
@@ -259,13 +258,13 @@ func (f *facts) remains() {
 	}
 }
 
-// end is the end of the process of a task; exit is nil if it has not ended.
+// end describes how a task's process ended; exit is nil if it is running.
 type end struct {
 	task string
 	exit *spec.Exit
 }
 
-// dropped says what part of the output is in no file, or is "".
+// dropped describes the output that is missing from the files, or is "".
 func dropped(ends []end) string {
 	var bytes int64
 	var of []string
@@ -281,7 +280,7 @@ func dropped(ends []end) string {
 	return fmt.Sprintf("%s of the output of %s were dropped (logs.on_full), or could not be written to its file", size.Of(bytes), shorten.List(of, maxAlike))
 }
 
-// Dropped says what part of the output of a run that has ended is in no file, or is "".
+// Dropped describes the output of an ended run that is missing from the files, or is "".
 func Dropped(r *spec.RunResult) string {
 	ends := make([]end, len(r.Tasks))
 	for i, t := range r.Tasks {
@@ -290,7 +289,7 @@ func Dropped(r *spec.RunResult) string {
 	return dropped(ends)
 }
 
-// rules adds what explains the conduct of the run.
+// rules adds rules that explain the run's behavior.
 func (f *facts) rules() {
 	s := f.s
 	if a := s.Archive; a != nil {

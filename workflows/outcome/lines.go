@@ -11,31 +11,31 @@ import (
 )
 
 const (
-	// maxWords, in bytes, and maxWordLines bound the quotes from a program's output.
+	// maxWords, in bytes, and maxWordLines limit quotes from a program's output.
 	maxWords     = 2048
 	maxWordLines = 12
-	// maxFiles bounds the files of each kind that are named.
+	// maxFiles limits the listed files of each kind.
 	maxFiles = 4
-	// maxOthers bounds the further failures that get more than a name.
+	// maxOthers limits the further failures that are described instead of just named.
 	maxOthers = 4
-	// maxRestartError bounds the error in a line about a restart of the group, in bytes.
+	// maxRestartError limits the error in a line about a group restart, in bytes.
 	maxRestartError = 240
-	// clockError is the largest expected difference between the clocks of two hosts.
+	// clockError is the largest expected difference between two hosts' clocks.
 	clockError = time.Second
 )
 
-// Options say for whom a report is.
+// Options configure a report for its reader.
 type Options struct {
-	// Run is the ID of the run. If it is set, output is named by the command that shows it, and
-	// else by its path.
+	// Run is the run's ID. If it is set, output is identified by the command that shows it, and
+	// otherwise by its path.
 	Run string
-	// Zone is the time zone of times in the text; nil means UTC.
+	// Zone is the time zone of formatted times; nil means UTC.
 	Zone *time.Location
 }
 
-// Lines returns the details of the end of a run after [Sentence]: the root cause with the
-// program's last words, the ends of the other tasks, their stacks, and the place of the output.
-// They should explain a failed run without a look at its logs.
+// Lines returns details about the end of a run, to follow [Sentence]: the root cause with the
+// program's last output, how the other tasks ended, their stacks, and where the output is. They
+// should explain a failed run without its logs.
 func Lines(r *spec.RunResult, o Options) []string {
 	w := &writer{r: r, o: o, tasks: make(map[string]*spec.TaskResult, len(r.Tasks))}
 	for i := range r.Tasks {
@@ -172,8 +172,8 @@ func (w *writer) rootCause(f spec.Failure) {
 	}
 }
 
-// firstError writes the error that a process printed first, if the process that ended first does
-// not say what went wrong.
+// firstError writes the first printed error, if the process that ended first does not explain the
+// failure.
 func (w *writer) firstError(f spec.Failure) {
 	effect := w.tasks[w.r.FirstEnded]
 	switch first := w.r.FirstError; {
@@ -189,13 +189,13 @@ func (w *writer) firstError(f spec.Failure) {
 		w.line("%s", text)
 	case w.r.FirstEnded != "" && effect != nil && effect.Exit != nil:
 		text := fmt.Sprintf("First error: %s%s %s ended", rank(f), before(f, spec.Failure{Host: effect.Host, Exit: *effect.Exit}), effect.Name)
-		if !onItsWay(f) { // otherwise the sentence has it
+		if !onItsWay(f) { // otherwise it is in the sentence
 			text += ": " + f.Printed.String()
 		}
 		w.line("%s", text)
 	case first != nil:
 		w.line("First error: %s%s %s ended: %s", rank(*first), before(*first, f), f.Task, first.Printed)
-	case w.leftEarly(f) != nil: // it has been named
+	case w.leftEarly(f) != nil: // it was already named
 	case f.LostPeer() && len(w.r.Tasks) > 1:
 		how := "It wrote to a peer that was gone"
 		if f.Printed != nil {
@@ -207,8 +207,8 @@ func (w *writer) firstError(f spec.Failure) {
 	}
 }
 
-// livedOn names the tasks that did not wait for others when a peer was lost, and says where they
-// were.
+// livedOn names the tasks that were not waiting for other tasks when a peer was lost, and where
+// they were.
 func (w *writer) livedOn() {
 	for _, name := range w.r.LivedOn[:min(len(w.r.LivedOn), maxOthers)] {
 		t := w.tasks[name]
@@ -224,8 +224,8 @@ func (w *writer) livedOn() {
 	}
 }
 
-// leftEarly returns the task that was done when f's process lost its peer, if no other task may be
-// the reason, or nil.
+// leftEarly returns the task that finished before f's process lost its peer, if no other task can
+// be the reason, or nil.
 func (w *writer) leftEarly(f spec.Failure) *spec.TaskResult {
 	if len(w.r.DoneBefore) != 1 || len(w.r.LivedOn) > 0 || f.Reported {
 		return nil
@@ -241,14 +241,14 @@ func (w *writer) leftEarly(f spec.Failure) *spec.TaskResult {
 	return t
 }
 
-// doneBefore names the tasks that a process may have lost because they were done.
+// doneBefore names the finished tasks that a process may have lost as peers.
 func (w *writer) doneBefore(f spec.Failure) {
 	for _, t := range w.r.DoneBefore {
 		w.line("%s (rank %d) %s: the others may still have needed it", place(t.Name, t.Host), t.Rank, done(f, t))
 	}
 }
 
-// done returns, as a predicate, when a task was done that the process of f may have lost.
+// done returns, as a predicate, when a task finished that f's process may have lost as its peer.
 func done(f spec.Failure, t spec.TaskResult) string {
 	done := "ended with exit code 0"
 	if s := t.Exit.LastStep; s != nil {
@@ -264,13 +264,13 @@ func done(f spec.Failure, t spec.TaskResult) string {
 	return done
 }
 
-// showedLater reports whether the process of f did not show its failure before the process of
-// effect ended, which had lost it as its peer.
+// showedLater reports whether f's process did not show its failure before effect's process ended,
+// which had lost it as a peer.
 func showedLater(f spec.Failure, effect *spec.TaskResult) bool {
 	return f.Printed == nil || f.Host == effect.Host && f.Printed.By.After(effect.Exit.Ended)
 }
 
-// stoppedTogether writes how the tasks of a run that did not fail stopped together.
+// stoppedTogether writes how the tasks of a run without failures stopped together.
 func (w *writer) stoppedTogether() {
 	w.stopReason()
 	if len(w.r.Stragglers) > 0 {
@@ -278,7 +278,7 @@ func (w *writer) stoppedTogether() {
 	}
 }
 
-// stopReason writes the requester of the stop, and the reason.
+// stopReason writes who requested the stop, and why.
 func (w *writer) stopReason() {
 	if s := w.r.Stopping; s != nil && s.Stop {
 		text := strings.TrimSuffix(shorten.Text(s.String(), maxWords/2), ".")
@@ -310,12 +310,11 @@ func (w *writer) placedBefore() {
 	w.line("%s", text)
 }
 
-// groupRestarts lists the restarts of the group before the reported generation, with their
-// reasons.
+// groupRestarts lists the group restarts before the reported generation, with their reasons.
 func (w *writer) groupRestarts() {
 	restarts := w.r.GroupRestarts
 	if w.r.EndedBy == spec.EndedByPlacement && len(restarts) > 0 {
-		restarts = restarts[:len(restarts)-1] // the report has begun with it
+		restarts = restarts[:len(restarts)-1] // the report started with it
 	}
 	if len(restarts) == 0 {
 		return
@@ -330,7 +329,7 @@ func (w *writer) groupRestarts() {
 	}
 }
 
-// Restart returns in one line why the group was started again.
+// Restart returns why the group restarted, in one line.
 func Restart(r spec.GroupRestart) string {
 	why := "an operator asked"
 	switch {

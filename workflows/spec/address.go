@@ -9,17 +9,17 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// hostRegexp matches the name of a host, and so of a host worker. It becomes part of a task
-// queue's name, in which "/" separates.
+// hostRegexp matches the name of a host worker. The name becomes part of a task queue's name,
+// where "/" is a separator.
 var hostRegexp = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`)
 
-// SplitAddress splits "host:port" or "host". The port is 0 if addr has none. An IPv6 address
-// stands in brackets, "[::1]:2222", and is returned without them.
+// SplitAddress splits "host:port" or "host". The port is 0 if addr has none. An IPv6 address is
+// written in brackets, "[::1]:2222", and returned without them.
 //
 // The host names a host worker: a task with the address "host-a:2222" runs on the host whose
-// worker was started under the name "host-a". A name that [IsLoopback] accepts, such as
-// "localhost", stands for the host that the run is started on, which is its meaning in a
-// cluster spec written for one machine; no worker should have such a name.
+// worker is named "host-a". A name that [IsLoopback] accepts, such as "localhost", means the host
+// on which the run is started, as in a cluster spec written for one machine. Do not give such a
+// name to a worker.
 func SplitAddress(addr string) (host string, port int, err error) {
 	host, rest, err := splitHost(addr)
 	if err != nil {
@@ -35,8 +35,8 @@ func SplitAddress(addr string) (host string, port int, err error) {
 	return host, port, nil
 }
 
-// splitHost splits the host from the front of an address. The rest is empty, or a colon and a
-// port that may be invalid.
+// splitHost splits the host from an address. The rest is empty, or a colon and a port that may be
+// invalid.
 func splitHost(addr string) (host, rest string, err error) {
 	if inner, ok := strings.CutPrefix(addr, "["); ok {
 		host, rest, ok = strings.Cut(inner, "]")
@@ -59,12 +59,12 @@ func splitHost(addr string) (host, rest string, err error) {
 	return host, rest, nil
 }
 
-// hostSafe reports whether an IPv6 address has none of the characters that its zone may hold
-// but a queue's name may not.
+// hostSafe reports whether an IPv6 address is free of characters that are valid in its zone but
+// not in a queue's name.
 func hostSafe(ip string) bool { return !strings.ContainsAny(ip, "/ ") && printable(ip) == ip }
 
-// IsLoopback reports whether a host stands for the machine itself: localhost,
-// an IPv4 address of 127.0.0.0/8, or ::1.
+// IsLoopback reports whether a host means the machine itself: localhost, an IPv4 address in
+// 127.0.0.0/8, or ::1.
 func IsLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
@@ -73,8 +73,8 @@ func IsLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// endpoint returns an address in the form in which two of them are compared. Hosts have no
-// case, and all names of the machine itself are equal.
+// endpoint normalizes an address for comparison. Host names are case-insensitive, and all names
+// of the machine itself are equal.
 func endpoint(host string, port int) string {
 	if IsLoopback(host) {
 		host = "localhost"

@@ -5,31 +5,31 @@ import (
 	"strings"
 )
 
-// After is a run that must have ended before another begins.
+// After is an earlier run that must end before this one starts.
 type After struct {
 	Run  string    `json:"run"`
 	When AfterWhen `json:"when,omitempty"`
 }
 
-// AfterWhen says how the earlier run must have ended.
+// AfterWhen is the required outcome of the earlier run.
 type AfterWhen string
 
 // The values of [AfterWhen].
 const (
-	// AfterOK means that it has succeeded. It is the default.
+	// AfterOK requires success. It is the default.
 	AfterOK AfterWhen = "ok"
-	// AfterFailed means that it has ended otherwise, but was not skipped.
+	// AfterFailed requires any outcome except success and being skipped.
 	AfterFailed AfterWhen = "failed"
-	// AfterAny means any end.
+	// AfterAny accepts any outcome.
 	AfterAny AfterWhen = "any"
 )
 
 var afterWhens = []AfterWhen{AfterOK, AfterFailed, AfterAny}
 
-// maxAfter bounds the earlier runs of a run.
+// maxAfter limits the number of earlier runs.
 const maxAfter = 100
 
-// AfterOf returns the earlier run that a flag names, as RUN or RUN:WHEN.
+// AfterOf parses the value of a flag, RUN or RUN:WHEN.
 func AfterOf(text string) After {
 	if i := strings.LastIndexByte(text, ':'); i >= 0 && slices.Contains(afterWhens, AfterWhen(text[i+1:])) {
 		return After{text[:i], AfterWhen(text[i+1:])}
@@ -37,7 +37,7 @@ func AfterOf(text string) After {
 	return After{Run: text}
 }
 
-// RunEnd says in one word how a run has ended.
+// RunEnd is the outcome of a run, in one word.
 type RunEnd string
 
 // The values of [RunEnd].
@@ -48,7 +48,7 @@ const (
 	EndedUnknown RunEnd = "unknown" // its record is deleted
 )
 
-// Holds reports whether an end of the earlier run lets this run begin.
+// Holds reports whether the earlier run's outcome lets this run start.
 func (a After) Holds(end RunEnd) bool {
 	switch a.When {
 	case AfterAny:
@@ -59,7 +59,7 @@ func (a After) Holds(end RunEnd) bool {
 	return end == EndedWell
 }
 
-// Wants returns the condition on the earlier run, as in "run prep to succeed".
+// Wants describes the condition on the earlier run, as in "run prep to succeed".
 func (a After) Wants() string {
 	switch a.When {
 	case AfterAny:
@@ -70,7 +70,7 @@ func (a After) Wants() string {
 	return "run " + a.Run + " to succeed"
 }
 
-// Why returns the reason for skipping a run whose earlier run has ended that way.
+// Why returns the reason for skipping a run after that outcome of an earlier run.
 func (a After) Why(end RunEnd) string {
 	switch end {
 	case EndedWell:
@@ -86,21 +86,21 @@ func (a After) Why(end RunEnd) string {
 // RunEndInput is the input of [ActivityRunEnd].
 type RunEndInput struct {
 	Run string `json:"run"`
-	// Execution is the first execution of the run. If it is empty, the activity looks once, at
-	// the latest run with that ID.
+	// Execution is the run's first execution. If it is empty, the activity looks up the latest
+	// run with that ID, once.
 	Execution string `json:"execution,omitempty"`
 }
 
 // RunEndOutput is the output of [ActivityRunEnd].
 type RunEndOutput struct {
-	// Execution is the first execution of the run. It is empty if there is no such run.
+	// Execution is the run's first execution, or empty if the run does not exist.
 	Execution string `json:"execution,omitempty"`
-	// End is empty if the run has not ended.
+	// End is empty while the run is open.
 	End RunEnd `json:"end,omitempty"`
 }
 
-// AfterActivity is the beginning of the ID of an activity that waits for the end of a run,
-// followed by the ID of that run.
+// AfterActivity is the ID prefix of an activity that waits for a run to end. The run's ID
+// follows.
 const AfterActivity = "after/"
 
 func checkAfter(c *checker, s *RunSpec) {

@@ -14,18 +14,17 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// RunRef names a run, and its generation, for the other workflows. Each generation has its own
-// barriers. A queue of closures belongs to all generations and leaves it out.
+// RunRef identifies a generation of a run to other workflows. Each generation has separate
+// barriers. A closure queue serves all generations, so it leaves Generation out.
 type RunRef struct {
 	WorkflowID string `json:"workflow_id"`
-	// RunID is the execution. It distinguishes runs that had the same workflow ID one after
-	// another.
+	// RunID is the execution. It distinguishes successive runs with the same workflow ID.
 	RunID      string `json:"run_id"`
 	Generation int    `json:"generation"`
 }
 
-// BarrierInput is the input of a round. The host of the first arrival opens the round with the
-// participants that it knows.
+// BarrierInput is the input of a round. The first arrival's host opens the round with the
+// participants it knows.
 type BarrierInput struct {
 	Run   RunRef `json:"run"`
 	Name  string `json:"name"`
@@ -34,31 +33,31 @@ type BarrierInput struct {
 	Participants []string `json:"participants"`
 }
 
-// BarrierMessage is a signal from a host to a round: some of its tasks have arrived, or have
-// gone away before they were released.
+// BarrierMessage is a host's signal to a round: some of its tasks arrived, or left before they
+// were released.
 type BarrierMessage struct {
 	Host string `json:"host"`
 	// Queue is the queue of the host worker, for [ActivityBarrierCheck].
 	Queue string `json:"queue"`
-	// Digest is the [ParticipantsDigest] of the tasks that the host's tasks wait for. The names
-	// themselves are in the [BarrierInput].
+	// Digest is the [ParticipantsDigest] of the tasks that the host's tasks wait for. Their names
+	// are in the [BarrierInput].
 	Digest    string              `json:"digest"`
 	Arrived   []BarrierArrival    `json:"arrived,omitempty"`
 	Withdrawn []BarrierWithdrawal `json:"withdrawn,omitempty"`
 }
 
-// BarrierArrival is one task that arrived.
+// BarrierArrival is the arrival of a task.
 type BarrierArrival struct {
 	Task string `json:"task"`
-	// Key names the arrival. The same key again is the same arrival again.
+	// Key identifies the arrival: a repeated key is the same arrival.
 	Key string `json:"key"`
-	// Value is the task's value for the others.
+	// Value is what the task passes to the other participants.
 	Value string `json:"value,omitempty"`
-	// Timeout counts from the time at which the round receives the arrival. 0 means no limit.
+	// Timeout starts when the round receives the arrival. 0 means no limit.
 	Timeout time.Duration `json:"timeout,omitempty"`
 }
 
-// BarrierWithdrawal is a task that no longer waits because its process ended.
+// BarrierWithdrawal is a task that stopped waiting because its process exited.
 type BarrierWithdrawal struct {
 	Task string `json:"task"`
 	Key  string `json:"key"`
@@ -74,14 +73,14 @@ const (
 	BarrierBroken   BarrierState = "broken"
 )
 
-// BarrierWhy is why a round broke.
+// BarrierWhy is the reason why a round broke.
 type BarrierWhy string
 
 // The values of [BarrierWhy].
 const (
-	BarrierTimeout   BarrierWhy = "timeout"           // of one arrival; it breaks the round for all
-	BarrierEnded     BarrierWhy = "participant-ended" // and does not come back
-	BarrierRunEnded  BarrierWhy = "run-ended"         // or its generation has
+	BarrierTimeout   BarrierWhy = "timeout"           // an arrival timed out, which breaks the round for all
+	BarrierEnded     BarrierWhy = "participant-ended" // and will not come back
+	BarrierRunEnded  BarrierWhy = "run-ended"         // the run or its generation ended
 	BarrierCancelled BarrierWhy = "cancelled"         // the round itself was cancelled
 )
 
@@ -89,15 +88,15 @@ const (
 type BarrierResult struct {
 	State BarrierState `json:"state"`
 	Why   BarrierWhy   `json:"why,omitempty"`
-	// Message explains Why. It does not name the barrier.
+	// Message explains Why. It omits the barrier's name.
 	Message string           `json:"message,omitempty"`
 	Missing []BarrierMissing `json:"missing,omitempty"`
-	// Arrived has the keys of the arrivals that this result answers, by task.
+	// Arrived lists the keys of the arrivals that this result answers, by task.
 	Arrived map[string][]string `json:"arrived"`
-	// Values are the values of the tasks of a released round.
+	// Values are the tasks' values, if the round was released.
 	Values map[string]string `json:"values,omitempty"`
-	// Refused are arrivals that did not count. Participants, set with them, are the
-	// participants of the round.
+	// Refused are arrivals that were not counted. If there are any, Participants lists the
+	// round's participants.
 	Refused      []BarrierRefusal `json:"refused,omitempty"`
 	Participants []string         `json:"participants,omitempty"`
 }
@@ -105,24 +104,24 @@ type BarrierResult struct {
 // BarrierMissing is a participant that has not arrived.
 type BarrierMissing struct {
 	Task string `json:"task"`
-	// Since is the time at which the round began to wait for it.
+	// Since is when the round started to wait for it.
 	Since time.Time `json:"since"`
 }
 
-// BarrierRefusalWhy is the reason why an arrival did not count.
+// BarrierRefusalWhy is the reason why an arrival was not counted.
 type BarrierRefusalWhy string
 
 // The values of [BarrierRefusalWhy].
 const (
-	// BarrierOthers means that the arrival named participants that differ from the round's.
+	// BarrierOthers means that the arrival's participants differ from the round's.
 	BarrierOthers BarrierRefusalWhy = "other-participants"
-	// BarrierTooMany means that the task has arrived too often without being released.
+	// BarrierTooMany means that the task arrived too often without being released.
 	BarrierTooMany BarrierRefusalWhy = "too-many"
-	// BarrierTooLarge means that its value would exceed [MaxBarrierValues] for the round.
+	// BarrierTooLarge means that its value would push the round over [MaxBarrierValues].
 	BarrierTooLarge BarrierRefusalWhy = "too-large"
 )
 
-// BarrierRefusal is an arrival that did not count.
+// BarrierRefusal is an arrival that was not counted.
 type BarrierRefusal struct {
 	Task string            `json:"task"`
 	Key  string            `json:"key"`
@@ -140,13 +139,12 @@ type BarrierStatus struct {
 	Waiting      []BarrierWaiter  `json:"waiting"`
 	Missing      []BarrierMissing `json:"missing"`
 	Refused      []BarrierRefusal `json:"refused,omitempty"`
-	// Deadline is the time at which the first of the timeouts passes. It is zero if there is no
-	// timeout.
+	// Deadline is when the earliest timeout expires. It is zero without timeouts.
 	Deadline time.Time `json:"deadline,omitzero"`
 }
 
-// Of returns the part of the status that concerns some of the tasks. Without any it is all of it.
-// Each of many hosts asks only for its own.
+// Of returns the part of the status that concerns tasks, or the whole status if tasks is empty.
+// Each of many hosts asks only for its own tasks.
 func (s BarrierStatus) Of(tasks []string) BarrierStatus {
 	if len(tasks) == 0 {
 		return s
@@ -167,8 +165,7 @@ type BarrierWaiter struct {
 	Since time.Time `json:"since"`
 }
 
-// ValuesOf returns the values in the order of these participants. It returns nil if no participant
-// has one.
+// ValuesOf returns the values in the order of participants, or nil if there are no values.
 func ValuesOf(values map[string]string, participants []string) []string {
 	if len(values) == 0 {
 		return nil
@@ -186,10 +183,10 @@ type BarrierCheckInput struct {
 	Missing []string `json:"missing"`
 }
 
-// BarrierCheckOutput lists the missing tasks that have ended for good.
+// BarrierCheckOutput lists the missing tasks that will not come back.
 type BarrierCheckOutput struct {
 	Ended []BarrierEndedTask `json:"ended,omitempty"`
-	// RunEnded says how the run or its generation ended. It is empty while they live.
+	// RunEnded describes how the run or its generation ended. It is empty while both are live.
 	RunEnded string `json:"run_ended,omitempty"`
 }
 
@@ -199,16 +196,16 @@ type BarrierEndedTask struct {
 	How  string `json:"how,omitempty"`
 }
 
-// ErrBarrierUnchanged is the type of the error with which [ActivityBarrierCheck] requests
-// another attempt if it must stop while all missing tasks may still come.
+// ErrBarrierUnchanged is the error type with which [ActivityBarrierCheck] requests another
+// attempt if it must stop while all missing tasks may still arrive.
 const ErrBarrierUnchanged = "BarrierUnchanged"
 
-// MaxBarrierValues bounds the values of a round together, by [BarrierValueSize]: they are in
-// the result of its workflow.
+// MaxBarrierValues limits the sum of a round's values, measured by [BarrierValueSize], because
+// the result of the round's workflow contains them.
 const MaxBarrierValues = 1 << 20
 
-// BarrierValueSize returns the size of a value, in bytes. Every byte that is not plain text
-// counts six times, since JSON may write it as \u00e9.
+// BarrierValueSize returns the size of a value, in bytes. A byte outside plain text counts six
+// times, since JSON may encode it as \u00e9.
 func BarrierValueSize(value string) int {
 	n := len(value)
 	for i := range len(value) {
@@ -219,10 +216,10 @@ func BarrierValueSize(value string) int {
 	return n
 }
 
-// MaxBarrierName is the longest name of a barrier, in bytes.
+// MaxBarrierName is the maximum length of a barrier's name, in bytes.
 const MaxBarrierName = 200
 
-// CheckBarrierName returns an error if the name of a barrier is invalid.
+// CheckBarrierName returns an error if name is not a valid barrier name.
 func CheckBarrierName(name string) error {
 	switch {
 	case name == "":
@@ -235,14 +232,13 @@ func CheckBarrierName(name string) error {
 	return nil
 }
 
-// Over says that the generation is.
+// Over returns a sentence: the generation is over.
 func (r RunRef) Over() string {
 	return fmt.Sprintf("generation %d of run %s is over", r.Generation, r.WorkflowID)
 }
 
-// BarrierID returns the workflow ID of a round, which people count from 1. The execution
-// of the run is in it so that a later run of the same ID never meets rounds that an
-// earlier one left.
+// BarrierID returns the workflow ID of a round, counted from 1 for people. It includes the run's
+// execution, so that a later run with the same ID never meets rounds left by an earlier one.
 func BarrierID(run RunRef, name string, round int) string {
 	escaped := url.PathEscape(name)
 	if len(escaped) > MaxBarrierName {
@@ -252,21 +248,21 @@ func BarrierID(run RunRef, name string, round int) string {
 	return fmt.Sprintf("%s%d/%s/%d", BarrierIDPrefix(run.WorkflowID, run.RunID), run.Generation, escaped, round+1)
 }
 
-// BarrierIDPrefix returns the common start of the IDs of all rounds of one execution of a run.
+// BarrierIDPrefix returns the common prefix of the IDs of a run execution's rounds.
 func BarrierIDPrefix(workflowID, runID string) string {
 	return workflowID + "/barrier/" + ShortRunID(runID) + "/"
 }
 
-// ShortRunID returns the random part of a Temporal run ID: the first part is the same for all
-// runs that begin within a minute, and a run may begin again at once.
+// ShortRunID returns the random part of a Temporal run ID. The first part is the same for all
+// runs that start within a minute, and a run may restart immediately.
 func ShortRunID(runID string) string { return runID[strings.LastIndexByte(runID, '-')+1:] }
 
-// NormalParticipants sorts them and leaves out repetitions.
+// NormalParticipants sorts tasks and removes duplicates.
 func NormalParticipants(tasks []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(tasks)))
 }
 
-// ParticipantsDigest returns a digest of a sorted set of participants.
+// ParticipantsDigest returns a digest of sorted participants.
 func ParticipantsDigest(sorted []string) string {
 	h := sha256.New()
 	for _, t := range sorted {
@@ -276,11 +272,11 @@ func ParticipantsDigest(sorted []string) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// maxNamed bounds the participants that a text names.
+// maxNamed limits the participants named in a message.
 const maxNamed = 10
 
-// OtherParticipantsText refuses an arrival whose list of participants differs from the list of the
-// waiting tasks. It names the difference: of a thousand they may have one.
+// OtherParticipantsText refuses an arrival with participants that differ from those of the
+// waiting tasks. It names only the differences: a thousand participants may differ in one.
 func OtherParticipantsText(task string, yours, theirs []string) string {
 	var parts []string
 	if extra := without(yours, theirs); len(extra) > 0 {
@@ -298,7 +294,7 @@ func TooLargeText() string {
 	return fmt.Sprintf("the values of all tasks exceed %d bytes in all; pass less, such as the path of a file", MaxBarrierValues)
 }
 
-// without returns the names of the first list that are not in the second.
+// without returns the names that are not in out.
 func without(names, out []string) []string {
 	have := make(map[string]bool, len(out))
 	for _, name := range out {

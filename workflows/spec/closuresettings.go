@@ -5,31 +5,30 @@ import (
 	"strconv"
 )
 
-// Closures are the settings of the queue of a run's closures. They apply from the time at which
-// the queue is opened, which is when a task first serves closures or a client first schedules
-// some.
+// Closures are the settings of a run's closure queue. They apply from when the queue opens: when
+// a task first serves closures, or a client first schedules one.
 type Closures struct {
 	QueueSize         *int `json:"queue_size,omitempty"`
 	TransientFailures *int `json:"transient_failures,omitempty"`
 }
 
-// EnvTransientFailures is TensorFlow's variable for the number of transient failures of
-// parameter servers that its coordinator ignores.
+// EnvTransientFailures is TensorFlow's variable for the number of transient parameter server
+// failures that its coordinator ignores.
 const EnvTransientFailures = "TF_COORDINATOR_IGNORE_TRANSIENT_PS_FAILURES"
 
 // Limits and defaults of [Closures].
 const (
-	// DefaultQueueSize is the original's.
+	// DefaultQueueSize is the limit of TensorFlow's ClusterCoordinator.
 	DefaultQueueSize = 256 * 1024
-	// MaxQueueSize is more closures than the limit of their bytes allows.
+	// MaxQueueSize is more closures than the limit on their bytes allows.
 	MaxQueueSize = 1536 << 10
-	// DefaultTransientFailures is the original's.
+	// DefaultTransientFailures is the default of TensorFlow's ClusterCoordinator.
 	DefaultTransientFailures = 3
 )
 
-// TransientFailuresOr returns the setting, or else the value of the variable
-// [EnvTransientFailures] in the spec, or else its value in env. It returns nil if none of them
-// is set. The error describes an invalid value of the variable.
+// TransientFailuresOr returns the setting, or else the value of [EnvTransientFailures] in the
+// spec, or else its value in env. It returns nil if none is set. The error describes an invalid
+// value of the variable.
 func (s *RunSpec) TransientFailuresOr(env func(name string) string) (*int, error) {
 	if s.Closures.TransientFailures != nil {
 		return new(*s.Closures.TransientFailures), nil
@@ -48,8 +47,8 @@ func (s *RunSpec) TransientFailuresOr(env func(name string) string) (*int, error
 	return &n, nil
 }
 
-// coordinatorEnv returns the value of a variable in the spec for the task that usually
-// coordinates, which is the chief; without one, for all tasks.
+// coordinatorEnv returns the value of a variable in the spec for the usual coordinator, which is
+// the chief; without a chief, for all tasks.
 func (s *RunSpec) coordinatorEnv(name string) string {
 	if chief, ok := s.Task(TaskName(TypeChief, 0)); ok {
 		return chief.Env.textOf(name)
@@ -57,8 +56,8 @@ func (s *RunSpec) coordinatorEnv(name string) string {
 	return s.Env.textOf(name)
 }
 
-// parseTransientFailures reads the variable. As in TensorFlow, a value that is not positive
-// means that no failure is ignored.
+// parseTransientFailures parses the variable. As in TensorFlow, zero or less means that no
+// failure is ignored.
 func parseTransientFailures(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil {
@@ -67,7 +66,7 @@ func parseTransientFailures(text string) (int, error) {
 	return max(0, n), nil
 }
 
-// checkTransientFailures refuses a variable that a coordinator could not read.
+// checkTransientFailures refuses a value that a coordinator could not parse.
 func checkTransientFailures(c *checker, path, name, value string) {
 	if name != EnvTransientFailures || value == "" {
 		return

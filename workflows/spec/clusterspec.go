@@ -6,15 +6,14 @@ import (
 	"strings"
 )
 
-// tfTaskTypes are TensorFlow's task types, in the order in which a cluster
-// spec's tasks are ranked.
+// tfTaskTypes are TensorFlow's task types, in rank order.
 var tfTaskTypes = []string{"chief", "master", "worker", "ps", "evaluator"}
 
 func isTaskTypeOfTF(name string) bool { return slices.Contains(tfTaskTypes, name) }
 
-// FromClusterSpec makes a run spec of a TensorFlow cluster spec: the addresses of its tasks by
-// task type. A cluster spec has no order, so ranks are given in the order chief, master,
-// worker, ps, evaluator, then other types by name. A type without addresses is left out.
+// FromClusterSpec converts a TensorFlow cluster spec, which maps task types to addresses, to a
+// run spec. A cluster spec is unordered, so the rank order is chief, master, worker, ps,
+// evaluator, then other types by name. Types without addresses are dropped.
 //
 // The result has no command; the caller adds one.
 func FromClusterSpec(cluster map[string][]string) *RunSpec {
@@ -35,8 +34,8 @@ func FromClusterSpec(cluster map[string][]string) *RunSpec {
 	return s
 }
 
-// isClusterSpec tells a cluster spec, bare or wrapped in "cluster" as in TF_CONFIG, from a run
-// spec. A document that has a field of a run spec counts as a run spec.
+// isClusterSpec distinguishes a cluster spec, bare or wrapped in "cluster" as in TF_CONFIG, from
+// a run spec. A document with a field of a run spec counts as a run spec.
 func isClusterSpec(root *node) bool {
 	if cluster, ok := root.get("cluster"); ok && cluster.kind == kindObject {
 		_, hasTasks := root.get("tasks")
@@ -54,9 +53,9 @@ func isClusterSpec(root *node) bool {
 	return known
 }
 
-// readClusterSpec fills s from a cluster spec. Of TF_CONFIG's other fields it
-// takes rpc_layer; "task" says which task a process is, and a run starts them
-// all; "environment" says that it is a TF_CONFIG.
+// readClusterSpec fills s from a cluster spec. Of TF_CONFIG's other fields, it uses rpc_layer. It
+// ignores "task", which identifies one process while a run starts all, and "environment", which
+// marks a TF_CONFIG.
 func (c *checker) readClusterSpec(root *node, s *RunSpec) {
 	cluster, path := root, ""
 	if wrapped, ok := root.get("cluster"); ok {
@@ -87,7 +86,7 @@ func (c *checker) readClusterSpec(root *node, s *RunSpec) {
 	}
 	s.Tasks = FromClusterSpec(addresses).Tasks
 	if len(s.Tasks) == 0 && len(c.malformed) > 0 {
-		// If no tasks are left because their types were malformed, that is not another problem.
+		// If all task types were malformed, a lack of tasks is not another problem.
 		c.malformed = setKey(c.malformed, "tasks")
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// Constraint is a condition on the hosts that get tasks: "gpu.model == H100".
+// Constraint is a condition on hosts, such as "gpu.model == H100".
 type Constraint struct {
-	// Key is one of [ConstraintKeys], or the name of a label.
+	// Key is one of [ConstraintKeys], or a label.
 	Key string
 	// Op is one of == != >= <= > <.
 	Op string
-	// Value is the text, and Number its value as a number or, in bytes, a size.
+	// Value is the operand as written, and Number its value as a number or a size in bytes.
 	Value    string
 	Number   float64
 	IsNumber bool
@@ -39,12 +39,12 @@ var constraintOps = []string{"==", "!=", ">=", "<=", ">", "<"}
 
 const constraintRemedy = `write it like "gpu.model == H100", "memory >= 512GiB" or "rack == r7"`
 
-// maxConstraint bounds a constraint, in bytes.
+// maxConstraint limits a constraint, in bytes.
 const maxConstraint = 500
 
 var labelRegexp = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9._/-]{0,126}[A-Za-z0-9])?$`)
 
-// CheckLabel returns an error if no constraint can have the name of that label of a host.
+// CheckLabel returns an error if name cannot be used as a host label in a constraint.
 func CheckLabel(name string) error {
 	switch {
 	case slices.Contains(ConstraintKeys, name) || strings.HasPrefix(name, "gpu."):
@@ -55,7 +55,7 @@ func CheckLabel(name string) error {
 	return nil
 }
 
-// ParseConstraint reads "key op value". The value may stand in double quotes.
+// ParseConstraint parses "key op value". The value may be in double quotes.
 func ParseConstraint(text string) (Constraint, error) {
 	bad := func(at int, format string, args ...any) (Constraint, error) {
 		return Constraint{}, valueError{fmt.Sprintf("%s, position %d: %s", Quote(text), at+1, fmt.Sprintf(format, args...)), constraintRemedy}
@@ -116,7 +116,7 @@ var sizeUnits = []struct {
 	{"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12},
 }
 
-// ParseNumber reads a number, or a size in bytes such as 512GiB.
+// ParseNumber parses a number, or a size in bytes such as 512GiB.
 func ParseNumber(text string) (float64, bool) {
 	unit := 1.0
 	for _, u := range sizeUnits {
@@ -132,7 +132,7 @@ func ParseNumber(text string) (float64, bool) {
 	return n * unit, err == nil
 }
 
-// ParseSize reads a size in bytes, such as 512GiB or 80GB.
+// ParseSize parses a size in bytes, such as 512GiB or 80GB.
 func ParseSize(text string) (int64, error) {
 	n, ok := ParseNumber(text)
 	if !ok || n >= 1<<62 {

@@ -35,9 +35,8 @@ var wire = []reflect.Type{
 	reflect.TypeFor[spec.InvalidRequestError](),
 }
 
-// TestContract holds every name on the wire against the golden file. A changed or removed name
-// breaks open runs, programs and other versions; one that is added is fine, if old readers may
-// ignore it.
+// TestContract compares every name on the wire with the golden file. Changing or removing a name
+// breaks open runs, programs and other versions; adding one is fine if old readers may ignore it.
 func TestContract(t *testing.T) {
 	queues := fmt.Sprintf("\n## Queues of the queue q\n\n%s\n%s\n%s\n", spec.HostsQueue("q"), spec.HostQueue("q", "host"), spec.InstanceQueue("q", "host", "instance"))
 	text := queues + "\n## Updates of a run\n\n"

@@ -16,21 +16,18 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// MaxSpecBytes bounds a run spec, as a document and as the JSON that is
-// stored, in bytes: it must be smaller. It leaves room below the 2 MiB at
-// which a Temporal server refuses a payload.
+// MaxSpecBytes is an exclusive limit on a run spec in bytes, both as a document and as stored
+// JSON. It leaves a margin to the 2 MiB at which a Temporal server refuses a payload.
 const MaxSpecBytes = 1 << 20
 
-// Decode reads a run spec from JSON and validates it. It is strict: a field that does not
-// exist, a key given twice and a value of the wrong type are problems, names are
-// case-sensitive, and anything behind the object is refused. null counts as not given. The
-// error is an [*InvalidSpecError] with all problems of the document, and all problems that
-// [RunSpec.Validate] finds in the readable part.
+// Decode reads a run spec from JSON and validates it. It is strict: unknown fields, duplicate
+// keys and values of the wrong type are problems, names are case-sensitive, and anything after
+// the object is refused. null means "not given". The error is an [*InvalidSpecError] with the
+// document's problems, and those that [RunSpec.Validate] finds in its readable part.
 //
 // Decode calls the functions in complete before it validates. Callers use them to change the
-// spec: for flags that replace fields, for the command of a TensorFlow cluster spec, for a
-// current directory that makes relative paths absolute. The parts of the document that could
-// not be read have zero values then.
+// spec: to apply flags, add a command to a TensorFlow cluster spec, or make paths absolute.
+// Unreadable parts of the document have zero values at that point.
 //
 // A TensorFlow cluster spec is accepted instead of a run spec; see [FromClusterSpec].
 func Decode(data []byte, complete ...func(*RunSpec)) (*RunSpec, error) {
@@ -71,8 +68,8 @@ func readDocument(c *checker, data []byte, parse func(*checker, []byte) *node) *
 		})
 		return nil
 	}
-	// Before anything else: the decoders replace invalid UTF-8 by U+FFFD, and the program would get
-	// bytes that differ from the document's.
+	// This comes first because the decoders replace invalid UTF-8 with U+FFFD, so the program
+	// would receive bytes that differ from the document's.
 	if at := invalidUTF8(data); at >= 0 {
 		c.note(Problem{
 			Line:    lineAt(data, at),
@@ -87,7 +84,7 @@ func readDocument(c *checker, data []byte, parse func(*checker, []byte) *node) *
 	return parse(c, data)
 }
 
-// invalidUTF8 returns the offset of the first byte that is not UTF-8, or -1.
+// invalidUTF8 returns the offset of the first invalid byte, or -1.
 func invalidUTF8(data []byte) int {
 	for i := 0; i < len(data); {
 		r, size := utf8.DecodeRune(data[i:])
@@ -99,11 +96,10 @@ func invalidUTF8(data []byte) int {
 	return -1
 }
 
-// trimBOM drops the mark that some editors put in front of UTF-8.
+// trimBOM drops the byte order mark that some editors put before UTF-8.
 func trimBOM(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\ufeff")) }
 
-// parseJSON reads one JSON document. It returns nil after a problem that makes the document
-// unreadable.
+// parseJSON parses one JSON document. It returns nil if a problem makes the document unreadable.
 func parseJSON(c *checker, data []byte) *node {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	var first json.RawMessage
@@ -135,13 +131,13 @@ func parseJSON(c *checker, data []byte) *node {
 
 const emptyRemedy = "a run spec needs at least tasks and a command"
 
-// jsonReader reads a JSON document as YAML, in its own order, with repeated keys, and numbers as
+// jsonReader parses a JSON document as YAML. It keeps the order, duplicate keys, and numbers as
 // text.
 type jsonReader struct {
 	c    *checker
 	data []byte
 	dec  *json.Decoder
-	at   int // offset behind the last token
+	at   int // offset after the last token
 	line int // line of the last token
 }
 
@@ -151,8 +147,8 @@ func (r *jsonReader) token() (json.Token, error) {
 	raw := r.data[r.at:end]
 	r.line += bytes.Count(raw, []byte("\n"))
 	r.at = end
-	// encoding/json replaces half of a surrogate pair by U+FFFD, and the program would get an argument
-	// that differs from the written one.
+	// encoding/json replaces an unpaired surrogate with U+FFFD, so the program would receive an
+	// argument that differs from the written one.
 	if text, ok := t.(string); ok && strings.ContainsRune(text, utf8.RuneError) && surrogate().Match(raw) {
 		r.c.note(Problem{
 			Line:    r.line,
@@ -184,7 +180,7 @@ func (r *jsonReader) value() (*yaml.Node, error) {
 	case string:
 		n.Tag, n.Value = "!!str", v
 	case json.Number:
-		n.Tag, n.Value = "!!float", v.String() // even if YAML calls it a text
+		n.Tag, n.Value = "!!float", v.String() // even if YAML calls it a string
 	case bool:
 		n.Value = strconv.FormatBool(v)
 	default:
@@ -206,8 +202,8 @@ func syntaxProblem(data []byte, err error) Problem {
 	return p
 }
 
-// lineAt returns the line of an offset, or 0 if the document has one line only: then a line
-// number says nothing.
+// lineAt returns the line of an offset, or 0 in a one-line document, where line numbers are
+// useless.
 func lineAt(data []byte, offset int) int {
 	if !manyLines(data) {
 		return 0
@@ -217,8 +213,8 @@ func lineAt(data []byte, offset int) int {
 
 func manyLines(data []byte) bool { return bytes.Contains(bytes.TrimSpace(data), []byte("\n")) }
 
-// DecodeDocument reads a document that is not a spec into v, which must point to a
-// zero struct, as strictly as [DecodeYAML] reads a spec. It returns all problems.
+// DecodeDocument decodes a document that is not a spec into v, a pointer to a zero struct, as
+// strictly as [DecodeYAML]. It returns all problems.
 func DecodeDocument(data []byte, v any) []Problem {
 	c := &checker{document: reflect.TypeOf(v).Elem()}
 	if root := readDocument(c, trimBOM(data), parseYAML); root != nil {

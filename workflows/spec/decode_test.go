@@ -49,7 +49,7 @@ func TestDecodeAndDecodeYAMLAgree(t *testing.T) {
 	require.Equal(t, fromJSON, fromYAML)
 }
 
-// JSON is read by the JSON reader even if it is given as YAML, since YAML has other escapes.
+// JSON goes to the JSON reader even if it is given as YAML, since YAML's escapes differ.
 func TestDecodeYAMLTakesJSON(t *testing.T) {
 	s := must.Get(DecodeYAML([]byte("\ufeff" + `  {"command": ["\ud83d\ude00\/"], "tasks": [{"type": "worker"}]}`)))(t)
 	require.Equal(t, []string{"😀/"}, s.Command)
@@ -75,7 +75,7 @@ func TestDecodeRefusesLargeDocuments(t *testing.T) {
 	require.EqualError(t, err, "invalid run spec: the document has 1048576 bytes; a run spec must have fewer than 1048576; pass large data in files")
 }
 
-// The expanded size of a small document is bounded as well.
+// The expanded size of a small document is also limited.
 func TestDecodeYAMLBoundsAliases(t *testing.T) {
 	var laughs strings.Builder
 	laughs.WriteString("a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n")
@@ -112,7 +112,7 @@ func TestProblemListIsBounded(t *testing.T) {
 	require.True(t, strings.HasSuffix(err.Error(), "\n  and 99900 more"))
 }
 
-// A message is one line of printable text, for any document.
+// For any document, a message is one line of printable text.
 func TestProblemsArePrintable(t *testing.T) {
 	long := strings.Repeat("é", 1000)
 	_, err := Decode([]byte(`{"\u001b[31m\n` + long + `": 1, "command": ["x"], "tasks": [{"type": "\u0007` + long + `"}]}`))
@@ -127,7 +127,7 @@ func TestProblemsArePrintable(t *testing.T) {
 	}
 }
 
-// The workflow decodes within one workflow task, which has a second in all.
+// The workflow decodes within one workflow task, which must finish in a second.
 func TestLargestSpecIsReadQuickly(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures time")
@@ -222,7 +222,7 @@ func TestReferenceFitsTheScreen(t *testing.T) {
 	for _, f := range fields {
 		of, _, _ := strings.Cut(f.of, ".")
 		if slices.Contains([]string{"Archive", "HostService", "Signature", "ShipSweep"}, of) {
-			continue // not written by hand
+			continue // not handwritten
 		}
 		assert.Contains(t, Reference(), f.example+"\n", f.of)
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Defaults of a spec. They are TensorFlow's or torchrun's, if those have one.
+// Defaults of a spec, from TensorFlow or torchrun if they have one.
 const (
 	DefaultRPCLayer         = "grpc"
 	DefaultChiefGrace       = Duration(3 * time.Second)
@@ -28,16 +28,15 @@ const (
 	DefaultSilence          = Silence("10m")
 )
 
-// WithDefaults returns a deep copy in which every field that has a default is set, and signals
-// have their canonical names. Fields that stay unset mean no limit (MaxRestarts, MaxRunTime,
-// Timeout) or are filled in by the host (Dir, Logs.Dir). It may be applied again without
-// effect.
+// WithDefaults returns a deep copy in which every field with a default is set, and signals have
+// their canonical names. Fields that stay unset mean no limit (MaxRestarts, MaxRunTime, Timeout)
+// or are filled in by the host (Dir, Logs.Dir). It is idempotent.
 func (s *RunSpec) WithDefaults() *RunSpec {
 	d := clone(reflect.ValueOf(s)).Interface().(*RunSpec)
 	setDefaults(reflect.ValueOf(d).Elem())
 	d.Stop.Signal = canonicalSignal(d.Stop.Signal)
 	d.Preemption.Signal = canonicalSignal(d.Preemption.Signal)
-	if d.total() > 1 { // with one task, no stacks differ
+	if d.total() > 1 { // one task has no stacks to compare
 		d.Silence = cmp.Or(d.Silence, DefaultSilence)
 		if d.Silence.IsWatched() {
 			d.OnSilence = cmp.Or(d.OnSilence, OnSilenceReport)
@@ -53,7 +52,7 @@ func (s *RunSpec) WithDefaults() *RunSpec {
 	return d
 }
 
-// setDefaults sets the unset fields of a struct, and of the structs in it.
+// setDefaults sets the unset fields of a struct and its nested structs.
 func setDefaults(v reflect.Value) {
 	for i := range v.NumField() {
 		field := v.Field(i)
@@ -73,7 +72,7 @@ func setDefaults(v reflect.Value) {
 	}
 }
 
-// clone returns a deep copy of a value of the spec.
+// clone returns a deep copy of v.
 func clone(v reflect.Value) reflect.Value {
 	c := reflect.New(v.Type()).Elem()
 	c.Set(v)
@@ -97,7 +96,7 @@ func clone(v reflect.Value) reflect.Value {
 	case reflect.Map:
 		if !v.IsNil() {
 			c.Set(reflect.MakeMap(v.Type()))
-			for _, key := range v.MapKeys() { // in any order, which a map does not keep
+			for _, key := range v.MapKeys() { // in any order, since maps are unordered
 				c.SetMapIndex(key, clone(v.MapIndex(key)))
 			}
 		}
@@ -105,8 +104,8 @@ func clone(v reflect.Value) reflect.Value {
 	return c
 }
 
-// sortedKeys is the only way this package walks over a map: a workflow that
-// replays must meet the entries in the same order.
+// sortedKeys is the only way this package iterates over a map: a workflow must visit the entries
+// in the same order on replay.
 func sortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
 	//workflowcheck:ignore the order is made below

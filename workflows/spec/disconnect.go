@@ -8,42 +8,42 @@ import (
 	"time"
 )
 
-// OnDisconnect says how a host treats the processes of a run while it has no contact with the
-// Temporal server: [OnDisconnectKeep], or the time for which it keeps them running, such as
-// "2m", or two times such as "15s,10m"; see [RunSpec.TwoBounds]. If it is empty,
-// [RunSpec.StopAfter] and TwoBounds have the defaults.
+// OnDisconnect controls a run's processes on a host that cannot reach the Temporal server. It is
+// [OnDisconnectKeep], or how long they keep running, such as "2m", or two durations such as
+// "15s,10m"; see [RunSpec.TwoBounds]. If it is empty, [RunSpec.StopAfter] and TwoBounds return
+// defaults.
 //
 // In JSON and YAML it is keep, {stop_after: 2m}, or {stop_after: 15s, outage: 10m}.
 type OnDisconnect string
 
-// OnDisconnectKeep keeps processes running without limit: the run waits for its hosts, and
-// gives none up.
+// OnDisconnectKeep keeps processes running without limit: the run waits for its hosts and never
+// gives one up.
 const OnDisconnectKeep OnDisconnect = "keep"
 
 const (
-	// DefaultStopAfter is the time for which a host keeps the processes of a run on several
-	// hosts running without a server.
+	// DefaultStopAfter is how long processes of a run on several hosts keep running without a
+	// server.
 	DefaultStopAfter = Duration(2 * time.Minute)
-	// MinStopAfter is the least: a healthy host sends four heartbeats in it, and two of these
-	// may get lost.
+	// MinStopAfter is the minimum: a healthy host sends four heartbeats in this time, and two may
+	// get lost.
 	MinStopAfter = Duration(5 * time.Second)
-	// DefaultShort and DefaultLong are the two bounds of a run whose hosts reach each other.
+	// DefaultShort and DefaultLong are the two bounds of a run whose hosts can reach each other.
 	DefaultShort, DefaultLong = Duration(15 * time.Second), Duration(10 * time.Minute)
 )
 
-// OnDisconnectStop stops processes after a time without a server.
+// OnDisconnectStop stops processes after that time without a server.
 func OnDisconnectStop(after time.Duration) OnDisconnect {
 	return OnDisconnect(Duration(after).String())
 }
 
-// OnDisconnectWithOutage stops processes after one of two times; see [RunSpec.TwoBounds].
+// OnDisconnectWithOutage stops processes after one of two durations; see [RunSpec.TwoBounds].
 func OnDisconnectWithOutage(short, long time.Duration) OnDisconnect {
 	return OnDisconnectStop(short) + "," + OnDisconnectStop(long)
 }
 
-// StopAfter returns the time for which a host keeps the processes of the run running without a
-// server, if the run has so many hosts. 0 means no limit, which is the default on one host: there
-// is no other to continue on. A run that requeues after the loss of a host has one.
+// StopAfter returns how long a host keeps the run's processes running without a server, for a run
+// on the given number of hosts. 0 means no limit, which is the default on one host because the
+// run could not continue elsewhere. A run that requeues after losing a host has a limit.
 func (s *RunSpec) StopAfter(hosts int) time.Duration {
 	first, _, _ := s.OnDisconnect.times()
 	d, err := ParseDuration(first)
@@ -56,13 +56,12 @@ func (s *RunSpec) StopAfter(hosts int) time.Duration {
 	return time.Duration(d)
 }
 
-// TwoBounds returns the times for which a host keeps the processes of the run running without a
-// server: short if it is cut off from the other hosts of the run, too, and long if none of them
-// has a server. They count only if the hosts reach each other. ok is false for a run with one
-// bound, or none.
+// TwoBounds returns how long a host keeps the run's processes running without a server: short if
+// it cannot reach the run's other hosts either, and long if none of them has a server. They apply
+// only if the hosts can reach each other. ok is false for a run with one bound, or none.
 func (s *RunSpec) TwoBounds(tasks int) (short, long time.Duration, ok bool) {
 	if s.OnDisconnect == "" {
-		// A large run sends fewer heartbeats for each task: 32 a second in all.
+		// A large run sends fewer heartbeats per task: 32 a second in total.
 		short = max(time.Duration(DefaultShort), time.Duration(tasks)*time.Second/8)
 		return min(short, time.Duration(DefaultStopAfter)), time.Duration(DefaultLong), true
 	}
@@ -75,19 +74,19 @@ func (s *RunSpec) TwoBounds(tasks int) (short, long time.Duration, ok bool) {
 	return time.Duration(a), time.Duration(b), errA == nil && errB == nil
 }
 
-// times returns the two times; two is false if there is only one.
+// times returns the two durations; two is false if there is only one.
 func (o OnDisconnect) times() (first, second string, two bool) {
 	first, second, two = strings.Cut(string(o), ",")
 	return strings.TrimSpace(first), strings.TrimSpace(second), two
 }
 
-// stopAfter is the other form of an [OnDisconnect].
+// stopAfter is the object form of an [OnDisconnect].
 type stopAfter struct {
 	StopAfter string `json:"stop_after"`
 	Outage    string `json:"outage,omitempty"`
 }
 
-// text returns the form with one or two times.
+// text returns the form with one or two durations.
 func (s stopAfter) text() OnDisconnect {
 	if s.Outage == "" {
 		return OnDisconnect(s.StopAfter)
@@ -104,8 +103,8 @@ func (o OnDisconnect) MarshalJSON() ([]byte, error) {
 	return json.Marshal(stopAfter{first, second})
 }
 
-// UnmarshalJSON reads the output of [OnDisconnect.MarshalJSON]. [Decode] reads specs that
-// people write, and describes their mistakes.
+// UnmarshalJSON parses the output of [OnDisconnect.MarshalJSON]. For specs that people write, use
+// [Decode], which describes their mistakes.
 func (o *OnDisconnect) UnmarshalJSON(b []byte) error {
 	if json.Unmarshal(b, (*string)(o)) == nil {
 		return nil

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// Duration is a time span that is written as text, such as "3s" or "1h30m".
+// Duration is a time span written as a string, such as "3s" or "1h30m".
 type Duration time.Duration
 
-// MaxDuration bounds every duration of a spec: ten years.
+// MaxDuration limits every duration of a spec: ten years.
 const MaxDuration = Duration(10 * 365 * 24 * time.Hour)
 
-// DurationOf returns a pointer to d, for the optional fields of a spec.
+// DurationOf returns a pointer to d, for a spec's optional fields.
 func DurationOf(d time.Duration) *Duration { return new(Duration(d)) }
 
-// ParseDuration reads a text such as "3s", "90m" or "1h30m". The units are Go's: ns, us, ms, s,
-// m and h. There are no days: they do not all have the same length.
+// ParseDuration parses a string such as "3s", "90m" or "1h30m". The units are Go's: ns, us, ms,
+// s, m and h. Days are not supported because their length varies.
 func ParseDuration(text string) (Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil {
@@ -26,7 +26,7 @@ func ParseDuration(text string) (Duration, error) {
 	return Duration(d), nil
 }
 
-// Std returns the duration in the standard library's type. A nil Duration is 0.
+// Std converts the duration to a [time.Duration]. A nil Duration is 0.
 func (d *Duration) Std() time.Duration {
 	if d == nil {
 		return 0
@@ -34,7 +34,7 @@ func (d *Duration) Std() time.Duration {
 	return time.Duration(*d)
 }
 
-// Pointer returns the duration in the standard library's type, nil for nil.
+// Pointer converts the duration to a [time.Duration], nil for nil.
 func (d *Duration) Pointer() *time.Duration {
 	if d == nil {
 		return nil
@@ -43,7 +43,7 @@ func (d *Duration) Pointer() *time.Duration {
 	return &v
 }
 
-// String writes the duration in the syntax of [ParseDuration], in its short form: "1h", not
+// String formats the duration in the syntax of [ParseDuration], in its short form: "1h", not
 // "1h0m0s".
 func (d Duration) String() string {
 	text := time.Duration(d).String()
@@ -56,10 +56,10 @@ func (d Duration) String() string {
 	return text
 }
 
-// MarshalJSON writes the duration as a text.
+// MarshalJSON encodes the duration as a string.
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
 
-// UnmarshalJSON reads a text such as "3s".
+// UnmarshalJSON parses a string such as "3s".
 func (d *Duration) UnmarshalJSON(b []byte) error {
 	var s string
 	if err := json.Unmarshal(b, &s); err != nil {

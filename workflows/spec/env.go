@@ -14,7 +14,7 @@ import (
 // Env are environment variables by name.
 type Env map[string]Variable
 
-// EnvOf returns variables of these values.
+// EnvOf converts a map of plain values.
 func EnvOf(values map[string]string) Env {
 	env := make(Env, len(values))
 	//workflowcheck:ignore the order of entries makes no difference
@@ -24,41 +24,41 @@ func EnvOf(values map[string]string) Env {
 	return env
 }
 
-// Variable is the value of an environment variable: a text, or the source from which the host
-// of the task takes it at each start of a process. In YAML and JSON it is just the text, or
-// {from_env: NAME}, or {from_file: PATH}.
+// Variable is the value of an environment variable: a literal, or a source that the task's host
+// reads each time it starts a process. In YAML and JSON it is the string, {from_env: NAME}, or
+// {from_file: PATH}.
 type Variable struct {
 	Value string
 	From  Source
 }
 
-// Source is the source of a variable on a host. The value itself is neither in anything that
-// leaves the host, nor in any file there.
+// Source is where a host finds a variable's value. The value itself never leaves the host, nor is
+// it written to a file there.
 type Source struct {
 	FromEnv  string `json:"from_env,omitempty"`
 	FromFile string `json:"from_file,omitempty"`
 }
 
-// IsReference reports whether the host of the task has the value.
+// IsReference reports whether the task's host looks up the value.
 func (v Variable) IsReference() bool { return v.From != Source{} }
 
 var (
 	// secretWords are substrings of the names of variables that probably hold secrets, and
-	// secretParts whole parts of such names.
+	// secretParts are whole parts of such names.
 	secretWords = []string{"SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "WEBHOOK", "API_KEY", "APIKEY"}
 	secretParts = []string{"TOKEN", "PASS", "COOKIE", "PWD", "PW", "PAT", "AUTH", "KEY", "DSN", "JWT"}
-	// paths are variables that are not secret although their names look like it.
+	// paths are variables that are not secret, although they are named like secrets.
 	paths = []string{"PWD", "OLDPWD", "SSH_AUTH_SOCK"}
 
 	secretValue = lazyregexp.New(`://[^/\s@]+@|-----BEGIN [A-Z ]*PRIVATE KEY|` +
 		`(^|[^A-Za-z0-9])(gh[opusr]_|github_pat_|sk-[A-Za-z0-9_-]{8}|xox[abp]-|AKIA[0-9A-Z]{8})`)
-	// inSecretValues are texts: secretValue matches no value that contains none of them.
+	// inSecretValues are literals; every match of secretValue contains one of them.
 	inSecretValues = []string{"://", "-----BEGIN ", "gh", "github_pat_", "sk-", "xox", "AKIA"}
 )
 
-// LooksSecret reports whether a variable probably holds a secret: its name looks like it, or
-// its value is an address with a user or a password, is a private key, or begins as tokens do.
-// Hosts call it for each variable of each process, so no regular expression is matched in vain.
+// LooksSecret reports whether a variable probably holds a secret: judging by its name, or because
+// its value is a URL with a user or a password, a private key, or starts like a token. Hosts call
+// it for each variable of each process, so it avoids needless regular expression matching.
 func LooksSecret(name, value string) bool {
 	in := func(text string) func(string) bool {
 		return func(part string) bool { return strings.Contains(text, part) }
@@ -78,7 +78,8 @@ func LooksSecret(name, value string) bool {
 	return slices.ContainsFunc(inSecretValues, in(value)) && secretValue().MatchString(value)
 }
 
-// WithoutSecrets returns the spec without the values of variables that are probably secrets.
+// WithoutSecrets returns a copy of the spec without the values of variables that probably hold
+// secrets.
 func (s *RunSpec) WithoutSecrets() *RunSpec {
 	out := clone(reflect.ValueOf(s)).Interface().(*RunSpec)
 	hide := func(e Env) {
@@ -103,7 +104,7 @@ func (s *RunSpec) WithoutSecrets() *RunSpec {
 	return out
 }
 
-// MarshalJSON writes the text, or the source of the value.
+// MarshalJSON encodes the literal or the source.
 func (v Variable) MarshalJSON() ([]byte, error) {
 	if v.IsReference() {
 		return json.Marshal(v.From)
@@ -111,8 +112,8 @@ func (v Variable) MarshalJSON() ([]byte, error) {
 	return json.Marshal(v.Value)
 }
 
-// UnmarshalJSON reads the output of [Variable.MarshalJSON]. [Decode] reads specs that people
-// write, and describes their mistakes.
+// UnmarshalJSON parses the output of [Variable.MarshalJSON]. For specs that people write, use
+// [Decode], which describes their mistakes.
 func (v *Variable) UnmarshalJSON(b []byte) error {
 	*v = Variable{}
 	if json.Unmarshal(b, &v.Value) == nil {
@@ -138,7 +139,6 @@ func (c *checker) fillVariable(path, key string, n *node, v reflect.Value) bool 
 
 const sourceRemedy = "write {from_env: NAME} or {from_file: PATH}"
 
-// check checks the source of a variable.
 func (s Source) check(c *checker, path, name string) {
 	switch {
 	case s.FromEnv != "" && s.FromFile != "":
@@ -154,13 +154,13 @@ func (s Source) check(c *checker, path, name string) {
 	}
 }
 
-// size returns the number of bytes of a variable with its name. The size of a value that a host
-// looks up is unknown, so it does not count.
+// size returns the size of a variable with its name, in bytes. A value that a host looks up does
+// not count, since its size is unknown.
 func (v Variable) size(name string) int {
 	return len(name) + 1 + len(v.Value) + len(v.From.FromEnv) + len(v.From.FromFile)
 }
 
-// textOf returns the value of a variable, or "" if only the host knows it.
+// textOf returns a variable's literal value, or "" if only the host knows it.
 func (e Env) textOf(name string) string { return e[name].Value }
 
 func mergeEnv(layers ...Env) Env {

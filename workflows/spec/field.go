@@ -9,34 +9,34 @@ import (
 
 // field describes a field of a spec, except for its Go type.
 type field struct {
-	// of is the name of the Go type that has the field, a dot, and the field's name in
-	// JSON. "[]" stands for the items of a list and ".*" for the values of a map.
+	// of is the Go type's name, a dot, and the field's JSON name. "[]" stands for the items of a
+	// list and ".*" for the values of a map.
 	of string
 	// doc describes the field.
 	doc string
-	// example shows it in YAML.
+	// example shows the field in YAML.
 	example string
-	// remedy replaces the remedy for a value of the wrong type.
+	// remedy replaces the default remedy for a value of the wrong type.
 	remedy string
 	// def is the default, or nil.
 	def any
-	// required fields must be given, and filled lists must have items if they are given.
+	// required fields must be given; filled lists must not be empty if given.
 	required, filled bool
-	// enum lists the texts that are allowed.
+	// enum lists the allowed values.
 	enum []string
 	// syntax is a further condition on the value.
 	syntax syntax
-	// least and most bound a number, and bounds is the remedy for a number beyond them.
+	// least and most limit a number, and bounds is the remedy for a number outside them.
 	least, most *int
 	bounds      string
-	// from is the shortest duration.
+	// from is the minimum duration.
 	from lowest
-	// flag names the flag of the command line, without its dashes, and usage is its help
-	// as pflag has it: the name of the value in backquotes. The default is put behind it.
+	// flag is the name of the command-line flag, without dashes. usage is its help as in pflag,
+	// with the value's name in backquotes. The default is appended.
 	flag, usage string
 	// otherFlags are other flags that set the field.
 	otherFlags []string
-	// repeated reports whether the flag of a list is given once for each item, not once with commas.
+	// repeated reports whether a list's flag is given once per item instead of once with commas.
 	repeated bool
 }
 
@@ -49,7 +49,7 @@ const (
 	durationRemedy   = `write it like "3s", "90m" or "1h30m"`
 )
 
-// fieldOf returns the entry of that key in the table, or an empty entry.
+// fieldOf returns the table's entry for key, or an empty entry.
 func fieldOf(key string) field { return fieldsByKey()[key] }
 
 var fieldsByKey = sync.OnceValue(func() map[string]field {
@@ -60,7 +60,7 @@ var fieldsByKey = sync.OnceValue(func() map[string]field {
 	return m
 })
 
-// structTitle names a type of the spec in a sentence.
+// structTitle returns the name of a spec type for use in a sentence.
 func structTitle(t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[RunSpec]():
@@ -80,10 +80,10 @@ func structTitle(t reflect.Type) string {
 	}
 }
 
-// fieldKey returns the key of a field in the table.
+// fieldKey returns the field's key in the table.
 func fieldKey(t reflect.Type, name string) string { return t.Name() + "." + name }
 
-// jsonName returns the name a field has in JSON.
+// jsonName returns the field's JSON name.
 func jsonName(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	return name
@@ -106,7 +106,7 @@ func fieldNames(t reflect.Type) []string {
 	return list
 }
 
-// placeOf returns the path of the field of that name, such as "stop.grace", for a message about
+// placeOf returns the path of the field with that name, such as "stop.grace", for a message about
 // a misplaced field.
 func placeOf(name string) string { return placeIn(reflect.TypeFor[RunSpec](), "", name) }
 
@@ -133,7 +133,7 @@ func placeIn(t reflect.Type, path, name string) string {
 	return ""
 }
 
-// names turns the values of an enumeration into texts.
+// names converts the values of an enumeration to strings.
 func names[T ~string](values []T) []string {
 	list := make([]string, len(values))
 	for i, v := range values {
@@ -142,24 +142,24 @@ func names[T ~string](values []T) []string {
 	return list
 }
 
-// Flag is the flag of a field of a [RunSpec].
+// Flag is the command-line flag of a [RunSpec] field.
 type Flag struct {
-	// Name is the name of the flag, without dashes.
+	// Name is the flag's name, without dashes.
 	Name string
-	// Path names the field, as in a [Problem]: "stop.grace".
+	// Path is the field's path, as in a [Problem]: "stop.grace".
 	Path string
-	// Usage is its help. The name of the value is in backquotes.
+	// Usage is the flag's help, with the value's name in backquotes.
 	Usage string
-	// Repeated reports whether the flag of a list is given once for each item.
+	// Repeated reports whether a list's flag is given once per item.
 	Repeated bool
-	// Type is the type of the field.
+	// Type is the field's type.
 	Type reflect.Type
 
 	index []int
 }
 
-// Flags lists the flags of the fields, in the order in which help shows them. The list is
-// made once, and must not be changed.
+// Flags lists the flags in the order of the help. Callers must not modify the list, which is
+// built once.
 func Flags() []Flag { return flags() }
 
 var flags = sync.OnceValue(func() (list []Flag) {
@@ -173,11 +173,11 @@ var flags = sync.OnceValue(func() (list []Flag) {
 	return list
 })
 
-// In returns the field of a spec, which can be set.
+// In returns the field of s as a settable value.
 func (f Flag) In(s *RunSpec) reflect.Value { return reflect.ValueOf(s).Elem().FieldByIndex(f.index) }
 
-// inRun returns the path and the index of the field in a run spec, of which it is a field
-// itself or a field of a struct.
+// inRun returns the path and the index of the field in a run spec, either directly or in a nested
+// struct.
 func (f field) inRun() (path string, index []int) {
 	run := reflect.TypeFor[RunSpec]()
 	typ, name, _ := strings.Cut(f.of, ".")
@@ -194,7 +194,7 @@ func (f field) inRun() (path string, index []int) {
 	panic("spec: " + f.of + " is not a field of a run spec that has a flag")
 }
 
-// usageWithDefault returns the usage with the default, unless the usage already names it.
+// usageWithDefault returns the usage with the default appended, unless it already mentions one.
 func (f field) usageWithDefault() string {
 	if f.def == nil || f.def == false || strings.Contains(f.usage, "(default") {
 		return f.usage
@@ -202,7 +202,7 @@ func (f field) usageWithDefault() string {
 	return f.usage + " (default " + f.defaultText() + ")"
 }
 
-// defaultText returns the default as a flag takes it.
+// defaultText returns the default in the flag's syntax.
 func (f field) defaultText() string {
 	text := fmt.Sprint(f.def)
 	if reflect.ValueOf(f.def).Kind() == reflect.Slice {

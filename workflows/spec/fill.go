@@ -12,11 +12,10 @@ var (
 	overrideType = reflect.TypeFor[Override]()
 )
 
-// fill lays the node over v, and notes everything that does not fit. Fields and entries that the
-// node does not name keep their values.
-// It keeps the parts that fit, so that the rules can be checked in the same pass; lists keep
-// their length for that. key is the key of v in the table, for better remedies. It reports
-// whether the node itself was of the right kind.
+// fill stores the node in v, and reports everything that does not fit. Fields and entries that
+// the node omits keep their values. It stores the parts that fit, so that the rules can be
+// checked in the same pass; lists keep their length for this reason. key is v's key in the table,
+// for better remedies. fill returns whether the node itself was of the right kind.
 func (c *checker) fill(path, key string, n *node, v reflect.Value) bool {
 	if v.Type() == durationType {
 		return c.fillDuration(path, key, n, v)
@@ -59,7 +58,7 @@ func (c *checker) fill(path, key string, n *node, v reflect.Value) bool {
 		}
 		v.SetString(n.text)
 	case reflect.Bool:
-		// YAML spells booleans in more ways than one.
+		// YAML has several spellings of booleans.
 		b, err := strconv.ParseBool(strings.ToLower(n.text))
 		if n.kind != kindBool || err != nil {
 			return c.mismatch(path, key, n, v.Type())
@@ -93,7 +92,7 @@ func (c *checker) fillStruct(path, key string, n *node, v reflect.Value) bool {
 			c.unknownField(path, v.Type(), n, m)
 			continue
 		}
-		// An empty value in YAML, and null in JSON, count as not given.
+		// An empty value in YAML and null in JSON mean "not given".
 		if m.value.kind != kindNull {
 			c.fill(p, fieldKey(v.Type(), m.name), &m.value, v.Field(index))
 		}
@@ -116,8 +115,7 @@ func (c *checker) fillMap(path, key string, n *node, v reflect.Value) bool {
 			continue
 		}
 		e := reflect.New(v.Type().Elem()).Elem()
-		// An override left empty changes nothing; a variable left empty is
-		// more likely a mistake.
+		// An empty override changes nothing; an empty variable is more likely a mistake.
 		if m.value.kind == kindNull && e.Type() == overrideType {
 			continue
 		}
@@ -156,8 +154,8 @@ func (c *checker) fillDuration(path, key string, n *node, v reflect.Value) bool 
 	return true
 }
 
-// givenTwice records the line of the member. If its name came before, it notes a problem and
-// returns true.
+// givenTwice records the member's line. If the name is a duplicate, it adds a problem and returns
+// true.
 func (c *checker) givenTwice(seen map[string]int, path string, m *member) bool {
 	first, twice := seen[m.name]
 	if !twice {
@@ -175,7 +173,7 @@ func (c *checker) givenTwice(seen map[string]int, path string, m *member) bool {
 	return true
 }
 
-// unknownField notes a problem with an unknown member of n, and suggests a field of t.
+// unknownField adds a problem about an unknown member of n, and suggests a field of t.
 func (c *checker) unknownField(path string, t reflect.Type, n *node, m *member) {
 	var remedy string
 	known := fieldNames(t)
@@ -199,13 +197,13 @@ func (c *checker) unknownField(path string, t reflect.Type, n *node, m *member) 
 		remedy = "its fields are " + strings.Join(known, ", ")
 	}
 	if _, given := n.get(near); near != "" && !given {
-		// The field is there, if misspelt, so it must not be called missing.
+		// The field is present but misspelled, so it must not be reported as missing.
 		c.malformed = setKey(c.malformed, fieldPath(path, near))
 	}
 	c.malform(fieldPath(path, m.name), m.line, "not a field of "+structTitle(t), remedy)
 }
 
-// mismatch notes a value of the wrong type.
+// mismatch adds a problem about a value of the wrong type.
 func (c *checker) mismatch(path, key string, n *node, want reflect.Type) bool {
 	c.malform(path, n.line, fmt.Sprintf("must be %s, not %s", typeTitle(want), n.describe()), typeRemedy(key, n, want))
 	return false
@@ -242,8 +240,7 @@ func typeTitle(t reflect.Type) string {
 	}
 }
 
-// typeRemedy returns how to write what the value probably means; failing that,
-// it gives the example of the field.
+// typeRemedy returns how to write what the value probably means, or else the field's example.
 func typeRemedy(key string, n *node, want reflect.Type) string {
 	switch {
 	case want == durationType && n.kind == kindNumber:

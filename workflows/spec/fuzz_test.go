@@ -8,8 +8,8 @@ import (
 )
 
 // FuzzDecode checks that no document makes the reader panic, that every refusal is a list of
-// problems, and that an accepted document is accepted again when it is written, means the same
-// then, and is valid by the schema.
+// problems, and that an accepted document stays accepted when it is written, keeps its meaning,
+// and is valid by the schema.
 func FuzzDecode(f *testing.F) {
 	for _, kind := range []string{"good", "bad"} {
 		for _, d := range documents(f, kind) {

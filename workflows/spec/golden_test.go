@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
 
-// golden compares a text with a file of testdata.
+// golden compares text with a file in testdata.
 func golden(t *testing.T, path, got string) {
 	t.Helper()
 	if *update {
@@ -27,10 +27,10 @@ func golden(t *testing.T, path, got string) {
 	require.Equal(t, string(want), got, "if this change is meant, run the test with -update")
 }
 
-// Golden is golden for the tests outside the package.
+// Golden exports golden to tests outside the package.
 var Golden = golden
 
-// document is a file of the corpus in testdata.
+// document is a corpus file in testdata.
 type document struct {
 	name string // file name
 	path string
@@ -44,7 +44,7 @@ func (d document) decode() (*RunSpec, error) {
 	return Decode(d.data)
 }
 
-// documents reads the corpus: "good" or "bad".
+// documents reads the "good" or the "bad" corpus.
 func documents(t testing.TB, kind string) []document {
 	t.Helper()
 	var list []document
@@ -69,8 +69,8 @@ func TestGoodSpecsDecode(t *testing.T) {
 	}
 }
 
-// requireStable fails the test if the spec changes when it is written and read again, as on the
-// way from the starter to the workflow, strictly or not.
+// requireStable fails the test if the spec changes when it is written and read back, strictly or
+// not, as on the way from the starter to the workflow.
 func requireStable(t testing.TB, s *RunSpec) {
 	t.Helper()
 	data := must.Get(json.Marshal(s))(t)
@@ -128,7 +128,7 @@ func toJSON(t testing.TB, v any) string {
 	return string(data)
 }
 
-// Each golden file lists all problems of its document, as people see them.
+// Each golden file lists a document's problems as people see them.
 func TestBadSpecsAreRefused(t *testing.T) {
 	for _, d := range documents(t, "bad") {
 		t.Run(d.name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Hosts says on which hosts the tasks are, and on how many. In YAML and JSON a bare number is
+// Hosts describes where the tasks run, and on how many hosts. In YAML and JSON a bare number is
 // the count.
 type Hosts struct {
 	Count       HostCount `json:"count,omitempty"`
@@ -25,11 +25,11 @@ type Hosts struct {
 	Exclusive   bool      `json:"exclusive,omitempty"`
 }
 
-// HostCount is a number of hosts, such as "4", or the range of an elastic run, such as
-// "2:4". In JSON and YAML a number is one, too.
+// HostCount is a number of hosts, such as "4", or the range of an elastic run, such as "2:4".
+// JSON and YAML also accept a number.
 type HostCount string
 
-// Bounds returns the fewest and the most hosts; both are 0 if none are given.
+// Bounds returns the minimum and maximum number of hosts; both are 0 if c is empty.
 func (h HostCount) Bounds() (least, most int) {
 	from, to, isRange := strings.Cut(string(h), ":")
 	least, _ = strconv.Atoi(from)
@@ -40,7 +40,7 @@ func (h HostCount) Bounds() (least, most int) {
 	return least, most
 }
 
-// MarshalJSON writes a number if c is not a range.
+// MarshalJSON encodes c as a number unless it is a range.
 func (h HostCount) MarshalJSON() ([]byte, error) {
 	if decimal(string(h)) {
 		return []byte(h), nil
@@ -48,8 +48,8 @@ func (h HostCount) MarshalJSON() ([]byte, error) {
 	return json.Marshal(string(h))
 }
 
-// UnmarshalJSON reads the output of [HostCount.MarshalJSON]. [Decode] reads specs that people
-// write, and describes their mistakes.
+// UnmarshalJSON parses the output of [HostCount.MarshalJSON]. For specs that people write, use
+// [Decode], which describes their mistakes.
 func (h *HostCount) UnmarshalJSON(b []byte) error {
 	if decimal(string(b)) {
 		*h = HostCount(b)
@@ -58,20 +58,20 @@ func (h *HostCount) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*string)(h))
 }
 
-// Strategy says how tasks are shared out among hosts.
+// Strategy is how tasks are distributed among hosts.
 type Strategy string
 
 // The values of [Strategy].
 const (
-	// StrategyPack fills one host after the other.
+	// StrategyPack fills one host after another.
 	StrategyPack Strategy = "pack"
-	// StrategySpread deals the tasks out, one by one, over as many hosts as possible.
+	// StrategySpread deals out tasks one by one to as many hosts as possible.
 	StrategySpread Strategy = "spread"
 )
 
 var strategies = []Strategy{StrategyPack, StrategySpread}
 
-// Priorities of runs go from FirstPriority, which comes first, to LastPriority.
+// Priorities of runs range from FirstPriority, the highest, to LastPriority.
 const FirstPriority, LastPriority = 1, 5
 
 var (
@@ -135,7 +135,7 @@ func checkConstraint(c *checker, path, text string) {
 	c.addError(path, err)
 }
 
-// checkHosts compares the wanted hosts with the tasks.
+// checkHosts compares the requested hosts with the tasks.
 func checkHosts(c *checker, s *RunSpec) {
 	n, h := s.total(), s.Hosts
 	if c.isMalformed("tasks") || n < 1 {
@@ -174,38 +174,38 @@ func checkHostCount(c *checker, s *RunSpec, n int, pinned []string) {
 	}
 }
 
-// Elastic has the rules for the hosts of an elastic run, whose [Hosts.Count] is a range.
+// Elastic contains the host rules of an elastic run, whose [Hosts.Count] is a range.
 type Elastic struct {
 	JoinWait *Duration `json:"join_wait,omitempty"`
 	Grow     Grow      `json:"grow,omitempty"`
 }
 
-// Grow says when an elastic run that has begun gets more hosts.
+// Grow controls when a started elastic run gets more hosts.
 type Grow string
 
 // The values of [Grow].
 const (
 	GrowNever Grow = "never"
-	// GrowNextGeneration makes each generation begin with the most hosts that are available.
+	// GrowNextGeneration starts each generation on as many hosts as are available.
 	GrowNextGeneration Grow = "next-generation"
 )
 
 var grows = []Grow{GrowNever, GrowNextGeneration}
 
-// IsElastic reports whether the number of hosts may change from one generation to the next.
+// IsElastic reports whether the number of hosts may change between generations.
 func (s *RunSpec) IsElastic() bool {
 	least, most := s.Hosts.Count.Bounds()
 	return least < most
 }
 
-// TasksPerHost returns the number of tasks that an elastic run has on each of its hosts.
+// TasksPerHost returns an elastic run's number of tasks per host.
 func (s *RunSpec) TasksPerHost() int {
 	_, most := s.Hosts.Count.Bounds()
 	return s.total() / most
 }
 
-// Sized returns the spec of a generation that has so many tasks: fewer of the last type. It
-// shares all else with s.
+// Sized returns the spec of a generation with n tasks, reduced in the last type. It shares all
+// other values with s.
 func (s *RunSpec) Sized(tasks int) *RunSpec {
 	if tasks >= s.total() {
 		return s
@@ -213,9 +213,8 @@ func (s *RunSpec) Sized(tasks int) *RunSpec {
 	return s.resized(tasks)
 }
 
-// Whole returns the spec of an elastic run of which s is a generation, with perHost tasks on
-// each of its hosts. If perHost is 0, all tasks of s are on one host. The result shares all
-// else with s.
+// Whole returns the spec of the elastic run that s is a generation of, with perHost tasks per
+// host. If perHost is 0, all tasks of s are on one host. It shares all other values with s.
 func (s *RunSpec) Whole(perHost int) *RunSpec {
 	n := s.total()
 	perHost = cmp.Or(perHost, n)
@@ -226,7 +225,7 @@ func (s *RunSpec) Whole(perHost int) *RunSpec {
 	return s.resized(perHost * most)
 }
 
-// resized returns the spec with so many tasks, by more or fewer of the last type.
+// resized returns the spec with n tasks, by changing the last type.
 func (s *RunSpec) resized(tasks int) *RunSpec {
 	r := *s
 	r.Tasks = slices.Clone(s.Tasks)
@@ -235,7 +234,7 @@ func (s *RunSpec) resized(tasks int) *RunSpec {
 	return &r
 }
 
-// checkElastic checks what an elastic run requires.
+// checkElastic checks the requirements of an elastic run.
 func checkElastic(c *checker, s *RunSpec) {
 	least, most := s.Hosts.Count.Bounds()
 	n := s.total()

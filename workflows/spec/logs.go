@@ -8,8 +8,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// Std is a set of the two output streams of a process. Its values are torch's: 0 none, 1
-// stdout, 2 stderr, 3 both.
+// Std is a set of a process's output streams. Its values are torch's: 0 none, 1 stdout, 2 stderr,
+// 3 both.
 type Std int
 
 // The values of [Std].
@@ -20,14 +20,14 @@ const (
 	StdAll  Std = StdOut | StdErr
 )
 
-// Out reports whether stdout is meant.
+// Out reports whether the set contains stdout.
 func (s Std) Out() bool { return s&StdOut != 0 }
 
-// Err reports whether stderr is meant.
+// Err reports whether the set contains stderr.
 func (s Std) Err() bool { return s&StdErr != 0 }
 
-// StdMasks is a [Std] for each rank, as `redirects` and `tee` give it.
-// The zero value means none for every rank.
+// StdMasks maps ranks to a [Std], as given by `redirects` and `tee`. The zero value means none
+// for every rank.
 type StdMasks struct {
 	all  Std
 	some []stdRange
@@ -39,9 +39,9 @@ type stdRange struct {
 	std         Std
 }
 
-// Of returns the mask of a rank, which is none if the text does not name the rank.
+// Of returns the mask of a rank, or none if the rank is not listed.
 func (m StdMasks) Of(rank int) Std {
-	// Given twice, the last counts, as with torch.
+	// If a rank is listed twice, the last mask counts, as in torch.
 	for i := len(m.some) - 1; i >= 0; i-- {
 		if r := m.some[i]; rank >= r.first && rank <= r.last {
 			return r.std
@@ -50,7 +50,7 @@ func (m StdMasks) Of(rank int) Std {
 	return m.all
 }
 
-// highest returns the highest rank that the text names, or -1 if it names none.
+// highest returns the highest listed rank, or -1.
 func (m StdMasks) highest() int {
 	highest := -1
 	for _, r := range m.some {
@@ -61,9 +61,8 @@ func (m StdMasks) highest() int {
 
 var stdRegexp = lazyregexp.New(stdPattern)
 
-// ParseStd reads a mask: one digit for all ranks ("3"), or a list by rank,
-// where ranks that are left out get none ("0:3,1-7:1"). Unlike torch's, it
-// takes ranks of any length, and ranges.
+// ParseStd parses a mask: one digit for all ranks ("3"), or a list by rank, where omitted ranks
+// get none ("0:3,1-7:1"). Unlike torch's parser, it accepts ranks of any length, and ranges.
 func ParseStd(text string) (StdMasks, error) {
 	if !stdRegexp().MatchString(text) {
 		return StdMasks{}, valueError{
@@ -96,22 +95,22 @@ func ParseStd(text string) (StdMasks, error) {
 	return m, nil
 }
 
-// stdOf reads one digit, which must be one of 0 to 3.
+// stdOf parses a digit from 0 to 3.
 func stdOf(digit string) Std { return Std(digit[0] - '0') }
 
 // DefaultPrefix is the default of [Logs.Prefix].
 const DefaultPrefix = "[{{.Type}}-{{.Index}}]:"
 
-// prefixColumns is the least width of the default prefix.
+// prefixColumns is the minimum width of the default prefix.
 const prefixColumns = 14
 
-// PrefixFields are the fields of the template of a prefix.
+// PrefixFields are the values for a prefix template.
 type PrefixFields struct {
 	Type      string
 	Index     int
 	Rank      int
 	LocalRank int
-	// Attempt is the number of the process in its task.
+	// Attempt is the number of the process within its task.
 	Attempt int
 	Host    string
 }
@@ -122,18 +121,17 @@ type Prefix struct {
 	padded bool
 }
 
-// prefixPart is a literal text, or a field when get is set.
+// prefixPart is a literal, or a field if get is set.
 type prefixPart struct {
 	text string
 	get  func(PrefixFields) string
 }
 
-// ParsePrefix reads a template: text in which {{.Type}}, {{.Index}}, {{.Rank}}, {{.LocalRank}},
-// {{.Attempt}} and {{.Host}} stand for what they name, and torch's ${role_name}, ${rank} and
-// ${local_rank} do too. The whole template language of Go would allow a spec to compute for
-// ever.
+// ParsePrefix reads a template: text with the fields {{.Type}}, {{.Index}}, {{.Rank}},
+// {{.LocalRank}}, {{.Attempt}} and {{.Host}}, or torch's ${role_name}, ${rank} and ${local_rank}.
+// It does not use Go's templates because a spec could then compute forever.
 //
-// nil means [DefaultPrefix], and an empty text means no prefix.
+// nil means [DefaultPrefix], and an empty string means no prefix.
 func ParsePrefix(template *string) (Prefix, error) {
 	text := DefaultPrefix
 	if template != nil {
@@ -194,9 +192,9 @@ func prefixField(open, name string) func(PrefixFields) string {
 	}
 }
 
-// Format returns the start of a console line of a task; the line follows directly.
-// The default prefix is padded to 14 columns, and longer ones are not cut, and
-// followed by a space: "[worker-0]:    ". Any other is taken as it is.
+// Format returns the prefix of a task's console lines; the line follows directly. The default
+// prefix is padded to 14 columns but never cut, and followed by a space: "[worker-0]: ". Other
+// prefixes are used unchanged.
 func (p Prefix) Format(f PrefixFields) string {
 	var b strings.Builder
 	for _, part := range p.parts {

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The answer of the largest run fits into what a server takes: it would end the run otherwise.
+// The answer of the largest run fits into the server's limit; otherwise it would terminate the
+// run.
 func TestAnswersAreBounded(t *testing.T) {
 	long := RequestAnswer{Files: map[string]string{}}
 	for i := range MaxTasks {
@@ -28,7 +29,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	assert.Equal(t, few, few.Bounded())
 }
 
-// A host gets only what concerns its tasks, and the participants with a refusal.
+// A host gets only what concerns its tasks. Participants come only with a refusal.
 func TestStatusOfSomeTasks(t *testing.T) {
 	whole := func() BarrierStatus {
 		return BarrierStatus{

@@ -8,125 +8,125 @@ import (
 	"time"
 )
 
-// Names on the wire. They are a contract with the temporal CLI, the Web UI and
-// other versions of clusterrun; a golden test lists them.
+// Names on the wire. They are a contract with the temporal CLI, the Web UI and other clusterrun
+// versions; a golden test lists them.
 const (
-	// WorkflowType is the type of the workflow that is a run.
+	// WorkflowType is the workflow type of a run.
 	WorkflowType = "ClusterRun"
-	// BarrierWorkflowType is the type of the workflow that is one round of a
-	// barrier; see [BarrierID].
+	// BarrierWorkflowType is the workflow type of a barrier's round; see [BarrierID].
 	BarrierWorkflowType = "Barrier"
-	// GroupWorkflowType is the type of the workflow that carries tasks of a large run on
-	// one of its hosts; see [TaskGroupWorkflowID].
+	// GroupWorkflowType is the workflow type that carries a large run's tasks on one host; see
+	// [TaskGroupWorkflowID].
 	GroupWorkflowType = "TaskGroup"
-	// SharedWorkflowType is the type of the workflow that keeps a value for all hosts of a run
-	// with many of them; see [SharedValueWorkflowID].
+	// SharedWorkflowType is the workflow type that stores a value for all hosts of a run with
+	// many; see [SharedValueWorkflowID].
 	SharedWorkflowType = "Shared"
-	// FleetWorkflowType is the type of the workflow that knows the hosts of a queue and
-	// which runs wait for room on them; see [FleetID].
+	// FleetWorkflowType is the workflow type that tracks a queue's hosts and the runs waiting for
+	// free slots on them; see [FleetID].
 	FleetWorkflowType = "Fleet"
-	// TaskQueue is the queue of the workflow workers that share work. The
-	// queues of hosts are named after it; see [HostsQueue].
+	// TaskQueue is the queue of shared workflow workers. Host queues are named after it; see
+	// [HostsQueue].
 	TaskQueue = "clusterrun"
 
 	QueryStatus = "status"
 	// QueryBarrier asks a round which tasks have arrived and which are missing.
 	QueryBarrier = "barrier"
 
-	// QueryHosts and QueryQueue ask a fleet for its hosts and for the runs that wait, and
-	// QueryPlan where a run would go now.
+	// QueryHosts and QueryQueue ask a fleet for its hosts and for the waiting runs. QueryPlan
+	// asks where a run would be placed now.
 	QueryHosts = "hosts"
 	QueryQueue = "queue"
 	QueryPlan  = "plan"
-	// QuerySettings asks a fleet for the rules of its queue, and UpdateSettings changes them.
+	// QuerySettings asks a fleet for its queue's rules. UpdateSettings changes them.
 	QuerySettings  = "settings"
 	UpdateSettings = "settings"
-	// QueryHostHistory asks a fleet how runs have ended on a host.
+	// QueryHostHistory asks a fleet how runs ended on a host.
 	QueryHostHistory = "host-history"
 
 	// SignalArrive carries arrivals and withdrawals to a round.
 	SignalArrive = "arrive"
-	// SignalFleet carries the requests and reports of a run to its fleet, and the fleet's
-	// answers to the run.
+	// SignalFleet carries a run's requests and reports to its fleet, and the fleet's answers to
+	// the run.
 	SignalFleet = "fleet"
 
-	// SignalEnded reports the ends of tasks of a group to its run.
+	// SignalEnded reports to a run that tasks of a group ended.
 	SignalEnded = "ended"
 
-	// UpdateJoin adds a host to a fleet. UpdateCordon keeps new tasks from a host, and drains
-	// it if asked to; UpdateUncordon takes that back.
+	// UpdateJoin adds a host to a fleet. UpdateCordon keeps new tasks off a host, and drains it
+	// on request; UpdateUncordon reverts that.
 	UpdateJoin     = "join"
 	UpdateCordon   = "cordon"
 	UpdateUncordon = "uncordon"
 
-	// ActivityHostLease holds the place of a host in its fleet, and ActivityFleetCheck finds
-	// the runs of a fleet that have ended without a message.
+	// ActivityHostLease holds a host's place in its fleet. ActivityFleetCheck finds a fleet's
+	// runs that ended without notifying it.
 	ActivityHostLease  = "HostLease"
 	ActivityFleetCheck = "FleetCheck"
-	// ActivityKnownAttributes returns the search attributes of runs that the namespace knows.
+	// ActivityKnownAttributes returns the search attributes of runs that the namespace has
+	// registered.
 	ActivityKnownAttributes = "KnownAttributes"
-	// ActivityRunEnd waits for the end of a run.
+	// ActivityRunEnd waits until a run ends.
 	ActivityRunEnd = "RunEnd"
-	// ActivityBarrierCheck checks whether missing participants can still come.
+	// ActivityBarrierCheck checks whether missing participants can still arrive.
 	ActivityBarrierCheck = "BarrierCheck"
 )
 
-// Types of the errors a run fails with.
+// Error types of a failed run.
 const (
-	// ErrInvalidRunSpec means that the spec was refused and nothing was started.
+	// ErrInvalidRunSpec means that the spec was refused before anything started.
 	ErrInvalidRunSpec = "InvalidRunSpec"
 	// ErrPlacement means that no host took the tasks.
 	ErrPlacement = "PlacementError"
-	// ErrSkipped means that the run has not begun, because of the end of an earlier run.
+	// ErrSkipped means that the run did not start because of how an earlier run ended.
 	ErrSkipped = "SkippedError"
 	// ErrSubprocess means that a program reported an error.
 	ErrSubprocess = "SubprocessError"
-	// ErrSubprocessTimeout means that the run's timeout passed, or that tasks were still
-	// running when the grace of a stop together was over.
+	// ErrSubprocessTimeout means that the run timed out, or that tasks were still running when
+	// the grace of a stop together expired.
 	ErrSubprocessTimeout = "SubprocessTimeoutError"
-	// ErrUnexpectedExit means that a process ended badly without reporting an error.
+	// ErrUnexpectedExit means that a process failed without reporting an error.
 	ErrUnexpectedExit = "UnexpectedSubprocessExitError"
-	// ErrHostLost means that a host died under its processes.
+	// ErrHostLost means that processes died with their host.
 	ErrHostLost = "HostLostError"
 )
 
-// ErrTrials is the type of the error that a sweep fails with: some of its trials have failed.
+// ErrTrials is the error type of a sweep with failed trials.
 const ErrTrials = "TrialsError"
 
-// MemoStarted is the field of a run's memo that has its start time. It is set when the run
-// continues in another execution of its workflow.
+// MemoStarted is the memo field with a run's start time. It is set when the run continues in
+// another workflow execution.
 const MemoStarted = "started"
 
-// ErrRemains is the type of the failures of RunTask while the task waits for the end of an earlier
-// process, which SIGKILL does not end.
+// ErrRemains is the error type of RunTask while the task waits for an earlier process to exit
+// that survived SIGKILL.
 const ErrRemains = "Remains"
 
-// ErrRestart is the type of the failures of RunTask after which the task gets another process.
-// Their message is the reason, and their details are the number of restarts before.
+// ErrRestart is the error type of RunTask when the task gets another process. Its message is the
+// reason, and its details are the number of earlier restarts.
 const ErrRestart = "Restart"
 
-// ErrNotify is the type of the error of a notification that was not taken.
+// ErrNotify is the error type of a notification that was not accepted.
 const ErrNotify = "NotifyError"
 
-// Types of the errors of refused updates.
+// Error types of refused updates.
 const (
-	// ErrRefused means that the run cannot meet the request in its present state.
+	// ErrRefused means that the run cannot meet the request in its current state.
 	ErrRefused = "Refused"
-	// ErrNotBegun means that the run cannot meet the request before it has started its tasks.
+	// ErrNotBegun means that the run cannot meet the request before its tasks start.
 	ErrNotBegun = "NotBegun"
-	// ErrInvalidRequest means that the request can be met in no state of the run.
+	// ErrInvalidRequest means that the run cannot meet the request in any state.
 	ErrInvalidRequest = "InvalidRequest"
-	// ErrTryAgain means that the next execution of the workflow, in a moment, can meet it.
+	// ErrTryAgain means that the next workflow execution can meet the request, in a moment.
 	ErrTryAgain = "TryAgain"
 )
 
-// PrivateQueue returns the workflow queue of a run that brings its own hosts. The ID must be
-// hard to guess.
+// PrivateQueue returns the workflow queue of a run that brings its own hosts. The ID must be hard
+// to guess.
 func PrivateQueue(id string) string { return TaskQueue + "/run/" + id }
 
-// LocalQueue returns the private queue of a run with a single host worker. The ID must be hard
-// to guess. It is also the queue of the host, so that the server can answer a workflow task
-// with the activities that it has scheduled.
+// LocalQueue returns the private queue of a run with a single host worker. The ID must be hard to
+// guess. The host uses the same queue, so that the server can answer a workflow task with the
+// activities that it scheduled.
 func LocalQueue(id string) string { return PrivateQueue("local/" + id) }
 
 // IsLocalQueue reports whether a workflow queue belongs to a run with a single host worker.
@@ -134,41 +134,40 @@ func IsLocalQueue(workflowQueue string) bool {
 	return strings.HasPrefix(workflowQueue, LocalQueue(""))
 }
 
-// AgentsQueue returns the workflow queue of a run whose hosts its agents bring. The ID must be
-// hard to guess. The hosts are in a fleet of their own.
+// AgentsQueue returns the workflow queue of a run whose agents bring its hosts. The ID must be
+// hard to guess. The hosts form a separate fleet.
 func AgentsQueue(id string) string { return TaskQueue + "/agents/" + id }
 
-// IsAgentsQueue reports whether a workflow queue belongs to a run whose hosts its agents bring.
-// An agent that has left comes back as another host.
+// IsAgentsQueue reports whether a workflow queue belongs to a run whose agents bring its hosts.
+// An agent that leaves and rejoins is a new host.
 func IsAgentsQueue(workflowQueue string) bool {
 	return strings.HasPrefix(workflowQueue, AgentsQueue(""))
 }
 
-// IsPrivateQueue reports whether a workflow queue belongs to a run with its own hosts, which
-// asks no fleet for them.
+// IsPrivateQueue reports whether a workflow queue belongs to a run with its own hosts, which does
+// not use a fleet.
 func IsPrivateQueue(workflowQueue string) bool {
 	return strings.HasPrefix(workflowQueue, PrivateQueue(""))
 }
 
-// FleetID returns the workflow ID of the fleet of the hosts of a queue.
+// FleetID returns the workflow ID of the fleet of a queue's hosts.
 func FleetID(workflowQueue string) string { return workflowQueue + "/fleet" }
 
-// HostsQueue returns the queue for Reserve of tasks that any host may
-// take. workflowQueue is the queue of the run's workflow, so that runs on
-// private queues stay on private hosts.
+// HostsQueue returns the queue for reserving any host. It is derived from the queue of the run's
+// workflow, so that runs on private queues stay on private hosts.
 func HostsQueue(workflowQueue string) string { return hostQueue(workflowQueue, "/hosts") }
 
-// HostQueue returns the queue for Reserve on the host of that name.
+// HostQueue returns the queue for reserving the host with that name.
 func HostQueue(workflowQueue, host string) string {
 	return hostQueue(workflowQueue, "/host/"+host)
 }
 
-// InstanceQueue returns the queue for everything else on one host worker.
+// InstanceQueue returns the queue for all other activities of one host worker.
 func InstanceQueue(workflowQueue, host, instance string) string {
 	return hostQueue(workflowQueue, "/host/"+host+"/"+instance)
 }
 
-// HostOfQueue returns the name of the host of an [InstanceQueue], or an empty string.
+// HostOfQueue returns the host of an [InstanceQueue], or "".
 func HostOfQueue(instanceQueue string) string {
 	_, rest, _ := strings.Cut(instanceQueue, "/host/")
 	host, _, _ := strings.Cut(rest, "/")
@@ -182,8 +181,8 @@ func hostQueue(workflowQueue, part string) string {
 	return workflowQueue + part
 }
 
-// TaskActivityID returns the ID of the RunTask activity of a launch of a task. It is legible in
-// the Web UI, and [TaskOfActivity] returns its task.
+// TaskActivityID returns the ID of the RunTask activity for a launch of a task. It is legible in
+// the Web UI, and [TaskOfActivity] parses it.
 func TaskActivityID(task string, generation, launch int) string {
 	return fmt.Sprintf("%s/%d.%d", task, generation, launch)
 }
@@ -196,8 +195,8 @@ func RetryActivityID(id string, n int) string {
 	return fmt.Sprintf("%s.%d", id, n)
 }
 
-// TaskOfActivity is the inverse of [TaskActivityID] and [RetryActivityID], without the launch. ok is false for the
-// IDs of other activities.
+// TaskOfActivity is the inverse of [TaskActivityID] and [RetryActivityID], without the launch. ok
+// is false for IDs of other activities.
 func TaskOfActivity(id string) (task string, generation int, ok bool) {
 	task, rest, _ := strings.Cut(id, "/")
 	number, _, _ := strings.Cut(rest, ".")
@@ -208,23 +207,23 @@ func TaskOfActivity(id string) (task string, generation int, ok bool) {
 	return task, generation, true
 }
 
-// TaskGroupWorkflowID returns the workflow ID of a group of a run: the nth group that an execution of the
-// run's workflow starts on that host in a generation. It has the whole ID of the execution:
-// executions that begin in the same minute have the same first digits.
+// TaskGroupWorkflowID returns the workflow ID of a run's group: the nth that a workflow execution
+// of the run starts on that host in a generation. It contains the full execution ID, since
+// executions that start in the same minute share their first digits.
 func TaskGroupWorkflowID(workflowID, execution string, generation int, host string, n int) string {
 	return fmt.Sprintf("%s%d/%s/%d", GroupIDPrefix(workflowID, execution), generation, url.PathEscape(host), n)
 }
 
-// GroupIDPrefix returns the common start of the IDs of all groups of one execution of a run.
+// GroupIDPrefix returns the common prefix of the IDs of a run execution's groups.
 func GroupIDPrefix(workflowID, execution string) string {
 	return workflowID + "/group/" + execution + "/"
 }
 
-// IsGroupOf reports whether an ID is that of a group of any execution of a run.
+// IsGroupOf reports whether an ID is that of a group of the run, in any execution.
 func IsGroupOf(id, workflowID string) bool { return strings.HasPrefix(id, workflowID+"/group/") }
 
-// GenerationOfGroup returns the generation of the group with that workflow ID, and -1 for
-// the IDs of other workflows.
+// GenerationOfGroup returns the generation of the group with that workflow ID, or -1 for IDs of
+// other workflows.
 func GenerationOfGroup(id string) int {
 	parts := strings.Split(id, "/")
 	generation, err := strconv.Atoi(parts[max(0, len(parts)-3)])
@@ -244,52 +243,52 @@ func HostOfGroup(id string) string {
 	return host
 }
 
-// SharedValueWorkflowID returns the workflow ID of the nth value that an execution of a run's workflow shares
-// with its hosts.
+// SharedValueWorkflowID returns the workflow ID of the nth value that a run's workflow execution
+// shares with its hosts.
 func SharedValueWorkflowID(workflowID, execution string, n int) string {
 	return fmt.Sprintf("%s/shared/%s/%d", workflowID, execution, n)
 }
 
-// NoticeID returns the ID of the nth notice of a run, which counts from 1. execution is the first
-// execution of the run.
+// NoticeID returns the ID of a run's nth notice, counted from 1. execution is the run's first
+// execution.
 func NoticeID(workflowID, execution string, n int) string {
 	return fmt.Sprintf("%s/notice/%s/%d", workflowID, execution, n)
 }
 
 // Names of the search attributes of runs. The starter, or the workflow after other starters, sets
-// all that the namespace has registered, and the workflow updates these. The queue
-// of a run is in the server's own attribute TaskQueue.
+// those that the namespace has registered, and the workflow updates these. A run's queue is in
+// the server's own attribute TaskQueue.
 const (
 	// AttributeOwner is the user who started the run.
 	AttributeOwner = "ClusterRunOwner"
-	// AttributeVerdict is the run's [Verdict], from its end on.
+	// AttributeVerdict is the run's [Verdict], set when it ends.
 	AttributeVerdict = "ClusterRunVerdict"
-	// AttributeHost lists the present or last hosts of the tasks of a run, as many as fit.
+	// AttributeHost lists the current or last hosts of a run's tasks, as many as fit.
 	AttributeHost = "ClusterRunHost"
 	// AttributeName is the name in the spec.
 	AttributeName = "ClusterRunName"
-	// AttributeCause is the reason for the end of the run: see [RunResult.Cause].
+	// AttributeCause is the reason why the run ended: see [RunResult.Cause].
 	AttributeCause = "ClusterRunCause"
-	// AttributeExitCode is the exit code of the run, from its end on.
+	// AttributeExitCode is the run's exit code, set when it ends.
 	AttributeExitCode = "ClusterRunExitCode"
 	// AttributePriority is the run's priority, from 1 to 5.
 	AttributePriority = "ClusterRunPriority"
 	// AttributeTasks is the number of tasks.
 	AttributeTasks = "ClusterRunTasks"
-	// AttributeRestarts is the number of processes that were started again. For an open run it
-	// counts only the restarts of the group, and is set at powers of two.
+	// AttributeRestarts is the number of restarted processes. While a run is open, it counts only
+	// group restarts, and is updated at powers of two.
 	AttributeRestarts = "ClusterRunRestarts"
-	// AttributeNone is the value of verdict, hosts, cause and exit code until there is one.
-	// Servers drop empty values, and then a run would not know which attributes to set.
+	// AttributeNone is the value of verdict, hosts, cause and exit code until they are known.
+	// Servers drop empty values, and a run would then not know which attributes to set.
 	AttributeNone = "none"
 )
 
-// Attribute is a search attribute: its name, and its type in the words of the temporal CLI.
+// Attribute is the name of a search attribute, and its type as the temporal CLI spells it.
 type Attribute struct{ Name, Type string }
 
-// Attributes returns the search attributes of runs, in the order in which versions added them.
-// A database takes ten of the type Keyword and three of each other type in a namespace, and its
-// users have their own. So numbers that no query compares have the type Keyword.
+// Attributes returns the search attributes of runs, in the order in which versions added them. A
+// database allows ten of type Keyword and three of each other type per namespace, shared with
+// those of its users. So numbers that are never compared in queries have the type Keyword.
 func Attributes() []Attribute {
 	return []Attribute{
 		{AttributeOwner, "Keyword"},
@@ -304,23 +303,23 @@ func Attributes() []Attribute {
 	}
 }
 
-// The names of metrics that workflows record; a counter and a time. See package metrics for
-// how they are shown.
+// Names of metrics recorded by workflows: counters and a duration. See package metrics for how
+// they are shown.
 const (
 	MetricRunsEnded = "clusterrun_runs_ended"
 	MetricQueueWait = "clusterrun_queue_wait"
-	// MetricHostsSuspected counts hosts on which several runs have failed, but not on others.
+	// MetricHostsSuspected counts hosts on which several runs failed, but not elsewhere.
 	MetricHostsSuspected = "clusterrun_hosts_suspected"
 )
 
-// Ending is one of the ways in which a run may end: the labels of [MetricRunsEnded].
+// Ending is a way for a run to end: the labels of [MetricRunsEnded].
 type Ending struct {
 	Verdict Verdict
 	// Cause is as [RunResult.Cause] returns it.
 	Cause Cause
 }
 
-// Endings returns the usual endings: all causes of a failure, and one of each other verdict.
+// Endings returns the usual endings: every cause of a failure, and one for each other verdict.
 func Endings() []Ending {
 	all := []Ending{
 		{VerdictSucceeded, CauseCompleted}, {VerdictTimedOut, CauseTimeout}, {VerdictCancelled, CauseOperator},
@@ -335,15 +334,15 @@ func Endings() []Ending {
 	return all
 }
 
-// The metadata of an encoded payload; see package codec.
+// Metadata of an encoded payload; see package codec.
 const (
 	// PayloadEncoding is the encoding.
 	PayloadEncoding = "binary/encrypted"
-	// PayloadKey is the field with the ID of the key.
+	// PayloadKey is the field with the key's ID.
 	PayloadKey = "encryption-key-id"
 )
 
-// MissingKeyError reports that a payload cannot be read without a key.
+// MissingKeyError reports that a payload cannot be decoded without a key.
 type MissingKeyError struct{ ID string }
 
 func (e *MissingKeyError) Error() string {
@@ -358,11 +357,10 @@ func MissingKey(metadata map[string][]byte) *MissingKeyError {
 	return &MissingKeyError{ID: string(metadata[PayloadKey])}
 }
 
-// WorkflowTaskTimeout is the time after which the server gives a workflow task of a run, or of
-// a barrier, to another worker. A server may lose a workflow task on a busy machine (the
-// embedded server does not; see deployments/devserver/started.go), and the run stands still
-// until then: for 10 seconds by default. With 20 processes waiting for each core the longest
-// workflow task of a run of one task took 0.4 s and of one of a thousand tasks 0.5 s; the
-// server gives more time to a task that has timed out more than three times. The queue of
-// closures has a timeout of its own.
+// WorkflowTaskTimeout is the timeout after which the server gives a workflow task of a run or a
+// barrier to another worker. A server may lose a workflow task on a busy machine (the embedded
+// server does not; see deployments/devserver/started.go), which stalls the run until the timeout:
+// by default, 10 seconds. With 20 processes waiting for each core, the longest workflow task took
+// 0.4 s for a run with one task and 0.5 s with a thousand. The server extends the timeout of a
+// task that timed out more than three times. The closure queue has its own timeout.
 const WorkflowTaskTimeout = 5 * time.Second

@@ -5,18 +5,17 @@ import (
 	"strconv"
 )
 
-// node is a value of a document, JSON or YAML, as it was written: in its own order, with
-// repeated keys, and numbers as text. The types of encoding/json would lose all of that before
-// it could be checked.
+// node is a value of a JSON or YAML document as written: in its order, with duplicate keys, and
+// numbers as text. The types of encoding/json would lose all this before it could be checked.
 type node struct {
 	kind    kind
-	text    string // of a text; of a number or boolean, as written
+	text    string // of a string; of a number or boolean, as written
 	members []member
 	items   []node
 	line    int // from 1
 }
 
-// member is a key of an object with its value.
+// member is a key of an object, with its value.
 type member struct {
 	name  string
 	line  int
@@ -34,7 +33,7 @@ const (
 	kindObject
 )
 
-// get returns the first member of that name.
+// get returns the first member with that name.
 func (n *node) get(name string) (*node, bool) {
 	for i := range n.members {
 		if n.members[i].name == name {
@@ -62,8 +61,7 @@ func (n *node) describe() string {
 	}
 }
 
-// wholeNumber reads a number that has no fraction. JSON knows one kind of
-// number only, so 3.0 is 3.
+// wholeNumber parses an integral number. JSON has only one kind of number, so 3.0 is 3.
 func (n *node) wholeNumber() (int, bool) {
 	if n.kind != kindNumber {
 		return 0, false
@@ -72,7 +70,7 @@ func (n *node) wholeNumber() (int, bool) {
 		return i, true
 	}
 	f, err := strconv.ParseFloat(n.text, 64)
-	// Beyond 2^53 neighboring integers have the same float.
+	// Beyond 2^53, neighboring integers are the same float.
 	if err != nil || f > 1<<53 || f < -(1<<53) || f != math.Trunc(f) {
 		return 0, false
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Notification is the webhook to notify of the end of a run, and of hangs.
+// Notification is the webhook that is notified when a run ends or hangs.
 type Notification struct {
 	Webhook Variable `json:"webhook,omitzero"`
 	Secret  Source   `json:"secret,omitzero"`
@@ -16,40 +16,40 @@ type NotifyOn string
 
 // The values of [NotifyOn].
 const (
-	// NotifyEnd is the end of the run.
+	// NotifyEnd means that the run ended.
 	NotifyEnd NotifyOn = "end"
-	// NotifyHang is a finding that all tasks on a host are silent.
+	// NotifyHang means that all tasks on a host are silent.
 	NotifyHang NotifyOn = "hang"
 )
 
-// MaxNotices bounds the notices of hangs of a run. Its end always leads to one.
+// MaxNotices limits a run's notices of hangs. There is always a notice when the run ends.
 const MaxNotices = 20
 
-// Notice is the content of a notification: the body for the webhook.
+// Notice is the content of a notification: the webhook's request body.
 type Notice struct {
-	// ID is the same in each try.
+	// ID is the same for every attempt.
 	ID    string   `json:"id"`
 	Event NotifyOn `json:"event"`
-	// Text is a sentence about the event, as reports have it.
+	// Text is a sentence about the event, as in reports.
 	Text string    `json:"text"`
 	Time time.Time `json:"time"`
-	// Run is the ID of the run, Execution the ID of its first execution, and Name its name in the
+	// Run is the run's ID, Execution the ID of its first execution, and Name its name in the
 	// spec.
 	Run       string `json:"run"`
 	Execution string `json:"execution"`
 	Name      string `json:"name,omitempty"`
-	// Verdict, ErrorType and ExitCode say how the run ended.
+	// Verdict, ErrorType and ExitCode describe how the run ended.
 	Verdict   Verdict `json:"verdict,omitempty"`
 	ErrorType string  `json:"error_type,omitempty"`
 	ExitCode  *int    `json:"exit_code,omitempty"`
-	// Task is the task that failed first, and Host its host.
+	// Task is the task that failed first, on Host.
 	Task string `json:"task,omitempty"`
 	Host string `json:"host,omitempty"`
 	// Tasks are the silent tasks.
 	Tasks []string `json:"tasks,omitempty"`
 }
 
-// check checks a notification by itself.
+// check checks the fields of a notification.
 func (n Notification) check(c *checker, path string) {
 	switch {
 	case n.Webhook == Variable{}:
@@ -68,7 +68,7 @@ func (n Notification) check(c *checker, path string) {
 
 const notificationRemedy = "write for example {webhook: \"https://example.com/hook\"}"
 
-// CheckWebhook returns an error if no notice can be sent to an address.
+// CheckWebhook returns an error if an address cannot receive notices.
 func CheckWebhook(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {

@@ -6,8 +6,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// syntax is a condition on a value beyond its Go type: the pattern is for the JSON Schema, and
-// check reports what is wrong and what would be right.
+// syntax is a condition on a value beyond its Go type. The pattern is for the JSON Schema; check
+// reports the mistake and the remedy.
 type syntax struct {
 	pattern string
 	check   func(c *checker, path string, value any)
@@ -36,16 +36,16 @@ var (
 	hostPatternSyntax = syntax{check: rule(checkHostPattern)}
 	constraintSyntax  = syntax{check: rule(checkConstraint)}
 	silenceSyntax     = syntax{pattern: silencePattern}
-	// elsewhere is for values that are checked together with others.
+	// elsewhere is for values that are checked in combination.
 	elsewhere = syntax{check: func(*checker, string, any) {}}
 )
 
-// rule is the check of values of type T.
+// rule checks values of type T.
 func rule[T any](check func(c *checker, path string, value T)) func(*checker, string, any) {
 	return func(c *checker, path string, value any) { check(c, path, value.(T)) }
 }
 
-// matching returns the syntax of texts that match the pattern.
+// matching returns the syntax of strings that match the pattern.
 func matching(pattern, what, remedy string) syntax {
 	compiled := lazyregexp.New(pattern)
 	return syntax{pattern, rule(func(c *checker, path, text string) {
@@ -56,15 +56,14 @@ func matching(pattern, what, remedy string) syntax {
 	})}
 }
 
-// The patterns use only syntax that is common to regular expressions of Go and of ECMA.
+// The patterns use only syntax common to Go's and ECMA's regular expressions.
 const (
-	// namePattern makes a name fit for a workflow ID and for a directory.
+	// namePattern keeps a name valid in a workflow ID and as a directory.
 	namePattern = `^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$`
-	// unsetPattern matches names of variables, and prefixes of them.
+	// unsetPattern matches variable names and prefixes.
 	unsetPattern = `^([^=*\x00]+\*?|\*)$`
-	// typePattern keeps task names readable: in "param-server-0" the last
-	// hyphen is the one before the index, and no part of a type begins with a
-	// digit, so no type looks like a task name.
+	// typePattern keeps task names readable: in "param-server-0" the last hyphen separates the
+	// index, and no part of a type starts with a digit, so no type looks like a task name.
 	typePattern     = `^[a-z][a-z0-9_]*(-[a-z][a-z0-9_]*)*$`
 	absolutePattern = `^/`
 	// durationPattern matches the input of [ParseDuration], without a sign.
@@ -73,7 +72,7 @@ const (
 	silencePattern = `^(auto|never|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
 	// stdPattern matches the input of [ParseStd].
 	stdPattern = `^([0-3]|(\d+(-\d+)?:[0-3],)*\d+(-\d+)?:[0-3])$`
-	// devicesPattern and cpusPattern match [Resources] as a text. A device may also have a
+	// devicesPattern and cpusPattern match [Resources] as a string. A device may also have a
 	// name, such as a GPU's UUID.
 	devicesPattern = `^(auto|[A-Za-z0-9][A-Za-z0-9._:/-]*(,[A-Za-z0-9][A-Za-z0-9._:/-]*)*)$`
 	cpusPattern    = `^(auto|\d+(-\d+)?(,\d+(-\d+)?)*)$`
@@ -83,7 +82,7 @@ const (
 	indexPattern = `^(0|[1-9][0-9]*)$`
 )
 
-// maxTypeLength bounds a task type, in bytes.
+// maxTypeLength limits a task type, in bytes.
 const maxTypeLength = 63
 
 var (

@@ -8,62 +8,61 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Preemption says how a run makes room for others.
+// Preemption controls how a run makes room for other runs.
 type Preemption struct {
 	Notice *Duration `json:"notice,omitempty"`
 	Signal string    `json:"signal,omitempty"`
 	Max    *int      `json:"max,omitempty"`
 }
 
-// RequeueOn is an end of the tasks after which the run is pending again.
+// RequeueOn is an event after which the run returns to the queue.
 type RequeueOn string
 
 // The values of [RequeueOn].
 const (
-	// RequeueOnPreemption means a stop after a notice of the queue, or of a host that drains.
+	// RequeueOnPreemption means a stop after a notice from the queue or a draining host.
 	RequeueOnPreemption RequeueOn = "preemption"
-	// RequeueOnTimeout means the end of timeout or of max_run_time.
+	// RequeueOnTimeout means that timeout or max_run_time passed.
 	RequeueOnTimeout RequeueOn = "timeout"
-	// RequeueOnHostLost means the loss of a host.
+	// RequeueOnHostLost means that a host was lost.
 	RequeueOnHostLost RequeueOn = "host-lost"
 )
 
 var requeueOns = []RequeueOn{RequeueOnPreemption, RequeueOnTimeout, RequeueOnHostLost}
 
-// DefaultPreemptNotice is the default time between a notice and the stop, and
-// DefaultRequeueOn the default of requeue_on.
+// DefaultPreemptNotice is the default time between a notice and the stop. DefaultRequeueOn is the
+// default of requeue_on.
 const DefaultPreemptNotice = Duration(30 * time.Second)
 
 var DefaultRequeueOn = []RequeueOn{RequeueOnPreemption}
 
-// Requeues reports whether the run is pending again after an end. The spec must have its
+// Requeues reports whether the run returns to the queue after an event. The spec must have its
 // defaults.
 func (s *RunSpec) Requeues(on RequeueOn) bool { return slices.Contains(s.RequeueOn, on) }
 
-// requeuesWithin reports whether max_restarts bounds returns to the queue.
+// requeuesWithin reports whether max_restarts limits returns to the queue.
 func (s *RunSpec) requeuesWithin() bool {
 	return s.Requeues(RequeueOnTimeout) || s.Requeues(RequeueOnHostLost)
 }
 
-// NoticeFrom says who has given a notice.
+// NoticeFrom is who gave a notice.
 type NoticeFrom string
 
 // The values of [NoticeFrom].
 const (
-	NoticeFromQueue    NoticeFrom = "queue"    // a run of higher priority needs the room
-	NoticeFromDrain    NoticeFrom = "drain"    // a host drains
+	NoticeFromQueue    NoticeFrom = "queue"    // a run of higher priority needs the slots
+	NoticeFromDrain    NoticeFrom = "drain"    // a host is draining
 	NoticeFromOperator NoticeFrom = "operator" // a request
 )
 
-// StopNotice tells the tasks of a run that they are stopped at a deadline.
+// StopNotice tells a run's tasks that they will be stopped at a deadline.
 type StopNotice struct {
 	From   NoticeFrom `json:"from"`
 	Reason string     `json:"reason,omitempty"`
-	// Given is the time of the notice, and Deadline the time at which tasks that still live are
-	// stopped.
+	// Given is when the notice was given, and Deadline when remaining tasks are stopped.
 	Given    time.Time `json:"given,omitzero"`
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Requeue reports whether the run is pending again afterwards.
+	// Requeue reports whether the run then returns to the queue.
 	Requeue bool `json:"requeue,omitempty"`
 }
 
@@ -83,14 +82,14 @@ func (n StopNotice) String() string {
 
 // NoticeRequest is the input of [UpdateNotice].
 type NoticeRequest struct {
-	// Within is the time from the request to the stop.
+	// Within is the time between the request and the stop.
 	Within Duration `json:"within"`
 	Reason string   `json:"reason,omitempty"`
-	// Requeue makes the run pending again afterwards.
+	// Requeue returns the run to the queue afterwards.
 	Requeue bool `json:"requeue,omitempty"`
 }
 
-// maxNotice bounds the time of a notice.
+// maxNotice limits the time of a notice.
 const maxNotice = Duration(7 * 24 * time.Hour)
 
 // Validate checks the request. The error is an [*InvalidRequestError].
@@ -102,7 +101,7 @@ func (r NoticeRequest) Validate() error {
 	return c.requestError()
 }
 
-// Bounded returns the request with its reason cut to its bound, and without control characters.
+// Bounded returns the request with its reason truncated, and without control characters.
 func (r NoticeRequest) Bounded() NoticeRequest {
 	r.Reason = shorten.Text(EscapeControl(r.Reason), maxTogetherWords)
 	return r

@@ -13,24 +13,22 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Problem is one thing that is wrong with a spec or a request.
+// Problem is one mistake in a spec or a request.
 type Problem struct {
-	// Path names the field, such as "tasks[1].overrides.3.env.A", or empty for the
-	// document as a whole.
+	// Path is the field, such as "tasks[1].overrides.3.env.A", or empty for the whole document.
 	Path string `json:"path,omitempty"`
-	// Line is the line of the document, from 1, or 0 if there is no document, or it has one line
-	// only.
+	// Line is the document's line, from 1. It is 0 without a document, or in a one-line document.
 	Line int `json:"line,omitempty"`
-	// Message says what is wrong.
+	// Message describes the mistake.
 	Message string `json:"message"`
-	// Remedy says what would be right.
+	// Remedy describes the correction.
 	Remedy string `json:"remedy,omitempty"`
-	// ExitCode is the exit code of a shell for a program that cannot be executed, and 0 for
-	// other problems.
+	// ExitCode is a shell's exit code for a program that cannot be executed, and 0 for other
+	// problems.
 	ExitCode int `json:"-"`
 }
 
-// String writes the problem in one line.
+// String formats the problem in one line.
 func (p Problem) String() string {
 	var b strings.Builder
 	if p.Line > 0 {
@@ -50,20 +48,20 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// InvalidSpecError reports that a spec was refused, with all its problems. It is the error of
-// [Decode], [DecodeYAML] and [RunSpec.Validate].
+// InvalidSpecError reports a refused spec, with all its problems. [Decode], [DecodeYAML] and
+// [RunSpec.Validate] return it.
 type InvalidSpecError struct {
 	Problems []Problem `json:"problems"`
-	// More counts the problems that were left out of a very long list.
+	// More counts the problems omitted from a very long list.
 	More int `json:"more,omitempty"`
 }
 
-// Error lists all problems: one in the same line, several in a line each.
+// Error lists all problems: a single one on the same line, several on a line each.
 func (e *InvalidSpecError) Error() string {
 	if e.ExitCode() == exitcode.Usage {
 		return listProblems("invalid run spec", e.Problems, e.More)
 	}
-	if len(e.Problems) == 1 { // it names the program
+	if len(e.Problems) == 1 { // it contains the program's name
 		p := e.Problems[0]
 		p.Path = ""
 		return p.String()
@@ -71,8 +69,8 @@ func (e *InvalidSpecError) Error() string {
 	return listProblems("programs cannot be executed", e.Problems, e.More)
 }
 
-// ExitCode returns the exit code of the run: the exit code of a shell if all problems are
-// programs that cannot be executed, and else 2.
+// ExitCode returns the run's exit code: that of a shell if all problems are programs that cannot
+// be executed, and otherwise 2.
 func (e *InvalidSpecError) ExitCode() int {
 	for _, p := range e.Problems {
 		if p.ExitCode == 0 {
@@ -85,14 +83,14 @@ func (e *InvalidSpecError) ExitCode() int {
 	return e.Problems[0].ExitCode
 }
 
-// InvalidRequestError reports that an operator's request was refused.
+// InvalidRequestError reports a refused operator request.
 type InvalidRequestError struct {
 	Problems []Problem `json:"problems"`
-	// More counts the problems that were left out of a very long list.
+	// More counts the problems omitted from a very long list.
 	More int `json:"more,omitempty"`
 }
 
-// Error lists all problems: one in the same line, several in a line each.
+// Error lists all problems: a single one on the same line, several on a line each.
 func (e *InvalidRequestError) Error() string {
 	return listProblems("invalid request", e.Problems, e.More)
 }
@@ -112,27 +110,27 @@ func listProblems(title string, problems []Problem, more int) string {
 	return b.String()
 }
 
-// maxProblems bounds the list: one mistake may be repeated in a hundred
-// thousand places, and the list travels in the failure of a workflow.
+// maxProblems limits the list: one mistake may be repeated in a hundred thousand places, and the
+// list is part of a workflow's failure.
 const maxProblems = 100
 
-// checker collects the problems of one spec or request, and fills specs from documents. The
-// functions that check rules report their problems to it.
+// checker collects the problems of one spec or request, and fills specs from documents. Functions
+// that check rules report to it.
 type checker struct {
 	problems []Problem
 	more     int
-	// malformed holds the paths at which the document could not be read. The value there is
-	// missing from the spec, and the rules must not report it again.
+	// malformed contains the paths that could not be read. Their values are missing from the
+	// spec, so the rules must not report them again.
 	malformed map[string]bool
-	// document is the type of the document; nil means a spec.
+	// document is the document's type; nil means a spec.
 	document reflect.Type
-	// lines holds the line of each path of a document with several lines.
+	// lines maps paths to lines in a multi-line document.
 	lines map[string]int
-	// textOfAny lets a text be written as a number or a boolean.
+	// textOfAny allows a number or a boolean in place of a string.
 	textOfAny bool
 }
 
-// add notes a rule that is broken.
+// add reports a broken rule.
 func (c *checker) add(path, message, remedy string) {
 	if c.isMalformed(path) {
 		return
@@ -140,7 +138,7 @@ func (c *checker) add(path, message, remedy string) {
 	c.note(Problem{Path: path, Message: message, Remedy: remedy})
 }
 
-// addError notes the error of one of the parsers of this package.
+// addError reports an error of this package's parsers.
 func (c *checker) addError(path string, err error) {
 	if v, ok := errors.AsType[valueError](err); ok {
 		c.add(path, v.message, v.remedy)
@@ -149,7 +147,7 @@ func (c *checker) addError(path string, err error) {
 	}
 }
 
-// malform notes a part of the document that does not fit the types.
+// malform reports a part of the document that does not fit the types.
 func (c *checker) malform(path string, line int, message, remedy string) {
 	c.malformed = setKey(c.malformed, path)
 	c.note(Problem{Path: path, Line: line, Message: message, Remedy: remedy})
@@ -170,7 +168,7 @@ func (c *checker) note(p Problem) {
 	c.problems = append(c.problems, p)
 }
 
-// isMalformed reports whether the document could not be read at path or above it.
+// isMalformed reports whether path or one of its parents could not be read.
 func (c *checker) isMalformed(path string) bool {
 	if len(c.malformed) == 0 {
 		return false
@@ -203,8 +201,7 @@ func (c *checker) lineOf(path string) int {
 	return 0
 }
 
-// specError returns the error with all problems, in the order of the document, or nil if there
-// are none.
+// specError returns an error with all problems, in document order, or nil.
 func (c *checker) specError() error {
 	if len(c.problems) == 0 {
 		return nil
@@ -212,9 +209,9 @@ func (c *checker) specError() error {
 	return &InvalidSpecError{Problems: c.sorted(), More: c.more}
 }
 
-// sorted returns the problems in the order of the document.
+// sorted returns the problems in document order.
 func (c *checker) sorted() []Problem {
-	// Problems of missing fields have no line, and come last.
+	// Problems about missing fields have no line, and come last.
 	slices.SortStableFunc(c.problems, func(a, b Problem) int {
 		return cmp.Compare(uint(a.Line)-1, uint(b.Line)-1)
 	})
@@ -228,8 +225,8 @@ func (c *checker) requestError() error {
 	return &InvalidRequestError{Problems: c.problems, More: c.more}
 }
 
-// parentPath cuts the last step off a path. A name with dots in it is cut more than once, which
-// is harmless since paths are only looked up.
+// parentPath removes the path's last step. A name that contains dots is shortened repeatedly,
+// which is harmless since paths are only looked up.
 func parentPath(path string) string { return path[:max(strings.LastIndexAny(path, ".["), 0)] }
 
 func fieldPath(parent, name string) string {
@@ -255,10 +252,10 @@ func plainName(name string) bool {
 	return name != "" && len(name) <= maxQuoted
 }
 
-// maxQuoted is the most bytes of a value that a message repeats. A value may be a megabyte.
+// maxQuoted is how many bytes of a value a message repeats. A value may be a megabyte.
 const maxQuoted = 60
 
-// Quote writes a value into a message: in quotes, on one line, cut if long.
+// Quote formats a value for a message: in quotes, on one line, truncated if long.
 func Quote(text string) string { return strconv.Quote(cut(text)) }
 
 func cut(text string) string { return shorten.Text(text, maxQuoted+len("…")) }
@@ -272,8 +269,8 @@ func orList(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// printable makes a message fit for terminals and payloads: it replaces control characters and
-// invalid text.
+// printable makes a message safe for terminals and payloads by replacing control characters and
+// invalid UTF-8.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -283,19 +280,19 @@ func printable(text string) string {
 	}, strings.ToValidUTF8(text, "?"))
 }
 
-// valueError says what is wrong with a single value, and what would be right.
+// valueError describes a mistake in a single value, and the remedy.
 type valueError struct{ message, remedy string }
 
 func (e valueError) Error() string { return e.message + "; " + e.remedy }
 
-// Checker collects the problems of a request that another package defines. It checks like the
-// requests of this package.
+// Checker collects the problems of a request that is defined in another package. It applies the
+// same checks as this package's requests.
 type Checker struct{ c checker }
 
-// Add notes a rule that is broken.
+// Add reports a broken rule.
 func (c *Checker) Add(path, message, remedy string) { c.c.add(path, message, remedy) }
 
-// TaskName notes a text that is not the name of a task.
+// TaskName reports a string that is not a task's name.
 func (c *Checker) TaskName(path, name string) { checkTaskName(&c.c, path, name) }
 
 // Full reports whether further problems are only counted.
@@ -304,8 +301,8 @@ func (c *Checker) Full() bool { return len(c.c.problems) >= maxProblems }
 // Err returns an [*InvalidRequestError] with all problems, or nil.
 func (c *Checker) Err() error { return c.c.requestError() }
 
-// Nearest picks the known name that was probably meant, or "". Case, hyphens
-// and underscores are ignored, so that maxRestarts finds max_restarts.
+// Nearest returns the known name that was probably meant, or "". It ignores case, hyphens and
+// underscores, so that maxRestarts finds max_restarts.
 func Nearest(name string, known []string) string {
 	a := foldName(name)
 	if a == "" || len(a) > 2*maxQuoted {
@@ -324,8 +321,7 @@ func foldName(name string) string {
 	return strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(name))
 }
 
-// editDistance counts the letters to insert, drop, replace or swap with their
-// neighbour.
+// editDistance counts the letters to insert, delete, replace or swap with a neighbor.
 func editDistance(a, b string) int {
 	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

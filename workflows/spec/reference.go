@@ -23,7 +23,7 @@ The flags of run, submit and validate replace what a file says. A TensorFlow
 cluster spec, such as {"worker": ["host:2222"]}, is accepted in place of a spec.
 `
 
-// referenceColumns is the greatest width of the reference.
+// referenceColumns is the maximum width of the reference.
 const referenceColumns = 80
 
 // Reference returns the documentation of every field of a run spec.
@@ -50,7 +50,7 @@ func writeReference(b *strings.Builder, t reflect.Type, indent string) {
 	}
 }
 
-// facts returns the text of the reference below the description of a field.
+// facts returns the reference text that follows a field's description.
 func (f field) facts() string {
 	var facts []string
 	add := func(format string, args ...any) { facts = append(facts, fmt.Sprintf(format+".", args...)) }
@@ -82,7 +82,7 @@ func (f field) facts() string {
 	return strings.Join(facts, " ")
 }
 
-// structIn returns the struct type that values of type t contain, or nil if they contain none.
+// structIn returns the struct type contained in type t, or nil.
 func structIn(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
 		t = t.Elem()
@@ -96,7 +96,7 @@ func structIn(t reflect.Type) reflect.Type {
 	return t
 }
 
-// ofRun reports whether the run has a field of that type, which is described there.
+// ofRun reports whether the run has a field of that type, which documents it.
 func ofRun(t reflect.Type) bool {
 	run := reflect.TypeFor[RunSpec]()
 	for i := range run.NumField() {
@@ -107,7 +107,7 @@ func ofRun(t reflect.Type) bool {
 	return false
 }
 
-// writeWrapped writes a text in lines that are not too long.
+// writeWrapped writes text in lines of limited width.
 func writeWrapped(b *strings.Builder, text, indent string) {
 	for _, line := range wrap.Lines(text, referenceColumns-len(indent)) {
 		b.WriteString(indent + line + "\n")

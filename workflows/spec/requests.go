@@ -11,12 +11,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// Update is an update of the workflow of a run, with input Q and result A.
+// Update is an update of a run's workflow, with input Q and result A.
 type Update[Q Request, A any] struct {
 	Name string
 	// Doc is a sentence for people.
 	Doc string
-	// OnHosts is the activity that carries it out on the hosts of its tasks. It is nil if the
+	// OnHosts is the activity that implements the update on the tasks' hosts. It is nil if the
 	// workflow does.
 	OnHosts func(Requests, context.Context, HostRequest[Q]) (RequestAnswer, error)
 }
@@ -24,7 +24,7 @@ type Update[Q Request, A any] struct {
 // String returns the name of the update.
 func (u Update[Q, A]) String() string { return u.Name }
 
-// The updates of a run. Package lifecycle has the rule of each.
+// The updates of a run. Package lifecycle defines the rule of each.
 var (
 	UpdateTerminateTask = Update[TaskRequest, RequestAnswer]{"terminate-task", "Ends tasks; their exits are ignored.", Requests.TerminateTasks}
 	UpdateTerminateAll  = Update[TerminateAllRequest, RequestAnswer]{"terminate-all", "Ends all tasks, by default with SIGKILL.", nil}
@@ -39,46 +39,45 @@ var (
 	UpdateSilent        = Update[SilentRequest, RequestAnswer]{"silent", "Reports that all tasks on a host are silent.", nil}
 )
 
-// Requests carry out requests of operators on a host. They answer with the tasks that had a
-// process to reach. The RunTask activities of the tasks stay open: they see the processes end,
-// and judge the ends.
+// Requests are operator requests to a host. Each returns the tasks that had a process to reach.
+// The tasks' RunTask activities stay open: they see the processes exit, and judge the exits.
 type Requests interface {
-	// TerminateTasks ends processes; with auto_restart they start again.
+	// TerminateTasks ends processes; with auto_restart they restart.
 	TerminateTasks(ctx context.Context, in HostRequest[TaskRequest]) (RequestAnswer, error)
-	// RestartTasks ends processes and starts them again, in any case.
+	// RestartTasks ends processes and always restarts them.
 	RestartTasks(ctx context.Context, in HostRequest[TaskRequest]) (RequestAnswer, error)
 	// SignalTasks sends a signal to processes.
 	SignalTasks(ctx context.Context, in HostRequest[SignalRequest]) (RequestAnswer, error)
-	// CaptureStacks writes the stacks of processes to files. Its answer has at most
+	// CaptureStacks writes the stacks of processes to files. Its answer contains at most
 	// [stacktree.HostBytes] of stacks.
 	CaptureStacks(ctx context.Context, in HostRequest[StacksRequest]) (RequestAnswer, error)
 }
 
-// HostRequest is a request to the tasks of a generation on one host.
+// HostRequest is a request to a generation's tasks on one host.
 type HostRequest[Q any] struct {
 	Group
 	Request Q `json:"request"`
 }
 
-// Group is a generation of a run: an activity that comes late reaches nothing of the next one.
+// Group is a generation of a run, so that a late activity does not reach the next generation.
 type Group struct {
-	// Run is the execution by which hosts know the run, if it is not the calling one.
+	// Run is the execution by which hosts know the run, if it differs from the calling one.
 	Run string `json:"run,omitempty"`
-	// Generation counts the launches of the whole group, from 0.
+	// Generation counts the group's launches, from 0.
 	Generation int `json:"generation,omitempty"`
 }
 
 // Request is the input of an update.
 type Request interface {
-	// Validate checks the request without the run, which checks its tasks. The error is an
+	// Validate checks everything but the tasks, which the run checks. The error is an
 	// [*InvalidRequestError] with all problems.
 	Validate() error
 }
 
-// TasksRequest is a request that hosts carry out.
+// TasksRequest is a request implemented on hosts.
 type TasksRequest interface {
 	Request
-	// For returns the request for only these tasks.
+	// For returns the request restricted to tasks.
 	For(tasks []string) TasksRequest
 }
 
@@ -87,11 +86,11 @@ func (r SignalRequest) For(tasks []string) TasksRequest { r.Tasks = tasks; retur
 func (r StacksRequest) For(tasks []string) TasksRequest { r.Tasks = tasks; return r }
 
 // Requests come from people in the middle of an incident, often through `temporal workflow
-// update`, which accepts a misspelt field silently. So a request with a missing field is
-// refused, and nothing is guessed.
+// update`, which silently accepts a misspelled field. So a request with a missing field is
+// refused instead of guessed.
 
-// TaskRequest is the input of [UpdateTerminateTask] and [UpdateRestartTask]:
-// the tasks by name, such as "worker-1".
+// TaskRequest is the input of [UpdateTerminateTask] and [UpdateRestartTask]. Tasks are named,
+// such as "worker-1".
 type TaskRequest struct {
 	Tasks []string `json:"tasks"`
 	// Signal replaces the spec's stop signal.
@@ -100,7 +99,7 @@ type TaskRequest struct {
 	Grace *Duration `json:"grace,omitempty"`
 }
 
-// Validate checks the request without the run. The run checks whether its tasks exist. The error is
+// Validate checks everything except whether the tasks exist, which the run checks. The error is
 // an [*InvalidRequestError] with all problems.
 func (r TaskRequest) Validate() error {
 	c := &checker{}
@@ -114,10 +113,10 @@ func (r TaskRequest) Validate() error {
 
 // TerminateAllRequest is the input of [UpdateTerminateAll].
 type TerminateAllRequest struct {
-	// Signal replaces SIGKILL, which is the default here as in TensorFlow. With a grace the
-	// default is the spec's stop signal.
+	// Signal replaces the default, which is SIGKILL as in TensorFlow, or the spec's stop signal
+	// if Grace is set.
 	Signal string `json:"signal,omitempty"`
-	// Grace is the time from Signal to SIGKILL. The default is the spec's.
+	// Grace is the time from Signal to SIGKILL. It defaults to the spec's.
 	Grace *Duration `json:"grace,omitempty"`
 }
 
@@ -137,7 +136,7 @@ type SignalRequest struct {
 	Signal string   `json:"signal"`
 }
 
-// Validate checks the request without the run. The run checks whether its tasks exist. The error is
+// Validate checks everything except whether the tasks exist, which the run checks. The error is
 // an [*InvalidRequestError] with all problems.
 func (r SignalRequest) Validate() error {
 	c := &checker{}
@@ -150,26 +149,26 @@ func (r SignalRequest) Validate() error {
 	return c.requestError()
 }
 
-// StartTaskRequest is the input of [UpdateStartTask]: a task of the spec that
-// has ended, or one outside the spec, whose type may be new.
+// StartTaskRequest is the input of [UpdateStartTask]: a task of the spec that has ended, or a new
+// task, whose type may be new.
 type StartTaskRequest struct {
 	Task string `json:"task"`
-	// Command, Args and Dir replace the fields of the task's group, and Env is laid over its
-	// Env. If Command is set the group's args are not used; an empty list of Args takes them
-	// away. A type outside the spec takes the run's command unless Command is set.
+	// Command, Args and Dir replace the fields of the task's group, and Env is merged over its
+	// Env. If Command is set, the group's args are not used; an empty list of Args removes them.
+	// A type outside the spec uses the run's command unless Command is set.
 	Command []string `json:"command,omitempty"`
 	Args    []string `json:"args,omitzero"`
 	Dir     string   `json:"dir,omitempty"`
 	Env     Env      `json:"env,omitempty"`
-	// New allows an index that leaves a gap after the existing tasks. Without it such an index
-	// is refused as a probable mistake.
+	// New allows an index that leaves a gap after the existing tasks. Otherwise, such an index is
+	// refused as a probable mistake.
 	New bool `json:"new,omitempty"`
-	// Signature covers the request without it, and the ID of the run.
+	// Signature covers the rest of the request and the run's ID.
 	Signature *Signature `json:"signature,omitempty"`
 }
 
-// Validate checks the request without the run. The run checks whether the task may be started now.
-// The error is an [*InvalidRequestError] with all problems.
+// Validate checks everything except whether the task may start now, which the run checks. The
+// error is an [*InvalidRequestError] with all problems.
 func (r StartTaskRequest) Validate() error {
 	c := &checker{}
 	checkTaskName(c, "task", r.Task)
@@ -181,7 +180,7 @@ func (r StartTaskRequest) Validate() error {
 	return c.requestError()
 }
 
-// AsSigned returns the request that its signature covers.
+// AsSigned returns the part of the request that its signature covers.
 func (r StartTaskRequest) AsSigned() StartTaskRequest {
 	r.Signature = nil
 	return r
@@ -202,23 +201,23 @@ type StopRequest struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Validate accepts every request: a reason is a text like any other.
+// Validate accepts every request: any reason is valid.
 func (r StopRequest) Validate() error { return nil }
 
 // StacksRequest is the input of [UpdateCaptureStacks].
 type StacksRequest struct {
-	// Tasks limits it to these. If it is empty, it applies to all running tasks.
+	// Tasks limits the request to these tasks. If empty, it applies to all running tasks.
 	Tasks []string `json:"tasks,omitempty"`
-	// Again is the time after the capture at which the hosts look once more, to see which tasks
-	// move: at most [MaxAgain]. If it is nil or 0, they do not. A host that needed longer for
-	// the capture does not.
+	// Again is when the hosts look a second time, counted from the capture, to see which tasks
+	// moved: at most [MaxAgain]. If it is nil or 0, or if the capture took a host longer, there
+	// is no second look.
 	Again *Duration `json:"again,omitempty"`
 }
 
-// MaxAgain bounds the time between two looks at stacks.
+// MaxAgain limits the time between two looks at stacks.
 const MaxAgain = 3 * time.Second
 
-// Validate checks the request without the run. The run checks whether its tasks exist. The error is
+// Validate checks everything except whether the tasks exist, which the run checks. The error is
 // an [*InvalidRequestError] with all problems.
 func (r StacksRequest) Validate() error {
 	c := &checker{}
@@ -233,43 +232,44 @@ func (r StacksRequest) Validate() error {
 
 // SilentRequest is the input of [UpdateSilent].
 type SilentRequest struct {
-	// Host is the sender, and Tasks are its tasks of the generation.
+	// Host is the sender, and Tasks are its tasks in the generation.
 	Host       string   `json:"host"`
 	Tasks      []string `json:"tasks"`
 	Generation int      `json:"generation,omitempty"`
 }
 
-// Validate checks the request without the run. The error is an [*InvalidRequestError] with all problems.
+// Validate checks the request without the run. The error is an [*InvalidRequestError] with all
+// problems.
 func (r SilentRequest) Validate() error {
 	c := &checker{}
 	checkTaskNames(c, r.Tasks)
 	return c.requestError()
 }
 
-// RequestAnswer is the answer of an update: the tasks it reached.
+// RequestAnswer is the answer of an update: the tasks that it reached.
 type RequestAnswer struct {
 	Tasks []string `json:"tasks"`
-	// Problems are tasks for which the request could not be met on their host, although it was
-	// for others.
+	// Problems are tasks whose hosts could not meet the request, although other hosts could.
 	Problems []TaskProblem `json:"problems,omitempty"`
-	// Files are the paths of the captured stacks, by task, each on its host.
+	// Files are the paths of the captured stacks, by task, on each task's host.
 	Files map[string]string `json:"files,omitempty"`
-	// Stacks has the captured stacks of the main threads, by rank; see [stacktree.Explain].
+	// Stacks contains the captured stacks of the main threads, by rank; see [stacktree.Explain].
 	Stacks stacktree.Tree `json:"stacks,omitzero"`
 	// Motion is the result of the second look.
 	Motion stacktree.Motion `json:"motion,omitzero"`
-	// Note says what the request did to the run if it reached no task, or what the answer lacks.
+	// Note describes the request's effect on the run if it reached no task, or what the answer
+	// lacks.
 	Note string `json:"note,omitempty"`
 }
 
-// A server ends a run whose answer has more than 2 MiB.
+// A server terminates a run with an answer of more than 2 MiB.
 const (
 	maxAnswerFiles    = 1 << 20
 	maxAnswerProblems = 256 << 10
 )
 
-// Bounded returns the answer without the files and problems of further tasks, if there are too many
-// for the server; the note says so.
+// Bounded drops the files and problems of further tasks if the answer is too large for the
+// server, and notes that.
 func (a RequestAnswer) Bounded() RequestAnswer {
 	var left []string
 	size := 0
@@ -299,8 +299,8 @@ func (a RequestAnswer) Bounded() RequestAnswer {
 	return a
 }
 
-// TaskProblem is the reason why a request cannot be met for one of its tasks. A refusal has
-// TaskProblems in the details of its error.
+// TaskProblem is the reason why a request cannot be met for a task. The error of a refusal
+// contains TaskProblems in its details.
 type TaskProblem struct {
 	Task    string `json:"task"`
 	Message string `json:"message"`

@@ -14,21 +14,20 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// Resources are numbered things of a host, GPUs or CPUs, that its tasks share out: ["auto"] for
-// all of the host's, or some of them by number ("0"), range ("0-3") or, for devices, name (a
-// UUID). nil means not given, and an empty list none.
+// Resources are a host's GPUs or CPUs that are divided among its tasks: ["auto"] for all, or some
+// by number ("0"), range ("0-3") or, for devices, name (a UUID). nil means not given, and an
+// empty list means none.
 //
-// In JSON and YAML they are a text ("auto", "0-3,8") or a list ([0, 1, "GPU-1"]).
+// In JSON and YAML they are a string ("auto", "0-3,8") or a list ([0, 1, "GPU-1"]).
 type Resources []string
 
-// resourcesAuto is the only item of [Resources] that mean all of the host's.
+// resourcesAuto, as the only item of [Resources], means all of the host's.
 const resourcesAuto = "auto"
 
 // Auto reports whether r means all of the host's.
 func (r Resources) Auto() bool { return len(r) == 1 && r[0] == resourcesAuto }
 
-// Expand lists the items of r, with ranges written out. It is for validated resources that are
-// not [Resources.Auto].
+// Expand lists the items of r, with ranges written out. r must be valid and not [Resources.Auto].
 func (r Resources) Expand() []string {
 	list := make([]string, 0, len(r))
 	for _, item := range r {
@@ -44,10 +43,10 @@ func (r Resources) Expand() []string {
 	return list
 }
 
-// maxResources bounds the CPUs and devices of a host.
+// maxResources limits the CPUs and devices of a host.
 const maxResources = 8192
 
-// rangeOf reads "0-3". A name of a device may have hyphens, too.
+// rangeOf parses "0-3". Device names may also contain hyphens.
 func rangeOf(item string) (first, last int, ok bool) {
 	a, b, found := strings.Cut(item, "-")
 	if !found {
@@ -58,7 +57,7 @@ func rangeOf(item string) (first, last int, ok bool) {
 	return first, last, err1 == nil && err2 == nil
 }
 
-// MarshalJSON writes "auto" or a list.
+// MarshalJSON encodes "auto" or a list.
 func (r Resources) MarshalJSON() ([]byte, error) {
 	if r.Auto() {
 		return json.Marshal(resourcesAuto)
@@ -66,8 +65,8 @@ func (r Resources) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]string(r))
 }
 
-// UnmarshalJSON reads the output of [Resources.MarshalJSON]. [Decode] reads specs that people
-// write, and describes their mistakes.
+// UnmarshalJSON parses the output of [Resources.MarshalJSON]. For specs that people write, use
+// [Decode], which describes their mistakes.
 func (r *Resources) UnmarshalJSON(b []byte) error {
 	var text string
 	if json.Unmarshal(b, &text) == nil {
@@ -77,7 +76,7 @@ func (r *Resources) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*[]string)(r))
 }
 
-// ResourcesOf reads the text of a flag: "auto", "0-3,8", or nothing for none.
+// ResourcesOf parses the value of a flag: "auto", "0-3,8", or "" for none.
 func ResourcesOf(text string) Resources {
 	if text == "" {
 		return Resources{}
@@ -93,7 +92,7 @@ func (c *checker) fillResources(path, key string, n *node, v reflect.Value) bool
 	case kindText:
 		list = ResourcesOf(n.text)
 	case kindNumber:
-		// YAML takes a single number for one.
+		// YAML parses a single number as a number.
 		list = Resources{n.text}
 	case kindList:
 		list = Resources{}
@@ -120,8 +119,8 @@ var (
 func checkDevices(c *checker, path string, r Resources) { r.check(c, path, deviceRegexp) }
 func checkCPUs(c *checker, path string, r Resources)    { r.check(c, path, cpuRegexp) }
 
-// checkGPUShares refuses two types of tasks if one takes all GPUs of a host and the other some
-// for itself.
+// checkGPUShares refuses two task types if one uses all GPUs of a host and the other exclusive
+// ones.
 func checkGPUShares(c *checker, s *RunSpec) {
 	auto := slices.IndexFunc(s.Tasks, func(g TaskGroup) bool {
 		list, _ := s.DevicesOf(g.Type)
@@ -134,7 +133,7 @@ func checkGPUShares(c *checker, s *RunSpec) {
 	}
 }
 
-// checkGPUs refuses a spec that uses both of the two ways to give GPUs to tasks.
+// checkGPUs refuses a spec that combines both ways to assign GPUs to tasks.
 func checkGPUs(c *checker, path string, devices Resources, perTask *int) {
 	if devices != nil && perTask != nil {
 		c.add(fieldPath(path, "gpus_per_task"), "devices is given, too", "keep one: devices to divide a list among tasks, or gpus_per_task for a number per task")
@@ -172,7 +171,7 @@ func (r Resources) check(c *checker, path string, syntax func() *regexp.Regexp) 
 	}
 }
 
-// resourcesSchema takes a text or a list.
+// resourcesSchema accepts a string or a list.
 func resourcesSchema(f field, nullable bool) object {
 	types := []string{"string", "array", "integer"}
 	if nullable {
@@ -191,13 +190,13 @@ func resourcesSchema(f field, nullable bool) object {
 }
 
 const (
-	// MinMemory is the least memory that a limit may leave: no program starts with less.
+	// MinMemory is the minimum memory limit: no program starts with less.
 	MinMemory = 1 << 20
-	// CoreUnlimited and CoreNone are the sizes of core dumps that are not numbers.
+	// CoreUnlimited and CoreNone are the non-numeric sizes of core dumps.
 	CoreUnlimited, CoreNone = "unlimited", "none"
 )
 
-// LimitsOf returns the limits of a task.
+// LimitsOf returns a task's limits.
 func (s *RunSpec) LimitsOf(t Task) Limits {
 	g, run := s.group(t.Type).Limits, s.Limits
 	return Limits{
@@ -206,10 +205,10 @@ func (s *RunSpec) LimitsOf(t Task) Limits {
 	}
 }
 
-// MemoryBytes returns the limit of memory. 0 means no limit.
+// MemoryBytes returns the memory limit. 0 means no limit.
 func (l Limits) MemoryBytes() int64 { return bytesOf(l.Memory) }
 
-// CoreBytes returns the largest core dump; ok is false if the limits do not have one.
+// CoreBytes returns the maximum size of a core dump; ok is false if it is not limited.
 func (l Limits) CoreBytes() (n uint64, ok bool) {
 	switch l.Core {
 	case "":
@@ -220,11 +219,11 @@ func (l Limits) CoreBytes() (n uint64, ok bool) {
 	return uint64(bytesOf(l.Core)), true
 }
 
-// QuotaBytes returns the number of bytes that the run may write to output files on each host. 0
-// means no limit.
+// QuotaBytes returns how many bytes the run may write to output files on each host. 0 means no
+// limit.
 func (l Logs) QuotaBytes() int64 { return bytesOf(l.Quota) }
 
-// bytesOf reads a size that is valid.
+// bytesOf parses a valid size.
 func bytesOf(text string) int64 {
 	n, err := ParseSize(text)
 	if err != nil {
@@ -236,7 +235,8 @@ func bytesOf(text string) int64 {
 func checkMemory(c *checker, path, text string) { checkSizeOf(c, path, text, MinMemory, "1MiB") }
 func checkQuota(c *checker, path, text string)  { checkSizeOf(c, path, text, MinQuota, "4KiB") }
 
-// MinQuota is the least quota of output: less has no room for the note about dropped output.
+// MinQuota is the minimum output quota. A smaller one could not hold the note about dropped
+// output.
 const MinQuota = 4 << 10
 
 func checkSizeOf(c *checker, path, text string, least int64, remedy string) {

@@ -10,55 +10,55 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// Verdict says in one word how a run ended.
+// Verdict is how a run ended, in one word.
 type Verdict string
 
-// The values of [Verdict]. The type of a failed run's error shows its verdict, too.
+// The values of [Verdict]. The type of a failed run's error also shows its verdict.
 const (
-	// VerdictSucceeded means that every task that counts ended well.
+	// VerdictSucceeded means that every task that counts succeeded.
 	VerdictSucceeded Verdict = "succeeded"
-	// VerdictFailed means that a task ended badly; see [RunResult.FirstFailure].
+	// VerdictFailed means that a task failed; see [RunResult.FirstFailure].
 	VerdictFailed Verdict = "failed"
-	// VerdictTimedOut means that the timeout passed first, or that tasks still ran at the end
-	// of the grace of a stop together.
+	// VerdictTimedOut means that the timeout passed first, or that tasks were still running when
+	// the grace of a stop together expired.
 	VerdictTimedOut Verdict = "timed-out"
 	// VerdictCancelled means that a user or program stopped the run.
 	VerdictCancelled Verdict = "cancelled"
-	// VerdictSkipped means that the run has not begun, because an earlier run did not end as
-	// its after says.
+	// VerdictSkipped means that the run did not start, because an earlier run did not end as
+	// required by after.
 	VerdictSkipped Verdict = "skipped"
-	// VerdictPreempted means that the run was stopped after a notice, and does not return to
-	// the queue.
+	// VerdictPreempted means that the run was stopped after a notice, and does not return to the
+	// queue.
 	VerdictPreempted Verdict = "preempted"
 )
 
-// Cause says why a process ended.
+// Cause is the reason why a process ended.
 type Cause string
 
 // The values of [Cause].
 const (
-	// CauseCompleted means that it ended by itself, with exit code 0.
+	// CauseCompleted means that it exited by itself, with code 0.
 	CauseCompleted Cause = "completed"
 	// CauseOrigin means that it failed by itself.
 	CauseOrigin Cause = "origin"
-	// CauseOOM means that the kernel killed it, or one of its descendants, because they had
-	// used all the memory that their limits allow; or, with on_oom "fail", to free memory,
-	// though it exited with 0.
+	// CauseOOM means that the kernel killed it or one of its descendants because they used all
+	// the memory that their limits allow. With on_oom "fail", it also means that the kernel
+	// killed a descendant to free memory, although the process exited with 0.
 	CauseOOM Cause = "oom"
-	// CauseLogQuota means that the tasks of the run had written more output on its host than
-	// they may. It is not started again, since that would change nothing.
+	// CauseLogQuota means that the run's tasks exceeded the output quota on its host. It does not
+	// restart, since that would change nothing.
 	CauseLogQuota Cause = "log-quota"
-	// CauseSilence means that it was stopped because all tasks of the run on its host had been
+	// CauseSilence means that it was stopped because all tasks of the run on its host were
 	// silent; see on_silence.
 	CauseSilence Cause = "silence"
 	// CauseCollateral means that clusterrun stopped it because of another task, or because the
 	// run was over.
 	CauseCollateral Cause = "collateral"
-	// CauseOperator means that a request ended it.
+	// CauseOperator means that it was ended on request.
 	CauseOperator Cause = "operator"
 	// CauseTimeout means that the run's timeout or max_run_time passed.
 	CauseTimeout Cause = "timeout"
-	// CauseHostLost means that its host, or the supervisor there, died under it.
+	// CauseHostLost means that it died with its host or supervisor.
 	CauseHostLost Cause = "host-lost"
 	// CausePreempted means that it was stopped after a notice, or failed by itself between the
 	// notice and the stop.
@@ -71,101 +71,100 @@ func (c Cause) ByItself() bool {
 	return c == CauseOrigin || c == CauseOOM || c == CauseLogQuota || c == CauseSilence
 }
 
-// Exit is the end of one process of a task.
+// Exit describes how one process of a task ended.
 type Exit struct {
-	// Restart is the number of the process in its task, from 0.
+	// Restart is the number of the process within its task, from 0.
 	Restart int `json:"restart"`
 	// PID is the process ID on its host, or 0 if none was started.
 	PID int `json:"pid,omitempty"`
-	// ExitCode is the exit code, or -N when signal N ended the process, as
-	// Python and the torch launcher write it.
+	// ExitCode is the exit code, or -N if signal N killed the process, as in Python and torchrun.
 	ExitCode int `json:"exit_code"`
-	// Signal is the name of the signal that ended the process, such as SIGKILL.
+	// Signal is the signal that killed the process, such as SIGKILL.
 	Signal string `json:"signal,omitempty"`
-	// Cause says why the process ended.
+	// Cause is the reason why the process ended.
 	Cause Cause `json:"cause"`
-	// Started and Ended are wall clock times of the process's host.
+	// Started and Ended are wall clock times of the host.
 	Started time.Time `json:"started,omitzero"`
 	Ended   time.Time `json:"ended,omitzero"`
-	// BootNanos is the time at which the process ended on the host's monotonic clock since
-	// boot, in nanoseconds: it orders the exits of one host.
+	// BootNanos is when the process ended, in nanoseconds on the host's monotonic clock since
+	// boot. It orders the exits of one host.
 	BootNanos int64 `json:"boot_ns,omitempty"`
 	// Message is the error that the process reported, or the last lines of its stderr. It is
-	// empty after a good end.
+	// empty on success.
 	Message string `json:"message,omitempty"`
-	// Reported reports whether Message is an error that the program itself reported before it
-	// was asked to end.
+	// Reported reports whether the program itself reported the error in Message before it was
+	// asked to end.
 	Reported bool `json:"reported,omitempty"`
-	// Printed is the error in its output that ended the process, or was about to when it was
-	// stopped, or nil if there is none.
+	// Printed is the error in the output that ended the process, or was about to when it was
+	// stopped. It may be nil.
 	Printed *PrintedError `json:"printed,omitempty"`
-	// Xid is the number of the error that NVIDIA's driver reported about a GPU before the process
-	// ended, and GPUError has its words. Xid is 0 if there was none.
+	// Xid is the number of a GPU error that NVIDIA's driver reported before the process ended, or
+	// 0. GPUError is its message.
 	Xid      int    `json:"xid,omitempty"`
 	GPUError string `json:"gpu_error,omitempty"`
 	// ErrorFile is the path of the error file, if the program wrote one.
 	ErrorFile string `json:"error_file,omitempty"`
-	// ErrorTime is the time of the error, from the file's content and modification time: a
-	// process may live on for a while after the error that ends it.
+	// ErrorTime is the time of the error, from the file's content and modification time. A
+	// process may live on for a while after a fatal error.
 	ErrorTime time.Time `json:"error_time,omitzero"`
-	// TraceFile is the path, on its host, of the file of torch's Flight Recorder about the
-	// process's last collectives, or empty if there is none.
+	// TraceFile is the path of torch's Flight Recorder file about the last collectives, on the
+	// process's host, or empty.
 	TraceFile string `json:"trace_file,omitempty"`
-	// ValueFile is the path, on its host, of the JSON value that the process returned, if that
-	// has more than 256 KiB. It was not read.
+	// ValueFile is the path, on the host, of the JSON value that the process returned if it is
+	// larger than 256 KiB. It was not read.
 	ValueFile string `json:"value_file,omitempty"`
-	// LogDir is the directory of this process's files on its host.
+	// LogDir is the directory of the process's files on its host.
 	LogDir string `json:"log_dir,omitempty"`
-	// Call names the closure that the process was calling when it exited with 0, such as
-	// "closure 17 of train", or [UnknownCall]. The process counts as failed then, since the
-	// value is lost.
+	// Call names the closure that the process was calling when it exited with 0, such as "closure
+	// 17 of train", or is [UnknownCall]. The process then counts as failed, since the value is
+	// lost.
 	Call string `json:"call,omitempty"`
-	// DroppedBytes is the number of bytes of its output that were dropped (see logs.on_full),
-	// or could not be written, for example because the disk was full.
+	// DroppedBytes is the number of output bytes that were dropped (see logs.on_full), or could
+	// not be written, for example because the disk was full.
 	DroppedBytes int64 `json:"dropped_bytes,omitempty"`
-	// SameErrors is the number of times in a row that this error had come without progress, if the
-	// task or the group was not started again for that reason; see give_up_on_same_error.
+	// SameErrors counts the same errors in a row without progress. It is set if they kept the
+	// task or the group from restarting; see give_up_on_same_error.
 	SameErrors int `json:"same_errors,omitempty"`
-	// OOMKills is the number of processes that the kernel has killed to free memory while the
-	// process ran.
+	// OOMKills is the number of processes that the kernel killed to free memory while the process
+	// ran.
 	OOMKills int `json:"oom_kills,omitempty"`
-	// OOMScope is "task" if all of them were the task's own. It is "cgroup" if they were in the
-	// cgroup of the host worker, because the task has no memory controller of its own, or "host".
+	// OOMScope is "task" if all were the task's own. It is "cgroup" if they were in the host
+	// worker's cgroup, because the task has no memory controller, or "host".
 	OOMScope string `json:"oom_scope,omitempty"`
-	// LeftBehind is the number of processes that the program left running when it ended by
-	// itself, which did not end within the grace of its task (stop.grace) and were killed.
+	// LeftBehind is the number of processes that the program left running when it exited by
+	// itself, and that were killed after its task's grace (stop.grace).
 	LeftBehind int `json:"left_behind,omitempty"`
-	// Unkillable reports whether the process was still there a while after SIGKILL.
+	// Unkillable reports whether the process outlived SIGKILL for a while.
 	Unkillable bool `json:"unkillable,omitempty"`
-	// Steps is the time that the process took for a step. It is nil if the process has reported
-	// none, or if the time is not known.
+	// Steps is the duration of the process's steps. It is nil if it is unknown, or if the process
+	// did not report steps.
 	Steps *StepTime `json:"steps,omitempty"`
-	// LastStep is the progress that the process last reported, or nil if it has reported none.
+	// LastStep is the progress that the process last reported, or nil.
 	LastStep *float64 `json:"last_step,omitempty"`
-	// Usage is the usage of the process and its descendants.
+	// Usage is the resource usage of the process and its descendants.
 	Usage Usage `json:"usage,omitzero"`
 }
 
 // PrintedError is an error that a process printed, such as a traceback.
 type PrintedError struct {
-	// Kind is the language or the library that printed it, such as "python" or "nccl".
+	// Kind is the language or library that printed the error, such as "python" or "nccl".
 	Kind string `json:"kind"`
-	// Line is the error in one line of at most 240 bytes, such as "ValueError: shard 3 is corrupt".
+	// Line is the error in one line of at most 240 bytes, such as "ValueError: shard 3 is
+	// corrupt".
 	Line string `json:"line"`
-	// Place is the place of the error, such as "train.py:88", or empty if that is not known.
+	// Place is the error's location, such as "train.py:88", or empty if it is unknown.
 	Place string `json:"place,omitempty"`
-	// LostPeer reports whether the error speaks of the end of another process.
+	// LostPeer reports whether the error is about the loss of another process.
 	LostPeer bool `json:"lost_peer,omitempty"`
-	// Survivable reports whether programs usually continue after such an error: it was logged, or
-	// is a warning.
+	// Survivable reports whether programs usually continue after such an error, because it was
+	// logged or is a warning.
 	Survivable bool `json:"survivable,omitempty"`
-	// After and By bound the time at which it was printed, by the wall clock of the host. After
-	// is zero if that is not known.
+	// After and By limit when it was printed, by the host's wall clock. After is zero if unknown.
 	After time.Time `json:"after,omitzero"`
 	By    time.Time `json:"by,omitzero"`
 }
 
-// Own reports whether it is an error of the process itself, after which programs end. p may be nil.
+// Own reports whether it is a fatal error of the process itself. p may be nil.
 func (p *PrintedError) Own() bool { return p != nil && !p.LostPeer && !p.Survivable }
 
 // String returns the line and the place.
@@ -176,12 +175,11 @@ func (p *PrintedError) String() string {
 	return p.Line + " (" + p.Place + ")"
 }
 
-// errorTimeUnit is the coarsest resolution of the timestamp in an error file.
+// errorTimeUnit is the coarsest resolution of timestamps in error files.
 const errorTimeUnit = time.Second
 
-// ErrorAge returns how long before its end the process reported its error, by the wall
-// clock of its host. A time after the end of the process or before its start is not
-// believed.
+// ErrorAge returns how long before its end the process reported its error, by the host's wall
+// clock. A time after the end or before the start of the process is ignored.
 func (e Exit) ErrorAge() (age time.Duration, ok bool) {
 	if e.ErrorTime.IsZero() || e.Ended.IsZero() {
 		return 0, false
@@ -197,10 +195,9 @@ func (e Exit) ErrorAge() (age time.Duration, ok bool) {
 	return age, age >= 0
 }
 
-// FailedNanos returns when the process failed, in nanoseconds since its host booted; 0 if
-// that is not known. It is the time of the error if the program reported one: the
-// process that raised first may die last, because it waits for its peers on its way
-// out.
+// FailedNanos returns when the process failed, in nanoseconds since its host booted, or 0 if that
+// is unknown. It is the time of the error if the program reported one: the process that raised
+// first may die last, because it waits for its peers on its way out.
 func (e Exit) FailedNanos() int64 {
 	if before, ok := e.ErrorAge(); ok && e.BootNanos > before.Nanoseconds() {
 		return e.BootNanos - before.Nanoseconds()
@@ -208,8 +205,8 @@ func (e Exit) FailedNanos() int64 {
 	return e.BootNanos
 }
 
-// Failed returns when the process failed, by the wall clock of its host: when the program reported
-// its error, or else the end.
+// Failed returns when the process failed, by the host's wall clock: when the program reported its
+// error, or else when the process ended.
 func (e Exit) Failed() time.Time {
 	if !e.ErrorTime.IsZero() {
 		return e.ErrorTime
@@ -217,8 +214,8 @@ func (e Exit) Failed() time.Time {
 	return e.Ended
 }
 
-// LostPeer reports whether the process ended because another process did, or the connection to
-// it: its error says so, or it wrote to one that was gone.
+// LostPeer reports whether the process ended because another process, or the connection to it,
+// was lost, according to its error or because it wrote to a closed connection.
 func (e Exit) LostPeer() bool {
 	if e.Printed != nil {
 		return e.Printed.LostPeer
@@ -226,10 +223,10 @@ func (e Exit) LostPeer() bool {
 	return e.Cause == CauseOrigin && !e.Reported && e.Signal == "SIGPIPE"
 }
 
-// OK reports whether the process ended by itself with exit code 0.
+// OK reports whether the process exited by itself with code 0.
 func (e Exit) OK() bool { return e.Cause == CauseCompleted }
 
-// Bare returns the exit without texts, or nil if e is nil.
+// Bare returns the exit without messages, or nil if e is nil.
 func (e *Exit) Bare() *Exit {
 	if e == nil {
 		return nil
@@ -237,64 +234,65 @@ func (e *Exit) Bare() *Exit {
 	return &Exit{Restart: e.Restart, ExitCode: e.ExitCode, Signal: e.Signal, Cause: e.Cause}
 }
 
-// TaskResult is the end of one task.
+// TaskResult describes how a task ended.
 type TaskResult struct {
 	Name  string `json:"name"` // such as worker-3
 	Type  string `json:"type"`
 	Index int    `json:"index"`
 	Rank  int    `json:"rank"`
 	Host  string `json:"host,omitempty"`
-	// Exit is the last process's.
+	// Exit is the exit of the last process.
 	Exit *Exit `json:"exit,omitempty"`
-	// Exits are the exits of all processes of the task, the oldest first, if there was more
-	// than one; the oldest are left out past a bound.
+	// Exits are the exits of all processes, oldest first, if there were several. The oldest are
+	// dropped beyond a limit.
 	Exits []Exit `json:"exits,omitempty"`
 	// Restarts counts the processes after the first.
 	Restarts int `json:"restarts,omitempty"`
-	// Value is the JSON value that the last process returned. It is nil if there is no value,
-	// if the value is in Exit.ValueFile, or if the result has no room for it, as its message
-	// says. Values that JSON cannot express are objects with [NumberKey] or [BytesKey].
+	// Value is the JSON value that the last process returned. It is nil if there is no value, if
+	// it is in Exit.ValueFile, or if the result is too large to include it, as the result's
+	// message reports. Values that JSON cannot express are objects with [NumberKey] or
+	// [BytesKey].
 	Value json.RawMessage `json:"value,omitempty"`
-	// Failed reports whether the task's end counts as a failure of the run.
+	// Failed reports whether the task counts as a failure of the run.
 	Failed bool `json:"failed,omitempty"`
-	// WasRestarting reports whether it had failed and would have been started again, had the run
-	// not ended.
+	// WasRestarting reports whether it had failed and would have restarted, had the run not
+	// ended.
 	WasRestarting bool `json:"was_restarting,omitempty"`
-	// StacksFile is the path, on the task's host, of the stacks that were
-	// captured before the task was stopped.
+	// StacksFile is the path, on the task's host, of the stacks captured before the task was
+	// stopped.
 	StacksFile string `json:"stacks_file,omitempty"`
 }
 
-// EndedBy says which event ended a run.
+// EndedBy is the event that ended a run.
 type EndedBy string
 
 // The values of [EndedBy]. It is empty if every task ended by itself.
 const (
 	EndedByChief      EndedBy = "chief"         // the chief's final exit
-	EndedByFailure    EndedBy = "failure"       // a task's final failure, with on_failure stop
+	EndedByFailure    EndedBy = "failure"       // a task failed for good, with on_failure stop
 	EndedByTimeout    EndedBy = "timeout"       // timeout passed
 	EndedByMaxRunTime EndedBy = "max-run-time"  // max_run_time passed
-	EndedByTogether   EndedBy = "stop-together" // a request that all tasks stop together
+	EndedByTogether   EndedBy = "stop-together" // a request to stop all tasks together
 	EndedByCancel     EndedBy = "cancel"        // a cancellation, or terminate-all
-	EndedByPlacement  EndedBy = "placement"     // no host took the tasks
-	EndedByAfter      EndedBy = "after"         // the end of an earlier run
+	EndedByPlacement  EndedBy = "placement"     // no host accepted the tasks
+	EndedByAfter      EndedBy = "after"         // the outcome of an earlier run
 	EndedByNotice     EndedBy = "notice"        // the deadline of a notice
 )
 
-// Evidence says why a process that did not fail by itself counts as the root cause.
+// Evidence is the reason why a process that did not fail by itself counts as the root cause.
 type Evidence string
 
 // The values of [Evidence].
 const (
-	// EvidencePrinted means that it had printed its error before it was stopped.
+	// EvidencePrinted means that it printed its error before it was stopped.
 	EvidencePrinted Evidence = "printed"
-	// EvidenceStacks means that the other tasks waited for it, according to the stacks.
+	// EvidenceStacks means that the other tasks were waiting for it, according to the stacks.
 	EvidenceStacks Evidence = "stacks"
-	// EvidenceRequest means that it asked all tasks to stop, because of an error.
+	// EvidenceRequest means that it asked all tasks to stop because of an error.
 	EvidenceRequest Evidence = "request"
 )
 
-// Failure is the failure of a process, with its task.
+// Failure is a failed process and its task.
 type Failure struct {
 	Task string `json:"task"`
 	Rank int    `json:"rank"`
@@ -302,30 +300,30 @@ type Failure struct {
 	Exit
 	// Evidence is empty if the process failed by itself.
 	Evidence Evidence `json:"evidence,omitempty"`
-	// Restarts is the number of earlier restarts of its task or, if OfGroup is set, of the
-	// group. UsedUp reports whether max_restarts allows no more.
+	// Restarts is the number of earlier restarts of its task or, if OfGroup is set, of the group.
+	// UsedUp reports whether max_restarts was reached.
 	Restarts int  `json:"restarts,omitempty"`
 	OfGroup  bool `json:"of_group,omitempty"`
 	UsedUp   bool `json:"used_up,omitempty"`
 }
 
-// LeftOut describes the parts that a result has no room for, or cannot hold. Its lists have the
-// first 100 names.
+// LeftOut describes what a result is too large for, or cannot hold. Its lists contain the first
+// 100 names.
 type LeftOut struct {
-	// Tasks is the number of missing tasks. Completed tasks are left out first, and the last tasks
-	// before others.
+	// Tasks is the number of missing tasks. Completed tasks are left out first, the last tasks
+	// before earlier ones.
 	Tasks int `json:"tasks,omitempty"`
-	// Values are tasks whose values are too large together. Each is in result.json of the log
-	// directory of its process.
+	// Values are tasks with values that together are too large. Each value is in result.json in
+	// the log directory of the task's process.
 	Values []string `json:"values,omitempty"`
-	// Invalid are tasks whose values are not JSON.
+	// Invalid are tasks with values that are not JSON.
 	Invalid []string `json:"invalid,omitempty"`
 }
 
-// maxLeftOut bounds the lists of [LeftOut].
+// maxLeftOut limits the lists of [LeftOut].
 const maxLeftOut = 100
 
-// WithoutValue notes that the value of a task is left out.
+// WithoutValue records that a task's value was left out.
 func (r *RunResult) WithoutValue(task string) {
 	if r.LeftOut == nil {
 		r.LeftOut = &LeftOut{}
@@ -335,7 +333,7 @@ func (r *RunResult) WithoutValue(task string) {
 	}
 }
 
-// WithoutInvalid notes that the value of a task is left out because it is not JSON.
+// WithoutInvalid records that a task's value was left out because it is not JSON.
 func (r *RunResult) WithoutInvalid(task string) {
 	if r.LeftOut == nil {
 		r.LeftOut = &LeftOut{}
@@ -345,101 +343,104 @@ func (r *RunResult) WithoutInvalid(task string) {
 	}
 }
 
-// RunResult is the end of a run.
+// RunResult describes how a run ended.
 type RunResult struct {
 	Verdict Verdict `json:"verdict"`
-	// Message explains the end in one sentence; see package outcome, which makes it of the other
-	// fields. It is empty on success.
+	// Message is one sentence about the end; package outcome derives it from the other fields. It
+	// is empty on success.
 	Message string `json:"message,omitempty"`
-	// ErrorType is the type of the run's error; empty on success.
+	// ErrorType is the type of the run's error, or empty on success.
 	ErrorType string `json:"error_type,omitempty"`
 	// ExitCode is the exit code of `clusterrun run` and `clusterrun wait`.
 	ExitCode int     `json:"exit_code"`
 	EndedBy  EndedBy `json:"ended_by,omitempty"`
-	// Reason is why the run was cancelled or could not be placed.
+	// Reason is the reason why the run was cancelled or could not be placed.
 	Reason string `json:"reason,omitempty"`
-	// Limit is the timeout or the max_run_time that passed.
+	// Limit is the timeout or max_run_time that passed.
 	Limit *Duration `json:"limit,omitempty"`
-	// NotStarted reports whether the run ended before any task of its last launch was started.
+	// NotStarted reports whether the run ended before its last launch started a task.
 	NotStarted bool `json:"not_started,omitempty"`
-	// FirstFailure is the root cause: the earliest process that failed by itself, or that is known
-	// by [Failure.Evidence].
+	// FirstFailure is the root cause: the earliest process that failed by itself, or that
+	// [Failure.Evidence] identifies.
 	FirstFailure *Failure `json:"first_failure,omitempty"`
-	// FirstReport is the first failure that a program reported, if that is not FirstFailure.
+	// FirstReport is the first failure that a program reported, if it is not FirstFailure.
 	FirstReport *Failure `json:"first_report,omitempty"`
-	// FirstError is the process that printed an error of its own before the process of
-	// FirstFailure ended, if FirstFailure does not say what went wrong.
+	// FirstError is the process that printed its own error before FirstFailure's process ended,
+	// if FirstFailure does not explain what went wrong.
 	FirstError *Failure `json:"first_error,omitempty"`
-	// DoneBefore are the last tasks that had ended well, or were about to, when FirstFailure's
-	// process lost its peer, if no other process had printed an error of its own; 4 at most.
+	// DoneBefore are the last tasks, at most 4, that succeeded, or were about to, before
+	// FirstFailure's process lost its peer. It is set if no other process had printed its own
+	// error.
 	DoneBefore []TaskResult `json:"done_before,omitempty"`
-	// FirstEnded is the task whose process ended first, if it only lost its peer, FirstFailure's.
+	// FirstEnded is the task whose process ended first, if that process only lost FirstFailure's
+	// process as a peer.
 	FirstEnded string `json:"first_ended,omitempty"`
-	// LivedOn are tasks that did not wait for others, and that lived on for error_grace after
-	// FirstFailure's process lost its peer, until they were stopped.
+	// LivedOn are tasks that did not wait for other tasks, and that kept running for error_grace
+	// after FirstFailure's process lost its peer, until they were stopped.
 	LivedOn []string `json:"lived_on,omitempty"`
-	// OperatorError is the error with which an operator stopped the run, if no failure came before.
+	// OperatorError is the error with which an operator stopped the run, if nothing failed
+	// earlier.
 	OperatorError *TogetherError `json:"operator_error,omitempty"`
 	// Stopping is the state of the stop, if the tasks stopped together.
 	Stopping *Stopping `json:"stopping,omitempty"`
-	// Stragglers are the tasks that still ran when the time for that was over, in rank order.
+	// Stragglers are the tasks still running after the time for that expired, in rank order.
 	// IgnoredStragglers reports whether they do not count as a failure.
 	Stragglers        []string `json:"stragglers,omitempty"`
 	IgnoredStragglers bool     `json:"ignored_stragglers,omitempty"`
-	// Stacks summarizes the last capture of the tasks' stacks, before any was stopped. Files
-	// with all stacks are in Tasks.
+	// Stacks summarizes the last capture of the tasks' stacks before any task was stopped. Tasks
+	// refers to files with all stacks.
 	Stacks *stacktree.Findings `json:"stacks,omitempty"`
-	// Tasks are in rank order, then those added while the run lived.
+	// Tasks are in rank order, followed by those added during the run.
 	Tasks []TaskResult `json:"tasks"`
-	// Generation is the number of the last launch of the group, from 0, and so the number of
-	// restarts of the whole group.
+	// Generation is the number of the group's last launch, from 0, and so the number of group
+	// restarts.
 	Generation int `json:"generation,omitempty"`
-	// Preemptions counts the returns to the queue after a notice.
+	// Preemptions counts how often the run returned to the queue after a notice.
 	Preemptions int `json:"preemptions,omitempty"`
-	// GroupRestarts are the last of the Generation restarts of the whole group, the oldest
-	// first.
+	// GroupRestarts are the last of the Generation group restarts, oldest first.
 	GroupRestarts []GroupRestart `json:"group_restarts,omitempty"`
-	// Slow are the tasks and hosts whose last processes took longer for a step than the others,
-	// the slowest first; 8 at most.
+	// Slow are the tasks and hosts whose last processes took longer per step than the others,
+	// slowest first; at most 8.
 	Slow []Slow `json:"slow,omitempty"`
-	// Usage is the usage of all processes of all tasks, restarts included, on the hosts that
-	// have answered.
+	// Usage is the resource usage of all processes of all tasks, including restarts, on the hosts
+	// that answered.
 	Usage Usage `json:"usage,omitzero"`
-	// Standstill is set if the run has ended because restarts did not lead further.
+	// Standstill is set if the run ended because restarts made no progress.
 	Standstill *Standstill `json:"standstill,omitempty"`
-	// SharedMemory has the memory in /dev/shm that ended processes hold, of the first 20 hosts.
+	// SharedMemory lists memory in /dev/shm still held by ended processes, for the first 20
+	// hosts.
 	SharedMemory []SharedMemory `json:"shared_memory,omitempty"`
-	// NotReleased is why hosts could not be given back, a line each.
+	// NotReleased explains which hosts could not be released, one per line.
 	NotReleased []string `json:"not_released,omitempty"`
-	// NoticeFailed is why the notice of the end was not sent.
+	// NoticeFailed is the reason why the notice of the end was not sent.
 	NoticeFailed string   `json:"notice_failed,omitempty"`
 	LeftOut      *LeftOut `json:"left_out,omitempty"`
-	// Output holds the last lines of the output if the spec asks for it.
+	// Output contains the last lines of the output if the spec requests it.
 	Output []string `json:"output,omitempty"`
-	// Sweep is set for a sweep, which has trials and no tasks.
+	// Sweep is set for a sweep, which has trials instead of tasks.
 	Sweep *SweepStatus `json:"sweep,omitempty"`
 }
 
-// SharedMemory is the memory in /dev/shm that ended processes of a run still hold on a host.
+// SharedMemory is memory in /dev/shm that a run's ended processes still hold on a host.
 type SharedMemory struct {
 	Host string `json:"host"`
-	// Left is the memory in bytes that the files have that no process uses, and Files their number.
+	// Left is the size in bytes of the files that are not in use, and Files their number.
 	Left  int64 `json:"left"`
 	Files int   `json:"files"`
-	// Size is the size of all shared memory in bytes.
+	// Size is the size of all shared memory, in bytes.
 	Size int64 `json:"size"`
 }
 
-// Standstill says that restarts of the group did not lead further.
+// Standstill reports that group restarts made no progress.
 type Standstill struct {
-	// Restarts is the number of restarts in a row that reached no step beyond LastStep.
+	// Restarts is the number of consecutive restarts that did not get past LastStep.
 	Restarts int `json:"restarts"`
-	// LastStep is the furthest step that any task has reported, or nil if none has.
+	// LastStep is the furthest step that any task reported, or nil.
 	LastStep *float64 `json:"last_step,omitempty"`
 }
 
-// Cause returns why the run ended: the cause of its root failure, if there is one. It is empty
-// if no process caused the end, for example if the run got no place.
+// Cause returns the cause of the run's root failure. It is empty if no process caused the end,
+// for example if the run was not placed.
 func (r *RunResult) Cause() Cause {
 	switch {
 	case r.Verdict == VerdictTimedOut:
@@ -450,7 +451,7 @@ func (r *RunResult) Cause() Cause {
 		return r.FirstFailure.Cause
 	case r.Verdict == VerdictSucceeded:
 		return CauseCompleted
-	case r.Verdict == VerdictCancelled, r.ErrorType == ErrSubprocess: // asked to stop, by an operator
+	case r.Verdict == VerdictCancelled, r.ErrorType == ErrSubprocess: // an operator requested the stop
 		return CauseOperator
 	case r.ErrorType == ErrUnexpectedExit: // max_run_time passed
 		return CauseTimeout
@@ -458,7 +459,7 @@ func (r *RunResult) Cause() Cause {
 	return ""
 }
 
-// Causes are all values of [Cause], each with its meaning in a few words and in a line.
+// Causes are all values of [Cause], each with its meaning in a few words and as a line.
 var Causes = []struct {
 	Cause   Cause
 	Words   string
@@ -476,7 +477,7 @@ var Causes = []struct {
 	{CauseHostLost, "lost with its host", "it ended with its host or the supervisor there, or was stopped by that"},
 }
 
-// Words returns the meaning of the cause in a few words.
+// Words returns the cause's meaning in a few words.
 func (c Cause) Words() string {
 	for _, known := range Causes {
 		if known.Cause == c {
@@ -486,7 +487,7 @@ func (c Cause) Words() string {
 	return string(c)
 }
 
-// CausesText returns a line for each of [Causes], for a help text.
+// CausesText returns a line for each of [Causes], for help.
 func CausesText() string {
 	var b strings.Builder
 	for _, c := range Causes {
@@ -496,7 +497,7 @@ func CausesText() string {
 }
 
 // Values that JSON cannot express are objects with one of these keys, in the values that tasks
-// return and in the arguments and values of closures. The package for Python writes and reads
+// return and in the arguments and values of closures. The Python package encodes and decodes
 // them.
 const (
 	// NumberKey is the key of "NaN", "Infinity" or "-Infinity".
@@ -505,8 +506,8 @@ const (
 	BytesKey = "$clusterrun.bytes"
 )
 
-// numbers turns the objects that stand for numbers into those numbers. No string of JSON can
-// contain such an object: its quotes are escaped there.
+// numbers replaces objects that stand for numbers with those numbers. A JSON string cannot
+// contain such an object, since its quotes would be escaped.
 var numbers = func() *strings.Replacer {
 	var pairs []string
 	for _, number := range []string{"NaN", "Infinity", "-Infinity"} {
@@ -515,7 +516,7 @@ var numbers = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// FormatValue returns a value on one line, in which NaN and the infinities are bare. That is not
+// FormatValue formats a value on one line. NaN and the infinities are bare, which is not valid
 // JSON.
 func FormatValue(value json.RawMessage) string {
 	var compact bytes.Buffer

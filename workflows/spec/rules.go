@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// group returns the task group of that type; a task that was added while the run
-// lives may have a type the spec does not know.
+// group returns the task group of that type. A task added during the run may have a type that is
+// not in the spec.
 func (s *RunSpec) group(typ string) TaskGroup {
 	for _, g := range s.Tasks {
 		if g.Type == typ {
@@ -17,32 +17,33 @@ func (s *RunSpec) group(typ string) TaskGroup {
 	return TaskGroup{}
 }
 
-// RestartsTasks reports whether the host restarts a single task that fails. In restart scope
-// "group" the run restarts the whole group.
+// RestartsTasks reports whether the host restarts a single failed task. In restart scope "group"
+// the run restarts the whole group.
 func (s *RunSpec) RestartsTasks() bool {
 	return s.AutoRestart && s.RestartScope != RestartScopeGroup
 }
 
-// StopOf returns the name of the signal that asks a task to end, and the time until SIGKILL.
-// The spec must have its defaults.
+// StopOf returns the signal that asks a task to end, and the time until SIGKILL. The spec must
+// have its defaults.
 func (s *RunSpec) StopOf(t Task) (signal string, grace time.Duration) {
 	g := s.group(t.Type)
 	return cmp.Or(g.Stop.Signal, s.Stop.Signal), cmp.Or(g.Stop.Grace, s.Stop.Grace).Std()
 }
 
-// StopScopeOf returns whom the stop signal of a task reaches first. The spec must have its defaults.
+// StopScopeOf returns which processes the stop signal reaches first. The spec must have its
+// defaults.
 func (s *RunSpec) StopScopeOf(t Task) StopScope {
 	return cmp.Or(s.group(t.Type).Stop.Scope, s.Stop.Scope)
 }
 
-// ErrorGraceOf returns the time in which a task that has printed or reported an error must end
-// by itself before it is stopped. The spec must have its defaults.
+// ErrorGraceOf returns how long a task that printed or reported an error has to exit by itself
+// before it is stopped. The spec must have its defaults.
 func (s *RunSpec) ErrorGraceOf(t Task) time.Duration {
 	return cmp.Or(s.group(t.Type).Stop.ErrorGrace, s.Stop.ErrorGrace).Std()
 }
 
-// LongestGrace returns the longest time of a task from the signal to SIGKILL. The spec must
-// have its defaults.
+// LongestGrace returns the longest time from a task's signal to SIGKILL. The spec must have its
+// defaults.
 func (s *RunSpec) LongestGrace() time.Duration {
 	longest := s.Stop.Grace.Std()
 	for _, g := range s.Tasks {
@@ -51,13 +52,13 @@ func (s *RunSpec) LongestGrace() time.Duration {
 	return longest
 }
 
-// Streams says where the two output streams of a task go: a stream in File goes to its file,
-// one in Tee is also shown on the console, and one in Console goes straight there. A stream in
-// none of them is dropped.
+// Streams describes the destinations of a task's output streams: those in File go to their files,
+// those in Tee are also shown on the console, and those in Console go directly there. Other
+// streams are dropped.
 type Streams struct{ File, Tee, Console Std }
 
-// StreamsOf returns where the output of a task with that local rank goes. The spec must be
-// valid and have its defaults.
+// StreamsOf returns the destinations of the output of a task with that local rank. The spec must
+// be valid and have its defaults.
 func (s *RunSpec) StreamsOf(t Task, localRank int) Streams {
 	g := s.group(t.Type)
 	redirects, tee := s.Logs.mask(s.Logs.Redirects, t.Rank), s.Logs.mask(s.Logs.Tee, t.Rank)
@@ -72,15 +73,15 @@ func (s *RunSpec) StreamsOf(t Task, localRank int) Streams {
 		streams.Tee, streams.Console = StdNone, StdNone
 	}
 	if s.Logs.Dir == NullDir {
-		// Without a file the output is shown directly, without a prefix. torchrun tails the
-		// null device then, and loses the output.
+		// Without a file, the output is shown directly, without a prefix. torchrun tails the null
+		// device instead, and loses the output.
 		streams.Console |= streams.Tee
 		streams.File, streams.Tee = StdNone, StdNone
 	}
 	return streams
 }
 
-// mask returns the mask of one rank in a valid text.
+// mask parses a valid mask and returns that of one rank.
 func (l Logs) mask(text string, rank int) Std {
 	m, err := ParseStd(text)
 	if err != nil {
@@ -89,7 +90,7 @@ func (l Logs) mask(text string, rank int) Std {
 	return m.Of(rank)
 }
 
-// shows reports whether the filters let a task onto the console.
+// shows reports whether the filters allow a task on the console.
 func (l Logs) shows(t Task, localRank int) bool {
 	if len(l.LocalRanksFilter) > 0 && !slices.Contains(l.LocalRanksFilter, localRank) {
 		return false
@@ -97,8 +98,8 @@ func (l Logs) shows(t Task, localRank int) bool {
 	return len(l.Filter) == 0 || slices.Contains(l.Filter, t.Type) || slices.Contains(l.Filter, t.Name())
 }
 
-// GPUsPerTaskOf returns the number of GPUs that each task of a type has for itself. If it is 0,
-// the task shares the GPUs of [RunSpec.DevicesOf].
+// GPUsPerTaskOf returns the number of exclusive GPUs per task of a type. If it is 0, the task
+// shares the GPUs of [RunSpec.DevicesOf].
 func (s *RunSpec) GPUsPerTaskOf(typ string) int {
 	g := s.group(typ)
 	switch n := cmp.Or(g.GPUsPerTask, s.GPUsPerTask); {
@@ -109,9 +110,8 @@ func (s *RunSpec) GPUsPerTaskOf(typ string) int {
 	}
 }
 
-// DevicesOf returns the devices that the tasks of a type share on each host, or nil if none are
-// given. shared reports whether they share them with the tasks of other types which have no
-// devices of their own.
+// DevicesOf returns the devices that tasks of a type share on each host, or nil. shared reports
+// whether they also share them with other types that do not have their own devices.
 func (s *RunSpec) DevicesOf(typ string) (r Resources, shared bool) {
 	if g := s.group(typ); g.Devices != nil {
 		return g.Devices, false
@@ -119,7 +119,7 @@ func (s *RunSpec) DevicesOf(typ string) (r Resources, shared bool) {
 	return s.Devices, true
 }
 
-// CPUsOf is like DevicesOf for processors.
+// CPUsOf is like DevicesOf, for CPUs.
 func (s *RunSpec) CPUsOf(typ string) (r Resources, shared bool) {
 	if g := s.group(typ); g.CPUs != nil {
 		return g.CPUs, false

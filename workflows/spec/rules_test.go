@@ -12,7 +12,7 @@ func streamsSpec(l Logs, groups ...TaskGroup) *RunSpec {
 	return (&RunSpec{Command: []string{"x"}, Tasks: groups, Logs: l}).WithDefaults()
 }
 
-// TE-25, TE-28, TE-30, SEED-77: a teed stream goes to a file too; a stream that is neither
+// TE-25, TE-28, TE-30, SEED-77: a teed stream also goes to a file; a stream that is neither
 // redirected nor teed goes to the console.
 func TestStreams(t *testing.T) {
 	two := TaskGroup{Type: "worker", Count: new(2)}

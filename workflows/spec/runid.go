@@ -6,12 +6,13 @@ import (
 	"strings"
 )
 
-// maxRunID is the longest run ID, in bytes. It is well below the server's own limit and short
-// enough for the name of a directory.
+// maxRunID is the maximum length of a run ID, in bytes. It is well below the server's own limit
+// and fits in a directory name.
 const maxRunID = 200
 
-// CheckRunID returns an error if an ID is not fit for a new run, as the end of a sentence. The
-// server accepts any text, but people type a run ID, and it names log directories.
+// CheckRunID returns an error, worded as the end of a sentence, if id cannot be used for a new
+// run. The server accepts any string, but people type run IDs, and log directories are named
+// after them.
 func CheckRunID(id string) error {
 	switch {
 	case id == "":
@@ -28,10 +29,10 @@ func CheckRunID(id string) error {
 	return nil
 }
 
-// IsPattern reports whether a text is a pattern for run IDs, and no run ID.
+// IsPattern reports whether a string is a pattern of run IDs rather than a run ID.
 func IsPattern(text string) bool { return strings.ContainsAny(text, "*?[") }
 
 var patternEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 
-// Beginning returns the pattern that matches texts with a beginning.
+// Beginning returns a pattern for strings with that prefix.
 func Beginning(text string) string { return patternEscaper.Replace(text) + "*" }

@@ -1,8 +1,8 @@
 package spec
 
-// RunSpec describes a run: the tasks of a cluster, the command of each, and the rules by which
-// the run ends. [Reference] describes every field of it and of the types below. The zero value
-// of an optional field means "not given"; [RunSpec.WithDefaults] fills those in.
+// RunSpec describes a run: a cluster's tasks, the command of each, and the rules for ending the
+// run. [Reference] documents every field of it and of the types below. The zero value of an
+// optional field means "not given"; [RunSpec.WithDefaults] fills in the defaults.
 type RunSpec struct {
 	// The first part of the IDs of runs of this spec.
 	Name string `json:"name,omitempty"`
@@ -157,8 +157,8 @@ type RunSpec struct {
 	Signature *Signature `json:"signature,omitempty"`
 }
 
-// TaskGroup is the tasks of one type. It has either a count, and the tasks go to any hosts with
-// room, or addresses, and each task runs on the host its address names.
+// TaskGroup describes the tasks of one type. It has either a count, and its tasks go to any hosts
+// with free slots, or addresses, and each task runs on the host in its address.
 type TaskGroup struct {
 	// The task type, such as chief, worker, ps or evaluator.
 	Type string `json:"type"`
@@ -192,7 +192,7 @@ type TaskGroup struct {
 	Limits Limits `json:"limits,omitzero"`
 }
 
-// Limits bound what each task uses of its host, with all of its processes together.
+// Limits restrict each task's use of its host, for all its processes together.
 type Limits struct {
 	Memory string `json:"memory,omitempty"`
 	CPUs   *int   `json:"cpus,omitempty"`
@@ -201,8 +201,8 @@ type Limits struct {
 	Core   string `json:"core,omitempty"`
 }
 
-// GroupLogs says where the output of the tasks of one type goes. The masks are like the masks
-// of [Logs], but count the tasks of the type, by index.
+// GroupLogs describes where the output of one type's tasks goes. The masks are like those of
+// [Logs], but by index within the type.
 type GroupLogs struct {
 	Redirects string `json:"redirects,omitempty"`
 	Tee       string `json:"tee,omitempty"`
@@ -216,7 +216,7 @@ type Override struct {
 	Env     Env      `json:"env,omitempty"`
 }
 
-// Stop says how a process is asked to end.
+// Stop describes how a process is asked to end.
 type Stop struct {
 	Signal string    `json:"signal,omitempty"`
 	Grace  *Duration `json:"grace,omitempty"`
@@ -225,12 +225,12 @@ type Stop struct {
 	ErrorGrace *Duration `json:"error_grace,omitempty"`
 }
 
-// StopScope says whom the signal of a [Stop] reaches first.
+// StopScope is which processes the signal of a [Stop] reaches first.
 type StopScope string
 
 const (
 	// StopScopeProgram reaches only the program, which may need its helpers to save its work.
-	// They get the signal when it has ended or has little time left.
+	// They get the signal once it exits or is about to run out of time.
 	StopScopeProgram StopScope = "program"
 	// StopScopeGroup reaches the whole process group.
 	StopScopeGroup StopScope = "group"
@@ -238,9 +238,9 @@ const (
 
 var stopScopes = []StopScope{StopScopeProgram, StopScopeGroup}
 
-// Logs says where the output of the processes goes. With the directory [NullDir] the shown
-// output goes straight to the console, which a host may not have. Output is dropped if the
-// filters keep it from the console and it has no file.
+// Logs describes where the output of processes goes. With the directory [NullDir], shown output
+// goes directly to the console, which a host may not have. Output without a file is dropped if
+// the filters keep it off the console.
 type Logs struct {
 	Dir                    string   `json:"dir,omitempty"`
 	Group                  string   `json:"group,omitempty"`
@@ -256,57 +256,57 @@ type Logs struct {
 	OnFull                 OnFull   `json:"on_full,omitempty"`
 }
 
-// NullDir is the log directory that means no directory.
+// NullDir is the log directory that means none.
 const NullDir = "/dev/null"
 
-// OnFull says how output beyond the quota is handled.
+// OnFull is how output beyond the quota is handled.
 type OnFull string
 
 // The values of [OnFull].
 const (
-	// OnFullFail ends the task that has written most, as a failure.
+	// OnFullFail fails the task that wrote the most.
 	OnFullFail OnFull = "fail"
-	// OnFullDrop drops it, with a note in the file and in the result.
+	// OnFullDrop drops the output, with a note in the file and in the result.
 	OnFullDrop OnFull = "drop"
 )
 
-// OnOOM says what becomes of a task that exits with 0 although the kernel has killed some of its
+// OnOOM is how a task is handled that exits with 0 although the kernel killed some of its
 // processes to free memory.
 type OnOOM string
 
 // The values of [OnOOM].
 const (
-	// OnOOMReport has the report say so.
+	// OnOOMReport mentions it in the report.
 	OnOOMReport OnOOM = "report"
-	// OnOOMFail makes it a failure.
+	// OnOOMFail makes the task fail.
 	OnOOMFail OnOOM = "fail"
 )
 
-// OnSilence says how silent tasks are handled.
+// OnSilence is how silent tasks are handled.
 type OnSilence string
 
 // The values of [OnSilence].
 const (
-	// OnSilenceReport captures the stacks of all tasks of the run, and shows the findings.
+	// OnSilenceReport captures the stacks of all the run's tasks, and shows the findings.
 	OnSilenceReport OnSilence = "report"
-	// OnSilenceRestart does so and restarts all tasks.
+	// OnSilenceRestart also restarts all tasks.
 	OnSilenceRestart OnSilence = "restart"
-	// OnSilenceStop does so and stops the silent tasks: they have failed.
+	// OnSilenceStop also stops the silent tasks, which count as failed.
 	OnSilenceStop OnSilence = "stop"
 )
 
-// OnFailure says how a task's final failure affects the others.
+// OnFailure is how a task's final failure affects the other tasks.
 type OnFailure string
 
 // The values of [OnFailure].
 const (
 	// OnFailureStop stops the other tasks.
 	OnFailureStop OnFailure = "stop"
-	// OnFailureContinue lets the other tasks end by themselves.
+	// OnFailureContinue lets the other tasks finish.
 	OnFailureContinue OnFailure = "continue"
 )
 
-// RestartScope is the part of a run that a restart starts again.
+// RestartScope is the part of a run that is restarted.
 type RestartScope string
 
 // The values of [RestartScope].
@@ -315,16 +315,16 @@ const (
 	RestartScopeGroup RestartScope = "group"
 )
 
-// Barriers says whether hosts or the server release the barriers of a run.
+// Barriers is whether hosts or the server release a run's barriers.
 type Barriers string
 
 // The values of [Barriers].
 const (
-	// BarriersServer makes the Temporal server release them, also across hosts, unless an
-	// arrival asks for a local one.
+	// BarriersServer makes the Temporal server release them, even across hosts, unless an arrival
+	// requests a local one.
 	BarriersServer Barriers = "server"
-	// BarriersLocal makes the host release them, in microseconds, also while the server is
-	// away. All tasks must be on one host.
+	// BarriersLocal makes the host release them, in microseconds, even while the server is down.
+	// All tasks must be on one host.
 	BarriersLocal Barriers = "local"
 )
 
@@ -336,26 +336,26 @@ const (
 	EnvTensorFlow EnvProfile = "tensorflow"
 	EnvTorch      EnvProfile = "torch"
 	EnvJAX        EnvProfile = "jax"
-	// EnvMPI starts each process by `clusterrun task mpi`, so that programs of MPICH's family
-	// are the ranks of one world. It is not among the default profiles.
+	// EnvMPI starts each process through `clusterrun task mpi`, so that programs of MPICH's
+	// family are the ranks of one world. It is not a default profile.
 	EnvMPI EnvProfile = "mpi"
 )
 
-// Signature is an SSH signature of a run, or of a request to one. It is made last: any later
-// change makes it invalid.
+// Signature is an SSH signature of a run, or of a request to one. It must be made last: any later
+// change invalidates it.
 type Signature struct {
-	// Expires is the time, as in RFC 3339, after which no host accepts the signed run or
-	// request for the first time.
+	// Expires is the RFC 3339 time after which hosts no longer accept the signed run or request
+	// for the first time.
 	Expires string `json:"expires"`
-	// Size is the number of tasks that were signed, of which an elastic run may have fewer. 0
-	// means the number of tasks in the spec.
+	// Size is the number of signed tasks, since a generation of an elastic run may have fewer. 0
+	// means the spec's number of tasks.
 	Size int `json:"size,omitempty"`
-	// SSH is the signature as ssh-keygen(1) writes it.
+	// SSH is the signature in ssh-keygen(1)'s format.
 	SSH string `json:"ssh"`
 }
 
 // AsSigned returns the spec that a signature covers: with defaults, without the signature, and
-// with all the tasks of an elastic run, of which a generation may have fewer.
+// with all tasks of an elastic run, even if this generation has fewer.
 func (s *RunSpec) AsSigned() *RunSpec {
 	signed := s.WithDefaults()
 	signature := signed.Signature

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Schema returns the JSON Schema (draft 2020-12) of a run spec, for editors and for programs
-// that make specs. It returns the same bytes every time.
+// Schema returns the JSON Schema (draft 2020-12) of a run spec, for editors and programs that
+// generate specs. The output is deterministic.
 //
 // A spec that [Decode] accepts is valid by the schema, unless it is a TensorFlow cluster spec.
-// The reverse holds except for rules that a schema cannot express, or not legibly:
+// The reverse holds except for rules that a schema cannot express legibly:
 //   - a key given twice, half of a surrogate pair, a tag in YAML, and the size
 //     of the document;
 //   - numbers of tasks over all groups: more than [MaxTasks], more than one
@@ -41,17 +41,17 @@ func Schema() []byte {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(root); err != nil {
-		// It has only texts, numbers and lists of these, which always encode.
+		// It contains only strings, numbers and lists of these, which always encode.
 		panic(fmt.Sprintf("spec: writing the schema: %v", err))
 	}
 	return b.Bytes()
 }
 
-// noNUL is the pattern that every text for a program must match.
+// noNUL is the pattern that every string passed to a program must match.
 const noNUL = `^[^\x00]*$`
 
 // schemaOf returns the schema of a value of type t, which is described as key. If nullable is
-// set, null stands for a value that is not given.
+// set, null means "not given".
 func schemaOf(t reflect.Type, key string, nullable bool) object {
 	f := fieldOf(key)
 	for t.Kind() == reflect.Pointer {
@@ -122,7 +122,7 @@ func textSchema(f field, nullable bool) object {
 			values = append(values, v)
 		}
 		if nullable {
-			values = append(values, "", nil) // both: not given
+			values = append(values, "", nil) // both mean "not given"
 		}
 		return object{{"enum", values}}
 	case f.syntax.pattern != "":
@@ -132,8 +132,8 @@ func textSchema(f field, nullable bool) object {
 	}
 }
 
-// emptyOr lets a pattern match the empty text too, which Go's types cannot distinguish from a
-// text that is not given.
+// emptyOr extends a pattern to the empty string, which Go's types cannot distinguish from a
+// missing string.
 func emptyOr(pattern string, empty bool) string {
 	if !empty {
 		return pattern
@@ -166,7 +166,7 @@ func listSchema(t reflect.Type, key string) object {
 }
 
 func mapSchema(t reflect.Type, key string) object {
-	// An override left empty changes nothing.
+	// An empty override changes nothing.
 	values := schemaOf(t.Elem(), key+".*", t.Elem() == overrideType)
 	if t.Elem() == overrideType {
 		return object{{"propertyNames", object{{"pattern", indexPattern}}}, {"additionalProperties", values}}
@@ -203,7 +203,7 @@ func structSchema(t reflect.Type) object {
 	return append(o, entry{"additionalProperties", false})
 }
 
-// object is a JSON object that keeps its order.
+// object is a JSON object that preserves its order.
 type object []entry
 
 type entry struct {
@@ -211,7 +211,7 @@ type entry struct {
 	value any
 }
 
-// MarshalJSON writes the entries in their order.
+// MarshalJSON encodes the entries in order.
 func (o object) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')

@@ -14,9 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// beyondSchema lists the documents of testdata/bad that the schema accepts,
-// each with the rule a schema does not express. The doc comment of [Schema]
-// lists the same rules.
+// beyondSchema lists the documents in testdata/bad that the schema accepts, with the rule that a
+// schema does not express. The doc comment of [Schema] lists the same rules.
 var beyondSchema = map[string]string{
 	"notify-nobody.yaml":            "a secret needs a webhook",
 	"silence_none.yaml":             "on_silence needs silence",
@@ -204,7 +203,7 @@ func instance(t testing.TB, d document) any {
 	return v
 }
 
-// instanceOf reads a document the way a validator of schemas sees it.
+// instanceOf parses a document as a schema validator does.
 func instanceOf(d document) (any, bool) {
 	parse := parseJSON
 	if strings.HasSuffix(d.name, ".yaml") {

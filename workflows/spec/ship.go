@@ -6,30 +6,29 @@ import (
 	"reflect"
 )
 
-// Ship says which directory a run takes along to its hosts. In YAML and JSON a bare text is the
-// directory.
+// Ship describes the directory that a run copies to its hosts. In YAML and JSON a bare string is
+// the directory.
 type Ship struct {
-	// Dir, Exclude and Limit are for the starter of the run, which packs the directory.
+	// Dir, Exclude and Limit are for the run's starter, which packs the directory.
 	Dir     string   `json:"dir,omitempty"`
 	Exclude []string `json:"exclude,omitempty"`
 	Limit   string   `json:"limit,omitempty"`
 	// Archive describes the packed directory. It is nil until the directory is packed.
 	Archive *Archive `json:"archive,omitempty"`
-	// From is the host that has the archive. It is nil if the starter has put the archive on
-	// the hosts of the run.
+	// From is the host with the archive, or nil if the starter put it on the run's hosts.
 	From *HostService `json:"from,omitempty"`
 	// Sweep is the sweep whose trials share the directory on each host. The sweep sets it.
 	Sweep *ShipSweep `json:"sweep,omitempty"`
 }
 
-// ShipSweep names a sweep.
+// ShipSweep identifies a sweep.
 type ShipSweep struct {
 	ID string `json:"id"`
-	// Execution is the first execution of its workflow.
+	// Execution is the first execution of the sweep's workflow.
 	Execution string `json:"execution"`
 }
 
-// Archive is the content of a directory at one time.
+// Archive is a snapshot of a directory.
 type Archive struct {
 	// Digest is the SHA-256 of the archive, in hex.
 	Digest string `json:"digest"`
@@ -38,12 +37,12 @@ type Archive struct {
 	Files int `json:"files"`
 }
 
-// DefaultShipLimit is the most that a run ships unless its spec says otherwise.
+// DefaultShipLimit is how much a run may ship unless its spec sets a limit.
 const DefaultShipLimit = "512MiB"
 
 var shipType = reflect.TypeFor[Ship]()
 
-// Ships reports whether the run takes a directory along.
+// Ships reports whether the run ships a directory.
 func (s *RunSpec) Ships() bool { return s.Ship.Dir != "" || s.Ship.Archive != nil }
 
 func checkExclude(c *checker, path, pattern string) {
@@ -60,8 +59,7 @@ func checkSizeText(c *checker, path, text string) {
 	}
 }
 
-// checkDirs checks the working directories, which must be inside the shipped directory or
-// absolute.
+// checkDirs checks that working directories are inside the shipped directory or absolute.
 func checkDirs(c *checker, s *RunSpec) {
 	if !s.Ships() && (len(s.Ship.Exclude) > 0 || s.Ship.Limit != "") {
 		c.add("ship.dir", "missing", "name the directory to ship")

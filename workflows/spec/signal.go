@@ -5,13 +5,12 @@ import (
 	"strings"
 )
 
-// NoSignal stands for the name of a signal that has none, and for the signal of a process that
-// ended by itself. It is torch's text.
+// NoSignal is returned for signals without a name, and for a process that exited by itself. It is
+// torch's string.
 const NoSignal = "<N/A>"
 
-// linuxSignals are the signals of Linux by number, as most architectures
-// number them (not mips, sparc, alpha and parisc). 32 and 33 belong to the C
-// library.
+// linuxSignals maps numbers to signals on most Linux architectures (not mips, sparc, alpha and
+// parisc). The C library uses 32 and 33.
 var linuxSignals = [...]string{
 	1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 5: "SIGTRAP", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE",
 	9: "SIGKILL", 10: "SIGUSR1", 11: "SIGSEGV", 12: "SIGUSR2", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM",
@@ -20,17 +19,17 @@ var linuxSignals = [...]string{
 	30: "SIGPWR", 31: "SIGSYS", 34: "SIGRTMIN", 64: "SIGRTMAX",
 }
 
-// signalAliases are second names of signals.
+// signalAliases are alternative signal names.
 var signalAliases = [...]struct {
 	name   string
 	number int
 }{{"SIGIOT", 6}, {"SIGCLD", 17}, {"SIGPOLL", 29}}
 
-// signalPattern matches the names [SignalNumber] knows.
+// signalPattern matches the names accepted by [SignalNumber].
 var signalPattern = "^(SIG)?(" + strings.ReplaceAll(strings.Join(signalNames(), "|"), "SIG", "") + ")$"
 
-// SignalNumber returns the number of the Linux signal of that name, with or without
-// SIG in front. Names are written in capitals.
+// SignalNumber returns the number of the named Linux signal, with or without SIG. Names are in
+// upper case.
 func SignalNumber(name string) (int, error) {
 	if n := signalNumber(name); n > 0 {
 		return n, nil
@@ -42,8 +41,7 @@ func SignalNumber(name string) (int, error) {
 	return 0, e
 }
 
-// SignalName returns the name of a Linux signal by its number, such as "SIGTERM",
-// or [NoSignal].
+// SignalName returns the name of a Linux signal, such as "SIGTERM", or [NoSignal].
 func SignalName(number int) string {
 	if number < 0 || number >= len(linuxSignals) || linuxSignals[number] == "" {
 		return NoSignal
@@ -66,12 +64,12 @@ func signalNumber(name string) int {
 	return 0
 }
 
-// signalMeant guesses the signal that an invalid name was meant to be.
+// signalMeant guesses the signal meant by an invalid name.
 func signalMeant(name string) string {
 	if n, err := strconv.Atoi(name); err == nil && SignalName(n) != NoSignal {
 		return SignalName(n)
 	}
-	// Compared without SIG, with which any two of them would look alike.
+	// SIG is ignored: it would make any two names look alike.
 	short := signalNames()
 	for i := range short {
 		short[i] = strings.TrimPrefix(short[i], "SIG")
@@ -95,7 +93,8 @@ func signalNames() []string {
 	return list
 }
 
-// canonicalSignal writes a signal the way [SignalName] does, and returns other texts unchanged.
+// canonicalSignal converts a signal to the form of [SignalName], and returns other strings
+// unchanged.
 func canonicalSignal(name string) string {
 	if n := signalNumber(name); n > 0 {
 		return SignalName(n)

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Silence is the time after which a task counts as silent, such as "10m", or [SilenceAuto] or
-// [SilenceNever]. A run of one task does not watch silence if it is empty.
+// Silence is how long it takes for a task to count as silent, such as "10m", or [SilenceAuto] or
+// [SilenceNever]. If it is empty, a run of one task does not watch silence.
 type Silence string
 
 const (
-	// SilenceAuto learns the time from the longest pause of each process so far.
+	// SilenceAuto adapts to the longest pause of each process so far.
 	SilenceAuto Silence = "auto"
-	// SilenceNever does not watch silence.
+	// SilenceNever disables the check.
 	SilenceNever Silence = "never"
 )
 
@@ -20,18 +20,18 @@ const (
 func (s Silence) IsWatched() bool { return s != "" && s != SilenceNever }
 
 const (
-	// MinSilence is the shortest silence: a host looks every ten seconds.
+	// MinSilence is the minimum: a host looks every ten seconds.
 	MinSilence = Duration(30 * time.Second)
-	// autoSilence is the least time that is learnt, and autoPauses its ratio to the longest
-	// pause: a new pause, such as the first checkpoint, must not count as silence.
+	// autoSilence is the minimum adaptive time, and autoPauses its ratio to the longest pause. A
+	// new kind of pause, such as the first checkpoint, must not count as silence.
 	autoSilence = 10 * time.Minute
 	autoPauses  = 5
 )
 
 const silenceRemedy = "write for example silence: 10m, silence: auto or silence: never; a host looks every ten seconds"
 
-// Limit returns the time after which a process counts as silent, given its longest pause so
-// far. 0 means never.
+// Limit returns how long a process with that longest pause must be quiet to count as silent. 0
+// means never.
 func (s Silence) Limit(longest time.Duration) time.Duration {
 	if s == SilenceAuto {
 		return max(autoSilence, autoPauses*longest)

@@ -27,36 +27,34 @@ type RunState string
 // The values of [RunState].
 const (
 	RunPlacing    RunState = "placing"    // hosts are being reserved
-	RunRunning    RunState = "running"    // tasks are started or running
-	RunRestarting RunState = "restarting" // the whole group is being started again
-	RunStopping   RunState = "stopping"   // the verdict is known, tasks are ending
-	RunReleasing  RunState = "releasing"  // hosts are being given back
+	RunRunning    RunState = "running"    // tasks are starting or running
+	RunRestarting RunState = "restarting" // the whole group is restarting
+	RunStopping   RunState = "stopping"   // the verdict is known, tasks are stopping
+	RunReleasing  RunState = "releasing"  // hosts are being released
 	RunEnded      RunState = "ended"
 )
 
-// Status is the answer of the status query. Process IDs and restarts are not
-// in it: they live in the heartbeat details of the activities and cost the run
-// no history.
+// Status is the answer of the status query. It omits process IDs and restarts: they are in the
+// heartbeat details of activities, where they do not add to the run's history.
 type Status struct {
 	State      RunState     `json:"state"`
 	Generation int          `json:"generation"`
 	Started    time.Time    `json:"started,omitzero"`
 	Tasks      []TaskStatus `json:"tasks"`
-	// GroupRestarts are the last restarts of the whole group, the oldest first.
+	// GroupRestarts are the last restarts of the whole group, oldest first.
 	GroupRestarts []GroupRestart `json:"group_restarts,omitempty"`
-	// Preemptions counts the returns to the queue after a notice, and PendingSince is the time of
-	// a return to the queue if the run is pending again.
+	// Preemptions counts how often the run returned to the queue after a notice. PendingSince is
+	// when it last returned, if it is pending again.
 	Preemptions  int       `json:"preemptions,omitempty"`
 	PendingSince time.Time `json:"pending_since,omitzero"`
-	// Notice is set while the tasks have notice that they will be stopped.
+	// Notice is set while the tasks have notice of a stop.
 	Notice *StopNotice `json:"notice,omitempty"`
 	// Elastic is set if the number of hosts may change.
 	Elastic *ElasticStatus `json:"elastic,omitempty"`
-	// OnDisconnect says how the hosts treat processes while they have no contact with the
-	// server.
+	// OnDisconnect is how the hosts treat processes while they cannot reach the server.
 	OnDisconnect OnDisconnect `json:"on_disconnect,omitempty"`
-	// GivenUpAfter is the time after the last heartbeat of a host at which the run gives it up, or 0
-	// if it waits without limit.
+	// GivenUpAfter is how long after a host's last heartbeat the run gives the host up, or 0 for
+	// never.
 	GivenUpAfter Duration `json:"given_up_after,omitempty"`
 	// Stopping is set while the tasks are stopping together.
 	Stopping *Stopping `json:"stopping,omitempty"`
@@ -64,29 +62,29 @@ type Status struct {
 	Stacks *stacktree.Findings `json:"stacks,omitempty"`
 	// SilenceIgnoresCPU is as in [RunSpec].
 	SilenceIgnoresCPU bool `json:"silence_ignores_cpu,omitempty"`
-	// Archive describes the shipped directory of the run.
+	// Archive describes the run's shipped directory.
 	Archive *Archive `json:"archive,omitempty"`
-	// Services are the services of the hosts of the run, and of hosts that it has left.
+	// Services are the services of the run's hosts, including hosts that it left.
 	Services []HostService `json:"services,omitempty"`
-	// Sweep is set for a sweep, which has trials and no tasks.
+	// Sweep is set for a sweep, which has trials instead of tasks.
 	Sweep *SweepStatus `json:"sweep,omitempty"`
 	// Result is set once the run has ended.
 	Result *RunResult `json:"result,omitempty"`
 }
 
-// ElasticStatus is the size of a generation of an elastic run.
+// ElasticStatus is the size of an elastic run's generation.
 type ElasticStatus struct {
-	// Range is the fewest and the most hosts, such as 2:4.
+	// Range is the minimum and maximum number of hosts, such as 2:4.
 	Range HostCount `json:"range"`
-	// Hosts is the number of hosts of this generation, and Tasks the number of its tasks. Hosts
-	// is 0 until the generation is placed.
+	// Hosts and Tasks are the numbers of hosts and tasks in this generation. Hosts is 0 until the
+	// generation is placed.
 	Hosts int `json:"hosts"`
 	Tasks int `json:"tasks"`
-	// Grow says whether the next generation may have more.
+	// Grow reports whether the next generation may have more hosts.
 	Grow Grow `json:"grow"`
 }
 
-// String says "3 of 2:4 hosts, world size 6".
+// String returns, for example, "3 of 2:4 hosts, world size 6".
 func (e ElasticStatus) String() string {
 	if e.Hosts == 0 {
 		return fmt.Sprintf("none of %s hosts", e.Range)
@@ -98,18 +96,18 @@ func (e ElasticStatus) String() string {
 	return text
 }
 
-// HostService describes how to read the files of a run that are on a host.
+// HostService describes how to read a run's files on a host.
 type HostService struct {
 	Host string `json:"host"`
 	// Address is HOST:PORT.
 	Address string `json:"address"`
-	// Fingerprint is the SHA-256 of the certificate that the service has, in hex.
+	// Fingerprint is the SHA-256 of the service's certificate, in hex.
 	Fingerprint string `json:"fingerprint"`
-	// Token allows to read the files of this run.
+	// Token grants read access to this run's files.
 	Token string `json:"token"`
 }
 
-// TaskStatus is one task in a [Status].
+// TaskStatus is a task in a [Status].
 type TaskStatus struct {
 	Name    string    `json:"name"`
 	Type    string    `json:"type"`
@@ -118,71 +116,71 @@ type TaskStatus struct {
 	Host    string    `json:"host,omitempty"`
 	Address string    `json:"address,omitempty"`
 	State   TaskState `json:"state"`
-	// Activity is the ID of the task's activity, which the server lists as
-	// pending while the task runs.
+	// Activity is the ID of the task's activity, which is pending on the server while the task
+	// runs.
 	Activity string `json:"activity,omitempty"`
 	Exit     *Exit  `json:"exit,omitempty"`
 }
 
-// Heartbeat has the details of RunTask's heartbeats while a process runs. It stays under 850
-// bytes.
+// Heartbeat contains the details of RunTask's heartbeats while a process runs. It must stay under
+// 850 bytes.
 type Heartbeat struct {
 	PID      int       `json:"pid"`
 	Host     string    `json:"host"`
 	Restarts int       `json:"restarts"`
 	Started  time.Time `json:"started,omitzero"`
 	LogDir   string    `json:"log_dir,omitempty"`
-	// Progress is the progress that the task has reported.
+	// Progress is the task's reported progress.
 	Progress *Progress `json:"progress,omitempty"`
-	// Steps is the time that the process takes for a step. It is nil if the process has
-	// reported none.
+	// Steps is the duration of the process's steps, or nil if it did not report steps.
 	Steps *StepTime `json:"steps,omitempty"`
-	// Usage is the usage of the process at its host's last look. It is nil before the first.
+	// Usage is the process's resource usage at the host's last look, or nil before the first
+	// look.
 	Usage *LiveUsage `json:"usage,omitempty"`
-	// LastOutput is the time at which the process last wrote to its files, as of that look. It
-	// is zero if it has not, or has no files.
+	// LastOutput is when the process last wrote to its files, as of that look. It is zero if it
+	// did not write, or has no files.
 	LastOutput time.Time `json:"last_output,omitzero"`
 }
 
-// Fetching has the details of Reserve's heartbeats while a host gets the run's files.
+// Fetching contains the details of Reserve's heartbeats while a host fetches the run's files.
 type Fetching struct {
 	Host string `json:"host"`
-	// Bytes of Size have been unpacked, or fetched if Unpacking is false.
+	// Bytes of Size were unpacked, or fetched if Unpacking is false.
 	Bytes     int64 `json:"bytes"`
 	Size      int64 `json:"size"`
 	Unpacking bool  `json:"unpacking,omitempty"`
 }
 
-// Progress is the progress of a task, by its own account.
+// Progress is a task's progress, as reported by the task.
 type Progress struct {
 	Current float64 `json:"current"`
-	// Total is the last value of Current, or 0 if it is unknown.
+	// Total is the final value of Current, or 0 if unknown.
 	Total float64 `json:"total,omitempty"`
-	// Message is a short text, of at most 100 bytes.
+	// Message is a short message of at most 100 bytes.
 	Message string `json:"message,omitempty"`
 }
 
-// Percent returns the part that is done, rounded down. Total must be positive.
+// Percent returns the completed share, rounded down. Total must be positive.
 func (p *Progress) Percent() int { return int(math.Floor(100 * min(1, p.Current/p.Total))) }
 
-// Usage is the use that processes made of their hosts.
+// Usage is the resource usage of processes on their hosts.
 type Usage struct {
 	UserSeconds   float64 `json:"user_seconds,omitempty"`
 	SystemSeconds float64 `json:"system_seconds,omitempty"`
-	// MaxRSSBytes is the largest observed memory of a process and its descendants together, or
-	// of a single one of them if that was larger.
+	// MaxRSSBytes is the largest observed memory of a process and its descendants, or of one of
+	// them if that was larger.
 	MaxRSSBytes int64 `json:"max_rss_bytes,omitempty"`
-	// GPUSeconds counts a second of a GPU in full use as one.
+	// GPUSeconds counts a second of full use of a GPU as one.
 	GPUSeconds        float64 `json:"gpu_seconds,omitempty"`
 	MaxGPUMemoryBytes int64   `json:"max_gpu_memory_bytes,omitempty"`
-	// OutputBytes is the size of the files of stdout and stderr.
+	// OutputBytes is the size of the stdout and stderr files.
 	OutputBytes int64 `json:"output_bytes,omitempty"`
 }
 
-// CPUSeconds returns the processor time.
+// CPUSeconds returns the CPU time.
 func (u Usage) CPUSeconds() float64 { return u.UserSeconds + u.SystemSeconds }
 
-// With returns the usage of both: the sums of times and bytes, and the larger memory.
+// With combines two usages: the sums of times and bytes, and the larger memory.
 func (u Usage) With(v Usage) Usage {
 	return Usage{
 		UserSeconds: milliseconds(u.UserSeconds + v.UserSeconds), SystemSeconds: milliseconds(u.SystemSeconds + v.SystemSeconds),
@@ -195,38 +193,35 @@ func (u Usage) With(v Usage) Usage {
 // milliseconds rounds seconds to milliseconds, since sums of floats have rounding errors.
 func milliseconds(seconds float64) float64 { return math.Round(seconds*1000) / 1000 }
 
-// LiveUsage is the usage of a living process and its descendants: the totals since its start,
-// and the present values. A host looks every ten seconds.
+// LiveUsage is the usage of a running process and its descendants: totals since the start, and
+// current values. A host looks every ten seconds.
 type LiveUsage struct {
 	Usage
-	// CPUs and GPUs are the numbers that it keeps busy, such as 1.5, as of the last look.
+	// CPUs and GPUs are how many it keeps busy, such as 1.5, as of the last look.
 	CPUs           float64 `json:"cpus"`
 	GPUs           float64 `json:"gpus,omitempty"`
 	RSSBytes       int64   `json:"rss_bytes"`
 	GPUMemoryBytes int64   `json:"gpu_memory_bytes,omitempty"`
-	// Processes counts them.
-	Processes int `json:"processes"`
-	// SilentSeconds is the time for which the task has been silent, once that exceeds the silence of
-	// its spec.
+	Processes      int     `json:"processes"`
+	// SilentSeconds is how long the task has been silent, once that exceeds the spec's silence.
 	SilentSeconds int `json:"silent_seconds,omitempty"`
-	// SilentAfter is the time in seconds after which it counts as silent, if that was learnt.
+	// SilentAfter is after how many seconds it counts as silent, if that is adaptive.
 	SilentAfter int `json:"silent_after_seconds,omitempty"`
 }
 
-// StepTime is the time that the process of a task takes for a step, without its waits at
-// barriers.
+// StepTime is the duration of a task process's steps, excluding waits at barriers.
 type StepTime struct {
-	// Seconds is the usual time of its latest steps; 0 while too few are known.
+	// Seconds is the typical duration of its latest steps, or 0 if there are too few.
 	Seconds float64 `json:"seconds,omitempty"`
-	// Steps is the number of steps that are known.
+	// Steps is the number of recorded steps.
 	Steps int `json:"steps"`
-	// Barriers reports whether its steps are the rounds of barriers of all tasks. Otherwise the
-	// program counts its steps itself, by its progress.
+	// Barriers reports whether its steps are rounds of barriers of all tasks. Otherwise, the
+	// program's progress counts the steps.
 	Barriers bool `json:"barriers,omitempty"`
 }
 
-// Slow is a task that takes longer for a step than others of its type, or a host whose tasks
-// all do.
+// Slow is a task that takes longer per step than others of its type, or a host on which all tasks
+// do.
 type Slow struct {
 	// Task is empty if all Tasks of the type on the host are slow.
 	Task  string `json:"task,omitempty"`
@@ -237,12 +232,13 @@ type Slow struct {
 	Ratio   float64 `json:"ratio"`
 	Seconds float64 `json:"seconds"`
 	Others  float64 `json:"others_seconds"`
-	// Steps is the number of known steps of the task; for Barriers see [StepTime].
+	// Steps is the task's number of recorded steps. For Barriers, see [StepTime].
 	Steps    int  `json:"steps"`
 	Barriers bool `json:"barriers,omitempty"`
 }
 
-// String returns "host gpu-3: 1.8 × the median of the others over 50 rounds (90ms and 50ms)".
+// String returns, for example, "host gpu-3: 1.8 × the median of the others over 50 rounds (90ms
+// and 50ms)".
 func (s Slow) String() string {
 	who := fmt.Sprintf("%s (rank %d)", s.Task, s.Rank)
 	switch {
@@ -261,17 +257,17 @@ func (s Slow) count() string {
 	return plural.Of(s.Steps, "step", "steps")
 }
 
-// GroupRestart is a restart of the whole group of tasks.
+// GroupRestart is a restart of the whole task group.
 type GroupRestart struct {
-	// Generation is the number of the launch of the group that followed, from 1.
+	// Generation is the number of the launch that followed, from 1.
 	Generation int `json:"generation"`
-	// Attempt is the number of the first process of every task in that generation: its logs
-	// are in attempt_N.
+	// Attempt is the number of every task's first process in that generation, which logs to
+	// attempt_N.
 	Attempt int `json:"attempt"`
-	// Failure is the root cause, or nil if an operator asked for the restart.
+	// Failure is the root cause, or nil if an operator requested the restart.
 	Failure *Failure `json:"failure,omitempty"`
-	// Requeued is set if the run has returned to the queue in between, and why.
+	// Requeued is the reason why the run returned to the queue in between, if it did.
 	Requeued RequeueOn `json:"requeued,omitempty"`
-	// Reason is the reason of the notice, for a preemption.
+	// Reason is the notice's reason, for a preemption.
 	Reason string `json:"reason,omitempty"`
 }

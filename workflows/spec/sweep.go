@@ -7,36 +7,36 @@ import (
 )
 
 const (
-	// SweepWorkflowType is the type of the workflow that is a sweep: many runs of one spec with
-	// other parameters.
+	// SweepWorkflowType is the workflow type of a sweep: many runs of one spec with different
+	// parameters.
 	SweepWorkflowType = "Sweep"
-	// TrialWorkflowType is the type of the workflow of a trial of a sweep. It is a run like
-	// others; lists of runs show the sweep in its place. See [TrialID].
+	// TrialWorkflowType is the workflow type of a sweep's trial. It is a normal run, but lists of
+	// runs show the sweep instead. See [TrialID].
 	TrialWorkflowType = "Trial"
-	// ActivityTrialsCheck finds the trials that have ended, of those that another execution of
-	// a sweep has started.
+	// ActivityTrialsCheck finds trials that ended among those started by another execution of a
+	// sweep.
 	ActivityTrialsCheck = "TrialsCheck"
-	// SignalStopTrials stops the trials of a sweep whose numbers match a pattern, and
-	// SignalRetryTrials puts its failed trials back into the queue.
+	// SignalStopTrials stops those trials of a sweep whose number matches a pattern.
+	// SignalRetryTrials returns its failed trials to the queue.
 	SignalStopTrials  = "stop-trials"
 	SignalRetryTrials = "retry-trials"
 )
 
-// Variables that only trials have.
+// Variables that are only set in trials.
 const (
-	// EnvSweep is the ID of the sweep, EnvTrial the number of the trial, and the names that
-	// begin with EnvParamPrefix are its parameters.
+	// EnvSweep is the sweep's ID and EnvTrial the trial's number. Names with the prefix
+	// EnvParamPrefix are the trial's parameters.
 	EnvSweep       = "CLUSTERRUN_SWEEP"
 	EnvTrial       = "CLUSTERRUN_TRIAL"
 	EnvParamPrefix = "CLUSTERRUN_PARAM_"
 )
 
-// IsTrialVariable reports whether a sweep sets a variable of that name in the specs of its trials.
+// IsTrialVariable reports whether a sweep sets the variable in the specs of its trials.
 func IsTrialVariable(name string) bool {
 	return name == EnvSweep || name == EnvTrial || strings.HasPrefix(name, EnvParamPrefix)
 }
 
-// TrialID returns the run ID of a trial of a sweep.
+// TrialID returns the run ID of a sweep's trial.
 func TrialID(sweep string, trial int) string { return sweep + "." + strconv.Itoa(trial) }
 
 // SplitTrialID is the inverse of [TrialID]. ok is false for other IDs.
@@ -52,10 +52,10 @@ func SplitTrialID(id string) (sweep string, trial int, ok bool) {
 	return id[:at], trial, true
 }
 
-// SweepStatus is the state of the trials of a sweep.
+// SweepStatus is the state of a sweep's trials.
 type SweepStatus struct {
-	// Trials is the number of all trials. The others count those in each state: Skipped have not
-	// been started and will not be.
+	// Trials is the number of all trials. The other fields count those in each state; Skipped
+	// trials will never start.
 	Trials    int `json:"trials"`
 	Pending   int `json:"pending"`
 	Running   int `json:"running"`
@@ -63,24 +63,24 @@ type SweepStatus struct {
 	Failed    int `json:"failed"`
 	Cancelled int `json:"cancelled"`
 	Skipped   int `json:"skipped"`
-	// RunningTrials and FailedTrials are the numbers of the first 1,000 of them.
+	// RunningTrials and FailedTrials are the numbers of the first 1,000 in that state.
 	RunningTrials []int `json:"running_trials,omitempty"`
 	FailedTrials  []int `json:"failed_trials,omitempty"`
-	// AtMost is the most trials at once, and MaxFailures the number of tolerated failures.
+	// AtMost is the maximum number of concurrent trials, and MaxFailures the number of tolerated
+	// failures.
 	AtMost      int  `json:"at_most"`
 	MaxFailures *int `json:"max_failures,omitempty"`
-	// RemainingSeconds estimates the time until the last trial ends, or 0 if that is not known.
+	// RemainingSeconds estimates the time until the last trial finishes, or is 0 if unknown.
 	RemainingSeconds int `json:"remaining_seconds,omitempty"`
-	// States has the states of all trials, from 0 on: the number of trials in a row in the same
-	// state, and its letter (p: pending, r: running, s: succeeded, f: failed, c: cancelled, k:
-	// skipped), such as "17s1f42p".
+	// States encodes the states of all trials from 0 in run lengths, such as "17s1f42p". The
+	// letters mean p: pending, r: running, s: succeeded, f: failed, c: cancelled, k: skipped.
 	States string `json:"states"`
 }
 
 // Ended returns the number of trials that have ended.
 func (s *SweepStatus) Ended() int { return s.Succeeded + s.Failed + s.Cancelled }
 
-// Counts returns for example "12 of 60 trials ended, 4 running, 2 failed (3, 17)".
+// Counts returns, for example, "12 of 60 trials ended, 4 running, 2 failed (3, 17)".
 func (s *SweepStatus) Counts() string {
 	text := fmt.Sprintf("%d of %d trials ended", s.Ended(), s.Trials)
 	for _, c := range []struct {
@@ -97,8 +97,8 @@ func (s *SweepStatus) Counts() string {
 	return text
 }
 
-// Summary returns the outcome of a sweep that has ended, for example "2 of 60 trials failed (3,
-// 17), 58 succeeded".
+// Summary returns the outcome of an ended sweep, for example "2 of 60 trials failed (3, 17), 58
+// succeeded".
 func (s *SweepStatus) Summary() string {
 	var parts []string
 	for _, c := range []struct {
@@ -123,8 +123,7 @@ func (s *SweepStatus) Summary() string {
 	return text
 }
 
-// FormatRanges writes the first of some ascending numbers, with ranges, such as "3, 17-19". all is the
-// number of all of them.
+// FormatRanges formats the first of all ascending numbers, with ranges, such as "3, 17-19".
 func FormatRanges(numbers []int, all int) string {
 	const most = 12
 	var parts []string

@@ -8,31 +8,31 @@ import (
 	"strings"
 )
 
-// Task is one member of the cluster, as the spec and its overrides make it. Its
-// slices and maps are its own.
+// Task is a member of the cluster, as defined by the spec and its overrides. It does not share
+// slices or maps.
 type Task struct {
 	Type  string `json:"type"`
 	Index int    `json:"index"`
-	// Rank is the place in the order of the spec, from 0. Tasks that are added while the run
-	// lives come after the tasks of the spec.
+	// Rank is the position in the spec, from 0. Tasks added during the run follow the spec's
+	// tasks.
 	Rank int `json:"rank"`
-	// Address is the address to which the spec pins the task, as written there; see
-	// [SplitAddress]. It is empty for a task that any host may take.
+	// Address is the address to which the spec pins the task, as written; see [SplitAddress]. It
+	// is empty if any host may take the task.
 	Address string `json:"address,omitempty"`
-	// Command is the whole argv, with the args appended.
+	// Command is the whole argv, including args.
 	Command []string `json:"command"`
-	// Dir is the working directory, or empty for the host worker's own.
+	// Dir is the working directory, or empty for the host worker's.
 	Dir string `json:"dir,omitempty"`
-	// Env is the environment that the spec gives the task, over the host's.
+	// Env is the task's environment in the spec, which overrides the host's.
 	Env Env `json:"env,omitempty"`
-	// Signed is the signed request that has made the task, or nil if there is none.
+	// Signed is the signed request that created the task, or nil.
 	Signed *StartTaskRequest `json:"signed,omitempty"`
 }
 
-// Name returns the name by which the task is printed and addressed: "worker-3".
+// Name returns the task's name: "worker-3".
 func (t Task) Name() string { return TaskName(t.Type, t.Index) }
 
-// TaskName returns the name of the task of that type and index.
+// TaskName returns the name of the task with that type and index.
 func TaskName(typ string, index int) string { return typ + "-" + strconv.Itoa(index) }
 
 // ParseTaskName splits a name such as "worker-3". It is the inverse of
@@ -47,8 +47,8 @@ func ParseTaskName(name string) (typ string, index int, err error) {
 	return "", 0, valueError{Quote(name) + " is not a task name", "write type and index, like worker-3"}
 }
 
-// TaskList expands the groups of a validated spec into its tasks, in rank
-// order. Before validation the number of tasks may be anything.
+// TaskList expands the groups of a validated spec into tasks, in rank order. Before validation,
+// there may be any number of tasks.
 func (s *RunSpec) TaskList() []Task {
 	var tasks []Task
 	for _, g := range s.Tasks {
@@ -61,7 +61,7 @@ func (s *RunSpec) TaskList() []Task {
 	return tasks
 }
 
-// Task returns the task of that name, without expanding all the others.
+// Task returns the task with that name, without expanding all tasks.
 func (s *RunSpec) Task(name string) (Task, bool) {
 	typ, index, err := ParseTaskName(name)
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *RunSpec) Task(name string) (Task, bool) {
 	return Task{}, false
 }
 
-// Size returns the number of tasks of the group.
+// Size returns the group's number of tasks.
 func (g TaskGroup) Size() int {
 	switch {
 	case len(g.Addresses) > 0:
@@ -112,10 +112,10 @@ func (s *RunSpec) taskOf(g TaskGroup, index int) Task {
 	return t
 }
 
-// AddedTask returns a task outside the spec, or a task of the spec with a changed command, from
-// a valid [StartTaskRequest]. A type of the spec brings its command, args, directory and
-// environment along, also for an index beyond its count. The caller sets the rank. The error
-// names the missing part.
+// AddedTask returns a task outside the spec, or a task of the spec with a changed command, from a
+// valid [StartTaskRequest]. A type of the spec provides its command, args, directory and
+// environment, even for an index beyond its count. The caller sets the rank. The error names the
+// missing part.
 func (s *RunSpec) AddedTask(r StartTaskRequest) (Task, error) {
 	typ, index, err := ParseTaskName(r.Task)
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *RunSpec) AddedTask(r StartTaskRequest) (Task, error) {
 	g.Overrides = maps.Clone(g.Overrides)
 	o := g.Overrides[strconv.Itoa(index)]
 	if len(r.Command) > 0 {
-		// With a command of its own the default args are not used.
+		// A new command is not combined with the default args.
 		o.Command, o.Args = r.Command, []string{}
 	}
 	if r.Args != nil {

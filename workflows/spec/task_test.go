@@ -90,7 +90,7 @@ func TestAddedTaskNeedsACommand(t *testing.T) {
 	require.ErrorContains(t, err, "is not a task name")
 }
 
-// An empty list differs from a missing list, and must survive the way to the workflow.
+// An empty list differs from a missing list, and must reach the workflow unchanged.
 func TestEmptyListsSurviveJSON(t *testing.T) {
 	for _, v := range []any{Override{Args: []string{}}, StartTaskRequest{Args: []string{}}} {
 		assert.Contains(t, toJSON(t, v), `"args":[]`)
@@ -168,7 +168,7 @@ func TestWithDefaultsKeepsWhatIsGiven(t *testing.T) {
 	}
 }
 
-// A run of several tasks watches silence, unless its spec says never.
+// A run of several tasks watches silence unless its spec is set to never.
 func TestSilenceByDefault(t *testing.T) {
 	for _, c := range []struct {
 		tasks         int
@@ -189,7 +189,7 @@ func TestSilenceByDefault(t *testing.T) {
 	assert.ErrorContains(t, never.Validate(), "on_silence: has no effect without silence")
 }
 
-// No slice, map or pointer of the copy is one of the original.
+// The copy does not share slices, maps or pointers with the original.
 func TestWithDefaultsIsDeep(t *testing.T) {
 	for _, d := range documents(t, "good") {
 		s := must.Get(d.decode())(t)

@@ -9,29 +9,28 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// Texts of errors, in the words of the systems that users come from. Programs and people search
-// logs for these, so they are kept unchanged.
+// Error messages in the words of the systems that users come from. Programs and people search
+// logs for these, so they must not change.
 
 // TwoChiefsText refuses a cluster with more than one chief.
 func TwoChiefsText(chiefs int) string {
 	return fmt.Sprintf("If chief exists in the cluster, there must be at most one chief. Current `cluster_spec` has %d chiefs.", chiefs)
 }
 
-// BadResult reports whether the process ended well but left an invalid result, such as one that
-// is not JSON. Its message says what is wrong with it.
+// BadResult reports whether the process succeeded but left an invalid result, for example one
+// that is not JSON, as described in its message.
 func (e Exit) BadResult() bool {
 	return e.Cause == CauseOrigin && e.ExitCode == 0 && !e.EndedInCall()
 }
 
-// EndedInCall reports whether the process exited with 0 in the middle of a call of a
-// closure.
+// EndedInCall reports whether the process exited with code 0 during a closure call.
 func (e Exit) EndedInCall() bool { return e.Cause == CauseOrigin && e.ExitCode == 0 && e.Call != "" }
 
-// UnknownCall is the call of a process that served and exited with 0 while its host worker was
-// down: it is unknown whether the process was in a call.
+// UnknownCall is the call of a process that served closures and exited with 0 while its host
+// worker was down, so it is unknown whether it was in a call.
 const UnknownCall = "unknown"
 
-// InCallText returns a phrase for the call in which the process exited with 0.
+// InCallText returns a phrase for the call during which the process exited with 0.
 func (e Exit) InCallText() string {
 	if e.Call == UnknownCall {
 		return "while it was serving calls and its host worker was down"
@@ -39,7 +38,7 @@ func (e Exit) InCallText() string {
 	return "in the middle of a call, " + e.Call
 }
 
-// OOMText says what the kernel has killed to free memory while the process ran.
+// OOMText describes what the kernel killed to free memory while the process ran.
 func (e Exit) OOMText() string {
 	text := "the kernel killed " + plural.Of(e.OOMKills, "process", "processes")
 	switch e.OOMScope {
@@ -51,17 +50,16 @@ func (e Exit) OOMText() string {
 	return text + " to free memory while it ran, on the host"
 }
 
-// StoppedByHost reports whether the host worker stopped the process because it was itself
-// ended. The process was not lost then, and its exit is known.
+// StoppedByHost reports whether the host worker stopped the process because it was stopping
+// itself. The process is then not lost, and its exit is known.
 func (e Exit) StoppedByHost() bool {
 	return e.Cause == CauseHostLost && (e.ExitCode >= 0 || e.Signal != "")
 }
 
-// NoAnswerText is the reason for the failure of an activity that no host worker took or
-// answered.
+// NoAnswerText is the failure reason of an activity that no host worker accepted or answered.
 const NoAnswerText = "its host worker did not answer in time"
 
-// SilenceText returns the signs of work that a silent task does not show.
+// SilenceText lists the signs of work that a silent task lacks.
 func SilenceText(ignoresCPU bool) string {
 	if ignoresCPU {
 		return "no output and no progress"
@@ -69,13 +67,13 @@ func SilenceText(ignoresCPU bool) string {
 	return "no output, no progress and no processor time"
 }
 
-// TaskRunningText refuses to start a task that is running.
+// TaskRunningText refuses to start a running task.
 func TaskRunningText(task string) string {
 	return task + " is running; `clusterrun restart` restarts it"
 }
 
-// EscapeControl shows the control characters of a text, but not its lines and tabs, so that it
-// is safe for a terminal.
+// EscapeControl escapes control characters except newlines and tabs, so that text is safe for a
+// terminal.
 func EscapeControl(text string) string {
 	var b strings.Builder
 	for _, r := range strings.ToValidUTF8(text, "\uFFFD") {
@@ -88,6 +86,6 @@ func EscapeControl(text string) string {
 	return b.String()
 }
 
-// OneLine returns a text that is safe as a part of a line: it has no control characters for a
-// terminal, and does not end the line.
+// OneLine makes text safe as part of a line: without newlines or control characters for a
+// terminal.
 func OneLine(text string) string { return EscapeControl(strings.Join(strings.Fields(text), " ")) }

@@ -10,11 +10,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Stopping together: any task, or an operator, asks the whole run to stop, every task learns of
-// it and ends by itself, and the first error that came with such a request is the verdict. It
-// is TensorFlow's Coordinator over processes instead of threads.
+// Stopping together: any task or an operator asks the whole run to stop, every task is notified
+// and exits by itself, and the first error in such a request becomes the verdict. It is
+// TensorFlow's Coordinator with processes instead of threads.
 
-// StopTogether says how the tasks of a run stop together.
+// StopTogether describes how a run's tasks stop together.
 type StopTogether struct {
 	Grace           *Duration `json:"grace,omitempty"`
 	CleanErrors     []string  `json:"clean_errors,omitzero"`
@@ -26,68 +26,69 @@ var DefaultCleanErrors = []string{"OutOfRangeError", "StopIteration", "EOFError"
 
 // TogetherRequest is the input of [UpdateStopTogether].
 type TogetherRequest struct {
-	// Task is the task that asks for the stop. It is empty if an operator does.
+	// Task is the requesting task, or empty for an operator.
 	Task string `json:"task,omitempty"`
-	// Generation is the generation of the task.
+	// Generation is the task's generation.
 	Generation int `json:"generation,omitempty"`
-	// Key names the request. The same key again is the same request.
+	// Key identifies the request: a repeated key is the same request.
 	Key    string `json:"key,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Error is why, where something went wrong.
+	// Error is the reason, if something went wrong.
 	Error *TogetherError `json:"error,omitempty"`
-	// BootNanos is the time at which the task asked, on the monotonic clock of its host since
-	// boot: it orders the error among the exits of that host.
+	// BootNanos is when the task sent the request, on its host's monotonic clock since boot. It
+	// orders the error among that host's exits.
 	BootNanos int64 `json:"boot_ns,omitempty"`
 }
 
-// TogetherError is an error that comes with the request to stop.
+// TogetherError is an error in a request to stop.
 type TogetherError struct {
 	Kind    string `json:"kind,omitempty"`
 	Message string `json:"message"`
-	// Traceback is the traceback of the error. Its last bytes are kept.
+	// Traceback is the error's traceback. Only its last bytes are kept.
 	Traceback string `json:"traceback,omitempty"`
 }
 
-// Stopping says whether the tasks of a run are stopping together.
+// Stopping describes whether the tasks of a run are stopping together.
 type Stopping struct {
-	// Seq grows with every stop, clear and notice. A Stopping with a lower Seq is older.
+	// Seq grows with every stop, clear and notice. Of two values, the one with the lower Seq is
+	// older.
 	Seq int `json:"seq"`
-	// Stop reports whether the tasks are stopping together. If not, the rest is
-	// empty, except for Notice.
+	// Stop reports whether the tasks are stopping together. If not, all other fields except
+	// Notice are empty.
 	Stop bool `json:"stop"`
-	// By is the task that asked first. It is empty if an operator did.
+	// By is the task that asked first, or empty for an operator.
 	By     string `json:"by,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Error is the first error, which is the verdict of the run.
+	// Error is the first error, which becomes the run's verdict.
 	Error *TogetherError `json:"error,omitempty"`
-	// Clean reports whether Error is of a kind that does not count as a failure.
+	// Clean reports whether Error's kind does not count as a failure.
 	Clean bool `json:"clean,omitempty"`
-	// Asked is the time of the request, and Deadline the time at which tasks that still live
-	// are stopped. Deadline is zero if the run was ending already.
+	// Asked is when the request was made, and Deadline when remaining tasks are stopped. Deadline
+	// is zero if the run was already ending.
 	Asked    time.Time `json:"asked,omitzero"`
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Notice is the notice in force, also without a stop together.
+	// Notice is the current notice, even without a stop together.
 	Notice *StopNotice `json:"notice,omitempty"`
 }
 
 // ClearStopRequest is the input of [UpdateClearStop].
 type ClearStopRequest struct {
-	// Task is the task that clears the stop. It is empty if an operator does.
+	// Task is the task that clears the stop, or empty for an operator.
 	Task string `json:"task,omitempty"`
-	// Generation is the generation of the task.
+	// Generation is the task's generation.
 	Generation int `json:"generation,omitempty"`
 }
 
-// The most bytes that are kept of the texts of a request: every host of the run receives them,
-// and the run's status and result repeat them.
+// Maximum sizes of a request's strings, in bytes. Every host of the run receives them, and the
+// run's status and result repeat them.
 const (
 	maxTogetherKind      = 100
 	maxTogetherWords     = 1024
 	maxTogetherTraceback = 8192
 )
 
-// Bounded returns the request with its texts cut to their bounds, and without control characters:
-// reports print them on terminals of other people.
+// Bounded returns the request with its strings truncated, and without control characters, since
+// reports print them on other people's terminals.
 func (r TogetherRequest) Bounded() TogetherRequest {
 	r.Reason = shorten.Text(EscapeControl(r.Reason), maxTogetherWords)
 	if r.Error != nil {
@@ -107,7 +108,7 @@ func (s StopTogether) Clean(kind string) bool {
 	return kind != "" && (slices.Contains(s.CleanErrors, kind) || slices.Contains(s.CleanErrors, name))
 }
 
-// String returns the error as a program would print it.
+// String formats the error as a program would print it.
 func (e TogetherError) String() string {
 	switch {
 	case e.Kind == "":
@@ -119,8 +120,7 @@ func (e TogetherError) String() string {
 	}
 }
 
-// String returns the requester of the stop and the reason, in one line, or "" if there is no
-// stop.
+// String returns who requested the stop and why, in one line, or "" without a stop.
 func (s Stopping) String() string {
 	if !s.Stop {
 		return ""
@@ -150,10 +150,10 @@ func firstLine(text string) string {
 	return line
 }
 
-// maxTogetherKey bounds the key of a request to stop, in bytes.
+// maxTogetherKey limits the key of a stop request, in bytes.
 const maxTogetherKey = 200
 
-// checkAsker checks the task that asks; it is empty for an operator.
+// checkAsker checks the requesting task, which is empty for an operator.
 func checkAsker(c *checker, task string, generation int) {
 	if task != "" {
 		checkTaskName(c, "task", task)
@@ -163,7 +163,7 @@ func checkAsker(c *checker, task string, generation int) {
 	}
 }
 
-// Validate checks the request by itself. The run checks whether its task exists. The error is
+// Validate checks everything except whether the task exists, which the run checks. The error is
 // an [*InvalidRequestError] with all problems.
 func (r TogetherRequest) Validate() error {
 	c := &checker{}
@@ -177,7 +177,7 @@ func (r TogetherRequest) Validate() error {
 	return c.requestError()
 }
 
-// Validate checks the request by itself. The error is an [*InvalidRequestError].
+// Validate checks the request. The error is an [*InvalidRequestError].
 func (r ClearStopRequest) Validate() error {
 	c := &checker{}
 	checkAsker(c, r.Task, r.Generation)

@@ -15,8 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// The kinds of a list replace the default, and an empty list
-// leaves none.
+// A given list of kinds replaces the default; an empty list means none.
 func TestCleanErrors(t *testing.T) {
 	s := StopTogether{CleanErrors: DefaultCleanErrors}
 	for _, kind := range []string{"OutOfRangeError", "StopIteration", "EOFError", "EOF", "io.EOF", "tf.errors.OutOfRangeError"} {
@@ -33,7 +32,7 @@ func TestCleanErrors(t *testing.T) {
 	assert.False(t, StopTogether{CleanErrors: []string{}}.Clean("StopIteration"))
 }
 
-// An empty list survives the way to the workflow. A missing list means the default.
+// An empty list reaches the workflow unchanged. A missing list means the default.
 func TestAnEmptyListOfCleanErrorsStaysEmpty(t *testing.T) {
 	s := oneWorker(func(s *RunSpec) { s.StopTogether.CleanErrors = []string{} })
 	data := must.Get(json.Marshal(s))(t)
@@ -43,7 +42,7 @@ func TestAnEmptyListOfCleanErrorsStaysEmpty(t *testing.T) {
 	assert.Equal(t, DefaultCleanErrors, s.WithDefaults().StopTogether.CleanErrors)
 }
 
-// Reports print the texts of people on the terminals of others.
+// Reports print people's messages on other people's terminals.
 func TestTextsOfRequestsHaveNoEscapeSequences(t *testing.T) {
 	const text, safe = "a\x1b[2Jb", `a\x1b[2Jb`
 	b := TogetherRequest{Reason: text, Error: &TogetherError{Kind: text, Message: text, Traceback: text}}.Bounded()
@@ -110,7 +109,7 @@ func TestBarrierID(t *testing.T) {
 	require.Equal(t, "iris/barrier/4ee958adb375/2/epoch/8", BarrierID(run, "epoch", 7))
 	require.Equal(t, "iris/barrier/4ee958adb375/2/a%2Fb%20c/1", BarrierID(run, "a/b c", 0))
 	require.True(t, strings.HasPrefix(BarrierID(run, "epoch", 7), BarrierIDPrefix("iris", "01a2051c-b91e-767e-97c7-4ee958adb375")))
-	// Names of any length and script give short IDs, and different ones.
+	// Names of any length and script give short, distinct IDs.
 	long := BarrierID(run, strings.Repeat("é", 100), 0)
 	require.Less(t, len(long), 100)
 	require.NotEqual(t, long, BarrierID(run, strings.Repeat("é", 99)+"e", 0))
@@ -140,8 +139,8 @@ func TestOtherParticipantsText(t *testing.T) {
 	require.Contains(t, OtherParticipantsText("ps-0", []string{"ps-0"}, many), "worker-9 and 990 more")
 }
 
-// A value takes no more as JSON than is counted for it: the result of a round would be too
-// large for the server.
+// A value's JSON is never larger than counted: otherwise, a round's result could be too large for
+// the server.
 func FuzzBarrierValueSize(f *testing.F) {
 	for _, value := range []string{"", "plain text", "\x00\x01\n\t", `"\<>&`, "é\u2028日本", "\xff\xfe", "\x7f"} {
 		f.Add(value)

@@ -10,15 +10,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// MaxTasks bounds the tasks of a run.
+// MaxTasks limits the tasks of a run.
 const MaxTasks = 10_000
 
-// MaxHosts bounds the hosts of a run and of a queue. Each has an activity or a workflow open at a
-// time, a server takes no more than 2,000 of one workflow, and a host that joins again has two for a
-// moment.
+// MaxHosts limits the hosts of a run and of a queue. Each needs an open activity or workflow, and
+// two for a moment if it rejoins, while a server allows 2,000 per workflow.
 const MaxHosts = 1900
 
-// Validate checks the spec against every rule that does not need a host. File systems, ports
+// Validate checks the spec against all rules that do not depend on a host. File systems, ports
 // and installed programs are checked when the tasks are placed. The error is an
 // [*InvalidSpecError] with all problems.
 func (s *RunSpec) Validate() error {
@@ -44,12 +43,12 @@ func checkSpec(c *checker, s *RunSpec) {
 	checkSize(c, s)
 }
 
-// section is a value of a spec that checks itself, at its path.
+// section is a value of a spec that checks itself, given its path.
 type section interface {
 	check(c *checker, path string)
 }
 
-// checkFields checks each value of a struct against its entry in the table.
+// checkFields checks each field of a struct against its entry in the table.
 func checkFields(c *checker, path string, v reflect.Value) {
 	for i := range v.NumField() {
 		name := jsonName(v.Type().Field(i))
@@ -136,7 +135,7 @@ func checkErrorKind(c *checker, path, kind string) {
 func checkLogs(c *checker, s *RunSpec) {
 	n := s.total()
 	if c.isMalformed("tasks") {
-		n = 0 // hosts cannot be compared with an invalid list of tasks
+		n = 0 // hosts cannot be compared with invalid tasks
 	}
 	checkMask(c, "logs.redirects", s.Logs.Redirects, "rank", "the run", n)
 	checkMask(c, "logs.tee", s.Logs.Tee, "rank", "the run", n)
@@ -157,9 +156,8 @@ func checkPrefix(c *checker, path, text string) {
 	c.addError(path, err)
 }
 
-// checkMask refuses a mask that names a rank, or in a group an index, that none of the tasks
-// has: torch drops it silently, and the output goes elsewhere. Without tasks nothing is
-// refused.
+// checkMask refuses a mask for a rank, or in a group an index, that does not exist: torch drops
+// it silently, and the output goes elsewhere. Without tasks, every mask is accepted.
 func checkMask(c *checker, path, text, number, owner string, tasks int) {
 	if text == "" {
 		return
@@ -174,7 +172,7 @@ func checkMask(c *checker, path, text, number, owner string, tasks int) {
 	}
 }
 
-// checkFilter refuses a name that is neither a task of the spec nor a type.
+// checkFilter refuses a name that is neither a task nor a type of the spec.
 func checkFilter(c *checker, s *RunSpec) {
 	for i, name := range s.Logs.Filter {
 		if c.isMalformed("tasks") || s.hasTask(name) || slices.ContainsFunc(s.Tasks, func(g TaskGroup) bool { return g.Type == name }) {
@@ -189,7 +187,7 @@ func (s *RunSpec) hasTask(name string) bool {
 	return ok
 }
 
-// checkLineFilter refuses a filter that would let every line through.
+// checkLineFilter refuses a filter that would pass every line.
 func checkLineFilter(c *checker, path, text string) {
 	if text == "" {
 		c.add(path, "is empty, and matches every line", "write a text, or leave it out")
@@ -214,7 +212,7 @@ func checkNumber(c *checker, path string, n int, f field) {
 	}
 }
 
-// lowest says which durations are too short.
+// lowest is which durations are too short.
 type lowest int
 
 const (
@@ -234,9 +232,8 @@ func checkDuration(c *checker, path string, d *Duration, from lowest) {
 	}
 }
 
-// checkSize bounds the spec that a Temporal server must store. A document has been measured
-// before, but a program makes specs without one, and the aliases of a YAML document may expand
-// to anything.
+// checkSize limits the spec that a Temporal server must store. A document was measured before,
+// but programs build specs without one, and aliases in YAML may expand without limit.
 func checkSize(c *checker, s *RunSpec) {
 	data, err := json.Marshal(s)
 	if err != nil {
@@ -248,8 +245,7 @@ func checkSize(c *checker, s *RunSpec) {
 	}
 }
 
-// checkOneOf checks a value of an enumeration. An empty value counts as not given, except in a
-// list.
+// checkOneOf checks an enumeration's value. An empty value means "not given", except in a list.
 func checkOneOf(c *checker, path, value string, values []string) {
 	if value == "" && !strings.HasSuffix(path, "]") || slices.Contains(values, value) {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// TypeChief is the task type whose task 0 is the chief.
+// TypeChief is the task type of the chief, which is its task 0.
 const TypeChief = "chief"
 
 func checkTasks(c *checker, s *RunSpec) {
@@ -91,7 +91,7 @@ func (g TaskGroup) checkAddresses(c *checker, path string, endpoints map[string]
 			continue
 		}
 		if port == 0 {
-			continue // any number of tasks may be pinned to a host
+			continue // any number of tasks may be pinned to one host
 		}
 		e := endpoint(host, port)
 		if before, twice := endpoints[e]; twice {
@@ -157,8 +157,8 @@ func checkCommands(c *checker, s *RunSpec) {
 	c.add("command", message, "give the argv, such as "+fieldOf("RunSpec.command").example)
 }
 
-// checkBarriers refuses local barriers if the tasks are pinned to several hosts. If only some
-// are pinned, their placement decides.
+// checkBarriers refuses local barriers if tasks are pinned to several hosts. If only some are
+// pinned, this is checked when they are placed.
 func checkBarriers(c *checker, s *RunSpec) {
 	if s.Barriers != BarriersLocal {
 		return
@@ -169,8 +169,7 @@ func checkBarriers(c *checker, s *RunSpec) {
 	}
 }
 
-// pinnedHosts returns the hosts that the addresses name. Addresses on the loopback interface
-// name no host.
+// pinnedHosts returns the hosts in the addresses, except loopback addresses.
 func (s *RunSpec) pinnedHosts() []string {
 	var hosts []string
 	for _, g := range s.Tasks {
@@ -179,7 +178,7 @@ func (s *RunSpec) pinnedHosts() []string {
 			if err != nil || IsLoopback(host) {
 				continue
 			}
-			// Hosts have no case.
+			// Host names are case-insensitive.
 			if !slices.ContainsFunc(hosts, func(h string) bool { return strings.EqualFold(h, host) }) {
 				hosts = append(hosts, host)
 			}

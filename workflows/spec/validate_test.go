@@ -16,8 +16,8 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// Most rules are shown by testdata/bad. Here are those that a document cannot
-// break, and boundaries.
+// testdata/bad shows most rules. These are the rules that a document cannot break, and
+// boundaries.
 
 func oneWorker(change func(*RunSpec)) *RunSpec {
 	s := &RunSpec{Command: []string{"./train"}, Tasks: []TaskGroup{{Type: "worker"}}}
@@ -99,7 +99,7 @@ func TestValidateBoundsArgvAndEnvironment(t *testing.T) {
 	require.Equal(t, []string{"tasks[0]: argv and env together take 1835193 bytes; a program gets up to 1835008"},
 		problemsOf(t, oneWorker(func(s *RunSpec) { s.Command = many(fits + 40) })))
 
-	// A variable counts once, in the layer that wins; an override that has a smaller command is
+	// A variable counts once, in the layer that wins. An override with a smaller command is
 	// valid.
 	s := oneWorker(func(s *RunSpec) {
 		s.Tasks[0].Count = new(2)

@@ -6,25 +6,25 @@ import (
 	"unicode/utf8"
 )
 
-// The limits of Linux for arguments and environment. execve refuses more with E2BIG, which is
-// hard to understand on a host, an hour later.
+// Linux's limits on arguments and environment. execve fails with E2BIG beyond them, which is hard
+// to understand on a host, an hour later.
 const (
-	// MaxStringBytes bounds one argument, or one variable with its name, in
-	// bytes: MAX_ARG_STRLEN without the closing NUL.
+	// MaxStringBytes limits one argument, or one variable with its name, in bytes: MAX_ARG_STRLEN
+	// without the terminating NUL.
 	MaxStringBytes = 128*1024 - 1
-	// MaxExecBytes bounds all arguments and variables of a task, in bytes, with a NUL and a
-	// pointer for each: a quarter of the usual 8 MiB stack, less the room for the host's own
+	// MaxExecBytes limits a task's arguments and variables together, in bytes, with a NUL and a
+	// pointer for each: a quarter of the usual 8 MiB stack, minus space for the host's
 	// environment and clusterrun's variables.
 	MaxExecBytes = 2<<20 - 256<<10
 )
 
-// execOverhead is the cost of a string to execve in addition to its bytes: a NUL and a pointer.
+// execOverhead is execve's cost per string in addition to its bytes: a NUL and a pointer.
 const execOverhead = 1 + 8
 
-// reservedEnv is the start of the names of variables that are reserved for clusterrun.
+// reservedEnv is the prefix of variable names that are reserved for clusterrun.
 const reservedEnv = "CLUSTERRUN_"
 
-// checkText refuses a text that no argument, variable or path can hold.
+// checkText refuses a string that is not valid as an argument, variable or path.
 func checkText(c *checker, path, text string) bool {
 	switch {
 	case strings.IndexByte(text, 0) >= 0:
@@ -58,7 +58,7 @@ func checkCommand(c *checker, path string, argv []string) {
 
 func checkArgs(c *checker, path string, args []string) {
 	for i, a := range args {
-		// Most are short and plain; a path is made only for those that are not.
+		// Most strings are short and plain. Only the others need a path.
 		if len(a) > MaxStringBytes || !plainName(a) {
 			checkString(c, indexPath(path, i), a, len(a))
 		}
@@ -92,8 +92,8 @@ func (e Env) check(c *checker, path string) {
 	}
 }
 
-// checkExecSize bounds argv and environment of each task together. It works on
-// the layers, not on the tasks: a thousand tasks share the run's.
+// checkExecSize limits each task's argv and environment together. It works on layers instead of
+// tasks because a thousand tasks share the run's.
 func checkExecSize(c *checker, s *RunSpec) {
 	runEnv := envBytes(s.Env)
 	for i, g := range s.Tasks {
@@ -136,8 +136,8 @@ func stringsBytes(list []string) int {
 
 func envBytes(env Env) int { return overlaidBytes(env) }
 
-// overlaidBytes returns the number of bytes that env adds to the environment below it. The
-// nearest of the lower layers comes first.
+// overlaidBytes returns how many bytes env adds to the lower layers of the environment. The
+// nearest lower layer comes first.
 func overlaidBytes(env Env, below ...Env) int {
 	size := 0
 	for _, name := range sortedKeys(env) {

@@ -14,10 +14,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// DecodeYAML is [Decode] for a spec in YAML, or in JSON: a text that begins with a brace and is
-// valid JSON is read as JSON. It handles what a JSON document cannot have: anchors, aliases and
-// merge keys are followed, numbers are allowed as keys (`overrides: {1: …}`), and a value left
-// empty counts as not given. It is meant for specs that people write; a workflow gets JSON.
+// DecodeYAML is [Decode] for a spec in YAML, or in JSON: input that starts with a brace and is
+// valid JSON is parsed as JSON. It handles what JSON lacks: it follows anchors, aliases and merge
+// keys, accepts numbers as keys (`overrides: {1: …}`), and treats an empty value as not given. It
+// is meant for specs that people write; workflows receive JSON.
 func DecodeYAML(data []byte, complete ...func(*RunSpec)) (*RunSpec, error) {
 	if text := bytes.TrimSpace(trimBOM(data)); bytes.HasPrefix(text, []byte("{")) && json.Valid(text) {
 		return Decode(data, complete...)
@@ -25,8 +25,7 @@ func DecodeYAML(data []byte, complete ...func(*RunSpec)) (*RunSpec, error) {
 	return decode(data, parseYAML, complete)
 }
 
-// parseYAML reads one YAML document. It returns nil after a problem that makes the document
-// unreadable.
+// parseYAML parses one YAML document. It returns nil if a problem makes the document unreadable.
 func parseYAML(c *checker, data []byte) *node {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node
@@ -55,7 +54,7 @@ func parseYAML(c *checker, data []byte) *node {
 	return c.nodeOf(doc.Content[0])
 }
 
-// nodeOf returns the tree of a document, or nil after a problem that makes it unreadable.
+// nodeOf converts a document to a tree, or returns nil if a problem makes it unreadable.
 func (c *checker) nodeOf(tree *yaml.Node) *node {
 	r := yamlReader{c: c}
 	n := r.value(tree, 0)
@@ -71,7 +70,7 @@ func (c *checker) nodeOf(tree *yaml.Node) *node {
 
 var yamlErrorLine = lazyregexp.New(`^line (\d+): `)
 
-// yamlProblem takes the line number out of the parser's text.
+// yamlProblem extracts the line number from the parser's message.
 func yamlProblem(data []byte, err error) Problem {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	p := Problem{}
@@ -88,8 +87,7 @@ func yamlProblem(data []byte, err error) Problem {
 
 var tabIndent = lazyregexp.New(`(?m)^ *\t`)
 
-// Bounds of the expanded document. A few nested aliases are enough to write a document of a
-// billion values in ten lines.
+// Limits of the expanded document. With nested aliases, ten lines can contain a billion values.
 const (
 	maxYAMLDepth = 64
 	maxYAMLNodes = 1 << 19
@@ -135,7 +133,7 @@ func (r *yamlReader) scalar(y *yaml.Node) kind {
 		return kindBool
 	case "!!int", "!!float":
 		return kindNumber
-	case "!!str", "!!timestamp": // a bare date means what it says
+	case "!!str", "!!timestamp": // a bare date is a string
 		return kindText
 	default:
 		r.c.note(Problem{
@@ -147,8 +145,8 @@ func (r *yamlReader) scalar(y *yaml.Node) kind {
 	}
 }
 
-// members reads a mapping. The keys of a merge key come last, without the keys that the mapping
-// itself has.
+// members reads a mapping. A merge key's keys come last, without those that the mapping
+// overrides.
 func (r *yamlReader) members(y *yaml.Node, depth int) []member {
 	var members, merged []member
 	for i := 0; i+1 < len(y.Content); i += 2 {
@@ -202,8 +200,8 @@ func (r *yamlReader) merge(y *yaml.Node, depth int) []member {
 	}
 }
 
-// YAML returns the spec in a legible form: the fields in the order of [RunSpec], short lists in
-// one line, scripts of several lines as blocks. [DecodeYAML] reads it back.
+// YAML formats the spec for people: fields in the order of [RunSpec], short lists on one line,
+// multi-line scripts as blocks. [DecodeYAML] parses it.
 func (s *RunSpec) YAML() ([]byte, error) {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -225,10 +223,10 @@ func (s *RunSpec) YAML() ([]byte, error) {
 	return out.Bytes(), w.Close()
 }
 
-// shortList is the length, in bytes, up to which a list stays on one line.
+// shortList is the maximum length of a list on one line, in bytes.
 const shortList = 72
 
-// style gives a tree a legible form.
+// style formats a tree for people.
 func style(n *yaml.Node) {
 	length, flat := 0, n.Kind == yaml.SequenceNode
 	for _, item := range n.Content {
@@ -238,16 +236,16 @@ func style(n *yaml.Node) {
 	}
 	switch {
 	case n.Tag == "!!float":
-		n.Tag = "" // as it is written
+		n.Tag = "" // as written
 	case n.Tag == "!!str" && !literal(n.Value):
-		// Quotes keep characters that no plain text and no block can have, such as \r.
+		// Quotes preserve characters such as \r that plain strings and blocks cannot contain.
 		n.Style = yaml.DoubleQuotedStyle
 	case flat && length <= shortList, len(n.Content) == 0 && n.Kind != yaml.ScalarNode:
 		n.Style = yaml.FlowStyle
 	}
 }
 
-// literal reports whether a text means the same without quotes: as a word, or as a block of
+// literal reports whether a string keeps its meaning without quotes, as a word or as a block of
 // lines. The emitter quotes words that would be a number, a boolean or null.
 func literal(text string) bool {
 	for _, r := range text {
@@ -257,7 +255,7 @@ func literal(text string) bool {
 	}
 	switch strings.ToLower(text) {
 	case "y", "yes", "on", "n", "no", "off":
-		return false // a truth to other readers of YAML
+		return false // a boolean to other YAML parsers
 	}
 	return strings.TrimSpace(text) != "" && text[0] != ' ' && text[0] != '\n' && !strings.Contains(text, " \n")
 }

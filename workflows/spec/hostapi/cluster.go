@@ -7,45 +7,44 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Member is one task of a cluster, with its place.
+// Member is a task of a cluster, with its place.
 type Member struct {
 	Type  string `json:"type"`
 	Index int    `json:"index"`
 	Rank  int    `json:"rank"`
-	// Host is the name of the host worker.
+	// Host is the host worker's name.
 	Host string `json:"host"`
-	// Address is the "host:port" at which other tasks reach the task.
+	// Address is the "host:port" at which other tasks reach this task.
 	Address string `json:"address"`
-	// LocalRank is the rank among the tasks of the same host, and LocalWorldSize their
-	// number.
+	// LocalRank is the rank among the tasks on the same host; LocalWorldSize is their number.
 	LocalRank      int `json:"local_rank"`
 	LocalWorldSize int `json:"local_world_size"`
-	// HostIndex is the index of the host in the run, from 0.
+	// HostIndex is the host's index in the run, from 0.
 	HostIndex int `json:"host_index"`
 }
 
-// Name returns the name of the task, such as "worker-3".
+// Name returns the task's name, such as "worker-3".
 func (m Member) Name() string { return spec.TaskName(m.Type, m.Index) }
 
-// Cluster is the description of the run that its processes receive. It is kept on every host of
-// the run.
+// Cluster is the description of the run that its processes receive. Every host of the run stores
+// it.
 type Cluster struct {
 	// Members are in rank order.
 	Members Members `json:"members"`
 	// RPCLayer goes into TF_CONFIG.
 	RPCLayer string `json:"rpc_layer,omitempty"`
-	// MasterAddr is the host of rank 0, without a port. MasterPort and JAXPort are leased
-	// there, for torch's store and for JAX's coordinator.
+	// MasterAddr is rank 0's host, without a port. MasterPort and JAXPort are leased there, for
+	// torch's store and JAX's coordinator.
 	MasterAddr string `json:"master_addr,omitempty"`
 	MasterPort int    `json:"master_port,omitempty"`
 	JAXPort    int    `json:"jax_port,omitempty"`
 	// Hosts is the number of hosts.
 	Hosts int `json:"hosts"`
-	// Profiles names the sets of variables that processes get.
+	// Profiles lists the sets of variables that processes get.
 	Profiles []spec.EnvProfile `json:"profiles,omitempty"`
 }
 
-// Member returns a task by name.
+// Member returns the task with the given name.
 func (c *Cluster) Member(task string) (Member, error) {
 	typ, index, err := spec.ParseTaskName(task)
 	i := slices.IndexFunc(c.Members, func(m Member) bool { return m.Index == index && m.Type == typ })

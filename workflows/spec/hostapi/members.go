@@ -7,16 +7,16 @@ import (
 	"strconv"
 )
 
-// Members are the tasks of a cluster, in rank order. Each host of a run receives all of them,
-// so the JSON of a large run has rows.
+// Members are the tasks of a cluster, in rank order. Each host of a run receives all of them, so
+// the JSON of a large run uses rows.
 type Members []Member
 
-// manyMembers is the number above which members are written as rows. Host workers of v0.5.0
-// do not read rows.
+// manyMembers is the number above which members are encoded as rows. Host workers of v0.5.0
+// cannot decode rows.
 const manyMembers = 250
 
-// row is a sequence of members of one type on one host whose index and ranks increase by 1.
-// Their ports are listed.
+// row is a sequence of members of one type on one host, with consecutive indices and ranks. Their
+// ports are listed.
 type row struct {
 	Member
 	Ports []int `json:"ports"`
@@ -75,8 +75,8 @@ func (r row) at(i int) Member {
 	return m
 }
 
-// splitPort returns a member without the port in its address, and the port; 0 and the
-// unchanged member if the address is written in another way.
+// splitPort returns a member without the port in its address, and the port. If the address has
+// another form, it returns the unchanged member and 0.
 func splitPort(m Member) (Member, int) {
 	host, text, err := net.SplitHostPort(m.Address)
 	port, numberErr := strconv.Atoi(text)

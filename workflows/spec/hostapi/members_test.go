@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// members returns n tasks on hosts of 40 each.
+// members returns n tasks, 40 per host.
 func members(n int) Members {
 	m := Members{{Type: "chief", Host: "h0", Address: "h0:2222", LocalWorldSize: 1}}
 	for i := range n - 1 {

@@ -6,25 +6,26 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// ReleaseInput names a run.
+// ReleaseInput identifies a run.
 type ReleaseInput struct {
 	// Run is as in [ReserveInput].
 	Run string `json:"run,omitempty"`
 }
 
-// ReleaseOutput has every exit of every task that this host had, by task.
+// ReleaseOutput contains every exit of every task on this host, by task.
 type ReleaseOutput struct {
 	Exits map[string][]spec.Exit `json:"exits"`
-	// Values are the JSON values that tasks returned, if they fit.
+	// Values are the JSON values that tasks returned, as far as they fit.
 	Values map[string]json.RawMessage `json:"values,omitempty"`
-	// LeftOut names the tasks whose values did not fit.
+	// LeftOut lists the tasks whose values did not fit.
 	LeftOut []string `json:"left_out,omitempty"`
-	// Output has the last lines of the output if the spec asks for it.
+	// Output contains the last lines of the output if the spec requests it.
 	Output []string `json:"output,omitempty"`
-	// Usage is the use of all processes known here, including those not in Exits.
+	// Usage is the resource usage of all processes known here, including those missing from
+	// Exits.
 	Usage spec.Usage `json:"usage,omitzero"`
-	// SharedMemory is nil if its processes have left little or nothing in shared memory.
+	// SharedMemory is nil if the processes left little or nothing in shared memory.
 	SharedMemory *spec.SharedMemory `json:"shared_memory,omitempty"`
-	// Served reports whether the run has a queue of closures, which must end with it.
+	// Served reports whether the run has a closure queue, which must end with it.
 	Served bool `json:"served,omitempty"`
 }

@@ -6,24 +6,24 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Tasks has the short activities for running tasks.
+// Tasks contains the short activities for running tasks.
 type Tasks interface {
-	// StopSilentTasks ends processes for their silence: they have failed.
+	// StopSilentTasks ends processes because they are silent, and marks them as failed.
 	StopSilentTasks(ctx context.Context, in TasksInput) (spec.RequestAnswer, error)
-	// SealTasks makes the host restart nothing from now on.
+	// SealTasks prevents all further restarts on the host.
 	SealTasks(ctx context.Context, in TasksInput) (spec.RequestAnswer, error)
 	// CheckStart checks whether a task could be started.
 	CheckStart(ctx context.Context, in CheckStartInput) (None, error)
-	// SettleTasks ends the processes that the host may still run of the generation, or of an
-	// earlier one, and returns once they are gone.
+	// SettleTasks ends the processes that the host may still run for this or an earlier
+	// generation, and returns once they are gone.
 	SettleTasks(ctx context.Context, in TasksInput) (spec.RequestAnswer, error)
-	// Unreserve gives back the host's reservations for the generation, and for earlier ones.
+	// Unreserve releases the host's reservations for this and earlier generations.
 	Unreserve(ctx context.Context, in spec.Group) (None, error)
-	// TellStopping informs the tasks whether they stop together.
+	// TellStopping informs the tasks whether they are stopping together.
 	TellStopping(ctx context.Context, in TellStoppingInput) (None, error)
 }
 
-// TasksInput names tasks of a generation.
+// TasksInput lists tasks of a generation.
 type TasksInput struct {
 	spec.Group
 	Tasks []string `json:"tasks"`
