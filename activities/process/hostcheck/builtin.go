@@ -19,7 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// disk fails if the disk of a directory has less free space than least, or cannot be written.
+// disk fails if a directory's disk has less free space than least, or is not writable.
 func disk(dirs []string, least string) error {
 	wanted, err := spec.ParseSize(least)
 	if err != nil {
@@ -41,14 +41,14 @@ func disk(dirs []string, least string) error {
 	return nil
 }
 
-// memory fails if less memory is available than least, or if the memory controllers have counted
-// errors since the boot that they could not correct.
+// memory fails if less memory than least is available, or if the memory controllers counted
+// uncorrectable errors since the boot.
 func memory(root, least string) error {
 	wanted, err := spec.ParseSize(least)
 	if err != nil {
 		return err
 	}
-	counts, _ := filepath.Glob(filepath.Join(root, "sys/devices/system/edac/mc/mc*/ue_count")) // the pattern is right
+	counts, _ := filepath.Glob(filepath.Join(root, "sys/devices/system/edac/mc/mc*/ue_count")) // the pattern is valid
 	for _, path := range counts {
 		b, err := os.ReadFile(path)
 		if n, _ := strconv.Atoi(strings.TrimSpace(string(b))); err == nil && n > 0 {
@@ -87,11 +87,11 @@ func clock(ctx context.Context, of func(context.Context) (ahead, doubt time.Dura
 }
 
 const (
-	// maxLinks bounds the hosts that are tried, and linkTakes the wait for each.
+	// maxLinks limits the tried hosts, and linkTakes the wait for each.
 	maxLinks, linkTakes = 5, 3 * time.Second
 )
 
-// link fails if there are other hosts, and none of the first few can be reached.
+// link fails if other hosts exist, but none of the first few is reachable.
 func link(ctx context.Context, others func(context.Context) (map[string]string, error)) error {
 	if others == nil {
 		return nil
@@ -126,7 +126,7 @@ func link(ctx context.Context, others func(context.Context) (map[string]string, 
 	return nil
 }
 
-// reason returns an error of the network without the address and the call.
+// reason returns a network error without the address and the call.
 func reason(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || os.IsTimeout(err) {
 		return errors.New("no answer")

@@ -1,9 +1,9 @@
-// Package hostcheck decides whether a host is fit for tasks, by commands of its operator and by
+// Package hostcheck decides whether a host is fit for tasks, by its operator's commands and
 // built-in checks.
 //
-// A check has failed if its command does not exit with 0, or does not end within [Config.Timeout];
-// it is killed then, with everything that it has started. A host with a failed check gets no new
-// tasks; those that it has continue.
+// A check fails if its command does not exit with 0 within [Config.Timeout], after which it is
+// killed with everything that it started. A host with a failed check does not get new tasks; its
+// present tasks continue.
 //
 // A [Checker] executes each check once at the start, and again
 //

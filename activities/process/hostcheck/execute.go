@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// maxReason bounds a reason, in bytes: 2,000 hosts of a queue have to fit into a payload.
+	// maxReason limits a reason, in bytes, so that a queue's 2,000 hosts fit into a payload.
 	maxReason = 200
-	// maxSaid bounds the output of a command that is kept.
+	// maxSaid limits how much of a command's output is kept.
 	maxSaid = 2048
 )
 
-// execute executes a check. The error says why it has failed.
+// execute executes a check. The error explains a failure.
 func (k *Checker) execute(ctx context.Context, c Check) error {
 	if c.Command != "" {
 		return k.command(ctx, "sh", "-c", c.Command)
@@ -42,7 +42,7 @@ func (k *Checker) execute(ctx context.Context, c Check) error {
 	return fmt.Errorf("this version has no check of that name; upgrade the host worker")
 }
 
-// outputError is the error of a command, with the end of its output on one line.
+// outputError is a command's error, with the end of its output on one line.
 type outputError struct{ how, said string }
 
 func (e *outputError) Error() string {
@@ -52,7 +52,7 @@ func (e *outputError) Error() string {
 	return e.how + ": " + e.said
 }
 
-// command executes a command, with the environment that tasks have.
+// command executes a command in the tasks' environment.
 func (k *Checker) command(ctx context.Context, args ...string) error {
 	k.swept.Do(func() { sweep(k.Instance) })
 	said, code, err := output(ctx, k.Instance, args)
@@ -69,7 +69,7 @@ func (k *Checker) command(ctx context.Context, args ...string) error {
 	return failed
 }
 
-// lastOf returns the end of a text if it is long.
+// lastOf returns the end of a long text.
 func lastOf(text string) string {
 	const most = maxReason - 40
 	if len(text) <= most {
@@ -78,7 +78,7 @@ func lastOf(text string) string {
 	return "…" + strings.ToValidUTF8(text[len(text)-most:], "")
 }
 
-// oneLine returns a text of any program on one line, without control characters.
+// oneLine returns program output on one line, without control characters.
 func oneLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {

@@ -17,9 +17,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// gpu fails if a GPU of NVIDIA does not answer, has errors that could not be corrected, or has had
-// an error of its hardware in the last hour. number is the number of GPUs; if it is empty,
-// the driver says how many there are.
+// gpu fails if an NVIDIA GPU does not answer, has uncorrectable errors, or had a hardware error in
+// the last hour. number is the number of GPUs; if empty, the driver's number applies.
 func gpu(ctx context.Context, number string) error {
 	program, err := exec.LookPath("nvidia-smi")
 	if err != nil {
@@ -41,7 +40,7 @@ func gpu(ctx context.Context, number string) error {
 			return err
 		}
 	}
-	// Old drivers do not know these fields.
+	// Old drivers lack these fields.
 	rows, _, err = resources.AskNVIDIA(ctx, program, "--query-gpu=index,ecc.errors.uncorrected.volatile.total,remapped_rows.failure,remapped_rows.pending")
 	if err == nil {
 		return badMemory(rows)
@@ -49,7 +48,7 @@ func gpu(ctx context.Context, number string) error {
 	return nil
 }
 
-// badMemory returns an error for the first GPU with errors of its memory.
+// badMemory returns an error for the first GPU with memory errors.
 func badMemory(rows [][]string) error {
 	for _, row := range rows {
 		if len(row) < 4 {
@@ -72,10 +71,10 @@ func isYes(text string) bool {
 	return text != "0" && !strings.EqualFold(text, "no") && !strings.HasPrefix(text, "[")
 }
 
-// xidAge is the age up to which an Xid error counts.
+// xidAge is the maximum age of an Xid error that counts.
 const xidAge = time.Hour
 
-// lastXid returns the last recent error of the hardware, or nil.
+// lastXid returns the last recent hardware error, or nil.
 func lastXid(all []xid.Error, now time.Time) error {
 	for _, e := range slices.Backward(all) {
 		if spec.HardwareXid(e.Number) && now.Sub(e.At) <= xidAge {
@@ -85,8 +84,8 @@ func lastXid(all []xid.Error, now time.Time) error {
 	return nil
 }
 
-// matmul is a program for Python that fails if a GPU and the processor compute different results.
-// A GPU that has no memory left is in use, and counts as healthy.
+// matmul is a Python program that fails if a GPU and the processor compute different results. A GPU
+// without free memory is in use, and counts as healthy.
 const matmul = `
 import sys
 try:

@@ -1,5 +1,5 @@
-// Package plans finds the plans of runs in the state directory of a host worker: a file for each
-// run, which package activities reads and writes. It knows only what a supervisor needs of them.
+// Package plans finds run plans in a host worker's state directory, one file per run, which package
+// activities reads and writes. It handles only what a supervisor needs.
 package plans
 
 import (
@@ -12,16 +12,16 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
-// Dir returns the directory of the plans in a state directory.
+// Dir returns the plans' directory in a state directory.
 func Dir(stateDir string) string { return filepath.Join(stateDir, "plans") }
 
-// Each calls do with each plan in a state directory, until that returns an error.
+// Each calls do with each plan in a state directory until do returns an error.
 func Each(stateDir string, do func(text []byte) error) error {
 	files, err := filepath.Glob(filepath.Join(Dir(stateDir), "*.json"))
 	for _, f := range files {
 		text, err := os.ReadFile(f)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // the run has been closed since
+			continue // the run is already closed
 		}
 		if err == nil {
 			err = do(text)
@@ -33,8 +33,7 @@ func Each(stateDir string, do func(text []byte) error) error {
 	return err
 }
 
-// Held returns the runs that have reserved the host worker with that state directory but have
-// not released it. The host worker may be another process.
+// Held returns the runs that reserve a state directory's host worker, which may be another process.
 func Held(stateDir string) (held []runkey.Run, err error) {
 	err = Each(stateDir, func(text []byte) error {
 		var p struct {

@@ -31,10 +31,9 @@ func splitCPUs(have []CPU, p pool, host string, m int) ([][]int, *spec.Problem) 
 	return cutCPUs(cpus, m), nil
 }
 
-// cutCPUs cuts CPUs in topology order into m blocks: of whole cores where there
-// are enough, else of single CPUs, and where these are not enough either each
-// task gets one that others have, too. The blocks differ by at most one core, and
-// the same number of them fits each memory node where that can be.
+// cutCPUs cuts CPUs in topology order into m blocks: of whole cores if there are enough, else of
+// single CPUs, and if these are also too few, each task gets one shared CPU. The blocks differ by
+// at most one core, and if possible each memory node holds the same number.
 func cutCPUs(cpus []CPU, m int) [][]int {
 	parts := make([][]int, m)
 	if m > len(cpus) {
@@ -47,7 +46,7 @@ func cutCPUs(cpus []CPU, m int) [][]int {
 	if m > len(units) {
 		units = slices.Collect(slices.Chunk(cpus, 1))
 	}
-	// Block i begins at i/m of the units, rounded up.
+	// Block i starts at i/m of the units, rounded up.
 	begin := func(i int) int { return (i*len(units) + m - 1) / m }
 	for i := range parts {
 		for _, c := range slices.Concat(units[begin(i):begin(i+1)]...) {
@@ -57,10 +56,10 @@ func cutCPUs(cpus []CPU, m int) [][]int {
 	return parts
 }
 
-// domain returns the part of the topology that a task's CPUs should share: memory.
+// domain returns what a task's CPUs should share: the memory node.
 func (c CPU) domain() [2]int { return [2]int{c.Package, c.Node} }
 
-// coresOf puts the CPUs of one core together.
+// coresOf groups CPUs by core.
 func coresOf(cpus []CPU) [][]CPU {
 	var cores [][]CPU
 	for i, c := range cpus {
@@ -73,7 +72,7 @@ func coresOf(cpus []CPU) [][]CPU {
 	return cores
 }
 
-// formatList writes CPUs as the kernel does.
+// formatList writes CPUs like the kernel.
 func formatList(cpus []CPU) string {
 	ids := list.Of(cpus, func(c CPU) int { return c.ID })
 	slices.Sort(ids)

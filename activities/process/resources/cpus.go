@@ -12,17 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CPU is one processor, as the kernel numbers them, and where it is.
+// CPU is one processor, by the kernel's number, and its position.
 type CPU struct {
 	ID int
-	// Core is the lowest number among the CPUs that are threads of the same core.
+	// Core is the lowest number among the CPUs in the same core.
 	Core int
 	// Node is the NUMA node.
 	Node    int
 	Package int
 }
 
-// mostCPUs bounds the numbers of CPUs, as a spec does.
+// mostCPUs limits CPU numbers, like a spec.
 const mostCPUs = 8192
 
 // allowedCPUs returns the CPUs that a process may run on.
@@ -40,8 +40,8 @@ func allowedCPUs(pid int) ([]int, error) {
 	return list, nil
 }
 
-// readCPUs returns the positions of the CPUs. A CPU whose position cannot be read counts as a
-// core of its own; all such CPUs are in one package and on one node.
+// readCPUs returns the CPUs' positions. A CPU without a readable position counts as its own core;
+// all such CPUs share one package and node.
 func readCPUs(root string, ids []int) []CPU {
 	system := filepath.Join(root, "sys/devices/system")
 	nodes := nodesOf(system)
@@ -89,7 +89,7 @@ func nodesOf(system string) map[int]int {
 	return nodes
 }
 
-// ReadNumber reads a file with a number, as the kernel writes them. One that cannot be read counts as 0.
+// ReadNumber reads a file with a number, in the kernel's format, or 0 if it cannot be read.
 func ReadNumber(path string) int {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -102,8 +102,7 @@ func ReadNumber(path string) int {
 	return n
 }
 
-// readList reads a list as the kernel writes it: "0-3,8". One that makes no
-// sense counts as not there.
+// readList reads a list in the kernel's format, "0-3,8". An invalid list counts as missing.
 func readList(path string) []int {
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -3,13 +3,12 @@ package resources
 // Inventory lists the GPUs and CPUs of this host for tasks.
 type Inventory struct {
 	GPUs GPUs
-	// CPUs are in topology order: the CPUs of a core are adjacent, and so are the cores of a
-	// NUMA node.
+	// CPUs are in topology order: a core's CPUs are adjacent, and so are a NUMA node's cores.
 	CPUs []CPU
 }
 
-// Read takes stock of this host for what a process starts, which has the environment env. A pid of
-// 0 stands for this process.
+// Read takes stock of this host for the children of process pid, which has the environment env. 0
+// stands for this process.
 func Read(env []string, pid int) (Inventory, error) {
 	allowed, err := allowedCPUs(pid)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Memory returns the bytes of memory that this host worker may use: the memory of the machine
-// or, if it is less, the limit of its control groups. It returns 0 if neither is known.
+// Memory returns how many bytes of memory this host worker may use: the lower of the machine's
+// memory and its cgroups' limit, or 0 if neither is known.
 func Memory() int64 { return readMemory("/") }
 
 func readMemory(root string) int64 {
@@ -27,7 +27,7 @@ func readMemory(root string) int64 {
 	return least
 }
 
-// MemInfo returns a size in proc/meminfo below root, in bytes, such as MemTotal.
+// MemInfo returns a size in root's proc/meminfo, in bytes, such as MemTotal.
 func MemInfo(root, field string) (int64, error) {
 	b, err := os.ReadFile(filepath.Join(root, "proc/meminfo"))
 	if err != nil {
@@ -42,8 +42,7 @@ func MemInfo(root, field string) (int64, error) {
 	return 0, fmt.Errorf("the kernel does not say %s", field)
 }
 
-// memoryLimits returns the files with the limits of the control groups that this process is
-// in, those above them included.
+// memoryLimits returns the limit files of this process's cgroups, including their ancestors.
 func memoryLimits(root string) []string {
 	b, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
 	if err != nil {

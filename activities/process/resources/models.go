@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Models returns the driver's names of the GPUs that this host worker uses, in no order. A name
-// is empty if the driver does not report it.
+// Models returns the driver's names of this host worker's GPUs, unordered. A name is empty if the
+// driver does not report it.
 func (g GPUs) Models() []string { return g.models("/") }
 
 func (g GPUs) models(root string) []string {
 	models := make([]string, len(g.Visible))
-	listed, _ := filepath.Glob(filepath.Join(root, "proc/driver/nvidia/gpus/*/information")) // the pattern is right
+	listed, _ := filepath.Glob(filepath.Join(root, "proc/driver/nvidia/gpus/*/information")) // the pattern is valid
 	for i := range models {
 		if i < len(listed) {
 			models[i] = modelIn(listed[i])

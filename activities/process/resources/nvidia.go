@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// nvidiaPatience is the longest time to wait for nvidia-smi.
+// nvidiaPatience limits the wait for nvidia-smi.
 const nvidiaPatience = 5 * time.Second
 
-// AskNVIDIA asks nvidia-smi for a table, without its header, and says how much processor time
-// that took. It hangs where a GPU does, and is given up then.
+// AskNVIDIA asks nvidia-smi for a table, without its header, and returns the processor time used.
+// nvidia-smi hangs if a GPU does, and is then abandoned.
 func AskNVIDIA(ctx context.Context, program, what string) (rows [][]string, took time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, nvidiaPatience)
 	defer cancel()

@@ -183,7 +183,7 @@ func (g GPUs) check(devices []string, host string) *spec.Problem {
 	for _, d := range devices {
 		isNumber := strings.Trim(d, "0123456789") == ""
 		switch {
-		case g.LimitedBy == "" && g.Count == 0 && isNumber: // no host's names are known
+		case g.LimitedBy == "" && g.Count == 0 && isNumber: // names cannot be checked
 			return &spec.Problem{
 				Message: fmt.Sprintf("host %[2]s has no GPUs, so no device %[1]s", d, host),
 				Remedy:  "leave it out, or set " + cudaVisible + " for clusterrun if the host has GPUs",

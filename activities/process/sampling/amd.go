@@ -11,11 +11,11 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 )
 
-// amdProcesses returns the directory in which AMD's driver has a directory for each process that
-// computes on its GPUs.
+// amdProcesses returns where AMD's driver keeps a directory for each process that computes on its
+// GPUs.
 func amdProcesses(root string) string { return filepath.Join(root, "sys/class/kfd/kfd/proc") }
 
-// readAMDUse reads the files of AMD's driver, and returns also the time that took.
+// readAMDUse reads AMD's driver files, and also returns the time that took.
 func readAMDUse(root string) ([]supervisor.GPUProcess, time.Duration, error) {
 	began := time.Now()
 	if _, err := os.Stat(amdProcesses(root)); err != nil {
@@ -28,7 +28,7 @@ func readAMDUse(root string) ([]supervisor.GPUProcess, time.Duration, error) {
 	var processes []onGPU
 	for _, file := range files {
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		// A process opens all GPUs that it can see, and uses those on which it has memory.
+		// A process opens all GPUs that it sees, and uses those where it has memory.
 		if bytes := resources.ReadNumber(file); err == nil && bytes > 0 {
 			gpu := strings.TrimPrefix(filepath.Base(file), "vram_")
 			processes = append(processes, onGPU{gpu: gpu, pid: pid, memory: int64(bytes)})

@@ -9,7 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 )
 
-// readNVIDIAUse runs nvidia-smi, and returns also how much processor time that took.
+// readNVIDIAUse runs nvidia-smi, and also returns the processor time used.
 func readNVIDIAUse(ctx context.Context, program string) ([]supervisor.GPUProcess, time.Duration, error) {
 	gpus, took, err := resources.AskNVIDIA(ctx, program, "--query-gpu=uuid,utilization.gpu")
 	if err != nil {

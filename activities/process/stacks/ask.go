@@ -14,27 +14,27 @@ import (
 )
 
 const (
-	// answerBound is the longest time to wait for the answer of a process.
+	// answerBound limits the wait for a process's answer.
 	answerBound = 2 * time.Second
-	// answerQuiet is the time for which a file must not have grown to count as the complete
-	// answer: writers do not mark the end.
+	// answerQuiet is how long a file must not grow to count as complete, because writers do not
+	// mark the end.
 	answerQuiet = 200 * time.Millisecond
 	answerPoll  = 20 * time.Millisecond
-	// maxAnswer bounds the size of an answer, in bytes.
+	// maxAnswer limits an answer's size, in bytes.
 	maxAnswer = 512 << 10
 )
 
-// pendingAnswer is the answer of one process that was asked.
+// pendingAnswer is an asked process's answer.
 type pendingAnswer struct {
 	*process
-	// file stays readable when the process has ended.
+	// file stays readable after the process exits.
 	file       *os.File
 	from, size int64
 	grew       time.Time
 	done       bool
 }
 
-// ask sends the signal to the processes that have opted in, and collects what they write.
+// ask signals the processes that have opted in, and collects what they write.
 func ask(ctx context.Context, processes []*process) {
 	var open []*pendingAnswer
 	for _, p := range processes {
@@ -58,7 +58,7 @@ func ask(ctx context.Context, processes []*process) {
 
 func send(p *process) (*pendingAnswer, error) {
 	if stopped(p.Stat) {
-		// It would answer when it continues, after the request is over.
+		// It would answer too late, when it continues.
 		return nil, errors.New("not asked: it is stopped")
 	}
 	f, err := os.Open(p.answers)
@@ -97,7 +97,7 @@ func (a *pendingAnswer) signal() error {
 	if err == nil {
 		err = unix.PidfdSendSignal(fd, unix.Signal(Signal), nil, 0)
 	} else {
-		err = unix.Kill(p.pid, unix.Signal(Signal)) // there are no pidfds here
+		err = unix.Kill(p.pid, unix.Signal(Signal)) // pidfds are not supported
 	}
 	switch {
 	case errors.Is(err, unix.ESRCH):
@@ -110,7 +110,7 @@ func (a *pendingAnswer) signal() error {
 
 var errEnded = errors.New("not asked: it has ended")
 
-// await returns when all have answered or ended, or when the time is over.
+// await returns when all have answered or exited, or on timeout.
 func await(ctx context.Context, open []*pendingAnswer) {
 	ctx, cancel := context.WithTimeout(ctx, answerBound)
 	defer cancel()
@@ -137,8 +137,7 @@ func (a *pendingAnswer) look() bool {
 	if a.done {
 		return true
 	}
-	// This comes before the size, so that the file of an ended process includes all that it
-	// wrote.
+	// Read this before the size, so that an exited process's file includes all that it wrote.
 	s, err := proc.ReadStat(a.pid)
 	ended := err != nil || s.Ticks != a.Ticks || s.Dead()
 	info, err := a.file.Stat()

@@ -1,12 +1,12 @@
 package stacks
 
-// maxDetached bounds the reads in progress, including those that hang forever.
+// maxDetached limits the reads in progress, including those that hang forever.
 const maxDetached = 512
 
 var detachedSlots = make(chan struct{}, maxDetached)
 
-// detached runs do in a goroutine that the caller need not wait for, because do may hang with
-// the process that it reads. It returns false, without running do, if too many hang already.
+// detached runs do in a goroutine that the caller need not wait for, because do may hang with the
+// process that it reads. It returns false without running do if too many already hang.
 func detached(do func()) bool {
 	select {
 	case detachedSlots <- struct{}{}:

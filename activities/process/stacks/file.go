@@ -10,15 +10,14 @@ import (
 	"time"
 )
 
-// IsFile reports whether a name is the name of a file of stacks, which is next to the logs of a
-// process.
+// IsFile reports whether name is that of a stacks file, next to a process's logs.
 func IsFile(name string) bool {
-	matches, err := path.Match("stacks-*.txt", name) // which no separator matches
+	matches, err := path.Match("stacks-*.txt", name) // separators do not match
 	return err == nil && matches
 }
 
-// create creates a new file <dir>/<prefix>stacks-<time>.txt, with a number if there is one of
-// the same millisecond already.
+// create creates a new file <dir>/<prefix>stacks-<time>.txt, with a number if that millisecond
+// already has one.
 func create(root *os.Root, dir, prefix string, taken time.Time) (*os.File, error) {
 	if err := root.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -37,8 +36,8 @@ func create(root *os.Root, dir, prefix string, taken time.Time) (*os.File, error
 	}
 }
 
-// save writes the report and returns its path. It removes an incomplete file, because readers would
-// assume that it is complete.
+// save writes the report and returns its path. It removes an incomplete file, which readers would
+// assume to be complete.
 func (r *report) save() (string, error) {
 	if err := os.MkdirAll(r.Root, 0o700); err != nil {
 		return "", err

@@ -8,7 +8,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
-// stopped reports whether the process cannot handle a signal at the moment.
+// stopped reports whether the process cannot handle signals now.
 func stopped(s proc.Stat) bool { return s.State == 'T' || s.State == 't' }
 
 var stateWords = map[byte]string{
@@ -23,7 +23,7 @@ func stateWord(s proc.Stat) string {
 	return "in state " + string(s.State)
 }
 
-// table has all processes, by ID.
+// table maps IDs to processes.
 type table map[int]proc.Stat
 
 func readTable() (table, error) {
@@ -40,7 +40,7 @@ func readTable() (table, error) {
 	return t, nil
 }
 
-// status is the used part of the status file of a process.
+// status is the used part of a process's status file.
 type status struct {
 	caught uint64 // the signals it handles; the first is the lowest bit
 	// ids are its process IDs, from our PID namespace to its own.

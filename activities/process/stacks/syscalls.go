@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// call is a system call that a thread is in.
+// call is a thread's system call.
 type call struct {
 	name string
-	// file is the file of its first argument, if that is a descriptor.
+	// file is its first argument's file, if that is a descriptor.
 	file string
-	// sort is "pipe", "socket", "terminal" or "file" for such a descriptor, if it is known.
+	// sort is "pipe", "socket", "terminal" or "file" for such a descriptor, if known.
 	sort string
-	// timer reports whether it waits only for time, though its name has another use.
+	// timer reports whether it only waits for time, despite its name.
 	timer bool
 }
 
@@ -27,8 +27,8 @@ func (c call) String() string {
 	return c.name + " on " + c.file
 }
 
-// onDescriptor has calls that may block and whose first argument is a descriptor; others has
-// calls without one. They exist on all architectures.
+// onDescriptor lists calls that may block and take a descriptor first; others lists calls without
+// one. They exist on all architectures.
 var (
 	onDescriptor = map[int]string{
 		unix.SYS_READ: "read", unix.SYS_WRITE: "write", unix.SYS_READV: "readv", unix.SYS_WRITEV: "writev",
@@ -58,8 +58,8 @@ func init() {
 	maps.Copy(others, othersHere)
 }
 
-// parseCall parses the syscall file of a thread; the result is empty if the thread is in no
-// call. link returns what a descriptor of its process refers to.
+// parseCall parses a thread's syscall file. The result is empty outside a call. link returns what
+// the process's descriptor refers to.
 func parseCall(raw []byte, link func(fd int) string) call {
 	fields := strings.Fields(string(raw))
 	if len(fields) < 2 {
@@ -67,7 +67,7 @@ func parseCall(raw []byte, link func(fd int) string) call {
 	}
 	number, err := strconv.Atoi(fields[0])
 	if err != nil || number < 0 {
-		return call{} // it waits in the kernel for another reason, such as a page fault
+		return call{} // in the kernel for another reason, such as a page fault
 	}
 	if name, ok := others[number]; ok {
 		return call{name: name, timer: (name == "pselect6" || name == "select") && fields[1] == "0x0"}
@@ -84,7 +84,7 @@ func parseCall(raw []byte, link func(fd int) string) call {
 	return call{name: name, file: strings.TrimSpace("descriptor " + strconv.Itoa(int(int32(fd))) + " " + target), sort: sortOf(target)}
 }
 
-// sortOf returns the kind of file behind a descriptor, from its link in /proc.
+// sortOf returns a descriptor's kind of file, from its link in /proc.
 func sortOf(target string) string {
 	for _, s := range [][2]string{
 		{"(pipe:", "pipe"}, {"(socket:", "socket"}, {"(/dev/pts/", "terminal"}, {"(/dev/tty", "terminal"}, {"(/", "file"},
@@ -96,7 +96,7 @@ func sortOf(target string) string {
 	return ""
 }
 
-// linkOf returns a function that returns what a descriptor of a process refers to.
+// linkOf returns a function that resolves a process's descriptors.
 func linkOf(dir string) func(int) string {
 	return func(fd int) string {
 		target, err := os.Readlink(dir + "/fd/" + strconv.Itoa(fd))

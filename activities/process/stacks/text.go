@@ -18,7 +18,7 @@ type report struct {
 	Task
 	taken     time.Time
 	processes []*process
-	unshown   int // number of processes beyond the bounds
+	unshown   int // number of processes over the limit
 	gaps      []string
 }
 
@@ -88,7 +88,7 @@ func (t *thread) write(w io.Writer) {
 	}
 }
 
-// printableLines returns a text of several lines in a form that is safe for a terminal.
+// printableLines makes multi-line text safe for a terminal.
 func printableLines(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -98,15 +98,14 @@ func printableLines(text string) string {
 	return b.String()
 }
 
-// printable returns a text in a form that is safe for one line of a terminal.
+// printable makes text safe for one line of a terminal.
 func printable(text string, most int) string {
 	var b strings.Builder
 	escape(&b, shorten.Text(text, most), 0)
 	return b.String()
 }
 
-// escape writes text without control characters, which would affect the terminal of the
-// reader.
+// escape writes text without control characters, which would affect the reader's terminal.
 func escape(b *strings.Builder, text string, except rune) {
 	for _, r := range strings.ToValidUTF8(text, "?") {
 		if strconv.IsPrint(r) || r == except {

@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
-// BootNanos returns the time since boot, including suspension, in nanoseconds. It is the only
-// clock that all processes of a machine share and that is never set.
+// BootNanos returns the time since boot, including suspension, in nanoseconds. It is the only clock
+// that all of a machine's processes share and that is never set.
 func BootNanos() int64 {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
@@ -22,8 +22,8 @@ func BootNanos() int64 {
 	return ts.Nano()
 }
 
-// bootID identifies what pids and start times are relative to. Two containers on one
-// machine share the kernel's boot ID but not their process numbers.
+// bootID identifies what pids and start times are relative to. Containers on one machine share the
+// kernel's boot ID but not process numbers.
 func bootID() (string, error) {
 	id := proc.BootID()
 	if id == "" {
@@ -32,9 +32,9 @@ func bootID() (string, error) {
 	return id + " " + proc.Namespace("pid"), nil
 }
 
-// bootTimer calls a function when CLOCK_BOOTTIME passes a point. A timer of the runtime stands
-// still while the machine is suspended; a bootTimer fires on resume. It needs one descriptor
-// and one goroutine for all processes.
+// bootTimer calls a function when CLOCK_BOOTTIME passes a point. Unlike a runtime timer, it does
+// not stop while the machine is suspended, but fires on resume. It needs one descriptor and one
+// goroutine for all processes.
 type bootTimer struct {
 	f  *os.File
 	fd int

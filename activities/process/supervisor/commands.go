@@ -75,8 +75,8 @@ func (s *supervisor) Grant(_ context.Context, r GrantRequest) error {
 	if err != nil || granted {
 		return err
 	}
-	// It is journalled before it takes effect: a start must not rest on a grant that
-	// a restart of the supervisor would forget.
+	// It is journalled before it takes effect, because a start must not rest on a grant that a
+	// restarted supervisor would forget.
 	err = p.task.run.journal.append(record{
 		Type: recGranted, Generation: r.Key.Generation, Task: r.Key.Task, Number: r.Number, Failures: r.Failures, Note: r.Note,
 	})
@@ -111,7 +111,7 @@ func (s *supervisor) Processes(_ context.Context, key runkey.Run) (ProcessesRepl
 	return reply, nil
 }
 
-// Unkept returns what does not fit on a disk; see [API].
+// Unkept returns what a disk could not hold; see [API].
 func (s *supervisor) Unkept(side context.Context) (reply UnkeptReply, _ error) {
 	s.mu.Lock()
 	runs := slices.Collect(maps.Values(s.runs))
@@ -127,7 +127,7 @@ func (s *supervisor) Controllers(context.Context) (ControllersReply, error) {
 	return s.groups.controllers, nil
 }
 
-// Serving passes on that the side serves; see [API].
+// Serving reports that the side serves; see [API].
 func (s *supervisor) Serving(context.Context) error {
 	if s.cfg.Serving != nil && !s.isClosing() {
 		s.cfg.Serving()
@@ -141,7 +141,7 @@ func (s *supervisor) Leave(context.Context) error {
 	return nil
 }
 
-// Closing waits for the end of the supervisor; see [API].
+// Closing waits for the supervisor's shutdown; see [API].
 func (s *supervisor) Closing(ctx context.Context) (ClosingReply, error) {
 	select {
 	case <-s.closing:
@@ -153,7 +153,7 @@ func (s *supervisor) Closing(ctx context.Context) (ClosingReply, error) {
 	return ClosingReply{OwnerGone: s.ownerGone}, nil
 }
 
-// Release ends a run here; see [API].
+// Release ends a run; see [API].
 func (s *supervisor) Release(ctx context.Context, r ReleaseRequest) (ProcessesReply, error) {
 	if err := r.check(); err != nil {
 		return ProcessesReply{}, err
@@ -170,7 +170,7 @@ func (s *supervisor) Release(ctx context.Context, r ReleaseRequest) (ProcessesRe
 	}
 	s.mu.Unlock()
 	if first {
-		// It does not end with the caller: a release, once requested, is carried out.
+		// A release, once requested, is carried out even if the caller is gone.
 		go s.release(run, all)
 	}
 	select {
@@ -198,7 +198,7 @@ func (s *supervisor) release(r *run, all []*process) {
 	}
 	s.mu.Lock()
 	if err == nil {
-		// From now on it is read from disk on request.
+		// It is now read from disk on request.
 		delete(s.runs, r.hash)
 		s.archives++
 	}
@@ -260,7 +260,7 @@ func (s *supervisor) Lease(_ context.Context, r PortLeaseRequest) (PortLeaseRepl
 	return PortLeaseReply{Ports: got}, err
 }
 
-// logOf returns a log whose entries name a run.
+// logOf returns a log with entries that name a run.
 func (s *supervisor) logOf(r *run) *slog.Logger {
 	return s.log.With("run", r.key.WorkflowID)
 }

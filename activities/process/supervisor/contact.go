@@ -6,16 +6,14 @@ import (
 	"time"
 )
 
-// over reports whether the process must no longer live.
+// over reports whether the process must die.
 func (c Contact) over(now int64) bool { return c.Until != 0 && c.Until <= now }
 
-// killAt returns when a process that has lost contact is killed. The grace counts from the
-// end of the contact: on a machine that was suspended it may be over before the process got
-// the signal.
+// killAt returns when a process that lost contact is killed. The grace counts from the contact's
+// expiry, so on a suspended machine it may be over before the process gets the signal.
 func (c Contact) killAt() int64 { return c.Until + c.Grace.Nanoseconds() }
 
-// next returns the time at which the process must be stopped or killed, on CLOCK_BOOTTIME; 0
-// means never.
+// next returns when the process must be stopped or killed, on CLOCK_BOOTTIME; 0 means never.
 func (p *process) next() int64 {
 	if !p.killed.IsZero() {
 		return 0
@@ -36,7 +34,7 @@ func (s *supervisor) Renew(_ context.Context, r RenewRequest) error {
 	defer s.mu.Unlock()
 	run := s.runs[runHash(r.Key.Run)]
 	if run == nil {
-		return nil // the run has no living processes
+		return nil // none of the run's processes lives
 	}
 	t := run.tasks[taskID{r.Key.Generation, r.Key.Task}]
 	if t == nil {
@@ -46,7 +44,7 @@ func (s *supervisor) Renew(_ context.Context, r RenewRequest) error {
 		return fenced(r.Key, r.Fence, t.fence)
 	}
 	for _, p := range t.processes {
-		// The timer may then fire too early, which it notices.
+		// The timer may now fire too early, which it notices.
 		if p.contact.Until != 0 && !p.cutOff {
 			p.contact.Until = max(p.contact.Until, r.Until)
 		}
@@ -74,8 +72,8 @@ func (s *stopper) watch(p *process) {
 	}
 }
 
-// timeIsUp kills processes that ran for too long, stops those that are cut off from the
-// server, and sets the timer for the next deadline.
+// timeIsUp kills processes that ran too long, stops those cut off from the server, and sets the
+// timer for the next deadline.
 func (s *stopper) timeIsUp() {
 	s.table.mu.Lock()
 	defer s.table.mu.Unlock()
@@ -110,7 +108,7 @@ func (s *stopper) timeIsUp() {
 	}
 }
 
-// close ends the timer of deadlines.
+// close stops the deadline timer.
 func (s *stopper) close() {
 	s.table.mu.Lock()
 	defer s.table.mu.Unlock()

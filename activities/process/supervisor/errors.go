@@ -6,34 +6,33 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 )
 
-// The errors of requests. errors.Is works on what a [Client] returns; the text has the
-// details.
+// Request errors. errors.Is works on what a [Client] returns; the message contains details.
 var (
-	// ErrFenced means that a newer commander of the task has been seen.
+	// ErrFenced means that the task has a newer commander.
 	ErrFenced = errors.New("fenced")
-	// ErrReleased means that the run was released on this host; nothing is started for it.
+	// ErrReleased means that the run was released on this host, so it cannot start anything.
 	ErrReleased = errors.New("released")
-	// ErrClosing means that the supervisor is about to end; it starts nothing.
+	// ErrClosing means that the supervisor is about to exit and starts nothing.
 	ErrClosing = errors.New("closing")
-	// ErrCutOff means that the contact to the server that the process needs is over.
+	// ErrCutOff means that the process's contact with the server expired.
 	ErrCutOff = errors.New("cut off")
 	// ErrAlive means that an earlier process of the task still lives.
 	ErrAlive = errors.New("alive")
-	// ErrRemains means that SIGKILL has not ended an earlier process of the task.
+	// ErrRemains means that an earlier process of the task survives SIGKILL.
 	ErrRemains = errors.New("remains")
 	// ErrNotGranted means that the last process of the task was not granted a successor.
 	ErrNotGranted = errors.New("not granted")
-	// ErrUnknownProcess means that no process of that number was ever journalled here.
+	// ErrUnknownProcess means that this host never journalled a process with that number.
 	ErrUnknownProcess = errors.New("unknown process")
-	// ErrPortTaken means that a port wanted by number is in use, or that none are left.
+	// ErrPortTaken means that a requested port is in use, or that none are left.
 	ErrPortTaken = fault.ErrPortTaken
 	// ErrJournal means that the journal could not be written, so nothing was done.
 	ErrJournal = errors.New("journal")
-	// ErrDamaged means that the journal of the run was found damaged. The part before it is known;
-	// the rest of the run counts as lost with the host.
+	// ErrDamaged means that the run's journal is damaged. What precedes the damage is known; the
+	// rest counts as lost with the host.
 	ErrDamaged = errors.New("journal damaged")
-	// ErrLimit means that this host could not do it even if it did nothing else, because of a
-	// limit that its owner has set.
+	// ErrLimit means that this host could not do it even when idle, because of a limit that its
+	// owner set.
 	ErrLimit = fault.ErrLimit
 	// ErrInvalid means that the request is invalid.
 	ErrInvalid = fault.ErrInvalid
@@ -48,7 +47,7 @@ var sentinels = []error{
 
 // failure is an error in an answer.
 type failure struct {
-	Kind string // of one of the sentinels, or empty
+	Kind string // a sentinel's, or empty
 	Text string
 }
 

@@ -18,10 +18,10 @@ import (
 
 // The types of [record].
 const (
-	recRun      = "run"      // first line: which run this is
+	recRun      = "run"      // first line: identifies the run
 	recStarting = "starting" // synced before the fork
 	recStarted  = "started"
-	recAborted  = "aborted" // the start before it was not carried out
+	recAborted  = "aborted" // the preceding start was not carried out
 	recExited   = "exited"
 	recGranted  = "granted"
 	recLeased   = "leased"
@@ -29,8 +29,8 @@ const (
 	recReleased = "released"
 )
 
-// record is one line of a journal. It never contains the environment of a process, which
-// may hold secrets.
+// record is one line of a journal. It never contains a process's environment, which may hold
+// secrets.
 type record struct {
 	Type       string      `json:"type"`
 	At         time.Time   `json:"at"`
@@ -53,15 +53,15 @@ type record struct {
 	Note       string      `json:"note,omitempty"`
 }
 
-// lazySync is the longest time that a record may stay unsynced if no caller waits for it. Only
-// a crash of the machine could lose it, in which the process is lost as well.
+// lazySync is how long a record may stay unsynced if no caller waits for it. Only a machine crash
+// could lose the record, and that also kills the process.
 const lazySync = time.Second
 
 // journal is the append-only file of one run.
 //
-// A line is written with one write and truncated again if that fails half-way, so only the
-// last line can be torn, by a supervisor that died while writing it. A caller that needs its
-// record on disk calls commit; concurrent callers share one fdatasync.
+// A line is written with one write and truncated if that fails midway, so only a supervisor that
+// dies while writing can leave a torn line, the last. A caller that needs its record on disk calls
+// commit; concurrent callers share one fdatasync.
 type journal struct {
 	path     string
 	volatile bool   // nothing waits for the disk; see [StateOptions]
@@ -70,9 +70,9 @@ type journal struct {
 	mu   sync.Mutex
 	f    *os.File // nil until the first append
 	size int64    // of all complete lines
-	torn bool     // followed by half a line that could not be removed
-	// backlog holds records that could not be written and must not be lost: they come before the
-	// next one.
+	torn bool     // followed by a partial line that could not be removed
+	// backlog holds records that could not be written and must not be lost. They precede the next
+	// one.
 	backlog [][]byte
 	lazy    *time.Timer
 	waiters []chan error
@@ -95,7 +95,7 @@ func encode(r record) ([]byte, error) {
 	return append(line, '\n'), nil
 }
 
-// append writes a record, or fails and writes nothing.
+// append writes a record completely or not at all.
 func (j *journal) append(r record) error {
 	line, err := encode(r)
 	if err != nil {
@@ -158,8 +158,8 @@ func (j *journal) writeLocked(line []byte) error {
 
 func (j *journal) putLocked(line []byte) error {
 	if _, err := j.f.Write(line); err != nil {
-		// Truncate a line that was written in part. If even that fails, no more may be
-		// written: it would be read as damage.
+		// Truncate a partial line. If even that fails, nothing more may be written, since it would
+		// be read as damage.
 		if terr := j.f.Truncate(j.size); terr != nil {
 			_ = j.f.Close()
 			j.f, j.torn = nil, true
@@ -186,7 +186,7 @@ func (j *journal) openLocked() error {
 	case info.Size() > j.size && j.torn:
 		err = f.Truncate(j.size)
 	default:
-		// It is not the file that was read, so it must not be written to.
+		// This is not the file that was read; do not write to it.
 		err = fmt.Errorf("it has %d bytes instead of %d", info.Size(), j.size)
 	}
 	if err != nil {
@@ -213,8 +213,7 @@ func (j *journal) openLocked() error {
 	return err
 }
 
-// commit returns once all records written before are on disk. It returns at once if the journal
-// is volatile.
+// commit returns once all earlier records are on disk, or immediately if the journal is volatile.
 func (j *journal) commit() error {
 	done := make(chan error, 1)
 	j.mu.Lock()
@@ -238,7 +237,7 @@ func (j *journal) commit() error {
 	return nil
 }
 
-// syncAll syncs for all waiting callers at once, until none is left.
+// syncAll syncs for all waiting callers together, until none is left.
 func (j *journal) syncAll() {
 	for {
 		j.mu.Lock()
@@ -276,8 +275,8 @@ func (j *journal) syncSoonLocked() {
 	j.lazy.Reset(lazySync)
 }
 
-// close writes the backlog, syncs and closes the file. It returns an error if not all could
-// be saved.
+// close writes the backlog, syncs and closes the file. It returns an error if not everything was
+// saved.
 func (j *journal) close() error {
 	j.mu.Lock()
 	if j.closed {

@@ -20,22 +20,22 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
-// launcher starts programs, and copies what they write.
+// launcher starts programs and copies their output.
 type launcher struct {
 	table  *table
 	log    *slog.Logger
 	fork   *fork.Forker
 	groups *cgroups
-	outer  string        // cookies of a supervisor whose task we are
+	outer  string        // cookies of a supervisor that runs us
 	bound  time.Duration // see [Config.KillBound]
 	owner  owner
 	relays [2]output.Outputs // to the owner's stdout and stderr; see relayOf
-	// started is called with a process that has just been forked, while the table is locked, and
-	// excess with one that has written too much.
+	// started is called with each newly forked process, while the table is locked, and excess with
+	// each that wrote too much.
 	started, excess func(*process)
 }
 
-// launch opens the files of a process and forks it.
+// launch opens a process's files and forks it.
 func (l *launcher) launch(p *process, c Command) error {
 	limit := p.task.run.files
 	limit <- struct{}{}
@@ -57,8 +57,8 @@ func (l *launcher) launch(p *process, c Command) error {
 		Dir:   c.Dir,
 		Env:   withCookie(c.Env, p.cookie, l.outer),
 		Files: []uintptr{uintptr(files[0]), uintptr(files[1]), uintptr(files[2])},
-		// The user changes before the parent-death signal is set, which a change would clear,
-		// and before the directory is entered.
+		// The user changes before the directory is entered and before the parent-death signal is
+		// set, which the change would clear.
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Credential: c.User.Credential()},
 	}
 	if c.Foreground {
@@ -83,7 +83,7 @@ func (l *launcher) launch(p *process, c Command) error {
 		if !mayBeCgroup(err) || c.Limits.Controllers() != nil {
 			return fault.Exec(c.Path, c.Args, c.Env, err)
 		}
-		// Either the cgroup or the program was refused. Try without the cgroup.
+		// Either the cgroup or the program was refused. Retry without the cgroup.
 		attr.Sys.UseCgroupFD = false
 		if err = l.forkTask(p, "", c, attr); err == nil {
 			l.groups.refused.Store(true)
@@ -126,8 +126,8 @@ func closeAll(fds []int) {
 	}
 }
 
-// openFiles opens stdin, stdout and stderr of a process. They are closed on exec, since the
-// fork duplicates them to 0, 1 and 2. Those that go to files are pipes, which must be copied.
+// openFiles opens a process's stdin, stdout and stderr. They are closed on exec, since the fork
+// duplicates them to 0, 1 and 2. Output to files goes through pipes, which must be copied.
 func (l *launcher) openFiles(c Command) (fds []int, streams []*output.Stream, err error) {
 	defer func() {
 		if err != nil {
@@ -192,8 +192,8 @@ func openAt(dir output.Dir, path string, flags int) (int, error) {
 	return fd, nil
 }
 
-// CheckDir returns an error for an unusable working directory: the kernel's errors do not
-// tell whether they mean the program or the directory.
+// CheckDir returns an error for an unusable working directory. The kernel's errors do not
+// distinguish the program from the directory.
 func CheckDir(dir string) error {
 	if dir == "" {
 		return nil
@@ -212,7 +212,7 @@ func CheckDir(dir string) error {
 	return nil
 }
 
-// files returns where the files of a process are created.
+// files returns where the process's files are created.
 func (c Command) files() output.Files {
 	return output.Files{User: c.User, Dir: c.LogDir, Root: c.LogRoot, Mode: c.LogMode}
 }

@@ -18,17 +18,17 @@ type lifeline struct {
 	file *os.File
 	conn syscall.RawConn
 	gone chan struct{} // closed when the owner is gone
-	told chan StopAll  // requests of the owner
+	told chan StopAll  // the owner's requests
 	// later is called with a request for later stops.
 	later func(StopAll)
 	log   *slog.Logger
-	ended chan struct{} // closed when nothing is read any more
+	ended chan struct{} // closed when reading stops
 
 	mu   sync.Mutex
-	rest []byte // the beginning of a line
+	rest []byte // a partial line
 }
 
-// watchLifeline watches the other end of the lifeline. It returns nil for no file.
+// watchLifeline watches the lifeline's other end. It returns nil for no file.
 func watchLifeline(f *os.File, later func(StopAll), log *slog.Logger) (*lifeline, error) {
 	if f == nil {
 		return nil, nil //nolint:nilnil // there is nothing to watch
@@ -52,7 +52,7 @@ func watchLifeline(f *os.File, later func(StopAll), log *slog.Logger) (*lifeline
 	}
 	go func() {
 		defer close(l.ended)
-		// It returns an error when the file is closed.
+		// Read returns an error when the file is closed.
 		if l.conn.Read(l.readAll) == nil {
 			close(l.gone)
 		}
@@ -77,15 +77,15 @@ func (l *lifeline) stop() {
 	}
 }
 
-// catchUp returns once everything that the owner has written is handled. Without it a request
-// that the owner has caused could overtake what the owner has written.
+// catchUp returns once everything that the owner wrote is handled, lest a request that the owner
+// caused overtake it.
 func (l *lifeline) catchUp() {
 	if l != nil {
 		_ = l.conn.Control(func(fd uintptr) { l.readAll(fd) })
 	}
 }
 
-// readAll reads what is available. It reports whether that was the end.
+// readAll reads what is available, and reports whether the other end is closed.
 func (l *lifeline) readAll(fd uintptr) (end bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,7 +112,7 @@ func (l *lifeline) readAll(fd uintptr) (end bool) {
 	}
 }
 
-// do handles a line. Of those that make the supervisor end, the first one counts.
+// do handles a line. The first one that stops the supervisor counts.
 func (l *lifeline) do(line []byte) {
 	var all StopAll
 	err := json.Unmarshal(line, &all)

@@ -12,18 +12,18 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/pty"
 )
 
-// Owner has the files of the supervisor's owner that tasks can get. The supervisor itself
-// neither reads nor closes them, and writes only what tasks have written.
+// Owner holds the owner's files that tasks can get. The supervisor does not read or close them, and
+// writes only what tasks wrote.
 type Owner struct {
 	// Stdout and Stderr receive streams with [OwnersOutput]. nil means /dev/null.
 	Stdout, Stderr *os.File
-	// Stdin is for a command in the foreground, with Stdout and Stderr, and for others by
-	// [Command.Stdin]. If it is a terminal, it becomes the controlling terminal of the
-	// process in the foreground. If nil, nothing is started in the foreground.
+	// Stdin is for a foreground command, with Stdout and Stderr, and for commands with
+	// [Command.Stdin]. If it is a terminal, it becomes the foreground process's controlling
+	// terminal. If nil, nothing is started in the foreground.
 	Stdin *os.File
 }
 
-// owner is the [Owner] of a running supervisor.
+// owner is a running supervisor's [Owner].
 type owner struct {
 	Owner
 	// modes holds the terminal's modes at start, or nil if Stdin is not a terminal.
@@ -38,8 +38,8 @@ func newOwner(o Owner) owner {
 	return own
 }
 
-// foreground returns the owner's stdin, stdout and stderr for a command in the foreground, and
-// the streams to be copied.
+// foreground returns the owner's stdin, stdout and stderr for a foreground command, and the streams
+// to copy.
 func (o *owner) foreground(c Command) (fds []int, streams []*output.Stream, err error) {
 	if o.Stdin == nil {
 		return nil, nil, fault.NotStarted("it must run in the foreground, but no launcher has a stdin for it")
@@ -61,8 +61,8 @@ func (o *owner) foreground(c Command) (fds []int, streams []*output.Stream, err 
 	return append(fds, fd), streams, nil
 }
 
-// lendTerminal makes the terminal, if there is one, the controlling terminal of a process in
-// the foreground, and resets the modes, which an earlier process may have changed.
+// lendTerminal makes the terminal, if any, a foreground process's controlling terminal, and resets
+// the modes, which an earlier process may have changed.
 func (o *owner) lendTerminal(attr *syscall.SysProcAttr) {
 	if o.modes == nil {
 		return
@@ -71,7 +71,7 @@ func (o *owner) lendTerminal(attr *syscall.SysProcAttr) {
 	attr.Setctty, attr.Ctty = true, 0
 }
 
-// duplicate returns a copy of f that the caller closes; /dev/null if f is nil.
+// duplicate returns a copy of f that the caller closes, or /dev/null if f is nil.
 func duplicate(f *os.File) (int, error) {
 	take := func() (int, error) { return unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0) }
 	if f != nil {
@@ -84,8 +84,8 @@ func duplicate(f *os.File) (int, error) {
 	return fd, nil
 }
 
-// lent returns a copy of a file for a process, which expects that it blocks. If f does not block, the
-// copy is another description of it where possible, since others may use the one of f.
+// lent returns a copy of a file for a process, which expects it to block. If f does not block, the
+// copy gets a new file description if possible, since f's may be shared.
 func lent(f *os.File) (int, error) {
 	if f == nil {
 		return duplicate(f)
@@ -94,7 +94,7 @@ func lent(f *os.File) (int, error) {
 	if err != nil || flags&unix.O_NONBLOCK == 0 {
 		return duplicate(f)
 	}
-	// Opened with the flag, since a FIFO would wait for its other end.
+	// Without the flag, opening a FIFO would wait for its other end.
 	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), flags&(unix.O_ACCMODE|unix.O_NONBLOCK)|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil { // a socket, or a pipe of another user
 		fd, err = duplicate(f)

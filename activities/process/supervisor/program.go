@@ -33,7 +33,7 @@ type program struct {
 	alien   error // why it cannot be this supervisor's side, or nil
 }
 
-// keepProgram returns the program in a file, moved to a descriptor that new processes do not use.
+// keepProgram returns the program open as fd, at a number that new processes do not use.
 func keepProgram(fd int) (*program, error) {
 	file, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, lowestFD) //nolint:gosec // a descriptor
 	return &program{file: file}, err

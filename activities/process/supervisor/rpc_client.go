@@ -23,7 +23,7 @@ const (
 )
 
 // Client sends requests to a supervisor. It is safe for concurrent use. A call returns when its
-// context is done. Once the supervisor has died, every call fails with [ErrLost].
+// context is done, and fails with [ErrLost] once the supervisor has died.
 type Client struct {
 	conn     net.Conn
 	out      *sender

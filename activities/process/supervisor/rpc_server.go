@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// A side sends requests, each followed by its argument, and the supervisor answers each, in any
-// order, with an answer that is followed by the result if there is no error.
+// A side sends requests, each followed by its argument. The supervisor sends the answers in any
+// order, each followed by the result unless there is an error.
 type (
 	request struct {
 		ID     uint64
@@ -21,7 +21,7 @@ type (
 	}
 )
 
-// methods are the requests of a side by their names.
+// methods maps names to a side's requests.
 var methods = map[string]method{
 	"Attach":      with(API.Attach),
 	"Start":       with(API.Start),
@@ -41,7 +41,8 @@ var methods = map[string]method{
 	"Closing":     with(func(api API, ctx context.Context, _ bool) (ClosingReply, error) { return api.Closing(ctx) }),
 }
 
-// method reads an argument and returns the call with it. side ends with the connection.
+// method reads an argument and returns the call with it. side is canceled when the connection
+// closes.
 type method func(arg *gob.Decoder) (call func(ctx, side context.Context, api API) (any, error), err error)
 
 func with[A, R any](do func(API, context.Context, A) (R, error)) method {
@@ -56,15 +57,15 @@ func withoutResult[A any](do func(API, context.Context, A) error) method {
 	return with(func(api API, ctx context.Context, arg A) (bool, error) { return true, do(api, ctx, arg) })
 }
 
-// unkept calls [API]'s Unkept, whose effect lasts as long as the connection.
+// unkept calls [API]'s Unkept, with effect until the connection closes.
 func unkept(d *gob.Decoder) (func(ctx, side context.Context, api API) (any, error), error) {
 	var none bool
 	err := d.Decode(&none)
 	return func(_, side context.Context, api API) (any, error) { return api.Unkept(side) }, err
 }
 
-// server serves one side. Its calls run concurrently; calls that wait end when the side
-// gives them up or is gone.
+// server serves one side. Its calls run concurrently. Waiting calls return when the side cancels
+// them or is gone.
 type server struct {
 	api API
 	out *sender
@@ -73,7 +74,7 @@ type server struct {
 	open map[uint64]context.CancelFunc
 }
 
-// serve answers requests until the other end closes, and returns when no call is in progress.
+// serve answers requests until the other end closes, and returns when all calls have.
 func serve(conn net.Conn, api API) {
 	side, cancel := context.WithCancel(context.Background())
 	s := &server{api: api, out: newSender(conn), open: make(map[uint64]context.CancelFunc)}
@@ -94,13 +95,13 @@ func serve(conn net.Conn, api API) {
 		}
 		read, known := methods[r.Method]
 		if !known {
-			return // a side that speaks the protocol has no other
+			return // a side that speaks the protocol sends no other
 		}
 		call, err := read(in)
 		if err != nil {
 			return
 		}
-		// The call is open before the next request is read, which may give it up.
+		// Register the call before reading the next request, which may cancel it.
 		ctx, end := context.WithCancel(side)
 		s.mu.Lock()
 		s.open[r.ID] = end
@@ -114,13 +115,13 @@ func serve(conn net.Conn, api API) {
 				err = s.out.send(answer{ID: r.ID}, result)
 			}
 			if err != nil {
-				_ = conn.Close() // half of it may be written
+				_ = conn.Close() // it may be partly written
 			}
 		})
 	}
 }
 
-// close ends the wait of a call.
+// close cancels a call.
 func (s *server) close(id uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

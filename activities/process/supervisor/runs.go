@@ -9,21 +9,20 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
-// table has the runs of this host and their processes.
+// table holds this host's runs and their processes.
 //
-// mu guards it; the disk is not used while it is held. The journals have locks of their own,
-// and so have the ports of a run. mu may be locked while these or the forker's window are held,
-// but never the other way round. The side and the guard have locks that may be acquired while
-// mu is held.
+// mu guards it; the disk is not used while mu is held. Journals and ports have their own locks. mu
+// may be locked while these or the forker's window are held, but never the other way round. The
+// side's and the guard's locks may be acquired while mu is held.
 type table struct {
 	state *State
 
 	mu   sync.Mutex
 	runs map[string]*run
-	// archives counts the runs that were deleted from runs, and are on disk only.
+	// archives counts the runs deleted from runs, which are only on disk.
 	archives int
 	living   map[int]*process // by the leader's pid, until it is reaped
-	// closing is closed when nothing is started any longer.
+	// closing is closed when starts are no longer allowed.
 	closing chan struct{}
 }
 
@@ -31,8 +30,8 @@ func newTable(state *State) *table {
 	return &table{state: state, runs: state.runs, living: make(map[int]*process), closing: make(chan struct{})}
 }
 
-// lockRun locks t.mu and returns a run, even one that was released and is only on disk; nil if
-// this host never had it. The disk may hang, so it is read before t.mu is locked.
+// lockRun locks t.mu and returns a run, even a released one that is only on disk, or nil if this
+// host never had it. The disk may hang, so it is read before t.mu is locked.
 func (t *table) lockRun(key runkey.Run) *run {
 	hash := runHash(key)
 	t.mu.Lock()
@@ -53,12 +52,12 @@ func (t *table) lockRun(key runkey.Run) *run {
 		}
 	}
 	if r.key == (runkey.Run{}) {
-		r.key = key // its journal has lost the line with the key
+		r.key = key // its journal lost the line with the key
 	}
 	return r
 }
 
-// lockOrAddRun is like lockRun but adds the run if this host never had it.
+// lockOrAddRun is like lockRun but adds a missing run.
 func (t *table) lockOrAddRun(key runkey.Run) *run {
 	if r := t.lockRun(key); r != nil {
 		return r
@@ -129,8 +128,8 @@ func (t *table) byCookie(cookie string) *process {
 	return found
 }
 
-// closeIfIdle refuses new requests from now on, if there is no run that was not released, and so no
-// process and no port. It reports whether it does.
+// closeIfIdle refuses new requests if all runs are released, and with them all processes and ports.
+// It reports whether it does.
 func (t *table) closeIfIdle() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

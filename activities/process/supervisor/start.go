@@ -25,11 +25,11 @@ func (s *supervisor) Start(ctx context.Context, r StartRequest) (Process, error)
 		s.make(p, r)
 		s.starts.Done()
 	}
-	// The first request starts it; the others get the same outcome.
+	// The first request starts it; further requests get the same outcome.
 	return s.await(ctx, p, p.settled)
 }
 
-// await returns the process once the channel is closed.
+// await returns the process once closed is closed.
 func (s *supervisor) await(ctx context.Context, p *process, closed <-chan struct{}) (Process, error) {
 	select {
 	case <-closed:
@@ -123,8 +123,8 @@ func fenced(key runkey.Task, got, seen Fence) error {
 	return fault.Refuse(ErrFenced, fmt.Sprintf("%s: %s was superseded by %s", key, got, seen))
 }
 
-// make carries out a start. Afterwards the process runs, or has an exit with a StartError,
-// or does not exist because the journal could not be written.
+// make carries out a start. Afterwards the process runs, has an exit with a StartError, or does not
+// exist because the journal could not be written.
 func (s *supervisor) make(p *process, r StartRequest) {
 	journal := p.task.run.journal
 	entry := record{Generation: p.Key.Generation, Task: p.Key.Task, Number: p.Number}
@@ -133,8 +133,8 @@ func (s *supervisor) make(p *process, r StartRequest) {
 	err := journal.append(begin)
 	if err == nil {
 		if err = journal.commit(); err != nil {
-			// The start may be on disk. If this record fails too and the supervisor dies, the
-			// process counts as lost, and never as not begun.
+			// The start may be on disk. If this record also fails and the supervisor dies, the
+			// process counts as lost, never as not started.
 			abort := entry
 			abort.Type = recAborted
 			_ = journal.keep(abort)
@@ -164,7 +164,7 @@ func (s *supervisor) make(p *process, r StartRequest) {
 		s.log.Warn("The start of a process is not in the journal yet.", "task", p.Key, "error", err)
 	}
 	close(p.settled)
-	// It may have ended before it was in the table, when its SIGCHLD was ignored.
+	// It may have exited before it was in the table, so that its SIGCHLD was ignored.
 	if zombie(p.PID) {
 		s.reaper.wake()
 	}

@@ -28,23 +28,23 @@ type supervisor struct {
 	side     *sideKeeper
 	lifeline *lifeline
 
-	// starts counts the starts that have passed the check for closing.
+	// starts counts the starts that passed the closing check.
 	starts sync.WaitGroup
-	// records counts the exits that are being journalled.
+	// records counts the exits being journalled.
 	records sync.WaitGroup
 	// ownerGone reports, once closing is closed, whether the owner was gone.
 	ownerGone bool
-	later     func(task string) Stop // the owner's signals for the runs' own stops, or nil if there are none
+	later     func(task string) Stop // the owner's signals for the runs' own stops, or nil
 
 	// sampling is held while processes are sampled. It is acquired before mu.
 	sampling sync.Mutex
 }
 
-// kernel has the system calls of the supervisor that tests replace.
+// kernel holds the supervisor's system calls that tests replace.
 type kernel struct {
 	kill       func(pid int, sig syscall.Signal) error
 	killCgroup func(dir string)
-	// children lists the children of this process, at least those that were re-parented to it.
+	// children lists this process's children, at least those re-parented to it.
 	children func() []int
 }
 

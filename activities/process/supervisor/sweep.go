@@ -61,7 +61,7 @@ func (s *State) sweepPlan(lastSign time.Time) sweepPlan {
 // a recorded session, or in its cgroup. It repeats until it finds none, because a process may
 // fork just before it is killed.
 //
-// It polls, quickly at first, because it is not notified about processes that are not its children.
+// It polls, quickly at first, because only a parent is notified of an exit.
 func sweepHost(ctx context.Context, plan sweepPlan) sweepResult {
 	result := sweepResult{left: make(map[int]bool)}
 	seen := make(map[int]bool)

@@ -63,7 +63,7 @@ func Environ(base []string, p Process) ([]string, error) {
 	env := fromList(Clean(base))
 	if p.Dir != "" {
 		env["PWD"] = p.Dir
-		delete(env, "OLDPWD") // the process has no previous directory
+		delete(env, "OLDPWD") // it has no previous directory
 	}
 	maps.DeleteFunc(env, func(name, _ string) bool { return p.unsets(name) })
 	forgetTraces(env, fromList(base))

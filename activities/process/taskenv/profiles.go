@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// tensorFlow sets TF_CONFIG, unless it is too long for a variable.
+// tensorFlow sets TF_CONFIG unless it is too long.
 func tensorFlow(env map[string]string, p Process, m hostapi.Member) error {
 	config, err := tfConfig(p.Cluster, m)
 	if err == nil && len("TF_CONFIG=")+len(config) < maxVariable {
@@ -38,8 +38,8 @@ func tfConfig(c *hostapi.Cluster, m hostapi.Member) (string, error) {
 	return `{"cluster":` + cluster + "," + string(own[1:]), nil
 }
 
-// tfClusters caches the part of TF_CONFIG that all tasks of a cluster share, for the last
-// cluster: a host starts many tasks of the same cluster in succession.
+// tfClusters caches the part of TF_CONFIG that all tasks of the last cluster share, because a host
+// starts many tasks of the same cluster in succession.
 var tfClusters lastTFCluster
 
 type lastTFCluster struct {
@@ -62,8 +62,8 @@ func (l *lastTFCluster) of(members hostapi.Members) (string, error) {
 	return l.text, nil
 }
 
-// tfCluster lists the addresses of each type by index or, if indices are missing, maps the
-// indices to addresses: a list would number the later tasks wrongly.
+// tfCluster lists each type's addresses by index or, if indices are missing, maps indices to
+// addresses, because a list would misnumber later tasks.
 func tfCluster(members []hostapi.Member) map[string]any {
 	byType := map[string]map[int]string{}
 	for _, m := range members {
@@ -105,8 +105,7 @@ func torch(env map[string]string, p Process, m hostapi.Member) {
 	env["TORCHELASTIC_RUN_ID"] = p.WorkflowID
 	env["TORCHELASTIC_RESTART_COUNT"] = strconv.Itoa(p.Restart)
 	env["TORCHELASTIC_MAX_RESTARTS"] = strconv.Itoa(p.MaxRestarts)
-	// With True, rank 0 connects to a store as the others do, and waits forever, since there is
-	// none.
+	// With True, even rank 0 connects to a store, and waits forever, since none exists.
 	env["TORCHELASTIC_USE_AGENT_STORE"] = "False"
 	if p.ErrorFile != "" {
 		env["TORCHELASTIC_ERROR_FILE"] = p.ErrorFile
@@ -119,15 +118,15 @@ func torch(env map[string]string, p Process, m hostapi.Member) {
 	}
 }
 
-// jax sets the coordinator's address, and the values that programs pass to
-// jax.distributed.initialize themselves.
+// jax sets the coordinator's address, and the values that programs themselves pass to
+// jax.distributed.initialize.
 func jax(env map[string]string, p Process, m hostapi.Member) {
 	env["JAX_COORDINATOR_ADDRESS"] = net.JoinHostPort(p.Cluster.MasterAddr, strconv.Itoa(p.Cluster.JAXPort))
 	env["JAX_NUM_PROCESSES"] = strconv.Itoa(len(p.Cluster.Members))
 	env["JAX_PROCESS_ID"] = strconv.Itoa(m.Rank)
 }
 
-// role returns the place of m among the tasks of its type, in rank order, and their number.
+// role returns m's rank among the tasks of its type, and their number.
 func role(c *hostapi.Cluster, m hostapi.Member) (rank, size int) {
 	for _, other := range c.Members {
 		if other.Type != m.Type {

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// HookPrefix begins the names of directories with a hook for Python.
+// HookPrefix starts the names of Python hook directories.
 const HookPrefix = "clusterrun-python-hook-"
 
-// pythonHook puts a hook in front of PYTHONPATH. It removes the hooks of the runs around this
-// one, because one answer is enough.
+// pythonHook prepends a hook to PYTHONPATH. It removes outer runs' hooks, because one answer is
+// enough.
 func pythonHook(env map[string]string, dir string) {
 	old, set := env["PYTHONPATH"]
 	var entries []string

@@ -7,7 +7,7 @@ import (
 
 // resources sets the variables for a process's share of the host.
 func resources(env map[string]string, p Process) {
-	own := false // whether the spec's env selects the GPUs itself
+	own := false // whether the spec's env selects the GPUs
 	for name := range p.Devices {
 		_, set := p.Env[name]
 		own = own || set

@@ -15,9 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Secret returns the value that this host has for a variable, if the policy allows that; base
-// is the environment of the host worker. The problem says why there is no value, and does not
-// contain it.
+// Secret returns this host's value for a variable, if the policy allows. base is the host worker's
+// environment. The problem explains why there is no value, and does not contain it.
 func Secret(base []string, from spec.Source, allowed policy.Secrets) (string, *spec.Problem) {
 	if from.FromFile != "" {
 		value, err := secretFile(from.FromFile, allowed)
@@ -34,7 +33,7 @@ func Secret(base []string, from spec.Source, allowed policy.Secrets) (string, *s
 	}
 	name := from.FromEnv
 	if isOwn(name) {
-		// The host worker uses these to reach the server, and no task may have them.
+		// The host worker uses these to reach the server; tasks must not get them.
 		return "", &spec.Problem{Path: "from_env", Message: name + " belongs to the host worker and is never passed to tasks", Remedy: "name another variable, or a file"}
 	}
 	if !allowed.AllowsEnv(name) {
@@ -60,7 +59,7 @@ func secretFile(path string, allowed policy.Secrets) (string, error) {
 		return "", reasonOf(err)
 	}
 	defer f.Close()
-	// A link may lead anywhere; the descriptor tells where it has led.
+	// A link may lead anywhere; the descriptor shows where it led.
 	real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
 	switch {
 	case err != nil:

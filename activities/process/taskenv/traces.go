@@ -2,15 +2,14 @@ package taskenv
 
 import "path/filepath"
 
-// traceVariables have the prefix of the file to which torch's Flight Recorder writes the last
-// collectives when one of them has timed out; torch appends the rank. Its versions from 2.2 read
-// the second, and newer ones prefer the first.
+// traceVariables hold the path prefix where torch's Flight Recorder writes the last collectives
+// when one times out; torch appends the rank. Versions from 2.2 read the second variable, and newer
+// ones prefer the first.
 var traceVariables = []string{"TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"}
 
-// traces makes the Flight Recorder write to the directory of the process, unless the host worker
-// or the spec says where. If only one of the variables is theirs, the other must not be set: torch
-// would prefer it. Whether anything is recorded stays torch's default, because recording costs
-// time and memory.
+// traces makes the Flight Recorder write to the process's directory, unless the host worker or the
+// spec sets one of the variables. Then the other must stay unset, since torch might prefer it.
+// Whether anything is recorded stays torch's default, because recording costs time and memory.
 func traces(env map[string]string, p Process) {
 	if p.TraceFile == "" {
 		return
@@ -27,8 +26,8 @@ func traces(env map[string]string, p Process) {
 	}
 }
 
-// forgetTraces removes the variables that a run around this one set for its own process, which
-// base describes: the dump of that process would be overwritten.
+// forgetTraces removes the variables that an outer run set for its own process, which base
+// describes, to avoid overwriting that process's dump.
 func forgetTraces(env, base map[string]string) {
 	dir := base[ownPrefix+"LOG_DIR"]
 	for _, name := range traceVariables {

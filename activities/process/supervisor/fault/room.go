@@ -32,7 +32,7 @@ func RoomForMain() error {
 	return Needs{Processes: threads}.Room()
 }
 
-// Check returns an error if even an idle host like this could not meet the needs.
+// Check returns an error if this host could not meet the needs even when idle.
 func (n Needs) Check() error {
 	if err := missing(n.Files, ownFiles, maxFiles(), "open files", LimitOf(unix.EMFILE)); err != "" {
 		return Refuse(ErrLimit, err)

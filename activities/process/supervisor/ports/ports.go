@@ -1,4 +1,4 @@
-// Package ports leases the ports of one machine to runs.
+// Package ports leases a machine's ports to runs.
 package ports
 
 import (
@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bindPort binds the name of a port, which the kernel frees with its holder.
+// bindPort binds a port's name, which the kernel frees with its holder.
 func bindPort(port int) (int, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -26,12 +26,11 @@ func bindPort(port int) (int, error) {
 	return fd, nil
 }
 
-// isFree returns an error if a program could not listen on a port, on any address of both
-// families.
+// isFree returns an error unless a program could listen on a port, on any address of both families.
 func isFree(port int) error { return probePort(port, false) }
 
-// isReusable is like isFree, but ignores the remains of an earlier listener in TIME_WAIT, as nearly
-// all programs do.
+// isReusable is like isFree, but ignores an earlier listener's connections in TIME_WAIT, like
+// nearly all programs.
 func isReusable(port int) error { return probePort(port, true) }
 
 func probePort(port int, reuse bool) error {
@@ -52,7 +51,7 @@ func probePort(port int, reuse bool) error {
 		}
 		err = unix.Bind(fd, addr)
 		if errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.EACCES) {
-			return nil // no such family, or a port that we may not have but the task may
+			return nil // no such family, or a port allowed only to the task
 		}
 		return err
 	}
@@ -64,11 +63,11 @@ func probePort(port int, reuse bool) error {
 
 const (
 	lowestPort = 20000
-	// fewestPorts is the size of the smallest range that is used.
+	// fewestPorts is the minimum size of the range.
 	fewestPorts = 1024
 )
 
-// Range returns the ports to choose from, the end excluded.
+// Range returns the ports to choose from, excluding high.
 func Range() (low, high int) {
 	raw, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
 	if err != nil {
@@ -93,12 +92,12 @@ func choosePorts(local string) (low, high int) {
 	case 65536-(last+1) >= fewestPorts:
 		return last + 1, 65536
 	default:
-		return lowestPort, 32768 // all of them are ephemeral: only the probe helps
+		return lowestPort, 32768 // all are ephemeral: only the probe helps
 	}
 }
 
-// anyPorts returns the ports to choose from that the administrator has not reserved,
-// beginning at a random one.
+// anyPorts returns the ports to choose from that the administrator has not reserved, from a random
+// one on.
 func anyPorts() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		low, high := Range()
@@ -112,8 +111,8 @@ func anyPorts() iter.Seq[int] {
 	}
 }
 
-// Free returns ports that no run has leased, below the range that the kernel uses for
-// outgoing connections. Each is kept from runs until the next one is requested.
+// Free returns unleased ports under the range that the kernel uses for outgoing connections. It
+// keeps each from runs until the next is requested.
 func Free() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for port := range anyPorts() {

@@ -7,22 +7,22 @@ import (
 	"strconv"
 )
 
-// OOMCounter is the kernel's count of the processes that it has killed to free memory.
+// OOMCounter is the kernel's count of processes killed to free memory.
 type OOMCounter struct {
-	Path string // of the kernel's file
-	// Scope is "cgroup" if it counts in the cgroup of this process, and "host" if it counts
-	// everywhere. It is empty if there is no such counter.
+	Path string // the kernel's file
+	// Scope is "cgroup" if it counts in this process's cgroup, "host" if it counts everywhere, and
+	// empty without a counter.
 	Scope string
 }
 
-// OwnOOM returns the counter for this process and the processes that it starts.
+// OwnOOM returns the counter for this process and its descendants.
 func OwnOOM() OOMCounter {
 	self, mounts := ownFiles()
 	return ownOOM(self, mounts, "/proc/vmstat")
 }
 
 func ownOOM(self, mounts []byte, host string) OOMCounter {
-	// The cgroup may be one without a counter of its own. Version 2 counts in all cgroups above.
+	// The cgroup may lack its own counter. Version 2 also counts in all its ancestors.
 	for dir := find(self, mounts, ""); len(dir) > 1; dir = filepath.Dir(dir) {
 		if _, ok := OOMKills(dir); ok {
 			return OOMCounter{filepath.Join(dir, oomEvents), "cgroup"}
@@ -40,7 +40,7 @@ func ownOOM(self, mounts []byte, host string) OOMCounter {
 	return OOMCounter{}
 }
 
-// Count returns the number of processes that were killed since the boot.
+// Count returns the number of processes killed since the boot.
 func (c OOMCounter) Count() int {
 	n, _ := oomKills(c.Path)
 	return n
@@ -48,8 +48,8 @@ func (c OOMCounter) Count() int {
 
 const oomEvents = "memory.events"
 
-// OOMKills returns how many processes of a cgroup of version 2 the kernel has killed to free
-// memory. ok is false if it does not count them.
+// OOMKills returns how many processes in a version 2 cgroup the kernel killed to free memory. ok is
+// false if they are not counted.
 func OOMKills(dir string) (n int, ok bool) { return oomKills(filepath.Join(dir, oomEvents)) }
 
 func hasOOMKills(path string) bool {

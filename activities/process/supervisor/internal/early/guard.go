@@ -9,22 +9,22 @@ import (
 	"syscall"
 )
 
-// GuardVar is the variable that a guard finds: the process ID of its supervisor and the state
-// directory, separated by a space.
+// GuardVar is a guard's environment variable: its supervisor's process ID and state directory,
+// separated by a space.
 const GuardVar = "CLUSTERRUN_GUARD"
 
-// GuardName is the name of a guard in lists of processes. It does not have our own in it, since a
-// guard is for the case that everything with that name is killed.
+// GuardName is a guard's name in process lists. It does not contain our name, since a guard must
+// survive when everything with our name is killed.
 const GuardName = "task-guard"
 
-// parentDied is the parent-death signal of a guard. By default it does nothing.
+// parentDied is a guard's parent-death signal. By default it does nothing.
 const parentDied = syscall.SIGCHLD
 
-// bereft has the value of [GuardVar] in a guard whose supervisor has died.
+// bereft is [GuardVar]'s value in a guard after its supervisor has died.
 var bereft string
 
-// A guard waits here, before the rest of the program is initialized, so that it needs next to no
-// memory until it is needed.
+// A guard waits here, before the rest of the program is initialized, so that it uses almost no
+// memory until needed.
 func init() {
 	text, guards := os.LookupEnv(GuardVar)
 	if !guards {
@@ -40,7 +40,7 @@ func init() {
 		os.Exit(2)
 	}
 	rename(GuardName)
-	// The signal is also sent when only the thread that has started us ends.
+	// The signal is also sent when only the thread that started us exits.
 	for os.Getppid() == supervisor {
 		<-died
 	}
@@ -48,8 +48,8 @@ func init() {
 	bereft = text
 }
 
-// rename sets the name of this process, which is otherwise the name of the link by which it was
-// executed. [os.WriteFile] would open more files, for its poller.
+// rename sets this process's name, by default that of the executed link. [os.WriteFile] would open
+// more files, for its poller.
 func rename(name string) {
 	fd, err := syscall.Open("/proc/self/comm", syscall.O_WRONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
@@ -59,8 +59,8 @@ func rename(name string) {
 	_ = syscall.Close(fd)
 }
 
-// Bereft returns the process ID and the state directory of the supervisor that this guard has
-// survived. ok is false if this program is not a guard.
+// Bereft returns the process ID and state directory of the supervisor that this guard survived. ok
+// is false if this program is not a guard.
 func Bereft() (supervisor int, dir string, ok bool) {
 	number, dir, ok := strings.Cut(bereft, " ")
 	supervisor, _ = strconv.Atoi(number)

@@ -9,12 +9,11 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 )
 
-// MostCPUs bounds the numbers of CPUs.
+// MostCPUs limits CPU numbers.
 const MostCPUs = 8192
 
-// onCPUs calls fork with the current thread bound to cpus, so that the child is bound, too.
-// Without cpus the child may use all CPUs of the supervisor. The caller must have locked the
-// thread.
+// onCPUs calls fork with the current thread bound to cpus, so that the child is also bound. Without
+// cpus the child may use all the supervisor's CPUs. The caller must have locked the thread.
 func onCPUs(cpus []int, fork func() (pid int, err error)) (int, error) {
 	if len(cpus) == 0 {
 		return fork()
@@ -34,7 +33,7 @@ func onCPUs(cpus []int, fork func() (pid int, err error)) (int, error) {
 		return 0, notBound(cpus, fault.Reason(err)+" (none of them may be used here)")
 	}
 	defer unbind(before)
-	// The kernel silently leaves out CPUs that do not exist or are not allowed.
+	// The kernel silently omits CPUs that do not exist or are not allowed.
 	got := unix.NewCPUSet(MostCPUs)
 	if err := unix.SchedGetaffinityDynamic(0, got); err != nil {
 		return 0, notBound(cpus, fault.Reason(err))
@@ -45,8 +44,8 @@ func onCPUs(cpus []int, fork func() (pid int, err error)) (int, error) {
 	return fork()
 }
 
-// unbind restores the CPUs of the thread. It must not fail, or the next child would be bound as
-// well. If the CPUs that were allowed before are gone, it allows all.
+// unbind restores the thread's CPUs. It must not fail, or the next child would also be bound. If
+// the previously allowed CPUs are gone, it allows all.
 func unbind(before unix.CPUSetDynamic) {
 	if unix.SchedSetaffinityDynamic(0, before) != nil {
 		before.Fill()

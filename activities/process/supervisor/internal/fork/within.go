@@ -15,10 +15,9 @@ type Rlimit struct {
 	Value    uint64 `json:"value"`
 }
 
-// forkWithin forks a program that has its limits from its first instruction on: it is stopped
-// there, as for a debugger, until they are set. The thread must be locked. With limits, a
-// program that changes its own user, such as sudo, cannot do so unless the supervisor is
-// root.
+// forkWithin forks a program with limits from its first instruction on, where it is stopped, as by
+// a debugger, until they are set. The thread must be locked. With limits, a program that changes
+// its own user, such as sudo, fails unless the supervisor is root.
 func forkWithin(limits []Rlimit, path string, argv []string, attr *syscall.ProcAttr) (int, error) {
 	if len(limits) == 0 {
 		return syscall.ForkExec(path, argv, attr)

@@ -13,23 +13,23 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 )
 
-// Files says where the files of a process are created, and as whom.
+// Files says where, and as which user, a process's files are created.
 type Files struct {
-	User *hostuser.User // nil means the supervisor's own
-	// Dir is created, with its parents, below Root, which no link may leave; Root may be empty.
+	User *hostuser.User // nil means our own
+	// Dir is created, with its parents, inside Root, which links must not leave. Root may be empty.
 	Dir, Root string
-	// Mode is the mode of the created directories. By default only the user may read them.
+	// Mode is the created directories' mode. By default only the user may read them.
 	Mode fs.FileMode
 }
 
-// Dir is the directory in which the files of a process are created.
+// Dir is the directory for a process's files.
 type Dir struct {
-	root *os.Root // links must not leave it, or nil if it is not known
-	path string   // of root
+	root *os.Root // links must not leave it; nil if unknown
+	path string   // root's path
 	mode fs.FileMode
 }
 
-// Make creates the directory. The caller must have become the user.
+// Make creates the directory. The caller must already run as the user.
 func (f Files) Make() (Dir, error) {
 	l := Dir{mode: cmp.Or(f.Mode, 0o700)}
 	if f.Dir == "" {
