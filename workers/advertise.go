@@ -12,19 +12,18 @@ import (
 )
 
 const (
-	// resolveTakes bounds the look-up of the name of this host, which can be replaced by an
-	// address.
+	// resolveTakes limits the look-up of this host's name, which can be replaced by an address.
 	resolveTakes = time.Second
-	// farAway is an address outside every network (RFC 5737). Packets to it would leave by the
-	// default route.
+	// farAway is an address outside every network (RFC 5737). Packets to it would take the default
+	// route.
 	farAway = "198.51.100.1:9"
-	// loopback is for a machine without any network.
+	// loopback is for a machine without a network.
 	loopback = "127.0.0.1"
 )
 
 // advertised returns the address at which other hosts reach this one: the option, or else the
-// host's name if other hosts find it by that name, or else the address from which this host
-// reaches the server.
+// host's name if other hosts can resolve it, or else the address from which this host reaches the
+// server.
 func (s *side) advertised(ctx context.Context) string {
 	if s.Advertise != "" || spec.IsPrivateQueue(s.Queue) || !s.Role.servesTasks() {
 		return s.Advertise
@@ -45,8 +44,8 @@ func (s *side) advertised(ctx context.Context) string {
 	return loopback
 }
 
-// resolve returns the addresses of a name, and whether they are from DNS. Other hosts may not
-// know names from this host's file of hosts.
+// resolve returns the addresses of a name, and whether they are from DNS. Other hosts may not know
+// names from this host's hosts file.
 func resolve(ctx context.Context, name string) (addresses []string, isPublic bool) {
 	ctx, cancel := context.WithTimeout(ctx, resolveTakes)
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// CheckAllowed returns an error if the server refuses a host worker with these options: it
-// refuses this client, or has no such namespace.
+// CheckAllowed returns an error if the server refuses a host worker with these options, because it
+// refuses this client or does not have the namespace.
 func (o Options) CheckAllowed(ctx context.Context, c client.Client) error {
 	namespace := o.namespaceName()
 	_, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
@@ -25,7 +25,7 @@ func (o Options) CheckAllowed(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// namespaceName returns the namespace of the runs of this host worker.
+// namespaceName returns the namespace of this host worker's runs.
 func (o Options) namespaceName() string {
 	c, err := o.Server.Client()
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 )
 
-// askedTimes records when the server was asked for each activity that this side has to answer:
-// from the activity's token to nanoseconds of CLOCK_BOOTTIME.
+// askedTimes records when the server was asked for each activity that this side has to answer. It
+// maps the activity's token to nanoseconds of CLOCK_BOOTTIME.
 type askedTimes struct{ times sync.Map }
 
 // intercept records each activity that the server hands out before it is worked on, and forgets it
@@ -38,8 +38,7 @@ func (a *askedTimes) intercept(ctx context.Context, method string, req, reply an
 }
 
 // at returns when the server was asked for the activity with the token, in nanoseconds of
-// CLOCK_BOOTTIME, or 0 if that is not known. The server handed out the activity later than
-// that.
+// CLOCK_BOOTTIME, or 0 if that is unknown. The server handed out the activity later.
 func (a *askedTimes) at(token []byte) int64 {
 	sent, _ := a.times.Load(string(token))
 	at, _ := sent.(int64)
@@ -59,7 +58,7 @@ func (a *askedTimes) received(reply any, sent int64) {
 	}
 }
 
-// answered reports whether an error means that the server wants no answer, or no other.
+// answered reports whether an error means that the server does not want an answer, or another one.
 func answered(err error) bool {
 	c := serviceerror.ToStatus(err).Code()
 	return c == codes.NotFound || c == codes.InvalidArgument

@@ -1,34 +1,32 @@
 // Package workers is the host worker as a library.
 //
-// A host worker is two processes. The supervisor is the parent of everything: a small program of
-// its own without a connection to anywhere, it starts the processes of tasks and outlives the
-// other half; see package supervise, and [Supervisor] for its settings. [Side] is the other half:
-// it polls Temporal, executes workflows and activities, and may be killed and restarted at any
-// moment without a task noticing.
+// A host worker is two processes. The supervisor is the parent of everything: a small separate
+// program without network connections, it starts the tasks' processes and outlives the other half;
+// see package supervise, and [Supervisor] for its settings. [Side] is the other half: it polls
+// Temporal, executes workflows and activities, and may be killed and restarted at any moment
+// without a task noticing.
 //
-// By its [Role] it serves workflows, tasks, or both.
+// Its [Role] decides whether it serves workflows, tasks, or both.
 //
 // The supervisors of `clusterrun run` share a process for their sides, which stays connected to the
-// server ([Connection.Serve]; package homeworker). Each has a private queue and a host of its own
-// there. If that process dies, the supervisor starts a Side.
+// server ([Connection.Serve]; package homeworker). In it, each has a private queue and host. If
+// that process dies, the supervisor starts a Side.
 //
-// A run on a single host has a local queue ([spec.LocalQueue]). One worker serves its workflow
-// and its activities, so the server can answer a workflow task with the activities that it
-// scheduled.
+// A run on a single host has a local queue ([spec.LocalQueue]). One worker serves its workflow and
+// its activities, so the server can answer a workflow task with the activities that it scheduled.
 //
 // # One host worker of a name
 //
-// Tasks that are pinned to a name would go to any host worker of that name. So before a host
-// worker takes tasks, it looks for others that poll the queue of its name, and asks them, by an
-// activity on their own queues, whether they are there. `clusterrun worker` is refused if one
-// answers, with its instance. A side that finds one later keeps its tasks and takes no new ones
-// until the name is free.
+// Tasks that are pinned to a name would go to any host worker of that name. So before a host worker
+// accepts tasks, it looks for host workers that poll the queue of its name, and sends them an
+// activity on their own queues to see whether they are running. `clusterrun worker` is refused if
+// one answers, with its instance. A side that finds one later keeps its tasks but accepts no new
+// ones until the name is free.
 //
 // # Without the server
 //
-// If the server does not accept the request to stop a run of `clusterrun run` within 5 s, or
-// the run does not react to it, the command orders the supervisor, by a line on the lifeline,
-// to stop everything. The supervisor uses the signals and graces of the spec, starts nothing
-// more and ends. The exits are read from its journal, and the run ends on the server when the
-// next command reaches it.
+// If the server does not accept the request to stop a run of `clusterrun run` within 5 s, or the
+// run does not react to it, the command orders the supervisor, by a line on the lifeline, to stop
+// everything. The supervisor uses the spec's signals and graces, starts nothing more and exits. The
+// exits are read from its journal, and the run ends on the server when the next command reaches it.
 package workers

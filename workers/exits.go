@@ -6,12 +6,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// LastExits returns how the last process of each task ended, for the owner of a host worker
-// that ended without reporting it. It leaves out tasks whose exit is not in the journal.
+// LastExits returns how each task's last process ended, for the owner of a host worker that exited
+// without reporting it. It leaves out tasks with an exit that is not in the journal.
 func LastExits(stateDir string) (map[string]spec.Exit, error) {
 	return activities.LastExits(stateDir)
 }
 
-// Holds reports whether the host worker with a state directory has not finished with a run. The
-// host worker need not be running.
+// Holds reports whether the host worker with the given state directory has not finished with a run.
+// The host worker need not be running.
 func Holds(stateDir string, run runkey.Run) bool { return activities.Holds(stateDir, run) }

@@ -8,7 +8,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/shipped"
 )
 
-// listen opens the service of the files of runs, or returns nil if there is no address for it.
+// listen opens the service for runs' files, or returns nil if it has no address.
 func (o Options) listen() (*hostservice.Server, error) {
 	if o.Listen == "" {
 		return nil, nil
@@ -41,7 +41,7 @@ func (s *side) openFiles() *hostservice.Server {
 	return files
 }
 
-// serveFiles begins to answer, until the function that it returns is called.
+// serveFiles answers requests until stop is called.
 func serveFiles(files *hostservice.Server, host *activities.Host) (stop func()) {
 	if files == nil {
 		return func() {}

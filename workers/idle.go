@@ -9,8 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervise"
 )
 
-// stayForRuns keeps the host worker running while its queue has open runs without a host. It
-// may be the only host that can continue them. If the server cannot be asked, it assumes so.
+// stayForRuns keeps the host worker running while its queue has open runs without a host, since it
+// may be the only host that can continue them. If the server is unreachable, it assumes so.
 func (s *side) stayForRuns(ctx context.Context, c client.Client) {
 	look := time.NewTicker(supervise.IdleLook(s.IdleExit))
 	defer look.Stop()

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// inventory returns the resources of this host, from the options or as found.
+// inventory returns this host's resources, from the options or as detected.
 func (s *side) inventory(files *hostservice.Server) fleet.Host {
 	h := fleet.Host{
 		Name: s.Host, Instance: s.supervisor.Instance(), Boot: proc.BootID(), Version: spec.Version,

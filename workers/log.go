@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/lossylog"
 )
 
-// stderr is the file of standard error, for newLogger.
+// stderr means standard error, for newLogger.
 const stderr = "stderr"
 
 // newLogger returns a logger that appends to a file, and a function that closes the file.
@@ -38,7 +38,7 @@ func loggerTo(debug bool, l *lossylog.File) *zap.Logger {
 	return zap.New(core, zap.ErrorOutput(l))
 }
 
-// sdkLogger gives our log to the Temporal SDK. The SDK's level "info" is "debug" for us.
+// sdkLogger passes our log to the Temporal SDK. The SDK's level "info" is our "debug".
 type sdkLogger struct{ *zap.Logger }
 
 var _ log.Logger = sdkLogger{}
@@ -47,8 +47,8 @@ func (l sdkLogger) Debug(msg string, kv ...any) {}
 func (l sdkLogger) Info(msg string, kv ...any)  { l.Sugar().Debugw(msg, kv...) }
 func (l sdkLogger) Warn(msg string, kv ...any)  { l.Sugar().Warnw(msg, kv...) }
 
-// Error logs an error. The failure of an activity is a debug message, because it is not an
-// error of the host worker.
+// Error logs an error. An activity's failure is a debug message, because it is not the host
+// worker's error.
 func (l sdkLogger) Error(msg string, kv ...any) {
 	if msg == "Activity error." {
 		l.Sugar().Debugw(msg, kv...)

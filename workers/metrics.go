@@ -18,11 +18,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// MetricsFlag is the flag for [Options]'s Metrics.
+// MetricsFlag is the flag for [Options.Metrics].
 const MetricsFlag = "metrics"
 
-// CheckMetrics returns why metrics cannot be served at the address of a flag, or "" if the flag
-// is empty or the address is good.
+// CheckMetrics returns why metrics cannot be served at a flag's address, or nil if the flag is
+// empty or the address is valid.
 func CheckMetrics(flag, address string) error {
 	if address == "" {
 		return nil
@@ -34,9 +34,8 @@ func CheckMetrics(flag, address string) error {
 	return err
 }
 
-// serveMetrics serves metrics until ctx is done. If the address is in use, perhaps by an
-// earlier side that is still ending, it retries without holding up processes, which matter
-// more.
+// serveMetrics serves metrics until ctx is done. If the address is in use, perhaps by an earlier
+// side that is still exiting, it retries without holding up processes, which matter more.
 func (s *side) serveMetrics(ctx context.Context) {
 	tries := retry.Backoff{First: 50 * time.Millisecond, Most: 5 * time.Second}
 	again, said := tries, ""
@@ -60,11 +59,11 @@ func (s *side) serveMetricsOn(ctx context.Context, l net.Listener) {
 	s.metrics.Serve(l)
 }
 
-// countRuns counts the ends of runs, from 0, and sets the number of open runs.
+// countRuns counts ended runs, from 0, and sets the number of open runs.
 func (s *side) countRuns(ctx context.Context, c client.Client) {
 	o, err := s.Server.Client()
 	if err != nil {
-		return // there would be no client either
+		return // there would not be a client either
 	}
 	namespace := cmp.Or(o.Namespace, client.DefaultNamespace)
 	s.metrics.BeginRuns(namespace, s.Queue)
@@ -73,7 +72,7 @@ func (s *side) countRuns(ctx context.Context, c client.Client) {
 	})
 }
 
-// openRunsLook is roughly the time between requests for the number of open runs. All sides that
+// openRunsLook is the approximate time between requests for the number of open runs. All sides that
 // execute workflows make them, and a server limits such requests.
 const openRunsLook = time.Minute
 
@@ -89,7 +88,7 @@ func lookForOpen(ctx context.Context, ask func() (int64, error), say func(int64)
 	}
 }
 
-// openRuns asks the server how many runs of the queue are open.
+// openRuns asks the server how many of the queue's runs are open.
 func (s *side) openRuns(ctx context.Context, c client.Client) (int64, error) {
 	r, err := c.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{
 		Query: fmt.Sprintf("WorkflowType = '%s' AND TaskQueue = '%s' AND %s", spec.WorkflowType, s.Queue, workflowstatus.Open),

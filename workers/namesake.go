@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// NamesakeError is returned if the fleet of a queue has another host worker with the same name:
-// tasks that are pinned to the name would go to either.
+// NamesakeError is returned if a queue's fleet has another host worker with the same name: tasks
+// that are pinned to the name would go to either.
 type NamesakeError struct{ Host, Instance, Queue string }
 
 func (e *NamesakeError) Error() string {
@@ -24,20 +24,19 @@ func (e *NamesakeError) Error() string {
 		e.Host, e.Queue, e.Instance)
 }
 
-// identity returns the identity of a side for the server.
+// identity returns a side's identity for the server.
 func identity(host, instance string) string {
 	return fmt.Sprintf("%d@%s/%s", os.Getpid(), host, instance)
 }
 
-// fleetAnswers is the longest time to wait for a fleet's answer.
+// fleetAnswers is the maximum time to wait for a fleet's answer.
 const fleetAnswers = 3 * time.Second
 
-// CheckSockets returns an error if tasks of the host worker could not reach it, which time does not
-// mend.
+// CheckSockets returns a permanent error if the host worker's tasks could not reach it.
 func (o Options) CheckSockets() error { return taskapi.CheckDir(o.StateDir) }
 
-// CheckName returns a [NamesakeError] if another host worker has the name that these options
-// give. If the fleet does not answer, the host worker asks again when it joins.
+// CheckName returns a [NamesakeError] if another host worker has the name in these options. If the
+// fleet does not answer, the host worker asks again when it joins.
 func (o Options) CheckName(ctx context.Context, c client.Client) error {
 	o, err := o.withDefaults()
 	if err != nil {

@@ -9,87 +9,85 @@ import (
 	"github.com/clusterrun/clusterrun/workers/embedded"
 )
 
-// Options describe a host worker. They travel as JSON from the supervisor to
-// its Temporal-facing side.
+// Options configures a host worker. The supervisor passes them as JSON to its Temporal-facing side.
 type Options struct {
 	// StateDir is the host worker's own directory: lock, journal, plans.
 	StateDir string `json:"state_dir"`
-	// Instance is the name that StateDir gets if it is new; see [supervisor.StateOptions].
-	// Default: any.
+	// Instance is the name of a new StateDir; see [supervisor.StateOptions]. The default is any
+	// name.
 	Instance string `json:"instance,omitempty"`
-	// Host is the name under which specs can pin tasks to it. Default: the
-	// host name of the machine.
+	// Host is the name that specs can pin tasks to. The default is the machine's host name.
 	Host string `json:"host,omitempty"`
-	// Queue is the task queue of the workflows that it serves. The names of host queues derive
-	// from it. Default [spec.TaskQueue].
+	// Queue is the task queue of the workflows that it serves. The names of host queues derive from
+	// it. The default is [spec.TaskQueue].
 	Queue string `json:"queue,omitempty"`
-	// Owned reports whether the runs on these queues end with the process that started this
-	// worker, as the runs of `clusterrun run` do.
+	// Owned reports whether the runs on these queues end with the process that started this worker,
+	// as the runs of `clusterrun run` do.
 	Owned bool `json:"owned,omitempty"`
-	// Slots is the most tasks on this host. 0 means no limit.
+	// Slots is the maximum number of tasks on this host. 0 means no limit.
 	Slots int `json:"slots,omitempty"`
-	// Oversubscribe reports whether a run that is larger than its fleet may have more tasks
-	// than Slots here; see [fleet.Host].
+	// Oversubscribe reports whether a run that is larger than its fleet may have more tasks than
+	// Slots on this host; see [fleet.Host].
 	Oversubscribe bool `json:"oversubscribe,omitempty"`
 	// Memory, in bytes, GPUs and Labels describe this host to the fleet. By default, Memory and
 	// GPUs are detected.
 	Memory int64             `json:"memory,omitempty"`
 	GPUs   *int              `json:"gpus,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`
-	// LogRoot is the directory for the logs of runs that do not name one. Default: logs, below
+	// LogRoot is the directory for the logs of runs that do not name one. The default is logs, in
 	// StateDir.
 	LogRoot string `json:"log_root,omitempty"`
-	// Retention bounds the time and space for the logs of ended runs. If it is nil, they are
-	// never removed.
+	// Retention limits the time and space for the logs of ended runs. If it is nil, they are never
+	// removed.
 	Retention *retention.Policy `json:"retention,omitempty"`
-	// LogsCopiedTo is the directory on the owner's machine to which the owner copies the files
-	// below LogRoot; see [activities.Config].
+	// LogsCopiedTo is the directory on the owner's machine to which the owner copies the files in
+	// LogRoot; see [activities.Config].
 	LogsCopiedTo string `json:"logs_copied_to,omitempty"`
-	// Advertise is the address at which tasks of other hosts reach its tasks. By
-	// default it is Host if the other hosts find this host by that name, and otherwise the
-	// address from which it reaches the server.
+	// Advertise is the address at which other hosts' tasks reach its tasks. The default is Host if
+	// the other hosts can resolve that name, and otherwise the address from which this host reaches
+	// the server.
 	Advertise string `json:"advertise,omitempty"`
-	// Listen is the address at which the files of runs are served to other hosts, as HOST:PORT
-	// or a part of it. If it is empty, they are not served. ListenAs is the address at which
-	// others reach Listen if it differs.
+	// Listen is the address at which runs' files are served to other hosts, as HOST:PORT or a part
+	// of it. If it is empty, they are not served. ListenAs is the address at which other hosts
+	// reach Listen if it differs.
 	Listen   string `json:"listen,omitempty"`
 	ListenAs string `json:"listen_as,omitempty"`
-	// Policy is the file with the rules for what this host runs, and for whom. Audit is the
-	// file to which a line is written for each start, refusal and request; see package guard.
-	// Both may be empty.
+	// Policy is the file with the rules for what this host runs, and for whom. Audit is the file to
+	// which a line is written for each start, refusal and request; see package guard. Both may be
+	// empty.
 	Policy string `json:"policy,omitempty"`
 	Audit  string `json:"audit,omitempty"`
-	// Checks are the checks that decide whether this host is fit for tasks; CheckEvery and
-	// CheckTimeout are as in [hostcheck.Config].
+	// Checks decide whether this host is fit for tasks; CheckEvery and CheckTimeout are the same as
+	// in [hostcheck.Config].
 	Checks       []hostcheck.Check `json:"checks,omitempty"`
 	CheckEvery   time.Duration     `json:"check_every,omitempty"`
 	CheckTimeout time.Duration     `json:"check_timeout,omitempty"`
-	// Metrics is the address at which metrics are served, as HOST:PORT. If it is empty, they
-	// are not served.
+	// Metrics is the address at which metrics are served, as HOST:PORT. If it is empty, they are
+	// not served.
 	Metrics string `json:"metrics,omitempty"`
-	// Role selects the work that the host worker takes. Default: [RoleBoth].
+	// Role selects the work that the host worker does. The default is [RoleBoth].
 	Role Role `json:"role,omitempty"`
 	// OwnersOutput reports whether streams that go to no file go to the owner's output.
 	OwnersOutput bool `json:"owners_output,omitempty"`
-	// Env are variables for all processes on this host, as NAME=VALUE. Values in a spec take
+	// Env contains variables for all processes on this host, as NAME=VALUE. Values in a spec take
 	// precedence.
 	Env []string `json:"env,omitempty"`
 	// Foreground is the task that gets the owner's stdin, stdout and stderr.
 	Foreground string `json:"foreground,omitempty"`
 	// Stdin is the task that gets the owner's stdin.
 	Stdin string `json:"stdin,omitempty"`
-	// Server is the Temporal server. If this host worker keeps an embedded server running,
-	// Home is its home.
+	// Server is the Temporal server. If this host worker keeps an embedded server running, Home is
+	// its home.
 	Server connect.Options `json:"server"`
 	Home   *embedded.Home  `json:"home,omitempty"`
-	// OrphanGrace is the time in which processes must end after the owner has died. Default:
+	// OrphanGrace is how long processes may take to exit after the owner has died. The default is
 	// 2s.
 	OrphanGrace time.Duration `json:"orphan_grace,omitempty"`
-	// LongestGrace bounds the graces of processes when the host worker is asked to end. Default:
-	// [supervisor.DefaultLongestGrace].
+	// LongestGrace limits the processes' graces when the host worker is asked to exit. The default
+	// is [supervisor.DefaultLongestGrace].
 	LongestGrace time.Duration `json:"longest_grace,omitempty"`
-	// IdleExit is the time without a run after which the host worker ends; see [supervise.Want]. 0 means
-	// that it does not end.
+	// IdleExit is how long the host worker stays without a run; see [supervise.Want]. 0 means that
+	// it does not exit.
 	IdleExit time.Duration `json:"idle_exit,omitempty"`
 	// Debug logs more.
 	Debug bool `json:"debug,omitempty"`

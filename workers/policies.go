@@ -9,12 +9,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// taskSlots is large enough that RunTask, which holds a slot for the life of its process, and
-// the looks that last, whose number is bounded, never starve short activities and Release.
+// taskSlots is so large that RunTask, which holds a slot for the life of its process, and lasting
+// looks, which are limited in number, never starve short activities and Release.
 const taskSlots = 5000
 
-// init names the build. By itself the SDK hashes the whole executable when the
-// first worker starts, which takes longer than all the rest of a warm start.
+// init names the build. By default the SDK hashes the whole executable when the first worker
+// starts, which takes longer than the rest of a warm start.
 func init() {
 	worker.SetBinaryChecksum(buildName())
 }
@@ -30,12 +30,11 @@ func buildName() string {
 	return "clusterrun@" + spec.Version
 }
 
-// cachedFor is the time for which the workflow tasks of a cached workflow are reserved for this
-// side. If the side is killed, another side gets them only after that, and replays the
-// workflow.
+// cachedFor is how long a cached workflow's tasks are reserved for this side. If the side is
+// killed, another side gets them only after that, and replays the workflow.
 const cachedFor = 2 * time.Second
 
-// stopTimeout is the longest time that an ending side waits for its activities.
+// stopTimeout is the maximum time that an exiting side waits for its activities.
 const stopTimeout = time.Second
 
 func (s *side) workflowOptions() worker.Options {
@@ -44,8 +43,8 @@ func (s *side) workflowOptions() worker.Options {
 		WorkflowTaskPollerBehavior:   pollers(2, 8),
 		LocalActivityWorkerOnly:      true,
 		StickyScheduleToStartTimeout: cachedFor,
-		// Reading a spec of a mebibyte takes a busy machine longer than the
-		// second after which the SDK would call it a deadlock.
+		// Reading a spec of a mebibyte takes a busy machine longer than the second after which the
+		// SDK would call it a deadlock.
 		DeadlockDetectionTimeout: 15 * time.Second,
 	}
 }
@@ -57,7 +56,7 @@ func reserveOptions() worker.Options {
 		// By default the SDK holds heartbeats back for most of the time after which the server
 		// gives an attempt up, and a busy machine may take the rest.
 		MaxHeartbeatThrottleInterval: 10 * time.Second,
-		// A look that is in progress can still report that another host shall continue it.
+		// A look in progress can still report that another host should continue it.
 		WorkerStopTimeout: stopTimeout,
 	}
 }
@@ -65,23 +64,23 @@ func reserveOptions() worker.Options {
 func (s *side) taskOptions() worker.Options {
 	tasks := pollers(2, 8)
 	if s.Owned {
-		// They serve one run, whose tasks all arrive at once.
+		// They serve one run, with tasks that all arrive at the same time.
 		tasks = pollers(8, 8)
 	}
 	return worker.Options{
 		DisableWorkflowWorker:              true,
 		MaxConcurrentActivityExecutionSize: taskSlots,
 		ActivityTaskPollerBehavior:         tasks,
-		// Short, because the answers of heartbeats bring cancellations on servers
-		// that do not push them.
+		// Short, because on servers that do not push cancellations the heartbeats' answers bring
+		// them.
 		MaxHeartbeatThrottleInterval: time.Second,
-		// The last answers may be in flight when their RunTask has returned.
+		// The last answers may still be in flight when their RunTask has returned.
 		WorkerStopTimeout: stopTimeout,
 	}
 }
 
-// localOptions returns the options of the only worker of a local queue. In its answer to a
-// workflow task, the server hands out the activities that the task schedules.
+// localOptions returns the options of a local queue's only worker. In its answer to a workflow
+// task, the server hands out the activities that the task schedules.
 func (s *side) localOptions() worker.Options {
 	o, eager := s.workflowOptions(), taskSlots
 	tasks := s.taskOptions()
@@ -95,8 +94,8 @@ func (s *side) localOptions() worker.Options {
 	return o
 }
 
-// pollers returns options with few pollers while the queue is idle, because a server limits the
-// long polls of a namespace, which a thousand hosts share.
+// pollers returns options with few pollers while the queue is idle, because a server limits a
+// namespace's long polls, which a thousand hosts share.
 func pollers(initial, most int) worker.PollerBehavior {
 	return worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{
 		InitialNumberOfPollers: initial, MinimumNumberOfPollers: 1, MaximumNumberOfPollers: most,

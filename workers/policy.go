@@ -13,21 +13,21 @@ func (o Options) guard() *guard.Guard { return guard.New(o.Policy, o.Audit, o.St
 // CheckPolicy returns why the policy or the audit log cannot be used.
 func (o Options) CheckPolicy() error { return o.guard().Check() }
 
-// TaskDecision is the decision of a policy about a task.
+// TaskDecision is a policy's decision about a task.
 type TaskDecision struct {
 	Task string `json:"task"`
 	policy.Decision
 }
 
-// Decisions are the decisions of a policy about a run.
+// Decisions contains a policy's decisions about a run.
 type Decisions struct {
 	Tasks []TaskDecision `json:"tasks"`
 	// Notify is nil for a run without a webhook.
 	Notify *policy.Decision `json:"notify,omitempty"`
 }
 
-// DecideRun returns the decisions that a host worker on this machine, of this user and with
-// that policy, would make about a run that was signed by one of those principals. s may be nil.
+// DecideRun returns the decisions that a host worker on this machine, of this user and with the
+// given policy, would make about a run signed by one of the signers. s may be nil.
 func DecideRun(file string, s *spec.RunSpec, signers []string) (d Decisions, err error) {
 	d = Decisions{Tasks: []TaskDecision{}}
 	g := guard.New(file, "", "")

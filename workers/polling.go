@@ -16,10 +16,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// polling is the set of workers of a side.
+// polling is a side's set of workers.
 type polling []worker.Worker
 
-// stop ends the workers at the same time, because each waits for its polls.
+// stop stops the workers concurrently, because each waits for its polls.
 func (p polling) stop() {
 	var all sync.WaitGroup
 	for _, w := range p {
@@ -28,9 +28,9 @@ func (p polling) stop() {
 	all.Wait()
 }
 
-// startWorkers polls the queues of DESIGN.md: the queue of the workflows, the private queues
-// for reservations on any host and on this host, and the queue of this host worker. On a local
-// queue these are the same.
+// startWorkers polls the queues of DESIGN.md: the queue of the workflows, the private queues for
+// reservations on any host and on this host, and this host worker's queue. On a local queue these
+// are the same.
 func (s *side) startWorkers() (polling, error) {
 	all := s.workers()
 	for i, w := range all {
@@ -74,7 +74,7 @@ func (s *side) registerWorkflows(w worker.Worker) {
 	w.RegisterActivityWithOptions(s.server.KnownAttributes, activity.RegisterOptions{Name: spec.ActivityKnownAttributes})
 }
 
-// taskWorkers returns the workers for the activities of tasks.
+// taskWorkers returns the workers for tasks' activities.
 func (s *side) taskWorkers() (all polling) {
 	anywhere := []string{spec.HostsQueue(s.Queue)}
 	if s.member == nil {
@@ -104,7 +104,7 @@ func (s *side) registerChecks(w worker.Worker) {
 
 // registerTasks registers the activities that this host executes for its tasks.
 func (s *side) registerTasks(w worker.Worker) {
-	// The next generation of a group is reserved on the hosts of the last one.
+	// The next generation of a group is reserved on the hosts of the previous one.
 	w.RegisterActivity(&struct{ hostapi.Host }{s.host})
 	// Thousands of these calls may wait here. As a function it needs half the stack.
 	w.RegisterActivityWithOptions(s.host.RunTask, activity.RegisterOptions{

@@ -1,20 +1,20 @@
 package workers
 
-// Role selects which work of its queue a host worker does. By default it does all.
+// Role selects which of its queue's work a host worker does. By default it does all work.
 type Role string
 
 const (
-	// RoleHost executes tasks and serves no workflow. Its permissions on the server can be
-	// limited to the queues of its host.
+	// RoleHost executes tasks but does not serve workflows. Its permissions on the server can be
+	// limited to its host's queues.
 	RoleHost Role = "host"
-	// RoleController serves workflows, and executes nothing.
+	// RoleController serves workflows but does not execute tasks.
 	RoleController Role = "controller"
 	// RoleBoth does both.
 	RoleBoth Role = "both"
 )
 
-// servesWorkflows reports whether the workflows of the queue are served here.
+// servesWorkflows reports whether the role includes the queue's workflows.
 func (r Role) servesWorkflows() bool { return r != RoleHost }
 
-// servesTasks reports whether tasks are executed here.
+// servesTasks reports whether the role includes executing tasks.
 func (r Role) servesTasks() bool { return r != RoleController }

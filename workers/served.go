@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Connection is a connection to a server that the sides of several supervisors share.
+// Connection is a connection to a server that several supervisors' sides share.
 type Connection struct {
 	client.Client
 	asked    *askedTimes
@@ -30,8 +30,8 @@ func Dial(ctx context.Context, server connect.Options, host string, log *zap.Log
 	if err != nil {
 		return nil, err
 	}
-	// The SDK tells the server about this process, and listens for its commands, for as long as it
-	// has a worker. This one has no work.
+	// The SDK reports this process to the server, and listens for its commands, for as long as it
+	// has a worker. This worker does not get any work.
 	w := worker.New(c, spec.TaskQueue+"/home-worker", worker.Options{DisableWorkflowWorker: true, LocalActivityWorkerOnly: true})
 	if err := w.Start(); err != nil {
 		c.Close()
@@ -40,7 +40,7 @@ func Dial(ctx context.Context, server connect.Options, host string, log *zap.Log
 	return &Connection{Client: c, asked: asked, identity: server.Identity}, nil
 }
 
-// Supervised is the supervisor of a command, as its side knows it.
+// Supervised is a command's supervisor, as seen by its side.
 type Supervised struct {
 	Options
 	// Conn is the socket to it, and PID its process.
@@ -48,22 +48,22 @@ type Supervised struct {
 	PID  int
 	// Environ is the environment of the command.
 	Environ []string
-	// Log is the file to which the side logs.
+	// Log is the side's log file.
 	Log string
 }
 
-// Served is a side of a supervisor that another process has started, on a shared connection.
+// Served is a supervisor's side that another process has started, on a shared connection.
 type Served struct {
 	side   *side
 	ctx    context.Context // from Serve until Leave
 	leave  context.CancelFunc
-	ended  chan struct{} // closed when the side has ended
+	ended  chan struct{} // closed when the side has stopped
 	endLog func()
 
 	running polling
 }
 
-// Serve starts the side of a supervisor.
+// Serve starts a supervisor's side.
 func (c *Connection) Serve(s Supervised) (*Served, error) {
 	o, err := s.withDefaults()
 	if err != nil {
@@ -101,8 +101,8 @@ func (v *Served) attend() {
 	v.side.shut()
 }
 
-// Leave ends the side. It reports nothing after that.
+// Leave stops the side, which reports nothing after that.
 func (v *Served) Leave() { v.leave() }
 
-// Ended returns a channel that is closed when the side has ended.
+// Ended returns a channel that is closed when the side has stopped.
 func (v *Served) Ended() <-chan struct{} { return v.ended }

@@ -33,9 +33,9 @@ import (
 
 const defaultQueue = spec.TaskQueue
 
-// Side runs the Temporal-facing half of a host worker in a child of [Supervise], from which it
-// takes its options. It ends after SIGTERM, when the supervisor closes, and when the supervisor
-// is gone; in that last case it first ends what the supervisor left behind.
+// Side runs the Temporal-facing half of a host worker in a child of [Supervise], which passes it
+// its options. It exits on SIGTERM, when the supervisor closes, and when the supervisor is gone; in
+// that last case it first kills what the supervisor left behind.
 func Side(ctx context.Context) error {
 	if err := undumpable.Set(); err != nil {
 		return err
@@ -56,9 +56,9 @@ func Side(ctx context.Context) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
-	// The log may be a pipe whose reader died with the supervisor while work is left. Ctrl-C on
-	// a terminal reaches this process too, but the supervisor handles it.
-	// They are not ignored, because the commands that this process starts would ignore them too.
+	// The log may be a pipe that lost its reader together with the supervisor while work remains.
+	// Ctrl-C on a terminal also reaches this process, but the supervisor handles it. They are not
+	// ignored, because the commands that this process starts would also ignore them.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
 	s := &side{Options: o, log: log, supervisor: sup, asked: new(askedTimes), identity: identity(o.Host, sup.Instance())}
 	return s.run(ctx)
@@ -70,10 +70,10 @@ type side struct {
 	supervisor *supervisor.Client
 	client     client.Client
 	asked      *askedTimes
-	identity   string                // of this process for the server
+	identity   string                // of this process on the server
 	environ    []string              // that processes inherit; nil for os.Environ()
-	process    int                   // whose limits they inherit; 0 for this process
-	metered    client.MetricsHandler // nil if the SDK counts nothing
+	process    int                   // with the limits that they inherit; 0 for this process
+	metered    client.MetricsHandler // nil if the SDK's metrics are not collected
 	metrics    *metrics.Metrics      // nil if metrics are not served
 	host       *activities.Host
 	server     *server.Server
@@ -82,12 +82,12 @@ type side struct {
 	member     *server.Membership           // of the fleet; nil without a fleet
 	checker    *hostcheck.Checker           // of this host; nil without a fleet
 	files      *hostservice.Server          // nil if the output of runs is not served
-	unlisten   func()                       // stops to serve the output of runs and the metrics
+	unlisten   func()                       // stops serving the output of runs and the metrics
 	closing    chan supervisor.ClosingReply // the supervisor's reply once it is closing
 	abandoned  atomic.Bool                  // it is closing because the owner of its runs is gone
 }
 
-// run prepares the host, connects, and serves it until its end.
+// run prepares the host, connects, and serves it until it stops.
 func (s *side) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -116,8 +116,8 @@ func (s *side) run(ctx context.Context) error {
 	return s.attend(ctx, running.stop)
 }
 
-// prepare prepares everything that needs no server. It starts to serve the requests of tasks, since
-// most of them need no server either.
+// prepare prepares everything that does not need a server. It starts serving tasks' requests, since
+// most of them do not need a server either.
 func (s *side) prepare(ctx context.Context) (err error) {
 	s.server = &server.Server{}
 	s.Advertise = s.advertised(ctx)
@@ -160,7 +160,7 @@ func (s *side) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// listens serves the metrics and the output of runs until the function that it returns is called.
+// listens serves the metrics and the output of runs until end is called.
 func (s *side) listens(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	if s.metrics != nil {
@@ -217,14 +217,14 @@ func (s *side) begin(ctx context.Context, c client.Client) (polling, error) {
 	return running, nil
 }
 
-// attend waits for the end: of ctx, of the supervisor's work, or of the supervisor. It calls stop,
-// which stops polling, before it returns.
+// attend waits until ctx is done, the supervisor has finished its work, or the supervisor dies. It
+// calls stop, which stops polling, before it returns.
 func (s *side) attend(ctx context.Context, stop func()) error {
 	select {
 	case <-ctx.Done():
 		s.leave(context.WithoutCancel(ctx))
 	case reply := <-s.closing:
-		// If it dies now, its processes end with it.
+		// If it dies now, its processes die with it.
 		closed, done := context.WithCancel(ctx)
 		go func() {
 			defer done()
@@ -249,7 +249,7 @@ func (s *side) attend(ctx context.Context, stop func()) error {
 	return nil
 }
 
-// leaveBound is the longest time to wait for the supervisor's answer when the side leaves.
+// leaveBound is the maximum time to wait for the supervisor's answer when the side leaves.
 const leaveBound = time.Second
 
 // leave reports to the supervisor that this side has nothing more to report.
@@ -261,10 +261,9 @@ func (s *side) leave(ctx context.Context) {
 	}
 }
 
-// afterLoss ends what the supervisor left behind. Its processes died with it, but their
-// children may have left their sessions. A host worker that is started in its place waits for
-// the end of the sweep and then needs the addresses of this host worker, whose polls may take
-// longer to end.
+// afterLoss kills what the supervisor left behind. Its processes died with it, but their children
+// may have left their sessions. A host worker started in its place waits for this sweep, and
+// afterwards needs this host worker's addresses, although its polls may take longer to finish.
 func (s *side) afterLoss(ctx context.Context, stop func()) error {
 	s.unlisten()
 	var polls sync.WaitGroup
@@ -275,15 +274,15 @@ func (s *side) afterLoss(ctx context.Context, stop func()) error {
 	return errors.Join(errors.New("the supervisor has exited"), err)
 }
 
-// untilServed is the time between attempts to reach the server, and untilToldAgain the time
-// between messages that it does not answer.
+// untilServed is the time between attempts to reach the server, and untilToldAgain the time between
+// messages that it does not answer.
 var (
 	untilServed    = retry.Backoff{First: 50 * time.Millisecond, Most: 5 * time.Second}
 	untilToldAgain = retry.Backoff{First: 30 * time.Second, Most: time.Hour}
 )
 
-// dial retries until the server answers. The supervisor can wait, but processes need a side as
-// soon as the server is back.
+// dial retries until the server answers. The supervisor can wait, but processes need a side as soon
+// as the server is back.
 func (s *side) dial(ctx context.Context) (client.Client, error) {
 	server := s.Server
 	server.Identity = s.identity
@@ -313,15 +312,14 @@ func (s *side) logRoot() string {
 	return cmp.Or(s.LogRoot, filepath.Join(s.StateDir, "logs"))
 }
 
-// close lets the runs of a gone owner end with a result while the supervisor stops their
-// processes.
+// close lets a gone owner's runs end with a result while the supervisor stops their processes.
 func (s *side) close(ctx context.Context, reply supervisor.ClosingReply) {
 	s.log.Info("the supervisor is closing")
 	s.sayReady(false)
 	if reply.OwnerGone && s.Server.Socket != "" {
 		return // the owner was the way to the server
 	}
-	// The supervisor bounds all of this: it ends this process when it has waited long enough.
+	// The supervisor limits all of this: it kills this process when it has waited long enough.
 	if reply.OwnerGone && s.Owned {
 		for _, run := range s.host.CancelRuns(ctx) {
 			s.server.AwaitRun(ctx, run.WorkflowID, run.RunID)
@@ -330,21 +328,21 @@ func (s *side) close(ctx context.Context, reply supervisor.ClosingReply) {
 	s.host.AwaitIdle(ctx)
 }
 
-// sayReady sets the readiness that the server of the metrics reports.
+// sayReady sets the readiness that the metrics server reports.
 func (s *side) sayReady(ready bool) {
 	if s.metrics != nil {
 		s.metrics.Ready.Store(ready)
 	}
 }
 
-// sayServing reports to the supervisor that the queues of this host are served.
+// sayServing reports to the supervisor that this host's queues are served.
 func (s *side) sayServing(ctx context.Context) {
 	if err := s.supervisor.Serving(ctx); err != nil {
 		s.log.Debug("the supervisor could not be notified that its host is served", zap.Error(err))
 	}
 }
 
-// sayMembership returns a function that reports, once for each change, whether the fleet takes
+// sayMembership returns a function that reports, once for each change, whether the fleet accepts
 // this host. The supervisor is notified once, when the fleet does.
 func (s *side) sayMembership(ctx context.Context) func(error) {
 	said, serving := "", false

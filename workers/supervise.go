@@ -14,13 +14,13 @@ import (
 // optionsVar carries [Options] to the side.
 const optionsVar = "CLUSTERRUN_WORKER_OPTIONS"
 
-// Supervisor returns the settings of the supervisor of a host worker. Its side is `clusterrun
-// side`. It fails at once if the host worker could not listen where the options say.
+// Supervisor returns the settings of a host worker's supervisor. Its side is `clusterrun side`. It
+// fails immediately if the host worker could not listen at the addresses in the options.
 func Supervisor(o Options) (s supervise.Settings, err error) {
 	if o, err = o.withDefaults(); err != nil {
 		return s, err
 	}
-	// Otherwise a host worker that may have these addresses is there, and the supervisor says so.
+	// Otherwise a running host worker may use these addresses, and the supervisor reports it.
 	if supervisor.LockFree(o.StateDir) {
 		if err := cmp.Or(o.checkListen(), CheckMetrics(MetricsFlag, o.Metrics)); err != nil {
 			return s, err

@@ -13,14 +13,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// The arguments with which a program calls [Side], and [CheckSide].
+// Arguments that make a program call [Side] or [CheckSide].
 var (
 	sideArgs  = []string{"side"}
 	checkArgs = []string{"side", "--check"}
 )
 
-// Service returns a host worker that is a service or serves in the background, whose side is
-// upgraded to a program on request.
+// Service returns a host worker that is a service or serves in the background. Its side is upgraded
+// to a program on request.
 func Service(program string) *supervise.Service {
 	return &supervise.Service{Program: program, Check: checkArgs, Version: spec.Version}
 }

@@ -11,14 +11,14 @@ import (
 	"go.temporal.io/server/common/primitives"
 )
 
-// clusterName is written into the database; it is not seen anywhere.
+// clusterName is stored in the database, but not visible anywhere.
 const clusterName = "active"
 
 // storeName only ties two parts of the configuration together.
 const storeName = "sqlite"
 
-// serverConfig is Temporal's static configuration: one shard, everything in one
-// SQLite database, no archive, no profiler.
+// serverConfig is Temporal's static configuration: one shard, everything in one SQLite database, no
+// archive, no profiler.
 func serverConfig(o Options, p ports, db *config.SQL, k key) *config.Config {
 	frontend := address(o.IP, p.frontend)
 	service := func(port int) config.Service {
@@ -63,7 +63,7 @@ func serverConfig(o Options, p ports, db *config.SQL, k key) *config.Config {
 	}
 }
 
-// staticHosts spares the services the search for each other.
+// staticHosts spares the services from searching for each other.
 func staticHosts(o Options, p ports) map[primitives.ServiceName]static.Hosts {
 	return map[primitives.ServiceName]static.Hosts{
 		primitives.FrontendService: static.SingleLocalHost(address(o.IP, p.frontend)),

@@ -19,10 +19,9 @@ import (
 // sqliteMagic is the start of every SQLite file.
 var sqliteMagic = []byte("SQLite format 3\x00")
 
-// sqlitePragmas of a database file. With a write-ahead log and synchronous=1
-// (NORMAL) a commit does not wait for the disk: a killed server loses nothing,
-// and a power cut at most the last moments, never consistency. By default every
-// commit waits, which makes a launch several times slower.
+// sqlitePragmas of a database file. With a write-ahead log and synchronous=1 (NORMAL) a commit does
+// not wait for the disk: a killed server loses nothing, and a power cut at most the last moments,
+// never consistency. By default every commit waits, which makes a launch several times slower.
 var sqlitePragmas = map[string]string{
 	"journal_mode": "wal",
 	"synchronous":  "1",
@@ -30,20 +29,20 @@ var sqlitePragmas = map[string]string{
 	"busy_timeout": "10000",
 }
 
-// database is the file that keeps the server's state.
+// database is the file with the server's state.
 type database struct {
 	path string
-	lock *os.File // held until the process ends
+	lock *os.File // held until the process exits
 }
 
-// claimDatabase makes sure that no other process uses the database, and that the file is empty
-// or an SQLite database. It writes nothing to the file.
+// claimDatabase makes sure that no other process uses the database, and that the file is empty or
+// an SQLite database. It does not write to the file.
 func claimDatabase(name string) (*database, error) {
 	path, err := resolvePath(name)
 	if err != nil {
 		return nil, fmt.Errorf("--db: %w", err)
 	}
-	// Checked before the lock, which leaves a file next to the database.
+	// Check before locking, which leaves a file next to the database.
 	if err := checkFile(path); err != nil {
 		return nil, fmt.Errorf("--db: %w", err)
 	}
@@ -76,7 +75,7 @@ func resolvePath(name string) (string, error) {
 	return real, err
 }
 
-// checkFile refuses a file that is not an SQLite database. Missing and empty are fine.
+// checkFile refuses a file that is not an SQLite database. Missing and empty files are fine.
 func checkFile(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -108,18 +107,18 @@ func checkFile(path string) error {
 }
 
 // prepare makes sure that this server can use the database: it checks the stamp, or sets up an
-// empty database in one transaction, so that a server that is killed during it leaves an empty
-// database and no half of a schema.
+// empty database in one transaction, so that a server that is killed meanwhile leaves an empty
+// database rather than half a schema.
 func (d *database) prepare(ctx context.Context) error {
-	// SQLite would make it readable for others, and it holds what people run.
+	// SQLite would make it readable for other users, and it contains what people run.
 	f, err := os.OpenFile(d.path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("--db: %w; choose a file that you may write to", err)
 	}
 	f.Close()
 
-	// Read only at first: even the journal mode is written to the file, which may belong to
-	// another program.
+	// Only read at first: even the journal mode is written to the file, which may belong to another
+	// program.
 	var found *stamp
 	err = d.transact(ctx, url.Values{"mode": {"ro"}}, func(tx *sql.Tx) error {
 		found, err = readStamp(ctx, tx)
@@ -152,7 +151,7 @@ func (d *database) transact(ctx context.Context, query url.Values, do func(*sql.
 	return tx.Commit()
 }
 
-// config returns the persistence configuration of the server.
+// config returns the server's persistence configuration.
 func (d *database) config() *config.SQL {
 	attributes := map[string]string{"mode": "rw"}
 	for k, v := range sqlitePragmas {
@@ -165,12 +164,12 @@ func (d *database) config() *config.SQL {
 	}
 }
 
-// release lets the next server have the database.
+// release releases the database to the next server.
 func (d *database) release() {
 	_ = d.lock.Close()
 }
 
-// escapePath makes a path part of a SQLite URI, where ? and % mean something.
+// escapePath escapes a path for an SQLite URI, where ? and % are special.
 func escapePath(path string) string {
 	return (&url.URL{Path: path}).EscapedPath()
 }

@@ -1,26 +1,24 @@
-// Package devserver is clusterrun's embedded Temporal: server, Web UI and database
-// in one process, for one user on one machine. It is a module of its own, because
-// it has many times the dependencies of clusterrun; clusterrun finds it
-// as a program, clusterrun-devserver, and never links it.
+// Package devserver is clusterrun's embedded Temporal: server, Web UI and database in one process,
+// for one user on one machine. It is a separate module, because it has many times the dependencies
+// of clusterrun; clusterrun finds it as a program, clusterrun-devserver, and never links it.
 //
 // What it adds to Temporal's own development server:
 //
-//   - The settings that decide how long a run's steps take (tuning.go); with the
-//     defaults every step of a run waits tens of milliseconds, and every restart of
-//     a task a second.
-//   - A start of about a tenth of a second, announced by a ready file and a line on
-//     stdout, at the first moment at which a client can start a run (probe.go).
-//   - A database file with one owner (lock.go), which survives kill -9 of the server,
-//     and which is stamped, so that a file of another program or of an incompatible
-//     server is refused instead of damaged (stamp.go).
-//   - An end: by a signal, when it has been idle for a while (idle.go), or with the
-//     program that started it (endings.go). All are clean stops.
-//   - Loopback only (options.go), and with --key only its user (key.go, gate.go):
-//     a client can run commands.
+//   - The settings that decide how long a run's steps take (tuning.go); with the defaults every
+//     step of a run waits tens of milliseconds, and every restart of a task a second.
+//   - A start of about a tenth of a second, announced by a ready file and a line on stdout, at the
+//     first moment at which a client can start a run (probe.go).
+//   - A database file with one owner (lock.go), which survives kill -9 of the server, and which is
+//     stamped, so that a file of another program or of an incompatible server is refused instead of
+//     damaged (stamp.go).
+//   - A clean stop: on a signal, after being idle for a while (idle.go), or with the program that
+//     started it (endings.go).
+//   - Loopback only (options.go), and with --key only its user (key.go, gate.go): a client can run
+//     commands.
 //
-// Packages in without stand in for two parts of Temporal's server that are not used here:
-// workers that it starts at cloud providers and in Kubernetes, and archives in Google's
-// cloud. They would be a third of what the first build compiles.
+// Packages in without replace two parts of Temporal's server that are not used here: workers that
+// it starts at cloud providers and in Kubernetes, and archives in Google's cloud. They would be a
+// third of what the first build compiles.
 //
 // # The way through
 //
@@ -35,14 +33,12 @@
 //
 // # For programs that start it
 //
-// The ready file exists exactly while a client can connect, except after a kill -9,
-// when it names a pid that is gone; the next server on the same ready file removes it
-// before it starts. The lock on FILE.lock is the truth about who owns a database: it
-// is held from before the start to the very end of the process. A starter that finds
-// the database in use and no ready file has met a server that starts or stops: both
-// are short, so it looks again.
+// The ready file exists exactly while a client can connect, except after a kill -9, when it names a
+// pid that is gone; the next server on the same ready file removes it before it starts. The lock on
+// FILE.lock decides who owns a database: it is held from before the start to the very end of the
+// process. A starter that finds the database in use but no ready file has met a server that is
+// starting or stopping: both are short, so it checks again.
 //
-// Two starters may start a server on one database at the same time. One of the
-// servers exits with code 1 and says who has the database; the ready file is then
-// the ready file of the other.
+// Two starters may start a server on one database at the same time. One of the servers exits with
+// code 1 and reports who owns the database; the ready file is the other server's.
 package devserver

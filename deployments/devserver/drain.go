@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// drain ends the requests that only wait when the server stops. A worker is always polling, so
-// without it each stop takes the second that the frontend gives to open requests.
+// drain ends waiting requests when the server stops. A worker is always polling, so without it each
+// stop takes the second that the frontend gives to open requests.
 type drain struct {
 	stopping context.Context
 	begin    context.CancelFunc
@@ -22,7 +22,7 @@ func newDrain() *drain {
 	return &drain{stopping: ctx, begin: cancel}
 }
 
-// intercept returns an interceptor of the frontend.
+// intercept returns a frontend interceptor.
 func (d *drain) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	if !waits(info.FullMethod) {
 		return next(ctx, req)
@@ -33,15 +33,15 @@ func (d *drain) intercept(ctx context.Context, req any, info *grpc.UnaryServerIn
 
 	resp, err := next(ctx, req)
 	if err != nil && d.stopping.Err() != nil {
-		// For a client "canceled" is final, and this is not: it asks again, and finds
-		// the next server.
+		// For a client "canceled" is final, and this is not: it asks again, and finds the next
+		// server.
 		return nil, status.Error(codes.Unavailable, "the server is stopping")
 	}
 	return resp, err
 }
 
-// waits reports whether a request may wait for something that others do. A request
-// that is answered at once is left to finish.
+// waits reports whether a request may wait for actions of other clients. Requests that are answered
+// immediately may finish.
 func waits(method string) bool {
 	name := path.Base(method)
 	switch name {

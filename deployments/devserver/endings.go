@@ -9,22 +9,22 @@ import (
 	"syscall"
 )
 
-// endings merges what may end the server into one context, whose cause says which
-// it was. All of them are clean stops: also while the server still starts.
+// endings merges what may stop the server into one context, which is canceled with the cause. All
+// of these are clean stops, even while the server is starting.
 func endings(ctx context.Context, o Options) (_ context.Context, end context.CancelCauseFunc, _ error) {
 	ctx, end = context.WithCancelCause(ctx)
 	if err := watchLifeline(o.LifelineFD, end); err != nil {
 		return nil, nil, err
 	}
 	watchSignals(ctx, end)
-	// The reader of our output may be gone while clients still use the server. A failed write
-	// is then ignored and does not end the server.
+	// The reader of our output may be gone while clients still use the server. In that case a
+	// failed write is ignored and does not stop the server.
 	signal.Ignore(syscall.SIGPIPE)
 	return ctx, end, nil
 }
 
-// stopSignals ask for a clean stop. A hangup is one because a server in the foreground
-// ends with its terminal; nohup makes it ignored, and so it stays.
+// stopSignals request a clean stop. A hangup is included because a server in the foreground stops
+// with its terminal; nohup makes it ignored, and it stays ignored.
 func stopSignals() []os.Signal {
 	signals := []os.Signal{syscall.SIGTERM, syscall.SIGINT}
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -33,8 +33,8 @@ func stopSignals() []os.Signal {
 	return signals
 }
 
-// watchSignals ends the server at the first signal. A second one finds the
-// default again and ends the process at once.
+// watchSignals stops the server at the first signal. A second signal gets the default handling and
+// immediately kills the process.
 func watchSignals(ctx context.Context, end context.CancelCauseFunc) {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, stopSignals()...)
@@ -50,9 +50,9 @@ func watchSignals(ctx context.Context, end context.CancelCauseFunc) {
 
 var errOwnerGone = errors.New("its owner is gone (--lifeline-fd)")
 
-// watchLifeline ends the server when the inherited descriptor reaches its end. The process that
-// started the server holds the other end and writes nothing; the kernel closes it when that
-// process dies.
+// watchLifeline stops the server when the inherited descriptor reaches EOF. The process that
+// started the server holds the other end and writes nothing; the kernel closes it when that process
+// dies.
 func watchLifeline(fd int, end context.CancelCauseFunc) error {
 	if fd == NoLifeline {
 		return nil
@@ -63,8 +63,7 @@ func watchLifeline(fd int, end context.CancelCauseFunc) error {
 	}
 	f := os.NewFile(uintptr(fd), "lifeline")
 	go func() {
-		// Input is ignored. An error counts as the end: an orphaned server is worse than a
-		// stopped one.
+		// Input is ignored. An error counts as EOF: an orphaned server is worse than a stopped one.
 		buf := make([]byte, 512)
 		for {
 			if _, err := f.Read(buf); err != nil {

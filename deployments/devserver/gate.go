@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// gate lets only the server's user into the Web UI: the first request needs the token and sets
-// a cookie. It also refuses pages of other sites: requests with another host name for this
-// address, and requests from another origin.
+// gate admits only the server's user to the Web UI: the first request needs the token and sets a
+// cookie. It also refuses other sites' pages: requests with another host name for this address, and
+// requests from another origin.
 type gate struct {
 	token string // empty if every user of this machine may use the Web UI
 	port  int
@@ -24,14 +24,14 @@ const tokenParameter = "token"
 // cookie returns the name of the cookie. Browsers send it to all ports of an address.
 func (g gate) cookie() string { return fmt.Sprintf("clusterrun-ui-%d", g.port) }
 
-// session returns the value of the cookie for a user. It admits no programs of other users, which may
-// serve another of these ports.
+// session returns a user's cookie value. It does not admit other users' programs, which may serve
+// another of these ports.
 func (g gate) session(user string) string {
 	sum := sha256.Sum256([]byte("clusterrun ui session of " + user + " " + g.token))
 	return hex.EncodeToString(sum[:16])
 }
 
-// link returns the address that lets a browser in.
+// link returns the address that admits a browser.
 func (g gate) link(base string) string {
 	if g.token == "" {
 		return base
@@ -52,7 +52,7 @@ func (g gate) guard(inner http.Handler) http.Handler {
 				MaxAge: int(keyRotates.Seconds()),
 			})
 			query.Del(tokenParameter)
-			// As it came: IDs of workflows have escaped slashes.
+			// As received: workflow IDs contain escaped slashes.
 			to := "/" + strings.TrimLeft(r.URL.EscapedPath(), "/")
 			if len(query) > 0 {
 				to += "?" + query.Encode()
@@ -70,8 +70,8 @@ func (g gate) guard(inner http.Handler) http.Handler {
 
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// isHere reports whether a Host header names this machine and no other name for it: one of
-// DNS may be anybody's.
+// isHere reports whether a Host header names this machine, and is not another name for it: a DNS
+// name may be anybody's.
 func isHere(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
@@ -81,7 +81,7 @@ func isHere(host string) bool {
 	return name == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// sameOrigin reports whether a page of the Web UI asks.
+// sameOrigin reports whether a request comes from a page of the Web UI.
 func sameOrigin(r *http.Request) bool {
 	origin, err := url.Parse(r.Header.Get("Origin"))
 	return err == nil && origin.Host == r.Host

@@ -14,11 +14,11 @@ import (
 
 const systemNamespace = primitives.SystemLocalNamespace
 
-// usage knows whether anybody uses the server: a request of a client is in
-// flight, or one has ended less than limit ago. Long polls are requests too, so a
-// worker that waits for work, and a client that waits for a result, are users.
+// usage tracks whether the server is in use: a client's request is in flight, or one finished less
+// than limit ago. Long polls are also requests, so a worker that waits for work, and a client that
+// waits for a result, are users.
 type usage struct {
-	limit  time.Duration // 0 if the server never ends for lack of clients
+	limit  time.Duration // 0 if the server never exits when idle
 	onIdle func()
 
 	mu       sync.Mutex
@@ -26,7 +26,7 @@ type usage struct {
 	timer    *time.Timer // nil until watch
 }
 
-// watch starts the clock. Before it, no client could have used the server.
+// watch starts the clock. Earlier, no client could have used the server.
 func (u *usage) watch() {
 	if u.limit == 0 {
 		return
@@ -57,9 +57,9 @@ func (u *usage) end() {
 	}
 }
 
-// expire may have been called a moment before a request came in: stopping a timer
-// that has fired does nothing. A request that has come and gone in that moment is
-// not noticed, and finds the server stopping, as one that comes a moment later does.
+// expire may have been called just before a request came in: stopping a timer that has fired does
+// nothing. A request that came and went in that moment goes unnoticed, and finds the server
+// stopping, like one that comes a moment later.
 func (u *usage) expire() {
 	u.mu.Lock()
 	used := u.inFlight > 0
@@ -69,7 +69,7 @@ func (u *usage) expire() {
 	}
 }
 
-// intercept returns an interceptor of the frontend.
+// intercept returns a frontend interceptor.
 func (u *usage) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	if byClient(ctx, req, info.FullMethod) {
 		u.begin()
@@ -78,9 +78,9 @@ func (u *usage) intercept(ctx context.Context, req any, info *grpc.UnaryServerIn
 	return next(ctx, req)
 }
 
-// byClient reports whether a request is from a client. The server's system workers poll through
-// the same frontend, and in every namespace, but name themselves in a header. A health check
-// does not count as use.
+// byClient reports whether a request is from a client. The server's system workers poll through the
+// same frontend, and in every namespace, but name themselves in a header. A health check does not
+// count as use.
 func byClient(ctx context.Context, req any, method string) bool {
 	if strings.HasPrefix(method, "/grpc.health.") {
 		return false

@@ -27,19 +27,19 @@ import (
 const (
 	// keyName is the name in the certificate. Addresses change, and all are loopback.
 	keyName = "clusterrun"
-	// keyLasts is the lifetime of a certificate; no server runs for longer. keyRotates is the
-	// age at which the next start of a server replaces it.
+	// keyLasts is the lifetime of a certificate; no server runs longer. At the age of keyRotates a
+	// certificate is replaced when a server starts.
 	keyLasts, keyRotates = 10 * 365 * 24 * time.Hour, 30 * 24 * time.Hour
 )
 
-// key is the certificate that both sides of each connection show: only the user can read its
+// key is the certificate that both sides of each connection present: only the user can read its
 // file. With the zero value, the server accepts every client.
 type key struct {
 	file string
 	pair tls.Certificate
 }
 
-// ownKey reads the key of a file for its server. It makes a new key if the file is missing or old.
+// ownKey reads a server's key from a file. It makes a new key if the file is missing or old.
 func ownKey(file string) (key, error) {
 	if file == "" {
 		return key{}, nil
@@ -53,8 +53,8 @@ func ownKey(file string) (key, error) {
 	return openKey(file)
 }
 
-// openKey reads the key of a file. Only the server makes one: a running server would not accept
-// a client with a new key.
+// openKey reads a key from a file. Only the server makes keys: a running server would not accept a
+// client with a new key.
 func openKey(file string) (key, error) {
 	if file == "" {
 		return key{}, nil
@@ -73,8 +73,8 @@ func openKey(file string) (key, error) {
 	return key{file, pair}, nil
 }
 
-// makeKey puts a certificate that vouches for itself and its key into the file at once:
-// clients read it at each connection.
+// makeKey atomically writes a self-signed certificate and its key to the file, because clients read
+// it at each connection.
 func makeKey(file string) error {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -88,10 +88,10 @@ func makeKey(file string) error {
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: keyName},
 		DNSNames: []string{keyName, "localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
-		NotBefore: now.Add(-24 * time.Hour), NotAfter: now.Add(keyLasts), // clocks are put right
+		NotBefore: now.Add(-24 * time.Hour), NotAfter: now.Add(keyLasts), // clocks are corrected
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		// It is not a CA: the SDKs with a core in Rust accept none as the certificate of a server.
+		// It is not a CA: SDKs with a core in Rust do not accept a CA as a server's certificate.
 		BasicConstraintsValid: true,
 	}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
@@ -113,7 +113,7 @@ func makeKey(file string) error {
 
 func (k key) none() bool { return k.file == "" }
 
-// server returns what the server's ports ask of those who connect.
+// server returns what the server's ports require of clients.
 func (k key) server() config.RootTLS {
 	if k.none() {
 		return config.RootTLS{}
@@ -141,15 +141,15 @@ func (k key) credentials() credentials.TransportCredentials {
 	})
 }
 
-// token returns the token that the Web UI requires, or "" without a key. It is the
-// same for as long as the key is, so that bookmarks and cookies outlive the server.
+// token returns the token that the Web UI requires, or "" without a key. It depends only on the
+// key, so that bookmarks and cookies outlive the server.
 func (k key) token() string {
 	if k.none() {
 		return ""
 	}
 	secret, err := x509.MarshalPKCS8PrivateKey(k.pair.PrivateKey)
 	if err != nil {
-		panic(err) // it was read a moment ago
+		panic(err) // it was just read
 	}
 	sum := sha256.Sum256(append([]byte("clusterrun web ui "), secret...))
 	return hex.EncodeToString(sum[:16])

@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// errLocked says who holds a lock.
+// errLocked names the holder of a lock.
 type errLocked struct {
 	path string
-	pid  string // "" while the holder has not written it yet
+	pid  string // "" until the holder has written it
 }
 
 func (e errLocked) Error() string {
@@ -22,9 +22,9 @@ func (e errLocked) Error() string {
 	return fmt.Sprintf("%s is held by pid %s", e.path, e.pid)
 }
 
-// lockFile takes an exclusive lock and writes our pid into the file. The kernel frees the lock
-// when the process ends in any way. The file stays, because removing it would let a third
-// process lock a file that has no name.
+// lockFile takes an exclusive lock and writes our pid to the file. The kernel releases the lock
+// when the process exits in any way. The file stays, because removing it would let a third process
+// lock a file without a name.
 func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// serverLog is the log of Temporal's libraries. At fatal level, which they use
-// when they cannot continue, it also ends the process with exit code 1.
+// serverLog is the log of Temporal's libraries. At fatal level, which they use when they cannot
+// continue, it also exits with code 1.
 type serverLog struct {
 	log.Logger
 	wanted zapcore.Level
@@ -27,8 +27,8 @@ func newLogger(level string, w io.Writer) (*serverLog, error) {
 	return l, nil
 }
 
-// hush drops errors during start and stop. The services start and stop one after another and
-// report each missing peer as an error. They are shown only if more than errors was asked for.
+// hush drops errors during start and stop. The services start and stop one after another and report
+// each missing peer as an error. The errors are shown only at levels more verbose than error.
 func (l *serverLog) hush() {
 	if l.wanted == zapcore.ErrorLevel {
 		l.level.SetLevel(zapcore.FatalLevel)

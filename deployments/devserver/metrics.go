@@ -6,8 +6,8 @@ import (
 	"go.temporal.io/server/common/metrics"
 )
 
-// metricsConfig makes Temporal serve its metrics for Prometheus, under its usual names. Task
-// queues are not labels, since each run on one host has its own.
+// metricsConfig makes Temporal serve its metrics for Prometheus, under its usual names. Task queues
+// are not labels, since each run on one host has a separate queue.
 func metricsConfig(address string) *metrics.Config {
 	if address == "" {
 		return nil

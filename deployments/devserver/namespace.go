@@ -21,8 +21,8 @@ import (
 	sqliteschema "go.temporal.io/server/schema/sqlite"
 )
 
-// searchAttributes are the search attributes that clusterrun sets on its runs, as in package
-// spec. They are typed, so the namespace must know them before a run can have them.
+// searchAttributes are the search attributes that clusterrun sets on its runs, as in package spec.
+// They are typed, so they must be registered in the namespace before a run can have them.
 var searchAttributes = map[string]enumspb.IndexedValueType{
 	"ClusterRunOwner":    enumspb.INDEXED_VALUE_TYPE_KEYWORD,
 	"ClusterRunVerdict":  enumspb.INDEXED_VALUE_TYPE_KEYWORD,
@@ -35,10 +35,9 @@ var searchAttributes = map[string]enumspb.IndexedValueType{
 	"ClusterRunRestarts": enumspb.INDEXED_VALUE_TYPE_INT,
 }
 
-// createNamespace writes the namespace into the database before the server reads
-// it: created through the API, it would be usable only after the server's caches
-// have taken notice. An existing one gets only the search attributes that an earlier version did not
-// know.
+// createNamespace writes the namespace to the database before the server reads it: created through
+// the API, it would be usable only after the server's caches were refreshed. An existing namespace
+// gets only the search attributes that an earlier version did not register.
 func createNamespace(ctx context.Context, db *config.SQL, o Options) error {
 	ns, err := sqliteschema.NewNamespaceConfig(clusterName, o.Namespace, false, nil)
 	if err != nil {
@@ -54,7 +53,7 @@ func createNamespace(ctx context.Context, db *config.SQL, o Options) error {
 	return nil
 }
 
-// registerAttributes gives each new search attribute a column, while columns are left.
+// registerAttributes gives each new search attribute a column, while columns remain.
 func registerAttributes(ctx context.Context, config *config.SQL, namespace string) error {
 	db, err := persistencesql.NewSQLDB(sqlplugin.DbKindUnknown, config, resolver.NewNoopResolver(), log.NewNoopLogger(), metrics.NoopMetricsHandler)
 	if err != nil {
@@ -89,7 +88,7 @@ func registerAttributes(ctx context.Context, config *config.SQL, namespace strin
 	return err
 }
 
-// addColumns gives a column to each attribute that is not in any of the columns of a namespace.
+// addColumns assigns a column to each attribute that does not have one in a namespace.
 func addColumns(columns map[string]string) {
 	types := sadefs.GetDBIndexSearchAttributes(nil).CustomSearchAttributes
 	free := slices.DeleteFunc(slices.Sorted(maps.Keys(types)), func(column string) bool { return columns[column] != "" })

@@ -10,7 +10,7 @@ import (
 // NoLifeline in Options.LifelineFD means that the server has no lifeline.
 const NoLifeline = -1
 
-// minRetention is the least that Temporal accepts for a namespace.
+// minRetention is the minimum that Temporal accepts for a namespace.
 const minRetention = time.Hour
 
 // Options are the settings of the command line.
@@ -20,13 +20,13 @@ type Options struct {
 	Port       int           // of the frontend, or 0 for any free port
 	UIPort     int           // of the Web UI, or 0 for any free port
 	Headless   bool          // no Web UI
-	Namespace  string        // created when the database lacks it
+	Namespace  string        // created if it is not in the database
 	Retention  time.Duration // how long closed runs stay in a new namespace
 	IdleExit   time.Duration // 0 for never
 	ReadyFile  string        // "": none
-	Key        string        // the file of the key that clients need, or ""
-	Metrics    string        // HOST:PORT at which metrics are served, or ""
-	UIFor      string        // the address of a server that runs: only its Web UI is served
+	Key        string        // the file with the clients' key, or ""
+	Metrics    string        // HOST:PORT of the metrics, or ""
+	UIFor      string        // the address of a running server: only its Web UI is served
 	LifelineFD int           // an inherited file descriptor, or NoLifeline
 	LogLevel   string
 	JSON       bool // the ready line as JSON
@@ -45,8 +45,7 @@ func DefaultOptions() Options {
 	}
 }
 
-// usageError is a mistake in the command line, told apart from a failure by its
-// exit code.
+// usageError is a mistake in the command line. It differs from a failure by its exit code.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
@@ -93,8 +92,8 @@ func (o *Options) validate() error {
 	return nil
 }
 
-// A client of the server can start a run, which executes commands as this user. So the server
-// never listens where another machine could reach it.
+// A client of the server can start a run, which executes commands as this user. So the server never
+// listens where another machine could reach it.
 func (o *Options) validateIP() error {
 	ip := net.ParseIP(o.IP)
 	if ip == nil {

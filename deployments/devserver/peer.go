@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// peerOf returns the ID of the user whose program sent a request, or "" if the system does not tell.
+// peerOf returns the ID of the user who sent a request, or "" if the system does not report it.
 func peerOf(r *http.Request) string {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {
@@ -29,7 +29,7 @@ func peerOf(r *http.Request) string {
 	return ""
 }
 
-// endpoint returns an IPv4 address and port in the form of the kernel's tables.
+// endpoint returns an IPv4 address and port in the format of the kernel's tables.
 func endpoint(address string) string {
 	a, err := netip.ParseAddrPort(address)
 	if err != nil || !a.Addr().Unmap().Is4() {

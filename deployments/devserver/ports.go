@@ -15,9 +15,9 @@ type ports struct {
 	ui                                  int // 0 without a Web UI
 }
 
-// choosePorts checks before anything is started that the wanted ports are free, and picks the
-// others. The server's libraries open their listeners themselves and end the process if that
-// fails, so a taken port must become a clear error here.
+// choosePorts checks before anything is started that the requested ports are free, and picks the
+// rest. The server's libraries open their listeners themselves and exit if that fails, so a taken
+// port must become a clear error here.
 func choosePorts(o Options) (ports, error) {
 	var p ports
 	wanted := []struct {
@@ -68,9 +68,9 @@ func portError(flag, address, remedy string, err error) error {
 	return fmt.Errorf("%s: %s: %w", flag, address, err)
 }
 
-// keepFromOthers leaves a connection of the listener's port in TIME_WAIT. The kernel then does
-// not hand out the port to processes that ask for any free one, but we may still bind it:
-// between choosing a port and listening on it, no other server can choose the same.
+// keepFromOthers leaves a connection of the listener's port in TIME_WAIT. The kernel then does not
+// assign the port to processes that ask for any free one, but we may still bind it, so no other
+// server can choose the same port before we listen on it.
 func keepFromOthers(l net.Listener) error {
 	client, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {

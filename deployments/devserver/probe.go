@@ -21,20 +21,20 @@ import (
 const (
 	frontendService = "temporal.api.workflowservice.v1.WorkflowService"
 
-	// redial is the time between tries to connect, and between questions that the server cannot
+	// redial is the time between attempts to connect, and between requests that the server cannot
 	// answer yet.
 	redial = 2 * time.Millisecond
 )
 
-// awaitReady returns when a client can use the namespace: the frontend says that
-// it is healthy, it knows the namespace, and it reaches the shard with the runs.
+// awaitReady returns when a client can use the namespace: the frontend reports that it is healthy,
+// has the namespace, and reaches the shard with the runs.
 func awaitReady(ctx context.Context, frontend, namespace string, c credentials.TransportCredentials) error {
 	conn, err := grpc.NewClient("passthrough:///"+frontend,
 		grpc.WithTransportCredentials(c),
 		grpc.WithDefaultCallOptions(grpc.WaitForReady(true)),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{BaseDelay: redial, Multiplier: 1, MaxDelay: redial},
-			// Else the handshake has no more time than there is between two tries.
+			// Otherwise the handshake only gets the time between two attempts.
 			MinConnectTimeout: startBound,
 		}),
 	)
@@ -59,7 +59,7 @@ func awaitReady(ctx context.Context, frontend, namespace string, c credentials.T
 	if err != nil {
 		return fmt.Errorf("namespace %s: %w", namespace, err)
 	}
-	// No such run exists; it only matters that the server can say so.
+	// This run does not exist; the server only has to say so.
 	err = retry(ctx, func() error {
 		_, err := client.DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
 			Namespace: namespace,
@@ -92,8 +92,8 @@ func awaitHealthy(ctx context.Context, conn *grpc.ClientConn) error {
 	}
 }
 
-// retry asks until the answer is the wanted one. No event can be awaited: the services find
-// each other as they start.
+// retry asks until the answer is the wanted one. It polls because the services find each other as
+// they start, without an event to wait for.
 func retry(ctx context.Context, ask func() error, want codes.Code) error {
 	for {
 		err := ask()

@@ -21,16 +21,16 @@ type Ready struct {
 	Database  string    `json:"database"`
 	Server    string    `json:"server_version"`
 	Started   time.Time `json:"started"`
-	// Host, Boot, UID and Container say where it runs: several machines or containers may share
-	// the file's disk. Container has the namespaces of the network and of process IDs, as
-	// /proc/self/ns names them.
+	// Host, Boot, UID and Container identify where it runs: several machines or containers may
+	// share the file's disk. Container contains the namespaces of the network and of process IDs,
+	// as named in /proc/self/ns.
 	Host      string `json:"host,omitempty"`
 	Boot      string `json:"boot,omitempty"`
 	UID       int    `json:"uid"`
 	Container string `json:"container,omitempty"`
 }
 
-// here says where this process runs.
+// here sets where this process runs.
 func (r *Ready) here() {
 	r.Host, _ = os.Hostname()
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
@@ -40,8 +40,8 @@ func (r *Ready) here() {
 	r.Container = network + " " + processes
 }
 
-// announce reports that clients can connect: first the file, then the line, so that a reader of
-// the line finds the file.
+// announce reports that clients can connect: first the file, then the line, so that a reader of the
+// line finds the file.
 func announce(r Ready, o Options, stdout io.Writer) error {
 	if o.ReadyFile != "" {
 		if err := writeReadyFile(o.ReadyFile, r); err != nil {
@@ -60,8 +60,8 @@ func announce(r Ready, o Options, stdout io.Writer) error {
 	return err
 }
 
-// writeReadyFile says where the server is. Only its owner may read that: the address is all
-// that is needed to use a server without a key.
+// writeReadyFile writes the server's address. Only its owner may read it: the address is all that
+// is needed to use a server without a key.
 func writeReadyFile(path string, r Ready) error {
 	doc, err := json.Marshal(r)
 	if err != nil {
@@ -73,9 +73,9 @@ func writeReadyFile(path string, r Ready) error {
 	return nil
 }
 
-// prepareReadyFile removes the file of a killed server, so that a client that waits for this
-// server is not sent to a port that another program may have now. If no file can be made there,
-// it fails now instead of after the start.
+// prepareReadyFile removes a killed server's file, so that a client waiting for this server is not
+// sent to a port that another program may have taken. If the file cannot be created, it fails now
+// instead of after the start.
 func prepareReadyFile(path string) error {
 	if path == "" {
 		return nil
@@ -89,7 +89,7 @@ func prepareReadyFile(path string) error {
 	return nil
 }
 
-// removeReadyFile removes the file of this server, unless another server has replaced it since.
+// removeReadyFile removes this server's file, unless another server has replaced it since.
 func removeReadyFile(path string) {
 	doc, err := os.ReadFile(path)
 	if err != nil {

@@ -6,15 +6,15 @@ import (
 	"path/filepath"
 )
 
-// replaceFile puts a whole file there at once, which only its owner may read: a reader finds
-// either the old one or a complete one.
+// replaceFile atomically replaces a file with one that only its owner may read: a reader finds
+// either the old file or the complete new one.
 func replaceFile(path string, text []byte) error {
-	// CreateTemp makes it 0600.
+	// CreateTemp sets the mode to 0600.
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name()) // no longer there once it is renamed
+	defer os.Remove(tmp.Name()) // it does nothing after the rename
 	_, err = tmp.Write(text)
 	if err := errors.Join(err, tmp.Close()); err != nil {
 		return err

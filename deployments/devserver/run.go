@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Run serves until something ends it: the context, a signal, idleness or the
-// lifeline. These are clean stops, and no error.
+// Run serves until it is stopped by the context, a signal, idleness or the lifeline. These are
+// clean stops, not errors.
 func Run(ctx context.Context, o Options, stdout, stderr io.Writer) error {
 	started := time.Now()
 	if err := o.validate(); err != nil {
@@ -37,10 +37,10 @@ func Run(ctx context.Context, o Options, stdout, stderr io.Writer) error {
 	return err
 }
 
-// claimAndServe makes sure of the database and the ports before it starts anything.
+// claimAndServe secures the database and the ports before it starts anything.
 func claimAndServe(ctx context.Context, o Options, started time.Time, logger *serverLog, stdout io.Writer, end context.CancelCauseFunc) error {
-	// A start allocates a lot and frees little, on a heap that is still tiny: a good
-	// part of it would be spent on collecting that again and again.
+	// A start allocates a lot and frees little, on a heap that is still tiny: a good part of it
+	// would be spent on collecting that again and again.
 	gc := debug.SetGCPercent(-1)
 	defer debug.SetGCPercent(gc)
 
@@ -60,8 +60,7 @@ func claimAndServe(ctx context.Context, o Options, started time.Time, logger *se
 	if err != nil {
 		return err
 	}
-	// Not earlier: a server that has this database, or these ports, may have this
-	// ready file too.
+	// Not earlier: a server that has this database, or these ports, may also use this ready file.
 	if err := prepareReadyFile(o.ReadyFile); err != nil {
 		return err
 	}
@@ -82,9 +81,8 @@ func claimAndServe(ctx context.Context, o Options, started time.Time, logger *se
 	})
 }
 
-// serve starts the server and stops it when the context ends or at the first failure. The ready
-// file is removed first, so that a client finds no server instead of one that is about to
-// refuse it.
+// serve starts the server and stops it when the context is canceled or at the first failure. It
+// removes the ready file first, so that clients do not find a server that is about to refuse them.
 func serve(ctx context.Context, s *server, onReady func() error) error {
 	defer s.stop()
 	if err := s.start(ctx); err != nil {

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// startBound is for a machine that is very busy; usually it is a tenth of a second.
+	// startBound is for a very busy machine; a start usually takes a tenth of a second.
 	startBound = time.Minute
 
-	// stopBound bounds the time in which the services stop. The database does not need a clean
-	// stop, so an exit before them loses nothing.
+	// stopBound limits the time in which the services stop. The database does not need a clean
+	// stop, so nothing is lost by exiting earlier.
 	stopBound = time.Second
 )
 
@@ -35,18 +35,17 @@ type server struct {
 	ui       *webUI // nil when headless
 
 	started  chan struct{} // closed when temporal.Start has returned
-	startErr error         // what it has returned
+	startErr error         // its result
 }
 
-// newServer builds the server; from here on its ports are bound, but nothing is
-// served yet.
+// newServer builds the server; from here on its ports are bound, but nothing is served yet.
 func newServer(ctx context.Context, o Options, p ports, k key, db *database, logger *serverLog, u *usage) (*server, error) {
 	store := db.config()
 	if err := createNamespace(ctx, store, o); err != nil {
 		return nil, err
 	}
-	// The system workers would otherwise read this whole program to identify it, which
-	// takes a core for longer than everything else in a start.
+	// Otherwise the system workers would read this whole program to identify it, which takes a core
+	// for longer than everything else in a start.
 	worker.SetBinaryChecksum(versionLine())
 
 	cfg := serverConfig(o, p, store, k)
@@ -74,7 +73,7 @@ func newServer(ctx context.Context, o Options, p ports, k key, db *database, log
 }
 
 // start returns when clients can use the server. Temporal's own Start takes longer, because it
-// waits for the system workers, which no client needs: it continues in the background.
+// waits for the system workers, which clients do not need: it continues in the background.
 func (s *server) start(ctx context.Context) (err error) {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
@@ -102,7 +101,7 @@ func (s *server) start(ctx context.Context) (err error) {
 	return err
 }
 
-// wait returns when the context ends, or when Temporal's own Start fails late.
+// wait returns when the context is canceled, or when Temporal's own Start fails late.
 func (s *server) wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -116,7 +115,7 @@ func (s *server) wait(ctx context.Context) error {
 	return nil
 }
 
-// ready returns what to tell about the server.
+// ready returns what to announce about the server.
 func (s *server) ready(started time.Time) Ready {
 	r := Ready{
 		PID:       os.Getpid(),
@@ -135,7 +134,7 @@ func (s *server) ready(started time.Time) Ready {
 
 func (s *server) frontend() string { return address(s.opts.IP, s.ports.frontend) }
 
-// stop ends what start has begun, within stopBound.
+// stop stops what start has started, within stopBound.
 func (s *server) stop() {
 	s.logger.hush()
 	deadline := time.NewTimer(stopBound)
@@ -144,7 +143,7 @@ func (s *server) stop() {
 		s.ui.stop()
 	}
 	select {
-	case <-s.started: // Stop is not meant to run while Start does
+	case <-s.started: // Stop must not run concurrently with Start
 	case <-deadline.C:
 		return
 	}

@@ -17,9 +17,9 @@ import (
 	sqliteschema "go.temporal.io/server/schema/sqlite"
 )
 
-// Temporal has no migration of SQLite files: a server that opens one with another
-// schema fails later, and badly. So each file carries a stamp, in a table of its
-// own: which schema it has, and which server used it last.
+// Temporal does not migrate SQLite files: a server that opens one with another schema fails later,
+// and badly. So each file has a stamp, in a separate table, with its schema and the server that
+// used it last.
 const (
 	stampTable = "clusterrun_devserver"
 
@@ -41,8 +41,8 @@ type stamp struct {
 // upToDate is false for a database without a stamp, which is an empty one.
 func (s *stamp) upToDate() bool { return s != nil && s.serverVersion == headers.ServerVersion }
 
-// readStamp returns nil for an empty database, and refuses one that this server must not
-// change. Its errors continue a sentence that begins with the file's name.
+// readStamp returns nil for an empty database, and refuses a database that this server must not
+// change. Its errors continue a sentence that starts with the file's name.
 func readStamp(ctx context.Context, tx *sql.Tx) (*stamp, error) {
 	const count = `SELECT count(*), count(CASE WHEN name = '` + stampTable + `' THEN 1 END) FROM sqlite_master WHERE type = 'table'`
 	var tables, stamps int
@@ -66,8 +66,8 @@ func readStamp(ctx context.Context, tx *sql.Tx) (*stamp, error) {
 	return &s, compatible(s, stamp{digestOf(schema), headers.ServerVersion})
 }
 
-// writeStamp sets up an empty database, for which old is nil, or tells an older one
-// that this server has used it.
+// writeStamp sets up an empty database, for which old is nil, or records in an older one that this
+// server has used it.
 func writeStamp(ctx context.Context, tx *sql.Tx, old *stamp) error {
 	if old != nil {
 		_, err := tx.ExecContext(ctx, updateStamp, headers.ServerVersion)
@@ -116,7 +116,7 @@ func sameOrNextMinor(file, ours string) bool {
 	return err1 == nil && err2 == nil && fileMajor == major && (minor == fileMinor || minor == fileMinor+1)
 }
 
-// schemaStatements returns those that this server's library sets up a database with.
+// schemaStatements returns the statements with which this server's library sets up a database.
 func schemaStatements() ([]string, error) {
 	var r statementRecorder
 	if err := sqliteschema.SetupSchemaOnDB(&r); err != nil {
@@ -130,9 +130,9 @@ func digestOf(statements []string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// statementRecorder is given to the library instead of a database, since the library only
-// executes statements on it. Executing the statements here makes them one transaction, and
-// avoids a connection that the library would never close.
+// statementRecorder is given to the library instead of a database, since the library only executes
+// statements on it. Executing the statements here makes them one transaction, and avoids a
+// connection that the library would never close.
 type statementRecorder struct {
 	sqlplugin.AdminDB // for the methods that are not called
 	statements        []string

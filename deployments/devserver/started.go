@@ -16,19 +16,18 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Matching hands a task to a worker in two steps: it has history record that the
-// task has started, and answers the worker's poll. It gives history one second
-// (recordTaskStartedSyncMatchTimeout). On a machine that is busy for longer than
-// that, history records the start and its answer comes too late: matching offers the
-// task again, history says that it has started already, and so it is dropped. No
-// worker has it, and only its timeout brings it back: 10 seconds for a workflow task,
-// and for an activity 20 and more. So this server waits for the answer. That costs
-// nothing, since each caller that waits for the match has its own bound.
+// Matching hands a task to a worker in two steps: it makes history record that the task has
+// started, and answers the worker's poll. It gives history one second
+// (recordTaskStartedSyncMatchTimeout). If a machine is busy for longer, history records the start
+// and its answer comes too late: matching offers the task again, history reports that it has
+// already started, and so it is dropped. No worker has it, and only its timeout brings it back: 10
+// seconds for a workflow task, and 20 or more for an activity. So this server waits for the answer.
+// That costs nothing, since each caller that waits for the match has its own limit.
 
-// startBoundOfTask bounds this wait.
+// startBoundOfTask limits this wait.
 const startBoundOfTask = 10 * time.Second
 
-// patientClients makes the clients by which the server's services call each other.
+// patientClients makes the clients that the server's services use to call each other.
 type patientClients struct{ client.FactoryProvider }
 
 func (p patientClients) NewFactory(
@@ -61,8 +60,8 @@ func (h patientHistory) RecordActivityTaskStarted(ctx context.Context, r *histor
 	return h.HistoryServiceClient.RecordActivityTaskStarted(ctx, r, o...)
 }
 
-// withDeadline returns the context with another deadline, also a later one. It is still
-// cancelled with the first.
+// withDeadline returns the context with another deadline, which may be later. It is still canceled
+// with the original context.
 func withDeadline(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	later, cancel := context.WithTimeout(context.WithoutCancel(ctx), d)
 	stop := context.AfterFunc(ctx, func() {

@@ -7,29 +7,27 @@ import (
 )
 
 const (
-	// pollRPS takes the brake off the readers of the server's own task queues. By
-	// default they read 20 times a second and shard, and there is one shard: a single
-	// busy workflow then waits 50 ms at every step.
+	// pollRPS raises the limit on reading the server's own task queues. By default they are read 20
+	// times a second and shard, and there is one shard: a single busy workflow then waits 50 ms at
+	// every step.
 	pollRPS = 5000
 
-	// rateLimit takes the place of limits that protect a shared server from one of its
-	// users.
+	// rateLimit replaces limits that protect a shared server from one of its users.
 	rateLimit = 10_000
 
-	// ackInterval is the time between rounds in which the queues remove finished tasks, which a start would otherwise
-	// repeat. By default, thousands of tasks delay the first run after a busy half minute.
+	// ackInterval is the time between rounds in which the queues remove finished tasks, which a
+	// start would otherwise repeat. By default, thousands of tasks delay the first run after a busy
+	// half minute.
 	ackInterval = 3 * time.Second
 
 	// queueWorkers is the number of workers for each of the server's task queues. They share
-	// the one connection of SQLite, so the default of 512 only costs memory and time at the
-	// start.
+	// SQLite's one connection, so the default of 512 only costs memory and startup time.
 	queueWorkers = 64
 )
 
-// tuning is Temporal's dynamic configuration. The keys are the library's own
-// variables, so that a renamed key does not compile; the values must be
-// Go's own int, bool and time.Duration. Settings for other servers are also in
-// deployments/temporal/dynamicconfig.yaml; a test compares the two.
+// tuning is Temporal's dynamic configuration. The keys are the library's own variables, so that a
+// renamed key does not compile; the values must be Go's own int, bool and time.Duration. Settings
+// for other servers are also in deployments/temporal/dynamicconfig.yaml; a test compares the two.
 func tuning() dynamicconfig.StaticClient {
 	return dynamicconfig.StaticClient{
 		dynamicconfig.TransferProcessorMaxPollRPS.Key():   pollRPS,
@@ -37,24 +35,23 @@ func tuning() dynamicconfig.StaticClient {
 		dynamicconfig.OutboundProcessorMaxPollRPS.Key():   pollRPS,
 		dynamicconfig.VisibilityProcessorMaxPollRPS.Key(): pollRPS,
 
-		// How far the clocks of the server's hosts may differ; no timer fires, and no
-		// activity is retried, sooner than this. Here is one host.
+		// How far the clocks of the server's hosts may differ; no timer fires, and no activity is
+		// retried, sooner than this. This server has one host.
 		dynamicconfig.TimerProcessorMaxTimeShift.Key(): time.Millisecond,
 
-		// Tell a worker at once that its activity is cancelled, instead of in the answer
-		// to the next heartbeat.
+		// Notify a worker immediately that its activity is canceled, instead of in the answer to
+		// the next heartbeat.
 		dynamicconfig.WorkerCommandsEnabled.Key():             true,
 		dynamicconfig.EnableCancelActivityWorkerCommand.Key(): true,
 
-		// Partitions spread a busy task queue over hosts. On one host they only make
-		// tasks and pollers miss each other.
+		// Partitions spread a busy task queue over hosts. On one host they only make tasks and
+		// pollers miss each other.
 		dynamicconfig.MatchingNumTaskqueueReadPartitions.Key():  1,
 		dynamicconfig.MatchingNumTaskqueueWritePartitions.Key(): 1,
 
-		// Every run has task queues of its own, and each costs a dozen goroutines until it
-		// is unloaded: by default five minutes after its last poll, and up to ten where
-		// another queue asks it for news. It must be longer than either long poll; a
-		// worker's takes a minute.
+		// Every run has its own task queues, and each costs a dozen goroutines until it is
+		// unloaded: by default five minutes after its last poll, and up to ten where another queue
+		// asks it for news. It must be longer than either long poll; a worker's takes a minute.
 		dynamicconfig.MatchingMaxTaskQueueIdleTime.Key():       75 * time.Second,
 		dynamicconfig.MatchingGetUserDataLongPollTimeout.Key(): 30 * time.Second,
 
@@ -66,8 +63,8 @@ func tuning() dynamicconfig.StaticClient {
 		dynamicconfig.HistoryRPS.Key():                                          rateLimit,
 		dynamicconfig.WorkflowExecutionMaxInFlightUpdates.Key():                 1000,
 
-		// A thousand tasks may end during one workflow task. With more than these
-		// events it would be failed and done again, once for every hundred.
+		// A thousand tasks may end during one workflow task. With more than these events it would
+		// fail and be repeated, once for every hundred.
 		dynamicconfig.MaximumBufferedEventsBatch.Key(): 2000,
 
 		dynamicconfig.TransferProcessorUpdateAckInterval.Key():   ackInterval,
@@ -78,10 +75,10 @@ func tuning() dynamicconfig.StaticClient {
 		dynamicconfig.TimerProcessorSchedulerWorkerCount.Key():      queueWorkers,
 		dynamicconfig.TransferProcessorSchedulerWorkerCount.Key():   queueWorkers,
 		dynamicconfig.VisibilityProcessorSchedulerWorkerCount.Key(): queueWorkers,
-		// No other cluster exists to replicate to.
+		// There is no other cluster to replicate to.
 		dynamicconfig.ReplicationProcessorSchedulerWorkerCount.Key():            1,
 		dynamicconfig.ReplicationLowPriorityProcessorSchedulerWorkerCount.Key(): 1,
-		// Two is the SDK's least.
+		// Two is the SDK's minimum.
 		dynamicconfig.WorkerScannerMaxConcurrentActivityTaskPollers.Key():     2,
 		dynamicconfig.WorkerScannerMaxConcurrentWorkflowTaskPollers.Key():     2,
 		dynamicconfig.WorkerParentCloseMaxConcurrentActivityTaskPollers.Key(): 2,

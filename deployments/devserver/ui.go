@@ -17,14 +17,14 @@ import (
 	"github.com/temporalio/ui-server/v2/ui"
 )
 
-// webUI is Temporal's Web UI on a port of its own.
+// webUI is Temporal's Web UI on a separate port.
 type webUI struct {
 	server *http.Server
 	url    string
 }
 
 // startUI serves the Web UI of a frontend on the port. The library's own server accepts every
-// client and ends the process if it cannot listen.
+// client and exits if it cannot listen.
 func startUI(o Options, k key, frontend string, port int) (*webUI, error) {
 	l, err := net.Listen("tcp", address(o.IP, port))
 	if err != nil {
@@ -44,7 +44,7 @@ func startUI(o Options, k key, frontend string, port int) (*webUI, error) {
 	return u, nil
 }
 
-// uiHandler returns the Web UI as its library puts it together.
+// uiHandler returns the Web UI as its library assembles it.
 func uiHandler(o Options, k key, frontend string) (http.Handler, error) {
 	cfg := &uiconfig.Config{
 		TemporalGRPCAddress: frontend,
@@ -52,7 +52,7 @@ func uiHandler(o Options, k key, frontend string) (http.Handler, error) {
 		DefaultNamespace:    o.Namespace,
 		// It must not look for news and new versions on the Internet.
 		DisableNewsFetch: true,
-		CORS:             uiconfig.CORS{CookieInsecure: true}, // there is no TLS on loopback
+		CORS:             uiconfig.CORS{CookieInsecure: true}, // loopback does not use TLS
 	}
 	if !k.none() {
 		cfg.TLS = uiconfig.TLS{CaFile: k.file, CertFile: k.file, KeyFile: k.file, EnableHostVerification: true, ServerName: keyName}

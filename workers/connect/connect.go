@@ -1,5 +1,5 @@
-// Package connect dials a Temporal server as the temporal CLI does: from a profile file and the
-// TEMPORAL_* variables, with explicit values over both. A client of the user's embedded server
+// Package connect dials a Temporal server like the temporal CLI: from a profile file and the
+// TEMPORAL_* variables, both overridden by explicit values. A client of the user's embedded server
 // follows it when it restarts at another address.
 package connect
 
@@ -23,32 +23,32 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Options select the server. Empty fields leave the choice to the variables and the profile
-// file (see the envconfig package of the Temporal SDK).
+// Options select the server. Empty fields leave the choice to the variables and the profile file
+// (see the envconfig package of the Temporal SDK).
 type Options struct {
 	Address    string `json:"address,omitempty"`
 	Namespace  string `json:"namespace,omitempty"`
 	Profile    string `json:"profile,omitempty"`
 	ConfigFile string `json:"config_file,omitempty"`
-	// Embedded is the directory of the embedded server that listens at Address now. The server
-	// may listen elsewhere later. Embedded is empty for any other server.
+	// Embedded is the directory of the embedded server that currently listens at Address. The
+	// server may listen elsewhere later. Embedded is empty for any other server.
 	Embedded string `json:"embedded,omitempty"`
-	// Socket is the path of a Unix socket that leads to the server. If it is set, nothing else
-	// is used but the namespace: neither variables nor a profile of this machine.
+	// Socket is the path of a Unix socket that leads to the server. If set, only it and the
+	// namespace are used, and this machine's variables and profiles are ignored.
 	Socket string `json:"socket,omitempty"`
-	// Key is the file of the certificate that the server at Address and its clients show each
-	// other. If it is set, nothing but the namespace is read from profiles and variables. Key
-	// is empty for a server that is not embedded.
+	// Key is the file of the certificate that the server at Address and its clients present to each
+	// other. If set, only the namespace is read from profiles and variables. Key is empty for a
+	// server that is not embedded.
 	Key string `json:"key,omitempty"`
-	// CodecKeys is the file of the keys that encrypt payloads and failures; see package codec.
-	// If it is empty, they are not encrypted.
+	// CodecKeys is the file of the keys that encrypt payloads and failures; see package codec. If
+	// it is empty, they are not encrypted.
 	CodecKeys string `json:"codec_keys,omitempty"`
 	// APIKeyFile is a file with the API key, instead of TEMPORAL_API_KEY. It is read for each
 	// request, so the key may be replaced.
 	APIKeyFile string `json:"api_key_file,omitempty"`
-	// Identity names the client to the server. By default the SDK chooses it.
+	// Identity is the client's name on the server. By default the SDK chooses it.
 	Identity string `json:"-"`
-	// Metrics receives what the SDK counts. If it is nil, the SDK counts nothing.
+	// Metrics receives the SDK's metrics. If it is nil, the SDK does not collect any.
 	Metrics client.MetricsHandler `json:"-"`
 }
 
@@ -76,7 +76,7 @@ func (o Options) Client() (client.Options, error) {
 	return c, nil
 }
 
-// named returns how to reach the server that the options select.
+// named returns how to reach the server selected by the options.
 func (o Options) named() (c client.Options, err error) {
 	if o.Socket != "" {
 		return client.Options{HostPort: "unix://" + o.Socket, Namespace: o.Namespace}, nil
@@ -116,7 +116,7 @@ func (o Options) named() (c client.Options, err error) {
 		c.Namespace = o.Namespace
 	}
 	if host, _, err := net.SplitHostPort(orDefault(c.HostPort)); err == nil && spec.IsLoopback(host) {
-		// On loopback, compression only costs time, here and in the server.
+		// On loopback, compression only costs time, on this side and in the server.
 		c.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
 	}
 	switch {
@@ -132,7 +132,7 @@ func (o Options) named() (c client.Options, err error) {
 	return c, nil
 }
 
-// HostPort returns the address of the server if it is a TCP address.
+// HostPort returns the server's address if it is a TCP address.
 func (o Options) HostPort() (string, error) {
 	c, err := o.Client()
 	return orDefault(strings.TrimPrefix(c.HostPort, passthrough)), err
@@ -141,18 +141,18 @@ func (o Options) HostPort() (string, error) {
 // passthrough makes gRPC leave the address to the dialer.
 const passthrough = "passthrough:///"
 
-// follow makes each new connection go to the current address of the server.
+// follow makes each new connection go to the server's current address.
 func follow(c *client.Options, home embedded.Home) {
-	// The address is only for the server and for error messages. The dialer looks the server up
-	// in its home.
+	// The address is only for the server and for error messages. The dialer looks the server up in
+	// its home.
 	c.HostPort = passthrough + c.HostPort
 	c.ConnectionOptions.TLS = nil // on our side of the dialer
 	c.ConnectionOptions.DialOptions = append(c.ConnectionOptions.DialOptions,
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return home.Dial(ctx) }))
 }
 
-// dialBound is the longest time to make a connection. A server that is being started is waited
-// for.
+// dialBound is the maximum time to make a connection, including the wait for a server that is
+// starting.
 const dialBound = 10 * time.Second
 
 // Dial connects and checks that the server answers within the timeout, so that a wrong address
@@ -185,8 +185,7 @@ func Lazy(o Options, logger log.Logger) (client.Client, error) {
 	return client.NewLazyClient(c)
 }
 
-// Conn makes a connection to the server for a client that sends plain text. TLS is added on
-// this side.
+// Conn connects to the server for a client that sends plain text. TLS is added on this side.
 func (o Options) Conn(ctx context.Context) (net.Conn, error) {
 	if o.Embedded != "" {
 		return embedded.Home{Dir: o.Embedded}.Dial(ctx)

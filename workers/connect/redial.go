@@ -10,16 +10,16 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
-// redial paces attempts to reach a server that is away. Once one host of a run has contact, the
-// leases of the others last a few seconds more, so that all must be back within about a second;
-// the SDK waits up to ten.
+// redial paces attempts to reach a server that is away. Once one of a run's hosts has contact, the
+// leases of the other hosts last a few seconds more, so that all must be back within about a
+// second; the SDK waits up to ten.
 var redial = grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 	MinConnectTimeout: dialBound,
 }
 
-// pollWhenReady makes polls wait for a connection. A poll that fails is repeated by the SDK after
-// up to ten seconds, in which the host would get no tasks from a server that is back.
+// pollWhenReady makes polls wait for a connection. The SDK repeats a failed poll after up to ten
+// seconds, in which the host would not get tasks from a server that is back.
 func pollWhenReady(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	if strings.HasPrefix(path.Base(method), "Poll") {
 		opts = append(opts, grpc.WaitForReady(true))

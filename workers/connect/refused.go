@@ -13,29 +13,29 @@ import (
 )
 
 const (
-	// tlsAlert matches what Go's TLS package reports of an alert from the other side.
+	// tlsAlert is how Go's TLS package reports the peer's alert.
 	tlsAlert = "remote error: tls: "
-	// alertBound is the longest time to wait for an alert.
+	// alertBound is the maximum time to wait for an alert.
 	alertBound = time.Second
 
-	// refuses begins the error of a request that the server does not allow.
+	// refuses starts the error of a request that the server does not allow.
 	refuses = "the Temporal server refuses "
 
 	wantsTLS = "it may need TLS: set TEMPORAL_TLS=true, or a client certificate with TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH"
 )
 
-// remedies maps errors of a connection to remedies.
+// remedies maps connection errors to remedies.
 var remedies = []struct{ said, remedy string }{
 	{tlsAlert, "it refuses the client certificate; give one that it accepts, with its key, as TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH or in a profile"},
 	{"x509: ", "its certificate is not trusted here; name its authority with TEMPORAL_TLS_SERVER_CA_CERT_PATH, and the name in it with TEMPORAL_TLS_SERVER_NAME"},
 	{"first record does not look like a TLS handshake", "it does not use TLS; leave out the TLS settings and the API key"},
-	// The error depends on how much we have sent before the server ends the connection.
+	// The error depends on how much we have sent before the server closes the connection.
 	{"error reading server preface: EOF", wantsTLS},
 	{"connection reset by peer", wantsTLS},
 	{"broken pipe", wantsTLS},
 }
 
-// alert returns the alert with which the server ends a connection. A server that refuses a
+// alert returns the alert with which the server closes a connection. A server that refuses a
 // certificate sends it after the client's first request, which may fail before that.
 func (o Options) alert(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), alertBound)
@@ -52,8 +52,8 @@ func (o Options) alert(ctx context.Context) error {
 	return nil
 }
 
-// An unreachedError says why a server cannot be reached, without gRPC's text, which the wrapped
-// error has.
+// An unreachedError is the reason why a server cannot be reached, without gRPC's message, which the
+// wrapped error contains.
 type unreachedError struct {
 	text string
 	err  error
@@ -76,7 +76,7 @@ func unreached(address string, err error) error {
 	return &unreachedError{fmt.Sprintf("no Temporal server at %s (%s); check --address or TEMPORAL_ADDRESS, or leave both out to use the embedded server", address, why), err}
 }
 
-// plainCause returns the last part of the texts by which gRPC and Go wrap an error, such as
+// plainCause returns the last part of the messages in which gRPC and Go wrap an error, such as
 // "connection refused".
 func plainCause(err error) string {
 	text := err.Error()
@@ -89,17 +89,17 @@ func plainCause(err error) string {
 			return strings.Trim(after, `"`)
 		}
 	}
-	if strings.Contains(text, "no children to pick from") { // the addresses of a name that has none
+	if strings.Contains(text, "no children to pick from") { // a name without addresses
 		return "no such host"
 	}
 	text, _, _ = strings.Cut(text, "\n")
 	return strings.Trim(text[strings.LastIndex(text, ": ")+1:], ` "`)
 }
 
-// late is the error of a request that a server takes and does not answer.
+// late is the error of a request that a server accepts but does not answer.
 const late = "the Temporal server does not answer in time; see whether its database is up"
 
-// sayRefused adds the remedy to the error of a request that the server does not allow, or does not
+// sayRefused adds the remedy to the error of a request that the server does not allow or does not
 // answer in time.
 func sayRefused(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	err := invoke(ctx, method, req, reply, cc, opts...)

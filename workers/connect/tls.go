@@ -9,18 +9,17 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// rotating reads the files of certificates and authorities for each connection, so that they
-// can be replaced without a restart.
+// rotating reads the files of certificates and authorities for each connection, so that they can be
+// replaced without a restart.
 type rotating struct {
-	credentials.TransportCredentials // of the files as they were at first
+	credentials.TransportCredentials // of the original files
 
 	load func() (*tls.Config, error)
 	mu   sync.Mutex
 	last *tls.Config
 }
 
-// newRotating returns the credentials in the files that load reads. first is their present
-// content.
+// newRotating returns the credentials in the files that load reads. first is their present content.
 func newRotating(first *tls.Config, load func() (*tls.Config, error)) *rotating {
 	return &rotating{TransportCredentials: credentials.NewTLS(first), load: load, last: first}
 }
@@ -33,8 +32,8 @@ func (r *rotating) ClientHandshake(ctx context.Context, authority string, c net.
 // Clone returns the credentials themselves, since all of their state is in the files.
 func (r *rotating) Clone() credentials.TransportCredentials { return r }
 
-// current returns the content of the files. If they cannot be used, for example because only
-// one of two is replaced yet, it returns their last usable content.
+// current returns the content of the files. If they cannot be used, for example because only one of
+// two is replaced yet, it returns their last usable content.
 func (r *rotating) current() *tls.Config {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -16,36 +16,35 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 )
 
-// Server is an embedded server that runs, as its ready file describes it.
+// Server is a running embedded server, as described by its ready file.
 type Server struct {
 	PID       int       `json:"pid"`
 	Address   string    `json:"address"`
 	UI        string    `json:"ui,omitempty"`
 	Namespace string    `json:"namespace"`
 	Started   time.Time `json:"started,omitzero"`
-	// Host, Boot, UID and Container say where it runs. Container has the namespaces of the
-	// network and of process IDs.
+	// Host, Boot, UID and Container identify where it runs. Container contains the namespaces of
+	// the network and of process IDs.
 	Host      string `json:"host,omitempty"`
 	Boot      string `json:"boot,omitempty"`
 	UID       int    `json:"uid"`
 	Container string `json:"container,omitempty"`
 }
 
-// elsewhere returns where the server runs if this process cannot use it, and "" if it can. A
-// directory on a disk that machines or containers share may have the server of another of them.
+// elsewhere returns where the server runs if this process cannot use it, and "" if it can. A disk
+// shared by machines or containers may contain the directory of another one's server.
 func (s *Server) elsewhere() string {
 	switch {
 	case s.Boot != proc.BootID() || s.UID != os.Getuid():
 		return fmt.Sprintf("on the host %s as the user %d", s.Host, s.UID)
 	case s.Container != "" && s.Container != container():
-		// Its loopback address and its process ID have another meaning here.
+		// Its loopback address and its process ID mean something else here.
 		return "in another container of this machine, " + s.Host
 	}
 	return ""
 }
 
-// container identifies the namespaces of this process that a server must share with its
-// clients.
+// container identifies this process's namespaces that a server must share with its clients.
 func container() string {
 	return proc.Namespace("net") + " " + proc.Namespace("pid")
 }
@@ -71,15 +70,14 @@ func (h Home) dbLock() string    { return h.Database() + ".lock" }
 func (h Home) startLock() string { return filepath.Join(h.Dir, "start.lock") }
 
 const (
-	// settleEvery is the time between looks at a server that starts or stops.
+	// settleEvery is the time between checks of a server that is starting or stopping.
 	settleEvery = 3 * time.Millisecond
-	// settleBound is the longest time to wait for it. A start takes a third of a second, and
-	// longer on a very busy machine.
+	// settleBound is the maximum time to wait for it. A start takes a third of a second, and longer
+	// on a very busy machine.
 	settleBound = 60 * time.Second
 )
 
-// Find returns the server that runs, or nil if none does. It waits for a server that is just
-// starting.
+// Find returns the running server, or nil. It waits for a server that is just starting.
 func (h Home) Find(ctx context.Context) (*Server, error) {
 	if _, err := os.Stat(h.startLock()); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -104,8 +102,8 @@ func (h Home) settled(ctx context.Context) (*Server, error) {
 		if err != nil || !held {
 			return nil, err
 		}
-		// The file is read after the lock was seen held, because a new server removes an old
-		// ready file before it takes the lock.
+		// The file is read after the lock was seen held, because a new server removes an old ready
+		// file before it takes the lock.
 		switch s := h.ready(); {
 		case s != nil && s.elsewhere() == "":
 			return s, nil
@@ -118,7 +116,7 @@ func (h Home) settled(ctx context.Context) (*Server, error) {
 	}
 }
 
-// ready reads the ready file. A server writes it complete, or not at all.
+// ready reads the ready file. A server writes it completely or not at all.
 func (h Home) ready() *Server {
 	b, err := os.ReadFile(h.readyFile())
 	if err != nil {
@@ -131,7 +129,7 @@ func (h Home) ready() *Server {
 	return &s
 }
 
-// holder returns the process ID that the server wrote into its lock.
+// holder returns the process ID that the server wrote to its lock.
 func (h Home) holder() string {
 	b, _ := os.ReadFile(h.dbLock())
 	return strings.TrimSpace(string(b))

@@ -12,8 +12,8 @@ import (
 )
 
 // Dial connects to the server at its present address. A client that dials with it follows the
-// server to another port, and never talks to another program that has the port of a killed
-// server. The connection uses TLS, and both sides prove that they have the key.
+// server to another port, and never talks to another program on a killed server's port. The
+// connection uses TLS, and both sides prove that they have the key.
 func (h Home) Dial(ctx context.Context) (net.Conn, error) {
 	s, err := h.Find(ctx)
 	if err != nil {
@@ -37,10 +37,10 @@ func (h Home) Dial(ctx context.Context) (net.Conn, error) {
 	return (&tls.Dialer{Config: key}).DialContext(ctx, "tcp", s.Address)
 }
 
-// Keep starts the server in the background whenever it has ended, until ctx is done. It calls
-// tell if the server does not start, once for each reason.
+// Keep restarts the server in the background whenever it has exited, until ctx is done. If the
+// server does not start, Keep calls tell, once for each reason.
 func (h Home) Keep(ctx context.Context, tell func(error)) {
-	address := "" // of the last one
+	address := "" // of the last server
 	Again(ctx, func() error {
 		s, err := h.Ensure(ctx, address)
 		if err != nil {
@@ -52,8 +52,8 @@ func (h Home) Keep(ctx context.Context, tell func(error)) {
 	}, tell)
 }
 
-// Again calls serve repeatedly until ctx is done: at once if the last call took long, and with
-// growing delays if not. It calls tell with errors of serve, once for equal errors in a row.
+// Again calls serve repeatedly until ctx is done: immediately if the last call took long, and
+// otherwise with growing delays. It calls tell with serve's errors, once for equal errors in a row.
 func Again(ctx context.Context, serve func() error, tell func(error)) {
 	pace := retry.Backoff{First: 100 * time.Millisecond, Most: 10 * time.Second}
 	wait := time.Duration(0)
@@ -80,17 +80,17 @@ func Again(ctx context.Context, serve func() error, tell func(error)) {
 	}
 }
 
-// lasting is the time for which a server must run to be started again at once.
+// lasting is how long a server must have run to be restarted immediately.
 const lasting = time.Minute
 
-// awaitEnd returns when the process of a server has ended, or ctx is done, and reports
-// whether it has ended.
+// awaitEnd returns when a server's process has exited, or ctx is done, and reports whether it has
+// exited.
 func (h Home) awaitEnd(ctx context.Context, s *Server) (ended bool) {
 	pidfd, failed := proc.OpenPidfd(s.PID)
 	if failed == nil {
 		defer pidfd.Close()
 	}
-	// The process may have ended before, and another process may have its ID.
+	// The process may have exited before, and another process may have its ID.
 	now, err := h.Find(ctx)
 	if err == nil && (now == nil || now.PID != s.PID) {
 		return true

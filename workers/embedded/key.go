@@ -9,8 +9,8 @@ import (
 // KeyName is the name in the server's certificate, at any address.
 const KeyName = "clusterrun"
 
-// tls returns the configuration of a connection to the server. It reads the key each time,
-// because a new server may have made another.
+// tls returns the configuration of a connection to the server. It reads the key each time, because
+// a new server may have made another.
 func (h Home) tls() (*tls.Config, error) {
 	config, err := TLS(h.Key())
 	if err != nil {
@@ -19,7 +19,7 @@ func (h Home) tls() (*tls.Config, error) {
 	return config, nil
 }
 
-// TLS returns the configuration of a connection whose two sides show the certificate in a file.
+// TLS returns the configuration of a connection with the certificate in file on both sides.
 func TLS(file string) (*tls.Config, error) {
 	pair, err := tls.LoadX509KeyPair(file, file)
 	if err != nil {
@@ -28,8 +28,8 @@ func TLS(file string) (*tls.Config, error) {
 	return Mutual(pair, "h2"), nil
 }
 
-// Mutual returns the configuration of a connection whose two sides show the same certificate,
-// which is for [KeyName], and accept no other.
+// Mutual returns the configuration of a connection with the same certificate, issued for [KeyName],
+// on both sides. Neither side accepts another one.
 func Mutual(pair tls.Certificate, protocols ...string) *tls.Config {
 	roots := x509.NewCertPool()
 	roots.AddCert(pair.Leaf)

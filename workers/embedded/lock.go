@@ -9,8 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 )
 
-// lock takes a file lock by try. It polls instead of blocking in the kernel, so that a
-// context can end the wait.
+// lock takes a file lock by try. It polls instead of blocking in the kernel, so that a context can
+// cancel the wait.
 func lock(ctx context.Context, try func(path string) (*os.File, error), path string) (*os.File, error) {
 	for {
 		f, err := try(path)

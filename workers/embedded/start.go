@@ -21,12 +21,12 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 )
 
-// IdleExit is the time after which a background server without clients ends.
+// IdleExit is how long a background server stays without clients.
 const IdleExit = 10 * time.Minute
 
-// Ensure returns the server that runs, or starts one in the background. It then listens at the
-// "host:port" prefer if that is free. The default is the address of a server that was killed,
-// so that links to it stay valid.
+// Ensure returns the running server, or starts one in the background. A new server listens at the
+// "host:port" prefer if that is free. The default is a killed server's address, so that links to it
+// stay valid.
 func (h Home) Ensure(ctx context.Context, prefer string) (*Server, error) {
 	s, err := h.Find(ctx)
 	if s != nil || err != nil {
@@ -56,9 +56,9 @@ func (h Home) Ensure(ctx context.Context, prefer string) (*Server, error) {
 	}
 }
 
-// startAttempts is the number of times that a server is started if it does not become ready. It
-// may have been killed during its start, its port may have been taken, or its database may have
-// been locked by another server for a moment.
+// startAttempts is the number of times a server is started if it does not become ready. It may have
+// been killed during its start, its port may have been taken, or another server may have briefly
+// locked its database.
 const startAttempts = 3
 
 // startBackground starts a server that outlives us. The start lock must be held.
@@ -67,11 +67,11 @@ func (h Home) startBackground(ctx context.Context, port int) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	// It outlives the terminal, and serves other shells too.
+	// It outlives the terminal, and also serves other shells.
 	s, err := h.launch(ctx, cmd, detach.Start, make(chan error, 1))
 	if err != nil {
-		// The previous holder of the start lock may have been killed while its server was
-		// starting. That server holds the database, and is used.
+		// The previous holder of the start lock may have been killed while its server was starting.
+		// That server holds the database, and is used.
 		if other, _ := h.settled(ctx); other != nil {
 			return other, nil
 		}
@@ -79,7 +79,7 @@ func (h Home) startBackground(ctx context.Context, port int) (*Server, error) {
 	return s, err
 }
 
-// Foreground is a server, or a Web UI, that ends with the process that started it.
+// Foreground is a server, or a Web UI, that stops with the process that started it.
 type Foreground struct {
 	Server
 	lifeline *os.File
@@ -87,8 +87,8 @@ type Foreground struct {
 	exited   chan error
 }
 
-// StartForeground starts a server that ends when the caller stops it or dies. It replaces a
-// server that runs already, and the clients of the old one follow.
+// StartForeground starts a server that runs until the caller stops it or dies. It replaces a
+// running server, and the old server's clients follow.
 func (h Home) StartForeground(ctx context.Context, port, uiPort int, extra ...string) (*Foreground, error) {
 	starting, err := h.lockForStart(ctx)
 	if err != nil {
@@ -126,8 +126,8 @@ func (h Home) startForeground(ctx context.Context, port, uiPort int, extra ...st
 	return f, nil
 }
 
-// foreground makes a command end with this process. The command gets the other end of the
-// lifeline as descriptor 3.
+// foreground makes a command stop with this process. The command gets the other end of the lifeline
+// as descriptor 3.
 func foreground(cmd *exec.Cmd) (f *Foreground, theirs *os.File, err error) {
 	theirs, ours, err := os.Pipe()
 	if err != nil {
@@ -139,11 +139,10 @@ func foreground(cmd *exec.Cmd) (f *Foreground, theirs *os.File, err error) {
 	return &Foreground{lifeline: ours, cmd: cmd, exited: make(chan error, 1)}, theirs, nil
 }
 
-// Exited returns a channel that receives the error of the server when it has ended, and is then
-// closed.
+// Exited returns a channel that receives the server's error when it has exited, and is then closed.
 func (f *Foreground) Exited() <-chan error { return f.exited }
 
-// Stop ends the server and waits until it has ended.
+// Stop stops the server and waits until it has exited.
 func (f *Foreground) Stop(ctx context.Context) error {
 	f.lifeline.Close()
 	select {
@@ -154,8 +153,8 @@ func (f *Foreground) Stop(ctx context.Context) error {
 	}
 }
 
-// stopRunning asks the running server to end, and waits until its database is free. The start
-// lock must be held.
+// stopRunning asks the running server to exit, and waits until its database is free. The start lock
+// must be held.
 func (h Home) stopRunning(ctx context.Context) error {
 	s, err := h.settled(ctx)
 	if s == nil || err != nil {
@@ -195,9 +194,9 @@ func (h Home) command(args ...string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// environment returns the variables that the server inherits. It outlives the run that started
-// it, so it must not have that run's variables: if a task of another run started us, they mark
-// processes that end with that run.
+// environment returns the variables that the server inherits. It outlives the run that started it,
+// so it must not have that run's variables: if a task of another run started us, they mark
+// processes that are killed with that run.
 func environment() []string {
 	var env []string
 	for _, name := range []string{"HOME", "PATH", "TMPDIR", "USER", "LOGNAME", "TZ", "LANG", "LC_ALL", "GOMAXPROCS"} {
@@ -206,13 +205,13 @@ func environment() []string {
 		}
 	}
 	if cookie := supervisor.OwnSideCookie(); cookie != "" {
-		env = append(env, cookie) // its supervisor ignores the server then
+		env = append(env, cookie) // makes its supervisor ignore the server
 	}
 	return env
 }
 
-// launch starts the server with start and waits until it is ready. exited receives its end. The
-// start lock must be held.
+// launch starts the server with start and waits until it is ready. exited receives its exit error.
+// The start lock must be held.
 func (h Home) launch(ctx context.Context, cmd *exec.Cmd, start func(*exec.Cmd) error, exited chan error) (*Server, error) {
 	if err := checkFiles(); err != nil {
 		return nil, err
@@ -246,7 +245,7 @@ func (h Home) launch(ctx context.Context, cmd *exec.Cmd, start func(*exec.Cmd) e
 		default:
 		}
 		if err := retry.Sleep(ctx, settleEvery); err != nil {
-			// No client would know of it, so it must not stay.
+			// Clients would not find it, so it must not stay.
 			_ = cmd.Process.Kill()
 			return nil, fmt.Errorf("the embedded server did not become ready: %w; its log is %s", err, h.Log())
 		}
@@ -256,8 +255,8 @@ func (h Home) launch(ctx context.Context, cmd *exec.Cmd, start func(*exec.Cmd) e
 // minFiles is the number of files that a started server has open, plus some for connections.
 const minFiles = 40
 
-// checkFiles refuses to start a server that cannot open its files: it would neither become
-// ready nor report why. Go programs raise their soft limit to the hard one.
+// checkFiles refuses to start a server that cannot open its files: it would neither become ready
+// nor report why. Go programs raise their soft limit to the hard one.
 func checkFiles() error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err == nil && limit.Max < minFiles {
@@ -266,7 +265,7 @@ func checkFiles() error {
 	return nil
 }
 
-// maxLog is the size above which a log, which has only errors, is replaced by an empty one.
+// maxLog is the maximum size of a log, which contains only errors; a larger one is emptied.
 const maxLog = 4 << 20
 
 // logSince returns the log of a server that failed to start.
@@ -283,7 +282,7 @@ func (h Home) logSince(offset int64) string {
 	return string(bytes.TrimPrefix(said, []byte(ProgramName+": ")))
 }
 
-// freePort returns the port of an address if no process listens there, and 0 otherwise.
+// freePort returns an address's port if no process listens on it, and 0 otherwise.
 func freePort(address string) int {
 	if address == "" {
 		return 0

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// StartUI serves a Web UI for a server without one, on a port, or on any free one if port is 0.
-// The result has the link that admits a browser.
+// StartUI serves a Web UI for a server without one, on a port, or on any free one if port is 0. The
+// result contains the link that admits a browser.
 func (h Home) StartUI(ctx context.Context, s *Server, port int) (*Foreground, error) {
 	path, err := h.program()
 	if err != nil {

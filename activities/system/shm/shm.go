@@ -30,9 +30,8 @@ func Bytes(files []File) (n int64) {
 	return n
 }
 
-// Left returns the files in a directory that were created by a user in that time, and that are
-// neither open nor mapped. It returns no files if the kernel does not record when they were
-// created.
+// Left returns the unopened and unmapped files in a directory that a user created in that time. It
+// returns none if the kernel does not record when they were created.
 func Left(dir string, uid uint32, since, until time.Time) ([]File, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// fatalFor is how long programs may live after a hardware error, and diedWithin after an error
-	// of their own.
+	// Programs may live for fatalFor after a hardware error, and for diedWithin after an error of
+	// their own.
 	fatalFor, diedWithin = time.Minute, 10 * time.Second
 	// late is the maximum delay between a process's exit and the driver's report of its error.
 	late = time.Second

@@ -1,5 +1,5 @@
-// Command clusterrun-devserver is a Temporal server with its Web UI in one
-// process, for one user on one machine. See package devserver.
+// Command clusterrun-devserver is a Temporal server with its Web UI in one process, for one user on
+// one machine. See package devserver.
 package main
 
 import (
@@ -17,7 +17,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "clusterrun-devserver: giving this process's user a name:", err)
 		os.Exit(devserver.ExitFailure)
 	}
-	// It has keys, and tasks have its user: its memory and its files are closed to them.
+	// It has keys, and tasks run as its user: keep its memory and files from them.
 	if _, _, err := syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_DUMPABLE, 0, 0); err != 0 {
 		fmt.Fprintln(os.Stderr, "clusterrun-devserver: closing this process to others of its user:", err)
 		os.Exit(devserver.ExitFailure)
@@ -25,10 +25,10 @@ func main() {
 	os.Exit(devserver.Main(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// nameUser executes this program again with a name for its user if the password file has none,
-// as in a container that was started with an arbitrary user ID: Temporal does not start without
-// a name. Go takes it from the environment, before main begins, and only without cgo, which the
-// Makefile disables.
+// nameUser executes this program again with a name for its user if the password file has none, as
+// in a container started with an arbitrary user ID: Temporal does not start without a name. Go
+// takes it from the environment, before main starts, and only without cgo, which the Makefile
+// disables.
 func nameUser() error {
 	if _, err := user.Current(); err == nil || os.Getenv("USER") != "" && os.Getenv("HOME") != "" {
 		return nil

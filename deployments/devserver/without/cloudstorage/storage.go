@@ -1,5 +1,5 @@
-// Package storage answers Temporal's server, which can archive to Google's cloud storage,
-// for one that is not there. Our server archives nothing.
+// Package storage replaces the Google cloud storage that Temporal's server can archive to. Our
+// server does not archive.
 package storage
 
 import (
@@ -27,7 +27,7 @@ type (
 	Query          struct{ Prefix string }
 )
 
-// NewClient fails, so nothing below is ever called.
+// NewClient always fails, so no other function is ever called.
 func NewClient(context.Context, ...option.ClientOption) (*Client, error) { return nil, errNone }
 
 func (*Client) Bucket(string) *BucketHandle { return nil }

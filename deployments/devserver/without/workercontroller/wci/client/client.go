@@ -1,5 +1,5 @@
-// Package client answers Temporal's server for a worker controller that is not there: no
-// version of a deployment has workers at a cloud provider, and none can get some.
+// Package client replaces the worker controller of Temporal's server: deployment versions do not
+// have workers at a cloud provider, and cannot get any.
 package client
 
 import (
@@ -15,7 +15,7 @@ import (
 // Module provides a Client.
 var Module = fx.Provide(func() Client { return Client{} })
 
-// Client is asked about versions of deployments.
+// Client answers requests about deployment versions.
 type Client struct{}
 
 func refused() error {

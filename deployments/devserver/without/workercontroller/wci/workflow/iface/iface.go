@@ -1,4 +1,4 @@
-// Package iface has the types with which Temporal's server asks its worker controller for
+// Package iface defines the types with which Temporal's server asks its worker controller for
 // workers at a cloud provider.
 package iface
 
@@ -9,7 +9,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 )
 
-// ValidationResultFailed is the status of a specification that was found wrong.
+// ValidationResultFailed is the status of an invalid specification.
 const ValidationResultFailed ValidationResult = "failed"
 
 type (
