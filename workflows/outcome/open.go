@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/size"
 )
 
-// Text says what the run waits for, and for how long.
+// Text describes what the run is waiting for, and for how long.
 func (w Waiting) Text(now time.Time) string {
 	if w.After != "" {
 		return "the end of run " + w.After
@@ -36,9 +36,9 @@ func (w Waiting) Text(now time.Time) string {
 	return text
 }
 
-// StoppingLine returns who asked the tasks to stop, why and when, and the time left.
+// StoppingLine returns who asked the tasks to stop, when and why, and the time left.
 func StoppingLine(s spec.Stopping, now time.Time) string {
-	// The clock of the run may differ from ours.
+	// The run's clock may differ from ours.
 	text := fmt.Sprintf("%s (%s ago", s, span(max(0, now.Sub(s.Asked))))
 	switch left := s.Deadline.Sub(now); {
 	case s.Deadline.IsZero():
@@ -51,8 +51,8 @@ func StoppingLine(s spec.Stopping, now time.Time) string {
 	return text + ")"
 }
 
-// progress adds how far the running tasks are, for example "40..55%, 3m10s left". The time left is
-// the longest of all tasks, extrapolated from the run time of each process.
+// progress adds the running tasks' progress, for example "40..55%, 3m10s left". The time left is
+// the maximum over tasks, extrapolated from each process's run time.
 func (f *facts) progress() {
 	least, most := 101, -1
 	var left time.Duration

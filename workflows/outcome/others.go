@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// names writes which tasks something became of.
+// names writes which tasks had the given fate.
 func (w *writer) names(names []string, one, many, why string) {
 	if n := len(names); n > 0 {
 		if n > maxOthers {
@@ -23,7 +23,7 @@ func (w *writer) names(names []string, one, many, why string) {
 	}
 }
 
-// others writes the ends of the other tasks, with counts and names.
+// others writes how the other tasks ended, with counts and names.
 func (w *writer) others() {
 	w.othersFailed()
 	why := " because of it"
@@ -45,7 +45,7 @@ func (w *writer) others() {
 			why = " after the grace of the stop"
 		}
 	}
-	if stopped, failed := w.stopped(); !stragglersFail(w.r) { // those that were stopped are named as stragglers
+	if stopped, failed := w.stopped(); !stragglersFail(w.r) { // stopped ones are named as stragglers
 		w.names(failed, "failed", "failed", why)
 		if len(stopped) == 0 && w.r.EndedBy == spec.EndedByCancel {
 			w.line("Then the run was cancelled%s", strings.TrimPrefix(why, " when the run was cancelled"))
@@ -55,7 +55,7 @@ func (w *writer) others() {
 	w.lost()
 }
 
-// othersFailed lists the failures after the root cause, the earliest first.
+// othersFailed lists the failures after the root cause, earliest first.
 func (w *writer) othersFailed() {
 	var root spec.Failure
 	if f := w.r.FirstFailure; f != nil && w.r.OperatorError == nil {
@@ -113,7 +113,7 @@ func (w *writer) othersFailed() {
 	w.line("%s%s: %s", plural.Of(len(others), "other failed", "others failed"), after, list(told))
 }
 
-// ranges folds the names of tasks that follow each other, such as worker-4 to worker-9.
+// ranges folds consecutive task names, such as worker-4 to worker-9.
 func ranges(names []string) (folded []string) {
 	slices.SortStableFunc(names, func(a, b string) int {
 		kind, i, _ := spec.ParseTaskName(a)
@@ -135,16 +135,16 @@ func ranges(names []string) (folded []string) {
 	return folded
 }
 
-// unordered reports whether root and a task on another host failed so close together, each by
-// itself, that the clocks of the hosts do not say which was first.
+// unordered reports whether root and a task on another host each failed by itself, so close
+// together that the hosts' clocks do not show which was first.
 func unordered(root spec.Failure, t *spec.TaskResult) bool {
 	a, b := root.Failed(), t.Exit.Failed()
 	return t.Host != root.Host && root.Evidence == "" && !a.IsZero() && !b.IsZero() && b.Sub(a).Abs() < clockError && !root.LostPeer() && !t.Exit.LostPeer()
 }
 
-// stopped returns the tasks that were stopped and had not failed before. If a failure ended the
-// run, failed has those that ended with an exit code of their own: their program may have failed
-// because of the first failure as well as because it was stopped.
+// stopped returns the tasks that were stopped before they failed. If a failure ended the run,
+// failed returns those that exited with their own exit code, either because of the first failure
+// or because they were stopped.
 func (w *writer) stopped() (stopped, failed []string) {
 	for _, t := range w.r.Tasks {
 		if t.Failed || t.Exit == nil || w.r.FirstFailure != nil && w.r.FirstFailure.Task == t.Name {
@@ -160,8 +160,8 @@ func (w *writer) stopped() (stopped, failed []string) {
 	return stopped, failed
 }
 
-// cut names the tasks that were killed after the end of a chief when their grace was over, perhaps
-// while they saved their work. Others end by the stop signal, as servers always do.
+// cut names the tasks that were killed when their grace after the chief's end expired, perhaps
+// while saving their work. Other tasks exit on the stop signal, as servers always do.
 func (w *writer) cut() {
 	cut := which(w.r, func(t *spec.TaskResult) bool {
 		return w.r.EndedBy == spec.EndedByChief && t.Exit.Cause == spec.CauseCollateral && t.Exit.Signal == "SIGKILL"
@@ -170,23 +170,23 @@ func (w *writer) cut() {
 		"was killed", "were killed", " when the grace after the end of the chief was over (chief_grace, stop.grace)")
 }
 
-// lost names the tasks that were lost with their hosts while they were being stopped. By
-// the rules this is not the root cause, but a reader may know better: a host is declared lost
-// only after minutes, when its peers have long failed because of its silence.
+// lost names the tasks that were lost with their hosts while they were being stopped. By the
+// rules they are not the root cause, but readers may know better: a host is declared lost only
+// after minutes, when its silence has long made its peers fail.
 func (w *writer) lost() {
 	lost := which(w.r, func(t *spec.TaskResult) bool { return t.Exit.Cause == spec.CauseHostLost && !t.Failed })
 	w.names(words.Of(lost, placeOf), "was lost with the host in the meantime", "were lost with the host in the meantime", "")
 }
 
-// outOfMemory names the tasks that have ended by themselves and whose processes the kernel has
-// killed, or may have.
+// outOfMemory names the tasks that ended by themselves and had processes that the kernel killed,
+// or may have killed.
 func (w *writer) outOfMemory() {
 	var texts []string
 	names := make(map[string][]string)
 	for _, t := range which(w.r, func(t *spec.TaskResult) bool { return t.Exit.OOMKills > 0 && (t.Exit.OK() || t.Failed) }) {
 		text := t.Exit.OOMText()
 		if f := w.r.FirstFailure; f != nil && f.Task == t.Name && strings.Contains(f.Message, text) {
-			continue // it has been said
+			continue // it was already named
 		}
 		if names[text] == nil {
 			texts = append(texts, text)
@@ -198,8 +198,8 @@ func (w *writer) outOfMemory() {
 	}
 }
 
-// unkillable names processes that outlived SIGKILL. They still hold their resources, and
-// only the owner of the machine can help.
+// unkillable names processes that outlived SIGKILL. They still hold their resources, and only the
+// machine's owner can help.
 func (w *writer) unkillable() {
 	if all := which(w.r, func(t *spec.TaskResult) bool { return t.Exit.Unkillable }); len(all) > 0 {
 		w.line("Still alive long after SIGKILL, and abandoned: %s", list(words.Of(all, func(t *spec.TaskResult) string {

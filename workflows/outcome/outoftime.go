@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// outOfTime names the tasks that were not done when a limit passed.
+// outOfTime names the tasks that were unfinished when a limit passed.
 func (w *writer) outOfTime() {
 	var late []*spec.TaskResult
 	failures := 0
@@ -52,7 +52,7 @@ func (w *writer) outOfTime() {
 	if f == nil {
 		return
 	}
-	if f.LostPeer() { // perhaps a task that was stopped when the limit passed
+	if f.LostPeer() { // perhaps stopped when the limit passed
 		w.line("%s %s because it had lost a peer%s", place(f.Task, f.Host), HowEnded(*f), w.at(*f))
 	} else {
 		w.line("Before that, %s %s%s", place(f.Task, f.Host), HowEnded(*f), w.at(*f))
@@ -64,8 +64,8 @@ func (w *writer) outOfTime() {
 	w.logs(*f)
 }
 
-// printed lists the errors of their own that tasks had printed, the earliest first. A
-// program may live on without the thread that has failed, and others wait for it.
+// printed lists errors that tasks printed about themselves, earliest first. A program may outlive
+// a thread that failed, while other tasks wait for that thread.
 func (w *writer) printed() {
 	first, f := w.r.FirstError, w.r.FirstFailure
 	all := which(w.r, func(t *spec.TaskResult) bool {
@@ -84,8 +84,8 @@ func (w *writer) printed() {
 	}
 }
 
-// doing describes what the unfinished tasks were doing, and names the files with their stacks
-// and logs. If it is known which tasks held the others up, or differ, only theirs are named.
+// doing describes what the unfinished tasks were doing, and lists the files with their stacks and
+// logs. It is restricted to the tasks that held up the others, or that differ, if they are known.
 func (w *writer) doing(late []string) {
 	if w.r.Stacks != nil {
 		w.lines = append(w.lines, strings.Split(w.r.Stacks.String(), "\n")...)
@@ -108,8 +108,7 @@ func (w *writer) doing(late []string) {
 	}
 }
 
-// telling returns the tasks whose files of stacks are worth reading: the outliers, or else one
-// of each class.
+// telling returns the tasks with stack files worth reading: the outliers, or else one per class.
 func (w *writer) telling() []string {
 	named := func(ranks stacktree.Ranks) (names []string) {
 		for _, t := range w.r.Tasks {
@@ -129,8 +128,8 @@ func (w *writer) telling() []string {
 	return named(ranks)
 }
 
-// traces names the files of torch's Flight Recorder, with the last collectives of tasks. The
-// root cause's file comes first.
+// traces lists torch's Flight Recorder files, with the tasks' last collectives. The root cause's
+// file comes first.
 func (w *writer) traces() {
 	isRoot := func(t *spec.TaskResult) bool { return w.r.FirstFailure != nil && t.Name == w.r.FirstFailure.Task }
 	traced := slices.Concat(

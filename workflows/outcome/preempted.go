@@ -8,8 +8,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// StopNotice returns the rest of the time of tasks that have notice, what follows, and the
-// reason.
+// StopNotice returns how long tasks with a notice have left, what follows, and the reason.
 func StopNotice(n spec.StopNotice, now time.Time) string {
 	text := "the tasks will be stopped"
 	if left := n.Deadline.Sub(now).Round(time.Second); left > 0 {
@@ -23,8 +22,8 @@ func StopNotice(n spec.StopNotice, now time.Time) string {
 	return text + ": " + n.String()
 }
 
-// Preempted returns how often a run was preempted, and since when it has been pending again. It
-// is "" if neither is so.
+// Preempted returns how often a run was preempted, and since when it has been pending again, or
+// "" if neither applies.
 func Preempted(times int, since time.Time, zone *time.Location) string {
 	var parts []string
 	if times > 0 {

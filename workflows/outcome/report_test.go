@@ -41,8 +41,8 @@ func TestStragglers_SEED61_CO06(t *testing.T) {
 	assert.Equal(t, "Coordinator stopped with tasks still running: worker-1 ps-0", Sentence(r))
 }
 
-// failedRun returns a run in which worker-1 failed first, and the other tasks were stopped for
-// it, or failed too if also lists them.
+// failedRun returns a run in which worker-1 failed first. The other tasks were stopped for it, or
+// also failed if they are in also.
 func failedRun(tasks int, also ...int) *spec.RunResult {
 	at := time.Date(2026, 11, 25, 10, 13, 4, 235e6, time.UTC)
 	exit := func(code int, cause spec.Cause, later time.Duration) *spec.Exit {
@@ -67,7 +67,7 @@ func text(r *spec.RunResult, o Options) string {
 	return strings.Join(append([]string{Headline("iris-1", r, func(s string) string { return s })}, Lines(r, o)...), "\n")
 }
 
-// The report of one failure among many has five lines, and no repetition.
+// The report of one failure among many has five lines, without repetition.
 func TestReportOfOneFailureAmongMany_SEED89_TE01(t *testing.T) {
 	here := Options{Run: "iris-1", Zone: time.FixedZone("CET", 3600)}
 	assert.Equal(t, `run iris-1 failed: Subprocess worker-1 exited with exit code 2
@@ -82,7 +82,7 @@ Root cause: worker-1 on vm (rank 1, pid 8788), at 2026-11-25 10:13:04.235 UTC
 Logs: /logs/of/worker`, text(failedRun(2, 0), Options{}))
 }
 
-// A task that ended with an exit code of its own while it was being stopped has failed, too.
+// A task that exits with its own exit code while it is being stopped has also failed.
 func TestReportNamesTheErrorOfAGPU(t *testing.T) {
 	r := failedRun(2)
 	r.FirstFailure.Xid, r.FirstFailure.GPUError = 31, "Xid 31 of GPU 0000:00:06 (pid 8788, python3): MMU Fault"
@@ -97,7 +97,7 @@ func TestReportNamesFailuresOfStoppedTasks(t *testing.T) {
 	assert.Contains(t, text(r, Options{}), "\n3 were stopped when the timeout passed: worker-0, worker-2, worker-3\n")
 }
 
-// A task is not left out because its name begins like another's.
+// A task is not omitted because its name is a prefix of another name.
 func TestReportNamesAllThatFailed(t *testing.T) {
 	got := text(failedRun(14, 10, 11, 12), Options{Run: "iris-1"})
 	for _, i := range []int{10, 11, 12} {
@@ -119,8 +119,8 @@ func TestHeadline(t *testing.T) {
 	assert.Equal(t, "run x *timed out* (exit code 124): why", Headline("x", &spec.RunResult{Verdict: spec.VerdictTimedOut, ExitCode: 124, Message: "why"}, mark))
 }
 
-// The report of a run that succeeded names tasks with processes that the kernel has killed, but not
-// those that were stopped.
+// The report of a successful run names tasks with processes that the kernel killed, but not tasks
+// that were stopped.
 func TestLinesOutOfMemory(t *testing.T) {
 	of := func(name, scope string, cause spec.Cause) spec.TaskResult {
 		return spec.TaskResult{Name: name, Host: "a", Failed: cause == spec.CauseOrigin, Exit: &spec.Exit{Cause: cause, OOMKills: 1, OOMScope: scope}}

@@ -19,12 +19,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// TestScripts runs testdata: results of runs, in YAML, and what is said of them.
-// `go test -run Scripts -rewrite` rewrites the answers.
+// TestScripts runs testdata: results of runs in YAML, with the reports. `go test -run Scripts
+// -rewrite` rewrites the reports.
 //
-// The directive `report [logs]` shows the headline and the lines of a result. With logs, output is
-// named by its path. `facts` shows the facts of a status, with a + in front of those that are new
-// since the last one.
+// The directive `report [logs]` shows the headline and the lines of a result. With logs, output
+// is identified by its path. `facts` shows the facts of a status, and marks those that are new
+// since the last status with +.
 func TestScripts(t *testing.T) {
 	scripts.Run(t, func() map[string]scripts.Directive {
 		before := map[string]bool{}
@@ -65,7 +65,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// read decodes the YAML of a directive.
+// read decodes a directive's YAML.
 func read(t *testing.T, d *datadriven.TestData, v any) {
 	var document any
 	require.NoError(t, yaml.Unmarshal([]byte(d.Input), &document), d.Pos)

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Select returns the tasks that words name, in the order of ranks, and the words that name none.
-// A word is the name of a task, or else a type, a rank, a range of ranks such as 0-7, a pattern
-// of names such as worker-1?, the name of a host, or [DoingFailed]. No words name all tasks.
+// Select returns the tasks that words match, in rank order, and the words that match none. A word
+// is a task's name, or else a type, a rank, a range of ranks such as 0-7, a name pattern such as
+// worker-1?, a host, or [DoingFailed]. Without words, it returns all tasks.
 func (s *Status) Select(words []string) (tasks []TaskStatus, unknown []string) {
 	if len(words) == 0 {
 		return s.Tasks, nil
@@ -42,7 +42,7 @@ func (s *Status) Select(words []string) (tasks []TaskStatus, unknown []string) {
 	return tasks, unknown
 }
 
-// ranksOf parses a rank, or a range of ranks.
+// ranksOf parses a rank or a range.
 func ranksOf(word string) (first, last int, ok bool) {
 	from, to, isRange := strings.Cut(word, "-")
 	if !isRange {

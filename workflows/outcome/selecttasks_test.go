@@ -24,7 +24,7 @@ func TestSelect(t *testing.T) {
 	for words, want := range map[string]string{
 		"":                   "0 1 2 3",
 		"worker-1":           "2",
-		"worker-0":           "1", // rather than the host of that name
+		"worker-0":           "1", // rather than the host with that name
 		"worker":             "1 2 3",
 		"2":                  "2",
 		"3 0":                "0 3",

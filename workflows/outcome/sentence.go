@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Headline returns the end of the run of that ID, with its exit code if the sentence does not
-// have it. mark may color the verdict.
+// Headline describes how the run with that ID ended, including its exit code if the sentence does
+// not. mark may color the verdict.
 func Headline(run string, r *spec.RunResult, mark func(string) string) string {
 	what := "run"
 	if r.Sweep != nil {
@@ -36,7 +36,7 @@ func Headline(run string, r *spec.RunResult, mark func(string) string) string {
 	return text
 }
 
-// afterAll returns the restarts of a run that succeeded.
+// afterAll describes the restarts of a successful run.
 func afterAll(r *spec.RunResult) string {
 	if r.Sweep != nil {
 		return ": " + r.Sweep.Summary()
@@ -61,7 +61,7 @@ func afterAll(r *spec.RunResult) string {
 	return ""
 }
 
-// Sentence returns why a run did not succeed. It is empty if the run succeeded.
+// Sentence returns why a run did not succeed, or "" if it did.
 func Sentence(r *spec.RunResult) string {
 	f := r.FirstFailure
 	switch {
@@ -116,12 +116,12 @@ func ofFailure(f spec.Failure) string {
 	return f.Task + " " + HowEnded(f)
 }
 
-// plainExit reports whether the sentence about the run is about the exit code of f.
+// plainExit reports whether the sentence about the run is about f's exit code.
 func plainExit(r *spec.RunResult, f *spec.Failure) bool {
 	return Sentence(r) == ofFailure(*f) && f.Cause == spec.CauseOrigin && !f.Reported && !f.BadResult()
 }
 
-// shellCode returns the exit code as a shell has it.
+// shellCode converts the exit code to a shell's.
 func shellCode(e spec.Exit) int {
 	if e.ExitCode < 0 {
 		return exitcode.OfSignal(-e.ExitCode)
@@ -134,16 +134,16 @@ func stragglers(r *spec.RunResult) string {
 	return "Coordinator stopped with tasks still running: " + strings.Join(r.Stragglers, " ")
 }
 
-// stragglersFail reports whether there are stragglers and that is a failure.
+// stragglersFail reports whether there are stragglers that count as a failure.
 func stragglersFail(r *spec.RunResult) bool { return len(r.Stragglers) > 0 && !r.IgnoredStragglers }
 
-// silent reports whether the root cause is known only by the stacks of silent tasks.
+// silent reports whether only the stacks of silent tasks show the root cause.
 func silent(r *spec.RunResult) bool {
 	f := r.FirstFailure
 	return f.Evidence == spec.EvidenceStacks || f.Cause == spec.CauseSilence && r.Stacks != nil
 }
 
-// HowEnded returns the end of a process as the predicate of a sentence.
+// HowEnded describes how a process ended, as a sentence's predicate.
 func HowEnded(f spec.Failure) string {
 	switch e := f.Exit; {
 	case f.Evidence == spec.EvidenceStacks:
@@ -172,13 +172,13 @@ func HowEnded(f spec.Failure) string {
 	return fmt.Sprintf("exited with exit code %d", f.ExitCode)
 }
 
-// onItsWay reports whether the program had reported or shown its error and was stopped before it
-// ended by itself.
+// onItsWay reports whether the program reported or showed its error and was stopped before it
+// exited.
 func onItsWay(f spec.Failure) bool {
 	return (f.Reported && f.Cause != spec.CauseHostLost || f.Evidence == spec.EvidencePrinted) && !f.Cause.ByItself()
 }
 
-// signalOf returns the signal that ended a process, by name if it has one.
+// signalOf returns the signal that killed a process, by name if possible.
 func signalOf(e spec.Exit) string {
 	if e.Signal != "" && e.Signal != spec.NoSignal {
 		return e.Signal
@@ -189,7 +189,7 @@ func signalOf(e spec.Exit) string {
 	return fmt.Sprintf("signal %d", -e.ExitCode)
 }
 
-// Short returns a few words for the end of a process, for narrow columns.
+// Short describes how a process ended in a few words, for narrow columns.
 func Short(e spec.Exit) string {
 	switch {
 	case e.StoppedByHost():
@@ -200,7 +200,7 @@ func Short(e spec.Exit) string {
 	return exitText(e)
 }
 
-// exitText returns the text for the exit of a process, without its cause.
+// exitText describes a process's exit, without its cause.
 func exitText(e spec.Exit) string {
 	switch {
 	case e.ExitCode < 0:
@@ -214,7 +214,7 @@ func exitText(e spec.Exit) string {
 	}
 }
 
-// seconds writes a duration in seconds, without a fraction that is zero.
+// seconds formats a duration in seconds, without a zero fraction.
 func seconds(d spec.Duration) string {
 	return strconv.FormatFloat(d.Std().Seconds(), 'f', -1, 64)
 }
@@ -224,5 +224,5 @@ func firstLine(s string) string {
 	return shorten.Text(line, maxWords/2)
 }
 
-// list joins the first names of a list, and counts the others.
+// list joins a list's first names and counts the rest.
 func list(names []string) string { return shorten.List(names, 50) }

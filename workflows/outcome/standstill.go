@@ -8,7 +8,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// atTheSameStep says how often in a row the group has failed in the same way at the same step.
+// atTheSameStep describes how often in a row the group failed in the same way at the same step.
 func (w *writer) atTheSameStep() {
 	last := w.r.FirstFailure
 	if last == nil || last.LastStep == nil {
@@ -41,7 +41,7 @@ func alike(a, b spec.Exit) bool {
 	return a.Printed == nil && b.Printed == nil || a.Printed != nil && b.Printed != nil && a.Printed.Place == b.Printed.Place
 }
 
-// gaveUp says that restarts did not lead further.
+// gaveUp returns a sentence: restarts made no progress.
 func (w *writer) gaveUp() {
 	if same := which(w.r, func(t *spec.TaskResult) bool { return t.Exit.SameErrors > 0 }); len(same) > 0 {
 		w.line("The same error came %d times in a row without progress, last from %s: another restart would not help (give_up_on_same_error)",

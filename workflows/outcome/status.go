@@ -10,18 +10,18 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// Status joins the facts from the run, the server, and the last reports of the hosts.
+// Status combines what the run, the server and the hosts' last reports state.
 type Status struct {
 	RunID       string `json:"run_id"`
 	ExecutionID string `json:"execution_id"`
 	Name        string `json:"name,omitempty"`
 	Owner       string `json:"owner,omitempty"`
-	// Command is the command line, or the start of a long one, of the first tasks, and Dir their
-	// working directory.
+	// Command is the first tasks' command line, possibly truncated, and Dir their working
+	// directory.
 	Command string `json:"command,omitempty"`
 	Dir     string `json:"dir,omitempty"`
 	Queue   string `json:"queue"`
-	// Torchrun reports whether its starter ends as torchrun does.
+	// Torchrun reports whether its starter exits like torchrun.
 	Torchrun bool `json:"-"`
 	// Open reports whether the run has not ended.
 	Open       bool          `json:"open"`
@@ -29,90 +29,88 @@ type Status struct {
 	Generation int           `json:"generation"`
 	Started    time.Time     `json:"started,omitzero"`
 	Ended      time.Time     `json:"ended,omitzero"`
-	// Unanswered reports whether no worker answers for the run's workflow at the moment. Of the
-	// tasks, it is then only known which are running. If a run ended without a result, nothing
-	// is known about any of its tasks.
+	// Unanswered reports whether no worker currently answers for the run's workflow. Of the
+	// tasks, only those running are then known; of a run that ended without a result, none.
 	Unanswered bool `json:"unanswered,omitempty"`
-	// Unattended reports whether it is unanswered because no worker executes it. Otherwise a
-	// worker polled less than half a minute ago, which may be frozen or cut off.
+	// Unattended reports whether it is unanswered because no worker executes the workflow.
+	// Otherwise a worker polled less than half a minute ago, but may be frozen or cut off.
 	Unattended bool `json:"unattended,omitempty"`
-	// Paused reports whether it is unanswered because Temporal has paused its workflow.
+	// Paused reports whether it is unanswered because its workflow is paused in Temporal.
 	Paused bool         `json:"paused,omitempty"`
 	Tasks  []TaskStatus `json:"tasks"`
-	// GroupRestarts are the last restarts of the whole group, the oldest first.
+	// GroupRestarts are the last restarts of the whole group, oldest first.
 	GroupRestarts []spec.GroupRestart `json:"group_restarts,omitempty"`
-	// Waiting are the places that the run waits for.
+	// Waiting lists what the run is waiting for.
 	Waiting []Waiting `json:"waiting,omitempty"`
 	// Stopping is set while the tasks are stopping together.
 	Stopping *spec.Stopping `json:"stopping,omitempty"`
-	// Preemptions counts the returns to the queue after a notice, and PendingSince is the time of
-	// a return to the queue if the run is pending again.
+	// Preemptions counts how often the run returned to the queue after a notice. PendingSince is
+	// when it last returned, if it is pending again.
 	Preemptions  int       `json:"preemptions,omitempty"`
 	PendingSince time.Time `json:"pending_since,omitzero"`
-	// Notice is set while the tasks have notice that they will be stopped.
+	// Notice is set while the tasks have notice of a stop.
 	Notice *spec.StopNotice `json:"notice,omitempty"`
-	// Verdict is the verdict of a run that has ended, even without a result; Ending is then
-	// "terminated".
+	// Verdict is the verdict of an ended run, even without a result; Ending is then "terminated".
 	Verdict spec.Verdict `json:"verdict,omitempty"`
 	Ending  string       `json:"ending,omitempty"`
-	// Silent are the hosts that have not sent anything for a while.
+	// Silent lists the hosts that have not been heard from for a while.
 	Silent []SilentHost `json:"silent,omitempty"`
-	// Slow are the tasks and hosts that take longer for a step than others, the slowest first.
+	// Slow lists tasks and hosts that take longer per step than others, slowest first.
 	Slow []spec.Slow `json:"slow,omitempty"`
-	// TooFewSteps reports whether tasks of an open run could be compared if more of their steps
-	// were known.
+	// TooFewSteps reports whether tasks of an open run cannot be compared yet because too few
+	// steps are known.
 	TooFewSteps bool `json:"too_few_steps,omitempty"`
-	// Stacks has the stacks of the tasks of an open run as of its last capture.
+	// Stacks contains an open run's last captured stacks.
 	Stacks *stacktree.Findings `json:"stacks,omitempty"`
 	// Elastic is set if the number of hosts may change and the run is open.
 	Elastic *spec.ElasticStatus `json:"elastic,omitempty"`
-	// OnDisconnect is the action of hosts without contact to the server.
+	// OnDisconnect is what hosts do when they lose contact with the server.
 	OnDisconnect spec.OnDisconnect `json:"on_disconnect,omitempty"`
-	// GivenUpAfter is the time after the last heartbeat of a host at which an open run gives it up, or
-	// 0 if it waits without limit.
+	// GivenUpAfter is how long after a host's last heartbeat an open run gives the host up, or 0
+	// for never.
 	GivenUpAfter spec.Duration `json:"given_up_after,omitempty"`
-	// SilenceIgnoresCPU reports whether a task of an open run can be silent although it uses
-	// processor time.
+	// SilenceIgnoresCPU reports whether a task of an open run can be silent although it uses CPU
+	// time.
 	SilenceIgnoresCPU bool `json:"silence_ignores_cpu,omitempty"`
-	// Archive is the directory that an open run ships.
+	// Archive is the directory shipped by an open run.
 	Archive *spec.Archive `json:"archive,omitempty"`
-	// Services are the services of the hosts of an open run.
+	// Services are the services of an open run's hosts.
 	Services []spec.HostService `json:"-"`
-	// Sweep is set for a sweep, which has trials and no tasks.
+	// Sweep is set for a sweep, which has trials instead of tasks.
 	Sweep *spec.SweepStatus `json:"sweep,omitempty"`
-	// Result is set once the run has ended and left one.
+	// Result is set once the run has ended, if it left a result.
 	Result *spec.RunResult `json:"result,omitempty"`
-	// Message is why an ended run has no result.
+	// Message is the reason why an ended run did not leave a result.
 	Message string `json:"message,omitempty"`
-	// Facts is what is so about the run, the most urgent first.
+	// Facts is what is true about the run, most urgent first.
 	Facts []Fact `json:"facts"`
 }
 
-// TaskStatus is the status of one task.
+// TaskStatus is a task's status.
 type TaskStatus struct {
 	spec.TaskStatus
 	PID      int       `json:"pid,omitempty"`
 	Restarts int       `json:"restarts,omitempty"`
 	Started  time.Time `json:"process_started,omitzero"`
 	LogDir   string    `json:"log_dir,omitempty"`
-	// Progress is the progress that the task has reported.
+	// Progress is the progress reported by the task.
 	Progress *spec.Progress `json:"progress,omitempty"`
-	// Steps has the step times of the living process, or is nil if it has reported none. After
-	// its end they are in Exit.
+	// Steps contains the running process's step times, or is nil if it did not report steps. When
+	// the process ends, they move to Exit.
 	Steps *spec.StepTime `json:"steps,omitempty"`
-	// Usage is the resource usage of the living process, or nil if it is not known. After its
-	// end it is in Exit.
+	// Usage is the running process's resource usage, or nil if unknown. When the process ends, it
+	// moves to Exit.
 	Usage *spec.LiveUsage `json:"usage,omitempty"`
-	// LastOutput is the time at which the living process last wrote output, by the clock of its
-	// host. It is zero if the process has written none, or if that is not known.
+	// LastOutput is when the running process last wrote output, by its host's clock. It is zero
+	// if there is no output or the time is unknown.
 	LastOutput time.Time `json:"last_output,omitzero"`
-	// NextStart is the time at which the task is restarted, if it waits for that.
+	// NextStart is when the task restarts, if it is waiting for a restart.
 	NextStart time.Time `json:"next_start,omitzero"`
-	// LastFailure is why it is restarted.
+	// LastFailure is the reason for the restart.
 	LastFailure string `json:"last_failure,omitempty"`
 }
 
-// Silence returns the time for which the task has shown no sign of work, or 0 if it does.
+// Silence returns how long the task has not shown signs of work, or 0 if it does.
 func (t TaskStatus) Silence() time.Duration {
 	if t.Usage == nil {
 		return 0
@@ -120,46 +118,43 @@ func (t TaskStatus) Silence() time.Duration {
 	return time.Duration(t.Usage.SilentSeconds) * time.Second
 }
 
-// Waiting is a place or the end of a run that a run waits for.
+// Waiting is a place or an event that a run is waiting for.
 type Waiting struct {
-	// After is the earlier run whose end it waits for. The other fields are then empty.
+	// After is the earlier run that must end. The other fields are then empty.
 	After string `json:"after,omitempty"`
-	// Host is the host that the spec names, or "" for any.
+	// Host is the host in the spec, or "" for any.
 	Host string `json:"host,omitempty"`
-	// Queue is the task queue of the host workers that are asked.
+	// Queue is the task queue of the requested host workers.
 	Queue string `json:"queue"`
-	// Refusal is the last refusal of a host, or what the fleet waits for, or "" before an
-	// answer.
+	// Refusal is a host's last refusal, or what the fleet is waiting for, or "" before an answer.
 	Refusal string `json:"refusal,omitempty"`
-	// Fetching is the progress of a host that fetches the archive of the run.
+	// Fetching is the progress of a host that is fetching the run's archive.
 	Fetching *spec.Fetching `json:"fetching,omitempty"`
-	// Position is the position in the queue of the fleet, from 1. It is 0 if the run is not
-	// queued.
+	// Position is the position in the fleet's queue, from 1, or 0 if the run is not queued.
 	Position int `json:"position,omitempty"`
-	// Until is the time at which the run gives up.
+	// Until is when the run gives up.
 	Until time.Time `json:"until,omitzero"`
 }
 
-// SilentHost is a host that has not sent anything for a while.
+// SilentHost is a host that has not been heard from for a while.
 type SilentHost struct {
 	Host string `json:"host"`
-	// Heard is the time of the last heartbeat that the server received.
+	// Heard is when the server received the last heartbeat.
 	Heard time.Time `json:"heard"`
-	// GivenUp is the time at which the run gives the host up. It is zero if the run waits
-	// without limit.
+	// GivenUp is when the run gives the host up, or zero for never.
 	GivenUp time.Time `json:"given_up,omitzero"`
 }
 
-// The states of an open run, in the words of lists, pages and the status.
+// The states of an open run, as used in lists, pages and the status.
 const (
-	StatePending = "pending" // for room on hosts
-	StateWaiting = "waiting" // for the end of earlier runs (after)
+	StatePending = "pending" // for free slots
+	StateWaiting = "waiting" // for earlier runs to end (after)
 	StateRunning = "running"
 	StatePaused  = "paused" // in Temporal
 )
 
-// LastOutput returns when a living process of the run last wrote output. It returns nil if no
-// process has, or if that is not known.
+// LastOutput returns when a running process of the run last wrote output, or nil if there is no
+// output or the time is unknown.
 func (s *Status) LastOutput() *time.Time {
 	var last time.Time
 	for _, t := range s.Tasks {
@@ -184,7 +179,7 @@ func (s *Status) remedy() string {
 	return fmt.Sprintf("; a `clusterrun worker` for the queue %s would execute it, and `clusterrun stop %s` ends it", s.Queue, s.RunID)
 }
 
-// Absence returns what is wrong with a run that does not answer, or "".
+// Absence returns why a run does not answer, or "".
 func (s *Status) Absence() string {
 	switch {
 	case s.Paused:
@@ -197,13 +192,13 @@ func (s *Status) Absence() string {
 	return ""
 }
 
-// Terminated is the ending of a run that was ended on the server.
+// Terminated is the ending of a run that was terminated on the server.
 const Terminated = "terminated"
 
-// IsTerminated reports whether the run was ended on the server, without the end of its tasks.
+// IsTerminated reports whether the run was terminated on the server, without its tasks ending.
 func (s *Status) IsTerminated() bool { return s.Ending == Terminated }
 
-// Word returns the state of a run in a word.
+// Word returns the run's state in a word.
 func (s *Status) Word() string {
 	switch {
 	case !s.Open:

@@ -10,8 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// before returns how long before the end of g the error of f was printed, as part of a
-// sentence.
+// before returns how long before g ended f's error was printed, as part of a sentence.
 func before(f, g spec.Failure) string {
 	if f.Printed == nil || f.Printed.By.IsZero() || g.Ended.IsZero() {
 		return ", before"
@@ -30,7 +29,7 @@ func before(f, g spec.Failure) string {
 	return ", by the clocks of their hosts " + span(d) + " before"
 }
 
-// logs names the output of a process that failed.
+// logs identifies the output of a failed process.
 func (w *writer) logs(f spec.Failure) {
 	if w.o.Run != "" {
 		if f.LogDir != "" {
@@ -42,8 +41,8 @@ func (w *writer) logs(f spec.Failure) {
 	w.path("Logs", f.LogDir)
 }
 
-// quote writes the last lines of a program's words, indented. The first line of a
-// reported error is left out: the sentence has it.
+// quote writes the last lines of a program's message, indented. The first line of a reported
+// error is omitted because it is in the sentence.
 func (w *writer) quote(words string, reported bool) {
 	words = strings.TrimRight(strings.TrimLeft(words, "\n"), " \t\r\n")
 	if reported {
@@ -66,7 +65,7 @@ func (w *writer) quote(words string, reported bool) {
 	}
 }
 
-// who returns the task, host, rank and pid of a process.
+// who returns a process's task, host, rank and pid.
 func (w *writer) who(f spec.Failure) string {
 	who := fmt.Sprintf("%s (rank %d", place(f.Task, f.Host), f.Rank)
 	if f.PID > 0 {
@@ -75,7 +74,7 @@ func (w *writer) who(f spec.Failure) string {
 	return who + ")"
 }
 
-// at returns the time at which the process failed, as the end of a sentence.
+// at returns when the process failed, as the end of a sentence.
 func (w *writer) at(f spec.Failure) string {
 	when := f.Ended
 	if _, ok := f.ErrorAge(); ok || f.Evidence == spec.EvidenceRequest {
@@ -91,8 +90,7 @@ func (w *writer) at(f spec.Failure) string {
 	return ", at " + when.In(zone).Format("2006-01-02 15:04:05.000 MST")
 }
 
-// afterRestarts returns the number of restarts before the process that failed, as part of a
-// sentence.
+// afterRestarts returns how many restarts preceded the failed process, as part of a sentence.
 func afterRestarts(f spec.Failure) string {
 	if f.Restarts == 0 {
 		return ""
@@ -107,7 +105,7 @@ func afterRestarts(f spec.Failure) string {
 	return text
 }
 
-// place returns the name of a task and its host.
+// place returns a task's name and host.
 func place(task, host string) string {
 	if host != "" {
 		return task + " on " + host
@@ -115,7 +113,7 @@ func place(task, host string) string {
 	return task
 }
 
-// which returns the tasks that have ended as is says.
+// which returns the tasks with an exit that satisfies is.
 func which(r *spec.RunResult, is func(*spec.TaskResult) bool) (all []*spec.TaskResult) {
 	for i := range r.Tasks {
 		if t := &r.Tasks[i]; t.Exit != nil && is(t) {
@@ -127,7 +125,7 @@ func which(r *spec.RunResult, is func(*spec.TaskResult) bool) (all []*spec.TaskR
 
 func placeOf(t *spec.TaskResult) string { return place(t.Name, t.Host) }
 
-// rank returns the name and the rank of a task.
+// rank returns a task's name and rank.
 func rank(f spec.Failure) string { return fmt.Sprintf("%s (rank %d)", f.Task, f.Rank) }
 
 // span formats the time between two failures.

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// RecordSize is the size of a record of a file, in bytes.
+// RecordSize is the size of a file's records, in bytes.
 const RecordSize = 8 + 10*4
 
-// Append appends the record of a point to b: its beginning in milliseconds since 1970 and its
-// values as 32-bit floating-point numbers, all of them little-endian.
+// Append appends a point's record to b: its start in milliseconds since 1970 and its values as
+// 32-bit floating-point numbers, all little-endian.
 func Append(b []byte, p Point) []byte {
 	b = binary.LittleEndian.AppendUint64(b, uint64(p.From.UnixMilli()))
 	for _, v := range values(&p) {
@@ -19,8 +19,8 @@ func Append(b []byte, p Point) []byte {
 	return b
 }
 
-// Parse returns the points of records, in the order of time. It leaves out a record that is not
-// complete or has impossible values: another program may have written it.
+// Parse returns the points of records, in time order. It skips records that are incomplete or
+// have impossible values, since another program may have written them.
 func Parse(b []byte) []Point {
 	points := make([]Point, 0, len(b)/RecordSize)
 	for ; len(b) >= RecordSize; b = b[RecordSize:] {
@@ -38,14 +38,14 @@ func Parse(b []byte) []Point {
 }
 
 const (
-	// maxValue bounds all values. It is more than the memory of any host in bytes.
+	// maxValue limits all values. It exceeds any host's memory in bytes.
 	maxValue = 1 << 60
-	// The times of two points differ by less than a [time.Duration] can have: lastSecond is in
-	// the year 2106, and maxSeconds is 68 years.
+	// Any two times differ by less than the maximum [time.Duration]: lastSecond is in the year
+	// 2106, and maxSeconds is 68 years.
 	lastSecond, maxSeconds = 1 << 32, 1 << 31
 )
 
-// values returns the values of a point in the order of a record.
+// values returns a point's values in record order.
 func values(p *Point) [10]*float64 {
 	return [10]*float64{
 		&p.Seconds, &p.CPUs, &p.MaxCPUs, &p.GPUs, &p.MaxGPUs, &p.RSSBytes, &p.GPUMemoryBytes, &p.Steps, &p.StepSeconds, &p.MaxStepSeconds,

@@ -7,13 +7,12 @@ import (
 	"time"
 )
 
-// Point has the usage of a process in an interval. Of one sample, the mean and the largest value are
-// the same.
+// Point is a process's usage in an interval. For a single sample, mean and maximum are equal.
 type Point struct {
 	From time.Time `json:"from"`
-	// Seconds is the length of the interval. A [Point] without length has no values.
+	// Seconds is the interval's length. If it is 0, the [Point] has no values.
 	Seconds float64 `json:"seconds"`
-	// CPUs and GPUs are the numbers that it kept busy.
+	// CPUs and GPUs are how many it kept busy.
 	CPUs    float64 `json:"cpus"`
 	MaxCPUs float64 `json:"max_cpus"`
 	GPUs    float64 `json:"gpus,omitempty"`
@@ -22,16 +21,16 @@ type Point struct {
 	RSSBytes       float64 `json:"rss_bytes"`
 	GPUMemoryBytes float64 `json:"gpu_memory_bytes,omitempty"`
 	// Steps counts the steps that the program reported, or the rounds of barriers of all tasks.
-	// StepSeconds is the mean time of a step, without waits at barriers.
+	// StepSeconds is the mean duration of a step, excluding waits at barriers.
 	Steps          float64 `json:"steps,omitempty"`
 	StepSeconds    float64 `json:"step_seconds,omitempty"`
 	MaxStepSeconds float64 `json:"max_step_seconds,omitempty"`
 }
 
-// To returns the end of the interval.
+// To returns the interval's end.
 func (p Point) To() time.Time { return p.From.Add(time.Duration(p.Seconds * float64(time.Second))) }
 
-// With returns the point that covers p, q and the time between them.
+// With returns a point that covers p, q and the time between them.
 func (p Point) With(q Point) Point {
 	if q.From.Before(p.From) {
 		p, q = q, p
@@ -50,7 +49,7 @@ func (p Point) With(q Point) Point {
 	}
 }
 
-// mean returns the mean of two values with weights.
+// mean returns the weighted mean of two values.
 func mean(a, weightA, b, weightB float64) float64 {
 	if weightA+weightB <= 0 {
 		return max(a, b)
@@ -58,8 +57,8 @@ func mean(a, weightA, b, weightB float64) float64 {
 	return (a*weightA + b*weightB) / (weightA + weightB)
 }
 
-// Coarsen merges neighbours until at most that many points are left. The points must be in the
-// order of time, and most must be positive. Coarsen may change them.
+// Coarsen merges neighbors until no more than most points are left. The points must be in time order,
+// and most must be positive. Coarsen may modify them.
 func Coarsen(points []Point, most int) []Point {
 	if len(points) <= most {
 		return points
@@ -95,15 +94,15 @@ func Coarsen(points []Point, most int) []Point {
 	return kept
 }
 
-// costOf returns how much detail is lost if two neighbours are merged: their length, relative to the
+// costOf returns the loss of detail from merging two neighbors: their length, relative to the
 // expected length at their age.
 func costOf(p, q Point, now time.Time) float64 {
 	age := max(0, now.Sub(p.From).Seconds())
 	return q.To().Sub(p.From).Seconds() / math.Sqrt(age+1)
 }
 
-// Resample returns n points of equal length from one time to another. Values are divided among
-// the points that an interval overlaps. A point of the result that none overlaps has no length.
+// Resample returns n points of equal length between two times. Values are divided among the
+// points that an interval overlaps. A result point without overlapping intervals has no length.
 func Resample(points []Point, from, to time.Time, n int) []Point {
 	out := make([]Point, max(0, n))
 	width := to.Sub(from).Seconds() / float64(max(1, n))
@@ -140,8 +139,8 @@ func Resample(points []Point, from, to time.Time, n int) []Point {
 	return out
 }
 
-// Total returns one point that covers all points. Without points it has no length. Gaps
-// between them do not count for its means.
+// Total returns one point that covers all points. Without points, its length is 0. Gaps between
+// points do not affect its means.
 func Total(points []Point) Point {
 	if len(points) == 0 {
 		return Point{}
@@ -150,7 +149,7 @@ func Total(points []Point) Point {
 	to := all.To()
 	for _, p := range points[1:] {
 		all.Seconds = covered
-		all.From = p.From // both begin together: With counts no gap
+		all.From = p.From // both start at the same time, so With does not count a gap
 		all = all.With(p)
 		covered += p.Seconds
 		if p.To().After(to) {
@@ -162,7 +161,7 @@ func Total(points []Point) Point {
 	return all
 }
 
-// sorted puts points into the order of time. They are out of it after a clock was set back.
+// sorted sorts points by time. They are unsorted after a clock was set back.
 func sorted(points []Point) []Point {
 	slices.SortStableFunc(points, func(a, b Point) int { return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.Seconds, b.Seconds)) })
 	return points

@@ -12,7 +12,7 @@ import (
 
 var began = time.Unix(1_800_000_000, 0).UTC()
 
-// samples returns a sample every 10 s. The processor is busy in every second one.
+// samples returns a sample every 10 s, with the CPU busy in every second one.
 func samples(n int) []Point {
 	points := make([]Point, n)
 	for i := range points {
@@ -22,7 +22,7 @@ func samples(n int) []Point {
 	return points
 }
 
-// A day is kept in 160 points: finely at its end, and coarsely at its beginning.
+// A day fits into 160 points: fine at its end, and coarse at its start.
 func TestADay(t *testing.T) {
 	const day, most = 24 * 360, 160
 	all := samples(day)
@@ -66,7 +66,7 @@ func TestCoarsen(t *testing.T) {
 
 func TestTotal(t *testing.T) {
 	assert.Zero(t, Total(nil))
-	// A gap of an hour counts only for the length.
+	// A gap of an hour affects only the length.
 	gap := []Point{{From: began, Seconds: 10, CPUs: 1}, {From: began.Add(time.Hour), Seconds: 10, CPUs: 3}, {From: began.Add(2 * time.Hour), Seconds: 20, CPUs: 2}}
 	total := Total(gap)
 	assert.InDelta(t, 2, total.CPUs, 1e-9)
@@ -104,7 +104,7 @@ func TestRecords(t *testing.T) {
 	assert.Empty(t, Parse(nil))
 }
 
-// The points of any file have a form in JSON, and coarsening keeps their sums and largest values.
+// The points of any file can be encoded as JSON, and coarsening preserves their sums and maxima.
 func FuzzPoints(f *testing.F) {
 	var b []byte
 	for _, p := range samples(20) {

@@ -6,34 +6,34 @@ import (
 	"strings"
 )
 
-// Class is the ranks that do the same.
+// Class is a set of ranks that do the same thing.
 type Class struct {
 	Ranks Ranks `json:"ranks"`
 	Count int   `json:"count"`
-	// Wait is the event they wait for; its reason is empty if that is unknown.
+	// Wait is what they are waiting for; its reason is empty if that is unknown.
 	Wait Wait `json:"wait,omitzero"`
 	// Place is their place in the user's program, innermost frame first.
 	Place []Frame `json:"place,omitempty"`
-	// Missing is the reason why there is no stack, as a phrase that follows the ranks. If Ended
-	// is set, they have no process.
+	// Missing is the reason for a missing stack, as a phrase that follows the ranks. If Ended is
+	// set, they have no process.
 	Missing string `json:"missing,omitempty"`
 	Ended   bool   `json:"ended,omitempty"`
-	// Outlier reports whether the ranks are named by [Findings.Sentence].
+	// Outlier reports whether [Findings.Sentence] names the ranks.
 	Outlier bool `json:"outlier,omitempty"`
 }
 
-// waiting reports whether the ranks are known to wait for other ranks.
+// waiting reports whether the ranks are known to be waiting for other ranks.
 func (c *Class) waiting() bool { return c.known() && c.Wait.Reason.peers() }
 
 func (c *Class) known() bool { return c.Missing == "" && !c.Ended }
 
-// seen reports whether there are frames of the program. Without them the ranks may wait for
-// others, or not.
+// seen reports whether there are frames of the program. Otherwise it is unknown whether the ranks
+// are waiting for other ranks.
 func (c *Class) seen() bool {
 	return slices.ContainsFunc(c.Place, func(f Frame) bool { return f.Kind != Program })
 }
 
-// Waiting returns the ranks that are known to wait for other ranks.
+// Waiting returns the ranks that are known to be waiting for other ranks.
 func (t Tree) Waiting() Ranks {
 	waiting := Ranks{}
 	for _, c := range t.classes() {
@@ -44,7 +44,7 @@ func (t Tree) Waiting() Ranks {
 	return waiting
 }
 
-// classes returns the classes of a tree, the largest first.
+// classes returns a tree's classes, largest first.
 func (t Tree) classes() []*Class {
 	byKey := map[string]*Class{}
 	var all []*Class
@@ -86,7 +86,7 @@ func classOf(s Stack) *Class {
 	if len(c.Place) > 0 {
 		return c
 	}
-	// There are no frames of the user's code: show the caller of the wait.
+	// Without frames of user code, show the caller of the wait.
 	for _, f := range slices.Backward(s[:at]) {
 		if f.Kind != Kernel {
 			c.Place = append(c.Place, f)
@@ -107,7 +107,7 @@ func (c *Class) key() string {
 	return b.String()
 }
 
-// where returns the function of the user's program in which the ranks are.
+// where returns the function of the user's program that the ranks are in.
 func (c *Class) where() string {
 	if len(c.Place) == 0 {
 		return ""

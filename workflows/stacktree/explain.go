@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// Findings is the result of comparing the stacks of a run.
+// Findings is the result of comparing a run's stacks.
 type Findings struct {
 	// Total is the number of ranks.
 	Total int `json:"total"`
-	// Classes has the class of the majority first if others are named, then the named classes,
-	// and then the rest by size.
+	// Classes lists the majority's class first if other classes are named, then the named
+	// classes, then the rest by size.
 	Classes []Class `json:"classes"`
-	// LeftOut is the number of classes that were left out after those; see [Findings.Short].
+	// LeftOut is the number of omitted classes that would follow; see [Findings.Short].
 	LeftOut int `json:"left_out,omitempty"`
-	// Outliers are the ranks that hold the others up. It is empty if the stacks do not show it.
+	// Outliers are the ranks that hold the others up, or empty if the stacks do not show them.
 	Outliers Ranks `json:"outliers,omitempty"`
 	// Sentence states the result.
 	Sentence string `json:"sentence"`
@@ -23,8 +23,8 @@ type Findings struct {
 	Motion Motion `json:"motion,omitzero"`
 }
 
-// Explain compares the stacks of a run. hostOf returns the host of a rank, or "" if it is
-// unknown or all are on one.
+// Explain compares a run's stacks. hostOf returns a rank's host, or "" if it is unknown or all
+// ranks are on one host.
 func Explain(t Tree, hostOf func(rank int) string) Findings {
 	all := t.classes()
 	f := Findings{}
@@ -39,8 +39,7 @@ func Explain(t Tree, hostOf func(rank int) string) Findings {
 	return f
 }
 
-// place returns the position of a class: the majority, the outliers, the rest. all has the
-// classes by size.
+// place returns a class's position: majority, outliers, rest. all is sorted by size.
 func place(c *Class, all []*Class) int {
 	named := slices.ContainsFunc(all, func(c *Class) bool { return c.Outlier })
 	switch {
@@ -54,7 +53,7 @@ func place(c *Class, all []*Class) int {
 	return 2
 }
 
-// blame applies the rules of the package and marks the classes of the ranks that it names.
+// blame applies the package's rules and marks the classes of the ranks that it names.
 func blame(all []*Class, total int, hostOf func(int) string) (Ranks, string) {
 	var waiting, others, unknown, ended []*Class
 	for _, c := range all {
@@ -119,7 +118,7 @@ func blame(all []*Class, total int, hostOf func(int) string) (Ranks, string) {
 	return nil, "cannot tell which task blocks the others: no ranks wait for others"
 }
 
-// apart finds the ranks that wait for others in a different place than most ranks.
+// apart finds ranks that are waiting for other ranks in a different place than most.
 func apart(waiting []*Class, total int, name func([]*Class, string, ...any) (Ranks, string)) (Ranks, string) {
 	most := waiting[0]
 	var rest []*Class
@@ -162,7 +161,7 @@ func ranksOf(classes []*Class) Ranks {
 	return all.normal()
 }
 
-// subject returns "rank 2 on gpu-3", or the ranks with the hosts of the first of them.
+// subject returns "rank 2 on gpu-3", or the ranks with the hosts of the first few.
 func subject(ranks Ranks, hostOf func(int) string) string {
 	const most = 4
 	var hosts []string

@@ -7,16 +7,15 @@ import (
 )
 
 const (
-	// HostBytes bounds the tree of a host, and RunBytes the tree of a run: a payload of
-	// Temporal must have room for it and for the names of files.
+	// HostBytes limits a host's tree, and RunBytes a run's tree: together with file names, they
+	// must fit into a Temporal payload.
 	HostBytes = 32 << 10
 	RunBytes  = 256 << 10
 )
 
-// Fit returns the tree in at most so many bytes of JSON. It leaves out the least useful parts,
-// until the rest fits: the frames of libraries; lines; all frames but the wait, the innermost
-// frame and the user's innermost frame; and then the stacks of the fewest ranks, which count as
-// unknown.
+// Fit reduces the tree to that many bytes of JSON by dropping the least useful parts until it fits:
+// library frames; lines; all frames but the wait, the innermost frame and the user's innermost
+// frame; and then the stacks of the fewest ranks, which become unknown.
 func (t Tree) Fit(bytes int) Tree {
 	for _, coarser := range []func(Stack) Stack{
 		func(s Stack) Stack { return s },
@@ -51,7 +50,7 @@ func (t Tree) Fit(bytes int) Tree {
 func (t Tree) size() int {
 	raw, err := json.Marshal(t)
 	if err != nil {
-		panic(err) // there is nothing in it that cannot be encoded
+		panic(err) // nothing in it fails to encode
 	}
 	return len(raw)
 }
@@ -64,7 +63,7 @@ func (t Tree) mapped(do func(Stack) Stack) Tree {
 	return Merge(all...)
 }
 
-// withoutLibraries returns the user's frames, the wait, and the innermost frame.
+// withoutLibraries keeps the user's frames, the wait, and the innermost frame.
 func withoutLibraries(s Stack) Stack {
 	_, at := waitOf(s)
 	return keepFrames(s, func(i int) bool {

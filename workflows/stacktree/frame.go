@@ -13,38 +13,38 @@ type Kind string
 const (
 	Python Kind = "python"
 	Native Kind = "native"
-	// Kernel is the system call that a thread is in, or another known state of it.
+	// Kernel is a thread's system call, or another known state.
 	Kernel Kind = "kernel"
-	// Program is the program of the process, the outermost frame of a stack.
+	// Program is the process's program, as the outermost frame of a stack.
 	Program Kind = "program"
-	// Unknown stands for a stack that could not be captured. Its function is the reason, as a
+	// Unknown replaces a stack that could not be captured. Its function is the reason, as a
 	// phrase that follows "rank 3": "did not answer".
 	Unknown Kind = "unknown"
-	// Ended stands for the stack of a rank without a living process.
+	// Ended replaces the stack of a rank without a running process.
 	Ended Kind = "ended"
 )
 
-// Functions of frames of the kind [Kernel] that are not system calls.
+// Functions of [Kernel] frames that are not system calls.
 const (
-	// OnCPU is for a thread that runs.
+	// OnCPU is a running thread.
 	OnCPU = "on a processor"
-	// Uninterruptible is below the system call of a thread that no signal reaches.
+	// Uninterruptible precedes the system call of a thread that signals do not reach.
 	Uninterruptible = "uninterruptible sleep"
-	// NoDescriptors is the system call of a thread that selects from no descriptors, in order to
+	// NoDescriptors is the system call of a thread that selects from no descriptors in order to
 	// sleep.
 	NoDescriptors = "select without descriptors"
-	// Stopped is for a thread that a signal or a debugger has stopped.
+	// Stopped is a thread stopped by a signal or a debugger.
 	Stopped = "stopped"
 )
 
-// Frame is one frame of a stack. It has no address and no arguments, so that the frames of
+// Frame is a frame of a stack. It omits the address and the arguments, so that frames of
 // different processes can be equal.
 type Frame struct {
 	Kind     Kind   `json:"kind"`
 	Function string `json:"function,omitempty"`
-	// File is the file of the source or, if that is unknown, of the machine code.
+	// File is the source file or, if unknown, the file with the machine code.
 	File string `json:"file,omitempty"`
-	// Line is 0 if it is unknown.
+	// Line is 0 if unknown.
 	Line int `json:"line,omitempty"`
 }
 
@@ -53,7 +53,7 @@ func (f Frame) compare(g Frame) int {
 		cmp.Compare(f.File, g.File), cmp.Compare(f.Line, g.Line))
 }
 
-// String returns the frame in a short form: "train.py:9 step".
+// String formats the frame in a short form: "train.py:9 step".
 func (f Frame) String() string {
 	if f.Kind == Program {
 		return path.Base(f.Function)
@@ -68,23 +68,23 @@ func (f Frame) String() string {
 	return strings.TrimSpace(file + " " + f.Function)
 }
 
-// NoAnswer stands for the stacks of ranks on a host that did not answer.
+// NoAnswer replaces the stacks of ranks on a host that did not answer.
 func NoAnswer(host string) Stack {
 	return Stack{{Kind: Unknown, Function: "host " + host + " did not answer"}}
 }
 
-// libraryDirs are in the paths of modules that come with Python or from a package index.
+// libraryDirs occur in the paths of modules that come with Python or from a package index.
 var libraryDirs = []string{"/site-packages/", "/dist-packages/", "/lib/python2", "/lib/python3", "/lib64/python3", "/lib/pypy"}
 
-// inOwnPackage reports whether a file is of clusterrun's modules for Python, which are in
-// python/DIGEST below any state directory; see `clusterrun task python --dir`.
+// inOwnPackage reports whether a file belongs to clusterrun's Python modules, in python/DIGEST of
+// any state directory; see `clusterrun task python --dir`.
 func inOwnPackage(file string) bool {
 	_, after, found := strings.Cut(file, "/python/")
 	digest, _, below := strings.Cut(after, "/")
 	return found && below && len(digest) == 12 && strings.Trim(digest, "0123456789abcdef") == ""
 }
 
-// userCode reports whether the frame is of the user's own program, by the name of its file.
+// userCode reports whether the frame belongs to the user's program, judging by its file name.
 func (f Frame) userCode() bool {
 	switch f.Kind {
 	case Python:
@@ -103,19 +103,19 @@ func (f Frame) userCode() bool {
 	return false
 }
 
-// Stack is the stack of a thread, with the outermost frame first.
+// Stack is a thread's stack, outermost frame first.
 type Stack []Frame
 
-// most bounds the frames of a stack.
+// most is the maximum number of frames in a stack.
 const (
 	mostOuter = 24
 	mostInner = 72
 )
 
-// Omitted is the function of the frame that stands for the middle of a deep stack.
+// Omitted is the function of the frame that replaces the middle of a deep stack.
 const Omitted = "…"
 
-// bounded returns the stack without the middle of a deep one: recursion repeats there.
+// bounded drops the middle of a deep stack, where recursion repeats.
 func (s Stack) bounded() Stack {
 	if len(s) <= mostOuter+1+mostInner {
 		return s

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// Motion is the result of a second look at the ranks. A rank that comes back to the same line,
-// as ranks do that wait for a slow one in each step, seems not to have moved.
+// Motion is the result of a second look at the ranks. A rank that returns to the same line in
+// each step, for example because it waits for a slow rank, seems not to have moved.
 type Motion struct {
-	// After is the time between the two looks, in seconds, or 0 if there was one.
+	// After is the time between the two looks, in seconds, or 0 without a second look.
 	After float64 `json:"after_seconds,omitempty"`
-	// Moved are the ranks that were in other lines of the program, or in another collective,
-	// and Same is the number of ranks that were not. The motion of Unknown ranks is unknown:
-	// they have ended, or have no stack or no code of the program in it.
+	// Moved are the ranks that were in different lines of the program, or in a different
+	// collective, and Same is the number of ranks that were not. The motion of Unknown ranks is
+	// unknown because they ended, or have no stack or no program code in it.
 	Moved   Ranks `json:"moved,omitempty"`
 	Same    int   `json:"same,omitempty"`
 	Unknown int   `json:"unknown,omitempty"`
 }
 
-// Compare returns the motion of the ranks between two trees, so long after each other.
+// Compare returns how the ranks moved between two trees. after is the time between the captures.
 func Compare(first, second Tree, after time.Duration) Motion {
 	later := map[int]*Class{}
 	for _, c := range second.classes() {
@@ -49,9 +49,8 @@ func Compare(first, second Tree, after time.Duration) Motion {
 	return m
 }
 
-// at returns the place of the ranks: their lines, and the collective or similar call that they
-// are in. Why they wait there is left out, because a thread may be seen between two system
-// calls.
+// at returns where the ranks are: their lines, and the collective or similar call. It ignores why
+// they are waiting, because a thread may be observed between two system calls.
 func (c *Class) at() string {
 	var b strings.Builder
 	if reasons[c.Wait.Reason].byName {
@@ -63,17 +62,17 @@ func (c *Class) at() string {
 	return b.String()
 }
 
-// ownCode reports whether there are frames of the user's program. Frames of libraries do not
-// show whether it moves: event loops go in circles.
+// ownCode reports whether there are frames of the user's program. Library frames do not show
+// motion: event loops go in circles.
 func (c *Class) ownCode() bool { return len(c.Place) > 0 && c.Place[0].userCode() }
 
-// Join joins the results for different ranks.
+// Join combines results for different ranks.
 func (m Motion) Join(o Motion) Motion {
 	return Motion{After: max(m.After, o.After), Moved: m.Moved.Union(o.Moved), Same: m.Same + o.Same, Unknown: m.Unknown + o.Unknown}
 }
 
-// String returns a line such as "1s later ranks 0-1 were in other lines: slow rather than
-// stuck". It is empty if there was no second look.
+// String returns a line such as "1s later ranks 0-1 were in other lines: slow rather than stuck",
+// or "" without a second look.
 func (m Motion) String() string {
 	if m.After == 0 {
 		return ""

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Range is the ranks from First to Last, both included.
+// Range is the ranks from First to Last, inclusive.
 type Range struct{ First, Last int }
 
-// Ranks is a set of ranks: ranges in their order, with a gap between each two.
+// Ranks is a set of ranks, as sorted ranges with gaps between them.
 type Ranks []Range
 
-// RanksOf returns the set of the given ranks.
+// RanksOf returns a set of ranks.
 func RanksOf(ranks ...int) Ranks {
 	all := make(Ranks, 0, len(ranks))
 	for _, r := range ranks {
@@ -37,7 +37,7 @@ func (s Ranks) normal() Ranks {
 	return out
 }
 
-// Union returns the ranks of either set.
+// Union returns the ranks in either set.
 func (s Ranks) Union(t Ranks) Ranks { return slices.Concat(s, t).normal() }
 
 // Len returns the number of ranks.
@@ -49,7 +49,7 @@ func (s Ranks) Len() int {
 	return n
 }
 
-// Has reports whether a rank is in the set.
+// Has reports whether the set contains a rank.
 func (s Ranks) Has(rank int) bool {
 	return slices.ContainsFunc(s, func(r Range) bool { return r.First <= rank && rank <= r.Last })
 }
@@ -65,7 +65,7 @@ func (s Ranks) First(n int) []int {
 	return out
 }
 
-// String returns the set as "0-1,3".
+// String formats the set as "0-1,3".
 func (s Ranks) String() string {
 	parts := make([]string, len(s))
 	for i, r := range s {

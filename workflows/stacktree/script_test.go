@@ -85,7 +85,7 @@ func parse(t *testing.T, input string) (stacktree.Tree, func(int) string) {
 			trees = append(trees, stacktree.Of(rank, parseStack(t, strings.ReplaceAll(text, "%d", strconv.Itoa(rank)))))
 		}
 	}
-	slices.Reverse(trees) // the order makes no difference
+	slices.Reverse(trees) // the order does not matter
 	return stacktree.Merge(trees...), func(rank int) string { return hosts[rank] }
 }
 

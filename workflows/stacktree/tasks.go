@@ -1,14 +1,14 @@
 package stacktree
 
-// Task describes a rank without its stack.
+// Task describes a rank, without its stack.
 type Task struct {
 	Rank  int
 	Host  string
 	Ended bool
 }
 
-// WithMissing adds the tasks that the tree lacks, with the reason why they have no stack: the
-// others may wait for a task that has ended.
+// WithMissing adds tasks that are missing from the tree, with the reason for the missing stack,
+// because other tasks may be waiting for an ended task.
 func WithMissing(t Tree, tasks []Task) Tree {
 	known := t.Ranks()
 	trees := []Tree{t}
@@ -25,7 +25,7 @@ func WithMissing(t Tree, tasks []Task) Tree {
 	return Merge(trees...)
 }
 
-// HostOf returns a function that returns the host of a rank, or "" if all tasks are on one.
+// HostOf returns a function that returns a rank's host, or "" if all tasks are on one host.
 func HostOf(tasks []Task) func(rank int) string {
 	hosts, different := map[int]string{}, map[string]bool{}
 	for _, task := range tasks {

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// maxLines is the most classes in a text.
+	// maxLines is the maximum number of classes in a text.
 	maxLines = 10
-	// maxPlaces and placeWidth bound the frames on a line.
+	// maxPlaces and placeWidth limit the frames on a line.
 	maxPlaces  = 6
 	placeWidth = 90
 )
 
-// Short returns the part of the findings that [Findings.Write] writes, for results and
+// Short returns the part of the findings that [Findings.Write] would write, for results and
 // histories.
 func (f Findings) Short() Findings {
 	f.LeftOut += max(0, len(f.Classes)-maxLines)
@@ -28,7 +28,7 @@ func (f Findings) Short() Findings {
 	return f
 }
 
-// String returns the output of [Findings.Write] without the newline at its end.
+// String returns the output of [Findings.Write] without the final newline.
 func (f Findings) String() string {
 	var b strings.Builder
 	if err := f.Write(&b); err != nil {
@@ -37,7 +37,7 @@ func (f Findings) String() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// Below returns the findings without their sentence, for a place that is below it.
+// Below returns the findings without their sentence, to be shown after it.
 func (f Findings) Below() Findings {
 	f.Sentence = ""
 	return f
@@ -77,8 +77,8 @@ func (f Findings) Write(w io.Writer) error {
 	return nil
 }
 
-// Does describes the activity of the ranks of the class: "wait in all_reduce", or with one rank
-// "sleeps in load_batch".
+// Does describes what the class's ranks are doing: "wait in all_reduce", or "sleeps in
+// load_batch" for one rank.
 func (c Class) Does() string {
 	if !c.known() {
 		if c.Count > 1 {
@@ -105,7 +105,7 @@ func (c Class) Does() string {
 	return text
 }
 
-// plural changes the verb that a reason begins with for more than one rank.
+// plural adapts a reason's leading verb to several ranks.
 func plural(reason string) string {
 	verb, rest, _ := strings.Cut(reason, " ")
 	if many, ok := map[string]string{"has": "have", "is": "are", "does": "do", "differs": "differ", "ended": "ended"}[verb]; ok {
@@ -130,8 +130,8 @@ func (c Class) places() string {
 	return b.String()
 }
 
-// DoesOf returns what a rank did and its place in the program, such as
-// " (sleeps in load_batch: train.py:11 ← …)". It is empty if that is unknown.
+// DoesOf describes what a rank was doing and where in the program, such as " (sleeps in
+// load_batch: train.py:11 ← …)". It is empty if that is unknown.
 func (f Findings) DoesOf(rank int) string {
 	for _, c := range f.Classes {
 		if !c.Ranks.Has(rank) || !c.known() {

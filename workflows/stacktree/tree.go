@@ -2,18 +2,18 @@ package stacktree
 
 import "slices"
 
-// Tree has the stacks of ranks as a prefix tree. The zero value has none. A rank should be in
-// it once.
+// Tree is a prefix tree of the stacks of ranks. The zero value is empty. A rank should occur
+// once.
 type Tree struct {
 	Roots []Node `json:"roots,omitempty"`
 }
 
-// Node is a frame that some stacks share, with the frames that they share above it.
+// Node is a frame shared by some stacks, with the inner frames that they share.
 type Node struct {
 	Frame
-	// Ranks are the ranks whose stack ends here.
+	// Ranks are the ranks with stacks that end here.
 	Ranks Ranks `json:"ranks,omitempty"`
-	// Calls are the frames below, in the order of their fields.
+	// Calls are the inner frames, in the order of their fields.
 	Calls []Node `json:"calls,omitempty"`
 }
 
@@ -32,7 +32,7 @@ func treeOf(ranks Ranks, s Stack) Tree {
 	return Tree{Roots: []Node{n}}
 }
 
-// Merge returns a tree with the stacks of all trees. It changes none of them.
+// Merge returns a tree with the stacks of all trees, which it does not modify.
 func Merge(trees ...Tree) Tree {
 	lists := make([][]Node, len(trees))
 	for i, t := range trees {
@@ -65,13 +65,13 @@ func mergeNodes(lists [][]Node) []Node {
 	return out
 }
 
-// leaf is a stack of the tree and the ranks that have it.
+// leaf is a stack in the tree and its ranks.
 type leaf struct {
 	Stack
 	Ranks
 }
 
-// leaves returns the different stacks of the tree.
+// leaves returns the tree's distinct stacks.
 func (t Tree) leaves() []leaf {
 	var out []leaf
 	var walk func(above Stack, nodes []Node)
@@ -88,7 +88,7 @@ func (t Tree) leaves() []leaf {
 	return out
 }
 
-// Ranks returns the ranks of the tree.
+// Ranks returns the tree's ranks.
 func (t Tree) Ranks() Ranks {
 	var all Ranks
 	for _, l := range t.leaves() {

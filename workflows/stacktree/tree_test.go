@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// stackOf makes a stack of a few functions from bytes, so that stacks share beginnings.
+// stackOf makes a stack of a few functions from bytes, so that stacks share prefixes.
 func stackOf(raw []byte) stacktree.Stack {
 	s := stacktree.Stack{}
 	for _, b := range raw {
@@ -24,7 +24,8 @@ func stackOf(raw []byte) stacktree.Stack {
 	return s
 }
 
-// treesOf cuts bytes into stacks of consecutive ranks, and those into trees of three hosts.
+// treesOf cuts bytes into stacks of consecutive ranks, and divides them into trees of three
+// hosts.
 func treesOf(raw []byte) (trees [3]stacktree.Tree, ranks int) {
 	for len(raw) > 0 {
 		n := min(int(raw[0]%7), len(raw)-1)
@@ -36,8 +37,8 @@ func treesOf(raw []byte) (trees [3]stacktree.Tree, ranks int) {
 	return trees, ranks
 }
 
-// FuzzMerge checks that trees can be merged in any order and any grouping, survive JSON, lose
-// no rank when they are made small, and are explained.
+// FuzzMerge checks that trees can be merged in any order and grouping, survive JSON, keep all
+// ranks when they are reduced, and can be explained.
 func FuzzMerge(f *testing.F) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 20 {

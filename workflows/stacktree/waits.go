@@ -8,26 +8,26 @@ import (
 	"sync"
 )
 
-// Reason is the kind of wait, or that the rank does not wait.
+// Reason is the kind of a wait, or that the rank is not waiting.
 type Reason string
 
-// The reasons that [Explain] judges by. The table of waits has more.
+// The reasons used by [Explain]. The table of waits contains more.
 const (
-	// Collective is an operation that all ranks of a group must come to.
+	// Collective is an operation that all ranks of a group must reach.
 	Collective Reason = "collective"
-	// Message is a message from or to another rank.
+	// Message is a message to or from another rank.
 	Message Reason = "message"
-	// Join is the beginning or the end of a group of ranks.
+	// Join is the start or end of a group of ranks.
 	Join Reason = "join"
-	// Running is the reason of a thread that the kernel calls running.
+	// Running is the reason of a thread that is running according to the kernel.
 	Running Reason = "running"
 )
 
-// peers reports whether the wait ends when other ranks have done something.
+// peers reports whether the wait ends when other ranks act.
 func (r Reason) peers() bool { return r == Collective || r == Message || r == Join }
 
-// wording has the words for a reason: "wait" and "for a lock", and whether the function that
-// waits follows or the user's function that called it.
+// wording contains a reason's words, "wait" and "for a lock", and whether the waiting function
+// follows or the user's function that called it.
 type wording struct {
 	verb, rest string
 	byName     bool
@@ -66,7 +66,7 @@ type row struct {
 	reason               Reason
 }
 
-// table is parsed when it is first needed, which most commands never do.
+// table is parsed on first use, since most commands never need it.
 var table = sync.OnceValue(func() []row {
 	var rows []row
 	for line := range strings.Lines(waitsText) {
@@ -95,16 +95,16 @@ func (r row) fits(f Frame) bool {
 	return ok && err == nil
 }
 
-// Wait is the wait of a stack.
+// Wait is what a stack is waiting for.
 type Wait struct {
 	Reason Reason `json:"reason,omitempty"`
-	// Name is the usual name of the function that waits.
+	// Name is the usual name of the waiting function.
 	Name string `json:"name,omitempty"`
 }
 
-// waitOf returns the wait of a stack, and the index of the frame that shows it, or -1. It is
-// the outermost such frame below the innermost frame of the user's code: calls inside a library
-// do not matter, and user code in a callback does not wait in the library.
+// waitOf returns the wait of a stack, and the index of the frame that shows it, or -1. That is
+// the outermost such frame inside the innermost frame of user code: calls inside a library do not
+// matter, and user code in a callback is not waiting in the library.
 func waitOf(s Stack) (Wait, int) {
 	from := len(s)
 	for from > 0 && !s[from-1].userCode() {
@@ -125,8 +125,8 @@ func waitOf(s Stack) (Wait, int) {
 	return Wait{}, -1
 }
 
-// AwaitsHelper reports whether the stack waits for another process of its task, such as one of a data
-// loader. A helper that has nothing to do waits in the same way.
+// AwaitsHelper reports whether the stack is waiting for another process of its task, such as a
+// data loader's. An idle helper waits in the same way.
 func (s Stack) AwaitsHelper() bool {
 	wait, _ := waitOf(s)
 	switch wait.Reason {
@@ -136,14 +136,14 @@ func (s Stack) AwaitsHelper() bool {
 	return false
 }
 
-// InUserCode reports whether the stack has a frame in a file of the user's own program. Helpers of
-// Python's own are started with a program text instead.
+// InUserCode reports whether the stack has a frame in a file of the user's program. Python starts
+// its own helpers from a program string instead.
 func (s Stack) InUserCode() bool {
 	return slices.ContainsFunc(s, func(f Frame) bool { return f.userCode() && !strings.HasPrefix(f.File, "<") })
 }
 
-// PythonTells reports whether the frames of Python show the wait of the stack, or the kernel
-// shows that it sleeps. If not, frames of native code may show more.
+// PythonTells reports whether Python frames show the stack's wait, or the kernel shows that it
+// sleeps. Otherwise, native frames may show more.
 func (s Stack) PythonTells() bool {
 	wait, at := waitOf(s)
 	return at >= 0 && (s[at].Kind == Python || wait.Reason == "sleep")

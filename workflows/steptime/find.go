@@ -9,7 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// lateRatio is the ratio to the median of the others from which a task or a host is named.
+// lateRatio is the ratio to the median of the others at which a task or a host is named.
 const lateRatio = 1.25
 
 // Task describes a task for [Find].
@@ -19,9 +19,8 @@ type Task struct {
 	Time             *spec.StepTime // nil if unknown
 }
 
-// Find returns the tasks that take longer for a step than the others of their type. If all
-// tasks of a type on a host do, it returns the host instead of the tasks. The largest ratio
-// comes first.
+// Find returns the tasks that take longer per step than others of their type. If all tasks of a
+// type on a host do, it returns the host instead. The largest ratio comes first.
 func Find(tasks []Task) []spec.Slow {
 	type kind struct {
 		name     string
@@ -49,7 +48,7 @@ func Find(tasks []Task) []spec.Slow {
 	return slow
 }
 
-// TooFew reports whether tasks could be compared if more of their steps were known.
+// TooFew reports whether tasks cannot be compared yet because too few steps are known.
 func TooFew(tasks []Task) bool {
 	reported, known := 0, 0
 	for _, t := range tasks {
@@ -63,7 +62,7 @@ func TooFew(tasks []Task) bool {
 	return reported > 1 && known < 2
 }
 
-// among returns the slow tasks among tasks of one kind.
+// among returns the slow tasks among tasks of one type.
 func among(tasks []Task) (slow []spec.Slow) {
 	slices.SortFunc(tasks, func(a, b Task) int {
 		return cmp.Or(cmp.Compare(a.Time.Seconds, b.Time.Seconds), cmp.Compare(a.Rank, b.Rank), strings.Compare(a.Name, b.Name))
@@ -78,7 +77,7 @@ func among(tasks []Task) (slow []spec.Slow) {
 	}
 	named := map[string]bool{}
 	for _, host := range hosts {
-		own := byHost[host] // the fastest first
+		own := byHost[host] // fastest first
 		if host == "" || len(own) < 2 || len(own) == len(tasks) || own[0].Time.Seconds < lateRatio*tasks[0].Time.Seconds {
 			continue
 		}
@@ -117,7 +116,7 @@ func found(t Task, others float64) spec.Slow {
 	}
 }
 
-// medianWithout returns the median time of the n tasks that are not left out, and the lower one of
+// medianWithout returns the median time of the n tasks that are not left out, or the lower of
 // two.
 func medianWithout(sorted []Task, n int, out func(Task) bool) float64 {
 	middle := (n - 1) / 2

@@ -10,34 +10,32 @@ import (
 )
 
 const (
-	// window is the number of reports of a task that are kept. Periods of 2, 3, 4, 5 and 6
-	// steps divide it, so that programs with such a rhythm have the same share of long steps at
-	// any time.
+	// window is the number of reports kept per task. It is divisible by periods of 2 to 6 steps,
+	// so that programs with such a rhythm have the same share of long steps at any time.
 	window = 60
-	// least is the fewest steps, and reports of them, that allow a conclusion.
+	// least is the minimum number of steps, and of reports of them, for a conclusion.
 	least = 10
-	// cutShare is the inverse of the share of the reports that is left out at either end.
+	// cutShare is the inverse of the share of reports dropped at either end.
 	cutShare = 5
 )
 
-// report is one report of steps.
+// report is a report of steps.
 type report struct{ steps, seconds float64 }
 
-// Series are the latest steps of the process of a task. The zero value has none.
+// Series contains the latest steps of a task's process. The zero value is empty.
 type Series struct {
 	barriers bool
 	begun    bool
 	step     float64
 	at       time.Duration
 	reports  [window]report
-	count    int // of all reports
+	count    int // over all reports
 	total    report
 }
 
-// Step records that the process has reached a step, after it has worked for so long. It returns
-// the number of steps since the last report and the time that they took. Both are 0 if that is
-// not known: with the first report, for the same step again, and for an earlier one, as at the
-// start of an epoch.
+// Step records that the process reached a step after working for the given time. It returns the
+// number of steps since the last report and their duration. Both are 0 if unknown: for the first
+// report, the same step again, or an earlier step, as at the start of an epoch.
 func (s *Series) Step(step float64, worked time.Duration) (steps float64, took time.Duration) {
 	switch {
 	case math.IsNaN(step) || math.IsInf(step, 0), s.begun && step == s.step:
@@ -53,8 +51,8 @@ func (s *Series) Step(step float64, worked time.Duration) (steps float64, took t
 	return steps, took
 }
 
-// Round records a round of a barrier of all tasks, if the program does not count its steps itself.
-// It returns what [Series.Step] does.
+// Round records a round of a barrier of all tasks, unless the program counts its steps itself. It
+// returns the same values as [Series.Step].
 func (s *Series) Round(worked time.Duration) (steps float64, took time.Duration) {
 	if s.begun && !s.barriers {
 		return 0, 0
@@ -63,7 +61,7 @@ func (s *Series) Round(worked time.Duration) (steps float64, took time.Duration)
 	return s.Step(s.step+1, worked)
 }
 
-// Progress records a step that the program counts itself. It drops the rounds recorded before.
+// Progress records a step counted by the program. It drops the rounds recorded before.
 func (s *Series) Progress(step float64, worked time.Duration) (steps float64, took time.Duration) {
 	if s.barriers {
 		*s = Series{}
@@ -71,7 +69,7 @@ func (s *Series) Progress(step float64, worked time.Duration) (steps float64, to
 	return s.Step(step, worked)
 }
 
-// Time returns how long the process usually takes for a step, or nil if it has not reported one.
+// Time returns the process's typical step duration, or nil if no step was reported.
 func (s *Series) Time() *spec.StepTime {
 	if s.count == 0 {
 		return nil
@@ -90,10 +88,10 @@ func (s *Series) Time() *spec.StepTime {
 	return t
 }
 
-// Total returns the number of all steps that were recorded, and the seconds that they took.
+// Total returns the number of all recorded steps, and their duration in seconds.
 func (s *Series) Total() (steps, seconds float64) { return s.total.steps, s.total.seconds }
 
-// usual returns the mean time of a step, without the shortest and the longest ones.
+// usual returns the mean step duration without the shortest and the longest steps.
 func usual(reports []report) float64 {
 	each := list.Of(reports, func(r report) float64 { return r.seconds / r.steps })
 	slices.Sort(each)
@@ -106,6 +104,6 @@ func usual(reports []report) float64 {
 	return sum / float64(len(each))
 }
 
-// micro rounds seconds to microseconds, to keep messages and histories short. More than a year
-// is cut.
+// micro rounds seconds to microseconds, to keep messages and histories short. It caps them at a
+// year.
 func micro(seconds float64) float64 { return math.Round(min(seconds, 1<<25)*1e6) / 1e6 }

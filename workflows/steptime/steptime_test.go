@@ -16,9 +16,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// "tasks" has lines "TYPE-RANK HOST SECONDS [STEPS] [rounds]", and answers with what is slow.
-// "series" has a word for each report, "STEP@WORKED", "round@WORKED", or "N*(REPORTS)" for N
-// times the same with what they add up to, such as "20*(+1@+50ms)".
+// "tasks" takes lines "TYPE-RANK HOST SECONDS [STEPS] [rounds]" and returns what is slow.
+// "series" takes a word per report, "STEP@WORKED", "round@WORKED", or "N*(REPORTS)", which
+// repeats reports N times and shows their sum, such as "20*(+1@+50ms)".
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -98,7 +98,7 @@ func series(t *testing.T, text string) string {
 	return b.String()
 }
 
-// Ranks with the same rhythm of short and long steps are never slow, at any time.
+// Ranks with the same rhythm of short and long steps are never slow.
 func TestARhythmIsNotSlow(t *testing.T) {
 	for period := 1; period <= 40; period++ {
 		var tasks []Task

@@ -1,6 +1,6 @@
-// Package lazyregexp compiles regular expressions when they are first used. Every process of
-// clusterrun links all of its packages and needs few of their expressions; together they take
-// milliseconds, at each start.
+// Package lazyregexp compiles regular expressions on first use. Every clusterrun process links
+// all packages but needs few of their expressions, and compiling all of them takes milliseconds
+// at each start.
 package lazyregexp
 
 import (
@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// New returns a function that compiles an expression once. The function panics if that is not valid.
+// New returns a function that compiles expression once. The function panics if it is invalid.
 func New(expression string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }

@@ -1,7 +1,7 @@
-// Package list makes lists of lists.
+// Package list converts lists.
 package list
 
-// Of returns what f makes of each item. It is nil for no items.
+// Of returns the results of f for all items, or nil if there are none.
 func Of[T, U any](items []T, f func(item T) U) []U {
 	if len(items) == 0 {
 		return nil

@@ -6,13 +6,12 @@ import (
 	"strings"
 )
 
-// Workflow returns a link to the page of a workflow in Temporal's Web UI.
+// Workflow returns a link to a workflow's page in Temporal's Web UI.
 func Workflow(text, namespace, workflowID, runID string) string {
 	return link(text, workflows(namespace)+"/"+url.PathEscape(workflowID)+"/"+url.PathEscape(runID))
 }
 
-// Below returns a link to the list of the workflows whose IDs begin with workflowID and a
-// slash.
+// Below returns a link to the list of workflows with the ID prefix workflowID and a slash.
 func Below(text, namespace, workflowID string) string {
 	query := "`WorkflowId` STARTS_WITH " + strconv.Quote(workflowID+"/")
 	return link(text, workflows(namespace)+"?query="+url.QueryEscape(query))
@@ -22,8 +21,8 @@ func workflows(namespace string) string {
 	return "/namespaces/" + url.PathEscape(namespace) + "/workflows"
 }
 
-// link returns a link whose text is shown as it is. A target that is escaped may still
-// have parentheses, which end it.
+// link returns a link with literal text. Escaping a target preserves parentheses, which would end
+// the link.
 func link(text, target string) string {
 	return "[" + Name(text) + "](" + strings.NewReplacer("(", "%28", ")", "%29").Replace(target) + ")"
 }

@@ -1,9 +1,9 @@
-// Package markdown writes the texts of users and their programs into texts that Temporal's Web
-// UI interprets as Markdown: summaries and details of workflows and activities. In them a
-// traceback would lose its <module> and the underscores of its __init__, and text that looks
-// like a table, a link or an image would become one.
+// Package markdown escapes text of users and their programs for fields that Temporal's Web UI
+// interprets as Markdown: summaries and details of workflows and activities. Without it, a
+// traceback loses its <module> and the underscores of its __init__, and text that looks like a
+// table, a link or an image becomes one.
 //
-// Workflow code calls it: its results depend on its arguments only.
+// Workflow code can call it: it is pure.
 package markdown
 
 import (
@@ -12,15 +12,15 @@ import (
 	"unicode/utf8"
 )
 
-// maxName bounds one of several names in a summary, of which servers take 400 bytes.
+// maxName limits one of several names in a summary, since servers accept 400 bytes.
 const maxName = 100
 
-// Block returns text as a fenced block, in lines of its own and in at most so many
-// bytes. Nothing in the text can end it.
+// Block returns text as a fenced block, on separate lines and no longer than most bytes. Nothing
+// in the text can end the block.
 func Block(text string, most int) string {
 	text = strings.Trim(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
 	text = cut(visible(text, "\n\t"), most-len("\n\n\n\n"))
-	// A fence counts for each run of the same length in the text.
+	// Every run of the same length in the text needs a longer fence.
 	fence := strings.Repeat("`", max(3, longest(text)+1))
 	for len(text)+2*len(fence)+len("\n\n\n\n") > most && text != "" {
 		text = cut(text, len(text)/2)
@@ -29,8 +29,8 @@ func Block(text string, most int) string {
 	return "\n" + fence + "\n" + text + "\n" + fence + "\n"
 }
 
-// Inline returns a text of one line: unchanged if it has no meaning in Markdown, and otherwise
-// as code. The content between the marks of the code has at most so many bytes, also as JSON.
+// Inline returns a line of text: unchanged if it has no meaning in Markdown, and otherwise as
+// code. The content of the code is limited in bytes, even when encoded as JSON.
 func Inline(text string, most int) string {
 	text = visible(text, "")
 	if longest(text) > 3 {
@@ -105,7 +105,7 @@ func longest(text string) int {
 	return most
 }
 
-// cut returns the beginning of a text that is too long as JSON.
+// cut truncates text that is too long as JSON.
 func cut(text string, most int) string {
 	size, end := 0, 0
 	for i, r := range text {
@@ -120,7 +120,7 @@ func cut(text string, most int) string {
 	return text
 }
 
-// cost returns how many bytes a character has as JSON.
+// cost returns how many bytes a character takes as JSON.
 func cost(r rune) int {
 	switch r {
 	case '<', '>', '&':

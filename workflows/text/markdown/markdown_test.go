@@ -50,8 +50,8 @@ func TestNamesAreWrittenAsTheyAre(t *testing.T) {
 	assert.Equal(t, "`a¦b`", Cell("a|b"))
 }
 
-// For any text, the fence is the last line and no line before closes it, code is closed only by
-// its last character, and both stay within their bounds.
+// For any text, the fence is the last line and no earlier line closes it, only the last character
+// closes code, and both stay within their limits.
 func FuzzNothingGetsOut(f *testing.F) {
 	for _, text := range []string{"", "```", "a\n````\nb", strings.Repeat("`", 500), strings.Repeat("<\n", 300), "`a", " ", strings.Repeat(" ", 100), strings.Repeat("é", 300), "\xff\x1b", strings.Repeat("`a", 200)} {
 		f.Add(text)

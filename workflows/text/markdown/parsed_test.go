@@ -16,8 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// node is a node of the tree that a parser of GitHub's Markdown, which the Web UI uses too,
-// makes of a text.
+// node is a node in the tree of a parser for GitHub's Markdown, which the Web UI also uses.
 type node struct {
 	kind, text, target string
 	children           []node
@@ -56,7 +55,7 @@ func (n node) said(t *testing.T) string {
 	return said
 }
 
-// only returns the only child of that kind among children.
+// only returns the only child of that kind.
 func (n node) only(t *testing.T, kind string) node {
 	t.Helper()
 	require.Len(t, n.children, 1, "%+v", n)

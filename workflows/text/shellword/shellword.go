@@ -1,12 +1,12 @@
-// Package shellword writes words for a POSIX shell.
+// Package shellword quotes words for a POSIX shell.
 package shellword
 
 import "strings"
 
-// plain are the characters that have no meaning in a shell.
+// plain are the characters without a meaning in a shell.
 const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=@%+,"
 
-// Of returns a text as a word of a shell, in quotes only if it needs them.
+// Of returns text as a shell word, quoted only if necessary.
 func Of(text string) string {
 	if text != "" && strings.Trim(text, plain) == "" {
 		return text
@@ -14,7 +14,7 @@ func Of(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// Join returns the words of a command as a line for a shell.
+// Join returns a command's words as a shell command line.
 func Join(words []string) string {
 	line := make([]string, len(words))
 	for i, w := range words {

@@ -2,8 +2,8 @@ package shorten
 
 import "encoding/json"
 
-// ToFit carries out steps that leave out parts of a value, one after the other, until the value has
-// at most so many bytes as JSON. It reports whether it has.
+// ToFit executes steps that drop parts of a value, until its JSON is no longer than most bytes.
+// It reports whether that succeeded.
 func ToFit(v any, most int, steps ...func()) bool {
 	for _, step := range steps {
 		if Size(v) <= most {
@@ -14,13 +14,12 @@ func ToFit(v any, most int, steps ...func()) bool {
 	return Size(v) <= most
 }
 
-// Size returns the size of a value as JSON, in bytes. A text can be larger there than by itself:
-// every < and > takes six bytes.
+// Size returns a value's size as JSON, in bytes. Text may grow: every < and > takes six bytes.
 func Size(v any) int {
-	// The encoder caches, so workflowcheck doubts it; its output is deterministic.
+	// workflowcheck distrusts the encoder's cache, but the output is deterministic.
 	b, err := json.Marshal(v) //workflowcheck:ignore
 	if err != nil {
-		return 0 // encoding it for the server will fail with a better error
+		return 0 // encoding it for the server will return a better error
 	}
 	return len(b)
 }

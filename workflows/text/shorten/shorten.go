@@ -1,6 +1,6 @@
-// Package shorten makes texts fit into little room. It never cuts a character in two.
+// Package shorten truncates text. It never splits a character.
 //
-// Workflow code calls it: its results depend on its arguments only.
+// Workflow code can call it: it is pure.
 package shorten
 
 import (
@@ -11,7 +11,7 @@ import (
 
 const ellipsis = "…"
 
-// Head returns the beginning of a text, at most so many bytes. It keeps nothing else of
+// Head returns a prefix of text that is no longer than most bytes. It does not keep the rest of
 // the text in memory.
 func Head(text string, most int) string {
 	if len(text) <= most {
@@ -23,8 +23,8 @@ func Head(text string, most int) string {
 	return strings.Clone(text[:max(0, most)])
 }
 
-// Text returns the beginning of a text that has more bytes than most, with an ellipsis for the
-// rest. If there is no room for that it returns nothing.
+// Text truncates text to most bytes, with an ellipsis. If the ellipsis does not fit, it returns
+// "".
 func Text(text string, most int) string {
 	switch {
 	case len(text) <= most:
@@ -35,8 +35,7 @@ func Text(text string, most int) string {
 	return Head(text, most-len(ellipsis)) + ellipsis
 }
 
-// Middle returns both ends of a text that has more bytes than most, with gap between
-// them.
+// Middle truncates text to most bytes by replacing its middle with gap.
 func Middle(text string, most int, gap string) string {
 	if len(text) <= most {
 		return text
@@ -49,13 +48,13 @@ func Middle(text string, most int, gap string) string {
 	return Head(text, keep/2) + gap + text[from:]
 }
 
-// Traceback is [Middle] for a text of many lines. Of a traceback the first frames are of
-// use, and the last.
+// Traceback is [Middle] for a text of many lines. A traceback's first and last frames are the
+// useful ones.
 func Traceback(text string, most int) string {
 	return Middle(text, most, fmt.Sprintf("\n… %d bytes are left out …\n", len(text)-most))
 }
 
-// List joins the first names of a list, and counts the others: "a, b and 3 more".
+// List joins a list's first names and counts the rest: "a, b and 3 more".
 func List(names []string, most int) string {
 	text := strings.Join(names[:min(len(names), most)], ", ")
 	if more := len(names) - most; more > 0 {

@@ -49,7 +49,7 @@ func TestList(t *testing.T) {
 }
 
 func TestToFit(t *testing.T) {
-	v := []string{strings.Repeat("<", 10), "b", "c"} // < has six bytes in JSON
+	v := []string{strings.Repeat("<", 10), "b", "c"} // < takes six bytes in JSON
 	steps := 0
 	drop := func() { v, steps = v[1:], steps+1 }
 	assert.True(t, ToFit(&v, Size(v), drop))

@@ -1,6 +1,6 @@
 // Package strictjson decodes requests: one JSON object, with the fields of a struct. [Decode]
-// allows no others, because the author of "prio" would not otherwise learn that it has no effect.
-// Errors are worded for readers who do not write Go.
+// refuses unknown fields, because the author of "prio" would not otherwise notice that it has no
+// effect. Errors are worded for readers who do not write Go.
 package strictjson
 
 import (
@@ -15,9 +15,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Error describes what is wrong with a text.
+// Error describes a mistake in the input.
 type Error struct {
-	// Path is the field, such as "options.key", or empty for the text as a whole.
+	// Path is the field, such as "options.key", or empty for the whole input.
 	Path    string
 	Message string
 }
@@ -29,18 +29,17 @@ func (e *Error) Error() string {
 	return "field " + e.Path + ": " + e.Message
 }
 
-// maxPath bounds the name of an unknown field in an error, in bytes.
+// maxPath limits an unknown field's name in an error, in bytes.
 const maxPath = 80
 
-// Decode decodes text into the struct that v points to. Its error is an [*Error].
+// Decode decodes text into the struct that v points to. The error is an [*Error].
 func Decode(text []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	return decode(d, v)
 }
 
-// DecodeKnown is like Decode, but ignores fields that v does not have: they may be of a later
-// version.
+// DecodeKnown is like Decode, but ignores unknown fields, which may belong to a later version.
 func DecodeKnown(text []byte, v any) error {
 	return decode(json.NewDecoder(bytes.NewReader(text)), v)
 }
@@ -73,11 +72,10 @@ func decode(d *json.Decoder, v any) error {
 	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return &Error{"", "it is not JSON: " + err.Error()}
 	}
-	return &Error{"", strings.TrimPrefix(err.Error(), "json: ")} // of a type that decodes itself
+	return &Error{"", strings.TrimPrefix(err.Error(), "json: ")} // its type decodes itself
 }
 
-// pathOf returns the path of a field without the embedded structs that encoding/json
-// includes.
+// pathOf returns a field's path without the embedded structs that encoding/json includes.
 func pathOf(t reflect.Type, path string) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -115,8 +113,8 @@ func inWords(t reflect.Type) string {
 	return "another type"
 }
 
-// fieldsOf returns the JSON names of the fields of a struct. The names of fields in nested
-// structs follow a dot.
+// fieldsOf returns the JSON names of a struct's fields. Names in nested structs are qualified
+// with a dot.
 func fieldsOf(t reflect.Type, prefix string) []string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -1,4 +1,4 @@
-// Package timespan formats spans of time for users.
+// Package timespan formats durations for users.
 package timespan
 
 import (
@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Of writes a span in its largest units, with two digits or more: 1.5ms, 90ms, 12s, 3m 04s,
-// 2d 3h. A negative span is 0s.
+// Of formats a duration in its largest units, with at least two digits: 1.5ms, 90ms, 12s, 3m 04s,
+// 2d 3h. Negative durations are 0s.
 func Of(d time.Duration) string {
 	switch {
 	case d <= 0:
@@ -31,12 +31,12 @@ func Of(d time.Duration) string {
 	return fmt.Sprintf("%dd %dh", int(d.Hours()/24), int(d.Hours())%24)
 }
 
-// OfSeconds writes a span as Of does.
+// OfSeconds formats a number of seconds like Of.
 func OfSeconds(seconds float64) string {
 	return Of(time.Duration(math.Round(seconds * float64(time.Second))))
 }
 
-// digits writes a span in a unit, with a tenth below ten of them.
+// digits formats a duration in a unit, with a tenth below ten.
 func digits(d, unit time.Duration, name string) string {
 	if d >= 10*unit {
 		return strconv.FormatInt(int64(d/unit), 10) + name

@@ -1,4 +1,4 @@
-// Package wrap breaks texts into lines.
+// Package wrap breaks text into lines.
 package wrap
 
 import (
@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Lines breaks a text at blanks into lines of at most width characters. A longer word gets a line
-// of its own.
+// Lines breaks text at blanks into lines of at most width characters. A longer word gets its own
+// line.
 func Lines(text string, width int) (lines []string) {
 	used := 0 // columns of the last line
 	for word := range strings.FieldsSeq(text) {
