@@ -139,7 +139,7 @@ func CheckPath(what, path, remedy string) error {
 	return Usagef("%s %q is not valid UTF-8, and files would go elsewhere; %s", what, path, remedy)
 }
 
-// These methods return directories below the state directory.
+// These methods return directories in the state directory.
 func (a *App) ServerDir() string { return filepath.Join(a.Global.StateDir, "server") }
 func (a *App) RunsDir() string   { return filepath.Join(a.Global.StateDir, "runs") }
 func (a *App) WorkerDir() string { return filepath.Join(a.Global.StateDir, "worker") }

@@ -11,7 +11,7 @@ import (
 )
 
 // WriteNew creates a file that only this user may read. The file must not exist yet. If writing
-// fails or ctx ends first, no file is left.
+// fails or ctx is done first, no file is left.
 func WriteNew(ctx context.Context, file string, write func(io.Writer) error) error {
 	err := atomicfile.WriteNew(file, func(w io.Writer) error {
 		if err := write(UntilDone{ctx, w}); err != nil {
@@ -25,7 +25,7 @@ func WriteNew(ctx context.Context, file string, write func(io.Writer) error) err
 	return err
 }
 
-// UntilDone is a writer that fails after its context has ended.
+// UntilDone is a writer that fails once its context is done.
 type UntilDone struct {
 	Ctx context.Context
 	W   io.Writer
@@ -38,7 +38,7 @@ func (u UntilDone) Write(b []byte) (int, error) {
 	return u.W.Write(b)
 }
 
-// ErrNothingWritten is returned if the writing of a file is interrupted.
+// ErrNothingWritten reports that writing a file was interrupted.
 var ErrNothingWritten = &ExitError{Code: exitcode.Interrupted, Cause: errors.New("interrupted; nothing is written")}
 
 func ThereAlready(file string) error {

@@ -11,9 +11,9 @@ import (
 	"github.com/clusterrun/clusterrun/workers/embedded"
 )
 
-// isOwn reports whether an address that the user gave belongs to the embedded server. A client
-// of the embedded server follows it to other addresses and has its key; a client of a mere
-// address does not.
+// isOwn reports whether an address from the user belongs to the embedded server. A client of the
+// embedded server follows it to new addresses and has its key; a client of a mere address does
+// not.
 func (a *App) isOwn(ctx context.Context, address string) bool {
 	if a.hasOwnKey() && (a.Global.Server.Address == "" || address == os.Getenv("TEMPORAL_ADDRESS")) {
 		return true // set by `clusterrun server env`; the server may have moved since
@@ -38,7 +38,7 @@ func (a *App) OwnServer(ctx context.Context, what string) (*embedded.Server, err
 	return a.ensureOwn(ctx)
 }
 
-// ensureOwn returns the embedded server, and starts it if it does not run.
+// ensureOwn returns the embedded server, starting it if it is not running.
 func (a *App) ensureOwn(ctx context.Context) (*embedded.Server, error) {
 	done := a.SayIfSlow("starting the embedded Temporal server ...")
 	defer done()
@@ -50,11 +50,11 @@ func (a *App) ensureOwn(ctx context.Context) (*embedded.Server, error) {
 	return up, nil
 }
 
-// ClientCertificate is the variable that names the file of a client's certificate.
+// ClientCertificate is the variable that names a client's certificate file.
 const ClientCertificate = "TEMPORAL_TLS_CLIENT_CERT_PATH"
 
-// DevLock is the name of the file that a running `clusterrun dev` locks. The file has its pid
-// and, on the next line, the link to its pages if it serves any.
+// DevLock is the name of the file that a running `clusterrun dev` locks. The file contains its
+// pid and, on the next line, the link to its pages if it serves any.
 const DevLock = "dev.lock"
 
 // DevPID returns the pid of the running `clusterrun dev` for use in messages.

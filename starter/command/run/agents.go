@@ -31,25 +31,24 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// agentsOf describes this agent among the agents that meet to form one run. If agents meet,
-// either head or joined is set.
+// agentsOf describes this agent among those that meet to form one run. If agents meet, either
+// head or joined is set.
 type agentsOf struct {
 	head   *agents.Head       // set if this agent is the head and starts the run
-	joined *agents.Membership // set if this agent takes part in the run of another
+	joined *agents.Membership // set if this agent has joined another agent's run
 
 	key      []byte       // shared by the agents
 	queue    string       // queue of the run, at the head
 	count    atomic.Int64 // number of agents, at the head
 	headLost chan error   // receives an error if the head is gone
-	left     bool         // whether this agent no longer takes part
+	left     bool         // whether this agent has left the run
 }
 
-// agentsLeave is the longest time that the head waits for the other agents when its run has
-// ended.
+// agentsLeave limits how long the head waits for the other agents after its run has ended.
 const agentsLeave = 15 * time.Second
 
-// meet listens at the endpoint as the head, which connects the other agents to the server by
-// dial, or joins the run of the head there.
+// meet listens at the endpoint as the head, using dial to connect the other agents to the
+// server, or joins the head's run there.
 func (g *agentsOf) meet(ctx context.Context, a *cli.App, s *spec.RunSpec, m *torchrun.Meeting, dial func(context.Context) (net.Conn, error)) (err error) {
 	c := agents.JoinConfig{Endpoint: m.Endpoint(), Patience: s.StopAfter(2)}
 	if c.Key, err = agentsKey(a, m); err != nil {
@@ -65,7 +64,7 @@ func (g *agentsOf) meet(ctx context.Context, a *cli.App, s *spec.RunSpec, m *tor
 		})
 		switch {
 		case errors.Is(err, agents.ErrTaken) && m.Head == nil:
-			// Another agent of this machine is the head, as intended.
+			// Another agent on this machine is the head, as intended.
 		case errors.Is(err, agents.ErrTaken):
 			return cli.Usagef("port %d of this machine is in use, by another agent that is the first of all, or by another program; give another port, or this agent another --node-rank", m.Port)
 		case err != nil:
@@ -89,8 +88,8 @@ func isHead(ctx context.Context, m *torchrun.Meeting) bool {
 	return specs.IsThisMachine(m.Host) || slices.ContainsFunc(addresses, remotehosts.IsOwnAddress)
 }
 
-// ownEndpoint returns the address at which the head listens. If the endpoint has a name, the
-// head listens at all addresses, since other hosts may resolve the name to another address.
+// ownEndpoint returns the address at which the head listens. If the endpoint is a name, the head
+// listens on all addresses, because other hosts may resolve the name differently.
 func ownEndpoint(m *torchrun.Meeting) string {
 	host := ""
 	if spec.IsLoopback(m.Host) || remotehosts.IsOwnAddress(m.Host) {
@@ -164,7 +163,7 @@ func (g *agentsOf) sayCount(ctx context.Context, a *cli.App, run *starter.Run, m
 	}
 }
 
-// end waits for the other agents, which reach the server through this one, and ends their
+// end waits for the other agents, which reach the server through this one, and terminates their
 // fleet. It does not wait if run is nil. c may be nil.
 func (g *agentsOf) end(run *starter.Run, c client.Client) {
 	if g.head == nil {
@@ -183,10 +182,10 @@ func (g *agentsOf) end(run *starter.Run, c client.Client) {
 	}
 }
 
-// slowJoin is the time after which an agent reports what it waits for.
+// slowJoin is how long an agent waits before it reports what it is waiting for.
 const slowJoin = 2 * time.Second
 
-// join waits until this agent takes part in the run at the endpoint.
+// join waits until this agent has joined the run at the endpoint.
 func join(ctx context.Context, a *cli.App, c agents.JoinConfig, timeout time.Duration) (*agents.Membership, error) {
 	bounded, done := context.WithTimeout(ctx, timeout)
 	defer done()
@@ -231,7 +230,7 @@ func (l *localRun) takePart(ctx context.Context, o runOptions) error {
 	l.run = starter.Get(l.client, joined.RunID, joined.ExecutionID)
 	l.agents.headLost = make(chan error, 1)
 	go func() {
-		// The connection lasts until this process ends; the head then no longer waits for this
+		// The connection lasts until this process exits; the head then no longer waits for this
 		// agent.
 		if err := joined.Lost(context.WithoutCancel(ctx)); err != nil {
 			l.agents.headLost <- err
@@ -244,7 +243,7 @@ func (l *localRun) takePart(ctx context.Context, o runOptions) error {
 // mayLeave reports whether a signal makes this agent leave the run, which continues without it.
 func (g *agentsOf) mayLeave(s *spec.RunSpec) bool { return g.joined != nil && s.IsElastic() }
 
-// leaveRun leaves the run at the first signal and kills its processes here at the second.
+// leaveRun leaves the run at the first signal and kills its local processes at the second.
 func (l *localRun) leaveRun(s os.Signal, n int) {
 	switch n {
 	case 1:
@@ -267,8 +266,8 @@ func (l *localRun) hasLeft() ending {
 	}}
 }
 
-// withAgents returns r with a message about missing agents if the run was never placed because
-// of them.
+// withAgents returns r with a message about missing agents if they were why the run was never
+// placed.
 func (g *agentsOf) withAgents(r *spec.RunResult, m *torchrun.Meeting) *spec.RunResult {
 	if m == nil || r == nil || r.ErrorType != spec.ErrPlacement || int(g.count.Load()) >= m.Least {
 		return r

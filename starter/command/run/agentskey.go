@@ -32,7 +32,7 @@ func agentsKey(a *cli.App, m *torchrun.Meeting) ([]byte, error) {
 	return agents.Key(secret)
 }
 
-// ownKey returns the key that is made from this user's secret. It creates the secret if needed.
+// ownKey returns the key derived from this user's secret, which it creates if needed.
 func ownKey(dir string) ([]byte, error) {
 	file := filepath.Join(dir, "agents.key")
 	secret, err := os.ReadFile(file)
@@ -51,8 +51,8 @@ func ownKey(dir string) ([]byte, error) {
 	return key, nil
 }
 
-// makeSecret creates the file of a secret. The file is complete even after a power cut. If
-// another process creates it first, makeSecret keeps that file.
+// makeSecret creates a secret's file. The file is complete even after a power cut. If another
+// process creates it first, makeSecret keeps that file.
 func makeSecret(file string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// setSweep makes a sweep of the run if the flags ask for one.
+// setSweep turns the run into a sweep if the flags request one.
 func setSweep(a *cli.App, s *spec.RunSpec, o *runOptions) error {
 	many, err := o.array.Given()
 	if err != nil || !many {
@@ -26,12 +26,12 @@ func setSweep(a *cli.App, s *spec.RunSpec, o *runOptions) error {
 	return err
 }
 
-// atOnceHere returns the number of trials that this machine has processors for.
+// atOnceHere returns how many trials this machine's processors can run at a time.
 func atOnceHere(s *spec.RunSpec) int {
 	return min(max(1, specs.LocalMachine().Cpus/max(1, len(s.TaskList()))), sweep.MaxAtOnce)
 }
 
-// checkSweep refuses flags that a sweep on this machine has no use for.
+// checkSweep refuses flags that do not apply to a sweep on this machine.
 func checkSweep(cmd *cobra.Command, s *spec.RunSpec, f *specs.SpecFlags, o *runOptions) error {
 	if o.sweep == nil {
 		return nil
@@ -54,11 +54,11 @@ func checkSweep(cmd *cobra.Command, s *spec.RunSpec, f *specs.SpecFlags, o *runO
 	return nil
 }
 
-// trialBits is the number of bits of the rank of a task in the key of its output.
+// trialBits is the number of bits for a task's rank in its output key.
 const trialBits = 20
 
-// trialPrefix returns the prefix of the output of a task of a trial: its number and, if the trials
-// have several tasks, the name of the task.
+// trialPrefix returns the output prefix of a trial's task: the trial's number and, if the trials
+// have several tasks, the task's name.
 func trialPrefix(s *spec.RunSpec) func(key, attempt int) string {
 	tasks := s.TaskList()
 	return func(key, _ int) string {
@@ -70,8 +70,8 @@ func trialPrefix(s *spec.RunSpec) func(key, attempt int) string {
 	}
 }
 
-// showTrials shows the output of each trial when it has ended, as GNU parallel does, and why it
-// has failed.
+// showTrials shows each trial's output once the trial has ended, like GNU parallel, and why it
+// failed.
 func (o *output) showTrials(ctx context.Context, of *sweep.Spec, root string, quiet bool) {
 	trials, err := of.Grid.Parse()
 	if err != nil {

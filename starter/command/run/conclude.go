@@ -18,10 +18,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// conclude ends everything that start brought up, shows the remaining output and reports the
-// end of the run. It waits for the reader of our output only in await.
+// conclude shuts down everything that start brought up, shows the remaining output and reports
+// the run's end. It waits for the reader of our output only in await.
 func (l *localRun) conclude(end ending, o runOptions, abandoned func()) error {
-	disowned := l.owner.isGone() // read before the owner learns of the end
+	disowned := l.owner.isGone() // read before the owner hears of the end
 	l.owner.over(end)
 	end.result = o.asTorchrun(l.agents.withAgents(l.withSignal(end.result), o.meeting))
 	shown := l.finish(&end)
@@ -67,7 +67,7 @@ func (l *localRun) await(f func()) bool {
 			return false
 		case s := <-l.signals:
 			if s == syscall.SIGPIPE {
-				continue // failing writes report it, too
+				continue // failing writes also report it
 			}
 			switch l.interrupted.Add(s) {
 			case 0:
@@ -81,10 +81,10 @@ func (l *localRun) await(f func()) bool {
 	}
 }
 
-// finish ends the host worker, and reports whether all remaining output was shown.
+// finish stops the host worker, and reports whether all remaining output was shown.
 func (l *localRun) finish(end *ending) (shown bool) {
 	if end.result != nil {
-		// The result is recorded, so the host worker has nothing to report to the server.
+		// The result is recorded, so the host worker does not need to report to the server.
 		how := stopsOf(l.spec, nil)
 		how.Recorded = true
 		l.worker.StopAll(how)
@@ -98,8 +98,8 @@ func (l *localRun) finish(end *ending) (shown bool) {
 		l.output.stop() // the sweep may never end
 	}
 	if end.result == nil {
-		// Without a result, processes may still run. They have ended, and all their output is
-		// in the logs, once the host worker has ended.
+		// Without a result, processes may still be running. Once the host worker has exited,
+		// they have as well, and all their output is in the logs.
 		worker.Wait()
 		here, _ := workers.LastExits(l.dir.Path) // exits that were not recorded stay unknown
 		maps.Copy(elsewhere, here)
@@ -119,19 +119,19 @@ func (l *localRun) finish(end *ending) (shown bool) {
 	return shown
 }
 
-// endsElsewhere returns how tasks on other hosts have ended, if the server does not say it.
+// endsElsewhere returns how tasks on other hosts ended, if the server does not report it.
 func (l *localRun) endsElsewhere(end *ending) map[string]spec.Exit {
 	if end.result != nil {
 		return nil
 	}
 	ctx, done := context.WithTimeout(context.Background(), roomWithin)
 	defer done()
-	ends, _ := l.hosts.Ends(ctx) // those of a host that is gone stay unknown
+	ends, _ := l.hosts.Ends(ctx) // those on a lost host stay unknown
 	return ends.Exits
 }
 
-// leave gives up the run's directory. The directory is kept while the run may be open on the
-// server: other commands learn from it that the run's owner is gone.
+// leave gives up the run's directory. It keeps the directory while the run may be open on the
+// server, so that other commands notice that the run's owner is gone.
 func (l *localRun) leave(closed bool) {
 	if !closed && l.agents.joined == nil {
 		l.dir.Close()
@@ -140,7 +140,7 @@ func (l *localRun) leave(closed bool) {
 	_ = l.dir.Remove()
 }
 
-// tell reports the end of the run.
+// tell reports the run's end.
 func (l *localRun) tell(end ending, o runOptions, disowned bool) error {
 	switch r := end.result; {
 	case l.agents.joined != nil:
@@ -157,8 +157,8 @@ func (l *localRun) tell(end ending, o runOptions, disowned bool) error {
 	return report.Report(l.App, l.id, end.result, end.err)
 }
 
-// unrecorded returns a result for a run that has not ended on the server. It has the exits that
-// are known here.
+// unrecorded returns a result for a run that has not ended on the server. It contains the exits
+// known here.
 func (l *localRun) unrecorded(end ending) *spec.RunResult {
 	r := report.Unreachable(end.err)
 	if l.isStopping() {

@@ -41,8 +41,8 @@ func newLocalRun(stderr io.Writer) *localRun {
 	return l
 }
 
-// await waits for the reader of our output until a signal comes, and then for
-// [cli.ReadersBound] or until the next signal.
+// await waits for the reader of our output until a signal comes, and then for [cli.ReadersBound]
+// or until the next signal.
 func TestSignalsWorkWhereNobodyReads(t *testing.T) {
 	signals := func(n int) (waited time.Duration) {
 		synctest.Test(t, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestSignalsWorkWhereNobodyReads(t *testing.T) {
 			go func() {
 				time.Sleep(time.Hour)
 				begun = time.Now()
-				signals <- syscall.SIGPIPE // does not count here
+				signals <- syscall.SIGPIPE // ignored by await
 				for range n {
 					signals <- syscall.SIGTERM
 					time.Sleep(cli.SameSignal)
@@ -98,7 +98,7 @@ func TestWhatIsReadLateIsSaidAll(t *testing.T) {
 	})
 }
 
-// Without a server the supervisor stops each task with the signal and the grace of the spec.
+// Without a server the supervisor stops each task with the spec's signal and grace period.
 func TestStopsOfASpec(t *testing.T) {
 	count, second := 1, spec.Duration(time.Second)
 	s := &spec.RunSpec{Tasks: []spec.TaskGroup{
@@ -111,12 +111,12 @@ func TestStopsOfASpec(t *testing.T) {
 	}}, stopsOf(s, nil))
 	assert.Equal(t, stopsOf(s, nil), stopsOf(s, syscall.SIGPIPE), "no signal that anybody sent")
 	assert.Equal(t, supervisor.StopAll{Stops: supervisor.Stops{
-		Stop:  supervisor.Stop{Signal: int(syscall.SIGHUP), Grace: time.Second}, // the signal that came
+		Stop:  supervisor.Stop{Signal: int(syscall.SIGHUP), Grace: time.Second}, // the received signal
 		Tasks: map[string]supervisor.Stop{"ps-0": {Signal: int(syscall.SIGINT), Grace: time.Second}},
 	}}, stopsOf(s, syscall.SIGHUP))
 }
 
-// The second signal may come as the run ends; kill must still find the host worker then.
+// The second signal may come as the run ends; kill must still find the host worker.
 func TestASecondSignalAsTheRunEnds(t *testing.T) {
 	c := mocks.NewClient(t)
 	over := make(chan struct{})
@@ -132,14 +132,13 @@ func TestASecondSignalAsTheRunEnds(t *testing.T) {
 		defer close(killed)
 		l.kill(context.Background())
 	}()
-	l.endWorker() // as finish does
+	l.endWorker() // like finish
 	close(over)
 	<-killed
 	assert.True(t, l.worker.IsCut())
 }
 
-// The exit code is 1, as with torchrun, for any exit code of the process. The report shows
-// both.
+// The exit code is 1, like torchrun's, whatever the process's exit code. The report shows both.
 func TestExitCodeAsTorchrun(t *testing.T) {
 	failed := &spec.RunResult{Verdict: spec.VerdictFailed, ExitCode: 137, Message: "It was killed.", FirstFailure: &spec.Failure{}}
 	got := runOptions{torchrun: true}.asTorchrun(failed)

@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// checkForeground returns an error if the run has no task o.foreground, or if its tasks run on
-// other hosts, which have no terminal.
+// checkForeground returns an error if the run does not have a task o.foreground, or if its tasks
+// run on other hosts, which lack a terminal.
 func checkForeground(s *spec.RunSpec, o runOptions) error {
 	switch {
 	case o.foreground == "":
@@ -29,12 +29,12 @@ func checkForeground(s *spec.RunSpec, o runOptions) error {
 	return cli.Usagef("--foreground %s: the run has no such task; it has %s", o.foreground, specs.TaskNames(s))
 }
 
-// openStandardFiles prepares the standard files of the tasks. If a terminal is lent to a task,
-// signals receives the signals that its keyboard sends to this command.
+// openStandardFiles prepares the tasks' standard files. If a terminal is lent to a task, signals
+// receives the signals that its keyboard sends to this command.
 func openStandardFiles(a *cli.App, o runOptions, signals chan os.Signal) (worker.StandardFiles, error) {
 	var std worker.StandardFiles
 	if a.Global.JSON {
-		std.Out = tasklog.FileOf(a.Err) // stdout has only the result
+		std.Out = tasklog.FileOf(a.Err) // stdout only gets the result
 	} else {
 		std.Out = tasklog.FileOf(a.Out)
 	}
@@ -54,8 +54,8 @@ func openStandardFiles(a *cli.App, o runOptions, signals chan os.Signal) (worker
 	if !pty.Is(std.In) {
 		return std, nil
 	}
-	// Each of the files that is a terminal is replaced by the pseudoterminal. This is shown on
-	// stdout, stderr or stdin, the first of them that is a terminal.
+	// Each file that is a terminal is replaced by the pseudoterminal, which is shown on the
+	// first of stdout, stderr and stdin that is a terminal.
 	show := std.In
 	for _, f := range []*os.File{std.Err, std.Out} {
 		if pty.Is(f) {
@@ -85,7 +85,7 @@ func openStandardFiles(a *cli.App, o runOptions, signals chan os.Signal) (worker
 	return std, nil
 }
 
-// directOutput reports whether programs of the run write directly to our output.
+// directOutput reports whether the run's programs write directly to our output.
 func directOutput(s *spec.RunSpec) bool {
 	s = s.WithDefaults()
 	return slices.ContainsFunc(s.TaskList(), func(t spec.Task) bool { return s.StreamsOf(t, t.Rank).Console != spec.StdNone })

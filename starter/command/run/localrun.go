@@ -37,14 +37,14 @@ import (
 )
 
 const (
-	// maxSuccessors is the largest number of host workers that replace dead ones.
+	// maxSuccessors is the maximum number of host workers that replace dead ones.
 	maxSuccessors = 3
-	// workerStop is the longest time to wait for the host worker when the run has ended.
+	// workerStop limits the wait for the host worker after the run has ended.
 	workerStop = 10 * time.Second
 )
 
-// localRun is a run on this machine, with its private host worker, its output and the signals
-// to this command.
+// localRun is a run on this machine, with its private host worker, its output and the signals to
+// this command.
 type localRun struct {
 	*cli.App
 	spec *spec.RunSpec
@@ -53,8 +53,8 @@ type localRun struct {
 	dir     *rundir.Dir
 	server  cli.Server
 	client  client.Client
-	launch  *launch            // start of the other hosts; may be nil
-	worker  *worker.HostWorker // not changed after start, since other goroutines stop it
+	launch  *launch            // starts the other hosts; may be nil
+	worker  *worker.HostWorker // not changed after start, because other goroutines stop it
 	hosts   *remotehosts.Hosts // the other hosts, or nil if all tasks are on this machine
 	agents  agentsOf           // zero unless agents meet
 	archive *shipped.Archive   // files that the run ships; may be nil
@@ -65,9 +65,9 @@ type localRun struct {
 
 	signals     <-chan os.Signal
 	stopping    []syscall.Signal // signals that stop the run
-	foreground  string           // the task that has our terminal; may be empty
+	foreground  string           // the task that uses our terminal; may be empty
 	stdin       string           // the task that reads our stdin, or all; may be empty
-	torchrun    bool             // whether to stop processes as torchrun does
+	torchrun    bool             // whether to stop processes like torchrun
 	std         worker.StandardFiles
 	interrupted cli.Interruption
 	successors  int
@@ -95,7 +95,7 @@ func (e ending) closed() bool {
 	return e.result != nil || starter.IsError[*starter.TerminatedError](e.err)
 }
 
-// code returns the exit code of the run.
+// code returns the run's exit code.
 func (e ending) code() int {
 	switch {
 	case e.result == nil:
@@ -153,12 +153,12 @@ func runHere(ctx context.Context, a *cli.App, s *spec.RunSpec, o runOptions) err
 	return l.conclude(l.supervise(ctx), o, abandoned)
 }
 
-// endedEarly returns the error of a run that a signal ended before its start.
+// endedEarly returns the error for a run that a signal stopped before it started.
 func endedEarly(s os.Signal) error {
 	return &cli.ExitError{Code: cli.CodeOfSignal(s), Cause: fmt.Errorf("got %s before the run was started", cli.NameOfSignal(s))}
 }
 
-// start brings everything up. The first signal ends it. Once the server is asked to start the
+// start brings everything up. The first signal cancels it. Once the server is asked to start the
 // run, signals are left to supervise.
 func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOptions) (err error) {
 	stop := sync.OnceValue(cancelBySignal(l.App, l.signals, cancel))
@@ -187,7 +187,7 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 		return l.takePart(ctx, o)
 	}
 	if l.archive != nil {
-		// The private host worker will look for it there.
+		// The private host worker will look for it in that directory.
 		if err := shipped.Open(l.dir.Path).Put(l.archive.Archive, l.archive.Reader()); err != nil {
 			return fmt.Errorf("state directory: %w", err)
 		}
@@ -260,12 +260,12 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 	return l.lendTerminal(o)
 }
 
-// takesAllCPUs reports whether a run binds its tasks to all CPUs that it may use.
+// takesAllCPUs reports whether a run binds its tasks to all CPUs available to it.
 func takesAllCPUs(s *spec.RunSpec) bool {
 	return s.CPUs.Auto() || slices.ContainsFunc(s.Tasks, func(g spec.TaskGroup) bool { return g.CPUs.Auto() })
 }
 
-// sayWhoSharesCPUs names the other runs here whose tasks have the same CPUs.
+// sayWhoSharesCPUs names the other local runs with tasks on the same CPUs.
 func (l *localRun) sayWhoSharesCPUs() {
 	var others []string
 	for _, r := range rundir.Living(l.RunsDir()) {
@@ -278,8 +278,8 @@ func (l *localRun) sayWhoSharesCPUs() {
 	}
 }
 
-// startRun asks the server to start the run. A signal does not cancel the request, since this
-// command could not know then whether there is a run. The first signal bounds the wait for the
+// startRun asks the server to start the run. A signal does not cancel the request, because this
+// command could not tell whether the run exists. The first signal limits the wait for the
 // answer, and the second one ends it.
 func (l *localRun) startRun(ctx context.Context, o starter.Options) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -318,8 +318,8 @@ func (l *localRun) startRun(ctx context.Context, o starter.Options) error {
 	}
 }
 
-// homeWorker returns the link by which the run is started. It is nil for a sweep, whose trials are
-// started by its workflow.
+// homeWorker returns the link through which the run is started. It is nil for a sweep, because
+// the sweep's workflow starts its trials.
 func (l *localRun) homeWorker() *homeworker.Link {
 	if l.worker == nil || l.sweep != nil {
 		return nil
@@ -345,7 +345,7 @@ func newQueue(s *spec.RunSpec, o runOptions) string {
 	return spec.LocalQueue(id)
 }
 
-// lendTerminal gives the terminal, if there is one, to the task in the foreground.
+// lendTerminal gives the terminal, if any, to the foreground task.
 func (l *localRun) lendTerminal(o runOptions) error {
 	t := l.std.Terminal
 	if t == nil {
@@ -390,7 +390,7 @@ func (l *localRun) connect(ctx context.Context, queue string, o runOptions) erro
 	}
 }
 
-// workerOptions returns the options of the host worker on this machine.
+// workerOptions returns the options of this machine's host worker.
 func (l *localRun) workerOptions(queue string, o runOptions) workers.Options {
 	w := workers.Options{
 		StateDir: l.dir.Path, Queue: queue, LogRoot: l.LogsDir(), Server: l.server.Options, Debug: l.Debug(),
@@ -400,7 +400,7 @@ func (l *localRun) workerOptions(queue string, o runOptions) workers.Options {
 	return w
 }
 
-// supervise waits for the end of the run and handles signals until then.
+// supervise waits until the run has ended, handling signals.
 func (l *localRun) supervise(ctx context.Context) ending {
 	ended := make(chan ending, 1)
 	waiting, stopWaiting := context.WithCancel(ctx)
@@ -431,7 +431,7 @@ func (l *localRun) supervise(ctx context.Context) ending {
 				return l.hasLeft()
 			}
 			if l.worker.IsCut() || l.worker.IsTold() {
-				// Before its end the host worker waited a moment for the run to end.
+				// Before it exited, the host worker waited briefly for the run to end.
 				exited = nil
 				l.worker.Exited <- err // endWorker waits for it
 				time.AfterFunc(lastMoment, l.giveUp)
@@ -453,8 +453,8 @@ func (l *localRun) supervise(ctx context.Context) ending {
 	}
 }
 
-// workerDied starts another host worker, so that the run learns how its processes have ended.
-// If that fails, or too many have died, it terminates the run and returns its ending.
+// workerDied starts another host worker, so that the run receives its processes' exits. If that
+// fails, or too many have died, it terminates the run and returns its ending.
 func (l *localRun) workerDied(ctx context.Context, err error) *ending {
 	if l.successors++; l.successors <= maxSuccessors {
 		l.Say("the host worker died (%v); starting another to find out what became of its processes", err)
@@ -493,7 +493,7 @@ func (l *localRun) trouble(err error) {
 	}
 }
 
-// abort cleans up after a start that failed.
+// abort cleans up after a failed start.
 func (l *localRun) abort() {
 	ended := true
 	if l.asked {
@@ -535,7 +535,7 @@ func (l *localRun) endWorker() {
 	}
 	bound := workerStop
 	if l.worker.IsCut() {
-		bound = 0 // it was given its time before, and ends without us
+		bound = 0 // it already had its time, and ends without us
 	}
 	ctx, done := context.WithTimeout(context.Background(), bound)
 	defer done()

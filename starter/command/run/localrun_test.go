@@ -21,8 +21,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// starting returns a run before its start. Its server calls took with the context of the
-// request and returns the error of took.
+// starting returns a run that has not started. Its server calls took with the request's context
+// and returns took's error.
 func starting(t *testing.T, took func(context.Context, chan<- os.Signal) error) (*localRun, func() error) {
 	signals := make(chan os.Signal)
 	execution := &mocks.WorkflowRun{}
@@ -74,7 +74,7 @@ func TestARefusedStartLeavesNoRun(t *testing.T) {
 	assert.False(t, l.asked)
 }
 
-// A signal just after the start of a run either ends the start or is left to supervise.
+// A signal just after a run's start either cancels the start or is left to supervise.
 func TestNoSignalIsLostWhileARunIsStarted(t *testing.T) {
 	for range 2000 {
 		signals := make(chan os.Signal, 1)
@@ -93,8 +93,8 @@ func TestNoSignalIsLostWhileARunIsStarted(t *testing.T) {
 	}
 }
 
-// Agents of one user on one machine share a key. An empty key file, as after a power cut, is
-// refused, since an empty key would not be secret.
+// One user's agents on one machine share a key. An empty key file, for example after a power
+// cut, is refused because an empty key would not be secret.
 func TestOwnKey(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "state")
@@ -111,8 +111,8 @@ func TestOwnKey(t *testing.T) {
 	assert.NotEqual(t, first, third)
 }
 
-// If a run stops, its owner gets the reason from the run. A task that was stopped with it does
-// not count.
+// If a run stops, it reports the reason to its owner. A task that was stopped with it does not
+// count.
 func TestEndedWell(t *testing.T) {
 	task := func(name string, state spec.TaskState, cause spec.Cause) starter.TaskStatus {
 		s := starter.TaskStatus{TaskStatus: spec.TaskStatus{Name: name, State: state}}

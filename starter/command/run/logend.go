@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// pruneDaily is the time between searches for old logs by commands without a long-lived host
+// pruneDaily is the interval between searches for old logs by commands without a long-lived host
 // worker.
 const pruneDaily = 24 * time.Hour
 
@@ -23,7 +23,7 @@ const pruneDaily = 24 * time.Hour
 func pruneOldLogs(a *cli.App) {
 	stamp := filepath.Join(a.Global.StateDir, "pruned")
 	if info, err := os.Stat(stamp); err == nil {
-		// A wrong clock may have set it to a time in the future.
+		// A wrong clock may have set a time in the future.
 		if ago := time.Since(info.ModTime()); ago >= 0 && ago < pruneDaily {
 			return
 		}
@@ -39,7 +39,7 @@ func pruneOldLogs(a *cli.App) {
 	}
 }
 
-// noteEnd records that a run has ended, next to its logs below root.
+// noteEnd records in root, next to its logs, that a run has ended.
 func noteEnd(root string, run *starter.Run, end ending) {
 	if run == nil || !end.closed() || root == spec.NullDir {
 		return
@@ -48,7 +48,7 @@ func noteEnd(root string, run *starter.Run, end ending) {
 	_ = retention.End(root, run.ID, run.ExecutionID, time.Now())
 }
 
-// noteBegin records to which run the logs belong that are copied from other hosts.
+// noteBegin records to which run the logs copied from other hosts belong.
 func (l *localRun) noteBegin() {
 	root := logRoot(l.App, l.spec)
 	namespace, err := cli.NamespaceOf(l.server)

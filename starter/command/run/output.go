@@ -28,16 +28,16 @@ type output struct {
 	console *tasklog.Console
 	folder  *tasklog.Folder   // nil if no lines are folded
 	follow  *tasklog.Follower // nil if no output is shown
-	logs    string            // place of the logs, for messages
-	dir     string            // directory of the logs that are followed; may be empty
+	logs    string            // location of the logs, for messages
+	dir     string            // directory of the followed logs; may be empty
 	trials  chan struct{}     // closed once the trials of a sweep are shown, or nil for other runs
 	ended   context.Context   // when stop was called
 	stop    context.CancelFunc
 	done    sync.WaitGroup
 }
 
-// show starts to show the output of a run of this command. If the run has no log directory, its
-// output on other hosts is copied to the directory spare, unless spare is empty.
+// show starts showing the output of this command's run. If the run does not have a log
+// directory, its output on other hosts is copied to the directory spare, unless spare is empty.
 func show(a *cli.App, run *starter.Run, s *spec.RunSpec, wanted runOptions, spare string) (*output, error) {
 	s = s.WithDefaults()
 	tasks := newTaskIndex(run, s)
@@ -50,7 +50,7 @@ func show(a *cli.App, run *starter.Run, s *spec.RunSpec, wanted runOptions, spar
 	}
 	stdout := a.Out
 	if a.Global.JSON {
-		stdout = a.Err // stdout has only the result
+		stdout = a.Err // stdout only gets the result
 	}
 	status := false
 	if f := tasklog.FileOf(a.Err); f != nil {
@@ -97,7 +97,7 @@ func show(a *cli.App, run *starter.Run, s *spec.RunSpec, wanted runOptions, spar
 	if o.dir != "" && wanted.sweep == nil {
 		selected := tasks.selection(s)
 		o.follow = tasklog.Follow(o.dir, o.deliver, tasklog.FollowOptions{
-			// The task in the foreground writes to our own stdout and stderr.
+			// The foreground task writes to our own stdout and stderr.
 			Select: func(st tasklog.Stream) bool {
 				return selected(st) && (wanted.foreground == "" || tasks.name(st.Rank) != wanted.foreground)
 			},
@@ -111,7 +111,7 @@ func show(a *cli.App, run *starter.Run, s *spec.RunSpec, wanted runOptions, spar
 	return o, nil
 }
 
-// showUnkept shows output that does not get into the logs because their disk is full.
+// showUnkept shows output that cannot be logged because the logs' disk is full.
 func (o *output) showUnkept(from supervisor.API) {
 	if o.follow == nil {
 		return
@@ -139,7 +139,7 @@ func (o *output) insert(path string, data []byte) {
 	}
 }
 
-// place returns the directory in which the tasks of a run work, for messages.
+// place returns the working directory of a run's tasks, for messages.
 func place(s *spec.RunSpec) string {
 	if s.Ships() && !filepath.IsAbs(s.Dir) {
 		return "a copy of " + filepath.Join(s.Ship.Dir, s.Dir)
@@ -170,7 +170,7 @@ func groups(s *spec.RunSpec) string {
 	return strings.Join(list, " ")
 }
 
-// finish shows the rest of the output. It blocks for as long as our output is not read.
+// finish shows the remaining output. It blocks while our output is not being read.
 func (o *output) finish() {
 	if o.trials != nil {
 		<-o.trials
@@ -209,7 +209,7 @@ func (o *output) keepStatus(ctx context.Context) {
 	}
 }
 
-// taskIndex finds the tasks of a run by rank, including tasks that are added later.
+// taskIndex finds a run's tasks by rank, including those added later.
 type taskIndex struct {
 	run *starter.Run
 	own string // the name of this host
@@ -233,7 +233,7 @@ func newTaskIndex(run *starter.Run, s *spec.RunSpec) *taskIndex {
 	return x
 }
 
-// task returns the task of a rank. If the rank is unknown, the type of the task is "rank".
+// task returns the task with the given rank. If the rank is unknown, the task's type is "rank".
 func (x *taskIndex) task(rank int) spec.PrefixFields {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -251,7 +251,7 @@ func (x *taskIndex) task(rank int) spec.PrefixFields {
 	return x.added("rank", rank, rank)
 }
 
-// learn adds the tasks that are new.
+// learn adds new tasks.
 func (x *taskIndex) learn(s *starter.Status) {
 	for _, t := range s.Tasks {
 		if _, ok := x.tasks[t.Rank]; !ok {
@@ -260,8 +260,8 @@ func (x *taskIndex) learn(s *starter.Status) {
 	}
 }
 
-// added returns a task that was added to the run. It counts as one of this host, with its rank as
-// local rank.
+// added returns a task that was added to the run. It counts as a task on this host, with its
+// rank as local rank.
 func (x *taskIndex) added(typ string, index, rank int) spec.PrefixFields {
 	return spec.PrefixFields{Type: typ, Index: index, Rank: rank, LocalRank: rank, Host: x.own}
 }
@@ -271,7 +271,7 @@ func (x *taskIndex) name(rank int) string {
 	return spec.TaskName(t.Type, t.Index)
 }
 
-// prefixes returns a function that returns the prefix of the lines of a process.
+// prefixes returns a function that returns the line prefix of a process.
 func (x *taskIndex) prefixes(s *spec.RunSpec) (func(rank, attempt int) string, error) {
 	format, err := spec.ParsePrefix(s.Logs.Prefix)
 	return func(rank, attempt int) string {

@@ -50,7 +50,7 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-// A task that is added during the run is found by its rank.
+// A task added during the run is found by its rank.
 func TestTasksThatAreAdded(t *testing.T) {
 	s := (&spec.RunSpec{Logs: spec.Logs{Filter: []string{"evaluator"}}, Tasks: []spec.TaskGroup{{Type: "worker"}}}).WithDefaults()
 	x := newTaskIndex(nil, s)
@@ -78,12 +78,12 @@ func TestLabels(t *testing.T) {
 	assert.Equal(t, "2/3 ", prefix(2, 3))
 }
 
-// broken is an output whose reader is gone.
+// broken is an output that has lost its reader.
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
-// Our own messages are written even if the output of programs cannot be.
+// Our own messages are written even if programs' output cannot be.
 func TestVoiceOutlivesABrokenOutput(t *testing.T) {
 	var stderr bytes.Buffer
 	a := &cli.App{Err: &stderr}

@@ -28,34 +28,34 @@ import (
 // coordinatorFlag names the descriptor of the owner's socket.
 const coordinatorFlag = "coordinator-fd"
 
-// tasksEvery is the time between checks that all tasks still run.
+// tasksEvery is the interval between checks that all tasks are still running.
 const tasksEvery = 2 * time.Second
 
 const (
-	// ownerReads is the longest time that an owner takes to read the last answer.
+	// ownerReads limits how long an owner takes to read the last answer.
 	ownerReads = 5 * time.Second
-	// runEnds is the longest time between the end of the run's queue and the end of the run.
+	// runEnds limits the time between the end of the run's queue and the end of the run.
 	runEnds = 5 * time.Second
 )
 
-// owner is the program that a run is part of, such as one with a pool of processes. It holds
-// the other end of a socket, on which it makes the requests of the task API for closures, one
-// after the other. The last answer has the reason why there are no more, and may come before
-// its request. The run ends when the other end is closed, also by the death of the program.
-// The methods may be called on nil, which means that there is no owner.
+// owner is the program that a run is part of, such as one with a pool of processes. It holds the
+// other end of a socket, on which it makes the task API's closure requests, one at a time. The
+// last answer contains the reason why no more follow, and may precede its request. The run ends
+// when the other end is closed, including by the program's death. The methods may be called on a
+// nil owner, which means that the run has no owner.
 type owner struct {
 	app    *cli.App
 	socket *os.File
-	// gone reports whether the owner makes no more requests, and inOrder whether it then still
-	// reads, since it closed its end for writing only.
+	// gone reports whether the owner makes no more requests. inOrder reports whether it still
+	// reads, because it closed its end for writing only.
 	gone    atomic.Bool
 	inOrder bool
 	serving sync.WaitGroup
 	stop    context.CancelCauseFunc
 }
 
-// listenToOwner prepares for the owner, if there is one. When the owner is gone, signals
-// receives SIGPIPE, as when our output is no longer read.
+// listenToOwner prepares for the owner, if any. When the owner goes away, signals receives
+// SIGPIPE, just as when our output is no longer read.
 func listenToOwner(a *cli.App, o runOptions, signals chan<- os.Signal) (*owner, error) {
 	if o.coordinator == 0 {
 		return nil, nil
@@ -78,8 +78,8 @@ func listenToOwner(a *cli.App, o runOptions, signals chan<- os.Signal) (*owner, 
 	return w, nil
 }
 
-// tellOwner tells the owner the error with which run ends, which is the only answer of a run that
-// does not start. An owner that had an earlier reason reads no more.
+// tellOwner sends the owner the error with which run fails, which is the only answer of a run
+// that does not start. An owner that already received a reason no longer reads.
 func tellOwner(fd int, err error) {
 	if err == nil || fd < cli.FirstFD {
 		return
@@ -89,8 +89,8 @@ func tellOwner(fd int, err error) {
 }
 
 // awaitHangup waits until the other end of a socket is closed for writing, and reports whether
-// it still reads. awaitHangup reads nothing from the socket: unread requests no longer count
-// then.
+// it still reads. awaitHangup does not read from the socket, because unread requests no longer
+// count.
 func awaitHangup(fd int) (open bool) {
 	for {
 		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
@@ -109,7 +109,7 @@ func (w *owner) isGone() bool {
 // endedInOrder reports whether the owner makes no more requests but still reads.
 func (w *owner) endedInOrder() bool { return w.isGone() && w.inOrder }
 
-// serve carries out the owner's requests for closures of the run.
+// serve carries out the owner's requests for the run's closures.
 func (w *owner) serve(ctx context.Context, run *starter.Run) {
 	if w == nil {
 		return
@@ -133,7 +133,7 @@ func (w *owner) serve(ctx context.Context, run *starter.Run) {
 	})
 }
 
-// answerAll answers requests until there are no more, or ctx ends.
+// answerAll answers requests until there are no more, or ctx is done.
 func (w *owner) answerAll(ctx context.Context, q *closurequeue.Client) error {
 	in := bufio.NewReader(w.socket)
 	for {
@@ -183,8 +183,8 @@ func (w *owner) say(out any, problem *wire.Problem) error {
 	return err
 }
 
-// watchTasks informs the owner if a task ends while the run continues: closures that are
-// scheduled there would wait forever.
+// watchTasks informs the owner if a task ends while the run continues, because closures
+// scheduled on it would wait forever.
 func (w *owner) watchTasks(ctx context.Context, run *starter.Run) {
 	tick := time.NewTicker(tasksEvery)
 	defer tick.Stop()
@@ -205,9 +205,9 @@ func (w *owner) watchTasks(ctx context.Context, run *starter.Run) {
 	}
 }
 
-// endedWell returns the first task that ended without an error while the run continues, or ""
-// if there is none. If a task fails, or the run stops, the run ends and gives the reason
-// itself; a task that was stopped is not the reason.
+// endedWell returns the first task that ended without an error while the run continues, or "".
+// If a task fails, or the run stops, the run ends and gives the reason itself; a task that was
+// stopped is not the reason.
 func endedWell(s *starter.Status) string {
 	if s.State != spec.RunRunning {
 		return ""
@@ -220,7 +220,7 @@ func endedWell(s *starter.Status) string {
 	return ""
 }
 
-// over informs the owner of the end of the run.
+// over informs the owner that the run has ended.
 func (w *owner) over(end ending) {
 	if w == nil {
 		return

@@ -12,13 +12,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// passedOn are signals that programs use for their own purposes, such as Slurm's warning of a
-// time limit. As with mpirun, they are passed on to the processes.
+// passedOn lists signals that programs use for their own purposes, such as Slurm's warning of a
+// time limit. Like mpirun, run passes them on to the processes.
 var passedOn = []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2}
 
 // catchPassed catches the signals that are passed on to processes, until stop is called. It
-// leaves out signals that stop the run. It must be called before the first process starts, so
-// that no signal is lost.
+// omits signals that stop the run. Call it before the first process starts, so that no signal is
+// lost.
 func catchPassed(stopping []syscall.Signal) (signals chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 8)
 	for _, s := range passedOn {
@@ -29,8 +29,8 @@ func catchPassed(stopping []syscall.Signal) (signals chan os.Signal, stop func()
 	return c, func() { signal.Stop(c) }
 }
 
-// passSignals passes signals on to the processes of a run until ctx is done. If host is not
-// empty, only processes on that host get them.
+// passSignals passes signals on to a run's processes until ctx is done. If host is not empty,
+// only processes on that host receive them.
 func passSignals(ctx context.Context, a *cli.App, run *starter.Run, host string, signals <-chan os.Signal) {
 	for {
 		select {
@@ -42,8 +42,8 @@ func passSignals(ctx context.Context, a *cli.App, run *starter.Run, host string,
 	}
 }
 
-// passSignal sends a signal to the processes of the run. An agent sends it only to processes on
-// its host, since every agent gets the signal from its sender.
+// passSignal sends a signal to the run's processes. An agent sends it only to processes on its
+// host, because the sender signals every agent.
 func passSignal(ctx context.Context, a *cli.App, run *starter.Run, host, name string) {
 	ctx, done := context.WithTimeout(ctx, cli.RequestTimeout)
 	defer done()

@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// prepareHere completes a spec for a run on this machine, and refuses tasks of other machines:
-// only this command polls the private queues of the run, so these tasks could only time out.
+// prepareHere completes a spec for a run on this machine, and refuses tasks on other machines:
+// only this command polls the run's private queues, so these tasks could only time out.
 func prepareHere(s *spec.RunSpec, o runOptions) error {
 	if err := specs.InThisDirectory(s); err != nil {
 		return err
@@ -69,14 +69,14 @@ func prepareElsewhere(s *spec.RunSpec, o runOptions) error {
 		return cli.Usagef("%s: %s says which hosts there are, and takes as many tasks there as they have slots; leave one of the two out", what, o.others.Flag)
 	}
 	if s.OnDisconnect == "" {
-		// A lost connection is not made again, not even to a single host.
+		// A lost connection is never restored, not even to a single host.
 		s.OnDisconnect = spec.OnDisconnectStop(time.Duration(spec.DefaultStopAfter))
 	}
 	return o.place(s, nil)
 }
 
-// place assigns a host to each task, unless the slots of a host are not known yet, and refuses
-// flags that do not fit.
+// place assigns a host to each task, unless a host's slots are still unknown, and refuses flags
+// that do not fit.
 func (o runOptions) place(s *spec.RunSpec, machines map[string]specs.Machine) error {
 	if err := o.others.Place(s, machines); err != nil {
 		return cli.Usagef("%s", err)
@@ -85,7 +85,7 @@ func (o runOptions) place(s *spec.RunSpec, machines map[string]specs.Machine) er
 		return cli.Usagef("--stdin %s: give none or a task; the run has %s", o.stdin, specs.TaskNames(s))
 	}
 	if t, ok := s.Task(o.foreground); ok {
-		host, _, _ := spec.SplitAddress(t.Address) // empty if the slots of a host are not known yet
+		host, _, _ := spec.SplitAddress(t.Address) // empty if a host's slots are still unknown
 		if !specs.IsThisMachine(host) {
 			return cli.Usagef("--foreground %s: the task is on another host, which has no terminal to give; leave it out, or have the task on this machine", o.foreground)
 		}
@@ -93,7 +93,7 @@ func (o runOptions) place(s *spec.RunSpec, machines map[string]specs.Machine) er
 	return nil
 }
 
-// shipToHosts sends the files that the run ships to its other hosts.
+// shipToHosts sends the run's shipped files to its other hosts.
 func (l *localRun) shipToHosts(ctx context.Context) error {
 	if l.archive == nil || l.hosts == nil {
 		return nil

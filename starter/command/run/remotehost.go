@@ -28,8 +28,8 @@ func RemoteHost(a *cli.App) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := cli.EndedBy(cmd.Context())
 			defer stop()
-			// SIGPIPE must not end this process: the reader of the connection notices that it
-			// is broken.
+			// SIGPIPE must not kill this process: the connection's reader notices that the
+			// connection is broken.
 			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 			sweepHosts(a)
 			return remotehosts.Serve(ctx, os.Stdin, os.Stdout, remotehosts.ServeConfig{
@@ -39,10 +39,10 @@ func RemoteHost(a *cli.App) *cobra.Command {
 	}
 }
 
-// hostsDir returns the parent of the directories of runs of other machines.
+// hostsDir returns the parent of the directories of other machines' runs.
 func hostsDir(a *cli.App) string { return filepath.Join(a.Global.StateDir, "hosts") }
 
-// remoteWorker is the host worker of a run of another machine.
+// remoteWorker is the host worker for another machine's run.
 type remoteWorker struct {
 	*worker.HostWorker
 	stopped chan struct{} // closed when no more successors are started
@@ -58,8 +58,7 @@ func startRemoteWorker(o workers.Options, stdin *os.File, died func(error)) (rem
 	return r, nil
 }
 
-// keep starts successors of a host worker that died, so that they report how its processes have
-// ended.
+// keep starts successors of a host worker that died, so that its processes' exits are reported.
 func (r *remoteWorker) keep(died func(error)) {
 	defer close(r.stopped)
 	for successors := 0; ; successors++ {
@@ -87,8 +86,8 @@ func (r *remoteWorker) Stop(ctx context.Context) {
 	}
 }
 
-// sweepHosts removes the remains of runs of other machines whose program on this host was
-// killed. It returns at once.
+// sweepHosts removes what remains of other machines' runs after their program on this host was
+// killed. It returns immediately.
 func sweepHosts(a *cli.App) {
 	dirs, err := rundir.Abandoned(hostsDir(a))
 	if err != nil {

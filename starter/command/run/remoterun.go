@@ -19,11 +19,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// runRemote submits a run, shows its output and waits for its end.
+// runRemote submits a run, shows its output and waits for it to finish.
 func runRemote(a *cli.App, cmd *cobra.Command, s *spec.RunSpec, o runOptions) error {
 	ctx := cmd.Context()
 	if s.PlacementTimeout == nil {
-		// A submitted run waits for hosts without a limit by default. Here a user waits for it.
+		// By default, a submitted run waits for hosts indefinitely. Here, a user is waiting.
 		patience := spec.DefaultPlacementTimeout
 		s.PlacementTimeout = &patience
 	}
@@ -43,11 +43,11 @@ func runRemote(a *cli.App, cmd *cobra.Command, s *spec.RunSpec, o runOptions) er
 	})
 }
 
-// servedWithin is added to the placement timeout of a run that no worker executes. A worker
-// that executes a run enforces the timeout itself.
+// servedWithin is added to the placement timeout of a run without a worker. A worker that
+// executes a run enforces the timeout itself.
 const servedWithin = 2 * time.Second
 
-// endUnserved ends a run that no worker has begun to execute within its placement timeout.
+// endUnserved ends a run that no worker has started to execute within its placement timeout.
 // Without a worker, only this command enforces the timeout.
 func endUnserved(ctx context.Context, r *starter.Run, queue string, patience time.Duration) {
 	for wait := patience + servedWithin; retry.Sleep(ctx, wait) == nil; wait = servedWithin {
@@ -65,8 +65,8 @@ func endUnserved(ctx context.Context, r *starter.Run, queue string, patience tim
 	}
 }
 
-// showRemote shows the output of a run on other hosts until its end, as [show] does for a run
-// on this machine. If output is missing, it reports that and returns an error.
+// showRemote shows the output of a run on other hosts until the run has ended, like [show] for a
+// run on this machine. If output is missing, it reports that and returns an error.
 func showRemote(ctx context.Context, a *cli.App, r *starter.Run, s *spec.RunSpec, fold logs.Fold) error {
 	l := logs.NewReader(a, r, logs.Selection{})
 	l.Follow, l.Spec, l.Fold, l.Notify = true, s, fold, func(error) {}
@@ -75,7 +75,7 @@ func showRemote(ctx context.Context, a *cli.App, r *starter.Run, s *spec.RunSpec
 	case err == nil, starter.IsError[*cli.ExitError](err):
 		return err
 	case errors.Is(err, fs.ErrNotExist):
-		return nil // the result of the run says why there is no output
+		return nil // the run's result explains the missing output
 	}
 	a.Say("the output is incomplete: %s", err)
 	return &cli.ExitError{Code: exitcode.Machinery}

@@ -41,7 +41,7 @@ func Rerun(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// rerunOptions are the flags of [Rerun].
+// rerunOptions holds the flags of [Rerun].
 type rerunOptions struct {
 	f          specs.SpecFlags
 	o          runOptions
@@ -100,14 +100,14 @@ func runRerun(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string
 	return runSpec(a, cmd, nil, s, &flags.f, &flags.o)
 }
 
-// sayChanges prints the changes on this machine since a run was started.
+// sayChanges prints what has changed on this machine since a run was started.
 func sayChanges(a *cli.App, of *record.Account) {
 	if changes := changedHere(of); len(changes) > 0 {
 		a.Say("since run %s:\n%s", of.Status.RunID, strings.Join(changes, "\n"))
 	}
 }
 
-// changedHere returns the changes of programs, directories and the version of clusterrun.
+// changedHere returns changes to programs, directories and clusterrun's version.
 func changedHere(of *record.Account) (changes []string) {
 	note := func(format string, args ...any) {
 		if text := fmt.Sprintf(format, args...); !slices.Contains(changes, text) {

@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
 
-// rerunSweep prepares flags for another try of a sweep. With --failed it reports whether nothing
-// is left to do, because the open sweep takes its failed trials back.
+// rerunSweep prepares flags to rerun a sweep. With --failed it reports whether nothing is left
+// to do because the open sweep has requeued its failed trials.
 func rerunSweep(ctx context.Context, a *cli.App, cmd *cobra.Command, r *starter.Run, flags *rerunOptions) (done bool, err error) {
 	of, err := r.IsSweep(ctx)
 	switch {
@@ -59,7 +59,7 @@ func rerunSweep(ctx context.Context, a *cli.App, cmd *cobra.Command, r *starter.
 	return false, nil
 }
 
-// retryOpen puts the failed trials of an open sweep back into its queue.
+// retryOpen requeues the failed trials of an open sweep.
 func retryOpen(ctx context.Context, a *cli.App, cmd *cobra.Command, r *starter.Run, s *starter.Status) error {
 	other := ""
 	if cmd.ArgsLenAtDash() >= 0 {

@@ -15,12 +15,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
 
-// runOptions are the flags of run that are not part of the spec.
+// runOptions holds run's flags that are not part of the spec.
 type runOptions struct {
 	id    string
 	queue string
 	array specs.Array
-	// sweep makes a sweep of the run. It may be nil. resume and started are as in
+	// sweep makes the run a sweep. It may be nil. resume and started are as in
 	// [starter.Options].
 	sweep      *sweep.Spec
 	resume     *sweep.Resumption
@@ -32,18 +32,18 @@ type runOptions struct {
 	signing specs.Signing
 	quiet   bool
 	fold    logs.Fold
-	// coordinator is the descriptor on which a program coordinates the run, or 0 if none does.
+	// coordinator is the descriptor on which a program coordinates the run, or 0.
 	coordinator int
-	// others are the hosts of the run. It is nil if all tasks are on this machine.
+	// others are the run's hosts. It is nil if all tasks are on this machine.
 	others *specs.OtherHosts
 	// launchAgent is the program that reaches them, with its arguments.
 	launchAgent string
-	// torchrun reports whether the run behaves as with torchrun: it prints nothing if it
-	// succeeds, and exits with 1 if a process failed.
+	// torchrun reports whether the run behaves like torchrun: it prints nothing if it succeeds,
+	// and exits with 1 if a process failed.
 	torchrun bool
 	// meeting says where agents meet. It is nil if there are no other agents.
 	meeting *torchrun.Meeting
-	// stopping are the signals that stop the run. If it is nil, TORCHELASTIC_SIGNALS_TO_HANDLE
+	// stopping lists the signals that stop the run. If it is nil, TORCHELASTIC_SIGNALS_TO_HANDLE
 	// names them.
 	stopping []syscall.Signal
 }
@@ -71,7 +71,7 @@ func Run(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// register adds the flags of run and the flags of a spec.
+// register adds run's flags and a spec's flags.
 func (o *runOptions) register(fs *pflag.FlagSet, f *specs.SpecFlags) {
 	f.Register(fs)
 	o.array.Register(fs, "as many as there are processors for")
@@ -89,7 +89,7 @@ func (o *runOptions) register(fs *pflag.FlagSet, f *specs.SpecFlags) {
 	specs.SetSections(fs, nil)
 }
 
-// runSpec runs a spec. args name the source of the spec, and may be empty.
+// runSpec runs a spec. args name the spec's source, and may be empty.
 func runSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, f *specs.SpecFlags, o *runOptions) error {
 	if err := cli.CheckID(cmd, o.id); err != nil {
 		return err

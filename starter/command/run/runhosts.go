@@ -21,8 +21,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// launch starts the other hosts of a run while the rest comes up. Its methods may be called on
-// nil, which means that there are no other hosts.
+// launch starts a run's other hosts while everything else comes up. Its methods may be called on
+// a nil launch, which means that there are no other hosts.
 type launch struct {
 	done chan struct{} // closed when hosts and err are set
 
@@ -55,13 +55,13 @@ func (l *launch) dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// abandon cleans up a launch whose context has ended.
+// abandon cleans up a launch with a canceled context.
 func (l *launch) abandon() {
 	<-l.done
 	l.hosts.Close()
 }
 
-// launchHosts begins to start the other hosts.
+// launchHosts begins starting the other hosts.
 func launchHosts(ctx context.Context, a *cli.App, s *spec.RunSpec, queue string, o runOptions) (*launch, error) {
 	agent := strings.Fields(o.launchAgent)
 	program, err := os.Executable()
@@ -93,8 +93,8 @@ func launchHosts(ctx context.Context, a *cli.App, s *spec.RunSpec, queue string,
 	return l, nil
 }
 
-// namespaceForHosts returns the namespace of the run. It refuses a server that needs an API
-// key, which every host would have to get.
+// namespaceForHosts returns the run's namespace. It refuses a server that requires an API key,
+// because every host would have to receive it.
 func namespaceForHosts(ctx context.Context, a *cli.App) (string, error) {
 	s, external, err := a.External(ctx)
 	if err != nil || !external {
@@ -110,7 +110,7 @@ func namespaceForHosts(ctx context.Context, a *cli.App) (string, error) {
 	return cmp.Or(c.Namespace, client.DefaultNamespace), nil
 }
 
-// awaitHosts waits for the other hosts, if there are any, and assigns a host to each task.
+// awaitHosts waits for the other hosts, if any, and assigns a host to each task.
 func (l *localRun) awaitHosts(ctx context.Context, o runOptions) error {
 	if l.launch == nil || l.hosts != nil {
 		return nil
@@ -136,8 +136,7 @@ func (l *localRun) awaitHosts(ctx context.Context, o runOptions) error {
 }
 
 // ownAddress returns the address at which the other hosts reach this machine: the address that
-// they see, if it belongs to this machine. If none does, it returns "", and the name of the
-// host is used.
+// they see, if it belongs to this machine. Otherwise it returns "", and the host name is used.
 func ownAddress(facts []remotehosts.Facts) string {
 	for _, f := range facts {
 		if !spec.IsLoopback(f.Peer) && remotehosts.IsOwnAddress(f.Peer) {
@@ -147,7 +146,7 @@ func ownAddress(facts []remotehosts.Facts) string {
 	return ""
 }
 
-// copyOutput copies the logs of the other hosts to the directory that is followed.
+// copyOutput copies the other hosts' logs to the followed directory.
 func (l *localRun) copyOutput() {
 	if l.hosts == nil {
 		return
@@ -159,7 +158,7 @@ func (l *localRun) copyOutput() {
 	}, l.output.insert)
 }
 
-// endHosts ends the other hosts once all their output is here, and reports missing output. A
+// endHosts stops the other hosts once all their output is here, and reports missing output. A
 // second signal ends the wait for output.
 func (l *localRun) endHosts() {
 	if l.hosts == nil {

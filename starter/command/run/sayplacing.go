@@ -10,12 +10,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// lookAtPlace is the time between checks of a run that waits for hosts, and lookAtPlaced
-// between checks of a run that does not.
+// lookAtPlace is the interval between checks of a run that waits for hosts, and lookAtPlaced
+// between checks of any other run.
 const lookAtPlace, lookAtPlaced = 2 * time.Second, 10 * time.Second
 
 // sayPlacing reports the hosts or the position that a run waits for, whenever that changes,
-// until ctx is done. A group that has lost a host may wait in the queue again.
+// until ctx is done. A group that has lost a host may be queued again.
 func sayPlacing(ctx context.Context, a *cli.App, r *starter.Run) {
 	said, again := "", lookAtPlace
 	for retry.Sleep(ctx, again) == nil {

@@ -50,7 +50,7 @@ func setStdin(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, f 
 	switch {
 	case o.stdin == stdinNone:
 		o.stdin = ""
-	case !isTask && f.Others == nil: // otherwise the tasks may not be known yet
+	case !isTask && f.Others == nil: // otherwise the tasks may still be unknown
 		return cli.Usagef("--stdin %s: give none or a task; the run has %s", o.stdin, specs.TaskNames(s))
 	case reader != "":
 		return cli.Usagef("--stdin %s: %s; leave --stdin out", o.stdin, reader)
@@ -60,8 +60,8 @@ func setStdin(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, f 
 	return nil
 }
 
-// readerOf returns the task that reads our stdin by default: the first one if stdin is a pipe
-// or a file. Otherwise it returns "".
+// readerOf returns the task that reads our stdin by default: the first one if stdin is a pipe or
+// a file. Otherwise it returns "".
 func readerOf(a *cli.App, s *spec.RunSpec) string {
 	in := tasklog.FileOf(a.In)
 	if in == nil {

@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// serverPatience is the longest time that the server may take to accept the request to stop
-	// a run, and that the run may be stuck after it. Then the supervisor stops the processes,
-	// which needs no server.
+	// serverPatience limits how long the server may take to accept a stop request, and then how
+	// long the run may be stuck. After that, the supervisor stops the processes without the
+	// server.
 	serverPatience = 5 * time.Second
-	// killAnswer is the longest time for the run to answer that it kills its processes.
+	// killAnswer limits the wait for the run to confirm that it kills its processes.
 	killAnswer = 2 * time.Second
-	// cutBound is the longest time for the run to end after its supervisor was asked to kill
-	// all processes. That takes the supervisor two seconds.
+	// cutBound limits how long the run may take to end after its supervisor was asked to kill
+	// all processes, which takes the supervisor two seconds.
 	cutBound = 4 * time.Second
-	// lastMoment is the longest time for the run to end after its supervisor, which waits for
-	// it, too.
+	// lastMoment limits how long the run may take to end after its supervisor, which also waits
+	// for it.
 	lastMoment = time.Second
 )
 
@@ -51,8 +51,8 @@ func (l *localRun) signal(ctx context.Context, s os.Signal) int {
 	return n
 }
 
-// end cancels the run. If its owner has ended in order, end stops all tasks together instead,
-// so that the run can succeed.
+// end cancels the run. If its owner has left in order, end instead stops all tasks together, so
+// that the run can succeed.
 func (l *localRun) end(ctx context.Context) error {
 	if l.owner.endedInOrder() {
 		if _, err := starter.Ask(ctx, l.run, spec.UpdateStopTogether, spec.TogetherRequest{Reason: "its program has no more to ask"}); err == nil {
@@ -62,8 +62,8 @@ func (l *localRun) end(ctx context.Context) error {
 	return l.run.Cancel(ctx)
 }
 
-// cancel asks the run to stop, again and again until the server answers. If that takes longer
-// than [serverPatience], or the run is stuck after it, the supervisor stops the processes.
+// cancel asks the run to stop, repeatedly until the server answers. If that takes longer than
+// [serverPatience], or the run is then stuck, the supervisor stops the processes.
 func (l *localRun) cancel(ctx context.Context) {
 	impatient := time.AfterFunc(serverPatience, l.stopAlone)
 	l.passOn(ctx)
@@ -87,8 +87,8 @@ func (l *localRun) cancel(ctx context.Context) {
 	}
 }
 
-// stops returns how a signal to this command stops the processes. With torchrun they get the
-// same signal; otherwise they get the stop signal, at which programs may save their work.
+// stops returns how a signal to this command stops the processes. With torchrun they receive the
+// same signal; otherwise they receive the stop signal, on which programs may save their work.
 func (l *localRun) stops(came os.Signal) supervisor.StopAll {
 	if !l.torchrun {
 		came = nil
@@ -96,7 +96,7 @@ func (l *localRun) stops(came os.Signal) supervisor.StopAll {
 	return stopsOf(l.spec, came)
 }
 
-// passOn makes the stop of the run send its processes the signal that came, as torchrun does.
+// passOn makes the run's stop send its processes the received signal, like torchrun.
 func (l *localRun) passOn(ctx context.Context) {
 	if !l.torchrun {
 		return
@@ -109,7 +109,7 @@ func (l *localRun) passOn(ctx context.Context) {
 	l.hosts.StopAll(ctx, how)
 }
 
-// cancelAgain is the pause after a request that failed.
+// cancelAgain is the pause after a failed request.
 const cancelAgain = 100 * time.Millisecond
 
 // isStopping reports whether a signal asked this command to stop the run.
@@ -128,8 +128,8 @@ func (l *localRun) stopAlone() {
 	})
 }
 
-// stopsOf returns how the tasks are stopped. A task for which the spec names no signal gets
-// came, unless that is nil or SIGPIPE.
+// stopsOf returns how the tasks are stopped. A task without a signal in the spec gets came,
+// unless that is nil or SIGPIPE.
 func stopsOf(given *spec.RunSpec, came os.Signal) supervisor.StopAll {
 	s := given.WithDefaults()
 	stop := func(t spec.Task) supervisor.Stop {
@@ -155,7 +155,7 @@ func (l *localRun) kill(ctx context.Context) {
 	ctx, done := context.WithTimeout(ctx, killAnswer)
 	defer done()
 	if l.worker.IsTold() {
-		done() // the server did not answer before
+		done() // the server has not answered so far
 	}
 	grace := spec.Duration(0)
 	if _, err := starter.Ask(ctx, l.run, spec.UpdateTerminateAll, spec.TerminateAllRequest{Signal: "SIGKILL", Grace: &grace}); err != nil {
@@ -165,8 +165,8 @@ func (l *localRun) kill(ctx context.Context) {
 	}
 }
 
-// leftBehind returns the ending of a run that was stopped without the server, or whose processes
-// have ended without it. The run is still open on the server.
+// leftBehind returns the ending of a run that was stopped without the server, or with processes
+// that exited without it. The run is still open on the server.
 func (l *localRun) leftBehind() ending {
 	code, what := exitcode.Machinery, "have ended"
 	if l.isStopping() {

@@ -61,10 +61,10 @@ func runTorchrun(ctx context.Context, a *cli.App, cmd *cobra.Command, args []str
 	return runHere(ctx, a, s, o)
 }
 
-// asTyped replaces names in errors by the flags that the user of torchrun typed.
+// asTyped replaces names in errors with the flags that the torchrun user typed.
 var asTyped = strings.NewReplacer("--task, tasks:", "--nproc-per-node:", "--log-prefix:", "--log-line-prefix-template, TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE:")
 
-// specOfTorchrun returns the spec for a command line of torchrun.
+// specOfTorchrun returns the spec for a torchrun command line.
 func specOfTorchrun(a *cli.App, l *torchrun.Launch) (*spec.RunSpec, error) {
 	f := &specs.SpecFlags{}
 	fs := pflag.NewFlagSet("torchrun", pflag.ContinueOnError)
@@ -80,11 +80,11 @@ func specOfTorchrun(a *cli.App, l *torchrun.Launch) (*spec.RunSpec, error) {
 		a.Say("%s", text)
 	}
 	err = specs.ApplyMPI(a, s, f)
-	s.Command = torchrun.WithLocalRank(s.Command) // last, since the command as typed names the run
+	s.Command = torchrun.WithLocalRank(s.Command) // last, because the command as typed names the run
 	return s, err
 }
 
-// torchrunError adds to the error for an unknown flag where a flag of clusterrun belongs.
+// torchrunError extends the error for an unknown flag with where clusterrun's flags belong.
 func torchrunError(cmd *cobra.Command, err error) error {
 	if unknown, ok := errors.AsType[*torchrun.UnknownFlagError](err); ok {
 		run, _, _ := cmd.Root().Find([]string{"run"})

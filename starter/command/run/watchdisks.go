@@ -13,14 +13,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// roomWithin is the time that the server may not answer because its disk is full once no
-// process of the run is left.
+// roomWithin is how long, once all the run's processes have exited, the server may fail to
+// answer because its disk is full.
 const roomWithin = 10 * time.Second
 
-// watchDisks reports when a disk becomes full, and when it has room again. It watches the disk
+// watchDisks reports when a disk becomes full, and when it has space again. It watches the disk
 // with the run's journal and the embedded server's database, and the disk with the logs. A
-// server whose disk is full may answer requests without carrying them out. If nothing of the run is
-// left but what the server cannot record, watchDisks gives up.
+// server with a full disk may answer requests without carrying them out. If all that remains of
+// the run is what the server cannot record, watchDisks gives up.
 func (l *localRun) watchDisks(ctx context.Context) {
 	state, logs := l.Global.StateDir, logRoot(l.App, l.spec)
 	dirs := []string{state}
@@ -56,7 +56,7 @@ func (l *localRun) watchDisks(ctx context.Context) {
 	}
 }
 
-// isIdle reports whether the run has no process here, and none on hosts of its own.
+// isIdle reports whether the run has no processes on this machine or on its own hosts.
 func (l *localRun) isIdle(ctx context.Context) bool {
 	if !l.server.Embedded || l.agents.host() != "" || l.worker.Supervisor == nil {
 		return false
