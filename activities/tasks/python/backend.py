@@ -1,11 +1,11 @@
-"""Builds the wheel of clusterrun with only the standard library: clusters often cannot
-reach a package index to fetch a build system from.
+"""Builds the wheel of clusterrun with only the standard library, because clusters often cannot
+reach a package index to fetch a build system.
 
-pip uses it to build the wheel of the package only. `make wheel` adds programs:
+pip uses it to build only the package's wheel. `make wheel` adds programs:
 
     python3 backend.py DIRECTORY PLATFORM PROGRAM...
 
-The same files give the same wheel; its time is SOURCE_DATE_EPOCH.
+The same files give the same wheel, dated SOURCE_DATE_EPOCH.
 """
 
 import os
@@ -28,7 +28,7 @@ def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_dire
 
 
 def _build(directory: str, platform: str, programs: Sequence[str]) -> str:
-    """Build a wheel with programs for a platform, or several platforms separated by dots."""
+    """Build a wheel with programs for one or more platforms, separated by dots."""
     project = dict(re.findall(r'^([a-z-]+) = "(.*)"$', Path("pyproject.toml").read_text(), re.MULTILINE))
     release = "{name}-{version}".format(**project)
     files = {p.as_posix(): p.read_bytes() for p in sorted(Path("clusterrun").iterdir()) if p.suffix in (".py", ".typed")}
@@ -41,7 +41,7 @@ def _build(directory: str, platform: str, programs: Sequence[str]) -> str:
     digests = {name: urlsafe_b64encode(sha256(content).digest()).decode().rstrip("=") for name, content in files.items()}
     record = ["%s,sha256=%s,%d\n" % (name, digests[name], len(content)) for name, content in files.items()]
     files[info + "RECORD"] = ("".join(record) + info + "RECORD,,\n").encode()
-    earliest = 315532800  # 1980, the earliest time in a zip file
+    earliest = 315532800  # 1980, a zip file's earliest time
     modified = time.gmtime(max(earliest, int(os.environ.get("SOURCE_DATE_EPOCH", earliest))))[:6]
     name = "%s-py3-none-%s.whl" % (release, platform)
     with ZipFile(Path(directory, name), "w", ZIP_DEFLATED) as archive:

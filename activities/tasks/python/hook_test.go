@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// byItself returns the parts of a capture that Python programs have written.
+// byItself returns the parts of a capture written by Python programs.
 func byItself(text string) string {
 	var b strings.Builder
 	for part := range strings.SplitSeq(text, "--- by ") {
@@ -32,7 +32,7 @@ func alive(t *testing.T, pid int) {
 	assert.NotContains(t, string(stat), ") Z ", "it has ended")
 }
 
-// A program does not notice the hook, in any version of Python, and its stacks can be captured.
+// A program does not notice the hook, in any Python version, and its stacks can be captured.
 func TestTheHookLeavesNothingBehind(t *testing.T) {
 	for version, program := range interpreters(t, "2.7", "3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14") {
 		p := newHooked(t)
@@ -69,7 +69,7 @@ waits_here()
 	}
 }
 
-// A program without the package gets it from the program that has it.
+// A program without the package gets it from the package's program.
 func TestTheHookFindsThePackage(t *testing.T) {
 	for version, program := range interpreters(t, "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14") {
 		p := newHooked(t)
@@ -88,7 +88,7 @@ func TestTheHookFindsThePackage(t *testing.T) {
 	}
 }
 
-// The program's own sitecustomize is executed as if there were no other.
+// The program's own sitecustomize is executed as if it were the only one.
 func TestTheUsersSitecustomize(t *testing.T) {
 	p := newHooked(t)
 	dir := t.TempDir()
@@ -138,8 +138,8 @@ if __name__ == "__main__":
 	})
 }
 
-// A program that changes itself does not hide from the hook, and the hook takes no signal from
-// it.
+// A program that changes itself does not hide from the hook, and the hook does not take a signal
+// from it.
 func TestProgramsThatChangeThemselves(t *testing.T) {
 	for name, c := range map[string]struct {
 		source  string
@@ -167,7 +167,7 @@ time.sleep(1000)
 	}
 }
 
-// Interpreters that ignore their environment are not asked, and run as they would.
+// Interpreters that ignore their environment are not asked, and run as usual.
 func TestInterpretersWithoutTheHook(t *testing.T) {
 	for _, flag := range []string{"-S", "-I", "-E"} {
 		p := newHooked(t)
@@ -194,7 +194,7 @@ calls_native_code()
 	p.captureUntil(pid, func(text string) bool { return strings.Contains(byItself(text), "in calls_native_code") })
 }
 
-// Python writes the hundred newest threads. The main one may not be among them.
+// Python writes the hundred newest threads, which may not include the main one.
 func TestAProgramOfManyThreads(t *testing.T) {
 	p := newHooked(t)
 	pid := p.start(`
@@ -211,7 +211,7 @@ forever.wait()
 	alive(t, pid)
 }
 
-// The hook is for the tasks of other users as well, who can read it but not change it.
+// The hook also serves other users' tasks, who can read it but not change it.
 func TestTheHookIsReadable(t *testing.T) {
 	root := t.TempDir()
 	dir := must.Get(InstallHook(root, ""))(t)

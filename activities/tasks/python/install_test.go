@@ -25,7 +25,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// installed returns the files of the package in a directory.
+// installed returns the package files in a directory.
 func installed(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -60,8 +60,7 @@ func TestInstall(t *testing.T) {
 	assert.Len(t, entries, 1, "nothing else is left there")
 }
 
-// The package knows the path of the program it came from, even if the path has spaces and
-// quotes.
+// The package knows its program's path, even if the path contains spaces and quotes.
 func TestInstallOfAProgram(t *testing.T) {
 	dir := must.Get(Install(t.TempDir(), `/opt/it's "here"/clusterrun`))(t)
 	assert.Equal(t, "/opt/it's \"here\"/clusterrun\n", binaryOf(t, "python3", dir))
@@ -75,8 +74,7 @@ func TestArchive(t *testing.T) {
 	assert.Equal(t, "/opt/clusterrun\n", binaryOf(t, "python3", file))
 }
 
-// pip installs the project and the archive, and the wheel with its programs, without a
-// package index.
+// pip installs the project, the archive, and the wheel with its programs, without a package index.
 func TestPip(t *testing.T) {
 	venv := filepath.Join(t.TempDir(), "venv")
 	if out, err := exec.Command("python3", "-m", "venv", "--without-pip", venv).CombinedOutput(); err != nil {
@@ -93,7 +91,7 @@ func TestPip(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "clusterrun.zip")
 	require.NoError(t, os.WriteFile(file, archive, 0o644))
 	sources := map[string]string{file: "/opt/clusterrun"}
-	if !testing.Short() { // the archive has the same project
+	if !testing.Short() { // the archive contains the same project
 		sources[must.Get(filepath.Abs("."))(t)] = ""
 	}
 	for source, binary := range sources {
@@ -113,7 +111,7 @@ func TestPip(t *testing.T) {
 	assert.Equal(t, "clusterrun run -n 2 true\n", string(out))
 }
 
-// wheel builds a wheel with stand-ins for the programs, and returns its name.
+// wheel builds a wheel with placeholder programs, and returns its name.
 func wheel(t *testing.T, dir string) string {
 	t.Helper()
 	args := []string{"-B", "backend.py", dir, "linux_x86_64.linux_aarch64"}
@@ -165,14 +163,14 @@ func TestWheel(t *testing.T) {
 	}
 }
 
-// binaryOf returns the program that a package in PYTHONPATH came from.
+// binaryOf returns the program of a package in PYTHONPATH.
 func binaryOf(t *testing.T, interpreter, path string) string {
 	t.Helper()
 	if _, err := exec.LookPath(interpreter); err != nil {
 		t.Skip("there is no " + interpreter)
 	}
 	cmd := exec.Command(interpreter, "-c", "import clusterrun, clusterrun._binary as b; print(b.PATH)")
-	cmd.Dir = t.TempDir() // not a directory that has the package, too
+	cmd.Dir = t.TempDir() // not a directory that also contains the package
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+path, "PYTHONDONTWRITEBYTECODE=1")
 	out := must.Get(cmd.Output())(t)
 	return string(out)
@@ -207,7 +205,7 @@ func TestInstallWhereItCannotBe(t *testing.T) {
 	require.ErrorContains(t, err, "not a directory")
 }
 
-// The page of help has all names of the package.
+// The help page lists all names of the package.
 func TestThePageHasAllNames(t *testing.T) {
 	t.Parallel()
 	page := must.Get(os.ReadFile("../../../starter/help/topics/reference/python.md"))(t)
@@ -221,12 +219,12 @@ func TestThePageHasAllNames(t *testing.T) {
 	}
 }
 
-// The tests in tests/ pass with each interpreter that is installed.
+// The tests in tests/ pass with each installed interpreter.
 func TestPythonUnittests(t *testing.T) {
 	for version, program := range interpreters(t, "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14") {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			// A test that hangs prints its stacks.
+			// A hanging test prints its stacks.
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, program, "-B", "-W", "error", "-X", "faulthandler", "-m", "unittest", "discover", "-v", "tests")

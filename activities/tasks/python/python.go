@@ -1,6 +1,6 @@
-// Package python contains the Python package clusterrun, which offers programs the same as
-// the Go package task. With pyproject.toml its directory is a project that pip can install;
-// it is embedded in the program clusterrun.
+// Package python contains the Python package clusterrun, which offers programs the same as the Go
+// package task. With pyproject.toml, its directory is a project that pip can install. It is
+// embedded in the program clusterrun.
 package python
 
 import (
@@ -27,22 +27,22 @@ var project embed.FS
 //go:embed hook/sitecustomize.py
 var chained []byte
 
-// hookFile is the part of the hook that the package has as well.
+// hookFile is the hook's part that is also in the package.
 const hookFile = "clusterrun/_stackhook.py"
 
-// binaryFile names the program clusterrun that the package belongs to.
+// binaryFile names the package's program clusterrun.
 const binaryFile = "clusterrun/_binary.py"
 
-// file is a file of the project.
+// file is a project file.
 type file struct {
 	name    string // with slashes
 	content []byte
 }
 
-// files returns the files of the project, sorted by name. The package executes binary for
-// pools of processes; if it is "", the package searches PATH.
+// files returns the project's files, sorted by name. The package executes binary for process
+// pools. If binary is "", the package searches PATH.
 func files(binary string) ([]file, error) {
-	quoted, err := json.Marshal(binary) // a string of Python as well
+	quoted, err := json.Marshal(binary) // also a valid Python string
 	if err != nil {
 		return nil, err
 	}
@@ -61,10 +61,10 @@ func files(binary string) ([]file, error) {
 	return all, err
 }
 
-// Install makes sure that the package is in a directory below dir, and returns that
-// directory, for PYTHONPATH. Each version of the package has a directory of its own, so a
-// running program keeps the version that it started with. binary is the program clusterrun
-// that the package executes for pools of processes; if it is "", the package searches PATH.
+// Install makes sure that the package is in a directory in dir, and returns that directory, for
+// PYTHONPATH. Each version of the package has its own directory, so a running program keeps the
+// version that it started with. binary is the program clusterrun that the package executes for
+// process pools. If binary is "", the package searches PATH.
 func Install(dir, binary string) (string, error) {
 	all, err := files(binary)
 	if err != nil {
@@ -93,11 +93,11 @@ func Install(dir, binary string) (string, error) {
 	return own, nil
 }
 
-// InstallHook makes sure that a directory below dir has the module with which every Python
-// program of a task begins if PYTHONPATH names the directory first, and returns the directory.
-// The module lets the host capture the program's stacks, and then executes the sitecustomize
-// that Python would have executed without it. A program that imports the package without having it
-// gets the package of binary. See [taskenv.HookPrefix] for the name.
+// InstallHook makes sure that a directory in dir contains the module that every Python program of
+// a task executes first if PYTHONPATH names the directory first, and returns the directory. The
+// module lets the host capture the program's stacks, and then executes the sitecustomize that
+// Python would have executed without it. A program without the package that imports it gets
+// binary's package. See [taskenv.HookPrefix] for the name.
 func InstallHook(dir, binary string) (string, error) {
 	hook, err := project.ReadFile(hookFile)
 	if err != nil {
@@ -123,8 +123,8 @@ func InstallHook(dir, binary string) (string, error) {
 	return own, nil
 }
 
-// Archive returns the project as a zip file: Python can import the package from it, and pip
-// can install it. binary is as in [Install].
+// Archive returns the project as a zip file, which Python can import the package from, and pip can
+// install. binary is as in [Install].
 func Archive(binary string) ([]byte, error) {
 	all, err := files(binary)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// interpreter is an interpreter that finds the package, with a task's log directory.
+// interpreter is an interpreter with the package, and a task's log directory.
 type interpreter struct {
 	t       *testing.T
 	program string
@@ -38,8 +38,8 @@ func newInterpreter(t *testing.T) *interpreter {
 	return &interpreter{t, program, module, t.TempDir()}
 }
 
-// newHooked returns an interpreter with the hook, as in a task, whose programs do not import
-// the package.
+// newHooked returns an interpreter with the hook, as in a task. Its programs do not import the
+// package.
 func newHooked(t *testing.T) *interpreter {
 	t.Helper()
 	p := newInterpreter(t)
@@ -48,8 +48,8 @@ func newHooked(t *testing.T) *interpreter {
 	return p
 }
 
-// interpreters returns the installed interpreters of these versions. It ignores scripts of that
-// name, such as pyenv's, which start several shells.
+// interpreters returns the installed interpreters of these versions. It ignores scripts with such
+// names, such as pyenv's, which start several shells.
 func interpreters(t *testing.T, versions ...string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -73,13 +73,13 @@ func (p *interpreter) command(source string) *exec.Cmd {
 		"PATH=" + os.Getenv("PATH"), "HOME=" + p.logs, "PYTHONPATH=" + p.path, "PYTHONDONTWRITEBYTECODE=1",
 		"CLUSTERRUN_STACK_SIGNAL=" + strconv.Itoa(stacks.Signal), "CLUSTERRUN_STACK_FILE=" + stacks.AnswerBase(p.logs),
 	}
-	cmd.Dir = p.logs // here the package would be found
+	cmd.Dir = p.logs // the package would be found here
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Stderr = os.Stderr
 	return cmd
 }
 
-// start starts a program and waits until it says "ready".
+// start starts a program and waits until it prints "ready".
 func (p *interpreter) start(source string, env ...string) (pid int) {
 	p.t.Helper()
 	cmd := p.command(source)
@@ -139,8 +139,8 @@ waits_for_a_lock()
 	assert.Contains(t, kernel, "in futex")
 }
 
-// captureUntil captures until a program has reached its final place, because the program prints
-// "ready" before that.
+// captureUntil captures until a program has reached its final place, which is after it prints
+// "ready".
 func (p *interpreter) captureUntil(pid int, there func(text string) bool) (text string) {
 	p.t.Helper()
 	require.Eventually(p.t, func() bool {
@@ -150,7 +150,7 @@ func (p *interpreter) captureUntil(pid int, there func(text string) bool) (text 
 	return text
 }
 
-// The handler does not need an interpreter that is busy elsewhere.
+// The handler does not need an interpreter that is busy.
 func TestAProgramStuckInNativeCode(t *testing.T) {
 	p := newInterpreter(t)
 	pid := p.start(`
@@ -193,7 +193,7 @@ os.execvp("bash", ["bash", "-c", "echo ready; while :; do sleep 1000; done"])
 	require.NoError(t, syscall.Kill(pid, 0))
 }
 
-// The number of a descriptor that a program has closed may belong to another file by now.
+// The number of a descriptor that a program has closed may now belong to another file.
 func TestAProgramThatClosesAllDescriptors(t *testing.T) {
 	p := newInterpreter(t)
 	pid := p.start(`
@@ -273,8 +273,8 @@ func TestThePackageWorksWithOldAndNewPythons(t *testing.T) {
 	}
 }
 
-// PYTHONFAULTHANDLER, which tasks have in addition to the hook, prints the lines of a crash,
-// which still ends the program with its signal. The hook answers all the same.
+// PYTHONFAULTHANDLER, which tasks have besides the hook, prints the lines of a crash, which still
+// kills the program with its signal. The hook still answers.
 func TestACrashHasItsLines(t *testing.T) {
 	p := newHooked(t)
 	cmd := p.command(`

@@ -1,18 +1,18 @@
 """The API of clusterrun for the programs that it runs.
 
-A Python program of a task can be seen from outside, with or without this package: with
-`clusterrun stacks RUN`, or when the timeout of the run has passed. The capture has the Python
-stacks of all its threads, even while it is stuck in native code or waits for a lock, and of
-its children. Outside a task the import does nothing, and a program that is started by hand,
-as in `python3 train.py`, is the only task: its rank is 0 of 1, it waits at no barrier, and what
-it reports goes nowhere.
+A task's Python program can be inspected from outside, with or without this package: with
+`clusterrun stacks RUN`, or when the run's timeout expires. The capture contains the Python
+stacks of all its threads, even while it is stuck in native code or waits for a lock, and of its
+children. Outside a task the import does nothing, and a program that is started by hand, like
+`python3 train.py`, is the only task: its rank is 0 of 1, it does not wait at barriers, and its
+reports are dropped.
 
 Programs find the package with
 
     PYTHONPATH=$(clusterrun task python --dir) clusterrun run -n 4 -- python3 train.py
 
-unless pip has installed it, with the programs or without. Other programs can start runs
-with it:
+unless pip has installed it, with or without the programs. Other programs can use it to start
+runs:
 
     clusterrun.run(["-n", "4", "--", "python3", "train.py"], check=True)
 
@@ -27,7 +27,7 @@ A program meets the other tasks at a barrier, and can report about itself:
             clusterrun.progress(epoch, 10, "loss 0.3")
         clusterrun.result({"loss": 0.3})    # what the task returns
 
-All tasks stop together when one of them asks for it, and each ends by itself:
+All tasks stop together when one requests it, and each exits on its own:
 
     try:
         while not clusterrun.should_stop():  # cheap enough for every step
@@ -51,16 +51,16 @@ and another task, such as the chief, can be that coordinator:
     coordinator.join()
     print(coordinator.fetch(losses))
 
-The package needs Python 3.8 or later, and nothing else. Its set-up never fails: a program
-that cannot answer runs as it would without this package.
+The package requires only Python 3.8 or later. Its setup never fails: a program that cannot
+answer runs as it would without this package.
 
 How it works, for other languages: the environment names a signal and a file,
 
     CLUSTERRUN_STACK_SIGNAL   the number of the signal
     CLUSTERRUN_STACK_FILE     the file, to which a dot and the process ID are added
 
-A process that has this file open for appending and handles the signal gets the signal,
-and must then append text to the file promptly.
+A process that has this file open for appending and handles the signal gets the signal, and must
+then promptly append text to the file.
 """
 
 from importlib import import_module
@@ -85,8 +85,8 @@ __all__ = [
     "should_stop", "wait_for_stop",
 ]
 
-# Most tasks use none of these, and their modules are the larger half of the package, so they
-# are imported at first use.
+# Most tasks use none of these. Their modules are the larger half of the package, so they are
+# imported at first use.
 _LATER = {
     "ClosureError": "remote", "ClusterCoordinator": "closures", "InputError": "remote", "PerWorkerValues": "remote",
     "Pool": "pool", "PoolError": "_pooltasks", "RemoteValue": "remote", "RemoteValueStatus": "remote", "WatchDog": "watchdog",

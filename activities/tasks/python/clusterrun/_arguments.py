@@ -10,7 +10,7 @@ _MAX_ARGUMENTS = 256 << 10  # bytes of JSON
 
 
 def arguments(name: str, args: Any, kwargs: Any) -> Tuple[str, Dict[int, bytes]]:
-    """Return the arguments of a function as members of an object, and the definitions of the
+    """Return a function's arguments as members of an object, and the definitions of the
     per-worker resources among them, by ID."""
     if args is None:
         args = ()

@@ -5,12 +5,12 @@ import shutil
 import site
 import sysconfig
 
-PATH = ""  # of the program that this package belongs to; "" if unknown
+PATH = ""  # this package's program; "" if unknown
 
 
 def find_binary() -> str:
-    """Return the path of the program: the program that CLUSTERRUN_BIN names, the program
-    of this package, one that pip installed with it, or the first one in PATH."""
+    """Return the program's path: the program named by CLUSTERRUN_BIN, this package's program,
+    one that pip installed with it, or the first one in PATH."""
     beside = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     scripts = [sysconfig.get_path("scripts"), os.path.join(site.getuserbase(), "bin"), os.path.join(beside, "bin")]
     installed = [os.path.join(directory, "clusterrun") for directory in scripts]

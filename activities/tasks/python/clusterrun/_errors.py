@@ -11,7 +11,7 @@ MAX_MESSAGE, MAX_TRACEBACK = 64 << 10, 256 << 10
 
 class TaskError(RuntimeError):
     """The host refuses a request, or does not answer. code is for programs, such as
-    "too_large"; field is the wrong field of the request, if there is one."""
+    "too_large"; field is the invalid field of the request, if any."""
 
     __module__ = "clusterrun"
 
@@ -22,8 +22,8 @@ class TaskError(RuntimeError):
 
 
 class BrokenBarrierError(threading.BrokenBarrierError):
-    """A barrier broke; all participants that waited at it get this error. missing are the participants
-    that had not arrived, and arrived those that had."""
+    """A barrier broke; all its waiting participants get this error. missing lists the
+    participants that had not arrived, and arrived those that had."""
 
     __module__ = "clusterrun"
 
@@ -34,24 +34,23 @@ class BrokenBarrierError(threading.BrokenBarrierError):
 
 
 class BarrierTimeoutError(BrokenBarrierError, TimeoutError):
-    """A barrier broke because the timeout of a participant had passed."""
+    """A barrier broke because a participant's timeout expired."""
 
     __module__ = "clusterrun"
 
 
 class CancelledError(BaseException):
-    """Raised in a function whose call was cancelled, at the next line of Python that it
-    executes. In the main thread it also ends a wait, such as time.sleep. It is not an
+    """Raised in a function when its call is cancelled, at the next line of Python that it
+    executes. In the main thread it also interrupts a wait, such as time.sleep. It is not an
     Exception, so handlers of Exception do not catch it."""
 
     __module__ = "clusterrun"
 
 
 class UnavailableError(RuntimeError):
-    """Raised by a function that cannot do its work because another task, such as a
-    parameter server, does not answer. The function is called again, and only if that
-    happens too often the coordinator gets the error. task is the task that does not
-    answer."""
+    """Raised by a function that cannot work because another task, such as a parameter server,
+    does not answer. The function is retried, and the coordinator gets the error only if that
+    happens too often. task is the task that does not answer."""
 
     __module__ = "clusterrun"
 
@@ -68,7 +67,7 @@ class ResourceError(Exception):
 
 
 class OwnError(Exception):
-    """An error with one of our own kinds."""
+    """An error of one of our kinds."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -88,7 +87,7 @@ def refusal(status: int, problem: Dict[str, Any]) -> Exception:
 
 
 def describe(what: Union[BaseException, str]) -> Tuple[str, str, str]:
-    """Return the kind, message and traceback of an error."""
+    """Return an error's kind, message and traceback."""
     if not isinstance(what, BaseException):
         return "", printable(what[:MAX_MESSAGE]), ""
     return type(what).__name__, printable(message_of(what)[:MAX_MESSAGE]), printable(traceback_of(what, what.__traceback__, MAX_TRACEBACK))
@@ -102,14 +101,14 @@ def message_of(e: Any) -> str:
 
 
 def traceback_of(e: BaseException, frames: Optional[TracebackType], most: int) -> str:
-    """Return the traceback of an error. Long messages do not displace its frames."""
+    """Return an error's traceback. Long messages do not displace its frames."""
     import traceback
 
     return _shorten("".join(_shorten(part, most // 8) for part in traceback.format_exception(type(e), e, frames)), most)
 
 
 def _shorten(text: str, most: int) -> str:
-    """Shorten a text in the middle if it is too long."""
+    """Shorten the middle of a string that is too long."""
     if len(text) <= most:
         return text
     return "%s\n… %d characters are left out …\n%s" % (text[:most // 2 - 32], len(text) - most + 64, text[32 - most // 2:])
@@ -121,15 +120,15 @@ def printable(text: str) -> str:
 
 
 class RemoteTraceback(Exception):
-    """The traceback of a remote error, shown when the error is printed."""
+    """A remote error's traceback, shown when the error is printed."""
 
     def __str__(self) -> str:
         return "\n" + str(self.args[0])
 
 
 def exc_info(ex: Any) -> ExcInfo:
-    """Return the type, value and traceback of an exception; if ex is not one, or of a new exception
-    that says so."""
+    """Return an exception's type, value and traceback; if ex is not an exception, those of a
+    new one that reports this."""
     if isinstance(ex, BaseException):
         return type(ex), ex, ex.__traceback__
     if isinstance(ex, tuple) and len(ex) == 3 and isinstance(ex[1], BaseException):
@@ -139,7 +138,7 @@ def exc_info(ex: Any) -> ExcInfo:
 
 
 def number(name: str, value: Any, want: str = "a number") -> float:
-    """Return the value of an argument that is a number of any kind, such as one of NumPy."""
+    """Return the value of a numeric argument of any type, such as NumPy's."""
     try:
         if not isinstance(value, (str, bytes, bytearray)):
             return float(value)

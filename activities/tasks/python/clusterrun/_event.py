@@ -6,14 +6,13 @@ from typing import Deque, Optional
 
 
 class Event:
-    """Like threading.Event, but a signal handler may call set while its own thread is in
-    wait or set. With threading.Event it would then wait forever for a lock that its
-    thread holds. This class holds no lock: each step is a single operation of the
-    interpreter."""
+    """Like threading.Event, but a signal handler may call set while its own thread is in wait
+    or set. threading.Event would then wait forever for a lock held by its thread. This class
+    holds no lock: each step is a single operation of the interpreter."""
 
     def __init__(self) -> None:
         self._flag = False
-        self._waiters: Deque[threading.Lock] = collections.deque()  # each is held until it is woken
+        self._waiters: Deque[threading.Lock] = collections.deque()  # each is held until woken
 
     def is_set(self) -> bool:
         return self._flag
@@ -24,13 +23,13 @@ class Event:
             try:
                 waiter.release()
             except RuntimeError:
-                pass  # another call has woken it
+                pass  # woken by another call
 
     def clear(self) -> None:
         self._flag = False
 
     def wait(self, timeout: Optional[float] = None) -> bool:
-        """Wait until it is set, for at most timeout seconds; return whether it was."""
+        """Wait until it is set, at most timeout seconds; return whether it was."""
         waiter = threading.Lock()
         waiter.acquire()
         self._waiters.append(waiter)

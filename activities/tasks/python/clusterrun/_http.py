@@ -8,12 +8,12 @@ MAX_NAME = 200  # bytes, of a barrier or a function
 FIRST_RETRY, LAST_RETRY = 0.005, 0.2  # seconds between retries of a request
 FOREVER = float("inf")
 MAX_WAIT = 20  # seconds that a request for closures may wait
-COORDINATOR = "/v1/coordinator/"  # before the name of a request of a program that schedules closures
+COORDINATOR = "/v1/coordinator/"  # precedes the request name of a coordinator
 
 
 class Answer(NamedTuple):
-    """An answer of the host. keep tells whether its connection can be used again, and size is
-    the number of its bytes."""
+    """The host's answer. keep reports whether its connection can be reused, and size is its
+    number of bytes."""
 
     status: int
     body: bytes
@@ -22,14 +22,14 @@ class Answer(NamedTuple):
 
 
 class NotUnderstoodError(TaskError):
-    """The answer does not come from the API: the host does not understand the request."""
+    """The answer is not from the API: the host does not understand the request."""
 
     def __init__(self, status: int) -> None:
         super().__init__("the host does not understand the request (status %d)" % status)
 
 
 def head(method: str, path: str) -> bytes:
-    """Return the beginning of a request, up to the length of its body."""
+    """Return the start of a request, up to its body's length."""
     return ("%s %s HTTP/1.1\r\nHost: task\r\nContent-Length: " % (method, path)).encode()
 
 
@@ -39,7 +39,7 @@ def request(head: bytes, body: bytes) -> bytes:
 
 
 def parse(data: Union[bytes, bytearray]) -> Optional[Answer]:
-    """Return the answer that data begins with, or None if it is not complete."""
+    """Return the answer at the start of data, or None if it is incomplete."""
     end = data.find(b"\r\n\r\n")
     if end < 0:
         return None

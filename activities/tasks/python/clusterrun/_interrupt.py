@@ -8,8 +8,8 @@ from ._errors import CancelledError
 
 
 def interrupt(thread: int) -> bool:
-    """Raise CancelledError in a thread, at the next line of Python that it executes. A
-    signal without effect wakes the main thread from a wait for that."""
+    """Raise CancelledError in a thread, at the next line of Python that it executes. A harmless
+    signal wakes the main thread from a wait for that."""
     try:
         import ctypes
 
@@ -38,7 +38,7 @@ _woken = False
 
 
 def wake_main_thread() -> Any:
-    """Make SIGURG, which is otherwise ignored, interrupt a wait of the main thread."""
+    """Make SIGURG, which is otherwise ignored, interrupt the main thread's wait."""
     global _woken
     try:
         if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGURG) == signal.SIG_DFL:

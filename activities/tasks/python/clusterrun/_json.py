@@ -1,17 +1,17 @@
-"""Python values as JSON, also those that JSON has no word for.
+"""Python values as JSON, including those that JSON cannot express.
 
 NaN and the infinities are {"$clusterrun.number": "NaN"}, "Infinity" or "-Infinity", and bytes
-are {"$clusterrun.bytes": BASE64}. Both come back as they were. Scalars and arrays of numpy
-and the like are numbers and lists, sets are lists, and dataclasses are objects. Of anything
-else the text is kept, and a warning names its field.
+are {"$clusterrun.bytes": BASE64}. Both survive a round trip. Scalars and arrays of numpy and
+the like are numbers and lists, sets are lists, and dataclasses are objects. Anything else is
+stored as text, and a warning names its field.
 """
 
 import base64
 import json
 from typing import Any, Callable, Dict, List, Mapping, Optional, Set, Union
 
-MAX_DEPTH = 490  # of lists and objects; hosts take 500
-_MAX_TEXT = 1000  # characters of a value that is kept as text
+MAX_DEPTH = 490  # of lists and objects; hosts accept 500
+_MAX_TEXT = 1000  # characters of a value stored as text
 _MAX_NAMED = 5  # fields that a warning names
 _PREFIX = "$clusterrun."
 TUPLE, _NUMBER, _BYTES = _PREFIX + "tuple", _PREFIX + "number", _PREFIX + "bytes"
@@ -22,8 +22,8 @@ _ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 def encode(value: Any, what: str, tuples: bool = False) -> bytes:
-    """Return the JSON of a value that a program hands over; what names it in a warning.
-    It always succeeds. With tuples, these differ from lists."""
+    """Return the JSON of a program's value; what names the value in a warning. It always
+    succeeds. With tuples, these differ from lists."""
     try:
         marked = mark_tuples(value)
         raw = marked if tuples else value
@@ -33,7 +33,7 @@ def encode(value: Any, what: str, tuples: bool = False) -> bytes:
         try:
             raw = plain.of(value, "", 0)
             text = to_json(raw)
-        except Exception:  # such as of what pretends to be a text
+        except Exception:  # such as those of a fake string
             raw = plain.text(value, "", "that JSON has no word for")
             text = to_json(raw)
         plain.warn(what)
@@ -44,8 +44,8 @@ def encode(value: Any, what: str, tuples: bool = False) -> bytes:
 
 
 def encode_arguments(value: Any, special: Callable[[Any], Any]) -> str:
-    """Return the JSON of arguments, of which nothing is replaced by less: special returns what
-    stands for one that is not known here, or raises TypeError."""
+    """Return the JSON of arguments, without any lossy replacement: special returns the
+    replacement for an unknown value, or raises TypeError."""
     try:
         return to_json(value)
     except (TypeError, ValueError):
@@ -53,8 +53,8 @@ def encode_arguments(value: Any, special: Callable[[Any], Any]) -> str:
 
 
 def loads(raw: Union[bytes, str]) -> Any:
-    """Parse JSON of clusterrun, such as a result that `clusterrun show --json` prints or that
-    is in a value file: NaN, the infinities and bytes come back as they were."""
+    """Parse clusterrun's JSON, such as a result printed by `clusterrun show --json` or stored
+    in a value file: NaN, the infinities and bytes are restored."""
     text = raw.decode() if isinstance(raw, bytes) else raw
     return json.loads(text, object_hook=_original if _PREFIX in text else None)
 
@@ -84,8 +84,8 @@ def _number(value: float) -> Any:
 
 
 def mark_tuples(value: Any, depth: int = 0) -> Any:
-    """Replace tuples by objects, which coordinators in Python turn into tuples again, and
-    others into lists. A value without tuples is returned unchanged."""
+    """Replace tuples with objects, which Python coordinators turn back into tuples, and others
+    into lists. A value without tuples is returned unchanged."""
     if type(value) in ATOMS:
         return value
     if depth >= MAX_DEPTH:
@@ -106,18 +106,18 @@ def mark_tuples(value: Any, depth: int = 0) -> Any:
 
 
 class _Plain:
-    """Replaces values that JSON cannot express, and remembers what is kept as text only, unless
-    special returns what stands for it."""
+    """Replaces values that JSON cannot express, and remembers what is stored only as text,
+    unless special returns a replacement."""
 
     def __init__(self, tuples: bool, special: Optional[Callable[[Any], Any]] = None) -> None:
         self.tuples = tuples
         self.special = special
-        self.around: Set[int] = set()  # the IDs of the containers around a value
+        self.around: Set[int] = set()  # the IDs of a value's containers
         self.replaced: List[str] = []
         self.count = 0
 
     def of(self, value: Any, field: str, depth: int) -> Any:
-        """Return a value that JSON has words for. It takes one frame for each level."""
+        """Return a value that JSON can express. It takes one frame per level."""
         if isinstance(value, float):
             return _number(float(value))
         if value is None or isinstance(value, (str, bool)):
@@ -129,7 +129,7 @@ class _Plain:
         self.around.add(id(value))
         try:
             if isinstance(value, int):
-                str(int(value))  # which refuses thousands of digits
+                str(int(value))  # which rejects thousands of digits
                 return int(value)
             if isinstance(value, (bytes, bytearray, memoryview)):
                 return {_BYTES: base64.b64encode(value).decode()}
@@ -156,7 +156,7 @@ class _Plain:
                 simple = value.tolist()
                 if type(simple) is not kind and (self.special is None or not isinstance(simple, list)):
                     return self.of(simple, field, depth)
-        except Exception:  # of a method of the value, or the stack has no more room
+        except Exception:  # from a method of the value, or the stack is full
             if self.special is not None:
                 raise
         finally:
@@ -164,7 +164,7 @@ class _Plain:
         return self.text(value, field, "")
 
     def key(self, key: Any, field: str, others: Mapping[str, Any]) -> str:
-        """Return the name of a member, as Python's json module writes it if it can."""
+        """Return a member's name, like Python's json module if possible."""
         if isinstance(key, str):
             name = str.__str__(key)
         elif key is None or isinstance(key, (bool, int)):

@@ -1,4 +1,4 @@
-"""The processes of a pool. They import the program that has the pool."""
+"""The processes of a pool. They import the pool's program."""
 
 import importlib
 import json
@@ -14,11 +14,11 @@ from ._binary import find_binary
 from .functions import functions, name_of
 from .serving import serve
 
-GRACE = 3.0  # seconds for a process to end by itself
-_CALL_GRACE = 1.0  # seconds for a call that runs to return when the pool is shut down
-# Variables of our environment that tasks do not inherit but their own pools need.
+GRACE = 3.0  # seconds for a process to exit on its own
+_CALL_GRACE = 1.0  # seconds for a running call to return at shutdown
+# Variables of our environment that tasks do not inherit but their pools need.
 _ENVIRON = ("CLUSTERRUN_STATE_DIR", "CLUSTERRUN_DEVSERVER")
-_MAIN = "__mp_main__"  # the name of the main program there, as with multiprocessing
+_MAIN = "__mp_main__"  # the main program's name in tasks, as in multiprocessing
 _TOO_EARLY = """a pool was used while a process of a pool imports the main program.
 
 The processes of a pool import the main program, and must not do there what only the
@@ -32,17 +32,17 @@ _importing_main = False
 
 
 def refuse_while_importing() -> None:
-    """Raise RuntimeError in a process of a pool that is importing the main program."""
+    """Raise RuntimeError in a pool's process that is importing the main program."""
     if _importing_main:
         raise RuntimeError(_TOO_EARLY)
 
 
 def pool_function(fn: Any) -> str:
-    """Return the name of a function that the processes of a pool can have."""
+    """Return the name of a function that a pool's processes can have."""
     name = name_of(fn)
     if getattr(functions[name], "__module__", None) in ("__main__", _MAIN):
         why = main_program()[2]
-        if why and not _importing_main:  # which has an error of its own
+        if why and not _importing_main:  # which raises its own error
             raise ValueError(
                 "the function %r belongs to the main program, which the processes of a pool cannot import: %s. "
                 "The main program must be a file, or the function in a module" % (name, why)
@@ -51,8 +51,8 @@ def pool_function(fn: Any) -> str:
 
 
 def main_program() -> Tuple[Optional[str], Optional[str], str]:
-    """Return how to import the main program: the name of a module, or a file, or the
-    reason why neither is possible."""
+    """Return how to import the main program: a module name, a file, or the reason why neither
+    is possible."""
     main = sys.modules.get("__main__")
     name = getattr(getattr(main, "__spec__", None), "name", None)
     path = getattr(main, "__file__", None)
@@ -71,7 +71,7 @@ def main_program() -> Tuple[Optional[str], Optional[str], str]:
 
 
 def run_of(groups: List[Dict[str, Any]], initializer: Optional[str]) -> Dict[str, Any]:
-    """Return the run spec of a pool. A task that fails ends all tasks."""
+    """Return a pool's run spec. A failing task stops all tasks."""
     name, path, _ = main_program()
     knows = {
         "main_name": name, "main_path": path, "path": [p or os.getcwd() for p in sys.path],
@@ -91,7 +91,7 @@ def run_of(groups: List[Dict[str, Any]], initializer: Optional[str]) -> Dict[str
 
 
 def main(knows: Dict[str, Any]) -> None:
-    """The main function of a process of a pool."""
+    """The main function of a pool's process."""
     signal.signal(signal.SIGTERM, _end)
     os.environ.update(knows["environ"])
     sys.argv[:] = knows["argv"]
@@ -111,8 +111,8 @@ def _end(*_: Any) -> None:
 
 
 def _import_main(name: Optional[str], path: Optional[str]) -> None:
-    """Import the main program as multiprocessing does: under another name, and also as
-    __main__ for code that looks there."""
+    """Import the main program like multiprocessing: under another name, and also as __main__
+    for code that looks there."""
     global _importing_main
     if name is None and path is None:
         return

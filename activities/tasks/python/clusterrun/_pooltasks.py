@@ -1,4 +1,4 @@
-"""The requests of a pool to its tasks, and their outcomes."""
+"""A pool's requests to its tasks, and their outcomes."""
 
 import json
 import re
@@ -12,7 +12,7 @@ _TASK_TYPE = r"[a-z][a-z0-9_]*(-[a-z][a-z0-9_]*)*"
 
 
 def tasks_of(cluster: Any) -> List[Dict[str, Any]]:
-    """Return the groups of tasks of a cluster."""
+    """Return a cluster's groups of tasks."""
     if isinstance(cluster, int) and not isinstance(cluster, bool):
         cluster = {"worker": cluster}
     if not isinstance(cluster, Mapping) or not cluster:
@@ -42,8 +42,8 @@ def size_of(group: Dict[str, Any]) -> int:
 
 
 def closures_of(groups: List[Dict[str, Any]], name: str, args: Any, kwargs: Any) -> List[Dict[str, Any]]:
-    """Return closures that call the function once in each task. No call for a certain
-    task is ever repeated."""
+    """Return closures that call the function once in each task. A call for a specific task is
+    never repeated."""
     if not isinstance(args, (tuple, list)):
         raise TypeError("args is %r; want a tuple of arguments, such as (%r,)" % (args, args))
     if not isinstance(kwargs, Mapping):
@@ -63,7 +63,7 @@ def closures_of(groups: List[Dict[str, Any]], name: str, args: Any, kwargs: Any)
 
 
 def failure_of(outcome: Dict[str, Any]) -> Optional[Dict[str, Any]]:
-    """Return the error of an outcome, if there is one."""
+    """Return an outcome's error, if any."""
     if outcome.get("kind", "value") == "value":
         return None
     error: Dict[str, Any] = outcome.get("error") or {"kind": "CancelledError", "message": TEXT_CANCELLED}
@@ -71,8 +71,8 @@ def failure_of(outcome: Dict[str, Any]) -> Optional[Dict[str, Any]]:
 
 
 def is_lost(error: Optional[Dict[str, Any]]) -> bool:
-    """Return whether an error means that it is unknown what the call has done: its process
-    has ended, or the run."""
+    """Return whether an error means that the call's effect is unknown: its process or the run
+    has ended."""
     if error is None or error.get("traceback"):
         return False
     kind = error.get("kind")
@@ -80,9 +80,9 @@ def is_lost(error: Optional[Dict[str, Any]]) -> bool:
 
 
 class PoolError(RuntimeError):
-    """An error of a function in a process of a pool whose type is not built into Python:
-    kind is its name. Errors of built-in types are raised as such. task is the task with
-    the error, and the traceback there is the cause."""
+    """An error of a function in a pool's process with a type that is not built into Python;
+    kind is its name. Built-in error types are raised as such. task is the failed task, and the
+    remote traceback is the cause."""
 
     __module__ = "clusterrun"
 
@@ -93,7 +93,7 @@ class PoolError(RuntimeError):
 
 
 def error_of(said: Dict[str, Any]) -> BaseException:
-    """Return the exception for an error of a function."""
+    """Return the exception for a function's error."""
     import builtins
 
     kind, message = said.get("kind", ""), said.get("message", "")
@@ -102,7 +102,7 @@ def error_of(said: Dict[str, Any]) -> BaseException:
     if isinstance(known, type) and issubclass(known, Exception):
         try:
             error = known(*said.get("args", (message,)))
-        except TypeError:  # a type with arguments of its own, such as UnicodeDecodeError
+        except TypeError:  # a type with special arguments, such as UnicodeDecodeError
             error = PoolError(message, kind, said.get("task", ""))
     else:
         error = PoolError(message, kind, said.get("task", ""))

@@ -1,4 +1,4 @@
-"""Starts runs as subprocess.run starts commands."""
+"""Starts runs like subprocess.run starts commands."""
 
 import json
 import signal
@@ -17,17 +17,16 @@ def run(
     check: bool = False,
     **options: Any,
 ) -> "subprocess.CompletedProcess[Any]":
-    """Run a cluster and wait for its end.
+    """Run a cluster and wait for it to finish.
 
         clusterrun.run(["-n", "4", "--", "python3", "train.py"], check=True)
         clusterrun.run({"command": ["python3", "train.py"], "tasks": [{"type": "worker", "count": 4}]})
 
-    args are the arguments of the command `clusterrun run`, or a run spec. Everything else
-    is as in subprocess.run, whose options it accepts and whose CompletedProcess it
-    returns: returncode is the exit code of the root cause, and with check
-    CalledProcessError is raised if that is not 0. When timeout passes, or with Ctrl-C,
-    the tasks are stopped as their spec says, with their grace, before the exception is
-    raised.
+    args are the arguments of the command `clusterrun run`, or a run spec. Everything else is
+    like subprocess.run, including its options and the CompletedProcess it returns: returncode
+    is the root cause's exit code, and with check CalledProcessError is raised if that is not 0.
+    On timeout or Ctrl-C, the tasks are stopped as their spec defines, with their grace, before
+    the exception is raised.
     """
     if isinstance(args, (str, bytes)):
         raise TypeError('args is %r; give the arguments of `clusterrun run` as a list, such as ["-n", "4", "--", "./program"]' % args)
@@ -49,8 +48,8 @@ def run(
             raise ValueError("stdout and stderr cannot be used with capture_output")
         options["stdout"] = options["stderr"] = subprocess.PIPE
     with subprocess.Popen(command, **options) as process:
-        # The signal below must be sent at once: right after the terminal's it counts as the
-        # same one, but later as the wish to kill.
+        # The signal below must be sent immediately: right after the terminal's it counts as the
+        # same one, but later as a request to kill.
         process._sigint_wait_secs = 0.0  # type: ignore[attr-defined]
         try:
             stdout, stderr = process.communicate(input, timeout=timeout)

@@ -1,4 +1,4 @@
-"""The client of the queue of a run."""
+"""The client of a run's queue."""
 
 import collections
 import itertools
@@ -24,15 +24,14 @@ if TYPE_CHECKING:
 
 _MAX_BATCH, _MAX_BATCH_BYTES = 1000, 512 << 10  # closures in a request
 _MAX_UNSENT, _MAX_UNSENT_BYTES = 2 * _MAX_BATCH, 2 * _MAX_BATCH_BYTES
-_ASK_DONE = 1.0  # seconds between questions to the queue while the answer is known here
-_ANSWER_FIRST = 0.020  # seconds for which a schedule may wait for the outcomes of lone calls
-FLUSH_PATIENCE = 2.0  # seconds, at the end of the program
-_GATHER_RELEASES = 0.05  # seconds that a release waits for others
+_ASK_DONE = 1.0  # seconds between questions to the queue while this process knows the answer
+_ANSWER_FIRST = 0.020  # seconds a schedule may wait for a lone call's outcome
+FLUSH_PATIENCE = 2.0  # seconds, when the program exits
+_GATHER_RELEASES = 0.05  # seconds a release waits for others
 
 
 class Unsent:
-    """A closure that is unsent or in flight, with the definitions of the resources that it
-    uses, by ID."""
+    """A closure that is unsent or in flight, with the definitions of its resources, by ID."""
 
     __slots__ = ("number", "value", "raw", "resources", "size")
 
@@ -48,13 +47,13 @@ sessions: "weakref.WeakSet[Session]" = weakref.WeakSet()
 
 
 class Session:
-    """A client of the queue of the run. One thread sends what is scheduled, in batches;
-    another takes the outcomes. Each request has a number, so that it can be sent again
-    when its answer is lost, and the queue gives the same answer.
+    """A client of the run's queue. One thread sends scheduled closures in batches; another
+    receives the outcomes. Each request has a number, so that it can be resent if its answer is
+    lost, and the queue gives the same answer.
 
-    A signal handler may raise an exception between any two lines of the main thread.
-    Therefore each scheduled closure and each join is a single entry of a collection, and
-    is counted nowhere else."""
+    A signal handler may raise an exception between any two lines of the main thread. Therefore
+    each scheduled closure and each join is a single entry of a collection, and is not counted
+    elsewhere."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -64,28 +63,27 @@ class Session:
         # A finalizer may need the lock in a thread that holds it.
         self.lock = threading.RLock()
         self.work = threading.Condition(self.lock)  # something must be sent
-        self.wanted = threading.Condition(self.lock)  # somebody waits for outcomes
+        self.wanted = threading.Condition(self.lock)  # a caller waits for outcomes
         self.room = threading.Condition(self.lock)  # more can be scheduled
-        self.ended = threading.Condition(self.lock)  # signals the end of closures
+        self.ended = threading.Condition(self.lock)  # signals that closures ended
         self.unsent: Deque[Unsent] = collections.deque()
         self.bytes = 0  # of unsent
-        self.sent_now: List[Unsent] = []  # the last batch, of which
-        self.sending = 0  # this many have no answer yet
+        self.sent_now: List[Unsent] = []  # the last batch
+        self.sending = 0  # number of these without an answer
         self.batch = 0
         self.numbers = itertools.count(1)
-        self.passed = 0  # how many closures the queue has answered for
+        self.passed = 0  # number of closures the queue has answered for
         self.open: Dict[int, weakref.ref[RemoteValue]] = {}  # in the queue, by ID
-        self.early: Dict[int, Dict[str, Any]] = {}  # outcomes that came before the ID
-        self.taken = 0  # how many outcomes have come
+        self.early: Dict[int, Dict[str, Any]] = {}  # outcomes that arrived before the ID
+        self.taken = 0  # number of received outcomes
         self.taking = False  # a take is in flight
         self.raised: Optional[BaseException] = None  # an error that must be raised
-        self.failed = False  # a function has failed, and the error was not raised yet
-        self.stop: Optional[Dict[str, Any]] = None  # the state of the run while its tasks are to stop
+        self.failed = False  # a function failed, and the error was not raised yet
+        self.stop: Optional[Dict[str, Any]] = None  # the run's state while its tasks are to stop
         self.joins: Set[Line] = set()  # one for each waiting join
         self.calls = itertools.count(1)
-        self.abandoned: List[int] = []  # calls of joins that were interrupted
-        # Resources that are no longer referred to, each with the number up to which closures
-        # may use them.
+        self.abandoned: List[int] = []  # calls of interrupted joins
+        # Unreferenced resources, each with the number up to which closures may use them.
         self.released: Deque[Tuple[int, int]] = collections.deque()
         self.release_at = 0.0  # others may be added until then
         self.asked = 0.0  # when the queue was last asked whether everything is done
@@ -94,8 +92,8 @@ class Session:
         self.started = False
         self.threads: List[threading.Thread] = []
         self.lines = [Line(path), Line(path)]
-        # How many closures the queue has room for, as last reported. Closures that it has not
-        # answered for count against that.
+        # The queue's capacity for closures, as last reported. Closures that it has not answered
+        # for count against it.
         self.free = min(self.ask("open", {})["room"], _MAX_UNSENT)
         sessions.add(self)
         self.hear_stop(listen(self, Session.hear_stop, Session.forked).said)
@@ -113,12 +111,12 @@ class Session:
             raise
 
     def check(self) -> None:
-        """The lock must be held, as for all methods below that do not take it."""
+        """The lock must be held, as for all methods below that do not acquire it."""
         if self.over:
             raise TaskError(self.over, "over")
 
     def hear_stop(self, said: Dict[str, Any]) -> None:
-        """Handle a stop of the tasks of the run, or the end of one."""
+        """Handle a stop of the run's tasks, or a cleared stop."""
         with self.lock:
             self.stop = said if said["stop"] else None
             if self.stop is not None:
@@ -128,15 +126,15 @@ class Session:
                 self.ended.notify_all()
 
     def wait(self, condition: threading.Condition, seconds: Optional[float] = None) -> None:
-        """Wait for a condition. While the tasks are to stop it may never come true:
-        serving tasks end, and what is queued stays queued."""
+        """Wait for a condition. While the tasks are to stop, it may never come true: serving
+        tasks exit, and queued closures stay queued."""
         if self.stop is not None:
             raise wait_ended(self.stop)
         try:
             condition.wait(seconds)
         except BaseException:
-            # The exception of a signal handler may come when wait has just released the lock,
-            # or before it has acquired it again.
+            # A signal handler's exception may come when wait has just released the lock, or
+            # before it has reacquired it.
             if not self.lock._is_owned():  # type: ignore[attr-defined]
                 self.lock.acquire()
             raise
@@ -149,16 +147,16 @@ class Session:
             threading.Thread(target=self.receive, name="clusterrun-outcomes", daemon=True),
         ]
         for thread in self.threads:
-            if thread.ident is not None:  # it was started before a signal came
+            if thread.ident is not None:  # started before a signal came
                 continue
             try:
                 thread.start()
-            except RuntimeError as e:  # may replace the exception of a signal handler
+            except RuntimeError as e:  # may replace a signal handler's exception
                 raise e.__context__ or e
         self.started = True
 
     def close(self) -> None:
-        """End the threads. No closure is unsent, and no thread waits for anything."""
+        """Stop the threads. No closure is unsent, and no thread is waiting."""
         with self.lock:
             self.closing = True
             self.work.notify_all()
@@ -185,7 +183,7 @@ class Session:
                 condition.notify_all()
 
     def forked(self) -> None:
-        """Called in a forked child, which makes no requests."""
+        """Called in a forked child, which does not make requests."""
         self.lock = threading.RLock()
         self.work, self.wanted, self.room, self.ended = (threading.Condition(self.lock) for _ in range(4))
         for line in self.lines:
@@ -193,7 +191,7 @@ class Session:
         self.joins.clear()
         self.dog = None
         for one in self.sent_now[len(self.sent_now) - self.sending:]:
-            one.value._abort()  # no answer comes here
+            one.value._abort()  # no answer comes in a child
         self.end("this coordinator belongs to the parent process; make another one here")
 
     # -- scheduling
@@ -220,7 +218,7 @@ class Session:
                 self.work.notify_all()
                 if self.sending:
                     self.wanted.notify()  # the answer must not wait for outcomes
-                # If the queue has no room for it, it waits there.
+                # If the queue is full, it waits there.
                 while self.unanswered() > self.free and not value._id and value._status is RemoteValueStatus.NOT_READY and not self.over:
                     self.wait(self.room)
                 return value
@@ -237,7 +235,7 @@ class Session:
         return first is None or first.number > until
 
     def take_back(self, one: Unsent) -> None:
-        """Cancel a closure whose value is not used, unless it was sent already."""
+        """Cancel a closure with an unused value, unless it was already sent."""
         with self.lock:
             if one in self.unsent:
                 self.unsent.remove(one)
@@ -247,7 +245,7 @@ class Session:
                 self.ended.notify_all()
 
     def tell(self) -> None:
-        """Raise the error that must be raised, once."""
+        """Raise the pending error, once."""
         error, self.raised = self.raised, None
         if error is not None:
             raise error
@@ -269,7 +267,7 @@ class Session:
                     self.wanted.notify()
                     self.room.notify_all()
                 self.deliver(batch, released)
-                del batch  # it refers to the coordinator
+                del batch  # refers to the coordinator
         except Away:
             pass
         except BaseException as e:
@@ -280,7 +278,7 @@ class Session:
                 self.lines[0].hang_up()
 
     def due(self) -> List[int]:
-        """Return the resources that no unsent closure uses. Releases are gathered for a
+        """Return the resources that no unsent closure uses. Releases are collected for a
         moment."""
         found: List[int] = []
         while self.released and len(found) < _MAX_BATCH:
@@ -302,12 +300,12 @@ class Session:
         return batch
 
     def deliver(self, batch: List[Unsent], released: List[int]) -> None:
-        """Send closures. If the queue refuses some of them, the others are still sent."""
+        """Send closures. If the queue refuses some, the rest are still sent."""
         self.batch += 1
         resources: Dict[int, bytes] = {}
         for one in batch:
             resources.update(one.resources)
-        with self.lock:  # calls that are alone come back with the answer
+        with self.lock:  # lone calls return with the answer
             says = {"client": self.name, "batch": self.batch, "released": released}
             after = self.taken
             if batch and not (self.open or self.taking or self.unsent) and self.unanswered() < self.free:
@@ -361,7 +359,7 @@ class Session:
                 self.take(answer, after)
                 if answer.get("raised"):
                     self.failed = False
-                    # These were scheduled before the program could know of the error.
+                    # These were scheduled before the error was received.
                     while self.unsent:
                         self.unsent.popleft().value._settle({"id": 0, "kind": "cancelled"})
                     self.bytes = 0
@@ -394,7 +392,7 @@ class Session:
                     if self.closing or self.over:
                         return
                     answered = not self.open and self.sent_now is not batch
-                    del batch  # it refers to the coordinator
+                    del batch  # refers to the coordinator
                     if answered:
                         continue
                     self.taking = True
@@ -412,16 +410,17 @@ class Session:
             self.end(str(e) if over else "the outcomes of closures can no longer be followed: %s" % e)
 
     def answers_first(self, batch: List[Unsent]) -> bool:
-        """Return whether the answer to a schedule may bring all outcomes that are wanted."""
+        """Return whether the answer to a schedule may bring all wanted outcomes."""
         return not (self.open or self.unsent or self.closing or self.over) and self.sent_now is batch
 
     def take(self, answer: Dict[str, Any], after: int) -> None:
-        """Handle the outcomes after that number of them. Some may have come in another answer."""
+        """Handle the outcomes after the given number. Some may have arrived in another
+        answer."""
         for outcome in (answer.get("outcomes") or [])[self.taken - after:]:
             self.taken += 1
             ref = self.open.pop(outcome["id"], None)
             if ref is None:
-                self.early[outcome["id"]] = outcome  # the ID of the closure is still in flight
+                self.early[outcome["id"]] = outcome  # the closure's ID is still in flight
                 continue
             self.count(outcome)
             value = ref()
@@ -459,7 +458,7 @@ class Session:
         try:
             with self.lock:
                 self.joins.add(line)
-                self.work.notify_all()  # a signal may have interrupted schedule before that
+                self.work.notify_all()  # if a signal interrupted schedule before that
                 until = next(self.numbers)
                 while not self.answered(until) and self.raised is None and not self.over:
                     self.wait(self.ended)
@@ -500,8 +499,8 @@ class Session:
         return self.conclude(self.ask("join", {"client": self.name, "call": call, "poll": True}))
 
     def conclude(self, answer: Dict[str, Any]) -> bool:
-        """Return the result of a join: that everything is done, or the error. The queue
-        knows of the end of functions a little earlier than this process."""
+        """Return a join's result: that everything is done, or the error. The queue records the
+        end of functions slightly earlier than this process."""
         raised = answer.get("raised")
         with self.lock:
             if raised:
@@ -520,7 +519,7 @@ class Session:
     # -- resources, and the end
 
     def keep(self, values: PerWorkerValues) -> None:
-        """Release the resource when nothing refers to it."""
+        """Release the resource when it is unreferenced."""
         with self.lock:
             self.start()  # a finalizer may be unable to do that
         weakref.finalize(values, self.drop, values._id).atexit = False  # the queue drops it with the run
@@ -545,15 +544,15 @@ class Session:
                 self.dog = dog if dog.timeout > 0 else None
 
     def flush(self, end: float) -> None:
-        """At the end of the program, send what is unsent."""
+        """Send what is unsent before the program exits."""
         with self.lock:
             while self.unanswered() and not self.over and time.monotonic() < end:
                 self.ended.wait(end - time.monotonic())
 
 
 def building() -> bool:
-    """Return whether the caller is called by the function of a per-worker resource. It
-    looks at the stack, because a note could be lost when that is interrupted at any line."""
+    """Return whether a per-worker resource's function is the caller. It inspects the stack,
+    because a note could be lost when that is interrupted at any line."""
     frame = sys._getframe()
     while frame is not None and frame.f_code is not Server.resource.__code__:
         frame = frame.f_back  # type: ignore[assignment]
@@ -564,7 +563,7 @@ REFUSALS = ("queue_refused", "invalid")
 
 
 def refused(e: TaskError) -> Dict[str, Any]:
-    """Return the error of a closure that the queue refuses."""
+    """Return the error of a closure refused by the queue."""
     message, field = str(e), e.field
     if field:
         message = message[len("field %s: " % field):]

@@ -1,12 +1,12 @@
-# Lets the host see where this program is; see `clusterrun help hangs`. This file is part of
-# the package, and of a sitecustomize that every Python program of a task executes first. So it
-# imports nothing that costs time, is silent about failures, and can be read by Python 2.
+# Shows the host where this program is; see `clusterrun help hangs`. This file is part of the
+# package, and of a sitecustomize that every Python program of a task executes first. So it
+# imports nothing slow, is silent about failures, and is readable by Python 2.
 
 
 def open_file(high):  # type: (int) -> int
-    """Return a descriptor of a file in memory that is named for this process. The host reads
-    it by way of /proc. The descriptor is a high one if that is free: a program may rely on its
-    first file to be number 3."""
+    """Return a descriptor of an in-memory file named for this process. The host reads it
+    through /proc. The descriptor is a high one if that is free: a program may rely on its first
+    file to be number 3."""
     import os
 
     name = "clusterrun-stacks.%d" % os.getpid()
@@ -19,7 +19,7 @@ def open_file(high):  # type: (int) -> int
     except OSError:
         try:
             os.dup2(fd, high, False)
-        except OSError:  # it is more than the limit
+        except OSError:  # above the limit
             return fd
         os.close(fd)
         return high
@@ -27,8 +27,8 @@ def open_file(high):  # type: (int) -> int
 
 
 def enable(number):  # type: (int) -> None
-    """Write the stacks of all threads to such a file when the signal comes: of many threads, the
-    newest hundred."""
+    """Write all threads' stacks to such a file on the signal: of many threads, the newest
+    hundred."""
     import os
     import sys
 
@@ -44,7 +44,7 @@ def enable(number):  # type: (int) -> None
     state = {"file": (info.st_dev, info.st_ino)}
 
     def is_open():  # type: () -> bool
-        try:  # the program may have closed the descriptor, and reused its number
+        try:  # the program may have closed and reused the descriptor
             info = os.fstat(fd)
         except OSError:
             return False

@@ -1,4 +1,4 @@
-"""The sockets through which a task reaches its host."""
+"""The sockets that connect a task to its host."""
 
 import contextlib
 import itertools
@@ -17,7 +17,7 @@ _NOT_A_TASK = (
     "main process. get_barrier() can only be called in the subprocesses. "
     "(CLUSTERRUN_SOCKET is not set: clusterrun did not start this process.)"
 )
-PATIENCE = 60.0  # seconds to wait for a host that is away
+PATIENCE = 60.0  # seconds to wait for an absent host
 
 
 class Away(Exception):
@@ -25,22 +25,20 @@ class Away(Exception):
 
 
 def body_of(answer: Answer) -> bytes:
-    """Return the body of an answer, or raise the error if the host refuses the request."""
+    """Return an answer's body, or raise the error if the host refuses the request."""
     if answer.status == 200:
         return answer.body
     raise refusal(answer.status, json.loads(answer.body.decode()).get("error", {}))
 
 
 class Host:
-    """The host of the task. Each request has a connection of its own, which is kept for
-    the next one."""
+    """The task's host. Each request has its own connection, which is kept for the next one."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.idle: List[socket.socket] = []
         self.key = "%x.%s." % (os.getpid(), os.urandom(8).hex())
-        # There is no lock: a signal handler may make a request while its thread would hold
-        # it.
+        # There is no lock: a signal handler may make a request while its thread would hold it.
         self.keys = itertools.count(1)
         self.progress_sent = -1.0
 
@@ -51,7 +49,7 @@ class Host:
         return self.exchange(head(method, path), lambda: raw, time.monotonic() + patience)
 
     def exchange(self, head: bytes, body: Callable[[], bytes], deadline: Optional[float]) -> Dict[str, Any]:
-        """Send a request until there is an answer; Away when the time is over."""
+        """Send a request until it is answered; Away on timeout."""
         delay = FIRST_RETRY
         while True:
             reused = False
@@ -69,7 +67,7 @@ class Host:
             except socket.timeout:
                 raise Away("it did not answer in time") from None
             except (ConnectionError, FileNotFoundError, BlockingIOError) as e:
-                # The host worker is being restarted, or is busy.
+                # The host worker is restarting or busy.
                 if reused:
                     continue
                 if deadline is not None and time.monotonic() + delay >= deadline:
@@ -100,12 +98,12 @@ class Host:
 
 
 def close(connection: socket.socket) -> None:
-    with contextlib.suppress(OSError):  # its descriptor was closed by the program
+    with contextlib.suppress(OSError):  # the program closed its descriptor
         connection.close()
 
 
 def set_timeout(connection: socket.socket, deadline: Optional[float]) -> None:
-    # Setting it is a system call, and so is each wait with one.
+    # Setting it is a system call, and so is each wait that uses one.
     if deadline is not None:
         connection.settimeout(max(0.001, deadline - time.monotonic()))
     elif connection.gettimeout() is not None:
@@ -140,7 +138,7 @@ _host: Optional[Host] = None
 
 
 def find_host() -> Optional[Host]:
-    """Return the host, or None in a process that is not a task."""
+    """Return the host, or None outside a task."""
     global _host
     path = os.environ.get("CLUSTERRUN_SOCKET", "")
     if path and (_host is None or _host.path != path):
@@ -149,7 +147,7 @@ def find_host() -> Optional[Host]:
 
 
 def get_host() -> Host:
-    """Return the host. Raise ValueError in a process that is not a task."""
+    """Return the host. Raise ValueError outside a task."""
     host = find_host()
     if host is None:
         raise ValueError(_NOT_A_TASK)
@@ -157,7 +155,7 @@ def get_host() -> Host:
 
 
 def in_forked_children(call: Callable[[], None]) -> Callable[[], None]:
-    """A decorator for a function that forked children call first."""
+    """A decorator for a function that forked children must call first."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=call)
     return call
@@ -178,16 +176,16 @@ def ask(method: str, path: str, body: str = "", patience: float = PATIENCE) -> D
 
 
 class Line:
-    """A connection to the host for one thread, which is reopened as long as it is needed."""
+    """A thread's connection to the host, which is reopened as long as it is needed."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.connection: Optional[socket.socket] = None
         self.over = False
-        self.patience = FOREVER  # the time until which requests are retried
+        self.patience = FOREVER  # when to stop retrying requests
 
     def ask(self, path: str, raw: bytes) -> bytes:
-        """Send a request until there is an answer; Away when it is no longer wanted."""
+        """Send a request until it is answered; Away when it is no longer wanted."""
         asked = request(head("POST", path), raw)
         delay = FIRST_RETRY
         while not self.over:
@@ -196,10 +194,10 @@ class Line:
                 if self.connection is None:
                     self.connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
                     self.connection.connect(self.path)
-                    if self.over:  # cut was called before the connection was open
+                    if self.over:  # cut was called before the connection opened
                         continue
                 answer = exchange(self.connection, asked, None)
-            except OSError as e:  # the host worker is being restarted
+            except OSError as e:  # the host worker is restarting
                 self.hang_up()
                 if reused:
                     continue
@@ -221,7 +219,7 @@ class Line:
             close(connection)
 
     def cut(self) -> None:
-        """End the connection, from another thread."""
+        """Close the connection from another thread."""
         self.over = True
         connection = self.connection
         if connection is not None:

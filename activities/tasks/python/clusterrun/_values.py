@@ -1,4 +1,4 @@
-"""The outcomes of closures as JSON."""
+"""Closure outcomes as JSON."""
 
 import json
 from typing import Any, Dict, List, Optional
@@ -39,7 +39,7 @@ def failure_outcome(e: BaseException) -> bytes:
     elif isinstance(e, UnavailableError):
         kind = "unavailable"
     if not isinstance(e, OwnError):
-        # The frames of this package are left out.
+        # This package's frames are omitted.
         frames = e.__traceback__
         while frames is not None and frames.tb_frame.f_globals.get("__package__") == __package__ and frames.tb_next is not None:
             frames = frames.tb_next
@@ -49,8 +49,8 @@ def failure_outcome(e: BaseException) -> bytes:
 
 
 def _built_from(e: BaseException) -> Optional[List[Any]]:
-    """Return the arguments of a built-in exception, so that it can be recreated
-    elsewhere; None if they are too long or not JSON."""
+    """Return a built-in exception's arguments, so that it can be recreated elsewhere; None if
+    they are too long or not JSON."""
     if type(e).__module__ != "builtins":
         return None
     args = list(e.args)
@@ -67,7 +67,7 @@ def _built_from(e: BaseException) -> Optional[List[Any]]:
 def error_outcome(
     kind: str, name: str, message: str, stack: str, task: str = "", args: Optional[List[Any]] = None
 ) -> bytes:
-    # Everything is bounded: a request that is too large would never be answered.
+    # Everything is limited: a request that is too large would never be answered.
     said: Dict[str, Any] = {
         "kind": name[:MAX_NAME], "message": message[:_MAX_CLOSURE_ERROR], "traceback": stack, "task": str(task)[:MAX_NAME],
     }

@@ -8,10 +8,10 @@ from ._errors import BarrierTimeoutError, seconds
 from ._http import MAX_NAME, head
 from ._transport import Away, find_host, get_host
 
-_ANSWER_SLACK = 5.0  # seconds that the host may answer later than the timeout
+_ANSWER_SLACK = 5.0  # seconds that the host may answer after the timeout
 
 class Barrier:
-    """A barrier among tasks, which can be used repeatedly; see get_barrier."""
+    """A reusable barrier among tasks; see get_barrier."""
 
     __module__ = "clusterrun"
 
@@ -38,8 +38,8 @@ class Barrier:
             self._arrival["participants"] = list(participants)
 
     def wait(self, timeout: Optional[float] = None) -> int:
-        """Wait until all participants have arrived. Return the place of this task among
-        them, from 0. Raise BrokenBarrierError if the barrier breaks."""
+        """Wait until all participants have arrived. Return this task's position among them,
+        from 0. Raise BrokenBarrierError if the barrier breaks."""
         if timeout is None:
             timeout = self.timeout
         else:
@@ -70,13 +70,12 @@ def get_barrier(
     participants: Optional[Sequence[str]] = None,
     local: bool = False,
 ) -> Barrier:
-    """Return a barrier among all tasks of the run, or among the participants: names of
-    tasks such as "worker-0", and types such as "worker" for all their tasks. All
-    participants must name the same ones. timeout is in seconds; None waits without limit.
-    local lets the host release it by itself, within microseconds: all participants must be on
-    it.
+    """Return a barrier among all tasks of the run, or among the participants: task names such
+    as "worker-0", and types such as "worker" for all their tasks. All participants must name
+    the same ones. timeout is in seconds; None waits without limit. local lets the host release
+    it on its own, within microseconds: all participants must be on it.
 
-    Raise ValueError in a process that is not a task.
+    Raise ValueError outside a task.
     """
     return Barrier(name, timeout, participants, local)
 
@@ -87,7 +86,7 @@ def barrier(
     participants: Optional[Sequence[str]] = None,
     local: bool = False,
 ) -> int:
-    """Wait at a barrier; see get_barrier and Barrier.wait. A process that is not a task is the
+    """Wait at a barrier; see get_barrier and Barrier.wait. Outside a task, the process is the
     only participant, and does not wait."""
     if find_host() is None:
         return 0

@@ -22,8 +22,7 @@ _P = TypeVar("_P", bound=PerWorkerValues)
 
 
 class ClusterCoordinator:
-    """Lets the serving tasks of the run call functions, like TensorFlow's
-    ClusterCoordinator.
+    """Lets the run's serving tasks call functions, like TensorFlow's ClusterCoordinator.
 
         @clusterrun.function
         def train(step, rate=0.1):
@@ -35,21 +34,20 @@ class ClusterCoordinator:
         coordinator.join()
         losses = coordinator.fetch(values)
 
-    Any task can be the coordinator; usually it is the chief. The tasks that call the
-    functions must have registered the same ones and serve; see serve. A function is
-    called at least once: if its task dies during the call, another task calls it again.
+    Any task can be the coordinator; usually it is the chief. The tasks that call the functions
+    must have registered the same ones and serve; see serve. A function is called at least once:
+    if its task fails during the call, another task calls it again.
 
-    The first error of a function is raised by the next schedule, join or done, even if a
-    fetch has raised it before. By then everything that was queued has been cancelled, and
-    nothing is executing. After that, functions can be scheduled again.
+    A function's first error is raised by the next schedule, join or done, even if a fetch has
+    already raised it. By then everything queued has been cancelled, and nothing is executing.
+    After that, functions can be scheduled again.
 
-    The queue belongs to the run, and outlives this process and the coordinator: what was
-    scheduled is still called, and a join of the next process waits for it. Values are for
-    the process that has scheduled their functions. However
-    often a program makes a coordinator, it is the same one. It may be used by several
-    threads. watchdog is the number of seconds without the end of any function, while some
-    are unfinished, after which the stacks of this process are written to stderr; see
-    WatchDog.
+    The queue belongs to the run, and outlives this process and the coordinator: scheduled
+    functions are still called, and the next process's join waits for them. Only the process
+    that scheduled a function gets its value. However often a program creates a coordinator, it
+    is the same one. Several threads may use it. watchdog is the number of seconds without any
+    function ending, while some are unfinished, after which this process's stacks are written to
+    stderr; see WatchDog.
     """
 
     __module__ = "clusterrun"
@@ -81,38 +79,36 @@ class ClusterCoordinator:
         args: Optional[Sequence[Any]] = None,
         kwargs: Optional[Mapping[str, Any]] = None,
     ) -> RemoteValue:
-        """Schedule a function for some task, and return a RemoteValue for its value at
-        once. While the queue is full, or another thread joins, it waits; StopError is
-        raised when the tasks of the run are to stop, since the serving tasks then end.
+        """Schedule a function for some task, and immediately return a RemoteValue for its
+        value. While the queue is full, or another thread joins, it waits. StopError is raised
+        when the run's tasks are to stop, since the serving tasks then exit.
 
-        fn is a registered function, or the name of one. Arguments are JSON values, in
-        which a tuple becomes a list, NaN, the infinities, bytes, and PerWorkerValues.
+        fn is a registered function or its name. Arguments are JSON values, with tuples turned
+        into lists, NaN, the infinities, bytes, and PerWorkerValues.
 
-        A function that lets its task die during more than ten calls is not called again;
-        that is an error. If a chief handles that error and ends before the task has been
-        restarted, the run still fails because of the death.
+        A function that loses its task during more than ten calls is not called again; that is
+        an error. If a chief handles that error and exits before the task has been restarted,
+        the run still fails because of the loss.
         """
         name = name_to_schedule(fn)
         raw, resources = arguments(name, args, kwargs)
         return self._session.schedule(self, '{"function":%s%s}' % (to_json(name), raw), resources)
 
     def join(self) -> None:
-        """Wait until all functions that were scheduled have ended. Raise the first error,
-        if there is one, once nothing is executing. Raise StopError if the tasks
-        of the run are to stop and some functions have not ended: they may never be
-        called."""
+        """Wait until all scheduled functions have ended. Raise the first error, if any, once
+        nothing is executing. Raise StopError if the run's tasks are to stop and some functions
+        have not ended: they may never be called."""
         self._session.join()
 
     def done(self) -> bool:
-        """Return whether all functions that were scheduled have ended. Raise the first
-        error, if there is one, once nothing is executing."""
+        """Return whether all scheduled functions have ended. Raise the first error, if any,
+        once nothing is executing."""
         return self._session.done()
 
     def fetch(self, val: Any, timeout: Optional[float] = None) -> Any:
-        """Wait for a RemoteValue, or for all in a structure of tuples, lists and dicts,
-        which is returned with values in their places. Anything else is returned
-        unchanged. Raise StopError if the tasks of the run are to stop and a function has
-        not ended."""
+        """Wait for a RemoteValue, or for all those in a structure of tuples, lists and dicts,
+        and return it with the values in place. Anything else is returned unchanged. Raise
+        StopError if the run's tasks are to stop and a function has not ended."""
         end = None if timeout is None else time.monotonic() + seconds("timeout", timeout)
 
         def one(value: Any) -> Any:
@@ -132,9 +128,9 @@ class ClusterCoordinator:
     def create_per_worker_resource(
         self, fn: Union[str, Callable[..., Any]], args: Optional[Sequence[Any]] = None, kwargs: Optional[Mapping[str, Any]] = None
     ) -> PerWorkerValues:
-        """Create the value of a registered function in each task, for use as an argument
-        of scheduled functions. A process builds it when it first calls one of those, and
-        keeps it as long as this process refers to the PerWorkerValues."""
+        """Create a registered function's value in each task, for use as an argument of
+        scheduled functions. A process builds it when it first calls one of those, and keeps it
+        as long as this process refers to the PerWorkerValues."""
         return self._create(PerWorkerValues, fn, args, kwargs)
 
     def _create(self, what: Type[_P], fn: Any, args: Any, kwargs: Any) -> _P:
@@ -152,16 +148,16 @@ class ClusterCoordinator:
     def create_per_worker_dataset(
         self, dataset_fn: Union[str, Callable[..., Any]], args: Optional[Sequence[Any]] = None, kwargs: Optional[Mapping[str, Any]] = None
     ) -> PerWorkerDataset:
-        """Create a dataset for each worker. dataset_fn is a registered function that
-        returns an iterator, such as a generator function. iter() of the dataset is a
-        per-worker resource, from which functions take the next element. Each iter()
-        starts again, and iterators that are no longer referred to are dropped."""
+        """Create a dataset for each worker. dataset_fn is a registered function that returns an
+        iterator, such as a generator function. iter() of the dataset is a per-worker resource
+        that supplies functions with the next element. Each iter() starts over, and unreferenced
+        iterators are dropped."""
         name_to_schedule(dataset_fn)
         return PerWorkerDataset(self, dataset_fn, args, kwargs)
 
     def metrics(self) -> Dict[str, int]:
-        """Return counts of this process: closure_execution of the functions that have
-        ended, and remote_value_fetch of the values that have arrived."""
+        """Return this process's counts: closure_execution of the functions that have ended, and
+        remote_value_fetch of the values that have arrived."""
         return self._session.metrics()
 
 
@@ -171,9 +167,9 @@ _coordinator_lock = threading.RLock()
 
 @contextlib.contextmanager
 def handle_parameter_server_failure() -> Iterator[None]:
-    """A context manager with which a program that cannot continue without a parameter
-    server exits with the code in TF_CLIENT_NON_FATAL_RESTART_EXIT_CODE, if that is set.
-    The code tells the restarter of programs that this is not an error of the program.
+    """A context manager for a program that cannot continue without a parameter server. It exits
+    with the code in TF_CLIENT_NON_FATAL_RESTART_EXIT_CODE, if set. The code tells the program's
+    restarter that this is not a program error.
 
         with clusterrun.handle_parameter_server_failure():
             coordinator.join()

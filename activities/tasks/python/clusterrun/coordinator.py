@@ -1,4 +1,4 @@
-"""Stops the threads of a program together."""
+"""Stops a program's threads together."""
 
 import contextlib
 import threading
@@ -11,7 +11,7 @@ from .stop import StopError, ask_to_stop, bounded, clear_stop, keep_watching, li
 
 
 class Coordinator:
-    """Stops the threads of a program together; works without clusterrun, too.
+    """Stops a program's threads together; also works without clusterrun.
 
         coord = clusterrun.Coordinator()
         threads = [threading.Thread(target=work, args=(coord,)) for _ in range(4)]
@@ -24,20 +24,20 @@ class Coordinator:
                 while not coord.should_stop():
                     ...
 
-    The first thread that fails, or finds the end of its input, stops the others, and join
-    raises the reason. After that threads have a grace of two minutes to end; join names
-    those that take longer.
+    The first thread that fails, or reaches the end of its input, stops the others, and join
+    raises the reason. Threads then have a grace of two minutes to exit; join names those that
+    take longer.
 
-    With run=True it is united with all tasks of the run whose processes have such a
-    coordinator, or use clusterrun.should_stop: what stops the threads here stops the run,
-    and a stop of the run, from any process, stops the threads. join raises the first
-    exception anywhere, as a StopError if it comes from another process, and clear_stop
-    applies to all. request_stop and join return when the run knows of the stop.
+    With run=True it is tied to all tasks of the run with processes that have such a
+    coordinator, or use clusterrun.should_stop: what stops the threads stops the run, and a stop
+    of the run, from any process, stops the threads. join raises the first exception anywhere,
+    as a StopError if it comes from another process, and clear_stop applies to all. request_stop
+    and join return when the run has recorded the stop.
 
-    It is tf.train.Coordinator, with the same arguments and texts. The differences are:
-    join returns as soon as the last thread has ended, while the original checks once a
-    second; it names threads in the order in which they were registered; and request_stop
-    accepts any exception, not only the exception being handled.
+    It is tf.train.Coordinator, with the same arguments and messages. The differences are: join
+    returns as soon as the last thread has exited, while the original checks once a second; it
+    names threads in order of registration; and request_stop accepts any exception, not only the
+    exception being handled.
     """
 
     __module__ = "clusterrun"
@@ -49,13 +49,13 @@ class Coordinator:
         run: bool = False,
     ) -> None:
         """Make a coordinator without a stop. With run it is tied to the run; this raises
-        ValueError in a process that is not a task.
+        ValueError outside a task.
 
-        An exception of one of the given types stops the threads as request_stop(None)
-        does, and is not raised. By default the types are EOFError, StopIteration, and
-        every class with the name OutOfRangeError, with which TensorFlow signals the end
-        of an input. Types that are given replace these. Such a stop reaches the run
-        without an exception; for other exceptions the run decides by their kind.
+        An exception of one of the given types stops the threads like request_stop(None), and is
+        not raised. By default the types are EOFError, StopIteration, and every class named
+        OutOfRangeError, which TensorFlow raises at the end of an input. Given types replace
+        these. Such a stop reaches the run without an exception; the run judges other exceptions
+        by their kind.
         """
         self._clean_names: Tuple[str, ...] = ()
         if clean_stop_exception_types is None:
@@ -70,8 +70,8 @@ class Coordinator:
         self._joined = False
         self._registered_threads: Dict[threading.Thread, None] = {}  # in the order of registration
         self._run = run
-        self._said: Dict[str, Any] = {"seq": 0, "stop": False}  # the latest state from the run
-        self._asking = 0  # requests in flight: states of the run may precede them
+        self._said: Dict[str, Any] = {"seq": 0, "stop": False}  # the run's latest state
+        self._asking = 0  # requests in flight: the run's states may precede them
         self._told: Optional[Event] = None  # set when the stop has been passed on
         if run:
             self._hear(listen(self, Coordinator._hear, Coordinator._forked).said)
@@ -85,9 +85,9 @@ class Coordinator:
         """Ask all threads to stop, because of ex if it is given.
 
         ex is an exception, or a tuple of sys.exc_info(). The first request since the
-        coordinator was made or cleared decides what join raises; an exception of a later
-        one is only logged. After join, when no caller would see it, an exception is
-        raised here, unless it is a clean stop.
+        coordinator was created or cleared decides what join raises; a later exception is only
+        logged. After join, when no caller would see it, an exception is raised immediately,
+        unless it is a clean stop.
         """
         reported = info = None if ex is None else exc_info(ex)
         if info is not None and self._is_clean(info[1]):
@@ -99,7 +99,7 @@ class Coordinator:
             first = not self._stop_event.is_set()
             if first:
                 self._set_stop(info)
-            # Once per stop, even if it came from the run, which may have cleared it already.
+            # Once per stop, even one from the run, which may have cleared it already.
             if self._run and self._told is None:
                 told = self._told = Event()
         try:
@@ -125,7 +125,7 @@ class Coordinator:
             _log("Error reported to Coordinator: %s, %s", info[0], info[1])
 
     def clear_stop(self) -> None:
-        """Clear the stop, its exception, and that join was called."""
+        """Clear the stop, its exception, and the record of join's call."""
         with self._lock:
             stopped = self._stop_event.is_set()
             self._clear()
@@ -142,7 +142,7 @@ class Coordinator:
         self._stop_event.clear()
 
     def _tell(self, told: Event, reported: Optional[ExcInfo], info: Optional[ExcInfo], first: bool) -> None:
-        """Pass a stop on to the run. If that fails, join raises the failure."""
+        """Forward a stop to the run. If that fails, join raises the failure."""
         ex = None if info is None else info[1]
         reason = None if reported is None or ex is not None else "%s: %s" % (type(reported[1]).__name__, reported[1])
         try:
@@ -170,7 +170,7 @@ class Coordinator:
             self._agree()
 
     def _hear(self, said: Dict[str, Any]) -> None:
-        """Handle a state of the run."""
+        """Handle a state from the run."""
         with self._lock:
             if said["seq"] > self._said["seq"]:
                 self._said = said
@@ -197,7 +197,7 @@ class Coordinator:
 
     @contextlib.contextmanager
     def stop_on_exception(self) -> Iterator[None]:
-        """Turn every exception of the body into a stop request, including SystemExit and
+        """Turn every exception in the body into a stop request, including SystemExit and
         KeyboardInterrupt. The exception does not leave the body, except after join."""
         try:
             yield
@@ -205,8 +205,7 @@ class Coordinator:
             self.request_stop((type(ex), ex, ex.__traceback__))
 
     def wait_for_stop(self, timeout: Optional[float] = None) -> bool:
-        """Wait until a stop is requested, for at most timeout seconds; return whether it
-        was."""
+        """Wait until a stop is requested, at most timeout seconds; return whether it was."""
         if self._run:
             keep_watching()
         return self._stop_event.wait(bounded(timeout))
@@ -222,18 +221,18 @@ class Coordinator:
         stop_grace_period_secs: float = 120,
         ignore_live_threads: bool = False,
     ) -> None:
-        """Wait until the registered threads and the given ones have ended.
+        """Wait until the registered and the given threads have exited.
 
-        Without a stop it waits without limit. Once a stop is requested, the threads have
-        the grace, counted from the stop or from this call, if later: 0 is a
-        millisecond, and a negative value is no time at all.
+        Without a stop it waits without limit. Once a stop is requested, the threads have the
+        grace, counted from the stop or from this call, if later: 0 is a millisecond, and a
+        negative value is no time.
 
-        Then the exception of the stop is raised, if there is one, and again by each later
-        join; otherwise, if threads are still running, a RuntimeError that names them,
-        registered ones first. With ignore_live_threads they are only logged.
+        Then the stop's exception is raised, if any, and again by each later join; otherwise, if
+        threads are still running, a RuntimeError that names them, registered ones first. With
+        ignore_live_threads they are only logged.
 
-        Afterwards no thread is registered. Join does not wait for threads that were
-        registered while it was waiting.
+        Afterwards no thread is registered. Join does not wait for threads registered while it
+        was waiting.
         """
         if self._run:
             keep_watching()
@@ -256,7 +255,7 @@ class Coordinator:
         stragglers = [t.name for t in waiting if t.is_alive()]
         told = self._told
         if told is not None:
-            told.wait()  # the caller may end the process after join
+            told.wait()  # the caller may exit after join
         with self._lock:
             self._joined = True
             self._registered_threads = {}
@@ -269,11 +268,11 @@ class Coordinator:
 
     @property
     def joined(self) -> bool:
-        """Whether join has returned since the coordinator was made or cleared."""
+        """Whether join has returned since the coordinator was created or cleared."""
         return self._joined
 
     def raise_requested_exception(self) -> None:
-        """Raise the exception that stopped the threads, if there is one."""
+        """Raise the exception that stopped the threads, if any."""
         with self._lock:
             info = self._exc_info_to_raise
         if info is not None:
@@ -281,7 +280,7 @@ class Coordinator:
 
 
 def _await_end(threads: List[threading.Thread], wake: Event) -> None:
-    """Wait until all threads have ended, or wake is set.
+    """Wait until all threads have exited, or wake is set.
 
     Python can wait for only one thread or one event at a time, so another thread waits
     for the threads.
@@ -290,7 +289,7 @@ def _await_end(threads: List[threading.Thread], wake: Event) -> None:
     def watch() -> None:
         while _any_alive(threads):
             for t in threads:
-                if t.is_alive():  # a thread that was not started cannot be joined
+                if t.is_alive():  # an unstarted thread cannot be joined
                     t.join()
         wake.set()
 
@@ -306,7 +305,7 @@ def _await_end(threads: List[threading.Thread], wake: Event) -> None:
 
 
 def _join_all(threads: List[threading.Thread], timeout: float) -> None:
-    """Wait until all threads have ended, for at most timeout seconds."""
+    """Wait until all threads have exited, at most timeout seconds."""
     deadline = time.monotonic() + timeout
     for t in threads:
         if t is not threading.current_thread() and t.is_alive():

@@ -33,12 +33,12 @@ def function(fn: Any = None, *, name: Optional[str] = None) -> Any:
 
 
 def _origin(fn: Any) -> Tuple[Any, Any]:
-    """Return the origin of a function, which stays the same if its module is reloaded."""
+    """Return a function's origin, which survives a reload of its module."""
     return getattr(fn, "__module__", None), getattr(fn, "__qualname__", id(fn))
 
 
 def name_of(fn: Any) -> str:
-    """Return the name under which a function is registered."""
+    """Return a function's registered name."""
     if isinstance(fn, str) and fn in functions:
         return fn
     for name, known in functions.items():
@@ -48,7 +48,7 @@ def name_of(fn: Any) -> str:
 
 
 def name_to_schedule(fn: Any) -> str:
-    """Return the name of a function. A name may be registered only in other tasks."""
+    """Return a function's name. A name may be registered only in other tasks."""
     if isinstance(fn, str):
         return fn
     name = getattr(fn, "__name__", None)

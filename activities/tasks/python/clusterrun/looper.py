@@ -1,4 +1,4 @@
-"""A thread that repeats something."""
+"""A thread that repeats a call."""
 
 import threading
 import time
@@ -8,14 +8,13 @@ from .coordinator import Coordinator
 
 
 class Looper(threading.Thread):
-    """A thread that repeats something until its coordinator stops.
+    """A thread that repeats a call until its coordinator stops.
 
-    It calls target, or the method run_loop of a subclass. An exception stops the
-    coordinator. It is a daemon, registers itself, and must still be started. LooperThread
-    is another name for it.
+    It calls target, or a subclass's method run_loop. An exception stops the coordinator. It is
+    a daemon, registers itself, and must still be started. LooperThread is an alias.
 
-    Calls happen at fixed times counted from the first, regardless of how long each takes; missed
-    calls are made up, back to back. Setting the machine's clock changes nothing. Without
+    Calls happen at fixed times counted from the first, regardless of how long each takes;
+    missed calls are made up, back to back. Setting the machine's clock has no effect. Without
     an interval all calls are back to back.
     """
 

@@ -1,4 +1,4 @@
-"""A pool of processes, all of which call the functions of a program."""
+"""A pool of processes that all call a program's functions."""
 
 import atexit
 import contextlib
@@ -17,12 +17,12 @@ from ._poolprocess import GRACE, pool_function, refuse_while_importing, run_of
 from ._pooltasks import closures_of, error_of, failure_of, is_lost, tasks_of
 from ._transport import in_forked_children
 
-_JOIN = 60.0  # seconds for all processes to end
+_JOIN = 60.0  # seconds for all processes to exit
 _UNEXPECTED_EOF = "Unexpected EOF. Worker process may have died"
 
 
 class Pool:
-    """Processes of a cluster on this machine that stay for many calls, like TensorFlow's
+    """A cluster's processes on this machine that stay for many calls, like TensorFlow's
     MultiProcessPoolRunner.
 
         @clusterrun.function
@@ -34,26 +34,23 @@ class Pool:
             with clusterrun.Pool({"chief": 1, "worker": 2}) as pool:
                 losses = pool.run(train, args=(10,))
 
-    cluster is a cluster spec such as {"worker": ["localhost:2222"]}, in which a number
-    may replace the addresses, or it is the number of workers. The processes are started
-    by the first run, and stay the same for all later ones. They are tasks of a clusterrun
-    run of their own, and have everything that such tasks have: TF_CONFIG, barriers, and
-    so on.
+    cluster is a cluster spec such as {"worker": ["localhost:2222"]}, with a number allowed in
+    place of the addresses, or the number of workers. The first run starts the processes, and
+    later runs reuse them. They are tasks of a separate clusterrun run, with everything that
+    such tasks have: TF_CONFIG, barriers, and so on.
 
-    Functions must be registered with @clusterrun.function, in the main program or in a
-    module, before the first run: the processes import both. As with multiprocessing they
-    import the main program under another name, so code for the main program only must be
-    under if __name__ == "__main__". A main program that is not a file, for example from
-    stdin, from -c or in a notebook, cannot be imported; then only functions of modules
-    can be called. Arguments and values are JSON values of up to 256 KiB each, and NaN, the
-    infinities and bytes; of other values the text is returned, with a warning there.
+    Functions must be registered with @clusterrun.function, in the main program or in a module,
+    before the first run: the processes import both. As with multiprocessing, they import the
+    main program under another name, so code for the main program only must be under if __name__
+    == "__main__". A main program that is not a file, for example from stdin, from -c or in a
+    notebook, cannot be imported; then only functions of modules can be called. Arguments and
+    values are JSON values of up to 256 KiB each, and NaN, the infinities and bytes; other
+    values are returned as text, with a warning in the process.
 
-    initializer is a registered function without arguments; each process calls it once,
-    before anything else.
+    initializer is a registered function without arguments; each process first calls it once.
 
-    The pool ends with shutdown, at the end of the program, however that ends, or as a
-    context manager; the next run starts another pool. Only one thread at a time can use
-    it.
+    The pool stops at shutdown, when the program exits, however that happens, or as a context
+    manager; the next run starts another pool. Only one thread at a time can use it.
     """
 
     __module__ = "clusterrun"
@@ -77,18 +74,18 @@ class Pool:
         try:
             self.shutdown()
         except Exception:
-            pass  # the interpreter is about to end
+            pass  # the interpreter is about to exit
 
     def run(
         self, fn: Any, args: Optional[Sequence[Any]] = None, kwargs: Optional[Mapping[str, Any]] = None
     ) -> List[Any]:
-        """Call a function in all processes, and return the values in the order of the
-        cluster. As in TensorFlow, None is left out.
+        """Call a function in all processes, and return the values in the cluster's order. Like
+        in TensorFlow, None is omitted.
 
-        It waits for all processes. If some fail, the first error in the order of the
-        cluster is raised, and the pool can still be used; ValueError means that the
-        processes do not have the function. If a process has died, RuntimeError is raised,
-        and the pool is shut down; the next run starts new processes.
+        It waits for all processes. If some fail, the first error in the cluster's order is
+        raised, and the pool can still be used; ValueError means that the processes lack the
+        function. If a process has died, RuntimeError is raised, and the pool is shut down; the
+        next run starts new processes.
         """
         name = pool_function(fn)
         closures = closures_of(self._tasks, name, () if args is None else args, {} if kwargs is None else kwargs)
@@ -112,12 +109,12 @@ class Pool:
         return [o["value"] for o in outcomes if o.get("value") is not None]
 
     def shutdown(self) -> None:
-        """End the processes, if there are any, and wait for their end. Problems are only
+        """Stop the processes, if any, and wait until they have exited. Problems are only
         logged."""
         with self._lock:
             self._shutdown(self._let_go())
 
-    # -- the run that the processes belong to
+    # -- the processes' run
 
     def _start(self) -> None:
         refuse_while_importing()
@@ -126,7 +123,7 @@ class Pool:
             try:
                 spec = json.dumps(run_of(self._tasks, self._initializer))
                 command = [find_binary(), "run", "--coordinator-fd", str(theirs.fileno()), "-"]
-                # A session of its own: Ctrl-C is for the program, and the pool ends with it.
+                # A separate session: Ctrl-C is for the program, and stops the pool with it.
                 self._process = subprocess.Popen(
                     command, stdin=subprocess.PIPE, pass_fds=[theirs.fileno()], start_new_session=True
                 )
@@ -144,13 +141,13 @@ class Pool:
 
     def _reset(self) -> None:
         self._buffer = bytearray()
-        self._unread = False  # whether a request has no answer yet
+        self._unread = False  # whether a request is unanswered
         self._batch = 0
-        self._taken = 0  # how many outcomes have come
-        self._over = ""  # why there are no more answers
+        self._taken = 0  # number of received outcomes
+        self._over = ""  # why no more answers come
 
     def _call(self, closures: List[Dict[str, Any]]) -> Optional[List[Dict[str, Any]]]:
-        """Return the outcomes of closures, or None if not all of them will have one."""
+        """Return closures' outcomes, or None if some will be missing."""
         if not self._batch and self._ask("open", {}) is None:
             return None
         self._batch += 1
@@ -167,10 +164,10 @@ class Pool:
         return None if scheduled is None else [outcomes[key] for key in sorted(outcomes)]
 
     def _ask(self, op: str, message: Dict[str, Any]) -> Optional[Dict[str, Any]]:
-        """Return the answer to a request, or None if there will be none. Raise an exception
-        if the queue refuses it."""
+        """Return a request's answer, or None if none will come. Raise an exception if the queue
+        refuses it."""
         assert self._socket is not None
-        if self._unread and self._answer() is None:  # of a request that was interrupted
+        if self._unread and self._answer() is None:  # of an interrupted request
             return None
         try:
             self._unread = True
@@ -213,8 +210,7 @@ class Pool:
         return None
 
     def _why(self, outcomes: Iterable[Dict[str, Any]]) -> str:
-        """Return what is known about the death of a process. The run may be about to
-        report it."""
+        """Return what is known about a process's death. The run may be about to report it."""
         assert self._socket is not None
         try:
             self._socket.settimeout(2 * GRACE)
@@ -226,8 +222,8 @@ class Pool:
         return self._over or (lost[0] if lost else "")
 
     def _let_go(self) -> Any:
-        """Send no more requests, which ends the run in order. Return its process, which
-        keeps the socket: closing it completely would count as the death of this program."""
+        """Send no more requests, which finishes the run in order. Return its process, which
+        keeps the socket: closing it completely would count as this program's death."""
         process, self._process = self._process, None
         if self._socket is not None:
             with contextlib.suppress(OSError):
@@ -246,7 +242,7 @@ class Pool:
             if code != 0 and not died:
                 raise RuntimeError("the run of the pool has ended with exit code %d" % code)
         except subprocess.TimeoutExpired as e:
-            process.kill()  # the processes end with the run
+            process.kill()  # the processes exit with the run
             process.wait()
             logging.getLogger("clusterrun").error("Ignoring exception when shutting down the pool: %s", e)
         except Exception as e:
@@ -268,7 +264,7 @@ _pools: "weakref.WeakSet[Pool]" = weakref.WeakSet()
 
 @atexit.register
 def _shutdown_pools() -> None:
-    pools = [(pool, pool._let_go()) for pool in list(_pools)]  # all end at the same time
+    pools = [(pool, pool._let_go()) for pool in list(_pools)]  # all exit at the same time
     for pool, process in pools:
         pool._shutdown(process)
 

@@ -13,12 +13,11 @@ _TEXT_ABORTED = "The corresponding function is aborted. Please reschedule the fu
 
 
 class ClosureError(Exception):
-    """An error of a scheduled function. kind is the name of its type there. If Python has
-    such a type, the error is an instance of it, too: an error of the kind "ValueError"
-    can be caught as ValueError and as ClosureError. It then has the args that it had
-    there, and an OSError has its errno and filename, if these are short. traceback is the
-    traceback there, task the task that called the function, and closure the ID of the
-    closure. The error can be pickled."""
+    """An error of a scheduled function. kind is the name of its type on the task. If Python has
+    that type, the error is also an instance of it: an error of the kind "ValueError" can be
+    caught as ValueError and as ClosureError. It then has the original args, and an OSError has
+    its errno and filename, if these are short. traceback is the original traceback, task the
+    task that called the function, and closure the closure's ID. The error can be pickled."""
 
     __module__ = "clusterrun"
 
@@ -45,7 +44,7 @@ class ClosureError(Exception):
         return "%s: %s" % (self.kind, self.message)
 
     def __reduce__(self) -> Any:
-        # The types of kinds cannot be found by name.
+        # The types of kinds cannot be looked up by name.
         said = {
             "kind": self.kind, "message": self.message, "traceback": self.traceback, "task": self.task,
             "closure": self.closure, "args": self._built_from,
@@ -54,7 +53,7 @@ class ClosureError(Exception):
 
 
 class InputError(ClosureError):
-    """A per-worker resource among the arguments of a function could not be built."""
+    """A per-worker resource in a function's arguments could not be built."""
 
     __module__ = "clusterrun"
 
@@ -63,7 +62,7 @@ _error_types: Dict[str, Any] = {}
 
 
 def _error_type(kind: str) -> Any:
-    """Return the type for errors of a kind."""
+    """Return the type for a kind of error."""
     found = _error_types.get(kind)
     if found is None:
         import builtins
@@ -95,17 +94,17 @@ def closure_error(said: Dict[str, Any]) -> ClosureError:
 
 
 class RemoteValueStatus(enum.Enum):
-    """The status of the value of a closure."""
+    """The status of a closure's value."""
 
     __module__ = "clusterrun"
 
     NOT_READY = "NOT_READY"
-    ABORTED = "ABORTED"  # it will never be known: the run has ended, or this is a forked child
+    ABORTED = "ABORTED"  # it will never arrive: the run has ended, or this is a forked child
     READY = "READY"  # a value, or an error
 
 
 class RemoteValue:
-    """The value that a scheduled function returns, once it has."""
+    """The value of a scheduled function, once it has returned."""
 
     __module__ = "clusterrun"
 
@@ -124,9 +123,9 @@ class RemoteValue:
         return self._status
 
     def fetch(self, timeout: Optional[float] = None) -> Any:
-        """Wait for the value. An error of the function is raised as a ClosureError, and
-        CancelledError if it was cancelled, on request or because another function failed. If
-        timeout passes, TimeoutError is raised."""
+        """Wait for the value. A function's error is raised as a ClosureError, or as
+        CancelledError if it was cancelled, on request or because another function failed. On
+        timeout, TimeoutError is raised."""
         return self._coordinator._session.fetch(self, timeout)
 
     get = fetch
@@ -147,13 +146,12 @@ class RemoteValue:
 
 
 class PerWorkerValues:
-    """A per-worker resource. As an argument of a function it stands for what the task
-    that calls the function has built.
+    """A per-worker resource. As a function's argument, it stands for what the task that calls
+    the function has built.
 
-    When nothing in this process refers to it, and the functions that were
-    scheduled with it have ended, the tasks drop what they have built, with the next
-    functions that they get. A copy that was unpickled does not keep it; a task that has
-    dropped it builds it again."""
+    When this process no longer refers to it, and the functions scheduled with it have ended,
+    the tasks drop what they built, with the next functions that they receive. An unpickled copy
+    does not keep it; a task that has dropped it rebuilds it."""
 
     __module__ = "clusterrun"
 

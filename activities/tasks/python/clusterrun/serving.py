@@ -1,4 +1,4 @@
-"""Serving: a process calls the functions that coordinators schedule."""
+"""Serving: a process calls functions that coordinators schedule."""
 
 import math
 import os
@@ -21,16 +21,16 @@ from .stop import wait_for_stop
 
 _HEAD = head("POST", "/v1/closures/next")
 
-_ASK_WHILE_BUSY = 0.020  # seconds until the host is asked whether calls are cancelled
+_ASK_WHILE_BUSY = 0.020  # seconds before the host is asked whether calls are cancelled
 _LEAVE_PATIENCE = 2.0
-_AWAY = (ConnectionError, FileNotFoundError, BlockingIOError, socket.timeout)  # the host worker is being restarted
-_WAKE_AGAIN = (0.1, 0.5, 2.0)  # seconds after the first wake-up of a thread
+_AWAY = (ConnectionError, FileNotFoundError, BlockingIOError, socket.timeout)  # the host worker is restarting
+_WAKE_AGAIN = (0.1, 0.5, 2.0)  # seconds after a thread's first wake-up
 
 
 def serve(slots: int = 1) -> None:
-    """Call the functions that coordinators schedule. It returns when the tasks of the run
-    are to stop together: at once if no function is being called, otherwise when the
-    running ones have returned; they may check should_stop().
+    """Call the functions that coordinators schedule. It returns when the run's tasks are to
+    stop together: immediately if no function is being called, otherwise when the running ones
+    have returned; they may check should_stop().
 
         @clusterrun.function
         def train(step, rate=0.1):
@@ -39,23 +39,22 @@ def serve(slots: int = 1) -> None:
 
         clusterrun.serve()
 
-    Arguments and values are JSON values, and NaN, the infinities and bytes; of another value
-    the text is kept, with a warning. A value has at most 256 KiB. An exception is the error
-    of the call. SystemExit ends the process, and the call is lost; it is repeated
-    elsewhere. A process that ends during a call has failed, with any exit code, so
-    its task is restarted if the run restarts tasks.
+    Arguments and values are JSON values, and NaN, the infinities and bytes; other values are
+    stored as text, with a warning. A value is limited to 256 KiB. An exception is the call's
+    error. SystemExit exits the process, and the call is lost; it is repeated elsewhere. A
+    process that exits during a call has failed, with any exit code, so its task is restarted if
+    the run restarts tasks.
 
-    With one slot, functions are called in the thread that calls serve, one after the
-    other; with more, that many are called concurrently in threads of their own. Meanwhile
-    another thread asks the host for more. A function that holds the interpreter in native
-    code for long therefore cannot be cancelled, and the process sends no news, until it
-    releases the interpreter. CancelledError is raised in a call that is cancelled;
-    functions may check cancelled(), too. If the call does not end then, its process is
-    lost: the host restarts the task.
+    With one slot, functions are called one after another in the thread that calls serve; with
+    more, up to slots functions are called concurrently in separate threads. Meanwhile another
+    thread asks the host for more. A function that holds the interpreter in native code for long
+    therefore cannot be cancelled, and the process does not report, until it releases the
+    interpreter. CancelledError is raised in a cancelled call; functions may also check
+    cancelled(). If the call does not return, its process is lost: the host restarts the task.
 
-    A program that a function has started, for example with subprocess.Popen, continues
-    when the call is cancelled, because it may be meant to stay for later calls. End it in
-    a finally clause, as subprocess.run does. At the latest it ends with the process.
+    A program that a function has started, for example with subprocess.Popen, continues when the
+    call is cancelled, because later calls may need it. Stop it in a finally clause, like
+    subprocess.run. At the latest it is killed with the process.
     """
     if not os.environ.get("CLUSTERRUN_SOCKET"):
         raise ValueError("serve is for tasks: CLUSTERRUN_SOCKET is not set, clusterrun did not start this process")
@@ -68,9 +67,8 @@ def serve(slots: int = 1) -> None:
 
 
 def cancelled() -> bool:
-    """Return whether the function that is being called must end, because its call was
-    cancelled; False outside a call. With one slot, threads
-    that a function has started get the same answer."""
+    """Return whether the running function must return because its call was cancelled; False
+    outside a call. With one slot, threads started by a function get the same answer."""
     server = _server
     if server is None or server.pid != os.getpid():
         return False
@@ -81,7 +79,7 @@ def cancelled() -> bool:
 
 
 def _stagger(seconds: float) -> bool:
-    """Wait before the first closure; return whether the tasks must stop in that time."""
+    """Wait before the first closure; return whether the tasks must stop meanwhile."""
     end = time.monotonic() + seconds
     try:
         return seconds > 0 and wait_for_stop(seconds)
@@ -91,9 +89,8 @@ def _stagger(seconds: float) -> bool:
 
 
 def start_delay(environ: Mapping[str, str]) -> float:
-    """Return the seconds before the first closure, which keep the tasks of a large run
-    from beginning all at once: the index of the task times the delay, and at most the
-    maximum."""
+    """Return the seconds before the first closure, which keep a large run's tasks from starting
+    together: the task's index times the delay, at most the maximum."""
     values = []
     for name in ("TF_COORDINATOR_SCHEDULE_START_DELAY", "TF_COORDINATOR_SCHEDULE_START_DELAY_MAX"):
         text = environ.get(name) or "0"
@@ -109,7 +106,7 @@ def start_delay(environ: Mapping[str, str]) -> float:
 
 
 class Resource:
-    """Something that is built once in this process, at its first use."""
+    """A resource that is built once in this process, at its first use."""
 
     def __init__(self, raw: Dict[str, Any]) -> None:
         self.raw = raw
@@ -123,8 +120,7 @@ _server: Optional["Server"] = None
 
 
 class Server:
-    """A process that serves. One thread communicates with the host; the others call
-    functions."""
+    """A process that serves. One thread communicates with the host; the rest call functions."""
 
     def __init__(self, path: str, slots: int) -> None:
         self.path = path
@@ -132,7 +128,7 @@ class Server:
         self.pid = os.getpid()
         self.lock = threading.Lock()  # guards the ledger
         self.change = threading.Condition(self.lock)  # signals changes of queue, stopping and over to callers
-        self.finished = threading.Condition(self.lock)  # signals changes of workers and over to the others
+        self.finished = threading.Condition(self.lock)  # signals changes of workers and over to others
         self.workers = 0  # threads that call, if serve's own thread does not
         self.over = False
         self.connection: Optional[socket.socket] = None
@@ -178,11 +174,11 @@ class Server:
             self.wake()
 
     def guard(self) -> None:
-        """Run work in a thread of its own, whose failure ends the whole service."""
+        """Run work in a new thread. Its failure stops the whole service."""
         try:
             self.work()
         except BaseException as e:
-            if self.pid != os.getpid():  # in a forked child nothing of this exists
+            if self.pid != os.getpid():  # none of this exists in a forked child
                 sys.stderr.write("%s\n" % e)
                 sys.stderr.flush()
                 os._exit(1)
@@ -203,15 +199,15 @@ class Server:
                 if not dropped:
                     call = ledger.begin(threading.get_ident())
             if dropped:
-                # Code that runs when they are dropped, such as a generator's finally, belongs
-                # to the program: it runs in the threads of functions, and without the lock.
+                # Code that runs when they are dropped, such as a generator's finally, belongs to
+                # the program: it runs in the functions' threads, and without the lock.
                 del dropped
                 continue
             self.run(call)
 
     def run(self, call: Call) -> None:
-        """Call a function, and keep its outcome. CancelledError may still come until the
-        lock is held and the interpreter has dropped it."""
+        """Call a function, and store its outcome. CancelledError may still come until the lock
+        is held and the interpreter has dropped it."""
         outcome: Optional[bytes] = None
         while True:
             try:
@@ -243,8 +239,8 @@ class Server:
 
     def check_fork(self, call: Call) -> None:
         if self.pid != os.getpid():
-            # The parent has the closure, too, and only its thread communicates with the host.
-            # The child has nothing left to do.
+            # The parent also has the closure, and only its thread communicates with the host.
+            # The child's work is done.
             raise SystemExit(
                 "clusterrun: the function %s has forked, and the child has returned from it; end it with os._exit" % call.function
             )
@@ -259,7 +255,7 @@ class Server:
         return fn(*args, **kwargs)
 
     def fill(self, value: Any) -> Any:
-        """Replace references to resources by what was built."""
+        """Replace references to resources with what was built."""
         if isinstance(value, list):
             return [self.fill(v) for v in value]
         if isinstance(value, dict):
@@ -269,9 +265,8 @@ class Server:
         return value
 
     def resource(self, key: int) -> Any:
-        """Return a resource, and build it first if necessary. If that fails, it stays
-        failed as long as this process lives, unless the reason was a task that did not
-        answer."""
+        """Return a resource, building it first if necessary. If that fails, it stays failed for
+        this process's lifetime, unless the reason was a task that did not answer."""
         resource = self.ledger.resources.get(key)
         if resource is None:
             raise ResourceError(ValueError("the host has not defined the resource %r, or it is no longer needed" % (key,)))
@@ -301,16 +296,16 @@ class Server:
         except BaseException as e:
             self.end(e)
         end = time.monotonic() + _LEAVE_PATIENCE
-        try:  # tell the host that this process no longer serves, with its last outcomes
+        try:  # report that this process no longer serves, and its last outcomes
             while time.monotonic() < end and not (self.ask_once(0, end) and not self.ledger.done):
                 pass
         except Exception:
-            pass  # the host learns of the end of the process
+            pass  # the host detects the process's exit
         self.hang_up()
 
     def ask_once(self, wait: int, end: float) -> bool:
-        """Tell the host the state of this process, and do what it answers. Return False if
-        there is no answer, until a time or until the state has changed."""
+        """Report this process's state to the host, and act on the answer. Return False if there
+        is no answer before a time or before the state changes."""
         with self.lock:
             body, sent = self.ledger.compose(wait)
             self.forget_news()
@@ -334,7 +329,7 @@ class Server:
         self.delay = FIRST_RETRY
         with self.lock:
             for call in self.ledger.answered(said, sent):
-                # A call that is not inside yet checks told first.
+                # A call that has not entered yet first checks told.
                 call.interrupted = call.inside and interrupt(call.thread)
                 if call.interrupted:
                     call.wakes = [time.monotonic() + after for after in _WAKE_AGAIN]
@@ -359,7 +354,7 @@ class Server:
         return None
 
     def wake(self) -> None:
-        """Tell the thread that asks that the state has changed. The lock must be held."""
+        """Notify the asking thread that the state has changed. The lock must be held."""
         try:
             os.write(self.waker, b"\0")
         except BlockingIOError:
@@ -372,8 +367,8 @@ class Server:
             os.read(self.awake, 4096)
 
     def await_news(self, connection: Optional[socket.socket], end: float) -> bool:
-        """Wait until the connection can be read. Return False if the state has changed, or
-        at the end of the time."""
+        """Wait until the connection is readable. Return False if the state has changed or time
+        is up."""
         poll = select.poll()
         poll.register(self.awake, select.POLLIN)
         if connection is not None:
@@ -389,8 +384,8 @@ class Server:
                 return any(fd != self.awake for fd, _ in ready)
 
     def wake_again(self, now: float) -> float:
-        """Wake threads up again that are due, and return when the next is. A signal may come
-        just before the wait that it should end, and then has no effect."""
+        """Wake due threads again, and return when the next is due. A signal may come just
+        before the wait that it should interrupt, and then has no effect."""
         next_one = FOREVER
         for call in self.ledger.running.values():
             if call.wakes and call.wakes[0] <= now:

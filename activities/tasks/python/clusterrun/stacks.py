@@ -1,4 +1,4 @@
-"""Writes the stacks of a program when a user asks what it is doing."""
+"""Writes a program's stacks when a user asks what it is doing."""
 
 import os
 from typing import List
@@ -6,7 +6,7 @@ from typing import List
 from . import _stackhook
 
 def _files() -> List[int]:
-    """The descriptors of the file in which this process answers."""
+    """The descriptors of this process's answer file."""
     name = "/memfd:clusterrun-stacks.%d (deleted)" % os.getpid()
     found = []
     for entry in os.listdir("/proc/self/fd"):
@@ -22,9 +22,9 @@ def enable_stacks() -> bool:
     """Let the host see the stacks of all threads of this process. Return False if that is
     impossible.
 
-    In tasks it is so already when Python starts, unless the run has set python_stacks to
-    false or the interpreter ignores its environment, and then when this package is imported.
-    It is needed again only after a process has closed all its descriptors.
+    In tasks this is already enabled when Python starts, or, if the run has set python_stacks to
+    false or the interpreter ignores its environment, when this package is imported. It must be
+    repeated only after a process has closed all its descriptors.
     """
     try:
         if _files():
@@ -36,7 +36,7 @@ def enable_stacks() -> bool:
 
 
 def disable_stacks() -> None:
-    """Undo enable_stacks: the process is no longer asked."""
+    """Undo enable_stacks: the host no longer asks this process."""
     try:
         import faulthandler
 

@@ -1,4 +1,4 @@
-"""Stopping together: one stop for all tasks of the run."""
+"""Stopping together: one stop for all the run's tasks."""
 
 import json
 import threading
@@ -12,27 +12,27 @@ from ._http import head
 from ._transport import Away, Host, ask, find_host, in_forked_children
 
 _STOP = "/v1/stop"
-_STOP_WAIT = 60  # seconds that one request waits at the host
-_FIRST_PATIENCE = 1.0  # seconds for the first answer of a host that is away
+_STOP_WAIT = 60  # seconds that a request waits at the host
+_FIRST_PATIENCE = 1.0  # seconds for an absent host's first answer
 
 
 def request_stop(ex: Union[BaseException, ExcInfo, None] = None, reason: Optional[str] = None) -> None:
-    """Ask for all tasks of the run to stop: because of the exception ex, which may be a
-    tuple of sys.exc_info(), or for a reason that is not an error, or for none.
+    """Ask for all tasks of the run to stop: because of the exception ex, which may be a tuple
+    of sys.exc_info(), for a reason that is not an error, or for none.
 
-    The first exception is the verdict of the run, unless its kind means a clean stop: by
-    default StopIteration, EOFError and OutOfRangeError. The call returns when the run
-    knows of the stop. It raises TaskError if the run refuses it, or is away for long. In a
-    process that is not a task the stop is for this process only.
+    The first exception decides the run's result, unless its kind means a clean stop: by default
+    StopIteration, EOFError and OutOfRangeError. The call returns when the run has recorded the
+    stop. It raises TaskError if the run refuses it, or is away for long. Outside a task, the
+    stop is only for this process.
     """
     ask_to_stop(None if ex is None else exc_info(ex)[1], reason)
 
 
 def should_stop() -> bool:
-    """Return whether the tasks of the run are to stop. It is cheap enough for every step:
-    the first call starts a thread that follows every change, and later calls only read
-    the state. Raise TaskError if the host cannot be asked. In a process that is not a task
-    only its own request_stop counts."""
+    """Return whether the run's tasks are to stop. It is cheap enough for every step: the first
+    call starts a thread that follows every change, and later calls only read the state. Raise
+    TaskError if the host cannot be asked. Outside a task, only the process's own request_stop
+    counts."""
     watch = _watch or watching()
     if watch.error is not None:
         watch.raise_error()
@@ -40,11 +40,11 @@ def should_stop() -> bool:
 
 
 def wait_for_stop(timeout: Optional[float] = None) -> bool:
-    """Wait until the tasks of the run are to stop, for at most timeout seconds; return
-    whether they are."""
+    """Wait until the run's tasks are to stop, at most timeout seconds; return whether they
+    are."""
     end = None if timeout is None else time.monotonic() + seconds("timeout", timeout)
     watch = _watch or watching()
-    if watch.thread is None and watch.host is not None:  # the interpreter starts no more threads
+    if watch.thread is None and watch.host is not None:  # the interpreter is exiting
         watch.keep_up_until(end)
     told = watch.stop.wait(None if end is None else bounded(max(0.0, end - time.monotonic())))
     if watch.error is not None:
@@ -53,12 +53,11 @@ def wait_for_stop(timeout: Optional[float] = None) -> bool:
 
 
 def preempted() -> Optional[float]:
-    """Return the seconds until the task is stopped, if it has notice of that, and None
-    otherwise: a run of higher priority needs its room, its host drains, or a person has
-    given notice. It is as cheap as should_stop. Save a checkpoint, and continue or exit
-    with a code other than 0; the run continues from it as soon as there is room.
-    If all tasks exit with 0 in time, the run succeeds. In a process that is not a task
-    it returns None."""
+    """Return the seconds until the task is stopped, if that is announced, and None otherwise: a
+    run with higher priority needs its capacity, its host drains, or a person has announced it.
+    It is as cheap as should_stop. Save a checkpoint, and continue or exit with a nonzero code;
+    the run continues from it as soon as there is capacity. If all tasks exit with 0 in time,
+    the run succeeds. Outside a task, it returns None."""
     watch = _watch or watching()
     if watch.error is not None:
         watch.raise_error()
@@ -67,15 +66,15 @@ def preempted() -> Optional[float]:
 
 
 def clear_stop() -> None:
-    """Clear the stop, from any process: afterwards should_stop returns False in all
-    tasks that still run."""
+    """Clear the stop, from any process: afterwards should_stop returns False in all running
+    tasks."""
     change("DELETE", {})
 
 
 class StopError(RuntimeError):
-    """The error of another process that stopped a Coordinator that is tied to the run, or
-    the stop that ended the wait of a ClusterCoordinator. by is the task that asked, empty
-    for an operator; kind, message and traceback describe the error, if there was one."""
+    """The error of another process that stopped a Coordinator tied to the run, or the stop that
+    interrupted a ClusterCoordinator's wait. by is the task that asked, empty for an operator;
+    kind, message and traceback describe the error, if any."""
 
     __module__ = "clusterrun"
 
@@ -88,7 +87,7 @@ class StopError(RuntimeError):
 
 
 def stop_error(said: Dict[str, Any]) -> Optional[StopError]:
-    """Return the error of a stop, if there is one and it counts."""
+    """Return a stop's error, if there is one and it counts."""
     error = said.get("error")
     if not error or said.get("clean"):
         return None
@@ -101,7 +100,7 @@ def stop_error(said: Dict[str, Any]) -> Optional[StopError]:
 
 
 def wait_ended(said: Dict[str, Any]) -> StopError:
-    """Return the error of a wait that a stop has ended, with the reason of the stop."""
+    """Return the error of a wait interrupted by a stop, with the stop's reason."""
     by, reason = said.get("by", ""), said.get("reason") or "the tasks of the run are to stop together"
     return stop_error(said) or StopError("%s stopped the run: %s" % (by or "an operator", reason), by)
 
@@ -117,8 +116,8 @@ def ask_to_stop(ex: Optional[BaseException], reason: Optional[str]) -> None:
 
 
 def change(method: str, body: Dict[str, Any]) -> None:
-    """Have the run stop, or no longer stop, and learn its state. Without a host there is only
-    the state of this process."""
+    """Request or clear a stop of the run, and record the run's state. Without a host, there is
+    only this process's state."""
     watch = get_watch()
     if watch.host is None:
         with watch.lock:
@@ -130,15 +129,14 @@ def change(method: str, body: Dict[str, Any]) -> None:
 
 
 class Watch:
-    """Follows whether the tasks of the run are to stop, with one waiting request to the
-    host on a thread, for all callers in this process. Without a host there is nothing
-    to follow."""
+    """Follows whether the run's tasks are to stop, with one waiting request to the host on a
+    thread, for all callers in this process. Without a host, it follows nothing."""
 
     def __init__(self, host: Optional[Host]) -> None:
         self.host = host
         self.stop = Event()
         self.said: Dict[str, Any] = {"seq": 0, "stop": False}
-        self.end: Optional[float] = None  # when the tasks are stopped, if they have notice
+        self.end: Optional[float] = None  # when the tasks are stopped, if announced
         self.error: Optional[Exception] = None  # why the host cannot be asked
         self.heard = Event()  # set after the first answer
         self.thread: Optional[threading.Thread] = None
@@ -166,7 +164,7 @@ class Watch:
             self.keep_up(deadline)
 
     def keep_up(self, deadline: Optional[float]) -> None:
-        """Ask for the state: the first time at once, and then when it changes."""
+        """Ask for the state: first immediately, then on each change."""
         assert self.host is not None
         path = _STOP
         if self.heard.is_set():
@@ -182,8 +180,8 @@ class Watch:
         self.heard.set()
 
     def learn(self, said: Dict[str, Any]) -> None:
-        """Record a state, unless a later one is known: a restarted host worker may not
-        know the latest one yet."""
+        """Record a state, unless a later one is known: a restarted host worker may not have the
+        latest one yet."""
         with self.lock:
             if said["seq"] <= self.said["seq"]:
                 return
@@ -209,7 +207,7 @@ class Watch:
 _Hear = Callable[[Any, Dict[str, Any]], None]
 _Forked = Callable[[Any], None]
 
-_watch: Optional[Watch] = None  # once it has been started
+_watch: Optional[Watch] = None  # once started
 _watches: Dict[Optional[Host], Watch] = {}
 _listeners: "weakref.WeakKeyDictionary[Any, Tuple[_Hear, _Forked]]" = weakref.WeakKeyDictionary()
 _listeners_lock = threading.RLock()
@@ -221,7 +219,7 @@ def get_watch() -> Watch:
 
 
 def watching() -> Watch:
-    """Return the watch of this process, and start it if necessary."""
+    """Return this process's watch, starting it if necessary."""
     global _watch
     watch = get_watch()
     watch.start()
@@ -230,14 +228,14 @@ def watching() -> Watch:
 
 
 def keep_watching() -> None:
-    """Start the watch again in a forked child."""
+    """Restart the watch in a forked child."""
     if _watch is None:
         watching()
 
 
 def listen(listener: Any, hear: _Hear, forked: _Forked) -> Watch:
-    """Call hear with the listener and each state of the run from now on, for as long as
-    the listener lives, and call forked in a forked child."""
+    """Call hear with the listener and each state of the run from now on, for the listener's
+    lifetime, and call forked in a forked child."""
     watch = watching()
     with _listeners_lock:
         _listeners[listener] = hear, forked
@@ -246,7 +244,7 @@ def listen(listener: Any, hear: _Hear, forked: _Forked) -> Watch:
 
 @in_forked_children
 def _forget_watch() -> None:
-    """A forked child gets unlocked locks, and has no thread that follows the run."""
+    """A forked child gets unlocked locks, and no thread that follows the run."""
     global _watch, _listeners_lock
     _watch, _listeners_lock = None, threading.RLock()
     _watches.clear()

@@ -1,4 +1,4 @@
-"""What a task reports to its host about itself, and asks about the run."""
+"""What a task reports to its host, and asks about the run."""
 
 import functools
 import json
@@ -18,12 +18,12 @@ _PROGRESS_PATIENCE = 1.0
 
 
 def result(value: Any) -> None:
-    """Set the value that the task returns, which replaces an earlier one. It counts if the
-    process exits with 0. It is kept as JSON, with any value: NaN and the infinities as
-    {"$clusterrun.number": "NaN"}, bytes as {"$clusterrun.bytes": BASE64}, which loads turns
-    back; sets and arrays as lists, dataclasses as objects; and of anything else the text,
-    with a warning that names the field. A value of more than 256 KiB stays in a file on the
-    host, whose path is in the result of the run. Outside a task it has no effect."""
+    """Set the task's return value, replacing any earlier one. It counts if the process exits
+    with 0. Any value is stored as JSON: NaN and the infinities as {"$clusterrun.number":
+    "NaN"}, bytes as {"$clusterrun.bytes": BASE64}, which loads restores; sets and arrays as
+    lists, dataclasses as objects; and anything else as text, with a warning that names the
+    field. A value larger than 256 KiB stays in a file on the host, and the run's result
+    contains its path. Outside a task it has no effect."""
     body = encode(value, "the result")
     if find_host() is None:
         return
@@ -49,9 +49,9 @@ def _keep(path: str, body: bytes) -> None:
 
 
 def error(what: Union[BaseException, str], kind: str = "") -> None:
-    """Report why the program is about to fail: an exception, with its traceback, or a
-    text. It replaces an earlier report, and counts if the process does not exit with 0.
-    Outside a task it has no effect."""
+    """Report why the program is about to fail: an exception, with its traceback, or a string.
+    It replaces any earlier report, and counts if the process does not exit with 0. Outside a
+    task it has no effect."""
     if find_host() is not None:
         _report(what, kind)
 
@@ -80,11 +80,10 @@ def _write_error_file(path: str, message: str, stack: str, now: float) -> None:
 
 
 def progress(current: float, total: Optional[float] = None, message: str = "") -> None:
-    """Report how far the task has got; people see it while the task runs. It is cheap to
-    call often: at most ten updates a second are sent, and always the update that reaches the
-    total. If the host is away for longer than a second, the update is dropped. NaN and the
-    infinities count as 0, which for a total means that it is unknown. Outside a task it has
-    no effect."""
+    """Report the task's progress, which people see while the task runs. It is cheap to call
+    often: at most ten updates a second are sent, and always the update that reaches the total.
+    If the host is away for longer than a second, the update is dropped. NaN and the infinities
+    count as 0, which for a total means unknown. Outside a task it has no effect."""
     host = find_host()
     if host is None:
         return
@@ -106,8 +105,8 @@ def _finite(value: float) -> float:
 
 
 def cluster() -> List[Dict[str, Any]]:
-    """Return all tasks of the cluster, in rank order: task, type, index, rank,
-    local_rank, host and address. A process that is not a task is the only task of its cluster."""
+    """Return all tasks of the cluster, in rank order: task, type, index, rank, local_rank, host
+    and address. Outside a task, the process is the only task of its cluster."""
     if find_host() is None:
         alone = info()
         return [{k: alone[k] for k in ("task", "type", "index", "rank", "local_rank", "host", "address")}]
@@ -117,8 +116,8 @@ def cluster() -> List[Dict[str, Any]]:
 
 def info() -> Dict[str, Any]:
     """Return which task of which run this is, and where: run, execution, task, type, index,
-    rank, local_rank, world_size, local_world_size, restart_count, generation, host and
-    address. A process that is not a task is the only one of a run without a name."""
+    rank, local_rank, world_size, local_world_size, restart_count, generation, host and address.
+    Outside a task, the process is the only one of an unnamed run."""
     if find_host() is None:
         return {
             "run": "", "execution": "", "task": "worker-0", "type": "worker", "index": 0, "rank": 0, "local_rank": 0,
@@ -129,18 +128,18 @@ def info() -> Dict[str, Any]:
 
 
 def restart_count() -> int:
-    """Return how many processes the task had before; 0 outside a task."""
+    """Return the number of the task's earlier processes; 0 outside a task."""
     return int(os.environ.get("CLUSTERRUN_RESTART_COUNT") or 0)
 
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-_REPORT_PATIENCE = 2.0  # seconds, after which the error is written straight to its file
+_REPORT_PATIENCE = 2.0  # seconds before the error is written directly to its file
 
 
 def record(fn: _F) -> _F:
-    """A decorator for the main function of a program: an exception that leaves it is
-    reported as the task's error before it propagates. Outside a task it has no effect."""
+    """A decorator for a program's main function: an exception that leaves it is reported as the
+    task's error before it propagates. Outside a task it has no effect."""
 
     @functools.wraps(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -157,10 +156,10 @@ def record(fn: _F) -> _F:
 
 
 def main(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Run the main function of a program: its value is the task's result, unless it is
-    None, and an exception that leaves it is the task's error. A result that cannot be kept
-    is reported on stderr: the function has done its work. Outside a task it only runs the
-    function and returns its value."""
+    """Run a program's main function: its value is the task's result, unless it is None, and an
+    exception that leaves it is the task's error. A result that cannot be stored is reported on
+    stderr: the function has done its work. Outside a task it only runs the function and returns
+    its value."""
     value = record(fn)(*args, **kwargs)
     if value is not None and find_host() is not None:
         try:

@@ -1,4 +1,4 @@
-"""Writes the stacks of a program that makes no progress."""
+"""Writes the stacks of a program without progress."""
 
 import contextlib
 import os
@@ -9,10 +9,10 @@ from typing import Any, Callable, Optional
 
 
 class WatchDog:
-    """Writes the stacks of all threads of this process to a file when no function has
-    ended for timeout seconds, and calls on_triggered.
-    TF_CLUSTER_COORDINATOR_WATCH_DOG_TIMEOUT overrides timeout; without either, or with 0,
-    it does nothing. waits returns whether any call is awaited."""
+    """Writes the stacks of all threads of this process to a file when no function has ended for
+    timeout seconds, and calls on_triggered. TF_CLUSTER_COORDINATOR_WATCH_DOG_TIMEOUT overrides
+    timeout; without either, or with 0, it does nothing. waits returns whether a call is
+    awaited."""
 
     __module__ = "clusterrun"
 
@@ -35,7 +35,7 @@ class WatchDog:
             threading.Thread(target=self._watch, name="clusterrun-watchdog", daemon=True).start()
 
     def report_closure_done(self) -> None:
-        """Start the time again."""
+        """Restart the timeout."""
         self._reported = time.monotonic()
 
     def stop(self) -> None:

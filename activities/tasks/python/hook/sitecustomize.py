@@ -1,4 +1,4 @@
-BINARY = ""  # the program that has the package
+BINARY = ""  # the package's program
 
 
 class Package:
@@ -38,4 +38,4 @@ try:
     start()
 except Exception:
     pass
-import sitecustomize  # the next one, as if this did not exist; if there is none, the error says so
+import sitecustomize  # the next one, as if this did not exist; if missing, the error says so
