@@ -13,15 +13,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
-// Barrier is one round of a barrier: hosts start it with the signal that brings the first
-// arrival, and wait for its result. It completes with that result also if the round is broken.
+// Barrier is one round of a barrier: hosts start it with the signal that carries the first
+// arrival, and wait for its result. It also completes with that result if the round is broken.
 //
-// Package barrier has the rules, and [spec.BarrierID] its workflow ID.
+// Package barrier implements the rules, and [spec.BarrierID] returns its workflow ID.
 //
 // Its history stays small during the longest wait: a start, one event and at most one workflow
-// task for each signal of a host, a timer, and one activity, whose attempts leave no events. A
-// host sends a signal for all of its tasks that arrive within a moment, so 1,000 hosts make at
-// most about 4,000 events. If tasks come and go without end the round continues as new.
+// task for each signal of a host, a timer, and one activity with attempts that leave no events. A
+// host sends one signal for all of its tasks that arrive within a moment, so 1,000 hosts cause at
+// most about 4,000 events. If tasks keep coming and going, the round continues as new.
 //
 // Only the workflow itself passes from, when it continues as new.
 func Barrier(ctx workflow.Context, in spec.BarrierInput, from *BarrierResumption) (*spec.BarrierResult, error) {
@@ -42,21 +42,20 @@ func Barrier(ctx workflow.Context, in spec.BarrierInput, from *BarrierResumption
 	return b.round.Result(), nil
 }
 
-// barrierWorkflow is the state of one round.
 type barrierWorkflow struct {
 	in       spec.BarrierInput
 	round    *barrier.Round
 	selector workflow.Selector
 	signals  workflow.ReceiveChannel
 
-	// hosts are the queues of the hosts that have sent something, in the order of their first
-	// messages. They can be asked which tasks are still there.
+	// hosts lists the queues of the hosts that have sent something, in the order of their first
+	// messages. They can be asked which tasks are still alive.
 	hosts []string
 	names map[string]string // of the hosts, by queue
 	// checks counts the checks that no host took up.
 	checks   int
 	checking bool
-	// stopCheck ends the running check, which asks about the tasks in asked.
+	// stopCheck cancels the running check, which asks about the tasks in asked.
 	stopCheck workflow.CancelFunc
 	asked     []string
 
@@ -84,8 +83,8 @@ func (b *barrierWorkflow) run(ctx workflow.Context) (closed bool) {
 			b.round.Step(barrier.Cancelled{})
 		})
 	}
-	// The first signals are received before anything else is done, so that a round whose
-	// participants are all there costs one workflow task.
+	// The first signals are received before anything else is done, so that a round with all
+	// participants present costs one workflow task.
 	b.drain(free)
 	for b.round.Result() == nil {
 		if ctx.Err() == nil && b.outgrown(ctx) {
@@ -97,8 +96,8 @@ func (b *barrierWorkflow) run(ctx workflow.Context) (closed bool) {
 		b.selector.Select(free)
 		b.drain(free)
 	}
-	// Every signal that the server has accepted is answered: it refuses to close a workflow
-	// that has not received its last signal.
+	// Every signal that the server has accepted is answered: it refuses to close a workflow that
+	// has not received its last signal.
 	b.describe(free)
 	return true
 }
@@ -124,7 +123,7 @@ func (b *barrierWorkflow) take(ctx workflow.Context, m spec.BarrierMessage) {
 	}
 }
 
-// heardOf records the name and the queue of a host.
+// heardOf records a host's name and queue.
 func (b *barrierWorkflow) heardOf(host, queue string) {
 	if b.names == nil {
 		b.names = map[string]string{}
@@ -162,7 +161,7 @@ func (b *barrierWorkflow) setDeadline(ctx workflow.Context) {
 // detailNames bounds the names in the Web UI.
 const detailNames = 20
 
-// describe writes the details of the round for the Web UI.
+// describe writes the round's details for the Web UI.
 func (b *barrierWorkflow) describe(ctx workflow.Context) {
 	s := b.round.Status()
 	var text strings.Builder
@@ -189,7 +188,7 @@ func (b *barrierWorkflow) describe(ctx workflow.Context) {
 	workflow.SetCurrentDetails(ctx, text.String())
 }
 
-// namesOf returns the first of these names.
+// namesOf returns the first few tasks.
 func namesOf(tasks []string) string {
 	names := list.Of(tasks[:min(len(tasks), detailNames)], markdown.Name)
 	if more := len(tasks) - len(names); more > 0 {

@@ -5,9 +5,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// An elastic run has as many hosts as there is room on, from one generation to the next, and
-// the same number of tasks on each. The fleet decides how many when the run asks; this file has
-// the question.
+// An elastic run uses as many hosts as are free, which may change with each generation, and the
+// same number of tasks on each. The fleet decides how many when the run asks; this file builds the
+// request.
 
 // size returns the number of tasks of the generation, or 0 for all of the spec.
 func (pl *placer) size() int {
@@ -29,7 +29,7 @@ func (v *reporter) elasticStatus() *spec.ElasticStatus {
 	return e
 }
 
-// grows reports whether the next generation of the group may have more hosts.
+// grows reports whether the group's next generation may have more hosts.
 func (pl *placer) grows() bool {
 	_, most := pl.spec.Hosts.Count.Bounds()
 	return pl.spec.IsElastic() && pl.spec.Elastic.Grow == spec.GrowNextGeneration && len(pl.hosts) < most
@@ -55,7 +55,7 @@ func (pl *placer) gone(h *host) {
 	}
 }
 
-// found notes that a host of an elastic run is there, even if it was lost before.
+// found notes that a host of an elastic run is up, even if it was lost before.
 func (pl *placer) found(h *host) {
 	if pl.spec.IsElastic() {
 		delete(pl.lost, h.Queue)

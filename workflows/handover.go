@@ -10,28 +10,27 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// A run whose history gets long continues in another execution of its workflow. The server
-// closes the activities of the old execution, and their hosts leave the processes running. The
-// next execution launches them again, and the hosts find the processes alive, or ended and
-// unreported.
+// A run with a long history continues in another execution of its workflow. The server closes the
+// activities of the old execution, and their hosts leave the processes running. The next execution
+// launches them again, and the hosts find the processes alive, or exited and unreported.
 
 const (
-	// manyRequests and eventsOfTask decide whether a history is long because of requests: a
-	// large run whose history is long because all its tasks end is about to end.
+	// manyRequests and eventsOfTask decide whether requests made a history long: if a large run's
+	// history is long because all its tasks are ending, the run itself is about to end.
 	manyRequests, eventsOfTask = 500, 8
-	// eventsOfHost and bytesOfHost are about the numbers for each host of a run with manyHosts.
+	// eventsOfHost and bytesOfHost are the sizes per host for a run with manyHosts.
 	manyHosts, eventsOfHost, bytesOfHost = 64, 20, 450
 	// maxEvents bounds that: the server terminates a workflow with 51,200 events, or with
 	// 10,000 signals.
 	maxEvents = 20_000
-	// leavingTakes is the time for which requests are refused at once, to reach a moment
-	// without an open request. A request to a host that is away may take longer.
+	// leavingTakes limits how long requests are refused at a time, to reach a moment without open
+	// requests. A request to a host that is away may take longer.
 	leavingTakes = 10 * time.Second
 	// bytesOfTask is about the size of a running task in the resumption, and maxCarried the
 	// largest resumption with the spec: the server takes 2 MiB.
 	bytesOfTask, maxCarried = 130, 1800 << 10
-	// maxAddedBytes bounds the size in the resumption of tasks that are outside the spec or
-	// have a command other than the spec's.
+	// maxAddedBytes limits the size, in the resumption, of tasks that are outside the spec or have
+	// a command other than the spec's.
 	maxAddedBytes = 256 << 10
 )
 
@@ -74,7 +73,7 @@ func (o *handover) times(task, host int) int {
 	return n
 }
 
-// wakeWhenFinished wakes the loop of the run after all requests are answered.
+// wakeWhenFinished wakes the run's loop after all requests are answered.
 func (o *handover) wakeWhenFinished(ctx workflow.Context) {
 	if o.awaiting {
 		return
@@ -88,8 +87,8 @@ func (o *handover) wakeWhenFinished(ctx workflow.Context) {
 	})
 }
 
-// isLeaving reports whether requests are refused at the moment. It is for validators: a request
-// that they refuse leaves nothing in the history, and is repeated in the next execution.
+// isLeaving reports whether requests are currently refused. It is for validators: a request that
+// they refuse leaves nothing in the history, and is repeated in the next execution.
 func (o *handover) isLeaving(ctx workflow.Context) bool {
 	return !o.leaving.IsZero() && o.machine.Quiet() && workflow.Now(ctx).Sub(o.leaving) < leavingTakes
 }
@@ -98,7 +97,7 @@ func errGoesOn() error {
 	return temporal.NewNonRetryableApplicationError("the run is continuing as new; try again", spec.ErrTryAgain, nil)
 }
 
-// HeldHost is what the next execution takes over of a host of a run.
+// HeldHost is what the next execution needs to know about a host of the run.
 type HeldHost struct {
 	Name  string `json:"name"`
 	Queue string `json:"queue"` // of this very host worker
@@ -106,7 +105,7 @@ type HeldHost struct {
 	Pin string `json:"pin,omitempty"`
 	// Groups are its reservations.
 	Groups []int `json:"groups,omitempty"`
-	// Devices are the GPUs that the fleet gave the run there.
+	// Devices lists the host's GPUs that the fleet gave the run.
 	Devices []string `json:"devices,omitempty"`
 	// Witness reports whether other hosts of the generation ask it about the server.
 	Witness bool `json:"witness,omitempty"`

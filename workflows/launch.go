@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
-// launch is a launch of a task whose end has not reached the run.
+// launch is a launch of a task that the run has not seen end.
 type launch struct {
 	id string // of its first RunTask activity
 	// open is the ID of its last RunTask activity.
@@ -27,7 +27,7 @@ type launch struct {
 	cancel workflow.CancelFunc
 }
 
-// launch starts the RunTask activity of a task in the workflow of the run itself.
+// launch starts a task's RunTask activity in the run's own workflow.
 func (r *clusterRun) launch(ctx workflow.Context, a lifecycle.Launch) {
 	name := a.Task.Name()
 	h := r.placer.hostOf(name)
@@ -91,16 +91,16 @@ func (r *clusterRun) stop(a lifecycle.Stop) {
 	}
 }
 
-// Carrier carries out launches on one host: it starts their RunTask activities, in the workflow
-// of the run or of a group, and interprets their ends.
+// Carrier carries out launches on one host: it starts their RunTask activities, in the workflow of
+// the run or of a group, and interprets the results.
 type Carrier struct {
 	Host  string `json:"host"`
 	Queue string `json:"queue"`
-	// StopAfter is the time after which a host that has lost contact stops its processes, and
-	// GivenUp the silence after which none of them can be alive. 0 means no limit.
+	// StopAfter is how long a host without contact waits before it stops its processes, and
+	// GivenUp is the silence after which none of them can be alive. 0 means no limit.
 	StopAfter time.Duration `json:"stop_after,omitempty"`
 	GivenUp   time.Duration `json:"given_up,omitempty"`
-	// Bounds are the two bounds of the run, and Others the queues of the witnesses, or empty.
+	// Bounds are the run's two bounds, and Others the queues of the witnesses, or empty.
 	Bounds *hostapi.Bounds `json:"bounds,omitempty"`
 	Others []string        `json:"others,omitempty"`
 	// Crowd reports whether the tasks send heartbeats less often.
@@ -135,8 +135,8 @@ func (c Carrier) runTask(ctx workflow.Context, in hostapi.RunTaskInput, offered 
 	return call(ctx, hostapi.Host.RunTask, in)
 }
 
-// noteHeard notes the last time at which the server can have answered the host of a launch that
-// has ended like this.
+// noteHeard records when the server can last have answered the host of a launch that ended with
+// err.
 func (r *clusterRun) noteHeard(ctx workflow.Context, c Carrier, err error) {
 	if c.Bounds == nil {
 		return
@@ -149,8 +149,7 @@ func (r *clusterRun) noteHeard(ctx workflow.Context, c Carrier, err error) {
 	r.heard[c.Queue] = heard
 }
 
-// heard returns the last time at which the server can have answered for a launch that ended
-// like this at that time.
+// heard returns when the server can last have answered for a launch that ended at now with err.
 func (c Carrier) heard(now time.Time, err error) time.Time {
 	if silent, ok := errors.AsType[*silentError](err); ok {
 		return silent.heard
@@ -161,8 +160,9 @@ func (c Carrier) heard(now time.Time, err error) time.Time {
 	return now
 }
 
-// endOf derives the end of the process from the end of its activity. Without an exit the activity was
-// cancelled while no process ran, or between a failure and the restart, and Release returns the rest.
+// endOf derives the process's exit from the result of its activity. If there is none, the activity
+// was canceled before a process ran, or between a failure and the restart, and Release reports the
+// rest.
 func (c Carrier) endOf(in hostapi.RunTaskInput, exit spec.Exit, err error) lifecycle.TaskEnded {
 	end := lifecycle.TaskEnded{Task: in.Task, Generation: in.Generation, Launch: in.Launch}
 	var timeout *temporal.TimeoutError

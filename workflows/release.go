@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
-// maxSharedMemory bounds the hosts of which a result says what is left in shared memory.
+// maxSharedMemory limits the hosts with leftover shared memory that a result lists.
 const maxSharedMemory = 20
 
 // release gives all hosts back and passes every exit to the machine.
@@ -36,16 +36,16 @@ func (r *clusterRun) release(ctx workflow.Context) {
 type givenBack struct {
 	released lifecycle.Released
 	output   []string
-	leftOut  []string // tasks whose values are too large together
-	// served is the queue of a host worker whose tasks served closures.
+	leftOut  []string // tasks with values that are too large together
+	// served is the queue of a host worker with tasks that served closures.
 	served string
 }
 
-// giveBack runs Release on every host that was reserved. A host that does not
-// answer is a problem for the report, not for the others. It may be done again.
+// giveBack runs Release on every reserved host. A host that does not answer is a problem for the
+// report, not for the remaining hosts. The activity may be repeated.
 //
-// A host that the run has given up is not asked: nothing of the run lives there, and the end
-// does not wait for it. Its reconciler frees the run's reservations there when it is back.
+// A host that the run has given up is not asked, because nothing of the run lives on it and the
+// run should not wait. On return, its reconciler frees the run's reservations.
 func (g *releaser) giveBack(ctx workflow.Context) givenBack {
 	var back givenBack
 	e := lifecycle.Released{Exits: map[string][]spec.Exit{}, Values: map[string][]byte{}, Hosts: map[string]string{}}
@@ -111,8 +111,8 @@ func (g *releaser) giveBack(ctx workflow.Context) givenBack {
 	return back
 }
 
-// endClosures ends the run's queue of closures. A queue that cannot be reached now ends by
-// itself, a minute later at most; see ClosuresCheck.
+// endClosures closes the run's closure queue. A queue that cannot be reached closes within a
+// minute without being told; see ClosuresCheck.
 func (g *releaser) endClosures(ctx workflow.Context, queue string) {
 	err := workflow.ExecuteActivity(ending(ctx, queue), closure.ActivityEndClosures, closure.EndInput{
 		Run: spec.RunRef{
@@ -147,9 +147,9 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// releaseOn runs Release on a host, which must take it up within that time. A host that gave no account
-// of a task may be gone, and is asked first: an open poll of it would take the release, which may last
-// as long as the grace of its processes.
+// releaseOn runs Release on a host, which must start it within wait. A host that did not report on
+// a task may be gone, and is asked first: an open poll of it would take the release, which may
+// last as long as its processes' grace.
 func (g *releaser) releaseOn(ctx workflow.Context, h *host, wait time.Duration) future[hostapi.ReleaseOutput] {
 	release := func(ctx workflow.Context) future[hostapi.ReleaseOutput] {
 		return callHere(releasing(ctx, h.Queue, wait, g.spec, "give back "+markdown.Name(h.Name)), hostapi.Host.Release, hostapi.ReleaseInput{Run: g.began})

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// maxOwn is the most launches that one workflow carries out at once. A run with more starts
+// maxOwn is the maximum number of simultaneous launches in one workflow. A run with more starts
 // groups.
 const maxOwn = 250
 
@@ -25,20 +25,20 @@ type GroupInput struct {
 	Launches []GroupLaunch        `json:"launches"`
 }
 
-// GroupLaunch is the part of the input of a single RunTask activity.
+// GroupLaunch is the part of a RunTask activity's input that differs between tasks.
 type GroupLaunch struct {
 	Task   string     `json:"task"`
 	Launch int        `json:"launch,omitempty"`
 	Added  *spec.Task `json:"added,omitempty"`
 }
 
-// TaskGroup carries out launches of a large run on one host. It decides nothing: a cancellation
-// stops all of its tasks, and the run receives their ends in signals, while others live, and in
-// the result.
+// TaskGroup carries out launches of a large run on one host. It makes no decisions: a cancellation
+// stops all of its tasks, and it reports results to the run in signals, while tasks still live,
+// and in its own result.
 //
-// At most one signal is on its way, and the next carries all ends since: the server makes a run
-// that gets more than 100 events during one workflow task repeat that task. The result repeats
-// ends that the run may not have received.
+// At most one signal is on its way, and the next carries all results since: the server makes a run
+// that gets more than 100 events during one workflow task repeat that task. The group's result
+// repeats what the run may not have received.
 func TaskGroup(ctx workflow.Context, in GroupInput) ([]lifecycle.TaskEnded, error) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	run := workflow.GetInfo(ctx).ParentWorkflowExecution
@@ -77,8 +77,8 @@ func TaskGroup(ctx workflow.Context, in GroupInput) ([]lifecycle.TaskEnded, erro
 	return unheard, nil
 }
 
-// launchAll carries out the launches of one step of the machine if they are too many for the
-// workflow of the run, and returns the other actions.
+// launchAll carries out the launches of one step of the machine if they are too many for the run's
+// own workflow, and returns the remaining actions.
 func (r *clusterRun) launchAll(ctx workflow.Context, actions []lifecycle.Action) []lifecycle.Action {
 	var launches []lifecycle.Launch
 	var others []lifecycle.Action
@@ -145,7 +145,7 @@ func (r *clusterRun) startGroup(ctx workflow.Context, h *host, n int, launches [
 	})
 }
 
-// endedAll passes the ends that a group reports to the machine.
+// endedAll passes the results that a group reports to the machine.
 func (r *clusterRun) endedAll(ctx workflow.Context, ends []lifecycle.TaskEnded) {
 	for _, e := range ends {
 		r.ended(ctx, e)

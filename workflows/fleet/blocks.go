@@ -47,8 +47,8 @@ func (sh *shape) blocks(seats []*seat) []place {
 	return ordered(places)
 }
 
-// cut cuts the tasks into blocks, by rank, or dealt out one by one. It reports whether the
-// tasks of each block may be on one host.
+// cut cuts the tasks into blocks, by rank, or dealt out one by one. It reports whether the tasks
+// of each block may share one host.
 func (sh *shape) cut() ([]block, bool) {
 	n := (sh.tasks + sh.perHost - 1) / sh.perHost
 	blocks := make([]block, n)
@@ -74,7 +74,7 @@ func (sh *shape) cut() ([]block, bool) {
 	return blocks, true
 }
 
-// fits seats the block, if there is room for all of it.
+// fits seats the block if all of it fits.
 func (b *block) fits(sh *shape, s *seat) bool {
 	if s.slots < b.tasks || b.host != "" && b.host != s.host.Name {
 		return false

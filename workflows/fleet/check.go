@@ -6,40 +6,40 @@ import (
 	"time"
 )
 
-// FailedCheck is a check of a host that fails. A host with one gets no new tasks until it joins
-// without.
+// FailedCheck is a host's failed check. A host with failed checks gets no new tasks until it joins
+// without them.
 type FailedCheck struct {
 	Check string `json:"check"`
 	// Reason is one short line.
 	Reason string `json:"reason"`
-	// Since is zero if the check has not ended yet.
+	// Since is zero if the check has not finished yet.
 	Since time.Time `json:"since,omitzero"`
 }
 
 // String returns the name of the check and its reason.
 func (f FailedCheck) String() string { return fmt.Sprintf("check %s: %s", f.Check, f.Reason) }
 
-// CheckResult is the last result of a check of a host.
+// CheckResult is the last result of a host's check.
 type CheckResult struct {
 	Check string `json:"check"`
 	// Failed is why it has failed, or empty if it has succeeded.
 	Failed string `json:"failed,omitempty"`
-	// At is the time at which it ended, and Seconds the time that it took.
+	// At is when it finished, and Seconds how long it took.
 	At      time.Time `json:"at"`
 	Seconds float64   `json:"seconds"`
 }
 
-// HostBeat has the details of the heartbeats of a host's lease. They are not in the history, and
-// only the server has the latest.
+// HostBeat holds the heartbeat details of a host's lease. They are not in the history, and only
+// the server has the latest.
 type HostBeat struct {
 	Host   string        `json:"host"`
 	Checks []CheckResult `json:"checks,omitempty"`
 }
 
-// CordonedBy says what keeps new tasks from a host.
+// CordonedBy is why a host gets no new tasks.
 type CordonedBy string
 
-// The values of [CordonedBy]. It is empty if the host has no cordon.
+// The values of [CordonedBy]. It is empty if the host is not cordoned.
 const (
 	CordonedByPerson CordonedBy = "person"
 	CordonedByCheck  CordonedBy = "check"

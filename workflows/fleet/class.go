@@ -9,15 +9,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// class is the set of hosts that demands with the same patterns and constraints may use, in any
-// state. If all groups of a demand name their hosts, it is these hosts.
+// class is the set of hosts, in any state, that demands with the same patterns and constraints may
+// use. If all groups of a demand name their hosts, it consists of these hosts.
 type class struct {
 	hosts []*host
 	err   error // a constraint that does not parse
-	// version is the version of the roster for which hosts were chosen.
+	// version is the roster version for which hosts were chosen.
 	version int
-	// lax reports whether tasks may do without GPUs: none of the hosts has any, or none has a
-	// known driver.
+	// lax reports whether tasks may run without GPUs, because the hosts all lack GPUs, or all lack
+	// a known driver.
 	lax bool
 	// slots is the sum over all hosts, if each of them may be oversubscribed, and 0 otherwise.
 	slots int
@@ -41,8 +41,8 @@ func selects(patterns []string, name string) bool {
 	})
 }
 
-// meets reports whether a host meets a constraint. A constraint on the model or the memory of
-// GPUs is met if all of the GPUs meet it. A label that a host does not have equals nothing.
+// meets reports whether a host meets a constraint. A constraint on the model or the memory of GPUs
+// is met if all of the GPUs meet it. A missing label equals nothing.
 func meets(h *Host, c spec.Constraint) bool {
 	switch c.Key {
 	case spec.KeyName:

@@ -6,7 +6,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// DemandOf returns the demand of a run. The spec must be valid and have its defaults.
+// DemandOf returns a run's demand. The spec must be valid and have its defaults.
 func DemandOf(s *spec.RunSpec) Demand {
 	h := s.Hosts
 	least, most := h.Count.Bounds()
@@ -41,8 +41,8 @@ func DemandOf(s *spec.RunSpec) Demand {
 	return d
 }
 
-// groupOf returns the group of one task. Types that take from the same list of devices are
-// of one pool.
+// groupOf returns the group of one task. Types that use the same list of devices belong to one
+// pool.
 func groupOf(s *spec.RunSpec, t spec.Task, pools map[string]int) Group {
 	g := Group{Tasks: 1}
 	if t.Address != "" {

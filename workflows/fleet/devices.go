@@ -15,14 +15,14 @@ func (h *Host) devices() []string {
 	return names
 }
 
-// knows reports whether the host has GPUs of all these names. A GPU may have several names: a run
-// that uses a different name than its host gets all GPUs of the host.
+// knows reports whether the host has GPUs with all these names. A GPU may have several names: a
+// run that uses a different name than its host gets all GPUs of the host.
 func (h *Host) knows(listed []string) bool {
 	names := h.devices()
 	return !slices.ContainsFunc(listed, func(name string) bool { return !slices.Contains(names, name) })
 }
 
-// devicesOf returns the GPUs that a run holds on the host or was granted there.
+// devicesOf returns the host's GPUs that a run holds or was granted.
 func (h *host) devicesOf(r *run) []string {
 	var list []string
 	if i, there := h.holding(r); there {
@@ -38,8 +38,7 @@ func (h *host) devicesOf(r *run) []string {
 	return list
 }
 
-// contest reports whether a run that has these GPUs is in the way of a run that wants the
-// listed ones.
+// contest reports whether a run with GPUs has conflicts with a run that requests the listed ones.
 func (h *host) contest(listed, has []string) bool {
 	if len(listed) == 0 || len(has) == 0 {
 		return false
@@ -47,7 +46,7 @@ func (h *host) contest(listed, has []string) bool {
 	return !h.knows(listed) || slices.ContainsFunc(listed, func(name string) bool { return slices.Contains(has, name) })
 }
 
-// unlisted returns the number of GPUs that a run can have without the GPUs listed for others.
+// unlisted returns the number of GPUs that a run can use apart from those listed for other runs.
 func (h *host) unlisted(r *run, listed []string) int {
 	n, own := 0, h.devicesOf(r)
 	if h.contest(r.shape.listed, listed) || !h.knows(listed) {
@@ -73,9 +72,8 @@ func (h *host) unused(r *run) []string {
 	return names
 }
 
-// assign chooses the GPUs of a run at a place: first the GPUs that it wants by name, then the
-// GPUs that it has from before, and then others, if possible none that earlier runs want by
-// name.
+// assign chooses a run's GPUs at a place: first those that it requests by name, then those that it
+// already has, and then further ones, preferably not requested by name by earlier runs.
 func (h *host) assign(r *run, p *place) []string {
 	if p.GPUs == 0 {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// on returns the demand of an elastic run on so many hosts. For other runs it returns d.
+// on returns the demand of an elastic run on the given number of hosts. Otherwise it returns d.
 func (d Demand) on(hosts int) Demand {
 	if !d.Elastic {
 		return d
@@ -25,8 +25,8 @@ func (d Demand) on(hosts int) Demand {
 	return d
 }
 
-// With returns the demand of an elastic run that has so many hosts left. If these are enough,
-// it continues at once, with them or, if it grows, with as many as there is room on. Otherwise,
+// With returns the demand of an elastic run with left hosts remaining. If these are enough, the
+// run continues immediately on them or, if it may grow, on as many hosts as are free. Otherwise,
 // and for other runs, With returns d.
 func (d Demand) With(left int, grow spec.Grow) Demand {
 	if !d.Elastic || left < d.MinHosts {
@@ -39,8 +39,8 @@ func (d Demand) With(left int, grow spec.Grow) Demand {
 	return d
 }
 
-// offer returns the places of a run that can start now, or nil. An elastic run that has room on
-// enough hosts, but not on all, waits for more until it begins.
+// offer returns the places of a run that can start now, or nil. An elastic run with its minimum
+// but not its maximum of hosts waits for more until it begins.
 func (p *planner) offer(r *run) []place {
 	places := p.try(r)
 	switch {
@@ -59,11 +59,11 @@ func (p *planner) offer(r *run) []place {
 	return places
 }
 
-// begins returns the time from which an elastic run no longer waits for more hosts.
+// begins returns when an elastic run stops waiting for more hosts.
 func (r *run) begins() time.Time { return r.Enough.Add(r.Demand.JoinWait) }
 
-// most returns the places of an elastic run on as many hosts as there is room on; it has
-// found places on the fewest.
+// most returns an elastic run's places on as many hosts as are free, given its places on the
+// minimum.
 func (p *planner) most(r *run, places []place) []place {
 	least := r.shape
 	for fewest, most := r.Demand.MinHosts, r.Demand.MaxHosts; fewest < most; {
@@ -79,7 +79,7 @@ func (p *planner) most(r *run, places []place) []place {
 	return places
 }
 
-// whyJoining returns the reason why an elastic run that has room on enough hosts waits.
+// whyJoining returns why an elastic run that could start on its minimum of hosts waits.
 func (p *planner) whyJoining(r *run) string {
 	return fmt.Sprintf("%s on each of %d hosts, or fewer, but at least %d, from %s on: %s",
 		plural.Of(r.Demand.PerHost, "slot", "slots"), r.Demand.MaxHosts, r.Demand.MinHosts, r.begins().UTC().Format("2006-01-02 15:04:05 UTC"), p.missing(r))

@@ -7,7 +7,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// EndedOf returns how a run has ended on its hosts: the root causes of its end and of its restarts.
+// EndedOf returns how a run ended on its hosts: the root causes of its end and of its restarts.
 func EndedOf(r *spec.RunResult) *Ended {
 	e := &Ended{Kind: EndStopped}
 	if r.Verdict == spec.VerdictSucceeded {
@@ -27,8 +27,8 @@ func EndedOf(r *spec.RunResult) *Ended {
 	return e
 }
 
-// RestartedBy returns the failures that restarted a run and may be the fault of their hosts, or nil
-// if it has none.
+// RestartedBy returns the failures that restarted a run and that their hosts may have caused, or
+// nil.
 func RestartedBy(restarts []spec.GroupRestart) *Ended {
 	var e Ended
 	e.addRestarts(restarts)

@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// guard keeps room on a host for runs that come first and wait.
+// guard reserves capacity on a host for waiting runs that come first.
 type guard struct {
 	on bool
-	// until is the time at which the first of them can start, or zero if that is not known.
+	// until is when the first of them can start, or zero if unknown.
 	until time.Time
-	// rest is the room that none of them can use, and listed are GPUs that they want by name.
+	// rest is the capacity that none of them can use, and listed holds GPUs that they request by
+	// name.
 	rest   room
 	listed []string
 }
@@ -45,17 +46,17 @@ func (p *planner) protect(r *run) {
 	}
 }
 
-// use is the room that a run has on a host until its end, which is 0 if it is not known.
+// use is what a run uses on a host until end, which is 0 if unknown.
 type use struct {
 	room
 	alone bool
-	// contested reports whether GPUs of it are among the GPUs that the other wants by name.
+	// contested reports whether it includes GPUs that the other run requests by name.
 	contested bool
 	end       int64 // in nanoseconds
 }
 
-// turn returns the time at which a run could start, from the known ends of others, and its
-// places. The time is zero if that is not known.
+// turn returns when a run could start, given the known ends of other runs, and its places. The
+// time is zero if unknown.
 func (p *planner) turn(r *run, hosts []*host) (time.Time, []place) {
 	p.uses, p.ends = p.uses[:0], p.ends[:0]
 	for _, h := range hosts {
@@ -90,8 +91,8 @@ func (p *planner) turn(r *run, hosts []*host) (time.Time, []place) {
 	return time.Unix(0, ends[i]).UTC(), at(ends[i])
 }
 
-// after returns the room of a host after the end of all uses that have ended by then. For a run
-// that wants the host for itself there is no room until all uses have ended.
+// after returns a host's capacity once all uses that end by the given time are over. For a run
+// that needs the host exclusively it is zero until all uses are over.
 func (r *run) after(end int64, h *host, uses []use) room {
 	free := r.all(h)
 	for i := range uses {
@@ -110,8 +111,8 @@ func (r *run) after(end int64, h *host, uses []use) room {
 	return room{max(0, free.slots), max(0, free.gpus)}
 }
 
-// restOf returns the room on a host that a run does not need at its turn or, if its turn is not
-// known, at any time.
+// restOf returns the capacity of a host that a run does not need at its turn or, if its turn is
+// unknown, at any time.
 func (r *run) restOf(h *host, turn time.Time, places []place) room {
 	if turn.IsZero() {
 		if r.Demand.Exclusive {

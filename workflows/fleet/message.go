@@ -18,7 +18,7 @@ type Answer struct {
 	Preempt *Preempt `json:"preempt,omitempty"`
 }
 
-// HostLeaseInput names the host whose place in a fleet an activity holds, until it returns.
+// HostLeaseInput names a host, which stays in a fleet until the activity returns.
 type HostLeaseInput struct {
 	Host     string `json:"host"`
 	Instance string `json:"instance"`
@@ -30,9 +30,9 @@ type HostLeaseInput struct {
 // between the heartbeats of any two hosts in a large one.
 const minBeat, eachBeat = 5 * time.Second, 25 * time.Millisecond
 
-// HeartbeatInterval returns the time between two heartbeats of a host in a fleet with that many hosts. After
-// three times as long it counts as silent. All hosts together send at most 40 heartbeats in a
-// second, because they go to one workflow, whose changes the server writes one after the other.
+// HeartbeatInterval returns a host's heartbeat interval in a fleet of the given size. A host is
+// silent after three missed heartbeats. All hosts together send at most 40 heartbeats per second,
+// because they go to one workflow, and the server writes its changes one after another.
 func HeartbeatInterval(hosts int) time.Duration { return max(minBeat, time.Duration(hosts)*eachBeat) }
 
 // CheckInput names runs that may have ended without a message to their fleet.
@@ -40,7 +40,7 @@ type CheckInput struct {
 	Runs []Run `json:"runs"`
 }
 
-// CheckOutput has the runs that have ended.
+// CheckOutput lists the runs that have ended.
 type CheckOutput struct {
 	Ended []Run `json:"ended"`
 }

@@ -1,10 +1,10 @@
 package fleet
 
-// HostsPerPage and WaitingPerPage are the numbers of hosts and of runs in one answer of a fleet: a
-// server takes no answer above 2 MiB.
+// HostsPerPage and WaitingPerPage limit the hosts and the runs in one answer of a fleet, because a
+// server rejects answers above 2 MiB.
 const HostsPerPage, WaitingPerPage = 100, 1000
 
-// AllHosts asks for the hosts of a fleet, page after page. Each page begins after a name.
+// AllHosts returns a fleet's hosts, page by page. Each page starts after a name.
 func AllHosts(ask func(after string) ([]HostStatus, error)) ([]HostStatus, error) {
 	var all []HostStatus
 	for after := ""; ; after = all[len(all)-1].Name {
@@ -15,7 +15,7 @@ func AllHosts(ask func(after string) ([]HostStatus, error)) ([]HostStatus, error
 	}
 }
 
-// AllWaiting asks for the runs that wait, page after page. Each page begins after a position.
+// AllWaiting returns the waiting runs, page by page. Each page starts after a position.
 func AllWaiting(ask func(after int) ([]Waiting, error)) ([]Waiting, error) {
 	var all []Waiting
 	for {
@@ -29,7 +29,7 @@ func AllWaiting(ask func(after int) ([]Waiting, error)) ([]Waiting, error) {
 // Hosts returns all hosts, by name.
 func (ro *roster) Hosts() []HostStatus { return ro.HostsAfter("", len(ro.hosts)) }
 
-// HostsAfter returns the hosts that come after a name, at most so many.
+// HostsAfter returns at most most hosts that come after a name.
 func (ro *roster) HostsAfter(name string, most int) []HostStatus {
 	first, found := ro.hostIndex(name)
 	if found {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// place is the room that a run gets on a host.
+// place is what a run gets on a host.
 type place struct {
 	Place
 	Tasks  int      `json:"tasks"`
@@ -51,7 +51,7 @@ func (sh *shape) search(seats []*seat) []place {
 	return sh.packed(chosen, others, left)
 }
 
-// sizes returns the numbers of tasks of the groups.
+// sizes returns the groups' task counts.
 func sizes(sh *shape) []int {
 	list := make([]int, len(sh.groups))
 	for i := range sh.groups {
@@ -88,7 +88,7 @@ func (sh *shape) pinned(seats []*seat, left []int) (chosen, others []*seat, ok b
 	return chosen, others, true
 }
 
-// packed fills one host after the other, so that there are few of them.
+// packed fills one host after another, to use few hosts.
 func (sh *shape) packed(chosen, others []*seat, left []int) []place {
 	wanted, rest := slices.Clone(left), sum(left)
 	if len(chosen) == 0 && sh.min == sh.max {
@@ -125,8 +125,8 @@ func (sh *shape) packed(chosen, others []*seat, left []int) []place {
 	return sh.ranked(chosen)
 }
 
-// next returns the seat to fill next: among the seats that take all remaining tasks, the seat
-// with the least room left over, or else the seat that takes most.
+// next returns the seat to fill next: among the seats that fit all remaining tasks, the one with
+// the least capacity left over, and otherwise the seat that fits most tasks.
 func (sh *shape) next(others []*seat, left []int, rest int) int {
 	best := -1
 	for i, s := range others {
@@ -151,7 +151,7 @@ func (sh *shape) even(others []*seat, rest int) []*seat {
 	return fit[:sh.min]
 }
 
-// dealt deals the tasks out one by one, each to a host that has the fewest.
+// dealt deals the tasks out one by one, each to a host with the fewest tasks.
 func (sh *shape) dealt(seats []*seat, left []int) []place {
 	slices.SortStableFunc(seats, func(a, b *seat) int { return cmp.Compare(a.prefer, b.prefer) })
 	for _, i := range sh.byNeed {
@@ -208,7 +208,7 @@ func (sh *shape) ranked(seats []*seat) []place {
 	return ordered(places)
 }
 
-// withRanks appends ranks, which come after all others.
+// withRanks appends ranks, which must come after those in list.
 func withRanks(list []Ranks, r Ranks) []Ranks {
 	if n := len(list); n > 0 && list[n-1].End == r.First {
 		list[n-1].End = r.End
@@ -217,7 +217,7 @@ func withRanks(list []Ranks, r Ranks) []Ranks {
 	return append(list, r)
 }
 
-// place returns the run's place on the host of a seat.
+// place returns the run's place on the seat's host.
 func (s *seat) place(ranks []Ranks) place {
 	p := place{
 		Place: Place{Host: s.host.Name, Instance: s.host.Instance, Address: s.host.Address, Ranks: ranks},

@@ -8,25 +8,25 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// planner finds places for runs on the hosts of a roster. It does not know the queue: its
-// caller tries runs in their order, and protects the room of the runs that must wait.
+// planner finds places for runs on a roster's hosts. It does not know the queue: its caller tries
+// runs in their order, and protects the capacity of the runs that must wait.
 type planner struct {
 	roster
 	now     time.Time
 	classes map[string]*class
 	// decision counts the decisions.
 	decision int
-	// open is the number of ready hosts that no run guards in this decision, and soft the number of
-	// those that are not firm.
+	// open is the number of ready hosts that no run guards in this decision, and soft the number
+	// of those that are not firm.
 	open, soft int
-	// seats and choice are reused by searches, uses and ends by looks ahead.
+	// seats and choice are reused by searches, uses and ends by look-aheads.
 	seats  []seat
 	choice []*seat
 	uses   []use
 	ends   []int64
 }
 
-// unguard begins a decision: no host is guarded.
+// unguard starts a decision without guarded hosts.
 func (p *planner) unguard() {
 	p.decision++
 	p.open = 0
@@ -44,7 +44,7 @@ func (p *planner) try(r *run) []place {
 	return p.search(r, p.class(r).hosts, func(h *host) room { return p.roomFor(r, h) })
 }
 
-// search returns places for a run on hosts with the given room, or none.
+// search returns places for a run on hosts with the given capacity, or none.
 func (p *planner) search(r *run, hosts []*host, rooms func(*host) room) []place {
 	p.seats = p.seats[:0]
 	for _, h := range hosts {
@@ -72,7 +72,7 @@ func (p *planner) class(r *run) *class {
 	return r.class
 }
 
-// roomFor returns the room that a run may have on a host now.
+// roomFor returns the capacity of a host that a run may use now.
 func (p *planner) roomFor(r *run, h *host) room {
 	if h.room.slots <= 0 && len(r.held) == 0 || !r.open(h) {
 		return room{}
@@ -95,7 +95,7 @@ func (p *planner) roomFor(r *run, h *host) room {
 	return room{min(free.slots, rest.slots), min(free.gpus, rest.gpus)}
 }
 
-// openFor returns the hosts that get tasks of a run, if there is room.
+// openFor returns the hosts that may accept tasks of a run.
 func (p *planner) openFor(r *run) []*host {
 	list := make([]*host, 0, len(p.class(r).hosts))
 	for _, h := range p.class(r).hosts {

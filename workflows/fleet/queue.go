@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// decide grants room to the runs that may have it, in the order of the queue. A run that must
-// wait guards the hosts that it could use against later runs, unless an earlier run does so
-// already.
+// decide grants capacity to the runs that may have it, in queue order. A run that must wait guards
+// the hosts that it could use against later runs, unless an earlier run already does.
 func (m *Machine) decide() []Action {
 	var actions []Action
 	m.unguard()
@@ -47,7 +46,7 @@ func (m *Machine) neverFits(r *run) error {
 	return m.Impossible(r.Demand)
 }
 
-// preference returns the index of a host in the run's preferred hosts.
+// preference returns the host's index among the run's preferred hosts.
 func (r *run) preference(h *host) int {
 	if i := slices.Index(r.Demand.Prefer, h.Name); i >= 0 {
 		return i
@@ -61,7 +60,7 @@ func (r *run) open(h *host) bool {
 		(len(r.Refusals) == 0 || !slices.ContainsFunc(r.Refusals, func(f refusal) bool { return f.Host == h.Name }))
 }
 
-// endsBy reports whether a run that starts now has ended by then.
+// endsBy reports whether a run that starts now has ended by the given time.
 func (r *run) endsBy(now, then time.Time) bool {
 	return r.Demand.MaxRunTime > 0 && !then.IsZero() && !now.Add(r.Demand.MaxRunTime).After(then)
 }

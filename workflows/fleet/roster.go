@@ -10,14 +10,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// roster has the hosts of a fleet.
+// roster holds a fleet's hosts.
 type roster struct {
 	hosts   []*host // by name
 	cordons []named // of hosts that are gone, the oldest first
-	version int     // changes with each change of hosts
+	version int     // incremented whenever hosts change
 }
 
-// host returns the host of that name, or nil.
+// host returns the host with that name, or nil.
 func (ro *roster) host(name string) *host {
 	if i, ok := ro.hostIndex(name); ok {
 		return ro.hosts[i]
@@ -29,15 +29,15 @@ func (ro *roster) hostIndex(name string) (int, bool) {
 	return slices.BinarySearchFunc(ro.hosts, name, func(h *host, name string) int { return cmp.Compare(h.Name, name) })
 }
 
-// isBack reports whether a host has come back since then, as it was or as another host worker.
-// Its earlier silence does not count then.
+// isBack reports whether a host has returned since the given time, as the same or another host
+// worker. Its earlier silence then does not count.
 func (ro *roster) isBack(name string, since time.Time) bool {
 	h := ro.host(name)
 	return h != nil && !h.Silent && h.Since.After(since)
 }
 
-// CheckJoin returns the reason why a host cannot join: another living one has its name, or the
-// fleet is full. [Machine.Step] does nothing with it then.
+// CheckJoin returns why a host cannot join: its name is in use by a living host, or the fleet is
+// full. [Machine.Step] then ignores it.
 func (ro *roster) CheckJoin(e Joined) error {
 	h := ro.host(e.Host.Name)
 	switch {
@@ -81,12 +81,12 @@ func (ro *roster) checkKnown(name string) error {
 	return errors.New(UnknownHost(name, ro.names()))
 }
 
-// UnknownHost says that a queue with these hosts has none of that name.
+// UnknownHost explains that a queue with these hosts does not have the named one.
 func UnknownHost(name string, there []string) string {
 	return fmt.Sprintf("no host %q in this queue%s", name, whoIsThere(there))
 }
 
-// cordonOf returns the cordon of a host that was gone, and comes back.
+// cordonOf returns the cordon of a returning host.
 func (ro *roster) cordonOf(name string) cordon {
 	i := slices.IndexFunc(ro.cordons, func(n named) bool { return n.Name == name })
 	if i < 0 {
@@ -109,7 +109,7 @@ func (ro *roster) names() (list []string) {
 	return list
 }
 
-// whoIsThere names the hosts of a queue, to append to a sentence.
+// whoIsThere lists a queue's hosts, to append to a sentence.
 func whoIsThere(names []string) string {
 	if len(names) == 0 {
 		return "; the queue has no hosts"

@@ -11,10 +11,10 @@ type seat struct {
 	number int // in the order of names
 	room       // what is left
 	from   room
-	// fits is the number of tasks that fit here if the other hosts had none.
+	// fits is the number of tasks that fit on the host if all tasks were unplaced.
 	fits int
 	lax  bool // see class
-	// prefer is the place of the host among those that the run prefers.
+	// prefer is the host's position among the run's preferred hosts.
 	prefer int
 	// tasks is the number of tasks there, counts has them by group, and claims are the GPUs
 	// that pools have taken.
@@ -26,7 +26,7 @@ type seat struct {
 // claim are the GPUs of a pool on a host.
 type claim struct {
 	pool, gpus, tasks int
-	all               bool     // the tasks are not bounded: the host has no GPUs
+	all               bool     // the tasks are not limited: the host has no GPUs
 	listed            []string // those that are wanted by name
 }
 
@@ -35,8 +35,7 @@ func (s *seat) clear() {
 	s.room, s.tasks, s.counts, s.claims = s.from, 0, nil, nil
 }
 
-// add seats so many tasks of a group, or as many as there is room for, and returns their
-// number.
+// add seats up to n tasks of a group and returns the number seated.
 func (s *seat) add(groups []group, i, n int) int {
 	n = min(n, s.slots)
 	switch g := &groups[i]; {
@@ -59,7 +58,7 @@ func (s *seat) add(groups []group, i, n int) int {
 	return n
 }
 
-// claim takes the GPUs for so many tasks, and returns the number of tasks that get some.
+// claim takes the GPUs for up to n tasks, and returns the number of tasks that get some.
 func (s *seat) claim(g *group, n int) int {
 	at := slices.IndexFunc(s.claims, func(c claim) bool { return c.pool == g.Pool })
 	if at < 0 {
@@ -84,8 +83,7 @@ func (s *seat) claim(g *group, n int) int {
 	return n
 }
 
-// seatPinned seats the tasks that are bound to the host, and reports whether there is room
-// for all of them.
+// seatPinned seats the tasks that are bound to the host, and reports whether all of them fit.
 func (s *seat) seatPinned(sh *shape) bool {
 	for _, i := range sh.byNeed {
 		if g := &sh.groups[i]; g.Host == s.host.Name && s.add(sh.groups, i, g.Tasks) < g.Tasks {
@@ -95,7 +93,7 @@ func (s *seat) seatPinned(sh *shape) bool {
 	return true
 }
 
-// fill seats as many of the tasks that are left as there is room for.
+// fill seats as many of the remaining tasks as fit.
 func (s *seat) fill(sh *shape, left []int) (n int) {
 	for _, i := range sh.byNeed {
 		if g := &sh.groups[i]; left[i] > 0 && (g.Host == "" || g.Host == s.host.Name) {
@@ -107,7 +105,7 @@ func (s *seat) fill(sh *shape, left []int) (n int) {
 	return n
 }
 
-// fitting returns the number of tasks that could be there.
+// fitting returns the number of remaining tasks that would fit.
 func (s *seat) fitting(sh *shape, left []int) int {
 	total := 0
 	for i := range sh.groups {
@@ -123,8 +121,8 @@ func (s *seat) fitting(sh *shape, left []int) int {
 	return trial.fill(sh, slices.Clone(left))
 }
 
-// bestFit orders seats by the room they have left: preferred ones first, then the seats whose
-// GPUs and slots are used best.
+// bestFit orders seats by their remaining capacity: preferred ones first, then the seats that use
+// their GPUs and slots best.
 func bestFit(a, b *seat) int {
 	return cmp.Or(cmp.Compare(a.prefer, b.prefer), cmp.Compare(a.gpus, b.gpus), cmp.Compare(a.slots, b.slots), cmp.Compare(a.number, b.number))
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Settings are the rules of a queue that people set.
+// Settings are the rules of a queue that users set.
 type Settings struct {
 	Preempt Preempting `json:"preempt,omitempty"`
-	// LongestNotice bounds the time from the notice of a preemption to the stop. 0 means that
-	// each run has the time of its spec.
+	// LongestNotice limits the time between a preemption notice and the stop. 0 means that each
+	// run's spec decides.
 	LongestNotice time.Duration `json:"longest_notice,omitempty"`
-	// SickHosts says what happens to a host on which several runs have failed, but not on others.
-	// If it is empty, it is ReportSickHosts.
+	// SickHosts determines what happens to a host on which several runs have failed, while other
+	// hosts are fine. Empty means ReportSickHosts.
 	SickHosts SickHosts `json:"sick_hosts,omitempty"`
 }
 
-// SickHosts says what happens to a host on which several runs have failed.
+// SickHosts determines what happens to a host on which several runs have failed.
 type SickHosts string
 
 // The values of [SickHosts].
@@ -32,7 +32,7 @@ const (
 // AllSickHosts are the values of [SickHosts].
 var AllSickHosts = []string{string(ReportSickHosts), string(CordonSickHosts)}
 
-// Preempting says whether runs may preempt others.
+// Preempting determines whether runs may preempt others.
 type Preempting string
 
 // The values of [Preempting]. If it is empty, it is PreemptNever.

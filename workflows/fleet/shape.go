@@ -20,7 +20,7 @@ type shape struct {
 	prefer   []string
 }
 
-// group is a group of a demand, with the rank of its first task.
+// group is a demand's group, with the rank of its first task.
 type group struct {
 	Group
 	first  int
@@ -47,8 +47,8 @@ func shapeOf(d Demand) shape {
 	return s
 }
 
-// need orders groups: tasks that are bound to a host come first, then tasks that take all GPUs,
-// and then the others by the number of GPUs.
+// need orders groups: tasks that are bound to a host come first, then tasks that use all GPUs, and
+// then the rest by the number of GPUs.
 func need(g group) int {
 	switch {
 	case g.Host != "":

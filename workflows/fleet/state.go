@@ -16,13 +16,14 @@ type State struct {
 	Hosts    []*host   `json:"hosts,omitempty"`
 	Cordons  []named   `json:"cordons,omitempty"`
 	Past     past      `json:"past,omitzero"`
-	// Runs are in the order in which the fleet met them.
+	// Runs is in the order in which the fleet met the runs.
 	Runs []*run `json:"runs,omitempty"`
-	// Packed is all of that as JSON, compressed by gzip; the rest is empty then. See [State.Pack].
+	// Packed is the whole state as gzipped JSON; all other fields are then empty. See
+	// [State.Pack].
 	Packed []byte `json:"packed,omitempty"`
 }
 
-// State returns the fleet as it is, until the next step.
+// State returns the fleet's state, which is valid until the next step.
 func (m *Machine) State() State {
 	return State{
 		Now: m.now, Met: m.met, Settled: m.settled, Settings: m.settings, Hosts: m.hosts, Cordons: m.cordons, Past: m.past,
@@ -31,7 +32,7 @@ func (m *Machine) State() State {
 	}
 }
 
-// Resume returns the fleet of a state.
+// Resume returns the fleet with state s.
 func Resume(s State) *Machine {
 	m := New()
 	m.now, m.met, m.settled, m.settings, m.hosts, m.cordons, m.past = s.Now, s.Met, s.Settled, s.Settings, s.Hosts, s.Cordons, s.Past

@@ -9,11 +9,11 @@ import (
 // Queue returns the runs that wait, in their order.
 func (m *Machine) Queue() []Waiting { return m.QueueAfter(0, len(m.waiting)) }
 
-// Front returns the first runs of the queue, at most so many.
+// Front returns at most most runs from the front of the queue.
 func (m *Machine) Front(most int) []Waiting { return m.QueueAfter(0, most) }
 
-// QueueAfter returns the runs that wait after a position, in their order, at most so many: the
-// reasons of a thousand runs take some time.
+// QueueAfter returns at most most waiting runs after a position, in order. It has a limit because
+// describing why a thousand runs wait takes some time.
 func (m *Machine) QueueAfter(position, most int) []Waiting {
 	runs := m.waiting[min(max(0, position), len(m.waiting)):]
 	runs = runs[:min(most, len(runs))]
@@ -38,8 +38,8 @@ func (m *Machine) QueueAfter(position, most int) []Waiting {
 // Waiting returns how many runs wait.
 func (m *Machine) Waiting() int { return len(m.waiting) }
 
-// Unplaced returns runs that may have ended without a message, at most so many: runs that were
-// granted room and have not reported their placement, and the first runs of the queue.
+// Unplaced returns at most most runs that may have ended without a message: granted runs that have
+// not reported their placement, and the first runs of the queue.
 func (m *Machine) Unplaced(most int) []Run {
 	var list []Run
 	for _, r := range slices.Concat(m.granted, m.waiting) {
@@ -51,8 +51,8 @@ func (m *Machine) Unplaced(most int) []Run {
 	return list
 }
 
-// Plan returns the places of a run if it asked now; an elastic run is treated as if it waited
-// for no more hosts. The error describes the missing room.
+// Plan returns a run's places if it asked now; an elastic run does not wait for more hosts. The
+// error describes what is missing.
 func (m *Machine) Plan(d Demand) ([]Place, error) {
 	if err := m.Impossible(d); err != nil {
 		return nil, err

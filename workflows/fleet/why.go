@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// maxNamed bounds the hosts that an explanation names, and maxWords its texts of users.
+	// maxNamed limits the hosts that an explanation names, and maxWords its user-written parts.
 	maxNamed = 5
 	maxWords = 120
 )
 
-// why returns what a run waits for, and why it is not there: "8 slots with gpu.model == H100: 4 free on
-// gpu-1, gpu-2 draining".
+// why returns what a run waits for, and why it is missing: "8 slots with gpu.model == H100: 4 free
+// on gpu-1, gpu-2 draining".
 func (m *Machine) why(r *run) string {
 	if !r.Enough.IsZero() {
 		return m.whyJoining(r)
@@ -34,7 +34,7 @@ func (m *Machine) why(r *run) string {
 	return text + ": " + m.missing(r)
 }
 
-// inFront names the run for which a run that has room must wait.
+// inFront names the run that a run must wait for although it would fit.
 func (m *Machine) inFront(r *run) string {
 	for _, w := range m.waiting {
 		if before(w, r) >= 0 {
@@ -48,7 +48,7 @@ func (m *Machine) inFront(r *run) string {
 	return "runs that come first need it"
 }
 
-// unguarded returns the room that a run may have on a host when it is first in the queue.
+// unguarded returns the capacity of a host for a run at the front of the queue.
 func (r *run) unguarded(h *host) room {
 	free, alone := h.free(r)
 	if !r.open(h) || r.Demand.Exclusive && !alone {
@@ -98,8 +98,7 @@ func wants(d *Demand, tasks int) string {
 	return shorten.Text(b.String(), 4*maxWords)
 }
 
-// missing describes the room that a run lacks: the free room on hosts, and why there is no
-// more.
+// missing describes what a run lacks: what is free on hosts, and why that is all.
 func (p *planner) missing(r *run) string {
 	hosts := p.class(r).hosts
 	for _, g := range r.Demand.Groups {
@@ -146,14 +145,14 @@ func (p *planner) missing(r *run) string {
 	return text
 }
 
-// isContested reports whether other runs have GPUs of the host that a run wants by name.
+// isContested reports whether other runs have GPUs of the host that a run requests by name.
 func (h *host) isContested(r *run) bool {
 	is := false
 	h.each(func(o *run, _ room, _ bool) { is = is || o != r && h.contest(r.shape.listed, h.devicesOf(o)) })
 	return is
 }
 
-// listed is the first few of a list of texts, and the number of all of them.
+// listed is the start of a list of strings, with the length of the list.
 type listed struct {
 	texts []string
 	n     int
@@ -172,8 +171,8 @@ func slotsText(n int) string {
 	return plural.Of(n, "slot", "slots")
 }
 
-// Impossible returns the reason why no hosts of the fleet could ever meet a demand, even if
-// they were empty and ready, or nil if they could.
+// Impossible returns why the fleet's hosts could never meet a demand, even if they were all empty
+// and ready, or nil if they could.
 func (p *planner) Impossible(d Demand) error {
 	r := &run{}
 	r.set(d)

@@ -1,24 +1,24 @@
 package lease
 
-// Answer is the answer of another host to a request for an extension.
+// Answer is another host's answer to a request for an extension.
 type Answer string
 
 // The values of [Answer].
 const (
-	// Renewed means that the server has recorded the heartbeat that the other host passed on.
+	// Renewed means that the server has recorded the heartbeat that the other host forwarded.
 	Renewed Answer = "renewed"
-	// Cancelled means the same, and that the server asks for the end of the process.
+	// Cancelled is like Renewed, but the server also asks for the process to exit.
 	Cancelled Answer = "cancelled"
-	// Gone means that the server no longer knows the attempt.
+	// Gone means that the server no longer recognizes the attempt.
 	Gone Answer = "gone"
-	// Silent means that the server does not answer the other host either.
+	// Silent means that the other host cannot reach the server either.
 	Silent Answer = "silent"
-	// Denied means that the other host has promised the run to extend this lease no more.
+	// Denied means that the other host has promised the run not to extend this lease.
 	Denied Answer = "denied"
 )
 
-// Combine returns what the answers of the others mean together. An answer of the server counts
-// from any of them; Silent counts only from all. It is empty if the lease is not extended.
+// Combine returns the combined meaning of the witnesses' answers. One answer of the server is
+// enough; Silent requires all of them. The result is empty if the lease is not extended.
 func Combine(answers []Answer, others int) Answer {
 	silent := 0
 	for _, a := range answers {
@@ -50,18 +50,18 @@ func NewHolder(b Bounds, sent int64) *Holder {
 	return h
 }
 
-// Answered extends the lease: the server has answered a request that was sent at that time, from
-// this host, or from another host that passed it on.
+// Answered extends the lease: the server has answered a request that was sent at the given time,
+// by this host or by another host that forwarded it.
 func (h *Holder) Answered(sent int64) {
 	h.answered = max(h.answered, sent)
 	h.until = max(h.until, sent+h.bounds.Short.Nanoseconds())
 }
 
-// Agreed extends the lease: all the others have said, each after that time, that the server does
+// Agreed extends the lease: after the given time, all witnesses have reported that the server does
 // not answer them.
 func (h *Holder) Agreed(sent int64) {
 	h.until = max(h.until, min(sent+h.bounds.Short.Nanoseconds(), h.answered+h.bounds.Long.Nanoseconds()))
 }
 
-// Until returns the end of the lease, at which the process is killed.
+// Until returns when the lease expires and the process is killed.
 func (h *Holder) Until() int64 { return h.until }

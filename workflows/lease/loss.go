@@ -2,16 +2,16 @@ package lease
 
 import "time"
 
-// Loss decides, for the run, when the process of a task on a silent host can no longer live.
-// Times are times of the run, by the clock of the server.
+// Loss decides, for the run, when a task's process on a silent host can no longer be alive. Times
+// are the run's, by the server's clock.
 //
-// The run offers the task to its host again and again. It asks [Loss.Lost] only while no offer is
-// open: an open one can be taken at any moment.
+// The run repeatedly offers the task to its host. It asks [Loss.Lost] only while no offer is open,
+// because an open one can be accepted at any moment.
 type Loss struct {
 	bounds Bounds
-	// heard is the last time at which the server can have given a lease.
+	// heard is the last time at which the server can have granted a lease.
 	heard time.Time
-	// said is the last time at which a witness that has promised to deny can have said
+	// said is the last time at which a witness that has promised to deny can have answered
 	// otherwise. It is zero without a promise.
 	said time.Time
 }
@@ -19,8 +19,8 @@ type Loss struct {
 // NewLoss returns the rules for a task that was offered at that time.
 func NewLoss(b Bounds, offered time.Time) *Loss { return &Loss{bounds: b, heard: offered} }
 
-// Heard notes that the server can have given a lease at that time. The host may have taken
-// an offer since the promise, which is for earlier ones.
+// Heard notes that the server can have granted a lease at the given time. The host may have
+// accepted an offer since the promise, which covers only earlier ones.
 func (l *Loss) Heard(at time.Time) {
 	if at.After(l.heard) {
 		l.heard = at
@@ -28,19 +28,19 @@ func (l *Loss) Heard(at time.Time) {
 	l.said = time.Time{}
 }
 
-// Promised notes that a witness promised at that time to deny the lease, after it had said
-// nothing else for so long. One witness is enough.
+// Promised notes that a witness promised at the given time to deny the lease, after giving no
+// other answer for the duration quiet. One witness is enough.
 func (l *Loss) Promised(at time.Time, quiet time.Duration) {
 	if said := at.Add(-quiet); l.said.IsZero() || said.Before(l.said) {
 		l.said = said
 	}
 }
 
-// LastHeard returns the last time at which the server can have given a lease.
+// LastHeard returns the last time at which the server can have granted a lease.
 func (l *Loss) LastHeard() time.Time { return l.heard }
 
-// FirstWait returns for how long the run waits for a host before it asks for the first promise.
-// The last lease of the server may be over by then.
+// FirstWait returns how long the run waits for a host before it asks for the first promise. The
+// server's last lease may have expired by then.
 func (l *Loss) FirstWait(now time.Time) time.Duration {
 	return max(minWait, l.heard.Add(l.bounds.Passed()).Sub(now))
 }
@@ -48,7 +48,7 @@ func (l *Loss) FirstWait(now time.Time) time.Duration {
 // Lost reports whether nothing of the task lives.
 func (l *Loss) Lost(now time.Time) bool { return !now.Before(l.over()) }
 
-// over returns the time from which nothing lives, by what is known.
+// over returns when the last process must be dead, given what is known.
 func (l *Loss) over() time.Time {
 	long := l.heard.Add(l.bounds.LongPassed())
 	if l.said.IsZero() {
@@ -64,11 +64,11 @@ func (l *Loss) over() time.Time {
 	return long
 }
 
-// minWait is the least time for which an offer is open, so that a host that is back takes it.
+// minWait is the minimum time an offer stays open, so that a returning host accepts it.
 const minWait = 2 * time.Second
 
-// Wait returns for how long the next offer is open. Without a promise the run asks again when
-// the last lease of the server is over, and then every so often.
+// Wait returns how long the next offer stays open. Without a promise the run asks again when the
+// server's last lease expires, and then at regular intervals.
 func (l *Loss) Wait(now time.Time) time.Duration {
 	over := l.over()
 	if l.said.IsZero() {

@@ -9,8 +9,8 @@ import (
 // Action is a step for the workflow to carry out.
 type Action interface{ action() }
 
-// Launch starts a task: it schedules a RunTask activity. Launch numbers the launches of
-// the task in its generation, from 0.
+// Launch starts a task: it schedules a RunTask activity. Launch numbers the task's launches in its
+// generation, from 0.
 type Launch struct {
 	Task       spec.Task
 	Generation int
@@ -20,32 +20,32 @@ type Launch struct {
 }
 
 // RestartGroup places the group again, with fresh ports, once After has passed; [Begin] or
-// [PlacementFailed] answers it. No activity of a task is open. First is the number of
-// the first process of every task in the generation.
+// [PlacementFailed] answers it. No task activity is open. First is the number of every task's
+// first process in the generation.
 type RestartGroup struct {
 	Generation, First int
 	After             time.Duration
-	// Requeue reports whether the run gives its room back first, and is pending again. The
-	// limits on its time then count from the next [Begin].
+	// Requeue reports whether the run first releases its hosts, and is pending again. Its time
+	// limits then count from the next [Begin].
 	Requeue bool
 }
 
-// StopPlacing cancels the placement that [RestartGroup] began, which is no longer needed. The
-// placement is answered all the same.
+// StopPlacing cancels the placement that [RestartGroup] started, which is no longer needed. The
+// placement is still answered.
 type StopPlacing struct{}
 
-// Capture writes the stacks of the processes to files, like [CaptureStacks]. [Captured]
-// answers it, soon and in any case.
+// Capture writes the processes' stacks to files, like [CaptureStacks]. [Captured] always answers
+// it soon.
 type Capture struct {
 	Tasks []string
 	// For is the cause of the stop or restart that follows.
 	For spec.Cause
-	// Again is the time after it at which the hosts look once more.
+	// Again is the delay after which the hosts capture again.
 	Again time.Duration
 }
 
-// Stop cancels the RunTask activities of these tasks, which means: ask the
-// process to end, wait the grace, kill, and never start another. It is final.
+// Stop cancels the RunTask activities of these tasks: each process is asked to exit, killed after
+// the grace, and never replaced. It is final.
 type Stop struct {
 	Tasks []string
 	// Why is the cause recorded for the exits: collateral, operator or timeout. A stop
@@ -57,10 +57,10 @@ type Stop struct {
 // SealTasks makes the hosts restart nothing from now on.
 type SealTasks struct{ Tasks []string }
 
-// StopSilentTasks ends processes for their silence: they have failed.
+// StopSilentTasks stops silent processes, which have failed.
 type StopSilentTasks struct{ Tasks []string }
 
-// Detached is an action whose outcome is not part of the answer to the request that caused it.
+// Detached is an action with an outcome that is not part of the answer to the request.
 type Detached struct{ Action }
 
 // NotifyStopping informs every host of the run whether its tasks are stopping together. While they are, a
@@ -79,11 +79,11 @@ const (
 	TimerTogether Timer = "stop-together"
 	// TimerNotice is the deadline of a notice.
 	TimerNotice Timer = "notice"
-	// TimerErrorGrace is the time in which the task may end that made another lose its peer.
+	// TimerErrorGrace limits the wait for the end of the task that made its peer fail.
 	TimerErrorGrace Timer = "error-grace"
 )
 
-// StartTimer asks for a [TimerFired] once After has passed.
+// StartTimer requests a [TimerFired] once After has passed.
 type StartTimer struct {
 	Timer Timer
 	After time.Duration
@@ -92,11 +92,11 @@ type StartTimer struct {
 // StopTimer cancels a timer.
 type StopTimer struct{ Timer Timer }
 
-// Release releases every host. No task is running then.
+// Release releases every host. No tasks are running.
 type Release struct{}
 
-// Finish ends the run with this result, which may have left out tasks. Restarts counts the
-// processes of all tasks after their first ones.
+// Finish ends the run with this result, which may omit tasks. Restarts counts all processes except
+// each task's first.
 type Finish struct {
 	Result   spec.RunResult
 	Restarts int

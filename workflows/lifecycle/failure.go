@@ -4,8 +4,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// failed reports whether the task's latest end is a failure of the run. Only the latest
-// counts: a task that failed and was restarted is as good as its last process.
+// failed reports whether the task's latest end is a failure of the run. Only the latest counts: a
+// task that failed and was restarted is as good as its last process.
 func (a *account) failed(t *task) bool {
 	if t.Exit == nil || a.decided == byCancel && t.Arrived > a.decidedAt {
 		return false
@@ -24,7 +24,7 @@ func (a *account) failed(t *task) bool {
 	}
 }
 
-// failure returns the failure of a task that has ended.
+// failure returns the failure of an ended task.
 func (t *task) failure(host string) spec.Failure {
 	return spec.Failure{Task: t.Name(), Rank: t.Rank, Host: host, Exit: *t.Exit}
 }
@@ -44,7 +44,7 @@ func (a *account) failures(e Released) []spec.Failure {
 	request, requested := a.requestFailure(e)
 	at := a.together.after
 	if requested && a.arrival(request) > 0 {
-		at = min(at, a.arrival(request)-1) // its process ended before the request arrived
+		at = min(at, a.arrival(request)-1) // its process exited before the request arrived
 	}
 	for i, t := range byArrival {
 		if requested && i == at {
@@ -52,7 +52,7 @@ func (a *account) failures(e Released) []spec.Failure {
 		}
 		switch {
 		case t == nil: // the end of an earlier launch, which no longer counts
-		case requested && t.Name() == request.Task: // the request says more than the end does
+		case requested && t.Name() == request.Task: // the request is more informative than the exit
 		case a.failed(t):
 			all = append(all, t.failure(e.Hosts[t.Name()]))
 		case a.decided == byTimeout || a.decided == byMaxRunTime:
@@ -73,9 +73,9 @@ func (a *account) failures(e Released) []spec.Failure {
 	return all
 }
 
-// lastReport returns the error that the task's last finished process reported, if time ran out
-// on the process after it: if a task fails again and again until the timeout, its own error is
-// more informative than the timeout.
+// lastReport returns the error that the task's last exited process reported, if the next process
+// ran out of time: if a task fails repeatedly until the timeout, its error is more informative
+// than the timeout.
 func (t *task) lastReport(exits []spec.Exit) (spec.Exit, bool) {
 	if t.Exit != nil && t.Exit.Cause != spec.CauseTimeout {
 		return spec.Exit{}, false
@@ -90,8 +90,7 @@ func (t *task) lastReport(exits []spec.Exit) (spec.Exit, bool) {
 	return spec.Exit{}, false
 }
 
-// rootOf returns the root cause: the earliest failure that may be the reason for the end of the
-// run.
+// rootOf returns the root cause: the earliest failure that may explain the end of the run.
 func (a *account) rootOf(all []spec.Failure) *spec.Failure {
 	var final []spec.Failure
 	for _, f := range all {
@@ -105,9 +104,9 @@ func (a *account) rootOf(all []spec.Failure) *spec.Failure {
 	return earliest(all)
 }
 
-// final reports whether a failure was one that restarts do not mend. If a failure has stopped
-// the others, a task that was waiting for its restart then, or would have been given one, has
-// failed before but did not end the run.
+// final reports whether restarts did not fix a failure. If a failure has stopped the remaining
+// tasks, a task that was waiting for its restart, or would have been restarted, failed earlier but
+// did not end the run.
 func (a *account) final(f spec.Failure) bool {
 	if a.decided != byFailure || !a.spec.RestartsTasks() || f.Evidence == spec.EvidenceRequest || !f.Cause.ByItself() {
 		return true
@@ -115,16 +114,15 @@ func (a *account) final(f spec.Failure) bool {
 	return a.arrival(f) <= a.decidedAt && !a.named[f.Task].waiting || a.usedUp(f) || f.SameErrors > 0
 }
 
-// usedUp reports whether the task of a failure had no restart left.
+// usedUp reports whether the failed task had no restarts left.
 func (a *account) usedUp(f spec.Failure) bool {
 	most := a.spec.MaxRestarts
 	return a.spec.RestartsTasks() && most != nil && f.Restart-a.named[f.Task].First >= *most
 }
 
-// earliest returns the earliest of failures in order of arrival. Between hosts the order of the
-// history decides, since their clocks cannot be compared. On the host of the first failure its
-// monotonic clock decides, which is more exact than the order in which activities returned;
-// rank breaks ties.
+// earliest returns the failure that arrived first. Between hosts the order in the history decides,
+// since their clocks cannot be compared. On the host of the first failure its monotonic clock
+// decides, which is more exact than the order in which activities returned; rank breaks ties.
 func earliest(all []spec.Failure) *spec.Failure {
 	if len(all) == 0 {
 		return nil
@@ -151,7 +149,7 @@ func before(f, g *spec.Failure) bool {
 	}
 }
 
-// arrival returns the number of the end of a failed task among all ends, from 1, or 0 if it has
+// arrival returns the position of a failed task's end among all ends, from 1, or 0 if the task has
 // not ended.
 func (a *account) arrival(f spec.Failure) int { return a.named[f.Task].Arrived }
 

@@ -6,22 +6,22 @@ import "github.com/clusterrun/clusterrun/workflows/spec"
 type group struct {
 	// Generation counts the launches of the whole group, from 0.
 	Generation int `json:"generation"`
-	// First is the number of the first process of every task in this generation. All
-	// tasks begin at the same number, so that their logs lie side by side.
+	// First is the number of every task's first process in this generation. All tasks start at the
+	// same number, so that their logs line up.
 	First int `json:"first"`
-	// Counted is the number of restarts that failures caused. Quick is the number of
-	// generations in a row, up to the last, that failed within a minute.
+	// Counted is the number of restarts due to failures. Quick is the number of consecutive
+	// generations, up to the last, that failed within a minute.
 	Counted int `json:"counted,omitempty"`
 	Quick   int `json:"quick,omitempty"`
-	// cause is the cause of the stop of the group. root is the failure that caused it, or nil
-	// if an operator asked.
+	// cause is why the group is being stopped. root is the failure that caused it, or nil if an
+	// operator asked.
 	cause spec.Cause
 	root  *spec.Failure
 	// Before is the root cause of the previous generation.
 	Before *spec.Failure `json:"before,omitempty"`
 	// Restarts are the last maxRestartsKept restarts, the oldest first.
 	Restarts []spec.GroupRestart `json:"restarts,omitempty"`
-	// Standstill says whether restarts lead further.
+	// Standstill tracks whether restarts make progress.
 	Standstill standstill `json:"standstill,omitzero"`
 	// Same counts the failures with the same error.
 	Same SameError `json:"same,omitzero"`
@@ -29,12 +29,11 @@ type group struct {
 	timed bool
 }
 
-// mayRegroup reports whether an end with that cause restarts the whole group. Only
-// failures of programs count against the budget, not lost hosts or an operator's
-// requests.
+// mayRegroup reports whether an end with the given cause restarts the whole group. Only programs'
+// failures count against the budget, not lost hosts or an operator's requests.
 //
-// In restart scope "task" hosts restart tasks, and a lost host cannot: the run is placed again, since
-// its tasks would have other addresses elsewhere, and would end with it otherwise.
+// In restart scope "task" hosts restart tasks, which a lost host cannot do. Instead of ending,
+// the run is placed again, because its tasks would have different addresses on another host.
 func (m *Machine) mayRegroup(cause spec.Cause) bool {
 	lost := cause == spec.CauseHostLost && m.spec.RestartsTasks() && m.spec.OnFailure != spec.OnFailureContinue
 	if m.spec.RestartScope != spec.RestartScopeGroup && !lost || m.decided != undecided || m.phase != running {
@@ -58,14 +57,14 @@ func (m *Machine) stopForRegroup(why spec.Cause) {
 	m.stopLive(why)
 }
 
-// endRegrouping makes the stop under way final, since the run ends for another reason.
+// endRegrouping makes the current stop final, because the run ends for another reason.
 func (m *Machine) endRegrouping() {
 	m.phase = stopping
 	m.stopTimers()
 }
 
-// generationRoot returns the root cause of the generation that has ended, which need not
-// be the failure that made the machine stop it. It is nil if an operator stopped it.
+// generationRoot returns the root cause of the ended generation, which need not be the failure
+// that made the machine stop it. It is nil if an operator stopped it.
 func (a *account) generationRoot() *spec.Failure {
 	if a.group.root == nil {
 		return nil
@@ -86,7 +85,8 @@ func (a *account) generationRoot() *spec.Failure {
 	return root
 }
 
-// nextGeneration places the group again, or ends the run if that leads nowhere. No task of the last generation may be live.
+// nextGeneration places the group again, or ends the run if restarts make no progress. No task of
+// the last generation may be live.
 func (m *Machine) nextGeneration() {
 	before := m.generationRoot()
 	if m.standsStill(before) {
@@ -112,8 +112,8 @@ func (m *Machine) nextGeneration() {
 	m.requeue.next = ""
 }
 
-// next begins another generation, whose first processes have the number first. before is the
-// root cause of the last generation's end.
+// next starts another generation with first processes numbered first. before is the root cause of
+// the last generation's end.
 func (g *group) next(first int, before *spec.Failure) {
 	if g.cause.ByItself() {
 		g.Counted++
@@ -127,8 +127,8 @@ func (g *group) next(first int, before *spec.Failure) {
 	g.First, g.Before, g.root, g.cause = first, before, nil, ""
 }
 
-// regroupNow carries out restart-task in restart scope "group": the peers of a process cannot
-// continue with a new process, so all tasks are restarted.
+// regroupNow carries out restart-task in restart scope "group": a process's peers cannot continue
+// with a new process, so all tasks are restarted.
 func (m *Machine) regroupNow(e RestartTasks) {
 	m.group.cause, m.group.root = spec.CauseOperator, nil
 	if e.Signal != "" || e.Grace != nil {

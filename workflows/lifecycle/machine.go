@@ -4,8 +4,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Machine is the state of one run. It is not safe for concurrent use; workflow
-// code is not concurrent.
+// Machine is the state of one run. It is not safe for concurrent use; workflow code is not
+// concurrent.
 type Machine struct {
 	account
 	agenda
@@ -13,18 +13,18 @@ type Machine struct {
 	silent silentTasks
 	// capturedFor is the cause of the stop that waits for a capture.
 	capturedFor spec.Cause
-	// notices counts the notices of the run.
+	// notices counts the run's notices.
 	notices int
 }
 
-// phase is a state of the run; doc.go has the diagram.
+// phase is a state of the run; see the diagram in doc.go.
 type phase int
 
 const (
 	placing phase = iota
 	running
 	regrouping // all tasks are being stopped, to be launched again
-	capturing  // the stacks of all tasks are being written before they are stopped
+	capturing  // captures the stacks of all tasks before they are stopped
 	stopping   // all live tasks are being stopped
 	releasing
 	ended
@@ -34,7 +34,7 @@ const (
 type decision = spec.EndedBy
 
 const (
-	undecided    decision = "" // every task ends by itself
+	undecided    decision = "" // no task has been stopped
 	byChief               = spec.EndedByChief
 	byFailure             = spec.EndedByFailure
 	byTimeout             = spec.EndedByTimeout
@@ -46,8 +46,8 @@ const (
 	byNotice              = spec.EndedByNotice
 )
 
-// New returns the machine of a run. The spec must be validated and have its defaults;
-// tasks are those it lists, in rank order.
+// New returns a run's machine. The spec must be validated and have its defaults; tasks are those
+// it lists, in rank order.
 func New(s *spec.RunSpec, tasks []spec.Task) *Machine {
 	return &Machine{account: account{spec: s, taskList: listOf(tasks)}}
 }
@@ -73,8 +73,8 @@ func (m *Machine) Step(e Event) []Action {
 	return m.todo
 }
 
-// apply launches all tasks of a generation. The run time since the first one began may have
-// passed in an earlier execution of the workflow.
+// apply launches all tasks of a generation. The run time since the first generation started may
+// already have been used up in an earlier execution of the workflow.
 func (e Begin) apply(m *Machine) {
 	if m.phase != placing {
 		return
@@ -121,8 +121,8 @@ func (e PlacementFailed) apply(m *Machine) {
 	m.release()
 }
 
-// launch starts a task, for the first time or again. Only the exits of its earlier
-// launches are kept.
+// launch starts a task, for the first time or again. Only the exits of its earlier launches are
+// kept.
 func (m *Machine) launch(t *task) {
 	t.keepEnd()
 	if t.Exit != nil {
@@ -147,15 +147,15 @@ func (e TaskEnded) apply(m *Machine) {
 		// The host enforces max_run_time too, and noticed first.
 		m.timeUp(byMaxRunTime)
 	case t.endedBy(spec.CauseOperator) && !t.Asked:
-		// No request asked for it: the owner of the host shut it down.
+		// This was not requested: the host's owner shut it down.
 		m.cancel(t.Name() + " was stopped on its host")
 	case m.lost.task != nil:
 		m.endedMeanwhile(t)
 	case m.afterNotice(t):
-		// It is judged when all have ended.
+		// It is judged when all tasks have ended.
 	case m.decided == byTogether:
-		// All tasks should end by themselves. A failure does not cut the grace short; it is
-		// judged if the stop is cancelled.
+		// All tasks should exit on their own. A failure does not shorten the grace, and is judged
+		// only if the stop is cancelled.
 	case e.Await && m.awaits(t):
 		m.await(t)
 	default:
@@ -163,7 +163,7 @@ func (e TaskEnded) apply(m *Machine) {
 	}
 }
 
-// judgeEnd decides what follows for the run from a task that ended by itself.
+// judgeEnd decides what a task's exit means for the run, if the task was not stopped.
 func (m *Machine) judgeEnd(t *task) {
 	switch {
 	case m.failed(t) && m.mayRegroup(t.Exit.Cause):

@@ -9,13 +9,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// together is the state of stopping together: a task or an operator asks that all tasks end by
-// themselves. This is TensorFlow's Coordinator with tasks instead of threads.
+// together is the state of stopping together: a task or an operator asks all tasks to exit on
+// their own. This is TensorFlow's Coordinator with tasks instead of threads.
 type together struct {
 	// Seq is the number of stops and clears so far.
 	Seq int `json:"seq,omitempty"`
-	// request is the request in force: the first one, until it is cleared. It is nil if there
-	// is none.
+	// request is the current request: the first one, until it is cleared. It is nil if there is
+	// none.
 	request *StopTogether
 	// after is the number of arrivals before the request.
 	after    int
@@ -78,7 +78,7 @@ func (g *together) has(e StopTogether) bool {
 	return g.request != nil || e.Key != "" && slices.Contains(g.Done, e.stopKey())
 }
 
-// take puts a request in force, after that many arrivals.
+// take puts a request in force after the given number of arrivals.
 func (g *together) take(e StopTogether, arrivals int) {
 	e.TogetherRequest = e.Bounded()
 	g.Seq++
@@ -169,9 +169,8 @@ func (e StopTogether) apply(m *Machine) {
 	m.startTimer(TimerTogether, grace)
 }
 
-// togetherOver ends the grace: tasks that still run are stragglers. If that is a failure,
-// their stacks are captured before they are stopped, unless another limit has begun
-// that.
+// togetherOver ends the grace: tasks that still run are stragglers. If that is a failure, their
+// stacks are captured before they are stopped, unless another limit has started a capture.
 func (m *Machine) togetherOver() {
 	m.noteStragglers()
 	if m.spec.StopTogether.IgnoreLiveTasks || m.phase == capturing {
@@ -181,9 +180,8 @@ func (m *Machine) togetherOver() {
 	m.captureFirst(spec.CauseCollateral)
 }
 
-// noteStragglers records the tasks that still ran when time ended a stop: its own grace,
-// or a limit of the run that came first. A task whose host noticed that limit first is
-// one of them.
+// noteStragglers records the tasks that still ran when a stop ran out of time: its grace, or an
+// earlier limit of the run. They include a task on a host that noticed the limit first.
 func (a *account) noteStragglers() {
 	g := &a.together
 	if a.decided != byTogether || g.stragglers != nil {
@@ -201,9 +199,9 @@ func (a *account) stragglersFail() bool {
 	return len(a.together.stragglers) > 0 && !a.spec.StopTogether.IgnoreLiveTasks
 }
 
-// apply withdraws the stop, with its error: the run continues as if there had been no request.
-// Tasks that ended since the request are judged now. Tasks that their hosts would have
-// restarted without the stop are launched again, with a new budget.
+// apply withdraws the stop, with its error: the run continues as if nothing had been requested.
+// Tasks that ended since the request are judged now. Tasks that their hosts would have restarted
+// without the stop are launched again, with a new budget.
 func (ClearStop) apply(m *Machine) {
 	g := &m.together
 	if g.request == nil {
@@ -257,7 +255,7 @@ func (a *account) requestFailure(e Released) (spec.Failure, bool) {
 			ErrorFile: t.Exit.ErrorFile, LogDir: t.Exit.LogDir,
 		}
 	}
-	// The exit code is the process's if it failed by itself.
+	// The exit code is the process's if it failed on its own.
 	f.ExitCode = 1
 	if t.failedByItself() && t.Exit.ExitCode != 0 {
 		f.ExitCode, f.Signal = t.Exit.ExitCode, t.Exit.Signal

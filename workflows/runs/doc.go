@@ -1,10 +1,11 @@
-// Package runs starts runs from other workflows, as their children: [Run], [Start]. A program that
-// imports it links nothing that executes runs; those are started by name.
+// Package runs starts runs from other workflows, as their children: [Run], [Start]. Its importers
+// do not link the code that executes runs, because runs are started by name.
 //
-// A child is in the namespace of its parent and ends with it as its [Options] say. It takes the spec
-// as the temporal CLI gives it to ClusterRun, which validates it and sets the defaults; so a later
-// version of this package with other rules still replays the histories of its callers.
+// A child is in its parent's namespace, and its [Options] determine what happens when the parent
+// closes. It receives the spec in the same form as from the temporal CLI. ClusterRun validates
+// the spec and sets the defaults, so a later version of this package with other rules still
+// replays its callers' histories.
 //
-// All ways to start a run share what they tell the server about it: [Memo], [Summary] and
-// [Attributes]; and how they report its end: [Error].
+// All ways to start a run share what they tell the server about it, [Memo], [Summary] and
+// [Attributes], and how they report its failure, [Error].
 package runs

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Error is the error of a run that did not end well.
+// Error is the error of an unsuccessful run.
 type Error struct {
 	RunID string
 	// Result is the result of the run, with a cause for every task. It is never nil.
@@ -38,17 +38,17 @@ func (e *RunningError) Error() string {
 	return fmt.Sprintf("run %s is running already; choose another ID, or stop that run first", e.ID)
 }
 
-// The types of errors of runs without a result of their own, in addition to those in package
-// spec.
+// The error types of runs without a result, in addition to those in package spec.
 const (
-	// ErrTerminated means that the run was terminated: the server ended it.
+	// ErrTerminated means that the run was terminated by the server.
 	ErrTerminated = "Terminated"
-	// ErrPanic means that the code of the workflow failed.
+	// ErrPanic means that the workflow code failed.
 	ErrPanic = "PanicError"
 )
 
-// ResultOf returns the result of a run that did not succeed from the error of its workflow, as a
-// client or a parent gets it. If the workflow ended without a result, it makes one of the error. It returns nil if err is not the end of a workflow.
+// ResultOf returns the result of an unsuccessful run from the error that its workflow returned to
+// a client or a parent. If the workflow closed without a result, ResultOf derives one from the
+// error. It returns nil if err does not come from a closed workflow.
 func ResultOf(err error) *spec.RunResult {
 	if r := resultIn(err); r != nil {
 		return r
@@ -73,15 +73,15 @@ func ResultOf(err error) *spec.RunResult {
 	case errors.As(err, &panicked), errors.As(err, &closed):
 		message := err.Error()
 		if errors.As(err, &closed) && closed.Unwrap() != nil {
-			message = closed.Unwrap().Error() // without names and IDs of Temporal's
+			message = closed.Unwrap().Error() // without Temporal's names and IDs
 		}
 		return &spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: ErrPanic, Message: message, ExitCode: exitcode.Machinery}
 	}
 	return nil
 }
 
-// innermost returns the last of the application errors in a chain: the SDK wraps the error of a run
-// into the error of its parent. It returns nil if the chain has no such error.
+// innermost returns the last application error in a chain, or nil if there is none: the SDK wraps
+// a run's error into the error of its parent.
 func innermost(err error) (last *temporal.ApplicationError) {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if application, ok := err.(*temporal.ApplicationError); ok {
@@ -109,9 +109,9 @@ func resultIn(err error) *spec.RunResult {
 	return nil
 }
 
-// failureWithoutResult makes a result of the error of a run that failed before it had one, for
-// example because its input is not a spec, or because its workflow code failed. A host that
-// refused the spec may have put the exit code into the details.
+// failureWithoutResult derives a result from the error of a run that failed before it had one, for
+// example because its input is not a spec, or because its workflow code failed. If a host refused
+// the spec, the details may contain the exit code.
 func failureWithoutResult(err *temporal.ApplicationError) *spec.RunResult {
 	code := exitcode.Machinery
 	if err.Type() == spec.ErrInvalidRunSpec {
@@ -124,7 +124,7 @@ func failureWithoutResult(err *temporal.ApplicationError) *spec.RunResult {
 	return &spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: err.Type(), Message: err.Message(), ExitCode: code}
 }
 
-// ended returns the error of a run for its caller.
+// ended returns a run's error for its caller.
 func ended(id string, err error) (*spec.RunResult, error) {
 	var (
 		running *temporal.ChildWorkflowExecutionAlreadyStartedError

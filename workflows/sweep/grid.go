@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	// MaxTrials bounds the trials of a sweep.
+	// MaxTrials is the maximum number of a sweep's trials.
 	MaxTrials = 100_000
-	// maxGridBytes bounds the text of a grid as it is stored. With the spec of the run it stays
-	// below the 2 MiB at which a Temporal server refuses a payload.
+	// maxGridBytes limits a stored grid. With the run's spec it stays below the 2 MiB at which a
+	// Temporal server refuses a payload.
 	maxGridBytes = 800 << 10
-	// packAbove is the size from which a table is stored compressed, in bytes.
+	// packAbove is the size in bytes from which a table is stored compressed.
 	packAbove = 16 << 10
 )
 
-// Grid is the list of the trials of a sweep, as it is stored. Exactly one field is set.
+// Grid is the stored list of a sweep's trials. Exactly one field is set.
 type Grid struct {
-	// Product has lists and ranges, of which all combinations are trials, such as
-	// "lr=1e-3,3e-4 seed=0..9".
+	// Product holds lists and ranges, such as "lr=1e-3,3e-4 seed=0..9". All combinations are
+	// trials.
 	Product string `json:"product,omitempty"`
 	// Table is CSV: a line of names, and a line for each trial. Packed is the same, compressed by
 	// gzip.
@@ -71,7 +71,7 @@ func (g Grid) Parse() (*Trials, error) {
 	return t, t.check()
 }
 
-// ProductGrid returns the grid of a text such as "lr=1e-3,3e-4 seed=0..9".
+// ProductGrid parses a product such as "lr=1e-3,3e-4 seed=0..9".
 func ProductGrid(text string) (Grid, error) {
 	if strings.TrimSpace(text) == "" {
 		return Grid{}, errors.New(`it is empty. Write parameters with their values, such as "lr=1e-3,3e-4 seed=0..9"`)
@@ -79,7 +79,7 @@ func ProductGrid(text string) (Grid, error) {
 	return checked(Grid{Product: text}, len(text))
 }
 
-// TableGrid returns the grid of a table in CSV.
+// TableGrid parses a table in CSV.
 func TableGrid(text []byte) (Grid, error) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	if len(text) > MaxTableBytes {
@@ -112,7 +112,7 @@ func pack(text []byte) []byte {
 	return b.Bytes()
 }
 
-// MaxTableBytes bounds the text of a table.
+// MaxTableBytes limits the size of a table's text.
 const MaxTableBytes = 64 << 20
 
 func unpack(packed []byte) (string, error) {
@@ -153,7 +153,7 @@ func (t *Trials) Values(trial int) []Value {
 	return values
 }
 
-// reserved are the names that every template knows.
+// reserved lists the names that every template can use.
 var reserved = []string{nameTrial, nameSweep}
 
 // check checks the names and the number of trials.

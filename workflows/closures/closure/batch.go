@@ -6,8 +6,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// ServingMessage is the signal by which a host reports which of its tasks serve: all of
-// them, whenever that changes.
+// ServingMessage is the signal with which a host reports all of its serving tasks, whenever they
+// change.
 type ServingMessage struct {
 	Host string `json:"host,omitempty"`
 	// Queue is the task queue of the host worker.
@@ -16,7 +16,7 @@ type ServingMessage struct {
 	// ignored.
 	Seq     int64         `json:"seq,omitempty"`
 	Serving []ServingTask `json:"serving,omitempty"`
-	// Over, if not empty, says how the run ended.
+	// Over, if not empty, describes how the run ended.
 	Over string `json:"over,omitempty"`
 }
 
@@ -27,19 +27,19 @@ type ServingTask struct {
 	Slots int `json:"slots"`
 }
 
-// Batch is the input of [ActivityRunClosures]: closures for the tasks of the host that takes
-// it. Its heartbeat is the host's promise that it has them.
+// Batch is the input of [ActivityRunClosures]: closures for the tasks of the host that takes it.
+// Its heartbeat is the host's promise that it has them.
 //
-// The activity may end before its closures. Its result then names those that the host is calling,
-// and another batch for the queue of this host waits for them.
+// The activity may return before its closures end. Its result then names those that the host is
+// calling, and another batch for this host's queue waits for them.
 type Batch struct {
 	Run       spec.RunRef `json:"run"` // with its first execution
 	Closures  []Closure   `json:"closures,omitempty"`
 	Resources []Resource  `json:"resources,omitempty"`
-	// Released are resources that are no longer needed: processes drop what they have built.
+	// Released lists resources that are no longer needed: processes drop what they have built.
 	Released []uint64 `json:"released,omitempty"`
-	// Calling are closures that the host is calling already. With a Grace they are cancelled:
-	// the process of a call that has not ended after it is restarted.
+	// Calling lists closures that the host is already calling. With a Grace they are cancelled: a
+	// process is restarted if its call outlasts the grace.
 	Calling []uint64      `json:"calling,omitempty"`
 	Grace   time.Duration `json:"grace,omitempty"`
 }
@@ -47,12 +47,13 @@ type Batch struct {
 // BatchResult is the result of [ActivityRunClosures].
 type BatchResult struct {
 	Outcomes []Outcome `json:"outcomes,omitempty"`
-	// Returned are closures that no process has begun to call. A call before them takes long.
+	// Returned lists closures that no process has started to call because a call before them takes
+	// long.
 	Returned []uint64 `json:"returned,omitempty"`
 	// Calling are the closures that are being called by processes of the host with that Queue.
 	Calling []uint64 `json:"calling,omitempty"`
 	Queue   string   `json:"queue,omitempty"`
-	// Took is the time for which the host had the batch, in milliseconds.
+	// Took is how long the host had the batch, in milliseconds.
 	Took int `json:"took_ms,omitempty"`
 }
 
@@ -69,6 +70,6 @@ type CheckInput struct {
 
 // CheckOutput is the result of [ActivityClosuresCheck].
 type CheckOutput struct {
-	// Over says how the run ended.
+	// Over describes how the run ended.
 	Over string `json:"over"`
 }

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// Escaped returns a JSON text as it is in a history, in which some characters take six bytes,
-// so that its size is known before it is sent.
+// Escaped returns JSON as it is stored in a history, in which some characters take six bytes, so
+// that its size is known before it is sent.
 func Escaped(raw json.RawMessage) json.RawMessage {
 	if !bytes.ContainsAny(raw, "<>&") && !bytes.Contains(raw, lineSeparators) {
 		return raw

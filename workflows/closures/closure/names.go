@@ -2,11 +2,10 @@ package closure
 
 // Names on the wire, which are part of the contract as are the names of package spec.
 const (
-	// QueueType is the type of the workflow that is the queue of a run's closures; see
-	// [QueueID].
+	// QueueType is the workflow type of a run's closure queue; see [QueueID].
 	QueueType = "ClosureQueue"
 
-	// QueryQueue asks a queue how it stands.
+	// QueryQueue returns a queue's status.
 	QueryQueue = "queue"
 	// SignalServing reports to a queue which tasks of a host serve.
 	SignalServing = "serving"
@@ -15,14 +14,13 @@ const (
 	UpdateJoin     = "join"
 	UpdateTake     = "take"
 
-	// ActivityRunClosures makes the tasks of a host call closures.
+	// ActivityRunClosures makes a host's tasks call closures.
 	ActivityRunClosures = "RunClosures"
-	// ErrQueueEnded is the type of the error of a request to a queue whose run has ended.
+	// ErrQueueEnded is the error type of a request to a queue of an ended run.
 	ErrQueueEnded = "QueueEnded"
 
-	// ActivityEndClosures ends the queue of a run that has ended.
+	// ActivityEndClosures closes the queue of an ended run.
 	ActivityEndClosures = "EndClosures"
-	// ActivityClosuresCheck finds out for a queue that its run has ended without ending the
-	// queue.
+	// ActivityClosuresCheck detects for a queue that its run has ended without closing it.
 	ActivityClosuresCheck = "ClosuresCheck"
 )

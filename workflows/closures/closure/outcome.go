@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// OutcomeKind says how a call of a closure ended.
+// OutcomeKind describes the outcome of a closure's call.
 type OutcomeKind string
 
-// The values of [OutcomeKind]. The first four end the closure. After the others the queue
+// The values of [OutcomeKind]. The first four end the closure. After the remaining ones the queue
 // decides whether it ends.
 const (
 	OutcomeValue     OutcomeKind = "value"
 	OutcomeError     OutcomeKind = "error"     // the function's
 	OutcomeInput     OutcomeKind = "input"     // a resource among its arguments could not be built
 	OutcomeCancelled OutcomeKind = "cancelled" // on request
-	// OutcomeLost means that the process ended before the call did. Started reports whether the
-	// call had begun.
+	// OutcomeLost means that the process exited before the call returned. Started reports whether
+	// the call had started.
 	OutcomeLost OutcomeKind = "lost"
 	// OutcomeUnavailable means that another task that the function needs, such as a parameter
 	// server, does not answer; Error.Task names it.
@@ -28,7 +28,7 @@ var OutcomeKinds = []OutcomeKind{
 	OutcomeValue, OutcomeError, OutcomeInput, OutcomeCancelled, OutcomeLost, OutcomeUnavailable,
 }
 
-// Outcome is the end of a call of a closure, or of the closure.
+// Outcome is the outcome of a closure, or of one of its calls.
 type Outcome struct {
 	ID   uint64      `json:"id"`
 	Kind OutcomeKind `json:"kind,omitempty"` // "" means a value
@@ -37,10 +37,10 @@ type Outcome struct {
 	Error *Error          `json:"error,omitempty"`
 	// Task called it.
 	Task string `json:"task,omitempty"`
-	// Started reports whether a lost call had begun.
+	// Started reports whether a lost call had started.
 	Started bool `json:"started,omitempty"`
-	// Alone reports whether the error concerns only this closure: the function has returned,
-	// but its result cannot be handed on.
+	// Alone reports whether the error concerns only this closure: the function has returned, but
+	// its result cannot be passed on.
 	Alone bool `json:"alone,omitempty"`
 }
 
@@ -57,9 +57,9 @@ func (o Outcome) Failure() *Error {
 	return &Error{Message: "the closure ended as " + string(o.Kind), Closure: o.ID}
 }
 
-// Error is an error of a closure.
+// Error is a closure's error.
 type Error struct {
-	// Kind is the kind of the error, such as ValueError, or one of the kinds below.
+	// Kind is the error's kind, such as ValueError, or one of the kinds below.
 	Kind      string `json:"kind,omitempty"`
 	Message   string `json:"message"`
 	Traceback string `json:"traceback,omitempty"`
@@ -67,8 +67,8 @@ type Error struct {
 	// [OutcomeUnavailable], Task is the task that does not answer.
 	Closure uint64 `json:"closure,omitempty"`
 	Task    string `json:"task,omitempty"`
-	// Args is the array of the exception's arguments if they are short, for programs of the
-	// same language: an OSError has its errno there.
+	// Args is the array of the exception's arguments if they are short, for programs in the same
+	// language. For example, an OSError's includes its errno.
 	Args json.RawMessage `json:"args,omitempty"`
 }
 

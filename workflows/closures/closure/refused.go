@@ -12,7 +12,7 @@ type RefusedError struct {
 	Reason error
 }
 
-// Error returns the problem if there is only one, or else the text of the reason.
+// Error returns the problem if there is only one, and otherwise the reason's message.
 func (e *RefusedError) Error() string {
 	var invalid *spec.InvalidRequestError
 	if errors.As(e.Reason, &invalid) && len(invalid.Problems) == 1 && invalid.More == 0 {

@@ -9,7 +9,7 @@ type QueueStatus struct {
 	Workers []WorkerStatus `json:"workers"`
 }
 
-// QueueState is the state of a queue.
+// QueueState is a queue's state.
 type QueueState string
 
 // The values of [QueueState].
@@ -29,7 +29,7 @@ type QueueCounts struct {
 	Finished  uint64 `json:"finished"` // with a value
 	Failed    uint64 `json:"failed"`
 	Cancelled uint64 `json:"cancelled"`
-	// Lost is the number of calls whose process or host ended before them.
+	// Lost is the number of calls that their process or host did not survive.
 	Lost  uint64 `json:"lost"`
 	Bytes int    `json:"bytes"` // of queued ones
 }

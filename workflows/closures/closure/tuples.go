@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 )
 
-// TupleKey is the key of the object that stands for a tuple of Python in the value of
-// a closure, so that programs in Python get back what the function returned; its
-// value is the list of elements. For others a tuple is a list; see [PlainValue].
+// TupleKey is the key of the object that stands for a Python tuple in a closure's value, so that
+// Python programs get back what the function returned; its value is the list of elements. For
+// other languages a tuple is a list; see [PlainValue].
 const TupleKey = "$clusterrun.tuple"
 
 // PlainValue returns a value with lists instead of tuples.

@@ -14,11 +14,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// checker collects the problems of a request.
+// checker collects a request's problems.
 type checker struct{ spec.Checker }
 
-// Validate checks the request by itself. The queue checks whether its functions and resources
-// are known. The error is an [*spec.InvalidRequestError] with all problems.
+// Validate checks the request in isolation. The queue checks whether it knows the functions and
+// resources. The error is an [*spec.InvalidRequestError] with all problems.
 func (r ScheduleRequest) Validate() error {
 	c := &checker{}
 	c.checkCaller(r.Client, "batch", r.Batch)
@@ -56,9 +56,9 @@ func (r ScheduleRequest) Validate() error {
 	return c.Err()
 }
 
-// Validate checks a closure as the queue checks it in a request, for clients that check before
-// they send: the server does not accept a request that is far too large. The error is an
-// [*spec.InvalidRequestError] with all problems.
+// Validate checks a closure as the queue does, for clients that check before they send, because
+// the server rejects a request that is far too large. The error is an [*spec.InvalidRequestError]
+// with all problems.
 func (c *Closure) Validate() error {
 	k := &checker{}
 	k.checkClosure(c, func(field string) string { return field })
@@ -155,7 +155,7 @@ func (c *checker) checkArgument(path func(string) string, field string, value js
 	}
 }
 
-// reservedKeys is the start of the keys of objects that stand for something else.
+// reservedKeys is the prefix of keys that mark objects with a special meaning.
 const reservedKeys = "$clusterrun."
 
 // checkStandIns checks the objects among arguments that stand for something else. Resources and

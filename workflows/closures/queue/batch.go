@@ -16,21 +16,19 @@ import (
 const (
 	// forEver is longer than any batch takes.
 	forEver = 10 * 365 * 24 * time.Hour
-	// batchSilence is the heartbeat timeout of a batch: a host that is silent for so long is
-	// taken for lost.
+	// batchSilence is the heartbeat timeout of a batch. A silent host counts as lost after it.
 	batchSilence = 10 * time.Second
 	// checkSilence is the heartbeat timeout of the check whether the run has ended.
 	checkSilence = 30 * time.Second
-	// hostGoneAfter is the time in which a certain host must take a batch.
+	// hostGoneAfter limits how long a certain host may take to accept a batch.
 	hostGoneAfter = 30 * time.Second
-	// cancelGrace is the time in which a cancelled call must end before its process is
-	// restarted.
+	// cancelGrace limits how long a cancelled call may continue before its process is restarted.
 	cancelGrace = 10 * time.Second
 )
 
-// batch starts the activity of a batch, and passes the result to the machine. The server gives
-// the batch of a lost host to another host, any number of times. The result of a cancelled batch
-// says how its closures stand.
+// batch starts a batch's activity, and passes the result to the machine. The server gives a lost
+// host's batch to another host, any number of times. The result of a cancelled batch reports the
+// state of its closures.
 func (q *queue) batch(ctx workflow.Context, b *rules.Batch) {
 	in := q.machine.Input(b)
 	in.Run = q.in.Run
@@ -71,7 +69,7 @@ func (q *queue) batch(ctx workflow.Context, b *rules.Batch) {
 	})
 }
 
-// check starts the activity that ends the queue with its run. Usually the run ends its queue,
+// check starts the activity that closes the queue with its run. Usually the run closes its queue,
 // but not if it is terminated.
 func (q *queue) check(ctx workflow.Context) {
 	f := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{

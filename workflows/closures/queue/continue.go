@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// handOver is the time in which hosts must return their batches. Those of a host that does
-	// not answer are given to others.
+	// handOver limits how long hosts may take to return their batches. The batches of a host that
+	// does not answer go to other hosts.
 	handOver = 5 * time.Second
 	// maxCarried bounds the packed state, in bytes. A server takes 2 MiB by default, and
 	// terminates a workflow that sends more.
@@ -51,8 +51,8 @@ func (q *queue) continueAsNew(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	// The answer is recorded in the history, so that a replay does not depend on the size:
-	// another version of Go may compress the same to more or less.
+	// The answer is recorded in the history, so that a replay does not depend on the size: another
+	// Go version may compress to a different size.
 	var tooLarge bool
 	err = workflow.SideEffect(ctx, func(workflow.Context) any { return len(packed) > maxCarried }).Get(&tooLarge)
 	if err != nil {
@@ -75,7 +75,7 @@ func pack(s rules.State) ([]byte, error) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	e := json.NewEncoder(z)
-	e.SetEscapeHTML(false) // the text of arguments must not change: it counts
+	e.SetEscapeHTML(false) // arguments must not change, because their size counts
 	if err := e.Encode(s); err != nil {
 		return nil, err
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
-// Workflow is the queue of a run, of type [closure.QueueType]; its ID is [closure.QueueID].
-// packed is the state that the last execution has packed, or nil for the first.
+// Workflow is a run's queue, of type [closure.QueueType]; its ID is [closure.QueueID]. packed is
+// the packed state of the last execution, or nil for the first.
 func Workflow(ctx workflow.Context, in closure.QueueInput, packed []byte) (*closure.QueueResult, error) {
 	q := &queue{in: in, cancels: map[int]workflow.CancelFunc{}}
 	if packed == nil {
@@ -41,7 +41,7 @@ func Workflow(ctx workflow.Context, in closure.QueueInput, packed []byte) (*clos
 type queue struct {
 	in      closure.QueueInput
 	machine *rules.Queue
-	// cancels has the open activities of batches, by number.
+	// cancels maps batch numbers to their open activities.
 	cancels map[int]workflow.CancelFunc
 	// stayed is the length of the history when the queue was too large to continue as new; 0
 	// if it was not.
@@ -50,7 +50,7 @@ type queue struct {
 }
 
 func (q *queue) run(ctx workflow.Context) (*closure.QueueResult, error) {
-	// A cancellation ends the queue like the end of its run, so that no client waits for it.
+	// A cancellation closes the queue like the end of its run, so that no client waits for it.
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	workflow.Go(free, q.listen)
 	q.check(free)
@@ -83,7 +83,7 @@ func (q *queue) run(ctx workflow.Context) (*closure.QueueResult, error) {
 	}
 }
 
-// listen receives the messages of hosts.
+// listen receives the hosts' messages.
 func (q *queue) listen(ctx workflow.Context) {
 	signals := workflow.GetSignalChannel(ctx, closure.SignalServing)
 	for {
@@ -95,17 +95,17 @@ func (q *queue) listen(ctx workflow.Context) {
 	}
 }
 
-// yield returns once every other coroutine has run, so that all signals of this workflow task
-// are received. Signals that came together with the event that ends this execution would be
-// lost otherwise: the main coroutine runs first, and a signal for which another coroutine waits
-// is no longer in the channel. The coroutine that starts here runs last.
+// yield returns once every other coroutine has run, so that all signals of this workflow task are
+// received. Otherwise, signals that arrived with the event that ends this execution would be lost:
+// the main coroutine runs first, and a signal that another coroutine waits for is no longer in the
+// channel. The coroutine that yield starts runs last.
 func yield(ctx workflow.Context) error {
 	all := false
 	workflow.Go(ctx, func(workflow.Context) { all = true })
 	return workflow.Await(ctx, func() bool { return all })
 }
 
-// carryOut carries out the actions of the machine.
+// carryOut carries out the machine's actions.
 func (q *queue) carryOut(ctx workflow.Context) {
 	for _, a := range q.machine.Actions() {
 		if !a.Cancel {
@@ -117,13 +117,13 @@ func (q *queue) carryOut(ctx workflow.Context) {
 }
 
 const (
-	// maxRows bounds the tasks that the Web UI shows, and maxText the bytes of each text that
-	// a user has written.
+	// maxRows limits the tasks that the Web UI shows, and maxText the bytes of each string that a
+	// user wrote.
 	maxRows = 64
 	maxText = 4000
 )
 
-// describe sets the details of the workflow that the Web UI shows.
+// describe sets the workflow details that the Web UI shows.
 func (q *queue) describe(ctx workflow.Context) {
 	s := q.machine.Status()
 	var b strings.Builder

@@ -11,9 +11,8 @@ import (
 // Client is a program that schedules closures.
 type Client struct {
 	Name string `json:"name"`
-	// Batch and Call are the numbers of its last requests that were answered, and Scheduled and
-	// Joined the answers. Partial tells which closures of the schedule without an answer are
-	// queued.
+	// Batch and Call are the numbers of its last answered requests, and Scheduled and Joined the
+	// answers. Partial reports which closures of the unanswered schedule are queued.
 	Batch     uint64                 `json:"batch,omitempty"`
 	Scheduled closure.ScheduleAnswer `json:"scheduled"`
 	Partial   Partial                `json:"partial"`
@@ -27,8 +26,8 @@ type Client struct {
 	Heard time.Time `json:"heard"`
 }
 
-// Partial is a schedule that is larger than the queue, and the first of its closures and the
-// number of those that are queued.
+// Partial describes a schedule that is larger than the queue: its first closure and the number of
+// queued ones.
 type Partial struct {
 	Batch  uint64 `json:"batch,omitempty"`
 	First  uint64 `json:"first,omitempty"`
@@ -38,7 +37,7 @@ type Partial struct {
 const (
 	// maxKept bounds the outcomes that are kept while hosts get something new, in bytes.
 	maxKept = closure.MaxQueueBytes
-	// forgetAfter is the time after which a client is forgotten whose outcomes are in the way.
+	// forgetAfter is when an idle client with untaken outcomes is forgotten.
 	forgetAfter = time.Minute
 	// maxClients bounds the clients that are remembered.
 	maxClients = 1000
@@ -78,7 +77,7 @@ func (q *Queue) waits(c *Client) bool {
 		slices.ContainsFunc(q.requests, func(r *request) bool { return r.client == c })
 }
 
-// take is a request that waits for outcomes: a take, or a schedule that is done otherwise.
+// take is a request that waits for outcomes: a take, or an otherwise completed schedule.
 type take struct {
 	client *Client
 	give   func([]closure.Outcome)
@@ -124,7 +123,7 @@ func (q *Queue) await(t *take) {
 	q.takes = append(q.takes, t)
 }
 
-// answerTakes answers the takes for which there are outcomes.
+// answerTakes answers the takes with available outcomes.
 func (q *Queue) answerTakes() {
 	q.takes = slices.DeleteFunc(q.takes, func(t *take) bool {
 		n, size := 0, 0

@@ -1,5 +1,5 @@
-// Package rules decides for the queue of a run's closures what is called and when, which
-// requests wait, and what they raise. It is pure: a [Queue] changes only by its methods, and
+// Package rules decides for a run's closure queue what is called and when, which requests wait,
+// and which errors they raise. It is pure: a [Queue] changes only through its methods, and
 // [Queue.Actions] tells the workflow what to do. Its [State] is all that it keeps when the
 // workflow continues as new.
 //
@@ -11,27 +11,27 @@
 //	           returned, lost,       value, error, input, cancelled,
 //	           unavailable           or given up
 //
-// A batch is an activity on a task queue that every serving host polls: the server gives it to
-// a host with a free slot, and again to any host when its heartbeat stops. There are about twice
-// as many batches as slots. A function begins with one closure a batch, and the number doubles
-// as long as calls are short. A host that finds a call to be long returns what waits behind it:
-// the function has one closure a batch again, so that hosts do not wait for each other.
+// A batch is an activity on a task queue that every serving host polls. The server gives it to a
+// host with a free slot, and again to any host if its heartbeat stops. There are about twice as
+// many batches as slots. A function starts with one closure per batch, and the number doubles as
+// long as calls are short. If a call is long, its host returns the closures behind it, and the
+// function is back at one closure per batch, so that hosts do not wait for each other.
 //
-// The result of a batch may name closures that its host is still calling. Another batch, for
-// the queue of that host, waits for them. So a call outlives an execution of the workflow
-// and a host worker, and can be cancelled where it is.
+// The result of a batch may name closures that its host is still calling. Another batch, for that
+// host's queue, waits for them. So a call outlives an execution of the workflow and a host
+// worker, and can be cancelled where it runs.
 //
 // # Outcomes
 //
 // Value, error, input and cancelled end a closure. Otherwise:
 //
-//   - lost: its process ended during the call. It is put back, and after more than
-//     [closure.MaxLosses] of them it is an error.
+//   - lost: its process exited during the call. The closure is put back, and fails after more
+//     than [closure.MaxLosses] losses.
 //   - unavailable: a task that it needs does not answer. The K-th report of the same task is an
-//     error, and earlier ones put the closure back. Raising the error forgets the reports.
-//   - a batch that failed, with its host: put back.
+//     error, and earlier reports put the closure back. Raising the error resets the reports.
+//   - a batch that failed, with its host: its closures are put back.
 //
-// What is put back comes first again.
+// Closures that are put back come first again.
 //
 // # Errors
 //
@@ -41,22 +41,23 @@
 //	  └──────────────────────────────────────────────────────────────────┘
 //	             nothing executes: that request raises the error
 //
-// The first error becomes the queue's. By itself it cancels nothing. The next schedule, join or
-// done, or the oldest that already waits, starts a drain: waiting closures are cancelled, and so
-// are batches. Closures that are put back are cancelled, too. When nothing executes, that request raises the
-// error, which clears it together with all later errors. The closures of a schedule that raises
-// are cancelled.
+// The first error becomes the queue's, which cancels nothing yet. The next schedule, join or
+// done, or the oldest waiting one, starts a drain: waiting closures and batches are cancelled,
+// and so are closures that are put back. When nothing executes, that request raises the error,
+// which clears it together with all later errors. The closures of a schedule that raises are
+// cancelled.
 //
-// A closure for a certain task is a pool's. It goes to the host of that task, and has no part in
-// errors, drains and joins; when its process ends during the call, that is its error.
+// A closure for a certain task belongs to a pool. It goes to that task's host, and does not
+// participate in errors, drains and joins; if its process exits during the call, that is its
+// error.
 //
 // # Clients
 //
-// A schedule waits for room, in the order of arrival. Closures in batches do not count. A
-// request with more closures than the queue takes gets in one by one.
+// A schedule waits until it fits, in the order of arrival. Closures in batches do not count. The
+// closures of a request that is larger than the queue are admitted one by one.
 //
-// The outcomes of a client's closures are kept until it has taken them. A client that has no
-// other closures schedules one and waits for its outcome with the same request. Hosts get nothing new
-// while too much is kept. A client that has taken nothing for a minute by then is forgotten with
-// its outcomes: its process has probably ended.
+// The outcomes of a client's closures are kept until it has taken them. A client without other
+// closures schedules one and waits for its outcome with the same request. Hosts get no new
+// closures while too many outcomes are kept. A client that has by then taken nothing for a minute
+// is forgotten with its outcomes, because its process has probably exited.
 package rules

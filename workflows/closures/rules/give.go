@@ -8,12 +8,11 @@ import (
 )
 
 const (
-	// maxInBatch bounds the closures of a batch.
+	// maxInBatch limits the closures of a batch.
 	maxInBatch = 100
-	// maxBatches bounds the batches: a workflow may have 2,000 pending activities.
+	// maxBatches limits the batches: a workflow may have 2,000 pending activities.
 	maxBatches = 1500
-	// shortCall is the time, in milliseconds, for which calls may take so that a batch may have
-	// more of them.
+	// shortCall is the maximum duration, in milliseconds, of calls that make batches grow.
 	shortCall = 10
 )
 
@@ -60,7 +59,7 @@ func (q *Queue) give() {
 	}
 }
 
-// givePools gives the closures of pools to the hosts of their tasks.
+// givePools gives the pools' closures to the hosts of their tasks.
 func (q *Queue) givePools() {
 	waiting := q.Waiting
 	if !slices.ContainsFunc(waiting, func(it *Item) bool { return it.Task != "" && q.queueOf(it.Task) != "" }) {
@@ -96,7 +95,7 @@ func (q *Queue) start(b *Batch) {
 	q.act(b, false)
 }
 
-// cancel ends the closures of a batch.
+// cancel cancels a batch's closures.
 func (q *Queue) cancel(b *Batch) {
 	if !b.ofPool() && !b.Cancelled {
 		b.Cancelled = true
@@ -104,7 +103,7 @@ func (q *Queue) cancel(b *Batch) {
 	}
 }
 
-// Input returns the input of the activity of a batch, without its run and its grace.
+// Input returns the input of a batch's activity, without its run and grace.
 func (q *Queue) Input(b *Batch) (in closure.Batch) {
 	in.Released = q.Released
 	if b.Calling {

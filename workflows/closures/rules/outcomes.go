@@ -46,7 +46,7 @@ func (q *Queue) BatchEnded(number int, r closure.BatchResult) {
 	q.advance()
 }
 
-// startCalling waits for calls that a host has begun. A queue that continues as new leaves that
+// startCalling waits for calls that a host has started. A queue that continues as new leaves that
 // to its next execution.
 func (q *Queue) startCalling(b *Batch) {
 	if q.drain != nil && !b.ofPool() {
@@ -61,8 +61,8 @@ func (q *Queue) startCalling(b *Batch) {
 	q.Batches = append(q.Batches, b)
 }
 
-// BatchFailed records that the host of a batch is gone, or that the batch was cancelled before a
-// host had it.
+// BatchFailed records that a batch's host is gone, or that the batch was cancelled before a host
+// had it.
 func (q *Queue) BatchFailed(number int) {
 	b := q.close(number)
 	if b == nil {
@@ -93,8 +93,8 @@ func (q *Queue) close(number int) *Batch {
 	return b
 }
 
-// adapt lets the next batches have more of a function whose calls are short, and one of a
-// function whose calls are long.
+// adapt allows more closures of a function per batch if its calls are short, and one if they are
+// long.
 func (q *Queue) adapt(b *Batch, r closure.BatchResult) {
 	if b.Calling || b.ofPool() {
 		return
@@ -116,7 +116,7 @@ func (q *Queue) adapt(b *Batch, r closure.BatchResult) {
 	}
 }
 
-// maxFunctions bounds the functions whose calls are known to be short.
+// maxFunctions limits the functions that are known to have short calls.
 const maxFunctions = 1000
 
 // outcome records the end of a call.
@@ -142,8 +142,8 @@ func (q *Queue) outcome(it *Item, o closure.Outcome) {
 	}
 }
 
-// lost records that a process ended during the call. A closure that ends one process after
-// another becomes an error: it would stop the whole run.
+// lost records that a process exited during the call. A closure that kills one process after
+// another fails, because it would stop the whole run.
 func (q *Queue) lost(it *Item, o closure.Outcome) {
 	q.Counts.Lost++
 	it.Losses++
@@ -162,11 +162,11 @@ func (q *Queue) giveUp(it *Item, message, task string) {
 	q.fail(it, e)
 }
 
-// maxPeers bounds the tasks whose reports are counted.
+// maxPeers limits the tasks with counted reports.
 const maxPeers = 1000
 
-// unavailable records that a task which the function needs, such as a parameter server, does
-// not answer. Reports that name no task count together.
+// unavailable records that a task which the function needs, such as a parameter server, does not
+// answer. Reports without a task count together.
 func (q *Queue) unavailable(it *Item, o closure.Outcome) {
 	e := o.Failure()
 	e.Kind = closure.ErrUnavailable
@@ -184,7 +184,7 @@ func (q *Queue) unavailable(it *Item, o closure.Outcome) {
 	q.fail(it, e)
 }
 
-// fail makes an error the queue's, unless it has one.
+// fail sets the queue's error, unless it is already set.
 func (q *Queue) fail(it *Item, e *closure.Error) {
 	if it.Task == "" && q.Fault == nil {
 		q.Fault = e

@@ -7,7 +7,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// Call is a request whose answer may come later.
+// Call is a request that may be answered later.
 type Call[A any] struct {
 	ready  bool
 	answer A
@@ -30,14 +30,14 @@ func refused[A any](err error) *Call[A] { return &Call[A]{ready: true, err: err}
 type request struct {
 	client *Client
 	number uint64
-	// left are the closures of a schedule that had no room yet.
+	// left lists the closures of a schedule that did not fit yet.
 	schedule *Call[closure.ScheduleAnswer]
 	first    uint64
 	left     []*Item
 	// A join may be a poll, which waits only for a drain.
 	join *Call[closure.WaitAnswer]
 	poll bool
-	pool bool // a schedule of a pool
+	pool bool // a pool's schedule
 	wait bool // a schedule that is answered with outcomes
 }
 
@@ -68,7 +68,7 @@ func (r *request) answerSchedule(a closure.ScheduleAnswer) {
 	r.schedule.give(a)
 }
 
-// admitted answers a schedule whose closures are queued.
+// admitted answers a schedule once its closures are queued.
 func (q *Queue) admitted(r *request, a closure.ScheduleAnswer) {
 	if !r.wait {
 		r.answerSchedule(a)
@@ -96,8 +96,8 @@ func (q *Queue) check() error {
 	return nil
 }
 
-// Schedule queues closures. It is answered once there was room for all of them, or with the
-// queue's error. The request must be valid.
+// Schedule queues closures. It is answered once all of them are queued, or with the queue's error.
+// The request must be valid.
 func (q *Queue) Schedule(r closure.ScheduleRequest) *Call[closure.ScheduleAnswer] {
 	if err := q.check(); err != nil {
 		return refused[closure.ScheduleAnswer](err)
@@ -160,8 +160,8 @@ func (q *Queue) advance() {
 	q.answerTakes()
 }
 
-// settleDrain starts a drain if there is an error and a request to raise it, and ends it if
-// nothing executes. It reports whether a further drain may begin.
+// settleDrain starts a drain if there is an error and a request to raise it, and completes it if
+// nothing executes. It reports whether a further drain may start.
 func (q *Queue) settleDrain() bool {
 	if q.drain == nil {
 		i := slices.IndexFunc(q.requests, func(r *request) bool { return !r.pool })
@@ -186,7 +186,7 @@ func (q *Queue) settleDrain() bool {
 	return true
 }
 
-// cancelWaiting cancels the closures that are in no batch.
+// cancelWaiting cancels the closures that are not in a batch.
 func (q *Queue) cancelWaiting() {
 	waiting := q.Waiting
 	q.Waiting = nil
@@ -201,7 +201,7 @@ func (q *Queue) cancelWaiting() {
 	q.sweep()
 }
 
-// admit queues the closures of schedules for which there is room.
+// admit queues the closures of schedules that fit.
 func (q *Queue) admit() {
 	for {
 		i := slices.IndexFunc(q.requests, func(r *request) bool { return r.schedule != nil })

@@ -6,11 +6,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// maxReleased bounds the released resources whose release hosts learn. A host that misses some
-// keeps what its processes have built until they end.
+// maxReleased limits the released resources that are reported to hosts. If a host misses some, its
+// processes keep what they have built until they exit.
 const maxReleased = 100
 
-// define keeps the definitions of resources that closures of a request use.
+// define keeps the definitions of resources that a request's closures use.
 func (q *Queue) define(resources []closure.Resource) {
 	for _, r := range resources {
 		if !slices.ContainsFunc(q.Resources, func(known closure.Resource) bool { return known.ID == r.ID }) {
@@ -19,7 +19,7 @@ func (q *Queue) define(resources []closure.Resource) {
 	}
 }
 
-// release drops resources after the last closure with them has ended.
+// release drops resources after the last closure that uses them has ended.
 func (q *Queue) release(ids []uint64) {
 	q.Leaving = append(q.Leaving, ids...)
 	q.sweep()
