@@ -6,25 +6,24 @@ import (
 )
 
 const (
-	// survivedAfter is the time of output, and survivedLines the number of its lines, after an
-	// error that show that the program has survived it. A program that is about to end still
-	// prints output of its cleanup.
+	// A program has survived an error if output continues for survivedAfter or survivedLines lines.
+	// A program that is about to exit may still print while it cleans up.
 	survivedAfter = 30 * time.Second
 	survivedLines = 1000
-	// together is the time within which errors count as one: the error of a victim begins with
-	// the loss of its peer, and others follow from it.
+	// Errors within together count as one, because a victim's error starts with the lost peer and
+	// causes more errors.
 	together = 5 * time.Second
 )
 
-// A Dated finding has the times between which it was printed. They are zero if not known.
+// Dated is a finding printed between two times, zero if unknown.
 type Dated struct {
 	Finding
 	After, By time.Time
 }
 
-// Choose returns the error that ended the process, or is about to. It returns nil if there is
-// none. found holds the findings of all of its streams, and lastOutput is the time of its last
-// output. An error without a time of its own counts as recent.
+// Choose returns the error that ended the process or is about to, or nil. found holds the findings
+// of all its streams, and lastOutput is the time of its last output. An undated error counts as
+// recent.
 func Choose(found []Dated, lastOutput time.Time) *Dated {
 	var alive []Dated
 	for _, f := range found {
@@ -48,7 +47,7 @@ func Choose(found []Dated, lastOutput time.Time) *Dated {
 	return chosen
 }
 
-// first returns the first finding of the last group that fits.
+// first returns the last fitting group's first finding.
 func first(all []Dated, fits func(Dated) bool) *Dated {
 	var chosen *Dated
 	for i := range slices.Backward(all) {

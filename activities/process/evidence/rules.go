@@ -19,17 +19,17 @@ const (
 	kindOther     = "error"
 )
 
-// rule describes the beginning of an error.
+// rule describes the start of an error.
 type rule struct {
 	kind string
 	text string
 	// survived reports whether programs usually continue after it.
 	survived bool
-	// then reads the lines after the first. It is nil if there is only one.
+	// then reads the lines after the first, or is nil for a single line.
 	then block
 }
 
-// prefixes are the beginnings of lines that begin an error.
+// prefixes are line prefixes that start an error.
 var prefixes = []rule{
 	{kind: kindPython, text: "Traceback (most recent call last):", then: pythonBlock},
 	{kind: kindPython, text: "Exception Group Traceback (most recent call last):", then: pythonBlock},
@@ -82,7 +82,7 @@ var prefixes = []rule{
 	{kind: kindOther, text: "Unhandled exception"},
 }
 
-// insides match errors by a text within their first line.
+// insides match errors by a string inside their first line.
 var insides = []rule{
 	{kind: kindSanitizer, text: "ERROR: AddressSanitizer: ", then: sanitizerBlock},
 	{kind: kindSanitizer, text: "ERROR: LeakSanitizer: ", survived: true, then: sanitizerBlock},
@@ -104,11 +104,11 @@ var insides = []rule{
 	{kind: kindMPI, text: "MPI_ERRORS_ARE_FATAL"},
 }
 
-// stems are parts of the words of insides and lostPeer. A line without any of them is not
-// looked at further; most lines have none.
+// stems are parts of the words in insides and lostPeer. Most lines contain none of them and are not
+// examined further.
 var stems = []string{"rror", "WARN", "Sanitizer", "ssertion", "peer", "onnect", "ipe", "ocket", "imed out", "imeout", "emote", "CUDA", "EOF", "MPI_", "NAVAILABLE"}
 
-// lostPeer are words, in lower case, of errors that come from the end of another process.
+// lostPeer lists lower-case phrases in errors that another process's exit causes.
 var lostPeer = []string{
 	"closed by peer", "closed by remote peer", "reset by peer", "reset by remote", "broken pipe", "brokenpipeerror",
 	"connectionreseterror", "connectionabortederror", "connectionrefusederror", "connection refused", "connection aborted",
@@ -122,6 +122,6 @@ var lostPeer = []string{
 	"mpi_err_proc_failed", "communication error with rank", "process failed", "connection to rank", "actordiederror", "workercrashederror",
 }
 
-// loggedWords are parts of the line before a traceback that a program has logged, and so
-// probably survived.
+// loggedWords are parts of the line before a traceback that a program logged, and so probably
+// survived.
 var loggedWords = []string{"ERROR", "WARN", "CRITICAL", "Exception ignored", "exception ignored", "[error", "[warn", "retry", "Retry"}

@@ -11,17 +11,17 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Check is a check of a host: a command of its operator or, without one, a built-in check.
+// Check is a host check: its operator's command or, without one, a built-in check.
 type Check struct {
 	Name string `json:"name"`
 	// Command is a command line for sh.
 	Command string `json:"command,omitempty"`
-	// Limit is the limit of a built-in check, such as 5GiB of free space. Default: as in [Known].
+	// Limit is a built-in check's limit, such as 5GiB of free space. Default: as in [Known].
 	Limit string `json:"limit,omitempty"`
 }
 
-// defaults are the checks that are on by default: they cannot be wrong on a laptop. A host whose
-// clock is wrong would take no task before its deadline, and keep runs waiting.
+// defaults returns the default checks, which cannot be wrong on a laptop. A host with a wrong clock
+// would not take tasks before their deadline, and keep runs waiting.
 func defaults() []Check { return []Check{{Name: "disk"}, {Name: "clock"}} }
 
 // None turns the default off.
@@ -30,7 +30,7 @@ const None = "none"
 // Kind is a built-in check.
 type Kind struct {
 	Name string
-	// Words says what it checks, and Limit what its limit means. Default is the limit.
+	// Words describes what it checks, and Limit what its limit means. Default is the limit.
 	Words, Limit, Default string
 	accepts               func(limit string) error
 }
@@ -67,10 +67,10 @@ func isNumber(limit string) error {
 
 var nameOfCheck = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,31}$`)
 
-// maxChecks bounds the checks of a host, and maxCommand the command line of one, in bytes.
+// maxChecks limits a host's checks, and maxCommand the command line of each, in bytes.
 const maxChecks, maxCommand = 16, 4096
 
-// Parse returns the check that a flag asks for: NAME=COMMAND, or NAME or NAME:LIMIT for a built-in
+// Parse returns the check that a flag requests: NAME=COMMAND, or NAME or NAME:LIMIT for a built-in
 // check.
 func Parse(text string) (Check, error) {
 	name, command, own := strings.Cut(text, "=")
@@ -103,7 +103,7 @@ func Parse(text string) (Check, error) {
 	return Check{Name: name, Command: command}, nil
 }
 
-// ParseAll returns the checks of a host worker: the defaults and those that its flags ask for.
+// ParseAll returns a host worker's checks: the defaults and those that its flags request.
 func ParseAll(texts []string) ([]Check, error) {
 	checks := defaults()
 	if slices.Contains(texts, None) {
@@ -140,7 +140,7 @@ func names() (list []string) {
 	return list
 }
 
-// limit returns the limit of a built-in check.
+// limit returns a built-in check's limit.
 func (c Check) limit() string {
 	if c.Limit != "" {
 		return c.Limit

@@ -21,15 +21,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
-// variable is the environment variable with the ID of an execution. Everything that its command
-// starts inherits it.
+// variable is the environment variable with an execution's ID. Everything that the command starts
+// inherits it.
 const variable = "CLUSTERRUN_CHECK"
 
 // output executes a shell without stdin, and returns the end of its output and its exit code. When
-// it has ended, or when ctx is done, output kills everything that is left of it. It returns when
-// nothing is.
+// the shell exits or ctx is done, output kills everything that is left, and returns when nothing
+// is.
 func output(ctx context.Context, instance string, args []string) (said []byte, code int, err error) {
-	// A parent-death signal is sent when the thread that forked ends.
+	// A parent-death signal is sent when the thread that forked exits.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	id, end := instance+"/"+rand.Text(), &tail{}
@@ -40,7 +40,7 @@ func output(ctx context.Context, instance string, args []string) (said []byte, c
 	if err := c.Start(); err != nil {
 		return nil, 0, fmt.Errorf("starting %s: %s", c.Path, fault.Reason(err))
 	}
-	// It is reaped at the end, so that nothing else gets the ID of its session.
+	// Reap it last, so that nothing else gets its session's ID.
 	exited := make(chan struct{})
 	go func() {
 		defer close(exited)
@@ -63,10 +63,10 @@ func output(ctx context.Context, instance string, args []string) (said []byte, c
 	return end.kept, status.ExitStatus(), nil
 }
 
-// sweepTakes bounds the wait for the ends of what an earlier side has left.
+// sweepTakes limits the wait for what an earlier side left to exit.
 const sweepTakes = 5 * time.Second
 
-// sweep kills what the commands of an earlier side with the same supervisor have left.
+// sweep kills what the commands of this supervisor's earlier side left.
 func sweep(instance string) {
 	ctx, cancel := context.WithTimeout(context.Background(), sweepTakes)
 	defer cancel()
@@ -86,15 +86,15 @@ func kill(ctx context.Context, belongs func(pid int, stat proc.Stat) bool) {
 				left = true
 			}
 		}
-		// They are not all children of this process, so nothing tells of their ends. A process
-		// that waits in the kernel ends at any time, or never.
+		// Poll, because not all of them are children of this process. A process that waits in the
+		// kernel may exit at any time, or never.
 		if !left || retry.Sleep(ctx, pause) != nil {
 			return
 		}
 	}
 }
 
-// tail keeps the last bytes that are written to it.
+// tail keeps the last bytes written to it.
 type tail struct{ kept []byte }
 
 func (t *tail) Write(b []byte) (int, error) {

@@ -10,11 +10,11 @@
 //   - before a host takes the tasks of a generation, if its last result is older than half a minute
 //     and took at most a second ([Checker.Admit]);
 //   - after [Config.Every] on a host without tasks;
-//   - every half minute while it fails, so that the host gets tasks again without a person.
+//   - every half minute while it fails, so that the host recovers without a person.
 //
-// At most one execution of a check is under way. If one cannot be killed, since the kernel waits
-// for a disk or a device, the check is failed until it has ended.
+// A check runs at most once at a time. If it cannot be killed, because the kernel waits for a disk
+// or a device, the check counts as failed until it exits.
 //
-// Commands are children of the side. If that is killed, the kernel kills them with it, and the next
-// side what else they have started: a variable in its environment tells.
+// Commands are children of the side. If the side is killed, the kernel kills them, and the next
+// side kills what they started, which it finds by an environment variable.
 package hostcheck

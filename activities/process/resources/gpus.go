@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Vendor is the maker of a host's GPUs. It determines the variables that programs read.
+// Vendor is the maker of a host's GPUs. It determines which variables programs read.
 type Vendor string
 
 // The values of [Vendor].
@@ -20,16 +20,15 @@ const (
 	VendorAMD    Vendor = "amd"
 )
 
-// GPUs are those that the host worker sees.
+// GPUs are the host worker's visible GPUs.
 type GPUs struct {
 	Vendor Vendor
-	// Count is the number of GPUs that can be seen, including those that the host worker does
-	// not use.
+	// Count is the number of GPUs that can be seen, including those that the host worker does not
+	// use.
 	Count int
-	// Visible are the GPUs that the host worker uses, named as in CUDA_VISIBLE_DEVICES.
+	// Visible lists the GPUs that the host worker uses, as in CUDA_VISIBLE_DEVICES.
 	Visible []string
-	// LimitedBy is the variable of its environment that limits Visible. It is empty if all GPUs
-	// are visible.
+	// LimitedBy is the environment variable that limits Visible, or empty if all GPUs are visible.
 	LimitedBy string
 }
 
@@ -56,7 +55,7 @@ func readGPUs(root string, env []string) GPUs {
 	for _, name := range limits {
 		text, ok := variable(env, name)
 		if !ok || text == "" && g.Vendor == VendorAMD {
-			continue // HIP takes an empty one for none
+			continue // HIP treats an empty one as none
 		}
 		g.LimitedBy, g.Visible = name, visibleIn(text, g.Count)
 		return g
@@ -67,7 +66,7 @@ func readGPUs(root string, env []string) GPUs {
 	return g
 }
 
-// variable returns the last one of that name, as for exec.
+// variable returns the last variable of that name, like exec.
 func variable(env []string, name string) (value string, ok bool) {
 	for _, kv := range env {
 		if v, found := strings.CutPrefix(kv, name+"="); found {
@@ -77,9 +76,8 @@ func variable(env []string, name string) (value string, ok bool) {
 	return value, ok
 }
 
-// visibleIn reads a list as CUDA does: it ends before the first entry that does not name a
-// device, so "-1" is an empty list. A count of 0 means that the numbers of the devices are not
-// known.
+// visibleIn reads a list like CUDA: it stops before the first entry that does not name a device, so
+// "-1" is an empty list. A count of 0 means that the device numbers are unknown.
 func visibleIn(text string, count int) []string {
 	list := []string{}
 	seen := map[string]bool{}
@@ -107,12 +105,12 @@ func (g GPUs) Variables(devices []string) map[string]string {
 	if g.Vendor != VendorAMD {
 		return map[string]string{cudaVisible: list}
 	}
-	list = cmp.Or(list, "-1") // HIP would take an empty list for all
+	list = cmp.Or(list, "-1") // HIP would treat an empty list as all
 	return map[string]string{cudaVisible: list, hipVisible: list}
 }
 
-// countNVIDIA counts the GPUs whose device files may be opened. A running driver lists its
-// GPUs. In a container the list may contain the GPUs of the whole machine, or be missing.
+// countNVIDIA counts the GPUs with device files that may be opened. A running driver lists its
+// GPUs. In a container the list may contain the whole machine's GPUs, or be missing.
 func countNVIDIA(root string) int {
 	nodes := usableNodes(filepath.Join(root, "dev"), "nvidia")
 	listed, err := filepath.Glob(filepath.Join(root, "proc/driver/nvidia/gpus/*/information"))
@@ -128,7 +126,7 @@ func countNVIDIA(root string) int {
 	return n
 }
 
-// countAMD counts the compute nodes that are GPUs, likewise.
+// countAMD likewise counts the compute nodes that are GPUs.
 func countAMD(root string) int {
 	if unix.Access(filepath.Join(root, "dev/kfd"), unix.R_OK|unix.W_OK) != nil {
 		return 0
@@ -143,11 +141,11 @@ func countAMD(root string) int {
 	return n
 }
 
-// AMDGPUs returns the numbers of the device files /dev/dri/renderD<N> of AMD's compute nodes that are
-// GPUs, by the IDs that the driver gives them.
+// AMDGPUs maps the driver's IDs of AMD compute nodes that are GPUs to the numbers N of their device
+// files /dev/dri/renderD<N>.
 func AMDGPUs(root string) map[string]int {
 	gpus := map[string]int{}
-	listed, _ := filepath.Glob(filepath.Join(root, "sys/class/kfd/kfd/topology/nodes/*/properties")) // the pattern is right
+	listed, _ := filepath.Glob(filepath.Join(root, "sys/class/kfd/kfd/topology/nodes/*/properties")) // the pattern is valid
 	for _, path := range listed {
 		simd, _ := numberAfter(path, "simd_count ")
 		minor, ok := numberAfter(path, "drm_render_minor ")
@@ -159,9 +157,8 @@ func AMDGPUs(root string) map[string]int {
 	return gpus
 }
 
-// usableNodes returns the numbers of the device files of that name that may be
-// opened. To ask is enough, and does not wake the device up as opening would; a
-// container's rules for devices are asked as well.
+// usableNodes returns the numbers of the device files of that name that may be opened. Checking
+// permission, unlike opening, does not wake the device up, and includes a container's device rules.
 func usableNodes(dir, name string) map[int]bool {
 	nodes := map[int]bool{}
 	files, err := filepath.Glob(filepath.Join(dir, name+"[0-9]*"))
@@ -177,7 +174,7 @@ func usableNodes(dir, name string) map[int]bool {
 	return nodes
 }
 
-// numberAfter finds "label number" among the lines of a file.
+// numberAfter finds the line "label number" in a file.
 func numberAfter(path, label string) (int, bool) {
 	b, err := os.ReadFile(path)
 	if err != nil {

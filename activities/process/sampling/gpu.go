@@ -13,25 +13,25 @@ import (
 )
 
 const (
-	// gpuStale is the greatest age of an answer of the driver that is still used.
+	// gpuStale is the maximum age of a usable driver answer.
 	gpuStale = time.Minute
-	// gpuPatience is the longest time for which a sample waits for the driver.
+	// gpuPatience limits a sample's wait for the driver.
 	gpuPatience = 2 * time.Second
 )
 
-// gpuUse is the latest information of the driver about the processes on the GPUs. A query hangs
-// if a GPU does, so nothing waits for long.
+// gpuUse is the driver's latest information about the processes on the GPUs. A query hangs if a GPU
+// does, so nothing waits long.
 type gpuUse struct {
 	mu        sync.Mutex
 	asked     time.Time     // start of the last query
-	done      chan struct{} // closed when that ends; nil if none is under way
+	done      chan struct{} // closed when that returns; nil if none is running
 	pause     time.Duration
 	answered  time.Time
 	processes []supervisor.GPUProcess
 }
 
-// latest returns the latest information. If that is old, it asks the driver, and waits a moment for
-// the answer.
+// latest returns the latest information. If it is old, latest queries the driver and briefly waits
+// for the answer.
 func (g *gpuUse) latest(s *Sampler) []supervisor.GPUProcess {
 	ask := gpuDriver()
 	if ask == nil {
@@ -40,7 +40,7 @@ func (g *gpuUse) latest(s *Sampler) []supervisor.GPUProcess {
 	g.mu.Lock()
 	if g.done == nil && (g.asked.IsZero() || time.Since(g.asked) >= max(g.pause, sampleEvery)) {
 		g.asked, g.done = time.Now(), make(chan struct{})
-		go g.ask(s, ask) // not in the group: the end of the host does not wait for it
+		go g.ask(s, ask) // not in the group: the host's shutdown does not wait for it
 	}
 	done := g.done
 	g.mu.Unlock()
@@ -58,11 +58,11 @@ func (g *gpuUse) latest(s *Sampler) []supervisor.GPUProcess {
 	return g.processes
 }
 
-// askGPUs queries a driver for the processes on its GPUs, and returns also how much processor
-// time that took at most.
+// askGPUs queries a driver for the processes on its GPUs, and also returns the maximum processor
+// time used.
 type askGPUs func(context.Context) (_ []supervisor.GPUProcess, took time.Duration, _ error)
 
-// gpuDriver returns the query for the driver of this host, or nil if there is no such driver.
+// gpuDriver returns the query for this host's driver, or nil without one.
 func gpuDriver() askGPUs {
 	if program, err := exec.LookPath("nvidia-smi"); err == nil {
 		return func(ctx context.Context) ([]supervisor.GPUProcess, time.Duration, error) {
@@ -82,8 +82,8 @@ type onGPU struct {
 	memory int64 // bytes
 }
 
-// sharing returns the use of the GPUs by processes. busy is the use of each GPU, from 0 to 1, which is
-// divided equally among the processes on it; a missing one counts as 0.
+// sharing returns the processes' GPU use. busy is the use of each GPU, from 0 to 1, which is
+// divided equally among the processes on it; missing GPUs count as 0.
 func sharing(processes []onGPU, busy map[string]float64) (uses []supervisor.GPUProcess) {
 	count := map[string]float64{}
 	for _, p := range processes {

@@ -1,5 +1,5 @@
-// Package sampling samples what processes use: processors and memory through the supervisor,
-// GPUs through their drivers.
+// Package sampling samples processes' use of processors and memory, through the supervisor, and of
+// GPUs, through their drivers.
 package sampling
 
 import (
@@ -13,27 +13,27 @@ import (
 )
 
 const (
-	// sampleEvery is the age at which the sample of a process is renewed, and sampleSoon the
-	// minimal age of the last samples when a new process needs one.
+	// sampleEvery is the age at which a process's sample is renewed. sampleSoon is the minimum age
+	// of the last samples when a new process needs one.
 	sampleEvery = 10 * time.Second
 	sampleSoon  = time.Second
-	// sampleShare bounds the cost of sampling on a host with many processes: one part in that
-	// many of a processor.
+	// sampleShare limits the cost of sampling on a host with many processes to 1/sampleShare of a
+	// processor.
 	sampleShare = 200
-	// samplePatience is the longest time to wait for the supervisor's sample.
+	// samplePatience limits the wait for the supervisor's sample.
 	samplePatience = 10 * time.Second
 )
 
-// Sampler has the latest samples of the usage of the living processes. They are taken by the
-// supervisor when a heartbeat needs them, for all processes at once.
+// Sampler holds the living processes' latest usage samples. When a heartbeat needs one, the
+// supervisor samples all processes together.
 type Sampler struct {
 	Supervisor supervisor.API
 	Group      *background.Group
 	Log        *zap.Logger
 
 	mu sync.Mutex
-	// looking reports whether samples are being taken. begun is the time at which the present
-	// or the last series of samples began.
+	// looking reports whether samples are being taken. begun is when the present or last series of
+	// samples started.
 	looking   bool
 	begun     time.Time
 	pause     time.Duration
@@ -42,8 +42,7 @@ type Sampler struct {
 	gpus      gpuUse
 }
 
-// Of returns the last sample of a process and when it was taken, and starts to take new
-// samples if it is old.
+// Of returns a process's last sample and its time, and starts taking new samples if it is old.
 func (s *Sampler) Of(p supervisor.ProcessRef) (sample supervisor.Sample, at time.Time, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

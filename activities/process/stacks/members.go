@@ -13,9 +13,9 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
-// members finds the processes of tasks by their leaders: the processes of the leader's session,
-// their descendants, and processes that left both but carry the task's mark. Each list begins
-// with the leader, and continues with the others by age.
+// members finds tasks' processes by their leaders: the leader's session, its descendants, and
+// processes that left both but carry the task's mark. Each list starts with the leader and
+// continues by age.
 func members(ctx context.Context, all table, leaders []int, cookieVar string) map[int][]int {
 	owner := make(map[int]int, len(leaders))
 	for _, pid := range leaders {
@@ -51,9 +51,9 @@ func members(ctx context.Context, all table, leaders []int, cookieVar string) ma
 	return lists
 }
 
-// ownerOf follows parents up to a process whose task is known.
+// ownerOf follows parents up to a process with a known task.
 func ownerOf(pid int, all table, owner map[int]int) int {
-	const deepest = 1000 // the table is not a snapshot: there may be cycles
+	const deepest = 1000 // the table is not a snapshot and may contain cycles
 	for range deepest {
 		if lead := owner[pid]; lead != 0 {
 			return lead
@@ -67,8 +67,8 @@ func ownerOf(pid int, all table, owner map[int]int) int {
 	return 0
 }
 
-// adopt finds the owners of orphans. Orphans become children of the process that started the
-// leaders, which is a subreaper, so only its children are checked.
+// adopt finds orphans' owners. Orphans become children of the process that started the leaders, a
+// subreaper, so adopt checks only its children.
 func adopt(ctx context.Context, all table, owner map[int]int, strays map[int][]int, leaders []int, cookieVar string) {
 	var candidates []int
 	parents := make(map[int]bool)
@@ -112,11 +112,10 @@ func adopt(ctx context.Context, all table, owner map[int]int, strays map[int][]i
 	}
 }
 
-// markBound is the longest time for reading the marks of processes.
+// markBound limits the time to read processes' marks.
 const markBound = time.Second
 
-// marks are the cgroup and the cookie that the supervisor gave a process in order to find it
-// again.
+// marks are the cgroup and the cookie that the supervisor gave a process to identify it.
 type marks struct {
 	cgroup  string
 	cookies []string
@@ -141,7 +140,7 @@ func readMarks(ctx context.Context, pids []int, cookieVar string) map[int]marks 
 	return all
 }
 
-// readCgroup returns the cgroup of a process, if a supervisor created it.
+// readCgroup returns a process's cgroup, if a supervisor created it.
 func readCgroup(pid int) string {
 	raw, err := os.ReadFile(proc.Dir(pid) + "/cgroup")
 	if err != nil {
@@ -156,8 +155,7 @@ func parseCgroup(raw []byte) string {
 		if !ok {
 			continue
 		}
-		// <…>/clusterrun-<instance>/<process>, and perhaps cgroups that the task created
-		// below.
+		// <…>/clusterrun-<instance>/<process>, and perhaps the task's own nested cgroups.
 		parts := strings.Split(path, "/")
 		i := slices.IndexFunc(parts, func(p string) bool { return strings.HasPrefix(p, "clusterrun-") })
 		if i >= 0 && i+1 < len(parts) {

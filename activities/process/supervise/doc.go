@@ -1,9 +1,9 @@
-// Package supervise is the program clusterrun-supervisor, and how clusterrun starts it.
+// Package supervise implements the program clusterrun-supervisor and starts it.
 //
-// A supervisor is a program of its own, with nothing of Temporal in it: it starts in the time of a
-// small program, and idles in the memory of one, which each of its processes inherits as its
-// peak. Both programs are of one build, and in one directory.
+// A supervisor is a separate program without Temporal, so it starts as fast as a small program and
+// idles in as little memory, which each of its processes inherits as its peak. Both programs share
+// a build and a directory.
 //
-// [Settings] say what a supervisor does. It is a child of a command ([Settings.Command]), or what
-// `clusterrun worker` becomes ([Settings.Exec]). [Main] is the program.
+// [Settings] configure a supervisor. It runs as a child of a command ([Settings.Command]), or
+// `clusterrun worker` becomes it ([Settings.Exec]). [Main] is the program.
 package supervise

@@ -14,17 +14,16 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 )
 
-// wantedFile is locked by each process that wants the host worker of a state directory to stay,
-// and modified at that time. A host worker that ends because it is idle locks it first and
-// keeps the lock until its process has ended, so no process relies on a host worker that is
-// ending.
+// wantedFile is locked and touched by each process that needs a state directory's host worker to
+// stay. An idle host worker locks it before exiting and keeps the lock until its process is gone,
+// so no process relies on an exiting host worker.
 const wantedFile = "wanted"
 
 // Wanted is the lock that [Want] returns.
 type Wanted struct{ file *os.File }
 
-// Want keeps an idle host worker running, and other processes from starting or stopping one,
-// until Close. From then on the host worker stays for as long as it would after a run.
+// Want keeps an idle host worker running, and other processes from starting or stopping one, until
+// Close. After that the host worker stays as long as after a run.
 func Want(ctx context.Context, stateDir string) (*Wanted, error) {
 	if err := os.MkdirAll(stateDir, 0o700); err != nil {
 		return nil, err
@@ -45,12 +44,12 @@ func Want(ctx context.Context, stateDir string) (*Wanted, error) {
 
 // Close releases the lock.
 func (w *Wanted) Close() {
-	touch(w.file.Name()) // at worst the host worker ends sooner
+	touch(w.file.Name()) // at worst the host worker exits sooner
 	_ = w.file.Close()
 }
 
-// Stay keeps the host worker of a state directory for as long as it would stay after a run. The
-// file may not exist yet; then the host worker has not been idle for long enough to end.
+// Stay keeps a state directory's host worker as long as after a run. The file may not exist yet;
+// then the host worker has not been idle long enough to exit.
 func Stay(stateDir string) { touch(filepath.Join(stateDir, wantedFile)) }
 
 func touch(file string) {
@@ -59,20 +58,20 @@ func touch(file string) {
 }
 
 const (
-	// idleLooks is the number of looks within the idle time.
+	// idleLooks is the number of looks per idle time.
 	idleLooks    = 20
 	idleLookMost = 10 * time.Second
 )
 
-// IdleLook returns the time between looks at whether a host worker is idle that ends after a time.
+// IdleLook returns the interval between looks at whether a host worker is idle.
 func IdleLook(idleExit time.Duration) time.Duration {
 	return max(10*time.Millisecond, min(idleExit/idleLooks, idleLookMost))
 }
 
-// leaving is locked by a process that ends because it is idle, and unlocked when it has ended.
+// leaving is locked by an exiting idle process, and unlocked when it is gone.
 var leaving atomic.Pointer[os.File]
 
-// endWhenIdle calls end when no run has held this host for long enough.
+// endWhenIdle calls end when this host has been without runs long enough.
 func (s Settings) endWhenIdle(ctx context.Context, log *slog.Logger, end func()) {
 	last := time.Now()
 	look := time.NewTicker(IdleLook(s.IdleExit))

@@ -23,7 +23,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
-// Main is the program. It returns its exit code.
+// Main runs the program and returns its exit code.
 func Main(args []string) int {
 	if len(args) == 1 && args[0] == versionFlag {
 		fmt.Println(build.ID())
@@ -41,12 +41,12 @@ func Main(args []string) int {
 	return exitcode.OK
 }
 
-// run is the supervisor with these settings, until it has ended.
+// run runs the supervisor with the given settings.
 func run(text string) error {
 	if err := undumpable.Set(); err != nil {
 		return fmt.Errorf("closing this process to others of its user: %w", err)
 	}
-	// Processes of tasks must not inherit it.
+	// Task processes must not inherit it.
 	if err := os.Unsetenv(settingsVar); err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func run(text string) error {
 	return supervisor.Run(ctx, c)
 }
 
-// inherited returns the file with a number; nil for 0.
+// inherited returns the file with number fd, nil for 0.
 func inherited(fd int) *os.File {
 	if fd == 0 {
 		return nil
@@ -116,7 +116,7 @@ func newLogger(out io.Writer, debug bool) *slog.Logger {
 	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level}))
 }
 
-// serving returns the function that is called each time that a side serves.
+// serving returns the function to call each time a side serves.
 func (v *Service) serving(log *slog.Logger) func() {
 	note := sync.OnceFunc(func() {
 		var errs []error

@@ -13,16 +13,16 @@ const (
 	serviceStopping = "STOPPING=1"
 )
 
-// tellService reports the state of this process to systemd, if it is a service. It logs an
-// error, because systemd ends a service that does not report.
+// tellService reports this process's state to systemd, if it is a service. It logs an error,
+// because systemd kills a service that does not report.
 func tellService(log *slog.Logger, state string) {
 	if err := sendService(os.Getenv("NOTIFY_SOCKET"), state); err != nil {
 		log.Warn("systemd cannot be notified", "what", state, "error", err)
 	}
 }
 
-// sendService sends one message to a socket, or none if its name is empty. Unlike SdNotify of
-// go-systemd it does not block forever if no process reads the socket.
+// sendService sends one message to a socket, or none if its name is empty. Unlike go-systemd's
+// SdNotify it does not block forever if nothing reads the socket.
 func sendService(socket, state string) error {
 	if socket == "" {
 		return nil

@@ -13,11 +13,11 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
-// CookieVar is the environment variable that identifies the task of a process. It finds
-// processes that have left their session and parents.
+// CookieVar is the environment variable that identifies a process's task, even if the process has
+// left its session and parents.
 const CookieVar = "CLUSTERRUN_COOKIE"
 
-// runHash names a run in file names and cookies.
+// runHash identifies a run in file names and cookies.
 func runHash(k runkey.Run) string {
 	sum := sha256.Sum256([]byte(k.Namespace + "\x00" + k.WorkflowID + "\x00" + k.RunID))
 	return hex.EncodeToString(sum[:8])
@@ -28,11 +28,11 @@ func cookieOf(instance, hash string, key runkey.Task, number int) string {
 	return instance + "/" + hash + "/" + strconv.Itoa(key.Generation) + "/" + key.Task + "/" + strconv.Itoa(number)
 }
 
-// sideCookie marks what the side starts for itself, such as a server that must outlive the
-// run: a descendant of the supervisor, but not part of any task.
+// sideCookie marks what the side starts for itself, such as a server that must outlive the run. It
+// descends from the supervisor, but is not part of any task.
 func sideCookie(instance string) string { return instance + "/side" }
 
-// OwnSideCookie returns, as NAME=VALUE, the cookie that marks what this side starts for itself;
+// OwnSideCookie returns, as NAME=VALUE, the cookie that marks what this side starts for itself, or
 // "" if this process is not a side.
 func OwnSideCookie() string {
 	for _, cookie := range strings.Fields(os.Getenv(CookieVar)) {
@@ -43,9 +43,9 @@ func OwnSideCookie() string {
 	return ""
 }
 
-// withCookie replaces the cookie in an environment. If the supervisor itself belongs to a task
-// of an outer supervisor, the outer cookie is appended, so that the outer supervisor finds the
-// inner one's processes too.
+// withCookie replaces the cookie in an environment. If the supervisor itself belongs to an outer
+// supervisor's task, the outer cookie is appended, so that the outer supervisor also finds the
+// inner one's processes.
 func withCookie(env []string, cookie, outer string) []string {
 	out := make([]string, 0, len(env)+1)
 	for _, kv := range env {
@@ -59,14 +59,14 @@ func withCookie(env []string, cookie, outer string) []string {
 	return append(out, CookieVar+"="+cookie)
 }
 
-// readCookies returns the cookies of a process: none if it never had any, cleared its
-// environment, or belongs to another user.
+// readCookies returns a process's cookies: none if it never had any, cleared its environment, or
+// belongs to another user.
 func readCookies(pid int) []string {
 	return strings.Fields(proc.Variable(pid, CookieVar))
 }
 
-// InTask reports whether this process belongs to a task and will end with it, even if it was started
-// without the environment of the task.
+// InTask reports whether this process belongs to a task and is killed with it, even if it was
+// started without the task's environment.
 func InTask() bool {
 	if _, ofTask := cgroup.Place(); ofTask {
 		return true
@@ -86,7 +86,7 @@ func InTask() bool {
 
 func isOfTask(cookie string) bool { return !strings.HasSuffix(cookie, "/side") }
 
-// EndsWith returns what this process may end with, as a phrase, or "" if it is on its own.
+// EndsWith returns, as a phrase, what this process may end with, or "" if independent.
 func EndsWith() string {
 	if InTask() {
 		return "the task that started it"
@@ -97,8 +97,7 @@ func EndsWith() string {
 	return ""
 }
 
-// ofInstance returns the cookie that an instance gave, if there is one. The cookie of the side
-// counts too.
+// ofInstance returns the cookie that an instance gave, if any. The side's cookie also counts.
 func ofInstance(cookies []string, instance string) string {
 	for _, c := range cookies {
 		if strings.HasPrefix(c, instance+"/") {

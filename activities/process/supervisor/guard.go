@@ -16,31 +16,31 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/fork"
 )
 
-// guard is this program again, under another name and in a session of its own, which does nothing
-// until the supervisor dies. Then it sweeps, as the side does, which may have been killed together
-// with the supervisor: by a `pkill -9` of their name, or by the kernel when memory runs out. It
-// notices that by its parent-death signal, which needs no descriptor.
+// guard is this program under another name and in its own session, which waits until the supervisor
+// dies. Then it sweeps, like the side, which may have been killed together with the supervisor by a
+// `pkill -9` of their name, or by the kernel when memory runs out. It notices by its parent-death
+// signal, which does not need a descriptor.
 //
-// There is none until the first process runs.
+// It starts with the first process.
 type guard struct {
 	log   *slog.Logger
 	fork  *fork.Forker
 	wake  func() // the reaper
 	state *State
-	outer string // cookies of a supervisor whose task we are
+	outer string // cookies of a supervisor that runs us
 
 	// starting is held while the guard is forked. It is acquired before mu.
 	starting sync.Mutex
-	mu       sync.Mutex // of all that follows
-	pid      int        // until it is reaped, or 0 if there is none
+	mu       sync.Mutex // guards the following fields
+	pid      int        // until reaped, or 0
 	needed   bool
-	over     bool // the supervisor is about to end
+	over     bool // the supervisor is shutting down
 	begun    time.Time
 	pause    time.Duration
 	again    *time.Timer
 }
 
-// In a guard nothing but this is done, in any program that has a supervisor.
+// In a guard, any program with a supervisor does only this.
 func init() {
 	if supervisor, dir, ok := early.Bereft(); ok {
 		if _, err := sweepAfterLoss(context.Background(), dir, supervisor); err != nil {
@@ -50,7 +50,7 @@ func init() {
 	}
 }
 
-// need starts the guard, in parallel, unless that was done.
+// need starts the guard in parallel, unless already done.
 func (g *guard) need() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -87,7 +87,7 @@ func (g *guard) forkOne() error {
 	nothing := uintptr(null) //nolint:gosec // a descriptor
 	attr := &syscall.ProcAttr{
 		Dir: "/",
-		// Sweeps of this instance pass it over, like the side. It is small with one processor.
+		// Sweeps of this instance skip it, like the side. One processor keeps it small.
 		Env: withCookie([]string{
 			fmt.Sprintf("%s=%d %s", early.GuardVar, os.Getpid(), g.state.dir), "GOMAXPROCS=1",
 		}, sideCookie(g.state.instance), g.outer),
@@ -99,11 +99,11 @@ func (g *guard) forkOne() error {
 		defer g.mu.Unlock()
 		g.pid, g.begun = pid, time.Now()
 	})
-	g.wake() // it may have ended before it was known
+	g.wake() // it may have exited before it was known
 	return err
 }
 
-// reap starts the guard again if it has ended.
+// reap restarts the guard if it has exited.
 func (g *guard) reap() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -121,13 +121,13 @@ func (g *guard) reap() {
 	}
 }
 
-// startAgain starts the guard after a while. g.mu must be held.
+// startAgain restarts the guard after a while. g.mu must be held.
 func (g *guard) startAgain() {
 	g.again = time.AfterFunc(g.pause, g.start)
 	g.pause = min(max(2*g.pause, sideBackoffFirst), sideBackoffMost)
 }
 
-// end ends the guard and reaps it. Nothing that it could sweep is left.
+// end kills and reaps the guard, when nothing is left to sweep.
 func (g *guard) end() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

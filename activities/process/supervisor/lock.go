@@ -20,8 +20,8 @@ const (
 	roleSweep      = "sweep"
 )
 
-// tryLock takes the lock of a state directory without waiting. Only a supervisor creates it: a
-// sweep may be late, when the directory is being removed.
+// tryLock takes a state directory's lock without waiting. Only a supervisor creates it, because a
+// late sweep may run while the directory is removed.
 func tryLock(dir, role string) (*os.File, error) {
 	try := filelock.Try
 	if role == roleSweep {
@@ -31,7 +31,7 @@ func tryLock(dir, role string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("locking the state directory: %w", err)
 	}
-	// The text is for users and for telling roles apart; a full disk must not release the lock.
+	// The text informs users and distinguishes roles; a full disk must not release the lock.
 	_ = f.Truncate(0)
 	_, _ = f.WriteAt([]byte(holderLine(role)), 0)
 	return f, nil
@@ -39,7 +39,7 @@ func tryLock(dir, role string) (*os.File, error) {
 
 func holderLine(role string) string { return strconv.Itoa(os.Getpid()) + " " + role + "\n" }
 
-// holder returns the holder of the lock according to the file.
+// holder returns the lock's holder according to the file.
 func holder(dir string) (pid int, role string) {
 	raw, err := os.ReadFile(filepath.Join(dir, lockFile))
 	if err != nil {
@@ -55,8 +55,8 @@ func holder(dir string) (pid int, role string) {
 	return pid, role
 }
 
-// How long an opener waits for a lock: briefly if another process only checks it, longer if
-// the side of a dead supervisor is cleaning up.
+// How long an opener waits for a lock: briefly if another process only checks it, longer if a dead
+// supervisor's side is cleaning up.
 const (
 	lockPatience  = 250 * time.Millisecond
 	sweepPatience = 15 * time.Second
@@ -81,8 +81,8 @@ func waitLock(dir string) (*os.File, error) {
 	}
 }
 
-// inUse returns the error for a state directory in use: by which process, and what ending
-// that process would do.
+// inUse returns the error for a state directory in use: by which process, and what stopping that
+// process would do.
 func inUse(dir string, pid int, role string) error {
 	switch {
 	case pid <= 0:
@@ -93,23 +93,21 @@ func inUse(dir string, pid int, role string) error {
 	return fmt.Errorf("the state directory %s is in use by the host worker with pid %d; choose another state directory, or end that host worker with all its tasks: kill %d", dir, pid, pid)
 }
 
-// LockFree reports whether no supervisor uses a state directory. It is true if the
-// directory does not exist.
+// LockFree reports whether no supervisor uses a state directory, which need not exist.
 func LockFree(dir string) bool {
-	// An opener waits longer than this holds the lock.
+	// Openers wait longer than this holds the lock.
 	held, err := filelock.IsHeld(filepath.Join(dir, lockFile))
 	return err == nil && !held
 }
 
-// Holder returns the process ID of the supervisor that uses a state directory, or 0 if none
-// does.
+// Holder returns the process ID of the supervisor that uses a state directory, or 0.
 func Holder(dir string) int {
 	if LockFree(dir) {
 		return 0
 	}
 	pid, role := holder(dir)
 	if role != roleSupervisor {
-		return 0 // the side of a dead supervisor is cleaning up
+		return 0 // a dead supervisor's side is cleaning up
 	}
 	return pid
 }

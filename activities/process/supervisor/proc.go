@@ -10,15 +10,14 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
-// childLister lists the children that this process did not start itself: the orphans that
-// were re-parented to it.
+// childLister lists orphans: the children that this process did not start.
 //
-// The kernel keeps children by thread, and gives orphans to the first living thread, which is
-// the main one. One small file therefore has them all, and a host with 256 tasks needs no
-// scan of /proc when one of them ends. The list may contain some of our own children too; the
-// caller knows those.
+// The kernel keeps children by thread, and gives orphans to the first living thread, the main one.
+// One small file therefore lists them all, and a host with 256 tasks does not have to scan /proc
+// when one of them exits. The list may also contain some of our own children, which the caller
+// knows.
 type childLister struct {
-	path string // empty if the kernel has no such file; then /proc is scanned
+	path string // empty if the kernel lacks the file; then /proc is scanned
 	self int
 }
 
@@ -60,7 +59,7 @@ func (l *childLister) scan() []int {
 	return pids
 }
 
-// zombie reports whether a child has ended and waits to be reaped.
+// zombie reports whether a child has exited and can be reaped.
 func zombie(pid int) bool {
 	var info unix.Siginfo
 	for {

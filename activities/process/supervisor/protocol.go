@@ -345,7 +345,7 @@ type PortLeaseRequest = ports.Request
 type PortLeaseReply struct{ Ports []int }
 
 // ReleaseRequest ends a run on this host: its remaining processes are stopped and its ports freed.
-// After the release, the run cannot start processes, but they stay readable for seven days.
+// After the release, the run cannot start processes; its old ones stay readable for seven days.
 type ReleaseRequest struct {
 	Run runkey.Run
 	Stops

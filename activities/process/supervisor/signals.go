@@ -8,21 +8,21 @@ import (
 	"syscall"
 )
 
-// The signals by which [RequestUpgrade] and [RequestEnd] ask. SignalEnd may be sent often: the
-// second SIGTERM means that there are no graces any longer. SignalUpgrade is not SIGHUP, which also
-// comes from a terminal that is closed. Neither ends a Go program that does not listen for it.
+// The signals that [RequestUpgrade] and [RequestEnd] send. SignalEnd may be sent repeatedly,
+// whereas a second SIGTERM cancels the graces. SignalUpgrade is not SIGHUP, which a closed terminal
+// also sends. Neither kills a Go program that does not listen for it.
 const (
 	SignalEnd     = syscall.SIGUSR1
 	SignalUpgrade = syscall.SIGUSR2
 )
 
-// ObeySignals makes the supervisor of this configuration do what signals ask for. The context ends
-// with the first of those in ends; the second of them means that there are no graces any longer.
-// Those that are ignored stay so: a caller that ignores them, as nohup does, intends that. With an
-// Upgrade each of those in upgrades requests one. [SignalEnd] and [SignalUpgrade] are listened for
-// in any case.
+// ObeySignals makes this configuration's supervisor obey signals. The first signal in ends cancels
+// the context, and the second also cancels the graces. Ignored signals stay ignored, because a
+// caller that ignores them, like nohup, intends that. With an Upgrade each signal in upgrades
+// requests one. ObeySignals always listens for [SignalEnd], and with an Upgrade for
+// [SignalUpgrade].
 //
-// end ends the context as a signal does. stop is called when the supervisor has ended.
+// end cancels the context like a signal. Call stop when the supervisor has exited.
 func (c *Config) ObeySignals(ctx context.Context, ends, upgrades []os.Signal) (_ context.Context, end func(), stop func()) {
 	ctx, end = context.WithCancel(ctx)
 	ends = slices.DeleteFunc(slices.Clone(ends), signal.Ignored)
@@ -50,13 +50,13 @@ func (c *Config) ObeySignals(ctx context.Context, ends, upgrades []os.Signal) (_
 			case s == SignalUpgrade || slices.Contains(upgrades, s):
 				select {
 				case requests <- struct{}{}:
-				default: // there is one already
+				default: // one is pending
 				}
 			}
 		}
 	}()
 	return ctx, end, func() {
-		signal.Stop(signals) // nothing is sent afterwards
+		signal.Stop(signals) // before the channel is closed
 		close(signals)
 		<-stopped
 		end()

@@ -1,5 +1,5 @@
-// Package fault has the errors that the parts of a supervisor have in common: refusals of
-// requests, and why a program was not started.
+// Package fault defines errors that a supervisor's parts share: refused requests, and why a program
+// was not started.
 package fault
 
 import (
@@ -12,18 +12,18 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
-// Kinds of [Refusal] that more than one part has.
+// Kinds of [Refusal] that several parts use.
 var (
-	// ErrPortTaken means that a port wanted by number is in use, or that none are left.
+	// ErrPortTaken means that a requested port is in use, or that none are left.
 	ErrPortTaken = errors.New("port taken")
-	// ErrLimit means that this host could not do it even if it did nothing else, because of a
-	// limit that its owner has set.
+	// ErrLimit means that this host could not do it even when idle, because of a limit that its
+	// owner set.
 	ErrLimit = errors.New("limit")
 	// ErrInvalid means that the request is invalid.
 	ErrInvalid = errors.New("invalid")
 )
 
-// Refusal is an error with a text of its own that matches its kind with [errors.Is].
+// Refusal is an error with its own message that matches its kind with [errors.Is].
 type Refusal struct {
 	Kind error
 	Text string
@@ -35,7 +35,7 @@ func (r *Refusal) Unwrap() error { return r.Kind }
 // Refuse returns a refusal.
 func Refuse(kind error, text string) error { return &Refusal{Kind: kind, Text: text} }
 
-// Start is why a program was not started, and the exit code for that.
+// Start is why a program was not started, and the resulting exit code.
 type Start struct {
 	Text string
 	Code int
@@ -46,13 +46,13 @@ func (e *Start) Error() string { return e.Text }
 // NotStarted returns a [Start] with the code [exitcode.NotExecutable].
 func NotStarted(text string) error { return &Start{Text: text, Code: exitcode.NotExecutable} }
 
-// Failed returns why a program was not started, from an error in doing something for it.
+// Failed returns why a program was not started, from an error while doing something for it.
 func Failed(doing string, err error) error {
 	return &Start{Text: doing + ": " + Reason(err), Code: CodeOf(err)}
 }
 
 // CodeOf returns the exit code for a program that was not started because of err. It is
-// [exitcode.Machinery] if the host has reached a limit, since a program may exit with the other.
+// [exitcode.Machinery] if the host reached a limit, because programs may exit with the usual code.
 func CodeOf(err error) int {
 	for _, limit := range []error{unix.EMFILE, unix.ENFILE, unix.ENOSPC, unix.EDQUOT, unix.EAGAIN, unix.ENOMEM} {
 		if errors.Is(err, limit) {
@@ -62,8 +62,8 @@ func CodeOf(err error) int {
 	return exitcode.NotExecutable
 }
 
-// Reason returns the text of the system's error in err, without the names of calls and files,
-// or the text of err if it contains none.
+// Reason returns the message of the system error in err, without the names of calls and files, or
+// err's message if it contains none.
 func Reason(err error) string {
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		return errno.Error() + LimitOf(errno)
@@ -71,11 +71,11 @@ func Reason(err error) string {
 	return err.Error()
 }
 
-// LimitOf returns the limit of open files that caused err, in brackets, to be appended to
-// its text. It is empty for other errors.
+// LimitOf returns the open file limit that caused err, in brackets, to append to its message, or ""
+// for other errors.
 //
-// The soft limit does not matter: the runtime of Go raises it to the hard limit at start,
-// and restores it for the programs that it executes, such as tasks.
+// The soft limit does not matter, because Go's runtime raises it to the hard limit at start, and
+// restores it for the programs that it executes, such as tasks.
 func LimitOf(err error) string {
 	switch {
 	case errors.Is(err, unix.EMFILE):
@@ -86,7 +86,7 @@ func LimitOf(err error) string {
 	return ""
 }
 
-// processLimit returns, in brackets, the limit that keeps this user from having another process.
+// processLimit returns, in brackets, the limit that denies this user another process.
 func processLimit() string {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &limit); err != nil || limit.Cur == unix.RLIM_INFINITY {

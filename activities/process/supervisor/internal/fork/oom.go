@@ -6,25 +6,25 @@ import (
 	"strings"
 )
 
-// oomScore is the kernel's oom_score_adj of this process: the supervisor is killed last when
-// memory runs out on the host, and its children are treated like any other program.
+// oomScore is this process's oom_score_adj. When the host runs out of memory, the kernel kills the
+// supervisor last and treats its children like any other program.
 type oomScore struct {
 	file string
-	// protected reports whether the supervisor has [OOMProtected]; a child has the score
+	// protected reports whether the supervisor runs with [OOMProtected]. Its children run with
 	// children.
 	protected bool
 	children  int
 }
 
 const (
-	// OOMFile has the score of this process.
+	// OOMFile holds this process's score.
 	OOMFile = "/proc/self/oom_score_adj"
 	// OOMProtected keeps the supervisor alive as long as the OOM killer can kill another
 	// process.
 	OOMProtected = -900
 )
 
-// protect lowers the score of this process if it may, which needs CAP_SYS_RESOURCE.
+// protect lowers this process's score if permitted, by CAP_SYS_RESOURCE.
 func protect(file string) oomScore {
 	s := oomScore{file: file}
 	b, err := os.ReadFile(file)
@@ -38,8 +38,8 @@ func protect(file string) oomScore {
 	return s
 }
 
-// lower gives this process the score of its children until the returned function is
-// called: a child begins with the score of its parent.
+// lower gives this process its children's score until raise is called, because a child starts with
+// its parent's score.
 func (s oomScore) lower() (raise func()) {
 	if !s.protected || s.write(s.children) != nil {
 		return func() {}
@@ -47,7 +47,7 @@ func (s oomScore) lower() (raise func()) {
 	return func() { _ = s.write(OOMProtected) }
 }
 
-// restore gives this process the score of its children.
+// restore gives this process its children's score.
 func (s oomScore) restore() {
 	if s.protected {
 		_ = s.write(s.children)
@@ -56,8 +56,8 @@ func (s oomScore) restore() {
 
 func (s oomScore) write(n int) error { return os.WriteFile(s.file, []byte(strconv.Itoa(n)), 0) }
 
-// Protect lowers the score of this process if it may.
+// Protect lowers this process's score if permitted.
 func (f *Forker) Protect() { f.score = protect(OOMFile) }
 
-// Restore gives this process the score of its children.
+// Restore gives this process its children's score.
 func (f *Forker) Restore() { f.score.restore() }
