@@ -25,7 +25,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// queues are the queues of a server that accepts every message.
+// queues are a server's queues that accept every message.
 type queues struct {
 	client.Client
 	// asked is called when the host asks whether a queue is open.
@@ -41,7 +41,7 @@ func (q *queues) DescribeWorkflowExecution(context.Context, string, string) (*wo
 	return nil, serviceerror.NewNotFound("there is no queue")
 }
 
-// queuesAt returns the queues on a server.
+// queuesAt returns a server's queues.
 func queuesAt(s client.Client) func(spec.RunRef) (*closurequeue.Client, error) {
 	return func(run spec.RunRef) (*closurequeue.Client, error) { return closurequeue.NewClient(s, run), nil }
 }
@@ -58,7 +58,7 @@ func (emptied) Release(context.Context, supervisor.ReleaseRequest) (supervisor.P
 	return supervisor.ProcessesReply{}, nil
 }
 
-// serving is a host and a run for which it has been reserved.
+// serving is a host that is reserved for a run.
 type serving struct {
 	*Host
 	t      *testing.T
@@ -74,7 +74,7 @@ func newServing(t *testing.T) *serving {
 	return s
 }
 
-// servingOf returns a host with the queues on a server.
+// servingOf returns a host that uses a server's queues.
 func servingOf(t *testing.T, q client.Client) *serving {
 	t.Helper()
 	s := &serving{t: t}
@@ -104,7 +104,7 @@ func (s *serving) of() spec.RunRef {
 	return spec.RunRef{WorkflowID: s.run.WorkflowID, RunID: s.run.RunID}
 }
 
-// batch brings closures.
+// batch delivers closures.
 func (s *serving) batch(closures ...closure.Closure) (out closure.BatchResult, err error) {
 	s.do(func(ctx context.Context) error {
 		out, err = server.NewClosures(&server.Server{}, s.Brokers()).RunClosures(ctx, closure.Batch{Run: s.of(), Closures: closures})
@@ -113,8 +113,8 @@ func (s *serving) batch(closures ...closure.Closure) (out closure.BatchResult, e
 	return out, err
 }
 
-// asksForItsQueue makes the release ask the server whether the run has a queue, as it does
-// when only a coordinator on another host has opened one.
+// asksForItsQueue makes the release ask the server whether the run has a queue, as it does when
+// only a coordinator on another host has opened one.
 func (s *serving) asksForItsQueue() {
 	s.t.Helper()
 	_, err := s.plans.update(s.run, func(p *plan) (*plan, error) {
@@ -129,8 +129,8 @@ func notServed(err error) bool {
 	return errors.As(err, &app) && app.Type() == "NotServed"
 }
 
-// The batches of a run end when the run is released, and the server retries them at once. That
-// must not create a broker that is never ended.
+// A run's batches end when the run is released, and the server retries them immediately. That must
+// not create a broker that is never closed.
 func TestReleaseEndsTheBrokerForGood(t *testing.T) {
 	s := newServing(t)
 	require.NotNil(t, s.Brokers().Serving(s.run))
@@ -154,7 +154,7 @@ func TestReleaseEndsTheBrokerForGood(t *testing.T) {
 		return err == nil && noted
 	}, time.Minute, time.Millisecond, "the batch has the broker")
 	s.asksForItsQueue()
-	// In the middle of the release, the broker may still be requested.
+	// During the release, the broker may still be requested.
 	asked := false
 	s.queues.asked = func() { asked = s.Brokers().Serving(s.run) != nil }
 	s.do(func(ctx context.Context) error {

@@ -21,7 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// ended returns a process that has ended and left these files.
+// ended returns an exited process that left these files.
 func ended(t *testing.T, exit supervisor.Exit, files map[string]string) supervisor.Process {
 	t.Helper()
 	dir := t.TempDir()
@@ -33,15 +33,15 @@ func ended(t *testing.T, exit supervisor.Exit, files map[string]string) supervis
 
 const tracedError = `{"message": {"message": "KeyError: 'lr'", "extraInfo": {"py_callstack": "…", "timestamp": "10"}}}`
 
-// A signal that a user asked for does not look like one from elsewhere.
+// A signal requested by a user must not look like one from elsewhere.
 func TestDescribeARequestedSignal(t *testing.T) {
 	e, _ := describeExit("host-a", ended(t, supervisor.Exit{Code: -10, Sent: true}, map[string]string{tasklog.StderrFile: "last words\n"}), false, "")
 	assert.Equal(t, spec.CauseOrigin, e.Cause)
 	assert.Equal(t, "SIGUSR1 came from a request, such as `clusterrun signal`\nlast words", e.Message)
 }
 
-// A SIGKILL that clusterrun did not send has a word, and so has what the kernel kills to free
-// memory.
+// A SIGKILL that clusterrun did not send has an explanation, and so has a kill by the kernel to
+// free memory.
 func TestDescribeOutOfMemory(t *testing.T) {
 	stderr := map[string]string{tasklog.StderrFile: "last words\n"}
 	for want, exit := range map[string]supervisor.Exit{
@@ -58,7 +58,7 @@ func TestDescribeOutOfMemory(t *testing.T) {
 	}
 }
 
-// A request that reaches no process of a task must not look like success.
+// A request that does not reach any process of a task must not look like success.
 func TestTasksWithoutAProcess(t *testing.T) {
 	answer := withUnreached(spec.RequestAnswer{Tasks: []string{"worker-1"}}, []string{"worker-0", "worker-1"})
 	assert.Equal(t, []string{"worker-1"}, answer.Tasks)
@@ -67,7 +67,7 @@ func TestTasksWithoutAProcess(t *testing.T) {
 	assert.Contains(t, answer.Problems[0].Message, "worker-0 has no process now")
 }
 
-// If the program reported an error itself, the description has its message, file and time
+// If the program itself reported an error, the description contains its message, file and time
 // (TE-60).
 func TestDescribeReportedExit_TE58_TE60_SEED87(t *testing.T) {
 	p := ended(t, supervisor.Exit{Code: 1}, map[string]string{tasklog.ErrorFile: tracedError, tasklog.StderrFile: "noise\n"})
@@ -82,7 +82,7 @@ func TestDescribeReportedExit_TE58_TE60_SEED87(t *testing.T) {
 	assert.WithinDuration(t, time.Now(), e.ErrorTime, time.Minute, "the file's, where there is no other")
 }
 
-// Without an error file, the description has torch's words and the end of stderr (TE-31,
+// Without an error file, the description contains torch's words and the end of stderr (TE-31,
 // TE-61, TE-62).
 func TestDescribeUnreportedExit_TE31_TE61_TE62_SEED87(t *testing.T) {
 	e, _ := describeExit("host-a", ended(t, supervisor.Exit{Code: 138}, map[string]string{tasklog.StderrFile: "last words\n"}), false, "")
@@ -103,8 +103,8 @@ func TestDescribeUnreportedExit_TE31_TE61_TE62_SEED87(t *testing.T) {
 	assert.Equal(t, "Signal 35 (<N/A>) received by PID 123", e.Message)
 }
 
-// A malformed error file reports nothing, but is named, and the description has what the
-// program wrote to stderr (TE-57).
+// A malformed error file reports nothing, but is named, and the description contains the program's
+// stderr (TE-57).
 func TestDescribeMalformedErrorFile_TE57(t *testing.T) {
 	p := ended(t, supervisor.Exit{Code: 1}, map[string]string{
 		tasklog.ErrorFile:  `{"mess": "` + strings.Repeat("x", 5000) + `"}`,
@@ -130,8 +130,7 @@ func TestDescribeGoodExit(t *testing.T) {
 	assert.Zero(t, e.ErrorTime)
 }
 
-// If the result is invalid, the failure says so, and does not count as reported by the
-// program.
+// If the result is invalid, the failure says so, and does not count as reported by the program.
 func TestDescribeBadResult(t *testing.T) {
 	e, value := describeExit("host-a", ended(t, supervisor.Exit{}, map[string]string{tasklog.ResultFile: "not json", tasklog.StderrFile: "noise\n"}), false, "")
 	assert.Nil(t, value)
@@ -141,8 +140,8 @@ func TestDescribeBadResult(t *testing.T) {
 	assert.NotContains(t, e.Message, "noise")
 }
 
-// A program that could not be executed has written nothing, so nothing in its log directory
-// is its output.
+// A program that could not be executed has not written anything, so the files in its log directory
+// are not its output.
 func TestDescribeStartError(t *testing.T) {
 	e, _ := describeExit("host-a", ended(t, supervisor.Exit{Code: 127, StartError: "no such file"}, map[string]string{tasklog.StderrFile: "noise\n"}), false, "")
 	assert.Equal(t, "no such file", e.Message)
@@ -157,7 +156,7 @@ func TestDescribeExitWithoutLogs(t *testing.T) {
 	assert.Nil(t, value)
 }
 
-// A host worker that was asked to end used to be reported as crashed.
+// A host worker that was asked to exit used to be reported as crashed.
 func TestAHostWorkerThatWasToldToEndSaysSo(t *testing.T) {
 	e, _ := describeExit("host-a", ended(t, supervisor.Exit{Code: -15, Reason: supervisor.ReasonShutdown}, nil), false, "")
 	assert.Equal(t, spec.CauseHostLost, e.Cause)
@@ -168,8 +167,8 @@ func TestAHostWorkerThatWasToldToEndSaysSo(t *testing.T) {
 	assert.Contains(t, e.Message, "the process was lost")
 }
 
-// The file of torch's Flight Recorder is named for a process that failed or was stopped. A
-// process that has completed may have left one too, but needs no explanation.
+// The Flight Recorder's file is named for a process that failed or was stopped. A completed process
+// may also have left one, but does not need an explanation.
 func TestTheFlightRecorderIsNamed(t *testing.T) {
 	for _, exit := range []supervisor.Exit{{Code: -6}, {Code: -15, Reason: supervisor.ReasonCollateral}, {Code: 0}} {
 		p := ended(t, exit, map[string]string{tasklog.TracePrefix + "3": "pickled"})
@@ -207,7 +206,7 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// The budget of restarts counts by launch: start-task begins a new one.
+// The restart budget is per launch: start-task begins a new one.
 func TestAttemptsOfALaunch(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	ended := func(launch, code int, reason supervisor.Reason) supervisor.Process {
@@ -272,8 +271,8 @@ func TestRestartsBeyondTheProcessesThatAreKnown(t *testing.T) {
 	}
 }
 
-// Processes that outlived their program are reported only if the program ended by itself: a
-// stop ends all of them anyway.
+// Processes that outlived their program are reported only if the program exited without being
+// stopped: a stop kills all of them anyway.
 func TestExitTellsWhatWasLeftBehind(t *testing.T) {
 	of := func(why supervisor.Reason) int {
 		return exitOf(supervisor.Process{Exit: &supervisor.Exit{Reason: why, Swept: 3, Killed: 2}}, false, "").LeftBehind
@@ -282,7 +281,7 @@ func TestExitTellsWhatWasLeftBehind(t *testing.T) {
 	require.Zero(t, of(supervisor.ReasonCollateral))
 }
 
-// An excerpt of a traceback begins with a frame.
+// An excerpt of a traceback starts with a frame.
 func TestFromFrame(t *testing.T) {
 	const frame = "  File \"train.py\", line 3, in step\n    load()\nValueError: shard 3\n"
 	for words, want := range map[string]string{
@@ -297,8 +296,9 @@ func TestFromFrame(t *testing.T) {
 	}
 }
 
-// A task whose processes fail with the same error is given up, though it has restarts left. The notes
-// of the grants have the counts, since the output of earlier processes may be gone.
+// A task is given up, despite remaining restarts, if its processes keep failing with the same
+// error. The counts are in the notes of the grants, since the output of earlier processes may be
+// gone.
 func TestSameErrors(t *testing.T) {
 	p := &plan{Spec: (&spec.RunSpec{AutoRestart: true, MaxRestarts: new(9)}).WithDefaults()}
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -328,7 +328,7 @@ func TestSameErrors(t *testing.T) {
 	assert.False(t, end(1, "ValueError: 66", time.Second, nil), "never")
 }
 
-// A file in shared memory counts as left if the user of the run created it while its processes lived.
+// A file in shared memory counts as left if the run's user created it while its processes lived.
 func TestLeftInShm(t *testing.T) {
 	began := time.Now()
 	f := must.Get(os.CreateTemp(shm.Dir, "clusterrun-test-"))(t)

@@ -38,7 +38,7 @@ func execution(id, first string, status enumspb.WorkflowExecutionStatus, events 
 
 const running = enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 
-// An execution that continues a run lists no task before its first workflow task, which the
+// An execution that continues a run does not list tasks before its first workflow task, which the
 // server may delay. Until then, nothing is stopped.
 func TestTasksAreNotStoppedBeforeTheyAreTakenOver(t *testing.T) {
 	s := &stopped{listed: listed{processes: []supervisor.Process{living("worker-0", 0, 0)}}}
@@ -66,8 +66,8 @@ type oneAnswer struct {
 
 func (s oneAnswer) RecordActivityHeartbeat(context.Context, []byte, ...any) error { return s.err }
 
-// A server may push a cancellation when it closes an execution that another execution
-// continues. The answer to a heartbeat of the attempt tells the two cases apart.
+// A server may push a cancellation when it closes an execution that another execution continues.
+// The attempt's heartbeat answer distinguishes the two cases.
 func TestAPushedCancellationIsConfirmed(t *testing.T) {
 	pushed := temporal.NewCanceledError()
 	for _, c := range []struct{ answer, want error }{
@@ -86,7 +86,7 @@ func TestAPushedCancellationIsConfirmed(t *testing.T) {
 	}
 }
 
-// A failure that is cut in the middle of a character cannot be sent.
+// A failure cut in the middle of a character cannot be sent.
 func TestBounded(t *testing.T) {
 	for shift := range 4 {
 		s := bounded(strings.Repeat("x", shift) + strings.Repeat("\u20ac", 1000))
@@ -97,7 +97,7 @@ func TestBounded(t *testing.T) {
 	assert.Equal(t, "short", bounded("short"))
 }
 
-// All hosts of a run together ask the server about it at most 50 times a second.
+// A run's hosts together ask the server about it at most 50 times a second.
 func TestHostsOfALargeRunAskTheServerRarely(t *testing.T) {
 	tasks := []spec.TaskGroup{{Type: "worker", Count: new(8000)}}
 	for hosts, want := range map[int]time.Duration{1: 0, 100: 0, 1000: 18 * time.Second} {
@@ -108,8 +108,7 @@ func TestHostsOfALargeRunAskTheServerRarely(t *testing.T) {
 	assert.Zero(t, restOf(&plan{Spec: &spec.RunSpec{Tasks: tasks}}), "a host that the run has left")
 }
 
-// The plan records the user as which files are read. The present owner of their directory
-// proves nothing.
+// The plan records the user to read files as. The present owner of their directory proves nothing.
 func TestFilesOfAnotherUserAreNotReadAsUs(t *testing.T) {
 	h := must.Get(NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Log: zap.NewNop()}))(t)
 	dir := t.TempDir()
@@ -135,8 +134,8 @@ func TestFilesOfAnotherUserAreNotReadAsUs(t *testing.T) {
 	assert.Equal(t, alice, user)
 }
 
-// A host refuses more tasks than it has slots, unless the tasks belong to its only run and it
-// may be oversubscribed.
+// A host refuses more tasks than it has slots, unless the tasks belong to its only run and it may
+// be oversubscribed.
 func TestClaimSlots(t *testing.T) {
 	other := runkey.Run{Namespace: "default", WorkflowID: "other", RunID: "1"}
 	tasks := (&spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker", Count: new(3)}}}).TaskList()
@@ -170,8 +169,8 @@ func TestClaimSlots(t *testing.T) {
 	}
 }
 
-// A reservation of an open run that has no task here frees its slots, and the run may return: its
-// server may have been away.
+// A reservation of an open run without tasks on this host frees its slots, but the run may return:
+// its server may have been away.
 func TestAReservationWithoutATaskLapses(t *testing.T) {
 	s := &stopped{}
 	server := &describes{run: execution("first", servedRun.RunID, running, 9)}

@@ -24,7 +24,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// filtering is a host with a run of two tasks whose lines are filtered.
+// filtering is a host with a run of two tasks and filtered lines.
 func filtering(t *testing.T, change func(*plan)) (h *Host, p *plan, runDir string) {
 	t.Helper()
 	h = must.Get(NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Log: zap.NewNop()}))(t)
@@ -54,8 +54,8 @@ func filtered(t *testing.T, runDir string, attempt string) string {
 	return must.Read(t, runDir, "attempt_"+attempt, "filtered_stdout.log")
 }
 
-// TE-26, TE-29: all tasks of the host share one file, with their prefixes, which is complete
-// when the run is released.
+// TE-26, TE-29: the host's tasks share one file, with their prefixes, which is complete when the
+// run is released.
 func TestFilteredLines_TE26_TE29(t *testing.T) {
 	h, p, dir := filtering(t, nil)
 	h.collectors.collect(p)
@@ -73,8 +73,8 @@ func TestFilteredLines_TE26_TE29(t *testing.T) {
 	assert.Empty(t, h.collectors.byRun)
 }
 
-// The host worker died, and the next one only releases the run. It still collects all lines,
-// and a late task of the released run does no harm.
+// The host worker died, and the next one only releases the run. It still collects all lines, and a
+// late task of the released run is harmless.
 func TestFilteredLinesOfAnotherHostWorker(t *testing.T) {
 	h, p, dir := filtering(t, func(p *plan) { p.Spec.Logs.Prefix = new("{{.Type}}/{{.Rank}}@{{.Host}}#{{.Attempt}} ") })
 	write(t, dir, 0, 0, "loss 1\n")
@@ -117,7 +117,7 @@ func TestFilteredLinesOfHostsWithOneDirectory(t *testing.T) {
 	assert.Equal(t, "[worker-0]:    loss\n", must.Read(t, dir, "attempt_0", "filtered_stdout.host-a.log"))
 }
 
-// A run gets the final place of its logs, even if the host writes them to another directory.
+// A run gets the final location of its logs, even if the host writes them to another directory.
 func TestWhereCopiedLogsLie(t *testing.T) {
 	for name, c := range map[string]struct{ copiedTo, inSpec, root, told string }{
 		"on the host":                       {"", "", "/host/logs", "/host/logs/run/attempt_0/1"},
@@ -138,7 +138,7 @@ func TestWhereCopiedLogsLie(t *testing.T) {
 	assert.Equal(t, "/elsewhere/x", h.told(nil, "/elsewhere/x"), "of a run without a plan nothing is known")
 }
 
-// An address that is passed to another host can be reached from there.
+// An address that is passed to another host must be reachable from it.
 func TestAddressesForOtherHosts(t *testing.T) {
 	plain, reached := assemble(&core{Config: Config{Name: "a"}}), assemble(&core{Config: Config{Name: "a", Advertise: "10.0.0.2"}})
 	for _, c := range []struct {
@@ -181,8 +181,7 @@ func planOf(types ...string) *plan {
 	return p
 }
 
-// SEED-05: the lines have the prefix of their task, and include the lines of all its
-// attempts.
+// SEED-05: the lines have their task's prefix, and include the lines of all its attempts.
 func TestLastOutput_MPR05_SEED05(t *testing.T) {
 	dir := t.TempDir()
 	out := lastOutput(planOf("chief", "worker"), []supervisor.Process{
@@ -197,8 +196,8 @@ func TestLastOutput_MPR05_SEED05(t *testing.T) {
 	}, out)
 }
 
-// A run that keeps no files has no output to return. A file in the host worker's own
-// directory is not its output.
+// A run that keeps no files does not return output. A file in the host worker's own directory is
+// not its output.
 func TestLastOutputWithoutFiles_SEED76(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.WriteFile(tasklog.StdoutFile, []byte("not ours\n"), 0o600))
@@ -248,7 +247,7 @@ func TestLastOutputIsBounded(t *testing.T) {
 	}
 }
 
-// failures are errors as programs of several languages print them.
+// failures are errors as printed by programs in several languages.
 var failures = []string{
 	"Traceback (most recent call last):\n  File \"/w/train.py\", line 88, in <module>\n    load()\nValueError: shard 3 is corrupt\n",
 	"[rank3]: Traceback (most recent call last):\n[rank3]:   File \"/w/train.py\", line 88, in <module>\n[rank3]: torch.OutOfMemoryError: CUDA out of memory.\n",
@@ -261,7 +260,7 @@ var failures = []string{
 	"==7==ERROR: AddressSanitizer: heap-use-after-free on address 0x60\n    #0 0x4 in main /src/a.c:7:3\nSUMMARY: AddressSanitizer: heap-use-after-free\n==7==ABORTING\n",
 }
 
-// effects are the outputs of other processes when their peer is gone.
+// effects are other processes' outputs when their peer is gone.
 var effects = []string{
 	"Traceback (most recent call last):\n  File \"/w/train.py\", line 99, in <module>\n    all_reduce(x)\nRuntimeError: [pair.cc:534] Connection closed by peer [10.0.0.2]:4711\n",
 	"gpu-1:77:99 [0] NCCL WARN Connection closed by remote peer gpu-2<4711>\nTraceback (most recent call last):\n  File \"/w/train.py\", line 99, in <module>\nRuntimeError: step 7 failed\n",
@@ -272,9 +271,9 @@ var effects = []string{
 
 const logged = "2026-11-21 ERROR root: shard 2 is skipped\nTraceback (most recent call last):\n  File \"/w/train.py\", line 41, in <module>\nKeyError: 'shard'\nstep 12\n"
 
-// One process fails and cleans up for up to three seconds, while the others lose their peer and
-// end first. Its error is the root cause in each of these runs, whether it ends by itself or
-// must be stopped.
+// One process fails and cleans up for up to three seconds, while the other processes lose their
+// peer and exit first. Its error is the root cause in each of these runs, whether it exits unasked
+// or must be stopped.
 func TestTheProcessThatOthersLostIsNamed(t *testing.T) {
 	for seed := range 300 {
 		rng := rand.New(rand.NewPCG(uint64(seed), 0)) //nolint:gosec // not a secret

@@ -26,7 +26,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// policedHost returns a host with that policy, and the key of alice.
+// policedHost returns a host with that policy, and alice's key.
 func policedHost(t *testing.T, rules string) (*Host, ssh.Signer) {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(nil)
@@ -117,8 +117,7 @@ func TestPolicyFollowsNoPathThatGoesUp(t *testing.T) {
 	assert.True(t, decide(spec.Task{Dir: "/srv/..a", Command: job}, "/srv/b..").Allowed)
 }
 
-// Only the program that the policy was asked about is started, even if a link has changed
-// since.
+// Only the program that the policy was asked about is started, even if a link has changed since.
 func TestOnlyWhatWasDecidedOnIsStarted(t *testing.T) {
 	h, _ := policedHost(t, "[{signers: [unsigned], user: root, programs: [/opt/jobs/*]}]")
 	s := &spec.RunSpec{Command: []string{"/opt/jobs/a"}, Dir: "/", Tasks: []spec.TaskGroup{{Type: "worker"}}}
@@ -130,7 +129,7 @@ func TestOnlyWhatWasDecidedOnIsStarted(t *testing.T) {
 	assert.ErrorContains(t, l.written(supervisor.Command{Path: "/opt/jobs/a", Dir: "/etc"}), "the policy was checked for the directory /, but it is now /etc")
 }
 
-// A different spec is not accepted under the execution of a run, in any generation.
+// A different spec is not accepted for a run's execution, in any generation.
 func TestRunGoesOnWithItsOwnSpec(t *testing.T) {
 	h, key := policedHost(t, "[{signers: [alice], user: root}, {signers: [unsigned], user: root}]")
 	run := runkey.Run{Namespace: "default", WorkflowID: "r", RunID: "1"}
@@ -159,7 +158,7 @@ func TestRunGoesOnWithItsOwnSpec(t *testing.T) {
 	assert.NoError(t, h.gate.sameSpec(p, leave{}))
 }
 
-// The tasks of a spec are listed only once their number is known to be allowed.
+// A spec's tasks are listed only once their number is known to be allowed.
 func TestNumberOfTasksIsBoundedOnTheHost(t *testing.T) {
 	h, _ := policedHost(t, "[]")
 	s := &spec.RunSpec{Command: []string{"/bin/true"}, Tasks: []spec.TaskGroup{{Type: "worker", Count: new(2_000_000_000)}}}
@@ -178,8 +177,8 @@ func TestNumberOfTasksIsBoundedOnTheHost(t *testing.T) {
 	assert.ErrorContains(t, ask(), "2000000000 tasks; a run has up to 10000")
 }
 
-// policedControl returns a host with a run whose tasks only alice may have signed; bounds are
-// added to her rule.
+// policedControl returns a host with a run that only alice may have signed; bounds are added to her
+// rule.
 func policedControl(t *testing.T, bounds string) (c *control, audit string) {
 	c = newControl(t)
 	h, _ := policedHost(t, "[{signers: [alice], user: root"+bounds+"}]")
@@ -194,7 +193,7 @@ func policedControl(t *testing.T, bounds string) (c *control, audit string) {
 	return c, audit
 }
 
-// Requests reach no process that the policy does not know.
+// Requests do not reach processes that the policy does not know.
 func TestRequestsAreHeldAgainstWhatRuns(t *testing.T) {
 	c, audit := policedControl(t, ", requests: [stacks]")
 	ask := func(f, in any) error {
@@ -229,7 +228,7 @@ func TestRequestsAreHeldAgainstWhatRuns(t *testing.T) {
 	}
 }
 
-// Ending a task is never denied, but it does not permit another signal or a longer grace.
+// Stopping a task is never denied, but it does not permit another signal or a longer grace.
 func TestStopLendsNoSignal(t *testing.T) {
 	long, short := time.Hour, time.Millisecond
 	for bounds, free := range map[string]bool{", requests: [restart]": false, ", requests: [restart, signal]": true, "": true} {

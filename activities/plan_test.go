@@ -53,7 +53,7 @@ func TestPlansOfOtherRunsDoNotWait(t *testing.T) {
 	assert.Len(t, s.all(), 2)
 	assert.Empty(t, s.changing)
 
-	// Changes of one run wait for each other: none is lost.
+	// Changes to one run wait for each other: none is lost.
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
@@ -81,8 +81,8 @@ func TestADamagedPlanIsSetAside(t *testing.T) {
 	assert.FileExists(t, path+".damaged")
 }
 
-// A full disk is no mistake of the spec: the run waits, or is placed on another host. A run that has
-// brought its host along has no other.
+// A full disk is not the spec's fault: the run waits, or is placed on another host. A run that
+// brought its own host does not have another one.
 func TestAFullDiskIsRefusedAsAPlace(t *testing.T) {
 	full, wrong := spec.Problem{Path: "logs.dir", Message: "no space left on device", Remedy: makeRoom}, spec.Problem{Path: "dir", Message: "it is no directory"}
 	for _, c := range []struct {
@@ -168,7 +168,7 @@ func TestWhoWaitsForTheEndOfARunHere(t *testing.T) {
 	s := must.Get(openPlans(t.TempDir()))(t)
 	h := assemble(&core{plans: s})
 	run := runkey.Run{Namespace: "n", WorkflowID: "w", RunID: "r"}
-	h.AwaitOver(t.Context(), run) // the run was never here
+	h.AwaitOver(t.Context(), run) // the run was never on this host
 	begin := func() {
 		_, err := s.update(run, func(*plan) (*plan, error) { return &plan{Run: run, Spec: &spec.RunSpec{}}, nil })
 		require.NoError(t, err)

@@ -51,11 +51,11 @@ func (s *stopped) Stop(_ context.Context, r supervisor.StopRequest) (supervisor.
 type describes struct {
 	Server
 	run *workflowservice.DescribeWorkflowExecutionResponse
-	// groups are the groups of the run by ID.
+	// groups are the run's groups by ID.
 	groups map[string]*workflowservice.DescribeWorkflowExecutionResponse
 	// answering is called before each answer.
 	answering func()
-	// id is the identity of its namespace.
+	// id is its namespace's identity.
 	id string
 }
 
@@ -74,7 +74,7 @@ func (d *describes) DescribeRun(_ context.Context, id, _ string) (*workflowservi
 
 func (d *describes) Identity(context.Context, string) (string, error) { return d.id, nil }
 
-// open describes a run with activities of these IDs.
+// open describes a run with activities that have these IDs.
 func open(ids ...string) *workflowservice.DescribeWorkflowExecutionResponse {
 	d := &workflowservice.DescribeWorkflowExecutionResponse{
 		WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING},
@@ -90,8 +90,8 @@ func living(task string, generation, number int) supervisor.Process {
 	return supervisor.Process{Key: runkey.Task{Run: servedRun, Generation: generation, Task: task}, Number: number}
 }
 
-// The list of a run's activities does not cover processes that were started after it was made:
-// here the next generation of a group began while the server answered, and it continues.
+// The list of a run's activities does not cover processes that were started after it was made: here
+// a group's next generation started while the server answered, and it continues.
 func TestOnlyWhatIsOlderThanTheListIsStopped(t *testing.T) {
 	s := &stopped{listed: listed{processes: []supervisor.Process{
 		living("worker-0", 0, 0), living("worker-1", 0, 2), living("worker-2", 0, 0),
@@ -108,8 +108,8 @@ func TestOnlyWhatIsOlderThanTheListIsStopped(t *testing.T) {
 	assert.Equal(t, supervisor.ReasonCollateral, s.stops[0].Reason)
 }
 
-// The server is asked about the run of a lease that ended without its process, but never when the
-// process has ended, since its activity tells.
+// The server is asked about the run if a lease is released before its process has exited, but never
+// afterwards, because the activity reports the exit.
 func TestALeaseWithoutItsProcessIsLookedAtAtOnce(t *testing.T) {
 	l, key := newLeases(), living("worker-0", 0, 0).Key
 	l.attach(key)
@@ -121,7 +121,7 @@ func TestALeaseWithoutItsProcessIsLookedAtAtOnce(t *testing.T) {
 	assert.Len(t, l.nudge, 1)
 }
 
-// A run whose workflow is paused has not ended: its processes live on.
+// A run with a paused workflow has not ended: its processes live on.
 func TestAPausedRunIsNotAbandoned(t *testing.T) {
 	s := &stopped{listed: listed{processes: []supervisor.Process{living("worker-0", 0, 0)}}}
 	server := &describes{run: open(spec.TaskActivityID("worker-0", 0, 0))}
@@ -132,8 +132,8 @@ func TestAPausedRunIsNotAbandoned(t *testing.T) {
 	assert.Empty(t, s.released)
 }
 
-// The tasks of a large run are listed by its groups. A group that has not begun lists none,
-// and groups of other hosts are not asked.
+// The tasks of a large run are listed by its groups. A group that has not started lists none, and
+// other hosts' groups are not asked.
 func TestTasksOfGroupsAreListedThere(t *testing.T) {
 	here, there := spec.TaskGroupWorkflowID("run", "1-2", 0, "host-a", 0), spec.TaskGroupWorkflowID("run", "1-2", 0, "host-b", 0)
 	group := open(spec.TaskActivityID("worker-1", 0, 0))
@@ -171,9 +171,9 @@ func (f *freed) Freed(_ context.Context, run fleet.Run) error {
 	return nil
 }
 
-// A host that was lost and is back releases a generation that is over, even if its run
-// continues, as soon as nothing of that generation lives here, unless the run will place tasks
-// on the host again.
+// A host that was lost and is back releases a generation that is over, even if its run continues,
+// as soon as nothing of that generation lives here, unless the run will place tasks on the host
+// again.
 func TestAHostThatWasLostLeavesTheRun(t *testing.T) {
 	ended := living("worker-0", 1, 0)
 	ended.Exit = &supervisor.Exit{}
@@ -210,7 +210,7 @@ func TestAHostThatWasLostLeavesTheRun(t *testing.T) {
 	assert.NoError(t, err, "the release tells how it ended")
 }
 
-// The same holds for a later generation of a large run, whose groups have the tasks.
+// The same holds for a later generation of a large run, with tasks in its groups.
 func TestGenerationsOfGroups(t *testing.T) {
 	d := open()
 	d.PendingChildren = []*workflowpb.PendingChildExecutionInfo{
@@ -226,8 +226,8 @@ func (s *stopped) Release(_ context.Context, r supervisor.ReleaseRequest) (super
 	return supervisor.ProcessesReply{Processes: s.ended}, nil
 }
 
-// A server that does not know a run, because it is another server or has lost its database,
-// does not decide the fate of the run's processes.
+// A server that does not know a run, because it is another server or has lost its database, does
+// not decide the fate of the run's processes.
 func TestAnotherServerKillsNothing(t *testing.T) {
 	s := &stopped{listed: listed{processes: []supervisor.Process{living("worker-0", 0, 0)}}}
 	server := &describes{id: "another"}
@@ -251,8 +251,8 @@ func (s *stopped) Wait(_ context.Context, r supervisor.ProcessRef) (supervisor.P
 	return supervisor.Process{}, nil
 }
 
-// A host settles a generation by fencing it off and ending its processes and the processes of
-// earlier generations, even without a plan of the run.
+// A host settles a generation by fencing it off and stopping its processes and those of earlier
+// generations, even without a plan of the run.
 func TestSettle(t *testing.T) {
 	for _, planned := range []bool{true, false} {
 		s := &stopped{listed: listed{processes: []supervisor.Process{living("worker-0", 0, 3), living("worker-1", 1, 0), living("worker-0", 2, 0)}}}
@@ -286,12 +286,12 @@ func TestHurry(t *testing.T) {
 	assert.Equal(t, 8*time.Second, p.hurry(8*time.Second))
 }
 
-// The rules of a run depend on this bound.
+// The run's rules depend on this limit.
 func TestKillBound(t *testing.T) {
 	assert.LessOrEqual(t, supervisor.DefaultKillBound, lifecycle.KillBound)
 }
 
-// The host of rank 0 counts as reached whether it accepts the connection or refuses it.
+// Rank 0's host counts as reached whether it accepts the connection or refuses it.
 func TestReachMaster(t *testing.T) {
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	port := l.Addr().(*net.TCPAddr).Port
@@ -311,14 +311,14 @@ func TestReachMaster(t *testing.T) {
 	require.NoError(t, reach(cluster("b", "nobody.invalid", spec.EnvTorch)), "it is this host")
 }
 
-// twoHosts is a cluster of two workers; this host has the first.
+// twoHosts is a cluster of two workers; the first is on this host.
 func twoHosts() hostapi.Cluster {
 	return hostapi.Cluster{Hosts: 2, Members: []hostapi.Member{
 		{Type: "worker", Host: "host-a", Address: "host-a:1"}, {Type: "worker", Index: 1, Rank: 1, Host: "host-b", Address: "host-b:1"},
 	}}
 }
 
-// opens takes messages, releases no task, and reports which barriers were ended.
+// opens accepts messages, does not release tasks, and reports which barriers were ended.
 type opens struct {
 	barriers.Server
 	told  chan spec.BarrierMessage
@@ -348,14 +348,14 @@ func (s opens) End(_ context.Context, id, _ string) error {
 	return nil
 }
 
-// releasing is a supervisor that has nothing to release of a run.
+// releasing is a supervisor that does not have anything of a run to release.
 type releasing struct{ listed }
 
 func (*releasing) Release(context.Context, supervisor.ReleaseRequest) (supervisor.ProcessesReply, error) {
 	return supervisor.ProcessesReply{}, nil
 }
 
-// A run that was closed without being released leaves no barriers behind either.
+// A run that was closed without being released does not leave barriers behind either.
 func TestAbandonedRunsLeaveNoBarriers(t *testing.T) {
 	s := opens{told: make(chan spec.BarrierMessage, 1), ended: make(chan string, 1)}
 	state := t.TempDir()

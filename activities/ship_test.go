@@ -34,7 +34,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// source is a host with the archive of a run.
+// source is a host with the run's archive.
 type source struct {
 	*hostservice.Server
 	store *shipped.Store
@@ -72,7 +72,7 @@ func shippingTo(t *testing.T, state string) *Host {
 
 var iris = runkey.Run{Namespace: "default", WorkflowID: "iris", RunID: "0199-aa"}
 
-// bringTo calls bring the way Reserve does.
+// bringTo calls bring like Reserve.
 func bringTo(t *testing.T, h *Host, a spec.Archive, from ...spec.HostService) error {
 	t.Helper()
 	in := hostapi.ReserveInput{Spec: &spec.RunSpec{Ship: spec.Ship{Archive: &a}}, Shipped: from}
@@ -215,7 +215,8 @@ func TestNoRoomForWhatIsShipped(t *testing.T) {
 	}
 }
 
-// A run whose archive came from here has ended if the server reports the end of that very run.
+// A run that fetched its archive from this host has ended if the server reports the end of that
+// very run.
 func TestRunsThatHaveTheirArchiveFromHere(t *testing.T) {
 	now := time.Now()
 	h := assemble(&core{now: func() time.Time { return now }})
@@ -230,7 +231,7 @@ func TestRunsThatHaveTheirArchiveFromHere(t *testing.T) {
 		server answering
 		since  time.Time
 		over   bool
-		of     string // the identity of the server of the run
+		of     string // the identity of the run's server
 	}{
 		"it runs":                       {answering{running, nil}, before, false, ""},
 		"it has ended":                  {answering{closed(now), nil}, lately, true, ""},

@@ -24,8 +24,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// silentSupervisor records which tasks are stopped. It knows no processes, so that no stacks
-// are captured.
+// silentSupervisor records which tasks are stopped. It does not know any processes, so that stacks
+// are not captured.
 type silentSupervisor struct {
 	supervisor.API
 	stops []supervisor.StopRequest
@@ -40,7 +40,7 @@ func (s *silentSupervisor) Processes(context.Context, runkey.Run) (supervisor.Pr
 	return supervisor.ProcessesReply{}, nil
 }
 
-// on_silence is carried out once all tasks of the run on the host are silent, and again only
+// on_silence is carried out once all of the run's tasks on the host are silent, and again only
 // after one has given a sign.
 func TestOnSilence(t *testing.T) {
 	s := &silentSupervisor{}
@@ -169,8 +169,8 @@ func TestTheLargestValueFits(t *testing.T) {
 	assert.Empty(t, o.LeftOut)
 }
 
-// If not all values fit, the largest are left out, measured as they are sent, and no more of
-// them than necessary.
+// If not all values fit, the largest are left out, measured as they are sent, and as few as
+// possible.
 func TestValuesThatDoNotFit(t *testing.T) {
 	o := hostapi.ReleaseOutput{
 		Exits: map[string][]spec.Exit{"worker-0": {{Message: "first"}, {Message: strings.Repeat("m", 1000)}}},

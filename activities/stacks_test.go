@@ -57,7 +57,7 @@ func newControl(t *testing.T) *control {
 	return c
 }
 
-// reserved stores a plan for the run of the environment.
+// reserved stores a plan for the environment's run.
 func (c *control) reserved(ctx context.Context) error {
 	run := runOf(ctx, "")
 	_, err := c.host.plans.update(run, func(*plan) (*plan, error) {
@@ -76,7 +76,7 @@ func (c *control) stacks(tasks ...string) (spec.RequestAnswer, error) {
 	return out, nil
 }
 
-// process adds a sleeping process of a task.
+// process adds a task's sleeping process.
 func (c *control) process(task, logDir string) {
 	c.t.Helper()
 	cmd := exec.Command("sleep", "1000")
@@ -91,7 +91,7 @@ func (c *control) process(task, logDir string) {
 	})
 }
 
-// writtenAgo makes a log directory whose stdout was last written at that time before now.
+// writtenAgo makes a log directory with a stdout last written ago before now.
 func writtenAgo(t *testing.T, ago time.Duration, text string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -112,7 +112,7 @@ func TestControlCapturesStacks(t *testing.T) {
 	}
 	c.processes = append(c.processes,
 		supervisor.Process{Key: runkey.Task{Task: "worker-3"}, PID: os.Getpid(), Exit: &supervisor.Exit{}},
-		supervisor.Process{Key: runkey.Task{Task: "worker-4"}, PID: 1 << 22}, // no process has this number
+		supervisor.Process{Key: runkey.Task{Task: "worker-4"}, PID: 1 << 22}, // this process does not exist
 	)
 	out := must.Get(c.stacks())(t)
 	assert.Equal(t, []string{"worker-0", "worker-1", "worker-2"}, out.Tasks, "those with a living process")
@@ -175,7 +175,7 @@ func TestStacksOfARunWithoutLogs(t *testing.T) {
 	assert.True(t, strings.HasSuffix(filepath.Dir(out.Files["worker-0"]), "/attempt_0/0"), out.Files["worker-0"])
 }
 
-// A directory among the logs may belong to another user who has put a link there.
+// A directory among the logs may belong to another user who has put a link in it.
 func TestStacksLeaveTheLogsOfOthersAlone(t *testing.T) {
 	c := newControl(t)
 	c.host.LogRoot = t.TempDir()
@@ -204,8 +204,8 @@ func TestStacksLeaveTheLogsOfOthersAlone(t *testing.T) {
 	assert.Zero(t, info.Mode().Perm()&0o077)
 }
 
-// If nothing can be captured, the error is reported at once, because the end of a run may
-// wait for it.
+// If nothing can be captured, the error is reported immediately, because the end of a run may wait
+// for it.
 func TestStacksThatCannotBeWritten(t *testing.T) {
 	c := newControl(t)
 	file := filepath.Join(t.TempDir(), "file")

@@ -55,7 +55,7 @@ func TestAStartThatWouldFailIsRefusedBeforehand(t *testing.T) {
 		err := newControl(t).checkStart(hostapi.CheckStartInput{Group: spec.Group{Generation: 1}, Task: spec.Task{Type: "extra", Command: []string{"true"}}})
 		checkRefusal(t, err, "host host-a no longer has this run")
 	})
-	// The supervisor of this host panics when it is asked to stop something.
+	// This host's supervisor panics when it is asked to stop something.
 	t.Run("a restart leaves the task running", func(t *testing.T) {
 		c := newControl(t)
 		_, err := c.host.plans.change(c.host.plans.all()[0].Run, func(p *plan) error {
@@ -118,7 +118,7 @@ func TestPreflightRefusesLimitsThatCannotBeEnforced(t *testing.T) {
 	assert.Equal(t, []supervisor.Rlimit{{Resource: unix.RLIMIT_CORE, Value: unix.RLIM_INFINITY}}, all.Rlimits)
 }
 
-// The tasks of a run on one host share its resources, even if they came there separately.
+// A run's tasks on one host share its resources, even if they were placed separately.
 func TestResourcesOfAHost_MPR33(t *testing.T) {
 	t.Setenv("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b,GPU-c")
 	plans := must.Get(openPlans(t.TempDir()))(t)
@@ -158,7 +158,7 @@ func TestResourcesOfAHost_MPR33(t *testing.T) {
 	l := &taskLease{Host: h, plan: p}
 	for name, want := range map[string]string{"chief-0": "GPU-a,GPU-c", "worker-1": "GPU-b", "ps-0": "", "worker-2": "GPU-a,GPU-c", "worker-3": "GPU-b"} {
 		task, ok := p.task(name)
-		if !ok { // a task that was added later
+		if !ok { // added later
 			typ, index, err := spec.ParseTaskName(name)
 			require.NoError(t, err)
 			task = spec.Task{Type: typ, Index: index}
@@ -183,8 +183,8 @@ func TestResourcesOfAHost_MPR33(t *testing.T) {
 	assert.Equal(t, taskenv.Process{}, process)
 }
 
-// If a newer program asks for something unknown, the error names it, and counts as a refusal by
-// this host rather than a mistake of the run.
+// If a newer program asks for something unknown, the error names it, and counts as this host's
+// refusal rather than a mistake of the run.
 func TestWhatIsNotUnderstood(t *testing.T) {
 	h := assemble(&core{Config: Config{Name: "host-a"}})
 	for text, want := range map[string]string{
@@ -208,7 +208,8 @@ func TestWhatIsNotUnderstood(t *testing.T) {
 	}
 }
 
-// An elastic run that has lost a host requests fewer tasks of the others than its spec has.
+// An elastic run that has lost a host requests fewer tasks of the remaining hosts than its spec
+// has.
 func TestAPartOfAnElasticRunIsUnderstood(t *testing.T) {
 	s, err := spec.DecodeYAML([]byte(`{tasks: [{type: worker, count: 6, logs: {tee: "5:3"},
 		overrides: {"0": {command: [a]}, "1": {command: [a]}, "2": {command: [a]}, "3": {command: [a]}, "4": {command: [a]}, "5": {command: [b]}}}],
@@ -234,8 +235,8 @@ func TestAPartOfAnElasticRunIsUnderstood(t *testing.T) {
 	}
 }
 
-// A program does not take over runs if it would lose a part of their plans. Runs that are
-// over do not count.
+// A program does not take over runs if it would lose a part of their plans. Runs that are over do
+// not count.
 func TestPlansThatAreNotUnderstood(t *testing.T) {
 	dir := t.TempDir()
 	assert.NoError(t, UnderstandsPlans(dir))

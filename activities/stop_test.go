@@ -21,8 +21,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// Remaining processes of a run are always stopped with the signal and grace of their type: a
-// checkpoint may depend on it.
+// A run's remaining processes are always stopped with their type's signal and grace: a checkpoint
+// may depend on it.
 func TestWhatIsLeftIsStoppedAsItsTypeIs(t *testing.T) {
 	long := spec.Duration(5 * time.Minute)
 	s := (&spec.RunSpec{Tasks: []spec.TaskGroup{
@@ -50,8 +50,8 @@ func TestWhatIsLeftIsStoppedAsItsTypeIs(t *testing.T) {
 	assert.Equal(t, supervisor.Stops{Stop: supervisor.Stop{Signal: int(unix.SIGTERM), Grace: defaultGrace}}, none)
 }
 
-// A host that receives a stop restarts nothing until it receives its clear. The two may arrive
-// in any order. A run that the end of its chief has sealed stays sealed.
+// A host that receives a stop does not restart anything until the stop is cleared. The two may
+// arrive in any order. A run sealed by its chief's end stays sealed.
 func TestAHostIsToldOfAStop(t *testing.T) {
 	c := newControl(t)
 	run := c.host.plans.all()[0].Run
@@ -78,7 +78,7 @@ func TestAHostIsToldOfAStop(t *testing.T) {
 	assert.Equal(t, 5, tell(spec.Stopping{Seq: 5}).Stopping.Seq, "that was for another generation")
 }
 
-// A task that waits to be started again does not come back during a stop.
+// A task that is waiting for a restart does not come back during a stop.
 func TestNobodyComesBackDuringAStop(t *testing.T) {
 	failed := []supervisor.Process{{Exit: &supervisor.Exit{Code: 1}}}
 	p := &plan{Spec: &spec.RunSpec{AutoRestart: true}}
@@ -89,8 +89,8 @@ func TestNobodyComesBackDuringAStop(t *testing.T) {
 	assert.True(t, p.comesBack(failed, false))
 }
 
-// The plan of the next generation starts with the latest message, so that an older one that
-// arrives late has no effect.
+// The plan of the next generation starts with the latest message, so that an older one that arrives
+// late has no effect.
 func TestTheNextPlanKnowsOfAClear(t *testing.T) {
 	h := assemble(&core{now: time.Now})
 	p := h.reservations.newPlan(servedRun, hostapi.ReserveInput{Generation: 2, Spec: &spec.RunSpec{}, Stopping: &spec.Stopping{Seq: 2}}, nil)
@@ -109,8 +109,8 @@ func (s *stopNotes) Stop(_ context.Context, r supervisor.StopRequest) (superviso
 	return supervisor.TasksReply{}, nil
 }
 
-// An error that a process reported before it was stopped is its own, and the process gets a
-// moment to end by itself. An error that it reports because of the stop is not.
+// An error that a process reported before it was stopped is its own, and the process gets a moment
+// to exit. An error that it reports because of the stop is not.
 func TestAProcessThatReportedBeforeItWasStoppedHasFailed(t *testing.T) {
 	const grace = 50 * time.Millisecond
 	begin := func(t *testing.T) (*stopNotes, *taskLease, supervisor.Process) {
@@ -160,8 +160,8 @@ func TestAProcessThatReportedBeforeItWasStoppedHasFailed(t *testing.T) {
 	})
 }
 
-// slow is a call that returns some time after its context is done. It sends to entered when it
-// is called and to ending when the context is done, and returns once let is closed.
+// slow is a call that returns some time after its context is done. It sends to entered when it is
+// called and to ending when the context is done, and returns once let is closed.
 type slow struct{ entered, ending, let chan struct{} }
 
 func newSlow() *slow {
@@ -182,7 +182,7 @@ func (s *slow) call(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// slowSupervisor is a supervisor whose processes do not end. A nil call does not delay.
+// slowSupervisor is a supervisor with processes that never exit. A nil call does not delay.
 type slowSupervisor struct {
 	supervisor.API
 	wait, stop *slow
@@ -207,7 +207,7 @@ func (*slowSupervisor) Sample(context.Context, supervisor.SampleRequest) (superv
 	return supervisor.SampleReply{}, nil
 }
 
-// slowServer accepts heartbeats, at once if beat is nil.
+// slowServer accepts heartbeats, immediately if beat is nil.
 type slowServer struct {
 	Server
 	beat *slow
@@ -220,8 +220,8 @@ func (s *slowServer) RecordActivityHeartbeat(ctx context.Context, _ []byte, _ ..
 	return s.beat.call(ctx)
 }
 
-// A host that ends waits for the calls of its leases, and ends the leases, so that no lease is
-// at work when the next host worker starts.
+// A host that shuts down waits for its leases' calls, and releases the leases, so that none is in
+// use when the next host worker starts.
 func TestTheEndOfAHostWaitsForItsLeases(t *testing.T) {
 	for name, cancelled := range map[string]bool{"wait": false, "confirm": true, "stop": true} {
 		t.Run(name, func(t *testing.T) {

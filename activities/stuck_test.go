@@ -18,7 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// A process that SIGKILL does not end holds its slot and GPUs after the end of its run, until it is
+// A process that survives SIGKILL holds its slot and GPUs after its run has ended, until it is
 // gone.
 func TestAStuckProcessHoldsWhatItHas(t *testing.T) {
 	sleeper := exec.Command("sleep", "1000")
@@ -53,7 +53,7 @@ func TestAStuckProcessHoldsWhatItHas(t *testing.T) {
 	assert.Len(t, s.released, 1)
 	assert.NotZero(t, told.rejoined)
 
-	// No other run gets them.
+	// Other runs do not get them.
 	other := runkey.Run{Namespace: "ns", WorkflowID: "other", RunID: "r"}
 	tasks := given.WithDefaults().TaskList()
 	require.ErrorContains(t, h.reservations.claimSlots(other, 0, tasks), "1 of 2 slots free")

@@ -40,7 +40,7 @@ func TestShortText(t *testing.T) {
 	}
 }
 
-// The details of a heartbeat stay under 850 bytes, with any message of a task.
+// A heartbeat's details stay under 850 bytes, with any message of a task.
 func TestHeartbeatIsSmall(t *testing.T) {
 	b, err := json.Marshal(spec.Heartbeat{
 		PID: 1 << 22, Host: strings.Repeat("h", 64), Restarts: 1000, Started: time.Now(), LogDir: strings.Repeat("d", 120),
@@ -67,8 +67,8 @@ var servedRun = runkey.Run{Namespace: "default", WorkflowID: "iris", RunID: "1"}
 
 func workerKey(i string) runkey.Task { return runkey.Task{Run: servedRun, Task: "worker-" + i} }
 
-// The next host worker serves the tasks of the previous host worker at the same sockets, and knows
-// which of them have ended for good.
+// The next host worker serves the previous host worker's tasks at the same sockets, and knows which
+// of them have ended permanently.
 func TestServeTasksAgain(t *testing.T) {
 	state := t.TempDir()
 	two := 2
@@ -123,7 +123,7 @@ func TestComesBack(t *testing.T) {
 	assert.False(t, sealed.comesBack(exit(1, supervisor.ReasonNone), false))
 }
 
-// again returns the next host worker of the host, which knows only what is on disk.
+// again returns the host's next host worker, which has only what is on disk.
 func (s *serving) again() *serving {
 	s.t.Helper()
 	next := *s
@@ -132,7 +132,7 @@ func (s *serving) again() *serving {
 	return &next
 }
 
-// asks requests closures for a process of worker-0. With no slots, the process leaves.
+// asks requests closures for a process of worker-0. With zero slots, the process leaves.
 func (s *serving) asks(process string, seq uint64, slots int) {
 	s.t.Helper()
 	b := must.Get(s.Brokers().ForProcess(runkey.Task{Run: s.run, Task: "worker-0"}, slots))(s.t)
@@ -140,8 +140,8 @@ func (s *serving) asks(process string, seq uint64, slots int) {
 	require.NoError(s.t, err)
 }
 
-// ended reports that a process of worker-0 has ended, and returns the call that it was in.
-// Earlier processes that the supervisor still knows may be passed as well.
+// ended reports that a process of worker-0 has exited, and returns the call that it was in. Earlier
+// processes that the supervisor still knows may also be passed.
 func (s *serving) ended(number, code int, before ...supervisor.Process) (call string) {
 	s.t.Helper()
 	key := runkey.Task{Run: s.run, Task: "worker-0"}
@@ -152,8 +152,8 @@ func (s *serving) ended(number, code int, before ...supervisor.Process) (call st
 	return p.inCall(q)
 }
 
-// A process that served and exited with 0 while no host worker was there has not completed: its
-// call was lost with the previous host worker.
+// A process that served and exited with 0 without a host worker has not completed: its call was
+// lost with the previous host worker.
 func TestAServingProcessExitsWhileItsHostWorkerIsDown(t *testing.T) {
 	first := newServing(t)
 	first.asks("a", 1, 1)
@@ -190,7 +190,7 @@ func TestAServingProcessExitsWhileItsHostWorkerIsDown(t *testing.T) {
 	assert.Empty(t, fifth.ended(7, 0), "the tasks stop gracefully")
 }
 
-// A task that ends in calls again and again leaves no more calls behind than the supervisor
+// A task that repeatedly exits in calls does not leave more calls behind than the supervisor
 // remembers processes, because each change writes the whole plan.
 func TestCallsOfProcessesThatAreOmittedAreForgotten(t *testing.T) {
 	s := newServing(t)

@@ -58,7 +58,7 @@ func (a *askedTimes) received(reply any, sent int64) {
 	}
 }
 
-// answered reports whether an error means that the server does not want an answer, or another one.
+// answered reports whether an error means that the server does not need an answer any more.
 func answered(err error) bool {
 	c := serviceerror.ToStatus(err).Code()
 	return c == codes.NotFound || c == codes.InvalidArgument

@@ -6,12 +6,12 @@ import (
 	"github.com/clusterrun/clusterrun/workers"
 )
 
-// This program becomes the host worker of its machine: the supervisor replaces it, and starts the
-// side that polls Temporal. TEMPORAL_ADDRESS and the other variables name the server.
+// This program becomes its machine's host worker: the supervisor replaces it, and starts the side
+// that polls Temporal. TEMPORAL_ADDRESS and the other variables select the server.
 func Example() {
 	settings, err := workers.Supervisor(workers.Options{StateDir: "/var/lib/clusterrun", Queue: "gpus", Slots: 8})
 	if err != nil {
 		log.Fatal(err)
 	}
-	log.Fatal(settings.Exec()) // it returns only if there is an error
+	log.Fatal(settings.Exec()) // only returns on error
 }

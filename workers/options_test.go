@@ -62,8 +62,8 @@ func TestASideByHand(t *testing.T) {
 	assert.False(t, told, "tasks do not get it")
 }
 
-// Without an option, the advertised address is the host's name if other hosts can find it by
-// that, and otherwise an address of this host that they can reach.
+// Without an option, the advertised address is the host's name if other hosts can resolve it, and
+// otherwise an address of this host that they can reach.
 func TestAdvertised(t *testing.T) {
 	outside := loopback
 	if ip, err := hostservice.RouteTo(farAway); err == nil {
@@ -91,8 +91,8 @@ func TestAdvertised(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// A thousand host workers ask the same server, which does not answer all of them. The metric
-// has no value before the first answer.
+// A thousand host workers ask the same server, which does not answer all of them. The metric has no
+// value before the first answer.
 func TestOpenRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -126,7 +126,7 @@ func TestOpenRuns(t *testing.T) {
 type fakeServer struct {
 	client.Client
 	t *testing.T
-	// hosts are the hosts of the fleet. If it is nil, there is no fleet.
+	// hosts are the fleet's hosts. If it is nil, there is no fleet.
 	hosts []fleet.HostStatus
 }
 
@@ -141,8 +141,8 @@ func (f *fakeServer) QueryWorkflowWithOptions(_ context.Context, q *client.Query
 	return &client.QueryWorkflowWithOptionsResponse{QueryResult: client.NewValue(p)}, err
 }
 
-// A name is taken if another host worker is in the fleet under it. One that is about to
-// start has the instance of its state directory.
+// A name is taken if another host worker in the fleet has it. One that is about to start has the
+// instance of its state directory.
 func TestCheckName(t *testing.T) {
 	o := Options{StateDir: t.TempDir(), Host: "host-a", Queue: "q"}
 	require.NoError(t, os.WriteFile(filepath.Join(o.StateDir, "instance"), []byte("mine\n"), 0o600))

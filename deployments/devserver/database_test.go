@@ -16,7 +16,7 @@ import (
 	"go.temporal.io/server/common/persistence/sql/sqlplugin/sqlite"
 )
 
-// A file of another program is refused, with a remedy, and is left unchanged.
+// Another program's file is refused, with a remedy, and left unchanged.
 func TestForeignDatabase(t *testing.T) {
 	schema, err := schemaStatements()
 	require.NoError(t, err)
@@ -103,7 +103,7 @@ func TestUnusablePlace(t *testing.T) {
 }
 
 func TestDatabaseIsCreatedForItsOwnerOnly(t *testing.T) {
-	// A name with all that means something in a URI, seen through a link.
+	// A name with every character that is special in a URI, through a link.
 	dir := filepath.Join(t.TempDir(), "50% of what? #1 & more")
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	link := filepath.Join(t.TempDir(), "link.db")
@@ -177,7 +177,7 @@ func TestUpgradeIsStamped(t *testing.T) {
 	assert.Equal(t, headers.ServerVersion, version)
 }
 
-// contents of a file, or "" of what is none.
+// contents returns a file's contents, or "" if it does not exist.
 func contents(path string) string {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return ""

@@ -23,7 +23,7 @@ func TestUsage(t *testing.T) {
 		u := &usage{limit: time.Minute, onIdle: func() { idle <- time.Now() }}
 		started := time.Now()
 
-		u.begin() // before anybody watches
+		u.begin() // before watch
 		u.watch()
 		time.Sleep(time.Hour)
 		assert.Empty(t, idle, "one request is in flight")
@@ -98,8 +98,8 @@ func TestDrainTurnsWaitingIntoUnavailable(t *testing.T) {
 	assert.NoError(t, err, "what is answered at once is left to finish")
 }
 
-// The server's own workers poll all the time, also in the user's namespace; and
-// still it leaves when no client is there, and only then.
+// The server's own workers poll all the time, even in the user's namespace; nevertheless it exits
+// when it has no client, and only then.
 func TestIdleExit(t *testing.T) {
 	const limit = 2 * time.Second
 	p := start(t, "--idle-exit", limit.String())

@@ -24,8 +24,8 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// A client with the key is served on any port of the server. Others do not even learn whether
-// the server is well.
+// A client with the key is served on any port of the server. Other clients cannot even find out
+// whether the server is healthy.
 func TestOnlyWhoHasTheKeyIsServed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "key.pem")
 	p := start(t, "--key", file)
@@ -58,7 +58,7 @@ func TestOnlyWhoHasTheKeyIsServed(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// healthOf asks a port of the server how it is.
+// healthOf requests the health of a server's port.
 func healthOf(t *testing.T, address string, c credentials.TransportCredentials) error {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(c))
@@ -70,7 +70,7 @@ func healthOf(t *testing.T, address string, c credentials.TransportCredentials) 
 	return err
 }
 
-// listening returns where a process listens.
+// listening returns a process's listening addresses.
 func listening(t *testing.T, pid int) []string {
 	t.Helper()
 	inodes := map[string]bool{}
@@ -121,8 +121,8 @@ func TestTheKey(t *testing.T) {
 	require.ErrorContains(t, err, "--key")
 }
 
-// The Web UI lets in who has the link, and later that browser; no other user, no page of
-// another origin, and no name of this address that somebody else has given it.
+// The Web UI admits a browser with the link, also later, but not other users, pages of another
+// origin, or foreign names of this address.
 func TestTheWebUIIsForItsUser(t *testing.T) {
 	p := startCommand(t, command(t, "--json", "--port=0", "--ui-port=0", "--key", filepath.Join(t.TempDir(), "key.pem")))
 	link, err := url.Parse(p.ready.UI)
@@ -170,7 +170,7 @@ func TestTheWebUIIsForItsUser(t *testing.T) {
 	assert.Equal(t, http.StatusOK, get(browser, base+api, "Origin", base))
 }
 
-// A server without a Web UI can be given one beside it.
+// A server without a Web UI can be given one.
 func TestAWebUIForAServerThatRuns(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key.pem")
 	p := start(t, "--key", key)

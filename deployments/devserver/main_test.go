@@ -38,8 +38,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// asCommand makes the test binary behave like clusterrun-devserver, so that the
-// tests can start, signal and kill a real one without building it.
+// asCommand makes the test binary behave like clusterrun-devserver, so that the tests can start,
+// signal and kill a real one without building it.
 const asCommand = "CLUSTERRUN_TEST_AS_DEVSERVER"
 
 func TestMain(m *testing.M) {
@@ -58,17 +58,17 @@ type process struct {
 	cmd    *exec.Cmd
 	ready  Ready
 	stderr *syncBuffer
-	exited chan struct{} // closed when it has ended, and cmd.ProcessState is there
+	exited chan struct{} // closed when it has exited, and cmd.ProcessState is set
 }
 
-// command returns the command of a server on a database of its own, unless args name one.
+// command returns the command of a server on a new database, unless args name one.
 func command(t *testing.T, args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], append([]string{"--db", testFile(t)}, args...)...)
 	cmd.Env = append(os.Environ(), asCommand+"=1")
 	return cmd
 }
 
-// start returns when the server has said that it is ready.
+// start returns when the server has reported that it is ready.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
 	return startCommand(t, command(t, append([]string{"--json", "--port=0", "--headless"}, args...)...))
@@ -79,7 +79,7 @@ func startCommand(t *testing.T, cmd *exec.Cmd) *process {
 	return startCommandTo(t, cmd, nil)
 }
 
-// startCommandTo is startCommand with a stderr of its own.
+// startCommandTo is startCommand with the given stderr.
 func startCommandTo(t *testing.T, cmd *exec.Cmd, stderr *os.File) *process {
 	t.Helper()
 	p := &process{t: t, cmd: cmd, stderr: &syncBuffer{}, exited: make(chan struct{})}
@@ -144,8 +144,8 @@ func (p *process) client() client.Client {
 	return c
 }
 
-// refused runs the command to its end, which must be the given exit code, and
-// returns what it says.
+// refused runs the command until it exits, which it must do with the given code, and returns its
+// output.
 func refused(t *testing.T, code int, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -164,12 +164,11 @@ func refused(t *testing.T, code int, args ...string) string {
 
 const testQueue = "test"
 
-// startWorker serves testQueue until the test ends, or until the returned function
-// is called.
+// startWorker serves testQueue until the test ends or stop is called.
 func startWorker(t *testing.T, c client.Client, register func(worker.Registry)) (stop func()) {
 	t.Helper()
 	w := worker.New(c, testQueue, worker.Options{
-		// A cancellation must not be found out by a heartbeat.
+		// A cancellation must not be found by a heartbeat.
 		MaxHeartbeatThrottleInterval:     time.Hour,
 		DefaultHeartbeatThrottleInterval: time.Hour,
 	})
@@ -194,7 +193,7 @@ func awaitResult(t *testing.T, run client.WorkflowRun, result any) error {
 	return run.Get(ctx, result)
 }
 
-// awaitSignal is a workflow that ends when it is told to.
+// awaitSignal is a workflow that completes on a signal.
 func awaitSignal(ctx workflow.Context) (string, error) {
 	var s string
 	workflow.GetSignalChannel(ctx, "go").Receive(ctx, &s)
@@ -228,10 +227,10 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-// The first build compiles every package, so a new version of Temporal that brings many
-// more is noticed.
+// The first build compiles every package, so this test notices a new version of Temporal with many
+// more.
 func TestHowManyPackagesThereAre(t *testing.T) {
-	_, err := os.ReadFile("go.sum") // for the cache of tests: a result is one for these versions
+	_, err := os.ReadFile("go.sum") // for the test cache: a result is for these versions
 	require.NoError(t, err)
 	out, err := exec.Command("go", "list", "-deps", "./clusterrun-devserver").Output()
 	require.NoError(t, err)
@@ -242,8 +241,8 @@ func TestHowManyPackagesThereAre(t *testing.T) {
 	}
 }
 
-// The metrics are there under Temporal's names, and neither queues nor IDs are labels: there is one
-// of each for every run.
+// The metrics have Temporal's names, and neither queues nor IDs are labels, because every run has
+// its own.
 func TestMetricsAreServed(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -271,8 +270,8 @@ func TestMetricsAreServed(t *testing.T) {
 	assert.NotContains(t, text, testQueue)
 }
 
-// A database of an earlier version gets the search attributes that it does not know, beside
-// those of its users, and keeps the columns of the others.
+// A database of an earlier version gets the missing search attributes in addition to its users'
+// attributes, and existing columns are kept.
 func TestAttributesOfAnEarlierVersion(t *testing.T) {
 	d := &database{path: filepath.Join(t.TempDir(), "runs.db")}
 	require.NoError(t, d.prepare(t.Context()))
@@ -307,7 +306,7 @@ func TestAttributesKeepTheirColumns(t *testing.T) {
 	assert.Equal(t, append(slices.Sorted(maps.Keys(searchAttributes)), "Mine"), slices.Sorted(maps.Values(columns)))
 }
 
-// handshakes fail, and tell how much time they had.
+// handshakes fail, and report how much time they had.
 type handshakes struct {
 	credentials.TransportCredentials
 	time chan time.Duration
@@ -317,13 +316,13 @@ func (h handshakes) ClientHandshake(ctx context.Context, _ string, _ net.Conn) (
 	if until, ok := ctx.Deadline(); ok {
 		select {
 		case h.time <- time.Until(until):
-		default: // it was told
+		default: // already reported
 		}
 	}
 	return nil, nil, errors.New("refused")
 }
 
-// A slow processor takes long for a handshake, however soon the next is tried.
+// A slow processor takes long for a handshake, however soon the next one is tried.
 func TestTheHandshakeOfTheProbeHasTime(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -365,8 +364,8 @@ func (h busyHistory) RecordActivityTaskStarted(ctx context.Context, _ *historyse
 	return &historyservice.RecordActivityTaskStartedResponse{}, h.answer(ctx)
 }
 
-// A run of half a second took fourteen: history had recorded that a task has started,
-// and its answer came after the second for which matching waits.
+// A run of half a second took fourteen: history had recorded that a task has started, and its
+// answer came after the second that matching waits.
 func TestATaskWhoseStartIsRecordedLateIsNotLost(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
@@ -376,7 +375,7 @@ func TestATaskWhoseStartIsRecordedLateIsNotLost(t *testing.T) {
 	_, err = h.RecordActivityTaskStarted(ctx, nil)
 	require.NoError(t, err)
 
-	// The worker has hung up: then nothing is to be started for it.
+	// The worker has hung up, so nothing must be started for it.
 	gone, hangUp := context.WithCancel(t.Context())
 	hangUp()
 	h = patientHistory{busyHistory{patience: gone}}

@@ -110,8 +110,8 @@ func TestIPv6(t *testing.T) {
 	assert.Equal(t, http.StatusOK, resp.StatusCode)
 }
 
-// A run continues after its server was killed, on the same address, with the same
-// worker and a client that waited all the time.
+// A run continues after its server was killed, on the same address, with the same worker and a
+// client that waited all the time.
 func TestRunsSurviveAKilledServer(t *testing.T) {
 	path := testFile(t)
 	p := start(t, "--db", path)
@@ -216,8 +216,7 @@ func TestSignalDuringTheStart(t *testing.T) {
 	require.NoError(t, cmd.Start())
 	go func() { defer close(p.exited); _ = cmd.Wait() }()
 	t.Cleanup(p.kill)
-	// The lock is the first thing that it leaves, well before it is ready; by then it
-	// listens for signals.
+	// The lock is its first trace, long before it is ready; by that time it listens for signals.
 	require.Eventually(t, func() bool { return exists(db + ".lock") }, patience, 1)
 	p.signal(syscall.SIGTERM)
 	assert.Equal(t, ExitOK, p.await(), "%s", p.stderr)
@@ -244,7 +243,7 @@ func TestLifeline(t *testing.T) {
 	assert.Contains(t, p.stderr.String(), "its owner is gone")
 }
 
-// pipe returns the owner's end, to write to, and the server's.
+// pipe returns the owner's end, to write to, and the server's end.
 func pipe() (owner, server *os.File, err error) {
 	server, owner, err = os.Pipe()
 	return owner, server, err
@@ -307,7 +306,7 @@ func TestNamespace(t *testing.T) {
 		return err == nil && len(found.Executions) == 1 && found.Executions[0].Execution.WorkflowId == run.GetID()
 	}, patience, 10*time.Millisecond)
 
-	// Another namespace on the same file; the first keeps what it was created with.
+	// Another namespace in the same file; the first keeps its original settings.
 	p.kill()
 	c = start(t, "--db", path).client()
 	for name, retention := range map[string]time.Duration{"mine": 48 * time.Hour, "default": 90 * 24 * time.Hour} {
@@ -317,8 +316,8 @@ func TestNamespace(t *testing.T) {
 	}
 }
 
-// With the default settings no retry comes sooner than after a second. On a busy
-// machine one may be late all the same, so the quickest counts.
+// With the default settings, retries take at least a second. On a busy machine any retry may be
+// late, so the quickest counts.
 func TestRetryDelayOfAMillisecondIsNotASecond(t *testing.T) {
 	const attempts = 6
 	var mu sync.Mutex
@@ -351,7 +350,7 @@ func TestRetryDelayOfAMillisecondIsNotASecond(t *testing.T) {
 	assert.Less(t, quickest, time.Second)
 }
 
-// The activity heartbeats only once, before it is cancelled: it has no other way to learn of it.
+// The activity heartbeats only once, before it is canceled, so it can only be notified by a push.
 func TestCancellationIsPushed(t *testing.T) {
 	running := make(chan struct{})
 	told := make(chan struct{})

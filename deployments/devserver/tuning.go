@@ -15,9 +15,8 @@ const (
 	// rateLimit replaces limits that protect a shared server from one of its users.
 	rateLimit = 10_000
 
-	// ackInterval is the time between rounds in which the queues remove finished tasks, which a
-	// start would otherwise repeat. By default, thousands of tasks delay the first run after a busy
-	// half minute.
+	// ackInterval is the time between removals of finished tasks from the queues; a start repeats
+	// the rest. By default, thousands of tasks delay the first run after a busy half minute.
 	ackInterval = 3 * time.Second
 
 	// queueWorkers is the number of workers for each of the server's task queues. They share

@@ -24,8 +24,8 @@ func (polled) PollActivityTaskQueue(context.Context, *workflowservice.PollActivi
 	return &workflowservice.PollActivityTaskQueueResponse{TaskToken: []byte("a task")}, nil
 }
 
-// A poll that begins while the server is away gets its task as soon as the server is back. Other
-// calls fail until then, so that hosts know of the outage.
+// A poll that starts while the server is away gets its task as soon as the server is back. Other
+// calls fail until then, so that hosts notice the outage.
 func TestPollsWaitForTheServer(t *testing.T) {
 	socket := t.TempDir() + "/server"
 	o := must.Get(Options{Socket: socket}.Client())(t)

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// The text of an unreachable server has no words of gRPC, and the wrapped error has them all.
+// An unreachable server's error message does not contain gRPC's words, but the wrapped error does.
 func TestUnreachedIsPlain(t *testing.T) {
 	const dialing = `failed reaching server: connection error: desc = "transport: Error while dialing: dial tcp `
 	for wrapped, want := range map[string]string{

@@ -25,8 +25,8 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// fakeVariable makes the test binary a stand-in for clusterrun-devserver: it
-// locks, listens and writes its ready file as that does.
+// fakeVariable makes the test binary act as clusterrun-devserver: it locks, listens and writes its
+// ready file in the same way.
 const fakeVariable = "EMBEDDED_TEST_FAKE"
 
 func TestMain(m *testing.M) {
@@ -65,7 +65,7 @@ func fakeServer() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	time.Sleep(50 * time.Millisecond) // so that others can come in between
+	time.Sleep(50 * time.Millisecond) // so that other processes can come in between
 	b, _ := json.Marshal(Server{PID: os.Getpid(), Address: l.Addr().String(), Namespace: "default", Boot: proc.BootID(), UID: os.Getuid(), Container: container()})
 	_ = os.WriteFile(*ready+".tmp", b, 0o600)
 	_ = os.Rename(*ready+".tmp", *ready)
@@ -86,8 +86,7 @@ func fakeServer() int {
 	return 0
 }
 
-// newHome is a home whose server is the fake one. It kills all its processes at the end of the
-// test.
+// newHome is a home with a fake server. It kills all its processes at the end of the test.
 func newHome(t *testing.T) Home {
 	t.Helper()
 	dir := t.TempDir()
@@ -113,7 +112,7 @@ func kill(t *testing.T, h Home) {
 		if err != nil || !held {
 			return err == nil
 		}
-		other, err := h.Find(context.Background()) // started again by a command
+		other, err := h.Find(context.Background()) // restarted by a command
 		return err == nil && other != nil && other.PID != s.PID
 	}, 10*time.Second, time.Millisecond)
 }
@@ -151,8 +150,8 @@ func TestManyAtOnceStartOneServer(t *testing.T) {
 	}
 }
 
-// A killed server leaves its ready file behind, which is not believed, but the next server
-// listens at the same address.
+// A killed server leaves its ready file behind, which is not trusted, but the next server listens
+// at the same address.
 func TestAKilledServer(t *testing.T) {
 	h := newHome(t)
 	first := must.Get(h.Ensure(t.Context(), ""))(t)
@@ -208,7 +207,7 @@ func TestForeground(t *testing.T) {
 	require.NoError(t, f.Stop(ctx))
 	s = must.Get(h.Find(t.Context()))(t)
 	assert.Nil(t, s)
-	<-f.Exited() // its end has been received, so this must not block
+	<-f.Exited() // the exit was received, so this must not block
 }
 
 func TestForegroundTakesOver(t *testing.T) {
@@ -234,12 +233,12 @@ func TestAMissingProgram(t *testing.T) {
 	require.ErrorContains(t, err, ProgramVariable+" names ")
 }
 
-// A server in the background has nothing open that its caller has: the lock of flock(1) is free
-// when the command is done, and the reader of a pipe sees its end.
+// A background server does not have its caller's files open: the lock of flock(1) is free when the
+// command is done, and the reader of a pipe gets EOF.
 func TestABackgroundServerHasNoFilesOfItsCaller(t *testing.T) {
 	h := newHome(t)
 	pipe := make([]int, 2)
-	require.NoError(t, unix.Pipe(pipe)) // not closed on exec, as what a shell leaves open
+	require.NoError(t, unix.Pipe(pipe)) // not closed on exec, like a shell's descriptors
 	defer unix.Close(pipe[0])
 	defer unix.Close(pipe[1])
 	ours := must.Get(os.Readlink(fmt.Sprintf("/proc/self/fd/%d", pipe[1])))(t)
@@ -252,8 +251,7 @@ func TestABackgroundServerHasNoFilesOfItsCaller(t *testing.T) {
 	}
 }
 
-// With `ulimit -n 20` a server neither became ready nor said why, three times for a
-// minute.
+// With `ulimit -n 20` a server neither became ready nor reported why, three times for a minute.
 func TestAServerThatCannotOpenItsFilesIsNotStarted(t *testing.T) {
 	if os.Getenv("EMBEDDED_TEST_LIMITED") == "" {
 		cmd := exec.Command("sh", "-c", `ulimit -n 20 && exec "$0" -test.run="$1"`, os.Args[0], t.Name())

@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// keep has the home's server kept until the test ends.
+// keep keeps the home's server running until the test ends.
 func keep(t *testing.T, h Home, tell func(error)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -42,7 +42,7 @@ func awaitOther(t *testing.T, h Home, known map[int]bool) *Server {
 	return s
 }
 
-// A server that is killed is started again, as often as it is, and at its port.
+// A killed server is restarted each time, and at the same port.
 func TestAServerIsKept(t *testing.T) {
 	h := newHome(t)
 	first := must.Get(h.Ensure(t.Context(), ""))(t)
@@ -71,7 +71,7 @@ func TestAServerThatCannotBeKept(t *testing.T) {
 	assert.Empty(t, told, "it is told once")
 }
 
-// A connection goes to where the server is then, and nowhere while there is none.
+// A connection goes to the server's current address, and nowhere without a server.
 func TestDialFollowsTheServer(t *testing.T) {
 	h := newHome(t)
 	first := must.Get(h.Ensure(t.Context(), ""))(t)
@@ -93,8 +93,8 @@ func TestDialFollowsTheServer(t *testing.T) {
 	assert.Equal(t, second.Address, dialed())
 }
 
-// If the process that held the start lock was killed, the server that it was starting is used
-// when it is ready.
+// If the process that held the start lock was killed, the server that it was starting is used when
+// it is ready.
 func TestAStarterIsKilledBeforeItsServerIsReady(t *testing.T) {
 	h := newHome(t)
 	starting := must.Get(h.lockForStart(t.Context()))(t)

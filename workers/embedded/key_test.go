@@ -22,7 +22,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// serveTLS greets clients that have the key in the file, which it writes.
+// serveTLS writes a key to the file, and greets clients that have it.
 func serveTLS(l net.Listener, file string) error {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -71,8 +71,7 @@ func serveTLS(l net.Listener, file string) error {
 	return nil
 }
 
-// A program that has the port of the server and its ready file, but not its key, gets nothing
-// from a client.
+// A program with the server's port and ready file, but not its key, gets nothing from a client.
 func TestAStrangerIsNotTakenForTheServer(t *testing.T) {
 	h := newHome(t)
 	s := must.Get(h.Ensure(t.Context(), ""))(t)
@@ -89,8 +88,8 @@ func TestAStrangerIsNotTakenForTheServer(t *testing.T) {
 	require.ErrorAs(t, err, &unknown)
 }
 
-// The server is killed between a look for it and the connection, and who has got its port
-// says nothing: that is not waited for.
+// The server is killed between finding it and connecting to it, and the program that got its port
+// is silent: that is not waited for.
 func TestAStrangerThatIsSilent(t *testing.T) {
 	h := newHome(t)
 	s := must.Get(h.Ensure(t.Context(), ""))(t)

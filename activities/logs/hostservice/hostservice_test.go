@@ -34,7 +34,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// host is a host whose files are served.
+// host is a host that serves files.
 type host struct {
 	*Server
 	t     *testing.T
@@ -67,7 +67,7 @@ func (h *host) serve() {
 	h.t.Cleanup(s.Close)
 }
 
-// write appends to a file of a process.
+// write appends to a process's file.
 func (h *host) write(attempt, rank int, file, text string) {
 	h.t.Helper()
 	dir := tasklog.ProcessDir(h.dir, attempt, rank)
@@ -112,7 +112,7 @@ func (s *sink) deliver(c tasklog.Chunk) {
 	}
 }
 
-// await waits until a stream has this text.
+// await waits until a stream contains text.
 func (s *sink) await(st tasklog.Stream, text string) {
 	s.t.Helper()
 	for deadline := time.After(time.Minute); ; {
@@ -165,8 +165,8 @@ func TestAllThatIsThere(t *testing.T) {
 	assert.Equal(t, map[tasklog.Stream]string{{Rank: 1}: "two\n", {Rank: 1, Attempt: 1}: "fou"}, part)
 }
 
-// All output is delivered once, and before the end is reported, even if a host worker is away
-// in the middle of a line.
+// All output is delivered once, before the end is reported, even if a host worker is away in the
+// middle of a line.
 func TestFollowedThroughARestart(t *testing.T) {
 	h, s := newHost(t), newSink(t)
 	trouble := make(chan error, 10)
@@ -206,13 +206,12 @@ func TestAfterTheEnd(t *testing.T) {
 	s.await(tasklog.Stream{}, "one\ntwo\n")
 }
 
-// relay passes bytes from a service to its clients, and ends each connection after some of
-// them.
+// relay passes bytes from a service to its clients, and closes each connection after some of them.
 type relay struct {
 	net.Listener
 	to    string
 	after int64
-	// passed counts the bytes that went to clients.
+	// passed counts the bytes sent to clients.
 	passed atomic.Int64
 }
 
@@ -248,7 +247,7 @@ func (r *relay) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A connection that is cut off at any byte is resumed there.
+// A connection that is cut off at any byte is resumed at that byte.
 func TestCutOffAgainAndAgain(t *testing.T) {
 	h, s := newHost(t), newSink(t)
 	var want strings.Builder
@@ -259,7 +258,7 @@ func TestCutOffAgainAndAgain(t *testing.T) {
 	service := h.service()
 	service.Address = newRelay(t, service.Address, 400_123).Addr().String()
 	c := h.client(service)
-	c.giveUpAfter = time.Hour // regardless of the load of the machine
+	c.giveUpAfter = time.Hour // regardless of the machine's load
 	f := c.Follow(s.deliver, s.options(FollowOptions{}))
 	require.NoError(t, f.Stop(t.Context()))
 	assert.Equal(t, want.String(), s.text[tasklog.Stream{}])
@@ -322,7 +321,7 @@ func TestWhoMayRead(t *testing.T) {
 	assert.Equal(t, fs.FileMode(0o600), info.Mode().Perm())
 }
 
-// get requests a file as any program may, and returns the body and the trailer.
+// get requests a file like any program, and returns the body and the trailer.
 func (h *host) get(path string) (code int, body, end string) {
 	h.t.Helper()
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} // HTTP/1.1
@@ -362,7 +361,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// A value may be of any size. A file that is read into memory may not, and is not cut either.
+// A value may be of any size. A file that is read into memory may not, and is not truncated either.
 func TestLargeFiles(t *testing.T) {
 	h := newHost(t)
 	large := strings.Repeat("0123456789abcde\n", maxFile/16+1)
@@ -402,7 +401,7 @@ func TestPrunedAttempts(t *testing.T) {
 }
 
 // The host waits for a slow reader, who gets everything afterwards. The buffers in between are
-// bounded, so the host cannot have read the whole file before the reader begins.
+// limited, so the host cannot have read the whole file before the reader starts.
 func TestSlowReader(t *testing.T) {
 	h := newHost(t)
 	const size = 64 << 20
@@ -421,7 +420,7 @@ func TestSlowReader(t *testing.T) {
 		got += int64(len(c.Data))
 	}, newSink(t).options(FollowOptions{}))
 	<-begun
-	// Meanwhile the service answers others.
+	// Meanwhile the service answers other requests.
 	for range 20 {
 		_, err := h.client(h.service()).List(t.Context())
 		require.NoError(t, err)
@@ -432,8 +431,8 @@ func TestSlowReader(t *testing.T) {
 	assert.EqualValues(t, size/100*100, got)
 }
 
-// A client that has gone occupies nothing, and a service that is full says so. It still answers other
-// hosts.
+// A client that has gone does not occupy the service, and a full service reports that. It still
+// answers other hosts.
 func TestTooManyRequests(t *testing.T) {
 	h := newHost(t)
 	h.write(0, 0, tasklog.StdoutFile, "one\n")
@@ -456,7 +455,7 @@ func TestTooManyRequests(t *testing.T) {
 	f.stop()
 	cancel()
 	assert.ErrorIs(t, f.Stop(ctx), context.Canceled)
-	for range maxRequests { // this succeeds only once the request of the follower is over
+	for range maxRequests { // this succeeds only once the follower's request is over
 		h.requests <- struct{}{}
 	}
 }
@@ -477,7 +476,7 @@ func TestListen(t *testing.T) {
 	} {
 		s, err := Listen(Config{StateDir: filepath.Join(t.TempDir(), "state"), Listen: c.listen, Advertise: c.advertise, Peer: "127.0.0.1:7233"})
 		if c.listen == "[::1]" && err != nil {
-			continue // this machine has no IPv6
+			continue // this machine does not have IPv6
 		}
 		require.NoError(t, err)
 		assert.Equal(t, strings.ReplaceAll(c.want, "PORT", portOf(s.listener.Addr())), s.Address(), "%+v", c)
@@ -488,15 +487,15 @@ func TestListen(t *testing.T) {
 	assert.ErrorContains(t, err, "is damaged")
 }
 
-// Records of a later version may have more fields.
+// Records of a later version may contain more fields.
 func TestRecordsOfALaterVersion(t *testing.T) {
 	var r record
 	require.NoError(t, json.NewDecoder(bytes.NewReader([]byte(`{"rank":1,"attempt":0,"stderr":true,"offset":7,"length":3,"colour":"red"}`))).Decode(&r))
 	assert.Equal(t, record{Stream: tasklog.Stream{Rank: 1, Stderr: true}, Offset: 7, Length: 3}, r)
 }
 
-// Another host of the run asks with the token of the witness, which reads no files, and a token
-// for files does not ask.
+// Another host of the run asks with the witness's token, which does not read files, and a token for
+// files does not ask.
 func TestAnotherHostAsks(t *testing.T) {
 	h := newHost(t)
 	question := Question{Task: "worker-1", Generation: 2, Offer: 7, Token: []byte{1}, Beat: spec.Heartbeat{PID: 4711}}
@@ -524,8 +523,8 @@ func TestAnotherHostAsks(t *testing.T) {
 	require.Error(t, err, "the token of another run asks")
 }
 
-// The files of a run are read as its user, even if its directory is missing or a path leads
-// to root's files.
+// A run's files are read as its user, even if its directory is missing or a path leads to root's
+// files.
 func TestFilesAreReadAsTheUserOfTheRun(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can be another user")
@@ -545,7 +544,7 @@ func TestFilesAreReadAsTheUserOfTheRun(t *testing.T) {
 		_, err = c.ReadFile(t.Context(), 0, 0, file)
 		require.Error(t, err, file)
 	}
-	// The directory is missing, and then a link appears in its place.
+	// The directory is missing, and then a link takes its place.
 	later := filepath.Join(filepath.Dir(h.dir), "later")
 	c = h.client(*h.Describe(h.run, later, user))
 	response := must.Get(c.ask(t.Context(), http.MethodPost, "/output", Query{Follow: true}))(t)
@@ -563,7 +562,7 @@ func TestFilesAreReadAsTheUserOfTheRun(t *testing.T) {
 	b = must.Get(h.client(*h.Describe(h.run, h.dir, user)).ReadFile(t.Context(), 0, 0, "stdout"))(t)
 	assert.Equal(t, "the secret\n", string(b))
 
-	// This token does not say whose files they are.
+	// This token does not name the files' owner.
 	_, err = h.client(*h.describe(grant{Run: h.run, Dir: h.dir})).ReadFile(t.Context(), 0, 0, "stdout")
 	require.ErrorContains(t, err, "the token does not name the owner of the files")
 }
@@ -612,7 +611,7 @@ func TestArchives(t *testing.T) {
 	from := must.Get(stores.StoreArchive(t.Context(), a, shipped.Upload{WorkflowID: "iris"}, reader()))(t)
 	assert.True(t, store.Has(a.Digest))
 	var got buffer
-	got.Write(content[:1000]) // these bytes are from an earlier try
+	got.Write(content[:1000]) // from an earlier try
 	require.NoError(t, clientOf(t, from).ReadArchive(t.Context(), a, &got))
 	assert.Equal(t, content, got.Bytes())
 

@@ -40,7 +40,7 @@ func (p place) write(path string) string {
 	return path
 }
 
-// run makes the logs of a run that ended that long ago, or that has not ended if ago is 0.
+// run makes the logs of a run that ended ago before now, or that has not ended if ago is 0.
 func (p place) run(id, execution string, ago time.Duration) (runkey.Run, string) {
 	p.t.Helper()
 	key := runkey.Run{Namespace: "default", WorkflowID: id, RunID: "x-" + execution}
@@ -72,7 +72,7 @@ func TestApply(t *testing.T) {
 	ships := shipped.Open(p.worker()).Dir(key)
 	p.write(filepath.Join(ships, "train.py"))
 	p.write(ships + ".json")
-	_, again := p.run("past/run", "2", time.Hour) // a later run of that ID
+	_, again := p.run("past/run", "2", time.Hour) // a later run with that ID
 	_, open := p.run("open", "1", 0)
 	heldKey, held := p.run("held", "1", long)
 
@@ -89,7 +89,7 @@ func TestApply(t *testing.T) {
 	assert.NoDirExists(t, filepath.Dir(held))
 }
 
-// Logs without a note, logs of another state directory, and other files stay.
+// Logs without a note, another state directory's logs, and other files stay.
 func TestOthersStay(t *testing.T) {
 	p, other := newPlace(t), newPlace(t)
 	other.logs = p.logs
@@ -120,8 +120,8 @@ func (p place) edit(note string, do func(*Note)) {
 	require.NoError(p.t, writeNote(dir, filepath.Base(note), n))
 }
 
-// Another host has a state directory at the same path, and its process that writes a note has
-// our number.
+// Another host has a state directory at the same path, and its process that writes a note has our
+// number.
 func TestAnotherHost(t *testing.T) {
 	p := newPlace(t)
 	_, lives := p.run("lives", "1", 0)
@@ -148,8 +148,8 @@ func TestAnotherHost(t *testing.T) {
 	p.edit(lives, func(n *Note) { assert.Equal(t, Host(), n.Host, "we have begun there") })
 }
 
-// Removal follows neither a link at the path of a run, an execution, an attempt or a note, nor
-// a forged note.
+// Removal does not follow a link at the path of a run, an execution, an attempt or a note, nor a
+// forged note.
 func TestLinksAreNotFollowed(t *testing.T) {
 	p := newPlace(t)
 	outside := p.write(filepath.Join(t.TempDir(), "attempt_0/0/stdout.log"))
@@ -176,7 +176,7 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	require.NoError(t, syscall.Mkfifo(pipe+noteEnding, 0o600))
 	_, forged := p.run("forged", "1", long)
 	forgery := must.Get(os.ReadFile(forged + noteEnding))(t)
-	require.NoError(t, os.WriteFile(victim+noteEnding, forgery, 0o600)) // this is the note of another run
+	require.NoError(t, os.WriteFile(victim+noteEnding, forgery, 0o600)) // another run's note
 
 	removed, _ := Policy{Home: p.home, For: DefaultFor}.Apply(p.logs, now, holdsNone)
 	assert.ElementsMatch(t, []string{"attempt", "forged"}, removed)
@@ -198,7 +198,7 @@ func TestNotesOfOthersDoNotCount(t *testing.T) {
 	assert.DirExists(t, dir)
 }
 
-// A removal that was killed has left the note, so that the next one removes the rest.
+// A killed removal has left the note, so that the next one removes the rest.
 func TestARemovalThatWasKilled(t *testing.T) {
 	p := newPlace(t)
 	_, dir := p.run("run", "1", long)
@@ -250,8 +250,7 @@ func TestWrongClocks(t *testing.T) {
 	assert.DirExists(t, late)
 }
 
-// If the state directory of a run has gone with it, the run counts as ended when it last
-// wrote.
+// If a run's state directory has gone with it, the run counts as ended when it last wrote.
 func TestAStateDirectoryThatIsGone(t *testing.T) {
 	p := newPlace(t)
 	_, dir := p.run("run", "1", 0)

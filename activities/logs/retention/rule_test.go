@@ -40,7 +40,7 @@ func TestChoose(t *testing.T) {
 }
 
 // The runs that ended first are removed until the rest is small enough. Runs that may not be
-// removed count as well.
+// removed also count.
 func TestChooseBySize(t *testing.T) {
 	day := func(n int, bytes int64) Facts { return Facts{Noted: true, Ended: now.AddDate(0, 0, -n), Bytes: bytes} }
 	lives := Facts{Held: true, Bytes: 80}
@@ -57,7 +57,7 @@ func TestChooseBySize(t *testing.T) {
 	} {
 		assert.Equal(t, c.want, Rule{MaxBytes: c.most}.Choose(runs), "%d", c.most)
 	}
-	// Runs that are too old are removed first, which makes room for others.
+	// Runs that are too old are removed first, which frees space for other runs.
 	rule := Rule{Before: now.Add(-60 * time.Hour), MaxBytes: 140}
 	assert.Equal(t, []Reason{Wanted, "", Lives, Wanted, ""}, rule.Choose(runs))
 }

@@ -27,8 +27,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// tree writes files: a name that ends in a slash is a directory, one that ends in * is
-// executable, and "a -> b" is a symbolic link.
+// tree writes files: a name that ends in a slash is a directory, one that ends in * is executable,
+// and "a -> b" is a symbolic link.
 func tree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -50,7 +50,7 @@ func tree(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// names lists the contents of a directory in the form that tree takes.
+// names lists the contents of a directory in the form that tree accepts.
 func names(t *testing.T, dir string) (list []string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -124,7 +124,7 @@ func TestPackAndUnpack(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(s.Dir(key("other")), "out"), "each run has its own")
 }
 
-// A file that a run wrote into its directory is not executed for another run.
+// A file that a run wrote to its directory is not executed for another run.
 func TestDirectoryIsOfOneRunAndOneSpec(t *testing.T) {
 	s := Open(t.TempDir())
 	evil, good := pack(t, tree(t, map[string]string{"train.sh": "evil"}), Options{}), pack(t, tree(t, map[string]string{"train.sh": "good"}), Options{})
@@ -178,13 +178,13 @@ func TestWhatStaysBehind(t *testing.T) {
 	}
 }
 
-// The paths that a pattern matches are those that git check-ignore names.
+// A pattern matches the same paths as in git check-ignore.
 func TestPatterns(t *testing.T) {
 	dir := t.TempDir()
 	git := func(input string, args ...string) string {
 		cmd := exec.Command("git", args...)
 		cmd.Dir, cmd.Stdin = dir, strings.NewReader(input)
-		out, _ := cmd.CombinedOutput() // it fails if it names none
+		out, _ := cmd.CombinedOutput() // fails if it names none
 		return string(out)
 	}
 	git("", "init", "-q")
@@ -199,7 +199,7 @@ func TestPatterns(t *testing.T) {
 		require.NoError(t, g.read(strings.NewReader(line), nil))
 		for _, name := range paths {
 			elements := strings.Split(name, "/")
-			left := false // in a directory that is not packed, or itself
+			left := false // or in a directory that is not packed
 			for i := range elements {
 				left = left || g.has(strings.Join(elements[:i+1], "/"), i < len(elements)-1)
 			}
@@ -304,7 +304,7 @@ func hostile(t testing.TB) map[string][]byte {
 	return archives
 }
 
-// sparse makes an archive with a file that consists of one hole.
+// sparse makes an archive with a file that is a single hole.
 func sparse(t testing.TB) []byte {
 	var records string
 	for _, r := range []string{"GNU.sparse.major=1", "GNU.sparse.minor=0", "GNU.sparse.name=evil", "GNU.sparse.realsize=1099511627776"} {
@@ -319,7 +319,7 @@ func sparse(t testing.TB) []byte {
 	}
 	require.NoError(t, w.Close())
 	head := b.Bytes()[:block]
-	head[156] = tar.TypeXHeader // instead of a file, which changes the sum
+	head[156] = tar.TypeXHeader // instead of a file; this changes the sum
 	sum := int64(0)
 	for i, c := range head {
 		if i >= 148 && i < 156 {
@@ -344,7 +344,7 @@ func TestHostileArchives(t *testing.T) {
 	}
 }
 
-// FuzzUnpack checks that no archive makes Unpack write outside its directory.
+// FuzzUnpack checks that archives never make Unpack write outside its directory.
 func FuzzUnpack(f *testing.F) {
 	for _, b := range hostile(f) {
 		f.Add(b)
@@ -445,7 +445,7 @@ func TestFullDisk(t *testing.T) {
 	assert.True(t, s.Has(a.Digest))
 }
 
-// TestDirectoryOfSeveralRuns checks that the directory of a sweep is kept as long as the logs of the
+// TestDirectoryOfSeveralRuns checks that a sweep's directory is kept as long as the logs of the
 // trial that used it last.
 func TestDirectoryOfSeveralRuns(t *testing.T) {
 	s, logs := Open(t.TempDir()), t.TempDir()

@@ -40,8 +40,8 @@ func (t *onTerminal) rowsOf(test *testing.T) []string {
 	return t.terminal.text()
 }
 
-// A line that leaves a color on ends with a reset, and the next line of its task continues in
-// the color. Other tasks are not colored.
+// A line that leaves a color on ends with a reset, and its task's next line continues in the color.
+// Other tasks are not colored.
 func TestColoursStayWithTheirTask(t *testing.T) {
 	c := newOnTerminal(80, 20)
 	c.say(0, false, "\x1b[31mred\n")
@@ -108,7 +108,7 @@ func TestBytesStayAsTheyAreWithoutATerminal(t *testing.T) {
 	assert.Equal(t, text+"in pieces\r\nbegun \r\r\n", b.out.String())
 }
 
-// The output is the final content of a terminal.
+// The output is a terminal's final content.
 func TestFinishedBars(t *testing.T) {
 	for in, want := range map[string]string{
 		"\r 10%\r 50%\r100%\n":          "100%",
@@ -125,7 +125,7 @@ func TestFinishedBars(t *testing.T) {
 		for i := range len(in) {
 			plain.say(0, false, in[i:i+1])
 			c.say(0, false, in[i:i+1])
-			if i == 0 && in[0] != '\r' { // the text does not begin like a bar
+			if i == 0 && in[0] != '\r' { // the text does not start like a bar
 				break
 			}
 		}
@@ -143,7 +143,7 @@ func TestFinishedBars(t *testing.T) {
 	}
 }
 
-// While it is drawn, a bar is a line now and then; when it ends, its last state is the line.
+// While it is drawn, a bar is a line now and then; when it is complete, its last state is the line.
 func TestBarsOnATerminal(t *testing.T) {
 	c := newOnTerminal(80, 20)
 	c.bed.Console.err.place.every = time.Hour
@@ -184,7 +184,7 @@ func TestTheTimerShowsBars(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
-// Bars of several rows, as tqdm draws them, by moving the cursor.
+// Bars of several rows, drawn by moving the cursor, as tqdm does.
 func TestBarsOfSeveralRows(t *testing.T) {
 	c := newOnTerminal(80, 60)
 	c.SetStatus("status")
@@ -323,8 +323,8 @@ func TestTheFollowerHandsBarsOnSooner(t *testing.T) {
 	assert.Empty(t, c.problems())
 }
 
-// Text that is not a bar is passed on in order at any length: nothing is overwritten in pieces
-// of more than maxBar.
+// Text that is not a bar is passed on in order at any length: it is never overwritten in pieces
+// larger than maxBar.
 func TestALongLineWithCarriageReturns(t *testing.T) {
 	for name, o := range map[string]ConsoleOptions{"terminal": {Terminal: always}, "none": {}} {
 		t.Run(name, func(t *testing.T) {

@@ -159,7 +159,7 @@ func (u unread) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A writer to an output without a reader waits, and no other writer does.
+// A writer to an output without a reader waits, but other writers do not.
 func TestConsoleWithOneOutputThatNobodyReads(t *testing.T) {
 	var stderr bytes.Buffer
 	u := unread{make(chan struct{}), make(chan struct{})}
@@ -274,9 +274,9 @@ func TestNothingIsTornWithAStatusLineAndManyWriters(t *testing.T) {
 
 var aLine = regexp.MustCompile(`^(\[worker-[01]\]: {4}|status)`)
 
-// For any text of two tasks, cut anywhere, each line on a terminal begins with a prefix that is
-// not colored or moved by a task. Without carriage returns, an output that is not a terminal
-// gets the bytes as they were written.
+// For any text of two tasks, cut anywhere, each line on a terminal starts with a prefix that is not
+// colored or moved by a task. Without carriage returns, an output that is not a terminal gets the
+// bytes as they were written.
 func FuzzConsole(f *testing.F) {
 	for _, s := range []string{
 		"a\n\x1b[31mb\nc", "\r1%\r2%\n", "x\r\n", "\x1b]8;;u\x1b\\a\n\r\x1b[K\r\n", "\r\x1b[1m\r\n\n", "a\rb\x1b[A\n\n\rc",
@@ -334,7 +334,7 @@ func FuzzConsole(f *testing.F) {
 	})
 }
 
-// openPTY opens a real terminal, and returns both its sides.
+// openPTY opens a real terminal, and returns both sides.
 func openPTY(t *testing.T, width, height int) (shower, tty *os.File) {
 	t.Helper()
 	shower, tty, err := pty.Open()
@@ -346,8 +346,7 @@ func openPTY(t *testing.T, width, height int) (shower, tty *os.File) {
 	return shower, tty
 }
 
-// A file that is a terminal is recognized, and both outputs are recognized
-// as the same terminal.
+// A terminal is recognized, and both outputs are recognized as the same terminal.
 func TestARealTerminal(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	shower, tty := openPTY(t, 40, 6)
@@ -357,7 +356,7 @@ func TestARealTerminal(t *testing.T) {
 
 	shown := make(chan []byte)
 	go func() {
-		b, _ := io.ReadAll(shower) // until no process has the terminal open
+		b, _ := io.ReadAll(shower) // until the terminal is closed everywhere
 		shown <- b
 	}()
 	c.SetStatus("a status line that is longer than forty columns")

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// collect returns a collector with the prefixes that torch has.
+// collect returns a collector with torch's prefixes.
 func collect(t *testing.T, run string, o CollectOptions) *Collector {
 	t.Helper()
 	o.Prefix = func(rank, _ int) string { return fmt.Sprintf("[trainer%d]:", rank) }
@@ -22,8 +22,8 @@ func collect(t *testing.T, run string, o CollectOptions) *Collector {
 	return Collect(run, o)
 }
 
-// All tasks share one file of the lines that contain one of the texts, each with the prefix
-// of its task.
+// All tasks share one file of the lines that contain one of the strings, each with its task's
+// prefix.
 func TestFilteredFiles_TE26_TE29(t *testing.T) {
 	run := t.TempDir()
 	c := collect(t, run, CollectOptions{Stdout: []string{"helloA"}, Stderr: []string{"worldA", "B"}})
@@ -53,8 +53,8 @@ func TestFilteredFilesOfAttempts(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(run, "attempt_0", "filtered_stderr.log"), "nothing is looked for there")
 }
 
-// A collector that replaces one that was killed at any point rewrites the files: no line is
-// missing, and none is there twice.
+// A collector that replaces one killed at any point rewrites the files: lines are neither missing
+// nor repeated.
 func TestFilteredFilesAreWrittenAnew(t *testing.T) {
 	run := t.TempDir()
 	dir := makeProcess(t, run, 0, 0)
@@ -90,8 +90,8 @@ func TestFilteredLinesAreWhole(t *testing.T) {
 	assert.Equal(t, "[trainer0]:hay needle hay\n", must.Read(t, run, "attempt_0", "filtered_stdout.log"))
 }
 
-// Very long lines are matched by their first 64 KiB, and are copied as a whole or not at all.
-// Lines of other tasks may interrupt them.
+// Very long lines are matched by their first 64 KiB, and are copied as a whole or not at all. Other
+// tasks' lines may interrupt them.
 func TestFilteredLongLines(t *testing.T) {
 	run := t.TempDir()
 	hay := strings.Repeat("x", 300<<10)
@@ -103,7 +103,7 @@ func TestFilteredLongLines(t *testing.T) {
 	assert.Contains(t, "\n"+text, "\n[trainer1]:needle of another\n")
 	text = strings.Replace(text, "[trainer1]:needle of another\n", "", 1)
 	text = strings.ReplaceAll(text, "\n[trainer0]:xx", "xx") // after the line was interrupted
-	text = strings.TrimSuffix(text, "\n")                    // or ended for the line of the other task
+	text = strings.TrimSuffix(text, "\n")                    // or ended for the other task's line
 	assert.True(t, text == "[trainer0]:needle "+hay+"\n[trainer0]:needle "+hay+hay, "%d bytes: %.40q", len(text), text)
 }
 
@@ -116,7 +116,7 @@ func TestFilteredFilesOfAHost(t *testing.T) {
 	assert.Equal(t, "[trainer0]:loss\n", must.Read(t, run, "attempt_0", "filtered_stdout.host%2Fa.log"))
 }
 
-// The collected lines of an attempt are removed with the last files of the attempt.
+// An attempt's collected lines are removed with its last files.
 func TestPruneOfFilteredFiles(t *testing.T) {
 	run := t.TempDir()
 	for n := range 3 {

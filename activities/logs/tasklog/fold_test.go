@@ -15,12 +15,12 @@ import (
 
 // TestFoldScripts runs testdata/scripts. A script has the directives
 //
-//	fold tasks=N     begins the output of a run with that number of tasks
+//	fold tasks=N     starts the output of a run with N tasks
 //	events           applies events, one a line, and shows what is shown
 //
 // and in events the lines
 //
-//	AT RANKS[e] TEXT     tasks write a text to stdout, or with e to stderr; \n, \r as in Go
+//	AT RANKS[e] TEXT     tasks write text to stdout, or with e to stderr; \n, \r as in Go
 //	AT due               the time is AT milliseconds
 //	rest                 the run has ended
 func TestFoldScripts(t *testing.T) {

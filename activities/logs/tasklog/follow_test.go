@@ -60,7 +60,7 @@ func (c *collector) problems() []string {
 	return c.errors
 }
 
-// makeProcess makes the log directory of a process.
+// makeProcess makes a process's log directory.
 func makeProcess(t *testing.T, run string, attempt, rank int) (dir string) {
 	t.Helper()
 	dir = ProcessDir(run, attempt, rank)
@@ -95,8 +95,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	require.Eventually(t, ok, 10*time.Second, time.Millisecond, what)
 }
 
-// TE-46: the files are created after the start, below a directory that does not
-// exist at first either.
+// TE-46: the files are created after the start, in a directory that does not exist at first either.
 func TestTail(t *testing.T) {
 	const writers, lines = 32, 1000
 	for name, prefix := range map[string]string{"default": spec.DefaultPrefix, "custom": "[worker{{.Index}}][{{.Rank}}]:"} {
@@ -239,7 +238,7 @@ func TestStopDeliversEverything(t *testing.T) {
 	}
 }
 
-// Inserted data follows the content of the file, also within a line.
+// Inserted data follows the file's content, even within a line.
 func TestInsert(t *testing.T) {
 	run := t.TempDir()
 	dir := makeProcess(t, run, 0, 3)
@@ -324,7 +323,7 @@ func TestAttemptsOfATaskComeOneAfterTheOther(t *testing.T) {
 	var o FollowOptions
 	o.Hold = time.Hour
 	run := t.TempDir()
-	for n := range 3 { // they exist from the start, in an order that differs from the order of their names
+	for n := range 3 { // existing from the start, in an order that differs from their names'
 		appendTo(t, makeProcess(t, run, n*10, 4), StdoutFile, fmt.Sprintf("old %d", n))
 	}
 	var c collector
@@ -430,8 +429,8 @@ func TestTruncatedFile(t *testing.T) {
 	assert.Equal(t, "before, and longer\nafter\n", c.text(Stream{}))
 }
 
-// Several writers write their lines in pieces, at the same time, to both streams. On the
-// console every line is whole, and in the order of its stream.
+// Several writers concurrently write their lines in pieces to both streams. On the console every
+// line is whole, and in its stream's order.
 func TestLinesAreNeitherLostNorTorn(t *testing.T) {
 	const writers, lines = 16, 400
 	var o FollowOptions
@@ -509,8 +508,8 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
-// Drained pieces are whole lines, too, even if a read ends within a line, because another
-// source may deliver in between.
+// Drained pieces are also whole lines, even if a read ends within a line, because another source
+// may deliver in between.
 func TestDrainedPiecesAreWholeLines(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, MakeDir(ProcessDir(dir, 0, 0)))

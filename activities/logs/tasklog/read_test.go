@@ -71,7 +71,7 @@ func TestLastLinesReadsOnlyTheEnd(t *testing.T) {
 	assert.Equal(t, "last\nlines", LastLines(path, 2, 1000))
 	assert.Less(t, time.Since(start), time.Minute)
 
-	// A line that the window cuts is not shown.
+	// A line cut by the window is not shown.
 	path = fileWith(t, strings.Repeat("x", 10_000)+"\nwhole\n")
 	assert.Equal(t, "whole", LastLines(path, 5, 1000))
 }

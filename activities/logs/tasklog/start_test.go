@@ -56,8 +56,8 @@ const (
 	plainError  = "{\"message\": \"boom\",   \"timestamp\": 10}\n"
 )
 
-// The child's file becomes the parent's (TE-69, TE-76) and replaces any file there (TE-77).
-// The upstream test of TE-69 compares nothing; this test does.
+// The child's file becomes the parent's (TE-69, TE-76) and replaces any existing file (TE-77). The
+// upstream test of TE-69 compares nothing; this test does.
 func TestHandOn_TE69_TE76_TE77_SEED88(t *testing.T) {
 	for name, c := range map[string]struct {
 		content  string
@@ -144,7 +144,7 @@ func TestUsageOfADamagedFile(t *testing.T) {
 	require.NoError(t, add(1))
 	assert.Equal(t, []series.Point{usagePoint(0), usagePoint(1)}, ReadUsage(dir))
 
-	require.NoError(t, os.Truncate(path, 1<<20)) // a program wrote there
+	require.NoError(t, os.Truncate(path, 1<<20)) // by a program
 	assert.Empty(t, ReadUsage(dir))
 	require.NoError(t, add(2))
 	assert.Equal(t, []series.Point{usagePoint(2)}, ReadUsage(dir))

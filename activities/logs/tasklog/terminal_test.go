@@ -10,12 +10,12 @@ import (
 	"unicode/utf8"
 )
 
-// terminal is a small terminal: writing to it moves its cursor, wraps, scrolls and colours as
-// on a real one. A sequence that it does not know counts as an error of the writer.
+// terminal is a small terminal: writing to it moves its cursor, wraps, scrolls and colours like a
+// real one. An unknown sequence counts as the writer's error.
 type terminal struct {
 	mu            sync.Mutex
 	width, height int
-	scrolled      []row // scrolled off at the top
+	scrolled      []row // off the top
 	rows          []row
 	x, y          int
 	on            map[int]string // the SGR codes in force, by group
@@ -54,8 +54,7 @@ func (t *terminal) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// take carries out the first element of the text, and returns its length, or 0 if it is
-// incomplete.
+// take executes the first element of the text, and returns its length, or 0 if it is incomplete.
 func (t *terminal) take(text string) int {
 	switch text[0] {
 	case '\n': // the tty makes it CR LF
@@ -119,8 +118,8 @@ func (t *terminal) down() {
 	t.rows = append(t.rows[1:], row{})
 }
 
-// about lists groups of codes that exclude each other. A group is known by its first code,
-// and its last one switches it off.
+// about lists groups of codes that exclude each other. A group is identified by its first code, and
+// its last one switches it off.
 var about = [][]int{
 	{1, 22}, {2, 22}, {3, 20, 23}, {4, 21, 24}, {5, 6, 25}, {7, 27}, {8, 28}, {9, 29},
 	{11, 12, 13, 14, 15, 16, 17, 18, 19, 10}, {51, 52, 54}, {53, 55}, {58, 59}, {73, 74, 75},
@@ -210,7 +209,7 @@ func (t *terminal) sequence(text string) int {
 	return end + 1
 }
 
-// text returns all lines ever shown, from the first on.
+// text returns all lines ever shown.
 func (t *terminal) text() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -228,7 +227,7 @@ func (t *terminal) text() []string {
 	return lines
 }
 
-// pens shows a line with the attributes of its parts: "plain{31}red{}plain".
+// pens shows a line with its parts' attributes: "plain{31}red{}plain".
 func (t *terminal) pens(line int) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// timed returns the directory of a run, and the directory of process 0 of rank 0 in it.
+// timed returns a run's directory, and the directory of process 0 of rank 0 in it.
 func timed(t *testing.T) (run, dir string) {
 	t.Helper()
 	run = t.TempDir()
@@ -23,7 +23,7 @@ func timed(t *testing.T) (run, dir string) {
 	return run, dir
 }
 
-// noted returns the lines of the file without their times.
+// noted returns the file's lines without their times.
 func noted(t *testing.T, dir string) (sizes []string) {
 	t.Helper()
 	for _, r := range readTimes(dir) {
@@ -62,7 +62,7 @@ func TestTimes(t *testing.T) {
 	assert.NoDirExists(t, filepath.Join(dir, "missing"), "what was pruned stays away")
 }
 
-// The end is recorded with its own time, even if it is noted late.
+// The exit is recorded with its own time, even if it is noted late.
 func TestTimesOfTheEnd(t *testing.T) {
 	_, dir := timed(t)
 	appendTo(t, dir, StdoutFile, "out")
@@ -79,7 +79,7 @@ func TestTimesOfTheEnd(t *testing.T) {
 	assert.Equal(t, []record{{later.Add(clockTick).UnixNano(), [2]int64{0, 17}}}, readTimes(dir))
 }
 
-// The writer of the last line may have been killed within it.
+// The writer may have been killed within the last line.
 func TestTimesWithATornLine(t *testing.T) {
 	_, dir := timed(t)
 	appendTo(t, dir, StdoutFile, "12345")
@@ -91,7 +91,7 @@ func TestTimesWithATornLine(t *testing.T) {
 	assert.Len(t, noted(t, dir), 2, "what is no record is passed over")
 }
 
-// For a long life the notes become coarser, but the last one is kept.
+// Over a long life the notes become coarser, but the last one is kept.
 func TestTimesAreBounded(t *testing.T) {
 	run, dir := timed(t)
 	times := NewTimes(dir)
@@ -149,7 +149,7 @@ func TestSinceWithAClockSetBack(t *testing.T) {
 	assert.Equal(t, int64(2), Since(run, time.Unix(0, 200))(Stream{}))
 }
 
-// The follower begins at the offset that From returns, and continues from there.
+// The follower starts at the offset that From returns, and continues from it.
 func TestFollowFrom(t *testing.T) {
 	run, dir := timed(t)
 	appendTo(t, dir, StdoutFile, "old\nnew\n")
@@ -161,8 +161,7 @@ func TestFollowFrom(t *testing.T) {
 	assert.Equal(t, "new\nnewer\n", c.text(Stream{}))
 }
 
-// The times of a place in the output come from the records around it, and at its end from the
-// file.
+// The times of a place in the output come from the records around it, and at its end from the file.
 func TestStreamEnds(t *testing.T) {
 	_, dir := timed(t)
 	assert.Empty(t, StreamEnds(dir, 100))

@@ -89,8 +89,8 @@ func TestWriteNew(t *testing.T) {
 	assert.ErrorContains(t, err, "nosuch/file:", "the name that was given")
 }
 
-// A process that is killed while it writes a file leaves nothing: the file has no name until
-// it is complete.
+// A process that is killed while it writes a file leaves nothing: the file is unnamed until it is
+// complete.
 func TestNothingIsThereBeforeItIsWhole(t *testing.T) {
 	dir := t.TempDir()
 	if f, err := createUnnamed(dir); errors.Is(err, errNoUnnamed) {

@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// The tests run this binary again: as a command that is called with surroundings of its own,
-// and as what that starts in the background.
+// The tests run this binary again: as a command called in specific surroundings, and as the program
+// that it starts in the background.
 const roleVar = "CLUSTERRUN_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -74,7 +74,7 @@ func look() surroundings {
 	return s
 }
 
-// Settings of a shell do not reach processes that its commands start in the background.
+// A shell's settings do not reach processes that its commands start in the background.
 func TestABackgroundProcessBeginsLikeAService(t *testing.T) {
 	for _, tool := range []string{"sh", "nice", "taskset"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -82,7 +82,7 @@ func TestABackgroundProcessBeginsLikeAService(t *testing.T) {
 		}
 	}
 	self := must.Get(os.Executable())(t)
-	// The niceness is last: it may be refused to lower it again.
+	// The niceness is last: lowering it again may be refused.
 	shell := `umask 077; ulimit -S -n 99; ulimit -S -t 5000; exec 9</dev/null; echo 500 >/proc/self/oom_score_adj; exec taskset -c "$2" nice -n "$3" "$1"`
 	run := func(nice int) surroundings {
 		cmd := exec.Command("sh", "-c", shell, "sh", self, strconv.Itoa(firstCPU(t)), strconv.Itoa(nice))
@@ -120,10 +120,10 @@ func firstCPU(t *testing.T) int {
 	return 0
 }
 
-// The lock of a caller ends with the caller.
+// A caller's lock is released when the caller exits.
 func TestSealKeepsDescriptorsFromPrograms(t *testing.T) {
 	pipe := make([]int, 2)
-	require.NoError(t, unix.Pipe(pipe)) // not closed on exec, like the descriptors of a shell
+	require.NoError(t, unix.Pipe(pipe)) // not closed on exec, like a shell's descriptors
 	require.NoError(t, Seal())
 	cmd := exec.Command("sleep", "60")
 	require.NoError(t, cmd.Start())

@@ -72,8 +72,7 @@ func TestTheNumberOfRootByAnotherName(t *testing.T) {
 	require.EqualError(t, err, "the user toor has the number of root; to use root, name root")
 }
 
-// A directory service that hangs, and has started a process that hangs, does not block the
-// caller.
+// A directory service that hangs, and has started a process that hangs, does not block the caller.
 func TestQuestionsAreBounded(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "getent"), []byte("#!/bin/sh\n/bin/sleep 1000 &\necho $! > "+dir+"/pid\nwait\n"), 0o755))
@@ -87,7 +86,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 	require.ErrorContains(t, err, "getent has not answered in time")
 }
 
-// Actions as a user have that user's rights, and all others have ours.
+// Actions as a user have that user's rights, and all other actions have ours.
 func TestDo(t *testing.T) {
 	u := nobody(t)
 	dir := t.TempDir()

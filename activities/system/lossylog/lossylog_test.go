@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A supervisor that waited for the reader of its log would supervise nothing.
+// A supervisor that waited for its log's reader would supervise nothing.
 func TestALogThatNobodyReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader, writer := io.Pipe()

@@ -69,8 +69,8 @@ func TestNoNamesOfRuns(t *testing.T) {
 
 var metricName = regexp.MustCompile(`\b(clusterrun|temporal)_[a-z_]+\b`)
 
-// All metrics in the alerts and the dashboard exist, and the dashboard shows every metric of
-// this program.
+// All metrics in the alerts and the dashboard exist, and the dashboard shows every metric of this
+// program.
 func TestMonitoringNamesMetrics(t *testing.T) {
 	there := map[string]bool{}
 	for _, line := range strings.Split(scrape(t, used()), "\n") {
@@ -140,8 +140,7 @@ func TestTaken(t *testing.T) {
 	assert.ErrorContains(t, err, "another program listens there; give another port")
 }
 
-// Many requests at once are served in turn or told to come later. Only GET /metrics is
-// answered.
+// Many concurrent requests are served in turn or told to come later. Only GET /metrics is answered.
 func TestCrowd(t *testing.T) {
 	l := must.Get(Listen("metrics", "127.0.0.1:0"))(t)
 	defer l.Close()
@@ -165,8 +164,8 @@ func TestCrowd(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, r.StatusCode)
 }
 
-// The first failed run is visible as an increase: it adds to a series that already exists as
-// 0, with the labels that the SDK sets.
+// The first failed run is visible as an increase: it adds to a series that already exists as 0,
+// with the labels that the SDK sets.
 func TestRunsAreCountedFromZero(t *testing.T) {
 	m := New()
 	m.BeginRuns("default", "clusterrun")

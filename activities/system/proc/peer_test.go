@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// The server of a connection learns who has opened it.
+// A server can find out who opened a connection.
 func TestPeerUser(t *testing.T) {
 	l := must.Get(net.Listen("tcp4", "127.0.0.1:0"))(t)
 	defer l.Close()

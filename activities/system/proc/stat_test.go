@@ -58,7 +58,7 @@ func TestEnviron(t *testing.T) {
 	assert.Empty(t, Variable(1<<30, "A"))
 }
 
-// A process that executes one program after the other always has its variables.
+// A process that executes one program after another always has its variables.
 func TestEnvironOfAProcessThatExecutes(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "again")
 	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\n[ $1 = 0 ] || exec \"$0\" $(($1-1))\n"), 0o700))
@@ -71,7 +71,7 @@ func TestEnvironOfAProcessThatExecutes(t *testing.T) {
 	for {
 		environ, err := Environ(cmd.Process.Pid)
 		if stat, gone := ReadStat(cmd.Process.Pid); err != nil || gone != nil || stat.Dead() {
-			break // a process that ends has no environment, and says so by an error
+			break // the environment of an exiting process is an error
 		}
 		require.Contains(t, environ, "MARK=here")
 		reads++

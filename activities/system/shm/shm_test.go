@@ -51,8 +51,8 @@ func TestLeft(t *testing.T) {
 	assert.FileExists(t, filepath.Join(dir, "later"))
 }
 
-// waitForTick returns a time after all files that exist and before all files that are made later: the
-// clock of file systems is coarse.
+// waitForTick returns a time after all existing files and before all later files: file systems'
+// clocks are coarse.
 func waitForTick(t *testing.T, dir string) time.Time {
 	t.Helper()
 	at := time.Now()
