@@ -121,7 +121,7 @@ SUMMARY: AddressSanitizer: heap-use-after-free /src/a.c:7:3 in main
 	}
 }
 
-// Words that only look like errors are not reported.
+// Lines that only look like errors are not reported.
 func TestOtherLinesAreNoErrors(t *testing.T) {
 	for _, text := range []string{
 		"step 1 loss 0.5\n",
@@ -160,7 +160,7 @@ func TestChoose(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		found    []Dated
-		last     int // second of the last output
+		last     int // second of last output
 		want     string
 		lostPeer bool
 	}{
@@ -189,7 +189,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// Many lines of other output show that a program is alive.
+// Many further lines show that a program is alive.
 func TestManyLinesDisprove(t *testing.T) {
 	text := "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nValueError: x\n"
 	for _, c := range []struct {

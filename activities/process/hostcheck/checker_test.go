@@ -29,7 +29,7 @@ func checkerOf(t *testing.T, timeout time.Duration, checks ...Check) *Checker {
 	})
 }
 
-// resultOf returns the result of a command.
+// resultOf returns a command's result.
 func resultOf(t *testing.T, timeout time.Duration, command string) fleet.CheckResult {
 	t.Helper()
 	k := checkerOf(t, timeout, Check{Name: "own", Command: command})
@@ -62,15 +62,15 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// Of a flood of output the end is kept.
+// The end of a flood of output is kept.
 func TestFlood(t *testing.T) {
 	got := resultOf(t, time.Minute, "head -c 20000000 /dev/zero | tr '\\0' x; echo; echo the end; exit 9")
 	assert.Regexp(t, `^exit code 9: …x+ the end$`, got.Failed)
 	assert.LessOrEqual(t, len(got.Failed), maxReason)
 }
 
-// A check that hangs is killed with all that it has started, also what has left its group and holds
-// its output.
+// A hanging check is killed with all that it started, even what left its group and holds its
+// output.
 func TestHang(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "hangs")
 	require.NoError(t, os.WriteFile(name, []byte("#!/bin/sh\nsleep 600 & wait"), 0o700))
@@ -79,7 +79,7 @@ func TestHang(t *testing.T) {
 	assert.Empty(t, running(t, name))
 }
 
-// The processes that a successful check leaves are killed.
+// What a successful check leaves running is killed.
 func TestLeftBehind(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "stays")
 	require.NoError(t, os.WriteFile(name, []byte("#!/bin/sh\nsleep 600 & wait"), 0o700))
@@ -88,7 +88,7 @@ func TestLeftBehind(t *testing.T) {
 	assert.Empty(t, running(t, name))
 }
 
-// The processes that an earlier side has left are killed before the first command.
+// What an earlier side left running is killed before the first command.
 func TestSweep(t *testing.T) {
 	k := checkerOf(t, time.Minute, Check{Name: "own", Command: "true"})
 	left := exec.Command("sleep", "600")
@@ -100,7 +100,7 @@ func TestSweep(t *testing.T) {
 	assert.ErrorContains(t, <-ended, "killed")
 }
 
-// running returns the processes with that text in their command lines.
+// running returns the processes with text in their command lines.
 func running(t *testing.T, text string) (found []int) {
 	pids := must.Get(proc.PIDs())(t)
 	for _, pid := range pids {
@@ -112,7 +112,7 @@ func running(t *testing.T, text string) (found []int) {
 	return found
 }
 
-// A check that fails is repeated, and the host is fit again when it succeeds.
+// A failing check is repeated, and the host is fit once it succeeds.
 func TestLifted(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "there")
 	k := checkerOf(t, time.Minute, Check{Name: "own", Command: "test -e " + file})
@@ -129,8 +129,7 @@ func TestLifted(t *testing.T) {
 	assert.NoError(t, k.Admit(t.Context()))
 }
 
-// A recent result counts when the host takes tasks, and an older one does not, unless the check
-// takes long.
+// When the host takes tasks, a recent result counts, and an older one only if the check is slow.
 func TestAdmit(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "there")
 	k := checkerOf(t, time.Minute, Check{Name: "own", Command: "test ! -e " + file})
@@ -144,7 +143,7 @@ func TestAdmit(t *testing.T) {
 	require.ErrorContains(t, k.Admit(t.Context()), "its check own fails: exit code 1")
 }
 
-// Tasks come first: a check that succeeds is not repeated while they run, but one that fails is.
+// While tasks run, only failing checks are repeated.
 func TestBesideTasks(t *testing.T) {
 	k := checkerOf(t, time.Minute, Check{Name: "good", Command: "true"}, Check{Name: "bad", Command: "false"})
 	k.First(t.Context(), time.Minute)
@@ -161,7 +160,7 @@ func TestBesideTasks(t *testing.T) {
 	assert.Equal(t, before[0], k.Results()[0])
 }
 
-// An execution is shared by all who wait for it.
+// All callers that wait for an execution share it.
 func TestOneExecutionAtATime(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "times")
 	k := checkerOf(t, time.Minute, Check{Name: "own", Command: "echo >> " + file + "; sleep 0.2"})
@@ -171,7 +170,8 @@ func TestOneExecutionAtATime(t *testing.T) {
 	assert.Equal(t, "\n", must.Read(t, file))
 }
 
-// An execution that cannot be ended keeps the host from tasks, and no other begins until it has ended.
+// An execution that cannot be killed keeps the host from tasks, and the next starts only after it
+// exits.
 func TestStuck(t *testing.T) {
 	k := checkerOf(t, time.Millisecond, Check{Name: "clock"})
 	release := make(chan struct{})
@@ -249,7 +249,7 @@ func stuckClock(release chan struct{}) clockFunc {
 	}
 }
 
-// said returns the text of an error, or "".
+// said returns an error's message, or "".
 func said(err error) string {
 	if err == nil {
 		return ""

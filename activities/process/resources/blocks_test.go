@@ -11,8 +11,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// machine has CPUs numbered as Linux does on a server: first one thread of each
-// core, node after node, then the second ones.
+// machine numbers CPUs like Linux on a server: first one thread of each core, node by node, then
+// the second threads.
 func machine(nodes, cores, threads int) []CPU {
 	var cpus []CPU
 	for node := range nodes {
@@ -26,7 +26,7 @@ func machine(nodes, cores, threads int) []CPU {
 	return cpus
 }
 
-// without leaves out the CPUs that a container takes away.
+// without omits the CPUs that a container removes.
 func without(cpus []CPU, ids ...int) []CPU {
 	return slices.DeleteFunc(cpus, func(c CPU) bool { return slices.Contains(ids, c.ID) })
 }
@@ -78,7 +78,7 @@ func TestFormatList(t *testing.T) {
 	assert.Equal(t, "0-3,5,7-8", formatList([]CPU{{ID: 8}, {ID: 5}, {ID: 0}, {ID: 1}, {ID: 2}, {ID: 3}, {ID: 7}}))
 }
 
-// FuzzSplit checks the invariants of Split for any host and run.
+// FuzzSplit checks Split's invariants for any host and run.
 func FuzzSplit(f *testing.F) {
 	f.Add(uint8(2), uint8(4), uint8(2), uint8(3), uint8(4), uint64(0))
 	f.Add(uint8(1), uint8(1), uint8(1), uint8(9), uint8(0), uint64(1))
@@ -139,7 +139,7 @@ func FuzzSplit(f *testing.F) {
 			for _, id := range owners {
 				require.Equal(t, 1, id)
 			}
-			// Threads of a core stay together.
+			// A core's threads stay together.
 			owner := map[int]string{}
 			for _, task := range tasks {
 				for _, id := range shares[task.Name()].CPUs {

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// tree writes files below a directory that stands for /.
+// tree writes files to a directory that stands for /.
 func tree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -91,8 +91,8 @@ func TestGPUsThatAreThere(t *testing.T) {
 }
 
 func TestTopology(t *testing.T) {
-	// Two nodes with two cores of two threads each. The kernel numbers the nodes
-	// alternately, as on some machines it does.
+	// Two nodes with two cores of two threads each. The kernel numbers the nodes alternately, as on
+	// some machines.
 	files := map[string]string{
 		"sys/devices/system/node/node0/cpulist": "0,2,4,6\n",
 		"sys/devices/system/node/node1/cpulist": "1,3,5,7\n",
@@ -115,7 +115,7 @@ func TestTopology(t *testing.T) {
 	assert.Equal(t, []int{0, 4, 2, 6, 1, 5, 3, 7}, order(all))
 	assert.Equal(t, CPU{ID: 7, Core: 3, Node: 1, Package: 1}, all[7])
 
-	// Devices that a container may not use do not count.
+	// Devices forbidden to a container do not count.
 	part := readCPUs(root, []int{1, 4, 6, 7})
 	assert.Equal(t, []int{4, 6, 1, 7}, order(part))
 	assert.Equal(t, CPU{ID: 4, Core: 0, Node: 0, Package: 0}, part[0])
@@ -137,7 +137,7 @@ func TestReadThisHost(t *testing.T) {
 	assert.Empty(t, inv.GPUs.LimitedBy)
 }
 
-// On a machine with GPUs, those who make them are the judges.
+// On a machine with GPUs, the vendor's tool is the judge.
 func TestGPUsOfThisHost(t *testing.T) {
 	if _, err := os.Stat("/dev/nvidia0"); err != nil {
 		t.Skip("needs a GPU of NVIDIA")
@@ -146,7 +146,7 @@ func TestGPUsOfThisHost(t *testing.T) {
 	out := must.Get(cmd.Output())(t)
 	n := 0
 	for line := range bytes.Lines(out) {
-		if bytes.HasPrefix(line, []byte("GPU ")) { // slices are indented below theirs
+		if bytes.HasPrefix(line, []byte("GPU ")) { // slices are indented under their GPU
 			n++
 		}
 	}

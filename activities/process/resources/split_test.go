@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// gpus is a host with n GPUs of NVIDIA.
+// gpus is a host with n NVIDIA GPUs.
 func gpus(n int) GPUs {
 	g := GPUs{Vendor: VendorNVIDIA, Count: n}
 	for i := range n {
@@ -35,8 +35,7 @@ func tasksOf(t *testing.T, text string) (*spec.RunSpec, []spec.Task) {
 	return s, tasks
 }
 
-// visible are the values of CUDA_VISIBLE_DEVICES in the order of tasks, "all"
-// where it is not set.
+// visible returns each task's CUDA_VISIBLE_DEVICES, "all" where it is not set.
 func visible(t *testing.T, g GPUs, s *spec.RunSpec, tasks []spec.Task) []string {
 	t.Helper()
 	shares, problems := Inventory{GPUs: g}.Split(s, "a", tasks, nil)
@@ -68,7 +67,7 @@ func TestDevicesGoRound_MPR33(t *testing.T) {
 		{"worker=2", gpus(2), spec.Resources{}, []string{"", ""}},
 		{"worker=2", gpus(0), spec.Resources{"auto"}, []string{"all", "all"}},
 		{"worker=2", gpus(0), spec.Resources{}, []string{"", ""}},
-		// Nothing is seen, so the list of the host worker counts.
+		// No GPU is seen, so the host worker's list counts.
 		{"worker=2", GPUs{Visible: []string{"0", "1", "2", "3"}, LimitedBy: cudaVisible}, spec.Resources{"0-3"}, []string{"0,2", "1,3"}},
 		{"worker=2", gpus(0), spec.Resources{"GPU-a", "MIG-b"}, []string{"GPU-a", "MIG-b"}},
 		{"worker=2", gpus(1), spec.Resources{"GPU-a", "MIG-b"}, []string{"GPU-a", "MIG-b"}},
@@ -82,8 +81,8 @@ func TestDevicesGoRound_MPR33(t *testing.T) {
 	}
 }
 
-// The types without a list of their own are one pool, in the order of local
-// ranks; a type with one is a pool of its own.
+// The types without their own list form one pool, in local rank order. Each type with a list is a
+// separate pool.
 func TestPools(t *testing.T) {
 	s, tasks := tasksOf(t, "chief=1 worker=2 ps=2 evaluator=1")
 	s.Devices = spec.Resources{"0-2"}
@@ -135,7 +134,7 @@ func TestEveryProblemAtOnce(t *testing.T) {
 	}, texts)
 }
 
-// A task that is added later gets the same share as an earlier one, and the others keep theirs.
+// A task added later gets an earlier task's share, and the earlier tasks keep theirs.
 func TestAddedTasks(t *testing.T) {
 	s, tasks := tasksOf(t, "worker=2")
 	s.Devices, s.CPUs = spec.Resources{"auto"}, spec.Resources{"auto"}
@@ -152,7 +151,7 @@ func TestAddedTasks(t *testing.T) {
 	assert.Equal(t, before["worker-1"], after["worker-3"])
 	assert.Equal(t, before["worker-0"], after["evaluator-0"])
 
-	// No other task takes from the run's list.
+	// No other task uses the run's list.
 	s.Tasks[0].Devices, s.Tasks[0].CPUs = spec.Resources{}, spec.Resources{}
 	after, problems = inv.Split(s, "a", tasks, added[2:])
 	require.Empty(t, problems)

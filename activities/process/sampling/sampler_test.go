@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/background"
 )
 
-// fakeSMI puts an nvidia-smi first on PATH that answers the two queries with these scripts.
+// fakeSMI puts an nvidia-smi first on PATH that answers the two queries by scripts.
 func fakeSMI(t *testing.T, gpus, apps string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -63,7 +63,7 @@ func (s *looked) Sample(_ context.Context, r supervisor.SampleRequest) (supervis
 	return s.reply, s.err
 }
 
-// All heartbeats share a look, and a host on which looks take long is looked at less often.
+// All heartbeats share a sample, and a host with slow sampling is sampled less often.
 func TestSamplesAreShared(t *testing.T) {
 	t.Setenv("PATH", "")
 	ref := supervisor.ProcessRef{Number: 3}

@@ -43,8 +43,7 @@ func TestACallShowsItsFile(t *testing.T) {
 	}, time.Minute, 10*time.Millisecond)
 }
 
-// Most programs die of an unexpected signal, and a program that ignores the signal does not
-// answer.
+// An unexpected signal kills most programs, and a program that ignores it does not answer.
 func TestNobodyIsAskedWhoHasNotOptedIn(t *testing.T) {
 	for name, script := range map[string]string{
 		"does not catch it":                      `echo ready; while :; do sleep 1000; done`,
@@ -107,7 +106,7 @@ func TestAStoppedProcess(t *testing.T) {
 	assert.Equal(t, "something\n", must.Read(t, answerFile(p.dir, p.pid)), "it was asked once")
 }
 
-// The capture does not wait for a program that answers only when its child has ended.
+// The capture does not wait for a program that answers only after its child exits.
 func TestNoAnswer(t *testing.T) {
 	p := startProgram(t, nil, "bash", "-c", `exec 3>>$CLUSTERRUN_STACK_FILE.$$; trap 'echo late >&3' 60; echo ready; sleep 1000`).sleeps()
 	text := p.capture()
@@ -147,8 +146,8 @@ func TestManyProcessesAreBounded(t *testing.T) {
 	assert.Contains(t, text, "\n45 more processes are not shown\n")
 }
 
-// A child in a session of its own is found through its parent, and an orphan by the mark that
-// the supervisor gave the task.
+// A child in its own session is found through its parent, and an orphan by the task's mark from the
+// supervisor.
 func TestProcessesThatLeftTheSession(t *testing.T) {
 	p := startProgram(t, []string{cookieVar + "=instance/run/0/worker-0/0 outer/run/0/x-0/0"}, "bash", "-c", `
 setsid bash -c 'echo $$ > $LOGS/child; exec sleep 1001' &
@@ -161,8 +160,7 @@ until [ -s $LOGS/child ] && [ -s $LOGS/orphan ]; do sleep 0.01; done; echo ready
 		_ = syscall.Kill(p.number("child"), syscall.SIGKILL)
 	})
 
-	// This is the table as if the orphan had been reparented past us, because otherwise we
-	// are a subreaper.
+	// Pretend that the orphan was reparented past us, although we are a subreaper.
 	all := must.Get(readTable())(t)
 	s := all[orphan]
 	s.PPID = all[p.pid].PPID
@@ -205,7 +203,7 @@ func TestACaptureThatCannotBeWritten(t *testing.T) {
 	require.ErrorContains(t, p.captureTask(task).Err, "not a directory")
 }
 
-// Many tasks share the time, because they answer side by side.
+// Many tasks share the time, because they answer in parallel.
 func TestManyTasks(t *testing.T) {
 	var tasks []Task
 	for i := range 24 {

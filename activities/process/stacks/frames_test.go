@@ -67,8 +67,7 @@ TID 2:
 	}
 }
 
-// A program in C is unwound, and continues. A shell that waits for it is not the worker of the
-// task.
+// A program in C is unwound, and continues. A shell that waits for it is not the task's worker.
 func TestAProgramInC(t *testing.T) {
 	for _, tool := range []string{"eu-stack", "gcc"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -105,7 +104,7 @@ int main(void) { waits_here(1000); return 0; }
 	p.alive()
 }
 
-// Nothing is done to a process that is stopped, and it stays so.
+// A stopped process is left alone and stays stopped.
 func TestAStoppedProcessStaysStopped(t *testing.T) {
 	p := startProgram(t, nil, "bash", "-c", "echo ready; kill -STOP $$; sleep 1000")
 	eventually(t, "it is stopped", func() bool {

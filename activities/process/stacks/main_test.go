@@ -22,7 +22,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// The tests run this binary again as the programs whose stacks they capture.
+// The tests run this binary again as the programs to capture.
 const roleVar = "CLUSTERRUN_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// manyThreads has as many threads as its environment says, all of them asleep.
+// manyThreads runs as many sleeping threads as its environment says.
 func manyThreads() {
 	n, _ := strconv.Atoi(os.Getenv("N"))
 	ready := make(chan struct{})
@@ -78,7 +78,7 @@ func answer() {
 	}
 }
 
-// program is the program of a task: the leader of a session, with a log directory.
+// program is a task's program: a session leader with a log directory.
 type program struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -86,7 +86,7 @@ type program struct {
 	dir string
 }
 
-// startProgram starts a program and waits until it says "ready".
+// startProgram starts a program and waits for "ready".
 func startProgram(t *testing.T, env []string, argv ...string) *program {
 	t.Helper()
 	p := &program{t: t, dir: t.TempDir()}
@@ -131,7 +131,7 @@ func (p *program) capture() string {
 
 func (p *program) captureTask(task Task) Result {
 	p.t.Helper()
-	// This is much more than a capture takes: no test is about its duration.
+	// Much more than a capture takes, because no test is about its duration.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	results := must.Get(Capture(ctx, []Task{task}, cookieVar))(p.t)
@@ -141,15 +141,15 @@ func (p *program) captureTask(task Task) Result {
 
 const cookieVar = "CLUSTERRUN_COOKIE"
 
-// alive fails the test if the process has ended.
+// alive fails the test if the process has exited.
 func (p *program) alive() {
 	p.t.Helper()
 	s := must.Get(proc.ReadStat(p.pid))(p.t)
 	require.False(p.t, s.Dead(), "it has died of it")
 }
 
-// sleeps waits until the program, or a child of it, executes sleep, because a script says
-// that it is ready before that.
+// sleeps waits until the program or a child executes sleep, because a script reports "ready"
+// earlier.
 func (p *program) sleeps() *program {
 	p.t.Helper()
 	eventually(p.t, "it sleeps", func() bool {
@@ -163,7 +163,7 @@ func (p *program) sleeps() *program {
 	return p
 }
 
-// eventually waits for an effect of another process.
+// eventually waits for another process's effect.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)

@@ -74,7 +74,7 @@ func TestOwnerOfATableWithACircle(t *testing.T) {
 	assert.Zero(t, ownerOf(5, all, map[int]int{}), "a table is no snapshot")
 }
 
-// A shell whose only child has just ended is looked at itself.
+// If a shell's only child has just exited, the shell is the worker.
 func TestTheWorkerOfATask(t *testing.T) {
 	shell := &process{pid: 1, threads: []thread{{channel: "do_wait"}}}
 	child := &process{pid: 2, Stat: proc.Stat{PPID: 1}, threads: []thread{{channel: "hrtimer_nanosleep"}}}
@@ -84,7 +84,7 @@ func TestTheWorkerOfATask(t *testing.T) {
 	require.Same(t, shell, r.worker())
 }
 
-// A process that waits for its helpers shows what the one does that is in code of the program.
+// A process that waits for its helpers shows the one that runs the program's code.
 func TestTheHelperOfATask(t *testing.T) {
 	python := func(pid, parent int, frames ...string) *process {
 		p := &process{pid: pid, Stat: proc.Stat{PPID: parent}, command: "python3 train.py", answer: "Current thread 0x1 (most recent call first):\n"}
@@ -107,7 +107,7 @@ func TestTheHelperOfATask(t *testing.T) {
 	require.Equal(t, leader.stack(), r.stack(), "it does not wait for them")
 }
 
-// A tracer that takes too long is killed, and a thread that it left stopped continues.
+// A slow tracer is killed, and a thread that it left stopped continues.
 func TestATracerThatHangs(t *testing.T) {
 	p := startProgram(t, nil, "bash", "-c", "echo ready; exec sleep 1000").sleeps()
 	tool := script(t, "eu-stack", fmt.Sprintf("#!/bin/sh\necho 'TID %d:'; kill -STOP %d; exec sleep 1000\n", p.pid, p.pid))
@@ -123,18 +123,18 @@ func TestATracerThatHangs(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); read.unwind(ctx, nil) }()
 	eventually(t, "it is stopped", func() bool { return state() == 'T' })
-	cancel() // as when the time is over
+	cancel() // as on timeout
 	<-done
 	assert.Equal(t, "the rest took longer than 2s", read.unnative)
 	eventually(t, "it continues", func() bool { return state() == 'S' })
 }
 
-// No signal reaches a process in uninterruptible sleep, and no debugger.
+// Neither signals nor debuggers reach a process in uninterruptible sleep.
 func TestUninterruptibleSleep(t *testing.T) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("there is no gcc")
 	}
-	// The parent in a vfork is in that state until the child has another program.
+	// A vfork's parent is in that state until the child executes a program.
 	source := script(t, "forks.c", `
 #include <unistd.h>
 int main(void) { if (vfork() == 0) { write(1, "ready\n", 6); while (1) pause(); } return 0; }
@@ -153,7 +153,7 @@ int main(void) { if (vfork() == 0) { write(1, "ready\n", 6); while (1) pause(); 
 	assert.Equal(t, "waits for a child process in forks", found.Classes[0].Does())
 }
 
-// The sentence names the setting that is in the way, and only what can be changed.
+// The sentence names the obstructing setting, and only what can be changed.
 func TestWhyAProcessCannotBeTraced(t *testing.T) {
 	failed := errors.New("exit status 1")
 	denied := "eu-stack: dwfl_linux_proc_attach pid 1: Operation not permitted"
@@ -170,7 +170,7 @@ func TestWhyAProcessCannotBeTraced(t *testing.T) {
 	}
 }
 
-// The frames of extensions for Python follow those in Python.
+// The frames of Python extensions follow those in Python.
 func TestNativeFramesBelowPython(t *testing.T) {
 	native := parseNative(`TID 7:
 #0  0x1 __futex_abstimed_wait_common - /usr/lib/libc.so.6

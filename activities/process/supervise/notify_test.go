@@ -34,7 +34,7 @@ func TestServiceSocket(t *testing.T) {
 	}
 }
 
-// Without systemd nothing is sent, and if its socket is gone the host worker continues.
+// Without systemd nothing is sent, and without its socket the host worker continues.
 func TestNoServiceSocket(t *testing.T) {
 	var logged strings.Builder
 	log := slog.New(slog.NewTextHandler(&logged, nil))

@@ -21,7 +21,7 @@ func settings(t *testing.T, s Settings) string {
 	return string(must.Get(json.Marshal(s))(t))
 }
 
-// Settings of another build are refused before anything is written.
+// Another build's settings are refused before anything is written.
 func TestOtherBuild(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	err := run(settings(t, Settings{StateDir: dir, Build: "v1 go2", Starter: "/opt/clusterrun"}))

@@ -25,7 +25,7 @@ import (
 )
 
 func TestLimitsOfACgroup(t *testing.T) {
-	// The machine of a test may have no cgroups of version 2 with controllers.
+	// The test machine may lack version 2 cgroups with controllers.
 	dir, bare := t.TempDir(), t.TempDir()
 	for path, text := range map[string]string{
 		filepath.Join(dir, "memory.max"): "max\n", filepath.Join(dir, "memory.swap.max"): "max\n", filepath.Join(dir, "memory.oom.group"): "0\n",
@@ -50,7 +50,7 @@ func TestLimitsOfACgroup(t *testing.T) {
 	assert.Equal(t, "limits.memory is 67108864 bytes, and it had used 67100672", p.memoryLimit())
 	assert.Empty(t, (&process{cgroup: dir}).memoryLimit())
 
-	// Optional files may be missing and others may not, and limit creates none.
+	// Only optional files may be missing, and limit never creates files.
 	require.NoError(t, s.limit(bare, Limits{Memory: 1 << 20}))
 	assert.NoFileExists(t, filepath.Join(bare, "memory.swap.max"))
 	require.EqualError(t, s.limit(bare, Limits{PIDs: 5}), "its limits cannot be enforced: writing 5 to pids.max: no such file or directory")
@@ -61,8 +61,8 @@ func TestLimitsOfACgroup(t *testing.T) {
 	require.NoError(t, s.limit("", Limits{Rlimits: []Rlimit{{Resource: unix.RLIMIT_CORE}}}))
 }
 
-// A process with a counter of its own has its own number of kills, and others share the count of the
-// supervisor.
+// A process with its own counter has its own number of kills; the rest share the supervisor's
+// count.
 func TestOutOfMemory(t *testing.T) {
 	const killed = -int(unix.SIGKILL)
 	own, none := t.TempDir(), t.TempDir()
@@ -100,11 +100,11 @@ func TestOutOfMemory(t *testing.T) {
 	assert.Zero(t, kills, "the death of the other explains it")
 }
 
-// A program has its limits from its first instruction on.
+// Limits apply from a program's first instruction on.
 func TestLimitsOfAProcess(t *testing.T) {
 	h := newHost(t, nil)
 	r := h.request("limits", 0, "")
-	// The program is not a shell, because a shell would use up its time.
+	// Not a shell, which would use up its time.
 	r.Command.Path, r.Command.Args = "/bin/cat", []string{"cat", "/proc/self/limits"}
 	r.Command.Limits.Rlimits = []Rlimit{{Resource: unix.RLIMIT_NOFILE, Value: 64}, {Resource: unix.RLIMIT_CORE}}
 	p := must.Get(h.client.Start(h.ctx(), r))(t)
@@ -115,7 +115,7 @@ func TestLimitsOfAProcess(t *testing.T) {
 	assert.Regexp(t, `Max open files +64 +64 `, limits)
 	assert.Regexp(t, `Max core file size +0 +0 `, limits)
 
-	// A process without limits has the supervisor's limits.
+	// A process without limits gets the supervisor's limits.
 	r = h.request("free", 0, "ulimit -Hn")
 	_, err := h.client.Start(h.ctx(), r)
 	require.NoError(t, err)
@@ -151,8 +151,7 @@ func TestLimitsThatCannotBeEnforcedAreAnError(t *testing.T) {
 	assert.Equal(t, "its limits cannot be enforced: its cgroup has no memory controller ("+reply.Why+")", e.StartError)
 }
 
-// A memory hog and a fork bomb are stopped if the machine has cgroups of version 2 with
-// controllers.
+// A memory hog and a fork bomb are stopped if the machine has version 2 cgroups with controllers.
 func TestAttacksOnMemoryAndProcesses(t *testing.T) {
 	h := newHost(t, nil)
 	reply := must.Get(h.client.Controllers(h.ctx()))(t)
@@ -217,8 +216,8 @@ func TestALoggerThatWritesTooMuchIsEnded(t *testing.T) {
 	assert.Regexp(t, `^the tasks of the run have written \d{7,} bytes of output on this host, and logs.quota is 1048576$`, e.Detail)
 	assert.False(t, gone(h.pidIn("quiet")), "the one that wrote nothing goes on")
 
-	// The others then have the whole quota. A process that ended before anyone looked has
-	// written too much as well.
+	// The rest then shares the whole quota. A process that exited before a check may also have
+	// written too much.
 	little := h.request("little", 0, "echo x")
 	little.Command.LogQuota = 1 << 20
 	_, err = h.client.Start(h.ctx(), little)
@@ -263,7 +262,7 @@ func TestOutputThatIsTooMuchIsDropped(t *testing.T) {
 	assert.Equal(t, "x\n", must.Read(t, within.Command.Stdout))
 }
 
-// While the journal of a released run is read from a disk that hangs, the table is free.
+// The table stays free while a released run's journal is read from a hanging disk.
 func TestTheTableIsFreeWhileAReleasedRunIsRead(t *testing.T) {
 	state := &State{dir: t.TempDir(), runs: map[string]*run{}}
 	s := &supervisor{table: newTable(state)}
@@ -286,7 +285,7 @@ func TestTheTableIsFreeWhileAReleasedRunIsRead(t *testing.T) {
 	require.NoError(t, <-read)
 }
 
-// A run that is added while it is looked for on the disk is found.
+// A run added while the disk is searched for it is found.
 func TestARunThatIsAddedMeanwhileIsFound(t *testing.T) {
 	state := &State{dir: t.TempDir(), runs: map[string]*run{}}
 	s := newTable(state)
@@ -308,8 +307,7 @@ func TestARunThatIsAddedMeanwhileIsFound(t *testing.T) {
 	assert.Same(t, added, <-found)
 }
 
-// A run whose lease takes long, for example on a disk that hangs, does not delay the leases of
-// others.
+// A slow lease, for example on a hanging disk, does not delay other runs' leases.
 func TestALeaseWaitsForNoOtherRun(t *testing.T) {
 	state := &State{dir: t.TempDir(), volatile: true, runs: map[string]*run{}}
 	require.NoError(t, os.Mkdir(filepath.Join(state.dir, journalDir), 0o700))
@@ -334,8 +332,8 @@ func TestALeaseWaitsForNoOtherRun(t *testing.T) {
 	}
 }
 
-// Only the process is bound, and it is bound with all its threads and children before it
-// executes anything (MPR-33).
+// Only the process is bound, with all its threads and children, before it executes anything
+// (MPR-33).
 func TestCPUs_MPR33(t *testing.T) {
 	own := unix.NewCPUSet(fork.MostCPUs)
 	require.NoError(t, unix.SchedGetaffinityDynamic(0, own))

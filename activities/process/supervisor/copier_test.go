@@ -26,7 +26,7 @@ func numbers(last int) string {
 	return b.String()
 }
 
-// begin starts a process that must start, and returns its command.
+// begin starts a process, which must succeed, and returns its command.
 func (h *host) begin(task, script string, change func(*Command)) Command {
 	h.t.Helper()
 	r := h.request(task, 0, script)
@@ -43,7 +43,7 @@ func (h *host) touch(name string) {
 	require.NoError(h.t, os.WriteFile(h.file(name), nil, 0o600))
 }
 
-// Nothing is lost in any way of opening the streams again.
+// No output is lost, however a program reopens its streams.
 func TestStreamsThatAreOpenedAgain(t *testing.T) {
 	h := newHost(t, nil)
 	const steps = "for i in $(seq 20); do echo step $i >&2; done; "
@@ -65,7 +65,7 @@ func TestStreamsThatAreOpenedAgain(t *testing.T) {
 	}
 }
 
-// A stopped supervisor makes programs wait that write more than a pipe holds.
+// While the supervisor is stopped, programs wait when their pipes are full.
 func TestOutputWhileTheSupervisorIsStopped(t *testing.T) {
 	h := newHost(t, nil)
 	const last = 500_000
@@ -85,7 +85,7 @@ func TestOutputWhileTheSupervisorIsStopped(t *testing.T) {
 	assert.Equal(t, "first\nlast\n", must.Read(t, c.Stderr))
 }
 
-// A file may be copied and truncated while it is written, as logrotate does.
+// A file may be copied and truncated while it is written, as by logrotate.
 func TestAFileThatIsTruncated(t *testing.T) {
 	h := newHost(t, nil)
 	c := h.begin("t", `echo one; while ! test -e $D/go; do sleep 0.01; done; echo two`, nil)
@@ -96,8 +96,8 @@ func TestAFileThatIsTruncated(t *testing.T) {
 	assert.Equal(t, "two\n", must.Read(t, c.Stdout))
 }
 
-// A process outside of the task has its pipe: the end of the task does not wait for it, and
-// its output is not lost.
+// A process outside the task holds its pipe. The task's exit does not wait for it, and its output
+// is not lost.
 func TestAPipeThatOutlivesItsProcess(t *testing.T) {
 	h := newHost(t, nil)
 	before := h.fds()
@@ -113,7 +113,7 @@ func TestAPipeThatOutlivesItsProcess(t *testing.T) {
 	h.until("all of it is closed", func() bool { return h.fds() <= before+1 }) // the journal stays
 }
 
-// smallDisk returns a directory on a disk with little room.
+// smallDisk returns a directory on a small disk.
 func smallDisk(h *host) string {
 	if os.Geteuid() != 0 {
 		h.t.Skip("only root can mount a small disk")
@@ -127,10 +127,10 @@ func smallDisk(h *host) string {
 	return dir
 }
 
-// A program waits for room on a full disk. Output that cannot be written even then is counted,
-// and the program continues.
+// A program waits while the disk is full. Output that still cannot be written is counted, and the
+// program continues.
 func TestOutputOnAFullDisk(t *testing.T) {
-	const last = 200_000 // more than a pipe has room for
+	const last = 200_000 // more than a pipe holds
 	disk := func(h *host) (logs, ballast string) {
 		dir := smallDisk(h)
 		ballast = filepath.Join(dir, "ballast")
@@ -179,11 +179,11 @@ func TestOutputOnAFullDisk(t *testing.T) {
 	})
 }
 
-// A side that takes what does not fit on a full disk gets all of it.
+// A side gets all output that does not fit on a full disk.
 func TestTheSideTakesWhatIsNotKept(t *testing.T) {
 	h := newHost(t, nil)
 	disk := smallDisk(h)
-	const last = 1_000_000 // more than the disk has room for
+	const last = 1_000_000 // more than the disk holds
 	c := h.begin("t", fmt.Sprintf("seq %d; exit 3", last), func(c *Command) {
 		c.LogDir = disk
 		c.Stdout, c.Stderr = filepath.Join(disk, "stdout.log"), ""
@@ -209,7 +209,7 @@ func TestTheSideTakesWhatIsNotKept(t *testing.T) {
 	}
 }
 
-// A limit of the size of files (ulimit -f) ends neither the supervisor nor its tasks.
+// A file size limit (ulimit -f) kills neither the supervisor nor its tasks.
 func TestOutputBeyondALimitOfFileSize(t *testing.T) {
 	h := newHost(t, func(r *role) { r.Files = "-f 2048" })
 	h.begin("t", "head -c 3000000 /dev/zero; exit 3", nil)

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// guardPID waits until the supervisor has a guard with another process ID than other.
+// guardPID waits for a guard with a process ID other than other.
 func (h *host) guardPID(other int) int {
 	h.t.Helper()
 	guard := 0
@@ -38,8 +38,7 @@ func comm(pid int) string {
 	return strings.TrimSpace(string(raw))
 }
 
-// killTogether kills the supervisor and others such that none of them can do anything before it
-// is killed.
+// killTogether kills the supervisor and others so that none of them can react first.
 func (h *host) killTogether(others ...int) {
 	h.t.Helper()
 	pids := append([]int{h.cmd.Process.Pid}, others...)
@@ -94,7 +93,8 @@ func TestGuard(t *testing.T) {
 	h := newHost(t, nil)
 	h.sh("worker-0", 0, "exec sleep 1000")
 	guard := h.guardPID(0)
-	// A `pkill -f` of our name does not match, and there is nothing that others wait for.
+	// A `pkill -f` of our name does not match, and the guard holds nothing that other processes
+	// wait for.
 	assert.Equal(t, early.GuardName+"\x00", must.Read(t, procFile(guard, "cmdline")))
 	stat := must.Get(proc.ReadStat(guard))(t)
 	assert.Equal(t, guard, stat.Session)
@@ -107,7 +107,7 @@ func TestGuard(t *testing.T) {
 		}
 	}
 
-	// The end of a session is not its end.
+	// It survives the end of a session.
 	for _, sig := range []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGTERM} {
 		require.NoError(t, unix.Kill(guard, sig))
 	}

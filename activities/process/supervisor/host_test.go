@@ -23,10 +23,10 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// patience bounds the wait for things that happen at once, on a busy machine.
+// patience limits the wait for immediate effects on a busy machine.
 const patience = 30 * time.Second
 
-// host is a supervisor in a process of its own, with what a test needs to control it.
+// host is a supervisor in a separate process, with what a test needs to control it.
 type host struct {
 	t    *testing.T
 	role role
@@ -57,7 +57,7 @@ func newHost(t *testing.T, change func(*role)) *host {
 	return h
 }
 
-// start starts a supervisor on the host's state directory, the first time or again.
+// start starts or restarts a supervisor on the host's state directory.
 func (h *host) start() {
 	h.t.Helper()
 	sides := h.count("side ")
@@ -134,7 +134,7 @@ func (h *host) cleanup() {
 			h.t.Errorf("the supervisor does not end")
 		}
 	}
-	// A side may outlive its supervisor for a moment, and note an event in the directory.
+	// A side may briefly outlive its supervisor, and note an event in the directory.
 	h.until("the sides have ended", func() bool { return len(h.sides()) == 0 })
 	if left := h.cookied(); len(left) > 0 {
 		h.t.Errorf("processes are left: %v", left)
@@ -150,7 +150,7 @@ func (h *host) cleanup() {
 	}
 }
 
-// ended waits for the supervisor itself to end.
+// ended waits for the supervisor itself to exit.
 func (h *host) ended() error {
 	h.t.Helper()
 	select {
@@ -163,17 +163,17 @@ func (h *host) ended() error {
 	}
 }
 
-// cookied lists the living processes with a cookie of the host.
+// cookied lists the living processes with the host's cookies.
 func (h *host) cookied() []int {
 	return h.find(func(cookie string) bool { return cookie != sideCookie(h.instance) })
 }
 
-// sides lists the living sides of the host, and what they started for themselves.
+// sides lists the host's living sides, and what they started for themselves.
 func (h *host) sides() []int {
 	return h.find(func(cookie string) bool { return cookie == sideCookie(h.instance) })
 }
 
-// find lists the living processes with a wanted cookie of the host.
+// find lists the living processes with the host's wanted cookies.
 func (h *host) find(wanted func(cookie string) bool) []int {
 	pids := must.Get(proc.PIDs())(h.t)
 	var found []int
@@ -196,7 +196,7 @@ func (h *host) until(what string, done func() bool) {
 		if time.Now().After(deadline) {
 			require.FailNow(h.t, "waited in vain until "+what)
 		}
-		// A condition that reads all of /proc takes at most a quarter of a processor.
+		// Conditions that read all of /proc use at most a quarter of a processor.
 		time.Sleep(min(max(2*time.Millisecond, 3*time.Since(asked)), 200*time.Millisecond))
 	}
 }
@@ -221,8 +221,8 @@ func (h *host) awaitCount(prefix string, n int) {
 	h.until("there is an event "+prefix, func() bool { return h.count(prefix) >= n })
 }
 
-// lastEvent waits for an event with the prefix, which another process writes, and returns
-// what follows the prefix in the last one.
+// lastEvent waits for an event with the prefix from another process, and returns what follows the
+// prefix in the last one.
 func (h *host) lastEvent(prefix string) string {
 	h.t.Helper()
 	h.awaitCount(prefix, 1)
@@ -298,7 +298,7 @@ func (h *host) request(task string, number int, script string) StartRequest {
 	}
 }
 
-// sh starts a process that must start.
+// sh starts a process, which must succeed.
 func (h *host) sh(task string, number int, script string) Process {
 	h.t.Helper()
 	p := must.Get(h.client.Start(h.ctx(), h.request(task, number, script)))(h.t)
@@ -309,7 +309,7 @@ func (h *host) sh(task string, number int, script string) Process {
 	return p
 }
 
-// wait waits for the end of a process.
+// wait waits for a process's end.
 func (h *host) wait(task string, number int) Exit {
 	h.t.Helper()
 	p := must.Get(h.client.Wait(h.ctx(), ref(task, number)))(h.t)
@@ -330,8 +330,8 @@ const (
 	long = 10 * time.Minute
 )
 
-// The advice to kill a supervisor mentions that its tasks die with it. If the holder is
-// unknown, the advice does not name process 0, which would be the whole process group.
+// The advice to kill a supervisor mentions that its tasks die with it. If the holder is unknown,
+// the advice does not name process 0, which means the whole process group.
 func TestWhoeverHoldsAStateDirectoryIsNamedWithItsTasks(t *testing.T) {
 	dir := t.TempDir()
 	lock := must.Get(tryLock(dir, roleSupervisor))(t)
@@ -346,8 +346,7 @@ func TestWhoeverHoldsAStateDirectoryIsNamedWithItsTasks(t *testing.T) {
 	assert.NotContains(t, inUse(dir, 7, roleSweep).Error(), "kill")
 }
 
-// An error at the limit of open files names the limit, and a request that the limit can never
-// allow is refused.
+// An error at the open file limit names the limit, and a request that exceeds the limit is refused.
 func TestLimitOfOpenFilesIsNamed(t *testing.T) {
 	const named = "a process may have 40 open files here; raise that limit: ulimit -n"
 	h := newHost(t, func(r *role) { r.Files = "-n 40" })
@@ -383,8 +382,7 @@ func TestLimitOfOpenFilesIsNamed(t *testing.T) {
 	require.Contains(t, p.Exit.StartError, named)
 }
 
-// The supervisor raises its limit of open files to the hard limit. Its tasks have the limit
-// that its owner set.
+// The supervisor raises its open file limit to the hard limit. Its tasks get its owner's limit.
 func TestSoftLimitIsRaisedAndNotLeaked(t *testing.T) {
 	h := newHost(t, func(r *role) { r.Files = "-Sn 40" })
 	_, err := h.client.Lease(h.ctx(), PortLeaseRequest{Run: testRun, Count: 60})

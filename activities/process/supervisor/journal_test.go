@@ -18,8 +18,8 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// journalFixture is a state directory with the journal of one run: worker-0
-// ended, was granted and started again; worker-1 was about to be started.
+// journalFixture is a state directory with one run's journal: worker-0 ended, was granted and
+// restarted; worker-1 was about to start.
 func journalFixture(t *testing.T) (dir, path string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "state")
@@ -77,7 +77,7 @@ func TestJournalTorn(t *testing.T) {
 	whole := must.Get(os.ReadFile(path))(t)
 	lines := bytes.SplitAfter(whole, []byte("\n"))
 	lines = lines[:len(lines)-1]
-	// If the journal is cut anywhere, the whole records are read and nothing is damaged.
+	// Wherever the journal is cut, the whole records are read and nothing is damaged.
 	for cut := 0; cut <= len(whole); cut += 7 {
 		require.NoError(t, os.WriteFile(path, whole[:cut], 0o600))
 		size := 0
@@ -122,7 +122,7 @@ func TestJournalDamaged(t *testing.T) {
 			dir, path := journalFixture(t)
 			whole := must.Get(os.ReadFile(path))(t)
 			require.NoError(t, os.WriteFile(path, damage(bytes.Clone(whole)), 0o600))
-			for range 2 { // also the second time
+			for range 2 { // even the second time
 				s, r := reopen(t, dir)
 				require.NotEmpty(t, r.damaged)
 				aside := must.Get(os.ReadFile(r.damaged))(t)
@@ -147,7 +147,7 @@ func TestJournalDamaged(t *testing.T) {
 			_, err = h.client.Release(h.ctx(), ReleaseRequest{Run: testRun, Stops: Stops{Stop: Stop{Signal: sigTERM}}})
 			require.NoError(t, err)
 			require.False(t, h.exists("ran"))
-			// Another run is not concerned.
+			// Another run is unaffected.
 			r := h.request("worker-0", 0, "exit 0")
 			r.Key.Run = runNamed("healthy")
 			_, err = h.client.Start(h.ctx(), r)
@@ -156,8 +156,7 @@ func TestJournalDamaged(t *testing.T) {
 	}
 }
 
-// Records that a later version has written are kept when the journal is read, written and
-// rewritten.
+// Records from a later version are kept when the journal is read, written and rewritten.
 func TestJournalOfALaterVersion(t *testing.T) {
 	dir, path := journalFixture(t)
 	whole := must.Get(os.ReadFile(path))(t)
@@ -178,11 +177,11 @@ func TestJournalOfAnotherBoot(t *testing.T) {
 	boot := s.boot
 	require.NoError(t, s.Close())
 	raw := must.Get(os.ReadFile(path))(t)
-	// This is our own pid under another boot. It must not be taken for a task.
+	// Our own pid from another boot must not be mistaken for a task.
 	stat := must.Get(proc.ReadStat(os.Getpid()))(t)
 	text := strings.ReplaceAll(string(raw), fmt.Sprintf("%q", boot), `"another boot"`)
 	text = strings.ReplaceAll(text, "999998", fmt.Sprint(stat.Session))
-	// Drop the records of what the first opening found lost.
+	// Drop the records of processes that the first opening found lost.
 	var kept []string
 	for _, line := range strings.SplitAfter(text, "\n") {
 		if !strings.Contains(line, `"lost":true`) {
@@ -280,8 +279,8 @@ func crashed(t *testing.T, j *journal, boot string, generation, number int) {
 	}
 }
 
-// A task that is started again every few seconds for weeks does not cost more memory with every
-// restart: the first process is kept, the last hundred, and the number of failures.
+// A task that restarts every few seconds for weeks does not cost more memory with every restart.
+// The first process, the last hundred and the number of failures are kept.
 func TestCrashLoopIsBounded(t *testing.T) {
 	const restarts = 2500
 	h := newHost(t, nil)
@@ -322,7 +321,7 @@ func TestCrashLoopIsBounded(t *testing.T) {
 	require.Equal(t, known, reply.Processes)
 }
 
-// The same is true of a group: its first generation is kept and the last hundred.
+// Likewise, a group's first generation and the last hundred are kept.
 func TestCrashLoopOfAGroupIsBounded(t *testing.T) {
 	const generations = 1500
 	dir := t.TempDir()
@@ -343,7 +342,7 @@ func TestCrashLoopOfAGroupIsBounded(t *testing.T) {
 	require.Equal(t, generations-1-KeepProcesses, views[1].Key.Generation)
 }
 
-// The middle of a task is not kept. Living processes are, and the beginning of each launch.
+// A task's living processes and the first of each launch are kept, but not the middle.
 func TestTheMiddleOfATask(t *testing.T) {
 	dir := t.TempDir()
 	s := must.Get(OpenState(dir))(t)

@@ -24,7 +24,7 @@ func runNamed(id string) runkey.Run {
 	return runkey.Run{Namespace: "default", WorkflowID: id, RunID: "r"}
 }
 
-// leased reports whether anybody on this machine holds a port.
+// leased reports whether anything on this machine holds a port.
 func leased(t *testing.T, port int) bool {
 	fd := must.Get(unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0))(t)
 	defer unix.Close(fd)
@@ -67,7 +67,7 @@ func TestLease(t *testing.T) {
 	l := must.Get(net.Listen("tcp", ":0"))(t)
 	defer l.Close()
 	busy := l.Addr().(*net.TCPAddr).Port
-	free := other[0] // b has leased this port itself, so it may also request it by number
+	free := other[0] // b leased this port, so it may also request it by number
 	_, err = lease("b", 1, 2, free, busy)
 	require.ErrorIs(t, err, ErrPortTaken)
 	require.ErrorContains(t, err, "port "+strconv.Itoa(busy)+" is taken: address already in use")
@@ -108,7 +108,7 @@ func TestLeasesLapse(t *testing.T) {
 	require.True(t, leased(t, kept), "a run with processes keeps its ports")
 	require.Equal(t, lapsed, lease("lapses"))
 	h.until("it lapses again", func() bool { return !leased(t, lapsed) })
-	// A start that comes too late leases its port again.
+	// A late start leases its port again.
 	r.Key.Run = runNamed("lapses")
 	_, err = h.client.Start(h.ctx(), r)
 	require.NoError(t, err)
@@ -141,7 +141,7 @@ func TestSupervisorsLeaseDifferentPorts(t *testing.T) {
 	require.Len(t, seen, 2*8*25)
 }
 
-// Two tasks of a run may want one port of one machine, under two of its names.
+// Two tasks of a run may request one port of one machine under two of its names.
 func TestAPortThatTwoTasksOfARunWantIsRefused(t *testing.T) {
 	a, b := newHost(t, nil), newHost(t, nil)
 	l := must.Get(net.Listen("tcp", ":0"))(t)
@@ -174,7 +174,7 @@ func TestPortsThatTasksWantByNumberAreLeftAlone(t *testing.T) {
 	}
 }
 
-// contact returns a contact that is over after the given time.
+// contact returns a contact that expires after the given time.
 func contact(after, grace time.Duration) Contact {
 	return Contact{Until: BootNanos() + after.Nanoseconds(), Signal: sigTERM, Grace: grace}
 }
@@ -191,7 +191,7 @@ func (h *host) renew(task string, fence Fence, after time.Duration) error {
 	return h.client.Renew(h.ctx(), RenewRequest{Key: keyOf(task), Fence: fence, Until: BootNanos() + after.Nanoseconds()})
 }
 
-// A process whose contact is not renewed ends, in any state of the side, even if there is none.
+// A process without a renewed contact is stopped in any state of the side, even without one.
 func TestContactThatIsNotRenewed(t *testing.T) {
 	h := newHost(t, nil)
 	h.startIn(contact(300*time.Millisecond, long), "polite", "exec sleep 1000")
@@ -211,8 +211,8 @@ func TestContactThatIsNotRenewed(t *testing.T) {
 	require.ElementsMatch(t, []string{"free", "kept"}, h.stop(sigKILL, 0))
 }
 
-// An old commander, such as one that was frozen while the server gave it up, extends no
-// contact, and no process is started on an answer that is too old.
+// An old commander, such as one that the server gave up while it was frozen, cannot extend a
+// contact, and an outdated answer cannot start a process.
 func TestContactOfAnOldCommander(t *testing.T) {
 	h := newHost(t, nil)
 	r := h.request("late", 0, "exec sleep 1000")
@@ -231,7 +231,7 @@ func TestContactOfAnOldCommander(t *testing.T) {
 	require.NoError(t, h.renew("worker-7", Fence{Attempt: 1}, time.Hour))
 }
 
-// After a machine was suspended, processes that should be gone by now get no grace.
+// After a machine was suspended, overdue processes do not get a grace.
 func TestNext(t *testing.T) {
 	c := Contact{Until: 100, Grace: 50}
 	for _, k := range []struct {
@@ -255,9 +255,8 @@ func TestNext(t *testing.T) {
 	assert.False(t, Contact{}.over(1))
 }
 
-// After catchUp, the owner's request has been carried out, whether catchUp or the other
-// goroutine read it. Otherwise the run's stop, which the owner requests next, could come first
-// and send another signal.
+// After catchUp, the owner's request has been carried out, whichever goroutine read it. Otherwise
+// the run's stop, which the owner requests next, could overtake it and send another signal.
 func TestCatchingUpWithTheOwner(t *testing.T) {
 	theirs, ours, err := os.Pipe()
 	require.NoError(t, err)

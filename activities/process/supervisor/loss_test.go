@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// kill9 kills the supervisor as the kernel does when it is out of memory.
+// kill9 kills the supervisor like the kernel when out of memory.
 func (h *host) kill9() {
 	h.t.Helper()
 	require.NoError(h.t, h.cmd.Process.Kill())
@@ -31,7 +31,7 @@ func TestSideIsRestarted(t *testing.T) {
 	for i := range 3 {
 		side := h.sidePID()
 		require.NoError(t, unix.Kill(side, unix.SIGKILL))
-		if i == 1 { // one ends while the side is away
+		if i == 1 { // one exits while the side is away
 			require.NoError(t, os.WriteFile(h.file("go"), nil, 0o600))
 		}
 		h.awaitCount("side ", i+2)
@@ -67,7 +67,7 @@ func TestSupervisorKilled(t *testing.T) {
 			}
 			h.until("the Temporal client has exited", func() bool { return gone(side) })
 
-			// The next supervisor knows the processes there were, and starts nothing twice.
+			// The next supervisor knows the earlier processes, and starts nothing twice.
 			h.start()
 			e := h.wait("worker-0", 0)
 			require.True(t, e.Lost)
@@ -126,15 +126,15 @@ func TestLifeline(t *testing.T) {
 			require.Equal(t, 1, h.count("exit deaf -9 shutdown"))
 			require.Equal(t, 1, h.count("exit polite 3 shutdown"))
 
-			h.start() // the next side receives them as well
+			h.start() // the next side also receives them
 			require.Equal(t, 3, h.wait("polite", 0).Code)
 			require.False(t, h.wait("deaf", 0).Lost)
 		})
 	}
 }
 
-// The owner can stop everything with signals and graces of its choice. If it ends before that
-// is done, the remaining processes are stopped as if the owner was lost.
+// The owner can stop everything with its own signals and graces. If it exits first, the remaining
+// processes are stopped as if the owner was lost.
 func TestTheOwnerHasEverythingStopped(t *testing.T) {
 	h := newHost(t, func(r *role) {
 		r.Lifeline = true
@@ -164,7 +164,7 @@ func TestTheOwnerHasEverythingStopped(t *testing.T) {
 	require.NoError(t, h.ended())
 	require.Equal(t, 1, h.count("exit slow -15 shutdown"))
 
-	// The supervisor's records can be read after it has ended.
+	// The supervisor's records can be read after it has exited.
 	processes := must.Get(Journalled(h.role.Dir))(t)
 	codes := map[string]int{}
 	for _, p := range processes {
@@ -173,7 +173,7 @@ func TestTheOwnerHasEverythingStopped(t *testing.T) {
 	require.Equal(t, map[string]int{"worker-0": 3, "ps-0": -9, "slow": -15}, codes)
 }
 
-// Each process has its own grace when the supervisor is asked to end, up to a bound.
+// When the supervisor shuts down, each process gets its own grace, up to a limit.
 func TestGracesAtShutdown(t *testing.T) {
 	h := newHost(t, func(r *role) { r.LongestGrace = 2 * time.Second })
 	start := func(task string, stop Stop, script string) {
@@ -213,7 +213,7 @@ func TestShutdown(t *testing.T) {
 	require.False(t, reply.OwnerGone)
 	p := h.sh("slow", 0, "what there is can still be asked for")
 	require.Nil(t, p.Exit)
-	require.NoError(t, h.cmd.Process.Signal(unix.SIGTERM)) // the second signal ends everything at once
+	require.NoError(t, h.cmd.Process.Signal(unix.SIGTERM)) // the second signal kills everything immediately
 	require.NoError(t, h.ended())
 	require.Equal(t, 1, h.count("exit slow -9 shutdown"))
 }
@@ -311,7 +311,7 @@ func TestOldJournalOfAnOpenRun(t *testing.T) {
 	}
 }
 
-// A side that has nothing left to report does not hold up the end, even if it would stay.
+// A side with nothing left to report does not delay the shutdown, even if it would stay.
 func TestTheSideOfRecordedRunsIsKilled(t *testing.T) {
 	h := newHost(t, func(r *role) { r.Lifeline, r.SlowSide = true, true })
 	h.sh("worker-0", 0, `trap 'exit 3' TERM; echo $$ >$D/worker; while :; do sleep 0.01; done`)

@@ -22,8 +22,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The tests run this binary again: as a supervisor, which has to own all
-// children of its process, and as its side, which lets the test speak to it.
+// The tests run this binary again: as a supervisor, which must own all children of its process, and
+// as its side, which connects the test to it.
 const roleVar = "CLUSTERRUN_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -36,32 +36,31 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// role configures the supervisor of a test.
+// role configures a test's supervisor.
 type role struct {
 	Dir          string
 	NoCgroups    bool
-	NoChildren   bool   // as if the kernel had no lists of children
+	NoChildren   bool   // as if the kernel did not list children
 	Lifeline     bool   // descriptor 3
 	OwnersSide   bool   // descriptor 4, and a volatile state
-	Instance     string // of a new state
+	Instance     string // of a new state directory
 	Owner        string // the directory of the owner's stdin, stdout and stderr
 	OrphanGrace  time.Duration
 	LongestGrace time.Duration
 	KillBound    time.Duration
 	PortsLapse   time.Duration
-	// Unkillable names a file: while it is there, SIGKILL does nothing.
+	// Unkillable names a file; while it exists, SIGKILL does nothing.
 	Unkillable string
-	// LateKills makes processes that the reaper kills die right after it has listed the
-	// children.
+	// LateKills makes processes that the reaper kills die right after it lists the children.
 	LateKills bool
 	// Files are arguments of ulimit, for the supervisor.
 	Files string
 	// Events gets a line for each event that a test waits for.
 	Events string
-	// SlowSide: the side stays after closing until it is asked to end.
+	// SlowSide makes the side stay after closing until signaled.
 	SlowSide bool
-	// Next is the file of the program for upgrades, and Versions one with the versions of the
-	// protocol that a program speaks, oldest and newest, and its own.
+	// Next is the program file for upgrades. Versions is a file with a program's oldest and newest
+	// protocol versions and its own version.
 	Next, Versions string
 	// SideDaemon makes the side start a process that should outlive everything.
 	SideDaemon bool
@@ -122,12 +121,12 @@ func supervisorMain(text string) int {
 	goroutines, open := runtime.NumGoroutine(), descriptors()
 	err = runWith(ctx, cfg, k)
 	stop()
-	// It has the journals of runs that were not released, and the lock, which was open before.
+	// It holds unreleased runs' journals, and the lock, which was open before.
 	if cerr := state.Close(); err == nil {
 		err = cerr
 	}
-	// Goroutines that were asked to end may still be running, and one of them may have a
-	// descriptor. To count them is not enough: stop has ended one of those counted before.
+	// Stopped goroutines may still be running and hold a descriptor. Counting them is not enough,
+	// because stop ended one of those counted earlier.
 	for range 1000 {
 		if runtime.NumGoroutine() <= goroutines && len(descriptors()) <= len(open) {
 			break
@@ -144,7 +143,7 @@ func supervisorMain(text string) int {
 	return 0
 }
 
-// program does as if this were the program that the test has put on disk, and returns its version.
+// program pretends to be the program that the test put on disk, and returns its version.
 func (r role) program() string {
 	text, err := os.ReadFile(r.Versions)
 	if err != nil {
@@ -180,7 +179,7 @@ func event(path, format string, args ...any) {
 	_, _ = fmt.Fprintf(f, format+"\n", args...)
 }
 
-// sideMain passes requests from a socket in the state directory on.
+// sideMain forwards requests from a socket in the state directory.
 func sideMain() int {
 	var r role
 	if err := json.Unmarshal([]byte(os.Getenv(roleVar)), &r); err != nil {
@@ -197,8 +196,7 @@ func sideMain() int {
 		panic(err)
 	}
 	if r.SideDaemon {
-		// A daemon, as a side would start one: in a session of its own, and
-		// orphaned at once.
+		// A daemon like a side's: in its own session, and orphaned immediately.
 		cmd := exec.Command("/bin/sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 & echo $!")
 		out, err := cmd.Output()
 		if err != nil {
@@ -252,12 +250,12 @@ func sideMain() int {
 }
 
 func sideSocket(dir string) string {
-	// Socket names are short, and the directories of tests are not.
+	// Socket names must be short, unlike test directories.
 	return filepath.Join(os.TempDir(), "clusterrun-side-"+strings.ReplaceAll(filepath.Base(filepath.Dir(dir)), "/", "")+".sock")
 }
 
-// killLate replaces kill(2): SIGKILL for a single process is sent when the reaper has
-// its last list of a pass, the second, and is over by the time that it is used.
+// killLate replaces kill(2). It sends SIGKILL for a single process after the reaper's last list in
+// a pass, the second, and returns before the list is used.
 func (k *kernel) killLate() {
 	var mu sync.Mutex
 	lists := make(map[int]int) // by pid, the lists that must come before

@@ -71,7 +71,7 @@ func TestOwnersDescriptors(t *testing.T) {
 	assert.Equal(t, before-1, after, "the lock is closed, and no copy is left")
 }
 
-// Programs expect a stdin that blocks. Others may have the owner's, and expect that it does not.
+// Programs expect stdin to block. Processes that share the owner's may expect the opposite.
 func TestLentFilesBlock(t *testing.T) {
 	doesNotBlock := func(fd int) bool {
 		return must.Get(unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0))(t)&unix.O_NONBLOCK != 0
@@ -111,14 +111,14 @@ func TestNoOwner(t *testing.T) {
 	assert.Contains(t, e.StartError, "no launcher has a stdin")
 }
 
-// newOwned returns a host whose side is the test itself.
+// newOwned returns a host with the test itself as the side.
 func newOwned(t *testing.T) *host {
 	t.Helper()
 	return newHost(t, func(r *role) { r.Lifeline, r.OwnersSide, r.Instance = true, true, NewInstance() })
 }
 
-// If the owner has died with its side, its supervisor still has processes. It starts a side
-// to report how they end.
+// If the owner dies with its side, the supervisor still has processes. It starts a side to report
+// their exits.
 func TestTheOwnerDiesWithItsSide(t *testing.T) {
 	h := newOwned(t)
 	h.sh("w", 0, "exec sleep 1000")
@@ -131,7 +131,7 @@ func TestTheOwnerDiesWithItsSide(t *testing.T) {
 	require.Equal(t, "w -15 shutdown", h.lastEvent("exit "))
 }
 
-// The side of a living owner may end. The next side takes over its processes.
+// A living owner's side may exit. The next side takes over its processes.
 func TestTheOwnersSideEnds(t *testing.T) {
 	h := newOwned(t)
 	h.sh("w", 0, "exec sleep 1000")
@@ -145,7 +145,7 @@ func TestTheOwnersSideEnds(t *testing.T) {
 	require.Equal(t, 1, h.count("side "))
 }
 
-// A side that leaves has nothing more to report, so no other is started.
+// A side that leaves has finished reporting, so none replaces it.
 func TestTheOwnersSideLeaves(t *testing.T) {
 	h := newOwned(t)
 	h.sh("w", 0, "exec sleep 1000")
@@ -156,7 +156,7 @@ func TestTheOwnersSideLeaves(t *testing.T) {
 	require.Zero(t, h.count("side "))
 }
 
-// An owner that has asked for everything to be recorded does not have to leave.
+// An owner that has reported everything as recorded does not have to leave.
 func TestTheOwnersSideIsCutOff(t *testing.T) {
 	h := newOwned(t)
 	h.sh("w", 0, "exec sleep 1000")
@@ -168,7 +168,7 @@ func TestTheOwnersSideIsCutOff(t *testing.T) {
 	require.Zero(t, h.count("side "))
 }
 
-// The end of an output that goes to the owner is kept in a file.
+// The end of output for the owner is kept in a file.
 func TestTheEndOfTheOwnersOutputIsKept(t *testing.T) {
 	dir := t.TempDir()
 	h := newHost(t, func(r *role) { r.Owner = dir })
@@ -194,8 +194,8 @@ func TestTheEndOfTheOwnersOutputIsKept(t *testing.T) {
 	assert.Greater(t, len(rest), output.KeptEnd-10)
 }
 
-// If the owner's stdout and stderr are the same, they keep their order, and lines of different
-// tasks are not mixed, even if a program writes them in pieces.
+// If the owner's stdout and stderr are the same, they keep their order, and different tasks' lines
+// are not mixed, even if written in pieces.
 func TestOneOutputOfTheOwner(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "out"), nil, 0o600))
@@ -229,8 +229,8 @@ func TestOneOutputOfTheOwner(t *testing.T) {
 	}
 }
 
-// A task whose output goes to the owner's terminal has a terminal of the same size, and the end
-// of what it writes is kept.
+// A task that writes to the owner's terminal gets a terminal of the same size, and the end of its
+// output is kept.
 func TestTheEndOfWhatGoesToATerminalIsKept(t *testing.T) {
 	master, slave, err := pty.Open()
 	require.NoError(t, err)
@@ -244,7 +244,7 @@ func TestTheEndOfWhatGoesToATerminalIsKept(t *testing.T) {
 		require.NoError(t, os.Symlink(slave.Name(), filepath.Join(dir, name)))
 	}
 	h := newHost(t, func(r *role) { r.Owner = dir })
-	const last = 20_000 // more than a terminal has room for
+	const last = 20_000 // more than a terminal holds
 	want := "33 77\n" + numbers(last) + "FATAL\n"
 	shown := make(chan string)
 	go func() {

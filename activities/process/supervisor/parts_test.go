@@ -45,7 +45,7 @@ func TestErrorsOnTheWire(t *testing.T) {
 	require.NoError(t, (*failure)(nil).err())
 }
 
-// A zero fence behind a pointer is not the same as none.
+// A pointer to a zero fence differs from nil.
 func TestFencesOnTheWire(t *testing.T) {
 	var buf bytes.Buffer
 	require.NoError(t, gob.NewEncoder(&buf).Encode(StopRequest{Fence: &Fence{}}))
@@ -66,7 +66,7 @@ func TestBootTimer(t *testing.T) {
 	<-fired
 }
 
-// fakeAPI waits for ever, until its context ends.
+// fakeAPI waits until its context is canceled.
 type fakeAPI struct {
 	API
 	waiting, ended chan struct{}
@@ -126,11 +126,11 @@ func TestClientGivesUpAndLoses(t *testing.T) {
 	wg.Wait()
 	require.ErrorIs(t, c.Grant(context.Background(), GrantRequest{}), ErrLost)
 	require.NoError(t, c.Close())
-	<-api.ended // it also stops when the side has gone
+	<-api.ended // it also stops when the side is gone
 	<-served
 }
 
-// A call that is given up at once ends in either order of handling the two requests.
+// An immediately canceled call returns in either order of the two requests.
 func TestGiveUpDoesNotOvertakeItsCall(t *testing.T) {
 	server, conn := pair(t)
 	const calls = 2000

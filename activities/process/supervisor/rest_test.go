@@ -12,9 +12,9 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// leaves starts a process that leaves two others running, one in its group and one in another
-// session, and ends with 5. Those that are polite write to a file that they were asked to end,
-// wait until there is a file go, and then end. Those that are deaf do not.
+// leaves starts a process that leaves two processes running, one in its group and one in another
+// session, and exits with 5. Polite ones note the stop signal in a file, wait for a file go, and
+// then exit. Deaf ones do not.
 func (h *host) leaves(what string, stop Stop) {
 	h.t.Helper()
 	r := h.request("leaver", 0, `
@@ -28,7 +28,7 @@ func (h *host) leaves(what string, stop Stop) {
 			until [ -s $D/group ] && [ -s $D/daemon ]; do sleep 0.01; done
 			exit 5
 		esac`)
-	// The script starts itself again.
+	// The script restarts itself.
 	require.NoError(h.t, os.WriteFile(h.file("script"), []byte(r.Command.Args[2]), 0o600))
 	r.Command.Args = []string{"sh", h.file("script")}
 	r.Command.Env = append(r.Command.Env, "LEAVES="+what)
@@ -48,7 +48,7 @@ func (h *host) lives(task string) bool {
 	return false
 }
 
-// Processes that a program leaves running when it ends by itself are stopped like its task.
+// Processes that a program leaves running when it exits are stopped like its task.
 func TestTheRestIsAskedToEnd(t *testing.T) {
 	for way, change := range mainWay() {
 		t.Run(way, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestTheRestIsAskedToEnd(t *testing.T) {
 	}
 }
 
-// Processes that do not end are killed.
+// Processes that do not exit are killed.
 func TestTheRestIsKilledAfterItsGrace(t *testing.T) {
 	for way, change := range mainWay() {
 		t.Run(way, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestTheRestIsKilledAfterItsGrace(t *testing.T) {
 	}
 }
 
-// A request to stop the task shortens the grace, also one of another side.
+// A request to stop the task, even from another side, shortens the grace.
 func TestTheGraceOfTheRestIsCutShort(t *testing.T) {
 	for name, cut := range map[string]func(*host){
 		"kill":    func(h *host) { assert.Empty(h.t, h.stop(sigKILL, 0), "the program has ended by itself") },

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// startMany starts n processes at once.
+// startMany starts n processes in parallel.
 func (h *host) startMany(n int, script string) {
 	h.t.Helper()
 	var wg sync.WaitGroup
@@ -46,7 +46,7 @@ func TestManyTasks(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			h := newHost(t, change)
 			h.startMany(n, "exec sleep 1000")
-			// A process that is just executing another program has no environment to read.
+			// During an exec a process's environment cannot be read.
 			h.until("all are seen", func() bool { return len(h.cookied()) == n })
 			require.Len(t, h.stop(sigTERM, long), n)
 			for _, e := range h.waitMany(n) {
@@ -58,7 +58,7 @@ func TestManyTasks(t *testing.T) {
 	}
 }
 
-// Processes start and end in every order and at the same time, with orphans in between.
+// Processes start and exit in every order and simultaneously, with orphans in between.
 func TestChurn(t *testing.T) {
 	for way, change := range mainWay() {
 		t.Run(way, func(t *testing.T) {

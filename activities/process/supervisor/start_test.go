@@ -21,7 +21,7 @@ import (
 )
 
 func TestStart(t *testing.T) {
-	// The supervisor inherits a lifeline here, and must not pass it on.
+	// The supervisor inherits a lifeline, and must not pass it on.
 	h := newHost(t, func(r *role) { r.Lifeline = true })
 
 	t.Run("exit codes and signals", func(t *testing.T) {
@@ -99,8 +99,8 @@ func TestStart(t *testing.T) {
 		h.wait("signals", 0)
 		raw := must.Get(os.ReadFile(r.Command.Stdout))(t)
 		require.Regexp(t, `SigBlk:\s0{16}\n`, string(raw))
-		// The supervisor needs SIGCHLD and ignores SIGPIPE; a task must do neither. Two
-		// signals of glibc's own stay as the process that started us left them.
+		// The supervisor needs SIGCHLD and ignores SIGPIPE; a task must do neither. Two internal
+		// glibc signals stay as our parent left them.
 		ignored := regexp.MustCompile(`SigIgn:\s([0-9a-f]{16})\n`).FindStringSubmatch(string(raw))
 		require.Len(t, ignored, 2)
 		mask := must.Get(strconv.ParseUint(ignored[1], 16, 64))(t)
@@ -154,7 +154,7 @@ func TestStartErrors(t *testing.T) {
 		assert.Contains(t, p.Exit.StartError, c.text)
 		assert.NotZero(t, p.Exit.BootNanos)
 		assert.Equal(t, *p.Exit, h.wait(task, 0))
-		// The failed start counts as a process: the next number needs a grant.
+		// The failed start counts as a process, so the next number needs a grant.
 		_, err := h.client.Start(h.ctx(), h.request(task, 1, "true"))
 		require.ErrorIs(t, err, ErrNotGranted)
 	}
@@ -232,7 +232,7 @@ func TestDiskFull(t *testing.T) {
 		h.wait("granted", 0)
 		ballast := fill(t, mounted)
 
-		// The last block of the journal still has room for some records.
+		// The journal's last block still holds some records.
 		var err error
 		last := ""
 		for i := 0; err == nil; i++ {
@@ -251,7 +251,7 @@ func TestDiskFull(t *testing.T) {
 			if errors.Is(err, ErrAlive) {
 				i--
 			} else if errors.Is(err, ErrUnknownProcess) {
-				break // there was no room for one grant
+				break // one grant did not fit
 			} else {
 				require.NoError(t, err)
 			}
@@ -262,12 +262,11 @@ func TestDiskFull(t *testing.T) {
 		_, err = h.client.Wait(h.ctx(), ref("refused", 0))
 		require.ErrorIs(t, err, ErrUnknownProcess)
 
-		// Living processes continue, and their ends are reported.
+		// Living processes continue, and their exits are reported.
 		require.Equal(t, []string{"alive"}, h.stop(sigTERM, long, "alive"))
 		require.Equal(t, -15, h.wait("alive", 0).Code)
 
-		// Once there is space again, everything works, and the end that could not be written
-		// is written.
+		// Once space is available, everything works, and the missing exit is written.
 		require.NoError(t, os.Remove(ballast))
 		h.sh("refused", 0, "exit 5")
 		require.Equal(t, 5, h.wait("refused", 0).Code)
@@ -354,7 +353,7 @@ func TestRestartsNeedAGrant(t *testing.T) {
 	require.True(t, reply.Processes[1].Granted)
 	require.False(t, reply.Processes[2].Granted)
 
-	// The attached commander has superseded the second one in every request.
+	// The attached commander supersedes the second one in every request.
 	require.ErrorIs(t, start(3, second, "exit 1"), ErrFenced)
 	require.ErrorIs(t, start(0, second, "exit 1"), ErrFenced, "even for what there is")
 	require.ErrorIs(t, grant(2, second), ErrFenced)
@@ -368,9 +367,9 @@ func TestRestartsNeedAGrant(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Attempts are counted from 1 in each generation: attempts of an earlier generation fence no
-// request in a later one, and an old commander stops nothing of a new generation. If another
-// execution of the workflow continues a launch, it counts its own attempts from 1.
+// Attempts are counted from 1 in each generation. An earlier generation's attempts do not fence
+// requests in a later one, and an old commander cannot stop a new generation. If another execution
+// of the workflow continues a launch, it counts its own attempts from 1.
 func TestALaterExecutionBeatsAnEarlierOne(t *testing.T) {
 	require.True(t, Fence{Attempt: 7}.Less(Fence{Execution: 1, Attempt: 1}))
 	require.True(t, Fence{Execution: 1, Attempt: 1}.Less(Fence{Execution: 1, Attempt: 2}))

@@ -18,7 +18,7 @@ import (
 func TestStop(t *testing.T) {
 	h := newHost(t, nil)
 	const helped = `sh -c 'trap "echo x >$D/NAME-helper; exit" TERM; echo $$ >$D/NAME; while :; do sleep 0.01; done' & `
-	// This takes nearly all of its grace, so the other cases run at the same time, in another run.
+	// This takes nearly all of its grace, so the other cases run in parallel, in another run.
 	last := h.request("last", 0, strings.ReplaceAll(helped, "NAME", "last")+
 		`trap 'echo x >>$D/last-asked' TERM; while kill -0 $!; do sleep 0.01; done; exit 6`)
 	last.Key.Run.RunID = "helpers"
@@ -90,9 +90,9 @@ func TestStop(t *testing.T) {
 		h.stop(sigTERM, long, "twice")
 		h.until("it was asked", func() bool {
 			raw, err := os.ReadFile(h.file("asks"))
-			return err == nil && len(raw) > 0 // a moment after it exists
+			return err == nil && len(raw) > 0 // shortly after it exists
 		})
-		// A second request neither repeats the signal nor gives more time or another reason.
+		// A second request does not repeat the signal, add time or change the reason.
 		_, err := h.client.Stop(h.ctx(), StopRequest{Run: testRun, Signal: sigTERM, Grace: 2 * long, Reason: ReasonSilence})
 		require.NoError(t, err)
 		_, err = h.client.Stop(h.ctx(), StopRequest{Run: testRun, Signal: sigTERM, Grace: time.Millisecond, Reason: ReasonRestart})
@@ -174,8 +174,8 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// A process that ends by itself just before we stop it must not be reported as stopped: it
-// may be the cause of the whole failure.
+// A process that exits just before we stop it must not be reported as stopped, since it may be the
+// cause of the whole failure.
 func TestStopDoesNotClaimTheDead(t *testing.T) {
 	h := newHost(t, nil)
 	for i := range 20 {
@@ -214,7 +214,7 @@ func TestKillAt(t *testing.T) {
 	require.Equal(t, []string{"free", "late"}, reached)
 }
 
-// A process that does not die of SIGKILL is reported after a bound.
+// A process that survives SIGKILL is reported after a limit.
 func TestUnkillable(t *testing.T) {
 	h := newHost(t, func(r *role) {
 		r.KillBound = 100 * time.Millisecond
@@ -232,7 +232,7 @@ func TestUnkillable(t *testing.T) {
 	require.Equal(t, p.PID, e.Left[0].PID)
 	require.Len(t, e.Survivors(), 1)
 
-	// Here the leader ends but leaves a process that does not.
+	// The leader exits but leaves a process that does not.
 	h.sh("parent", 0, `sh -c 'trap "" TERM; echo $$ >$D/orphan; exec sleep 1000' & while [ ! -s $D/orphan ]; do sleep 0.01; done; exit 4`)
 	e = h.wait("parent", 0)
 	require.True(t, e.Unkillable)
@@ -242,14 +242,14 @@ func TestUnkillable(t *testing.T) {
 	require.Len(t, e.Left, 1)
 	require.Equal(t, orphan, e.Left[0].PID)
 
-	// Their tasks are not started again: two processes would have one rank.
+	// Their tasks are not restarted, since two processes would share a rank.
 	for _, task := range []string{"stuck", "parent"} {
 		require.NoError(t, h.client.Grant(h.ctx(), GrantRequest{Key: keyOf(task), Fence: Fence{Attempt: 1}}))
 		_, err := h.client.Start(h.ctx(), h.request(task, 1, "exit 1"))
 		require.ErrorIs(t, err, ErrRemains)
 		require.ErrorContains(t, err, "SIGKILL does not end its process")
 	}
-	// A later generation is not either.
+	// Neither is a later generation.
 	later := h.request("stuck", 0, "exit 1")
 	later.Key.Generation = 1
 	_, err := h.client.Start(h.ctx(), later)
@@ -303,8 +303,7 @@ func TestRelease(t *testing.T) {
 	listed = must.Get(h.client.Processes(h.ctx(), testRun))(t)
 	require.Equal(t, all, listed.Processes)
 
-	// A run that is unknown to this host is released as well: its start may still be on its
-	// way.
+	// A run unknown to this host is also released, since its start may still be on its way.
 	other := runkey.Run{Namespace: "default", WorkflowID: "other", RunID: "r9"}
 	reply := must.Get(h.client.Release(h.ctx(), ReleaseRequest{Run: other, Stops: Stops{Stop: Stop{Signal: sigTERM}}}))(t)
 	require.Empty(t, reply.Processes)
@@ -322,7 +321,7 @@ func TestRelease(t *testing.T) {
 	require.ErrorIs(t, err, ErrReleased)
 }
 
-// A stop that names a process reaches no other, even one of the same task.
+// A stop that names a process reaches only that, not even another of the same task.
 func TestStopOfOneProcess(t *testing.T) {
 	h := newHost(t, nil)
 	h.sh("worker-0", 0, "exit 1")

@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// ways are the ways in which a host can keep its processes together here.
+// ways are the ways that this host can keep its processes together.
 var ways = func() map[string]func(*role) {
 	all := map[string]func(*role){
 		"cgroups":    func(*role) {},
@@ -33,8 +33,8 @@ var ways = func() map[string]func(*role) {
 	return all
 }()
 
-// mainWay returns only the way of this machine, or all ways in make test-long. It is for tests
-// that depend little on the way.
+// mainWay returns only this machine's way, or all ways in make test-long. It is for tests that
+// depend little on the way.
 func mainWay() map[string]func(*role) {
 	if testing.Short() {
 		return map[string]func(*role){"as here": func(*role) {}}
@@ -64,7 +64,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 					e := h.wait(task, 0)
 					require.Equal(t, 5, e.Code)
 					require.False(t, e.Unkillable)
-					if way != "cgroups" { // a cgroup is killed at once, so the count is not always known
+					if way != "cgroups" { // a cgroup is killed as a whole, so the count is not always known
 						require.Positive(t, e.Swept)
 					}
 					require.Equal(t, ReasonNone, e.Reason)
@@ -91,8 +91,8 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	}
 }
 
-// An orphan may end after the children were listed and before it is reaped. Its own children
-// are then on no list yet, but they belong to the task all the same.
+// An orphan may exit after the children are listed and before it is reaped. Its own children are
+// then not listed yet, but still belong to the task.
 func TestNothingIsLeftBehindByWhatDiesWhileChildrenAreListed(t *testing.T) {
 	for way, change := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestNothingIsLeftBehindByWhatDiesWhileChildrenAreListed(t *testing.T) {
 	}
 }
 
-// The end of one task does not touch the background processes of another.
+// One task's end does not touch another's background processes.
 func TestSweepsOnlyItsOwn(t *testing.T) {
 	for way, change := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestSweepsOnlyItsOwn(t *testing.T) {
 	}
 }
 
-// Orphans that end by themselves are reaped while their task lives.
+// Orphans that exit are reaped while their task lives.
 func TestOrphansAreReaped(t *testing.T) {
 	for way, change := range mainWay() {
 		t.Run(way, func(t *testing.T) {
@@ -210,8 +210,7 @@ func TestCgroups(t *testing.T) {
 	require.NoDirExists(t, dir)
 }
 
-// A supervisor may itself run in a task of another supervisor. None of its processes outlives
-// that task.
+// A supervisor may run in another supervisor's task. None of its processes outlives that task.
 func TestNestedSupervisor(t *testing.T) {
 	for way, change := range mainWay() {
 		t.Run(way, func(t *testing.T) {

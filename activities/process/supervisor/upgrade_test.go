@@ -20,7 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// newUpgradable returns a host that can be upgraded: to this program, under the version that
+// newUpgradable returns a host that can be upgraded to this program, under the version that
 // versions sets.
 func newUpgradable(t *testing.T) *host {
 	t.Helper()
@@ -32,7 +32,7 @@ func newUpgradable(t *testing.T) *host {
 	})
 }
 
-// versions puts another program on disk: one that speaks the protocol from version oldest to newest.
+// versions puts another program on disk, which speaks protocol versions oldest to newest.
 func (h *host) versions(oldest, newest int, program string) {
 	h.t.Helper()
 	require.NoError(h.t, os.WriteFile(h.role.Versions, fmt.Appendf(nil, "%d %d %s", oldest, newest, program), 0o600))
@@ -51,7 +51,7 @@ func (h *host) upgrade() Upgraded {
 	return after
 }
 
-// refused is upgrade for one that is not possible, and returns why.
+// refused requests an impossible upgrade and returns why.
 func (h *host) refused() string {
 	h.t.Helper()
 	_, after, err := RequestUpgrade(h.ctx(), h.role.Dir)
@@ -66,7 +66,7 @@ func (h *host) release() {
 	require.NoError(h.t, err)
 }
 
-// outdated waits until the supervisor has ended because it is of another version, and starts it again.
+// outdated waits until the supervisor exits because of its version, and restarts it.
 func (h *host) outdated() {
 	h.t.Helper()
 	require.Error(h.t, h.ended())
@@ -74,8 +74,8 @@ func (h *host) outdated() {
 	h.start()
 }
 
-// The side is replaced under running processes. The supervisor continues, and also starts new
-// processes. It ends once the run was released.
+// The side is replaced under running processes. The supervisor continues and also starts new
+// processes. It exits once the run is released.
 func TestAnOutdatedSupervisorEndsWhenNoRunIsLeft(t *testing.T) {
 	h := newUpgradable(t)
 	h.sh("steady", 0, `trap 'exit 7' TERM; while :; do sleep 0.01; done`)
@@ -100,8 +100,8 @@ func TestAnOutdatedSupervisorEndsWhenNoRunIsLeft(t *testing.T) {
 	assert.Len(t, processes.Processes, 2, "the released run can be read")
 }
 
-// Without a run a supervisor of another version ends at once, also for a program that it does not
-// understand. One of the same version stays.
+// Without runs a supervisor of another version exits immediately, even for a program that it does
+// not understand. One of the same version stays.
 func TestAnIdleSupervisor(t *testing.T) {
 	h := newUpgradable(t)
 	after := h.upgrade()
@@ -120,7 +120,7 @@ func TestAnIdleSupervisor(t *testing.T) {
 	require.NoError(t, h.ended())
 }
 
-// A request to end is heard, also during an upgrade.
+// A request to exit works even during an upgrade.
 func TestARequestToEndDuringAnUpgrade(t *testing.T) {
 	for ms := range 4 {
 		t.Run(fmt.Sprintf("after %d ms", 5*ms), func(t *testing.T) {
@@ -134,7 +134,8 @@ func TestARequestToEndDuringAnUpgrade(t *testing.T) {
 	}
 }
 
-// Several ask at once, with signals of both kinds, while tasks are started and ports are held.
+// Several upgrades are requested at a time, by both signals, while tasks are started and ports are
+// held.
 func TestUpgradesAtOnce(t *testing.T) {
 	h := newUpgradable(t)
 	reply := must.Get(h.client.Lease(h.ctx(), PortLeaseRequest{Run: testRun, Count: 2000}))(t)
@@ -170,7 +171,7 @@ func TestUpgradesAtOnce(t *testing.T) {
 	}
 }
 
-// A program that cannot be the side is refused by name, and nothing has happened.
+// A program that cannot be the side is refused by name, without effect.
 func TestProgramsThatCannotBeTheSide(t *testing.T) {
 	h := newUpgradable(t)
 	p := h.sh("t", 0, `exec sleep 1000`)
@@ -219,7 +220,7 @@ func TestProgramsThatCannotBeTheSide(t *testing.T) {
 	assert.Equal(t, -sigKILL, h.wait("t", 0).Code)
 }
 
-// A supervisor that is killed under a side of another program leaves nothing behind, as always.
+// A supervisor killed under a side from another program leaves nothing behind.
 func TestSupervisorKilledUnderAnUpgradedSide(t *testing.T) {
 	h := newUpgradable(t)
 	p := h.sh("t", 0, `exec sleep 1000`)
@@ -231,7 +232,7 @@ func TestSupervisorKilledUnderAnUpgradedSide(t *testing.T) {
 	assert.True(t, h.wait("t", 0).Lost)
 }
 
-// A side that is frozen, a disk that is full, and a run that is being released.
+// A frozen side, a full disk, and a run being released.
 func TestUpgradeOfWhatIsStuck(t *testing.T) {
 	h := newUpgradable(t)
 	h.sh("t", 0, `trap '' TERM; echo $$ >$D/t; while :; do sleep 0.01; done`)
@@ -257,7 +258,7 @@ func TestUpgradeOfWhatIsStuck(t *testing.T) {
 	})
 }
 
-// A supervisor whose first side cannot be started ends.
+// A supervisor exits if its first side cannot be started.
 func TestFirstSideFails(t *testing.T) {
 	cfg := Config{State: &State{}, Side: []string{"no argument\x00"}, Log: slog.New(slog.DiscardHandler)}
 	s := newSideKeeper(cfg, newTable(cfg.State))

@@ -15,8 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// burn uses processor time in the shell that runs it, and prints how much that shell and its
-// children have used.
+// burn uses processor time in its shell, and prints how much the shell and its children have used.
 const burn = "i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done; times"
 
 // sample samples all tasks and returns the sample of one.
@@ -31,8 +30,7 @@ func (h *host) sample(task string, gpus ...GPUProcess) (Sample, bool) {
 	return Sample{}, false
 }
 
-// timesIn adds up what a shell's times has written: the times of the shell and of its
-// children.
+// timesIn sums the output of a shell's times: the shell's and its children's.
 func (h *host) timesIn(name string) (all time.Duration) {
 	h.t.Helper()
 	for text := range strings.FieldsSeq(must.Read(h.t, h.file(name))) {
@@ -43,8 +41,7 @@ func (h *host) timesIn(name string) (all time.Duration) {
 	return all
 }
 
-// The account of a task includes programs that ended before any sample, no matter which process
-// reaped them.
+// A task's account includes programs that exited before any sample, whichever process reaped them.
 func TestUsageOfShortLives(t *testing.T) {
 	const rounding = 50 * time.Millisecond
 	for way, change := range mainWay() {
@@ -72,8 +69,7 @@ func TestUsageOfShortLives(t *testing.T) {
 	})
 }
 
-// A sample covers the whole tree and the daemons that have left it. The exit keeps the
-// highest values seen.
+// A sample covers the whole tree and the daemons that left it. The exit keeps the highest values.
 func TestSample(t *testing.T) {
 	const held = 32 << 20
 	hold := fmt.Sprintf("(head -c %d /dev/zero; echo >> $D/held; exec sleep 1000) | tail -c %d > /dev/null", held, held)
@@ -127,7 +123,7 @@ func TestSampleAsAnotherUser(t *testing.T) {
 	_, err := h.client.Start(h.ctx(), r)
 	require.NoError(t, err)
 	h.pidIn("pid")
-	// A program that is just being executed has no memory.
+	// During an exec a program's memory is zero.
 	h.until("it is seen", func() bool {
 		v, living := h.sample("is")
 		return living && v.RSS > 0
@@ -136,7 +132,7 @@ func TestSampleAsAnotherUser(t *testing.T) {
 	h.wait("is", 0)
 }
 
-// No event between two looks, and no reading of the clock, makes a sample wrong.
+// Neither events between two looks nor clock readings make a sample wrong.
 func TestSampleArithmetic(t *testing.T) {
 	at := time.Now()
 	p := &process{task: &task{run: &run{}}}

@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// another returns a user that the files of the host do not list, and a host with a directory
-// that the user can reach.
+// another returns a user missing from the host's files, and a host with a directory that the user
+// can reach.
 func another(t *testing.T) (*host, *hostuser.User) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -33,7 +33,7 @@ func TestAsAnotherUser(t *testing.T) {
 	as := func(task string, number int, script string) StartRequest {
 		r := h.request(task, number, script)
 		r.Command.User = u
-		// The directories that the user cannot make exist already.
+		// The directories that the user cannot make already exist.
 		require.NoError(t, os.MkdirAll(filepath.Dir(r.Command.LogDir), 0o711))
 		require.NoError(t, os.MkdirAll(r.Command.LogDir, 0o700))
 		require.NoError(t, os.Lchown(r.Command.LogDir, int(u.UID), int(u.GID)))
@@ -110,7 +110,7 @@ func TestAsAnotherUser(t *testing.T) {
 	})
 }
 
-// Another user who may write in the log directory has put links there that lead elsewhere.
+// Another user with write access to the log directory put links there that lead elsewhere.
 func TestLinksInTheLogDirectoryLeadNowhere(t *testing.T) {
 	h := newHost(t, nil)
 	elsewhere := h.file("elsewhere")

@@ -19,7 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// twoHosts has a chief, two workers and a ps on host a, and an evaluator on b.
+// twoHosts runs a chief, two workers and a ps on host a, and an evaluator on b.
 func twoHosts() *hostapi.Cluster {
 	return &hostapi.Cluster{
 		RPCLayer: "grpc", MasterAddr: "10.0.0.1", MasterPort: 20001, JAXPort: 20002, Hosts: 2,
@@ -51,7 +51,7 @@ func environ(t *testing.T, base []string, p Process) map[string]string {
 	return env
 }
 
-// The page of help has all variables that a process gets.
+// The help page lists all variables that a process gets.
 func TestThePageHasAllVariables(t *testing.T) {
 	page := must.Get(os.ReadFile("../../../starter/help/topics/reference/tasks.md"))(t)
 	p := process("worker-1")
@@ -88,8 +88,8 @@ func TestTFConfigOfATaskOutsideTheSpec(t *testing.T) {
 	assert.Contains(t, environ(t, nil, next)["TF_CONFIG"], `"worker":["10.0.0.1:2223","10.0.0.1:2224","10.0.0.1:2230"]`)
 }
 
-// The environment lacks the host worker's variables that the spec unsets, and has those that
-// the spec sets.
+// The environment lacks the host worker's variables that the spec unsets, and contains those that
+// it sets.
 func TestUnset(t *testing.T) {
 	base := []string{"PATH=/bin", "LD_PRELOAD=x.so", "NCCL_DEBUG=INFO", "NCCL_ALGO=Ring", "LD_PRELOAD_2=y", "MASTER=m"}
 	p := process("worker-1")
@@ -103,8 +103,7 @@ func TestUnset(t *testing.T) {
 	assert.NotContains(t, environ(t, base, p), "PATH")
 }
 
-// PWD is the directory in which the process starts rather than the directory of the host worker
-// or a shell.
+// PWD is the directory that the process starts in, not the host worker's or a shell's.
 func TestWorkingDirectory(t *testing.T) {
 	p := process("worker-1")
 	p.Dir = "/train/b"
@@ -146,8 +145,8 @@ func TestWholeEnvironment(t *testing.T) {
 	}, got)
 }
 
-// The Flight Recorder of torch writes to the directory of the process unless another place was
-// chosen, even by the older variable, which torch ignores if the newer one is set.
+// torch's Flight Recorder writes to the process's directory unless another place was chosen, even
+// by the older variable, which torch ignores if the newer one is set.
 func TestFlightRecorder(t *testing.T) {
 	const newer, older, ours = "TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "/logs/torch_trace_rank_"
 	p := process("worker-1")
@@ -198,7 +197,7 @@ func TestIPv6Coordinator(t *testing.T) {
 	assert.Equal(t, "[fd00::1]:20002", got["JAX_COORDINATOR_ADDRESS"])
 }
 
-// TE-78, TE-79: the profiles that have a rank pass it on.
+// TE-78, TE-79: profiles with a rank pass it on.
 func TestProfilesAreOptional(t *testing.T) {
 	p := process("chief-0")
 	p.Cluster.Profiles = nil
@@ -328,7 +327,7 @@ func TestClusterAsJSON(t *testing.T) {
 	assert.Equal(t, *c, back)
 }
 
-// A value that is too long for a variable is left out.
+// A value too long for a variable is omitted.
 func TestLongTFConfig(t *testing.T) {
 	p := process("worker-7")
 	p.Cluster.Members = manyMembers(10_000)
@@ -374,8 +373,7 @@ func TestTheHookIsFirstInPythonPath(t *testing.T) {
 
 const cuda, hip = "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"
 
-// The devices assigned to a task override what the host worker has, and the spec of the task
-// overrides them.
+// The devices assigned to a task override the host worker's, and the task's spec overrides them.
 func TestVisibleDevices_MPR33(t *testing.T) {
 	base := []string{cuda + "=0,1,2,3"}
 	p := process("worker-1")
@@ -408,7 +406,7 @@ func TestThreadsOfBoundProcesses(t *testing.T) {
 	assert.Equal(t, "2", environ(t, []string{threads + "=3"}, p)[threads])
 }
 
-// anything permits all secrets, as a host without a policy does.
+// anything permits all secrets, like a host without a policy.
 var anything = (*policy.Policy)(nil).Decide(policy.Request{}).Secrets
 
 func TestSecretFromTheEnvironment(t *testing.T) {
@@ -444,7 +442,7 @@ func TestSecretFromAFile(t *testing.T) {
 		require.Nil(t, problem)
 		assert.Equal(t, want, value)
 	}
-	link := filepath.Join(dir, "link") // as Kubernetes mounts them
+	link := filepath.Join(dir, "link") // like Kubernetes mounts
 	require.NoError(t, os.Symlink(file("target", "s3cret"), link))
 	value, problem := Secret(nil, spec.Source{FromFile: link}, anything)
 	require.Nil(t, problem)

@@ -51,7 +51,7 @@ with open(os.path.join(os.environ["OUT"], os.environ["RANK"]), "w") as f:
 	for rank, task := range []string{"default-0", "default-1"} {
 		b := must.Get(os.ReadFile(filepath.Join(dir, strconv.Itoa(rank))))(t)
 		theirs := must.JSON[map[string]string](t, b)
-		// Old versions have only the old name of this variable.
+		// Old versions set only this variable's old name.
 		if v, ok := theirs["NCCL_ASYNC_ERROR_HANDLING"]; ok {
 			delete(theirs, "NCCL_ASYNC_ERROR_HANDLING")
 			theirs["TORCH_NCCL_ASYNC_ERROR_HANDLING"] = v

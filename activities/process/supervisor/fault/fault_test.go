@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
-// A limit of the host is no exit code of a program.
+// A host limit does not yield a program's exit code.
 func TestTheCodeOfAStartThatFailed(t *testing.T) {
 	for errno, want := range map[error]int{
 		unix.EMFILE: exitcode.Machinery, unix.ENOSPC: exitcode.Machinery, unix.EAGAIN: exitcode.Machinery,

@@ -24,9 +24,8 @@ func delegated(instance string) controllers {
 	return controllers{there, why}
 }
 
-// tree makes a directory for each path and writes the files in it. They stand for the files
-// of cgroups, because the machine of a test may have no cgroups of version 2 with
-// controllers.
+// tree makes a directory for each path and writes the files in it. They stand for cgroup files,
+// because the test machine may lack version 2 cgroups with controllers.
 func tree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -116,7 +115,7 @@ func TestFindCgroup(t *testing.T) {
 	for _, c := range []struct{ self, mounts, want string }{
 		{"4:memory:/x\n0::/\n", hybrid, "/sys/fs/cgroup/unified"},
 		{"0::/user.slice/a.service\n", unified, "/sys/fs/cgroup/user.slice/a.service"},
-		{"0::/../../b\n", unified, ""}, // of a namespace further up
+		{"0::/../../b\n", unified, ""}, // of an outer namespace
 		{"4:memory:/x\n", hybrid, ""},
 		{"0::/a\n", "1 2 0:1 / / rw - ext4 /dev/vda rw\n", ""},
 		{"0::/docker/abc/x\n", "29 23 0:26 /docker/abc /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "/sys/fs/cgroup/x"},
@@ -126,7 +125,7 @@ func TestFindCgroup(t *testing.T) {
 	}
 }
 
-// The kernel counts what it kills to free memory in files whose lines are alike.
+// The kernel counts OOM kills in files with similar lines.
 func TestOOMCounter(t *testing.T) {
 	root := tree(t, map[string]string{
 		"two/a/memory.events":      "oom 3\noom_kill 2\noom_group_kill 0\n",
