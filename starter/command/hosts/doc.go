@@ -1,3 +1,3 @@
-// Package hosts has the commands for the hosts of a queue and their policies: host list, host
+// Package hosts implements the commands for a queue's hosts and their policies: host list, host
 // show, host settings, host cordon, host drain, host uncordon, and policy.
 package hosts

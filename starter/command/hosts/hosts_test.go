@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
-// A program that wants JSON gets it from requests about hosts, too.
+// Requests about hosts also answer in JSON on request.
 func TestPrintService(t *testing.T) {
 	for _, c := range []struct {
 		given     serviceOfHost

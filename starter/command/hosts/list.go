@@ -45,7 +45,7 @@ func runList(ctx context.Context, a *cli.App, queue string) error {
 	})
 }
 
-// versionColumn returns the version of a host worker, and its supervisor's if it differs.
+// versionColumn returns a host worker's version, and its supervisor's if different.
 func versionColumn(version, supervisor string) string {
 	if supervisor == "" {
 		return version
@@ -70,7 +70,7 @@ func printHosts(a *cli.App, hosts []fleet.HostStatus) {
 	}
 }
 
-// stuck says what SIGKILL does not end on a host.
+// stuck lists the processes on a host that survive SIGKILL.
 func stuck(h fleet.HostStatus) (lines []string) {
 	for _, o := range h.Holds {
 		if o.Stuck != "" {
@@ -80,7 +80,7 @@ func stuck(h fleet.HostStatus) (lines []string) {
 	return lines
 }
 
-// checksColumn says how many checks a host has passed, or which fail.
+// checksColumn states how many checks a host has passed, or which fail.
 func checksColumn(h fleet.HostStatus) string {
 	failing := list.Of(h.Failing, func(f fleet.FailedCheck) string { return f.Check })
 	switch {
@@ -92,7 +92,7 @@ func checksColumn(h fleet.HostStatus) string {
 	return "-"
 }
 
-// share returns the part of a resource that is in use.
+// share formats how much of a resource is in use.
 func share(used, all int) string {
 	if all == 0 {
 		return fmt.Sprintf("%d of any", used)

@@ -36,7 +36,7 @@ func Policy(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// policyOptions are the flags of [Policy].
+// policyOptions holds the flags of [Policy].
 type policyOptions struct {
 	specFile string
 	signers  []string
@@ -100,7 +100,7 @@ func printDecisions(a *cli.App, d workers.Decisions) error {
 	return nil
 }
 
-// decisionText returns a decision as text for the user.
+// decisionText formats a decision for the user.
 func decisionText(d policy.Decision) string {
 	if !d.Allowed {
 		return "denied: " + d.Reason

@@ -62,7 +62,7 @@ func settingsCommand(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// settings are the rules of a queue in JSON.
+// settings is the JSON form of a queue's rules.
 type settings struct {
 	Preempt       fleet.Preempting `json:"preempt"`
 	LongestNotice string           `json:"longest_notice,omitempty"`

@@ -80,7 +80,7 @@ func printHost(a *cli.App, h *starter.HostDetails) {
 	printHistory(a, h.History)
 }
 
-// printHistory prints how runs have ended on a host: a line for each day.
+// printHistory prints how runs ended on a host, one line per day.
 func printHistory(a *cli.App, days []fleet.Day) {
 	if len(days) == 0 {
 		return
@@ -93,7 +93,7 @@ func printHistory(a *cli.App, days []fleet.Day) {
 	w.Flush()
 }
 
-// resultOf returns the columns of a check.
+// resultOf returns a check's columns.
 func resultOf(h *starter.HostDetails, name string, now time.Time) (result, age, took string) {
 	for _, r := range h.Results {
 		if r.Check == name {
@@ -112,7 +112,7 @@ func resultOf(h *starter.HostDetails, name string, now time.Time) (result, age, 
 	return "ok", "-", "-"
 }
 
-// stateText returns the state of a host, and what has cordoned it if that was not a user.
+// stateText returns a host's state, and what cordoned it if not a user.
 func stateText(h fleet.HostStatus) string {
 	if h.State == fleet.HostCordoned {
 		switch h.CordonedBy {
@@ -125,8 +125,8 @@ func stateText(h fleet.HostStatus) string {
 	return string(h.State)
 }
 
-// suspicion says which failures of runs make a host suspect, and what follows. It is empty if there
-// are none.
+// suspicion explains which failures of runs make a host suspect, and what follows. It is empty
+// if there are none.
 func suspicion(h fleet.HostStatus) string {
 	s := h.Suspicion
 	if s == nil {
@@ -139,14 +139,14 @@ func suspicion(h fleet.HostStatus) string {
 	return line
 }
 
-// noTasks says why a host gets no new tasks, and what would change that. It is empty if no reason
-// is known.
+// noTasks explains why a host gets no new tasks, and what would change that. It is empty if no
+// reason is known.
 func noTasks(h fleet.HostStatus) string {
 	if h.Reason == "" && h.Deadline.IsZero() {
 		return ""
 	}
 	if h.CordonedBy == fleet.CordonedByFailures {
-		return "" // the suspicion says it
+		return "" // suspicion covers it
 	}
 	line := fmt.Sprintf("%s is %s", h.Name, h.State)
 	if h.CordonedBy == fleet.CordonedByCheck {

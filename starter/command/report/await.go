@@ -30,7 +30,7 @@ func Wait(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// waitOptions are the flags of [Wait].
+// waitOptions holds the flags of [Wait].
 type waitOptions struct {
 	runs          cli.RunSelector
 	progress, any bool
@@ -77,7 +77,7 @@ func runWait(ctx context.Context, a *cli.App, args []string, o *waitOptions) err
 	return AwaitEnd(ctx, a, selected.Runs[0], nil)
 }
 
-// awaitShown waits for a run, shows its progress, and reports its end.
+// awaitShown waits for a run to finish, shows its progress, and reports its end.
 func awaitShown(ctx context.Context, a *cli.App, r *starter.Run) error {
 	console := tasklog.NewConsole(a.Out, a.Err, tasklog.ConsoleOptions{})
 	a.Printer.Through(console)
@@ -100,15 +100,14 @@ func awaitShown(ctx context.Context, a *cli.App, r *starter.Run) error {
 	return reportOf(ctx, a, r, result, err)
 }
 
-// reportOf reports the end of a run whose files may be on other hosts.
+// reportOf reports the end of a run that may have files on other hosts.
 func reportOf(ctx context.Context, a *cli.App, r *starter.Run, result *spec.RunResult, err error) error {
 	a.Elsewhere = func(f *spec.Failure) ([]byte, error) { return errorFile(ctx, r, f) }
 	return Report(a, r.ID, result, err)
 }
 
-// AwaitEnd waits for a run and, if shown is not nil, for its output to be shown, and reports
-// the end of the run. Its error has the exit code: the code of the run or, if that is 0, of the
-// output.
+// AwaitEnd waits for a run and, if shown is not nil, for its output to be shown, and reports the
+// run's end. Its error contains the exit code: the run's or, if that is 0, the output's.
 func AwaitEnd(ctx context.Context, a *cli.App, r *starter.Run, shown <-chan error) error {
 	result, err := r.WaitNotify(ctx, a.SayUnreachable)
 	var incomplete error

@@ -13,11 +13,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// copyErrorFile copies the error file of the root cause to the path at which the program that
-// started us expects an error file. That program is a launcher of torch, or another run with
-// this command as a task.
+// copyErrorFile copies the root cause's error file to the path at which the program that started
+// us expects one. That program is a launcher of torch, or another run with this command as a
+// task.
 func copyErrorFile(a *cli.App, f *spec.Failure) {
-	// A launcher within a task of a run sets only the former, and is the nearer one.
+	// A launcher within a run's task sets only the former, and is nearer.
 	to := cmp.Or(os.Getenv("TORCHELASTIC_ERROR_FILE"), os.Getenv("CLUSTERRUN_ERROR_FILE"))
 	if to == "" || f == nil || f.ErrorFile == "" {
 		return
@@ -39,7 +39,7 @@ func copyErrorFile(a *cli.App, f *spec.Failure) {
 	}
 }
 
-// errorFile reads the error file of a failure from its host.
+// errorFile reads a failure's error file from its host.
 func errorFile(ctx context.Context, r *starter.Run, f *spec.Failure) ([]byte, error) {
 	files, err := r.Files(ctx)
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// HostTasks are the tasks of a run on one host.
+// HostTasks lists a run's tasks on one host.
 type HostTasks struct {
 	Host  string   `json:"host"`
 	Tasks []string `json:"tasks"`
-	// Slots is the number of slots of the host, if it has more tasks than slots.
+	// Slots is the host's number of slots, if it has more tasks than slots.
 	Slots int `json:"slots,omitempty"`
 }
 
@@ -24,7 +24,7 @@ func (h HostTasks) List() string {
 	return SomeOf(h.Tasks)
 }
 
-// LiveLine returns the text of a status line: the state of the run and the progress of its tasks.
+// LiveLine returns the text of a status line: the run's state and its tasks' progress.
 func LiveLine(id string, facts []outcome.Fact, started time.Time) string {
 	parts := []string{id}
 	for _, f := range facts {
@@ -55,12 +55,12 @@ func ExitColumns(e *spec.Exit) (exit, cause string) {
 // unreachable is the error type of the results of [Unreachable].
 const unreachable = "Unreachable"
 
-// Unreachable returns the result of a run whose end the server does not report.
+// Unreachable returns a result for a run when the server does not report its end.
 func Unreachable(err error) *spec.RunResult {
 	return &spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: unreachable, Message: err.Error(), ExitCode: cli.CodeOf(err)}
 }
 
-// taskLines returns a line for each task whose end is known.
+// taskLines returns a line for each task that is known to have ended.
 func taskLines(tasks []spec.TaskResult) []string {
 	const most = 16
 	var lines []string

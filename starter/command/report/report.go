@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Report prints how a run ended, root cause first, and returns an error that has the exit code
-// and no text. With --json it also prints the result to stdout.
+// Report prints how a run ended, root cause first, and returns an error with the exit code and
+// no text. With --json it also prints the result to stdout.
 func Report(a *cli.App, id string, result *spec.RunResult, err error) error {
 	result, err = ResultOf(result, err)
 	if err != nil || result == nil {
@@ -26,8 +26,8 @@ func Report(a *cli.App, id string, result *spec.RunResult, err error) error {
 	return cmp.Or(ReportEnd(a, id, result), printed)
 }
 
-// ResultOf returns the result of a run that has ended. It makes a result for a run that was
-// terminated or cannot be reached. It returns an error if the run has not ended.
+// ResultOf returns an ended run's result, or a made-up one if the run was terminated or is
+// unreachable. It returns an error if the run has not ended.
 func ResultOf(result *spec.RunResult, err error) (*spec.RunResult, error) {
 	var terminated *starter.TerminatedError
 	switch {
@@ -41,7 +41,7 @@ func ResultOf(result *spec.RunResult, err error) (*spec.RunResult, error) {
 	return Unreachable(err), nil
 }
 
-// ReportEnd prints how a run ended, and returns an error that has the exit code and no text.
+// ReportEnd prints how a run ended, and returns an error with the exit code and no text.
 func ReportEnd(a *cli.App, id string, result *spec.RunResult) error {
 	a.Say("%s", verdict(a, id, result))
 	if result.Verdict == spec.VerdictSucceeded {
@@ -59,8 +59,8 @@ func PrintResult(a *cli.App, r *spec.RunResult) error {
 	return a.PrintJSON(withTasks(r))
 }
 
-// withTasks returns a result with a list of tasks even if no task was started: programs expect a
-// list instead of null.
+// withTasks returns a result with a list of tasks even if no task was started, because programs
+// expect a list instead of null.
 func withTasks(r *spec.RunResult) *spec.RunResult {
 	if r.Tasks != nil {
 		return r
@@ -94,7 +94,7 @@ func verdict(a *cli.App, id string, r *spec.RunResult) string {
 	return strings.Join(lines, "\n")
 }
 
-// Returned returns a line about the value that a task has returned, or "" if it has returned nothing.
+// Returned returns a line about a task's return value, or "" if there is none.
 func Returned(t spec.TaskResult) string {
 	switch {
 	case len(t.Value) > 0:
@@ -105,7 +105,7 @@ func Returned(t spec.TaskResult) string {
 	return ""
 }
 
-// short returns a return value, cut to fit into a line.
+// short returns a return value, truncated to fit on a line.
 func short(v json.RawMessage) string {
 	const most = 300
 	text := spec.FormatValue(v)

@@ -83,8 +83,7 @@ func TestReportAsJSON(t *testing.T) {
 	assert.Equal(t, 125, code)
 }
 
-// The program that started us expects our error file at a path. It gets the error file of the
-// root cause.
+// The program that started us expects our error file at a path. It receives the root cause's.
 func TestReportHandsTheErrorFileOn_TE69_TE70_TE76_TE77(t *testing.T) {
 	dir := t.TempDir()
 	childs, ours := filepath.Join(dir, "child.json"), filepath.Join(dir, "ours.json")
@@ -122,8 +121,8 @@ func TestReportHandsTheErrorFileOn_TE69_TE70_TE76_TE77(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(dir, "torch.json"))
 }
 
-// The report of a successful run names the task that stopped it, the reason, and
-// the tasks that it did not wait for.
+// A successful run's report names the task that stopped it, the reason, and the tasks that it
+// did not wait for.
 func TestReportOfAStopTogether(t *testing.T) {
 	stopping := &spec.Stopping{Stop: true, By: "worker-1", Error: &spec.TogetherError{Kind: "StopIteration"}, Clean: true}
 	_, stderr, code := reported(t, false, &spec.RunResult{Verdict: spec.VerdictSucceeded, Stopping: stopping, Stragglers: []string{"worker-0", "ps-0"}}, nil)
@@ -176,7 +175,7 @@ func TestNewsOfARun(t *testing.T) {
 	assert.Contains(t, of(unanswered), "its host worker does not answer")
 }
 
-// A text is drawn over its last version, and leaves the rest of the terminal as it was.
+// Text is drawn over its previous version, leaving the rest of the terminal alone.
 func TestRedrawnText(t *testing.T) {
 	master, slave, err := pty.Open()
 	require.NoError(t, err)

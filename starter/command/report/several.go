@@ -18,7 +18,8 @@ type ended struct {
 }
 
 // awaitSeveral waits until all runs have ended or, if any is set, one of them. It reports each
-// that ends. Its error has the exit code of the first run, in their order, that did not succeed.
+// one as it ends. Its error contains the exit code of the first run, in order, that did not
+// succeed.
 func awaitSeveral(ctx context.Context, a *cli.App, runs []*starter.Run, any bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -50,7 +51,8 @@ func awaitSeveral(ctx context.Context, a *cli.App, runs []*starter.Run, any bool
 	return nil
 }
 
-// reportOne reports the end of one of several runs. Its error has the exit code and no text.
+// reportOne reports the end of one of several runs. Its error contains the exit code and no
+// text.
 func reportOne(ctx context.Context, a *cli.App, r *starter.Run, result *spec.RunResult, err error) error {
 	a.Elsewhere = func(f *spec.Failure) ([]byte, error) { return errorFile(ctx, r, f) }
 	result, err = ResultOf(result, err)
@@ -80,10 +82,10 @@ type absence struct {
 	app *cli.App
 
 	mu   sync.Mutex
-	runs map[*starter.Run]bool // runs whose server does not answer
+	runs map[*starter.Run]bool // runs for which the server does not answer
 }
 
-// notify is the notification of [starter.Run.WaitNotify] for a run.
+// notify implements the notification of [starter.Run.WaitNotify] for a run.
 func (s *absence) notify(r *starter.Run, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +103,7 @@ func (s *absence) notify(r *starter.Run, err error) {
 	}
 }
 
-// forget notes that a run has ended.
+// forget records that a run has ended.
 func (s *absence) forget(r *starter.Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

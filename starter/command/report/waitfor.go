@@ -24,23 +24,23 @@ type awaited struct {
 	RunID       string `json:"run_id"`
 	ExecutionID string `json:"execution_id,omitempty"`
 	Open        bool   `json:"open"`
-	// Facts are those that are new. The list is empty if the time has passed.
+	// Facts are the new ones. The list is empty after a timeout.
 	Facts []outcome.Fact `json:"facts"`
-	// Verdict and ExitCode are of a run that has ended.
+	// Verdict and ExitCode are set once the run has ended.
 	Verdict  spec.Verdict `json:"verdict,omitempty"`
 	ExitCode *int         `json:"exit_code,omitempty"`
-	// Cursor stands for all facts that were reported and are still so.
+	// Cursor stands for all reported facts that still hold.
 	Cursor string `json:"cursor"`
 }
 
-// forOptions are the flags of wait for the next fact.
+// forOptions holds wait's flags to wait for the next fact.
 type forOptions struct {
 	kinds   []string
 	timeout cli.Duration
 	since   string
 }
 
-// check refuses flags that are wrong. It returns the marks of the cursor.
+// check refuses invalid flags. It returns the cursor's marks.
 func (o *forOptions) check() (marks, error) {
 	for _, kind := range o.kinds {
 		if !slices.Contains(outcome.Kinds, outcome.Kind(kind)) {
@@ -58,7 +58,8 @@ func (o *forOptions) check() (marks, error) {
 // errFound ends a watch.
 var errFound = errors.New("a fact was found")
 
-// awaitFact waits until one of the facts is new, and prints it. The end of the run always is.
+// awaitFact waits until one of the facts is new, and prints it. The end of the run is always
+// new.
 func awaitFact(ctx context.Context, a *cli.App, r *starter.Run, o *forOptions, known marks) error {
 	answer := awaited{RunID: r.ID, Open: true, Facts: []outcome.Fact{}, Cursor: o.since}
 	if o.timeout > 0 {
@@ -71,7 +72,7 @@ func awaitFact(ctx context.Context, a *cli.App, r *starter.Run, o *forOptions, k
 			return f.Kind != outcome.FactDone && !slices.Contains(o.kinds, string(f.Kind))
 		})
 		fresh := outcome.News(facts, func(mark string) bool { return known[hash(mark)] && s.Open })
-		if !s.Unanswered { // else the facts about its tasks are not known
+		if !s.Unanswered { // otherwise the facts about its tasks are unknown
 			known.keep(s.Facts)
 		}
 		known.add(fresh)
@@ -97,7 +98,7 @@ func awaitFact(ctx context.Context, a *cli.App, r *starter.Run, o *forOptions, k
 	return err
 }
 
-// marks are the hashes of the marks of facts.
+// marks holds the hashes of facts' marks.
 type marks map[uint32]bool
 
 func hash(mark string) uint32 {
@@ -114,7 +115,7 @@ func (m marks) add(facts []outcome.Fact) {
 	}
 }
 
-// keep forgets the marks of facts that are over, since they are new if they come again.
+// keep drops the marks of facts that are over, because they are new if they recur.
 func (m marks) keep(facts []outcome.Fact) {
 	now := marks{}
 	now.add(facts)

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// A cursor stands for the facts that were reported. A fact that is over and comes again is new.
+// A cursor stands for the reported facts. A fact that is over and recurs is new.
 func TestCursor(t *testing.T) {
 	silent := func(seconds int) []outcome.Fact {
 		return outcome.Facts(&starter.Status{Open: true, State: spec.RunRunning, Tasks: []starter.TaskStatus{

@@ -10,8 +10,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Watch calls show with the status of a run every second and after its end. It returns the
-// result as [starter.Run.WaitNotify] does.
+// Watch calls show with the run's status every second and after the run has ended. It returns
+// the result, like [starter.Run.WaitNotify].
 func Watch(ctx context.Context, r *starter.Run, show func(*starter.Status) error, notify func(error)) (result *spec.RunResult, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -42,15 +42,15 @@ func Watch(ctx context.Context, r *starter.Run, show func(*starter.Status) error
 	}
 }
 
-// News finds the changes of a run between calls.
+// News finds a run's changes between calls.
 type News struct {
 	known map[string]bool
-	// unanswered reports whether the run did not answer the last time.
+	// unanswered reports whether the run did not answer the previous call.
 	unanswered bool
 }
 
-// Of returns the facts that are new since the last call. A run that does not answer is reported
-// the second time only, since a busy host may be late.
+// Of returns the facts that are new since the last call. It reports a run that does not answer
+// only the second time, because a busy host may be late.
 func (n *News) Of(s *starter.Status) []outcome.Fact {
 	once := s.Unanswered && !n.unanswered && n.known != nil
 	if n.unanswered = s.Unanswered; once {
@@ -67,10 +67,10 @@ func (n *News) Of(s *starter.Status) []outcome.Fact {
 	return fresh
 }
 
-// NewsLine returns news in a line, with the time of day in front.
+// NewsLine returns news as one line, prefixed with the time of day.
 func NewsLine(news []outcome.Fact) string {
 	return time.Now().Format(time.TimeOnly) + " " + outcome.Line(news)
 }
 
-// StatusEvery is the time between updates of the status line.
+// StatusEvery is the interval between updates of the status line.
 const StatusEvery = time.Second

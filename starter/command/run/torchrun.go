@@ -84,7 +84,7 @@ func specOfTorchrun(a *cli.App, l *torchrun.Launch) (*spec.RunSpec, error) {
 	return s, err
 }
 
-// torchrunError extends the error for an unknown flag with where clusterrun's flags belong.
+// torchrunError adds to the error for an unknown flag which clusterrun command has it.
 func torchrunError(cmd *cobra.Command, err error) error {
 	if unknown, ok := errors.AsType[*torchrun.UnknownFlagError](err); ok {
 		run, _, _ := cmd.Root().Find([]string{"run"})

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
 
-// Array has the flags that make a sweep of a run.
+// Array holds the flags that turn a run into a sweep.
 type Array struct {
 	flags       *pflag.FlagSet
 	grid        string
@@ -33,7 +33,7 @@ func (f *Array) Register(fs *pflag.FlagSet, atMost string) {
 // Changed reports whether --array is given.
 func (f *Array) Changed() bool { return f.flags.Changed("array") }
 
-// Given reports whether the run is to be a sweep. The other flags need --array.
+// Given reports whether the run is to be a sweep. The other flags require --array.
 func (f *Array) Given() (bool, error) {
 	if f.flags.Changed("array") {
 		return true, nil
@@ -46,7 +46,7 @@ func (f *Array) Given() (bool, error) {
 	return false, nil
 }
 
-// Sweep returns the sweep of a run, after a check of all trials. atMost is the default of --at-most.
+// Sweep checks all trials and returns the run's sweep. atMost is the default of --at-most.
 func (f *Array) Sweep(a *cli.App, s *spec.RunSpec, id string, atMost int) (*sweep.Spec, error) {
 	grid, err := f.read(a)
 	if err != nil {
@@ -62,7 +62,7 @@ func (f *Array) Sweep(a *cli.App, s *spec.RunSpec, id string, atMost int) (*swee
 	return out, nil
 }
 
-// Rules returns rules with those that the flags give.
+// Rules returns r, overridden by the flags.
 func (f *Array) Rules(r sweep.Rules) (sweep.Rules, error) {
 	if f.flags.Changed("at-most") {
 		r.AtMost = f.atMost
@@ -108,7 +108,7 @@ func (f *Array) read(a *cli.App) (sweep.Grid, error) {
 	return sweep.TableGrid(text)
 }
 
-// reasonOf returns the cause of an error of a file without the path and the call.
+// reasonOf returns a file error's cause without the path and the call.
 func reasonOf(err error) error {
 	if path, ok := errors.AsType[*os.PathError](err); ok {
 		return path.Err

@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// addFlag adds the flag of a field, with a type that suits the field.
+// addFlag adds a field's flag, with a type that suits the field.
 func addFlag(fs *pflag.FlagSet, f spec.Flag) {
 	t := f.Type
 	if t.Kind() == reflect.Pointer {
@@ -34,7 +34,7 @@ func addFlag(fs *pflag.FlagSet, f spec.Flag) {
 	}
 }
 
-// setField sets a field to the value of its flag.
+// setField sets a field to its flag's value.
 func setField(field reflect.Value, value pflag.Value) {
 	if field.Kind() == reflect.Pointer {
 		field.Set(reflect.New(field.Type().Elem()))

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// OtherHosts describes, from the command line, a run that uses other machines too.
+// OtherHosts describes, from the command line, a run that also uses other machines.
 type OtherHosts struct {
 	hosts []hostlist.Host
 	// Flag is the flag that named the hosts.
@@ -22,8 +22,8 @@ type OtherHosts struct {
 	// count is the number of tasks. If it is 0, the spec gives the number, or each slot gets
 	// one.
 	count int
-	// PerHost is the number of tasks of each host, as --nproc-per-node takes it. If it is
-	// empty, a host gets as many as it has slots.
+	// PerHost is the number of tasks per host, in the syntax of --nproc-per-node. If it is
+	// empty, each host gets one per slot.
 	PerHost string
 	// Spread reports whether the tasks are spread over the hosts, one at a time.
 	Spread bool
@@ -70,13 +70,13 @@ func (f *SpecFlags) hostList() (hosts []hostlist.Host, flag string, err error) {
 	hosts = hostlist.Merge(hosts, own, IsThisMachine)
 	for i := range hosts {
 		if h := &hosts[i]; h.Here && h.Slots == 0 {
-			h.Slots = runtime.NumCPU() // as Open MPI does
+			h.Slots = runtime.NumCPU() // like Open MPI
 		}
 	}
 	return hosts, flag, nil
 }
 
-// Place gives each task of the spec its host. machines maps names of hosts to their resources.
+// Place assigns a host to each of the spec's tasks. machines maps host names to their resources.
 // If a host's resources are needed but unknown, Place does nothing.
 func (o *OtherHosts) Place(s *spec.RunSpec, machines map[string]Machine) error {
 	hosts := append([]hostlist.Host{}, o.hosts...)

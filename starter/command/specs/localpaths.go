@@ -9,8 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// CheckResources refuses devices and CPUs that this machine does not have. Its host worker
-// would do so only after the run has started.
+// CheckResources refuses devices and CPUs that this machine lacks. Otherwise, its host worker
+// would refuse them only after the run has started.
 func CheckResources(s *spec.RunSpec, f *SpecFlags) error {
 	if !resources.Wanted(s) {
 		return nil
@@ -34,8 +34,8 @@ func CheckResources(s *spec.RunSpec, f *SpecFlags) error {
 	return e
 }
 
-// InThisDirectory sets the directory of the processes to the current directory if the spec
-// names none.
+// InThisDirectory sets the processes' directory to the current directory if the spec does not
+// name one.
 func InThisDirectory(s *spec.RunSpec) error {
 	if s.Dir != "" || s.Ships() {
 		return nil
@@ -51,7 +51,7 @@ func InThisDirectory(s *spec.RunSpec) error {
 	return nil
 }
 
-// Elsewhere returns the field of a spec that needs more hosts than this machine, or chooses
+// Elsewhere returns the field of a spec that requires more hosts than this machine, or chooses
 // among them.
 func Elsewhere(s *spec.RunSpec) string {
 	h := s.Hosts

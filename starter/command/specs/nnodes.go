@@ -7,7 +7,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// applyNodes reads --nnodes, and returns the largest number of hosts. named is the number of
+// applyNodes reads --nnodes and returns the maximum number of hosts. named is the number of
 // hosts that other flags name.
 func (f *SpecFlags) applyNodes(s *spec.RunSpec, named int) (most int, err error) {
 	count := spec.HostCount(f.nnodes)
@@ -29,7 +29,7 @@ func (f *SpecFlags) applyNodes(s *spec.RunSpec, named int) (most int, err error)
 	return most, nil
 }
 
-// countOnNodes is count for a run with a given number of hosts of a fleet.
+// countOnNodes is like count for a run with a given number of fleet hosts.
 func (f *SpecFlags) countOnNodes(s *spec.RunSpec, most int) (*int, error) {
 	each := 0
 	if f.Given("nproc-per-node") {

@@ -9,14 +9,14 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/resources"
 )
 
-// Machine has the counts of resources for which --nproc-per-node may start one task each.
+// Machine counts the resources for which --nproc-per-node may start one task each.
 type Machine struct {
 	Gpus, Cpus int
 	// LimitedBy is the variable that limits the GPUs, or empty.
 	LimitedBy string
 }
 
-// LocalMachine returns this machine, as a program started from this shell sees it.
+// LocalMachine returns this machine as seen by a program started from this shell.
 func LocalMachine() Machine {
 	g := resources.ReadGPUs(os.Environ())
 	return Machine{Gpus: len(g.Visible), Cpus: runtime.NumCPU(), LimitedBy: g.LimitedBy}

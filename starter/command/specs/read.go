@@ -35,7 +35,7 @@ func Read(a *cli.App, cmd *cobra.Command, args []string, f *SpecFlags) (*spec.Ru
 	return ReadSource(a, src, f)
 }
 
-// ReadSource reads the spec of a source, with the flags over it.
+// ReadSource reads a source's spec, overridden by the flags.
 func ReadSource(a *cli.App, src Source, f *SpecFlags) (*spec.RunSpec, error) {
 	s, err := src.Read(a.In, f)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
-// sections are the headings of the help of `clusterrun run` and their flags. The first heading
-// has the flags that most runs need; a flag without a heading is advanced.
+// sections lists the headings in the help of `clusterrun run`, with their flags. The first
+// heading lists the flags that most runs need; a flag without a heading is advanced.
 var sections = []struct {
 	heading string
 	flags   []string
@@ -26,7 +26,7 @@ var sections = []struct {
 
 const advanced = "Advanced"
 
-// Headings returns the headings of the flags of `clusterrun run`, in order.
+// Headings returns the headings for the flags of `clusterrun run`, in order.
 func Headings() []string {
 	headings := make([]string, len(sections))
 	for i, s := range sections {
@@ -35,8 +35,8 @@ func Headings() []string {
 	return headings
 }
 
-// SetSections puts the flags of `clusterrun run` under their headings in its help, except flags
-// that are in before.
+// SetSections puts the flags of `clusterrun run` under their headings in its help, except those
+// in before.
 func SetSections(fs *pflag.FlagSet, before map[string]bool) {
 	fs.VisitAll(func(f *pflag.Flag) {
 		if before[f.Name] {

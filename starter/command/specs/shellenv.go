@@ -16,14 +16,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// A process on another host has the environment of its host worker, under the environment of
-// the spec. The variables of this shell that it needs are put into the spec.
+// A process on another host gets its host worker's environment, overridden by the spec's. The
+// variables that it needs from this shell are put into the spec.
 
-// maxShellEnv bounds the part of the shell's environment that is sent, in bytes. It is sent to
-// every host of the run.
+// maxShellEnv limits, in bytes, the part of the shell's environment that is sent to every host
+// of the run.
 const maxShellEnv = 256 << 10
 
-// variables are the flags that set variables of processes.
+// variables holds the flags that set processes' variables.
 type variables struct {
 	env, export, secrets []string
 }
@@ -34,7 +34,7 @@ func (v *variables) register(fs *pflag.FlagSet) {
 	fs.StringArrayVarP(&v.export, "export", "x", nil, "give the processes this shell's variable `NAME`; it is kept, too")
 }
 
-// over puts the variables over the environment of a spec. It returns nil without variables.
+// over returns a spec's environment overridden by the variables, or nil without variables.
 func (v *variables) over(under spec.Env) (env spec.Env, problems []string) {
 	env = maps.Clone(under)
 	if env == nil {
@@ -82,7 +82,7 @@ func (v *variables) over(under spec.Env) (env spec.Env, problems []string) {
 	return env, problems
 }
 
-// ParseEnv reads the value of --env.
+// ParseEnv parses a value of --env.
 func ParseEnv(text string) (name, value string, err error) {
 	name, value, ok := strings.Cut(text, "=")
 	if !ok || name == "" {
@@ -96,7 +96,7 @@ func SecretFlag(fs *pflag.FlagSet, texts *[]string) {
 	fs.StringArrayVar(texts, "secret", nil, "set `NAME=SOURCE` on the host, env:VARIABLE or file:PATH; the value is not kept")
 }
 
-// ParseSecret reads the value of --secret.
+// ParseSecret parses a value of --secret.
 func ParseSecret(text string) (name string, v spec.Variable, err error) {
 	name, from, ok := strings.Cut(text, "=")
 	kind, where, given := strings.Cut(from, ":")
@@ -130,8 +130,8 @@ func tooMuch(sent map[string]int) string {
 		total>>10, maxShellEnv>>10, strings.Join(names[:min(len(names), most)], ", "))
 }
 
-// saySecrets warns about variables that are probably secret, because every reader of the run's
-// history can see them.
+// saySecrets warns about variables that are probably secret, because anyone who can read the
+// run's history can see them.
 func saySecrets(a *cli.App, s *spec.RunSpec) {
 	if names := SecretsInClear(s); len(names) > 0 && a.Global.Server.CodecKeys == "" {
 		a.Say("%s: probably secret by its name, but the history of the run keeps the value for anyone who may read it; leave it on the hosts, in the environment of the host worker or in a file, and name it with --secret, or encrypt the history with --codec-keys",
@@ -139,7 +139,7 @@ func saySecrets(a *cli.App, s *spec.RunSpec) {
 	}
 }
 
-// SecretsInClear returns the sorted names of variables whose values are in the spec and look
+// SecretsInClear returns the sorted names of variables with values that are in the spec and look
 // secret.
 func SecretsInClear(s *spec.RunSpec) []string {
 	var names []string
@@ -161,8 +161,8 @@ func SecretsInClear(s *spec.RunSpec) []string {
 	return slices.Compact(names)
 }
 
-// SayRanks names the variables of this shell that local processes do not get, because each process
-// would believe that it is the same rank. It does so only for a command that was typed.
+// SayRanks names this shell's variables that local processes do not get, because they would make
+// every process the same rank. It does so only for a command that was typed.
 func SayRanks(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec) {
 	src, err := ParseSource(cmd, args)
 	names := slices.DeleteFunc(taskenv.Ranks(os.Environ()), func(name string) bool {

@@ -26,8 +26,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/size"
 )
 
-// Pack packs the directory that the run takes along, and sets the archive in the spec. It
-// returns nil if there is no such directory.
+// Pack packs the directory that the run ships, and sets the archive in the spec. It returns nil
+// if there is no such directory.
 func Pack(ctx context.Context, a *cli.App, s *spec.RunSpec) (*shipped.Archive, error) {
 	s.Ship.Archive, s.Ship.From = nil, nil
 	if s.Ship.Dir == "" {
@@ -51,7 +51,7 @@ func ShipOptions(s *spec.RunSpec) shipped.Options {
 	return shipped.Options{Exclude: s.Ship.Exclude, Limit: n}
 }
 
-// ShipProblems returns the errors of packing as mistakes in the command line.
+// ShipProblems turns packing errors into command-line mistakes.
 func ShipProblems(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
@@ -63,11 +63,11 @@ func ShipProblems(err error) error {
 	return e
 }
 
-// maxTakers bounds the hosts that are tried.
+// maxTakers limits how many hosts are tried.
 const maxTakers = 8
 
-// Ship hands the archive of a run to one host of its queue, which keeps it for the others, so
-// that this command may end.
+// Ship hands a run's archive to one host of its queue, which keeps it for the rest, so that this
+// command may exit.
 func Ship(ctx context.Context, a *cli.App, c client.Client, on cli.Server, s *spec.RunSpec, archive *shipped.Archive, o starter.Options) error {
 	of := shipped.Upload{WorkflowID: o.ID}
 	var err error
@@ -107,8 +107,8 @@ func Ship(ctx context.Context, a *cli.App, c client.Client, on cli.Server, s *sp
 	return fmt.Errorf("--ship: none of the hosts of queue %s takes the files, so the run is not started: %s", f.Queue, strings.Join(problems, "; "))
 }
 
-// takers returns the hosts in the order in which they are tried: first the hosts on which the
-// run would start now, then those that are ready, then the rest.
+// takers returns the hosts in the order to try them: first those on which the run would start
+// now, then those that are ready, then the rest.
 func takers(hosts []fleet.HostStatus, likely []string) []fleet.HostStatus {
 	rank := func(h fleet.HostStatus) int {
 		switch {
@@ -125,7 +125,7 @@ func takers(hosts []fleet.HostStatus, likely []string) []fleet.HostStatus {
 }
 
 // handTo hands an archive to a host, and returns the service from which other hosts get it. It
-// returns nil if a host worker of this machine that serves nothing keeps it in its state
+// returns nil if a host worker on this machine that serves nothing keeps it in its state
 // directory.
 func handTo(ctx context.Context, a *cli.App, h fleet.HostStatus, archive *shipped.Archive, of shipped.Upload) (*spec.HostService, error) {
 	if h.Store == nil {
@@ -147,10 +147,10 @@ func handTo(ctx context.Context, a *cli.App, h fleet.HostStatus, archive *shippe
 	return to.StoreArchive(ctx, archive.Archive, of, Progress(a, archive, "host "+h.Name))
 }
 
-// progressEvery is the time between messages on the progress of a transfer.
+// progressEvery is the interval between progress messages about a transfer.
 const progressEvery = 5 * time.Second
 
-// Progress returns a reader of an archive. It reports that the archive is sent, and the
+// Progress returns a reader of an archive. It reports that the archive is being sent, and the
 // progress until the reader is closed.
 func Progress(a *cli.App, archive *shipped.Archive, to string) io.ReadCloser {
 	total := size.Of(int64(archive.Size))

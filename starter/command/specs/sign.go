@@ -27,7 +27,7 @@ type Signing struct {
 // inAgent stands for the only key of ssh-agent.
 const inAgent = "ssh-agent"
 
-// expiry is long enough for a run that waits for a place overnight.
+// expiry is long enough for a run that waits for capacity overnight.
 const expiry = 24 * time.Hour
 
 func (g *Signing) Register(flags *pflag.FlagSet, when string) {
@@ -37,7 +37,7 @@ func (g *Signing) Register(flags *pflag.FlagSet, when string) {
 
 func (g *Signing) Wanted() bool { return g.key != "" }
 
-// SignRun signs a run if the flags ask for it. The spec must not change after that.
+// SignRun signs a run if the flags request it. Afterwards, the spec must not change.
 func (g *Signing) SignRun(s *spec.RunSpec, o *starter.Options) error {
 	if !g.Wanted() {
 		return nil
@@ -98,7 +98,7 @@ func (g *Signing) with(f func(ssh.Signer) error) error {
 	return f(key)
 }
 
-// chosen returns the key of an agent to sign with: the given one, or the only one.
+// chosen returns the agent's key to sign with: the given one, or the only one.
 func chosen(all []ssh.Signer, public ssh.PublicKey) (ssh.Signer, error) {
 	var keys []ssh.Signer
 	var names []string

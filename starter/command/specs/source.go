@@ -28,7 +28,7 @@ type Source struct {
 	Command []string
 }
 
-// ParseSource tells a spec file from a command. A name with the extension of a spec is a spec
+// ParseSource distinguishes a spec file from a command. A name with a spec's extension is a spec
 // file if it is the only argument, or if "--" and a command follow it. Everything after a
 // leading "--" is a command.
 func ParseSource(cmd *cobra.Command, args []string) (Source, error) {
@@ -62,8 +62,8 @@ func ParseSource(cmd *cobra.Command, args []string) (Source, error) {
 // assignment is a word such as worker=2 or LEVEL=debug.
 var assignment = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_-]*=`)
 
-// noProgram refuses a first word such as worker=2 if it is not a program: it looks like an argument
-// of the flag before it.
+// noProgram refuses a first word such as worker=2 if it is not a program: it is probably an
+// argument of the flag before it.
 func noProgram(cmd *cobra.Command, args []string) error {
 	word := args[0]
 	if cmd.ArgsLenAtDash() == 0 || !assignment().MatchString(word) {
@@ -86,7 +86,7 @@ func noProgram(cmd *cobra.Command, args []string) error {
 	return cli.Usagef("%q is no program; to set the variable %s write -x %s in front of the program", word, name, word)
 }
 
-// noScript refuses a script without execute permission as the program.
+// noScript refuses a program that is a script without execute permission.
 func noScript(cmd *cobra.Command, args []string) error {
 	interpreter := fault.InterpreterFor(args[0])
 	if interpreter == "" || cmd.Flags().Changed("dir") || !isFile(args[0]) {
@@ -110,7 +110,7 @@ func isFile(path string) bool {
 	return path == "-" || err == nil && info.Mode().IsRegular() && info.Mode()&0o111 == 0
 }
 
-// title returns the heading for problems of the spec.
+// title returns the heading for the spec's problems.
 func (s Source) title() string {
 	switch s.File {
 	case "":
@@ -121,8 +121,8 @@ func (s Source) title() string {
 	return s.File
 }
 
-// Read makes a spec of the source and the flags, and reports every problem. It makes the paths
-// in it absolute, so that they are valid on the host.
+// Read builds a spec from the source and the flags, and reports every problem. It makes the
+// spec's paths absolute, so that they are valid on the host.
 func (s Source) Read(in io.Reader, f *SpecFlags) (*spec.RunSpec, error) {
 	var problems []string
 	complete := func(r *spec.RunSpec) {
@@ -154,8 +154,8 @@ func (s Source) Read(in io.Reader, f *SpecFlags) (*spec.RunSpec, error) {
 	return r, nil
 }
 
-// decode reads the file, if there is one, in YAML or JSON, also in the form of TensorFlow's
-// cluster spec. complete is called before the spec is validated.
+// decode decodes the file, if any, as YAML or JSON, including TensorFlow's cluster spec. It
+// calls complete before it validates the spec.
 func (s Source) decode(in io.Reader, complete func(*spec.RunSpec)) (*spec.RunSpec, error) {
 	if s.Given != nil {
 		return spec.Decode(s.Given, complete)
@@ -172,7 +172,7 @@ func (s Source) decode(in io.Reader, complete func(*spec.RunSpec)) (*spec.RunSpe
 	if filepath.Ext(s.File) == ".json" {
 		return spec.Decode(b, complete)
 	}
-	return spec.DecodeYAML(b, complete) // it reads JSON, too
+	return spec.DecodeYAML(b, complete) // it also reads JSON
 }
 
 // maxSpec exceeds the size of any spec. It keeps a wrong file from being read to its end.
@@ -203,8 +203,7 @@ func readSome(file string, in io.Reader) ([]byte, error) {
 // interpreters are programs whose names do not describe a run.
 var interpreters = []string{"python", "python3", "bash", "sh", "env", "node", "ruby", "perl"}
 
-// name returns the name of a run whose spec does not name it: the name of its file, or of its
-// program.
+// name returns a name for a run without one in its spec: that of its file, or of its program.
 func (s Source) name(r *spec.RunSpec) string {
 	if s.File != "" && s.File != "-" {
 		return runName(s.File)
@@ -231,7 +230,7 @@ func nameOf(command []string) string {
 	return ""
 }
 
-// runName derives a part of a run ID from the name of a file.
+// runName derives part of a run ID from a file name.
 func runName(path string) string {
 	base := filepath.Base(path)
 	base = strings.TrimSuffix(base, filepath.Ext(base))

@@ -13,9 +13,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// SpecFlags are the flags that make a spec, or change one from a file: the flags of the spec's
-// fields, which the table of package spec lists, and the flags below, with which other
-// launchers give the number of tasks and their variables.
+// SpecFlags holds the flags that build a spec, or change one from a file: those for the fields
+// in package spec's table, and the ones declared here, with which other launchers set the number
+// of tasks and their variables.
 type SpecFlags struct {
 	Flags *pflag.FlagSet
 
@@ -24,7 +24,7 @@ type SpecFlags struct {
 	nnodes       string
 	hosts        string
 	hostfile     string
-	// Others are the hosts, if some are other machines.
+	// Others describes the hosts, if some are other machines.
 	Others *OtherHosts
 	tasks  []string
 	sets   []string
@@ -56,7 +56,7 @@ func (f *SpecFlags) Register(fs *pflag.FlagSet) {
 	}
 }
 
-// apply applies the flags that are set to a spec. It returns every problem.
+// apply applies the flags to a spec and returns every problem.
 func (f *SpecFlags) apply(s *spec.RunSpec) []string {
 	var problems []string
 	note := func(err error) {
@@ -81,7 +81,7 @@ func (f *SpecFlags) apply(s *spec.RunSpec) []string {
 	note(err)
 	switch {
 	case err != nil && len(s.Tasks) == 0:
-		// The unknown number is reported already. A spec without tasks would be a second
+		// The unknown number is already reported. A spec without tasks would be a second
 		// problem.
 		s.Tasks, _ = setCount(nil, 1)
 	case err != nil:
@@ -118,8 +118,7 @@ func (f *SpecFlags) apply(s *spec.RunSpec) []string {
 func (f *SpecFlags) Given(name string) bool { return f.Flags.Changed(name) }
 
 // applyRestarts enables restarts if --max-restarts allows some. With torchrun's flags, all
-// workers restart together, because the ranks of a process group cannot continue with a new
-// peer.
+// workers restart together, because a process group's ranks cannot continue with a new peer.
 func (f *SpecFlags) applyRestarts(s *spec.RunSpec) {
 	if f.Given("nnodes") && s.IsElastic() && s.RestartScope == "" {
 		s.RestartScope = spec.RestartScopeGroup
@@ -139,7 +138,7 @@ func (f *SpecFlags) applyRestarts(s *spec.RunSpec) {
 }
 
 // count returns the number of tasks from the flags, or nil if none gives it. If the number
-// depends on hosts that were not asked yet, it returns 1.
+// depends on hosts that have not been queried yet, it returns 1.
 func (f *SpecFlags) count(s *spec.RunSpec) (*int, error) {
 	hosts, flag, err := f.hostList()
 	if err != nil {
@@ -189,7 +188,7 @@ func (f *SpecFlags) counted() *int {
 	return nil
 }
 
-// countElsewhere is count for a list with hosts other than this machine.
+// countElsewhere is like count for a list with hosts other than this machine.
 func (f *SpecFlags) countElsewhere(s *spec.RunSpec, hosts []hostlist.Host, flag string) (*int, error) {
 	f.Others = &OtherHosts{hosts: hosts, Flag: flag}
 	if f.Given("nproc-per-node") {
@@ -206,7 +205,7 @@ func (f *SpecFlags) countElsewhere(s *spec.RunSpec, hosts []hostlist.Host, flag 
 	return new(1), nil
 }
 
-// inFlags changes a problem to name the flag that set the field, so that the user can mend it.
+// inFlags makes a problem name the flag that set the field, so that the user can correct it.
 // without reports whether there is no file.
 func (f *SpecFlags) inFlags(p spec.Problem, without bool) spec.Problem {
 	for _, flag := range spec.Flags() {

@@ -20,7 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// specFrom is the spec that a command line makes, as validate reads it.
+// specFrom returns the spec for a command line, as read by validate.
 func specFrom(t *testing.T, stdin string, args ...string) (*spec.RunSpec, error) {
 	t.Helper()
 	var out *spec.RunSpec
@@ -43,7 +43,7 @@ func specFrom(t *testing.T, stdin string, args ...string) (*spec.RunSpec, error)
 	return out, failure
 }
 
-// All flags that the reference of the spec names exist.
+// All flags named in the spec's reference exist.
 func TestReferenceNamesFlags(t *testing.T) {
 	f := &SpecFlags{}
 	f.Register(pflag.NewFlagSet("run", pflag.ContinueOnError))
@@ -130,7 +130,7 @@ func TestNoProfiles(t *testing.T) {
 	assert.Equal(t, []spec.EnvProfile{}, s.WithDefaults().EnvProfiles)
 }
 
-// A problem with an item of a list names its flag.
+// A problem with a list item names the item's flag.
 func TestProblemsNameTheFlag(t *testing.T) {
 	_, err := specFrom(t, "", "--exclude", "", "--set", "env_profiles=[x]", "--on-disconnect", "1s", "--", "./train")
 	for _, flag := range []string{"--exclude: is empty", `env_profiles[0]: "x" is no`, "--on-disconnect: must be at least 5s"} {
@@ -138,7 +138,7 @@ func TestProblemsNameTheFlag(t *testing.T) {
 	}
 }
 
-// Fields that no flag sets keep the defaults of the spec.
+// Fields that no flag sets keep the spec's defaults.
 func TestNoFlags(t *testing.T) {
 	s := must.Get(specFrom(t, "", "./train"))(t)
 	assert.Equal(t, &spec.RunSpec{Name: "train", Command: []string{"./train"}, Tasks: ranks(1)}, s)
@@ -243,7 +243,7 @@ func TestSpecOrCommand(t *testing.T) {
 	}
 }
 
-// A script that is given as a spec is refused before anything starts.
+// A script given as a spec is refused before anything starts.
 func TestAScriptThatIsNoProgram(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

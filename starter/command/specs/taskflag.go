@@ -9,7 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
-// parseTask reads the value of --task: TYPE, TYPE=COUNT or TYPE=ADDRESS,….
+// parseTask parses a value of --task: TYPE, TYPE=COUNT or TYPE=ADDRESS,….
 func parseTask(text string) (spec.TaskGroup, error) {
 	typ, value, given := strings.Cut(text, "=")
 	g := spec.TaskGroup{Type: strings.TrimSpace(typ)}
@@ -35,7 +35,7 @@ func parseTask(text string) (spec.TaskGroup, error) {
 	return g, nil
 }
 
-// setGroup replaces the count and addresses of the group of the same type, or adds the group.
+// setGroup replaces the count and addresses of the group with the same type, or adds the group.
 // Other fields keep their values from the file.
 func setGroup(groups []spec.TaskGroup, g spec.TaskGroup) []spec.TaskGroup {
 	for i := range groups {
@@ -47,7 +47,7 @@ func setGroup(groups []spec.TaskGroup, g spec.TaskGroup) []spec.TaskGroup {
 	return append(groups, g)
 }
 
-// defaultType is the type of tasks of which only the number was given, as the ranks of mpirun
+// defaultType is the type of tasks for which only a number was given, like the ranks of mpirun
 // and torchrun.
 const defaultType = "worker"
 

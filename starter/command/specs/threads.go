@@ -10,8 +10,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// SayThreads reports, once for each user, that Python processes on this machine use one thread
-// each if nothing sets their number. torchrun reports it for each run.
+// SayThreads reports, once per user, that Python processes on this machine use one thread each
+// if nothing sets the number. torchrun reports it for each run.
 func SayThreads(a *cli.App, s *spec.RunSpec) {
 	const variable = "OMP_NUM_THREADS"
 	s = s.WithDefaults()

@@ -1,3 +1,3 @@
-// Package submit has the command submit, for runs on the hosts of a queue, and validate, which
-// checks specs and starts nothing.
+// Package submit implements submit, which starts runs on a queue's hosts, and validate, which
+// checks specs without starting anything.
 package submit

@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/size"
 )
 
-// plan shows where the tasks of a run would be placed.
+// plan shows where a run's tasks would be placed.
 func plan(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string, o *validateOptions) error {
 	s, err := specs.Read(a, cmd, args, &o.f)
 	if err != nil {
@@ -83,7 +83,7 @@ func printPlan(a *cli.App, s *spec.RunSpec, plan fleet.Grant, ships *shipped.Lis
 	return nil
 }
 
-// elasticPlan describes when an elastic run begins if there is room on so many hosts.
+// elasticPlan describes when an elastic run starts if the given number of hosts have capacity.
 func elasticPlan(s *spec.RunSpec, hosts int) string {
 	least, most := s.Hosts.Count.Bounds()
 	if hosts == most {

@@ -51,8 +51,8 @@ func Submit(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// SubmitSpec starts a run on the host workers of the queue, and prints its ID. args name the
-// source of the spec, if they name one.
+// SubmitSpec starts a run on the queue's host workers, and prints its ID. args name the spec's
+// source, and may be empty.
 func SubmitSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, f *specs.SpecFlags, o starter.Options, g *specs.Signing) error {
 	if err := f.RefuseOthers("submit"); err != nil {
 		return err
@@ -75,8 +75,8 @@ func SubmitSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, 
 	})
 }
 
-// Start starts a run for host workers to execute, and warns if it finds no host worker. It hands the
-// archive that the run ships to one of them first. It calls started with the run.
+// Start starts a run for host workers to execute, and warns if it finds none. It first hands the
+// run's archive, if any, to one of them. It calls started with the run.
 func Start(ctx context.Context, a *cli.App, s *spec.RunSpec, o starter.Options, g *specs.Signing, started func(*starter.Run) error) error {
 	o.Source = specs.WorkTree(ctx, s)
 	archive, err := specs.Pack(ctx, a, s)

@@ -30,7 +30,7 @@ func Validate(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// validateOptions are the flags of [Validate].
+// validateOptions holds the flags of [Validate].
 type validateOptions struct {
 	f            specs.SpecFlags
 	plan, schema bool
@@ -59,7 +59,7 @@ func validate(a *cli.App, cmd *cobra.Command, args []string, f *specs.SpecFlags)
 		return err
 	}
 	if src.File == "" && cmd.ArgsLenAtDash() != 0 {
-		// run treats this as a program, but a user of validate means a file.
+		// run treats this as a program, but validate's user means a file.
 		return cli.Usagef("%s is no spec: the name of one ends in .yaml, .yml or .json; to check a command, write it after --", args[0])
 	}
 	s, err := src.Read(a.In, f)

@@ -29,30 +29,27 @@ import (
 )
 
 const (
-	// onDemandIdle is the time after which a host worker that was started on demand ends if it
-	// has no runs.
+	// onDemandIdle is how long a host worker that was started on demand stays without runs.
 	onDemandIdle = 10 * time.Minute
-	// onDemandStart bounds its start.
+	// onDemandStart limits its start.
 	onDemandStart = time.Minute
-	// onDemandEnd bounds the end of a host worker without tasks.
+	// onDemandEnd limits how long a host worker without tasks takes to exit.
 	onDemandEnd = 20 * time.Second
 )
 
-// backgroundWorker is the record that the host worker in the background writes about itself,
-// and removes when it ends. If the file exists and the process does not, the process was
-// killed.
+// backgroundWorker is the record that the background host worker writes about itself, and
+// removes when it exits. If the file exists but the process does not, the process was killed.
 type backgroundWorker struct {
 	PID      int       `json:"pid"`
 	Queue    string    `json:"queue"`
 	Log      string    `json:"log"`
 	Started  time.Time `json:"started"`
-	OnDemand bool      `json:"on_demand,omitempty"` // by submit
+	OnDemand bool      `json:"on_demand,omitempty"` // started by submit
 }
 
 func backgroundFile(workerDir string) string { return filepath.Join(workerDir, "background.json") }
 
-// readBackground returns the record of the host worker in the background, or nil if there is
-// none.
+// readBackground returns the background host worker's record, or nil if there is none.
 func readBackground(workerDir string) *backgroundWorker {
 	b, err := os.ReadFile(backgroundFile(workerDir))
 	var w backgroundWorker
@@ -62,8 +59,8 @@ func readBackground(workerDir string) *backgroundWorker {
 	return &w
 }
 
-// record makes the supervisor write the record when it serves, and tell the command that started
-// this process.
+// record makes the supervisor write the record when it serves, and notify the command that
+// started this process.
 func (b *Detached) record(a *cli.App, s *supervise.Settings, queue string, onDemand bool) error {
 	w := backgroundWorker{PID: os.Getpid(), Queue: queue, Log: daemonLog(a, workerDaemon), Started: time.Now(), OnDemand: onDemand}
 	text, err := json.Marshal(w)
@@ -98,7 +95,7 @@ func detachWorker(ctx context.Context, a *cli.App) error {
 	return a.PrintLine(w, "Host worker      process %d, for the queue %s; `%s` ends it\nLog              %s", w.PID, w.Queue, stop, w.Log)
 }
 
-// sayEndsWith says with what a process ends that this command has started in the background.
+// sayEndsWith reports what stops a background process started by this command.
 func sayEndsWith(a *cli.App) {
 	if what := supervisor.EndsWith(); what != "" {
 		a.Say("it also ends with %s", what)
@@ -136,10 +133,10 @@ func WantWorker(ctx context.Context, a *cli.App, c client.Client, s cli.Server, 
 }
 
 // ensureWorker returns the host worker that it started, and the earlier one if that was killed.
-// Either is nil if there is none.
+// Either may be nil.
 func ensureWorker(ctx context.Context, a *cli.App, c client.Client) (w, killed *backgroundWorker, err error) {
 	dir := a.WorkerDir()
-	// This waits for other commands that start one, and for one that is about to end.
+	// This waits for other commands that are starting one, and for one that is about to exit.
 	wanted, err := supervise.Want(ctx, dir)
 	if err != nil {
 		return nil, nil, err
@@ -158,12 +155,11 @@ func ensureWorker(ctx context.Context, a *cli.App, c client.Client) (w, killed *
 	return w, killed, err
 }
 
-// pollLasts is a little longer than the server holds a poll. A poller that has not polled for
+// pollLasts is slightly longer than the server holds a poll. A poller that has not polled for
 // longer is gone.
 const pollLasts = 70 * time.Second
 
-// servedByOthers reports whether a host worker of another state directory serves the default
-// queue.
+// servedByOthers reports whether another state directory's host worker serves the default queue.
 func servedByOthers(ctx context.Context, a *cli.App, c client.Client) bool {
 	d, err := c.DescribeTaskQueue(ctx, spec.HostsQueue(spec.TaskQueue), enumspb.TASK_QUEUE_TYPE_ACTIVITY)
 	if err != nil {
@@ -184,7 +180,7 @@ func servedByOthers(ctx context.Context, a *cli.App, c client.Client) bool {
 	return false
 }
 
-// makeWay ends a host worker that was started on demand and has no runs. The lock of
+// makeWay stops a host worker that was started on demand and has no runs. The lock of
 // [supervise.Want] must be held.
 func makeWay(ctx context.Context, a *cli.App) error {
 	dir := a.WorkerDir()
@@ -202,8 +198,7 @@ func makeWay(ctx context.Context, a *cli.App) error {
 	return endWorker(ctx, dir, pid)
 }
 
-// StopOnDemand stops the host worker in the background if it was started on demand and can
-// stop.
+// StopOnDemand stops the background host worker if it was started on demand and can be stopped.
 func StopOnDemand(ctx context.Context, a *cli.App) error {
 	if _, err := os.Stat(backgroundFile(a.WorkerDir())); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -216,8 +211,8 @@ func StopOnDemand(ctx context.Context, a *cli.App) error {
 	return makeWay(ctx, a)
 }
 
-// endWorker asks the supervisor of a state directory to stop everything, and returns when it has
-// ended.
+// endWorker asks a state directory's supervisor to stop everything, and returns when it has
+// exited.
 func endWorker(ctx context.Context, dir string, pid int) error {
 	if err := supervisor.RequestEnd(ctx, dir, pid); err != nil {
 		return fmt.Errorf("the host worker with pid %d does not end: %w", pid, err)

@@ -7,7 +7,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/hostcheck"
 )
 
-// checksText returns a line for each built-in check, for a help text.
+// checksText returns a help line for each built-in check.
 func checksText() string {
 	var b strings.Builder
 	for _, k := range hostcheck.Known {

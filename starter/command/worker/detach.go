@@ -20,19 +20,18 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Detached tells a command that can run in the background which of two processes it is: the
-// parent that was called, or the child that the parent starts.
+// Detached tells a command that can run in the background whether it is the parent that was
+// called, or the child that the parent started.
 type Detached struct {
 	Detach bool
-	// ready is the descriptor of a pipe, or 0 in a process that is not the child. The child
-	// writes to it when it is ready. If the pipe closes before that, the parent knows that the
-	// child failed.
+	// ready is the descriptor of a pipe, or 0 except in the child. The child writes to it when
+	// it is ready. If the pipe closes first, the parent concludes that the child failed.
 	ready int
 }
 
 const readyFlag = "ready-fd"
 
-// Register adds the flags. until completes the usage of --detach: when the command returns.
+// Register adds the flags. until says when --detach returns, to complete its usage.
 func (b *Detached) Register(cmd *cobra.Command, until string) {
 	cmd.Flags().BoolVar(&b.Detach, "detach", false, "run in the background, and return when "+until)
 	cmd.Flags().IntVar(&b.ready, readyFlag, 0, "descriptor `FD` of a pipe for what is printed at the start")
@@ -45,14 +44,14 @@ func (b *Detached) Parent() bool { return b.Detach && b.ready == 0 }
 // child reports whether we were started by a command that waits for us to be ready.
 func (b *Detached) child() bool { return b.ready != 0 }
 
-// CloseOnExec keeps the pipe from the processes that we start.
+// CloseOnExec keeps our child processes from inheriting the pipe.
 func (b *Detached) CloseOnExec() {
 	if b.ready != 0 {
 		syscall.CloseOnExec(b.ready)
 	}
 }
 
-// Tell gives the parent, if there is one, the text to print.
+// Tell sends the parent, if any, the text to print.
 func (b *Detached) Tell(text string) error {
 	if b.ready == 0 {
 		return nil
@@ -74,7 +73,7 @@ type daemon struct {
 }
 
 // asService starts a command like a service, because no user asked for it: in the home
-// directory, and without anything of this shell that later commands do not share.
+// directory, and without anything from this shell that later commands do not share.
 func asService(cmd *exec.Cmd) error {
 	cmd.Dir = "/"
 	if home, err := os.UserHomeDir(); err == nil && cli.IsDir(home) {
@@ -84,7 +83,7 @@ func asService(cmd *exec.Cmd) error {
 	return detach.Start(cmd)
 }
 
-// asAsked starts a command with everything that its caller has passed on, except open files.
+// asAsked starts a command with everything inherited from its caller except open files.
 func asAsked(cmd *exec.Cmd) error {
 	if err := detach.Seal(); err != nil {
 		return err
@@ -168,11 +167,11 @@ func DetachDev(ctx context.Context, a *cli.App, portsGiven bool) error {
 	return err
 }
 
-// DevEnd is the command that ends a `clusterrun dev` in the background.
+// DevEnd is the command that stops a `clusterrun dev` in the background.
 const DevEnd = "clusterrun dev stop"
 
-// DevText describes a running `clusterrun dev`, and how to use and end it. link is empty if it
-// serves no pages.
+// DevText describes a running `clusterrun dev`, and how to use and stop it. link is empty if it
+// does not serve pages.
 func DevText(link, address, logs, end string) string {
 	text := ""
 	if link != "" {

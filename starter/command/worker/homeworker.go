@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/homeworker"
 )
 
-// HomeWorker returns the command that is the host worker of a home.
+// HomeWorker returns the command that runs a home's host worker.
 func HomeWorker(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:    "home-worker",

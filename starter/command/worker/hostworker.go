@@ -18,17 +18,17 @@ import (
 	"github.com/clusterrun/clusterrun/workers"
 )
 
-// HostWorker is a private host worker: a supervisor in a process and session of its own, with a
-// lifeline to this process. When this process ends, in any way, the supervisor sees the end of
-// the lifeline and stops everything. Ctrl-C in our terminal does not reach it.
+// HostWorker is a private host worker: a supervisor in a separate process and session, with a
+// lifeline to this process. When this process exits for any reason, the supervisor notices on
+// the lifeline and stops everything. It is out of reach of Ctrl-C in our terminal.
 type HostWorker struct {
 	options  workers.Options
 	std      StandardFiles // for tasks
 	Lifeline *os.File      // our end
 	Theirs   *os.File      // kept for successors
 	cmd      *exec.Cmd
-	// HomeWorker is the side, and Supervisor leads to the supervisor. Both are nil if the side is a
-	// child of the supervisor.
+	// HomeWorker is the side, and Supervisor leads to the supervisor. Both are nil if the side
+	// is a child of the supervisor.
 	HomeWorker *homeworker.Link
 	Supervisor *supervisor.Client
 	// Exited receives the result of each supervisor that we started.
@@ -41,7 +41,8 @@ func StartHostWorker(o workers.Options, std StandardFiles) (*HostWorker, error) 
 	return newHostWorker(o, std, func(w *HostWorker) error { return w.Start(nil, nil) })
 }
 
-// StartServed starts a host worker on a new state directory whose side is the home worker of a home.
+// StartServed starts a host worker in a new state directory, with the home's home worker as its
+// side.
 func StartServed(ctx context.Context, home homeworker.Home, o workers.Options, std StandardFiles) (*HostWorker, error) {
 	o.Instance = supervisor.NewInstance()
 	side, err := home.Connect(ctx)
@@ -88,8 +89,8 @@ func newHostWorker(o workers.Options, std StandardFiles, start func(*HostWorker)
 	return w, nil
 }
 
-// Start starts a supervisor: the first one, or a successor after it has died. A successor uses
-// the same state directory and starts its side itself.
+// Start starts a supervisor: the first one, or a successor to one that died. A successor uses
+// the same state directory and starts its own side.
 func (w *HostWorker) Start(side, link *os.File) error {
 	settings, err := workers.Supervisor(w.options)
 	if err != nil {
@@ -115,7 +116,8 @@ func (w *HostWorker) Start(side, link *os.File) error {
 	return nil
 }
 
-// files returns what the supervisor inherits: of our standard files those that tasks can get.
+// files returns what the supervisor inherits, including those of our standard files that tasks
+// can get.
 func (w *HostWorker) files(side, link *os.File) supervise.Files {
 	f, o := supervise.Files{Lifeline: w.Theirs, Side: side, Link: link}, w.options
 	if o.Foreground != "" || o.Stdin != "" {
@@ -127,16 +129,16 @@ func (w *HostWorker) files(side, link *os.File) supervise.Files {
 	return f
 }
 
-// Cut cuts the lifeline of the supervisor, which stops all processes with a short grace and
-// ends. It needs no server for that.
+// Cut cuts the supervisor's lifeline, so that it stops all processes with a short grace period
+// and exits. This does not require a server.
 func (w *HostWorker) Cut() {
 	if !w.cut.Swap(true) {
 		w.Lifeline.Close()
 	}
 }
 
-// StopAll orders the supervisor to stop all processes in the given way and to end, or
-// configures how it stops them later. It needs no server for that either.
+// StopAll orders the supervisor to stop all processes in the given way and exit, or configures
+// how it stops them later. This does not require a server either.
 func (w *HostWorker) StopAll(how supervisor.StopAll) {
 	if how.Recorded && w.HomeWorker != nil {
 		w.HomeWorker.Leave()
@@ -158,7 +160,7 @@ func (w *HostWorker) StopAll(how supervisor.StopAll) {
 func (w *HostWorker) IsCut() bool  { return w.cut.Load() }
 func (w *HostWorker) IsTold() bool { return w.told.Load() }
 
-// Stop cuts the worker and waits for its end.
+// Stop cuts the worker's lifeline and waits until it exits.
 func (w *HostWorker) Stop(ctx context.Context) {
 	w.Cut()
 	select {
@@ -170,7 +172,7 @@ func (w *HostWorker) Stop(ctx context.Context) {
 
 func (w *HostWorker) log() string { return filepath.Join(w.options.StateDir, "worker.log") }
 
-// LastWords returns the last lines of the log, for an error.
+// LastWords returns the log's last lines, for an error.
 func (w *HostWorker) LastWords() string {
 	b, err := os.ReadFile(w.log())
 	if err != nil {
@@ -191,5 +193,5 @@ type StandardFiles struct {
 	Terminal *ForegroundTTY // nil if the files belong to this process
 }
 
-// Given reports whether there is an output that programs can have.
+// Given reports whether programs can have an output.
 func (std StandardFiles) Given() bool { return std.Out != nil && std.Err != nil }

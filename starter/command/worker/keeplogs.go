@@ -8,10 +8,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// KeepLogs are the flags for the retention of logs.
+// KeepLogs holds the flags for log retention.
 type KeepLogs struct{ age, most string }
 
-// forever is the age at which no logs are removed.
+// forever is the age that keeps all logs.
 const forever = "forever"
 
 func (k *KeepLogs) Register(cmd *cobra.Command) {
@@ -19,7 +19,7 @@ func (k *KeepLogs) Register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&k.most, "max-logs", "", "`SIZE` that the logs of all runs may take, such as 50GiB; beyond that, logs of the runs that ended first are removed (default: no limit)")
 }
 
-// Policy returns the policy that the flags describe, for the runs of a state directory.
+// Policy returns the flags' policy for the runs of a state directory.
 func (k *KeepLogs) Policy(home string) (*retention.Policy, error) {
 	p := &retention.Policy{Home: home}
 	if k.age != forever {

@@ -8,17 +8,17 @@ import (
 	"github.com/clusterrun/clusterrun/workers"
 )
 
-// MeteredAt is a flag with an address at which metrics are served.
+// MeteredAt is a flag for the address at which metrics are served.
 type MeteredAt struct{ Flag, given string }
 
-// Register adds the flag of commands with a host worker.
+// Register adds the flag to a command with a host worker.
 func (m *MeteredAt) Register(cmd *cobra.Command) {
 	m.Flag = workers.MetricsFlag
 	cmd.Flags().StringVar(&m.given, m.Flag, "", "`ADDRESS` at which metrics are served for Prometheus, to anyone who can reach it: PORT for this machine only, "+
 		"HOST:PORT, or :PORT for all addresses (see help monitoring)")
 }
 
-// RegisterServer adds the flag of commands with an embedded server.
+// RegisterServer adds the flag to a command with an embedded server.
 func (m *MeteredAt) RegisterServer(cmd *cobra.Command) {
 	m.Flag = ServerMetricsFlag
 	cmd.Flags().StringVar(&m.given, m.Flag, "", "`ADDRESS` at which the metrics of the server are served, as with --"+workers.MetricsFlag)

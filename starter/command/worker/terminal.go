@@ -13,10 +13,9 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
-// ForegroundTTY is our terminal while it belongs to the task in the foreground. The task has
-// one side of a pseudoterminal, and bytes are relayed between the other side and our terminal,
-// which is in raw mode: keys such as Ctrl-C mean to the task what they mean on a terminal of
-// its own.
+// ForegroundTTY is our terminal while it belongs to the foreground task. The task has one side of
+// a pseudoterminal, and bytes are relayed between the other side and our terminal, which is in
+// raw mode, so that keys such as Ctrl-C reach the task as on its own terminal.
 //
 //	keyboard ─► in ─► master ═ slave ─► task (and what others write unprefixed)
 //	screen ◄──────── master ═ slave ◄──┘
@@ -25,17 +24,17 @@ type ForegroundTTY struct {
 	in            *os.File
 	Screen        *cli.Screen
 	master, Slave *os.File
-	// keys is called with the signals of keys that are for us.
+	// keys receives the signals of keys that are meant for us.
 	keys func(os.Signal)
 
 	mu      sync.Mutex
-	before  *unix.Termios // the modes to go back to; nil while it is not lent
+	before  *unix.Termios // the modes to restore; nil while it is not lent
 	signals chan os.Signal
 	relayed chan struct{}
 	back    sync.Once
 }
 
-// NewForegroundTTY makes the pseudoterminal. Lend connects it to our terminal, which shows its
+// NewForegroundTTY creates the pseudoterminal. Lend connects it to our terminal, which shows its
 // output on screenFile.
 func NewForegroundTTY(in, screenFile *os.File, keys func(os.Signal)) (*ForegroundTTY, error) {
 	master, slave, err := pty.Open()
@@ -56,7 +55,7 @@ func (t *ForegroundTTY) Lend(handled func(os.Signal) bool) error {
 	}
 	t.resize()
 	signal.Notify(t.signals, syscall.SIGWINCH, syscall.SIGCONT)
-	// These would end this process without restoring the terminal.
+	// These would kill this process without restoring the terminal.
 	for _, s := range cli.NotIgnored(cli.Interrupts) {
 		if !handled(s) {
 			signal.Notify(t.signals, s)
@@ -82,8 +81,8 @@ func (t *ForegroundTTY) setRaw() {
 	}
 }
 
-// restore restores the modes of the terminal before it finishes the screen, which may block
-// until its output is read. restore does not wait for that longer than drainBound.
+// restore restores the terminal's modes before it finishes the screen, which may block until its
+// output is read. restore waits for that no longer than drainBound.
 func (t *ForegroundTTY) restore() {
 	t.mu.Lock()
 	before := t.before
@@ -106,11 +105,11 @@ func (t *ForegroundTTY) restore() {
 	}
 }
 
-// drainBound is the longest time to wait for the last output of the task.
+// drainBound limits the wait for the task's last output.
 const drainBound = 2 * time.Second
 
-// GiveBack shows the last output of the task, and takes the terminal back. The host worker must
-// have ended: while its processes hold the other side, the end of the output cannot be seen.
+// GiveBack shows the task's last output and takes the terminal back. The host worker must have
+// exited: while its processes hold the other side, the output does not end.
 func (t *ForegroundTTY) GiveBack() {
 	if t != nil {
 		t.back.Do(t.takeBack)
@@ -156,7 +155,7 @@ func (t *ForegroundTTY) resize() {
 	}
 }
 
-// relay shows the output of the task until its end.
+// relay shows the task's output until it ends.
 func (t *ForegroundTTY) relay() {
 	defer close(t.relayed)
 	buf := make([]byte, 32<<10)
@@ -171,8 +170,8 @@ func (t *ForegroundTTY) relay() {
 	}
 }
 
-// readKeys passes on the keys that are typed. While no program has the terminal, because it has
-// not started or has ended, Ctrl-C and Ctrl-\ are for us.
+// readKeys passes on typed keys. While no program has the terminal, because it has not started
+// or has exited, Ctrl-C and Ctrl-\ are for us.
 func (t *ForegroundTTY) readKeys(modes *unix.Termios) {
 	var leave escape
 	buf := make([]byte, 4<<10)
@@ -218,14 +217,14 @@ func signalOf(modes *unix.Termios, key byte) syscall.Signal {
 }
 
 const (
-	// escapeKey is Ctrl-], as with telnet. It must be typed three times within escapeTime,
-	// because editors give a meaning to a single one.
+	// escapeKey is Ctrl-], like telnet's. It must be typed three times within escapeTime,
+	// because editors give a single one a meaning.
 	escapeKey   = ']' & 0x1f
 	escapeTimes = 3
 	escapeTime  = time.Second
 )
 
-// escaped stops the run as a signal does, although no signal was sent.
+// escaped stops the run like a signal, although no signal was sent.
 type escaped struct{}
 
 func (escaped) String() string { return "Ctrl-] three times" }

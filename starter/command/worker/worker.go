@@ -39,7 +39,7 @@ func Worker(a *cli.App) *cobra.Command {
 			}
 			o.IdleExit, o.Oversubscribe = idleExit, onDemand
 			if o.Policy != "" && os.Geteuid() == 0 {
-				// Users need to pass through it to their own files.
+				// Users must be able to reach their own files in it.
 				if err := os.MkdirAll(a.Global.StateDir, 0o711); err != nil {
 					return err
 				}
@@ -66,8 +66,8 @@ func Worker(a *cli.App) *cobra.Command {
 // listenOff is the value of --listen for a host that serves nothing.
 const listenOff = "off"
 
-// listenAddress returns the address at which a host worker of that server serves output. If the
-// server is on this machine, so are its clients, and they read the files.
+// listenAddress returns the address at which the server's host worker serves output. If the
+// server is on this machine, so are its clients, and they read the files directly.
 func listenAddress(given string, s cli.Server) (string, error) {
 	switch given {
 	case listenOff:
@@ -87,7 +87,7 @@ const onDemandFlag = "on-demand"
 
 // serve becomes the supervisor of a host worker.
 func serve(ctx context.Context, a *cli.App, o workers.Options, b *Detached, onDemand bool) error {
-	// The reader of our messages must delay neither tasks nor the end.
+	// The reader of our messages must not delay tasks or the exit.
 	a.Printer.SetAside()
 	defer a.Printer.Hurry()
 	if !b.child() {
@@ -152,7 +152,7 @@ func serve(ctx context.Context, a *cli.App, o workers.Options, b *Detached, onDe
 	a.Printer.Hurry()
 	a.Printer.Flush()
 	if ctx.Err() != nil {
-		return nil // a signal that came before
+		return nil // an earlier signal
 	}
 	return settings.Exec()
 }

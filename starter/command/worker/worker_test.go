@@ -93,7 +93,7 @@ func TestSystemdTakesTheUnit(t *testing.T) {
 	if err != nil {
 		t.Skip("systemd is not installed")
 	}
-	// verify returns what systemd finds wrong with a unit.
+	// verify returns systemd's complaints about a unit.
 	verify := func(text string) string {
 		const name = "clusterrun-of-a-test@.service"
 		path := filepath.Join(t.TempDir(), name)

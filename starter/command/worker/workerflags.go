@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// workerFlags are the flags that describe a host worker.
+// workerFlags holds the flags that describe a host worker.
 type workerFlags struct {
 	host, queue, logDir, memory string
 	listen, advertise           string
@@ -54,7 +54,7 @@ func (f *workerFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.advertise, "advertise", "", "`HOST[:PORT]` at which others reach this host; default: the host name, where DNS has it, and otherwise the address from which it reaches the server; for output always the latter")
 }
 
-// SlotsFlag registers --slots, whose default is the same for all host workers.
+// SlotsFlag registers --slots with the same default for all host workers.
 func SlotsFlag(cmd *cobra.Command, slots *int) {
 	cmd.Flags().IntVar(slots, "slots", runtime.GOMAXPROCS(0), "run at most `NUMBER` tasks at a time; 0 for no limit (default: one for each processor)")
 	cmd.Flags().Lookup("slots").DefValue = "0" // 0 hides the default, which differs between machines and is in the usage
@@ -67,7 +67,7 @@ func CheckSlots(n int) error {
 	return nil
 }
 
-// options checks the flags, and makes the paths among them absolute.
+// options checks the flags, and makes their paths absolute.
 func (f *workerFlags) options(a *cli.App, cmd *cobra.Command) (o workers.Options, err error) {
 	if err := CheckSlots(f.slots); err != nil {
 		return o, err
@@ -92,7 +92,7 @@ func (f *workerFlags) options(a *cli.App, cmd *cobra.Command) (o workers.Options
 		if *file.path == "" {
 			continue
 		}
-		// Runs pass the log directory on to others.
+		// Runs pass the log directory on to other processes.
 		if *file.path, err = filepath.Abs(*file.path); err != nil {
 			return o, cli.Usagef("%s: %s; give an absolute path", file.flag, err)
 		}

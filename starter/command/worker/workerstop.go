@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
-// workerStopBound is the longest time for a host worker without processes to report how they ended,
-// and to end.
+// workerStopBound limits how long a host worker without processes takes to report their exits,
+// and to exit.
 const workerStopBound = time.Minute
 
 func workerStopCommand(a *cli.App) *cobra.Command {
@@ -47,7 +47,7 @@ func stopHostWorker(ctx context.Context, a *cli.App, force bool) error {
 	}
 	defer wanted.Close()
 	if pid = supervisor.Holder(dir); pid == 0 {
-		return nil // it was about to end
+		return nil // it was about to exit
 	}
 	held, err := plans.Held(dir)
 	if err != nil && !force {
@@ -71,18 +71,18 @@ func stopHostWorker(ctx context.Context, a *cli.App, force bool) error {
 	return a.Print(map[string]any{"pid": pid}, func() { a.Say("the host worker with pid %d has ended", pid) })
 }
 
-// hasProcesses reports whether the journals of a state directory have a process without an end.
+// hasProcesses reports whether a state directory's journals contain a process without an exit.
 func hasProcesses(dir string) bool {
 	all, err := supervisor.Journalled(dir)
 	return err == nil && slices.ContainsFunc(all, func(p supervisor.Process) bool { return p.Exit == nil })
 }
 
 const (
-	// ConfirmWithin is the time in which a user must confirm that all runs shall end.
+	// ConfirmWithin is how soon a user must confirm that all runs are to be stopped.
 	ConfirmWithin = 5 * time.Second
-	// ListBound is the longest time to wait for the server to list the runs.
+	// ListBound limits the wait for the server to list the runs.
 	ListBound = 2 * time.Second
-	// ListMost bounds the runs that are counted, and NamesMost those that are named.
+	// ListMost limits the runs that are counted, and NamesMost those that are named.
 	ListMost  = 1000
 	NamesMost = 10
 )

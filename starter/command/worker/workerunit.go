@@ -30,7 +30,7 @@ func workerUnitCommand(a *cli.App) *cobra.Command {
 	}
 }
 
-// unitOf returns the unit that executes a program. In a path, % begins a specifier of systemd.
+// unitOf returns the unit that executes a program. In a path, % begins a systemd specifier.
 func unitOf(program string) string {
 	return strings.ReplaceAll(unit, "=clusterrun worker", "="+strings.ReplaceAll(strconv.Quote(program), "%", "%%")+" worker")
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// upgradePatience is the longest time to wait for the outcome of an upgrade.
+// upgradePatience limits the wait for an upgrade's outcome.
 const upgradePatience = time.Minute
 
 func workerUpgradeCommand(a *cli.App) *cobra.Command {
@@ -53,8 +53,8 @@ func runWorkerUpgrade(ctx context.Context, a *cli.App) error {
 	})
 }
 
-// ownProgram returns the file of this program, by the name under which a newer program will
-// replace it. That may be a link.
+// ownProgram returns this program's file, by the name under which a newer program will replace
+// it. That may be a link.
 func ownProgram() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
