@@ -16,10 +16,10 @@ type skippedError struct{ why string }
 
 func (e *skippedError) Error() string { return e.why }
 
-// awaitEarlier waits until the earlier runs of a spec have ended. The first that does not end as
-// the spec requires ends the wait with a [*skippedError].
+// awaitEarlier waits until the earlier runs of a spec have ended. It returns a [*skippedError] as
+// soon as one of them does not end as the spec requires.
 //
-// A run can only wait for runs that began before it, so no runs wait for each other.
+// A run can only wait for runs that started before it, so runs never wait for each other.
 func awaitEarlier(parent workflow.Context, queue string, after []spec.After) error {
 	ctx, giveUp := workflow.WithCancel(parent)
 	defer giveUp()
@@ -47,7 +47,7 @@ func endOf(ctx workflow.Context, queue string, i int, a spec.After) (spec.RunEnd
 	if a.Run == workflow.GetInfo(ctx).WorkflowExecution.ID {
 		return "", invalidAfter(i, "is the ID of this run", "a run cannot wait for itself; name another run")
 	}
-	// The first look finds the execution: the ID may be used again while this run waits.
+	// The first look finds the execution, because the ID may be reused while this run waits.
 	in := spec.RunEndInput{Run: a.Run}
 	var out spec.RunEndOutput
 	for out.End == "" {

@@ -24,8 +24,8 @@ var (
 	restartsAttribute = temporal.NewSearchAttributeKeyInt64(spec.AttributeRestarts)
 )
 
-// noteEnd sets the search attributes for the end of the run. restarts counts the processes that
-// were started again.
+// noteEnd sets the search attributes for the end of the run. restarts counts the restarted
+// processes.
 func noteEnd(ctx workflow.Context, result *spec.RunResult, restarts int) {
 	known := workflow.GetTypedSearchAttributes(ctx)
 	var n changes
@@ -37,15 +37,15 @@ func noteEnd(ctx workflow.Context, result *spec.RunResult, restarts int) {
 	countEnd(ctx, result)
 }
 
-// countEnd counts a run that has ended in the metrics.
+// countEnd counts an ended run in the metrics.
 func countEnd(ctx workflow.Context, result *spec.RunResult) {
 	workflow.GetMetricsHandler(ctx).WithTags(map[string]string{
 		"verdict": string(result.Verdict), "cause": string(result.Cause()),
 	}).Counter(spec.MetricRunsEnded).Inc(1)
 }
 
-// noteGroup sets the search attributes for the hosts and the size of the group. A change of the
-// number of restarts only is worth an event at powers of two: a group may restart for ever.
+// noteGroup sets the search attributes for the group's hosts and size. If only the number of
+// restarts changed, it does so only at powers of two, because a group may restart forever.
 func (v *reporter) noteGroup(ctx workflow.Context) {
 	known := workflow.GetTypedSearchAttributes(ctx)
 	var n changes
@@ -60,8 +60,8 @@ func (v *reporter) noteGroup(ctx workflow.Context) {
 	n.upsert(ctx)
 }
 
-// noteAttributes sets the search attributes of a run that was started without any, as its starter may
-// not know which ones the namespace has. If the server does not say either, the run has none.
+// noteAttributes sets the search attributes of a run that was started without any, by a starter
+// that may not know the namespace's. If the server does not list them, the run has none.
 func noteAttributes(ctx workflow.Context, s *spec.RunSpec, owner string) {
 	all := runs.Attributes(s, owner, "")
 	if len(knownOf(all, attributesIn(workflow.GetTypedSearchAttributes(ctx)))) > 0 {
@@ -75,7 +75,7 @@ func noteAttributes(ctx workflow.Context, s *spec.RunSpec, owner string) {
 	knownOf(all, names).upsert(ctx)
 }
 
-// attributesIn returns the names of attributes, also of the SDK's own.
+// attributesIn returns the names of attributes, including the SDK's.
 func attributesIn(known temporal.SearchAttributes) (names []string) {
 	//workflowcheck:ignore the order of names makes no difference
 	for key := range known.GetUntypedValues() {
@@ -84,7 +84,7 @@ func attributesIn(known temporal.SearchAttributes) (names []string) {
 	return names
 }
 
-// knownOf returns the attributes that have one of the names.
+// knownOf returns the attributes with one of the names.
 func knownOf(all []runs.Attribute, names []string) (n changes) {
 	for _, a := range all {
 		if slices.Contains(names, a.Name) {
@@ -119,10 +119,10 @@ func (n changes) upsert(ctx workflow.Context) {
 }
 
 const (
-	// maxSearchable bounds the names in the attribute: by default a server takes 2 KiB
-	// of JSON for each.
+	// maxSearchable limits the names in the attribute: by default a server accepts 2 KiB of JSON
+	// for each.
 	maxSearchable = 2000
-	// maxHostName is the longest name, in bytes, that SQL databases accept.
+	// maxHostName is the maximum length of a name, in bytes, in SQL databases.
 	maxHostName = 255
 )
 

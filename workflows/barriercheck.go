@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// checkAfter is the time that a round waits before a host checks whether the missing tasks
-	// can still come. Most rounds are over by then.
+	// checkAfter is how long a round waits before a host checks whether the missing tasks can
+	// still arrive. Most rounds are over by then.
 	checkAfter = time.Second
 	// checkSilence is the heartbeat timeout of the host that checks, and checkLasts is longer
 	// than any round.
@@ -23,15 +23,15 @@ const (
 	// checkInterval bounds the time between two attempts. An attempt fails if the host cannot
 	// check.
 	checkInterval = time.Minute
-	// checkTaken is the time in which a host must first take up a check. It grows up to
-	// checkTakenMost, so that a host worker that is away is asked less and less often.
+	// checkTaken limits how long a host may take to start a check. It grows up to checkTakenMost,
+	// so that an absent host worker is asked less and less often.
 	checkTaken, checkTakenMost = 30 * time.Second, time.Hour
 )
 
-// startChecks starts the check for missing tasks. The check is one activity on the queue of a
-// host that has sent a signal. It checks after 1, 2, 4 … 60 s until a missing task has ended,
-// which costs no event. Its input is the list of tasks that were missing when it began. A task
-// that has arrived since does not matter, but a task that left since then starts the check again.
+// startChecks starts the check for missing tasks, one activity on the queue of a host that has
+// sent a signal. It checks after 1, 2, 4 … 60 s until a missing task has ended, which costs no
+// event. Its input lists the tasks that were missing when it started. A task that has arrived
+// since does not matter, but a task that has left since restarts the check.
 func (b *barrierWorkflow) startChecks(ctx workflow.Context) {
 	if len(b.hosts) == 0 {
 		return
@@ -72,9 +72,8 @@ func (b *barrierWorkflow) check(parent workflow.Context) {
 		}
 		if b.round.Result() == nil {
 			b.checking, b.asked = false, nil
-			// The loop of the run would do so, too, but only after it has set the deadline and
-			// received the next signals: open rounds have the timer before these in their
-			// histories.
+			// The run's loop would also do so, but only after it has set the deadline and received
+			// the next signals: the histories of open rounds contain the timer before these.
 			b.startChecks(parent)
 		}
 	})

@@ -6,10 +6,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/barrier"
 )
 
-// A round waits without limit. Tasks that come and go during the wait cost its history two
-// signals each time, and at 10,000 signals the server accepts no more: the waiting tasks would
-// never be released. So a round whose history has become long continues in another execution of
-// its workflow, which hosts do not notice.
+// A round waits without limit. Each time a task comes and goes during the wait, it adds two
+// signals to the history, and after 10,000 signals the server accepts no more: the waiting tasks
+// would never be released. So a round with a long history continues in another execution of its
+// workflow, which hosts do not notice.
 
 // BarrierResumption is the state of a round that continues as new.
 type BarrierResumption struct {
@@ -18,7 +18,7 @@ type BarrierResumption struct {
 	Hosts []BarrierHost `json:"hosts,omitempty"`
 }
 
-// BarrierHost is a host that can be asked which tasks are still there.
+// BarrierHost is a host that can be asked which tasks are still alive.
 type BarrierHost struct {
 	Queue string `json:"queue"`
 	Name  string `json:"name"`

@@ -20,11 +20,10 @@ func call[I, O any](ctx workflow.Context, a hostapi.Activity[I, O], in I) future
 // waits for the end of the workflow task.
 const hereTakes = 2 * time.Second
 
-// callHere is [call] for an activity that mostly takes milliseconds and may be repeated. On a
-// local queue its first try is part of the workflow task, which spares the server a third of
-// its work for a short run. If that try fails or takes long, the server retries it as any other
-// activity, and shows what the run waits for. An activity with heartbeats is expected to take
-// long.
+// callHere is [call] for an activity that usually takes milliseconds and may be repeated. On a
+// local queue its first try is part of the workflow task, which saves the server a third of its
+// work for a short run. If that try fails or takes long, the server retries it like any activity,
+// and shows what the run waits for. An activity with heartbeats is expected to take long.
 func callHere[I, O any](ctx workflow.Context, a hostapi.Activity[I, O], in I) future[O] {
 	o := workflow.GetActivityOptions(ctx)
 	if !spec.IsLocalQueue(o.TaskQueue) || o.HeartbeatTimeout > 0 {
@@ -46,7 +45,7 @@ func callHere[I, O any](ctx workflow.Context, a hostapi.Activity[I, O], in I) fu
 	return future[O]{answer}
 }
 
-// future is a workflow.Future that knows the type of its value.
+// future is a workflow.Future with a typed value.
 type future[O any] struct{ workflow.Future }
 
 func (f future[O]) get(ctx workflow.Context) (O, error) {

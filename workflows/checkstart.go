@@ -7,9 +7,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// checkStart asks the host of a task whether it can start the task: a failed start is a failure
-// of the run, and a mistake in a request should not cause one. It blocks the request and
-// nothing else.
+// checkStart asks a task's host whether it can start the task, because a failed start fails the
+// run, and a mistake in a request should not. It blocks only the request.
 func (r *clusterRun) checkStart(ctx workflow.Context, e lifecycle.StartTask) error {
 	t, err := r.spec.AddedTask(e.StartTaskRequest)
 	if err != nil {
@@ -26,8 +25,7 @@ func (r *clusterRun) checkStart(ctx workflow.Context, e lifecycle.StartTask) err
 	return nil
 }
 
-// hostOf returns the host of a task, and the host of the first task for a task outside the
-// spec.
+// hostOf returns a task's host, or the first task's host for a task outside the spec.
 func (pl *placer) hostOf(task string) *host {
 	if h, ok := pl.placed[task]; ok {
 		return h

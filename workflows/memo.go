@@ -8,8 +8,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// noteFacts writes the facts by which lists show and find a run, unless its starter has. Only
-// clusterrun and its Go packages do: other SDKs and the temporal CLI know nothing of them.
+// noteFacts writes the facts that lists use to show and find a run, unless its starter did. Only
+// clusterrun and its Go packages do: other SDKs and the temporal CLI do not know them.
 func noteFacts(ctx workflow.Context, s *spec.RunSpec) {
 	info := workflow.GetInfo(ctx)
 	if info.ContinuedExecutionRunID != "" {

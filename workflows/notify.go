@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// notifier sends the notices of a run.
+// notifier sends a run's notices.
 type notifier struct{ *runState }
 
 // notify sends a notice. The run continues, and waits for it at its end or before another execution.
@@ -56,8 +56,8 @@ func send(ctx workflow.Context, queues []string, in hostapi.NotifyInput) (err er
 	return err
 }
 
-// senders returns the queues of the hosts that may send a notice: the first host of the run, and
-// then any host.
+// senders returns the queues of the hosts that may send a notice: the run's first host, and then
+// any host.
 func (n *notifier) senders() []string {
 	var queues []string
 	for _, h := range n.hosts {

@@ -14,11 +14,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
-// onHosts carries something out on the hosts of tasks, and returns their answers and the first
+// onHosts carries out a request on the tasks' hosts, and returns their answers and the first
 // error.
 type onHosts func(workflow.Context) (spec.RequestAnswer, error)
 
-// group identifies the generation of the run to its hosts.
+// group identifies the run's generation to its hosts.
 func (c *hostCalls) group() spec.Group {
 	return spec.Group{Run: c.began, Generation: c.machine.Generation()}
 }
@@ -48,7 +48,7 @@ func (c *hostCalls) answer(ctx workflow.Context, reach onHosts, before []string,
 	})
 }
 
-// capture captures the stacks, and informs the machine at the end, also of a failure.
+// capture captures the stacks, and always informs the machine, even of a failure.
 func (c *hostCalls) capture(ctx workflow.Context, a lifecycle.Capture) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		answer, err := c.captureStacks(spec.StacksRequest{Tasks: a.Tasks, Again: spec.DurationOf(a.Again)}, capturing)(ctx)
@@ -63,7 +63,7 @@ func (c *hostCalls) capture(ctx workflow.Context, a lifecycle.Capture) {
 	})
 }
 
-// captureStacks captures the stacks. If a host does not answer, the stacks of its tasks say so.
+// captureStacks captures the stacks. If a host does not answer, its tasks' stacks explain that.
 func (c *hostCalls) captureStacks(q spec.StacksRequest, options activityOptions) onHosts {
 	return func(ctx workflow.Context) (spec.RequestAnswer, error) {
 		all := c.askEach(ctx, hostapi.Name(hostapi.Host.CaptureStacks), options, q.Tasks, partOf(q))
@@ -76,7 +76,7 @@ func (c *hostCalls) captureStacks(q spec.StacksRequest, options activityOptions)
 	}
 }
 
-// reach returns the function that carries out a request on the hosts of its tasks.
+// reach returns a function that carries out a request on its tasks' hosts.
 func (c *hostCalls) reach(a lifecycle.HostRequest) onHosts {
 	if q, ok := a.Request.(spec.StacksRequest); ok {
 		return c.captureStacks(q, requesting(len(c.hosts)))
@@ -91,7 +91,7 @@ func partOf(q spec.TasksRequest) func(spec.Group, []string) any {
 	}
 }
 
-// ask returns the function that executes an activity on the hosts of tasks.
+// ask returns a function that executes an activity on the tasks' hosts.
 func (c *hostCalls) ask(activity string, tasks []string, in func(to spec.Group, tasks []string) any) onHosts {
 	return func(ctx workflow.Context) (spec.RequestAnswer, error) {
 		return together(c.askEach(ctx, activity, requesting(len(c.hosts)), tasks, in))
@@ -101,7 +101,7 @@ func (c *hostCalls) ask(activity string, tasks []string, in func(to spec.Group, 
 // maxListed bounds the names in a summary that has little else.
 const maxListed = 300
 
-// asked is the answer of a host for some of its tasks.
+// asked is a host's answer for some of its tasks.
 type asked struct {
 	spec.RequestAnswer
 	host  *host
@@ -158,7 +158,7 @@ func together(all []asked) (answer spec.RequestAnswer, failure error) {
 	return answer, failure
 }
 
-// noStacks returns the reason why the tasks of a host have no stacks.
+// noStacks returns why the stacks of a host's tasks are missing.
 func (c *hostCalls) noStacks(h *host, tasks []string, err error) stacktree.Tree {
 	stack := stacktree.NoAnswer(h.Name)
 	if !temporal.IsTimeoutError(err) {

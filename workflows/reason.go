@@ -16,7 +16,7 @@ func reasonOf(err error) string {
 	var activity *temporal.ActivityError
 	switch {
 	case errors.As(err, &app):
-		return app.Message() // also if a deadline ended the tries
+		return app.Message() // even if a deadline stopped the tries
 	case errors.As(err, &timeout):
 		return spec.NoAnswerText
 	case temporal.IsCanceledError(err):

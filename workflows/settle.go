@@ -12,10 +12,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// settle returns when nothing of the last generation lives on the hosts that gave no account of
-// it: their activities were closed without them, by a cancellation that came while no worker
-// held them or by a timeout. A host that is there answers at once. A host that is away stops
-// its processes by itself when its time is up; if it keeps them, settle waits for it.
+// settle returns when nothing of the last generation lives on the hosts that did not report on it:
+// their activities were closed without them, by a timeout or by a cancellation that arrived while
+// no worker held them. A reachable host answers immediately. An absent host stops its processes
+// when its time is up; if it may keep them, settle waits for it.
 func (pl *placer) settle(ctx workflow.Context, hosts []*host) error {
 	var futures []future[spec.RequestAnswer]
 	var asked []*host
@@ -53,8 +53,8 @@ func (pl *placer) settle(ctx workflow.Context, hosts []*host) error {
 	return nil
 }
 
-// givenUp returns the silence after which nothing of a run on that many hosts lives on a host,
-// or 0 if processes may live for ever.
+// givenUp returns how long a host must be silent until none of the run's processes can be alive on
+// it, or 0 if they may live forever. hosts is the number of hosts of the run.
 func (pl *placer) givenUp(hosts int) time.Duration {
 	f, ok := lifecycle.FenceOf(pl.spec, hosts)
 	if !ok {

@@ -13,8 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Shared keeps its input for the hosts of a run, which read it from the history, until the run
-// cancels it.
+// Shared keeps its input for a run's hosts, which read it from the history, until the run cancels
+// it.
 func Shared(ctx workflow.Context, _ converter.RawValue) error {
 	ctx.Done().Receive(ctx, nil)
 	return nil
@@ -60,7 +60,7 @@ func (pl *placer) share(ctx workflow.Context, what string, value any) (shared *h
 }
 
 // clusterSize returns the approximate size of Prepare's input, in bytes. It does not depend on
-// the encoding of this version, so that a replay decides the same.
+// this version's encoding, so that a replay makes the same decision.
 func (pl *placer) clusterSize() int {
 	const member, host = 20, 200
 	return member*pl.machine.Size() + host*len(pl.hosts)

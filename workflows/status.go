@@ -22,8 +22,8 @@ func answerStatusBy(ctx workflow.Context, answer func() (spec.Status, error)) er
 		workflow.QueryHandlerOptions{Description: "Where the run and its tasks are."})
 }
 
-// resultOfRefusal is the result of a run whose spec was refused, for the status query: the run
-// itself fails without a result. A host that refused it may know the exit code.
+// resultOfRefusal is the result, for the status query, of a run with a refused spec: the run
+// itself fails without a result. A host that refused it may have reported the exit code.
 func resultOfRefusal(err error) *spec.RunResult {
 	var known spec.RunResult
 	if app, ok := errors.AsType[*temporal.ApplicationError](err); ok && app.HasDetails() {
@@ -61,7 +61,7 @@ func (v *reporter) answerStatus() (spec.Status, error) {
 const (
 	// maxStatus bounds the answer to the query, in bytes: the server takes 2 MiB.
 	maxStatus = 3 << 19
-	// manyTasks is the number of tasks below which the answer is certainly smaller.
+	// manyTasks is the number of tasks below which the answer always fits.
 	manyTasks = 500
 )
 
@@ -69,7 +69,7 @@ const (
 func (v *reporter) status() spec.Status {
 	state, tasks := v.machine.Status()
 	if v.invalid != nil {
-		state = spec.RunEnded // a host refused the spec, and the machine never began
+		state = spec.RunEnded // a host refused the spec, and the machine never started
 	}
 	for i := range tasks {
 		t := &tasks[i]
@@ -110,13 +110,13 @@ func (v *reporter) status() spec.Status {
 const (
 	// detailRows bounds the table in the Web UI: larger runs get counts.
 	detailRows = 64
-	// maxDetailText bounds each text of users and programs there.
+	// maxDetailText limits each string from users and programs in the details.
 	maxDetailText = 4000
-	// maxPath bounds each path there.
+	// maxPath limits each path in the details.
 	maxPath = 300
 )
 
-// describe writes the state of the run for the Web UI.
+// describe writes the run's state for the Web UI.
 func (v *reporter) describe(ctx workflow.Context) {
 	status := v.status()
 	var b strings.Builder
@@ -170,8 +170,8 @@ func writeTable(b *strings.Builder, tasks []spec.TaskStatus) {
 	}
 }
 
-// writeLogs writes the log directories of ended tasks. The details of an activity have the log
-// directory and the pid of a running task.
+// writeLogs writes the log directories of ended tasks. For a running task, the activity's details
+// contain the log directory and the pid.
 func writeLogs(b *strings.Builder, tasks []spec.TaskStatus) {
 	var lines []string
 	for _, t := range tasks {

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// request is an event whose sender may wait for an answer.
+// request is an event with a sender that may wait for an answer.
 type request struct {
 	event lifecycle.Event
 	// placed reports whether this is the end of the placement rather than a request; err is its
@@ -27,7 +27,7 @@ type request struct {
 	stopping bool
 }
 
-// refused returns the error of a request that cannot be met. If it concerns some of the tasks,
+// refused returns the error of a request that is not possible. If it concerns some of the tasks,
 // the details name them.
 func refused(err error) error {
 	var invalid *spec.InvalidRequestError
@@ -43,7 +43,7 @@ func refused(err error) error {
 	return temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrRefused, nil)
 }
 
-// refusedBy returns the error of a request that a host could not meet.
+// refusedBy returns the error of a request that a host could not carry out.
 func refusedBy(h *host, err error) error {
 	var app *temporal.ApplicationError
 	if errors.As(err, &app) && app.Type() == spec.ErrInvalidRequest {

@@ -14,14 +14,14 @@ type Arrived struct {
 	Host, Task, Key string
 	// Digest is the [spec.ParticipantsDigest] of the tasks that it waits for.
 	Digest string
-	// Value is the text that it brings for the others.
+	// Value is the string that it carries for the other participants.
 	Value   string
 	Timeout time.Duration // 0 means no limit
 	Now     time.Time
 }
 
-// Withdrawn reports that an arrival no longer counts, because its process no longer waits. It
-// has no effect for a key that never arrived.
+// Withdrawn reports that an arrival no longer counts because its process no longer waits. It has
+// no effect on an unknown key.
 type Withdrawn struct {
 	Task, Key string
 	Now       time.Time
@@ -30,8 +30,8 @@ type Withdrawn struct {
 // Passed reports the present time.
 type Passed struct{ Now time.Time }
 
-// Ended reports that a task has ended and does not come back. It has an effect only if the task
-// is missing: an arrived task has done its part.
+// Ended reports that a task has ended and will not return. It has an effect only if the task is
+// missing, because an arrived task has done its part.
 type Ended struct {
 	Task string
 	How  string // shown to users
@@ -40,7 +40,7 @@ type Ended struct {
 // RunEnded reports the end of the run, or of the round's generation.
 type RunEnded struct{ How string }
 
-// Cancelled reports that a user ended the round.
+// Cancelled reports that a user canceled the round.
 type Cancelled struct{}
 
 func (Arrived) event()   {}
@@ -50,7 +50,7 @@ func (Ended) event()     {}
 func (RunEnded) event()  {}
 func (Cancelled) event() {}
 
-// Answer ends the waiting of one arrival.
+// Answer tells one arrival to stop waiting.
 type Answer struct {
 	Task, Key, Host string
 	// State is [spec.BarrierReleased] or [spec.BarrierBroken], or empty if the arrival is

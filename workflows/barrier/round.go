@@ -10,23 +10,23 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
-// maxKeys is the most arrivals of one task that a round distinguishes. Each process of the task
-// that arrived, and whose end was not reported, has one.
+// maxKeys limits the arrivals of one task that a round distinguishes. Each process of the task
+// that arrived, and was not reported to have exited, has one.
 const maxKeys = 64
 
 // maxRefused bounds the refusals that are remembered.
 const maxRefused = 1000
 
-// State is the state of an open round, which it passes from one execution of its workflow to the
-// next.
+// State is the state of an open round, which one execution of its workflow passes to the next.
 type State struct {
 	Opened time.Time `json:"opened"`
-	// Tasks are the participants, by name. The map is for look-ups only: ranging over it has no order.
+	// Tasks maps names to participants. It is for look-ups only, because ranging over it has no
+	// order.
 	Tasks   map[string]*Participant `json:"tasks"`
 	Refused []spec.BarrierRefusal   `json:"refused,omitempty"`
 }
 
-// Participant is a task: its arrivals, and since when it is there, or missing.
+// Participant is a task: its arrivals, and since when it has been present or missing.
 type Participant struct {
 	Since    time.Time `json:"since"`
 	Arrivals []Arrival `json:"arrivals,omitempty"`
@@ -57,7 +57,7 @@ func New(participants []string, now time.Time) *Round {
 	return Resume(participants, State{Opened: now, Tasks: make(map[string]*Participant, len(participants))})
 }
 
-// Resume returns the round of a state.
+// Resume returns the round with state s.
 func Resume(participants []string, s State) *Round {
 	r := &Round{State: s, participants: spec.NormalParticipants(participants)}
 	r.digest = spec.ParticipantsDigest(r.participants)
@@ -81,8 +81,8 @@ func Resume(participants []string, s State) *Round {
 // Digest is the [spec.ParticipantsDigest] of the participants.
 func (r *Round) Digest() string { return r.digest }
 
-// Step applies an event and answers the arrivals whose waiting it ended, in the order of their
-// names and arrivals.
+// Step applies an event and returns answers for the arrivals that no longer wait, ordered by name
+// and arrival.
 func (r *Round) Step(e Event) []Answer {
 	switch e := e.(type) {
 	case Arrived:
@@ -107,7 +107,7 @@ func (r *Round) arrived(e Arrived) []Answer {
 		return r.refuse(e, spec.BarrierOthers)
 	}
 	if slices.ContainsFunc(p.Arrivals, func(a Arrival) bool { return a.Key == e.Key }) {
-		return nil // heard before; it is answered with the others, or has been
+		return nil // a repeated arrival is answered with the others, or already was
 	}
 	if len(p.Arrivals) >= maxKeys {
 		return r.refuse(e, spec.BarrierTooMany)
@@ -258,7 +258,7 @@ func (r *Round) missing() []spec.BarrierMissing {
 // Result returns the result of the round, or nil while it is open.
 func (r *Round) Result() *spec.BarrierResult { return r.result }
 
-// Deadline returns the time at which [Passed] will break the round, or zero without timeouts.
+// Deadline returns when [Passed] will break the round, or zero without timeouts.
 func (r *Round) Deadline() time.Time {
 	if r.result != nil {
 		return time.Time{}
@@ -296,7 +296,7 @@ func (r *Round) Status() spec.BarrierStatus {
 	return s
 }
 
-// Count returns the number of arrivals of the round.
+// Count returns the round's number of arrivals.
 func (r *Round) Count() (n int) {
 	for _, name := range r.participants {
 		n += len(r.Tasks[name].Arrivals)

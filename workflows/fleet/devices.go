@@ -38,7 +38,7 @@ func (h *host) devicesOf(r *run) []string {
 	return list
 }
 
-// contest reports whether a run with GPUs has conflicts with a run that requests the listed ones.
+// contest reports whether a run that has some GPUs conflicts with a run that requests listed.
 func (h *host) contest(listed, has []string) bool {
 	if len(listed) == 0 || len(has) == 0 {
 		return false

@@ -29,7 +29,7 @@ func AllWaiting(ask func(after int) ([]Waiting, error)) ([]Waiting, error) {
 // Hosts returns all hosts, by name.
 func (ro *roster) Hosts() []HostStatus { return ro.HostsAfter("", len(ro.hosts)) }
 
-// HostsAfter returns at most most hosts that come after a name.
+// HostsAfter returns the hosts that come after a name, limited to most.
 func (ro *roster) HostsAfter(name string, most int) []HostStatus {
 	first, found := ro.hostIndex(name)
 	if found {

@@ -9,10 +9,10 @@ import (
 // Queue returns the runs that wait, in their order.
 func (m *Machine) Queue() []Waiting { return m.QueueAfter(0, len(m.waiting)) }
 
-// Front returns at most most runs from the front of the queue.
+// Front returns the first runs of the queue, limited to most.
 func (m *Machine) Front(most int) []Waiting { return m.QueueAfter(0, most) }
 
-// QueueAfter returns at most most waiting runs after a position, in order. It has a limit because
+// QueueAfter returns the runs that wait after a position, in order, limited to most because
 // describing why a thousand runs wait takes some time.
 func (m *Machine) QueueAfter(position, most int) []Waiting {
 	runs := m.waiting[min(max(0, position), len(m.waiting)):]
@@ -38,8 +38,8 @@ func (m *Machine) QueueAfter(position, most int) []Waiting {
 // Waiting returns how many runs wait.
 func (m *Machine) Waiting() int { return len(m.waiting) }
 
-// Unplaced returns at most most runs that may have ended without a message: granted runs that have
-// not reported their placement, and the first runs of the queue.
+// Unplaced returns runs that may have ended without a message, limited to most: granted runs that
+// have not reported their placement, and the first runs of the queue.
 func (m *Machine) Unplaced(most int) []Run {
 	var list []Run
 	for _, r := range slices.Concat(m.granted, m.waiting) {

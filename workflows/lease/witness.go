@@ -2,16 +2,16 @@ package lease
 
 import "time"
 
-// Witness is the memory of a host about the leases that it has extended for the tasks of the
-// other hosts of a generation. Times are nanoseconds of its own clock.
+// Witness is a host's memory of the leases that it has extended for the tasks of the generation's
+// other hosts. Times are nanoseconds of its own clock.
 type Witness struct {
 	began  int64
 	said   map[string]int64
 	denied map[string]int64
 }
 
-// NewWitness returns the memory of a host worker that began at that time: earlier words of this
-// host are forgotten, and count as said then. denied are its promises, by the task.
+// NewWitness returns the memory of a host worker that started at the given time: earlier answers
+// of this host are forgotten, and count as given then. denied holds its promises by task.
 func NewWitness(began int64, denied map[string]int64) *Witness {
 	w := &Witness{began: began, said: map[string]int64{}, denied: map[string]int64{}}
 	for task, offer := range denied {
@@ -20,8 +20,8 @@ func NewWitness(began int64, denied map[string]int64) *Witness {
 	return w
 }
 
-// Silent reports whether the host may say that the server does not answer, and remembers
-// that it did. offer is the offer of the task under which the process lives.
+// Silent reports whether the host may answer that the server is silent, and remembers that it did.
+// offer is the task's offer under which the process lives.
 func (w *Witness) Silent(task string, offer, now int64) bool {
 	if denied, ok := w.denied[task]; ok && offer <= denied {
 		return false
@@ -30,8 +30,8 @@ func (w *Witness) Silent(task string, offer, now int64) bool {
 	return true
 }
 
-// Deny promises that Silent returns false for the task up to that offer, for ever. It returns
-// the time since this host may last have said otherwise.
+// Deny promises that Silent returns false for the task up to offer, forever. It returns how long
+// ago this host may last have answered otherwise.
 func (w *Witness) Deny(task string, offer, now int64) (quiet time.Duration) {
 	w.denied[task] = max(offer, w.denied[task])
 	return time.Duration(now - max(w.began, w.said[task]))

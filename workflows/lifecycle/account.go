@@ -2,8 +2,8 @@ package lifecycle
 
 import "github.com/clusterrun/clusterrun/workflows/spec"
 
-// account is the record of a run: its tasks and their ends, and why it ends. Its methods judge
-// them; they do not depend on the phase, and cause no action.
+// account is the record of a run: its tasks with their exits, and why it ends. Its methods judge
+// them without depending on the phase or causing actions.
 type account struct {
 	spec *spec.RunSpec
 	taskList

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// agenda has the actions of the present step, and the running timers.
+// agenda holds the actions of the current step, and the running timers.
 type agenda struct {
 	todo   []Action
 	timers []Timer

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// againSoon is the time after the capture before a stop at which the hosts look once more,
-	// short enough not to delay the stop. againLater is the same after a long silence.
+	// againSoon is the delay between the capture before a stop and a second look by the hosts,
+	// short enough not to delay the stop. againLater is the delay after a long silence.
 	againSoon  = 300 * time.Millisecond
 	againLater = 2 * time.Second
 )
@@ -35,8 +35,8 @@ func (c *captured) keep(files map[string]string, found *stacktree.Findings, gene
 	c.Latest, c.FoundIn = found, generation
 }
 
-// captureFirst captures the stacks of all live tasks and then stops them with the cause why:
-// once a process is gone its stacks are lost. [Captured] always answers, and soon.
+// captureFirst captures the stacks of all live tasks and then stops them with cause why, because a
+// process's stacks are lost once it is gone. [Captured] always follows soon.
 func (m *Machine) captureFirst(why spec.Cause) {
 	m.phase, m.capturedFor = capturing, why
 	m.do(Capture{Tasks: m.Live(), For: why, Again: againSoon})
@@ -60,8 +60,8 @@ func (e Captured) apply(m *Machine) {
 	}
 }
 
-// explain returns the findings of captured stacks, or nil if there are none. Tasks that were
-// not captured are in it as well: others may wait for a task that has ended.
+// explain returns the findings of captured stacks, or nil if there are none. They include tasks
+// that were not captured, because other tasks may wait for an ended task.
 func (l *taskList) explain(e Captured) *stacktree.Findings {
 	if len(e.Stacks.Ranks()) == 0 {
 		return nil
@@ -77,8 +77,8 @@ func (l *taskList) explain(e Captured) *stacktree.Findings {
 	return &found
 }
 
-// whyStop returns the cause of a stop: the cause of the capture it follows, even if a later
-// event hastened it, and why otherwise.
+// whyStop returns the cause of a stop: the cause of the capture that it follows, even if a later
+// event hastened it, and otherwise why.
 func (m *Machine) whyStop(why spec.Cause) spec.Cause {
 	if m.phase == capturing {
 		return m.capturedFor

@@ -44,8 +44,8 @@ func fit(r *spec.RunResult, limit int) {
 	}
 }
 
-// leaveOut drops tasks with that many bytes from a result, and notes their number: completed tasks
-// first, and the last tasks before others.
+// leaveOut drops tasks that occupy the given bytes from a result, and notes their number:
+// completed tasks first, and from the last task backwards.
 func leaveOut(r *spec.RunResult, bytes int) {
 	out := make([]bool, len(r.Tasks))
 	dropped := 0

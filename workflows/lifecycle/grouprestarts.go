@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// maxRestartsKept is the number of restarts of the group that are listed: the newest.
+	// maxRestartsKept limits the listed group restarts; the newest are kept.
 	maxRestartsKept = 10
-	// maxRestartWords bounds the error of each, in bytes.
+	// maxRestartWords limits the error of each restart, in bytes.
 	maxRestartWords = 300
 )
 
-// keepRestart records that the group is restarted because of root, which is nil if an operator
-// asked. first is the number of the first processes of the generation that begins.
+// keepRestart records that the group restarts because of root, which is nil if an operator asked.
+// first is the number of the new generation's first processes.
 func (a *account) keepRestart(first int, root *spec.Failure) {
 	r := spec.GroupRestart{Generation: a.group.Generation + 1, Attempt: first}
 	if r.Requeued = a.requeue.next; r.Requeued == spec.RequeueOnPreemption {
@@ -29,7 +29,7 @@ func (a *account) keepRestart(first int, root *spec.Failure) {
 		r.Failure.Message = shorten.Text(r.Failure.Message, maxRestartWords)
 	}
 	g := &a.group
-	kept := slices.Concat(g.Restarts, []spec.GroupRestart{r}) // earlier answers have the former slice
+	kept := slices.Concat(g.Restarts, []spec.GroupRestart{r}) // earlier answers still use the old slice
 	g.Restarts = kept[max(0, len(kept)-maxRestartsKept):]
 }
 

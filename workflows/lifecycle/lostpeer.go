@@ -7,14 +7,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// lostPeer is the state of a failure whose consequences wait. The process that made others lose
-// their peer may end after them: its connections are closed while it still cleans up. If
-// it were stopped because of them, its error would never be known.
+// lostPeer is the state of a failure with postponed consequences. The process that caused the loss
+// may exit after its peers, because it closes its connections before it has cleaned up. If it were
+// stopped because of them, its error would never be known.
 type lostPeer struct {
 	// task has lost its peer. It is nil if nothing waits.
 	task *task
-	// known reports whether the stacks are known. suspects are then the tasks that lived and
-	// did not wait for others, in rank order.
+	// known reports whether the stacks are known. suspects are then the live tasks that did not
+	// wait for other tasks, in rank order.
 	known    bool
 	suspects []*task
 	// livedOn are the suspects that were stopped in the end.
@@ -28,12 +28,12 @@ func (m *Machine) awaits(t *task) bool {
 		return false
 	}
 	if m.isChief(t) && !m.mayRegroup(t.Exit.Cause) {
-		return false // the others have chief_grace
+		return false // the remaining tasks have chief_grace
 	}
 	return m.mayRegroup(t.Exit.Cause) || m.spec.OnFailure != spec.OnFailureContinue
 }
 
-// errorGrace returns the time that a live task has to end by itself after an error.
+// errorGrace returns how long a live task may take to exit on its own after an error.
 func (m *Machine) errorGrace() (grace time.Duration) {
 	for _, t := range m.tasks {
 		if t.Live {
@@ -53,15 +53,14 @@ func (m *Machine) await(t *task) {
 	m.startTimer(TimerErrorGrace, m.errorGrace())
 }
 
-// endedMeanwhile ends the wait if the end of t explains the lost peer, or nothing is left to
-// wait for.
+// endedMeanwhile stops waiting if t's end explains the lost peer, or no suspect is left.
 func (m *Machine) endedMeanwhile(t *task) {
 	if m.failed(t) && !t.Exit.LostPeer() || !m.anySuspect() {
 		m.stopAwaiting()
 	}
 }
 
-// suspect takes the stacks: tasks that wait for others did not close the connection.
+// suspect evaluates the stacks: tasks that wait for other tasks did not close the connection.
 func (m *Machine) suspect(e Captured) {
 	waiting := e.Stacks.Waiting()
 	m.lost.known, m.lost.suspects = true, nil

@@ -7,11 +7,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// Notify asks to notify the webhook of the spec of an event.
+// Notify asks to send an event to the spec's webhook.
 type Notify struct {
-	// Number counts the notices of the run, from 1.
+	// Number counts the run's notices, from 1.
 	Number int
-	// Result is the result of a run that has ended, or nil if it hangs.
+	// Result is the result of an ended run, or nil if the run hangs.
 	Result *spec.RunResult
 	// Silent are the silent tasks, and Findings compares their stacks.
 	Silent   []string
@@ -20,8 +20,8 @@ type Notify struct {
 
 func (Notify) action() {}
 
-// notify adds the action for an event. Hangs no longer lead to one after [spec.MaxNotices] of them: a
-// run may hang and restart again and again.
+// notify adds the action for an event. After [spec.MaxNotices] notices, hangs no longer cause one,
+// because a run may hang and restart repeatedly.
 func (m *Machine) notify(n Notify) {
 	if m.spec.Notify == (spec.Notification{}) || n.Result == nil && m.notices >= spec.MaxNotices {
 		return
@@ -32,8 +32,8 @@ func (m *Machine) notify(n Notify) {
 	m.do(n)
 }
 
-// Refused returns the action for the end of a run whose spec a host has refused, which has no
-// other action.
+// Refused returns the action for the end of a run with a spec that a host has refused. No other
+// actions follow.
 func (m *Machine) Refused(r *spec.RunResult) []Action {
 	m.todo = nil
 	m.notify(Notify{Result: r})

@@ -14,8 +14,8 @@ type silentTasks struct {
 	restarts int
 }
 
-// apply captures the stacks of all tasks: a silent task may only wait for another task, which
-// its host need not see as silent.
+// apply captures the stacks of all tasks, because a silent task may be waiting for a task that its
+// host does not consider silent.
 func (e Silent) apply(m *Machine) {
 	if m.phase != running || m.spec.OnSilence == "" || e.Generation != m.group.Generation {
 		return
@@ -51,9 +51,9 @@ func (m *Machine) endSilence() {
 	}
 }
 
-// byStacks returns the failure of the task that a silent root waited for, if the stacks show
-// it: the first outlier that ended badly and was not lost with its host. The run may have
-// stopped it because of the others. If there is none, byStacks returns nil.
+// byStacks returns the failure of the task that a silent root waited for, if the stacks show it:
+// the first outlier that failed and was not lost with its host. The run may have stopped it
+// because of the other tasks. If there is none, byStacks returns nil.
 func (a *account) byStacks(root *spec.Failure, hostOf func(*task) string) *spec.Failure {
 	if !a.foundSilence(root) {
 		return nil
@@ -68,7 +68,7 @@ func (a *account) byStacks(root *spec.Failure, hostOf func(*task) string) *spec.
 	return nil
 }
 
-// foundSilence reports whether f is a failure for silence whose stacks were captured before.
+// foundSilence reports whether f is a failure for silence with stacks that were captured before.
 func (a *account) foundSilence(f *spec.Failure) bool {
 	return f != nil && f.Evidence != spec.EvidenceRequest && f.Cause == spec.CauseSilence && a.Latest != nil && a.FoundIn == a.group.Generation
 }

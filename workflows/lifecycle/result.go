@@ -10,14 +10,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// maxReason bounds the reason of a cancellation, in bytes.
+// maxReason limits a cancellation's reason, in bytes.
 const maxReason = 2048
 
-// maxExits is the number of exits that are listed for one task: the newest.
+// maxExits limits the exits listed for a task; the newest are kept.
 const maxExits = 10
 
-// finish ends the run with its result. Released has the results that other events do not have:
-// the exits of processes that the hosts replaced, values, and hosts.
+// finish ends the run with its result. Only Released contains the exits of processes that the
+// hosts replaced, values, and hosts.
 func (a *account) finish(e Released) Finish {
 	for _, t := range a.tasks {
 		t.complete(e.Exits[t.Name()])
@@ -79,7 +79,7 @@ func (a *account) addTasks(r *spec.RunResult, failures []spec.Failure, e Release
 	return restarts
 }
 
-// maxSlow is the most slow tasks and hosts that a result names.
+// maxSlow limits the slow tasks and hosts that a result names.
 const maxSlow = 8
 
 // slowest returns the slow tasks and hosts, by the last processes of tasks.
@@ -94,8 +94,8 @@ func slowest(results []spec.TaskResult) []spec.Slow {
 	return slow[:min(len(slow), maxSlow)]
 }
 
-// complete sets the exit of a task that was stopped between two processes to the exit of the
-// last process, whose failure has become final.
+// complete sets the exit of a task that was stopped between two processes to the last process's
+// exit, because that failure has become final.
 func (t *task) complete(exits []spec.Exit) {
 	if t.Exit != nil || t.Launch < 0 || len(exits) == 0 {
 		return
@@ -128,14 +128,14 @@ func (t *task) result(e Released) spec.TaskResult {
 	return r
 }
 
-// exits returns all known exits of the task, the oldest first: from the release of its hosts,
-// and from the results of its activities.
+// exits returns all known exits of the task, the oldest first: from the release of its hosts, and
+// from the results of its activities.
 func (t *task) exits(released []spec.Exit) []spec.Exit {
 	all := slices.Clone(t.Earlier)
 	if t.Exit != nil {
 		all = append(all, *t.Exit)
 	}
-	// The machine's own record takes precedence: it has the cause of a stop, and the exits on
+	// The machine's record takes precedence: it includes the cause of a stop, and the exits on
 	// hosts that the run has left. Only the host knows the process that the run has lost sight of.
 	for _, exit := range released {
 		if exit.Restart >= t.First {

@@ -8,15 +8,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// SameError counts the failures in a row with the same error and without progress in between.
-// Another restart would not help then.
+// SameError counts consecutive failures with the same error and without progress, after which
+// another restart would not help.
 type SameError struct {
-	// Error identifies the error of the last failure. It is empty if the error is not known, or came
-	// from the loss of a peer.
+	// Error identifies the last failure's error. It is empty if the error is unknown or due to the
+	// loss of a peer.
 	Error string `json:"error,omitempty"`
 	Times int    `json:"times,omitempty"`
-	// Task is the only task that has shown the error, or empty if several have. Different tasks that
-	// fail one after the other, each by itself, may have met different faults of their hosts.
+	// Task is the only task that has shown the error, or empty if several have. Different tasks
+	// that fail separately, one after another, may have met different faults of their hosts.
 	Task string `json:"task,omitempty"`
 	// Step is the furthest step that was reported before.
 	Step *float64 `json:"step,omitempty"`
@@ -25,7 +25,7 @@ type SameError struct {
 // changing matches the parts of an error that differ each time, such as addresses.
 var changing = lazyregexp.New(`0x[0-9a-fA-F]+|[0-9]+`)
 
-// sameText returns a text that is the same each time that a process fails with that error.
+// sameText returns a string that is the same each time that a process fails with that error.
 func sameText(p *spec.PrintedError) string {
 	if !p.Own() {
 		return ""
@@ -33,8 +33,8 @@ func sameText(p *spec.PrintedError) string {
 	return p.Kind + " " + changing().ReplaceAllString(p.Line, "0") + " " + p.Place
 }
 
-// After returns the count after another failure, whose error these tasks have shown. step is the
-// furthest step that was reported before it, or nil if none was. A process that reports no step makes
+// After returns the count after another failure with an error that these tasks have shown. step is
+// the furthest step that was reported before it, or nil. A process that reports no step makes
 // progress if it lives long enough.
 func (s SameError) After(exit spec.Exit, tasks []string, step *float64) SameError {
 	next := SameError{Error: sameText(exit.Printed), Step: s.Step}
@@ -59,11 +59,12 @@ func (s SameError) After(exit spec.Exit, tasks []string, step *float64) SameErro
 
 func lived(e spec.Exit) time.Duration { return e.Ended.Sub(e.Started) }
 
-// hopeless reports whether the count allows no further restart. most is nil or 0 if any count does.
+// hopeless reports whether the count rules out further restarts. If most is nil or 0, it never
+// does.
 func (s SameError) hopeless(most *int) bool { return most != nil && *most > 0 && s.Times >= *most }
 
-// sameErrors counts the error of root, because of which the generation has ended, and reports whether
-// another generation would not help. step is the furthest step of the generation.
+// sameErrors counts the error of root, which ended the generation, and reports whether another
+// generation would not help. step is the generation's furthest step.
 func (m *Machine) sameErrors(root spec.Failure, step *float64) bool {
 	tasks := []string{root.Task}
 	for _, t := range m.endedSince(0) {

@@ -13,28 +13,27 @@ type Liveness struct {
 
 const (
 	// idleShare is the inverse of the share of a processor that an idle process may use: its
-	// threads wake up now and then and find nothing to do.
+	// threads occasionally wake up and find nothing to do.
 	idleShare = 100
 	// longestLook bounds how long a process can be silent from one look to the next. A host
 	// that was suspended, or did not look, does not know what it has missed.
 	longestLook = time.Minute
 )
 
-// Silence measures the time for which a process has shown no sign of being at work. The zero
-// value is ready to use.
+// Silence measures how long a process has shown no sign of work. The zero value is ready to use.
 type Silence struct {
 	looked time.Time
 	signs  Liveness
 	silent time.Duration
-	// longest is the longest silence that has ended.
+	// longest is the longest finished silence.
 	longest time.Duration
 }
 
-// Longest returns the longest silence that has ended.
+// Longest returns the longest finished silence.
 func (s *Silence) Longest() time.Duration { return s.longest }
 
-// Look records the signs at a time, by a clock that stands still while the host is suspended,
-// and returns the time for which the process has been silent.
+// Look records the signs at the given time, by a clock that stops while the host is suspended, and
+// returns how long the process has been silent.
 func (s *Silence) Look(at time.Time, signs Liveness) time.Duration {
 	elapsed, before := at.Sub(s.looked), s.signs
 	if !s.looked.IsZero() && elapsed <= 0 {

@@ -2,13 +2,13 @@ package lifecycle
 
 import "github.com/clusterrun/clusterrun/workflows/spec"
 
-// standstill counts the generations in a row that have failed without a step beyond those of
-// the generations before. A generation that has reported no step counts as one.
+// standstill counts consecutive failed generations that did not get beyond the steps of earlier
+// generations. A generation that has reported no step counts as one.
 type standstill struct {
 	// Furthest is the furthest step, or nil if none was reported.
 	Furthest *float64 `json:"furthest,omitempty"`
-	// Failed reports whether a generation has failed. Restarts is the number of generations in
-	// a row after it that reached no further.
+	// Failed reports whether a generation has failed. Restarts is the number of consecutive later
+	// generations that got no further.
 	Failed   bool `json:"failed,omitempty"`
 	Restarts int  `json:"restarts,omitempty"`
 }
@@ -36,8 +36,8 @@ func (s *standstill) given(most *int) *spec.Standstill {
 	return &spec.Standstill{Restarts: s.Restarts, LastStep: s.Furthest}
 }
 
-// standsStill adds the generation that has ended because of root, and reports whether the run gives
-// up. root may be nil.
+// standsStill adds the generation that root ended, and reports whether the run gives up. root may
+// be nil.
 func (m *Machine) standsStill(root *spec.Failure) bool {
 	if !m.group.cause.ByItself() {
 		return false // the program did not fail

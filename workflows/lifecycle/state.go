@@ -9,8 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// State is the state of a run that continues in another execution of its workflow,
-// taken between two generations or at a quiet moment of one.
+// State is the state of a run that continues in another execution of its workflow, taken between
+// two generations or at a quiet moment of one.
 type State struct {
 	Group    group    `json:"group"`
 	Together together `json:"together,omitzero"` // none is in force: a stop is not a quiet moment
@@ -19,12 +19,12 @@ type State struct {
 	// Size and Arrivals are as in the list of tasks.
 	Size     int `json:"size,omitempty"`
 	Arrivals int `json:"arrivals,omitempty"`
-	// SilenceRestarts counts the restarts of on_silence, and Notices the notices of the run.
+	// SilenceRestarts counts the restarts by on_silence, and Notices the run's notices.
 	SilenceRestarts int `json:"silence_restarts,omitempty"`
 	Notices         int `json:"notices,omitempty"`
 	// Running reports whether a generation is running.
 	Running bool `json:"running,omitempty"`
-	// Tasks are the tasks of which there is anything to say.
+	// Tasks lists the tasks with noteworthy state.
 	Tasks []TaskState `json:"tasks,omitempty"`
 }
 
@@ -35,8 +35,8 @@ const maxState = 400 << 10
 // maxExitsBetween is the most exits of a task in a state between two generations.
 const maxExitsBetween = 2
 
-// Quiet reports whether the run can continue in another execution of its workflow while
-// its tasks run: it is not ending, and no operation on all of its tasks is under way.
+// Quiet reports whether the run can continue in another execution of its workflow while its tasks
+// run: neither its end nor an operation on all of its tasks is in progress.
 func (m *Machine) Quiet() bool {
 	return m.phase == running && m.decided == undecided && !m.silent.capturing && m.lost.task == nil && m.requeue.Notice == nil
 }

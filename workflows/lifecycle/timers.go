@@ -54,8 +54,8 @@ func (m *Machine) timeUp(d decision) {
 	}
 }
 
-// startTimers starts the timers that span all generations. A limit that has already
-// passed fires at once.
+// startTimers starts the timers that span all generations. A limit that has already passed fires
+// immediately.
 func (m *Machine) startTimers(elapsed time.Duration) {
 	if m.group.timed {
 		return

@@ -84,7 +84,7 @@ func (a *account) judge(r *spec.RunResult, e Released) []spec.Failure {
 	return failures
 }
 
-// operatorAsked returns the error with which an operator asked the tasks to stop.
+// operatorAsked returns the error that an operator gave when asking the tasks to stop.
 func (a *account) operatorAsked() *spec.TogetherError {
 	if w := a.together.request; w != nil && w.Task == "" {
 		return a.together.err(a.spec)
@@ -106,7 +106,7 @@ func typeOfFailure(root spec.Failure, said bool) string {
 }
 
 func exitCodeOf(f spec.Failure) int {
-	// It had reported or shown its error, and was stopped before it ended by itself.
+	// It had reported or shown its error, and was stopped before it exited.
 	stopped := (f.Reported || f.Evidence == spec.EvidencePrinted || f.Evidence == spec.EvidenceStacks) && !f.Cause.ByItself()
 	switch code := f.ExitCode; {
 	case f.Cause == spec.CauseHostLost:
@@ -122,10 +122,10 @@ func exitCodeOf(f spec.Failure) int {
 	}
 }
 
-// unfinished returns why a run without failures did not succeed: an operator ended what success
-// depends on, which is the chief or, without one, every task. It is empty if the run succeeded.
-// One terminated worker among others does not matter, nor does a task stopped at the end of a
-// stop together whose stragglers do not count as failures.
+// unfinished returns why a run without failures did not succeed: an operator stopped what success
+// depends on, the chief or, without one, every task. It is empty if the run succeeded. A single
+// terminated worker does not matter, nor does a task stopped at the end of a stop together with
+// stragglers that do not count as failures.
 func (a *account) unfinished() string {
 	finished := len(a.tasks) == 0
 	for _, t := range a.tasks {

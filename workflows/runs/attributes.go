@@ -20,10 +20,9 @@ type Attribute struct {
 	Set  temporal.SearchAttributeUpdate
 }
 
-// Attributes returns the search attributes that a run is started with, in the order of
-// [spec.Attributes]. The run updates them. If a namespace does not know them, lists use the
-// memo and the results of runs instead. host is the only host that can have the tasks; it is
-// empty if that is not known.
+// Attributes returns a run's initial search attributes, in the order of [spec.Attributes]. The run
+// updates them. If a namespace does not have them, lists use the memo and the results of runs
+// instead. host is the only host that can have the tasks, or empty if unknown.
 func Attributes(s *spec.RunSpec, owner, host string) []Attribute {
 	full := s.WithDefaults()
 	keyword := func(name, value string) Attribute {
@@ -45,8 +44,8 @@ func Attributes(s *spec.RunSpec, owner, host string) []Attribute {
 	}
 }
 
-// WithAttributes starts a run with the attributes that the namespace knows. It finds them by
-// trying, because a request for them would cost every start a round trip.
+// WithAttributes starts a run with the attributes that the namespace has. It finds them by trying,
+// because a request for them would cost every start a round trip.
 func WithAttributes(set []Attribute, start func(temporal.SearchAttributes) error) error {
 	for {
 		updates := list.Of(set, func(a Attribute) temporal.SearchAttributeUpdate { return a.Set })
@@ -55,8 +54,8 @@ func WithAttributes(set []Attribute, start func(temporal.SearchAttributes) error
 		if refused == "" {
 			return err
 		}
-		// The attributes of later versions are registered together: if one is missing, all of
-		// them are.
+		// The attributes of later versions are registered together: if one is missing, all of them
+		// are.
 		set = slices.DeleteFunc(set, func(a Attribute) bool {
 			return a.Name == refused || !slices.Contains(firstAttributes, a.Name)
 		})

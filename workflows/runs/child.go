@@ -11,16 +11,16 @@ import (
 
 // Options configure a run that is a child workflow.
 type Options struct {
-	// ID is the run ID, which is the workflow ID. It may be the ID of an ended run. Default:
-	// the spec's name and a random part.
+	// ID is the run ID, which is the workflow ID. It may be the ID of an ended run. Default: the
+	// spec's name and a random part.
 	ID string
 	// Queue is the task queue of the host workers that execute the run. Default:
 	// [spec.TaskQueue].
 	Queue string
 	// Owner is shown in lists of runs. Default: the ID of the parent.
 	Owner string
-	// ParentClosePolicy selects what the server does with the run if the parent closes first.
-	// Default: it requests the cancellation of the run, which stops its tasks with their stop
+	// ParentClosePolicy selects what the server does with the run if the parent closes first. By
+	// default, it requests the cancellation of the run, which stops its tasks with their stop
 	// signal and grace. The policy is also applied if the parent continues as new.
 	ParentClosePolicy enumspb.ParentClosePolicy
 }
@@ -29,17 +29,16 @@ type Options struct {
 type Child struct {
 	// ID is the run ID.
 	ID string
-	// ChildWorkflowFuture is for selectors, and tells when the run has started.
+	// ChildWorkflowFuture is for selectors, and reports when the run has started.
 	workflow.ChildWorkflowFuture
 }
 
-// Run executes a run as a child workflow and returns its result. The error is nil only after
-// success. It is an [*Error] with the result for any other end of the run, and a
-// [*RunningError] if another run has the ID. An invalid spec ends the run at once, with
-// [spec.ErrInvalidRunSpec].
+// Run executes a run as a child workflow and returns its result. The error is nil only on success.
+// It is an [*Error] with the result if the run ended differently, and a [*RunningError] if another
+// run has the ID. An invalid spec fails the run immediately, with [spec.ErrInvalidRunSpec].
 //
-// If ctx is cancelled, the run stops its tasks as `clusterrun stop` does. Run returns after
-// that, with the verdict cancelled.
+// If ctx is cancelled, the run stops its tasks like `clusterrun stop`. Run then returns with the
+// verdict cancelled.
 func Run(ctx workflow.Context, s *spec.RunSpec, o Options) (*spec.RunResult, error) {
 	return Start(ctx, s, o).Wait(ctx)
 }
@@ -62,8 +61,8 @@ func Start(ctx workflow.Context, s *spec.RunSpec, o Options) *Child {
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		// No workflow timeouts: they would close the run without its Release.
 	}
-	// The run itself refuses a bad spec, so no change of the rules changes the commands of the
-	// parent. The facts of a bad spec may have any size.
+	// The run itself refuses a bad spec, so no change of the rules changes the parent's commands.
+	// The facts of a bad spec may have any size.
 	if s.Validate() == nil {
 		owner := cmp.Or(o.Owner, OwnerOf(workflow.GetInfo(ctx).WorkflowExecution.ID))
 		options.Memo, options.StaticSummary = Memo(s, owner), Summary(s)

@@ -27,12 +27,12 @@ const (
 	MemoTasks   = "tasks"
 	MemoCommand = "command"
 	MemoDir     = "dir"
-	// MemoTorchrun is set if the starter has ended as torchrun does.
+	// MemoTorchrun is set if the starter exited like torchrun.
 	MemoTorchrun = "torchrun"
 )
 
-// OwnerOf returns the owner of runs that a workflow starts, if it names no other: its ID, cut
-// because databases take 255 bytes in a search attribute.
+// OwnerOf returns the default owner of runs that a workflow starts: its ID, truncated because
+// databases accept 255 bytes in a search attribute.
 func OwnerOf(workflowID string) string { return shorten.Text(workflowID, 200) }
 
 // Memo returns the facts that lists show of a run in addition to its search attributes.
@@ -40,7 +40,7 @@ func Memo(s *spec.RunSpec, owner string) map[string]any {
 	return map[string]any{MemoOwner: owner, MemoName: s.Name, MemoTasks: cluster(s), MemoCommand: CommandLine(s), MemoDir: s.Dir}
 }
 
-// CommandLine returns the command of the first tasks, cut to fit into a list.
+// CommandLine returns the command of the first tasks, truncated to fit into a list.
 func CommandLine(s *spec.RunSpec) string {
 	words := s.Command
 	if len(words) == 0 && len(s.Tasks) > 0 {

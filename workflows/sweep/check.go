@@ -34,10 +34,10 @@ func StateNamed(word string) State {
 	return Failed
 }
 
-// Resumption is the state with which an execution of a sweep begins, if it is not the first.
+// Resumption is the initial state of an execution of a sweep, if it is not the first.
 type Resumption struct {
 	Machine Snapshot `json:"machine"`
-	// Open are the trials that earlier executions have started, and that had not ended.
+	// Open lists the trials that earlier executions started and that had not ended.
 	Open []Open `json:"open,omitempty"`
 	// Held are the trials to start first.
 	Held []int `json:"held,omitempty"`

@@ -9,16 +9,16 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// axis is the list of the values of one parameter of a product.
+// axis lists the values of one parameter of a product.
 type axis struct {
 	items []item
 	count int
 }
 
-// item is a text, or a range of integers.
+// item is a string, or a range of integers.
 type item struct {
 	text  string
-	count int // 1 for a text
+	count int // 1 for a string
 	// first is the first integer of a range, step the distance to the next one, and width the
 	// number of digits that they are filled up to with zeros.
 	isRange     bool
@@ -67,7 +67,7 @@ func parseProduct(text string) (*Trials, error) {
 
 const space = " \t\r\n"
 
-// parseAxis reads the values at the beginning of text, and returns the text after them.
+// parseAxis parses the values at the beginning of text, and returns the rest of text.
 func parseAxis(name, text string) (a axis, rest string, err error) {
 	for {
 		var b strings.Builder

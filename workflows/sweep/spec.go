@@ -6,9 +6,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Spec is the input of the workflow of a sweep.
+// Spec is the input of a sweep's workflow.
 type Spec struct {
-	// Run is the spec of each trial, with names of parameters in braces.
+	// Run is the spec of each trial, with parameter names in braces.
 	Run  *spec.RunSpec `json:"run"`
 	Grid Grid          `json:"grid"`
 	Rules
@@ -18,10 +18,10 @@ type Spec struct {
 
 // Rules bound a sweep.
 type Rules struct {
-	// AtMost is the most trials at once.
+	// AtMost limits how many trials run at a time.
 	AtMost int `json:"at_most"`
-	// MaxFailures is the number of failed trials that the sweep tolerates: after one more it starts
-	// none. If it is nil, there is no bound.
+	// MaxFailures is the number of failed trials that the sweep tolerates: after one more it
+	// starts none. nil means no limit.
 	MaxFailures *int `json:"max_failures,omitempty"`
 }
 
@@ -37,7 +37,7 @@ func (r Rules) Check() error {
 }
 
 const (
-	// MaxAtOnce bounds [Rules.AtMost]: a workflow may have 2,000 children open.
+	// MaxAtOnce limits [Rules.AtMost]: a workflow may have 2,000 open children.
 	MaxAtOnce = 1000
 	// DefaultAtOnce is the default of submit.
 	DefaultAtOnce = 200
@@ -52,8 +52,8 @@ func (s *Spec) Check(sweep string) (*Trials, error) {
 	if err := s.Rules.Check(); err != nil {
 		return nil, err
 	}
-	// A typing error shows in the first trial. The values of the others can make a spec too
-	// large, or name a relative directory.
+	// A typing error already shows in the first trial. The values of later trials can make a spec
+	// too large, or name a relative directory.
 	for trial := range t.Len() {
 		one, err := s.Trial(t, sweep, trial)
 		if err != nil {
@@ -68,6 +68,6 @@ func (s *Spec) Check(sweep string) (*Trials, error) {
 	return t, nil
 }
 
-// checkedTrials is the number of trials whose specs are validated before a sweep starts. Each
-// trial validates its own.
+// checkedTrials is the number of trials with specs that are validated before a sweep starts. Each
+// trial also validates its spec.
 const checkedTrials = 1000

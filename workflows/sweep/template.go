@@ -18,7 +18,7 @@ const (
 	nameSweep = "sweep"
 )
 
-// isName reports whether a text can name a parameter.
+// isName reports whether text is a valid parameter name.
 func isName(text string) bool {
 	for i, c := range []byte(text) {
 		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_'
@@ -29,8 +29,8 @@ func isName(text string) bool {
 	return text != ""
 }
 
-// fill replaces each {name} in a text by the value of that parameter. {{name}} stands for {name}.
-// Other braces stay as they are, and so does ${name}, which is a variable of a shell.
+// fill replaces each {name} in text with the value of that parameter. {{name}} stands for {name}.
+// Other braces are kept, and so is ${name}, which is a shell variable.
 func fill(text string, value func(name string) (string, bool)) (string, error) {
 	var b strings.Builder
 	for {
@@ -69,7 +69,7 @@ type unknownError struct{ name string }
 
 func (e *unknownError) Error() string { return "{" + e.name + "} is no parameter" }
 
-// VariableOf returns the environment variable that has a parameter.
+// VariableOf returns the environment variable for a parameter.
 func VariableOf(name string) string {
 	return spec.EnvParamPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
@@ -141,7 +141,7 @@ func (f *filler) spec(s *spec.RunSpec) *spec.RunSpec {
 	return &out
 }
 
-// Trial returns the spec of a trial. t must be the trials of s.Grid.
+// Trial returns a trial's spec. t must be the trials of s.Grid.
 func (s *Spec) Trial(t *Trials, sweep string, trial int) (*spec.RunSpec, error) {
 	values := t.Values(trial)
 	f := &filler{value: func(name string) (string, bool) {
@@ -183,7 +183,7 @@ func braced(names []string) string {
 	return b.String() + "{" + nameTrial + "} and {" + nameSweep + "}"
 }
 
-// Words returns values as they are shown, such as "lr=1e-3 seed=0".
+// Words returns values in display form, such as "lr=1e-3 seed=0".
 func Words(values []Value) string {
 	words := list.Of(values, func(v Value) string { return v.Name + "=" + v.Value })
 	return strings.Join(words, " ")
