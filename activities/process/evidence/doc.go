@@ -8,5 +8,5 @@
 //
 // An error that mentions a lost peer, such as "connection closed by peer", results from an error in
 // another process. So a process with such an error is not the root cause if another process printed
-// a different error.
+// another kind of error.
 package evidence

@@ -36,7 +36,7 @@ type Finding struct {
 	Rest int
 }
 
-// Scanner finds errors in the lines of one stream.
+// Scanner finds errors in a stream's lines.
 type Scanner struct {
 	found []Finding
 	lines int

@@ -76,7 +76,7 @@ func clock(ctx context.Context, of func(context.Context) (ahead, doubt time.Dura
 	}
 	ahead, doubt, err := of(ctx)
 	switch {
-	case err != nil: // a host without the server gets no tasks anyway
+	case err != nil: // without the server the host does not get tasks
 		return nil //nolint:nilerr // as above
 	case ahead.Abs()-doubt <= bound:
 		return nil

@@ -120,7 +120,7 @@ func (k *Checker) Failing() (list []fleet.FailedCheck) {
 	return list
 }
 
-// Run executes the checks until ctx is done. idle reports whether the host has no tasks.
+// Run executes the checks until ctx is done. idle reports whether the host is without tasks.
 func (k *Checker) Run(ctx context.Context, idle func() bool) {
 	for {
 		wait := k.beginDue(idle)

@@ -2,9 +2,9 @@
 // `devices` and `cpus`. [Read] lists the host's devices, and [Inventory.Split], which is pure,
 // assigns them.
 //
-// The host's tasks whose types use a list share it, in local rank order. A type with its own list
-// divides it among its own tasks; all other types use the run's list. Two lists in a spec may
-// overlap.
+// A list is shared, in local rank order, by the host's tasks of the types that use it. A type with
+// its own list divides it among its own tasks; all other types use the run's list. Two lists in a
+// spec may overlap.
 //
 // Devices are dealt in turn: of devices 0 to 3 two tasks get "0,2" and "1,3". Each task needs one.
 // A task numbers its visible devices from 0. A program that sees all devices uses device

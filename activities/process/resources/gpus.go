@@ -23,8 +23,7 @@ const (
 // GPUs are the host worker's visible GPUs.
 type GPUs struct {
 	Vendor Vendor
-	// Count is the number of GPUs that can be seen, including those that the host worker does not
-	// use.
+	// Count counts the visible GPUs, including those that the host worker does not use.
 	Count int
 	// Visible lists the GPUs that the host worker uses, as in CUDA_VISIBLE_DEVICES.
 	Visible []string

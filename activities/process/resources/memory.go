@@ -21,7 +21,7 @@ func readMemory(root string) int64 {
 		}
 		n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
 		if err == nil && n > 0 && (least == 0 || n < least) {
-			least = n // "max" does not parse, and version 1 uses the largest number for no limit
+			least = n // "max" does not parse, and version 1 uses the largest number instead
 		}
 	}
 	return least

@@ -140,7 +140,7 @@ func reasonOfTracer(text string, err error, scope string) string {
 	return "eu-stack: " + printable(first, maxLine)
 }
 
-// cappedBuffer keeps the beginning of what is written to it.
+// cappedBuffer keeps the first bytes written to it.
 type cappedBuffer struct{ bytes.Buffer }
 
 func (b *cappedBuffer) Write(text []byte) (int, error) {

@@ -2,7 +2,7 @@ package stacks
 
 import "golang.org/x/sys/unix"
 
-// Calls that newer architectures do not have.
+// Calls that newer architectures lack.
 var (
 	onDescriptorHere = map[int]string{
 		unix.SYS_EPOLL_WAIT: "epoll_wait", unix.SYS_GETDENTS: "getdents",

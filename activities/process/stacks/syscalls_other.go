@@ -2,5 +2,5 @@
 
 package stacks
 
-// This architecture has no calls of its own.
+// This architecture does not add calls.
 var onDescriptorHere, othersHere map[int]string

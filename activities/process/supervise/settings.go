@@ -59,8 +59,8 @@ type Service struct {
 	Program string   `json:"program"`
 	Check   []string `json:"check"`
 	Version string   `json:"version"`
-	// Record is a file that contains Text while its queues are served. Ready is the number of a
-	// file that receives Text once they are. Both are optional.
+	// Record is a file that contains Text while its queues are served. Ready numbers a file that
+	// receives Text once they are. Both are optional.
 	Record string `json:"record,omitempty"`
 	Text   string `json:"text,omitempty"`
 	Ready  int    `json:"ready,omitempty"`

@@ -20,7 +20,7 @@ type API interface {
 	Start(ctx context.Context, r StartRequest) (Process, error)
 	// Renew extends the contact of a task's process. It fails with ErrFenced for an old commander.
 	Renew(ctx context.Context, r RenewRequest) error
-	// Wait returns once the process ended or ctx is done.
+	// Wait returns when the process ends or ctx is done.
 	Wait(ctx context.Context, r ProcessRef) (Process, error)
 	// Grant journals that this process may have a successor.
 	Grant(ctx context.Context, r GrantRequest) error

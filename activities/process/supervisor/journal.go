@@ -59,8 +59,8 @@ const lazySync = time.Second
 
 // journal is the append-only file of one run.
 //
-// A line is written with one write and truncated if that fails midway, so only a supervisor that
-// dies while writing can leave a torn line, the last. A caller that needs its record on disk calls
+// A line is written with one write and truncated if that fails midway, so only the last line can be
+// torn, by a supervisor that dies while writing. A caller that needs its record on disk calls
 // commit; concurrent callers share one fdatasync.
 type journal struct {
 	path     string

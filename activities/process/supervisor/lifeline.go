@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lifeline is our end of a pipe to the owner. It is nil if the supervisor has no owner.
+// lifeline is our end of a pipe to the owner. It is nil without an owner.
 type lifeline struct {
 	file *os.File
 	conn syscall.RawConn
@@ -28,7 +28,7 @@ type lifeline struct {
 	rest []byte // a partial line
 }
 
-// watchLifeline watches the lifeline's other end. It returns nil for no file.
+// watchLifeline watches the lifeline's other end. It returns nil if f is nil.
 func watchLifeline(f *os.File, later func(StopAll), log *slog.Logger) (*lifeline, error) {
 	if f == nil {
 		return nil, nil //nolint:nilnil // there is nothing to watch
@@ -69,7 +69,7 @@ func (l *lifeline) news() (gone <-chan struct{}, told <-chan StopAll) {
 	return l.gone, l.told
 }
 
-// stop ends the watch.
+// stop stops watching.
 func (l *lifeline) stop() {
 	if l != nil {
 		_ = l.file.Close()

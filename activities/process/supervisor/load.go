@@ -201,7 +201,7 @@ func setAside(r *run, path string, good []byte) error {
 	if err != nil {
 		return err
 	}
-	// Copy before replacing, so that a crash in between leaves the damage to be found again.
+	// Copy before replacing, so that a crash between them leaves the damage detectable.
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return err

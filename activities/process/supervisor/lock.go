@@ -81,8 +81,8 @@ func waitLock(dir string) (*os.File, error) {
 	}
 }
 
-// inUse returns the error for a state directory in use: by which process, and what stopping that
-// process would do.
+// inUse returns the error for a state directory in use. It names the process and what stopping it
+// would do.
 func inUse(dir string, pid int, role string) error {
 	switch {
 	case pid <= 0:

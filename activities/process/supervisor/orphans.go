@@ -19,7 +19,7 @@ type orphan struct {
 	ours    bool
 	unknown bool // not attributed yet
 	swept   bool // counted with its owner
-	asked   bool // to end
+	asked   bool // to exit
 }
 
 // reapOrphans reaps the exited children that we did not start, and updates the list of living ones.

@@ -116,8 +116,8 @@ type Command struct {
 	// StopGroup sends stop signals to the whole group immediately. By default only the program gets
 	// them, since it may need its helpers to save its work.
 	StopGroup bool `json:"stop_group,omitempty"`
-	// OOMFails makes a process fail despite exit code 0 if the kernel killed others to free memory
-	// while it ran; see [Exit.OOMKills].
+	// OOMFails makes a process with exit code 0 fail if the kernel killed other processes to free
+	// memory meanwhile; see [Exit.OOMKills].
 	OOMFails bool `json:"oom_fails,omitempty"`
 	// KillAt is when the process is killed for running too long, in nanoseconds of CLOCK_BOOTTIME;
 	// 0 means never.
@@ -180,7 +180,7 @@ type Exit struct {
 	Dropped int64 `json:"dropped,omitempty"`
 	// Swept counts the processes that it left behind, which were then stopped.
 	Swept int `json:"swept,omitempty"`
-	// Killed counts those that got SIGKILL, because they outlived the grace, if any.
+	// Killed counts those killed by SIGKILL, because they outlived the grace, if any.
 	Killed int `json:"killed,omitempty"`
 	// OOMKills counts the processes that the kernel killed to free memory while it ran. OOMScope is
 	// "task" if all of them were the task's own. It is "cgroup" if they were in the supervisor's
@@ -381,7 +381,7 @@ func (l Limits) Controllers() (needed []string) {
 type UnkeptReply struct{ Unkept []output.Unkept }
 
 // ControllersReply lists the cgroup controllers that can limit processes on this host: cpu, memory
-// and pids. Why is why some are missing.
+// and pids. Why explains missing ones.
 type ControllersReply struct {
 	Controllers []string
 	Why         string

@@ -74,7 +74,7 @@ type server struct {
 	open map[uint64]context.CancelFunc
 }
 
-// serve answers requests until the other end closes, and returns when all calls have.
+// serve answers requests until the connection closes and all calls have returned.
 func serve(conn net.Conn, api API) {
 	side, cancel := context.WithCancel(context.Background())
 	s := &server{api: api, out: newSender(conn), open: make(map[uint64]context.CancelFunc)}

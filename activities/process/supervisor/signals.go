@@ -56,7 +56,7 @@ func (c *Config) ObeySignals(ctx context.Context, ends, upgrades []os.Signal) (_
 		}
 	}()
 	return ctx, end, func() {
-		signal.Stop(signals) // before the channel is closed
+		signal.Stop(signals) // nothing is sent after this
 		close(signals)
 		<-stopped
 		end()

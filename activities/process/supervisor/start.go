@@ -58,8 +58,8 @@ func checkStart(r StartRequest) error {
 	return nil
 }
 
-// admit returns the process of a request, or a new one. mine reports whether the caller must
-// call make, and afterwards starts.Done.
+// admit returns the requested process, possibly new. mine reports whether the caller must call make
+// and then starts.Done.
 func (s *supervisor) admit(r StartRequest) (p *process, mine bool, err error) {
 	run := s.lockOrAddRun(r.Key.Run)
 	defer s.mu.Unlock()

@@ -38,7 +38,7 @@ type StopRequest struct {
 	// failed but not ended yet.
 	Failed bool
 	// Fence, if not nil, must not be older than the task's in Generation, and limits the request to
-	// Generation, because each generation counts attempts from zero.
+	// Generation, because each generation counts its own attempts.
 	Fence *Fence
 }
 

@@ -33,7 +33,7 @@ type Upgrade struct {
 var ErrOutdated = errors.New("the host worker was upgraded to another version, and has ended since no run was open on this host; start it again, unless a service manager does")
 
 const (
-	// quietBound limits the wait for starts in progress, after which an upgrade is refused.
+	// quietBound limits the wait for starts in progress before an upgrade is refused.
 	quietBound = 5 * time.Second
 	// handOverBound is how long the side may return its work to the server before it is killed.
 	handOverBound = 5 * time.Second

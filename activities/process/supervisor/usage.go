@@ -34,7 +34,7 @@ type Usage struct {
 type GPUProcess struct {
 	PID    int
 	Memory int64 // bytes
-	// Busy is the number of GPUs that it keeps busy, such as 0.5.
+	// Busy is how many GPUs it keeps busy, such as 0.5.
 	Busy float64
 }
 

@@ -3,15 +3,14 @@
 //
 // An environment has four layers; later layers win:
 //
-//  1. the host worker's own environment without misleading variables ([Clean]), namely the rank
-//     of another launch and its connection to Temporal, and without the variables that the spec
-//     unsets;
-//  2. the GPUs that the process sees and the number of threads for its CPUs, if the spec
-//     divides them among tasks; and the variables of the profiles: TF_CONFIG, torchrun's set,
-//     JAX's coordinator;
-//  3. the env of the spec, because a user who sets MASTER_ADDR or OMP_NUM_THREADS means it;
-//  4. CLUSTERRUN_*. The prefix is reserved: if a spec could set or replace these variables,
-//     programs could not rely on them.
+//  1. the host worker's environment without misleading variables ([Clean]), such as another
+//     launch's rank and the connection to Temporal, and without variables that the spec unsets;
+//  2. if the spec divides them among tasks, the GPUs that the process sees and the number of
+//     threads for its CPUs; and the profiles' variables: TF_CONFIG, torchrun's set, JAX's
+//     coordinator;
+//  3. the spec's env, because a user who sets MASTER_ADDR or OMP_NUM_THREADS means it;
+//  4. CLUSTERRUN_*. The prefix is reserved, because programs could not rely on these variables if
+//     a spec could set or replace them.
 //
 // A spec that names the visible GPUs in its env overrides devices completely, so that devices set
 // no GPU variables. For a process bound to CPUs, OMP_NUM_THREADS is their number, not 1 as with

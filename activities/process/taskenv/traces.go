@@ -8,7 +8,7 @@ import "path/filepath"
 var traceVariables = []string{"TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"}
 
 // traces makes the Flight Recorder write to the process's directory, unless the host worker or the
-// spec sets one of the variables. Then the other must stay unset, since torch might prefer it.
+// spec sets one of the variables. Then the second must stay unset, since torch might prefer it.
 // Whether anything is recorded stays torch's default, because recording costs time and memory.
 func traces(env map[string]string, p Process) {
 	if p.TraceFile == "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
-// Exec explains why a program could not be executed with these arguments and variables.
+// Exec explains why a program could not be executed with args and env.
 func Exec(path string, args, env []string, err error) error {
 	if se, ok := errors.AsType[*Start](err); ok {
 		return se // it has its own text
@@ -48,15 +48,15 @@ func Exec(path string, args, env []string, err error) error {
 	return e
 }
 
-// InterpreterFor returns the interpreter of a script by the end of its name, or empty if no script's
-// name ends so.
+// InterpreterFor returns a script's interpreter by its file name extension, or empty for other
+// files.
 func InterpreterFor(name string) string {
 	return map[string]string{".py": "python3", ".sh": "bash"}[filepath.Ext(name)]
 }
 
-// Interpreter returns the program that a script names in its first line; "" if path is not a
-// script. carriage reports whether a carriage return belongs to the name, as the kernel and env
-// see it: there is no such program.
+// Interpreter returns the program that a script names in its first line, or "" if path is not a
+// script. carriage reports whether the kernel and env include a carriage return in the name, so
+// that the program does not exist.
 func Interpreter(path string) (program string, carriage bool) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -73,7 +73,7 @@ type How struct {
 // loginMask is a login's file mode creation mask.
 const loginMask = 0o022
 
-// StartAs is like [Forker.Start], as how says.
+// StartAs starts a program according to how.
 func (f *Forker) StartAs(how How, path string, argv []string, attr *syscall.ProcAttr, register func(pid int)) error {
 	result := make(chan error, 1)
 	do := func() {

@@ -80,7 +80,7 @@ func Through(fd int, path string) (int, *Stream, error) {
 // errReaderGone is returned if nothing reads the output.
 var errReaderGone = errors.New("its reader has exited")
 
-// CloseStreams closes streams that were not begun.
+// CloseStreams closes streams that [Outputs.Begin] did not take.
 func CloseStreams(streams []*Stream) {
 	for _, s := range streams {
 		s.close()
