@@ -34,6 +34,7 @@ func (l *taskLease) silentFor(u *spec.LiveUsage, at time.Time, signs lifecycle.L
 	if p := l.progress(l.key); p != nil {
 		signs.Progress = fmt.Sprint(*p)
 	}
+	signs.Idle = l.services.Brokers().IsIdle(l.key)
 	if l.plan.Spec.SilenceIgnoresCPU {
 		signs.CPU = 0
 	}

@@ -9,6 +9,8 @@ type Liveness struct {
 	CPU    time.Duration
 	// Progress is the progress that it last reported.
 	Progress string
+	// Idle reports whether the process waits for calls to serve.
+	Idle bool
 }
 
 const (
@@ -41,7 +43,7 @@ func (s *Silence) Look(at time.Time, signs Liveness) time.Duration {
 	}
 	first := s.looked.IsZero()
 	s.looked, s.signs = at, signs
-	if first || signs.Output != before.Output || signs.Progress != before.Progress || signs.CPU-before.CPU > elapsed/idleShare {
+	if first || signs.Idle || signs.Output != before.Output || signs.Progress != before.Progress || signs.CPU-before.CPU > elapsed/idleShare {
 		s.longest = max(s.longest, s.silent)
 		s.silent = 0
 	} else {

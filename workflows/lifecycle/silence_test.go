@@ -32,6 +32,8 @@ func TestSilence(t *testing.T) {
 					require.NoError(t, err)
 				case "cpu":
 					signs.CPU = span(t, value)
+				case "idle":
+					signs.Idle = value == "yes"
 				case "progress":
 					signs.Progress = value
 				default:

@@ -37,6 +37,8 @@ func TestALongCallReturnsTheOthers(t *testing.T) {
 	m := newMachine(t, "worker-0")
 	_, release := held(m, 1)
 	b := m.now()
+	assert.True(t, b.IsIdle("worker-0"))
+	assert.False(t, b.IsIdle("chief-0"), "it serves no calls")
 	b.Queue = "host-a"
 	r := must.Get(b.Run(t.Context(), closure.Batch{Closures: []closure.Closure{
 		calling(1, "f"), calling(2, "hold"), calling(3, "f"), calling(4, "f"),
@@ -46,6 +48,7 @@ func TestALongCallReturnsTheOthers(t *testing.T) {
 	assert.Equal(t, []uint64{2}, r.Calling)
 	assert.Equal(t, []uint64{3, 4}, r.Returned)
 	assert.Equal(t, "host-a", r.Queue)
+	assert.False(t, b.IsIdle("worker-0"))
 	close(release)
 	r = must.Get(b.Run(t.Context(), closure.Batch{Calling: []uint64{2}}, true))(t)
 	require.Len(t, r.Outcomes, 1)

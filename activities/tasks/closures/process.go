@@ -142,6 +142,23 @@ func (b *Broker) adopt(p *process, in wire.ClosuresRequest) {
 	b.change()
 }
 
+// IsIdle reports whether the task serves and all of its serving processes wait for a call.
+func (b *Broker) IsIdle(task string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	idle := false
+	for key, p := range b.processes {
+		if key.task != task || !p.serves() {
+			continue
+		}
+		if len(p.has) > 0 {
+			return false
+		}
+		idle = true
+	}
+	return idle
+}
+
 // hasTask reports whether a process of the task serves or holds closures.
 func (b *Broker) hasTask(task string) bool {
 	for key := range b.processes {

@@ -66,6 +66,14 @@ func (b *Brokers) Serving(run runkey.Run) *closures.Broker {
 	return b.of(r)
 }
 
+// IsIdle reports whether a task waits for calls to serve.
+func (b *Brokers) IsIdle(k runkey.Task) bool {
+	b.mu.Lock()
+	s := b.all[k.Run]
+	b.mu.Unlock()
+	return s != nil && s.IsIdle(k.Task)
+}
+
 // of returns a run's broker, creating it on first use. It returns nil if the run has already
 // released this host.
 func (b *Brokers) of(run Run) *closures.Broker {
