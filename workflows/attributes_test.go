@@ -25,8 +25,8 @@ var (
 	restartsKey = temporal.NewSearchAttributeKeyInt64(spec.AttributeRestarts)
 )
 
-// searched returns a world whose run is started with those attributes. It appends the changes
-// of the run to noted.
+// searched returns a world with a run that is started with those attributes. It appends the run's
+// changes to noted.
 func searched(t *testing.T, set ...temporal.SearchAttributeUpdate) (w *world, noted *[]string) {
 	w = newWorld(t)
 	w.SetContinueAsNewSuggested(false)
@@ -44,8 +44,8 @@ func searched(t *testing.T, set ...temporal.SearchAttributeUpdate) (w *world, no
 	return w, noted
 }
 
-// The attributes that a run was started with stay true, also after its group moves to another
-// host and at every kind of end.
+// A run's initial attributes stay up to date, even after its group moves to another host and
+// however it ends.
 func TestSearchAttributesAreKept(t *testing.T) {
 	none := []temporal.SearchAttributeUpdate{verdictKey.ValueSet(spec.AttributeNone), hostKey.ValueSet([]string{spec.AttributeNone})}
 	twice := groupSpec
@@ -70,8 +70,8 @@ func TestSearchAttributesAreKept(t *testing.T) {
 	assert.Equal(t, []string{"Verdict failed"}, *noted, "a name that databases do not take")
 }
 
-// A run that was started without attributes sets those that the namespace knows, and keeps them. A
-// child that clusterrun's package has started has the owner that it was given.
+// A run that was started without attributes sets those that the namespace has, and keeps them
+// current. A child that clusterrun's package started has the owner that it was given.
 func TestSearchAttributesOfOtherStarters(t *testing.T) {
 	w, noted := searched(t, temporal.NewSearchAttributeKeyKeyword("Theirs").ValueSet("x"))
 	register(w.TestWorkflowEnvironment, activities{
@@ -106,7 +106,7 @@ func TestSearchAttributesCostFewEvents(t *testing.T) {
 	}, *noted)
 }
 
-// Lists show a run that another SDK has started, too. An execution that continues a run has its
+// Lists also show a run that another SDK has started. An execution that continues a run has its
 // memo.
 func TestFactsForLists(t *testing.T) {
 	for name, c := range map[string]struct {

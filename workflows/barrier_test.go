@@ -139,8 +139,7 @@ func TestBarrierBrokenByTheEndOfTheRun(t *testing.T) {
 	require.Equal(t, spec.BarrierRunEnded, r.Why)
 }
 
-// While no missing task has ended the one activity is retried, and the round continues to its
-// release.
+// Until a missing task ends, the one activity is retried, and the round continues to its release.
 func TestBarrierChecksGoOn(t *testing.T) {
 	b := newBarrierTest(t, "worker-0", "worker-1")
 	checks, scheduled := 0, map[string]bool{}
@@ -158,7 +157,7 @@ func TestBarrierChecksGoOn(t *testing.T) {
 	require.Len(t, scheduled, 1, "attempts cost no events, activities do")
 }
 
-// A new check asks about a task that went away during a check.
+// A new check asks about a task that left during a check.
 func TestBarrierChecksWhoWentAway(t *testing.T) {
 	b := newBarrierTest(t, "worker-0", "worker-1", "worker-2")
 	b.OnActivity(spec.ActivityBarrierCheck, mock.Anything, spec.BarrierCheckInput{Run: b.in.Run, Missing: []string{"worker-2"}}).Return(unchanged)
@@ -173,7 +172,7 @@ func TestBarrierChecksWhoWentAway(t *testing.T) {
 	require.Contains(t, r.Message, "worker-0 ended without arriving")
 }
 
-// A cancelled round answers, too.
+// A cancelled round also answers.
 func TestBarrierCancelled(t *testing.T) {
 	b := newBarrierTest(t, "worker-0", "worker-1")
 	b.OnActivity(spec.ActivityBarrierCheck, mock.Anything, mock.Anything).Return(unchanged).Maybe()

@@ -22,9 +22,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// localTries runs a task on a local queue. Its host answers the tries of a reservation with
-// answer. It reports for each try of Reserve and Release whether it was part of a workflow
-// task.
+// localTries runs a task on a local queue. Its host answers each try of a reservation with answer.
+// It reports for each try of Reserve and Release whether it was part of a workflow task.
 func localTries(t *testing.T, answer func(try int) error) (tries map[string][]bool, env *testsuite.TestWorkflowEnvironment) {
 	tries = map[string][]bool{}
 	note := func(ctx context.Context, name string) int {
@@ -199,8 +198,8 @@ func TestTheEndWaitsForNoHostThatIsGivenUp(t *testing.T) {
 	}
 }
 
-// A run sends the notice of its end before it ends. A host that does not take it up is followed by any
-// other. The result says if it cannot be sent.
+// A run sends the notice of its end before it closes. If a host does not accept the notice, any
+// other host may. The result reports a notice that could not be sent.
 func TestRunNotifies(t *testing.T) {
 	const refused = "example.com answered 404 Not Found"
 	for _, problem := range []string{"", refused} {

@@ -27,16 +27,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// world is a host without processes, under a workflow whose history has always
-// become long.
+// world is a host without processes, under a workflow with a history that has always become long.
 type world struct {
 	*testsuite.TestWorkflowEnvironment
 	// generations are those that were reserved, and releases counts Release.
 	generations []int
 	releases    int
-	// hosts have the task, by generation.
+	// hosts lists the task's hosts by generation.
 	hosts []string
-	mu    sync.Mutex // for releases: a run of several hosts has them at the same time
+	mu    sync.Mutex // for releases, which are concurrent in a run of several hosts
 	// onRelease is called within each Release.
 	onRelease func(n int)
 }
@@ -102,18 +101,18 @@ func TestTimeoutWhileARunThatGoesOnIsPlaced(t *testing.T) {
 	assert.Equal(t, spec.ErrSubprocessTimeout, failed.Type(), failed.Message())
 }
 
-// adopting is a world whose host adopts the tasks of earlier executions, which do not end by
-// themselves.
+// adopting is a world with a host that adopts the tasks of earlier executions, which exit only
+// when stopped.
 type adopting struct {
 	*world
 	ran      []hostapi.RunTaskInput
 	asked    []spec.Group
 	released []hostapi.ReleaseInput
-	// token is of the task that does not end by itself.
+	// token belongs to the task that exits only when stopped.
 	token []byte
 }
 
-// end ends the process of that task, soon, because it was stopped.
+// end makes that task's process exit soon, because it was stopped.
 func (w *adopting) end(t *testing.T) {
 	w.RegisterDelayedCallback(func() {
 		require.NoError(t, w.CompleteActivity(w.token, spec.Exit{ExitCode: -15, Cause: spec.CauseCollateral}, nil))
@@ -264,7 +263,7 @@ func TestARunDoesNotGoOnInTheMiddleOfARequest(t *testing.T) {
 func TestNothingIsPlacedBeforeTheLastGenerationIsSettled(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		accounts bool // the host reports the end of the process of generation 0
+		accounts bool // the host reports the exit of generation 0's process
 		long     bool // the history is, so that the run continues as new
 		want     []string
 	}{
@@ -312,8 +311,8 @@ func TestNothingIsPlacedBeforeTheLastGenerationIsSettled(t *testing.T) {
 	}
 }
 
-// A run behaves the same with and without groups. The environment of the tests cannot terminate
-// a group that has not begun; a test in tests/e2e continues a run with groups.
+// A run behaves the same with and without groups. The test environment cannot terminate a group
+// that has not started; a test in tests/e2e continues a run with groups.
 func TestInGroups(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
 		"TimeoutWhileARunThatGoesOnIsPlaced":              TestTimeoutWhileARunThatGoesOnIsPlaced,

@@ -22,17 +22,17 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// fleetWorld is a fleet whose hosts hold their leases until a test ends them.
+// fleetWorld is a fleet with hosts that hold their leases until a test ends them.
 type fleetWorld struct {
 	*testsuite.TestWorkflowEnvironment
 	t *testing.T
 
 	mu sync.Mutex
-	// ends holds the channels that end the lease of a host with an error or nil, by name.
+	// ends maps hosts to channels that end their lease with an error or nil.
 	ends map[string]chan error
 	// told holds the answers to runs, by workflow ID.
 	told map[string][]fleet.Answer
-	// full has the runs that get no further signals, by workflow ID.
+	// full holds the runs that get no further signals, by workflow ID.
 	full map[string]bool
 }
 
@@ -130,9 +130,9 @@ func (w *fleetWorld) run(from *fleet.State) error {
 	return w.GetWorkflowError()
 }
 
-// A host is in the fleet for as long as its lease lasts: a lease that ends with an error leaves
-// it silent, and a lease that ends well removes it. A second living host worker with its name
-// is refused.
+// A host is in the fleet as long as its lease lasts. A lease that fails leaves it silent, and a
+// lease that ends without an error removes it. A second living host worker with its name is
+// refused.
 func TestAFleetKnowsWhoIsThere(t *testing.T) {
 	w := newFleet(t)
 	w.join(time.Second, "a", "i1", 4, "")
@@ -178,7 +178,7 @@ func TestAGrantWaitsForItsRun(t *testing.T) {
 }
 
 // A fleet that continues as new keeps its state: its hosts get leases from the next execution,
-// and the waiting runs are granted there. A run that no longer exists frees its grant.
+// which grants hosts to the waiting runs. The grant of a run that no longer exists is freed.
 func TestAFleetContinuesAsNew(t *testing.T) {
 	w := newFleet(t)
 	w.join(time.Second, "a", "i1", 4, "")

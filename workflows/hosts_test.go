@@ -22,10 +22,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// activities are what the hosts of a test do, by the names of [hostapi.Host].
+// activities implements the hosts of a test, by the names of [hostapi.Host].
 type activities map[string]any
 
-// succeed are hosts on which everything succeeds at once.
+// succeed implements hosts on which everything succeeds immediately.
 var succeed = activities{
 	"Reserve": func(ctx context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
 		return reserved(hostOf(ctx), len(in.Tasks)), nil
@@ -54,8 +54,8 @@ var succeed = activities{
 	},
 }
 
-// newEnv returns an environment for a run with hosts of its own, which do as succeed where do says
-// nothing else.
+// newEnv returns an environment for a run with its own hosts, which use do and, for the rest,
+// succeed.
 func newEnv(t *testing.T, do activities) *testsuite.TestWorkflowEnvironment {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
@@ -78,7 +78,7 @@ func register(env *testsuite.TestWorkflowEnvironment, do activities) {
 	}
 }
 
-// hostOf returns the host on whose queue an activity is, or a.
+// hostOf returns the host that an activity's queue belongs to, or a.
 func hostOf(ctx context.Context) string {
 	_, queue, on := strings.Cut(activity.GetInfo(ctx).TaskQueue, "/host/")
 	if host, _, _ := strings.Cut(queue, "/"); on {
@@ -87,7 +87,7 @@ func hostOf(ctx context.Context) string {
 	return "a"
 }
 
-// reserved is the answer of a host that takes some tasks.
+// reserved is the answer of a host that accepts some tasks.
 func reserved(host string, tasks int) hostapi.ReserveOutput {
 	out := hostapi.ReserveOutput{Host: host, Instance: "i", Witness: &spec.HostService{Host: host}}
 	for i := range tasks {
@@ -113,8 +113,8 @@ func execute(t *testing.T, env *testsuite.TestWorkflowEnvironment, s spec.RunSpe
 	require.True(t, env.IsWorkflowCompleted())
 }
 
-// clusterRun returns the workflow of runs for a test. Below TestInGroups it is a workflow whose
-// tasks are carried by groups.
+// clusterRun returns a test's run workflow. In TestInGroups it is a workflow with tasks carried by
+// groups.
 func clusterRun(t *testing.T) func(workflow.Context, converter.RawValue, converter.RawValue) (*spec.RunResult, error) {
 	if strings.HasPrefix(t.Name(), "TestInGroups/") {
 		return workflows.ClusterRunInGroups
@@ -122,7 +122,7 @@ func clusterRun(t *testing.T) func(workflow.Context, converter.RawValue, convert
 	return workflows.ClusterRun
 }
 
-// hearEnds delivers the signals of groups to the runs of a test.
+// hearEnds delivers the groups' signals to the runs of a test.
 func hearEnds(env *testsuite.TestWorkflowEnvironment) {
 	env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, spec.SignalEnded, mock.Anything).
 		Return(func(_, _, _, name string, ends any) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// A task that made another lose its peer is not stopped before it has said why.
+// A task that made its peer fail is not stopped before it has reported why.
 func TestALostPeerStopsNobodyAtOnce(t *testing.T) {
 	captured := make(chan struct{})
 	var once sync.Once

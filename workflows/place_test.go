@@ -26,8 +26,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// A host that refuses the spec does so for good: the run used to wait for the others
-// all the same.
+// A host's refusal of the spec is final: the run used to wait for the remaining hosts anyway.
 func TestARefusalWaitsForNoOtherHost(t *testing.T) {
 	env := newEnv(t, activities{"Reserve": func(ctx context.Context) (hostapi.ReserveOutput, error) {
 		if hostOf(ctx) == "b" {
@@ -44,7 +43,7 @@ func TestARefusalWaitsForNoOtherHost(t *testing.T) {
 	assert.Less(t, env.Now().Sub(begun), time.Minute)
 }
 
-// A host that took its tasks and then does not answer is there: nobody has to start it.
+// A host that accepts its tasks but then does not answer is up: nobody has to start it.
 func TestAHostThatDoesNotTakeTheCluster(t *testing.T) {
 	env := newEnv(t, activities{"Prepare": func(context.Context) (hostapi.PrepareOutput, error) {
 		return hostapi.PrepareOutput{}, temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
@@ -53,7 +52,7 @@ func TestAHostThatDoesNotTakeTheCluster(t *testing.T) {
 	require.ErrorContains(t, env.GetWorkflowError(), "worker-0 could not be placed on host a: its host worker did not answer in time")
 }
 
-// A run with hosts of its own has them for good.
+// A run with its own hosts keeps them for good.
 func TestAnElasticRunWantsAFleet(t *testing.T) {
 	env := newEnv(t, nil)
 	execute(t, env, spec.RunSpec{
@@ -65,9 +64,9 @@ func TestAnElasticRunWantsAFleet(t *testing.T) {
 	assert.Contains(t, app.Message(), "hosts.count is 1:2, but an elastic run needs a queue of hosts")
 }
 
-// The host of worker-1 does not take its task. It is given up once another host has promised, and
-// has said nothing else for long; and without a promise only after the long bound. Without two
-// bounds it is not offered again.
+// worker-1's host does not accept its task. It is given up once another host has promised, and has
+// long given no other answer; without a promise it is given up only after the long bound. Without
+// two bounds it is not offered again.
 func TestASilentHostIsGivenUpWithAPromise(t *testing.T) {
 	const open = 26 * time.Second // an offer
 	for _, c := range []struct {
@@ -140,8 +139,8 @@ func TestASilentHostIsGivenUpWithAPromise(t *testing.T) {
 	}
 }
 
-// Seven hosts are the witnesses of a large run, each host asks all of them but itself, and no others
-// promise anything. Tasks of a group that lose their host at once ask together.
+// A large run has seven witnesses. Each host asks all of them except itself, and only witnesses
+// promise anything. Tasks of a group that lose their host together ask together.
 func TestALargeRunHasFewWitnesses(t *testing.T) {
 	const hosts, each, gone = 40, 3, "h07"
 	var mu sync.Mutex
@@ -189,7 +188,7 @@ func TestALargeRunHasFewWitnesses(t *testing.T) {
 	}
 }
 
-// A lost host is replaced by another one, and the tasks of the rest stay. The fleet learns how the run has
+// Another host replaces a lost one, and the remaining tasks stay. The fleet is told how the run
 // ended on its hosts.
 func TestAnotherHostReplacesALostOne(t *testing.T) {
 	var mu sync.Mutex
@@ -263,9 +262,9 @@ func TestAnotherHostReplacesALostOne(t *testing.T) {
 	}
 }
 
-// A host that has reserved and then does not take the cluster gets no tasks: the run gives everything
-// back and asks for other hosts. A host that says why it does not
-// take the cluster fails the run, on any host.
+// A host that has reserved but then does not answer gets no tasks: the run releases everything and
+// asks for other hosts. A host that explains why it refuses the cluster fails the run, on any
+// host.
 func TestARunReturnsToTheQueueIfAHostFallsSilent(t *testing.T) {
 	for _, answers := range []bool{false, true} {
 		var mu sync.Mutex
@@ -320,8 +319,8 @@ func TestARunReturnsToTheQueueIfAHostFallsSilent(t *testing.T) {
 	}
 }
 
-// A run with notice tells its hosts, is stopped at the deadline, gives its room back, and asks
-// for room with its age, in this execution or the next. Nothing of that counts.
+// A run with notice informs its hosts, is stopped at the deadline, releases its hosts, and asks
+// for hosts with its age, in this execution or the next. None of that counts as a failure.
 func TestAPreemptedRunReturnsToTheQueue(t *testing.T) {
 	for _, long := range []bool{false, true} {
 		var mu sync.Mutex

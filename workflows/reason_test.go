@@ -37,8 +37,7 @@ func TestReasonsHaveNoInternals(t *testing.T) {
 
 func fail() error { return nil }
 
-// A worker that lacks the key fails runs that begin, and leaves continued runs to the workers
-// that have it.
+// A worker without the key fails new runs, and leaves continued runs to the workers that have it.
 func TestAWorkerWithoutTheKey(t *testing.T) {
 	encoded := converter.NewRawValue(&commonpb.Payload{
 		Metadata: map[string][]byte{"encoding": []byte("binary/encrypted"), "encryption-key-id": []byte("2026-11")}, Data: []byte("x"),

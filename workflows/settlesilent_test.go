@@ -19,14 +19,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// silentHost answers RunTask in the first generation as the server does: worker-0 runs on one host,
-// and the other host falls silent at once.
+// silentHost answers RunTask in the first generation like the server: worker-0 runs on one host,
+// and the other host falls silent immediately.
 type silentHost struct {
 	interceptor.WorkerInterceptorBase
 	interceptor.WorkflowInboundInterceptorBase
 	interceptor.WorkflowOutboundInterceptorBase
 	fails  time.Duration // of worker-0, or 0
-	back   bool          // it answers as soon as it is asked
+	back   bool          // it answers when asked
 	offers map[string]int
 }
 
@@ -70,7 +70,8 @@ func (s *silentHost) ExecuteActivity(ctx workflow.Context, name string, args ...
 	return ends(ctx, after, end, cancelled)
 }
 
-// ends returns the end of an activity with that exit or error, or with the other if it is cancelled before.
+// ends returns an activity's outcome: end after the given time, or cancelled if it is canceled
+// before.
 func ends(ctx workflow.Context, after time.Duration, end, cancelled any) workflow.Future {
 	future, settable := workflow.NewFuture(ctx)
 	workflow.Go(ctx, func(ctx workflow.Context) {
@@ -87,9 +88,10 @@ func ends(ctx workflow.Context, after time.Duration, end, cancelled any) workflo
 	return future
 }
 
-// Host b has two tasks and falls silent. It is asked, and offered nothing: the offer might go to a poll
-// that the server still has of it. The first task is given up, and the second cancelled. The next generation waits no longer: the last lease has ended for both. If another task
-// has failed before, it waits for the rest of the lease. Both have an exit.
+// Host b has two tasks and falls silent. It is asked, but offered nothing, because the offer might
+// go to a poll that the server still has of it. The first task is given up, and the second
+// cancelled. The next generation does not wait, because the last lease has expired for both. If
+// another task failed before, it waits for the rest of the lease. Both have an exit.
 func TestTheNextGenerationWaitsForTheLastLeaseOnly(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -132,7 +134,7 @@ func TestTheNextGenerationWaitsForTheLastLeaseOnly(t *testing.T) {
 	}
 }
 
-// A host that is silent for a while answers, and is offered its tasks again.
+// A host that was silent for a while answers, and is offered its tasks again.
 func TestASilentHostThatAnswersKeepsItsTasks(t *testing.T) {
 	env := newEnv(t, activities{
 		"Prepare": func(context.Context) (hostapi.PrepareOutput, error) { return hostapi.PrepareOutput{Reaches: true}, nil },
@@ -144,8 +146,8 @@ func TestASilentHostThatAnswersKeepsItsTasks(t *testing.T) {
 	assert.Equal(t, map[string]int{"worker-0": 1, "worker-1": 1, "worker-2": 1}, offers, "before they are offered again")
 }
 
-// A run whose host is silent ends once nothing lives there, and does not give the host its release:
-// that would go to an open poll of the host, and take as long as a release may.
+// A run with a silent host ends once nothing lives on the host. It does not send the host its
+// release, which would go to an open poll of the host, and take as long as a release may.
 func TestTheEndWaitsForASilentHostOnlyABit(t *testing.T) {
 	for reaches, ends := range map[bool]time.Duration{true: 10*time.Second + passed, false: beats + 20*time.Second} {
 		var released []string

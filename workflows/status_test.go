@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// The status of the largest run fits into a message to the server in each state of its tasks.
-// The ends of tasks are left out if there is no room for them.
+// The largest run's status fits into a message to the server in each state of its tasks. The
+// tasks' exits are omitted if they do not fit.
 func TestTheStatusOfTheLargestRunFits(t *testing.T) {
 	s := (&spec.RunSpec{Command: []string{"x"}, OnFailure: spec.OnFailureContinue, Tasks: []spec.TaskGroup{{Type: "worker", Count: new(spec.MaxTasks)}}}).WithDefaults()
 	state := &runState{spec: s, machine: lifecycle.New(s, s.TaskList()), placed: map[string]*host{}, addresses: map[string]string{}, launches: map[string]*launch{}}

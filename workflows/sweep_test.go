@@ -23,12 +23,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
 
-// sweepWorld is a sweep whose trials take a minute, or until they are cancelled.
+// sweepWorld is a sweep with trials that take a minute, or until they are cancelled.
 type sweepWorld struct {
 	*testsuite.TestWorkflowEnvironment
 	t    *testing.T
 	spec sweep.Spec
-	// fails are the values of n with which a trial fails.
+	// fails holds the values of n with which a trial fails.
 	fails map[string]bool
 
 	mu         sync.Mutex
@@ -58,7 +58,7 @@ func (w *sweepWorld) trial(ctx workflow.Context, s spec.RunSpec) (*spec.RunResul
 	w.specs = append(w.specs, s)
 	w.mu.Unlock()
 	n, _ := strconv.Atoi(s.Command[1])
-	err := workflow.Sleep(ctx, time.Minute+time.Duration(n)*time.Millisecond) // one ends after the other
+	err := workflow.Sleep(ctx, time.Minute+time.Duration(n)*time.Millisecond) // trials end one after another
 	w.mu.Lock()
 	w.open--
 	w.mu.Unlock()
@@ -81,7 +81,7 @@ func (w *sweepWorld) status() *spec.SweepStatus {
 	return s.Sweep
 }
 
-// run executes the sweep. It returns the result, also of a sweep that did not succeed.
+// run executes the sweep. It also returns the result of an unsuccessful sweep.
 func (w *sweepWorld) run(from *sweep.Resumption) (result spec.RunResult, err error) {
 	w.ExecuteWorkflow(spec.SweepWorkflowType, w.spec, from)
 	require.True(w.t, w.IsWorkflowCompleted())
@@ -101,7 +101,7 @@ func (w *sweepWorld) run(from *sweep.Resumption) (result spec.RunResult, err err
 	return result, err
 }
 
-// Five trials, two at once, take three minutes.
+// Five trials, two at a time, take three minutes.
 func TestSweepRunsAtMostSoMany(t *testing.T) {
 	w := newSweep(t, "n=0..4", sweep.Rules{AtMost: 2})
 	w.spec.Run.Ship.Archive = &spec.Archive{Digest: "1234", Size: 1, Files: 1}
@@ -124,16 +124,16 @@ func TestSweepRunsAtMostSoMany(t *testing.T) {
 	for _, s := range w.specs {
 		assert.Equal(t, "1234", s.Ship.Archive.Digest)
 		require.NotNil(t, s.Ship.Sweep, "they share its directory")
-		assert.Equal(t, "default-test-workflow-id", s.Ship.Sweep.ID) // the environment has no first execution
+		assert.Equal(t, "default-test-workflow-id", s.Ship.Sweep.ID) // the environment does not report a first execution
 	}
 }
 
-// A trial on a queue of hosts waits for none of them for ever, unless its spec says so.
+// A trial on a queue of hosts does not wait for a host forever, unless its spec requires it.
 func TestTrialsGiveUpTheirHosts(t *testing.T) {
 	for name, c := range map[string]struct {
 		queue  string
 		change func(*spec.RunSpec)
-		after  time.Duration // the time for which one host keeps its tasks running
+		after  time.Duration // how long one host keeps its tasks running
 	}{
 		"one task":      {spec.TaskQueue, func(*spec.RunSpec) {}, 10 * time.Minute},
 		"two tasks":     {spec.TaskQueue, func(s *spec.RunSpec) { s.Tasks[0].Count = new(2) }, 2 * time.Minute},
@@ -187,8 +187,8 @@ func TestTrialsAreStoppedAndRetried(t *testing.T) {
 	assert.Equal(t, "12s", r.Sweep.States)
 }
 
-// A sweep continues as new while trials run. The next execution learns of their end by a check,
-// keeps the bound, and cancels them if it is cancelled.
+// A sweep continues as new while trials run. The next execution finds their end by a check, keeps
+// the limit, and cancels them if it is cancelled.
 func TestSweepContinuesAsNew(t *testing.T) {
 	w := newSweep(t, "n=0..5", sweep.Rules{AtMost: 2})
 	w.at(90*time.Second, func() { w.SetContinueAsNewSuggested(true) })
@@ -235,8 +235,8 @@ func TestSweepStartsHeldTrials(t *testing.T) {
 	assert.ElementsMatch(t, []string{"default-test-workflow-id.1", "default-test-workflow-id.2"}, w.started)
 }
 
-// A sweep waits for earlier runs itself, so that it has no open trials meanwhile. If one does not end
-// as required, the sweep is skipped, and no trial has failed.
+// A sweep waits for earlier runs itself, so that it has no open trials meanwhile. If one does not
+// end as required, the sweep is skipped without failed trials.
 func TestSweepAfterAnotherRun(t *testing.T) {
 	for end, want := range map[spec.RunEnd]spec.Verdict{spec.EndedWell: spec.VerdictSucceeded, spec.EndedBadly: spec.VerdictSkipped} {
 		w := newSweep(t, "n=0..2", sweep.Rules{AtMost: 2})

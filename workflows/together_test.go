@@ -30,7 +30,7 @@ type togetherWorld struct {
 	t *testing.T
 
 	mu sync.Mutex // activities run concurrently
-	// told has the messages to each host, in order.
+	// told holds the messages to each host, in order.
 	told map[string][]spec.Stopping
 	// tokens are the task tokens of the open activities, by task.
 	tokens map[string][]byte
@@ -38,7 +38,7 @@ type togetherWorld struct {
 	groups map[string]string
 	// reserved holds the stops in the inputs of reservations.
 	reserved []*spec.Stopping
-	// busy is the number of times that a host has no room for a next generation.
+	// busy is how many times a host refuses a next generation because it is full.
 	busy int
 }
 
@@ -72,7 +72,7 @@ func newTogetherWorld(t *testing.T) *togetherWorld {
 	return w
 }
 
-// end ends tasks with an exit code, by themselves.
+// end makes tasks exit with an exit code, without being stopped.
 func (w *togetherWorld) end(code int, tasks ...string) {
 	for _, task := range tasks {
 		out := spec.Exit{Cause: spec.CauseCompleted}
@@ -83,7 +83,7 @@ func (w *togetherWorld) end(code int, tasks ...string) {
 		token, group := w.tokens[task], w.groups[task]
 		w.mu.Unlock()
 		require.NoError(w.t, w.CompleteActivity(token, out, nil))
-		// The environment does not wake groups, only the run.
+		// The environment wakes only the run, not its groups.
 		_ = w.SignalWorkflowByID(group, "wake", nil)
 	}
 }
@@ -132,8 +132,8 @@ func (w *togetherWorld) status() spec.Status {
 	return s
 }
 
-// A request to stop is answered at once with the state of the run, every host receives it, and
-// the run ends when the tasks have.
+// A request to stop is answered immediately with the run's state, every host receives it, and the
+// run ends when the tasks have.
 func TestStopTogether_CO01_CO08(t *testing.T) {
 	w := newTogetherWorld(t)
 	var answers []spec.Stopping
@@ -192,7 +192,7 @@ func TestStragglers_CO06_SEED61(t *testing.T) {
 	assert.Contains(t, outcome.Lines(r, outcome.Options{}), "An operator asked all tasks to stop: enough")
 }
 
-// A clear takes it back, and the next wish is a first one again.
+// A clear withdraws it, and the next request is a first one again.
 func TestClearStop_CO13(t *testing.T) {
 	w := newTogetherWorld(t)
 	ok := func(_ spec.Stopping, err error) { require.NoError(t, err) }
@@ -205,7 +205,7 @@ func TestClearStop_CO13(t *testing.T) {
 		s := w.status()
 		assert.Equal(t, spec.RunRunning, s.State)
 		assert.Nil(t, s.Stopping)
-	}, time.Hour) // the grace of the stop that was cleared has long passed
+	}, time.Hour) // the grace of the cleared stop has long passed
 	w.ask(2*time.Hour, spec.UpdateStopTogether, spec.TogetherRequest{Error: &spec.TogetherError{Message: "Second"}}, ok)
 	w.RegisterDelayedCallback(func() { w.end(0, "worker-0", "worker-1", "ps-0") }, 2*time.Hour+time.Second)
 	r, err := w.run(spec.RunSpec{})
@@ -221,7 +221,7 @@ func TestClearStop_CO13(t *testing.T) {
 	}
 }
 
-// Impossible requests are refused at once, with a reason.
+// Impossible requests are refused immediately, with a reason.
 func TestStopTogetherIsRefused(t *testing.T) {
 	w := newTogetherWorld(t)
 	refused := func(q any, name fmt.Stringer, why string, after time.Duration) {
@@ -267,7 +267,7 @@ func TestTheNextGenerationKnowsOfAClear(t *testing.T) {
 	assert.Equal(t, []*spec.Stopping{nil, nil, cleared, cleared}, w.reserved)
 }
 
-// The spec and the cluster of a run with many hosts are not in the input of each host.
+// On many hosts, the spec and the cluster of a run are not part of each host's input.
 func TestManyHostsShareWhatTheyReceive(t *testing.T) {
 	for _, c := range []struct {
 		hosts, environment int

@@ -13,9 +13,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// FuzzRound feeds a round any events in any order and checks what the workflow and the hosts
-// rely on: it closes once, it is released only if every participant is present, and every
-// waiting arrival gets exactly one answer.
+// FuzzRound feeds random events to a round and checks what the workflow and the hosts rely on: it
+// closes once, it is released only if every participant is present, and every waiting arrival gets
+// exactly one answer.
 func FuzzRound(f *testing.F) {
 	f.Add([]byte{})
 	for seed := range byte(16) {
@@ -40,8 +40,7 @@ type fuzzed struct {
 	tasks       []string
 	round, twin *Round
 	now         time.Time
-	// waiting holds the arrivals without an answer, and told the number of answers of the
-	// others.
+	// waiting holds the unanswered arrivals, and told the number of answers of the remaining ones.
 	waiting map[waiter]bool
 	told    map[waiter]int
 	closed  *spec.BarrierResult
@@ -95,7 +94,7 @@ func (f *fuzzed) run() {
 	for len(f.Bytes) > 0 {
 		f.step(f.event())
 	}
-	// In any state, a cancellation ends the wait of all tasks.
+	// In any state, a cancellation makes all tasks stop waiting.
 	f.step(Cancelled{})
 	if f.round.Result() == nil || len(f.waiting) > 0 {
 		f.t.Fatalf("still waiting: %v", f.waiting)

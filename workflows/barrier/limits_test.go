@@ -14,7 +14,7 @@ func (r *Round) arrives(task, key string) []Answer {
 	return r.Step(Arrived{Host: "a", Task: task, Key: key, Digest: r.digest, Now: time.Unix(1, 0)})
 }
 
-// A round is bounded: an arrival of a task that has too many is refused, and the round
+// A round is limited: if a task has too many arrivals, the next one is refused, and the round
 // continues without it.
 func TestTooManyArrivalsOfATask(t *testing.T) {
 	r := New([]string{"worker-0", "worker-1"}, time.Unix(0, 0))
@@ -27,7 +27,7 @@ func TestTooManyArrivalsOfATask(t *testing.T) {
 	require.Equal(t, []spec.BarrierRefusal{refusal}, r.Status().Refused)
 	require.Empty(t, r.arrives("worker-0", "k0"), "the same again is no other one")
 
-	// A withdrawal makes room.
+	// A withdrawal makes way for another arrival.
 	r.Step(Withdrawn{Task: "worker-0", Key: "k0", Now: time.Unix(2, 0)})
 	require.Empty(t, r.arrives("worker-0", "in its place"))
 
@@ -53,7 +53,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 	require.Len(t, r.Status().Refused, maxRefused)
 }
 
-// A missing task can still arrive unless the run says otherwise.
+// A missing task can still arrive unless the run reports otherwise.
 func TestJudgeMissing(t *testing.T) {
 	run := spec.RunRef{WorkflowID: "iris", RunID: "e", Generation: 1}
 	in := spec.BarrierCheckInput{Run: run, Missing: []string{"worker-0", "worker-1", "worker-2", "worker-9"}}

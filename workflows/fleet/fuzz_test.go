@@ -14,9 +14,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// FuzzMachine feeds a fleet any events in any order, and checks what the runs rely on: no host
-// gets more than it has room for, only ready hosts get tasks, each run gets all that it asked
-// for, once, and none delays a run that comes before it.
+// FuzzMachine feeds random events to a fleet, and checks what the runs rely on: no host is
+// overcommitted, only ready hosts get tasks, each run gets all that it requested, once, and no run
+// delays a run that comes before it.
 func FuzzMachine(f *testing.F) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same ones each time
 	for range 60 {
@@ -175,7 +175,7 @@ func (f *fuzzed) settings() Settings {
 	}
 }
 
-// join returns the truthful message of a host: the tasks that were placed there and not freed.
+// join returns a host's truthful message: the tasks that were placed on it and not freed.
 func (f *fuzzed) join(h Host) Joined {
 	j := Joined{Host: h, Now: f.now}
 	if known := f.machine.host(h.Name); known != nil {
@@ -193,8 +193,8 @@ func (f *fuzzed) run() {
 	f.finish()
 }
 
-// finish makes all hosts ready and ends all runs one after the other. All waiting runs must
-// then get their turn.
+// finish makes all hosts ready and ends all runs one after another. All waiting runs must then get
+// their turn.
 func (f *fuzzed) finish() {
 	f.now = f.now.Add(time.Hour)
 	for _, h := range f.hosts {
@@ -212,7 +212,7 @@ func (f *fuzzed) finish() {
 			case r == nil:
 			case r.State != waiting:
 				f.step(Freed{Run: id, Now: f.now})
-			case len(r.held) > 0: // as a Return asks it to
+			case len(r.held) > 0: // as a Return asks
 				f.step(Freed{Run: id, Host: r.held[0].Name, Now: f.now})
 			}
 		}
@@ -299,7 +299,8 @@ func (f *fuzzed) step(e Event) {
 }
 
 // checkNotices checks that runs are preempted for a run that comes before them, once, only where
-// the queue says so, no more of them than necessary, and never for room that others make already.
+// the queue allows it, no more of them than necessary, and never for capacity that is already
+// being freed.
 func (f *fuzzed) checkNotices(e Event, actions []Action) {
 	for run := range f.notices {
 		if r := f.machine.runs[run]; r == nil || r.Leaving.Until.IsZero() {
@@ -385,10 +386,10 @@ func (f *fuzzed) copied(m *Machine) *Machine {
 	return Resume(s)
 }
 
-// checkGrant compares a grant with the demand of its run.
+// checkGrant compares a grant with its run's demand.
 func (f *fuzzed) checkGrant(g Grant) {
 	t, d := f.t, f.asked[g.Run].Demand
-	byRank := map[int]int{} // the place of each task
+	byRank := map[int]int{} // maps ranks to places
 	for at, p := range g.Places {
 		h := f.machine.host(p.Host)
 		if h == nil || h.state() != HostReady {
@@ -446,7 +447,7 @@ func (f *fuzzed) checkGrant(g Grant) {
 	}
 }
 
-// checkDevices compares the GPUs of a place with the demand of its tasks.
+// checkDevices compares a place's GPUs with the tasks' demand.
 func (f *fuzzed) checkDevices(g Grant, p Place, d Demand) {
 	here := func(first, end int) (n int) {
 		for _, r := range p.Ranks {
@@ -476,7 +477,7 @@ func (f *fuzzed) checkDevices(g Grant, p Place, d Demand) {
 	}
 }
 
-// checkRoom compares held and granted resources with the resources of the hosts.
+// checkRoom compares held and granted resources with the hosts' resources.
 func (f *fuzzed) checkRoom() {
 	for _, h := range f.machine.hosts {
 		used, alone := room{}, false
@@ -501,8 +502,8 @@ func (f *fuzzed) checkRoom() {
 	}
 }
 
-// checkOrder finds a grant that delays a run which comes before it and waits: one that could
-// have started earlier, or with fewer others gone, without it.
+// checkOrder finds a grant that delays an earlier waiting run: one that could have started earlier
+// without the grant, or with fewer other runs gone.
 func (f *fuzzed) checkOrder(e Event, fresh []Run) {
 	for _, id := range fresh {
 		r := f.machine.runs[id]
@@ -528,8 +529,8 @@ func (f *fuzzed) checkOrder(e Event, fresh []Run) {
 	}
 }
 
-// checkAnyEnd ends some of the runs in any order, and checks that the head can start with r if
-// it could without r.
+// checkAnyEnd ends some of the runs in any order, and checks that the head can start with r if it
+// could without r.
 func (f *fuzzed) checkAnyEnd(head, r *run, places []place) {
 	ends := map[*run]time.Time{}
 	for _, h := range f.machine.hosts {

@@ -93,7 +93,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// demandIn returns the demand of a directive.
+// demandIn returns a directive's demand.
 func demandIn(t *testing.T, d *datadriven.TestData) fleet.Demand {
 	var words []string
 	for _, a := range d.CmdArgs {
@@ -147,7 +147,7 @@ func (s *script) step(line string) (string, error) {
 		fmt.Fprintf(&out, "  refused: %v\n", err)
 	}
 	if _, set := e.(fleet.Set); err != nil && set {
-		return out.String(), nil // the validator of the update refuses it
+		return out.String(), nil // the update's validator refuses it
 	}
 	for _, a := range s.machine.Step(e) {
 		fmt.Fprintf(&out, "  %s\n", actionText(a))

@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// The state of a fleet of 1,900 hosts with 3,800 runs, and 5,000 waiting ones, stays below 2
-// MiB, the limit of a payload.
+// The state of a fleet of 1,900 hosts with 3,800 runs, and 5,000 waiting ones, stays below 2 MiB,
+// the limit of a payload.
 func TestStateFitsIntoAPayload(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same ones each time
 	m, now := New(), time.Unix(1_800_000_000, 123_000_000)
@@ -36,7 +36,7 @@ func TestStateFitsIntoAPayload(t *testing.T) {
 	for i := range maxWaiting {
 		d := mixed(random)
 		d.Groups[0].Tasks = min(d.Groups[0].Tasks, 4)
-		m.asked(Asked{Run: id(10_000 + i), Demand: d, Since: now, Now: now}) // decided together, below
+		m.asked(Asked{Run: id(10_000 + i), Demand: d, Since: now, Now: now}) // decided together later
 	}
 	m.Step(Passed{Now: now})
 	require.Len(t, m.waiting, maxWaiting)
@@ -118,7 +118,7 @@ func TestQueueIsBounded(t *testing.T) {
 	require.Empty(t, m.Queue())
 }
 
-// A host of a large fleet sends fewer heartbeats, so that all together send no more.
+// In a large fleet each host sends fewer heartbeats, so that the total does not grow.
 func TestBeat(t *testing.T) {
 	for hosts, want := range map[int]time.Duration{1: 5 * time.Second, 200: 5 * time.Second, 1000: 25 * time.Second} {
 		assert.Equal(t, want, HeartbeatInterval(hosts), "%d hosts", hosts)
@@ -169,7 +169,7 @@ func TestEndedOf(t *testing.T) {
 	assert.Equal(t, &Ended{Failures: []HostFailure{{"a", "SIGSEGV", at}}}, RestartedBy([]spec.GroupRestart{restart("a", segv), restart("b", failed)}))
 }
 
-// The days of all hosts are bounded together, and the latest of each host stays.
+// The days of all hosts are limited together, and each host's latest stays.
 func TestDaysAreBounded(t *testing.T) {
 	p, now := &past{}, time.Unix(1_800_000_000, 0)
 	for day := range 40 {
@@ -201,7 +201,7 @@ func aHost(i int) Host {
 	return h
 }
 
-// mixed returns a demand of a random kind.
+// mixed returns a random kind of demand.
 func mixed(r *rand.Rand) Demand {
 	d := Demand{Groups: []Group{{Tasks: 1 << r.IntN(8)}}, Priority: 1 + r.IntN(5)}
 	switch r.IntN(8) {

@@ -47,7 +47,7 @@ func newClocks(t *testing.T, data scripts.Bytes) *clocks {
 	return c
 }
 
-// at returns the time of the clock of a host: 0 is the holder.
+// at returns the time by a host's clock. Host 0 is the holder.
 func (c *clocks) at(host int) int64 { return c.now / 1000 * c.rates[host] }
 
 func (c *clocks) alive() bool {
@@ -69,7 +69,7 @@ func (c *clocks) event(what byte) {
 			c.holder.Answered(c.at(0))
 			c.since = c.now
 		}
-	case 1, 2, 3: // it asks, and the answers take a while
+	case 1, 2, 3: // it asks, and the answers take some time
 		sent, said := c.at(0), 0
 		for i, w := range c.others {
 			c.now += int64(what) * time.Millisecond.Nanoseconds()

@@ -11,13 +11,14 @@ import (
 )
 
 // The search tries every order of events of a small case: one host with a process, one or two
-// witnesses, and the run. Hosts that are no witnesses only have processes. Messages may be lost, or arrive at any later time, and hosts and timers
-// may be as late as they like. Times are ticks of 5 s, so that Passed is 5 ticks and LongPassed 8.
+// witnesses, and the run. Hosts that are not witnesses only have processes. Messages may be lost
+// or arrive late, and hosts and timers may be arbitrarily late. Times are ticks of 5 s, so that
+// Passed is 5 ticks and LongPassed 8.
 const (
 	tick = int64(5 * time.Second)
 	task = "worker-0"
-	// kill is the ticks that a process may live after its lease, and beatTimeout those after
-	// which the server closes an attempt without a heartbeat.
+	// kill is how many ticks a process may outlive its lease, and beatTimeout how many ticks
+	// without a heartbeat make the server close an attempt.
 	kill, beatTimeout = 2, 1
 )
 
@@ -33,7 +34,7 @@ type message struct {
 type world struct {
 	now             int64
 	answered, until int64 // of the holder
-	offer           int64 // under which the host holds the task
+	offer           int64 // the offer under which the host holds the task
 	beat, ask       message
 	said, denied    [2]int64 // of the witnesses; -1 is never
 	began           [2]int64
@@ -46,11 +47,11 @@ type world struct {
 
 // rules change the rules for a search. The zero value changes nothing.
 type rules struct {
-	earlier        time.Duration // the run gives up so much earlier
-	ignoresWords   bool          // a promise does not count what was said before
-	onlyOne        bool          // the word of one other host is enough
+	earlier        time.Duration // makes the run give up earlier by this time
+	ignoresWords   bool          // a promise ignores earlier answers
+	onlyOne        bool          // one witness's answer is enough
 	forgets        bool          // a promise is forgotten with a restart
-	noLong         bool          // the word of others extends without an end
+	noLong         bool          // witnesses' answers extend without limit
 	outsider       bool          // a host that is not asked for words may promise
 	promiseForLate bool          // a promise is kept although the host has taken a later offer
 }
@@ -272,7 +273,7 @@ func (s *search) unpicked(w world, add func(func(*world)), offer func(*world, *L
 // normal returns the state with times relative to now, and offers by rank, so that states with
 // the same future are the same.
 func (w world) normal() world {
-	// Beyond its bound the age of a time makes no difference.
+	// Ages above this limit are equivalent.
 	const never = -100
 	age := func(t *int64, most int64) {
 		if *t >= 0 {

@@ -58,7 +58,7 @@ type world struct {
 	grace             bool
 	result            spec.RunResult
 	generation, first int
-	// placing: Regroup asks for an answer.
+	// placing: Regroup requires an answer.
 	placing bool
 }
 
@@ -216,7 +216,7 @@ func (w *world) captured() Captured {
 	return e
 }
 
-// stopRequest returns a request of a task or an operator, with an error or without.
+// stopRequest returns a task's or operator's request, with or without an error.
 func (w *world) stopRequest() StopTogether {
 	e := StopTogether{At: time.Unix(int64(w.Byte()), 0)}
 	how := w.Byte()
@@ -607,7 +607,7 @@ func (w *world) checkResult() {
 	}
 }
 
-// checkStopped checks that a stop that was not cleared is in the result, and that its error, if
+// checkStopped checks that the result includes a stop that was not cleared, and that its error, if
 // it is a failure, is an error of the run.
 func (w *world) checkStopped() {
 	t, r := w.t, w.result

@@ -115,8 +115,8 @@ func TestStatesAreBounded(t *testing.T) {
 	}
 }
 
-// The largest run, with everything as long as hosts let it be, has a result
-// that the server takes: over 2 MiB it would kill the run.
+// The largest run, with everything as long as hosts allow, has a result that the server accepts:
+// over 2 MiB it would kill the run.
 func TestResultFits(t *testing.T) {
 	const count = 1000
 	s := (&spec.RunSpec{
@@ -159,8 +159,8 @@ func TestResultFits(t *testing.T) {
 	}
 }
 
-// Of the tasks of a result that is still too large those are left out that completed, and
-// of the others the last ones.
+// If a result is still too large, completed tasks are omitted first, and then the last of the
+// remaining ones.
 func TestTasksAreLeftOut(t *testing.T) {
 	var r spec.RunResult
 	for i := range spec.MaxTasks {

@@ -86,7 +86,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// scriptStart is the time at which scripts begin.
+// scriptStart is when scripts start.
 var scriptStart = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
 // script is a run and the world around it.
@@ -97,7 +97,7 @@ type script struct {
 	exits    map[string][]spec.Exit
 	// generation and first belong to the latest launches.
 	generation, first int
-	// captureFor is the cause of the latest capture.
+	// captureFor is the latest capture's cause.
 	captureFor spec.Cause
 }
 
@@ -258,8 +258,8 @@ func (s *script) captured(words []string) (lifecycle.Event, error) {
 	return e, nil
 }
 
-// stackOf returns the stack of a rank in a collective (all_reduce, barrier), in the program itself,
-// or, for any other place, on the host of that name, which did not answer.
+// stackOf returns a rank's stack in a collective (all_reduce, barrier) or in the program itself.
+// Any other place names the rank's host, which did not answer.
 func stackOf(place string) stacktree.Stack {
 	step := stacktree.Frame{Kind: stacktree.Python, Function: "step", File: "/home/ann/train.py", Line: 9}
 	switch place {
@@ -449,8 +449,7 @@ func (s *script) ended(words []string, text string) (lifecycle.Event, error) {
 	return lifecycle.TaskEnded{Task: task, Generation: generation, Launch: launch, Host: host, Exit: &e, Await: await}, nil
 }
 
-// resume stands for the end of one execution of the workflow and the start of
-// the next.
+// resume stands for the end of one execution of the workflow and the start of the next.
 type resume struct{ lifecycle.Begin }
 
 func (s *script) resumed(e lifecycle.Event) bool {

@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Each line of a script is a look: its time, and the signs of life by then. The answer is the
-// time for which the process has been silent.
+// Each line of a script is a look: its time, and the signs of life by then. The answer is how long
+// the process has been silent.
 func TestSilence(t *testing.T) {
 	datadriven.RunTest(t, "testdata/silence.txt", func(t *testing.T, d *datadriven.TestData) string {
 		var s lifecycle.Silence

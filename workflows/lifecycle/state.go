@@ -16,7 +16,7 @@ type State struct {
 	Together together `json:"together,omitzero"` // none is in force: a stop is not a quiet moment
 	Requeue  requeue  `json:"requeue,omitzero"`
 	Captured captured `json:"captured,omitzero"`
-	// Size and Arrivals are as in the list of tasks.
+	// Size and Arrivals are those of the task list.
 	Size     int `json:"size,omitempty"`
 	Arrivals int `json:"arrivals,omitempty"`
 	// SilenceRestarts counts the restarts by on_silence, and Notices the run's notices.
@@ -41,7 +41,7 @@ func (m *Machine) Quiet() bool {
 	return m.phase == running && m.decided == undecided && !m.silent.capturing && m.lost.task == nil && m.requeue.Notice == nil
 }
 
-// State returns the state of the machine after [RestartGroup] or at a quiet moment.
+// State returns the machine's state after [RestartGroup] or at a quiet moment.
 func (m *Machine) State() State {
 	s := State{
 		Group: m.group, Together: m.together, Requeue: m.requeue, Captured: m.captured, Size: m.size, Arrivals: m.arrivals,
@@ -72,9 +72,9 @@ func clone(e *spec.Exit) *spec.Exit {
 	return new(*e)
 }
 
-// fit drops the least needed parts until the state is small enough: messages and the
-// names of files of stacks first, then older exits, then all earlier exits and of which processes only
-// hosts know the end. Numbers, budgets and how each task ended stay.
+// fit drops the least important parts until the state is small enough: first messages and the
+// names of stack files, then older exits, and then all earlier exits and the processes that only
+// hosts can report on. Numbers, budgets and each task's latest end are kept.
 func (s *State) fit() {
 	less := func(earlier func([]spec.Exit) []spec.Exit, ended func(*spec.Exit)) func() {
 		return func() {
@@ -100,7 +100,7 @@ func (s *State) fit() {
 	)
 }
 
-// withoutWords cuts the messages of exits to at most that many bytes each.
+// withoutWords truncates the exits' messages to most bytes each.
 func withoutWords(exits []spec.Exit, most int) []spec.Exit {
 	for i := range exits {
 		exits[i].Message = shorten.Text(exits[i].Message, most)
@@ -109,8 +109,8 @@ func withoutWords(exits []spec.Exit, most int) []spec.Exit {
 	return exits
 }
 
-// Resume returns the machine of a run that continues in another execution of its
-// workflow. Its first event is [Resumed].
+// Resume returns the machine of a run that continues in another workflow execution. Its first
+// event is [Resumed].
 func Resume(s *spec.RunSpec, tasks []spec.Task, from State) *Machine {
 	m := New(s, tasks)
 	m.group, m.together, m.requeue, m.captured = from.Group, from.Together, from.Requeue, from.Captured

@@ -5,7 +5,7 @@ import (
 )
 
 // Status returns the state of the run and of its tasks, without hosts and addresses, which the
-// machine does not know. Tasks that the generation does not have are left out.
+// machine does not know. Tasks outside the generation are omitted.
 func (m *Machine) Status() (spec.RunState, []spec.TaskStatus) {
 	tasks := make([]spec.TaskStatus, 0, len(m.tasks))
 	for _, t := range m.tasks {

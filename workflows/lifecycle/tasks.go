@@ -9,14 +9,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// taskList has the tasks of a run.
+// taskList holds a run's tasks.
 type taskList struct {
 	tasks []*task          // in rank order, then as they were added
-	named map[string]*task // the same by name, for look-ups only: ranging over a map has no order
+	named map[string]*task // for look-ups only: ranging over a map has no fixed order
 	// listed is the number of tasks in the spec, and size the number of them in the generation.
 	// 0 means all.
 	listed, size int
-	arrivals     int // ends of tasks so far: the order of history
+	arrivals     int // counts ended tasks, in the order of history
 }
 
 func listOf(tasks []spec.Task) taskList {
@@ -37,7 +37,7 @@ func (l *taskList) add(t spec.Task) *task {
 // Size returns the number of tasks.
 func (l *taskList) Size() int { return len(l.tasks) }
 
-// Rank returns the rank of a task of the run.
+// Rank returns a task's rank.
 func (l *taskList) Rank(task string) (rank int, ok bool) {
 	t := l.named[task]
 	if t == nil {
@@ -82,7 +82,7 @@ func (l *taskList) end(t *task, e TaskEnded) {
 	t.Live, t.Arrived, t.Host, t.Exit = false, l.arrivals, e.Host, t.exitOf(e)
 }
 
-// endedSince returns the tasks that ended after that many arrivals, in order of arrival.
+// endedSince returns the tasks that ended after the given arrival, in order of arrival.
 func (l *taskList) endedSince(arrivals int) []*task {
 	ended := make([]*task, l.arrivals-arrivals)
 	for _, t := range l.tasks {
@@ -93,7 +93,7 @@ func (l *taskList) endedSince(arrivals int) []*task {
 	return slices.DeleteFunc(ended, func(t *task) bool { return t == nil })
 }
 
-// setSize sets the number of tasks of the spec in this generation. 0 means all.
+// setSize sets the number of the spec's tasks in this generation. 0 means all.
 func (l *taskList) setSize(tasks int) {
 	l.size = tasks
 	for i, t := range l.tasks[:l.listed] {
@@ -101,7 +101,7 @@ func (l *taskList) setSize(tasks int) {
 	}
 }
 
-// renumber readies all tasks for another generation, and returns the number of their first
+// renumber prepares all tasks for another generation, and returns the number of their first
 // processes: from or, if there were later processes, the one after them.
 func (l *taskList) renumber(from int) (first int) {
 	first = from
@@ -135,8 +135,8 @@ func (l *taskList) nextRank() int {
 	return next
 }
 
-// AddedSize returns the approximate size, in bytes, in a state of tasks that differ from the
-// spec, which are never left out.
+// AddedSize returns the approximate size, in bytes, of a state's tasks that differ from the spec.
+// They are never omitted.
 func (l *taskList) AddedSize() int {
 	size := 0
 	for _, t := range l.tasks {

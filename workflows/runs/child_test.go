@@ -78,7 +78,7 @@ func TestRunTakesItsOptions(t *testing.T) {
 	assert.Equal(t, "gpus", c.info.TaskQueueName)
 }
 
-// The error of a run has its result.
+// A run's error contains its result.
 func TestErrorsOfRuns(t *testing.T) {
 	failed := &spec.RunResult{
 		Verdict: spec.VerdictFailed, Message: "worker-1 failed", ErrorType: spec.ErrSubprocess, ExitCode: 3,
@@ -110,7 +110,7 @@ func TestErrorsOfRuns(t *testing.T) {
 	}
 }
 
-// The SDK's test environment does not tell a parent how a cancelled child has ended.
+// The SDK's test environment does not tell a parent how a cancelled child ended.
 func TestResultOf(t *testing.T) {
 	stopped := &spec.RunResult{Verdict: spec.VerdictCancelled, Message: "the run was stopped", ExitCode: 130}
 	for name, c := range map[string]struct {

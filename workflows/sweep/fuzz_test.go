@@ -9,10 +9,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// FuzzMachine feeds a sweep any events in any order, and checks what the workflow relies on: at
-// most so many trials run at once, a trial is started only while it does not run, nothing waits
-// while there is room, the sweep ends exactly once and only if nothing runs, and the next
-// execution, which knows the snapshot only, decides in the same way.
+// FuzzMachine feeds random events to a sweep, and checks what the workflow relies on: the number
+// of running trials is limited, a trial is started only while it does not run, nothing waits while
+// a trial may start, the sweep ends exactly once and only if nothing runs, and the next execution,
+// which has only the snapshot, decides in the same way.
 func FuzzMachine(f *testing.F) {
 	f.Add([]byte{})
 	for seed := range byte(16) {
@@ -47,7 +47,7 @@ func FuzzMachine(f *testing.F) {
 			}
 			fz.check()
 		}
-		for trial := range trials { // whatever still runs ends
+		for trial := range trials { // end all running trials
 			for n := 0; fz.running[trial] && n < trials; n++ {
 				delete(fz.running, trial)
 				fz.step(Ended{Trial: trial, State: Succeeded, Now: fz.now})

@@ -145,8 +145,8 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// All places of a spec that differ between tasks may have templates, and the template of the sweep
-// itself stays.
+// Everything in a spec that differs between tasks may contain templates. The sweep's own template
+// is not changed.
 func TestTrialSpec(t *testing.T) {
 	s := newSpec(t, "lr=1,2", "train", "{lr}")
 	s.Run.Dir = "/runs/{lr}"

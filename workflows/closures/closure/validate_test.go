@@ -99,7 +99,7 @@ func repeated(c Closure, n int) []Closure {
 	return list
 }
 
-// The errors of a request full of mistakes are limited to the first hundred.
+// A request full of mistakes reports only the first hundred.
 func TestValidateScheduleIsBounded(t *testing.T) {
 	r := ScheduleRequest{Client: "c", Batch: 1, Closures: make([]Closure, MaxBatch)}
 	assert.Len(t, requestProblems(t, r.Validate()), 100)

@@ -22,8 +22,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// queueTest is a queue of closures in the test environment. The test ends when the hosts report
-// the end of the run.
+// queueTest is a closure queue in the test environment. The test ends when the hosts report the
+// end of the run.
 type queueTest struct {
 	*testsuite.TestWorkflowEnvironment
 	t *testing.T
@@ -73,7 +73,7 @@ func (q *queueTest) ask(after time.Duration, name string, request any) *asked {
 	return a
 }
 
-// run lives through everything, and then the run ends.
+// run executes everything, and then ends the run.
 func (q *queueTest) run() {
 	q.t.Helper()
 	q.RegisterDelayedCallback(func() {
@@ -118,7 +118,7 @@ func TestWaitingRequestsEndWithTheRun(t *testing.T) {
 	assert.Equal(t, "the run has ended: the test is over", app.Message())
 }
 
-// A batch whose host is lost is given again.
+// A lost host's batch is given again.
 func TestABatchThatFailsIsGivenAgain(t *testing.T) {
 	q := newQueueTest(t)
 	lost := 0
@@ -139,7 +139,7 @@ func TestABatchThatFailsIsGivenAgain(t *testing.T) {
 	assert.Equal(t, closure.TakeAnswer{Outcomes: []closure.Outcome{{ID: 1}}}, take.answer)
 }
 
-// An error cancels the batches of the others. A call then has a time to end.
+// An error cancels the remaining batches. A call then has time to return.
 func TestAnErrorCancelsCalls(t *testing.T) {
 	q := newQueueTest(t)
 	var cancelled []closure.Batch

@@ -10,8 +10,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// CC-11: FuzzQueue does what the bytes say, and checks that each closure ends exactly once, and that in
-// the end nothing is left.
+// CC-11: FuzzQueue interprets the bytes as events, and checks that each closure ends exactly once
+// and that nothing is left over.
 func FuzzQueue(f *testing.F) {
 	for seed := range uint64(300) {
 		random, steps := rand.New(rand.NewPCG(seed, 0)), make([]byte, 100)

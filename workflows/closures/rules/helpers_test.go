@@ -13,12 +13,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// script is a queue with one client, and the activities of its batches.
+// script is a queue with one client and its running batches.
 type script struct {
 	*Queue
 	t *testing.T
-	// running are the batches whose activities run, the oldest first, and told those that were
-	// cancelled.
+	// running lists the running batches, the oldest first, and told the cancelled ones.
 	running []*Batch
 	told    map[int]bool
 	batch   uint64
@@ -82,7 +81,7 @@ func (s *script) wait(poll bool) *Call[closure.WaitAnswer] {
 	return call
 }
 
-// take returns the outcomes that a client has not taken, as text.
+// take returns the outcomes that a client has not taken, as strings.
 func (s *script) take(client string) (all []string) {
 	call := s.Take(closure.TakeRequest{Client: client, After: s.taken[client]})
 	if !call.Ready() {
@@ -99,7 +98,7 @@ func (s *script) take(client string) (all []string) {
 	return all
 }
 
-// ends ends the oldest running batch.
+// ends completes the oldest running batch.
 func (s *script) ends(r closure.BatchResult) {
 	s.t.Helper()
 	require.NotEmpty(s.t, s.running)
@@ -118,7 +117,7 @@ func (s *script) fails() {
 	s.carryOut()
 }
 
-// returns ends the oldest batch with a value for each closure.
+// returns completes the oldest batch with a value for each closure.
 func (s *script) returns() {
 	s.t.Helper()
 	var r closure.BatchResult
@@ -176,7 +175,7 @@ func unavailable(id uint64, task string) closure.Outcome {
 
 func outcomes(o ...closure.Outcome) closure.BatchResult { return closure.BatchResult{Outcomes: o} }
 
-// done is the answer to a join that has one.
+// done returns the answer of an answered request.
 func done[A any](t *testing.T, c *Call[A]) A {
 	t.Helper()
 	require.True(t, c.Ready())

@@ -14,8 +14,8 @@ import (
 
 const cancelledText = "CancelledError: " + closure.TextCancelled
 
-// CC-01, CC-02, CC-03, SEED-48: a closure is given out, put back, given out again and finished, and then
-// a join returns at once.
+// CC-01, CC-02, CC-03, SEED-48: a closure is given out, put back, given out again and finished,
+// and then a join returns immediately.
 func TestAClosureIsCalledAndFinished(t *testing.T) {
 	s := newScript(t, 10)
 	s.serve("a", "worker-0")
@@ -159,8 +159,8 @@ func TestUnavailableTasksAreCounted(t *testing.T) {
 	assert.NotNil(t, done(t, s.join()).Raised, "the other one is not")
 }
 
-// CC-30, CC-41, SEED-41: a schedule waits for room, in the order of arrival; closures in batches do
-// not count, and what is put back waits for no room.
+// CC-30, CC-41, SEED-41: schedules wait until they fit, in the order of arrival; closures in
+// batches do not count, and closures that are put back do not wait.
 func TestAScheduleWaitsForRoom(t *testing.T) {
 	s := newScript(t, 2)
 	first := s.schedule("f", 3)
@@ -190,7 +190,7 @@ func TestAScheduleWaitsForRoom(t *testing.T) {
 	assert.Equal(t, "no", done(t, large).Raised.Message)
 }
 
-// Batches have one closure first, and more as long as calls are short. A host that returns
+// Batches start with one closure, and grow as long as calls are short. A host that returns
 // closures is busy with a long call.
 func TestBatchesGrowWhileCallsAreShort(t *testing.T) {
 	s := newScript(t, 10_000)
@@ -355,7 +355,7 @@ func TestReleasedResourcesLeaveNothing(t *testing.T) {
 	assert.Equal(t, define[1:], s.State.Resources)
 }
 
-// When the run has ended, all that waits is refused.
+// When the run has ended, all waiting requests are refused.
 func TestTheRunEnds(t *testing.T) {
 	s := newScript(t, 1)
 	s.schedule("f", 1)
