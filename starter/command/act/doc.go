@@ -1,3 +1,3 @@
-// Package act has the commands that change a run. Each sends a request to the run's workflow,
-// which reports the tasks that it reached.
+// Package act implements the commands that change a run. Each sends a request to the run's
+// workflow, which reports the tasks that it reached.
 package act

@@ -23,7 +23,7 @@ func Restart(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// endFlags are the flags that configure how the process of a task is ended.
+// endFlags holds the flags that configure how a task's process is stopped.
 type endFlags struct {
 	signal string
 	grace  cli.Duration
@@ -37,7 +37,7 @@ func (f *endFlags) register(cmd *cobra.Command) {
 	cmd.Flags().Var(&f.grace, "grace", "wait this `TIME` before SIGKILL, instead of the spec's grace")
 }
 
-// given returns the grace, or nil if the flag is not set.
+// given returns the grace period, or nil if the flag is not set.
 func (f *endFlags) given() *spec.Duration {
 	if !f.set("grace") {
 		return nil

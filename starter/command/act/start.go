@@ -38,7 +38,7 @@ func Start(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// startOptions are the flags of [Start].
+// startOptions holds the flags of [Start].
 type startOptions struct {
 	runs               cli.RunSelector
 	args, env, secrets []string

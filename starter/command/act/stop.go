@@ -36,13 +36,13 @@ func Stop(a *cli.App) *cobra.Command {
 	fs.StringVar(&o.reason, "reason", "", "with --graceful, --notice and --abandon: the reason, a `TEXT` that reports show")
 	fs.BoolVar(&o.yes, "yes", false, "do not ask if many runs match")
 	cmd.MarkFlagsMutuallyExclusive(ways...)
-	for _, continues := range []string{"cancel", "requeue"} { // so there is no end to wait for
+	for _, continues := range []string{"cancel", "requeue"} { // the tasks do not end, so there is nothing to wait for
 		cmd.MarkFlagsMutuallyExclusive(continues, "wait")
 	}
 	return cmd
 }
 
-// stopOptions are the flags of [Stop].
+// stopOptions holds the flags of [Stop].
 type stopOptions struct {
 	runs                                       cli.RunSelector
 	grace                                      cli.Duration
@@ -53,10 +53,10 @@ type stopOptions struct {
 	given                                      func(flag string) bool
 }
 
-// ways are the flags that exclude each other.
+// ways lists the flags that exclude each other.
 var ways = []string{"kill", "graceful", "notice", "cancel", "abandon", "grace"}
 
-// check refuses flags that miss others.
+// check refuses flags that lack a required other flag.
 func (o *stopOptions) check() error {
 	switch {
 	case o.given("notice") && o.notice <= 0:
@@ -127,7 +127,7 @@ func runStop(ctx context.Context, a *cli.App, args []string, o *stopOptions) err
 	return err
 }
 
-// stopTasks stops some tasks of a run.
+// stopTasks stops some of a run's tasks.
 func stopTasks(ctx context.Context, a *cli.App, r *starter.Run, tasks []string, o *stopOptions) error {
 	for _, flag := range []string{"wait", "graceful", "notice", "cancel", "abandon"} {
 		if o.given(flag) {
@@ -156,8 +156,8 @@ func stopTasks(ctx context.Context, a *cli.App, r *starter.Run, tasks []string, 
 	return cli.PrintAnswer(a, r.ID, "stopped", answer)
 }
 
-// awaitEnds waits until the run knows that the processes of tasks have ended: until then it refuses
-// to start the tasks again.
+// awaitEnds waits until the run has recorded that the tasks' processes exited: until then it
+// refuses to start the tasks again.
 func awaitEnds(ctx context.Context, r *starter.Run, before *starter.Status, tasks []string) error {
 	for again := (retry.Backoff{First: 50 * time.Millisecond, Most: time.Second}); len(tasks) > 0; {
 		if err := again.Sleep(ctx); err != nil {
@@ -175,7 +175,7 @@ func awaitEnds(ctx context.Context, r *starter.Run, before *starter.Status, task
 	return nil
 }
 
-// isSame reports whether a task still has the process that it had before.
+// isSame reports whether a task still has its earlier process.
 func isSame(before, now starter.TaskStatus) bool {
 	return (now.State == spec.TaskRunning || now.State == spec.TaskStopping) && now.NextStart.IsZero() && now.PID == before.PID
 }
@@ -189,7 +189,7 @@ func taskOf(s *starter.Status, name string) starter.TaskStatus {
 	return starter.TaskStatus{}
 }
 
-// givenGrace returns the grace, or nil if the flag is not set.
+// givenGrace returns the grace period, or nil if the flag is not set.
 func (o *stopOptions) givenGrace() *spec.Duration {
 	if !o.given("grace") {
 		return nil
@@ -197,7 +197,7 @@ func (o *stopOptions) givenGrace() *spec.Duration {
 	return o.grace.Spec()
 }
 
-// stop returns the function that stops a run in the way that the flags choose.
+// stop returns the function that stops a run as the flags request.
 func (o *stopOptions) stop() stopFunc {
 	switch {
 	case o.graceful:

@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// While a task has the process that it had before, the run refuses to start the task.
+// While a task still has its earlier process, the run refuses to start it.
 func TestWhetherATaskStillHasItsProcess(t *testing.T) {
 	task := func(state spec.TaskState, pid int) (s starter.TaskStatus) {
 		s.State, s.PID = state, pid
@@ -27,7 +27,7 @@ func TestWhetherATaskStillHasItsProcess(t *testing.T) {
 	assert.False(t, isSame(before, starter.TaskStatus{}), "the run does not have it any more")
 }
 
-// A run that is ended on the server may have processes on silent hosts, which are named.
+// A run terminated on the server may have processes on silent hosts, which are named.
 func TestMayLive(t *testing.T) {
 	task := func(name string, state spec.TaskState, pid int, next time.Time) starter.TaskStatus {
 		return starter.TaskStatus{TaskStatus: spec.TaskStatus{Name: name, Host: "a", State: state}, PID: pid, NextStart: next}

@@ -13,24 +13,24 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Stopped is the answer of a run to a request to stop.
+// Stopped is a run's answer to a stop request.
 type Stopped struct {
 	RunID string `json:"run_id"`
 	State string `json:"state,omitempty"`
-	// Tasks are the tasks whose processes got a signal.
+	// Tasks lists the tasks with processes that were signaled.
 	Tasks    []string       `json:"tasks,omitempty"`
 	Stopping *spec.Stopping `json:"stopping,omitempty"`
-	// Error is the reason if the run could not be stopped.
+	// Error is why the run could not be stopped.
 	Error string `json:"error,omitempty"`
 	line  string
-	// mayLive are tasks of an ended run whose processes may live.
+	// mayLive lists tasks of an ended run with processes that may still be alive.
 	mayLive []string
 }
 
 // stopFunc stops a run in one of several ways.
 type stopFunc func(context.Context, *starter.Run) (Stopped, error)
 
-// stopRuns stops each of the runs, even if others fail. If wait is set, it asks all of them
+// stopRuns stops every run, even if stopping another fails. If wait is set, it asks all of them
 // before it waits for any.
 func stopRuns(ctx context.Context, a *cli.App, runs []*starter.Run, stop stopFunc, wait bool) error {
 	var worst error
@@ -61,7 +61,7 @@ func stopRuns(ctx context.Context, a *cli.App, runs []*starter.Run, stop stopFun
 		return worst
 	}
 	for i, r := range asked {
-		// A run that ends with a failure counts as stopped, too.
+		// A run that ends with a failure also counts as stopped.
 		var result *spec.RunResult
 		var err error
 		if answers[i].State != stateTerminated {
@@ -88,9 +88,9 @@ func ask(ctx context.Context, r *starter.Run, stop stopFunc) (Stopped, error) {
 	return stop(ctx, r)
 }
 
-// StopSignal stops the tasks of a run with their stop signal.
+// StopSignal stops a run's tasks with their stop signals.
 func StopSignal(ctx context.Context, r *starter.Run) (Stopped, error) {
-	// The server accepts the cancellation of an ended run without an error.
+	// For an ended run, the server accepts a cancellation without an error.
 	if _, open, err := r.Queue(ctx); err != nil {
 		return Stopped{}, err
 	} else if !open {
@@ -110,7 +110,7 @@ func StopSignal(ctx context.Context, r *starter.Run) (Stopped, error) {
 	return Stopped{RunID: r.ID, State: "stopping", line: "stopping: " + r.ID}, nil // it has been asked
 }
 
-// unpaused returns a function that stops a run as stop does, also if Temporal has paused it.
+// unpaused returns a function like stop that also works if Temporal has paused the run.
 func unpaused(namespace string, stop stopFunc) stopFunc {
 	return func(ctx context.Context, r *starter.Run) (Stopped, error) {
 		paused, err := r.Unpause(ctx, namespace, "clusterrun stop")
@@ -125,8 +125,8 @@ func unpaused(namespace string, stop stopFunc) stopFunc {
 	}
 }
 
-// stopAll sends a signal to all tasks of a run and cancels it, or ends the run if no host worker
-// executes it.
+// stopAll signals all of a run's tasks and cancels the run, or ends it if no host worker is
+// executing it.
 func stopAll(q spec.TerminateAllRequest) stopFunc {
 	return func(ctx context.Context, r *starter.Run) (Stopped, error) {
 		asking, nobodyAnswers := context.WithCancelCause(ctx)
@@ -156,10 +156,9 @@ func stopAll(q spec.TerminateAllRequest) stopFunc {
 
 var errUnexecuted = errors.New("no host worker executes the run")
 
-// endUnexecuted ends a run that no host worker executes, and that therefore cannot answer
-// requests.
+// endUnexecuted ends a run without a host worker, which therefore cannot answer requests.
 func endUnexecuted(ctx context.Context, r *starter.Run) (Stopped, error) {
-	before, _ := r.Status(ctx) // what it last reported
+	before, _ := r.Status(ctx) // its last report
 	if err := r.EndUnexecuted(ctx, "no host worker executed it when it was stopped"); err != nil {
 		return Stopped{}, err
 	}
@@ -170,7 +169,7 @@ func endUnexecuted(ctx context.Context, r *starter.Run) (Stopped, error) {
 	return s, nil
 }
 
-// mayLive returns the tasks of an open run with processes that have not been reported as ended.
+// mayLive returns the tasks of an open run with processes that have not been reported as exited.
 func mayLive(s *starter.Status) (tasks []string) {
 	if s == nil {
 		return nil
@@ -183,10 +182,10 @@ func mayLive(s *starter.Status) (tasks []string) {
 	return tasks
 }
 
-// stateTerminated is the state of a run that was ended on the server.
+// stateTerminated is the state of a run that was terminated on the server.
 const stateTerminated = "terminated"
 
-// abandon ends a run on the server.
+// abandon terminates a run on the server.
 func abandon(reason string) stopFunc {
 	return func(ctx context.Context, r *starter.Run) (Stopped, error) {
 		err := r.Terminate(ctx, reason)
@@ -194,7 +193,7 @@ func abandon(reason string) stopFunc {
 	}
 }
 
-// stopGracefully asks the tasks of a run to stop, each by itself.
+// stopGracefully asks a run's tasks to stop on their own.
 func stopGracefully(q spec.TogetherRequest) stopFunc {
 	return func(ctx context.Context, r *starter.Run) (Stopped, error) {
 		s, err := starter.AskPatiently(ctx, cli.RequestTimeout, r, spec.UpdateStopTogether, q)
@@ -203,7 +202,7 @@ func stopGracefully(q spec.TogetherRequest) stopFunc {
 	}
 }
 
-// giveNotice gives the tasks of a run notice that they will be stopped.
+// giveNotice notifies a run's tasks that they will be stopped.
 func giveNotice(q spec.NoticeRequest) stopFunc {
 	return func(ctx context.Context, r *starter.Run) (Stopped, error) {
 		s, err := starter.AskPatiently(ctx, cli.RequestTimeout, r, spec.UpdateNotice, q)
@@ -218,7 +217,7 @@ func giveNotice(q spec.NoticeRequest) stopFunc {
 	}
 }
 
-// cancelStop withdraws such a request.
+// cancelStop withdraws such a notice or request.
 func cancelStop(ctx context.Context, r *starter.Run) (Stopped, error) {
 	s, err := starter.AskPatiently(ctx, cli.RequestTimeout, r, spec.UpdateClearStop, spec.ClearStopRequest{})
 	return Stopped{RunID: r.ID, State: "running", Stopping: &s, line: "continues: " + r.ID}, err

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
 
-// namesTasks reports whether the arguments after the first look like tasks of it.
+// namesTasks reports whether the arguments after the first look like its tasks.
 func namesTasks(args []string) bool {
 	if len(args) < 2 {
 		return false
@@ -25,9 +25,8 @@ func namesTasks(args []string) bool {
 	return noTask == nil || noRank == nil
 }
 
-// stopTrials asks open sweeps to stop the trials that arguments name, such as hp-x2k4.17 or
-// 'hp-x2k4.1?'. The sweep knows those that have not been started, too. It returns the other
-// arguments.
+// stopTrials asks open sweeps to stop the trials that the arguments name, such as hp-x2k4.17 or
+// 'hp-x2k4.1?'. This includes trials that have not started. It returns the other arguments.
 func stopTrials(ctx context.Context, a *cli.App, c client.Client, args []string) (others []string, err error) {
 	for _, arg := range args {
 		at := strings.LastIndexByte(arg, '.')
@@ -65,7 +64,7 @@ func stopTrials(ctx context.Context, a *cli.App, c client.Client, args []string)
 	return others, nil
 }
 
-// anyTrial reports whether one of so many trials matches.
+// anyTrial reports whether any trial number less than trials matches.
 func anyTrial(trials int, matches func(trial int) bool) bool {
 	for trial := range trials {
 		if matches(trial) {
@@ -75,7 +74,7 @@ func anyTrial(trials int, matches func(trial int) bool) bool {
 	return false
 }
 
-// abandonTrials ends the open trials of a sweep that was ended on the server.
+// abandonTrials terminates the open trials of a sweep that was terminated on the server.
 func abandonTrials(ctx context.Context, c client.Client, r *starter.Run, reason string) error {
 	ids, err := starter.TrialIDs(ctx, c, r.ID, starter.OpenRuns)
 	for _, id := range ids {

@@ -17,8 +17,8 @@ import (
 )
 
 // expand returns the IDs of the runs that args name. A pattern stands for the ended runs that
-// the server knows or that have files here. matched is the number of runs that only patterns
-// name. c is nil if there is no server.
+// the server knows or that have files here. matched counts the runs that only patterns name. c
+// is nil if there is no server.
 func expand(ctx context.Context, a *cli.App, c client.Client, args []string, logDir string) (ids []string, matched int, err error) {
 	for _, arg := range args {
 		found := []string{arg}
@@ -55,8 +55,8 @@ func expand(ctx context.Context, a *cli.App, c client.Client, args []string, log
 	return ids, matched, nil
 }
 
-// trialsOf returns the IDs of the trials of a sweep, or nil for another run. A sweep that is open,
-// or has open trials, is refused.
+// trialsOf returns the IDs of a sweep's trials, or nil for another run. It refuses a sweep that
+// is open or has open trials.
 func trialsOf(ctx context.Context, c client.Client, id string) ([]string, error) {
 	r := starter.Get(c, id, "")
 	of, err := r.IsSweep(ctx)
@@ -104,7 +104,7 @@ func matching(ctx context.Context, a *cli.App, c client.Client, pattern, logDir 
 			a.Say("some files cannot be read, and are not removed: %s", err)
 		}
 		for _, e := range entries {
-			matches, _ := path.Match(pattern, e.RunID) // checked before
+			matches, _ := path.Match(pattern, e.RunID) // already checked
 			if matches && p.Mine(e) && !slices.Contains(open, e.RunID) && !slices.Contains(ended, e.RunID) {
 				ended = append(ended, e.RunID)
 			}

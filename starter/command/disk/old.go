@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
-// removeOld removes the runs of a log directory that ended long ago.
+// removeOld removes a log directory's runs that ended long ago.
 func removeOld(ctx context.Context, a *cli.App, o *rmOptions) error {
 	before, err := cli.ParseTime("--older-than", o.olderThan, time.Now())
 	if err != nil {
@@ -76,9 +76,8 @@ func choose(rule retention.Rule, runs []*pastRun) []*pastRun {
 	return going
 }
 
-// withServer completes runs with the facts from the server, and adds runs that only the
-// embedded server has. For any other server it returns a nil client, because that forgets runs
-// by itself.
+// withServer completes runs with the server's facts, and adds runs that only the embedded server
+// has. For any other server it returns a nil client, because such a server deletes runs itself.
 func withServer(ctx context.Context, a *cli.App, runs []*pastRun, before time.Time) (client.Client, string, []*pastRun, error) {
 	c, s, err := a.DialExisting(ctx)
 	if err == cli.ErrNoServer {
@@ -115,7 +114,7 @@ func withServer(ctx context.Context, a *cli.App, runs []*pastRun, before time.Ti
 		if listed.Open || !listed.Ended.Before(before) {
 			continue
 		}
-		// The list contains the last execution of each run.
+		// The list contains each run's last execution.
 		summary, err := starter.Get(c, listed.RunID, listed.ExecutionID).Summary(ctx)
 		if err != nil || here[listed.RunID+"\x00"+summary.ExecutionID] {
 			continue

@@ -16,8 +16,8 @@ import (
 	"github.com/clusterrun/clusterrun/workers"
 )
 
-// openPast opens a log directory. If dir is empty, it opens that in the state directory, and
-// returns nil if that does not exist.
+// openPast opens a log directory. If dir is empty, it opens the one in the state directory, and
+// returns nil if there is none.
 func openPast(a *cli.App, dir string) (*retention.Past, error) {
 	l, err := retention.OpenLogs(cmp.Or(dir, a.LogsDir()))
 	if errors.Is(err, fs.ErrNotExist) && dir == "" {
@@ -29,15 +29,15 @@ func openPast(a *cli.App, dir string) (*retention.Past, error) {
 	return &retention.Past{Logs: l, Home: a.Global.StateDir, Holds: workers.Holds}, nil
 }
 
-// pastRun describes an execution of a run that is on this host, on the server, or both.
+// pastRun describes an execution of a run on this host, on the server, or both.
 type pastRun struct {
 	RunID, ExecutionID string
 	entry              *retention.Entry // nil if nothing is on this host
 	facts              retention.Facts
-	known              bool // the server knows it
+	known              bool // whether the server knows it
 }
 
-// pastRuns lists the runs of this state directory that have files here.
+// pastRuns lists this state directory's runs that have files here.
 func pastRuns(p *retention.Past) ([]*pastRun, error) {
 	if p == nil {
 		return nil, nil
@@ -56,7 +56,7 @@ func newPastRun(p *retention.Past, e retention.Entry) *pastRun {
 	return &pastRun{RunID: e.RunID, ExecutionID: e.Note.Run.RunID, entry: &e, facts: p.Facts(e, true)}
 }
 
-// askServer completes the facts about runs with those from the server.
+// askServer completes the facts about runs with the server's.
 func askServer(ctx context.Context, c client.Client, runs []*pastRun) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -75,7 +75,7 @@ func askServer(ctx context.Context, c client.Client, runs []*pastRun) error {
 	return context.Cause(ctx)
 }
 
-// setSummary adds the facts from the server.
+// setSummary adds the server's facts.
 func (r *pastRun) setSummary(s starter.Summary) {
 	r.known = true
 	r.facts.Server = retention.Open
@@ -84,8 +84,8 @@ func (r *pastRun) setSummary(s starter.Summary) {
 	}
 }
 
-// remove removes the files of a run from this host and, if its arguments ask for it, the run
-// from the server.
+// remove removes a run's files from this host and, if its arguments request that, the run from
+// the server.
 func (r *pastRun) remove(ctx context.Context, p *retention.Past, c client.Client, namespace string) (workflows int, err error) {
 	if r.entry != nil {
 		if err := p.Remove(*r.entry, r.facts.Server); err != nil {

@@ -35,7 +35,7 @@ func Rm(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// rmOptions are the flags of [Rm].
+// rmOptions holds the flags of [Rm].
 type rmOptions struct {
 	olderThan, logDir string
 	dryRun, yes       bool
@@ -85,7 +85,7 @@ func runRm(ctx context.Context, a *cli.App, args []string, o *rmOptions) error {
 	return done.end(a, errs)
 }
 
-// removals are the runs that a command has removed or, with --dry-run, would remove.
+// removals lists the runs that a command has removed or, with --dry-run, would remove.
 type removals struct {
 	Runs   []removal `json:"runs"`
 	Bytes  int64     `json:"bytes"`
@@ -97,7 +97,7 @@ type removal struct {
 	RunID     string `json:"run_id"`
 	Bytes     int64  `json:"bytes"`
 	Workflows int    `json:"workflows,omitzero"`
-	// Sweep reports whether it is a sweep. Its trials are runs of their own.
+	// Sweep reports whether it is a sweep. Its trials are separate runs.
 	Sweep bool `json:"sweep,omitzero"`
 }
 
@@ -120,7 +120,7 @@ func (r removal) kind() string {
 	return ""
 }
 
-// end prints the sum, and returns errs and a failure to print.
+// end prints the total, and returns errs and any failure to print.
 func (r *removals) end(a *cli.App, errs []error) error {
 	did := "freed"
 	if r.DryRun {
@@ -185,8 +185,8 @@ func (o *rmOptions) remove(ctx context.Context, a *cli.App, c client.Client, nam
 	return done, err
 }
 
-// logDirsOf returns the log directories that a run was given, as its status lists them. Some may
-// be on other hosts.
+// logDirsOf returns a run's log directories, as its status lists them. Some may be on other
+// hosts.
 func logDirsOf(ctx context.Context, c client.Client, id string) (dirs []string, err error) {
 	s, err := starter.Get(c, id, "").Status(ctx)
 	if err != nil {
@@ -212,12 +212,12 @@ func opens(dir string) bool {
 }
 
 const (
-	// settleTakes is the longest time for the host worker to notice that a run has ended.
+	// settleTakes limits how long the host worker takes to notice that a run has ended.
 	settleTakes = 10 * time.Second
 	settleEvery = 200 * time.Millisecond
 )
 
-// removeFrom removes the files of a run from one log directory.
+// removeFrom removes a run's files from one log directory.
 func (o *rmOptions) removeFrom(ctx context.Context, p *retention.Past, c client.Client, id string) (removed []*pastRun, err error) {
 	if !o.dryRun {
 		if err := p.Lock(); err != nil {
@@ -250,8 +250,8 @@ func (o *rmOptions) removeFrom(ctx context.Context, p *retention.Past, c client.
 		living := slices.IndexFunc(runs, func(r *pastRun) bool { return r.facts.Alive() != "" })
 		if living >= 0 {
 			r := runs[living]
-			// The run has ended on the server, but its host worker checks that only every few
-			// seconds.
+			// The run has ended on the server, but its host worker checks for that only every
+			// few seconds.
 			if r.facts.Server == retention.Closed && time.Now().Before(until) && retry.Sleep(ctx, settleEvery) == nil {
 				continue
 			}

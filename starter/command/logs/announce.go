@@ -13,8 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Announce returns a function that reports restarted processes and why they were restarted. It
-// reports the restart of a whole group once.
+// Announce returns a function that reports restarted processes and the reasons. It reports the
+// restart of a whole group once.
 func Announce(a *cli.App, run *starter.Run, s *spec.RunSpec, name func(rank int) string) func(rank, attempt int) {
 	var announced atomic.Int64
 	reasons := restartReasons{run: run}
@@ -25,30 +25,30 @@ func Announce(a *cli.App, run *starter.Run, s *spec.RunSpec, name func(rank int)
 			a.Say("%s", a.Color.Dim(reasons.line(name(rank), attempt)))
 		case int64(attempt) > now && announced.CompareAndSwap(now, int64(attempt)):
 			ctx, cancel := context.WithTimeout(context.Background(), cli.RequestTimeout)
-			restarts, _ := run.GroupRestarts(ctx) // without an answer the report has no reason
+			restarts, _ := run.GroupRestarts(ctx) // without an answer the report gives no reason
 			cancel()
 			a.Say("%s", a.Color.Dim(groupRestarted(restarts, attempt)))
 		}
 	}
 }
 
-// restartReasons caches the reasons for restarts of tasks. If many tasks restart at the same
-// time, the run is asked once.
+// restartReasons caches the reasons for task restarts. If many tasks restart at the same time,
+// the run is asked once.
 type restartReasons struct {
 	run *starter.Run
 
 	mu    sync.Mutex
 	asked time.Time
-	known map[string]string // reasons by task, without those that were reported
+	known map[string]string // reasons by task, except those already reported
 }
 
-// line returns the message about the restart of a task.
+// line returns the message about a task's restart.
 func (r *restartReasons) line(task string, attempt int) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.known[task] == "" || time.Since(r.asked) > time.Second {
 		ctx, cancel := context.WithTimeout(context.Background(), cli.RequestTimeout)
-		r.known, _ = r.run.RestartReasons(ctx) // without an answer the report has no reason
+		r.known, _ = r.run.RestartReasons(ctx) // without an answer the report gives no reason
 		r.asked = time.Now()
 		cancel()
 	}
@@ -60,8 +60,7 @@ func (r *restartReasons) line(task string, attempt int) string {
 	return fmt.Sprintf("%s; %s restarted (attempt_%d)", why, task, attempt)
 }
 
-// groupRestarted returns the message about the restart of the group that began with the given
-// attempt.
+// groupRestarted returns the message about the group restart that began with the given attempt.
 func groupRestarted(restarts []spec.GroupRestart, attempt int) string {
 	for _, r := range restarts {
 		if r.Attempt == attempt {

@@ -1,4 +1,4 @@
-// Package logs implements the command logs: it reads the output of a run from this machine,
-// from copies, and from the services of other hosts (loghosts.go). Other commands use [Reader]
-// to show or copy output.
+// Package logs implements the command logs: it reads a run's output from this machine, from
+// copies, and from other hosts' services (loghosts.go). Other commands use [Reader] to show or
+// copy output.
 package logs

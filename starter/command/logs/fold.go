@@ -9,8 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
-// Fold says when lines that several tasks have written alike are shown as one: auto (on a
-// terminal), always, or never. The zero value is never.
+// Fold selects when identical lines from several tasks are shown as one: auto (on a terminal),
+// always, or never. The zero value is never.
 type Fold string
 
 const (
@@ -24,7 +24,7 @@ func (f *Fold) Register(fs *pflag.FlagSet) {
 	fs.StringVar((*string)(f), "fold", string(foldAuto), "show equal lines of several tasks as one `WHEN`: auto (on a terminal), always, never")
 }
 
-// Check checks the value of the flag.
+// Check checks the flag's value.
 func (f *Fold) Check() error {
 	if !slices.Contains([]Fold{"", foldAuto, foldAlways, foldNever}, *f) {
 		return cli.Usagef("--fold %q: give auto, always or never", *f)
@@ -32,7 +32,7 @@ func (f *Fold) Check() error {
 	return nil
 }
 
-// On returns the folder for the output of that many tasks on a console, or nil if nothing is
+// On returns the folder for the given number of tasks' output on a console, or nil if nothing is
 // folded.
 func (f Fold) On(console *tasklog.Console, tasks int, before func()) *tasklog.Folder {
 	if f != foldAuto && f != foldAlways {

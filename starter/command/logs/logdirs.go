@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// logFiles is the place of the files of one process, as its run reports it.
+// logFiles is the location of one process's files, as its run reports it.
 type logFiles struct {
 	name, host    string
 	dir           string // empty if the run does not report it
@@ -23,8 +23,8 @@ type logFiles struct {
 	meant         bool // whether --attempt selects it
 }
 
-// logFiles returns the files of the selected tasks. For each task it returns the files of the
-// last process and, if the run has ended, of earlier processes whose files are kept.
+// logFiles returns the selected tasks' files: for each task, those of the last process and, if
+// the run has ended, of earlier processes with files that were kept.
 func (l *Reader) logFiles(s *starter.Status) []logFiles {
 	wanted, _ := l.Selected.ranks(s)
 	lost := lostHosts(s.Result)
@@ -51,9 +51,9 @@ func (l *Reader) logFiles(s *starter.Status) []logFiles {
 			f.meant = meant.HasAttempt(t.Rank, f.attempt)
 			files = append(files, f)
 		}
-		// A run that ended without a result, or that no worker executes, does not report where
-		// its tasks ran. Neither does a host before its first heartbeat, while others do. With
-		// Follow, the last two may report it later.
+		// A run that ended without a result, or that has no worker, does not report where its
+		// tasks ran. Neither does a host before its first heartbeat, even if other hosts do.
+		// With Follow, the last two may report it later.
 		silent := !s.Open && s.Result == nil || !l.Follow && (s.Unanswered || t.State == spec.TaskRunning && someHeard(s))
 		if (silent || lost[t.Host] && !l.answered(t.Host)) && len(own) == 0 && len(l.there[t.Rank]) == 0 {
 			files = append(files, logFiles{name: t.Name, host: t.Host, meant: true})
@@ -62,8 +62,8 @@ func (l *Reader) logFiles(s *starter.Status) []logFiles {
 	return files
 }
 
-// lostHosts returns the hosts that were lost with tasks before they reported the place of their
-// output. r may be nil.
+// lostHosts returns the hosts that were lost with tasks before they reported the location of
+// their output. r may be nil.
 func lostHosts(r *spec.RunResult) map[string]bool {
 	lost := map[string]bool{}
 	if r == nil {
@@ -77,17 +77,17 @@ func lostHosts(r *spec.RunResult) map[string]bool {
 	return lost
 }
 
-// someHeard reports whether the place of the output of at least one task is known.
+// someHeard reports whether the location of at least one task's output is known.
 func someHeard(s *starter.Status) bool {
 	return slices.ContainsFunc(s.Tasks, func(t starter.TaskStatus) bool { return t.LogDir != "" })
 }
 
-// ownDir returns the default log directory of a run whose host worker has our state directory.
+// ownDir returns the default log directory of a run by a host worker with our state directory.
 func (l *Reader) ownDir(s *starter.Status) string {
 	return tasklog.RunDir(l.LogsDir(), s.RunID, s.ExecutionID)
 }
 
-// RunDirs returns the directories on this machine that have logs of the run.
+// RunDirs returns the directories on this machine that contain logs of the run.
 func (l *Reader) RunDirs(s *starter.Status) []string {
 	dirs := []string{l.ownDir(s)}
 	add := func(dir string) {
@@ -110,11 +110,11 @@ func (l *Reader) RunDirs(s *starter.Status) []string {
 	})
 }
 
-// namesLeftOut names the selected processes whose output cannot be shown, each once, and
+// namesLeftOut names, once each, the selected processes with output that cannot be shown, and
 // reports whether there are any.
 func (l *Reader) namesLeftOut(s *starter.Status) (some bool) {
 	var places []string
-	names := map[string][]string{} // by place
+	names := map[string][]string{} // names by location
 	for _, f := range l.logFiles(s) {
 		place := l.whyNotHere(s, f)
 		if place != "" {
@@ -146,8 +146,8 @@ func (l *Reader) namesLeftOut(s *starter.Status) (some bool) {
 	return some
 }
 
-// whyNotHere returns where the files of a process are if they cannot be read here, and "" if
-// they can.
+// whyNotHere returns where a process's files are if they cannot be read here, and "" if they
+// can.
 func (l *Reader) whyNotHere(s *starter.Status, f logFiles) string {
 	if f.dir == "" {
 		return ": the run does not say where they are"

@@ -17,21 +17,20 @@ import (
 type Host struct {
 	name   string
 	Client *hostservice.Client
-	// Here is a directory on this machine with the files of the host. It is empty if there is
-	// none.
+	// Here is a directory on this machine with the host's files. It may be empty.
 	Here string
-	// Attempts are the processes with files on the host; see [tasklog.Attempts].
+	// Attempts holds the processes with files on the host; see [tasklog.Attempts].
 	Attempts map[int][]int
 	Reader   *hostservice.Follower // nil if Here is set or the host could not be reached yet
-	// Err is why not all files of the host could be read. said reports whether that was
+	// Err is why not all of the host's files could be read. said reports whether that was
 	// printed.
 	Err  error
 	said bool
 }
 
-// LearnServices asks an ended run for the services of its hosts if some files may not be here.
-// If the run has earlier generations, only the services show where these ran. The host workers
-// of a private queue ended with the run.
+// LearnServices asks an ended run for its hosts' services if some files may not be on this
+// machine. If the run has earlier generations, only the services show where these ran. A private
+// queue's host workers exited with the run.
 func (l *Reader) LearnServices(ctx context.Context, s *starter.Status) {
 	if s.Open || spec.IsPrivateQueue(s.Queue) || len(l.Hosts) > 0 && s.Generation == 0 {
 		return
@@ -40,14 +39,13 @@ func (l *Reader) LearnServices(ctx context.Context, s *starter.Status) {
 	if s.Generation == 0 && len(files) > 0 && !slices.ContainsFunc(files, func(f logFiles) bool { return l.whyNotHere(s, f) != "" && !l.isRead(f) }) {
 		return
 	}
-	// A run that no worker executes does not answer; namesLeftOut names the missing processes
-	// then.
+	// A run without a worker does not answer; namesLeftOut then names the missing processes.
 	var err error
 	s.Services, err = l.run.Services(ctx)
 	l.unknown = err != nil
 }
 
-// Misses names the output of a run that could not be read, and reports whether there is any.
+// Misses names the run's unreadable output, and reports whether there is any.
 func (l *Reader) Misses(s *starter.Status) bool {
 	leftOut, incomplete, earlier := l.namesLeftOut(s), l.missesSome(), l.missesEarlier(s)
 	return leftOut || incomplete || earlier || l.Broken.Load()
@@ -64,8 +62,7 @@ func (l *Reader) missesEarlier(s *starter.Status) bool {
 	return true
 }
 
-// earlier returns the tasks whose earlier processes are not here, if the hosts of these
-// processes are unknown.
+// earlier returns the tasks with earlier processes that are not here and ran on unknown hosts.
 func (l *Reader) earlier(s *starter.Status) (names []string) {
 	if !l.unknown || s.Generation == 0 {
 		return nil
@@ -82,8 +79,8 @@ func (l *Reader) earlier(s *starter.Status) (names []string) {
 	return names
 }
 
-// AddHosts asks all hosts that are not read yet, in parallel, which files they have. It returns
-// the hosts whose files are not here.
+// AddHosts asks all hosts that are not being read yet, in parallel, for a list of their files.
+// It returns the hosts with files that are not here.
 func (l *Reader) AddHosts(ctx context.Context, s *starter.Status) (added []*Host) {
 	files := l.logFiles(s)
 	var asked sync.WaitGroup
@@ -154,7 +151,7 @@ func (h *Host) ask(ctx context.Context, files *starter.Files) {
 	}
 }
 
-// Follows begins to read a host.
+// Follows starts reading from a host.
 func (l *Reader) Follows(h *Host, selection tasklog.Selection, live bool) {
 	h.Reader = h.Client.Follow(l.from(h), hostservice.FollowOptions{
 		Selection: selection, WholeLines: l.asJSON(), Live: live, OnError: l.unreadable,
@@ -168,7 +165,8 @@ func (l *Reader) Follows(h *Host, selection tasklog.Selection, live bool) {
 	})
 }
 
-// FinishHosts reads the rest from all hosts. It returns an error only if ctx is done.
+// FinishHosts reads the remaining output from all hosts. It returns an error only if ctx is
+// done.
 func (l *Reader) FinishHosts(ctx context.Context) error {
 	var all sync.WaitGroup
 	for _, h := range l.Hosts {
@@ -206,7 +204,7 @@ func (l *Reader) missesSome() (some bool) {
 	return some
 }
 
-// isRead reports whether the files of a process are read from a host that serves them.
+// isRead reports whether a process's files are read from a host that serves them.
 func (l *Reader) isRead(f logFiles) bool {
 	for _, h := range l.Hosts {
 		if h.Err == nil && h.Reader != nil && (h.name == f.host && !l.finished || slices.Contains(h.Attempts[f.rank], f.attempt)) {

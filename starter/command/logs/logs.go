@@ -41,7 +41,7 @@ func Logs(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// logsOptions are the flags of [Logs].
+// logsOptions holds the flags of [Logs].
 type logsOptions struct {
 	follow   bool
 	runs     cli.RunSelector
@@ -98,32 +98,32 @@ type Reader struct {
 	run      *starter.Run
 	Selected Selection
 	Follow   bool
-	// Spec is the spec of a run that is shown like a run of this machine. If it is nil, all
+	// Spec is the spec of a run that is shown like a run on this machine. If it is nil, all
 	// output is shown.
 	Spec *spec.RunSpec
-	// Fold says whether lines that several tasks have written alike are shown as one.
+	// Fold selects when identical lines from several tasks are shown as one.
 	Fold Fold
 	// Notify is called when the server goes away; see [cli.App.SayUnreachable].
 	Notify func(error)
-	// shared also shows the output of other runs. It is nil for a single run.
+	// shared is for the output of several runs. It is nil for a single run.
 	shared *shared
 
 	tasks    placedTasks
 	Deliver  func(tasklog.Chunk)
-	dirs     []os.FileInfo // directories that are read
+	dirs     []os.FileInfo // directories being read
 	readers  []*tasklog.Follower
 	Hosts    map[string]*Host  // by the address of their service
 	there    map[int][]int     // see [tasklog.Attempts]
 	named    map[logFiles]bool // for namesLeftOut
-	finished bool              // whether the hosts have been read to the end
-	unknown  bool              // whether the hosts of the run are unknown
+	finished bool              // whether the hosts have been read completely
+	unknown  bool              // whether the run's hosts are unknown
 	// Broken reports whether existing output could not be read.
 	Broken atomic.Bool
 	// shown reports whether there was any output.
 	shown atomic.Bool
 
 	mu      sync.Mutex
-	sources map[logProcess]any // the source that delivers the output of a process
+	sources map[logProcess]any // the source that delivers a process's output
 }
 
 // logProcess is one process of a run.
@@ -159,7 +159,7 @@ func (l *Reader) Show(ctx context.Context) error {
 	following, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	if l.shared == nil {
-		l.WhenBroken(func(err error) { stop(err) }) // the rest could not be shown
+		l.WhenBroken(func(err error) { stop(err) }) // the remaining output could not be shown
 	}
 	if l.Follow && s.Open {
 		if s, err = l.toTheEnd(following, s, ended); err != nil {
@@ -189,7 +189,7 @@ func (l *Reader) Show(ctx context.Context) error {
 	return nil
 }
 
-// sayPruned names the selected attempts whose logs were removed.
+// sayPruned names the selected attempts with removed logs.
 func (l *Reader) sayPruned(s *starter.Status) {
 	meant := l.Selected.Of(s, l.there)
 	for _, t := range s.Tasks {
@@ -200,8 +200,8 @@ func (l *Reader) sayPruned(s *starter.Status) {
 	}
 }
 
-// find returns the status of the run. With Follow it waits until the run has logs, here or on
-// other hosts.
+// find returns the run's status. With Follow it waits until the run has logs, here or on other
+// hosts.
 func (l *Reader) find(ctx context.Context) (*starter.Status, error) {
 	for tries := 1; ; tries++ {
 		s, err := l.run.Status(ctx)
@@ -246,20 +246,19 @@ func (l *Reader) find(ctx context.Context) (*starter.Status, error) {
 }
 
 const (
-	// lookAgain is the time between checks of a run while some of its logs are unknown, and
-	// lookSeldom the time after that, when tasks may only move to other hosts.
+	// lookAgain is the interval between checks of a run while some of its logs are unknown, and
+	// lookSeldom the interval after that, when tasks may only move to other hosts.
 	lookAgain  = 500 * time.Millisecond
 	lookSeldom = 5 * time.Second
-	// maxTries is the largest number of tries to get the status of a run that this command has
-	// started or follows.
+	// maxTries limits the attempts to get the status of a run that this command has started or
+	// follows.
 	maxTries = 40
-	// maxBeats is the largest number of checks while hosts have not reported the place of the
-	// output.
+	// maxBeats limits the checks while hosts have not reported the location of the output.
 	maxBeats = 10
 )
 
-// isUnheard reports whether there are selected processes whose output exists at a place that is
-// not known yet. Hosts report the place with the first heartbeat.
+// isUnheard reports whether there are selected processes with output at a location that is still
+// unknown. Hosts report it with the first heartbeat.
 func (l *Reader) isUnheard(s *starter.Status) bool {
 	if l.Follow || !s.Open || s.Unanswered {
 		return false
@@ -271,14 +270,14 @@ func (l *Reader) isUnheard(s *starter.Status) bool {
 	})
 }
 
-// awaitEnd returns a channel that is closed when a run that is followed has ended. Until then,
-// even before the run has logs, Notify is called if the server is away or the run is stuck.
+// awaitEnd returns a channel that is closed when a followed run has ended. Until then, even
+// before the run has logs, Notify is called if the server is away or the run is stuck.
 func (l *Reader) awaitEnd(ctx context.Context) <-chan struct{} {
 	ended := make(chan struct{})
 	if l.Follow {
 		go func() {
 			defer close(ended)
-			// The result is ignored, since the command shows only logs.
+			// The result is ignored, because the command shows only logs.
 			_, _ = l.run.WaitNotify(ctx, l.Notify)
 		}()
 	}
@@ -316,7 +315,7 @@ func (l *Reader) toTheEnd(ctx context.Context, s *starter.Status, ended <-chan s
 	}
 }
 
-// read begins to read the directories and hosts that are not read yet.
+// read starts reading the directories and hosts that are not being read yet.
 func (l *Reader) read(ctx context.Context, s *starter.Status) {
 	hosts := l.AddHosts(ctx, s)
 	var added []string
@@ -352,8 +351,8 @@ func (l *Reader) Found(attempts map[int][]int) {
 	}
 }
 
-// from returns the sink of a source. If two sources have the same process, for example a
-// directory that is also served, the first to deliver output is used.
+// from returns a source's sink. If two sources offer the same process, for example a directory
+// that is also served, the first to deliver output is used.
 func (l *Reader) from(source any) func(tasklog.Chunk) {
 	return func(c tasklog.Chunk) {
 		p := logProcess{c.Rank, c.Attempt}

@@ -10,15 +10,15 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
-// Selection selects a part of a run's logs.
+// Selection selects part of a run's logs.
 type Selection struct {
 	// Names are words for tasks; see [starter.Status.Select].
 	Names []string
-	// Selection has the values of flags.
+	// The flags set its fields.
 	tasklog.Selection
 }
 
-// leavesOut reports whether some output of the run is not selected.
+// leavesOut reports whether it omits some of the run's output.
 func (l *Selection) leavesOut() bool {
 	return len(l.Names) > 0 || l.OnlyStdout || l.OnlyStderr || len(l.Attempts) > 0 || l.Last || !l.Since.IsZero()
 }
@@ -42,8 +42,8 @@ func (l *Selection) parseAttempts(values []string) error {
 	return nil
 }
 
-// ranks returns the ranks of the selected tasks, or nil for all tasks. Words that name no task of
-// the run are an error; the ranks of the others are returned with it.
+// ranks returns the selected tasks' ranks, or nil for all tasks. Words that match no task are an
+// error, which comes with the ranks of the other words.
 func (l *Selection) ranks(s *starter.Status) (map[int]bool, error) {
 	if len(l.Names) == 0 {
 		return nil, nil
@@ -56,8 +56,8 @@ func (l *Selection) ranks(s *starter.Status) (map[int]bool, error) {
 	return wanted, cli.UnknownTasks(s, unknown)
 }
 
-// Of returns the selection for a run. there has the processes with files, by the rank of their
-// task.
+// Of returns the selection for a run. there holds the processes with files, by their task's
+// rank.
 func (l *Selection) Of(s *starter.Status, there map[int][]int) tasklog.Selection {
 	of := l.Selection
 	if wanted, _ := l.ranks(s); wanted != nil {

@@ -12,7 +12,7 @@ import (
 // asJSON reports whether each line is shown as a JSON object.
 func (l *Reader) asJSON() bool { return l.Global.JSON && l.Spec == nil }
 
-// sink sets Deliver, which shows output. finish shows the rest of it.
+// sink sets Deliver, which shows output. finish shows the remaining output.
 func (l *Reader) sink() (finish func() error, err error) {
 	if l.shared != nil {
 		l.Deliver = l.shared.sinkOf(l)
@@ -29,7 +29,7 @@ func (l *Reader) sink() (finish func() error, err error) {
 	if l.Spec != nil {
 		prefix, o.Timestamps = l.Spec.Logs.Prefix, l.Spec.Logs.Timestamps
 		if l.Global.JSON {
-			out = l.Err // stdout has only the result
+			out = l.Err // stdout only gets the result
 		}
 	}
 	format, err := spec.ParsePrefix(prefix)
@@ -71,15 +71,15 @@ func (l *Reader) sink() (finish func() error, err error) {
 	return finish, nil
 }
 
-// placedTasks finds the tasks of a run, and their hosts, by rank.
+// placedTasks finds a run's tasks, and their hosts, by rank.
 type placedTasks struct {
 	mu    sync.Mutex
 	tasks map[int]spec.PrefixFields
-	// latest has the last attempt that has written output, by rank.
+	// latest is the last attempt that has written output, by rank.
 	latest map[int]int
 }
 
-// learn replaces the tasks by the tasks of a status.
+// learn replaces the tasks with those of a status.
 func (p *placedTasks) learn(s *starter.Status) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,8 +91,7 @@ func (p *placedTasks) learn(s *starter.Status) {
 	}
 }
 
-// fields returns the fields for the prefix of a process. If its task is unknown, the type is
-// "rank".
+// fields returns the fields for a process's prefix. If its task is unknown, the type is "rank".
 func (p *placedTasks) fields(rank, attempt int) spec.PrefixFields {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,7 +103,7 @@ func (p *placedTasks) fields(rank, attempt int) spec.PrefixFields {
 	return f
 }
 
-// name returns the name of the task with that rank.
+// name returns the name of the task with the given rank.
 func (p *placedTasks) name(rank int) string {
 	f := p.fields(rank, 0)
 	return spec.TaskName(f.Type, f.Index)

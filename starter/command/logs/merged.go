@@ -19,12 +19,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// longest is the largest number of bytes that are kept of a line.
+// longest is how many bytes of a line are kept.
 const longest = 4 << 10
 
-// Merged reads the selected output of a run that exists now, and returns the lines that contain
-// a text, in the order of time. Equal lines of several ranks are one. It sets the last lines of
-// tasks, which are all tasks of the run. missing says which output cannot be read.
+// Merged reads a run's selected output as it is now, and returns the lines that contain a text,
+// sorted by time. Identical lines from several ranks become one. It sets the last lines of
+// tasks, which are all the run's tasks. missing says which output cannot be read.
 func Merged(ctx context.Context, a *cli.App, run *starter.Run, s *starter.Status, tasks []page.Task, selected Selection, search string) (lines []page.OutputLine, missing []string) {
 	var said bytes.Buffer
 	reader := NewReader(&cli.App{Out: io.Discard, Err: &said, Global: a.Global}, run, selected)
@@ -53,7 +53,7 @@ type line struct {
 	at   time.Time
 	end  int64 // offset of its end in its file
 	text []byte
-	// after counts the later lines of its rank whose time is unknown as well.
+	// after counts the later lines of its rank with an unknown time.
 	after int
 }
 
@@ -62,7 +62,7 @@ type collected struct {
 	mu     sync.Mutex
 	search string // in lower case, or empty for all
 	lines  []*line
-	open   map[tasklog.Stream]*line // lines without their end
+	open   map[tasklog.Stream]*line // unfinished lines
 	last   map[int]string           // last lines by rank
 }
 
@@ -90,7 +90,7 @@ func (c *collected) deliver(chunk tasklog.Chunk) {
 	}
 }
 
-// add keeps a line if it is searched for. c.mu must be held.
+// add keeps a line if it matches the search. c.mu must be held.
 func (c *collected) add(l *line) {
 	l.text = bytes.TrimRight(l.text, "\r\n")
 	if i := bytes.LastIndexByte(l.text, '\r'); i >= 0 {
@@ -104,9 +104,9 @@ func (c *collected) add(l *line) {
 	}
 }
 
-// byTime returns the lines by the times that hosts have recorded. The times of the latest lines and
-// of other hosts are unknown. Such lines come last: the last line of each rank, before it the one
-// before, and so on.
+// byTime returns the lines sorted by the times that hosts recorded. The times of the latest
+// lines and of other hosts are unknown. Such lines come last: each rank's last line, preceded by
+// each rank's second-to-last line, and so on.
 func (c *collected) byTime(s *starter.Status) []*line {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,7 +144,7 @@ func (c *collected) byTime(s *starter.Status) []*line {
 	return c.lines
 }
 
-// merged returns lines with their tasks. Lines of several ranks become one by the rule for a
+// merged returns lines with their tasks. It combines several ranks' lines by the same rule as a
 // terminal.
 func merged(lines []*line, tasks map[int]page.Task) (all []page.OutputLine) {
 	ranks := map[int]bool{}

@@ -18,7 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Lines that ranks write alike within a second are one, and the order of each stream stays.
+// Identical lines from ranks within a second are one, and each stream stays in order.
 func TestMerged(t *testing.T) {
 	at := time.Unix(1000, 0)
 	written := func(rank int, after time.Duration, text string) *line {
@@ -39,7 +39,7 @@ func TestMerged(t *testing.T) {
 	}, got)
 }
 
-// Chunks may end within lines; progress bars have only their last state.
+// Chunks may end within lines; only the last state of a progress bar is kept.
 func TestCollectedLines(t *testing.T) {
 	c := newCollected("")
 	out, errs := tasklog.Stream{Rank: 1}, tasklog.Stream{Rank: 1, Stderr: true}
@@ -60,7 +60,7 @@ func TestSearchedLines(t *testing.T) {
 	assert.Equal(t, "ERROR", c.last[0])
 }
 
-// Lines of other hosts have no times. The ranks take turns, so that equal lines become one.
+// Lines from other hosts lack times. The ranks take turns, so that identical lines become one.
 func TestLinesWithoutTimes(t *testing.T) {
 	c := newCollected("")
 	for rank := range 3 {
@@ -108,8 +108,8 @@ func TestLogsNameTheAttemptsThatWereRemoved(t *testing.T) {
 	assert.Empty(t, said(Selection{Selection: tasklog.Selection{Last: true}}))
 }
 
-// A process that was lost with its host has no directory in the result. Its output is missed
-// all the same, and so is the output of other tasks there, unless the host has listed its
+// A process that was lost with its host has no directory in the result. Its output still counts
+// as missing, and so does the output of other tasks there, unless the host has listed its
 // output.
 func TestOutputOfALostHostIsMissed(t *testing.T) {
 	lost := &spec.Exit{ExitCode: -1, Cause: spec.CauseHostLost}
@@ -144,7 +144,7 @@ func TestOutputOfALostHostIsMissed(t *testing.T) {
 	assert.Empty(t, missed(back))
 }
 
-// If the earlier hosts of a group are unknown, earlier processes may have run on other hosts.
+// If a group's earlier hosts are unknown, earlier processes may have run on other hosts.
 func TestEarlierGenerationsMayBeMissed(t *testing.T) {
 	s := &starter.Status{Generation: 1, Tasks: []starter.TaskStatus{
 		{TaskStatus: spec.TaskStatus{Name: "worker-0", Rank: 0}}, {TaskStatus: spec.TaskStatus{Name: "worker-1", Rank: 1}},

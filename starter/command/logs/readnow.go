@@ -6,7 +6,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 )
 
-// ReadNow passes the selected output that there is now to Deliver, which must be set. It prints
+// ReadNow passes the selected output that exists now to Deliver, which must be set. It reports
 // what cannot be read.
 func (l *Reader) ReadNow(ctx context.Context, of *starter.Status) error {
 	status := *of

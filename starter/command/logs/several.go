@@ -10,23 +10,23 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
-// shared is the output of the readers of several runs. It tells the processes of different runs
-// apart by ranks: the ranks of run i begin at i times ranksOfRun.
+// shared is the output of several runs' readers. Ranks distinguish the processes of different
+// runs: run i's ranks start at i times ranksOfRun.
 type shared struct {
 	readers []*Reader
 	deliver func(tasklog.Chunk)
 	close   func() error
 }
 
-// ranksOfRun is more than a run can have.
+// ranksOfRun exceeds the number of ranks of any run.
 const ranksOfRun = 1 << 24
 
-// of maps a shared rank to its reader, and to the rank there.
+// of maps a shared rank to its reader and the rank in that reader's run.
 func (o *shared) of(rank int) (*Reader, int) {
 	return o.readers[rank/ranksOfRun], rank % ranksOfRun
 }
 
-// sinkOf returns the function that shows the output of one of the runs.
+// sinkOf returns the function that shows one run's output.
 func (o *shared) sinkOf(l *Reader) func(tasklog.Chunk) {
 	for i, r := range o.readers {
 		if r == l {
@@ -39,7 +39,7 @@ func (o *shared) sinkOf(l *Reader) func(tasklog.Chunk) {
 	return o.deliver
 }
 
-// open opens the outputs of the command.
+// open opens the command's outputs.
 func (o *shared) open(a *cli.App) {
 	if a.Global.JSON {
 		lines := tasklog.NewJSONLines(a.Out, func(rank int) (run, task string) {
@@ -63,8 +63,8 @@ func (o *shared) open(a *cli.App) {
 	}
 }
 
-// showSeveral shows the logs of several runs: one after the other or, if they are followed, all
-// at the same time. A run whose logs cannot be shown does not prevent the others.
+// showSeveral shows several runs' logs: one run after another or, if they are followed, all at
+// the same time. A run with logs that cannot be shown does not prevent the rest.
 func showSeveral(ctx context.Context, a *cli.App, runs []*starter.Run, o *logsOptions) error {
 	out := &shared{}
 	for _, r := range runs {

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// withTrials replaces a sweep by its trials, in their order.
+// withTrials replaces a sweep with its trials, in order.
 func withTrials(ctx context.Context, c client.Client, chosen *cli.Selected) (*cli.Selected, error) {
 	id := chosen.Runs[0].ID
 	if of, err := chosen.Runs[0].IsSweep(ctx); err != nil || !of {
@@ -37,7 +37,7 @@ func withTrials(ctx context.Context, c client.Client, chosen *cli.Selected) (*cl
 	return trials, nil
 }
 
-// names returns the run and the task by which output of several runs is shown.
+// names returns the run and the task under which several runs' output is shown.
 func (l *Reader) names(rank int) (run, task string) {
 	return l.run.ID, l.tasks.name(rank)
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
-// showBarriers prints the tasks that wait at the barriers of a run, and the tasks that are
-// missing.
+// showBarriers prints the tasks waiting at a run's barriers, and the missing tasks.
 func showBarriers(ctx context.Context, a *cli.App, r *starter.Run) error {
 	barriers, err := r.Barriers(ctx)
 	if err != nil {

@@ -61,7 +61,7 @@ func compare(ctx context.Context, a *cli.App, ids []string) (*record.Comparison,
 	return record.Compare(both[0], both[1]), nil
 }
 
-// exitDifferent is the exit code if there are differences, as with diff(1).
+// exitDifferent is the exit code if there are differences, like diff(1)'s.
 const exitDifferent = 1
 
 func printComparison(a *cli.App, c *record.Comparison) error {
@@ -92,7 +92,7 @@ func printComparison(a *cli.App, c *record.Comparison) error {
 	return w.Flush()
 }
 
-// diffLine returns the lines of a value, each after sign. It returns "" for a nil value.
+// diffLine returns a value's lines, each prefixed with sign. It returns "" for a nil value.
 func diffLine(sign string, value *string) string {
 	if value == nil {
 		return ""

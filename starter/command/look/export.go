@@ -34,20 +34,20 @@ func Export(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// exportOptions are the flags of [Export].
+// exportOptions holds the flags of [Export].
 type exportOptions struct {
 	file, format string
 	logs         bool
 	runs         cli.RunSelector
 }
 
-// These are the values of --format.
+// The values of --format.
 const (
 	formatArchive = "archive"
 	formatHTML    = "html"
 )
 
-// check refuses flags that do not go together.
+// check refuses incompatible flags.
 func (o *exportOptions) check(a *cli.App) error {
 	switch {
 	case o.format == formatHTML && o.logs:
@@ -127,7 +127,7 @@ func export(ctx context.Context, a *cli.App, r *starter.Run, file string, logs b
 		err = exportFile(ctx, a, of, file, func(w io.Writer) error { return record.Pack(w, of, histories, output.dirs) })
 	}
 	if err == nil && output.missing {
-		err = &cli.ExitError{Code: exitcode.Machinery} // the missing parts were named before
+		err = &cli.ExitError{Code: exitcode.Machinery} // the missing parts are already reported
 	}
 	return err
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// The bounds of the page of a run in a file.
+// The limits for a run's page in a file.
 const (
 	maxHTMLTasks = 64      // tasks with output
 	htmlTail     = 500     // lines of output of a stream
@@ -26,7 +26,7 @@ const (
 	maxHTMLBytes = 4 << 20 // of these lines
 )
 
-// exportHTML writes the page of a run to a file.
+// exportHTML writes a run's page to a file.
 func exportHTML(ctx context.Context, a *cli.App, r *starter.Run, file string) error {
 	of, err := AccountOf(ctx, a, r)
 	if err != nil {
@@ -43,7 +43,7 @@ func exportHTML(ctx context.Context, a *cli.App, r *starter.Run, file string) er
 	return exportFile(ctx, a, of, file, func(w io.Writer) error { return page.RenderRun(w, p, page.File) })
 }
 
-// htmlPage gathers the page of a run.
+// htmlPage gathers a run's page.
 func htmlPage(ctx context.Context, a *cli.App, r *starter.Run, of *record.Account) (p *page.RunPage, err error) {
 	known := model.Run{Status: of.Status}
 	if of.Status.Open {
@@ -67,8 +67,8 @@ func htmlPage(ctx context.Context, a *cli.App, r *starter.Run, of *record.Accoun
 	return p, ctx.Err()
 }
 
-// htmlOutput returns the part of the output that a file has: the last lines of the tasks that
-// need a look first.
+// htmlOutput returns the output included in a file: the last lines of the tasks that need
+// attention first.
 func htmlOutput(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Status, tasks *page.Tasks) (out page.Output) {
 	selected := logs.Selection{Selection: tasklog.Selection{Tail: htmlTail}}
 	out.Cut = fmt.Sprintf("The last %d lines of each stream; `clusterrun logs %s` has all of them.", htmlTail, s.RunID)

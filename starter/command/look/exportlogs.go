@@ -16,17 +16,17 @@ import (
 
 // exportedLogs is all available output of a run.
 type exportedLogs struct {
-	// dirs are the log directories on this machine, and one with copies from other hosts.
+	// dirs lists the log directories on this machine, and one with copies from other hosts.
 	dirs []string
-	// missing reports whether some output is missing. That was printed.
+	// missing reports whether some output is missing, which has been printed.
 	missing bool
 	// remove removes the copies.
 	remove func()
 }
 
 // copiesDir returns the directory for copies of output during an export. It is next to the
-// exported file, where enough space is needed in any case. A temporary directory in memory may
-// lack the space.
+// exported file, where enough space is required anyway. A temporary directory in memory may be
+// too small.
 func copiesDir(a *cli.App, file string) (string, error) {
 	if file != "-" {
 		return filepath.Dir(file), nil
@@ -34,7 +34,7 @@ func copiesDir(a *cli.App, file string) (string, error) {
 	return a.Global.StateDir, os.MkdirAll(a.Global.StateDir, 0o700)
 }
 
-// allLogs gathers the output of a run, with copies below dir. The caller must call e.remove.
+// allLogs gathers a run's output, with copies in dir. The caller must call e.remove.
 func allLogs(ctx context.Context, a *cli.App, r *starter.Run, of *starter.Status, dir string) (e exportedLogs, err error) {
 	tmp, remove, err := filelock.TempDir(dir, ".clusterrun-export-")
 	if err != nil {
@@ -83,12 +83,12 @@ func allLogs(ctx context.Context, a *cli.App, r *starter.Run, of *starter.Status
 // logCopy is a directory with copies of output on other hosts.
 type logCopy struct {
 	dir string
-	// fail ends the copying.
+	// fail stops the copying.
 	fail func(error)
 }
 
-// deliver writes a piece of a stream. It may be called concurrently for hosts, since their
-// streams differ.
+// deliver writes a piece of a stream. It may be called concurrently for different hosts, because
+// their streams differ.
 func (c *logCopy) deliver(chunk tasklog.Chunk) {
 	name := tasklog.StdoutFile
 	if chunk.Stderr {
@@ -103,8 +103,7 @@ func (c *logCopy) fileOf(rank, attempt int, name string) string {
 	return filepath.Join(tasklog.ProcessDir(c.dir, attempt, rank), name)
 }
 
-// finish adds the processes of a host that have written no output, and the other files of all
-// processes.
+// finish adds a host's processes without output, and the other files of all processes.
 func (c *logCopy) finish(ctx context.Context, h *logs.Host) error {
 	for rank, attempts := range h.Attempts {
 		for _, n := range attempts {
@@ -124,7 +123,7 @@ func (c *logCopy) finish(ctx context.Context, h *logs.Host) error {
 	return nil
 }
 
-// copy copies a file of a process if it exists.
+// copy copies a process's file if it exists.
 func (c *logCopy) copy(ctx context.Context, h *logs.Host, rank, attempt int, file, to string) error {
 	write := func(piece []byte, offset int64) error {
 		err := writeAt(to, piece, offset)
@@ -138,14 +137,14 @@ func (c *logCopy) copy(ctx context.Context, h *logs.Host, rank, attempt int, fil
 		return nil
 	}
 	if err != nil {
-		_ = os.Remove(to) // a part of a value would be wrong
+		_ = os.Remove(to) // part of a value would be wrong
 		return err
 	}
 	return write(nil, -1) // the file may be empty
 }
 
-// writeAt replaces the end of a file from offset on. If offset is -1, it only makes sure that
-// the file exists.
+// writeAt replaces the end of a file from offset on. If offset is -1, it only ensures that the
+// file exists.
 func writeAt(file string, b []byte, offset int64) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err

@@ -47,11 +47,11 @@ func List(a *cli.App) *cobra.Command {
 		}
 	})
 	cmd.MarkFlagsMutuallyExclusive("open", "failed")
-	cmd.MarkFlagsMutuallyExclusive("open", "cause") // a run has a cause once it has ended
+	cmd.MarkFlagsMutuallyExclusive("open", "cause") // a run has a cause only once it has ended
 	return cmd
 }
 
-// listOptions are the flags of [List].
+// listOptions holds the flags of [List].
 type listOptions struct {
 	o       starter.ListOptions
 	pending pendingFlags
@@ -109,7 +109,7 @@ func runList(ctx context.Context, a *cli.App, cmd *cobra.Command, flags *listOpt
 	})
 }
 
-// causes returns the causes for which a run can end. A collateral end of a process does not end
+// causes returns the causes for which a run can end. A collateral exit of a process does not end
 // the run.
 func causes() []string {
 	var names []string

@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// pendingFlags select the pending runs of a queue instead of all runs.
+// pendingFlags selects a queue's pending runs instead of all runs.
 type pendingFlags struct {
 	pending bool
 	queue   string
@@ -22,7 +22,7 @@ func (p *pendingFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&p.queue, "queue", spec.TaskQueue, "with --pending: task `QUEUE` of the hosts")
 }
 
-// listPending prints the pending runs of a queue.
+// listPending prints a queue's pending runs.
 func listPending(ctx context.Context, a *cli.App, queue string, watch bool) error {
 	return cli.OnFleet(ctx, a, queue, func(f *starter.Fleet) error {
 		return showList(ctx, a, watch, func(a *cli.App) error {

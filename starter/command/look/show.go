@@ -53,7 +53,7 @@ func Show(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// SpecOfRun returns the spec of a run in a form that can start another run.
+// SpecOfRun returns a run's spec in a form that can start another run.
 func SpecOfRun(ctx context.Context, r *starter.Run) (*spec.RunSpec, error) {
 	s, err := r.Spec(ctx)
 	if err != nil {
@@ -64,10 +64,11 @@ func SpecOfRun(ctx context.Context, r *starter.Run) (*spec.RunSpec, error) {
 	return s, nil
 }
 
-// filesTake is the longest time for reading files of processes on other hosts.
+// filesTake limits reading the files of processes on other hosts.
 const filesTake = 10 * time.Second
 
-// AccountOf returns all that is known of a run, on this machine and on hosts that serve their files.
+// AccountOf returns everything known about a run, on this machine and on hosts that serve their
+// files.
 func AccountOf(ctx context.Context, a *cli.App, r *starter.Run) (*record.Account, error) {
 	of, err := AccountHere(ctx, r)
 	if err != nil {
@@ -82,7 +83,7 @@ func AccountOf(ctx context.Context, a *cli.App, r *starter.Run) (*record.Account
 	return of, nil
 }
 
-// AccountHere returns all that is known of a run without other hosts.
+// AccountHere is like AccountOf without other hosts.
 func AccountHere(ctx context.Context, r *starter.Run) (*record.Account, error) {
 	status, err := r.Status(ctx)
 	if err != nil {
@@ -99,7 +100,7 @@ func AccountHere(ctx context.Context, r *starter.Run) (*record.Account, error) {
 	return record.New(status, s, histories), nil
 }
 
-// whyNoSpec returns why the spec of a run is not known, and the remedy.
+// whyNoSpec returns why a run's spec is unknown, and the remedy.
 func whyNoSpec(of *record.Account) string {
 	why := "its spec cannot be read: " + of.WhyNoSpec()
 	if len(of.Keys) == 0 {
@@ -150,8 +151,8 @@ func printAccount(a *cli.App, of *record.Account) error {
 	return err
 }
 
-// reasonOfEnd returns why a run ended if no process was the reason. For example, it was refused
-// or found no hosts.
+// reasonOfEnd returns why a run ended if no process was the reason, for example because it was
+// refused or found no hosts.
 func reasonOfEnd(s *starter.Status) string {
 	switch {
 	case s.Open:
@@ -204,7 +205,7 @@ func sameStarts(of *record.Account) (groups []startOfTasks) {
 	return groups
 }
 
-// printVariables prints variables without those that clusterrun sets for every run.
+// printVariables prints variables except those that clusterrun sets for every run.
 func printVariables(a *cli.App, what string, variables map[string]*string) {
 	fmt.Fprintf(a.Out, "  %s:\n", what)
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
@@ -219,7 +220,7 @@ func printVariables(a *cli.App, what string, variables map[string]*string) {
 	}
 }
 
-// printInherited prints the names of variables whose values are not kept.
+// printInherited prints the names of variables without kept values.
 func printInherited(a *cli.App, names []string) {
 	fmt.Fprintln(a.Out, "  inherited, without the values:")
 	for _, name := range names {

@@ -21,7 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// secondLook is the default time between two captures of stacks.
+// secondLook is the default interval between two stack captures.
 const secondLook = time.Second
 
 func Stacks(a *cli.App) *cobra.Command {
@@ -45,7 +45,7 @@ func Stacks(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// stacksOptions are the flags of [Stacks].
+// stacksOptions holds the flags of [Stacks].
 type stacksOptions struct {
 	files, show bool
 	again       cli.Duration
@@ -56,7 +56,7 @@ type stacksOfTask struct {
 	Task string `json:"task"`
 	Host string `json:"host,omitempty"`
 	File string `json:"file"`
-	// Text is the content of the file. It is set with --show if the file can be read.
+	// Text is the file's content. It is set with --show if the file can be read.
 	Text *string `json:"text,omitempty"`
 	rank int
 }
@@ -108,7 +108,7 @@ func stacks(ctx context.Context, a *cli.App, run *starter.Run, tasks []string, h
 	return cli.LeftOut(a, answer.Problems)
 }
 
-// keptStacks shows the last captured stacks of tasks of a run that has ended.
+// keptStacks shows the last captured stacks of an ended run's tasks.
 func keptStacks(ctx context.Context, a *cli.App, run *starter.Run, tasks []string, show bool) error {
 	s, err := run.Status(ctx)
 	if err != nil {
@@ -132,8 +132,8 @@ func keptStacks(ctx context.Context, a *cli.App, run *starter.Run, tasks []strin
 	return printStacks(ctx, a, run.ID, tasks, kept, nil, show, read)
 }
 
-// Explained compares the stacks of an answer. s is nil if the status is not known; asked is empty
-// if all tasks were.
+// Explained compares the stacks in an answer. s is nil if the status is unknown; asked is empty
+// if all tasks were asked.
 func Explained(answer spec.RequestAnswer, s *starter.Status, asked []string) stacktree.Findings {
 	var all, wanted []stacktree.Task
 	if s != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// statusOptions are the flags of status.
+// statusOptions holds the flags of status.
 type statusOptions struct {
 	tasks                                taskChoice
 	watch, why, usage, history, barriers bool
@@ -46,7 +46,7 @@ func Status(a *cli.App) *cobra.Command {
 	o.tasks.flags(cmd)
 	cmd.MarkFlagsMutuallyExclusive("watch", "why", "usage", "barriers")
 	for _, flag := range taskFlags {
-		cmd.MarkFlagsMutuallyExclusive("why", flag) // it is about all tasks, and so is --barriers
+		cmd.MarkFlagsMutuallyExclusive("why", flag) // like --barriers, it is about all tasks
 		cmd.MarkFlagsMutuallyExclusive("barriers", flag)
 	}
 	return cmd
@@ -104,8 +104,8 @@ func showStatus(ctx context.Context, a *cli.App, r *starter.Run, o *statusOption
 	return nil
 }
 
-// isSweep reports whether a run is a sweep. One that was ended on the server has no status of its
-// trials.
+// isSweep reports whether a run is a sweep. A sweep that was terminated on the server lacks a
+// status of its trials.
 func isSweep(ctx context.Context, r *starter.Run, s *starter.Status) (bool, error) {
 	if s.Sweep != nil || len(s.Tasks) > 0 && !s.Unanswered && s.Result != nil {
 		return s.Sweep != nil, nil
@@ -113,7 +113,7 @@ func isSweep(ctx context.Context, r *starter.Run, s *starter.Status) (bool, erro
 	return r.IsSweep(ctx)
 }
 
-// watchStatus shows the status of a run until its end.
+// watchStatus shows a run's status until the run has ended.
 func watchStatus(ctx context.Context, a *cli.App, r *starter.Run, meant *taskChoice) error {
 	var (
 		changes report.News
@@ -160,7 +160,7 @@ func watchStatus(ctx context.Context, a *cli.App, r *starter.Run, meant *taskCho
 	return report.ReportEnd(a, r.ID, result)
 }
 
-// printStatus writes the status of a run. If each is set, it writes a line for every task.
+// printStatus writes a run's status. If each is set, it writes a line for every task.
 func printStatus(out io.Writer, s *starter.Status, each bool) {
 	printHead(out, s)
 	for _, f := range s.Facts {
@@ -220,7 +220,7 @@ func printHead(out io.Writer, s *starter.Status) {
 	}
 }
 
-// printReturned writes the values that the tasks of s have returned.
+// printReturned writes the values that the tasks in s returned.
 func printReturned(out io.Writer, s *starter.Status) {
 	shown := map[int]bool{}
 	for _, t := range s.Tasks {

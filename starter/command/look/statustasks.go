@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// maxRows is the largest number of tasks that have a line each by default.
+	// maxRows is the maximum number of tasks that get their own line by default.
 	maxRows = 40
-	// maxHosts is the largest number of hosts in a summary.
+	// maxHosts is the maximum number of hosts in a summary.
 	maxHosts = 16
 )
 
@@ -63,7 +63,7 @@ func lastOutput(at time.Time) string {
 	return time.Since(at).Round(time.Second).String() + " ago"
 }
 
-// printSummary writes the number of tasks in each state, and the tasks that differ from most.
+// printSummary writes the number of tasks in each state, and the unusual tasks.
 func printSummary(out io.Writer, s *starter.Status) {
 	words := s.Doing()
 	fmt.Fprintf(out, "%s: %s\n\n", plural.Of(len(s.Tasks), "task", "tasks"), outcome.TallyOf(words))
@@ -84,8 +84,8 @@ func printSummary(out io.Writer, s *starter.Status) {
 	}
 }
 
-// printTallies writes the number of tasks in each state for each host. If there are many hosts,
-// it writes the hosts with the most unusual tasks.
+// printTallies writes the number of tasks in each state per host. If there are many hosts, it
+// writes those with the most unusual tasks.
 func printTallies(out io.Writer, tasks []starter.TaskStatus, words []string) {
 	on := map[string]outcome.Tally{}
 	odd := map[string]int{}
@@ -118,7 +118,7 @@ func printTallies(out io.Writer, tasks []starter.TaskStatus, words []string) {
 	}
 }
 
-// taskFlags are the flags that choose tasks of a run.
+// taskFlags lists the flags that choose a run's tasks.
 var taskFlags = []string{"all", "failed", "on-host", "task"}
 
 // taskChoice selects tasks of a run.
@@ -141,10 +141,10 @@ func (c *taskChoice) flags(cmd *cobra.Command) {
 	c.given = fs.Changed
 }
 
-// each reports whether every selected task has a line.
+// each reports whether every selected task gets a line.
 func (c *taskChoice) each() bool { return c.all || c.narrow() }
 
-// narrow reports whether the choice may leave out tasks.
+// narrow reports whether the choice may omit tasks.
 func (c *taskChoice) narrow() bool { return c.failed || c.given("on-host") || c.given("task") }
 
 // of returns the selected tasks of a run.

@@ -29,7 +29,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// large returns a run of 400 tasks on two hosts. One task has failed and one restarts.
+// large returns a run of 400 tasks on two hosts. One task has failed and one is restarting.
 func large() *starter.Status {
 	s := &starter.Status{RunID: "big", Open: true, State: spec.RunRunning, Started: time.Now()}
 	for i := range 400 {
@@ -64,7 +64,7 @@ worker-300  restarting  b     -     2         -     -
 	assert.Equal(t, 403, strings.Count(out.String(), "\n"))
 }
 
-// The status shows the age of each process's last output, if it is known.
+// The status shows the age of each process's last output, if known.
 func TestStatusHasTheLastOutput(t *testing.T) {
 	tasks := large().Tasks[:2]
 	tasks[1].LastOutput = time.Now().Add(-10 * time.Minute)
@@ -120,7 +120,7 @@ func TestChoiceOfTasks(t *testing.T) {
 	}
 }
 
-// The status includes the values that the selected tasks have returned.
+// The status includes the selected tasks' return values.
 func TestStatusHasWhatTasksReturned(t *testing.T) {
 	var out bytes.Buffer
 	printStatus(&out, &starter.Status{
@@ -136,7 +136,8 @@ func TestStatusHasWhatTasksReturned(t *testing.T) {
 	assert.NotContains(t, out.String(), "worker-0")
 }
 
-// The status has the facts before the tasks, and the stacks without the sentence that is a fact.
+// The status lists the facts before the tasks, and the stacks without the sentence that is
+// already a fact.
 func TestStatusHasTheFacts(t *testing.T) {
 	s := large()
 	s.Tasks = s.Tasks[300:301]
@@ -170,7 +171,7 @@ func TestUsageHistoryIsShown(t *testing.T) {
 	assert.Contains(t, lines[3], "250ms, 1.5s")
 }
 
-// Stacks are read from this machine or through the service of their host. Unreadable stacks are
+// Stacks are read from this machine or through their host's service. Unreadable stacks are
 // named, and the command fails.
 func TestStacksOfAnotherHost(t *testing.T) {
 	const name = "stacks-20260102T030405.678Z.txt"

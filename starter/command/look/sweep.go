@@ -21,7 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// showSweep prints the status of a sweep, as the flags select.
+// showSweep prints a sweep's status as the flags select.
 func showSweep(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Status, o *statusOptions) error {
 	if o.why && s.Open && len(s.Waiting) > 0 {
 		return showWhy(ctx, a, r, s)
@@ -81,8 +81,8 @@ func showSweep(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Statu
 
 const bestRows = 10
 
-// standOut returns the trials that have failed and those that run, as many as have room. If all
-// is well and over, it returns all of them if there are few.
+// standOut returns the failed and the running trials, up to a limit. After a fully successful
+// sweep, it returns all trials if there are few.
 func standOut(trials []starter.Trial) []starter.Trial {
 	if len(trials) <= maxRows {
 		return trials
@@ -135,8 +135,7 @@ func exitOf(t starter.Trial, none string) string {
 	return strconv.Itoa(*t.ExitCode)
 }
 
-// writeCSV writes the table of trials. Values that are JSON objects become a column for each of
-// their keys.
+// writeCSV writes the table of trials. JSON objects become one column per key.
 func writeCSV(out io.Writer, names []string, trials []starter.Trial) error {
 	var keys []string
 	values := make([]map[string]json.RawMessage, len(trials))
@@ -177,7 +176,7 @@ func writeCSV(out io.Writer, names []string, trials []starter.Trial) error {
 	return w.Error()
 }
 
-// plain returns a JSON value without the quotes of a string.
+// plain returns a JSON value, without quotes if it is a string.
 func plain(value json.RawMessage) string {
 	var text string
 	if len(value) == 0 || json.Unmarshal(value, &text) == nil {
@@ -230,7 +229,7 @@ func number64(value json.RawMessage) (float64, bool) {
 	return n, true
 }
 
-// sort returns the trials that have the number, the best first.
+// sort returns the trials with that number, best first.
 func (b *best) sort(trials []starter.Trial) ([]starter.Trial, error) {
 	sorted := slices.DeleteFunc(trials, func(t starter.Trial) bool {
 		_, ok := b.of(t)

@@ -11,13 +11,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/size"
 )
 
-// showUsage prints the present and past usage of the tasks of a run.
+// showUsage prints the current and past usage of a run's tasks.
 func showUsage(a *cli.App, s *starter.Status) error {
 	u := usageOfRun(s)
 	return a.Print(u, func() { printUsage(a, u) })
 }
 
-// runUsage is the present and past usage of a run, in total and by task.
+// runUsage is a run's current and past usage, in total and by task.
 type runUsage struct {
 	RunID string         `json:"run_id"`
 	Open  bool           `json:"open"`
@@ -25,7 +25,7 @@ type runUsage struct {
 	Tasks []taskUsage    `json:"tasks"`
 }
 
-// taskUsage is the usage of a task. Usage is nil if it is unknown.
+// taskUsage is a task's usage. Usage is nil if unknown.
 type taskUsage struct {
 	Name  string          `json:"name"`
 	Host  string          `json:"host,omitempty"`

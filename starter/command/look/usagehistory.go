@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/timespan"
 )
 
-// showUsageHistory prints what tasks have used over time.
+// showUsageHistory prints tasks' usage over time.
 func showUsageHistory(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Status, meant *taskChoice) (err error) {
 	if s.Tasks, err = meant.of(s); err != nil {
 		return err
@@ -40,12 +40,12 @@ func showUsageHistory(ctx context.Context, a *cli.App, r *starter.Run, s *starte
 	return printUsageHistory(a.Out, tasks, meant.each())
 }
 
-// column is a measure of a history.
+// column is one measure of a history.
 type column struct {
 	name string
-	// of returns the value of a point for the bars, and peak the largest one.
+	// of returns a point's value for the bars, and peak its maximum.
 	of, peak func(series.Point) float64
-	// text formats the total of a task.
+	// text formats a task's total.
 	text func(total series.Point) string
 }
 
@@ -77,11 +77,11 @@ var columns = []column{
 	},
 }
 
-// barsWide is the number of bars of a measure.
+// barsWide is the number of bars per measure.
 const barsWide = 20
 
-// printUsageHistory writes a line for each task, with bars over the life of the run. The tallest bar
-// of a column is the largest value of all tasks.
+// printUsageHistory writes a line for each task, with bars over the run's duration. A column's
+// tallest bar is the largest value of all tasks.
 func printUsageHistory(out io.Writer, tasks []record.UsageHistory, each bool) error {
 	from, to := tasks[0].Points[0].From, time.Time{}
 	totals := make([]series.Point, len(tasks))
@@ -133,7 +133,7 @@ func printUsageHistory(out io.Writer, tasks []record.UsageHistory, each bool) er
 	return nil
 }
 
-// bars returns a bar for each point, and a space for one of which nothing is known.
+// bars returns a bar for each point, and a space for an unknown one.
 func bars(points []series.Point, of func(series.Point) float64, tallest float64) string {
 	heights := []rune("▁▂▃▄▅▆▇█")
 	var b strings.Builder

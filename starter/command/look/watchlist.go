@@ -19,12 +19,12 @@ func checkWatch(a *cli.App) error {
 	return nil
 }
 
-// listEvery is the time between two lists. The ends of runs are looked up one by one, so a list
-// costs the server more than a status.
+// listEvery is the interval between lists. Ended runs are looked up one by one, so a list costs
+// the server more than a status.
 const listEvery = 5 * time.Second
 
-// showList calls show. If watch is set, it does so until ctx ends, and draws what show prints over
-// what it printed before.
+// showList calls show. If watch is set, it repeats that until ctx is done, and draws show's
+// output over the previous one.
 func showList(ctx context.Context, a *cli.App, watch bool, show func(*cli.App) error) error {
 	if !watch {
 		return show(a)

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// showWhy prints the reason why a run waits, or the activity of its tasks.
+// showWhy prints why a run is waiting, or what its tasks are doing.
 func showWhy(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Status) error {
 	var d doing
 	if s.State == spec.RunRunning {
@@ -49,10 +49,11 @@ func showWhy(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Status)
 type doing struct {
 	barriers []starter.Barrier
 	findings *stacktree.Findings
-	problems []spec.TaskProblem // of tasks whose stacks could not be captured
+	problems []spec.TaskProblem // of tasks without captured stacks
 }
 
-// doingOf captures the stacks of a run. It returns no error if the run ends before it is done.
+// doingOf captures a run's stacks. It does not return an error if the run ends before it is
+// done.
 func doingOf(ctx context.Context, r *starter.Run, s *starter.Status) (d doing, err error) {
 	ctx, cancel := context.WithTimeout(ctx, cli.AnswerTimeout)
 	defer cancel()
@@ -70,7 +71,7 @@ func doingOf(ctx context.Context, r *starter.Run, s *starter.Status) (d doing, e
 	return d, nil
 }
 
-// tasksByHost returns the tasks of a run on each of its hosts, in the order of ranks.
+// tasksByHost returns a run's tasks by host, in rank order.
 func tasksByHost(s *starter.Status) []report.HostTasks {
 	hosts := []report.HostTasks{}
 	for _, t := range s.Tasks {

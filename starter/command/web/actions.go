@@ -18,7 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
-// The names of the actions, which end their addresses.
+// The names of the actions, which are the last part of their addresses.
 const (
 	actionStacks  = "stacks"
 	actionRestart = "restart"
@@ -27,10 +27,10 @@ const (
 	actionKill    = "kill"
 )
 
-// actsWithin is the longest time for an action. Processes get time to answer.
+// actsWithin limits an action. Processes get time to answer.
 const actsWithin = 30 * time.Second
 
-// signals are the signals that a page offers.
+// signals lists the signals that a page offers.
 var signals = []string{"SIGUSR1", "SIGUSR2", "SIGHUP", "SIGINT", "SIGTERM", "SIGQUIT", "SIGSTOP", "SIGCONT", "SIGKILL"}
 
 // actionsOf returns the actions on an open run.
@@ -51,7 +51,7 @@ func actionsOf(s *starter.Status) []page.Action {
 	return actions
 }
 
-// maxForm bounds the form of an action, in bytes.
+// maxForm limits an action's form, in bytes.
 const maxForm = 64 << 10
 
 // act carries out an action on a run.
@@ -84,7 +84,7 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
-// carryOut makes a request to a run, as the command of the same name does.
+// carryOut sends a request to a run, like the command with the same name.
 func (s *Server) carryOut(ctx context.Context, run *starter.Run, action string, form url.Values) (page.Notice, error) {
 	done := func(format string, args ...any) (page.Notice, error) {
 		return page.Notice{Tone: page.Good, Text: fmt.Sprintf(format, args...)}, nil
@@ -127,7 +127,7 @@ func (s *Server) carryOut(ctx context.Context, run *starter.Run, action string, 
 	return page.Notice{}, cli.Usagef("there is no action %q", action)
 }
 
-// noteOf describes the answer of a run.
+// noteOf describes a run's answer.
 func noteOf(did string, answer spec.RequestAnswer, err error) (page.Notice, error) {
 	if err != nil {
 		return page.Notice{}, err
@@ -145,8 +145,8 @@ func noteOf(did string, answer spec.RequestAnswer, err error) (page.Notice, erro
 	return note, nil
 }
 
-// chosenTasks returns the names of tasks in the field of a form. If it is empty, the result has
-// all tasks if all is set, and is nil otherwise.
+// chosenTasks returns the names of the tasks in a form's field. If it is empty, the result is
+// all tasks if all is set, and nil otherwise.
 func chosenTasks(ctx context.Context, run *starter.Run, field string, all bool) ([]string, error) {
 	field = strings.Join(strings.Fields(strings.ReplaceAll(field, ",", " ")), ",")
 	if field == "" && !all {

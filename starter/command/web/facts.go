@@ -8,26 +8,26 @@ import (
 )
 
 const (
-	// least and most bound the time between two questions about the same thing.
+	// least and most limit the interval between two questions about the same thing.
 	least, most = 2 * time.Second, 15 * time.Second
-	// load is the part of the time for which questions about one thing may keep others busy:
-	// one in so many.
+	// load is how much longer than a question its pause is: questions about one thing may take
+	// 1/load of the time.
 	load = 25
-	// askedFor bounds a question.
+	// askedFor limits a question.
 	askedFor = 15 * time.Second
-	// patience is the longest time for which a page waits for a newer answer than the one it has.
+	// patience limits how long a page waits for a newer answer than the one it has.
 	patience = 100 * time.Millisecond
-	// keep is the time for which facts are kept if no page asks for them.
+	// keep is how long facts are kept if no page asks for them.
 	keep = 5 * time.Minute
-	// long is the time between questions about things that do not change.
+	// long is the interval between questions about things that do not change.
 	long = time.Minute
 )
 
 // errPending reports that the first answer is still missing.
 var errPending = errors.New("the server has not answered yet")
 
-// facts keeps the answers to questions, so that several pages and reloads share them. A question
-// does not end with the page that asked it. A page that cannot wait shows the last answer.
+// facts caches the answers to questions, so that several pages and reloads share them. A
+// question outlives the page that asked it. A page that cannot wait shows the last answer.
 type facts[V any] struct {
 	// lasts reports whether a value will not change. It may be nil.
 	lasts func(V) bool
@@ -36,20 +36,20 @@ type facts[V any] struct {
 	known map[string]*fact[V]
 }
 
-// fact is the last answer to a question. It is guarded by the mutex of its facts.
+// fact is the last answer to a question. The mutex of its facts guards it.
 type fact[V any] struct {
 	value V
 	err   error
 	at    time.Time
 	next  time.Time     // when to ask again
-	asked chan struct{} // closed with the next answer, or nil if the question is not asked now
+	asked chan struct{} // closed with the next answer, or nil if no question is in flight
 
 	used time.Time
 }
 
-// get returns the last answer under a key, and its time, if that was a short time ago. Otherwise
-// it asks; several callers ask once. It waits for at most the given time, or [patience] if it
-// knows an earlier answer. It returns errPending if it knows no answer then.
+// get returns the last answer for a key, and its time, if it is recent. Otherwise it asks;
+// concurrent callers share the question. It waits no longer than wait, or [patience] if there is
+// an earlier answer. It then returns errPending if there is still no answer.
 func (f *facts[V]) get(ctx context.Context, key string, wait time.Duration, ask func(context.Context) (V, error)) (V, time.Time, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -96,10 +96,10 @@ func (f *facts[V]) ask(ctx context.Context, e *fact[V], ask func(context.Context
 	e.asked = nil
 }
 
-// pause returns the time before the next repetition of a question that took that long.
+// pause returns how long to wait before repeating a question that took the given time.
 func pause(took time.Duration) time.Duration { return min(most, max(least, load*took)) }
 
-// entry returns the fact under a key. f.mu must be held.
+// entry returns the fact for a key. f.mu must be held.
 func (f *facts[V]) entry(key string) *fact[V] {
 	now := time.Now()
 	for k, e := range f.known {

@@ -16,11 +16,11 @@ import (
 	"github.com/clusterrun/clusterrun/starter/page"
 )
 
-// gate admits requests of the user who has the token.
+// gate admits requests from the user who has the token.
 type gate struct {
 	token string
 	port  int
-	// otherOrigins refuses requests of other origins that change something.
+	// otherOrigins refuses requests from other origins that change something.
 	otherOrigins *http.CrossOriginProtection
 }
 
@@ -30,18 +30,18 @@ func newGate(token string, port int) gate {
 
 const (
 	tokenParameter = "token"
-	// cookieLasts is the time for which a browser keeps the cookie.
+	// cookieLasts is how long a browser keeps the cookie.
 	cookieLasts = 30 * 24 * time.Hour
 )
 
-// cookie returns the name of the cookie. Browsers send a cookie to all ports of an address.
+// cookie returns the cookie's name. Browsers send a cookie to all ports of an address.
 func (g gate) cookie() string { return fmt.Sprintf("clusterrun-%d", g.port) }
 
-// session returns the value of the cookie for a user. It admits no programs of other users, which may
-// serve another of these ports.
+// session returns the cookie's value for a user. It does not admit other users' programs, which
+// may serve another port of this machine and so see the cookie.
 func (g gate) session(user string) string { return g.derived("session of " + user) }
 
-// peerOf returns the user whose program sent a request; see [proc.PeerUser].
+// peerOf returns the user who runs the program that sent a request; see [proc.PeerUser].
 func peerOf(r *http.Request) string {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	return proc.PeerUser(r.RemoteAddr, local)
@@ -61,7 +61,7 @@ func (g gate) link() string {
 // formToken returns the token that forms send with their requests.
 func (g gate) formToken() string { return g.derived("form") }
 
-// sentForm reports whether a form of our pages sent the request.
+// sentForm reports whether a form on our pages sent the request.
 func (g gate) sentForm(r *http.Request) bool { return same(r.PostFormValue("token"), g.formToken()) }
 
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
@@ -96,8 +96,8 @@ func (g gate) guard(inner http.Handler) http.Handler {
 	})
 }
 
-// localTarget returns a path with a query. The path stays as it came, because IDs of runs may
-// have escaped slashes.
+// localTarget returns a path with a query. The path is left unchanged, because run IDs may
+// contain escaped slashes.
 func localTarget(path string, query url.Values) string {
 	to := "/" + strings.TrimLeft(path, `/\`)
 	if len(query) > 0 {
@@ -106,8 +106,8 @@ func localTarget(path string, query url.Values) string {
 	return to
 }
 
-// forward makes the browser ask for another of these pages. A redirect would still count as a
-// request from the site with the link, to which the browser adds no cookie.
+// forward makes the browser request another of these pages. A redirect would still count as a
+// request from the site with the link, so the browser would not send the cookie.
 func forward(w http.ResponseWriter, to string) {
 	secure(w.Header())
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -117,13 +117,13 @@ func forward(w http.ResponseWriter, to string) {
 var forwarding = template.Must(template.New("").Parse(`<!doctype html><html lang="en"><meta charset="utf-8"><title>clusterrun</title><meta http-equiv="refresh" content="0;url={{.}}"><p><a href="{{.}}">Continue</a></p></html>
 `))
 
-// refuse answers a request from outside, which learns nothing else.
+// refuse answers a request from outside without revealing anything else.
 func refuse(w http.ResponseWriter, status int, text string) {
 	secure(w.Header())
 	http.Error(w, text, status)
 }
 
-// secure sets the headers that all pages have.
+// secure sets the headers that all pages share.
 func secure(h http.Header) {
 	h.Set("Content-Security-Policy", page.CSP(page.Live))
 	h.Set("X-Frame-Options", "DENY")
@@ -134,8 +134,8 @@ func secure(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// isHere reports whether a Host header names this machine by a name that DNS does not give
-// away.
+// isHere reports whether a Host header names this machine without DNS: as localhost or by a
+// loopback address.
 func isHere(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
@@ -145,7 +145,7 @@ func isHere(host string) bool {
 	return name == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// isOrigin reports whether an Origin header is of the host of the request.
+// isOrigin reports whether an Origin header matches the request's host.
 func isOrigin(origin, host string) bool {
 	u, err := url.Parse(origin)
 	return err == nil && u.Host == host

@@ -16,7 +16,7 @@ import (
 
 const secret = "0123456789abcdef0123456789abcdef"
 
-// request returns the answer of a gate to a request. Each header is "Name: value".
+// request returns a gate's answer to a request. Each header is "Name: value".
 func request(g gate, method, target string, headers ...string) *http.Response {
 	r := httptest.NewRequest(method, target, nil)
 	r.Host = "127.0.0.1:8233"

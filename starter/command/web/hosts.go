@@ -15,10 +15,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 )
 
-// maxWaiting is the largest number of waiting runs on a page.
+// maxWaiting is the maximum number of waiting runs on a page.
 const maxWaiting = 200
 
-// fleetFacts are the hosts of a queue.
+// fleetFacts holds a queue's hosts.
 type fleetFacts struct {
 	hosts   []fleet.HostStatus
 	waiting []fleet.Waiting

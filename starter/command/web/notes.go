@@ -7,17 +7,16 @@ import (
 	"github.com/clusterrun/clusterrun/starter/page"
 )
 
-// maxKept is the largest number of values that are kept.
+// maxKept is the maximum number of kept values.
 const maxKept = 100
 
 // kept keeps the latest values by key.
 type kept[V any] struct {
 	mu   sync.Mutex
-	keys []string // the oldest first
+	keys []string // oldest first
 	all  map[string]V
 }
 
-// put keeps a value.
 func (k *kept[V]) put(key string, value V) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -34,7 +33,7 @@ func (k *kept[V]) put(key string, value V) {
 	}
 }
 
-// get returns the value with a key.
+// get returns the value for a key.
 func (k *kept[V]) get(key string) (V, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -42,8 +41,8 @@ func (k *kept[V]) get(key string) (V, bool) {
 	return value, ok
 }
 
-// notes are the answers to requests. The page to which a request leads shows its note: a link
-// has only its key, so that no one else can write notes.
+// notes are the answers to requests. The page that a request leads to shows its note. A link
+// contains only the note's key, so that no one else can write notes.
 type notes struct{ kept[page.Notice] }
 
 // add keeps a note and returns its key.

@@ -18,23 +18,23 @@ import (
 )
 
 const (
-	// tailOfEach is the number of lines of each stream that are read, and tailToSearch that for
-	// a search.
+	// tailOfEach is how many lines of each stream are read, and tailToSearch how many are read
+	// for a search.
 	tailOfEach, tailToSearch = 100, 5000
-	// maxLines is the largest number of lines on a page.
+	// maxLines is the maximum number of lines on a page.
 	maxLines = 400
-	// maxRanks is the largest number of ranks whose output is read.
+	// maxRanks is the maximum number of ranks with output that is read.
 	maxRanks = 32
 )
 
-// outputQuery is the selection of output in the query of a page.
+// outputQuery is the output selection in a page's query.
 type outputQuery struct{ page.OutputFilter }
 
 func parseOutputQuery(v url.Values) outputQuery {
 	return outputQuery{page.OutputFilter{Ranks: strings.TrimSpace(v.Get("ranks")), Search: v.Get("search"), Stderr: v.Get("stderr") != ""}}
 }
 
-// names returns the names of the chosen tasks, or nil for all. The filter has words for tasks,
+// names returns the chosen tasks' names, or nil for all. The filter contains words for tasks,
 // separated by commas.
 func (q outputQuery) names(s *starter.Status) (names []string, err error) {
 	words := strings.FieldsFunc(q.Ranks, func(r rune) bool { return r == ',' || r == ' ' })
@@ -45,20 +45,20 @@ func (q outputQuery) names(s *starter.Status) (names []string, err error) {
 	return list.Of(tasks, func(t starter.TaskStatus) string { return t.Name }), cli.UnknownTasks(s, unknown)
 }
 
-// outputTakes is the longest time for which hosts are asked for output. The page has what came
-// until then.
+// outputTakes limits how long hosts are asked for output. The page shows what has arrived by
+// then.
 const outputTakes = 5 * time.Second
 
-// runOutput is a part of the output of a run.
+// runOutput is part of a run's output.
 type runOutput struct {
 	page.Output
-	// last are the last lines of tasks by rank.
+	// last holds the last lines of tasks by rank.
 	last map[int]string
 	// lasts reports whether it will not change.
 	lasts bool
 }
 
-// addOutput adds the part of the output that a page shows, if it is known in time.
+// addOutput adds the output that a page shows, if it is known in time.
 func (s *Server) addOutput(ctx context.Context, p *page.RunPage, run *starter.Run, status *starter.Status, q outputQuery, until time.Time) (known bool) {
 	key := fmt.Sprintf("%s\x00%t\x00%q\x00%q\x00%t", keyOf(run), status.Open, q.Ranks, q.Search, q.Stderr)
 	out, _, err := s.outputs.get(ctx, key, time.Until(until), func(ctx context.Context) (*runOutput, error) {
@@ -85,8 +85,8 @@ func (s *Server) addOutput(ctx context.Context, p *page.RunPage, run *starter.Ru
 	return known
 }
 
-// outputOf returns the part of the output of a run that a page shows. It sets the last lines of
-// tasks, which are all of its tasks, if it has read them.
+// outputOf returns the output of a run that a page shows. It sets the last lines of tasks, which
+// are all the run's tasks, if it has read them.
 func (s *Server) outputOf(ctx context.Context, run *starter.Run, status *starter.Status, tasks page.Tasks, q outputQuery) (out page.Output) {
 	names, err := q.names(status)
 	if err != nil {
@@ -120,8 +120,8 @@ func (s *Server) outputOf(ctx context.Context, run *starter.Run, status *starter
 	return out
 }
 
-// onlyTasks returns a status with some of its tasks only, and their ranks: a reader looks at each
-// task for each other one.
+// onlyTasks returns a status with only some of its tasks, and their ranks, because a reader's
+// cost is quadratic in the tasks.
 func onlyTasks(of *starter.Status, names []string) (*starter.Status, []int) {
 	chosen := map[string]bool{}
 	for _, name := range names {
@@ -161,14 +161,14 @@ func (s *Server) download(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s.log"`, fileName(name)))
-	// The file names the parts that could not be read: users do not look at the log of the server.
+	// The file itself names the unreadable parts, because users do not read the server's log.
 	reader := logs.NewReader(&cli.App{Out: w, Err: w, Global: s.App.Global}, run, selected)
 	if err := reader.Show(r.Context()); err != nil && r.Context().Err() == nil {
 		fmt.Fprintf(w, "clusterrun: %s\n", err)
 	}
 }
 
-// fileName returns a name without characters that mean something in a header or a path.
+// fileName returns a name without characters that are special in a header or a path.
 func fileName(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r > ' ' && r < '~' && !strings.ContainsRune(`"\/:*?<>|;%`, r) {

@@ -13,11 +13,11 @@ import (
 	"github.com/clusterrun/clusterrun/starter/record"
 )
 
-// partsTake is the longest time for the history of a run, and for the files of its tasks.
+// partsTake limits reading a run's history, and its tasks' files.
 const partsTake = 10 * time.Second
 
-// runParts are the parts of the page of a run that take the longest. The page lacks those that
-// cannot be read in time.
+// runParts holds the parts of a run's page that take longest. The page omits those that cannot
+// be read in time.
 type runParts struct {
 	account *record.Account
 	rounds  []starter.Round
@@ -27,10 +27,10 @@ type runParts struct {
 	lasts bool
 }
 
-// addParts adds the spec, the time line, the start of processes and the charts to the page of a
-// run, if they are known in time.
+// addParts adds the spec, the time line, the start of processes and the charts to a run's page,
+// if they are known in time.
 func (s *Server) addParts(ctx context.Context, p *page.RunPage, run *starter.Run, status *starter.Status, until time.Time) (known bool) {
-	// The last page of a run is not shown again, so it has the parts of an ended run.
+	// A run's last page is not refreshed, so it must contain the parts of an ended run.
 	key := fmt.Sprintf("%s\x00%t\x00%v", keyOf(run), status.Open, p.Charted)
 	parts, _, err := s.parts.get(ctx, key, time.Until(until), func(ctx context.Context) (*runParts, error) {
 		return s.readParts(ctx, run, status, p.Tasks, p.Charted), nil
@@ -65,8 +65,8 @@ func (s *Server) readParts(ctx context.Context, run *starter.Run, status *starte
 	return parts
 }
 
-// withoutLogs returns a status without log directories: the page needs none of what an account
-// reads of each of them.
+// withoutLogs returns a status without log directories, because the page uses nothing that an
+// account reads from them.
 func withoutLogs(of *starter.Status) *starter.Status {
 	status := *of
 	status.Tasks = slices.Clone(of.Tasks)

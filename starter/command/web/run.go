@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// soon is the time after which an incomplete page asks again.
+	// soon is how soon an incomplete page asks again.
 	soon = 500 * time.Millisecond
-	// stale is the age of facts at which a page says that they are old.
+	// stale is the age from which a page marks facts as old.
 	stale = 2 * most
 )
 
-// runFacts are the facts about a run that change.
+// runFacts holds the changing facts about a run.
 type runFacts struct {
 	status   *starter.Status
 	barriers []starter.Barrier
 }
 
-// run returns the run of a request.
+// run returns the run that a request is for.
 func (s *Server) run(r *http.Request) (*starter.Run, error) {
 	id := r.PathValue("id")
 	if err := cli.CheckRun(id); err != nil {
@@ -37,7 +37,7 @@ func (s *Server) run(r *http.Request) (*starter.Run, error) {
 	return starter.Get(s.Client, id, r.URL.Query().Get("execution")), nil
 }
 
-// keyOf returns the key of a run among facts.
+// keyOf returns a run's key in facts.
 func keyOf(run *starter.Run) string { return run.ID + "\x00" + run.ExecutionID }
 
 func (s *Server) factsOf(ctx context.Context, run *starter.Run) (*runFacts, time.Time, error) {
@@ -54,8 +54,8 @@ func (s *Server) factsOf(ctx context.Context, run *starter.Run) (*runFacts, time
 	})
 }
 
-// showRun shows a run. The page does not wait for slow hosts or a slow server: it lacks what is
-// not known yet, and asks again soon.
+// showRun shows a run. The page does not wait for slow hosts or a slow server: it omits what is
+// still unknown, and soon asks again.
 func (s *Server) showRun(w http.ResponseWriter, r *http.Request) {
 	run, err := s.run(r)
 	if err != nil {
@@ -86,8 +86,8 @@ func (s *Server) showRun(w http.ResponseWriter, r *http.Request) {
 	_ = page.RenderRun(w, p, page.Live)
 }
 
-// knownRun returns the page of a run without its frame. isWhole reports whether it has all parts;
-// it lacks those that are unknown at the given time.
+// knownRun returns a run's page without its frame. isWhole reports whether it is complete; it
+// omits parts that are unknown at the given time.
 func (s *Server) knownRun(r *http.Request, run *starter.Run, f *runFacts, at, until time.Time) (p *page.RunPage, isWhole bool) {
 	p = model.Run{Status: f.status, Barriers: f.barriers}.Page(at)
 	p.Tasks.Filter = taskFilter(r)
@@ -109,7 +109,7 @@ func (s *Server) knownRun(r *http.Request, run *starter.Run, f *runFacts, at, un
 	return p, hasParts && hasOutput
 }
 
-// taskFilter returns the selection of tasks in a request.
+// taskFilter returns a request's task selection.
 func taskFilter(r *http.Request) page.TaskFilter {
 	q := r.URL.Query()
 	f := page.TaskFilter{State: q.Get("state"), Host: q.Get("host")}
@@ -118,7 +118,7 @@ func taskFilter(r *http.Request) page.TaskFilter {
 	return f
 }
 
-// chartedRanks returns the ranks in a request that have a line of their own in charts.
+// chartedRanks returns the ranks in a request that have their own line in charts.
 func chartedRanks(r *http.Request) (ranks []int) {
 	for part := range strings.SplitSeq(r.URL.Query().Get("chart"), ",") {
 		if rank, err := strconv.ParseUint(part, 10, 31); err == nil && len(ranks) < page.MaxCharted {

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// rowsOfPage is the number of runs on a page, except that the first page has all open runs
-	// as well, up to maxOpen.
+	// rowsOfPage is the number of runs per page, except that the first page also lists all open
+	// runs, up to maxOpen.
 	rowsOfPage, maxOpen = 50, 200
-	// maxHosts is the largest number of hosts in a row.
+	// maxHosts is the maximum number of hosts in a row.
 	maxHosts = 3
 )
 
@@ -67,7 +67,7 @@ func (q listQuery) values() url.Values {
 	return v
 }
 
-// with returns the list with another value of a filter.
+// with returns the address of the list with another filter value.
 func (q listQuery) with(name, value string) string {
 	v := q.values()
 	if v.Set(name, value); value == "" {
@@ -83,7 +83,7 @@ func listURL(v url.Values) string {
 	return "/?" + v.Encode()
 }
 
-// older returns the page with the runs that started before a time.
+// older returns the address of the page with the runs that started before a time.
 func (q listQuery) older(at time.Time) string {
 	v := q.values()
 	v.Set("before", at.UTC().Format(time.RFC3339Nano))
@@ -93,7 +93,7 @@ func (q listQuery) older(at time.Time) string {
 // options returns what to list.
 func (q listQuery) options() starter.ListOptions {
 	o := starter.ListOptions{Owner: q.user, Host: q.host, Until: q.before, Failed: q.state == stateFailed}
-	o.Since, _ = cli.ParseTime("since", q.since, time.Now()) // parseListQuery has checked it
+	o.Since, _ = cli.ParseTime("since", q.since, time.Now()) // checked by parseListQuery
 	if q.name != "" {
 		if o.Name = q.name; !spec.IsPattern(q.name) || cli.CheckPatterns([]string{q.name}) != nil {
 			o.Name = spec.Beginning(q.name)
@@ -102,13 +102,13 @@ func (q listQuery) options() starter.ListOptions {
 	return o
 }
 
-// runList is a page of runs. Of each list there may be a row too many, which shows that there
-// are more.
+// runList is a page of runs. Each list may contain one extra row, which shows that there are
+// more.
 type runList struct {
 	open, ended []starter.Summary
 }
 
-// find lists the runs of a page.
+// find lists a page's runs.
 func (s *Server) find(ctx context.Context, q listQuery) (l runList, err error) {
 	open, ended := q.options(), q.options()
 	open.Open, open.Failed, open.Facts = true, false, true
@@ -173,7 +173,7 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) {
 	_ = page.RenderRuns(w, p)
 }
 
-// filters returns the filters of a list.
+// filters returns a list's filters.
 func (q listQuery) filters() []page.Filter {
 	choice := func(label, name, now string, texts ...string) page.Filter {
 		f := page.Filter{Label: label}
@@ -186,7 +186,7 @@ func (q listQuery) filters() []page.Filter {
 		choice("State", "state", q.state, "All", stateAll, "Open", stateOpen, "Ended", stateEnded, "Failed", stateFailed),
 		choice("Started", "since", q.since, "Any time", "", "Last hour", "1h", "Last day", "1d", "Last week", "7d"),
 	}
-	// A filter by a link of a row can only be withdrawn here.
+	// A filter that a row's link sets can only be withdrawn here.
 	for _, set := range [][3]string{{"User", "user", q.user}, {"Host", "host", q.host}} {
 		if set[2] != "" {
 			all = append(all, page.Filter{Label: set[0], Links: []page.Link{{Text: set[0] + ": " + set[2] + " ×", URL: q.with(set[1], ""), Current: true}}})
@@ -195,7 +195,7 @@ func (q listQuery) filters() []page.Filter {
 	return all
 }
 
-// row returns the row of a run.
+// row returns a run's row.
 func (q listQuery) row(run starter.Summary) page.RunRow {
 	row := page.RunRow{
 		ID: run.RunID, URL: runURL(run.RunID), Name: run.Name, Command: run.Command, Tasks: run.Tasks,
@@ -213,10 +213,10 @@ func (q listQuery) row(run starter.Summary) page.RunRow {
 	return row
 }
 
-// runURL returns the page of a run.
+// runURL returns the address of a run's page.
 func runURL(id string) string { return "/runs/" + url.PathEscape(id) }
 
-// stateOf returns the state of a run in a list, and what is unusual about it.
+// stateOf returns a run's state in a list, and what is unusual about it.
 func stateOf(run starter.Summary) (state string, tone page.Tone, why string) {
 	switch {
 	case run.Open && len(run.Facts) > 0:

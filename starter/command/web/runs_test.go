@@ -44,7 +44,7 @@ func TestListQueries(t *testing.T) {
 	}
 }
 
-// A filter that only a link of a row sets can be withdrawn.
+// A filter that only a row's link sets can be withdrawn.
 func TestFilters(t *testing.T) {
 	q := listQuery{user: "ada@node", state: stateFailed}
 	all := q.filters()
@@ -80,7 +80,7 @@ func TestStatesInTheList(t *testing.T) {
 	}
 }
 
-// slowServer answers nothing.
+// slowServer never answers.
 type slowServer struct{ client.Client }
 
 func (slowServer) DescribeWorkflowExecution(ctx context.Context, _, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
@@ -88,8 +88,8 @@ func (slowServer) DescribeWorkflowExecution(ctx context.Context, _, _ string) (*
 	return nil, ctx.Err()
 }
 
-// The page of a run does not wait for a slow server. Once the server has not answered in time, it
-// says so.
+// A run's page does not wait for a slow server. It reports a server that has not answered in
+// time.
 func TestAPageOfASlowServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Server{Options: Options{App: &cli.App{}, Client: slowServer{}}}
@@ -112,7 +112,7 @@ func TestAPageOfASlowServer(t *testing.T) {
 	})
 }
 
-// Only the latest notes are kept, and only who knows the key of one sees it.
+// Only the latest notes are kept, and only those who know a note's key can see it.
 func TestNotes(t *testing.T) {
 	var n notes
 	first := n.add(page.Notice{Text: "first"})
@@ -168,7 +168,7 @@ func TestFileName(t *testing.T) {
 	assert.Equal(t, "___", fileName("\r\n\x00"))
 }
 
-// Several pages ask once.
+// Several pages share one question.
 func TestFactsAreShared(t *testing.T) {
 	var f facts[int]
 	var asked atomic.Int32
@@ -191,8 +191,8 @@ func TestFactsAreShared(t *testing.T) {
 	assert.Equal(t, 3, again)
 }
 
-// A page does not wait for a slow answer, and the next one has it. A page
-// waits even less for a newer answer than the one it knows.
+// A page does not wait for a slow answer; the next page shows it. A page waits even less for a
+// newer version of an answer that it has.
 func TestASlowAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f facts[int]
@@ -232,7 +232,7 @@ func TestASlowAnswer(t *testing.T) {
 	})
 }
 
-// A browser that leaves does not spoil the facts of others.
+// A browser that leaves does not spoil the facts for other browsers.
 func TestABrowserThatLeaves(t *testing.T) {
 	var f facts[int]
 	gone, leave := context.WithCancel(t.Context())
@@ -249,7 +249,7 @@ func TestABrowserThatLeaves(t *testing.T) {
 	assert.Equal(t, 7, value)
 }
 
-// An error is a fact, too: a server that does not answer is not asked by each page.
+// An error is also a fact: not every page asks a server that does not answer.
 func TestErrorsAreShared(t *testing.T) {
 	var f facts[int]
 	asked := 0
@@ -260,7 +260,7 @@ func TestErrorsAreShared(t *testing.T) {
 	assert.Equal(t, 1, asked)
 }
 
-// A slow answer makes the pause before the next question longer.
+// A slow answer lengthens the pause before the next question.
 func TestPause(t *testing.T) {
 	assert.Equal(t, least, pause(time.Millisecond))
 	assert.Equal(t, 5*time.Second, pause(200*time.Millisecond))

@@ -28,11 +28,11 @@ type Options struct {
 	App       *cli.App
 	Client    client.Client
 	Namespace string
-	// Queue is the task queue whose hosts are shown.
+	// Queue is the task queue with the hosts to show.
 	Queue string
-	// Token is part of the link that admits a browser. If it is empty, a new one is made.
+	// Token is part of the link that admits a browser. If it is empty, a new one is generated.
 	Token string
-	// ReadOnly leaves out everything that changes something.
+	// ReadOnly omits everything that changes something.
 	ReadOnly bool
 }
 
@@ -51,12 +51,12 @@ type Server struct {
 	parts   facts[*runParts]
 	outputs facts[*runOutput]
 	notes   notes
-	// stacks has the findings of the last capture of stacks by a page, by run.
+	// stacks holds, by run, the findings of the last stack capture by a page.
 	stacks kept[stacktree.Findings]
 }
 
 // Listen returns a server that listens on a port, or on any free one if port is 0. An error
-// names the flag with the port.
+// names the port's flag.
 func Listen(flag string, port int) (*Server, error) {
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	l, err := net.Listen("tcp", address)
@@ -75,7 +75,7 @@ func Listen(flag string, port int) (*Server, error) {
 	}, nil
 }
 
-// Port returns the port of the server.
+// Port returns the server's port.
 func (s *Server) Port() int { return s.listener.Addr().(*net.TCPAddr).Port }
 
 // Link returns the address that admits a browser.
@@ -91,7 +91,7 @@ func (s *Server) Serve(o Options) {
 	go func() { _ = s.http.Serve(s.listener) }()
 }
 
-// Close ends all requests.
+// Close aborts all requests.
 func (s *Server) Close() {
 	_ = s.http.Close()
 	_ = s.listener.Close()
@@ -106,7 +106,7 @@ func (s *Server) handler() http.Handler {
 	pages.HandleFunc("GET /runs/{id}/log", s.download)
 	pages.HandleFunc("POST /runs/{id}/{action}", s.act)
 	pages.HandleFunc("GET /namespaces/", s.toTemporal)
-	// Browsers ask for it if they have no page yet, as after a redirect.
+	// Browsers request it if they do not have a page yet, for example after a redirect.
 	pages.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	pages.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.message(w, http.StatusNotFound, "There is no such page", "The list of runs has links to all pages.")
@@ -123,7 +123,7 @@ func (s *Server) handler() http.Handler {
 	})
 }
 
-// frame returns the parts of a page that all pages have.
+// frame returns the parts that all pages share.
 func (s *Server) frame(section, title string, at time.Time) page.Frame {
 	f := page.Frame{
 		Title: title, At: at, Zone: time.Local, Version: spec.Version, Token: s.gate.formToken(),
@@ -136,7 +136,7 @@ func (s *Server) frame(section, title string, at time.Time) page.Frame {
 	return f
 }
 
-// message writes a page with a text.
+// message writes a page with a message.
 func (s *Server) message(w http.ResponseWriter, status int, title, text string, items ...string) {
 	p := &page.MessagePage{Frame: s.frame("", title, time.Now()), Tone: page.Warning, Text: text, Items: items, Back: page.Link{Text: "All runs", URL: "/"}}
 	writeHTML(w, status)

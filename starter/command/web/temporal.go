@@ -7,8 +7,8 @@ import (
 	"net/url"
 )
 
-// LinkTemporal makes the pages link to Temporal's Web UI, whose address has a token if it belongs
-// to the embedded server. It may be called again.
+// LinkTemporal makes the pages link to Temporal's Web UI. The address contains a token if it
+// belongs to the embedded server. LinkTemporal may be called again.
 func (s *Server) LinkTemporal(address string) error {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -18,8 +18,8 @@ func (s *Server) LinkTemporal(address string) error {
 	return nil
 }
 
-// toTemporal redirects to Temporal's Web UI, so that no page has its token. Texts of runs have such
-// links, too.
+// toTemporal redirects to Temporal's Web UI, so that pages do not contain its token. Messages of
+// runs also contain such links.
 func (s *Server) toTemporal(w http.ResponseWriter, r *http.Request) {
 	ui := s.temporal.Load()
 	if ui == nil {
@@ -32,8 +32,8 @@ func (s *Server) toTemporal(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, to.String(), http.StatusFound)
 }
 
-// temporalURL returns the path that leads to the workflows of the namespace in Temporal's Web UI, with
-// the rest of it, or "" if there is no Web UI.
+// temporalURL returns the path, followed by rest, that leads to the namespace's workflows in
+// Temporal's Web UI, or "" if there is no Web UI.
 func (s *Server) temporalURL(rest string) string {
 	if s.temporal.Load() == nil {
 		return ""
@@ -41,7 +41,7 @@ func (s *Server) temporalURL(rest string) string {
 	return "/namespaces/" + url.PathEscape(s.Namespace) + "/workflows" + rest
 }
 
-// workflowPath returns the end of the path of a workflow.
+// workflowPath returns the last part of a workflow's path.
 func workflowPath(id, execution string) string {
 	to := "/" + url.PathEscape(id)
 	if execution != "" {
