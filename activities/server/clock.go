@@ -23,7 +23,7 @@ const (
 
 // Clock returns how far the server's clock is ahead of this host's, plus or minus doubt. No
 // request returns the server's time, but the server records when a queue was last polled. So Clock
-// polls a queue that is always empty, and then asks for that time.
+// polls a queue that is always empty, and then reads that time.
 func Clock(ctx context.Context, c client.Client, namespace string) (ahead, doubt time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, clockTakes)
 	defer cancel()

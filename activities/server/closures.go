@@ -24,14 +24,14 @@ type Closures struct {
 	brokers *taskservices.Brokers
 }
 
-// NewClosures returns the activity of the host with the given brokers.
+// NewClosures returns the activity that uses the host's brokers.
 func NewClosures(s *Server, b *taskservices.Brokers) *Closures {
 	return &Closures{server: s, brokers: b}
 }
 
-// batchBeats is the interval between a batch's heartbeats, firstBatchBeat the delay of the first
-// one, and beatPatience the maximum time to wait for the server's answer. Most batches finish
-// before the first heartbeat.
+// batchBeats is the interval between a batch's heartbeats, firstBatchBeat the first one's delay,
+// and beatPatience the maximum time to wait for the server's answer. Most batches finish before
+// the first heartbeat.
 const batchBeats, firstBatchBeat, beatPatience = 2 * time.Second, 250 * time.Millisecond, 5 * time.Second
 
 // RunClosures lets this host's tasks call closures. See [closure.Batch].

@@ -26,8 +26,8 @@ type Membership struct {
 	checks HostChecks
 
 	mu sync.Mutex
-	// open counts the leases. Of two, the older is about to end. changed receives an element after
-	// open has changed.
+	// open counts the leases. Of two, the older is about to close. changed receives an element
+	// after open has changed.
 	open    int
 	changed chan struct{}
 	// beat is the interval between the last lease's heartbeats.
@@ -152,7 +152,7 @@ func (m *Membership) count(leases int) {
 	}
 }
 
-// Leave ends the lease in order, so that the fleet does not wait for this host.
+// Leave closes the lease in order, so that the fleet does not wait for this host.
 func (m *Membership) Leave() { close(m.leaves) }
 
 // join starts the fleet if necessary.
@@ -185,8 +185,8 @@ func (m *Membership) join(ctx context.Context, holds []fleet.Holding) error {
 	return h.Get(ctx, nil)
 }
 
-// Freed tells the fleet that a run no longer holds anything on this host. A fleet that starts
-// later receives that when this host joins.
+// Freed reports to the fleet that a run no longer uses this host. A fleet that starts later
+// receives that when this host joins.
 func (m *Membership) Freed(ctx context.Context, run fleet.Run) error {
 	c, err := m.server.connected()
 	if err != nil {
@@ -199,7 +199,7 @@ func (m *Membership) Freed(ctx context.Context, run fleet.Run) error {
 	return err
 }
 
-// Rejoin makes Keep join again.
+// Rejoin makes Keep rejoin.
 func (m *Membership) Rejoin() {
 	select {
 	case m.again <- struct{}{}:
@@ -207,7 +207,7 @@ func (m *Membership) Rejoin() {
 	}
 }
 
-// Others returns the service addresses of the other hosts that are not silent, by host name.
+// Others returns the service addresses of all responsive remote hosts, by host name.
 func (m *Membership) Others(ctx context.Context) (map[string]string, error) {
 	c, err := m.server.connected()
 	if err != nil {
@@ -241,7 +241,7 @@ func (m *Membership) Confirmed() time.Time {
 }
 
 // HostLease is the activity that lasts as long as this host is in the fleet. Its heartbeats go
-// through the client, so only a server's answer ends it.
+// through the client, so only a server's answer stops it.
 func (m *Membership) HostLease(ctx context.Context, in fleet.HostLeaseInput) error {
 	if in.Instance != m.host.Instance {
 		return temporal.NewNonRetryableApplicationError("this is another host worker", "Superseded", nil)
@@ -280,7 +280,7 @@ func (m *Membership) HostLease(ctx context.Context, in fleet.HostLeaseInput) err
 	}
 }
 
-// results returns the details of a heartbeat: the check results, if any.
+// results returns a heartbeat's details: the check results, if any.
 func (m *Membership) results() []any {
 	if results := m.checks.Results(); len(results) > 0 {
 		return []any{fleet.HostBeat{Host: m.host.Name, Checks: results}}

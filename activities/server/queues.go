@@ -17,7 +17,7 @@ type Queues struct {
 	queue  string
 }
 
-// NewQueues returns queues whose workflows use the given task queue.
+// NewQueues returns queues with workflows on the given task queue.
 func NewQueues(s *Server, queue string) *Queues { return &Queues{server: s, queue: queue} }
 
 // Of returns a client of a run's queue. It fails while the server is not connected.
@@ -32,7 +32,7 @@ func (s *Queues) Of(run spec.RunRef) (*closurequeue.Client, error) {
 }
 
 // EndClosures is an activity that notifies a run's queue that the run has ended, and waits until
-// the queue is closed: the host worker of a run on its own host exits with the run.
+// the queue is closed, because a run's own host worker exits with the run.
 func (s *Queues) EndClosures(ctx context.Context, in closure.EndInput) error {
 	q, err := s.Of(in.Run)
 	if err != nil {

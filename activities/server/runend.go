@@ -19,7 +19,7 @@ import (
 // endEvery is the interval between checks of an awaited run.
 var endEvery = retry.Backoff{First: 250 * time.Millisecond, Most: 2 * time.Second}
 
-// RunEnd is an activity that waits until a run has ended, and returns how.
+// RunEnd is an activity that waits for a run to finish, and returns how it ended.
 func (s *Server) RunEnd(ctx context.Context, in spec.RunEndInput) (out spec.RunEndOutput, err error) {
 	if in.Execution == "" {
 		return s.runEnd(ctx, in)

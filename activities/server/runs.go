@@ -49,7 +49,7 @@ func (s *Server) status(ctx context.Context, d *workflowservice.DescribeWorkflow
 	return status, v.Get(&status)
 }
 
-// CancelRun cancels the run that began with that execution.
+// CancelRun cancels the run with that first execution.
 func (s *Server) CancelRun(ctx context.Context, workflowID, began string) error {
 	c, err := s.connected()
 	if err != nil {
@@ -65,8 +65,8 @@ func (s *Server) AwaitRun(ctx context.Context, workflowID, began string) {
 	}
 }
 
-// DescribeRun describes the current or last execution of the run that began with the given one. A
-// run with a long history continues with its tasks in another execution of its workflow. Hosts
+// DescribeRun describes the current or last execution of the run with the given first one. A run
+// with a long history continues with its tasks in another execution of its workflow. Hosts
 // identify it by its first execution.
 func (s *Server) DescribeRun(ctx context.Context, workflowID, began string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	c, err := s.connected()

@@ -31,7 +31,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// chained is a server that knows a workflow's executions in order.
+// chained is a server with a workflow's executions in order.
 type chained struct {
 	client.Client
 	all []*workflowservice.DescribeWorkflowExecutionResponse

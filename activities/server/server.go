@@ -59,10 +59,10 @@ func (s *Server) Identity(ctx context.Context, namespace string) (string, error)
 	return Identity(ctx, c, namespace)
 }
 
-// Identity returns an ID that distinguishes a server from others, and its database from a new one:
-// the namespace's ID, which is created with it. The cluster's ID is unsuitable, because a
-// namespace that fails over to another cluster keeps its runs. It is empty if the server does not
-// permit the request.
+// Identity returns an ID that identifies a server and its database. It is the ID of the namespace,
+// which is created with the database. The cluster's ID is unsuitable, because a namespace that
+// fails over to another cluster keeps its runs. It is empty if the server does not permit the
+// request.
 func Identity(ctx context.Context, c client.Client, namespace string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, identityPatience)
 	defer cancel()

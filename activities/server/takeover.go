@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// Taker is a process that continues the work of its host worker's earlier process.
+// Taker is a process that continues an earlier process of its host worker.
 type Taker struct {
 	// Identity is this process's name on the server, and Host and Queue belong to the host worker.
 	Identity, Host, Queue string
@@ -22,7 +22,7 @@ type Taker struct {
 }
 
 // TakeOver fails the attempts at a run's tasks that an earlier process holds, so that the server
-// offers the tasks again. Otherwise it would wait for heartbeats of an exited process.
+// reoffers the tasks. Otherwise it would wait for heartbeats of an exited process.
 func (s *Server) TakeOver(ctx context.Context, run runkey.Run, by Taker) error {
 	d, err := s.DescribeRun(ctx, run.WorkflowID, run.RunID)
 	if servererror.IsNotFound(err) {

@@ -23,7 +23,7 @@ var lasting atomic.Int64
 // watch checks until look finds something, within one attempt of ctx's activity. Failing attempts
 // would not add to the history either, but people who watch the workflow would take them for
 // failures. The heartbeats carry the number of checks. It returns nothing if the worker stops or
-// too many checks last already, and the next attempt checks again.
+// too many checks last already, and the next attempt continues.
 func watch(ctx context.Context, every retry.Backoff, nothing error, look func(context.Context) (found bool, err error)) error {
 	beat := activity.GetInfo(ctx).HeartbeatTimeout / 3
 	if found, err := look(ctx); err != nil || found {

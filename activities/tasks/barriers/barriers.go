@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Server keeps the rounds. It may be away for any time: after an error other than [ErrClosed] and
+// Server keeps the rounds. It may be away for any time. After an error other than [ErrClosed] and
 // [RefusedError], the outcome is unknown, and the call is retried.
 type Server interface {
 	// Tell sends a message to a round, opening the round if it does not exist. It returns
@@ -25,7 +25,7 @@ type Server interface {
 	Withdraw(ctx context.Context, id string, m spec.BarrierMessage) error
 	// Result waits until a round is closed. It returns [ErrClosed] if the round does not exist.
 	Result(ctx context.Context, id string) (spec.BarrierResult, error)
-	// Status returns an open round's status, and that of the arrived tasks among of.
+	// Status returns an open round's status, and those of the tasks in of that have arrived.
 	Status(ctx context.Context, id string, of []string) (spec.BarrierStatus, error)
 	// End closes an open round that no task waits for.
 	End(ctx context.Context, id, why string) error
@@ -50,10 +50,9 @@ type Arrival struct {
 	Key string
 	// Participants lists the tasks that must arrive, including this task.
 	Participants []string
-	// Here lists the participants on this host, whose arrivals are sent together. If empty, they
-	// are unknown.
+	// Here lists this host's participants. Their arrivals are sent together. Empty means unknown.
 	Here []string
-	// Value is passed to the other participants.
+	// Value is sent to all participants.
 	Value string
 	// Timeout breaks the barrier for all participants. 0 means no timeout.
 	Timeout time.Duration
@@ -96,7 +95,7 @@ type runKey struct{ workflowID, runID string }
 
 func keyOf(r spec.RunRef) runKey { return runKey{r.WorkflowID, r.RunID} }
 
-// run holds the barriers of one generation of a run.
+// run holds one run generation's barriers.
 type run struct {
 	spec.RunRef
 	meetings map[string]*meeting
@@ -194,7 +193,7 @@ func (b *Barriers) enter(w *waiter) (*meeting, error) {
 		return nil, failure(w.Name, 0, spec.BarrierResult{Message: w.Run.Over()})
 	}
 	if r == nil || r.Generation != w.Run.Generation {
-		// The previous generation's meetings lack waiters: its processes were stopped.
+		// The previous generation was stopped, so its meetings lack waiters.
 		r = &run{RunRef: w.Run, meetings: map[string]*meeting{}}
 		b.runs[keyOf(w.Run)] = r
 	}

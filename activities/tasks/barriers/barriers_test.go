@@ -217,7 +217,7 @@ func TestTooManyArrivals(t *testing.T) {
 	released(t, arrive(t.Context(), b, arrival("worker-1", "epoch", "k", two...)), 0)
 }
 
-// A broken round is also an answer: a repeated arrival gets it again.
+// A broken round is also an answer, even to a repeated arrival.
 func TestBrokenIsRemembered(t *testing.T) {
 	s := newFakeServer()
 	state := t.TempDir()
@@ -291,7 +291,7 @@ func TestLostArrivalIsToldAgain(t *testing.T) {
 	released(t, w, 0)
 }
 
-// A released run leaves no open round, file or memory behind.
+// A released run does not leave open rounds, files or memory.
 func TestForget(t *testing.T) {
 	s := newFakeServer()
 	state := t.TempDir()
@@ -373,7 +373,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// Everything fails together: calls and answers are lost, hosts are killed at any moment and return
+// Everything fails together. Calls and answers are lost, hosts are killed at any moment and return
 // with or without their memory, and tasks retry with the same key. Every task passes every round
 // exactly once, in order.
 func TestEveryRoundOnceWhateverHappens(t *testing.T) {

@@ -8,16 +8,16 @@
 //
 // # Which round
 //
-// All hosts must agree on the open round's number without asking each other. The server decides: a
-// closed round's ID is never started again (signal-with-start with the policy "reject duplicate"),
-// so the open round is the first one that is not closed, and an arrival at a closed round moves on
-// to the next. Rounds advance only this way: a host opens round n+1 only after the server has
-// reported that n is closed.
+// All hosts must agree on the open round's number without asking each other. The server decides,
+// because a closed round's ID is never started again (signal-with-start with the policy "reject
+// duplicate"), so the open round is the first one that is not closed, and an arrival at a closed
+// round moves on to the next. Rounds advance only this way, as a host opens round n+1 only after
+// the server has reported that n is closed.
 //
 // A host's stored number is only a starting point, and a number that is too low is safe: the host
 // skips the closed rounds one after another. The number is kept in memory and in a small file in
 // the state directory, which is written within a second and does not need fsync. The file matters
-// for runs that outlive the server's retention: once the server has forgotten the closed rounds, a
+// for runs that outlive the server's retention. Once the server has forgotten the closed rounds, a
 // host without a number would restart at 0. (A host that has lost its state directory has also
 // lost its tasks, and the group continues in another generation.) The numbers of a run's 1,024
 // most recently used barriers are kept.
@@ -26,8 +26,8 @@
 //
 // A signal may be delivered more than once, a host may fail between the signal and its answer, and
 // the answer may never reach the process. In each case the process retries. The key, which the
-// process creates once per call, keeps it from arriving in the next round: a closed round lists
-// the keys of all the arrivals it answers.
+// process creates once per call, keeps it from arriving in the next round, because a closed round
+// lists all answered keys.
 //
 //   - The round is open: the same key is the same arrival.
 //   - The round was closed meanwhile: it lists the key, and the call is answered from the list

@@ -12,7 +12,7 @@ import (
 var ErrClosed = errors.New("the round is closed")
 
 // ErrShutdown is returned when this host worker stops. The task keeps waiting: its next call, with
-// the same key, finds the round again.
+// the same key, finds the same round.
 var ErrShutdown = errors.New("the host worker is shutting down; arrive again with the same key")
 
 // RefusedError is a permanent server error.

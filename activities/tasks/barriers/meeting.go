@@ -22,8 +22,8 @@ const (
 	// message of a round, up to lastMoment. This delays only what people see, because the last
 	// arrival is always sent immediately.
 	firstMoment, lastMoment = 2 * time.Millisecond, 200 * time.Millisecond
-	// lookAfter is when the host first asks an open round whether it has received the sent
-	// arrivals, and lookAgain the interval after that.
+	// lookAfter is when the host first checks that an open round has received the sent arrivals,
+	// and lookAgain the interval after that.
 	lookAfter, lookAgain = 250 * time.Millisecond, time.Minute
 	// lookEach is added to lookAfter for each host that the round may have, because each host's
 	// message takes the server some time.
@@ -250,8 +250,8 @@ func (s *server) bring(ctx context.Context) error {
 	}
 }
 
-// untold returns the arrivals to send to the round. It omits tasks for which earlier rounds have
-// not been searched: they have just arrived, and a nudge is pending.
+// untold returns the arrivals to send to the round. It omits tasks that have not been sought in
+// earlier rounds. They have just arrived, and a nudge is pending.
 func (m *meeting) untold() []*waiter {
 	m.mu.Lock()
 	defer m.mu.Unlock()

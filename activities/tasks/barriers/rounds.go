@@ -11,9 +11,9 @@ import (
 )
 
 // seekForgotten searches the rounds before the open one for arrivals of tasks that this host does
-// not remember. If a task arrives again with the key of an arrival whose answer was lost, it gets
-// that answer. The last round with the task decides, because a task arrives again only after that.
-// Rounds without it are broken.
+// not remember. If a task arrives again with a key that was answered, it gets the same answer. The
+// last round with the task decides, because a task arrives again only after that. Rounds without
+// it are broken.
 func (s *server) seekForgotten(ctx context.Context) error {
 	s.mu.Lock()
 	next := s.next

@@ -58,7 +58,7 @@ func (c *Client) Open(ctx context.Context, in closure.QueueInput) error {
 }
 
 // Tell reports to the queue which of a host's tasks serve. Like Open, it creates a queue with the
-// given input. An ended queue needs no report.
+// given input. An ended queue does not need a report.
 func (c *Client) Tell(ctx context.Context, in closure.QueueInput, m closure.ServingMessage) error {
 	_, err := c.server.SignalWithStartWorkflow(ctx, c.id, closure.SignalServing, m, c.options(), closure.QueueType, in)
 	return unlessEnded(err)

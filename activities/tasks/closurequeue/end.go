@@ -45,7 +45,7 @@ func (c *Client) Over(ctx context.Context) (string, error) {
 	return fmt.Sprintf("run %s has ended", id), nil
 }
 
-// lookAgain is the interval at which End checks whether a queue has ended.
+// lookAgain is the interval between End's checks of a queue.
 const lookAgain = 50 * time.Millisecond
 
 // End notifies the queue, if it exists, that its run has ended, and waits until the queue has also

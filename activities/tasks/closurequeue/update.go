@@ -86,9 +86,9 @@ const (
 // vain records how long a request has been failing.
 type vain struct{ since, told time.Time }
 
-// tell records that a try that started at began has failed, and reports whether to warn. An answer
-// of the workflow itself does not count as a failure: it continues in another execution, which
-// often happens while a join waits.
+// tell records a failed try that started at began, and reports whether to warn. An answer of the
+// workflow itself is not a failure. It continues in another execution, which is common while a
+// join waits.
 func (v *vain) tell(began time.Time, err error) bool {
 	now := time.Now()
 	var application *temporal.ApplicationError

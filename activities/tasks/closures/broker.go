@@ -21,8 +21,8 @@ type Config struct {
 	// Life identifies the broker among its successors.
 	Life string
 	// Restart stops a task's process that does not return from a call although the broker has
-	// cancelled it. [Broker.ProcessEnded] must follow; until then, Restart is called again.
-	// Restart may block.
+	// cancelled it. [Broker.ProcessEnded] must follow; until then, Restart is repeated. Restart
+	// may block.
 	Restart func(task string)
 	// Report reports all serving tasks, sorted, to the queue, whenever they have changed. It is
 	// retried after an error.
@@ -53,8 +53,8 @@ type Broker struct {
 	// endedIn is the call during which a task's last serving process exited, until another process
 	// serves or the last one leaves in order.
 	endedIn map[string]string
-	// taken counts the batches from the queue of all hosts that this host holds or is about to
-	// get. changed is closed when that may change.
+	// taken counts the batches from the shared queue that this host holds or is about to get.
+	// changed is closed when that may change.
 	taken   int
 	changed chan struct{}
 
@@ -152,8 +152,8 @@ func (b *Broker) Release() {
 	b.change()
 }
 
-// spare returns the number of slots for batches from the queue of all hosts. Calls abandoned by
-// such a batch occupy slots.
+// spare returns the number of slots for batches from the shared queue. Calls abandoned by such a
+// batch occupy slots.
 func (b *Broker) spare() (n int) {
 	for _, p := range b.processes {
 		if p.serves() {

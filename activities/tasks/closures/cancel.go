@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// restartAgain is how long the broker waits for a process to exit before it asks again.
+	// restartAgain is how long the broker waits for a process to exit before it retries.
 	restartAgain = 30 * time.Second
 	// maxKind limits an error's kind, which is a class name, and maxTask the name of the task that
 	// it blames, both in bytes.
@@ -21,8 +21,8 @@ const (
 	maxTask = 200
 )
 
-// cancel cancels a call. The next answer to its process says so, and the process is restarted if
-// the call has not returned after grace.
+// cancel cancels a call. The next answer to its process contains that, and the process is
+// restarted if the call has not returned after grace.
 func (b *Broker) cancel(c *call, grace time.Duration) {
 	if c.outcome != nil || c.told {
 		return

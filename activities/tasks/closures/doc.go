@@ -1,4 +1,4 @@
-// Package closures lets a host's tasks call closures: functions that they have registered, with
+// Package closures lets a host's tasks call closures, which are registered functions with
 // arguments that a coordinator has scheduled. A [Broker] mediates between a run's queue, which
 // gives batches of closures to hosts, and the processes of its tasks, which request closures over
 // the task API. It does not depend on Temporal and keeps nothing on disk.
@@ -12,7 +12,7 @@
 // # Batches
 //
 // A host takes another batch when a slot is free ([Broker.Reserve]). Run returns when all closures
-// of its batch have ended. If others would wait for a long call, Run returns early, with the
+// of its batch have ended. If closures would wait for a long call, Run returns early, with the
 // closures that no process has started and the calls that continue. Another batch, for this host
 // only, then waits for these calls. The same happens when the queue cancels a batch, because of an
 // error or to continue as new, and when the host worker stops. So a call belongs to its process,

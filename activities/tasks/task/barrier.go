@@ -101,8 +101,8 @@ func (t *Task) Barrier(ctx context.Context, name string, options ...Option) (Rel
 // withdrawPatience limits the wait for a withdrawal's answer.
 const withdrawPatience = time.Second
 
-// withdraw withdraws an arrival that its caller no longer waits for. It has its own short timeout,
-// because the caller's context is done.
+// withdraw withdraws an arrival that its caller no longer waits for. Its timeout is short and
+// separate, because the caller's context is done.
 func (t *Task) withdraw(name, key string) (Release, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), withdrawPatience)
 	defer cancel()

@@ -73,7 +73,7 @@ func (t *Task) try(ctx context.Context, method, path string, body []byte) ([]byt
 	if err != nil {
 		return nil, err
 	}
-	// Every request can be sent twice: the transport may resend it if the host has closed the
+	// Every request can be sent twice, so the transport may resend it if the host closed the
 	// connection.
 	r.Header["X-Idempotency-Key"] = nil
 	a, err := t.client.Do(r)

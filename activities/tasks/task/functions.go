@@ -154,7 +154,7 @@ func (f *function) arguments(args, kwargs json.RawMessage, find func(id uint64) 
 	return out, nil
 }
 
-// count returns the number of arguments of a function.
+// count describes how many arguments a function takes.
 func (f *function) count() string {
 	n, least := len(f.takes), ""
 	if f.variadic {

@@ -37,10 +37,10 @@ func Slots(n int) ServeOption { return func(s *server) { s.slots = n } }
 // it. Then it is closed if it is an [io.Closer].
 //
 // When ctx is done, Serve waits for the functions being called, and returns the cause. Their
-// results count, except for errors: these functions are called again elsewhere.
+// results count, except for errors. Functions with errors are called elsewhere.
 //
-// When a stop of all tasks of the run is requested, Serve does the same, but without cancelling
-// the functions' contexts, and returns nil. Functions may check [Task.ShouldStop].
+// When a stop of all the run's tasks is requested, Serve does the same, but without cancelling the
+// functions' contexts, and returns nil. Functions may check [Task.ShouldStop].
 func (t *Task) Serve(ctx context.Context, functions *Functions, options ...ServeOption) error {
 	s := &server{
 		task: t, functions: functions, name: rand.Text(), slots: 1,
@@ -96,7 +96,7 @@ type server struct {
 	stopping bool
 }
 
-// serve asks the host until ctx is done or the run's tasks stop together.
+// serve polls the host until ctx is done or the run's tasks stop together.
 func (s *server) serve() error {
 	for {
 		if err := s.ask(s.ctx, closure.MaxWait); err != nil {
@@ -145,7 +145,7 @@ func (s *server) state(wait float64) (in wire.ClosuresRequest) {
 }
 
 // ask reports the process's state to the host, and handles the answer. It returns nil without an
-// answer if the state changed in between.
+// answer if the state changed meanwhile.
 func (s *server) ask(ctx context.Context, wait float64) error {
 	asking, cut := context.WithCancel(ctx)
 	defer cut()

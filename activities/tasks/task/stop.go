@@ -43,8 +43,8 @@ func reportOf(err error) *Report {
 	return &Report{Kind: kind, Message: err.Error(), Traceback: string(debug.Stack())}
 }
 
-// Stop is like RequestStop, but takes a complete request. It returns the run's resulting state:
-// another task may have asked first.
+// Stop is like RequestStop, but takes a complete request. It returns the run's resulting state,
+// because another task may have asked first.
 func (t *Task) Stop(ctx context.Context, request Stop) (Stopping, error) {
 	if request.Key == "" {
 		request.Key = newKey()
@@ -103,8 +103,8 @@ func (t *Task) ShouldStop() bool {
 	return t.watching().Latest().Value.Stop
 }
 
-// Preempted returns the time until the task is stopped, if that is announced: a run with higher
-// priority needs its capacity, its host drains, or a person has announced it. It is as cheap as
+// Preempted returns the time until the task is stopped, if that is announced because a run with
+// higher priority needs its capacity, its host drains, or a person requested it. It is as cheap as
 // ShouldStop. Save a checkpoint, and exit with a nonzero code; the run continues when there is
 // capacity. If all tasks exit with 0 in time, the run succeeds.
 func (t *Task) Preempted() (left time.Duration, noticed bool) {

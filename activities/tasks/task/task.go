@@ -73,7 +73,7 @@ func (t *Task) Cluster(ctx context.Context) ([]Member, error) {
 	return out.Members, t.call(ctx, http.MethodGet, wire.PathCluster, nil, &out)
 }
 
-// RestartCount returns the number of the task's earlier processes.
+// RestartCount returns how many processes the task had before.
 func (t *Task) RestartCount() int {
 	n, _ := strconv.Atoi(os.Getenv("CLUSTERRUN_RESTART_COUNT"))
 	return n
@@ -150,7 +150,7 @@ func kindOf(err error) string {
 }
 
 const (
-	// progressEvery is the minimum time between updates: people see no more.
+	// progressEvery is the minimum time between updates. People cannot see more.
 	progressEvery = 100 * time.Millisecond
 	// maxProgress limits the message that is sent, in bytes; 100 bytes are shown.
 	maxProgress = 1000
@@ -159,7 +159,7 @@ const (
 )
 
 // Progress reports the task's progress, which users see while the task runs. A total of 0 means
-// that the end is unknown. It is cheap to call often: at most ten updates a second are sent, plus
+// that the end is unknown. It is cheap to call often. At most ten updates a second are sent, plus
 // every update that reaches the total. If the host is away, Progress blocks for at most a second.
 func (t *Task) Progress(ctx context.Context, current, total float64, message string) error {
 	t.mu.Lock()

@@ -36,7 +36,7 @@ type heard struct {
 	at time.Time
 }
 
-// watching returns the watch. It has started and has the first state, unless the host is away.
+// watching returns the watch. It has started and holds the first state, unless the host is away.
 func (t *Task) watching() *watch {
 	w := &t.watch
 	w.start.Do(func() {
@@ -74,8 +74,8 @@ func (t *Task) keepUp(heard func()) error {
 	}
 }
 
-// learn records a state, unless a later one is known: a restarted host worker may not have the
-// latest one yet.
+// learn records a state, unless a later one is known, because a restarted host worker may lack the
+// latest one.
 func (w *watch) learn(said Stopping) {
 	w.Add(heard{said, time.Now()}, func(known heard) bool { return said.Seq > known.Seq })
 }

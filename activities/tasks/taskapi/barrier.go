@@ -19,7 +19,7 @@ const atOnce = time.Nanosecond
 type Barriers interface {
 	// Arrive returns the round once it is released, and a [barriers.Error] if it will not be. When
 	// ctx is done, the arrival is withdrawn, unless the round was released. [barriers.ErrShutdown]
-	// stops the wait, but not the arrival: the client gets no answer, its connection is cut, and
+	// stops the wait, but not the arrival. The client's connection is cut without an answer, and
 	// it arrives again with the same key at the next server.
 	Arrive(ctx context.Context, a barriers.Arrival) (barriers.Release, error)
 }

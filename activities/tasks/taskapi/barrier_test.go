@@ -357,7 +357,7 @@ func TestBarriersAcrossHosts(t *testing.T) {
 	require.NoError(t, (<-first).err)
 }
 
-// A task that gives up at the moment of the release gets the release.
+// A task that gives up during the release is released.
 func TestGivingUpTooLateAcrossHosts(t *testing.T) {
 	h := newHost(t, 1)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -385,7 +385,7 @@ func TestBarrierTimeout(t *testing.T) {
 	b := broken(t, <-h.arrive(ctx, 2, "x", task.Timeout(0)))
 	assert.Contains(t, b.Message, "round 2: worker-0, worker-1 had not arrived, and the timeout is 0")
 
-	// A timeout has no effect on tasks that are released.
+	// A timeout does not affect released tasks.
 	var all []<-chan answer
 	for i := range 3 {
 		all = append(all, h.arrive(ctx, i, "x", task.Timeout(time.Minute)))
@@ -491,7 +491,7 @@ func TestAnArrivalThatComesAgain(t *testing.T) {
 	status, body, _ := h.do(0, "DELETE", path+"?key=k1", "")
 	assert.Equal(t, reply{200, "{\"withdrawn\":false,\"released\":{\"round\":1,\"index\":0,\"parties\":2}}\n"}, reply{status, body}, "too late")
 
-	// Another server also knows the answer.
+	// Another server also has the answer.
 	require.NoError(t, h.Close())
 	h.start()
 	send()
@@ -519,7 +519,7 @@ func TestTheServerIsStartedAgain(t *testing.T) {
 	}
 }
 
-// A new generation has another cluster, and ends the previous generation's rounds.
+// A new generation has another cluster, and closes the previous rounds.
 func TestGenerations(t *testing.T) {
 	h := newHost(t, 2)
 	old := h.arrive(testContext(t), 0, "x")

@@ -60,7 +60,7 @@ func postClosures(r *request) (any, *wire.Problem) {
 	return out, nil
 }
 
-// untilStop handles stops for a serving process's request: while the run's tasks are stopping, the
+// untilStop handles stops for a serving process's request. While the run's tasks are stopping, the
 // process gets nothing and does not wait. The returned ctx is cancelled when a stop starts. stops
 // reports whether the answer must contain the stop, which it does until the process stops serving.
 func (e *endpoint) untilStop(parent context.Context, in *wire.ClosuresRequest) (ctx context.Context, stops func() bool, leave context.CancelFunc) {

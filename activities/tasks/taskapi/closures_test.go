@@ -134,8 +134,8 @@ func TestAServingProcessGoesAway(t *testing.T) {
 	<-left
 }
 
-// A serving process gets the request to stop like others, immediately if it is waiting. It gets no
-// closures from then on, and the request is not repeated once it has stopped serving.
+// A serving process gets the request to stop like other tasks, immediately if it is waiting. It
+// does not get closures from then on, and the request is not repeated once it has stopped serving.
 func TestAServingProcessIsToldToStop(t *testing.T) {
 	h := newHost(t, 1)
 	waits := make(chan bool, 1)

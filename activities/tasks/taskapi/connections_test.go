@@ -73,7 +73,7 @@ func TestManyConnections(t *testing.T) {
 	assert.LessOrEqual(t, len(l.slots), maxConns)
 }
 
-// Connections kept after a request make way for others.
+// Connections kept after a request make way for new ones.
 func TestIdleConnectionsAreClosed(t *testing.T) {
 	h := newHost(t, 1)
 	h.restartWith(patience{head: 200 * time.Millisecond, body: time.Minute})
@@ -225,7 +225,8 @@ func TestEveryCodeHasAStatus(t *testing.T) {
 	}
 }
 
-// An ended task has no socket, since a sweep has thousands of tasks; its next process gets one.
+// An ended task's socket is closed, since a sweep has thousands of tasks; its next process gets
+// one.
 func TestATaskThatHasEndedHasNoSocket(t *testing.T) {
 	h := newHost(t, 1)
 	h.Ended(h.ids[0], false, "exited")

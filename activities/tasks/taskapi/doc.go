@@ -11,7 +11,7 @@
 //
 // They are written to the process's own files, so that they survive the host worker and the
 // supervisor. A new result replaces the previous one, and so does a new error. If both exist, the
-// exit code decides which one counts: the result if it is 0, otherwise the error.
+// exit code decides which one counts. On 0 it is the result, otherwise the error.
 //
 // # Progress
 //
@@ -47,8 +47,8 @@
 // restarted process. When all participants have arrived, the round is released, and the next
 // arrival opens another round.
 //
-// Package barrier defines the rules of a round, both for one host and across hosts. This package
-// keeps the pending answers, and reports events to the rules:
+// Package barrier defines a round's rules, both for one host and across hosts. This package keeps
+// the pending answers, and reports events to the rules:
 //
 //   - An arrival's timeout has expired.
 //   - A connection was closed, or a process has ended: its arrivals are withdrawn, unless the
@@ -57,5 +57,5 @@
 //   - A new generation has started: the previous one's rounds are over.
 //
 // A release is written to disk before any task is answered, so that the next server repeats the
-// answer to an arrival whose answer was lost.
+// answer to an arrival if the answer was lost.
 package taskapi

@@ -15,8 +15,8 @@ import (
 // directory.
 const roundLogSize = 256 << 10
 
-// roundLog holds the latest released rounds. It is not synced: like the processes, it need not
-// survive a power cut.
+// roundLog holds the latest released rounds. It is not synced because, like the processes, it need
+// not survive a power cut.
 type roundLog struct {
 	path string
 	// unwritten holds the lines of rounds released since the last write. The mutex of rounds

@@ -15,8 +15,8 @@ import (
 // maxNames limits the barriers with counted rounds. A dropped barrier restarts at round 1.
 const maxNames = 4096
 
-// rounds are the local barriers of one generation of a run. Package barrier decides an event's
-// effect on a round; this type holds the lock, the timers, the waiting arrivals and the answers.
+// rounds are one run generation's local barriers. Package barrier decides an event's effect on a
+// round; this type holds the lock, the timers, the waiting arrivals and the answers.
 type rounds struct {
 	mu      sync.Mutex
 	open    map[string]*round

@@ -539,7 +539,7 @@ func TestTheSocketIsTheUsers(t *testing.T) {
 	}
 	assert.Equal(t, "HTTP/1.0 200 OK", ask(t, nil, his), "root is let in")
 
-	// A user with access to another's socket is still not served.
+	// A user with access to another's socket is not served.
 	require.NoError(t, os.Chmod(his, 0o777))
 	assert.Empty(t, ask(t, alice, his))
 	assert.Equal(t, "HTTP/1.0 200 OK", ask(t, bob, his))

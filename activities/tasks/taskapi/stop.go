@@ -55,8 +55,7 @@ func getStop(r *request) (any, *wire.Problem) {
 type stopQuery struct {
 	// wait is the maximum time it waits.
 	wait time.Duration
-	// after is the number of the state that the task already knows. -1 means that it waits for a
-	// stop.
+	// after is the state number that the task already has. -1 means that it waits for a stop.
 	after int
 }
 

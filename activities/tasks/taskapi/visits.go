@@ -120,8 +120,8 @@ func (l *visits) remember(name, key string, out outcome) {
 	l.answers.add(name, key, out)
 }
 
-// withdraw withdraws an arrival by its key. out is set if the arrival was answered, even just now:
-// the other arrivals were released with it, so the answer counts.
+// withdraw withdraws an arrival by its key. out is set if the arrival was answered, even just now.
+// The answer counts because all arrivals were released with it.
 func (l *visits) withdraw(ctx context.Context, name, key string) outcome {
 	for _, v := range l.of(name, key) {
 		v.end(endedError{withdrawn(name)})

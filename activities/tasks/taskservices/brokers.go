@@ -26,7 +26,7 @@ type Brokers struct {
 
 	mu  sync.Mutex
 	all map[runkey.Run]*closures.Broker
-	// stops ends each run's polling for batches.
+	// stops stops each run's polling for batches.
 	stops map[runkey.Run]func()
 }
 
@@ -79,7 +79,7 @@ func (b *Brokers) IsIdle(k runkey.Task) bool {
 func (b *Brokers) of(run Run) *closures.Broker {
 	s := b.open(run)
 	if s != nil {
-		b.noteQueue(&run) // unlocked: every process exit needs the lock
+		b.noteQueue(&run) // unlocked, since every process exit needs the lock
 	}
 	return s
 }

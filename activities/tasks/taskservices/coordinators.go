@@ -36,7 +36,7 @@ func (c *Config) queue(ctx context.Context, by runkey.Task) (taskapi.Queue, erro
 			if err != nil {
 				return closure.QueueInput{}, err
 			}
-			c.noteQueue(&run) // the run closes only a queue that it knows about
+			c.noteQueue(&run) // the run closes only a recorded queue
 			return c.queueInput(&run), nil
 		}
 		return q, nil

@@ -1,4 +1,4 @@
-// Package taskservices answers the requests of a host's tasks: it serves their sockets (package
+// Package taskservices answers the requests of a host's tasks. It serves their sockets (package
 // taskapi), and forwards each request to the part that decides it.
 //
 //	a barrier across hosts        package barriers, and behind it the rounds on the server

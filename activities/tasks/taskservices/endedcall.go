@@ -39,10 +39,10 @@ func (n *Notes) callsOf(processes []supervisor.Process) []EndedCall {
 // as completed, ProcessEnded records the call it was in, because the exit is judged again, maybe
 // by another host worker, and counts for all later restarts. It returns all such calls of the run.
 //
-// If the process last asked an earlier host worker, only that host worker knew whether the process
-// was in a call. A process that did not leave in order then counts as in a call: at worst its task
-// restarts needlessly, whereas the run would wait forever for a task that does not restart. While
-// all tasks stop together, nothing waits for the task.
+// If the process last asked an earlier host worker, only that host worker could tell whether the
+// process was in a call. A process that did not leave in order then counts as in a call. At worst
+// its task restarts needlessly, whereas the run would wait forever for a task that does not
+// restart. While all tasks stop together, nothing waits for the task.
 func (s *Services) ProcessEnded(processes []supervisor.Process, completed bool) ([]EndedCall, error) {
 	q := processes[len(processes)-1]
 	run, err := s.Plans.Run(q.Key.Run)

@@ -35,7 +35,7 @@ type Notes struct {
 	// has a closure queue.
 	Served bool `json:"served,omitempty"`
 	// Calls lists the calls during which processes exited with code 0. Such processes have failed,
-	// and perhaps only an earlier host worker knew that.
+	// and perhaps only an earlier host worker could detect that.
 	Calls []EndedCall `json:"calls,omitempty"`
 	// Serving maps each serving task to the life of the broker that its process last asked. A task
 	// that leaves in order is removed.

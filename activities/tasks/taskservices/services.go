@@ -92,8 +92,8 @@ func New(c Config) (*Services, error) {
 	return s, nil
 }
 
-// Close stops the services and waits for their work. Waiting tasks get no answer: they retry, and
-// reach the next host worker.
+// Close stops the services and waits for their work. Waiting tasks are not answered. They retry,
+// and reach the next host worker.
 func (s *Services) Close() {
 	if s.meetings != nil {
 		// First, because closing a connection would withdraw arrivals.
@@ -176,7 +176,7 @@ func (s *Services) Release(ctx context.Context, run runkey.Run) {
 }
 
 // ReleaseClosures stops serving a run's closures, without notifying the queue. The run must be
-// released already: otherwise a retried lease would recreate a broker.
+// released already, or a retried lease would recreate a broker.
 func (s *Services) ReleaseClosures(run Run) {
 	s.brokers.end(run.Key)
 }

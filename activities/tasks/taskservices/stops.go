@@ -90,15 +90,15 @@ func (s *stops) ask(ctx context.Context, run Run, q RunUpdate) (now spec.Stoppin
 	}
 	known, err := s.learn(run.Key, now)
 	if err != nil {
-		// The run has decided, and notifies this host again.
+		// The run has decided, and will notify this host.
 		s.Log.Warn("the answer of a run could not be stored", zap.String("run", run.Key.WorkflowID), zap.Error(err))
 		return now, nil
 	}
 	return known, nil
 }
 
-// learn implements [Services.Learn]. The note is written first, so that the next host worker tells
-// the tasks the same.
+// learn implements [Services.Learn]. The note is written first, so that the next host worker sends
+// the tasks the same state.
 func (s *stops) learn(run runkey.Run, now spec.Stopping) (spec.Stopping, error) {
 	r, err := s.Plans.Note(run, func(n *Notes) {
 		if n.Stopping == nil || n.Stopping.Seq < now.Seq {

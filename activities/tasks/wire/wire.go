@@ -91,8 +91,8 @@ type Progress struct {
 type Arrive struct {
 	// Timeout is the maximum time to wait, as a Go duration. Empty means no limit.
 	Timeout string `json:"timeout,omitempty"`
-	// Participants lists task names, and task types for all tasks of a type. If empty, all tasks
-	// of the spec take part.
+	// Participants lists task names, and task types for all tasks of a type. Empty means all tasks
+	// of the spec.
 	Participants []string `json:"participants,omitempty"`
 	// Local reports whether the host may release the barrier on its own.
 	Local bool `json:"local,omitempty"`
@@ -102,7 +102,7 @@ type Arrive struct {
 	Key string `json:"key,omitempty"`
 }
 
-// Released answers an arrival whose barrier was released.
+// Released answers an arrival when its barrier is released.
 type Released struct {
 	// Round is the barrier's round, counted from 1.
 	Round int `json:"round"`

@@ -3,8 +3,7 @@
 //
 // A host answers by trying. A probe, which all questions share, finds out whether the server
 // answers this host. If it does, the host forwards the question's heartbeat, and replies with the
-// server's answer. Otherwise it replies that it has no contact, unless it has promised the run to
-// deny.
+// server's answer. Otherwise it reports no contact, unless it has promised the run to deny.
 //
 // Its assurances are in memory, by run and generation, and its promises in the run's plan.
 package witness

@@ -135,7 +135,7 @@ func (w *Witnesses) Deny(run runkey.Run, number int, tasks []string, offer int64
 	return quiet, keep()
 }
 
-// Ask asks the other hosts concurrently, until ctx is done.
+// Ask queries the hosts concurrently, until ctx is done.
 func (w *Witnesses) Ask(ctx context.Context, run runkey.Run, others []spec.HostService, q hostservice.Question) lease.Answer {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -150,7 +150,7 @@ func (w *Witnesses) Ask(ctx context.Context, run runkey.Run, others []spec.HostS
 	return ""
 }
 
-// Reaches reports whether all others answer.
+// Reaches reports whether all hosts answer.
 func (w *Witnesses) Reaches(ctx context.Context, run runkey.Run, others []spec.HostService) bool {
 	each := w.each(ctx, run, others, hostservice.Question{})
 	for range others {
@@ -161,7 +161,7 @@ func (w *Witnesses) Reaches(ctx context.Context, run runkey.Run, others []spec.H
 	return true
 }
 
-// each asks the other hosts concurrently. A host that does not answer has an empty answer.
+// each queries all hosts concurrently. The answer of an unresponsive host is empty.
 func (w *Witnesses) each(ctx context.Context, run runkey.Run, others []spec.HostService, q hostservice.Question) <-chan lease.Answer {
 	answers := make(chan lease.Answer, len(others))
 	for _, s := range others {

@@ -37,8 +37,8 @@ func question(offer int64) hostservice.Question {
 	return hostservice.Question{Task: "worker-1", Generation: 1, Offer: offer, Token: tokenOf("iris"), Within: time.Second}
 }
 
-// The server's answer is the answer. Without one, the host replies that it has no contact, until
-// it has promised otherwise; a later host worker keeps the promise.
+// The server's answer is the answer. Without one, the host reports no contact, until it has
+// promised otherwise; a later host worker keeps the promise.
 func TestAnswer(t *testing.T) {
 	server, plan := &answering{}, Plan{Generation: 1}
 	plans := func(runkey.Run) (Plan, error) { return plan, nil }

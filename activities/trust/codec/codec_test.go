@@ -21,7 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// line returns a line of a key file.
+// line returns a key file's line.
 func line(id string, size int) string {
 	key := make([]byte, size)
 	_, _ = rand.Read(key)
@@ -54,7 +54,7 @@ func encode(t *testing.T, k *codec.Keys, v any) *commonpb.Payload {
 	return out[0]
 }
 
-// decode returns a payload's text, or why it has none.
+// decode returns a payload's text, or why that fails.
 func decode(t *testing.T, k *codec.Keys, p *commonpb.Payload) (text string, err error) {
 	t.Helper()
 	out := must.Get(k.Decode([]*commonpb.Payload{p}))(t)

@@ -21,7 +21,7 @@ func (k *Keys) DialOption() (grpc.DialOption, error) {
 	return grpc.WithChainUnaryInterceptor(copied, failures, payloads), nil
 }
 
-// copied does not modify the request: a retry resends it and must not encode it twice.
+// copied does not modify the request, so that a retry does not encode it twice.
 func copied(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	if m, ok := req.(proto.Message); ok {
 		req = proto.Clone(m)

@@ -1,4 +1,4 @@
-// Package codec encrypts a run's content: payloads and failures are encoded before they leave this
+// Package codec encrypts a run's content. Payloads and failures are encoded before they leave this
 // program and decoded when they return, so that they cannot be read on the server, in its database
 // or in its Web UI.
 //

@@ -26,7 +26,7 @@ func (k *Keys) Encode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error)
 	return out, nil
 }
 
-// Decode decodes each payload that it has the key of, and leaves others unchanged.
+// Decode decodes payloads with known keys, and leaves the rest unchanged.
 func (k *Keys) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
 	set := k.current()
 	out := make([]*commonpb.Payload, len(payloads))

@@ -5,10 +5,10 @@
 // [readTrusted]. While they cannot be used, nothing starts.
 //
 // A signature is valid for one execution of a run, and a start-task signature for one start in a
-// generation. It is identified by the signed statement and the key rather than by its bytes: two
+// generation. It is identified by the signed statement and the key rather than by its bytes. Two
 // signatures of the same statement with the same expiry by the same key are one. The state
 // directory records the execution that used a signature for as long as the signature could be
-// used. The expiry therefore limits only the first use on a host: a run that has started on a host
+// used. The expiry therefore limits only the first use on a host. A run that has started on a host
 // can restart its tasks later.
 //
 // The audit log is opened for each line, so that it can be rotated. Each line is written before

@@ -19,7 +19,7 @@ var Schema []byte
 // InvalidError reports all of a policy's problems.
 type InvalidError struct{ Problems []spec.Problem }
 
-// Error has a line for each problem.
+// Error lists each problem on a line.
 func (e *InvalidError) Error() string {
 	lines := list.Of(e.Problems, func(p spec.Problem) string { return p.String() })
 	return "invalid policy: " + strings.Join(lines, "\n  ")

@@ -55,8 +55,8 @@ const Unsigned = "unsigned"
 // Ask is a kind of request to running tasks.
 type Ask string
 
-// The values of [Ask]. Ending a task is not included: anyone who can reach the server can end the
-// run anyway.
+// The values of [Ask]. Ending a task is not one, because anyone who can reach the server can end
+// the run anyway.
 const (
 	AskRestart  Ask = "restart"
 	AskSignal   Ask = "signal"

@@ -54,7 +54,7 @@ func (s Statement) Sign(key ssh.Signer, expires time.Time) (*spec.Signature, err
 }
 
 // Verify returns the principals of the key that signed a statement, and an ID of what was signed.
-// A signature can be written in many ways: only the ID shows whether it was used before. Verify
+// A signature can be written in many ways, so only the ID shows whether it was used before. Verify
 // does not check whether the signature has expired.
 func (s Statement) Verify(signature spec.Signature, by *Signers, now time.Time) (principals []string, id string, err error) {
 	text, err := s.text(signature.Expires)

@@ -1,5 +1,5 @@
-// Package pmi is the server side of PMI-1, the protocol that tells programs of the MPICH family
-// who they are. Each process sends requests on a descriptor that it inherits.
+// Package pmi is the server side of PMI-1, the protocol that identifies processes of the MPICH
+// family. Each process sends requests on a descriptor that it inherits.
 //
 // A request is a line of words name=value, the first of them cmd=NAME, and so is an answer:
 //
@@ -12,8 +12,8 @@
 //
 // A [Session] is one process. It is pure: a line comes in, an answer goes out. The pairs put since
 // the last barrier are the process's value for the next one ([Session.Brings]), and the values of
-// all processes go into [Session.Released]. The pairs therefore do not need a server, and each
-// generation of a run starts without any.
+// all processes go into [Session.Released]. The pairs therefore do not need a server, and each run
+// generation starts without any.
 //
 // [Serve] reads and writes a connection, and calls the barrier when the session needs it.
 package pmi

@@ -40,7 +40,7 @@ type Session struct {
 	spawning bool
 }
 
-// NewSession returns the session of a process that has not sent anything yet.
+// NewSession returns the session of a new process.
 func NewSession(w World) *Session {
 	s := &Session{world: w, pairs: map[string]string{}}
 	if w.Mapping != "" && len(w.Mapping) <= maxValue {
@@ -60,7 +60,7 @@ const (
 	Barrier
 	// Abort requires all processes to exit, with [Reply.Code].
 	Abort
-	// Unknown means that the line is not a request of PMI-1; [Reply.Text] says so.
+	// Unknown means that the line is not a PMI-1 request; [Reply.Text] explains.
 	Unknown
 )
 

@@ -75,8 +75,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// A mapping that exceeds the maximum value length is omitted: MPICH then asks all processes for
-// their host names.
+// A mapping that exceeds the maximum value length is omitted. MPICH then exchanges all host names.
 func TestALongMappingIsLeftOut(t *testing.T) {
 	var hosts []string
 	for i := range 1000 {
@@ -86,8 +85,8 @@ func TestALongMappingIsLeftOut(t *testing.T) {
 	assert.Equal(t, "cmd=get_result rc=-1 msg=no_such_key value=unknown\n", s.Line("cmd=get kvsname=clusterrun key=PMI_process_mapping").Text)
 }
 
-// FuzzSession checks the guarantees for clients with any input from one of two processes: an
-// answer is one line, and after a barrier the other process gets the values that were put.
+// FuzzSession checks the guarantees for clients with any input from one of two processes. An
+// answer is one line, and after a barrier the second process gets the values that were put.
 func FuzzSession(f *testing.F) {
 	f.Add("cmd=init pmi_version=1 pmi_subversion=1\ncmd=put kvsname=clusterrun key=k value=v\ncmd=barrier_in")
 	f.Add("mcmd=spawn\nnprocs=1\nendcmd\ncmd=get kvsname=clusterrun key=PMI_process_mapping")
