@@ -6,12 +6,12 @@ import (
 )
 
 const (
-	// A program has survived an error if output continues for survivedAfter or survivedLines lines.
-	// A program that is about to exit may still print while it cleans up.
+	// survivedAfter and survivedLines are how much later output, in time or lines, shows that a
+	// program survived an error. It may still print while it cleans up before it exits.
 	survivedAfter = 30 * time.Second
 	survivedLines = 1000
-	// Errors within together count as one, because a victim's error starts with the lost peer and
-	// causes more errors.
+	// together is how close errors must be to count as one. A victim's first error is about the
+	// lost peer, and more errors follow from it.
 	together = 5 * time.Second
 )
 

@@ -63,7 +63,7 @@ func output(ctx context.Context, instance string, args []string) (said []byte, c
 	return end.kept, status.ExitStatus(), nil
 }
 
-// sweepTakes limits the wait for what an earlier side left to exit.
+// sweepTakes limits the wait for an earlier side's leftovers to exit.
 const sweepTakes = 5 * time.Second
 
 // sweep kills what the commands of this supervisor's earlier side left.

@@ -58,8 +58,8 @@ func (g *gpuUse) latest(s *Sampler) []supervisor.GPUProcess {
 	return g.processes
 }
 
-// askGPUs queries a driver for the processes on its GPUs, and also returns the maximum processor
-// time used.
+// askGPUs queries a driver for the processes on its GPUs, and also returns an upper bound of the
+// processor time used.
 type askGPUs func(context.Context) (_ []supervisor.GPUProcess, took time.Duration, _ error)
 
 // gpuDriver returns the query for this host's driver, or nil without one.

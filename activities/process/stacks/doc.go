@@ -14,8 +14,8 @@
 // registers a faulthandler, which works even while native code blocks the interpreter, and then
 // executes the program's own sitecustomize. A forked child gets its own file. This does not reach
 // interpreters started with -S, -E or -I or without their environment, interpreters in a container
-// that cannot see the directory, or programs that closed all descriptors or use the signal
-// otherwise; see activities/tasks/python. In bash:
+// that cannot see the directory, or programs that closed all descriptors or use the signal for
+// something else; see activities/tasks/python. In bash:
 //
 //	exec 3>>"$CLUSTERRUN_STACK_FILE.$$"
 //	trap 'echo "in $step, called from ${FUNCNAME[*]}" >&3' "$CLUSTERRUN_STACK_SIGNAL"

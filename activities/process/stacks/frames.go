@@ -89,7 +89,7 @@ func (p *process) waitsForChild() bool {
 	})
 }
 
-// program returns the name of the process's program.
+// program returns the process's program name.
 func (p *process) program() string {
 	if words := strings.Fields(p.command); len(words) > 0 {
 		return path.Base(strings.Trim(words[0], `"`))

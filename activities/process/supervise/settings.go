@@ -171,7 +171,7 @@ func (s Settings) Exec() error {
 	return fmt.Errorf("execute %s: %w", path, err)
 }
 
-// prepare finds the program and opens our own, which stays open if its file is replaced.
+// prepare finds the program and opens our own, which a replacement of its file does not affect.
 func (s *Settings) prepare() (path string, own *os.File, err error) {
 	if path, s.Starter, err = Program(); err != nil {
 		return "", nil, err

@@ -74,7 +74,7 @@ func (c *cgroups) limit(dir string, l Limits) error {
 	return cgroup.Limit(dir, l.Memory, l.CPUs, l.PIDs)
 }
 
-// oomCount counts OOM kills without leaders, because only leaders' exits always show the kill.
+// oomCount counts OOM kills except of leaders, because a leader's exit shows the kill.
 func (c *cgroups) oomCount() int { return c.oom.Count() - int(c.oomExplained.Load()) }
 
 // oomKills returns how many processes the kernel killed to free memory while p ran, and in which

@@ -101,10 +101,9 @@
 //   - The side dies, hangs, or loses its server: a process with a [Contact] is stopped unless the
 //     contact is renewed in time.
 //   - The program is upgraded ([Upgrade]): the side is restarted from the program on disk, if that
-//     understands the protocol, the options and the runs' plans. Processes do not notice. The
-//     supervisor continues and may start new processes. If the program has another version, the
-//     supervisor exits when all runs are released, and a service manager or a user starts the new
-//     one.
+//     understands the protocol, options and run plans. Processes do not notice. The supervisor
+//     continues and may start new processes. If its version differs, the supervisor exits when all
+//     runs are released, and a service manager or a user starts the new one.
 //   - The supervisor dies: parent-death signals kill the leaders, and the side kills the rest
 //     (SweepAfterLoss) and exits. The next OpenState sweeps once more and journals processes
 //     without an exit as Lost. The kernel frees the ports.

@@ -16,10 +16,10 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/fork"
 )
 
-// guard is this program under another name and in its own session, which waits until the supervisor
-// dies. Then it sweeps, like the side, which may have been killed together with the supervisor by a
-// `pkill -9` of their name, or by the kernel when memory runs out. It notices by its parent-death
-// signal, which does not need a descriptor.
+// guard is this program under another name and in its own session. It waits until the supervisor
+// dies, and then sweeps like the side. A `pkill -9` of their name, or the kernel when memory runs
+// out, may have killed both. It notices by its parent-death signal, which does not need a
+// descriptor.
 //
 // It starts with the first process.
 type guard struct {
@@ -40,7 +40,7 @@ type guard struct {
 	again    *time.Timer
 }
 
-// In a guard, any program with a supervisor does only this.
+// A guard does only this, in any program with a supervisor.
 func init() {
 	if supervisor, dir, ok := early.Bereft(); ok {
 		if _, err := sweepAfterLoss(context.Background(), dir, supervisor); err != nil {

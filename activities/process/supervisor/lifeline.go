@@ -77,8 +77,8 @@ func (l *lifeline) stop() {
 	}
 }
 
-// catchUp returns once everything that the owner wrote is handled, lest a request that the owner
-// caused overtake it.
+// catchUp returns once everything that the owner wrote is handled, so that a request that the owner
+// caused cannot overtake it.
 func (l *lifeline) catchUp() {
 	if l != nil {
 		_ = l.conn.Control(func(fd uintptr) { l.readAll(fd) })

@@ -42,14 +42,14 @@ func (f Fence) String() string {
 	return fmt.Sprintf("launch %d attempt %d", f.Launch, f.Attempt)
 }
 
-// Reason is why the supervisor stopped a process. Package activities derives the cause from it,
-// which the supervisor cannot determine. For example, exit code 0 during a call is a failure.
+// Reason is why the supervisor stopped a process. Package activities, not the supervisor, derives
+// the cause of the exit. For example, exit code 0 during a call is a failure.
 type Reason string
 
 // The values of [Reason], empty if the process exited on its own.
 const (
 	ReasonNone Reason = ""
-	// ReasonCollateral means that another task or the run ended, which made this task pointless.
+	// ReasonCollateral means that another task or the run ended, so this task became pointless.
 	ReasonCollateral Reason = "collateral"
 	// ReasonTerminate and ReasonRestart mean that an operator requested it.
 	ReasonTerminate Reason = "terminate"
@@ -196,7 +196,7 @@ type Exit struct {
 	Unkillable bool `json:"unkillable,omitempty"`
 	// Left lists the processes still alive at that time.
 	Left []Survivor `json:"left,omitempty"`
-	// StartError is the reason if the program could not be executed.
+	// StartError is why the program could not be executed.
 	StartError string    `json:"start_error,omitempty"`
 	Ended      time.Time `json:"ended"`
 	// BootNanos is the end time on CLOCK_BOOTTIME.
@@ -280,8 +280,8 @@ type StopAll struct {
 	// Recorded reports whether the server knows how all runs ended. The side, with nothing left to
 	// report, is then killed.
 	Recorded bool `json:"recorded,omitempty"`
-	// Later reports whether the request stops nothing now, but only makes these signals replace
-	// those that runs request when they stop their processes.
+	// Later reports whether the request, instead of stopping anything now, replaces the signals
+	// that runs request when they stop their processes.
 	Later bool `json:"later,omitempty"`
 }
 
@@ -354,7 +354,7 @@ type ReleaseRequest struct {
 // ProcessesReply lists processes by task and number.
 type ProcessesReply struct{ Processes []Process }
 
-// Limits limits what a process and all its descendants together use of the host. 0 means no limit.
+// Limits limits what a process and all its descendants use together. 0 means no limit.
 type Limits struct {
 	Memory int64 `json:"memory,omitempty"` // bytes
 	CPUs   int   `json:"cpus,omitempty"`   // full processors
@@ -377,7 +377,7 @@ func (l Limits) Controllers() (needed []string) {
 	return needed
 }
 
-// UnkeptReply holds pieces of outputs, each output's in order.
+// UnkeptReply holds pieces of outputs, in order for each output.
 type UnkeptReply struct{ Unkept []output.Unkept }
 
 // ControllersReply lists the cgroup controllers that can limit processes on this host: cpu, memory

@@ -90,7 +90,7 @@ func isTerminal(f *os.File) bool {
 	return err == nil
 }
 
-// unkept returns where the end of output would be that goes directly to a terminal.
+// unkept returns where the end of output that goes directly to a terminal would be.
 func (o *owner) unkept(c Command, copied []*output.Stream) (places []output.Place) {
 	for i, path := range []string{c.Stdout, c.Stderr} {
 		if slices.ContainsFunc(copied, func(s *output.Stream) bool {

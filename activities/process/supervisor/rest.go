@@ -69,14 +69,14 @@ func (s *stopper) askGroups(now time.Time) {
 	}()
 }
 
-// shorten advances or sets a process's deadline.
+// shorten brings forward or sets a process's deadline.
 func (p *process) shorten(at time.Time) {
 	if p.deadline.IsZero() || at.Before(p.deadline) {
 		p.deadline = at
 	}
 }
 
-// hastenRest advances the deadline of processes that an exited leader left running. s.table.mu must
+// hastenRest brings forward the deadline of processes that an exited leader left. s.table.mu must
 // be held.
 func (s *stopper) hastenRest(p *process, at, now time.Time) {
 	switch {

@@ -62,8 +62,8 @@ func NewOwnersClient(conn net.Conn, pid int, stateDir, instance string) *Client 
 	return c
 }
 
-// ClientFromEnv returns a side's client. It removes the socket from the environment, lest programs
-// started from here act as sides.
+// ClientFromEnv returns a side's client. It removes the socket from the environment, so that
+// programs started from here do not act as sides.
 func ClientFromEnv() (*Client, error) {
 	text := os.Getenv(envFD)
 	if text == "" {

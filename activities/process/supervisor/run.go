@@ -65,8 +65,8 @@ type Config struct {
 const (
 	// DefaultKillBound is the default of [Config]'s KillBound.
 	DefaultKillBound = 10 * time.Second
-	// DefaultLongestGrace is the default of [Config]'s LongestGrace. Service managers kill a
-	// service after 60 s or more, before which it must report its tasks' exits.
+	// DefaultLongestGrace is the default of [Config]'s LongestGrace. It leaves time to report the
+	// tasks' exits before a service manager kills the service, after 60 s or more.
 	DefaultLongestGrace = 50 * time.Second
 )
 

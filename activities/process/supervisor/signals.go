@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// The signals that [RequestUpgrade] and [RequestEnd] send. SignalEnd may be sent repeatedly,
-// whereas a second SIGTERM cancels the graces. SignalUpgrade is not SIGHUP, which a closed terminal
-// also sends. Neither kills a Go program that does not listen for it.
+// The signals that [RequestUpgrade] and [RequestEnd] send. SignalEnd may be sent repeatedly. A
+// second SIGTERM, in contrast, cancels the graces. SignalUpgrade is not SIGHUP, which a closed
+// terminal also sends. Neither kills a Go program that does not listen for it.
 const (
 	SignalEnd     = syscall.SIGUSR1
 	SignalUpgrade = syscall.SIGUSR2

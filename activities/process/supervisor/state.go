@@ -222,7 +222,7 @@ func (s *State) loseRest(r *run, swept sweepResult) {
 	})
 }
 
-// lastSign returns when an earlier supervisor was last known to live.
+// lastSign returns when an earlier supervisor was last known to be alive.
 func lastSign(runs map[string]*run) time.Time {
 	var last time.Time
 	for _, r := range runs {

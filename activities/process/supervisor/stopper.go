@@ -143,8 +143,8 @@ func (s *stopper) kill(p *process) {
 	}
 }
 
-// signalGroup signals a process's group. The leader must not be reaped yet, lest the number belong
-// to another group.
+// signalGroup signals a process's group. The leader must not be reaped yet, or the number may
+// belong to another group.
 func (s *stopper) signalGroup(p *process, sig syscall.Signal) {
 	s.send(-p.PID, sig)
 }

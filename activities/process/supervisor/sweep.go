@@ -18,13 +18,13 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
-// sweepPlan identifies what a dead supervisor may leave.
+// sweepPlan identifies what a dead supervisor may have left.
 type sweepPlan struct {
 	instance string
 	// sessions holds the leaders without an exit, with their start ticks.
 	sessions map[int]uint64
-	// lastSign is when the supervisor was last known to live, in clock ticks. A session without its
-	// leader counts only up to then, because its number may be reused later.
+	// lastSign is when the supervisor was last known to be alive, in clock ticks. A session without
+	// its leader counts only up to then, because its number may be reused later.
 	lastSign uint64
 	cgroup   string // the instance's cgroup, if any
 	bound    time.Duration

@@ -119,7 +119,7 @@ func (s *sideKeeper) signal(sign int, sig syscall.Signal) {
 }
 
 // awaitStarts waits for the starts in progress. It returns an error if one hangs, because the
-// side's requests cannot finish before it.
+// side's requests wait for it.
 func (s *sideKeeper) awaitStarts() error {
 	s.table.mu.Lock()
 	made := s.table.pick(func(p *process) bool { return p.phase == starting })
@@ -154,7 +154,7 @@ type Upgraded struct {
 	Error      string `json:"error,omitempty"`
 }
 
-// tell writes which programs run after the lock's first line, which works even on a full disk.
+// tell records which programs run, after the lock file's first line. This works on a full disk.
 func (s *sideKeeper) tell(err error) {
 	s.table.mu.Lock()
 	u := Upgraded{PID: os.Getpid(), Version: s.cfg.Upgrade.Version, Supervisor: s.cfg.Upgrade.Version, Living: len(s.table.living), Tries: s.upgrades}

@@ -22,8 +22,8 @@ const ownFiles = 16
 // runtime aborts a program that cannot create another thread.
 func Programs() Needs { return Needs{Processes: 16 * min(runtime.NumCPU(), 8)} }
 
-// RoomForMain returns an error if this user's process limit is too low to start a command. It is
-// free where the limit is usual.
+// RoomForMain returns an error if this user's process limit is too low to start a command. It costs
+// nothing with usual limits.
 func RoomForMain() error {
 	const threads, few = 6, 64
 	if maxProcesses() > few {
@@ -43,7 +43,7 @@ func (n Needs) Check() error {
 	return nil
 }
 
-// Room returns an error if this host cannot meet the needs besides its present load.
+// Room returns an error if this host cannot meet the needs on top of its present load.
 func (n Needs) Room() error {
 	open, _ := os.ReadDir("/proc/self/fd")
 	if err := missing(n.Files, len(open), maxFiles(), "open files", LimitOf(unix.EMFILE)); err != "" {

@@ -79,7 +79,7 @@ type Request struct {
 	Avoid []int
 }
 
-// Run gives [Ports] access to their run.
+// Run gives [Ports] access to its run.
 type Run struct {
 	// Check reports why nothing can be leased, whether the generation ever started a process, and
 	// whether any process of the run lives.
@@ -212,7 +212,7 @@ func (p *Ports) lapseLater(run runkey.Run, of Run) {
 const KeepGenerations = 100
 
 // dropOld frees the ports that only earlier generations use, unless one of their processes is still
-// ending. The new generation does not reuse them, lest a peer of the old one reach it by mistake.
+// ending. The new generation does not reuse them, so that a peer of the old one cannot reach it.
 func (p *Ports) dropOld(generation int, busy func(int) bool) {
 	if busy(generation) {
 		return
@@ -315,7 +315,7 @@ func (p *Ports) hold(port int, probe func(port int) error) error {
 	return nil
 }
 
-// holdAny holds arbitrary ports under the range that the kernel uses for outgoing connections. p.mu
+// holdAny holds arbitrary ports below the range that the kernel uses for outgoing connections. p.mu
 // must be held.
 func (p *Ports) holdAny(count int, avoid []int) (got []int, err error) {
 	for port := range anyPorts() {

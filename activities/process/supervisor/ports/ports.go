@@ -111,7 +111,7 @@ func anyPorts() iter.Seq[int] {
 	}
 }
 
-// Free returns unleased ports under the range that the kernel uses for outgoing connections. It
+// Free returns unleased ports below the range that the kernel uses for outgoing connections. It
 // keeps each from runs until the next is requested.
 func Free() iter.Seq[int] {
 	return func(yield func(int) bool) {

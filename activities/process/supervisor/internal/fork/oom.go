@@ -10,8 +10,8 @@ import (
 // supervisor last and treats its children like any other program.
 type oomScore struct {
 	file string
-	// protected reports whether the supervisor runs with [OOMProtected]. Its children run with
-	// children.
+	// protected reports whether the supervisor runs with [OOMProtected]. Its children get the score
+	// in children.
 	protected bool
 	children  int
 }
@@ -24,7 +24,7 @@ const (
 	OOMProtected = -900
 )
 
-// protect lowers this process's score if permitted, by CAP_SYS_RESOURCE.
+// protect lowers this process's score if CAP_SYS_RESOURCE permits.
 func protect(file string) oomScore {
 	s := oomScore{file: file}
 	b, err := os.ReadFile(file)

@@ -13,8 +13,8 @@ import (
 // copier copies a run's output from pipes to files, and owns the read ends. A program that reopens
 // /dev/stderr opens the pipe rather than the file, so it cannot truncate earlier output.
 //
-// One goroutine serves the pipes in the order that they became readable. It needs a thread only
-// while it copies, and exists only while there is a pipe.
+// One goroutine serves the pipes in the order they became readable. It needs a thread only while it
+// copies, and exists only while there is a pipe.
 type copier struct {
 	of *Outputs
 	// mu is held while output is copied. The outputs' lock, and those that [Outputs.Begin]'s stop
@@ -326,7 +326,7 @@ func (c *copier) end(streams []*Stream) {
 	}
 }
 
-// catchUpLocked copies the readable pipes, in the order that they became readable.
+// catchUpLocked copies the readable pipes, in the order they became readable.
 func (c *copier) catchUpLocked() {
 	if c.ready == nil || len(c.streams) == 0 {
 		return

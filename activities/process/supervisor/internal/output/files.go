@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 )
 
-// Files says where, and as which user, a process's files are created.
+// Files configures where, and as which user, a process's files are created.
 type Files struct {
 	User *hostuser.User // nil means our own
 	// Dir is created, with its parents, inside Root, which links must not leave. Root may be empty.

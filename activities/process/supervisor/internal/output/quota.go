@@ -31,7 +31,7 @@ type Outputs struct {
 }
 
 // Output is a process's output. One copier serves all its streams, so that they are copied in the
-// order that they are written.
+// order they are written.
 type Output struct {
 	all     *Outputs
 	copier  *copier
