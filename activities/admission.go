@@ -27,7 +27,7 @@ import (
 type leave struct {
 	signers []string
 	as      string // the user of its tasks
-	// statement is the ID of the spec, or empty if the host has no policy.
+	// statement is the ID of the spec, or empty without a policy.
 	statement string
 }
 
@@ -100,7 +100,7 @@ func sameUser(d policy.Decision, as string) policy.Decision {
 	return policy.Decision{Rule: d.Rule, Reason: fmt.Sprintf("rule %d runs it as %s, but the run has the user %s here", d.Rule, name(d.User), name(as))}
 }
 
-// denial returns the problem that tells a user why the policy does not allow a task.
+// denial returns the problem that explains why the policy does not allow a task.
 func (g *gate) denial(task string, signers []string, why string) spec.Problem {
 	return spec.Problem{
 		Path: "policy", Message: fmt.Sprintf("%s, which %s, on host %s: %s", task, by(signers), g.Name, why), Remedy: remedyOfDenial(signers),

@@ -79,7 +79,7 @@ func (l *taskLease) command(n int) (supervisor.Command, error) {
 	}
 	program := lookPath(t.Command[0], dir, looksIn)
 	if l.Guard.HasPolicy() {
-		// Resolve the same way as for the policy: a link may have changed since.
+		// Resolve the same way as for the policy, because a link may have changed since.
 		program, dir = inRealDir(program), resolved(dir)
 	}
 	args := t.Command
@@ -139,10 +139,10 @@ func (p *plan) restartCount(generation, n int) int {
 	return n
 }
 
-// processFiles locates the files of one process.
+// processFiles locates a process's files.
 type processFiles struct{ dir string }
 
-// path returns the path of a process file, or an empty string if the run keeps no files.
+// path returns the path of a process file, or an empty string if the run does not keep files.
 func (f processFiles) path(name string) string {
 	if f.dir == "" {
 		return ""
@@ -165,7 +165,7 @@ func (l *taskLease) files(t spec.Task, n int) processFiles {
 	return processFiles{tasklog.ProcessDir(runDir, n, t.Rank)}
 }
 
-// output returns a stream's destination: its file, the owner's output if there is one, or nothing.
+// output returns a stream's destination: its file, the owner's output if any, or nothing.
 func (l *taskLease) output(s spec.Streams, stream spec.Std, file string) string {
 	switch {
 	case s.File&stream != 0:

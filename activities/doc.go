@@ -22,7 +22,7 @@
 // names, inputs and outputs of all activities.
 //
 // A host worker may be killed at any moment. State that must outlive it is kept by the supervisor
-// (processes, exits, ports) or on disk (plans), never in memory here: a new [Host] over the same
+// (processes, exits, ports) or on disk (plans), never in memory here. A new [Host] over the same
 // supervisor continues where the old one stopped.
 //
 // # Heartbeats
@@ -52,14 +52,14 @@
 // # The fence
 //
 // A process that may be started elsewhere lives only while its host has contact. The supervisor
-// keeps the process's deadline on CLOCK_BOOTTIME: the send time of the last heartbeat of its own
-// activity that the server answered, plus stop_after. The host worker renews it after each answer,
-// under the fence of its attempt, and a start needs an answer to the attempt that starts. So a host
-// worker that was killed, is frozen, crashes repeatedly, waits for a connection or cannot log in
-// does not extend the deadline. When it passes, the supervisor stops the process (cause host-lost,
-// reason cut-off). The deadline is per process rather than per run, because an answer for one task
-// says nothing about another task's closed activity. It need not survive the supervisor, since the
-// processes die with the supervisor.
+// keeps the process's deadline on CLOCK_BOOTTIME: the send time of its own activity's last answered
+// heartbeat, plus stop_after. The host worker renews it after each answer, under the fence of its
+// attempt, and a start needs an answer to the attempt that starts. So a host worker that was
+// killed, is frozen, crashes repeatedly, waits for a connection or cannot log in does not extend
+// the deadline. When it passes, the supervisor stops the process (cause host-lost, reason cut-off).
+// The deadline is per process rather than per run, because an answer for one task proves nothing
+// about another task's closed activity. It need not survive the supervisor, since the processes die
+// with the supervisor.
 //
 // The run counts independently, with the same numbers (lifecycle.Fence). It gives the host up when
 // an activity's first attempt has not been picked up for that long. With on_disconnect: keep there

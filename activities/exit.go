@@ -23,10 +23,10 @@ import (
 const sigkill = int(unix.SIGKILL)
 
 // A failure without an error file is explained by the last stderrLines lines of stderr, with up to
-// frameLines lines before them if they start in the middle of a frame.
+// frameLines lines before them if they start within a frame.
 const stderrLines, frameLines = 8, 3
 
-// maxReported limits the line of a reported error among the printed ones, in bytes.
+// maxReported limits a reported error's line among the printed ones, in bytes.
 const maxReported = 240
 
 // exitOf converts the supervisor's record of an exit without reading any file. call is the call

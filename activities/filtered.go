@@ -24,7 +24,7 @@ func (p *plan) filters() bool {
 }
 
 // collect starts collecting a run's lines unless collection has already started or the run does not
-// need it. A released run has all its lines.
+// need it. A released run's lines are complete.
 func (c *collectors) collect(p *plan) {
 	if p.Released || !p.filters() {
 		return
@@ -74,8 +74,8 @@ func (c *collectors) collectRest(ctx context.Context, p *plan) {
 	}
 }
 
-// endCollecting ends the collection of a run. If ctx is done first, the collection continues, and
-// the caller can wait for it again.
+// endCollecting ends a run's collection. If ctx is done first, the collection continues, and the
+// caller can wait for it again.
 func (c *collectors) endCollecting(ctx context.Context, run runkey.Run) error {
 	c.mu.Lock()
 	one := c.byRun[run]

@@ -17,7 +17,6 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// signersOf returns the signers of a task of the run.
 func (p *plan) signersOf(task string) []string {
 	if a, ok := p.Added[task]; ok {
 		return a.Signers
@@ -25,7 +24,7 @@ func (p *plan) signersOf(task string) []string {
 	return p.Signers
 }
 
-// decide asks the policy about a task's process, or about a request to it.
+// decide consults the policy about a task's process, or about a request to it.
 func (g *gate) decide(p *plan, t spec.Task, ask policy.Ask) policy.Decision {
 	if g.Guard == nil {
 		return g.Guard.Decide(policy.Request{}) // avoids the lookups of requestFor
@@ -125,8 +124,8 @@ func (g *gate) requestFor(run runkey.Run, s *spec.RunSpec, t spec.Task, signers 
 	return PolicyRequest(s, t, g.ships.shipsTo(run, s), signers)
 }
 
-// goesUp returns a problem if one of a task's paths has a ".." element, which may lead elsewhere
-// after a link. Otherwise it returns an empty string.
+// goesUp returns a problem if a task's path contains a ".." element, which may lead elsewhere after
+// a link. Otherwise it returns an empty string.
 func goesUp(s *spec.RunSpec, t spec.Task) string {
 	paths := []struct{ field, path string }{{"dir", t.Dir}, {"logs.dir", s.Logs.Dir}}
 	if len(t.Command) > 0 {

@@ -31,9 +31,9 @@ const (
 	minBeat = time.Second
 	// beatPatience is the maximum time to wait for the server's answer to a heartbeat.
 	beatPatience = 5 * time.Second
-	// firstBeat is the delay of the first heartbeat, which shows the pid to users. It is not 0,
-	// because a heartbeat costs the server as much as starting a task, and the server is busy while
-	// a run is launched.
+	// firstBeat delays the first heartbeat, which shows the pid to users. It is not 0, because a
+	// heartbeat costs the server as much as starting a task, and the server is busy while a run is
+	// launched.
 	firstBeat = 300 * time.Millisecond
 	// Runs of at least manyTasks tasks also spread out their first beats.
 	manyTasks = 32
@@ -61,7 +61,7 @@ func phaseOf(instance string) time.Duration {
 }
 
 // beater sends the heartbeats of one lease. Each beat has its own goroutine, which exits with the
-// beat: a permanent one would keep the deep stack of a call.
+// beat, because a permanent one would keep the deep stack of a call.
 type beater struct {
 	lease    *taskLease
 	process  supervisor.Process
@@ -188,7 +188,7 @@ func (p *plan) hurry(d time.Duration) time.Duration {
 }
 
 // contact returns a process's first contact. If the process needs contact, the server must just
-// have answered for this very attempt: an attempt that was frozen for a while may no longer be
+// have answered for this very attempt. An attempt that was frozen for a while may no longer be
 // valid. Delivering the attempt counts as such an answer.
 func (l *taskLease) contact() (supervisor.Contact, error) {
 	after := l.plan.stopAfter()
@@ -325,7 +325,6 @@ func (l *taskLease) sendBeat(ctx, beating context.Context, beat spec.Heartbeat) 
 	return sent, err
 }
 
-// askOthers asks the run's other hosts.
 func (l *taskLease) askOthers(ctx context.Context, beat spec.Heartbeat) lease.Answer {
 	patience := l.plan.hurry(beatPatience)
 	asking, cancel := context.WithTimeout(ctx, patience)
@@ -359,9 +358,8 @@ func (h *Host) withDeadline(run runkey.Run) (*plan, error) {
 // overdue reports whether max_run_time has passed.
 func (p *plan) overdue() bool { return p.Deadline != 0 && supervisor.BootNanos() >= p.Deadline }
 
-// killAt returns the time at which the supervisor kills the process unasked, or 0 for no limit. The
-// workflow's own timer fires earlier while the server can be reached; this limit works during
-// outages.
+// killAt returns when the supervisor kills the process unasked, or 0 for never. The workflow's own
+// timer fires earlier while the server can be reached; this limit works during outages.
 func (p *plan) killAt() int64 {
 	if p.Deadline == 0 {
 		return 0

@@ -34,7 +34,7 @@ import (
 
 // Config configures a [Host].
 type Config struct {
-	// Name is the name under which specs pin tasks to this host.
+	// Name is the name that specs can pin tasks to.
 	Name string
 	// Instance distinguishes this host worker from host workers of the same name.
 	Instance string
@@ -42,21 +42,20 @@ type Config struct {
 	StateDir string
 	// LogRoot is the directory for the logs of runs without their own log directory.
 	LogRoot string
-	// Retention decides how long the logs of ended runs are kept. If nil, they are not removed.
+	// Retention limits the logs of ended runs. If nil, they are not removed.
 	Retention *retention.Policy
-	// LogsCopiedTo is the directory on the owner's machine to which the owner copies everything in
-	// LogRoot. If set, all output goes to files, and runs get the paths of the copies.
+	// LogsCopiedTo is the directory on the owner's machine that the owner copies LogRoot to. If
+	// set, all output goes to files, and runs get the copies' paths.
 	LogsCopiedTo string
-	// Advertise is the address at which other hosts' tasks reach this host's tasks. The default is
-	// Name.
+	// Advertise is the address of this host's tasks for other hosts' tasks. The default is Name.
 	Advertise string
 	// Slots limits the number of tasks on this host. 0 means no limit.
 	Slots int
-	// Oversubscribe reports whether a run may have more tasks than Slots if it is alone here.
+	// Oversubscribe reports whether the host's only run may have more tasks than Slots.
 	Oversubscribe bool
 	// Owned reports whether runs end with the owner of this worker.
 	Owned bool
-	// OwnersOutput reports whether the owner has an output for streams that go to no file.
+	// OwnersOutput reports whether streams without a file go to the owner's output.
 	OwnersOutput bool
 	// Environ is the environment that processes on this host inherit, and Process the process that
 	// they inherit limits and processors from. The default is this process.
@@ -70,13 +69,13 @@ type Config struct {
 	// Stdin is the task that gets the owner's stdin, or empty for none.
 	Stdin string
 
-	// Guard is the policy of this host and its audit log. If nil, everything is allowed.
+	// Guard is this host's policy and audit log. If nil, everything is allowed.
 	Guard      *guard.Guard
 	Supervisor supervisor.API
 	Server     Server
 	// Files serves the files of runs to other hosts. If nil, they can be read only on this host.
 	Files *hostservice.Server
-	// Rounds keeps the barriers across hosts at which tasks of this host wait. If nil, there are no
+	// Rounds keeps the barriers across hosts that tasks of this host wait at. If nil, there are no
 	// such barriers.
 	Rounds barriers.Server
 	// Runs sends tasks' requests to their runs. If nil, tasks cannot make requests.
@@ -130,7 +129,7 @@ type Server interface {
 	// run's current or last execution.
 	CancelRun(ctx context.Context, workflowID, began string) error
 	DescribeRun(ctx context.Context, workflowID, began string) (*workflowservice.DescribeWorkflowExecutionResponse, error)
-	// TakeOver makes the server offer the tasks held by an earlier process again.
+	// TakeOver makes the server reoffer the tasks held by an earlier process.
 	TakeOver(ctx context.Context, run runkey.Run, by server.Taker) error
 	// ReadShared reads a value that the run shares with its hosts.
 	ReadShared(ctx context.Context, at hostapi.Shared, value any) error
@@ -232,8 +231,8 @@ func (h *Host) AwaitOver(ctx context.Context, run runkey.Run) {
 	}
 }
 
-// SlowestRatio returns the step time of the slowest task on this host, divided by the median of the
-// other tasks; see [taskservices.Services.SlowestRatio].
+// SlowestRatio returns the step time of this host's slowest task, divided by the other tasks'
+// median; see [taskservices.Services.SlowestRatio].
 func (h *Host) SlowestRatio() float64 { return h.services.SlowestRatio() }
 
 // Brokers returns the brokers through which this host's tasks call closures.
@@ -256,7 +255,7 @@ type (
 		*core
 		ships *shipping
 	}
-	// shipping fetches the archives of runs, and finds their directories.
+	// shipping fetches runs' archives, and finds their directories.
 	shipping struct{ *core }
 	// checks finds problems that would keep a task from starting on this host.
 	checks struct {
@@ -305,7 +304,7 @@ type (
 		collectors   *collectors
 		witnesses    *witness.Witnesses
 
-		// strangers contains the runs for which a changed server has been logged.
+		// strangers contains the runs that a changed server has been logged for.
 		strangers sync.Map // of runkey.Run
 	}
 )

@@ -100,8 +100,8 @@ func (l *leases) stillSilent(k runkey.Task) (tasks []string) {
 }
 
 // holdsAny reports whether a task of the run has a lease on this host. Such a run need not be
-// looked up on the server, because the lease is notified when the run ends. After each lease is
-// released, the run is checked again.
+// looked up on the server, because the lease is notified when the run ends. Releasing a lease
+// triggers another check.
 func (l *leases) holdsAny(p *plan) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Client reads the files of one run on one host, or archives.
+// Client reads one run's files on one host, or archives.
 type Client struct {
 	service spec.HostService
 	url     string
@@ -43,8 +43,8 @@ const (
 	maxListing, maxText = 64 << 20, 4 << 10
 )
 
-// NewClient returns a client of the service for a run, given the ID of its first execution, which
-// is empty for archives.
+// NewClient returns a client for a run, given the ID of its first execution, which is empty for
+// archives.
 func NewClient(s spec.HostService, run string) *Client {
 	answer := answerTakes
 	if run == "" {

@@ -18,30 +18,28 @@
 //
 // where run is the ID of the run's first execution.
 //
-// The end of an answer is always marked: an output ends with its last record, and a file with the
+// The end of an answer is always marked. An output ends with its last record, and a file with the
 // trailer Clusterrun-End, which contains its size. A response without that mark was cut off.
 //
 // # Records
 //
-// An output is a sequence of records, each a line of JSON ([record]). A record with a length is
-// followed by that many bytes of one stream. A [tasklog.Follower] feeds the output and reads no
-// faster than the client: a client that does not read costs one buffer, even if the tasks write
-// much. [Client.Follow] is the other end, and delivers [tasklog.Chunk] values like a follower of
-// files. After losing its connection it sends the offsets that it has reached, so no byte is lost
-// or repeated.
+// An output is a sequence of records, each a line of JSON ([record]). A record with length n is
+// followed by n bytes of one stream. A [tasklog.Follower] feeds the output and reads no faster than
+// the client, so a client that does not read costs only one buffer. [Client.Follow] is the client
+// side, and delivers [tasklog.Chunk] values like a follower of files. After losing its connection
+// it sends the offsets that it has reached, so no byte is lost or repeated.
 //
 // # Who may read
 //
-// This section is about the files of runs. Archives work the same way: a token allows its holder to
-// read one archive, by its digest, or to store archives. The fleet gives a token for storing to
-// anyone who may query the fleet.
+// This section is about runs' files. Archives work the same way: a token allows its holder to read
+// one archive, by its digest, or to store archives. The fleet gives a token for storing to anyone
+// who may query the fleet.
 //
 // A request needs a token (Authorization: Bearer). The token names a run, the directory with its
 // files and, if the host worker is root, the user of its tasks, as whom the files are read. It is
-// signed with a key in the state directory, so the host keeps no state for it, and files can be
-// read for as long as they exist, even if the run was forgotten long ago. The run gives its token
-// to anyone who may query its status. All other requests get the same answer, 404, for every
-// reason.
+// signed with a key in the state directory, so the host need not store it, and files can be read
+// for as long as they exist, even if the run was forgotten long ago. The run gives its token to
+// anyone who may query its status. All other requests get the same answer, 404, for every reason.
 //
 // Questions about leases need a separate token, which only the run's hosts get.
 //

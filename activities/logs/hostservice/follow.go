@@ -48,7 +48,7 @@ type Follower struct {
 	troubled bool // last argument of OnTrouble
 }
 
-// cursor is the position up to which a stream has been read.
+// cursor is a stream's read position.
 type cursor struct {
 	offset int64
 	// open reports whether the offset is within a line.

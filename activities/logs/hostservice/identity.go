@@ -72,7 +72,7 @@ func newIdentity() ([]byte, error) {
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), DNSNames: []string{"clusterrun"},
-		// Clients do not check these times: the clocks of hosts differ.
+		// Clients do not check these times, because hosts' clocks differ.
 		NotBefore: time.Unix(0, 0), NotAfter: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC),
 	}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)

@@ -37,7 +37,7 @@ type Query struct {
 	Follow bool `json:"follow,omitempty"`
 }
 
-// Cursor is the offset of the unread part of a stream.
+// Cursor is the offset of a stream's unread part.
 type Cursor struct {
 	tasklog.Stream
 	Offset int64 `json:"offset"`
@@ -49,7 +49,7 @@ type record struct {
 	Offset int64 `json:"offset,omitempty"`
 	// Length is the number of bytes of the stream that follow.
 	Length int `json:"length,omitempty"`
-	// Error is an error of one of the files.
+	// Error describes a file's error.
 	Error string `json:"error,omitempty"`
 	// End is set in the last record, after all existing output has been sent.
 	End *Listing `json:"end,omitempty"`

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// maxConnections and maxRequests limit the open connections and requests of all clients: each
-	// host of a run may have a connection to its witnesses.
+	// maxConnections and maxRequests limit the open connections and requests of all clients. Each
+	// host of a run may connect to its witnesses.
 	maxConnections, maxRequests = 2048, 64
 	// maxQuestions limits the questions about leases. They have a separate limit because processes
 	// are stopped without their answers, and people reading output must not take their place.

@@ -20,7 +20,7 @@ type grant struct {
 	Run runkey.Run `json:"run,omitzero"`
 	// Dir is the run's log directory.
 	Dir string `json:"dir,omitempty"`
-	// User contains the IDs of the user of the run's tasks; as is set if that is not our own user.
+	// User contains the IDs of the tasks' user; as is set if that is not our own user.
 	User *numbers       `json:"user,omitempty"`
 	as   *hostuser.User // set by asUser
 	// Archive is the archive's digest.
@@ -43,9 +43,8 @@ func numbersOf(u *hostuser.User) *numbers {
 	return &numbers{u.UID, u.GID}
 }
 
-// user returns the user who reads the files: the user in the token, even if the directory has
-// another owner now. Only root can act as another user; for other users the kernel checks
-// permissions.
+// user returns the user who reads the files, as recorded in the token. The directory's owner may
+// have changed. Only root can act as another user; for other users the kernel checks permissions.
 func (g grant) user() (*hostuser.User, error) {
 	switch {
 	case os.Geteuid() != 0:

@@ -25,10 +25,10 @@ type Question struct {
 	Within time.Duration `json:"within,omitempty"`
 }
 
-// maxQuestion and maxAnswer limit the bodies of a question and its answer.
+// maxQuestion and maxAnswer limit question and answer bodies.
 const maxQuestion, maxAnswer = 256 << 10, 1 << 10
 
-// Witness answers the questions of a run's other hosts.
+// Witness answers questions from a run's other hosts.
 type Witness func(ctx context.Context, run runkey.Run, q Question) lease.Answer
 
 // AnswerBy sets the witness. It must be called before [Server.Serve].

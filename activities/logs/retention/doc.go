@@ -5,9 +5,8 @@
 //
 // [Rule.Choose] decides, only from [Facts]. A run may be removed when it is over: no state
 // directory on this host holds it, the server does not report it as open, and there is evidence
-// that it has ended. The evidence is the server's answer, the run's [Note], or the absence of its
-// host worker's state directory, which `clusterrun run` removes on exit. A file's age does not
-// count.
+// that it has ended. The evidence is the server's answer, the run's [Note], or its host worker's
+// missing state directory, which `clusterrun run` removes on exit. A file's age does not count.
 //
 // # On disk
 //
@@ -16,16 +15,16 @@
 //	<log dir>/<workflow id>/<short run id>/attempt_<n>/…
 //	<log dir>/<workflow id>/<short run id>.json
 //
-// The note is written before the first process starts. It names the run's host and state directory:
-// hosts may share a log directory and have state directories with the same path, and removal skips
+// The note is written before the first process starts. It names the run's host and state directory.
+// Hosts may share a log directory and have state directories with the same path, so removal skips
 // other hosts' files. The note is rewritten when the run has ended. Logs without a note are also
 // skipped.
 //
 // # How it goes
 //
 // All removal goes through [os.Root], inside a log directory that is held open; no symbolic link is
-// followed, and a note counts only if it is a file of the calling user. A log directory is cleaned
-// by one process at a time ([Logs.Lock]). Only attempts are removed from a log directory, and the
-// directories above them if those are then empty. The note goes last: if a removal is killed, the
+// followed, and a note counts only if the calling user owns it. A log directory is cleaned by one
+// process at a time ([Logs.Lock]). Only attempts are removed from a log directory, and the
+// directories above them if those are then empty. The note goes last. If a removal is killed, the
 // next one finds the note and continues.
 package retention

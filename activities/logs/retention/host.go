@@ -9,7 +9,7 @@ import (
 )
 
 // Host returns an ID of this machine, which distinguishes machines that share a log directory. It
-// is empty if the machine has none.
+// is empty if unknown.
 var Host = sync.OnceValue(func() string {
 	id, _ := os.ReadFile("/etc/machine-id")
 	if id = bytes.TrimSpace(id); len(id) == 0 || string(id) == "uninitialized" {

@@ -66,7 +66,7 @@ func (l *Logs) Lock() error {
 type Entry struct {
 	// RunID is the run's ID, and Execution the short ID of its first execution.
 	RunID, Execution string
-	// Note is nil if the execution has no note.
+	// Note is nil if missing.
 	Note *Note
 	dir  string // of the run, in the log directory
 }
@@ -89,7 +89,7 @@ func (l *Logs) Entries() ([]Entry, error) {
 	return entries, err
 }
 
-// EntriesOf lists the executions of one run.
+// EntriesOf lists one run's executions.
 func (l *Logs) EntriesOf(runID string) ([]Entry, error) {
 	run, _ := namesOf(runID, "")
 	entries, err := l.entriesOf(filepath.Clean(run))
@@ -271,7 +271,7 @@ func removeAttempts(run *os.Root, execution string) error {
 func removeAll(dir *os.Root, name string) error {
 	err := dir.RemoveAll(name)
 	if err == nil || os.Geteuid() == 0 {
-		return err // root needs no permission
+		return err // root does not need permission
 	}
 	_ = fs.WalkDir(dir.FS(), name, func(at string, d fs.DirEntry, _ error) error {
 		if d != nil && d.IsDir() {

@@ -111,8 +111,8 @@ type Policy struct {
 const DefaultFor = 90 * 24 * time.Hour
 
 // Apply removes what a policy does not keep, and returns the IDs of the removed runs. It does not
-// ask the server: a run stays if its note does not say that it has ended, or if the note's times
-// are implausible.
+// ask the server. A run stays if its note does not record its end, or if the note's times are
+// implausible.
 func (p Policy) Apply(dir string, now time.Time, holds func(string, runkey.Run) bool) (removed []string, err error) {
 	if p.For <= 0 && p.MaxBytes <= 0 {
 		return nil, nil

@@ -26,7 +26,7 @@ type Facts struct {
 	// alive on this host.
 	Idle   bool
 	Server Answer
-	// Noted reports whether the note says that the run has ended.
+	// Noted reports whether the note records the run's end.
 	Noted bool
 	// Gone reports whether its host worker's state directory is gone.
 	Gone  bool

@@ -3,8 +3,8 @@
 // # The archive
 //
 // An archive is an uncompressed tar file. [Pack] writes the entries sorted by name, with fixed
-// times, owners and modes, and keeps only the executable bits of the modes: the same content gives
-// the same archive, which is identified by its SHA-256, the digest.
+// times, owners and modes, and keeps only the executable bits of the modes, so the same content
+// gives the same archive, which is identified by its SHA-256, the digest.
 //
 // Pack leaves out files that .gitignore files name, even if git tracks them, including the
 // .gitignore files above the directory within its git checkout. It also leaves out .git and the
@@ -28,7 +28,7 @@
 // directory, so its tasks may write to it.
 //
 // [Store.Sweep] removes an archive when no run on this host uses it and all runs that fetch it from
-// this host have ended. It removes a run's directory together with the run's logs: once the host is
+// this host have ended. It removes a run's directory together with the run's logs, once the host is
 // done with the run and its log directory is gone.
 //
 // A caller that needs an archive to stay locks its digest ([Store.Lock]) until the need is recorded

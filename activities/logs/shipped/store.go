@@ -54,8 +54,8 @@ func (s *Store) Dir(run runkey.Run) string {
 	return tasklog.RunDir(s.runs(), run.WorkflowID, run.RunID)
 }
 
-// DirOf returns the directory of the run with the given log directory: its own, or the sweep's if
-// the run is the trial that used it last.
+// DirOf returns the directory of the run with the given log directory. It is the run's own, or the
+// sweep's if the run is the trial that used it last.
 func (s *Store) DirOf(run runkey.Run, logs string) string {
 	own := s.Dir(run)
 	sweep, _, ok := spec.SplitTrialID(run.WorkflowID)
@@ -224,7 +224,7 @@ type Unpacked struct {
 	// Statement is the ID of the spec that it was unpacked for, or empty without a policy.
 	Statement string `json:"statement,omitempty"`
 	// Logs is the log directory of the latest run that uses the directory, which is kept equally
-	// long. It is empty if that run keeps no logs.
+	// long. It is empty if that run does not keep logs.
 	Logs string `json:"logs,omitempty"`
 }
 
@@ -375,7 +375,7 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
-// syncAll syncs a directory's file system, so that a power cut cannot damage it and it is not
+// syncAll syncs a directory's file system, so that a power cut cannot damage it and it need not be
 // unpacked again.
 func syncAll(dir string) error {
 	d, err := os.Open(dir)
@@ -392,7 +392,7 @@ func syncAll(dir string) error {
 // removeAll removes a tree, even if a program has removed its own permissions.
 func removeAll(dir string) error {
 	if err := os.RemoveAll(dir); err == nil || os.Geteuid() == 0 {
-		return err // root needs no permission, and chmod could be redirected by a link
+		return err // root does not need permission, and chmod could be redirected by a link
 	}
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, _ error) error {
 		if d != nil && d.IsDir() {

@@ -7,7 +7,7 @@ import (
 // maxBar limits the state of a progress bar. Anything longer is text.
 const maxBar = 4 << 10
 
-// bar is an unfinished line with a carriage return, after which new text overwrites the old, as in
+// bar is an unfinished line with a carriage return. Text after it overwrites the text before, like
 // a progress bar. The bar's state is the piece after the last carriage return or, while that is
 // empty, the piece before.
 type bar struct {

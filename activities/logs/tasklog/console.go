@@ -10,10 +10,10 @@ import (
 // ConsoleOptions configures how a [Console] shows lines.
 type ConsoleOptions struct {
 	// Prefix returns the start of a process's lines. Each output calls it once per process. If nil,
-	// lines have no prefix.
+	// lines are not prefixed.
 	Prefix func(rank, attempt int) string
-	// Timestamps puts the local time of day before each line's prefix. It is the time at which the
-	// line is shown, a little later than when it was written.
+	// Timestamps puts the local time of day before each line's prefix. The time is when the line is
+	// shown, slightly after it was written.
 	Timestamps bool
 	// Terminal reports whether an output is a terminal that understands escape sequences. The
 	// default is [IsTerminal], for files and for values with a method File.
@@ -26,8 +26,8 @@ type ConsoleOptions struct {
 // carriage returns only the last state counts. While such a line is unfinished, it is a progress
 // bar, which is shown as a line now and then. All methods may be called concurrently.
 //
-// The two outputs are independent unless they are the same place: after an error an output is no
-// longer written to, and an output that is not read blocks only those that write to it.
+// The two outputs are independent unless they are the same place. After an error an output is no
+// longer written to, and an output that is not read blocks only its own writers.
 type Console struct {
 	prefix     func(rank, attempt int) string
 	timestamps bool

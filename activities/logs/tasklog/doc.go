@@ -28,15 +28,14 @@
 //	…          ┘   polls              └ or JSONLines, a Collector, any func(Chunk)
 //
 // A [Follower] checks all files of a run every 50 ms, or less often where that takes long, and
-// automatically finds new attempts. The files are its buffer: it reads no faster than its sink
+// automatically finds new attempts. The files are its buffer, so it reads no faster than its sink
 // accepts, and keeps nothing of an unfinished line, which it reads again when the line has grown.
-// So its memory depends neither on the number of tasks nor on the length of lines. It keeps the
-// files of living processes open, up to a limit: a file that is removed is read to its end.
-// [Follower.Stop] makes a tail trustworthy: when it returns, everything that was on disk when it
-// was called has been delivered.
+// So its memory does not depend on the number of tasks or the length of lines. It keeps the files
+// of living processes open, up to a limit, so that removed files are read to their end. When
+// [Follower.Stop] returns, everything that was on disk when it was called has been delivered, so a
+// tail is trustworthy.
 //
-// A [Selection] describes the part of a run's output that is wanted, also for readers on other
-// hosts.
+// A [Selection] describes the part of a run's output that is wanted, for readers on any host.
 //
 // A [Console] writes whole lines, with their task's prefix, to stdout and stderr. A line is written
 // once it is complete, has grown past 64 KiB, has been unfinished for a second, or the follower

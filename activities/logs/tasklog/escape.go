@@ -22,8 +22,8 @@ const (
 	closeLink       = "\x1b]8;;\x1b\\"
 )
 
-// filter makes a stream's text safe for a shared terminal: sequences that set attributes and links
-// pass, and those that move the cursor, erase or change the terminal are left out.
+// filter makes a stream's text safe for a shared terminal. Sequences that set attributes and links
+// pass; those that move the cursor, erase or change the terminal are left out.
 type filter struct {
 	// pen contains the attribute sequences since the text last switched some off, and link the
 	// sequence that opened a link.
@@ -84,8 +84,8 @@ func (f *filter) appendSafe(dst, text []byte) []byte {
 	return dst
 }
 
-// sequence reads the escape sequence at the start of text: the byte after the escape, which is 0 if
-// the sequence is broken, and the rest. The length is 0 if the sequence is incomplete.
+// sequence reads the escape sequence at the start of text. kind is the byte after the escape, or 0
+// if the sequence is broken, and body is the rest. The length is 0 if the sequence is incomplete.
 func sequence(text []byte) (kind byte, body []byte, length int) {
 	if len(text) < 2 {
 		return 0, nil, 0
@@ -176,7 +176,7 @@ func (f *filter) paint(attributes string) {
 	}
 }
 
-// closed appends the sequences that end a text's attributes and links.
+// closed appends the sequences that end text's attributes and links.
 func closed(text []byte) []byte {
 	if bytes.IndexByte(text, esc) < 0 {
 		return text

@@ -14,10 +14,10 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 )
 
-// filteredPrefix is the prefix of the names of a [Collector]'s files.
+// filteredPrefix starts the names of a [Collector]'s files.
 const filteredPrefix = "filtered_"
 
-// maxMatched is the length of the part of a line that is searched for the strings.
+// maxMatched is how much of a line is searched for the strings.
 const maxMatched = maxHeld
 
 // CollectOptions configures a [Collector].

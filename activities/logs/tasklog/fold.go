@@ -21,13 +21,12 @@ const (
 // Alike is a line that several tasks wrote alike, or a chunk that is shown as it arrived.
 type Alike struct {
 	Chunk
-	// Ranks are the ranks of the tasks.
 	Ranks []int
 
 	first, last time.Time
 }
 
-// At returns the time at which the first of the lines arrived.
+// At returns when the first of the lines arrived.
 func (a Alike) At() time.Time { return a.first }
 
 // Prefix returns the start of a line that several tasks wrote.
@@ -40,7 +39,7 @@ func (a Alike) Prefix() string {
 // order, and none waits longer than a second. Lines with carriage returns and pieces of lines are
 // not folded. Fold does not read a clock.
 type Fold struct {
-	// tasks is the number of tasks: a line that all of them wrote stops waiting.
+	// tasks is the number of tasks. A line that all of them wrote stops waiting.
 	tasks int
 	// waiting contains the waiting lines, in the order in which they are shown. shown counts the
 	// lines before them, and last is the number of each task's last line, from 1.
@@ -112,7 +111,7 @@ func (f *Fold) join(at time.Time, c Chunk) {
 	f.numbers[key] = append(same, f.last[c.Rank])
 }
 
-// due returns the time at which to show a waiting line.
+// due returns when to show a waiting line.
 func (f *Fold) due(w *Alike) time.Time {
 	switch pause, most := w.last.Add(foldPause), w.first.Add(foldMost); {
 	case len(w.Ranks) == f.tasks:
@@ -124,7 +123,7 @@ func (f *Fold) due(w *Alike) time.Time {
 	}
 }
 
-// Next returns the time at which to show the next line, if any is waiting.
+// Next returns when to show the next line, if any is waiting.
 func (f *Fold) Next() (at time.Time, ok bool) {
 	if len(f.waiting) == 0 {
 		return at, false

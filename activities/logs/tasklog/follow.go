@@ -13,8 +13,8 @@ import (
 type FollowOptions struct {
 	// Select reports whether to follow a stream. If nil, all streams are followed.
 	Select func(Stream) bool
-	// From returns the offset at which to start in a stream, at the start of a line. If nil,
-	// streams are followed from their beginning.
+	// From returns a stream's starting offset, at the start of a line. If nil, streams are followed
+	// from their beginning.
 	From func(Stream) int64
 	// OnNext is called for each process of a task after the first followed one. It must not call
 	// the follower.
@@ -30,9 +30,9 @@ type FollowOptions struct {
 	As *hostuser.User
 }
 
-// Follower follows the output of all present and future processes of a run. The run's directory
-// need not exist yet. Everything is delivered from its beginning, each stream in order, and a
-// task's attempts one after the other.
+// Follower follows the output of a run's present and future processes. The run's directory need not
+// exist yet. Everything is delivered from its beginning, each stream in order, and a task's
+// attempts in succession.
 type Follower struct {
 	dir  string
 	sink func(Chunk)

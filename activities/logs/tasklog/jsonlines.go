@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// WholeLines is an unlimited [FollowOptions.Hold]: only whole lines are delivered, except lines
+// WholeLines is an unlimited [FollowOptions.Hold]. Only whole lines are delivered, except lines
 // longer than 64 KiB and an unfinished line at the end.
 const WholeLines = time.Duration(math.MaxInt64 / 2)
 
@@ -23,8 +23,7 @@ type Line struct {
 	Attempt int    `json:"attempt"`
 	Stream  string `json:"stream"` // stdout or stderr
 	Text    string `json:"line"`   // without the newline; invalid UTF-8 is replaced
-	// Partial reports whether the line does not end here: the stream's next object, if any,
-	// continues it.
+	// Partial reports whether the line continues in the stream's next object, if any.
 	Partial bool `json:"partial,omitempty"`
 }
 

@@ -15,7 +15,7 @@ import (
 	"syscall"
 )
 
-// Names of the files of one process, in its [ProcessDir].
+// Names of a process's files, in its [ProcessDir].
 const (
 	StdoutFile = "stdout.log"
 	StderrFile = "stderr.log"
@@ -27,7 +27,7 @@ const (
 
 const attemptPrefix = "attempt_"
 
-// RunDir returns the directory of one execution of a run in the log directory. It contains only
+// RunDir returns the directory of a run's execution in the log directory. It contains only
 // attempts.
 func RunDir(logDir, workflowID, runID string) string {
 	return filepath.Join(logDir, fileName(workflowID), fileName(shortRunID(runID)))
@@ -52,8 +52,8 @@ func attemptDir(runDir string, n int) string {
 	return filepath.Join(runDir, attemptPrefix+strconv.Itoa(n))
 }
 
-// shortRunID returns the last part of Temporal's run ID. The first part is not suitable: in recent
-// servers it is the time, and the same for runs that start in the same minute.
+// shortRunID returns the last part of Temporal's run ID. The first part is not suitable, because
+// recent servers put the time there, so runs of one minute share it.
 func shortRunID(runID string) string {
 	return runID[strings.LastIndexByte(runID, '-')+1:]
 }
@@ -61,7 +61,7 @@ func shortRunID(runID string) string {
 // maxFileName leaves a margin under Linux's limit of 255 bytes.
 const maxFileName = 200
 
-// fileName returns a file name for any string, different for different strings: letters, digits,
+// fileName returns a file name for any string, different for different strings. Letters, digits,
 // and the characters of ordinary IDs are kept, other bytes become %XX. A name that is too long is
 // cut and ends in "%-" and a hash of the whole.
 func fileName(text string) string {
@@ -109,11 +109,11 @@ func MakeDir(dir string) error {
 	return err
 }
 
-// Passable is the mode of directories above run directories: users who may read a run's logs can
-// reach them, but cannot list other runs.
+// Passable is the mode of directories above run directories. Users who may read a run's logs can
+// reach them, but not list other runs.
 const Passable = 0o711
 
-// FileMode returns the mode of files that we write among the logs in a directory: users who may
+// FileMode returns the mode of files that we write among the logs in a directory. Users who may
 // read the directory may read the file.
 func FileMode(dir string) fs.FileMode {
 	const closed = 0o600
@@ -163,7 +163,7 @@ func numbered(dir, prefix string) ([]int, error) {
 	return out, ignoreMissing(err)
 }
 
-// number parses N in the name <prefix>N, in the form in which we write it.
+// number parses N in the name <prefix>N, as we write it.
 func number(name, prefix string) (int, bool) {
 	text, ok := strings.CutPrefix(name, prefix)
 	n, err := strconv.Atoi(text)

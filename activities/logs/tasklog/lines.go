@@ -15,7 +15,7 @@ import (
 
 // LastLines returns the last n lines of a file, at most maxBytes of them, as readable text: valid
 // UTF-8, without control characters, without empty lines at the end. It reads only the file's end.
-// If a single line is too long, its middle is left out. An unreadable file has no lines.
+// If a single line is too long, its middle is left out. It returns "" for an unreadable file.
 func LastLines(path string, n, maxBytes int) string {
 	// Printable may remove most of the text.
 	const overhead = 4
@@ -44,7 +44,7 @@ func LastLines(path string, n, maxBytes int) string {
 	return strings.Join(lines, "\n")
 }
 
-// SplitLines splits text into lines. Empty text has no lines.
+// SplitLines splits text into lines. For empty text it returns nil.
 func SplitLines(text string) []string {
 	if text == "" {
 		return nil

@@ -10,10 +10,9 @@ import (
 	"time"
 )
 
-// place is the destination of one or both outputs: the text shown on it, and the status line below
-// the text.
+// place is the destination of one or both outputs. It holds the text shown and the status line.
 type place struct {
-	// mu guards all fields, and the outputs that go here.
+	// mu guards all fields, and the outputs to this place.
 	mu       sync.Mutex
 	terminal bool
 	status   string
@@ -35,7 +34,7 @@ type place struct {
 	closed   bool
 }
 
-// repeatEvery is the interval at which unfinished bars are shown.
+// repeatEvery is how often unfinished bars are shown.
 const repeatEvery = 10 * time.Second
 
 func newPlace(w io.Writer, o ConsoleOptions) *place {

@@ -8,23 +8,22 @@ import (
 	"strings"
 )
 
-// KeepAttempts is the number of a task's attempts that [Prune] usually keeps, in addition to the
-// first.
+// KeepAttempts is how many of a task's attempts [Prune] usually keeps, in addition to the first.
 const KeepAttempts = 20
 
 // Pruned returns the range of a task's removed attempts, given the existing ones in ascending order
 // ([Attempts]).
 func Pruned(attempts []int) (from, to int, ok bool) {
 	if len(attempts) <= KeepAttempts {
-		return 0, 0, false // a gap has another cause
+		return 0, 0, false // a gap with another cause
 	}
 	from, to = attempts[0]+1, attempts[1]-1
 	return from, to, from <= to
 }
 
-// Prune removes the oldest attempts of the task with the given rank. It keeps the keep newest, but
-// at least one, and also the first, which often shows how a problem began. Other tasks' attempts
-// stay.
+// Prune removes the oldest attempts of the task with the given rank. It keeps the newest keep
+// attempts, at least one, and the first attempt, which often shows how a problem started. Other
+// tasks' attempts stay.
 func Prune(runDir string, rank, keep int) error {
 	all, err := attempts(runDir)
 	if err != nil {

@@ -24,7 +24,7 @@ const StartFile = "start.json"
 // Start records details of a process's start that its run's spec does not contain, for later
 // comparison with another process.
 type Start struct {
-	// Version is the version of the clusterrun that started it.
+	// Version is the clusterrun version that started it.
 	Version string `json:"clusterrun"`
 	Dir     string `json:"dir"`
 	// Files are the program, and the files named by its arguments.

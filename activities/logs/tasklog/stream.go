@@ -177,8 +177,8 @@ func (f *Follower) heldLongEnough(s *stream, rest []byte, newLine bool) bool {
 	return now.Sub(s.held) >= hold
 }
 
-// cannotRead reports an error of a stream's file. A missing file is not an error: it may not exist
-// yet, or no longer, or the output may not be redirected.
+// cannotRead reports an error of a stream's file. A missing file is not an error, because it may
+// not exist yet or any more, or the output may not be redirected.
 func (f *Follower) cannotRead(s *stream, err error) {
 	s.held = time.Time{}
 	if !errors.Is(err, fs.ErrNotExist) {

@@ -13,8 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
 )
 
-// TimesFile records the sizes of a process's output over time, since the process writes no times
-// with its lines. It has a line for each time at which the sizes had changed:
+// TimesFile records the sizes of a process's output over time, since the process's lines have no
+// times. It has a line for each change of the sizes:
 //
 //	<nanoseconds since 1970> <bytes of stdout> <bytes of stderr>
 //
@@ -25,7 +25,7 @@ const TimesFile = "times"
 // more coarsely, and evenly from start to end.
 const maxTimes = 1 << 20
 
-// clockTick is the maximum delay of a write after the file's time: the kernel uses the time of its
+// clockTick is the maximum delay of a write after the file's time. The kernel uses the time of its
 // last tick, and there are at least 100 ticks a second.
 const clockTick = 20 * time.Millisecond
 
@@ -74,8 +74,7 @@ func (t *Times) NoteEnd(ended time.Time) {
 // Written returns the number of bytes of output at the last check.
 func (t *Times) Written() int64 { return t.written.Load() }
 
-// Latest returns when the last output was written, as of the last check. It is zero if no output
-// was written.
+// Latest returns when the last output was written, as far as checked, or zero without output.
 func (t *Times) Latest() time.Time {
 	if at := t.latest.Load(); at > 0 {
 		return time.Unix(0, at)
@@ -208,8 +207,7 @@ func parseRecord(line []byte) (r record, err error) {
 
 // Since returns a function that returns the offset of a stream's output after the given time, at
 // the start of a line, and rather too early than too late. Without recorded times a stream starts
-// at its beginning or, if nothing was written to it since, at its end. It is for
-// [FollowOptions.From].
+// at offset 0 or, if nothing was written to it since, at its end. It is for [FollowOptions.From].
 func Since(runDir string, at time.Time) func(Stream) int64 {
 	return func(s Stream) int64 {
 		dir, i := ProcessDir(runDir, s.Attempt, s.Rank), s.index()

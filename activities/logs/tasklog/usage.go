@@ -22,7 +22,7 @@ const (
 )
 
 // Usage writes a process's [UsageFile]. It collects the points of up to two minutes, and of less at
-// the start: opening a file costs much more than writing to it.
+// the start, because opening a file costs much more than writing to it.
 type Usage struct {
 	dir     string
 	begun   time.Time
@@ -30,8 +30,8 @@ type Usage struct {
 }
 
 const (
-	// maxPending is the maximum time for which points are collected, and pendingShare its inverse
-	// share of the process's life so far.
+	// maxPending is the maximum time to collect points, and pendingShare its inverse share of the
+	// process's life so far.
 	maxPending, pendingShare = 2 * time.Minute, 10
 )
 

@@ -10,9 +10,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// maxDepth limits the nesting of lists and objects in a value. Most JSON readers have a limit of
-// about 1,000, and Go's is 10,000: a deeper value would make the result of the whole run
-// unreadable.
+// maxDepth limits the nesting of lists and objects in a value. Most JSON readers accept about 1,000
+// levels, and Go's 10,000. A deeper value would make the result of the whole run unreadable.
 const maxDepth = 500
 
 // Value returns the single JSON value in text, compacted. It is a task's return value.
