@@ -15,9 +15,9 @@ import (
 
 const module = "github.com/clusterrun/clusterrun/"
 
-// layers are the parts of the program from the top down, each by the folders it is in: the
-// picture of workflows/DESIGN.md. A package belongs to the folder with the longest name
-// that holds it, and imports from its own layer and from those below.
+// layers are the program's parts from the top down, by folder: the picture in
+// workflows/DESIGN.md. A package belongs to the most specific folder that contains it, and may
+// import from its own layer and lower ones.
 var layers = [][]string{
 	{"starter/clusterrun", "starter/clusterrun-supervisor"},
 	{"starter/command"},
@@ -36,15 +36,15 @@ var layers = [][]string{
 	{"workflows/text", "workflows/stacktree", "workflows/exitcode"},
 }
 
-// forbidden are arrows that point down and are still wrong.
+// forbidden imports point down but are still wrong.
 var forbidden = map[string][]string{
-	// Runs are started by workflow name, so package starter needs no process code.
+	// Runs are started by workflow name, so package starter does not need process code.
 	"starter":                       {"workflows", "activities", "workers"},
 	"starter/command":               {"workflows", "activities"},
 	"activities/process/supervisor": {"workflows/spec", "workflows/lifecycle"},
 }
 
-// withTemporal are the packages below workflows and activities that may import Temporal.
+// withTemporal lists the packages under workflows and activities that may import Temporal.
 var withTemporal = map[string]bool{"workflows/closures/queue": true, "workflows/runs": true, "activities/server": true, "activities/tasks/closurequeue": true, "activities/trust/codec": true, "activities/system/servererror": true, "activities/system/workflowstatus": true}
 
 func TestArrowsPointDown(t *testing.T) {
@@ -67,8 +67,8 @@ func TestArrowsPointDown(t *testing.T) {
 	}
 }
 
-// The supervisor of a host starts with each run and stays with each process: what it would pull in
-// costs every one of them.
+// A host's supervisor starts with each run and stays with each process, so every process pays for
+// its dependencies.
 func TestTheSupervisorIsSmall(t *testing.T) {
 	cmd := exec.Command("go", "list", "-deps", "./starter/clusterrun-supervisor")
 	cmd.Dir = ".."
@@ -79,7 +79,7 @@ func TestTheSupervisorIsSmall(t *testing.T) {
 	}
 }
 
-// layerOf returns the layer of a package, or -1 if it has none.
+// layerOf returns a package's layer, or -1.
 func layerOf(pkg string) int {
 	at, longest := -1, 0
 	for i, folders := range layers {
@@ -92,7 +92,7 @@ func layerOf(pkg string) int {
 	return at
 }
 
-// importsOf returns the imports of each package of this module, without tests.
+// importsOf returns the imports of each package in this module, without tests.
 func importsOf(t *testing.T) map[string][]string {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...")
@@ -110,7 +110,7 @@ func importsOf(t *testing.T) map[string][]string {
 	return all
 }
 
-// The map names functions by their files. Each of them is there.
+// The map names functions by file. Each must exist there.
 func TestFunctionsOfTheMap(t *testing.T) {
 	page := string(must.Get(os.ReadFile("../workflows/DESIGN.md"))(t))
 	named := regexp.MustCompile("`([a-z/]+\\.go):(\\w+)`").FindAllStringSubmatch(page, -1)

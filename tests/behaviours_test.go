@@ -25,14 +25,14 @@ import (
 var update = flag.Bool("update", false, "write the last column of behaviours.md anew")
 
 var (
-	// A behaviour's ID, or the first and last of several.
+	// behaviour matches a behavior's ID, or the first and last of several.
 	behaviour  = regexp.MustCompile(`\b(SEED|CC|TE|MPR|CO)-(\d\d)(?: to (SEED|CC|TE|MPR|CO)-(\d\d))?\b`)
 	row        = regexp.MustCompile(`(?m)^\| ((?:SEED|CC|TE|MPR|CO)-\d\d) \| (.*?) \|.*\|$`)
 	pythonTest = regexp.MustCompile(`(?m)^ *def (test_\w+)`)
 )
 
-// behaviours.md lists all behaviours that tests name, each with its one test: that in the lowest layer
-// that can fail for it. A second test of it is one too many.
+// behaviours.md lists all behaviors named in tests, each with its one test: the test in the
+// lowest layer that can fail for it. A second test is redundant.
 func TestBehaviours(t *testing.T) {
 	const name = "behaviours.md"
 	text := must.Get(os.ReadFile(name))(t)
@@ -55,8 +55,7 @@ func TestBehaviours(t *testing.T) {
 	assert.True(t, written == string(text), "%s is out of date: go test ./tests -run Behaviours -update", name)
 }
 
-// behavioursShown returns the tests that name each behaviour: a function of a test, or the file
-// of a script.
+// behavioursShown returns the tests that name each behavior: a test function, or a script's file.
 func behavioursShown(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	shown := map[string]map[string]bool{}
@@ -124,7 +123,7 @@ type span struct {
 	name       string
 }
 
-// testsOf returns the tests of a file. A script is one test.
+// testsOf returns a file's tests. A script is one test.
 func testsOf(t *testing.T, path, text string) (tests []span) {
 	t.Helper()
 	switch filepath.Ext(path) {

@@ -23,7 +23,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// manifest holds the fields of a Kubernetes object that the tests check.
+// manifest contains the fields of a Kubernetes object that the tests check.
 type manifest struct {
 	Kind     string
 	Metadata struct{ Name string }
@@ -87,8 +87,8 @@ func decodeManifests(t *testing.T, text []byte) (all []manifest) {
 	}
 }
 
-// checkManifests checks what would be seen only in a cluster: arguments that the program takes, labels
-// that are selected, ports, volumes and Secrets that are there.
+// checkManifests checks what would otherwise only fail in a cluster: arguments that the program
+// accepts, labels that are selected, ports, volumes and Secrets that exist.
 func checkManifests(t *testing.T, text []byte) {
 	t.Helper()
 	all := decodeManifests(t, text)
@@ -196,7 +196,7 @@ func subset(of map[string]any, labels map[string]string) bool {
 	return len(of) > 0
 }
 
-// checkWorkerArgs lets the program parse the arguments of `clusterrun worker`.
+// checkWorkerArgs makes the program parse the arguments of `clusterrun worker`.
 func checkWorkerArgs(t *testing.T, args []string) {
 	t.Helper()
 	require.Equal(t, "worker", args[0])
@@ -249,7 +249,7 @@ func TestHelmChart(t *testing.T) {
 	}
 }
 
-// Without helm, only the YAML files of the chart are checked.
+// Without helm, only the chart's YAML files are checked.
 func TestVersionsOfDeployments(t *testing.T) {
 	t.Parallel()
 	var chart struct {
@@ -276,7 +276,7 @@ func TestCompose(t *testing.T) {
 		Volumes map[string]any
 	}
 	decodeFile(t, "../deployments/compose.yaml", &compose)
-	// The Temporal version must be the same as in the embedded server's go.mod.
+	// The Temporal version must match the embedded server's go.mod.
 	module := must.Get(os.ReadFile("../deployments/devserver/go.mod"))(t)
 	server := regexp.MustCompile(`go\.temporal\.io/server v(\S+)`).FindSubmatch(module)
 	require.NotNil(t, server)

@@ -1,5 +1,5 @@
-// Package tests holds tests from outside and across packages. The imports between packages are
-// tested here, whole runs in e2e, faults in drill, and figures in bench. Package harness has
-// what these share. Package peers knows other launchers, and compare compares clusterrun with
-// them.
+// Package tests contains tests from outside and across packages. It tests the imports between
+// packages; e2e tests whole runs, drill tests faults, and bench measures figures. Package harness
+// is their shared code. Package peers describes other launchers, and compare compares clusterrun
+// with them.
 package tests

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// A release is packed twice, from stand-ins for the programs.
+// A release is packed twice, with stand-ins for the programs.
 func TestRelease(t *testing.T) {
 	t.Parallel()
 	for _, p := range []string{"bash", "python3", "tar", "gzip", "sha256sum"} {

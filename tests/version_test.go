@@ -37,7 +37,7 @@ var programs = []struct{ name, module, pkg string }{
 	{"clusterrun-devserver", "../deployments/devserver", "./clusterrun-devserver"},
 }
 
-// licenses have a phrase each that no other has.
+// licenses map each license to a phrase that only it contains.
 var licenses = []struct{ phrase, name string }{
 	{"apache license version 2.0", "Apache-2.0"},
 	{"apache license, version 2.0", "Apache-2.0"},
@@ -52,7 +52,7 @@ var licenses = []struct{ phrase, name string }{
 	{"this is free and unencumbered software", "Unlicense"},
 }
 
-// The licenses of all modules in the programs are listed, so that a change of them is noticed.
+// The licenses of all modules in the programs are listed, so that changes are noticed.
 func TestLicenses(t *testing.T) {
 	const name = "../deployments/licenses.md"
 	license, in := map[string]string{}, map[string][]string{}
@@ -86,7 +86,7 @@ func TestLicenses(t *testing.T) {
 	assert.Equal(t, string(written), b.String(), "go test ./tests -run Licenses -update")
 }
 
-// licenseOf names the licences in a module's directory.
+// licenseOf names the licenses in a module's directory.
 func licenseOf(t *testing.T, dir string) string {
 	t.Helper()
 	entries := must.Get(os.ReadDir(dir))(t)
@@ -99,7 +99,7 @@ func licenseOf(t *testing.T, dir string) string {
 		text := must.Get(os.ReadFile(filepath.Join(dir, e.Name())))(t)
 		words := strings.Join(strings.Fields(strings.ToLower(string(text))), " ")
 		for _, l := range licenses {
-			// Others name the GPL as one that they go together with.
+			// Other licenses mention the GPL as compatible.
 			if strings.Contains(words, l.phrase) && (l.name != "GPL" || !slices.Contains(found, "MPL-2.0")) {
 				found = append(found, l.name)
 			}

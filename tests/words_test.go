@@ -22,17 +22,17 @@ import (
 
 var updateWords = flag.Bool("lower", false, "lower the ceilings of testdata/words.txt to what is there now")
 
-// addedBudget is how many stumbling phrases per 1,000 words a change may add. The standard
-// library of Go has 1.2.
+// addedBudget is how many stumbling phrases per 1,000 words a change may add. Go's standard
+// library has 1.2.
 const addedBudget = 3
 
-// A stumble is a kind of phrase that is grammatical and still has to be read twice.
+// A stumble is a kind of phrase that is grammatical but takes a second reading.
 type stumble struct {
 	name, instead string
 	phrase        *regexp.Regexp
 }
 
-// stumbles are looked for in comments, messages and pages.
+// stumbles are searched in comments, messages and pages.
 var stumbles = []stumble{
 	{"clause as subject", "name the thing: 'a run that is queued', not 'what waits'",
 		regexp.MustCompile(`(?:^|[.:;] )(?:[Ww]hat|[Ww]ho|[Ww]hoever|[Ww]hatever) [a-z][^.?!:;]{2,80} (?:is|are|has|have|does|gets|goes|ends|stays|may|must|counts|needs|waits)\b[^.?;:]*[.;:,]`)},
@@ -74,7 +74,7 @@ var stumbles = []stumble{
 		regexp.MustCompile(`\b(?:get|gets|got|getting) on\b`)},
 }
 
-// A passage is a comment, a message or a paragraph, with the place where it begins.
+// A passage is a comment, a message or a paragraph, with its location.
 type passage struct {
 	area, file string
 	line, last int
@@ -90,7 +90,7 @@ func (p passage) lines() (all []int) {
 	return all
 }
 
-// hits returns the phrases to mend in a passage, by kind.
+// hits returns a passage's phrases to fix, by kind.
 func (p passage) hits() (found []string) {
 	for _, s := range stumbles {
 		for _, hit := range s.phrase.FindAllString(p.text, -1) {
@@ -101,7 +101,7 @@ func (p passage) hits() (found []string) {
 }
 
 // TestWords holds each area to its ceiling of stumbling phrases per 1,000 words. Ceilings only
-// fall: after mending, `go test ./tests -run TestWords -lower` writes the new ones.
+// fall: after fixing phrases, `go test ./tests -run TestWords -lower` writes the new ones.
 func TestWords(t *testing.T) {
 	words, hits := map[string]int{}, map[string]int{}
 	for _, p := range passages(t) {
@@ -119,7 +119,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestAddedWords holds what was written since the ceilings were last changed to the budget.
+// TestAddedWords holds what was written since the last change of the ceilings to the budget.
 func TestAddedWords(t *testing.T) {
 	base := lastCeilings(t)
 	added := addedLines(t, base)
@@ -145,7 +145,7 @@ func TestSubjects(t *testing.T) {
 	}
 }
 
-// lastCeilings returns the commit that changed the ceilings last.
+// lastCeilings returns the last commit that changed the ceilings.
 func lastCeilings(t *testing.T) string {
 	t.Helper()
 	commit := strings.TrimSpace(git(t, "log", "-1", "--format=%H", "--", "tests/"+ceilingsFile))
@@ -184,7 +184,7 @@ func writeCeilings(t *testing.T, ceilings map[string]float64) {
 	require.NoError(t, os.WriteFile(ceilingsFile, []byte(text), 0o600))
 }
 
-// addedLines returns the lines that were added since a commit, by file.
+// addedLines returns the lines added since a commit, by file.
 func addedLines(t *testing.T, base string) map[string]map[int]bool {
 	t.Helper()
 	added := map[string]map[int]bool{}
@@ -219,8 +219,8 @@ func git(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// passages returns the prose of the tree: comments and messages of Go, comments and
-// docstrings of Python, and paragraphs of pages.
+// passages returns the tree's prose: Go comments and messages, Python comments and docstrings,
+// and paragraphs of pages.
 func passages(t *testing.T) (all []passage) {
 	t.Helper()
 	for name := range strings.Lines(git(t, "ls-files")) {

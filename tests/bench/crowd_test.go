@@ -26,7 +26,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// crowd is a server and many hosts without processes.
+// crowd is a server and many simulated hosts, which do not start processes.
 type crowd struct {
 	b           *testing.B
 	server      *harness.Server
@@ -39,9 +39,9 @@ type crowd struct {
 	running    atomic.Int64
 	beats      atomic.Int64
 	allRunning chan time.Time
-	// ends is closed when all tasks end.
+	// ends is closed when all tasks should finish.
 	ends chan struct{}
-	// inputs are the sizes of the largest input of each activity, in bytes.
+	// inputs are the largest input sizes per activity, in bytes.
 	mu     sync.Mutex
 	inputs map[string]int
 }
@@ -61,7 +61,7 @@ func hostName(i int) string { return fmt.Sprintf("gpu-%04d.cluster.example.org",
 
 func instance(i int) string { return fmt.Sprintf("%08x%08x", i, i) }
 
-// replaceQueue starts a workflow instead of the queue's.
+// replaceQueue starts a workflow in place of the queue's.
 func (c *crowd) replaceQueue() {
 	c.b.Helper()
 	const queue = "bench/queue"
@@ -108,7 +108,7 @@ func (c *crowd) serve(i int) {
 	c.all = append(c.all, h)
 }
 
-// crowdHost is a host without processes.
+// crowdHost is a simulated host.
 type crowdHost struct {
 	*crowd
 	i              int
@@ -120,7 +120,7 @@ func (c *crowd) host(i int) *crowdHost {
 	return &crowdHost{crowd: c, i: i, name: hostName(i), instance: instance(i)}
 }
 
-// execute starts to execute the activities of the host.
+// execute starts executing the host's activities.
 func (h *crowdHost) execute(activities map[string]any) {
 	h.b.Helper()
 	w := worker.New(h.client, spec.InstanceQueue(spec.TaskQueue, h.name, h.instance), worker.Options{
@@ -177,7 +177,7 @@ func (h *crowdHost) Prepare(ctx context.Context, in hostapi.PrepareInput) (hosta
 	return hostapi.PrepareOutput{}, err
 }
 
-// RunTask sends heartbeats as often as a host until the tasks end.
+// RunTask sends heartbeats as often as a real host until the tasks finish.
 func (h *crowdHost) RunTask(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
 	h.noteInput("run-task", in)
 	exit := spec.Exit{PID: 1000 + h.i, Cause: spec.CauseCompleted, Started: time.Now(), LogDir: logDir(in.Task)}
@@ -224,7 +224,7 @@ func (h *crowdHost) RestartTasks(_ context.Context, in spec.HostRequest[spec.Tas
 	return spec.RequestAnswer{Tasks: in.Request.Tasks}, nil
 }
 
-// CaptureStacks returns the stacks of tasks of which all but one are in a collective operation.
+// CaptureStacks returns stacks in which all tasks but one are in a collective operation.
 func (h *crowdHost) CaptureStacks(_ context.Context, in spec.HostRequest[spec.StacksRequest]) (spec.RequestAnswer, error) {
 	out := spec.RequestAnswer{Files: map[string]string{}}
 	for i, task := range h.tasks {
@@ -241,7 +241,7 @@ func (h *crowdHost) CaptureStacks(_ context.Context, in spec.HostRequest[spec.St
 	return out, nil
 }
 
-// launch starts the run, and returns it when all of its tasks run.
+// launch starts a run, and returns it when all its tasks are running.
 func (c *crowd) launch() client.WorkflowRun {
 	b := c.b
 	b.Helper()

@@ -23,15 +23,15 @@ const (
 	someTasks = 8
 	manyTasks = 64
 
-	// A figure is measured for some seconds, if the rounds suffice.
+	// A figure is measured for a few seconds, if that allows enough rounds.
 	figureTime = 5 * time.Second
 	minRounds  = 3
 	maxRounds  = 25
 )
 
-// BenchmarkFigures measures for about a minute what users wait for most. Each figure comes with
-// a lower bound of the same run, such as a shell that starts the same processes. Each figure is
-// a benchmark of its own, so that benchstat can compare two files of them.
+// BenchmarkFigures measures for about a minute what users wait for most. Each figure comes with a
+// lower bound from the same run, such as a shell that starts the same processes. Each figure is a
+// separate benchmark, so that benchstat can compare two files.
 func BenchmarkFigures(b *testing.B) {
 	dir := b.TempDir()
 	p := &measure.Place{Dir: dir, Env: harness.Env(dir)}
@@ -49,7 +49,7 @@ func BenchmarkFigures(b *testing.B) {
 	chief := &measure.Launcher{End: measure.WithChief(harness.Clusterrun(b), p.StateDir())}
 	b.Log(measure.ThisMachine())
 
-	// compare measures the same of clusterrun and its floor.
+	// compare measures the same thing for clusterrun and its floor.
 	compare := func(name, floorIs string, floor *measure.Launcher, one func(context.Context, *measure.Launcher) (time.Duration, error)) {
 		inTurns(b, name, "ms", floorIs, milliseconds(ours, one), milliseconds(floor, one))
 	}
@@ -112,7 +112,7 @@ func milliseconds(l *measure.Launcher, one func(context.Context, *measure.Launch
 	}
 }
 
-// inTurns measures clusterrun and its floor in turns.
+// inTurns alternates between clusterrun and its floor.
 func inTurns(b *testing.B, name, unit, floorIs string, ours, floor func(context.Context) (float64, error)) {
 	b.Run(name, func(b *testing.B) {
 		var all, floors []float64
@@ -127,8 +127,8 @@ func inTurns(b *testing.B, name, unit, floorIs string, ours, floor func(context.
 	})
 }
 
-// report reports the median and the best, the median of the floor, and the ratio of the medians:
-// in the best round the first of two marks may have been read late.
+// report reports the median and the best, the floor's median, and the ratio of the medians. The
+// best is unreliable: the first of two marks may be read late.
 func report(b *testing.B, unit, floorIs string, ours, floors []float64) {
 	middle := func(list []float64) float64 { return slices.Sorted(slices.Values(list))[len(list)/2] }
 	b.ReportMetric(middle(ours), unit)

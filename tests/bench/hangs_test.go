@@ -12,7 +12,7 @@ import (
 )
 
 // BenchmarkHangs runs 30 hangs and counts the correctly named guilty ranks. CLUSTERRUN_SEED
-// chooses other hangs. Goal: at least 27 named, and no wrong rank.
+// selects different hangs. Goal: at least 27 named, and no wrong rank.
 func BenchmarkHangs(b *testing.B) {
 	seed, _ := strconv.ParseUint(os.Getenv("CLUSTERRUN_SEED"), 10, 64)
 	all := hangs.Thirty(seed)

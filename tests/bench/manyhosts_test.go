@@ -15,20 +15,20 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// BenchmarkManyHosts measures a run on many hosts that have no processes: they are in this process,
-// execute the activities of the run and send its heartbeats. A real controller executes its workflows
-// on a real server. The workflow of the queue is replaced by one that gives the run all hosts: for the
-// real one see [BenchmarkManyJoin].
+// BenchmarkManyHosts measures a run on many simulated hosts: this process executes their
+// activities and sends their heartbeats, but does not start tasks. A real controller executes the
+// run's workflows on a real server. A stub replaces the queue's workflow and gives the run all
+// hosts; for the real one, see [BenchmarkManyJoin].
 //
 // CLUSTERRUN_MANY replaces the sizes: "hosts x tasks on each,…", such as "1000x8".
 //
-// CLUSTERRUN_BENCH_SERVER=postgresql measures it, as the other benchmarks of many hosts, with
+// CLUSTERRUN_BENCH_SERVER=postgresql measures it and the other benchmarks of many hosts with
 // Temporal's own server on PostgreSQL (`make postgresql` builds it).
 func BenchmarkManyHosts(b *testing.B) {
 	crowds(b, "1000x1,1000x8", (*crowd).measure)
 }
 
-// crowds calls measure with crowds of these sizes, or those in CLUSTERRUN_MANY.
+// crowds calls measure with crowds of these sizes, or of those in CLUSTERRUN_MANY.
 func crowds(b *testing.B, sizes string, measure func(*crowd)) {
 	b.Helper()
 	for size := range strings.SplitSeq(cmp.Or(os.Getenv("CLUSTERRUN_MANY"), sizes), ",") {
@@ -66,7 +66,7 @@ func (c *crowd) measure() {
 	c.note(time.Since(asked).Seconds(), "s/status-command")
 
 	before, beats := c.sample(), c.beats.Load()
-	time.Sleep(20 * time.Second) // the heartbeats of all tasks are measured
+	time.Sleep(20 * time.Second) // to measure the heartbeats of all tasks
 	c.noteRates(before, "running")
 	c.note(float64(c.beats.Load()-beats)/time.Since(before.at).Seconds(), "heartbeats/s")
 	c.noteMemory()

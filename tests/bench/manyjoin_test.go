@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// BenchmarkManyJoin measures how long hosts without processes take to join a queue, all at the same
-// time, and what their heartbeats cost the server then.
+// BenchmarkManyJoin measures how long many simulated hosts take to join a queue simultaneously,
+// and then the server's cost of their heartbeats.
 func BenchmarkManyJoin(b *testing.B) {
 	for _, hosts := range []int{200, 1000} {
 		b.Run(fmt.Sprint(hosts), func(b *testing.B) {
@@ -29,7 +29,7 @@ func BenchmarkManyJoin(b *testing.B) {
 			harness.Within(b, 20*time.Minute, "the queue has all hosts", func() bool { return c.joined() == hosts })
 			c.noteSince(before, "join")
 			before = c.sample()
-			time.Sleep(time.Minute) // their heartbeats are measured
+			time.Sleep(time.Minute) // to measure their heartbeats
 			c.noteRates(before, "joined")
 			require.Equal(b, hosts, c.joined(), "all of them stay")
 			c.note(float64(leases.Load()), "leases")
@@ -59,7 +59,7 @@ func (c *crowd) join(i int, leases *atomic.Int64) {
 	go member.Keep(ctx, func() []fleet.Holding { return nil }, func(error) {})
 }
 
-// joined returns the number of hosts that the queue has.
+// joined returns the number of hosts in the queue.
 func (c *crowd) joined() (n int) {
 	all, err := fleet.AllHosts(func(after string) (page []fleet.HostStatus, err error) {
 		v, err := c.client.QueryWorkflow(c.b.Context(), spec.FleetID(spec.TaskQueue), "", spec.QueryHosts, after)
@@ -69,7 +69,7 @@ func (c *crowd) joined() (n int) {
 		return page, err
 	})
 	if err != nil {
-		return 0 // it does not answer in time
+		return 0 // it did not answer in time
 	}
 	for _, h := range all {
 		if h.State == fleet.HostReady {

@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// BenchmarkManyRequests measures requests to all tasks of a run on many hosts without processes, and
+// BenchmarkManyRequests measures requests to all tasks of a run on many simulated hosts, and
 // barriers of its tasks.
 func BenchmarkManyRequests(b *testing.B) {
 	crowds(b, "1000x1", func(c *crowd) {

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/measure"
 )
 
-// TestMain makes this program also the programs that are measured.
+// TestMain also makes this program the programs that are measured.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "program" {
 		if err := measure.Program(os.Args[2], os.Args[3:]); err != nil {
@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// startServer starts the server that CLUSTERRUN_BENCH_SERVER names: "postgresql" is Temporal's own with
-// that database, and the default is the embedded one.
+// startServer starts the server selected by CLUSTERRUN_BENCH_SERVER: "postgresql" is Temporal's
+// own with that database. The default is the embedded server.
 func startServer(b *testing.B) *harness.Server {
 	b.Helper()
 	switch name := os.Getenv("CLUSTERRUN_BENCH_SERVER"); name {
@@ -43,7 +43,7 @@ func startServer(b *testing.B) *harness.Server {
 	}
 }
 
-// stopOwnServer ends the server that runs in this home brought up, by its pid.
+// stopOwnServer stops the server that runs in this home started, by its pid.
 func stopOwnServer(b *testing.B, home string) {
 	b.Helper()
 	files, _ := filepath.Glob(filepath.Join(home, ".local/state/clusterrun/server/ready*.json"))
@@ -75,7 +75,7 @@ func residentMiB(b *testing.B, pids ...int) float64 {
 	return float64(size) / (1 << 20)
 }
 
-// cpu returns the processor time that a process has used.
+// cpu returns a process's CPU time.
 func cpu(b *testing.B, pid int) time.Duration {
 	b.Helper()
 	stat, err := proc.ReadStat(pid)

@@ -7,15 +7,15 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// BenchmarkSweep measures the time of a short trial, two at once, and compares it with xargs -P in the
-// same run. Each trial is a run of its own.
+// BenchmarkSweep measures a short trial, two at a time, and compares it with xargs -P in the same
+// run. Each trial is a separate run.
 func BenchmarkSweep(b *testing.B) {
 	home := b.TempDir()
 	run := harness.Clusterrun(b) + " run"
 	if s := startServer(b); s.Database != nil {
 		run += " --address " + s.Address
 	} else {
-		s.Kill() // it has one of its own
+		s.Kill() // it has its own
 		b.Cleanup(func() { stopOwnServer(b, home) })
 	}
 	timed(b, home, "sh", "-c", run+" -- true") // starts the server

@@ -13,13 +13,13 @@ import (
 	"github.com/clusterrun/clusterrun/tests/measure"
 )
 
-// note prints a figure at once: the measurement takes many minutes.
+// note prints a figure immediately, since the measurement takes many minutes.
 func (c *crowd) note(figure float64, unit string) {
 	fmt.Fprintf(os.Stderr, "%s: %.4g %s\n", c.b.Name(), figure, unit)
 	c.b.ReportMetric(figure, unit)
 }
 
-// sample has what a server and its database have used so far.
+// sample contains what a server and its database have used so far.
 type sample struct {
 	at               time.Time
 	server, database time.Duration
@@ -34,7 +34,7 @@ func (c *crowd) sample() sample {
 	return s
 }
 
-// noteSince prints what something has used since a sample.
+// noteSince prints what was used since a sample.
 func (c *crowd) noteSince(before sample, what string) {
 	now := c.sample()
 	c.note(now.at.Sub(before.at).Seconds(), "s/"+what)
@@ -45,7 +45,7 @@ func (c *crowd) noteSince(before sample, what string) {
 	}
 }
 
-// noteRates prints what was used in each second since a sample.
+// noteRates prints what was used per second since a sample.
 func (c *crowd) noteRates(before sample, what string) {
 	now := c.sample()
 	seconds := now.at.Sub(before.at).Seconds()
@@ -56,7 +56,7 @@ func (c *crowd) noteRates(before sample, what string) {
 	}
 }
 
-// noteMemory prints the memory of all parts, and the size of the database.
+// noteMemory prints the memory of all parts, and the database's size.
 func (c *crowd) noteMemory() {
 	c.note(residentMiB(c.b, c.server.PID()), "MiB/server")
 	c.note(residentMiB(c.b, harness.Children(c.controller.Cmd.Process.Pid)...), "MiB/controller")
@@ -64,14 +64,14 @@ func (c *crowd) noteMemory() {
 		if size, err := measure.Resident(d.PIDs()); err == nil {
 			c.note(float64(size)/(1<<20), "MiB/database-memory")
 		} else {
-			c.b.Logf("the memory of the database is unknown: %s", err) // a process has just ended
+			c.b.Logf("the memory of the database is unknown: %s", err) // a process just exited
 		}
 		c.note(float64(d.Connections()), "connections")
 	}
 	c.note(float64(c.server.DatabaseBytes())/(1<<20), "MiB/database")
 }
 
-// taskClock measures the longest workflow task of a history.
+// taskClock measures a history's longest workflow task.
 type taskClock struct {
 	started time.Time
 	longest time.Duration
@@ -82,14 +82,14 @@ func (c *taskClock) see(e *historypb.HistoryEvent) {
 	case enumspb.EVENT_TYPE_WORKFLOW_TASK_STARTED:
 		c.started = e.GetEventTime().AsTime()
 	case enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED, enumspb.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT:
-		if !c.started.IsZero() { // it timed out before its start otherwise
+		if !c.started.IsZero() { // otherwise it timed out before its start
 			c.longest = max(c.longest, e.GetEventTime().AsTime().Sub(c.started))
 		}
 		c.started = time.Time{}
 	}
 }
 
-// reportHistory reports the sizes of the histories of the run and of what belongs to it.
+// reportHistory reports the history sizes of the run and its other workflows.
 func (c *crowd) reportHistory(id string) {
 	c.b.Helper()
 	ctx := c.b.Context()

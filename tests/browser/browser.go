@@ -20,7 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// bound is the longest time for a request on a busy machine.
+// bound limits the time for a request on a busy machine.
 const bound = 90 * time.Second
 
 // Browser is a running Chromium.
@@ -53,7 +53,7 @@ type message struct {
 	Error   json.RawMessage `json:"error,omitempty"`
 }
 
-// Start starts a browser, which ends with the test. The test is skipped if Chromium is not
+// Start starts a browser for the duration of the test. The test is skipped if Chromium is not
 // installed.
 func Start(t testing.TB) *Browser {
 	t.Helper()
@@ -89,7 +89,7 @@ func Start(t testing.TB) *Browser {
 	return b
 }
 
-// read receives messages until the browser has ended.
+// read receives messages until the browser exits.
 func (b *Browser) read(out *os.File) {
 	defer out.Close()
 	for r := bufio.NewReader(out); ; {
@@ -123,8 +123,8 @@ func (b *Browser) call(t testing.TB, session, method string, params, result any)
 	require.Empty(t, b.ask(t, session, method, params, result), method)
 }
 
-// ask sends a request, and stores its result in result unless that is nil. It returns an error
-// of Chromium.
+// ask sends a request, and stores its result in result unless that is nil. It returns errors from
+// Chromium.
 func (b *Browser) ask(t testing.TB, session, method string, params, result any) (problem string) {
 	t.Helper()
 	b.mu.Lock()
@@ -149,7 +149,7 @@ func (b *Browser) ask(t testing.TB, session, method string, params, result any) 
 	return ""
 }
 
-// Open opens an address.
+// Open opens a URL.
 func (b *Browser) Open(t testing.TB, address string) *Page {
 	t.Helper()
 	var target struct{ TargetID string }
@@ -172,7 +172,7 @@ func (b *Browser) Open(t testing.TB, address string) *Page {
 	return p
 }
 
-// Resize gives the page a window of that width. dark asks for dark colors.
+// Resize sets the width of the page's window. dark selects dark colors.
 func (p *Page) Resize(width int, dark bool) {
 	p.t.Helper()
 	p.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}, nil)
@@ -188,7 +188,7 @@ func (p *Page) call(method string, params, result any) {
 	p.b.call(p.t, p.session, method, params, result)
 }
 
-// event notes errors that the page causes.
+// event records errors caused by the page.
 func (p *Page) event(method string, params json.RawMessage) {
 	problem := ""
 	switch method {
@@ -213,15 +213,15 @@ func (p *Page) event(method string, params json.RawMessage) {
 	}
 }
 
-// Problems returns the errors and messages that the page has caused.
+// Problems returns the errors and messages caused by the page.
 func (p *Page) Problems() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]string{}, p.problems...)
 }
 
-// Eval evaluates an expression in the page, waits for it if it is a promise, and stores its
-// value in result unless that is nil.
+// Eval evaluates an expression in the page, waits if it is a promise, and stores its value in
+// result unless that is nil.
 func (p *Page) Eval(expression string, result any) {
 	p.t.Helper()
 	var answer struct {
@@ -235,7 +235,7 @@ func (p *Page) Eval(expression string, result any) {
 		}
 		require.Contains(p.t, problem, "navigated", expression)
 		if result == nil {
-			return // the expression itself may have led to the next page
+			return // the expression itself may have navigated
 		}
 	}
 	require.Empty(p.t, string(answer.ExceptionDetails), expression)
@@ -256,7 +256,7 @@ func (p *Page) Overflow() (wide []string) {
 	return wide
 }
 
-// Screenshot writes a picture of the whole page, of at most so many pixels in height.
+// Screenshot saves a picture of the whole page, limited in height.
 func (p *Page) Screenshot(file string, height int) {
 	p.t.Helper()
 	var size struct{ W, H int }

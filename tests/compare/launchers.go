@@ -15,13 +15,13 @@ import (
 // Peer is a launcher that may be installed.
 type Peer struct {
 	Name string
-	// Debian names the Debian package of the launcher. It is empty without a package.
+	// Debian is the launcher's Debian package, or empty.
 	Debian string
 	// Find returns the launcher, or nil if it is not installed.
 	Find func() *measure.Launcher
 }
 
-// launchers lists the launchers to compare with.
+// launchers lists the launchers to compare.
 var launchers = []Peer{
 	{"Open MPI", "openmpi-bin", func() *measure.Launcher { return mpirun("Open MPI", "mpirun.openmpi", openMPI) }},
 	{"MPICH", "mpich", func() *measure.Launcher { return mpirun("HYDRA", "mpirun.mpich", mpich) }},
@@ -31,7 +31,7 @@ var launchers = []Peer{
 	{"process-compose", "", processCompose},
 }
 
-// mpirun finds the mpirun of a family: by its own name, or by the output of --version.
+// mpirun finds an MPI family's mpirun: by its own name, or by the output of --version.
 func mpirun(family, name string, of func(path string) *measure.Launcher) *measure.Launcher {
 	for _, name := range []string{name, "mpirun", "mpiexec"} {
 		path, err := exec.LookPath(name)
@@ -45,7 +45,7 @@ func mpirun(family, name string, of func(path string) *measure.Launcher) *measur
 	return nil
 }
 
-// line is a command line with the number of copies in it.
+// line is a command line, including the number of copies.
 func line(before []string, after ...string) measure.Start {
 	return func(_ string, n int, argv []string) ([]string, error) {
 		return slices.Concat(before, []string{strconv.Itoa(n)}, after, argv), nil
@@ -57,14 +57,14 @@ func openMPI(path string) *measure.Launcher {
 	return &measure.Launcher{Launch: line(start), End: line(start), Tee: line(start, "--tag-output")}
 }
 
-// mpich has no End, since it does not stop the others when a process fails that never called
+// mpich has no End, because it does not stop the other processes when one fails that never called
 // MPI.
 func mpich(path string) *measure.Launcher {
 	return &measure.Launcher{Launch: line([]string{path, "-n"}), Tee: line([]string{path, "-prepend-rank", "-n"})}
 }
 
-// torchrun starts torchrun with its own Python. It may be a script for another Python than the first
-// on PATH.
+// torchrun starts torchrun with its own Python. It may be a script for a different Python than
+// the first on PATH.
 func torchrun() *measure.Launcher {
 	path, err := exec.LookPath("torchrun")
 	if err != nil {
@@ -77,8 +77,8 @@ func torchrun() *measure.Launcher {
 	if i < 0 {
 		return nil
 	}
-	// With Python 3.11 torch 1.13 of Debian takes no streams other than 1 and 2, its own default
-	// of 0 included.
+	// With Python 3.11, Debian's torch 1.13 accepts only streams 1 and 2, not even its own
+	// default of 0.
 	start := func(stream, restarts string) measure.Start {
 		return func(dir string, n int, argv []string) ([]string, error) {
 			argv = slices.Clone(argv)
@@ -100,7 +100,7 @@ func gnuParallel() *measure.Launcher {
 		return nil
 	}
 	if out, err := exec.Command(path, "--version").Output(); err != nil || !strings.HasPrefix(string(out), "GNU parallel") {
-		return nil // it is parallel of moreutils
+		return nil // it is moreutils' parallel
 	}
 	start := func(flags ...string) measure.Start {
 		return func(_ string, n int, argv []string) ([]string, error) {
@@ -162,7 +162,7 @@ func processCompose() *measure.Launcher {
 	return &measure.Launcher{Launch: start("no"), Restart: start("on_failure"), End: start("exit_on_failure"), Tee: start("no")}
 }
 
-// quoted returns a command line for a shell.
+// quoted quotes a command line for a shell.
 func quoted(argv []string) string {
 	words := make([]string, len(argv))
 	for i, word := range argv {

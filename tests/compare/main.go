@@ -1,9 +1,9 @@
-// Program compare runs the same work with clusterrun, a bare shell and the launchers that are
-// installed, in turns, and writes a table:
+// Program compare alternates the same work between clusterrun, a bare shell and the installed
+// launchers, and writes a table:
 //
 //	make compare
 //
-// The table goes between two marks in a page, the help topic compare.
+// It writes the table between two marks in a page, the help topic compare.
 package main
 
 import (

@@ -17,13 +17,13 @@ import (
 //go:embed *.py
 var scripts embed.FS
 
-// Python is the interpreter for which Debian packages modules.
+// Python is the interpreter that Debian packages modules for.
 const Python = "/usr/bin/python3"
 
-// endBound is the longest time a script may take to end, with the processes that it started.
+// endBound limits how long a script and the processes that it started may take to exit.
 const endBound = 10 * time.Second
 
-// Script writes a script of that name to a directory, and returns its path.
+// Script writes the named script to a directory, and returns its path.
 func Script(name, dir string) (string, error) {
 	text, err := scripts.ReadFile(name + ".py")
 	if err != nil {
@@ -33,8 +33,8 @@ func Script(name, dir string) (string, error) {
 	return path, os.WriteFile(path, text, 0o600)
 }
 
-// Run runs a script and returns the numbers in the last line that it prints. If a module is
-// missing, the error says so.
+// Run runs a script and returns the numbers in its last line of output. If a module is missing,
+// the error names it.
 func Run(ctx context.Context, name string, args ...string) ([]float64, error) {
 	dir, err := os.MkdirTemp("", "peer-")
 	if err != nil {

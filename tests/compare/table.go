@@ -16,7 +16,7 @@ const (
 	end   = "<!-- end -->\n"
 )
 
-// replace puts a text between the marks of a page.
+// replace inserts text between the marks of a page.
 func replace(page, text string) error {
 	b, err := os.ReadFile(page)
 	if err != nil {
@@ -71,7 +71,7 @@ func (c cell) in(unit string) string {
 	return strings.TrimSpace(digits(c.value) + " " + unit)
 }
 
-// worse lists the works in which others are better than clusterrun.
+// worse lists the works in which other launchers are better than clusterrun.
 func (c *comparison) worse() string {
 	var t strings.Builder
 	for _, r := range c.rows {
@@ -105,7 +105,7 @@ func (c *comparison) worse() string {
 	return t.String()
 }
 
-// digits writes a number with three digits, and all of those before the point.
+// digits formats a number with three digits, or all digits before the point.
 func digits(f float64) string {
 	switch {
 	case f >= 100 || f == float64(int(f)):

@@ -13,17 +13,17 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// comparison holds the compared launchers and the results. clusterrun is the first launcher.
+// comparison contains the compared launchers and the results. clusterrun is the first launcher.
 type comparison struct {
 	*measure.Place
 	machine measure.Machine
 	rounds  int           // at most
-	each    time.Duration // for each work of each launcher
-	program []string      // the arguments that make this program one of bench's
+	each    time.Duration // by work and launcher
+	program []string      // the arguments that select one of bench's programs
 	columns []column
-	missing []string // names of launchers that are not installed
+	missing []string // launchers that are not installed
 	rows    []row
-	// alike are the rows of libraries, with the cells by name.
+	// alike are the rows about libraries, with their cells by name.
 	alike []libraryRow
 	// failures lists measurements that failed and were not repeated.
 	failures []string
@@ -34,15 +34,15 @@ type column struct {
 	*measure.Launcher
 }
 
-// row is one work of launchers, with a cell for each column.
+// row is one work, with a cell for each launcher.
 type row struct {
 	name, unit string
 	more       bool // is better
-	between    bool // from one mark to another; the first may be read late, so there is no best round
+	between    bool // the first mark may be read late, so there is no best round
 	cells      []cell
 }
 
-// cell is a figure, or a text in its place.
+// cell is a figure, or text in its place.
 type cell struct {
 	value float64
 	text  string
@@ -67,19 +67,19 @@ func (c *comparison) add(name, debian string, l *measure.Launcher) {
 }
 
 const (
-	// measureBound ends a measurement that hangs.
+	// measureBound cancels a measurement that hangs.
 	measureBound = time.Minute
-	// minRounds are measured even if they take longer than each.
+	// minRounds is the minimum, even if the rounds take longer than each.
 	minRounds = 3
 
 	copies   = 8
 	teeTasks = 4
 	teeLines = 100_000
-	// leftAfter is the time after which the processes left by a killed launcher are counted.
+	// leftAfter is when the processes left by a killed launcher are counted.
 	leftAfter = 5 * time.Second
 )
 
-// work is a task by which launchers are compared.
+// work is a task for comparing launchers.
 type work struct {
 	row
 	start   func(*measure.Launcher) measure.Start // returns nil if the launcher cannot do the work
@@ -200,7 +200,7 @@ func (c *comparison) launchers(ctx context.Context) error {
 	return nil
 }
 
-// tee returns how many thousand lines reach a file in a second.
+// tee returns how many thousand lines per second reach a file.
 func (c *comparison) tee(ctx context.Context, l *measure.Launcher) (float64, error) {
 	lines := filepath.Join(c.Dir, "lines")
 	if _, err := os.Stat(lines); err != nil {
@@ -292,7 +292,7 @@ func (c *comparison) libraries(ctx context.Context) error {
 	return c.closures(ctx)
 }
 
-// closures compares calls of functions in other processes.
+// closures compares function calls in other processes.
 func (c *comparison) closures(ctx context.Context) error {
 	for _, library := range []struct {
 		with string

@@ -1,5 +1,5 @@
-// Package contract writes the wire format of a package as text, for tests that compare it with
-// a golden file.
+// Package contract writes a package's wire format as text, for tests that compare it with a
+// golden file.
 package contract
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// Text lists the exported constants of the package in this directory that are texts, and
-// the fields of types. between comes after the constants.
+// Text lists the exported string constants of the package in this directory, and the fields of
+// types. between follows the constants.
 func Text(t *testing.T, between string, all []reflect.Type) string {
 	t.Helper()
 	var b strings.Builder
@@ -37,7 +37,7 @@ func Text(t *testing.T, between string, all []reflect.Type) string {
 	return b.String()
 }
 
-// writeType lists the fields of a struct and of the structs in it, each struct once.
+// writeType lists the fields of a struct and of nested structs, each struct once.
 func writeType(b *strings.Builder, typ reflect.Type, seen map[reflect.Type]bool) {
 	if seen[typ] {
 		return
@@ -61,8 +61,8 @@ func writeType(b *strings.Builder, typ reflect.Type, seen map[reflect.Type]bool)
 	}
 }
 
-// stringConstants lists the exported constants of the package that are texts,
-// in the order of files and lines, so that none can be forgotten here.
+// stringConstants lists the package's exported string constants, in source order, so that none
+// can be forgotten here.
 func stringConstants(t *testing.T) []string {
 	t.Helper()
 	fset := token.NewFileSet()
@@ -76,7 +76,7 @@ func stringConstants(t *testing.T) []string {
 	}
 	info := types.Info{Defs: map[*ast.Ident]types.Object{}}
 	config := types.Config{Importer: noImports{}, Error: func(error) {}}
-	// It complains about every import, which texts do not need.
+	// It complains about every import, but strings do not need imports.
 	_, _ = config.Check("here", fset, files, &info)
 	var lines []string
 	for _, file := range files {

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// apply brings a fault about and returns how it is healed.
+// apply causes a fault and returns how to heal it.
 func (s *stage) apply(t *testing.T, f Fault, runs []*run) (heal func()) {
 	h := s.hosts[f.Host]
 	switch f.Kind {
@@ -28,7 +28,7 @@ func (s *stage) apply(t *testing.T, f Fault, runs []*run) (heal func()) {
 		return s.lose(t, h)
 	case Preempt:
 		s.preempt(t, f.Host)
-	case FailCheck: // it fails since before the round
+	case FailCheck: // the check has failed since before the round
 		return func() { s.recover(h) }
 	case FreezeSupervisor:
 		return freeze(h.worker.Process.Pid)
@@ -82,8 +82,8 @@ func (s *stage) apply(t *testing.T, f Fault, runs []*run) (heal func()) {
 	return func() {}
 }
 
-// revive starts the worker of a host again once the killed one is dead, as systemd does. If two
-// faults killed it, the first to be healed starts it.
+// revive restarts a host's worker once the killed one is dead, like systemd. If two faults killed
+// it, the first to be healed restarts it.
 func (s *stage) revive(t *testing.T, h *host, killed *harness.Process) {
 	harness.Eventually(t, "the host worker that was killed is dead", func() bool { return killed.Dead() })
 	if h.worker == killed {
@@ -91,8 +91,7 @@ func (s *stage) revive(t *testing.T, h *host, killed *harness.Process) {
 	}
 }
 
-// reviveServer starts the server again. If two faults killed it, the first to be healed starts
-// it.
+// reviveServer restarts the server. If two faults killed it, the first to be healed restarts it.
 func (s *stage) reviveServer() {
 	if s.server.Exited() {
 		s.server.Restart()
@@ -111,7 +110,7 @@ func freeze(pid int) func() {
 	return func() { signalTo(pid, syscall.SIGCONT) }
 }
 
-// thaw continues every process that may be frozen, so that it can end.
+// thaw continues every process that may be frozen, so that it can exit.
 func (s *stage) thaw() {
 	s.server.Signal(syscall.SIGCONT)
 	for _, h := range s.hosts {
@@ -120,7 +119,7 @@ func (s *stage) thaw() {
 	}
 }
 
-// command runs a clusterrun command to its end.
+// command runs a clusterrun command to completion.
 func (s *stage) command(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	p := s.start(t, args...)
 	code = p.ExitCode()

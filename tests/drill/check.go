@@ -12,30 +12,29 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// report holds what clusterrun reports of a run after its end, and what the programs themselves
-// wrote.
+// report contains what clusterrun reports about an ended run, and what the programs wrote.
 type report struct {
 	run    string
 	result spec.RunResult
 	pages  []page
-	// stopped reports whether the drill ended the run, by a request or by killing its launcher.
+	// stopped reports whether the drill stopped the run, by a request or by killing its launcher.
 	stopped bool
-	// faulty holds the hosts that may have lost processes while the run lived.
+	// faulty lists the hosts that may have lost processes during the run.
 	faulty map[string]bool
-	// killed are the processes that the drill killed.
+	// killed are the processes killed by the drill.
 	killed map[int]bool
-	// full reports whether the disk of a host was full while the run lived.
+	// full reports whether a host's disk was full during the run.
 	full bool
-	// givesUp reports whether the run gave hosts up before they were back, so that it lacks the
+	// givesUp reports whether the run gave up hosts before they were back, so that it misses the
 	// exits that only they know.
 	givesUp bool
-	// vips is the number of runs that may have preempted others, and sick are the hosts that
-	// failed their check.
+	// vips is the number of runs that may have preempted others, and sick are the hosts with a
+	// failed check.
 	vips int
 	sick []span
 }
 
-// check returns the faults of a run.
+// check returns a run's faults.
 func check(r report) []string {
 	var found []string
 	wrong := func(format string, args ...any) {
@@ -43,7 +42,7 @@ func check(r report) []string {
 	}
 	exits := map[int]spec.Exit{} // by pid
 	owner := map[int]string{}
-	lost := map[string]bool{} // tasks that were lost with an exit that is not known
+	lost := map[string]bool{} // tasks lost with an unknown exit
 	for _, t := range r.result.Tasks {
 		all := t.Exits
 		if len(all) == 0 && t.Exit != nil {
@@ -91,7 +90,7 @@ func check(r report) []string {
 	return found
 }
 
-// checkExit holds the exit of a process against its page.
+// checkExit compares a process's exit with its page.
 func checkExit(p page, e spec.Exit, r report) []string {
 	var found []string
 	wrong := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
@@ -100,11 +99,11 @@ func checkExit(p page, e spec.Exit, r report) []string {
 	case p.ended != 0 && !lost && e.ExitCode != p.code:
 		wrong("it ended with %d, and the result says %d (%s)", p.code, e.ExitCode, e.Cause)
 	case p.ended != 0 && !p.asked && p.code == 0 && e.Cause == spec.CauseOperator && r.result.Verdict == spec.VerdictCancelled:
-		// The run was stopped between its last note and its end.
+		// The run was stopped between the process's last note and its exit.
 	case p.ended != 0 && !p.asked && p.code == 0 && !lost && e.Cause != spec.CauseCompleted:
 		wrong("it ended well by itself, and the result says %s", e.Cause)
 	case p.ended != 0 && !p.asked && e.Cause == spec.CauseCollateral && r.hadFailed(p):
-		// It was stopped between its last note and its end.
+		// It was stopped between its last note and its exit.
 	case p.ended != 0 && !p.asked && p.code != 0 && e.Cause == spec.CausePreempted && r.result.Preemptions > 0:
 		// It had notice.
 	case p.ended != 0 && !p.asked && p.code != 0 && !lost && e.Cause != spec.CauseOrigin:
@@ -117,7 +116,7 @@ func checkExit(p page, e spec.Exit, r report) []string {
 	if lost && !r.faulty[p.host] && !r.stopped {
 		wrong("it was lost with %s, which had no fault", p.host)
 	}
-	// A process that got a request to end got it from clusterrun, and the result must say so.
+	// If a process was asked to stop, clusterrun asked it, and the result must say so.
 	if p.asked && (e.Cause == spec.CauseCompleted || e.Cause == spec.CauseOrigin) {
 		wrong("we asked it to end, and the result says %s", e.Cause)
 	}
@@ -128,8 +127,8 @@ func checkExit(p page, e spec.Exit, r report) []string {
 	return found
 }
 
-// hadFailed reports whether another process of the generation had failed before p ended, so
-// that the run was about to stop p.
+// hadFailed reports whether another process of the generation had failed before p ended, so that
+// the run was about to stop p.
 func (r report) hadFailed(p page) bool {
 	return slices.ContainsFunc(r.pages, func(q page) bool {
 		early := q.ended == 0 && q.started < p.ended || q.ended != 0 && q.code != 0 && q.ended < p.ended
@@ -141,12 +140,12 @@ func hasChief(r spec.RunResult) bool {
 	return slices.ContainsFunc(r.Tasks, func(t spec.TaskResult) bool { return t.Type == "chief" })
 }
 
-// refused reports whether a host whose disk was full refused the run.
+// refused reports whether a host with a full disk refused the run.
 func refused(r report) bool {
 	return r.full && r.result.Verdict == spec.VerdictFailed && strings.Contains(r.result.Message, syscall.ENOSPC.Error())
 }
 
-// checkVerdict holds the verdict against how the last process of each task ended.
+// checkVerdict compares the verdict with how each task's last process ended.
 func checkVerdict(r report) []string {
 	last := map[string]page{}
 	for _, p := range r.pages {
@@ -157,13 +156,13 @@ func checkVerdict(r report) []string {
 	if refused(r) {
 		return nil
 	}
-	// The run ends with its chief if it has one.
+	// A run with a chief ends with it.
 	counts := func(t spec.TaskResult) bool { return !hasChief(r.result) || t.Type == "chief" }
 	good := true
 	for _, t := range r.result.Tasks {
-		// None of a task that is not there has ended.
+		// A missing task cannot have ended.
 		p := last[t.Name]
-		// The last steps of a process before its host was lost are unknown.
+		// A process's last steps before its host was lost are unknown.
 		lost := t.Exit != nil && t.Exit.Cause == spec.CauseHostLost && r.faulty[p.host]
 		if counts(t) && (p.ended == 0 || p.code != 0 || lost) {
 			good = false
@@ -180,8 +179,8 @@ func checkVerdict(r report) []string {
 		}
 	case spec.VerdictFailed:
 		f := r.result.FirstFailure
-		// A task that was lost or killed in the time that the chief leaves to the others, and
-		// is not started again then, has failed, too.
+		// A task that was lost or killed in the time between the chief's end and the others', and
+		// did not restart, has also failed.
 		late := f != nil && hasChief(r.result) && (f.Cause == spec.CauseHostLost || r.killed[f.PID])
 		if good && !r.stopped && !late {
 			return []string{"it failed, and all of its tasks ended well: " + r.result.Message}
@@ -204,13 +203,13 @@ func checkVerdict(r report) []string {
 	return nil
 }
 
-// mayFail reports whether the faults of the drill explain a failure of the run: it lost a host,
-// a disk was full, or the drill killed one of its processes.
+// mayFail reports whether the drill's faults explain a failed run: it lost a host, a disk was
+// full, or the drill killed one of its processes.
 func (r report) mayFail() bool {
 	return len(r.faulty) > 0 || r.full || slices.ContainsFunc(r.pages, func(p page) bool { return r.killed[p.pid] })
 }
 
-// account describes a run with faults: the notes of each process, and its result.
+// account describes a run with faults: each process's notes, and the result.
 func account(r report) string {
 	var all strings.Builder
 	fmt.Fprintf(&all, "%s: its result: %s: %s", r.run, r.result.Verdict, r.result.Message)
@@ -235,7 +234,7 @@ func account(r report) string {
 	return all.String()
 }
 
-// exitsOf returns the exits of a run by the process.
+// exitsOf returns a run's exits by process.
 func exitsOf(r spec.RunResult) map[int]spec.Exit {
 	exits := map[int]spec.Exit{}
 	for _, t := range r.Tasks {
@@ -246,12 +245,12 @@ func exitsOf(r spec.RunResult) map[int]spec.Exit {
 	return exits
 }
 
-// checkBarriers checks that no task passed a round before all had arrived: in each generation,
-// the latest last arrival comes before the earliest passing.
+// checkBarriers checks that no task passed a round before all arrived: in each generation, the
+// latest final arrival precedes the earliest passing.
 func checkBarriers(pages []page) []string {
 	type round struct{ generation, number int }
-	first := map[round]int64{}              // the earliest passing
-	arrived := map[round]map[string]int64{} // the arrival of each task
+	first := map[round]int64{}              // earliest passing
+	arrived := map[round]map[string]int64{} // each task's arrival
 	tasks := map[int]map[string]bool{}
 	for _, p := range pages {
 		if len(p.arrivals) == 0 {
@@ -269,7 +268,7 @@ func checkBarriers(pages []page) []string {
 			if arrived[k] == nil {
 				arrived[k] = map[string]int64{}
 			}
-			// This passing answers the last arrival before it.
+			// This passing belongs to the last arrival before it.
 			for _, a := range p.arrivals {
 				if a < at {
 					arrived[k][p.task] = max(arrived[k][p.task], a)

@@ -9,7 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// good is a run of two tasks that ended well.
+// good is a successful run of two tasks.
 func good() report {
 	exit := func(pid int) *spec.Exit { return &spec.Exit{PID: pid, Cause: spec.CauseCompleted} }
 	ledger := func(task string, pid int) page {
@@ -25,7 +25,7 @@ func good() report {
 	}
 }
 
-// An unknown end that clusterrun reports as unknown is not a finding.
+// An unknown end is not a finding if clusterrun reports it as unknown.
 func TestChecksPass(t *testing.T) {
 	lost := good()
 	lost.result.Verdict, lost.result.Tasks[0].Exit.Cause = spec.VerdictFailed, spec.CauseHostLost
@@ -52,7 +52,7 @@ func TestChecksPass(t *testing.T) {
 	assert.NotEmpty(t, check(raced), "nothing had failed before it ended")
 }
 
-// A task that is gone when the chief ends has failed; the chief itself ended well.
+// A task that is gone when the chief succeeds has failed.
 func TestATaskGoneWhenTheChiefEnds(t *testing.T) {
 	r := good()
 	r.result.Verdict = spec.VerdictFailed
@@ -65,7 +65,7 @@ func TestATaskGoneWhenTheChiefEnds(t *testing.T) {
 	assert.Empty(t, check(r))
 }
 
-// A full disk may tear the last line of a process, and no other.
+// A full disk may truncate only the last line of a process.
 func TestTornLines(t *testing.T) {
 	read := func(full bool, lines ...string) (wrong string) {
 		r := lineReader{full: full, got: map[string]int{}, torn: map[string]bool{}}
@@ -85,7 +85,7 @@ func TestTornLines(t *testing.T) {
 	assert.Contains(t, read(true, "w-0 0 1", "w-0 0 3"), "after line 1")
 }
 
-// Everything that a drill can find is found.
+// The drill finds everything that it can find.
 func TestChecksFail(t *testing.T) {
 	assert.Empty(t, check(good()))
 	assert.Contains(t, account(good()), "a-0, process 1 of generation 0, on : began 0s, ended 0s with 0", "account")

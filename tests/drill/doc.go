@@ -5,13 +5,14 @@
 //	make drill FAULTS=1000      more of them
 //	make drill SEED=7           repeat the faults of an earlier drill
 //
-// A drill consists of a server on a file, three host workers, each behind a [Link] and, if root
-// can make one, in a network namespace of its own, a launcher, and a mix of runs in every
-// round. A schedule made from the seed ([NewSchedule]) kills, freezes, cuts off and fills the
-// disks of its parts, makes hosts fail a check, lets runs preempt others, and heals all of it.
+// A drill consists of a server on a file, three host workers, a launcher, and a mix of runs in
+// every round. Each worker is behind a [Link] and, if the test runs as root, in a separate
+// network namespace. A schedule generated from the seed ([NewSchedule]) kills and freezes parts,
+// cuts them off and fills their disks, makes hosts fail a check, lets runs preempt others, and
+// heals all of it.
 //
-// The programs of the runs are this package's own test binary ([Member]). They keep a ledger
-// independent of clusterrun: files that they append to, and locks which prove that no two
-// processes of one task, nor of two generations, live at once. After each round [Check]
-// compares the results of the runs with the ledger.
+// The runs' program is this package's test binary ([Member]). It keeps a ledger independent of
+// clusterrun: append-only files, and locks which prove that processes of one task, or of two
+// generations, never overlap. After each round, [Check] compares the runs' results with the
+// ledger.
 package drill

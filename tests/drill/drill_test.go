@@ -27,12 +27,12 @@ const (
 	// stopAfter is the StopAfter of these runs: a host that is cut off for longer stops its
 	// processes.
 	stopAfter = 10 * time.Second
-	// outage is the other bound of the runs in every other round: hosts that reach each other
-	// continue for that long without a server.
+	// outage is the second bound of the runs in every other round: hosts that reach each other
+	// continue without a server for that long.
 	outage = 40 * time.Second
-	// serverStarts is the longest time that the server takes to start on such a machine.
+	// serverStarts is the maximum time the server takes to start on such a machine.
 	serverStarts = 3 * time.Second
-	// goneBound is the longest time that a process may live after the end of its run.
+	// goneBound is the maximum time a process may outlive its run.
 	goneBound = 10 * time.Second
 )
 
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// stage is the cluster of a drill.
+// stage is a drill's cluster.
 type stage struct {
 	seed   uint64
 	dir    string
@@ -53,18 +53,18 @@ type stage struct {
 	client client.Client
 	killed map[int]bool
 	pulse  pulse
-	// faulty are the hosts whose processes the faults of this round may end.
+	// faulty are the hosts on which this round's faults may end processes.
 	faulty map[string]bool
 	// full reports whether a disk was full in this round.
 	full bool
 	// serverless reports whether the server was away in this round.
 	serverless bool
-	// patience is the longest time for which the server does not answer in this round on a machine
-	// that is quick enough for leases of stopAfter.
+	// patience is how long the server may be unreachable in this round, given a machine fast
+	// enough for leases of stopAfter.
 	patience time.Duration
 	random   *rand.Rand
-	// round is the number of the round. vips are its runs that may preempt others, sick its hosts
-	// that failed their check, and lost those that were killed for long.
+	// round is the round's number. vips are its runs that may preempt others, sick its hosts with
+	// a failed check, and lost its hosts that were killed for long.
 	round int
 	vips  []*run
 	sick  []span
@@ -121,7 +121,7 @@ func TestDrill(t *testing.T) {
 	}
 }
 
-// play plays a round and returns the faults found in it.
+// play plays a round and returns its faults.
 func (s *stage) play(t *testing.T, n int, faults []Fault) []string {
 	s.round, s.vips, s.sick, s.lost = n, nil, nil, nil
 	var found []string
@@ -152,7 +152,7 @@ func (s *stage) play(t *testing.T, n int, faults []Fault) []string {
 }
 
 // mayLose returns the hosts that may have lost processes in this round: all of them, if the
-// server did not answer for so long that leases may have run out.
+// server was unreachable for so long that leases may have expired.
 func (s *stage) mayLose() map[string]bool {
 	if s.pulse.gap() < s.patience {
 		return s.faulty
@@ -164,7 +164,7 @@ func (s *stage) mayLose() map[string]bool {
 	return all
 }
 
-// conduct brings the faults about, and heals them, one event after the other.
+// conduct causes and heals the faults, one event at a time.
 func (s *stage) conduct(t *testing.T, faults []Fault, runs []*run) {
 	type event struct {
 		at time.Duration
@@ -185,7 +185,7 @@ func (s *stage) conduct(t *testing.T, faults []Fault, runs []*run) {
 	}
 }
 
-// leftovers lists what runs that have ended have left.
+// leftovers lists what ended runs left behind.
 func (s *stage) leftovers(t *testing.T, round int, runs []*run) []string {
 	var found []string
 	deadline := time.Now().Add(goneBound)
@@ -205,7 +205,7 @@ func (s *stage) leftovers(t *testing.T, round int, runs []*run) []string {
 	return append(found, s.slots(t, round)...)
 }
 
-// belongings lists what is left of the processes of runs.
+// belongings lists what remains of runs' processes.
 func (s *stage) belongings(runs []*run) (found []string) {
 	for _, r := range runs {
 		pages, err := readLedger(r.ledger)
@@ -221,15 +221,15 @@ func (s *stage) belongings(runs []*run) (found []string) {
 	return found
 }
 
-// left lists what is left of a process that has ended.
+// left lists what remains of an exited process.
 func (s *stage) left(p page) []string {
 	var found []string
 	if _, err := os.Stat(p.socket); p.socket != "" && err == nil {
 		found = append(found, "the socket "+p.socket)
 	}
 	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
-		// If a host worker cannot make cgroups, its processes stay in its own cgroup, which
-		// remains.
+		// If a host worker cannot create cgroups, its processes stay in the worker's cgroup,
+		// which remains.
 		dir := filepath.Join(root, p.cgroup)
 		if b, err := os.ReadFile(filepath.Join(dir, "cgroup.procs")); strings.Contains(p.cgroup, "clusterrun") && err == nil {
 			found = append(found, fmt.Sprintf("the cgroup %s with the processes %q", dir, b))
@@ -243,7 +243,8 @@ func (s *stage) left(p page) []string {
 	return found
 }
 
-// slots starts a run that takes every slot of every host. It gets them only if all are free.
+// slots starts a run that needs every slot of every host, so that it can only start if all are
+// free.
 func (s *stage) slots(t *testing.T, round int) []string {
 	id := fmt.Sprintf("drill-%d-%d-slots", s.seed, round)
 	all := &spec.RunSpec{Command: []string{"true"}}
@@ -265,11 +266,11 @@ func (s *stage) slots(t *testing.T, round int) []string {
 	return nil
 }
 
-// slotsTake is the longest time that a run may wait for all slots. By then a host that was lost
-// with processes of several runs is given up.
+// slotsTake is the maximum time a run may wait for all slots. It is long enough to give up a host
+// that was lost with processes of several runs.
 const slotsTake = 3 * time.Minute
 
-// why returns the output of commands about a run that does not end, and about the fleet.
+// why returns command output about a stuck run and about the fleet.
 func (s *stage) why(t *testing.T, id string) string {
 	var all strings.Builder
 	for _, args := range [][]string{{"status", "--why", id}, {"status", id}, {"host", "list"}, {"list", "--pending"}, {"list"}} {
@@ -279,7 +280,7 @@ func (s *stage) why(t *testing.T, id string) string {
 	return all.String()
 }
 
-// members are the living processes of tasks.
+// members are the running processes of tasks.
 func (s *stage) members() []int { return harness.Alive(markVar + "=" + s.mark + "\x00") }
 
 func TestTheSameSeedMakesTheSameSchedule(t *testing.T) {
@@ -310,19 +311,19 @@ func TestAScheduleHasEveryKindOfFault(t *testing.T) {
 	}
 }
 
-// checkEvery is the time between the checks of a host without tasks, and noticedWithin bounds the time
-// until the fleet knows their results.
+// checkEvery is the interval between checks of a host without tasks, and noticedWithin limits the
+// time until the fleet knows their results.
 const checkEvery, noticedWithin = time.Second, 20 * time.Second
 
-// sickness is a file: the check of its host fails while it is there.
+// sickness is a file that makes its host's check fail while it exists.
 func (h *host) sickness() string { return filepath.Join(h.dir, "sick") }
 
 func (h *host) check() string {
 	return "drill=if [ -e '" + h.sickness() + "' ]; then echo 'it feels sick'; exit 1; fi"
 }
 
-// sicken makes a host without tasks fail its check. It returns the fault, if the fleet gives no
-// reason for that.
+// sicken makes the check of a host without tasks fail. It returns a fault if the fleet does not
+// give a reason for that.
 func (s *stage) sicken(t *testing.T, h *host) []string {
 	require.NoError(t, os.WriteFile(h.sickness(), nil, 0o600))
 	var last string
@@ -343,7 +344,7 @@ func (s *stage) sicken(t *testing.T, h *host) []string {
 	return []string{fmt.Sprintf("%s fails its check, and is %s", h.name, last)}
 }
 
-// recover makes the check of a host succeed again.
+// recover makes a host's check succeed again.
 func (s *stage) recover(h *host) {
 	for i := range s.sick {
 		if s.sick[i].host == h.name && s.sick[i].until == 0 {

@@ -18,13 +18,13 @@ import (
 // slots is the number of slots of a host.
 const slots = 16
 
-// host is a host worker with its own way to the server, network and disks.
+// host is a host worker with its own path to the server, network and disks.
 type host struct {
 	name   string
 	dir    string
 	link   *Link  // to the server
 	peers  *Link  // from the other hosts
-	wire   string // outer end of its network; empty without namespaces
+	wire   string // the outer end of its network; empty without namespaces
 	netns  string
 	argv   []string
 	env    []string
@@ -32,7 +32,7 @@ type host struct {
 	fills  map[Kind]string // files that fill its disks
 }
 
-// newHost makes the parts of a host, and starts its worker.
+// newHost creates a host's parts, and starts its worker.
 func newHost(t *testing.T, i int, server string, limits Limits, dir string) *host {
 	h := &host{name: HostName(i), dir: dir, fills: map[Kind]string{}}
 	outside, service := "127.0.0.1", harness.FreeAddress(t)
@@ -51,7 +51,7 @@ func newHost(t *testing.T, i int, server string, limits Limits, dir string) *hos
 		harness.Clusterrun(t), "worker", "--address", h.link.Address(), "--host-name", h.name, "--slots", fmt.Sprint(slots),
 		"--state-dir", filepath.Join(h.disk(FillState), "clusterrun"), "--log-dir", h.disk(FillLogs),
 		"--gpus", fmt.Sprint(gpus), "--check", "disk", "--check", h.check(), "--check-every", checkEvery.String(),
-		"--listen", service, "--advertise", h.peers.Address(), // tasks here do not talk to each other
+		"--listen", service, "--advertise", h.peers.Address(), // tasks do not talk to each other here
 	}
 	if h.netns != "" {
 		h.argv = append([]string{"nsenter", "--net=/run/netns/" + h.netns}, h.argv...)
@@ -89,15 +89,16 @@ func (h *host) side() int {
 	return 0
 }
 
-// holdsPort reports whether a port is leased on the host: its supervisor has an
-// abstract socket of that name then.
+// holdsPort reports whether a port is leased on the host, in which case its supervisor has an
+// abstract socket of that name.
 func (h *host) holdsPort(port string) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/unix", h.worker.Process.Pid))
 	return err == nil && port != "" && strings.Contains(string(b), "@clusterrun-port-"+port+"\n")
 }
 
-// isolate gives the host a network namespace with a link to the outside. It returns the address
-// of this machine on it, and the one at which the host serves output and the other hosts.
+// isolate gives the host a network namespace that is linked to the outside. It returns this
+// machine's address on the link, and the address for the host's output service and the other
+// hosts.
 func (h *host) isolate(t *testing.T, i int) (outside, service string) {
 	h.netns = fmt.Sprintf("drill%d%c", os.Getpid(), 'a'+i)
 	h.wire = fmt.Sprintf("dr%d%co", os.Getpid(), 'a'+i)
@@ -121,7 +122,7 @@ func ip(t *testing.T, args ...string) {
 	require.NoError(t, err, "ip %s: %s", strings.Join(args, " "), out)
 }
 
-// hasNamespaces reports whether network namespaces can be made here.
+// hasNamespaces reports whether network namespaces can be created here.
 func hasNamespaces() bool {
 	name := fmt.Sprintf("drill%dx", os.Getpid())
 	if exec.Command("ip", "netns", "add", name).Run() != nil {
@@ -131,10 +132,10 @@ func hasNamespaces() bool {
 	return exec.Command("nsenter", "--net=/run/netns/"+name, "true").Run() == nil
 }
 
-// diskSize is enough for all the rounds' journals and logs.
+// diskSize is enough for the journals and logs of all rounds.
 const diskSize = 256 << 20
 
-// mount mounts a disk of the host's own.
+// mount mounts a disk for the host.
 func mount(t *testing.T, dir string) {
 	require.NoError(t, syscall.Mount("drill", dir, "tmpfs", 0, fmt.Sprintf("size=%d", diskSize)))
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
@@ -149,7 +150,7 @@ func hasDisks(t *testing.T) bool {
 	return syscall.Unmount(dir, 0) == nil
 }
 
-// fill leaves no room on a disk.
+// fill fills a disk.
 func fill(path string) error {
 	f, err := os.Create(path)
 	if err != nil {
@@ -159,7 +160,7 @@ func fill(path string) error {
 	b := make([]byte, 1<<20)
 	for size := len(b); size > 0; {
 		if _, err := f.Write(b[:size]); err != nil {
-			size /= 2 // the last bytes, too
+			size /= 2 // including the last bytes
 		}
 	}
 	return nil

@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// page holds what one process wrote into the ledger of its run.
+// page contains what one process wrote to its run's ledger.
 type page struct {
 	task       string
 	pid        int
 	generation int
-	number     int // among the processes of its task
+	number     int // within its task
 	host       string
 	socket     string
-	port       string // that its address has
+	port       string // in its address
 	cgroup     string
 	started    int64
-	ended      int64 // or 0 if it did not record its end
+	ended      int64 // or 0 if it did not record its exit
 	code       int
 	asked      bool     // it got SIGTERM
 	doubles    []string // tasks and generations that must not be alive
@@ -28,12 +28,12 @@ type page struct {
 	broken     string // why its barrier broke
 	arrivals   []int64
 	passes     map[int]int64 // round → when
-	lines      int           // for which write returned
+	lines      int           // writes that returned
 }
 
 func pageName(task string, pid int) string { return fmt.Sprintf("page.%s.%d", task, pid) }
 
-// readLedger reads the pages of a run, by task and start.
+// readLedger reads a run's pages, by task and start.
 func readLedger(dir string) ([]page, error) {
 	names, err := filepath.Glob(filepath.Join(dir, "page.*"))
 	if err != nil {
@@ -101,7 +101,7 @@ func (p *page) read(words []string) error {
 		p.doubles = append(p.doubles, words[2])
 	case "wrong":
 		p.wrong = append(p.wrong, strings.Join(words[2:], " "))
-	case "broken": // members learn of each other's end by a broken barrier
+	case "broken": // a broken barrier tells members that another has ended
 		p.broken = strings.Join(words[2:], " ")
 	case "arrive":
 		p.arrivals = append(p.arrivals, at)

@@ -6,22 +6,22 @@ import (
 	"sync"
 )
 
-// Cut is the way in which a [Link] is cut.
+// Cut is how a [Link] is cut.
 type Cut string
 
 // The values of [Cut].
 const (
 	CutNone    Cut = "open"   // everything passes
 	CutRefuse  Cut = "refuse" // connections are reset, and new ones refused
-	CutDrop    Cut = "drop"   // connections stay, and nothing passes
-	CutDropOut Cut = "out"    // nothing passes from the host to the server
-	CutDropIn  Cut = "in"     // nothing passes from the server to the host
+	CutDrop    Cut = "drop"   // connections stay, but no data passes
+	CutDropOut Cut = "out"    // no data passes from the host to the server
+	CutDropIn  Cut = "in"     // no data passes from the server to the host
 )
 
-// Link connects a host with the server: a TCP proxy that can be cut. Data sent during a drop
+// Link connects a host to the server: a TCP proxy that can be cut. Data sent during a drop
 // arrives after the link is healed, as with TCP after a partition.
 type Link struct {
-	address string // on which it listens
+	address string // the listening address
 	target  string
 
 	mu       sync.Mutex
@@ -44,7 +44,7 @@ func NewLink(address, target string) (*Link, error) {
 	return l, nil
 }
 
-// Address returns the address on which the link listens.
+// Address returns the link's listening address.
 func (l *Link) Address() string { return l.address }
 
 func (l *Link) listen(address string) error {
@@ -57,8 +57,8 @@ func (l *Link) listen(address string) error {
 	return nil
 }
 
-// Cut cuts the link, and returns a function that heals it. That function does nothing if the
-// link was cut again since.
+// Cut cuts the link, and returns a function that heals it. That function does nothing if the link
+// was cut again in the meantime.
 func (l *Link) Cut(how Cut) (heal func() error, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,7 +96,7 @@ func (l *Link) set(how Cut) error {
 	return nil
 }
 
-// reset ends all connections with a reset. l.mu must be held.
+// reset resets all connections. l.mu must be held.
 func (l *Link) reset() {
 	for c := range l.conns {
 		if t, ok := c.(*net.TCPConn); ok {
@@ -107,7 +107,7 @@ func (l *Link) reset() {
 	clear(l.conns)
 }
 
-// Close ends the link and its connections.
+// Close closes the link and its connections.
 func (l *Link) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,7 +132,7 @@ func (l *Link) serve(host net.Conn) {
 		return
 	}
 	defer l.drop(host)
-	// A connection made while nothing passes is not forwarded to the server.
+	// A connection made while no data passes is not forwarded to the server.
 	if !l.pass(CutDropOut) {
 		return
 	}
@@ -168,8 +168,8 @@ func (l *Link) drop(c net.Conn) {
 	_ = c.Close()
 }
 
-// pass waits until something can be sent in the direction that the cut would stop,
-// and reports whether the link is still there.
+// pass waits until data can pass in the given direction, and reports whether the link is still
+// open.
 func (l *Link) pass(direction Cut) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -192,8 +192,8 @@ func (l *Link) copy(to, from net.Conn, direction Cut) {
 			}
 		}
 		if err != nil {
-			// The end of a stream passes only if data would. The end of one side ends both,
-			// since gRPC does not half-close.
+			// The end of a stream passes only if data would. When one side closes, both are
+			// closed, since gRPC does not half-close.
 			if err == io.EOF {
 				l.pass(direction)
 			}

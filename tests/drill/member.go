@@ -19,29 +19,29 @@ import (
 )
 
 const (
-	// roleVar names the role of a member, such as "step 40".
+	// roleVar contains a member's role, such as "step 40".
 	roleVar = "DRILL_ROLE"
-	// ledgerVar is the directory of the ledger of its run.
+	// ledgerVar is the directory of the run's ledger.
 	ledgerVar = "DRILL_LEDGER"
 	// markVar is in the environment of every process of a drill.
 	markVar = "DRILL_MARK"
 )
 
-// Exit codes of members that fail.
+// Exit codes of failing members.
 const (
-	exitFlaky  = 3   // a failure that is part of the role
-	exitDouble = 77  // another process of the task, or of another generation, lives
-	exitWrong  = 78  // something the member asked for went wrong
+	exitFlaky  = 3   // a failure required by the role
+	exitDouble = 77  // another process of the task, or of another generation, is running
+	exitWrong  = 78  // a request of the member failed
 	exitAsked  = 143 // it was asked to end
 )
 
-// pace is the time of a step.
+// pace is the duration of a step.
 const pace = 50 * time.Millisecond
 
 // IsMember reports whether this process is a program of a run.
 func IsMember() bool { return os.Getenv(roleVar) != "" }
 
-// Member is the program of every task of a drill. It returns the exit code.
+// Member is the program of every task in a drill. It returns the exit code.
 func Member() int {
 	m, err := newMember()
 	if err != nil {
@@ -95,7 +95,7 @@ func newMember() (*member, error) {
 }
 
 // alone takes locks that prove that no other process of the task, of another generation, or with
-// the same GPUs is alive. The kernel releases them when this process is gone.
+// the same GPUs is running. The kernel releases them when this process dies.
 func (m *member) alone() error {
 	if !m.lock("task."+m.task, unix.F_WRLCK) {
 		m.note("double %s", m.task)
@@ -119,7 +119,7 @@ func (m *member) alone() error {
 	return nil
 }
 
-// lock takes a lock for the life of this process, if it is free.
+// lock takes a lock until the process exits, if it is free.
 func (m *member) lock(name string, how int16) bool {
 	f, err := m.open(name)
 	if err != nil {
@@ -129,7 +129,8 @@ func (m *member) lock(name string, how int16) bool {
 	return unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: how}) == nil
 }
 
-// free reports whether a lock is free. It takes none, which another member could find taken.
+// free reports whether a lock is free. It does not take the lock, which another member could then
+// find taken.
 func (m *member) free(name string) bool {
 	f, err := m.open(name)
 	if err != nil {
@@ -144,7 +145,7 @@ func (m *member) open(name string) (*os.File, error) {
 	return os.OpenFile(filepath.Join(m.dir, name), os.O_CREATE|os.O_RDWR, 0o600)
 }
 
-// note appends a line to the page of this process, in one write.
+// note appends a line to this process's page, in one write.
 func (m *member) note(format string, args ...any) {
 	line := strconv.FormatInt(bootNanos(), 10) + " " + fmt.Sprintf(format, args...) + "\n"
 	if _, err := m.page.WriteString(line); err != nil {
@@ -152,7 +153,7 @@ func (m *member) note(format string, args ...any) {
 	}
 }
 
-// end ends the process with code. The first call decides.
+// end exits with code. Only the first call counts.
 func (m *member) end(code int) {
 	m.note("end %d", code)
 	os.Exit(code)
@@ -175,7 +176,7 @@ func (m *member) play(ctx context.Context) (int, error) {
 		return 0, nil
 	case "step": // barriers
 		return m.step(ctx, t, n)
-	case "flaky": // failures before it ends well
+	case "flaky": // failures before it succeeds
 		time.Sleep(pace)
 		if m.number < n {
 			return exitFlaky, nil
@@ -191,8 +192,8 @@ func (m *member) play(ctx context.Context) (int, error) {
 	return exitWrong, fmt.Errorf("there is no role %q", role)
 }
 
-// step meets the other members n times. The barrier returns the round, so that a restarted
-// member continues with the others.
+// step meets the other members n times. The barrier returns the round, so that a restarted member
+// continues with the others.
 func (m *member) step(ctx context.Context, t *task.Task, n int) (int, error) {
 	for {
 		m.note("arrive")
@@ -213,7 +214,7 @@ func (m *member) step(ctx context.Context, t *task.Task, n int) (int, error) {
 	}
 }
 
-// lines writes numbered lines, and notes how many writes have returned.
+// lines writes numbered lines, and records how many writes have returned.
 func (m *member) lines(n int) error {
 	for i := 1; i <= n; i++ {
 		line := []byte(fmt.Sprintf("%s %d %d\n", m.task, m.number, i))
@@ -221,7 +222,7 @@ func (m *member) lines(n int) error {
 			written, err := os.Stdout.Write(line)
 			line = line[written:]
 			if errors.Is(err, unix.ENOSPC) {
-				time.Sleep(pace) // the disk under the logs is full for a while
+				time.Sleep(pace) // the disk for the logs is temporarily full
 				continue
 			}
 			if err != nil {
@@ -238,7 +239,7 @@ func (m *member) lines(n int) error {
 	return nil
 }
 
-// serve offers the function that the drill's coordinator schedules.
+// serve serves the function that the drill's coordinator schedules.
 func (m *member) serve(ctx context.Context, t *task.Task, slots int) (int, error) {
 	functions := task.NewFunctions()
 	if err := functions.Register("square", func(_ context.Context, n int) (int, error) { return n * n, nil }); err != nil {

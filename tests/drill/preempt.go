@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// gpuVar is set for tasks that have all GPUs of their host.
+	// gpuVar is set for tasks that use all GPUs of their host.
 	gpuVar = "DRILL_GPU"
-	// exitSaved is the exit code of a member that has saved its work after a notice.
+	// exitSaved is the exit code of a member that saved its work after a notice.
 	exitSaved = 75
 )
 
-// train takes n steps, over all processes of the task. The first task ends by itself when it has
-// notice, and the others train until they are stopped.
+// train takes n steps, summed over all processes of the task. On a notice, the first task exits
+// by itself, and the others train until they are stopped.
 func (m *member) train(ctx context.Context, t *task.Task, n int) (int, error) {
 	saved := filepath.Join(m.dir, "saved."+m.task)
 	b, err := os.ReadFile(saved)
@@ -34,7 +34,7 @@ func (m *member) train(ctx context.Context, t *task.Task, n int) (int, error) {
 		if err := os.WriteFile(saved, strconv.AppendInt(nil, int64(done), 10), 0o600); err != nil {
 			return exitWrong, err
 		}
-		// While its host restarts, a task learns of no notice.
+		// A task does not receive notices while its host restarts.
 		if now, err := t.Stopping(ctx); err == nil && now.Notice != nil && m.task == "worker-0" {
 			return exitSaved, nil
 		}
@@ -42,8 +42,8 @@ func (m *member) train(ctx context.Context, t *task.Task, n int) (int, error) {
 	return 0, nil
 }
 
-// checkPreempted checks that each preemption was for one of the runs that came first, and that
-// none of them counts as a restart.
+// checkPreempted checks that each preemption was for one of the runs with priority, and that none
+// counts as a restart.
 func checkPreempted(r report) []string {
 	var found []string
 	if n := r.result.Preemptions; n > r.vips {

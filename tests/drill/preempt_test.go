@@ -37,7 +37,7 @@ func (s *stage) lose(t *testing.T, h *host) (heal func()) {
 	}
 }
 
-// gpus is the number of GPUs of a host. Only runs that preempt, or are preempted, use them.
+// gpus is a host's number of GPUs. Only runs that preempt, or are preempted, use them.
 const gpus = 2
 
 // trained is the run that others preempt.
@@ -48,12 +48,12 @@ func trained() *spec.RunSpec {
 	}
 }
 
-// letPreempt lets runs preempt others from now on.
+// letPreempt allows runs to preempt others from now on.
 func (s *stage) letPreempt(t *testing.T) {
 	require.NoError(t, starter.GetFleet(s.client, "").Set(t.Context(), fleet.Settings{Preempt: fleet.PreemptLower}))
 }
 
-// preempt starts a run of the first priority that needs the GPUs of a host.
+// preempt starts a run of the highest priority that needs a host's GPUs.
 func (s *stage) preempt(t *testing.T, host int) {
 	r := s.prepare(t, fmt.Sprintf("vip%d", len(s.vips)), &spec.RunSpec{
 		AutoRestart: true, Priority: new(spec.FirstPriority), GPUsPerTask: new(gpus),
@@ -69,11 +69,11 @@ func (s *stage) preempt(t *testing.T, host int) {
 	}()
 }
 
-// begin starts the run, as soon as there is a server.
+// begin starts the run as soon as there is a server.
 func (r *run) begin(ctx context.Context, s *stage) error {
 	for {
 		_, err := starter.Start(ctx, s.client, r.spec, starter.Options{ID: r.name})
-		var running *starter.RunningError // an earlier try was heard
+		var running *starter.RunningError // an earlier attempt succeeded
 		if err == nil || errors.As(err, &running) {
 			return nil
 		}

@@ -10,11 +10,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// pulseEvery is the time between two questions to the server.
+// pulseEvery is the interval between requests to the server.
 const pulseEvery = 200 * time.Millisecond
 
-// pulse asks the server something again and again. On a machine that is too slow, hosts lose
-// contact with the server although the drill cuts off none.
+// pulse polls the server. On a slow machine, hosts lose contact with the server although the
+// drill does not cut them off.
 type pulse struct {
 	answered, longest atomic.Int64 // the time of the last answer, and the longest time without one
 }
@@ -30,11 +30,11 @@ func (p *pulse) gap() time.Duration {
 	return time.Duration(max(p.longest.Load(), time.Now().UnixNano()-p.answered.Load()))
 }
 
-// keep asks the server until ctx is done.
+// keep polls the server until ctx is done.
 func (p *pulse) keep(ctx context.Context, c client.Client) {
 	for ; ctx.Err() == nil; time.Sleep(pulseEvery) {
 		if _, err := c.DescribeWorkflowExecution(ctx, spec.FleetID(spec.TaskQueue), ""); err != nil {
-			continue // it is away
+			continue // it is down
 		}
 		p.longest.Store(int64(p.gap()))
 		p.answered.Store(time.Now().UnixNano())

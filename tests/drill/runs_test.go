@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// lines is the number of lines a task writes, and closures the number that a coordinator
+	// lines is the number of lines that a task writes, and closures the number that a coordinator
 	// schedules.
 	lines    = 50_000
 	closures = 5_000
-	// endBound is the longest time that a run may take to end when everything is healed.
+	// endBound is the maximum time a run may take to end once everything is healed.
 	endBound = 3 * time.Minute
-	// exitMachinery is the exit code of a launcher that has no server.
+	// exitMachinery is the exit code of a launcher without a server.
 	exitMachinery = 125
 )
 
@@ -40,14 +40,14 @@ type run struct {
 	stopped bool
 	// coordinated receives the result of the run's coordinator, if it has one.
 	coordinated chan error
-	// begun receives the result of its start, if that did not return before the faults.
+	// begun receives the result of the start, if it did not return before the faults.
 	begun chan error
 	// launcher is the launcher of a run on this machine only, and state its state directory.
 	launcher *harness.Process
 	state    string
 }
 
-// tasks returns n tasks of a role, pinned to the hosts if any are given.
+// tasks returns n tasks with a role, pinned to hosts if given.
 func tasks(typ, role string, n int, hosts ...int) spec.TaskGroup {
 	g := spec.TaskGroup{Type: typ, Env: spec.EnvOf(map[string]string{roleVar: role})}
 	if len(hosts) == 0 {
@@ -61,7 +61,7 @@ func tasks(typ, role string, n int, hosts ...int) spec.TaskGroup {
 	return g
 }
 
-// mix are the runs of a round.
+// mix returns a round's runs.
 func mix() map[string]*spec.RunSpec {
 	failures := 50
 	return map[string]*spec.RunSpec{
@@ -81,7 +81,7 @@ func mix() map[string]*spec.RunSpec {
 	}
 }
 
-// prepare returns a run of this round that is still to be started.
+// prepare returns a run of this round that has yet to start.
 func (s *stage) prepare(t *testing.T, name string, sp *spec.RunSpec) *run {
 	self := must.Get(os.Executable())(t)
 	id := fmt.Sprintf("drill-%d-%d-%s", s.seed, s.round, name)
@@ -96,13 +96,13 @@ func (s *stage) prepare(t *testing.T, name string, sp *spec.RunSpec) *run {
 	grace := spec.Duration(2 * time.Second)
 	sp.Stop.Grace = &grace
 	sp.OnDisconnect = spec.OnDisconnectStop(stopAfter)
-	if s.round%2 == 0 || sp.Hosts.Count != "" { // a lost host is replaced sooner with two
+	if s.round%2 == 0 || sp.Hosts.Count != "" { // two tasks replace a lost host sooner
 		sp.OnDisconnect = spec.OnDisconnectWithOutage(stopAfter, outage)
 	}
 	return r
 }
 
-// launch starts the runs of a round.
+// launch starts a round's runs.
 func (s *stage) launch(t *testing.T) []*run {
 	var runs []*run
 	for name, sp := range mix() {
@@ -121,7 +121,7 @@ func (s *stage) launch(t *testing.T) []*run {
 	return runs
 }
 
-// launchHere starts the run by a launcher, with a host worker of its own.
+// launchHere starts the run with a launcher and a separate host worker.
 func (r *run) launchHere(t *testing.T, s *stage) {
 	b := must.Get(json.Marshal(r.spec))(t)
 	file := filepath.Join(r.ledger, "spec.json")
@@ -159,7 +159,7 @@ func coordinate(ctx context.Context, r *starter.Run) error {
 	return nil
 }
 
-// finish waits for the end of the run and returns its faults.
+// finish waits for the run to end and returns its faults.
 func (r *run) finish(t *testing.T, s *stage) []string {
 	ctx, cancel := context.WithTimeout(t.Context(), endBound)
 	defer cancel()
@@ -193,7 +193,7 @@ func (r *run) finish(t *testing.T, s *stage) []string {
 	case r.stopped && (errors.As(err, &terminated) || errors.As(err, &missing)):
 		return found // the launcher was killed and cannot report more
 	case s.serverless && errors.As(err, &missing) && r.launcher != nil && r.launcher.ExitCode() == exitMachinery:
-		// It found no server, and has said so.
+		// It did not find a server, and reported that.
 		if names, _ := filepath.Glob(filepath.Join(r.ledger, "page.*")); len(names) > 0 {
 			found = append(found, fmt.Sprintf("%s: there is no such run, and it had the processes %v", r.name, names))
 		}
@@ -224,8 +224,8 @@ func (r *run) finish(t *testing.T, s *stage) []string {
 	return found
 }
 
-// runNext starts up to 5 runs in the same state directory, so that the first ends what a
-// killed launcher has left. None of them waits long for it.
+// runNext starts up to 5 runs in the same state directory; the first cleans up after a killed
+// launcher. No run may wait long for that.
 func (r *run) runNext(ctx context.Context, t *testing.T, s *stage) []string {
 	for i := range 5 {
 		id := fmt.Sprintf("%s-next%d", r.name, i)
@@ -244,7 +244,7 @@ func (r *run) runNext(ctx context.Context, t *testing.T, s *stage) []string {
 	return nil
 }
 
-// awaitLauncher reports whether the launcher ends in time.
+// awaitLauncher reports whether the launcher exits in time.
 func (r *run) awaitLauncher() bool {
 	deadline := time.Now().Add(endBound)
 	for !r.launcher.Exited() {
@@ -256,11 +256,11 @@ func (r *run) awaitLauncher() bool {
 	return true
 }
 
-// inPipe is the most that a process may have written and its killed supervisor had not yet
-// read, in bytes.
+// inPipe is the maximum that a process may have written before its killed supervisor read it, in
+// bytes.
 const inPipe = 64 << 10
 
-// checkLines compares the output of logs with the lines that the programs have written.
+// checkLines compares the output of logs with the lines that the programs wrote.
 func (r *run) checkLines(t *testing.T, s *stage, pages []page, exits map[int]spec.Exit) []string {
 	var found []string
 	want := map[string]int{}
@@ -293,7 +293,7 @@ func (r *run) checkLines(t *testing.T, s *stage, pages []page, exits map[int]spe
 		}
 	}
 	for key, n := range want {
-		// Lines that were written after the last note are printed, too.
+		// Lines written after the last note are also printed.
 		if read.got[key] < n {
 			found = append(found, fmt.Sprintf("%s: of %d lines of %s logs prints %d", r.name, n, key, read.got[key]))
 		}
@@ -301,19 +301,19 @@ func (r *run) checkLines(t *testing.T, s *stage, pages []page, exits map[int]spe
 	return found
 }
 
-// lineReader counts the numbered lines that logs prints, by process.
+// lineReader counts the numbered lines printed by logs, by process.
 type lineReader struct {
-	// full reports whether a disk was full: it may have torn the last line of a process.
+	// full reports whether a disk was full, which may have truncated the last line of a process.
 	full bool
 	got  map[string]int
 	torn map[string]bool
 }
 
-// line takes the next line of a task, and returns its fault, if any.
+// line processes a task's next line, and returns its fault, if any.
 func (r *lineReader) line(task, line string) string {
 	line = strings.TrimSpace(line)
 	words := strings.Fields(line)
-	if len(words) < 2 { // a line of an unknown process
+	if len(words) < 2 { // a line from an unknown process
 		if r.full && strings.HasPrefix(task+" ", line) {
 			return ""
 		}
@@ -334,7 +334,7 @@ func (r *lineReader) line(task, line string) string {
 	return ""
 }
 
-// taskNames are the tasks that have pages.
+// taskNames are the tasks with pages.
 func taskNames(pages []page) map[string]bool {
 	names := map[string]bool{}
 	for _, p := range pages {

@@ -23,22 +23,22 @@ const (
 	FreezeLauncher   Kind = "freeze launcher"
 	KillMember       Kind = "kill member"
 	Partition        Kind = "partition"
-	Unplug           Kind = "unplug"     // the interface of a host is taken down
-	FillState        Kind = "fill state" // the disk under a host's state directory
+	Unplug           Kind = "unplug"     // a host's interface is taken down
+	FillState        Kind = "fill state" // the disk with a host's state directory
 	FillLogs         Kind = "fill logs"
-	Preempt          Kind = "preempt"    // a run that comes first needs the GPUs of a host
+	Preempt          Kind = "preempt"    // a high-priority run needs a host's GPUs
 	FailCheck        Kind = "fail check" // a host fails its check from before the round
-	LoseHost         Kind = "lose host"  // kill supervisor, until its runs have given the host up
+	LoseHost         Kind = "lose host"  // kill supervisor, until its runs give up the host
 )
 
-// Fault is one fault of a schedule.
+// Fault is a fault in a schedule.
 type Fault struct {
 	Kind Kind
 	Host int // if the fault is of a host
 	Cut  Cut // of a partition from the server
-	// Peers reports whether a partition also cuts the way from the other hosts to this host.
+	// Peers reports whether a partition also separates this host from other hosts.
 	Peers bool
-	At    time.Duration // from the beginning of the round
+	At    time.Duration // since the start of the round
 	For   time.Duration // until it is healed
 }
 
@@ -58,8 +58,8 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%5.2fs %s%s for %s", f.At.Seconds(), f.Kind, where, f.For.Round(10*time.Millisecond))
 }
 
-// MayLose returns the hosts whose processes may be lost because of f: their supervisor may die,
-// or they may be without contact for StopAfter. A dead side is replaced long before that.
+// MayLose returns the hosts that may lose processes because of f: their supervisor may die, or
+// they may lose contact for StopAfter. A dead side is replaced long before that.
 func (f Fault) MayLose() []int {
 	switch f.Kind {
 	case KillSupervisor, LoseHost, FreezeSupervisor, FreezeSide, Partition, Unplug, FillState:
@@ -81,24 +81,23 @@ const Hosts = 3
 func HostName(i int) string { return fmt.Sprintf("host-%c", 'a'+i) }
 
 const (
-	// faultsPerRound is the number of faults in one round of runs.
+	// faultsPerRound is the number of faults per round of runs.
 	faultsPerRound = 5
-	// beginWithin is the time within which the faults of a round begin.
+	// beginWithin is the time within which a round's faults start.
 	beginWithin = 6 * time.Second
 )
 
-// Limits are the limits of the machine, and of the length of a fault.
+// Limits are the machine's limits, and the limits on a fault's length.
 type Limits struct {
 	Namespaces bool // hosts are in network namespaces
-	Disks      bool // hosts have disks of their own
-	// StopAfter is the StopAfter of the runs. Some faults of a host last longer.
+	Disks      bool // hosts have their own disks
+	// StopAfter is the StopAfter of the runs. Some host faults last longer.
 	StopAfter time.Duration
-	// Outage is the longest time for which the server may be away, if that may be long.
+	// Outage is how long the server may be down, if long outages are allowed.
 	Outage time.Duration
 }
 
-// NewSchedule returns the rounds of a drill with that many faults. The same arguments give the
-// same schedule.
+// NewSchedule returns the rounds of a drill with the given number of faults. It is deterministic.
 func NewSchedule(seed uint64, faults int, limits Limits) [][]Fault {
 	random := rand.New(rand.NewPCG(seed, 0))
 	kinds := []Kind{
@@ -116,7 +115,7 @@ func NewSchedule(seed uint64, faults int, limits Limits) [][]Fault {
 	var rounds [][]Fault
 	for faults > 0 {
 		var round []Fault
-		var alone [][]Fault // lost hosts: other faults would hide where their tasks must begin
+		var alone [][]Fault // lost hosts: other faults would hide where their tasks must start
 		for range min(faults, faultsPerRound) {
 			f := Fault{
 				Kind: kinds[random.IntN(len(kinds))],
@@ -144,8 +143,7 @@ func NewSchedule(seed uint64, faults int, limits Limits) [][]Fault {
 	return rounds
 }
 
-// length draws how long a fault lasts: mostly moments, sometimes longer than a host
-// may be cut off.
+// length draws a fault's duration: mostly moments, sometimes longer than a host may be cut off.
 func (f Fault) length(random *rand.Rand, limits Limits) time.Duration {
 	short := 100*time.Millisecond + time.Duration(random.Int64N(int64(2*time.Second)))
 	long := limits.StopAfter + time.Duration(random.Int64N(int64(limits.StopAfter)))
@@ -159,8 +157,8 @@ func (f Fault) length(random *rand.Rand, limits Limits) time.Duration {
 			return time.Duration(random.Int64N(int64(limits.Outage)))
 		}
 	case FreezeSide, KillSupervisor, Partition, Unplug:
-		// A supervisor must not be frozen that long: while it is frozen, nothing stops its
-		// processes if the host is cut off.
+		// A supervisor must not be frozen that long, since nothing would stop its processes if
+		// the host is cut off.
 		if random.IntN(4) == 0 {
 			return long
 		}

@@ -2,17 +2,17 @@ package drill
 
 import "fmt"
 
-// span is a time during which something was wrong with a host.
+// span is a period during which something was wrong with a host.
 type span struct {
 	host string
-	// from and until are times of this machine, see bootNanos. An until of 0 is still to come.
+	// from and until are in this machine's bootNanos. An until of 0 is in the future.
 	from, until int64
 }
 
 // covers reports whether a time is within the span.
 func (s span) covers(at int64) bool { return at > s.from && (s.until == 0 || at < s.until) }
 
-// checkSick checks that no process was started on a host while it was cordoned because of a check.
+// checkSick checks that no process started on a host while a check kept the host cordoned.
 func checkSick(pages []page, sick []span) []string {
 	var found []string
 	for _, p := range pages {

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// agentsOn are machines on which the same command line of torchrun is typed.
+// agentsOn are machines on which users type the same torchrun command line.
 type agentsOn struct {
 	*harness.SSHHosts
 	t    *testing.T
@@ -29,7 +29,7 @@ func (a *agentsOn) start(host *harness.SSHHost, args ...string) *harness.Process
 	return a.on(host, append([]string{"torchrun", "--rdzv-backend", "c10d", "--rdzv-endpoint", "a:29400", "--rdzv-id", "job"}, args...)...)
 }
 
-// on starts clusterrun on a host, as a user logged in there does.
+// on starts clusterrun on a host, like a user who is logged in there.
 func (a *agentsOn) on(host *harness.SSHHost, args ...string) *harness.Process {
 	a.t.Helper()
 	argv := []string{
@@ -41,11 +41,11 @@ func (a *agentsOn) on(host *harness.SSHHost, args ...string) *harness.Process {
 		"CLUSTERRUN_TOKEN=a secret that nobody guesses", "PYTHON_EXEC=/usr/bin/python3"), append(argv, args...)...)
 }
 
-// say is a program that writes its place in the run, and ends when a file appears.
+// say is a program that prints its place in the run, and exits when a file appears.
 const say = `echo "$TORCHELASTIC_RESTART_COUNT $CLUSTERRUN_HOST $RANK/$WORLD_SIZE"; echo $$ > pid-$CLUSTERRUN_HOST-$LOCAL_RANK; trap "" TERM
 until [ -e end ]; do nap; done`
 
-// said waits until an agent has shown these lines.
+// said waits until an agent has printed these lines.
 func said(t *testing.T, p *harness.Process, lines ...string) {
 	t.Helper()
 	harness.Eventually(t, strings.Join(lines, ", "), func() bool {
@@ -62,7 +62,7 @@ func (a *agentsOn) pid(host *harness.SSHHost) int {
 	return pid
 }
 
-// left waits until the run has left no process on a host except the server.
+// left waits until the run's processes on a host are gone, except the server.
 func (a *agentsOn) left(host *harness.SSHHost) {
 	a.t.Helper()
 	harness.Eventually(a.t, "nothing is left on "+host.Name, func() bool {
@@ -72,8 +72,8 @@ func (a *agentsOn) left(host *harness.SSHHost) {
 	})
 }
 
-// Agents that meet form one run. They come and go in any order, the run continues with the
-// agents that are there, and when it ends, all end.
+// Agents that meet form one run. They come and go in any order, the run continues with those
+// present, and all exit when it ends.
 func TestAgents(t *testing.T) {
 	t.Parallel()
 	a := &agentsOn{SSHHosts: harness.StartSSHHosts(t, 2), t: t, home: t.TempDir()}

@@ -20,8 +20,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// shared is a host whose worker is root. It runs programs in the directory of a user as that
-// user. The two users exist on every system.
+// shared is a host with a worker that runs as root. It runs programs in a user's directory as
+// that user. Both users exist on every system.
 type shared struct {
 	*harness.Server
 	t           *testing.T
@@ -61,7 +61,7 @@ func ids(t *testing.T, u *user.User) (uid, gid int) {
 	return uid, gid
 }
 
-// run runs a script on the host in the home of a user.
+// run runs a script on the host in a user's home.
 func (s *shared) run(home, script string, flags ...string) (code int, stdout, stderr string) {
 	s.t.Helper()
 	args := append([]string{"run", "--remote", "-n", "1", "--set", "placement_timeout=5s", "--dir", filepath.Join(s.dir, home)}, flags...)
@@ -92,8 +92,8 @@ for f in $CLUSTERRUN_LOG_DIR $CLUSTERRUN_LOG_DIR/stdout.log $CLUSTERRUN_SOCKET; 
 		s.alice.Username + " 700", s.alice.Username + " 600", s.alice.Username + " 600", "",
 	}, "\n"), text(stdout))
 
-	// All files of the run belong to her and only she may read them, except the note by which
-	// the host worker knows when the logs may be removed.
+	// All of the run's files belong to her and only she may read them, except the note that tells
+	// the host worker when the logs may be removed.
 	logs := filepath.Join(s.worker.State, "logs", "hers")
 	seen := 0
 	require.NoError(t, filepath.WalkDir(logs, func(path string, d fs.DirEntry, err error) error {
@@ -104,7 +104,7 @@ for f in $CLUSTERRUN_LOG_DIR $CLUSTERRUN_LOG_DIR/stdout.log $CLUSTERRUN_SOCKET; 
 		info := must.Get(d.Info())(t)
 		stat := info.Sys().(*syscall.Stat_t)
 		assert.Equal(t, [2]int{uid, gid}, [2]int{int(stat.Uid), int(stat.Gid)}, path)
-		if filepath.Base(path) != "error.json" { // which she has made herself
+		if filepath.Base(path) != "error.json" { // which she created herself
 			assert.Zero(t, info.Mode().Perm()&0o077, path)
 		}
 		seen++
@@ -112,7 +112,7 @@ for f in $CLUSTERRUN_LOG_DIR $CLUSTERRUN_LOG_DIR/stdout.log $CLUSTERRUN_SOCKET; 
 	}))
 	assert.Greater(t, seen, 4)
 
-	// A user that the host does not have, and a user without access to the directory.
+	// One user does not exist on the host, and one cannot access the directory.
 	code, _, stderr = s.run("nowhere", "true")
 	assert.NotZero(t, code)
 	assert.Contains(t, stderr, `this host has no user "no-such-user"`)
@@ -124,8 +124,8 @@ for f in $CLUSTERRUN_LOG_DIR $CLUSTERRUN_LOG_DIR/stdout.log $CLUSTERRUN_SOCKET; 
 	assert.Contains(t, stderr, "permission denied")
 }
 
-// A task of one user tries to reach files and sockets of the host worker and of another user's
-// run. Their owners can reach them.
+// One user's task tries to reach files and sockets of the host worker and of another user's run.
+// Their owners can reach them.
 func TestTasksOfAnotherUserGetNowhere(t *testing.T) {
 	t.Parallel()
 	s := newShared(t)
@@ -175,15 +175,15 @@ echo "is $$"`, socket, logs, supervisor, worker)
 	require.Zero(t, hers.ExitCode(), hers.Stderr())
 }
 
-// start starts a run in the home of a user, and does not wait.
+// start starts a run in a user's home, and does not wait.
 func (s *shared) start(home, id, script string) *harness.Process {
 	s.t.Helper()
 	return harness.Start(s.t, s.dir, harness.Env(s.dir, "TEMPORAL_ADDRESS="+s.Address),
 		harness.Clusterrun(s.t), "run", "--remote", "-n", "1", "--dir", filepath.Join(s.dir, home), "--id", id, "--", "bash", "-c", script)
 }
 
-// Links that a user puts instead of files that the host worker, which is root, reads and writes
-// lead no further than the user's own rights.
+// The host worker, which is root, reads and writes files that a user may replace with links.
+// These give access only to what the user can access anyway.
 func TestLinksOfAUserLeadRootNowhere(t *testing.T) {
 	t.Parallel()
 	s := newShared(t)
@@ -197,14 +197,14 @@ ln -sf %[1]s/text $CLUSTERRUN_ERROR_FILE; ln -sf %[1]s/text $CLUSTERRUN_RESULT_F
 ln -sf %[1]s/text $CLUSTERRUN_LOG_DIR/stderr.log; ln -sf %[1]s/times $CLUSTERRUN_LOG_DIR/times
 exit 3`, secret), "--id", "links")
 	assert.Equal(t, 3, code)
-	// The command itself, which root has typed, reads the logs on this machine as root.
+	// The command itself, typed by root, reads the logs on this machine as root.
 	assert.Contains(t, stderr, "error.json: too many levels of symbolic links")
 	run := s.Client().GetWorkflow(t.Context(), "links", "")
 	r := harness.Result(t, run)
 	assert.Equal(t, spec.VerdictFailed, r.Verdict)
 	assert.NotContains(t, fmt.Sprintf("%+v %+v", r, r.FirstFailure), "the secret")
 
-	// In the log directory that she names: above the run, and instead of it.
+	// In the log directory that she specifies: as a parent of the run's, and in its place.
 	require.NoError(t, os.Symlink(secret, filepath.Join(s.dir, "alice", "elsewhere")))
 	code, _, stderr = s.run("alice", "true", "--log-dir", filepath.Join(s.dir, "alice", "elsewhere"))
 	assert.NotZero(t, code)
@@ -220,7 +220,7 @@ exit 3`, secret), "--id", "links")
 	left := must.Get(os.ReadDir(secret))(t)
 	assert.Len(t, left, 1, "nothing was written there")
 
-	// Without links it is hers, and of a group that she names only if she is in it.
+	// Without links it is hers, and a group's that she specifies only if she is a member.
 	code, _, stderr = s.run("alice", "true", "--log-dir", logs, "--id", "fine")
 	assert.Zero(t, code, stderr)
 	code, _, stderr = s.run("alice", "true", "--set", "logs.group=root")
@@ -228,8 +228,8 @@ exit 3`, secret), "--id", "links")
 	assert.Contains(t, stderr, "the user "+s.alice.Username+" is not in the group root")
 }
 
-// Another user of the machine finds only the port of the server, and can neither list runs nor
-// start programs as its owner.
+// Another user of the machine finds only the server's port, and can neither list runs nor start
+// programs as its owner.
 func TestAnotherUserOfTheMachine(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -249,15 +249,15 @@ func TestAnotherUserOfTheMachine(t *testing.T) {
 	for _, args := range [][]string{{"list"}, {"status", "true-1"}, {"run", "--remote", "-n", "1", "--", "id"}} {
 		code, said := asNobody(append([]string{h.program, "--address", address}, args...)...)
 		assert.Equal(t, 125, code, said)
-		// The server closes the connection, or resets it where it has not read all that came.
+		// The server closes the connection, or resets it if it did not read all the input.
 		assert.Regexp(t, "(no connection to the Temporal server|no Temporal server) at "+address, said, args)
 	}
 	_, said := asNobody("cat", filepath.Join(l.state(), "server", "key.pem"))
 	assert.Contains(t, said, "Permission denied")
 }
 
-// copyProgram copies a program with cp. This process does not open it for writing: a child of a
-// parallel test could inherit the open file, and a file that is open for writing cannot be
+// copyProgram copies a program with cp. This process must not open it for writing, because a
+// parallel test's child could inherit the open file, and a file open for writing cannot be
 // executed.
 func copyProgram(t *testing.T, from, to string) {
 	t.Helper()
@@ -265,8 +265,7 @@ func copyProgram(t *testing.T, from, to string) {
 	require.NoError(t, err, string(out))
 }
 
-// A container may be started with any user ID, with no name for it in the password file or the
-// environment.
+// A container may run under any user ID, without a name in the password file or the environment.
 func TestUserWithoutAName(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -278,7 +277,7 @@ func TestUserWithoutAName(t *testing.T) {
 	h.credential = &syscall.Credential{Uid: unknown, Gid: unknown}
 	server := h.path("clusterrun-devserver")
 	copyProgram(t, harness.Devserver(t), server)
-	// It works without HOME, too, if CLUSTERRUN_STATE_DIR is set.
+	// It also works without HOME, if CLUSTERRUN_STATE_DIR is set.
 	p := harness.StartAs(t, h.credential, h.home, []string{"PATH=" + os.Getenv("PATH"), "CLUSTERRUN_STATE_DIR=" + h.path("state")},
 		h.program, "run", "-n", "1", "--", "id", "-u")
 	require.Zero(t, p.ExitCode(), p.Stderr())

@@ -22,11 +22,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// backgroundWorker returns the process of the host worker of the state directory, or 0 without
-// one.
+// backgroundWorker returns the process of the state directory's host worker, or 0.
 func (l *local) backgroundWorker() int { return supervisor.Holder(filepath.Join(l.state(), "worker")) }
 
-// endBackgroundWorker ends the host worker that a submit may have started.
+// endBackgroundWorker stops the host worker that a submit may have started.
 func (l *local) endBackgroundWorker() {
 	if l.backgroundWorker() == 0 {
 		return
@@ -39,12 +38,12 @@ func (l *local) ended(pid int) {
 	harness.Eventually(l.t, fmt.Sprintf("process %d has ended", pid), func() bool { s := harness.State(pid); return s == "" || s == "Z" })
 }
 
-// On a laptop submit is enough: it starts a host worker that serves the run.
+// On a laptop, submit is enough: it starts a host worker for the run.
 func TestSubmitAlone(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
 
-	// Two commands at the same time start one host worker.
+	// Two simultaneous commands start one host worker.
 	first, second := l.start("submit", "--id", "first", "-n", "2", "--", "pwd"), l.start("submit", "--id", "second", "--", "true")
 	require.Zero(t, first.ExitCode(), first.Stderr())
 	require.Zero(t, second.ExitCode(), second.Stderr())
@@ -55,7 +54,7 @@ func TestSubmitAlone(t *testing.T) {
 	said := first.Stderr() + second.Stderr()
 	started := fmt.Sprintf("started a host worker in the background (process %d); it ends after 10m without runs, or by `clusterrun worker stop`", worker)
 	assert.Equal(t, 1, strings.Count(said, started), said)
-	// It does not depend on the shell that happened to start it.
+	// It does not depend on the shell that started it.
 	cwd := must.Get(os.Readlink(fmt.Sprintf("/proc/%d/cwd", worker)))(t)
 	assert.Equal(t, l.home, cwd)
 	for _, id := range []string{"first", "second"} {
@@ -64,14 +63,14 @@ func TestSubmitAlone(t *testing.T) {
 	stdout := l.ok("logs", "first")
 	assert.Equal(t, 2, strings.Count(stdout, l.home+"\n"), "the processes run in the directory of submit: %s", stdout)
 
-	// While it has tasks, `worker stop` does not end it.
+	// While it has tasks, `worker stop` does not stop it.
 	_, stderr := l.succeeds(append([]string{"submit", "--id", "third", "--auto-restart", "--env", l.mark}, untilGo(l)...)...)
 	assert.NotContains(t, stderr, "started a host worker")
 	harness.Eventually(t, "its process runs", func() bool { return len(l.tasks()) > 0 })
 	assert.Contains(t, l.fails(125, "worker", "stop"), "has tasks of 1 run (third)")
 	assert.Equal(t, worker, l.backgroundWorker())
 
-	// It is killed, and the next one continues its run.
+	// It is killed, and the next worker continues its run.
 	require.NoError(t, syscall.Kill(worker, syscall.SIGKILL))
 	l.ended(worker)
 	_, stderr = l.succeeds("submit", "--id", "fourth", "--", "true")
@@ -90,17 +89,17 @@ func TestSubmitAlone(t *testing.T) {
 	_, stderr = l.succeeds("worker", "stop")
 	assert.Contains(t, stderr, "no host worker uses")
 
-	// One that has ended as asked was not killed.
+	// A worker that stopped on request was not killed.
 	_, stderr = l.succeeds("submit", "--id", "fifth", "--", "true")
 	assert.Contains(t, stderr, "started a host worker")
 	assert.NotContains(t, stderr, "killed")
 	l.ok("wait", "fifth")
 }
 
-// A host worker in the background ends by itself only after it has had no runs for long enough.
-// If submit started it, it makes way for one in the foreground.
-// A host worker that a task starts would end with the task, and with it the runs of others, whatever
-// environment the task gives the command.
+// A background host worker exits only after it has had no runs for long enough. If submit started
+// it, it also makes way for a foreground worker. A task does not start one, whatever environment
+// it gives the command: the host worker would exit with the task, and take other users' runs
+// along.
 func TestATaskStartsNoHostWorker(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -141,8 +140,8 @@ func TestAHostWorkerInTheBackground(t *testing.T) {
 	assert.Equal(t, last, l.backgroundWorker())
 }
 
-// Two host workers with the same name would share the tasks that are pinned to it. The second
-// is refused for as long as the first is alive.
+// Two host workers with the same name would share tasks pinned to it. The second is refused while
+// the first is alive.
 func TestTheSecondHostWorkerOfANameIsRefused(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -158,9 +157,9 @@ func TestTheSecondHostWorkerOfANameIsRefused(t *testing.T) {
 	assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
 }
 
-// A host worker is started, reloaded and stopped as its unit says. It notifies systemd that it
-// is ready once its fleet has it, and again after an upgrade, in the same process; and
-// that it stops.
+// A host worker is started, reloaded and stopped according to its unit. It notifies systemd that
+// it is ready once it has joined its fleet, and again after an upgrade, in the same process; and
+// that it is stopping.
 func TestSystemdHearsOfAHostWorker(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t)
@@ -179,7 +178,7 @@ func TestSystemdHearsOfAHostWorker(t *testing.T) {
 	require.Zero(t, code, stderr)
 	unit = strings.NewReplacer("%S", t.TempDir(), "%i", "train").Replace(unit)
 	flags := "CLUSTERRUN_WORKER_FLAGS=--host-name host-a --slots 2 --label rack=r7 --advertise 127.0.0.1"
-	// A shell takes the other words as systemd does.
+	// A shell expands the other words like systemd.
 	call := func(key string) *harness.Process {
 		t.Helper()
 		_, rest, found := strings.Cut(unit, "\n"+key+"=")
@@ -204,7 +203,7 @@ func TestSystemdHearsOfAHostWorker(t *testing.T) {
 	require.Zero(t, w.ExitCode(), w.Stderr())
 }
 
-// probed returns a host worker's answer to a probe. The code is 0 if there is no answer.
+// probed returns a host worker's answer to a probe. The code is 0 if it did not answer.
 func probed(address string) (int, string) {
 	r, err := http.Get("http://" + address + "/ready")
 	if err != nil {
@@ -215,7 +214,7 @@ func probed(address string) (int, string) {
 	return r.StatusCode, strings.TrimSpace(string(text))
 }
 
-// Probes of host workers and controllers succeed when they serve, but not before there is a
+// Probes of host workers and controllers succeed once they serve, but not before there is a
 // server.
 func TestReadyIsServed(t *testing.T) {
 	t.Parallel()

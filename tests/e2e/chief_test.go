@@ -22,22 +22,22 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// chief is a run whose chief is the Python program testdata/coordinator/chief.py, which
-// coordinates the other tasks of the run and plays scenarios by name.
+// chief is a run with the Python program testdata/coordinator/chief.py as its chief. It
+// coordinates the run's other tasks and plays scenarios by name.
 type chief struct {
 	*fixture
 	run  client.WorkflowRun
 	told int
 }
 
-// coordinated starts a run of a chief and of groups.
+// coordinated starts a run with a chief and the given groups.
 func (f *fixture) coordinated(s spec.RunSpec, groups ...spec.TaskGroup) *chief {
 	f.t.Helper()
 	s.Tasks = append([]spec.TaskGroup{f.python("chief", 1, "coordinator/chief.py")}, groups...)
 	return &chief{fixture: f, run: f.start(&s)}
 }
 
-// python is a group of tasks that are a program of testdata.
+// python is a task group that runs a program in testdata.
 func (f *fixture) python(typ string, count int, program string) spec.TaskGroup {
 	f.t.Helper()
 	python := must.Get(exec.LookPath("python3"))(f.t)
@@ -47,7 +47,8 @@ func (f *fixture) python(typ string, count int, program string) spec.TaskGroup {
 	}
 }
 
-// tell makes the chief begin a scenario. It returns a function that waits for its end.
+// tell makes the chief start a scenario. It returns a function that waits until the scenario
+// ends.
 func (c *chief) tell(name string, args ...any) func(t *testing.T) any {
 	c.t.Helper()
 	n := c.told
@@ -74,7 +75,7 @@ func (c *chief) tell(name string, args ...any) func(t *testing.T) any {
 	}
 }
 
-// does runs a scenario in the chief, and requires that it succeeds.
+// does runs a scenario in the chief, which must succeed.
 func (c *chief) does(t *testing.T, name string, args ...any) any {
 	t.Helper()
 	return c.tell(name, args...)(t)
@@ -87,7 +88,7 @@ func (c *chief) ends() spec.RunResult {
 	return c.result(c.run)
 }
 
-// succeeds ends a run that has to have succeeded.
+// succeeds ends a run, which must have succeeded.
 func (c *chief) succeeds() spec.RunResult {
 	c.t.Helper()
 	r := c.ends()
@@ -95,7 +96,7 @@ func (c *chief) succeeds() spec.RunResult {
 	return r
 }
 
-// process returns the process of a task.
+// process returns a task's process.
 func (c *chief) process(task string) int {
 	c.t.Helper()
 	var found int
@@ -112,8 +113,9 @@ func (c *chief) process(task string) int {
 	return found
 }
 
-// A Python chief coordinates Python workers, as in a run of a user. They begin one after the other, as the
-// environment asks for: worker-0 does not wait, and the others no longer than the maximum (CC-31).
+// A Python chief coordinates Python workers, as in a user's run. They start one after the other,
+// as set in the environment: worker-0 does not wait, and the others wait up to the maximum
+// (CC-31).
 func TestPythonChief(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -191,8 +193,7 @@ func TestElasticWorkers(t *testing.T) {
 	c.succeeds()
 }
 
-// health returns the states of the tasks that `clusterrun status` shows, and the tasks in its
-// order.
+// health returns the task states that `clusterrun status` shows, and its tasks in order.
 func (c *chief) health() (states map[string]spec.TaskState, order []string) {
 	c.t.Helper()
 	s := must.JSON[spec.Status](c.t, c.clusterrun("status", "--json", c.run.GetID()))
@@ -204,7 +205,7 @@ func (c *chief) health() (states map[string]spec.TaskState, order []string) {
 	return states, order
 }
 
-// awaitHealth waits until all tasks run but those.
+// awaitHealth waits until all tasks run except these.
 func (c *chief) awaitHealth(t *testing.T, ended ...string) {
 	t.Helper()
 	want := map[string]spec.TaskState{}
@@ -223,7 +224,7 @@ func (c *chief) awaitHealth(t *testing.T, ended ...string) {
 	})
 }
 
-// serving are the tasks that the queue of closures knows to serve.
+// serving lists the tasks that serve, according to the closure queue.
 func (c *chief) servingTasks(of *clustercoordinator.Coordinator) []string {
 	c.t.Helper()
 	var names []string
@@ -233,7 +234,7 @@ func (c *chief) servingTasks(of *clustercoordinator.Coordinator) []string {
 	return slices.Sorted(slices.Values(names))
 }
 
-// CC-93 to CC-96: the health of the workers and the servers of a run is visible to all.
+// CC-93 to CC-96: the health of a run's workers and servers is visible to all.
 func TestTheHealthOfTasks(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// withServers is a run of a chief, workers and parameter servers, which answer.
+// withServers is a run with a chief, workers and parameter servers that answer.
 func (f *fixture) withServers(s spec.RunSpec, workers, servers int) *chief {
 	f.t.Helper()
 	c := f.coordinated(s, f.serving("worker", workers), f.python("ps", servers, "closures/ps.py"))
@@ -25,7 +25,7 @@ func (f *fixture) withServers(s spec.RunSpec, workers, servers int) *chief {
 	return c
 }
 
-// kill ends the process of a task for good, and waits until the run has noticed.
+// kill kills a task's process for good, and waits until the run has noticed.
 func (c *chief) kill(task string) {
 	c.t.Helper()
 	require.NoError(c.t, syscall.Kill(c.process(task), syscall.SIGKILL))
@@ -47,12 +47,12 @@ func (c *chief) awaitState(task string, s spec.TaskState) {
 	harness.Eventually(c.t, task+" is "+string(s), func() bool { return c.state(c.run, task) == s })
 }
 
-// If a parameter server is killed during functions that need it, the functions report it and
-// are called again, and then it is the error of the coordinator.
+// If a parameter server is killed while functions need it, they report it and are called again,
+// and then it becomes the coordinator's error.
 func TestParameterServerFailures(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	// Nothing is started again by itself, and a task that dies ends only itself.
+	// Nothing restarts automatically, and a task that dies ends only itself.
 	c := f.withServers(spec.RunSpec{OnFailure: spec.OnFailureContinue}, 3, 2)
 	all := []string{"worker-0", "worker-1", "worker-2"}
 	assert.Equal(t, []any{6.0, 6.0}, c.does(t, "steps", "before", 6))
@@ -97,13 +97,13 @@ func TestParameterServerFailures(t *testing.T) {
 	assert.Equal(t, spec.VerdictSucceeded, r.Verdict, "those that failed were started again: %s", r.Message)
 }
 
-// CC-83: if a parameter server is taken away and the chief does not handle the error, it is the
-// error of the run. SEED-56: or the run ends with the exit code that the environment says.
+// CC-83: if a parameter server is removed and the chief does not handle the error, the run fails
+// with it. SEED-56: or the run exits with the exit code set in the environment.
 func TestTheErrorOfAParameterServerIsThatOfTheRun(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	end := func(name string, s spec.RunSpec) spec.RunResult {
-		f.dir = t.TempDir() // each chief has files of its own
+		f.dir = t.TempDir() // each chief has separate files
 		c := f.withServers(s, 1, 1)
 		c.does(t, "begin_endless", name, 1)
 		c.update(c.run, spec.UpdateTerminateTask, spec.TaskRequest{Tasks: []string{"ps-0"}})
@@ -121,7 +121,7 @@ func TestTheErrorOfAParameterServerIsThatOfTheRun(t *testing.T) {
 	assert.Contains(t, r.FirstFailure.Message, "A parameter server does not answer, and the program ends with exit code 42: ps-0 at ")
 }
 
-// A worker is killed while the parameter servers live.
+// A worker is killed while the parameter servers are alive.
 func TestWorkerFailuresWithParameterServers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -145,14 +145,14 @@ func TestWorkerFailuresWithParameterServers(t *testing.T) {
 	c.succeeds()
 }
 
-// squaresCalled waits until n squares were called, each counted once.
+// squaresCalled waits until n squares were called, counting each once.
 func (c *chief) squaresCalled(from, n int) {
 	c.t.Helper()
 	s := &squares{f: c.fixture, from: from, values: make([]*clustercoordinator.RemoteValue, 2*n)}
 	s.awaitCalled(n)
 }
 
-// executions checks a chief's report about many closures.
+// executions checks a chief's report on many closures.
 func executions(t *testing.T, closures int, said any) int {
 	t.Helper()
 	t.Logf("%d closures, %v executions", closures, said)
@@ -162,8 +162,7 @@ func executions(t *testing.T, closures int, said any) int {
 
 const amidst, slowly = 400, 0.01
 
-// The chief dies amid closures that it has scheduled: each is called once, and every value is
-// fetched.
+// The chief dies amid closures that it scheduled: each is called once, and every value is fetched.
 func TestPythonChiefFaults(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -185,7 +184,7 @@ func TestPythonChiefFaults(t *testing.T) {
 	c.succeeds()
 }
 
-// CC-82: amid 5,000 closures a worker is terminated in the middle, and started again later.
+// CC-82: amid 5,000 closures, a worker is terminated, and restarted later.
 func TestPythonChiefWhoseWorkerIsAwayForAWhile(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// awaitClosed waits until the queue has closed, and returns how.
+// awaitClosed waits until the queue has closed, and returns how it closed.
 func awaitClosed(t *testing.T, c client.Client, queue string) enumspb.WorkflowExecutionStatus {
 	t.Helper()
 	var status enumspb.WorkflowExecutionStatus
@@ -25,8 +25,8 @@ func awaitClosed(t *testing.T, c client.Client, queue string) enumspb.WorkflowEx
 	return status
 }
 
-// If a run ends while closures are called and thousands wait, no client hangs, all get an
-// error, and the queue is not left behind.
+// If a run ends while closures are being called and thousands are waiting, no client hangs, all
+// get an error, and the queue is not left behind.
 func TestTheRunOfClosuresEnds(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -51,7 +51,7 @@ func TestTheRunOfClosuresEnds(t *testing.T) {
 		require.ErrorContains(t, err, "ended")
 	}
 	late, err := c.Schedule(ctx, "square", 2)
-	if err == nil { // Schedule may send it later, and the end is known then
+	if err == nil { // Schedule may send it later, when the end is known
 		_, err = late.JSON(ctx)
 	}
 	require.ErrorContains(t, err, "ended")

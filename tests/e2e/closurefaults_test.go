@@ -39,7 +39,7 @@ func (f *fixture) squares(c *clustercoordinator.Coordinator, from, n int, second
 	return s
 }
 
-// called returns the number of squares that have been called at least once.
+// called returns the number of squares called at least once.
 func (s *squares) called() int {
 	n, calls := 0, s.f.calls()
 	for i := range s.values {
@@ -55,7 +55,7 @@ func (s *squares) awaitCalled(n int) {
 	harness.Eventually(s.f.t, fmt.Sprintf("%d closures were called", n), func() bool { return s.called() >= n })
 }
 
-// check checks that every value is right, and that every closure was called.
+// check checks that every value is correct and every closure was called.
 func (s *squares) check(c *clustercoordinator.Coordinator) {
 	t := s.f.t
 	t.Helper()
@@ -79,8 +79,8 @@ func (s *squares) checkCalls() {
 	t.Logf("%d closures, %d calls", len(s.values), total)
 }
 
-// If any part dies in the middle of many closures, each is called at least once, and
-// every value is right.
+// If any part dies amid many closures, each closure is called at least once, and every value is
+// correct.
 func TestClosureFaults(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -123,15 +123,15 @@ func TestClosureFaults(t *testing.T) {
 	f.end(run)
 }
 
-// end ends a run whose tasks serve forever.
+// end stops a run whose tasks serve forever.
 func (f *fixture) end(run client.WorkflowRun) {
 	f.t.Helper()
 	f.update(run, spec.UpdateTerminateAll, spec.TerminateAllRequest{})
 	f.result(run)
 }
 
-// checkQueue checks that the queue has counted n closures, and that its workflow tasks failed
-// only if a part was killed.
+// checkQueue checks that the queue counted n closures, and that its workflow tasks failed only if
+// a part was killed.
 func (f *fixture) checkQueue(c *clustercoordinator.Coordinator, n int) closure.QueueStatus {
 	t := f.t
 	t.Helper()
@@ -155,7 +155,7 @@ func (f *fixture) checkQueue(c *clustercoordinator.Coordinator, n int) closure.Q
 	return s
 }
 
-// executionsOf returns the executions of a queue, the latest first.
+// executionsOf returns a queue's executions, latest first.
 func (f *fixture) executionsOf(c *clustercoordinator.Coordinator) (all []string) {
 	t := f.t
 	t.Helper()
@@ -169,16 +169,16 @@ func (f *fixture) executionsOf(c *clustercoordinator.Coordinator) (all []string)
 	}
 }
 
-// ofKilledPart reports whether a workflow task failed because a part was killed, rather than by
-// a fault of the workflow. A restarted server does not know its workers, and a worker may have
-// asked it in vain for the history. A worker that reads the history for the workflow task of an
-// update may find it without the events of that task, which the server does not write at once.
+// ofKilledPart reports whether a workflow task failed because a part was killed, rather than by a
+// workflow bug. A restarted server does not know its workers, and a worker may have requested the
+// history in vain. A worker that reads the history for an update's workflow task may find it
+// without that task's events, which the server writes later.
 func ofKilledPart(failed *historypb.WorkflowTaskFailedEventAttributes) bool {
 	switch failed.GetCause() {
 	case enumspb.WORKFLOW_TASK_FAILED_CAUSE_RESET_STICKY_TASK_QUEUE, enumspb.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND:
 		return true
 	case enumspb.WORKFLOW_TASK_FAILED_CAUSE_WORKFLOW_WORKER_UNHANDLED_FAILURE:
-		// Of a panic the type is PanicError.
+		// A panic has the type PanicError.
 		return strings.Contains(failed.GetFailure().GetMessage(), "premature end of stream") || slices.Contains([]string{"Unavailable", "DeadlineExceeded"}, failed.GetFailure().GetApplicationFailureInfo().GetType())
 	}
 	return false

@@ -24,13 +24,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// serving is a group of tasks that serve the functions of testdata/closures/serve.py.
+// serving is a task group that serves the functions in testdata/closures/serve.py.
 func (f *fixture) serving(typ string, count int) spec.TaskGroup {
 	f.t.Helper()
 	return f.python(typ, count, "closures/serve.py")
 }
 
-// serve starts a run of tasks that serve, whose processes are started again.
+// serve starts a run of serving tasks with restarts.
 func (f *fixture) serve(count int) client.WorkflowRun {
 	f.t.Helper()
 	return f.start(&spec.RunSpec{
@@ -38,7 +38,7 @@ func (f *fixture) serve(count int) client.WorkflowRun {
 	})
 }
 
-// coordinator attaches to the queue of a run.
+// coordinator attaches to a run's queue.
 func (f *fixture) coordinator(run client.WorkflowRun) *clustercoordinator.Coordinator {
 	f.t.Helper()
 	c := must.Get(clustercoordinator.New(f.t.Context(), starter.Get(f.client, run.GetID(), run.GetRunID())))(f.t)
@@ -46,28 +46,28 @@ func (f *fixture) coordinator(run client.WorkflowRun) *clustercoordinator.Coordi
 	return c
 }
 
-// bounded returns a context that keeps a missing event from hanging the test.
+// bounded returns a context with a timeout, so that a missing event does not hang the test.
 func bounded(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// schedule schedules one closure, and requires that the queue takes it.
+// schedule schedules one closure, which the queue must accept.
 func schedule(t *testing.T, c *clustercoordinator.Coordinator, function string, args ...any) *clustercoordinator.RemoteValue {
 	t.Helper()
 	v := must.Get(c.Schedule(bounded(t), function, args...))(t)
 	return v
 }
 
-// fetched is the value of a closure that has to have one.
+// fetched returns the value of a closure that must have one.
 func fetched[T any](t *testing.T, v *clustercoordinator.RemoteValue) T {
 	t.Helper()
 	got := must.Get(clustercoordinator.Get[T](bounded(t), v))(t)
 	return got
 }
 
-// closureError is the error of a closure.
+// closureError returns a closure's error.
 func closureError(t *testing.T, err error) *closure.Error {
 	t.Helper()
 	var e *closure.Error
@@ -81,7 +81,7 @@ func fetchError(t *testing.T, v *clustercoordinator.RemoteValue) *closure.Error 
 	return closureError(t, err)
 }
 
-// calls returns the notes of the functions: the number of each line, without its task.
+// calls returns the functions' notes: the number of each line, without its task.
 func (f *fixture) calls() map[string]int {
 	f.t.Helper()
 	b, err := os.ReadFile(filepath.Join(f.dir, "calls"))
@@ -101,13 +101,13 @@ func (f *fixture) calls() map[string]int {
 	return f.noted
 }
 
-// called waits until a function has noted a line that many times.
+// called waits until a function has noted a line n times.
 func (f *fixture) called(line string, times int) {
 	f.t.Helper()
 	harness.Eventually(f.t, line, func() bool { return f.calls()[line] >= times })
 }
 
-// servers are the processes that serve, of all tasks or of one.
+// servers returns the serving processes of one or all tasks.
 func (f *fixture) servers(task string) []int {
 	var pids []int
 	for _, pid := range harness.Alive(f.mark) {
@@ -124,7 +124,7 @@ func (f *fixture) status(c *clustercoordinator.Coordinator) closure.QueueStatus 
 	return s
 }
 
-// awaitServing waits until that many tasks serve.
+// awaitServing waits until n tasks serve.
 func (f *fixture) awaitServing(c *clustercoordinator.Coordinator, tasks int) {
 	f.t.Helper()
 	harness.Eventually(f.t, "tasks serve", func() bool { return len(f.status(c).Workers) == tasks })
@@ -158,7 +158,7 @@ func TestClosures(t *testing.T) {
 		f.update(run, spec.UpdateTerminateAll, spec.TerminateAllRequest{})
 		f.result(run)
 		_, err := c.Schedule(bounded(t), "square", 1)
-		if err == nil { // the end has not come here yet
+		if err == nil { // the end is not yet known here
 			err = c.Join(bounded(t))
 		}
 		require.Error(t, err)

@@ -19,10 +19,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// canary is a word that is readable only with the key.
+// canary is a word that cannot be read without the key.
 const canary = "KANARIENVOGEL"
 
-// keyFile makes a file with one key.
+// keyFile creates a file with one key.
 func keyFile(t *testing.T, id string) string {
 	t.Helper()
 	key := make([]byte, 32)
@@ -32,8 +32,8 @@ func keyFile(t *testing.T, id string) string {
 	return file
 }
 
-// A canary in all texts of a run is shown with the key, and is neither in the server's files
-// nor in histories that are read without it.
+// A canary in all of a run's strings is shown with the key, and occurs neither in the server's
+// files nor in histories read without it.
 func TestTheCodecHidesWhatRunsSay(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -60,7 +60,7 @@ c.schedule('nobody_serves_this', args=(os.environ['WORD'],))"
 	assert.NotContains(t, run.Stderr(), "probably secret by its name")
 	assert.Contains(t, l.ok(with("status", "hidden")...), "it was "+canary)
 
-	// Read without the key, and with a wrong one.
+	// Read without the key, and with a wrong key.
 	for _, args := range [][]string{{"status", "hidden"}, {"wait", "hidden"}, {"wait", "hidden", "--codec-keys", keyFile(t, "two")}} {
 		_, stdout, stderr := l.run(args...)
 		assert.Contains(t, stdout+stderr, `the key "one"`, args)
@@ -101,7 +101,7 @@ c.schedule('nobody_serves_this', args=(os.environ['WORD'],))"
 	}
 }
 
-// A host worker without the key fails to read a run, and names the key.
+// A host worker without the key cannot read a run, and names the key.
 func TestAWorkerWithoutTheKey(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t)
@@ -110,7 +110,7 @@ func TestAWorkerWithoutTheKey(t *testing.T) {
 	assert.Contains(t, s.Fails(t, 125, "run", "--remote", "--codec-keys", keys, "--", "true"), `it is encoded with the key "one", which is missing or different here`)
 }
 
-// The temporal CLI and Temporal's Web UI show what is encoded, by way of clusterrun server codec.
+// The temporal CLI and Temporal's Web UI show encoded payloads through clusterrun server codec.
 func TestReadersOfTheCodec(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

@@ -17,9 +17,8 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// The conformance suite is a table: every way to run a program on two tasks, and what each of them
-// promises. A cell is one run of a way, seen only as a user sees it: by its exit code, its output and
-// the processes that it has.
+// The conformance suite is a table of all ways to run a program on two tasks, and what each of
+// them promises. A cell is one run, observed as users do: by its exit code, output and processes.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for name, way := range map[string]func(*testing.T) *place{
@@ -47,35 +46,35 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// place is where a way runs programs.
+// place is where programs run.
 type place struct {
 	t *testing.T
-	// dir is the directory of the tasks, and homes those of clusterrun's processes.
+	// dir is the tasks' directory, and homes are those of clusterrun's processes.
 	dir   string
 	homes []string
 	env   []string
-	// task is the type of the tasks.
+	// task is the tasks' type.
 	task string
-	// argv is the command line for a bash script, with more flags.
+	// argv is the command line for a bash script, with additional flags.
 	argv func(id, script string, flags []string) []string
-	// once and again are the flags for a restart of one task and of all.
+	// once and again are the flags for one restart of a task and of all tasks.
 	once, again []string
-	// code is the exit code of the command for that of a task.
+	// code maps a task's exit code to the command's.
 	code func(int) int
-	// second is the other agent, if two commands are one run.
+	// second is the other agent, if two commands form one run.
 	second func(script string, flags []string) *harness.Process
 	// attached reports whether the run ends with its command.
 	attached bool
-	// restartServer kills the server, calls the function, and waits until there is another server.
+	// restartServer kills the server, calls the function, and waits for a new server.
 	restartServer func(while func())
-	// cli runs another command there.
+	// cli runs another command in the same place.
 	cli func(args ...string) (code int, stdout, stderr string)
-	// restore makes the place as it was before all was killed.
+	// restore resets the place after everything was killed.
 	restore func()
 	runs    int
 }
 
-// flagsOfRun restart one task, or all.
+// flagsOfRun restart one task or all tasks.
 func (p *place) flagsOfRun() {
 	p.task, p.once, p.again = "worker", []string{"--max-restarts", "1"}, []string{"--restart-scope", "group", "--max-restarts", "1"}
 	p.code = func(code int) int { return code }
@@ -92,7 +91,7 @@ func runsHere(t *testing.T) *place {
 	return p
 }
 
-// restartServer kills the embedded server. Whoever waits starts the next one.
+// restartServer kills the embedded server. The next process to need it restarts it.
 func (l *local) restartServer(while func()) {
 	l.t.Helper()
 	last := l.server()
@@ -112,7 +111,7 @@ func torchrunHere(t *testing.T) *place {
 	return p
 }
 
-// onlyOne is the exit code of torchrun.
+// onlyOne is torchrun's exit code.
 func onlyOne(code int) int { return min(code, 1) }
 
 // onAWorker is a place with a server and a host worker.
@@ -138,7 +137,7 @@ func runsRemotely(t *testing.T) *place {
 	return p
 }
 
-// submits follows the logs of a run that is submitted, and then waits for it.
+// submits follows the logs of a submitted run, and then waits for it.
 func submits(t *testing.T) *place {
 	p := onAWorker(t)
 	p.argv = func(id, script string, flags []string) []string {
@@ -158,7 +157,7 @@ func runsBySSH(t *testing.T) *place {
 	return p
 }
 
-// agentsMeet starts the command line of torchrun on two hosts.
+// agentsMeet runs the same torchrun command line on two hosts.
 func agentsMeet(t *testing.T) *place {
 	h := harness.StartSSHHosts(t, 2)
 	home := t.TempDir()
@@ -190,14 +189,14 @@ type started struct {
 // marks counts the runs of this process.
 var marks atomic.Int32
 
-// begin begins a run of a script. In the script $MARK is a number of seconds that only its processes have
-// in their command lines, and $DIR a directory of its own.
+// begin starts a run of a script. In the script, $MARK is a number of seconds that only its
+// processes have in their command lines, and $DIR a private directory.
 func (p *place) begin(script string, flags ...string) *started {
 	p.t.Helper()
 	return p.beginWith("", script, flags...)
 }
 
-// beginWith is begin with a pipe as stdin that has the input.
+// beginWith is begin with the input in a pipe as stdin.
 func (p *place) beginWith(input, script string, flags ...string) *started {
 	p.t.Helper()
 	p.runs++
@@ -243,7 +242,7 @@ func (s *started) let(name string) {
 	require.NoError(s.t, os.WriteFile(s.file(name), nil, 0o666))
 }
 
-// tasks returns the processes of the tasks.
+// tasks returns the tasks' processes.
 func (s *started) tasks() []int {
 	return slices.DeleteFunc(harness.Alive(s.mark), func(pid int) bool {
 		line := harness.Cmdline(pid)
@@ -256,7 +255,7 @@ func (s *started) gone() {
 	harness.Eventually(s.t, "no process is left", func() bool { return len(s.tasks()) == 0 })
 }
 
-// said returns all that the commands have written.
+// said returns all output of the commands.
 func (s *started) said() string {
 	said := s.Stdout() + s.Stderr()
 	if s.other != nil {
@@ -265,15 +264,15 @@ func (s *started) said() string {
 	return said
 }
 
-// ends checks that the run ends with the code, and leaves nothing.
+// ends checks that the run ends with the code and leaves nothing behind.
 func (s *started) ends(code int) {
 	s.t.Helper()
 	require.Equal(s.t, code, s.ExitCode(), s.said())
 	s.gone()
 }
 
-// upToGo is a task that begins with a line in the file pids, has a child in a session of its own, and ends
-// well when it may.
+// upToGo is a task that writes a line to the file pids, has a child in a separate session, and
+// succeeds once it may finish.
 const upToGo = `setsid sleep $MARK & echo $$ >> pids; until [ -e go ]; do nap; done`
 
 func (p *place) exitCode() {
@@ -282,7 +281,7 @@ func (p *place) exitCode() {
 	p.begin("[ $RANK = 0 ] || kill -9 $$; exec sleep $MARK").ends(p.code(128 + 9))
 }
 
-// The first failure is named with its last words, and ends the other task.
+// The first failure is named with its last output, and ends the other task.
 func (p *place) rootCause() {
 	s := p.begin("[ $RANK = 1 ] || exec sleep $MARK; echo 'ValueError: no data' >&2; exit 7")
 	s.ends(p.code(7))
@@ -290,7 +289,7 @@ func (p *place) rootCause() {
 	assert.Contains(p.t, s.said(), "\n      ValueError: no data\n")
 }
 
-// All of the output arrives, each stream of a task in its order.
+// All output arrives, with each task's streams in order.
 func (p *place) output() {
 	const n = 2000
 	s := p.begin(fmt.Sprintf("for i in {1..%d}; do echo $RANK out $i; echo $RANK err $i >&2; done; printf \"$RANK out end \"", n))
@@ -321,7 +320,7 @@ func (p *place) output() {
 	}
 }
 
-// The first task reads a stdin that is a pipe, where it can.
+// The first task reads stdin if it is a pipe, where that is possible.
 func (p *place) stdin() {
 	if p.second != nil {
 		p.t.Skip("each agent has a stdin")
@@ -349,7 +348,7 @@ func (p *place) restartOfOne() {
 	assert.Equal(p.t, []string{"0-0", "1-0", "1-1"}, s.lines("starts", 3))
 }
 
-// No process is left when all begin again, and their restarts are limited.
+// No process remains after all restart, and restarts are limited.
 func (p *place) restartOfAll() {
 	s := p.begin(`echo $RANK-$CLUSTERRUN_GENERATION >> starts
 if [ $CLUSTERRUN_GENERATION = 1 ]; then for pid in $(cat pids); do ! kill -0 $pid 2>/dev/null || echo $pid >> left; done; until [ $(wc -l < starts) = 4 ]; do nap; done; exit $((RANK * 5)); fi
@@ -360,7 +359,7 @@ echo $$ >> pids; until [ $(wc -l < pids) = 2 ]; do nap; done; [ $RANK = 0 ] || e
 	assert.NoFileExists(p.t, s.file("left"))
 }
 
-// shortGrace are flags for tasks that ignore the signal that stops them.
+// shortGrace are flags for tasks that ignore their stop signal.
 func (p *place) shortGrace() []string {
 	if p.task == "default" {
 		return []string{"--shutdown-timeout", "1"}
@@ -368,8 +367,8 @@ func (p *place) shortGrace() []string {
 	return []string{"--set", "stop={grace: 500ms}"}
 }
 
-// One signal stops the tasks, which may end by themselves, and their run. If the run is not the
-// command's, it goes on without it.
+// One signal stops the tasks, which may exit by themselves, and their run. A run that does not
+// belong to the command continues without it.
 func (p *place) signal() {
 	s := p.begin(`trap 'echo asked >> asked; exit 0' TERM INT; echo $$ >> pids; while :; do nap; done`)
 	s.lines("pids", 2)
@@ -432,7 +431,7 @@ func (p *place) killOfTheCommand() {
 	})
 }
 
-// machinery returns clusterrun's processes at the place whose command lines contain a text.
+// machinery returns clusterrun's processes at the place with a string in their command lines.
 func (p *place) machinery(text string) (pids []int) {
 	for _, home := range p.homes {
 		for _, pid := range harness.Alive("HOME=" + home) {
@@ -444,7 +443,7 @@ func (p *place) machinery(text string) (pids []int) {
 	return pids
 }
 
-// Without their supervisors no tasks live, and none is started again by mistake.
+// Tasks do not outlive their supervisors, and none restarts by mistake.
 func (p *place) killOfTheSupervisor() {
 	s := p.begin(upToGo)
 	s.lines("pids", 2)
@@ -461,7 +460,7 @@ func (p *place) killOfTheSupervisor() {
 	assert.Len(p.t, s.lines("pids", 2), 2)
 }
 
-// What speaks with the server may die, and the same processes go on.
+// Processes that talk to the server may die, and the same tasks continue.
 func (p *place) killOfTheSide() {
 	s := p.begin(upToGo)
 	before := s.lines("pids", 2)
@@ -479,7 +478,8 @@ func (p *place) killOfTheSide() {
 	assert.Equal(p.t, before, s.lines("pids", 2))
 }
 
-// While the server is away the same processes go on, and the run learns of their ends.
+// The same processes continue while the server is down, and the run is later notified of their
+// exits.
 func (p *place) killOfTheServer() {
 	if p.restartServer == nil {
 		p.t.Skip("it is on the first host, which only that agent reaches")
@@ -495,12 +495,12 @@ func (p *place) killOfTheServer() {
 	assert.Equal(p.t, before, s.lines("pids", 2))
 }
 
-// Nothing is left if all of clusterrun's processes are killed at once.
+// Nothing remains if all of clusterrun's processes are killed simultaneously.
 func (p *place) killOfAll() {
 	s := p.begin(upToGo)
 	s.lines("pids", 2)
 	all := append(p.machinery("clusterrun"), s.Cmd.Process.Pid)
-	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} { // so that none sees the end of another
+	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} { // so that none sees another one die
 		for _, pid := range all {
 			if !strings.Contains(harness.Cmdline(pid), "devserver") {
 				_ = syscall.Kill(pid, signal)

@@ -20,7 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// result runs something to its end and reads its result.
+// result runs something to completion and reads its result.
 func (l *local) result(args ...string) (r spec.RunResult, stderr string) {
 	l.t.Helper()
 	_, stdout, stderr := l.run(append([]string{"run", "--json"}, args...)...)
@@ -28,7 +28,7 @@ func (l *local) result(args ...string) (r spec.RunResult, stderr string) {
 	return r, stderr
 }
 
-// logged returns the content of a log file of a task. there reports whether the file exists.
+// logged returns the content of a task's log file. there reports whether the file exists.
 func logged(t *testing.T, r spec.RunResult, task int, file string) (text string, there bool) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(r.Tasks[task].Exit.LogDir, file))
@@ -39,8 +39,8 @@ func logged(t *testing.T, r spec.RunResult, task int, file string) (text string,
 	return string(b), true
 }
 
-// TestElastic expects for programs what torch elastic's tests of multiprocessing expect. The
-// IDs are the IDs of its tests.
+// TestElastic has the same expectations as torch elastic's multiprocessing tests. The IDs are
+// those of its tests.
 func TestElastic(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -147,8 +147,8 @@ clusterrun.main(f)`)
 				if want[i] {
 					assert.Equal(t, line, text, "mask %s", mask)
 				}
-				// Output that is not redirected goes to the terminal, and its end is kept. The
-				// report is indented.
+				// Output that is not redirected goes to the terminal, and its last lines are
+				// kept. The report is indented.
 				assert.Equal(t, !want[i], strings.Contains("\n"+shown, "\n"+line), "mask %s: %s", mask, file)
 			}
 		}
@@ -212,9 +212,9 @@ os.system("echo shell; echo shell error >&2")`)
 	})
 }
 
-// TE-09, SEED-81: waiting with a limit returns no result when it expires, and a result later.
-// TE-11, TE-18, SEED-83: closing ends all tasks, even if they ignore the signal, within one
-// grace for all; a type may have a signal and a grace of its own.
+// TE-09, SEED-81: waiting with a timeout returns no result when it expires, and a result later.
+// TE-11, TE-18, SEED-83: closing stops all tasks, even if they ignore the signal, within one
+// grace for all; a type may have its own signal and grace.
 func TestElasticClose(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

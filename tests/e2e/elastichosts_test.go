@@ -20,13 +20,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// member is a program that writes the variables of its generation, and ends when a file
-// appears.
+// member is a program that writes its generation's variables, and exits when a file appears.
 const member = `echo "$$ $CLUSTERRUN_HOST $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $GROUP_RANK $GROUP_WORLD_SIZE $MASTER_ADDR:$MASTER_PORT $TF_CONFIG" > $DIR/told-$CLUSTERRUN_GENERATION-$RANK
 until [ -e $DIR/end ]; do nap; done`
 
 // generation waits for a generation on these hosts, with perHost tasks on each, and checks the
-// variables of its tasks. It returns their processes by host.
+// tasks' variables. It returns their processes by host.
 func (f *fixture) generation(generation, perHost int, hosts ...string) map[string][]int {
 	f.t.Helper()
 	pids := map[string][]int{}
@@ -72,8 +71,8 @@ func elastic(count spec.HostCount, tasks int, grow spec.Grow) *spec.RunSpec {
 	}
 }
 
-// An elastic run begins on the available hosts. After the loss of a host it continues on the
-// others without using its restarts, and a later generation uses an added host.
+// An elastic run starts on the available hosts. If it loses a host, it continues on the remaining
+// hosts without using its restarts, and a later generation uses an added host.
 func TestElasticHosts(t *testing.T) {
 	t.Parallel()
 	f, hosts := fleetOf(t, 2, "a", "b", "c")
@@ -99,7 +98,7 @@ func TestElasticHosts(t *testing.T) {
 	side := hosts["b"].Side()
 	hosts["b"].Kill(syscall.SIGKILL)
 	for _, pid := range append(first["b"], side) {
-		_ = syscall.Kill(pid, syscall.SIGKILL) // some end with the others
+		_ = syscall.Kill(pid, syscall.SIGKILL) // some exit with the others
 	}
 	f.generation(1, 2, "a", "c")
 	status := must.Get(starter.Get(f.client, run.GetID(), "").Status(t.Context()))(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// example runs one of starter/examples as its README does.
+// example runs one of starter/examples according to its README.
 func (l *local) example(name string, path string) (int, spec.RunResult, string) {
 	l.t.Helper()
 	p := harness.Start(l.t, harness.Root(), []string{"PATH=" + path, "HOME=" + l.home},
@@ -26,8 +26,8 @@ func (l *local) example(name string, path string) (int, spec.RunResult, string) 
 	return code, r, p.Stderr()
 }
 
-// A chief, three workers and two parameter servers find each other through
-// TF_CONFIG and train on real data; the chief returns the accuracy.
+// A chief, three workers and two parameter servers find each other through TF_CONFIG and train on
+// real data; the chief returns the accuracy.
 func TestExampleLogistic(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -57,7 +57,7 @@ func TestExampleDDP(t *testing.T) {
 	assert.Len(t, r.Tasks, 4)
 }
 
-// A chief schedules closures on three workers, as its README says, and prints their values.
+// A chief schedules closures on three workers, according to its README, and prints their values.
 func TestExampleCoordinator(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {
@@ -96,7 +96,7 @@ func TestExampleTypeScript(t *testing.T) {
 	assert.Contains(t, p.Stdout(), "failed, exit code 3, 2 tasks\n")
 }
 
-// The SDK for Python is not among what tests can install, so this example is only compiled.
+// Tests cannot install the SDK for Python, so this example is only compiled.
 func TestExamplePythonCompiles(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(harness.Root(), "starter/examples/python/workflows.py")
@@ -104,8 +104,8 @@ func TestExamplePythonCompiles(t *testing.T) {
 	assert.Zero(t, p.ExitCode(), p.Stderr())
 }
 
-// A Python program runs runs, and expects what subprocess.run does. When it is interrupted, its
-// run is stopped: the task has its grace, in which it prints a line.
+// A Python program runs runs, with the same expectations as for subprocess.run. When it is
+// interrupted, its run stops: the task has its grace, in which it prints a line.
 const runsOfPython = `
 import json, os, subprocess, threading, clusterrun
 done = clusterrun.run(["-q", "-n", "2", "--", "sh", "-c", "exit $((RANK * 7))"], stderr=subprocess.DEVNULL)

@@ -17,10 +17,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// until runs until a file exists, and counts its starts.
+// until waits until a file exists, and counts its starts.
 const until = `echo $$ >> $DIR/started-$CLUSTERRUN_TASK_INDEX; until [ -e $DIR/go ]; do nap; done; echo '"done"' > "$CLUSTERRUN_RESULT_FILE"`
 
-// startedOnce checks that no program was started twice and returns its pid.
+// startedOnce checks that no program started twice and returns its pid.
 func (f *fixture) startedOnce(index int) int {
 	f.t.Helper()
 	lines := strings.Fields(f.file("started-" + strconv.Itoa(index)))
@@ -61,7 +61,7 @@ func TestTheWorkerIsStopped(t *testing.T) {
 	f.startedOnce(0)
 }
 
-// A side that ends for an upgrade gives the leases on processes, and the run itself, back to the
+// A side that exits for an upgrade returns the leases on processes, and the run itself, to the
 // server, so nothing waits for a timeout.
 func TestAnUpgradeWaitsForNoTimeout(t *testing.T) {
 	t.Parallel()
@@ -78,7 +78,7 @@ func TestAnUpgradeWaitsForNoTimeout(t *testing.T) {
 	assert.Empty(t, f.timeouts(run.GetID()))
 }
 
-// timeouts returns the timeouts for which the run has waited because a holder was dead.
+// timeouts returns the timeouts that the run waited for because a holder was dead.
 func (f *fixture) timeouts(id string) (all []string) {
 	f.t.Helper()
 	for events := f.client.GetWorkflowHistory(f.t.Context(), id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {

@@ -21,8 +21,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// lives writes down every 20 ms that this process lives, by the clock that all processes of
-// a machine share.
+// lives records every 20 ms that this process is alive, using a clock shared by all processes of
+// a machine.
 const lives = `exec python3 -c '
 import os, time
 path = "%s/lives.%%s.%%s.%%d" %% (os.environ["CLUSTERRUN_TASK"], os.environ["CLUSTERRUN_GENERATION"], os.getpid())
@@ -32,10 +32,10 @@ with open(path, "w", buffering=1) as f:
         time.sleep(0.02)
 '`
 
-// life is from when to when a process wrote that it lives.
+// life is the period in which a process recorded that it was alive.
 type life struct{ first, last int64 }
 
-// livesOf returns the processes of a generation.
+// livesOf returns a generation's processes.
 func (f *fixture) livesOf(generation int) []life {
 	f.t.Helper()
 	files := must.Get(filepath.Glob(filepath.Join(f.dir, fmt.Sprintf("lives.*.%d.*", generation))))(f.t)
@@ -71,7 +71,7 @@ const (
 	sideLooping sideFault = "looping"
 )
 
-// beset applies the fault to the side of a worker until the test ends or stop is called.
+// beset applies the fault to a worker's side until the test ends or stop is called.
 func beset(t *testing.T, w *harness.Worker, fault sideFault) (stop func()) {
 	t.Helper()
 	switch fault {
@@ -103,10 +103,10 @@ func beset(t *testing.T, w *harness.Worker, fault sideFault) (stop func()) {
 	return func() {}
 }
 
-// When a host is cut off, no process of a generation lives there when the next one begins
-// elsewhere, whether its side is alive, killed, frozen or looping. The hosts reach each other, so
-// that a host whose side lives keeps its processes unless they have one bound. PARTITIONS is the
-// number of tries of each.
+// When a host is cut off, no process of a generation is alive there when the next generation
+// starts elsewhere, whether the host's side is alive, killed, frozen or looping. The hosts can
+// reach each other, so a host with a live side keeps its processes unless they have one bound.
+// PARTITIONS is the number of attempts for each.
 func TestNoTwoGenerationsLive(t *testing.T) {
 	t.Parallel()
 	rounds, _ := strconv.Atoi(os.Getenv("PARTITIONS"))
@@ -129,7 +129,7 @@ func partition(t *testing.T, fault sideFault, cut drill.Cut) {
 	f := newFixture(t)
 	link := must.Get(drill.NewLink("127.0.0.1:0", f.Address))(t)
 	t.Cleanup(link.Close)
-	// Of the hosts only b has room for both of the tasks that any may take.
+	// Only host b has slots for both of the tasks that any host may take.
 	listen := []string{"--listen", "127.0.0.1", "--slots"}
 	b := f.StartWorker(t, append(listen, "2", "--host-name", "host-b", "--address", link.Address())...)
 	f.worker.Kill(syscall.SIGTERM)
@@ -152,9 +152,9 @@ func partition(t *testing.T, fault sideFault, cut drill.Cut) {
 	heal := must.Get(link.Cut(cut))(t)
 	stop := beset(t, b, fault)
 	f.StartWorker(t, append(listen, "2", "--host-name", "host-c")...)
-	// Messages of a host may reach the server although no answer reaches the host. Then the
-	// host itself reports that it has stopped its processes, and the run does not wait. With two
-	// bounds a host is given up soon after it counts as silent.
+	// A host's messages may reach the server although answers do not reach the host. The host
+	// then reports that it stopped its processes, and the run does not wait. With two bounds, a
+	// host is given up soon after it counts as silent.
 	silent := false
 	harness.Eventually(t, "status names the host, or the run goes on without it", func() bool {
 		s := must.Get(starter.Get(f.client, run.GetID(), "").Status(t.Context()))(t)
@@ -183,7 +183,8 @@ func partition(t *testing.T, fault sideFault, cut drill.Cut) {
 	}
 }
 
-// A server whose database was emptied knows no run. The processes are not stopped for that.
+// A server with an emptied database does not know the runs. Processes are not stopped for that
+// reason.
 func TestAServerThatWasEmptiedKillsNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -200,9 +201,9 @@ func TestAServerThatWasEmptiedKillsNothing(t *testing.T) {
 	harness.Eventually(t, "the process ends by itself", func() bool { return len(harness.Alive(f.mark)) == 0 })
 }
 
-// If the server is away for longer than stop_after, a run on several hosts loses its processes
-// on all of them, and reports that. With the policy keep, or if the hosts reach each other and
-// outage is longer, the run keeps the same processes.
+// If the server is down for longer than stop_after, a run on several hosts loses all its
+// processes, and reports that. With the policy keep, or if the hosts reach each other and outage
+// is longer, the run keeps the same processes.
 func TestAServerThatIsAwayForLong(t *testing.T) {
 	for _, policy := range []spec.OnDisconnect{
 		spec.OnDisconnectKeep, spec.OnDisconnectWithOutage(5*time.Second, 10*time.Minute), spec.OnDisconnectStop(5 * time.Second),

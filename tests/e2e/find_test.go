@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Runs are found by name, host, cause, time and owner, and by the start of their ID.
+// Runs are found by name, host, cause, time, owner, and ID prefix.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -116,7 +116,7 @@ func TestFind(t *testing.T) {
 	assert.Equal(t, "stopped: mnist-cc\n", f.OK(t, "stop", "--wait", "mnist-*"))
 }
 
-// On a terminal, lists of runs and the status of a run are drawn again until ^C or the end of the run.
+// On a terminal, lists of runs and a run's status are redrawn until ^C or the end of the run.
 func TestWatchOnATerminal(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -148,7 +148,7 @@ func TestWatchOnATerminal(t *testing.T) {
 	}
 }
 
-// Rm removes what ended runs have left, here and on the server, and nothing of a living run.
+// Rm removes what ended runs left behind, here and on the server, but nothing of an open run.
 func TestRm(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

@@ -23,7 +23,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// fleetOf returns a fixture with these hosts, each with that many slots.
+// fleetOf returns a fixture with these hosts and n slots on each.
 func fleetOf(t *testing.T, slots int, names ...string) (*fixture, map[string]*harness.Worker) {
 	t.Helper()
 	return fleetOn(t, newFixture(t), slots, names...)
@@ -41,7 +41,7 @@ func fleetOn(t *testing.T, f *fixture, slots int, names ...string) (*fixture, ma
 	return f, hosts
 }
 
-// hosts returns the hosts of the fleet, by name.
+// hosts returns the fleet's hosts, by name.
 func (f *fixture) hosts() map[string]fleet.HostStatus {
 	f.t.Helper()
 	hosts := map[string]fleet.HostStatus{}
@@ -80,12 +80,12 @@ func (f *fixture) waitsBehind(runs ...client.WorkflowRun) {
 	harness.Eventually(f.t, "they wait", func() bool { return fmt.Sprint(f.queue()) == fmt.Sprint(want) })
 }
 
-// waitFor returns a program that reports its start, and ends when the file appears.
+// waitFor returns a program that reports its start, and exits when the file appears.
 func waitFor(file string) string {
 	return fmt.Sprintf(`echo up > $DIR/%s-$RANK; until [ -e $DIR/%s ]; do nap; done`, file, file)
 }
 
-// Tasks are placed on any hosts with room, on as few as possible. Runs without room wait for it
+// Tasks are placed on any hosts with free slots, on as few as possible. Runs that do not fit wait
 // in order.
 func TestTheFleetPlacesAndQueues(t *testing.T) {
 	t.Parallel()
@@ -93,7 +93,7 @@ func TestTheFleetPlacesAndQueues(t *testing.T) {
 
 	assert.Equal(t, "a: worker-0, worker-1, worker-2, worker-3\nb: worker-4, worker-5, worker-6, worker-7\n", f.OK(t, "validate", "--plan", "-n", "8", "--", "true"))
 
-	// If a run limits its time to wait for a place, its error then says what it waited for.
+	// If a run limits its wait, its error reports what it was waiting for.
 	r := f.result(f.start(&spec.RunSpec{PlacementTimeout: spec.DurationOf(time.Second), Tasks: []spec.TaskGroup{group("worker", 13, "true")}}))
 	assert.Equal(t, spec.ErrPlacement, r.ErrorType)
 	assert.Contains(t, r.Message, "could not be placed: waited for 13 slots: 4 free on a")
@@ -115,7 +115,7 @@ func TestTheFleetPlacesAndQueues(t *testing.T) {
 	assert.Regexp(t, `(?m)^1 +`+second.GetID()+` +3 +8 `, stdout)
 	assert.Contains(t, f.Fails(t, 1, "validate", "--plan", "-n", "20", "--", "true"), "3 hosts together have 12 slots; 20 are needed")
 
-	// It is not the turn of the third while the second waits.
+	// The third must not overtake the second.
 	touch(t, f, "eight")
 	r = f.result(eight)
 	require.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
@@ -127,8 +127,8 @@ func TestTheFleetPlacesAndQueues(t *testing.T) {
 	assert.Equal(t, spec.VerdictSucceeded, f.result(third).Verdict)
 }
 
-// A group leaves a draining host with its next generation, without using one of its restarts. A
-// run without a group stays.
+// A group leaves a draining host with its next generation, without using a restart. A run without
+// a group stays.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	f, _ := fleetOf(t, 2, "a", "b")
@@ -158,8 +158,8 @@ func TestDrain(t *testing.T) {
 	assert.NotZero(t, code)
 	assert.Contains(t, stderr, "nobody")
 
-	// A host with a check that fails gets no tasks until the check succeeds, and a user cannot
-	// change that.
+	// A host with a failing check gets no tasks until the check succeeds, and users cannot
+	// override that.
 	touch(t, f, "sick")
 	f.StartWorker(t, "--host-name", "c", "--slots", "2", "--check-every", "1s", "--check", "own=test ! -e "+f.dir+"/sick || { echo no disk; exit 3; }")
 	harness.Eventually(t, "c has joined", func() bool { return f.hosts()["c"].CordonedBy == fleet.CordonedByCheck })
@@ -176,7 +176,7 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// training trains until the file "enough" is there, and saves its step when it has notice.
+// training trains until the file "enough" exists, and saves its step on a notice.
 const training = `
 import os, sys, time, clusterrun
 here = os.environ["DIR"] + "/"
@@ -193,8 +193,8 @@ with open(steps, "a") as done:
             sys.exit(75)
 `
 
-// A run of higher priority gets the room of another, which saves its work, is pending again with
-// its age, and continues without a lost step or a counted failure.
+// A run of higher priority takes the slots of another, which saves its work, is pending again
+// with its age, and continues without a lost step or a counted failure.
 func TestARunMakesRoomForAnother(t *testing.T) {
 	t.Parallel()
 	f, _ := fleetOf(t, 2, "a")

@@ -38,7 +38,7 @@ if [ $RANK = 0 ]; then cat; test -t 0 || echo no terminal; ls /proc/self/fd | wc
 	require.Zero(t, p.ExitCode(), p.Stdout())
 	const others = "[worker-1]:    4\n"
 	assert.Contains(t, p.Stdout(), others, "the other task has its stdin from /dev/null")
-	// The other's line may stand anywhere between the foreground's.
+	// The other task's line may be anywhere between the foreground task's.
 	assert.Equal(t, "some data\nno terminal\n4\n", strings.Replace(p.Stdout(), others, "", 1), "stdin is the task's, and no descriptor beside the three is")
 	errors := must.Get(os.ReadFile(filepath.Join(l.home, "errors")))(t)
 	assert.Contains(t, "\n"+string(errors), "\nto stderr\n")
@@ -56,7 +56,7 @@ if [ $RANK = 0 ]; then cat; test -t 0 || echo no terminal; ls /proc/self/fd | wc
 func TestForegroundInATerminal(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
-	// The modes of the terminal are restored.
+	// The terminal's modes are restored.
 	restored := func(t *testing.T, x *harness.Terminal, before any) {
 		t.Helper()
 		assert.Equal(t, before, x.Modes(), "the terminal is as it was")
@@ -107,7 +107,7 @@ while True:
 			x.Type("\x03")
 			return countSleeps(l.tasks()) == 0
 		})
-		// A late Ctrl-C discards the part of the next line that the shell has read.
+		// A late Ctrl-C discards the part of the next line that the shell has already read.
 		harness.Eventually(t, "the shell has done with Ctrl-C", func() bool {
 			x.Type("echo do''ne\r")
 			return strings.Contains(x.Screen(), "done\r\n")
@@ -142,14 +142,14 @@ while True:
 		harness.Eventually(t, "both are up", func() bool { return strings.Count(x.Screen(), "up\r\n") == 2 })
 		x.Kill(syscall.SIGTERM)
 		x.Shown("again to kill it")
-		x.Kill(syscall.SIGINT) // the same signal so soon would count once
+		x.Kill(syscall.SIGINT) // a second signal so soon would be merged with the first
 		assert.Equal(t, 143, x.ExitCode())
 		restored(t, x, before)
 		harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
 	})
 
 	t.Run("keys", func(t *testing.T) {
-		// Ctrl-C, Ctrl-\ and Ctrl-Z go to the task; three times Ctrl-] goes to clusterrun.
+		// Ctrl-C, Ctrl-\ and Ctrl-Z go to the task; Ctrl-] three times goes to clusterrun.
 		x := l.atTerminal("run", "--foreground", "worker-0", "-n", "1", "--", "bash", "-c",
 			harness.Napping(`trap 'echo INT' INT; trap 'echo QUIT' QUIT; trap 'echo TSTP' TSTP; trap 'echo stopped; exit 0' TERM; echo up; while :; do nap; done`))
 		before := x.Before
@@ -180,7 +180,7 @@ func TestDirectOutput_SEED77(t *testing.T) {
 		assert.NotContains(t, stderr, "]: ")
 	})
 	t.Run("nobody reads", func(t *testing.T) {
-		// SIGPIPE ends the programs, as it does without clusterrun.
+		// SIGPIPE kills the programs, as it does without clusterrun.
 		script := harness.Clusterrun(t) + ` run --env ` + l.mark + ` -n 2 --set logs.redirects=0 --tee 0 -- bash -c '` + harness.Napping(`while echo up; do nap; done`) + `' | head -1; echo "code ${PIPESTATUS[0]}"`
 		p := harness.Start(t, l.home, harness.Env(l.home), "bash", "-c", script)
 		require.Zero(t, p.ExitCode())

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// A Go program in a module of its own starts a run, follows its output and learns how it ended.
+// A Go program in a separate module starts a run, follows its output and receives its result.
 func TestAGoProgramFollowsItsRun(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -17,8 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// executionsOf returns the executions of a run, the oldest first. The last has not continued as
-// new.
+// executionsOf returns a run's executions, oldest first. The last did not continue as new.
 func executionsOf(t *testing.T, f *fixture, id, first string) []string {
 	t.Helper()
 	all := []string{first}
@@ -34,8 +33,8 @@ func executionsOf(t *testing.T, f *fixture, id, first string) []string {
 	}
 }
 
-// A run whose tasks never end gets so many requests that it continues in other executions of
-// its workflow. Its processes keep running, without a visible effect.
+// A run with endless tasks gets so many requests that it continues in further workflow
+// executions. Its processes keep running, without a visible effect.
 func TestARunGoesOnInAnotherExecutionWithItsTasks(t *testing.T) {
 	t.Parallel()
 	s := harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=100")
@@ -63,7 +62,7 @@ func TestARunGoesOnInAnotherExecutionWithItsTasks(t *testing.T) {
 	}
 	before := must.Get(busy.Status(t.Context()))(t)
 	_, err := starter.Ask(t.Context(), busy, spec.UpdateStartTask, spec.StartTaskRequest{Task: "added-0", Command: harness.Bash(begin + "until [ -e $DIR/go ]; do nap; done")})
-	if err != nil { // the stopper may have had them stop just then
+	if err != nil { // the stopper may just have stopped them
 		require.ErrorContains(t, err, "are stopping gracefully")
 	} else {
 		pids["added-0"] = f.file("busy-added-0")

@@ -18,12 +18,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// apart is a log directory that differs for each program, as on different machines: it is in
-// its current directory.
+// apart is the current directory as log directory, so that it differs between programs, as on
+// different machines.
 const apart = "/proc/self/cwd/logs"
 
-// If only the host workers can read their files, all output comes from their services, during
-// the run and after its end, each line once and with its task.
+// If only the host workers can read their files, all output comes from their services, during the
+// run and afterwards, each line once and with its task.
 func TestOutputFromEveryHost(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -51,7 +51,7 @@ func TestOutputFromEveryHost(t *testing.T) {
 	}
 	harness.Eventually(t, "all is followed so far", func() bool { return strings.Count(follow.Stdout(), " line 500\n") == 4 })
 
-	// One service is away in the middle of a line.
+	// One service is down in the middle of a line.
 	require.NoError(t, syscall.Kill(b.Side(), syscall.SIGKILL))
 	b.AwaitReady()
 	touch(t, f, "end")
@@ -74,7 +74,7 @@ func TestOutputFromEveryHost(t *testing.T) {
 	assert.Equal(t, `{"task":"worker-3","attempt":0,"stream":"stderr","line":"no newline yet"}`+"\n"+
 		`{"task":"worker-3","attempt":0,"stream":"stderr","line":"the end","partial":true}`+"\n", stdout)
 
-	// run --remote shows it as run does, and the error file comes from its host, too.
+	// run --remote shows it like run, and also fetches the error file from the host.
 	two, err := json.Marshal(&spec.RunSpec{Tasks: []spec.TaskGroup{{
 		Type: "worker", Addresses: []string{"host-b", "host-c"}, Env: spec.EnvOf(map[string]string{"DIR": f.dir}),
 		Command: harness.Bash(`echo hello; if [ $RANK = 0 ]; then touch $DIR/said; exit; fi
@@ -91,7 +91,7 @@ func TestOutputFromEveryHost(t *testing.T) {
 	assert.Contains(t, p.Stderr(), "boom")
 	assert.JSONEq(t, `{"message": "boom"}`, readFile(t, errorFile))
 
-	// A host that is gone is named, and the others are still read.
+	// A missing host is named, and the other hosts are still read.
 	c.Kill(syscall.SIGTERM)
 	require.Zero(t, c.ExitCode())
 	code, stdout, stderr := f.CLI(t, "logs", run.GetID())
@@ -104,7 +104,7 @@ func TestOutputFromEveryHost(t *testing.T) {
 	stdout = f.OK(t, "logs", run.GetID(), "worker-2")
 	assert.Equal(t, want(2), linesWith(stdout), "the host that is gone has none of it")
 
-	// Another host worker answers at the address.
+	// A different host worker answers at the address.
 	address := strings.TrimSpace(readFile(t, filepath.Join(c.State, "worker", "hostservice.port")))
 	f.StartWorker(t, "--host-name", "host-c", "--listen", "127.0.0.1:"+address, "--log-dir", apart)
 	assert.Contains(t, f.Fails(t, 125, "logs", run.GetID(), "worker-1"), "the certificate is unknown to the run")
@@ -112,7 +112,7 @@ func TestOutputFromEveryHost(t *testing.T) {
 	assert.Contains(t, f.Fails(t, 125, "worker", "--state-dir", t.TempDir(), "--host-name", "host-d", "--listen", "127.0.0.1:"+address), "--listen 127.0.0.1:"+address+": another program listens there; give another port")
 }
 
-// joinHalves joins an unfinished line that was shown with its rest.
+// joinHalves joins a partial line with its rest.
 func joinHalves(lines []string) []string {
 	for i, line := range lines {
 		if i > 0 && strings.HasSuffix(lines[i-1], " half") {

@@ -18,7 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// The spec makes all barriers of its programs local: they pass while there is no server.
+// The spec makes all its programs' barriers local, so they pass without a server.
 func TestLocalBarriersOfTheSpec(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -31,7 +31,7 @@ func TestLocalBarriersOfTheSpec(t *testing.T) {
 		group("worker", 2, `"$CR" task barrier x && echo passed > $DIR/first-$CLUSTERRUN_TASK
 until [ -e $DIR/go ]; do nap; done
 "$CR" task barrier x && echo passed > $DIR/second-$CLUSTERRUN_TASK`),
-		// A pinned address chooses the host for the other tasks, too.
+		// A pinned address also selects the host for the other tasks.
 		{Type: "pinned", Addresses: []string{f.worker.Host}, Command: []string{python, "-c", `
 import clusterrun, os
 clusterrun.barrier("x")
@@ -51,7 +51,7 @@ open(os.environ["DIR"] + "/second-pinned-0", "w").write("passed")`}},
 	require.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
 }
 
-// Tasks on two hosts meet at a barrier, through outages of everything between them.
+// Tasks on two hosts meet at a barrier, despite outages of everything between them.
 func TestTasksOfTwoHostsMeet(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t, "--headless")
@@ -80,7 +80,7 @@ done`, dir, harness.Clusterrun(t))
 	let(0, 0)
 	waits(1)
 	let(1, 0)
-	// While one waits, its host's side is killed.
+	// While one task waits, its host's side is killed.
 	let(0, 1)
 	waits(2)
 	require.NoError(t, syscall.Kill(a.Side(), syscall.SIGKILL))

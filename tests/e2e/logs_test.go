@@ -42,8 +42,8 @@ func TestLogs(t *testing.T) {
 	})
 }
 
-// Logs can begin at a time, by the notes of the host's heartbeats; and a run can be followed
-// before it has written anything.
+// Logs can start at a given time, using notes of the host's heartbeats, and a run can be followed
+// before it writes anything.
 func TestLogsOfALivingRun(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -28,7 +28,7 @@ type fixture struct {
 	// mark is in the environment of every process of this test's runs.
 	mark string
 	dir  string
-	// noted are the lines of the file calls up to read; see calls.
+	// noted are the lines read so far from the file calls; see calls.
 	noted map[string]int
 	read  int
 }
@@ -77,7 +77,7 @@ func (f *fixture) result(run client.WorkflowRun) spec.RunResult {
 	return harness.Result(f.t, run)
 }
 
-// alive waits until n processes of this test are alive, and returns them.
+// alive waits until n of this test's processes are alive, and returns them.
 func (f *fixture) alive(n int) []int {
 	f.t.Helper()
 	var pids []int
@@ -88,7 +88,7 @@ func (f *fixture) alive(n int) []int {
 	return pids
 }
 
-// file waits for a file a task writes and returns its text.
+// file waits for a file written by a task and returns its content.
 func (f *fixture) file(name string) string {
 	f.t.Helper()
 	path := filepath.Join(f.dir, name)
@@ -136,7 +136,7 @@ func group(typ string, count int, script string) spec.TaskGroup {
 
 func ptr[T any](v T) *T { return &v }
 
-// takesLong skips a test of `make test-long`: others resemble it, or test only its rule.
+// takesLong skips a test of `make test-long`: others are similar, or test only its rule.
 func takesLong(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -149,7 +149,7 @@ func touch(t *testing.T, f *fixture, name string) {
 	require.NoError(t, os.WriteFile(filepath.Join(f.dir, name), nil, 0o644))
 }
 
-// state asks the run where a task is.
+// state asks the run for a task's state.
 func (f *fixture) state(run client.WorkflowRun, name string) spec.TaskState {
 	f.t.Helper()
 	v := must.Get(f.client.QueryWorkflow(context.Background(), run.GetID(), run.GetRunID(), spec.QueryStatus))(f.t)
@@ -168,7 +168,7 @@ func after(s, sep string) string {
 	return rest
 }
 
-// The programs start where libc is older than on the machine that built them, or missing.
+// The programs start even where libc is missing or older than on the machine that built them.
 func TestProgramsNeedNoLibc(t *testing.T) {
 	for _, path := range []string{harness.Clusterrun(t), harness.Supervisor(t), harness.Devserver(t)} {
 		program := must.Get(elf.Open(path))(t)

@@ -21,8 +21,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// scraped holds the samples of a scrape by name and the selected labels. Samples with equal
-// names and labels are added up.
+// scraped contains a scrape's samples by name and selected labels. Samples with equal names and
+// labels are summed.
 type scraped map[string]float64
 
 var (
@@ -30,7 +30,7 @@ var (
 	labelOf = regexp.MustCompile(`([a-z_]+)="([^"]*)"`)
 )
 
-// scrape requests the metrics of a host worker. It returns nil if it does not answer yet.
+// scrape requests a host worker's metrics. It returns nil if the worker does not answer yet.
 func scrape(t *testing.T, address string, labels ...string) (s scraped, text string) {
 	t.Helper()
 	r, err := http.Get("http://" + address + "/metrics")
@@ -59,12 +59,12 @@ func scrape(t *testing.T, address string, labels ...string) (s scraped, text str
 	return s, string(body)
 }
 
-// Runs, processes, barriers and closures are counted from their start to their end. Counters
-// start at 0, so that the first event is an increase.
+// Runs, processes, barriers and closures are counted from start to end. Counters start at 0, so
+// that the first event is an increase.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t, "--headless")
-	// A run that is open before the metrics begin.
+	// A run that started before the metrics.
 	end := filepath.Join(t.TempDir(), "end")
 	open, err := starter.Start(t.Context(), s.Client(), &spec.RunSpec{Dir: t.TempDir(), Tasks: []spec.TaskGroup{
 		group("worker", 1, "until [ -e "+end+" ]; do nap; done"),

@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// solver is a program for MPICH. It declares what it needs, since Debian's headers are a
-// package of their own. The second argument of the command line selects what it does.
+// solver is a program for MPICH. It declares what it needs, since Debian packages the headers
+// separately. The second command-line argument selects what it does.
 const solver = `
 #include <signal.h>
 #include <stdio.h>
@@ -45,7 +45,7 @@ int main(int argc, char **argv) {
 }
 `
 
-// makeSolver returns the path of the program.
+// makeSolver builds the program and returns its path.
 func makeSolver(t *testing.T, dir string) string {
 	t.Helper()
 	if _, err := exec.LookPath("gcc"); err != nil {
@@ -66,8 +66,8 @@ func ranks(n int) (lines []string) {
 	return lines
 }
 
-// A program that is linked with MPICH is one MPI world without further flags, and its ranks end
-// as they do without MPI.
+// A program linked with MPICH is one MPI world without further flags, and its ranks exit as they
+// do without MPI.
 func TestMPICH(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -106,7 +106,7 @@ func TestMPICH(t *testing.T) {
 	assert.Contains(t, stderr, "./solver is linked with libmpich.so.12: each of its processes would be rank 0 of 1 here; add mpi to the env_profiles, by --set 'env_profiles=[torch,mpi]'")
 }
 
-// A process that a rank leaves behind does not hide the end of the rank, though it has the
+// A process that a rank leaves behind does not hide the rank's exit, even if it inherited the
 // rank's PMI descriptor.
 func TestWhatARankLeavesBehind(t *testing.T) {
 	t.Parallel()

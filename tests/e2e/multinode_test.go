@@ -14,7 +14,7 @@ import (
 )
 
 // A program for TF_CONFIG trains on three hosts: the chief and a worker on one, workers and a
-// parameter server on the others. They find each other by their addresses only.
+// parameter server on the others. Their only connection is their addresses.
 func TestTFConfigOnThreeHosts(t *testing.T) {
 	t.Parallel()
 	h := newOnHosts(t, 3)
@@ -29,12 +29,12 @@ func TestTFConfigOnThreeHosts(t *testing.T) {
 	h.gone()
 }
 
-// Before anything starts, the hosts check that they reach the host of rank 0 at the address
-// that their tasks would get.
+// Before anything starts, the hosts check that they reach rank 0's host at the address that their
+// tasks would receive.
 func TestRankZeroCannotBeReached(t *testing.T) {
 	t.Parallel()
 	h := newOnHosts(t, 2)
-	// A network on which only ssh goes through to a.
+	// A network on which only ssh reaches a.
 	firewall := h.agent("firewall", `[ "$1" = a ] && ip netns exec `+h.Netns(h.Hosts[1])+` ip route replace unreachable `+h.Hosts[0].Address+`/32
 exec `+h.Agent+` "$@"`)
 	code, stdout, stderr := h.run(h.args(firewall, "--set", "placement_timeout=10s", "-H", "a,b", "--", "echo", "started")...)

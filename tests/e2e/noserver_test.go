@@ -22,7 +22,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
-// polite is a task that takes a while to end when it is asked to.
+// polite is a task that takes a while to exit after its stop signal.
 var polite = harness.Napping(`trap 'echo asked; sleep 0.5; exit 3' TERM; touch up; while :; do nap; done`)
 
 func awaitUp(t *testing.T, p *harness.Process) {
@@ -33,8 +33,8 @@ func awaitUp(t *testing.T, p *harness.Process) {
 	})
 }
 
-// A launcher that is killed while the server is away leaves no socket, and a command after it
-// removes the rest, without a server at the usual address.
+// A launcher killed while the server is down leaves no socket. A later command removes the rest,
+// without a server at the usual address.
 func TestTheLauncherIsKilledWhileTheServerIsAway(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t, "--headless")
@@ -57,7 +57,7 @@ func TestTheLauncherIsKilledWhileTheServerIsAway(t *testing.T) {
 	})
 }
 
-// sockets returns those below a directory.
+// sockets returns the sockets in a directory tree.
 func sockets(t *testing.T, dir string) (found []string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -65,15 +65,15 @@ func sockets(t *testing.T, dir string) (found []string) {
 			found = append(found, path)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it was removed since
+			return nil // it was removed in the meantime
 		}
 		return err
 	}))
 	return found
 }
 
-// A full disk under the state directory is named, before a run starts and while it is
-// running, and one signal ends the run all the same.
+// A full disk with the state directory is reported, before and during a run, and one signal still
+// ends the run.
 func TestTheDiskUnderTheStateDirectoryIsFull(t *testing.T) {
 	t.Parallel()
 	home, state := smallState(t)
@@ -101,8 +101,8 @@ func TestTheDiskUnderTheStateDirectoryIsFull(t *testing.T) {
 	assert.Contains(t, p.Stderr(), "cancelled (exit code 143)")
 }
 
-// smallState returns a home and, in it, a state directory on a disk of 8 MiB. The own server there is
-// ended with the test.
+// smallState returns a home containing a state directory on a disk of 8 MiB. Its own server is
+// stopped with the test.
 func smallState(t *testing.T) (home, state string) {
 	if os.Getuid() != 0 {
 		t.Skip("mounting a small file system needs root")
@@ -124,7 +124,7 @@ func smallState(t *testing.T) (home, state string) {
 	return home, state
 }
 
-// No run stays open if `clusterrun run` is ended at any moment of its start: the next command
+// No run stays open if `clusterrun run` is killed at any moment of its start: the next command
 // ends what is left.
 func TestNoSignalLeavesAnOpenRun(t *testing.T) {
 	t.Parallel()
@@ -148,8 +148,7 @@ func TestNoSignalLeavesAnOpenRun(t *testing.T) {
 	harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
 }
 
-// A run without a worker for its workflow cannot be stopped by request, but is ended all the
-// same.
+// A run without a worker for its workflow cannot be stopped by request, but is still ended.
 func TestARunThatNobodyExecutesIsEnded(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t)
@@ -167,7 +166,7 @@ func TestARunThatNobodyExecutesIsEnded(t *testing.T) {
 	assert.Contains(t, s.Fails(t, 125, "run", "--remote", "--queue", "nobody", "--set", "placement_timeout=1s", "-n", "1", "--dir", t.TempDir(), "--", "true"), "no worker served the queue nobody within the placement timeout of 1s")
 }
 
-// A program that is installed without its supervisor says so before it starts a run.
+// A program installed without its supervisor reports that before it starts a run.
 func TestWithoutTheSupervisor(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

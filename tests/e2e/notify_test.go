@@ -18,7 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// A run notifies its webhook of its end, signed, and tries again if that fails.
+// A run notifies its webhook of its end with a signed notice, and retries failures.
 func TestNotifications(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -65,7 +65,7 @@ func TestNotifications(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(f.dir, "started"))
 }
 
-// The report of a run says if its notice was not sent.
+// A run's report mentions that its notice was not sent.
 func TestANoticeThatIsRefused(t *testing.T) {
 	t.Parallel()
 	hook := httptest.NewServer(http.NotFoundHandler())

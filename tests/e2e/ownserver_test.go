@@ -29,7 +29,7 @@ import (
 
 func (l *local) state() string { return filepath.Join(l.home, ".local/state/clusterrun") }
 
-// server is the embedded server that runs now, or nil.
+// server is the running embedded server, or nil.
 func (l *local) server() *embedded.Server {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -49,7 +49,7 @@ func (l *local) dial() client.Client {
 	return c
 }
 
-// awaitServer waits for a server that is not the given one.
+// awaitServer waits for a server other than the given one.
 func (l *local) awaitServer(last *embedded.Server) *embedded.Server {
 	l.t.Helper()
 	var s *embedded.Server
@@ -60,7 +60,7 @@ func (l *local) awaitServer(last *embedded.Server) *embedded.Server {
 	return s
 }
 
-// untilGo is a command that ends well once the file go is in the home.
+// untilGo is a command that succeeds once the file go exists in the home.
 func untilGo(l *local) []string {
 	return []string{"--", "bash", "-c", harness.Napping("echo started; until [ -e " + l.home + "/go ]; do nap; done")}
 }
@@ -70,7 +70,7 @@ func (l *local) goOn() {
 	require.NoError(l.t, os.WriteFile(filepath.Join(l.home, "go"), nil, 0o644))
 }
 
-// connected reports whether a process of this test has a socket. Only root sees that.
+// connected reports whether a process of this test has a socket. Only root can see that.
 func connected(pid int) bool {
 	fds, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 	return slices.ContainsFunc(fds, func(fd string) bool {
@@ -79,8 +79,8 @@ func connected(pid int) bool {
 	})
 }
 
-// If the embedded server is killed and another program gets its port, the next command starts
-// it on another port, and waiting commands find it there.
+// If the embedded server is killed and another program takes its port, the next command starts it
+// on a different port, and waiting commands find it there.
 func TestWhoWaitsFollowsTheServer(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -132,7 +132,7 @@ func TestWhoWaitsFollowsTheServer(t *testing.T) {
 	assert.Zero(t, worker.ExitCode())
 }
 
-// A single signal does not end submitted runs.
+// A single signal does not stop submitted runs.
 func TestDevAsksBeforeItEndsRuns(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

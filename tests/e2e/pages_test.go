@@ -30,8 +30,8 @@ func linkOf(t *testing.T, p *harness.Process) (base, link string) {
 	return "", ""
 }
 
-// A user finds a good, a failed and a hanging run, filters them, and stops the last one by its
-// button.
+// A user finds a successful, a failed and a hanging run, filters them, and stops the last one
+// with its button.
 func TestPagesInABrowser(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -89,7 +89,7 @@ func TestPagesInABrowser(t *testing.T) {
 	assert.Empty(t, l.tasks())
 }
 
-// Pages of another server, and without buttons.
+// Pages for another server, without buttons.
 func TestPagesOfAnotherServer(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t)

@@ -60,7 +60,7 @@ func newPoliced(t *testing.T) *policed {
 	}
 	s := harness.StartServer(t, "--headless")
 	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
-	require.NoError(t, os.Chmod(dir, 0o700)) // independent of the umask
+	require.NoError(t, os.Chmod(dir, 0o700)) // regardless of the umask
 	g := &policed{Server: s, t: t, client: s.Client(), dir: dir}
 	for _, name := range []string{"alice", "eve"} {
 		g.command(nil, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", g.path(name))
@@ -99,7 +99,7 @@ func (g *policed) command(env []string, argv ...string) string {
 	return string(out)
 }
 
-// cli runs a command, and returns its exit code and its output.
+// cli runs a command, and returns its exit code and output.
 func (g *policed) cli(args ...string) (int, string) {
 	g.t.Helper()
 	code, stdout, stderr := g.CLI(g.t, args...)
@@ -125,7 +125,7 @@ func (g *policed) sign(id string, s *spec.RunSpec, expires time.Duration) *spec.
 	return &signed
 }
 
-// audited returns the lines of the audit log.
+// audited returns the audit log's lines.
 func (g *policed) audited() (entries []guard.Entry) {
 	g.t.Helper()
 	b := must.Get(os.ReadFile(g.path("audit.log")))(g.t)
@@ -145,13 +145,13 @@ func (g *policed) wasAudited(what, run, task, why string) bool {
 	return false
 }
 
-// A host with a policy runs only what the policy allows, for signers that it knows.
+// A host with a policy runs only what the policy allows, for known signers.
 func TestHostRunsOnlyWhatItsPolicyAllows(t *testing.T) {
 	t.Parallel()
 	g := newPoliced(t)
 	job := []string{"--dir", g.dir, "-n", "1", "--"}
 
-	// Signed with a key from a file, and from a real agent.
+	// Signed with a key from a file, and by a real agent.
 	code, said := g.cli(append([]string{"run", "--remote", "--id", "by-file", "--sign=" + g.path("alice")}, append(job, g.path("job"))...)...)
 	require.Zero(t, code, said)
 	socket := filepath.Join(t.TempDir(), "agent")
@@ -191,7 +191,7 @@ func TestHostRunsOnlyWhatItsPolicyAllows(t *testing.T) {
 		assert.True(t, g.wasAudited("refused", id, map[bool]string{false: "worker-0"}[id == "eve"], ""), id)
 	}
 
-	// Started by hand, with signatures that are of something else.
+	// Started by hand, with signatures of something else.
 	signed := g.sign("mine", g.job(), time.Hour)
 	changed := *signed
 	changed.Command = []string{g.path("job"), "more"}
@@ -217,8 +217,8 @@ func TestHostRunsOnlyWhatItsPolicyAllows(t *testing.T) {
 	assert.Equal(t, os.FileMode(0o600), info.Mode())
 }
 
-// Requests to a run that was allowed are checked against the policy too: updates, and
-// activities scheduled directly on the queue of the host.
+// Requests to an allowed run are also checked against the policy: updates, and activities
+// scheduled directly on the host's queue.
 func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 	t.Parallel()
 	g := newPoliced(t)
@@ -257,7 +257,7 @@ func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 		return (&fixture{t: t, client: g.client}).state(g.client.GetWorkflow(t.Context(), "r", ""), "worker-2") == spec.TaskEnded
 	})
 
-	// The signed request that started it, once more.
+	// The signed request that started it, repeated.
 	var q spec.StartTaskRequest
 	q.Task = "worker-3"
 	signature := must.Get(signatures.OfStart("r", q).Sign(g.alice, time.Now().Add(time.Hour)))(t)
@@ -283,7 +283,7 @@ func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 	})
 	assert.ErrorContains(t, start(q), "it was used before; sign again")
 
-	// By hand, on the queue of the host.
+	// By hand, on the host's queue.
 	instance := supervisor.InstanceIn(filepath.Join(g.worker.State, "worker"))
 	require.NotEmpty(t, instance)
 	queue := spec.InstanceQueue(spec.TaskQueue, "host-a", instance)
@@ -314,8 +314,7 @@ func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 	assert.True(t, g.wasAudited("refused", "r", "worker-9", "the task differs from the one in the signed request"))
 	assert.True(t, g.wasAudited("refused", "r", "worker-1", "no rule is for what is unsigned"))
 
-	// A workflow that makes requests no clusterrun workflow makes, for a run that alice has
-	// signed.
+	// A workflow makes requests that no clusterrun workflow makes, for a run signed by alice.
 	signed := g.sign("by-alice", s, time.Hour).WithDefaults()
 	other := g.sign("by-alice", g.job("other"), time.Hour).WithDefaults()
 	cluster := hostapi.Cluster{RPCLayer: "grpc", MasterAddr: "evil.example", Members: []hostapi.Member{{Type: "worker", Address: "evil.example:1"}}}
@@ -351,13 +350,13 @@ func signalling(task string) spec.HostRequest[spec.SignalRequest] {
 	return spec.HostRequest[spec.SignalRequest]{Request: spec.SignalRequest{Tasks: []string{task}, Signal: "SIGUSR1"}}
 }
 
-// byHand is an activity that no clusterrun workflow has scheduled.
+// byHand is an activity that no clusterrun workflow scheduled.
 type byHand struct {
 	Activity string
 	Input    any
 }
 
-// activity schedules an activity from a workflow of the test, and returns its first failure.
+// activity schedules an activity from a test workflow, and returns its first failure.
 func (g *policed) activity(workflowID, queue, name string, input any) error {
 	g.t.Helper()
 	if err := g.activities(workflowID, queue, byHand{name, input})[0]; err != "" {
@@ -366,8 +365,7 @@ func (g *policed) activity(workflowID, queue, name string, input any) error {
 	return nil
 }
 
-// activities does the same for several activities, one after the other. The text of a success
-// is empty.
+// activities does the same for several activities in sequence. A success has an empty message.
 func (g *policed) activities(workflowID, queue string, calls ...byHand) []string {
 	g.t.Helper()
 	w := worker.New(g.client, "by-hand-"+workflowID, worker.Options{DisableRegistrationAliasing: true})
@@ -397,7 +395,7 @@ func (g *policed) activities(workflowID, queue string, calls ...byHand) []string
 	return errs
 }
 
-// A start that cannot be written down is refused.
+// A start that cannot be logged is refused.
 func TestStartThatCannotBeWrittenDownIsRefused(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t, "--headless")

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// pools runs programs in Python that use pools, on one server.
+// pools runs Python programs that use pools, on one server.
 type pools struct {
 	*local
 	program map[string][]string
@@ -24,9 +24,9 @@ type pools struct {
 
 func newPools(t *testing.T) *pools {
 	l := newLocal(t)
-	// Use the interpreter itself: python3 in PATH may be a script that needs more of PATH.
+	// Use the interpreter itself: python3 in PATH may be a script that needs a longer PATH.
 	found := must.Get(exec.Command("python3", "-c", "import sys; print(sys.executable, end='')").Output())(t)
-	// The server is started before any pool, so that it has no mark.
+	// The server starts before any pool, so that it does not have the mark.
 	l.ok("run", "-q", "-n", "1", "--", "true")
 	return &pools{l, map[string][]string{"python": {string(found), filepath.Join(harness.Root(), "tests/e2e/testdata/pool/main.py")}}}
 }
@@ -80,14 +80,14 @@ func (p *poolProgram) said() map[string]any {
 	return said
 }
 
-// gone waits until no process of the program is left: neither the processes of its pools nor
-// their host worker.
+// gone waits until all the program's processes are gone, including those of its pools and their
+// host worker.
 func (p *poolProgram) gone() {
 	p.t.Helper()
 	harness.Eventually(p.t, "no process is left", func() bool { return len(harness.Alive(p.mark)) == 0 })
 }
 
-// ends checks that the program ends well, and leaves no processes.
+// ends checks that the program succeeds and leaves no processes.
 func (p *poolProgram) ends() {
 	p.t.Helper()
 	assert.Zero(p.t, p.ExitCode(), p.Stderr())
@@ -119,7 +119,7 @@ func disjoint(t *testing.T, a, b []int) {
 
 const unexpectedEOF = "Unexpected EOF. Worker process may have died"
 
-// A program that is not a file can call functions of modules.
+// A program that is not a file can call functions in modules.
 const programOfCode = `
 with open("functions.py", "w") as f:
     f.write("import clusterrun\n@clusterrun.function\ndef double(x):\n    return 2 * x\n")
@@ -184,7 +184,7 @@ print(clusterrun.Pool(1).run(pid))
 	})
 }
 
-// valuesAndErrors checks what runs of pools return, in one program with one pool after the other.
+// valuesAndErrors checks what pools' runs return, in one program with consecutive pools.
 func (p *pools) valuesAndErrors(t *testing.T) {
 	r := p.begin(t, "python", "same,errors,kinds,order,initializer,broken,global,nested,interrupted,refused,leaves,fork")
 
@@ -198,7 +198,7 @@ func (p *pools) valuesAndErrors(t *testing.T) {
 		assert.Equal(t, all[0], pids)
 	}
 
-	said := r.said() // MPR-27: a pool survives the error of a function
+	said := r.said() // MPR-27: a pool survives a function's error
 	failed := said["failed"].(map[string]any)
 	assert.Contains(t, failed["error"], "This is an error.")
 	assert.Len(t, pidsOf(t, said["before"]), 2)
@@ -234,18 +234,18 @@ func (p *pools) valuesAndErrors(t *testing.T) {
 	disjoint(t, outer, inner)
 	assert.Len(t, slices.Compact(slices.Sorted(slices.Values(inner))), 4, "each has its own")
 
-	said = r.said() // a run that is given up
+	said = r.said() // an abandoned run
 	assert.Equal(t, true, said["interrupted"])
 	assert.Equal(t, said["before"], said["after"])
 
 	p.checkRefused(t, r.said())
 
-	// The run does not fail if a process has left with exit code 0 between two runs; a closure
-	// for that task would wait forever.
+	// The run does not fail if a process exits with code 0 between two runs; a closure for that
+	// task would wait forever.
 	said = r.said()
 	failed = said["failed"].(map[string]any)
 	assert.Contains(t, failed["error"], unexpectedEOF)
-	// Whether it had been given the next call already is a matter of moments.
+	// Whether it had already received the next call is a matter of timing.
 	assert.Regexp(t, "worker-0 (has ended|exited with exit code 0)", failed["cause"])
 	assert.Len(t, said["after"], 2)
 
@@ -273,7 +273,7 @@ func (p *pools) checkRefused(t *testing.T, said map[string]any) {
 	assert.Equal(t, []any{5.0, 5.0}, said["again"], "nor what its processes do not have")
 }
 
-// endsOfProcesses kills processes of pools, and shuts pools down, in one program.
+// endsOfProcesses kills processes of pools, and shuts down pools, in one program.
 func (p *pools) endsOfProcesses(t *testing.T) {
 	r := p.begin(t, "python", "dies,idle,shutdown,shutdown late")
 	for _, how := range []string{"kill", "exit"} { // SEED-32: a process dies in a function
@@ -326,7 +326,7 @@ func (p *pools) endsOfProcesses(t *testing.T) {
 	assert.Regexp(t, "(?i)ignoring (an error|exception) when shutting down the pool", r.Stderr())
 }
 
-// A pool in Go is the program again, which serves in its function Main.
+// A pool in Go starts the same program, which serves in its function Main.
 func TestAPoolInGo(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

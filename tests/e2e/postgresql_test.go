@@ -10,7 +10,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Tasks outlive kills of PostgreSQL and of Temporal's own server, and their run then ends as usual.
+// Tasks outlive kills of PostgreSQL and of Temporal's own server, and then their run ends as
+// usual.
 func TestPostgreSQL(t *testing.T) {
 	t.Parallel()
 	f := fixtureOn(t, harness.StartTemporal(t))

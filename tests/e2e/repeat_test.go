@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// A run is shown, run again, compared, and exported to a file that tar opens.
+// A run is shown, repeated, compared, and exported to a file that tar opens.
 func TestRepeat(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -67,7 +67,7 @@ func TestRepeat(t *testing.T) {
 	assert.Equal(t, "level 1 of 1\n", readFile(t, filepath.Join(unpacked, "logs", "attempt_0", "1", "stdout.log")))
 }
 
-// A run that has ended tells which code it ran, and how much it used, even if it was short.
+// An ended run shows which code it ran, and how much it used, even if it was short.
 func TestARunKnowsItsOrigin(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -112,7 +112,7 @@ func TestARunKnowsItsOrigin(t *testing.T) {
 	assert.NotEmpty(t, usage.Tasks[0].Points)
 }
 
-// The page of a run in a file opens without a server. Text of the run is text on it.
+// A run's page in a file opens without a server. Text from the run is shown as text.
 func TestAPageInAFile(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Runs on one host have different GPUs, even after its host worker was killed and the fleet has
-// received its GPUs again.
+// Runs on one host get different GPUs, even after its host worker was killed and its GPUs were
+// reported to the fleet again.
 func TestRunsDoNotShareAGPU(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -57,11 +57,11 @@ func TestRunsDoNotShareAGPU(t *testing.T) {
 	assert.Contains(t, f.Fails(t, 1, "validate", "--plan", "-n", "3", "--gpus-per-task", "2", "--", "true"), "host a has room for 2 tasks with their GPUs; 3 are needed")
 }
 
-// logger writes without end, but not so fast that it fills the disk before anybody looks.
+// logger writes without end, but slowly enough not to fill the disk before anyone looks.
 const logger = "while head -c 1M /dev/zero; do sleep 0.01; done"
 
-// A task that would write 100 GB ends its run with the reason, and is not started again.
-// Another run on the same host is not affected.
+// A task that would write 100 GB ends its run with the reason, and does not restart. Another run
+// on the same host is not affected.
 func TestALoggerEndsItsRun(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// local is clusterrun run in a home of its own: it brings its own server up.
+// local is clusterrun run in a separate home, with its own server.
 type local struct {
 	t    *testing.T
 	home string
@@ -24,7 +24,7 @@ func newLocal(t *testing.T) *local {
 	l := &local{t: t, home: t.TempDir()}
 	l.mark = "E2E_MARK=" + strings.ReplaceAll(l.home, "/", "-")
 	t.Cleanup(func() {
-		l.endBackgroundWorker() // it would start the server again
+		l.endBackgroundWorker() // it would restart the server
 		if s := l.server(); s != nil {
 			_ = syscall.Kill(s.PID, syscall.SIGTERM)
 			harness.Eventually(t, "the own server has ended", func() bool { s := harness.State(s.PID); return s == "" || s == "Z" })
@@ -60,7 +60,7 @@ func (l *local) ok(args ...string) (stdout string) {
 	return stdout
 }
 
-// fails runs a command that must end with the exit code, and returns its stderr.
+// fails runs a command that must exit with the given code, and returns its stderr.
 func (l *local) fails(want int, args ...string) (stderr string) {
 	l.t.Helper()
 	code, stdout, stderr := l.run(args...)
@@ -68,7 +68,7 @@ func (l *local) fails(want int, args ...string) (stderr string) {
 	return stderr
 }
 
-// tasks are the processes of tasks, which carry the mark.
+// tasks are the tasks' processes, which carry the mark.
 func (l *local) tasks() []int { return harness.Alive(l.mark) }
 
 func TestRun(t *testing.T) {
@@ -96,7 +96,7 @@ func TestRun(t *testing.T) {
 
 }
 
-// A grandchild in a session of its own belongs to the task all the same.
+// A grandchild in a separate session still belongs to the task.
 const withGrandchild = `(setsid sleep 10000 &) ; exec sleep 10000`
 
 func countSleeps(pids []int) int {
@@ -111,7 +111,8 @@ func countSleeps(pids []int) int {
 
 func cut(mark string) (key, value string, ok bool) { return strings.Cut(mark, "=") }
 
-// Processes on other hosts do not have the shell's environment, but the variables that -x names.
+// Processes on other hosts do not inherit the shell's environment, except for the variables named
+// by -x.
 func TestTheShellsEnvironment(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -130,7 +131,7 @@ func TestTheShellsEnvironment(t *testing.T) {
 	f.OK(t, "run", "-x", "GREETING=hello", "--", "bash", "-c", `[ "$GREETING" = hello ] || exit 3`)
 }
 
-// A stdin that no task can read is refused, and one that names a task is its.
+// A stdin that no task can read is refused, and a stdin for a named task is passed to it.
 func TestStdin(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

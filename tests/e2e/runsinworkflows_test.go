@@ -23,7 +23,7 @@ func childCaller(ctx workflow.Context, s *spec.RunSpec, id string) (*spec.RunRes
 	return runs.Run(ctx, s, runs.Options{ID: id})
 }
 
-// Workflows execute runs as children, and learn how they end.
+// Workflows execute runs as children, and receive their outcome.
 func TestRunsInWorkflows(t *testing.T) {
 	t.Parallel()
 	f := fixtureOn(t, harness.StartServer(t, "--headless"), "--slots", "64")
@@ -43,8 +43,8 @@ func TestRunsInWorkflows(t *testing.T) {
 			Tasks: []spec.TaskGroup{group("worker", 1, script)},
 		}
 	}
-	// resultOf returns what the caller's caller can read: the result of a run is in the details
-	// of a cause.
+	// resultOf returns what the caller's caller can read: the run's result is in the details of a
+	// cause.
 	resultOf := func(run client.WorkflowRun) (*spec.RunResult, error) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -63,13 +63,13 @@ func TestRunsInWorkflows(t *testing.T) {
 		s.Env["NAME"] = spec.Variable{Value: name}
 		return s
 	}
-	// stopped checks that the task of a run could save its work.
+	// stopped checks that the run's task could save its work.
 	stopped := func(name string) {
 		t.Helper()
 		assert.Equal(t, "saved\n", f.file("saved-"+name))
 	}
 
-	// They all run side by side.
+	// They all run concurrently.
 	good := call("good", of("true"))
 	failed := call("failed", of(`echo 'ValueError: shard 3' >&2; exit 3`))
 	invalid := call("invalid", &spec.RunSpec{})
@@ -89,7 +89,7 @@ func TestRunsInWorkflows(t *testing.T) {
 	assert.Equal(t, spec.ErrInvalidRunSpec, result.ErrorType)
 	assert.Equal(t, 2, result.ExitCode)
 
-	// A cancellation reaches the tasks, and the caller learns of the end.
+	// A cancellation reaches the tasks, and the caller is notified of the end.
 	f.file("up-a")
 	require.NoError(t, f.client.CancelWorkflow(t.Context(), cancelled.GetID(), ""))
 	result, err = resultOf(cancelled)
@@ -100,7 +100,7 @@ func TestRunsInWorkflows(t *testing.T) {
 	assert.Len(t, result.Tasks, 1)
 	stopped("a")
 
-	// A parent that is terminated takes its run along, as if the run were stopped.
+	// Terminating a parent also stops its run.
 	f.file("up-b")
 	require.NoError(t, f.client.TerminateWorkflow(t.Context(), closed.GetID(), "", "gone"))
 	result, err = resultOf(f.client.GetWorkflow(t.Context(), "child-closed", ""))

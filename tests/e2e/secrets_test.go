@@ -20,9 +20,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// A task of the same user finds no credentials of its host worker: neither in its own
-// environment and open files, nor in the environment, memory and files of the processes above
-// it. Only public files are open.
+// A task of the same user finds no credentials of its host worker, neither in its environment and
+// open files, nor in those, the memory and the files of its ancestors. Only public files are
+// open.
 func TestTasksCannotReadTheSecretsOfTheirHostWorker(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t, "--headless")
@@ -52,7 +52,7 @@ echo "looked at $above"`)
 	require.Zero(t, code, stderr)
 	assert.Equal(t, "[worker-0]:    looked at 2\n", stdout)
 
-	// The same with a host worker that serves all users.
+	// The same with a host worker for all users.
 	worker := h.start(canary, h.program, "worker", "--state-dir", h.path("state"), "--host-name", "host-a", "--queue", "secrets")
 	harness.Eventually(t, "the worker is ready", func() bool { return strings.Contains(worker.Stderr(), "ready") })
 	code, stdout, stderr = h.run([]string{"TEMPORAL_ADDRESS=" + s.Address}, append([]string{h.program, "run", "--remote", "--queue", "secrets"}, look...)...)
@@ -60,8 +60,8 @@ echo "looked at $above"`)
 	assert.Equal(t, "[worker-0]:    looked at 1\n", stdout)
 }
 
-// stranger is a user of the machine with a home and the program: the user no one if the test
-// runs as root, or else the user of the test.
+// stranger is a user of the machine with a home and the program: the user nobody if the test runs
+// as root, or else the test's user.
 type stranger struct {
 	t          *testing.T
 	home       string
@@ -73,7 +73,7 @@ const nobody = 65534
 
 func newStranger(t *testing.T) *stranger {
 	t.Helper()
-	// The user must be able to reach the directory.
+	// The user must be able to access the directory.
 	dir := must.Get(os.MkdirTemp("", "clusterrun-stranger-"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	h := &stranger{t: t, home: dir, program: filepath.Join(dir, "clusterrun")}
@@ -105,7 +105,7 @@ func (h *stranger) run(env []string, args ...string) (code int, stdout, stderr s
 	return code, p.Stdout(), p.Stderr()
 }
 
-// A secret is read on the host when a process is started, again at each restart, and is nowhere
+// A secret is read on the host when a process starts, again on each restart, and occurs nowhere
 // else: not in the database, nor in plans, journals and logs, nor in any output.
 func TestSecretsStayOnTheirHost(t *testing.T) {
 	t.Parallel()
@@ -152,7 +152,7 @@ func TestSecretsStayOnTheirHost(t *testing.T) {
 	f.worker.Kill(15)
 	f.worker.ExitCode()
 	shown.WriteString(f.worker.Stdout() + f.worker.Stderr())
-	// Payloads in base64 are those that the database has as they are.
+	// Base64 payloads occur literally in the database.
 	assert.False(t, strings.Contains(shown.String(), "canary-9c1f"), "the secret is shown")
 	assert.True(t, strings.Contains(shown.String(), open), "what is no secret is shown")
 
@@ -173,7 +173,7 @@ func get(t *testing.T, url string) string {
 	return string(b)
 }
 
-// filesWith lists the files below dirs that contain the text.
+// filesWith lists the files in dirs that contain the text.
 func filesWith(t *testing.T, text string, dirs ...string) (found []string) {
 	t.Helper()
 	for _, dir := range dirs {

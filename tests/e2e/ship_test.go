@@ -32,15 +32,15 @@ func job(t *testing.T) string {
 	return dir
 }
 
-// shippedOn returns the directories of runs on a host.
+// shippedOn returns the runs' directories on a host.
 func shippedOn(t *testing.T, w *harness.Worker) []string {
 	t.Helper()
 	dirs := must.Get(filepath.Glob(filepath.Join(w.State, "worker", "shipped", "runs", "*", "*[0-9a-f]")))(t)
 	return dirs
 }
 
-// The run is submitted while there is only one host, and its directory removed: the other
-// host has the files from the first.
+// The run is submitted while there is only one host, and its directory is removed: the second
+// host gets the files from the first.
 func TestShipWithTheSubmitterGone(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// runWith starts a run with grandchildren in sessions of their own and more variables in its
-// environment, and waits until they are up.
+// runWith starts a run with grandchildren in separate sessions and additional environment
+// variables, and waits until they are up.
 func (l *local) runWith(env []string, argv ...string) *harness.Process {
 	l.t.Helper()
 	argv = append(argv, harness.Clusterrun(l.t), "run", "--json", "--env", l.mark, "-n", "2", "--", "bash", "-c", "grep SigIgn /proc/self/status; "+withGrandchild)
@@ -26,8 +26,8 @@ func (l *local) runWith(env []string, argv ...string) *harness.Process {
 	return p
 }
 
-// Signals in the list stop the run, and others do not. TestRunIsInterrupted tests the four
-// defaults of torch (TE-32, TE-35, SEED-80).
+// Signals in the list stop the run, but no others. TestRunIsInterrupted tests torch's four
+// defaults (TE-32, TE-35, SEED-80).
 func TestSignalsToHandle(t *testing.T) {
 	t.Parallel()
 	const variable = "TORCHELASTIC_SIGNALS_TO_HANDLE="
@@ -53,7 +53,7 @@ func TestSignalsToHandle(t *testing.T) {
 	})
 }
 
-// A command ignores the signals that it was started to ignore; its tasks do not.
+// A command ignores the signals that its parent ignored; its tasks do not.
 func TestIgnoredSignals(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -108,7 +108,7 @@ func TestIgnoredSignals(t *testing.T) {
 	})
 }
 
-// SIGUSR1 and SIGUSR2 do not stop a run: its processes get them, each once.
+// SIGUSR1 and SIGUSR2 do not stop a run: its processes receive them, each once.
 func TestUserSignalsArePassedOn(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -132,7 +132,7 @@ func TestUserSignalsArePassedOn(t *testing.T) {
 	}
 }
 
-// Ctrl-Z stops only the command: the tasks of its run still meet at a barrier, and end.
+// Ctrl-Z suspends only the command: the run's tasks still meet at a barrier, and exit.
 func TestARunIsSuspended(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

@@ -28,17 +28,17 @@ func newOnHosts(t *testing.T, n int, by ...string) *onHosts {
 	return &onHosts{t: t, SSHHosts: harness.StartSSHHosts(t, n, by...), local: newLocal(t)}
 }
 
-// args returns the arguments of a run that reaches hosts by that agent.
+// args returns the arguments of a run that uses agent to reach hosts.
 func (h *onHosts) args(agent string, args ...string) []string {
 	return append([]string{"run", "--dir", h.home, "--launch-agent", agent}, args...)
 }
 
-// agent writes a launch agent that calls ssh with another command: a script has it in $2.
+// agent writes a launch agent that calls ssh with a different command, which is $2 in a script.
 func (h *onHosts) agent(name, script string) string {
 	return h.Write(name, "#!/bin/bash\n"+script+"\n")
 }
 
-// left lists the processes and directories that runs have left on the hosts.
+// left lists the processes and directories that runs left on the hosts.
 func (h *onHosts) left() (list []string) {
 	for _, host := range h.Hosts {
 		list = append(list, h.Processes(host)...)
@@ -79,7 +79,7 @@ func TestHostsBySSH(t *testing.T) {
 	h := newOnHosts(t, 2)
 	b := h.Hosts[1]
 
-	// Rank 0 listens, and the others reach it by their variables.
+	// Rank 0 listens, and its variables lead the other ranks to it.
 	meet := `import os, socket
 at = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
 if os.environ["RANK"] == "0":
@@ -116,8 +116,8 @@ else:
 			}
 		}
 		harness.Eventually(t, "the processes on b are gone", func() bool { return len(h.Processes(b)) == 0 })
-		// The run gives b up only when no process can be left there. A user need not wait for
-		// it.
+		// The run gives up b only when its processes there must be gone. Users need not wait for
+		// that.
 		for _, s := range []struct {
 			signal syscall.Signal
 			said   string
@@ -134,13 +134,13 @@ else:
 
 }
 
-// A host that is cut off stops its processes although no request can reach it, and the command
-// reports its loss.
+// A host that is cut off stops its processes although requests cannot reach it, and the command
+// reports the loss.
 func TestAHostBySSHIsCutOff(t *testing.T) {
 	t.Parallel()
 	h := newOnHosts(t, 2)
 	b := h.Hosts[1]
-	// ssh gives up after 12 s without an answer, not after 30 s.
+	// ssh gives up after 12 s without an answer instead of 30 s.
 	p := h.start(h.args(h.Agent+" -o ServerAliveInterval=2", "--on-disconnect", "5s", "-H", "a,b", "--", "bash", "-c", "echo running; exec sleep 4711")...)
 	running(t, p, 2)
 	isTask := func(line string) bool { return strings.HasSuffix(line, "sleep 4711") }
@@ -153,7 +153,7 @@ func TestAHostBySSHIsCutOff(t *testing.T) {
 	harness.Eventually(t, "nothing is left on a", func() bool { return len(h.Processes(h.Hosts[0])) == 0 })
 }
 
-// Every error of a host is reported in the words of ssh, and nothing is left on the others.
+// Every error of a host is reported in ssh's words, and nothing is left on the other hosts.
 func TestHostsThatCannotBeReached(t *testing.T) {
 	t.Parallel()
 	h := newOnHosts(t, 2)
@@ -196,7 +196,8 @@ func TestHostsThatCannotBeReached(t *testing.T) {
 	}
 }
 
-// A command that waits for hosts is stopped by one signal, or by SIGKILL, and its agents with it.
+// A command that is waiting for hosts is stopped by one signal, or by SIGKILL, together with its
+// agents.
 func TestWaitingForHostsIsStopped(t *testing.T) {
 	t.Parallel()
 	h := newOnHosts(t, 1)

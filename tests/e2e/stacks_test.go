@@ -19,8 +19,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// stuck is a Python program that waits forever in a named function, and does not use the module
-// of clusterrun.
+// stuck is a Python program that waits forever in a named function, and does not use the
+// clusterrun module.
 const stuck = `
 import threading
 def waits_for_its_peers():
@@ -29,7 +29,7 @@ def waits_for_its_peers():
 waits_for_its_peers()
 `
 
-// modulePath returns the variable by which Python programs find the module.
+// modulePath returns the variable that lets Python programs find the module.
 func modulePath(t *testing.T, l *local) string {
 	t.Helper()
 	stdout := l.ok("task", "python", "--dir")
@@ -42,7 +42,7 @@ func waiting(p *harness.Process, tasks int) func() bool {
 	return func() bool { return strings.Count(p.Stdout(), "waiting") == tasks }
 }
 
-// programs returns the processes of tasks. The command has the mark in its arguments.
+// programs returns the tasks' processes. Their commands contain the mark.
 func programs(t *testing.T, l *local) []int {
 	return slices.DeleteFunc(l.tasks(), func(pid int) bool {
 		return strings.HasPrefix(harness.Cmdline(pid), harness.Clusterrun(t))
@@ -108,8 +108,7 @@ func TestStacksOnRequest(t *testing.T) {
 	assert.Contains(t, l.fails(125, "stacks", "stuck", "worker-9"), "has ended, and this machine has no stacks of it")
 }
 
-// When the timeout has passed, the stacks of the tasks are written before they are
-// stopped.
+// When the timeout passes, the tasks' stacks are written before the tasks are stopped.
 func TestStacksOnTimeout(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -132,7 +131,7 @@ func TestStacksOnTimeout(t *testing.T) {
 	assert.Empty(t, programs(t, l))
 }
 
-// The rank that holds the others up is named if there is one. `make bench BENCH=Hangs` runs more.
+// If a rank holds the others up, it is named. `make bench BENCH=Hangs` runs more.
 func TestWhoHoldsTheOthersUp(t *testing.T) {
 	t.Parallel()
 	for program, all := range map[string][]hangs.Hang{
@@ -162,7 +161,7 @@ func TestWhoHoldsTheOthersUp(t *testing.T) {
 			}
 			for _, h := range all {
 				found := s.Play(h)
-				// On a loaded machine native stacks may not be there in time.
+				// On a loaded machine, native stacks may be late.
 				for try := 0; h.Guilty != hangs.Nobody && strings.HasPrefix(found.Sentence, "cannot tell") && try < 3; try++ {
 					found = s.Play(h)
 				}

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// upTo is a task that reports its start, and ends when a file appears.
+// upTo is a task that reports its start, and exits when a file appears.
 const upTo = `echo up > $DIR/$NAME-$CLUSTERRUN_TASK; until [ -e $DIR/$NAME-end-$CLUSTERRUN_TASK ]; do nap; done`
 
 // stopRun starts a run of such tasks and waits until they are up.
@@ -28,7 +28,7 @@ func (f *fixture) stopRun(name string, s *spec.RunSpec, tasks ...string) client.
 	return run
 }
 
-// letEnd lets tasks of such a run end.
+// letEnd lets the tasks of such a run exit.
 func (f *fixture) letEnd(name string, tasks ...string) {
 	f.t.Helper()
 	for _, task := range tasks {
@@ -36,7 +36,7 @@ func (f *fixture) letEnd(name string, tasks ...string) {
 	}
 }
 
-// clusterrun runs a command that has to succeed.
+// clusterrun runs a command that must succeed.
 func (f *fixture) clusterrun(args ...string) string {
 	f.t.Helper()
 	stdout := f.OK(f.t, args...)

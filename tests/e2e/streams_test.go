@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// redirected starts a run whose output is redirected by words of the shell. $FIFO is a pipe
-// without a reader.
+// redirected starts a run with output redirected by shell syntax. $FIFO is a pipe without a
+// reader.
 func redirected(t *testing.T, s *harness.Server, id, words string, args ...string) *harness.Process {
 	t.Helper()
 	home := t.TempDir()
@@ -26,11 +26,11 @@ func redirected(t *testing.T, s *harness.Server, id, words string, args ...strin
 	return harness.Start(t, home, harness.Env(home, "FIFO="+fifo, "TEMPORAL_ADDRESS="+s.Address), argv...)
 }
 
-// More than a pipe holds.
+// More than fits in a pipe.
 const muchOutput = `head -c 300000 /dev/zero | tr "\0" "\n"; `
 
-// Signals have their effect even if the output has no reader: one stops the run and ends the
-// command, with output left to show.
+// Signals work even if the output is not read: one stops the run and the command, with output
+// unshown.
 func TestOutputThatNobodyReads(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t, "--headless")
@@ -61,8 +61,7 @@ func TestOutputThatNobodyReads(t *testing.T) {
 	}
 }
 
-// One output that cannot be written does not silence the other, and does no harm to
-// the run.
+// An output that cannot be written affects neither the other output nor the run.
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t, "--headless")

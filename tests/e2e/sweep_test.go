@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A sweep on this machine shows the output of each trial with its number, says which failed, and
+// A sweep on this machine prefixes each trial's output with its number, reports which failed, and
 // exits with 1. The trials share a copy of a directory.
 func TestRunArray(t *testing.T) {
 	t.Parallel()

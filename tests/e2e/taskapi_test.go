@@ -82,7 +82,7 @@ tasks:
 	assert.Empty(t, sockets, "nothing is left")
 }
 
-// The status of a run shows the reported progress of its tasks, and why one was restarted.
+// A run's status shows its tasks' reported progress, and why one restarted.
 func TestProgressIsSeen(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

@@ -17,11 +17,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// many is a number of tasks that needs groups: two on one host, or one on each of two hosts.
+// many is a number of tasks that requires groups: two on one host, or one on each of two hosts.
 const many = 252
 
-// largeRun starts a run with so many tasks that groups carry them, and waits until all
-// processes are alive. Each sleeps; the first ends with the code in the file.
+// largeRun starts a run with enough tasks to require groups, and waits until all processes are
+// alive. Each sleeps; the first exits with the code in the file.
 func (f *fixture) largeRun(s spec.RunSpec) (*starter.Run, []int) {
 	f.t.Helper()
 	s.Tasks = []spec.TaskGroup{
@@ -32,7 +32,7 @@ func (f *fixture) largeRun(s spec.RunSpec) (*starter.Run, []int) {
 	return starter.Get(f.client, run.GetID(), run.GetRunID()), f.sleeping(many - 1)
 }
 
-// sleeping waits until n processes of the tasks are alive, without the first.
+// sleeping waits until n of the tasks' processes are alive, except the first.
 func (f *fixture) sleeping(n int) (pids []int) {
 	f.t.Helper()
 	harness.Eventually(f.t, fmt.Sprintf("%d processes sleep", n), func() bool {
@@ -47,13 +47,13 @@ func (f *fixture) sleeping(n int) (pids []int) {
 	return pids
 }
 
-// endFirst ends the first task with the exit code, after so many restarts.
+// endFirst makes the first task exit with the code, after the given number of restarts.
 func (f *fixture) endFirst(restarts, code int) {
 	f.t.Helper()
 	require.NoError(f.t, os.WriteFile(fmt.Sprintf("%s/end-%d", f.dir, restarts), fmt.Append(nil, code), 0o600))
 }
 
-// groups returns the open groups of a run.
+// groups returns a run's open groups.
 func (f *fixture) groups(run *starter.Run) []string {
 	f.t.Helper()
 	d := must.Get(f.client.DescribeWorkflowExecution(f.t.Context(), run.ID, ""))(f.t)
@@ -76,8 +76,8 @@ func (f *fixture) ended(ids []string) {
 	}
 }
 
-// An operator sees and does the same as with few tasks: on two hosts, one of which loses the
-// Temporal side of its host worker for a while.
+// An operator sees and does the same as with few tasks: on two hosts, one of which loses its host
+// worker's Temporal side for a while.
 func TestALargeRun(t *testing.T) {
 	f, hosts := fleetOf(t, many/2, "a", "b")
 	run, pids := f.largeRun(spec.RunSpec{AutoRestart: true, OnFailure: spec.OnFailureContinue})

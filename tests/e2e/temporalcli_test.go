@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Everything a run can be asked for works from the real temporal CLI.
+// Everything that can be requested from a run works from the real temporal CLI.
 func TestTemporalCLI(t *testing.T) {
 	t.Parallel()
 	harness.TemporalCLI(t)
@@ -54,7 +54,7 @@ func TestTemporalCLI(t *testing.T) {
 			code, out, errOut := f.Temporal(t, "workflow", "reset", "--workflow-id", id, "--type", to, "--reason", "try")
 			require.Zero(t, code, out+errOut)
 		}
-		// The history before the reset stays, and its processes are taken over.
+		// The history before the reset is kept, and its processes are taken over.
 		reset("reset-last", "LastWorkflowTask")
 		before := harness.Alive(f.mark)
 		assert.Len(t, before, 2)
@@ -69,7 +69,7 @@ func TestTemporalCLI(t *testing.T) {
 		require.Zero(t, code)
 		harness.Eventually(t, "no process is left", func() bool { return len(harness.Alive(f.mark)) == 0 })
 
-		// A reset that would repeat the start of the tasks is refused.
+		// A reset that would start the tasks twice is refused.
 		reset("reset-first", "FirstWorkflowTask")
 		code, out, errOut := f.Temporal(t, "workflow", "result", "--workflow-id", "reset-first")
 		assert.NotZero(t, code)

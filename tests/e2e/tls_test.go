@@ -25,7 +25,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// withoutWorker is a server that tests serve by themselves.
+// withoutWorker is a server that tests serve themselves.
 func withoutWorker(t *testing.T) *fixture {
 	t.Helper()
 	s := harness.StartServer(t, "--headless")
@@ -34,7 +34,7 @@ func withoutWorker(t *testing.T) *fixture {
 	return f
 }
 
-// guarded is a host worker that reaches its server through a gate only.
+// guarded is a host worker that can reach its server only through a gate.
 func guarded(t *testing.T, env []string, args ...string) *harness.Process {
 	t.Helper()
 	home := t.TempDir()
@@ -57,7 +57,7 @@ func onlyAnswers(r harness.Request) error {
 	return harness.Refused
 }
 
-// resets returns the address of a server that resets connections once it has read their first byte.
+// resets returns the address of a server that resets connections after reading their first byte.
 func resets(t *testing.T) string {
 	t.Helper()
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
@@ -68,14 +68,14 @@ func resets(t *testing.T) string {
 			if err != nil {
 				return
 			}
-			_, _ = c.Read(make([]byte, 1)) // the rest stays, so that closing it is a reset
+			_, _ = c.Read(make([]byte, 1)) // closing with unread data is a reset
 			_ = c.Close()
 		}
 	}()
 	return l.Addr().String()
 }
 
-// A program that is not allowed what it needs fails at once, with the remedy.
+// A program without the required permissions fails immediately, with the remedy.
 func TestRefusedAtTheStart(t *testing.T) {
 	t.Parallel()
 	f := withoutWorker(t)
@@ -106,7 +106,7 @@ func TestRefusedAtTheStart(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for _, args := range commands {
 				if args[0] == "worker" {
-					continue // it waits for a server that comes later than it
+					continue // it waits for a server that starts later
 				}
 				code, stderr := with(c.env, args...)
 				assert.NotZero(t, code, args)
@@ -122,8 +122,8 @@ func TestRefusedAtTheStart(t *testing.T) {
 	}
 }
 
-// A host worker whose certificate is refused later reports it and keeps its processes. It
-// continues when it is allowed again.
+// If a host worker's certificate is refused later, the worker reports it, keeps its processes,
+// and continues when it is allowed again.
 func TestRefusedLater(t *testing.T) {
 	t.Parallel()
 	f := withoutWorker(t)
@@ -149,7 +149,7 @@ func TestRefusedLater(t *testing.T) {
 	}
 }
 
-// The API key in a file is replaced while a host worker serves.
+// A file's API key is replaced while a host worker serves.
 func TestAnAPIKeyIsReplaced(t *testing.T) {
 	t.Parallel()
 	f := withoutWorker(t)
@@ -179,14 +179,14 @@ func TestAnAPIKeyIsReplaced(t *testing.T) {
 	assert.Zero(t, p.ExitCode(), p.Stderr())
 }
 
-// byRole is an authorizer that allows each certificate the requests that the help of worker
-// lists: a controller workflow tasks, and a host the activities of its own queues.
+// byRole is an authorizer that allows each certificate the requests listed in the help of worker:
+// workflow tasks for a controller, and activities on its own queues for a host.
 type byRole struct {
 	mu      sync.Mutex
 	refused []string
 }
 
-// polled returns the queue of a poll, and whether it is the sticky queue of one process.
+// polled returns a poll's queue, and whether it is a process's sticky queue.
 func polled(r harness.Request) (queue string, sticky bool) {
 	switch r.Method {
 	case "PollWorkflowTaskQueue":
@@ -227,9 +227,9 @@ func (a *byRole) allow(r harness.Request) error {
 	return harness.Refused
 }
 
-// One controller and one host, each with a certificate that allows only its part, serve runs
-// with barriers, requests and results. A host with another host's certificate gets none of its
-// tasks.
+// One controller and one host, each with a certificate that allows only its role, serve runs with
+// barriers, requests and results. A host with a different host's certificate does not get that
+// host's tasks.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	f := withoutWorker(t)

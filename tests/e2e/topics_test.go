@@ -23,16 +23,16 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// block is a fenced block of code on a page. Blocks in sh are run, and so are the commands
-// after $ in console blocks. Their output must match the text below them: … stands for
-// anything, a line of it for any lines, and numbers may differ, but not those of lines of Python. A block that cannot be run
-// gives the reason:
+// block is a fenced code block on a page. Blocks in sh are run, and so are the commands after $
+// in console blocks. Their output must match the text that follows: … matches anything, a line of
+// … matches any lines, and numbers may differ, except Python line numbers. A block that cannot be
+// run gives the reason:
 //
 //	```sh no-run="needs two hosts"
 //
-// If the first line of a block is a comment with the name of a file, the block is written
-// there, for later blocks. Other Python is run with clusterrun's package, other YAML is part of
-// a spec, and JSON is one value on each line.
+// If a block starts with a comment that names a file, the block is written there, for later
+// blocks. Other Python is run with clusterrun's package, other YAML is part of a spec, and JSON
+// is one value on each line.
 type block struct {
 	page, language, noRun string
 	line                  int

@@ -27,7 +27,7 @@ func (l *local) torchrun(script, line string, env ...string) (code int, stdout, 
 	return code, p.Stdout(), p.Stderr()
 }
 
-// clusterrun leaves unchanged what torchrun does, and writes only the output of the processes.
+// clusterrun does not change torchrun's behavior, and writes only the processes' output.
 func TestTorchrun(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

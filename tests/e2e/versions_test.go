@@ -19,7 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// hostsOf returns a fixture with two hosts of one slot, a and b, and their programs on disk.
+// hostsOf returns a fixture with two one-slot hosts, a and b, and their programs on disk.
 func hostsOf(t *testing.T, s *harness.Server, args ...string) (programs map[string]*harness.Installed, hosts map[string]*harness.Worker) {
 	t.Helper()
 	programs, hosts = map[string]*harness.Installed{}, map[string]*harness.Worker{}
@@ -31,7 +31,7 @@ func hostsOf(t *testing.T, s *harness.Server, args ...string) (programs map[stri
 }
 
 // A run on two hosts meets at its barriers with any pair of versions, with one task waiting
-// there through each upgrade. New runs are placed on both.
+// during each upgrade. New runs are placed on both hosts.
 func TestHostsOfTwoVersions(t *testing.T) {
 	takesLong(t)
 	t.Parallel()
@@ -50,7 +50,7 @@ func TestHostsOfTwoVersions(t *testing.T) {
 	steps := []struct{ host, program, version string }{
 		{"a", next, harness.NextVersion}, {"b", next, harness.NextVersion}, {"a", now, spec.Version}, {"b", now, spec.Version},
 	}
-	// Rank 1 waits at each barrier, and rank 0 comes when it may.
+	// Rank 1 waits at each barrier until rank 0 is allowed to arrive.
 	long := start("long", fmt.Sprintf(`echo $$ >> $DIR/pids-$RANK
 		for i in $(seq 0 %d); do
 			if [ $RANK = 0 ]; then until [ -e $DIR/go-$i ]; do nap; done; else echo waits > $DIR/waits-$i; fi
@@ -84,7 +84,7 @@ func TestHostsOfTwoVersions(t *testing.T) {
 	}
 }
 
-// A task that waits at a barrier, for one that does not come before it may.
+// A task waits at a barrier for one that must not arrive yet.
 const meets = `
 import os, time, clusterrun
 while os.environ["RANK"] == "0" and not os.path.exists("go"):
@@ -92,7 +92,7 @@ while os.environ["RANK"] == "0" and not os.path.exists("go"):
 clusterrun.barrier("across", timeout=600)
 `
 
-// serves is a task whose closures end when a file allows it, and which notes each call.
+// serves is a task with closures that finish when a file allows it, and that record each call.
 const serves = `
 import os, time, clusterrun
 @clusterrun.function
@@ -105,8 +105,8 @@ def square(x):
 clusterrun.serve()
 `
 
-// Tasks of a host worker that is upgraded in place, twice, stay the processes that they are: they
-// meet at the barrier at which they waited, and end the closures that they were in.
+// During two in-place upgrades, a host worker's tasks keep their processes: they meet at the
+// barrier where they were waiting, and finish the closures that they were executing.
 func TestUpgradesUnderOpenBarriersAndClosures(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

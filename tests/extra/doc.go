@@ -1,3 +1,3 @@
-// Package extra has tests that take what few machines have: PyTorch's own tests of its launcher, and
-// machines of qemu for arm64 and with systemd. Targets of the Makefile run them.
+// Package extra contains tests with rare requirements: PyTorch's own launcher tests, and qemu
+// machines for arm64 and with systemd. Makefile targets run them.
 package extra

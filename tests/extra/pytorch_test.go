@@ -18,8 +18,8 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// pytorchTests lists the files of PyTorch's tests of its launcher, below test/distributed, and
-// the tests in them that do not apply here.
+// pytorchTests lists the files of PyTorch's launcher tests, in test/distributed, and the tests in
+// them that do not apply here.
 var pytorchTests = map[string][]notHere{
 	"launcher/run_test.py": slices.Concat(ofTorchrun, []notHere{
 		{why: byEtcd, tests: "test_launch_elastic_multiple_agents"},
@@ -48,13 +48,12 @@ var pytorchTests = map[string][]notHere{
 	"elastic/multiprocessing/errors/error_handler_test.py": {{why: "is of torch's function that writes the error file of its own process"}},
 }
 
-// notHere gives the reason for which tests do not apply.
+// notHere maps reasons to the tests that do not apply.
 type notHere struct {
 	why string
-	// tests names the methods. If it is empty, it means all tests of the file.
+	// tests names the methods. If it is empty, all tests of the file are meant.
 	tests string
-	// in is a prefix of the versions of torch. If it is empty, it means all versions that have
-	// the tests.
+	// in is a prefix of torch versions. If it is empty, all versions with the tests are meant.
 	in string
 }
 
@@ -70,7 +69,7 @@ var ofTorchrun = []notHere{
 	{why: startsNothing, tests: "test_min_max_nodes_parse test_is_not_torchelastic_launched"},
 }
 
-// torchBuild describes the torch that is installed.
+// torchBuild describes the installed torch.
 type torchBuild struct {
 	Version      string
 	WithoutLibuv bool
@@ -86,12 +85,12 @@ except RuntimeError as e:
     without = "libuv" in str(e)
 print(json.dumps({"Version": torch.__version__, "WithoutLibuv": without}))`
 
-// PyTorch's own tests of its launcher pass unchanged with clusterrun instead, which torch
-// starts by testdata/pytorch. Each test that applies has to pass and to have started
-// clusterrun. Each other test must have a reason, and must not do both.
+// PyTorch's launcher tests pass unchanged with clusterrun, which torch starts through
+// testdata/pytorch. Each test that applies must pass and start clusterrun. Each other test must
+// have a reason, and must not do both.
 func TestPyTorch(t *testing.T) {
 	t.Parallel()
-	const python = "/usr/bin/python3" // where distributions put a packaged torch
+	const python = "/usr/bin/python3" // where distributions install torch
 	source := os.Getenv("CLUSTERRUN_PYTORCH_TESTS")
 	if source == "" {
 		t.Skip("CLUSTERRUN_PYTORCH_TESTS does not name the sources of PyTorch, which .ci/pytorch-tests gets")
@@ -101,7 +100,7 @@ func TestPyTorch(t *testing.T) {
 		t.Skip("PyTorch is not installed (Debian: python3-torch)")
 	}
 	torch := must.JSON[torchBuild](t, out)
-	// The server is started before any test, so that it has no mark.
+	// The server starts before any test, so that it does not have the mark.
 	home, mark, server := t.TempDir(), fmt.Sprint("PYTORCH_MARK=", os.Getpid()), harness.StartServer(t, "--headless")
 	shim := filepath.Join(harness.Root(), "tests/extra/testdata/pytorch")
 	env := harness.Env(home, mark, "TEMPORAL_ADDRESS="+server.Address, "TMPDIR="+t.TempDir(), "PYTHONPATH="+shim, "PYTHONDONTWRITEBYTECODE=1", "CUDA_VISIBLE_DEVICES=-1", "CLUSTERRUN_BIN="+harness.Clusterrun(t))
@@ -131,7 +130,7 @@ func TestPyTorch(t *testing.T) {
 			run := func(args ...string) *harness.Process {
 				argv := append([]string{python, filepath.Join(shim, "runtests.py"), filepath.Join(source, "test/distributed", file)}, args...)
 				p := harness.Start(t, t.TempDir(), env, argv...)
-				require.True(t, p.EndsWithin(20*time.Minute), "%s\n%s", p.Stdout(), p.Stderr()) // torch takes seconds to import
+				require.True(t, p.EndsWithin(20*time.Minute), "%s\n%s", p.Stdout(), p.Stderr()) // importing torch takes seconds
 				require.Zero(t, p.ExitCode(), p.Stderr())
 				return p
 			}
@@ -155,9 +154,9 @@ func TestPyTorch(t *testing.T) {
 						t.Skip("does not apply: it " + reason)
 					}
 					if !told.passed() {
-						// A thread of gloo may drop the last reference to a tensor after its
-						// work is reported as done. If Python is ending at that time, it ends
-						// the thread while it must not be unwound, and the process is aborted:
+						// A gloo thread may drop the last reference to a tensor after reporting
+						// its work as done. If Python is exiting at that moment, it ends the
+						// thread while it must not be unwound, which aborts the process:
 						// "terminate called without an active exception".
 						t.Logf("%s; once more", told)
 						again := outcomes("1", told.Name)
@@ -185,15 +184,15 @@ func (o pytorchOutcome) String() string {
 
 func (o pytorchOutcome) passed() bool { return o.Outcome == "passed" && o.Calls }
 
-// pytorchFiles returns the files of tests that there are, all that are known in this version
-// of PyTorch among them.
+// pytorchFiles returns the existing test files, including all that are known in this version of
+// PyTorch.
 func pytorchFiles(t *testing.T, dir string) (files []string) {
 	t.Helper()
 	for _, pattern := range []string{"test_launcher.py", "launcher", "elastic/multiprocessing"} {
 		require.NoError(t, filepath.WalkDir(filepath.Join(dir, pattern), func(path string, d fs.DirEntry, err error) error {
 			name, _ := strings.CutSuffix(filepath.Base(path), ".py")
 			if err == nil && d.IsDir() && name == "bin" {
-				return fs.SkipDir // scripts that the tests start
+				return fs.SkipDir // scripts started by the tests
 			}
 			if err == nil && !d.IsDir() && (strings.HasPrefix(name, "test_") || strings.HasSuffix(name, "_test")) {
 				relative := must.Get(filepath.Rel(dir, path))(t)
@@ -203,14 +202,14 @@ func pytorchFiles(t *testing.T, dir string) (files []string) {
 		}))
 	}
 	for file := range pytorchTests {
-		if file != "launcher/run_test.py" && file != "launcher/test_run.py" { // the same, which was renamed
+		if file != "launcher/run_test.py" && file != "launcher/test_run.py" { // the same file, renamed
 			assert.Contains(t, files, file)
 		}
 	}
 	return files
 }
 
-// methodOf returns the method of a test, whose name has its class as well.
+// methodOf returns a test's method; its name also contains its class.
 func methodOf(name string) string {
 	_, method, _ := strings.Cut(name, ".")
 	return method

@@ -18,7 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// guestsServer starts a server for machines of qemu, and returns the address by which they reach it.
+// guestsServer starts a server for qemu machines, and returns its address for them.
 func guestsServer(t *testing.T) string {
 	t.Helper()
 	_, port, err := net.SplitHostPort(harness.StartServer(t, "--headless").Address)
@@ -32,12 +32,12 @@ func emulate(t *testing.T, dir, architecture string, args ...string) *harness.Pr
 	vm := harness.Start(t, dir, harness.Env(dir), slices.Concat([]string{
 		"qemu-system-" + architecture, "-accel", "tcg,thread=multi", "-smp", "2", "-m", "2G", "-display", "none", "-no-reboot", "-nic", "user,model=virtio-net-pci",
 	}, args)...)
-	require.True(t, vm.EndsWithin(10*time.Minute), "it is powered off in the end") // emulated processors are slow
+	require.True(t, vm.EndsWithin(10*time.Minute), "it is powered off in the end") // emulated CPUs are slow
 	return vm
 }
 
-// A machine for arm64 executes runs. It is a virtual machine of qemu, since qemu's emulation of
-// single programs has no subreapers. The server runs outside: emulated processors are slow.
+// An arm64 machine executes runs. It is a qemu virtual machine, since qemu's emulation of single
+// programs lacks subreapers. The server runs outside because emulated CPUs are slow.
 func TestOnARM64(t *testing.T) {
 	t.Parallel()
 	root := os.Getenv("CLUSTERRUN_ARM64_ROOT")
@@ -79,9 +79,9 @@ find . | cpio --quiet -o -H newc > "$image"`)
 	}
 }
 
-// A machine with systemd as process 1 runs host workers and a controller by the unit that worker
-// unit prints, with delegated cgroups of version 2. It is a virtual machine of qemu, and its
-// server runs outside.
+// A machine with systemd as process 1 runs host workers and a controller using the unit printed
+// by worker unit, with delegated version 2 cgroups. It is a qemu virtual machine, with its server
+// outside.
 func TestUnderSystemd(t *testing.T) {
 	t.Parallel()
 	root := os.Getenv("CLUSTERRUN_SYSTEMD_ROOT")

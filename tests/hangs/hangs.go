@@ -1,5 +1,5 @@
-// Package hangs has programs that hang in known ways, in order to see whether the rank that holds
-// the others up is named.
+// Package hangs contains programs that hang in known ways, to test whether the rank that holds up
+// the others is named.
 package hangs
 
 import (
@@ -28,14 +28,14 @@ var (
 	inC []byte
 )
 
-// No one is the guilty rank of a hang that has no single guilty rank.
+// NoOne is the guilty rank of a hang without a single guilty rank.
 const Nobody = -1
 
-// Hang is a way to hang.
+// Hang is a way of hanging.
 type Hang struct {
 	// Program is "torch", "python" or "mpich".
 	Program string
-	// Wait names the call in which all ranks wait but the guilty one, which does Deed instead.
+	// Wait names the call in which all ranks wait except the guilty one, which does Deed instead.
 	Wait, Deed    string
 	Ranks, Guilty int
 }
@@ -44,7 +44,7 @@ func (h Hang) String() string {
 	return fmt.Sprintf("%s: rank %d of %d %s, the others are in %s", h.Program, h.Guilty, h.Ranks, h.Deed, h.Wait)
 }
 
-// Named reports whether the guilty rank was named, and no other.
+// Named reports whether only the guilty rank was named.
 func (h Hang) Named(f stacktree.Findings) bool {
 	return f.Outliers.Len() == 1 && f.Outliers.Has(h.Guilty)
 }
@@ -69,8 +69,8 @@ var (
 	}
 )
 
-// Thirty returns 30 hangs: all deeds, each with a wait, a number of ranks and a guilty rank
-// drawn from the seed, and some more.
+// Thirty returns 30 hangs: all deeds, each with a wait, a number of ranks and a guilty rank drawn
+// from the seed, and some more.
 func Thirty(seed uint64) []Hang {
 	random := rand.New(rand.NewPCG(seed, 0))
 	var all []Hang
@@ -98,7 +98,7 @@ type Stage struct {
 	played int
 }
 
-// NewStage makes the programs. The test is skipped if one of them cannot be made here. start
+// NewStage builds the programs. It skips the test if one of them cannot be built here. start
 // starts clusterrun with some arguments.
 func NewStage(t testing.TB, start func(args ...string) *harness.Process, hangs ...Hang) *Stage {
 	t.Helper()
@@ -123,7 +123,7 @@ func NewStage(t testing.TB, start func(args ...string) *harness.Process, hangs .
 	return s
 }
 
-// python is the interpreter for which distributions package torch.
+// python is the interpreter that distributions package torch for.
 const python = "/usr/bin/python3"
 
 func (s *Stage) path(name string) string { return filepath.Join(s.dir, name) }
@@ -147,7 +147,7 @@ func (s *Stage) Play(h Hang) stacktree.Findings {
 		require.False(s.t, p.Exited(), "%s\n%s", p.Stdout(), p.Stderr())
 		return strings.Count(p.Stdout(), "waiting") == h.Ranks
 	})
-	// A rank prints "waiting" before it waits. It has stopped moving once two captures agree.
+	// A rank prints "waiting" before it waits. It has stopped moving once two captures match.
 	var found, before stacktree.Findings
 	harness.Eventually(s.t, h.String()+": all stay where they are", func() bool {
 		before, found = found, s.capture(id)

@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervise"
 )
 
-// Binaries are built once per test run; make sets the variables.
+// Binaries are built once per test run, or found in variables set by make.
 var (
 	clusterrunOnce = sync.OnceValues(func() (string, error) {
 		return built("CLUSTERRUN_BIN", "clusterrun", ".", "./starter/clusterrun", "./starter/clusterrun-supervisor")
@@ -24,7 +24,7 @@ var (
 // Clusterrun is the path of the clusterrun binary.
 func Clusterrun(t testing.TB) string { return must(t, clusterrunOnce) }
 
-// Supervisor is the path of the program that is next to it.
+// Supervisor is the path of the program next to it.
 func Supervisor(t testing.TB) string {
 	return filepath.Join(filepath.Dir(Clusterrun(t)), supervise.ProgramName)
 }
@@ -52,7 +52,8 @@ func TemporalCLI(t testing.TB) string {
 	return must(t, temporalOnce)
 }
 
-// tool is the path of a program that only make builds. Without it the test is skipped.
+// tool is the path of a program that only make builds. It skips the test if the program is
+// missing.
 func tool(t testing.TB, name, builtBy string) string {
 	t.Helper()
 	path := filepath.Join(Root(), ".tools", name)
@@ -71,8 +72,8 @@ func must(t testing.TB, f func() (string, error)) string {
 	return path
 }
 
-// built returns the first of the programs of packages, which make has built, or builds them. Without make it is always
-// rebuilt, since a test of an old binary would be misleading.
+// built returns the first of the packages' programs, built by make or else here. Without make it
+// always rebuilds, since a test of an old binary would be misleading.
 func built(variable, name, module string, packages ...string) (string, error) {
 	if p := os.Getenv(variable); p != "" {
 		if _, err := os.Stat(p); err == nil {
@@ -89,7 +90,7 @@ func built(variable, name, module string, packages ...string) (string, error) {
 	return filepath.Join(dir, name), nil
 }
 
-// Root is the root of the project.
+// Root is the project's root directory.
 func Root() string {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -18,20 +18,20 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Server is an embedded Temporal server on a database file of its own, or any other server.
+// Server is an embedded Temporal server on its own database file, or any other server.
 type Server struct {
 	t       testing.TB
 	dir     string
 	process *Process
 	Address string
 	UI      string
-	// Database is nil if the server keeps its data in a file of its own.
+	// Database is nil if the server stores its data in its own file.
 	Database *PostgreSQL
-	// start starts a server of [StartTemporal] again.
+	// start restarts a server of [StartTemporal].
 	start func()
 }
 
-// StartServer starts one and waits until it serves.
+// StartServer starts a server and waits until it serves.
 func StartServer(t testing.TB, args ...string) *Server {
 	t.Helper()
 	s := &Server{t: t, dir: t.TempDir()}
@@ -39,10 +39,10 @@ func StartServer(t testing.TB, args ...string) *Server {
 	return s
 }
 
-// Dir returns the directory with all that the server keeps.
+// Dir returns the directory with all the server's files.
 func (s *Server) Dir() string { return s.dir }
 
-// Start starts it (again).
+// Start starts or restarts the server.
 func (s *Server) Start(args ...string) {
 	s.t.Helper()
 	ready := filepath.Join(s.dir, "ready.json")
@@ -61,8 +61,8 @@ func (s *Server) Start(args ...string) {
 	s.Address, s.UI = r.Address, r.UI
 }
 
-// KillAndRestart kills the server with SIGKILL and starts it on the same file
-// and port after it was away for a while.
+// KillAndRestart kills the server with SIGKILL and, after an outage, restarts it on the same file
+// and port.
 func (s *Server) KillAndRestart(away time.Duration) {
 	s.t.Helper()
 	s.Kill()
@@ -80,10 +80,10 @@ func (s *Server) Kill() {
 // PID returns the process ID of the server.
 func (s *Server) PID() int { return s.process.Cmd.Process.Pid }
 
-// Exited reports whether the server has ended.
+// Exited reports whether the server has exited.
 func (s *Server) Exited() bool { return s.process.Exited() }
 
-// Restart starts a server that was killed on the same database and port.
+// Restart restarts a killed server on the same database and port.
 func (s *Server) Restart() {
 	s.t.Helper()
 	if s.start != nil {
@@ -94,7 +94,7 @@ func (s *Server) Restart() {
 	s.Start("--port", port, "--headless")
 }
 
-// Empty removes the database of a server that was killed.
+// Empty removes a killed server's database.
 func (s *Server) Empty() {
 	s.t.Helper()
 	files, err := filepath.Glob(filepath.Join(s.dir, "temporal.db*"))
@@ -139,14 +139,14 @@ type Worker struct {
 	env   []string
 }
 
-// StartWorker starts `clusterrun worker` and waits until it polls. Its host name is unknown to
-// this machine, so tasks of other hosts reach it by an address.
+// StartWorker starts `clusterrun worker` and waits until it polls. Its host name cannot be
+// resolved on this machine, so tasks on other hosts use an address to reach it.
 func (s *Server) StartWorker(t testing.TB, args ...string) *Worker {
 	t.Helper()
 	return s.StartWorkerWith(t, nil, args...)
 }
 
-// StartWorkerWith is StartWorker with variables in its environment.
+// StartWorkerWith is StartWorker with additional environment variables.
 func (s *Server) StartWorkerWith(t testing.TB, env []string, args ...string) *Worker {
 	t.Helper()
 	w := s.newWorker(t, Clusterrun(t), env, args...)
@@ -172,15 +172,15 @@ func (w *Worker) Home() string {
 	return ""
 }
 
-// Upgrade makes the program on disk take over. It returns the exit code and stderr of the
-// command that requested it.
+// Upgrade makes the program on disk take over. It returns the exit code and stderr of the command
+// that requested it.
 func (w *Worker) Upgrade() (code int, stderr string) {
 	w.t.Helper()
 	p := Start(w.t, w.t.TempDir(), w.env, w.argv[0], "worker", "upgrade", "--state-dir", w.State)
 	return p.ExitCode(), p.Stderr()
 }
 
-// Restart starts the worker again on its state directory.
+// Restart restarts the worker on its state directory.
 func (w *Worker) Restart() {
 	w.t.Helper()
 	w.Process = Start(w.t, w.t.TempDir(), w.env, w.argv...)
@@ -196,7 +196,7 @@ func (w *Worker) AwaitReady() {
 	})
 }
 
-// Side is the pid of the Temporal-facing side.
+// Side returns the pid of the Temporal-facing side.
 func (w *Worker) Side() int {
 	w.t.Helper()
 	side := 0
@@ -211,8 +211,7 @@ func (w *Worker) Side() int {
 	return side
 }
 
-// CLI runs a clusterrun command to its end and returns its exit code, stdout
-// and stderr.
+// CLI runs a clusterrun command to completion and returns its exit code, stdout and stderr.
 func (s *Server) CLI(t testing.TB, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	p := s.StartCLI(t, args...)
@@ -236,11 +235,11 @@ func (s *Server) Temporal(t testing.TB, args ...string) (code int, stdout, stder
 	return code, p.Stdout(), p.Stderr()
 }
 
-// naps defines nap for a bash script that waits for a file: 50 ms, as `sleep 0.05`. A process for
-// each look would take a quarter of a processor. Nothing is ever written to the pipe.
+// naps defines nap for a bash script that is waiting for a file: 50 ms, like `sleep 0.05`. A
+// process per iteration would take a quarter of a CPU. Nothing is ever written to the pipe.
 const naps = "exec {pipe}<> <(:); nap() { read -rt 0.05 -u $pipe || :; }\n"
 
-// Bash returns the command of a bash script, which may call nap.
+// Bash returns the command for a bash script, which may call nap.
 func Bash(script string) []string {
 	if strings.Contains(script, "nap") {
 		script = naps + script
@@ -248,12 +247,12 @@ func Bash(script string) []string {
 	return []string{"/bin/bash", "-c", script}
 }
 
-// Shell makes a task that runs a bash script, as [Bash] does.
+// Shell returns a task that runs a bash script, like [Bash].
 func Shell(typ string, count int, script string) spec.TaskGroup {
 	return spec.TaskGroup{Type: typ, Count: &count, Command: Bash(script)}
 }
 
-// Result waits until a run closes and returns its result, whether it completed or failed.
+// Result waits until a run closes and returns its result, even if it failed.
 func Result(t testing.TB, run client.WorkflowRun) spec.RunResult {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -266,7 +265,7 @@ func Result(t testing.TB, run client.WorkflowRun) spec.RunResult {
 	return result
 }
 
-// AwaitEnd waits until the server's process has ended.
+// AwaitEnd waits until the server's process exits.
 func (s *Server) AwaitEnd() { s.process.ExitCode() }
 
 // Signal sends the server's process a signal.

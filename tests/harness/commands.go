@@ -21,7 +21,7 @@ func (s *Server) OK(t testing.TB, args ...string) (stdout string) {
 	return stdout
 }
 
-// Fails runs a clusterrun command that must end with the exit code, and returns its stderr.
+// Fails runs a clusterrun command that must exit with the given code, and returns its stderr.
 func (s *Server) Fails(t testing.TB, want int, args ...string) (stderr string) {
 	t.Helper()
 	code, stdout, stderr := s.CLI(t, args...)

@@ -12,9 +12,8 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 )
 
-// StartDevServer starts the development server of the temporal CLI, whose dynamic
-// configuration a test can change ("key=value"). Without the CLI the test is
-// skipped.
+// StartDevServer starts the temporal CLI's development server, with dynamic configuration from
+// the test ("key=value"). It skips the test without the CLI.
 func StartDevServer(t testing.TB, dynamicConfig ...string) *Server {
 	t.Helper()
 	cli := TemporalCLI(t)
@@ -47,7 +46,7 @@ func (s *Server) awaitHealth() {
 	})
 }
 
-// freePort returns a port that is free at the moment.
+// freePort returns a currently free port.
 func freePort(t testing.TB) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -1,3 +1,3 @@
-// Package harness lets tests use clusterrun as a user does: real binaries, a real Temporal
-// server, real processes, and an environment with only PATH and HOME.
+// Package harness lets tests use clusterrun like users: real binaries, a real Temporal server,
+// real processes, and an environment with only PATH and HOME.
 package harness

@@ -28,21 +28,21 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Gate is a frontend like those in production: it requires certificates of its own authority,
-// limits the age of connections, and decides for each request whether it is allowed.
+// Gate is a frontend like those in production: it requires certificates from its own authority,
+// limits the age of connections, and authorizes each request.
 type Gate struct {
 	t       testing.TB
 	Address string
-	// CA is the file of the authority.
+	// CA is the authority's file.
 	CA string
 
 	authority tls.Certificate
 	mu        sync.Mutex
 	allow     func(Request) error
-	asked     map[string]int // requests by the name in the certificate
+	asked     map[string]int // requests by certificate name
 }
 
-// StartGate starts a gate before a server that accepts all clients.
+// StartGate starts a gate in front of a server that accepts all clients.
 func StartGate(t testing.TB, s *Server) *Gate {
 	t.Helper()
 	g := &Gate{t: t, CA: filepath.Join(t.TempDir(), "ca.pem"), asked: map[string]int{}}
@@ -72,7 +72,7 @@ func StartGate(t testing.TB, s *Server) *Gate {
 	return g
 }
 
-// Request is a request of a client, which is named by its certificate.
+// Request is a client's request. The client is identified by its certificate.
 type Request struct {
 	Method, Client string
 	Metadata       metadata.MD
@@ -86,10 +86,10 @@ func (g *Gate) Allow(f func(Request) error) {
 	g.allow = f
 }
 
-// Refused is the answer of an authorizer.
+// Refused is an authorizer's answer.
 var Refused = status.Error(codes.PermissionDenied, "Request unauthorized.")
 
-// pass answers one request, as the server behind does where it is allowed.
+// pass answers one request, like the server behind it if the request is allowed.
 func (g *Gate) pass(behind *grpc.ClientConn, stream grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(stream)
 	md, _ := metadata.FromIncomingContext(stream.Context())
@@ -118,7 +118,7 @@ func (g *Gate) pass(behind *grpc.ClientConn, stream grpc.ServerStream) error {
 	return stream.SendMsg(&reply)
 }
 
-// raw leaves messages as they are.
+// raw leaves messages unchanged.
 type raw struct{}
 
 func (raw) Marshal(v any) ([]byte, error) { return *v.(*[]byte), nil }
@@ -128,7 +128,7 @@ func (raw) Unmarshal(b []byte, v any) error {
 }
 func (raw) Name() string { return "proto" }
 
-// certify makes a certificate, the first one for the authority itself.
+// certify makes a certificate; the first is the authority's.
 func (g *Gate) certify(name string, lasts time.Duration) tls.Certificate {
 	g.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -157,7 +157,7 @@ type Client struct {
 	Cert, Key string
 }
 
-// Client makes files for a client. Renew writes their content.
+// Client creates files for a client. Renew writes their content.
 func (g *Gate) Client(name string, lasts time.Duration) *Client {
 	dir := g.t.TempDir()
 	c := &Client{gate: g, Cert: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}
@@ -165,7 +165,7 @@ func (g *Gate) Client(name string, lasts time.Duration) *Client {
 	return c
 }
 
-// Renew puts a new certificate and key into the files.
+// Renew writes a new certificate and key to the files.
 func (c *Client) Renew(name string, lasts time.Duration) {
 	c.gate.t.Helper()
 	pair := c.gate.certify(name, lasts)
@@ -179,7 +179,7 @@ func (c *Client) Renew(name string, lasts time.Duration) {
 	}
 }
 
-// Env returns the variables by which a program uses the gate with the certificate.
+// Env returns the variables that make a program use the gate with the certificate.
 func (c *Client) Env() []string {
 	return []string{
 		"TEMPORAL_ADDRESS=" + c.gate.Address, "TEMPORAL_TLS_SERVER_NAME=frontend.test", "TEMPORAL_TLS_SERVER_CA_CERT_PATH=" + c.gate.CA,

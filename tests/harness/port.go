@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FreeAddress returns an address of this machine for a program that listens on a given address.
-// Until the test ends the address is bound here, so that the system does not give its port to
-// others that ask for any. A program that asks for this port may still listen on it.
+// FreeAddress returns an address on this machine for a program that listens on a given address.
+// The address stays bound here until the test ends, so that the system does not assign its port
+// to programs that ask for any port. A program that asks for this port can still listen on it.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)

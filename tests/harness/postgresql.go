@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
-// PostgreSQL is a database server on a directory of its own.
+// PostgreSQL is a database server with its own directory.
 type PostgreSQL struct {
 	t         testing.TB
 	bin, data string
@@ -25,7 +25,7 @@ type PostgreSQL struct {
 	process   *Process
 }
 
-// StartPostgreSQL starts a database server. A test without its programs is skipped.
+// StartPostgreSQL starts a database server. It skips the test if PostgreSQL is not installed.
 func StartPostgreSQL(t testing.TB) *PostgreSQL {
 	t.Helper()
 	bin := postgresqlPrograms(t)
@@ -49,10 +49,10 @@ func StartPostgreSQL(t testing.TB) *PostgreSQL {
 	return d
 }
 
-// temporalUser is the user of the database, who needs no password.
+// temporalUser is the database's user, who does not need a password.
 const temporalUser = "temporal"
 
-// postgresqlPrograms returns the directory of PostgreSQL's programs.
+// postgresqlPrograms returns the directory with PostgreSQL's programs.
 func postgresqlPrograms(t testing.TB) string {
 	t.Helper()
 	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
@@ -75,7 +75,7 @@ func (d *PostgreSQL) start(program string, args ...string) *Process {
 	return StartAs(d.t, d.user, "/", Env("/"), append([]string{filepath.Join(d.bin, program)}, args...)...)
 }
 
-// Restart starts it (again) and waits until it answers.
+// Restart starts or restarts the server and waits until it answers.
 func (d *PostgreSQL) Restart() {
 	d.t.Helper()
 	d.process = d.start("postgres", "-D", d.data, "-p", strconv.Itoa(d.port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=")
@@ -86,7 +86,7 @@ func (d *PostgreSQL) Restart() {
 	})
 }
 
-// Kill kills it with SIGKILL, and waits until none of its processes is left.
+// Kill kills the server with SIGKILL, and waits until all its processes are gone.
 func (d *PostgreSQL) Kill() {
 	d.t.Helper()
 	children := Children(d.process.Cmd.Process.Pid)
@@ -111,16 +111,16 @@ func (d *PostgreSQL) number(sql string) int64 {
 	return n
 }
 
-// PIDs returns the IDs of its processes.
+// PIDs returns the IDs of the server's processes.
 func (d *PostgreSQL) PIDs() []int {
 	pid := d.process.Cmd.Process.Pid
 	return append([]int{pid}, Children(pid)...)
 }
 
-// CPU returns the processor time of its processes, those that have ended included.
+// CPU returns the CPU time of the server's processes, including exited ones.
 func (d *PostgreSQL) CPU() (used time.Duration) {
 	for i, pid := range d.PIDs() {
-		stat, _ := proc.ReadStat(pid) // one that has just ended is among the children of the first
+		stat, _ := proc.ReadStat(pid) // an exited process is a child of the first
 		used += stat.User + stat.System
 		if i == 0 {
 			used += stat.ChildUser + stat.ChildSystem
@@ -129,7 +129,7 @@ func (d *PostgreSQL) CPU() (used time.Duration) {
 	return used
 }
 
-// Transactions returns the number of transactions that were committed.
+// Transactions returns the number of committed transactions.
 func (d *PostgreSQL) Transactions() int64 {
 	return d.number("SELECT sum(xact_commit) FROM pg_stat_database")
 }

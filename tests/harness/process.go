@@ -20,12 +20,12 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
-// Env returns the whole environment of a program under test: PATH, HOME and extra.
+// Env returns the full environment of a program under test: PATH, HOME and extra.
 func Env(home string, extra ...string) []string {
 	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home}, extra...)
 }
 
-// Process is a started program with its output.
+// Process is a started program and its output.
 type Process struct {
 	*exec.Cmd
 	t    testing.TB
@@ -34,13 +34,13 @@ type Process struct {
 	done chan struct{}
 }
 
-// Start starts a program that is ended with the test, by its pid.
+// Start starts a program and kills it, by its pid, when the test ends.
 func Start(t testing.TB, dir string, env []string, argv ...string) *Process {
 	t.Helper()
 	return StartAs(t, nil, dir, env, argv...)
 }
 
-// StartAs is Start as another user, which requires root. If user is nil, it is Start.
+// StartAs is Start as a different user, which requires root. If user is nil, it is Start.
 func StartAs(t testing.TB, user *syscall.Credential, dir string, env []string, argv ...string) *Process {
 	t.Helper()
 	p := &Process{Cmd: exec.Command(argv[0], argv[1:]...), t: t, out: newBuffer(), err: newBuffer(), done: make(chan struct{})}
@@ -55,7 +55,7 @@ func (p *Process) begin() {
 	t := p.t
 	t.Helper()
 	heedSignals()
-	// A leaked grandchild must not hold the test up through the pipes.
+	// A leaked grandchild must not block the test through the pipes.
 	p.WaitDelay = 2 * time.Second
 	require.NoError(t, p.Cmd.Start())
 	go func() {
@@ -76,9 +76,9 @@ func (p *Process) begin() {
 	})
 }
 
-// heedSignals makes programs under test start with no signal ignored, even if the test was
-// started with ignored signals in the background of a shell. A child has the default action for
-// a signal that the test catches.
+// heedSignals makes programs under test start without ignored signals, even if a shell started
+// the test in the background with ignored signals. A child has the default action for signals
+// that the test catches.
 var heedSignals = sync.OnceFunc(func() {
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT} {
 		if signal.Ignored(s) {
@@ -94,14 +94,14 @@ func tail(s string) string {
 	return s
 }
 
-// Stdout and Stderr return the output of the program so far.
+// Stdout and Stderr return the program's output so far.
 func (p *Process) Stdout() string { return p.out.String() }
 func (p *Process) Stderr() string { return p.err.String() }
 
-// Kill sends a signal; a process that is gone is fine.
+// Kill sends a signal. The process may be gone.
 func (p *Process) Kill(s syscall.Signal) { _ = p.Cmd.Process.Signal(s) }
 
-// Exited reports whether the program has ended.
+// Exited reports whether the program has exited.
 func (p *Process) Exited() bool {
 	select {
 	case <-p.done:
@@ -111,13 +111,13 @@ func (p *Process) Exited() bool {
 	}
 }
 
-// Dead reports whether the process itself has ended, although others may still have its
+// Dead reports whether the process itself has exited, even if other processes still have its
 // output open.
 func (p *Process) Dead() bool {
 	return p.Exited() || slices.Contains([]string{"Z", ""}, State(p.Process.Pid))
 }
 
-// EndsWithin waits for the end, but no longer than that, and reports whether it came.
+// EndsWithin waits for the exit, with a limit, and reports whether it happened.
 func (p *Process) EndsWithin(bound time.Duration) bool {
 	select {
 	case <-p.done:
@@ -127,7 +127,7 @@ func (p *Process) EndsWithin(bound time.Duration) bool {
 	}
 }
 
-// ExitCode waits for the end: 128+N for a death by signal N.
+// ExitCode waits for the exit. It is 128+N after a death by signal N.
 func (p *Process) ExitCode() int {
 	p.t.Helper()
 	select {
@@ -142,13 +142,13 @@ func (p *Process) ExitCode() int {
 	return status.ExitStatus()
 }
 
-// Eventually waits for a condition with a generous bound.
+// Eventually waits for a condition with a generous limit.
 func Eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	Within(t, 2*time.Minute, what, condition)
 }
 
-// Within waits for a condition that the behaviour under test bounds.
+// Within waits for a condition that must hold within a limit.
 func Within(t testing.TB, bound time.Duration, what string, condition func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(bound)
@@ -156,13 +156,14 @@ func Within(t testing.TB, bound time.Duration, what string, condition func() boo
 		if time.Now().After(deadline) {
 			t.Fatalf("not within %s: %s", bound, what)
 		}
-		// A condition that runs a program, or reads all of /proc, takes at most a quarter of a processor.
+		// A condition that runs a program, or reads all of /proc, takes at most a quarter of a
+		// CPU.
 		time.Sleep(min(max(10*time.Millisecond, 3*time.Since(asked)), time.Second))
 	}
 }
 
-// Alive lists the living processes (zombies are dead) on the whole machine that have the mark
-// in their environment or arguments.
+// Alive lists the machine's live processes (zombies are dead) with the mark in their environment
+// or arguments.
 func Alive(mark string) []int {
 	var pids []int
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
@@ -184,7 +185,7 @@ func Alive(mark string) []int {
 	return pids
 }
 
-// State returns the state letter of a process, or an empty text if there is no such process.
+// State returns a process's state letter, or "" if the process is gone.
 func State(pid int) string {
 	s, err := proc.ReadStat(pid)
 	if err != nil {
@@ -193,7 +194,7 @@ func State(pid int) string {
 	return string(s.State)
 }
 
-// Children lists the children of a process.
+// Children lists a process's children.
 func Children(pid int) []int {
 	var pids []int
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
@@ -208,7 +209,7 @@ func Children(pid int) []int {
 	return pids
 }
 
-// Cmdline is the command line of a process.
+// Cmdline returns a process's command line.
 func Cmdline(pid int) string {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	return strings.ReplaceAll(string(b), "\x00", " ")

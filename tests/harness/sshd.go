@@ -16,31 +16,30 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// SSHHost is a machine with sshd: a network namespace with a host name and a directory for the
-// state of clusterrun.
+// SSHHost is a machine with sshd: a network namespace with a host name and a clusterrun state
+// directory.
 type SSHHost struct {
 	Name, Address string
-	State         string // directory of clusterrun's state there
+	State         string // clusterrun's state directory there
 	sshd          *Process
 	netns, wire   string
 }
 
-// SSHHosts are such machines on one network, which are this machine's only by ssh.
+// SSHHosts are such machines on one network, reachable from this machine only through ssh.
 type SSHHosts struct {
 	t       testing.TB
 	Dir     string
 	Hosts   []*SSHHost
-	Address string // of this machine on their network
-	// Agent is the command line of ssh that knows their names and keys, and nothing of the
-	// user's.
+	Address string // this machine's, on their network
+	// Agent is an ssh command line that knows their names and keys, and nothing about the user's.
 	Agent string
 }
 
-// sshNetworks counts the networks of this process.
+// sshNetworks counts this process's networks.
 var sshNetworks atomic.Int32
 
 // StartSSHHosts starts n hosts, called a, b, c and so on. by is a command that starts sshd, if
-// any. The test is skipped if the machine cannot do that.
+// any. It skips the test if the machine does not support that.
 func StartSSHHosts(t testing.TB, n int, by ...string) *SSHHosts {
 	t.Helper()
 	const sshd = "/usr/sbin/sshd"
@@ -103,7 +102,7 @@ func (s *SSHHosts) start(h *SSHHost, bridge string, i int, by []string) {
 	h.wire = fmt.Sprintf("%sw%d", bridge, i)
 	s.run("ip", "netns", "add", h.netns)
 	s.t.Cleanup(func() {
-		// Processes of a host that was cut off are still running.
+		// Processes of a cut-off host are still running.
 		out, _ := exec.Command("ip", "netns", "pids", h.netns).Output()
 		for _, text := range strings.Fields(string(out)) {
 			if pid, err := strconv.Atoi(text); err == nil {
@@ -118,7 +117,7 @@ func (s *SSHHosts) start(h *SSHHost, bridge string, i int, by []string) {
 	s.run("ip", "-n", h.netns, "link", "set", theirs, "up")
 	s.run("ip", "-n", h.netns, "link", "set", "lo", "up")
 	h.State = s.path("state-" + h.Name)
-	require.NoError(s.t, os.MkdirAll("/run/sshd", 0o755)) // sshd wants it
+	require.NoError(s.t, os.MkdirAll("/run/sshd", 0o755)) // sshd requires it
 	config := s.Write("sshd_config-"+h.Name, strings.Join([]string{
 		"ListenAddress " + h.Address, "HostKey " + s.path("hostkey"), "AuthorizedKeysFile " + s.path("id.pub"),
 		"PidFile none", "UsePAM no", "StrictModes no", "PermitRootLogin yes", "PasswordAuthentication no", "KbdInteractiveAuthentication no",
@@ -131,10 +130,10 @@ func (s *SSHHosts) start(h *SSHHost, bridge string, i int, by []string) {
 	h.sshd = Start(s.t, "/", Env("/root"), append(argv, "/usr/sbin/sshd", "-D", "-e", "-f", config)...)
 }
 
-// Netns returns the name of the host's network namespace.
+// Netns returns the host's network namespace.
 func (s *SSHHosts) Netns(h *SSHHost) string { return h.netns }
 
-// Cut takes the host off the network.
+// Cut disconnects the host from the network.
 func (s *SSHHosts) Cut(h *SSHHost) {
 	s.t.Helper()
 	s.run("ip", "link", "set", h.wire, "down")
@@ -155,7 +154,7 @@ func (s *SSHHosts) Processes(h *SSHHost) (list []string) {
 	return list
 }
 
-// Write writes a file of the machines, and returns its path.
+// Write writes a file for the machines, and returns its path.
 func (s *SSHHosts) Write(name, text string) string {
 	s.t.Helper()
 	require.NoError(s.t, os.WriteFile(s.path(name), []byte(text), 0o700))
@@ -183,7 +182,7 @@ func freeSubnet(t testing.TB, number int) string {
 	addresses, err := net.InterfaceAddrs()
 	require.NoError(t, err)
 	for i := range 250 {
-		// Another test of this process may be about to take the previous number.
+		// Another test in this process may be about to take the previous number.
 		subnet := fmt.Sprintf("10.213.%d", (os.Getpid()+11*number+i)%250)
 		used := false
 		for _, a := range addresses {

@@ -16,15 +16,15 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 )
 
-// temporalPorts are the ports of Temporal's services, by the variables that name them.
+// temporalPorts are the ports of Temporal's services, by variable name.
 var temporalPorts = []string{
 	"FRONTEND_GRPC_PORT", "FRONTEND_HTTP_PORT", "FRONTEND_MEMBERSHIP_PORT", "MATCHING_GRPC_PORT", "MATCHING_MEMBERSHIP_PORT",
 	"HISTORY_GRPC_PORT", "HISTORY_MEMBERSHIP_PORT", "WORKER_GRPC_PORT", "WORKER_MEMBERSHIP_PORT",
 }
 
-// StartTemporal starts Temporal's own server on a database of PostgreSQL, as `clusterrun help
-// postgresql` describes it. A test without the programs is skipped. NUM_HISTORY_SHARDS,
-// SQL_MAX_CONNS and DYNAMIC_CONFIG_FILE_PATH may be set in the environment of the test.
+// StartTemporal starts Temporal's own server on a PostgreSQL database, as described in
+// `clusterrun help postgresql`. It skips the test without the programs. NUM_HISTORY_SHARDS,
+// SQL_MAX_CONNS and DYNAMIC_CONFIG_FILE_PATH may be set in the test's environment.
 func StartTemporal(t testing.TB) *Server {
 	t.Helper()
 	program, sql := tool(t, "temporal-server", "make postgresql"), tool(t, "temporal-sql-tool", "make postgresql")
@@ -58,7 +58,8 @@ func StartTemporal(t testing.TB) *Server {
 	return s
 }
 
-// lowPort returns a free port that fits into a smallint of PostgreSQL, which Temporal's table of services has.
+// lowPort returns a free port that fits PostgreSQL's smallint, as used in Temporal's table of
+// services.
 func lowPort(t testing.TB) (port int) {
 	t.Helper()
 	Eventually(t, "a low port is free", func() bool {

@@ -14,17 +14,17 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/pty"
 )
 
-// Terminal is a program in the foreground of a terminal that the test types on.
+// Terminal is a program in the foreground of a terminal on which the test types.
 type Terminal struct {
 	*Process
 	// Before are the modes that the program found.
 	Before        unix.Termios
 	master, slave *os.File
-	seen          int // how much of the screen has been expected
+	seen          int // how much of the screen was matched so far
 }
 
-// StartInTerminal starts a program with a terminal as its stdin, stdout, stderr
-// and controlling terminal.
+// StartInTerminal starts a program with a terminal as its stdin, stdout, stderr and controlling
+// terminal.
 func StartInTerminal(t testing.TB, dir string, env []string, argv ...string) *Terminal {
 	t.Helper()
 	master, slave, err := pty.Open()
@@ -45,7 +45,7 @@ func StartInTerminal(t testing.TB, dir string, env []string, argv ...string) *Te
 		}
 	}()
 	t.Cleanup(func() {
-		// The slave stays open until here, so that its modes can be looked at.
+		// The slave stays open until here, so that its modes can be inspected.
 		_ = slave.Close()
 		_ = master.Close()
 	})
@@ -55,18 +55,17 @@ func StartInTerminal(t testing.TB, dir string, env []string, argv ...string) *Te
 	return x
 }
 
-// Screen is all that was shown.
+// Screen returns everything shown so far.
 func (x *Terminal) Screen() string { return x.Stderr() }
 
-// Type types a text.
+// Type types text.
 func (x *Terminal) Type(text string) {
 	x.t.Helper()
 	_, err := x.master.WriteString(text)
 	require.NoError(x.t, err)
 }
 
-// Expect waits until the screen shows a match of the pattern behind all that was
-// expected before.
+// Expect waits until the screen shows a match after everything matched before.
 func (x *Terminal) Expect(pattern string) string {
 	x.t.Helper()
 	re := regexp.MustCompile("(?s)" + pattern)
@@ -84,7 +83,7 @@ func (x *Terminal) Expect(pattern string) string {
 	return found
 }
 
-// Shown waits until the screen shows a text at any position.
+// Shown waits until the screen shows text anywhere.
 func (x *Terminal) Shown(text string) {
 	x.t.Helper()
 	Eventually(x.t, "the screen shows "+text, func() bool { return strings.Contains(x.Screen(), text) })

@@ -18,9 +18,8 @@ import (
 // NextVersion is the version of [NextClusterrun].
 const NextVersion = "99.0.0"
 
-// next lists the changes of the source by which the next version differs: its number, and an
-// additional field of the spec. Each has the path of a file, the text to replace, and its
-// replacement.
+// next lists the source changes of the next version: its number, and an additional spec field.
+// Each has a file's path, the text to replace, and its replacement.
 var next = []struct{ file, text, with string }{
 	{"workflows/spec/version.go", `"` + spec.Version + `"`, `"` + NextVersion + `"`},
 	{"workflows/spec/runspec.go", "\tSignature             *Signature     `json:\"signature,omitempty\"`\n", "\tSignature             *Signature     `json:\"signature,omitempty\"`\n\tNice              *int         `json:\"nice,omitempty\"`\n"},
@@ -64,11 +63,11 @@ var nextOnce = sync.OnceValues(func() (string, error) {
 	return filepath.Join(out, "clusterrun"), nil
 })
 
-// NextClusterrun is the path of a program of the same source as a later version: it has another
-// version number, and its specs have one more field, nice.
+// NextClusterrun is the path of a program built from the same source as a later version: it has a
+// different version number, and its specs have an additional field, nice.
 func NextClusterrun(t testing.TB) string { return must(t, nextOnce) }
 
-// Installed is a program on disk that can be replaced.
+// Installed is a replaceable program on disk.
 type Installed struct {
 	t    testing.TB
 	path string
@@ -82,7 +81,7 @@ func Install(t testing.TB, program string) *Installed {
 	return i
 }
 
-// Replace puts another program in its place.
+// Replace replaces the program.
 func (i *Installed) Replace(program string) {
 	i.t.Helper()
 	link := i.path + ".new"
@@ -90,7 +89,7 @@ func (i *Installed) Replace(program string) {
 	require.NoError(i.t, os.Rename(link, i.path))
 }
 
-// StartWorker is [Server.StartWorker] of that program.
+// StartWorker is [Server.StartWorker] with that program.
 func (i *Installed) StartWorker(s *Server, args ...string) *Worker {
 	i.t.Helper()
 	w := s.newWorker(i.t, i.path, nil, args...)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Barrier returns the time of a barrier round of n copies of a program that do nothing else:
-// the median of the values that the copies write to the pipe marks.
+// Barrier measures one barrier round. It runs n copies of a program, which only meet at a
+// barrier, and returns the median of the durations that they write to the pipe marks.
 func (p *Place) Barrier(ctx context.Context, start Start, n int, program []string) (time.Duration, error) {
 	c, err := p.launch(ctx, start, n, program)
 	if err != nil {
@@ -35,8 +35,8 @@ func (p *Place) LocalBarrier(ctx context.Context, l *Launcher, n, rounds int, pr
 	return p.Barrier(ctx, l.Launch, n, append(program, "barrier", strconv.Itoa(rounds)))
 }
 
-// Exchange is the least that a round of a barrier takes over a Unix socket: a byte from each
-// of n programs, and then a byte to each.
+// Exchange is the minimum time for a barrier round over a Unix socket: a byte from each of n
+// programs, and then a byte to each.
 func (p *Place) Exchange(ctx context.Context, n, rounds int, program []string) (time.Duration, error) {
 	path := filepath.Join(p.Dir, "exchange")
 	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)

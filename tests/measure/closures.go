@@ -11,9 +11,9 @@ import (
 	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
 )
 
-// Closures returns the time of each of several closures scheduled one after the other, from
-// scheduling it to its value. The coordinator is outside the run, whose four tasks are started by
-// l, clusterrun; c is a client of its server.
+// Closures returns the time from scheduling to value for each of several closures in sequence.
+// The coordinator is outside the run, whose four tasks are started by l, clusterrun; c is a
+// client of its server.
 func (p *Place) Closures(ctx context.Context, l *Launcher, c client.Client, times int, program []string) (Series, error) {
 	id := starter.NewID("bench")
 	tasks, err := p.launch(ctx, func(dir string, n int, argv []string) ([]string, error) {

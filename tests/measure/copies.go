@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// The programs report with a line in the pipe marks, and end when the pipe hold has no writer
+// The programs report with a line in the pipe marks, and exit when the pipe hold has no writer
 // left. $1 is the directory of both.
 const (
-	// holding reports its pid. It opens hold before, while the pipe has a writer.
+	// holding reports its pid. It opens hold first, while the pipe has a writer.
 	holding = `exec 4< "$1/hold"; echo $$ > "$1/marks"; read x <&4; exit 0`
-	// failingOnce fails the first time.
+	// failingOnce fails on its first run.
 	failingOnce = `if [ ! -e "$1/failed" ]; then : > "$1/failed"; echo $$ > "$1/marks"; exit 1; fi; ` + holding
-	// endingFirst ends before the others, if it is the chief, or else fails if it is the first
-	// to make a directory. The end of all shows in the pipe gone.
+	// endingFirst exits before the others if it is the chief. Otherwise, it fails if it is the
+	// first to create a directory. The pipe gone shows when all have exited.
 	endingFirst = `exec 3> "$1/gone" 4< "$1/hold"
 case $2.$CLUSTERRUN_TASK_TYPE in
 chief.chief) code=0 ;;
@@ -33,7 +33,7 @@ if [ -n "$code" ]; then read x < "$1/begin"; printf x >&3; exit $code; fi
 read x <&4`
 )
 
-// copies are processes of one program that a launcher has started.
+// copies are processes of one program that a launcher started.
 type copies struct {
 	*command
 	dir                       string
@@ -41,8 +41,8 @@ type copies struct {
 	lines                     *bufio.Reader
 }
 
-// launch starts n copies of a program with a launcher. The program gets the directory of the
-// pipes as its last argument.
+// launch starts n copies of a program with a launcher. Each gets the pipes' directory as its last
+// argument.
 func (p *Place) launch(ctx context.Context, start Start, n int, argv []string, after ...string) (*copies, error) {
 	dir, err := os.MkdirTemp(p.Dir, "copies-")
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *copies) begin(ctx context.Context, p *Place, start Start, n int, argv [
 			return err
 		}
 	}
-	// For reading only: the end of its last writer is the end of the file.
+	// Read only: the end of its last writer is the end of the file.
 	if c.gone, err = makePipe(c.dir, "gone", os.O_RDONLY|syscall.O_NONBLOCK); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (c *copies) begin(ctx context.Context, p *Place, start Start, n int, argv [
 	return nil
 }
 
-// close removes the pipes. Copies that still execute end with them.
+// close removes the pipes. This ends copies that are still running.
 func (c *copies) close() {
 	for _, pipe := range []*os.File{c.marks, c.hold, c.signal, c.gone} {
 		_ = pipe.Close() // the error of a nil pipe does not matter
@@ -87,10 +87,10 @@ func (c *copies) close() {
 
 func script(text string) []string { return []string{"/bin/sh", "-c", text, "copy"} }
 
-// release lets the copies end.
+// release lets the copies exit.
 func (c *copies) release() { _ = c.hold.Close() }
 
-// await reads n marks. It fails when the launcher ends before, and with ctx.
+// await reads n marks. It fails if the launcher exits first, or if ctx is done.
 func (c *copies) await(ctx context.Context, n int) (marks []string, at time.Time, err error) {
 	for len(marks) < n {
 		line, err := c.lines.ReadString('\n')
@@ -108,8 +108,8 @@ func (c *copies) await(ctx context.Context, n int) (marks []string, at time.Time
 	return marks, time.Now(), nil
 }
 
-// markEnd writes an empty line behind the marks when the launcher has ended. It ends with ctx,
-// too.
+// markEnd writes an empty line after the marks when the launcher exits. It also returns when ctx
+// is done.
 func (c *copies) markEnd() {
 	<-c.ended
 	_, _ = c.marks.WriteString("\n") // the error means that the pipe has no reader left
@@ -127,7 +127,7 @@ func (c *copies) numbers(ctx context.Context, n int) ([]int, time.Time, error) {
 	return list, at, err
 }
 
-// finish lets the copies end, and waits for the launcher, which is ended if it stays.
+// finish lets the copies exit, and waits for the launcher, which is stopped if it stays.
 func (c *copies) finish(stays bool) error {
 	c.release()
 	if stays {
@@ -137,14 +137,14 @@ func (c *copies) finish(stays bool) error {
 	return c.wait()
 }
 
-// abort ends launcher and copies, after an error too.
+// abort stops the launcher and the copies, even after an error.
 func (c *copies) abort() {
 	c.release()
 	c.end()
 	c.close()
 }
 
-// exitedWith leaves out the error of a command that was expected to fail.
+// exitedWith ignores an expected failure of a command.
 func exitedWith(err error) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

@@ -1,7 +1,7 @@
-// Package measure measures what users wait for when they start processes: with clusterrun, with
-// a bare shell as the floor, and with other launchers. A [Launcher] holds the command lines of
-// one of them. A [Place] starts them with small programs that report through named pipes, so
-// that only the clock of this process is read.
+// Package measure measures what users wait for when they start processes: with clusterrun, with a
+// bare shell as the floor, and with other launchers. A [Launcher] contains the command lines of
+// one of them. A [Place] runs them with small programs that report through named pipes, so that
+// only this process's clock is used.
 //
 //	launchers.go          command lines of clusterrun and a shell
 //	place.go, copies.go   a directory to measure in; copies of a program that report there
@@ -9,9 +9,9 @@
 //	barrier.go, closures.go, programs.go
 //	                      the same for barriers and closures, and the programs that take part
 //
-// Single figures depend on the machine and its load. So comparisons measure both sides in
-// turns, and use ratios.
+// Figures depend on the machine and its load. So comparisons alternate between both sides, and
+// use ratios.
 //
-// The copies of a program read a pipe whose only writing end is in the Place. They end when the
-// Place ends, even if it is killed.
+// The copies of a program read a pipe with its only write end in the Place. They exit with the
+// Place, even if it is killed.
 package measure

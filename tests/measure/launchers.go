@@ -7,27 +7,28 @@ import (
 )
 
 // Start returns the command line that starts n copies of a program with a launcher. It writes
-// files that the launcher needs to dir.
+// files for the launcher to dir.
 type Start func(dir string, n int, argv []string) ([]string, error)
 
-// Launcher holds the command lines of a launcher. A field is nil if the launcher cannot do it.
+// Launcher contains a launcher's command lines. A field is nil if the launcher does not support
+// it.
 type Launcher struct {
 	Name string
-	// Launch starts copies, and ends when they have ended.
+	// Launch starts copies, and exits when they have exited.
 	Launch Start
-	// Restart starts a copy again when it has failed.
+	// Restart restarts a copy when it fails.
 	Restart Start
-	// End ends all copies when one has failed.
+	// End stops all copies when one fails.
 	End Start
-	// Tee writes the output of all copies to stdout, with a prefix before each line.
+	// Tee writes the output of all copies to stdout, with a prefix on each line.
 	Tee Start
-	// Stays reports whether the command keeps running when the copies have ended.
+	// Stays reports whether the command keeps running after the copies have exited.
 	Stays bool
-	// Beside returns the processes that the command needs but that are not its descendants.
+	// Beside returns the command's required processes that are not its descendants.
 	Beside func() []int
 }
 
-// Clusterrun is the program of that path with a state directory of its own.
+// Clusterrun is the program with that path and its own state directory.
 func Clusterrun(program, stateDir string, beside func() []int) *Launcher {
 	run := func(flags ...string) Start {
 		return func(_ string, n int, argv []string) ([]string, error) {
@@ -41,8 +42,8 @@ func Clusterrun(program, stateDir string, beside func() []int) *Launcher {
 	}
 }
 
-// WithChief runs clusterrun with n tasks, one of which is the chief. Its end ends the others at
-// once.
+// WithChief runs clusterrun with n tasks, one of which is the chief. When it exits, the others
+// are stopped immediately.
 func WithChief(program, stateDir string) Start {
 	return func(_ string, n int, argv []string) ([]string, error) {
 		return append([]string{
@@ -52,7 +53,7 @@ func WithChief(program, stateDir string) Start {
 	}
 }
 
-// Shell is the floor: a shell that starts processes and does nothing else.
+// Shell is the floor: a shell that only starts processes.
 func Shell() *Launcher {
 	script := func(text string) Start {
 		return func(_ string, n int, argv []string) ([]string, error) {
@@ -69,5 +70,5 @@ func Shell() *Launcher {
 	}
 }
 
-// StateDir returns the state directory of clusterrun at a place.
+// StateDir returns clusterrun's state directory at a place.
 func (p *Place) StateDir() string { return filepath.Join(p.Dir, "state") }

@@ -14,11 +14,11 @@ type Machine struct {
 	CPU    string
 	Cores  int
 	Kernel string
-	// Load is the average number of processes that wanted a processor in the last minute.
+	// Load is the average number of processes that needed a CPU in the last minute.
 	Load string
 }
 
-// ThisMachine describes the machine of this process.
+// ThisMachine describes the current machine.
 func ThisMachine() Machine {
 	m := Machine{CPU: runtime.GOARCH, Cores: runtime.NumCPU()}
 	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
-// Resident returns the memory of processes, in bytes. Shared memory counts once (PSS), except
-// for a process whose smaps may not be read: all its resident memory counts.
+// Resident returns the memory of processes, in bytes. Shared memory counts once (PSS), except in
+// processes with unreadable smaps: all their resident memory counts.
 func Resident(pids []int) (int64, error) {
 	var total int64
 	for _, pid := range pids {
@@ -68,7 +68,7 @@ func below(root int, without []int) []int {
 
 func pidfd(pid int) (int, error) { return unix.PidfdOpen(pid, 0) }
 
-// endsWithin reports whether the process of a pidfd ends within a time.
+// endsWithin reports whether a pidfd's process exits in time.
 func endsWithin(fd int, within time.Duration) (bool, error) {
 	for {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(max(0, within.Milliseconds())))

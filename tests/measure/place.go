@@ -13,31 +13,30 @@ import (
 )
 
 const (
-	// endBound is the longest time in which a command must end after a request.
+	// endBound is the maximum time for a command to exit on request.
 	endBound = 10 * time.Second
-	// outputShown is the length of the output that is shown of a command that failed, in bytes.
+	// outputShown is how many bytes of a failed command's output are shown.
 	outputShown = 2000
 )
 
-// Place is a directory and an environment in which launchers are measured.
+// Place is a directory and an environment for measuring launchers.
 type Place struct {
-	// Dir holds the files of the launchers and of the measurement.
+	// Dir contains the files of the launchers and of the measurement.
 	Dir string
-	// Env is the environment of launchers. If it is nil, they get the environment of this
-	// process.
+	// Env is the launchers' environment. If nil, they inherit this process's environment.
 	Env []string
 }
 
-// command is a launcher that was started.
+// command is a started launcher.
 type command struct {
 	*exec.Cmd
 	output *os.File
-	// ended is closed when it has ended; then err is why it failed.
+	// ended is closed when the command has exited; err is then the reason for a failure.
 	ended chan struct{}
 	err   error
 }
 
-// start starts a command in a process group of its own, which is ended when ctx is done.
+// start starts a command in a new process group, which is killed when ctx is done.
 func (p *Place) start(ctx context.Context, argv []string) (*command, error) {
 	output, err := os.CreateTemp(p.Dir, "output-")
 	if err != nil {
@@ -60,7 +59,7 @@ func (p *Place) start(ctx context.Context, argv []string) (*command, error) {
 	return c, nil
 }
 
-// wait waits for the end of the command, and returns its error.
+// wait waits until the command exits, and returns its error.
 func (c *command) wait() error {
 	<-c.ended
 	defer c.output.Close()
@@ -76,7 +75,7 @@ func (c *command) failed(err error) error {
 	return fmt.Errorf("%s: %w\n%s", strings.Join(c.Args, " "), err, strings.TrimSpace(string(text[:n])))
 }
 
-// end ends the command, with SIGTERM for all of its process group.
+// end sends SIGTERM to the command's process group.
 func (c *command) end() {
 	select {
 	case <-c.ended:
@@ -101,8 +100,8 @@ func (p *Place) Time(ctx context.Context, argv []string) (time.Duration, error) 
 	return time.Since(started), errors.Join(err, ctx.Err())
 }
 
-// Whole returns how long a launcher takes for n copies of a program that does nothing, from
-// its start to its end.
+// Whole returns how long a launcher takes from start to exit for n copies of a program that does
+// nothing.
 func (p *Place) Whole(ctx context.Context, start Start, n int) (time.Duration, error) {
 	argv, err := start(p.Dir, n, []string{"true"})
 	if err != nil {
@@ -111,7 +110,7 @@ func (p *Place) Whole(ctx context.Context, start Start, n int) (time.Duration, e
 	return p.Time(ctx, argv)
 }
 
-// makePipe makes a pipe in a directory and opens it, without waiting for anybody else.
+// makePipe creates a pipe in a directory and opens it, without waiting for another process.
 func makePipe(dir, name string, flags int) (*os.File, error) {
 	path := filepath.Join(dir, name)
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
@@ -120,7 +119,7 @@ func makePipe(dir, name string, flags int) (*os.File, error) {
 	return os.OpenFile(path, flags, 0)
 }
 
-// Output returns how many bytes of output a command has, and how long it takes.
+// Output returns a command's output size in bytes, and how long it takes.
 func (p *Place) Output(ctx context.Context, argv []string) (size int64, took time.Duration, err error) {
 	started := time.Now()
 	c, err := p.start(ctx, argv)

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Launch returns how long a launcher takes from its start until n copies of a program execute.
+// Launch returns how long a launcher takes from its start until n copies of a program are
+// running.
 func (p *Place) Launch(ctx context.Context, l *Launcher, n int) (time.Duration, error) {
 	started := time.Now()
 	c, err := p.launch(ctx, l.Launch, n, script(holding))
@@ -23,7 +24,7 @@ func (p *Place) Launch(ctx context.Context, l *Launcher, n int) (time.Duration, 
 	return at.Sub(started), c.finish(l.Stays)
 }
 
-// Restart returns the time from the failure of a program to its next start.
+// Restart returns the time from a program's failure to its next start.
 func (p *Place) Restart(ctx context.Context, l *Launcher) (time.Duration, error) {
 	c, err := p.launch(ctx, l.Restart, 1, script(failingOnce))
 	if err != nil {
@@ -41,12 +42,12 @@ func (p *Place) Restart(ctx context.Context, l *Launcher) (time.Duration, error)
 	return again.Sub(failed), c.finish(l.Stays)
 }
 
-// EndAfterFailure returns the time from the failure of one of n copies to the end of the last.
+// EndAfterFailure returns the time from the failure of one of n copies until the last exits.
 func (p *Place) EndAfterFailure(ctx context.Context, start Start, n int) (time.Duration, error) {
 	return p.end(ctx, start, n, "failure")
 }
 
-// EndAfterChief returns the time from the end of the chief to the end of the last of n tasks.
+// EndAfterChief returns the time from the chief's exit until the last of n tasks exits.
 func (p *Place) EndAfterChief(ctx context.Context, start Start, n int) (time.Duration, error) {
 	return p.end(ctx, start, n, "chief")
 }
@@ -76,8 +77,8 @@ func (p *Place) end(ctx context.Context, start Start, n int, after string) (time
 	return took, exitedWith(c.wait())
 }
 
-// Memory returns the memory that a launcher needs while n copies of a program execute,
-// including the processes that Beside returns. It does not count the copies.
+// Memory returns a launcher's memory while n copies of a program are running, including the
+// processes returned by Beside, but without the copies.
 func (p *Place) Memory(ctx context.Context, l *Launcher, n int) (int64, error) {
 	c, err := p.launch(ctx, l.Launch, n, script(holding))
 	if err != nil {
@@ -100,7 +101,7 @@ func (p *Place) Memory(ctx context.Context, l *Launcher, n int) (int64, error) {
 }
 
 // Left kills a launcher that has started n copies, and counts the copies that are left after a
-// time.
+// while.
 func (p *Place) Left(ctx context.Context, l *Launcher, n int, after time.Duration) (left int, err error) {
 	c, err := p.launch(ctx, l.Launch, n, script(holding))
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// TestMain lets this program be those that take part in measurements.
+// TestMain also makes this program the programs used in measurements.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "program" {
 		if err := Program(os.Args[2], os.Args[3:]); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
 )
 
-// programs are the programs that take part in measurements, by name. An executable that
-// measures can be started as each of them.
+// programs are the programs used in measurements, by name. A measuring executable can be started
+// as each of them.
 var programs = map[string]func(args []string) error{
 	"barrier": func(args []string) error {
 		t, err := task.Current()
@@ -70,7 +70,7 @@ var programs = map[string]func(args []string) error{
 	},
 }
 
-// Program runs the program of that name.
+// Program runs the named program.
 func Program(name string, args []string) error {
 	p, ok := programs[name]
 	if !ok {
@@ -79,11 +79,11 @@ func Program(name string, args []string) error {
 	return p(args)
 }
 
-// warmUp is the number of first rounds that are not measured.
+// warmUp is the number of unmeasured first rounds.
 const warmUp = 100
 
-// rounds measures the rounds of a barrier. Its arguments are the number of rounds, and the
-// directory of the pipe that gets their median in nanoseconds.
+// rounds measures barrier rounds. Its arguments are the number of rounds, and the directory of
+// the pipe that receives their median in nanoseconds.
 func rounds(args []string, barrier func() error) error {
 	if len(args) != 2 {
 		return errors.New("the rounds of a barrier want a number and a directory")
@@ -105,7 +105,7 @@ func rounds(args []string, barrier func() error) error {
 	return mark(args[1], strconv.FormatInt(took.Median().Nanoseconds(), 10))
 }
 
-// mark writes a line to the pipe marks of a directory.
+// mark writes a line to the pipe marks in a directory.
 func mark(dir, line string) error {
 	marks, err := os.OpenFile(filepath.Join(dir, "marks"), os.O_WRONLY, 0)
 	if err != nil {
@@ -116,7 +116,7 @@ func mark(dir, line string) error {
 	return err
 }
 
-// held returns a context that ends when the pipe hold of a directory has no writer left.
+// held returns a context that is canceled when the pipe hold in a directory has no writer left.
 func held(dir string) (context.Context, error) {
 	hold, err := os.Open(filepath.Join(dir, "hold"))
 	if err != nil {

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Series holds the times of repeated measurements.
+// Series contains the times of repeated measurements.
 type Series []time.Duration
 
-// Median is of a series that is not empty.
+// Median returns the median of a nonempty series.
 func (s Series) Median() time.Duration {
 	sorted := slices.Sorted(slices.Values(s))
 	return sorted[len(sorted)/2]
 }
 
-// Milliseconds returns a duration as a number to print.
+// Milliseconds converts a duration to a number to print.
 func Milliseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }

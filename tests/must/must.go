@@ -1,4 +1,4 @@
-// Package must ends a test at an error that it does not expect.
+// Package must fails a test on an unexpected error.
 package must
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Get returns a function for the value of a call, which ends the test if the call returned an
-// error: must.Get(os.ReadFile(path))(t).
+// Get returns a function for a call's value, which fails the test if the call returned an error:
+// must.Get(os.ReadFile(path))(t).
 func Get[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
@@ -20,7 +20,7 @@ func Get[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
-// JSON returns the value of a JSON text.
+// JSON decodes a JSON string.
 func JSON[T any, Text ~string | ~[]byte](t testing.TB, text Text) T {
 	t.Helper()
 	var v T
@@ -28,7 +28,7 @@ func JSON[T any, Text ~string | ~[]byte](t testing.TB, text Text) T {
 	return v
 }
 
-// Read returns the text of a file, whose path is joined.
+// Read returns the content of the file at the joined path.
 func Read(t testing.TB, path ...string) string {
 	t.Helper()
 	return string(Get(os.ReadFile(filepath.Join(path...)))(t))

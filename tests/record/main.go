@@ -35,7 +35,7 @@ var (
 	closures string
 )
 
-// continued is the number of events after which the workflows of the second server continue as new.
+// continued is the number of events after which the second server's workflows continue as new.
 const continued = 20
 
 func main() {
@@ -65,7 +65,7 @@ func main() {
 	}
 }
 
-// record plays the scenarios on a server of its own, and writes the histories that it has then.
+// record plays the scenarios on a new server, and writes the resulting histories.
 func record(programs, temporal string, serverFlags []string, to, suffix string) (err error) {
 	bin, err := filepath.Abs(programs)
 	if err != nil {
@@ -120,7 +120,7 @@ func record(programs, temporal string, serverFlags []string, to, suffix string) 
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	// A fleet ends by no command.
+	// No command ends a fleet.
 	if err := c.CancelWorkflow(ctx, spec.FleetID(spec.TaskQueue), ""); err != nil {
 		return err
 	}
@@ -137,8 +137,8 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), nil
 }
 
-// writeAll writes the histories of all executions that have closed: of each workflow the first and the
-// last, since those between are alike.
+// writeAll writes the histories of closed executions: the first and the last of each workflow,
+// since those in between are alike.
 func writeAll(ctx context.Context, c client.Client, to, suffix string) error {
 	of := map[string][]*workflowpb.WorkflowExecutionInfo{}
 	for token := []byte(nil); ; {
@@ -170,7 +170,7 @@ func writeAll(ctx context.Context, c client.Client, to, suffix string) error {
 	return nil
 }
 
-// fileName returns the name of a file for a workflow, without the IDs of executions in it.
+// fileName returns a file name for a workflow, without the execution IDs in its ID.
 func fileName(id string) string {
 	parts := slices.DeleteFunc(strings.FieldsFunc(id, func(r rune) bool { return r == '/' || r == ':' }), func(part string) bool {
 		return len(part) == len("00000000-0000-0000-0000-000000000000") && strings.Count(part, "-") == 4
@@ -178,7 +178,7 @@ func fileName(id string) string {
 	return strings.Join(parts, "-")
 }
 
-// unreplayed are fields of events that replaying does not read.
+// unreplayed lists event fields that replay does not read.
 var unreplayed = []protoreflect.Name{"task_id", "user_metadata", "links", "identity", "request_id", "header", "history_size_bytes", "worker_version", "sticky_attributes", "metering_metadata"}
 
 func write(ctx context.Context, c client.Client, e *workflowpb.WorkflowExecutionInfo, path string) error {
@@ -198,7 +198,7 @@ func write(ctx context.Context, c client.Client, e *workflowpb.WorkflowExecution
 	return os.WriteFile(path, append(b, '\n'), 0o600)
 }
 
-// strip removes the fields from a message and from those in it.
+// strip removes the fields from a message and its nested messages.
 func strip(m protoreflect.Message) {
 	m.Range(func(d protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		switch {

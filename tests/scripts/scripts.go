@@ -1,5 +1,5 @@
-// Package scripts runs tests of the pure machines: scripts of events with the answers to them,
-// and machines that are fed random bytes.
+// Package scripts tests the pure machines: with scripts of events and their answers, and with
+// random bytes.
 package scripts
 
 import (
@@ -11,10 +11,10 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// Directive returns the answer to a directive of a script.
+// Directive returns the answer to a script's directive.
 type Directive func(t *testing.T, d *datadriven.TestData) string
 
-// Run runs the scripts in testdata/scripts. Each begins with the directives that fresh returns.
+// Run runs the scripts in testdata/scripts. Each starts with the directives returned by fresh.
 // `go test -run Scripts -rewrite` rewrites the answers.
 func Run(t *testing.T, fresh func() map[string]Directive) {
 	t.Helper()
@@ -30,8 +30,8 @@ func Run(t *testing.T, fresh func() map[string]Directive) {
 	})
 }
 
-// Events returns the lines of a directive, each followed by the answer of step. Empty lines and
-// lines that begin with # are left out.
+// Events returns a directive's lines, each followed by step's answer. Empty lines and lines that
+// start with # are skipped.
 func Events(t *testing.T, d *datadriven.TestData, step func(line string) (string, error)) string {
 	t.Helper()
 	var out strings.Builder
@@ -48,7 +48,7 @@ func Events(t *testing.T, d *datadriven.TestData, step func(line string) (string
 	return out.String()
 }
 
-// Bytes is the input of a fuzzed machine.
+// Bytes is a fuzzed machine's input.
 type Bytes []byte
 
 // Byte returns the next byte, or 0 if none is left.
@@ -72,7 +72,7 @@ func Fuzz(f *testing.F, most int, run func(t *testing.T, data Bytes)) {
 	})
 }
 
-// JSON returns a value as JSON.
+// JSON encodes a value as JSON.
 func JSON(t *testing.T, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)
