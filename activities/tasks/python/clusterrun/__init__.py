@@ -4,8 +4,8 @@ A task's Python program can be inspected from outside, with or without this pack
 `clusterrun stacks RUN`, or when the run's timeout expires. The capture contains the Python
 stacks of all its threads, even while it is stuck in native code or waits for a lock, and of its
 children. Outside a task the import does nothing, and a program that is started by hand, like
-`python3 train.py`, is the only task: its rank is 0 of 1, it does not wait at barriers, and its
-reports are dropped.
+`python3 train.py`, is the only task. Its rank is 0 of 1, barriers do not wait, and reports are
+dropped.
 
 Programs find the package with
 
@@ -51,8 +51,8 @@ and another task, such as the chief, can be that coordinator:
     coordinator.join()
     print(coordinator.fetch(losses))
 
-The package requires only Python 3.8 or later. Its setup never fails: a program that cannot
-answer runs as it would without this package.
+The package requires only Python 3.8 or later. Its setup never fails. A program that cannot
+answer runs as if this package were missing.
 
 How it works, for other languages: the environment names a signal and a file,
 
@@ -85,7 +85,7 @@ __all__ = [
     "should_stop", "wait_for_stop",
 ]
 
-# Most tasks use none of these. Their modules are the larger half of the package, so they are
+# Most tasks do not use these. Their modules are the larger half of the package, so they are
 # imported at first use.
 _LATER = {
     "ClosureError": "remote", "ClusterCoordinator": "closures", "InputError": "remote", "PerWorkerValues": "remote",

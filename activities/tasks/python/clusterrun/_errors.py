@@ -67,7 +67,7 @@ class ResourceError(Exception):
 
 
 class OwnError(Exception):
-    """An error of one of our kinds."""
+    """An error with a kind of ours."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)

@@ -8,7 +8,7 @@ from typing import Deque, Optional
 class Event:
     """Like threading.Event, but a signal handler may call set while its own thread is in wait
     or set. threading.Event would then wait forever for a lock held by its thread. This class
-    holds no lock: each step is a single operation of the interpreter."""
+    does not use locks. Each step is a single operation of the interpreter."""
 
     def __init__(self) -> None:
         self._flag = False

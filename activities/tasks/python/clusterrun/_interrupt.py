@@ -14,7 +14,7 @@ def interrupt(thread: int) -> bool:
         import ctypes
 
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(CancelledError))
-    except Exception:  # another interpreter: the function can only check cancelled()
+    except Exception:  # another interpreter, where functions can only check cancelled()
         return False
     wake_thread(thread)
     return True

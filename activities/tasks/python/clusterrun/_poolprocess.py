@@ -111,8 +111,8 @@ def _end(*_: Any) -> None:
 
 
 def _import_main(name: Optional[str], path: Optional[str]) -> None:
-    """Import the main program like multiprocessing: under another name, and also as __main__
-    for code that looks there."""
+    """Import the main program like multiprocessing: under another name, and as __main__ for
+    code that requires that name."""
     global _importing_main
     if name is None and path is None:
         return

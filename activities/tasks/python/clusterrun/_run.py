@@ -23,7 +23,7 @@ def run(
         clusterrun.run({"command": ["python3", "train.py"], "tasks": [{"type": "worker", "count": 4}]})
 
     args are the arguments of the command `clusterrun run`, or a run spec. Everything else is
-    like subprocess.run, including its options and the CompletedProcess it returns: returncode
+    like subprocess.run, including its options and the CompletedProcess it returns. returncode
     is the root cause's exit code, and with check CalledProcessError is raised if that is not 0.
     On timeout or Ctrl-C, the tasks are stopped as their spec defines, with their grace, before
     the exception is raised.

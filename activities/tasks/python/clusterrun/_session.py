@@ -48,8 +48,8 @@ sessions: "weakref.WeakSet[Session]" = weakref.WeakSet()
 
 class Session:
     """A client of the run's queue. One thread sends scheduled closures in batches; another
-    receives the outcomes. Each request has a number, so that it can be resent if its answer is
-    lost, and the queue gives the same answer.
+    receives the outcomes. Requests are numbered, so that they can be resent if an answer is
+    lost, and the queue repeats the answer.
 
     A signal handler may raise an exception between any two lines of the main thread. Therefore
     each scheduled closure and each join is a single entry of a collection, and is not counted
@@ -116,7 +116,7 @@ class Session:
             raise TaskError(self.over, "over")
 
     def hear_stop(self, said: Dict[str, Any]) -> None:
-        """Handle a stop of the run's tasks, or a cleared stop."""
+        """Handle a requested or cleared stop."""
         with self.lock:
             self.stop = said if said["stop"] else None
             if self.stop is not None:
@@ -218,11 +218,11 @@ class Session:
                 self.work.notify_all()
                 if self.sending:
                     self.wanted.notify()  # the answer must not wait for outcomes
-                # If the queue is full, it waits there.
+                # If the queue is full, it waits.
                 while self.unanswered() > self.free and not value._id and value._status is RemoteValueStatus.NOT_READY and not self.over:
                     self.wait(self.room)
                 return value
-        except BaseException:  # such as KeyboardInterrupt: the caller does not get the value
+        except BaseException:  # such as KeyboardInterrupt, so the caller does not get the value
             self.take_back(one)
             raise
 

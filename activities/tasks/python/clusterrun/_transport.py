@@ -38,7 +38,8 @@ class Host:
         self.path = path
         self.idle: List[socket.socket] = []
         self.key = "%x.%s." % (os.getpid(), os.urandom(8).hex())
-        # There is no lock: a signal handler may make a request while its thread would hold it.
+        # Locks are not used, because a signal handler may make a request while its thread holds
+        # one.
         self.keys = itertools.count(1)
         self.progress_sent = -1.0
 
@@ -176,7 +177,7 @@ def ask(method: str, path: str, body: str = "", patience: float = PATIENCE) -> D
 
 
 class Line:
-    """A thread's connection to the host, which is reopened as long as it is needed."""
+    """A thread's connection to the host, which is reopened while it is needed."""
 
     def __init__(self, path: str) -> None:
         self.path = path

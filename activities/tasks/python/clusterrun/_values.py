@@ -67,7 +67,7 @@ def _built_from(e: BaseException) -> Optional[List[Any]]:
 def error_outcome(
     kind: str, name: str, message: str, stack: str, task: str = "", args: Optional[List[Any]] = None
 ) -> bytes:
-    # Everything is limited: a request that is too large would never be answered.
+    # Everything is limited because an oversized request would never be answered.
     said: Dict[str, Any] = {
         "kind": name[:MAX_NAME], "message": message[:_MAX_CLOSURE_ERROR], "traceback": stack, "task": str(task)[:MAX_NAME],
     }

@@ -73,7 +73,7 @@ def get_barrier(
     """Return a barrier among all tasks of the run, or among the participants: task names such
     as "worker-0", and types such as "worker" for all their tasks. All participants must name
     the same ones. timeout is in seconds; None waits without limit. local lets the host release
-    it on its own, within microseconds: all participants must be on it.
+    it on its own, within microseconds. All participants must be on it.
 
     Raise ValueError outside a task.
     """

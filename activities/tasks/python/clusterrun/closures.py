@@ -42,12 +42,11 @@ class ClusterCoordinator:
     already raised it. By then everything queued has been cancelled, and nothing is executing.
     After that, functions can be scheduled again.
 
-    The queue belongs to the run, and outlives this process and the coordinator: scheduled
+    The queue belongs to the run, and outlives this process and the coordinator. Scheduled
     functions are still called, and the next process's join waits for them. Only the process
     that scheduled a function gets its value. However often a program creates a coordinator, it
-    is the same one. Several threads may use it. watchdog is the number of seconds without any
-    function ending, while some are unfinished, after which this process's stacks are written to
-    stderr; see WatchDog.
+    is the same one. Several threads may use it. If functions are unfinished but none ends for
+    watchdog seconds, this process's stacks are written to stderr; see WatchDog.
     """
 
     __module__ = "clusterrun"
@@ -156,8 +155,8 @@ class ClusterCoordinator:
         return PerWorkerDataset(self, dataset_fn, args, kwargs)
 
     def metrics(self) -> Dict[str, int]:
-        """Return this process's counts: closure_execution of the functions that have ended, and
-        remote_value_fetch of the values that have arrived."""
+        """Return this process's counters: closure_execution counts ended functions, and
+        remote_value_fetch counts received values."""
         return self._session.metrics()
 
 
@@ -168,7 +167,7 @@ _coordinator_lock = threading.RLock()
 @contextlib.contextmanager
 def handle_parameter_server_failure() -> Iterator[None]:
     """A context manager for a program that cannot continue without a parameter server. It exits
-    with the code in TF_CLIENT_NON_FATAL_RESTART_EXIT_CODE, if set. The code tells the program's
+    with the code in TF_CLIENT_NON_FATAL_RESTART_EXIT_CODE, if set. The code shows the program's
     restarter that this is not a program error.
 
         with clusterrun.handle_parameter_server_failure():

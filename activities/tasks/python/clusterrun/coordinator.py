@@ -24,15 +24,15 @@ class Coordinator:
                 while not coord.should_stop():
                     ...
 
-    The first thread that fails, or reaches the end of its input, stops the others, and join
+    The first thread that fails, or reaches the end of its input, stops the rest, and join
     raises the reason. Threads then have a grace of two minutes to exit; join names those that
     take longer.
 
-    With run=True it is tied to all tasks of the run with processes that have such a
-    coordinator, or use clusterrun.should_stop: what stops the threads stops the run, and a stop
-    of the run, from any process, stops the threads. join raises the first exception anywhere,
-    as a StopError if it comes from another process, and clear_stop applies to all. request_stop
-    and join return when the run has recorded the stop.
+    With run=True it is tied to all the run's tasks that use such a coordinator or
+    clusterrun.should_stop. What stops the threads stops the run, and stopping the run, from any
+    process, stops the threads. join raises the first exception anywhere, as a StopError if it
+    comes from another process, and clear_stop applies to all. request_stop and join return when
+    the run has recorded the stop.
 
     It is tf.train.Coordinator, with the same arguments and messages. The differences are: join
     returns as soon as the last thread has exited, while the original checks once a second; it
@@ -297,7 +297,7 @@ def _await_end(threads: List[threading.Thread], wake: Event) -> None:
         return
     try:
         threading.Thread(target=watch, name="clusterrun-join", daemon=True).start()
-    except RuntimeError:  # a terminating interpreter starts no threads
+    except RuntimeError:  # an exiting interpreter cannot start threads
         while _any_alive(threads) and not wake.wait(0.05):
             pass
     else:

@@ -14,7 +14,7 @@ class Looper(threading.Thread):
     a daemon, registers itself, and must still be started. LooperThread is an alias.
 
     Calls happen at fixed times counted from the first, regardless of how long each takes;
-    missed calls are made up, back to back. Setting the machine's clock has no effect. Without
+    missed calls are made up, back to back. Setting the machine's clock does not matter. Without
     an interval all calls are back to back.
     """
 

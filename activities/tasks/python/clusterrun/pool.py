@@ -173,7 +173,7 @@ class Pool:
             self._unread = True
             self._socket.sendall(request(head("POST", COORDINATOR + op), json.dumps(message).encode()))
         except OSError:
-            pass  # the run has ended, and its last answer says why
+            pass  # the run has ended, and its last answer is the reason
         except BaseException:  # KeyboardInterrupt, in the middle of a request
             self._shutdown(self._let_go())
             raise
@@ -223,7 +223,7 @@ class Pool:
 
     def _let_go(self) -> Any:
         """Send no more requests, which finishes the run in order. Return its process, which
-        keeps the socket: closing it completely would count as this program's death."""
+        keeps the socket, because closing it completely would count as this program's death."""
         process, self._process = self._process, None
         if self._socket is not None:
             with contextlib.suppress(OSError):

@@ -14,10 +14,11 @@ _TEXT_ABORTED = "The corresponding function is aborted. Please reschedule the fu
 
 class ClosureError(Exception):
     """An error of a scheduled function. kind is the name of its type on the task. If Python has
-    that type, the error is also an instance of it: an error of the kind "ValueError" can be
-    caught as ValueError and as ClosureError. It then has the original args, and an OSError has
-    its errno and filename, if these are short. traceback is the original traceback, task the
-    task that called the function, and closure the closure's ID. The error can be pickled."""
+    that type, the error is also an instance of it, so an error of kind "ValueError" can be
+    caught as ValueError and as ClosureError. It then keeps the original args, and an OSError
+    has its errno and filename, if these are short. traceback is the original traceback, task
+    the task that called the function, and closure the closure's ID. The error can be
+    pickled."""
 
     __module__ = "clusterrun"
 

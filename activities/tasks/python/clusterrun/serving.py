@@ -385,7 +385,7 @@ class Server:
 
     def wake_again(self, now: float) -> float:
         """Wake due threads again, and return when the next is due. A signal may come just
-        before the wait that it should interrupt, and then has no effect."""
+        before the wait that it should interrupt, and is lost."""
         next_one = FOREVER
         for call in self.ledger.running.values():
             if call.wakes and call.wakes[0] <= now:

@@ -36,7 +36,7 @@ def enable_stacks() -> bool:
 
 
 def disable_stacks() -> None:
-    """Undo enable_stacks: the host no longer asks this process."""
+    """Undo enable_stacks. The host no longer asks."""
     try:
         import faulthandler
 

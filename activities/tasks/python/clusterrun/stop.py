@@ -17,8 +17,8 @@ _FIRST_PATIENCE = 1.0  # seconds for an absent host's first answer
 
 
 def request_stop(ex: Union[BaseException, ExcInfo, None] = None, reason: Optional[str] = None) -> None:
-    """Ask for all tasks of the run to stop: because of the exception ex, which may be a tuple
-    of sys.exc_info(), for a reason that is not an error, or for none.
+    """Ask for all tasks of the run to stop, optionally because of the exception ex, which may
+    be a tuple of sys.exc_info(), or for a reason that is not an error.
 
     The first exception decides the run's result, unless its kind means a clean stop: by default
     StopIteration, EOFError and OutOfRangeError. The call returns when the run has recorded the
@@ -53,11 +53,11 @@ def wait_for_stop(timeout: Optional[float] = None) -> bool:
 
 
 def preempted() -> Optional[float]:
-    """Return the seconds until the task is stopped, if that is announced, and None otherwise: a
-    run with higher priority needs its capacity, its host drains, or a person has announced it.
-    It is as cheap as should_stop. Save a checkpoint, and continue or exit with a nonzero code;
-    the run continues from it as soon as there is capacity. If all tasks exit with 0 in time,
-    the run succeeds. Outside a task, it returns None."""
+    """Return the seconds until the task is stopped, or None if no stop is announced. The task
+    is stopped because a run with higher priority needs its capacity, its host drains, or a
+    person requested it. It is as cheap as should_stop. Save a checkpoint, and continue or exit
+    with a nonzero code; the run continues from it as soon as there is capacity. If all tasks
+    exit with 0 in time, the run succeeds. Outside a task, it returns None."""
     watch = _watch or watching()
     if watch.error is not None:
         watch.raise_error()
@@ -100,7 +100,7 @@ def stop_error(said: Dict[str, Any]) -> Optional[StopError]:
 
 
 def wait_ended(said: Dict[str, Any]) -> StopError:
-    """Return the error of a wait interrupted by a stop, with the stop's reason."""
+    """Return the error of an interrupted wait, with the stop's reason."""
     by, reason = said.get("by", ""), said.get("reason") or "the tasks of the run are to stop together"
     return stop_error(said) or StopError("%s stopped the run: %s" % (by or "an operator", reason), by)
 
@@ -149,7 +149,7 @@ class Watch:
             thread = threading.Thread(target=self.run, name="clusterrun-stop", daemon=True)
             try:
                 thread.start()
-            except RuntimeError:  # a terminating interpreter starts no threads
+            except RuntimeError:  # an exiting interpreter cannot start threads
                 self.keep_up(time.monotonic() + _FIRST_PATIENCE)
                 return
             self.thread = thread
@@ -180,8 +180,8 @@ class Watch:
         self.heard.set()
 
     def learn(self, said: Dict[str, Any]) -> None:
-        """Record a state, unless a later one is known: a restarted host worker may not have the
-        latest one yet."""
+        """Record a state, unless a later one is known, because a restarted host worker may lack
+        the latest one."""
         with self.lock:
             if said["seq"] <= self.said["seq"]:
                 return

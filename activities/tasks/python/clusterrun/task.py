@@ -23,7 +23,7 @@ def result(value: Any) -> None:
     "NaN"}, bytes as {"$clusterrun.bytes": BASE64}, which loads restores; sets and arrays as
     lists, dataclasses as objects; and anything else as text, with a warning that names the
     field. A value larger than 256 KiB stays in a file on the host, and the run's result
-    contains its path. Outside a task it has no effect."""
+    contains its path. It does nothing outside a task."""
     body = encode(value, "the result")
     if find_host() is None:
         return
@@ -50,8 +50,8 @@ def _keep(path: str, body: bytes) -> None:
 
 def error(what: Union[BaseException, str], kind: str = "") -> None:
     """Report why the program is about to fail: an exception, with its traceback, or a string.
-    It replaces any earlier report, and counts if the process does not exit with 0. Outside a
-    task it has no effect."""
+    It replaces any earlier report, and counts if the process does not exit with 0. It does
+    nothing outside a task."""
     if find_host() is not None:
         _report(what, kind)
 
@@ -81,9 +81,9 @@ def _write_error_file(path: str, message: str, stack: str, now: float) -> None:
 
 def progress(current: float, total: Optional[float] = None, message: str = "") -> None:
     """Report the task's progress, which people see while the task runs. It is cheap to call
-    often: at most ten updates a second are sent, and always the update that reaches the total.
+    often. At most ten updates a second are sent, and always the update that reaches the total.
     If the host is away for longer than a second, the update is dropped. NaN and the infinities
-    count as 0, which for a total means unknown. Outside a task it has no effect."""
+    count as 0, which for a total means unknown. It does nothing outside a task."""
     host = find_host()
     if host is None:
         return
@@ -138,8 +138,8 @@ _REPORT_PATIENCE = 2.0  # seconds before the error is written directly to its fi
 
 
 def record(fn: _F) -> _F:
-    """A decorator for a program's main function: an exception that leaves it is reported as the
-    task's error before it propagates. Outside a task it has no effect."""
+    """A decorator for a program's main function. An exception that leaves it is reported as the
+    task's error before it propagates. It does nothing outside a task."""
 
     @functools.wraps(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -156,10 +156,10 @@ def record(fn: _F) -> _F:
 
 
 def main(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Run a program's main function: its value is the task's result, unless it is None, and an
-    exception that leaves it is the task's error. A result that cannot be stored is reported on
-    stderr: the function has done its work. Outside a task it only runs the function and returns
-    its value."""
+    """Run a program's main function. Its value is the task's result, unless it is None, and an
+    exception that leaves it is the task's error. A result that cannot be stored is only
+    reported on stderr, because the function has done its work. Outside a task it only runs the
+    function and returns its value."""
     value = record(fn)(*args, **kwargs)
     if value is not None and find_host() is not None:
         try:

@@ -1,7 +1,7 @@
-"""Tests of Coordinator and Looper, named by the numbers of the behaviours they check.
+"""Tests of Coordinator and Looper, named by the numbers of the checked behaviours.
 
-Run them with `python3 -m unittest discover tests` in the directory above; `go test`
-there does so with every interpreter it finds.
+Run them with `python3 -m unittest discover tests` in the parent directory; `go test` there runs
+them with every interpreter it finds.
 """
 
 import inspect
@@ -21,7 +21,7 @@ PATIENCE = 60
 
 
 class OutOfRangeError(Exception):
-    """The end of an input, by the name TensorFlow gives it."""
+    """The end of an input, under TensorFlow's name."""
 
 
 class DerivedOutOfRangeError(OutOfRangeError):
@@ -34,7 +34,7 @@ class Case(unittest.TestCase):
         logging.getLogger("clusterrun").addHandler(logging.NullHandler())
 
     def tearDown(self):
-        self._release.set()  # before the clean-ups, which wait for the threads
+        self._release.set()  # before the clean-ups wait for the threads
 
     def thread(self, run, name=None):
         t = threading.Thread(target=run, name=name, daemon=True)
@@ -43,7 +43,7 @@ class Case(unittest.TestCase):
         return t
 
     def stuck(self, name=None):
-        """Return a thread that ends with the test."""
+        """Return a thread that exits with the test."""
         return self.thread(self._release.wait, name)
 
     def reporting(self, coord, ex, tuples=False):
@@ -58,7 +58,7 @@ class Case(unittest.TestCase):
         return self.thread(run)
 
     def raised(self, call):
-        """Return the functions in the traceback of the first error, which call raises."""
+        """Return the functions in the first error's traceback. call raises it."""
         try:
             call()
         except RuntimeError as ex:
@@ -67,7 +67,7 @@ class Case(unittest.TestCase):
         return self.fail("nothing was raised")
 
     def one_after_the_other(self, report):
-        """Return two threads, the second of which reports after the first."""
+        """Return two threads. The second one reports after the first."""
         first_done = threading.Event()
 
         def first():
@@ -166,7 +166,7 @@ class StopTest(Case):
             self.assertIs(ex, raised.exception)
 
     def test_what_is_no_exception(self):
-        """D-17: join raises a ValueError that says so, and all threads stop."""
+        """D-17: join raises a ValueError about it, and all threads stop."""
         for wrong in ((None, None, None), (1, 2), "text", RuntimeError):
             coord = Coordinator()
             coord.request_stop(wrong)
@@ -220,7 +220,7 @@ class StopTest(Case):
 
     def test_request_stop_may_come_from_a_signal_handler(self):
         coord = Coordinator()
-        with coord._lock:  # as if the signal came in the middle of a method
+        with coord._lock:  # like a signal in the middle of a method
             coord.request_stop()
         self.assertTrue(coord.should_stop())
 
@@ -250,7 +250,7 @@ class JoinTest(Case):
         self.assertFalse(any(t.is_alive() for t in threads))
 
     def test_join_some_registered(self):
-        """CO-05: join waits for the union, in which a thread may be both registered and passed."""
+        """CO-05: join waits for the union. A thread may be both registered and passed."""
         coord = Coordinator()
         threads = [self.thread(lambda d=d: time.sleep(d)) for d in (0.01, 0.02, 0.03)]
         coord.register_thread(threads[0])
@@ -269,10 +269,10 @@ class JoinTest(Case):
                 coord.join(stop_grace_period_secs=grace)
             self.assertEqual("Coordinator stopped with threads still running: slow", str(raised.exception))
             self.assertTrue(coord.joined)
-            coord.join()  # It is not registered any more
+            coord.join()  # no longer registered
 
     def test_join_ignores_live_threads(self):
-        """The text is logged instead of raised."""
+        """The message is logged instead of raised."""
         coord = Coordinator()
         coord.request_stop()
         slow = self.stuck("slow")
@@ -317,7 +317,8 @@ class JoinTest(Case):
             coord.join([watched, self.stuck("stuck")], stop_grace_period_secs=1.0)
 
     def test_the_default_grace(self):
-        """The grace is 120 s. The thread notes how long join would wait, and join does not wait."""
+        """The grace is 120 s. The thread records how long join would wait, and join does not
+        wait."""
         coord = Coordinator()
         coord.request_stop()
         slow = NotingThread()
@@ -355,7 +356,7 @@ class JoinTest(Case):
         coord.join([self.thread(lambda: time.sleep(0.01))], stop_grace_period_secs=float("inf"))
 
     def test_stragglers_are_named_in_order(self):
-        """The order is the order of registration, then the order of the call."""
+        """Registered threads come first, then the call's, each in order."""
         coord = Coordinator()
         coord.request_stop()
         names = ["t%02d" % i for i in range(12)]
@@ -386,7 +387,7 @@ class JoinTest(Case):
             coord.join(self.one_after_the_other(report))
 
     def test_join_raises_the_first_exception(self):
-        """With the traceback of its thread."""
+        """With its thread's traceback."""
         coord = Coordinator()
 
         def report(ex):
@@ -398,7 +399,7 @@ class JoinTest(Case):
         self.assertIn("report", self.raised(lambda: coord.join(self.one_after_the_other(report))))
 
     def test_join_raises_what_a_scope_caught(self):
-        """CO-12: the exception ends in the scope of its thread."""
+        """CO-12: the exception stops in its thread's scope."""
         coord = Coordinator()
         went_on = []
 
@@ -412,7 +413,7 @@ class JoinTest(Case):
         self.assertEqual(["First", "Too late"], went_on)
 
     def test_the_scope_takes_everything(self):
-        """SEED-67: the scope catches exit requests, too."""
+        """SEED-67: the scope also catches exit requests."""
         for ex in (SystemExit(3), KeyboardInterrupt(), GeneratorExit()):
             coord = Coordinator()
             with coord.stop_on_exception():
@@ -469,7 +470,7 @@ class JoinTest(Case):
         coord.join()
 
     def test_a_thread_that_was_not_started(self):
-        """Such a thread is not alive, as in the original, and does not delay join."""
+        """Like the original, join does not wait for such a thread."""
         coord = Coordinator()
         coord.join([threading.Thread(), self.thread(lambda: time.sleep(0.01))])
         coord.request_stop()
@@ -483,7 +484,7 @@ class JoinTest(Case):
             coord.join(stop_grace_period_secs=PATIENCE)
 
     def test_join_where_no_thread_can_be_started(self):
-        """This is the state at the end of the interpreter, when functions called at exit join."""
+        """This is the state of an exiting interpreter, when functions called at exit join."""
         coord = Coordinator()
         t = self.thread(lambda: time.sleep(0.1))
         with mock.patch.object(threading.Thread, "start", side_effect=RuntimeError("can't start")):
@@ -506,7 +507,7 @@ class JoinTest(Case):
 
 
 class NotingThread(threading.Thread):
-    """A thread that always lives, and notes how long its joiner waits."""
+    """A thread that never exits, and records how long its joiner waits."""
 
     def __init__(self, on_wait=lambda wait: None):
         super().__init__(name="noting")
@@ -522,7 +523,7 @@ class NotingThread(threading.Thread):
 
 
 class FakeTime(Coordinator):
-    """A coordinator with its own clock, whose waits end at once."""
+    """A coordinator with a fake clock and immediate waits."""
 
     def __init__(self):
         super().__init__()
@@ -540,7 +541,7 @@ class FakeTime(Coordinator):
 
 
 class Recorder(Looper):
-    """A looper that records what it does."""
+    """A looper that records its actions."""
 
     def __init__(self, coord, interval=None, fails=None):
         super().__init__(coord, interval)
@@ -682,7 +683,7 @@ class LooperTest(Case):
                 self.assertEqual(["start", "run"], hooks(ex, interval))
 
     def test_a_looper_started_after_the_stop(self):
-        """SEED-70: the looper makes no calls."""
+        """SEED-70: the looper calls nothing."""
         for interval in (None, 0, 1):
             coord = Coordinator()
             coord.request_stop()

@@ -1,4 +1,4 @@
-"""Tests of the exceptions that a function's caller gets for the errors of the function."""
+"""Tests of the exceptions that a function's errors raise in its caller."""
 
 import copy
 import json
@@ -15,7 +15,7 @@ from clusterrun.stop import bounded
 
 
 def happened(e, kind=None):
-    """Return what a coordinator and a pool raise for an exception of a function."""
+    """Return what a coordinator and a pool raise for a function's exception."""
     try:
         raise e
     except BaseException as raised:

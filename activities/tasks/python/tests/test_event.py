@@ -14,14 +14,14 @@ class Blocked(Exception):
 
 
 class Lock:
-    """A lock that raises Blocked where a caller would wait for it."""
+    """A lock that raises Blocked where a caller would wait."""
 
     def __init__(self):
         self.held = False
 
     def acquire(self, timeout=None):
         if self.held:
-            sys.settrace(None)  # nothing after this would have happened
+            sys.settrace(None)  # nothing would have happened after this
             raise Blocked
         self.held = True
         return True
@@ -33,8 +33,8 @@ class Lock:
 
 
 def interrupted(do, at, handler):
-    """Call do, and call handler before the instruction of do with number at, like a signal handler.
-    Returns whether do has that many instructions, and whether it would have waited."""
+    """Call do, and handler before do's instruction number at, like a signal handler. Return
+    whether do has more than at instructions, and whether it would have waited."""
     left = at
 
     def trace(frame, event, arg):
@@ -62,7 +62,7 @@ def interrupted(do, at, handler):
 
 class TestEvent(unittest.TestCase):
     def interrupt(self, do, check):
-        """Set an event at each instruction of do in turn."""
+        """Set an event at each of do's instructions in turn."""
         at, done = 0, True
         with mock.patch.object(_event, "threading", types.SimpleNamespace(Lock=Lock)):
             while done:

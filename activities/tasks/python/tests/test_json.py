@@ -1,4 +1,4 @@
-"""Tests of how values of programs become JSON, and come back."""
+"""Tests of the conversion of values to JSON and back."""
 
 import collections
 import dataclasses
@@ -23,7 +23,7 @@ class Best:
 
 
 class Scalar:
-    """A scalar as numpy has them."""
+    """A scalar like numpy's."""
 
     def __init__(self, value):
         self.value = value
@@ -55,14 +55,14 @@ class Pretends:
 
 class JSONTest(unittest.TestCase):
     def replaced(self, value, **options):
-        """Return what is kept of a value, and the warning of that."""
+        """Return what is stored for a value, and its warning."""
         with self.assertLogs("clusterrun", "WARNING") as logs:
             raw = encode(value, "the result", **options)
         self.assertEqual(1, len(logs.output))
         return json.loads(raw.decode()), logs.records[0].getMessage()
 
     def kept(self, value, **options):
-        """Return what is kept of a value, of which nothing is lost."""
+        """Return what is stored for a value without any loss."""
         with self.assertRaises(AssertionError):  # assertNoLogs is newer
             with self.assertLogs("clusterrun"):
                 raw = encode(value, "the result", **options)
@@ -138,7 +138,7 @@ class JSONTest(unittest.TestCase):
                 got, depth = got[0], depth + 1
             self.assertEqual(got, "<list that is nested too deep>")
             self.assertTrue(100 < depth <= 490, depth)
-            while deep:  # its parts go one by one
+            while deep:  # its parts are separate
                 deep = deep.pop() if isinstance(deep, list) else None
 
     def test_texts_and_large_numbers(self):

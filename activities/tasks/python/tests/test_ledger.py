@@ -1,4 +1,4 @@
-"""Tests of the requests that a serving process sends to its host, without a host."""
+"""Tests of a serving process's requests to its host, without a host."""
 
 import json
 import unittest
@@ -15,12 +15,12 @@ class LedgerTest(unittest.TestCase):
         self.ledger = Ledger("p", 2, dict)
 
     def ask(self):
-        """Return the next request, and the number of its outcomes."""
+        """Return the next request, and its number of outcomes."""
         body, sent = self.ledger.compose(20)
         return json.loads(body.decode()), sent
 
     def begin(self):
-        """Receive closures 7 and 8, and begin to call the first."""
+        """Receive closures 7 and 8, and start calling the first."""
         says, sent = self.ask()
         self.assertEqual((says["process"], says["slots"], says["free"]), ("p", 2, 2))
         self.ledger.answered({"closures": [closure(7), closure(8)]}, sent)

@@ -1,4 +1,4 @@
-"""Tests of the package as a whole: its public names, and the imports of its modules."""
+"""Tests of the package as a whole: its public names, and its modules' imports."""
 
 import ast
 import importlib
@@ -17,7 +17,7 @@ LooperThread PerWorkerValues Pool PoolError RemoteValue RemoteValueStatus StopEr
 barrier cancelled clear_stop cluster disable_stacks enable_stacks error function get_barrier handle_parameter_server_failure
 info loads main preempted progress record request_stop restart_count result run serve should_stop wait_for_stop
 """.split()
-# These modules are rules that need no host: they use no sockets, processes or clocks.
+# These modules are rules without a host: they do not use sockets, processes or clocks.
 PURE = ("_arguments", "_errors", "_event", "_http", "_json", "_ledger", "_pooltasks", "_values", "functions", "remote")
 IMPURE = {"os", "select", "signal", "socket", "subprocess", "time", "clusterrun._transport"}
 
@@ -56,7 +56,7 @@ class PackageTest(unittest.TestCase):
         known = {}
 
         def imports(name):
-            """Return what a module imports, directly or through modules of the package."""
+            """Return what a module imports, directly or through the package's modules."""
             if name not in known:
                 known[name] = found = set()
                 for node in ast.parse((HERE / (name + ".py")).read_text()).body:

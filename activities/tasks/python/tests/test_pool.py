@@ -1,4 +1,4 @@
-"""Tests of how a pool treats the main program. No pool is started."""
+"""Tests of a pool's handling of the main program. No pool is started."""
 
 import os
 import subprocess
@@ -34,7 +34,7 @@ AT_ONCE = "the __main__ of a package, a directory or an archive runs at import"
 
 class MainPrograms(unittest.TestCase):
     def run_as(self, *args, **options):
-        """Return what the program prints: its module, its file and its functions."""
+        """Return what the program prints: its module, file and functions."""
         env = dict(os.environ, PYTHONPATH=PROJECT + os.pathsep + self.dir, PYTHONDONTWRITEBYTECODE="1")
         out = subprocess.run([sys.executable] + list(args), cwd=self.dir, env=env, stdout=subprocess.PIPE, check=True, **options).stdout
         return out.decode().strip().split("|")

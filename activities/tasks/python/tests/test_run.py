@@ -1,4 +1,4 @@
-"""Tests of clusterrun.run, and of the program it runs, for which a script stands in."""
+"""Tests of clusterrun.run, and of the program it runs, replaced by a script."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import clusterrun
 from clusterrun import _binary
 
 PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# The script prints its arguments, and the signal that told it to stop.
+# The script prints its arguments, and the signal that stopped it.
 PROGRAM = """#!%s
 import json, os, signal, sys, time
 said = {"args": sys.argv[1:]}
@@ -72,7 +72,7 @@ class RunTest(unittest.TestCase):
         self.assertEqual(json.loads(caught.exception.stdout), {"args": ["run"]})
 
     def test_a_timeout_asks_the_run_to_stop(self):
-        def block():  # for the program's beginning, too
+        def block():  # includes the program's startup
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 
         with self.assertRaises(subprocess.TimeoutExpired) as caught:
@@ -101,7 +101,7 @@ class RunTest(unittest.TestCase):
         self.assertEqual(_binary.find_binary(), self.binary)
         beside = os.path.join(os.path.dirname(self.binary), "bin", "clusterrun")
         os.mkdir(os.path.dirname(beside))
-        os.rename(self.binary, beside)  # as pip install --target has it
+        os.rename(self.binary, beside)  # like pip install --target
         module = os.path.join(os.path.dirname(self.binary), "clusterrun", "_binary.py")
         scripts = mock.patch("sysconfig.get_path", lambda _: "/nowhere")
         with mock.patch.object(_binary, "__file__", module), scripts:
