@@ -68,7 +68,7 @@ func invalidAfter(i int, message, remedy string) error {
 	return temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrInvalidRunSpec, nil)
 }
 
-// waitingFor is for RunEnd, which any host of the queue executes for as long as the run takes.
+// waitingFor is for RunEnd, which a host of the queue executes until the earlier run ends.
 func waitingFor(ctx workflow.Context, queue string, a spec.After) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		ActivityID:          spec.AfterActivity + a.Run,

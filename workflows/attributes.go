@@ -12,9 +12,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// A workflow task that sets a search attribute which the namespace does not know fails for
-// ever. So a run sets only the attributes that it has from its start: the server has accepted
-// them once, with values of the same kind.
+// A workflow task that sets a search attribute unknown to the namespace fails forever. So a run
+// sets only its initial attributes, which the server has already accepted with values of the same
+// kind.
 var (
 	verdictAttribute  = temporal.NewSearchAttributeKeyKeyword(spec.AttributeVerdict)
 	causeAttribute    = temporal.NewSearchAttributeKeyKeyword(spec.AttributeCause)

@@ -51,8 +51,8 @@ type barrierWorkflow struct {
 	// hosts lists the queues of the hosts that have sent something, in the order of their first
 	// messages. They can be asked which tasks are still alive.
 	hosts []string
-	names map[string]string // of the hosts, by queue
-	// checks counts the checks that no host took up.
+	names map[string]string // maps the hosts' queues to their names
+	// checks counts the checks that no host started.
 	checks   int
 	checking bool
 	// stopCheck cancels the running check, which asks about the tasks in asked.
@@ -70,7 +70,7 @@ func (b *barrierWorkflow) status(of []string) (spec.BarrierStatus, error) {
 	return s, nil
 }
 
-// run waits for the end of the round. It returns false if the round continues as new.
+// run waits until the round is over. It returns false if the round continues as new.
 func (b *barrierWorkflow) run(ctx workflow.Context) (closed bool) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	b.selector.AddReceive(b.signals, func(c workflow.ReceiveChannel, _ bool) {
@@ -158,7 +158,7 @@ func (b *barrierWorkflow) setDeadline(ctx workflow.Context) {
 	})
 }
 
-// detailNames bounds the names in the Web UI.
+// detailNames limits the names in the Web UI.
 const detailNames = 20
 
 // describe writes the round's details for the Web UI.

@@ -20,7 +20,7 @@ const (
 	// checkSilence is the heartbeat timeout of the host that checks, and checkLasts is longer
 	// than any round.
 	checkSilence, checkLasts = 20 * time.Second, 10 * 365 * 24 * time.Hour
-	// checkInterval bounds the time between two attempts. An attempt fails if the host cannot
+	// checkInterval limits the time between two attempts. An attempt fails if the host cannot
 	// check.
 	checkInterval = time.Minute
 	// checkTaken limits how long a host may take to start a check. It grows up to checkTakenMost,

@@ -14,7 +14,7 @@ import (
 // BarrierResumption is the state of a round that continues as new.
 type BarrierResumption struct {
 	Round barrier.State `json:"round"`
-	// Hosts are the hosts that have sent something, in the order of their first messages.
+	// Hosts lists the hosts that have sent something, in the order of their first messages.
 	Hosts []BarrierHost `json:"hosts,omitempty"`
 }
 
@@ -24,7 +24,7 @@ type BarrierHost struct {
 	Name  string `json:"name"`
 }
 
-// maxTaken bounds the arrivals that are taken along: the server takes 2 MiB.
+// maxTaken limits the arrivals that are passed on, because the server accepts 2 MiB.
 const maxTaken = 3000
 
 // outgrown reports whether the round must continue as new.

@@ -16,8 +16,8 @@ func call[I, O any](ctx workflow.Context, a hostapi.Activity[I, O], in I) future
 	return future[O]{workflow.ExecuteActivity(ctx, hostapi.Name(a), in)}
 }
 
-// hereTakes bounds an activity of callHere within the workflow task. A query of the status
-// waits for the end of the workflow task.
+// hereTakes limits an activity of callHere within the workflow task. A status query waits for the
+// workflow task.
 const hereTakes = 2 * time.Second
 
 // callHere is [call] for an activity that usually takes milliseconds and may be repeated. On a

@@ -47,8 +47,7 @@ func runCluster(ctx workflow.Context, input, resumption converter.RawValue, grou
 	if err != nil {
 		refused := resultOfRefusal(err)
 		noteEnd(ctx, refused, 0)
-		// A later status query must return the reason; without this there would be no query
-		// handler.
+		// A later status query must return the reason, and needs a query handler for that.
 		why := spec.Status{State: spec.RunEnded, Tasks: []spec.TaskStatus{}, Result: refused}
 		if err := answerStatusBy(ctx, func() (spec.Status, error) { return why, nil }); err != nil {
 			return nil, err
@@ -98,7 +97,7 @@ func decode(input converter.RawValue) (*spec.RunSpec, error) {
 	return s, nil
 }
 
-// clusterRun is one run. Its parts decide one thing each, and share the state.
+// clusterRun is one run. Each of its parts makes one kind of decision, and all share the state.
 type clusterRun struct {
 	*runState
 	placer   *placer    // reserves hosts for the tasks
@@ -142,22 +141,22 @@ type runState struct {
 	hosts     []*host
 	placed    map[string]*host  // by task name
 	addresses map[string]string // by task name
-	// former are hosts of earlier generations that the group has left.
+	// former lists hosts of earlier generations that the group has left.
 	former []*host
-	// shipped are hosts that already received the run's files, the latest last.
+	// shipped lists hosts that already received the run's files, the latest last.
 	shipped []spec.HostService
 	// lost holds the queues of hosts that were lost with a task.
 	lost map[string]bool
 	// absent holds the queues of hosts that did not come back in time and have not answered since.
 	// The run has given them up.
 	absent map[string]bool
-	// draining are the names of hosts that the group must leave.
+	// draining lists the names of hosts that the group must leave.
 	draining map[string]bool
-	// answers are the unread answers of the fleet.
+	// answers holds the fleet's unread answers.
 	answers []fleet.Answer
 	// groupsAbove is the maximum number of simultaneous launches without groups.
 	groupsAbove int
-	// inputBytes is the size of the spec as it came.
+	// inputBytes is the size of the spec as received.
 	inputBytes int
 	// shared counts the values that this execution has shared with hosts.
 	shared int
@@ -182,8 +181,8 @@ type runState struct {
 	began string
 	// execution counts the executions that have continued the run with its tasks.
 	execution int
-	// requests counts the requests that this execution has accepted, and sending the notices that are
-	// being sent.
+	// requests counts the requests that this execution has accepted, and sending the notices in
+	// transit.
 	requests, sending int
 	// leaving is when the run began to try to continue in another execution. awaiting reports
 	// whether a coroutine waits for the last request to return.
@@ -279,7 +278,7 @@ func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 	})
 	for {
 		for r.result == nil && r.invalid == nil && (r.next == nil || r.events.Len() > 0 || r.sending > 0) {
-			if !r.selector.HasPending() { // it takes a while for many tasks
+			if !r.selector.HasPending() { // this takes some time for many tasks
 				r.report.describe(free)
 			}
 			if r.handover.handOver(free) {
@@ -301,7 +300,7 @@ func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 		if ctx.Err() == nil {
 			break
 		}
-		// Cancelled while it was about to continue as new.
+		// The run was cancelled just before it continued as new.
 		r.next = nil
 		r.step(free, lifecycle.Cancel{})
 	}

@@ -87,7 +87,7 @@ type fleetOf struct {
 	// wakes is when the timer that stopWake cancels fires.
 	wakes    time.Time
 	stopWake workflow.CancelFunc
-	// sending counts the signals that are on their way.
+	// sending counts the signals in transit.
 	sending   int
 	cancelled bool
 }
@@ -137,7 +137,7 @@ func (f *fleetOf) register(ctx workflow.Context) error {
 	)
 }
 
-// handle installs an update, which do carries out unless check refuses it.
+// handle installs an update that do carries out unless check refuses it.
 func handle[Q any](ctx workflow.Context, f *fleetOf, name, description string, check func(Q) error, do func(workflow.Context, Q)) error {
 	return workflow.SetUpdateHandlerWithOptions(ctx, name, func(ctx workflow.Context, q Q) error {
 		do(ctx, q)
@@ -197,7 +197,7 @@ func (f *fleetOf) step(ctx workflow.Context, e fleet.Event) {
 	}
 }
 
-// wake sets the timer for the time that the machine waits for.
+// wake sets the timer to when the machine needs the time.
 func (f *fleetOf) wake(ctx workflow.Context) {
 	at := f.machine.Wake()
 	if at.Equal(f.wakes) {
@@ -225,7 +225,7 @@ func (f *fleetOf) wake(ctx workflow.Context) {
 // hosts and tell is repeated.
 func (f *fleetOf) tell(ctx workflow.Context, run fleet.Run, what fleet.Answer) {
 	f.sending++
-	// Without the run ID: the run may have continued in a later execution.
+	// The run ID is omitted because the run may have continued in a later execution.
 	sent := workflow.SignalExternalWorkflow(ctx, run.WorkflowID, "", spec.SignalFleet, what)
 	f.selector.AddFuture(sent, func(sent workflow.Future) {
 		f.sending--
@@ -254,8 +254,8 @@ const (
 	// missedBeats is the number of missed heartbeats that make a host silent. A host has the same
 	// time to start its lease.
 	missedBeats = 3
-	// checkTakes is the length of a check, and checkAgain the time between two of its looks.
-	// maxChecked is the most runs it checks.
+	// checkTakes is the duration of a check, and checkAgain the interval of its looks. maxChecked
+	// limits the runs that it checks.
 	checkTakes, checkAgain, maxChecked = 30 * time.Second, 5 * time.Second, 200
 	// tellAgain is the delay before a failed signal to a run is repeated.
 	tellAgain = 5 * time.Second

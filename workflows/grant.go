@@ -112,7 +112,7 @@ const (
 	// askedAgain is the delay before a run first repeats its request for hosts, and askedRarely
 	// the interval of later requests.
 	askedAgain, askedRarely = 30 * time.Second, 10 * time.Minute
-	// lastAnswer bounds the wait for the fleet's answer to a run that gives up.
+	// lastAnswer limits the wait for the fleet's answer to a run that gives up.
 	lastAnswer = 10 * time.Second
 	// fleetComes is the delay before a run asks again if no fleet exists yet.
 	fleetComes = time.Second
@@ -266,7 +266,7 @@ func (pl *placer) reserveAll(ctx workflow.Context, p placement) (*fleet.Refused,
 	return refused, failure
 }
 
-// refusal returns the reason why a host has not taken its tasks.
+// refusal describes why a host has refused its tasks.
 func refusal(h *host, hosts int, err error) string {
 	if _, ok := errors.AsType[*temporal.TimeoutError](err); ok {
 		return fmt.Sprintf("host %s did not answer within %s", h.Name, spec.Duration(reservesWithin(hosts)))
@@ -301,7 +301,7 @@ func (f *fleetTalk) inFleet(ctx workflow.Context) fleet.Run {
 	return fleet.Run{WorkflowID: workflow.GetInfo(ctx).WorkflowExecution.ID, RunID: f.began}
 }
 
-// preferred returns the names of the hosts that the group had and has not lost.
+// preferred returns the names of the group's hosts that it has not lost.
 func (pl *placer) preferred() []string {
 	var hosts []string
 	for _, h := range slices.Concat(pl.hosts, pl.former) {
@@ -312,7 +312,7 @@ func (pl *placer) preferred() []string {
 	return hosts
 }
 
-// tellFleet sends a message to the fleet, and reports whether there is a fleet.
+// tellFleet sends a message to the fleet, and reports whether the fleet exists.
 func (f *fleetTalk) tellFleet(ctx workflow.Context, m fleet.Message) bool {
 	err := workflow.SignalExternalWorkflow(ctx, spec.FleetID(f.queue), "", spec.SignalFleet, m).Get(ctx, nil)
 	return err == nil

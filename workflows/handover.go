@@ -20,22 +20,22 @@ const (
 	manyRequests, eventsOfTask = 500, 8
 	// eventsOfHost and bytesOfHost are the sizes per host for a run with manyHosts.
 	manyHosts, eventsOfHost, bytesOfHost = 64, 20, 450
-	// maxEvents bounds that: the server terminates a workflow with 51,200 events, or with
+	// maxEvents limits the history: the server terminates a workflow with 51,200 events, or with
 	// 10,000 signals.
 	maxEvents = 20_000
 	// leavingTakes limits how long requests are refused at a time, to reach a moment without open
 	// requests. A request to a host that is away may take longer.
 	leavingTakes = 10 * time.Second
-	// bytesOfTask is about the size of a running task in the resumption, and maxCarried the
-	// largest resumption with the spec: the server takes 2 MiB.
+	// bytesOfTask is the approximate size of a running task in the resumption, and maxCarried the
+	// maximum of the resumption with the spec: the server accepts 2 MiB.
 	bytesOfTask, maxCarried = 130, 1800 << 10
 	// maxAddedBytes limits the size, in the resumption, of tasks that are outside the spec or have
 	// a command other than the spec's.
 	maxAddedBytes = 256 << 10
 )
 
-// handOver reports whether the run continues in another execution now, and sets r.next if so.
-// It does so only if nothing is under way that would be lost.
+// handOver reports whether the run continues in another execution now, and sets r.next if so. It
+// does so only if nothing in progress would be lost.
 func (o *handover) handOver(ctx workflow.Context) bool {
 	if !o.isLong(ctx) {
 		o.leaving = time.Time{}
@@ -64,7 +64,7 @@ func (o *handover) isLong(ctx workflow.Context) bool {
 		o.machine.AddedSize() <= maxAddedBytes && o.inputBytes+o.times(bytesOfTask, bytesOfHost) <= maxCarried
 }
 
-// times returns a number that grows with the tasks and with the hosts, if these are many.
+// times returns a number that grows with the tasks and, if they are many, with the hosts.
 func (o *handover) times(task, host int) int {
 	n := task * o.machine.Size()
 	if len(o.hosts) >= manyHosts {
@@ -100,7 +100,7 @@ func errGoesOn() error {
 // HeldHost is what the next execution needs to know about a host of the run.
 type HeldHost struct {
 	Name  string `json:"name"`
-	Queue string `json:"queue"` // of this very host worker
+	Queue string `json:"queue"` // of exactly this host worker
 	// Pin is the name that the spec pins tasks to, or empty for any host.
 	Pin string `json:"pin,omitempty"`
 	// Groups are its reservations.
@@ -109,8 +109,8 @@ type HeldHost struct {
 	Devices []string `json:"devices,omitempty"`
 	// Witness reports whether other hosts of the generation ask it about the server.
 	Witness bool `json:"witness,omitempty"`
-	// Service, as in [hostapi.ReserveOutput], and Tasks are set in a [Resumption] only. Tasks are the
-	// tasks placed there, also tasks outside the spec.
+	// Service, as in [hostapi.ReserveOutput], and Tasks are set only in a [Resumption]. Tasks
+	// lists the tasks placed on the host, including tasks outside the spec.
 	Service *spec.HostService `json:"service,omitempty"`
 	Tasks   []string          `json:"tasks,omitempty"`
 }
@@ -131,7 +131,7 @@ func (o *handover) resumption(ctx workflow.Context) *Resumption {
 	return next
 }
 
-// noteStart writes the start of a run into its memo, for the executions after this execution.
+// noteStart writes a run's start time into its memo, for later executions.
 func noteStart(ctx workflow.Context) {
 	info := workflow.GetInfo(ctx)
 	if info.Memo.GetFields()[spec.MemoStarted] != nil {
@@ -157,7 +157,7 @@ func (o *handover) held(hosts []*host) []HeldHost {
 	return held
 }
 
-// tasksByHost returns the tasks that are placed on each host, also tasks outside the spec.
+// tasksByHost returns the tasks placed on each host, including tasks outside the spec.
 func (pl *placer) tasksByHost() map[*host][]string {
 	tasks := map[*host][]string{}
 	for _, task := range sortedKeys(pl.placed) {

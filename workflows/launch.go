@@ -51,7 +51,7 @@ func newLaunch(a lifecycle.Launch, cancel workflow.CancelFunc) *launch {
 func (r *clusterRun) runTaskInput(a lifecycle.Launch) hostapi.RunTaskInput {
 	in := hostapi.RunTaskInput{Run: r.began, Execution: r.execution, Task: a.Task.Name(), Generation: a.Generation, Launch: a.Launch}
 	if a.Added {
-		// An operator started it, perhaps with a command other than the spec's.
+		// An operator started it, perhaps with a different command than the spec's.
 		in.Added = &a.Task
 	}
 	return in
@@ -74,7 +74,7 @@ func (r *clusterRun) ended(ctx workflow.Context, e lifecycle.TaskEnded) {
 	switch {
 	case e.GivenUp:
 		r.absent[h.Queue] = true
-	case e.Exit != nil: // according to the host itself
+	case e.Exit != nil: // reported by the host itself
 		delete(r.absent, h.Queue)
 	}
 	e.Host = h.Name
@@ -117,7 +117,7 @@ func (pl *placer) carrierOn(h *host) Carrier {
 	return Carrier{Host: h.Name, Queue: h.Queue, StopAfter: pl.spec.StopAfter(len(pl.hosts)), GivenUp: pl.givenUp(len(pl.hosts))}
 }
 
-// runTask carries out a launch. offered receives the ID of each activity but the first.
+// runTask carries out a launch. offered receives the ID of each activity except the first.
 func (c Carrier) runTask(ctx workflow.Context, in hostapi.RunTaskInput, offered func(id string)) future[spec.Exit] {
 	summary := fmt.Sprintf("%s on %s", markdown.Name(in.Task), markdown.Name(c.Host))
 	if in.Generation > 0 {
@@ -144,7 +144,7 @@ func (r *clusterRun) noteHeard(ctx workflow.Context, c Carrier, err error) {
 	now := workflow.Now(ctx)
 	heard := c.heard(now, err)
 	if last := r.heard[c.Queue]; heard.Before(now) && last.After(heard) {
-		heard = last // another task of the host was heard later
+		heard = last // another task of the host had contact later
 	}
 	r.heard[c.Queue] = heard
 }

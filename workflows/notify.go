@@ -17,7 +17,8 @@ import (
 // notifier sends a run's notices.
 type notifier struct{ *runState }
 
-// notify sends a notice. The run continues, and waits for it at its end or before another execution.
+// notify sends a notice. The run continues, and waits for the notice before it ends or moves to
+// another execution.
 func (n *notifier) notify(ctx workflow.Context, a lifecycle.Notify) {
 	run := workflow.GetInfo(ctx).WorkflowExecution.ID
 	event, notice := spec.NotifyHang, outcome.Hangs(run, a.Silent, a.Findings)
@@ -44,7 +45,7 @@ func (n *notifier) notify(ctx workflow.Context, a lifecycle.Notify) {
 	})
 }
 
-// send sends a notice. If a host does not take it up, the next one does.
+// send sends a notice. If a host does not start it, the next one does.
 func send(ctx workflow.Context, queues []string, in hostapi.NotifyInput) (err error) {
 	for i, queue := range queues {
 		_, err = call(notifying(ctx, queue, i < len(queues)-1), hostapi.Host.Notify, in).get(ctx)

@@ -59,7 +59,7 @@ func (c Carrier) offers(ctx workflow.Context, in hostapi.RunTaskInput, summary s
 				}
 				now = workflow.Now(ctx)
 			case enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START:
-				if attempts == 0 { // an earlier attempt may have been taken
+				if attempts == 0 { // an earlier attempt may have been accepted
 					loss.Heard(now.Add(-wait))
 					err = &silentError{err, loss.LastHeard()}
 				}
@@ -86,9 +86,9 @@ func (c Carrier) offers(ctx workflow.Context, in hostapi.RunTaskInput, summary s
 	}
 }
 
-// awaitHost returns once a silent host answers. It fails if nothing of the task can live there before.
-// An offer would be given to an open poll of a host that has lost power, and could be taken until the
-// host misses its heartbeats once more.
+// awaitHost returns once a silent host answers, or fails once none of the task's processes can be
+// alive. An offer would go to an open poll of a host that has lost power, and would be open until
+// the host misses its heartbeats once more.
 func (c Carrier) awaitHost(ctx workflow.Context, loss *lease.Loss, n int, in hostapi.RunTaskInput) error {
 	for ; ; n++ {
 		if c.answers(ctx, loss.Wait(workflow.Now(ctx))) {
@@ -106,7 +106,8 @@ func (c Carrier) awaitHost(ctx workflow.Context, loss *lease.Loss, n int, in hos
 	}
 }
 
-// answers reports whether the host answers within that time. The tasks of a group ask together.
+// answers reports whether the host answers within the given time. The tasks of a group ask
+// together.
 func (c Carrier) answers(ctx workflow.Context, within time.Duration) bool {
 	a := c.asking
 	if a == nil {
@@ -181,7 +182,7 @@ func (c Carrier) promiseOf(ctx workflow.Context, loss *lease.Loss, n int, in hos
 	q := a.next
 	q.tasks, q.losses = append(q.tasks, in.Task), append(q.losses, loss)
 	if !first {
-		_ = workflow.Await(ctx, func() bool { return q.over }) // the caller looks at ctx
+		_ = workflow.Await(ctx, func() bool { return q.over }) // the caller checks ctx
 		return
 	}
 	err := workflow.Await(ctx, func() bool { return !a.busy })

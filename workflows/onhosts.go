@@ -27,8 +27,8 @@ func tasksInput(to spec.Group, tasks []string) any {
 	return hostapi.TasksInput{Group: to, Tasks: tasks}
 }
 
-// answer answers a request with the tasks that were reached, on the hosts or before. It is an
-// error only if no task was reached. done is nil if no request waits.
+// answer answers a request with the tasks reached now and those in before. It fails only if no
+// task was reached. done is nil if nobody waits for the answer.
 func (c *hostCalls) answer(ctx workflow.Context, reach onHosts, before []string, done workflow.Settable) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		answer, failure := reach(ctx)
@@ -84,7 +84,7 @@ func (c *hostCalls) reach(a lifecycle.HostRequest) onHosts {
 	return c.ask(a.Activity, a.Tasks, partOf(a.Request))
 }
 
-// partOf returns the function that returns the part of a request for a host.
+// partOf returns a function that returns a host's part of a request.
 func partOf(q spec.TasksRequest) func(spec.Group, []string) any {
 	return func(to spec.Group, tasks []string) any {
 		return spec.HostRequest[spec.TasksRequest]{Group: to, Request: q.For(tasks)}
@@ -98,7 +98,7 @@ func (c *hostCalls) ask(activity string, tasks []string, in func(to spec.Group, 
 	}
 }
 
-// maxListed bounds the names in a summary that has little else.
+// maxListed limits the names in a summary with little else in it.
 const maxListed = 300
 
 // asked is a host's answer for some of its tasks.
@@ -132,7 +132,7 @@ func (c *hostCalls) askEach(ctx workflow.Context, activity string, options activ
 	return all
 }
 
-// together returns the answer of several hosts, and the first error.
+// together combines the answers of several hosts, and returns the first error.
 func together(all []asked) (answer spec.RequestAnswer, failure error) {
 	stacks := make([]stacktree.Tree, len(all))
 	for i, q := range all {

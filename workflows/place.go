@@ -19,7 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// host is one host of a run.
+// host is a host of a run.
 type host struct {
 	HeldHost
 	tasks []spec.Task
@@ -69,8 +69,8 @@ func (pl *placer) place(ctx workflow.Context, p placement) error {
 	}
 }
 
-// reserveAndPrepare makes one try to place a generation. silent reports whether the failure is that a
-// host which has reserved no longer answers.
+// reserveAndPrepare tries once to place a generation. silent reports whether it failed because a
+// host with a reservation no longer answers.
 func (pl *placer) reserveAndPrepare(ctx workflow.Context, p placement, before []*host, started time.Time) (silent bool, failure error) {
 	if spec.IsPrivateQueue(pl.queue) {
 		failure = pl.placeWherePinned(ctx, p)
@@ -150,7 +150,7 @@ func (pl *placer) reserveInput(ctx workflow.Context, p placement, h *host, group
 // maxShipped limits the earlier hosts in the input of the next reservation.
 const maxShipped = 4
 
-// reserved notes what a host has reserved.
+// reserved records what a host has reserved.
 func (pl *placer) reserved(h *host, out hostapi.ReserveOutput) {
 	h.out, h.Name = out, out.Host
 	h.Queue = spec.InstanceQueue(pl.queue, out.Host, out.Instance)
@@ -220,8 +220,8 @@ func (pl *placer) checkBarriers() error {
 		len(pl.hosts), strings.Join(where, "; ")), spec.ErrPlacement, nil)
 }
 
-// prepare sends the whole cluster to the hosts, if there are several. silent reports whether the
-// failure is that a host does not answer.
+// prepare sends the whole cluster to the hosts, if there are several. silent reports whether it
+// failed because a host does not answer.
 func (pl *placer) prepare(ctx workflow.Context, generation int, left time.Duration) (silent bool, failure error) {
 	in := hostapi.PrepareInput{Run: pl.began, Generation: generation, Cluster: pl.cluster()}
 	shared, done, err := pl.share(ctx, "the description of the cluster", in.Cluster)
@@ -280,14 +280,14 @@ func (pl *placer) cluster() hostapi.Cluster {
 	return c
 }
 
-// groupByHost keeps the order of the tasks: hosts come by their lowest rank.
-// An address on the loopback interface fixes the port, not the host.
+// groupByHost keeps the order of the tasks: hosts are ordered by their lowest rank. An address on
+// the loopback interface fixes the port, not the host.
 func groupByHost(tasks []spec.Task) []*host {
 	var hosts []*host
 	for _, t := range tasks {
 		pin := ""
 		if t.Address != "" {
-			// Validated before; without a pin it fails on the host.
+			// Validated before. Without a pin the task fails on the host.
 			if name, _, err := spec.SplitAddress(t.Address); err == nil && !spec.IsLoopback(name) {
 				pin = name
 			}

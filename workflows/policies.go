@@ -23,11 +23,11 @@ const (
 	crowd        = 32
 	// crowds is the run size from which crowdTimeout applies to all tasks.
 	crowds = 2500
-	// reserveTakes bounds one try at a reservation.
+	// reserveTakes limits one try of a reservation.
 	reserveTakes = 20 * time.Second
 	// reserveWait and reserveEach are for [reservesWithin], [preparesWithin] and [requesting].
 	reserveWait, reserveEach = 30 * time.Second, 100 * time.Millisecond
-	// answerTakes bounds one try of Answer.
+	// answerTakes limits one try of Answer.
 	answerTakes = 2 * time.Second
 	// shippingTakes limits the transfer of a run's files to a host.
 	shippingTakes = 30 * time.Minute
@@ -50,7 +50,7 @@ const (
 // activityOptions returns a context for an activity on a queue.
 type activityOptions func(ctx workflow.Context, queue, summary string) workflow.Context
 
-// shipping gives a reservation time to bring the run's files to the host. Heartbeats show
+// shipping gives a reservation time to transfer the run's files to the host. Heartbeats show
 // whether the host is lost during the transfer.
 func shipping(ctx workflow.Context, s *spec.RunSpec) workflow.Context {
 	if !s.Ships() {
@@ -63,7 +63,7 @@ func shipping(ctx workflow.Context, s *spec.RunSpec) workflow.Context {
 	return workflow.WithActivityOptions(ctx, o)
 }
 
-// placing is for Reserve and Prepare: any refusal is worth another try until the deadline.
+// placing is for Reserve and Prepare, which are retried on any refusal until the deadline.
 func placing(ctx workflow.Context, queue string, deadline time.Duration, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              queue,
@@ -224,7 +224,7 @@ func capturing(ctx workflow.Context, queue, summary string) workflow.Context {
 	})
 }
 
-// releasing is for Release, which waits for processes to take their grace.
+// releasing is for Release, which waits while processes use their grace.
 func releasing(ctx workflow.Context, queue string, wait time.Duration, s *spec.RunSpec, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              queue,

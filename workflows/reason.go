@@ -8,8 +8,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// reasonOf returns the reason why an activity failed, without the names and numbers that the
-// SDK adds.
+// reasonOf returns why an activity failed, without the names and numbers that the SDK adds.
 func reasonOf(err error) string {
 	var app *temporal.ApplicationError
 	var timeout *temporal.TimeoutError

@@ -58,24 +58,24 @@ type Resumption struct {
 	// Hosts are the run's hosts, and Former the hosts that the group has left.
 	Hosts  []HeldHost `json:"hosts,omitempty"`
 	Former []HeldHost `json:"former,omitempty"`
-	// Queued is the time of the first request to the fleet.
+	// Queued is when the run first asked the fleet.
 	Queued time.Time `json:"queued,omitzero"`
-	// Bounds are the two bounds of the generation, if it has two.
+	// Bounds are the generation's two bounds, if it has them.
 	Bounds *hostapi.Bounds `json:"bounds,omitempty"`
 	// Addresses maps task names to addresses.
 	Addresses map[string]string `json:"addresses,omitempty"`
-	// Lost, Absent and Unsettled are queues of hosts, and Draining their names.
+	// Lost, Absent and Unsettled hold queues of hosts, and Draining their names.
 	Lost      map[string]bool `json:"lost"`
 	Absent    map[string]bool `json:"absent"`
 	Unsettled map[string]bool `json:"unsettled"`
 	Draining  map[string]bool `json:"draining"`
-	// Shipped are hosts that already received the run's files.
+	// Shipped lists hosts that already received the run's files.
 	Shipped []spec.HostService `json:"shipped,omitempty"`
-	// Output are the last lines of the output so far.
+	// Output holds the last lines of the output so far.
 	Output []string `json:"output,omitempty"`
 }
 
-// keepOutputBytes bounds the output in the resumption.
+// keepOutputBytes limits the output in the resumption.
 const keepOutputBytes = 64 << 10
 
 // lastOf returns as many of the last lines as fit into most bytes.
@@ -88,7 +88,7 @@ func lastOf(lines []string, most int) []string {
 	return lines[from:]
 }
 
-// resume restores the state that an earlier execution left.
+// resume restores an earlier execution's state.
 func (r *clusterRun) resume(from *Resumption) {
 	r.machine = lifecycle.Resume(r.spec, r.spec.TaskList(), from.Machine)
 	r.handover.takeOver(from)

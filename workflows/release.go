@@ -19,7 +19,7 @@ import (
 // maxSharedMemory limits the hosts with leftover shared memory that a result lists.
 const maxSharedMemory = 20
 
-// release gives all hosts back and passes every exit to the machine.
+// release releases all hosts and passes every exit to the machine.
 func (r *clusterRun) release(ctx workflow.Context) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		back := r.releaser.giveBack(ctx)
@@ -55,7 +55,7 @@ func (g *releaser) giveBack(ctx workflow.Context) givenBack {
 			e.Problems = append(e.Problems, "host "+h.Name+" "+why)
 		}
 	}
-	// Hosts that the group has left come first: the results of later hosts are newer.
+	// Hosts that the group has left come first, because the results of later hosts are newer.
 	hosts := append(slices.Clone(g.former), g.hosts...)
 	futures := make([]future[hostapi.ReleaseOutput], len(hosts))
 	for i, h := range hosts {
@@ -125,7 +125,7 @@ func (g *releaser) endClosures(ctx workflow.Context, queue string) {
 	}
 }
 
-// maxOutput bounds the output in a result, in bytes: the result must fit into one payload.
+// maxOutput limits a result's output, in bytes: the result must fit into one payload.
 const maxOutput = 256 << 10
 
 func (g *releaser) keepOutput(lines []string) {

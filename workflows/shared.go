@@ -21,10 +21,10 @@ func Shared(ctx workflow.Context, _ converter.RawValue) error {
 }
 
 const (
-	// maxSent bounds what a generation sends to its hosts in their inputs, in bytes. If it is
-	// more, the hosts get the spec and the cluster from workflows of type Shared.
+	// maxSent limits what a generation sends to its hosts in their inputs, in bytes. Beyond it,
+	// the hosts get the spec and the cluster from workflows of type Shared.
 	maxSent = 1 << 20
-	// maxShared bounds a shared value, in bytes: it must fit into one payload.
+	// maxShared limits a shared value, in bytes, because it must fit into one payload.
 	maxShared = 1900 << 10
 )
 
@@ -33,7 +33,7 @@ func (pl *placer) shares() bool {
 	return len(pl.hosts) > 1 && (pl.inputBytes+pl.clusterSize())*len(pl.hosts) > maxSent
 }
 
-// share starts the workflow that keeps a value for the hosts, if there are many. The hosts can read
+// share starts the workflow that keeps a value for the hosts, if they are many. The hosts can read
 // it until done is called.
 func (pl *placer) share(ctx workflow.Context, what string, value any) (shared *hostapi.Shared, done func(), err error) {
 	ctx, done = workflow.WithCancel(ctx)

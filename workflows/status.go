@@ -59,7 +59,7 @@ func (v *reporter) answerStatus() (spec.Status, error) {
 }
 
 const (
-	// maxStatus bounds the answer to the query, in bytes: the server takes 2 MiB.
+	// maxStatus limits the answer to the query, in bytes: the server accepts 2 MiB.
 	maxStatus = 3 << 19
 	// manyTasks is the number of tasks below which the answer always fits.
 	manyTasks = 500
@@ -108,7 +108,7 @@ func (v *reporter) status() spec.Status {
 }
 
 const (
-	// detailRows bounds the table in the Web UI: larger runs get counts.
+	// detailRows limits the table in the Web UI. Larger runs get counts.
 	detailRows = 64
 	// maxDetailText limits each string from users and programs in the details.
 	maxDetailText = 4000
@@ -153,7 +153,7 @@ func (v *reporter) describe(ctx workflow.Context) {
 	workflow.SetCurrentDetails(ctx, b.String())
 }
 
-// writeTable writes the columns that fit on the page, which is cut at its right.
+// writeTable writes the columns that fit on the page, which is cut off on the right.
 func writeTable(b *strings.Builder, tasks []spec.TaskStatus) {
 	b.WriteString("| task | state | host | address | pid | restarts | exit | why |\n|---|---|---|---|---|---|---|---|\n")
 	for _, t := range tasks {

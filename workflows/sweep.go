@@ -62,7 +62,7 @@ func Sweep(ctx workflow.Context, in sweep.Spec, from *sweep.Resumption) (*spec.R
 	return resultOrError(w.result)
 }
 
-// sweepOf is a sweep that runs.
+// sweepOf is the state of a running sweep.
 type sweepOf struct {
 	in      sweep.Spec
 	trials  *sweep.Trials
@@ -74,7 +74,7 @@ type sweepOf struct {
 	open                 map[int]string
 	held                 []int
 	starting, cancelling int
-	// interrupted are the trials to cancel as soon as the server has started their runs.
+	// interrupted holds the trials to cancel as soon as the server has started their runs.
 	interrupted map[int]bool
 	selector    workflow.Selector
 	// waits reports whether the sweep waits for earlier runs, and waited whether it has waited, so
@@ -229,7 +229,7 @@ func (w *sweepOf) startHeld(ctx workflow.Context, leave bool) {
 func (w *sweepOf) start(ctx workflow.Context, trial int) {
 	id, words := spec.TrialID(w.id, trial), sweep.Words(w.trials.Values(trial))
 	s, err := w.in.Trial(w.trials, w.id, trial)
-	if err != nil { // it was checked before the sweep was started
+	if err != nil { // the spec was checked before the sweep was started
 		workflow.GetLogger(ctx).Error("a trial has no spec", "trial", trial, "error", err)
 		s = &spec.RunSpec{} // the run refuses it
 	}
@@ -279,7 +279,7 @@ func givesUp(s *spec.RunSpec, queue string) {
 	}
 	if len(s.TaskList()) == 1 {
 		s.OnDisconnect = spec.OnDisconnectStop(time.Duration(spec.DefaultLong))
-	} else if s.RequeueOn == nil { // it may have several hosts
+	} else if s.RequeueOn == nil { // the trial may have several hosts
 		s.RequeueOn = slices.Concat(spec.DefaultRequeueOn, []spec.RequeueOn{spec.RequeueOnHostLost})
 	}
 }
@@ -291,7 +291,7 @@ func (w *sweepOf) ended(ctx workflow.Context, trial int, state sweep.State) {
 	w.step(ctx, sweep.Ended{Trial: trial, State: state, Now: workflow.Now(ctx)})
 }
 
-// interrupt cancels a trial that runs, or does so once the server has started its run.
+// interrupt cancels a running trial, if necessary once the server has started its run.
 func (w *sweepOf) interrupt(ctx workflow.Context, trial int) {
 	execution, started := w.open[trial]
 	if !started {
@@ -336,7 +336,7 @@ func (w *sweepOf) check(ctx workflow.Context, open []sweep.Open) {
 	})
 }
 
-// trialsCheckTakes bounds one look at the trials.
+// trialsCheckTakes limits one look at the trials.
 const trialsCheckTakes = 30 * time.Second
 
 func (w *sweepOf) status(ctx workflow.Context) spec.Status {

@@ -112,7 +112,7 @@ func (r *clusterRun) launchAll(ctx workflow.Context, actions []lifecycle.Action)
 }
 
 // startGroup starts the nth group on a host in this execution and generation. The server
-// terminates it with this execution, as it closes its activities.
+// terminates it when this execution closes, like the execution's activities.
 func (r *clusterRun) startGroup(ctx workflow.Context, h *host, n int, launches []lifecycle.Launch) {
 	info := workflow.GetInfo(ctx)
 	in := GroupInput{Carrier: r.placer.carrierOn(h), Common: hostapi.RunTaskInput{

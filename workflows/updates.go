@@ -15,13 +15,13 @@ import (
 // request is an event with a sender that may wait for an answer.
 type request struct {
 	event lifecycle.Event
-	// placed reports whether this is the end of the placement rather than a request; err is its
+	// placed reports whether this is the result of the placement rather than a request; err is its
 	// error.
 	placed bool
 	err    error
-	// woken reports whether this only wakes the loop, since r has changed.
+	// woken reports whether this only wakes the loop because r has changed.
 	woken bool
-	// done takes a spec.RequestAnswer, or a spec.Stopping if stopping is set. It is nil if no
+	// done accepts a spec.RequestAnswer, or a spec.Stopping if stopping is set. It is nil if no
 	// sender waits.
 	done     workflow.Settable
 	stopping bool
@@ -52,8 +52,8 @@ func refusedBy(h *host, err error) error {
 	return refused(fmt.Errorf("host %s: %s", h.Name, reasonOf(err)))
 }
 
-// serve carries out a request. It checks the request again, since the state may have changed
-// after the validator accepted it.
+// serve carries out a request. It repeats the check, because the state may have changed since the
+// validator accepted the request.
 func (r *clusterRun) serve(ctx workflow.Context, q request) {
 	switch {
 	case q.woken:
@@ -102,8 +102,8 @@ func (r *clusterRun) serve(ctx workflow.Context, q request) {
 	}
 }
 
-// servePlacing is serve while hosts are being reserved: the run can be ended, and ends after
-// the reservations have returned.
+// servePlacing is serve while hosts are being reserved: the run can be ended, and ends once the
+// reservations have returned.
 func (r *clusterRun) servePlacing(q request) {
 	when := "before its tasks were placed"
 	if r.machine.Generation() > 0 {
@@ -130,7 +130,7 @@ func (r *clusterRun) servePlacing(q request) {
 			q.done.SetError(refused(err))
 		case q.stopping: // it was answered before
 			q.done.SetValue(r.machine.Stopping())
-		default: // without an answer the handler, and with it the run, would never end
+		default: // without an answer the handler, and thus the run, would never finish
 			q.done.SetError(refused(errors.New("its tasks are being placed; try again once they run")))
 		}
 		return
@@ -145,8 +145,8 @@ func (r *clusterRun) servePlacing(q request) {
 	}
 }
 
-// finishRequests answers requests that came too late and waits for all handlers, so that no
-// client waits for an answer of a closed run.
+// finishRequests answers late requests and waits for all handlers, so that no client waits for an
+// answer from a closed run.
 func (r *clusterRun) finishRequests(ctx workflow.Context) error {
 	for {
 		var q request

@@ -6,7 +6,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Event is something that happened to a round.
+// Event is an event of a round.
 type Event interface{ event() }
 
 // Arrived reports that a task is at the barrier.
@@ -27,7 +27,7 @@ type Withdrawn struct {
 	Now       time.Time
 }
 
-// Passed reports the present time.
+// Passed reports the current time.
 type Passed struct{ Now time.Time }
 
 // Ended reports that a task has ended and will not return. It has an effect only if the task is

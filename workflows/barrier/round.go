@@ -14,7 +14,7 @@ import (
 // that arrived, and was not reported to have exited, has one.
 const maxKeys = 64
 
-// maxRefused bounds the refusals that are remembered.
+// maxRefused limits the refusals that are remembered.
 const maxRefused = 1000
 
 // State is the state of an open round, which one execution of its workflow passes to the next.
@@ -48,7 +48,7 @@ type Round struct {
 	participants []string
 	digest       string
 	absent       int
-	brought      int // the sizes of all values
+	brought      int // total size of all values
 	result       *spec.BarrierResult
 }
 
@@ -116,7 +116,7 @@ func (r *Round) arrived(e Arrived) []Answer {
 		return r.refuse(e, spec.BarrierTooLarge)
 	}
 	if r.result != nil && r.result.State == spec.BarrierBroken && len(p.Arrivals) == 0 {
-		// An arrival at a broken round shares its end. Otherwise it would wait in the next
+		// An arrival at a broken round gets the same result. Otherwise it would wait in the next
 		// round for tasks that gave up in the broken one.
 		p.Since = e.Now
 	}
@@ -203,7 +203,7 @@ func (r *Round) ended(e Ended) []Answer {
 	return r.breakUp(spec.BarrierEnded, fmt.Sprintf("%s ended%s without arriving", e.Task, how))
 }
 
-// maxNamed bounds the missing tasks that a message names.
+// maxNamed limits the missing tasks that a message names.
 const maxNamed = 10
 
 func (r *Round) breakUp(why spec.BarrierWhy, message string) []Answer {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// block is a set of tasks that go to one host together, if their number is given.
+// block is a set of tasks that share a host, if the number per host is set.
 type block struct {
 	ranks  []Ranks
 	counts []int // by group

@@ -22,7 +22,7 @@ func (f FailedCheck) String() string { return fmt.Sprintf("check %s: %s", f.Chec
 // CheckResult is the last result of a host's check.
 type CheckResult struct {
 	Check string `json:"check"`
-	// Failed is why it has failed, or empty if it has succeeded.
+	// Failed is why it failed, or empty if it succeeded.
 	Failed string `json:"failed,omitempty"`
 	// At is when it finished, and Seconds how long it took.
 	At      time.Time `json:"at"`
@@ -43,12 +43,12 @@ type CordonedBy string
 const (
 	CordonedByPerson CordonedBy = "person"
 	CordonedByCheck  CordonedBy = "check"
-	// CordonedByFailures means that runs have failed there, and [Settings] cordon such hosts.
+	// CordonedByFailures means that runs have failed on it, and [Settings] cordon such hosts.
 	CordonedByFailures CordonedBy = "failures"
 )
 
-// cordonedBy returns what keeps new tasks from the host, why, and since when. The cordon of a
-// person comes first: only a person lifts it.
+// cordonedBy returns why and since when the host gets no new tasks. An operator's cordon takes
+// precedence, because only an operator lifts it.
 func (h *host) cordonedBy() (by CordonedBy, why string, since time.Time) {
 	switch {
 	case h.Cordon.On:

@@ -19,12 +19,12 @@ type class struct {
 	// lax reports whether tasks may run without GPUs, because the hosts all lack GPUs, or all lack
 	// a known driver.
 	lax bool
-	// slots is the sum over all hosts, if each of them may be oversubscribed, and 0 otherwise.
+	// slots is the total of all hosts if each of them may be oversubscribed, and 0 otherwise.
 	slots int
 }
 
-// share returns the number of tasks that a host gets in proportion to its slots. The shares of
-// all hosts add up to tasks, so each host must be empty, and no other run fits on it.
+// share returns how many tasks a host gets in proportion to its slots. The shares of all hosts add
+// up to tasks, so each host must be empty, and no other run fits on it.
 func (c *class) share(h *host, tasks int) int {
 	before := 0
 	for _, o := range c.hosts[:slices.Index(c.hosts, h)] {
@@ -33,7 +33,7 @@ func (c *class) share(h *host, tasks int) int {
 	return tasks*(before+h.Slots)/c.slots - tasks*before/c.slots
 }
 
-// selects reports whether one of the patterns, if there are any, matches a name.
+// selects reports whether a pattern matches name, or there are no patterns.
 func selects(patterns []string, name string) bool {
 	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool {
 		ok, err := path.Match(p, name)
@@ -90,8 +90,8 @@ func compares(n float64, c spec.Constraint) bool {
 	return n < c.Number
 }
 
-// isModel reports whether a GPU is of a model. The names of drivers are long, such as "NVIDIA
-// A100-SXM4-40GB" for an A100, so some words of the name will do.
+// isModel reports whether a GPU is of a model. Drivers report long names, such as "NVIDIA
+// A100-SXM4-40GB" for an A100, so some words of the name are enough.
 func isModel(name, wanted string) bool {
 	words, want := modelWords(name), modelWords(wanted)
 	for i := 0; len(want) > 0 && i+len(want) <= len(words); i++ {

@@ -6,10 +6,10 @@ import "time"
 type Demand struct {
 	// Groups lists the tasks in rank order. Neighbours with the same needs form one group.
 	Groups []Group `json:"groups"`
-	// MinHosts and MaxHosts bound the number of hosts; 0 means no bound.
+	// MinHosts and MaxHosts limit the number of hosts; 0 means no limit.
 	MinHosts int `json:"min_hosts,omitempty"`
 	MaxHosts int `json:"max_hosts,omitempty"`
-	// PerHost is the number of tasks on each host; the last may have fewer. 0 sets no number.
+	// PerHost is the number of tasks per host; the last may have fewer. 0 means any number.
 	PerHost int `json:"per_host,omitempty"`
 	// Elastic reports whether the run includes only the lowest-ranked tasks that fit on its hosts.
 	// Groups lists the tasks on MaxHosts.
@@ -42,14 +42,14 @@ type Demand struct {
 // Group is a number of tasks with neighbouring ranks.
 type Group struct {
 	Tasks int `json:"tasks"`
-	// Host is the only host for these tasks. If it is empty, any host will do.
+	// Host is the only host for these tasks, or empty for any host.
 	Host string `json:"host,omitempty"`
 	// GPUs is the number of GPUs that the tasks use on each host that has GPUs, at least one per
 	// task, or [AllGPUs] for all of a host's GPUs. The groups of one pool share them. If no host
 	// in the run's class has GPUs, the tasks run without.
 	GPUs int `json:"gpus,omitempty"`
 	Pool int `json:"pool,omitempty"`
-	// Devices names these GPUs, in a list with commas. If it is empty, any GPUs will do.
+	// Devices lists the names of specific GPUs, separated by commas. Empty means any GPUs.
 	Devices string `json:"devices,omitempty"`
 	// PerTask is the number of GPUs that each task uses, instead of GPUs. Every task needs them.
 	PerTask int `json:"gpus_per_task,omitempty"`
@@ -62,11 +62,11 @@ const AllGPUs = -1
 type Place struct {
 	Host     string `json:"host"`
 	Instance string `json:"instance"`
-	// Address is the host's, see [Host.Address].
+	// Address is the host's address; see [Host.Address].
 	Address string `json:"address,omitempty"`
 	// Ranks are the ranks of the host's tasks, in ascending order.
 	Ranks []Ranks `json:"ranks"`
-	// Devices are the GPUs that the tasks have there for themselves, by name.
+	// Devices lists the names of the GPUs that are reserved for the tasks.
 	Devices []string `json:"devices,omitempty"`
 	// Slots is the host's number of slots if it gets more tasks than slots.
 	Slots int `json:"slots,omitempty"`

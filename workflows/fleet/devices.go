@@ -60,7 +60,7 @@ func (h *host) unlisted(r *run, listed []string) int {
 	return n
 }
 
-// unused returns the GPUs that no other run has.
+// unused returns the GPUs that other runs do not use.
 func (h *host) unused(r *run) []string {
 	names := h.devices()
 	h.each(func(o *run, _ room, _ bool) {

@@ -47,7 +47,7 @@ func (e *Ended) addRestarts(restarts []spec.GroupRestart) {
 	}
 }
 
-// add adds a failure on a host, once for each kind.
+// add adds a failure on a host, once per kind.
 func (e *Ended) add(host string, exit spec.Exit) {
 	f := HostFailure{Host: host, Kind: kindOf(exit), At: exit.Ended}
 	known := slices.ContainsFunc(e.Failures, func(o HostFailure) bool { return o.Host == f.Host && o.Kind == f.Kind })
@@ -56,7 +56,7 @@ func (e *Ended) add(host string, exit spec.Exit) {
 	}
 }
 
-// kindOf returns the kind of a failure, or "" if the process has not failed.
+// kindOf returns a failure's kind, or "" if the process has not failed.
 func kindOf(exit spec.Exit) string {
 	switch {
 	case exit.Cause == spec.CauseOrigin && spec.HardwareXid(exit.Xid):

@@ -2,7 +2,7 @@ package fleet
 
 import "time"
 
-// Event is something that happened to a fleet.
+// Event is an event of a fleet.
 type Event interface{ event() }
 
 // Joined reports that a host worker has joined, or rejoined, and what runs hold on it.
@@ -12,7 +12,7 @@ type Joined struct {
 	Now   time.Time `json:"-"`
 }
 
-// Silent reports that a host worker has stopped answering. It applies to that instance only.
+// Silent reports that a host worker has stopped answering. It applies only to that instance.
 type Silent struct {
 	Name     string    `json:"name"`
 	Instance string    `json:"instance"`
@@ -36,13 +36,13 @@ type Cordoned struct {
 	Now      time.Time `json:"-"`
 }
 
-// Uncordoned takes a cordon, or a drain, back.
+// Uncordoned lifts a cordon or a drain.
 type Uncordoned struct {
 	Name string    `json:"name"`
 	Now  time.Time `json:"-"`
 }
 
-// Set changes the settings of the queue.
+// Set changes the queue's settings.
 type Set struct {
 	Settings
 	Now time.Time `json:"-"`
@@ -97,7 +97,7 @@ type Freed struct {
 	Now   time.Time `json:"-"`
 }
 
-// Passed reports the present time; see [Machine.Wake].
+// Passed reports the current time; see [Machine.Wake].
 type Passed struct {
 	Now time.Time `json:"-"`
 }
@@ -121,9 +121,9 @@ type Action interface{ action() }
 type Grant struct {
 	Run        Run `json:"run"`
 	Generation int `json:"generation,omitempty"`
-	// Try is the number of the question: the run ignores answers to earlier ones.
+	// Try is the number of the request. The run ignores answers to earlier ones.
 	Try int `json:"try,omitempty"`
-	// Places are in the order of their lowest ranks. If there are none, the run is refused.
+	// Places is ordered by lowest rank. If it is empty, the run is refused.
 	Places  []Place `json:"places,omitempty"`
 	Refusal string  `json:"refusal,omitempty"`
 }

@@ -28,7 +28,7 @@ func (p *planner) protect(r *run) {
 	}
 	var turn time.Time
 	var places []place
-	if r.Enough.IsZero() { // otherwise a short run here could make it wait again from the start
+	if r.Enough.IsZero() { // otherwise a short run on the host could make it restart its wait
 		turn, places = p.turn(r, hosts)
 	}
 	for _, h := range hosts {

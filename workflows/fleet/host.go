@@ -7,7 +7,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Host describes a host worker that joins.
+// Host describes a joining host worker.
 type Host struct {
 	// Name is unique in the fleet. Instance distinguishes host workers of the same name, and Boot
 	// the boots of their machine.
@@ -19,7 +19,7 @@ type Host struct {
 	Version string `json:"version,omitempty"`
 	// Supervisor is the supervisor's version, if an upgrade during runs made it differ.
 	Supervisor string `json:"supervisor,omitempty"`
-	// Slots bounds the tasks on the host; 0 means no bound.
+	// Slots limits the tasks on the host; 0 means no limit.
 	Slots int `json:"slots,omitempty"`
 	// Oversubscribe reports whether a run may place more tasks than Slots on the host, provided
 	// that it needs more slots than all hosts of its class have, and runs alone on the host.
@@ -39,10 +39,10 @@ type Host struct {
 	Store *spec.HostService `json:"store,omitempty"`
 }
 
-// GPU is one of a host.
+// GPU is a host's GPU.
 type GPU struct {
-	// Name is the name that CUDA_VISIBLE_DEVICES uses on the host. If it is empty, that is the
-	// number of the GPU on the host, from 0.
+	// Name is the GPU's name in CUDA_VISIBLE_DEVICES on the host. Empty means the GPU's number on
+	// the host, from 0.
 	Name  string `json:"name,omitempty"`
 	Model string `json:"model,omitempty"`
 	// Memory is in bytes.
@@ -61,9 +61,9 @@ type Holding struct {
 	Run        Run `json:"run"`
 	Generation int `json:"generation,omitempty"`
 	Tasks      int `json:"tasks"`
-	// Devices are the names of the GPUs that no other run may use during that time.
+	// Devices lists the names of the GPUs that no other run may use meanwhile.
 	Devices []string `json:"devices,omitempty"`
-	// Exclusive reports whether no other run may use the host during that time.
+	// Exclusive reports whether no other run may use the host meanwhile.
 	Exclusive bool `json:"exclusive,omitempty"`
 	// Stuck names processes that survive SIGKILL. The host keeps the holding until they are gone,
 	// even if the run has ended.
@@ -80,7 +80,7 @@ const (
 	HostSilent   HostState = "silent"   // does not answer
 )
 
-// HostStatus is a host as the fleet sees it.
+// HostStatus is a host's status in the fleet.
 type HostStatus struct {
 	Host
 	State HostState `json:"state"`

@@ -13,9 +13,9 @@ type host struct {
 	Silent bool      `json:"silent,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
 	Cordon cordon    `json:"cordon,omitzero"`
-	// Holds are in the order of runs.
+	// Holds follows the order of the runs.
 	Holds []held `json:"holds,omitempty"`
-	// suspicion is set while the host is suspected, and sick if that keeps new tasks from it.
+	// suspicion is set while the host is suspected, and sick if it therefore gets no new tasks.
 	suspicion *Suspicion
 	sick      bool
 	// granted lists the runs with grants that are not placed yet.
@@ -156,7 +156,7 @@ func (m *Machine) left(e Left) {
 	}
 }
 
-// remove takes a host out of the fleet. Its cordon stays.
+// remove removes a host from the fleet. Its cordon stays.
 func (m *Machine) remove(h *host) {
 	for _, o := range slices.Clone(h.Holds) {
 		h.drop(o.run)
@@ -251,7 +251,7 @@ func (h *host) share(r *run) (s room, alone bool) {
 	return s, alone
 }
 
-// each calls f for all runs that have something on the host, with their shares.
+// each calls f for all runs that use the host, with their shares.
 func (h *host) each(f func(r *run, s room, alone bool)) {
 	for _, r := range h.granted {
 		s, alone := h.share(r)

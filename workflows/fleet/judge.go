@@ -20,7 +20,7 @@ func (m *Machine) ended(run Run, e *Ended, r *run) []Action {
 	return m.judgeHosts()
 }
 
-// judgeHosts finds the hosts that are suspected now, and returns reports of new ones.
+// judgeHosts updates the suspected hosts, and reports new ones.
 func (m *Machine) judgeHosts() []Action {
 	before := m.past.suspected
 	m.past.suspect(m.now)
@@ -36,7 +36,7 @@ func (m *Machine) judgeHosts() []Action {
 	return actions
 }
 
-// judge brings a host up to date with the suspicions and the settings.
+// judge applies the suspicions and the settings to a host.
 func (m *Machine) judge(h *host) {
 	h.suspicion = m.past.suspicionOf(h.Name)
 	h.sick = h.suspicion != nil && m.settings.SickHosts == CordonSickHosts

@@ -23,7 +23,7 @@ type Machine struct {
 	// settled is when the fleet stops expecting more hosts.
 	settled  time.Time
 	settings Settings
-	// looks counts the looks for runs that may be preempted.
+	// looks counts the searches for preemptible runs.
 	looks int
 }
 
@@ -42,28 +42,28 @@ type run struct {
 	// GrantedAt is when the places were granted, and Ends when the run ends, if known.
 	GrantedAt time.Time `json:"granted_at,omitzero"`
 	Ends      time.Time `json:"ends,omitzero"`
-	// New is set until the hosts were first looked at: could they ever meet the demand?
+	// New is set until the fleet has checked whether its hosts could ever meet the demand.
 	New bool `json:"new,omitempty"`
 	// Told is set once the run was asked to return its capacity.
 	Told bool `json:"told,omitempty"`
-	// Terms are from its latest demand. Leaving is the notice that it has.
+	// Terms come from its latest demand. Leaving is its notice.
 	Terms   terms   `json:"terms,omitzero"`
 	Leaving leaving `json:"leaving,omitzero"`
 	// Enough is since when an elastic run that waits for more hosts could have started on the
 	// available ones. It is zero while it could not.
 	Enough time.Time `json:"enough,omitzero"`
 
-	// shape is made of the demand.
+	// shape is derived from the demand.
 	shape shape
 	class *class
-	over  bool // it needs more slots than its class has, and may have them
+	over  bool // it needs more slots than its class has, which is allowed
 	// held lists the hosts on which the run holds something, by name.
 	held []*host
 	// last reports whether the run is refused unless it is granted immediately.
 	last bool
 	// gone is set while the fleet computes the capacity that the run's end would free.
 	gone bool
-	seen int // the latest look that found it
+	seen int // the latest search that found it
 	// promised is the latest decision that promised the run capacity freed by other runs.
 	promised int
 }
@@ -84,9 +84,9 @@ type refusal struct {
 }
 
 const (
-	// maxRefusals bounds the hosts that are left out for a run. A host is left out for
-	// firstRefusal, and twice as long with each refusal that the run meets, up to lastRefusal,
-	// unless it joins again before: a disk may be full for a second, or for a day.
+	// maxRefusals limits the hosts that a run avoids. A host is avoided for firstRefusal, and
+	// twice as long with each refusal of the run, up to lastRefusal, unless it rejoins before: a
+	// disk may be full for a second, or for a day.
 	maxRefusals               = 32
 	firstRefusal, lastRefusal = 5 * time.Second, 5 * time.Minute
 	// settling is how long the fleet expects more hosts after the last join.
@@ -102,7 +102,7 @@ func New() *Machine {
 	return &Machine{runs: map[Run]*run{}, planner: planner{classes: map[string]*class{}}}
 }
 
-// Step takes in an event and returns the actions that follow, to be carried out in this order.
+// Step applies an event and returns the actions to carry out, in order.
 func (m *Machine) Step(e Event) []Action {
 	var actions []Action
 	switch e := e.(type) {
@@ -145,7 +145,7 @@ func (m *Machine) Step(e Event) []Action {
 	return append(actions, m.decide()...)
 }
 
-// goOn advances the time. It never goes back: events may come late.
+// goOn advances the time, never backwards, because events may be late.
 func (m *Machine) goOn(now time.Time) {
 	if now.After(m.now) {
 		m.now = now
@@ -320,14 +320,14 @@ func (m *Machine) freed(e Freed) {
 	m.forget(r)
 }
 
-// enqueue puts a run at its place in the queue, by its priority and its age.
+// enqueue inserts a run into the queue, by priority and age.
 func (m *Machine) enqueue(r *run) {
 	r.State = waiting
 	at, _ := slices.BinarySearchFunc(m.waiting, r, before)
 	m.waiting = slices.Insert(m.waiting, at, r)
 }
 
-// before compares two runs that wait by their order.
+// before compares two waiting runs by queue order.
 func before(a, b *run) int {
 	return cmp.Or(cmp.Compare(a.Demand.Priority, b.Demand.Priority), a.Since.Compare(b.Since), cmp.Compare(a.Number, b.Number))
 }
@@ -336,7 +336,7 @@ func compareRuns(a, b Run) int {
 	return cmp.Or(cmp.Compare(a.WorkflowID, b.WorkflowID), cmp.Compare(a.RunID, b.RunID))
 }
 
-// unqueue takes a run out of the queue.
+// unqueue removes a run from the queue.
 func (m *Machine) unqueue(r *run) {
 	if r.State == waiting {
 		r.State = holding
@@ -344,7 +344,7 @@ func (m *Machine) unqueue(r *run) {
 	}
 }
 
-// forget drops a run that neither waits nor has anything.
+// forget drops a run that neither waits nor holds anything.
 func (m *Machine) forget(r *run) {
 	if r.State == holding && len(r.held) == 0 {
 		delete(m.runs, r.ID)

@@ -22,12 +22,12 @@ type Answer struct {
 type HostLeaseInput struct {
 	Host     string `json:"host"`
 	Instance string `json:"instance"`
-	// Beat is the time between two heartbeats; see [HeartbeatInterval].
+	// Beat is the heartbeat interval; see [HeartbeatInterval].
 	Beat time.Duration `json:"beat"`
 }
 
-// minBeat is the time between two heartbeats of a host in a small fleet, and eachBeat that
-// between the heartbeats of any two hosts in a large one.
+// minBeat is the heartbeat interval of a host in a small fleet, and eachBeat the interval between
+// the heartbeats of any two hosts in a large one.
 const minBeat, eachBeat = 5 * time.Second, 25 * time.Millisecond
 
 // HeartbeatInterval returns a host's heartbeat interval in a fleet of the given size. A host is

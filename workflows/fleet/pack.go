@@ -36,7 +36,7 @@ func (s State) Unpack() (State, error) {
 	if err != nil {
 		return s, err
 	}
-	text, err := io.ReadAll(io.LimitReader(z, maxUnpacked)) // all of it, for its checksum
+	text, err := io.ReadAll(io.LimitReader(z, maxUnpacked)) // reads everything, to verify the checksum
 	if err != nil {
 		return s, err
 	}

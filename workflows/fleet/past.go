@@ -33,12 +33,12 @@ type HostFailure struct {
 // The kinds of ends that are not failures.
 const (
 	EndCompleted = "completed"
-	EndStopped   = "stopped" // because of another host, or on request
+	EndStopped   = "stopped" // for another host's failure, or on request
 )
 
 // Day summarizes how runs ended on a host on one day.
 type Day struct {
-	// Date is in UTC, as 2026-11-26.
+	// Date is in UTC, such as 2026-11-26.
 	Date string `json:"date"`
 	Ends []Ends `json:"ends"`
 }
@@ -60,7 +60,7 @@ type Suspicion struct {
 	Until time.Time `json:"until"`
 }
 
-// String returns the suspicion as part of a sentence.
+// String describes the suspicion as part of a sentence.
 func (s Suspicion) String() string {
 	return fmt.Sprintf("%d runs have failed there by %s within a day, and none on most other hosts", s.Runs, s.Kind)
 }
@@ -71,7 +71,7 @@ type past struct {
 	// caused, the oldest first.
 	Hosts  []PastHost      `json:"hosts,omitempty"`
 	Recent []RecentFailure `json:"recent,omitempty"`
-	// suspected are the hosts that are suspected now, by name.
+	// suspected lists the suspected hosts by name.
 	suspected []suspected
 }
 
@@ -101,7 +101,7 @@ const (
 	// a state must fit into a payload. maxRecent limits the recent failures, and maxFailures the
 	// failures of a run.
 	maxDays, maxDaysOfHost, maxRecent, maxFailures = 2500, 180, 500, 16
-	// maxKinds bounds the kinds of a day.
+	// maxKinds limits the kinds of a day.
 	maxKinds = 8
 )
 
@@ -110,7 +110,7 @@ func isOfHost(kind string) bool {
 	return kind == string(spec.CauseHostLost) || kind == string(spec.CauseOOM) || strings.HasPrefix(kind, "SIG") || strings.HasPrefix(kind, "Xid ")
 }
 
-// expired reports whether a recent failure is no longer recent.
+// expired reports whether a failure is too old to count as recent.
 func (p *past) expired(now time.Time) bool {
 	return len(p.Recent) > 0 && now.Sub(p.Recent[0].At) >= suspectWithin
 }
@@ -121,7 +121,7 @@ func (p *past) noteEnds(run Run, e Ended, hosts []string, now time.Time) {
 	for _, f := range failures {
 		known := slices.IndexFunc(p.Recent, func(r RecentFailure) bool { return r.Run == run && r.Host == f.Host && r.Kind == f.Kind })
 		if known >= 0 || !f.At.IsZero() && now.Sub(f.At) >= suspectWithin {
-			continue // it was in an earlier message
+			continue // an earlier message reported it
 		}
 		p.count(f.Host, f.Kind, now)
 		if isOfHost(f.Kind) {
@@ -143,7 +143,7 @@ func (p *past) index(host string) (int, bool) {
 	return slices.BinarySearchFunc(p.Hosts, host, func(h PastHost, name string) int { return cmp.Compare(h.Name, name) })
 }
 
-// count adds an end on a host.
+// count records how a run ended on a host.
 func (p *past) count(host, kind string, now time.Time) {
 	at, known := p.index(host)
 	if !known {
@@ -170,7 +170,7 @@ func (p *past) count(host, kind string, now time.Time) {
 	}
 }
 
-// dropOldDays drops the oldest days if the fleet has too many, but none of the host keep.
+// dropOldDays drops the oldest days if the fleet has too many, except those of the host keep.
 func (p *past) dropOldDays(keep string) {
 	total := 0
 	for _, h := range p.Hosts {
@@ -194,8 +194,7 @@ func (p *past) dropOldDays(keep string) {
 	}
 }
 
-// suspect finds the hosts that are suspected at that time, and forgets failures that are older than
-// a day.
+// suspect updates the suspected hosts, and forgets failures that are older than a day.
 func (p *past) suspect(now time.Time) {
 	p.Recent = slices.DeleteFunc(p.Recent, func(f RecentFailure) bool { return now.Sub(f.At) >= suspectWithin })
 	p.suspected = nil

@@ -10,11 +10,11 @@ type place struct {
 	Place
 	Tasks  int      `json:"tasks"`
 	GPUs   int      `json:"gpus,omitempty"`
-	listed []string // GPUs that are wanted by name
+	listed []string // GPUs that are requested by name
 }
 
-// places finds places for all tasks, or returns nil. The order of the seats does not matter.
-// Hosts that the run prefers are filled first, unless that would put it on too many hosts.
+// places returns places for all tasks, or nil. The order of the seats does not matter. The run's
+// preferred hosts are filled first, unless that would spread it over too many hosts.
 func (sh *shape) places(seats []*seat) []place {
 	found := sh.search(seats)
 	if found == nil && slices.ContainsFunc(seats, func(s *seat) bool { return s.prefer < noBound }) {
@@ -60,8 +60,8 @@ func sizes(sh *shape) []int {
 	return list
 }
 
-// pinned seats the tasks that are bound to hosts. It also returns the seats that could take
-// some of the remaining tasks.
+// pinned seats the tasks that are bound to hosts. It also returns the seats that could accept some
+// of the remaining tasks.
 func (sh *shape) pinned(seats []*seat, left []int) (chosen, others []*seat, ok bool) {
 	for i := range sh.groups {
 		g := &sh.groups[i]
@@ -110,7 +110,7 @@ func (sh *shape) packed(chosen, others []*seat, left []int) []place {
 		}
 	}
 	if more := sh.min - len(chosen); rest == 0 && more > 0 {
-		// More hosts are wanted: the tasks are dealt out again among all of them.
+		// The run needs more hosts: deal the tasks out again among all of them.
 		slices.SortFunc(others, bestFit)
 		chosen = append(chosen, others[:min(more, len(others))]...)
 		for _, s := range chosen {
@@ -140,7 +140,7 @@ func (sh *shape) next(others []*seat, left []int, rest int) int {
 	return best
 }
 
-// even returns hosts that can take the same number of tasks each.
+// even returns hosts that can accept equally many tasks.
 func (sh *shape) even(others []*seat, rest int) []*seat {
 	each := (rest + sh.min - 1) / sh.min
 	fit := slices.DeleteFunc(slices.Clone(others), func(s *seat) bool { return s.fits < each })
@@ -232,7 +232,7 @@ func (s *seat) place(ranks []Ranks) place {
 	return p
 }
 
-// ordered puts places in the order of their lowest ranks.
+// ordered sorts places by lowest rank.
 func ordered(places []place) []place {
 	slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.Ranks[0].First, b.Ranks[0].First) })
 	return places

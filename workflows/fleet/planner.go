@@ -39,7 +39,7 @@ func (p *planner) unguard() {
 	p.soft = p.open
 }
 
-// try returns places for a run now, or none.
+// try returns places for a run now, or nil.
 func (p *planner) try(r *run) []place {
 	return p.search(r, p.class(r).hosts, func(h *host) room { return p.roomFor(r, h) })
 }
@@ -106,7 +106,7 @@ func (p *planner) openFor(r *run) []*host {
 	return list
 }
 
-// couldStart reports whether a run could start if the hosts that are open for it were empty.
+// couldStart reports whether a run could start if its open hosts were empty.
 func (p *planner) couldStart(r *run, hosts []*host) bool { return p.search(r, hosts, r.all) != nil }
 
 // classOf returns the hosts for a demand.
@@ -146,7 +146,7 @@ func (p *planner) classOf(d *Demand) *class {
 	return c
 }
 
-// forgetClasses makes all classes stale, since the hosts have changed.
+// forgetClasses marks all classes as stale, because the hosts have changed.
 func (p *planner) forgetClasses() {
 	clear(p.classes)
 	p.version++

@@ -18,7 +18,7 @@ type terms struct {
 	Firm     bool          `json:"firm,omitempty"`
 }
 
-// leaving is the notice that a run has, for another run.
+// leaving is a run's notice to make way for another run.
 type leaving struct {
 	For   Run       `json:"for,omitzero"`
 	Until time.Time `json:"until,omitzero"`
@@ -28,7 +28,7 @@ const (
 	// overdue is how long after a notice's deadline the fleet still counts on the capacity,
 	// because a process may take that long to exit.
 	overdue = 10 * time.Minute
-	// maxSpared bounds the runs among which those are found that need not leave.
+	// maxSpared limits the runs that are checked for whether they must leave.
 	maxSpared = 64
 )
 
@@ -66,7 +66,7 @@ func (m *Machine) preempt(r *run) []Action {
 	return actions
 }
 
-// giveNotice does so for a run and the hosts that it could use.
+// giveNotice does this for r and the hosts that it could use.
 func (m *Machine) giveNotice(r *run, hosts []*host) []Action {
 	victims, gone := m.victims(r, hosts), m.withNotice(hosts)
 	if len(victims)+len(gone) == 0 {
@@ -146,7 +146,7 @@ func (m *Machine) promise(r *run, places []place) {
 	}
 }
 
-// victims returns the runs that a run may preempt on hosts.
+// victims returns the runs on hosts that r may preempt.
 func (m *Machine) victims(r *run, hosts []*host) []*run {
 	var list []*run
 	m.looks++
@@ -196,7 +196,7 @@ func (m *Machine) withNotice(hosts []*host) []*run {
 	return list
 }
 
-// spare returns the runs without those that need not leave, the last first.
+// spare removes the runs that need not leave, starting from the last.
 func spare(victims []*run, fits func() bool) []*run {
 	if len(victims) > maxSpared {
 		return victims

@@ -38,10 +38,10 @@ func (m *Machine) decide() []Action {
 	return actions
 }
 
-// neverFits returns the reason why a run must be refused, if the hosts could never meet its demand.
+// neverFits returns why a run must be refused if the hosts could never meet its demand.
 func (m *Machine) neverFits(r *run) error {
 	if r.Demand.WaitForHosts || m.couldStart(r, m.openFor(r)) {
-		return nil // the rest takes long for thousands of runs
+		return nil // the remaining checks are slow for thousands of runs
 	}
 	return m.Impossible(r.Demand)
 }
@@ -54,7 +54,7 @@ func (r *run) preference(h *host) int {
 	return noBound
 }
 
-// open reports whether a host gets tasks of a run.
+// open reports whether a host may get tasks of a run.
 func (r *run) open(h *host) bool {
 	return h.state() == HostReady &&
 		(len(r.Refusals) == 0 || !slices.ContainsFunc(r.Refusals, func(f refusal) bool { return f.Host == h.Name }))
@@ -90,7 +90,7 @@ func (m *Machine) grant(r *run, places []place) {
 	}
 }
 
-// takeBack takes a grant back that is not placed.
+// takeBack withdraws a grant that is not placed.
 func (m *Machine) takeBack(r *run) {
 	if r.State != granted {
 		return
@@ -116,7 +116,7 @@ func (r *run) grant() Grant {
 	return g
 }
 
-// placeOn returns the place on a host in a grant that is not placed, or nil.
+// placeOn returns a host's place in a grant that is not placed, or nil.
 func (r *run) placeOn(host string) *place {
 	if r.State != granted {
 		return nil

@@ -13,7 +13,7 @@ import (
 // roster holds a fleet's hosts.
 type roster struct {
 	hosts   []*host // by name
-	cordons []named // of hosts that are gone, the oldest first
+	cordons []named // of absent hosts, the oldest first
 	version int     // incremented whenever hosts change
 }
 
@@ -53,7 +53,7 @@ func (ro *roster) CheckJoin(e Joined) error {
 	return nil
 }
 
-// longestSilent returns the silent host that could be forgotten first, or nil.
+// longestSilent returns the host that has been silent the longest, or nil.
 func (ro *roster) longestSilent() (longest *host) {
 	for _, h := range ro.hosts {
 		if h.Silent && h.users == 0 && (longest == nil || h.Since.Before(longest.Since)) {
@@ -63,10 +63,10 @@ func (ro *roster) longestSilent() (longest *host) {
 	return longest
 }
 
-// CheckCordon returns the reason why the host cannot be cordoned.
+// CheckCordon returns why the host cannot be cordoned.
 func (ro *roster) CheckCordon(e Cordoned) error { return ro.checkKnown(e.Name) }
 
-// CheckUncordon returns the reason why the host cannot be uncordoned.
+// CheckUncordon returns why the host cannot be uncordoned.
 func (ro *roster) CheckUncordon(e Uncordoned) error {
 	if h := ro.host(e.Name); h != nil && !h.Cordon.On && len(h.Failing) > 0 {
 		return fmt.Errorf("host %s is cordoned by its %s. It gets tasks again once the check succeeds", h.Name, h.Failing[0])
@@ -120,7 +120,7 @@ func whoIsThere(names []string) string {
 // Count returns the number of hosts, silent ones included.
 func (ro *roster) Count() int { return len(ro.hosts) }
 
-// AnyHost returns the first host that answers and is accepted.
+// AnyHost returns the first responsive host that accept accepts.
 func (ro *roster) AnyHost(accept func(name string) bool) (Host, bool) {
 	i := slices.IndexFunc(ro.hosts, func(h *host) bool { return !h.Silent && accept(h.Name) })
 	if i < 0 {

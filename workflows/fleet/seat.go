@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// seat is a host while places for a run are looked for.
+// seat is a host during a search for a run's places.
 type seat struct {
 	host   *host
-	number int // in the order of names
+	number int // in name order
 	room       // what is left
 	from   room
 	// fits is the number of tasks that fit on the host if all tasks were unplaced.
@@ -16,21 +16,21 @@ type seat struct {
 	lax  bool // see class
 	// prefer is the host's position among the run's preferred hosts.
 	prefer int
-	// tasks is the number of tasks there, counts has them by group, and claims are the GPUs
+	// tasks is the number of seated tasks, counts splits it by group, and claims lists the GPUs
 	// that pools have taken.
 	tasks  int
 	counts []int
 	claims []claim
 }
 
-// claim are the GPUs of a pool on a host.
+// claim holds a pool's GPUs on a host.
 type claim struct {
 	pool, gpus, tasks int
 	all               bool     // the tasks are not limited: the host has no GPUs
-	listed            []string // those that are wanted by name
+	listed            []string // those that are requested by name
 }
 
-// clear takes all tasks off a seat.
+// clear removes all tasks from a seat.
 func (s *seat) clear() {
 	s.room, s.tasks, s.counts, s.claims = s.from, 0, nil, nil
 }
@@ -127,7 +127,7 @@ func bestFit(a, b *seat) int {
 	return cmp.Or(cmp.Compare(a.prefer, b.prefer), cmp.Compare(a.gpus, b.gpus), cmp.Compare(a.slots, b.slots), cmp.Compare(a.number, b.number))
 }
 
-// roomiest orders seats by the number of tasks that they take, the largest first.
+// roomiest orders seats by how many tasks fit, the largest number first.
 func roomiest(a, b *seat) int {
 	return cmp.Or(cmp.Compare(a.prefer, b.prefer), -cmp.Compare(a.fits, b.fits), bestFit(a, b))
 }

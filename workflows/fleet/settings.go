@@ -29,23 +29,23 @@ const (
 	CordonSickHosts SickHosts = "cordon"
 )
 
-// AllSickHosts are the values of [SickHosts].
+// AllSickHosts lists the values of [SickHosts].
 var AllSickHosts = []string{string(ReportSickHosts), string(CordonSickHosts)}
 
 // Preempting determines whether runs may preempt others.
 type Preempting string
 
-// The values of [Preempting]. If it is empty, it is PreemptNever.
+// The values of [Preempting]. Empty means PreemptNever.
 const (
 	PreemptNever Preempting = "never"
-	// PreemptLower lets a run that waits preempt runs of lower priority.
+	// PreemptLower lets a waiting run preempt runs of lower priority.
 	PreemptLower Preempting = "lower-priority"
 )
 
-// Preemptings are the values of [Preempting].
+// Preemptings lists the values of [Preempting].
 var Preemptings = []string{string(PreemptNever), string(PreemptLower)}
 
-// CheckSettings returns the reason why a queue cannot have settings.
+// CheckSettings returns why settings are invalid for a queue.
 func (m *Machine) CheckSettings(e Set) error {
 	switch {
 	case e.Preempt != "" && !slices.Contains(Preemptings, string(e.Preempt)):
@@ -58,7 +58,7 @@ func (m *Machine) CheckSettings(e Set) error {
 	return nil
 }
 
-// Settings returns the settings of the queue.
+// Settings returns the queue's settings.
 func (m *Machine) Settings() Settings {
 	s := m.settings
 	s.Preempt, s.SickHosts = cmp.Or(s.Preempt, PreemptNever), cmp.Or(s.SickHosts, ReportSickHosts)

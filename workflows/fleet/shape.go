@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// shape is a demand, prepared for the search of places.
+// shape is a demand, prepared for the search for places.
 type shape struct {
 	tasks    int
-	groups   []group // in the order of ranks
-	byNeed   []int   // indexes of groups, those that are hardest to place first
+	groups   []group // in rank order
+	byNeed   []int   // indexes of groups, the hardest to place first
 	hasGPUs  bool
 	listed   []string // GPUs that the groups name
 	min, max int      // of hosts

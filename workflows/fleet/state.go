@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// State is the state that a fleet passes from one execution of its workflow to the next.
+// State is the state that a fleet passes from one workflow execution to the next.
 type State struct {
 	Now      time.Time `json:"now,omitzero"`
 	Met      int       `json:"met,omitempty"`

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Queue returns the runs that wait, in their order.
+// Queue returns the waiting runs in order.
 func (m *Machine) Queue() []Waiting { return m.QueueAfter(0, len(m.waiting)) }
 
 // Front returns the first runs of the queue, limited to most.
@@ -35,7 +35,7 @@ func (m *Machine) QueueAfter(position, most int) []Waiting {
 	return list
 }
 
-// Waiting returns how many runs wait.
+// Waiting returns the number of waiting runs.
 func (m *Machine) Waiting() int { return len(m.waiting) }
 
 // Unplaced returns runs that may have ended without a message, limited to most: granted runs that

@@ -186,7 +186,7 @@ func (p *planner) Impossible(d Demand) error {
 	return textError(p.tooSmall(r, hosts))
 }
 
-// tooSmall returns the reason why hosts could not meet a demand if they were empty.
+// tooSmall returns why hosts could not meet a demand even if they were empty.
 func (p *planner) tooSmall(r *run, hosts []*host) string {
 	d, pinned := &r.Demand, map[string]int{}
 	for _, g := range d.Groups {
@@ -214,7 +214,7 @@ func (p *planner) tooSmall(r *run, hosts []*host) string {
 	if len(hosts) == 0 {
 		return fmt.Sprintf("no host of the queue can ever have %s%s", wants(d, r.shape.tasks), whoIsThere(p.names()))
 	}
-	seats := p.choice // of the search that found nothing
+	seats := p.choice // from the unsuccessful search
 	for _, s := range seats {
 		s.clear()
 		s.fits = s.fitting(&r.shape, sizes(&r.shape))

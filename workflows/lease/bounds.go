@@ -6,7 +6,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 )
 
-// Bounds are the two bounds of a run on several hosts that reach each other.
+// Bounds are the two bounds of a run on several hosts that can reach each other.
 type Bounds struct {
 	// Short is how long a process lives after its host's last lease.
 	Short time.Duration `json:"short"`

@@ -43,7 +43,7 @@ type Holder struct {
 	until    int64
 }
 
-// NewHolder returns a lease that the server has given in answer to a request sent at that time.
+// NewHolder returns a lease that the server granted in answer to a request sent at the given time.
 func NewHolder(b Bounds, sent int64) *Holder {
 	h := &Holder{bounds: b}
 	h.Answered(sent)

@@ -16,7 +16,7 @@ type Loss struct {
 	said time.Time
 }
 
-// NewLoss returns the rules for a task that was offered at that time.
+// NewLoss returns a Loss for a task that was offered at the given time.
 func NewLoss(b Bounds, offered time.Time) *Loss { return &Loss{bounds: b, heard: offered} }
 
 // Heard notes that the server can have granted a lease at the given time. The host may have
@@ -45,7 +45,7 @@ func (l *Loss) FirstWait(now time.Time) time.Duration {
 	return max(minWait, l.heard.Add(l.bounds.Passed()).Sub(now))
 }
 
-// Lost reports whether nothing of the task lives.
+// Lost reports whether no process of the task can be alive.
 func (l *Loss) Lost(now time.Time) bool { return !now.Before(l.over()) }
 
 // over returns when the last process must be dead, given what is known.

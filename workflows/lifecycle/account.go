@@ -7,10 +7,10 @@ import "github.com/clusterrun/clusterrun/workflows/spec"
 type account struct {
 	spec *spec.RunSpec
 	taskList
-	// decided is the reason for the end of the run. The first decision stands; later events can
-	// only hasten the end.
+	// decided is why the run ends. The first decision stands; later events can only hasten the
+	// end.
 	decided   decision
-	decidedAt int    // the number of arrivals when it was decided
+	decidedAt int    // the number of arrivals at the decision
 	reason    string // why it was cancelled or could not be placed, in an operator's words
 	group     group  // of restart scope "group"
 	together  together
@@ -19,7 +19,7 @@ type account struct {
 	lost      lostPeer
 }
 
-// decide records the reason for the end of the run, unless that is already decided.
+// decide records why the run ends, unless that is already decided.
 func (a *account) decide(d decision) {
 	if a.decided == undecided {
 		a.decided, a.decidedAt = d, a.arrivals

@@ -48,13 +48,13 @@ type Capture struct {
 // the grace, and never replaced. It is final.
 type Stop struct {
 	Tasks []string
-	// Why is the cause recorded for the exits: collateral, operator or timeout. A stop
-	// reaches the host as a cancellation, which carries no reason, so the host reports
-	// "collateral" and the machine replaces that with Why.
+	// Why is the cause recorded for the exits: collateral, operator or timeout. The host receives
+	// a stop as a cancellation, which carries no reason, so it reports "collateral" and the
+	// machine replaces that with Why.
 	Why spec.Cause
 }
 
-// SealTasks makes the hosts restart nothing from now on.
+// SealTasks makes the hosts stop restarting.
 type SealTasks struct{ Tasks []string }
 
 // StopSilentTasks stops silent processes, which have failed.
@@ -63,8 +63,8 @@ type StopSilentTasks struct{ Tasks []string }
 // Detached is an action with an outcome that is not part of the answer to the request.
 type Detached struct{ Action }
 
-// NotifyStopping informs every host of the run whether its tasks are stopping together. While they are, a
-// host restarts nothing.
+// NotifyStopping informs all hosts of the run whether its tasks are stopping together. During a
+// stop, hosts do not restart anything.
 type NotifyStopping struct{ Stopping spec.Stopping }
 
 // Timer names a timer of a run.

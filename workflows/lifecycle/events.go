@@ -7,7 +7,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// Event is something that happened to a run.
+// Event is an event of a run.
 type Event interface {
 	// apply changes the machine. [Machine.Check] has accepted the event.
 	apply(m *Machine)
@@ -29,8 +29,8 @@ type Resumed struct {
 	Elapsed time.Duration
 }
 
-// PlacementFailed comes instead of Begin if not all tasks found a host. Hosts that took
-// some are released like any other.
+// PlacementFailed replaces Begin if some tasks were not placed. Hosts that accepted tasks are
+// released as usual.
 type PlacementFailed struct {
 	Message string
 	// Skipped reports whether an earlier run did not end as the spec requires.
@@ -48,7 +48,7 @@ type TaskEnded struct {
 	// Exit is the last process's exit. It is nil if no process was started, or if the activity was
 	// canceled between two processes.
 	Exit *spec.Exit `json:"exit,omitempty"`
-	// GivenUp reports whether the run gave the host up because it did not come back.
+	// GivenUp reports whether the run gave the host up because it did not return.
 	GivenUp bool `json:"given_up,omitempty"`
 	// Await reports whether a task that has lost its peer stops the others only after error_grace.
 	// Older runs did not wait.
@@ -79,7 +79,7 @@ type StopTogether struct {
 	At time.Time
 }
 
-// ClearStop withdraws such a stop. [Machine.Stopping] is the answer.
+// ClearStop withdraws a stop. [Machine.Stopping] is the answer.
 type ClearStop struct{ spec.ClearStopRequest }
 
 // Captured answers [Capture].
@@ -110,8 +110,8 @@ type Released struct {
 	Usage spec.Usage
 	// SharedMemory lists, by host, the memory in /dev/shm that exited processes left behind.
 	SharedMemory []spec.SharedMemory
-	// Lost holds the names of the hosts that could not be released, and Problems describes those of
-	// the last generation.
+	// Lost lists the hosts that could not be released, and Problems describes those of the last
+	// generation.
 	Lost, Problems []string
 }
 

@@ -51,7 +51,7 @@ func (a *account) failures(e Released) []spec.Failure {
 			all = append(all, request)
 		}
 		switch {
-		case t == nil: // the end of an earlier launch, which no longer counts
+		case t == nil: // exit of an earlier launch, which no longer counts
 		case requested && t.Name() == request.Task: // the request is more informative than the exit
 		case a.failed(t):
 			all = append(all, t.failure(e.Hosts[t.Name()]))
@@ -65,7 +65,7 @@ func (a *account) failures(e Released) []spec.Failure {
 		all = append(all, request)
 	}
 	if g := a.group.Before; len(all) == 0 && g != nil && reported(*g) && (a.decided == byTimeout || a.decided == byMaxRunTime) {
-		// The group failed again and again in the same way until time ran out.
+		// The group failed repeatedly in the same way until time ran out.
 		before := *g
 		before.Host = e.Hosts[g.Task]
 		all = append(all, before)
@@ -136,7 +136,7 @@ func earliest(all []spec.Failure) *spec.Failure {
 	return first
 }
 
-// before reports whether f happened before g. Both must be on one host.
+// before reports whether f happened before g. Both must be on the same host.
 func before(f, g *spec.Failure) bool {
 	a, b := f.FailedNanos(), g.FailedNanos()
 	switch {

@@ -9,8 +9,8 @@ import (
 const (
 	// KillBound is the maximum time a process takes to exit after SIGKILL.
 	KillBound = 10 * time.Second
-	// fenceMargin allows for timers that fire late. fenceDrift allows for clocks that drift
-	// apart by a hundredth, twenty times what synchronized clocks do.
+	// fenceMargin allows for late timers. fenceDrift allows for clocks that drift apart by one
+	// percent, twenty times the drift of synchronized clocks.
 	fenceMargin = 5 * time.Second
 	fenceDrift  = 100
 )

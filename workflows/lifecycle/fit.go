@@ -5,13 +5,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// maxResult bounds the encoded result, in bytes. The server takes 2 MiB in one payload
-// and terminates the run if it is larger; the rest is for the output that the workflow
-// adds, and for the codec.
+// maxResult limits the encoded result, in bytes. The server accepts 2 MiB in one payload and
+// otherwise terminates the run; the rest is for the output that the workflow adds, and for the
+// codec.
 const maxResult = 1 << 20
 
-// fit drops parts of a result until it fits in limit bytes, the least needed first. The
-// root cause stays, in FirstFailure.
+// fit drops parts of a result, the least important first, until it fits in limit bytes. The root
+// cause stays, in FirstFailure.
 func fit(r *spec.RunResult, limit int) {
 	fits := shorten.ToFit(r, limit,
 		func() { cutMessages(r, 400) },
@@ -22,8 +22,8 @@ func fit(r *spec.RunResult, limit int) {
 			}
 		},
 		func() {
-			// Values belong to the user: they are dropped after earlier exits and long messages, and
-			// the result names them.
+			// Values belong to the user, so they are dropped only after earlier exits and long
+			// messages, and the result names them.
 			for i := range r.Tasks {
 				if t := &r.Tasks[i]; t.Value != nil {
 					t.Value = nil
@@ -78,9 +78,9 @@ func cutMessages(r *spec.RunResult, most int) {
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
 		if t.Exit != nil {
-			t.Exit.Steps = nil // the slow ones are named
+			t.Exit.Steps = nil // the slow tasks are named
 			t.Exit.Message = shorten.Text(t.Exit.Message, most)
-			t.Exit.Printed, t.Exit.GPUError = nil, "" // the first failure has them
+			t.Exit.Printed, t.Exit.GPUError = nil, "" // the first failure includes them
 		}
 		for k := range t.Exits {
 			t.Exits[k].Printed, t.Exits[k].GPUError = nil, ""

@@ -11,18 +11,18 @@ import (
 // may exit after its peers, because it closes its connections before it has cleaned up. If it were
 // stopped because of them, its error would never be known.
 type lostPeer struct {
-	// task has lost its peer. It is nil if nothing waits.
+	// task has lost its peer. It is nil if nothing is postponed.
 	task *task
 	// known reports whether the stacks are known. suspects are then the live tasks that did not
 	// wait for other tasks, in rank order.
 	known    bool
 	suspects []*task
-	// livedOn are the suspects that were stopped in the end.
+	// livedOn lists the suspects that were eventually stopped.
 	livedOn []string
 }
 
 // awaits reports whether the end of t, which has lost its peer, would stop tasks that may have
-// caused it.
+// caused the loss.
 func (m *Machine) awaits(t *task) bool {
 	if m.decided != undecided || !m.failed(t) || !t.Exit.LostPeer() || !m.anyLive() || m.errorGrace() <= 0 {
 		return false
@@ -43,7 +43,7 @@ func (m *Machine) errorGrace() (grace time.Duration) {
 	return grace
 }
 
-// await captures the stacks and waits for the tasks that may have made t lose its peer.
+// await captures the stacks and waits for the tasks that may have caused t's loss of a peer.
 func (m *Machine) await(t *task) {
 	m.lost = lostPeer{task: t}
 	if !m.mayRegroup(t.Exit.Cause) {
@@ -82,7 +82,7 @@ func (m *Machine) anySuspect() bool {
 	return slices.ContainsFunc(among, func(t *task) bool { return t.Live })
 }
 
-// stopAwaiting carries out what follows from the failure.
+// stopAwaiting carries out the consequences of the failure.
 func (m *Machine) stopAwaiting() {
 	t := m.lost.task
 	if t == nil || m.phase != running {

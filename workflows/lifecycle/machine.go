@@ -30,7 +30,7 @@ const (
 	ended
 )
 
-// decision is the reason for the end of a run.
+// decision is why a run ends.
 type decision = spec.EndedBy
 
 const (
@@ -52,8 +52,8 @@ func New(s *spec.RunSpec, tasks []spec.Task) *Machine {
 	return &Machine{account: account{spec: s, taskList: listOf(tasks)}}
 }
 
-// Step applies an event and returns the actions to carry out, in order. Events that
-// come late or twice, and requests that [Machine.Check] refuses, do nothing.
+// Step applies an event and returns the actions to carry out, in order. It ignores late or
+// repeated events, and requests that [Machine.Check] refuses.
 func (m *Machine) Step(e Event) []Action {
 	m.todo = nil
 	if m.Check(e) != nil {
@@ -82,8 +82,8 @@ func (e Begin) apply(m *Machine) {
 	m.phase = running
 	m.setSize(e.Tasks)
 	elapsed := e.Elapsed
-	// A limit of 0 passes before any process can start, so nothing is launched.
-	// Between two generations any limit may pass.
+	// A limit of 0 expires before any process can start, so nothing is launched. Between two
+	// generations any limit may expire.
 	if d := m.spec.Timeout; d != nil && d.Std() <= elapsed {
 		m.decide(byTimeout)
 	}
@@ -95,7 +95,7 @@ func (e Begin) apply(m *Machine) {
 	}
 	m.requeue.Pending = false
 	if m.requeue.Notice != nil {
-		m.noticeOver() // it came while the generation was being placed
+		m.noticeOver() // the notice arrived while the generation was being placed
 		return
 	}
 	for _, t := range m.tasks {
@@ -144,7 +144,7 @@ func (e TaskEnded) apply(m *Machine) {
 	case m.phase != running:
 		// It was stopped, or is about to be.
 	case t.endedBy(spec.CauseTimeout):
-		// The host enforces max_run_time too, and noticed first.
+		// The host also enforces max_run_time, and noticed first.
 		m.timeUp(byMaxRunTime)
 	case t.endedBy(spec.CauseOperator) && !t.Asked:
 		// This was not requested: the host's owner shut it down.
@@ -178,7 +178,7 @@ func (m *Machine) judgeEnd(t *task) {
 	}
 }
 
-// stopAll stops all live tasks for good. It is called at most once in a run.
+// stopAll stops all live tasks for good. It is called at most once per run.
 func (m *Machine) stopAll(why spec.Cause) {
 	m.phase = stopping
 	m.stopTimers()

@@ -7,8 +7,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// GiveNotice gives the tasks notice that they are stopped after some time, so that they can
-// save their work. [Machine.Stopping] is the answer.
+// GiveNotice gives the tasks notice that they will be stopped later, so that they can save their
+// work. [Machine.Stopping] is the answer.
 type GiveNotice struct {
 	From   spec.NoticeFrom
 	Reason string
@@ -20,7 +20,7 @@ type GiveNotice struct {
 
 // requeue is the state of a run that returns to the queue.
 type requeue struct {
-	// Notice is the notice in force, or nil. after is the number of arrivals before it.
+	// Notice is the current notice, or nil. after is the number of arrivals before it.
 	Notice *spec.StopNotice `json:"notice,omitempty"`
 	after  int
 	// next is the reason for which the current generation returns to the queue. It is empty if the
@@ -46,8 +46,8 @@ func (e GiveNotice) check(m *Machine) error {
 	return nil
 }
 
-// apply puts a notice in force. Of two, the earlier deadline counts, and a return to the queue
-// only if both ask for it. A notice that comes between two generations is for the next.
+// apply puts a notice in force. Of two notices, the earlier deadline counts, and the run returns
+// to the queue only if both require it. A notice between two generations applies to the next.
 func (e GiveNotice) apply(m *Machine) {
 	if m.requeue.Pending {
 		return // it holds no hosts
@@ -173,7 +173,7 @@ func (m *Machine) returns() (ended bool) {
 	return false
 }
 
-// Notice returns the notice in force, or nil.
+// Notice returns the current notice, or nil.
 func (m *Machine) Notice() *spec.StopNotice { return m.requeue.Notice }
 
 // Pending reports whether the run has returned to the queue and waits for hosts.

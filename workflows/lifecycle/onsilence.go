@@ -10,7 +10,7 @@ type silentTasks struct {
 	// tasks are being captured before anything else is done.
 	tasks     []string
 	capturing bool
-	// restarts counts the restarts of on_silence.
+	// restarts counts the restarts by on_silence.
 	restarts int
 }
 

@@ -90,8 +90,8 @@ type (
 	CaptureStacks struct{ spec.StacksRequest }
 )
 
-// Check returns why an event cannot be applied now, or nil. Only requests are refused. The
-// errors name the task and what to do instead.
+// Check returns why an event cannot be applied now, or nil. Only requests are refused. The errors
+// name the task and a remedy.
 func (m *Machine) Check(e Event) error {
 	if q, ok := e.(interface{ check(m *Machine) error }); ok {
 		return q.check(m)

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// atOnce is the shortest delay of a timer: the server takes 0 for "not given".
+	// atOnce is the shortest delay of a timer: the server interprets 0 as "not given".
 	atOnce = time.Millisecond
 	// firstBackoff is the delay of the second quick restart in a row. It doubles up to
 	// longestBackoff.
@@ -62,7 +62,7 @@ func HistoryOf(attempts []Attempt) RestartHistory {
 		default:
 			h.Quick++
 		}
-		// It is not yet decided whether the last one is restarted.
+		// Whether the last one is restarted is still undecided.
 		if a.Cause.ByItself() && i < len(attempts)-1 {
 			h.Counted++
 		}
@@ -88,8 +88,8 @@ func (p RestartPolicy) Hopeless(h RestartHistory) bool {
 	return p.AutoRestart && h.Cause.ByItself() && h.Same.hopeless(p.SameErrors)
 }
 
-// Next reports whether the task is restarted, and after what delay, which is never 0.
-// Exit code 0 is final for every task, the chief included, and so is too much output.
+// Next reports whether the task is restarted, and after what delay, which is never 0. Exit code 0
+// is final for every task, including the chief, and so is too much output.
 func (p RestartPolicy) Next(h RestartHistory) (delay time.Duration, again bool) {
 	if h.Sealed {
 		return 0, false

@@ -70,7 +70,7 @@ func (a *account) addTasks(r *spec.RunResult, failures []spec.Failure, e Release
 		switch value := bytes.TrimSpace(e.Values[t.Name()]); {
 		case len(value) == 0, bytes.Equal(value, []byte("null")): // no value
 		case !json.Valid(value):
-			r.WithoutInvalid(t.Name()) // the whole result could not be encoded
+			r.WithoutInvalid(t.Name()) // the whole result was invalid JSON
 		default:
 			result.Value = value
 		}
@@ -82,7 +82,7 @@ func (a *account) addTasks(r *spec.RunResult, failures []spec.Failure, e Release
 // maxSlow limits the slow tasks and hosts that a result names.
 const maxSlow = 8
 
-// slowest returns the slow tasks and hosts, by the last processes of tasks.
+// slowest returns the slow tasks and hosts, judged by the tasks' last processes.
 func slowest(results []spec.TaskResult) []spec.Slow {
 	tasks := make([]steptime.Task, 0, len(results))
 	for _, t := range results {
@@ -118,7 +118,7 @@ func (t *task) result(e Released) spec.TaskResult {
 	}
 	r.Restarts = max(r.Restarts, len(exits)-1)
 	if r.Exit == nil && t.Launch < 0 && len(exits) > 0 {
-		// Its generation was never launched, so the last exit is from the generation before.
+		// Its generation was never launched, so the last exit is from the previous generation.
 		exit := exits[len(exits)-1]
 		r.Exit = &exit
 	}

@@ -22,7 +22,7 @@ type SameError struct {
 	Step *float64 `json:"step,omitempty"`
 }
 
-// changing matches the parts of an error that differ each time, such as addresses.
+// changing matches the variable parts of an error, such as addresses.
 var changing = lazyregexp.New(`0x[0-9a-fA-F]+|[0-9]+`)
 
 // sameText returns a string that is the same each time that a process fails with that error.

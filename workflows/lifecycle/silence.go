@@ -2,12 +2,12 @@ package lifecycle
 
 import "time"
 
-// Liveness are the signs that a process is at work.
+// Liveness holds the signs that a process is working.
 type Liveness struct {
-	// Output is the size of its output, and CPU the processor time that it has used.
+	// Output is the size of its output, and CPU its processor time.
 	Output int64
 	CPU    time.Duration
-	// Progress is the progress that it last reported.
+	// Progress is its last reported progress.
 	Progress string
 	// Idle reports whether the process waits for calls to serve.
 	Idle bool
@@ -17,8 +17,8 @@ const (
 	// idleShare is the inverse of the share of a processor that an idle process may use: its
 	// threads occasionally wake up and find nothing to do.
 	idleShare = 100
-	// longestLook bounds how long a process can be silent from one look to the next. A host
-	// that was suspended, or did not look, does not know what it has missed.
+	// longestLook limits how much silence counts between two looks. A host that was suspended, or
+	// did not look, cannot tell what it missed.
 	longestLook = time.Minute
 )
 

@@ -13,7 +13,7 @@ type standstill struct {
 	Restarts int  `json:"restarts,omitempty"`
 }
 
-// add adds a generation that has failed, and the furthest step that its tasks have reported.
+// add adds a failed generation and the furthest step that its tasks reported.
 func (s *standstill) add(step *float64) {
 	further := step != nil && (s.Furthest == nil || *step > *s.Furthest)
 	switch {

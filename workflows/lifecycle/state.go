@@ -13,7 +13,7 @@ import (
 // two generations or at a quiet moment of one.
 type State struct {
 	Group    group    `json:"group"`
-	Together together `json:"together,omitzero"` // none is in force: a stop is not a quiet moment
+	Together together `json:"together,omitzero"` // not in force, because a stop is not a quiet moment
 	Requeue  requeue  `json:"requeue,omitzero"`
 	Captured captured `json:"captured,omitzero"`
 	// Size and Arrivals are those of the task list.
@@ -28,11 +28,11 @@ type State struct {
 	Tasks []TaskState `json:"tasks,omitempty"`
 }
 
-// maxState bounds a state, in bytes as JSON. It is sent together with the spec, and the
-// server takes 2 MiB in all. The state of a run with 10,000 running tasks is larger.
+// maxState limits the size of a state as JSON, in bytes. It is sent together with the spec, and
+// the server accepts 2 MiB in total. The state of a run with 10,000 running tasks is larger.
 const maxState = 400 << 10
 
-// maxExitsBetween is the most exits of a task in a state between two generations.
+// maxExitsBetween is the maximum number of a task's exits in a state between two generations.
 const maxExitsBetween = 2
 
 // Quiet reports whether the run can continue in another execution of its workflow while its tasks
@@ -135,8 +135,8 @@ func Resume(s *spec.RunSpec, tasks []spec.Task, from State) *Machine {
 	return m
 }
 
-// apply starts the timers of a run that continues in another execution, which also run while it
-// is being placed, and launches the running tasks again, under the same numbers.
+// apply starts the timers of a run that continues in another execution, which also run during
+// placement, and launches the running tasks again, under the same numbers.
 func (e Resumed) apply(m *Machine) {
 	switch {
 	case m.group.timed || m.phase == placing && (m.group.Generation == 0 || m.requeue.Pending) || m.phase > running:
@@ -151,5 +151,5 @@ func (e Resumed) apply(m *Machine) {
 	m.startTimers(e.Elapsed)
 }
 
-// Waiting returns the time that a resumed run waits before it is placed.
+// Waiting returns how long a resumed run waits before it is placed.
 func (a *account) Waiting() time.Duration { return backoff(a.group.Quick) }

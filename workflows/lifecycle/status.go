@@ -54,5 +54,5 @@ func (m *Machine) Placing() bool { return m.phase == placing }
 // Generation returns the number of the current generation, from 0.
 func (a *account) Generation() int { return a.group.Generation }
 
-// Done reports whether the run is over: [Finish] was returned.
+// Done reports whether the run is over, because [Finish] was returned.
 func (m *Machine) Done() bool { return m.phase == ended }

@@ -11,8 +11,8 @@ import (
 type task struct {
 	spec.Task
 	TaskState
-	// added reports whether the task differs from the spec: it is not in it, or an
-	// operator started it with another command.
+	// added reports whether the task differs from the spec: it is not in the spec, or an operator
+	// started it with a different command.
 	added bool
 	// absent reports whether the generation excludes this task because its hosts are too few.
 	absent bool
@@ -25,13 +25,13 @@ type task struct {
 
 // TaskState is the part of a task's state that outlives a workflow execution.
 type TaskState struct {
-	// Of and Added are set in a [State] only: the name of the task, and the task if it differs from the
+	// Of and Added are set only in a [State]: the task's name, and the task if it differs from the
 	// spec.
 	Of    string     `json:"task"`
 	Added *spec.Task `json:"added,omitempty"`
 
-	Launch int  `json:"launch"`         // of this generation; -1 before the first
-	Live   bool `json:"live,omitempty"` // launched, and its end not yet reported
+	Launch int  `json:"launch"`         // in this generation; -1 before the first
+	Live   bool `json:"live,omitempty"` // launched, and not yet reported as ended
 	// Asked reports whether an operator asked the process to end, and Ending whether that process
 	// is the launch's last.
 	Asked  bool `json:"asked,omitempty"`
@@ -55,31 +55,31 @@ type unknownEnd struct {
 	Host   string `json:"host"`
 }
 
-// next returns the number after its last process's.
+// next returns the number that follows its last process's.
 func (t *task) next() int {
 	switch {
 	case t.Exit != nil:
 		return max(t.First, t.Exit.Restart) + 1
 	case t.Launch >= 0:
-		return t.First + 1 // though nothing is known of its process
+		return t.First + 1 // even if its process was not reported
 	}
 	return t.First
 }
 
-// resetEnd clears the end of the last launch and its cause.
+// resetEnd clears the last launch's exit and its cause.
 func (t *task) resetEnd() {
 	t.Asked, t.Ending, t.stopped, t.Exit, t.Arrived = false, false, "", nil, 0
 }
 
-// exitOf returns the exit to record for the end of a launch.
+// exitOf returns the exit to record when a launch ends.
 func (t *task) exitOf(e TaskEnded) *spec.Exit {
 	switch {
 	case e.Exit != nil:
 		exit := t.relabel(*e.Exit)
-		exit.Restart = max(exit.Restart, t.First) // not known of a host that is given up
+		exit.Restart = max(exit.Restart, t.First) // unknown for a host that was given up
 		return &exit
 	case t.stopped == "":
-		// The task was not stopped, and its end is unknown.
+		// The task was not stopped, and its exit is unknown.
 		return &spec.Exit{
 			Restart: t.First, ExitCode: -1, Cause: spec.CauseHostLost,
 			Message: "its activity ended without a report on the process",
@@ -134,7 +134,7 @@ func (t *task) giveUp(hosts []string) {
 	t.Earlier, t.Unknown = earlier[max(0, len(earlier)-maxExits):], unknown
 }
 
-// keepEnd keeps the end of the last launch, which is followed by another.
+// keepEnd keeps the last launch's exit before another launch.
 func (t *task) keepEnd() {
 	t.noteUnknown()
 	if t.Exit != nil {

@@ -11,10 +11,10 @@ import (
 
 // taskList holds a run's tasks.
 type taskList struct {
-	tasks []*task          // in rank order, then as they were added
+	tasks []*task          // in rank order, then in the order they were added
 	named map[string]*task // for look-ups only: ranging over a map has no fixed order
-	// listed is the number of tasks in the spec, and size the number of them in the generation.
-	// 0 means all.
+	// listed is the number of tasks in the spec, and size their number in the generation. 0 means
+	// all.
 	listed, size int
 	arrivals     int // counts ended tasks, in the order of history
 }

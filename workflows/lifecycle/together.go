@@ -12,7 +12,7 @@ import (
 // together is the state of stopping together: a task or an operator asks all tasks to exit on
 // their own. This is TensorFlow's Coordinator with tasks instead of threads.
 type together struct {
-	// Seq is the number of stops and clears so far.
+	// Seq counts stops and clears.
 	Seq int `json:"seq,omitempty"`
 	// request is the current request: the first one, until it is cleared. It is nil if there is
 	// none.
@@ -20,11 +20,11 @@ type together struct {
 	// after is the number of arrivals before the request.
 	after    int
 	deadline time.Time
-	// Done holds the latest requests that stopped the run, cleared ones included, so that
-	// a request that is sent twice stops the run once.
+	// Done holds the latest requests that stopped the run, including cleared ones, so that a
+	// repeated request stops the run only once.
 	Done []StopKey `json:"done,omitempty"`
-	// stragglers holds the tasks that still ran when the time for the stop was over, in
-	// rank order.
+	// stragglers holds the tasks that still ran when the time for the stop was over, in rank
+	// order.
 	stragglers []string
 }
 
@@ -35,7 +35,7 @@ type StopKey struct {
 	Key        string `json:"key"`
 }
 
-// maxStopKeys bounds the requests that are remembered. A repeated request comes soon.
+// maxStopKeys limits the requests that are remembered. A repeated request comes soon.
 const maxStopKeys = 200
 
 func (e StopTogether) stopKey() StopKey { return StopKey{e.Task, e.Generation, e.Key} }
@@ -60,12 +60,12 @@ func (a *account) Stopping() spec.Stopping {
 	return s
 }
 
-// clean reports whether the stop came with an error that does not count as a failure.
+// clean reports whether the stop carries an error that does not count as a failure.
 func (g *together) clean(s *spec.RunSpec) bool {
 	return g.request != nil && g.request.Error != nil && s.StopTogether.Clean(g.request.Error.Kind)
 }
 
-// err returns the error that came with the stop in force, if that is a failure.
+// err returns the error of the current stop, if it is a failure.
 func (g *together) err(s *spec.RunSpec) *spec.TogetherError {
 	if g.request == nil || g.clean(s) {
 		return nil
@@ -73,7 +73,7 @@ func (g *together) err(s *spec.RunSpec) *spec.TogetherError {
 	return g.request.Error
 }
 
-// has reports whether a stop is in force, or this request stopped the run before.
+// has reports whether a stop is in force, or e has already stopped the run.
 func (g *together) has(e StopTogether) bool {
 	return g.request != nil || e.Key != "" && slices.Contains(g.Done, e.stopKey())
 }
@@ -88,7 +88,7 @@ func (g *together) take(e StopTogether, arrivals int) {
 	}
 }
 
-// clear withdraws the request in force, and returns the number of arrivals before it.
+// clear withdraws the current request, and returns the number of arrivals before it.
 func (g *together) clear() (after int) {
 	after = g.after
 	g.Seq++
@@ -133,7 +133,7 @@ func (e ClearStop) check(m *Machine) error {
 	return nil
 }
 
-// checkAsker refuses a task that is not of this run, or is of an older generation.
+// checkAsker refuses a task of another run or an older generation.
 func (a *account) checkAsker(task string, generation int) error {
 	switch {
 	case task == "":
@@ -146,7 +146,7 @@ func (a *account) checkAsker(task string, generation int) error {
 	return nil
 }
 
-// apply takes the first request; later ones and their errors change nothing. In the chief's
+// apply accepts the first request; later ones and their errors change nothing. In the chief's
 // grace a request changes neither the verdict nor the time, but every task receives it.
 func (e StopTogether) apply(m *Machine) {
 	g := &m.together
@@ -194,7 +194,7 @@ func (a *account) noteStragglers() {
 	}
 }
 
-// stragglersFail reports whether there are stragglers and that is a failure.
+// stragglersFail reports whether stragglers exist and count as a failure.
 func (a *account) stragglersFail() bool {
 	return len(a.together.stragglers) > 0 && !a.spec.StopTogether.IgnoreLiveTasks
 }
@@ -239,8 +239,8 @@ func (a *account) wouldRestart(t *task) bool {
 	return again
 }
 
-// requestFailure returns the failure that the stop in force carries, if a task asked for
-// it with an error.
+// requestFailure returns the failure that the current stop carries, if a task requested it with an
+// error.
 func (a *account) requestFailure(e Released) (spec.Failure, bool) {
 	g := &a.together
 	err := g.err(a.spec)

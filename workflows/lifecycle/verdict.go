@@ -12,10 +12,9 @@ import (
 //
 //	an error reported by a program > out of time > unexpected exit > cancelled > success
 //
-// The type of the error follows this order; the exit code and first_failure come from the
-// earliest failure of any kind. A lost host ranks with unexpected exits, but if it was the
-// earliest failure it sets the type even if programs then reported errors: those were
-// consequences.
+// The error type follows this order; the exit code and first_failure come from the earliest
+// failure of any kind. A lost host ranks with unexpected exits, but as the earliest failure it
+// sets the type even if programs then reported errors, because those are consequences.
 func (a *account) judge(r *spec.RunResult, e Released) []spec.Failure {
 	failures := a.failures(e)
 	root := a.rootOf(failures)
@@ -40,7 +39,7 @@ func (a *account) judge(r *spec.RunResult, e Released) []spec.Failure {
 	report := earliest(reports)
 	asked := a.operatorAsked()
 	if asked != nil && (root == nil || a.arrival(*root) > a.together.after) {
-		r.OperatorError = asked // no failure came before it
+		r.OperatorError = asked // no earlier failure exists
 	}
 	switch {
 	case a.decided == byPlacement:

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
-// Attribute is a search attribute that a run is started with.
+// Attribute is an initial search attribute of a run.
 type Attribute struct {
 	Name string
 	Set  temporal.SearchAttributeUpdate
@@ -54,8 +54,7 @@ func WithAttributes(set []Attribute, start func(temporal.SearchAttributes) error
 		if refused == "" {
 			return err
 		}
-		// The attributes of later versions are registered together: if one is missing, all of them
-		// are.
+		// The attributes of later versions are registered together: if one is missing, so are all.
 		set = slices.DeleteFunc(set, func(a Attribute) bool {
 			return a.Name == refused || !slices.Contains(firstAttributes, a.Name)
 		})

@@ -9,15 +9,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Options configure a run that is a child workflow.
+// Options configures a run that is a child workflow.
 type Options struct {
-	// ID is the run ID, which is the workflow ID. It may be the ID of an ended run. Default: the
-	// spec's name and a random part.
+	// ID is the run ID, which is the workflow ID. It may be the ID of an ended run. By default, it
+	// is the spec's name and a random part.
 	ID string
-	// Queue is the task queue of the host workers that execute the run. Default:
+	// Queue is the task queue of the host workers that execute the run. The default is
 	// [spec.TaskQueue].
 	Queue string
-	// Owner is shown in lists of runs. Default: the ID of the parent.
+	// Owner is shown in lists of runs. The default is the parent's ID.
 	Owner string
 	// ParentClosePolicy selects what the server does with the run if the parent closes first. By
 	// default, it requests the cancellation of the run, which stops its tasks with their stop
@@ -43,7 +43,7 @@ func Run(ctx workflow.Context, s *spec.RunSpec, o Options) (*spec.RunResult, err
 	return Start(ctx, s, o).Wait(ctx)
 }
 
-// Start starts a run as a child workflow, as [Run] does, and does not wait for it.
+// Start starts a run as a child workflow, like [Run], and does not wait for it.
 func Start(ctx workflow.Context, s *spec.RunSpec, o Options) *Child {
 	if o.ID == "" {
 		id := workflow.SideEffect(ctx, func(workflow.Context) any { return NewID(s.Name) })
@@ -55,7 +55,7 @@ func Start(ctx workflow.Context, s *spec.RunSpec, o Options) *Child {
 		WorkflowID:          o.ID,
 		TaskQueue:           cmp.Or(o.Queue, spec.TaskQueue),
 		WorkflowTaskTimeout: spec.WorkflowTaskTimeout,
-		// The result of the run comes after the end of its tasks.
+		// The run's result arrives only after its tasks have ended.
 		WaitForCancellation:   true,
 		ParentClosePolicy:     cmp.Or(o.ParentClosePolicy, enumspb.PARENT_CLOSE_POLICY_REQUEST_CANCEL),
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
@@ -70,7 +70,7 @@ func Start(ctx workflow.Context, s *spec.RunSpec, o Options) *Child {
 	return &Child{o.ID, workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, options), spec.WorkflowType, s)}
 }
 
-// Wait returns the result of the run as [Run] does.
+// Wait returns the run's result, like [Run].
 func (c *Child) Wait(ctx workflow.Context) (*spec.RunResult, error) {
 	var result spec.RunResult
 	if err := c.Get(ctx, &result); err != nil {

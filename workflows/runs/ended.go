@@ -15,7 +15,7 @@ import (
 // Error is the error of an unsuccessful run.
 type Error struct {
 	RunID string
-	// Result is the result of the run, with a cause for every task. It is never nil.
+	// Result is the run's result, with a cause for every task. It is never nil.
 	Result *spec.RunResult
 	// Cause is Temporal's error.
 	Cause error
@@ -128,7 +128,7 @@ func failureWithoutResult(err *temporal.ApplicationError) *spec.RunResult {
 func ended(id string, err error) (*spec.RunResult, error) {
 	var (
 		running *temporal.ChildWorkflowExecutionAlreadyStartedError
-		tested  *serviceerror.WorkflowExecutionAlreadyStarted // in the SDK's test environment
+		tested  *serviceerror.WorkflowExecutionAlreadyStarted // returned by the SDK's test environment
 	)
 	if errors.As(err, &running) || errors.As(err, &tested) {
 		return nil, &RunningError{ID: id}

@@ -13,7 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// NewID makes a run ID for a name. An empty name counts as "run". Workflow code must not call it.
+// NewID generates a run ID from a name, or from "run" if the name is empty. Workflow code must not
+// call it.
 func NewID(name string) string {
 	var random [5]byte
 	_, _ = rand.Read(random[:]) // it never fails
@@ -35,7 +36,7 @@ const (
 // databases accept 255 bytes in a search attribute.
 func OwnerOf(workflowID string) string { return shorten.Text(workflowID, 200) }
 
-// Memo returns the facts that lists show of a run in addition to its search attributes.
+// Memo returns the facts that lists show about a run in addition to its search attributes.
 func Memo(s *spec.RunSpec, owner string) map[string]any {
 	return map[string]any{MemoOwner: owner, MemoName: s.Name, MemoTasks: cluster(s), MemoCommand: CommandLine(s), MemoDir: s.Dir}
 }
@@ -49,8 +50,7 @@ func CommandLine(s *spec.RunSpec) string {
 	return shorten.Text(strings.Join(words, " "), 200)
 }
 
-// Summary returns the line that the Web UI shows for a run. The server takes at
-// most 400 bytes.
+// Summary returns the line that the Web UI shows for a run. The server accepts at most 400 bytes.
 func Summary(s *spec.RunSpec) string {
 	line := markdown.Name(cluster(s))
 	if len(s.Command) > 0 {
@@ -60,7 +60,7 @@ func Summary(s *spec.RunSpec) string {
 	return line
 }
 
-// cluster returns for example "chief=1 worker=3".
+// cluster describes the tasks, such as "chief=1 worker=3".
 func cluster(s *spec.RunSpec) string {
 	groups := list.Of(s.Tasks, func(g spec.TaskGroup) string { return fmt.Sprintf("%s=%d", g.Type, g.Size()) })
 	return strings.Join(groups, " ")

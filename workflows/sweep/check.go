@@ -18,7 +18,7 @@ type (
 	}
 )
 
-// EndedTrial is the end of a trial: its number, and its state as a word.
+// EndedTrial is an ended trial: its number, and its state as a word.
 type EndedTrial struct {
 	Trial int    `json:"trial"`
 	State string `json:"state"`
@@ -39,9 +39,9 @@ type Resumption struct {
 	Machine Snapshot `json:"machine"`
 	// Open lists the trials that earlier executions started and that had not ended.
 	Open []Open `json:"open,omitempty"`
-	// Held are the trials to start first.
+	// Held lists the trials to start first.
 	Held []int `json:"held,omitempty"`
-	// Interrupted are those of them that are to be stopped.
+	// Interrupted lists the held trials to be stopped.
 	Interrupted []int `json:"interrupted,omitempty"`
 	// Waited reports whether the sweep has waited for earlier runs.
 	Waited bool `json:"waited,omitempty"`

@@ -28,13 +28,13 @@ type Grid struct {
 	// Product holds lists and ranges, such as "lr=1e-3,3e-4 seed=0..9". All combinations are
 	// trials.
 	Product string `json:"product,omitempty"`
-	// Table is CSV: a line of names, and a line for each trial. Packed is the same, compressed by
+	// Table is CSV: a line of names, and one line per trial. Packed is the same, compressed by
 	// gzip.
 	Table  string `json:"table,omitempty"`
 	Packed []byte `json:"packed,omitempty"`
 }
 
-// Value is the value of a parameter in a trial.
+// Value is a parameter's value in a trial.
 type Value struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -133,11 +133,11 @@ func unpack(packed []byte) (string, error) {
 // Len returns the number of trials.
 func (t *Trials) Len() int { return t.count }
 
-// Names returns the names of the parameters, in the order of the grid.
+// Names returns the parameter names, in the order of the grid.
 func (t *Trials) Names() []string { return t.names }
 
-// Values returns the values of a trial, in the order of [Trials.Names]. Of a product the last
-// parameter changes first.
+// Values returns a trial's values, in the order of [Trials.Names]. In a product, the last
+// parameter varies fastest.
 func (t *Trials) Values(trial int) []Value {
 	values := make([]Value, len(t.names))
 	for i := len(t.names) - 1; i >= 0; i-- {

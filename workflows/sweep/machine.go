@@ -100,7 +100,7 @@ type (
 	Begin struct{ Now time.Time }
 	// Skip reports that an earlier run did not end as required.
 	Skip struct{}
-	// Ended reports the end of a trial.
+	// Ended reports that a trial has ended.
 	Ended struct {
 		Trial int
 		State State
@@ -108,7 +108,7 @@ type (
 	}
 	// Stop stops the matching trials. Pending ones are skipped.
 	Stop struct{ Match func(trial int) bool }
-	// Retry puts the trials back into the queue that have failed, were stopped or were skipped.
+	// Retry puts failed, stopped and skipped trials back into the queue.
 	Retry struct{ Now time.Time }
 	// Cancel stops all.
 	Cancel struct{}
@@ -140,7 +140,7 @@ func New(trials int, rules Rules) *Machine {
 	return m
 }
 
-// Step returns the actions that follow an event.
+// Step applies an event and returns the actions to carry out.
 func (m *Machine) Step(e Event) []Action {
 	if m.over {
 		return nil
@@ -164,7 +164,7 @@ func (e Skip) step(m *Machine) []Action {
 	return m.finish(nil)
 }
 
-// skipPending skips all trials that have not been started.
+// skipPending skips all pending trials.
 func (m *Machine) skipPending() {
 	for trial, state := range m.states {
 		if state == Pending {
@@ -207,7 +207,7 @@ func (m *Machine) unlessLost(trial int, state State) State {
 	return Pending
 }
 
-// Matching returns the function for [Stop] that a pattern of [path.Match] stands for.
+// Matching returns the match function for [Stop] of a [path.Match] pattern.
 func Matching(pattern string) func(trial int) bool {
 	return func(trial int) bool {
 		ok, err := path.Match(pattern, strconv.Itoa(trial))
@@ -266,7 +266,7 @@ func (m *Machine) exhausted() bool {
 	return m.rules.MaxFailures != nil && m.counts[Failed] > *m.rules.MaxFailures
 }
 
-// pop returns the first pending trial. There must be one.
+// pop returns the first pending trial, which must exist.
 func (m *Machine) pop() int {
 	for m.states[m.next] != Pending {
 		m.next++
@@ -274,7 +274,7 @@ func (m *Machine) pop() int {
 	return m.next
 }
 
-// finish adds the end if nothing is left to do.
+// finish adds [Finish] if nothing is left to do.
 func (m *Machine) finish(actions []Action) []Action {
 	if m.counts[Pending]+m.counts[Running] == 0 {
 		m.over = true
@@ -292,7 +292,7 @@ func (m *Machine) set(trial int, s State) {
 // State returns a trial's state.
 func (m *Machine) State(trial int) State { return m.states[trial] }
 
-// listed bounds the lists of a status.
+// listed limits the lists in a status.
 const listed = 1000
 
 // Status returns the state of all trials.
@@ -357,7 +357,7 @@ func (m *Machine) Verdict() spec.Verdict {
 type Snapshot struct {
 	// States is a run-length encoding of the trials' states: a length, then the state's letter.
 	States string `json:"states"`
-	// Started are the starts of the trials that run.
+	// Started maps the running trials to their start times.
 	Started map[int]time.Time `json:"started,omitempty"`
 	Took    time.Duration     `json:"took,omitempty"`
 	Timed   int               `json:"timed,omitempty"`
@@ -370,7 +370,7 @@ func (m *Machine) Snapshot() Snapshot {
 	return Snapshot{States: textOf(m.states), Started: m.started, Took: m.took, Timed: m.timed, Lost: m.lost}
 }
 
-// textOf returns states as run lengths.
+// textOf returns states in run-length encoding.
 func textOf(states []State) string {
 	var b strings.Builder
 	for i := 0; i < len(states); {

@@ -20,7 +20,7 @@ type item struct {
 	text  string
 	count int // 1 for a string
 	// first is the first integer of a range, step the distance to the next one, and width the
-	// number of digits that they are filled up to with zeros.
+	// number of digits to which they are padded with zeros.
 	isRange     bool
 	first, step int
 	width       int
@@ -43,8 +43,8 @@ func (i item) value(n int) string {
 	return fmt.Sprintf("%0*d", i.width, i.first+n*i.step)
 }
 
-// parseProduct reads parameters with their values. Spaces separate parameters and commas
-// separate values; within quotes both are part of a value.
+// parseProduct parses parameters with their values. Spaces separate parameters and commas separate
+// values; within quotes both are part of a value.
 func parseProduct(text string) (*Trials, error) {
 	t := &Trials{count: 1}
 	for rest := strings.TrimSpace(text); rest != ""; rest = strings.TrimLeft(rest, space) {
@@ -58,7 +58,7 @@ func parseProduct(text string) (*Trials, error) {
 			return nil, err
 		}
 		t.names, t.axes = append(t.names, name), append(t.axes, a)
-		// Bounded here, so that a product cannot overflow.
+		// Limited, so that a product cannot overflow.
 		t.count = min(t.count*a.count, MaxTrials+1)
 		rest = left
 	}
@@ -103,7 +103,7 @@ func parseAxis(name, text string) (a axis, rest string, err error) {
 	}
 }
 
-// parseRange reads FIRST..LAST or FIRST..LAST..STEP, as a shell has them in braces. Another text
+// parseRange parses FIRST..LAST or FIRST..LAST..STEP, like a shell's braces. Any other string
 // stands for itself.
 func parseRange(name, text string) (item, error) {
 	i := item{text: text, count: 1}

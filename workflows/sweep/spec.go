@@ -25,7 +25,7 @@ type Rules struct {
 	MaxFailures *int `json:"max_failures,omitempty"`
 }
 
-// Check returns an error if the rules cannot be followed.
+// Check returns an error if the rules are invalid.
 func (r Rules) Check() error {
 	switch {
 	case r.AtMost < 1 || r.AtMost > MaxAtOnce:
@@ -39,11 +39,11 @@ func (r Rules) Check() error {
 const (
 	// MaxAtOnce limits [Rules.AtMost]: a workflow may have 2,000 open children.
 	MaxAtOnce = 1000
-	// DefaultAtOnce is the default of submit.
+	// DefaultAtOnce is submit's default.
 	DefaultAtOnce = 200
 )
 
-// Check checks a sweep before anything starts. It returns the trials.
+// Check checks a sweep before anything starts, and returns its trials.
 func (s *Spec) Check(sweep string) (*Trials, error) {
 	t, err := s.Grid.Parse()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// parseTable reads CSV as RFC 4180 has it. Lines without any character are skipped.
+// parseTable parses CSV according to RFC 4180. Empty lines are skipped.
 func parseTable(text string) (*Trials, error) {
 	r := csv.NewReader(strings.NewReader(text))
 	r.FieldsPerRecord = -1

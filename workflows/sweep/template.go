@@ -13,7 +13,7 @@ import (
 
 // Names that are not parameters.
 const (
-	// nameTrial stands for the number of the trial, from 0, and nameSweep for the ID of the sweep.
+	// nameTrial stands for the trial's number, from 0, and nameSweep for the sweep's ID.
 	nameTrial = "trial"
 	nameSweep = "sweep"
 )

@@ -12,8 +12,8 @@ type ServingMessage struct {
 	Host string `json:"host,omitempty"`
 	// Queue is the task queue of the host worker.
 	Queue string `json:"queue,omitempty"`
-	// Seq grows with every message of a host worker, and from one to the next; an older one is
-	// ignored.
+	// Seq grows with every message of a host worker, and from one host worker to the next. Older
+	// messages are ignored.
 	Seq     int64         `json:"seq,omitempty"`
 	Serving []ServingTask `json:"serving,omitempty"`
 	// Over, if not empty, describes how the run ended.
@@ -50,7 +50,7 @@ type BatchResult struct {
 	// Returned lists closures that no process has started to call because a call before them takes
 	// long.
 	Returned []uint64 `json:"returned,omitempty"`
-	// Calling are the closures that are being called by processes of the host with that Queue.
+	// Calling lists the closures that processes of the host with that Queue are calling.
 	Calling []uint64 `json:"calling,omitempty"`
 	Queue   string   `json:"queue,omitempty"`
 	// Took is how long the host had the batch, in milliseconds.

@@ -8,12 +8,11 @@ type Closure struct {
 	ID uint64 `json:"id,omitempty"`
 	// Function is the name under which tasks have registered it.
 	Function string `json:"function"`
-	// Args and Kwargs are a JSON array and a JSON object. An object in them with the only key
-	// [ResourceKey] stands for the object that the executing task has built of that per-worker
-	// resource.
+	// Args and Kwargs are a JSON array and a JSON object. In them, an object with the single key
+	// [ResourceKey] stands for what the executing task has built of that per-worker resource.
 	Args   json.RawMessage `json:"args,omitempty"`
 	Kwargs json.RawMessage `json:"kwargs,omitempty"`
-	// Resources are the IDs of the per-worker resources that it uses.
+	// Resources lists the IDs of the per-worker resources that it uses.
 	Resources []uint64 `json:"resources,omitempty"`
 	// Task is the only task that may call it. If it is empty, any task may. A pool calls a
 	// function once in each of its tasks: join and done do not wait for such a closure, its error
@@ -21,8 +20,8 @@ type Closure struct {
 	Task string `json:"task,omitempty"`
 }
 
-// Size returns the size of the closure for [MaxQueueBytes] and [MaxBatchBytes]: the size of its
-// arguments and names, in bytes.
+// Size returns the size of the closure's arguments and names, in bytes, for [MaxQueueBytes] and
+// [MaxBatchBytes].
 func (c *Closure) Size() int {
 	return len(c.Function) + len(c.Args) + len(c.Kwargs) + len(c.Task)
 }
@@ -40,13 +39,13 @@ const (
 	MaxBatchBytes = 512 << 10
 	// MaxBatch limits the number of closures in a batch.
 	MaxBatch = 1000
-	// MaxListed bounds a list of IDs in a request.
+	// MaxListed limits a list of IDs in a request.
 	MaxListed = 4096
 	// MaxWait limits how long a process's request may wait for closures to call, in seconds.
 	MaxWait = 20
-	// MaxResources bounds the per-worker resources of one closure.
+	// MaxResources limits the per-worker resources of one closure.
 	MaxResources = 100
-	// MaxFunctionName is the longest name of a function or a client, in bytes.
+	// MaxFunctionName is the maximum length of a function or client name, in bytes.
 	MaxFunctionName = 200
 	// MaxError limits an error message, and MaxTraceback its traceback, of which the last bytes
 	// are kept.
@@ -56,7 +55,7 @@ const (
 	MaxErrorArgs = 1 << 10
 )
 
-// MaxResourceID is the largest number that every program reads exactly.
+// MaxResourceID is the largest number that every language represents exactly.
 const MaxResourceID = 1<<53 - 1
 
 // ResourceKey is the key of the object that stands for a per-worker resource in a closure's

@@ -1,13 +1,13 @@
 package closure
 
-// Names on the wire, which are part of the contract as are the names of package spec.
+// Names on the wire, which are part of the contract like the names in package spec.
 const (
 	// QueueType is the workflow type of a run's closure queue; see [QueueID].
 	QueueType = "ClosureQueue"
 
 	// QueryQueue returns a queue's status.
 	QueryQueue = "queue"
-	// SignalServing reports to a queue which tasks of a host serve.
+	// SignalServing reports to a queue which of a host's tasks serve.
 	SignalServing = "serving"
 
 	UpdateSchedule = "schedule"

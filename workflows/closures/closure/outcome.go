@@ -23,7 +23,7 @@ const (
 	OutcomeUnavailable OutcomeKind = "unavailable"
 )
 
-// OutcomeKinds are all of them.
+// OutcomeKinds lists all values of [OutcomeKind].
 var OutcomeKinds = []OutcomeKind{
 	OutcomeValue, OutcomeError, OutcomeInput, OutcomeCancelled, OutcomeLost, OutcomeUnavailable,
 }
@@ -63,8 +63,8 @@ type Error struct {
 	Kind      string `json:"kind,omitempty"`
 	Message   string `json:"message"`
 	Traceback string `json:"traceback,omitempty"`
-	// Closure is the failed closure, and Task the task that called it. With
-	// [OutcomeUnavailable], Task is the task that does not answer.
+	// Closure is the failed closure, and Task the task that called it. With [OutcomeUnavailable],
+	// Task is the unresponsive task.
 	Closure uint64 `json:"closure,omitempty"`
 	Task    string `json:"task,omitempty"`
 	// Args is the array of the exception's arguments if they are short, for programs in the same

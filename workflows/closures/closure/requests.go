@@ -51,7 +51,7 @@ func NewQueueInput(s *spec.RunSpec, run spec.RunRef, env func(name string) strin
 	return in, err
 }
 
-// Size returns the number of closures that the queue takes.
+// Size returns the maximum number of closures in the queue.
 func (in QueueInput) Size() int {
 	switch {
 	case in.QueueSize == 0:
@@ -74,7 +74,7 @@ type (
 		Closures []Closure `json:"closures,omitempty"`
 		// Resources lists all resources that the closures use.
 		Resources []Resource `json:"resources,omitempty"`
-		// Released are resources that no later closure uses.
+		// Released lists resources that no later closure uses.
 		Released []uint64 `json:"released,omitempty"`
 		// Wait reports whether the answer may wait for outcomes, as if the client then sent a
 		// [TakeRequest] with this After. A take causes the request to be answered immediately.
@@ -98,12 +98,12 @@ type (
 	// WaitRequest is the input of [UpdateJoin].
 	WaitRequest struct {
 		Client string `json:"client"`
-		// Call counts such requests of the client, from 1.
+		// Call counts the client's join requests, from 1.
 		Call uint64 `json:"call"`
 		// Poll requests an immediate answer, unless the queue has an error.
 		Poll bool `json:"poll,omitempty"`
 	}
-	// WaitAnswer is the answer to it.
+	// WaitAnswer is the result of [UpdateJoin].
 	WaitAnswer struct {
 		// Done reports whether nothing is queued or executing.
 		Done   bool   `json:"done"`
@@ -119,7 +119,7 @@ type (
 	TakeAnswer struct {
 		Outcomes []Outcome `json:"outcomes,omitempty"`
 	}
-	// Opened describes a queue that exists.
+	// Opened describes an existing queue.
 	Opened struct {
 		// Room is the number of closures that can be scheduled before the queue reports its
 		// capacity again.

@@ -5,7 +5,7 @@ type QueueStatus struct {
 	State  QueueState  `json:"state"`
 	Error  *Error      `json:"error,omitempty"`
 	Counts QueueCounts `json:"counts"`
-	// Workers are the tasks that serve, sorted.
+	// Workers lists the serving tasks, sorted.
 	Workers []WorkerStatus `json:"workers"`
 }
 
@@ -16,11 +16,11 @@ type QueueState string
 const (
 	QueueOpen     QueueState = "open"
 	QueueFailed   QueueState = "failed"   // the next schedule, join or done raises
-	QueueDraining QueueState = "draining" // and waits until nothing executes
+	QueueDraining QueueState = "draining" // a request waits until nothing executes
 	QueueEnded    QueueState = "ended"    // the run has ended
 )
 
-// QueueCounts are numbers of closures.
+// QueueCounts counts closures.
 type QueueCounts struct {
 	Scheduled uint64 `json:"scheduled"`
 	Queued    int    `json:"queued"`

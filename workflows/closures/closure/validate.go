@@ -103,8 +103,8 @@ func (c *checker) checkClient(client string) {
 	}
 }
 
-// checkClosure makes paths only for problems: there are a thousand closures in a request and
-// hardly ever a problem.
+// checkClosure builds paths only for problems: a request has a thousand closures and hardly ever a
+// problem.
 func (c *checker) checkClosure(closure *Closure, path func(field string) string) {
 	if closure.ID != 0 {
 		c.Add(path("id"), "is set", "leave it out; the queue sets it")
@@ -159,7 +159,7 @@ func (c *checker) checkArgument(path func(string) string, field string, value js
 const reservedKeys = "$clusterrun."
 
 // checkStandIns checks the objects among arguments that stand for something else. Resources and
-// values that JSON cannot express are allowed. The result of another closure is not.
+// values that JSON cannot express are allowed, but not the result of another closure.
 func (c *checker) checkStandIns(path func(string) string, field string, value json.RawMessage, resources []uint64) {
 	var decoded any
 	d := json.NewDecoder(bytes.NewReader(value))
@@ -184,7 +184,7 @@ func (c *checker) checkStandIns(path func(string) string, field string, value js
 	})
 }
 
-// walk finds the objects with one key that is reserved.
+// walk finds the objects with a single, reserved key.
 func walk(value any, found func(key string, value any)) {
 	switch v := value.(type) {
 	case []any:
@@ -202,8 +202,7 @@ func walk(value any, found func(key string, value any)) {
 	}
 }
 
-// printableName reports whether a name can be shown in one line and passes through
-// JSON unchanged.
+// printableName reports whether a name fits on one line and survives JSON unchanged.
 func printableName(name string) bool {
 	return utf8.ValidString(name) && strings.IndexFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }

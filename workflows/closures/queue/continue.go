@@ -17,7 +17,7 @@ const (
 	// handOver limits how long hosts may take to return their batches. The batches of a host that
 	// does not answer go to other hosts.
 	handOver = 5 * time.Second
-	// maxCarried bounds the packed state, in bytes. A server takes 2 MiB by default, and
+	// maxCarried limits the packed state, in bytes. A server accepts 2 MiB by default, and
 	// terminates a workflow that sends more.
 	maxCarried = 1900 << 10
 	// stayFor is the number of events after which a queue that was too large tries again.
@@ -31,9 +31,9 @@ func (q *queue) shouldContinue(ctx workflow.Context) bool {
 }
 
 // continueAsNew continues as new. Hosts return their batches and keep what they are calling for
-// the next execution. Clients repeat the requests that wait.
+// the next execution. Clients repeat waiting requests.
 //
-// A queue that is too large stays. That is rare: it takes a full queue of random arguments.
+// A queue that is too large stays, which is rare: it takes a full queue of random arguments.
 func (q *queue) continueAsNew(ctx workflow.Context) error {
 	q.machine.Suspend()
 	q.carryOut(ctx)
@@ -67,10 +67,10 @@ func (q *queue) continueAsNew(ctx workflow.Context) error {
 	return nil
 }
 
-// maxUnpacked bounds a queue before it is packed, in bytes. No queue reaches it.
+// maxUnpacked limits a queue before it is packed, in bytes. It is never reached.
 const maxUnpacked = 128 << 20
 
-// pack returns a state as JSON, compressed.
+// pack returns a state as compressed JSON.
 func pack(s rules.State) ([]byte, error) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
@@ -89,7 +89,7 @@ func unpack(packed []byte) (s rules.State, err error) {
 	if err != nil {
 		return s, err
 	}
-	text, err := io.ReadAll(io.LimitReader(z, maxUnpacked)) // all of it, for its checksum
+	text, err := io.ReadAll(io.LimitReader(z, maxUnpacked)) // reads everything, to verify the checksum
 	if err != nil {
 		return s, err
 	}

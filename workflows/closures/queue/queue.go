@@ -43,8 +43,7 @@ type queue struct {
 	machine *rules.Queue
 	// cancels maps batch numbers to their open activities.
 	cancels map[int]workflow.CancelFunc
-	// stayed is the length of the history when the queue was too large to continue as new; 0
-	// if it was not.
+	// stayed is the length of the history when the queue was too large to continue as new, or 0.
 	stayed  int
 	changed bool
 }

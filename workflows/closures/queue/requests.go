@@ -54,7 +54,7 @@ func update[Q interface{ Validate() error }, A any](ctx workflow.Context, q *que
 	})
 }
 
-// refused returns an error in the form that updates return, with the fields that are wrong.
+// refused returns an error in the form that updates return, with the invalid fields.
 func refused(err error) error {
 	var invalid *spec.InvalidRequestError
 	if errors.As(err, &invalid) {

@@ -18,11 +18,11 @@ type Client struct {
 	Partial   Partial                `json:"partial"`
 	Call      uint64                 `json:"call,omitempty"`
 	Joined    closure.WaitAnswer     `json:"joined"`
-	// Outcomes are those that the client may not have, and Taken is the number of the ones
-	// before.
+	// Outcomes lists those that the client may not have received, and Taken counts the ones before
+	// them.
 	Outcomes []closure.Outcome `json:"outcomes,omitempty"`
 	Taken    uint64            `json:"taken,omitempty"`
-	// Heard is the time of its last request.
+	// Heard is when its last request arrived.
 	Heard time.Time `json:"heard"`
 }
 
@@ -35,11 +35,11 @@ type Partial struct {
 }
 
 const (
-	// maxKept bounds the outcomes that are kept while hosts get something new, in bytes.
+	// maxKept limits the bytes of kept outcomes beyond which hosts get no new closures.
 	maxKept = closure.MaxQueueBytes
 	// forgetAfter is when an idle client with untaken outcomes is forgotten.
 	forgetAfter = time.Minute
-	// maxClients bounds the clients that are remembered.
+	// maxClients limits the clients that are remembered.
 	maxClients = 1000
 )
 
@@ -56,8 +56,7 @@ func (q *Queue) client(name string) *Client {
 	return c
 }
 
-// forgetClients forgets the clients that are in the way and silent, and the oldest ones if there
-// are too many.
+// forgetClients forgets idle clients that block others, and the oldest ones if there are too many.
 func (q *Queue) forgetClients() {
 	q.Clients = slices.DeleteFunc(q.Clients, func(c *Client) bool {
 		many := len(q.Clients) >= maxClients && len(c.Outcomes) == 0
@@ -99,7 +98,7 @@ func (q *Queue) Take(r closure.TakeRequest) *Call[closure.TakeAnswer] {
 	return call
 }
 
-// drop drops the outcomes that a client has.
+// drop drops the outcomes that a client has received.
 func (q *Queue) drop(c *Client, after uint64) error {
 	if after < c.Taken || after > c.Taken+uint64(len(c.Outcomes)) {
 		return fmt.Errorf("the values of %s are no longer known: it has not taken any for a minute while too many were kept", c.Name)
@@ -111,8 +110,8 @@ func (q *Queue) drop(c *Client, after uint64) error {
 	return nil
 }
 
-// await lets a request wait for outcomes. An older one of the same client is answered without
-// any.
+// await makes a request wait for outcomes. An older request of the same client is answered with
+// none.
 func (q *Queue) await(t *take) {
 	q.takes = slices.DeleteFunc(q.takes, func(older *take) bool {
 		if older.client == t.client {

@@ -32,14 +32,14 @@ type State struct {
 	Last uint64 `json:"last"`
 	// Waiting lists the closures that are not in a batch, by ID.
 	Waiting []*Item `json:"waiting,omitempty"`
-	// Batches are those without a result, by number, and LastBatch is the last number.
+	// Batches lists the batches without a result, by number, and LastBatch is the last number.
 	Batches   []*Batch           `json:"batches,omitempty"`
 	LastBatch int                `json:"last_batch,omitempty"`
 	Clients   []*Client          `json:"clients,omitempty"`
 	Hosts     []*Host            `json:"hosts,omitempty"`
 	Resources []closure.Resource `json:"resources,omitempty"`
-	// Leaving are released resources that some closure may still use, and Released the last
-	// ones that none does.
+	// Leaving lists released resources that closures may still use, and Released the last unused
+	// ones.
 	Leaving  []uint64 `json:"leaving,omitempty"`
 	Released []uint64 `json:"released,omitempty"`
 	// Fault is the queue's error.
@@ -66,7 +66,7 @@ type Batch struct {
 	// that host is already calling its closures.
 	Queue   string `json:"queue,omitempty"`
 	Calling bool   `json:"calling,omitempty"`
-	// Cancelled reports whether its closures must end.
+	// Cancelled reports whether its closures must stop.
 	Cancelled bool `json:"cancelled,omitempty"`
 }
 
@@ -76,13 +76,13 @@ type Queue struct {
 	config Config
 	now    time.Time
 	bytes  int // of what waits
-	kept   int // bytes of the outcomes that were not taken
-	// requests wait, the oldest first; drain gets the error when nothing
+	kept   int // bytes of the untaken outcomes
+	// requests lists waiting requests, the oldest first; drain gets the error when nothing
 	// executes. takes wait for outcomes.
 	requests []*request
 	drain    *request
 	takes    []*take
-	// suspended reports whether all batches must end, because the queue continues as new.
+	// suspended reports whether all batches must stop because the queue continues as new.
 	suspended bool
 	// open holds the numbers of the batches with running activities.
 	open    map[int]bool
@@ -123,7 +123,7 @@ type Action struct {
 	Cancel bool
 }
 
-// Actions returns the commands for the workflow, once.
+// Actions returns the commands for the workflow, and clears them.
 func (q *Queue) Actions() []Action {
 	a := q.actions
 	q.actions = nil

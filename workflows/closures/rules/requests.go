@@ -17,7 +17,7 @@ type Call[A any] struct {
 // Ready reports whether there is an answer.
 func (c *Call[A]) Ready() bool { return c.ready }
 
-// Answer returns the answer, or the reason why the request is refused.
+// Answer returns the answer, or the reason for refusing the request.
 func (c *Call[A]) Answer() (A, error) { return c.answer, c.err }
 
 func (c *Call[A]) give(answer A) { c.ready, c.answer = true, answer }
@@ -26,7 +26,7 @@ func (c *Call[A]) refuse(err error) { c.ready, c.err = true, err }
 
 func refused[A any](err error) *Call[A] { return &Call[A]{ready: true, err: err} }
 
-// request is a schedule or a join that waits.
+// request is a waiting schedule or join.
 type request struct {
 	client *Client
 	number uint64
@@ -80,12 +80,12 @@ func (q *Queue) admitted(r *request, a closure.ScheduleAnswer) {
 	}})
 }
 
-// maxRequests bounds the requests that wait.
+// maxRequests limits the requests that wait.
 const maxRequests = 1000
 
 func (q *Queue) endedError() error { return fmt.Errorf("%w: %s", ErrEnded, q.ended) }
 
-// check returns the reason why no request can wait.
+// check returns why no request can wait.
 func (q *Queue) check() error {
 	switch {
 	case q.ended != "":

@@ -7,7 +7,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// Status returns how the queue stands.
+// Status returns the queue's status.
 func (q *Queue) Status() closure.QueueStatus {
 	s := closure.QueueStatus{State: closure.QueueOpen, Error: q.Fault, Counts: q.Counts, Workers: []closure.WorkerStatus{}}
 	switch {
