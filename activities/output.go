@@ -23,7 +23,7 @@ const (
 	maxOutput       = 256 << 10
 )
 
-// outputEnd is the end of one stream of one process.
+// outputEnd is the end of one process's stream.
 type outputEnd struct {
 	path   string
 	size   int // upper bound of the output, with prefixes
@@ -103,7 +103,6 @@ func (e *outputEnd) read(share int) (bytes int) {
 	return bytes
 }
 
-// prefixFields returns the prefix fields of a process's lines.
 func (p *plan) prefixFields(task string, attempt int) spec.PrefixFields {
 	f := spec.PrefixFields{Attempt: attempt}
 	if m, err := p.clusterFor(task).Member(task); err == nil {
@@ -112,11 +111,11 @@ func (p *plan) prefixFields(task string, attempt int) spec.PrefixFields {
 	return f
 }
 
-// maxEvidence is the number of bytes at the end of each stream that are searched for errors. They
-// are searched only when the process has failed or is about to be stopped.
+// maxEvidence is how many bytes at the end of each stream are searched for errors. They are
+// searched only when the process has failed or is about to be stopped.
 const maxEvidence = 128 << 10
 
-// printedError returns the error in a process's output that ended it or is about to end it, or nil.
+// printedError returns the error in a process's output that killed it or soon will, or nil.
 func printedError(logDir string) *spec.PrintedError {
 	if logDir == "" {
 		return nil

@@ -35,8 +35,7 @@ type plan struct {
 	Spec       *spec.RunSpec `json:"spec"`
 	// Signers are the principals of the key that signed the run, according to this host's policy.
 	Signers []string `json:"signers,omitempty"`
-	// Statement is the ID of the spec if this host has a policy. It also covers the signer, or the
-	// absence of one.
+	// Statement is the ID of the spec if this host has a policy. It also covers the signer, if any.
 	Statement string `json:"statement,omitempty"`
 	// Tasks names the tasks placed here.
 	Tasks []string `json:"tasks"`
@@ -49,7 +48,7 @@ type plan struct {
 	// user they are empty and nil.
 	As   string         `json:"as,omitempty"`
 	User *hostuser.User `json:"user,omitempty"`
-	// LogRoot is the directory in which the logs of runs are stored.
+	// LogRoot is the directory for the logs of runs.
 	LogRoot string `json:"log_root"`
 	// Firsts contains the number of the first process of each generation that does not start at 0.
 	// Processes are numbered over a task's life, but the supervisor numbers them from 0 in each
@@ -90,7 +89,6 @@ func (p *plan) sealed() bool {
 	return p.Sealed || p.Stopping != nil && (p.Stopping.Stop || p.Stopping.Notice != nil)
 }
 
-// task returns a task of the run by name.
 func (p *plan) task(name string) (spec.Task, bool) {
 	if a, ok := p.Added[name]; ok {
 		return a.Task, true
@@ -127,18 +125,17 @@ func (p *plan) runDirBelow(root string) string {
 	return tasklog.RunDir(root, p.Run.WorkflowID, p.Run.RunID)
 }
 
-// number returns a process's number among all processes of its task.
 func (p *plan) number(q supervisor.Process) int { return p.Firsts[q.Key.Generation] + q.Number }
 
-// errNoPlan is returned if this host has no plan of the run: either the run was released, or it was
-// reserved with another state directory.
+// errNoPlan is returned if this host does not have a plan of the run, because the run was released
+// or was reserved with another state directory.
 var errNoPlan = errors.New("this host has no record of the run")
 
 // planStore keeps plans as one JSON file per run, and in memory.
 type planStore struct {
 	dir string
 
-	// mu is never held during file access: a slow disk blocks neither readers nor other runs.
+	// mu is never held during file access, so a slow disk blocks neither readers nor other runs.
 	mu    sync.RWMutex
 	plans map[runkey.Run]*plan
 	// changing contains the runs with changes to their plans in progress or waiting.
@@ -289,8 +286,8 @@ func (s *planStore) write(p *plan) error {
 	if err != nil {
 		return err
 	}
-	// A plan needs no fsync: only the fact that a process was started must survive a power cut, and
-	// the supervisor's journal records it. Promises to the run must also survive.
+	// A plan does not need fsync. Only the fact that a process was started must survive a power
+	// cut, and the supervisor's journal records it. Promises to the run must also survive.
 	write := atomicfile.Write
 	if len(p.Denied) > 0 {
 		write = atomicfile.WriteSynced

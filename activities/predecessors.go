@@ -16,8 +16,8 @@ import (
 )
 
 // awaitPredecessor waits until all processes of earlier executions with the same workflow ID are
-// gone: two executions of one job must not share a host. The reconciler stops those with a closed
-// run.
+// gone, because two executions of one job must not share a host. The reconciler stops those with a
+// closed run.
 func (r *reservations) awaitPredecessor(ctx context.Context, run runkey.Run) error {
 	for {
 		all, err := r.Supervisor.Processes(ctx, runkey.Run{})
@@ -71,8 +71,8 @@ func (r *reservations) endOlder(ctx context.Context, run runkey.Run, in hostapi.
 	return nil
 }
 
-// checkUnused refuses a generation that already had processes on this host: its workflow was reset
-// to an earlier point, and would repeat what has been done.
+// checkUnused refuses a generation that already had processes on this host. Its workflow was reset
+// to an earlier point, and would repeat completed work.
 func (r *reservations) checkUnused(ctx context.Context, run runkey.Run, generation int) error {
 	if p, err := r.plans.get(run); err != nil || p.Generation != generation {
 		return nil //nolint:nilerr // nothing was reserved for it

@@ -102,7 +102,7 @@ func (c *checks) checkProgram(t spec.Task, dir string, env map[string]string, re
 	}
 }
 
-// checkStart runs the preflight for a task that is added to a live run.
+// checkStart runs the preflight for a task added to a live run.
 func (c *checks) checkStart(p *plan, t spec.Task) error {
 	signers, err := c.gate.admitStart(p, t, nil)
 	if err != nil {

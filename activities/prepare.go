@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// witnessTakes limits the time in which a run's other hosts must answer.
+// witnessTakes limits how long a run's other hosts may take to answer.
 const witnessTakes = 3 * time.Second
 
 // Prepare stores the cluster in the plan once rank 0's host can be reached.
@@ -79,9 +79,9 @@ func (h *Host) Deny(ctx context.Context, in hostapi.DenyInput) (out hostapi.Deny
 // Answer only answers.
 func (h *Host) Answer(context.Context) (none hostapi.None, err error) { return none, nil }
 
-// address returns the address at which other tasks reach a task on this host. If all tasks are on
-// one host, they use the loopback interface unless the spec says otherwise; a loopback address is
-// never given to another host.
+// address returns a task's address for other tasks. If all tasks are on one host, they use the
+// loopback interface unless the spec overrides it; a loopback address is never given to another
+// host.
 func (r *reservations) address(pinned string, port int, alone bool) string {
 	host := pinned
 	switch {

@@ -28,16 +28,16 @@ const (
 	defaultGrace = 30 * time.Second
 	// reconcileEvery is the time between checks whether runs have ended.
 	reconcileEvery = 2 * time.Second
-	// describedAtMost limits how often per second the hosts of one run together ask the server
-	// about it, because the answer lists activities of all of them.
+	// describedAtMost limits the requests about one run that all of its hosts together send the
+	// server per second, because the answer lists all hosts' activities.
 	describedAtMost = 50
 	// reservationLapse is how long a reservation without a task is kept after the placement
 	// timeout: Reserve's answer may have been lost, and the run placed elsewhere.
 	reservationLapse = time.Minute
 )
 
-// Reconcile starts watching the runs on this host that have no lease, until [Host.Close]. A process
-// is stopped only if its run is closed or no longer lists the task's activity as pending. An
+// Reconcile starts watching this host's runs without a lease, until [Host.Close]. A process is
+// stopped only if its run is closed or no longer lists the task's activity as pending. An
 // unreachable server decides nothing.
 func (h *Host) Reconcile() {
 	h.group.Go(h.watch.takeOver)
@@ -56,7 +56,7 @@ func (r *reconciler) reconcileAll(ctx context.Context) {
 	var looking sync.Map // of runkey.Run
 	for {
 		for _, p := range r.plans.all() {
-			// Each run has its own goroutine: its processes may use up their grace.
+			// Each run has its own goroutine, because its processes may use up their grace.
 			if _, busy := looking.LoadOrStore(p.Run, true); busy {
 				continue
 			}
@@ -100,7 +100,7 @@ func (r *reconciler) reconcile(ctx context.Context, p *plan) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	// This must come before asking the server: the answer does not list later starts.
+	// This must come before asking the server, because the answer does not list later starts.
 	before, err := r.Supervisor.Processes(ctx, p.Run)
 	if err != nil {
 		return err
@@ -192,7 +192,7 @@ func (r *reconciler) abandon(p *plan, why string, closed *workflowpb.WorkflowExe
 		r.Log.Info("stopping leftover processes of a run", zap.String("run", p.Run.WorkflowID), zap.String("why", why))
 	}
 	stops, _ := p.stops() // of those that are understood
-	// This needs a separate context: processes may use up their grace.
+	// This needs a separate context, because processes may use up their grace.
 	ctx, cancel := context.WithTimeout(r.group.Context(), stops.Longest()+time.Minute)
 	defer cancel()
 	reply, err := r.Supervisor.Release(ctx, supervisor.ReleaseRequest{Run: p.Run, Stops: stops})
@@ -319,8 +319,8 @@ func begins(d *workflowservice.DescribeWorkflowExecutionResponse) bool {
 // errStranger is returned if the run is not on this server.
 var errStranger = errors.New("this is a different Temporal server, or its database is new; the processes of the run continue")
 
-// knows returns nil if the run was placed from this server. Only in that case is the server's
-// answer that it does not know the run conclusive.
+// knows returns nil if the run was placed from this server. Otherwise it proves nothing that the
+// server does not know the run.
 func (r *reconciler) knows(ctx context.Context, p *plan) error {
 	if p.Server == "" {
 		return nil // from a version that did not record this

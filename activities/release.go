@@ -24,7 +24,7 @@ const (
 	maxReleasePayload = 1 << 20
 )
 
-// Release ends the run on this host: it stops the remaining processes and frees the ports. A
+// Release ends the run on this host. It stops the remaining processes and frees the ports. A
 // repeated call returns the same result, because the plan stays until the reconciler finds the run
 // closed.
 func (h *Host) Release(ctx context.Context, in hostapi.ReleaseInput) (hostapi.ReleaseOutput, error) {
@@ -88,16 +88,16 @@ func (h *Host) Release(ctx context.Context, in hostapi.ReleaseInput) (hostapi.Re
 		if err != nil && !errors.Is(err, errNoPlan) {
 			h.Log.Warn("a released run keeps its slots for now", zap.Error(err))
 		}
-		// The plan must already record the release: this ends the queue's leases, which are retried
-		// immediately.
+		// The plan must already record the release, because this ends the queue's leases, which are
+		// retried immediately.
 		h.services.ReleaseClosures(p.forServices())
 	}
 	return out, nil
 }
 
 // fit drops details until the answer is small enough for the server. It first drops exits, which
-// may take half of it and most of which the run has from RunTask, and then the largest values,
-// which are listed in LeftOut.
+// may fill half of it; the run has most of them from RunTask. Then it drops the largest values, and
+// lists them in LeftOut.
 func fit(o *hostapi.ReleaseOutput) {
 	each := func(less func(exits []spec.Exit) []spec.Exit) func() {
 		return func() {

@@ -24,13 +24,13 @@ type request struct {
 	// tasks are the named tasks. If there are none, the request is for all tasks of the run.
 	tasks []string
 	// ask is the question to the policy. It is empty for requests that stop processes, which are
-	// always allowed: their sender can also end the run.
+	// always allowed because their sender can also end the run.
 	ask policy.Ask
 }
 
 // accept returns the plan for a request that the policy allows, and logs it. The plan is nil if
-// there is an error, or if this host no longer has that generation, so that the request has no
-// effect.
+// there is an error, or if this host no longer has that generation, so that the request does
+// nothing.
 func (h *Host) accept(ctx context.Context, g spec.Group, q request) (*plan, error) {
 	p, err := h.planOf(ctx, g)
 	if p == nil {
@@ -100,7 +100,7 @@ func (g *gate) allow(ctx context.Context, p *plan, q request) error {
 	return nil
 }
 
-// noted logs a request about a whole run. The policy is not asked about it.
+// noted logs a request about a whole run. The policy is not consulted.
 func (g *gate) noted(run runkey.Run, what string) {
 	err := g.Guard.Log(guard.Entry{What: what, Run: run.WorkflowID, Execution: run.RunID})
 	if err != nil {
@@ -108,7 +108,6 @@ func (g *gate) noted(run runkey.Run, what string) {
 	}
 }
 
-// notEnded returns the processes that have not ended.
 func notEnded(processes []supervisor.Process) []supervisor.Process {
 	return slices.DeleteFunc(slices.Clone(processes), func(q supervisor.Process) bool { return q.Exit != nil })
 }

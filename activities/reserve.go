@@ -21,11 +21,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// loopback is the address of tasks that all run on one host: none of their ports can be reached
+// loopback is the address of tasks that all run on one host, so that their ports cannot be reached
 // from outside.
 const loopback = "127.0.0.1"
 
-// Reserve reserves tasks: it checks what can be checked in advance, leases ports and keeps the
+// Reserve reserves tasks. It checks what can be checked in advance, leases ports and keeps the
 // plan. It is idempotent by run and generation. It immediately fails with InvalidRunSpec if
 // something is wrong with the spec on this host. If no slots or ports are free, the run can be
 // tried elsewhere.
@@ -175,7 +175,7 @@ func (h *Host) keepPlan(run runkey.Run, in hostapi.ReserveInput, tasks []spec.Ta
 	})
 }
 
-// isFit returns an error if a check of this host fails: the run can be placed elsewhere.
+// isFit returns an error if a check of this host fails. The run can be placed elsewhere.
 func (r *reservations) isFit(ctx context.Context) error {
 	if r.Checks == nil {
 		return nil
@@ -247,8 +247,8 @@ func (r *reservations) tasksFor(in hostapi.ReserveInput) ([]spec.Task, error) {
 // claimSlots checks this host's limit on tasks. h.reservations.claiming must be held until the plan
 // with the tasks is kept, so that two runs cannot both get the last slots. Slots that the run had
 // in an earlier generation, perhaps under other ranks, are free for it. On a host that may be
-// oversubscribed, a run that is alone may have any number of tasks: the fleet decides which runs
-// get that.
+// oversubscribed, a run that is alone may have any number of tasks; the fleet decides which runs
+// may.
 func (r *reservations) claimSlots(run runkey.Run, generation int, tasks []spec.Task) error {
 	if r.Slots == 0 {
 		return nil

@@ -64,8 +64,7 @@ func (c *checks) checkResourcesOf(p *plan, t spec.Task) ([]spec.Problem, error) 
 	return problems, nil
 }
 
-// resources adds a task's devices to the input of its environment, and returns the CPUs to bind it
-// to.
+// resources adds a task's devices to its environment's input, and returns its CPUs.
 func (l *taskLease) resources(t spec.Task, p *taskenv.Process) ([]int, error) {
 	if !resources.Wanted(l.plan.Spec) {
 		return nil, nil

@@ -8,8 +8,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// RestartTasks stops tasks' processes and starts them again. It first checks that all of them can
-// be started: otherwise it is better to leave them running.
+// RestartTasks stops tasks' processes and starts them again. It leaves them running if any of them
+// cannot be started.
 func (h *Host) RestartTasks(ctx context.Context, in spec.HostRequest[spec.TaskRequest]) (spec.RequestAnswer, error) {
 	p, err := h.accept(ctx, in.Group, request{"restart", in.Request.Tasks, policy.AskRestart})
 	if p == nil {

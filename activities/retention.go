@@ -23,7 +23,7 @@ func (r *reconciler) pruneLogs(ctx context.Context) {
 	ticker := time.NewTicker(pruneEvery)
 	defer ticker.Stop()
 	for {
-		// The first search is delayed: the clock may still be wrong right after boot.
+		// The first search is delayed because the clock may still be wrong right after boot.
 		select {
 		case <-ctx.Done():
 			return

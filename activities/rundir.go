@@ -24,7 +24,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Modes of a run's log directory: it is accessible only to the run's user, or also to a group,
+// Modes of a run's log directory. It is accessible only to the run's user, or also to a group,
 // which files created in it inherit.
 const (
 	closedDir fs.FileMode = 0o700
@@ -107,7 +107,7 @@ func (d runDir) makeBelow() error {
 		return err
 	}
 	defer root.Close()
-	// The parent is passable: users with access to a run's logs must be able to reach them.
+	// The parent is passable, because users with access to a run's logs must be able to reach them.
 	if err := root.MkdirAll(filepath.Dir(d.path), tasklog.Passable); err != nil {
 		return d.wrong(err)
 	}
@@ -166,13 +166,13 @@ func reasonIn(err error) error {
 // logRoot returns the directory for the logs of runs with the given spec on this host.
 func (sh *shipping) logRoot(s *spec.RunSpec) string {
 	if sh.LogsCopiedTo != "" {
-		return sh.LogRoot // the directory of the spec is on the owner's machine
+		return sh.LogRoot // the spec's directory is on the owner's machine
 	}
 	return cmp.Or(s.Logs.Dir, sh.LogRoot)
 }
 
-// told converts a path in the logs to the path that is sent to the run: the path of the copy, if
-// logs are copied.
+// told converts a path in the logs to the path sent to the run, which is the copy's if logs are
+// copied.
 func (h *Host) told(p *plan, path string) string {
 	if h.LogsCopiedTo == "" || p == nil {
 		return path
@@ -205,7 +205,7 @@ func (r *reservations) userFor(ctx context.Context, name string) (*hostuser.User
 		err = r.letThrough(user)
 	}
 	if err != nil {
-		// This is the host's configuration: a retry would also fail.
+		// A retry would also fail, because the host's configuration is wrong.
 		return nil, temporal.NewNonRetryableApplicationError(fmt.Sprintf("host %s: %v", r.Name, err), spec.ErrPlacement, nil)
 	}
 	return user, nil

@@ -31,13 +31,13 @@ import (
 // This attempt's answer is no longer used.
 var errSuperseded = errors.New("this attempt of the activity is over; the process continues")
 
-// errAway ends an attempt without ending the process: the next attempt adopts it.
+// errAway ends an attempt without stopping the process. The next attempt adopts it.
 var errAway = errors.New("the host worker released the process; it continues, and the next attempt adopts it")
 
-// RunTask holds a lease on a task's process. It starts the process unless the journal contains one:
-// it adopts a living process, and uses a recorded exit as it is. It returns how the task ended,
-// well or badly. An error means that the task continues, for example with a restart, or that none
-// of its processes ended.
+// RunTask holds a lease on a task's process. It adopts a living process in the journal, uses a
+// recorded exit unchanged, and otherwise starts the process. It returns how the task ended, well or
+// badly. An error means that the task continues, for example with a restart, or that none of its
+// processes exited.
 func (h *Host) RunTask(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
 	l := h.newLease(ctx, &in)
 	h.leases.attach(l.key)
@@ -64,11 +64,11 @@ func (h *Host) newLease(ctx context.Context, in *hostapi.RunTaskInput) *taskLeas
 	}
 }
 
-// attemptBits is the number of low bits of a fence that hold the attempt; the offer is above them.
+// attemptBits is how many low bits of a fence hold the attempt; the offer is above them.
 const attemptBits = 20
 
-// awayFor delays the next attempt if the supervisor was closing: this host worker polls a little
-// longer than it can run tasks.
+// awayFor delays the next attempt if the supervisor was closing, because this host worker polls
+// slightly longer than it can run tasks.
 const awayFor = 2 * time.Second
 
 // remainsFor is the time between two checks of a process that survived SIGKILL.
@@ -157,7 +157,7 @@ type taskLease struct {
 	ended    bool            // the last process has exited
 	// used is the last sample of the process's resources, or nil before the first.
 	used atomic.Pointer[spec.LiveUsage]
-	// wrote is the time at which the process last wrote output, or nil if it has not.
+	// wrote is when the process last wrote output, or nil if it has not.
 	wrote   atomic.Pointer[time.Time]
 	silence silence
 	// stopped receives the result of the request to stop the process.
@@ -166,7 +166,7 @@ type taskLease struct {
 
 // hold finds or starts the process, attends it until it exits, and then decides what follows.
 //
-// A run may have thousands of leases, each of which waits in attend with its callers' frames on the
+// A run may have thousands of leases, all waiting in attend with their callers' frames on the
 // stack. To keep these frames small, the large variables are in functions that return earlier or
 // are called later.
 func (l *taskLease) hold(in *hostapi.RunTaskInput) (spec.Exit, error) {
@@ -270,7 +270,7 @@ func (l *taskLease) restartsOf(processes []supervisor.Process) int {
 	return l.key.Generation + restartsOf(processes, l.fence.Launch)
 }
 
-// sealed reads the plan again: the run may have been sealed after this call started.
+// sealed reads the plan again, because the run may have been sealed after this call started.
 func (l *taskLease) sealed() bool {
 	p, err := l.plans.get(l.key.Run)
 	return err == nil && p.sealed()
@@ -332,7 +332,7 @@ func (l *taskLease) attend(p *supervisor.Process) error {
 	}
 }
 
-// onCancelled handles the cancellation of the activity's context. An error ends the attempt.
+// onCancelled handles a cancellation of the activity. An error ends the attempt.
 func (l *taskLease) onCancelled(waiting context.Context, beats *beater) error {
 	cause := context.Cause(l.ctx)
 	switch {
@@ -349,7 +349,7 @@ func (l *taskLease) onCancelled(waiting context.Context, beats *beater) error {
 }
 
 // confirm asks the server about a cancellation that it has pushed. The server pushes one even if
-// only the execution is closed: the run may continue in another execution, and then the process
+// only the execution is closed. The run may continue in another execution, and then the process
 // belongs to that execution's attempt.
 func (l *taskLease) confirm(waiting context.Context, p supervisor.Process, cancelled error, answers chan<- error) {
 	ctx, cancel := context.WithTimeout(waiting, beatPatience)
@@ -403,8 +403,8 @@ func (l *taskLease) stopProcess(waiting context.Context, p supervisor.Process) e
 	return err
 }
 
-// judge decides whether the last process's exit ends the task or is followed by another process. In
-// the second case the permission for that process is journalled before it is reported.
+// judge decides whether the last process's exit finishes the task or is followed by another
+// process. In the second case the permission for that process is journalled before it is reported.
 func (l *taskLease) judge(processes []supervisor.Process) (spec.Exit, error) {
 	l.ended = true
 	last := processes[len(processes)-1]
@@ -521,7 +521,6 @@ func (l *taskLease) count(p supervisor.Process, exit spec.Exit) {
 	l.Metrics.Orphans.Add(float64(p.Exit.Swept))
 }
 
-// exit returns how a process of the task ended.
 func (l *taskLease) exit(p supervisor.Process) spec.Exit {
 	exit, _ := l.describe(l.plan, p)
 	exit.Restart, exit.Steps = l.plan.number(p), l.services.StepTime(l.key)

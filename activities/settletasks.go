@@ -22,7 +22,7 @@ func (h *Host) SettleTasks(ctx context.Context, in hostapi.TasksInput) (spec.Req
 }
 
 // settle makes sure that no process of the given tasks lives on this host, in this generation or an
-// earlier one, and that none is started. The run does not know how they ended, and is about to
+// earlier one, and that none is started. The run does not know how they exited, and is about to
 // start them elsewhere. An attempt that is still on its way is fenced off.
 func (s *stopper) settle(ctx context.Context, run runkey.Run, in hostapi.TasksInput) (spec.RequestAnswer, error) {
 	p, err := s.plans.get(run)

@@ -38,8 +38,8 @@ const (
 )
 
 // bring fetches the run's archive and unpacks it into the run's directory on this host, which then
-// belongs to the user. Until unlock is called, a sweep cannot remove it: by that time a plan of the
-// run must exist.
+// belongs to the user. Until unlock is called, a sweep cannot remove it; by then, the run must have
+// a plan.
 func (sh *shipping) bring(ctx context.Context, run runkey.Run, in hostapi.ReserveInput, statement string, user *hostuser.User) (unlock func(), err error) {
 	a := in.Spec.Ship.Archive
 	if !in.Spec.Ships() {

@@ -18,8 +18,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// actAlone is how long a host waits for the run to react to silent tasks before it acts on its own:
-// the run's workflow may not be served.
+// actAlone is how long a host waits for the run to react to silent tasks before it acts on its own,
+// because the run's workflow may not be served.
 const actAlone = time.Minute
 
 // silence tracks how long a lease's process has been silent.

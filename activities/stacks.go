@@ -153,8 +153,8 @@ func (c *captures) stacksOf(p *plan, q quietProcess) stacks.Task {
 
 // captureDir returns the directory, and the root above it, for captures of a process without a log
 // directory. It is in the log root, because a host worker's state directory may be removed with the
-// run. Without a log root, or if the process has its own user, it is in the state directory:
-// directories among the logs may belong to that user.
+// run. Without a log root, or if the process has its own user, it is in the state directory,
+// because directories among the logs may belong to that user.
 func (c *captures) captureDir(p *plan, q supervisor.Process) (root, dir string) {
 	root = c.LogRoot
 	if root == "" || root == spec.NullDir || p.User != nil || q.User != "" {

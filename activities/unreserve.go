@@ -22,8 +22,8 @@ func (h *Host) Unreserve(ctx context.Context, in spec.Group) (none hostapi.None,
 	return none, h.reservations.unreserve(ctx, run, in.Generation)
 }
 
-// checkLeft returns an error if a run has not left this host: a process under a policy must stay
-// known while it lives.
+// checkLeft returns an error if a run has not left this host, because a process under a policy must
+// stay known while it lives.
 func (g *gate) checkLeft(ctx context.Context, run runkey.Run, generation int) error {
 	if !g.Guard.HasPolicy() {
 		return nil

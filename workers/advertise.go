@@ -21,9 +21,8 @@ const (
 	loopback = "127.0.0.1"
 )
 
-// advertised returns the address at which other hosts reach this one: the option, or else the
-// host's name if other hosts can resolve it, or else the address from which this host reaches the
-// server.
+// advertised returns this host's address for other hosts: the option, or else the host's name if
+// other hosts can resolve it, or else the local address of connections to the server.
 func (s *side) advertised(ctx context.Context) string {
 	if s.Advertise != "" || spec.IsPrivateQueue(s.Queue) || !s.Role.servesTasks() {
 		return s.Advertise

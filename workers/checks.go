@@ -8,7 +8,6 @@ import (
 	"github.com/clusterrun/clusterrun/activities/server"
 )
 
-// openChecks returns the checker of this host.
 func (s *side) openChecks(ctx context.Context) *hostcheck.Checker {
 	return hostcheck.New(ctx, hostcheck.Config{
 		Checks: s.Checks, Every: s.CheckEvery, Timeout: s.CheckTimeout, Log: s.log, Instance: s.supervisor.Instance(),

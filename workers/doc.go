@@ -1,16 +1,16 @@
 // Package workers is the host worker as a library.
 //
 // A host worker is two processes. The supervisor is the parent of everything: a small separate
-// program without network connections, it starts the tasks' processes and outlives the other half;
-// see package supervise, and [Supervisor] for its settings. [Side] is the other half: it polls
-// Temporal, executes workflows and activities, and may be killed and restarted at any moment
-// without a task noticing.
+// program without network connections, it starts the tasks' processes and outlives the second
+// process; see package supervise, and [Supervisor] for its settings. [Side] is the second process.
+// It polls Temporal, executes workflows and activities, and may be killed and restarted at any
+// moment without a task noticing.
 //
 // Its [Role] decides whether it serves workflows, tasks, or both.
 //
 // The supervisors of `clusterrun run` share a process for their sides, which stays connected to the
-// server ([Connection.Serve]; package homeworker). In it, each has a private queue and host. If
-// that process dies, the supervisor starts a Side.
+// server ([Connection.Serve]; package homeworker). Each has a private queue and host in it. If that
+// process dies, the supervisor starts a Side.
 //
 // A run on a single host has a local queue ([spec.LocalQueue]). One worker serves its workflow and
 // its activities, so the server can answer a workflow task with the activities that it scheduled.
@@ -18,10 +18,10 @@
 // # One host worker of a name
 //
 // Tasks that are pinned to a name would go to any host worker of that name. So before a host worker
-// accepts tasks, it looks for host workers that poll the queue of its name, and sends them an
-// activity on their own queues to see whether they are running. `clusterrun worker` is refused if
-// one answers, with its instance. A side that finds one later keeps its tasks but accepts no new
-// ones until the name is free.
+// accepts tasks, it looks for host workers that poll its name's queue, and sends them an activity
+// on their own queues to see whether they are running. `clusterrun worker` is refused if one
+// answers, with its instance. A side that finds one later keeps its tasks but accepts no new ones
+// until the name is free.
 //
 // # Without the server
 //

@@ -8,7 +8,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/shipped"
 )
 
-// listen opens the service for runs' files, or returns nil if it has no address.
+// listen opens the service for runs' files, or returns nil without an address.
 func (o Options) listen() (*hostservice.Server, error) {
 	if o.Listen == "" {
 		return nil, nil
@@ -31,7 +31,7 @@ func (o Options) checkListen() error {
 	return err
 }
 
-// openFiles opens the service. Processes matter more than the readers of their output: if the
+// openFiles opens the service. Processes matter more than the readers of their output, so if the
 // service cannot be opened, the error is only logged.
 func (s *side) openFiles() *hostservice.Server {
 	files, err := s.listen()

@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// NamesakeError is returned if a queue's fleet has another host worker with the same name: tasks
-// that are pinned to the name would go to either.
+// NamesakeError is returned if a queue's fleet has another host worker with the same name, because
+// tasks that are pinned to the name would go to either.
 type NamesakeError struct{ Host, Instance, Queue string }
 
 func (e *NamesakeError) Error() string {

@@ -40,21 +40,19 @@ type Options struct {
 	// Retention limits the time and space for the logs of ended runs. If it is nil, they are never
 	// removed.
 	Retention *retention.Policy `json:"retention,omitempty"`
-	// LogsCopiedTo is the directory on the owner's machine to which the owner copies the files in
-	// LogRoot; see [activities.Config].
+	// LogsCopiedTo is the directory on the owner's machine that the owner copies LogRoot to; see
+	// [activities.Config].
 	LogsCopiedTo string `json:"logs_copied_to,omitempty"`
-	// Advertise is the address at which other hosts' tasks reach its tasks. The default is Host if
-	// the other hosts can resolve that name, and otherwise the address from which this host reaches
-	// the server.
+	// Advertise is the address of its tasks for other hosts' tasks. The default is Host if other
+	// hosts can resolve that name, and otherwise the local address of connections to the server.
 	Advertise string `json:"advertise,omitempty"`
-	// Listen is the address at which runs' files are served to other hosts, as HOST:PORT or a part
-	// of it. If it is empty, they are not served. ListenAs is the address at which other hosts
-	// reach Listen if it differs.
+	// Listen is the address that serves runs' files to other hosts, as HOST:PORT or a part of it.
+	// If it is empty, they are not served. ListenAs is the address of Listen for other hosts if it
+	// differs.
 	Listen   string `json:"listen,omitempty"`
 	ListenAs string `json:"listen_as,omitempty"`
-	// Policy is the file with the rules for what this host runs, and for whom. Audit is the file to
-	// which a line is written for each start, refusal and request; see package guard. Both may be
-	// empty.
+	// Policy is the file with the rules for what this host runs, and for whom. Audit is the file
+	// that gets a line for each start, refusal and request; see package guard. Both may be empty.
 	Policy string `json:"policy,omitempty"`
 	Audit  string `json:"audit,omitempty"`
 	// Checks decide whether this host is fit for tasks; CheckEvery and CheckTimeout are the same as
@@ -62,12 +60,11 @@ type Options struct {
 	Checks       []hostcheck.Check `json:"checks,omitempty"`
 	CheckEvery   time.Duration     `json:"check_every,omitempty"`
 	CheckTimeout time.Duration     `json:"check_timeout,omitempty"`
-	// Metrics is the address at which metrics are served, as HOST:PORT. If it is empty, they are
-	// not served.
+	// Metrics is the address of the metrics, as HOST:PORT. If it is empty, they are not served.
 	Metrics string `json:"metrics,omitempty"`
 	// Role selects the work that the host worker does. The default is [RoleBoth].
 	Role Role `json:"role,omitempty"`
-	// OwnersOutput reports whether streams that go to no file go to the owner's output.
+	// OwnersOutput reports whether streams without a file go to the owner's output.
 	OwnersOutput bool `json:"owners_output,omitempty"`
 	// Env contains variables for all processes on this host, as NAME=VALUE. Values in a spec take
 	// precedence.

@@ -9,8 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// taskSlots is so large that RunTask, which holds a slot for the life of its process, and lasting
-// looks, which are limited in number, never starve short activities and Release.
+// taskSlots is large enough not to starve short activities and Release. RunTask holds a slot for
+// its process's life, and lasting looks hold a limited number.
 const taskSlots = 5000
 
 // init names the build. By default the SDK hashes the whole executable when the first worker
@@ -43,8 +43,8 @@ func (s *side) workflowOptions() worker.Options {
 		WorkflowTaskPollerBehavior:   pollers(2, 8),
 		LocalActivityWorkerOnly:      true,
 		StickyScheduleToStartTimeout: cachedFor,
-		// Reading a spec of a mebibyte takes a busy machine longer than the second after which the
-		// SDK would call it a deadlock.
+		// A busy machine reads a spec of a mebibyte for more than a second, which the SDK would
+		// call a deadlock by default.
 		DeadlockDetectionTimeout: 15 * time.Second,
 	}
 }
@@ -53,8 +53,8 @@ func reserveOptions() worker.Options {
 	return worker.Options{
 		DisableWorkflowWorker:      true,
 		ActivityTaskPollerBehavior: pollers(1, 2),
-		// By default the SDK holds heartbeats back for most of the time after which the server
-		// gives an attempt up, and a busy machine may take the rest.
+		// By default the SDK holds heartbeats back for most of the server's heartbeat timeout, and
+		// a busy machine may take the rest.
 		MaxHeartbeatThrottleInterval: 10 * time.Second,
 		// A look in progress can still report that another host should continue it.
 		WorkerStopTimeout: stopTimeout,

@@ -7,7 +7,6 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// guard returns the guard of this host.
 func (o Options) guard() *guard.Guard { return guard.New(o.Policy, o.Audit, o.StateDir) }
 
 // CheckPolicy returns why the policy or the audit log cannot be used.

@@ -104,7 +104,7 @@ func (s *side) registerChecks(w worker.Worker) {
 
 // registerTasks registers the activities that this host executes for its tasks.
 func (s *side) registerTasks(w worker.Worker) {
-	// The next generation of a group is reserved on the hosts of the previous one.
+	// A group's next generation is reserved on the previous one's hosts.
 	w.RegisterActivity(&struct{ hostapi.Host }{s.host})
 	// Thousands of these calls may wait here. As a function it needs half the stack.
 	w.RegisterActivityWithOptions(s.host.RunTask, activity.RegisterOptions{

@@ -46,7 +46,7 @@ type Supervised struct {
 	// Conn is the socket to it, and PID its process.
 	Conn net.Conn
 	PID  int
-	// Environ is the environment of the command.
+	// Environ is the command's environment.
 	Environ []string
 	// Log is the side's log file.
 	Log string

@@ -190,7 +190,7 @@ func (s *side) shut() {
 	s.host.Close()
 }
 
-// begin polls the queues of this host.
+// begin polls this host's queues.
 func (s *side) begin(ctx context.Context, c client.Client) (polling, error) {
 	s.client = c
 	if s.metrics != nil && s.Role.servesWorkflows() {
@@ -319,7 +319,7 @@ func (s *side) close(ctx context.Context, reply supervisor.ClosingReply) {
 	if reply.OwnerGone && s.Server.Socket != "" {
 		return // the owner was the way to the server
 	}
-	// The supervisor limits all of this: it kills this process when it has waited long enough.
+	// The supervisor limits all of this, and kills this process when it has waited long enough.
 	if reply.OwnerGone && s.Owned {
 		for _, run := range s.host.CancelRuns(ctx) {
 			s.server.AwaitRun(ctx, run.WorkflowID, run.RunID)

@@ -58,7 +58,7 @@ func claimDatabase(name string) (*database, error) {
 	return &database{path: path, lock: lock}, nil
 }
 
-// resolvePath follows symbolic links, so that a file has one lock.
+// resolvePath follows symbolic links, so that each file has one lock.
 func resolvePath(name string) (string, error) {
 	path, err := filepath.Abs(name)
 	if err != nil {
@@ -106,7 +106,7 @@ func checkFile(path string) error {
 	return nil
 }
 
-// prepare makes sure that this server can use the database: it checks the stamp, or sets up an
+// prepare makes sure that this server can use the database. It checks the stamp, or sets up an
 // empty database in one transaction, so that a server that is killed meanwhile leaves an empty
 // database rather than half a schema.
 func (d *database) prepare(ctx context.Context) error {
@@ -117,8 +117,8 @@ func (d *database) prepare(ctx context.Context) error {
 	}
 	f.Close()
 
-	// Only read at first: even the journal mode is written to the file, which may belong to another
-	// program.
+	// Only read at first, because even the journal mode is written to the file, which may belong to
+	// another program.
 	var found *stamp
 	err = d.transact(ctx, url.Values{"mode": {"ro"}}, func(tx *sql.Tx) error {
 		found, err = readStamp(ctx, tx)

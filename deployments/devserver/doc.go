@@ -6,19 +6,19 @@
 //
 //   - The settings that decide how long a run's steps take (tuning.go); with the defaults every
 //     step of a run waits tens of milliseconds, and every restart of a task a second.
-//   - A start of about a tenth of a second, announced by a ready file and a line on stdout, at the
-//     first moment at which a client can start a run (probe.go).
+//   - A start of about a tenth of a second, announced by a ready file and a line on stdout, as soon
+//     as a client can start a run (probe.go).
 //   - A database file with one owner (lock.go), which survives kill -9 of the server, and which is
-//     stamped, so that a file of another program or of an incompatible server is refused instead of
+//     stamped, so that another program's or an incompatible server's file is refused instead of
 //     damaged (stamp.go).
 //   - A clean stop: on a signal, after being idle for a while (idle.go), or with the program that
 //     started it (endings.go).
 //   - Loopback only (options.go), and with --key only its user (key.go, gate.go): a client can run
 //     commands.
 //
-// Packages in without replace two parts of Temporal's server that are not used here: workers that
-// it starts at cloud providers and in Kubernetes, and archives in Google's cloud. They would be a
-// third of what the first build compiles.
+// Packages in without replace two unused parts of Temporal's server: workers that it starts at
+// cloud providers and in Kubernetes, and archives in Google's cloud. They would be a third of what
+// the first build compiles.
 //
 // # The way through
 //
@@ -37,7 +37,7 @@
 // pid that is gone; the next server on the same ready file removes it before it starts. The lock on
 // FILE.lock decides who owns a database: it is held from before the start to the very end of the
 // process. A starter that finds the database in use but no ready file has met a server that is
-// starting or stopping: both are short, so it checks again.
+// starting or stopping. Both are short, so it checks again.
 //
 // Two starters may start a server on one database at the same time. One of the servers exits with
 // code 1 and reports who owns the database; the ready file is the other server's.

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// drain ends waiting requests when the server stops. A worker is always polling, so without it each
-// stop takes the second that the frontend gives to open requests.
+// drain ends waiting requests when the server stops. A worker is always polling, so without drain
+// each stop takes the second that the frontend gives to open requests.
 type drain struct {
 	stopping context.Context
 	begin    context.CancelFunc

@@ -14,9 +14,9 @@ import (
 
 const systemNamespace = primitives.SystemLocalNamespace
 
-// usage tracks whether the server is in use: a client's request is in flight, or one finished less
-// than limit ago. Long polls are also requests, so a worker that waits for work, and a client that
-// waits for a result, are users.
+// usage tracks whether the server is in use, because a client's request is in flight or one
+// finished less than limit ago. Long polls are also requests, so a worker that waits for work, and
+// a client that waits for a result, are users.
 type usage struct {
 	limit  time.Duration // 0 if the server never exits when idle
 	onIdle func()
@@ -57,9 +57,9 @@ func (u *usage) end() {
 	}
 }
 
-// expire may have been called just before a request came in: stopping a timer that has fired does
-// nothing. A request that came and went in that moment goes unnoticed, and finds the server
-// stopping, like one that comes a moment later.
+// expire may have been called just before a request came in, because stopping a timer that has
+// fired does nothing. A request that came and went in that moment goes unnoticed, and finds the
+// server stopping, like one that comes a moment later.
 func (u *usage) expire() {
 	u.mu.Lock()
 	used := u.inFlight > 0

@@ -32,7 +32,7 @@ const (
 	keyLasts, keyRotates = 10 * 365 * 24 * time.Hour, 30 * 24 * time.Hour
 )
 
-// key is the certificate that both sides of each connection present: only the user can read its
+// key is the certificate that both sides of each connection present. Only the user can read its
 // file. With the zero value, the server accepts every client.
 type key struct {
 	file string
@@ -53,8 +53,8 @@ func ownKey(file string) (key, error) {
 	return openKey(file)
 }
 
-// openKey reads a key from a file. Only the server makes keys: a running server would not accept a
-// client with a new key.
+// openKey reads a key from a file. Only the server makes keys, because a running server would not
+// accept a client with a new key.
 func openKey(file string) (key, error) {
 	if file == "" {
 		return key{}, nil

@@ -35,9 +35,9 @@ var searchAttributes = map[string]enumspb.IndexedValueType{
 	"ClusterRunRestarts": enumspb.INDEXED_VALUE_TYPE_INT,
 }
 
-// createNamespace writes the namespace to the database before the server reads it: created through
-// the API, it would be usable only after the server's caches were refreshed. An existing namespace
-// gets only the search attributes that an earlier version did not register.
+// createNamespace writes the namespace to the database before the server reads it. Through the API,
+// it would be usable only after the server's caches were refreshed. An existing namespace gets only
+// the search attributes that an earlier version did not register.
 func createNamespace(ctx context.Context, db *config.SQL, o Options) error {
 	ns, err := sqliteschema.NewNamespaceConfig(clusterName, o.Namespace, false, nil)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// NoLifeline in Options.LifelineFD means that the server has no lifeline.
+// NoLifeline in Options.LifelineFD means a server without a lifeline.
 const NoLifeline = -1
 
 // minRetention is the minimum that Temporal accepts for a namespace.
@@ -26,7 +26,7 @@ type Options struct {
 	ReadyFile  string        // "": none
 	Key        string        // the file with the clients' key, or ""
 	Metrics    string        // HOST:PORT of the metrics, or ""
-	UIFor      string        // the address of a running server: only its Web UI is served
+	UIFor      string        // the address of a running server, to serve only its Web UI
 	LifelineFD int           // an inherited file descriptor, or NoLifeline
 	LogLevel   string
 	JSON       bool // the ready line as JSON

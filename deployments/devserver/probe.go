@@ -26,8 +26,8 @@ const (
 	redial = 2 * time.Millisecond
 )
 
-// awaitReady returns when a client can use the namespace: the frontend reports that it is healthy,
-// has the namespace, and reaches the shard with the runs.
+// awaitReady returns when a client can use the namespace, because the frontend is healthy, has the
+// namespace, and reaches the shard with the runs.
 func awaitReady(ctx context.Context, frontend, namespace string, c credentials.TransportCredentials) error {
 	conn, err := grpc.NewClient("passthrough:///"+frontend,
 		grpc.WithTransportCredentials(c),

@@ -21,9 +21,9 @@ type Ready struct {
 	Database  string    `json:"database"`
 	Server    string    `json:"server_version"`
 	Started   time.Time `json:"started"`
-	// Host, Boot, UID and Container identify where it runs: several machines or containers may
-	// share the file's disk. Container contains the namespaces of the network and of process IDs,
-	// as named in /proc/self/ns.
+	// Host, Boot, UID and Container identify where it runs, since several machines or containers
+	// may share the file's disk. Container contains the namespaces of the network and of process
+	// IDs, as named in /proc/self/ns.
 	Host      string `json:"host,omitempty"`
 	Boot      string `json:"boot,omitempty"`
 	UID       int    `json:"uid"`
@@ -60,8 +60,8 @@ func announce(r Ready, o Options, stdout io.Writer) error {
 	return err
 }
 
-// writeReadyFile writes the server's address. Only its owner may read it: the address is all that
-// is needed to use a server without a key.
+// writeReadyFile writes the server's address. Only its owner may read the file, because the address
+// suffices to use a server without a key.
 func writeReadyFile(path string, r Ready) error {
 	doc, err := json.Marshal(r)
 	if err != nil {

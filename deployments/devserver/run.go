@@ -39,8 +39,8 @@ func Run(ctx context.Context, o Options, stdout, stderr io.Writer) error {
 
 // claimAndServe secures the database and the ports before it starts anything.
 func claimAndServe(ctx context.Context, o Options, started time.Time, logger *serverLog, stdout io.Writer, end context.CancelCauseFunc) error {
-	// A start allocates a lot and frees little, on a heap that is still tiny: a good part of it
-	// would be spent on collecting that again and again.
+	// A start allocates a lot and frees little, on a heap that is still tiny, so it would spend
+	// much of its time collecting garbage.
 	gc := debug.SetGCPercent(-1)
 	defer debug.SetGCPercent(gc)
 
@@ -60,7 +60,7 @@ func claimAndServe(ctx context.Context, o Options, started time.Time, logger *se
 	if err != nil {
 		return err
 	}
-	// Not earlier: a server that has this database, or these ports, may also use this ready file.
+	// Not earlier: this may also be the ready file of a server with this database or these ports.
 	if err := prepareReadyFile(o.ReadyFile); err != nil {
 		return err
 	}

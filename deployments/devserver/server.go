@@ -18,8 +18,8 @@ const (
 	// startBound is for a very busy machine; a start usually takes a tenth of a second.
 	startBound = time.Minute
 
-	// stopBound limits the time in which the services stop. The database does not need a clean
-	// stop, so nothing is lost by exiting earlier.
+	// stopBound limits how long the services take to stop. The database does not need a clean stop,
+	// so nothing is lost by exiting earlier.
 	stopBound = time.Second
 )
 

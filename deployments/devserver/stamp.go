@@ -66,8 +66,8 @@ func readStamp(ctx context.Context, tx *sql.Tx) (*stamp, error) {
 	return &s, compatible(s, stamp{digestOf(schema), headers.ServerVersion})
 }
 
-// writeStamp sets up an empty database, for which old is nil, or records in an older one that this
-// server has used it.
+// writeStamp sets up an empty database if old is nil, and otherwise records that this server has
+// used the database.
 func writeStamp(ctx context.Context, tx *sql.Tx, old *stamp) error {
 	if old != nil {
 		_, err := tx.ExecContext(ctx, updateStamp, headers.ServerVersion)

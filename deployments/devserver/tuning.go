@@ -8,8 +8,8 @@ import (
 
 const (
 	// pollRPS raises the limit on reading the server's own task queues. By default they are read 20
-	// times a second and shard, and there is one shard: a single busy workflow then waits 50 ms at
-	// every step.
+	// times a second and shard, and there is one shard, so a single busy workflow then waits 50 ms
+	// at every step.
 	pollRPS = 5000
 
 	// rateLimit replaces limits that protect a shared server from one of its users.
@@ -35,7 +35,7 @@ func tuning() dynamicconfig.StaticClient {
 		dynamicconfig.VisibilityProcessorMaxPollRPS.Key(): pollRPS,
 
 		// How far the clocks of the server's hosts may differ; no timer fires, and no activity is
-		// retried, sooner than this. This server has one host.
+		// retried, sooner than this. This is a single host.
 		dynamicconfig.TimerProcessorMaxTimeShift.Key(): time.Millisecond,
 
 		// Notify a worker immediately that its activity is canceled, instead of in the answer to

@@ -52,7 +52,7 @@ type Options struct {
 	Metrics client.MetricsHandler `json:"-"`
 }
 
-// Client returns the options of the SDK's client.
+// Client returns the SDK client's options.
 func (o Options) Client() (client.Options, error) {
 	c, err := o.named()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 )
 
 // redial paces attempts to reach a server that is away. Once one of a run's hosts has contact, the
-// leases of the other hosts last a few seconds more, so that all must be back within about a
-// second; the SDK waits up to ten.
+// other hosts' leases last a few seconds more, so that all must be back within about a second; the
+// SDK waits up to ten.
 var redial = grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 	MinConnectTimeout: dialBound,

@@ -35,7 +35,7 @@ var remedies = []struct{ said, remedy string }{
 	{"broken pipe", wantsTLS},
 }
 
-// alert returns the alert with which the server closes a connection. A server that refuses a
+// alert returns the alert sent by a server that closes a connection. A server that refuses a
 // certificate sends it after the client's first request, which may fail before that.
 func (o Options) alert(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), alertBound)
@@ -76,8 +76,8 @@ func unreached(address string, err error) error {
 	return &unreachedError{fmt.Sprintf("no Temporal server at %s (%s); check --address or TEMPORAL_ADDRESS, or leave both out to use the embedded server", address, why), err}
 }
 
-// plainCause returns the last part of the messages in which gRPC and Go wrap an error, such as
-// "connection refused".
+// plainCause returns the innermost message of an error wrapped by gRPC and Go, such as "connection
+// refused".
 func plainCause(err error) string {
 	text := err.Error()
 	if strings.Contains(text, context.DeadlineExceeded.Error()) {

@@ -32,13 +32,13 @@ type Server struct {
 }
 
 // elsewhere returns where the server runs if this process cannot use it, and "" if it can. A disk
-// shared by machines or containers may contain the directory of another one's server.
+// shared by machines or containers may contain another machine's or container's server.
 func (s *Server) elsewhere() string {
 	switch {
 	case s.Boot != proc.BootID() || s.UID != os.Getuid():
 		return fmt.Sprintf("on the host %s as the user %d", s.Host, s.UID)
 	case s.Container != "" && s.Container != container():
-		// Its loopback address and its process ID mean something else here.
+		// Its loopback address and its process ID mean something else in this one.
 		return "in another container of this machine, " + s.Host
 	}
 	return ""

@@ -195,7 +195,7 @@ func (h Home) command(args ...string) (*exec.Cmd, error) {
 }
 
 // environment returns the variables that the server inherits. It outlives the run that started it,
-// so it must not have that run's variables: if a task of another run started us, they mark
+// so it must not have that run's variables. If a task of another run started us, they mark
 // processes that are killed with that run.
 func environment() []string {
 	var env []string

@@ -6,8 +6,8 @@ import (
 	"runtime/debug"
 )
 
-// ID identifies the build of this program: its version, which for builds in a git checkout contains
-// the commit and whether files were modified, and the version of Go.
+// ID identifies this program's build by its version, which for builds in a git checkout contains
+// the commit and whether files were modified, and by the version of Go.
 func ID() string {
 	version := "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Seal closes all descriptors of this process above 2 on exec. Go's own descriptors are always
-// closed on exec; this is for those that the process was started with.
+// Seal marks this process's descriptors above 2 as close-on-exec. Go marks its own; Seal is for
+// those that the process was started with.
 func Seal() error {
 	open, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

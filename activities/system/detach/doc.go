@@ -5,9 +5,9 @@
 // descriptors out of background programs.
 //
 // A program that a command starts implicitly also serves later commands of other shells. [Start]
-// therefore starts it like a service rather than a child of the first shell: in its own session, at
-// nice 0 and the usual I/O priority, on all processors of its cgroup, with the umask 022, limits no
-// lower than process 1's, and the usual score for the OOM killer. Attributes that the caller has no
-// privilege to change, such as a nice value above 0 or a hard limit, stay as they are. [Environ]
+// therefore starts it like a service rather than a child of the first shell: in a new session, at
+// nice 0 and the usual I/O priority, on all of the cgroup's processors, with the umask 022, limits
+// no lower than process 1's, and the usual score for the OOM killer. Attributes that the caller is
+// not privileged to change, such as a nice value above 0 or a hard limit, stay unchanged. [Environ]
 // keeps only the variables that belong to the user rather than to one shell.
 package detach

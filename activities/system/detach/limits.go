@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limits is the number of limits of setrlimit(2).
+// limits is how many limits setrlimit(2) supports.
 const limits = 16
 
 // RaiseLimits raises a process's limits to those of process 1, as far as permitted, and its limit
@@ -62,7 +62,7 @@ func raised(resource int, own, first unix.Rlimit) unix.Rlimit {
 }
 
 // keepFiles keeps the soft limit of open files for the programs that this program starts. Without
-// it, Go's runtime would give them the limit with which this process was started.
+// it, Go's runtime would give them the limit that this process was started with.
 func keepFiles() {
 	var files syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files) == nil {

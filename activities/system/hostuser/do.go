@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/undumpable"
 )
 
-// Do calls f on a new thread, on which the kernel checks accesses to files as the user's. Accesses
+// Do calls f on a new thread. The kernel checks the thread's file accesses as the user's. Accesses
 // by other goroutines that f uses are not affected. The thread exits with f.
 func (u *User) Do(f func() error) error {
 	if u == nil {

@@ -11,6 +11,6 @@
 //
 // Users come from getent(1) and their groups from id(1), which consult the sources in
 // nsswitch.conf(5) even if the binary was built without cgo; each command gets ten seconds. PAM is
-// not consulted: tasks have the host worker's limits, and a task that needs a login shell's files
+// not consulted. Tasks have the host worker's limits, and a task that needs a login shell's files
 // can be one (bash -lc).
 package hostuser

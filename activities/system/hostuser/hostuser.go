@@ -72,8 +72,8 @@ func Lookup(ctx context.Context, name string) (*User, error) {
 	return u, nil
 }
 
-// Home returns the home directory of the user of this process, regardless of HOME. It is empty if
-// the user has no entry.
+// Home returns the home directory of this process's user, regardless of HOME, or an empty string if
+// the user is unknown.
 func Home(ctx context.Context) string {
 	id := strconv.Itoa(os.Geteuid())
 	if u, err := user.LookupId(id); err == nil {

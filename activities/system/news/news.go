@@ -1,6 +1,6 @@
 // Package news provides values that change, for goroutines that wait for a change. A follower of a
-// [Feed] sees every value after the one it holds, even if it checks late: it does not miss a value
-// that was replaced immediately.
+// [Feed] sees every value after the one it holds, even if it checks late, including values that
+// were replaced immediately.
 package news
 
 import (

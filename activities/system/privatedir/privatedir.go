@@ -59,7 +59,7 @@ func Temp() []string {
 // Sockets creates the directory with the given name for a state directory's sockets, which only one
 // process uses at a time. Their paths within it have at most longest bytes, including the slash.
 // The directory is in the state directory. If that makes paths too long for a socket, it is in the
-// first suitable directory of our own: that of [Temp] or one of two others.
+// first suitable private directory from [Temp], /var/tmp and /dev/shm.
 func Sockets(stateDir, name string, longest int) (string, error) {
 	own := filepath.Base(Temp()[0])
 	return socketsIn(stateDir, name, longest, append(Temp(), filepath.Join("/var/tmp", own), filepath.Join("/dev/shm", own)))

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stat is the used part of the stat file of a process or thread.
+// Stat contains the used fields of a process's or thread's stat file.
 type Stat struct {
 	Name    string
 	State   byte
@@ -18,8 +18,8 @@ type Stat struct {
 	Group   int
 	Session int
 	Threads int
-	// Ticks is the time at which the process started, in clock ticks since boot. Together with the
-	// ID it identifies a process uniquely.
+	// Ticks is when the process started, in clock ticks since boot. Together with the ID it
+	// identifies a process uniquely.
 	Ticks uint64
 	// User and System are the process's CPU times; ChildUser and ChildSystem include only children
 	// that it has waited for.
@@ -71,7 +71,7 @@ var errStat = errors.New("malformed stat file")
 
 func parseStat(raw []byte) (Stat, error) {
 	// The second field is the program's name in parentheses, and may contain spaces and
-	// parentheses: the other fields follow the last one.
+	// parentheses. The remaining fields follow the last one.
 	start, end := bytes.IndexByte(raw, '('), bytes.LastIndexByte(raw, ')')
 	if start < 0 || end < start {
 		return Stat{}, errStat

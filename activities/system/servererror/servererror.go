@@ -1,5 +1,5 @@
-// Package servererror interprets the Temporal server's errors for a request: whether to retry it,
-// as it is or for another execution of the workflow, or not at all.
+// Package servererror interprets the Temporal server's errors for a request. They decide whether to
+// retry it, unchanged or for another execution of the workflow.
 package servererror
 
 import (
@@ -30,9 +30,9 @@ func IsMoving(err error) bool {
 // IsNotFound reports whether the server does not know the execution, or the execution is closed.
 func IsNotFound(err error) bool { return is[*serviceerror.NotFound](err) }
 
-// IsRefused reports whether the server permanently refuses an update or a start: the request is
-// wrong, it is not allowed, or the execution has reached its limit of updates. A query fails with
-// the last of these errors if no worker has polled lately; see [IsUnpolled].
+// IsRefused reports whether the server permanently refuses an update or a start, because it is
+// invalid, not allowed, or over the execution's limit of updates. A query fails with the last of
+// these errors if no worker has polled lately; see [IsUnpolled].
 func IsRefused(err error) bool {
 	return is[*serviceerror.InvalidArgument](err) || is[*serviceerror.PermissionDenied](err) ||
 		is[*serviceerror.NamespaceNotFound](err) || is[*serviceerror.FailedPrecondition](err)

@@ -10,8 +10,8 @@ const (
 	Closed = "CloseTime IS NOT NULL"
 )
 
-// IsOpen reports whether an execution has not ended. A paused execution is open: nothing of its
-// workflow is executed until it is unpaused, but its activities continue.
+// IsOpen reports whether an execution has not ended. A paused execution is open. Its workflow is
+// not executed until it is unpaused, but its activities continue.
 func IsOpen(s enumspb.WorkflowExecutionStatus) bool {
 	return s == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING || IsPaused(s)
 }
@@ -21,7 +21,7 @@ func IsPaused(s enumspb.WorkflowExecutionStatus) bool {
 	return s == enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED
 }
 
-// Continues reports whether an execution's workflow has not ended: the execution is open, or
+// Continues reports whether an execution's workflow has not ended, because the execution is open or
 // another one follows it.
 func Continues(s enumspb.WorkflowExecutionStatus) bool {
 	return IsOpen(s) || s == enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW

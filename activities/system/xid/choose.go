@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// Programs may live for fatalFor after a hardware error, and for diedWithin after an error of
-	// their own.
+	// Programs may live for fatalFor after a hardware error, and for diedWithin after their own
+	// error.
 	fatalFor, diedWithin = time.Minute, 10 * time.Second
 	// late is the maximum delay between a process's exit and the driver's report of its error.
 	late = time.Second

@@ -25,10 +25,10 @@ func main() {
 	os.Exit(devserver.Main(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// nameUser executes this program again with a name for its user if the password file has none, as
-// in a container started with an arbitrary user ID: Temporal does not start without a name. Go
-// takes it from the environment, before main starts, and only without cgo, which the Makefile
-// disables.
+// nameUser executes this program again with a name for its user if the password file does not
+// contain one, for example in a container with an arbitrary user ID, because Temporal requires a
+// name. Go takes it from the environment, before main starts, and only without cgo, which the
+// Makefile disables.
 func nameUser() error {
 	if _, err := user.Current(); err == nil || os.Getenv("USER") != "" && os.Getenv("HOME") != "" {
 		return nil
