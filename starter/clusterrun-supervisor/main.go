@@ -1,5 +1,5 @@
-// Command clusterrun-supervisor is the parent of the processes of a host; clusterrun starts it.
-// See package supervise.
+// Command clusterrun-supervisor is the parent of a host's processes; clusterrun starts it. See
+// package supervise.
 package main
 
 import (

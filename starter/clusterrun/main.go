@@ -1,5 +1,4 @@
-// Command clusterrun runs the processes of a distributed program. See package
-// command.
+// Command clusterrun runs the processes of a distributed program. See package command.
 package main
 
 import (

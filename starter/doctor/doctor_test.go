@@ -25,7 +25,7 @@ var (
 	everything = []string{"cpu", "memory", "pids"}
 )
 
-// with returns a copy that was changed.
+// with returns a changed copy of v.
 func with[T any](v T, change func(*T)) T {
 	change(&v)
 	return v
@@ -35,7 +35,7 @@ func host(name, version string) fleet.HostStatus {
 	return fleet.HostStatus{Host: fleet.Host{Name: name, Version: version}}
 }
 
-// Each row has the facts and the worst finding about them.
+// Each row holds the facts and the worst finding about them.
 func TestRules(t *testing.T) {
 	for name, c := range map[string]struct {
 		found  []Finding
@@ -154,7 +154,7 @@ func TestReadHost(t *testing.T) {
 	assert.Equal(t, Host{Cgroups: "no cgroups"}, ReadHost(t.TempDir()))
 }
 
-// A check that hangs is named, and does not hold up the findings of the others.
+// A hanging check is named, and does not delay the findings of other checks.
 func TestExamine(t *testing.T) {
 	hangs := make(chan struct{})
 	defer close(hangs)

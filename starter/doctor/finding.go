@@ -9,14 +9,14 @@ import (
 // Level is the severity of a finding.
 type Level string
 
-// The values of [Level]. A warning is about something that some runs need, or will need.
+// The values of [Level]. A warning is about something that some runs require, or will require.
 const (
 	OK      Level = "ok"
 	Warning Level = "warning"
 	Problem Level = "problem"
 )
 
-// Finding is a result of a check.
+// Finding is a check's result.
 type Finding struct {
 	Check  string `json:"check"`
 	Level  Level  `json:"level"`
@@ -36,7 +36,7 @@ func problem(remedy, format string, args ...any) Finding {
 	return Finding{Level: Problem, Text: fmt.Sprintf(format, args...), Remedy: remedy}
 }
 
-// Unknown returns the finding of a check that could not be made.
+// Unknown returns the finding for a check that could not be made.
 func Unknown(why error, remedy string) Finding {
 	return warning(remedy, "could not be checked: %v", why)
 }
@@ -58,9 +58,8 @@ type Check struct {
 	Find func(context.Context) []Finding
 }
 
-// Examine makes all checks at the same time and returns their findings in the order of the
-// checks. It leaves behind a check that does not answer within the bound, because it may hang
-// in the kernel.
+// Examine makes all checks concurrently and returns their findings in the order of the checks.
+// It abandons a check that does not answer in time, because it may hang in the kernel.
 func Examine(ctx context.Context, bound time.Duration, checks []Check) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
@@ -69,7 +68,7 @@ func Examine(ctx context.Context, bound time.Duration, checks []Check) []Finding
 		answers[i] = make(chan []Finding, 1)
 		go func() { answers[i] <- c.Find(ctx) }()
 	}
-	// Checks that respect ctx get a moment to report their progress.
+	// Checks that respect ctx get extra time to report their progress.
 	late, stop := context.WithTimeout(context.WithoutCancel(ctx), bound+bound/4)
 	defer stop()
 	var all []Finding
@@ -79,7 +78,7 @@ func Examine(ctx context.Context, bound time.Duration, checks []Check) []Finding
 		case found = <-answers[i]:
 		case <-late.Done():
 			select {
-			case found = <-answers[i]: // it arrived during the wait for another
+			case found = <-answers[i]: // it arrived while waiting for another
 			default:
 			}
 		}

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Host holds facts that the kernel reports about a host. A number is 0 if it is not known.
+// Host holds the facts that the kernel reports about a host. An unknown number is 0.
 type Host struct {
 	PIDMax, ThreadsMax       uint64
-	PortsLow, PortsHigh      uint64 // of outgoing connections, both included
+	PortsLow, PortsHigh      uint64 // for outgoing connections, inclusive
 	NVIDIADriver             string // its version, or empty if it is not loaded
 	NVIDIADevices            int    // device files
 	NVIDIAOnBus, RDMADevices int
@@ -19,7 +19,7 @@ type Host struct {
 
 const cgroupsV2 = "cgroups of version 2"
 
-// ReadHost reads the files below a root, which is / except in tests.
+// ReadHost reads the files under root, which is / except in tests.
 func ReadHost(root string) Host {
 	h := Host{
 		PIDMax:        number(root, "proc/sys/kernel/pid_max"),
@@ -69,7 +69,7 @@ func exists(root, path string) bool {
 
 func text(root, path string) string { return content(filepath.Join(root, path)) }
 
-// content returns the content of a file, or "" if it cannot be read.
+// content returns a file's content, or "" if it cannot be read.
 func content(path string) string {
 	b, _ := os.ReadFile(path)
 	return string(b)

@@ -19,8 +19,8 @@ type Server struct {
 	// Program is the version line of the embedded server's program. It is empty for any other
 	// server.
 	Program string
-	// Missing are search attributes of runs that the server does not know, and Register the
-	// command that registers them. AttributesErr is the error if they could not be read.
+	// Missing lists search attributes of runs that the server lacks, and Register is the command
+	// that registers them. AttributesErr is the error if they could not be read.
 	Missing       []string
 	Register      string
 	AttributesErr error
@@ -58,13 +58,13 @@ func CheckUnreached(why error, remedy string) []Finding {
 	return []Finding{problem(remedy, "%v", why)}
 }
 
-// CheckNotRunning returns the finding for an embedded server that does not run, which is
+// CheckNotRunning returns the finding for an embedded server that is not running, which is
 // normal.
 func CheckNotRunning() []Finding {
 	return []Finding{ok("the embedded server does not run; a command that needs it starts it")}
 }
 
-// CheckMembers judges the hosts of a queue. version is the version of this program.
+// CheckMembers judges a queue's hosts. version is this program's version.
 func CheckMembers(queue, version string, hosts []fleet.HostStatus) []Finding {
 	var silent []string
 	by := map[string][]string{}
@@ -110,7 +110,7 @@ func CheckCgroups(h Host, controllers []string, why string) []Finding {
 	if h.Cgroups != cgroupsV2 {
 		remedy = "boot with systemd.unified_cgroup_hierarchy=1, or leave these limits out"
 	}
-	why, _, _ = strings.Cut(why, "; ") // the rest is a remedy
+	why, _, _ = strings.Cut(why, "; ") // a remedy follows
 	why, _, _ = strings.Cut(why, ": ")
 	var lacks []string
 	for _, c := range []struct{ name, limit string }{{"memory", "limits.memory"}, {"cpu", "limits.cpus"}, {"pids", "limits.pids"}} {
@@ -124,7 +124,7 @@ func CheckCgroups(h Host, controllers []string, why string) []Finding {
 	return []Finding{ok("%s: limits of memory, processors and processes work", h.Cgroups)}
 }
 
-// Limits are the hard limits of this process.
+// Limits are this process's hard limits.
 type Limits struct{ Files, Processes, Locked uint64 }
 
 const (
@@ -160,8 +160,8 @@ const (
 	lowestPort = 20000 // that a run takes
 )
 
-// CheckPorts judges the ports that a run can have. free is the number of free ports among those
-// tried, and taken are ports of `clusterrun dev` on which another program listens.
+// CheckPorts judges the ports available to a run. free is the number of free ports among those
+// tried, and taken lists ports of `clusterrun dev` on which another program listens.
 func CheckPorts(h Host, free, tried int, taken []int) []Finding {
 	const remedy = "sysctl -w net.ipv4.ip_local_port_range='32768 60999'"
 	var all []Finding
@@ -187,13 +187,13 @@ func CheckPorts(h Host, free, tried int, taken []int) []Finding {
 	return all
 }
 
-// Disk is the file system of a directory.
+// Disk is a directory's file system.
 type Disk struct {
 	Path, Use string
 	Setting   string // the flag or variable that chooses another directory
 	Full      error  // why it counts as full
-	Network   string // its type, if it is one of a network
-	NotUsable error  // why nothing can be written there
+	Network   string // its type, if it is a network file system
+	NotUsable error  // why nothing can be written to it
 	diskspace.Space
 }
 
@@ -226,7 +226,7 @@ func CheckDisk(d Disk) []Finding {
 	return all
 }
 
-// CheckShm judges shared memory, by which ranks and data loaders exchange data.
+// CheckShm judges shared memory, through which ranks and data loaders exchange data.
 func CheckShm(s diskspace.Space) []Finding {
 	switch {
 	case s.All == 0:
@@ -282,9 +282,8 @@ func CheckPrograms(own, server string, serverErr, supervisorErr error, external 
 	return all
 }
 
-// CheckWorker judges the programs of the host worker with that process ID: worker is the
-// version of the part that has the logic, and supervisor the version of the parent of the
-// processes.
+// CheckWorker judges the programs of the host worker with process ID pid: worker is the version
+// of the part with the logic, and supervisor the version of the processes' parent.
 func CheckWorker(version string, pid int, worker, supervisor string) []Finding {
 	var all []Finding
 	if worker == version {
@@ -298,8 +297,8 @@ func CheckWorker(version string, pid int, worker, supervisor string) []Finding {
 	return all
 }
 
-// CheckOther judges another host. There is the version of its program, and here that of this
-// one, as `clusterrun version` prints them.
+// CheckOther judges another host. there is its program's version, and here this program's, as
+// printed by `clusterrun version`.
 func CheckOther(here, there string, err error) []Finding {
 	switch {
 	case err != nil:

@@ -1,3 +1,3 @@
-// Package doctor has the command `clusterrun doctor`: it collects the facts that package
+// Package doctor implements the command `clusterrun doctor`: it collects the facts that package
 // [github.com/clusterrun/clusterrun/starter/doctor] judges.
 package doctor

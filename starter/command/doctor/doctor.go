@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// examineTakes bounds each check.
+// examineTakes limits each check.
 const examineTakes = 8 * time.Second
 
 func Doctor(a *cli.App) *cobra.Command {
@@ -98,8 +98,8 @@ func (e *examination) checks(a *cli.App) ([]doctor.Check, error) {
 	return append(checks, others...), err
 }
 
-// notUsage returns the finding for wrong settings. For other commands they are mistakes in the
-// command line; for doctor they are a result.
+// notUsage returns the finding for wrong settings. To other commands they are command-line
+// mistakes; to doctor they are a result.
 func notUsage(err error) []doctor.Finding {
 	if _, ok := errors.AsType[*cli.UsageError](err); ok {
 		what, remedy, _ := strings.Cut(err.Error(), "; ")

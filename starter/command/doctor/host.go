@@ -31,7 +31,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// programTakes bounds a program that is asked for its version.
+// programTakes limits how long a program takes to report its version.
 const programTakes = 5 * time.Second
 
 func examinePrograms(ctx context.Context, a *cli.App) []doctor.Finding {
@@ -101,13 +101,13 @@ func examineDisks(a *cli.App) []doctor.Finding {
 		doctor.CheckDisk(diskOf(os.TempDir(), "temporary files", "TMPDIR")))
 }
 
-// networks are the file systems of networks, by the numbers of statfs(2).
+// networks are the network file systems, by their statfs(2) numbers.
 var networks = map[int64]string{
 	unix.NFS_SUPER_MAGIC: "NFS", unix.SMB_SUPER_MAGIC: "SMB", unix.CIFS_SUPER_MAGIC: "SMB", unix.SMB2_SUPER_MAGIC: "SMB",
 	unix.CEPH_SUPER_MAGIC: "Ceph", unix.AFS_SUPER_MAGIC: "AFS", 0x0BD00BD0: "Lustre", 0x47504653: "GPFS", 0x19830326: "BeeGFS",
 }
 
-// diskOf returns the file system of a directory, which need not exist yet.
+// diskOf returns a directory's file system. The directory need not exist yet.
 func diskOf(dir, use, setting string) doctor.Disk {
 	space, err := diskspace.Of(dir)
 	d := doctor.Disk{Path: dir, Use: use, Setting: setting, Full: cli.FullDisk(dir), Network: networks[space.Type], Space: space}
@@ -139,7 +139,7 @@ func examineGPUs(ctx context.Context, h doctor.Host) []doctor.Finding {
 	return doctor.CheckGPUs(h, usable, true, len(rows), err)
 }
 
-// otherHosts returns a check for each host of the file except this host.
+// otherHosts returns a check for each host in the file except this one.
 func (e *examination) otherHosts() ([]doctor.Check, error) {
 	f, err := os.Open(e.hostfile)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// examineServer examines the server that commands would use, if it runs, and the hosts of a
-// queue. It does not start a server.
+// examineServer examines the server that commands would use, if it is running, and a queue's
+// hosts. It does not start a server.
 func examineServer(ctx context.Context, a *cli.App, queue string) []doctor.Finding {
 	s, external, err := a.External(ctx)
 	if err != nil {
@@ -48,7 +48,7 @@ func examineServer(ctx context.Context, a *cli.App, queue string) []doctor.Findi
 	return append(doctor.CheckServer(facts), examineQueue(ctx, c, queue)...)
 }
 
-// serverFacts returns the facts about a server, or the finding that they are not known.
+// serverFacts returns the facts about a server, or the finding that they are unknown.
 func serverFacts(ctx context.Context, a *cli.App, c client.Client, s cli.Server) (doctor.Server, []doctor.Finding) {
 	o, err := s.Client()
 	if err != nil {
@@ -82,7 +82,7 @@ func serverFacts(ctx context.Context, a *cli.App, c client.Client, s cli.Server)
 	return facts, nil
 }
 
-// fleetTakes is the longest time to wait for the fleet of a queue to list its hosts.
+// fleetTakes limits the wait for a queue's fleet to list its hosts.
 const fleetTakes = 2 * time.Second
 
 func examineQueue(ctx context.Context, c client.Client, queue string) []doctor.Finding {

@@ -60,7 +60,7 @@ type codecServer struct {
 	url, token string
 }
 
-// serveCodec serves the keys of the command line, with a new token.
+// serveCodec serves the command line's keys, with a new token.
 func serveCodec(a *cli.App, listen string, origins []string) (*codecServer, error) {
 	keys, err := codec.Open(a.Global.Server.CodecKeys)
 	if err != nil {

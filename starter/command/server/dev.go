@@ -29,8 +29,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// devStop bounds the end of dev: the worker's processes have two seconds of
-// grace, and the server one and a half.
+// devStop limits the shutdown of dev: the worker's processes have a grace period of two seconds,
+// and the server one of one and a half.
 const devStop = 15 * time.Second
 
 func Dev(a *cli.App) *cobra.Command {
@@ -54,7 +54,7 @@ func Dev(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// devOptions are the flags of [Dev].
+// devOptions holds the flags of [Dev].
 type devOptions struct {
 	port, uiPort int
 	headless     bool
@@ -112,7 +112,7 @@ func runDev(ctx context.Context, a *cli.App, cmd *cobra.Command, o *devOptions) 
 type dev struct {
 	*cli.App
 	port, uiPort int
-	// portGiven and uiPortGiven report whether only that port will do.
+	// portGiven and uiPortGiven report whether only the given port will do.
 	portGiven, uiPortGiven bool
 	moved                  string // lines about ports that were taken
 	headless               bool
@@ -183,7 +183,7 @@ func (d *dev) run(ctx context.Context) error {
 	done()
 
 	var asked cli.Interruption
-	var confirm <-chan time.Time // set while a second signal is waited for
+	var confirm <-chan time.Time // set while waiting for a second signal
 	for {
 		select {
 		case sig := <-signals:
@@ -209,7 +209,7 @@ func (d *dev) run(ctx context.Context) error {
 	}
 }
 
-// avoidTaken replaces ports that no flag names and another program has.
+// avoidTaken replaces ports that no flag names and another program uses.
 func (d *dev) avoidTaken(ctx context.Context) {
 	own := 0 // of the server that ours replaces
 	if s, err := d.Home().Find(ctx); err == nil && s != nil {
@@ -227,7 +227,7 @@ func (d *dev) avoidTaken(ctx context.Context) {
 				if err == nil {
 					l.Close()
 				}
-				break // other errors are reported where the port is needed
+				break // other errors are reported where the port is used
 			}
 			*p.port++
 		}
@@ -237,8 +237,8 @@ func (d *dev) avoidTaken(ctx context.Context) {
 	}
 }
 
-// asksAgain reports whether a second signal must confirm the first, because runs would end, and
-// prints that. It does not ask if the terminal is closed or the reader gone.
+// asksAgain reports whether a second signal must confirm the first, because runs would be
+// stopped, and prints that. It does not ask if the terminal is closed or the reader gone.
 func (d *dev) asksAgain(ctx context.Context, sig os.Signal) bool {
 	if sig == syscall.SIGHUP || sig == syscall.SIGPIPE {
 		return false
@@ -255,7 +255,7 @@ func (d *dev) asksAgain(ctx context.Context, sig os.Signal) bool {
 	return true
 }
 
-// openRuns returns the IDs of the runs that end with `clusterrun dev`.
+// openRuns returns the IDs of the runs that are stopped with `clusterrun dev`.
 func openRuns(ctx context.Context, c client.Client) (names []string, err error) {
 	ctx, done := context.WithTimeout(ctx, worker.ListBound)
 	defer done()
@@ -314,8 +314,8 @@ func (d *dev) startServer(ctx context.Context) (*embedded.Foreground, error) {
 	return own, err
 }
 
-// keepServer restarts the server on the same ports whenever it has ended by itself, until stop
-// is called.
+// keepServer restarts the server on the same ports whenever it exits unexpectedly, until stop is
+// called.
 func (d *dev) keepServer(ctx context.Context, own *embedded.Foreground) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	d.port = portOf(own.Address)
@@ -346,7 +346,7 @@ func (d *dev) keepServer(ctx context.Context, own *embedded.Foreground) (stop fu
 	}
 }
 
-// portOf returns the port of an address, or 0.
+// portOf returns the port in an address, or 0.
 func portOf(address string) int {
 	_, port, _ := net.SplitHostPort(address)
 	n, _ := strconv.Atoi(port)
@@ -363,7 +363,7 @@ func (d *dev) announce(up *embedded.Server) error {
 		end = worker.DevEnd
 	}
 	text := d.moved + worker.DevText(link, fmt.Sprintf("%s (namespace %s)", up.Address, up.Namespace), d.options.LogRoot, end)
-	// The write may block if no process reads the output; signals are handled all the same.
+	// The write may block if no process reads the output, but signals are still handled.
 	go func() { _, _ = io.WriteString(d.Out, text) }()
 	return d.background.Tell(text)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// Dev takes the next free port instead of a port that another program has, unless a flag names it.
+// Dev replaces a port that another program uses with the next free one, unless a flag names it.
 func TestAvoidTaken(t *testing.T) {
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()

@@ -27,7 +27,8 @@ func devStopCommand(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// stopDev signals dev until it has ended: while runs are open the first signal is not enough.
+// stopDev signals dev until it has exited, because while runs are open the first signal is not
+// enough.
 func stopDev(ctx context.Context, a *cli.App, force bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*devStop)
 	defer cancel()
@@ -58,7 +59,7 @@ func stopDev(ctx context.Context, a *cli.App, force bool) error {
 	}
 }
 
-// noneOpen returns an error if runs would end with dev.
+// noneOpen returns an error if runs would be stopped with dev.
 func noneOpen(ctx context.Context, a *cli.App) error {
 	s, err := a.Home().Find(ctx)
 	if err != nil || s == nil {

@@ -1,2 +1,3 @@
-// Package server has the commands for the Temporal server: dev, ui, server env and server codec.
+// Package server implements the commands for the Temporal server: dev, ui, server env and server
+// codec.
 package server

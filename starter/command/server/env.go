@@ -41,7 +41,7 @@ func runEnv(ctx context.Context, a *cli.App) error {
 	return printExports(a, variables)
 }
 
-// printExports prints names and values of variables for a shell.
+// printExports prints the names and values of variables for a shell.
 func printExports(a *cli.App, variables []string) error {
 	for pair := range slices.Chunk(variables, 2) {
 		if _, err := fmt.Fprintf(a.Out, "export %s=%s\n", pair[0], remotehosts.Quote(pair[1])); err != nil {

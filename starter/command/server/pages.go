@@ -45,7 +45,7 @@ func Pages(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// pagesOptions are the flags of [Pages].
+// pagesOptions holds the flags of [Pages].
 type pagesOptions struct {
 	port             int
 	chosen           bool // whether the port was given
@@ -86,8 +86,8 @@ func servePages(ctx context.Context, a *cli.App, o *pagesOptions) error {
 	}
 	defer pages.Close()
 	options := web.Options{App: a, Queue: o.queue, ReadOnly: o.readOnly}
-	ended := make(<-chan error)   // never, if Temporal's Web UI is another's
-	if !external && !o.readOnly { // everything can be changed in Temporal's Web UI
+	ended := make(<-chan error)   // never receives if Temporal's Web UI is external
+	if !external && !o.readOnly { // Temporal's Web UI can change everything
 		ui, err := startTemporalUI(ctx, a, o.port)
 		if err != nil {
 			return err
@@ -131,9 +131,9 @@ func startTemporalUI(ctx context.Context, a *cli.App, pages int) (*embedded.Fore
 	return a.Home().StartUI(ctx, s, temporalPort(pages))
 }
 
-// temporalPort returns a port for Temporal's Web UI: the next one after that of the pages, so that it
-// can be forwarded and --origin can name it. It returns 0, for any port, if that is taken or the
-// pages have any port.
+// temporalPort returns a port for Temporal's Web UI: the one after that of the pages, so that it
+// can be forwarded and named in --origin. It returns 0, for any port, if that port is taken or
+// the pages use any port.
 func temporalPort(pages int) int {
 	if pages == 0 {
 		return 0
@@ -146,7 +146,7 @@ func temporalPort(pages int) int {
 	return pages + 1
 }
 
-// tokenOf returns the token of a link.
+// tokenOf returns the token in a link.
 func tokenOf(link string) string {
 	u, err := url.Parse(link)
 	if err != nil {
@@ -155,7 +155,7 @@ func tokenOf(link string) string {
 	return u.Query().Get("token")
 }
 
-// servePages serves the pages of dev, and notes their link in the file of its lock.
+// servePages serves dev's pages, and records their link in its lock file.
 func (d *dev) servePages(lock *os.File, up *embedded.Server) error {
 	if d.pages == nil {
 		return nil
@@ -167,7 +167,7 @@ func (d *dev) servePages(lock *os.File, up *embedded.Server) error {
 	return nil
 }
 
-// showLink prints the link to the pages, and opens it in a browser if there is one to see it.
+// showLink prints the link to the pages, and opens it in a browser if someone can see it.
 func showLink(a *cli.App, link string, noOpen bool) error {
 	if a.Global.JSON {
 		return a.PrintJSON(map[string]string{"ui": link})
@@ -186,8 +186,8 @@ func showLink(a *cli.App, link string, noOpen bool) error {
 	return nil
 }
 
-// openLink opens a link in the browser. Other users could read it in the arguments of a process,
-// so it is in a file.
+// openLink opens a link in the browser. The link is passed in a file, because other users could
+// read it in a process's arguments.
 func openLink(a *cli.App, link string) error {
 	program, err := exec.LookPath("xdg-open")
 	if err != nil {

@@ -28,7 +28,7 @@ func taskBarrierCommand(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// taskBarrierOptions are the flags of [taskBarrierCommand].
+// taskBarrierOptions holds the flags of [taskBarrierCommand].
 type taskBarrierOptions struct {
 	timeout      time.Duration
 	participants []string
@@ -55,7 +55,7 @@ func runTaskBarrier(ctx context.Context, a *cli.App, cmd *cobra.Command, args []
 		}
 		options = append(options, task.Timeout(o.timeout))
 	}
-	// This withdraws the arrival before the process ends.
+	// This withdraws the arrival before the process exits.
 	ctx, stop := cli.EndedBy(ctx)
 	defer stop()
 	r, err := t.Barrier(ctx, name, options...)

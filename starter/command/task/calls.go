@@ -19,7 +19,7 @@ import (
 // exitBroken is the exit code for a broken barrier.
 const exitBroken = 1
 
-// hostPatience is the longest time that a call waits for a host that is briefly away.
+// hostPatience limits how long a call waits for a host that is briefly away.
 const hostPatience = time.Minute
 
 // currentTask returns the task to which this process belongs.
@@ -41,7 +41,7 @@ func fromToArgs(least, most int, what string) cobra.PositionalArgs {
 	}
 }
 
-// asTask calls the host for the task of this process.
+// asTask calls the host on behalf of this process's task.
 func asTask(cmd *cobra.Command, call func(context.Context, *task.Task) error) error {
 	t, err := currentTask()
 	if err != nil {
@@ -56,7 +56,8 @@ func asTask(cmd *cobra.Command, call func(context.Context, *task.Task) error) er
 	return err
 }
 
-// plainCommand returns a command without arguments that calls the host for the task of this process.
+// plainCommand returns a command without arguments that calls the host on behalf of this
+// process's task.
 func plainCommand(use, short string, call func(context.Context, *task.Task) error) *cobra.Command {
 	return &cobra.Command{
 		Use:   use + " [flags]",
@@ -66,11 +67,11 @@ func plainCommand(use, short string, call func(context.Context, *task.Task) erro
 	}
 }
 
-// maxInput bounds the bytes read from stdin. It exceeds the bounds of hosts.
+// maxInput limits the bytes read from stdin. It exceeds the limits of hosts.
 const maxInput = 1 << 20
 
 // argumentOrStdin returns a positional argument or, if it is -, the content of stdin. It reads
-// at most one byte more than maxInput, so that its callers can refuse longer input.
+// up to maxInput+1 bytes, so that callers can refuse longer input.
 func argumentOrStdin(a *cli.App, arg string) ([]byte, error) {
 	if arg != "-" {
 		return []byte(arg), nil

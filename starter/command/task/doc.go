@@ -1,3 +1,3 @@
-// Package task has `clusterrun task`, the commands for programs within a run: barriers,
+// Package task implements `clusterrun task`, the commands for programs within a run: barriers,
 // results, progress, stopping together, and MPI.
 package task

@@ -12,7 +12,7 @@ import (
 
 // taskMPICommand returns the command that starts an MPI program and passes it a descriptor for
 // its requests to the launcher. This process answers them, so that the host worker may be away
-// or restart, and programs without MPI have no extra cost.
+// or restart, and programs without MPI cost nothing extra.
 func taskMPICommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "mpi [flags] -- PROGRAM [ARGUMENT ...]",
@@ -32,11 +32,11 @@ func taskMPICommand(a *cli.App) *cobra.Command {
 	}
 }
 
-// mpiRank is the place of this task in the MPI world, from its environment.
+// mpiRank is this task's place in the MPI world, from its environment.
 type mpiRank struct {
 	pmi.World
 	localRank, localSize int
-	// alone reports whether the task was restarted without the others.
+	// alone reports whether only this task was restarted.
 	alone bool
 }
 

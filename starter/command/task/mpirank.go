@@ -26,7 +26,7 @@ import (
 // pmiFD is the descriptor for the program's requests.
 const pmiFD = 3
 
-// runRank runs the program to its end.
+// runRank runs the program until it exits.
 func runRank(ctx context.Context, t *task.Task, w mpiRank, args []string) error {
 	if w.alone {
 		return fmt.Errorf("rank %d was started again alone, and no other rank of its MPI world waits for it; start all again, as restart_scope: group does", w.Rank)
@@ -35,14 +35,14 @@ func runRank(ctx context.Context, t *task.Task, w mpiRank, args []string) error 
 	if err != nil {
 		return fmt.Errorf("make a socket for the program: %w", err)
 	}
-	// Close interrupts a read only if the socket does not block. A process that the program
+	// Close interrupts a read only if the socket is non-blocking. A process that the program
 	// left behind may keep the other end open.
 	if err := unix.SetNonblock(ends[0], true); err != nil {
 		return fmt.Errorf("make a socket for the program: %w", err)
 	}
 	here, there := os.NewFile(uintptr(ends[0]), "pmi"), os.NewFile(uintptr(ends[1]), "pmi")
 	defer here.Close()
-	// Signals are for the program, which is in our group and gets them itself.
+	// The program handles signals. It is in our process group and receives them itself.
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals)
 	cmd := exec.Command(args[0], args[1:]...)
@@ -70,12 +70,11 @@ func runRank(ctx context.Context, t *task.Task, w mpiRank, args []string) error 
 	return endAs(cmd.ProcessState)
 }
 
-// lateSignals is the time after the start of a program in which earlier signals are passed on
-// to it.
+// lateSignals is how long after a program's start earlier signals are passed on to it.
 const lateSignals = 100 * time.Millisecond
 
-// passOn sends a program the signals that arrived before it was started, also those that the Go
-// runtime has not delivered yet.
+// passOn sends a program the signals that arrived before it was started, including those that
+// the Go runtime has not delivered yet.
 func passOn(signals <-chan os.Signal, p *os.Process) {
 	over := time.After(lateSignals)
 	for {
@@ -90,7 +89,7 @@ func passOn(signals <-chan os.Signal, p *os.Process) {
 	}
 }
 
-// endAs ends this process in the way in which the program has ended.
+// endAs makes this process exit or die the way the program did.
 func endAs(state *os.ProcessState) error {
 	status := state.Sys().(syscall.WaitStatus)
 	if status.Signaled() {
@@ -102,7 +101,7 @@ func endAs(state *os.ProcessState) error {
 	return nil
 }
 
-// dieOf ends this process by a signal. It resets the action of the signal itself, because Go's
+// dieOf kills this process with a signal. It resets the signal's action itself, because Go's
 // runtime keeps its own for some signals.
 func dieOf(s syscall.Signal) {
 	var byDefault [4]uint64 // struct sigaction, with SIG_DFL
@@ -112,8 +111,8 @@ func dieOf(s syscall.Signal) {
 	select {}
 }
 
-// mpiEnviron returns the environment of a rank. It removes the variables in which another MPI
-// launcher has described the rank of this process.
+// mpiEnviron returns a rank's environment. It removes the variables in which another MPI
+// launcher described this process's rank.
 func mpiEnviron(base []string, w mpiRank) []string {
 	env := slices.DeleteFunc(slices.Clone(base), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")

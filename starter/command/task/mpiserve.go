@@ -15,11 +15,11 @@ import (
 // mpiBarrier is the name of the barrier at which ranks meet.
 const mpiBarrier = "MPI"
 
-// reportPatience is the longest time for the host to record why a rank fails.
+// reportPatience limits how long the host takes to record why a rank failed.
 const reportPatience = 5 * time.Second
 
-// servePMI answers the program until it has closed the connection. A program that gets no
-// answer fails by itself; one that aborts waits to be killed.
+// servePMI answers the program until it has closed the connection. A program without an answer
+// fails by itself; one that aborts waits to be killed.
 func servePMI(ctx context.Context, t *task.Task, w mpiRank, conn *os.File, program *os.Process) error {
 	defer conn.Close()
 	err := answerPMI(ctx, t, w, conn)
@@ -55,7 +55,7 @@ func answerPMI(ctx context.Context, t *task.Task, w mpiRank, conn *os.File) erro
 	})
 }
 
-// placed adds the placement of all tasks of the cluster.
+// placed returns w with the placement of all tasks in the cluster.
 func placed(w pmi.World, members []task.Member) pmi.World {
 	hosts, types := make([]string, len(members)), []string{}
 	for i, m := range members {

@@ -16,8 +16,8 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// A rank whose host does not name the other ranks fails with a reason, which it reports. MPI
-// itself reports only that its initialization has failed.
+// A rank on a host that does not name the other ranks fails with a reason, which it reports. MPI
+// itself reports only that its initialization failed.
 func TestNoClusterForMPI(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "task")
 	listener := must.Get(net.Listen("unix", socket))(t)

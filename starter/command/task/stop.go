@@ -9,8 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
-// exitNo is the exit code of should-stop and preempted if the answer is no, like grep's if
-// nothing matches.
+// exitNo is the exit code of should-stop and preempted if the answer is no, like grep's without
+// a match.
 const exitNo = 1
 
 func taskStopCommand(a *cli.App) *cobra.Command {
@@ -28,7 +28,7 @@ func taskStopCommand(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// taskStopOptions are the flags of [taskStopCommand].
+// taskStopOptions holds the flags of [taskStopCommand].
 type taskStopOptions struct {
 	message, kind, reason string
 }
@@ -56,7 +56,7 @@ func runTaskStop(a *cli.App, cmd *cobra.Command, o *taskStopOptions) error {
 	})
 }
 
-// printStopping prints the state of the stop with --json, unless err is set. It returns err.
+// printStopping prints the stop's state with --json, unless err is set. It returns err.
 func printStopping(a *cli.App, now task.Stopping, err error) error {
 	if err != nil || !a.Global.JSON {
 		return err

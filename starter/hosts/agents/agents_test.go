@@ -28,7 +28,7 @@ func request(host string) Request {
 	return Request{Version: "1", ID: "job", Host: host, Rank: -1, Spec: map[string]json.RawMessage{"command": json.RawMessage(`["train"]`)}}
 }
 
-// listen starts a head for two agents, whose server answers each connection with its greeting.
+// listen starts a head for two agents. Its server answers each connection with a greeting.
 func listen(t *testing.T) *Head {
 	t.Helper()
 	h, err := Listen(t.Context(), "127.0.0.1:0", HeadConfig{
@@ -81,14 +81,14 @@ func TestAgentsMeet(t *testing.T) {
 		assert.Contains(t, refused.Reason, c.want, name)
 	}
 
-	r := request("a") // another agent of the same machine
+	r := request("a") // another agent on the same machine
 	r.Spec["env"] = json.RawMessage(`{}`)
 	second := must.Get(h.join(t.Context(), right, r, never))(t)
 	assert.Equal(t, "a.2", second.Host)
 	assert.Equal(t, "r", second.RunID)
 	assert.Equal(t, "127.0.0.1", second.Address)
 
-	// One too many waits until another leaves.
+	// An excess agent waits until another leaves.
 	ctx, leave := context.WithCancel(t.Context())
 	third, err := h.join(t.Context(), right, request("c"), func(err error) {
 		if ctx.Err() == nil {
@@ -100,7 +100,7 @@ func TestAgentsMeet(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "c", third.Host)
 
-	// A connection that breaks is made again, and the place is the same.
+	// A broken connection is restored, with the same place.
 	lost := make(chan error, 1)
 	h.mu.Lock()
 	h.members.all["c"].cut()
@@ -116,7 +116,7 @@ func TestAgentsMeet(t *testing.T) {
 	require.NoError(t, <-lost)
 }
 
-// The end of the head is noticed at once.
+// The head's exit is noticed immediately.
 func TestTheHeadIsGone(t *testing.T) {
 	t.Parallel()
 	h := listen(t)
@@ -127,7 +127,8 @@ func TestTheHeadIsGone(t *testing.T) {
 	assert.Error(t, m.Lost(t.Context()))
 }
 
-// Idle connections are closed to make room for others, and connections of agents are bounded.
+// Idle connections are closed to make room for new ones, and each agent's connections are
+// limited.
 func TestTooManyConnections(t *testing.T) {
 	t.Parallel()
 	h := listen(t)
@@ -159,7 +160,7 @@ func TestTooManyConnections(t *testing.T) {
 	assert.Eventually(t, func() bool { return served(dial()) }, time.Minute, time.Millisecond)
 }
 
-// A run that has ended waits for its agents to leave, and takes no others. An agent that asks
+// A run that has ended waits for its agents to leave, and admits no new ones. An agent that asks
 // to join waits for the next run.
 func TestTheRunHasEnded(t *testing.T) {
 	t.Parallel()
@@ -236,7 +237,7 @@ func TestRanks(t *testing.T) {
 	assert.Equal(t, Answer{Refusal: "--node-rank 7 is that of host 07-b already; give each agent another", Taken: true}, m.check(ranked("c", 7)))
 }
 
-// An agent comes again only to the run that it was in, and to its own place.
+// An agent can return only to the run that it was in, and to its own place.
 func TestAgain(t *testing.T) {
 	t.Parallel()
 	m, _ := newMembers(request("a"), 3)

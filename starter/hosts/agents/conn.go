@@ -17,16 +17,16 @@ const (
 )
 
 const (
-	// handshakeTakes bounds the handshake of the two sides of a connection.
+	// handshakeTakes limits a connection's handshake.
 	handshakeTakes = 10 * time.Second
-	// maxLine bounds a request and an answer, which both contain a spec.
+	// maxLine limits a request and an answer, which both contain a spec.
 	maxLine = 4 << 20
 )
 
 // keepAlive detects dead links.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 4}
 
-// tlsConfig returns the configuration of both sides, which accept no key but their own.
+// tlsConfig returns the configuration for both sides, which accept only their own key.
 func tlsConfig(key []byte, protocols ...string) (*tls.Config, error) {
 	pair, err := tls.X509KeyPair(key, key)
 	if err != nil {
@@ -37,31 +37,31 @@ func tlsConfig(key []byte, protocols ...string) (*tls.Config, error) {
 	return c, nil
 }
 
-// Request asks the head to let an agent take part.
+// Request asks the head to let an agent join.
 type Request struct {
 	// Version is the version of the program. It is the same for all agents.
 	Version string `json:"version"`
 	// ID identifies the meeting.
 	ID string `json:"id"`
-	// Agent is random, and distinguishes an agent from others with the same host and rank.
+	// Agent is random, and distinguishes agents with the same host and rank.
 	Agent string `json:"agent"`
-	// Host is the name of the machine, or of the host worker of an agent that rejoins.
+	// Host is the machine's name or, for an agent that rejoins, its host worker's.
 	Host string `json:"host"`
-	// ExecutionID identifies the run that the agent rejoins. It is empty if the agent is new.
+	// ExecutionID identifies the run that the agent rejoins. It is empty for a new agent.
 	ExecutionID string `json:"execution_id,omitempty"`
-	// Rank is the place of the host among the others, or -1 for any.
+	// Rank is the host's place among the hosts, or -1 for any.
 	Rank int `json:"rank"`
 	// Encoded reports whether the agent has keys that encrypt payloads.
 	Encoded bool `json:"encoded,omitempty"`
-	// Spec is the spec that results from the agent's command line.
+	// Spec is the spec from the agent's command line.
 	Spec map[string]json.RawMessage `json:"spec,omitempty"`
 }
 
 // Answer is the head's answer to a Request.
 type Answer struct {
-	// Refusal says why the agent does not take part. Later reports whether it may once others
-	// have left, or with the next run. Taken reports whether another agent has its rank; the
-	// connection of that agent may be dead without a sign of it yet.
+	// Refusal is why the agent may not join. Later reports whether it may once others have left,
+	// or with the next run. Taken reports whether another agent has its rank; that agent's
+	// connection may be dead, but not yet detectably.
 	Refusal string `json:"refusal,omitempty"`
 	Later   bool   `json:"later,omitempty"`
 	Taken   bool   `json:"taken,omitempty"`
@@ -91,7 +91,7 @@ func writeLine(conn net.Conn, v any) error {
 	return err
 }
 
-// pass copies in both directions, until one of them ends.
+// pass copies in both directions until one of them ends.
 func pass(a, b net.Conn) {
 	defer a.Close()
 	defer b.Close()

@@ -1,11 +1,11 @@
 // Package agents joins the agents of several hosts, which the same command line started on each
-// of them, into one run, as torchrun does.
+// of them, into one run, like torchrun.
 //
 // # The endpoint
 //
 // One of the agents is the head. It listens at the endpoint, which all agents know, and owns
-// the run and its Temporal server. The others join it, and serve the run as host workers. They
-// make all connections, to the endpoint:
+// the run and its Temporal server. The other agents join it, and serve the run as host workers.
+// They make all connections, to the endpoint:
 //
 //	clusterrun-agent   one for each agent, for as long as it takes part: a request and its
 //	                   answer, a line of JSON each; then nothing. It ends when one of the
@@ -17,21 +17,20 @@
 // # The secret
 //
 // A client of the server can run commands as its user. So both sides of each connection prove
-// that they know the secret of the agents ([Secret]) without sending it: both have the
-// certificate of a key that is derived from the secret ([Key]), accept no other, and TLS 1.3
-// makes them sign fresh data of each connection with that key. A client that has connected once
-// can test guesses at the secret offline, so the secret must be long and random.
+// that they know the agents' secret ([Secret]) without sending it: both hold the certificate of
+// a key derived from the secret ([Key]) and accept no other, and TLS 1.3 makes them sign fresh
+// data with that key on each connection. A client that has connected once can test guesses at
+// the secret offline, so the secret must be long and random.
 //
-// # Ends
+// # Shutdown
 //
-// The run ends with its head. When the head's program ends, so do its connections, and the
-// other agents stop their processes ([Membership.Lost]). A connection that breaks is made
-// again.
+// The run ends with its head. When the head's program exits, its connections close, and the
+// other agents stop their processes ([Membership.Lost]). Broken connections are restored.
 //
 // # Why not the link of package remotehosts
 //
-// There the command is the only way of a host to the server, and both end together. An agent is
-// a command of its own, which shows the output of its tasks and ends with the exit code of the
-// run. When it is killed, its host worker still reports how its processes have ended, over its
-// own connection to the server. And a broken connection does not end the run.
+// In package remotehosts, the command is a host's only connection to the server, and both stop
+// together. An agent is a separate command, which shows its tasks' output and exits with the
+// run's exit code. When it is killed, its host worker still reports its processes' exits, over
+// its own connection to the server. And a broken connection does not end the run.
 package agents

@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// HeadConfig configures the head of a run.
+// HeadConfig configures a run's head.
 type HeadConfig struct {
-	// Key is the key of the agents; see [Key].
+	// Key is the agents' key; see [Key].
 	Key []byte
-	// Own is the head's own request, and Most the number of agents.
+	// Own is the head's own request, and Most the maximum number of agents.
 	Own  Request
 	Most int
-	// Dial makes a connection to the Temporal server, once the run is started.
+	// Dial connects to the Temporal server, once the run has started.
 	Dial func(context.Context) (net.Conn, error)
-	// Changed is called with the number of agents, including the head, when it has changed.
+	// Changed is called with the number of agents, including the head, when it changes.
 	Changed func(agents int)
 }
 
-// Head serves the endpoint of a run.
+// Head serves a run's endpoint.
 type Head struct {
 	HeadConfig
 	// Host is the name of the head's own host worker.
@@ -31,7 +31,7 @@ type Head struct {
 
 	listener net.Listener
 	tls      *tls.Config
-	ctx      context.Context // ends with Close
+	ctx      context.Context // canceled by Close
 	cancel   context.CancelFunc
 	open     chan struct{} // one for each connection after its handshake
 	started  chan struct{} // closed when run is known
@@ -39,11 +39,11 @@ type Head struct {
 
 	mu      sync.Mutex
 	members *members
-	closing bool // no agent may join now
+	closing bool // whether agents may no longer join
 	joined  sync.WaitGroup
 }
 
-// ErrTaken is returned if another program listens at the endpoint.
+// ErrTaken reports that another program listens at the endpoint.
 var ErrTaken = errors.New("the port is in use")
 
 // Listen listens at the address, which is the endpoint.
@@ -75,8 +75,8 @@ func (h *Head) Start(r Run) {
 	close(h.started)
 }
 
-// Close waits until all agents have left, or ctx is done, and ends all connections. It may be
-// called on nil.
+// Close waits until all agents have left or ctx is done, and closes all connections. It may be
+// called on a nil Head.
 func (h *Head) Close(ctx context.Context) {
 	if h == nil {
 		return
@@ -98,10 +98,10 @@ func (h *Head) Close(ctx context.Context) {
 }
 
 const (
-	// handshakes bounds the handshakes in progress, with one more for each agent. Agents
-	// complete a handshake at once; the oldest handshake that hangs is aborted to make room.
+	// handshakes limits the handshakes in progress, plus one per agent. Agents complete a
+	// handshake immediately; the oldest hanging handshake is aborted to make room.
 	handshakes = 256
-	// connections bounds the connections of each agent.
+	// connections limits each agent's connections.
 	connections = 32
 )
 
@@ -113,7 +113,7 @@ func (h *Head) serve() {
 		case h.ctx.Err() != nil:
 			return
 		case err != nil:
-			time.Sleep(acceptAgain) // there are no descriptors left
+			time.Sleep(acceptAgain) // no descriptors are left
 		default:
 			ctx, done := context.WithTimeout(h.ctx, handshakeTakes)
 			if first := under[n]; first != nil {
@@ -125,10 +125,10 @@ func (h *Head) serve() {
 	}
 }
 
-// acceptAgain is the time between attempts to accept connections after a failure.
+// acceptAgain is the pause before accepting connections again after a failure.
 const acceptAgain = 100 * time.Millisecond
 
-// accept serves a connection. ctx bounds its handshake.
+// accept serves a connection. ctx limits its handshake.
 func (h *Head) accept(ctx context.Context, raw net.Conn) {
 	conn := tls.Server(raw, h.tls)
 	defer conn.Close()
@@ -157,7 +157,7 @@ func (h *Head) accept(ctx context.Context, raw net.Conn) {
 	}
 }
 
-// agent admits an agent for as long as its connection lasts.
+// agent admits an agent while its connection lasts.
 func (h *Head) agent(conn *tls.Conn) {
 	var r Request
 	_ = conn.SetReadDeadline(time.Now().Add(handshakeTakes))
@@ -186,7 +186,7 @@ func (h *Head) agent(conn *tls.Conn) {
 func (h *Head) admit(r Request, one *member) (a Answer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closing && h.members.had(r) == nil { // an agent that rejoins is waited for
+	if h.closing && h.members.had(r) == nil { // close waits for agents that rejoin
 		return Answer{Refusal: "the run has ended", Later: true}
 	}
 	if a = h.members.check(r); a.Refusal == "" {

@@ -14,15 +14,15 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 )
 
-// JoinConfig configures an agent that takes part in a run.
+// JoinConfig configures an agent that joins a run.
 type JoinConfig struct {
-	// Endpoint is the address of the head.
+	// Endpoint is the head's address.
 	Endpoint string
-	// Key is the key of the agents; see [Key].
+	// Key is the agents' key; see [Key].
 	Key     []byte
 	Request Request
-	// Patience bounds the time in which the agent tries to restore a broken connection, and the
-	// time in which it asks for a rank that another agent has.
+	// Patience limits how long the agent tries to restore a broken connection, and how long it
+	// asks for a rank that another agent has.
 	Patience time.Duration
 }
 
@@ -37,7 +37,7 @@ type Membership struct {
 	conn   net.Conn
 }
 
-// RefusedError is returned to an agent that may not take part.
+// RefusedError reports that an agent may not join.
 type RefusedError struct{ Endpoint, Reason string }
 
 func (e *RefusedError) Error() string {
@@ -74,7 +74,7 @@ func Join(ctx context.Context, c JoinConfig, waiting func(error)) (*Membership, 
 	}
 }
 
-// ask makes a connection, and asks the head.
+// ask connects to the head and sends the request.
 func (m *Membership) ask(ctx context.Context, r Request) error {
 	m.Answer = Answer{}
 	bounded, done := context.WithTimeout(ctx, handshakeTakes)
@@ -91,7 +91,7 @@ func (m *Membership) ask(ctx context.Context, r Request) error {
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	err = writeLine(conn, r)
 	if err == nil {
-		err = readLine(conn, &m.Answer) // once the run is started
+		err = readLine(conn, &m.Answer) // once the run has started
 	}
 	if err == nil && m.Refusal != "" {
 		err = &RefusedError{m.config.Endpoint, m.Refusal}
@@ -119,8 +119,8 @@ func (m *Membership) explain(err error) error {
 	return err
 }
 
-// Lost waits until the head is gone, and returns the error that showed it. It restores a
-// connection that breaks. When ctx is done, it ends the membership and returns nil.
+// Lost waits until the head is gone, and returns the error that showed it. It restores broken
+// connections. When ctx is done, it ends the membership and returns nil.
 func (m *Membership) Lost(ctx context.Context) error {
 	again := m.config.Request
 	again.ExecutionID, again.Host, again.Spec = m.ExecutionID, m.Host, nil
@@ -150,7 +150,7 @@ func (m *Membership) rejoin(ctx context.Context, r Request) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, syscall.ECONNREFUSED), errors.As(err, &refused), time.Now().After(giveUp):
-			return err // a head that is alive listens
+			return err // a living head listens
 		}
 		_ = wait.Sleep(ctx)
 	}

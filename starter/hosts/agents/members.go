@@ -13,21 +13,21 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// members are the agents of a run, including the head.
+// members holds a run's agents, including the head.
 type members struct {
-	own  Request // of the head
+	own  Request // the head's
 	most int
-	// executionID is the execution ID of the run. It is empty until the run is started.
+	// executionID is the run's execution ID. It is empty until the run has started.
 	executionID string
-	// all maps the names of host workers to members.
+	// all maps host worker names to members.
 	all map[string]*member
 }
 
-// member is an agent that takes part.
+// member is an agent that has joined.
 type member struct {
-	agent string // of its request
+	agent string // from its request
 	rank  int
-	// cut ends its connection.
+	// cut closes its connection.
 	cut func()
 }
 
@@ -36,7 +36,7 @@ func newMembers(own Request, most int) (*members, string) {
 	return m, m.add(own, &member{cut: func() {}})
 }
 
-// check returns the refusal of an agent that may not take part, and otherwise the zero Answer.
+// check returns the refusal of an agent that may not join, and otherwise the zero Answer.
 func (m *members) check(r Request) Answer {
 	here, again, had := m.own, r.ExecutionID != "", m.had(r)
 	refuse := func(format string, args ...any) Answer { return Answer{Refusal: fmt.Sprintf(format, args...)} }
@@ -72,7 +72,7 @@ func (m *members) check(r Request) Answer {
 	return Answer{}
 }
 
-// had returns the member whose place a rejoining agent claims, or nil.
+// had returns the member with the place that a rejoining agent claims, or nil.
 func (m *members) had(r Request) *member {
 	if r.ExecutionID == "" {
 		return nil
@@ -80,8 +80,8 @@ func (m *members) had(r Request) *member {
 	return m.all[r.Host]
 }
 
-// add adds an agent to the members, and returns the name of its host worker. The names of
-// agents with ranks sort by rank. An agent that rejoins takes the place that it had.
+// add adds an agent to the members, and returns the name of its host worker. The names of agents
+// with ranks sort by rank. An agent that rejoins gets its previous place.
 func (m *members) add(r Request, one *member) string {
 	one.agent, one.rank = r.Agent, r.Rank
 	if had := m.had(r); had != nil {
@@ -103,7 +103,7 @@ func (m *members) add(r Request, one *member) string {
 	}
 }
 
-// words maps fields of a spec to their names on a command line of torchrun.
+// words maps spec fields to their names on a torchrun command line.
 var words = map[string]string{
 	"command":      "the script and its arguments",
 	"dir":          "the current directory",
@@ -112,13 +112,13 @@ var words = map[string]string{
 	"max_restarts": "--max-restarts",
 }
 
-// maxValue bounds the part of a value that is shown.
+// maxValue limits how much of a value is shown.
 const maxValue = 200
 
-// own are the fields of a spec that may differ: variables, and how long an agent waits.
+// own lists the spec fields that may differ: variables, and how long an agent waits.
 var own = []string{"env", "placement_timeout", "elastic"}
 
-// different returns a description of a field in which two specs must not differ but do, or "".
+// different describes a field that differs between two specs but must not, or returns "".
 func different(theirs, ours map[string]json.RawMessage) string {
 	all := maps.Clone(ours)
 	maps.Copy(all, theirs)

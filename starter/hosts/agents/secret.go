@@ -19,16 +19,16 @@ import (
 	"github.com/clusterrun/clusterrun/workers/embedded"
 )
 
-// TokenVariable is the variable with the secret.
+// TokenVariable is the variable that holds the secret.
 const TokenVariable = "CLUSTERRUN_TOKEN"
 
-// minToken is the least number of bytes of a secret. It makes guessing hopeless.
+// minToken is the minimum length of a secret, in bytes. It makes guessing hopeless.
 const minToken = 16
 
 const howToMake = "make a secret, the same for all agents: (umask 077; head -c 32 /dev/urandom | base64 > token)"
 
-// Secret returns the secret of the agents: the token in the file or, without a file, in the
-// variable. It returns [ErrNoToken] if there is neither.
+// Secret returns the agents' secret: the token in the file or, without a file, in the variable.
+// It returns [ErrNoToken] if there is neither.
 func Secret(file string, getenv func(string) string) ([]byte, error) {
 	from, token := "$"+TokenVariable, getenv(TokenVariable)
 	if file != "" {
@@ -56,11 +56,11 @@ func Secret(file string, getenv func(string) string) ([]byte, error) {
 	return []byte(token), nil
 }
 
-// ErrNoToken is returned if there is no secret.
+// ErrNoToken reports that there is no secret.
 var ErrNoToken = errors.New("agents on several hosts need a common secret; " + howToMake +
 	", and give each of them CLUSTERRUN_TOKEN=\"$(cat token)\", or --rdzv-conf token_file=PATH with a path that all of them have")
 
-// Key returns a certificate derived from a secret, with its key, as the text of a file. The
+// Key returns a certificate derived from a secret, with its key, as the content of a file. The
 // same secret gives the same key.
 func Key(secret []byte) ([]byte, error) {
 	if len(secret) < minToken {
@@ -73,7 +73,7 @@ func Key(secret []byte) ([]byte, error) {
 	private := ed25519.NewKeyFromSeed(seed)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: embedded.KeyName}, DNSNames: []string{embedded.KeyName},
-		NotBefore:   time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), // clocks of hosts may be wrong
+		NotBefore:   time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), // hosts' clocks may be wrong
 		NotAfter:    time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC),
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},

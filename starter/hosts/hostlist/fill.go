@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Slots returns the slots of all hosts. ok is false if the slots of a host are not known.
+// Slots returns the total number of slots. ok is false if a host's slots are unknown.
 func Slots(hosts []Host) (n int, ok bool) {
 	for _, h := range hosts {
 		if h.Slots == 0 {
@@ -33,9 +33,9 @@ func Limit(h Host, n int) (Host, error) {
 	return h, nil
 }
 
-// Fill gives every task the host that it runs on, in the order of ranks: first the slots of the
-// first host, and so on, or with deal a slot of each host in turn. Tasks with an address keep
-// it, and take a slot of its host.
+// Fill assigns a host to every task, in rank order: it fills each host's slots before the next
+// host's or, with deal, takes one slot from each host in turn. Tasks with an address keep it,
+// and take one of its host's slots.
 func Fill(groups []spec.TaskGroup, hosts []Host, deal bool) error {
 	room := list.Of(hosts, func(h Host) int { return h.Slots })
 	tasks := 0

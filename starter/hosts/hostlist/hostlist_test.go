@@ -81,7 +81,7 @@ func TestFill(t *testing.T) {
 		hosts   string
 		groups  []spec.TaskGroup
 		deal    bool
-		want    string // hosts in the order of ranks
+		want    string // hosts in rank order
 		problem string
 	}{
 		"by slot":                {hosts: "a:2,b:2", groups: []spec.TaskGroup{group("w", 4)}, want: "a a b b"},

@@ -11,11 +11,11 @@ import (
 
 // Host is one host of a run.
 type Host struct {
-	// Name is the name with which tasks are pinned to the host.
+	// Name is the name by which tasks are pinned to the host.
 	Name string
 	// Login is the host's name for a launch agent: HOST or USER@HOST.
 	Login string
-	// Slots is the number of tasks that it takes. 0 means one for each of its CPUs.
+	// Slots is the maximum number of tasks on the host. 0 means one per CPU.
 	Slots int
 	// Implied reports whether Slots was not given: -H a means a:1.
 	Implied bool
@@ -23,7 +23,7 @@ type Host struct {
 	Here bool
 }
 
-// Parse reads mpirun's -H: HOST[:SLOTS],….
+// Parse parses mpirun's -H: HOST[:SLOTS],….
 func Parse(text string) ([]Host, error) {
 	var hosts []Host
 	for item := range strings.SplitSeq(text, ",") {
@@ -32,14 +32,14 @@ func Parse(text string) ([]Host, error) {
 			return nil, fmt.Errorf("-H %q: %w", text, err)
 		}
 		if h.Slots == 0 {
-			h.Slots, h.Implied = 1, true // as mpirun does; a host named twice has two
+			h.Slots, h.Implied = 1, true // like mpirun; a host named twice has two
 		}
 		hosts = append(hosts, h)
 	}
 	return hosts, nil
 }
 
-// ParseFile reads a hostfile of Open MPI (host slots=4) or MPICH (host:4).
+// ParseFile parses a hostfile of Open MPI (host slots=4) or MPICH (host:4).
 func ParseFile(r io.Reader) ([]Host, error) {
 	var hosts []Host
 	lines := bufio.NewScanner(r)
@@ -101,8 +101,8 @@ func parseSlots(text string) (int, error) {
 	return n, nil
 }
 
-// Merge combines hosts that are named more than once, and adds up their slots. It renames hosts
-// for which isHere is true to own, the name of this machine.
+// Merge combines hosts that are named more than once, adding up their slots. It renames hosts
+// for which isHere is true to own, this machine's name.
 func Merge(hosts []Host, own string, isHere func(name string) bool) []Host {
 	var merged []Host
 	at := map[string]int{}

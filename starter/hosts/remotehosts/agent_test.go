@@ -28,7 +28,7 @@ func program(t *testing.T, path, code string) string {
 	return path
 }
 
-// execute runs a script in a shell as sshd does, with the given home and PATH.
+// execute runs a script in a shell like sshd, with the given home and PATH.
 func execute(t *testing.T, shell, text, home, path, stdin string) (out string, code int) {
 	t.Helper()
 	cmd := exec.Command(shell, "-c", text)

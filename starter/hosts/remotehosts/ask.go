@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Ask returns the version line of the clusterrun on a host. program is the path that is tried
-// first.
+// Ask returns the version line of the clusterrun on a host. program is the path to try first.
 func Ask(ctx context.Context, agent []string, login, program string) (version string, err error) {
 	argv := commandLine(agent, login, askScript(program))
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
@@ -30,7 +29,7 @@ func Ask(ctx context.Context, agent []string, login, program string) (version st
 	if !found {
 		return "", fmt.Errorf("its answer is not understood: %.200q", strings.Join(answer.lines(), "; "))
 	}
-	version, _, _ = strings.Cut(version, "\n") // text of others may follow
+	version, _, _ = strings.Cut(version, "\n") // other text may follow
 	return version, nil
 }
 

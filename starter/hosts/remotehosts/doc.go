@@ -1,5 +1,5 @@
-// Package remotehosts starts host workers on machines that have nothing but sshd and the
-// program, for one run of a command, and ends them with it.
+// Package remotehosts starts host workers on machines that need only sshd and the program, for
+// one command's run, and stops them with it.
 //
 // # One connection
 //
@@ -9,8 +9,8 @@
 //
 // It must execute COMMAND in a shell on the host, pass its own stdin and stdout to it and from
 // it byte by byte, and exit as it did. Everything passes through these two pipes, as HTTP/2
-// with the host as the server. Login shells, and what they leave in the background, write to stdout,
-// too, so the host sends frames, and the command skips what is between them:
+// with the host as the server. Login shells and their background processes also write to stdout,
+// so the host sends frames, and the command skips any text between them:
 //
 //	POST /start        start a host worker; answers with the facts of the host
 //	POST /connections  one connection of the host worker to the Temporal server
@@ -20,21 +20,21 @@
 //	POST /stop         stop all processes, without the server
 //	POST /end          end the host worker
 //
-// So a host needs no open port, nor a permission to forward any, and any agent will do. The
-// host worker reaches the server through a Unix socket in its private directory, which other
-// users of that host cannot use, and gets no credentials: the command makes the connections to
-// the server, and follows a server that is restarted at another address.
+// So a host does not need an open port or permission to forward one, and any agent will do. The
+// host worker reaches the server through a Unix socket in its private directory, which the host's
+// other users cannot use, and it gets no credentials: the command connects to the server, and
+// follows a server that is restarted at another address.
 //
-// # The end
+// # Shutdown
 //
-// The pipes end when the command ends or dies. The program on the host sees that, its host
+// The pipes close when the command exits or dies. The program on the host notices, its host
 // worker loses its lifeline and stops all processes, and the directory is removed. A host that
-// is cut off notices later, and the fence of the run (on_disconnect) stops its processes.
+// is cut off notices later, and the run's fence (on_disconnect) stops its processes.
 //
 // # Output
 //
-// Tasks write into files on their host. These files are copied to the same names below the log
-// directory of the command, which shows them as its own tasks' output, and has them when the
-// host is given back. The end of a host's output is a record of its own; a connection that
-// breaks before it leaves the output incomplete, which [Hosts.End] reports.
+// Tasks write to files on their host. These files are copied under the same names to the
+// command's log directory. The command shows them like its own tasks' output, and keeps them when
+// the host is given back. A separate record marks the end of a host's output; a connection that
+// breaks before that record leaves the output incomplete, which [Hosts.End] reports.
 package remotehosts

@@ -11,8 +11,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// factsOf returns the facts of this host. isOwn reports whether an address belongs to it.
-// environ is the environment that the agent gave us.
+// factsOf returns this host's facts. isOwn reports whether an address belongs to it. environ is
+// the environment from the agent.
 func factsOf(environ []string, isOwn func(string) bool) Facts {
 	g := resources.ReadGPUs(environ)
 	f := Facts{CPUs: runtime.NumCPU(), GPUs: len(g.Visible), GPUsLimitedBy: g.LimitedBy}
@@ -33,7 +33,7 @@ func factsOf(environ []string, isOwn func(string) bool) Facts {
 	return f
 }
 
-// IsOwnAddress reports whether a text is an IP address of this machine.
+// IsOwnAddress reports whether text is an IP address of this machine.
 func IsOwnAddress(text string) bool {
 	ip := net.ParseIP(text)
 	return ip != nil && (ip.IsLoopback() || hostservice.IsOwn(ip))

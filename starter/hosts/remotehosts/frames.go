@@ -11,12 +11,13 @@ import (
 )
 
 const (
-	// mark begins each frame that the program on a host writes. Its first byte is in it only once.
+	// mark starts each frame that the program on a host writes. Its first byte occurs in it only
+	// once.
 	mark = "\x00clusterrun:"
-	// maxFrame is the number of bytes that a pipe takes in one piece, so that no text of others gets
-	// into a frame.
+	// maxFrame is how many bytes a pipe takes in one piece, so that no foreign text gets into a
+	// frame.
 	maxFrame = 4096
-	// headSize is the size of a mark and of the length of the content that follows.
+	// headSize is the size of a mark and of the following content length.
 	headSize = len(mark) + 2
 )
 
@@ -37,11 +38,11 @@ func (w frameWriter) Write(b []byte) (n int, err error) {
 	}
 }
 
-// frameReader reads the content of frames, and skips the text between them, which the login shell of
-// a host and what it has started write to the same pipe.
+// frameReader reads the content of frames, and skips the text between them, which the host's
+// login shell and its children write to the same pipe.
 type frameReader struct {
 	in      *bufio.Reader
-	left    int // of the content of a frame
+	left    int // remaining content of a frame
 	skipped tail
 }
 
@@ -79,7 +80,7 @@ func (r *frameReader) next() error {
 	}
 }
 
-// afterText returns err with the last of the text that others have written, which may be its reason.
+// afterText returns err with the last foreign text, which may contain its reason.
 func (r *frameReader) afterText(err error) error {
 	text := strings.Join(r.skipped.lines(), "; ")
 	if text == "" {

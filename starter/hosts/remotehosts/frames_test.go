@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// noisyPipe takes text of others before and after each write.
+// noisyPipe adds foreign text before and after each write.
 type noisyPipe struct {
 	bytes.Buffer
 	noise string
@@ -48,7 +48,7 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// What was written instead of a frame may be the reason.
+// Text written instead of a frame may be the reason.
 func TestNoFrame(t *testing.T) {
 	r := &frameReader{in: bufio.NewReader(strings.NewReader("Welcome\r\nChoose a project: "))}
 	err := r.next()

@@ -18,19 +18,19 @@ import (
 	"github.com/clusterrun/clusterrun/workers"
 )
 
-// host is one host of a run, as the command sees it.
+// host is one of a run's hosts, as seen by the command.
 type host struct {
 	name, login string
 	process     *process
 	client      *http.Client
-	ending      chan struct{} // closed when we end it
+	ending      chan struct{} // closed when we stop it
 	endOnce     sync.Once
 	copied      chan struct{} // closed when copyOutput has returned, or nil if it was not called
 	incomplete  error         // the error of copyOutput
 }
 
-// start starts the host's agent, the program there, and a host worker. If it fails, it leaves
-// nothing behind.
+// start starts the host's agent, the program on the host, and a host worker. If it fails, it
+// leaves nothing behind.
 func (h *host) start(ctx context.Context, c Config, o workers.Options) (Facts, error) {
 	var err error
 	if h.process, err = startProcess(commandLine(c.Agent, h.login, script(c.Program))); err != nil {
@@ -81,15 +81,15 @@ func (h *host) greet(ctx context.Context, c Config, o workers.Options) (Facts, e
 	return facts, nil
 }
 
-// errLost is returned for requests to a host whose connection has ended.
+// errLost reports a request to a host with a closed connection.
 var errLost = errors.New("its connection has ended")
 
-// otherVersion describes a program on a host that has another version.
+// otherVersion describes a host's program with a different version.
 func (c Config) otherVersion(version string) string {
 	return fmt.Sprintf("its clusterrun is %s, this one is %s; install the same version", version, c.Version)
 }
 
-// whyNot returns why the host did not start: the reason of its agent if that has ended, and
+// whyNot returns why the host did not start: its agent's reason if the agent has exited, and
 // otherwise err.
 func (h *host) whyNot(ctx context.Context, c Config, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
@@ -103,7 +103,7 @@ func (h *host) whyNot(ctx context.Context, c Config, err error) error {
 	return errors.New(c.reason(h.process.err, h.process.said.lines()))
 }
 
-// end ends the host, and returns when it is gone, or ctx is done. By then its output is copied
+// end stops the host, and returns when it is gone or ctx is done. By then its output is copied
 // or incomplete.
 func (h *host) end(ctx context.Context) {
 	h.cut(func() {
@@ -124,7 +124,7 @@ func (h *host) end(ctx context.Context) {
 	}
 }
 
-// cut calls before and ends the connection, upon which the host stops everything. Only the
+// cut calls before and closes the connection, whereupon the host stops everything. Only the
 // first call has an effect.
 func (h *host) cut(before func()) {
 	h.endOnce.Do(func() {
@@ -134,7 +134,7 @@ func (h *host) cut(before func()) {
 	})
 }
 
-// stopAll stops all processes of the host without the server.
+// stopAll stops all processes on the host without the server.
 func (h *host) stopAll(ctx context.Context, how supervisor.StopAll) error {
 	response, err := h.postJSON(ctx, "/stop", how)
 	if err == nil {
@@ -143,7 +143,7 @@ func (h *host) stopAll(ctx context.Context, how supervisor.StopAll) error {
 	return err
 }
 
-// ends asks the host how its tasks have ended, without the server.
+// ends asks the host how its tasks ended, without the server.
 func (h *host) ends(ctx context.Context) (ends Ends, err error) {
 	response, err := h.post(ctx, "/ends", nil)
 	if err != nil {
@@ -153,7 +153,7 @@ func (h *host) ends(ctx context.Context) (ends Ends, err error) {
 	return ends, json.NewDecoder(response.Body).Decode(&ends)
 }
 
-// refusedError is the error for a response of the host with an error status.
+// refusedError is a response from the host with an error status.
 type refusedError struct {
 	code int
 	text string
@@ -169,7 +169,7 @@ func (h *host) postJSON(ctx context.Context, path string, in any) (*http.Respons
 	return h.post(ctx, path, bytes.NewReader(b))
 }
 
-// post makes a request. It returns an error unless the response is a success.
+// post sends a request. It returns an error unless the response is a success.
 func (h *host) post(ctx context.Context, path string, body io.Reader) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://host"+path, body)
 	if err != nil {

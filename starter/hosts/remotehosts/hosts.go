@@ -20,43 +20,43 @@ import (
 type Config struct {
 	// Agent is the launch agent with its arguments.
 	Agent []string
-	// Version is the version of our program. Programs on hosts must have the same.
+	// Version is our program's version. Programs on hosts must have the same one.
 	Version string
-	// Program is the path of our own program.
+	// Program is our own program's path.
 	Program string
-	// Dial makes a connection to the Temporal server.
+	// Dial connects to the Temporal server.
 	Dial func(context.Context) (net.Conn, error)
 }
 
 // Host names a host, and configures its host worker.
 type Host struct {
 	Name, Login string
-	// Options are the options of the host worker, without directories and, except for the
-	// namespace, without the server.
+	// Options are the host worker's options, without directories and, except for the namespace,
+	// without the server.
 	Options workers.Options
 }
 
-// startBound is the longest time for a host to start.
+// startBound limits how long a host may take to start.
 const startBound = 30 * time.Second
 
-// others is the time that other hosts get after one has failed, so that all failures are
+// others is how much time the other hosts get after one has failed, so that all failures are
 // reported together.
 const others = 3 * time.Second
 
-// Hosts are the hosts of a run. Its methods may be called on nil, which has no hosts.
+// Hosts holds a run's hosts. Its methods may be called on a nil Hosts, which is empty.
 type Hosts struct {
 	config Config
 	all    []*host
 	facts  []Facts
 	errs   []error
 	lost   chan error
-	ctx    context.Context // ends with Close
+	ctx    context.Context // canceled by Close
 	cancel context.CancelFunc
 }
 
-// Launch starts the hosts, all at the same time, and returns when all of them answer. If one
-// does not, Launch ends all of them, and its error has a line for each that did not. It calls
-// awaited with the names of slow hosts.
+// Launch starts the hosts concurrently, and returns when all of them answer. If one does not,
+// Launch stops all of them, and its error has a line for each that did not. It calls awaited
+// with the names of slow hosts.
 func Launch(ctx context.Context, c Config, hosts []Host, awaited func(names []string)) (*Hosts, error) {
 	s := &Hosts{config: c, facts: make([]Facts, len(hosts)), errs: make([]error, len(hosts)), lost: make(chan error, len(hosts))}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -107,7 +107,7 @@ func Launch(ctx context.Context, c Config, hosts []Host, awaited func(names []st
 	return s, nil
 }
 
-// slowStart is the time after which hosts that are still starting are reported.
+// slowStart is how long hosts may be starting before they are reported.
 const slowStart = 2 * time.Second
 
 // failure returns the errors of all hosts that did not start.
@@ -124,7 +124,7 @@ func (s *Hosts) failure() error {
 	return errors.New(strings.Join(lines, "\n"))
 }
 
-// watch reports if a host is lost.
+// watch reports a lost host.
 func (s *Hosts) watch(h *host) {
 	select {
 	case <-h.ending:
@@ -141,8 +141,8 @@ func (s *Hosts) watch(h *host) {
 // hosts were given.
 func (s *Hosts) Facts() []Facts { return s.facts }
 
-// Lost returns a channel that receives an error for each host whose connection has ended
-// unexpectedly.
+// Lost returns a channel that receives an error for each host that unexpectedly lost its
+// connection.
 func (s *Hosts) Lost() <-chan error {
 	if s == nil {
 		return nil
@@ -150,9 +150,9 @@ func (s *Hosts) Lost() <-chan error {
 	return s.lost
 }
 
-// CopyOutput starts to copy the logs of a run into dir, the directory of its logs here. It
-// returns at once, and calls tell with errors of reading, and unkept with data that cannot be
-// written to its file.
+// CopyOutput starts copying a run's logs into dir, the local directory of its logs. It returns
+// immediately, and calls tell with read errors, and unkept with data that cannot be written to
+// its file.
 func (s *Hosts) CopyOutput(workflowID, runID, dir string, tell func(error), unkept func(path string, data []byte)) {
 	in := outputRequest{WorkflowID: workflowID, RunID: runID}
 	for _, h := range s.all {
@@ -164,8 +164,8 @@ func (s *Hosts) CopyOutput(workflowID, runID, dir string, tell func(error), unke
 	}
 }
 
-// SendStdin starts to send the content of in to the task of that host that reads stdin. It
-// returns at once. If in cannot be read, it calls tell, and the stdin ends.
+// SendStdin starts sending the content of in to the task on that host that reads stdin. It
+// returns immediately. If in cannot be read, it calls tell, and the stdin ends.
 func (s *Hosts) SendStdin(name string, in io.Reader, tell func(error)) {
 	for _, h := range s.all {
 		if h.name == name {
@@ -193,7 +193,7 @@ func (r toldReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// StopAll stops the processes of all hosts without the server. It cuts off a host that it
+// StopAll stops the processes on all hosts without the server. It disconnects a host that it
 // cannot reach.
 func (s *Hosts) StopAll(ctx context.Context, how supervisor.StopAll) {
 	if s == nil {
@@ -206,7 +206,7 @@ func (s *Hosts) StopAll(ctx context.Context, how supervisor.StopAll) {
 	})
 }
 
-// Ends returns how the tasks of all hosts have ended, without the server.
+// Ends returns how the tasks on all hosts ended, without the server.
 func (s *Hosts) Ends(ctx context.Context) (Ends, error) {
 	all := Ends{Exits: map[string]spec.Exit{}}
 	if s == nil {
@@ -223,7 +223,7 @@ func (s *Hosts) Ends(ctx context.Context) (Ends, error) {
 	return all, nil
 }
 
-// Cut ends all connections, so that each host kills its processes. It does not wait.
+// Cut closes all connections, so that each host kills its processes. It does not wait.
 func (s *Hosts) Cut() {
 	if s == nil {
 		return
@@ -233,8 +233,8 @@ func (s *Hosts) Cut() {
 	}
 }
 
-// End ends all hosts when all their output is here, or ctx is done. It returns an error for
-// each host whose output is incomplete.
+// End stops all hosts once all their output is here, or ctx is done. It returns an error for
+// each host with incomplete output.
 func (s *Hosts) End(ctx context.Context) error {
 	defer s.cancel()
 	errs := make([]error, len(s.all))
@@ -245,7 +245,7 @@ func (s *Hosts) End(ctx context.Context) error {
 			if h.copied == nil {
 				return
 			}
-			<-h.copied // the connection has ended, so this does not block
+			<-h.copied // the connection is closed, so this does not block
 			if h.incomplete != nil {
 				errs[i] = fmt.Errorf("the output of host %s is incomplete: %w", h.name, h.incomplete)
 			}
@@ -273,7 +273,7 @@ func (s *Hosts) Close() {
 	s.cancel()
 }
 
-// lastMoment is the longest time for an agent to end after its stdin.
+// lastMoment limits how long an agent may take to exit after its stdin is closed.
 const lastMoment = 3 * time.Second
 
 func (s *Hosts) each(f func(*host)) {

@@ -27,8 +27,8 @@ import (
 	"github.com/clusterrun/clusterrun/workers"
 )
 
-// hostVariable makes the test binary act as the program on a host. Its value is the directory
-// of the host.
+// hostVariable makes the test binary act as the program on a host. Its value is the host's
+// directory.
 const hostVariable = "REMOTEHOSTS_TEST_HOST"
 
 func TestMain(m *testing.M) {
@@ -60,19 +60,19 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// fakeWorker is a host worker without tasks that ends when it is asked to stop.
+// fakeWorker is a host worker without tasks that exits when it is asked to stop.
 type fakeWorker struct {
 	workers.Options
 	died  func(error)
-	stdin *os.File    // kept, since a pipe is closed when nothing refers to it
-	read  chan []byte // receives the stdin of its task
+	stdin *os.File    // kept, because a pipe is closed when nothing refers to it
+	read  chan []byte // receives its task's stdin
 }
 
 func (w *fakeWorker) StopAll(how supervisor.StopAll) {
 	w.died(fmt.Errorf("told to stop with signal %d", how.Signal))
 }
 
-// Stop writes the logs of a process, with the answer of the server to its name.
+// Stop writes a process's logs, with the server's answer to its name.
 func (w *fakeWorker) Stop(context.Context) {
 	answer := "no answer"
 	if c, err := net.Dial("unix", w.Server.Socket); err == nil {
@@ -89,8 +89,8 @@ func (w *fakeWorker) Stop(context.Context) {
 	}
 }
 
-// newConfig returns a configuration of hosts that are processes of this machine, and of a
-// server that greets each client by the name that it sends.
+// newConfig returns a configuration with local processes as hosts, and a server that greets each
+// client by the name that it sends.
 func newConfig(t *testing.T) (c Config, dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -130,7 +130,7 @@ func named(names ...string) (hosts []Host) {
 	return hosts
 }
 
-// left returns the directories that runs have left on a host.
+// left returns the directories that runs left on a host.
 func left(t *testing.T, dir, host string) []os.DirEntry {
 	t.Helper()
 	entries := must.Get(os.ReadDir(filepath.Join(dir, host)))(t)
@@ -162,7 +162,7 @@ func TestHosts(t *testing.T) {
 	require.NoError(t, s.End(t.Context()), "there is nothing to end any more")
 }
 
-// The journals of the hosts say how the tasks have ended, and whether a process lives.
+// The hosts' journals record how the tasks ended, and whether a process is alive.
 func TestEnds(t *testing.T) {
 	c, dir := newConfig(t)
 	s := must.Get(Launch(t.Context(), c, named("a", "b"), noneAwaited))(t)
@@ -183,7 +183,7 @@ func TestEnds(t *testing.T) {
 	assert.False(t, must.Get(s.Ends(t.Context()))(t).Living)
 }
 
-// Output that cannot be written here is handed on, and counts as incomplete.
+// Output that cannot be written here is passed on, and counts as incomplete.
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	c, _ := newConfig(t)
 	s := must.Get(Launch(t.Context(), c, named("a"), noneAwaited))(t)
@@ -199,7 +199,7 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 	assert.True(t, strings.Repeat("hello a\n", 1e5)+"unfinished" == string(got), "%d bytes", len(got))
 }
 
-// Stdin reaches one host completely. A task that does not read it holds up no others.
+// Stdin reaches one host completely. A task that does not read it does not delay the rest.
 func TestStdin(t *testing.T) {
 	c, _ := newConfig(t)
 	hosts := named("a", "b")
@@ -219,7 +219,7 @@ func TestStdin(t *testing.T) {
 	assert.FileExists(t, filepath.Join(tasklog.ProcessDir(logs, 0, 1), tasklog.StdoutFile))
 }
 
-// endless is a stdin without an end. full is closed when more of it was read than a request may
+// endless is a stdin without an end. full is closed once more of it was read than a request may
 // have in transit.
 type endless struct {
 	read int
@@ -234,7 +234,7 @@ func (e *endless) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// If one host does not start, the others are ended, too.
+// If one host does not start, the others are stopped as well.
 func TestAHostThatDoesNotStart(t *testing.T) {
 	c, dir := newConfig(t)
 	_, err := Launch(t.Context(), c, named("a", "bad"), noneAwaited)
@@ -281,7 +281,7 @@ func TestALostHost(t *testing.T) {
 	require.EqualError(t, s.End(t.Context()), "the output of host b is incomplete: its connection has ended")
 }
 
-// Hosts stop on request without the server, and report why they end.
+// Hosts stop on request without the server, and report why they stopped.
 func TestStopAll(t *testing.T) {
 	c, _ := newConfig(t)
 	s := must.Get(Launch(t.Context(), c, named("a"), noneAwaited))(t)
@@ -302,7 +302,7 @@ func TestFacts(t *testing.T) {
 	assert.Equal(t, own, factsOf(nil, isOwn).Address)
 }
 
-// Output of a host is written only below the logs of the run.
+// A host's output is written only to the run's logs.
 func TestOutputStaysInTheLogs(t *testing.T) {
 	dir := t.TempDir()
 	for _, data := range []string{"a", "b"} {
@@ -320,7 +320,7 @@ type noWorker struct{}
 func (noWorker) StopAll(supervisor.StopAll) {}
 func (noWorker) Stop(context.Context)       {}
 
-// The home directory of a host may have a long name, which the path of a socket cannot.
+// A host's home directory may have a longer name than a socket's path allows.
 func TestAHostWithALongHome(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	s := &service{ended: make(chan struct{})}
@@ -340,7 +340,7 @@ func TestAHostWithALongHome(t *testing.T) {
 	assert.Empty(t, left)
 }
 
-// A request is read up to its bound.
+// A request is read up to its limit.
 func TestRequestsAreBounded(t *testing.T) {
 	for body, want := range map[string]int{
 		`{"workflow_id":"iris"}`: http.StatusOK,
@@ -362,7 +362,7 @@ func (a answering) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(a))}, nil
 }
 
-// A piece of output is read up to its bound, and earlier pieces are kept.
+// A piece of output is read up to its limit, and earlier pieces are kept.
 func TestPiecesAreBounded(t *testing.T) {
 	var sent bytes.Buffer
 	pieces := gob.NewEncoder(&sent)
@@ -376,7 +376,7 @@ func TestPiecesAreBounded(t *testing.T) {
 	assert.FileExists(t, dir+"/a")
 }
 
-// scriptFile makes a program of a text for a shell.
+// scriptFile writes a program from shell text.
 func scriptFile(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "program")
@@ -386,13 +386,14 @@ func scriptFile(t *testing.T, text string) string {
 
 func TestAsk(t *testing.T) {
 	ctx := context.Background()
-	// An agent like ssh, to a host whose shell prints a greeting, and has a child that does so later.
+	// An agent like ssh, to a host with a shell that prints a greeting, and a child that prints
+	// later.
 	agent := []string{scriptFile(t, `shift; printf welcome; sh -c "$1"; e=$?; echo mail; exit $e`)}
 	version, err := Ask(ctx, agent, "a", scriptFile(t, `echo "clusterrun 2 ($1)"`))
 	require.NoError(t, err)
 	assert.Equal(t, "clusterrun 2 (version)", version)
 
-	// An agent to a host whose shell prints a lot before.
+	// An agent to a host with a shell that first prints a lot.
 	loud := []string{scriptFile(t, `shift; head -c 1000000 /dev/zero; echo; exec sh -c "$1"`)}
 	version, err = Ask(ctx, loud, "a", scriptFile(t, `echo "clusterrun 2 ($1)"`))
 	require.NoError(t, err)

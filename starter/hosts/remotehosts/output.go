@@ -17,12 +17,12 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 )
 
-// unfinished is the time for which the host holds back the start of a line. It is short because
-// the command waits for the rest of a line itself.
+// unfinished is how long the host holds back the start of a line. It is short because the
+// command itself waits for the rest of a line.
 const unfinished = 20 * time.Millisecond
 
-// output sends the logs of the run as they grow, until the host worker has ended and all of
-// them are sent.
+// output sends the run's logs as they grow, until the host worker has exited and all of them are
+// sent.
 func (s *service) output(w http.ResponseWriter, r *http.Request) {
 	var in outputRequest
 	if !read(w, r, &in) {
@@ -53,8 +53,8 @@ func (s *service) output(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// sender writes pieces. It writes nothing after an error, so that the reader notices the
-// missing end.
+// sender writes pieces. It writes nothing after an error, so that the reader notices the missing
+// end.
 type sender struct {
 	mu     sync.Mutex
 	pieces *gob.Encoder
@@ -69,7 +69,7 @@ func (s *sender) send(p piece) {
 	}
 }
 
-// sendRest sends all files except the output of processes: errors, results, times, stacks.
+// sendRest sends all files except the processes' output: errors, results, times, stacks.
 func sendRest(dir string, out *sender) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -109,9 +109,9 @@ func sendFile(path, name string, out *sender) error {
 	}
 }
 
-// copyOutput copies the logs of the run into dir, the directory of the run here. It returns nil
-// when it has all of them. It calls tell with errors of reading them on the host, and unkept with
-// what cannot be written here.
+// copyOutput copies the run's logs into dir, the run's local directory. It returns nil once it
+// has all of them. It calls tell with errors reading them on the host, and unkept with what
+// cannot be written here.
 func (h *host) copyOutput(ctx context.Context, in outputRequest, dir string, tell func(error), unkept func(path string, data []byte)) error {
 	response, err := h.postJSON(ctx, "/output", in)
 	if err != nil {
@@ -146,7 +146,7 @@ func (h *host) copyOutput(ctx context.Context, in outputRequest, dir string, tel
 	}
 }
 
-// appendTo appends a piece to its file, and returns how many of its bytes are there.
+// appendTo appends a piece to its file, and returns how many of its bytes are in the file.
 func appendTo(dir string, p piece, known map[string]bool) (int, error) {
 	if !filepath.IsLocal(p.Path) {
 		return 0, fmt.Errorf("it sends %q, which is outside of the logs", p.Path)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// pipes is the connection over the stdin and stdout of an agent.
+// pipes is the connection over an agent's stdin and stdout.
 type pipes struct {
 	io.Reader
 	io.Writer
@@ -51,7 +51,7 @@ func (l *onlyConn) Accept() (c net.Conn, err error) {
 // Addr implements [net.Listener].
 func (l *onlyConn) Addr() net.Addr { return pipeAddr{} }
 
-// stream is a connection whose directions end separately, as those over TCP do.
+// stream is a connection with directions that end separately, like a TCP connection's.
 type stream interface {
 	io.ReadWriteCloser
 	CloseWrite() error

@@ -14,24 +14,23 @@ import (
 	"time"
 )
 
-// process is an agent that was started.
+// process is a started agent.
 type process struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	stdout io.ReadCloser
 	said   *tail
-	exited chan struct{} // closed when it has ended
+	exited chan struct{} // closed when it has exited
 	err    error         // its result; valid after exited
 }
 
-// startProcess starts an agent. It is killed when this process ends, and does not get signals
-// of our terminal.
+// startProcess starts an agent. It is killed when this process exits, and does not receive our
+// terminal's signals.
 func startProcess(argv []string) (*process, error) {
 	p := &process{cmd: exec.Command(argv[0], argv[1:]...), said: &tail{}, exited: make(chan struct{})}
 	p.cmd.Stderr = p.said
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	// The processes that ssh leaves in the background to share its connection hold our pipes
-	// open.
+	// ssh's background processes that share its connection hold our pipes open.
 	p.cmd.WaitDelay = time.Second
 	var err error
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
@@ -42,7 +41,7 @@ func startProcess(argv []string) (*process, error) {
 	}
 	started := make(chan error, 1)
 	go func() {
-		// Pdeathsig is sent at the end of the thread that started the process.
+		// Pdeathsig is sent when the thread that started the process exits.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := p.cmd.Start()
@@ -60,13 +59,12 @@ func startProcess(argv []string) (*process, error) {
 	return p, nil
 }
 
-// kill kills the process.
 func (p *process) kill() { _ = p.cmd.Process.Kill() }
 
-// maxSaid bounds the text of an agent that is kept.
+// maxSaid limits how much of an agent's text is kept.
 const maxSaid = 4 << 10
 
-// tail keeps the end of the text that is written to it.
+// tail keeps the last part of the text written to it.
 type tail struct {
 	mu   sync.Mutex
 	text []byte
@@ -96,7 +94,7 @@ func (t *tail) lines() []string {
 	return lines[max(0, len(lines)-most):]
 }
 
-// reason returns why the agent of a host has ended, in the agent's own words if it wrote any.
+// reason returns why a host's agent exited, in the agent's own words if it wrote any.
 func (c Config) reason(err error, said []string) string {
 	name := filepath.Base(c.Agent[0])
 	code := -1

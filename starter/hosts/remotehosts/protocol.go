@@ -22,23 +22,22 @@ type Facts struct {
 	GPUs     int    `json:"gpus"`
 	// GPUsLimitedBy is the variable that limits the GPUs, or empty.
 	GPUsLimitedBy string `json:"gpus_limited_by,omitempty"`
-	// Address is the address at which others reach this host.
+	// Address is the address at which other hosts reach this host.
 	Address string `json:"address"`
-	// Peer is the address at which this host sees the machine of the command. It is empty if
-	// the agent does not report it.
+	// Peer is the address at which this host sees the command's machine. It is empty if the
+	// agent does not report it.
 	Peer string `json:"peer,omitempty"`
 }
 
 const (
-	// maxMessage bounds a request of the command and an answer of a host, in bytes. The options
-	// of a host worker contain an environment.
+	// maxMessage limits a command's request and a host's answer, in bytes. The options of a host
+	// worker contain an environment.
 	maxMessage = 16 << 20
-	// maxPiece bounds an encoded piece, in bytes.
+	// maxPiece limits an encoded piece, in bytes.
 	maxPiece = 8 << 20
 )
 
-// read decodes a request of the command into v. If that fails, it answers the request with an
-// error.
+// read decodes a command's request into v. If that fails, it answers the request with an error.
 func read(w http.ResponseWriter, r *http.Request, v any) bool {
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxMessage)).Decode(v)
 	var large *http.MaxBytesError
@@ -51,15 +50,15 @@ func read(w http.ResponseWriter, r *http.Request, v any) bool {
 	return err == nil
 }
 
-// outputRequest identifies the run whose logs are copied.
+// outputRequest identifies the run to copy logs from.
 type outputRequest struct {
 	WorkflowID string `json:"workflow_id"`
 	RunID      string `json:"run_id"`
 }
 
-// piece is a part of a file of the logs, to be appended to its copy.
+// piece is part of a log file, to be appended to its copy.
 type piece struct {
-	// Path is relative to the directory of the run.
+	// Path is relative to the run's directory.
 	Path string
 	Data []byte
 	// Problem describes something that could not be read.

@@ -23,20 +23,20 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Worker is a host worker that ends with us.
+// Worker is a host worker that is stopped with us.
 type Worker interface {
-	// StopAll stops all processes, and ends the worker.
+	// StopAll stops all processes, and stops the worker.
 	StopAll(supervisor.StopAll)
-	// Stop stops all processes as if the owner were gone, and waits for the end of the worker,
-	// or for ctx.
+	// Stop stops all processes as if the owner were gone, and waits until the worker has exited
+	// or ctx is done.
 	Stop(ctx context.Context)
 }
 
 // ServeConfig configures a host that serves a run.
 type ServeConfig struct {
-	// Version is the version of this program. A command of another version is refused.
+	// Version is this program's version. Commands with another version are refused.
 	Version string
-	// Parent is the directory below which the run gets its own directory.
+	// Parent is the directory in which the run gets its own directory.
 	Parent string
 	// StartWorker starts a host worker. stdin is for the task that the options name for it, and
 	// nil if they name none. died is called when the host worker is dead for good.
@@ -44,14 +44,14 @@ type ServeConfig struct {
 }
 
 const (
-	// workerStop bounds the wait for the end of the host worker.
+	// workerStop limits the wait for the host worker to exit.
 	workerStop = 10 * time.Second
-	// silence is the time without an answer to a ping after which the command counts as gone.
-	// It is long enough for a command that a user has suspended.
+	// silence is how long pings may go unanswered before the command counts as gone. It is long
+	// enough for a command that a user has suspended.
 	silence = 15 * time.Minute
 )
 
-// Serve serves the command at the other end of in and out until that is gone or ctx ends. It
+// Serve serves the command at the other end of in and out until it is gone or ctx is done. It
 // then removes everything of the run.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, c ServeConfig) error {
 	ctx, fail := context.WithCancelCause(ctx)
@@ -75,8 +75,8 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, c ServeConfig) erro
 		Handler: mux, Protocols: protocols(),
 		HTTP2: &http.HTTP2Config{
 			SendPingTimeout: time.Minute, PingTimeout: silence,
-			// The connection's buffer exceeds the buffer of a request, because a task may leave its
-			// stdin unread.
+			// The connection's buffer exceeds the buffer of a request, because a task may leave
+			// its stdin unread.
 			MaxReceiveBufferPerConnection: 3 << 20, MaxReceiveBufferPerStream: 1 << 20,
 		},
 		BaseContext:       func(net.Listener) context.Context { return ctx },
@@ -101,13 +101,13 @@ type service struct {
 
 	mu      sync.Mutex
 	dir     *rundir.Dir
-	sockets string // the directory of socket
+	sockets string // the socket's directory
 	socket  *net.UnixListener
-	input   *os.File // stdin of a task here, or nil
+	input   *os.File // stdin of a local task, or nil
 	worker  Worker
 
 	ending sync.Once
-	ended  chan struct{} // closed when the host worker has ended
+	ended  chan struct{} // closed when the host worker has exited
 }
 
 func (s *service) start(w http.ResponseWriter, r *http.Request) {
@@ -165,7 +165,7 @@ func (s *service) startWorker(o workers.Options, facts Facts) (err error) {
 
 func (s *service) logs() string { return filepath.Join(s.dir.Path, "logs") }
 
-// whileRunning returns a handler that answers with an error before the host worker is started.
+// whileRunning returns a handler that answers with an error until the host worker is started.
 func (s *service) whileRunning(handle http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
@@ -186,10 +186,10 @@ func (s *service) stop(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Ends says how the tasks of a host have ended, according to its journal.
+// Ends records how a host's tasks ended, according to its journal.
 type Ends struct {
 	Exits map[string]spec.Exit
-	// Living reports whether any process there has not ended.
+	// Living reports whether any of its processes is still alive.
 	Living bool
 }
 
@@ -206,8 +206,8 @@ func (s *service) ends(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(ends)
 }
 
-// stdin copies the body of the request to the stdin of a task. If the body breaks off, the
-// stdin does not end, so that the task does not mistake a part for the whole.
+// stdin copies the request's body to a task's stdin. If the body breaks off, the stdin does not
+// end, so that the task does not mistake a part for the whole.
 func (s *service) stdin(w http.ResponseWriter, r *http.Request) {
 	if s.input == nil {
 		http.Error(w, "no task reads stdin", http.StatusConflict)
@@ -220,7 +220,7 @@ func (s *service) stdin(w http.ResponseWriter, r *http.Request) {
 
 func (s *service) end(http.ResponseWriter, *http.Request) { s.endWorker() }
 
-// endWorker ends the host worker and all processes, after which output ends.
+// endWorker stops the host worker and all processes, after which output ends.
 func (s *service) endWorker() {
 	s.ending.Do(func() {
 		ctx, done := context.WithTimeout(context.Background(), workerStop)
@@ -238,13 +238,13 @@ func (s *service) close() {
 		_ = s.socket.Close() // its users are gone
 	}
 	if s.input != nil {
-		defer s.input.Close() // after the tasks have ended
+		defer s.input.Close() // after the tasks have exited
 	}
 	if s.worker != nil {
 		s.endWorker()
 	}
 	if s.sockets != "" {
-		_ = os.RemoveAll(s.sockets) // it need not be below the other directory
+		_ = os.RemoveAll(s.sockets) // it need not be in the other directory
 	}
 	if s.dir != nil {
 		_ = s.dir.Remove()

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// archive stores the archive of the run in the place from which the host worker unpacks it.
+// archive stores the run's archive where the host worker unpacks it.
 func (s *service) archive(w http.ResponseWriter, r *http.Request) {
 	size, err := strconv.Atoi(r.URL.Query().Get("size"))
 	if err == nil {
@@ -24,9 +24,8 @@ func (s *service) archive(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Ship sends an archive to all hosts at the same time. It calls read once for each host, with
-// the name of the host, for a reader of the whole archive, and closes that. It may be called on
-// nil.
+// Ship sends an archive to all hosts concurrently. It calls read once per host, with the host's
+// name, for a reader of the whole archive, which it closes. It may be called on a nil Hosts.
 func (s *Hosts) Ship(ctx context.Context, a spec.Archive, read func(host string) io.ReadCloser) error {
 	if s == nil {
 		return nil

@@ -18,7 +18,7 @@ func (s *service) connect(w http.ResponseWriter, r *http.Request) {
 	relay(w, r, conn)
 }
 
-// relay makes one stream of the bodies of a request and its response, and joins it to conn.
+// relay combines the bodies of a request and its response into a stream, and joins it to conn.
 func relay(w http.ResponseWriter, r *http.Request, conn stream) {
 	control := http.NewResponseController(w)
 	if err := control.Flush(); err != nil {
@@ -35,8 +35,7 @@ func relay(w http.ResponseWriter, r *http.Request, conn stream) {
 	_ = conn.Close()
 }
 
-// acceptFor accepts a connection, unless ctx is done before. It must not be called
-// concurrently.
+// acceptFor accepts a connection unless ctx is done first. It must not be called concurrently.
 func acceptFor(ctx context.Context, l *net.UnixListener) (*net.UnixConn, error) {
 	type accepted struct {
 		conn *net.UnixConn
@@ -61,7 +60,7 @@ func acceptFor(ctx context.Context, l *net.UnixListener) (*net.UnixConn, error) 
 	}
 }
 
-// exchange makes one stream of the two bodies of a request.
+// exchange combines a request's two bodies into a stream.
 type exchange struct {
 	io.ReadCloser
 	*io.PipeWriter
@@ -85,14 +84,13 @@ func (f flushed) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// tunnel makes connections to the server for the host worker, until ctx is done or the host is
-// lost.
+// tunnel connects the host worker to the server, until ctx is done or the host is lost.
 func (h *host) tunnel(ctx context.Context, dial func(context.Context) (net.Conn, error)) {
 	for ctx.Err() == nil {
 		theirs, ours := io.Pipe()
 		response, err := h.post(ctx, "/connections", theirs)
 		if err != nil {
-			return // watch reports the end of the connection
+			return // watch reports that the connection is closed
 		}
 		go func() {
 			there := exchange{response.Body, ours}

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// addresses sets the address at which the processes meet, if it was given.
+// addresses sets the address at which the processes meet, if given.
 func (t *translation) addresses() error {
 	if t.launch.Meeting != nil {
-		return nil // the run leases a port on the host of rank 0
+		return nil // the run leases a port on rank 0's host
 	}
 	t.useless = append(t.useless, "rdzv-backend", "rdzv-conf")
 	static := t.text("rdzv-backend", "static") == "static" && !t.has("standalone")

@@ -1,7 +1,6 @@
-// Package torchrun reads torchrun's command line and the variables that torchrun reads, and
-// translates them to the command line of `clusterrun run`. It starts nothing, and its caller
-// describes the machine.
+// Package torchrun translates torchrun's command line, and the variables that torchrun reads, to
+// the command line of `clusterrun run`. It starts nothing, and its caller describes the machine.
 //
-// It knows the flags of PyTorch 1.9 to 2.14. Each has its meaning here, or is accepted because
-// it is not needed, or is refused with advice: [Reference] lists them.
+// It accepts the flags of PyTorch 1.9 to 2.14. Each one has an effect, is unneeded and ignored,
+// or is refused with advice: [Reference] lists them.
 package torchrun

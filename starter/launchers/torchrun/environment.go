@@ -19,7 +19,7 @@ func (t *translation) environment() error {
 		switch m := t.launch.Meeting; {
 		case !ok || name == "" || inherited[kv] || !passed(name):
 		case m != nil:
-			m.Own = append(m.Own, kv) // other agents have other values
+			m.Own = append(m.Own, kv) // other agents have different values
 		default:
 			t.add("--env", kv)
 		}
@@ -30,7 +30,7 @@ func (t *translation) environment() error {
 	return nil
 }
 
-// passed reports whether processes get a variable of torchrun's environment: all except those
+// passed reports whether processes get a variable from torchrun's environment: all except those
 // that the run sets for them, and those that configure clusterrun.
 func passed(name string) bool {
 	for _, prefix := range []string{"CLUSTERRUN_", "TEMPORAL_", "LISTEN_", "WATCHDOG_"} {

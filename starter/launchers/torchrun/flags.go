@@ -11,17 +11,17 @@ import (
 
 // flag is a flag of torchrun.
 type flag struct {
-	name  string // without dashes, and with dashes for underscores
+	name  string // without leading dashes, and with dashes for underscores
 	short string // without its dash, or empty
-	value string // name of the value, or empty if the flag takes none
-	// here describes the meaning of the flag here.
+	value string // name of the value, or empty if the flag does not take one
+	// here describes the flag's effect in clusterrun.
 	here string
-	// unneeded is why the flag does nothing here. It is empty if it does something.
+	// unneeded is why the flag does nothing here. It is empty if it has an effect.
 	unneeded string
-	// typed reports whether the flag has no variable for its default.
+	// typed reports whether no variable sets the flag's default.
 	typed bool
-	// ours reports whether torchrun does not have the flag. It cannot be abbreviated, so that
-	// torchrun's flags can be, as in torchrun.
+	// ours reports whether torchrun lacks the flag. It cannot be abbreviated, so that torchrun's
+	// flags keep their abbreviations.
 	ours bool
 }
 
@@ -64,12 +64,12 @@ var flags = []flag{
 	{name: "virtual-local-rank", here: "LOCAL_RANK is 0, and each process sees only its own GPUs"},
 }
 
-// variable returns the variable that gives the default of a flag.
+// variable returns the variable that sets a flag's default.
 func (f flag) variable() string {
 	return "PET_" + strings.ToUpper(strings.ReplaceAll(f.name, "-", "_"))
 }
 
-// Has reports whether torchrun has a flag of that name, or of that letter.
+// Has reports whether torchrun has a flag with that name or letter.
 func Has(name string) bool {
 	name = dashed(name)
 	return slices.ContainsFunc(flags, func(f flag) bool { return name == f.name || name == f.short && name != "" })
@@ -90,7 +90,7 @@ func Variables(environ []string) (names []string) {
 
 func dashed(name string) string { return strings.ReplaceAll(name, "_", "-") }
 
-// Reference lists the flags with their meaning here.
+// Reference lists the flags and their effects.
 func Reference() string {
 	const left, width = 34, 92
 	var b strings.Builder

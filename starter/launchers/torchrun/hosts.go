@@ -9,8 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shellword"
 )
 
-// hosts sets the number of hosts, and where their agents meet. If more than this host is wanted
-// without a meeting place, it refuses, and names the commands that bring hosts.
+// hosts sets the number of hosts, and where their agents meet. If several hosts are requested
+// without a meeting place, it fails with the commands that use several hosts.
 func (t *translation) hosts() error {
 	v, ok := t.values["nnodes"]
 	if !ok {
@@ -47,7 +47,7 @@ func (t *translation) hosts() error {
 	return nil
 }
 
-// elsewhere reports whether agents on other hosts could take part.
+// elsewhere reports whether agents on other hosts could join.
 func (t *translation) elsewhere() bool {
 	if t.has("standalone") {
 		return false

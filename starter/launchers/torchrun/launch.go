@@ -10,33 +10,33 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// A Launch is the translation of a command line of torchrun.
+// A Launch is the translation of a torchrun command line.
 type Launch struct {
-	// Flags and Command are arguments of `clusterrun run`.
+	// Flags and Command are arguments for `clusterrun run`.
 	Flags, Command []string
-	// Signals are the names of the signals that stop the run. It is empty if they were not
+	// Signals lists the names of the signals that stop the run. It is empty if they were not
 	// given.
 	Signals string
-	// Meeting describes how the agents of other hosts join the run. It is nil without agents.
+	// Meeting describes how other hosts' agents join the run. It is nil without agents.
 	Meeting *Meeting
 	// Notes are messages for the user.
 	Notes []string
-	// Help reports whether nothing but help was asked for.
+	// Help reports whether only help was requested.
 	Help bool
 }
 
 // A Machine describes this machine to [Translate].
 type Machine struct {
-	// Environ is the environment of the command, and Inherited the part that processes inherit
-	// by default.
+	// Environ is the command's environment, and Inherited the part that processes inherit by
+	// default.
 	Environ, Inherited []string
-	// LookPath finds a program, as [os/exec.LookPath] does.
+	// LookPath finds a program, like [os/exec.LookPath].
 	LookPath func(name string) (string, error)
 	// Processes returns the number of processes for a value of --nproc-per-node.
 	Processes func(text string) (int, error)
 }
 
-// Translate reads the arguments of torchrun.
+// Translate translates torchrun's arguments.
 func Translate(args []string, m Machine) (*Launch, error) {
 	g, err := parse(args, m.getenv)
 	if err != nil {
@@ -73,7 +73,7 @@ type translation struct {
 	machine   Machine
 	launch    *Launch
 	processes int
-	// useless are flags that do nothing because of other flags.
+	// useless lists flags that have no effect because of other flags.
 	useless []string
 }
 
@@ -85,7 +85,7 @@ func (t *translation) note(format string, args ...any) {
 	t.launch.Notes = append(t.launch.Notes, fmt.Sprintf(format, args...))
 }
 
-// text returns the value of a flag, or otherwise if the flag was not given.
+// text returns a flag's value, or otherwise if the flag was not given.
 func (t *translation) text(name, otherwise string) string {
 	if v, ok := t.values[name]; ok {
 		return v.text
@@ -98,7 +98,7 @@ func (t *translation) has(name string) bool {
 	return ok
 }
 
-// number returns the value of a flag that is a number of at least 0.
+// number returns a flag's value, which must be a non-negative number.
 func (t *translation) number(name string, otherwise int) (int, error) {
 	v, ok := t.values[name]
 	if !ok {
@@ -111,8 +111,8 @@ func (t *translation) number(name string, otherwise int) (int, error) {
 	return n, nil
 }
 
-// runPath is the program for --run-path. Like torchrun it records an exception of the script,
-// if torch is installed.
+// runPath is the program for --run-path. Like torchrun it records an exception in the script if
+// torch is installed.
 const runPath = `import runpy, sys
 try:
     from torch.distributed.elastic.multiprocessing.errors import record
@@ -121,7 +121,7 @@ except ImportError:
 sys.argv = sys.argv[1:]
 record(runpy.run_path)(sys.argv[0], run_name="__main__")`
 
-// command sets the command of each process.
+// command sets each process's command.
 func (t *translation) command() error {
 	script := t.given.command
 	switch {
@@ -149,7 +149,7 @@ func (t *translation) command() error {
 	return nil
 }
 
-// python returns the interpreter of the script. torchrun uses its own.
+// python returns the script's interpreter. torchrun uses its own.
 func (t *translation) python() (string, error) {
 	if own := t.machine.getenv("PYTHON_EXEC"); own != "" {
 		return own, nil
@@ -170,7 +170,7 @@ var choices = map[string][]string{
 	"logs-specs":   {"default"},
 }
 
-// check refuses values that torchrun would refuse, too, and its plug-ins.
+// check refuses values that torchrun would also refuse, and its plug-ins.
 func (t *translation) check() error {
 	for _, f := range flags {
 		v, ok := t.values[f.name]
@@ -227,8 +227,8 @@ func (t *translation) role() string { return t.text("role", "default") }
 // plainRole matches a role that is a valid task type.
 var plainRole = lazyregexp.New(`^[a-z][a-z0-9_]{0,39}$`)
 
-// taskType returns the role as a task type if it can be one. It cannot be chief, since the end
-// of a chief ends the run.
+// taskType returns the role as a task type if possible. It cannot be chief, because a run ends
+// with its chief.
 func (t *translation) taskType() string {
 	if role := t.role(); plainRole().MatchString(role) && role != "chief" {
 		return role
@@ -266,7 +266,7 @@ func (t *translation) endings() error {
 	return nil
 }
 
-// devices sets the CPUs and GPUs of each process.
+// devices sets each process's CPUs and GPUs.
 func (t *translation) devices() error {
 	if v, ok := t.values["numa-binding"]; ok {
 		t.add("--cpus", "auto")
@@ -281,7 +281,7 @@ func (t *translation) devices() error {
 	return nil
 }
 
-// unneeded notes the given flags that do nothing.
+// unneeded reports the given flags that have no effect.
 func (t *translation) unneeded() {
 	var list []string
 	reasons := map[string][]string{}

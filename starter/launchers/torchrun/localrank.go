@@ -8,12 +8,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shellword"
 )
 
-// localRank matches the text that torchrun replaces in arguments, as Python's string.Template
-// does.
+// localRank matches the placeholders that torchrun replaces in arguments, like Python's
+// string.Template.
 var localRank = lazyregexp.New(`\$(\$|local_rank\b|\{local_rank\})`)
 
-// WithLocalRank returns a command that replaces ${local_rank} in its arguments by the local
-// rank of its process. A shell does that, and then executes the program in its place.
+// WithLocalRank returns a command that replaces ${local_rank} in its arguments with its
+// process's local rank. A shell does that, and then executes the program in its place.
 func WithLocalRank(command []string) []string {
 	has := func(arg string) bool {
 		return slices.ContainsFunc(localRank().FindAllString(arg, -1), func(found string) bool { return found != "$$" })

@@ -26,7 +26,7 @@ func (t *translation) logs() error {
 	}
 	for _, name := range []string{"duplicate-stdout-filters", "duplicate-stderr-filters"} {
 		if texts := list(t.text(name, "")); len(texts) > 0 {
-			items, err := json.Marshal(texts) // which is YAML, too
+			items, err := json.Marshal(texts) // which is also YAML
 			if err != nil {
 				return err
 			}
@@ -36,8 +36,7 @@ func (t *translation) logs() error {
 	return nil
 }
 
-// ofRanks removes local ranks that do not exist from the value of a flag, because torchrun
-// ignores them.
+// ofRanks removes nonexistent local ranks from a flag's value, because torchrun ignores them.
 func (t *translation) ofRanks(name string) string {
 	items := strings.Split(t.text(name, ""), ",")
 	return strings.Join(slices.DeleteFunc(items, func(item string) bool {
@@ -49,7 +48,7 @@ func (t *translation) ofRanks(name string) string {
 
 var templateField = lazyregexp.New(`\$(\$|role_name\b|rank\b|local_rank\b|hostname\b|\{(role_name|hostname)\})`)
 
-// prefix translates a template of Python for `clusterrun run`.
+// prefix translates a Python template for `clusterrun run`.
 func (t *translation) prefix(template string) string {
 	return templateField().ReplaceAllStringFunc(template, func(field string) string {
 		switch name := strings.Trim(field[1:], "{}"); name {
@@ -68,7 +67,7 @@ func (t *translation) prefix(template string) string {
 	})
 }
 
-// list splits a text at commas. A double comma stands for a comma within an item.
+// list splits text at commas. A double comma stands for a comma within an item.
 func list(text string) (items []string) {
 	const comma = "\x00"
 	for item := range strings.SplitSeq(strings.ReplaceAll(text, ",,", comma), ",") {

@@ -18,25 +18,25 @@ type Meeting struct {
 	Port int
 	// ID identifies the run.
 	ID string
-	// Rank is the place of this agent among the others, or -1 for any.
+	// Rank is this agent's place among the agents, or -1 for any.
 	Rank int
 	// Head reports whether this agent is at the endpoint. It is nil if the address decides
 	// that.
 	Head *bool
-	// Least and Most bound the number of agents.
+	// Least and Most limit the number of agents.
 	Least, Most int
-	// Timeout bounds the time for which the agents wait for each other.
+	// Timeout limits how long the agents wait for each other.
 	Timeout time.Duration
-	// TokenFile is the file with the secret of the agents. It is empty if none was given.
+	// TokenFile is the file with the agents' secret, or empty if none was given.
 	TokenFile string
-	// Address is the address at which other hosts reach this host. If it is empty, it is the
-	// address from which this host reaches the endpoint.
+	// Address is the address at which other hosts reach this host. If it is empty, the address
+	// from which this host reaches the endpoint is used.
 	Address string
-	// Own are variables of the processes on this host only.
+	// Own lists variables for the processes on this host only.
 	Own []string
 }
 
-// Hosts returns the number of agents as the number of hosts of a spec.
+// Hosts returns the number of agents as a spec's number of hosts.
 func (m *Meeting) Hosts() string {
 	if m.Least == m.Most {
 		return strconv.Itoa(m.Most)
@@ -44,16 +44,16 @@ func (m *Meeting) Hosts() string {
 	return fmt.Sprintf("%d:%d", m.Least, m.Most)
 }
 
-// Endpoint returns the address of the endpoint.
+// Endpoint returns the endpoint's address.
 func (m *Meeting) Endpoint() string { return net.JoinHostPort(m.Host, strconv.Itoa(m.Port)) }
 
-// These are the default ports of endpoints, as in torchrun.
+// The default ports of endpoints, like torchrun's.
 const (
 	staticPort  = 29500
 	dynamicPort = 29400
 )
 
-// meets reports whether other agents take part, which is so if the command line sets a meeting
+// meets reports whether other agents join, which is the case if the command line sets a meeting
 // point.
 func (t *translation) meets(least, most, rank int) bool {
 	backend := t.text("rdzv-backend", "static")
@@ -106,21 +106,21 @@ func (t *translation) meet(least, most, rank int) (err error) {
 	return nil
 }
 
-// These are torchrun's times.
+// torchrun's times.
 const (
 	joinTimeout     = 600 * time.Second
 	lastCallTimeout = 30 * time.Second
 )
 
-// stopAfter is the time for which processes continue without the head. The others start again
-// without this host when none of its processes can be alive.
+// stopAfter is how long processes continue without the head. The other agents restart without
+// this host once none of its processes can be alive.
 const stopAfter = "30s"
 
-// conf reads --rdzv-conf. It ignores keys that are not needed.
+// conf parses --rdzv-conf. It ignores unneeded keys.
 func (t *translation) conf(m *Meeting) error {
 	m.Timeout = joinTimeout
 	lastCall := lastCallTimeout
-	join := "join_timeout" // of c10d, which ignores timeout
+	join := "join_timeout" // c10d's, which ignores timeout
 	if t.text("rdzv-backend", "static") == "static" {
 		join = "timeout"
 	}
@@ -155,8 +155,8 @@ func (t *translation) conf(m *Meeting) error {
 	return nil
 }
 
-// unquoted returns the text without quotes around it. If no shell removes them, as in unit
-// files of services, torchrun ignores them.
+// unquoted returns text without enclosing quotes. If no shell removes them, as in service unit
+// files, torchrun ignores them.
 func unquoted(text string) string {
 	for _, quote := range []string{"'", `"`} {
 		if inner, ok := strings.CutPrefix(text, quote); ok && strings.HasSuffix(inner, quote) {

@@ -9,9 +9,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// An UnknownFlagError is returned for a flag that torchrun does not have.
+// An UnknownFlagError reports a flag that torchrun does not have.
 type UnknownFlagError struct {
-	// Name is the flag as it was typed, without its dashes.
+	// Name is the flag as typed, without its dashes.
 	Name string
 	text string
 }
@@ -20,13 +20,13 @@ func (e *UnknownFlagError) Error() string { return e.text }
 
 // given is a parsed command line.
 type given struct {
-	values map[string]value // by the name of the flag
+	values map[string]value // by flag name
 	// command is the script and its arguments.
 	command []string
 	help    bool
 }
 
-// value is the value of a flag, from the command line or from its variable.
+// value is a flag's value, from the command line or from its variable.
 type value struct {
 	text string
 	// from is the flag or variable that gave the value, for messages: "--nnodes 2" or
@@ -34,8 +34,8 @@ type value struct {
 	from string
 }
 
-// parse reads a command line as Python's argparse does: flags may be abbreviated and have
-// underscores, and stand before the script. lookup returns a variable of the environment.
+// parse parses a command line like Python's argparse: flags may be abbreviated, may contain
+// underscores, and precede the script. lookup returns an environment variable.
 func parse(args []string, lookup func(string) string) (*given, error) {
 	g := &given{values: map[string]value{}}
 	for _, f := range flags {
@@ -74,7 +74,7 @@ func parse(args []string, lookup func(string) string) (*given, error) {
 	return g, nil
 }
 
-// flag reads the flag at the start of args, and returns the number of arguments that it takes.
+// flag parses the flag at the start of args, and returns how many arguments it takes.
 func (g *given) flag(args []string) (n int, err error) {
 	if !strings.HasPrefix(args[0], "--") {
 		return g.letters(args)
@@ -93,7 +93,7 @@ func (g *given) flag(args []string) (n int, err error) {
 	return g.set(f, "--"+f.name, text, has, args)
 }
 
-// letters reads flags of one letter, such as -m, -r3 and -mr 3.
+// letters parses one-letter flags, such as -m, -r3 and -mr 3.
 func (g *given) letters(args []string) (n int, err error) {
 	letters := args[0][1:]
 	for i := range letters {
@@ -120,7 +120,7 @@ func (g *given) letters(args []string) (n int, err error) {
 
 var negative = lazyregexp.New(`^-\d+$|^-\d*\.\d+$`)
 
-// set sets the value of a flag: the text that was written with it, or else the next argument.
+// set sets a flag's value: the text written with it, or else the next argument.
 func (g *given) set(f flag, written, text string, has bool, args []string) (n int, err error) {
 	n = 1
 	switch {
@@ -137,7 +137,7 @@ func (g *given) set(f flag, written, text string, has bool, args []string) (n in
 	return n, nil
 }
 
-// named returns the flag of a name, which may be abbreviated.
+// named returns the flag with the given name, which may be abbreviated.
 func named(name string) (flag, error) {
 	written := name
 	name = dashed(name)

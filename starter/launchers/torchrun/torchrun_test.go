@@ -20,9 +20,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shellword"
 )
 
-// TestScripts runs testdata: command lines of torchrun as in a shell, with variables in front,
-// and their translations. `go test -run Scripts -rewrite` rewrites the answers. run is the
-// command line of `clusterrun run`; ... stands for the flags that all have.
+// TestScripts runs testdata: torchrun command lines as in a shell, preceded by variables, and
+// their translations. `go test -run Scripts -rewrite` rewrites the answers. run is the command
+// line of `clusterrun run`; ... stands for the flags that all of them share.
 func TestScripts(t *testing.T) {
 	tested := map[string]bool{}
 	variables := map[string]bool{}
@@ -48,7 +48,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// shellLine reads a line such as A=1 torchrun --tee 3 'a b'.
+// shellLine parses a line such as A=1 torchrun --tee 3 'a b'.
 func shellLine(t *testing.T, line string) (environ, args []string) {
 	t.Helper()
 	var words []string
@@ -60,7 +60,7 @@ func shellLine(t *testing.T, line string) (environ, args []string) {
 	return words[:at], words[at+1:]
 }
 
-// translated returns the translation of a command line, on a machine with 2 GPUs and 8 CPUs.
+// translated returns a command line's translation, on a machine with 2 GPUs and 8 CPUs.
 func translated(environ, args []string) string {
 	l, err := Translate(args, Machine{
 		Environ:   environ,
@@ -114,7 +114,7 @@ func translated(environ, args []string) string {
 	return command + "\n"
 }
 
-// The torchrun that is installed has no flag that is not known here, and no other variables.
+// The installed torchrun has no flags or variables that are unknown here.
 func TestTheFlagsOfTorchrun(t *testing.T) {
 	const list = `import torch.distributed.run as r
 for a in r.get_args_parser()._actions:
@@ -165,7 +165,7 @@ func FuzzTranslate(f *testing.F) {
 	})
 }
 
-// An argument with ${local_rank} is replaced as torchrun does it:
+// An argument with ${local_rank} is replaced like in torchrun:
 // string.Template(arg).safe_substitute(local_rank=3). Other arguments keep $$, which torchrun
 // replaces with $.
 func TestWithLocalRank(t *testing.T) {
@@ -194,7 +194,7 @@ func TestWithLocalRank(t *testing.T) {
 
 var update = goflag.Bool("update", false, "write the table of the topic anew")
 
-// The topic lists the flags as they are.
+// The topic lists the current flags.
 func TestTopic(t *testing.T) {
 	const path, head = "../../help/topics/start/torchrun.md", "| flag | here |\n| --- | --- |\n"
 	b := must.Get(os.ReadFile(path))(t)
