@@ -46,7 +46,7 @@ func (c *Closures) RunClosures(ctx context.Context, in closure.Batch) (closure.B
 }
 
 func (s *Server) runBatch(ctx context.Context, b *closures.Broker, in closure.Batch, own bool) (closure.BatchResult, error) {
-	// The activity's context is canceled when a heartbeat fails, but an outage of a second must
+	// The activity's context is cancelled when a heartbeat fails, but an outage of a second must
 	// not stop the batch.
 	held, release := context.WithCancel(context.WithoutCancel(ctx))
 	defer release()

@@ -237,7 +237,7 @@ func TestBrokenIsRemembered(t *testing.T) {
 	require.ErrorContains(t, await(t, arrive(t.Context(), newHost(t, s, state), arrival("worker-0", "epoch", "k", "worker-0", "worker-1"))).err, "worker-1 ended (exit code 3)")
 }
 
-// The search for an arrival skips broken rounds of other hosts while this host was away.
+// The search for an arrival skips rounds that broke while this host was away.
 func TestLooksBehindBrokenRounds(t *testing.T) {
 	s := newFakeServer()
 	state := t.TempDir()

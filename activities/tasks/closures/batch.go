@@ -163,7 +163,7 @@ func (bt *batch) due(now time.Time) time.Duration {
 	return longCall - now.Sub(bt.progress)
 }
 
-// collect ends a batch, and returns its closures' fates.
+// collect ends a batch, and returns its result.
 func (b *Broker) collect(bt *batch) closure.BatchResult {
 	out := closure.BatchResult{Queue: b.Queue, Took: int(time.Since(bt.taken).Milliseconds())}
 	bytes := 0

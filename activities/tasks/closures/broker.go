@@ -71,9 +71,9 @@ type call struct {
 	closure.Closure
 	batch   *batch // waits for it; nil after it returned
 	process *process
-	told    bool // to cancel
+	told    bool // cancelled
 	timer   *time.Timer
-	// outcome is set once it returned.
+	// outcome is set after the call.
 	outcome *closure.Outcome
 	// since is when its outcome was set or its last batch returned.
 	since time.Time

@@ -48,7 +48,7 @@ type call struct {
 	closure.Closure
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	told   bool // to cancel
+	told   bool // the host cancelled it
 }
 
 // run calls a closure and returns its outcome.

@@ -104,7 +104,7 @@ func decode(answer []byte, out any) error {
 }
 
 // passes reports whether an error may be temporary, because the host worker is restarting or busy.
-// An HTTP exchange that broke after it was connected always counts: net/http returns its own
+// An HTTP exchange that broke after connecting always counts, because net/http returns its own
 // errors for it, such as one for a server that closed an idle connection.
 func passes(err error) bool {
 	var exchange *url.Error

@@ -30,7 +30,7 @@ type function struct {
 	call     reflect.Value
 	takes    []reflect.Type // after the context
 	variadic bool           // the last of takes is repeated
-	returns  bool           // a value before the error
+	returns  bool           // a value and an error
 }
 
 // NewFunctions returns an empty set.

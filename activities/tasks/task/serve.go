@@ -88,7 +88,7 @@ type server struct {
 
 	mu    sync.Mutex
 	calls map[uint64]*call
-	done  []closure.Outcome // the host may lack them
+	done  []closure.Outcome // not acknowledged yet
 	seq   uint64
 	// cut aborts the last request because the state has changed.
 	cut context.CancelFunc
@@ -180,7 +180,7 @@ func (s *server) ask(ctx context.Context, wait float64) error {
 	}
 }
 
-// answered handles the answer to a request with sent outcomes.
+// answered handles the answer to a request that contained sent outcomes.
 func (s *server) answered(a *wire.ClosuresAnswer, sent int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,12 +208,12 @@ var errEndedItsGoroutine = errors.New("the function has ended its goroutine inst
 
 // oneCall calls a closure, and stores its outcome for the next request.
 func (s *server) oneCall(c *call) {
-	out := outcomeOf(nil, errEndedItsGoroutine, nil) // the default
+	out := outcomeOf(nil, errEndedItsGoroutine, nil) // if it does not return
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.calls, c.ID)
-		// An error caused by stopping Serve is not a result: the closure is called elsewhere.
+		// An error caused by stopping Serve is not a result, and the closure is called elsewhere.
 		if s.ctx.Err() == nil || out.Error == nil || c.told {
 			out.ID = c.ID
 			s.done = append(s.done, out)

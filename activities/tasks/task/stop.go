@@ -103,10 +103,10 @@ func (t *Task) ShouldStop() bool {
 	return t.watching().Latest().Value.Stop
 }
 
-// Preempted returns the time until the task is stopped, if that is announced because a run with
-// higher priority needs its capacity, its host drains, or a person requested it. It is as cheap as
-// ShouldStop. Save a checkpoint, and exit with a nonzero code; the run continues when there is
-// capacity. If all tasks exit with 0 in time, the run succeeds.
+// Preempted returns the time left until the task is stopped, if it has been given notice. Notice
+// is given when a run with higher priority needs its capacity, its host drains, or a person
+// requests it. It is as cheap as ShouldStop. Save a checkpoint, and exit with a nonzero code; the
+// run continues when there is capacity. If all tasks exit with 0 in time, the run succeeds.
 func (t *Task) Preempted() (left time.Duration, noticed bool) {
 	now := t.watching().Latest().Value
 	if now.Notice == nil {

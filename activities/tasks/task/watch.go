@@ -59,7 +59,7 @@ func (t *Task) watching() *watch {
 	return w
 }
 
-// keepUp follows the state. It returns the error that the host refuses to continue with.
+// keepUp follows the state. It returns the host's error when the host refuses to continue.
 func (t *Task) keepUp(heard func()) error {
 	path := wire.PathStop
 	for {

@@ -88,7 +88,7 @@ type endpoint struct {
 	missing  bool
 	rounds   *rounds
 	stopping *stopping
-	// ended is cancelled when the task is dropped, with the cause.
+	// ended is cancelled when the task is dropped; its cause is the reason.
 	ended context.Context
 	end   context.CancelCauseFunc
 	// visits holds the arrivals at barriers that are not local.

@@ -31,8 +31,8 @@ type Run struct {
 type Notes struct {
 	// Stopping is the latest state of stopping together that the run has sent.
 	Stopping *spec.Stopping `json:"stopping,omitempty"`
-	// Served reports whether tasks on this host have served or scheduled closures, so that the run
-	// has a closure queue.
+	// Served reports whether tasks on this host have served or scheduled closures, in which case
+	// the run has a queue.
 	Served bool `json:"served,omitempty"`
 	// Calls lists the calls during which processes exited with code 0. Such processes have failed,
 	// and perhaps only an earlier host worker could detect that.

@@ -198,7 +198,7 @@ func (s *Services) HasQueue(ctx context.Context, run Run) bool {
 	return left
 }
 
-// EndAbandoned closes the closures and the queue of a run that will no longer be released, unless
+// EndAbandoned stops serving and closes the queue of a run that will no longer be released, unless
 // the run continues elsewhere: a run that continues as new leaves closed executions behind. If
 // that fails, the queue's own check closes it later.
 func (s *Services) EndAbandoned(ctx context.Context, run Run) {

@@ -91,8 +91,8 @@ type Progress struct {
 type Arrive struct {
 	// Timeout is the maximum time to wait, as a Go duration. Empty means no limit.
 	Timeout string `json:"timeout,omitempty"`
-	// Participants lists task names, and task types for all tasks of a type. Empty means all tasks
-	// of the spec.
+	// Participants lists task names, and types for all their tasks. Empty means all tasks of the
+	// spec.
 	Participants []string `json:"participants,omitempty"`
 	// Local reports whether the host may release the barrier on its own.
 	Local bool `json:"local,omitempty"`

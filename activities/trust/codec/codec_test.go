@@ -21,7 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// line returns a key file's line.
+// line returns a line for a key file.
 func line(id string, size int) string {
 	key := make([]byte, size)
 	_, _ = rand.Read(key)

@@ -22,8 +22,8 @@ func (e *AbortError) Error() string { return fmt.Sprintf("MPI_Abort was called w
 type BarrierFunc func(ctx context.Context, brings string) ([]string, error)
 
 // Serve answers a process until it closes the connection, and then returns nil. An [AbortError] is
-// the process's request. After any other error, close the connection: the process waits for an
-// answer, and fails when the connection closes.
+// the process's request. After any other error, the caller must close the connection, because the
+// process waits for an answer until then.
 func Serve(ctx context.Context, c io.ReadWriter, s *Session, barrier BarrierFunc) error {
 	lines := bufio.NewScanner(c)
 	lines.Buffer(make([]byte, 0, 4<<10), maxLine)

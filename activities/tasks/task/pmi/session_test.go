@@ -117,7 +117,7 @@ func FuzzSession(f *testing.F) {
 	})
 }
 
-// client is a process on a connection's other end.
+// client is the process at the other end of a connection.
 type client struct {
 	net.Conn
 	in *bufio.Reader
@@ -156,7 +156,7 @@ func TestServe(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// Sessions that end unrequested by their process.
+// Sessions that the server closes without being asked to.
 func TestServeEnds(t *testing.T) {
 	broken := errors.New("broken")
 	for line, want := range map[string]string{
