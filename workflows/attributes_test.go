@@ -84,7 +84,7 @@ func TestSearchAttributesOfOtherStarters(t *testing.T) {
 }
 
 // A run that was started with all attributes needs one event for its end, and one if its group
-// moves. A group that restarts again and again needs few.
+// moves. A group that restarts repeatedly needs few.
 func TestSearchAttributesCostFewEvents(t *testing.T) {
 	all := []temporal.SearchAttributeUpdate{
 		verdictKey.ValueSet(spec.AttributeNone), causeKey.ValueSet(spec.AttributeNone), exitCodeKey.ValueSet(spec.AttributeNone),

@@ -18,12 +18,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// barrierTest is a round in the test environment, with a clock that jumps.
+// barrierTest is a round in the test environment, with a clock that skips time.
 type barrierTest struct {
 	*testsuite.TestWorkflowEnvironment
 	t  *testing.T
 	in spec.BarrierInput
-	// from is the state that an earlier execution left.
+	// from is the state from an earlier execution.
 	from *workflows.BarrierResumption
 }
 
@@ -41,7 +41,7 @@ func (b *barrierTest) message(host string) spec.BarrierMessage {
 	return spec.BarrierMessage{Host: host, Queue: "q/" + host, Digest: spec.ParticipantsDigest(b.in.Participants)}
 }
 
-// arrive makes tasks of a host arrive after some time.
+// arrive makes a host's tasks arrive after some time.
 func (b *barrierTest) arrive(after time.Duration, host string, timeout time.Duration, tasks ...string) {
 	m := b.message(host)
 	for _, task := range tasks {
@@ -92,7 +92,7 @@ func TestBarrierQuery(t *testing.T) {
 	require.Equal(t, spec.BarrierReleased, b.result().State)
 }
 
-// The earliest timeout breaks it, though a later arrival brought it.
+// The earliest timeout breaks the round, even if a later arrival set it.
 func TestBarrierTimesOut(t *testing.T) {
 	b := newBarrierTest(t, "worker-0", "worker-1", "worker-2")
 	b.OnActivity(spec.ActivityBarrierCheck, mock.Anything, mock.Anything).Return(unchanged).Maybe()
@@ -108,7 +108,7 @@ func TestBarrierTimesOut(t *testing.T) {
 	require.Contains(t, r.Arrived, "worker-1")
 }
 
-// If an arrival with a deadline is withdrawn, its deadline does not break the barrier.
+// The deadline of a withdrawn arrival does not break the barrier.
 func TestBarrierWithdrawnTimeout(t *testing.T) {
 	b := newBarrierTest(t, "worker-0", "worker-1")
 	b.OnActivity(spec.ActivityBarrierCheck, mock.Anything, mock.Anything).Return(unchanged).Maybe()
@@ -217,7 +217,7 @@ func TestBarrierContinuesAsNew(t *testing.T) {
 	require.Equal(t, map[string][]string{"worker-0": {"k-worker-0"}, "worker-1": {"k-worker-1"}}, r.Arrived)
 	b.AssertExpectations(t)
 
-	// The missing task comes, and all are released.
+	// The missing task arrives, and all are released.
 	b = next()
 	b.OnActivity(spec.ActivityBarrierCheck, mock.Anything, mock.Anything).Return(unchanged).Maybe()
 	b.arrive(time.Second, "c", 0, "worker-2")

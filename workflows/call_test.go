@@ -50,8 +50,8 @@ func TestALocalReservationIsPartOfTheWorkflowTask(t *testing.T) {
 	assert.Equal(t, map[string][]bool{"Reserve": {true}, "Release": {true}}, tries)
 }
 
-// A workflow task does not wait until a resource becomes free, since the requests of users
-// would wait for it.
+// A workflow task does not wait until a resource becomes free, because users' requests would wait
+// for the workflow task.
 func TestALocalReservationThatFailsIsRetriedByTheServer(t *testing.T) {
 	tries, env := localTries(t, func(try int) error {
 		if try < 3 {
@@ -146,12 +146,13 @@ func TestARunThatWaitsForAnotherIsCancelled(t *testing.T) {
 	assert.Zero(t, launched.Load())
 }
 
-// The end of a run does not wait for a host that the run has given up, and the result names
-// what is missing. What ran there is lost. A host that reports a loss itself is present, and is released.
+// The end of a run does not wait for a host that the run has given up, and the result names what
+// is missing. Its processes count as lost. A host that itself reports a loss is present, and is
+// released.
 func TestTheEndWaitsForNoHostThatIsGivenUp(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		loss     error // of worker-1, which is on host b
+		loss     error // loss of worker-1, which is on host b
 		released []string
 		missing  bool
 	}{

@@ -30,7 +30,7 @@ import (
 // world is a host without processes, under a workflow with a history that has always become long.
 type world struct {
 	*testsuite.TestWorkflowEnvironment
-	// generations are those that were reserved, and releases counts Release.
+	// generations lists the reserved generations, and releases counts the calls of Release.
 	generations []int
 	releases    int
 	// hosts lists the task's hosts by generation.
@@ -63,7 +63,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// fails is the answer of RunTask for a process that failed.
+// fails returns RunTask's answer for a failed process.
 func fails(exit spec.Exit) (spec.Exit, error) {
 	return exit, nil
 }
@@ -87,7 +87,7 @@ func next(t *testing.T, err error) *workflows.Resumption {
 
 var groupSpec = spec.RunSpec{RestartScope: spec.RestartScopeGroup, ReturnOutput: true}
 
-// A limit holds that passes while a continued run is being placed.
+// A limit also applies if it passes while a continued run is being placed.
 func TestTimeoutWhileARunThatGoesOnIsPlaced(t *testing.T) {
 	w := newWorld(t)
 	r := next(t, w.start(t, groupSpec, nil))
@@ -131,7 +131,7 @@ func newAdopting(t *testing.T) *adopting {
 			return out, nil
 		},
 		"RunTask": func(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
-			in.Workflow = "" // only activities of groups set it
+			in.Workflow = "" // set only by activities of groups
 			w.ran = append(w.ran, in)
 			if in.Task == "brief-0" {
 				return spec.Exit{Cause: spec.CauseCompleted}, nil
@@ -197,7 +197,7 @@ func TestARunThatIsLongGoesOnWithItsTasks(t *testing.T) {
 	}
 }
 
-// Between two generations the hosts are not given back either.
+// The hosts are also kept between two generations.
 func TestAGroupThatIsLongKeepsItsHosts(t *testing.T) {
 	w := newAdopting(t)
 	register(w.TestWorkflowEnvironment, activities{"RunTask": func(context.Context) (spec.Exit, error) {
@@ -215,8 +215,8 @@ func TestAGroupThatIsLongKeepsItsHosts(t *testing.T) {
 	assert.Equal(t, []hostapi.ReleaseInput{{Run: r.Run}}, again.released)
 }
 
-// A run that serves a request does not continue as new, and refuses further requests until
-// then, to be repeated. It accepts requests that end the run.
+// A run that serves a request does not continue as new. Until it does, it refuses further
+// requests, which are repeated later. It accepts requests that end the run.
 func TestARunDoesNotGoOnInTheMiddleOfARequest(t *testing.T) {
 	for name, ends := range map[string]bool{"signal-task": false, "terminate-all": true} {
 		t.Run(name, func(t *testing.T) {
@@ -264,7 +264,7 @@ func TestNothingIsPlacedBeforeTheLastGenerationIsSettled(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		accounts bool // the host reports the exit of generation 0's process
-		long     bool // the history is, so that the run continues as new
+		long     bool // the history is long, so that the run continues as new
 		want     []string
 	}{
 		{"no account", false, false, []string{"reserve 0", "run 0", "settle 0", "reserve 1", "run 1", "release"}},
@@ -330,7 +330,7 @@ func TestInGroups(t *testing.T) {
 	}
 }
 
-// Histories of released versions must replay: a run may live for months and meet several
+// Histories of released versions must replay, because a run may live for months and meet several
 // versions of this code. `make record` records the histories of a new version.
 func TestReplay(t *testing.T) {
 	types := map[string]any{
@@ -354,7 +354,7 @@ func TestReplay(t *testing.T) {
 			r := worker.NewWorkflowReplayer()
 			r.RegisterWorkflowWithOptions(types[name], workflow.RegisterOptions{Name: name})
 			require.NoError(t, r.ReplayWorkflowHistoryWithOptions(nil, history, worker.ReplayWorkflowHistoryOptions{
-				// A run accepts answers of its fleet only if they are for this execution.
+				// A run accepts only its fleet's answers to this execution.
 				OriginalExecution: workflow.Execution{ID: begun.GetWorkflowId(), RunID: begun.GetOriginalExecutionRunId()},
 			}))
 			replayed[name] = true

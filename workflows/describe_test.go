@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// detailsOf returns the details that the Web UI shows of a workflow.
+// detailsOf returns the workflow details that the Web UI shows.
 func detailsOf(t *testing.T, w *testsuite.TestWorkflowEnvironment) string {
 	t.Helper()
 	v := must.Get(w.QueryWorkflow("__temporal_workflow_metadata"))(t)
@@ -25,7 +25,7 @@ func detailsOf(t *testing.T, w *testsuite.TestWorkflowEnvironment) string {
 	return m.GetCurrentDetails()
 }
 
-// Text of programs and users is shown unchanged: the Web UI interprets details as Markdown.
+// Strings from programs and users are shown unchanged: the Web UI interprets details as Markdown.
 func TestDetailsFenceWhatUsersSay(t *testing.T) {
 	const traceback = "  File \"<stdin>\", line 1, in <module>\n```\n# x\n\x1b[31m__init__"
 

@@ -7,7 +7,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// ClusterRunInGroups is ClusterRun with groups that carry out the launches of every run.
+// ClusterRunInGroups is ClusterRun with groups that carry out all launches.
 func ClusterRunInGroups(ctx workflow.Context, input, resumption converter.RawValue) (*spec.RunResult, error) {
 	return runCluster(ctx, input, resumption, 0)
 }

@@ -87,7 +87,7 @@ func (w *fleetWorld) grants(run string) []fleet.Answer {
 
 func (w *fleetWorld) at(after time.Duration, do func()) { w.RegisterDelayedCallback(do, after) }
 
-// join adds a host after some time. refused is the error that it expects, if any.
+// join adds a host after some time. refused is the expected error, if any.
 func (w *fleetWorld) join(after time.Duration, name, instance string, slots int, refused string) {
 	w.at(after, func() {
 		w.UpdateWorkflow(spec.UpdateJoin, "", &testsuite.TestUpdateCallback{
@@ -154,7 +154,7 @@ func TestAFleetKnowsWhoIsThere(t *testing.T) {
 	assert.True(t, temporal.IsCanceledError(w.run(nil)))
 }
 
-// A run that cannot get a signal now keeps what it was granted, and is told once it can.
+// A run that cannot get a signal now keeps its grant, and is told later.
 func TestAGrantWaitsForItsRun(t *testing.T) {
 	t.Parallel()
 	w := newFleet(t)

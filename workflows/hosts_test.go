@@ -71,7 +71,7 @@ func newEnv(t *testing.T, do activities) *testsuite.TestWorkflowEnvironment {
 	return env
 }
 
-// register lets hosts do something else than before.
+// register replaces some of the hosts' activities.
 func register(env *testsuite.TestWorkflowEnvironment, do activities) {
 	for name, f := range do {
 		env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name, DisableAlreadyRegisteredCheck: true})
@@ -96,12 +96,12 @@ func reserved(host string, tasks int) hostapi.ReserveOutput {
 	return out
 }
 
-// workers are tasks at addresses.
+// workers returns tasks at addresses.
 func workers(addresses ...string) []spec.TaskGroup {
 	return []spec.TaskGroup{{Type: "worker", Addresses: addresses}}
 }
 
-// execute runs a spec to its end.
+// execute runs a spec to completion.
 func execute(t *testing.T, env *testsuite.TestWorkflowEnvironment, s spec.RunSpec, from *workflows.Resumption) {
 	t.Helper()
 	if s.Command == nil {

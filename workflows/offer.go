@@ -87,8 +87,8 @@ func (c Carrier) offers(ctx workflow.Context, in hostapi.RunTaskInput, summary s
 }
 
 // awaitHost returns once a silent host answers, or fails once none of the task's processes can be
-// alive. An offer would go to an open poll of a host that has lost power, and would be open until
-// the host misses its heartbeats once more.
+// alive. An offer would go to an open poll of a host that has lost power, and could be accepted
+// until the host misses its heartbeats again.
 func (c Carrier) awaitHost(ctx workflow.Context, loss *lease.Loss, n int, in hostapi.RunTaskInput) error {
 	for ; ; n++ {
 		if c.answers(ctx, loss.Wait(workflow.Now(ctx))) {

@@ -74,7 +74,7 @@ func TestASilentHostIsGivenUpWithAPromise(t *testing.T) {
 		reaches bool
 		quiet   time.Duration
 		refuses bool
-		taken   int // the offer that the host takes
+		taken   int // the offer that the host accepts
 		offers  int
 		ok      bool
 	}{
@@ -193,7 +193,7 @@ func TestALargeRunHasFewWitnesses(t *testing.T) {
 func TestAnotherHostReplacesALostOne(t *testing.T) {
 	var mu sync.Mutex
 	machine := fleet.New()
-	placed := make([]map[string]string, 2) // hosts by task, of each generation
+	placed := make([]map[string]string, 2) // hosts by task, for each generation
 	var env *testsuite.TestWorkflowEnvironment
 	env = newEnv(t, activities{
 		"Reserve": func(ctx context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {

@@ -14,7 +14,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// Reports used to have "activity error (type: Release, scheduledEventID: …)" in them.
+// Reports used to contain "activity error (type: Release, scheduledEventID: …)".
 func TestReasonsHaveNoInternals(t *testing.T) {
 	for want, fails := range map[string]error{
 		"host-a has no room":                     temporal.NewNonRetryableApplicationError("host-a has no room", "PlacementError", errors.New("inner")),

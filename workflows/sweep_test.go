@@ -162,7 +162,7 @@ func TestSweepEndsAfterTooManyFailures(t *testing.T) {
 	assert.Equal(t, "2 of 10 trials failed (1, 3), 2 succeeded, 6 not started; more than max_failures (1)", r.Message)
 }
 
-// Those that run are cancelled, and nothing starts.
+// Running trials are cancelled, and nothing starts.
 func TestSweepIsCancelled(t *testing.T) {
 	w := newSweep(t, "n=0..9", sweep.Rules{AtMost: 3})
 	w.at(70*time.Second, w.CancelWorkflow)

@@ -32,9 +32,9 @@ type togetherWorld struct {
 	mu sync.Mutex // activities run concurrently
 	// told holds the messages to each host, in order.
 	told map[string][]spec.Stopping
-	// tokens are the task tokens of the open activities, by task.
+	// tokens maps tasks to the task tokens of their open activities.
 	tokens map[string][]byte
-	// groups are the workflow IDs of the groups.
+	// groups maps tasks to the workflow IDs of their groups.
 	groups map[string]string
 	// reserved holds the stops in the inputs of reservations.
 	reserved []*spec.Stopping
@@ -111,7 +111,7 @@ func (w *togetherWorld) run(s spec.RunSpec) (*spec.RunResult, error) {
 	return result, err
 }
 
-// ask makes a request after a while of workflow time.
+// ask sends a request after some workflow time.
 func (w *togetherWorld) ask(after time.Duration, update fmt.Stringer, q any, answered func(spec.Stopping, error)) {
 	w.RegisterDelayedCallback(func() {
 		w.UpdateWorkflow(update.String(), "", &testsuite.TestUpdateCallback{

@@ -151,7 +151,7 @@ func (f *fuzzed) step(e Event) {
 	f.check()
 }
 
-// copied is the round as another execution of its workflow has it.
+// copied returns the round as restored by another execution of its workflow.
 func (f *fuzzed) copied(r *Round) *Round {
 	var s State
 	if err := json.Unmarshal([]byte(scripts.JSON(f.t, r.State)), &s); err != nil {

@@ -38,7 +38,7 @@ func TestTooManyArrivalsOfATask(t *testing.T) {
 	require.Equal(t, []spec.BarrierRefusal{refusal}, r.Result().Refused)
 	require.Equal(t, []string{"worker-0", "worker-1"}, r.Result().Participants)
 
-	// And in the moment of closing.
+	// The same holds at the moment of closing.
 	late := r.arrives("worker-0", "late")
 	require.Equal(t, []Answer{{Task: "worker-0", Key: "late", Host: "a", Refused: spec.BarrierTooMany}}, late)
 	require.Len(t, r.Result().Refused, 2)

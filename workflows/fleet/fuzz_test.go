@@ -37,11 +37,11 @@ type fuzzed struct {
 	machine, twin *Machine
 	now           time.Time
 	hosts         []Host
-	// granted is the last grant of each run, and demands what it asked for.
+	// granted holds each run's last grant, and demands what it requested.
 	granted map[Run]Grant
 	placed  map[Run]bool
 	asked   map[Run]Asked
-	// notices are the runs that have notice.
+	// notices holds the runs that have notice.
 	notices map[Run]Preempt
 }
 
@@ -229,7 +229,7 @@ func (f *fuzzed) finish() {
 
 func (f *fuzzed) step(e Event) {
 	t := f.t
-	// A question changes nothing: it is not put to the twin.
+	// A query changes nothing, so the twin does not get it.
 	_, _ = f.machine.Plan(Demand{Priority: 2, Groups: []Group{{Tasks: 3}}, PerHost: 2, Elastic: true, MinHosts: 1, MaxHosts: 2})
 	_, _ = f.machine.Plan(Demand{Priority: 4, Groups: []Group{{Tasks: 4}}, Exclusive: true})
 	f.machine.Queue()
@@ -507,7 +507,7 @@ func (f *fuzzed) checkRoom() {
 func (f *fuzzed) checkOrder(e Event, fresh []Run) {
 	for _, id := range fresh {
 		r := f.machine.runs[id]
-		// The first that waits before it.
+		// Find the first run that waits before it.
 		i := slices.IndexFunc(f.machine.waiting, func(w *run) bool {
 			return before(w, r) < 0 && f.machine.couldStart(w, f.machine.openFor(w))
 		})

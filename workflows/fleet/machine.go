@@ -91,7 +91,7 @@ const (
 	firstRefusal, lastRefusal = 5 * time.Second, 5 * time.Minute
 	// settling is how long the fleet expects more hosts after the last join.
 	settling = 30 * time.Second
-	// maxWaiting bounds the queue.
+	// maxWaiting limits the queue.
 	maxWaiting = 5000
 )
 

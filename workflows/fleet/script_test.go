@@ -106,7 +106,7 @@ func demandIn(t *testing.T, d *datadriven.TestData) fleet.Demand {
 	return demand
 }
 
-// resumed returns the fleet as another execution of its workflow has it.
+// resumed returns the fleet as restored by another execution of its workflow.
 func resumed(t testing.TB, m *fleet.Machine) *fleet.Machine {
 	t.Helper()
 	b, err := json.Marshal(m.State())

@@ -59,7 +59,7 @@ func TestStateFitsIntoAPayload(t *testing.T) {
 	t.Logf("%d KiB, packed to %d KiB", len(all)>>10, len(b)>>10)
 }
 
-// All hosts and all runs that wait are had page by page.
+// All hosts and all waiting runs are returned page by page.
 func TestPages(t *testing.T) {
 	m, now := New(), time.Unix(1000, 0)
 	for i := range 2*HostsPerPage + 1 {
@@ -75,7 +75,7 @@ func TestPages(t *testing.T) {
 	require.Equal(t, 2*WaitingPerPage, waiting[len(waiting)-1].Position)
 }
 
-// The cordons of hosts that are gone are bounded, and so are unused silent hosts.
+// The cordons of absent hosts are limited, and so are unused silent hosts.
 func TestHostsThatAreGoneAreBounded(t *testing.T) {
 	m, now := New(), time.Unix(1000, 0)
 	for i := range maxHosts + 10 {

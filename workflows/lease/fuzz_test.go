@@ -7,8 +7,8 @@ import (
 	"github.com/clusterrun/clusterrun/tests/scripts"
 )
 
-// FuzzClocks feeds the rules with any events at any time, on clocks that run differently by up to
-// a hundredth, and checks that nothing lives when the run declares a task lost.
+// FuzzClocks feeds random events at any time to the rules, on clocks that differ by up to one
+// percent, and checks that nothing is alive when the run declares a task lost.
 func FuzzClocks(f *testing.F) {
 	for seed := range byte(32) {
 		script := []byte{seed, seed * 7}
@@ -23,7 +23,7 @@ func FuzzClocks(f *testing.F) {
 type clocks struct {
 	t *testing.T
 	scripts.Bytes
-	now         int64 // of the server, in nanoseconds
+	now         int64 // the server's clock, in nanoseconds
 	rates       [3]int64
 	b           Bounds
 	holder      *Holder
@@ -93,7 +93,7 @@ func (c *clocks) event(what byte) {
 	}
 }
 
-// serve lets the timers of the server fire, and the run act.
+// serve lets the server's timers fire, and the run act.
 func (c *clocks) serve(what byte, now time.Time) {
 	const beats = 15 * time.Second
 	switch {

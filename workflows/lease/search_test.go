@@ -24,9 +24,9 @@ const (
 
 var small = Bounds{Short: 10 * time.Second, Long: 40 * time.Second}
 
-// message is a heartbeat or a question on its way.
+// message is a heartbeat or a question in transit.
 type message struct {
-	sent, offer int64 // sent is -1 without one
+	sent, offer int64 // sent is -1 if there is none
 	answers     [2]Answer
 }
 
@@ -36,24 +36,24 @@ type world struct {
 	answered, until int64 // of the holder
 	offer           int64 // the offer under which the host holds the task
 	beat, ask       message
-	said, denied    [2]int64 // of the witnesses; -1 is never
+	said, denied    [2]int64 // by witness; -1 is never
 	began           [2]int64
 	current         int64 // the last offer
 	taken           bool
-	since, wait     int64 // of the offer, or of the last heartbeat if it is taken
-	heard, promised int64 // of the loss; promised is -1 without a promise
+	since, wait     int64 // counted from the offer, or from the last heartbeat once accepted
+	heard, promised int64 // state of the loss; promised is -1 without a promise
 	lost            bool
 }
 
-// rules change the rules for a search. The zero value changes nothing.
+// rules modifies the rules for a search. The zero value changes nothing.
 type rules struct {
 	earlier        time.Duration // makes the run give up earlier by this time
 	ignoresWords   bool          // a promise ignores earlier answers
 	onlyOne        bool          // one witness's answer is enough
-	forgets        bool          // a promise is forgotten with a restart
+	forgets        bool          // a restart forgets promises
 	noLong         bool          // witnesses' answers extend without limit
-	outsider       bool          // a host that is not asked for words may promise
-	promiseForLate bool          // a promise is kept although the host has taken a later offer
+	outsider       bool          // a host that is not a witness may promise
+	promiseForLate bool          // a promise is kept although the host has accepted a later offer
 }
 
 type search struct {
@@ -75,7 +75,7 @@ func begin() world {
 
 func (w world) alive() bool { return w.now < w.until+kill }
 
-// holder, witness and loss return the machines in a state, and set put them back.
+// holder, witness and loss return the machines of a state, and set stores them.
 func (w world) holder() *Holder {
 	return &Holder{bounds: small, answered: w.answered * tick, until: w.until * tick}
 }
@@ -137,7 +137,7 @@ func (s *search) next(w world) (all []world) {
 	}
 	if w.beat.sent >= 0 {
 		add(func(x *world) { x.beat = message{sent: -1} })
-		if w.beat.answers[0] == "" { // it reaches the server, directly or through another host
+		if w.beat.answers[0] == "" { // the heartbeat reaches the server, directly or through another host
 			add(func(x *world) {
 				x.beat.answers[0] = Gone
 				if x.taken && x.current == x.beat.offer {
@@ -162,7 +162,7 @@ func (s *search) next(w world) (all []world) {
 	}
 	for i := range s.others {
 		if w.said[i] < 0 && w.denied[i] < 0 {
-			continue // it has nothing to forget
+			continue // the host has nothing to forget
 		}
 		add(func(x *world) { // it restarts
 			x.began[i], x.said[i] = x.now, -1
@@ -207,7 +207,7 @@ func (s *search) asked(w world, canExtend bool, add func(func(*world))) {
 	}
 }
 
-// server adds what the server and the run do.
+// server adds the steps of the server and the run.
 func (s *search) server(w world, add func(func(*world))) {
 	offer := func(x *world, l *Loss) {
 		x.setLoss(l)
@@ -270,8 +270,8 @@ func (s *search) unpicked(w world, add func(func(*world)), offer func(*world, *L
 	}
 }
 
-// normal returns the state with times relative to now, and offers by rank, so that states with
-// the same future are the same.
+// normal returns the state with times relative to now, and offers by rank, so that states with the
+// same future are equal.
 func (w world) normal() world {
 	// Ages above this limit are equivalent.
 	const never = -100
@@ -339,7 +339,7 @@ func (w world) key() (k key) {
 // run searches until the first fault.
 func (s *search) run() {
 	s.seen = map[key]bool{}
-	// States with fewer ticks come first, so that none is cut off that could go further.
+	// States with fewer ticks come first, so that no state is cut off that could go further.
 	levels := make([][]world, s.most+1)
 	levels[0] = []world{begin()}
 	for now := range levels {
@@ -383,7 +383,7 @@ func TestNoOrderOfEventsBreaksTheRules(t *testing.T) {
 	}
 }
 
-// The search finds what would be wrong with other rules.
+// The search finds the errors of different rules.
 func TestTheSearchFindsWrongRules(t *testing.T) {
 	for name, c := range map[string]struct {
 		rules

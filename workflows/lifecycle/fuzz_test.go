@@ -13,12 +13,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// FuzzMachine feeds a machine any events in any order, possible and impossible ones, and checks
-// what the workflow relies on.
+// FuzzMachine feeds random events to a machine, possible and impossible ones, and checks what the
+// workflow relies on.
 func FuzzMachine(f *testing.F) {
 	f.Add([]byte{})
 	for seed := range byte(24) {
-		// A plain run each, with another spec, and a few events of every kind.
+		// Each seed is a plain run with a different spec, and a few events of every kind.
 		script := []byte{seed, seed * 7, seed * 3, 2, 2, seed}
 		for i := range byte(40) {
 			script = append(script, i*11+seed, i*5, i*3+seed, seed+i)
@@ -35,7 +35,7 @@ func FuzzMachine(f *testing.F) {
 	})
 }
 
-// world is everything that a machine acts on, with checks of the things it must never do.
+// world is everything that a machine acts on, with checks of what it must never do.
 type world struct {
 	t *testing.T
 	scripts.Bytes
@@ -45,14 +45,14 @@ type world struct {
 
 	launches map[string]int  // the latest launch by task
 	live     map[string]bool // its activity is open
-	stopped  map[string]bool // and it has been asked to stop
+	stopped  map[string]bool // tasks that were asked to stop
 	timers   map[Timer]bool
 	exits    map[string][]spec.Exit
 
 	stops, releases, finishes int
 	captures                  int
 	sealed                    bool
-	// told is the latest state of a common stop that the hosts received. grace reports whether
+	// told is the latest state of a stop together that the hosts received. grace reports whether
 	// the grace of such a stop has passed.
 	told              spec.Stopping
 	grace             bool
@@ -190,7 +190,7 @@ func (w *world) event() Event {
 	}
 }
 
-// update returns the event of any update, valid or not.
+// update returns an event of a random update, valid or not.
 func (w *world) update() Event {
 	input, err := json.Marshal(map[string]any{
 		"task": w.task(), "tasks": w.tasks(), "signal": "SIGUSR1", "within": "2s", "key": "k", "host": "a",
@@ -313,7 +313,7 @@ func (w *world) step(e Event) {
 		w.carryOut(a)
 	}
 	if s := w.machine.Stopping(); !w.machine.anyLive() && !reflect.DeepEqual(s.Notice, w.told.Notice) && s.Seq > w.told.Seq {
-		w.told = s // hosts learn it with the next generation
+		w.told = s // hosts receive it with the next generation
 	}
 	w.checkAnswer(e, refused)
 	if w.finishes > 0 && before > 0 {
@@ -323,7 +323,7 @@ func (w *world) step(e Event) {
 }
 
 // handOver continues with another machine at quiet moments, as if the run had continued as new.
-// It must give the same answers as the first machine, which remains as the twin.
+// That machine must give the same answers as the first one, which remains as the twin.
 func (w *world) handOver() {
 	if !w.machine.Quiet() || w.Byte()%4 != 0 {
 		return
@@ -471,8 +471,8 @@ func (w *world) carryOut(a Action) {
 	}
 }
 
-// checkAnswer checks that the answer to a request to stop, and to its clear, is the state that
-// the hosts received.
+// checkAnswer checks that the answer to a request to stop, or to its clear, is the state that the
+// hosts received.
 func (w *world) checkAnswer(e Event, refused bool) {
 	s := w.machine.Stopping()
 	if !reflect.DeepEqual(s, w.told) {
@@ -536,7 +536,7 @@ func (w *world) checkStatus() {
 	}
 }
 
-// finish brings the run to its end by the shortest way, and judges the verdict.
+// finish ends the run in the shortest way, and checks the verdict.
 func (w *world) finish() {
 	w.step(Cancel{})
 	for _, name := range w.machine.Live() {

@@ -294,7 +294,7 @@ func (e TasksError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// errEnding returns the reason why nothing more is started.
+// errEnding returns why nothing more is started.
 func (m *Machine) errEnding() error {
 	if m.decided == byTogether && m.phase == running {
 		return errStopping

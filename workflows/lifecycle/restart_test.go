@@ -191,7 +191,7 @@ func TestTasksAreLeftOut(t *testing.T) {
 	}
 }
 
-// The least needed parts are left out first.
+// The least important parts are omitted first.
 func TestFitOrder(t *testing.T) {
 	long := strings.Repeat("x", 1000)
 	make := func() *spec.RunResult {

@@ -70,7 +70,7 @@ func (a *account) addTasks(r *spec.RunResult, failures []spec.Failure, e Release
 		switch value := bytes.TrimSpace(e.Values[t.Name()]); {
 		case len(value) == 0, bytes.Equal(value, []byte("null")): // no value
 		case !json.Valid(value):
-			r.WithoutInvalid(t.Name()) // the whole result was invalid JSON
+			r.WithoutInvalid(t.Name()) // else the whole result could not be encoded
 		default:
 			result.Value = value
 		}

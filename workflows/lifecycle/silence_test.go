@@ -54,8 +54,8 @@ func span(t *testing.T, text string) time.Duration {
 	return d
 }
 
-// A host is given up when its slowest process must be gone, and never by a run that keeps
-// its processes.
+// A host is given up when its slowest process must be gone, and never by a run that keeps its
+// processes.
 func TestFence(t *testing.T) {
 	s := &spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker"}, {Type: "ps", Stop: spec.Stop{Grace: spec.DurationOf(time.Minute)}}}}
 	s = s.WithDefaults()

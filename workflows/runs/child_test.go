@@ -40,7 +40,7 @@ func newCaller(t *testing.T, run func(workflow.Context) (*spec.RunResult, error)
 	return c
 }
 
-// execute executes a workflow. The SDK would take two function literals for the same workflow.
+// execute executes a workflow. The SDK would mistake two function literals for the same workflow.
 func (c *caller) execute(f func(workflow.Context) error) {
 	c.RegisterWorkflowWithOptions(f, workflow.RegisterOptions{Name: "caller"})
 	c.ExecuteWorkflow("caller")

@@ -79,7 +79,7 @@ func (f *fuzzed) step(e Event) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	twin.cancelled, twin.over = f.m.cancelled, f.m.over // such a sweep does not continue as new
+	twin.cancelled, twin.over = f.m.cancelled, f.m.over // a cancelled or finished sweep does not continue as new
 	if ended, ok := e.(Ended); ok && f.running[ended.Trial] {
 		defer func() { _ = ended }()
 		delete(f.running, ended.Trial)

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
 
-// rows returns the values of all trials, a line each.
+// rows returns the values of all trials, one trial per line.
 func rows(t *testing.T, g sweep.Grid) string {
 	trials := must.Get(g.Parse())(t)
 	var lines []string

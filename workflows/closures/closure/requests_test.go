@@ -15,8 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// SEED-34: the settings of the spec are used for the queue, and the seed's variable is
-// the default.
+// SEED-34: the queue uses the spec's settings, and the seed's variable as the default.
 func TestQueueInput(t *testing.T) {
 	run := spec.RunRef{WorkflowID: "iris", RunID: "first"}
 	chief := func(env spec.Env) []spec.TaskGroup {
@@ -25,7 +24,7 @@ func TestQueueInput(t *testing.T) {
 	set := func(value string) spec.Env { return spec.Env{spec.EnvTransientFailures: {Value: value}} }
 	for name, test := range map[string]struct {
 		spec  spec.RunSpec
-		env   string // of the process that opens the queue
+		env   string // environment of the process that opens the queue
 		size  int
 		times *int
 	}{
@@ -69,8 +68,7 @@ func TestPlainValue(t *testing.T) {
 
 var update = flag.Bool("update", false, "write the golden file instead of comparing with it")
 
-// TestContract compares every name on the wire with the golden file, like the test of package
-// spec.
+// TestContract compares every name on the wire with the golden file, like package spec's test.
 func TestContract(t *testing.T) {
 	const path = "testdata/contract.golden"
 	got := contract.Text(t, "", []reflect.Type{

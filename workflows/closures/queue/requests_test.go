@@ -43,7 +43,7 @@ func (q *queueTest) runClosures(answer func(context.Context, closure.Batch) (clo
 	q.RegisterActivityWithOptions(answer, activity.RegisterOptions{Name: closure.ActivityRunClosures})
 }
 
-// serve signals after some time that a task serves on a host.
+// serve signals, after some time, that a task serves on a host.
 func (q *queueTest) serve(after time.Duration, host string) {
 	q.RegisterDelayedCallback(func() {
 		q.SignalWorkflow(closure.SignalServing, closure.ServingMessage{
@@ -92,7 +92,7 @@ func schedules(functions ...string) closure.ScheduleRequest {
 	return r
 }
 
-// A request that is wrong is refused before it is in the history.
+// An invalid request is refused before it enters the history.
 func TestRequestsAreChecked(t *testing.T) {
 	q := newQueueTest(t)
 	nobody := q.ask(time.Second, closure.UpdateJoin, closure.WaitRequest{Call: 1})
@@ -106,7 +106,7 @@ func TestRequestsAreChecked(t *testing.T) {
 	assert.Equal(t, closure.WaitAnswer{Done: true}, well.answer)
 }
 
-// After the end of the run, what waits is refused with the reason.
+// After the run has ended, waiting requests are refused with the reason.
 func TestWaitingRequestsEndWithTheRun(t *testing.T) {
 	q := newQueueTest(t)
 	q.ask(time.Second, closure.UpdateSchedule, schedules("f"))
@@ -165,7 +165,7 @@ func TestAnErrorCancelsCalls(t *testing.T) {
 	assert.Equal(t, []uint64{2}, cancelled[len(cancelled)-1].Calling)
 }
 
-// An execution that continues as new carries the queue; the next one continues with it.
+// An execution that continues as new passes the queue on, and the next one continues with it.
 func TestAQueueContinuesAsNew(t *testing.T) {
 	q := newQueueTest(t)
 	q.RegisterWorkflowWithOptions(queue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
@@ -201,7 +201,7 @@ func TestAQueueContinuesAsNew(t *testing.T) {
 	assert.ErrorContains(t, q.GetWorkflowError(), "the queue cannot be read")
 }
 
-// Texts of users are shown unchanged, and never as Markdown.
+// Users' strings are shown unchanged, and never as Markdown.
 func TestDetailsFenceWhatUsersSay(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	w := suite.NewTestWorkflowEnvironment()
@@ -255,7 +255,7 @@ func TestAQueueWithoutALimitWarns(t *testing.T) {
 	}
 }
 
-// warns is a logger that passes on warnings.
+// warns is a logger that records warnings.
 type warns func(text string)
 
 func (w warns) Debug(string, ...any)       {}

@@ -105,7 +105,7 @@ func FuzzQueue(f *testing.F) {
 				}
 				s.continues()
 				schedule, join = nil, nil
-				s.batch += 100 // those that waited are not sent again
+				s.batch += 100 // waiting requests are not sent again
 				s.call += 100
 			}
 			check()

@@ -33,7 +33,7 @@ func newScript(t *testing.T, size int) *script {
 	return s
 }
 
-// carryOut does what the workflow does.
+// carryOut stands in for the workflow.
 func (s *script) carryOut() {
 	for _, a := range s.Actions() {
 		if a.Cancel {
@@ -45,7 +45,7 @@ func (s *script) carryOut() {
 	}
 }
 
-// serve makes tasks of one slot serve on a host.
+// serve makes single-slot tasks serve on a host.
 func (s *script) serve(host string, tasks ...string) {
 	m := closure.ServingMessage{Host: host, Queue: "queue of " + host, Seq: time.Now().UnixNano()}
 	for _, task := range tasks {
@@ -127,7 +127,7 @@ func (s *script) returns() {
 	s.ends(r)
 }
 
-// all returns values until nothing runs.
+// all returns values until nothing is running.
 func (s *script) all() {
 	for len(s.running) > 0 {
 		s.returns()
@@ -146,7 +146,7 @@ func (s *script) ids() (all [][]uint64) {
 	return all
 }
 
-// continues makes another execution of the workflow continue with the state.
+// continues moves the state to another execution of the workflow.
 func (s *script) continues() {
 	text := must.Get(json.Marshal(s.Carried()))(s.t)
 	var state State

@@ -35,8 +35,8 @@ func TestAClosureIsCalledAndFinished(t *testing.T) {
 	assert.Empty(t, s.take("c"))
 }
 
-// CC-04, CC-06, CC-07, CC-10: a join that waits raises the first error when it comes, once.
-// The queued closures are cancelled, and then the queue is as new.
+// CC-04, CC-06, CC-07, CC-10: a waiting join raises the first error when it occurs, once. The
+// queued closures are cancelled, and then the queue is as new.
 func TestAJoinRaisesTheFirstError(t *testing.T) {
 	s := newScript(t, 10)
 	s.serve("a", "worker-0")
@@ -78,8 +78,8 @@ func TestAScheduleRaises(t *testing.T) {
 	assert.EqualValues(t, 4, done(t, s.schedule("f", 1)).First)
 }
 
-// CC-08, SEED-39, SEED-58: the drain waits for calls where they are, and they keep their own
-// outcomes. Closures that are put back are cancelled.
+// CC-08, SEED-39, SEED-58: the drain waits for running calls, which keep their own outcomes.
+// Closures that are put back are cancelled.
 func TestADrainWaitsForCalls(t *testing.T) {
 	s := newScript(t, 10)
 	s.serve("a", "worker-0", "worker-1")
@@ -88,7 +88,7 @@ func TestADrainWaitsForCalls(t *testing.T) {
 	s.ends(outcomes(failure(1, "some error")))
 	waits := s.join()
 	assert.Equal(t, map[int]bool{2: true, 3: true}, s.told)
-	s.fails() // it was cancelled before a host had it
+	s.fails() // cancelled before a host had it
 	s.ends(closure.BatchResult{Calling: []uint64{3}, Queue: "queue of a"})
 	require.Len(t, s.running, 1)
 	assert.Equal(t, Batch{Number: 4, Items: s.running[0].Items, Queue: "queue of a", Calling: true, Cancelled: true}, *s.running[0])
@@ -101,7 +101,7 @@ func TestADrainWaitsForCalls(t *testing.T) {
 	assert.Equal(t, []string{"1 ValueError: some error", "2 " + cancelledText, "3 ValueError: fake cancellation"}, s.take("c"))
 }
 
-// CC-12: closures for a certain task, which are a pool's, are their own.
+// CC-12: closures for a certain task belong to a pool and affect nothing else.
 func TestClosuresOfAPool(t *testing.T) {
 	s := newScript(t, 10)
 	s.serve("a", "worker-0")
@@ -275,8 +275,8 @@ func make6(function string) (all []closure.Closure) {
 	return all
 }
 
-// Outcomes are kept for their client until it has taken them. A client that is silent for long
-// is forgotten when its outcomes are in the way.
+// Outcomes are kept for their client until it has taken them. A client that has long been silent
+// is forgotten when its outcomes block others.
 func TestOutcomesWaitForTheirClient(t *testing.T) {
 	s := newScript(t, 100)
 	s.serve("a", "worker-0")
@@ -308,8 +308,8 @@ func TestOutcomesWaitForTheirClient(t *testing.T) {
 	assert.ErrorContains(t, err, "the values of c are no longer known")
 }
 
-// A client that schedules one closure gets its outcome with the answer. A take gets it if the answer
-// was lost, or if it comes first.
+// A client that schedules one closure gets its outcome with the answer. A take gets it if the
+// answer was lost, or if the take comes first.
 func TestALoneCall(t *testing.T) {
 	s := newScript(t, 100)
 	s.serve("a", "worker-0")
@@ -337,7 +337,7 @@ func TestALoneCall(t *testing.T) {
 	require.ErrorIs(t, err, ErrEnded)
 }
 
-// CC-29: a resource is dropped when it was released and no closure uses it.
+// CC-29: a resource is dropped once it was released and no closure uses it.
 func TestReleasedResourcesLeaveNothing(t *testing.T) {
 	s := newScript(t, 100)
 	s.serve("a", "worker-0")
@@ -376,7 +376,7 @@ func TestTheRunEnds(t *testing.T) {
 	assert.Equal(t, closure.QueueEnded, s.Status().State)
 }
 
-// The tasks that serve are those in the last message of each host.
+// The serving tasks are those in the last message of each host.
 func TestServing(t *testing.T) {
 	s := newScript(t, 10)
 	s.Serving(closure.ServingMessage{Host: "b", Queue: "b", Seq: 2, Serving: []closure.ServingTask{{Task: "worker-1", Slots: 2}}})
