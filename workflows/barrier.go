@@ -96,8 +96,8 @@ func (b *barrierWorkflow) run(ctx workflow.Context) (closed bool) {
 		b.selector.Select(free)
 		b.drain(free)
 	}
-	// Every signal that the server has accepted is answered: it refuses to close a workflow that
-	// has not received its last signal.
+	// Every accepted signal is answered, because the server refuses to close a workflow that has
+	// not received its last signal.
 	b.describe(free)
 	return true
 }

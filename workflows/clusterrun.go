@@ -160,8 +160,7 @@ type runState struct {
 	inputBytes int
 	// shared counts the values that this execution has shared with hosts.
 	shared int
-	// queued is when the run first asked the fleet, which measures the run's age in the queue from
-	// it.
+	// queued is when the run first asked the fleet, from which its age in the queue counts.
 	queued time.Time
 	// patient reports whether the run waits for a place without limit.
 	patient bool
@@ -184,7 +183,7 @@ type runState struct {
 	// requests counts the requests that this execution has accepted, and sending the notices in
 	// transit.
 	requests, sending int
-	// leaving is when the run began to try to continue in another execution. awaiting reports
+	// leaving is when the run started to prepare its move to another execution. awaiting reports
 	// whether a coroutine waits for the last request to return.
 	leaving  time.Time
 	awaiting bool

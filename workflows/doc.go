@@ -21,8 +21,8 @@
 // runs, requests.go the update handlers, updates.go the answers, and policies.go the options of
 // all activities.
 //
-// Released histories must replay forever: the histories in testdata/replay must still replay
-// after any change to this package.
+// Released histories must replay forever. After any change to this package, the histories in
+// testdata/replay must still replay.
 //
 // # Placement
 //
@@ -113,8 +113,9 @@
 // of the machine: between two generations, or at a quiet moment of one. To reach such a moment it
 // refuses requests for up to 10 s at a time, with the error TryAgain, which makes the Go API,
 // commands and hosts repeat them. Requests that end the run are accepted. Many tasks alone do not
-// make a run continue: a large run with all tasks ending is about to end itself. If something
-// happens at the very moment, the server refuses the change and the run handles the event first.
+// make a run continue, because a large run with all tasks ending is about to end itself. If
+// something happens at the very moment, the server refuses the change and the run handles the
+// event first.
 //
 // The server closes the activities and groups with the old execution. Their attempts find that
 // the server does not recognize them, and leave the processes running. The next execution

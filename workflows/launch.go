@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
-// launch is a launch of a task that the run has not seen end.
+// launch is a task's launch that has not ended, as far as the run knows.
 type launch struct {
 	id string // of its first RunTask activity
 	// open is the ID of its last RunTask activity.

@@ -45,7 +45,7 @@ type givenBack struct {
 // report, not for the remaining hosts. The activity may be repeated.
 //
 // A host that the run has given up is not asked, because nothing of the run lives on it and the
-// run should not wait. On return, its reconciler frees the run's reservations.
+// run should not wait. When the host returns, its reconciler frees the run's reservations.
 func (g *releaser) giveBack(ctx workflow.Context) givenBack {
 	var back givenBack
 	e := lifecycle.Released{Exits: map[string][]spec.Exit{}, Values: map[string][]byte{}, Hosts: map[string]string{}}

@@ -14,22 +14,22 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// TestScripts runs testdata: the events of a round, line by line, and its answers.
-// `go test -run Scripts -rewrite` rewrites the answers.
+// TestScripts runs the scripts in testdata, which list a round's events and its answers. `go test
+// -run Scripts -rewrite` rewrites the answers.
 //
-// A script has the directives
+// A script consists of the directives
 //
 //	round PARTICIPANT…     opens a round
-//	events                 applies events, one a line
+//	events                 applies events, one per line
 //	status                 shows the present and the missing tasks
 //	result                 shows the result of the workflow
 //
-// and in events the lines
+// and events consists of the lines
 //
 //	arrive TASK KEY [timeout=DURATION] [value=TEXT] [size=BYTES] [for=TASK,TASK…] [host=NAME]
 //	withdraw TASK KEY
 //	after DURATION         time passes, without an event
-//	passed                 the timer of the deadline fires
+//	passed                 the deadline's timer fires
 //	ended TASK [HOW]
 //	run-ended HOW
 //	cancel

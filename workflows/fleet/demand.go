@@ -33,7 +33,7 @@ type Demand struct {
 	// run must not be preempted.
 	Notice time.Duration `json:"notice,omitempty"`
 	Firm   bool          `json:"firm,omitempty"`
-	// WaitForHosts makes the run wait even if no present host could ever meet the demand.
+	// WaitForHosts makes the run wait even if the current hosts could never meet the demand.
 	WaitForHosts bool `json:"wait_for_hosts,omitempty"`
 	// Prefer names the hosts of the run's last generation. They come first if they are free.
 	Prefer []string `json:"prefer,omitempty"`

@@ -16,8 +16,8 @@ type guard struct {
 	listed []string
 }
 
-// protect makes a pending run guard the hosts that it could use. A run that could not start
-// even if all of them were empty guards nothing: it does not wait for other runs.
+// protect makes a pending run guard the hosts that it could use. A run that could not start even
+// on empty hosts guards nothing, because it does not wait for other runs.
 func (p *planner) protect(r *run) {
 	if p.open == 0 || !slices.ContainsFunc(p.class(r).hosts, func(h *host) bool { return h.ready && !h.guard.on }) {
 		return

@@ -49,8 +49,8 @@ type run struct {
 	// Terms come from its latest demand. Leaving is its notice.
 	Terms   terms   `json:"terms,omitzero"`
 	Leaving leaving `json:"leaving,omitzero"`
-	// Enough is since when an elastic run that waits for more hosts could have started on the
-	// available ones. It is zero while it could not.
+	// Enough is when enough hosts became free for an elastic run that waits for more. It is zero
+	// while too few are free.
 	Enough time.Time `json:"enough,omitzero"`
 
 	// shape is derived from the demand.

@@ -15,22 +15,22 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// TestScripts runs testdata: the events of a fleet, line by line, and its actions.
-// `go test -run Scripts -rewrite` rewrites the answers.
+// TestScripts runs the scripts in testdata, which list a fleet's events and its actions. `go test
+// -run Scripts -rewrite` rewrites the answers.
 //
-// A script has the directives
+// A script consists of the directives
 //
-//	fleet                  begins a fleet without hosts
-//	events                 applies events, one a line
-//	hosts, queue           show the fleet's hosts and its queue
-//	holds RUN              shows the hosts of a run
+//	fleet                  starts a fleet without hosts
+//	events                 applies events, one per line
+//	hosts, queue           show the fleet's hosts and queue
+//	holds RUN              shows a run's hosts
 //	plan DEMAND            shows where a run would be placed now
 //	impossible DEMAND      shows why a run could never be placed
-//	resume                 continues with its state, which has passed through JSON
-//	history HOST           shows how runs have ended on a host
+//	resume                 continues with its state after a round trip through JSON
+//	history HOST           shows how runs ended on a host
 //	wake                   shows when the fleet next needs the time
 //
-// and in events the lines
+// and events consists of the lines
 //
 //	join NAME [slots=N] [oversubscribe] [gpus=N] [model=NAME] [gpu-memory=SIZE] [memory=SIZE] [cpus=N] [KEY:VALUE labels]
 //	     [failing=CHECK:REASON] [instance=NAME] [holds=RUN:GENERATION:TASKS[:GPU+GPU…[:STUCK]],…]
@@ -38,11 +38,11 @@ import (
 //	preempt never|lower-priority [LONGEST-NOTICE]
 //	ask RUN DEMAND [gen=N] [try=N] [since=DURATION ago] [last]
 //	placed RUN [gen=N] · refused RUN HOST [gen=N] [REASON] · freed RUN [HOST]
-//	ended RUN completed|stopped [HOST:KIND,…]       with the hosts on which it failed
+//	ended RUN completed|stopped [HOST:KIND,…]       and the hosts on which it failed
 //	sick-hosts report|cordon
 //	after DURATION         time passes
 //
-// with a demand of
+// where a demand consists of
 //
 //	tasks=N, or pinned=HOST:N,…   gpus=N|all|NAME+NAME…  gpus-per-task=N   then=N  more tasks, without GPUs
 //	hosts=N|MIN:MAX  per-host=N  elastic[=JOIN-WAIT]  select=PATTERN  constraint=…  spread  exclusive

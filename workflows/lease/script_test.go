@@ -11,20 +11,20 @@ import (
 	"github.com/clusterrun/clusterrun/tests/scripts"
 )
 
-// TestScripts runs testdata/scripts: the events of a task of host a, line by line. The other hosts
-// of its run are b and c. `go test -run Scripts -rewrite` rewrites the answers.
+// TestScripts runs testdata/scripts, which list the events of a task on host a. The run's other
+// hosts are b and c. `go test -run Scripts -rewrite` rewrites the answers.
 //
-// The lines of the directive run are
+// The directive run consists of the lines
 //
-//	bounds SHORT LONG      what follows begins, with an answer of the server to an offer
+//	bounds SHORT LONG      starts the task: the server answers an offer
 //	after DURATION         time passes
 //	beat                   the server answers a heartbeat, directly or through another host
-//	ask HOST=ANSWER…       the host asks the others; the answer is "silent" if it asks the memory
-//	                       of that host, and "-" if nothing comes
+//	ask HOST=ANSWER…       the host asks the other hosts; "silent" asks the memory
+//	                       of that host, and "-" means no answer
 //	restart HOST           the host worker of another host is killed
-//	silent                 the heartbeats stopped for 15 s: the task is offered again
-//	taken                  the host takes the offer
-//	untaken [PROMISE…]     the host did not take the offer, and the hosts give their promise
+//	silent                 no heartbeat for 15 s: the task is offered again
+//	taken                  the host accepts the offer
+//	untaken [PROMISE…]     the host did not accept the offer, and the hosts promise
 func TestScripts(t *testing.T) {
 	scripts.Run(t, func() map[string]scripts.Directive {
 		s := &script{}

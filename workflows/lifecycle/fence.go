@@ -17,7 +17,7 @@ const (
 
 // Fence computes when no process of a run can be alive on a silent host. The host lets a process
 // run for StopAfter, counted from when it sent the task's last request that the server answered,
-// which was before the server recorded the request. Then it stops the process, with its grace.
+// at the latest when the server recorded that request. Then it stops the process, with its grace.
 type Fence struct{ StopAfter, Grace time.Duration }
 
 // FenceOf returns the fence of a run on the given number of hosts. ok is false if the hosts let

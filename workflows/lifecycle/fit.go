@@ -44,8 +44,8 @@ func fit(r *spec.RunResult, limit int) {
 	}
 }
 
-// leaveOut drops tasks that occupy the given bytes from a result, and notes their number:
-// completed tasks first, and from the last task backwards.
+// leaveOut drops tasks from a result until the given bytes are saved, and notes their number. It
+// drops completed tasks first, and later tasks before earlier ones.
 func leaveOut(r *spec.RunResult, bytes int) {
 	out := make([]bool, len(r.Tasks))
 	dropped := 0

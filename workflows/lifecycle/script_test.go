@@ -20,58 +20,57 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// TestScripts runs testdata: the events of a run, line by line, and the actions of the
-// machine. `go test -run Scripts -rewrite` rewrites the answers.
+// TestScripts runs the scripts in testdata, which list a run's events and the machine's actions.
+// `go test -run Scripts -rewrite` rewrites the answers.
 //
-// A script has the directives
+// A script consists of the directives
 //
-//	run      begins a run with the spec in its body
-//	events   applies events, one a line, and shows the actions
-//	status   shows the answer of the status query
+//	run      starts a run with the spec in its body
+//	events   applies events, one per line, and shows the actions
+//	status   shows the answer to the status query
 //
-// and in events the lines
+// and events consists of the lines
 //
 //	begin [elapsed=DURATION]|[tasks=N]
-//	unplaced: TEXT                  no host took the tasks
-//	skipped: TEXT                   an earlier run ended in another way
+//	unplaced: TEXT                  no host accepted the tasks
+//	skipped: TEXT                   an earlier run ended differently
 //	ended TASK HOW [launch=N] [generation=N]
-//	                                its activity closed; none given means the latest
-//	process TASK HOW                a process ended and the host starts another,
-//	                                of which the run hears only when it is released
-//	given-up HOST                   it did not come back after its generation
+//	                                its activity closed; the default is the latest
+//	process TASK HOW                a process exited and the host starts another,
+//	                                reported to the run only on release
+//	given-up HOST                   it did not return after its generation
 //	timer NAME
 //	cancel: TEXT
 //	terminate|restart|signal TASK,TASK [signal=NAME] [grace=DURATION]
 //	terminate-all [signal=NAME] [grace=DURATION]
 //	start TASK
-//	stacks TASK,TASK                an operator wants to see them
-//	silent TASK,TASK                a host says that all its tasks are
+//	stacks TASK,TASK                an operator requests them
+//	silent TASK,TASK                a host reports all its tasks as silent
 //	captured [TASK=PATH]… [host=TASK,HOST]… [in=TASK,TASK:PLACE]…
-//	                                the answer to capture; stackOf has the places
+//	                                the answer to capture; stackOf lists the places
 //	together [TASK] [key=KEY] [kind=KIND] [at=DURATION] [reason=WORD]: TEXT
-//	                                a task, or without one an operator, asks all
+//	                                a task, or by default an operator, asks all
 //	                                tasks to stop, with KIND: TEXT as its error
-//	clear [TASK]                    and takes that back; both have generation=N
+//	clear [TASK]                    withdraws that; both accept generation=N
 //	notice [queue|drain|operator] within=DURATION [at=DURATION] [requeue]: TEXT
-//	                                the tasks have notice that they will be stopped
-//	UPDATE {FIELD: VALUE, …}        any other update by its name, such as "exec {task: worker-0}"
+//	                                the tasks get notice that they will be stopped
+//	UPDATE {FIELD: VALUE, …}        any other update by name, such as "exec {task: worker-0}"
 //	resume                          the workflow continues as new
-//	resumed elapsed=DURATION        and begins
+//	resumed elapsed=DURATION        and starts
 //	released [host=TASK,HOST]… [value=TASK,JSON]… [problem=TEXT]… [lost=HOST]… [forgotten]
 //
 // HOW is one of
 //
-//	ok | exit=N | killed=SIGNAL     by itself
-//	stopped | terminated | timeout | lost | silent     by us, or not by itself
+//	ok | exit=N | killed=SIGNAL     on its own
+//	stopped | terminated | timeout | lost | silent     by us, or not on its own
 //	[lived=DURATION] [step=DURATION] [unkillable] [code=N]      code: of a process that was stopped
-//	nothing | gone                  there was no process | its host was given up
+//	nothing | gone                  no process existed | its host was given up
 //
-// with [prints=T [peer] [logged] [place=FILE:LINE]] for an error in its output, whose line is
-// the message, [trace=N] for what torch's Flight Recorder wrote,
-// [host=NAME], [boot=N] for the host's clock, [report] for an error the program
-// reported, and ": TEXT" for its message. [started=T], [ended=T] and [error=T]
-// are durations after 2026-11-21 10:00:00: when the process started and ended,
-// and when it wrote its error file.
+// with [prints=T [peer] [logged] [place=FILE:LINE]] for an error in its output, with the message
+// as its line, [trace=N] for what torch's Flight Recorder wrote, [host=NAME], [boot=N] for the
+// host's clock, [report] for an error the program reported, and ": TEXT" for its message.
+// [started=T], [ended=T] and [error=T] are durations after 2026-11-21 10:00:00: when the process
+// started and ended, and when it wrote its error file.
 func TestScripts(t *testing.T) {
 	scripts.Run(t, func() map[string]scripts.Directive {
 		var s *script

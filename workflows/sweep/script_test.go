@@ -13,18 +13,18 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
 
-// TestScripts runs testdata: the events of a sweep, line by line, and its actions.
-// `go test -run Scripts -rewrite` rewrites the actions.
+// TestScripts runs the scripts in testdata, which list a sweep's events and its actions. `go test
+// -run Scripts -rewrite` rewrites the actions.
 //
-// A script has the directives
+// A script consists of the directives
 //
 //	sweep TRIALS AT-MOST [max-failures=N]
 //	events
 //	status
-//	continue     as the next execution of the workflow
-//	again        as rerun --failed, after the end
+//	continue     in the next execution of the workflow
+//	again        like rerun --failed, after the end
 //
-// and in events the lines
+// and events consists of the lines
 //
 //	wait | begin | skip
 //	ended TRIAL succeeded|failed|cancelled|lost

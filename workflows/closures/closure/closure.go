@@ -28,8 +28,8 @@ func (c *Closure) Size() int {
 
 // Limits of closures.
 const (
-	// MaxLosses is how many processes may exit during calls of the same closure before it fails.
-	// It does not apply to closures of a certain task. TensorFlow has no limit.
+	// MaxLosses limits the processes that may exit during calls of a closure; one more makes it
+	// fail. It does not apply to closures of a certain task. TensorFlow has no limit.
 	MaxLosses = 10
 	// MaxQueueBytes limits the total size of a queue's closures. A full queue makes schedule wait.
 	MaxQueueBytes = 1536 << 10
