@@ -296,9 +296,8 @@ func TestFromFrame(t *testing.T) {
 	}
 }
 
-// A task is given up, despite remaining restarts, if its processes keep failing with the same
-// error. The counts are in the notes of the grants, since the output of earlier processes may be
-// gone.
+// A task is given up despite remaining restarts if its processes keep failing with the same error.
+// The grants' notes contain the counts, since earlier processes' output may be gone.
 func TestSameErrors(t *testing.T) {
 	p := &plan{Spec: (&spec.RunSpec{AutoRestart: true, MaxRestarts: new(9)}).WithDefaults()}
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -169,8 +169,8 @@ func TestClaimSlots(t *testing.T) {
 	}
 }
 
-// A reservation of an open run without tasks on this host frees its slots, but the run may return:
-// its server may have been away.
+// A reservation of an open run without tasks on this host frees its slots, but the run may return,
+// because its server may have been away.
 func TestAReservationWithoutATaskLapses(t *testing.T) {
 	s := &stopped{}
 	server := &describes{run: execution("first", servedRun.RunID, running, 9)}

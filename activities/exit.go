@@ -190,7 +190,7 @@ func fromFrame(words string) string {
 	for at > 0 && is(at, rest) {
 		at--
 	}
-	if !is(at, frame) { // it begins too far ahead
+	if !is(at, frame) { // it starts too far ahead
 		for at = begin; at < len(lines)-1 && is(at, rest); {
 			at++
 		}
@@ -201,8 +201,8 @@ func fromFrame(words string) string {
 	return strings.Join(lines[begin:], "\n")
 }
 
-// withReport returns the printed error of a process that has reported an error as well. printed
-// may be nil.
+// withReport returns the printed error of a process that has also reported an error. printed may
+// be nil.
 func withReport(printed *spec.PrintedError, report *tasklog.Report) *spec.PrintedError {
 	if printed == nil {
 		line, _, _ := strings.Cut(report.Message, "\n")
@@ -213,7 +213,7 @@ func withReport(printed *spec.PrintedError, report *tasklog.Report) *spec.Printe
 	return printed
 }
 
-// describeExit calls the function of that name as the user who owns the files.
+// describeExit calls the function describeExit as the user who owns the files.
 func (h *Host) describeExit(p *plan, q supervisor.Process) (e spec.Exit, value json.RawMessage) {
 	user, err := p.userOf(q)
 	if err == nil {
@@ -237,7 +237,7 @@ func (h *Host) describeExit(p *plan, q supervisor.Process) (e spec.Exit, value j
 	return e, value
 }
 
-// unread adds to an exit the reason why the files of its process could not be read.
+// unread adds to an exit the reason why its process's files could not be read.
 func unread(e spec.Exit, why error) spec.Exit {
 	e.Message = strings.Trim(e.Message+"\n"+why.Error(), "\n")
 	return bound(e)
@@ -248,7 +248,7 @@ func bound(e spec.Exit) spec.Exit {
 	return e
 }
 
-// attemptsOf returns the history of a launch for the restart policy.
+// attemptsOf returns a launch's history for the restart policy.
 func (p *plan) attemptsOf(processes []supervisor.Process, launch int, owned bool) []lifecycle.Attempt {
 	var out []lifecycle.Attempt
 	for _, q := range processes {
@@ -266,8 +266,7 @@ func (p *plan) attemptsOf(processes []supervisor.Process, launch int, owned bool
 
 func lived(p supervisor.Process) time.Duration { return max(0, p.Exit.Ended.Sub(p.Started)) }
 
-// restartsOf counts the restarts of a launch. The supervisor keeps the first process of each
-// launch.
+// restartsOf counts a launch's restarts. The supervisor keeps each launch's first process.
 func restartsOf(processes []supervisor.Process, launch int) int {
 	first, last := -1, -1
 	for _, p := range processes {

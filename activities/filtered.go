@@ -75,7 +75,7 @@ func (c *collectors) collectRest(ctx context.Context, p *plan) {
 }
 
 // endCollecting ends a run's collection. If ctx is done first, the collection continues, and the
-// caller can wait for it again.
+// caller can retry.
 func (c *collectors) endCollecting(ctx context.Context, run runkey.Run) error {
 	c.mu.Lock()
 	one := c.byRun[run]

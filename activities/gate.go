@@ -48,7 +48,7 @@ func (g *gate) refused(run runkey.Run, e guard.Entry, why string) {
 	}
 }
 
-// allowedStart asks the policy at each process start, before anything is created for it.
+// allowedStart consults the policy at each process start, before anything is created for it.
 func (l *taskLease) allowedStart(t spec.Task) (policy.Decision, error) {
 	if l.Guard != nil {
 		l.asked = l.gate.requestFor(l.plan.Run, l.plan.Spec, t, l.plan.signersOf(t.Name()))

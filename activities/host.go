@@ -248,7 +248,7 @@ type core struct {
 	now      func() time.Time
 }
 
-// The parts of a host, each of which decides one thing.
+// The parts of a host. Each decides one thing.
 type (
 	// gate asks the policy, and writes the audit log.
 	gate struct {

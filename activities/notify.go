@@ -66,7 +66,7 @@ type receiver struct {
 	problem *spec.Problem
 }
 
-// receiver asks the policy about a webhook, and finds its secrets.
+// receiver consults the policy about a webhook, and finds its secrets.
 func (g *gate) receiver(n spec.Notification, signers []string) receiver {
 	to := g.judge(n, signers)
 	if to.problem == nil {
@@ -86,7 +86,7 @@ func DecideNotice(g *guard.Guard, n spec.Notification, signers []string) policy.
 	return to.decision
 }
 
-// judge asks the policy about a webhook.
+// judge consults the policy about a webhook.
 func (g *gate) judge(n spec.Notification, signers []string) (to receiver) {
 	request := policy.Request{Signers: signers, Notice: true}
 	for _, from := range []spec.Source{n.Webhook.From, n.Secret} {
@@ -112,7 +112,7 @@ func (g *gate) judge(n spec.Notification, signers []string) (to receiver) {
 	return to
 }
 
-// decide asks the policy, and reports whether it allows the request.
+// decide consults the policy, and reports whether it allows the request.
 func (to *receiver) decide(g *gate, r policy.Request) bool {
 	if to.decision = g.Guard.Decide(r); !to.decision.Allowed {
 		to.problem = &spec.Problem{Path: "policy", Message: "the notification, which " + by(r.Signers) + ": " + to.decision.Reason, Remedy: remedyOfDenial(r.Signers)}
@@ -120,7 +120,7 @@ func (to *receiver) decide(g *gate, r policy.Request) bool {
 	return to.decision.Allowed
 }
 
-// lookUp sets value to the value of a secret of this host, and reports whether it exists. An empty
+// lookUp sets value to the value of this host's secret, and reports whether it exists. An empty
 // source changes nothing.
 func (to *receiver) lookUp(environ []string, from spec.Source, path string, value *string) bool {
 	if from == (spec.Source{}) {

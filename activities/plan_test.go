@@ -81,8 +81,8 @@ func TestADamagedPlanIsSetAside(t *testing.T) {
 	assert.FileExists(t, path+".damaged")
 }
 
-// A full disk is not the spec's fault: the run waits, or is placed on another host. A run that
-// brought its own host does not have another one.
+// A full disk is not the spec's fault, so the run waits or is placed on another host. A run that
+// brought its own host cannot be placed elsewhere.
 func TestAFullDiskIsRefusedAsAPlace(t *testing.T) {
 	full, wrong := spec.Problem{Path: "logs.dir", Message: "no space left on device", Remedy: makeRoom}, spec.Problem{Path: "dir", Message: "it is no directory"}
 	for _, c := range []struct {

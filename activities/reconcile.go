@@ -159,8 +159,8 @@ func (r *reconciler) leave(ctx context.Context, p *plan) error {
 	return r.free(ctx, now)
 }
 
-// errNotBegun is returned if a group of the run has not started its activities yet, or may be about
-// to offer some again. The next round checks again.
+// errNotBegun is returned if a group has not started its activities yet, or may be about to reoffer
+// some. The next round repeats the check.
 var errNotBegun = errors.New("a group of the run has not begun yet")
 
 // pendingHere returns the pending activities of a run and its groups on this host.
@@ -186,7 +186,7 @@ func (r *reconciler) pendingHere(ctx context.Context, d *workflowservice.Describ
 }
 
 // abandon releases a run that will never be released normally. closed describes its last execution,
-// if the server knows it and it is closed.
+// if it is closed and known to the server.
 func (r *reconciler) abandon(p *plan, why string, closed *workflowpb.WorkflowExecutionInfo) error {
 	if !p.Released {
 		r.Log.Info("stopping leftover processes of a run", zap.String("run", p.Run.WorkflowID), zap.String("why", why))
@@ -303,7 +303,7 @@ func takingOver(d *workflowservice.DescribeWorkflowExecutionResponse) bool {
 }
 
 // isOffering reports whether an execution may be about to offer tasks again after their last offer
-// was closed. In between, it asks the host and then other hosts.
+// was closed. In between, it sends requests to the host and then to other hosts.
 func isOffering(d *workflowservice.DescribeWorkflowExecutionResponse) bool {
 	return d.GetPendingWorkflowTask() != nil || slices.ContainsFunc(d.GetPendingActivities(), func(a *workflowpb.PendingActivityInfo) bool {
 		name := a.GetActivityType().GetName()

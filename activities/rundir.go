@@ -245,8 +245,8 @@ func closedAbove(dir string) string {
 	return ""
 }
 
-// userOf returns the recorded user to read and write a process's files as: the directory's owner
-// may have changed. p may be nil.
+// userOf returns the recorded user to read and write a process's files as, because the directory's
+// owner may have changed. p may be nil.
 func (p *plan) userOf(q supervisor.Process) (*hostuser.User, error) {
 	if p != nil && p.User != nil {
 		return p.User, nil

@@ -179,7 +179,7 @@ func (sh *shipping) dirOf(run runkey.Run, s *spec.RunSpec, t spec.Task) string {
 	return dirIn(sh.shipsTo(run, s), s, t)
 }
 
-// shipsTo returns the directory to which the run's archive is unpacked, or an empty string if it
+// shipsTo returns the directory that the run's archive is unpacked to, or an empty string if it
 // ships none.
 func (sh *shipping) shipsTo(run runkey.Run, s *spec.RunSpec) string {
 	if !s.Ships() {

@@ -215,8 +215,7 @@ func TestNoRoomForWhatIsShipped(t *testing.T) {
 	}
 }
 
-// A run that fetched its archive from this host has ended if the server reports the end of that
-// very run.
+// A run that fetched its archive from this host has ended if the server reports its end.
 func TestRunsThatHaveTheirArchiveFromHere(t *testing.T) {
 	now := time.Now()
 	h := assemble(&core{now: func() time.Time { return now }})

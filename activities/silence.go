@@ -51,9 +51,9 @@ func (l *taskLease) silentFor(u *spec.LiveUsage, at time.Time, signs lifecycle.L
 	u.SilentSeconds = int(silent.Seconds())
 }
 
-// mustAct reports whether on_silence must be carried out now: all tasks of the run on this host are
-// silent, and this lease is the first to notice. A silent task that waits for a busy one on this
-// host does not trigger it.
+// mustAct reports whether on_silence must be carried out now, because all of the run's tasks on
+// this host are silent and this lease is the first to notice. A silent task that waits for a busy
+// one on this host does not trigger it.
 func (l *taskLease) mustAct() bool {
 	if l.plan.Spec == nil || l.plan.Spec.OnSilence == "" || !l.plan.Spec.Silence.IsWatched() {
 		return false

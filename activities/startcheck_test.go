@@ -208,8 +208,7 @@ func TestWhatIsNotUnderstood(t *testing.T) {
 	}
 }
 
-// An elastic run that has lost a host requests fewer tasks of the remaining hosts than its spec
-// has.
+// An elastic run that has lost a host requests fewer tasks than its spec has.
 func TestAPartOfAnElasticRunIsUnderstood(t *testing.T) {
 	s, err := spec.DecodeYAML([]byte(`{tasks: [{type: worker, count: 6, logs: {tee: "5:3"},
 		overrides: {"0": {command: [a]}, "1": {command: [a]}, "2": {command: [a]}, "3": {command: [a]}, "4": {command: [a]}, "5": {command: [b]}}}],

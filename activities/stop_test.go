@@ -21,8 +21,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// A run's remaining processes are always stopped with their type's signal and grace: a checkpoint
-// may depend on it.
+// A run's remaining processes are always stopped with their type's signal and grace, because a
+// checkpoint may depend on it.
 func TestWhatIsLeftIsStoppedAsItsTypeIs(t *testing.T) {
 	long := spec.Duration(5 * time.Minute)
 	s := (&spec.RunSpec{Tasks: []spec.TaskGroup{
@@ -90,7 +90,7 @@ func TestNobodyComesBackDuringAStop(t *testing.T) {
 }
 
 // The plan of the next generation starts with the latest message, so that an older one that arrives
-// late has no effect.
+// late is ignored.
 func TestTheNextPlanKnowsOfAClear(t *testing.T) {
 	h := assemble(&core{now: time.Now})
 	p := h.reservations.newPlan(servedRun, hostapi.ReserveInput{Generation: 2, Spec: &spec.RunSpec{}, Stopping: &spec.Stopping{Seq: 2}}, nil)

@@ -61,7 +61,7 @@ type usageHistory struct {
 const (
 	// freshFor is the maximum age of a process that counts as just started.
 	freshFor = 5 * time.Second
-	// shortLife is the lifetime up to which the kernel measures memory better than samples do.
+	// Up to shortLife, the kernel measures a process's memory better than samples do.
 	shortLife = 20 * time.Second
 )
 

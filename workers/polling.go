@@ -106,7 +106,7 @@ func (s *side) registerChecks(w worker.Worker) {
 func (s *side) registerTasks(w worker.Worker) {
 	// A group's next generation is reserved on the previous one's hosts.
 	w.RegisterActivity(&struct{ hostapi.Host }{s.host})
-	// Thousands of these calls may wait here. As a function it needs half the stack.
+	// Thousands of these calls may be waiting. As a function each needs half the stack.
 	w.RegisterActivityWithOptions(s.host.RunTask, activity.RegisterOptions{
 		Name: hostapi.Name(hostapi.Host.RunTask), DisableAlreadyRegisteredCheck: true,
 	})

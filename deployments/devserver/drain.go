@@ -33,8 +33,8 @@ func (d *drain) intercept(ctx context.Context, req any, info *grpc.UnaryServerIn
 
 	resp, err := next(ctx, req)
 	if err != nil && d.stopping.Err() != nil {
-		// For a client "canceled" is final, and this is not: it asks again, and finds the next
-		// server.
+		// For a client "canceled" is final, but this is not, so the client retries and finds the
+		// next server.
 		return nil, status.Error(codes.Unavailable, "the server is stopping")
 	}
 	return resp, err

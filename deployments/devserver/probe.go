@@ -92,8 +92,8 @@ func awaitHealthy(ctx context.Context, conn *grpc.ClientConn) error {
 	}
 }
 
-// retry asks until the answer is the wanted one. It polls because the services find each other as
-// they start, without an event to wait for.
+// retry repeats ask until it returns want. It polls because the services find each other as they
+// start, without an event to wait for.
 func retry(ctx context.Context, ask func() error, want codes.Code) error {
 	for {
 		err := ask()

@@ -116,7 +116,7 @@ func sameOrNextMinor(file, ours string) bool {
 	return err1 == nil && err2 == nil && fileMajor == major && (minor == fileMinor || minor == fileMinor+1)
 }
 
-// schemaStatements returns the statements with which this server's library sets up a database.
+// schemaStatements returns the statements that this server's library uses to set up a database.
 func schemaStatements() ([]string, error) {
 	var r statementRecorder
 	if err := sqliteschema.SetupSchemaOnDB(&r); err != nil {

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Matching hands a task to a worker in two steps: it makes history record that the task has
+// Matching hands a task to a worker in two steps. It makes history record that the task has
 // started, and answers the worker's poll. It gives history one second
 // (recordTaskStartedSyncMatchTimeout). If a machine is busy for longer, history records the start
 // and its answer comes too late. Matching offers the task again, history reports that it has

@@ -50,7 +50,7 @@ func tuning() dynamicconfig.StaticClient {
 
 		// Every run has its own task queues, and each costs a dozen goroutines until it is
 		// unloaded: by default five minutes after its last poll, and up to ten where another queue
-		// asks it for news. It must be longer than either long poll; a worker's takes a minute.
+		// queries it. It must be longer than either long poll; a worker's takes a minute.
 		dynamicconfig.MatchingMaxTaskQueueIdleTime.Key():       75 * time.Second,
 		dynamicconfig.MatchingGetUserDataLongPollTimeout.Key(): 30 * time.Second,
 

@@ -156,7 +156,7 @@ func follow(c *client.Options, home embedded.Home) {
 const dialBound = 10 * time.Second
 
 // Dial connects and checks that the server answers within the timeout, so that a wrong address
-// is one clear error instead of a series of log lines.
+// causes one clear error instead of many log lines.
 func Dial(ctx context.Context, o Options, logger log.Logger, timeout time.Duration, more ...grpc.DialOption) (client.Client, error) {
 	c, err := o.Client()
 	if err != nil {

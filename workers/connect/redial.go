@@ -19,7 +19,7 @@ var redial = grpc.ConnectParams{
 }
 
 // pollWhenReady makes polls wait for a connection. The SDK repeats a failed poll after up to ten
-// seconds, in which the host would not get tasks from a server that is back.
+// seconds. Meanwhile the host would not get tasks from a server that is back.
 func pollWhenReady(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	if strings.HasPrefix(path.Base(method), "Poll") {
 		opts = append(opts, grpc.WaitForReady(true))

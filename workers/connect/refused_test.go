@@ -35,7 +35,7 @@ func TestUnreachedIsPlain(t *testing.T) {
 	assert.ErrorIs(t, unreached("a:1", context.Canceled), context.Canceled)
 }
 
-// A server whose database is down takes requests and does not answer them.
+// A server without its database accepts requests but does not answer them.
 func TestAServerThatDoesNotAnswer(t *testing.T) {
 	silent := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
 		return status.FromContextError(context.DeadlineExceeded).Err()

@@ -70,7 +70,7 @@ func (h Home) dbLock() string    { return h.Database() + ".lock" }
 func (h Home) startLock() string { return filepath.Join(h.Dir, "start.lock") }
 
 const (
-	// settleEvery is the time between checks of a server that is starting or stopping.
+	// settleEvery is how often a starting or stopping server is checked.
 	settleEvery = 3 * time.Millisecond
 	// settleBound is the maximum time to wait for it. A start takes a third of a second, and longer
 	// on a very busy machine.

@@ -134,7 +134,7 @@ func foreground(cmd *exec.Cmd) (f *Foreground, theirs *os.File, err error) {
 		return nil, nil, err
 	}
 	cmd.ExtraFiles = []*os.File{theirs}
-	// Ctrl-C is for this process, which decides in which order things stop.
+	// Ctrl-C is for this process, which decides the order of stopping.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return &Foreground{lifeline: ours, cmd: cmd, exited: make(chan error, 1)}, theirs, nil
 }
@@ -252,7 +252,7 @@ func (h Home) launch(ctx context.Context, cmd *exec.Cmd, start func(*exec.Cmd) e
 	}
 }
 
-// minFiles is the number of files that a started server has open, plus some for connections.
+// minFiles is how many files a started server has open, plus some for connections.
 const minFiles = 40
 
 // checkFiles refuses to start a server that cannot open its files: it would neither become ready

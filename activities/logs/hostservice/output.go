@@ -47,7 +47,7 @@ type Cursor struct {
 type record struct {
 	tasklog.Stream
 	Offset int64 `json:"offset,omitempty"`
-	// Length is the number of bytes of the stream that follow.
+	// Length is the size in bytes of the stream's data that follows.
 	Length int `json:"length,omitempty"`
 	// Error describes a file's error.
 	Error string `json:"error,omitempty"`

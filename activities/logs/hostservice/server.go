@@ -38,8 +38,8 @@ type Config struct {
 	// Host is the host's name, and StateDir the directory with its key.
 	Host, StateDir string
 	// Listen is HOST:PORT, or a part of it: without a host it means all addresses, and without a
-	// port any free port. Advertise is the address for clients; the default is Listen, or the
-	// address from which this host reaches Peer.
+	// port any free port. Advertise is the address for clients; the default is Listen, or the local
+	// address of connections to Peer.
 	Listen, Advertise, Peer string
 	// Archives stores the directories that runs ship.
 	Archives *shipped.Store

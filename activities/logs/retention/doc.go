@@ -3,9 +3,9 @@
 //
 // # What may go
 //
-// [Rule.Choose] decides, only from [Facts]. A run may be removed when it is over: no state
-// directory on this host holds it, the server does not report it as open, and there is evidence
-// that it has ended. The evidence is the server's answer, the run's [Note], or its host worker's
+// [Rule.Choose] decides, only from [Facts]. A run may be removed when it is over. That means that
+// no state directory on this host holds it, the server does not report it as open, and there is
+// evidence of its end. The evidence is the server's answer, the run's [Note], or its host worker's
 // missing state directory, which `clusterrun run` removes on exit. A file's age does not count.
 //
 // # On disk

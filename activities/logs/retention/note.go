@@ -54,7 +54,7 @@ func Begin(logDir string, run runkey.Run, state string) error {
 	})
 }
 
-// End records that a run has ended, if its beginning was recorded.
+// End records that a run has ended, if its start was recorded.
 func End(logDir, workflowID, runID string, at time.Time) error {
 	return change(logDir, workflowID, runID, func(n *Note) bool {
 		if n.Run == (runkey.Run{}) || !n.Ended.IsZero() {

@@ -35,7 +35,7 @@ func parsePattern(line string, dir []string) (p pattern) {
 // quoted escapes a name for use as a pattern.
 var quoted = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
-// matches reports whether the elements of a path match those of a pattern.
+// matches reports whether a path's elements match a pattern's.
 func matches(pattern, at []string) bool {
 	switch {
 	case len(pattern) == 0 || len(at) == 0:

@@ -1,14 +1,14 @@
 package tasklog
 
-// Stream names one of the two outputs of a process.
+// Stream names one of a process's two outputs.
 type Stream struct {
 	Rank    int  `json:"rank"`
 	Attempt int  `json:"attempt"`
 	Stderr  bool `json:"stderr,omitempty"`
 }
 
-// Chunk is a piece of a stream: whole lines, except that the last may be unfinished. In that case
-// the stream's next chunk continues it.
+// Chunk is a piece of a stream. It contains whole lines, except that the last may be unfinished and
+// continue in the next chunk.
 type Chunk struct {
 	Stream
 	// Data is never empty. It is valid only until the sink returns.

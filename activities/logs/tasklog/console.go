@@ -24,7 +24,7 @@ type ConsoleOptions struct {
 // written whole, never interleaved. On a terminal, a line's colours end with the line, and
 // sequences that move the cursor are left out; elsewhere all bytes are kept. Of a line with
 // carriage returns only the last state counts. While such a line is unfinished, it is a progress
-// bar, which is shown as a line now and then. All methods may be called concurrently.
+// bar, which is occasionally shown as a line. All methods may be called concurrently.
 //
 // The two outputs are independent unless they are the same place. After an error an output is no
 // longer written to, and an output that is not read blocks only its own writers.

@@ -45,7 +45,7 @@ var passes = func() (t [256]bool) {
 	return t
 }()
 
-// safe returns the length of the start of text that does not need a filter.
+// safe returns the length of text's prefix that does not need a filter.
 func safe(text []byte) int {
 	for i, b := range text {
 		if !passes[b] {
@@ -55,7 +55,7 @@ func safe(text []byte) int {
 	return len(text)
 }
 
-// appendSafe appends the safe part of a piece of a line.
+// appendSafe appends the safe part of text, a piece of a line.
 func (f *filter) appendSafe(dst, text []byte) []byte {
 	if len(f.rest) > 0 {
 		text, f.rest = append(f.rest, text...), nil

@@ -13,8 +13,7 @@ import (
 type FollowOptions struct {
 	// Select reports whether to follow a stream. If nil, all streams are followed.
 	Select func(Stream) bool
-	// From returns a stream's starting offset, at the start of a line. If nil, streams are followed
-	// from their beginning.
+	// From returns a stream's starting offset, at the start of a line. If nil, the offset is 0.
 	From func(Stream) int64
 	// OnNext is called for each process of a task after the first followed one. It must not call
 	// the follower.

@@ -62,7 +62,7 @@ func (p *place) bars() []*line {
 	return slices.DeleteFunc(list, func(l *line) bool { return l.bar == nil })
 }
 
-// barChanged schedules the bars to be shown again.
+// barChanged schedules a redraw of the bars.
 func (c *Console) barChanged(p *place) {
 	if p.timer == nil && !p.closed {
 		p.timer = time.AfterFunc(p.every, func() { c.showBars(p) })

@@ -208,7 +208,7 @@ func TestReadResult(t *testing.T) {
 	assert.Equal(t, "12345678", string(got), "just as long as it may be")
 }
 
-// pythonWithTorch is the interpreter for which distributions install their package of torch.
+// pythonWithTorch is the interpreter that distributions install their torch package for.
 const pythonWithTorch = "/usr/bin/python3"
 
 // The files that the real @record writes are read (TE-64, TE-66, TE-67, TE-68).
@@ -363,7 +363,7 @@ func TestStartOfLastLines(t *testing.T) {
 	}
 }
 
-// asLines returns the lines of a run, decoded from JSON.
+// asLines returns a run's lines, decoded from JSON.
 func asLines(t *testing.T, run string) (lines []Line) {
 	t.Helper()
 	var out bytes.Buffer
@@ -393,7 +393,7 @@ func TestJSONLines(t *testing.T) {
 	}, asLines(t, run))
 }
 
-// A line beyond all bounds is split into parts, and no character is torn.
+// A line beyond all limits is split into parts, but between characters.
 func TestJSONLinesOfALongLine(t *testing.T) {
 	run := t.TempDir()
 	dir := makeProcess(t, run, 0, 0)

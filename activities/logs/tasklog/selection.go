@@ -11,7 +11,7 @@ import (
 type Selection struct {
 	// Ranks are the ranks of the tasks; nil means all.
 	Ranks []int `json:"ranks,omitzero"`
-	// OnlyStdout and OnlyStderr leave the other stream out.
+	// OnlyStdout and OnlyStderr select one stream.
 	OnlyStdout bool `json:"only_stdout,omitempty"`
 	OnlyStderr bool `json:"only_stderr,omitempty"`
 	// Attempts are numbers of processes; empty means all. Last adds each task's last process and
@@ -21,7 +21,7 @@ type Selection struct {
 	Latest   map[int]int `json:"latest,omitempty"`
 	// Since leaves out earlier output, as [Since] does, unless it is zero.
 	Since time.Time `json:"since,omitzero"`
-	// Tail is the number of lines wanted at the end of each file; 0 means all.
+	// Tail is how many lines are wanted at the end of each file; 0 means all.
 	Tail int `json:"tail,omitempty"`
 }
 

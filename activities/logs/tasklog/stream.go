@@ -20,7 +20,7 @@ const (
 	readSize = 256 << 10
 	// maxHeld is the maximum length of an unfinished line that is held back.
 	maxHeld = 64 << 10
-	// roundSize is the number of bytes of one stream that are read before the next stream's turn.
+	// roundSize is how many bytes of one stream are read before the next stream's turn.
 	roundSize = 1 << 20
 )
 
@@ -104,7 +104,7 @@ func (f *Follower) read(s *stream, upTo int64, all bool) (more bool) {
 	}
 }
 
-// maxOpen is the number of files that a follower keeps open.
+// maxOpen is how many files a follower keeps open.
 const maxOpen = 1024
 
 // open opens the file of a stream unless it is open.

@@ -71,7 +71,7 @@ func (t *Times) NoteEnd(ended time.Time) {
 	}
 }
 
-// Written returns the number of bytes of output at the last check.
+// Written returns the output's size in bytes at the last check.
 func (t *Times) Written() int64 { return t.written.Load() }
 
 // Latest returns when the last output was written, as far as checked, or zero without output.

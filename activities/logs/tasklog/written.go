@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// StreamEnd is the last part of one stream of a process, from the start of a line.
+// StreamEnd is the last part of a process's stream, from the start of a line.
 type StreamEnd struct {
 	Text []byte
 	// Offset is the start of Text in the stream.

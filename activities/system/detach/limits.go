@@ -42,8 +42,8 @@ func RaiseLimits(pid int) {
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("0"), 0)
 }
 
-// usual returns a limit's value if nothing sets it: unlimited, except for the stack and core files,
-// since their soft limits are not raised.
+// usual returns a limit's value if nothing sets it. It is unlimited except for the stack and core
+// files, since their soft limits are not raised.
 func usual(resource int, own unix.Rlimit) unix.Rlimit {
 	if resource == unix.RLIMIT_STACK || resource == unix.RLIMIT_CORE {
 		return own

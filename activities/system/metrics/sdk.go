@@ -11,8 +11,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// labels are the labels of metrics of the SDK and of workflows; each has few values. The SDK's
-// other labels are left out.
+// labels are the labels of SDK and workflow metrics; each has few values. The SDK's other labels
+// are left out.
 var labels = []string{
 	"namespace", "task_queue", "workflow_type", "activity_type", "operation", "worker_type", "poller_type",
 	"failure_reason", "status_code", "verdict", "cause",

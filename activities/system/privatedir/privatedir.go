@@ -96,7 +96,7 @@ func wrap(err error) error {
 	return nil
 }
 
-// Short returns a name of 10 letters and digits for texts, different for different texts.
+// Short returns a name of 10 letters and digits for strings, different for different strings.
 func Short(texts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:10]

@@ -12,7 +12,7 @@ import (
 // on a busy machine.
 const executingFor = 2 * time.Second
 
-// Environ returns the environment with which a process was started, unless the process has
+// Environ returns the environment that a process was started with, unless the process has
 // overwritten it. While a process executes another program, the kernel briefly shows an empty or
 // incomplete environment; Environ waits until that has passed.
 func Environ(pid int) ([]string, error) {

@@ -10,7 +10,7 @@ import (
 const loginMask = 0o022
 
 // Umask returns this process's file mode creation mask. The system call for it briefly changes the
-// mask, also for files that are created concurrently.
+// mask, which affects files that are created concurrently.
 func Umask() int {
 	text, _ := os.ReadFile("/proc/self/status")
 	_, rest, _ := strings.Cut(string(text), "\nUmask:\t")

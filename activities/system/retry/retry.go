@@ -35,5 +35,5 @@ func (b *Backoff) Next() time.Duration {
 // Sleep waits until the next try is due, or until ctx is done.
 func (b *Backoff) Sleep(ctx context.Context) error { return Sleep(ctx, b.Next()) }
 
-// Reset makes First the next time again. It is called after a successful try.
+// Reset restarts at First. It is called after a successful try.
 func (b *Backoff) Reset() { b.last = 0 }

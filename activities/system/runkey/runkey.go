@@ -10,7 +10,7 @@ type Run struct {
 	RunID      string `json:"run_id"`
 }
 
-// Task names one task of one generation of a run.
+// Task names one task in one generation of a run.
 type Task struct {
 	Run        Run    `json:"run"`
 	Generation int    `json:"generation"`

@@ -1,4 +1,4 @@
-// Package client replaces the worker controller of Temporal's server: deployment versions do not
+// Package client replaces the worker controller of Temporal's server. Deployment versions do not
 // have workers at a cloud provider, and cannot get any.
 package client
 

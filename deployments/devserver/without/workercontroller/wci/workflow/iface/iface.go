@@ -1,5 +1,5 @@
-// Package iface defines the types with which Temporal's server asks its worker controller for
-// workers at a cloud provider.
+// Package iface defines the types that Temporal's server uses to request workers at a cloud
+// provider from its worker controller.
 package iface
 
 import (
