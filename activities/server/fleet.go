@@ -32,7 +32,7 @@ type Membership struct {
 	changed chan struct{}
 	// beat is the interval between the last lease's heartbeats.
 	beat time.Duration
-	// confirmed is when the server last confirmed a lease.
+	// confirmed is the time of the last confirmed lease.
 	confirmed time.Time
 	// leaves is closed once the host leaves in order.
 	leaves chan struct{}
@@ -104,7 +104,7 @@ func (m *Membership) Keep(ctx context.Context, holds func() []fleet.Holding, ref
 
 // leaseFollows returns how long a host waits for its next lease before it rejoins. A fleet that
 // continues in another execution gives all hosts new leases unasked. In a large fleet that takes a
-// while, and hosts that rejoin meanwhile would soon make it continue once more.
+// while, and hosts that rejoin too early would soon make it continue once more.
 func (m *Membership) leaseFollows() time.Duration {
 	const small = 2 * time.Second // in a small fleet
 	m.mu.Lock()

@@ -25,7 +25,7 @@ type Server interface {
 	Withdraw(ctx context.Context, id string, m spec.BarrierMessage) error
 	// Result waits until a round is closed. It returns [ErrClosed] if the round does not exist.
 	Result(ctx context.Context, id string) (spec.BarrierResult, error)
-	// Status returns an open round's status, and those of the tasks in of that have arrived.
+	// Status returns an open round's status, and which tasks in of have arrived.
 	Status(ctx context.Context, id string, of []string) (spec.BarrierStatus, error)
 	// End closes an open round that no task waits for.
 	End(ctx context.Context, id, why string) error
@@ -70,7 +70,7 @@ const (
 	// maxMeetings limits how many of a run's barriers are kept in memory. The rest are looked
 	// up on the server.
 	maxMeetings = 1024
-	// overdue is how long after a round's timeout a host gives up on its own if the server is
+	// overdue is the time from a round's timeout until a host gives up on its own if the server is
 	// away.
 	overdue = 10 * time.Second
 )

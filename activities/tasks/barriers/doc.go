@@ -30,7 +30,7 @@
 // lists all answered keys.
 //
 //   - The round is open: the same key is the same arrival.
-//   - The round was closed meanwhile: it lists the key, and the call is answered from the list
+//   - The round was closed in between: it lists the key, and the call is answered from the list
 //     instead of moving on to the next round.
 //   - The host does not remember the task because it was restarted: it reads the lists of closed
 //     rounds backwards until it finds one that includes the task. That round decides, because a
@@ -40,8 +40,8 @@
 //   - The server lost the arrival in a power cut: if a round stays open, the host asks it for
 //     its arrivals after a quarter of a second and then every minute, and resends the missing
 //     ones.
-//   - The round was terminated and left no list: tasks known to have been in it are told that it
-//     is broken; the remaining tasks move on to the next round.
+//   - The round was terminated and left no list: tasks known to have been in it get the
+//     answer that it is broken; the remaining tasks move on to the next round.
 //
 // # Withdrawing
 //

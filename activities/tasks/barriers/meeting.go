@@ -17,13 +17,13 @@ import (
 var tries = retry.Backoff{First: 50 * time.Millisecond, Most: 5 * time.Second}
 
 const (
-	// firstMoment is how long the meeting waits for more arrivals on this host before it sends the
-	// present ones to the round, unless all are known to be present. The wait grows with every
-	// message of a round, up to lastMoment. This delays only what people see, because the last
-	// arrival is always sent immediately.
+	// firstMoment is the time to wait for more arrivals on this host before it sends the present
+	// ones to the round, unless all are known to be present. The wait grows with every message of
+	// a round, up to lastMoment. This delays only what people see, because the last arrival is
+	// always sent immediately.
 	firstMoment, lastMoment = 2 * time.Millisecond, 200 * time.Millisecond
-	// lookAfter is when the host first checks that an open round has received the sent arrivals,
-	// and lookAgain the interval after that.
+	// lookAfter is the delay before the host checks that an open round has received the sent
+	// arrivals, and lookAgain the interval of later checks.
 	lookAfter, lookAgain = 250 * time.Millisecond, time.Minute
 	// lookEach is added to lookAfter for each host that the round may have, because each host's
 	// message takes the server some time.
@@ -59,7 +59,7 @@ type answer struct {
 	err     error
 }
 
-// memory is how a task's last round ended.
+// memory is the result of a task's last round.
 type memory struct {
 	keys []string
 	answer
@@ -226,7 +226,7 @@ func (s *server) bring(ctx context.Context) error {
 			return nil
 		}
 		s.await(ctx, batch)
-		// Those that arrived meanwhile may also have been answered before.
+		// The new arrivals may also have been answered before.
 		if err := s.seekForgotten(ctx); err != nil {
 			return err
 		}

@@ -21,7 +21,7 @@ const (
 	// keepAfter is the maximum delay of a write. A number that is too low is safe, because the
 	// host finds the later rounds closed.
 	keepAfter = time.Second
-	// keepFor is how long numbers of a run that never released the host are kept.
+	// keepFor limits the age of numbers from runs that never released the host.
 	keepFor = 30 * 24 * time.Hour
 )
 

@@ -75,8 +75,7 @@ func (c *Client) patiently(ctx context.Context, what string, try func() error) e
 }
 
 const (
-	// warnAfter is how long a request may fail before a warning, and warnAgain the interval
-	// between warnings.
+	// warnAfter is the failing time before a warning, and warnAgain the interval between warnings.
 	warnAfter, warnAgain = 5 * time.Second, time.Minute
 	// longTry is longer than a failing try takes. If a try took longer, the server had accepted
 	// it.

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// longCall is how long a call may run before it keeps others waiting.
+	// longCall is the duration at which a call delays other calls too much.
 	longCall = 100 * time.Millisecond
-	// soon is how long a long call's outcome waits for others.
+	// soon is the time a long call's outcome waits for more.
 	soon = 5 * time.Millisecond
-	// returnsWithin is how long an earlier broker's processes may take to report their calls. They
+	// returnsWithin limits the time an earlier broker's processes take to report their calls. They
 	// ask five times a second.
 	returnsWithin = 2 * time.Second
-	// keptFor is how long a call's outcome is kept if no batch waits for it.
+	// keptFor limits the age of outcomes that no batch waits for.
 	keptFor = time.Minute
 )
 
@@ -27,7 +27,7 @@ type batch struct {
 	// own reports whether the batch is from this host's queue.
 	own   bool
 	taken time.Time
-	// progress is when a call last started or returned.
+	// progress is the time of the last start or return of a call.
 	progress time.Time
 	wake     chan struct{} // signaled after a call returned
 }
@@ -237,7 +237,7 @@ func (b *Broker) finish(c *call, o closure.Outcome) {
 	b.change()
 }
 
-// putBack queues a closure that its process has not started.
+// putBack queues a closure that its process did not start.
 func (b *Broker) putBack(c *call) {
 	delete(c.process.has, c.ID)
 	c.process = nil

@@ -75,7 +75,7 @@ type call struct {
 	timer   *time.Timer
 	// outcome is set after the call.
 	outcome *closure.Outcome
-	// since is when its outcome was set or its last batch returned.
+	// since is the time of its outcome or of its last batch's return.
 	since time.Time
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// restartAgain is how long the broker waits for a process to exit before it retries.
+	// restartAgain is the delay before a retry if a process does not exit.
 	restartAgain = 30 * time.Second
 	// maxKind limits an error's kind, which is a class name, and maxTask the name of the task that
 	// it blames, both in bytes.

@@ -26,7 +26,7 @@ type process struct {
 	resources []uint64
 	// request is the buffered channel of the waiting request; nil if none waits.
 	request chan wire.ClosuresAnswer
-	// restarted is when its restart was last requested.
+	// restarted is the time of its last restart request.
 	restarted time.Time
 	// watched is the pidfd that reports its exit.
 	watched *os.File
@@ -189,7 +189,7 @@ func (b *Broker) serves() {
 // process's calls are lost.
 //
 // For all processes of a task, it returns the call during which the last serving one exited, such
-// as "closure 17 of train", or an empty string if there is none.
+// as "closure 17 of train", or an empty string.
 func (b *Broker) ProcessEnded(task, name string) (called string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

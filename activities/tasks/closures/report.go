@@ -18,7 +18,7 @@ var reportAgain = retry.Backoff{First: 50 * time.Millisecond, Most: 2 * time.Sec
 
 const reportWarnsAfter = 5
 
-// reportAfter is how long changes in the serving processes are collected for one report.
+// reportAfter is the time to collect changes in the serving processes.
 const reportAfter = 3 * time.Millisecond
 
 // changedTasks schedules a report of serving processes.

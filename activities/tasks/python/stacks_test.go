@@ -273,8 +273,8 @@ func TestThePackageWorksWithOldAndNewPythons(t *testing.T) {
 	}
 }
 
-// PYTHONFAULTHANDLER, which tasks have besides the hook, prints the lines of a crash, which still
-// kills the program with its signal. The hook still answers.
+// PYTHONFAULTHANDLER, which tasks have in addition, prints the lines of a crash, which still kills
+// the program with its signal. The hook still answers.
 func TestACrashHasItsLines(t *testing.T) {
 	p := newHooked(t)
 	cmd := p.command(`

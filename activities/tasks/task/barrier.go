@@ -56,7 +56,7 @@ func Local() Option { return func(a *arrival) { a.local = true } }
 // All values together are limited to 1 MiB.
 func Value(text string) Option { return func(a *arrival) { a.value = text } }
 
-// answerSlack is how long after a barrier's timeout the host must answer before it counts as away.
+// answerSlack is the extra time after a barrier's timeout before a silent host counts as away.
 const answerSlack = 5 * time.Second
 
 // Barrier waits until all participants have arrived at the named barrier. A barrier can be reused,

@@ -98,7 +98,7 @@ func (s *server) value(ctx context.Context, c *closure.Closure) (json.RawMessage
 	return b, nil
 }
 
-// ownError is an error with a kind of ours.
+// ownError is an error with one of our kinds.
 type ownError struct{ kind, message string }
 
 func (e *ownError) Error() string { return e.message }

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// askWhileBusy is how long calls continue before the host is asked whether they are cancelled.
+	// askWhileBusy is the interval at which the host is asked whether running calls are cancelled.
 	askWhileBusy = 20 * time.Millisecond
 	// leavePatience limits the final report of a process that stops serving.
 	leavePatience = 2 * time.Second
@@ -145,7 +145,7 @@ func (s *server) state(wait float64) (in wire.ClosuresRequest) {
 }
 
 // ask reports the process's state to the host, and handles the answer. It returns nil without an
-// answer if the state changed meanwhile.
+// answer if the state has changed.
 func (s *server) ask(ctx context.Context, wait float64) error {
 	asking, cut := context.WithCancel(ctx)
 	defer cut()

@@ -12,7 +12,7 @@ import (
 // stagger waits before the first closure, so that a large run's tasks do not all start together.
 // It waits for the task's index times TF_COORDINATOR_SCHEDULE_START_DELAY seconds, and at most
 // TF_COORDINATOR_SCHEDULE_START_DELAY_MAX if that is set. It reports whether a stop of all the
-// run's tasks was requested meanwhile.
+// run's tasks was requested during the wait.
 func (t *Task) stagger(ctx context.Context) (stop bool, err error) {
 	d, err := startDelay(os.Getenv)
 	if err != nil || d <= 0 {

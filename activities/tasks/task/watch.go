@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// watchWait is how long a watch's request waits at the host.
+	// watchWait limits the wait of a watch's request at the host.
 	watchWait = time.Minute
-	// firstPatience is how long the first caller waits for the first answer of an absent host.
+	// firstPatience limits the first caller's wait for an absent host's first answer.
 	firstPatience = time.Second
 )
 

@@ -2,8 +2,8 @@ package taskapi
 
 import "github.com/clusterrun/clusterrun/activities/tasks/wire"
 
-// keepAnswers is how many of a task's latest barrier answers are kept for arrivals that are
-// repeated because the answer was lost.
+// keepAnswers is the number of a task's latest barrier answers that are kept for arrivals repeated
+// after a lost answer.
 const keepAnswers = 32
 
 // outcome is the answer to an arrival: a release or a problem.

@@ -284,7 +284,8 @@ func TestParticipantsOnOtherHosts(t *testing.T) {
 	assert.Empty(t, h.groups[group{h.run, 0}].open)
 }
 
-// If a run's spec makes all barriers local, they are local whatever the arrivals request.
+// If a run's spec makes all barriers local, they are local even if the arrivals do not request
+// that.
 func TestAllBarriersAreLocal(t *testing.T) {
 	h := newHost(t, 2)
 	h.view.Local = true

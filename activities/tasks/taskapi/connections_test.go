@@ -108,7 +108,7 @@ func TestStrangeBytes(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// The server does not wait forever for half a request, and serves other requests meanwhile.
+// The server does not wait forever for half a request, and keeps serving other requests.
 func TestHalfARequest(t *testing.T) {
 	h := newHost(t, 2)
 	h.restartWith(patience{head: 50 * time.Millisecond, body: 200 * time.Millisecond})

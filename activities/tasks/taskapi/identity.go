@@ -25,7 +25,7 @@ type Task struct {
 	View *View
 }
 
-// View is what the tasks of one generation of a run know about each other.
+// View describes the tasks of one run generation to each other.
 type View struct {
 	// Members lists the cluster, in rank order.
 	Members []Member

@@ -62,7 +62,7 @@ type told struct {
 	outcome
 }
 
-// deliver delivers answers, first logging those of a released round. r.mu must not be held.
+// deliver delivers answers, but first logs a released round's answers. r.mu must not be held.
 func (r *rounds) deliver(all []told) {
 	if slices.ContainsFunc(all, func(t told) bool { return t.released != nil }) {
 		r.log.write(func() []byte {

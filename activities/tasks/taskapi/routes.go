@@ -24,7 +24,7 @@ type request struct {
 // handler returns a value to be encoded as JSON.
 type handler func(*request) (any, *wire.Problem)
 
-// routes lists all paths except those of barriers.
+// routes lists all paths except barrier paths.
 var routes = map[string]map[string]handler{
 	wire.PathTask:                {http.MethodGet: getTask},
 	wire.PathClosures:            {http.MethodPost: postClosures},

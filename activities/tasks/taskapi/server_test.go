@@ -270,7 +270,7 @@ func TestFilesThatHang(t *testing.T) {
 	h := newHost(t, 1)
 	next := Task{ID: runkey.Task{Run: runkey.Run{Namespace: "default", WorkflowID: "mnist"}, Task: "worker-0"}, View: h.view}
 	pipe := filepath.Join(must.Get(h.makeRunDir(&next))(t), short("rounds", fileOf(runkey.Task{})))
-	require.NoError(t, syscall.Mkfifo(pipe, 0o600)) // hangs whoever opens it to write
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600)) // blocks writers when they open it
 	begun := make(chan error, 1)
 	go func() {
 		_, err := h.Listen(next)
@@ -303,7 +303,7 @@ func TestFilesThatHang(t *testing.T) {
 }
 
 // A task that sends its progress in every iteration, without one of our clients, does not slow
-// other tasks: they meet meanwhile.
+// other tasks: they meet during that time.
 func TestAFloodOfProgress(t *testing.T) {
 	h := newHost(t, 3)
 	c := dial(t, h.paths[0])

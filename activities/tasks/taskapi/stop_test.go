@@ -401,7 +401,7 @@ func TestTheWaitEnds(t *testing.T) {
 	assert.Equal(t, stopQuery{wait: maxStopWait, after: 7}, q)
 }
 
-// News older than the host's state changes nothing, whoever sends it.
+// News older than the host's state changes nothing, from any sender.
 func TestOldNews(t *testing.T) {
 	h, _ := newStopping(t, 1)
 	h.SetStopping(h.run, spec.Stopping{Seq: 3, Stop: true, By: "ps-0"})

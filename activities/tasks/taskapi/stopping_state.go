@@ -17,7 +17,7 @@ type stopping struct {
 
 // SetStopping sets whether a run's tasks are stopping together. A state older than the known one
 // is ignored. The state is kept for tasks added later, until [Server.Release]. A restarted host
-// worker calls SetStopping before [Server.Listen], so that no task sees an older state meanwhile.
+// worker calls SetStopping before [Server.Listen], so that no task sees an older state first.
 func (s *Server) SetStopping(run runkey.Run, now spec.Stopping) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

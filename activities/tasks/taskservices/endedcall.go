@@ -25,8 +25,8 @@ func (n *Notes) InCall(q supervisor.Process) string {
 	return ""
 }
 
-// callsOf returns the calls without those of processes that the supervisor has dropped, because a
-// task may restart any number of times.
+// callsOf returns the calls except of processes that the supervisor has dropped, because a task
+// may restart any number of times.
 func (n *Notes) callsOf(processes []supervisor.Process) []EndedCall {
 	last := processes[len(processes)-1]
 	return slices.DeleteFunc(slices.Clone(n.Calls), func(c EndedCall) bool {

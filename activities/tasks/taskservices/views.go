@@ -18,7 +18,7 @@ type views struct {
 type viewKey struct {
 	run        runkey.Run
 	generation int
-	// alone is the task with its own view, or empty for the shared view.
+	// alone names the task with its own view, or empty for the shared view.
 	alone string
 }
 

@@ -16,7 +16,7 @@ const PathClosures = "/v1/closures/next"
 const (
 	// MaxProcess limits a process's name, in bytes.
 	MaxProcess = 64
-	// MaxSlots limits the number of closures that one process may call at a time.
+	// MaxSlots limits the closures that a process may call at a time.
 	MaxSlots = 1024
 )
 
@@ -44,8 +44,8 @@ type ClosuresRequest struct {
 	// serves, and Free the number that it accepts now.
 	Slots int `json:"slots,omitempty"`
 	Free  int `json:"free,omitempty"`
-	// Held lists the closures that the process holds, except those in Done, and Ending those among
-	// them that it was told to cancel. Its remaining closures are called elsewhere.
+	// Held lists the closures that the process holds, except those in Done, and Ending the held
+	// closures that it is cancelling. Its remaining closures are called elsewhere.
 	Held   []uint64 `json:"held,omitempty"`
 	Ending []uint64 `json:"ending,omitempty"`
 	// Resources lists known resources.

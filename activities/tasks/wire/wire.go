@@ -60,7 +60,7 @@ type Member struct {
 	Rank      int    `json:"rank"`
 	LocalRank int    `json:"local_rank"`
 	Host      string `json:"host"`
-	// Address is where other tasks reach the task, as host:port.
+	// Address is the task's address for other tasks, as host:port.
 	Address string `json:"address"`
 }
 
@@ -75,7 +75,7 @@ type Error struct {
 	Kind      string `json:"kind,omitempty"`
 	Message   string `json:"message"`
 	Traceback string `json:"traceback,omitempty"`
-	// Timestamp is when the error occurred, in seconds since 1970; 0 means now.
+	// Timestamp is the time of the error, in seconds since 1970; 0 means now.
 	Timestamp float64 `json:"timestamp,omitempty"`
 }
 
@@ -138,7 +138,7 @@ type Stopping struct {
 	// means a clean stop.
 	Error *Error `json:"error,omitempty"`
 	Clean bool   `json:"clean,omitempty"`
-	// Deadline is when tasks that are still running are stopped, in RFC 3339, and Left is the time
+	// Deadline is the time at which running tasks are stopped, in RFC 3339, and Left is the time
 	// from the answer until then, in seconds.
 	Deadline string  `json:"deadline,omitempty"`
 	Left     float64 `json:"left_seconds,omitempty"`
@@ -147,7 +147,7 @@ type Stopping struct {
 	Notice *Notice `json:"notice,omitempty"`
 }
 
-// Notice is how long a task may still run. Deadline and Left are as in [Stopping].
+// Notice is the time that a task has left. Deadline and Left are as in [Stopping].
 type Notice struct {
 	Reason   string  `json:"reason"`
 	Deadline string  `json:"deadline"`
@@ -187,9 +187,9 @@ type Standing struct {
 	Round   int      `json:"round"`
 	Arrived []string `json:"arrived"`
 	Missing []string `json:"missing"`
-	// Since is when the first task arrived, in RFC 3339, by the clock of the server or host that
-	// keeps the round. Waited is how long tasks waited, in seconds of a monotonic clock: since
-	// Since at a local barrier, otherwise since this task's arrival.
+	// Since is the time of the first arrival, in RFC 3339, by the clock of the server or host that
+	// keeps the round. Waited is the wait in seconds of a monotonic clock: since Since at a local
+	// barrier, otherwise since this task's arrival.
 	Since  string  `json:"since"`
 	Waited float64 `json:"waited_seconds"`
 }

@@ -31,7 +31,7 @@ type Plan struct {
 const (
 	// passTakes limits how long the server may take to answer another host's heartbeat.
 	passTakes = 2 * time.Second
-	// probeTakes limits a probe of the server, and probeLasts is how long all questions use its
+	// probeTakes limits a probe of the server, and probeLasts the time that all questions use its
 	// result. So an absent server does not delay questions for long, and a returning one is rarely
 	// asked.
 	probeTakes, probeLasts = time.Second, time.Second

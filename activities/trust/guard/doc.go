@@ -1,7 +1,7 @@
 // Package guard checks requests to a host against its owner's policy, and logs the decisions.
 //
 // The policy and the signers file are reread after each change, before the next decision. They are
-// trusted only if nobody but root and the host worker's user can have written them; see
+// trusted only if no user except root and the host worker's can have written them; see
 // [readTrusted]. While they cannot be used, nothing starts.
 //
 // A signature is valid for one execution of a run, and a start-task signature for one start in a

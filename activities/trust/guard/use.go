@@ -69,8 +69,8 @@ func (g *Guard) use(id, expires string, by Use) error {
 	return atomicfile.Write(file, b, 0o600)
 }
 
-// keepNotes is how long a note is kept after its signature has expired. It must exceed the time
-// from a signature's use until the run's plan is on disk.
+// keepNotes is the time from a signature's expiry until its note is removed. It must exceed the
+// time from a signature's use until the run's plan is on disk.
 const keepNotes = time.Hour
 
 // Forget removes the notes of expired signatures if their runs are no longer on this host.

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Namespace separates signatures of runs from those of git commits and files.
+// Namespace separates signatures of runs from signatures of git commits and files.
 const Namespace = "clusterrun-run"
 
 // Statement is a signature's content.

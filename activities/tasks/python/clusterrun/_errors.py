@@ -67,7 +67,7 @@ class ResourceError(Exception):
 
 
 class OwnError(Exception):
-    """An error with a kind of ours."""
+    """An error with one of our kinds."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -127,8 +127,8 @@ class RemoteTraceback(Exception):
 
 
 def exc_info(ex: Any) -> ExcInfo:
-    """Return an exception's type, value and traceback; if ex is not an exception, those of a
-    new one that reports this."""
+    """Return an exception's type, value and traceback; if ex is not an exception, use a new
+    exception that reports this."""
     if isinstance(ex, BaseException):
         return type(ex), ex, ex.__traceback__
     if isinstance(ex, tuple) and len(ex) == 3 and isinstance(ex[1], BaseException):

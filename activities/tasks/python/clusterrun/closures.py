@@ -44,9 +44,9 @@ class ClusterCoordinator:
 
     The queue belongs to the run, and outlives this process and the coordinator. Scheduled
     functions are still called, and the next process's join waits for them. Only the process
-    that scheduled a function gets its value. However often a program creates a coordinator, it
-    is the same one. Several threads may use it. If functions are unfinished but none ends for
-    watchdog seconds, this process's stacks are written to stderr; see WatchDog.
+    that scheduled a function gets its value. All coordinators of a program are the same object.
+    Several threads may use it. If functions are unfinished but none ends for watchdog seconds,
+    this process's stacks are written to stderr; see WatchDog.
     """
 
     __module__ = "clusterrun"

@@ -79,7 +79,7 @@ def cancelled() -> bool:
 
 
 def _stagger(seconds: float) -> bool:
-    """Wait before the first closure; return whether the tasks must stop meanwhile."""
+    """Wait before the first closure; return whether the tasks must stop in that time."""
     end = time.monotonic() + seconds
     try:
         return seconds > 0 and wait_for_stop(seconds)

@@ -49,7 +49,7 @@ func NewSession(w World) *Session {
 	return s
 }
 
-// Step is the action that a line requires besides its answer.
+// Step is the action that a line requires in addition to its answer.
 type Step int
 
 // The values of [Step].
