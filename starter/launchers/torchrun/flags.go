@@ -27,7 +27,7 @@ type flag struct {
 
 // flags is the table of torchrun's flags, in the order of its help.
 var flags = []flag{
-	{name: "nnodes", value: "N|MIN:MAX", here: "the number of hosts, or the least and the most: the agents on them meet at the endpoint, and are one run (`clusterrun help agents`)"},
+	{name: "nnodes", value: "N|MIN:MAX", here: "the number of hosts, or the least and the most: the agents on them meet at the endpoint, and are one run (see the topic)"},
 	{name: "nproc-per-node", value: "N|auto|gpu|cpu", here: "the number of processes (default 1)"},
 	{name: "rdzv-backend", value: "NAME", here: "how the agents of several hosts meet: c10d, or static with --node-rank; not needed on one host"},
 	{name: "rdzv-endpoint", value: "HOST[:PORT]", here: "the host and port at which the agents of several hosts meet; on one host, MASTER_ADDR and MASTER_PORT of the static backend"},
