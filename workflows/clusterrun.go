@@ -166,12 +166,11 @@ type runState struct {
 	patient bool
 	// unsettled holds the queues of hosts that did not report on a task of the last generation.
 	unsettled map[string]bool
-	// heard maps a host's queue to the last time at which the server can have answered for an
-	// ended task.
+	// heard maps a host's queue to when the server could last have answered for an ended task.
 	heard map[string]time.Time
 	// bounds are the two bounds of the generation, or nil.
 	bounds *hostapi.Bounds
-	// begins is this execution's initial placement.
+	// begins holds this execution's initial placement.
 	begins placement
 	// next is set to continue as new.
 	next *Resumption

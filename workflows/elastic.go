@@ -48,14 +48,14 @@ func (pl *placer) demand(p placement) fleet.Demand {
 	return d
 }
 
-// gone notes that an elastic run continues without a host.
+// gone records that an elastic run continues without a host.
 func (pl *placer) gone(h *host) {
 	if pl.spec.IsElastic() {
 		pl.lost[h.Queue] = true
 	}
 }
 
-// found notes that a host of an elastic run is up, even if it was lost before.
+// found records that a host of an elastic run is up, even if it was lost before.
 func (pl *placer) found(h *host) {
 	if pl.spec.IsElastic() {
 		delete(pl.lost, h.Queue)

@@ -91,8 +91,8 @@ func (r *clusterRun) stop(a lifecycle.Stop) {
 	}
 }
 
-// Carrier carries out launches on one host: it starts their RunTask activities, in the workflow of
-// the run or of a group, and interprets the results.
+// Carrier carries out launches on one host: it starts their RunTask activities, in the run's
+// workflow or a group's, and interprets the results.
 type Carrier struct {
 	Host  string `json:"host"`
 	Queue string `json:"queue"`
@@ -135,7 +135,7 @@ func (c Carrier) runTask(ctx workflow.Context, in hostapi.RunTaskInput, offered 
 	return call(ctx, hostapi.Host.RunTask, in)
 }
 
-// noteHeard records when the server can last have answered the host of a launch that ended with
+// noteHeard records when the server could last have answered the host of a launch that ended with
 // err.
 func (r *clusterRun) noteHeard(ctx workflow.Context, c Carrier, err error) {
 	if c.Bounds == nil {
@@ -149,7 +149,7 @@ func (r *clusterRun) noteHeard(ctx workflow.Context, c Carrier, err error) {
 	r.heard[c.Queue] = heard
 }
 
-// heard returns when the server can last have answered for a launch that ended at now with err.
+// heard returns when the server could last have answered for a launch that ended at now with err.
 func (c Carrier) heard(now time.Time, err error) time.Time {
 	if silent, ok := errors.AsType[*silentError](err); ok {
 		return silent.heard

@@ -30,7 +30,7 @@ type Machine struct {
 // run is a waiting or granted run.
 type run struct {
 	ID Run `json:"run"`
-	// Number follows the order in which the fleet met the runs.
+	// Number is the run's position in the order of arrival.
 	Number     int       `json:"number"`
 	Generation int       `json:"generation,omitempty"`
 	Try        int       `json:"try,omitempty"`

@@ -165,7 +165,7 @@ func (m *Machine) victims(r *run, hosts []*host) []*run {
 	return list
 }
 
-// inOrder sorts runs in the order in which they are preempted.
+// inOrder sorts runs by preemption order.
 func (m *Machine) inOrder(list []*run) {
 	slices.SortFunc(list, func(a, b *run) int {
 		return cmp.Or(-cmp.Compare(a.Terms.Priority, b.Terms.Priority), cmp.Compare(a.work(m.now), b.work(m.now)), -cmp.Compare(a.Number, b.Number))
@@ -214,8 +214,7 @@ type Preemption struct {
 	Until time.Time `json:"until"`
 }
 
-// makers groups the runs that have notice by the run that they make way for, in the order in which
-// the fleet met them.
+// makers groups the runs that have notice by the run that they make way for, sorted by Number.
 func (m *Machine) makers() map[Run][]Preemption {
 	var found []*run
 	for _, h := range m.hosts {

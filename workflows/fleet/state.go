@@ -16,7 +16,7 @@ type State struct {
 	Hosts    []*host   `json:"hosts,omitempty"`
 	Cordons  []named   `json:"cordons,omitempty"`
 	Past     past      `json:"past,omitzero"`
-	// Runs is in the order in which the fleet met the runs.
+	// Runs is sorted by Number.
 	Runs []*run `json:"runs,omitempty"`
 	// Packed is the whole state as gzipped JSON; all other fields are then empty. See
 	// [State.Pack].

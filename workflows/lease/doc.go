@@ -19,10 +19,10 @@
 //
 //  3. The server has closed the last attempt, and the task's host has either not accepted a new
 //     offer of the task, or not answered a question before it. No offer is open at this moment.
-//  4. The time Passed has elapsed since the server can last have answered for the task.
+//  4. The time Passed has elapsed since the server could last have answered for the task.
 //  5. One of the witnesses has promised not to give the answer of rule 2 for the offers so far,
-//     and the time Passed has elapsed since it can last have given it. Or the time LongPassed has
-//     elapsed since the server can last have answered.
+//     and the time Passed has elapsed since it could last have given it. Or the time LongPassed
+//     has elapsed since the server could last have answered.
 //
 // # Why nothing lives when a task is declared lost
 //

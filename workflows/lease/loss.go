@@ -9,17 +9,17 @@ import "time"
 // because an open one can be accepted at any moment.
 type Loss struct {
 	bounds Bounds
-	// heard is the last time at which the server can have granted a lease.
+	// heard is when the server could last have granted a lease.
 	heard time.Time
-	// said is the last time at which a witness that has promised to deny can have answered
-	// otherwise. It is zero without a promise.
+	// said is when a witness that has promised to deny could last have answered otherwise. It is
+	// zero without a promise.
 	said time.Time
 }
 
 // NewLoss returns a Loss for a task that was offered at the given time.
 func NewLoss(b Bounds, offered time.Time) *Loss { return &Loss{bounds: b, heard: offered} }
 
-// Heard notes that the server can have granted a lease at the given time. The host may have
+// Heard records that the server could have granted a lease at the given time. The host may have
 // accepted an offer since the promise, which covers only earlier ones.
 func (l *Loss) Heard(at time.Time) {
 	if at.After(l.heard) {
@@ -28,7 +28,7 @@ func (l *Loss) Heard(at time.Time) {
 	l.said = time.Time{}
 }
 
-// Promised notes that a witness promised at the given time to deny the lease, after giving no
+// Promised records that a witness promised at the given time to deny the lease, after giving no
 // other answer for the duration quiet. One witness is enough.
 func (l *Loss) Promised(at time.Time, quiet time.Duration) {
 	if said := at.Add(-quiet); l.said.IsZero() || said.Before(l.said) {
@@ -36,7 +36,7 @@ func (l *Loss) Promised(at time.Time, quiet time.Duration) {
 	}
 }
 
-// LastHeard returns the last time at which the server can have granted a lease.
+// LastHeard returns when the server could last have granted a lease.
 func (l *Loss) LastHeard() time.Time { return l.heard }
 
 // FirstWait returns how long the run waits for a host before it asks for the first promise. The

@@ -23,8 +23,8 @@ type requeue struct {
 	// Notice is the current notice, or nil. after is the number of arrivals before it.
 	Notice *spec.StopNotice `json:"notice,omitempty"`
 	after  int
-	// next is the reason for which the current generation returns to the queue. It is empty if the
-	// next generation keeps its hosts.
+	// next is why the current generation returns to the queue, or empty if the next generation
+	// keeps its hosts.
 	next spec.RequeueOn
 	// Pending reports whether the run is pending again.
 	Pending bool `json:"pending,omitempty"`

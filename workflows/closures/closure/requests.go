@@ -115,7 +115,7 @@ type (
 		// After is the number of outcomes that the client has received. The queue drops them.
 		After uint64 `json:"after"`
 	}
-	// TakeAnswer lists outcomes in the order in which the closures ended.
+	// TakeAnswer lists outcomes in the order that the closures ended.
 	TakeAnswer struct {
 		Outcomes []Outcome `json:"outcomes,omitempty"`
 	}

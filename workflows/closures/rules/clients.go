@@ -35,7 +35,7 @@ type Partial struct {
 }
 
 const (
-	// maxKept limits the bytes of kept outcomes beyond which hosts get no new closures.
+	// maxKept limits the bytes of kept outcomes; above it, hosts get no new closures.
 	maxKept = closure.MaxQueueBytes
 	// forgetAfter is when an idle client with untaken outcomes is forgotten.
 	forgetAfter = time.Minute
