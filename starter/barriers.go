@@ -17,7 +17,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 )
 
-// Barrier is a barrier at which some of a run's tasks are waiting.
+// Barrier is a barrier with waiting tasks.
 type Barrier struct {
 	Name string `json:"name"`
 	// Round counts from 1.
@@ -41,8 +41,8 @@ type MissingTask struct {
 	State spec.TaskState `json:"state,omitempty"`
 }
 
-// Barriers lists, by name, the barriers at which tasks of the run are waiting. The server's list
-// of workflows lags slightly, so a newly opened barrier may be missing.
+// Barriers lists, by name, the barriers with waiting tasks. The server's list of workflows lags
+// slightly, so a newly opened barrier may be missing.
 func (r *Run) Barriers(ctx context.Context) ([]Barrier, error) {
 	status, err := r.Status(ctx)
 	if err != nil {
@@ -109,7 +109,7 @@ func (r *Run) Rounds(ctx context.Context) ([]Round, error) {
 	return rounds, nil
 }
 
-// rounds finds the workflows of a run's barrier rounds.
+// rounds finds a run's barrier-round workflows.
 type rounds struct {
 	run    *chain
 	prefix string // prefix of their workflow IDs

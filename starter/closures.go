@@ -78,8 +78,7 @@ func (r *Run) terminateClosures(ctx context.Context, reason string) error {
 	return err
 }
 
-// spec returns the spec with which the run was started. The history of each execution begins
-// with it.
+// spec returns the run's spec, which is in the first event of each execution's history.
 func (c *chain) spec(ctx context.Context, execution string) (*spec.RunSpec, error) {
 	first, err := c.client.GetWorkflowHistory(ctx, c.id, execution, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT).Next()
 	if err != nil {
@@ -99,8 +98,8 @@ func (c *chain) spec(ctx context.Context, execution string) (*spec.RunSpec, erro
 	}
 	s, err := spec.Decode(input[0].GetData())
 	if err != nil {
-		// The run accepted the spec, so it is valid, but it has fields of a later version of
-		// clusterrun.
+		// The run accepted the spec, so it is valid, but a later version of clusterrun added
+		// fields.
 		s = &spec.RunSpec{}
 		if json.Unmarshal(input[0].GetData(), s) != nil {
 			return nil, err

@@ -20,12 +20,12 @@ type Coordinator struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	loops  sync.WaitGroup
-	// one serialises Schedule, Join and Done: while Join waits, Schedule waits as well.
+	// one serialises Schedule, Join and Done. While Join waits, so does Schedule.
 	one chan struct{}
 
 	mu sync.Mutex
-	// unsent holds the closures that are not in a request yet. sending counts those that are,
-	// and room is how many closures the queue had capacity for.
+	// unsent holds the closures that are not in a request yet, and sending counts those that
+	// are. room is the queue's free capacity.
 	unsent        []*RemoteValue
 	sending, room int
 	batch, call   uint64

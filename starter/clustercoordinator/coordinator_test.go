@@ -90,7 +90,7 @@ func (m *memory) change() {
 	m.changed = make(chan struct{})
 }
 
-// run calls functions: echo returns its argument, slow does so after a second, and fail returns
+// run calls functions. echo returns its argument, slow does so after a second, and fail returns
 // an error.
 func (m *memory) run(number int, in closure.Batch) {
 	var r closure.BatchResult
@@ -115,7 +115,7 @@ func (m *memory) run(number int, in closure.Batch) {
 	m.change()
 }
 
-// with runs a test with a coordinator and a queue of the given size, in a synctest bubble.
+// with runs a test in a synctest bubble, with a coordinator and a queue of the given size.
 func with(t *testing.T, size int, do func(t *testing.T, c *Coordinator, m *memory)) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(size)

@@ -1,4 +1,4 @@
-// Command clusterrun runs the processes of a distributed program. See package command.
+// Command clusterrun runs distributed programs. See package command.
 package main
 
 import (

@@ -34,8 +34,8 @@ func Completion(a *cli.App) *cobra.Command {
 	}
 }
 
-// bashWords replaces the function with which Cobra's script finds the words before the cursor,
-// because Cobra's depends on the bash-completion package, which many containers lack. Bash's own
+// bashWords replaces a function of Cobra's script that finds the words before the cursor,
+// because it depends on the bash-completion package, which many containers lack. Bash's own
 // COMP_WORDS treats "=" and ":" as separate words.
 const bashWords = `
 # For shells without the bash-completion package.

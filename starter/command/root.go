@@ -38,8 +38,8 @@ Usage: clusterrun COMMAND [flags]
 
 `
 
-// rootFor returns the root of the commands that args may name. It builds all commands only if
-// needed: that takes milliseconds, which matter for frequently executed commands.
+// rootFor returns the root command with the commands that args may name. It builds all commands
+// only if needed: that takes milliseconds, which matter for frequently executed commands.
 func rootFor(a *cli.App, args []string) *cobra.Command {
 	if len(args) > 0 {
 		if build, ok := oftenExecuted(a)[args[0]]; ok {

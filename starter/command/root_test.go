@@ -23,7 +23,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
-// A command built alone behaves as it does among the others.
+// A command behaves the same whether it is built alone or with all commands.
 func TestCommandsThatAreOftenExecuted(t *testing.T) {
 	a := cli.NewApp(nil, nil, io.Discard, io.Discard)
 	say := func(root *cobra.Command, args ...string) (said string, err error) {
@@ -126,8 +126,8 @@ func TestHelpOfRun(t *testing.T) {
 	assert.NotContains(t, submit, "--max-restarts")
 }
 
-// Each user command has a description file in package help, and every such file, and every part
-// that they share, is used.
+// Package help describes each user command in a file, and every such file, and every part that
+// they share, is used.
 func TestFilesOfCommandHelp(t *testing.T) {
 	dir := os.DirFS("../help")
 	unused := map[string]bool{}
@@ -228,7 +228,7 @@ func TestNamesThatAreNotUTF8AreRefused(t *testing.T) {
 	}
 }
 
-// Programs within a run have their shell's HOME, and do not need a state directory.
+// Programs within a run keep their shell's HOME, and do not need a state directory.
 func TestTaskCommandsNeedNoStateDirectory(t *testing.T) {
 	t.Setenv("HOME", "/caf\xe9")
 	var out, errs bytes.Buffer

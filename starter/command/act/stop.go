@@ -156,8 +156,8 @@ func stopTasks(ctx context.Context, a *cli.App, r *starter.Run, tasks []string, 
 	return cli.PrintAnswer(a, r.ID, "stopped", answer)
 }
 
-// awaitEnds waits until the run has recorded that the tasks' processes exited: until then it
-// refuses to start the tasks again.
+// awaitEnds waits until the run has recorded the exits of the tasks' processes, because until
+// then it refuses to restart the tasks.
 func awaitEnds(ctx context.Context, r *starter.Run, before *starter.Status, tasks []string) error {
 	for again := (retry.Backoff{First: 50 * time.Millisecond, Most: time.Second}); len(tasks) > 0; {
 		if err := again.Sleep(ctx); err != nil {

@@ -30,8 +30,8 @@ type Stopped struct {
 // stopFunc stops a run in one of several ways.
 type stopFunc func(context.Context, *starter.Run) (Stopped, error)
 
-// stopRuns stops every run, even if stopping another fails. If wait is set, it asks all of them
-// before it waits for any.
+// stopRuns stops every run, even if some fail to stop. If wait is set, it sends all requests
+// before it waits.
 func stopRuns(ctx context.Context, a *cli.App, runs []*starter.Run, stop stopFunc, wait bool) error {
 	var worst error
 	failed := func(r *starter.Run, err error) {
@@ -169,7 +169,7 @@ func endUnexecuted(ctx context.Context, r *starter.Run) (Stopped, error) {
 	return s, nil
 }
 
-// mayLive returns the tasks of an open run with processes that have not been reported as exited.
+// mayLive returns an open run's tasks that may still have processes.
 func mayLive(s *starter.Status) (tasks []string) {
 	if s == nil {
 		return nil

@@ -65,7 +65,7 @@ func endEachAbandoned(ctx context.Context, a *App, end func(context.Context, *ru
 	}
 }
 
-// endOne ends the run of an abandoned directory. On failure, it keeps the directory for the next
+// endOne ends an abandoned directory's run. On failure, it keeps the directory for the next
 // command.
 func endOne(ctx context.Context, a *App, d *rundir.Dir, c client.Client, s Server) {
 	defer d.Close()
@@ -99,7 +99,7 @@ func TerminateAbandoned(ctx context.Context, a *App, r rundir.Record, c client.C
 	case err != nil:
 		return err
 	}
-	// A run with the same ID on another queue has another owner.
+	// On another queue, a run with the same ID belongs to a different owner.
 	if queue != r.Queue {
 		return nil
 	}

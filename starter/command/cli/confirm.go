@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Confirm lists what a command is about to change and asks for permission. If denied, it returns
-// an error with the text refused.
+// Confirm lists the pending changes and requests confirmation. If denied, it returns an error
+// with the text refused.
 func (a *App) Confirm(items []string, question, refused string) error {
 	if a.Global.JSON || !pty.Is(tasklog.FileOf(a.In)) || !IsTerminal(a.Err) {
 		return Usagef("there is no terminal for a question; give --yes if you mean all %d: %s", len(items), shorten.List(items, 5))

@@ -37,8 +37,8 @@ func NobodyServes(queue string) string {
 	return fmt.Sprintf("no worker serves the queue %s; start `clusterrun worker` (not with --role host) or `clusterrun dev`", queue)
 }
 
-// Unserved reports whether no worker polls a queue. The server records a new worker's polls with
-// a short delay, so Unserved asks several times.
+// Unserved reports whether no worker polls a queue. It asks several times, because the server
+// records a new worker's polls with a short delay.
 func Unserved(ctx context.Context, c client.Client, queue string) bool {
 	for range 5 {
 		d, err := c.DescribeTaskQueue(ctx, queue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// minRoom is the free space, in bytes, under which a disk counts as full. The embedded
-	// server's writes can be that large.
+	// minRoom is the minimum free space, in bytes. With less, a disk counts as full, because the
+	// embedded server's writes can reach this size.
 	minRoom = 1 << 20
 	// DisksEvery is the interval between checks of a run's disks.
 	DisksEvery = 2 * time.Second

@@ -19,7 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Globals are the global flags. Those that name a server are named as in the temporal CLI.
+// Globals are the global flags. The server flags have the same names as the temporal CLI's.
 type Globals struct {
 	Server   connect.Options
 	StateDir string
@@ -118,8 +118,8 @@ func checkHostName(name string) error {
 	return nil
 }
 
-// CheckUTF8 refuses flags and a state directory that are not valid UTF-8, because JSON, in which
-// they are sent and kept, would change them.
+// CheckUTF8 refuses flags and a state directory that are not valid UTF-8, because they are sent
+// and stored as JSON, which would change them.
 func (a *App) CheckUTF8() error {
 	err := CheckPath("the state directory", a.Global.StateDir, "give another with --state-dir")
 	if a.Given != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // isOwn reports whether an address from the user belongs to the embedded server. A client of the
-// embedded server follows it to new addresses and has its key; a client of a mere address does
+// embedded server uses its key and follows it to new addresses; a client of a mere address does
 // not.
 func (a *App) isOwn(ctx context.Context, address string) bool {
 	if a.hasOwnKey() && (a.Global.Server.Address == "" || address == os.Getenv("TEMPORAL_ADDRESS")) {
@@ -57,14 +57,14 @@ const ClientCertificate = "TEMPORAL_TLS_CLIENT_CERT_PATH"
 // pid and, on the next line, the link to its pages if it serves any.
 const DevLock = "dev.lock"
 
-// DevPID returns the pid of the running `clusterrun dev` for use in messages.
+// DevPID returns the running `clusterrun dev`'s pid for use in messages.
 func DevPID(stateDir string) string {
 	text, _ := os.ReadFile(filepath.Join(stateDir, DevLock))
 	pid, _, _ := bytes.Cut(text, []byte("\n"))
 	return cmp.Or(string(bytes.TrimSpace(pid)), "unknown")
 }
 
-// DevLink returns the link to the pages of the running `clusterrun dev`, or "".
+// DevLink returns the link to the running `clusterrun dev`'s pages, or "".
 func DevLink(stateDir string) string {
 	path := filepath.Join(stateDir, DevLock)
 	text, _ := os.ReadFile(path)

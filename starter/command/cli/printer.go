@@ -39,7 +39,7 @@ const (
 	// MaxUnsaid is the maximum number of unwritten messages. Further ones are counted and
 	// dropped.
 	MaxUnsaid = 1000
-	// ReadersBound limits how long an exiting command waits for the reader of its output.
+	// ReadersBound limits how long an exiting command waits for its output to be read.
 	ReadersBound = 2 * time.Second
 )
 

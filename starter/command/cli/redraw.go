@@ -12,7 +12,7 @@ import (
 )
 
 // Redrawn is text on a terminal that is drawn over its previous version. It leaves the rest of
-// the screen alone, so the terminal needs no cleanup even if the program is killed.
+// the screen alone, so the terminal does not need cleanup even if the program is killed.
 type Redrawn struct {
 	Terminal *os.File
 	lines    int

@@ -74,7 +74,7 @@ func NamesOf(s *starter.Status, words []string) ([]string, error) {
 	return names, UnknownTasks(s, others)
 }
 
-// UnknownTasks returns an error that words match no task of a run, or nil if there are no words.
+// UnknownTasks returns an error for words that match no task, or nil if there are no words.
 func UnknownTasks(s *starter.Status, words []string) error {
 	if len(words) == 0 {
 		return nil

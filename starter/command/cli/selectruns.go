@@ -29,8 +29,8 @@ type RunSelector struct {
 
 // Selected holds the runs selected by words, or some tasks of one run.
 type Selected struct {
-	// Runs is free of duplicates and in the order of the words. A pattern's runs are in order of
-	// their start.
+	// Runs contains no duplicates. It follows the order of the words, and a pattern's runs are
+	// sorted by start.
 	Runs []*starter.Run
 	// Tasks holds words for tasks of the only run; see [starter.Status.Select].
 	Tasks []string

@@ -88,7 +88,7 @@ func checkAddress(address string) error {
 	return nil
 }
 
-// serverSettings returns the names of settings that make no sense for the embedded server.
+// serverSettings returns the names of settings that do not apply to the embedded server.
 func serverSettings(o connect.Options) []string {
 	var names []string
 	if o.Profile != "" {

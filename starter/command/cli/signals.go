@@ -62,11 +62,10 @@ func InterruptSignals(a *App, signals []syscall.Signal) []syscall.Signal {
 	return signals
 }
 
-// ListenForSignals catches the signals, even if they were ignored, until stop is called. It also
+// ListenForSignals catches the signals, including ignored ones, until stop is called. It also
 // catches SIGPIPE: if our output is no longer read, the run has lost its user, and an uncaught
-// SIGPIPE would kill us in the middle of a write. The caller may also send to the channel. From
-// this call on, messages are written without waiting for their reader, which would delay
-// signals.
+// SIGPIPE would kill us mid-write. The caller may also send to the channel. From this call on,
+// messages are written without waiting for their reader, which would delay signals.
 func ListenForSignals(a *App, stopping []syscall.Signal) (signals chan os.Signal, stop func()) {
 	a.Printer.SetAside()
 	c := make(chan os.Signal, 8)
@@ -101,7 +100,7 @@ func nobodyReads(f *os.File) bool {
 	return err == nil && n > 0 && fds[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
 }
 
-// EndedBy returns a context that is canceled on SIGTERM or SIGINT. A second signal has its
+// EndedBy returns a context that is canceled on SIGTERM or SIGINT. A second signal takes its
 // default effect.
 func EndedBy(ctx context.Context) (context.Context, func()) {
 	signals := list.Of(NotIgnored([]syscall.Signal{syscall.SIGTERM, syscall.SIGINT}), func(s syscall.Signal) os.Signal { return s })
@@ -147,8 +146,8 @@ func NameOfSignal(s os.Signal) string {
 	return s.String()
 }
 
-// Interruption counts one run's signals: the first asks it to stop, the second kills it, and
-// after the third the command no longer waits.
+// Interruption counts one run's signals. The first asks the run to stop, the second kills it,
+// and after the third the command no longer waits.
 type Interruption struct {
 	First os.Signal
 	Count int

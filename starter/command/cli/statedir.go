@@ -29,7 +29,7 @@ func defaultStateDir() string {
 	return stateIn(hostuser.Home(context.Background()))
 }
 
-// stateIn returns the state directory in a home directory, or "" if it cannot be there.
+// stateIn returns the state directory for a home directory, or "" if the home is unusable.
 func stateIn(home string) string {
 	dir := filepath.Join(home, ".local", "state", "clusterrun")
 	if !filepath.IsAbs(home) || !IsDir(home) || !writable(dir) {
@@ -50,8 +50,8 @@ func writable(dir string) bool {
 	}
 }
 
-// keepTemporarily puts the state directory among temporary files, as a last resort. The state
-// may not last there.
+// keepTemporarily puts the state directory among temporary files, as a last resort, although the
+// state may not last.
 func keepTemporarily(a *App) error {
 	parent := privatedir.Temp()[0]
 	if err := privatedir.Make(parent); err != nil {

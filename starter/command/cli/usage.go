@@ -16,7 +16,7 @@ import (
 const (
 	// section is the annotation that holds a flag's heading in the help.
 	section = "section"
-	// commonFlags is the heading of the flags that are listed first.
+	// commonFlags is the heading of the first flags.
 	commonFlags = "Flags that most runs need"
 	// helpWidth is the width of help text, in columns.
 	helpWidth = 80

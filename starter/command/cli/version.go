@@ -8,7 +8,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Build describes the build of this program.
+// Build describes this program's build.
 type Build struct {
 	Version string `json:"version"`
 	// Commit is known if the program was built in a git checkout. Modified reports whether the

@@ -25,7 +25,7 @@ func Announce(a *cli.App, run *starter.Run, s *spec.RunSpec, name func(rank int)
 			a.Say("%s", a.Color.Dim(reasons.line(name(rank), attempt)))
 		case int64(attempt) > now && announced.CompareAndSwap(now, int64(attempt)):
 			ctx, cancel := context.WithTimeout(context.Background(), cli.RequestTimeout)
-			restarts, _ := run.GroupRestarts(ctx) // without an answer the report gives no reason
+			restarts, _ := run.GroupRestarts(ctx) // if there is no answer, the report omits the reason
 			cancel()
 			a.Say("%s", a.Color.Dim(groupRestarted(restarts, attempt)))
 		}
@@ -48,7 +48,7 @@ func (r *restartReasons) line(task string, attempt int) string {
 	defer r.mu.Unlock()
 	if r.known[task] == "" || time.Since(r.asked) > time.Second {
 		ctx, cancel := context.WithTimeout(context.Background(), cli.RequestTimeout)
-		r.known, _ = r.run.RestartReasons(ctx) // without an answer the report gives no reason
+		r.known, _ = r.run.RestartReasons(ctx) // if there is no answer, the report omits the reason
 		r.asked = time.Now()
 		cancel()
 	}

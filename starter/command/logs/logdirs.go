@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// logFiles is the location of one process's files, as its run reports it.
+// logFiles locates one process's files, as reported by its run.
 type logFiles struct {
 	name, host    string
 	dir           string // empty if the run does not report it
@@ -23,8 +23,8 @@ type logFiles struct {
 	meant         bool // whether --attempt selects it
 }
 
-// logFiles returns the selected tasks' files: for each task, those of the last process and, if
-// the run has ended, of earlier processes with files that were kept.
+// logFiles returns the selected tasks' files. They are from each task's last process and, if the
+// run has ended, from earlier processes with files that were kept.
 func (l *Reader) logFiles(s *starter.Status) []logFiles {
 	wanted, _ := l.Selected.ranks(s)
 	lost := lostHosts(s.Result)
@@ -51,9 +51,9 @@ func (l *Reader) logFiles(s *starter.Status) []logFiles {
 			f.meant = meant.HasAttempt(t.Rank, f.attempt)
 			files = append(files, f)
 		}
-		// A run that ended without a result, or that has no worker, does not report where its
-		// tasks ran. Neither does a host before its first heartbeat, even if other hosts do.
-		// With Follow, the last two may report it later.
+		// A run without a result or a worker does not report where its tasks ran. Neither does a
+		// host before its first heartbeat, even if other hosts do. With Follow, the last two may
+		// report it later.
 		silent := !s.Open && s.Result == nil || !l.Follow && (s.Unanswered || t.State == spec.TaskRunning && someHeard(s))
 		if (silent || lost[t.Host] && !l.answered(t.Host)) && len(own) == 0 && len(l.there[t.Rank]) == 0 {
 			files = append(files, logFiles{name: t.Name, host: t.Host, meant: true})
@@ -62,8 +62,8 @@ func (l *Reader) logFiles(s *starter.Status) []logFiles {
 	return files
 }
 
-// lostHosts returns the hosts that were lost with tasks before they reported the location of
-// their output. r may be nil.
+// lostHosts returns the hosts that were lost with tasks before they reported where their output
+// is. r may be nil.
 func lostHosts(r *spec.RunResult) map[string]bool {
 	lost := map[string]bool{}
 	if r == nil {

@@ -29,8 +29,8 @@ type Host struct {
 }
 
 // LearnServices asks an ended run for its hosts' services if some files may not be on this
-// machine. If the run has earlier generations, only the services show where these ran. A private
-// queue's host workers exited with the run.
+// machine. A run with earlier generations reveals where these ran only through the services. A
+// private queue's host workers exited with the run.
 func (l *Reader) LearnServices(ctx context.Context, s *starter.Status) {
 	if s.Open || spec.IsPrivateQueue(s.Queue) || len(l.Hosts) > 0 && s.Generation == 0 {
 		return

@@ -92,14 +92,13 @@ func runLogs(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string,
 	return l.Show(ctx)
 }
 
-// Reader shows the logs of one run.
+// Reader shows one run's logs.
 type Reader struct {
 	*cli.App
 	run      *starter.Run
 	Selected Selection
 	Follow   bool
-	// Spec is the spec of a run that is shown like a run on this machine. If it is nil, all
-	// output is shown.
+	// Spec is set for a run that is shown like a local run. If it is nil, all output is shown.
 	Spec *spec.RunSpec
 	// Fold selects when identical lines from several tasks are shown as one.
 	Fold Fold
@@ -112,7 +111,7 @@ type Reader struct {
 	Deliver  func(tasklog.Chunk)
 	dirs     []os.FileInfo // directories being read
 	readers  []*tasklog.Follower
-	Hosts    map[string]*Host  // by the address of their service
+	Hosts    map[string]*Host  // by service address
 	there    map[int][]int     // see [tasklog.Attempts]
 	named    map[logFiles]bool // for namesLeftOut
 	finished bool              // whether the hosts have been read completely
@@ -250,10 +249,9 @@ const (
 	// lookSeldom the interval after that, when tasks may only move to other hosts.
 	lookAgain  = 500 * time.Millisecond
 	lookSeldom = 5 * time.Second
-	// maxTries limits the attempts to get the status of a run that this command has started or
-	// follows.
+	// maxTries limits the status requests for a run that this command has started or follows.
 	maxTries = 40
-	// maxBeats limits the checks while hosts have not reported the location of the output.
+	// maxBeats limits the checks while hosts have not reported where their output is.
 	maxBeats = 10
 )
 

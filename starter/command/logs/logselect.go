@@ -42,8 +42,8 @@ func (l *Selection) parseAttempts(values []string) error {
 	return nil
 }
 
-// ranks returns the selected tasks' ranks, or nil for all tasks. Words that match no task are an
-// error, which comes with the ranks of the other words.
+// ranks returns the selected tasks' ranks, or nil for all tasks. If some words match no task, it
+// returns an error as well as the ranks for the matching words.
 func (l *Selection) ranks(s *starter.Status) (map[int]bool, error) {
 	if len(l.Names) == 0 {
 		return nil, nil
@@ -72,7 +72,7 @@ func (l *Selection) Of(s *starter.Status, there map[int][]int) tasklog.Selection
 	return of
 }
 
-// checkAttempts returns an error if an ended run has no logs of a selected attempt.
+// checkAttempts returns an error if an ended run lacks logs for a selected attempt.
 func (l *Selection) checkAttempts(s *starter.Status, there map[int][]int) error {
 	if s.Open || len(l.Attempts) == 0 {
 		return nil

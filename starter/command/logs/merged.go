@@ -22,9 +22,9 @@ import (
 // longest is how many bytes of a line are kept.
 const longest = 4 << 10
 
-// Merged reads a run's selected output as it is now, and returns the lines that contain a text,
+// Merged reads a run's current selected output, and returns the lines that contain a string,
 // sorted by time. Identical lines from several ranks become one. It sets the last lines of
-// tasks, which are all the run's tasks. missing says which output cannot be read.
+// tasks, which are all the run's tasks. missing describes the output that cannot be read.
 func Merged(ctx context.Context, a *cli.App, run *starter.Run, s *starter.Status, tasks []page.Task, selected Selection, search string) (lines []page.OutputLine, missing []string) {
 	var said bytes.Buffer
 	reader := NewReader(&cli.App{Out: io.Discard, Err: &said, Global: a.Global}, run, selected)
@@ -57,7 +57,7 @@ type line struct {
 	after int
 }
 
-// collected collects lines that contain a text.
+// collected collects lines that contain a string.
 type collected struct {
 	mu     sync.Mutex
 	search string // in lower case, or empty for all
@@ -104,8 +104,8 @@ func (c *collected) add(l *line) {
 	}
 }
 
-// byTime returns the lines sorted by the times that hosts recorded. The times of the latest
-// lines and of other hosts are unknown. Such lines come last: each rank's last line, preceded by
+// byTime returns the lines sorted by the times that hosts recorded. Lines without a time, which
+// are the latest lines and those from other hosts, come last: each rank's last line, preceded by
 // each rank's second-to-last line, and so on.
 func (c *collected) byTime(s *starter.Status) []*line {
 	c.mu.Lock()

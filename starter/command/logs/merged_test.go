@@ -108,8 +108,8 @@ func TestLogsNameTheAttemptsThatWereRemoved(t *testing.T) {
 	assert.Empty(t, said(Selection{Selection: tasklog.Selection{Last: true}}))
 }
 
-// A process that was lost with its host has no directory in the result. Its output still counts
-// as missing, and so does the output of other tasks there, unless the host has listed its
+// The result lacks a directory for a process that was lost with its host. Its output still
+// counts as missing, and so does that of the host's other tasks, unless the host has listed its
 // output.
 func TestOutputOfALostHostIsMissed(t *testing.T) {
 	lost := &spec.Exit{ExitCode: -1, Cause: spec.CauseHostLost}

@@ -18,7 +18,7 @@ type shared struct {
 	close   func() error
 }
 
-// ranksOfRun exceeds the number of ranks of any run.
+// ranksOfRun exceeds any run's number of ranks.
 const ranksOfRun = 1 << 24
 
 // of maps a shared rank to its reader and the rank in that reader's run.
@@ -63,7 +63,7 @@ func (o *shared) open(a *cli.App) {
 	}
 }
 
-// showSeveral shows several runs' logs: one run after another or, if they are followed, all at
+// showSeveral shows several runs' logs, one run after another or, if they are followed, all at
 // the same time. A run with logs that cannot be shown does not prevent the rest.
 func showSeveral(ctx context.Context, a *cli.App, runs []*starter.Run, o *logsOptions) error {
 	out := &shared{}

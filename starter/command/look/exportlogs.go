@@ -87,8 +87,8 @@ type logCopy struct {
 	fail func(error)
 }
 
-// deliver writes a piece of a stream. It may be called concurrently for different hosts, because
-// their streams differ.
+// deliver writes a piece of a stream. Calls for different hosts may be concurrent, because their
+// streams differ.
 func (c *logCopy) deliver(chunk tasklog.Chunk) {
 	name := tasklog.StdoutFile
 	if chunk.Stderr {
@@ -103,7 +103,7 @@ func (c *logCopy) fileOf(rank, attempt int, name string) string {
 	return filepath.Join(tasklog.ProcessDir(c.dir, attempt, rank), name)
 }
 
-// finish adds a host's processes without output, and the other files of all processes.
+// finish adds a host's processes without output, and all processes' non-output files.
 func (c *logCopy) finish(ctx context.Context, h *logs.Host) error {
 	for rank, attempts := range h.Attempts {
 		for _, n := range attempts {

@@ -109,8 +109,7 @@ func runList(ctx context.Context, a *cli.App, cmd *cobra.Command, flags *listOpt
 	})
 }
 
-// causes returns the causes for which a run can end. A collateral exit of a process does not end
-// the run.
+// causes returns the possible causes of a run's end. A process's collateral exit is not one.
 func causes() []string {
 	var names []string
 	for _, c := range spec.Causes {

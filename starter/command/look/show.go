@@ -64,7 +64,7 @@ func SpecOfRun(ctx context.Context, r *starter.Run) (*spec.RunSpec, error) {
 	return s, nil
 }
 
-// filesTake limits reading the files of processes on other hosts.
+// filesTake limits reading processes' files on other hosts.
 const filesTake = 10 * time.Second
 
 // AccountOf returns everything known about a run, on this machine and on hosts that serve their

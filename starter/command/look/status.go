@@ -104,8 +104,8 @@ func showStatus(ctx context.Context, a *cli.App, r *starter.Run, o *statusOption
 	return nil
 }
 
-// isSweep reports whether a run is a sweep. A sweep that was terminated on the server lacks a
-// status of its trials.
+// isSweep reports whether a run is a sweep. A sweep that was terminated on the server lacks its
+// trials' status.
 func isSweep(ctx context.Context, r *starter.Run, s *starter.Status) (bool, error) {
 	if s.Sweep != nil || len(s.Tasks) > 0 && !s.Unanswered && s.Result != nil {
 		return s.Sweep != nil, nil

@@ -45,7 +45,7 @@ func showWhy(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Status)
 	return cli.LeftOut(a, d.problems)
 }
 
-// doing describes the activity of a run's tasks.
+// doing describes what a run's tasks are doing.
 type doing struct {
 	barriers []starter.Barrier
 	findings *stacktree.Findings

@@ -107,7 +107,7 @@ func reportOf(ctx context.Context, a *cli.App, r *starter.Run, result *spec.RunR
 }
 
 // AwaitEnd waits for a run and, if shown is not nil, for its output to be shown, and reports the
-// run's end. Its error contains the exit code: the run's or, if that is 0, the output's.
+// run's end. Its error contains the run's exit code or, if that is 0, the output's.
 func AwaitEnd(ctx context.Context, a *cli.App, r *starter.Run, shown <-chan error) error {
 	result, err := r.WaitNotify(ctx, a.SayUnreachable)
 	var incomplete error

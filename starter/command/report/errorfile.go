@@ -13,9 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// copyErrorFile copies the root cause's error file to the path at which the program that started
-// us expects one. That program is a launcher of torch, or another run with this command as a
-// task.
+// copyErrorFile copies the root cause's error file to the path where the program that started us
+// expects one. That program is a launcher of torch, or another run with this command as a task.
 func copyErrorFile(a *cli.App, f *spec.Failure) {
 	// A launcher within a run's task sets only the former, and is nearer.
 	to := cmp.Or(os.Getenv("TORCHELASTIC_ERROR_FILE"), os.Getenv("CLUSTERRUN_ERROR_FILE"))

@@ -16,7 +16,7 @@ import (
 type HostTasks struct {
 	Host  string   `json:"host"`
 	Tasks []string `json:"tasks"`
-	// Slots is the host's number of slots, if it has more tasks than slots.
+	// Slots is the host's number of slots, if its tasks exceed it.
 	Slots int `json:"slots,omitempty"`
 }
 
@@ -24,7 +24,7 @@ func (h HostTasks) List() string {
 	return SomeOf(h.Tasks)
 }
 
-// LiveLine returns the text of a status line: the run's state and its tasks' progress.
+// LiveLine returns a status line with the run's state and its tasks' progress.
 func LiveLine(id string, facts []outcome.Fact, started time.Time) string {
 	parts := []string{id}
 	for _, f := range facts {
@@ -52,7 +52,7 @@ func ExitColumns(e *spec.Exit) (exit, cause string) {
 	return strconv.Itoa(e.ExitCode), string(e.Cause)
 }
 
-// unreachable is the error type of the results of [Unreachable].
+// unreachable is the error type in [Unreachable]'s results.
 const unreachable = "Unreachable"
 
 // Unreachable returns a result for a run when the server does not report its end.

@@ -51,8 +51,7 @@ func awaitSeveral(ctx context.Context, a *cli.App, runs []*starter.Run, any bool
 	return nil
 }
 
-// reportOne reports the end of one of several runs. Its error contains the exit code and no
-// text.
+// reportOne reports one run's end. Its error contains the exit code and no text.
 func reportOne(ctx context.Context, a *cli.App, r *starter.Run, result *spec.RunResult, err error) error {
 	a.Elsewhere = func(f *spec.Failure) ([]byte, error) { return errorFile(ctx, r, f) }
 	result, err = ResultOf(result, err)
@@ -82,7 +81,7 @@ type absence struct {
 	app *cli.App
 
 	mu   sync.Mutex
-	runs map[*starter.Run]bool // runs for which the server does not answer
+	runs map[*starter.Run]bool // runs without an answer from the server
 }
 
 // notify implements the notification of [starter.Run.WaitNotify] for a run.

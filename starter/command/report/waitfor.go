@@ -122,7 +122,7 @@ func (m marks) keep(facts []outcome.Fact) {
 	maps.DeleteFunc(m, func(mark uint32, _ bool) bool { return !now[mark] })
 }
 
-// cursor returns the marks as text.
+// cursor encodes the marks as a string.
 func (m marks) cursor() string {
 	var b []byte
 	for _, mark := range slices.Sorted(maps.Keys(m)) {

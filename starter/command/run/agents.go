@@ -44,7 +44,7 @@ type agentsOf struct {
 	left     bool         // whether this agent has left the run
 }
 
-// agentsLeave limits how long the head waits for the other agents after its run has ended.
+// agentsLeave limits how long the head, after its run has ended, waits for the other agents.
 const agentsLeave = 15 * time.Second
 
 // meet listens at the endpoint as the head, using dial to connect the other agents to the
@@ -88,8 +88,8 @@ func isHead(ctx context.Context, m *torchrun.Meeting) bool {
 	return specs.IsThisMachine(m.Host) || slices.ContainsFunc(addresses, remotehosts.IsOwnAddress)
 }
 
-// ownEndpoint returns the address at which the head listens. If the endpoint is a name, the head
-// listens on all addresses, because other hosts may resolve the name differently.
+// ownEndpoint returns the head's listen address. If the endpoint is a name, the head listens on
+// all addresses, because other hosts may resolve the name differently.
 func ownEndpoint(m *torchrun.Meeting) string {
 	host := ""
 	if spec.IsLoopback(m.Host) || remotehosts.IsOwnAddress(m.Host) {
@@ -98,7 +98,7 @@ func ownEndpoint(m *torchrun.Meeting) string {
 	return net.JoinHostPort(host, strconv.Itoa(m.Port))
 }
 
-// joinRequest returns the request with which this agent joins a run.
+// joinRequest returns this agent's request to join a run.
 func joinRequest(a *cli.App, s *spec.RunSpec, m *torchrun.Meeting) (agents.Request, error) {
 	r := agents.Request{Version: cli.VersionLine(), ID: m.ID, Rank: m.Rank, Encoded: a.Global.Server.CodecKeys != ""}
 	var err error
@@ -112,7 +112,7 @@ func joinRequest(a *cli.App, s *spec.RunSpec, m *torchrun.Meeting) (agents.Reque
 	return r, err
 }
 
-// describe sets the options of this agent's host worker. It does nothing if m is nil.
+// describe sets options for this agent's host worker. It does nothing if m is nil.
 func (g *agentsOf) describe(w *workers.Options, s *spec.RunSpec, m *torchrun.Meeting) {
 	if m == nil {
 		return
@@ -278,7 +278,7 @@ func (g *agentsOf) withAgents(r *spec.RunResult, m *torchrun.Meeting) *spec.RunR
 	return &changed
 }
 
-// tellJoined reports the end of another agent's run. That agent has the full report.
+// tellJoined reports the end of another agent's run. The full report is that agent's.
 func (l *localRun) tellJoined(end ending) error {
 	switch r := end.result; {
 	case r == nil:

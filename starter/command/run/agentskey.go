@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// agentsKey returns the key by which agents recognize each other. If all agents are on this
-// machine, it may come from a file that only its user can read.
+// agentsKey returns the agents' shared key. If all agents are on this machine, it may come from
+// a file that only its user can read.
 func agentsKey(a *cli.App, m *torchrun.Meeting) ([]byte, error) {
 	secret, err := agents.Secret(m.TokenFile, os.Getenv)
 	switch {

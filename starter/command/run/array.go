@@ -57,8 +57,8 @@ func checkSweep(cmd *cobra.Command, s *spec.RunSpec, f *specs.SpecFlags, o *runO
 // trialBits is the number of bits for a task's rank in its output key.
 const trialBits = 20
 
-// trialPrefix returns the output prefix of a trial's task: the trial's number and, if the trials
-// have several tasks, the task's name.
+// trialPrefix returns the output prefix of a trial's task. It consists of the trial's number
+// and, if the trials have several tasks, the task's name.
 func trialPrefix(s *spec.RunSpec) func(key, attempt int) string {
 	tasks := s.TaskList()
 	return func(key, _ int) string {

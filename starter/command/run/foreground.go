@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// checkForeground returns an error if the run does not have a task o.foreground, or if its tasks
-// run on other hosts, which lack a terminal.
+// checkForeground returns an error if the run lacks the task o.foreground, or if its tasks run
+// on other hosts, which lack a terminal.
 func checkForeground(s *spec.RunSpec, o runOptions) error {
 	switch {
 	case o.foreground == "":

@@ -390,7 +390,7 @@ func (l *localRun) connect(ctx context.Context, queue string, o runOptions) erro
 	}
 }
 
-// workerOptions returns the options of this machine's host worker.
+// workerOptions returns this machine's host worker options.
 func (l *localRun) workerOptions(queue string, o runOptions) workers.Options {
 	w := workers.Options{
 		StateDir: l.dir.Path, Queue: queue, LogRoot: l.LogsDir(), Server: l.server.Options, Debug: l.Debug(),

@@ -67,7 +67,7 @@ func TestTheSecondSignalEndsTheWaitForAStart(t *testing.T) {
 	assert.True(t, l.asked, "what is known of the run has to stay")
 }
 
-// A start that the server refuses leaves no run behind.
+// A refused start leaves nothing behind.
 func TestARefusedStartLeavesNoRun(t *testing.T) {
 	l, start := starting(t, func(context.Context, chan<- os.Signal) error { return serviceerror.NewInvalidArgument("no") })
 	assert.ErrorContains(t, start(), "no")

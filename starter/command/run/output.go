@@ -21,7 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
-// output shows the output of a run's processes, and the status line.
+// output shows a run's output and the status line.
 type output struct {
 	app     *cli.App
 	run     *starter.Run
@@ -36,8 +36,8 @@ type output struct {
 	done    sync.WaitGroup
 }
 
-// show starts showing the output of this command's run. If the run does not have a log
-// directory, its output on other hosts is copied to the directory spare, unless spare is empty.
+// show starts showing this command's run. If the run lacks a log directory, its output on other
+// hosts is copied to the directory spare, unless spare is empty.
 func show(a *cli.App, run *starter.Run, s *spec.RunSpec, wanted runOptions, spare string) (*output, error) {
 	s = s.WithDefaults()
 	tasks := newTaskIndex(run, s)
@@ -219,7 +219,7 @@ type taskIndex struct {
 }
 
 func newTaskIndex(run *starter.Run, s *spec.RunSpec) *taskIndex {
-	own, _ := os.Hostname() // empty if this machine has no name
+	own, _ := os.Hostname() // empty for a nameless machine
 	x := &taskIndex{run: run, own: own, tasks: map[int]spec.PrefixFields{}}
 	on := map[string]int{} // number of tasks by host
 	for _, t := range s.TaskList() {

@@ -25,7 +25,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// coordinatorFlag names the descriptor of the owner's socket.
+// coordinatorFlag is the flag for the descriptor of the owner's socket.
 const coordinatorFlag = "coordinator-fd"
 
 // tasksEvery is the interval between checks that all tasks are still running.
@@ -34,19 +34,19 @@ const tasksEvery = 2 * time.Second
 const (
 	// ownerReads limits how long an owner takes to read the last answer.
 	ownerReads = 5 * time.Second
-	// runEnds limits the time between the end of the run's queue and the end of the run.
+	// runEnds limits the time from the end of the run's queue to that of the run.
 	runEnds = 5 * time.Second
 )
 
-// owner is the program that a run is part of, such as one with a pool of processes. It holds the
-// other end of a socket, on which it makes the task API's closure requests, one at a time. The
-// last answer contains the reason why no more follow, and may precede its request. The run ends
-// when the other end is closed, including by the program's death. The methods may be called on a
-// nil owner, which means that the run has no owner.
+// owner is the program that a run is part of, such as one with a process pool. It makes the task
+// API's closure requests, one at a time, on its end of a socket. The last answer contains the
+// reason why no more follow, and may precede its request. The run ends when the owner's end is
+// closed, including by the program's death. The methods may be called on a nil owner, for a run
+// without one.
 type owner struct {
 	app    *cli.App
 	socket *os.File
-	// gone reports whether the owner makes no more requests. inOrder reports whether it still
+	// gone reports whether the owner has made its last request. inOrder reports whether it still
 	// reads, because it closed its end for writing only.
 	gone    atomic.Bool
 	inOrder bool
@@ -78,8 +78,8 @@ func listenToOwner(a *cli.App, o runOptions, signals chan<- os.Signal) (*owner, 
 	return w, nil
 }
 
-// tellOwner sends the owner the error with which run fails, which is the only answer of a run
-// that does not start. An owner that already received a reason no longer reads.
+// tellOwner sends the owner run's error, which is the only answer if the run does not start. An
+// owner that already received a reason no longer reads.
 func tellOwner(fd int, err error) {
 	if err == nil || fd < cli.FirstFD {
 		return
@@ -106,7 +106,7 @@ func (w *owner) isGone() bool {
 	return w != nil && w.gone.Load()
 }
 
-// endedInOrder reports whether the owner makes no more requests but still reads.
+// endedInOrder reports whether the owner has made its last request but still reads.
 func (w *owner) endedInOrder() bool { return w.isGone() && w.inOrder }
 
 // serve carries out the owner's requests for the run's closures.

@@ -28,8 +28,8 @@ func RemoteHost(a *cli.App) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := cli.EndedBy(cmd.Context())
 			defer stop()
-			// SIGPIPE must not kill this process: the connection's reader notices that the
-			// connection is broken.
+			// SIGPIPE must not kill this process, because the connection's reader notices a
+			// broken connection.
 			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 			sweepHosts(a)
 			return remotehosts.Serve(ctx, os.Stdin, os.Stdout, remotehosts.ServeConfig{
@@ -39,7 +39,7 @@ func RemoteHost(a *cli.App) *cobra.Command {
 	}
 }
 
-// hostsDir returns the parent of the directories of other machines' runs.
+// hostsDir returns the parent directory for other machines' runs.
 func hostsDir(a *cli.App) string { return filepath.Join(a.Global.StateDir, "hosts") }
 
 // remoteWorker is the host worker for another machine's run.

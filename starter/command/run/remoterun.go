@@ -66,7 +66,7 @@ func endUnserved(ctx context.Context, r *starter.Run, queue string, patience tim
 }
 
 // showRemote shows the output of a run on other hosts until the run has ended, like [show] for a
-// run on this machine. If output is missing, it reports that and returns an error.
+// local run. If output is missing, it reports that and returns an error.
 func showRemote(ctx context.Context, a *cli.App, r *starter.Run, s *spec.RunSpec, fold logs.Fold) error {
 	l := logs.NewReader(a, r, logs.Selection{})
 	l.Follow, l.Spec, l.Fold, l.Notify = true, s, fold, func(error) {}

@@ -32,7 +32,7 @@ type runOptions struct {
 	signing specs.Signing
 	quiet   bool
 	fold    logs.Fold
-	// coordinator is the descriptor on which a program coordinates the run, or 0.
+	// coordinator is the descriptor for the coordinating program, or 0.
 	coordinator int
 	// others are the run's hosts. It is nil if all tasks are on this machine.
 	others *specs.OtherHosts

@@ -61,7 +61,7 @@ func (l *launch) abandon() {
 	l.hosts.Close()
 }
 
-// launchHosts begins starting the other hosts.
+// launchHosts starts launching the other hosts.
 func launchHosts(ctx context.Context, a *cli.App, s *spec.RunSpec, queue string, o runOptions) (*launch, error) {
 	agent := strings.Fields(o.launchAgent)
 	program, err := os.Executable()
@@ -135,8 +135,8 @@ func (l *localRun) awaitHosts(ctx context.Context, o runOptions) error {
 	return o.place(l.spec, machines)
 }
 
-// ownAddress returns the address at which the other hosts reach this machine: the address that
-// they see, if it belongs to this machine. Otherwise it returns "", and the host name is used.
+// ownAddress returns this machine's address as seen by the other hosts, if it belongs to this
+// machine. Otherwise it returns "", and the host name is used.
 func ownAddress(facts []remotehosts.Facts) string {
 	for _, f := range facts {
 		if !spec.IsLoopback(f.Peer) && remotehosts.IsOwnAddress(f.Peer) {

@@ -60,8 +60,8 @@ func setStdin(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, f 
 	return nil
 }
 
-// readerOf returns the task that reads our stdin by default: the first one if stdin is a pipe or
-// a file. Otherwise it returns "".
+// readerOf returns the default reader of our stdin: the first task if stdin is a pipe or a file,
+// and "" otherwise.
 func readerOf(a *cli.App, s *spec.RunSpec) string {
 	in := tasklog.FileOf(a.In)
 	if in == nil {
@@ -83,7 +83,7 @@ func hasInput(in *os.File) bool {
 	return err == nil && n > 0
 }
 
-// sendStdin sends our stdin to the host of the task that reads it, if that is another host.
+// sendStdin sends our stdin to the task that reads it, if that task is on another host.
 func (l *localRun) sendStdin() {
 	t, ok := l.spec.Task(l.stdin)
 	if !ok || l.hosts == nil {

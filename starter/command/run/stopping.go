@@ -88,7 +88,7 @@ func (l *localRun) cancel(ctx context.Context) {
 }
 
 // stops returns how a signal to this command stops the processes. With torchrun they receive the
-// same signal; otherwise they receive the stop signal, on which programs may save their work.
+// same signal; otherwise they receive the stop signal, which lets programs save their work.
 func (l *localRun) stops(came os.Signal) supervisor.StopAll {
 	if !l.torchrun {
 		came = nil

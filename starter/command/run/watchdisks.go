@@ -17,8 +17,8 @@ import (
 // answer because its disk is full.
 const roomWithin = 10 * time.Second
 
-// watchDisks reports when a disk becomes full, and when it has space again. It watches the disk
-// with the run's journal and the embedded server's database, and the disk with the logs. A
+// watchDisks reports when a disk becomes full, and when space is available again. It watches the
+// disk with the run's journal and the embedded server's database, and the disk with the logs. A
 // server with a full disk may answer requests without carrying them out. If all that remains of
 // the run is what the server cannot record, watchDisks gives up.
 func (l *localRun) watchDisks(ctx context.Context) {
@@ -56,7 +56,7 @@ func (l *localRun) watchDisks(ctx context.Context) {
 	}
 }
 
-// isIdle reports whether the run has no processes on this machine or on its own hosts.
+// isIdle reports whether no process of the run is left on this machine or on its own hosts.
 func (l *localRun) isIdle(ctx context.Context) bool {
 	if !l.server.Embedded || l.agents.host() != "" || l.worker.Supervisor == nil {
 		return false

@@ -54,7 +54,7 @@ func codecCommand(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// codecServer is a remote codec on a port of this machine.
+// codecServer is a remote codec on a local port.
 type codecServer struct {
 	http.Server
 	url, token string

@@ -29,7 +29,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// devStop limits the shutdown of dev: the worker's processes have a grace period of two seconds,
+// devStop limits the shutdown of dev. The worker's processes get a grace period of two seconds,
 // and the server one of one and a half.
 const devStop = 15 * time.Second
 
@@ -117,8 +117,8 @@ type dev struct {
 	moved                  string // lines about ports that were taken
 	headless               bool
 	background             worker.Detached
-	// serverMetrics is the address of the server's metrics, as HOST:PORT. If it is empty, they
-	// are not served.
+	// serverMetrics is the server's metrics address, as HOST:PORT. If it is empty, metrics are
+	// not served.
 	serverMetrics string
 	options       workers.Options
 	pages         *web.Server // nil if no pages are served

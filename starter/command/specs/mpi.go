@@ -12,10 +12,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// ApplyMPI looks for MPI in the programs of a run with several tasks. Programs of MPICH's family
-// become ranks of one world, unless the profiles are given. It warns about other families: only
-// mpirun and similar launchers can connect their processes, so each would silently be rank 0 of
-// 1.
+// ApplyMPI looks for MPI in the programs of a multi-task run. Programs of MPICH's family become
+// ranks of one world, unless the profiles are given. ApplyMPI warns about other families,
+// because only mpirun and similar launchers can connect their processes: each would silently be
+// rank 0 of 1.
 func ApplyMPI(a *cli.App, s *spec.RunSpec, f *SpecFlags) error {
 	tasks := s.TaskList()
 	if len(tasks) == 1 && f.Others == nil || slices.Contains(s.EnvProfiles, spec.EnvMPI) {
@@ -60,8 +60,8 @@ func isMPICH(library string) bool {
 	return strings.HasPrefix(library, "libmpich") || strings.HasSuffix(library, ".so.12")
 }
 
-// mpiLibrary returns the MPI library with which a task's program is linked, or "" if there is
-// none or the program is not on this machine.
+// mpiLibrary returns the MPI library linked into a task's program, or "" if there is none or the
+// program is not on this machine.
 func mpiLibrary(t spec.Task) string {
 	name := t.Command[0]
 	if strings.Contains(name, "/") && !filepath.IsAbs(name) {

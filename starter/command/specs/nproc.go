@@ -9,7 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/resources"
 )
 
-// Machine counts the resources for which --nproc-per-node may start one task each.
+// Machine counts the resources that --nproc-per-node may turn into one task each.
 type Machine struct {
 	Gpus, Cpus int
 	// LimitedBy is the variable that limits the GPUs, or empty.

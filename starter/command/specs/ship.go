@@ -107,8 +107,8 @@ func Ship(ctx context.Context, a *cli.App, c client.Client, on cli.Server, s *sp
 	return fmt.Errorf("--ship: none of the hosts of queue %s takes the files, so the run is not started: %s", f.Queue, strings.Join(problems, "; "))
 }
 
-// takers returns the hosts in the order to try them: first those on which the run would start
-// now, then those that are ready, then the rest.
+// takers returns the hosts in the order to try them: hosts where the run would start now, then
+// ready hosts, then the rest.
 func takers(hosts []fleet.HostStatus, likely []string) []fleet.HostStatus {
 	rank := func(h fleet.HostStatus) int {
 		switch {
@@ -124,7 +124,7 @@ func takers(hosts []fleet.HostStatus, likely []string) []fleet.HostStatus {
 	return hosts
 }
 
-// handTo hands an archive to a host, and returns the service from which other hosts get it. It
+// handTo hands an archive to a host, and returns the service that other hosts get it from. It
 // returns nil if a host worker on this machine that serves nothing keeps it in its state
 // directory.
 func handTo(ctx context.Context, a *cli.App, h fleet.HostStatus, archive *shipped.Archive, of shipped.Upload) (*spec.HostService, error) {

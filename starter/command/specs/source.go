@@ -62,8 +62,8 @@ func ParseSource(cmd *cobra.Command, args []string) (Source, error) {
 // assignment is a word such as worker=2 or LEVEL=debug.
 var assignment = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_-]*=`)
 
-// noProgram refuses a first word such as worker=2 if it is not a program: it is probably an
-// argument of the flag before it.
+// noProgram refuses a first word such as worker=2 that is not a program, because it is probably
+// an argument of the flag before it.
 func noProgram(cmd *cobra.Command, args []string) error {
 	word := args[0]
 	if cmd.ArgsLenAtDash() == 0 || !assignment().MatchString(word) {
@@ -200,7 +200,7 @@ func readSome(file string, in io.Reader) ([]byte, error) {
 	return b, nil
 }
 
-// interpreters are programs whose names do not describe a run.
+// interpreters are programs with names that do not describe a run.
 var interpreters = []string{"python", "python3", "bash", "sh", "env", "node", "ruby", "perl"}
 
 // name returns a name for a run without one in its spec: that of its file, or of its program.

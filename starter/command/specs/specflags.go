@@ -14,8 +14,8 @@ import (
 )
 
 // SpecFlags holds the flags that build a spec, or change one from a file: those for the fields
-// in package spec's table, and the ones declared here, with which other launchers set the number
-// of tasks and their variables.
+// in package spec's table, and the ones declared here, which other launchers use to set the
+// number of tasks and their variables.
 type SpecFlags struct {
 	Flags *pflag.FlagSet
 

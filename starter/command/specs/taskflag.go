@@ -47,8 +47,8 @@ func setGroup(groups []spec.TaskGroup, g spec.TaskGroup) []spec.TaskGroup {
 	return append(groups, g)
 }
 
-// defaultType is the type of tasks for which only a number was given, like the ranks of mpirun
-// and torchrun.
+// defaultType is the task type if only a number was given, like the ranks of mpirun and
+// torchrun.
 const defaultType = "worker"
 
 // setCount applies -n, the number of tasks, to a run with one task type.

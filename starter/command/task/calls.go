@@ -22,7 +22,7 @@ const exitBroken = 1
 // hostPatience limits how long a call waits for a host that is briefly away.
 const hostPatience = time.Minute
 
-// currentTask returns the task to which this process belongs.
+// currentTask returns this process's task.
 func currentTask() (*task.Task, error) {
 	t, err := task.Current()
 	if errors.Is(err, task.ErrNotATask) {

@@ -111,8 +111,8 @@ func dieOf(s syscall.Signal) {
 	select {}
 }
 
-// mpiEnviron returns a rank's environment. It removes the variables in which another MPI
-// launcher described this process's rank.
+// mpiEnviron returns a rank's environment. It removes another MPI launcher's variables for this
+// process's rank.
 func mpiEnviron(base []string, w mpiRank) []string {
 	env := slices.DeleteFunc(slices.Clone(base), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")

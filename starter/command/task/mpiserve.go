@@ -12,14 +12,14 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/task/pmi"
 )
 
-// mpiBarrier is the name of the barrier at which ranks meet.
+// mpiBarrier is the barrier where ranks meet.
 const mpiBarrier = "MPI"
 
 // reportPatience limits how long the host takes to record why a rank failed.
 const reportPatience = 5 * time.Second
 
 // servePMI answers the program until it has closed the connection. A program without an answer
-// fails by itself; one that aborts waits to be killed.
+// fails on its own; one that aborts waits to be killed.
 func servePMI(ctx context.Context, t *task.Task, w mpiRank, conn *os.File, program *os.Process) error {
 	defer conn.Close()
 	err := answerPMI(ctx, t, w, conn)

@@ -118,7 +118,7 @@ func (s *Server) carryOut(ctx context.Context, run *starter.Run, action string, 
 		again := spec.Duration(time.Second)
 		answer, err := cli.AskTasks(ctx, run, tasks, spec.UpdateCaptureStacks, spec.StacksRequest{Again: &again})
 		if err == nil {
-			// Without the status, the hosts of the tasks are unknown.
+			// Without the status, the tasks' hosts are unknown.
 			status, _ := run.Status(ctx)
 			s.stacks.put(keyOf(run), look.Explained(answer, status, tasks))
 		}

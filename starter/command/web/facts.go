@@ -10,8 +10,8 @@ import (
 const (
 	// least and most limit the interval between two questions about the same thing.
 	least, most = 2 * time.Second, 15 * time.Second
-	// load is how much longer than a question its pause is: questions about one thing may take
-	// 1/load of the time.
+	// load is how much longer than a question the pause after it is, so that a question is in
+	// flight at most 1/load of the time.
 	load = 25
 	// askedFor limits a question.
 	askedFor = 15 * time.Second

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/page"
 )
 
-// gate admits requests from the user who has the token.
+// gate admits requests from the user with the token.
 type gate struct {
 	token string
 	port  int
@@ -128,7 +128,7 @@ func secure(h http.Header) {
 	h.Set("Content-Security-Policy", page.CSP(page.Live))
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "same-origin") // without any, forms have no origin
+	h.Set("Referrer-Policy", "same-origin") // otherwise forms would lack an origin
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")

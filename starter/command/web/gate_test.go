@@ -104,7 +104,7 @@ func TestTheLink(t *testing.T) {
 	}
 }
 
-// A link on another site leads to the page for a browser that has the cookie.
+// A link on another site leads a browser with the cookie to the page.
 func TestALinkOnAnotherSite(t *testing.T) {
 	answer := request(newGate(secret, 8233), "GET", "/runs/iris?stderr=1", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate")
 	assert.Equal(t, http.StatusOK, answer.StatusCode)

@@ -45,8 +45,7 @@ func (q outputQuery) names(s *starter.Status) (names []string, err error) {
 	return list.Of(tasks, func(t starter.TaskStatus) string { return t.Name }), cli.UnknownTasks(s, unknown)
 }
 
-// outputTakes limits how long hosts are asked for output. The page shows what has arrived by
-// then.
+// outputTakes limits how long hosts are asked for output. The page shows what has arrived.
 const outputTakes = 5 * time.Second
 
 // runOutput is part of a run's output.

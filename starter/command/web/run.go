@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// soon is how soon an incomplete page asks again.
+	// soon is how soon an incomplete page repeats its request.
 	soon = 500 * time.Millisecond
-	// stale is the age from which a page marks facts as old.
+	// stale is the age of facts that a page marks as old.
 	stale = 2 * most
 )
 
@@ -54,8 +54,8 @@ func (s *Server) factsOf(ctx context.Context, run *starter.Run) (*runFacts, time
 	})
 }
 
-// showRun shows a run. The page does not wait for slow hosts or a slow server: it omits what is
-// still unknown, and soon asks again.
+// showRun shows a run. The page does not wait for slow hosts or a slow server. Instead, it omits
+// what is still unknown, and soon repeats the request.
 func (s *Server) showRun(w http.ResponseWriter, r *http.Request) {
 	run, err := s.run(r)
 	if err != nil {

@@ -24,7 +24,7 @@ const (
 	maxHosts = 3
 )
 
-// listQuery is the query of a list of runs.
+// listQuery selects the runs of a list.
 type listQuery struct {
 	state, user, host, name, since string
 	before                         time.Time
@@ -186,7 +186,7 @@ func (q listQuery) filters() []page.Filter {
 		choice("State", "state", q.state, "All", stateAll, "Open", stateOpen, "Ended", stateEnded, "Failed", stateFailed),
 		choice("Started", "since", q.since, "Any time", "", "Last hour", "1h", "Last day", "1d", "Last week", "7d"),
 	}
-	// A filter that a row's link sets can only be withdrawn here.
+	// Filters from row links can only be withdrawn here.
 	for _, set := range [][3]string{{"User", "user", q.user}, {"Host", "host", q.host}} {
 		if set[2] != "" {
 			all = append(all, page.Filter{Label: set[0], Links: []page.Link{{Text: set[0] + ": " + set[2] + " ×", URL: q.with(set[1], ""), Current: true}}})

@@ -249,7 +249,7 @@ func TestABrowserThatLeaves(t *testing.T) {
 	assert.Equal(t, 7, value)
 }
 
-// An error is also a fact: not every page asks a server that does not answer.
+// Errors are also cached, so that not every page asks a server that does not answer.
 func TestErrorsAreShared(t *testing.T) {
 	var f facts[int]
 	asked := 0

@@ -36,7 +36,7 @@ type Options struct {
 	ReadOnly bool
 }
 
-// Server serves pages on a port of this machine.
+// Server serves pages on a local port.
 type Server struct {
 	Options
 	gate     gate
@@ -51,7 +51,7 @@ type Server struct {
 	parts   facts[*runParts]
 	outputs facts[*runOutput]
 	notes   notes
-	// stacks holds, by run, the findings of the last stack capture by a page.
+	// stacks holds, by run, the findings of the pages' last stack capture.
 	stacks kept[stacktree.Findings]
 }
 
@@ -106,7 +106,7 @@ func (s *Server) handler() http.Handler {
 	pages.HandleFunc("GET /runs/{id}/log", s.download)
 	pages.HandleFunc("POST /runs/{id}/{action}", s.act)
 	pages.HandleFunc("GET /namespaces/", s.toTemporal)
-	// Browsers request it if they do not have a page yet, for example after a redirect.
+	// Browsers without a page request it, for example after a redirect.
 	pages.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	pages.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.message(w, http.StatusNotFound, "There is no such page", "The list of runs has links to all pages.")
@@ -161,7 +161,7 @@ func (s *Server) fail(w http.ResponseWriter, err error) {
 		text = fmt.Sprintf("The server did not answer within %s.", askedFor)
 	}
 	if status == http.StatusBadGateway {
-		w.Header().Set("Refresh", "5") // the page has no parts that its script could ask for
+		w.Header().Set("Refresh", "5") // the page lacks parts for its script to request
 		text += " This page tries again."
 	}
 	s.message(w, status, title, text)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Links lead to the same page of Temporal's Web UI, with its current token.
+// Links lead to the same page in Temporal's Web UI, with the current token.
 func TestTheWayToTemporal(t *testing.T) {
 	const path = "/namespaces/default/workflows/a%2Fb"
 	s := &Server{Options: Options{Namespace: "default"}}

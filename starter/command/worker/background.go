@@ -180,8 +180,8 @@ func servedByOthers(ctx context.Context, a *cli.App, c client.Client) bool {
 	return false
 }
 
-// makeWay stops a host worker that was started on demand and has no runs. The lock of
-// [supervise.Want] must be held.
+// makeWay stops an idle host worker that was started on demand. The lock of [supervise.Want]
+// must be held.
 func makeWay(ctx context.Context, a *cli.App) error {
 	dir := a.WorkerDir()
 	pid := supervisor.Holder(dir)

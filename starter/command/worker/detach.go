@@ -31,7 +31,7 @@ type Detached struct {
 
 const readyFlag = "ready-fd"
 
-// Register adds the flags. until says when --detach returns, to complete its usage.
+// Register adds the flags. until completes the usage of --detach with when it returns.
 func (b *Detached) Register(cmd *cobra.Command, until string) {
 	cmd.Flags().BoolVar(&b.Detach, "detach", false, "run in the background, and return when "+until)
 	cmd.Flags().IntVar(&b.ready, readyFlag, 0, "descriptor `FD` of a pipe for what is printed at the start")
@@ -72,8 +72,8 @@ type daemon struct {
 	start func(*exec.Cmd) error
 }
 
-// asService starts a command like a service, because no user asked for it: in the home
-// directory, and without anything from this shell that later commands do not share.
+// asService starts a command like a service, because no user asked for it. It runs in the home
+// directory, without anything from this shell that later commands do not share.
 func asService(cmd *exec.Cmd) error {
 	cmd.Dir = "/"
 	if home, err := os.UserHomeDir(); err == nil && cli.IsDir(home) {
@@ -92,8 +92,8 @@ func asAsked(cmd *exec.Cmd) error {
 	return cmd.Start()
 }
 
-// startDaemon starts the command in a new session, and returns the text that it passes to
-// [Detached.Tell] when it is ready.
+// startDaemon starts the command in a new session, and returns what it passes to [Detached.Tell]
+// when it is ready.
 func startDaemon(ctx context.Context, a *cli.App, d daemon) ([]byte, error) {
 	if err := os.MkdirAll(a.Global.StateDir, 0o700); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
@@ -138,7 +138,7 @@ func startDaemon(ctx context.Context, a *cli.App, d daemon) ([]byte, error) {
 
 func daemonLog(a *cli.App, name string) string { return filepath.Join(a.Global.StateDir, name+".log") }
 
-// maxDaemonLog is the size at which a log is truncated.
+// maxDaemonLog is the size limit of a log, which is then truncated.
 const maxDaemonLog = 16 << 20
 
 // DetachDev executes this command in the background.

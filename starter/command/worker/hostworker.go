@@ -20,7 +20,7 @@ import (
 
 // HostWorker is a private host worker: a supervisor in a separate process and session, with a
 // lifeline to this process. When this process exits for any reason, the supervisor notices on
-// the lifeline and stops everything. It is out of reach of Ctrl-C in our terminal.
+// the lifeline and stops everything. Ctrl-C in our terminal does not reach it.
 type HostWorker struct {
 	options  workers.Options
 	std      StandardFiles // for tasks
@@ -193,5 +193,5 @@ type StandardFiles struct {
 	Terminal *ForegroundTTY // nil if the files belong to this process
 }
 
-// Given reports whether programs can have an output.
+// Given reports whether there is an output for programs.
 func (std StandardFiles) Given() bool { return std.Out != nil && std.Err != nil }

@@ -19,7 +19,7 @@ func (k *KeepLogs) Register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&k.most, "max-logs", "", "`SIZE` that the logs of all runs may take, such as 50GiB; beyond that, logs of the runs that ended first are removed (default: no limit)")
 }
 
-// Policy returns the flags' policy for the runs of a state directory.
+// Policy returns the flags' policy for a state directory's runs.
 func (k *KeepLogs) Policy(home string) (*retention.Policy, error) {
 	p := &retention.Policy{Home: home}
 	if k.age != forever {

@@ -8,7 +8,7 @@ import (
 	"github.com/clusterrun/clusterrun/workers"
 )
 
-// MeteredAt is a flag for the address at which metrics are served.
+// MeteredAt is a flag for the metrics address.
 type MeteredAt struct{ Flag, given string }
 
 // Register adds the flag to a command with a host worker.
@@ -26,7 +26,7 @@ func (m *MeteredAt) RegisterServer(cmd *cobra.Command) {
 
 const ServerMetricsFlag = "server-metrics"
 
-// Address returns the address at which metrics are served, or "" if they are not.
+// Address returns the metrics address, or "" if metrics are not served.
 func (m MeteredAt) Address() (string, error) {
 	if m.given == "" {
 		return "", nil

@@ -109,7 +109,7 @@ func (t *ForegroundTTY) restore() {
 const drainBound = 2 * time.Second
 
 // GiveBack shows the task's last output and takes the terminal back. The host worker must have
-// exited: while its processes hold the other side, the output does not end.
+// exited, because the output does not end while its processes hold the other side.
 func (t *ForegroundTTY) GiveBack() {
 	if t != nil {
 		t.back.Do(t.takeBack)
@@ -170,8 +170,8 @@ func (t *ForegroundTTY) relay() {
 	}
 }
 
-// readKeys passes on typed keys. While no program has the terminal, because it has not started
-// or has exited, Ctrl-C and Ctrl-\ are for us.
+// readKeys passes on typed keys. Before a program has started in the terminal and after it has
+// exited, Ctrl-C and Ctrl-\ are for us.
 func (t *ForegroundTTY) readKeys(modes *unix.Termios) {
 	var leave escape
 	buf := make([]byte, 4<<10)

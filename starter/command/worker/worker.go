@@ -66,8 +66,8 @@ func Worker(a *cli.App) *cobra.Command {
 // listenOff is the value of --listen for a host that serves nothing.
 const listenOff = "off"
 
-// listenAddress returns the address at which the server's host worker serves output. If the
-// server is on this machine, so are its clients, and they read the files directly.
+// listenAddress returns the output address of a host worker of server s. If the server is on
+// this machine, so are its clients, and they read the files directly.
 func listenAddress(given string, s cli.Server) (string, error) {
 	switch given {
 	case listenOff:
@@ -85,7 +85,7 @@ func listenAddress(given string, s cli.Server) (string, error) {
 // onDemandFlag marks a worker that a user did not start by hand.
 const onDemandFlag = "on-demand"
 
-// serve becomes the supervisor of a host worker.
+// serve turns this process into a host worker's supervisor.
 func serve(ctx context.Context, a *cli.App, o workers.Options, b *Detached, onDemand bool) error {
 	// The reader of our messages must not delay tasks or the exit.
 	a.Printer.SetAside()

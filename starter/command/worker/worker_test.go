@@ -18,7 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
-// A client on the server's machine reads the files there.
+// A client on the server's machine reads the files directly.
 func TestWhereAHostWorkerListens(t *testing.T) {
 	for _, c := range []struct{ given, server, want string }{
 		{"", "127.0.0.1:7233", ""},

@@ -53,8 +53,8 @@ func runWorkerUpgrade(ctx context.Context, a *cli.App) error {
 	})
 }
 
-// ownProgram returns this program's file, by the name under which a newer program will replace
-// it. That may be a link.
+// ownProgram returns this program's file under the name that a newer program will replace. That
+// may be a link.
 func ownProgram() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
