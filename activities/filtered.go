@@ -23,8 +23,8 @@ func (p *plan) filters() bool {
 	return len(l.DuplicateStdoutFilters)+len(l.DuplicateStderrFilters) > 0 && p.runDir() != ""
 }
 
-// collect starts collecting a run's lines unless collection has already started or the run does not
-// need it. A released run's lines are complete.
+// collect starts collecting a run's lines unless collection is in progress or the run does not need
+// it. A released run's lines are complete.
 func (c *collectors) collect(p *plan) {
 	if p.Released || !p.filters() {
 		return
@@ -101,7 +101,7 @@ func (p *plan) here(rank int) bool {
 	return added || slices.Contains(p.Tasks, name)
 }
 
-// nameOf returns the name of the task with the given rank, or an empty string if there is none.
+// nameOf returns the name of the task with the given rank, or an empty string if it does not exist.
 func (p *plan) nameOf(rank int) string {
 	for name, a := range p.Added {
 		if a.Task.Rank == rank {

@@ -60,8 +60,7 @@ func (l *taskLease) allowedStart(t spec.Task) (policy.Decision, error) {
 	return d, nil
 }
 
-// written logs a start to the audit log, after checking that the program is the one that the policy
-// allowed.
+// written logs a start to the audit log, after checking that the policy allowed this program.
 func (l *taskLease) written(c supervisor.Command) error {
 	if l.Guard == nil {
 		return nil

@@ -111,8 +111,8 @@ func (p *plan) prefixFields(task string, attempt int) spec.PrefixFields {
 	return f
 }
 
-// maxEvidence is how many bytes at the end of each stream are searched for errors. They are
-// searched only when the process has failed or is about to be stopped.
+// maxEvidence limits the end of each stream that is searched for errors, in bytes. It is searched
+// only when the process has failed or is about to be stopped.
 const maxEvidence = 128 << 10
 
 // printedError returns the error in a process's output that killed it or soon will, or nil.

@@ -27,8 +27,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// plan is what a host has recorded about a run with tasks on it. It is on disk before Reserve
-// answers, so that any later host worker can serve the run.
+// plan is a host's record of a run with tasks on it. It is on disk before Reserve answers, so that
+// any later host worker can serve the run.
 type plan struct {
 	Run        runkey.Run    `json:"run"`
 	Generation int           `json:"generation"`

@@ -31,8 +31,8 @@ const (
 	// describedAtMost limits the requests about one run that all of its hosts together send the
 	// server per second, because the answer lists all hosts' activities.
 	describedAtMost = 50
-	// reservationLapse is how long a reservation without a task is kept after the placement
-	// timeout: Reserve's answer may have been lost, and the run placed elsewhere.
+	// A reservation without a task lapses reservationLapse after the placement timeout, because
+	// Reserve's answer may have been lost and the run placed elsewhere.
 	reservationLapse = time.Minute
 )
 
@@ -159,8 +159,8 @@ func (r *reconciler) leave(ctx context.Context, p *plan) error {
 	return r.free(ctx, now)
 }
 
-// errNotBegun is returned if a group has not started its activities yet, or may be about to reoffer
-// some. The next round repeats the check.
+// errNotBegun is returned if a group's activities may not have started yet, or the group may be
+// about to reoffer some. The next round repeats the check.
 var errNotBegun = errors.New("a group of the run has not begun yet")
 
 // pendingHere returns the pending activities of a run and its groups on this host.

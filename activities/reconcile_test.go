@@ -132,8 +132,8 @@ func TestAPausedRunIsNotAbandoned(t *testing.T) {
 	assert.Empty(t, s.released)
 }
 
-// The tasks of a large run are listed by its groups. A group that has not started lists none, and
-// other hosts' groups are not asked.
+// The tasks of a large run are listed by its groups. A group lists none before it starts, and other
+// hosts' groups are not asked.
 func TestTasksOfGroupsAreListedThere(t *testing.T) {
 	here, there := spec.TaskGroupWorkflowID("run", "1-2", 0, "host-a", 0), spec.TaskGroupWorkflowID("run", "1-2", 0, "host-b", 0)
 	group := open(spec.TaskActivityID("worker-1", 0, 0))
@@ -251,8 +251,8 @@ func (s *stopped) Wait(_ context.Context, r supervisor.ProcessRef) (supervisor.P
 	return supervisor.Process{}, nil
 }
 
-// A host settles a generation by fencing it off and stopping its processes and those of earlier
-// generations, even without a plan of the run.
+// A host settles a generation by fencing it off and stopping its and earlier generations'
+// processes, even without a plan of the run.
 func TestSettle(t *testing.T) {
 	for _, planned := range []bool{true, false} {
 		s := &stopped{listed: listed{processes: []supervisor.Process{living("worker-0", 0, 3), living("worker-1", 1, 0), living("worker-0", 2, 0)}}}

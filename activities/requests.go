@@ -20,7 +20,7 @@ import (
 
 // request is a request to tasks, for the policy and the audit log.
 type request struct {
-	what string // in the audit log
+	what string // tasks are the named tasks. An empty list means all tasks of the run.
 	// tasks are the named tasks. If there are none, the request is for all tasks of the run.
 	tasks []string
 	// ask is the question to the policy. It is empty for requests that stop processes, which are
@@ -61,8 +61,7 @@ func (g *gate) allow(ctx context.Context, p *plan, q request) error {
 	if len(names) == 0 {
 		names = slices.Concat(p.Tasks, slices.Collect(maps.Keys(p.Added)))
 		if q.ask != "" {
-			// It reaches every process of the run, even those of tasks that are no longer in the
-			// plan.
+			// It reaches every process of the run, even if its task is no longer in the plan.
 			all, err := g.Supervisor.Processes(ctx, p.Run)
 			if err != nil {
 				return err

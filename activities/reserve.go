@@ -189,7 +189,7 @@ func (r *reservations) isFit(ctx context.Context) error {
 }
 
 // refused returns an error for the problems of a spec on this host. If the disk is full, other
-// hosts may have space, or this one later.
+// hosts may have space, or this host later.
 func (r *reservations) refused(problems []spec.Problem) error {
 	if r.Owned || slices.ContainsFunc(problems, func(p spec.Problem) bool { return p.Remedy != makeRoom }) {
 		return refusedSpec(problems)
@@ -247,8 +247,7 @@ func (r *reservations) tasksFor(in hostapi.ReserveInput) ([]spec.Task, error) {
 // claimSlots checks this host's limit on tasks. h.reservations.claiming must be held until the plan
 // with the tasks is kept, so that two runs cannot both get the last slots. Slots that the run had
 // in an earlier generation, perhaps under other ranks, are free for it. On a host that may be
-// oversubscribed, a run that is alone may have any number of tasks; the fleet decides which runs
-// may.
+// oversubscribed, the only run may have any number of tasks; the fleet decides which runs may.
 func (r *reservations) claimSlots(run runkey.Run, generation int, tasks []spec.Task) error {
 	if r.Slots == 0 {
 		return nil

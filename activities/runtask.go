@@ -64,7 +64,7 @@ func (h *Host) newLease(ctx context.Context, in *hostapi.RunTaskInput) *taskLeas
 	}
 }
 
-// attemptBits is how many low bits of a fence hold the attempt; the offer is above them.
+// attemptBits is a fence's number of low bits for the attempt; the offer is above them.
 const attemptBits = 20
 
 // awayFor delays the next attempt if the supervisor was closing, because this host worker polls
@@ -157,7 +157,7 @@ type taskLease struct {
 	ended    bool            // the last process has exited
 	// used is the last sample of the process's resources, or nil before the first.
 	used atomic.Pointer[spec.LiveUsage]
-	// wrote is when the process last wrote output, or nil if it has not.
+	// wrote is the time of the process's last output, or nil without output.
 	wrote   atomic.Pointer[time.Time]
 	silence silence
 	// stopped receives the result of the request to stop the process.

@@ -189,8 +189,8 @@ func (sh *shipping) shipsTo(run runkey.Run, s *spec.RunSpec) string {
 }
 
 // ownerOf returns the run that owns the directory a run uses. A sweep's trials share the sweep's
-// directory. Where a policy decides which content is executed, each has its own directory, since
-// other trials may write to a shared one.
+// directory. If a policy decides which content is executed, each has its own directory, since other
+// trials may write to a shared one.
 func (sh *shipping) ownerOf(run runkey.Run, s *spec.RunSpec) runkey.Run {
 	if of := s.Ship.Sweep; of != nil && !sh.Guard.HasPolicy() {
 		run.WorkflowID, run.RunID = of.ID, of.Execution

@@ -18,7 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// actAlone is how long a host waits for the run to react to silent tasks before it acts on its own,
+// actAlone limits a host's wait for the run to react to silent tasks. Then the host itself acts,
 // because the run's workflow may not be served.
 const actAlone = time.Minute
 

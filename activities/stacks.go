@@ -29,7 +29,7 @@ const stacksError = "StacksNotCaptured"
 const (
 	// captureBound limits the captures. It is shorter than the time limit of CaptureStacks.
 	captureBound = 7 * time.Second
-	// keepCaptures is how long captures in the state directory are kept.
+	// keepCaptures limits the age of captures in the state directory.
 	keepCaptures = 7 * 24 * time.Hour
 )
 

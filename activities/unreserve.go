@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// Unreserve releases a generation's reservations on this host, and those of earlier generations.
+// Unreserve releases the reservations of a generation and earlier generations on this host.
 func (h *Host) Unreserve(ctx context.Context, in spec.Group) (none hostapi.None, err error) {
 	run := runOf(ctx, in.Run)
 	h.gate.noted(run, "unreserve")

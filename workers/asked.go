@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 )
 
-// askedTimes records when the server was asked for each activity that this side has to answer. It
+// askedTimes records when the server was asked for each activity that this side must answer. It
 // maps the activity's token to nanoseconds of CLOCK_BOOTTIME.
 type askedTimes struct{ times sync.Map }
 
@@ -58,7 +58,7 @@ func (a *askedTimes) received(reply any, sent int64) {
 	}
 }
 
-// answered reports whether an error means that the server does not need an answer any more.
+// answered reports whether an error means that the server no longer needs an answer.
 func answered(err error) bool {
 	c := serviceerror.ToStatus(err).Code()
 	return c == codes.NotFound || c == codes.InvalidArgument

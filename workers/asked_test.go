@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 )
 
-// The time is known from before the server hands out an activity until it has the answer or no
+// The time is known from before the server hands out an activity until it receives the answer or no
 // longer wants one.
 func TestWhenTheServerWasAsked(t *testing.T) {
 	var a askedTimes

@@ -77,14 +77,14 @@ type Options struct {
 	// its home.
 	Server connect.Options `json:"server"`
 	Home   *embedded.Home  `json:"home,omitempty"`
-	// OrphanGrace is how long processes may take to exit after the owner has died. The default is
+	// OrphanGrace limits the time for processes to exit after the owner has died. The default is
 	// 2s.
 	OrphanGrace time.Duration `json:"orphan_grace,omitempty"`
 	// LongestGrace limits the processes' graces when the host worker is asked to exit. The default
 	// is [supervisor.DefaultLongestGrace].
 	LongestGrace time.Duration `json:"longest_grace,omitempty"`
-	// IdleExit is how long the host worker stays without a run; see [supervise.Want]. 0 means that
-	// it does not exit.
+	// IdleExit limits the host worker's time without a run; see [supervise.Want]. 0 means that it
+	// does not exit.
 	IdleExit time.Duration `json:"idle_exit,omitempty"`
 	// Debug logs more.
 	Debug bool `json:"debug,omitempty"`

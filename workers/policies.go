@@ -30,8 +30,8 @@ func buildName() string {
 	return "clusterrun@" + spec.Version
 }
 
-// cachedFor is how long a cached workflow's tasks are reserved for this side. If the side is
-// killed, another side gets them only after that, and replays the workflow.
+// A cached workflow's tasks are reserved for this side for cachedFor. If the side is killed,
+// another side gets them only after that, and replays the workflow.
 const cachedFor = 2 * time.Second
 
 // stopTimeout is the maximum time that an exiting side waits for its activities.

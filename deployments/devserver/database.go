@@ -107,7 +107,7 @@ func checkFile(path string) error {
 }
 
 // prepare makes sure that this server can use the database. It checks the stamp, or sets up an
-// empty database in one transaction, so that a server that is killed meanwhile leaves an empty
+// empty database in one transaction, so that a server that is killed while doing so leaves an empty
 // database rather than half a schema.
 func (d *database) prepare(ctx context.Context) error {
 	// SQLite would make it readable for other users, and it contains what people run.

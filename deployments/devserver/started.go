@@ -19,10 +19,10 @@ import (
 // Matching hands a task to a worker in two steps. It makes history record that the task has
 // started, and answers the worker's poll. It gives history one second
 // (recordTaskStartedSyncMatchTimeout). If a machine is busy for longer, history records the start
-// and its answer comes too late. Matching offers the task again, history reports that it has
-// already started, and so it is dropped. No worker has it, and only its timeout brings it back: 10
-// seconds for a workflow task, and 20 or more for an activity. So this server waits for the answer.
-// That costs nothing, since each waiting caller has its own limit.
+// and its answer comes too late. Matching offers the task again, history reports an earlier start,
+// and so it is dropped. No worker has it, and only its timeout brings it back: 10 seconds for a
+// workflow task, and 20 or more for an activity. So this server waits for the answer. That costs
+// nothing, since each waiting caller has its own limit.
 
 // startBoundOfTask limits this wait.
 const startBoundOfTask = 10 * time.Second

@@ -74,7 +74,7 @@ func tuning() dynamicconfig.StaticClient {
 		dynamicconfig.TimerProcessorSchedulerWorkerCount.Key():      queueWorkers,
 		dynamicconfig.TransferProcessorSchedulerWorkerCount.Key():   queueWorkers,
 		dynamicconfig.VisibilityProcessorSchedulerWorkerCount.Key(): queueWorkers,
-		// There is no other cluster to replicate to.
+		// Replication needs another cluster, which does not exist.
 		dynamicconfig.ReplicationProcessorSchedulerWorkerCount.Key():            1,
 		dynamicconfig.ReplicationLowPriorityProcessorSchedulerWorkerCount.Key(): 1,
 		// Two is the SDK's minimum.

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// tlsAlert is how Go's TLS package reports the peer's alert.
+	// tlsAlert starts the Go TLS package's error for the peer's alert.
 	tlsAlert = "remote error: tls: "
 	// alertBound is the maximum time to wait for an alert.
 	alertBound = time.Second

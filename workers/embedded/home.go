@@ -38,7 +38,7 @@ func (s *Server) elsewhere() string {
 	case s.Boot != proc.BootID() || s.UID != os.Getuid():
 		return fmt.Sprintf("on the host %s as the user %d", s.Host, s.UID)
 	case s.Container != "" && s.Container != container():
-		// Its loopback address and its process ID mean something else in this one.
+		// Its loopback address and its process ID mean something else in this container.
 		return "in another container of this machine, " + s.Host
 	}
 	return ""
@@ -70,7 +70,7 @@ func (h Home) dbLock() string    { return h.Database() + ".lock" }
 func (h Home) startLock() string { return filepath.Join(h.Dir, "start.lock") }
 
 const (
-	// settleEvery is how often a starting or stopping server is checked.
+	// settleEvery is the interval of checks of a starting or stopping server.
 	settleEvery = 3 * time.Millisecond
 	// settleBound is the maximum time to wait for it. A start takes a third of a second, and longer
 	// on a very busy machine.

@@ -80,7 +80,7 @@ func Again(ctx context.Context, serve func() error, tell func(error)) {
 	}
 }
 
-// lasting is how long a server must have run to be restarted immediately.
+// A server that has run for at least lasting is restarted immediately.
 const lasting = time.Minute
 
 // awaitEnd returns when a server's process has exited, or ctx is done, and reports whether it has

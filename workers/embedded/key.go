@@ -29,7 +29,7 @@ func TLS(file string) (*tls.Config, error) {
 }
 
 // Mutual returns the configuration of a connection with the same certificate, issued for [KeyName],
-// on both sides. Neither side accepts another one.
+// on both sides. Neither side accepts a different certificate.
 func Mutual(pair tls.Certificate, protocols ...string) *tls.Config {
 	roots := x509.NewCertPool()
 	roots.AddCert(pair.Leaf)

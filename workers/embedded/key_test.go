@@ -114,7 +114,7 @@ func TestAStrangerThatIsSilent(t *testing.T) {
 }
 
 // The directory may be on a disk that machines or containers share: a server of another machine,
-// user or boot is not mistaken for this one.
+// user or boot is not mistaken for this server.
 func TestTheServerOfAnotherMachine(t *testing.T) {
 	h := newHome(t)
 	s := must.Get(h.Ensure(t.Context(), ""))(t)

@@ -21,7 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 )
 
-// IdleExit is how long a background server stays without clients.
+// IdleExit limits a background server's time without clients.
 const IdleExit = 10 * time.Minute
 
 // Ensure returns the running server, or starts one in the background. A new server listens at the
@@ -195,7 +195,7 @@ func (h Home) command(args ...string) (*exec.Cmd, error) {
 }
 
 // environment returns the variables that the server inherits. It outlives the run that started it,
-// so it must not have that run's variables. If a task of another run started us, they mark
+// so it must not inherit that run's variables. If a task of another run started us, they mark
 // processes that are killed with that run.
 func environment() []string {
 	var env []string
@@ -252,7 +252,7 @@ func (h Home) launch(ctx context.Context, cmd *exec.Cmd, start func(*exec.Cmd) e
 	}
 }
 
-// minFiles is how many files a started server has open, plus some for connections.
+// minFiles counts the files that a started server has open, plus some for connections.
 const minFiles = 40
 
 // checkFiles refuses to start a server that cannot open its files: it would neither become ready

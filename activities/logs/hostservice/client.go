@@ -29,7 +29,7 @@ type Client struct {
 	giveUpAfter time.Duration
 }
 
-// errCertificate is returned if the service that answers is not the one that the run knows.
+// errCertificate is returned if a service other than the run's answers.
 var errCertificate = errors.New("the certificate is unknown to the run; another host worker answers there, or its state directory was recreated")
 
 const (

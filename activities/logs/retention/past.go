@@ -100,14 +100,13 @@ func (e *AliveError) Error() string { return "run " + e.RunID + " " + string(e.W
 type Policy struct {
 	// Home is the same as in [Past].
 	Home string `json:"home"`
-	// For is how long logs are kept after their run has ended; 0 means no limit.
+	// For limits the age of logs after their run has ended; 0 means no limit.
 	For time.Duration `json:"for,omitempty"`
 	// MaxBytes is the same as in [Rule].
 	MaxBytes int64 `json:"most_bytes,omitempty"`
 }
 
-// DefaultFor is how long logs are kept by default. Our own server keeps its runs' histories equally
-// long.
+// DefaultFor is the default of For. Our own server keeps its runs' histories equally long.
 const DefaultFor = 90 * 24 * time.Hour
 
 // Apply removes what a policy does not keep, and returns the IDs of the removed runs. It does not

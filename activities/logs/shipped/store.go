@@ -197,7 +197,7 @@ type Upload struct {
 	// Namespace is the run's namespace, and Server its server's identity, if known.
 	Namespace string `json:"namespace,omitempty"`
 	Server    string `json:"server,omitempty"`
-	// Time is when the archive arrived. Keep sets it.
+	// Time is the archive's arrival time. Keep sets it.
 	Time time.Time `json:"time"`
 }
 
@@ -237,7 +237,7 @@ func (e *TakenError) Error() string {
 }
 
 // check returns an error if a run's directory differs from u, or does not belong to the user. It
-// compares u with the note next to the directory, where the user cannot write. The error is
+// compares u with the note next to the directory, which the user cannot change. The error is
 // fs.ErrNotExist if the directory does not exist.
 func (s *Store) check(u Unpacked, user *hostuser.User) error {
 	dir := s.Dir(u.Run)

@@ -12,8 +12,8 @@ type ConsoleOptions struct {
 	// Prefix returns the start of a process's lines. Each output calls it once per process. If nil,
 	// lines are not prefixed.
 	Prefix func(rank, attempt int) string
-	// Timestamps puts the local time of day before each line's prefix. The time is when the line is
-	// shown, slightly after it was written.
+	// Timestamps puts the local time of day before each line's prefix. It uses the time of display,
+	// slightly after the line was written.
 	Timestamps bool
 	// Terminal reports whether an output is a terminal that understands escape sequences. The
 	// default is [IsTerminal], for files and for values with a method File.

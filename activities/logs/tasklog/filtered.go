@@ -17,7 +17,7 @@ import (
 // filteredPrefix starts the names of a [Collector]'s files.
 const filteredPrefix = "filtered_"
 
-// maxMatched is how much of a line is searched for the strings.
+// maxMatched limits the part of a line that is searched for the strings.
 const maxMatched = maxHeld
 
 // CollectOptions configures a [Collector].

@@ -19,7 +19,7 @@ type Folder struct {
 }
 
 // NewFolder returns a folder for the output of a run with the given number of tasks. It folds
-// output to a terminal and, if everywhere is set, all other output. If there is nothing to fold, it
+// output to a terminal and, if everywhere is set, all other output. If it would fold nothing, it
 // returns nil. before is called before something is shown.
 func NewFolder(console *Console, tasks int, everywhere bool, before func()) *Folder {
 	if tasks < 2 || !everywhere && !console.out.place.terminal && !console.err.place.terminal {

@@ -21,8 +21,8 @@ type FollowOptions struct {
 	// OnError is called with a file's error, once per file. The other files are still followed. It
 	// must not call the follower.
 	OnError func(error)
-	// Hold is how long the unfinished end of a stream is held back to wait for the rest of its
-	// line; with a carriage return it is a tenth of that. The default is 1s.
+	// Hold limits the wait for the rest of an unfinished line at the end of a stream; with a
+	// carriage return it is a tenth of that. The default is 1s.
 	Hold time.Duration
 	// As is the owner of the files. The functions above and the sink are called on a thread that
 	// acts as that user.

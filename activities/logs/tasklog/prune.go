@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// KeepAttempts is how many of a task's attempts [Prune] usually keeps, in addition to the first.
+// KeepAttempts is [Prune]'s usual number of attempts to keep, in addition to a task's first.
 const KeepAttempts = 20
 
 // Pruned returns the range of a task's removed attempts, given the existing ones in ascending order

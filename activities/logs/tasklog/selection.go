@@ -21,7 +21,7 @@ type Selection struct {
 	Latest   map[int]int `json:"latest,omitempty"`
 	// Since leaves out earlier output, as [Since] does, unless it is zero.
 	Since time.Time `json:"since,omitzero"`
-	// Tail is how many lines are wanted at the end of each file; 0 means all.
+	// Tail selects the last lines of each file; 0 means all.
 	Tail int `json:"tail,omitempty"`
 }
 

@@ -20,7 +20,7 @@ const (
 	readSize = 256 << 10
 	// maxHeld is the maximum length of an unfinished line that is held back.
 	maxHeld = 64 << 10
-	// roundSize is how many bytes of one stream are read before the next stream's turn.
+	// roundSize limits the bytes read from one stream before the next stream's turn.
 	roundSize = 1 << 20
 )
 
@@ -104,7 +104,7 @@ func (f *Follower) read(s *stream, upTo int64, all bool) (more bool) {
 	}
 }
 
-// maxOpen is how many files a follower keeps open.
+// maxOpen limits the files that a follower keeps open.
 const maxOpen = 1024
 
 // open opens the file of a stream unless it is open.
@@ -178,7 +178,7 @@ func (f *Follower) heldLongEnough(s *stream, rest []byte, newLine bool) bool {
 }
 
 // cannotRead reports an error of a stream's file. A missing file is not an error, because it may
-// not exist yet or any more, or the output may not be redirected.
+// not exist yet or no longer exist, or the output may not be redirected.
 func (f *Follower) cannotRead(s *stream, err error) {
 	s.held = time.Time{}
 	if !errors.Is(err, fs.ErrNotExist) {

@@ -74,7 +74,7 @@ func (t *Times) NoteEnd(ended time.Time) {
 // Written returns the output's size in bytes at the last check.
 func (t *Times) Written() int64 { return t.written.Load() }
 
-// Latest returns when the last output was written, as far as checked, or zero without output.
+// Latest returns the time of the last write as of the last check, or zero without output.
 func (t *Times) Latest() time.Time {
 	if at := t.latest.Load(); at > 0 {
 		return time.Unix(0, at)

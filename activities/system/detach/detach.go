@@ -55,7 +55,7 @@ func Start(cmd *exec.Cmd) error {
 	return nil
 }
 
-// reset gives this thread the default priorities and processors, as far as permitted.
+// reset gives this thread the default priorities and processors, within its permissions.
 func reset() {
 	const (
 		thread     = 0

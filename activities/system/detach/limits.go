@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limits is how many limits setrlimit(2) supports.
+// limits is the number of limits that setrlimit(2) supports.
 const limits = 16
 
-// RaiseLimits raises a process's limits to those of process 1, as far as permitted, and its limit
-// of open files to the hard limit. It sets the process's score for the OOM killer to 0. It never
+// RaiseLimits raises a process's limits to process 1's, within its permissions, and its limit of
+// open files to the hard limit. It sets the process's score for the OOM killer to 0. It never
 // lowers a limit. A pid of 0 means this process.
 func RaiseLimits(pid int) {
 	for resource := range limits {

@@ -13,7 +13,7 @@ import (
 
 // Metrics are the metrics of one host worker.
 type Metrics struct {
-	// Ready reports whether the server has registered this host worker and not rejected it since.
+	// Ready reports whether the server has registered this host worker without rejecting it later.
 	// It is served at /ready.
 	Ready    atomic.Bool
 	registry *prometheus.Registry

@@ -37,7 +37,7 @@ func Variable(pid int, name string) string {
 }
 
 // environSize returns the size of a process's environment, which is known only while the process
-// lives. While it executes another program, the size is -1 or that of the next program.
+// lives. While it executes another program, the size is -1 or the next program's.
 func environSize(pid int) (size int, known bool) {
 	raw, err := os.ReadFile(Dir(pid) + "/stat")
 	if err != nil {

@@ -18,7 +18,7 @@ type Stat struct {
 	Group   int
 	Session int
 	Threads int
-	// Ticks is when the process started, in clock ticks since boot. Together with the ID it
+	// Ticks is the process's start time, in clock ticks since boot. Together with the ID it
 	// identifies a process uniquely.
 	Ticks uint64
 	// User and System are the process's CPU times; ChildUser and ChildSystem include only children
@@ -28,7 +28,7 @@ type Stat struct {
 }
 
 // Dead reports whether no part of the process is running. If only the main thread has exited, the
-// process's state is that of a zombie, but it is not dead.
+// process has a zombie's state, but it is not dead.
 func (s Stat) Dead() bool { return s.State == 'X' || s.State == 'Z' && s.Threads <= 1 }
 
 // Tick is the unit of times in /proc (USER_HZ), on every platform that Go supports.

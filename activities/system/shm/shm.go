@@ -1,5 +1,5 @@
 // Package shm finds files in shared memory that killed processes have left behind. They hold memory
-// until somebody removes them, and processes get SIGBUS when none is left.
+// until they are removed, and processes get SIGBUS when none is left.
 package shm
 
 import (

@@ -16,13 +16,13 @@ func IsOpen(s enumspb.WorkflowExecutionStatus) bool {
 	return s == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING || IsPaused(s)
 }
 
-// IsPaused reports whether somebody has paused an execution, for example in Temporal's Web UI.
+// IsPaused reports whether an execution was paused, for example in Temporal's Web UI.
 func IsPaused(s enumspb.WorkflowExecutionStatus) bool {
 	return s == enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED
 }
 
 // Continues reports whether an execution's workflow has not ended, because the execution is open or
-// another one follows it.
+// another execution follows it.
 func Continues(s enumspb.WorkflowExecutionStatus) bool {
 	return IsOpen(s) || s == enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW
 }

@@ -18,7 +18,7 @@ const (
 	late = time.Second
 )
 
-// Of returns the error that may have killed a process, or false if there is none: the first of the
+// Of returns the error that may have killed a process, or false without one. It is the first of the
 // process itself; else the first of the hardware shortly before the exit; else the last one of a
 // process that exited at about the same time, such as a shell's child.
 func Of(pid int, started, ended time.Time) (Error, bool) {
