@@ -23,8 +23,8 @@ func (e *OpenError) Error() string {
 	return fmt.Sprintf("run %s has not ended; `clusterrun stop %s` ends it", e.RunID, e.RunID)
 }
 
-// Summary returns what the server itself records about the run; it asks no worker. ExecutionID
-// is the first execution. A failed run's verdict is empty.
+// Summary returns what the server itself records about the run, without asking a worker.
+// ExecutionID is the first execution. A failed run's verdict is empty.
 func (r *Run) Summary(ctx context.Context) (Summary, error) {
 	d, err := r.describe(ctx)
 	switch {
@@ -82,7 +82,7 @@ func (c *chain) belongs(w *workflowpb.WorkflowExecutionInfo, execution string) b
 		id == closure.QueueID(c.id, execution)
 }
 
-// executions returns the executions of the run's workflow, oldest first.
+// executions returns the run's executions, oldest first.
 func (c *chain) executions(ctx context.Context) ([]*workflowpb.WorkflowExecutionInfo, error) {
 	all, err := c.workflows(ctx, "WorkflowId = "+quoted(c.id))
 	if err != nil {

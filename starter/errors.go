@@ -18,7 +18,7 @@ func IsError[E error](err error) bool {
 	return ok
 }
 
-// Error is the error of a run that did not succeed.
+// Error reports a run that did not succeed.
 type Error = runs.Error
 
 // TerminatedError reports that a run was terminated: the server closed it without a result. Its
@@ -68,7 +68,7 @@ type RefusedError struct {
 	Reason string
 	// Invalid reports whether the run would refuse the request in any state.
 	Invalid bool
-	// Tasks lists the tasks for which the request was refused, if it was valid for other tasks.
+	// Tasks lists the tasks that caused the refusal, if the request was valid for other tasks.
 	Tasks []spec.TaskProblem
 }
 

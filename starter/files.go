@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Process is a process of a run, with the location of its files: output, result, error, start,
-// usage and stacks.
+// Process is one of a run's processes, with the location of its output, result, error, start,
+// usage and stack files.
 type Process struct {
 	Task          string
 	Rank, Attempt int
@@ -71,8 +71,8 @@ func (f *Files) Close() {
 	}
 }
 
-// Processes returns the processes that the run has reported: each task's last one and, if the
-// run has ended, the earlier ones with files that were kept.
+// Processes returns the processes that the run has reported. These are each task's last one and,
+// if the run has ended, the earlier ones with files that were kept.
 func (f *Files) Processes() (all []Process) {
 	results := map[string]spec.TaskResult{}
 	if f.status.Result != nil {
@@ -113,7 +113,7 @@ func (f *Files) Here(dir string) error {
 	return err
 }
 
-// client returns a client for a host, or nil if the host serves no files.
+// client returns a client for a host, or nil if the host does not serve files.
 func (f *Files) client(host string) *hostservice.Client {
 	at := slices.IndexFunc(f.services, func(s spec.HostService) bool { return s.Host == host })
 	if host == "" || at < 0 {
@@ -128,8 +128,8 @@ func (f *Files) client(host string) *hostservice.Client {
 // maxFile limits the size of a file to read, in bytes.
 const maxFile = 16 << 20
 
-// Read returns the content of a file in a process's directory. The error is [fs.ErrNotExist] if
-// neither this machine nor the host has the file.
+// Read returns a file in a process's directory. The error is [fs.ErrNotExist] if it is neither
+// on this machine nor on the host.
 func (f *Files) Read(ctx context.Context, host, path string) ([]byte, error) {
 	dir := filepath.Dir(path)
 	if f.Here(dir) == nil {
@@ -146,7 +146,7 @@ func (f *Files) Read(ctx context.Context, host, path string) ([]byte, error) {
 	return client.ReadFile(ctx, rank, attempt, hostservice.FileName(filepath.Base(path)))
 }
 
-// ProcessesOf returns the directories of a task's processes on its host, first process first.
+// ProcessesOf returns the directories of a task's processes on its host, in process order.
 func (f *Files) ProcessesOf(ctx context.Context, t TaskStatus) (dirs []string, err error) {
 	runDir, _, rank, ok := tasklog.SplitProcessDir(t.LogDir)
 	if !ok {
@@ -169,7 +169,7 @@ func (f *Files) ProcessesOf(ctx context.Context, t TaskStatus) (dirs []string, e
 	return dirs, err
 }
 
-// once lists a directory of this machine or asks a host, and caches the answer.
+// once caches a directory listing of this machine or a host's answer.
 func (f *Files) once(key string, list func() (map[int][]int, error)) (map[int][]int, error) {
 	known, ok := f.listings[key]
 	if !ok {

@@ -53,7 +53,7 @@ func Find(ctx context.Context, c client.Client, beginning string) (string, error
 	return "", &AmbiguousError{beginning, ids}
 }
 
-// Hint returns a run ID similar to one that the server does not know, or "" if it finds none.
+// Hint returns a run ID similar to one that the server does not know, or "".
 func Hint(ctx context.Context, c client.Client, unknown string) string {
 	r, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: lastPage, Query: fmt.Sprintf("WorkflowType IN ('%s', '%s')", spec.WorkflowType, spec.SweepWorkflowType)})
 	if err != nil {

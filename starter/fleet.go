@@ -30,7 +30,7 @@ func GetFleet(c client.Client, queue string) *Fleet {
 	return &Fleet{Queue: queue, client: c}
 }
 
-// NoFleetError reports that a queue has no hosts.
+// NoFleetError reports that a queue is without hosts.
 type NoFleetError struct{ Queue string }
 
 func (e *NoFleetError) Error() string {
@@ -157,8 +157,8 @@ func (f *Fleet) requestError(err error) error {
 	}
 }
 
-// Likely returns the names of the hosts on which a spec's tasks would be placed now, or nil if
-// they do not fit.
+// Likely returns the names of the hosts that would get a spec's tasks now, or nil if they do not
+// fit.
 func (f *Fleet) Likely(ctx context.Context, s *spec.RunSpec) []string {
 	plan, err := f.Plan(ctx, s)
 	if err != nil {

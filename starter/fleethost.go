@@ -14,11 +14,11 @@ type HostDetails struct {
 	fleet.HostStatus
 	// Results holds the last results of the host's checks. It is empty for a silent host.
 	Results []fleet.CheckResult `json:"results,omitempty"`
-	// History counts the outcomes of runs on the host by day, latest first.
+	// History counts run outcomes on the host by day, latest first.
 	History []fleet.Day `json:"history,omitempty"`
 }
 
-// Host returns the details of the named host.
+// Host returns the named host's details.
 func (f *Fleet) Host(ctx context.Context, name string) (*HostDetails, error) {
 	hosts, err := f.Hosts(ctx)
 	if err != nil {
@@ -30,7 +30,7 @@ func (f *Fleet) Host(ctx context.Context, name string) (*HostDetails, error) {
 		return nil, &RefusedError{Reason: fleet.UnknownHost(name, there), Invalid: true}
 	}
 	d := &HostDetails{HostStatus: hosts[i]}
-	// The host's lease is an activity of the fleet, and its heartbeats carry the results.
+	// The host's lease is a fleet activity, and its heartbeats carry the results.
 	described, err := f.client.DescribeWorkflowExecution(ctx, spec.FleetID(f.Queue), "")
 	if err != nil {
 		return nil, f.requestError(err)

@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Spec returns the spec with which the run was started.
+// Spec returns the run's spec.
 func (r *Run) Spec(ctx context.Context) (*spec.RunSpec, error) {
 	d, err := r.describe(ctx)
 	if err != nil {
@@ -27,7 +27,7 @@ func (r *Run) Spec(ctx context.Context) (*spec.RunSpec, error) {
 	return s, nil
 }
 
-// History returns the histories of the executions that the server has kept, oldest first,
+// History returns the histories of the run's executions that the server has kept, oldest first,
 // followed by those of the groups that carry a large run's tasks.
 func (r *Run) History(ctx context.Context) ([]*historypb.History, error) {
 	d, err := r.describe(ctx)

@@ -64,7 +64,7 @@ type Summary struct {
 	Queue string `json:"queue"`
 	// Sweep reports whether it is a sweep. Tasks are the tasks of each trial.
 	Sweep bool `json:"sweep,omitempty"`
-	// trialOf is the sweep to which a trial belongs.
+	// trialOf is a trial's sweep.
 	trialOf string
 	Open    bool `json:"open"`
 	// State is "pending", "waiting", "running" or "paused" while the run is open. A run that is waiting
@@ -94,11 +94,11 @@ type Summary struct {
 	LastOutput time.Time `json:"last_output,omitzero"`
 	// taskCount is the number of tasks, or 0 if the server does not know it.
 	taskCount int
-	// began is when this execution of the run started.
+	// began is when this execution started.
 	began time.Time
 }
 
-// List finds runs, sorted by start time, latest first, with open runs first if o asks for that.
+// List finds runs, sorted by start time, latest first. With o.OpenFirst, open runs come first.
 func List(ctx context.Context, c client.Client, o ListOptions) ([]Summary, error) {
 	if o.Limit <= 0 {
 		o.Limit = 20
@@ -284,7 +284,7 @@ func summarise(e *workflowpb.WorkflowExecutionInfo) Summary {
 		spec.AttributeVerdict: &verdict, spec.AttributeCause: &cause, spec.AttributeExitCode: &exitCode,
 	} {
 		if p := e.GetSearchAttributes().GetIndexedFields()[name]; p != nil {
-			_ = converter.GetDefaultDataConverter().FromPayload(p, value) // an attribute of another type was not set by clusterrun
+			_ = converter.GetDefaultDataConverter().FromPayload(p, value) // if its type differs, clusterrun did not set it
 		}
 	}
 	if slices.Equal(s.Hosts, []string{spec.AttributeNone}) {
@@ -315,8 +315,8 @@ func summarise(e *workflowpb.WorkflowExecutionInfo) Summary {
 	return s
 }
 
-// verdicts looks up the results of runs that lack the search attributes and have an ambiguous
-// status: a failed workflow is either a failed run or one that timed out.
+// verdicts looks up the results of runs that lack the search attributes and are ambiguous,
+// because a failed workflow is either a failed run or one that timed out.
 func verdicts(ctx context.Context, c client.Client, runs []Summary) {
 	each(runs, func(s *Summary) bool { return !s.Open && s.Verdict == "" && s.Ending == "" }, func(s *Summary) {
 		if result, _ := Get(c, s.RunID, s.ExecutionID).Wait(ctx); result != nil {

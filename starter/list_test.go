@@ -198,7 +198,7 @@ func TestAPausedRunIsListedAsSuch(t *testing.T) {
 	assert.Equal(t, outcome.StatePaused, runs[0].State)
 }
 
-// A sweep whose failed trials are run again is listed once, with its last try.
+// A sweep with repeated failed trials is listed once, with its first start.
 func TestListHasASweepOnce(t *testing.T) {
 	started := time.Date(2026, 1, 31, 12, 0, 0, 122425329, time.UTC)
 	try := func(execution string, began time.Time, status enumspb.WorkflowExecutionStatus, memo map[string]*commonpb.Payload) *workflowpb.WorkflowExecutionInfo {

@@ -11,10 +11,10 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 )
 
-// Output is a piece of a process's output, in whole lines unless a line is unterminated.
+// Output is a piece of process output, in whole lines unless a line is unterminated.
 type Output struct {
 	Task string
-	// Attempt counts the processes of the task, from 0.
+	// Attempt numbers the task's processes from 0.
 	Attempt int
 	Stderr  bool
 	Data    []byte
@@ -75,7 +75,7 @@ func (l *logReader) add(f *Files) {
 		l.names[t.Rank] = t.Name
 	}
 	l.mu.Unlock()
-	reported := map[string]error{} // by host: why its files are not on this machine
+	reported := map[string]error{} // by host; the values are why its files are not on this machine
 	for _, p := range f.Processes() {
 		reported[p.Host] = f.Here(p.Dir)
 		runDir, _, _, _ := tasklog.SplitProcessDir(p.Dir)

@@ -55,7 +55,7 @@ func (l *looker) look(ctx context.Context) (closed bool, err error) {
 	return false, nil
 }
 
-// attended returns a [*StuckError] if no worker would take the run's next workflow task: its
+// attended returns a [*StuckError] if no worker would take the run's next workflow task. The
 // host worker may have gone while the run waits for a host. The query allows for clock skew.
 func (l *looker) attended(ctx context.Context, d *workflowservice.DescribeWorkflowExecutionResponse) error {
 	if l.stuck == nil && time.Since(l.asked) < askEvery {

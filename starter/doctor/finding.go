@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Level is the severity of a finding.
+// Level is a finding's severity.
 type Level string
 
 // The values of [Level]. A warning is about something that some runs require, or will require.

@@ -14,7 +14,7 @@ type Host struct {
 	NVIDIADriver             string // its version, or empty if it is not loaded
 	NVIDIADevices            int    // device files
 	NVIDIAOnBus, RDMADevices int
-	Cgroups                  string // their versions, as text
+	Cgroups                  string // their versions
 }
 
 const cgroupsV2 = "cgroups of version 2"

@@ -134,7 +134,7 @@ const (
 	fewLocked    = 64 << 20 // bytes
 )
 
-// CheckLimits judges the limits of a process and of its host.
+// CheckLimits judges a process's limits and its host's.
 func CheckLimits(l Limits, h Host) []Finding {
 	var all []Finding
 	few := func(n, least uint64, what, remedy string) {
@@ -161,7 +161,7 @@ const (
 )
 
 // CheckPorts judges the ports available to a run. free is the number of free ports among those
-// tried, and taken lists ports of `clusterrun dev` on which another program listens.
+// tried, and taken lists ports of `clusterrun dev` that another program uses.
 func CheckPorts(h Host, free, tried int, taken []int) []Finding {
 	const remedy = "sysctl -w net.ipv4.ip_local_port_range='32768 60999'"
 	var all []Finding
@@ -282,8 +282,8 @@ func CheckPrograms(own, server string, serverErr, supervisorErr error, external 
 	return all
 }
 
-// CheckWorker judges the programs of the host worker with process ID pid: worker is the version
-// of the part with the logic, and supervisor the version of the processes' parent.
+// CheckWorker judges the programs of the host worker with process ID pid. worker is the version
+// of the part with the logic, and supervisor that of the processes' parent.
 func CheckWorker(version string, pid int, worker, supervisor string) []Finding {
 	var all []Finding
 	if worker == version {

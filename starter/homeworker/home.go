@@ -92,7 +92,7 @@ func (h Home) digest() string {
 	return privatedir.Short(texts...)
 }
 
-// settings returns the settings on which a connection to a non-embedded server also depends.
+// settings returns the other settings that affect a connection to a non-embedded server.
 func (h Home) settings() (texts []string) {
 	for _, kv := range os.Environ() {
 		if strings.HasPrefix(kv, "TEMPORAL_") {
@@ -108,8 +108,7 @@ func (h Home) settings() (texts []string) {
 	return append(texts, string(text))
 }
 
-// program identifies this program's file, because builds of a modified work tree have the same
-// ID.
+// program identifies this program's file, because builds of a modified work tree share an ID.
 func program() string {
 	self, err := os.Stat("/proc/self/exe")
 	if err != nil {

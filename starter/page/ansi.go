@@ -76,7 +76,7 @@ func appendColored(b *strings.Builder, line string) {
 	}
 }
 
-// font is the subset of a terminal's attributes that a page shows.
+// font is the subset of terminal attributes that a page shows.
 type font struct {
 	color                           int // 1 to 16 for the standard colors; 0 is the default color
 	bold, faint, italic, underlined bool

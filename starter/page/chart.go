@@ -18,7 +18,7 @@ const MaxCharted = 4
 // maxPoints is the maximum number of points per line. A chart is a few hundred pixels wide.
 const maxPoints = 240
 
-// Chart is a drawing of a series, with its caption.
+// Chart is a series drawing with its caption.
 type Chart struct {
 	Name string
 	Keys []Key
@@ -37,7 +37,7 @@ type curve struct {
 	values      []float64
 }
 
-// Charts returns the charts of the series that have values.
+// Charts returns charts for the series that have values.
 func (p *RunPage) Charts() (charts []Chart) {
 	for i := range p.Series {
 		if s := &p.Series[i]; len(s.Times) > 1 && len(s.Tasks) > 0 {
@@ -47,7 +47,7 @@ func (p *RunPage) Charts() (charts []Chart) {
 	return charts
 }
 
-// ChartURL returns the address of the page with the rank's own line toggled in the charts. It is
+// ChartURL returns the page's address with the rank's own line toggled in the charts. It is
 // empty if the page does not have such lines.
 func (p *RunPage) ChartURL(rank int) string {
 	if p.IsFile() || len(p.Series) == 0 || len(p.Tasks.All) < 2 {
@@ -71,8 +71,8 @@ func (p *RunPage) ChartedText() string {
 	return strings.Join(texts, ",")
 }
 
-// chart draws the median of the tasks, the worst task and the charted ones, over the range of
-// all tasks.
+// chart draws the tasks' median, the worst task and the charted ones, over the range of all
+// tasks.
 func (s *Series) chart(charted []int, f *Frame) Chart {
 	least, median, most := s.median()
 	curves := []curve{{"c-median", "median", median}}

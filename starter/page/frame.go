@@ -28,7 +28,7 @@ type Frame struct {
 	Zone *time.Location
 	// Version is clusterrun's version.
 	Version string
-	// Refresh is the interval at which a live page asks for changes, or 0 if none will follow.
+	// Refresh is how often a live page requests changes, or 0 if none will follow.
 	Refresh time.Duration
 	// Partial reports whether the page omits what is still unknown.
 	Partial bool
@@ -47,13 +47,13 @@ type Link struct {
 	Current bool
 }
 
-// Action is a button that asks for confirmation and then sends a POST request to URL, with the
-// frame's token as the field "token".
+// Action is a button that, after confirmation, sends a POST request to URL, with the frame's
+// token as the field "token".
 type Action struct {
 	// Name is the verb for programs, and Label the verb on the page.
 	Name, Label string
 	URL         string
-	// Question asks for confirmation, and Effect says what will happen.
+	// Question is the confirmation question, and Effect is what the action does.
 	Question, Effect string
 	// Danger reports whether the action stops something.
 	Danger bool
@@ -100,7 +100,7 @@ func (f *Frame) When(at time.Time) template.HTML {
 		at.UTC().Format(time.RFC3339), local.Format("2006-01-02 15:04:05.000 MST"), local.Format(layout)))
 }
 
-// Clock returns the time of day as text, or nothing if at is unknown.
+// Clock formats the time of day, or returns "" if at is unknown.
 func (f *Frame) Clock(at time.Time) string {
 	if at.IsZero() {
 		return ""

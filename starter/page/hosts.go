@@ -41,7 +41,7 @@ type HostRow struct {
 	Holds          []Held
 }
 
-// HostCheck is a check of a host.
+// HostCheck is one of a host's checks.
 type HostCheck struct {
 	Name string
 	// Failed is why the check fails, or "".

@@ -10,13 +10,13 @@ type Output struct {
 	Lines []OutputLine
 	// Filter selects lines.
 	Filter OutputFilter
-	// Cut says which part of the output is omitted. It is empty if everything is shown.
+	// Cut describes the omitted part of the output. It is empty if everything is shown.
 	Cut string
-	// Missing says which output cannot be read, and why, one line each.
+	// Missing describes output that cannot be read, with the reasons, one line each.
 	Missing []string
 	// Pending reports whether the output is still unknown.
 	Pending bool
-	// LogURL is the address of the whole output as text, or "".
+	// LogURL is the address of the whole output as plain text, or "".
 	LogURL string
 }
 

@@ -27,8 +27,8 @@ func Assets() fs.FS {
 	return files
 }
 
-// AssetsPath is the path at which servers provide [Assets]. A query in pages' links changes with
-// the content, so browsers may cache it forever.
+// AssetsPath is where servers provide [Assets]. A query in pages' links changes with the
+// content, so browsers may cache it forever.
 const AssetsPath = "/assets/"
 
 func asset(name string) []byte {

@@ -9,7 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/timespan"
 )
 
-// RunPage is the page of a run.
+// RunPage is a run's page.
 type RunPage struct {
 	Frame
 	ID, ExecutionID, Name string
@@ -26,7 +26,7 @@ type RunPage struct {
 	Hosts, Restarts int
 	ExitCode        int
 	Progress        *Progress
-	// Cause says why the run ended. It is nil if the run is open or has succeeded.
+	// Cause is why the run ended. It is nil if the run is open or has succeeded.
 	Cause *Cause
 	// Notices are facts that need attention: silent hosts, what a run waits for, slow tasks.
 	Notices  []Notice
@@ -40,7 +40,7 @@ type RunPage struct {
 	Series   []Series
 	// Charted lists the ranks with their own line in the series' charts.
 	Charted []int
-	// Spec is the spec as YAML, without secrets. NoSpec says why it is missing.
+	// Spec is the spec as YAML, without secrets. NoSpec is why it is missing.
 	Spec, NoSpec string
 	// Starts describes how the processes were started.
 	Starts []Start
@@ -84,7 +84,7 @@ type Notice struct {
 	Items []string
 }
 
-// Barrier is a barrier at which tasks are waiting.
+// Barrier is a barrier with waiting tasks.
 type Barrier struct {
 	Name             string
 	Round            int
@@ -142,5 +142,5 @@ func (p *RunPage) IsFailure() bool { return p.Tone == Bad || p.Tone == Culprit }
 // CulpritTone and WarningTone are tones for templates.
 func (p *RunPage) CulpritTone() Tone { return Culprit }
 
-// WarningTone is the tone of a warning.
+// WarningTone is a warning's tone.
 func (p *RunPage) WarningTone() Tone { return Warning }

@@ -22,7 +22,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// rendered returns a page as text and as a tree.
+// rendered returns a page's HTML and its parsed tree.
 func rendered(t testing.TB, p *RunPage, m Mode) (string, *html.Node) {
 	t.Helper()
 	var b bytes.Buffer
@@ -31,7 +31,7 @@ func rendered(t testing.TB, p *RunPage, m Mode) (string, *html.Node) {
 	return b.String(), root
 }
 
-// all returns the elements for which wanted returns true.
+// all returns the elements that satisfy wanted.
 func all(root *html.Node, wanted func(*html.Node) bool) (found []*html.Node) {
 	for n := range root.Descendants() {
 		if n.Type == html.ElementNode && wanted(n) {
@@ -75,7 +75,7 @@ func text(n *html.Node) string {
 	return strings.Join(strings.Fields(b.String()), " ")
 }
 
-// rows returns the text of the grid's rows.
+// rows returns the grid's rows as strings.
 func rows(root *html.Node) (texts []string) {
 	for _, body := range all(byID(root, "tasks"), named("tbody")) {
 		for _, row := range all(body, named("tr")) {
@@ -110,7 +110,7 @@ func TestAFailedRun(t *testing.T) {
 	// The culprit's lines have its tone.
 	lines := all(byID(root, "output"), classed("l"))
 	assert.Contains(t, attribute(lines[len(lines)-1], "class"), "t-culprit")
-	// Each state has a word and a symbol, so it does not depend on color.
+	// Each state is shown by a word and a symbol, so it does not depend on color.
 	for _, cell := range all(byID(root, "tasks"), classed("s")) {
 		assert.Len(t, all(cell, named("svg")), 1)
 		assert.NotEmpty(t, text(cell))

@@ -13,13 +13,13 @@ type RunsPage struct {
 	// Open lists the open runs, and Ended the ended ones, latest first.
 	Open, Ended []RunRow
 	Filters     []Filter
-	// Name is a prefix of the runs' names. Kept holds the other filters, for the form with the
-	// name.
+	// Name is a prefix of the runs' names. Kept holds the remaining filters, for the form with
+	// the name.
 	Name string
 	Kept []Field
 	// Newer and Older lead to the neighbouring pages, or are "".
 	Newer, Older string
-	// Cut says which open runs are omitted, or is "".
+	// Cut describes the omitted open runs, or is "".
 	Cut string
 }
 
@@ -35,7 +35,7 @@ type RunRow struct {
 	Name    string
 	State   string
 	Tone    Tone
-	// Why says why the run ended, or what is unusual about it.
+	// Why is why the run ended, or what is unusual about it.
 	Why     string
 	Command string
 	Tasks   string
@@ -78,7 +78,7 @@ func (p *RunsPage) Took(r RunRow) string {
 	return timespan.Of(r.Ended.Sub(r.Started))
 }
 
-// ListsCSS returns the address of the lists' style sheet.
+// ListsCSS returns the lists' style sheet address.
 func (f *Frame) ListsCSS() string { return assetURL("lists.css") }
 
 // Age returns the time since an event, or "".

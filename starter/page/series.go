@@ -15,7 +15,7 @@ type Series struct {
 	Unit Unit
 	// Times holds the times of the values, in order.
 	Times []time.Time
-	// Each task has one value per time.
+	// Each task has as many values as there are times.
 	Tasks []TaskSeries
 	// LowIsBad reports whether the task with the lowest values is the worst.
 	LowIsBad bool
@@ -89,8 +89,8 @@ func last(values []float64) float64 {
 	return math.NaN()
 }
 
-// worst returns the index of the task with the worst mean over the last quarter, or -1 if there
-// are fewer than two tasks.
+// worst returns the task with the worst mean over the last quarter, or -1 if there are fewer
+// than two tasks.
 func (s *Series) worst() int {
 	found, worst := -1, math.Inf(1)
 	for i, t := range s.Tasks {

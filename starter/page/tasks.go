@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// MaxRows is the maximum number of tasks for which every task has a row. Larger runs have a
-	// square for each task, and rows for the tasks that matter.
+	// MaxRows is the maximum number of tasks in a run that shows a row for each. Larger runs
+	// show a square for each task, and rows for the tasks that matter.
 	MaxRows = 200
 	// mattering is the maximum number of rows for a large run's tasks that matter.
 	mattering = 50
@@ -31,13 +31,13 @@ type Tasks struct {
 
 // TaskFilter selects rows of tasks.
 type TaskFilter struct {
-	// State and Host select tasks, and Page is a page of the selected ones, starting at 1. If
-	// all three are empty, a large run has rows for the tasks that matter.
+	// State and Host select tasks, and Page numbers the pages of selected tasks from 1. If all
+	// three are empty, a large run shows rows for the tasks that matter.
 	State, Host string
 	Page        int
 }
 
-// Task is a row of the grid.
+// Task is one grid row.
 type Task struct {
 	Rank  int
 	Name  string
@@ -48,7 +48,7 @@ type Task struct {
 	// How adds detail to the state, such as "exit code 3" or "because of worker-2".
 	How      string
 	Restarts int
-	// Step and Steps are the progress that the task reports. Seconds is the duration of a step.
+	// Step and Steps are the progress that the task reports. Seconds is a step's duration.
 	Step, Steps float64
 	Seconds     float64
 	Message     string
@@ -97,7 +97,7 @@ func (p *RunPage) Counts() (counts []Count) {
 // IsLarge reports whether the run has squares.
 func (p *RunPage) IsLarge() bool { return len(p.Tasks.All) > MaxRows }
 
-// tasksURL returns the address of the page with other grid rows.
+// tasksURL returns the page's address with other grid rows.
 func (p *RunPage) tasksURL(f TaskFilter) string { return p.query(f) + "#tasks" }
 
 // query returns the page's query for other grid rows.
@@ -125,7 +125,7 @@ func (p *RunPage) query(f TaskFilter) string {
 // TaskRows holds rows of the grid.
 type TaskRows struct {
 	Rows []Task
-	// Text says which tasks these are.
+	// Text describes which tasks these are.
 	Text string
 	// Pages are links to other tasks.
 	Pages []Link
@@ -201,8 +201,8 @@ func worstFirst(rows []Task) {
 	})
 }
 
-// Squares returns a square for each task, with a gap between hosts. The counts state the same as
-// text.
+// Squares returns a square for each task, with a gap between hosts. The counts give the same
+// information in words.
 func (p *RunPage) Squares() template.HTML {
 	var b strings.Builder
 	for i, task := range p.Tasks.All {

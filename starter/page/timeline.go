@@ -42,7 +42,7 @@ const (
 	axisHeight  = 18
 )
 
-// SVG draws the time line. The page also lists its events as text, so a label suffices.
+// SVG draws the time line. A label suffices because the page also lists its events.
 func (t *Timeline) SVG(f *Frame) template.HTML {
 	lanes := t.lanes()
 	whole := t.To.Sub(t.From)

@@ -1,6 +1,6 @@
 package page
 
-// Tone is how a state looks. Each has a color and a symbol.
+// Tone is how a state looks: a color and a symbol.
 type Tone int
 
 // The values of [Tone], most urgent first.
@@ -17,7 +17,7 @@ const (
 	Waits
 	// Good is for success.
 	Good
-	// Muted is for tasks stopped by another's end: a root cause's victim, or a stop on request.
+	// Muted is for tasks that were stopped: a root cause's victims, or on request.
 	Muted
 )
 

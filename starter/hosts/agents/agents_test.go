@@ -127,7 +127,7 @@ func TestTheHeadIsGone(t *testing.T) {
 	assert.Error(t, m.Lost(t.Context()))
 }
 
-// Idle connections are closed to make room for new ones, and each agent's connections are
+// Idle connections are closed to make way for new ones, and each agent's connections are
 // limited.
 func TestTooManyConnections(t *testing.T) {
 	t.Parallel()

@@ -39,7 +39,7 @@ func tlsConfig(key []byte, protocols ...string) (*tls.Config, error) {
 
 // Request asks the head to let an agent join.
 type Request struct {
-	// Version is the version of the program. It is the same for all agents.
+	// Version is the program's version, which must be the same for all agents.
 	Version string `json:"version"`
 	// ID identifies the meeting.
 	ID string `json:"id"`
@@ -59,13 +59,13 @@ type Request struct {
 
 // Answer is the head's answer to a Request.
 type Answer struct {
-	// Refusal is why the agent may not join. Later reports whether it may once others have left,
-	// or with the next run. Taken reports whether another agent has its rank; that agent's
-	// connection may be dead, but not yet detectably.
+	// Refusal is why the agent may not join. Later reports whether it may once another agent has
+	// left, or with the next run. Taken reports whether its rank is taken by another agent; that
+	// agent's connection may be dead, but not yet detectably.
 	Refusal string `json:"refusal,omitempty"`
 	Later   bool   `json:"later,omitempty"`
 	Taken   bool   `json:"taken,omitempty"`
-	// Host is the name of the agent's host worker.
+	// Host is the agent's host worker name.
 	Host string `json:"host,omitempty"`
 	Run
 }
@@ -91,7 +91,7 @@ func writeLine(conn net.Conn, v any) error {
 	return err
 }
 
-// pass copies in both directions until one of them ends.
+// pass copies in both directions until one direction ends.
 func pass(a, b net.Conn) {
 	defer a.Close()
 	defer b.Close()

@@ -26,7 +26,7 @@ type HeadConfig struct {
 // Head serves a run's endpoint.
 type Head struct {
 	HeadConfig
-	// Host is the name of the head's own host worker.
+	// Host is the head's own host worker name.
 	Host string
 
 	listener net.Listener
@@ -99,7 +99,7 @@ func (h *Head) Close(ctx context.Context) {
 
 const (
 	// handshakes limits the handshakes in progress, plus one per agent. Agents complete a
-	// handshake immediately; the oldest hanging handshake is aborted to make room.
+	// handshake immediately; when the limit is reached, the oldest hanging handshake is aborted.
 	handshakes = 256
 	// connections limits each agent's connections.
 	connections = 32

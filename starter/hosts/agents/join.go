@@ -105,7 +105,7 @@ func (m *Membership) ask(ctx context.Context, r Request) error {
 	return nil
 }
 
-// explain returns a clearer error if the other side of a connection is not a head of this run.
+// explain returns a clearer error if the peer is not a head of this run.
 func (m *Membership) explain(err error) error {
 	var unknown *tls.CertificateVerificationError
 	var noTLS tls.RecordHeaderError
@@ -120,7 +120,7 @@ func (m *Membership) explain(err error) error {
 }
 
 // Lost waits until the head is gone, and returns the error that showed it. It restores broken
-// connections. When ctx is done, it ends the membership and returns nil.
+// connections. When ctx is done, it leaves the run and returns nil.
 func (m *Membership) Lost(ctx context.Context) error {
 	again := m.config.Request
 	again.ExecutionID, again.Host, again.Spec = m.ExecutionID, m.Host, nil

@@ -36,7 +36,8 @@ func newMembers(own Request, most int) (*members, string) {
 	return m, m.add(own, &member{cut: func() {}})
 }
 
-// check returns the refusal of an agent that may not join, and otherwise the zero Answer.
+// check returns an answer that refuses an agent that may not join, and otherwise the zero
+// Answer.
 func (m *members) check(r Request) Answer {
 	here, again, had := m.own, r.ExecutionID != "", m.had(r)
 	refuse := func(format string, args ...any) Answer { return Answer{Refusal: fmt.Sprintf(format, args...)} }
@@ -115,7 +116,7 @@ var words = map[string]string{
 // maxValue limits how much of a value is shown.
 const maxValue = 200
 
-// own lists the spec fields that may differ: variables, and how long an agent waits.
+// own lists the spec fields that may differ, which are variables and how long an agent waits.
 var own = []string{"env", "placement_timeout", "elastic"}
 
 // different describes a field that differs between two specs but must not, or returns "".

@@ -60,8 +60,8 @@ func Secret(file string, getenv func(string) string) ([]byte, error) {
 var ErrNoToken = errors.New("agents on several hosts need a common secret; " + howToMake +
 	", and give each of them CLUSTERRUN_TOKEN=\"$(cat token)\", or --rdzv-conf token_file=PATH with a path that all of them have")
 
-// Key returns a certificate derived from a secret, with its key, as the content of a file. The
-// same secret gives the same key.
+// Key returns a certificate derived from a secret, with its key, in file format. The same secret
+// gives the same key.
 func Key(secret []byte) ([]byte, error) {
 	if len(secret) < minToken {
 		return nil, fmt.Errorf("the secret has %d bytes; it needs %d", len(secret), minToken)

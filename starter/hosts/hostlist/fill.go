@@ -33,7 +33,7 @@ func Limit(h Host, n int) (Host, error) {
 	return h, nil
 }
 
-// Fill assigns a host to every task, in rank order: it fills each host's slots before the next
+// Fill assigns a host to every task, in rank order. It fills each host's slots before the next
 // host's or, with deal, takes one slot from each host in turn. Tasks with an address keep it,
 // and take one of its host's slots.
 func Fill(groups []spec.TaskGroup, hosts []Host, deal bool) error {
@@ -89,7 +89,7 @@ func Fill(groups []spec.TaskGroup, hosts []Host, deal bool) error {
 	return nil
 }
 
-// indexOf returns the index of the host in an address. A loopback address means this machine.
+// indexOf returns the index of an address's host. A loopback address means this machine.
 func indexOf(hosts []Host, address string) (int, error) {
 	name, _, err := spec.SplitAddress(address)
 	if err != nil {

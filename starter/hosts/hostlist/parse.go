@@ -11,7 +11,7 @@ import (
 
 // Host is one host of a run.
 type Host struct {
-	// Name is the name by which tasks are pinned to the host.
+	// Name is the name that pins tasks to the host.
 	Name string
 	// Login is the host's name for a launch agent: HOST or USER@HOST.
 	Login string

@@ -9,7 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
-// Command is the subcommand of clusterrun that a host executes for a run.
+// Command is the clusterrun subcommand that a host executes for a run.
 const Command = "remote-host"
 
 // notThere is the script's exit code if clusterrun is not found.
@@ -18,8 +18,8 @@ const notThere = exitcode.NotFound
 const (
 	// connectTimeout limits how long ssh tries to connect.
 	connectTimeout = 10 * time.Second
-	// aliveEvery is the interval between ssh's checks of the other side. ssh gives up after
-	// aliveMost checks without an answer.
+	// aliveEvery is the interval between ssh's checks of its peer. ssh gives up after aliveMost
+	// checks without an answer.
 	aliveEvery = 5 * time.Second
 	aliveMost  = 6
 )

@@ -17,7 +17,7 @@ const (
 	// maxFrame is how many bytes a pipe takes in one piece, so that no foreign text gets into a
 	// frame.
 	maxFrame = 4096
-	// headSize is the size of a mark and of the following content length.
+	// headSize is the size of a mark and the content length that follows.
 	headSize = len(mark) + 2
 )
 

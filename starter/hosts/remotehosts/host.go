@@ -89,8 +89,8 @@ func (c Config) otherVersion(version string) string {
 	return fmt.Sprintf("its clusterrun is %s, this one is %s; install the same version", version, c.Version)
 }
 
-// whyNot returns why the host did not start: its agent's reason if the agent has exited, and
-// otherwise err.
+// whyNot returns why the host did not start: its agent's reason if the agent has exited, and err
+// otherwise.
 func (h *host) whyNot(ctx context.Context, c Config, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -143,7 +143,7 @@ func (h *host) stopAll(ctx context.Context, how supervisor.StopAll) error {
 	return err
 }
 
-// ends asks the host how its tasks ended, without the server.
+// ends queries how the host's tasks ended, without the server.
 func (h *host) ends(ctx context.Context) (ends Ends, err error) {
 	response, err := h.post(ctx, "/ends", nil)
 	if err != nil {

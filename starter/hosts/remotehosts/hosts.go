@@ -20,7 +20,7 @@ import (
 type Config struct {
 	// Agent is the launch agent with its arguments.
 	Agent []string
-	// Version is our program's version. Programs on hosts must have the same one.
+	// Version is our program's version, which programs on hosts must share.
 	Version string
 	// Program is our own program's path.
 	Program string
@@ -39,8 +39,8 @@ type Host struct {
 // startBound limits how long a host may take to start.
 const startBound = 30 * time.Second
 
-// others is how much time the other hosts get after one has failed, so that all failures are
-// reported together.
+// others is the additional time for the remaining hosts after one has failed, so that all
+// failures are reported together.
 const others = 3 * time.Second
 
 // Hosts holds a run's hosts. Its methods may be called on a nil Hosts, which is empty.
@@ -55,7 +55,7 @@ type Hosts struct {
 }
 
 // Launch starts the hosts concurrently, and returns when all of them answer. If one does not,
-// Launch stops all of them, and its error has a line for each that did not. It calls awaited
+// Launch stops all of them and returns an error with a line for each such host. It calls awaited
 // with the names of slow hosts.
 func Launch(ctx context.Context, c Config, hosts []Host, awaited func(names []string)) (*Hosts, error) {
 	s := &Hosts{config: c, facts: make([]Facts, len(hosts)), errs: make([]error, len(hosts)), lost: make(chan error, len(hosts))}
@@ -110,7 +110,7 @@ func Launch(ctx context.Context, c Config, hosts []Host, awaited func(names []st
 // slowStart is how long hosts may be starting before they are reported.
 const slowStart = 2 * time.Second
 
-// failure returns the errors of all hosts that did not start.
+// failure returns the errors for all hosts that did not start.
 func (s *Hosts) failure() error {
 	var lines []string
 	for i, err := range s.errs {
@@ -137,8 +137,8 @@ func (s *Hosts) watch(h *host) {
 	}
 }
 
-// Facts returns the facts that the hosts report about themselves, in the order in which the
-// hosts were given.
+// Facts returns the facts that the hosts report about themselves, in the order of the hosts
+// passed to Launch.
 func (s *Hosts) Facts() []Facts { return s.facts }
 
 // Lost returns a channel that receives an error for each host that unexpectedly lost its
@@ -178,7 +178,7 @@ func (s *Hosts) SendStdin(name string, in io.Reader, tell func(error)) {
 	}
 }
 
-// toldReader ends if its reader fails, and calls tell with the error.
+// toldReader is a reader that calls tell and then ends if its underlying reader fails.
 type toldReader struct {
 	io.Reader
 	tell func(error)
@@ -255,7 +255,7 @@ func (s *Hosts) End(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Close ends everything.
+// Close stops everything.
 func (s *Hosts) Close() {
 	if s == nil {
 		return

@@ -234,7 +234,7 @@ func (e *endless) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// If one host does not start, the others are stopped as well.
+// If one host does not start, all hosts are stopped.
 func TestAHostThatDoesNotStart(t *testing.T) {
 	c, dir := newConfig(t)
 	_, err := Launch(t.Context(), c, named("a", "bad"), noneAwaited)
@@ -320,7 +320,7 @@ type noWorker struct{}
 func (noWorker) StopAll(supervisor.StopAll) {}
 func (noWorker) Stop(context.Context)       {}
 
-// A host's home directory may have a longer name than a socket's path allows.
+// A host's home directory may be too long for a socket's path.
 func TestAHostWithALongHome(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	s := &service{ended: make(chan struct{})}
@@ -355,7 +355,7 @@ func TestRequestsAreBounded(t *testing.T) {
 	}
 }
 
-// answering is a transport whose answers all have this body.
+// answering is a transport that answers every request with this body.
 type answering []byte
 
 func (a answering) RoundTrip(*http.Request) (*http.Response, error) {

@@ -109,9 +109,9 @@ func sendFile(path, name string, out *sender) error {
 	}
 }
 
-// copyOutput copies the run's logs into dir, the run's local directory. It returns nil once it
-// has all of them. It calls tell with errors reading them on the host, and unkept with what
-// cannot be written here.
+// copyOutput copies the run's logs into dir, the run's local directory, and returns nil once
+// they are complete. It calls tell with errors reading them on the host, and unkept with what
+// cannot be written locally.
 func (h *host) copyOutput(ctx context.Context, in outputRequest, dir string, tell func(error), unkept func(path string, data []byte)) error {
 	response, err := h.postJSON(ctx, "/output", in)
 	if err != nil {

@@ -22,10 +22,10 @@ type Facts struct {
 	GPUs     int    `json:"gpus"`
 	// GPUsLimitedBy is the variable that limits the GPUs, or empty.
 	GPUsLimitedBy string `json:"gpus_limited_by,omitempty"`
-	// Address is the address at which other hosts reach this host.
+	// Address is this host's address for other hosts.
 	Address string `json:"address"`
-	// Peer is the address at which this host sees the command's machine. It is empty if the
-	// agent does not report it.
+	// Peer is the command's address as seen by this host. It is empty if the agent does not
+	// report it.
 	Peer string `json:"peer,omitempty"`
 }
 
@@ -67,7 +67,7 @@ type piece struct {
 	End bool
 }
 
-// protocols is HTTP/2 without TLS, because only the process that started us has the pipes.
+// protocols is HTTP/2 without TLS, because only the process that started us holds the pipes.
 func protocols() *http.Protocols {
 	p := new(http.Protocols)
 	p.SetUnencryptedHTTP2(true)

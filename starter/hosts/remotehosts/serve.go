@@ -36,10 +36,10 @@ type Worker interface {
 type ServeConfig struct {
 	// Version is this program's version. Commands with another version are refused.
 	Version string
-	// Parent is the directory in which the run gets its own directory.
+	// Parent is the parent of the run's directory.
 	Parent string
-	// StartWorker starts a host worker. stdin is for the task that the options name for it, and
-	// nil if they name none. died is called when the host worker is dead for good.
+	// StartWorker starts a host worker. stdin is for the task that the options select to read
+	// it, or nil. died is called when the host worker is dead for good.
 	StartWorker func(o workers.Options, stdin *os.File, died func(error)) (Worker, error)
 }
 
@@ -51,8 +51,8 @@ const (
 	silence = 15 * time.Minute
 )
 
-// Serve serves the command at the other end of in and out until it is gone or ctx is done. It
-// then removes everything of the run.
+// Serve serves the command connected to in and out until it is gone or ctx is done. It then
+// removes everything of the run.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, c ServeConfig) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -75,8 +75,8 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, c ServeConfig) erro
 		Handler: mux, Protocols: protocols(),
 		HTTP2: &http.HTTP2Config{
 			SendPingTimeout: time.Minute, PingTimeout: silence,
-			// The connection's buffer exceeds the buffer of a request, because a task may leave
-			// its stdin unread.
+			// The connection's buffer exceeds a request's, because a task may leave its stdin
+			// unread.
 			MaxReceiveBufferPerConnection: 3 << 20, MaxReceiveBufferPerStream: 1 << 20,
 		},
 		BaseContext:       func(net.Listener) context.Context { return ctx },
@@ -220,7 +220,7 @@ func (s *service) stdin(w http.ResponseWriter, r *http.Request) {
 
 func (s *service) end(http.ResponseWriter, *http.Request) { s.endWorker() }
 
-// endWorker stops the host worker and all processes, after which output ends.
+// endWorker stops the host worker and all processes, which ends the output.
 func (s *service) endWorker() {
 	s.ending.Do(func() {
 		ctx, done := context.WithTimeout(context.Background(), workerStop)
@@ -244,7 +244,7 @@ func (s *service) close() {
 		s.endWorker()
 	}
 	if s.sockets != "" {
-		_ = os.RemoveAll(s.sockets) // it need not be in the other directory
+		_ = os.RemoveAll(s.sockets) // it may be in a different directory
 	}
 	if s.dir != nil {
 		_ = s.dir.Remove()

@@ -18,7 +18,7 @@ func (s *service) connect(w http.ResponseWriter, r *http.Request) {
 	relay(w, r, conn)
 }
 
-// relay combines the bodies of a request and its response into a stream, and joins it to conn.
+// relay combines a request's and its response's bodies into a stream, and joins it to conn.
 func relay(w http.ResponseWriter, r *http.Request, conn stream) {
 	control := http.NewResponseController(w)
 	if err := control.Flush(); err != nil {

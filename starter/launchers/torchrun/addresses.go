@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// addresses sets the address at which the processes meet, if given.
+// addresses sets the processes' meeting address, if given.
 func (t *translation) addresses() error {
 	if t.launch.Meeting != nil {
 		return nil // the run leases a port on rank 0's host

@@ -16,7 +16,7 @@ type flag struct {
 	value string // name of the value, or empty if the flag does not take one
 	// here describes the flag's effect in clusterrun.
 	here string
-	// unneeded is why the flag does nothing here. It is empty if it has an effect.
+	// unneeded is why the flag is ignored. It is empty if the flag is used.
 	unneeded string
 	// typed reports whether no variable sets the flag's default.
 	typed bool

@@ -60,7 +60,7 @@ func (t *translation) elsewhere() bool {
 	return ip == nil || !ip.IsLoopback()
 }
 
-// meetingHost returns the host on which the agents would meet, or "" if none was given.
+// meetingHost returns the agents' meeting host, or "" if none was given.
 func (t *translation) meetingHost() string {
 	host := t.text("rdzv-endpoint", "")
 	if host == "" {

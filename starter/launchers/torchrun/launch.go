@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// A Launch is the translation of a torchrun command line.
+// A Launch is a translated torchrun command line.
 type Launch struct {
 	// Flags and Command are arguments for `clusterrun run`.
 	Flags, Command []string
@@ -32,7 +32,7 @@ type Machine struct {
 	Environ, Inherited []string
 	// LookPath finds a program, like [os/exec.LookPath].
 	LookPath func(name string) (string, error)
-	// Processes returns the number of processes for a value of --nproc-per-node.
+	// Processes converts a value of --nproc-per-node to a number.
 	Processes func(text string) (int, error)
 }
 
@@ -67,13 +67,13 @@ func (m Machine) getenv(name string) string {
 	return ""
 }
 
-// translation is the state of a translation.
+// translation holds a translation's state.
 type translation struct {
 	*given
 	machine   Machine
 	launch    *Launch
 	processes int
-	// useless lists flags that have no effect because of other flags.
+	// useless lists flags that other flags make ineffective.
 	useless []string
 }
 
@@ -281,7 +281,7 @@ func (t *translation) devices() error {
 	return nil
 }
 
-// unneeded reports the given flags that have no effect.
+// unneeded reports the given flags that are ignored.
 func (t *translation) unneeded() {
 	var list []string
 	reasons := map[string][]string{}

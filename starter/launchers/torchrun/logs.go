@@ -10,8 +10,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// logs sets the destinations of the output. By default, torchrun's processes write to its own
-// stdout and stderr.
+// logs sets the output's destinations. By default, torchrun's processes write to its own stdout
+// and stderr.
 func (t *translation) logs() error {
 	t.add("--set", "logs.redirects="+cmp.Or(t.ofRanks("redirects"), "0"), "--tee", cmp.Or(t.ofRanks("tee"), "0"))
 	template := cmp.Or(t.text("log-line-prefix-template", ""), t.machine.getenv("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"), "[${role_name}${local_rank}]:")

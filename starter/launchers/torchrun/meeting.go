@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A Meeting describes where the agents of one run meet. Each agent was started by its own
-// command line.
+// A Meeting describes where one run's agents meet. Each agent was started by its own command
+// line.
 type Meeting struct {
 	// Host and Port are the endpoint, which is on the head.
 	Host string
@@ -29,8 +29,8 @@ type Meeting struct {
 	Timeout time.Duration
 	// TokenFile is the file with the agents' secret, or empty if none was given.
 	TokenFile string
-	// Address is the address at which other hosts reach this host. If it is empty, the address
-	// from which this host reaches the endpoint is used.
+	// Address is this host's address for other hosts. If it is empty, this host's address on its
+	// connection to the endpoint is used.
 	Address string
 	// Own lists variables for the processes on this host only.
 	Own []string

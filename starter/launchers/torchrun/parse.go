@@ -34,7 +34,7 @@ type value struct {
 	from string
 }
 
-// parse parses a command line like Python's argparse: flags may be abbreviated, may contain
+// parse parses a command line like Python's argparse. Flags may be abbreviated, may contain
 // underscores, and precede the script. lookup returns an environment variable.
 func parse(args []string, lookup func(string) string) (*given, error) {
 	g := &given{values: map[string]value{}}

@@ -20,7 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shellword"
 )
 
-// TestScripts runs testdata: torchrun command lines as in a shell, preceded by variables, and
+// TestScripts runs testdata, which contains torchrun command lines, preceded by variables, and
 // their translations. `go test -run Scripts -rewrite` rewrites the answers. run is the command
 // line of `clusterrun run`; ... stands for the flags that all of them share.
 func TestScripts(t *testing.T) {
@@ -114,7 +114,7 @@ func translated(environ, args []string) string {
 	return command + "\n"
 }
 
-// The installed torchrun has no flags or variables that are unknown here.
+// All flags and variables of the installed torchrun are known.
 func TestTheFlagsOfTorchrun(t *testing.T) {
 	const list = `import torch.distributed.run as r
 for a in r.get_args_parser()._actions:
@@ -137,8 +137,8 @@ for a in r.get_args_parser()._actions:
 	}
 }
 
-// Each flag is in the reference, and either has an effect or is unneeded. Lines of the
-// reference are at most 93 bytes long.
+// Each flag is in the reference, and is either used or unneeded. Lines of the reference are at
+// most 93 bytes long.
 func TestReference(t *testing.T) {
 	for _, f := range flags {
 		assert.Contains(t, Reference(), "--"+f.name)
@@ -154,7 +154,7 @@ func TestVariables(t *testing.T) {
 		Variables([]string{"PET_NNODES=2", "PET_DOG=1", "PET_RDZV_ID=x", "PET_ROLE=", "PET_LOGS_SPECS=x"}))
 }
 
-// No arguments cause a panic, and each refusal has a message.
+// Arguments never cause a panic, and each refusal comes with a message.
 func FuzzTranslate(f *testing.F) {
 	f.Add("--nproc-per-node=2 --tee 3 train.py", "PET_NNODES=1")
 	f.Add("-mr 0:1 -t3 -- x", "PET_STANDALONE=1")

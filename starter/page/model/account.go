@@ -72,7 +72,7 @@ func phaseSpans(of *record.Account, now time.Time) (spans []page.Span) {
 	return spans
 }
 
-// processSpans returns the processes of the most frequently restarted tasks.
+// processSpans returns the most frequently restarted tasks' processes.
 func processSpans(s *starter.Status) (spans []page.Span) {
 	if s.Result == nil {
 		return nil

@@ -14,14 +14,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Files holds the parts of a run's page that come from the files of its processes.
+// Files holds what a run's page shows from the processes' files.
 type Files struct {
 	Series []page.Series
 	Starts []page.Start
 }
 
-// ReadFiles reads the files of a run that a page shows, from this machine or from the hosts that
-// hold them. It omits what it cannot read. It always reads the usage of the charted ranks.
+// ReadFiles reads the files that a run's page shows, from this machine or from the hosts that
+// hold them. It omits what it cannot read. It always reads the charted ranks' usage.
 func ReadFiles(ctx context.Context, r *starter.Run, s *starter.Status, tasks page.Tasks, charted []int) Files {
 	files := r.FilesOf(s)
 	defer files.Close()
@@ -30,8 +30,8 @@ func ReadFiles(ctx context.Context, r *starter.Run, s *starter.Status, tasks pag
 	return Files{Usage(histories, len(s.Tasks)), readStarts(ctx, files, s)}
 }
 
-// toChart returns the tasks whose usage is charted. If the run has too many, it returns those
-// with problems first, plus the charted tasks.
+// toChart returns the tasks to chart. If the run has too many, it returns those with problems
+// first, plus the charted tasks.
 func toChart(s *starter.Status, tasks page.Tasks, charted []int) []starter.TaskStatus {
 	if len(s.Tasks) <= maxCharted {
 		return s.Tasks

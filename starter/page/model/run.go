@@ -16,7 +16,7 @@ import (
 // Run holds the known facts about a run.
 type Run struct {
 	Status *starter.Status
-	// Barriers lists the barriers at which tasks are waiting.
+	// Barriers lists the barriers with waiting tasks.
 	Barriers []starter.Barrier
 }
 

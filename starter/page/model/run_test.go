@@ -52,8 +52,8 @@ func TestAFailedRun(t *testing.T) {
 	assert.Contains(t, p.Commands, page.Command{What: "Run it again", Line: "clusterrun rerun iris"})
 }
 
-// The head of a hung run's page names the rank that the other ranks wait for, and the stacks
-// further down do not repeat it.
+// The head of a hung run's page names the rank that the others wait for, and the stacks further
+// down do not repeat it.
 func TestARunThatHung(t *testing.T) {
 	limit := spec.DurationOf(time.Minute)
 	r := &spec.RunResult{

@@ -46,7 +46,7 @@ func tasksOf(s *starter.Status) []page.Task {
 	return tasks
 }
 
-// addUsage adds the usage of a process that has exited.
+// addUsage adds an exited process's usage.
 func addUsage(t *page.Task, e spec.Exit) {
 	t.Memory, t.GPUMemory = e.Usage.MaxRSSBytes, e.Usage.MaxGPUMemoryBytes
 	if lived := e.Ended.Sub(e.Started).Seconds(); lived > 0 && !e.Started.IsZero() {

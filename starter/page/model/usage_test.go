@@ -21,8 +21,8 @@ func samples(from time.Time, cpus ...float64) (points []series.Point) {
 	return points
 }
 
-// All tasks share the charts' times. Unknown usage has no value, and a quantity that no task
-// uses has no chart.
+// All tasks share the charts' times. Unknown usage is missing, and a quantity that no task uses
+// is not charted.
 func TestUsage(t *testing.T) {
 	steps := samples(noon.Add(20*time.Second), 4, 2)
 	steps[1].Steps, steps[1].StepSeconds = 5, 2
