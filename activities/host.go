@@ -97,7 +97,7 @@ type Config struct {
 	// AskedAt, if not nil, returns when the poll for the activity with the given token was sent, in
 	// nanoseconds of CLOCK_BOOTTIME, or 0 if that is unknown.
 	AskedAt func(taskToken []byte) int64
-	// Metrics, if not nil, receives the metrics of this host.
+	// Metrics, if not nil, receives this host's metrics.
 	Metrics *metrics.Metrics
 	Log     *zap.Logger
 }
@@ -146,7 +146,7 @@ type Fleet interface {
 	Rejoin()
 }
 
-// Host implements the activities of one host.
+// Host implements one host's activities.
 type Host struct {
 	*core
 	leases       *leases

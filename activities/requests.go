@@ -21,7 +21,7 @@ import (
 // request is a request to tasks, for the policy and the audit log.
 type request struct {
 	what string // tasks are the named tasks. An empty list means all tasks of the run.
-	// tasks are the named tasks. If there are none, the request is for all tasks of the run.
+	// tasks are the named tasks. If empty, the request is for all tasks of the run.
 	tasks []string
 	// ask is the question to the policy. It is empty for requests that stop processes, which are
 	// always allowed because their sender can also end the run.

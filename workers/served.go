@@ -43,7 +43,7 @@ func Dial(ctx context.Context, server connect.Options, host string, log *zap.Log
 // Supervised is a command's supervisor, as seen by its side.
 type Supervised struct {
 	Options
-	// Conn is the socket to it, and PID its process.
+	// Conn is the socket to it, and PID its process ID.
 	Conn net.Conn
 	PID  int
 	// Environ is the command's environment.

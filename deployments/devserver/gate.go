@@ -21,7 +21,7 @@ type gate struct {
 
 const tokenParameter = "token"
 
-// cookie returns the name of the cookie. Browsers send it to all ports of an address.
+// cookie returns the cookie's name. Browsers send it to all ports of an address.
 func (g gate) cookie() string { return fmt.Sprintf("clusterrun-ui-%d", g.port) }
 
 // session returns a user's cookie value. It does not admit other users' programs, which may serve

@@ -27,7 +27,7 @@ import (
 const (
 	// keyName is the name in the certificate. Addresses change, and all are loopback.
 	keyName = "clusterrun"
-	// keyLasts is the lifetime of a certificate; no server runs longer. At the age of keyRotates a
+	// keyLasts is a certificate's lifetime; no server runs longer. At the age of keyRotates a
 	// certificate is replaced when a server starts.
 	keyLasts, keyRotates = 10 * 365 * 24 * time.Hour, 30 * 24 * time.Hour
 )
@@ -129,7 +129,7 @@ func (k key) server() config.RootTLS {
 	}
 }
 
-// credentials returns the credentials of our own client.
+// credentials returns our own client's credentials.
 func (k key) credentials() credentials.TransportCredentials {
 	if k.none() {
 		return insecure.NewCredentials()

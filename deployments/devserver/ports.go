@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// ports are the ports of one server. Temporal's services talk to each other over loopback, each
-// on its own port, even within one process.
+// ports are one server's ports. Temporal's services talk to each other over loopback, each on its
+// own port, even within one process.
 type ports struct {
 	frontend, history, matching, worker int
 	ui                                  int // 0 without a Web UI
@@ -32,7 +32,7 @@ func choosePorts(o Options) (ports, error) {
 	}
 	p.frontend, p.ui = o.Port, o.UIPort
 
-	var taken []error // all of them, so that one try is enough to correct them
+	var taken []error // all of them, so that a single try can correct them
 	for _, w := range wanted {
 		if w.port == &p.ui && o.Headless {
 			p.ui = 0

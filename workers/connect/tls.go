@@ -32,8 +32,8 @@ func (r *rotating) ClientHandshake(ctx context.Context, authority string, c net.
 // Clone returns the credentials themselves, since all of their state is in the files.
 func (r *rotating) Clone() credentials.TransportCredentials { return r }
 
-// current returns the content of the files. If they cannot be used, for example because only one of
-// two is replaced yet, it returns their last usable content.
+// current returns the files' content. If they cannot be used, for example because only one of two
+// is replaced yet, it returns their last usable content.
 func (r *rotating) current() *tls.Config {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -56,10 +56,10 @@ type Home struct {
 	Program string
 }
 
-// Database returns the path of the server's database.
+// Database returns the server's database path.
 func (h Home) Database() string { return filepath.Join(h.Dir, "clusterrun.db") }
 
-// Log returns the path of the server's log.
+// Log returns the server's log path.
 func (h Home) Log() string { return filepath.Join(h.Dir, "server.log") }
 
 // Key returns the path of the certificate and key that the server and its clients share.

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// ProgramName is the name of the server's executable. It is a separate program because it is many
-// times the size of clusterrun, which is copied to every host.
+// ProgramName is the server's executable name. It is a separate program because it is many times
+// the size of clusterrun, which is copied to every host.
 const ProgramName = "clusterrun-devserver"
 
-// ProgramVariable is the environment variable with the path of the server's executable.
+// ProgramVariable is the environment variable with the server's executable path.
 const ProgramVariable = "CLUSTERRUN_DEVSERVER"
 
 // MissingError is returned if the server's program is not installed.

@@ -29,7 +29,7 @@ type Client struct {
 	giveUpAfter time.Duration
 }
 
-// errCertificate is returned if a service other than the run's answers.
+// errCertificate is returned if the answering service is unknown to the run.
 var errCertificate = errors.New("the certificate is unknown to the run; another host worker answers there, or its state directory was recreated")
 
 const (
@@ -80,7 +80,7 @@ func checkFingerprint(given []*x509.Certificate, want string) error {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Host returns the name of the host.
+// Host returns the host's name.
 func (c *Client) Host() string { return c.service.Host }
 
 // List lists the processes that have files on the host.

@@ -82,8 +82,8 @@ func (e portTaken) Error() string {
 
 func (e portTaken) Unwrap() error { return e.error }
 
-// advertised returns the address that clients use: the wished one, or else the one we listen on. If
-// we listen on all addresses, it is the local address of connections to the peer.
+// advertised returns the address that clients use: the requested one, or else the one we listen on.
+// If we listen on all addresses, it is the local address of connections to the peer.
 func advertised(l net.Listener, wished, peer string) (string, error) {
 	port := portOf(l.Addr())
 	if wished != "" {

@@ -126,7 +126,7 @@ func (p Policy) Apply(dir string, now time.Time, holds func(string, runkey.Run) 
 	defer l.Close()
 	if err := l.Lock(); err != nil {
 		if errors.Is(err, ErrBusy) {
-			err = nil // the other process, or the next call, does the work
+			err = nil // another process, or the next call, does the work
 		}
 		return nil, err
 	}

@@ -176,7 +176,7 @@ func (f *filter) paint(attributes string) {
 	}
 }
 
-// closed appends the sequences that end text's attributes and links.
+// closed appends the sequences that switch off text's attributes and links.
 func closed(text []byte) []byte {
 	if bytes.IndexByte(text, esc) < 0 {
 		return text

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Report is an error that a program wrote about itself before it failed.
+// Report is an error that a program reported before it failed.
 type Report struct {
 	Message string
 	// Callstack is empty if the program reported none.

@@ -11,7 +11,7 @@ import (
 type Selection struct {
 	// Ranks are the ranks of the tasks; nil means all.
 	Ranks []int `json:"ranks,omitzero"`
-	// OnlyStdout and OnlyStderr select one stream.
+	// OnlyStdout and OnlyStderr select a single stream.
 	OnlyStdout bool `json:"only_stdout,omitempty"`
 	OnlyStderr bool `json:"only_stderr,omitempty"`
 	// Attempts are numbers of processes; empty means all. Last adds each task's last process and

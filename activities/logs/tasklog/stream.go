@@ -24,7 +24,7 @@ const (
 	roundSize = 1 << 20
 )
 
-// stream is the state of one file.
+// stream is one file's state.
 type stream struct {
 	Stream
 	path string
@@ -107,7 +107,7 @@ func (f *Follower) read(s *stream, upTo int64, all bool) (more bool) {
 // maxOpen limits the files that a follower keeps open.
 const maxOpen = 1024
 
-// open opens the file of a stream unless it is open.
+// open opens a stream's file unless it is already open.
 func (f *Follower) open(s *stream) error {
 	if s.file != nil {
 		return nil

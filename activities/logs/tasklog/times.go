@@ -14,7 +14,7 @@ import (
 )
 
 // TimesFile records the sizes of a process's output over time, since the process's lines have no
-// times. It has a line for each change of the sizes:
+// times. Each change of the sizes adds a line:
 //
 //	<nanoseconds since 1970> <bytes of stdout> <bytes of stderr>
 //

@@ -24,7 +24,7 @@ func WriteNew(path string, write func(io.Writer) error) error {
 		f, err = createHidden(path)
 	}
 	if failed, ok := errors.AsType[*fs.PathError](err); ok {
-		failed.Path = path // the caller does not know the other name
+		failed.Path = path // the caller only knows this name
 	}
 	if err != nil {
 		return err

@@ -44,8 +44,8 @@ func (u *User) Do(f func() error) error {
 	return err
 }
 
-// become makes this thread act as the user in file systems. There the thread lacks the rights of
-// root (capabilities(7)), but it can still signal and trace.
+// become makes this thread act as the user in file systems. There the thread lacks root's rights
+// (capabilities(7)), but it can still signal and trace.
 func (u *User) become() error {
 	if strconv.IntSize < 64 {
 		return errors.New("not on a machine of 32 bits") // setgroups(2) has a different number there

@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Metrics are the metrics of one host worker.
+// Metrics contains one host worker's metrics.
 type Metrics struct {
 	// Ready reports whether the server has registered this host worker without rejecting it later.
 	// It is served at /ready.
@@ -29,7 +29,7 @@ type Metrics struct {
 	Restarts prometheus.Counter
 	// LogBytes counts the bytes that exited processes have written.
 	LogBytes prometheus.Counter
-	// Orphans counts processes that other processes left behind and that were killed after them.
+	// Orphans counts killed processes that other processes had left behind.
 	Orphans prometheus.Counter
 	// Steps observes how long processes take for steps, without waits at barriers.
 	Steps prometheus.Histogram

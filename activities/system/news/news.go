@@ -24,7 +24,7 @@ type Item[T any] struct {
 // Later is closed once there is a later value.
 func (i *Item[T]) Later() <-chan struct{} { return i.later }
 
-// Next returns the value after this one. It blocks until Later is closed.
+// Next returns the value after this value. It blocks until Later is closed.
 func (i *Item[T]) Next() *Item[T] {
 	<-i.later
 	return i.next

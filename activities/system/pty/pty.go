@@ -50,7 +50,7 @@ func Is(f *os.File) bool {
 	return err == nil
 }
 
-// Modes returns the modes of a terminal.
+// Modes returns a terminal's modes.
 func Modes(f *os.File) (*unix.Termios, error) {
 	var modes *unix.Termios
 	err := with(f, func(fd int) (err error) {
@@ -63,7 +63,7 @@ func Modes(f *os.File) (*unix.Termios, error) {
 	return modes, nil
 }
 
-// SetModes sets the modes of a terminal.
+// SetModes sets a terminal's modes.
 func SetModes(f *os.File, modes *unix.Termios) error {
 	return with(f, func(fd int) error { return unix.IoctlSetTermios(fd, unix.TCSETS, modes) })
 }
@@ -81,7 +81,7 @@ func Raw(modes *unix.Termios) *unix.Termios {
 	return &raw
 }
 
-// Size returns the size of a terminal.
+// Size returns a terminal's size.
 func Size(f *os.File) (rows, columns int, err error) {
 	err = with(f, func(fd int) error {
 		size, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ)
@@ -93,8 +93,7 @@ func Size(f *os.File) (rows, columns int, err error) {
 	return rows, columns, err
 }
 
-// SetSize sets the size of a terminal. If the size changes, programs in the foreground get a
-// SIGWINCH.
+// SetSize sets a terminal's size. If the size changes, programs in the foreground get a SIGWINCH.
 func SetSize(f *os.File, rows, columns int) error {
 	return with(f, func(fd int) error {
 		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(rows), Col: uint16(columns)})
