@@ -43,8 +43,8 @@ func (s *side) workflowOptions() worker.Options {
 		WorkflowTaskPollerBehavior:   pollers(2, 8),
 		LocalActivityWorkerOnly:      true,
 		StickyScheduleToStartTimeout: cachedFor,
-		// A busy machine reads a spec of a mebibyte for more than a second, which the SDK would
-		// call a deadlock by default.
+		// A busy machine may need more than the SDK's default of a second to read a spec of a
+		// mebibyte.
 		DeadlockDetectionTimeout: 15 * time.Second,
 	}
 }

@@ -44,7 +44,7 @@ func (u *User) Do(f func() error) error {
 	return err
 }
 
-// become makes this thread act as the user in file systems. There the thread lacks root's rights
+// become makes this thread act as the user in file systems. It loses root's rights there
 // (capabilities(7)), but it can still signal and trace.
 func (u *User) become() error {
 	if strconv.IntSize < 64 {
