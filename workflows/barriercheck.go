@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// checkAfter is how long a round waits before a host checks whether the missing tasks can
-	// still arrive. Most rounds are over by then.
+	// checkAfter is the delay before a host checks whether the missing tasks can still arrive.
+	// Most rounds are over by then.
 	checkAfter = time.Second
 	// checkSilence is the heartbeat timeout of the host that checks, and checkLasts is longer
 	// than any round.

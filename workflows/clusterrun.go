@@ -160,7 +160,7 @@ type runState struct {
 	inputBytes int
 	// shared counts the values that this execution has shared with hosts.
 	shared int
-	// queued is when the run first asked the fleet, from which its age in the queue counts.
+	// queued is the time of the first request to the fleet, from which the run's age counts.
 	queued time.Time
 	// patient reports whether the run waits for a place without limit.
 	patient bool
@@ -182,8 +182,8 @@ type runState struct {
 	// requests counts the requests that this execution has accepted, and sending the notices in
 	// transit.
 	requests, sending int
-	// leaving is when the run started to prepare its move to another execution. awaiting reports
-	// whether a coroutine waits for the last request to return.
+	// leaving is the time at which the run started to prepare its move to another execution.
+	// awaiting reports whether a coroutine waits for the last request to return.
 	leaving  time.Time
 	awaiting bool
 
@@ -200,9 +200,9 @@ type runState struct {
 	unplacedWhy string
 
 	started time.Time
-	// limitsFrom is when timeout and max_run_time start to count: the start of the first
-	// generation, or of the first one after a return to the queue. pendingSince is when the run
-	// returned to the queue, and is reset once its tasks are placed.
+	// limitsFrom is the start time for timeout and max_run_time: the start of the first
+	// generation, or of the first one after a return to the queue. pendingSince is the time of
+	// that return, and is reset once the tasks are placed.
 	limitsFrom, pendingSince time.Time
 	output                   []string
 	// outputBytes is the size of output.

@@ -112,9 +112,9 @@
 // When the server suggests it, a run continues in another execution of its workflow, with a state
 // of the machine: between two generations, or at a quiet moment of one. To reach such a moment it
 // refuses requests for up to 10 s at a time, with the error TryAgain, which makes the Go API,
-// commands and hosts repeat them. Requests that end the run are accepted. Many tasks alone do not
-// make a run continue, because a large run with all tasks ending is about to end itself. If
-// something happens at the very moment, the server refuses the change and the run handles the
+// commands and hosts repeat them. Requests that end the run are accepted. A large number of tasks
+// does not make a run continue, because a large run with all tasks ending is about to end itself.
+// If something happens at the very moment, the server refuses the change and the run handles the
 // event first.
 //
 // The server closes the activities and groups with the old execution. Their attempts find that
@@ -133,8 +133,8 @@
 // not involved: 10,000 barriers add no event to it. While a round waits, one activity on a
 // waiting host, BarrierCheck, asks the run whether the missing tasks can still arrive. It lasts
 // while they can, and asks after 1, 2, 4 … 60 s. This leaves no events, so a round has 11 events
-// after a second and no more after a week. Tasks that come and go meanwhile do add events; a
-// round with a long history continues in another execution. Package activities/tasks/barriers
+// after a second and no more after a week. Tasks that come and go during the round do add events;
+// a round with a long history continues in another execution. Package activities/tasks/barriers
 // explains the reasoning.
 //
 // # Search attributes

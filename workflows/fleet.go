@@ -84,7 +84,7 @@ type fleetOf struct {
 	leases map[string]*hostLease
 	// checking reports whether a check is open.
 	checking bool
-	// wakes is when the timer that stopWake cancels fires.
+	// wakes is the expiry time of the timer that stopWake cancels.
 	wakes    time.Time
 	stopWake workflow.CancelFunc
 	// sending counts the signals in transit.

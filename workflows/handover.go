@@ -97,7 +97,7 @@ func errGoesOn() error {
 	return temporal.NewNonRetryableApplicationError("the run is continuing as new; try again", spec.ErrTryAgain, nil)
 }
 
-// HeldHost is what the next execution needs to know about a host of the run.
+// HeldHost is the state of a host that the next execution needs.
 type HeldHost struct {
 	Name  string `json:"name"`
 	Queue string `json:"queue"` // of exactly this host worker

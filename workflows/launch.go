@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
-// launch is a task's launch that has not ended, as far as the run knows.
+// launch is a task's launch that is not known to have ended.
 type launch struct {
 	id string // of its first RunTask activity
 	// open is the ID of its last RunTask activity.
@@ -96,8 +96,8 @@ func (r *clusterRun) stop(a lifecycle.Stop) {
 type Carrier struct {
 	Host  string `json:"host"`
 	Queue string `json:"queue"`
-	// StopAfter is how long a host without contact waits before it stops its processes, and
-	// GivenUp is the silence after which none of them can be alive. 0 means no limit.
+	// StopAfter is the delay before a host without contact stops its processes, and GivenUp is
+	// the silence after which none of them can be alive. 0 means no limit.
 	StopAfter time.Duration `json:"stop_after,omitempty"`
 	GivenUp   time.Duration `json:"given_up,omitempty"`
 	// Bounds are the run's two bounds, and Others the queues of the witnesses, or empty.
@@ -160,9 +160,9 @@ func (c Carrier) heard(now time.Time, err error) time.Time {
 	return now
 }
 
-// endOf derives the process's exit from the result of its activity. If there is none, the activity
-// was canceled before a process ran, or between a failure and the restart, and Release reports the
-// rest.
+// endOf derives the process's exit from the result of its activity. Without an exit, the activity
+// was canceled before a process ran, or between a failure and the restart, and Release reports
+// the rest.
 func (c Carrier) endOf(in hostapi.RunTaskInput, exit spec.Exit, err error) lifecycle.TaskEnded {
 	end := lifecycle.TaskEnded{Task: in.Task, Generation: in.Generation, Launch: in.Launch}
 	var timeout *temporal.TimeoutError

@@ -129,7 +129,7 @@ func (c Carrier) answers(ctx workflow.Context, within time.Duration) bool {
 // silentError stops the offers of a task if its host has not accepted the last one.
 type silentError struct {
 	error
-	// heard is when the server could last have granted a lease.
+	// heard is the last time that the server could have granted a lease.
 	heard time.Time
 }
 

@@ -28,7 +28,7 @@ func tasksInput(to spec.Group, tasks []string) any {
 }
 
 // answer answers a request with the tasks reached now and those in before. It fails only if no
-// task was reached. done is nil if nobody waits for the answer.
+// task was reached. done is nil if no client waits for the answer.
 func (c *hostCalls) answer(ctx workflow.Context, reach onHosts, before []string, done workflow.Settable) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		answer, failure := reach(ctx)

@@ -13,8 +13,8 @@ import (
 const (
 	// tenYears stands for no limit: the run's rules bound a task's life, not the server.
 	tenYears = 10 * 365 * 24 * time.Hour
-	// heartbeatTimeout is how long a host worker may be silent before it is offered another
-	// attempt. Its processes keep running.
+	// heartbeatTimeout is the silence after which a host worker is offered another attempt. Its
+	// processes keep running.
 	heartbeatTimeout = 20 * time.Second
 	// crowdTimeout replaces heartbeatTimeout for the tasks of a large run that share a host: a
 	// server with a file database handles a few hundred heartbeats per second. One task heartbeats

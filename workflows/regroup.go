@@ -45,11 +45,11 @@ func (r *clusterRun) regroup(ctx workflow.Context, a lifecycle.RestartGroup) {
 // Resumption is the state of a run that continues as new.
 type Resumption struct {
 	Machine lifecycle.State `json:"machine"`
-	// Started is when the first generation started.
+	// Started is the start time of the first generation.
 	Started time.Time `json:"started"`
-	// LimitsFrom is when timeout and max_run_time start to count, if not at Started.
+	// LimitsFrom is the start time for timeout and max_run_time, if not Started.
 	LimitsFrom time.Time `json:"limits_from,omitzero"`
-	// PendingSince is when a run that is pending again returned to the queue.
+	// PendingSince is the time at which a pending run returned to the queue.
 	PendingSince time.Time `json:"pending_since,omitzero"`
 	// Run is the run's first execution, which identifies the run to hosts.
 	Run string `json:"run"`
@@ -58,7 +58,7 @@ type Resumption struct {
 	// Hosts are the run's hosts, and Former the hosts that the group has left.
 	Hosts  []HeldHost `json:"hosts,omitempty"`
 	Former []HeldHost `json:"former,omitempty"`
-	// Queued is when the run first asked the fleet.
+	// Queued is the time of the first request to the fleet.
 	Queued time.Time `json:"queued,omitzero"`
 	// Bounds are the generation's two bounds, if it has them.
 	Bounds *hostapi.Bounds `json:"bounds,omitempty"`

@@ -20,7 +20,7 @@ import (
 )
 
 // Sweep runs each trial of a sweep as a separate run. Trials are children that outlive the
-// workflow, so that it can continue as new meanwhile. The server reports when trials of this
+// workflow, so that it can continue as new while they run. The server reports when trials of this
 // execution end, and an activity finds the remaining ends. Like a run, a failed sweep returns an
 // ApplicationError, and a cancelled one a CanceledError, with the result in the details.
 func Sweep(ctx workflow.Context, in sweep.Spec, from *sweep.Resumption) (*spec.RunResult, error) {

@@ -24,7 +24,7 @@ type CheckResult struct {
 	Check string `json:"check"`
 	// Failed is why it failed, or empty if it succeeded.
 	Failed string `json:"failed,omitempty"`
-	// At is when it finished, and Seconds how long it took.
+	// At is the time it finished, and Seconds its duration.
 	At      time.Time `json:"at"`
 	Seconds float64   `json:"seconds"`
 }

@@ -16,7 +16,7 @@
 // worker of the same name is refused ([Machine.CheckJoin]). A silent host keeps what it holds and
 // gets nothing more until it joins again. A cordon belongs to the name, and outlives the host
 // worker. A host with a failing check is also cordoned: its host worker joins again whenever a
-// check's result changes, and nobody has to uncordon it. A process that survives SIGKILL keeps
+// check's result changes, and no one has to uncordon it. A process that survives SIGKILL keeps
 // its slots even after its run has ended ([Holding.Stuck]), until its host joins without it.
 //
 // The fleet counts how runs have ended on each host, by day. A host is suspected if three runs

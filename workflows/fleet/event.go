@@ -57,7 +57,7 @@ type Asked struct {
 	// Try counts the grants of this generation that hosts refused.
 	Try    int    `json:"try,omitempty"`
 	Demand Demand `json:"demand"`
-	// Since is when the run first asked, which determines its age.
+	// Since is the time of the run's first request, which determines its age.
 	Since time.Time `json:"since"`
 	// Ended reports why the run was restarted, if it was.
 	Ended *Ended `json:"ended,omitempty"`

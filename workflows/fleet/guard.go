@@ -8,7 +8,7 @@ import (
 // guard reserves capacity on a host for waiting runs that come first.
 type guard struct {
 	on bool
-	// until is when the first of them can start, or zero if unknown.
+	// until is the earliest start of any of them, or zero if unknown.
 	until time.Time
 	// rest is the capacity that none of them can use, and listed holds GPUs that they request by
 	// name.
@@ -46,7 +46,7 @@ func (p *planner) protect(r *run) {
 	}
 }
 
-// use is what a run uses on a host until end, which is 0 if unknown.
+// use is the capacity that a run uses on a host until end, which is 0 if unknown.
 type use struct {
 	room
 	alone bool

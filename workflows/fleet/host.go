@@ -14,7 +14,7 @@ type Host struct {
 	Name     string `json:"name"`
 	Instance string `json:"instance"`
 	Boot     string `json:"boot,omitempty"`
-	// Address is where other hosts reach this one.
+	// Address is the host's address for other hosts.
 	Address string `json:"address,omitempty"`
 	Version string `json:"version,omitempty"`
 	// Supervisor is the supervisor's version, if an upgrade during runs made it differ.
@@ -22,7 +22,7 @@ type Host struct {
 	// Slots limits the tasks on the host; 0 means no limit.
 	Slots int `json:"slots,omitempty"`
 	// Oversubscribe reports whether a run may place more tasks than Slots on the host, provided
-	// that it needs more slots than all hosts of its class have, and runs alone on the host.
+	// that it needs more slots than its class has in total, and is the host's only run.
 	Oversubscribe bool `json:"oversubscribe,omitempty"`
 	CPUs          int  `json:"cpus,omitempty"`
 	// Memory is in bytes.
@@ -56,14 +56,14 @@ type Run struct {
 	RunID      string `json:"run_id"`
 }
 
-// Holding is what a run holds on a host.
+// Holding is the capacity that a run holds on a host.
 type Holding struct {
 	Run        Run `json:"run"`
 	Generation int `json:"generation,omitempty"`
 	Tasks      int `json:"tasks"`
-	// Devices lists the names of the GPUs that no other run may use meanwhile.
+	// Devices lists the names of the GPUs that no other run may use during the holding.
 	Devices []string `json:"devices,omitempty"`
-	// Exclusive reports whether no other run may use the host meanwhile.
+	// Exclusive reports whether no other run may use the host during the holding.
 	Exclusive bool `json:"exclusive,omitempty"`
 	// Stuck names processes that survive SIGKILL. The host keeps the holding until they are gone,
 	// even if the run has ended.
@@ -91,7 +91,7 @@ type HostStatus struct {
 	Deadline time.Time `json:"deadline,omitzero"`
 	// Suspicion is set if several runs have failed only on this host.
 	Suspicion *Suspicion `json:"suspicion,omitempty"`
-	// Since is when the state began.
+	// Since is the start of the state.
 	Since time.Time `json:"since,omitzero"`
 	Holds []Holding `json:"holds,omitempty"`
 	// Used and UsedGPUs count the slots and GPUs that are held or granted.

@@ -20,7 +20,7 @@ type Machine struct {
 	// waiting holds the pending runs in order. granted holds the runs with grants that are not
 	// placed yet.
 	waiting, granted []*run
-	// settled is when the fleet stops expecting more hosts.
+	// settled is the time from which the fleet expects no more hosts.
 	settled  time.Time
 	settings Settings
 	// looks counts the searches for preemptible runs.
@@ -39,7 +39,7 @@ type run struct {
 	Since      time.Time `json:"since,omitzero"`
 	Refusals   []refusal `json:"refusals,omitempty"`
 	Places     []place   `json:"places,omitempty"`
-	// GrantedAt is when the places were granted, and Ends when the run ends, if known.
+	// GrantedAt is the time of the grant, and Ends the end of the run, if known.
 	GrantedAt time.Time `json:"granted_at,omitzero"`
 	Ends      time.Time `json:"ends,omitzero"`
 	// New is set until the fleet has checked whether its hosts could ever meet the demand.
@@ -49,8 +49,8 @@ type run struct {
 	// Terms come from its latest demand. Leaving is its notice.
 	Terms   terms   `json:"terms,omitzero"`
 	Leaving leaving `json:"leaving,omitzero"`
-	// Enough is when enough hosts became free for an elastic run that waits for more. It is zero
-	// while too few are free.
+	// Enough is the time at which enough hosts became free for an elastic run that waits for
+	// more. It is zero while too few are free.
 	Enough time.Time `json:"enough,omitzero"`
 
 	// shape is derived from the demand.
@@ -89,7 +89,7 @@ const (
 	// disk may be full for a second, or for a day.
 	maxRefusals               = 32
 	firstRefusal, lastRefusal = 5 * time.Second, 5 * time.Minute
-	// settling is how long the fleet expects more hosts after the last join.
+	// settling is the time after the last join during which the fleet expects more hosts.
 	settling = 30 * time.Second
 	// maxWaiting limits the queue.
 	maxWaiting = 5000
@@ -264,7 +264,7 @@ func (m *Machine) placed(e Placed) []Action {
 	for _, p := range places {
 		h := m.host(p.Host)
 		if h == nil {
-			continue // the run has left meanwhile
+			continue // the run has left since
 		}
 		h.hold(r, Holding{Run: r.ID, Generation: r.Generation, Tasks: p.Tasks, Devices: p.Devices, Exclusive: r.Demand.Exclusive})
 		if h.Cordon.Drain {

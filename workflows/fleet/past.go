@@ -15,8 +15,8 @@ import (
 type Ended struct {
 	// Failures lists the failures by host.
 	Failures []HostFailure `json:"failures,omitempty"`
-	// Kind is how the run ended on its remaining hosts: [EndCompleted] or [EndStopped], or empty
-	// if it continues.
+	// Kind is the kind of end on the remaining hosts: [EndCompleted] or [EndStopped], or empty if
+	// the run continues.
 	Kind string `json:"kind,omitempty"`
 }
 
@@ -54,7 +54,7 @@ type Ends struct {
 type Suspicion struct {
 	Kind string `json:"kind"`
 	Runs int    `json:"runs"`
-	// Since is when the first of these failures happened. The suspicion expires at Until unless
+	// Since is the time of the first of these failures. The suspicion expires at Until unless
 	// more failures follow, or a user uncordons the host.
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
@@ -97,9 +97,9 @@ type suspected struct {
 const (
 	// suspectRuns is the number of failed runs within suspectWithin that makes a host suspected.
 	suspectRuns, suspectWithin = 3, 24 * time.Hour
-	// maxDays limits the days of all hosts together, and maxDaysOfHost those of one host, because
-	// a state must fit into a payload. maxRecent limits the recent failures, and maxFailures the
-	// failures of a run.
+	// maxDays limits the days of all hosts together, and maxDaysOfHost the days of one host,
+	// because a state must fit into a payload. maxRecent limits the recent failures, and
+	// maxFailures the failures of a run.
 	maxDays, maxDaysOfHost, maxRecent, maxFailures = 2500, 180, 500, 16
 	// maxKinds limits the kinds of a day.
 	maxKinds = 8
@@ -170,7 +170,7 @@ func (p *past) count(host, kind string, now time.Time) {
 	}
 }
 
-// dropOldDays drops the oldest days if the fleet has too many, except those of the host keep.
+// dropOldDays drops the oldest days if the fleet has too many, except for the host keep.
 func (p *past) dropOldDays(keep string) {
 	total := 0
 	for _, h := range p.Hosts {
@@ -219,8 +219,8 @@ func (p *past) suspect(now time.Time) {
 	slices.SortFunc(p.suspected, func(a, b suspected) int { return cmp.Compare(a.host, b.host) })
 }
 
-// othersHadNone reports whether most hosts besides f's, among those on which runs have ended since
-// yesterday, had no failure of f's kind.
+// othersHadNone reports whether most hosts had no failure of f's kind, counting hosts other than
+// f's on which runs have ended since yesterday.
 func (p *past) othersHadNone(f RecentFailure, now time.Time) bool {
 	yesterday := now.Add(-suspectWithin).UTC().Format(time.DateOnly)
 	others, had := 0, 0

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// place is what a run gets on a host.
+// place is a run's share of a host.
 type place struct {
 	Place
 	Tasks  int      `json:"tasks"`
@@ -125,7 +125,7 @@ func (sh *shape) packed(chosen, others []*seat, left []int) []place {
 	return sh.ranked(chosen)
 }
 
-// next returns the seat to fill next: among the seats that fit all remaining tasks, the one with
+// next returns the seat to fill next: among the seats that fit all remaining tasks, the seat with
 // the least capacity left over, and otherwise the seat that fits most tasks.
 func (sh *shape) next(others []*seat, left []int, rest int) int {
 	best := -1

@@ -25,8 +25,8 @@ type leaving struct {
 }
 
 const (
-	// overdue is how long after a notice's deadline the fleet still counts on the capacity,
-	// because a process may take that long to exit.
+	// overdue is the time after a notice's deadline during which the fleet still counts on the
+	// capacity, because a process may take that long to exit.
 	overdue = 10 * time.Minute
 	// maxSpared limits the runs that are checked for whether they must leave.
 	maxSpared = 64

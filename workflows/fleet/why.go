@@ -98,7 +98,8 @@ func wants(d *Demand, tasks int) string {
 	return shorten.Text(b.String(), 4*maxWords)
 }
 
-// missing describes what a run lacks: what is free on hosts, and why that is all.
+// missing describes the capacity that a run lacks: the free capacity of hosts, and why it is not
+// enough.
 func (p *planner) missing(r *run) string {
 	hosts := p.class(r).hosts
 	for _, g := range r.Demand.Groups {

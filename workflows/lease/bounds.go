@@ -8,10 +8,10 @@ import (
 
 // Bounds are the two bounds of a run on several hosts that can reach each other.
 type Bounds struct {
-	// Short is how long a process lives after its host's last lease.
+	// Short is the maximum life of a process after its host's last lease.
 	Short time.Duration `json:"short"`
-	// Long is how long a process lives after the server's last answer, if the server does not
-	// answer any of the run's hosts.
+	// Long is the maximum life of a process after the server's last answer, if the server does
+	// not answer any of the run's hosts.
 	Long time.Duration `json:"long"`
 }
 
@@ -30,8 +30,8 @@ func (b Bounds) Grace(stop time.Duration) time.Duration { return min(stop, b.Sho
 // Passed returns how long after the start of a lease its process must be dead.
 func (b Bounds) Passed() time.Duration { return passed(b.Short) }
 
-// LongPassed returns how long after the server's last answer every process must be dead, whatever
-// other hosts answered.
+// LongPassed returns how long after the server's last answer every process must be dead,
+// regardless of other hosts' answers.
 func (b Bounds) LongPassed() time.Duration { return passed(max(b.Short, b.Long)) }
 
 func passed(d time.Duration) time.Duration { return d + d/drift + lifecycle.KillBound }

@@ -55,7 +55,7 @@
 //   - Clocks of different speed: only durations are compared. Passed allows for one percent on
 //     the host and one percent on the witness.
 //   - Returning hosts: a host that accepts an offer has contact, and its new offer is not covered
-//     by any promise. A host that returns later is told that its attempt is gone.
+//     by any promise. A host that returns later gets the answer that its attempt is gone.
 //   - A network split in two: only one half contains the server. The other half lacks the answer
 //     of a witness in the first, and stops after the short bound. If neither half contains the
 //     server, both stop, since each lacks the other's answer. If all witnesses are in one half,

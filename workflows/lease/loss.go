@@ -9,10 +9,10 @@ import "time"
 // because an open one can be accepted at any moment.
 type Loss struct {
 	bounds Bounds
-	// heard is when the server could last have granted a lease.
+	// heard is the last time that the server could have granted a lease.
 	heard time.Time
-	// said is when a witness that has promised to deny could last have answered otherwise. It is
-	// zero without a promise.
+	// said is the last time that a witness that has promised to deny could have answered
+	// otherwise. It is zero without a promise.
 	said time.Time
 }
 

@@ -60,8 +60,8 @@ func (e Captured) apply(m *Machine) {
 	}
 }
 
-// explain returns the findings of captured stacks, or nil if there are none. They include tasks
-// that were not captured, because other tasks may wait for an ended task.
+// explain returns the findings of captured stacks, or nil. They include tasks that were not
+// captured, because other tasks may wait for an ended task.
 func (l *taskList) explain(e Captured) *stacktree.Findings {
 	if len(e.Stacks.Ranks()) == 0 {
 		return nil

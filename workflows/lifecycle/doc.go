@@ -32,8 +32,9 @@
 // does on_silence, which leaves the run running during the capture.
 //
 // A task is live from its [Launch] to its [TaskEnded]. Meanwhile its host may start any number of
-// processes; the machine hears of replaced ones only from [Released]. A later launch of the same
-// task (`clusterrun start`) has a higher number, and events of an earlier launch are ignored.
+// processes; the machine learns about replaced ones only from [Released]. A later launch of the
+// same task (`clusterrun start`) has a higher number, and events of an earlier launch are
+// ignored.
 //
 // A run with a long history continues in another execution of its workflow, with a [State] of its
 // machine, even while tasks run. [Machine.Quiet] reports when it can, and [Resumed] launches the
@@ -95,8 +96,8 @@
 //   - At the deadline the remaining tasks are stopped. The next generation then returns to the
 //     queue ([RestartGroup.Requeue]) or, if the notice requires it, the run ends as preempted.
 //   - A task that fails on its own after the notice, or is lost with its host, was preempted:
-//     that is not a failure, and decides only when all tasks have ended. If all have succeeded,
-//     so has the run. A chief that succeeds decides as always.
+//     that is not a failure, and decides only when all tasks have ended. The run succeeds if all
+//     of them have succeeded. A chief that succeeds decides as always.
 //   - Of two notices the earlier deadline counts, and ending the run takes precedence over its
 //     return to the queue. Limits and cancellations have their usual effect. A notice that
 //     arrives while the run is ending hastens nothing.

@@ -110,8 +110,8 @@ type Released struct {
 	Usage spec.Usage
 	// SharedMemory lists, by host, the memory in /dev/shm that exited processes left behind.
 	SharedMemory []spec.SharedMemory
-	// Lost lists the hosts that could not be released, and Problems describes those of the last
-	// generation.
+	// Lost lists the hosts that could not be released, and Problems describes the lost hosts of
+	// the last generation.
 	Lost, Problems []string
 }
 

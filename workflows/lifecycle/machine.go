@@ -34,7 +34,7 @@ const (
 type decision = spec.EndedBy
 
 const (
-	undecided    decision = "" // no task has been stopped
+	undecided    decision = "" // nothing was stopped
 	byChief               = spec.EndedByChief
 	byFailure             = spec.EndedByFailure
 	byTimeout             = spec.EndedByTimeout

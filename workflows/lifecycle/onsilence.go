@@ -53,7 +53,7 @@ func (m *Machine) endSilence() {
 
 // byStacks returns the failure of the task that a silent root waited for, if the stacks show it:
 // the first outlier that failed and was not lost with its host. The run may have stopped it
-// because of the other tasks. If there is none, byStacks returns nil.
+// because of the other tasks. Otherwise byStacks returns nil.
 func (a *account) byStacks(root *spec.Failure, hostOf func(*task) string) *spec.Failure {
 	if !a.foundSilence(root) {
 		return nil

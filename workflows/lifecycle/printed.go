@@ -12,9 +12,9 @@ import (
 const clockError = time.Second
 
 // byEvidence returns the failure that made root's process lose its peer, if root's error mentions
-// a lost peer: the earliest error that another process printed and that was not about a peer. That
-// process may have been stopped while it was failing. If no such error exists, byEvidence returns
-// nil. hostOf returns a task's host.
+// a lost peer: the earliest error that another process printed and that was not about a peer.
+// That process need not have exited on its own. If no such error exists, byEvidence returns nil.
+// hostOf returns a task's host.
 func (a *account) byEvidence(root *spec.Failure, all []spec.Failure, hostOf func(*task) string) *spec.Failure {
 	if root == nil || root.Evidence == spec.EvidenceRequest || !root.LostPeer() {
 		return nil

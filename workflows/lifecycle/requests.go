@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	// ErrNotBegun means that the run has not started any tasks yet.
+	// ErrNotBegun means that no task of the run was started yet.
 	ErrNotBegun = errors.New("the run has not started its tasks yet; try again when it is running")
 	errEnding   = errors.New("the run is ending; no tasks are started")
 	errAgain    = errors.New("all tasks are being restarted; try again when they are running")

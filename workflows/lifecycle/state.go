@@ -16,7 +16,7 @@ type State struct {
 	Together together `json:"together,omitzero"` // not in force, because a stop is not a quiet moment
 	Requeue  requeue  `json:"requeue,omitzero"`
 	Captured captured `json:"captured,omitzero"`
-	// Size and Arrivals are those of the task list.
+	// Size and Arrivals come from the task list.
 	Size     int `json:"size,omitempty"`
 	Arrivals int `json:"arrivals,omitempty"`
 	// SilenceRestarts counts the restarts by on_silence, and Notices the run's notices.

@@ -31,7 +31,7 @@ type TaskState struct {
 	Added *spec.Task `json:"added,omitempty"`
 
 	Launch int  `json:"launch"`         // in this generation; -1 before the first
-	Live   bool `json:"live,omitempty"` // launched, and not yet reported as ended
+	Live   bool `json:"live,omitempty"` // launched, with no reported end
 	// Asked reports whether an operator asked the process to end, and Ending whether that process
 	// is the launch's last.
 	Asked  bool `json:"asked,omitempty"`

@@ -14,8 +14,7 @@ import (
 type together struct {
 	// Seq counts stops and clears.
 	Seq int `json:"seq,omitempty"`
-	// request is the current request: the first one, until it is cleared. It is nil if there is
-	// none.
+	// request is the current request: the first one, until it is cleared. It may be nil.
 	request *StopTogether
 	// after is the number of arrivals before the request.
 	after    int
@@ -73,7 +72,7 @@ func (g *together) err(s *spec.RunSpec) *spec.TogetherError {
 	return g.request.Error
 }
 
-// has reports whether a stop is in force, or e has already stopped the run.
+// has reports whether a stop is in force, or the run was already stopped by e.
 func (g *together) has(e StopTogether) bool {
 	return g.request != nil || e.Key != "" && slices.Contains(g.Done, e.stopKey())
 }

@@ -80,8 +80,8 @@ func ResultOf(err error) *spec.RunResult {
 	return nil
 }
 
-// innermost returns the last application error in a chain, or nil if there is none: the SDK wraps
-// a run's error into the error of its parent.
+// innermost returns the last application error in a chain, or nil. The SDK wraps a run's error
+// into the error of its parent.
 func innermost(err error) (last *temporal.ApplicationError) {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if application, ok := err.(*temporal.ApplicationError); ok {

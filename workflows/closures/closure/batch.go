@@ -53,7 +53,7 @@ type BatchResult struct {
 	// Calling lists the closures that processes of the host with that Queue are calling.
 	Calling []uint64 `json:"calling,omitempty"`
 	Queue   string   `json:"queue,omitempty"`
-	// Took is how long the host had the batch, in milliseconds.
+	// Took is the duration of the batch on the host, in milliseconds.
 	Took int `json:"took_ms,omitempty"`
 }
 

@@ -91,8 +91,8 @@ type (
 		// request's closures are cancelled, except for those that had already ended: a request
 		// that is larger than the queue may have been queued in part.
 		Raised *Error `json:"raised,omitempty"`
-		// Outcomes are what the client waited for. The answer to a repeated request omits them: a
-		// take returns them.
+		// Outcomes lists the outcomes that the client waited for. The answer to a repeated
+		// request omits them: a take returns them.
 		Outcomes []Outcome `json:"outcomes,omitempty"`
 	}
 	// WaitRequest is the input of [UpdateJoin].

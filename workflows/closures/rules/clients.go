@@ -22,7 +22,7 @@ type Client struct {
 	// them.
 	Outcomes []closure.Outcome `json:"outcomes,omitempty"`
 	Taken    uint64            `json:"taken,omitempty"`
-	// Heard is when its last request arrived.
+	// Heard is the time of its last request.
 	Heard time.Time `json:"heard"`
 }
 
@@ -37,7 +37,7 @@ type Partial struct {
 const (
 	// maxKept limits the bytes of kept outcomes; above it, hosts get no new closures.
 	maxKept = closure.MaxQueueBytes
-	// forgetAfter is when an idle client with untaken outcomes is forgotten.
+	// forgetAfter is the idle time after which a client with untaken outcomes is forgotten.
 	forgetAfter = time.Minute
 	// maxClients limits the clients that are remembered.
 	maxClients = 1000
