@@ -95,7 +95,7 @@ func Patiently(ctx context.Context, notify func(error), do func() error) error {
 	return err
 }
 
-// ended returns the result in the details of a workflow's error.
+// ended returns the result in a workflow error's details.
 func (r *Run) ended(ctx context.Context, err error) (*spec.RunResult, error) {
 	switch {
 	case isNotFound(err):

@@ -28,7 +28,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// ends returns a client whose run fails with these errors, one after another.
+// ends returns a client with a run that fails with these errors, one after another.
 func ends(t *testing.T, errs ...error) *mocks.Client {
 	run := mocks.NewWorkflowRun(t)
 	for _, err := range errs {

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// silentAfter is how long a host must send no heartbeat to count as silent. Hosts with the
+// silentAfter is how long a host must go without heartbeats to count as silent. Hosts with the
 // maximum number of tasks send one every 8 seconds.
 const silentAfter = 12 * time.Second
 
@@ -58,7 +58,7 @@ func heard(now time.Time, a *workflowpb.PendingActivityInfo) time.Time {
 		return a.GetLastAttemptCompleteTime().AsTime().Add(-timeout)
 	case a.GetLastFailure().GetTimeoutFailureInfo() != nil:
 		// If the previous attempt was lost, handing a new attempt to the host's poll is not a
-		// sign of life: the host may have been cut off with its poll open.
+		// sign of life, because the host may have been cut off with its poll open.
 		return beat
 	case isScheduled && now.Sub(scheduled) < silentAfter:
 		return now // it waits for its restart, or the host may not have taken it yet

@@ -102,8 +102,8 @@ func Start(ctx context.Context, c client.Client, s *spec.RunSpec, o Options) (*R
 	return Get(c, w.GetID(), w.GetRunID()), nil
 }
 
-// isOfKind returns an error if an ended workflow of another type has the run ID, because its
-// trials or its history would be orphaned.
+// isOfKind returns an error if the run ID belongs to an ended workflow of another type, because
+// that workflow's trials or history would be orphaned.
 func isOfKind(ctx context.Context, c client.Client, id, workflowType string) error {
 	d, err := c.DescribeWorkflowExecution(ctx, id, "")
 	info := d.GetWorkflowExecutionInfo()

@@ -180,7 +180,7 @@ func Example() {
 		Tasks:   []spec.TaskGroup{{Type: "chief"}, {Type: "worker", Count: &three}},
 	}, starter.Options{})
 	if err != nil {
-		log.Fatal(err) // the error lists all problems of an invalid spec
+		log.Fatal(err) // the error lists all problems with an invalid spec
 	}
 
 	if err := run.Logs(ctx, func(o starter.Output) { fmt.Printf("%s: %s", o.Task, o.Data) }); err != nil {

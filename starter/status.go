@@ -247,7 +247,7 @@ func fillTerminated(s *Status, ctx context.Context, r *Run) bool {
 	return true
 }
 
-// fillFromSpec lists the tasks of a run that does not report them.
+// fillFromSpec lists the tasks if the run does not report them.
 func (c *chain) fillFromSpec(ctx context.Context, s *Status, execution string) {
 	started, err := c.spec(ctx, execution)
 	if err != nil {
@@ -258,7 +258,7 @@ func (c *chain) fillFromSpec(ctx context.Context, s *Status, execution string) {
 	}
 }
 
-// pending returns the open activities in the workflows of a run and its groups.
+// pending returns a run's and its groups' open activities.
 func (c *chain) pending(ctx context.Context, d *workflowservice.DescribeWorkflowExecutionResponse) ([]*workflowpb.PendingActivityInfo, error) {
 	groups := slices.DeleteFunc(slices.Clone(d.GetPendingChildren()), func(child *workflowpb.PendingChildExecutionInfo) bool {
 		return child.GetWorkflowTypeName() != spec.GroupWorkflowType || child.GetRunId() == ""

@@ -189,8 +189,8 @@ func TestStatusIsAskedAgain(t *testing.T) {
 	assert.Empty(t, s.Absence())
 }
 
-// The status reports that a run has no worker only if the server confirms it, not if a worker is
-// merely slow.
+// The status reports that a run lacks a worker only if the server confirms it, not if a worker
+// is merely slow.
 func TestStatusOfARunThatNobodyExecutes(t *testing.T) {
 	for absence, failure := range map[string]error{
 		"its host worker does not answer": context.DeadlineExceeded,
@@ -251,8 +251,8 @@ func TestStatusOfAnEndedRun(t *testing.T) {
 	assert.Equal(t, 1, s.Tasks[0].Restarts)
 }
 
-// Barriers lists the barriers of the run's latest execution, without those left by an earlier
-// run with the same ID. If a round has no worker, its ID provides name, round and generation.
+// Barriers lists the latest execution's barriers, without those left by an earlier run with the
+// same ID. If a round lacks a worker, its ID provides name, round and generation.
 func TestBarriersOfTheRunItself(t *testing.T) {
 	c := mocks.NewClient(t)
 	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(described(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING), nil)

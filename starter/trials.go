@@ -115,7 +115,7 @@ func findSilent(ctx context.Context, r *Run, trials []Trial, latest map[int]Summ
 	})
 }
 
-// states returns the states of a sweep's trials, or nil if they are unknown.
+// states returns a sweep's trial states, or nil if they are unknown.
 func states(s *Status) (*sweep.Machine, error) {
 	if s.Sweep == nil {
 		return nil, nil

@@ -114,7 +114,7 @@ func polledSince(ctx context.Context, c client.Client, queue string, since time.
 	}), nil
 }
 
-// Begun reports whether the workflow of the run was ever executed.
+// Begun reports whether the run's workflow was ever executed.
 func (r *Run) Begun(ctx context.Context) (bool, error) {
 	events := r.client.GetWorkflowHistory(ctx, r.ID, r.ExecutionID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {

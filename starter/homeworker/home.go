@@ -92,7 +92,7 @@ func (h Home) digest() string {
 	return privatedir.Short(texts...)
 }
 
-// settings returns the other settings that affect a connection to a non-embedded server.
+// settings returns any further settings that affect a connection to a non-embedded server.
 func (h Home) settings() (texts []string) {
 	for _, kv := range os.Environ() {
 		if strings.HasPrefix(kv, "TEMPORAL_") {

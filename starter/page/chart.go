@@ -71,8 +71,8 @@ func (p *RunPage) ChartedText() string {
 	return strings.Join(texts, ",")
 }
 
-// chart draws the tasks' median, the worst task and the charted ones, over the range of all
-// tasks.
+// chart draws the tasks' median, the worst task and the charted ones, within the range spanned
+// by all tasks.
 func (s *Series) chart(charted []int, f *Frame) Chart {
 	least, median, most := s.median()
 	curves := []curve{{"c-median", "median", median}}

@@ -107,7 +107,7 @@ func TestAFailedRun(t *testing.T) {
 	assert.True(t, strings.HasPrefix(first[1], "3 worker-3 failed"), first[1])
 	assert.True(t, strings.HasPrefix(first[2], "0 worker-0 stopped because of worker-17"), first[2])
 	assert.Len(t, all(byID(root, "tasks"), classed("t-culprit")), 3, "the row, its symbol and the symbol of the count")
-	// The culprit's lines have its tone.
+	// The culprit's lines are shown in its tone.
 	lines := all(byID(root, "output"), classed("l"))
 	assert.Contains(t, attribute(lines[len(lines)-1], "class"), "t-culprit")
 	// Each state is shown by a word and a symbol, so it does not depend on color.

@@ -13,8 +13,8 @@ type RunsPage struct {
 	// Open lists the open runs, and Ended the ended ones, latest first.
 	Open, Ended []RunRow
 	Filters     []Filter
-	// Name is a prefix of the runs' names. Kept holds the remaining filters, for the form with
-	// the name.
+	// Name is a prefix of run names. Kept holds the remaining filters, for the form with the
+	// name.
 	Name string
 	Kept []Field
 	// Newer and Older lead to the neighbouring pages, or are "".

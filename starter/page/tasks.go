@@ -131,7 +131,7 @@ type TaskRows struct {
 	Pages []Link
 }
 
-// TaskRows returns the selected rows, worst first unless they are a page of all tasks.
+// TaskRows returns the selected rows, worst first except on pages of all tasks.
 func (p *RunPage) TaskRows() TaskRows {
 	q := p.Tasks.Filter
 	rows := slices.Clone(p.Tasks.All)

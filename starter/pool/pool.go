@@ -201,7 +201,7 @@ func find(path string) (string, error) {
 	return found, nil
 }
 
-// spec returns the spec of the pool's run. A task that fails stops all tasks.
+// spec returns the spec for the pool's run. A failing task stops all tasks.
 func (p *Pool) spec(self string) (*spec.RunSpec, error) {
 	grace, callGrace := spec.Duration(endGrace), spec.Duration(callGrace)
 	s := &spec.RunSpec{

@@ -26,7 +26,7 @@ func init() {
 	Register("takes_one", func(_ context.Context, i int) error { return nil })
 }
 
-// fake is a directory in which testdata/clusterrun records its requests.
+// fake is the directory for the requests that testdata/clusterrun records.
 type fake string
 
 func (f fake) read(t *testing.T, name string) string {

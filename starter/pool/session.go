@@ -36,7 +36,7 @@ const (
 // sessions holds all open sessions.
 var sessions sync.Map
 
-// endAll shuts down all pools of this process.
+// endAll shuts down this process's pools.
 func endAll() {
 	var ending sync.WaitGroup
 	sessions.Range(func(s, _ any) bool {
@@ -63,7 +63,7 @@ type session struct {
 	why string
 }
 
-// clientName is a pool's name in the queue of its run.
+// clientName is a pool's name in its run's queue.
 const clientName = "pool"
 
 // overError reports that a session is over.
@@ -111,8 +111,8 @@ type called struct {
 	err      error
 }
 
-// call schedules closures and returns their outcomes. It returns an [overError] if some will
-// never have one. When ctx is done, call returns, and the next call waits for these outcomes.
+// call schedules closures and returns their outcomes. It returns an [overError] if some outcomes
+// will never come. When ctx is done, call returns, and the next call waits for these outcomes.
 func (s *session) call(ctx context.Context, closures []closure.Closure) ([]closure.Outcome, error) {
 	select {
 	case s.calling <- struct{}{}:
@@ -208,7 +208,7 @@ func (s *session) awaitOver(otherwise string) string {
 	_ = s.socket.SetReadDeadline(time.Now().Add(2 * endGrace))
 	s.calling <- struct{}{}
 	defer func() { <-s.calling }()
-	_ = s.answer(nil) // the last one, which belongs to no request
+	_ = s.answer(nil) // the last one, which is unsolicited
 	return cmp.Or(s.why, otherwise)
 }
 

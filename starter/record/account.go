@@ -15,11 +15,11 @@ type Account struct {
 	// Spec is the run's spec, or nil if it cannot be read.
 	Spec   *spec.RunSpec `json:"spec,omitempty"`
 	Phases []Phase       `json:"phases,omitempty"`
-	// Source is the source code with which it was started, or nil if unknown.
+	// Source is the run's source code, or nil if unknown.
 	Source *source.Source `json:"source,omitempty"`
 	// Tasks are in the order of the status.
 	Tasks []Task `json:"tasks"`
-	// Keys lists the IDs of the keys with which some payloads are still encoded.
+	// Keys lists the IDs of the encryption keys of payloads that are still encoded.
 	Keys []string `json:"keys,omitempty"`
 	// Usage is the tasks' usage over time. An archive stores it in a separate file.
 	Usage []UsageHistory `json:"-"`

@@ -41,7 +41,7 @@ type Difference struct {
 	B     *string  `json:"b"`
 }
 
-// Durations holds the durations of one phase, in seconds. A duration is nil if its run has not
+// Durations holds one phase's durations, in seconds. A duration is nil if its run has not
 // reached the phase.
 type Durations struct {
 	Phase string   `json:"phase"`

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// keysOf returns the IDs of the keys with which the histories' payloads are encoded.
+// keysOf returns the IDs of the keys that encode the histories' payloads.
 func keysOf(histories []*historypb.History) (ids []string) {
 	visit := proxy.VisitPayloadsOptions{Visitor: func(_ *proxy.VisitPayloadsContext, payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
 		for _, p := range payloads {

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/source"
 )
 
-// sourceOf returns the source code with which a run was started, or nil if unknown.
+// sourceOf returns a run's source code, or nil if unknown.
 func sourceOf(histories []*historypb.History) *source.Source {
 	for _, h := range histories {
 		for _, e := range h.GetEvents()[:min(1, len(h.GetEvents()))] {

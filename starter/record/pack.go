@@ -38,7 +38,7 @@ const (
 // logName matches the file names of processes.
 var logName = lazyregexp.New(`^logs/attempt_(0|[1-9][0-9]{0,8})/(0|[1-9][0-9]{0,8})/[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$`)
 
-// member is a file to pack: its content, or the path of a file with it.
+// member is a file to pack. Either its content or a file's path is set.
 type member struct {
 	name string
 	text []byte
@@ -72,7 +72,7 @@ func Pack(w io.Writer, a *Account, histories []*historypb.History, logs []string
 	return errors.Join(archive.Close(), zip.Close())
 }
 
-// texts returns the files that are derived from an account.
+// texts returns the files derived from an account.
 func texts(a *Account, histories []*historypb.History) ([]member, error) {
 	account, err := json.MarshalIndent(a, "", "  ")
 	if err != nil {
@@ -109,7 +109,7 @@ func texts(a *Account, histories []*historypb.History) ([]member, error) {
 	return sources, nil
 }
 
-// readme returns the description of the archive.
+// readme returns the archive's description.
 func readme(a *Account) []byte {
 	noSpec := ""
 	if a.Spec == nil {

@@ -90,8 +90,8 @@ func launched(s *starter.Status) (last time.Time) {
 	return last
 }
 
-// over returns the time of the event that ended the run: its first failure, a request, or the
-// exit of the last task that succeeded, or else the exit of the first process.
+// over returns when the run ended: at its first failure, at a request, or at the exit of the
+// last task that succeeded, or else of the first process.
 func over(s *starter.Status, cancelled time.Time) time.Time {
 	if s.Result == nil {
 		return s.Ended

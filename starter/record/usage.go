@@ -20,8 +20,8 @@ type UsageHistory struct {
 	Points []series.Point `json:"points"`
 }
 
-// Usage reads tasks' usage over time, in their order. It omits points that cannot be read; the
-// error then says why. A task without points has an empty list.
+// Usage reads tasks' usage over time, in their order. It omits points that cannot be read, and
+// the error explains why. A task without points gets an empty list.
 func Usage(ctx context.Context, f *starter.Files, tasks []starter.TaskStatus) ([]UsageHistory, error) {
 	var failed []error
 	histories := make([]UsageHistory, len(tasks))
@@ -49,7 +49,7 @@ func usageOf(ctx context.Context, f *starter.Files, t starter.TaskStatus) (point
 	for _, dir := range dirs {
 		b, readErr := f.Read(ctx, t.Host, filepath.Join(dir, tasklog.UsageFile))
 		if errors.Is(readErr, fs.ErrNotExist) {
-			continue // written by an earlier version, or has just begun
+			continue // written by an earlier version, or only just started
 		}
 		of, parseErr := tasklog.ParseUsage(b)
 		points, err = append(points, of...), errors.Join(err, readErr, parseErr)

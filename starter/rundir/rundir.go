@@ -45,7 +45,7 @@ const (
 	// A directory is created under a name that starts with a dot, and renamed once it is locked,
 	// so that no other process sees it unlocked.
 	unborn = ".new-"
-	// unbornFor is the age from which such a directory counts as left behind by a crash.
+	// unbornFor is the minimum age of such a directory to count as left behind by a crash.
 	unbornFor = time.Hour
 )
 
@@ -84,8 +84,7 @@ func (d *Dir) Save(r Record) error {
 	return atomicfile.Write(filepath.Join(d.Path, recordName), append(b, '\n'), 0o600)
 }
 
-// Load reads the record. If the owner died before it started a run, the Record has an empty
-// RunID.
+// Load reads the record. Its RunID is empty if the owner died before it started a run.
 func (d *Dir) Load() (Record, error) {
 	var r Record
 	b, err := os.ReadFile(filepath.Join(d.Path, recordName))
@@ -116,7 +115,7 @@ func (d *Dir) tryLock() (err error) {
 	return err
 }
 
-// Living returns the records of the runs in parent with a living owner.
+// Living returns the records in parent of runs with a living owner.
 func Living(parent string) (all []Record) {
 	locks, _ := filepath.Glob(filepath.Join(parent, "*", lockName))
 	for _, lock := range locks {

@@ -56,7 +56,7 @@ func (g *Gathering) Result() *Source {
 	return <-g.result // git is killed at the deadline
 }
 
-// topOf returns the top of the work tree that contains dir, or an empty string.
+// topOf returns the top of dir's work tree, or an empty string.
 func topOf(dir string) string {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -72,8 +72,8 @@ func topOf(dir string) string {
 	}
 }
 
-// gather returns the state of a work tree, with a note about parts that git did not report in
-// time. It returns nil if git does not recognise a work tree.
+// gather returns a work tree's state, with a note about parts that git did not report in time.
+// It returns nil if git does not recognise a work tree.
 func gather(ctx context.Context, top string) *Source {
 	text, err := git(ctx, top, "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal", "--no-renames")
 	s := &Source{Dir: top}
@@ -147,7 +147,7 @@ func (s *Source) digest(ctx context.Context) error {
 	args := []string{"hash-object", "--"}
 	for i := range s.Files {
 		f := &s.Files[i]
-		// Directories, links, and deleted files have no digest.
+		// Directories, links, and deleted files cannot be hashed.
 		if info, err := os.Lstat(filepath.Join(s.Dir, f.Name)); err == nil && info.Mode().IsRegular() {
 			files, args = append(files, f), append(args, f.Name)
 		}

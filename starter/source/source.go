@@ -7,9 +7,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Source is the state of a git work tree.
+// Source is a git work tree's state.
 type Source struct {
-	// Dir is the top of the work tree on the starter's host.
+	// Dir is the work tree's top directory on the starter's host.
 	Dir string `json:"dir"`
 	// Commit is empty before the first commit, and Branch while no branch is checked out.
 	Commit string `json:"commit,omitempty"`
@@ -18,7 +18,7 @@ type Source struct {
 	// neither tracks nor ignores. More counts those not listed.
 	Files []File `json:"files,omitempty"`
 	More  int    `json:"more,omitempty"`
-	// Note says what is missing, and why.
+	// Note describes what is missing, and why.
 	Note string `json:"note,omitempty"`
 }
 
@@ -57,7 +57,7 @@ func (s *Source) Revision() string {
 	return text
 }
 
-// Lines returns the state as text for users.
+// Lines formats the state for users.
 func (s *Source) Lines() []string {
 	const most = 8
 	lines := []string{s.Dir + " at " + s.Revision()}

@@ -48,7 +48,7 @@ func write(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// gathered returns the state of a work tree, however slow git is.
+// gathered returns a work tree's state, however slow git is.
 func gathered(t *testing.T, dir string) *Source {
 	t.Helper()
 	var s *Source

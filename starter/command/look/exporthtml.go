@@ -21,7 +21,7 @@ import (
 // The limits for a run's page in a file.
 const (
 	maxHTMLTasks = 64      // tasks with output
-	htmlTail     = 500     // lines of output of a stream
+	htmlTail     = 500     // output lines per stream
 	maxHTMLLines = 4000    // lines of output
 	maxHTMLBytes = 4 << 20 // of these lines
 )
@@ -67,8 +67,8 @@ func htmlPage(ctx context.Context, a *cli.App, r *starter.Run, of *record.Accoun
 	return p, ctx.Err()
 }
 
-// htmlOutput returns the output included in a file: the last lines of the tasks that need
-// attention first.
+// htmlOutput returns the output included in a file, which is the last lines of the tasks that
+// need attention first.
 func htmlOutput(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Status, tasks *page.Tasks) (out page.Output) {
 	selected := logs.Selection{Selection: tasklog.Selection{Tail: htmlTail}}
 	out.Cut = fmt.Sprintf("The last %d lines of each stream; `clusterrun logs %s` has all of them.", htmlTail, s.RunID)

@@ -147,7 +147,7 @@ func (c *taskChoice) each() bool { return c.all || c.narrow() }
 // narrow reports whether the choice may omit tasks.
 func (c *taskChoice) narrow() bool { return c.failed || c.given("on-host") || c.given("task") }
 
-// of returns the selected tasks of a run.
+// of returns a run's selected tasks.
 func (c *taskChoice) of(s *starter.Status) ([]starter.TaskStatus, error) {
 	chosen, unknown := s.Select(c.names)
 	if len(unknown) > 0 {

@@ -202,7 +202,7 @@ func parseBest(text string) (*best, error) {
 	return &best{key: key, max: order == "max"}, nil
 }
 
-// of returns the number by which a trial is sorted.
+// of returns a trial's sort key.
 func (b *best) of(t starter.Trial) (float64, bool) {
 	value := t.Value
 	if len(value) == 0 {

@@ -47,8 +47,8 @@ type agentsOf struct {
 // agentsLeave limits how long the head, after its run has ended, waits for the other agents.
 const agentsLeave = 15 * time.Second
 
-// meet listens at the endpoint as the head, using dial to connect the other agents to the
-// server, or joins the head's run there.
+// meet makes this agent the head, which listens at the endpoint and connects the other agents to
+// the server with dial, or else joins the head's run.
 func (g *agentsOf) meet(ctx context.Context, a *cli.App, s *spec.RunSpec, m *torchrun.Meeting, dial func(context.Context) (net.Conn, error)) (err error) {
 	c := agents.JoinConfig{Endpoint: m.Endpoint(), Patience: s.StopAfter(2)}
 	if c.Key, err = agentsKey(a, m); err != nil {

@@ -157,8 +157,8 @@ func (l *localRun) tell(end ending, o runOptions, disowned bool) error {
 	return report.Report(l.App, l.id, end.result, end.err)
 }
 
-// unrecorded returns a result for a run that has not ended on the server. It contains the exits
-// known here.
+// unrecorded returns a result, with the exits known here, for a run that has not ended on the
+// server.
 func (l *localRun) unrecorded(end ending) *spec.RunResult {
 	r := report.Unreachable(end.err)
 	if l.isStopping() {

@@ -40,8 +40,8 @@ func starting(t *testing.T, took func(context.Context, chan<- os.Signal) error) 
 	return l, func() error { return l.startRun(t.Context(), starter.Options{ID: "x", Queue: "q"}) }
 }
 
-// A signal must not cancel the request to start a run: the run would be unknown here, and no
-// command would end it.
+// A signal must not cancel the request to start a run, because the run would be unknown here,
+// and no command would end it.
 func TestASignalDoesNotCancelTheStartOfARun(t *testing.T) {
 	l, start := starting(t, func(ctx context.Context, signals chan<- os.Signal) error {
 		signals <- syscall.SIGTERM

@@ -88,8 +88,8 @@ func tellOwner(fd int, err error) {
 	_ = w.say(nil, &wire.Problem{Code: wire.CodeOver, Message: err.Error()})
 }
 
-// awaitHangup waits until the other end of a socket is closed for writing, and reports whether
-// it still reads. awaitHangup does not read from the socket, because unread requests no longer
+// awaitHangup waits until a socket's peer has closed it for writing, and reports whether the
+// peer still reads. awaitHangup does not read from the socket, because unread requests no longer
 // count.
 func awaitHangup(fd int) (open bool) {
 	for {

@@ -41,7 +41,7 @@ type runOptions struct {
 	// torchrun reports whether the run behaves like torchrun: it prints nothing if it succeeds,
 	// and exits with 1 if a process failed.
 	torchrun bool
-	// meeting says where agents meet. It is nil if there are no other agents.
+	// meeting is where agents meet. It is nil if there are no other agents.
 	meeting *torchrun.Meeting
 	// stopping lists the signals that stop the run. If it is nil, TORCHELASTIC_SIGNALS_TO_HANDLE
 	// names them.

@@ -15,7 +15,7 @@ import (
 const lookAtPlace, lookAtPlaced = 2 * time.Second, 10 * time.Second
 
 // sayPlacing reports the hosts or the position that a run waits for, whenever that changes,
-// until ctx is done. A group that has lost a host may be queued again.
+// until ctx is done. A group that has lost a host may return to the queue.
 func sayPlacing(ctx context.Context, a *cli.App, r *starter.Run) {
 	said, again := "", lookAtPlace
 	for retry.Sleep(ctx, again) == nil {

@@ -19,7 +19,7 @@ const stdinFlag = "stdin"
 const stdinNone = "none"
 
 // setStdin chooses the task that reads our stdin. As with mpirun this is the first task, unless
-// the flag names another, stdin is a terminal, or stdin has another reader.
+// the flag names another, or stdin is a terminal or is already being read.
 func setStdin(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, f *specs.SpecFlags, o *runOptions) error {
 	var src specs.Source
 	if len(args) > 0 {

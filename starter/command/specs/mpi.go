@@ -54,8 +54,8 @@ func joinProfiles(given []spec.EnvProfile) string {
 	return text.String() + string(spec.EnvMPI)
 }
 
-// isMPICH reports whether a library speaks PMI: MPICH's own, and those with its ABI, which is
-// number 12. Open MPI's has a different number.
+// isMPICH reports whether a library speaks PMI: MPICH's own, and those with its ABI, number 12.
+// Open MPI's number differs.
 func isMPICH(library string) bool {
 	return strings.HasPrefix(library, "libmpich") || strings.HasSuffix(library, ".so.12")
 }

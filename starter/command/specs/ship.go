@@ -150,7 +150,7 @@ func handTo(ctx context.Context, a *cli.App, h fleet.HostStatus, archive *shippe
 // progressEvery is the interval between progress messages about a transfer.
 const progressEvery = 5 * time.Second
 
-// Progress returns a reader of an archive. It reports that the archive is being sent, and the
+// Progress returns an archive's reader. It reports that the archive is being sent, and the
 // progress until the reader is closed.
 func Progress(a *cli.App, archive *shipped.Archive, to string) io.ReadCloser {
 	total := size.Of(int64(archive.Size))

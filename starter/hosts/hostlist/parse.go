@@ -101,8 +101,8 @@ func parseSlots(text string) (int, error) {
 	return n, nil
 }
 
-// Merge combines hosts that are named more than once, adding up their slots. It renames hosts
-// for which isHere is true to own, this machine's name.
+// Merge combines hosts that are named more than once, adding up their slots. If isHere reports
+// true for a name, Merge replaces it with own, this machine's name.
 func Merge(hosts []Host, own string, isHere func(name string) bool) []Host {
 	var merged []Host
 	at := map[string]int{}

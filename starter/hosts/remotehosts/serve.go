@@ -36,7 +36,7 @@ type Worker interface {
 type ServeConfig struct {
 	// Version is this program's version. Commands with another version are refused.
 	Version string
-	// Parent is the parent of the run's directory.
+	// Parent is where the run's directory is created.
 	Parent string
 	// StartWorker starts a host worker. stdin is for the task that the options select to read
 	// it, or nil. died is called when the host worker is dead for good.

@@ -24,9 +24,8 @@ func (s *service) archive(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Ship sends an archive to all hosts concurrently. It calls read once per host, with the host's
-// name, to get a reader of the whole archive, and closes the reader. It may be called on a nil
-// Hosts.
+// Ship sends an archive to all hosts concurrently. It calls read with each host's name to get a
+// reader of the whole archive, and closes the reader. It may be called on a nil Hosts.
 func (s *Hosts) Ship(ctx context.Context, a spec.Archive, read func(host string) io.ReadCloser) error {
 	if s == nil {
 		return nil

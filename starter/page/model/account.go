@@ -93,7 +93,7 @@ func processSpans(s *starter.Status) (spans []page.Span) {
 	return spans
 }
 
-// roundSpans returns the rounds of the barriers that were open longest.
+// roundSpans returns the barrier rounds that were open longest.
 func roundSpans(rounds []starter.Round) (spans []page.Span) {
 	took := map[string]time.Duration{}
 	for _, r := range rounds {

@@ -40,8 +40,8 @@ var measures = []struct {
 }
 
 // Usage returns tasks' usage over time for charts, on a shared grid of times. It omits tasks
-// without points and quantities that are 0 everywhere. all is the number of the run's tasks,
-// which may exceed the number of histories.
+// without points and quantities that are 0 everywhere. all counts the run's tasks, which may
+// exceed the histories.
 func Usage(histories []record.UsageHistory, all int) (found []page.Series) {
 	var from, to time.Time
 	for _, h := range histories {

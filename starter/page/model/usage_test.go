@@ -55,7 +55,7 @@ func TestUsage(t *testing.T) {
 	assert.Equal(t, []page.Key{{Class: "c-median", Text: "median", Value: "3"}, {Class: "c-worst", Text: "worst: rank 2", Value: "2"}}, charts[0].Keys)
 }
 
-// Charts of long runs have a limited number of times, and state how many tasks they show.
+// Charts of long runs are limited in length, and state how many tasks they show.
 func TestUsageIsBounded(t *testing.T) {
 	assert.Empty(t, Usage(nil, 0))
 	assert.Empty(t, Usage([]record.UsageHistory{{Name: "worker-0"}}, 1))
