@@ -139,7 +139,8 @@ func TestBarrierBrokenByTheEndOfTheRun(t *testing.T) {
 	require.Equal(t, spec.BarrierRunEnded, r.Why)
 }
 
-// Until a missing task ends, the one activity is retried, and the round continues to its release.
+// Until a missing task ends, the same activity is retried, and the round continues to its
+// release.
 func TestBarrierChecksGoOn(t *testing.T) {
 	b := newBarrierTest(t, "worker-0", "worker-1")
 	checks, scheduled := 0, map[string]bool{}

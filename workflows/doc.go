@@ -102,10 +102,11 @@
 // The hosts read its history from the server. It stays open until all hosts have answered, so
 // that no retention removes it.
 //
-// Like activities, groups belong to one execution of the run. The server terminates them whenever
-// it closes. The hosts then find that the server does not recognize the attempts, and ask whether
-// the run continues. If groups outlived the execution, they would have to detect that their run
-// is gone, and a run would not receive the results of groups that an earlier execution started.
+// Like activities, groups belong to one execution of the run. The server terminates them when
+// that execution closes. The hosts then find that the server does not recognize the attempts, and
+// ask whether the run continues. If groups outlived the execution, they would have to detect that
+// their run is gone, and a run would not receive the results of groups that an earlier execution
+// started.
 //
 // # Long runs
 //

@@ -39,8 +39,8 @@ func (d Demand) With(left int, grow spec.Grow) Demand {
 	return d
 }
 
-// offer returns the places of a run that can start now, or nil. An elastic run with its minimum
-// but not its maximum of hosts waits for more until it begins.
+// offer returns the places of a run that can start now, or nil. An elastic run that has room on
+// enough hosts, but not on its maximum, waits for more until r.begins.
 func (p *planner) offer(r *run) []place {
 	places := p.try(r)
 	switch {

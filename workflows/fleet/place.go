@@ -14,7 +14,7 @@ type place struct {
 }
 
 // places returns places for all tasks, or nil. The order of the seats does not matter. The run's
-// preferred hosts are filled first, unless that would spread it over too many hosts.
+// preferred hosts are filled first, unless that would take too many hosts.
 func (sh *shape) places(seats []*seat) []place {
 	found := sh.search(seats)
 	if found == nil && slices.ContainsFunc(seats, func(s *seat) bool { return s.prefer < noBound }) {

@@ -46,8 +46,8 @@
 //
 // # The cases
 //
-//   - Asymmetric cuts: requests that arrive without their answers arriving extend nothing on the
-//     host, and make the run wait longer. Each direction of each link may fail independently.
+//   - Asymmetric cuts: if requests arrive but their answers do not, the host's leases are not
+//     extended, and the run waits longer. Each direction of each link may fail independently.
 //   - Frozen processes: an answer that is read late extends a lease only up to a time that was
 //     fixed when the question was sent. The supervisor keeps the deadline on a clock that runs
 //     while the machine is suspended. A frozen supervisor cannot kill, which is a limit of every
@@ -67,7 +67,8 @@
 //     the task, and gives neither answer.
 //   - No host reaches the server: no host can promise, because promises are made in an activity.
 //     All processes live up to the long bound, and the run waits as long.
-//   - The server itself is down: its timers do not run. On return it offers the tasks again.
+//   - The server itself is down: its timers do not run. When it is back, it offers the tasks
+//     again.
 //
 // A host that lost power is given up Passed after its last heartbeat, if one witness has contact
 // and has not vouched for it lately.

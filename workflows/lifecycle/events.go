@@ -18,8 +18,8 @@ type Event interface {
 type Begin struct {
 	// Elapsed is the run time of earlier generations.
 	Elapsed time.Duration
-	// Tasks is the number of the spec's tasks in the generation, starting with rank 0. 0 means
-	// all. An elastic run has fewer on fewer hosts.
+	// Tasks is the number of the spec's tasks in the generation, from rank 0. 0 means all. An
+	// elastic run has fewer tasks on fewer hosts.
 	Tasks int
 }
 
