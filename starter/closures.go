@@ -62,9 +62,8 @@ func (r *Run) queue(ctx context.Context) (taskQueue string, in closure.QueueInpu
 	return info.GetTaskQueue(), in, true, err
 }
 
-// terminateClosures terminates the closure queue of a terminated run that has lost its host
-// workers for good, because no worker is left to close the queue in order. The run need not have
-// a queue.
+// terminateClosures terminates the closure queue, if any, of a terminated run that has lost its
+// host workers for good, because no worker is left to close the queue in order.
 func (r *Run) terminateClosures(ctx context.Context, reason string) error {
 	d, err := r.describe(ctx)
 	if err != nil {

@@ -24,7 +24,7 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%q is ambiguous; it matches %s. Write more of the ID", e.Beginning, shorten.List(e.RunIDs, 5))
 }
 
-// Find returns beginning if a run has that ID, or else the only run ID that starts with it. It
+// Find returns the run ID that equals beginning, or else the only one that starts with it. It
 // fails with [*NotFoundError] or [*AmbiguousError].
 func Find(ctx context.Context, c client.Client, beginning string) (string, error) {
 	_, err := c.DescribeWorkflowExecution(ctx, beginning, "")

@@ -75,7 +75,7 @@ func (l *logReader) add(f *Files) {
 		l.names[t.Rank] = t.Name
 	}
 	l.mu.Unlock()
-	reported := map[string]error{} // by host; the values are why its files are not on this machine
+	reported := map[string]error{} // by host, why its files are not local
 	for _, p := range f.Processes() {
 		reported[p.Host] = f.Here(p.Dir)
 		runDir, _, _, _ := tasklog.SplitProcessDir(p.Dir)

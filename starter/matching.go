@@ -20,12 +20,12 @@ const (
 )
 
 // Matching returns the IDs of the runs that match a [path.Match] pattern, in order of their
-// start. Among runs with the same ID, only the latest counts.
+// start. It counts only the latest of several runs with the same ID.
 func Matching(ctx context.Context, c client.Client, pattern string, of RunState) ([]string, error) {
 	return matching(ctx, c, pattern, of, func(Summary) bool { return true })
 }
 
-// TrialIDs is like Matching for a sweep's trials. It excludes other runs with IDs that begin
+// TrialIDs is like Matching for a sweep's trials. It excludes other runs with IDs that start
 // with the sweep's ID and a dot.
 func TrialIDs(ctx context.Context, c client.Client, sweep string, of RunState) ([]string, error) {
 	return matching(ctx, c, sweep+".*", of, func(s Summary) bool { return s.trialOf == sweep })

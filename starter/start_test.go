@@ -71,7 +71,7 @@ func TestStartTakesIDAndQueue(t *testing.T) {
 	assert.Equal(t, "private", o.TaskQueue)
 }
 
-// A newly generated ID needs no check for an earlier workflow.
+// A newly generated ID is not checked for an earlier workflow.
 func TestStartAsksNothingAboutANewID(t *testing.T) {
 	run := mocks.NewWorkflowRun(t)
 	run.On("GetID").Return("iris-1")

@@ -230,7 +230,7 @@ func fillEnded(s *Status, result *spec.RunResult, err error) {
 	}
 }
 
-// fillTerminated fills in what a terminated run's history records: the hosts of its tasks, and
+// fillTerminated fills in what a terminated run's history records, namely its tasks' hosts, and
 // the exits before the termination. It reports whether a host worker could read the history.
 func fillTerminated(s *Status, ctx context.Context, r *Run) bool {
 	answer, err := r.query(ctx)

@@ -56,8 +56,8 @@ func (e *NotSweepError) Error() string {
 	return fmt.Sprintf("run %s is no sweep", e.RunID)
 }
 
-// StopTrials stops the trials of an open sweep with numbers that match a [path.Match] pattern.
-// Trials that have not started are skipped.
+// StopTrials stops an open sweep's trials with numbers that match a [path.Match] pattern. It
+// skips trials that have not started.
 func (r *Run) StopTrials(ctx context.Context, pattern string) error {
 	return r.signal(ctx, spec.SignalStopTrials, pattern)
 }

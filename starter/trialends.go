@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
 
-// TrialEnd is the outcome of a trial.
+// TrialEnd is a trial's outcome.
 type TrialEnd struct {
 	Trial int
 	// RunID is the trial's run, and ExecutionID that run's execution.
