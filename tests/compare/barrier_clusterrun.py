@@ -1,4 +1,4 @@
-"""A round of a local barrier, by each of the tasks of a run."""
+"""Each task of a run measures rounds of a local barrier."""
 import sys, time
 def rounds(wait, count):
     took = []

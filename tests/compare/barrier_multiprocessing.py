@@ -1,4 +1,4 @@
-"""A round of the barrier of a manager of multiprocessing."""
+"""A round of the barrier of a multiprocessing manager."""
 import multiprocessing, statistics, sys, time
 def worker(barrier, count, out):
     took = []

@@ -1,4 +1,4 @@
-"""A barrier as that of torch.distributed.elastic: everybody adds, the last sets a key, all wait for it."""
+"""A barrier like torch.distributed.elastic's: each process adds, the last sets a key, all wait for it."""
 import multiprocessing, datetime, statistics, sys, time
 from torch.distributed import TCPStore
 def worker(port, rank, n, count, out):

@@ -1,4 +1,4 @@
-"""Calls by Celery on Redis: how many in a second, and the median time of one alone."""
+"""Celery calls on Redis: calls per second, and the median time of a single call."""
 import os, subprocess, sys, time
 from celery import Celery
 port = int(os.environ.get("PEER_REDIS_PORT", "46379"))

@@ -1,4 +1,4 @@
-"""The same with the chief of a run as the coordinator, for four workers."""
+"""The same with a run's chief as the coordinator, for four workers."""
 import os
 import sys
 import time

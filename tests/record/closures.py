@@ -1,4 +1,4 @@
-# A chief that schedules closures, and the workers that call them.
+# A chief schedules closures, and workers call them.
 import os
 
 import clusterrun
