@@ -67,7 +67,6 @@ func timed(b *testing.B, home string, argv ...string) time.Duration {
 
 func ms(d time.Duration) float64 { return measure.Milliseconds(d) }
 
-// residentMiB returns the memory of processes.
 func residentMiB(b *testing.B, pids ...int) float64 {
 	b.Helper()
 	size, err := measure.Resident(pids)

@@ -127,8 +127,8 @@ func checkExit(p page, e spec.Exit, r report) []string {
 	return found
 }
 
-// hadFailed reports whether another process of the generation had failed before p ended, so that
-// the run was about to stop p.
+// hadFailed reports whether another process of the generation had already failed when p ended, so
+// that the run was about to stop p.
 func (r report) hadFailed(p page) bool {
 	return slices.ContainsFunc(r.pages, func(q page) bool {
 		early := q.ended == 0 && q.started < p.ended || q.ended != 0 && q.code != 0 && q.ended < p.ended

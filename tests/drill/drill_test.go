@@ -71,7 +71,7 @@ type stage struct {
 	lost  []span
 }
 
-// number is the value of a variable of make drill.
+// number returns the value of a variable of make drill.
 func number(t *testing.T, name string, otherwise uint64) uint64 {
 	text := os.Getenv(name)
 	if text == "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// slots is the number of slots of a host.
+// slots is a host's number of slots.
 const slots = 16
 
 // host is a host worker with its own path to the server, network and disks.
@@ -70,7 +70,7 @@ func newLink(t *testing.T, outside, target string) *Link {
 	return l
 }
 
-// disk is the directory of the disk that a fault of that kind fills.
+// disk returns the directory of the disk that such a fault fills.
 func (h *host) disk(kind Kind) string {
 	return filepath.Join(h.dir, strings.TrimPrefix(string(kind), "fill "))
 }
@@ -79,7 +79,7 @@ func (h *host) start(t *testing.T) {
 	h.worker = harness.Start(t, h.dir, h.env, h.argv...)
 }
 
-// side is the pid of the worker's Temporal-facing half, or 0.
+// side returns the pid of the worker's Temporal-facing half, or 0.
 func (h *host) side() int {
 	for _, pid := range harness.Children(h.worker.Process.Pid) {
 		if strings.Contains(harness.Cmdline(pid), " side") {

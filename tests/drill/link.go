@@ -33,7 +33,7 @@ type Link struct {
 	conns    map[net.Conn]bool
 }
 
-// NewLink listens on the address, whose port may be 0, and forwards connections to target.
+// NewLink listens on an address, whose port may be 0, and forwards connections to target.
 func NewLink(address, target string) (*Link, error) {
 	l := &Link{target: target, cut: CutNone, conns: map[net.Conn]bool{}}
 	l.changed = sync.NewCond(&l.mu)

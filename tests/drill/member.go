@@ -23,7 +23,7 @@ const (
 	roleVar = "DRILL_ROLE"
 	// ledgerVar is the directory of the run's ledger.
 	ledgerVar = "DRILL_LEDGER"
-	// markVar is in the environment of every process of a drill.
+	// markVar is set in every process of a drill.
 	markVar = "DRILL_MARK"
 )
 
@@ -32,13 +32,13 @@ const (
 	exitFlaky  = 3   // a failure required by the role
 	exitDouble = 77  // another process of the task, or of another generation, is running
 	exitWrong  = 78  // a request of the member failed
-	exitAsked  = 143 // it was asked to end
+	exitAsked  = 143 // it received SIGTERM
 )
 
 // pace is the duration of a step.
 const pace = 50 * time.Millisecond
 
-// IsMember reports whether this process is a program of a run.
+// IsMember reports whether this process is a run's program.
 func IsMember() bool { return os.Getenv(roleVar) != "" }
 
 // Member is the program of every task in a drill. It returns the exit code.

@@ -40,7 +40,7 @@ func (s *stage) lose(t *testing.T, h *host) (heal func()) {
 // gpus is a host's number of GPUs. Only runs that preempt, or are preempted, use them.
 const gpus = 2
 
-// trained is the run that others preempt.
+// trained is the run that gets preempted.
 func trained() *spec.RunSpec {
 	return &spec.RunSpec{
 		AutoRestart: true, Priority: new(spec.LastPriority), GPUsPerTask: new(gpus), Preemption: spec.Preemption{Notice: spec.DurationOf(time.Second)},

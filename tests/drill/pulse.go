@@ -19,7 +19,7 @@ type pulse struct {
 	answered, longest atomic.Int64 // the time of the last answer, and the longest time without one
 }
 
-// begin forgets what was before.
+// begin resets the measurement.
 func (p *pulse) begin() {
 	p.answered.Store(time.Now().UnixNano())
 	p.longest.Store(0)

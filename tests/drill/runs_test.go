@@ -31,18 +31,18 @@ const (
 	exitMachinery = 125
 )
 
-// run is a run of a round.
+// run is a run in a round.
 type run struct {
 	*starter.Run
 	name    string
 	ledger  string
 	spec    *spec.RunSpec
 	stopped bool
-	// coordinated receives the result of the run's coordinator, if it has one.
+	// coordinated receives the result of the run's coordinator, if any.
 	coordinated chan error
 	// begun receives the result of the start, if it did not return before the faults.
 	begun chan error
-	// launcher is the launcher of a run on this machine only, and state its state directory.
+	// launcher starts a run on this machine only, with the state directory state.
 	launcher *harness.Process
 	state    string
 }

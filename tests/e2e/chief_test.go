@@ -81,7 +81,7 @@ func (c *chief) does(t *testing.T, name string, args ...any) any {
 	return c.tell(name, args...)(t)
 }
 
-// ends makes the chief return, which ends the run.
+// ends makes the chief return, so that the run ends.
 func (c *chief) ends() spec.RunResult {
 	c.t.Helper()
 	c.tell("return")

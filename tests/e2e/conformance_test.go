@@ -177,7 +177,7 @@ func agentsMeet(t *testing.T) *place {
 	return p
 }
 
-// started is a run of a place.
+// started is a run in a place.
 type started struct {
 	*harness.Process
 	*place
@@ -186,7 +186,7 @@ type started struct {
 	mark  string
 }
 
-// marks counts the runs of this process.
+// marks counts this process's runs.
 var marks atomic.Int32
 
 // begin starts a run of a script. In the script, $MARK is a number of seconds that only its
@@ -220,7 +220,7 @@ func (p *place) beginWith(input, script string, flags ...string) *started {
 	return s
 }
 
-// file returns the path of a file of the run's tasks.
+// file returns the path of a file written by the run's tasks.
 func (s *started) file(name string) string { return filepath.Join(s.place.dir, s.id, name) }
 
 // lines waits until the tasks have written n lines to a file, and returns them in order.

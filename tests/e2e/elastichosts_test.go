@@ -61,7 +61,7 @@ func (f *fixture) written(name string) bool {
 	return err == nil && info.Size() > 0
 }
 
-// elastic is a run of members on a range of hosts.
+// elastic is a run with members on a range of hosts.
 func elastic(count spec.HostCount, tasks int, grow spec.Grow) *spec.RunSpec {
 	return &spec.RunSpec{
 		Hosts: spec.Hosts{Count: count}, Elastic: spec.Elastic{JoinWait: spec.DurationOf(time.Second), Grow: grow},

@@ -25,7 +25,7 @@ type fixture struct {
 	worker *harness.Worker
 	client client.Client
 	t      *testing.T
-	// mark is in the environment of every process of this test's runs.
+	// mark is set in the environment of every process started by this test's runs.
 	mark string
 	dir  string
 	// noted are the lines read so far from the file calls; see calls.

@@ -36,7 +36,7 @@ type poolProgram struct {
 	*harness.Process
 	t    *testing.T
 	dir  string
-	mark string // is in the environment of all its processes
+	mark string // is set in all its processes
 	read int
 }
 

@@ -100,7 +100,7 @@ func TestALoggerEndsItsRun(t *testing.T) {
 	assert.Equal(t, spec.VerdictSucceeded, f.result(healthy).Verdict)
 }
 
-// Limits that this host can enforce are enforced; others are refused before anything starts.
+// Supported limits are enforced; others are refused before anything starts.
 func TestLimitsOfMemory(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

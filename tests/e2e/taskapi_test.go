@@ -25,7 +25,7 @@ func (l *local) json(args ...string) (code int, r spec.RunResult, stderr string)
 	return code, r, stderr
 }
 
-// Tasks in Go, Python and bash meet at one barrier, and each has a result.
+// Tasks in Go, Python and bash meet at one barrier, and each returns a result.
 func TestTasksOfThreeLanguages(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

@@ -70,7 +70,7 @@ var (
 )
 
 // Thirty returns 30 hangs: all deeds, each with a wait, a number of ranks and a guilty rank drawn
-// from the seed, and some more.
+// from the seed, and a few more.
 func Thirty(seed uint64) []Hang {
 	random := rand.New(rand.NewPCG(seed, 0))
 	var all []Hang

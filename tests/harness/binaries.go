@@ -21,7 +21,7 @@ var (
 	})
 )
 
-// Clusterrun is the path of the clusterrun binary.
+// Clusterrun returns the path of the clusterrun binary.
 func Clusterrun(t testing.TB) string { return must(t, clusterrunOnce) }
 
 // Supervisor is the path of the program next to it.
@@ -29,7 +29,7 @@ func Supervisor(t testing.TB) string {
 	return filepath.Join(filepath.Dir(Clusterrun(t)), supervise.ProgramName)
 }
 
-// Devserver is the path of the embedded server.
+// Devserver returns the embedded server's path.
 func Devserver(t testing.TB) string { return must(t, devserverOnce) }
 
 // temporalOnce builds the temporal CLI, which takes minutes, when a test first needs it.
@@ -46,7 +46,7 @@ var temporalOnce = sync.OnceValues(func() (string, error) {
 	return filepath.Join(Root(), ".tools", "temporal"), nil
 })
 
-// TemporalCLI is the path of the real temporal CLI.
+// TemporalCLI returns the path of the real temporal CLI.
 func TemporalCLI(t testing.TB) string {
 	t.Helper()
 	return must(t, temporalOnce)

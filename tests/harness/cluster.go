@@ -104,7 +104,7 @@ func (s *Server) Empty() {
 	}
 }
 
-// DatabaseBytes returns the size of the server's database.
+// DatabaseBytes returns the database's size.
 func (s *Server) DatabaseBytes() (sum int64) {
 	s.t.Helper()
 	if s.Database != nil {

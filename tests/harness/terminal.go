@@ -95,7 +95,7 @@ func (x *Terminal) Resize(rows, columns int) {
 	require.NoError(x.t, pty.SetSize(x.master, rows, columns))
 }
 
-// Modes returns the modes of the terminal.
+// Modes returns the terminal's modes.
 func (x *Terminal) Modes() unix.Termios {
 	x.t.Helper()
 	modes, err := pty.Modes(x.slave)

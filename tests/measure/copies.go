@@ -112,7 +112,7 @@ func (c *copies) await(ctx context.Context, n int) (marks []string, at time.Time
 // is done.
 func (c *copies) markEnd() {
 	<-c.ended
-	_, _ = c.marks.WriteString("\n") // the error means that the pipe has no reader left
+	_, _ = c.marks.WriteString("\n") // the pipe lost its reader
 }
 
 // numbers awaits n marks that are numbers.

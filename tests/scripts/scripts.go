@@ -61,7 +61,7 @@ func (b *Bytes) Byte() byte {
 	return next
 }
 
-// Fuzz fuzzes run with at most that many bytes.
+// Fuzz fuzzes run with inputs no longer than most bytes.
 func Fuzz(f *testing.F, most int, run func(t *testing.T, data Bytes)) {
 	f.Helper()
 	f.Fuzz(func(t *testing.T, data []byte) {

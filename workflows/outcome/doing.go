@@ -23,7 +23,7 @@ var doings = []string{
 	string(spec.TaskEnded), DoingFailed, DoingMissing, DoingUnknown,
 }
 
-// Doing returns a word for the state of each task.
+// Doing returns a word for each task's state.
 func (s *Status) Doing() []string {
 	silent := map[string]bool{}
 	for _, h := range s.Silent {

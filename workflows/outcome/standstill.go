@@ -33,7 +33,7 @@ func (w *writer) atTheSameStep() {
 	w.line("It failed %d times in a row in the same way at step %s: check %s", times, step(*last.LastStep), where)
 }
 
-// alike reports whether two processes ended in the same way at the same step.
+// alike reports whether two processes failed in the same way at the same step.
 func alike(a, b spec.Exit) bool {
 	if a.LastStep == nil || *a.LastStep != *b.LastStep || a.Cause != b.Cause || a.ExitCode != b.ExitCode {
 		return false

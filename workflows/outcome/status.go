@@ -23,7 +23,7 @@ type Status struct {
 	Queue   string `json:"queue"`
 	// Torchrun reports whether its starter exits like torchrun.
 	Torchrun bool `json:"-"`
-	// Open reports whether the run has not ended.
+	// Open reports whether the run is still open.
 	Open       bool          `json:"open"`
 	State      spec.RunState `json:"state"`
 	Generation int           `json:"generation"`

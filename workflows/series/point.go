@@ -64,7 +64,7 @@ func Coarsen(points []Point, most int) []Point {
 		return points
 	}
 	now := points[len(points)-1].To()
-	// next is the index of the following point, and cost the loss of detail if both are merged.
+	// next is the index of the following point, and cost the loss of detail from merging both.
 	next, cost := make([]int, len(points)), make([]float64, len(points))
 	due := func(i int) {
 		if cost[i] = math.Inf(1); next[i] < len(points) {

@@ -82,7 +82,7 @@ func endpoint(host string, port int) string {
 	return strings.ToLower(host) + ":" + strconv.Itoa(port)
 }
 
-// HostPart returns the host of an address.
+// HostPart returns an address's host.
 func HostPart(address string) string {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -44,7 +44,7 @@ type RunEnd string
 const (
 	EndedWell    RunEnd = "succeeded"
 	EndedBadly   RunEnd = "failed"  // failed, timed out, cancelled or terminated
-	EndedSkipped RunEnd = "skipped" // it has never begun
+	EndedSkipped RunEnd = "skipped" // it never started
 	EndedUnknown RunEnd = "unknown" // its record is deleted
 )
 

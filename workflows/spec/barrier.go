@@ -37,7 +37,7 @@ type BarrierInput struct {
 // were released.
 type BarrierMessage struct {
 	Host string `json:"host"`
-	// Queue is the queue of the host worker, for [ActivityBarrierCheck].
+	// Queue is the host worker's queue, for [ActivityBarrierCheck].
 	Queue string `json:"queue"`
 	// Digest is the [ParticipantsDigest] of the tasks that the host's tasks wait for. Their names
 	// are in the [BarrierInput].
@@ -63,7 +63,7 @@ type BarrierWithdrawal struct {
 	Key  string `json:"key"`
 }
 
-// BarrierState is the state of a round.
+// BarrierState is a round's state.
 type BarrierState string
 
 // The values of [BarrierState].
@@ -190,7 +190,7 @@ type BarrierCheckOutput struct {
 	RunEnded string `json:"run_ended,omitempty"`
 }
 
-// BarrierEndedTask is a task that has ended.
+// BarrierEndedTask is an ended task.
 type BarrierEndedTask struct {
 	Task string `json:"task"`
 	How  string `json:"how,omitempty"`
@@ -289,7 +289,7 @@ func OtherParticipantsText(task string, yours, theirs []string) string {
 		task, strings.Join(parts, "; "))
 }
 
-// TooLargeText refuses an arrival whose value is too large for the round.
+// TooLargeText refuses an arrival with a value that is too large for the round.
 func TooLargeText() string {
 	return fmt.Sprintf("the values of all tasks exceed %d bytes in all; pass less, such as the path of a file", MaxBarrierValues)
 }

@@ -77,7 +77,7 @@ func format(t *testing.T, template string, f PrefixFields) string {
 	return p.Format(f)
 }
 
-// MPR-05 shows worker-0's line; the others were measured.
+// MPR-05 shows worker-0's line; the other lines were measured.
 func TestDefaultPrefix_SEED05(t *testing.T) {
 	for typ, want := range map[string]string{
 		"chief": "[chief-0]:     ", "worker": "[worker-0]:    ", "ps": "[ps-0]:        ", "evaluator": "[evaluator-0]: ",
@@ -89,7 +89,7 @@ func TestDefaultPrefix_SEED05(t *testing.T) {
 	}
 }
 
-// TR-25, TR-59 and TE-47: any other prefix is taken as it is.
+// TR-25, TR-59 and TE-47: any other prefix is used unchanged.
 func TestCustomPrefix_TR25_TR59_TE47(t *testing.T) {
 	assert.Equal(t, "[rank12]: ", format(t, "[rank${rank}]: ", somebody))
 	assert.Equal(t, "[worker-4:12]:", format(t, "[${role_name}-${local_rank}:${rank}]:", somebody))

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// The comments of the fields of a spec say what the table says.
+// The comments on a spec's fields match the table.
 func TestCommentsOfFields(t *testing.T) {
 	docs := map[string]string{}
 	for _, f := range fields {

@@ -33,7 +33,7 @@ type StdMasks struct {
 	some []stdRange
 }
 
-// stdRange is the mask of the ranks from first to last.
+// stdRange is the mask of a range of ranks.
 type stdRange struct {
 	first, last int
 	std         Std

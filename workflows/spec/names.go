@@ -29,18 +29,18 @@ const (
 	TaskQueue = "clusterrun"
 
 	QueryStatus = "status"
-	// QueryBarrier asks a round which tasks have arrived and which are missing.
+	// QueryBarrier returns a round's arrived and missing tasks.
 	QueryBarrier = "barrier"
 
-	// QueryHosts and QueryQueue ask a fleet for its hosts and for the waiting runs. QueryPlan
-	// asks where a run would be placed now.
+	// QueryHosts and QueryQueue return a fleet's hosts and waiting runs. QueryPlan returns where
+	// a run would be placed now.
 	QueryHosts = "hosts"
 	QueryQueue = "queue"
 	QueryPlan  = "plan"
-	// QuerySettings asks a fleet for its queue's rules. UpdateSettings changes them.
+	// QuerySettings returns the rules of a fleet's queue. UpdateSettings changes them.
 	QuerySettings  = "settings"
 	UpdateSettings = "settings"
-	// QueryHostHistory asks a fleet how runs ended on a host.
+	// QueryHostHistory returns how runs ended on a fleet's host.
 	QueryHostHistory = "host-history"
 
 	// SignalArrive carries arrivals and withdrawals to a round.
@@ -150,7 +150,7 @@ func IsPrivateQueue(workflowQueue string) bool {
 	return strings.HasPrefix(workflowQueue, PrivateQueue(""))
 }
 
-// FleetID returns the workflow ID of the fleet of a queue's hosts.
+// FleetID returns the workflow ID of the fleet for a queue's hosts.
 func FleetID(workflowQueue string) string { return workflowQueue + "/fleet" }
 
 // HostsQueue returns the queue for reserving any host. It is derived from the queue of the run's
@@ -187,7 +187,7 @@ func TaskActivityID(task string, generation, launch int) string {
 	return fmt.Sprintf("%s/%d.%d", task, generation, launch)
 }
 
-// RetryActivityID returns the ID of the nth further offer of the launch with that activity ID.
+// RetryActivityID returns the ID of a launch's nth further offer.
 func RetryActivityID(id string, n int) string {
 	if n == 0 {
 		return id
@@ -219,11 +219,11 @@ func GroupIDPrefix(workflowID, execution string) string {
 	return workflowID + "/group/" + execution + "/"
 }
 
-// IsGroupOf reports whether an ID is that of a group of the run, in any execution.
+// IsGroupOf reports whether an ID belongs to a group of the run, in any execution.
 func IsGroupOf(id, workflowID string) bool { return strings.HasPrefix(id, workflowID+"/group/") }
 
-// GenerationOfGroup returns the generation of the group with that workflow ID, or -1 for IDs of
-// other workflows.
+// GenerationOfGroup returns the generation in a group's workflow ID, or -1 for IDs of other
+// workflows.
 func GenerationOfGroup(id string) int {
 	parts := strings.Split(id, "/")
 	generation, err := strconv.Atoi(parts[max(0, len(parts)-3)])
@@ -233,7 +233,7 @@ func GenerationOfGroup(id string) int {
 	return generation
 }
 
-// HostOfGroup returns the host of the group with that workflow ID.
+// HostOfGroup returns the host in a group's workflow ID.
 func HostOfGroup(id string) string {
 	parts := strings.Split(id, "/")
 	host, err := url.PathUnescape(parts[max(0, len(parts)-2)])
@@ -286,7 +286,7 @@ const (
 // Attribute is the name of a search attribute, and its type as the temporal CLI spells it.
 type Attribute struct{ Name, Type string }
 
-// Attributes returns the search attributes of runs, in the order in which versions added them. A
+// Attributes returns the search attributes of runs, in the order of their introduction. A
 // database allows ten of type Keyword and three of each other type per namespace, shared with
 // those of its users. So numbers that are never compared in queries have the type Keyword.
 func Attributes() []Attribute {

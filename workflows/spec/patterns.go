@@ -78,7 +78,7 @@ const (
 	cpusPattern    = `^(auto|\d+(-\d+)?(,\d+(-\d+)?)*)$`
 	// hostCountPattern is a [HostCount].
 	hostCountPattern = `^0*[1-9][0-9]*(:0*[1-9][0-9]*)?$`
-	// indexPattern is a task's index, the key of an override.
+	// indexPattern is a task index, the key of an override.
 	indexPattern = `^(0|[1-9][0-9]*)$`
 )
 

@@ -26,7 +26,7 @@ cluster spec, such as {"worker": ["host:2222"]}, is accepted in place of a spec.
 // referenceColumns is the maximum width of the reference.
 const referenceColumns = 80
 
-// Reference returns the documentation of every field of a run spec.
+// Reference returns the documentation of a run spec's fields.
 func Reference() string {
 	var b strings.Builder
 	b.WriteString(referenceHead)

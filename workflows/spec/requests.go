@@ -67,7 +67,7 @@ type Group struct {
 	Generation int `json:"generation,omitempty"`
 }
 
-// Request is the input of an update.
+// Request is an update's input.
 type Request interface {
 	// Validate checks everything but the tasks, which the run checks. The error is an
 	// [*InvalidRequestError] with all problems.

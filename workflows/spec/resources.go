@@ -24,7 +24,7 @@ type Resources []string
 // resourcesAuto, as the only item of [Resources], means all of the host's.
 const resourcesAuto = "auto"
 
-// Auto reports whether r means all of the host's.
+// Auto reports whether r means all of the host's resources.
 func (r Resources) Auto() bool { return len(r) == 1 && r[0] == resourcesAuto }
 
 // Expand lists the items of r, with ranges written out. r must be valid and not [Resources.Auto].

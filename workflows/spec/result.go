@@ -102,7 +102,7 @@ type Exit struct {
 	// 0. GPUError is its message.
 	Xid      int    `json:"xid,omitempty"`
 	GPUError string `json:"gpu_error,omitempty"`
-	// ErrorFile is the path of the error file, if the program wrote one.
+	// ErrorFile is the error file's path, if the program wrote one.
 	ErrorFile string `json:"error_file,omitempty"`
 	// ErrorTime is the time of the error, from the file's content and modification time. A
 	// process may live on for a while after a fatal error.
@@ -241,10 +241,10 @@ type TaskResult struct {
 	Index int    `json:"index"`
 	Rank  int    `json:"rank"`
 	Host  string `json:"host,omitempty"`
-	// Exit is the exit of the last process.
+	// Exit is the last process's exit.
 	Exit *Exit `json:"exit,omitempty"`
-	// Exits are the exits of all processes, oldest first, if there were several. The oldest are
-	// dropped beyond a limit.
+	// Exits are all processes' exits, oldest first, if there were several. The oldest are dropped
+	// beyond a limit.
 	Exits []Exit `json:"exits,omitempty"`
 	// Restarts counts the processes after the first.
 	Restarts int `json:"restarts,omitempty"`
@@ -276,7 +276,7 @@ const (
 	EndedByCancel     EndedBy = "cancel"        // a cancellation, or terminate-all
 	EndedByPlacement  EndedBy = "placement"     // no host accepted the tasks
 	EndedByAfter      EndedBy = "after"         // the outcome of an earlier run
-	EndedByNotice     EndedBy = "notice"        // the deadline of a notice
+	EndedByNotice     EndedBy = "notice"        // a notice's deadline
 )
 
 // Evidence is the reason why a process that did not fail by itself counts as the root cause.
@@ -381,7 +381,7 @@ type RunResult struct {
 	// OperatorError is the error with which an operator stopped the run, if nothing failed
 	// earlier.
 	OperatorError *TogetherError `json:"operator_error,omitempty"`
-	// Stopping is the state of the stop, if the tasks stopped together.
+	// Stopping is the stop's state, if the tasks stopped together.
 	Stopping *Stopping `json:"stopping,omitempty"`
 	// Stragglers are the tasks still running after the time for that expired, in rank order.
 	// IgnoredStragglers reports whether they do not count as a failure.
@@ -402,8 +402,8 @@ type RunResult struct {
 	// Slow are the tasks and hosts whose last processes took longer per step than the others,
 	// slowest first; at most 8.
 	Slow []Slow `json:"slow,omitempty"`
-	// Usage is the resource usage of all processes of all tasks, including restarts, on the hosts
-	// that answered.
+	// Usage is the resource usage of all processes, including restarts, on the hosts that
+	// answered.
 	Usage Usage `json:"usage,omitzero"`
 	// Standstill is set if the run ended because restarts made no progress.
 	Standstill *Standstill `json:"standstill,omitempty"`

@@ -10,18 +10,18 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/timespan"
 )
 
-// TaskState is the state of a task.
+// TaskState is a task's state.
 type TaskState string
 
 // The values of [TaskState].
 const (
 	TaskPending  TaskState = "pending"  // not started yet
 	TaskRunning  TaskState = "running"  // its RunTask activity is open
-	TaskStopping TaskState = "stopping" // asked to end
+	TaskStopping TaskState = "stopping" // asked to exit
 	TaskEnded    TaskState = "ended"
 )
 
-// RunState is the state of a run.
+// RunState is a run's state.
 type RunState string
 
 // The values of [RunState].
@@ -64,11 +64,11 @@ type Status struct {
 	SilenceIgnoresCPU bool `json:"silence_ignores_cpu,omitempty"`
 	// Archive describes the run's shipped directory.
 	Archive *Archive `json:"archive,omitempty"`
-	// Services are the services of the run's hosts, including hosts that it left.
+	// Services are the services of the run's hosts, and of hosts that it left.
 	Services []HostService `json:"services,omitempty"`
 	// Sweep is set for a sweep, which has trials instead of tasks.
 	Sweep *SweepStatus `json:"sweep,omitempty"`
-	// Result is set once the run has ended.
+	// Result is set once the run ends.
 	Result *RunResult `json:"result,omitempty"`
 }
 
@@ -193,7 +193,7 @@ func (u Usage) With(v Usage) Usage {
 // milliseconds rounds seconds to milliseconds, since sums of floats have rounding errors.
 func milliseconds(seconds float64) float64 { return math.Round(seconds*1000) / 1000 }
 
-// LiveUsage is the usage of a running process and its descendants: totals since the start, and
+// LiveUsage is a running process's usage, with its descendants: totals since the start, and
 // current values. A host looks every ten seconds.
 type LiveUsage struct {
 	Usage

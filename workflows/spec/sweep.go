@@ -77,7 +77,7 @@ type SweepStatus struct {
 	States string `json:"states"`
 }
 
-// Ended returns the number of trials that have ended.
+// Ended returns how many trials have ended.
 func (s *SweepStatus) Ended() int { return s.Succeeded + s.Failed + s.Cancelled }
 
 // Counts returns, for example, "12 of 60 trials ended, 4 running, 2 failed (3, 17)".

@@ -35,8 +35,8 @@ func (t Task) Name() string { return TaskName(t.Type, t.Index) }
 // TaskName returns the name of the task with that type and index.
 func TaskName(typ string, index int) string { return typ + "-" + strconv.Itoa(index) }
 
-// ParseTaskName splits a name such as "worker-3". It is the inverse of
-// [TaskName]: the type must be a valid one, and the index has no other spelling.
+// ParseTaskName splits a name such as "worker-3". It is the inverse of [TaskName]: the type must be
+// valid, and other spellings of the index are refused.
 func ParseTaskName(name string) (typ string, index int, err error) {
 	i := strings.LastIndexByte(name, '-')
 	if i > 0 {

@@ -21,7 +21,7 @@ type StopTogether struct {
 	IgnoreLiveTasks bool      `json:"ignore_live_tasks,omitempty"`
 }
 
-// DefaultCleanErrors are the kinds of errors that mean the end of the input.
+// DefaultCleanErrors are the kinds of errors that mark the end of the input.
 var DefaultCleanErrors = []string{"OutOfRangeError", "StopIteration", "EOFError", "EOF"}
 
 // TogetherRequest is the input of [UpdateStopTogether].

@@ -17,7 +17,7 @@ type Node struct {
 	Calls []Node `json:"calls,omitempty"`
 }
 
-// Of returns the tree of one rank. An empty stack counts as unknown.
+// Of returns a tree with one rank. An empty stack counts as unknown.
 func Of(rank int, s Stack) Tree { return treeOf(RanksOf(rank), s) }
 
 func treeOf(ranks Ranks, s Stack) Tree {

@@ -59,7 +59,7 @@ var reasons = map[Reason]wording{
 //go:embed waits.txt
 var waitsText string
 
-// row is a line of the table of waits.
+// row is a line in the table of waits.
 type row struct {
 	kind                 Kind
 	function, file, name string

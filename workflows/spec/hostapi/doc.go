@@ -29,7 +29,7 @@ type Host interface {
 	RunTask(ctx context.Context, in RunTaskInput) (spec.Exit, error)
 	spec.Requests
 	Tasks
-	// Release ends the run on the host and returns every exit of every process.
+	// Release ends the run on the host and returns all exits of its processes.
 	Release(ctx context.Context, in ReleaseInput) (ReleaseOutput, error)
 	// Notify sends a notice about a run, even an ended one, to a webhook or a command.
 	Notify(ctx context.Context, in NotifyInput) (None, error)

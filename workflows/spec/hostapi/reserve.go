@@ -9,7 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// ReserveInput asks a host to take tasks of a run.
+// ReserveInput asks a host to reserve slots for tasks of a run.
 type ReserveInput struct {
 	Spec       *spec.RunSpec `json:"spec"` // validated, defaults filled in
 	Generation int           `json:"generation"`
@@ -21,7 +21,7 @@ type ReserveInput struct {
 	// Group distinguishes a run's reservations: one for tasks that any host may take, and one for
 	// each host with pinned tasks. Two of them may be on the same host.
 	Group int `json:"group,omitempty"`
-	// First is the number of the first process of every task in this generation.
+	// First is the number of every task's first process in this generation.
 	First int `json:"first,omitempty"`
 	// Run is the execution by which hosts know the run, if it differs from the calling one.
 	Run string `json:"run,omitempty"`
