@@ -59,8 +59,8 @@ func (c *chain) remember(execution string) {
 	c.latestID = execution
 }
 
-// Queue returns the run's task queue and whether the run is open. Unlike [Run.Status], it only
-// asks the server.
+// Queue returns the run's task queue and whether the run is open. Unlike [Run.Status], it asks
+// only the server.
 func (r *Run) Queue(ctx context.Context) (queue string, open bool, err error) {
 	d, err := r.describe(ctx)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // PendingRun is a run that waits for capacity, or for the runs in After to end. In the second
-// case it is not in the queue yet and lacks a position.
+// case it does not have a position yet.
 type PendingRun struct {
 	fleet.Waiting
 	After []string `json:"after,omitempty"`
