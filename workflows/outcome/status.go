@@ -40,11 +40,11 @@ type Status struct {
 	Tasks  []TaskStatus `json:"tasks"`
 	// GroupRestarts are the last restarts of the whole group, oldest first.
 	GroupRestarts []spec.GroupRestart `json:"group_restarts,omitempty"`
-	// Waiting lists what the run is waiting for.
+	// Waiting is what the run is waiting for.
 	Waiting []Waiting `json:"waiting,omitempty"`
 	// Stopping is set while the tasks are stopping together.
 	Stopping *spec.Stopping `json:"stopping,omitempty"`
-	// Preemptions counts how often the run returned to the queue after a notice. PendingSince is
+	// Preemptions is how often the run returned to the queue after a notice. PendingSince is
 	// when it last returned, if it is pending again.
 	Preemptions  int       `json:"preemptions,omitempty"`
 	PendingSince time.Time `json:"pending_since,omitzero"`
@@ -53,14 +53,14 @@ type Status struct {
 	// Verdict is the verdict of an ended run, even without a result; Ending is then "terminated".
 	Verdict spec.Verdict `json:"verdict,omitempty"`
 	Ending  string       `json:"ending,omitempty"`
-	// Silent lists the hosts that have not been heard from for a while.
+	// Silent are the hosts that have not been heard from for a while.
 	Silent []SilentHost `json:"silent,omitempty"`
-	// Slow lists tasks and hosts that take longer per step than others, slowest first.
+	// Slow are the tasks and hosts that take longer per step than others, slowest first.
 	Slow []spec.Slow `json:"slow,omitempty"`
 	// TooFewSteps reports whether tasks of an open run cannot be compared yet because too few
 	// steps are known.
 	TooFewSteps bool `json:"too_few_steps,omitempty"`
-	// Stacks contains an open run's last captured stacks.
+	// Stacks are an open run's last captured stacks.
 	Stacks *stacktree.Findings `json:"stacks,omitempty"`
 	// Elastic is set if the number of hosts may change and the run is open.
 	Elastic *spec.ElasticStatus `json:"elastic,omitempty"`
@@ -95,7 +95,7 @@ type TaskStatus struct {
 	LogDir   string    `json:"log_dir,omitempty"`
 	// Progress is the progress reported by the task.
 	Progress *spec.Progress `json:"progress,omitempty"`
-	// Steps contains the running process's step times, or is nil if it did not report steps. When
+	// Steps are the running process's step times, or nil if it did not report steps. When
 	// the process ends, they move to Exit.
 	Steps *spec.StepTime `json:"steps,omitempty"`
 	// Usage is the running process's resource usage, or nil if unknown. When the process ends, it

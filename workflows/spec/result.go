@@ -115,15 +115,15 @@ type Exit struct {
 	ValueFile string `json:"value_file,omitempty"`
 	// LogDir is the directory of the process's files on its host.
 	LogDir string `json:"log_dir,omitempty"`
-	// Call names the closure that the process was calling when it exited with 0, such as "closure
-	// 17 of train", or is [UnknownCall]. The process then counts as failed, since the value is
+	// Call is the closure that the process was calling when it exited with 0, such as "closure
+	// 17 of train", or [UnknownCall]. The process then counts as failed, since the value is
 	// lost.
 	Call string `json:"call,omitempty"`
 	// DroppedBytes is the number of output bytes that were dropped (see logs.on_full), or could
 	// not be written, for example because the disk was full.
 	DroppedBytes int64 `json:"dropped_bytes,omitempty"`
-	// SameErrors counts the same errors in a row without progress. It is set if they kept the
-	// task or the group from restarting; see give_up_on_same_error.
+	// SameErrors is how often this error occurred in a row without progress, if that kept the task or
+	// the group from restarting; see give_up_on_same_error.
 	SameErrors int `json:"same_errors,omitempty"`
 	// OOMKills is the number of processes that the kernel killed to free memory while the process
 	// ran.
@@ -387,7 +387,7 @@ type RunResult struct {
 	// IgnoredStragglers reports whether they do not count as a failure.
 	Stragglers        []string `json:"stragglers,omitempty"`
 	IgnoredStragglers bool     `json:"ignored_stragglers,omitempty"`
-	// Stacks summarizes the last capture of the tasks' stacks before any task was stopped. Tasks
+	// Stacks is a summary of the last capture of the tasks' stacks before any task was stopped. Tasks
 	// refers to files with all stacks.
 	Stacks *stacktree.Findings `json:"stacks,omitempty"`
 	// Tasks are in rank order, followed by those added during the run.
@@ -395,7 +395,7 @@ type RunResult struct {
 	// Generation is the number of the group's last launch, from 0, and so the number of group
 	// restarts.
 	Generation int `json:"generation,omitempty"`
-	// Preemptions counts how often the run returned to the queue after a notice.
+	// Preemptions is how often the run returned to the queue after a notice.
 	Preemptions int `json:"preemptions,omitempty"`
 	// GroupRestarts are the last of the Generation group restarts, oldest first.
 	GroupRestarts []GroupRestart `json:"group_restarts,omitempty"`
@@ -407,15 +407,15 @@ type RunResult struct {
 	Usage Usage `json:"usage,omitzero"`
 	// Standstill is set if the run ended because restarts made no progress.
 	Standstill *Standstill `json:"standstill,omitempty"`
-	// SharedMemory lists memory in /dev/shm still held by ended processes, for the first 20
+	// SharedMemory is memory in /dev/shm still held by ended processes, for the first 20
 	// hosts.
 	SharedMemory []SharedMemory `json:"shared_memory,omitempty"`
-	// NotReleased explains which hosts could not be released, one per line.
+	// NotReleased is why hosts could not be released, one per line.
 	NotReleased []string `json:"not_released,omitempty"`
 	// NoticeFailed is the reason why the notice of the end was not sent.
 	NoticeFailed string   `json:"notice_failed,omitempty"`
 	LeftOut      *LeftOut `json:"left_out,omitempty"`
-	// Output contains the last lines of the output if the spec requests it.
+	// Output is the last lines of the output if the spec requests it.
 	Output []string `json:"output,omitempty"`
 	// Sweep is set for a sweep, which has trials instead of tasks.
 	Sweep *SweepStatus `json:"sweep,omitempty"`
