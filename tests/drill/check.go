@@ -179,8 +179,8 @@ func checkVerdict(r report) []string {
 		}
 	case spec.VerdictFailed:
 		f := r.result.FirstFailure
-		// A task that was lost or killed in the time between the chief's end and the others', and
-		// did not restart, has also failed.
+		// A task that was lost or killed during the chief's grace, and did not restart, has also
+		// failed.
 		late := f != nil && hasChief(r.result) && (f.Cause == spec.CauseHostLost || r.killed[f.PID])
 		if good && !r.stopped && !late {
 			return []string{"it failed, and all of its tasks ended well: " + r.result.Message}

@@ -208,7 +208,7 @@ func (s *RunSpec) LimitsOf(t Task) Limits {
 // MemoryBytes returns the memory limit. 0 means no limit.
 func (l Limits) MemoryBytes() int64 { return bytesOf(l.Memory) }
 
-// CoreBytes returns the maximum size of a core dump; ok is false if it is not limited.
+// CoreBytes returns the maximum size of a core dump; ok is false if it is not set.
 func (l Limits) CoreBytes() (n uint64, ok bool) {
 	switch l.Core {
 	case "":

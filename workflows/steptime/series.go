@@ -104,6 +104,6 @@ func usual(reports []report) float64 {
 	return sum / float64(len(each))
 }
 
-// micro rounds seconds to microseconds, to keep messages and histories short. It caps them at a
-// year.
+// micro rounds seconds to microseconds, to keep messages and histories short. It caps them at
+// about a year.
 func micro(seconds float64) float64 { return math.Round(min(seconds, 1<<25)*1e6) / 1e6 }

@@ -20,7 +20,7 @@ const maxName = 100
 func Block(text string, most int) string {
 	text = strings.Trim(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
 	text = cut(visible(text, "\n\t"), most-len("\n\n\n\n"))
-	// Every run of the same length in the text needs a longer fence.
+	// The fence must be longer than any run of backticks in the text.
 	fence := strings.Repeat("`", max(3, longest(text)+1))
 	for len(text)+2*len(fence)+len("\n\n\n\n") > most && text != "" {
 		text = cut(text, len(text)/2)
@@ -30,7 +30,7 @@ func Block(text string, most int) string {
 }
 
 // Inline returns a line of text: unchanged if it has no meaning in Markdown, and otherwise as
-// code. The content of the code is limited in bytes, even when encoded as JSON.
+// code. The code's content is no longer than most bytes, even when encoded as JSON.
 func Inline(text string, most int) string {
 	text = visible(text, "")
 	if longest(text) > 3 {
