@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -122,7 +123,7 @@ func (t *task) result(e Released) spec.TaskResult {
 		exit := exits[len(exits)-1]
 		r.Exit = &exit
 	}
-	if len(exits) > 1 {
+	if len(exits) > 1 || r.Exit == nil {
 		r.Exits = exits[max(0, len(exits)-maxExits):]
 	}
 	return r
@@ -135,20 +136,38 @@ func (t *task) exits(released []spec.Exit) []spec.Exit {
 	if t.Exit != nil {
 		all = append(all, *t.Exit)
 	}
-	// The machine's record takes precedence: it includes the cause of a stop, and the exits on
-	// hosts that the run has left. Only the host knows the process that the run has lost sight of.
+	// The machine's own record takes precedence: it has the cause of a stop, and the exits on
+	// hosts that the run has left.
 	for _, exit := range released {
 		if exit.Restart >= t.First {
 			exit = t.relabel(exit)
 		}
-		at := slices.IndexFunc(all, func(e spec.Exit) bool { return e.Restart == exit.Restart })
+		all = withReleased(all, exit)
+	}
+	slices.SortStableFunc(all, func(a, b spec.Exit) int {
+		return cmp.Or(a.Restart-b.Restart, a.Started.Compare(b.Started))
+	})
+	return all
+}
+
+// withReleased adds an exit from a host to the exits of a task, unless they contain it. It replaces
+// the exit that the run recorded without a PID because it had lost sight of the process. Two
+// processes may have the same number: the run may not know of a restart on a silent host, and then
+// gives that number to the next generation.
+func withReleased(exits []spec.Exit, e spec.Exit) []spec.Exit {
+	unseen := -1
+	for i, known := range exits {
 		switch {
-		case at < 0:
-			all = append(all, exit)
-		case all[at].PID == 0 && exit.PID != 0:
-			all[at] = exit
+		case known.Restart != e.Restart:
+		case known.PID == e.PID, e.PID == 0:
+			return exits
+		case known.PID == 0:
+			unseen = i
 		}
 	}
-	slices.SortStableFunc(all, func(a, b spec.Exit) int { return a.Restart - b.Restart })
-	return all
+	if unseen < 0 {
+		return append(exits, e)
+	}
+	exits[unseen] = e
+	return exits
 }

@@ -68,7 +68,8 @@ import (
 //
 // with [prints=T [peer] [logged] [place=FILE:LINE]] for an error in its output, with the message
 // as its line, [trace=N] for what torch's Flight Recorder wrote, [host=NAME], [boot=N] for the
-// host's clock, [report] for an error the program reported, and ": TEXT" for its message.
+// host's clock, [number=N] for a process with the number of an earlier one, [report] for an error
+// the program reported, and ": TEXT" for its message.
 // [started=T], [ended=T] and [error=T] are durations after 2026-11-21 10:00:00: when the process
 // started and ended, and when it wrote its error file.
 func TestScripts(t *testing.T) {
@@ -421,6 +422,8 @@ func (s *script) ended(words []string, text string) (lifecycle.Event, error) {
 				return nil, err
 			}
 			e.Steps = &spec.StepTime{Seconds: took.Seconds(), Steps: 60}
+		case "number":
+			e.Restart = n
 		case "launch":
 			launch = n
 		case "generation":

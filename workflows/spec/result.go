@@ -241,10 +241,11 @@ type TaskResult struct {
 	Index int    `json:"index"`
 	Rank  int    `json:"rank"`
 	Host  string `json:"host,omitempty"`
-	// Exit is the last process's exit.
+	// Exit is the last process's exit. It is nil if the task was launched and no process of
+	// that launch began.
 	Exit *Exit `json:"exit,omitempty"`
-	// Exits are all processes' exits, oldest first, if there were several. The oldest are dropped
-	// beyond a limit.
+	// Exits are all processes' exits, oldest first, unless Exit is the only one. The oldest are
+	// dropped beyond a limit.
 	Exits []Exit `json:"exits,omitempty"`
 	// Restarts counts the processes after the first.
 	Restarts int `json:"restarts,omitempty"`
