@@ -88,6 +88,7 @@ func (f *Files) Processes() (all []Process) {
 			for _, e := range exits[max(0, len(exits)-tasklog.KeepAttempts):] {
 				dirs = append(dirs, e.LogDir)
 			}
+			dirs = slices.Compact(dirs) // two processes with the same number have the same directory
 		}
 		for _, dir := range dirs {
 			if _, attempt, rank, ok := tasklog.SplitProcessDir(dir); ok {
