@@ -16,10 +16,10 @@ var hostRegexp = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?
 // SplitAddress splits "host:port" or "host". The port is 0 if addr has none. An IPv6 address is
 // written in brackets, "[::1]:2222", and returned without them.
 //
-// The host names a host worker: a task with the address "host-a:2222" runs on the host whose
-// worker is named "host-a". A name that [IsLoopback] accepts, such as "localhost", means the host
-// on which the run is started, as in a cluster spec written for one machine. Do not give such a
-// name to a worker.
+// The host names a host worker: a task with the address "host-a:2222" runs on the host whose worker
+// is named "host-a". A name that [IsLoopback] accepts, such as "localhost", means the host that
+// starts the run, as in a cluster spec written for one machine. Do not give such a name to a
+// worker.
 func SplitAddress(addr string) (host string, port int, err error) {
 	host, rest, err := splitHost(addr)
 	if err != nil {

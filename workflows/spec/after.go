@@ -37,7 +37,7 @@ func AfterOf(text string) After {
 	return After{Run: text}
 }
 
-// RunEnd is the outcome of a run, in one word.
+// RunEnd is a run's outcome, in one word.
 type RunEnd string
 
 // The values of [RunEnd].
@@ -99,7 +99,7 @@ type RunEndOutput struct {
 	End RunEnd `json:"end,omitempty"`
 }
 
-// AfterActivity is the ID prefix of an activity that waits for a run to end. The run's ID
+// AfterActivity is the ID prefix of an activity that waits for a run to finish. The run's ID
 // follows.
 const AfterActivity = "after/"
 

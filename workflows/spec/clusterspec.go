@@ -86,7 +86,7 @@ func (c *checker) readClusterSpec(root *node, s *RunSpec) {
 	}
 	s.Tasks = FromClusterSpec(addresses).Tasks
 	if len(s.Tasks) == 0 && len(c.malformed) > 0 {
-		// If all task types were malformed, a lack of tasks is not another problem.
+		// If all task types were malformed, do not report missing tasks as well.
 		c.malformed = setKey(c.malformed, "tasks")
 	}
 }

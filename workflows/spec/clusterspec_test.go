@@ -77,7 +77,7 @@ func format(t *testing.T, template string, f PrefixFields) string {
 	return p.Format(f)
 }
 
-// MPR-05 shows worker-0's line; the other lines were measured.
+// MPR-05 shows worker-0's line; the remaining lines were measured.
 func TestDefaultPrefix_SEED05(t *testing.T) {
 	for typ, want := range map[string]string{
 		"chief": "[chief-0]:     ", "worker": "[worker-0]:    ", "ps": "[ps-0]:        ", "evaluator": "[evaluator-0]: ",

@@ -16,18 +16,18 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// MaxSpecBytes is an exclusive limit on a run spec in bytes, both as a document and as stored
-// JSON. It leaves a margin to the 2 MiB at which a Temporal server refuses a payload.
+// MaxSpecBytes is an exclusive limit on a run spec in bytes, both as a document and as stored JSON.
+// It leaves a margin to 2 MiB, the size of payload that a Temporal server refuses.
 const MaxSpecBytes = 1 << 20
 
-// Decode reads a run spec from JSON and validates it. It is strict: unknown fields, duplicate
-// keys and values of the wrong type are problems, names are case-sensitive, and anything after
-// the object is refused. null means "not given". The error is an [*InvalidSpecError] with the
-// document's problems, and those that [RunSpec.Validate] finds in its readable part.
+// Decode reads a run spec from JSON and validates it. It rejects unknown fields, duplicate keys,
+// values of the wrong type, and anything after the object. Names are case-sensitive. null means
+// "not given". The error is an [*InvalidSpecError] with the document's problems, and those that
+// [RunSpec.Validate] finds in its readable part.
 //
-// Decode calls the functions in complete before it validates. Callers use them to change the
-// spec: to apply flags, add a command to a TensorFlow cluster spec, or make paths absolute.
-// Unreadable parts of the document have zero values at that point.
+// Decode calls the functions in complete before it validates. Callers use them to apply flags, add
+// a command to a TensorFlow cluster spec, or make paths absolute. Unreadable parts of the document
+// have zero values at that point.
 //
 // A TensorFlow cluster spec is accepted instead of a run spec; see [FromClusterSpec].
 func Decode(data []byte, complete ...func(*RunSpec)) (*RunSpec, error) {
@@ -84,7 +84,7 @@ func readDocument(c *checker, data []byte, parse func(*checker, []byte) *node) *
 	return parse(c, data)
 }
 
-// invalidUTF8 returns the offset of the first invalid byte, or -1.
+// invalidUTF8 returns the first invalid byte's offset, or -1.
 func invalidUTF8(data []byte) int {
 	for i := 0; i < len(data); {
 		r, size := utf8.DecodeRune(data[i:])
@@ -131,8 +131,8 @@ func parseJSON(c *checker, data []byte) *node {
 
 const emptyRemedy = "a run spec needs at least tasks and a command"
 
-// jsonReader parses a JSON document as YAML. It keeps the order, duplicate keys, and numbers as
-// text.
+// jsonReader parses a JSON document as YAML. It keeps the order, duplicate keys, and the spelling
+// of numbers.
 type jsonReader struct {
 	c    *checker
 	data []byte
@@ -202,7 +202,7 @@ func syntaxProblem(data []byte, err error) Problem {
 	return p
 }
 
-// lineAt returns the line of an offset, or 0 in a one-line document, where line numbers are
+// lineAt returns the line at an offset, or 0 in a one-line document, where line numbers are
 // useless.
 func lineAt(data []byte, offset int) int {
 	if !manyLines(data) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Defaults of a spec, from TensorFlow or torchrun if they have one.
+// Defaults of a spec, if possible TensorFlow's or torchrun's.
 const (
 	DefaultRPCLayer         = "grpc"
 	DefaultChiefGrace       = Duration(3 * time.Second)
@@ -28,9 +28,9 @@ const (
 	DefaultSilence          = Silence("10m")
 )
 
-// WithDefaults returns a deep copy in which every field with a default is set, and signals have
-// their canonical names. Fields that stay unset mean no limit (MaxRestarts, MaxRunTime, Timeout)
-// or are filled in by the host (Dir, Logs.Dir). It is idempotent.
+// WithDefaults returns a deep copy with every default set, and with canonical signal names. Fields
+// that stay unset mean unlimited (MaxRestarts, MaxRunTime, Timeout) or are filled in by the host
+// (Dir, Logs.Dir). It is idempotent.
 func (s *RunSpec) WithDefaults() *RunSpec {
 	d := clone(reflect.ValueOf(s)).Interface().(*RunSpec)
 	setDefaults(reflect.ValueOf(d).Elem())

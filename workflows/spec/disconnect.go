@@ -24,10 +24,10 @@ const (
 	// DefaultStopAfter is how long processes of a run on several hosts keep running without a
 	// server.
 	DefaultStopAfter = Duration(2 * time.Minute)
-	// MinStopAfter is the minimum: a healthy host sends four heartbeats in this time, and two may
+	// MinStopAfter is the minimum. A healthy host sends four heartbeats in this time, and two may
 	// get lost.
 	MinStopAfter = Duration(5 * time.Second)
-	// DefaultShort and DefaultLong are the two bounds of a run whose hosts can reach each other.
+	// DefaultShort and DefaultLong are a run's two bounds if its hosts can reach each other.
 	DefaultShort, DefaultLong = Duration(15 * time.Second), Duration(10 * time.Minute)
 )
 
@@ -42,8 +42,8 @@ func OnDisconnectWithOutage(short, long time.Duration) OnDisconnect {
 }
 
 // StopAfter returns how long a host keeps the run's processes running without a server, for a run
-// on the given number of hosts. 0 means no limit, which is the default on one host because the
-// run could not continue elsewhere. A run that requeues after losing a host has a limit.
+// on the given number of hosts. 0 means no limit, which is the default on one host because the run
+// could not continue elsewhere. A run that requeues after losing a host is limited.
 func (s *RunSpec) StopAfter(hosts int) time.Duration {
 	first, _, _ := s.OnDisconnect.times()
 	d, err := ParseDuration(first)

@@ -2,15 +2,14 @@
 // name that crosses the wire.
 //
 // A [RunSpec] goes in, as JSON to Temporal and as YAML, JSON or flags from people. A [RunResult]
-// comes out: as the result of a run that succeeded, and in the details of the error of one that
-// failed or was cancelled. A [Status] answers the only query. The package is a leaf: it does not
-// read clocks or files, and is safe to call from workflow code ([DecodeYAML] is for user input,
-// before a workflow starts).
+// comes out, as a successful run's result, or in the error details of a failed or cancelled run. A
+// [Status] answers the only query. The package is a leaf. It does not read clocks or files, and is
+// safe to call from workflow code ([DecodeYAML] is for user input, before a workflow starts).
 //
 // Reading a spec has two steps, and both report every problem they find. [Decode] checks the
-// document against the Go types: unknown fields and wrong types are problems, each with the path
-// of the field and the remedy. [RunSpec.Validate] checks the values against the rules. Decode
-// also calls it, on the readable part of the document, so that one answer names everything.
+// document against the Go types. Each unknown field or wrong type is a problem, with the field's
+// path and the remedy. [RunSpec.Validate] checks the values against the rules. Decode also calls
+// it, on the readable part of the document, so that one answer names everything.
 // [RunSpec.WithDefaults] completes a valid spec.
 //
 //	document ─parse─► nodes ─fill─► RunSpec ─complete─► ─validate─► RunSpec
@@ -24,5 +23,5 @@
 // Go type, and write the code that uses it. Only rules that compare fields need separate code
 // (validate*.go). testdata/bad contains the message for each mistake.
 //
-// The messages in texts.go repeat the wording of systems that users come from.
+// The messages in texts.go repeat other systems' wording, which users know.
 package spec

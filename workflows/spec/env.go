@@ -32,8 +32,8 @@ type Variable struct {
 	From  Source
 }
 
-// Source is where a host finds a variable's value. The value itself never leaves the host, nor is
-// it written to a file there.
+// Source is where a host finds a variable's value. The value never leaves the host, and no file
+// contains it.
 type Source struct {
 	FromEnv  string `json:"from_env,omitempty"`
 	FromFile string `json:"from_file,omitempty"`
@@ -43,8 +43,8 @@ type Source struct {
 func (v Variable) IsReference() bool { return v.From != Source{} }
 
 var (
-	// secretWords are substrings of the names of variables that probably hold secrets, and
-	// secretParts are whole parts of such names.
+	// Variables probably hold secrets if their names contain one of secretWords, or one of
+	// secretParts as a whole part.
 	secretWords = []string{"SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "WEBHOOK", "API_KEY", "APIKEY"}
 	secretParts = []string{"TOKEN", "PASS", "COOKIE", "PWD", "PW", "PAT", "AUTH", "KEY", "DSN", "JWT"}
 	// paths are variables that are not secret, although they are named like secrets.
@@ -56,7 +56,7 @@ var (
 	inSecretValues = []string{"://", "-----BEGIN ", "gh", "github_pat_", "sk-", "xox", "AKIA"}
 )
 
-// LooksSecret reports whether a variable probably holds a secret: judging by its name, or because
+// LooksSecret reports whether a variable probably holds a secret, judging by its name, or because
 // its value is a URL with a user or a password, a private key, or starts like a token. Hosts call
 // it for each variable of each process, so it avoids needless regular expression matching.
 func LooksSecret(name, value string) bool {
@@ -78,8 +78,7 @@ func LooksSecret(name, value string) bool {
 	return slices.ContainsFunc(inSecretValues, in(value)) && secretValue().MatchString(value)
 }
 
-// WithoutSecrets returns a copy of the spec without the values of variables that probably hold
-// secrets.
+// WithoutSecrets returns a copy of the spec that omits variable values which are probably secret.
 func (s *RunSpec) WithoutSecrets() *RunSpec {
 	out := clone(reflect.ValueOf(s)).Interface().(*RunSpec)
 	hide := func(e Env) {
@@ -160,7 +159,7 @@ func (v Variable) size(name string) int {
 	return len(name) + 1 + len(v.Value) + len(v.From.FromEnv) + len(v.From.FromFile)
 }
 
-// textOf returns a variable's literal value, or "" if only the host knows it.
+// textOf returns a variable's literal value, or "" if its source is on the host.
 func (e Env) textOf(name string) string { return e[name].Value }
 
 func mergeEnv(layers ...Env) Env {

@@ -25,8 +25,8 @@ type Hosts struct {
 	Exclusive   bool      `json:"exclusive,omitempty"`
 }
 
-// HostCount is a number of hosts, such as "4", or the range of an elastic run, such as "2:4".
-// JSON and YAML also accept a number.
+// HostCount is a number of hosts, such as "4", or an elastic run's range, such as "2:4". JSON and
+// YAML also accept a number.
 type HostCount string
 
 // Bounds returns the minimum and maximum number of hosts; both are 0 if c is empty.
@@ -174,7 +174,7 @@ func checkHostCount(c *checker, s *RunSpec, n int, pinned []string) {
 	}
 }
 
-// Elastic contains the host rules of an elastic run, whose [Hosts.Count] is a range.
+// Elastic contains the host rules for elastic runs, where [Hosts.Count] is a range.
 type Elastic struct {
 	JoinWait *Duration `json:"join_wait,omitempty"`
 	Grow     Grow      `json:"grow,omitempty"`
@@ -204,7 +204,7 @@ func (s *RunSpec) TasksPerHost() int {
 	return s.total() / most
 }
 
-// Sized returns the spec of a generation with n tasks, reduced in the last type. It shares all
+// Sized returns the spec for a generation with n tasks, reduced in the last type. It shares all
 // other values with s.
 func (s *RunSpec) Sized(tasks int) *RunSpec {
 	if tasks >= s.total() {
@@ -213,8 +213,8 @@ func (s *RunSpec) Sized(tasks int) *RunSpec {
 	return s.resized(tasks)
 }
 
-// Whole returns the spec of the elastic run that s is a generation of, with perHost tasks per
-// host. If perHost is 0, all tasks of s are on one host. It shares all other values with s.
+// Whole returns the elastic run's spec if s is a generation of it with perHost tasks per host. If
+// perHost is 0, all tasks of s are on one host. It shares all other values with s.
 func (s *RunSpec) Whole(perHost int) *RunSpec {
 	n := s.total()
 	perHost = cmp.Or(perHost, n)
@@ -234,7 +234,7 @@ func (s *RunSpec) resized(tasks int) *RunSpec {
 	return &r
 }
 
-// checkElastic checks the requirements of an elastic run.
+// checkElastic checks an elastic run's requirements.
 func checkElastic(c *checker, s *RunSpec) {
 	least, most := s.Hosts.Count.Bounds()
 	n := s.total()

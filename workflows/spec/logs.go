@@ -33,13 +33,13 @@ type StdMasks struct {
 	some []stdRange
 }
 
-// stdRange is the mask of a range of ranks.
+// stdRange is a mask for a range of ranks.
 type stdRange struct {
 	first, last int
 	std         Std
 }
 
-// Of returns the mask of a rank, or none if the rank is not listed.
+// Of returns a rank's mask, or none if the rank is not listed.
 func (m StdMasks) Of(rank int) Std {
 	// If a rank is listed twice, the last mask counts, as in torch.
 	for i := len(m.some) - 1; i >= 0; i-- {

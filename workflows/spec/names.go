@@ -18,8 +18,8 @@ const (
 	// GroupWorkflowType is the workflow type that carries a large run's tasks on one host; see
 	// [TaskGroupWorkflowID].
 	GroupWorkflowType = "TaskGroup"
-	// SharedWorkflowType is the workflow type that stores a value for all hosts of a run with
-	// many; see [SharedValueWorkflowID].
+	// SharedWorkflowType is the type of workflows that store a value for all hosts of a large run;
+	// see [SharedValueWorkflowID].
 	SharedWorkflowType = "Shared"
 	// FleetWorkflowType is the workflow type that tracks a queue's hosts and the runs waiting for
 	// free slots on them; see [FleetID].
@@ -37,7 +37,7 @@ const (
 	QueryHosts = "hosts"
 	QueryQueue = "queue"
 	QueryPlan  = "plan"
-	// QuerySettings returns the rules of a fleet's queue. UpdateSettings changes them.
+	// QuerySettings returns a fleet's queue rules. UpdateSettings changes them.
 	QuerySettings  = "settings"
 	UpdateSettings = "settings"
 	// QueryHostHistory returns how runs ended on a fleet's host.
@@ -49,7 +49,7 @@ const (
 	// the run.
 	SignalFleet = "fleet"
 
-	// SignalEnded reports to a run that tasks of a group ended.
+	// SignalEnded reports a group's ended tasks to the run.
 	SignalEnded = "ended"
 
 	// UpdateJoin adds a host to a fleet. UpdateCordon keeps new tasks off a host, and drains it
@@ -58,14 +58,14 @@ const (
 	UpdateCordon   = "cordon"
 	UpdateUncordon = "uncordon"
 
-	// ActivityHostLease holds a host's place in its fleet. ActivityFleetCheck finds a fleet's
-	// runs that ended without notifying it.
+	// ActivityHostLease holds a host's place in its fleet. ActivityFleetCheck finds runs that
+	// closed without notifying their fleet.
 	ActivityHostLease  = "HostLease"
 	ActivityFleetCheck = "FleetCheck"
 	// ActivityKnownAttributes returns the search attributes of runs that the namespace has
 	// registered.
 	ActivityKnownAttributes = "KnownAttributes"
-	// ActivityRunEnd waits until a run ends.
+	// ActivityRunEnd waits until a run closes.
 	ActivityRunEnd = "RunEnd"
 	// ActivityBarrierCheck checks whether missing participants can still arrive.
 	ActivityBarrierCheck = "BarrierCheck"
@@ -77,12 +77,12 @@ const (
 	ErrInvalidRunSpec = "InvalidRunSpec"
 	// ErrPlacement means that no host took the tasks.
 	ErrPlacement = "PlacementError"
-	// ErrSkipped means that the run did not start because of how an earlier run ended.
+	// ErrSkipped means that an earlier run's outcome prevented this run.
 	ErrSkipped = "SkippedError"
 	// ErrSubprocess means that a program reported an error.
 	ErrSubprocess = "SubprocessError"
-	// ErrSubprocessTimeout means that the run timed out, or that tasks were still running when
-	// the grace of a stop together expired.
+	// ErrSubprocessTimeout means that the run timed out, or that tasks outlived the grace period of
+	// stopping together.
 	ErrSubprocessTimeout = "SubprocessTimeoutError"
 	// ErrUnexpectedExit means that a process failed without reporting an error.
 	ErrUnexpectedExit = "UnexpectedSubprocessExitError"
@@ -134,11 +134,11 @@ func IsLocalQueue(workflowQueue string) bool {
 	return strings.HasPrefix(workflowQueue, LocalQueue(""))
 }
 
-// AgentsQueue returns the workflow queue of a run whose agents bring its hosts. The ID must be
+// AgentsQueue returns the workflow queue of a run that gets its hosts from agents. The ID must be
 // hard to guess. The hosts form a separate fleet.
 func AgentsQueue(id string) string { return TaskQueue + "/agents/" + id }
 
-// IsAgentsQueue reports whether a workflow queue belongs to a run whose agents bring its hosts.
+// IsAgentsQueue reports whether a workflow queue belongs to a run that gets its hosts from agents.
 // An agent that leaves and rejoins is a new host.
 func IsAgentsQueue(workflowQueue string) bool {
 	return strings.HasPrefix(workflowQueue, AgentsQueue(""))
@@ -153,8 +153,8 @@ func IsPrivateQueue(workflowQueue string) bool {
 // FleetID returns the workflow ID of the fleet for a queue's hosts.
 func FleetID(workflowQueue string) string { return workflowQueue + "/fleet" }
 
-// HostsQueue returns the queue for reserving any host. It is derived from the queue of the run's
-// workflow, so that runs on private queues stay on private hosts.
+// HostsQueue returns the queue for reserving any host. It is derived from the run's workflow queue,
+// so that runs on private queues stay on private hosts.
 func HostsQueue(workflowQueue string) string { return hostQueue(workflowQueue, "/hosts") }
 
 // HostQueue returns the queue for reserving the host with that name.
@@ -167,7 +167,7 @@ func InstanceQueue(workflowQueue, host, instance string) string {
 	return hostQueue(workflowQueue, "/host/"+host+"/"+instance)
 }
 
-// HostOfQueue returns the host of an [InstanceQueue], or "".
+// HostOfQueue returns the host with that [InstanceQueue], or "".
 func HostOfQueue(instanceQueue string) string {
 	_, rest, _ := strings.Cut(instanceQueue, "/host/")
 	host, _, _ := strings.Cut(rest, "/")
@@ -181,8 +181,8 @@ func hostQueue(workflowQueue, part string) string {
 	return workflowQueue + part
 }
 
-// TaskActivityID returns the ID of the RunTask activity for a launch of a task. It is legible in
-// the Web UI, and [TaskOfActivity] parses it.
+// TaskActivityID returns the RunTask activity's ID for a task launch. It is legible in the Web UI,
+// and [TaskOfActivity] parses it.
 func TaskActivityID(task string, generation, launch int) string {
 	return fmt.Sprintf("%s/%d.%d", task, generation, launch)
 }
@@ -214,12 +214,12 @@ func TaskGroupWorkflowID(workflowID, execution string, generation int, host stri
 	return fmt.Sprintf("%s%d/%s/%d", GroupIDPrefix(workflowID, execution), generation, url.PathEscape(host), n)
 }
 
-// GroupIDPrefix returns the common prefix of the IDs of a run execution's groups.
+// GroupIDPrefix returns the prefix that a run execution's group IDs share.
 func GroupIDPrefix(workflowID, execution string) string {
 	return workflowID + "/group/" + execution + "/"
 }
 
-// IsGroupOf reports whether an ID belongs to a group of the run, in any execution.
+// IsGroupOf reports whether an ID belongs to one of the run's groups, in any execution.
 func IsGroupOf(id, workflowID string) bool { return strings.HasPrefix(id, workflowID+"/group/") }
 
 // GenerationOfGroup returns the generation in a group's workflow ID, or -1 for IDs of other
@@ -255,21 +255,21 @@ func NoticeID(workflowID, execution string, n int) string {
 	return fmt.Sprintf("%s/notice/%s/%d", workflowID, execution, n)
 }
 
-// Names of the search attributes of runs. The starter, or the workflow after other starters, sets
-// those that the namespace has registered, and the workflow updates these. A run's queue is in
-// the server's own attribute TaskQueue.
+// Names of runs' search attributes. The starter, or the workflow after other starters, sets those
+// that the namespace has registered, and the workflow updates these. A run's queue is in the
+// server's own attribute TaskQueue.
 const (
 	// AttributeOwner is the user who started the run.
 	AttributeOwner = "ClusterRunOwner"
-	// AttributeVerdict is the run's [Verdict], set when it ends.
+	// AttributeVerdict is the run's final [Verdict].
 	AttributeVerdict = "ClusterRunVerdict"
 	// AttributeHost lists the current or last hosts of a run's tasks, as many as fit.
 	AttributeHost = "ClusterRunHost"
 	// AttributeName is the name in the spec.
 	AttributeName = "ClusterRunName"
-	// AttributeCause is the reason why the run ended: see [RunResult.Cause].
+	// AttributeCause is the result's [RunResult.Cause].
 	AttributeCause = "ClusterRunCause"
-	// AttributeExitCode is the run's exit code, set when it ends.
+	// AttributeExitCode is the finished run's exit code.
 	AttributeExitCode = "ClusterRunExitCode"
 	// AttributePriority is the run's priority, from 1 to 5.
 	AttributePriority = "ClusterRunPriority"
@@ -286,9 +286,9 @@ const (
 // Attribute is the name of a search attribute, and its type as the temporal CLI spells it.
 type Attribute struct{ Name, Type string }
 
-// Attributes returns the search attributes of runs, in the order of their introduction. A
-// database allows ten of type Keyword and three of each other type per namespace, shared with
-// those of its users. So numbers that are never compared in queries have the type Keyword.
+// Attributes returns runs' search attributes, in order of introduction. A database allows ten of
+// type Keyword and three of each other type per namespace, shared with those of its users. So
+// numbers that are never compared in queries use the type Keyword.
 func Attributes() []Attribute {
 	return []Attribute{
 		{AttributeOwner, "Keyword"},
@@ -312,7 +312,7 @@ const (
 	MetricHostsSuspected = "clusterrun_hosts_suspected"
 )
 
-// Ending is a way for a run to end: the labels of [MetricRunsEnded].
+// Ending classifies ended runs, as the label of [MetricRunsEnded].
 type Ending struct {
 	Verdict Verdict
 	// Cause is as [RunResult.Cause] returns it.
@@ -357,10 +357,11 @@ func MissingKey(metadata map[string][]byte) *MissingKeyError {
 	return &MissingKeyError{ID: string(metadata[PayloadKey])}
 }
 
-// WorkflowTaskTimeout is the timeout after which the server gives a workflow task of a run or a
-// barrier to another worker. A server may lose a workflow task on a busy machine (the embedded
-// server does not; see deployments/devserver/started.go), which stalls the run until the timeout:
-// by default, 10 seconds. With 20 processes waiting for each core, the longest workflow task took
-// 0.4 s for a run with one task and 0.5 s with a thousand. The server extends the timeout of a
-// task that timed out more than three times. The closure queue has its own timeout.
+// WorkflowTaskTimeout limits how long a worker may hold a workflow task of a run or barrier before
+// the server gives the task to another worker. A server may lose a workflow task on a busy machine
+// (the embedded server does not; see deployments/devserver/started.go), which stalls the run until
+// the timeout: by default, 10 seconds. With 20 processes waiting for each core, the longest
+// workflow task took 0.4 s for a run with one task and 0.5 s with a thousand. The server extends
+// the timeout of a task that timed out more than three times. The closure queue has its own
+// timeout.
 const WorkflowTaskTimeout = 5 * time.Second

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// node is a value of a JSON or YAML document as written: in its order, with duplicate keys, and
-// numbers as text. The types of encoding/json would lose all this before it could be checked.
+// node is a value of a JSON or YAML document as written, with its order, duplicate keys, and
+// spelling of numbers. The types of encoding/json would lose all this before it could be checked.
 type node struct {
 	kind    kind
 	text    string // of a string; of a number or boolean, as written
@@ -15,7 +15,7 @@ type node struct {
 	line    int // from 1
 }
 
-// member is a key of an object, with its value.
+// member is a key in an object, with its value.
 type member struct {
 	name  string
 	line  int
@@ -61,7 +61,7 @@ func (n *node) describe() string {
 	}
 }
 
-// wholeNumber parses an integral number. JSON has only one kind of number, so 3.0 is 3.
+// wholeNumber parses an integral number. JSON does not distinguish 3.0 from 3.
 func (n *node) wholeNumber() (int, bool) {
 	if n.kind != kindNumber {
 		return 0, false

@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// Notification is the webhook that is notified when a run ends or hangs.
+// Notification is the webhook to notify when a run finishes or hangs.
 type Notification struct {
 	Webhook Variable `json:"webhook,omitzero"`
 	Secret  Source   `json:"secret,omitzero"`
 }
 
-// NotifyOn is an event of a run.
+// NotifyOn is a run event.
 type NotifyOn string
 
 // The values of [NotifyOn].
 const (
-	// NotifyEnd means that the run ended.
+	// NotifyEnd means that the run finished.
 	NotifyEnd NotifyOn = "end"
 	// NotifyHang means that all tasks on a host are silent.
 	NotifyHang NotifyOn = "hang"
 )
 
-// MaxNotices limits a run's notices of hangs. There is always a notice when the run ends.
+// MaxNotices limits a run's notices of hangs. The notice of the run's end is always sent.
 const MaxNotices = 20
 
 // Notice is the content of a notification: the webhook's request body.

@@ -72,13 +72,13 @@ const (
 	silencePattern = `^(auto|never|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
 	// stdPattern matches the input of [ParseStd].
 	stdPattern = `^([0-3]|(\d+(-\d+)?:[0-3],)*\d+(-\d+)?:[0-3])$`
-	// devicesPattern and cpusPattern match [Resources] as a string. A device may also have a
-	// name, such as a GPU's UUID.
+	// devicesPattern and cpusPattern match [Resources] as a string. A device may also be a name,
+	// such as a GPU's UUID.
 	devicesPattern = `^(auto|[A-Za-z0-9][A-Za-z0-9._:/-]*(,[A-Za-z0-9][A-Za-z0-9._:/-]*)*)$`
 	cpusPattern    = `^(auto|\d+(-\d+)?(,\d+(-\d+)?)*)$`
 	// hostCountPattern is a [HostCount].
 	hostCountPattern = `^0*[1-9][0-9]*(:0*[1-9][0-9]*)?$`
-	// indexPattern is a task index, the key of an override.
+	// indexPattern matches a task index, which is an override's key.
 	indexPattern = `^(0|[1-9][0-9]*)$`
 )
 

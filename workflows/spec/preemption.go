@@ -8,14 +8,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Preemption controls how a run makes room for other runs.
+// Preemption controls how a run gives up its hosts to other runs.
 type Preemption struct {
 	Notice *Duration `json:"notice,omitempty"`
 	Signal string    `json:"signal,omitempty"`
 	Max    *int      `json:"max,omitempty"`
 }
 
-// RequeueOn is an event after which the run returns to the queue.
+// RequeueOn is an event that returns the run to the queue.
 type RequeueOn string
 
 // The values of [RequeueOn].
@@ -36,7 +36,7 @@ const DefaultPreemptNotice = Duration(30 * time.Second)
 
 var DefaultRequeueOn = []RequeueOn{RequeueOnPreemption}
 
-// Requeues reports whether the run returns to the queue after an event. The spec must have its
+// Requeues reports whether the run returns to the queue after an event. The spec must include
 // defaults.
 func (s *RunSpec) Requeues(on RequeueOn) bool { return slices.Contains(s.RequeueOn, on) }
 
@@ -55,7 +55,7 @@ const (
 	NoticeFromOperator NoticeFrom = "operator" // a request
 )
 
-// StopNotice tells a run's tasks that they will be stopped at a deadline.
+// StopNotice warns a run's tasks that they will be stopped at a deadline.
 type StopNotice struct {
 	From   NoticeFrom `json:"from"`
 	Reason string     `json:"reason,omitempty"`

@@ -69,8 +69,8 @@ func (e *InvalidSpecError) Error() string {
 	return listProblems("programs cannot be executed", e.Problems, e.More)
 }
 
-// ExitCode returns the run's exit code: that of a shell if all problems are programs that cannot
-// be executed, and otherwise 2.
+// ExitCode returns the run's exit code. It is a shell's exit code if all problems are programs that
+// cannot be executed, and otherwise 2.
 func (e *InvalidSpecError) ExitCode() int {
 	for _, p := range e.Problems {
 		if p.ExitCode == 0 {
@@ -110,8 +110,8 @@ func listProblems(title string, problems []Problem, more int) string {
 	return b.String()
 }
 
-// maxProblems limits the list: one mistake may be repeated in a hundred thousand places, and the
-// list is part of a workflow's failure.
+// maxProblems limits the list, because a mistake may be repeated in a hundred thousand places, and
+// the list is part of a workflow's failure.
 const maxProblems = 100
 
 // checker collects the problems of one spec or request, and fills specs from documents. Functions
@@ -211,7 +211,7 @@ func (c *checker) specError() error {
 
 // sorted returns the problems in document order.
 func (c *checker) sorted() []Problem {
-	// Problems about missing fields have no line, and come last.
+	// Problems about missing fields, which have line 0, come last.
 	slices.SortStableFunc(c.problems, func(a, b Problem) int {
 		return cmp.Compare(uint(a.Line)-1, uint(b.Line)-1)
 	})

@@ -26,7 +26,7 @@ cluster spec, such as {"worker": ["host:2222"]}, is accepted in place of a spec.
 // referenceColumns is the maximum width of the reference.
 const referenceColumns = 80
 
-// Reference returns the documentation of a run spec's fields.
+// Reference documents a run spec's fields.
 func Reference() string {
 	var b strings.Builder
 	b.WriteString(referenceHead)
@@ -96,7 +96,7 @@ func structIn(t reflect.Type) reflect.Type {
 	return t
 }
 
-// ofRun reports whether the run has a field of that type, which documents it.
+// ofRun reports whether a field of the run has that type, and so documents it.
 func ofRun(t reflect.Type) bool {
 	run := reflect.TypeFor[RunSpec]()
 	for i := range run.NumField() {

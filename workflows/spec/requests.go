@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// Update is an update of a run's workflow, with input Q and result A.
+// Update is an update for a run's workflow, with input Q and result A.
 type Update[Q Request, A any] struct {
 	Name string
 	// Doc is a sentence for people.
@@ -24,7 +24,7 @@ type Update[Q Request, A any] struct {
 // String returns the name of the update.
 func (u Update[Q, A]) String() string { return u.Name }
 
-// The updates of a run. Package lifecycle defines the rule of each.
+// A run's updates. Package lifecycle defines the rule for each.
 var (
 	UpdateTerminateTask = Update[TaskRequest, RequestAnswer]{"terminate-task", "Ends tasks; their exits are ignored.", Requests.TerminateTasks}
 	UpdateTerminateAll  = Update[TerminateAllRequest, RequestAnswer]{"terminate-all", "Ends all tasks, by default with SIGKILL.", nil}
@@ -42,13 +42,13 @@ var (
 // Requests are operator requests to a host. Each returns the tasks that had a process to reach.
 // The tasks' RunTask activities stay open: they see the processes exit, and judge the exits.
 type Requests interface {
-	// TerminateTasks ends processes; with auto_restart they restart.
+	// TerminateTasks stops processes; with auto_restart they restart.
 	TerminateTasks(ctx context.Context, in HostRequest[TaskRequest]) (RequestAnswer, error)
-	// RestartTasks ends processes and always restarts them.
+	// RestartTasks stops processes and always restarts them.
 	RestartTasks(ctx context.Context, in HostRequest[TaskRequest]) (RequestAnswer, error)
 	// SignalTasks sends a signal to processes.
 	SignalTasks(ctx context.Context, in HostRequest[SignalRequest]) (RequestAnswer, error)
-	// CaptureStacks writes the stacks of processes to files. Its answer contains at most
+	// CaptureStacks writes processes' stacks to files. Its answer contains at most
 	// [stacktree.HostBytes] of stacks.
 	CaptureStacks(ctx context.Context, in HostRequest[StacksRequest]) (RequestAnswer, error)
 }
@@ -59,7 +59,7 @@ type HostRequest[Q any] struct {
 	Request Q `json:"request"`
 }
 
-// Group is a generation of a run, so that a late activity does not reach the next generation.
+// Group is a run's generation, so that a late activity does not reach the next generation.
 type Group struct {
 	// Run is the execution by which hosts know the run, if it differs from the calling one.
 	Run string `json:"run,omitempty"`
@@ -149,8 +149,8 @@ func (r SignalRequest) Validate() error {
 	return c.requestError()
 }
 
-// StartTaskRequest is the input of [UpdateStartTask]: a task of the spec that has ended, or a new
-// task, whose type may be new.
+// StartTaskRequest is the input of [UpdateStartTask]. It names an ended task from the spec, or a
+// new task, possibly with a new type.
 type StartTaskRequest struct {
 	Task string `json:"task"`
 	// Command, Args and Dir replace the fields of the task's group, and Env is merged over its
@@ -246,7 +246,7 @@ func (r SilentRequest) Validate() error {
 	return c.requestError()
 }
 
-// RequestAnswer is the answer of an update: the tasks that it reached.
+// RequestAnswer is an update's answer. It lists the tasks that the update reached.
 type RequestAnswer struct {
 	Tasks []string `json:"tasks"`
 	// Problems are tasks whose hosts could not meet the request, although other hosts could.
@@ -268,8 +268,7 @@ const (
 	maxAnswerProblems = 256 << 10
 )
 
-// Bounded drops the files and problems of further tasks if the answer is too large for the
-// server, and notes that.
+// Bounded drops files and problems, with a note, if the answer is too large for the server.
 func (a RequestAnswer) Bounded() RequestAnswer {
 	var left []string
 	size := 0

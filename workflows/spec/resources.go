@@ -21,10 +21,10 @@ import (
 // In JSON and YAML they are a string ("auto", "0-3,8") or a list ([0, 1, "GPU-1"]).
 type Resources []string
 
-// resourcesAuto, as the only item of [Resources], means all of the host's.
+// resourcesAuto, as the only item of [Resources], means everything on the host.
 const resourcesAuto = "auto"
 
-// Auto reports whether r means all of the host's resources.
+// Auto reports whether r means all host resources.
 func (r Resources) Auto() bool { return len(r) == 1 && r[0] == resourcesAuto }
 
 // Expand lists the items of r, with ranges written out. r must be valid and not [Resources.Auto].
@@ -76,7 +76,7 @@ func (r *Resources) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*[]string)(r))
 }
 
-// ResourcesOf parses the value of a flag: "auto", "0-3,8", or "" for none.
+// ResourcesOf parses a flag's value: "auto", "0-3,8", or "" for none.
 func ResourcesOf(text string) Resources {
 	if text == "" {
 		return Resources{}
@@ -119,8 +119,8 @@ var (
 func checkDevices(c *checker, path string, r Resources) { r.check(c, path, deviceRegexp) }
 func checkCPUs(c *checker, path string, r Resources)    { r.check(c, path, cpuRegexp) }
 
-// checkGPUShares refuses two task types if one uses all GPUs of a host and the other exclusive
-// ones.
+// checkGPUShares refuses task types that use all GPUs of a host if another type uses exclusive
+// GPUs.
 func checkGPUShares(c *checker, s *RunSpec) {
 	auto := slices.IndexFunc(s.Tasks, func(g TaskGroup) bool {
 		list, _ := s.DevicesOf(g.Type)

@@ -23,26 +23,25 @@ func (s *RunSpec) RestartsTasks() bool {
 	return s.AutoRestart && s.RestartScope != RestartScopeGroup
 }
 
-// StopOf returns the signal that asks a task to end, and the time until SIGKILL. The spec must
-// have its defaults.
+// StopOf returns a task's stop signal, and the time until SIGKILL. The spec must include defaults.
 func (s *RunSpec) StopOf(t Task) (signal string, grace time.Duration) {
 	g := s.group(t.Type)
 	return cmp.Or(g.Stop.Signal, s.Stop.Signal), cmp.Or(g.Stop.Grace, s.Stop.Grace).Std()
 }
 
-// StopScopeOf returns which processes the stop signal reaches first. The spec must have its
+// StopScopeOf returns which processes the stop signal reaches first. The spec must include
 // defaults.
 func (s *RunSpec) StopScopeOf(t Task) StopScope {
 	return cmp.Or(s.group(t.Type).Stop.Scope, s.Stop.Scope)
 }
 
-// ErrorGraceOf returns how long a task that printed or reported an error has to exit by itself
-// before it is stopped. The spec must have its defaults.
+// ErrorGraceOf returns how long a task that printed or reported an error may take to exit before it
+// is stopped. The spec must include defaults.
 func (s *RunSpec) ErrorGraceOf(t Task) time.Duration {
 	return cmp.Or(s.group(t.Type).Stop.ErrorGrace, s.Stop.ErrorGrace).Std()
 }
 
-// LongestGrace returns the longest time from a task's signal to SIGKILL. The spec must have its
+// LongestGrace returns the longest time from a task's signal to SIGKILL. The spec must include
 // defaults.
 func (s *RunSpec) LongestGrace() time.Duration {
 	longest := s.Stop.Grace.Std()
@@ -52,13 +51,13 @@ func (s *RunSpec) LongestGrace() time.Duration {
 	return longest
 }
 
-// Streams describes the destinations of a task's output streams: those in File go to their files,
-// those in Tee are also shown on the console, and those in Console go directly there. Other
-// streams are dropped.
+// Streams describes where a task's output streams go. Streams in File go to their files, streams in
+// Tee are also shown on the console, and streams in Console go only to the console. The rest is
+// dropped.
 type Streams struct{ File, Tee, Console Std }
 
-// StreamsOf returns the destinations of the output of a task with that local rank. The spec must
-// be valid and have its defaults.
+// StreamsOf returns where the output of a task with the given local rank goes. The spec must be
+// valid and include defaults.
 func (s *RunSpec) StreamsOf(t Task, localRank int) Streams {
 	g := s.group(t.Type)
 	redirects, tee := s.Logs.mask(s.Logs.Redirects, t.Rank), s.Logs.mask(s.Logs.Tee, t.Rank)
@@ -98,8 +97,8 @@ func (l Logs) shows(t Task, localRank int) bool {
 	return len(l.Filter) == 0 || slices.Contains(l.Filter, t.Type) || slices.Contains(l.Filter, t.Name())
 }
 
-// GPUsPerTaskOf returns the number of exclusive GPUs per task of a type. If it is 0, the task
-// shares the GPUs of [RunSpec.DevicesOf].
+// GPUsPerTaskOf returns a type's exclusive GPUs per task. If it is 0, the task shares the GPUs of
+// [RunSpec.DevicesOf].
 func (s *RunSpec) GPUsPerTaskOf(typ string) int {
 	g := s.group(typ)
 	switch n := cmp.Or(g.GPUsPerTask, s.GPUsPerTask); {
@@ -111,7 +110,7 @@ func (s *RunSpec) GPUsPerTaskOf(typ string) int {
 }
 
 // DevicesOf returns the devices that tasks of a type share on each host, or nil. shared reports
-// whether they also share them with other types that do not have their own devices.
+// whether types without their own devices also use them.
 func (s *RunSpec) DevicesOf(typ string) (r Resources, shared bool) {
 	if g := s.group(typ); g.Devices != nil {
 		return g.Devices, false

@@ -201,8 +201,8 @@ type Limits struct {
 	Core   string `json:"core,omitempty"`
 }
 
-// GroupLogs describes where the output of one type's tasks goes. The masks are like those of
-// [Logs], but by index within the type.
+// GroupLogs describes where one type's output goes. Its masks are like the masks of [Logs], but by
+// index within the type.
 type GroupLogs struct {
 	Redirects string `json:"redirects,omitempty"`
 	Tee       string `json:"tee,omitempty"`
@@ -216,7 +216,7 @@ type Override struct {
 	Env     Env      `json:"env,omitempty"`
 }
 
-// Stop describes how a process is asked to end.
+// Stop describes how a process is asked to exit.
 type Stop struct {
 	Signal string    `json:"signal,omitempty"`
 	Grace  *Duration `json:"grace,omitempty"`
@@ -225,7 +225,7 @@ type Stop struct {
 	ErrorGrace *Duration `json:"error_grace,omitempty"`
 }
 
-// StopScope is which processes the signal of a [Stop] reaches first.
+// StopScope selects the processes that the [Stop] signal reaches first.
 type StopScope string
 
 const (
@@ -238,9 +238,9 @@ const (
 
 var stopScopes = []StopScope{StopScopeProgram, StopScopeGroup}
 
-// Logs describes where the output of processes goes. With the directory [NullDir], shown output
-// goes directly to the console, which a host may not have. Output without a file is dropped if
-// the filters keep it off the console.
+// Logs describes where processes' output goes. With the directory [NullDir], shown output goes
+// directly to the console, which a host may not have. Output without a file is dropped if the
+// filters keep it off the console.
 type Logs struct {
 	Dir                    string   `json:"dir,omitempty"`
 	Group                  string   `json:"group,omitempty"`
@@ -287,7 +287,7 @@ type OnSilence string
 
 // The values of [OnSilence].
 const (
-	// OnSilenceReport captures the stacks of all the run's tasks, and shows the findings.
+	// OnSilenceReport captures all tasks' stacks, and shows the findings.
 	OnSilenceReport OnSilence = "report"
 	// OnSilenceRestart also restarts all tasks.
 	OnSilenceRestart OnSilence = "restart"
@@ -295,14 +295,14 @@ const (
 	OnSilenceStop OnSilence = "stop"
 )
 
-// OnFailure is how a task's final failure affects the other tasks.
+// OnFailure is how a task's final failure affects the remaining tasks.
 type OnFailure string
 
 // The values of [OnFailure].
 const (
-	// OnFailureStop stops the other tasks.
+	// OnFailureStop stops the remaining tasks.
 	OnFailureStop OnFailure = "stop"
-	// OnFailureContinue lets the other tasks finish.
+	// OnFailureContinue lets the remaining tasks finish.
 	OnFailureContinue OnFailure = "continue"
 )
 
@@ -336,8 +336,8 @@ const (
 	EnvTensorFlow EnvProfile = "tensorflow"
 	EnvTorch      EnvProfile = "torch"
 	EnvJAX        EnvProfile = "jax"
-	// EnvMPI starts each process through `clusterrun task mpi`, so that programs of MPICH's
-	// family are the ranks of one world. It is not a default profile.
+	// EnvMPI starts each process through `clusterrun task mpi`, so that MPICH-family programs are
+	// the ranks of one world. It is not a default profile.
 	EnvMPI EnvProfile = "mpi"
 )
 
@@ -354,8 +354,8 @@ type Signature struct {
 	SSH string `json:"ssh"`
 }
 
-// AsSigned returns the spec that a signature covers: with defaults, without the signature, and
-// with all tasks of an elastic run, even if this generation has fewer.
+// AsSigned returns the spec that a signature covers. It includes defaults and all tasks of an
+// elastic run, even if this generation runs fewer, but not the signature.
 func (s *RunSpec) AsSigned() *RunSpec {
 	signed := s.WithDefaults()
 	signature := signed.Signature

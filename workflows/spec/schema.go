@@ -50,8 +50,8 @@ func Schema() []byte {
 // noNUL is the pattern that every string passed to a program must match.
 const noNUL = `^[^\x00]*$`
 
-// schemaOf returns the schema of a value of type t, which is described as key. If nullable is
-// set, null means "not given".
+// schemaOf returns the schema for type t, which is described as key. If nullable is set, null means
+// "not given".
 func schemaOf(t reflect.Type, key string, nullable bool) object {
 	f := fieldOf(key)
 	for t.Kind() == reflect.Pointer {

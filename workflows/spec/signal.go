@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// NoSignal is returned for signals without a name, and for a process that exited by itself. It is
-// torch's string.
+// NoSignal is returned for signals without a name, and for a process that exited by itself. The
+// string is torch's.
 const NoSignal = "<N/A>"
 
 // linuxSignals maps numbers to signals on most Linux architectures (not mips, sparc, alpha and

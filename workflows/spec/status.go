@@ -34,8 +34,8 @@ const (
 	RunEnded      RunState = "ended"
 )
 
-// Status is the answer of the status query. It omits process IDs and restarts: they are in the
-// heartbeat details of activities, where they do not add to the run's history.
+// Status answers the status query. It omits process IDs and restarts, which are in activities'
+// heartbeat details so that they do not add to the run's history.
 type Status struct {
 	State      RunState     `json:"state"`
 	Generation int          `json:"generation"`
@@ -209,7 +209,7 @@ type LiveUsage struct {
 	SilentAfter int `json:"silent_after_seconds,omitempty"`
 }
 
-// StepTime is the duration of a task process's steps, excluding waits at barriers.
+// StepTime describes how long a task process's steps take, excluding waits at barriers.
 type StepTime struct {
 	// Seconds is the typical duration of its latest steps, or 0 if there are too few.
 	Seconds float64 `json:"seconds,omitempty"`
@@ -220,8 +220,8 @@ type StepTime struct {
 	Barriers bool `json:"barriers,omitempty"`
 }
 
-// Slow is a task that takes longer per step than others of its type, or a host on which all tasks
-// do.
+// Slow is a task that takes longer per step than the rest of its type, or a host with only such
+// tasks.
 type Slow struct {
 	// Task is empty if all Tasks of the type on the host are slow.
 	Task  string `json:"task,omitempty"`

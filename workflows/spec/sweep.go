@@ -13,11 +13,11 @@ const (
 	// TrialWorkflowType is the workflow type of a sweep's trial. It is a normal run, but lists of
 	// runs show the sweep instead. See [TrialID].
 	TrialWorkflowType = "Trial"
-	// ActivityTrialsCheck finds trials that ended among those started by another execution of a
-	// sweep.
+	// ActivityTrialsCheck finds finished trials among those that another execution of a sweep
+	// started.
 	ActivityTrialsCheck = "TrialsCheck"
-	// SignalStopTrials stops those trials of a sweep whose number matches a pattern.
-	// SignalRetryTrials returns its failed trials to the queue.
+	// SignalStopTrials stops a sweep's trials with numbers that match a pattern. SignalRetryTrials
+	// returns its failed trials to the queue.
 	SignalStopTrials  = "stop-trials"
 	SignalRetryTrials = "retry-trials"
 )
@@ -31,7 +31,7 @@ const (
 	EnvParamPrefix = "CLUSTERRUN_PARAM_"
 )
 
-// IsTrialVariable reports whether a sweep sets the variable in the specs of its trials.
+// IsTrialVariable reports whether a sweep sets the variable in its trials' specs.
 func IsTrialVariable(name string) bool {
 	return name == EnvSweep || name == EnvTrial || strings.HasPrefix(name, EnvParamPrefix)
 }
@@ -52,7 +52,7 @@ func SplitTrialID(id string) (sweep string, trial int, ok bool) {
 	return id[:at], trial, true
 }
 
-// SweepStatus is the state of a sweep's trials.
+// SweepStatus describes a sweep's trials.
 type SweepStatus struct {
 	// Trials is the number of all trials. The other fields count those in each state; Skipped
 	// trials will never start.
@@ -97,7 +97,7 @@ func (s *SweepStatus) Counts() string {
 	return text
 }
 
-// Summary returns the outcome of an ended sweep, for example "2 of 60 trials failed (3, 17), 58
+// Summary returns an ended sweep's outcome, for example "2 of 60 trials failed (3, 17), 58
 // succeeded".
 func (s *SweepStatus) Summary() string {
 	var parts []string
@@ -123,7 +123,7 @@ func (s *SweepStatus) Summary() string {
 	return text
 }
 
-// FormatRanges formats the first of all ascending numbers, with ranges, such as "3, 17-19".
+// FormatRanges formats ascending numbers, the first out of all, with ranges, such as "3, 17-19".
 func FormatRanges(numbers []int, all int) string {
 	const most = 12
 	var parts []string

@@ -16,8 +16,8 @@ type Task struct {
 	// Rank is the position in the spec, from 0. Tasks added during the run follow the spec's
 	// tasks.
 	Rank int `json:"rank"`
-	// Address is the address to which the spec pins the task, as written; see [SplitAddress]. It
-	// is empty if any host may take the task.
+	// Address is the task's address in the spec, as written; see [SplitAddress]. It is empty if any
+	// host may take the task.
 	Address string `json:"address,omitempty"`
 	// Command is the whole argv, including args.
 	Command []string `json:"command"`
@@ -35,8 +35,8 @@ func (t Task) Name() string { return TaskName(t.Type, t.Index) }
 // TaskName returns the name of the task with that type and index.
 func TaskName(typ string, index int) string { return typ + "-" + strconv.Itoa(index) }
 
-// ParseTaskName splits a name such as "worker-3". It is the inverse of [TaskName]: the type must be
-// valid, and other spellings of the index are refused.
+// ParseTaskName splits a name such as "worker-3". It is the inverse of [TaskName]. It refuses
+// invalid types and other spellings of the index.
 func ParseTaskName(name string) (typ string, index int, err error) {
 	i := strings.LastIndexByte(name, '-')
 	if i > 0 {
@@ -47,8 +47,8 @@ func ParseTaskName(name string) (typ string, index int, err error) {
 	return "", 0, valueError{Quote(name) + " is not a task name", "write type and index, like worker-3"}
 }
 
-// TaskList expands the groups of a validated spec into tasks, in rank order. Before validation,
-// there may be any number of tasks.
+// TaskList expands a validated spec's groups into tasks, in rank order. Before validation, there
+// may be any number of tasks.
 func (s *RunSpec) TaskList() []Task {
 	var tasks []Task
 	for _, g := range s.Tasks {

@@ -9,8 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// Error messages in the words of the systems that users come from. Programs and people search
-// logs for these, so they must not change.
+// Error messages in the words of other systems that users know. Programs and people search logs for
+// these, so they must not change.
 
 // TwoChiefsText refuses a cluster with more than one chief.
 func TwoChiefsText(chiefs int) string {
@@ -26,8 +26,8 @@ func (e Exit) BadResult() bool {
 // EndedInCall reports whether the process exited with code 0 during a closure call.
 func (e Exit) EndedInCall() bool { return e.Cause == CauseOrigin && e.ExitCode == 0 && e.Call != "" }
 
-// UnknownCall is the call of a process that served closures and exited with 0 while its host
-// worker was down, so it is unknown whether it was in a call.
+// UnknownCall means that a process that served closures exited with 0 while its host worker was
+// down, possibly during a call.
 const UnknownCall = "unknown"
 
 // InCallText returns a phrase for the call during which the process exited with 0.

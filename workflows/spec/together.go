@@ -10,9 +10,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Stopping together: any task or an operator asks the whole run to stop, every task is notified
-// and exits by itself, and the first error in such a request becomes the verdict. It is
-// TensorFlow's Coordinator with processes instead of threads.
+// Stopping together works like TensorFlow's Coordinator, with processes instead of threads. Any
+// task or an operator asks the whole run to stop, every task is notified and exits, and the first
+// error in such a request becomes the verdict.
 
 // StopTogether describes how a run's tasks stop together.
 type StopTogether struct {
@@ -21,7 +21,7 @@ type StopTogether struct {
 	IgnoreLiveTasks bool      `json:"ignore_live_tasks,omitempty"`
 }
 
-// DefaultCleanErrors are the kinds of errors that mark the end of the input.
+// DefaultCleanErrors are the error kinds that mark the end of the input.
 var DefaultCleanErrors = []string{"OutOfRangeError", "StopIteration", "EOFError", "EOF"}
 
 // TogetherRequest is the input of [UpdateStopTogether].
@@ -48,7 +48,7 @@ type TogetherError struct {
 	Traceback string `json:"traceback,omitempty"`
 }
 
-// Stopping describes whether the tasks of a run are stopping together.
+// Stopping describes whether a run's tasks are stopping together.
 type Stopping struct {
 	// Seq grows with every stop, clear and notice. Of two values, the one with the lower Seq is
 	// older.
@@ -101,8 +101,8 @@ func (r TogetherRequest) Bounded() TogetherRequest {
 	return r
 }
 
-// Clean reports whether an error of that kind makes a clean stop. An error without a kind never
-// does. The spec must have its defaults.
+// Clean reports whether an error kind makes a clean stop. An error without a kind never does. The
+// spec must include defaults.
 func (s StopTogether) Clean(kind string) bool {
 	name := kind[strings.LastIndex(kind, ".")+1:]
 	return kind != "" && (slices.Contains(s.CleanErrors, kind) || slices.Contains(s.CleanErrors, name))
@@ -150,7 +150,7 @@ func firstLine(text string) string {
 	return line
 }
 
-// maxTogetherKey limits the key of a stop request, in bytes.
+// maxTogetherKey limits a stop request's key, in bytes.
 const maxTogetherKey = 200
 
 // checkAsker checks the requesting task, which is empty for an operator.

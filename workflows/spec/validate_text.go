@@ -58,7 +58,7 @@ func checkCommand(c *checker, path string, argv []string) {
 
 func checkArgs(c *checker, path string, args []string) {
 	for i, a := range args {
-		// Most strings are short and plain. Only the others need a path.
+		// Most strings are short and plain, and do not need a path.
 		if len(a) > MaxStringBytes || !plainName(a) {
 			checkString(c, indexPath(path, i), a, len(a))
 		}
