@@ -83,7 +83,7 @@ func lookForOpen(ctx context.Context, ask func() (int64, error), say func(int64)
 		if n, err := ask(); err == nil {
 			say(n)
 		}
-		next := openRunsLook*3/4 + rand.N(openRunsLook/2) //nolint:gosec // no secret: looks are to spread
+		next := openRunsLook*3/4 + rand.N(openRunsLook/2) //nolint:gosec // not a secret: it spreads the polls
 		_ = retry.Sleep(ctx, next)
 	}
 }

@@ -164,7 +164,7 @@ var fields = []field{
 		example: "archive: {size: 10240, files: 3}",
 	},
 	{
-		of: "Archive.digest", syntax: matching(`^[0-9a-f]{64}$`, "SHA-256 in hex", "leave ship.archive to run and submit"),
+		of: "Archive.digest", syntax: matching(`^[0-9a-f]{64}$`, "SHA-256 in hex", "do not set ship.archive: `run` and `submit` do"),
 		doc:     "The SHA-256 of the archive, in hex.",
 		example: "digest: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
 	},
@@ -368,7 +368,7 @@ var fields = []field{
 	},
 	{
 		of: "Elastic.grow", def: DefaultGrow, enum: names(grows),
-		doc:     "Whether a run that lost hosts, or began with fewer than the most, gets more with the next generation. Nothing is stopped for that. With never it continues on its hosts, as long as they are enough.",
+		doc:     "Whether a run that lost hosts, or started with fewer than its maximum, gets more hosts in its next generation. No task is stopped for that. With never, the run stays on its hosts as long as there are enough of them.",
 		example: "grow: next-generation",
 	},
 	{

@@ -274,8 +274,8 @@ func TestNothingIsTornWithAStatusLineAndManyWriters(t *testing.T) {
 
 var aLine = regexp.MustCompile(`^(\[worker-[01]\]: {4}|status)`)
 
-// For any text of two tasks, cut anywhere, each line on a terminal starts with a prefix that is not
-// colored or moved by a task. Without carriage returns, an output that is not a terminal gets the
+// However the output of two tasks is split into writes, each line on a terminal starts with a prefix,
+// and no task can color or move it. Without carriage returns, an output that is not a terminal gets the
 // bytes as they were written.
 func FuzzConsole(f *testing.F) {
 	for _, s := range []string{

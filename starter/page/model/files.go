@@ -46,7 +46,7 @@ func toChart(s *starter.Status, tasks page.Tasks, charted []int) []starter.TaskS
 	return slices.DeleteFunc(slices.Clone(s.Tasks), func(t starter.TaskStatus) bool { return !chosen[t.Rank] })
 }
 
-// maxStarts limits how many tasks of a type are searched for their start.
+// maxStarts limits how many tasks of each type are tried until one has a start file.
 const maxStarts = 4
 
 // readStarts returns the start of one task per type. The other tasks of the type differ only in

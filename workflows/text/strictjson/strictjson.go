@@ -1,6 +1,6 @@
 // Package strictjson decodes requests: one JSON object, with the fields of a struct. [Decode]
-// refuses unknown fields, because the author of "prio" would not otherwise notice that it has no
-// effect. Errors are worded for readers who do not write Go.
+// rejects unknown fields; otherwise a misspelled field, such as "prio" for "priority", would silently
+// have no effect. Errors are worded for readers who do not write Go.
 package strictjson
 
 import (
