@@ -92,7 +92,7 @@ func layerOf(pkg string) int {
 	return at
 }
 
-// importsOf returns the imports of each package in this module, without tests.
+// importsOf returns each package's imports in this module, without tests.
 func importsOf(t *testing.T) map[string][]string {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...")
@@ -110,7 +110,7 @@ func importsOf(t *testing.T) map[string][]string {
 	return all
 }
 
-// The map names functions by file. Each must exist there.
+// The map names functions by file. Each must exist in that file.
 func TestFunctionsOfTheMap(t *testing.T) {
 	page := string(must.Get(os.ReadFile("../workflows/DESIGN.md"))(t))
 	named := regexp.MustCompile("`([a-z/]+\\.go):(\\w+)`").FindAllStringSubmatch(page, -1)

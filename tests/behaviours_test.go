@@ -31,8 +31,8 @@ var (
 	pythonTest = regexp.MustCompile(`(?m)^ *def (test_\w+)`)
 )
 
-// behaviours.md lists all behaviors named in tests, each with its one test: the test in the
-// lowest layer that can fail for it. A second test is redundant.
+// behaviours.md lists all behaviors named in tests. Each has one test, in the lowest layer that can
+// fail for it. A second test is redundant.
 func TestBehaviours(t *testing.T) {
 	const name = "behaviours.md"
 	text := must.Get(os.ReadFile(name))(t)

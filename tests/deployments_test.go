@@ -87,8 +87,8 @@ func decodeManifests(t *testing.T, text []byte) (all []manifest) {
 	}
 }
 
-// checkManifests checks what would otherwise only fail in a cluster: arguments that the program
-// accepts, labels that are selected, ports, volumes and Secrets that exist.
+// checkManifests checks what would otherwise only fail in a cluster. The program must accept the
+// arguments, labels must be selected, and ports, volumes and Secrets must exist.
 func checkManifests(t *testing.T, text []byte) {
 	t.Helper()
 	all := decodeManifests(t, text)

@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// All parts of a release have the same version.
+// All parts of a release use the same version.
 func TestOneVersion(t *testing.T) {
 	for file, line := range map[string]string{
 		"../CHANGELOG.md": "\n## [" + spec.Version + "]",

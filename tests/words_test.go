@@ -264,7 +264,7 @@ func areaOf(name string) string {
 	return top
 }
 
-// ofGo joins the lines of a comment. A message is a string of three words or more.
+// ofGo joins a comment's lines. A message is a string of three words or more.
 func ofGo(name string, data []byte) (all []passage) {
 	var s scanner.Scanner
 	fset := token.NewFileSet()

@@ -39,7 +39,7 @@ type crowd struct {
 	running    atomic.Int64
 	beats      atomic.Int64
 	allRunning chan time.Time
-	// ends is closed when all tasks should finish.
+	// ends is closed to make all tasks finish.
 	ends chan struct{}
 	// inputs are the largest input sizes per activity, in bytes.
 	mu     sync.Mutex
@@ -61,7 +61,7 @@ func hostName(i int) string { return fmt.Sprintf("gpu-%04d.cluster.example.org",
 
 func instance(i int) string { return fmt.Sprintf("%08x%08x", i, i) }
 
-// replaceQueue starts a workflow in place of the queue's.
+// replaceQueue replaces the queue's workflow.
 func (c *crowd) replaceQueue() {
 	c.b.Helper()
 	const queue = "bench/queue"
@@ -224,7 +224,7 @@ func (h *crowdHost) RestartTasks(_ context.Context, in spec.HostRequest[spec.Tas
 	return spec.RequestAnswer{Tasks: in.Request.Tasks}, nil
 }
 
-// CaptureStacks returns stacks in which all tasks but one are in a collective operation.
+// CaptureStacks returns stacks with all tasks but one in a collective operation.
 func (h *crowdHost) CaptureStacks(_ context.Context, in spec.HostRequest[spec.StacksRequest]) (spec.RequestAnswer, error) {
 	out := spec.RequestAnswer{Files: map[string]string{}}
 	for i, task := range h.tasks {

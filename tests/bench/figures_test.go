@@ -127,8 +127,8 @@ func inTurns(b *testing.B, name, unit, floorIs string, ours, floor func(context.
 	})
 }
 
-// report reports the median and the best, the floor's median, and the ratio of the medians. The
-// best is unreliable: the first of two marks may be read late.
+// report reports the median and the best, the floor's median, and the medians' ratio. The best is
+// unreliable, because the first of two marks may be read late.
 func report(b *testing.B, unit, floorIs string, ours, floors []float64) {
 	middle := func(list []float64) float64 { return slices.Sorted(slices.Values(list))[len(list)/2] }
 	b.ReportMetric(middle(ours), unit)

@@ -15,15 +15,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// BenchmarkManyHosts measures a run on many simulated hosts: this process executes their
-// activities and sends their heartbeats, but does not start tasks. A real controller executes the
-// run's workflows on a real server. A stub replaces the queue's workflow and gives the run all
-// hosts; for the real one, see [BenchmarkManyJoin].
+// BenchmarkManyHosts measures a run on many simulated hosts. This process executes their activities
+// and sends their heartbeats, but does not start tasks. A real controller executes the run's
+// workflows on a real server. A stub replaces the queue's workflow and gives the run all hosts; for
+// the real one, see [BenchmarkManyJoin].
 //
 // CLUSTERRUN_MANY replaces the sizes: "hosts x tasks on each,…", such as "1000x8".
 //
-// CLUSTERRUN_BENCH_SERVER=postgresql measures it and the other benchmarks of many hosts with
-// Temporal's own server on PostgreSQL (`make postgresql` builds it).
+// CLUSTERRUN_BENCH_SERVER=postgresql measures all benchmarks of many hosts with Temporal's own
+// server on PostgreSQL (`make postgresql` builds it).
 func BenchmarkManyHosts(b *testing.B) {
 	crowds(b, "1000x1,1000x8", (*crowd).measure)
 }
@@ -66,7 +66,7 @@ func (c *crowd) measure() {
 	c.note(time.Since(asked).Seconds(), "s/status-command")
 
 	before, beats := c.sample(), c.beats.Load()
-	time.Sleep(20 * time.Second) // to measure the heartbeats of all tasks
+	time.Sleep(20 * time.Second) // to measure all tasks' heartbeats
 	c.noteRates(before, "running")
 	c.note(float64(c.beats.Load()-beats)/time.Since(before.at).Seconds(), "heartbeats/s")
 	c.noteMemory()

@@ -17,8 +17,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// BenchmarkManyRequests measures requests to all tasks of a run on many simulated hosts, and
-// barriers of its tasks.
+// BenchmarkManyRequests measures requests to all tasks on many simulated hosts, and the tasks'
+// barriers.
 func BenchmarkManyRequests(b *testing.B) {
 	crowds(b, "1000x1", func(c *crowd) {
 		run := c.launch()

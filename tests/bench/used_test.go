@@ -56,7 +56,7 @@ func (c *crowd) noteRates(before sample, what string) {
 	}
 }
 
-// noteMemory prints the memory of all parts, and the database's size.
+// noteMemory prints each part's memory, and the database's size.
 func (c *crowd) noteMemory() {
 	c.note(residentMiB(c.b, c.server.PID()), "MiB/server")
 	c.note(residentMiB(c.b, harness.Children(c.controller.Cmd.Process.Pid)...), "MiB/controller")

@@ -53,7 +53,7 @@ type message struct {
 	Error   json.RawMessage `json:"error,omitempty"`
 }
 
-// Start starts a browser for the duration of the test. The test is skipped if Chromium is not
+// Start starts a browser that runs until the test finishes. The test is skipped if Chromium is not
 // installed.
 func Start(t testing.TB) *Browser {
 	t.Helper()
@@ -172,7 +172,7 @@ func (b *Browser) Open(t testing.TB, address string) *Page {
 	return p
 }
 
-// Resize sets the width of the page's window. dark selects dark colors.
+// Resize sets the window width. dark selects dark colors.
 func (p *Page) Resize(width int, dark bool) {
 	p.t.Helper()
 	p.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}, nil)
@@ -256,7 +256,7 @@ func (p *Page) Overflow() (wide []string) {
 	return wide
 }
 
-// Screenshot saves a picture of the whole page, limited in height.
+// Screenshot saves a full-page picture, limited in height.
 func (p *Page) Screenshot(file string, height int) {
 	p.t.Helper()
 	var size struct{ W, H int }

@@ -57,7 +57,7 @@ func openMPI(path string) *measure.Launcher {
 	return &measure.Launcher{Launch: line(start), End: line(start), Tee: line(start, "--tag-output")}
 }
 
-// mpich has no End, because it does not stop the other processes when one fails that never called
+// mpich does not set End, because it leaves processes running if one fails without having called
 // MPI.
 func mpich(path string) *measure.Launcher {
 	return &measure.Launcher{Launch: line([]string{path, "-n"}), Tee: line([]string{path, "-prepend-rank", "-n"})}

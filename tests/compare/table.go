@@ -16,7 +16,7 @@ const (
 	end   = "<!-- end -->\n"
 )
 
-// replace inserts text between the marks of a page.
+// replace inserts text between a page's marks.
 func replace(page, text string) error {
 	b, err := os.ReadFile(page)
 	if err != nil {
@@ -71,7 +71,7 @@ func (c cell) in(unit string) string {
 	return strings.TrimSpace(digits(c.value) + " " + unit)
 }
 
-// worse lists the works in which other launchers are better than clusterrun.
+// worse lists the works that other launchers do better than clusterrun.
 func (c *comparison) worse() string {
 	var t strings.Builder
 	for _, r := range c.rows {

@@ -1,5 +1,4 @@
-// Package contract writes a package's wire format as text, for tests that compare it with a
-// golden file.
+// Package contract describes a package's wire format, for tests that compare it with a golden file.
 package contract
 
 import (
@@ -37,7 +36,7 @@ func Text(t *testing.T, between string, all []reflect.Type) string {
 	return b.String()
 }
 
-// writeType lists the fields of a struct and of nested structs, each struct once.
+// writeType lists the fields of a struct and its nested structs, each struct once.
 func writeType(b *strings.Builder, typ reflect.Type, seen map[reflect.Type]bool) {
 	if seen[typ] {
 		return
@@ -61,8 +60,8 @@ func writeType(b *strings.Builder, typ reflect.Type, seen map[reflect.Type]bool)
 	}
 }
 
-// stringConstants lists the package's exported string constants, in source order, so that none
-// can be forgotten here.
+// stringConstants lists the package's exported string constants, in source order, so that none can
+// be forgotten.
 func stringConstants(t *testing.T) []string {
 	t.Helper()
 	fset := token.NewFileSet()

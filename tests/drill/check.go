@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// report contains what clusterrun reports about an ended run, and what the programs wrote.
+// report contains clusterrun's report about an ended run, and what the programs wrote.
 type report struct {
 	run    string
 	result spec.RunResult
@@ -28,8 +28,7 @@ type report struct {
 	// givesUp reports whether the run gave up hosts before they were back, so that it misses the
 	// exits that only they know.
 	givesUp bool
-	// vips is the number of runs that may have preempted others, and sick are the hosts with a
-	// failed check.
+	// vips counts the runs that may have preempted it, and sick are the hosts with a failed check.
 	vips int
 	sick []span
 }
@@ -127,7 +126,7 @@ func checkExit(p page, e spec.Exit, r report) []string {
 	return found
 }
 
-// hadFailed reports whether another process of the generation had already failed when p ended, so
+// hadFailed reports whether another process in the generation had already failed when p exited, so
 // that the run was about to stop p.
 func (r report) hadFailed(p page) bool {
 	return slices.ContainsFunc(r.pages, func(q page) bool {
@@ -145,7 +144,7 @@ func refused(r report) bool {
 	return r.full && r.result.Verdict == spec.VerdictFailed && strings.Contains(r.result.Message, syscall.ENOSPC.Error())
 }
 
-// checkVerdict compares the verdict with how each task's last process ended.
+// checkVerdict compares the verdict with each task's last exit.
 func checkVerdict(r report) []string {
 	last := map[string]page{}
 	for _, p := range r.pages {
@@ -156,11 +155,11 @@ func checkVerdict(r report) []string {
 	if refused(r) {
 		return nil
 	}
-	// A run with a chief ends with it.
+	// A run with a chief finishes when the chief exits.
 	counts := func(t spec.TaskResult) bool { return !hasChief(r.result) || t.Type == "chief" }
 	good := true
 	for _, t := range r.result.Tasks {
-		// A missing task cannot have ended.
+		// A missing task cannot have exited.
 		p := last[t.Name]
 		// A process's last steps before its host was lost are unknown.
 		lost := t.Exit != nil && t.Exit.Cause == spec.CauseHostLost && r.faulty[p.host]
@@ -203,8 +202,8 @@ func checkVerdict(r report) []string {
 	return nil
 }
 
-// mayFail reports whether the drill's faults explain a failed run: it lost a host, a disk was
-// full, or the drill killed one of its processes.
+// mayFail reports whether the drill's faults explain a failed run, because it lost a host, a disk
+// was full, or the drill killed one of its processes.
 func (r report) mayFail() bool {
 	return len(r.faulty) > 0 || r.full || slices.ContainsFunc(r.pages, func(p page) bool { return r.killed[p.pid] })
 }

@@ -53,7 +53,7 @@ type stage struct {
 	client client.Client
 	killed map[int]bool
 	pulse  pulse
-	// faulty are the hosts on which this round's faults may end processes.
+	// faulty are the hosts where this round's faults may kill processes.
 	faulty map[string]bool
 	// full reports whether a disk was full in this round.
 	full bool
@@ -63,15 +63,15 @@ type stage struct {
 	// enough for leases of stopAfter.
 	patience time.Duration
 	random   *rand.Rand
-	// round is the round's number. vips are its runs that may preempt others, sick its hosts with
-	// a failed check, and lost its hosts that were killed for long.
+	// round is the round's number. vips are the runs that may preempt, sick the hosts with a failed
+	// check, and lost the hosts that were killed for long.
 	round int
 	vips  []*run
 	sick  []span
 	lost  []span
 }
 
-// number returns the value of a variable of make drill.
+// number returns the value of a make drill variable.
 func number(t *testing.T, name string, otherwise uint64) uint64 {
 	text := os.Getenv(name)
 	if text == "" {
@@ -151,8 +151,8 @@ func (s *stage) play(t *testing.T, n int, faults []Fault) []string {
 	return append(found, s.leftovers(t, n, runs)...)
 }
 
-// mayLose returns the hosts that may have lost processes in this round: all of them, if the
-// server was unreachable for so long that leases may have expired.
+// mayLose returns the hosts that may have lost processes in this round. These are all hosts if
+// leases may have expired while the server was unreachable.
 func (s *stage) mayLose() map[string]bool {
 	if s.pulse.gap() < s.patience {
 		return s.faulty
@@ -311,8 +311,8 @@ func TestAScheduleHasEveryKindOfFault(t *testing.T) {
 	}
 }
 
-// checkEvery is the interval between checks of a host without tasks, and noticedWithin limits the
-// time until the fleet knows their results.
+// checkEvery is how often a host without tasks is checked, and noticedWithin limits how long the
+// fleet may take to receive the results.
 const checkEvery, noticedWithin = time.Second, 20 * time.Second
 
 // sickness is a file that makes its host's check fail while it exists.
@@ -322,8 +322,8 @@ func (h *host) check() string {
 	return "drill=if [ -e '" + h.sickness() + "' ]; then echo 'it feels sick'; exit 1; fi"
 }
 
-// sicken makes the check of a host without tasks fail. It returns a fault if the fleet does not
-// give a reason for that.
+// sicken makes checks fail on a host without tasks. It returns a fault if the fleet does not report
+// the reason.
 func (s *stage) sicken(t *testing.T, h *host) []string {
 	require.NoError(t, os.WriteFile(h.sickness(), nil, 0o600))
 	var last string
@@ -344,7 +344,7 @@ func (s *stage) sicken(t *testing.T, h *host) []string {
 	return []string{fmt.Sprintf("%s fails its check, and is %s", h.name, last)}
 }
 
-// recover makes a host's check succeed again.
+// recover makes a host's check succeed.
 func (s *stage) recover(h *host) {
 	for i := range s.sick {
 		if s.sick[i].host == h.name && s.sick[i].until == 0 {

@@ -23,7 +23,7 @@ type host struct {
 	name   string
 	dir    string
 	link   *Link  // to the server
-	peers  *Link  // from the other hosts
+	peers  *Link  // from all remaining hosts
 	wire   string // the outer end of its network; empty without namespaces
 	netns  string
 	argv   []string
@@ -70,7 +70,7 @@ func newLink(t *testing.T, outside, target string) *Link {
 	return l
 }
 
-// disk returns the directory of the disk that such a fault fills.
+// disk returns the disk directory that such a fault fills.
 func (h *host) disk(kind Kind) string {
 	return filepath.Join(h.dir, strings.TrimPrefix(string(kind), "fill "))
 }
@@ -79,7 +79,7 @@ func (h *host) start(t *testing.T) {
 	h.worker = harness.Start(t, h.dir, h.env, h.argv...)
 }
 
-// side returns the pid of the worker's Temporal-facing half, or 0.
+// side returns the pid of the worker's Temporal-facing process, or 0.
 func (h *host) side() int {
 	for _, pid := range harness.Children(h.worker.Process.Pid) {
 		if strings.Contains(harness.Cmdline(pid), " side") {
@@ -89,16 +89,15 @@ func (h *host) side() int {
 	return 0
 }
 
-// holdsPort reports whether a port is leased on the host, in which case its supervisor has an
-// abstract socket of that name.
+// holdsPort reports whether a port is leased on the host. If so, the host's supervisor holds an
+// abstract socket with that name.
 func (h *host) holdsPort(port string) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/unix", h.worker.Process.Pid))
 	return err == nil && port != "" && strings.Contains(string(b), "@clusterrun-port-"+port+"\n")
 }
 
 // isolate gives the host a network namespace that is linked to the outside. It returns this
-// machine's address on the link, and the address for the host's output service and the other
-// hosts.
+// machine's address on the link, and the address for the host's output service and its peers.
 func (h *host) isolate(t *testing.T, i int) (outside, service string) {
 	h.netns = fmt.Sprintf("drill%d%c", os.Getpid(), 'a'+i)
 	h.wire = fmt.Sprintf("dr%d%co", os.Getpid(), 'a'+i)
@@ -122,7 +121,7 @@ func ip(t *testing.T, args ...string) {
 	require.NoError(t, err, "ip %s: %s", strings.Join(args, " "), out)
 }
 
-// hasNamespaces reports whether network namespaces can be created here.
+// hasNamespaces reports whether this test can create network namespaces.
 func hasNamespaces() bool {
 	name := fmt.Sprintf("drill%dx", os.Getpid())
 	if exec.Command("ip", "netns", "add", name).Run() != nil {
@@ -141,7 +140,7 @@ func mount(t *testing.T, dir string) {
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 }
 
-// hasDisks reports whether disks can be mounted here.
+// hasDisks reports whether this test can mount disks.
 func hasDisks(t *testing.T) bool {
 	dir := t.TempDir()
 	if syscall.Mount("drill", dir, "tmpfs", 0, "size=4096") != nil {

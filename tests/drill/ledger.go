@@ -101,7 +101,7 @@ func (p *page) read(words []string) error {
 		p.doubles = append(p.doubles, words[2])
 	case "wrong":
 		p.wrong = append(p.wrong, strings.Join(words[2:], " "))
-	case "broken": // a broken barrier tells members that another has ended
+	case "broken": // a broken barrier means that a member has exited
 		p.broken = strings.Join(words[2:], " ")
 	case "arrive":
 		p.arrivals = append(p.arrivals, at)

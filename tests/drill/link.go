@@ -18,8 +18,8 @@ const (
 	CutDropIn  Cut = "in"     // no data passes from the server to the host
 )
 
-// Link connects a host to the server: a TCP proxy that can be cut. Data sent during a drop
-// arrives after the link is healed, as with TCP after a partition.
+// Link is a TCP proxy between a host and the server that can be cut. Data sent during a drop
+// arrives after the link is healed, like TCP after a partition.
 type Link struct {
 	address string // the listening address
 	target  string
@@ -33,7 +33,7 @@ type Link struct {
 	conns    map[net.Conn]bool
 }
 
-// NewLink listens on an address, whose port may be 0, and forwards connections to target.
+// NewLink listens on an address, possibly with port 0, and forwards connections to target.
 func NewLink(address, target string) (*Link, error) {
 	l := &Link{target: target, cut: CutNone, conns: map[net.Conn]bool{}}
 	l.changed = sync.NewCond(&l.mu)

@@ -21,7 +21,7 @@ import (
 const (
 	// roleVar contains a member's role, such as "step 40".
 	roleVar = "DRILL_ROLE"
-	// ledgerVar is the directory of the run's ledger.
+	// ledgerVar is the run's ledger directory.
 	ledgerVar = "DRILL_LEDGER"
 	// markVar is set in every process of a drill.
 	markVar = "DRILL_MARK"
@@ -31,11 +31,11 @@ const (
 const (
 	exitFlaky  = 3   // a failure required by the role
 	exitDouble = 77  // another process of the task, or of another generation, is running
-	exitWrong  = 78  // a request of the member failed
+	exitWrong  = 78  // a member's request failed
 	exitAsked  = 143 // it received SIGTERM
 )
 
-// pace is the duration of a step.
+// pace is the step duration.
 const pace = 50 * time.Millisecond
 
 // IsMember reports whether this process is a run's program.
@@ -192,8 +192,8 @@ func (m *member) play(ctx context.Context) (int, error) {
 	return exitWrong, fmt.Errorf("there is no role %q", role)
 }
 
-// step meets the other members n times. The barrier returns the round, so that a restarted member
-// continues with the others.
+// step meets all members n times. The barrier returns the round, so that a restarted member can
+// catch up.
 func (m *member) step(ctx context.Context, t *task.Task, n int) (int, error) {
 	for {
 		m.note("arrive")

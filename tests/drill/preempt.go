@@ -20,8 +20,8 @@ const (
 	exitSaved = 75
 )
 
-// train takes n steps, summed over all processes of the task. On a notice, the first task exits
-// by itself, and the others train until they are stopped.
+// train takes n steps, summed over all processes of the task. On a notice, the first task exits,
+// while the rest train until they are stopped.
 func (m *member) train(ctx context.Context, t *task.Task, n int) (int, error) {
 	saved := filepath.Join(m.dir, "saved."+m.task)
 	b, err := os.ReadFile(saved)

@@ -48,12 +48,12 @@ func trained() *spec.RunSpec {
 	}
 }
 
-// letPreempt allows runs to preempt others from now on.
+// letPreempt enables preemption from now on.
 func (s *stage) letPreempt(t *testing.T) {
 	require.NoError(t, starter.GetFleet(s.client, "").Set(t.Context(), fleet.Settings{Preempt: fleet.PreemptLower}))
 }
 
-// preempt starts a run of the highest priority that needs a host's GPUs.
+// preempt starts a run with the highest priority that needs a host's GPUs.
 func (s *stage) preempt(t *testing.T, host int) {
 	r := s.prepare(t, fmt.Sprintf("vip%d", len(s.vips)), &spec.RunSpec{
 		AutoRestart: true, Priority: new(spec.FirstPriority), GPUsPerTask: new(gpus),

@@ -21,11 +21,10 @@ import (
 )
 
 const (
-	// lines is the number of lines that a task writes, and closures the number that a coordinator
-	// schedules.
+	// A task writes this many lines, and a coordinator schedules this many closures.
 	lines    = 50_000
 	closures = 5_000
-	// endBound is the maximum time a run may take to end once everything is healed.
+	// endBound is the maximum time a run may take to finish once everything is healed.
 	endBound = 3 * time.Minute
 	// exitMachinery is the exit code of a launcher without a server.
 	exitMachinery = 125
@@ -38,7 +37,7 @@ type run struct {
 	ledger  string
 	spec    *spec.RunSpec
 	stopped bool
-	// coordinated receives the result of the run's coordinator, if any.
+	// coordinated receives the run's coordinator's result, if any.
 	coordinated chan error
 	// begun receives the result of the start, if it did not return before the faults.
 	begun chan error
@@ -81,7 +80,7 @@ func mix() map[string]*spec.RunSpec {
 	}
 }
 
-// prepare returns a run of this round that has yet to start.
+// prepare returns a run for this round that has yet to start.
 func (s *stage) prepare(t *testing.T, name string, sp *spec.RunSpec) *run {
 	self := must.Get(os.Executable())(t)
 	id := fmt.Sprintf("drill-%d-%d-%s", s.seed, s.round, name)
@@ -159,7 +158,7 @@ func coordinate(ctx context.Context, r *starter.Run) error {
 	return nil
 }
 
-// finish waits for the run to end and returns its faults.
+// finish waits until the run has finished and returns its faults.
 func (r *run) finish(t *testing.T, s *stage) []string {
 	ctx, cancel := context.WithTimeout(t.Context(), endBound)
 	defer cancel()

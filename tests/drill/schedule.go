@@ -58,8 +58,8 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%5.2fs %s%s for %s", f.At.Seconds(), f.Kind, where, f.For.Round(10*time.Millisecond))
 }
 
-// MayLose returns the hosts that may lose processes because of f: their supervisor may die, or
-// they may lose contact for StopAfter. A dead side is replaced long before that.
+// MayLose returns the hosts that may lose processes because of f, if their supervisor dies or they
+// lose contact for StopAfter. A dead side is replaced long before that.
 func (f Fault) MayLose() []int {
 	switch f.Kind {
 	case KillSupervisor, LoseHost, FreezeSupervisor, FreezeSide, Partition, Unplug, FillState:
@@ -81,23 +81,23 @@ const Hosts = 3
 func HostName(i int) string { return fmt.Sprintf("host-%c", 'a'+i) }
 
 const (
-	// faultsPerRound is the number of faults per round of runs.
+	// faultsPerRound is how many faults a round of runs gets.
 	faultsPerRound = 5
-	// beginWithin is the time within which a round's faults start.
+	// beginWithin limits when a round's faults may start.
 	beginWithin = 6 * time.Second
 )
 
 // Limits are the machine's limits, and the limits on a fault's length.
 type Limits struct {
 	Namespaces bool // hosts are in network namespaces
-	Disks      bool // hosts have their own disks
+	Disks      bool // each host uses a separate disk
 	// StopAfter is the StopAfter of the runs. Some host faults last longer.
 	StopAfter time.Duration
 	// Outage is how long the server may be down, if long outages are allowed.
 	Outage time.Duration
 }
 
-// NewSchedule returns the rounds of a drill with the given number of faults. It is deterministic.
+// NewSchedule returns a drill's rounds, with the given number of faults. It is deterministic.
 func NewSchedule(seed uint64, faults int, limits Limits) [][]Fault {
 	random := rand.New(rand.NewPCG(seed, 0))
 	kinds := []Kind{
@@ -115,7 +115,7 @@ func NewSchedule(seed uint64, faults int, limits Limits) [][]Fault {
 	var rounds [][]Fault
 	for faults > 0 {
 		var round []Fault
-		var alone [][]Fault // lost hosts: other faults would hide where their tasks must start
+		var alone [][]Fault // lost hosts; more faults would hide where their tasks must start
 		for range min(faults, faultsPerRound) {
 			f := Fault{
 				Kind: kinds[random.IntN(len(kinds))],
@@ -143,7 +143,7 @@ func NewSchedule(seed uint64, faults int, limits Limits) [][]Fault {
 	return rounds
 }
 
-// length draws a fault's duration: mostly moments, sometimes longer than a host may be cut off.
+// length draws a fault's duration, mostly moments, but sometimes longer than a host may be cut off.
 func (f Fault) length(random *rand.Rand, limits Limits) time.Duration {
 	short := 100*time.Millisecond + time.Duration(random.Int64N(int64(2*time.Second)))
 	long := limits.StopAfter + time.Duration(random.Int64N(int64(limits.StopAfter)))

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// agentsOn are machines on which users type the same torchrun command line.
+// agentsOn are machines where users type the same torchrun command line.
 type agentsOn struct {
 	*harness.SSHHosts
 	t    *testing.T
@@ -29,7 +29,7 @@ func (a *agentsOn) start(host *harness.SSHHost, args ...string) *harness.Process
 	return a.on(host, append([]string{"torchrun", "--rdzv-backend", "c10d", "--rdzv-endpoint", "a:29400", "--rdzv-id", "job"}, args...)...)
 }
 
-// on starts clusterrun on a host, like a user who is logged in there.
+// on starts clusterrun on a host, like a user logged in to it.
 func (a *agentsOn) on(host *harness.SSHHost, args ...string) *harness.Process {
 	a.t.Helper()
 	argv := []string{
@@ -45,7 +45,7 @@ func (a *agentsOn) on(host *harness.SSHHost, args ...string) *harness.Process {
 const say = `echo "$TORCHELASTIC_RESTART_COUNT $CLUSTERRUN_HOST $RANK/$WORLD_SIZE"; echo $$ > pid-$CLUSTERRUN_HOST-$LOCAL_RANK; trap "" TERM
 until [ -e end ]; do nap; done`
 
-// said waits until an agent has printed these lines.
+// said waits for an agent to print these lines.
 func said(t *testing.T, p *harness.Process, lines ...string) {
 	t.Helper()
 	harness.Eventually(t, strings.Join(lines, ", "), func() bool {
@@ -72,8 +72,8 @@ func (a *agentsOn) left(host *harness.SSHHost) {
 	})
 }
 
-// Agents that meet form one run. They come and go in any order, the run continues with those
-// present, and all exit when it ends.
+// Agents that meet form one run. They come and go in any order, the run continues with the agents
+// present, and all exit when it finishes.
 func TestAgents(t *testing.T) {
 	t.Parallel()
 	a := &agentsOn{SSHHosts: harness.StartSSHHosts(t, 2), t: t, home: t.TempDir()}

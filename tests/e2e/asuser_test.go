@@ -92,8 +92,8 @@ for f in $CLUSTERRUN_LOG_DIR $CLUSTERRUN_LOG_DIR/stdout.log $CLUSTERRUN_SOCKET; 
 		s.alice.Username + " 700", s.alice.Username + " 600", s.alice.Username + " 600", "",
 	}, "\n"), text(stdout))
 
-	// All of the run's files belong to her and only she may read them, except the note that tells
-	// the host worker when the logs may be removed.
+	// All of the run's files belong to her and only she may read them, except the note from which
+	// the host worker can tell when the logs may be removed.
 	logs := filepath.Join(s.worker.State, "logs", "hers")
 	seen := 0
 	require.NoError(t, filepath.WalkDir(logs, func(path string, d fs.DirEntry, err error) error {
@@ -124,8 +124,8 @@ for f in $CLUSTERRUN_LOG_DIR $CLUSTERRUN_LOG_DIR/stdout.log $CLUSTERRUN_SOCKET; 
 	assert.Contains(t, stderr, "permission denied")
 }
 
-// One user's task tries to reach files and sockets of the host worker and of another user's run.
-// Their owners can reach them.
+// One user's task tries to reach the host worker's and another user's files and sockets. Their
+// owners can reach them.
 func TestTasksOfAnotherUserGetNowhere(t *testing.T) {
 	t.Parallel()
 	s := newShared(t)
@@ -204,7 +204,8 @@ exit 3`, secret), "--id", "links")
 	assert.Equal(t, spec.VerdictFailed, r.Verdict)
 	assert.NotContains(t, fmt.Sprintf("%+v %+v", r, r.FirstFailure), "the secret")
 
-	// In the log directory that she specifies: as a parent of the run's, and in its place.
+	// In the log directory that she specifies, either as a parent of the run's directory or instead
+	// of it.
 	require.NoError(t, os.Symlink(secret, filepath.Join(s.dir, "alice", "elsewhere")))
 	code, _, stderr = s.run("alice", "true", "--log-dir", filepath.Join(s.dir, "alice", "elsewhere"))
 	assert.NotZero(t, code)

@@ -22,7 +22,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// backgroundWorker returns the process of the state directory's host worker, or 0.
+// backgroundWorker returns the state directory's host worker process, or 0.
 func (l *local) backgroundWorker() int { return supervisor.Holder(filepath.Join(l.state(), "worker")) }
 
 // endBackgroundWorker stops the host worker that a submit may have started.
@@ -96,10 +96,9 @@ func TestSubmitAlone(t *testing.T) {
 	l.ok("wait", "fifth")
 }
 
-// A background host worker exits only after it has had no runs for long enough. If submit started
-// it, it also makes way for a foreground worker. A task does not start one, whatever environment
-// it gives the command: the host worker would exit with the task, and take other users' runs
-// along.
+// A background host worker exits only after long enough without runs. If submit started it, it also
+// makes way for a foreground worker. A task does not start one, whatever environment it gives the
+// command, because the host worker would exit with the task, and take other users' runs along.
 func TestATaskStartsNoHostWorker(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -178,7 +177,7 @@ func TestSystemdHearsOfAHostWorker(t *testing.T) {
 	require.Zero(t, code, stderr)
 	unit = strings.NewReplacer("%S", t.TempDir(), "%i", "train").Replace(unit)
 	flags := "CLUSTERRUN_WORKER_FLAGS=--host-name host-a --slots 2 --label rack=r7 --advertise 127.0.0.1"
-	// A shell expands the other words like systemd.
+	// A shell expands the remaining words like systemd.
 	call := func(key string) *harness.Process {
 		t.Helper()
 		_, rest, found := strings.Cut(unit, "\n"+key+"=")

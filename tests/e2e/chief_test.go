@@ -48,7 +48,7 @@ func (f *fixture) python(typ string, count int, program string) spec.TaskGroup {
 }
 
 // tell makes the chief start a scenario. It returns a function that waits until the scenario
-// ends.
+// finishes.
 func (c *chief) tell(name string, args ...any) func(t *testing.T) any {
 	c.t.Helper()
 	n := c.told
@@ -81,14 +81,14 @@ func (c *chief) does(t *testing.T, name string, args ...any) any {
 	return c.tell(name, args...)(t)
 }
 
-// ends makes the chief return, so that the run ends.
+// ends makes the chief return, so that the run finishes.
 func (c *chief) ends() spec.RunResult {
 	c.t.Helper()
 	c.tell("return")
 	return c.result(c.run)
 }
 
-// succeeds ends a run, which must have succeeded.
+// succeeds finishes a run, which must have succeeded.
 func (c *chief) succeeds() spec.RunResult {
 	c.t.Helper()
 	r := c.ends()
@@ -113,9 +113,8 @@ func (c *chief) process(task string) int {
 	return found
 }
 
-// A Python chief coordinates Python workers, as in a user's run. They start one after the other,
-// as set in the environment: worker-0 does not wait, and the others wait up to the maximum
-// (CC-31).
+// A Python chief coordinates Python workers, as in a user's run. They start one by one, as set in
+// the environment. worker-0 does not wait, and the rest wait up to the maximum (CC-31).
 func TestPythonChief(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -234,7 +233,7 @@ func (c *chief) servingTasks(of *clustercoordinator.Coordinator) []string {
 	return slices.Sorted(slices.Values(names))
 }
 
-// CC-93 to CC-96: the health of a run's workers and servers is visible to all.
+// CC-93 to CC-96: workers' and servers' health is visible to all.
 func TestTheHealthOfTasks(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -52,7 +52,7 @@ func (c *chief) awaitState(task string, s spec.TaskState) {
 func TestParameterServerFailures(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	// Nothing restarts automatically, and a task that dies ends only itself.
+	// Nothing restarts automatically, and a task's death does not affect other tasks.
 	c := f.withServers(spec.RunSpec{OnFailure: spec.OnFailureContinue}, 3, 2)
 	all := []string{"worker-0", "worker-1", "worker-2"}
 	assert.Equal(t, []any{6.0, 6.0}, c.does(t, "steps", "before", 6))
@@ -162,7 +162,8 @@ func executions(t *testing.T, closures int, said any) int {
 
 const amidst, slowly = 400, 0.01
 
-// The chief dies amid closures that it scheduled: each is called once, and every value is fetched.
+// If the chief dies amid closures that it scheduled, each is called once, and every value is
+// fetched.
 func TestPythonChiefFaults(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

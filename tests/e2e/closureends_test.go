@@ -25,7 +25,7 @@ func awaitClosed(t *testing.T, c client.Client, queue string) enumspb.WorkflowEx
 	return status
 }
 
-// If a run ends while closures are being called and thousands are waiting, no client hangs, all
+// If a run finishes while closures are being called and thousands are waiting, no client hangs, all
 // get an error, and the queue is not left behind.
 func TestTheRunOfClosuresEnds(t *testing.T) {
 	t.Parallel()

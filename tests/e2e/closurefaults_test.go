@@ -123,7 +123,7 @@ func TestClosureFaults(t *testing.T) {
 	f.end(run)
 }
 
-// end stops a run whose tasks serve forever.
+// end stops a run with tasks that serve forever.
 func (f *fixture) end(run client.WorkflowRun) {
 	f.t.Helper()
 	f.update(run, spec.UpdateTerminateAll, spec.TerminateAllRequest{})
@@ -178,7 +178,7 @@ func ofKilledPart(failed *historypb.WorkflowTaskFailedEventAttributes) bool {
 	case enumspb.WORKFLOW_TASK_FAILED_CAUSE_RESET_STICKY_TASK_QUEUE, enumspb.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND:
 		return true
 	case enumspb.WORKFLOW_TASK_FAILED_CAUSE_WORKFLOW_WORKER_UNHANDLED_FAILURE:
-		// A panic has the type PanicError.
+		// A panic's error type is PanicError.
 		return strings.Contains(failed.GetFailure().GetMessage(), "premature end of stream") || slices.Contains([]string{"Unavailable", "DeadlineExceeded"}, failed.GetFailure().GetApplicationFailureInfo().GetType())
 	}
 	return false

@@ -60,7 +60,7 @@ func schedule(t *testing.T, c *clustercoordinator.Coordinator, function string, 
 	return v
 }
 
-// fetched returns the value of a closure that must have one.
+// fetched returns a closure's value, which must exist.
 func fetched[T any](t *testing.T, v *clustercoordinator.RemoteValue) T {
 	t.Helper()
 	got := must.Get(clustercoordinator.Get[T](bounded(t), v))(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// The conformance suite is a table of all ways to run a program on two tasks, and what each of
-// them promises. A cell is one run, observed as users do: by its exit code, output and processes.
+// The conformance suite is a table of all ways to run a program on two tasks, and what each
+// promises. Each cell runs once, observed by exit code, output and processes, as users do.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for name, way := range map[string]func(*testing.T) *place{
@@ -49,7 +49,7 @@ func TestConformance(t *testing.T) {
 // place is where programs run.
 type place struct {
 	t *testing.T
-	// dir is the tasks' directory, and homes are those of clusterrun's processes.
+	// dir is the tasks' directory, and homes are clusterrun's home directories.
 	dir   string
 	homes []string
 	env   []string
@@ -57,13 +57,13 @@ type place struct {
 	task string
 	// argv is the command line for a bash script, with additional flags.
 	argv func(id, script string, flags []string) []string
-	// once and again are the flags for one restart of a task and of all tasks.
+	// once and again are the flags for one restart, of one task or all tasks.
 	once, again []string
 	// code maps a task's exit code to the command's.
 	code func(int) int
-	// second is the other agent, if two commands form one run.
+	// second is the second agent, if two commands form one run.
 	second func(script string, flags []string) *harness.Process
-	// attached reports whether the run ends with its command.
+	// attached reports whether the run lives only as long as its command.
 	attached bool
 	// restartServer kills the server, calls the function, and waits for a new server.
 	restartServer func(while func())
@@ -137,7 +137,7 @@ func runsRemotely(t *testing.T) *place {
 	return p
 }
 
-// submits follows the logs of a submitted run, and then waits for it.
+// submits follows a submitted run's logs, and then waits for it.
 func submits(t *testing.T) *place {
 	p := onAWorker(t)
 	p.argv = func(id, script string, flags []string) []string {
@@ -189,8 +189,8 @@ type started struct {
 // marks counts this process's runs.
 var marks atomic.Int32
 
-// begin starts a run of a script. In the script, $MARK is a number of seconds that only its
-// processes have in their command lines, and $DIR a private directory.
+// begin runs a script. In the script, $MARK is a number of seconds that is unique to its processes'
+// command lines, and $DIR is a private directory.
 func (p *place) begin(script string, flags ...string) *started {
 	p.t.Helper()
 	return p.beginWith("", script, flags...)
@@ -220,7 +220,7 @@ func (p *place) beginWith(input, script string, flags ...string) *started {
 	return s
 }
 
-// file returns the path of a file written by the run's tasks.
+// file returns the path of a file that the run's tasks wrote.
 func (s *started) file(name string) string { return filepath.Join(s.place.dir, s.id, name) }
 
 // lines waits until the tasks have written n lines to a file, and returns them in order.
@@ -255,7 +255,7 @@ func (s *started) gone() {
 	harness.Eventually(s.t, "no process is left", func() bool { return len(s.tasks()) == 0 })
 }
 
-// said returns all output of the commands.
+// said returns the commands' output.
 func (s *started) said() string {
 	said := s.Stdout() + s.Stderr()
 	if s.other != nil {
@@ -264,14 +264,14 @@ func (s *started) said() string {
 	return said
 }
 
-// ends checks that the run ends with the code and leaves nothing behind.
+// ends checks that the run finishes with the code and leaves nothing behind.
 func (s *started) ends(code int) {
 	s.t.Helper()
 	require.Equal(s.t, code, s.ExitCode(), s.said())
 	s.gone()
 }
 
-// upToGo is a task that writes a line to the file pids, has a child in a separate session, and
+// upToGo is a task that writes a line to the file pids, starts a child in a separate session, and
 // succeeds once it may finish.
 const upToGo = `setsid sleep $MARK & echo $$ >> pids; until [ -e go ]; do nap; done`
 
@@ -281,7 +281,7 @@ func (p *place) exitCode() {
 	p.begin("[ $RANK = 0 ] || kill -9 $$; exec sleep $MARK").ends(p.code(128 + 9))
 }
 
-// The first failure is named with its last output, and ends the other task.
+// The first failure is named with its last output, and stops the second task.
 func (p *place) rootCause() {
 	s := p.begin("[ $RANK = 1 ] || exec sleep $MARK; echo 'ValueError: no data' >&2; exit 7")
 	s.ends(p.code(7))
@@ -367,7 +367,7 @@ func (p *place) shortGrace() []string {
 	return []string{"--set", "stop={grace: 500ms}"}
 }
 
-// One signal stops the tasks, which may exit by themselves, and their run. A run that does not
+// One signal stops the tasks, which may exit within their grace, and their run. A run that does not
 // belong to the command continues without it.
 func (p *place) signal() {
 	s := p.begin(`trap 'echo asked >> asked; exit 0' TERM INT; echo $$ >> pids; while :; do nap; done`)
@@ -495,7 +495,7 @@ func (p *place) killOfTheServer() {
 	assert.Equal(p.t, before, s.lines("pids", 2))
 }
 
-// Nothing remains if all of clusterrun's processes are killed simultaneously.
+// Nothing remains if all clusterrun processes are killed simultaneously.
 func (p *place) killOfAll() {
 	s := p.begin(upToGo)
 	s.lines("pids", 2)

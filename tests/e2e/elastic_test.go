@@ -28,7 +28,7 @@ func (l *local) result(args ...string) (r spec.RunResult, stderr string) {
 	return r, stderr
 }
 
-// logged returns the content of a task's log file. there reports whether the file exists.
+// logged returns a task's log. there reports whether the file exists.
 func logged(t *testing.T, r spec.RunResult, task int, file string) (text string, there bool) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(r.Tasks[task].Exit.LogDir, file))
@@ -39,8 +39,8 @@ func logged(t *testing.T, r spec.RunResult, task int, file string) (text string,
 	return string(b), true
 }
 
-// TestElastic has the same expectations as torch elastic's multiprocessing tests. The IDs are
-// those of its tests.
+// TestElastic has the same expectations as torch elastic's multiprocessing tests, and uses their
+// IDs.
 func TestElastic(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -213,8 +213,8 @@ os.system("echo shell; echo shell error >&2")`)
 }
 
 // TE-09, SEED-81: waiting with a timeout returns no result when it expires, and a result later.
-// TE-11, TE-18, SEED-83: closing stops all tasks, even if they ignore the signal, within one
-// grace for all; a type may have its own signal and grace.
+// TE-11, TE-18, SEED-83: closing stops all tasks, even if they ignore the signal, within one grace
+// for all; a type may set its own signal and grace.
 func TestElasticClose(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -104,8 +104,8 @@ func TestExamplePythonCompiles(t *testing.T) {
 	assert.Zero(t, p.ExitCode(), p.Stderr())
 }
 
-// A Python program runs runs, with the same expectations as for subprocess.run. When it is
-// interrupted, its run stops: the task has its grace, in which it prints a line.
+// A Python program starts runs, with the same expectations as for subprocess.run. When it is
+// interrupted, its run stops, and the task prints a line within its grace.
 const runsOfPython = `
 import json, os, subprocess, threading, clusterrun
 done = clusterrun.run(["-q", "-n", "2", "--", "sh", "-c", "exit $((RANK * 7))"], stderr=subprocess.DEVNULL)

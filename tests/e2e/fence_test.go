@@ -21,8 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// lives records every 20 ms that this process is alive, using a clock shared by all processes of
-// a machine.
+// lives records every 20 ms that this process is alive, using a machine-wide clock.
 const lives = `exec python3 -c '
 import os, time
 path = "%s/lives.%%s.%%s.%%d" %% (os.environ["CLUSTERRUN_TASK"], os.environ["CLUSTERRUN_GENERATION"], os.getpid())
@@ -32,7 +31,7 @@ with open(path, "w", buffering=1) as f:
         time.sleep(0.02)
 '`
 
-// life is the period in which a process recorded that it was alive.
+// life is the period while a process recorded that it was alive.
 type life struct{ first, last int64 }
 
 // livesOf returns a generation's processes.
@@ -61,7 +60,7 @@ func (f *fixture) livesOf(generation int) []life {
 	return all
 }
 
-// sideFault is a fault of the side during the partition.
+// sideFault is what happens to the side during the partition.
 type sideFault string
 
 const (
@@ -71,7 +70,7 @@ const (
 	sideLooping sideFault = "looping"
 )
 
-// beset applies the fault to a worker's side until the test ends or stop is called.
+// beset applies the fault to a worker's side until the test finishes or stop is called.
 func beset(t *testing.T, w *harness.Worker, fault sideFault) (stop func()) {
 	t.Helper()
 	switch fault {
@@ -103,10 +102,10 @@ func beset(t *testing.T, w *harness.Worker, fault sideFault) (stop func()) {
 	return func() {}
 }
 
-// When a host is cut off, no process of a generation is alive there when the next generation
-// starts elsewhere, whether the host's side is alive, killed, frozen or looping. The hosts can
-// reach each other, so a host with a live side keeps its processes unless they have one bound.
-// PARTITIONS is the number of attempts for each.
+// When a host is cut off, no process of a generation is alive there when the next generation starts
+// elsewhere, whether the host's side is alive, killed, frozen or looping. The hosts can reach each
+// other, so a host with a live side keeps its processes unless they have one bound. PARTITIONS sets
+// how often each is tried.
 func TestNoTwoGenerationsLive(t *testing.T) {
 	t.Parallel()
 	rounds, _ := strconv.Atoi(os.Getenv("PARTITIONS"))

@@ -193,8 +193,8 @@ with open(steps, "a") as done:
             sys.exit(75)
 `
 
-// A run of higher priority takes the slots of another, which saves its work, is pending again
-// with its age, and continues without a lost step or a counted failure.
+// A run preempts a run with lower priority, which saves its work, is pending again with its age,
+// and continues without a lost step or a counted failure.
 func TestARunMakesRoomForAnother(t *testing.T) {
 	t.Parallel()
 	f, _ := fleetOf(t, 2, "a")

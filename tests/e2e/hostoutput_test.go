@@ -91,7 +91,7 @@ func TestOutputFromEveryHost(t *testing.T) {
 	assert.Contains(t, p.Stderr(), "boom")
 	assert.JSONEq(t, `{"message": "boom"}`, readFile(t, errorFile))
 
-	// A missing host is named, and the other hosts are still read.
+	// A missing host is named, and the remaining hosts are still read.
 	c.Kill(syscall.SIGTERM)
 	require.Zero(t, c.ExitCode())
 	code, stdout, stderr := f.CLI(t, "logs", run.GetID())

@@ -31,7 +31,7 @@ func TestLocalBarriersOfTheSpec(t *testing.T) {
 		group("worker", 2, `"$CR" task barrier x && echo passed > $DIR/first-$CLUSTERRUN_TASK
 until [ -e $DIR/go ]; do nap; done
 "$CR" task barrier x && echo passed > $DIR/second-$CLUSTERRUN_TASK`),
-		// A pinned address also selects the host for the other tasks.
+		// A pinned address also selects the host for unpinned tasks.
 		{Type: "pinned", Addresses: []string{f.worker.Host}, Command: []string{python, "-c", `
 import clusterrun, os
 clusterrun.barrier("x")

@@ -42,7 +42,7 @@ func TestLogs(t *testing.T) {
 	})
 }
 
-// Logs can start at a given time, using notes of the host's heartbeats, and a run can be followed
+// Logs can start at a given time, using the host's heartbeat notes, and a run can be followed
 // before it writes anything.
 func TestLogsOfALivingRun(t *testing.T) {
 	t.Parallel()

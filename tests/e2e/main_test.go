@@ -55,7 +55,7 @@ func fixtureOn(t *testing.T, s *harness.Server, workerArgs ...string) *fixture {
 	return f
 }
 
-// start starts a run of the groups. Its processes carry the mark.
+// start runs the groups. The processes carry the mark.
 func (f *fixture) start(s *spec.RunSpec) client.WorkflowRun {
 	f.t.Helper()
 	if s.Env == nil {
@@ -136,7 +136,8 @@ func group(typ string, count int, script string) spec.TaskGroup {
 
 func ptr[T any](v T) *T { return &v }
 
-// takesLong skips a test of `make test-long`: others are similar, or test only its rule.
+// takesLong skips a test that only `make test-long` runs, because similar tests exist, or tests of
+// just its rule.
 func takesLong(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -149,7 +150,7 @@ func touch(t *testing.T, f *fixture, name string) {
 	require.NoError(t, os.WriteFile(filepath.Join(f.dir, name), nil, 0o644))
 }
 
-// state asks the run for a task's state.
+// state queries a task's state.
 func (f *fixture) state(run client.WorkflowRun, name string) spec.TaskState {
 	f.t.Helper()
 	v := must.Get(f.client.QueryWorkflow(context.Background(), run.GetID(), run.GetRunID(), spec.QueryStatus))(f.t)

@@ -59,7 +59,7 @@ func scrape(t *testing.T, address string, labels ...string) (s scraped, text str
 	return s, string(body)
 }
 
-// Runs, processes, barriers and closures are counted from start to end. Counters start at 0, so
+// Runs, processes, barriers and closures are counted from start to finish. Counters start at 0, so
 // that the first event is an increase.
 func TestMetrics(t *testing.T) {
 	t.Parallel()

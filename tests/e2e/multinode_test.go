@@ -14,7 +14,7 @@ import (
 )
 
 // A program for TF_CONFIG trains on three hosts: the chief and a worker on one, workers and a
-// parameter server on the others. Their only connection is their addresses.
+// parameter server on the remaining two. Their only connection is their addresses.
 func TestTFConfigOnThreeHosts(t *testing.T) {
 	t.Parallel()
 	h := newOnHosts(t, 3)
@@ -34,7 +34,7 @@ func TestTFConfigOnThreeHosts(t *testing.T) {
 func TestRankZeroCannotBeReached(t *testing.T) {
 	t.Parallel()
 	h := newOnHosts(t, 2)
-	// A network on which only ssh reaches a.
+	// A network where only ssh reaches a.
 	firewall := h.agent("firewall", `[ "$1" = a ] && ip netns exec `+h.Netns(h.Hosts[1])+` ip route replace unreachable `+h.Hosts[0].Address+`/32
 exec `+h.Agent+` "$@"`)
 	code, stdout, stderr := h.run(h.args(firewall, "--set", "placement_timeout=10s", "-H", "a,b", "--", "echo", "started")...)

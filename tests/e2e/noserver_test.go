@@ -73,7 +73,7 @@ func sockets(t *testing.T, dir string) (found []string) {
 }
 
 // A full disk with the state directory is reported, before and during a run, and one signal still
-// ends the run.
+// stops the run.
 func TestTheDiskUnderTheStateDirectoryIsFull(t *testing.T) {
 	t.Parallel()
 	home, state := smallState(t)
@@ -124,8 +124,7 @@ func smallState(t *testing.T) (home, state string) {
 	return home, state
 }
 
-// No run stays open if `clusterrun run` is killed at any moment of its start: the next command
-// ends what is left.
+// No run stays open if `clusterrun run` is killed while starting. The next command cleans up.
 func TestNoSignalLeavesAnOpenRun(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -148,7 +147,7 @@ func TestNoSignalLeavesAnOpenRun(t *testing.T) {
 	harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
 }
 
-// A run without a worker for its workflow cannot be stopped by request, but is still ended.
+// A run without a worker for its workflow cannot be stopped by request, but is still closed.
 func TestARunThatNobodyExecutesIsEnded(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// A run notifies its webhook of its end with a signed notice, and retries failures.
+// When it finishes, a run sends its webhook a signed notice, and retries failures.
 func TestNotifications(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -70,7 +70,7 @@ func (l *local) goOn() {
 	require.NoError(l.t, os.WriteFile(filepath.Join(l.home, "go"), nil, 0o644))
 }
 
-// connected reports whether a process of this test has a socket. Only root can see that.
+// connected reports whether a process in this test owns a socket. Only root can see that.
 func connected(pid int) bool {
 	fds, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 	return slices.ContainsFunc(fds, func(fd string) bool {

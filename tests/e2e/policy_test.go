@@ -29,7 +29,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// policed is a server with a host worker that has a policy: alice may run the program job.
+// policed is a server with a host worker. By the worker's policy, alice may run the program job.
 type policed struct {
 	*harness.Server
 	t      *testing.T
@@ -365,7 +365,7 @@ func (g *policed) activity(workflowID, queue, name string, input any) error {
 	return nil
 }
 
-// activities does the same for several activities in sequence. A success has an empty message.
+// activities does the same for several activities in sequence. The message is empty on success.
 func (g *policed) activities(workflowID, queue string, calls ...byHand) []string {
 	g.t.Helper()
 	w := worker.New(g.client, "by-hand-"+workflowID, worker.Options{DisableRegistrationAliasing: true})

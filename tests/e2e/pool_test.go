@@ -24,9 +24,9 @@ type pools struct {
 
 func newPools(t *testing.T) *pools {
 	l := newLocal(t)
-	// Use the interpreter itself: python3 in PATH may be a script that needs a longer PATH.
+	// Use the interpreter itself, since python3 in PATH may be a script that needs a longer PATH.
 	found := must.Get(exec.Command("python3", "-c", "import sys; print(sys.executable, end='')").Output())(t)
-	// The server starts before any pool, so that it does not have the mark.
+	// The server starts before any pool, so that it does not carry the mark.
 	l.ok("run", "-q", "-n", "1", "--", "true")
 	return &pools{l, map[string][]string{"python": {string(found), filepath.Join(harness.Root(), "tests/e2e/testdata/pool/main.py")}}}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Tasks outlive kills of PostgreSQL and of Temporal's own server, and then their run ends as
-// usual.
+// Tasks survive when PostgreSQL and Temporal's own server are killed, and then their run finishes
+// as usual.
 func TestPostgreSQL(t *testing.T) {
 	t.Parallel()
 	f := fixtureOn(t, harness.StartTemporal(t))

@@ -112,7 +112,7 @@ func TestARunKnowsItsOrigin(t *testing.T) {
 	assert.NotEmpty(t, usage.Tasks[0].Points)
 }
 
-// A run's page in a file opens without a server. Text from the run is shown as text.
+// A run's page in a file opens without a server. Markup from the run is escaped.
 func TestAPageInAFile(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

@@ -60,7 +60,7 @@ func TestRunsDoNotShareAGPU(t *testing.T) {
 // logger writes without end, but slowly enough not to fill the disk before anyone looks.
 const logger = "while head -c 1M /dev/zero; do sleep 0.01; done"
 
-// A task that would write 100 GB ends its run with the reason, and does not restart. Another run
+// A task that would write 100 GB fails its run with the reason, and does not restart. Another run
 // on the same host is not affected.
 func TestALoggerEndsItsRun(t *testing.T) {
 	t.Parallel()
@@ -100,7 +100,7 @@ func TestALoggerEndsItsRun(t *testing.T) {
 	assert.Equal(t, spec.VerdictSucceeded, f.result(healthy).Verdict)
 }
 
-// Supported limits are enforced; others are refused before anything starts.
+// Supported limits are enforced; unsupported limits are refused before anything starts.
 func TestLimitsOfMemory(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

@@ -53,7 +53,7 @@ func (l *local) succeeds(args ...string) (stdout, stderr string) {
 	return stdout, stderr
 }
 
-// ok is succeeds for commands whose stderr does not matter.
+// ok is succeeds for commands that may write to stderr.
 func (l *local) ok(args ...string) (stdout string) {
 	l.t.Helper()
 	stdout, _ = l.succeeds(args...)

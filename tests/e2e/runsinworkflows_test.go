@@ -43,8 +43,8 @@ func TestRunsInWorkflows(t *testing.T) {
 			Tasks: []spec.TaskGroup{group("worker", 1, script)},
 		}
 	}
-	// resultOf returns what the caller's caller can read: the run's result is in the details of a
-	// cause.
+	// resultOf returns what the caller's caller can read, because the run's result is in a cause's
+	// details.
 	resultOf := func(run client.WorkflowRun) (*spec.RunResult, error) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

@@ -20,9 +20,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// A task of the same user finds no credentials of its host worker, neither in its environment and
-// open files, nor in those, the memory and the files of its ancestors. Only public files are
-// open.
+// A task does not find its host worker's credentials if both run as the same user, neither in its
+// own environment and open files, nor in its ancestors' environments, open files, memory and files.
+// Only public files are open.
 func TestTasksCannotReadTheSecretsOfTheirHostWorker(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t, "--headless")

@@ -39,8 +39,8 @@ func shippedOn(t *testing.T, w *harness.Worker) []string {
 	return dirs
 }
 
-// The run is submitted while there is only one host, and its directory is removed: the second
-// host gets the files from the first.
+// The run is submitted while there is only one host, and its directory is removed. The second host
+// gets the files from the first.
 func TestShipWithTheSubmitterGone(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -26,8 +26,8 @@ func (l *local) runWith(env []string, argv ...string) *harness.Process {
 	return p
 }
 
-// Signals in the list stop the run, but no others. TestRunIsInterrupted tests torch's four
-// defaults (TE-32, TE-35, SEED-80).
+// Only signals in the list stop the run. TestRunIsInterrupted tests torch's four defaults (TE-32,
+// TE-35, SEED-80).
 func TestSignalsToHandle(t *testing.T) {
 	t.Parallel()
 	const variable = "TORCHELASTIC_SIGNALS_TO_HANDLE="

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// onHosts runs `clusterrun run` on hosts that have only sshd and the program.
+// onHosts runs `clusterrun run` on hosts with only sshd and the program.
 type onHosts struct {
 	*local
 	*harness.SSHHosts
@@ -28,7 +28,7 @@ func newOnHosts(t *testing.T, n int, by ...string) *onHosts {
 	return &onHosts{t: t, SSHHosts: harness.StartSSHHosts(t, n, by...), local: newLocal(t)}
 }
 
-// args returns the arguments of a run that uses agent to reach hosts.
+// args returns the arguments for a run that reaches hosts through agent.
 func (h *onHosts) args(agent string, args ...string) []string {
 	return append([]string{"run", "--dir", h.home, "--launch-agent", agent}, args...)
 }
@@ -79,7 +79,7 @@ func TestHostsBySSH(t *testing.T) {
 	h := newOnHosts(t, 2)
 	b := h.Hosts[1]
 
-	// Rank 0 listens, and its variables lead the other ranks to it.
+	// Rank 0 listens, and all ranks' variables lead to it.
 	meet := `import os, socket
 at = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
 if os.environ["RANK"] == "0":
@@ -153,7 +153,7 @@ func TestAHostBySSHIsCutOff(t *testing.T) {
 	harness.Eventually(t, "nothing is left on a", func() bool { return len(h.Processes(h.Hosts[0])) == 0 })
 }
 
-// Every error of a host is reported in ssh's words, and nothing is left on the other hosts.
+// Every host error is reported in ssh's words, and nothing is left on the remaining hosts.
 func TestHostsThatCannotBeReached(t *testing.T) {
 	t.Parallel()
 	h := newOnHosts(t, 2)

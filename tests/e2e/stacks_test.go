@@ -131,7 +131,7 @@ func TestStacksOnTimeout(t *testing.T) {
 	assert.Empty(t, programs(t, l))
 }
 
-// If a rank holds the others up, it is named. `make bench BENCH=Hangs` runs more.
+// If a rank holds up the run, it is named. `make bench BENCH=Hangs` runs more.
 func TestWhoHoldsTheOthersUp(t *testing.T) {
 	t.Parallel()
 	for program, all := range map[string][]hangs.Hang{

@@ -61,7 +61,7 @@ func TestOutputThatNobodyReads(t *testing.T) {
 	}
 }
 
-// An output that cannot be written affects neither the other output nor the run.
+// If stdout or stderr cannot be written, this affects neither the rest of the output nor the run.
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t, "--headless")

@@ -76,7 +76,7 @@ func (f *fixture) ended(ids []string) {
 	}
 }
 
-// An operator sees and does the same as with few tasks: on two hosts, one of which loses its host
+// An operator sees and does the same as with few tasks, although one of two hosts loses its host
 // worker's Temporal side for a while.
 func TestALargeRun(t *testing.T) {
 	f, hosts := fleetOf(t, many/2, "a", "b")

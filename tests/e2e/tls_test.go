@@ -57,7 +57,7 @@ func onlyAnswers(r harness.Request) error {
 	return harness.Refused
 }
 
-// resets returns the address of a server that resets connections after reading their first byte.
+// resets returns a server address where connections are reset after their first byte.
 func resets(t *testing.T) string {
 	t.Helper()
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)

@@ -62,7 +62,7 @@ func blocksOf(t *testing.T, path string) (blocks []block) {
 	return blocks
 }
 
-// topicFile returns the file of a topic.
+// topicFile returns a topic's file.
 func topicFile(name string) string {
 	topic, _ := help.Find(name)
 	return filepath.Join(harness.Root(), "starter/help", topic.Path)
@@ -70,14 +70,14 @@ func topicFile(name string) string {
 
 var fileName = regexp.MustCompile(`^(?:#|//) ([a-z_]+\.[a-z]+)\n`)
 
-// step is one step of a page: a piece of a shell script, and the output that it must have.
+// step is one step on a page. It consists of shell commands and their expected output.
 type step struct {
 	where, script string
 	want          *regexp.Regexp // nil for any output; but then the script must succeed
 	shown         string
 }
 
-// steps returns the steps of a block.
+// steps returns a block's steps.
 func (b block) steps(t *testing.T) (steps []step) {
 	t.Helper()
 	where := fmt.Sprintf("%s:%d", b.page, b.line)
@@ -144,7 +144,7 @@ func pattern(shown string) *regexp.Regexp {
 	s := regexp.QuoteMeta(shown)
 	s = dots.ReplaceAllString(s, `(?:.*\n)*?`)
 	s = strings.ReplaceAll(s, "…", `.*`)
-	s = strings.NewReplacer("x2k9", "RANDOM", "host-a", `\S+`).Replace(s) // the ID of a run ends so
+	s = strings.NewReplacer("x2k9", "RANDOM", "host-a", `\S+`).Replace(s) // run IDs end like this
 	s = number.ReplaceAllStringFunc(s, func(n string) string {
 		if strings.HasPrefix(n, ".py:") {
 			return n
@@ -155,20 +155,20 @@ func pattern(shown string) *regexp.Regexp {
 	return regexp.MustCompile(`^` + s + `$`)
 }
 
-// workplace is a user's home in which pages are tried.
+// workplace is a user's home for trying pages.
 type workplace struct {
 	home string
 	env  []string
 }
 
-// newWorkplace returns a home with ports of its own for `clusterrun dev`, and ssh hosts that
-// are all this machine.
+// newWorkplace returns a home with private ports for `clusterrun dev`, and ssh hosts that are all
+// this machine.
 func newWorkplace(t *testing.T) *workplace {
 	t.Helper()
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("Python is not installed")
 	}
-	l := newLocal(t) // ends the server
+	l := newLocal(t) // stops the server
 	w := &workplace{home: l.home}
 	fixtures := must.Get(filepath.Abs("testdata/topics"))(t)
 	// Debian's Python has PyTorch, if that is installed.
@@ -184,7 +184,7 @@ func newWorkplace(t *testing.T) *workplace {
 
 const mark = "\x1e"
 
-// try runs the blocks of a page, in a directory with the programs it mentions.
+// try runs a page's blocks, in a directory with the programs it mentions.
 func (w *workplace) try(t *testing.T, page string) {
 	t.Helper()
 	var steps []step
@@ -236,7 +236,7 @@ func (w *workplace) try(t *testing.T, page string) {
 // stops its server.
 var slowServer = regexp.MustCompile(`(?m)^clusterrun: (the embedded server does not answer; .*|a host worker answers again; the run continues)\n`)
 
-// Every block of the README is run as it is, in a home of its own.
+// Every README block is run unchanged, in a separate home.
 func TestREADME(t *testing.T) {
 	t.Parallel()
 	if err := exec.Command("/usr/bin/python3", "-c", "import torch").Run(); err != nil {
@@ -249,7 +249,7 @@ func TestREADME(t *testing.T) {
 func TestTopics(t *testing.T) {
 	t.Parallel()
 	w := newWorkplace(t)
-	// The pages are tried side by side, so one host has to have room for the runs of all.
+	// The pages are tried in parallel, so one host needs enough slots for all their runs.
 	w.env = append(w.env, "SLOTS=64")
 	dev := harness.Start(t, w.home, w.env, "bash", "-c", "clusterrun dev --detach")
 	require.Zero(t, dev.ExitCode(), dev.Stderr())

@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// torchrun runs a line in a shell in which torchrun is an alias for clusterrun, in a directory
-// with the script train.py.
+// torchrun runs a line in a shell with torchrun as an alias for clusterrun, in a directory with the
+// script train.py.
 func (l *local) torchrun(script, line string, env ...string) (code int, stdout, stderr string) {
 	l.t.Helper()
 	dir := l.t.TempDir()

@@ -105,7 +105,7 @@ def square(x):
 clusterrun.serve()
 `
 
-// During two in-place upgrades, a host worker's tasks keep their processes: they meet at the
+// During two in-place upgrades, a host worker's tasks keep their processes. They meet at the
 // barrier where they were waiting, and finish the closures that they were executing.
 func TestUpgradesUnderOpenBarriersAndClosures(t *testing.T) {
 	t.Parallel()

@@ -100,7 +100,7 @@ func TestPyTorch(t *testing.T) {
 		t.Skip("PyTorch is not installed (Debian: python3-torch)")
 	}
 	torch := must.JSON[torchBuild](t, out)
-	// The server starts before any test, so that it does not have the mark.
+	// The server starts before any test, so that it does not carry the mark.
 	home, mark, server := t.TempDir(), fmt.Sprint("PYTORCH_MARK=", os.Getpid()), harness.StartServer(t, "--headless")
 	shim := filepath.Join(harness.Root(), "tests/extra/testdata/pytorch")
 	env := harness.Env(home, mark, "TEMPORAL_ADDRESS="+server.Address, "TMPDIR="+t.TempDir(), "PYTHONPATH="+shim, "PYTHONDONTWRITEBYTECODE=1", "CUDA_VISIBLE_DEVICES=-1", "CLUSTERRUN_BIN="+harness.Clusterrun(t))

@@ -1,5 +1,5 @@
-// Package hangs contains programs that hang in known ways, to test whether the rank that holds up
-// the others is named.
+// Package hangs contains programs that hang in known ways, to test whether the guilty rank is
+// named.
 package hangs
 
 import (
@@ -35,7 +35,7 @@ const Nobody = -1
 type Hang struct {
 	// Program is "torch", "python" or "mpich".
 	Program string
-	// Wait names the call in which all ranks wait except the guilty one, which does Deed instead.
+	// Wait names the call where all ranks wait except the guilty one, which does Deed instead.
 	Wait, Deed    string
 	Ranks, Guilty int
 }
@@ -49,7 +49,7 @@ func (h Hang) Named(f stacktree.Findings) bool {
 	return f.Outliers.Len() == 1 && f.Outliers.Has(h.Guilty)
 }
 
-// waits lists the calls in which ranks wait, and deeds what the guilty rank does instead.
+// waits lists the calls where ranks wait, and deeds what the guilty rank does instead.
 var (
 	waits = map[string][]string{
 		"torch": {"all_reduce", "barrier", "broadcast", "all_gather", "reduce", "recv", "send", "async_all_reduce", "all_gather_object", "backward"},
@@ -69,8 +69,8 @@ var (
 	}
 )
 
-// Thirty returns 30 hangs: all deeds, each with a wait, a number of ranks and a guilty rank drawn
-// from the seed, and a few more.
+// Thirty returns 30 hangs. They include all deeds and a few more, each with a wait, a number of
+// ranks and a guilty rank drawn from the seed.
 func Thirty(seed uint64) []Hang {
 	random := rand.New(rand.NewPCG(seed, 0))
 	var all []Hang

@@ -21,10 +21,10 @@ var (
 	})
 )
 
-// Clusterrun returns the path of the clusterrun binary.
+// Clusterrun returns the clusterrun binary's path.
 func Clusterrun(t testing.TB) string { return must(t, clusterrunOnce) }
 
-// Supervisor is the path of the program next to it.
+// Supervisor returns the path of the supervisor, next to it.
 func Supervisor(t testing.TB) string {
 	return filepath.Join(filepath.Dir(Clusterrun(t)), supervise.ProgramName)
 }
@@ -46,13 +46,13 @@ var temporalOnce = sync.OnceValues(func() (string, error) {
 	return filepath.Join(Root(), ".tools", "temporal"), nil
 })
 
-// TemporalCLI returns the path of the real temporal CLI.
+// TemporalCLI returns the real temporal CLI's path.
 func TemporalCLI(t testing.TB) string {
 	t.Helper()
 	return must(t, temporalOnce)
 }
 
-// tool is the path of a program that only make builds. It skips the test if the program is
+// tool returns the path to a program that only make builds. It skips the test if the program is
 // missing.
 func tool(t testing.TB, name, builtBy string) string {
 	t.Helper()
@@ -72,8 +72,8 @@ func must(t testing.TB, f func() (string, error)) string {
 	return path
 }
 
-// built returns the first of the packages' programs, built by make or else here. Without make it
-// always rebuilds, since a test of an old binary would be misleading.
+// built returns the path to the first package's program, built by make or else by built. Without
+// make it always rebuilds, since a test of an old binary would be misleading.
 func built(variable, name, module string, packages ...string) (string, error) {
 	if p := os.Getenv(variable); p != "" {
 		if _, err := os.Stat(p); err == nil {

@@ -162,7 +162,7 @@ func (s *Server) newWorker(t testing.TB, program string, env []string, args ...s
 	return w
 }
 
-// Home returns the home of the worker's processes.
+// Home returns the worker processes' home.
 func (w *Worker) Home() string {
 	for _, v := range w.env {
 		if home, ok := strings.CutPrefix(v, "HOME="); ok {
@@ -196,7 +196,7 @@ func (w *Worker) AwaitReady() {
 	})
 }
 
-// Side returns the pid of the Temporal-facing side.
+// Side returns the Temporal-facing process's pid.
 func (w *Worker) Side() int {
 	w.t.Helper()
 	side := 0
@@ -268,5 +268,5 @@ func Result(t testing.TB, run client.WorkflowRun) spec.RunResult {
 // AwaitEnd waits until the server's process exits.
 func (s *Server) AwaitEnd() { s.process.ExitCode() }
 
-// Signal sends the server's process a signal.
+// Signal sstops the server's process a signal.
 func (s *Server) Signal(sig syscall.Signal) { s.process.Kill(sig) }

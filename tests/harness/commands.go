@@ -14,7 +14,7 @@ func (s *Server) Succeeds(t testing.TB, args ...string) (stdout, stderr string) 
 	return stdout, stderr
 }
 
-// OK is Succeeds for commands whose stderr does not matter.
+// OK is Succeeds for commands that may write to stderr.
 func (s *Server) OK(t testing.TB, args ...string) (stdout string) {
 	t.Helper()
 	stdout, _ = s.Succeeds(t, args...)

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FreeAddress returns an address on this machine for a program that listens on a given address.
-// The address stays bound here until the test ends, so that the system does not assign its port
-// to programs that ask for any port. A program that asks for this port can still listen on it.
+// FreeAddress returns an address on this machine for a program that listens on a given address. The
+// address stays bound until the test finishes, so that the system does not assign its port to
+// programs that listen on port 0. A program can still listen on this port explicitly.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)

@@ -111,13 +111,13 @@ func (d *PostgreSQL) number(sql string) int64 {
 	return n
 }
 
-// PIDs returns the IDs of the server's processes.
+// PIDs returns the server's process IDs.
 func (d *PostgreSQL) PIDs() []int {
 	pid := d.process.Cmd.Process.Pid
 	return append([]int{pid}, Children(pid)...)
 }
 
-// CPU returns the CPU time of the server's processes, including exited ones.
+// CPU returns the server processes' CPU time, including exited processes.
 func (d *PostgreSQL) CPU() (used time.Duration) {
 	for i, pid := range d.PIDs() {
 		stat, _ := proc.ReadStat(pid) // an exited process is a child of the first

@@ -34,7 +34,7 @@ type Process struct {
 	done chan struct{}
 }
 
-// Start starts a program and kills it, by its pid, when the test ends.
+// Start starts a program and kills it, by its pid, when the test finishes.
 func Start(t testing.TB, dir string, env []string, argv ...string) *Process {
 	t.Helper()
 	return StartAs(t, nil, dir, env, argv...)
@@ -76,9 +76,9 @@ func (p *Process) begin() {
 	})
 }
 
-// heedSignals makes programs under test start without ignored signals, even if a shell started
-// the test in the background with ignored signals. A child has the default action for signals
-// that the test catches.
+// heedSignals makes programs under test start without ignored signals, even if a shell started the
+// test in the background with ignored signals. A child gets the default action for signals that the
+// test catches.
 var heedSignals = sync.OnceFunc(func() {
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT} {
 		if signal.Ignored(s) {
@@ -111,8 +111,8 @@ func (p *Process) Exited() bool {
 	}
 }
 
-// Dead reports whether the process itself has exited, even if other processes still have its
-// output open.
+// Dead reports whether the process itself has exited, even if other processes still hold its output
+// open.
 func (p *Process) Dead() bool {
 	return p.Exited() || slices.Contains([]string{"Z", ""}, State(p.Process.Pid))
 }

@@ -31,7 +31,7 @@ type SSHHosts struct {
 	Dir     string
 	Hosts   []*SSHHost
 	Address string // this machine's, on their network
-	// Agent is an ssh command line that knows their names and keys, and nothing about the user's.
+	// Agent is an ssh command line with their names and keys, without the user's configuration.
 	Agent string
 }
 
@@ -122,7 +122,7 @@ func (s *SSHHosts) start(h *SSHHost, bridge string, i int, by []string) {
 		"ListenAddress " + h.Address, "HostKey " + s.path("hostkey"), "AuthorizedKeysFile " + s.path("id.pub"),
 		"PidFile none", "UsePAM no", "StrictModes no", "PermitRootLogin yes", "PasswordAuthentication no", "KbdInteractiveAuthentication no",
 		"MaxStartups 100", "AllowTcpForwarding no", "AllowStreamLocalForwarding no",
-		// HOME is set so that the user's shell files have no effect.
+		// HOME is set so that the user's shell files are not read.
 		fmt.Sprintf("SetEnv HOME=%s PATH=%s CLUSTERRUN_STATE_DIR=%s", s.Dir, os.Getenv("PATH"), h.State),
 	}, "\n")+"\n")
 	argv := append([]string{"nsenter", "--net=/run/netns/" + h.netns}, by...)

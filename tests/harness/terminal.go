@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/pty"
 )
 
-// Terminal is a program in the foreground of a terminal on which the test types.
+// Terminal is a program in a terminal's foreground. The test types its input.
 type Terminal struct {
 	*Process
 	// Before are the modes that the program found.

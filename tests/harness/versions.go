@@ -18,8 +18,8 @@ import (
 // NextVersion is the version of [NextClusterrun].
 const NextVersion = "99.0.0"
 
-// next lists the source changes of the next version: its number, and an additional spec field.
-// Each has a file's path, the text to replace, and its replacement.
+// next lists the source changes for the next version: its number, and an additional spec field.
+// Each consists of a path, the text to replace, and its replacement.
 var next = []struct{ file, text, with string }{
 	{"workflows/spec/version.go", `"` + spec.Version + `"`, `"` + NextVersion + `"`},
 	{"workflows/spec/runspec.go", "\tSignature             *Signature     `json:\"signature,omitempty\"`\n", "\tSignature             *Signature     `json:\"signature,omitempty\"`\n\tNice              *int         `json:\"nice,omitempty\"`\n"},
@@ -63,8 +63,8 @@ var nextOnce = sync.OnceValues(func() (string, error) {
 	return filepath.Join(out, "clusterrun"), nil
 })
 
-// NextClusterrun is the path of a program built from the same source as a later version: it has a
-// different version number, and its specs have an additional field, nice.
+// NextClusterrun returns the path to a later version, built from the same source with a different
+// version number and an additional spec field, nice.
 func NextClusterrun(t testing.TB) string { return must(t, nextOnce) }
 
 // Installed is a replaceable program on disk.

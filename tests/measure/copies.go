@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// The programs report with a line in the pipe marks, and exit when the pipe hold has no writer
-// left. $1 is the directory of both.
+// The programs report with a line in the pipe marks, and exit when the last writer closes the pipe
+// hold. $1 is the directory with both pipes.
 const (
-	// holding reports its pid. It opens hold first, while the pipe has a writer.
+	// holding reports its pid. It opens hold first, before the writer can close it.
 	holding = `exec 4< "$1/hold"; echo $$ > "$1/marks"; read x <&4; exit 0`
 	// failingOnce fails on its first run.
 	failingOnce = `if [ ! -e "$1/failed" ]; then : > "$1/failed"; echo $$ > "$1/marks"; exit 1; fi; ` + holding
-	// endingFirst exits before the others if it is the chief. Otherwise, it fails if it is the
-	// first to create a directory. The pipe gone shows when all have exited.
+	// endingFirst exits first if it is the chief. Otherwise, it fails if it is the first to create
+	// a directory. The pipe gone shows when all have exited.
 	endingFirst = `exec 3> "$1/gone" 4< "$1/hold"
 case $2.$CLUSTERRUN_TASK_TYPE in
 chief.chief) code=0 ;;
@@ -62,7 +62,7 @@ func (c *copies) begin(ctx context.Context, p *Place, start Start, n int, argv [
 			return err
 		}
 	}
-	// Read only: the end of its last writer is the end of the file.
+	// Read only, so that EOF follows when the last writer exits.
 	if c.gone, err = makePipe(c.dir, "gone", os.O_RDONLY|syscall.O_NONBLOCK); err != nil {
 		return err
 	}
@@ -77,10 +77,10 @@ func (c *copies) begin(ctx context.Context, p *Place, start Start, n int, argv [
 	return nil
 }
 
-// close removes the pipes. This ends copies that are still running.
+// close removes the pipes. Copies that are still running exit.
 func (c *copies) close() {
 	for _, pipe := range []*os.File{c.marks, c.hold, c.signal, c.gone} {
-		_ = pipe.Close() // the error of a nil pipe does not matter
+		_ = pipe.Close() // a nil pipe's error does not matter
 	}
 	_ = os.RemoveAll(c.dir)
 }

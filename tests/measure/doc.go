@@ -1,7 +1,7 @@
 // Package measure measures what users wait for when they start processes: with clusterrun, with a
-// bare shell as the floor, and with other launchers. A [Launcher] contains the command lines of
-// one of them. A [Place] runs them with small programs that report through named pipes, so that
-// only this process's clock is used.
+// bare shell as the floor, and with other launchers. A [Launcher] contains one program's command
+// lines. A [Place] runs them with small programs that report through named pipes, so that only this
+// process's clock is used.
 //
 //	launchers.go          command lines of clusterrun and a shell
 //	place.go, copies.go   a directory to measure in; copies of a program that report there

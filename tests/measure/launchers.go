@@ -20,7 +20,7 @@ type Launcher struct {
 	Restart Start
 	// End stops all copies when one fails.
 	End Start
-	// Tee writes the output of all copies to stdout, with a prefix on each line.
+	// Tee writes all copies' output to stdout, with a prefix on each line.
 	Tee Start
 	// Stays reports whether the command keeps running after the copies have exited.
 	Stays bool
@@ -42,8 +42,8 @@ func Clusterrun(program, stateDir string, beside func() []int) *Launcher {
 	}
 }
 
-// WithChief runs clusterrun with n tasks, one of which is the chief. When it exits, the others
-// are stopped immediately.
+// WithChief runs clusterrun with a chief and n-1 more tasks. When the chief exits, the rest are
+// stopped immediately.
 func WithChief(program, stateDir string) Start {
 	return func(_ string, n int, argv []string) ([]string, error) {
 		return append([]string{

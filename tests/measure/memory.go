@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
-// Resident returns the memory of processes, in bytes. Shared memory counts once (PSS), except in
-// processes with unreadable smaps: all their resident memory counts.
+// Resident returns processes' memory in bytes. Shared memory counts once (PSS), except in processes
+// with unreadable smaps, where all resident memory counts.
 func Resident(pids []int) (int64, error) {
 	var total int64
 	for _, pid := range pids {

@@ -21,7 +21,7 @@ const (
 
 // Place is a directory and an environment for measuring launchers.
 type Place struct {
-	// Dir contains the files of the launchers and of the measurement.
+	// Dir contains files for the launchers and the measurement.
 	Dir string
 	// Env is the launchers' environment. If nil, they inherit this process's environment.
 	Env []string

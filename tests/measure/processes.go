@@ -42,7 +42,7 @@ func (p *Place) Restart(ctx context.Context, l *Launcher) (time.Duration, error)
 	return again.Sub(failed), c.finish(l.Stays)
 }
 
-// EndAfterFailure returns the time from the failure of one of n copies until the last exits.
+// EndAfterFailure returns how long the last of n copies takes to exit after one fails.
 func (p *Place) EndAfterFailure(ctx context.Context, start Start, n int) (time.Duration, error) {
 	return p.end(ctx, start, n, "failure")
 }

@@ -82,8 +82,8 @@ func Program(name string, args []string) error {
 // warmUp is the number of unmeasured first rounds.
 const warmUp = 100
 
-// rounds measures barrier rounds. Its arguments are the number of rounds, and the directory of
-// the pipe that receives their median in nanoseconds.
+// rounds measures barrier rounds. Its arguments are how many, and the directory with the pipe that
+// receives their median in nanoseconds.
 func rounds(args []string, barrier func() error) error {
 	if len(args) != 2 {
 		return errors.New("the rounds of a barrier want a number and a directory")
@@ -116,7 +116,7 @@ func mark(dir, line string) error {
 	return err
 }
 
-// held returns a context that is canceled when the pipe hold in a directory has no writer left.
+// held returns a context that is canceled when the last writer closes the pipe hold in a directory.
 func held(dir string) (context.Context, error) {
 	hold, err := os.Open(filepath.Join(dir, "hold"))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 // Series contains the times of repeated measurements.
 type Series []time.Duration
 
-// Median returns the median of a nonempty series.
+// Median returns a nonempty series' median.
 func (s Series) Median() time.Duration {
 	sorted := slices.Sorted(slices.Values(s))
 	return sorted[len(sorted)/2]

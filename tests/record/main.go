@@ -35,7 +35,7 @@ var (
 	closures string
 )
 
-// continued is the number of events after which the second server's workflows continue as new.
+// On the second server, workflows continue as new after continued events.
 const continued = 20
 
 func main() {
@@ -120,7 +120,7 @@ func record(programs, temporal string, serverFlags []string, to, suffix string) 
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	// No command ends a fleet.
+	// No command closes a fleet.
 	if err := c.CancelWorkflow(ctx, spec.FleetID(spec.TaskQueue), ""); err != nil {
 		return err
 	}
@@ -137,8 +137,8 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), nil
 }
 
-// writeAll writes the histories of closed executions: the first and the last of each workflow,
-// since those in between are alike.
+// writeAll writes the first and last closed execution's history per workflow, since the executions
+// in between are alike.
 func writeAll(ctx context.Context, c client.Client, to, suffix string) error {
 	of := map[string][]*workflowpb.WorkflowExecutionInfo{}
 	for token := []byte(nil); ; {
