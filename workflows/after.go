@@ -11,12 +11,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
-// skippedError reports that an earlier run has not ended as the spec requires.
+// skippedError reports that an earlier run did not finish as the spec requires.
 type skippedError struct{ why string }
 
 func (e *skippedError) Error() string { return e.why }
 
-// awaitEarlier waits until the earlier runs of a spec have ended. It returns a [*skippedError] as
+// awaitEarlier waits until the spec's earlier runs have finished. It returns a [*skippedError] as
 // soon as one of them does not end as the spec requires.
 //
 // A run can only wait for runs that started before it, so runs never wait for each other.
@@ -68,7 +68,7 @@ func invalidAfter(i int, message, remedy string) error {
 	return temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrInvalidRunSpec, nil)
 }
 
-// waitingFor is for RunEnd, which a host of the queue executes until the earlier run ends.
+// waitingFor is for RunEnd, which one of the queue's hosts executes until the earlier run finishes.
 func waitingFor(ctx workflow.Context, queue string, a spec.After) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		ActivityID:          spec.AfterActivity + a.Run,

@@ -37,7 +37,7 @@ func noteEnd(ctx workflow.Context, result *spec.RunResult, restarts int) {
 	countEnd(ctx, result)
 }
 
-// countEnd counts an ended run in the metrics.
+// countEnd counts a finished run in the metrics.
 func countEnd(ctx workflow.Context, result *spec.RunResult) {
 	workflow.GetMetricsHandler(ctx).WithTags(map[string]string{
 		"verdict": string(result.Verdict), "cause": string(result.Cause()),
@@ -61,7 +61,7 @@ func (v *reporter) noteGroup(ctx workflow.Context) {
 }
 
 // noteAttributes sets the search attributes of a run that was started without any, by a starter
-// that may not know the namespace's. If the server does not list them, the run has none.
+// that may not know the namespace's. If the server does not list them, the run does not set any.
 func noteAttributes(ctx workflow.Context, s *spec.RunSpec, owner string) {
 	all := runs.Attributes(s, owner, "")
 	if len(knownOf(all, attributesIn(workflow.GetTypedSearchAttributes(ctx)))) > 0 {
@@ -77,7 +77,7 @@ func noteAttributes(ctx workflow.Context, s *spec.RunSpec, owner string) {
 
 // attributesIn returns the names of attributes, including the SDK's.
 func attributesIn(known temporal.SearchAttributes) (names []string) {
-	//workflowcheck:ignore the order of names makes no difference
+	//workflowcheck:ignore the order of names does not matter
 	for key := range known.GetUntypedValues() {
 		names = append(names, key.GetName())
 	}

@@ -13,15 +13,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
-// Barrier is one round of a barrier: hosts start it with the signal that carries the first
-// arrival, and wait for its result. It also completes with that result if the round is broken.
+// Barrier is one barrier round. Hosts start it with the signal that carries the first arrival, and
+// wait for its result. It also completes with that result if the round is broken.
 //
 // Package barrier implements the rules, and [spec.BarrierID] returns its workflow ID.
 //
-// Its history stays small during the longest wait: a start, one event and at most one workflow
-// task for each signal of a host, a timer, and one activity with attempts that leave no events. A
-// host sends one signal for all of its tasks that arrive within a moment, so 1,000 hosts cause at
-// most about 4,000 events. If tasks keep coming and going, the round continues as new.
+// Its history stays small during the longest wait. It contains a start, one event and at most one
+// workflow task per signal, a timer, and one activity, which does not record its attempts. A host
+// sends one signal for all of its tasks that arrive within a moment, so 1,000 hosts cause at most
+// about 4,000 events. If tasks keep coming and going, the round continues as new.
 //
 // Only the workflow itself passes from, when it continues as new.
 func Barrier(ctx workflow.Context, in spec.BarrierInput, from *BarrierResumption) (*spec.BarrierResult, error) {
@@ -55,7 +55,7 @@ type barrierWorkflow struct {
 	// checks counts the checks that no host started.
 	checks   int
 	checking bool
-	// stopCheck cancels the running check, which asks about the tasks in asked.
+	// stopCheck cancels the running check, which covers the tasks in asked.
 	stopCheck workflow.CancelFunc
 	asked     []string
 

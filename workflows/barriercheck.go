@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// checkAfter is the delay before a host checks whether the missing tasks can still arrive.
-	// Most rounds are over by then.
+	// checkAfter is the delay before a host checks whether the missing tasks can still arrive. Most
+	// rounds are shorter.
 	checkAfter = time.Second
 	// checkSilence is the heartbeat timeout of the host that checks, and checkLasts is longer
 	// than any round.
@@ -28,10 +28,10 @@ const (
 	checkTaken, checkTakenMost = 30 * time.Second, time.Hour
 )
 
-// startChecks starts the check for missing tasks, one activity on the queue of a host that has
-// sent a signal. It checks after 1, 2, 4 … 60 s until a missing task has ended, which costs no
-// event. Its input lists the tasks that were missing when it started. A task that has arrived
-// since does not matter, but a task that has left since restarts the check.
+// startChecks starts the check for missing tasks, one activity on a signaling host's queue. It
+// checks after 1, 2, 4 … 60 s until a missing task has ended, without adding events. Its input
+// lists the tasks that were missing when it started. A task that has arrived since does not matter,
+// but a task that has left since restarts the check.
 func (b *barrierWorkflow) startChecks(ctx workflow.Context) {
 	if len(b.hosts) == 0 {
 		return

@@ -19,7 +19,7 @@ import (
 
 // ClusterRun runs a cluster to completion. The input is a [spec.RunSpec] as JSON, which ClusterRun
 // decodes strictly: a misspelt field fails the run immediately instead of being ignored. A failed
-// run returns an ApplicationError of one of the types in package spec, and a cancelled run a
+// run returns an ApplicationError with a type from package spec, and a cancelled run a
 // CanceledError; both carry the [spec.RunResult] in their details.
 //
 // Only the workflow itself passes resumption, when it continues as new.
@@ -97,7 +97,7 @@ func decode(input converter.RawValue) (*spec.RunSpec, error) {
 	return s, nil
 }
 
-// clusterRun is one run. Each of its parts makes one kind of decision, and all share the state.
+// clusterRun is one run. Each part makes one kind of decision, and all share the state.
 type clusterRun struct {
 	*runState
 	placer   *placer    // reserves hosts for the tasks
@@ -145,7 +145,7 @@ type runState struct {
 	former []*host
 	// shipped lists hosts that already received the run's files, the latest last.
 	shipped []spec.HostService
-	// lost holds the queues of hosts that were lost with a task.
+	// lost holds the queues of hosts lost with a task.
 	lost map[string]bool
 	// absent holds the queues of hosts that did not come back in time and have not answered since.
 	// The run has given them up.
@@ -160,7 +160,7 @@ type runState struct {
 	inputBytes int
 	// shared counts the values that this execution has shared with hosts.
 	shared int
-	// queued is the time of the first request to the fleet, from which the run's age counts.
+	// queued is the time of the first request to the fleet; the run's age counts from it.
 	queued time.Time
 	// patient reports whether the run waits for a place without limit.
 	patient bool
@@ -182,8 +182,8 @@ type runState struct {
 	// requests counts the requests that this execution has accepted, and sending the notices in
 	// transit.
 	requests, sending int
-	// leaving is the time at which the run started to prepare its move to another execution.
-	// awaiting reports whether a coroutine waits for the last request to return.
+	// leaving is when the run started to prepare its move to another execution. awaiting reports
+	// whether a coroutine waits for the last request to return.
 	leaving  time.Time
 	awaiting bool
 
@@ -246,8 +246,8 @@ func newRun(ctx workflow.Context, s *spec.RunSpec, from *Resumption) *clusterRun
 	return r
 }
 
-// run carries out the run from reservation to result. It uses a disconnected context because a
-// cancellation of the workflow is an ordinary event.
+// run carries out the run from reservation to result. It uses a disconnected context because the
+// workflow's cancellation is an ordinary event.
 func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	if r.execution > 0 {
@@ -322,7 +322,7 @@ func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 	return resultOrError(r.result)
 }
 
-// begin handles the result of the placement, which is the machine's first event.
+// begin handles the placement's result, which is the machine's first event.
 func (r *clusterRun) begin(ctx workflow.Context, placed error) {
 	stopPlacing := r.stopPlacing
 	r.stopPlacing = nil

@@ -1,11 +1,11 @@
-// Package workflows contains the workflows of clusterrun. ClusterRun carries out one run,
-// TaskGroup carries tasks of a large run on one host, Shared keeps a value for the hosts of a
-// large run, Fleet tracks a queue's hosts, and Barrier carries out one round of a barrier.
+// Package workflows contains clusterrun's workflows. ClusterRun carries out one run, TaskGroup runs
+// a large run's tasks on one host, Shared keeps a value for the hosts of a large run, Fleet tracks
+// a queue's hosts, and Barrier carries out one round of a barrier.
 //
-// The package makes no decisions. It passes each event of a run to the pure machine of package
-// lifecycle and carries out the actions that the machine returns: it starts and cancels
-// activities, sets timers and answers updates. Fleet does the same for package fleet, and Barrier
-// for package barrier.
+// The package makes no decisions. It passes a run's events to the pure machine of package lifecycle
+// and carries out the actions that the machine returns. It starts and cancels activities, sets
+// timers and answers updates. Fleet does the same for package fleet, and Barrier for package
+// barrier.
 //
 //	            ┌────────── update, cancellation, timer, activity ended
 //	            ▼
@@ -14,12 +14,11 @@
 //	   ▼          ▼                     └────────────────────┘
 //	InvalidRunSpec  PlacementError       RunTask, SignalTasks, …
 //
-// clusterrun.go implements a run's loop and its parts: the placer (place.go, and grant.go for
-// hosts of the fleet, which is in fleet.go), the requests to hosts (onhosts.go, together.go), the
-// move to another execution (handover.go), the release (release.go) and the status that users see
-// (status.go). launch.go implements the RunTask activities, taskgroup.go the groups of large
-// runs, requests.go the update handlers, updates.go the answers, and policies.go the options of
-// all activities.
+// clusterrun.go implements a run's loop and its parts: the placer (place.go, and grant.go for hosts
+// of the fleet, which is in fleet.go), the requests to hosts (onhosts.go, together.go), the move to
+// another execution (handover.go), the release (release.go) and the status that users see
+// (status.go). launch.go implements the RunTask activities, taskgroup.go the groups of large runs,
+// requests.go the update handlers, updates.go the answers, and policies.go the activity options.
 //
 // Released histories must replay forever. After any change to this package, the histories in
 // testdata/replay must still replay.
@@ -71,36 +70,36 @@
 // clear-stop withdraws it. The machine answers both immediately with a numbered Stopping.
 // TellStopping brings it to the hosts, and is retried for as long as the run lives. The numbers
 // order a host's messages, so that the order of arrival does not matter. A stop can be withdrawn,
-// unlike the seal of the chief's grace. For the same reason the next generation of a group is
-// reserved with the last Stopping. The update's ID consists of generation, task and key, so that
-// a repeated update is the same. A run handles ten updates at a time and all tasks often ask
-// together, so a host asks for one task after another, and answers on its own once it has
-// received a stop. A clear from elsewhere that is still on its way also withdraws such a request.
+// unlike the chief grace's seal. For the same reason the next generation of a group is reserved
+// with the last Stopping. The update's ID consists of generation, task and key, so that a repeated
+// update is the same. A run handles ten updates at a time and all tasks often ask together, so a
+// host asks for one task after another, and answers without the run once it has received a stop. A
+// clear from elsewhere that is still on its way also withdraws such a request.
 //
 // # Group restarts
 //
 // In restart scope "group" the run restarts tasks, not the host. A failure cancels all RunTask
 // activities, and when the last has returned the tasks are reserved again, for a new generation
-// with fresh ports. The previous hosts are asked first. Anything older is refused: by the
-// supervisor, because its keys contain the generation, and by the machine, because events do. An
-// activity that closed without a process exit proves nothing; for example, the server cancels an
-// activity that no worker holds. Before the next generation is placed, the activity's host must
-// settle: it stops and fences off the old processes. The run waits until none can be left.
+// with fresh ports. The previous hosts are asked first. Both the supervisor and the machine refuse
+// anything older, because keys and events contain the generation. An activity that closed without a
+// process exit proves nothing; for example, the server cancels an activity that no worker holds.
+// Before the next generation is placed, the activity's host must settle: it stops and fences off
+// the old processes. The run waits until none can be left.
 //
 // # Large runs
 //
 // A workflow may have 2,000 open activities and a history of 51,200 events, and it repeats a
 // workflow task during which more than 100 events arrive. So a run that launches more than 250
 // tasks together starts TaskGroup workflows, each for at most 250 tasks of one host. A TaskGroup
-// starts their RunTask activities, and reports their results to the run in batches. It makes no
-// decisions and starts nothing later: the run itself carries single launches, for example by
+// starts their RunTask activities, and reports their results to the run in batches. It decides
+// nothing and starts nothing later. The run itself carries single launches, for example by
 // start-task. Hosts see only that the activity belongs to a different workflow.
 //
-// Inputs that are the same for all hosts would make the history grow with the square of their
-// number. If the spec and the cluster exceed 1 MiB in the inputs of all hosts together, a Shared
-// workflow keeps each of them in its input (shared.go), and the hosts' inputs name that workflow.
-// The hosts read its history from the server. It stays open until all hosts have answered, so
-// that no retention removes it.
+// Inputs that are the same for all hosts would make the history grow quadratically with the hosts.
+// If the spec and the cluster exceed 1 MiB in all hosts' inputs together, a Shared workflow keeps
+// each of them in its input (shared.go), and the hosts' inputs name that workflow. The hosts read
+// its history from the server. It stays open until all hosts have answered, so that no retention
+// removes it.
 //
 // Like activities, groups belong to one execution of the run. The server terminates them when
 // that execution closes. The hosts then find that the server does not recognize the attempts, and
@@ -110,49 +109,47 @@
 //
 // # Long runs
 //
-// When the server suggests it, a run continues in another execution of its workflow, with a state
-// of the machine: between two generations, or at a quiet moment of one. To reach such a moment it
-// refuses requests for up to 10 s at a time, with the error TryAgain, which makes the Go API,
-// commands and hosts repeat them. Requests that end the run are accepted. A large number of tasks
-// does not make a run continue, because a large run with all tasks ending is about to end itself.
-// If something happens at the very moment, the server refuses the change and the run handles the
-// event first.
+// When the server suggests it, a run continues in another workflow execution, with the machine's
+// state, between two generations or at a quiet moment of one. To reach such a moment it refuses
+// requests for up to 10 s at a time, with the error TryAgain, which makes the Go API, commands and
+// hosts repeat them. Requests that end the run are accepted. A large number of tasks does not make
+// a run continue, because a large run with all tasks exiting is about to finish. If something
+// happens at the very moment, the server refuses the change and the run handles the event first.
 //
-// The server closes the activities and groups with the old execution. Their attempts find that
-// the server does not recognize them, and leave the processes running. The next execution
-// launches all live tasks again, and its attempts find each process either alive, or exited but
-// not judged. Hosts identify a run by its first execution, which activities carry, so plans,
-// journals, sockets, the closure queue and barriers stay. The supervisor's fence includes the
-// number of the execution between launch and attempt. An execution has no activities before its
-// first workflow task, so a host's reconciler stops nothing before then.
+// The server closes the activities and groups with the old execution. Their attempts find that the
+// server does not recognize them, and leave the processes running. The next execution launches all
+// live tasks again, and its attempts find each process either alive, or exited but not judged.
+// Hosts identify a run by its first execution, which activities carry, so plans, journals, sockets,
+// the closure queue and barriers stay. The supervisor's fence includes the number of the execution
+// between launch and attempt. A host's reconciler stops nothing before an execution's first
+// workflow task, which starts the activities.
 //
 // # Barriers across hosts
 //
 // A barrier round is an execution of Barrier with the ID
-// <run>/barrier/<execution>/<generation>/<name>/<round>. The first host with an arrival starts
-// it, with the signal that carries the arrival; hosts wait for its result. The run's workflow is
-// not involved: 10,000 barriers add no event to it. While a round waits, one activity on a
-// waiting host, BarrierCheck, asks the run whether the missing tasks can still arrive. It lasts
-// while they can, and asks after 1, 2, 4 … 60 s. This leaves no events, so a round has 11 events
-// after a second and no more after a week. Tasks that come and go during the round do add events;
-// a round with a long history continues in another execution. Package activities/tasks/barriers
-// explains the reasoning.
+// <run>/barrier/<execution>/<generation>/<name>/<round>. The first host with an arrival starts it,
+// with the signal that carries the arrival; hosts wait for its result. The run's workflow is not
+// involved: 10,000 barriers add no event to it. While a round waits, one activity on a waiting
+// host, BarrierCheck, asks the run whether the missing tasks can still arrive. It lasts while they
+// can, and asks after 1, 2, 4 … 60 s. This does not add events, so a round has 11 events after a
+// second, and still 11 after a week. Tasks that come and go during the round do add events; a round
+// with a long history continues in another execution. Package activities/tasks/barriers explains
+// the reasoning.
 //
 // # Search attributes
 //
 // A workflow task that sets an attribute unknown to the namespace fails forever, and only the
 // server knows its attributes. So the starter starts a run with all attributes that the server
-// accepts, and the run sets only those. If a run was started without attributes, by another
-// client, it asks the server once, in a local activity, and sets all that the namespace has. A
-// server drops empty attributes, so ClusterRunVerdict and ClusterRunHost start as "none". The
-// hosts change with the generation, and the verdict is set at the end; a terminated run's verdict
-// stays "none".
+// accepts, and the run sets only those. If another client started the run without attributes, the
+// run queries the server once, in a local activity, and sets all attributes that the namespace
+// defines. A server drops empty attributes, so ClusterRunVerdict and ClusterRunHost start as
+// "none". The hosts change with the generation, and the verdict is set at the end; a terminated
+// run's verdict stays "none".
 //
 // # Released versions
 //
-// A run lives for months and may meet several versions of this code, so histories since 0.5.0
-// must replay forever. TestReplay replays the histories in testdata/replay, one folder per
-// version. A change that breaks the replay of a history must be guarded by [workflow.GetVersion],
-// and the input of a workflow that continues as new must stay readable. `make record` adds the
-// histories of the version in package spec.
+// A run lives for months and may meet several versions of this code, so histories since 0.5.0 must
+// replay forever. TestReplay replays the histories in testdata/replay, one folder per version. A
+// change that breaks replay must be guarded by [workflow.GetVersion], and the inputs of continued
+// workflows must stay readable. `make record` adds histories for the version in package spec.
 package workflows

@@ -9,7 +9,7 @@ import (
 // same number of tasks on each. The fleet decides how many when the run asks; this file builds the
 // request.
 
-// size returns the number of tasks of the generation, or 0 for all of the spec.
+// size returns the generation's number of tasks, or 0 for the whole spec.
 func (pl *placer) size() int {
 	if !pl.spec.IsElastic() {
 		return 0
@@ -55,7 +55,7 @@ func (pl *placer) gone(h *host) {
 	}
 }
 
-// found records that a host of an elastic run is up, even if it was lost before.
+// found records that an elastic run's host is up, even after a loss.
 func (pl *placer) found(h *host) {
 	if pl.spec.IsElastic() {
 		delete(pl.lost, h.Queue)

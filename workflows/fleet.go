@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// Fleet tracks the hosts of a queue and grants them to runs. The first host that joins starts it.
+// Fleet tracks a queue's hosts and grants them to runs. The first host that joins starts it.
 // Package fleet implements the rules, and [spec.FleetID] returns its workflow ID.
 //
 // Each host keeps an activity open while it is up. Its heartbeats add nothing to the history. When
@@ -72,7 +72,7 @@ func Fleet(ctx workflow.Context, from *fleet.State) error {
 	return ctx.Err()
 }
 
-// fleetOf is the state of a queue's fleet.
+// fleetOf holds a fleet's state.
 type fleetOf struct {
 	machine  *fleet.Machine
 	queue    string
@@ -251,10 +251,10 @@ func (f *fleetOf) tellLater(ctx workflow.Context, run fleet.Run, what fleet.Answ
 }
 
 const (
-	// missedBeats is the number of missed heartbeats that make a host silent. A host has the same
-	// time to start its lease.
+	// A host is silent after missedBeats missed heartbeats. A host has the same time to start its
+	// lease.
 	missedBeats = 3
-	// checkTakes is the duration of a check, and checkAgain the interval of its looks. maxChecked
+	// checkTakes is a check's duration, and checkAgain the interval between its looks. maxChecked
 	// limits the runs that it checks.
 	checkTakes, checkAgain, maxChecked = 30 * time.Second, 5 * time.Second, 200
 	// tellAgain is the delay before a failed signal to a run is repeated.
@@ -292,9 +292,9 @@ func (f *fleetOf) lease(ctx workflow.Context, h fleet.Host) {
 	})
 }
 
-// check asks a host whether runs have ended without a message: the runs that are first in line,
-// and those that have not confirmed their placement. Later attempts of the activity, which add no
-// history, look again. After a while the activity is restarted with an updated list of runs.
+// check asks a host whether runs have finished without a message. It names the runs that are first
+// in line, and those that have not confirmed their placement. Later attempts of the activity, which
+// add no history, look again. After a while the activity is restarted with an updated list of runs.
 func (f *fleetOf) check(ctx workflow.Context) {
 	runs := f.machine.Unplaced(maxChecked)
 	host, there := f.machine.AnyHost(func(name string) bool { return f.leases[name] != nil })

@@ -15,9 +15,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// placeInFleet asks the fleet for hosts, and reserves them for the tasks. If one refuses, the
-// remaining hosts drop their reservations, and the fleet is asked again. The run's wait counts
-// from since.
+// placeInFleet requests hosts from the fleet and reserves them for the tasks. If one refuses, the
+// remaining hosts drop their reservations and the request is repeated. The run's wait counts from
+// since.
 func (pl *placer) placeInFleet(ctx workflow.Context, p placement, since time.Time) error {
 	if pl.queued.IsZero() {
 		pl.queued = since
@@ -56,7 +56,7 @@ func (pl *placer) placeInFleet(ctx workflow.Context, p placement, since time.Tim
 	}
 }
 
-// stay returns the hosts of the last generation if the group can stay on them and needs no more.
+// stay returns the last generation's hosts if they suffice and the group can stay on them.
 func (pl *placer) stay() []*host {
 	if pl.grows() {
 		return nil
@@ -114,7 +114,7 @@ const (
 	askedAgain, askedRarely = 30 * time.Second, 10 * time.Minute
 	// lastAnswer limits the wait for the fleet's answer to a run that gives up.
 	lastAnswer = 10 * time.Second
-	// fleetComes is the delay before a run asks again if no fleet exists yet.
+	// fleetComes is the delay before a run repeats its request if no fleet exists yet.
 	fleetComes = time.Second
 )
 
@@ -151,8 +151,8 @@ func (f *fleetTalk) granted(ctx workflow.Context, asked fleet.Asked, wait time.D
 	}
 }
 
-// listen receives the fleet's answers until the run ends. It drops answers for an earlier run of
-// the same ID.
+// listen receives the fleet's answers until the run finishes. It drops answers for an earlier run
+// of the same ID.
 func (f *fleetTalk) listen(ctx workflow.Context) {
 	answers := workflow.GetSignalChannel(ctx, spec.SignalFleet)
 	workflow.Go(ctx, func(ctx workflow.Context) {
@@ -182,7 +182,7 @@ func (f *fleetTalk) giveNotice(ctx workflow.Context, from spec.NoticeFrom, reaso
 	}})
 }
 
-// move makes a run leave a draining host at the deadline of the drain. Without a deadline, a group
+// move makes a run leave a draining host at the drain's deadline. Without a deadline, a group
 // leaves with its next generation, which starts now.
 func (f *fleetTalk) move(ctx workflow.Context, m fleet.Move) {
 	f.draining[m.Host] = true
@@ -206,8 +206,8 @@ func (f *fleetTalk) move(ctx workflow.Context, m fleet.Move) {
 	}
 }
 
-// giveUp drops the reservations of earlier generations. Otherwise two runs could each wait for
-// hosts that the other holds.
+// giveUp drops the reservations of earlier generations. Otherwise two runs could wait for each
+// other's hosts.
 func (f *fleetTalk) giveUp(ctx workflow.Context, generation int) {
 	f.placer.unreserve(ctx, f.hosts, generation)
 	for _, h := range f.hosts {
@@ -217,7 +217,7 @@ func (f *fleetTalk) giveUp(ctx workflow.Context, generation int) {
 	}
 }
 
-// hostsAt returns the hosts of a grant with each host's tasks.
+// hostsAt returns a grant's hosts with their tasks.
 func (pl *placer) hostsAt(places []fleet.Place) []*host {
 	tasks := pl.spec.TaskList()
 	placed := 0
@@ -234,8 +234,8 @@ func (pl *placer) hostsAt(places []fleet.Place) []*host {
 	return hosts
 }
 
-// reserveAll reserves all hosts of the run. A host that refuses because it is full is not an
-// error: another host may be free.
+// reserveAll reserves all of the run's hosts. A full host's refusal is not an error, because
+// another host may be free.
 func (pl *placer) reserveAll(ctx workflow.Context, p placement) (*fleet.Refused, error) {
 	shared, done, err := pl.share(ctx, "the spec", hostapi.ReserveInput{Spec: pl.sized})
 	defer done()
@@ -274,8 +274,8 @@ func refusal(h *host, hosts int, err error) string {
 	return reasonOf(err)
 }
 
-// unreserve makes hosts drop their reservations for a generation and earlier ones. A host that
-// does not answer keeps them until the run ends.
+// unreserve makes hosts drop their reservations for a generation and earlier ones. A host that does
+// not answer keeps them until the run finishes.
 func (pl *placer) unreserve(ctx workflow.Context, hosts []*host, generation int) {
 	futures := make([]future[hostapi.None], len(hosts))
 	for i, h := range hosts {
@@ -301,7 +301,7 @@ func (f *fleetTalk) inFleet(ctx workflow.Context) fleet.Run {
 	return fleet.Run{WorkflowID: workflow.GetInfo(ctx).WorkflowExecution.ID, RunID: f.began}
 }
 
-// preferred returns the names of the group's hosts that it has not lost.
+// preferred returns the names of the group's remaining hosts.
 func (pl *placer) preferred() []string {
 	var hosts []string
 	for _, h := range slices.Concat(pl.hosts, pl.former) {

@@ -11,12 +11,12 @@ import (
 )
 
 // A run with a long history continues in another execution of its workflow. The server closes the
-// activities of the old execution, and their hosts leave the processes running. The next execution
+// old execution's activities, and their hosts leave the processes running. The next execution
 // launches them again, and the hosts find the processes alive, or exited and unreported.
 
 const (
-	// manyRequests and eventsOfTask decide whether requests made a history long: if a large run's
-	// history is long because all its tasks are ending, the run itself is about to end.
+	// manyRequests and eventsOfTask decide whether requests made a history long. If a large run's
+	// history is long because all its tasks are exiting, the run is about to finish.
 	manyRequests, eventsOfTask = 500, 8
 	// eventsOfHost and bytesOfHost are the sizes per host for a run with manyHosts.
 	manyHosts, eventsOfHost, bytesOfHost = 64, 20, 450
@@ -26,8 +26,8 @@ const (
 	// leavingTakes limits how long requests are refused at a time, to reach a moment without open
 	// requests. A request to a host that is away may take longer.
 	leavingTakes = 10 * time.Second
-	// bytesOfTask is the approximate size of a running task in the resumption, and maxCarried the
-	// maximum of the resumption with the spec: the server accepts 2 MiB.
+	// bytesOfTask is a running task's approximate size in the resumption. maxCarried limits the
+	// resumption with the spec, because the server accepts 2 MiB.
 	bytesOfTask, maxCarried = 130, 1800 << 10
 	// maxAddedBytes limits the size, in the resumption, of tasks that are outside the spec or have
 	// a command other than the spec's.
@@ -87,7 +87,7 @@ func (o *handover) wakeWhenFinished(ctx workflow.Context) {
 	})
 }
 
-// isLeaving reports whether requests are currently refused. It is for validators: a request that
+// isLeaving reports whether requests are currently refused. It is for validators. A request that
 // they refuse leaves nothing in the history, and is repeated in the next execution.
 func (o *handover) isLeaving(ctx workflow.Context) bool {
 	return !o.leaving.IsZero() && o.machine.Quiet() && workflow.Now(ctx).Sub(o.leaving) < leavingTakes
@@ -97,7 +97,7 @@ func errGoesOn() error {
 	return temporal.NewNonRetryableApplicationError("the run is continuing as new; try again", spec.ErrTryAgain, nil)
 }
 
-// HeldHost is the state of a host that the next execution needs.
+// HeldHost is a host's state for the next execution.
 type HeldHost struct {
 	Name  string `json:"name"`
 	Queue string `json:"queue"` // of exactly this host worker

@@ -22,8 +22,8 @@ type launch struct {
 	id string // of its first RunTask activity
 	// open is the ID of its last RunTask activity.
 	open string
-	// cancel cancels the activity. In a group it cancels the activities of all its tasks, since
-	// the machine stops all tasks or none.
+	// cancel cancels the activity. In a group it cancels all activities, since the machine stops
+	// all tasks or none.
 	cancel workflow.CancelFunc
 }
 
@@ -57,7 +57,7 @@ func (r *clusterRun) runTaskInput(a lifecycle.Launch) hostapi.RunTaskInput {
 	return in
 }
 
-// ended passes the end of a launch to the machine. A group may report it twice.
+// ended passes a launch's end to the machine. A group may report it twice.
 func (r *clusterRun) ended(ctx workflow.Context, e lifecycle.TaskEnded) {
 	h, l := r.placed[e.Task], r.launches[e.Task]
 	if l == nil || l.id != spec.TaskActivityID(e.Task, e.Generation, e.Launch) {
@@ -96,8 +96,8 @@ func (r *clusterRun) stop(a lifecycle.Stop) {
 type Carrier struct {
 	Host  string `json:"host"`
 	Queue string `json:"queue"`
-	// StopAfter is the delay before a host without contact stops its processes, and GivenUp is
-	// the silence after which none of them can be alive. 0 means no limit.
+	// StopAfter is how long a host without contact keeps its processes running. After a silence of
+	// GivenUp none of them can be alive. 0 means no limit.
 	StopAfter time.Duration `json:"stop_after,omitempty"`
 	GivenUp   time.Duration `json:"given_up,omitempty"`
 	// Bounds are the run's two bounds, and Others the queues of the witnesses, or empty.
@@ -135,7 +135,7 @@ func (c Carrier) runTask(ctx workflow.Context, in hostapi.RunTaskInput, offered 
 	return call(ctx, hostapi.Host.RunTask, in)
 }
 
-// noteHeard records when the server could last have answered the host of a launch that ended with
+// noteHeard records when the server could last have answered a launch's host, given the launch's
 // err.
 func (r *clusterRun) noteHeard(ctx workflow.Context, c Carrier, err error) {
 	if c.Bounds == nil {

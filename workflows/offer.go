@@ -18,13 +18,13 @@ import (
 
 const (
 	// maxAsked is the number of hosts that are asked for a promise at a time, and denyTakes limits
-	// how long they may take. The next try asks different hosts.
+	// how long they may take. The next try uses different hosts.
 	maxAsked, denyTakes = 3, 3 * time.Second
 )
 
-// offers offers a task to its host until the launch ends, or its host is given up. Package lease
-// implements the rules. The server retries the first offer, and each one after a restart of the
-// task, unless its heartbeats stop: only the workflow knows what to do then.
+// offers offers a task to its host until the launch is over or the host is given up. Package lease
+// implements the rules. The server retries the first offer, and each one after a task's restart,
+// unless its heartbeats stop, because only the workflow knows how to react.
 func (c Carrier) offers(ctx workflow.Context, in hostapi.RunTaskInput, summary string, offered func(id string)) (spec.Exit, error) {
 	b := lease.Bounds(*c.Bounds)
 	id := spec.TaskActivityID(in.Task, in.Generation, in.Launch)
@@ -87,8 +87,8 @@ func (c Carrier) offers(ctx workflow.Context, in hostapi.RunTaskInput, summary s
 }
 
 // awaitHost returns once a silent host answers, or fails once none of the task's processes can be
-// alive. An offer would go to an open poll of a host that has lost power, and could be accepted
-// until the host misses its heartbeats again.
+// alive. Otherwise an offer could go to an open poll of a host without power, and count as accepted
+// until heartbeats are missed.
 func (c Carrier) awaitHost(ctx workflow.Context, loss *lease.Loss, n int, in hostapi.RunTaskInput) error {
 	for ; ; n++ {
 		if c.answers(ctx, loss.Wait(workflow.Now(ctx))) {
@@ -126,7 +126,7 @@ func (c Carrier) answers(ctx workflow.Context, within time.Duration) bool {
 	return q.answered && ctx.Err() == nil
 }
 
-// silentError stops the offers of a task if its host has not accepted the last one.
+// silentError stops a task's offers if its host has not accepted the last one.
 type silentError struct {
 	error
 	// heard is the last time that the server could have granted a lease.
@@ -152,8 +152,7 @@ const notStarted = "ACTIVITY_ID_NOT_STARTED"
 // heartbeatTimedOut is the type of a heartbeat timeout in a retry policy.
 const heartbeatTimedOut = "TemporalTimeout:Heartbeat"
 
-// asking queues the questions of a group's tasks, which ask one at a time: witnesses could not
-// answer hundreds of questions in time.
+// asking queues the group's questions, because witnesses could not answer hundreds of them in time.
 type asking struct {
 	next *question // to witnesses
 	busy bool
@@ -167,8 +166,7 @@ type question struct {
 	answered bool
 }
 
-// promiseOf asks for a promise about one task, together with the tasks of its group that wait for
-// a promise.
+// promiseOf requests a promise for one task, and for those of its group that wait for one.
 func (c Carrier) promiseOf(ctx workflow.Context, loss *lease.Loss, n int, in hostapi.RunTaskInput) {
 	a := c.asking
 	if a == nil {
@@ -195,8 +193,8 @@ func (c Carrier) promiseOf(ctx workflow.Context, loss *lease.Loss, n int, in hos
 	q.over = true
 }
 
-// promise asks other hosts to deny the tasks, and passes the first promise to losses. The nth try
-// asks different hosts than the one before.
+// promise requests that other hosts deny the tasks, and passes the first promise to losses. Each
+// try uses different hosts than the previous one.
 func (c Carrier) promise(ctx workflow.Context, losses []*lease.Loss, n, generation int, run string, tasks []string) {
 	in := hostapi.DenyInput{
 		Group: spec.Group{Run: run, Generation: generation}, Tasks: tasks, Offer: workflow.Now(ctx).UnixMilli(),
@@ -264,7 +262,7 @@ func (pl *placer) chooseWitnesses() bool {
 	return true
 }
 
-// witnessesOf returns the hosts that h asks about the server, starting with those after h.
+// witnessesOf returns h's witnesses for the server, starting with the hosts after h.
 func (pl *placer) witnessesOf(h *host) []*host {
 	i := slices.Index(pl.hosts, h)
 	others := slices.Concat(pl.hosts[i+1:], pl.hosts[:max(i, 0)])

@@ -48,7 +48,7 @@ func (c *hostCalls) answer(ctx workflow.Context, reach onHosts, before []string,
 	})
 }
 
-// capture captures the stacks, and always informs the machine, even of a failure.
+// capture captures the stacks, and always informs the machine, including on failure.
 func (c *hostCalls) capture(ctx workflow.Context, a lifecycle.Capture) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		answer, err := c.captureStacks(spec.StacksRequest{Tasks: a.Tasks, Again: spec.DurationOf(a.Again)}, capturing)(ctx)
@@ -109,7 +109,7 @@ type asked struct {
 	err   error
 }
 
-// askEach executes an activity on each host that has some of the tasks.
+// askEach executes an activity on each host with some of the tasks.
 func (c *hostCalls) askEach(ctx workflow.Context, activity string, options activityOptions, tasks []string, in func(to spec.Group, tasks []string) any) []asked {
 	var all []asked
 	var answers []future[spec.RequestAnswer]
@@ -158,7 +158,7 @@ func together(all []asked) (answer spec.RequestAnswer, failure error) {
 	return answer, failure
 }
 
-// noStacks returns why the stacks of a host's tasks are missing.
+// noStacks returns why a host's stacks are missing.
 func (c *hostCalls) noStacks(h *host, tasks []string, err error) stacktree.Tree {
 	stack := stacktree.NoAnswer(h.Name)
 	if !temporal.IsTimeoutError(err) {

@@ -19,7 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// host is a host of a run.
+// host is one of a run's hosts.
 type host struct {
 	HeldHost
 	tasks []spec.Task
@@ -130,7 +130,7 @@ func (pl *placer) placeWherePinned(ctx workflow.Context, p placement) error {
 	return failure
 }
 
-// reserveInput returns the input of a host's reservation. If the host is the only one, its input
+// reserveInput returns the input for a host's reservation. If the host is the only one, its input
 // includes all tasks, and thus the whole cluster. shared holds the spec, or is nil.
 func (pl *placer) reserveInput(ctx workflow.Context, p placement, h *host, group int, shared *hostapi.Shared) hostapi.ReserveInput {
 	in := hostapi.ReserveInput{
@@ -147,7 +147,7 @@ func (pl *placer) reserveInput(ctx workflow.Context, p placement, h *host, group
 	return in
 }
 
-// maxShipped limits the earlier hosts in the input of the next reservation.
+// maxShipped limits the earlier hosts in the next reservation's input.
 const maxShipped = 4
 
 // reserved records what a host has reserved.
@@ -208,7 +208,7 @@ func reserveSummary(h *host, generation int) string {
 	return s
 }
 
-// checkBarriers refuses local barriers if the tasks are on several hosts: at the first barrier,
+// checkBarriers refuses local barriers if the tasks are on several hosts. At the first barrier,
 // tasks would wait for tasks that can never arrive on their host.
 func (pl *placer) checkBarriers() error {
 	if pl.spec.Barriers != spec.BarriersLocal || len(pl.hosts) == 1 {
@@ -302,8 +302,8 @@ func groupByHost(tasks []spec.Task) []*host {
 	return hosts
 }
 
-// mergeSame merges hosts that turned out to be the same: tasks that any host may take can land on
-// a host to which other tasks are pinned.
+// mergeSame merges hosts that turned out to be the same. Tasks that any host may take can land on a
+// host with pinned tasks.
 func mergeSame(hosts []*host) []*host {
 	var merged []*host
 	for _, h := range hosts {
@@ -337,7 +337,7 @@ func (h *host) title() string {
 }
 
 // placementError returns why a host refused its tasks. If the host found the spec invalid, that is
-// an error of the spec instead of a placement error.
+// a spec error instead of a placement error.
 func (pl *placer) placementError(h *host, err error) error {
 	var app *temporal.ApplicationError
 	var timeout *temporal.TimeoutError

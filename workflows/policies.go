@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// tenYears stands for no limit: the run's rules bound a task's life, not the server.
+	// tenYears means unlimited, because the run's rules bound a task's life, not the server.
 	tenYears = 10 * 365 * 24 * time.Hour
-	// heartbeatTimeout is the silence after which a host worker is offered another attempt. Its
-	// processes keep running.
+	// heartbeatTimeout is how long a host worker may be silent before the server starts another
+	// attempt. Its processes keep running.
 	heartbeatTimeout = 20 * time.Second
-	// crowdTimeout replaces heartbeatTimeout for the tasks of a large run that share a host: a
-	// server with a file database handles a few hundred heartbeats per second. One task heartbeats
-	// more often on its host's behalf.
+	// crowdTimeout replaces heartbeatTimeout for a large run's tasks that share a host, because a
+	// server with a file database handles only a few hundred heartbeats per second. One task
+	// heartbeats more often on its host's behalf.
 	crowdTimeout = time.Minute
 	crowd        = 32
-	// crowds is the run size from which crowdTimeout applies to all tasks.
+	// crowds is the minimum run size for crowdTimeout to apply to all tasks.
 	crowds = 2500
 	// reserveTakes limits one try of a reservation.
 	reserveTakes = 20 * time.Second
@@ -29,17 +29,15 @@ const (
 	reserveWait, reserveEach = 30 * time.Second, 100 * time.Millisecond
 	// answerTakes limits one try of Answer.
 	answerTakes = 2 * time.Second
-	// shippingTakes limits the transfer of a run's files to a host.
+	// shippingTakes limits a file transfer to a host.
 	shippingTakes = 30 * time.Minute
-	// startCheckTakes limits the check of a task before it starts. Commands wait 15 s for the
-	// answer.
+	// startCheckTakes limits the check before a task starts. Commands wait 15 s for the answer.
 	startCheckTakes = 10 * time.Second
 	// captureTakes limits the capture of stacks even if a host worker is away, because a run that
 	// is out of time must finish.
 	captureTakes = 10 * time.Second
 	// releaseWait limits how long a host may take to start its release. lostWait replaces it for a
-	// lost host that the group has left: nothing of the run lives on that host, which can only
-	// report how earlier processes exited.
+	// lost host that the group has left, which can only report how earlier processes exited.
 	releaseWait, lostWait = time.Minute, 5 * time.Second
 	// notifyTakes limits how long a host tries to send a notice, because the run waits for it.
 	// notifyWait limits how long a host may take to start before the next one is asked.
@@ -104,8 +102,8 @@ func reservingAt(ctx workflow.Context, queue string, hosts int, summary string) 
 // options are for RunTask. The retry policy restarts a task, and recovers the lease on a process
 // after a host worker died. The host counts the restarts, because attempts count both.
 //
-// A host is given up only once it must have stopped the process: it may have answered just before
-// the attempt was offered to it.
+// A host is given up only once it must have stopped the process, since it may have answered just
+// before the attempt was offered to it.
 func (c Carrier) options(id, summary string) workflow.ActivityOptions {
 	o := workflow.ActivityOptions{
 		ActivityID:          id,
@@ -138,14 +136,14 @@ func (c Carrier) givenUpAfter() time.Duration {
 	return o.HeartbeatTimeout + time.Second + o.ScheduleToStartTimeout
 }
 
-// answering is for Answer, which a returning host answers immediately. The server gives each try
-// to a poll of the host, and may still have open polls of a host that is gone.
+// answering is for Answer, which a returning host answers immediately. The server hands each try to
+// an open poll, which may belong to a host that is gone.
 func answering(ctx workflow.Context, queue string, within time.Duration, summary string, unheard time.Duration) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              queue,
 		StartToCloseTimeout:    min(answerTakes, within),
 		ScheduleToCloseTimeout: within,
-		HeartbeatTimeout:       unheard, // Answer sends no heartbeats, and `status` shows since when the host is silent
+		HeartbeatTimeout:       unheard, // Answer does not send heartbeats, and `status` shows since when the host is silent
 		RetryPolicy:            every(time.Second),
 		Summary:                summary,
 	})
@@ -200,8 +198,8 @@ func askingFirst(ctx workflow.Context, queue, summary string) workflow.Context {
 	})
 }
 
-// telling is for TellStopping with the state of a stop together. It is retried for as long as the
-// run lives, so that a host that was away receives it on return.
+// telling is for TellStopping. It is retried for as long as the run lives, so that a host that was
+// away receives it on return.
 func telling(ctx workflow.Context, queue, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           queue,

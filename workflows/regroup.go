@@ -19,7 +19,7 @@ type placement struct {
 	requeue bool
 }
 
-// startPlacing places the tasks in a separate coroutine and passes the outcome to begin.
+// startPlacing runs the placement in a separate coroutine and passes the outcome to begin.
 func (r *clusterRun) startPlacing(ctx workflow.Context, p placement) {
 	placing, stopPlacing := workflow.WithCancel(ctx)
 	r.stopPlacing = stopPlacing
@@ -42,14 +42,14 @@ func (r *clusterRun) regroup(ctx workflow.Context, a lifecycle.RestartGroup) {
 	r.startPlacing(ctx, placement{generation: a.Generation, first: a.First, after: a.After, requeue: a.Requeue})
 }
 
-// Resumption is the state of a run that continues as new.
+// Resumption is a run's state when it continues as new.
 type Resumption struct {
 	Machine lifecycle.State `json:"machine"`
 	// Started is the start time of the first generation.
 	Started time.Time `json:"started"`
 	// LimitsFrom is the start time for timeout and max_run_time, if not Started.
 	LimitsFrom time.Time `json:"limits_from,omitzero"`
-	// PendingSince is the time at which a pending run returned to the queue.
+	// PendingSince is when a pending run returned to the queue.
 	PendingSince time.Time `json:"pending_since,omitzero"`
 	// Run is the run's first execution, which identifies the run to hosts.
 	Run string `json:"run"`
@@ -105,9 +105,8 @@ func (r *clusterRun) resume(from *Resumption) {
 	}
 }
 
-// queueBefore returns the queue of the host worker that had a reservation in the previous
-// generation, unless it was lost: its caches contain the files, and its slots are reserved for the
-// run.
+// queueBefore returns the queue of the previous generation's host worker, unless it was lost. Its
+// caches contain the files, and its slots are reserved for the run.
 func (pl *placer) queueBefore(before []*host, group int) string {
 	for _, h := range before {
 		for _, g := range h.Groups {
@@ -119,9 +118,8 @@ func (pl *placer) queueBefore(before []*host, group int) string {
 	return ""
 }
 
-// leave remembers the hosts that had tasks in earlier generations but have none now. They are
-// released only when the run ends: a released host refuses the run, and the group may need to
-// return.
+// leave remembers the hosts that ran tasks only in earlier generations. They are released only when
+// the run finishes, because a released host refuses the run, and the group may need to return.
 func (pl *placer) leave(before []*host) {
 	here := map[string]bool{"": true}
 	for _, h := range pl.hosts {

@@ -37,7 +37,7 @@ type givenBack struct {
 	released lifecycle.Released
 	output   []string
 	leftOut  []string // tasks with values that are too large together
-	// served is the queue of a host worker with tasks that served closures.
+	// served is a host worker's queue if its tasks served closures.
 	served string
 }
 
@@ -139,7 +139,7 @@ func (g *releaser) keepOutput(lines []string) {
 
 func sortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
-	//workflowcheck:ignore the keys are sorted below
+	//workflowcheck:ignore the keys are sorted afterwards
 	for k := range m {
 		keys = append(keys, k)
 	}
@@ -148,7 +148,7 @@ func sortedKeys[V any](m map[string]V) []string {
 }
 
 // releaseOn runs Release on a host, which must start it within wait. A host that did not report on
-// a task may be gone, and is asked first: an open poll of it would take the release, which may
+// a task may be gone, and is asked first. Otherwise its open poll would take the release, which may
 // last as long as its processes' grace.
 func (g *releaser) releaseOn(ctx workflow.Context, h *host, wait time.Duration) future[hostapi.ReleaseOutput] {
 	release := func(ctx workflow.Context) future[hostapi.ReleaseOutput] {

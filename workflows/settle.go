@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// settle returns when nothing of the last generation lives on the hosts that did not report on it:
-// their activities were closed without them, by a timeout or by a cancellation that arrived while
+// settle returns when nothing of the last generation lives on the hosts that did not report on it.
+// Their activities were closed without them, by a timeout or by a cancellation that arrived while
 // no worker held them. A reachable host answers immediately. An absent host stops its processes
 // when its time is up; if it may keep them, settle waits for it.
 func (pl *placer) settle(ctx workflow.Context, hosts []*host) error {
@@ -54,7 +54,7 @@ func (pl *placer) settle(ctx workflow.Context, hosts []*host) error {
 }
 
 // givenUp returns how long a host must be silent until none of the run's processes can be alive on
-// it, or 0 if they may live forever. hosts is the number of hosts of the run.
+// it, or 0 if they may live forever. hosts is the run's number of hosts.
 func (pl *placer) givenUp(hosts int) time.Duration {
 	f, ok := lifecycle.FenceOf(pl.spec, hosts)
 	if !ok {

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// answerStatusBy installs the handler of the status query.
+// answerStatusBy installs the status query's handler.
 func answerStatusBy(ctx workflow.Context, answer func() (spec.Status, error)) error {
 	return workflow.SetQueryHandlerWithOptions(ctx, spec.QueryStatus, answer,
 		workflow.QueryHandlerOptions{Description: "Where the run and its tasks are."})
@@ -61,11 +61,11 @@ func (v *reporter) answerStatus() (spec.Status, error) {
 const (
 	// maxStatus limits the answer to the query, in bytes: the server accepts 2 MiB.
 	maxStatus = 3 << 19
-	// manyTasks is the number of tasks below which the answer always fits.
+	// The answer always fits for fewer than manyTasks tasks.
 	manyTasks = 500
 )
 
-// status returns the state of the run and its tasks.
+// status returns the run's and its tasks' states.
 func (v *reporter) status() spec.Status {
 	state, tasks := v.machine.Status()
 	if v.invalid != nil {

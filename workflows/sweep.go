@@ -19,10 +19,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
-// Sweep runs each trial of a sweep as a separate run. Trials are children that outlive the
-// workflow, so that it can continue as new while they run. The server reports when trials of this
-// execution end, and an activity finds the remaining ends. Like a run, a failed sweep returns an
-// ApplicationError, and a cancelled one a CanceledError, with the result in the details.
+// Sweep runs each trial as a separate run. Trials are children that outlive the workflow, so that
+// it can continue as new while they run. The server reports when this execution's trials finish; an
+// activity finds the others. Like a run, a failed sweep returns an ApplicationError, and a
+// cancelled one a CanceledError, with the result in the details.
 func Sweep(ctx workflow.Context, in sweep.Spec, from *sweep.Resumption) (*spec.RunResult, error) {
 	trials, err := in.Grid.Parse()
 	if err == nil && in.Run == nil {
@@ -62,7 +62,7 @@ func Sweep(ctx workflow.Context, in sweep.Spec, from *sweep.Resumption) (*spec.R
 	return resultOrError(w.result)
 }
 
-// sweepOf is the state of a running sweep.
+// sweepOf holds a running sweep's state.
 type sweepOf struct {
 	in      sweep.Spec
 	trials  *sweep.Trials
@@ -88,7 +88,7 @@ type sweepOf struct {
 }
 
 // run carries out the sweep until it has a result, or returns the state for the next execution. It
-// uses a disconnected context because a cancellation of the workflow is an ordinary event.
+// uses a disconnected context because the workflow's cancellation is an ordinary event.
 func (w *sweepOf) run(ctx workflow.Context, from *sweep.Resumption) *sweep.Resumption {
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	cancelled := workflow.NewChannel(free)
@@ -284,7 +284,7 @@ func givesUp(s *spec.RunSpec, queue string) {
 	}
 }
 
-// ended passes the state of an ended trial to the machine.
+// ended passes a finished trial's state to the machine.
 func (w *sweepOf) ended(ctx workflow.Context, trial int, state sweep.State) {
 	delete(w.open, trial)
 	delete(w.interrupted, trial)
@@ -302,13 +302,13 @@ func (w *sweepOf) interrupt(ctx workflow.Context, trial int) {
 	done := workflow.RequestCancelExternalWorkflow(ctx, spec.TrialID(w.id, trial), "")
 	w.selector.AddFuture(done, func(f workflow.Future) {
 		w.cancelling--
-		if err := f.Get(ctx, nil); err != nil { // the trial has just ended
+		if err := f.Get(ctx, nil); err != nil { // the trial has just finished
 			workflow.GetLogger(ctx).Info("a trial was not cancelled", "trial", trial, "execution", execution, "error", err)
 		}
 	})
 }
 
-// check makes a host look for the ends of trials that an earlier execution started.
+// check makes a host look for finished trials that an earlier execution started.
 func (w *sweepOf) check(ctx workflow.Context, open []sweep.Open) {
 	if len(open) == 0 {
 		return
@@ -353,7 +353,7 @@ func (w *sweepOf) status(ctx workflow.Context) spec.Status {
 	return s
 }
 
-// finish returns the result of an ended sweep.
+// finish returns the sweep's result.
 func (w *sweepOf) finish(ctx workflow.Context) *spec.RunResult {
 	r := &spec.RunResult{Verdict: w.machine.Verdict(), Tasks: []spec.TaskResult{}, Sweep: w.machine.Status(workflow.Now(ctx))}
 	switch r.Verdict {

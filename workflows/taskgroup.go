@@ -32,13 +32,13 @@ type GroupLaunch struct {
 	Added  *spec.Task `json:"added,omitempty"`
 }
 
-// TaskGroup carries out launches of a large run on one host. It makes no decisions: a cancellation
-// stops all of its tasks, and it reports results to the run in signals, while tasks still live,
-// and in its own result.
+// TaskGroup carries out launches of a large run on one host. It decides nothing. A cancellation
+// stops all of its tasks, and it reports results to the run in signals, while tasks still live, and
+// in its own result.
 //
-// At most one signal is on its way, and the next carries all results since: the server makes a run
-// that gets more than 100 events during one workflow task repeat that task. The group's result
-// repeats what the run may not have received.
+// At most one signal is on its way, and the next carries all results since, because the server
+// makes a run that gets more than 100 events during one workflow task repeat that task. The group's
+// result repeats what the run may not have received.
 func TaskGroup(ctx workflow.Context, in GroupInput) ([]lifecycle.TaskEnded, error) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	run := workflow.GetInfo(ctx).ParentWorkflowExecution

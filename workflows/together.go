@@ -8,13 +8,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// maxTold limits the total size, in bytes, of a stop's messages to all hosts, because the commands
-// of one workflow task travel in one message of at most 4 MiB.
+// maxTold limits the total size, in bytes, of a stop's messages to all hosts, because a workflow
+// task's commands travel in one message of at most 4 MiB.
 const maxTold = 2 << 20
 
-// tell sends every host the state of a stop together, without waiting for the hosts. An absent
-// host receives it on return. If messages arrive out of order, their numbers show the host which
-// is newer.
+// tell sends every host the state of the stop, without waiting for the hosts. An absent host
+// receives it on return. If messages arrive out of order, their numbers show the host which is
+// newer.
 func (c *hostCalls) tell(ctx workflow.Context, s spec.Stopping) {
 	if s.Error != nil && shorten.Size(s)*len(c.hosts) > maxTold {
 		short := *s.Error
@@ -40,8 +40,8 @@ func (c *hostCalls) tell(ctx workflow.Context, s spec.Stopping) {
 	}
 }
 
-// tellAgain repeats the state of the stop to every host, because the activity that carried it may
-// have been closed with the last execution.
+// tellAgain sends it once more, because the activity that carried it may have been closed with the
+// last execution.
 func (c *hostCalls) tellAgain(ctx workflow.Context) {
 	if s := c.standing(); s != nil {
 		c.tell(ctx, *s)

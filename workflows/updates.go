@@ -27,8 +27,8 @@ type request struct {
 	stopping bool
 }
 
-// refused returns the error of a request that is not possible. If it concerns some of the tasks,
-// the details name them.
+// refused returns the error for an impossible request. If it concerns some of the tasks, the
+// details name them.
 func refused(err error) error {
 	var invalid *spec.InvalidRequestError
 	var tasks lifecycle.TasksError
@@ -43,7 +43,7 @@ func refused(err error) error {
 	return temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrRefused, nil)
 }
 
-// refusedBy returns the error of a request that a host could not carry out.
+// refusedBy returns the error for a request that failed on a host.
 func refusedBy(h *host, err error) error {
 	var app *temporal.ApplicationError
 	if errors.As(err, &app) && app.Type() == spec.ErrInvalidRequest {
@@ -102,8 +102,8 @@ func (r *clusterRun) serve(ctx workflow.Context, q request) {
 	}
 }
 
-// servePlacing is serve while hosts are being reserved: the run can be ended, and ends once the
-// reservations have returned.
+// servePlacing is serve while hosts are being reserved. The run can be stopped, and finishes once
+// the reservations have returned.
 func (r *clusterRun) servePlacing(q request) {
 	when := "before its tasks were placed"
 	if r.machine.Generation() > 0 {
