@@ -15,8 +15,8 @@ type Bounds struct {
 	Long time.Duration `json:"long"`
 }
 
-// graceShare is the fraction of the short bound in which a process can exit on its own. drift is
-// the fraction by which two clocks may differ: twice one percent, because both the holder's and
+// graceShare is a process's time to exit on its own, as a fraction of the short bound. drift is the
+// maximum relative difference between two clocks, twice one percent, because both the holder's and
 // the witness's clock count.
 const (
 	graceShare = 3

@@ -5,15 +5,15 @@ type Answer string
 
 // The values of [Answer].
 const (
-	// Renewed means that the server has recorded the heartbeat that the other host forwarded.
+	// Renewed means that the server has recorded the forwarded heartbeat.
 	Renewed Answer = "renewed"
-	// Cancelled is like Renewed, but the server also asks for the process to exit.
+	// Cancelled is like Renewed, but the server also requests the process's exit.
 	Cancelled Answer = "cancelled"
 	// Gone means that the server no longer recognizes the attempt.
 	Gone Answer = "gone"
-	// Silent means that the other host cannot reach the server either.
+	// Silent means that the witness cannot reach the server either.
 	Silent Answer = "silent"
-	// Denied means that the other host has promised the run not to extend this lease.
+	// Denied means that the witness has promised the run not to extend this lease.
 	Denied Answer = "denied"
 )
 
@@ -35,7 +35,7 @@ func Combine(answers []Answer, others int) Answer {
 	return ""
 }
 
-// Holder is the lease of a process on its host. Times are nanoseconds of the host's clock, which
+// Holder is a process's lease on its host. Times are nanoseconds on the host's clock, which
 // continues while the machine is suspended.
 type Holder struct {
 	bounds   Bounds
@@ -50,15 +50,15 @@ func NewHolder(b Bounds, sent int64) *Holder {
 	return h
 }
 
-// Answered extends the lease: the server has answered a request that was sent at the given time,
-// by this host or by another host that forwarded it.
+// Answered extends the lease after the server has answered a request that was sent at the given
+// time, by this host or by another host that forwarded it.
 func (h *Holder) Answered(sent int64) {
 	h.answered = max(h.answered, sent)
 	h.until = max(h.until, sent+h.bounds.Short.Nanoseconds())
 }
 
-// Agreed extends the lease: after the given time, all witnesses have reported that the server does
-// not answer them.
+// Agreed extends the lease because, after the given time, all witnesses have reported that the
+// server does not answer them.
 func (h *Holder) Agreed(sent int64) {
 	h.until = max(h.until, min(sent+h.bounds.Short.Nanoseconds(), h.answered+h.bounds.Long.Nanoseconds()))
 }

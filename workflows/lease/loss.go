@@ -5,7 +5,7 @@ import "time"
 // Loss decides, for the run, when a task's process on a silent host can no longer be alive. Times
 // are the run's, by the server's clock.
 //
-// The run repeatedly offers the task to its host. It asks [Loss.Lost] only while no offer is open,
+// The run repeatedly offers the task to its host. It calls [Loss.Lost] only while no offer is open,
 // because an open one can be accepted at any moment.
 type Loss struct {
 	bounds Bounds
@@ -39,13 +39,13 @@ func (l *Loss) Promised(at time.Time, quiet time.Duration) {
 // LastHeard returns when the server could last have granted a lease.
 func (l *Loss) LastHeard() time.Time { return l.heard }
 
-// FirstWait returns how long the run waits for a host before it asks for the first promise. The
+// FirstWait returns how long the run waits for a host before it requests the first promise. The
 // server's last lease may have expired by then.
 func (l *Loss) FirstWait(now time.Time) time.Duration {
 	return max(minWait, l.heard.Add(l.bounds.Passed()).Sub(now))
 }
 
-// Lost reports whether no process of the task can be alive.
+// Lost reports whether none of the task's processes can be alive.
 func (l *Loss) Lost(now time.Time) bool { return !now.Before(l.over()) }
 
 // over returns when the last process must be dead, given what is known.
@@ -67,7 +67,7 @@ func (l *Loss) over() time.Time {
 // minWait is the minimum time an offer stays open, so that a returning host accepts it.
 const minWait = 2 * time.Second
 
-// Wait returns how long the next offer stays open. Without a promise the run asks again when the
+// Wait returns how long the next offer stays open. Without a promise the run retries when the
 // server's last lease expires, and then at regular intervals.
 func (l *Loss) Wait(now time.Time) time.Duration {
 	over := l.over()

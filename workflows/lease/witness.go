@@ -2,16 +2,16 @@ package lease
 
 import "time"
 
-// Witness is a host's memory of the leases that it has extended for the tasks of the generation's
-// other hosts. Times are nanoseconds of its own clock.
+// Witness records the leases that a host has extended for tasks on the generation's other hosts.
+// Times are nanoseconds on its clock.
 type Witness struct {
 	began  int64
 	said   map[string]int64
 	denied map[string]int64
 }
 
-// NewWitness returns the memory of a host worker that started at the given time: earlier answers
-// of this host are forgotten, and count as given then. denied holds its promises by task.
+// NewWitness returns the memory of a host worker that started at the given time. The host's earlier
+// answers are forgotten, and count as given at that time. denied holds its promises by task.
 func NewWitness(began int64, denied map[string]int64) *Witness {
 	w := &Witness{began: began, said: map[string]int64{}, denied: map[string]int64{}}
 	for task, offer := range denied {
@@ -21,7 +21,7 @@ func NewWitness(began int64, denied map[string]int64) *Witness {
 }
 
 // Silent reports whether the host may answer that the server is silent, and remembers that it did.
-// offer is the task's offer under which the process lives.
+// offer is the task's offer that the process runs under.
 func (w *Witness) Silent(task string, offer, now int64) bool {
 	if denied, ok := w.denied[task]; ok && offer <= denied {
 		return false

@@ -2,13 +2,13 @@ package lifecycle
 
 import "github.com/clusterrun/clusterrun/workflows/spec"
 
-// account is the record of a run: its tasks with their exits, and why it ends. Its methods judge
-// them without depending on the phase or causing actions.
+// account records a run's tasks with their exits, and why the run finishes. Its methods judge them
+// without depending on the phase or causing actions.
 type account struct {
 	spec *spec.RunSpec
 	taskList
-	// decided is why the run ends. The first decision stands; later events can only hasten the
-	// end.
+	// decided records why the run finishes. The first decision stands; later events can only hasten
+	// the end.
 	decided   decision
 	decidedAt int    // the number of arrivals at the decision
 	reason    string // why it was cancelled or could not be placed, in an operator's words
@@ -19,7 +19,7 @@ type account struct {
 	lost      lostPeer
 }
 
-// decide records why the run ends, unless that is already decided.
+// decide records why the run finishes, unless that is already decided.
 func (a *account) decide(d decision) {
 	if a.decided == undecided {
 		a.decided, a.decidedAt = d, a.arrivals

@@ -4,16 +4,16 @@ import "github.com/clusterrun/clusterrun/workflows/spec"
 
 const chiefType = "chief"
 
-// isChief reports whether the task's exit ends the run. Only index 0 of the type chief is a chief,
-// as in TensorFlow's MultiProcessRunner.
+// isChief reports whether the task's exit finishes the run. Only index 0 of the type chief is a
+// chief, as in TensorFlow's MultiProcessRunner.
 func (a *account) isChief(t *task) bool {
 	depends := a.spec.DependenceOnChief == nil || *a.spec.DependenceOnChief
 	return depends && t.Type == chiefType && t.Index == 0
 }
 
-// chiefEnded gives the remaining tasks chief_grace to exit, even if the chief failed: with
-// auto_restart the host has already restarted a failed chief as long as the budget allowed.
-// Further failures do not shorten the grace, which the user gave the tasks to finish.
+// chiefEnded gives the remaining tasks chief_grace to exit, even if the chief failed. With
+// auto_restart the host has already restarted a failed chief as long as the budget allowed. Further
+// failures do not shorten the grace, which the user gave the tasks to finish.
 func (m *Machine) chiefEnded() {
 	m.decide(byChief)
 	live := m.Live()

@@ -1,6 +1,6 @@
-// Package lifecycle decides the course of a run: which tasks are started and stopped, when, and
-// with which verdict. It is a pure state machine. A [Machine] receives an [Event] and returns
-// [Action] values for the workflow to carry out. It has no context, clock or I/O, and the same
+// Package lifecycle decides a run's course: which tasks are started and stopped, when, and how the
+// run is judged. It is a pure state machine. A [Machine] receives an [Event] and returns [Action]
+// values for the workflow to carry out. It does not use a context, clock or I/O, and the same
 // events always produce the same actions. So the rules can be read, tested by scripts
 // (testdata/scripts) and fuzzed separately from the code that carries them out.
 //
@@ -27,13 +27,13 @@
 //	                  ended: Finish, with the result
 //
 // In restart scope "group" a failure stops all tasks (regrouping) and leads from running back to
-// placing and the next generation, as long as the budget lasts. A timeout, or the end of the
-// grace of a stop together, captures all tasks' stacks (capturing) before anything is stopped. So
-// does on_silence, which leaves the run running during the capture.
+// placing and the next generation, as long as the budget lasts. A timeout, or an expired
+// stop_together grace, captures all tasks' stacks (capturing) before anything is stopped. So does
+// on_silence, which leaves the run running during the capture.
 //
-// A task is live from its [Launch] to its [TaskEnded]. Meanwhile its host may start any number of
-// processes; the machine learns about replaced ones only from [Released]. A later launch of the
-// same task (`clusterrun start`) has a higher number, and events of an earlier launch are
+// A task is live from its [Launch] to its [TaskEnded]. During that time its host may start any
+// number of processes; only [Released] reports the replaced ones to the machine. A later launch of
+// the same task (`clusterrun start`) has a higher number, and events of an earlier launch are
 // ignored.
 //
 // A run with a long history continues in another execution of its workflow, with a [State] of its
@@ -42,13 +42,13 @@
 //
 // # What decides
 //
-// The first of these events decides how the run ends. Later events can only hasten the end: a
+// The first of these events decides the run's verdict. Later events can only hasten the end: a
 // timeout or a cancellation within the chief's grace shortens the grace without changing the
 // verdict.
 //
 //   - The chief's final exit, good or bad, if the run depends on the chief. The remaining tasks
 //     have chief_grace to exit, and failures among them count. With auto_restart they are sealed
-//     during the grace: a task that fails is not restarted. Then any tasks still running are
+//     during the grace, so a task that fails is not restarted. Then any tasks still running are
 //     stopped.
 //   - The final failure of any other task, with on_failure "stop".
 //   - A request that all tasks stop together; see Stopping together. Only this event can be
@@ -57,9 +57,9 @@
 //     started, so nothing is. The hosts also enforce max_run_time, and an exit with cause timeout
 //     that arrives before the timer counts as the timer.
 //   - A cancellation, or terminate-all, which is a cancellation with SIGKILL. An unrequested exit
-//     with cause operator is also one: the host's owner has shut it down.
+//     with cause operator is also one, because the host's owner has shut it down.
 //
-// Otherwise the run ends when every task has exited without being stopped.
+// Otherwise the run finishes when every task has exited without being stopped.
 //
 // # Stopping together
 //
@@ -69,21 +69,21 @@
 // change nothing. [Machine.Stopping] answers all of them.
 //
 //   - The grace of stop_together counts from the request. Until it is over no task is stopped,
-//     however other tasks end: a failure counts, and the chief's end is treated like any task's.
+//     however other tasks end. A failure counts, and the chief's end is treated like any task's.
 //     Nothing more is started or restarted.
-//   - Tasks that still run after the grace are stragglers, and are stopped. So are tasks that
-//     still run when timeout or max_run_time expires first. Stragglers fail the run, with the
-//     message of TensorFlow's Coordinator, unless ignore_live_tasks is set. A cancellation only
-//     hastens the end: a task that an operator stops does not count as a straggler.
-//   - An error in the first request is a failure of the requesting task, at that moment, as if
+//   - Tasks that still run after the grace are stragglers, and are stopped. So are tasks that still
+//     run when timeout or max_run_time expires first. Stragglers fail the run, with the message of
+//     TensorFlow's Coordinator, unless ignore_live_tasks is set. A cancellation only hastens the
+//     end; a task that an operator stops does not count as a straggler.
+//   - An error in the first request counts as the requesting task's failure, at that moment, as if
 //     its program had reported it. The exit code is the process's if it failed on its own, and
 //     otherwise 1. An operator's error belongs to no task and has exit code 1. An error listed in
 //     clean_errors is a reason rather than a failure.
 //   - Until the grace is over the stop can be cleared, with its error. Tasks that ended in the
-//     grace are judged at that point: the chief's end starts its grace, a failure stops the
+//     grace are judged at that point. The chief's end starts its grace, a failure stops the
 //     remaining tasks or restarts the group, and tasks that their hosts would have restarted are
-//     launched again, with a new budget. The same request, identified by its key, does not stop
-//     the run again.
+//     launched again, with a new budget. The same request, identified by its key, does not stop the
+//     run a second time.
 //   - In the chief's grace a request reaches every task without changing the time or the
 //     decision. Its error counts like a failure in that grace.
 //
@@ -94,70 +94,69 @@
 // ([NotifyStopping]) and stops restarting tasks.
 //
 //   - At the deadline the remaining tasks are stopped. The next generation then returns to the
-//     queue ([RestartGroup.Requeue]) or, if the notice requires it, the run ends as preempted.
-//   - A task that fails on its own after the notice, or is lost with its host, was preempted:
-//     that is not a failure, and decides only when all tasks have ended. The run succeeds if all
-//     of them have succeeded. A chief that succeeds decides as always.
-//   - Of two notices the earlier deadline counts, and ending the run takes precedence over its
-//     return to the queue. Limits and cancellations have their usual effect. A notice that
-//     arrives while the run is ending hastens nothing.
+//     queue ([RestartGroup.Requeue]) or, if the notice requires it, the run finishes as preempted.
+//   - A task that fails on its own after the notice, or is lost with its host, was preempted. That
+//     is not a failure, and decides only when all tasks have ended. The run succeeds if all of them
+//     have succeeded. A chief that succeeds decides as always.
+//   - Of two notices the earlier deadline counts, and stopping the run takes precedence over its
+//     return to the queue. Limits and cancellations work as usual. A notice does not hasten a stop
+//     in progress.
 //   - A notice that arrives between two generations, or while one is being placed, applies to
 //     that generation, which is not launched.
 //
-// With requeue_on, the run also returns to the queue on timeout, max_run_time or, in scope
-// "task", the loss of a host, as often as max_restarts allows. The limits of a run that has
-// returned to the queue count from its next [Begin]: time in the queue does not count.
+// With requeue_on, the run also returns to the queue on timeout, max_run_time or, in scope "task",
+// a host's loss, as often as max_restarts allows. Its limits then count from the next [Begin],
+// without the time in the queue.
 //
 // # What counts as a failure
 //
-// Only a task's last process counts, and only if it was not asked to exit: it failed on its own,
-// or was lost with its host. A process that the run or an operator stopped, or that ran out of
-// time, has not failed; nor has a process that was lost while it was being stopped. An exit
-// without a known cause counts as a lost host, because it must never pass for a success. Nothing
-// after a cancellation counts.
+// Only a task's last process counts, provided that it failed on its own or was lost with its host,
+// without being asked to exit. A process that the run or an operator stopped, or that ran out of
+// time, did not fail; nor did a process that was lost while it was being stopped. An exit without a
+// known cause counts as a lost host, because it must never pass for a success. Nothing after a
+// cancellation counts.
 //
 // A process that reported an error before it was stopped has failed, because it was about to
 // exit. An error that it reports because of the stop does not count. The host distinguishes the
 // two without a clock: it looks for the report before it stops the process. It first gives such a
 // process a moment to exit on its own.
 //
-// The host reports why a process exited, and is believed: a process that exited on its own just
-// before a stop arrived has failed.
+// The host reports why a process exited, and is believed. If it exited on its own just before a
+// stop arrived, it failed.
 //
 // If a final failure stops the remaining tasks (on_failure: stop), the root cause is a failure
 // that restarts did not fix. A task that waits for its restart at that moment failed earlier, but
 // did not end the run.
 //
 // If a process exited because it lost a peer, and that peer is known, the process is not the root
-// cause. If the error that it printed mentions a lost peer, the root cause is the process that
-// had printed an error of a different kind before, even if that process exited later or was
-// stopped during its cleanup. Such an error decides nothing else, since a program may survive it.
-// Hosts give processes that print an error a moment to exit (stop.error_grace).
+// cause. If the error that it printed mentions a lost peer, the root cause is the process that had
+// printed a different kind of error before, even if that process exited later or was stopped during
+// its cleanup. Such an error decides nothing else, since a program may survive it. Hosts give
+// processes that print an error a moment to exit (stop.error_grace).
 //
 // The process that caused the loss may exit after its peers, because it closes its connections
-// before it has cleaned up. So a failure for a lost peer stops the remaining tasks only when a
-// task has ended with an error of a different kind, or every live task waits for other tasks
-// according to its stack, or error_grace is over. A task that lives on is named, and so is one
-// that exited with 0 at about that time: it may have had less work than its peers.
+// before it has cleaned up. So a failure for a lost peer stops the remaining tasks only when a task
+// has ended with a different kind of error, or every live task waits for other tasks according to
+// its stack, or error_grace is over. A task that lives on is named, and so is one that exited with
+// 0 at about that time: it may have had less work than its peers.
 //
-// A process that was stopped for its silence may have waited for another process. The root cause
-// is then the first task that the stacks name ([stacktree.Explain]), silent or not; if they name
-// none, the report says that the cause is unknown.
+// A process that was stopped for its silence may have waited for another process. The root cause is
+// then the first task that the stacks name ([stacktree.Explain]), silent or not; otherwise the
+// report calls the cause unknown.
 //
 // Two failures are known only from the exits in [Released]. A task that was stopped between two
-// processes ended with the last one, as in TensorFlow's MultiProcessRunner. A failure right
-// before the chief's end looks the same as a failure still in its backoff. So if a chief catches
-// a closure's QuarantinedError and succeeds, the failure of the worker that called it last still
-// counts unless that worker is back by then. And if a process runs out of time, the error that
-// the last exited process before it reported counts: if a task fails repeatedly, its error is
-// more informative than the timeout.
+// processes ended with the last one, as in TensorFlow's MultiProcessRunner. A failure right before
+// the chief's end looks the same as a failure still in its backoff. So if a chief catches a
+// closure's QuarantinedError and succeeds, the last calling worker's failure still counts unless
+// that worker is back by then. And if a process runs out of time, the error that the last exited
+// process before it reported counts, because a repeated error is more informative than the timeout.
 //
 // # The verdict
 //
 //	an error reported by a program > out of time > unexpected exit > cancelled > success
 //
-// Stragglers are also out of time but come last: a failure during a stop together may explain why
-// other tasks did not exit, and is more informative than the list of waiting tasks.
+// Stragglers are also out of time but come last, because a failure during a stop together may
+// explain why other tasks did not exit, and is more informative than the list of waiting tasks.
 //
 // This order determines the verdict and the type of the error. The exit code, the first failure
 // and the message come from the root cause, the earliest failure of any kind: by arrival in
@@ -177,18 +176,16 @@
 //
 // # Restarts
 //
-// In scope "task" the host restarts processes, which costs the run no history. The host's rules
-// are also in this package, as [RestartPolicy], because they are the other half of the same
-// decision.
+// In scope "task" the host restarts processes, which costs the run no history. The host's rules are
+// also in this package, as [RestartPolicy], because they complete the same decision.
 //
-// In scope "group" the run does: any failure stops all tasks, and when the last has ended all of
-// them are placed and launched again, including successful and added ones. Events of an older
-// generation are ignored. The budget, max_restarts, counts the generations that a program's
-// failure ended; the loss of a host and restart-task, which restarts the whole group in this
-// scope, do not count. Generations that fail quickly are delayed, by the same rule as processes.
-// The timers of the run span all generations.
+// In scope "group" the run does. Any failure stops all tasks, and after the last exit all of them
+// are placed and launched again, including successful and added ones. Events of an older generation
+// are ignored. The budget, max_restarts, counts the generations stopped by a program's failure; a
+// host's loss and restart-task, which restarts the whole group in this scope, do not count.
+// Generations that fail quickly are delayed, by the same rule as processes. The timers of the run
+// span all generations.
 //
 // A generation of an elastic run has as many tasks as fit on its hosts, with the lowest ranks
-// ([Begin]). The remaining tasks are not part of it: the run neither waits for them nor reports
-// them.
+// ([Begin]). The run neither waits for the remaining tasks nor reports them.
 package lifecycle

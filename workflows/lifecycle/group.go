@@ -4,7 +4,7 @@ import "github.com/clusterrun/clusterrun/workflows/spec"
 
 // group is the state of restart scope "group" that outlives a generation.
 type group struct {
-	// Generation counts the launches of the whole group, from 0.
+	// Generation counts the group's launches, from 0.
 	Generation int `json:"generation"`
 	// First is the number of every task's first process in this generation. All tasks start at the
 	// same number, so that their logs line up.
@@ -32,8 +32,8 @@ type group struct {
 // mayRegroup reports whether an end with the given cause restarts the whole group. Only programs'
 // failures count against the budget, not lost hosts or an operator's requests.
 //
-// In restart scope "task" hosts restart tasks, which a lost host cannot do. Instead of ending,
-// the run is placed again, because its tasks would have different addresses on another host.
+// In restart scope "task" hosts restart tasks, which a lost host cannot do. The run is placed again
+// instead of finishing, because its tasks would have different addresses on another host.
 func (m *Machine) mayRegroup(cause spec.Cause) bool {
 	lost := cause == spec.CauseHostLost && m.spec.RestartsTasks() && m.spec.OnFailure != spec.OnFailureContinue
 	if m.spec.RestartScope != spec.RestartScopeGroup && !lost || m.decided != undecided || m.phase != running {
@@ -57,14 +57,14 @@ func (m *Machine) stopForRegroup(why spec.Cause) {
 	m.stopLive(why)
 }
 
-// endRegrouping makes the current stop final, because the run ends for another reason.
+// endRegrouping makes the current stop final, because the run finishes for another reason.
 func (m *Machine) endRegrouping() {
 	m.phase = stopping
 	m.stopTimers()
 }
 
-// generationRoot returns the root cause of the ended generation, which need not be the failure
-// that made the machine stop it. It is nil if an operator stopped it.
+// generationRoot returns the stopped generation's root cause, which need not be the failure that
+// made the machine stop it. It is nil if an operator stopped it.
 func (a *account) generationRoot() *spec.Failure {
 	if a.group.root == nil {
 		return nil
@@ -85,8 +85,8 @@ func (a *account) generationRoot() *spec.Failure {
 	return root
 }
 
-// nextGeneration places the group again, or ends the run if restarts make no progress. No task of
-// the last generation may be live.
+// nextGeneration places the group again, or finishes the run if restarts do not make progress. No
+// task of the last generation may be live.
 func (m *Machine) nextGeneration() {
 	before := m.generationRoot()
 	if m.standsStill(before) {

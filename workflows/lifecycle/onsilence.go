@@ -6,16 +6,16 @@ import (
 
 // silentTasks is the state of on_silence.
 type silentTasks struct {
-	// tasks are silent, according to their hosts. capturing reports whether the stacks of all
-	// tasks are being captured before anything else is done.
+	// tasks are silent, according to their hosts. capturing reports whether all tasks' stacks are
+	// being captured before anything else is done.
 	tasks     []string
 	capturing bool
 	// restarts counts the restarts by on_silence.
 	restarts int
 }
 
-// apply captures the stacks of all tasks, because a silent task may be waiting for a task that its
-// host does not consider silent.
+// apply captures all tasks' stacks, because a silent task may be waiting for a task that its host
+// does not consider silent.
 func (e Silent) apply(m *Machine) {
 	if m.phase != running || m.spec.OnSilence == "" || e.Generation != m.group.Generation {
 		return
@@ -51,9 +51,9 @@ func (m *Machine) endSilence() {
 	}
 }
 
-// byStacks returns the failure of the task that a silent root waited for, if the stacks show it:
-// the first outlier that failed and was not lost with its host. The run may have stopped it
-// because of the other tasks. Otherwise byStacks returns nil.
+// byStacks returns the failure of the task that a silent root waited for, if the stacks show it.
+// That task is the first outlier that failed and was not lost with its host. The run may have
+// stopped it because of its peers. Otherwise byStacks returns nil.
 func (a *account) byStacks(root *spec.Failure, hostOf func(*task) string) *spec.Failure {
 	if !a.foundSilence(root) {
 		return nil

@@ -7,12 +7,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// clockError is the largest expected difference between two hosts' clocks. Errors on different
-// hosts within this time have no known order.
+// clockError is the largest expected difference between two hosts' clocks. The order of errors on
+// different hosts within this time is unknown.
 const clockError = time.Second
 
-// byEvidence returns the failure that made root's process lose its peer, if root's error mentions
-// a lost peer: the earliest error that another process printed and that was not about a peer.
+// byEvidence returns the failure that made root's process lose its peer, if root's error mentions a
+// lost peer. It is the earliest error that another process printed and that was not about a peer.
 // That process need not have exited on its own. If no such error exists, byEvidence returns nil.
 // hostOf returns a task's host.
 func (a *account) byEvidence(root *spec.Failure, all []spec.Failure, hostOf func(*task) string) *spec.Failure {
@@ -46,8 +46,8 @@ func (a *account) byEvidence(root *spec.Failure, all []spec.Failure, hostOf func
 	return first
 }
 
-// ownEnd reports whether a process printed an error that is not about a lost peer, or was killed
-// by something other than clusterrun or the loss of a peer.
+// ownEnd reports whether a process printed an error that is not about a lost peer, or was killed by
+// something other than clusterrun or a peer's loss.
 func ownEnd(f spec.Failure) bool {
 	switch {
 	case f.Printed != nil:
@@ -107,7 +107,7 @@ func (a *account) firstError(root *spec.Failure, hostOf func(*task) string) *spe
 // maxDoneBefore limits the tasks that a result names as done before a peer was lost.
 const maxDoneBefore = 4
 
-// doneBefore returns the last of the tasks that had succeeded when root's process lost its peer: a
+// doneBefore returns the last task that had succeeded when root's process lost its peer, since a
 // rank with fewer steps exits while other ranks still need it. hostOf returns a task's host.
 func (a *account) doneBefore(root *spec.Failure, hostOf func(*task) string) []spec.TaskResult {
 	if !root.LostPeer() || root.Evidence != "" {

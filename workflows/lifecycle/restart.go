@@ -9,11 +9,10 @@ import (
 const (
 	// atOnce is the shortest delay of a timer: the server interprets 0 as "not given".
 	atOnce = time.Millisecond
-	// firstBackoff is the delay of the second quick restart in a row. It doubles up to
-	// longestBackoff.
+	// firstBackoff delays the second quick restart in a row. It doubles up to longestBackoff.
 	firstBackoff   = 100 * time.Millisecond
 	longestBackoff = 10 * time.Second
-	// stableAfter is the age from which a process's failure does not count as quick.
+	// A failure does not count as quick if the process was at least stableAfter old.
 	stableAfter = time.Minute
 )
 
@@ -33,10 +32,10 @@ type Attempt struct {
 	Lived           time.Duration
 }
 
-// RestartHistory is the input of a [RestartPolicy].
+// RestartHistory is a [RestartPolicy]'s input.
 type RestartHistory struct {
-	// Counted is the number of restarts due to failures. Restarts by an operator or after the loss
-	// of a host do not count.
+	// Counted is the number of restarts due to failures. Restarts by an operator or after a host's
+	// loss do not count.
 	Counted int
 	// Quick is the number of consecutive processes, up to the last, that failed or were lost
 	// within a minute.
@@ -46,12 +45,12 @@ type RestartHistory struct {
 	OperatorRestart bool
 	// Same counts the failures with the same error.
 	Same SameError
-	// Sealed reports whether the run is ending, so that nothing is restarted.
+	// Sealed reports whether the run is finishing, so that nothing is restarted.
 	Sealed bool
 }
 
-// HistoryOf returns the history of one launch of a task from its attempts, in order. start-task
-// starts a new launch, with a new budget. Without attempts nothing is restarted.
+// HistoryOf returns a launch's history from its attempts, in order. start-task starts a new launch,
+// with a new budget. Without attempts nothing is restarted.
 func HistoryOf(attempts []Attempt) RestartHistory {
 	var h RestartHistory
 	for i, a := range attempts {
@@ -70,7 +69,7 @@ func HistoryOf(attempts []Attempt) RestartHistory {
 	return h
 }
 
-// Failures returns the number of failures of the launch, including the last process's.
+// Failures returns the launch's number of failures, including the last process's.
 func (h RestartHistory) Failures() int {
 	if h.Cause.ByItself() {
 		return h.Counted + 1
@@ -112,7 +111,7 @@ func (p RestartPolicy) Next(h RestartHistory) (delay time.Duration, again bool) 
 	return 0, false
 }
 
-// backoff returns a restart's delay. The first is immediate: most failures are isolated.
+// backoff returns a restart's delay. The first is immediate, because most failures are isolated.
 func backoff(quick int) time.Duration {
 	if quick <= 1 {
 		return atOnce

@@ -17,8 +17,8 @@ const maxReason = 2048
 // maxExits limits the exits listed for a task; the newest are kept.
 const maxExits = 10
 
-// finish ends the run with its result. Only Released contains the exits of processes that the
-// hosts replaced, values, and hosts.
+// finish finishes the run with its result. Only Released contains values, hosts, and the exits of
+// replaced processes.
 func (a *account) finish(e Released) Finish {
 	for _, t := range a.tasks {
 		t.complete(e.Exits[t.Name()])
@@ -95,8 +95,8 @@ func slowest(results []spec.TaskResult) []spec.Slow {
 	return slow[:min(len(slow), maxSlow)]
 }
 
-// complete sets the exit of a task that was stopped between two processes to the last process's
-// exit, because that failure has become final.
+// complete sets a task's exit to its last process's if it was stopped between two processes,
+// because that failure has become final.
 func (t *task) complete(exits []spec.Exit) {
 	if t.Exit != nil || t.Launch < 0 || len(exits) == 0 {
 		return
@@ -129,14 +129,14 @@ func (t *task) result(e Released) spec.TaskResult {
 	return r
 }
 
-// exits returns all known exits of the task, the oldest first: from the release of its hosts, and
-// from the results of its activities.
+// exits returns all of the task's known exits, the oldest first, from its hosts' releases and its
+// activities' results.
 func (t *task) exits(released []spec.Exit) []spec.Exit {
 	all := slices.Clone(t.Earlier)
 	if t.Exit != nil {
 		all = append(all, *t.Exit)
 	}
-	// The machine's own record takes precedence: it has the cause of a stop, and the exits on
+	// The machine's own record takes precedence, because it contains stop causes, and the exits on
 	// hosts that the run has left.
 	for _, exit := range released {
 		if exit.Restart >= t.First {
@@ -150,10 +150,10 @@ func (t *task) exits(released []spec.Exit) []spec.Exit {
 	return all
 }
 
-// withReleased adds an exit from a host to the exits of a task, unless they contain it. It replaces
-// the exit that the run recorded without a PID because it had lost sight of the process. Two
-// processes may have the same number: the run may not know of a restart on a silent host, and then
-// gives that number to the next generation.
+// withReleased adds a host's exit to a task's exits, unless they contain it. It replaces the exit
+// that the run recorded without a PID because it had lost sight of the process. Two processes may
+// share a number, because the run may not know of a restart on a silent host, and then gives that
+// number to the next generation.
 func withReleased(exits []spec.Exit, e spec.Exit) []spec.Exit {
 	unseen := -1
 	for i, known := range exits {

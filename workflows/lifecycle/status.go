@@ -4,8 +4,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Status returns the state of the run and of its tasks, without hosts and addresses, which the
-// machine does not know. Tasks outside the generation are omitted.
+// Status returns the run's and its tasks' states, without hosts and addresses, which the machine
+// does not know. Tasks outside the generation are omitted.
 func (m *Machine) Status() (spec.RunState, []spec.TaskStatus) {
 	tasks := make([]spec.TaskStatus, 0, len(m.tasks))
 	for _, t := range m.tasks {
@@ -45,10 +45,10 @@ func (m *Machine) state() spec.RunState {
 	}
 }
 
-// Ending reports whether the run is ending, so that nothing more is launched.
+// Ending reports whether the run is finishing, so that nothing more is launched.
 func (m *Machine) Ending() bool { return m.decided != undecided || m.phase >= stopping }
 
-// Placing reports whether the tasks are being placed, for the first time or again.
+// Placing reports whether any placement of the tasks is in progress.
 func (m *Machine) Placing() bool { return m.phase == placing }
 
 // Generation returns the number of the current generation, from 0.

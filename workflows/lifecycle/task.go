@@ -32,7 +32,7 @@ type TaskState struct {
 
 	Launch int  `json:"launch"`         // in this generation; -1 before the first
 	Live   bool `json:"live,omitempty"` // launched, with no reported end
-	// Asked reports whether an operator asked the process to end, and Ending whether that process
+	// Asked reports whether an operator asked the process to exit, and Ending whether that process
 	// is the launch's last.
 	Asked  bool `json:"asked,omitempty"`
 	Ending bool `json:"ending,omitempty"`
@@ -41,8 +41,8 @@ type TaskState struct {
 	Arrived int        `json:"arrived,omitempty"` // the exit's position among all exits, from 1
 	// Host is the host on which the launch ended.
 	Host string `json:"host,omitempty"`
-	// First is the number of the launch's first process. Earlier holds the exits of all earlier
-	// launches, of all generations.
+	// First is the launch's first process number. Earlier holds the exits of earlier launches in
+	// all generations.
 	First   int         `json:"first,omitempty"`
 	Earlier []spec.Exit `json:"earlier,omitempty"`
 	// Unknown lists the processes of earlier launches that only their hosts can report on.
@@ -71,7 +71,7 @@ func (t *task) resetEnd() {
 	t.Asked, t.Ending, t.stopped, t.Exit, t.Arrived = false, false, "", nil, 0
 }
 
-// exitOf returns the exit to record when a launch ends.
+// exitOf returns the exit to record for a finished launch.
 func (t *task) exitOf(e TaskEnded) *spec.Exit {
 	switch {
 	case e.Exit != nil:
@@ -91,7 +91,7 @@ func (t *task) exitOf(e TaskEnded) *spec.Exit {
 	}
 }
 
-// lostExit returns the exit of a process if the only host that could report on it is lost.
+// lostExit returns a process's exit if the only host that could report on it is lost.
 func lostExit(number int) *spec.Exit {
 	return &spec.Exit{
 		Restart: number, ExitCode: -1, Cause: spec.CauseHostLost,
@@ -99,9 +99,9 @@ func lostExit(number int) *spec.Exit {
 	}
 }
 
-// relabel gives an exit that a stop caused the cause of that stop. The host receives a stop as a
-// cancellation, which carries no reason, so it can only report "collateral". If the machine sent
-// no stop, the process was lost with its host.
+// relabel sets an exit's cause to the stop that caused it. The host receives a stop as a
+// cancellation, which carries no reason, so it can only report "collateral". If the machine sent no
+// stop, the process was lost with its host.
 func (t *task) relabel(e spec.Exit) spec.Exit {
 	switch {
 	case e.Cause != spec.CauseCollateral:

@@ -12,11 +12,11 @@ import (
 // taskList holds a run's tasks.
 type taskList struct {
 	tasks []*task          // in rank order, then in the order they were added
-	named map[string]*task // for look-ups only: ranging over a map has no fixed order
+	named map[string]*task // for look-ups only, because map order is random
 	// listed is the number of tasks in the spec, and size their number in the generation. 0 means
 	// all.
 	listed, size int
-	arrivals     int // counts ended tasks, in the order of history
+	arrivals     int // counts ended tasks, in history order
 }
 
 func listOf(tasks []spec.Task) taskList {
@@ -93,7 +93,7 @@ func (l *taskList) endedSince(arrivals int) []*task {
 	return slices.DeleteFunc(ended, func(t *task) bool { return t == nil })
 }
 
-// setSize sets the number of the spec's tasks in this generation. 0 means all.
+// setSize sets this generation's number of spec tasks. 0 means all.
 func (l *taskList) setSize(tasks int) {
 	l.size = tasks
 	for i, t := range l.tasks[:l.listed] {
@@ -101,8 +101,8 @@ func (l *taskList) setSize(tasks int) {
 	}
 }
 
-// renumber prepares all tasks for another generation, and returns the number of their first
-// processes: from or, if there were later processes, the one after them.
+// renumber prepares all tasks for another generation, and returns their first process number. It is
+// from or, if there were later processes, the next number.
 func (l *taskList) renumber(from int) (first int) {
 	first = from
 	for _, t := range l.tasks {
@@ -147,7 +147,7 @@ func (l *taskList) AddedSize() int {
 		for _, arg := range t.Command {
 			size += len(arg)
 		}
-		//workflowcheck:ignore the order makes no difference to a sum
+		//workflowcheck:ignore a sum does not depend on the order
 		for name, value := range t.Env {
 			size += len(name) + len(value.Value) + len(value.From.FromEnv) + len(value.From.FromFile)
 		}
