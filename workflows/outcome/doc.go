@@ -1,14 +1,14 @@
 // Package outcome describes runs in words, so that the terminal, web pages, the Web UI, webhooks
 // and JSON agree. No other package does.
 //
-// A [spec.RunResult] describes a run's end in fields. [Sentence] returns the message of the run's
+// A [spec.RunResult] describes a run's end in fields. [Sentence] returns the message for the run's
 // error and result, and [Lines] returns the details.
 //
 // A [Status] contains what is known about a run at a given time. [Facts] derives a list of facts
 // with a kind, a severity and a sentence. [News] compares two lists by the facts' marks, which do
-// not change as time passes.
+// not change over time.
 //
-// Workflow code can call it: it is pure.
+// The package is pure, so workflow code can call it.
 //
 // Some sentences come from TensorFlow and torch, because programs and people search logs for
 // them.

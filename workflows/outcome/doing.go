@@ -12,7 +12,7 @@ import (
 // What a task is doing, in one word: its state, or one of these.
 const (
 	DoingRestart = "restarting" // waiting for a restart
-	DoingFailed  = "failed"     // failed, by itself or with its host
+	DoingFailed  = "failed"     // failed, alone or with its host
 	DoingMissing = "missing"    // its host does not answer
 	DoingUnknown = "unknown"    // no worker reports its state
 )
@@ -77,8 +77,8 @@ var trouble = []string{DoingFailed, DoingRestart, DoingMissing}
 // A state is rare if at most one in fewOf tasks is in it.
 const fewOf = 20
 
-// Odd returns the indices of the tasks that need a look: first those in trouble, worst first,
-// then those in rare states.
+// Odd returns the indices of tasks that need a look. Tasks in trouble come first, worst first, and
+// then tasks in rare states.
 func Odd(words []string) []int {
 	all := TallyOf(words)
 	var odd []int

@@ -15,8 +15,8 @@ type Fact struct {
 	Text string `json:"text"`
 	// Items are the sentence's tasks, hosts or lines.
 	Items []string `json:"items,omitempty"`
-	// key distinguishes the fact from others of its kind. If it is empty, Text or Items do. A
-	// text that mentions a passing time changes by itself, so it needs a key.
+	// key distinguishes facts of the same kind. If it is empty, Text or Items do. Text that
+	// mentions a passing time keeps changing, so it needs a key.
 	key string
 }
 
@@ -26,13 +26,13 @@ type Kind string
 // The values of [Kind].
 const (
 	FactDone       Kind = "done"       // the run has ended
-	FactFailed     Kind = "failed"     // tasks failed, by themselves or with their host
+	FactFailed     Kind = "failed"     // tasks failed, alone or with their host
 	FactHung       Kind = "hung"       // tasks are silent, and their stacks are known
 	FactSilent     Kind = "silent"     // tasks show no signs of work
 	FactMissing    Kind = "missing"    // a host does not answer
 	FactUnanswered Kind = "unanswered" // no worker serves the run
-	FactState      Kind = "state"      // the state of the run and its tasks
-	FactWaiting    Kind = "waiting"    // the run is waiting for hosts, or for another run to end
+	FactState      Kind = "state"      // the run's and tasks' state
+	FactWaiting    Kind = "waiting"    // the run is waiting for hosts, or for another run to finish
 	FactPreempted  Kind = "preempted"  // the run was preempted
 	FactNotice     Kind = "notice"     // the tasks have notice of a stop
 	FactStopping   Kind = "stopping"   // the tasks are stopping together

@@ -258,7 +258,7 @@ func (f *facts) remains() {
 	}
 }
 
-// end describes how a task's process ended; exit is nil if it is running.
+// end describes how a task's process exited; exit is nil if it is running.
 type end struct {
 	task string
 	exit *spec.Exit
@@ -280,7 +280,7 @@ func dropped(ends []end) string {
 	return fmt.Sprintf("%s of the output of %s were dropped (logs.on_full), or could not be written to its file", size.Of(bytes), shorten.List(of, maxAlike))
 }
 
-// Dropped describes the output of an ended run that is missing from the files, or is "".
+// Dropped describes an ended run's output that is missing from the files, or is "".
 func Dropped(r *spec.RunResult) string {
 	ends := make([]end, len(r.Tasks))
 	for i, t := range r.Tasks {

@@ -33,9 +33,9 @@ type Options struct {
 	Zone *time.Location
 }
 
-// Lines returns details about the end of a run, to follow [Sentence]: the root cause with the
-// program's last output, how the other tasks ended, their stacks, and where the output is. They
-// should explain a failed run without its logs.
+// Lines returns details about a run's end, to follow [Sentence]. They include the root cause with
+// the program's last output, how the remaining tasks exited, the stacks, and where the output is.
+// They should explain a failed run without its logs.
 func Lines(r *spec.RunResult, o Options) []string {
 	w := &writer{r: r, o: o, tasks: make(map[string]*spec.TaskResult, len(r.Tasks))}
 	for i := range r.Tasks {
@@ -172,7 +172,7 @@ func (w *writer) rootCause(f spec.Failure) {
 	}
 }
 
-// firstError writes the first printed error, if the process that ended first does not explain the
+// firstError writes the first printed error, if the process that exited first does not explain the
 // failure.
 func (w *writer) firstError(f spec.Failure) {
 	effect := w.tasks[w.r.FirstEnded]
@@ -264,13 +264,13 @@ func done(f spec.Failure, t spec.TaskResult) string {
 	return done
 }
 
-// showedLater reports whether f's process did not show its failure before effect's process ended,
-// which had lost it as a peer.
+// showedLater reports whether f's process showed no failure before effect's process exited, which
+// had lost it as a peer.
 func showedLater(f spec.Failure, effect *spec.TaskResult) bool {
 	return f.Printed == nil || f.Host == effect.Host && f.Printed.By.After(effect.Exit.Ended)
 }
 
-// stoppedTogether writes how the tasks of a run without failures stopped together.
+// stoppedTogether writes how the tasks stopped together in a run without failures.
 func (w *writer) stoppedTogether() {
 	w.stopReason()
 	if len(w.r.Stragglers) > 0 {
@@ -295,7 +295,7 @@ func (w *writer) reason() {
 	}
 }
 
-// placedBefore writes why the group was placed again.
+// placedBefore writes why the group was placed more than once.
 func (w *writer) placedBefore() {
 	if w.r.Generation == 0 {
 		return

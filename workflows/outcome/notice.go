@@ -7,7 +7,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// Ended returns the text and the fields of a notice that a run ended.
+// Ended returns the text and the fields for the notice of a run's end.
 func Ended(run string, r *spec.RunResult) spec.Notice {
 	n := spec.Notice{
 		Text:    Headline(run, r, func(verdict string) string { return verdict }),

@@ -23,7 +23,7 @@ func (w *writer) names(names []string, one, many, why string) {
 	}
 }
 
-// others writes how the other tasks ended, with counts and names.
+// others writes how the remaining tasks exited, with counts and names.
 func (w *writer) others() {
 	w.othersFailed()
 	why := " because of it"
@@ -135,7 +135,7 @@ func ranges(names []string) (folded []string) {
 	return folded
 }
 
-// unordered reports whether root and a task on another host each failed by itself, so close
+// unordered reports whether root and a task on another host failed independently, but so close
 // together that the hosts' clocks do not show which was first.
 func unordered(root spec.Failure, t *spec.TaskResult) bool {
 	a, b := root.Failed(), t.Exit.Failed()
@@ -143,8 +143,8 @@ func unordered(root spec.Failure, t *spec.TaskResult) bool {
 }
 
 // stopped returns the tasks that were stopped before they failed. If a failure ended the run,
-// failed returns those that exited with their own exit code, either because of the first failure
-// or because they were stopped.
+// failed returns the tasks that exited with their own exit code, either because of the first
+// failure or because they were stopped.
 func (w *writer) stopped() (stopped, failed []string) {
 	for _, t := range w.r.Tasks {
 		if t.Failed || t.Exit == nil || w.r.FirstFailure != nil && w.r.FirstFailure.Task == t.Name {
@@ -170,16 +170,16 @@ func (w *writer) cut() {
 		"was killed", "were killed", " when the grace after the end of the chief was over (chief_grace, stop.grace)")
 }
 
-// lost names the tasks that were lost with their hosts while they were being stopped. By the
-// rules they are not the root cause, but readers may know better: a host is declared lost only
+// lost names the tasks that were lost with their hosts while they were being stopped. By the rules
+// they are not the root cause, but readers may know better, because a host is declared lost only
 // after minutes, when its silence has long made its peers fail.
 func (w *writer) lost() {
 	lost := which(w.r, func(t *spec.TaskResult) bool { return t.Exit.Cause == spec.CauseHostLost && !t.Failed })
 	w.names(words.Of(lost, placeOf), "was lost with the host in the meantime", "were lost with the host in the meantime", "")
 }
 
-// outOfMemory names the tasks that ended by themselves and had processes that the kernel killed,
-// or may have killed.
+// outOfMemory names the tasks that exited unasked after the kernel killed, or may have killed, some
+// of their processes.
 func (w *writer) outOfMemory() {
 	var texts []string
 	names := make(map[string][]string)

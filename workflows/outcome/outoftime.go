@@ -85,7 +85,7 @@ func (w *writer) printed() {
 }
 
 // doing describes what the unfinished tasks were doing, and lists the files with their stacks and
-// logs. It is restricted to the tasks that held up the others, or that differ, if they are known.
+// logs. It is restricted to the tasks that held up the run, or that differ, if they are known.
 func (w *writer) doing(late []string) {
 	if w.r.Stacks != nil {
 		w.lines = append(w.lines, strings.Split(w.r.Stacks.String(), "\n")...)

@@ -41,8 +41,8 @@ func TestStragglers_SEED61_CO06(t *testing.T) {
 	assert.Equal(t, "Coordinator stopped with tasks still running: worker-1 ps-0", Sentence(r))
 }
 
-// failedRun returns a run in which worker-1 failed first. The other tasks were stopped for it, or
-// also failed if they are in also.
+// failedRun returns a run that worker-1's failure ended. Its peers in also failed as well, and the
+// rest were stopped.
 func failedRun(tasks int, also ...int) *spec.RunResult {
 	at := time.Date(2026, 11, 25, 10, 13, 4, 235e6, time.UTC)
 	exit := func(code int, cause spec.Cause, later time.Duration) *spec.Exit {
@@ -97,7 +97,7 @@ func TestReportNamesFailuresOfStoppedTasks(t *testing.T) {
 	assert.Contains(t, text(r, Options{}), "\n3 were stopped when the timeout passed: worker-0, worker-2, worker-3\n")
 }
 
-// A task is not omitted because its name is a prefix of another name.
+// A task is listed even if its name is a prefix of another name.
 func TestReportNamesAllThatFailed(t *testing.T) {
 	got := text(failedRun(14, 10, 11, 12), Options{Run: "iris-1"})
 	for _, i := range []int{10, 11, 12} {

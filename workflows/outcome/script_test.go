@@ -22,9 +22,9 @@ import (
 // TestScripts runs testdata: results of runs in YAML, with the reports. `go test -run Scripts
 // -rewrite` rewrites the reports.
 //
-// The directive `report [logs]` shows the headline and the lines of a result. With logs, output
-// is identified by its path. `facts` shows the facts of a status, and marks those that are new
-// since the last status with +.
+// The directive `report [logs]` shows a result's headline and lines. With logs, output is
+// identified by its path. `facts` shows a status's facts, and marks facts that are new since the
+// last status with +.
 func TestScripts(t *testing.T) {
 	scripts.Run(t, func() map[string]scripts.Directive {
 		before := map[string]bool{}

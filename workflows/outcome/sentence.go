@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Headline describes how the run with that ID ended, including its exit code if the sentence does
-// not. mark may color the verdict.
+// Headline describes the end of the run with that ID. It includes the exit code if the sentence
+// does not. mark may color the verdict.
 func Headline(run string, r *spec.RunResult, mark func(string) string) string {
 	what := "run"
 	if r.Sweep != nil {
@@ -143,7 +143,7 @@ func silent(r *spec.RunResult) bool {
 	return f.Evidence == spec.EvidenceStacks || f.Cause == spec.CauseSilence && r.Stacks != nil
 }
 
-// HowEnded describes how a process ended, as a sentence's predicate.
+// HowEnded describes how a process exited, as a sentence's predicate.
 func HowEnded(f spec.Failure) string {
 	switch e := f.Exit; {
 	case f.Evidence == spec.EvidenceStacks:
@@ -189,7 +189,7 @@ func signalOf(e spec.Exit) string {
 	return fmt.Sprintf("signal %d", -e.ExitCode)
 }
 
-// Short describes how a process ended in a few words, for narrow columns.
+// Short describes in a few words how a process exited, for narrow columns.
 func Short(e spec.Exit) string {
 	switch {
 	case e.StoppedByHost():

@@ -29,8 +29,8 @@ type Status struct {
 	Generation int           `json:"generation"`
 	Started    time.Time     `json:"started,omitzero"`
 	Ended      time.Time     `json:"ended,omitzero"`
-	// Unanswered reports whether no worker currently answers for the run's workflow. Of the
-	// tasks, only those running are then known; of a run that ended without a result, none.
+	// Unanswered reports whether no worker currently answers for the run's workflow. Then only
+	// running tasks are known, or none if the run ended without a result.
 	Unanswered bool `json:"unanswered,omitempty"`
 	// Unattended reports whether it is unanswered because no worker executes the workflow.
 	// Otherwise a worker polled less than half a minute ago, but may be frozen or cut off.
@@ -50,12 +50,13 @@ type Status struct {
 	PendingSince time.Time `json:"pending_since,omitzero"`
 	// Notice is set while the tasks have notice of a stop.
 	Notice *spec.StopNotice `json:"notice,omitempty"`
-	// Verdict is the verdict of an ended run, even without a result; Ending is then "terminated".
+	// Verdict is an ended run's verdict, even without a result. In that case, Ending is
+	// "terminated".
 	Verdict spec.Verdict `json:"verdict,omitempty"`
 	Ending  string       `json:"ending,omitempty"`
 	// Silent are the hosts that have not been heard from for a while.
 	Silent []SilentHost `json:"silent,omitempty"`
-	// Slow are the tasks and hosts that take longer per step than others, slowest first.
+	// Slow are the tasks and hosts that take longer per step than their peers, slowest first.
 	Slow []spec.Slow `json:"slow,omitempty"`
 	// TooFewSteps reports whether tasks of an open run cannot be compared yet because too few
 	// steps are known.
@@ -69,16 +70,15 @@ type Status struct {
 	// GivenUpAfter is how long after a host's last heartbeat an open run gives the host up, or 0
 	// for never.
 	GivenUpAfter spec.Duration `json:"given_up_after,omitempty"`
-	// SilenceIgnoresCPU reports whether a task of an open run can be silent although it uses CPU
-	// time.
+	// SilenceIgnoresCPU reports whether an open run's task can be silent although it uses CPU time.
 	SilenceIgnoresCPU bool `json:"silence_ignores_cpu,omitempty"`
 	// Archive is the directory shipped by an open run.
 	Archive *spec.Archive `json:"archive,omitempty"`
-	// Services are the services of an open run's hosts.
+	// Services are an open run's host services.
 	Services []spec.HostService `json:"-"`
 	// Sweep is set for a sweep, which has trials instead of tasks.
 	Sweep *spec.SweepStatus `json:"sweep,omitempty"`
-	// Result is set once the run has ended, if it left a result.
+	// Result is set if the run left a result when it ended.
 	Result *spec.RunResult `json:"result,omitempty"`
 	// Message is the reason why an ended run did not leave a result.
 	Message string `json:"message,omitempty"`
@@ -95,10 +95,10 @@ type TaskStatus struct {
 	LogDir   string    `json:"log_dir,omitempty"`
 	// Progress is the progress reported by the task.
 	Progress *spec.Progress `json:"progress,omitempty"`
-	// Steps are the running process's step times, or nil if it did not report steps. When
-	// the process ends, they move to Exit.
+	// Steps are the running process's step times, or nil if it did not report steps. When the
+	// process exits, they move to Exit.
 	Steps *spec.StepTime `json:"steps,omitempty"`
-	// Usage is the running process's resource usage, or nil if unknown. When the process ends, it
+	// Usage is the running process's resource usage, or nil if unknown. When the process exits, it
 	// moves to Exit.
 	Usage *spec.LiveUsage `json:"usage,omitempty"`
 	// LastOutput is when the running process last wrote output, by its host's clock. It is zero
@@ -128,7 +128,7 @@ type Waiting struct {
 	Queue string `json:"queue"`
 	// Refusal is a host's last refusal, or what the fleet is waiting for, or "" before an answer.
 	Refusal string `json:"refusal,omitempty"`
-	// Fetching is the progress of a host that is fetching the run's archive.
+	// Fetching is a host's progress at fetching the run's archive.
 	Fetching *spec.Fetching `json:"fetching,omitempty"`
 	// Position is the position in the fleet's queue, from 1, or 0 if the run is not queued.
 	Position int `json:"position,omitempty"`
@@ -148,7 +148,7 @@ type SilentHost struct {
 // The states of an open run, as used in lists, pages and the status.
 const (
 	StatePending = "pending" // for free slots
-	StateWaiting = "waiting" // for earlier runs to end (after)
+	StateWaiting = "waiting" // for earlier runs to finish (after)
 	StateRunning = "running"
 	StatePaused  = "paused" // in Temporal
 )
@@ -192,10 +192,10 @@ func (s *Status) Absence() string {
 	return ""
 }
 
-// Terminated is the ending of a run that was terminated on the server.
+// Terminated is the ending if a run was terminated on the server.
 const Terminated = "terminated"
 
-// IsTerminated reports whether the run was terminated on the server, without its tasks ending.
+// IsTerminated reports whether the run was terminated on the server, without stopping its tasks.
 func (s *Status) IsTerminated() bool { return s.Ending == Terminated }
 
 // Word returns the run's state in a word.

@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// before returns how long before g ended f's error was printed, as part of a sentence.
+// before returns how long before g's exit f's error was printed, as part of a sentence.
 func before(f, g spec.Failure) string {
 	if f.Printed == nil || f.Printed.By.IsZero() || g.Ended.IsZero() {
 		return ", before"
@@ -29,7 +29,7 @@ func before(f, g spec.Failure) string {
 	return ", by the clocks of their hosts " + span(d) + " before"
 }
 
-// logs identifies the output of a failed process.
+// logs identifies a failed process's output.
 func (w *writer) logs(f spec.Failure) {
 	if w.o.Run != "" {
 		if f.LogDir != "" {

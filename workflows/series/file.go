@@ -40,8 +40,8 @@ func Parse(b []byte) []Point {
 const (
 	// maxValue limits all values. It exceeds any host's memory in bytes.
 	maxValue = 1 << 60
-	// Any two times differ by less than the maximum [time.Duration]: lastSecond is in the year
-	// 2106, and maxSeconds is 68 years.
+	// Any two times differ by less than the maximum [time.Duration], since lastSecond is in the
+	// year 2106, and maxSeconds is 68 years.
 	lastSecond, maxSeconds = 1 << 32, 1 << 31
 )
 

@@ -10,7 +10,7 @@ import (
 // Point is a process's usage in an interval. For a single sample, mean and maximum are equal.
 type Point struct {
 	From time.Time `json:"from"`
-	// Seconds is the interval's length. If it is 0, the [Point] has no values.
+	// Seconds is the interval's length. If it is 0, the [Point] is empty.
 	Seconds float64 `json:"seconds"`
 	// CPUs and GPUs are how many it kept busy.
 	CPUs    float64 `json:"cpus"`
@@ -20,8 +20,8 @@ type Point struct {
 	// RSSBytes and GPUMemoryBytes are the largest samples.
 	RSSBytes       float64 `json:"rss_bytes"`
 	GPUMemoryBytes float64 `json:"gpu_memory_bytes,omitempty"`
-	// Steps counts the steps that the program reported, or the rounds of barriers of all tasks.
-	// StepSeconds is the mean duration of a step, excluding waits at barriers.
+	// Steps counts the steps that the program reported, or barrier rounds of all tasks. StepSeconds
+	// is the mean step duration, excluding waits at barriers.
 	Steps          float64 `json:"steps,omitempty"`
 	StepSeconds    float64 `json:"step_seconds,omitempty"`
 	MaxStepSeconds float64 `json:"max_step_seconds,omitempty"`
@@ -64,7 +64,7 @@ func Coarsen(points []Point, most int) []Point {
 		return points
 	}
 	now := points[len(points)-1].To()
-	// next is the index of the following point, and cost the loss of detail from merging both.
+	// next is the following point's index, and cost the loss of detail from merging both.
 	next, cost := make([]int, len(points)), make([]float64, len(points))
 	due := func(i int) {
 		if cost[i] = math.Inf(1); next[i] < len(points) {
@@ -101,8 +101,8 @@ func costOf(p, q Point, now time.Time) float64 {
 	return q.To().Sub(p.From).Seconds() / math.Sqrt(age+1)
 }
 
-// Resample returns n points of equal length between two times. Values are divided among the
-// points that an interval overlaps. A result point without overlapping intervals has no length.
+// Resample returns n points of equal length between two times. Values are divided among the points
+// that an interval overlaps. A result point without overlapping intervals has length 0.
 func Resample(points []Point, from, to time.Time, n int) []Point {
 	out := make([]Point, max(0, n))
 	width := to.Sub(from).Seconds() / float64(max(1, n))

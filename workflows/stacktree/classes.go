@@ -15,7 +15,7 @@ type Class struct {
 	// Place is their place in the user's program, innermost frame first.
 	Place []Frame `json:"place,omitempty"`
 	// Missing is the reason for a missing stack, as a phrase that follows the ranks. If Ended is
-	// set, they have no process.
+	// set, their processes have exited.
 	Missing string `json:"missing,omitempty"`
 	Ended   bool   `json:"ended,omitempty"`
 	// Outlier reports whether [Findings.Sentence] names the ranks.
@@ -86,7 +86,7 @@ func classOf(s Stack) *Class {
 	if len(c.Place) > 0 {
 		return c
 	}
-	// Without frames of user code, show the caller of the wait.
+	// Without frames in user code, show the wait's caller.
 	for _, f := range slices.Backward(s[:at]) {
 		if f.Kind != Kernel {
 			c.Place = append(c.Place, f)
@@ -107,7 +107,7 @@ func (c *Class) key() string {
 	return b.String()
 }
 
-// where returns the function of the user's program that the ranks are in.
+// where returns the user function that the ranks are in.
 func (c *Class) where() string {
 	if len(c.Place) == 0 {
 		return ""

@@ -1,23 +1,23 @@
 // Package stacktree compares what a run's ranks are doing, and finds those that differ. It is
 // pure: it turns stacks into classes and a sentence.
 //
-// A [Stack] is the stack of one thread of one rank. A [Tree] is a prefix tree of many ranks'
-// stacks, like LLNL's STAT: ranks in the same place share nodes. [Merge] is associative and
-// commutative, so hosts' trees can be merged anywhere and in any order. [Tree.Fit] limits a tree
-// in bytes before it is sent.
+// A [Stack] is one thread's stack in one rank. A [Tree] is a prefix tree of many ranks' stacks,
+// like LLNL's STAT. Ranks in the same place share nodes. [Merge] is associative and commutative, so
+// hosts' trees can be merged anywhere and in any order. [Tree.Fit] limits a tree in bytes before it
+// is sent.
 //
 // [Explain] divides a tree into classes. A class consists of ranks that are waiting for the same
-// thing, or running, in the same lines of the user's program, ignoring library and kernel frames.
-// The table in waits.txt maps functions to what they wait for.
+// thing, or running, in the same lines of user code, ignoring library and kernel frames. The table
+// in waits.txt maps functions to what they wait for.
 //
-// # Who holds the others up
+// # Who holds up the rest
 //
 // A stack shows where a rank is, but not whether it makes progress. [Explain] names ranks only by
 // these rules, and otherwise reports that the stacks do not show it:
 //
-//  1. Some ranks wait for others, and no more than as many do not. The latter are named.
-//  2. All wait for others, and more than half of them in the same collective and line. The
-//     rest are named: they are in another collective, or in another line.
+//  1. Some ranks wait for other ranks, and at most as many do not. The latter are named.
+//  2. All wait for other ranks, and more than half in the same collective and line. The
+//     rest, in another collective or line, are named.
 //  3. None waits for another, at least three quarters and at least three wait in one place,
 //     and the rest are elsewhere. The rest are named.
 //

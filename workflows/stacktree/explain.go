@@ -13,9 +13,9 @@ type Findings struct {
 	// Classes lists the majority's class first if other classes are named, then the named
 	// classes, then the rest by size.
 	Classes []Class `json:"classes"`
-	// LeftOut is the number of omitted classes that would follow; see [Findings.Short].
+	// LeftOut counts the omitted classes that would follow; see [Findings.Short].
 	LeftOut int `json:"left_out,omitempty"`
-	// Outliers are the ranks that hold the others up, or empty if the stacks do not show them.
+	// Outliers are the ranks that hold up the rest, or empty if the stacks do not show them.
 	Outliers Ranks `json:"outliers,omitempty"`
 	// Sentence states the result.
 	Sentence string `json:"sentence"`
@@ -53,7 +53,7 @@ func place(c *Class, all []*Class) int {
 	return 2
 }
 
-// blame applies the package's rules and marks the classes of the ranks that it names.
+// blame applies the package's rules and marks the named ranks' classes.
 func blame(all []*Class, total int, hostOf func(int) string) (Ranks, string) {
 	var waiting, others, unknown, ended []*Class
 	for _, c := range all {
@@ -161,7 +161,7 @@ func ranksOf(classes []*Class) Ranks {
 	return all.normal()
 }
 
-// subject returns "rank 2 on gpu-3", or the ranks with the hosts of the first few.
+// subject returns "rank 2 on gpu-3", or the ranks with the first few hosts.
 func subject(ranks Ranks, hostOf func(int) string) string {
 	const most = 4
 	var hosts []string

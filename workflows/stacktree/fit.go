@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// HostBytes limits a host's tree, and RunBytes a run's tree: together with file names, they
+	// HostBytes limits a host's tree, and RunBytes a run's tree. Together with file names, a tree
 	// must fit into a Temporal payload.
 	HostBytes = 32 << 10
 	RunBytes  = 256 << 10
@@ -15,7 +15,7 @@ const (
 
 // Fit reduces the tree to that many bytes of JSON by dropping the least useful parts until it fits:
 // library frames; lines; all frames but the wait, the innermost frame and the user's innermost
-// frame; and then the stacks of the fewest ranks, which become unknown.
+// frame; and then the rarest stacks, which become unknown.
 func (t Tree) Fit(bytes int) Tree {
 	for _, coarser := range []func(Stack) Stack{
 		func(s Stack) Stack { return s },

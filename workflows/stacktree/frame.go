@@ -20,7 +20,7 @@ const (
 	// Unknown replaces a stack that could not be captured. Its function is the reason, as a
 	// phrase that follows "rank 3": "did not answer".
 	Unknown Kind = "unknown"
-	// Ended replaces the stack of a rank without a running process.
+	// Ended replaces a rank's stack if its process is not running.
 	Ended Kind = "ended"
 )
 
@@ -37,8 +37,8 @@ const (
 	Stopped = "stopped"
 )
 
-// Frame is a frame of a stack. It omits the address and the arguments, so that frames of
-// different processes can be equal.
+// Frame is a stack frame. It omits the address and the arguments, so that different processes'
+// frames can be equal.
 type Frame struct {
 	Kind     Kind   `json:"kind"`
 	Function string `json:"function,omitempty"`
@@ -112,10 +112,10 @@ const (
 	mostInner = 72
 )
 
-// Omitted is the function of the frame that replaces the middle of a deep stack.
+// Omitted is the function name in the frame that replaces a deep stack's middle.
 const Omitted = "…"
 
-// bounded drops the middle of a deep stack, where recursion repeats.
+// bounded drops a deep stack's middle, where recursion repeats.
 func (s Stack) bounded() Stack {
 	if len(s) <= mostOuter+1+mostInner {
 		return s

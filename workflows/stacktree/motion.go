@@ -11,9 +11,9 @@ import (
 type Motion struct {
 	// After is the time between the two looks, in seconds, or 0 without a second look.
 	After float64 `json:"after_seconds,omitempty"`
-	// Moved are the ranks that were in different lines of the program, or in a different
-	// collective, and Same is the number of ranks that were not. The motion of Unknown ranks is
-	// unknown because they ended, or have no stack or no program code in it.
+	// Moved are the ranks that were in different program lines, or in a different collective. Same
+	// counts the ranks that were not. The motion of Unknown ranks is unknown because they ended, or
+	// because their stack is missing or does not contain program code.
 	Moved   Ranks `json:"moved,omitempty"`
 	Same    int   `json:"same,omitempty"`
 	Unknown int   `json:"unknown,omitempty"`
@@ -62,8 +62,8 @@ func (c *Class) at() string {
 	return b.String()
 }
 
-// ownCode reports whether there are frames of the user's program. Library frames do not show
-// motion: event loops go in circles.
+// ownCode reports whether any frame is in user code. Library frames do not show motion, because
+// event loops go in circles.
 func (c *Class) ownCode() bool { return len(c.Place) > 0 && c.Place[0].userCode() }
 
 // Join combines results for different ranks.

@@ -89,10 +89,10 @@ func (s Ranks) words() string {
 	return "ranks " + s.String()
 }
 
-// MarshalText returns the text of [Ranks.String].
+// MarshalText returns the same as [Ranks.String].
 func (s Ranks) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText parses the text of [Ranks.MarshalText].
+// UnmarshalText parses the result of [Ranks.MarshalText].
 func (s *Ranks) UnmarshalText(text []byte) error {
 	var out Ranks
 	for part := range strings.SplitSeq(string(text), ",") {

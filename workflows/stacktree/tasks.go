@@ -7,8 +7,8 @@ type Task struct {
 	Ended bool
 }
 
-// WithMissing adds tasks that are missing from the tree, with the reason for the missing stack,
-// because other tasks may be waiting for an ended task.
+// WithMissing adds tasks that are missing from the tree, with the reason, because other tasks may
+// be waiting for an ended task.
 func WithMissing(t Tree, tasks []Task) Tree {
 	known := t.Ranks()
 	trees := []Tree{t}

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// maxLines is the maximum number of classes in a text.
+	// maxLines limits the classes that [Findings.Write] lists.
 	maxLines = 10
 	// maxPlaces and placeWidth limit the frames on a line.
 	maxPlaces  = 6
@@ -43,8 +43,8 @@ func (f Findings) Below() Findings {
 	return f
 }
 
-// Write writes the findings as text: a line for each class, at most ten, the sentence, and the
-// result of a second look.
+// Write writes at most ten classes, one per line, then the sentence and the result of a second
+// look.
 func (f Findings) Write(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 8, 1, ' ', 0)
 	shown := f.Classes[:min(len(f.Classes), maxLines)]

@@ -2,8 +2,7 @@ package stacktree
 
 import "slices"
 
-// Tree is a prefix tree of the stacks of ranks. The zero value is empty. A rank should occur
-// once.
+// Tree is a prefix tree of ranks' stacks. The zero value is empty. A rank should occur once.
 type Tree struct {
 	Roots []Node `json:"roots,omitempty"`
 }
@@ -11,7 +10,7 @@ type Tree struct {
 // Node is a frame shared by some stacks, with the inner frames that they share.
 type Node struct {
 	Frame
-	// Ranks are the ranks with stacks that end here.
+	// Ranks are the ranks with this as their innermost frame.
 	Ranks Ranks `json:"ranks,omitempty"`
 	// Calls are the inner frames, in the order of their fields.
 	Calls []Node `json:"calls,omitempty"`
@@ -32,7 +31,7 @@ func treeOf(ranks Ranks, s Stack) Tree {
 	return Tree{Roots: []Node{n}}
 }
 
-// Merge returns a tree with the stacks of all trees, which it does not modify.
+// Merge returns a tree with the stacks from all trees, without modifying them.
 func Merge(trees ...Tree) Tree {
 	lists := make([][]Node, len(trees))
 	for i, t := range trees {

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// stackOf makes a stack of a few functions from bytes, so that stacks share prefixes.
+// stackOf turns bytes into a stack with few different functions, so that stacks share prefixes.
 func stackOf(raw []byte) stacktree.Stack {
 	s := stacktree.Stack{}
 	for _, b := range raw {

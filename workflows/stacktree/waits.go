@@ -13,17 +13,17 @@ type Reason string
 
 // The reasons used by [Explain]. The table of waits contains more.
 const (
-	// Collective is an operation that all ranks of a group must reach.
+	// Collective is an operation that all ranks in a group must reach.
 	Collective Reason = "collective"
 	// Message is a message to or from another rank.
 	Message Reason = "message"
-	// Join is the start or end of a group of ranks.
+	// Join starts or ends a group of ranks.
 	Join Reason = "join"
-	// Running is the reason of a thread that is running according to the kernel.
+	// Running means that the thread is running according to the kernel.
 	Running Reason = "running"
 )
 
-// peers reports whether the wait ends when other ranks act.
+// peers reports whether the wait depends on other ranks.
 func (r Reason) peers() bool { return r == Collective || r == Message || r == Join }
 
 // wording contains a reason's words, "wait" and "for a lock", and whether the waiting function
@@ -102,8 +102,8 @@ type Wait struct {
 	Name string `json:"name,omitempty"`
 }
 
-// waitOf returns the wait of a stack, and the index of the frame that shows it, or -1. That is
-// the outermost such frame inside the innermost frame of user code: calls inside a library do not
+// waitOf returns a stack's wait, and the index of the frame that shows it, or -1. It chooses the
+// outermost such frame inside the innermost user frame, because calls inside a library do not
 // matter, and user code in a callback is not waiting in the library.
 func waitOf(s Stack) (Wait, int) {
 	from := len(s)
@@ -136,8 +136,8 @@ func (s Stack) AwaitsHelper() bool {
 	return false
 }
 
-// InUserCode reports whether the stack has a frame in a file of the user's program. Python starts
-// its own helpers from a program string instead.
+// InUserCode reports whether the stack contains a frame in one of the user's files. Python starts
+// its helpers from a program string instead.
 func (s Stack) InUserCode() bool {
 	return slices.ContainsFunc(s, func(f Frame) bool { return f.userCode() && !strings.HasPrefix(f.File, "<") })
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// lateRatio is the ratio to the median of the others at which a task or a host is named.
+// lateRatio is the minimum ratio to the peers' median for naming a task or a host.
 const lateRatio = 1.25
 
 // Task describes a task for [Find].
@@ -19,8 +19,8 @@ type Task struct {
 	Time             *spec.StepTime // nil if unknown
 }
 
-// Find returns the tasks that take longer per step than others of their type. If all tasks of a
-// type on a host do, it returns the host instead. The largest ratio comes first.
+// Find returns the tasks that take longer per step than the rest of their type. If these are all
+// tasks of a type on a host, it returns the host instead. The largest ratio comes first.
 func Find(tasks []Task) []spec.Slow {
 	type kind struct {
 		name     string

@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// window is the number of reports kept per task. It is divisible by periods of 2 to 6 steps,
-	// so that programs with such a rhythm have the same share of long steps at any time.
+	// window is the number of reports kept per task. It is divisible by periods of 2 to 6 steps, so
+	// that programs with such a rhythm show the same share of long steps at any time.
 	window = 60
-	// least is the minimum number of steps, and of reports of them, for a conclusion.
+	// least is the minimum number of steps, and of reports, for a conclusion.
 	least = 10
-	// cutShare is the inverse of the share of reports dropped at either end.
+	// At either end, one report in cutShare is dropped.
 	cutShare = 5
 )
 
@@ -51,8 +51,8 @@ func (s *Series) Step(step float64, worked time.Duration) (steps float64, took t
 	return steps, took
 }
 
-// Round records a round of a barrier of all tasks, unless the program counts its steps itself. It
-// returns the same values as [Series.Step].
+// Round records a barrier round of all tasks, unless the program reports steps. It returns the same
+// values as [Series.Step].
 func (s *Series) Round(worked time.Duration) (steps float64, took time.Duration) {
 	if s.begun && !s.barriers {
 		return 0, 0

@@ -1,9 +1,9 @@
-// Package markdown escapes text of users and their programs for fields that Temporal's Web UI
-// interprets as Markdown: summaries and details of workflows and activities. Without it, a
-// traceback loses its <module> and the underscores of its __init__, and text that looks like a
-// table, a link or an image becomes one.
+// Package markdown escapes text from users and their programs for the summaries and details of
+// workflows and activities, which Temporal's Web UI interprets as Markdown. Without it, a traceback
+// loses its <module> and the underscores of its __init__, and text that looks like a table, a link
+// or an image becomes one.
 //
-// Workflow code can call it: it is pure.
+// The package is pure, so workflow code can call it.
 package markdown
 
 import (
@@ -29,14 +29,14 @@ func Block(text string, most int) string {
 	return "\n" + fence + "\n" + text + "\n" + fence + "\n"
 }
 
-// Inline returns a line of text: unchanged if it has no meaning in Markdown, and otherwise as
-// code. The code's content is no longer than most bytes, even when encoded as JSON.
+// Inline returns a line of text as code, or unchanged if Markdown does not interpret it. The code's
+// content is no longer than most bytes, even when encoded as JSON.
 func Inline(text string, most int) string {
 	text = visible(text, "")
 	if longest(text) > 3 {
 		text = strings.ReplaceAll(text, "`", "ˋ") // the marks would be as long
 	}
-	// The parser takes a space away from both ends of code, unless it consists of blanks.
+	// The parser strips a space from both sides of code, unless it consists of blanks.
 	if strings.Trim(text, " ") == "" {
 		text = strings.Repeat("␠", len(text))
 	}
@@ -54,7 +54,7 @@ func Inline(text string, most int) string {
 // Name is [Inline] for a name, such as the name of a host, in a summary or in details.
 func Name(text string) string { return Inline(text, maxName) }
 
-// Cell is [Name] for a cell of a table.
+// Cell is [Name] for a table cell.
 func Cell(text string) string { return Name(strings.ReplaceAll(text, "|", "¦")) }
 
 // visible makes characters visible that would not be, or that change the order of
@@ -75,8 +75,8 @@ func visible(text, keep string) string {
 	}, text)
 }
 
-// isPlain reports whether a text has no meaning in Markdown, in any surroundings. That holds
-// for ordinary names only.
+// isPlain reports whether Markdown leaves a string unchanged in any surroundings, which is true
+// only of ordinary names.
 func isPlain(text string) bool {
 	text = strings.ReplaceAll(text, ", ", " ")
 	isWord := func(i int) bool {
@@ -93,7 +93,7 @@ func isPlain(text string) bool {
 	return true
 }
 
-// longest returns the length of the longest run of backticks.
+// longest returns the length of the longest backtick run.
 func longest(text string) int {
 	most, n := 0, 0
 	for i := range len(text) {

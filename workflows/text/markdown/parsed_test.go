@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// node is a node in the tree of a parser for GitHub's Markdown, which the Web UI also uses.
+// node is a node from a parser for GitHub's Markdown, which the Web UI also uses.
 type node struct {
 	kind, text, target string
 	children           []node
@@ -44,7 +44,7 @@ func read(n ast.Node, source []byte) node {
 	return out
 }
 
-// said returns the text of a node that contains only text and code.
+// said returns a node's text if it contains only text and code.
 func (n node) said(t *testing.T) string {
 	t.Helper()
 	said := n.text
@@ -96,7 +96,7 @@ func FuzzParsed(f *testing.F) {
 		}
 		assert.Equal(t, "before "+want+" after", parse("before "+Inline(text, most)+" after").only(t, "Paragraph").said(t))
 
-		name := strings.Trim(cut(strings.ReplaceAll(want, "|", "¦"), maxName), " ") // spaces at the ends of a cell are not visible
+		name := strings.Trim(cut(strings.ReplaceAll(want, "|", "¦"), maxName), " ") // spaces around a cell's text are not visible
 		table := parse("| a | b |\n| --- | --- |\n| "+Cell(text)+" | after |\n").only(t, east.KindTable.String())
 		require.Len(t, table.children, 2)
 		row := table.children[1]

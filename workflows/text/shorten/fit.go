@@ -14,7 +14,8 @@ func ToFit(v any, most int, steps ...func()) bool {
 	return Size(v) <= most
 }
 
-// Size returns a value's size as JSON, in bytes. Text may grow: every < and > takes six bytes.
+// Size returns a value's size as JSON, in bytes. Text may grow, because every < and > takes six
+// bytes.
 func Size(v any) int {
 	// workflowcheck distrusts the encoder's cache, but the output is deterministic.
 	b, err := json.Marshal(v) //workflowcheck:ignore

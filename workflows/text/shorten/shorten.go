@@ -1,6 +1,6 @@
 // Package shorten truncates text. It never splits a character.
 //
-// Workflow code can call it: it is pure.
+// The package is pure, so workflow code can call it.
 package shorten
 
 import (
@@ -48,8 +48,7 @@ func Middle(text string, most int, gap string) string {
 	return Head(text, keep/2) + gap + text[from:]
 }
 
-// Traceback is [Middle] for a text of many lines. A traceback's first and last frames are the
-// useful ones.
+// Traceback is [Middle] for many lines. A traceback's first and last frames are the useful ones.
 func Traceback(text string, most int) string {
 	return Middle(text, most, fmt.Sprintf("\n… %d bytes are left out …\n", len(text)-most))
 }

@@ -1,6 +1,6 @@
-// Package strictjson decodes requests: one JSON object, with the fields of a struct. [Decode]
-// rejects unknown fields; otherwise a misspelled field, such as "prio" for "priority", would silently
-// have no effect. Errors are worded for readers who do not write Go.
+// Package strictjson decodes requests, which are one JSON object, into structs. [Decode] rejects
+// unknown fields; otherwise a misspelled field, such as "prio" for "priority", would silently be
+// ignored. Errors are worded for readers who do not write Go.
 package strictjson
 
 import (
