@@ -6,7 +6,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Event is an event of a round.
+// Event is a round's input.
 type Event interface{ event() }
 
 // Arrived reports that a task is at the barrier.
@@ -14,14 +14,14 @@ type Arrived struct {
 	Host, Task, Key string
 	// Digest is the [spec.ParticipantsDigest] of the tasks that it waits for.
 	Digest string
-	// Value is the string that it carries for the other participants.
+	// Value is the string that it carries to its peers.
 	Value   string
 	Timeout time.Duration // 0 means no limit
 	Now     time.Time
 }
 
-// Withdrawn reports that an arrival no longer counts because its process no longer waits. It has
-// no effect on an unknown key.
+// Withdrawn reports that an arrival no longer counts because its process no longer waits. Unknown
+// keys are ignored.
 type Withdrawn struct {
 	Task, Key string
 	Now       time.Time
@@ -30,14 +30,14 @@ type Withdrawn struct {
 // Passed reports the current time.
 type Passed struct{ Now time.Time }
 
-// Ended reports that a task has ended and will not return. It has an effect only if the task is
-// missing, because an arrived task has done its part.
+// Ended reports that a task has ended and will not return. It matters only if the task is missing,
+// because an arrived task has done its part.
 type Ended struct {
 	Task string
 	How  string // shown to users
 }
 
-// RunEnded reports the end of the run, or of the round's generation.
+// RunEnded reports that the run or the round's generation has ended.
 type RunEnded struct{ How string }
 
 // Cancelled reports that a user canceled the round.
@@ -50,7 +50,7 @@ func (Ended) event()     {}
 func (RunEnded) event()  {}
 func (Cancelled) event() {}
 
-// Answer tells one arrival to stop waiting.
+// Answer ends the wait of one arrival.
 type Answer struct {
 	Task, Key, Host string
 	// State is [spec.BarrierReleased] or [spec.BarrierBroken], or empty if the arrival is

@@ -10,23 +10,22 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
-// maxKeys limits the arrivals of one task that a round distinguishes. Each process of the task
-// that arrived, and was not reported to have exited, has one.
+// maxKeys limits the arrivals per task that a round distinguishes. There is one per process that
+// arrived and was not reported to have exited.
 const maxKeys = 64
 
 // maxRefused limits the refusals that are remembered.
 const maxRefused = 1000
 
-// State is the state of an open round, which one execution of its workflow passes to the next.
+// State is an open round's state, which one workflow execution passes to the next.
 type State struct {
 	Opened time.Time `json:"opened"`
-	// Tasks maps names to participants. It is for look-ups only, because ranging over it has no
-	// order.
+	// Tasks maps names to participants. It is for look-ups only, because map order is random.
 	Tasks   map[string]*Participant `json:"tasks"`
 	Refused []spec.BarrierRefusal   `json:"refused,omitempty"`
 }
 
-// Participant is a task: its arrivals, and since when it has been present or missing.
+// Participant records a task's arrivals, and since when it has been present or missing.
 type Participant struct {
 	Since    time.Time `json:"since"`
 	Arrivals []Arrival `json:"arrivals,omitempty"`

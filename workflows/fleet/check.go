@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// FailedCheck is a host's failed check. A host with failed checks gets no new tasks until it joins
-// without them.
+// FailedCheck is a host's failed check. A host with failed checks does not get new tasks until it
+// joins without them.
 type FailedCheck struct {
 	Check string `json:"check"`
 	// Reason is one short line.
@@ -29,14 +29,14 @@ type CheckResult struct {
 	Seconds float64   `json:"seconds"`
 }
 
-// HostBeat holds the heartbeat details of a host's lease. They are not in the history, and only
-// the server has the latest.
+// HostBeat holds the heartbeat details of a host's lease. They are not in the history; only the
+// server holds the latest.
 type HostBeat struct {
 	Host   string        `json:"host"`
 	Checks []CheckResult `json:"checks,omitempty"`
 }
 
-// CordonedBy is why a host gets no new tasks.
+// CordonedBy explains why a host does not get new tasks.
 type CordonedBy string
 
 // The values of [CordonedBy]. It is empty if the host is not cordoned.
@@ -47,7 +47,7 @@ const (
 	CordonedByFailures CordonedBy = "failures"
 )
 
-// cordonedBy returns why and since when the host gets no new tasks. An operator's cordon takes
+// cordonedBy returns why and since when the host is cordoned. An operator's cordon takes
 // precedence, because only an operator lifts it.
 func (h *host) cordonedBy() (by CordonedBy, why string, since time.Time) {
 	switch {
@@ -65,7 +65,7 @@ func (h *host) cordonedBy() (by CordonedBy, why string, since time.Time) {
 	return "", "", time.Time{}
 }
 
-// closed describes why the host gets no tasks of a pending run.
+// closed describes why the host does not get a pending run's tasks.
 func (h *host) closed() string {
 	text := fmt.Sprintf("%s %s", h.Name, h.state())
 	switch by, why, _ := h.cordonedBy(); {

@@ -14,12 +14,12 @@ import (
 type class struct {
 	hosts []*host
 	err   error // a constraint that does not parse
-	// version is the roster version for which hosts were chosen.
+	// version is the roster version that hosts were chosen from.
 	version int
 	// lax reports whether tasks may run without GPUs, because the hosts all lack GPUs, or all lack
 	// a known driver.
 	lax bool
-	// slots is the total of all hosts if each of them may be oversubscribed, and 0 otherwise.
+	// slots is the hosts' total if all of them may be oversubscribed, and 0 otherwise.
 	slots int
 }
 
@@ -41,8 +41,8 @@ func selects(patterns []string, name string) bool {
 	})
 }
 
-// meets reports whether a host meets a constraint. A constraint on the model or the memory of GPUs
-// is met if all of the GPUs meet it. A missing label equals nothing.
+// meets reports whether a host meets a constraint. A constraint on GPU model or memory is met if
+// all GPUs meet it. A missing label equals nothing.
 func meets(h *Host, c spec.Constraint) bool {
 	switch c.Key {
 	case spec.KeyName:

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// devices returns the names of all GPUs of the host.
+// devices returns the names of all the host's GPUs.
 func (h *Host) devices() []string {
 	names := make([]string, len(h.GPUs))
 	for i := range names {
@@ -15,8 +15,8 @@ func (h *Host) devices() []string {
 	return names
 }
 
-// knows reports whether the host has GPUs with all these names. A GPU may have several names: a
-// run that uses a different name than its host gets all GPUs of the host.
+// knows reports whether all the names are names of the host's GPUs. A GPU may have several names,
+// so a run that uses a different name than its host gets all the host's GPUs.
 func (h *Host) knows(listed []string) bool {
 	names := h.devices()
 	return !slices.ContainsFunc(listed, func(name string) bool { return !slices.Contains(names, name) })
@@ -38,7 +38,7 @@ func (h *host) devicesOf(r *run) []string {
 	return list
 }
 
-// contest reports whether a run that has some GPUs conflicts with a run that requests listed.
+// contest reports whether a run that holds some GPUs conflicts with a run that requests listed.
 func (h *host) contest(listed, has []string) bool {
 	if len(listed) == 0 || len(has) == 0 {
 		return false
@@ -72,8 +72,9 @@ func (h *host) unused(r *run) []string {
 	return names
 }
 
-// assign chooses a run's GPUs at a place: first those that it requests by name, then those that it
-// already has, and then further ones, preferably not requested by name by earlier runs.
+// assign chooses a run's GPUs at a place. It prefers those that the run requests by name, then
+// those that it already holds, and then further ones, preferably not requested by name by earlier
+// runs.
 func (h *host) assign(r *run, p *place) []string {
 	if p.GPUs == 0 {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// on returns the demand of an elastic run on the given number of hosts. Otherwise it returns d.
+// on returns an elastic run's demand on the given number of hosts. Otherwise it returns d.
 func (d Demand) on(hosts int) Demand {
 	if !d.Elastic {
 		return d
@@ -25,9 +25,9 @@ func (d Demand) on(hosts int) Demand {
 	return d
 }
 
-// With returns the demand of an elastic run with left hosts remaining. If these are enough, the
-// run continues immediately on them or, if it may grow, on as many hosts as are free. Otherwise,
-// and for other runs, With returns d.
+// With returns an elastic run's demand with left hosts remaining. If these are enough, the run
+// continues immediately on them or, if it may grow, on as many hosts as are free. Otherwise, and
+// for other runs, With returns d.
 func (d Demand) With(left int, grow spec.Grow) Demand {
 	if !d.Elastic || left < d.MinHosts {
 		return d
@@ -39,8 +39,8 @@ func (d Demand) With(left int, grow spec.Grow) Demand {
 	return d
 }
 
-// offer returns the places of a run that can start now, or nil. An elastic run that has room on
-// enough hosts, but not on its maximum, waits for more until r.begins.
+// offer returns the places for a run that can start now, or nil. An elastic run that fits on enough
+// hosts, but not on its maximum, waits for more until r.begins.
 func (p *planner) offer(r *run) []place {
 	places := p.try(r)
 	switch {
@@ -79,7 +79,7 @@ func (p *planner) most(r *run, places []place) []place {
 	return places
 }
 
-// whyJoining returns why an elastic run that could start on its minimum of hosts waits.
+// whyJoining returns why an elastic run waits although it could start on its minimum.
 func (p *planner) whyJoining(r *run) string {
 	return fmt.Sprintf("%s on each of %d hosts, or fewer, but at least %d, from %s on: %s",
 		plural.Of(r.Demand.PerHost, "slot", "slots"), r.Demand.MaxHosts, r.Demand.MinHosts, r.begins().UTC().Format("2006-01-02 15:04:05 UTC"), p.missing(r))

@@ -9,8 +9,8 @@ import (
 
 // Host describes a joining host worker.
 type Host struct {
-	// Name is unique in the fleet. Instance distinguishes host workers of the same name, and Boot
-	// the boots of their machine.
+	// Name is unique in the fleet. Instance distinguishes host workers with the same name, and Boot
+	// their machine's boots.
 	Name     string `json:"name"`
 	Instance string `json:"instance"`
 	Boot     string `json:"boot,omitempty"`
@@ -31,7 +31,7 @@ type Host struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// Role describes the work that the host worker accepts, for display only. Empty means all.
 	Role string `json:"role,omitempty"`
-	// Checks lists the names of the host's checks, and Failing the failed ones.
+	// Checks lists the host's checks by name, and Failing the failed ones.
 	Checks  []string      `json:"checks,omitempty"`
 	Failing []FailedCheck `json:"failing,omitempty"`
 	// Store describes how to make the host keep a run's files, without the host's name. If it is
@@ -66,7 +66,7 @@ type Holding struct {
 	// Exclusive reports whether no other run may use the host during the holding.
 	Exclusive bool `json:"exclusive,omitempty"`
 	// Stuck names processes that survive SIGKILL. The host keeps the holding until they are gone,
-	// even if the run has ended.
+	// even if the run has finished.
 	Stuck string `json:"stuck,omitempty"`
 }
 
@@ -84,7 +84,7 @@ const (
 type HostStatus struct {
 	Host
 	State HostState `json:"state"`
-	// CordonedBy is why the host gets no new tasks.
+	// CordonedBy explains why the host does not get new tasks.
 	CordonedBy CordonedBy `json:"cordoned_by,omitempty"`
 	// Reason is given with a cordon or a drain, Deadline with a drain.
 	Reason   string    `json:"reason,omitempty"`

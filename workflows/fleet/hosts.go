@@ -15,13 +15,14 @@ type host struct {
 	Cordon cordon    `json:"cordon,omitzero"`
 	// Holds follows the order of the runs.
 	Holds []held `json:"holds,omitempty"`
-	// suspicion is set while the host is suspected, and sick if it therefore gets no new tasks.
+	// suspicion is set while the host is suspected, and sick if it therefore does not get new
+	// tasks.
 	suspicion *Suspicion
 	sick      bool
 	// granted lists the runs with grants that are not placed yet.
 	granted []*run
-	// room is the free capacity for a run that uses nothing on the host. users counts the runs
-	// that do.
+	// room is the host's free capacity for a run that does not use it yet. users counts the
+	// runs that do.
 	room
 	users     int
 	exclusive bool // reserved for a single run
@@ -56,7 +57,7 @@ type cordon struct {
 	Since    time.Time `json:"since,omitzero"`
 }
 
-// named is the cordon of a host that is gone.
+// named is a departed host's cordon.
 type named struct {
 	Name string `json:"name"`
 	cordon
@@ -85,7 +86,7 @@ func (h *host) all() room {
 	return room{cmp.Or(h.Slots, noBound), len(h.GPUs)}
 }
 
-// all returns the capacity of an empty host for the run.
+// all returns an empty host's capacity for the run.
 func (r *run) all(h *host) room {
 	all := h.all()
 	if r.over {
@@ -215,7 +216,7 @@ func (h *host) hold(r *run, n Holding) {
 	h.count()
 }
 
-// holding returns the index of the run's entry in holds, and whether it exists.
+// holding returns the run's index in holds, and whether it exists.
 func (h *host) holding(r *run) (int, bool) {
 	return slices.BinarySearchFunc(h.Holds, r.ID, func(o held, run Run) int { return compareRuns(o.Run, run) })
 }
@@ -235,8 +236,8 @@ func (h *host) drop(r *run) {
 	h.count()
 }
 
-// share returns the capacity that counts for a run on the host: the larger of what it holds and
-// what it was granted, because the grant becomes the hold.
+// share returns the capacity that counts for a run on the host. It is the larger of the hold and
+// the grant, because the grant becomes the hold.
 func (h *host) share(r *run) (s room, alone bool) {
 	if len(r.held) == 0 && r.State != granted {
 		return room{}, false
@@ -284,7 +285,7 @@ func (h *host) free(r *run) (free room, alone bool) {
 	return h.roomAt(r, time.Time{})
 }
 
-// roomAt is like free, but as of time t: runs that are known to end by t no longer count.
+// roomAt is like free, but as of time t, without the runs that are known to finish by t.
 func (h *host) roomAt(r *run, t time.Time) (free room, alone bool) {
 	free, alone = r.all(h), true
 	contested := false

@@ -2,10 +2,10 @@ package fleet
 
 import "slices"
 
-// History returns the days on which runs ended on a host, the latest first.
+// History returns the days when runs finished on a host, the latest first.
 func (m *Machine) History(host string) []Day { return m.past.ofHost(host) }
 
-// ended records how a run ended or was restarted. r is the run if it has ended.
+// ended records how a run finished or was restarted. r is the run if it has finished.
 func (m *Machine) ended(run Run, e *Ended, r *run) []Action {
 	if e == nil {
 		return nil

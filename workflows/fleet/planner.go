@@ -8,18 +8,18 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// planner finds places for runs on a roster's hosts. It does not know the queue: its caller tries
-// runs in their order, and protects the capacity of the runs that must wait.
+// planner finds places for runs on a roster's hosts. It does not know the queue. Its caller tries
+// runs in their order, and protects capacity for the runs that must wait.
 type planner struct {
 	roster
 	now     time.Time
 	classes map[string]*class
 	// decision counts the decisions.
 	decision int
-	// open is the number of ready hosts that no run guards in this decision, and soft the number
-	// of those that are not firm.
+	// open counts the ready hosts that no run guards in this decision, and soft those that are not
+	// firm.
 	open, soft int
-	// seats and choice are reused by searches, uses and ends by look-aheads.
+	// Searches reuse seats and choice; look-aheads reuse uses and ends.
 	seats  []seat
 	choice []*seat
 	uses   []use
@@ -72,7 +72,7 @@ func (p *planner) class(r *run) *class {
 	return r.class
 }
 
-// roomFor returns the capacity of a host that a run may use now.
+// roomFor returns the host capacity that a run may use now.
 func (p *planner) roomFor(r *run, h *host) room {
 	if h.room.slots <= 0 && len(r.held) == 0 || !r.open(h) {
 		return room{}

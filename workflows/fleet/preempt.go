@@ -25,8 +25,8 @@ type leaving struct {
 }
 
 const (
-	// overdue is the time after a notice's deadline during which the fleet still counts on the
-	// capacity, because a process may take that long to exit.
+	// overdue is how long after a notice's deadline the fleet still counts on the capacity, because
+	// a process may take time to exit.
 	overdue = 10 * time.Minute
 	// maxSpared limits the runs that are checked for whether they must leave.
 	maxSpared = 64
@@ -39,10 +39,10 @@ func (r *run) leaves(now time.Time) bool {
 
 // preempt gives notice to as few runs of lower priority as necessary for r to start after they
 // leave. It prefers the lowest priority, then the least lost work. It preempts nothing if the runs
-// that already have notice free enough capacity, not counting what is promised to earlier runs,
-// and nothing for a run that has notice itself. It skips hosts that an earlier run without a
-// promise could use. A run that hosts have refused preempts nothing, because the hosts might
-// refuse it again.
+// that already have notice free enough capacity, not counting what is promised to earlier runs, and
+// nothing for a run that has notice itself. It skips hosts that an earlier run without a promise
+// could use. A run that hosts have refused does not preempt, because the hosts might keep refusing
+// it.
 func (m *Machine) preempt(r *run) []Action {
 	if m.settings.Preempt != PreemptLower || m.soft == 0 {
 		return nil
@@ -130,7 +130,7 @@ func (m *Machine) roomThen(r *run, h *host) room {
 }
 
 // promise reserves a run's places against later runs in this decision. A run that requests GPUs by
-// name gets no promise, because another run may request the same GPUs.
+// name does not get a promise, because another run may request the same GPUs.
 func (m *Machine) promise(r *run, places []place) {
 	if len(r.shape.listed) > 0 {
 		return
@@ -172,7 +172,7 @@ func (m *Machine) inOrder(list []*run) {
 	})
 }
 
-// work returns the total time for which a run's tasks have held their slots.
+// work returns the total time that a run's tasks have held their slots.
 func (r *run) work(now time.Time) time.Duration {
 	slots := 0
 	for _, h := range r.held {

@@ -48,7 +48,7 @@ func (m *Machine) inFront(r *run) string {
 	return "runs that come first need it"
 }
 
-// unguarded returns the capacity of a host for a run at the front of the queue.
+// unguarded returns a host's capacity for a run at the front of the queue.
 func (r *run) unguarded(h *host) room {
 	free, alone := h.free(r)
 	if !r.open(h) || r.Demand.Exclusive && !alone {
@@ -98,8 +98,7 @@ func wants(d *Demand, tasks int) string {
 	return shorten.Text(b.String(), 4*maxWords)
 }
 
-// missing describes the capacity that a run lacks: the free capacity of hosts, and why it is not
-// enough.
+// missing describes a run's missing capacity by the hosts' free capacity, and why it is not enough.
 func (p *planner) missing(r *run) string {
 	hosts := p.class(r).hosts
 	for _, g := range r.Demand.Groups {
@@ -153,7 +152,7 @@ func (h *host) isContested(r *run) bool {
 	return is
 }
 
-// listed is the start of a list of strings, with the length of the list.
+// listed is a list's first strings and its length.
 type listed struct {
 	texts []string
 	n     int
@@ -172,8 +171,8 @@ func slotsText(n int) string {
 	return plural.Of(n, "slot", "slots")
 }
 
-// Impossible returns why the fleet's hosts could never meet a demand, even if they were all empty
-// and ready, or nil if they could.
+// Impossible returns why the fleet's hosts could never meet a demand, were they all empty and
+// ready, or nil if they could.
 func (p *planner) Impossible(d Demand) error {
 	r := &run{}
 	r.set(d)

@@ -11,8 +11,8 @@ import (
 
 // Options configures a run that is a child workflow.
 type Options struct {
-	// ID is the run ID, which is the workflow ID. It may be the ID of an ended run. By default, it
-	// is the spec's name and a random part.
+	// ID is the run ID, which is the workflow ID. It may be a finished run's ID. By default, it is
+	// the spec's name and a random part.
 	ID string
 	// Queue is the task queue of the host workers that execute the run. The default is
 	// [spec.TaskQueue].
@@ -20,8 +20,8 @@ type Options struct {
 	// Owner is shown in lists of runs. The default is the parent's ID.
 	Owner string
 	// ParentClosePolicy selects what the server does with the run if the parent closes first. By
-	// default, it requests the cancellation of the run, which stops its tasks with their stop
-	// signal and grace. The policy is also applied if the parent continues as new.
+	// default, it requests the run's cancellation, which stops its tasks with their stop signal and
+	// grace. The policy is also applied if the parent continues as new.
 	ParentClosePolicy enumspb.ParentClosePolicy
 }
 
@@ -34,8 +34,9 @@ type Child struct {
 }
 
 // Run executes a run as a child workflow and returns its result. The error is nil only on success.
-// It is an [*Error] with the result if the run ended differently, and a [*RunningError] if another
-// run has the ID. An invalid spec fails the run immediately, with [spec.ErrInvalidRunSpec].
+// It is an [*Error] with the result if the run finished differently, and a [*RunningError] if
+// another run uses the ID. An invalid spec fails the run immediately, with
+// [spec.ErrInvalidRunSpec].
 //
 // If ctx is cancelled, the run stops its tasks like `clusterrun stop`. Run then returns with the
 // verdict cancelled.
@@ -55,14 +56,14 @@ func Start(ctx workflow.Context, s *spec.RunSpec, o Options) *Child {
 		WorkflowID:          o.ID,
 		TaskQueue:           cmp.Or(o.Queue, spec.TaskQueue),
 		WorkflowTaskTimeout: spec.WorkflowTaskTimeout,
-		// The run's result arrives only after its tasks have ended.
+		// The run's result arrives only after its tasks have exited.
 		WaitForCancellation:   true,
 		ParentClosePolicy:     cmp.Or(o.ParentClosePolicy, enumspb.PARENT_CLOSE_POLICY_REQUEST_CANCEL),
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		// No workflow timeouts: they would close the run without its Release.
 	}
-	// The run itself refuses a bad spec, so no change of the rules changes the parent's commands.
-	// The facts of a bad spec may have any size.
+	// The run itself refuses a bad spec, so changes to the rules do not change the parent's
+	// commands. The facts of a bad spec may have any size.
 	if s.Validate() == nil {
 		owner := cmp.Or(o.Owner, OwnerOf(workflow.GetInfo(ctx).WorkflowExecution.ID))
 		options.Memo, options.StaticSummary = Memo(s, owner), Summary(s)

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Error is the error of an unsuccessful run.
+// Error describes an unsuccessful run.
 type Error struct {
 	RunID string
 	// Result is the run's result, with a cause for every task. It is never nil.
@@ -80,8 +80,8 @@ func ResultOf(err error) *spec.RunResult {
 	return nil
 }
 
-// innermost returns the last application error in a chain, or nil. The SDK wraps a run's error
-// into the error of its parent.
+// innermost returns the last application error in a chain, or nil. The SDK wraps a run's error into
+// its parent's error.
 func innermost(err error) (last *temporal.ApplicationError) {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if application, ok := err.(*temporal.ApplicationError); ok {
@@ -91,7 +91,7 @@ func innermost(err error) (last *temporal.ApplicationError) {
 	return last
 }
 
-// resultIn returns the result in the details of an error or one of its causes.
+// resultIn returns the result in the details of err or its causes.
 func resultIn(err error) *spec.RunResult {
 	for ; err != nil; err = errors.Unwrap(err) {
 		d, ok := err.(interface {
@@ -109,7 +109,7 @@ func resultIn(err error) *spec.RunResult {
 	return nil
 }
 
-// failureWithoutResult derives a result from the error of a run that failed before it had one, for
+// failureWithoutResult derives a result from a run's error if the run failed before it had one, for
 // example because its input is not a spec, or because its workflow code failed. If a host refused
 // the spec, the details may contain the exit code.
 func failureWithoutResult(err *temporal.ApplicationError) *spec.RunResult {

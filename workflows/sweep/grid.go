@@ -16,10 +16,10 @@ import (
 const (
 	// MaxTrials is the maximum number of a sweep's trials.
 	MaxTrials = 100_000
-	// maxGridBytes limits a stored grid. With the run's spec it stays below the 2 MiB at which a
-	// Temporal server refuses a payload.
+	// maxGridBytes limits a stored grid. With the run's spec it stays under the 2 MiB limit of a
+	// Temporal server's payloads.
 	maxGridBytes = 800 << 10
-	// packAbove is the size in bytes from which a table is stored compressed.
+	// Tables larger than packAbove bytes are stored compressed.
 	packAbove = 16 << 10
 )
 
@@ -40,7 +40,7 @@ type Value struct {
 	Value string `json:"value"`
 }
 
-// Trials are the trials of a parsed grid.
+// Trials holds a parsed grid.
 type Trials struct {
 	names []string
 	count int
@@ -48,7 +48,7 @@ type Trials struct {
 	rows  [][]string // of a table
 }
 
-// Parse returns the trials of a grid.
+// Parse returns a grid's trials.
 func (g Grid) Parse() (*Trials, error) {
 	text := g.Table
 	if len(g.Packed) > 0 {

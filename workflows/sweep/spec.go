@@ -6,9 +6,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Spec is the input of a sweep's workflow.
+// Spec is a sweep workflow's input.
 type Spec struct {
-	// Run is the spec of each trial, with parameter names in braces.
+	// Run is each trial's spec, with parameter names in braces.
 	Run  *spec.RunSpec `json:"run"`
 	Grid Grid          `json:"grid"`
 	Rules
@@ -20,8 +20,8 @@ type Spec struct {
 type Rules struct {
 	// AtMost limits how many trials run at a time.
 	AtMost int `json:"at_most"`
-	// MaxFailures is the number of failed trials that the sweep tolerates: after one more it
-	// starts none. nil means no limit.
+	// MaxFailures is how many failed trials the sweep tolerates. After one more it does not start
+	// another. nil means no limit.
 	MaxFailures *int `json:"max_failures,omitempty"`
 }
 
@@ -37,7 +37,7 @@ func (r Rules) Check() error {
 }
 
 const (
-	// MaxAtOnce limits [Rules.AtMost]: a workflow may have 2,000 open children.
+	// MaxAtOnce limits [Rules.AtMost], because a workflow may have 2,000 open children.
 	MaxAtOnce = 1000
 	// DefaultAtOnce is submit's default.
 	DefaultAtOnce = 200
@@ -68,6 +68,6 @@ func (s *Spec) Check(sweep string) (*Trials, error) {
 	return t, nil
 }
 
-// checkedTrials is the number of trials with specs that are validated before a sweep starts. Each
-// trial also validates its spec.
+// checkedTrials is how many trials' specs are validated before a sweep starts. Each trial also
+// validates its spec.
 const checkedTrials = 1000

@@ -74,7 +74,7 @@ func VariableOf(name string) string {
 	return spec.EnvParamPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
 
-// filler fills the templates of a spec.
+// filler fills a spec's templates.
 type filler struct {
 	value   func(name string) (string, bool)
 	problem error // the first one

@@ -6,7 +6,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// ServingMessage is the signal with which a host reports all of its serving tasks, whenever they
+// ServingMessage is the signal that a host sends with all of its serving tasks, whenever they
 // change.
 type ServingMessage struct {
 	Host string `json:"host,omitempty"`
@@ -16,19 +16,19 @@ type ServingMessage struct {
 	// messages are ignored.
 	Seq     int64         `json:"seq,omitempty"`
 	Serving []ServingTask `json:"serving,omitempty"`
-	// Over, if not empty, describes how the run ended.
+	// Over, if not empty, describes how the run finished.
 	Over string `json:"over,omitempty"`
 }
 
 // ServingTask is a task that calls closures.
 type ServingTask struct {
 	Task string `json:"task"`
-	// Slots is the number of closures that it calls at the same time.
+	// Slots is its number of concurrent calls.
 	Slots int `json:"slots"`
 }
 
-// Batch is the input of [ActivityRunClosures]: closures for the tasks of the host that takes it.
-// Its heartbeat is the host's promise that it has them.
+// Batch is the input of [ActivityRunClosures]. It contains closures for tasks on the host that
+// takes it. Its heartbeat is the host's promise that it has them.
 //
 // The activity may return before its closures end. Its result then names those that the host is
 // calling, and another batch for this host's queue waits for them.
@@ -36,7 +36,8 @@ type Batch struct {
 	Run       spec.RunRef `json:"run"` // with its first execution
 	Closures  []Closure   `json:"closures,omitempty"`
 	Resources []Resource  `json:"resources,omitempty"`
-	// Released lists resources that are no longer needed: processes drop what they have built.
+	// Released lists resources that are no longer needed, so that processes drop what they have
+	// built.
 	Released []uint64 `json:"released,omitempty"`
 	// Calling lists closures that the host is already calling. With a Grace they are cancelled: a
 	// process is restarted if its call outlasts the grace.
@@ -53,7 +54,7 @@ type BatchResult struct {
 	// Calling lists the closures that processes of the host with that Queue are calling.
 	Calling []uint64 `json:"calling,omitempty"`
 	Queue   string   `json:"queue,omitempty"`
-	// Took is the duration of the batch on the host, in milliseconds.
+	// Took is the batch's duration on the host, in milliseconds.
 	Took int `json:"took_ms,omitempty"`
 }
 
@@ -70,6 +71,6 @@ type CheckInput struct {
 
 // CheckOutput is the result of [ActivityClosuresCheck].
 type CheckOutput struct {
-	// Over describes how the run ended.
+	// Over describes how the run finished.
 	Over string `json:"over"`
 }

@@ -16,11 +16,11 @@ const (
 
 	// ActivityRunClosures makes a host's tasks call closures.
 	ActivityRunClosures = "RunClosures"
-	// ErrQueueEnded is the error type of a request to a queue of an ended run.
+	// ErrQueueEnded is the error type of requests to a closed queue.
 	ErrQueueEnded = "QueueEnded"
 
-	// ActivityEndClosures closes the queue of an ended run.
+	// ActivityEndClosures closes a finished run's queue.
 	ActivityEndClosures = "EndClosures"
-	// ActivityClosuresCheck detects for a queue that its run has ended without closing it.
+	// ActivityClosuresCheck detects for a queue that its run has finished without closing it.
 	ActivityClosuresCheck = "ClosuresCheck"
 )

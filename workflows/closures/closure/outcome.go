@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// OutcomeKind describes the outcome of a closure's call.
+// OutcomeKind is the kind of an [Outcome].
 type OutcomeKind string
 
 // The values of [OutcomeKind]. The first four end the closure. After the remaining ones the queue
-// decides whether it ends.
+// decides whether it is final.
 const (
 	OutcomeValue     OutcomeKind = "value"
 	OutcomeError     OutcomeKind = "error"     // the function's
@@ -28,7 +28,7 @@ var OutcomeKinds = []OutcomeKind{
 	OutcomeValue, OutcomeError, OutcomeInput, OutcomeCancelled, OutcomeLost, OutcomeUnavailable,
 }
 
-// Outcome is the outcome of a closure, or of one of its calls.
+// Outcome is the outcome of a closure or of a single call.
 type Outcome struct {
 	ID   uint64      `json:"id"`
 	Kind OutcomeKind `json:"kind,omitempty"` // "" means a value
@@ -39,12 +39,12 @@ type Outcome struct {
 	Task string `json:"task,omitempty"`
 	// Started reports whether a lost call had started.
 	Started bool `json:"started,omitempty"`
-	// Alone reports whether the error concerns only this closure: the function has returned, but
-	// its result cannot be passed on.
+	// Alone reports whether the error concerns only this closure, because the function has returned
+	// but its result cannot be passed on.
 	Alone bool `json:"alone,omitempty"`
 }
 
-// Failure returns the error of an outcome, or nil for a value.
+// Failure returns an outcome's error, or nil for a value.
 func (o Outcome) Failure() *Error {
 	switch {
 	case o.Kind == "" || o.Kind == OutcomeValue:
@@ -67,8 +67,8 @@ type Error struct {
 	// Task is the unresponsive task.
 	Closure uint64 `json:"closure,omitempty"`
 	Task    string `json:"task,omitempty"`
-	// Args is the array of the exception's arguments if they are short, for programs in the same
-	// language. For example, an OSError's includes its errno.
+	// Args is the array of the exception's arguments, if short, for programs in the same language.
+	// For example, an OSError's includes its errno.
 	Args json.RawMessage `json:"args,omitempty"`
 }
 

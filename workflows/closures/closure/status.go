@@ -17,19 +17,19 @@ const (
 	QueueOpen     QueueState = "open"
 	QueueFailed   QueueState = "failed"   // the next schedule, join or done raises
 	QueueDraining QueueState = "draining" // a request waits until nothing executes
-	QueueEnded    QueueState = "ended"    // the run has ended
+	QueueEnded    QueueState = "ended"    // the run has finished
 )
 
 // QueueCounts counts closures.
 type QueueCounts struct {
 	Scheduled uint64 `json:"scheduled"`
 	Queued    int    `json:"queued"`
-	// Executing is the number of closures in batches, most of which are being called.
+	// Executing counts the closures in batches. Most of them are being called.
 	Executing int    `json:"executing"`
 	Finished  uint64 `json:"finished"` // with a value
 	Failed    uint64 `json:"failed"`
 	Cancelled uint64 `json:"cancelled"`
-	// Lost is the number of calls that their process or host did not survive.
+	// Lost counts the calls lost with their process or host.
 	Lost  uint64 `json:"lost"`
 	Bytes int    `json:"bytes"` // of queued ones
 }

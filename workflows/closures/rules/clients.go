@@ -35,15 +35,15 @@ type Partial struct {
 }
 
 const (
-	// maxKept limits the bytes of kept outcomes; above it, hosts get no new closures.
+	// maxKept limits the bytes of kept outcomes; above it, hosts do not get new closures.
 	maxKept = closure.MaxQueueBytes
-	// forgetAfter is the idle time after which a client with untaken outcomes is forgotten.
+	// A client with untaken outcomes is forgotten after being idle for forgetAfter.
 	forgetAfter = time.Minute
 	// maxClients limits the clients that are remembered.
 	maxClients = 1000
 )
 
-// client returns the client of a request.
+// client returns a request's client.
 func (q *Queue) client(name string) *Client {
 	i := slices.IndexFunc(q.Clients, func(c *Client) bool { return c.Name == name })
 	if i < 0 {
@@ -56,7 +56,8 @@ func (q *Queue) client(name string) *Client {
 	return c
 }
 
-// forgetClients forgets idle clients that block others, and the oldest ones if there are too many.
+// forgetClients forgets idle clients that block active ones, and the oldest ones if there are too
+// many.
 func (q *Queue) forgetClients() {
 	q.Clients = slices.DeleteFunc(q.Clients, func(c *Client) bool {
 		many := len(q.Clients) >= maxClients && len(c.Outcomes) == 0
@@ -70,7 +71,7 @@ func (q *Queue) forgetClients() {
 	})
 }
 
-// waits reports whether a request of the client waits.
+// waits reports whether one of the client's requests waits.
 func (q *Queue) waits(c *Client) bool {
 	return q.drain != nil && q.drain.client == c || slices.ContainsFunc(q.takes, func(t *take) bool { return t.client == c }) ||
 		slices.ContainsFunc(q.requests, func(r *request) bool { return r.client == c })
@@ -83,7 +84,7 @@ type take struct {
 	refuse func(error)
 }
 
-// Take waits for outcomes of the client's closures.
+// Take waits for the client's outcomes.
 func (q *Queue) Take(r closure.TakeRequest) *Call[closure.TakeAnswer] {
 	if err := q.check(); err != nil {
 		return refused[closure.TakeAnswer](err)
@@ -137,7 +138,7 @@ func (q *Queue) answerTakes() {
 	})
 }
 
-// finish ends a closure, and keeps its outcome for its client.
+// finish completes a closure, and keeps its outcome for its client.
 func (q *Queue) finish(it *Item, o closure.Outcome) {
 	switch o.Kind {
 	case "", closure.OutcomeValue:

@@ -1,6 +1,6 @@
-// Package rules decides for a run's closure queue what is called and when, which requests wait,
-// and which errors they raise. It is pure: a [Queue] changes only through its methods, and
-// [Queue.Actions] tells the workflow what to do. Its [State] is all that it keeps when the
+// Package rules decides for a run's closure queue what is called and when, which requests wait, and
+// which errors they raise. It is pure. A [Queue] changes only through its methods, and
+// [Queue.Actions] lists what the workflow must do. Its [State] is all that it keeps when the
 // workflow continues as new.
 //
 // # The life of a closure
@@ -13,13 +13,13 @@
 //
 // A batch is an activity on a task queue that every serving host polls. The server gives it to a
 // host with a free slot, and again to any host if its heartbeat stops. There are about twice as
-// many batches as slots. A function starts with one closure per batch, and the number doubles as
-// long as calls are short. If a call is long, its host returns the closures behind it, and the
-// function is back at one closure per batch, so that hosts do not wait for each other.
+// many batches as slots. A function starts with one closure per batch, and the number doubles while
+// calls are short. If a call is long, its host returns the closures behind it, and the function is
+// back at one closure per batch, so that hosts do not wait for each other.
 //
 // The result of a batch may name closures that its host is still calling. Another batch, for that
-// host's queue, waits for them. So a call outlives an execution of the workflow and a host
-// worker, and can be cancelled where it runs.
+// host's queue, waits for them. So a call outlives a workflow execution and a host worker, and can
+// be cancelled where it runs.
 //
 // # Outcomes
 //
@@ -27,11 +27,11 @@
 //
 //   - lost: its process exited during the call. The closure is put back, and fails after more
 //     than [closure.MaxLosses] losses.
-//   - unavailable: a task that it needs does not answer. The K-th report of the same task is an
-//     error, and earlier reports put the closure back. Raising the error resets the reports.
+//   - unavailable: a required task does not answer. The K-th report of the same task is an error,
+//     and earlier reports put the closure back. Raising the error resets the reports.
 //   - a batch that failed, with its host: its closures are put back.
 //
-// Closures that are put back come first again.
+// Returned closures come first.
 //
 // # Errors
 //
@@ -41,11 +41,10 @@
 //	  └──────────────────────────────────────────────────────────────────┘
 //	             nothing executes: that request raises the error
 //
-// The first error becomes the queue's, which cancels nothing yet. The next schedule, join or
-// done, or the oldest waiting one, starts a drain: waiting closures and batches are cancelled,
-// and so are closures that are put back. When nothing executes, that request raises the error,
-// which clears it together with all later errors. The closures of a schedule that raises are
-// cancelled.
+// The first error becomes the queue's, which cancels nothing yet. The next schedule, join or done,
+// or the oldest waiting one, starts a drain, which cancels waiting closures, batches and closures
+// that are put back. When nothing executes, that request raises the error, which clears it together
+// with all later errors. The closures of a schedule that raises are cancelled.
 //
 // A closure for a certain task belongs to a pool. It goes to that task's host, and does not
 // participate in errors, drains and joins; if its process exits during the call, that is its
@@ -57,7 +56,7 @@
 // closures of a request that is larger than the queue are admitted one by one.
 //
 // The outcomes of a client's closures are kept until it has taken them. A client without other
-// closures schedules one and waits for its outcome with the same request. Hosts get no new
+// closures schedules one and waits for its outcome with the same request. Hosts do not get new
 // closures while too many outcomes are kept. A client that has by then taken nothing for a minute
 // is forgotten with its outcomes, because its process has probably exited.
 package rules

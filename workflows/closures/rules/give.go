@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// maxInBatch limits the closures of a batch.
+	// maxInBatch limits the closures per batch.
 	maxInBatch = 100
-	// maxBatches limits the batches: a workflow may have 2,000 pending activities.
+	// maxBatches limits the batches, because a workflow may have 2,000 pending activities.
 	maxBatches = 1500
 	// shortCall is the maximum duration, in milliseconds, of calls that make batches grow.
 	shortCall = 10
@@ -38,7 +38,7 @@ func (q *Queue) give() {
 	q.givePools()
 	slots := q.slots()
 	for q.drain == nil && len(q.Batches) < min(2*slots, maxBatches) {
-		// As many batches may be queued as hosts are executing.
+		// The limit for queued batches is the number that hosts are executing.
 		most := min(maxInBatch, max(1, len(q.Waiting)/(2*slots)))
 		n, size := 0, 0
 		for n < len(q.Waiting) && n < most && q.Waiting[n].Task == "" {
@@ -59,7 +59,7 @@ func (q *Queue) give() {
 	}
 }
 
-// givePools gives the pools' closures to the hosts of their tasks.
+// givePools gives the pools' closures to their tasks' hosts.
 func (q *Queue) givePools() {
 	waiting := q.Waiting
 	if !slices.ContainsFunc(waiting, func(it *Item) bool { return it.Task != "" && q.queueOf(it.Task) != "" }) {
@@ -103,7 +103,7 @@ func (q *Queue) cancel(b *Batch) {
 	}
 }
 
-// Input returns the input of a batch's activity, without its run and grace.
+// Input returns a batch activity's input, without its run and grace.
 func (q *Queue) Input(b *Batch) (in closure.Batch) {
 	in.Released = q.Released
 	if b.Calling {

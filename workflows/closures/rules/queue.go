@@ -13,7 +13,7 @@ import (
 type Config struct {
 	// Size is the maximum number of waiting closures.
 	Size int
-	// TransientUnavailable is the number of reports about a task that make an error.
+	// TransientUnavailable is how many reports about a task make an error.
 	TransientUnavailable int
 }
 
@@ -70,7 +70,7 @@ type Batch struct {
 	Cancelled bool `json:"cancelled,omitempty"`
 }
 
-// Queue is the queue of a run's closures.
+// Queue is a run's closure queue.
 type Queue struct {
 	State
 	config Config
@@ -93,7 +93,7 @@ type Queue struct {
 // New returns an empty queue.
 func New(c Config) *Queue { return Restore(c, State{}) }
 
-// Restore returns a queue with the state of an earlier execution. No batch is open.
+// Restore returns a queue with an earlier execution's state. No batch is open.
 func Restore(c Config, s State) *Queue {
 	q := &Queue{State: s, config: c, open: map[int]bool{}}
 	if q.Unavailable == nil {
@@ -117,7 +117,7 @@ func Restore(c Config, s State) *Queue {
 	return q
 }
 
-// Action tells the workflow to start a batch's activity, or to cancel it.
+// Action starts a batch's activity, or cancels it.
 type Action struct {
 	Batch  *Batch
 	Cancel bool
@@ -168,7 +168,7 @@ func (q *Queue) Resume() {
 	q.advance()
 }
 
-// Serving records which of a host's tasks serve, or that the run has ended.
+// Serving records which of a host's tasks serve, or that the run has finished.
 func (q *Queue) Serving(m closure.ServingMessage) {
 	if m.Over != "" {
 		q.RunEnded(m.Over)
@@ -208,7 +208,7 @@ func (q *Queue) slots() (n int) {
 	return n
 }
 
-// queueOf returns the queue of the host that serves a task, or an empty string.
+// queueOf returns the serving host's queue for a task, or an empty string.
 func (q *Queue) queueOf(task string) string {
 	for _, h := range q.Hosts {
 		for _, t := range h.Tasks {
@@ -220,10 +220,10 @@ func (q *Queue) queueOf(task string) string {
 	return ""
 }
 
-// ErrEnded refuses the requests of a queue if its run has ended.
+// ErrEnded refuses requests to a queue after its run has finished.
 var ErrEnded = errors.New("the run has ended")
 
-// RunEnded closes the queue: no more closures are called.
+// RunEnded closes the queue, so that no more closures are called.
 func (q *Queue) RunEnded(over string) {
 	if q.ended != "" {
 		return
