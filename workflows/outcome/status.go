@@ -29,8 +29,8 @@ type Status struct {
 	Generation int           `json:"generation"`
 	Started    time.Time     `json:"started,omitzero"`
 	Ended      time.Time     `json:"ended,omitzero"`
-	// Unanswered reports whether no worker currently answers for the run's workflow. Then only
-	// running tasks are known, or none if the run ended without a result.
+	// Unanswered reports whether no worker currently answers for the run's workflow. Of the
+	// tasks, only those running are then known; of a run that ended without a result, none.
 	Unanswered bool `json:"unanswered,omitempty"`
 	// Unattended reports whether it is unanswered because no worker executes the workflow.
 	// Otherwise a worker polled less than half a minute ago, but may be frozen or cut off.
@@ -50,13 +50,12 @@ type Status struct {
 	PendingSince time.Time `json:"pending_since,omitzero"`
 	// Notice is set while the tasks have notice of a stop.
 	Notice *spec.StopNotice `json:"notice,omitempty"`
-	// Verdict is an ended run's verdict, even without a result. In that case, Ending is
-	// "terminated".
+	// Verdict is the verdict of an ended run, even without a result; Ending is then "terminated".
 	Verdict spec.Verdict `json:"verdict,omitempty"`
 	Ending  string       `json:"ending,omitempty"`
 	// Silent are the hosts that have not been heard from for a while.
 	Silent []SilentHost `json:"silent,omitempty"`
-	// Slow are the tasks and hosts that take longer per step than their peers, slowest first.
+	// Slow are the tasks and hosts that take longer per step than others, slowest first.
 	Slow []spec.Slow `json:"slow,omitempty"`
 	// TooFewSteps reports whether tasks of an open run cannot be compared yet because too few
 	// steps are known.
@@ -70,7 +69,8 @@ type Status struct {
 	// GivenUpAfter is how long after a host's last heartbeat an open run gives the host up, or 0
 	// for never.
 	GivenUpAfter spec.Duration `json:"given_up_after,omitempty"`
-	// SilenceIgnoresCPU reports whether an open run's task can be silent although it uses CPU time.
+	// SilenceIgnoresCPU reports whether a task of an open run can be silent although it uses CPU
+	// time.
 	SilenceIgnoresCPU bool `json:"silence_ignores_cpu,omitempty"`
 	// Archive is the directory shipped by an open run.
 	Archive *spec.Archive `json:"archive,omitempty"`
@@ -78,7 +78,7 @@ type Status struct {
 	Services []spec.HostService `json:"-"`
 	// Sweep is set for a sweep, which has trials instead of tasks.
 	Sweep *spec.SweepStatus `json:"sweep,omitempty"`
-	// Result is set if the run left a result when it ended.
+	// Result is set once the run has ended, if it left a result.
 	Result *spec.RunResult `json:"result,omitempty"`
 	// Message is the reason why an ended run did not leave a result.
 	Message string `json:"message,omitempty"`
@@ -148,7 +148,7 @@ type SilentHost struct {
 // The states of an open run, as used in lists, pages and the status.
 const (
 	StatePending = "pending" // for free slots
-	StateWaiting = "waiting" // for earlier runs to finish (after)
+	StateWaiting = "waiting" // for earlier runs to end (after)
 	StateRunning = "running"
 	StatePaused  = "paused" // in Temporal
 )

@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// RunRef identifies a generation of a run to other workflows. Each generation has separate
-// barriers. A closure queue serves all generations, so it leaves Generation out.
+// RunRef identifies a run's generation to other workflows. Each generation has separate barriers. A
+// closure queue serves all generations, so it leaves Generation out.
 type RunRef struct {
 	WorkflowID string `json:"workflow_id"`
 	// RunID is the execution. It distinguishes successive runs with the same workflow ID.
@@ -23,8 +23,8 @@ type RunRef struct {
 	Generation int    `json:"generation"`
 }
 
-// BarrierInput is the input of a round. The first arrival's host opens the round with the
-// participants it knows.
+// BarrierInput is a round's input. The first arrival's host opens the round with the participants
+// it knows.
 type BarrierInput struct {
 	Run   RunRef `json:"run"`
 	Name  string `json:"name"`
@@ -33,8 +33,8 @@ type BarrierInput struct {
 	Participants []string `json:"participants"`
 }
 
-// BarrierMessage is a host's signal to a round: some of its tasks arrived, or left before they
-// were released.
+// BarrierMessage signals to a round that some of a host's tasks arrived, or left before they were
+// released.
 type BarrierMessage struct {
 	Host string `json:"host"`
 	// Queue is the host worker's queue, for [ActivityBarrierCheck].
@@ -46,12 +46,12 @@ type BarrierMessage struct {
 	Withdrawn []BarrierWithdrawal `json:"withdrawn,omitempty"`
 }
 
-// BarrierArrival is the arrival of a task.
+// BarrierArrival is a task's arrival.
 type BarrierArrival struct {
 	Task string `json:"task"`
-	// Key identifies the arrival: a repeated key is the same arrival.
+	// Key identifies the arrival. A repeated key is the same arrival.
 	Key string `json:"key"`
-	// Value is what the task passes to the other participants.
+	// Value is passed from the task to its peers.
 	Value string `json:"value,omitempty"`
 	// Timeout starts when the round receives the arrival. 0 means no limit.
 	Timeout time.Duration `json:"timeout,omitempty"`
@@ -80,7 +80,7 @@ type BarrierWhy string
 const (
 	BarrierTimeout   BarrierWhy = "timeout"           // an arrival timed out, which breaks the round for all
 	BarrierEnded     BarrierWhy = "participant-ended" // and will not come back
-	BarrierRunEnded  BarrierWhy = "run-ended"         // the run or its generation ended
+	BarrierRunEnded  BarrierWhy = "run-ended"         // the run or its generation is over
 	BarrierCancelled BarrierWhy = "cancelled"         // the round itself was cancelled
 )
 
@@ -91,7 +91,7 @@ type BarrierResult struct {
 	// Message explains Why. It omits the barrier's name.
 	Message string           `json:"message,omitempty"`
 	Missing []BarrierMissing `json:"missing,omitempty"`
-	// Arrived lists the keys of the arrivals that this result answers, by task.
+	// Arrived lists the keys of the answered arrivals, by task.
 	Arrived map[string][]string `json:"arrived"`
 	// Values are the tasks' values, if the round was released.
 	Values map[string]string `json:"values,omitempty"`
@@ -144,7 +144,7 @@ type BarrierStatus struct {
 }
 
 // Of returns the part of the status that concerns tasks, or the whole status if tasks is empty.
-// Each of many hosts asks only for its own tasks.
+// Each host requests only its own tasks' part.
 func (s BarrierStatus) Of(tasks []string) BarrierStatus {
 	if len(tasks) == 0 {
 		return s
@@ -186,7 +186,7 @@ type BarrierCheckInput struct {
 // BarrierCheckOutput lists the missing tasks that will not come back.
 type BarrierCheckOutput struct {
 	Ended []BarrierEndedTask `json:"ended,omitempty"`
-	// RunEnded describes how the run or its generation ended. It is empty while both are live.
+	// RunEnded describes how the run or its generation is over. It is empty while both are live.
 	RunEnded string `json:"run_ended,omitempty"`
 }
 
@@ -196,12 +196,12 @@ type BarrierEndedTask struct {
 	How  string `json:"how,omitempty"`
 }
 
-// ErrBarrierUnchanged is the error type with which [ActivityBarrierCheck] requests another
-// attempt if it must stop while all missing tasks may still arrive.
+// ErrBarrierUnchanged is the error type that [ActivityBarrierCheck] returns to request another
+// attempt, if it must stop while all missing tasks may still arrive.
 const ErrBarrierUnchanged = "BarrierUnchanged"
 
-// MaxBarrierValues limits the sum of a round's values, measured by [BarrierValueSize], because
-// the result of the round's workflow contains them.
+// MaxBarrierValues limits the sum of a round's values, measured by [BarrierValueSize], because the
+// round's workflow returns them.
 const MaxBarrierValues = 1 << 20
 
 // BarrierValueSize returns the size of a value, in bytes. A byte outside plain text counts six
@@ -232,7 +232,7 @@ func CheckBarrierName(name string) error {
 	return nil
 }
 
-// Over returns a sentence: the generation is over.
+// Over returns a sentence that the generation is over.
 func (r RunRef) Over() string {
 	return fmt.Sprintf("generation %d of run %s is over", r.Generation, r.WorkflowID)
 }
@@ -248,7 +248,7 @@ func BarrierID(run RunRef, name string, round int) string {
 	return fmt.Sprintf("%s%d/%s/%d", BarrierIDPrefix(run.WorkflowID, run.RunID), run.Generation, escaped, round+1)
 }
 
-// BarrierIDPrefix returns the common prefix of the IDs of a run execution's rounds.
+// BarrierIDPrefix returns the prefix that a run execution's round IDs share.
 func BarrierIDPrefix(workflowID, runID string) string {
 	return workflowID + "/barrier/" + ShortRunID(runID) + "/"
 }
@@ -275,8 +275,8 @@ func ParticipantsDigest(sorted []string) string {
 // maxNamed limits the participants named in a message.
 const maxNamed = 10
 
-// OtherParticipantsText refuses an arrival with participants that differ from those of the
-// waiting tasks. It names only the differences: a thousand participants may differ in one.
+// OtherParticipantsText refuses an arrival if the waiting tasks specified different participants.
+// It names only the differences, because a thousand participants may differ in one.
 func OtherParticipantsText(task string, yours, theirs []string) string {
 	var parts []string
 	if extra := without(yours, theirs); len(extra) > 0 {

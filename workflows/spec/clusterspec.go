@@ -15,7 +15,7 @@ func isTaskTypeOfTF(name string) bool { return slices.Contains(tfTaskTypes, name
 // run spec. A cluster spec is unordered, so the rank order is chief, master, worker, ps,
 // evaluator, then other types by name. Types without addresses are dropped.
 //
-// The result has no command; the caller adds one.
+// The caller adds the command.
 func FromClusterSpec(cluster map[string][]string) *RunSpec {
 	s := &RunSpec{}
 	add := func(typ string) {

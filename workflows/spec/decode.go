@@ -123,7 +123,7 @@ func parseJSON(c *checker, data []byte) *node {
 	r.dec.UseNumber()
 	tree, err := r.value()
 	if err != nil {
-		c.note(syntaxProblem(data, err)) // unreachable: the document was checked
+		c.note(syntaxProblem(data, err)) // unreachable, since the document was checked
 		return nil
 	}
 	return c.nodeOf(tree)

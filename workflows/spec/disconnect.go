@@ -56,9 +56,9 @@ func (s *RunSpec) StopAfter(hosts int) time.Duration {
 	return time.Duration(d)
 }
 
-// TwoBounds returns how long a host keeps the run's processes running without a server: short if
-// it cannot reach the run's other hosts either, and long if none of them has a server. They apply
-// only if the hosts can reach each other. ok is false for a run with one bound, or none.
+// TwoBounds returns how long a host keeps the run's processes running without a server. short
+// applies if it cannot reach the run's other hosts either, and long if they cannot reach a server.
+// Both require hosts that can reach each other. ok is false for a run with one bound, or none.
 func (s *RunSpec) TwoBounds(tasks int) (short, long time.Duration, ok bool) {
 	if s.OnDisconnect == "" {
 		// A large run sends fewer heartbeats per task: 32 a second in total.

@@ -52,7 +52,7 @@ var (
 
 	secretValue = lazyregexp.New(`://[^/\s@]+@|-----BEGIN [A-Z ]*PRIVATE KEY|` +
 		`(^|[^A-Za-z0-9])(gh[opusr]_|github_pat_|sk-[A-Za-z0-9_-]{8}|xox[abp]-|AKIA[0-9A-Z]{8})`)
-	// inSecretValues are literals; every match of secretValue contains one of them.
+	// Every match of secretValue contains one of the literals inSecretValues.
 	inSecretValues = []string{"://", "-----BEGIN ", "gh", "github_pat_", "sk-", "xox", "AKIA"}
 )
 

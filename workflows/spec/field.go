@@ -9,8 +9,8 @@ import (
 
 // field describes a field of a spec, except for its Go type.
 type field struct {
-	// of is the Go type's name, a dot, and the field's JSON name. "[]" stands for the items of a
-	// list and ".*" for the values of a map.
+	// of is the Go type's name, a dot, and the field's JSON name. "[]" stands for list items and
+	// ".*" for map values.
 	of string
 	// doc describes the field.
 	doc string
@@ -106,7 +106,7 @@ func fieldNames(t reflect.Type) []string {
 	return list
 }
 
-// placeOf returns the path of the field with that name, such as "stop.grace", for a message about
+// placeOf returns the path, such as "stop.grace", to the field with that name, for a message about
 // a misplaced field.
 func placeOf(name string) string { return placeIn(reflect.TypeFor[RunSpec](), "", name) }
 
@@ -176,8 +176,7 @@ var flags = sync.OnceValue(func() (list []Flag) {
 // In returns the field of s as a settable value.
 func (f Flag) In(s *RunSpec) reflect.Value { return reflect.ValueOf(s).Elem().FieldByIndex(f.index) }
 
-// inRun returns the path and the index of the field in a run spec, either directly or in a nested
-// struct.
+// inRun returns the field's path and index in a run spec, either directly or in a nested struct.
 func (f field) inRun() (path string, index []int) {
 	run := reflect.TypeFor[RunSpec]()
 	typ, name, _ := strings.Cut(f.of, ".")

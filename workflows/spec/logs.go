@@ -61,8 +61,8 @@ func (m StdMasks) highest() int {
 
 var stdRegexp = lazyregexp.New(stdPattern)
 
-// ParseStd parses a mask: one digit for all ranks ("3"), or a list by rank, where omitted ranks
-// get none ("0:3,1-7:1"). Unlike torch's parser, it accepts ranks of any length, and ranges.
+// ParseStd parses a mask. A mask is one digit for all ranks ("3"), or a list by rank ("0:3,1-7:1"),
+// in which omitted ranks get 0. Unlike torch's parser, it accepts ranks of any length, and ranges.
 func ParseStd(text string) (StdMasks, error) {
 	if !stdRegexp().MatchString(text) {
 		return StdMasks{}, valueError{
@@ -193,8 +193,8 @@ func prefixField(open, name string) func(PrefixFields) string {
 }
 
 // Format returns the prefix of a task's console lines; the line follows directly. The default
-// prefix is padded to 14 columns but never cut, and followed by a space: "[worker-0]: ". Other
-// prefixes are used unchanged.
+// prefix is padded to 14 columns but never cut, and followed by a space: "[worker-0]: ". A custom
+// prefix is used unchanged.
 func (p Prefix) Format(f PrefixFields) string {
 	var b strings.Builder
 	for _, part := range p.parts {

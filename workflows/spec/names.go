@@ -40,7 +40,7 @@ const (
 	// QuerySettings returns a fleet's queue rules. UpdateSettings changes them.
 	QuerySettings  = "settings"
 	UpdateSettings = "settings"
-	// QueryHostHistory returns how runs ended on a fleet's host.
+	// QueryHostHistory returns the outcomes of runs on a fleet's host.
 	QueryHostHistory = "host-history"
 
 	// SignalArrive carries arrivals and withdrawals to a round.
@@ -287,7 +287,7 @@ const (
 type Attribute struct{ Name, Type string }
 
 // Attributes returns runs' search attributes, in order of introduction. A database allows ten of
-// type Keyword and three of each other type per namespace, shared with those of its users. So
+// type Keyword and three of each other type per namespace, shared with user-defined attributes. So
 // numbers that are never compared in queries use the type Keyword.
 func Attributes() []Attribute {
 	return []Attribute{
@@ -308,7 +308,7 @@ func Attributes() []Attribute {
 const (
 	MetricRunsEnded = "clusterrun_runs_ended"
 	MetricQueueWait = "clusterrun_queue_wait"
-	// MetricHostsSuspected counts hosts on which several runs failed, but not elsewhere.
+	// MetricHostsSuspected counts hosts where several runs failed, but not elsewhere.
 	MetricHostsSuspected = "clusterrun_hosts_suspected"
 )
 
@@ -360,7 +360,7 @@ func MissingKey(metadata map[string][]byte) *MissingKeyError {
 // WorkflowTaskTimeout limits how long a worker may hold a workflow task of a run or barrier before
 // the server gives the task to another worker. A server may lose a workflow task on a busy machine
 // (the embedded server does not; see deployments/devserver/started.go), which stalls the run until
-// the timeout: by default, 10 seconds. With 20 processes waiting for each core, the longest
+// the timeout, by default for 10 seconds. With 20 processes waiting for each core, the longest
 // workflow task took 0.4 s for a run with one task and 0.5 s with a thousand. The server extends
 // the timeout of a task that timed out more than three times. The closure queue has its own
 // timeout.

@@ -25,7 +25,7 @@ const (
 // MaxNotices limits a run's notices of hangs. The notice of the run's end is always sent.
 const MaxNotices = 20
 
-// Notice is the content of a notification: the webhook's request body.
+// Notice is a notification's content, the webhook's request body.
 type Notice struct {
 	// ID is the same for every attempt.
 	ID    string   `json:"id"`

@@ -114,13 +114,13 @@ func listProblems(title string, problems []Problem, more int) string {
 // the list is part of a workflow's failure.
 const maxProblems = 100
 
-// checker collects the problems of one spec or request, and fills specs from documents. Functions
-// that check rules report to it.
+// checker collects a spec's or request's problems, and fills specs from documents. Functions that
+// check rules report to it.
 type checker struct {
 	problems []Problem
 	more     int
-	// malformed contains the paths that could not be read. Their values are missing from the
-	// spec, so the rules must not report them again.
+	// malformed contains the unreadable paths. Their values are missing from the spec, which the
+	// rules must not report a second time.
 	malformed map[string]bool
 	// document is the document's type; nil means a spec.
 	document reflect.Type
@@ -138,7 +138,7 @@ func (c *checker) add(path, message, remedy string) {
 	c.note(Problem{Path: path, Message: message, Remedy: remedy})
 }
 
-// addError reports an error of this package's parsers.
+// addError reports an error from this package's parsers.
 func (c *checker) addError(path string, err error) {
 	if v, ok := errors.AsType[valueError](err); ok {
 		c.add(path, v.message, v.remedy)
@@ -285,8 +285,8 @@ type valueError struct{ message, remedy string }
 
 func (e valueError) Error() string { return e.message + "; " + e.remedy }
 
-// Checker collects the problems of a request that is defined in another package. It applies the
-// same checks as this package's requests.
+// Checker collects problems in a request that another package defines. It applies the same checks
+// as this package's requests.
 type Checker struct{ c checker }
 
 // Add reports a broken rule.

@@ -61,7 +61,8 @@ type HostRequest[Q any] struct {
 
 // Group is a run's generation, so that a late activity does not reach the next generation.
 type Group struct {
-	// Run is the execution by which hosts know the run, if it differs from the calling one.
+	// Run is the execution that identifies the run to hosts, if it differs from the calling
+	// execution.
 	Run string `json:"run,omitempty"`
 	// Generation counts the group's launches, from 0.
 	Generation int `json:"generation,omitempty"`
@@ -85,9 +86,9 @@ func (r TaskRequest) For(tasks []string) TasksRequest   { r.Tasks = tasks; retur
 func (r SignalRequest) For(tasks []string) TasksRequest { r.Tasks = tasks; return r }
 func (r StacksRequest) For(tasks []string) TasksRequest { r.Tasks = tasks; return r }
 
-// Requests come from people in the middle of an incident, often through `temporal workflow
-// update`, which silently accepts a misspelled field. So a request with a missing field is
-// refused instead of guessed.
+// Requests come from people in an incident, often through `temporal workflow update`, which
+// silently accepts a misspelled field. So a request with a missing field is refused instead of
+// guessed.
 
 // TaskRequest is the input of [UpdateTerminateTask] and [UpdateRestartTask]. Tasks are named,
 // such as "worker-1".
@@ -249,9 +250,10 @@ func (r SilentRequest) Validate() error {
 // RequestAnswer is an update's answer. It lists the tasks that the update reached.
 type RequestAnswer struct {
 	Tasks []string `json:"tasks"`
-	// Problems are tasks whose hosts could not meet the request, although other hosts could.
+	// Problems are tasks on hosts that could not meet the request, although at least one host
+	// could.
 	Problems []TaskProblem `json:"problems,omitempty"`
-	// Files are the paths of the captured stacks, by task, on each task's host.
+	// Files are the paths to captured stacks, by task, on each task's host.
 	Files map[string]string `json:"files,omitempty"`
 	// Stacks contains the captured stacks of the main threads, by rank; see [stacktree.Explain].
 	Stacks stacktree.Tree `json:"stacks,omitzero"`

@@ -76,7 +76,7 @@ func (r *Resources) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*[]string)(r))
 }
 
-// ResourcesOf parses a flag's value: "auto", "0-3,8", or "" for none.
+// ResourcesOf parses a flag's value, which is "auto", "0-3,8" or, for none, "".
 func ResourcesOf(text string) Resources {
 	if text == "" {
 		return Resources{}

@@ -195,9 +195,9 @@ func (e Exit) ErrorAge() (age time.Duration, ok bool) {
 	return age, age >= 0
 }
 
-// FailedNanos returns when the process failed, in nanoseconds since its host booted, or 0 if that
-// is unknown. It is the time of the error if the program reported one: the process that raised
-// first may die last, because it waits for its peers on its way out.
+// FailedNanos returns when the process failed, in nanoseconds since its host booted, or 0 if
+// unknown. It is the error's time if the program reported an error, because the process that raised
+// first may die last, after waiting for its peers on its way out.
 func (e Exit) FailedNanos() int64 {
 	if before, ok := e.ErrorAge(); ok && e.BootNanos > before.Nanoseconds() {
 		return e.BootNanos - before.Nanoseconds()
@@ -214,8 +214,8 @@ func (e Exit) Failed() time.Time {
 	return e.Ended
 }
 
-// LostPeer reports whether the process ended because another process, or the connection to it,
-// was lost, according to its error or because it wrote to a closed connection.
+// LostPeer reports whether the process exited because another process, or the connection to it, was
+// lost, according to its error or because it wrote to a closed connection.
 func (e Exit) LostPeer() bool {
 	if e.Printed != nil {
 		return e.Printed.LostPeer
@@ -223,7 +223,7 @@ func (e Exit) LostPeer() bool {
 	return e.Cause == CauseOrigin && !e.Reported && e.Signal == "SIGPIPE"
 }
 
-// OK reports whether the process exited by itself with code 0.
+// OK reports whether the process exited unasked with code 0.
 func (e Exit) OK() bool { return e.Cause == CauseCompleted }
 
 // Bare returns the exit without messages, or nil if e is nil.
@@ -388,8 +388,8 @@ type RunResult struct {
 	// IgnoredStragglers reports whether they do not count as a failure.
 	Stragglers        []string `json:"stragglers,omitempty"`
 	IgnoredStragglers bool     `json:"ignored_stragglers,omitempty"`
-	// Stacks is a summary of the last capture of the tasks' stacks before any task was stopped. Tasks
-	// refers to files with all stacks.
+	// Stacks is a summary of the last capture of the tasks' stacks before any task was stopped.
+	// Tasks refers to files with all stacks.
 	Stacks *stacktree.Findings `json:"stacks,omitempty"`
 	// Tasks are in rank order, followed by those added during the run.
 	Tasks []TaskResult `json:"tasks"`

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// group returns the task group of that type. A task added during the run may have a type that is
-// not in the spec.
+// group returns the task group with that type. The type of a task added during the run may not be
+// in the spec.
 func (s *RunSpec) group(typ string) TaskGroup {
 	for _, g := range s.Tasks {
 		if g.Type == typ {
@@ -56,8 +56,8 @@ func (s *RunSpec) LongestGrace() time.Duration {
 // dropped.
 type Streams struct{ File, Tee, Console Std }
 
-// StreamsOf returns where the output of a task with the given local rank goes. The spec must be
-// valid and include defaults.
+// StreamsOf returns where a task's output goes, given its local rank. The spec must be valid and
+// include defaults.
 func (s *RunSpec) StreamsOf(t Task, localRank int) Streams {
 	g := s.group(t.Type)
 	redirects, tee := s.Logs.mask(s.Logs.Redirects, t.Rank), s.Logs.mask(s.Logs.Tee, t.Rank)

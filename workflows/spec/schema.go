@@ -11,8 +11,8 @@ import (
 // Schema returns the JSON Schema (draft 2020-12) of a run spec, for editors and programs that
 // generate specs. The output is deterministic.
 //
-// A spec that [Decode] accepts is valid by the schema, unless it is a TensorFlow cluster spec.
-// The reverse holds except for rules that a schema cannot express legibly:
+// Except for TensorFlow cluster specs, the schema accepts every spec that [Decode] accepts. The
+// reverse holds except for rules that a schema cannot express legibly:
 //   - a key given twice, half of a surrogate pair, a tag in YAML, and the size
 //     of the document;
 //   - numbers of tasks over all groups: more than [MaxTasks], more than one

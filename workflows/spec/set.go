@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Set sets the field at a path such as "stop.grace" to a YAML value, in which strings do not need
-// quotes. The error is an [*InvalidSpecError]. [RunSpec.Validate] finds values that conflict with
-// other fields.
+// Set sets the field at a path such as "stop.grace" to a YAML value. Strings do not need quotes.
+// The error is an [*InvalidSpecError]. [RunSpec.Validate] finds values that conflict with other
+// fields.
 func (s *RunSpec) Set(path, value string) error {
 	c := &checker{textOfAny: true}
 	n := readDocument(c, []byte(cmp.Or(value, `""`)), parseYAML)

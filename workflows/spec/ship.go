@@ -17,14 +17,14 @@ type Ship struct {
 	Archive *Archive `json:"archive,omitempty"`
 	// From is the host with the archive, or nil if the starter put it on the run's hosts.
 	From *HostService `json:"from,omitempty"`
-	// Sweep is the sweep whose trials share the directory on each host. The sweep sets it.
+	// Sweep is set by the sweep that shares the directory among its trials on each host.
 	Sweep *ShipSweep `json:"sweep,omitempty"`
 }
 
 // ShipSweep identifies a sweep.
 type ShipSweep struct {
 	ID string `json:"id"`
-	// Execution is the first execution of the sweep's workflow.
+	// Execution is the sweep workflow's first execution.
 	Execution string `json:"execution"`
 }
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// NoSignal is returned for signals without a name, and for a process that exited by itself. The
+// NoSignal is the name for unnamed signals, and for processes that exited without a signal. The
 // string is torch's.
 const NoSignal = "<N/A>"
 

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Silence is how long it takes for a task to count as silent, such as "10m", or [SilenceAuto] or
+// Silence is a duration after which a task counts as silent, such as "10m", or [SilenceAuto] or
 // [SilenceNever]. If it is empty, a run of one task does not watch silence.
 type Silence string
 

@@ -58,7 +58,7 @@ type Status struct {
 	GivenUpAfter Duration `json:"given_up_after,omitempty"`
 	// Stopping is set while the tasks are stopping together.
 	Stopping *Stopping `json:"stopping,omitempty"`
-	// Stacks summarizes the last capture of the tasks' stacks.
+	// Stacks is a summary of the last capture of the tasks' stacks.
 	Stacks *stacktree.Findings `json:"stacks,omitempty"`
 	// SilenceIgnoresCPU is as in [RunSpec].
 	SilenceIgnoresCPU bool `json:"silence_ignores_cpu,omitempty"`

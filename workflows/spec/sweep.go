@@ -72,8 +72,8 @@ type SweepStatus struct {
 	MaxFailures *int `json:"max_failures,omitempty"`
 	// RemainingSeconds estimates the time until the last trial finishes, or is 0 if unknown.
 	RemainingSeconds int `json:"remaining_seconds,omitempty"`
-	// States encodes the states of all trials from 0 in run lengths, such as "17s1f42p". The
-	// letters mean p: pending, r: running, s: succeeded, f: failed, c: cancelled, k: skipped.
+	// States run-length encodes all trial states from 0, such as "17s1f42p", with p: pending, r:
+	// running, s: succeeded, f: failed, c: cancelled, k: skipped.
 	States string `json:"states"`
 }
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Task is a member of the cluster, as defined by the spec and its overrides. It does not share
-// slices or maps.
+// Task is a cluster member, as defined by the spec and its overrides. It does not share slices or
+// maps.
 type Task struct {
 	Type  string `json:"type"`
 	Index int    `json:"index"`
@@ -112,10 +112,9 @@ func (s *RunSpec) taskOf(g TaskGroup, index int) Task {
 	return t
 }
 
-// AddedTask returns a task outside the spec, or a task of the spec with a changed command, from a
-// valid [StartTaskRequest]. A type of the spec provides its command, args, directory and
-// environment, even for an index beyond its count. The caller sets the rank. The error names the
-// missing part.
+// AddedTask returns a task outside the spec, or a spec's task with a changed command, from a valid
+// [StartTaskRequest]. A type in the spec provides its command, args, directory and environment,
+// even for an index beyond its count. The caller sets the rank. The error names the missing part.
 func (s *RunSpec) AddedTask(r StartTaskRequest) (Task, error) {
 	typ, index, err := ParseTaskName(r.Task)
 	if err != nil {

@@ -30,7 +30,7 @@ type TogetherRequest struct {
 	Task string `json:"task,omitempty"`
 	// Generation is the task's generation.
 	Generation int `json:"generation,omitempty"`
-	// Key identifies the request: a repeated key is the same request.
+	// Key identifies the request. A repeated key is the same request.
 	Key    string `json:"key,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	// Error is the reason, if something went wrong.

@@ -118,7 +118,7 @@ func checkRestarts(c *checker, s *RunSpec) {
 	}
 }
 
-// checkMPI refuses a spec in which a rank would wait for ranks that do not wait for it.
+// checkMPI refuses a spec if a rank would wait for ranks that do not wait for it.
 func checkMPI(c *checker, s *RunSpec) {
 	if slices.Contains(s.EnvProfiles, EnvMPI) && s.RestartsTasks() {
 		c.add("env_profiles", "includes mpi, but a rank that restarts by itself finds no other rank waiting for it", "add restart_scope: group, or leave auto_restart out")

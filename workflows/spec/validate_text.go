@@ -13,7 +13,7 @@ const (
 	// without the terminating NUL.
 	MaxStringBytes = 128*1024 - 1
 	// MaxExecBytes limits a task's arguments and variables together, in bytes, with a NUL and a
-	// pointer for each: a quarter of the usual 8 MiB stack, minus space for the host's
+	// pointer for each. It is a quarter of the usual 8 MiB stack, minus space for the host's
 	// environment and clusterrun's variables.
 	MaxExecBytes = 2<<20 - 256<<10
 )

@@ -7,14 +7,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Member is a task of a cluster, with its place.
+// Member is a cluster's task, with its place.
 type Member struct {
 	Type  string `json:"type"`
 	Index int    `json:"index"`
 	Rank  int    `json:"rank"`
 	// Host is the host worker's name.
 	Host string `json:"host"`
-	// Address is the "host:port" at which other tasks reach this task.
+	// Address is the "host:port" where other tasks reach this task.
 	Address string `json:"address"`
 	// LocalRank is the rank among the tasks on the same host; LocalWorldSize is their number.
 	LocalRank      int `json:"local_rank"`
@@ -26,8 +26,7 @@ type Member struct {
 // Name returns the task's name, such as "worker-3".
 func (m Member) Name() string { return spec.TaskName(m.Type, m.Index) }
 
-// Cluster is the description of the run that its processes receive. Every host of the run stores
-// it.
+// Cluster describes the run to its processes. Every host of the run stores it.
 type Cluster struct {
 	// Members are in rank order.
 	Members Members `json:"members"`

@@ -1,5 +1,5 @@
-// Package hostapi defines the contract between a run's workflows and the hosts that execute it:
-// the activities of a host, with their inputs and outputs.
+// Package hostapi defines the contract between a run's workflows and its hosts, as host activities
+// with inputs and outputs.
 package hostapi
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Host is the interface of a host for the runs that have tasks on it. Each method is an activity,
-// registered under the method's name.
+// Host is a host's interface for the runs with tasks on it. Each method is an activity, registered
+// under the method's name.
 type Host interface {
 	// Reserve reserves the host for tasks of a run: it fetches the run's files, checks programs
 	// and directories, leases ports, and stores the run's plan on disk.
@@ -22,31 +22,31 @@ type Host interface {
 	Prepare(ctx context.Context, in PrepareInput) (PrepareOutput, error)
 	// Deny promises that the host will not extend leases of another host's tasks.
 	Deny(ctx context.Context, in DenyInput) (DenyOutput, error)
-	// Answer only answers. A run calls it on a silent host before it offers tasks to that host
-	// again.
+	// Answer only answers. A run calls it on a silent host before it resumes offering tasks to that
+	// host.
 	Answer(ctx context.Context) (None, error)
 	// RunTask holds a lease on a task's process while it lives.
 	RunTask(ctx context.Context, in RunTaskInput) (spec.Exit, error)
 	spec.Requests
 	Tasks
-	// Release ends the run on the host and returns all exits of its processes.
+	// Release finishes the run on the host and returns all process exits.
 	Release(ctx context.Context, in ReleaseInput) (ReleaseOutput, error)
-	// Notify sends a notice about a run, even an ended one, to a webhook or a command.
+	// Notify sends a notice about a run, even after it ended, to a webhook or a command.
 	Notify(ctx context.Context, in NotifyInput) (None, error)
 }
 
-// Activity is a method of [Host], such as Host.Reserve. The SDK does not check an activity's
-// types: an input of the wrong type decodes to an empty struct on the host.
+// Activity is a method of [Host], such as Host.Reserve. The SDK does not check an activity's types.
+// On the host, an input of the wrong type decodes to an empty struct.
 type Activity[In, Out any] = func(Host, context.Context, In) (Out, error)
 
 // Name returns an activity's registered name.
 func Name[In, Out any](a Activity[In, Out]) string { return MethodName(a) }
 
-// MethodName is [Name] for a method of an interface embedded in [Host].
+// MethodName is [Name] for methods of interfaces embedded in [Host].
 func MethodName(a any) string {
 	full := runtime.FuncForPC(reflect.ValueOf(a).Pointer()).Name()
 	return full[strings.LastIndexByte(full, '.')+1:]
 }
 
-// None is the output of an activity without a result.
+// None is an activity's output if there is no result.
 type None struct{}

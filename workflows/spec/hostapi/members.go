@@ -7,16 +7,15 @@ import (
 	"strconv"
 )
 
-// Members are the tasks of a cluster, in rank order. Each host of a run receives all of them, so
-// the JSON of a large run uses rows.
+// Members are a cluster's tasks, in rank order. Each host in a run receives all members, so a large
+// run's JSON uses rows.
 type Members []Member
 
-// manyMembers is the number above which members are encoded as rows. Host workers of v0.5.0
-// cannot decode rows.
+// More than manyMembers members are encoded as rows. Host workers of v0.5.0 cannot decode rows.
 const manyMembers = 250
 
-// row is a sequence of members of one type on one host, with consecutive indices and ranks. Their
-// ports are listed.
+// row is a sequence of same-type members on one host, with consecutive indices and ranks, and
+// listed ports.
 type row struct {
 	Member
 	Ports []int `json:"ports"`
@@ -75,8 +74,8 @@ func (r row) at(i int) Member {
 	return m
 }
 
-// splitPort returns a member without the port in its address, and the port. If the address has
-// another form, it returns the unchanged member and 0.
+// splitPort returns a member without the port in its address, and the port. If the address cannot
+// be split, it returns the unchanged member and 0.
 func splitPort(m Member) (Member, int) {
 	host, text, err := net.SplitHostPort(m.Address)
 	port, numberErr := strconv.Atoi(text)

@@ -6,6 +6,6 @@ import "github.com/clusterrun/clusterrun/workflows/spec"
 type NotifyInput struct {
 	Notice       spec.Notice       `json:"notice"`
 	Notification spec.Notification `json:"notification"`
-	// Spec is the spec of a signed run, because the signature covers all of it.
+	// Spec is set for a signed run, because the signature covers the whole spec.
 	Spec *spec.RunSpec `json:"spec,omitempty"`
 }

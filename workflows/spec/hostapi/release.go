@@ -26,6 +26,6 @@ type ReleaseOutput struct {
 	Usage spec.Usage `json:"usage,omitzero"`
 	// SharedMemory is nil if the processes left little or nothing in shared memory.
 	SharedMemory *spec.SharedMemory `json:"shared_memory,omitempty"`
-	// Served reports whether the run has a closure queue, which must end with it.
+	// Served reports whether the run has a closure queue, which must be closed with the run.
 	Served bool `json:"served,omitempty"`
 }

@@ -9,21 +9,22 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// ReserveInput asks a host to reserve slots for tasks of a run.
+// ReserveInput requests slots for a run's tasks.
 type ReserveInput struct {
 	Spec       *spec.RunSpec `json:"spec"` // validated, defaults filled in
 	Generation int           `json:"generation"`
 	// SharedSpec refers to a ReserveInput with the spec instead, if many hosts receive it.
 	SharedSpec *Shared `json:"shared_spec,omitempty"`
-	// Tasks lists the tasks for this host. If empty, the host gets all tasks, knows the whole
-	// cluster, and does not need Prepare.
+	// Tasks lists the tasks for this host. If empty, the host gets all tasks and the whole cluster,
+	// and does not need Prepare.
 	Tasks []string `json:"tasks,omitempty"`
-	// Group distinguishes a run's reservations: one for tasks that any host may take, and one for
-	// each host with pinned tasks. Two of them may be on the same host.
+	// Group distinguishes a run's reservations. There is one for tasks that any host may take, and
+	// one for each host with pinned tasks. Two of them may be on the same host.
 	Group int `json:"group,omitempty"`
 	// First is the number of every task's first process in this generation.
 	First int `json:"first,omitempty"`
-	// Run is the execution by which hosts know the run, if it differs from the calling one.
+	// Run is the execution that identifies the run to hosts, if it differs from the calling
+	// execution.
 	Run string `json:"run,omitempty"`
 	// Devices are the run's exclusive GPUs on the host. It is empty if the fleet was not asked,
 	// or if the run claims no GPUs.

@@ -8,7 +8,7 @@ import (
 
 // RunTaskInput identifies a task to run.
 type RunTaskInput struct {
-	// Workflow is the ID of the run's workflow, if it differs from the calling one.
+	// Workflow is the run's workflow ID, if it differs from the calling workflow's.
 	Workflow string `json:"workflow,omitempty"`
 	// Run is as in [ReserveInput]. Execution counts the workflow executions that have had the
 	// task, from 0.
@@ -23,7 +23,7 @@ type RunTaskInput struct {
 	Offer   int64   `json:"offer,omitempty"`
 	Resumed bool    `json:"resumed,omitempty"`
 	Bounds  *Bounds `json:"bounds,omitempty"`
-	// Added is set for a task that is not in the spec, or has a changed command.
+	// Added is set for a task outside the spec, or with a changed command.
 	Added *spec.Task `json:"added,omitempty"`
 }
 

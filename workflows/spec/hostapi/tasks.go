@@ -8,13 +8,13 @@ import (
 
 // Tasks contains the short activities for running tasks.
 type Tasks interface {
-	// StopSilentTasks ends processes because they are silent, and marks them as failed.
+	// StopSilentTasks stops processes because they are silent, and marks them as failed.
 	StopSilentTasks(ctx context.Context, in TasksInput) (spec.RequestAnswer, error)
 	// SealTasks prevents all further restarts on the host.
 	SealTasks(ctx context.Context, in TasksInput) (spec.RequestAnswer, error)
 	// CheckStart checks whether a task could be started.
 	CheckStart(ctx context.Context, in CheckStartInput) (None, error)
-	// SettleTasks ends the processes that the host may still run for this or an earlier
+	// SettleTasks stops the processes that the host may still run for this or an earlier
 	// generation, and returns once they are gone.
 	SettleTasks(ctx context.Context, in TasksInput) (spec.RequestAnswer, error)
 	// Unreserve releases the host's reservations for this and earlier generations.
